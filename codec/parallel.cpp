@@ -1,0 +1,96 @@
+#include "codec/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "codec/error.h"
+
+namespace trivelet {
+
+struct ThreadPool::State {
+  std::vector<std::thread> workers;
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::condition_variable done;
+  const std::function<void(int, int)>* body = nullptr;
+  std::atomic<int> next{0};
+  int count = 0;
+  int running = 0;
+  unsigned long long generation = 0;
+  bool stop = false;
+  std::exception_ptr error;
+
+  void drain(int worker) {
+    for (int i = next.fetch_add(1); i < count; i = next.fetch_add(1)) {
+      try {
+        (*body)(i, worker);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+        next.store(count);
+      }
+    }
+  }
+
+  void run(int worker) {
+    unsigned long long seen = 0;
+    std::unique_lock lock(mutex);
+    for (;;) {
+      wake.wait(lock, [&] { return stop || generation != seen; });
+      if (stop) return;
+      seen = generation;
+      lock.unlock();
+      drain(worker);
+      lock.lock();
+      if (--running == 0) done.notify_one();
+    }
+  }
+};
+
+ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
+  require(threads >= 0 && threads <= 1024, ErrorKind::kBadArgument,
+          "threads must be 0 (all cores) to 1024, not " + std::to_string(threads));
+  if (threads == 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  for (int i = 1; i < threads; ++i) state_->workers.emplace_back([s = state_.get(), i] { s->run(i); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->stop = true;
+  }
+  state_->wake.notify_all();
+  for (auto& w : state_->workers) w.join();
+}
+
+int ThreadPool::threads() const { return static_cast<int>(state_->workers.size()) + 1; }
+
+void ThreadPool::parallel_for(int count, const std::function<void(int, int)>& body) {
+  State& s = *state_;
+  if (s.workers.empty() || count <= 1) {
+    for (int i = 0; i < count; ++i) body(i, 0);
+    return;
+  }
+  {
+    std::lock_guard lock(s.mutex);
+    s.body = &body;
+    s.count = count;
+    s.next.store(0);
+    s.error = nullptr;
+    s.running = static_cast<int>(s.workers.size());
+    ++s.generation;
+  }
+  s.wake.notify_all();
+  s.drain(0);
+  std::unique_lock lock(s.mutex);
+  s.done.wait(lock, [&] { return s.running == 0; });
+  if (s.error) std::rethrow_exception(s.error);
+}
+
+}  // namespace trivelet
