@@ -10,6 +10,7 @@
 // damaged input, Unsupported for formats this build lacks. Objects are not thread safe; use one per thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,16 +30,17 @@ class FrameReader {
 };
 
 struct ReaderOptions {
-  std::string format;        ///< "" = by content and name; "y4m", "raw", "ffmpeg"
-  int width = 0;             ///< raw only
-  int height = 0;            ///< raw only
-  std::string pixel_format;  ///< raw: required. ffmpeg: converts to this format with swscale when given
-  Rational frame_rate{0, 1}; ///< raw: default 25/1. Elsewhere overrides the file's when non-zero
-  int threads = 0;           ///< decoder threads, 0 = all cores
+  std::string format;  ///< "" = by content and name; "y4m", "raw", "ffmpeg", or a name FFmpeg knows ("nut", "h264")
+  int width = 0;       ///< raw only
+  int height = 0;      ///< raw only
+  std::string pixel_format;   ///< raw: required. Elsewhere converts to this format (FFmpeg's swscale) when it differs
+  Rational frame_rate{0, 1};  ///< raw: default 25/1. Elsewhere overrides the file's when non-zero
+  int threads = 0;            ///< decoder threads, 0 = all cores
 };
 
 /// Opens a file or "-" for reading. Content decides (Y4M signature, then FFmpeg); raw only when asked for by format or
-/// by the extensions .yuv, .raw, .rgb, .gray.
+/// by the extensions .yuv, .raw, .rgb, .gray. A name with a number pattern ("frames/%03d.png") is a sequence of
+/// pictures.
 std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOptions& options);
 
 /// Fills `gop` with up to gop.capacity() frames; sets gop.frames(). False when not a single frame was left.
@@ -57,13 +59,14 @@ class FrameWriter {
 };
 
 struct WriterOptions {
-  std::string format;        ///< "" = by extension; "y4m", "raw", "null", "md5", or a name FFmpeg knows ("matroska", "mp4")
-  bool overwrite = false;    ///< replace an existing file
-  std::string video_codec;   ///< FFmpeg only: "" = ffv1 for .mkv/.avi/.nut, libx264 for .mp4/.mov
+  std::string format;  ///< "" = by extension; "y4m", "raw", "null", "md5", or a name FFmpeg knows ("matroska", "mp4")
+  bool overwrite = false;   ///< replace an existing file
+  std::string video_codec;  ///< FFmpeg only: "" = ffv1 for .mkv/.avi/.nut, libx264 for .mp4/.mov
   int threads = 0;
 };
 
-/// Opens a destination for frames of `info`. `path` may be "-", "null" and "md5" (also as `format`).
+/// Opens a destination for frames of `info`. `path` may be "-", "null" and "md5" (also as `format`; md5 with a file
+/// name writes the digest there). Unsupported when the format cannot hold such frames; the message says what can.
 std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 
 /// Extensions and formats this build can write, for messages and --help.
@@ -72,8 +75,9 @@ std::string supported_writers();
 bool have_ffmpeg();
 
 /// A file that appears under its final name only when complete: writes to `path`.part, renames on commit(), removes the
-/// temporary otherwise. "-" is standard output. Refuses to overwrite unless told so; write errors (disk full, closed
-/// pipe) throw Io with the path and the system's reason.
+/// temporary otherwise. "-" is standard output. Refuses to overwrite unless told so (BadArgument); write errors (disk
+/// full, closed pipe) throw Io with the path and the system's reason. Two processes cannot write the same temporary:
+/// the second gets Io. Devices and pipes are written directly. Writes are buffered; commit() flushes.
 class OutputFile {
  public:
   OutputFile(const std::string& path, bool overwrite);
@@ -81,9 +85,16 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   void write(const void* data, std::size_t size);
+  /// False for pipes, terminals and other places that take bytes in order only.
+  bool seekable() const;
+  /// Where the next write goes, in bytes from the start.
+  std::uint64_t position() const;
+  /// Moves the next write to `position` (to patch a header). Throws Io when not seekable.
+  void seek(std::uint64_t position);
+  /// Flushes, closes and renames. Nothing may be written afterwards.
   void commit();
   bool is_stdout() const;
-  const std::string& temporary_path() const;  ///< empty for standard output
+  const std::string& temporary_path() const;  ///< empty for standard output, devices and pipes
 
  private:
   struct State;

@@ -1,0 +1,240 @@
+// Complete or absent: data goes to PATH.part, which commit() renames to PATH.
+//
+// The temporary is locked (flock) while it is written, so a second process that wants the same name is told so instead
+// of mixing its bytes in; a temporary left by a crash is not locked and is reused. After the lock the name is looked up
+// again: the other process may have renamed the file between our open and our lock. Without permission to overwrite,
+// the rename itself refuses an existing name, so a file that appeared meanwhile survives.
+//
+// Names of temporaries are kept in a list of nodes that are never freed, which a signal handler may walk at any time.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "io/io.h"
+
+namespace trivelet::io {
+
+namespace {
+
+struct Temporary {
+  std::atomic<bool> active{false};
+  char path[PATH_MAX] = {};
+  Temporary* next = nullptr;
+};
+std::atomic<Temporary*> first_temporary{nullptr};
+std::mutex temporaries_mutex;
+
+Temporary* remember(const std::string& path) {
+  require(path.size() < PATH_MAX, ErrorKind::kIo, "cannot write " + path + ": " + std::strerror(ENAMETOOLONG));
+  const std::lock_guard lock(temporaries_mutex);
+  Temporary* node = first_temporary.load();
+  while (node != nullptr && node->path[0] != '\0') node = node->next;
+  const bool fresh = node == nullptr;
+  if (fresh) node = new Temporary;
+  std::memcpy(node->path, path.c_str(), path.size() + 1);
+  if (fresh) {
+    node->next = first_temporary.load();
+    first_temporary.store(node);
+  }
+  return node;
+}
+
+void forget(Temporary* node) {
+  const std::lock_guard lock(temporaries_mutex);
+  node->active.store(false);
+  node->path[0] = '\0';
+}
+
+/// The file a symbolic link leads to, so that the rename replaces the file and not the link.
+std::string resolve(const std::string& path) {
+  char* real = ::realpath(path.c_str(), nullptr);
+  if (real == nullptr) return path;
+  std::string result = real;
+  std::free(real);
+  return result;
+}
+
+constexpr std::size_t kBufferSize = std::size_t{1} << 18;
+
+}  // namespace
+
+struct OutputFile::State {
+  std::string name;  // for messages
+  std::string path;
+  std::string temporary;
+  bool overwrite = false;
+  bool is_stdout = false;
+  bool seekable = false;
+  bool done = false;
+  int file = -1;
+  Temporary* node = nullptr;
+  std::uint64_t start = 0;     // file offset of our position 0
+  std::uint64_t position = 0;  // with the buffer
+  std::vector<char> buffer;
+
+  [[noreturn]] void give_up(int reason) const {
+    fail(ErrorKind::kIo, "cannot write " + name + ": " + std::strerror(reason));
+  }
+
+  void open_temporary() {
+    temporary = path + ".part";
+    node = remember(temporary);
+    for (int attempt = 0;; ++attempt) {
+      file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+      if (file < 0) fail(ErrorKind::kIo, "cannot create " + temporary + ": " + std::strerror(errno));
+      // A file system without locks is used without.
+      if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        fail(ErrorKind::kIo, "another process is writing " + temporary);
+      struct stat opened = {};
+      struct stat named = {};
+      if (::fstat(file, &opened) == 0 && ::stat(temporary.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+          opened.st_dev == named.st_dev)
+        break;
+      ::close(file);
+      file = -1;
+      require(attempt < 100, ErrorKind::kIo, "another process is writing " + temporary);
+    }
+    node->active.store(true);
+    if (::ftruncate(file, 0) != 0) give_up(errno);
+    seekable = true;
+  }
+
+  void write_out(const char* data, std::size_t size) const {
+    while (size > 0) {
+      const ssize_t written = ::write(file, data, std::min(size, std::size_t{1} << 30));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) give_up(errno);
+      data += written;
+      size -= static_cast<std::size_t>(written);
+    }
+  }
+
+  void flush() {
+    // Emptied first: what failed once is not tried again.
+    std::vector<char> full;
+    full.swap(buffer);
+    write_out(full.data(), full.size());
+    full.clear();
+    buffer.swap(full);
+  }
+
+  void close_and_remove() noexcept {
+    if (node != nullptr && node->active.load()) ::unlink(temporary.c_str());
+    if (node != nullptr) forget(node);
+    node = nullptr;
+    if (file >= 0 && !is_stdout) ::close(file);
+    file = -1;
+  }
+};
+
+OutputFile::OutputFile(const std::string& path, bool overwrite) : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.overwrite = overwrite;
+  s.name = path;
+  if (path == "-") {
+    s.name = "standard output";
+    s.is_stdout = true;
+    s.file = STDOUT_FILENO;
+    require(::isatty(s.file) == 0, ErrorKind::kBadArgument,
+            "standard output is a terminal; redirect it to a file or a pipe to write binary data");
+    struct stat status = {};
+    const off_t offset = ::lseek(s.file, 0, SEEK_CUR);
+    s.seekable = offset >= 0 && ::fstat(s.file, &status) == 0 && S_ISREG(status.st_mode) &&
+                 (::fcntl(s.file, F_GETFL) & O_APPEND) == 0;
+    if (s.seekable) s.start = static_cast<std::uint64_t>(offset);
+    return;
+  }
+  require(!path.empty(), ErrorKind::kBadArgument, "the name of the output file is empty");
+  s.path = resolve(path);
+  struct stat status = {};
+  const bool exists = ::stat(s.path.c_str(), &status) == 0;
+  require(!exists || !S_ISDIR(status.st_mode), ErrorKind::kIo, "cannot write " + path + ": it is a directory");
+  if (exists && !S_ISREG(status.st_mode)) {
+    s.file = ::open(s.path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (s.file < 0) s.give_up(errno);
+    return;
+  }
+  require(!exists || overwrite, ErrorKind::kBadArgument, path + " exists; say -y to replace it");
+  try {
+    s.open_temporary();
+  } catch (...) {
+    s.close_and_remove();
+    throw;
+  }
+}
+
+OutputFile::~OutputFile() {
+  if (state_) state_->close_and_remove();
+}
+
+void OutputFile::write(const void* data, std::size_t size) {
+  State& s = *state_;
+  require(!s.done, ErrorKind::kInternal, "write to " + s.name + " after commit");
+  if (size == 0) return;
+  if (s.buffer.size() + size > kBufferSize) s.flush();
+  const char* bytes = static_cast<const char*>(data);
+  if (size >= kBufferSize)
+    s.write_out(bytes, size);
+  else
+    s.buffer.insert(s.buffer.end(), bytes, bytes + size);
+  s.position += size;
+}
+
+bool OutputFile::seekable() const { return state_->seekable; }
+
+std::uint64_t OutputFile::position() const { return state_->position; }
+
+void OutputFile::seek(std::uint64_t position) {
+  State& s = *state_;
+  require(s.seekable, ErrorKind::kIo, "cannot seek in " + s.name);
+  s.flush();
+  if (::lseek(s.file, static_cast<off_t>(s.start + position), SEEK_SET) < 0) s.give_up(errno);
+  s.position = position;
+}
+
+void OutputFile::commit() {
+  State& s = *state_;
+  if (s.done) return;
+  s.flush();
+  s.done = true;
+  if (s.is_stdout) return;
+  if (!s.temporary.empty()) {
+    // Renamed before it is closed: closing gives up the lock.
+    int failed =
+        ::renameat2(AT_FDCWD, s.temporary.c_str(), AT_FDCWD, s.path.c_str(), s.overwrite ? 0 : RENAME_NOREPLACE);
+    if (failed != 0 && (errno == EINVAL || errno == ENOSYS)) failed = std::rename(s.temporary.c_str(), s.path.c_str());
+    if (failed != 0 && errno == EEXIST)
+      fail(ErrorKind::kBadArgument, s.name + " appeared while it was being written; say -y to replace it");
+    if (failed != 0) s.give_up(errno);
+    s.node->active.store(false);
+    forget(s.node);
+    s.node = nullptr;
+  }
+  const int closed = ::close(s.file);
+  s.file = -1;
+  if (closed != 0 && errno != EINTR) s.give_up(errno);
+}
+
+bool OutputFile::is_stdout() const { return state_->is_stdout; }
+
+const std::string& OutputFile::temporary_path() const { return state_->temporary; }
+
+void remove_temporaries() noexcept {
+  const int saved = errno;
+  for (const Temporary* node = first_temporary.load(); node != nullptr; node = node->next)
+    if (node->active.load()) ::unlink(node->path);
+  errno = saved;
+}
+
+}  // namespace trivelet::io
