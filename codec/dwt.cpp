@@ -1,0 +1,398 @@
+// Tiles, passes and threads of the wavelet transform; the arithmetic is in lift.h, the loops in dwt_kernels.inc.
+//
+// Time: a tile is a few hundred columns of one row in all frames. It is gathered into a small buffer (frames are often
+// a multiple of 4096 bytes apart and would fall into the same cache sets), converted from samples on the way, passes
+// through all temporal levels there and is written out once; the inverse mirrors this and ends with rounding.
+// Space: one sweep per frame and level (dwt_kernels.inc). Threads take rows and tiles in time, frames in space; when
+// there are fewer frames than threads, each sweep is split into rows, then into strips of columns.
+#include "codec/dwt.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codec/dwt_kernels.h"
+#include "codec/error.h"
+
+namespace trivelet {
+namespace {
+
+constexpr int kMaxLevels = 8;
+constexpr std::int32_t kMaxOffset = 1 << 20;
+
+constexpr std::size_t kTileBytes = 64 << 10;   // of the buffer of a temporal tile
+constexpr int kMinTileColumns = 64;
+constexpr int kMaxTileColumns = 1024;
+constexpr int kStripColumns = 256;             // of a split sweep
+constexpr int kStripRows = 32;
+constexpr std::size_t kStreamBytes = std::size_t{32} << 20;  // larger fields are written past the caches
+
+template <class T>
+const DwtKernels<T>& kernels(SimdLevel simd);
+
+template <>
+const DwtKernels<float>& kernels<float>(SimdLevel simd) {
+#if defined(TRIVELET_HAVE_X86_KERNELS)
+  if (simd == SimdLevel::kAvx512) return kDwtFloatAvx512;
+  if (simd == SimdLevel::kAvx2) return kDwtFloatAvx2;
+#endif
+  (void)simd;
+  return kDwtFloatScalar;
+}
+
+template <>
+const DwtKernels<std::int32_t>& kernels<std::int32_t>(SimdLevel simd) {
+#if defined(TRIVELET_HAVE_X86_KERNELS)
+  if (simd == SimdLevel::kAvx512) return kDwtIntAvx512;
+  if (simd == SimdLevel::kAvx2) return kDwtIntAvx2;
+#endif
+  (void)simd;
+  return kDwtIntScalar;
+}
+
+int ceil_div(int a, int b) { return a / b + (a % b != 0); }
+
+std::string to_string(const Shape& s) {
+  return std::to_string(s.frames) + "x" + std::to_string(s.height) + "x" + std::to_string(s.width);
+}
+
+void check_samples(const Shape& field, const Shape& samples, int bytes_per_sample, std::int32_t offset) {
+  require(field == samples, ErrorKind::kBadArgument,
+          "samples of " + to_string(samples) + " for coefficients of " + to_string(field));
+  require(bytes_per_sample == 1 || bytes_per_sample == 2, ErrorKind::kBadArgument,
+          "bytes per sample must be 1 or 2, not " + std::to_string(bytes_per_sample));
+  require(offset >= -kMaxOffset && offset <= kMaxOffset, ErrorKind::kBadArgument,
+          "sample offset " + std::to_string(offset) + " is beyond +-" + std::to_string(kMaxOffset));
+}
+
+/// Memory of one worker, 64-byte aligned, uninitialised.
+template <class T>
+class Scratch {
+ public:
+  void reserve(std::size_t values) {
+    memory_ = std::make_unique_for_overwrite<std::byte[]>(checked_mul(values, sizeof(T)) + 64);
+    const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
+    data_ = reinterpret_cast<T*>(memory_.get() + (64 - address % 64) % 64);
+  }
+  T* data() const { return data_; }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  T* data_ = nullptr;
+};
+
+/// Where rounded samples go.
+struct Target {
+  MutableVolumeView samples;
+  float gain = 1;
+  std::int32_t offset = 0;
+  std::int32_t min_sample = 0;
+  std::int32_t max_sample = 0;
+};
+
+template <class View>
+int format_index(const View& v) {
+  return 2 * (v.bytes_per_sample - 1) + (v.is_signed ? 1 : 0);
+}
+
+/// The part of a volume that is low in `levels` splits of time and `space` splits of rows and columns.
+struct Lattice {
+  int time = 0;
+  int space = 0;
+};
+
+template <class T>
+class Transform {
+ public:
+  Transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd)
+      : field_(field), d_(d), pool_(pool), kernels_(kernels<T>(resolve_simd(simd))) {
+    const Shape& s = field.shape;
+    require(s.frames >= 1 && s.height >= 1 && s.width >= 1, ErrorKind::kBadArgument,
+            "cannot transform a volume of " + to_string(s));
+    check_axis("temporal", d.temporal_levels, d.temporal);
+    check_axis("spatial", d.spatial_levels, d.spatial);
+    require(d.layout == Layout::kT2d || d.temporal_levels <= d.spatial_levels, ErrorKind::kBadArgument,
+            "the dyadic layout needs at least as many spatial levels (" + std::to_string(d.spatial_levels) +
+                ") as temporal levels (" + std::to_string(d.temporal_levels) + ")");
+    const int fit = static_cast<int>(kTileBytes / sizeof(T) / static_cast<std::size_t>(s.frames)) / 16 * 16;
+    tile_columns_ = std::min(std::clamp(fit, kMinTileColumns, kMaxTileColumns), ceil_div(s.width, 16) * 16);
+    stream_ = checked_mul(s.samples(), sizeof(T)) > kStreamBytes;
+    scratch_.resize(static_cast<std::size_t>(pool.threads()));
+    for (Scratch<T>& x : scratch_)
+      x.reserve(std::max(checked_mul(static_cast<std::size_t>(tile_columns_), static_cast<std::size_t>(s.frames)),
+                         plane_scratch(s.width)));
+  }
+
+  void forward(const VolumeView* samples, std::int32_t offset) {
+    if (d_.layout == Layout::kT2d) {
+      forward_time({}, d_.temporal_levels, samples, offset);
+      forward_space({}, d_.spatial_levels);
+      return;
+    }
+    if (d_.spatial_levels == 0) forward_time({}, 0, samples, offset);
+    for (int l = 0; l < d_.spatial_levels; ++l) {
+      const Lattice lattice{std::min(l, d_.temporal_levels), l};
+      forward_time(lattice, l < d_.temporal_levels ? 1 : 0, l == 0 ? samples : nullptr, offset);
+      forward_space(lattice, 1);
+    }
+  }
+
+  void inverse(const Target* target) {
+    if (d_.layout == Layout::kT2d) {
+      inverse_space({}, d_.spatial_levels);
+      inverse_time({}, d_.temporal_levels, target);
+      return;
+    }
+    for (int l = d_.spatial_levels - 1; l >= 0; --l) {
+      const Lattice lattice{std::min(l, d_.temporal_levels), l};
+      inverse_space(lattice, 1);
+      inverse_time(lattice, l < d_.temporal_levels ? 1 : 0, l == 0 ? target : nullptr);
+    }
+    if (d_.spatial_levels == 0) inverse_time({}, 0, target);
+  }
+
+ private:
+  void check_axis(const char* axis, int levels, Wavelet wavelet) const {
+    require(levels >= 0 && levels <= kMaxLevels, ErrorKind::kBadArgument,
+            std::string(axis) + " levels must be 0 to 8, not " + std::to_string(levels));
+    const int w = static_cast<int>(wavelet);
+    require(levels == 0 || (w < kWavelets && kernels_.forward[w] != nullptr), ErrorKind::kBadArgument,
+            std::string(axis) + " wavelet " + std::to_string(w) + " has no transform of this coefficient type");
+  }
+
+  PlaneKernel<T> forward_kernel(Wavelet w) const { return kernels_.forward[static_cast<int>(w)]; }
+  PlaneKernel<T> inverse_kernel(Wavelet w) const { return kernels_.inverse[static_cast<int>(w)]; }
+  int frames(int level) const { return low_length(field_.shape.frames, level); }
+  int height(int level) const { return low_length(field_.shape.height, level); }
+  int width(int level) const { return low_length(field_.shape.width, level); }
+  T* row(int frame, int y) const { return field_.row(frame, y); }
+
+  /// Calls body(y, x, columns, scratch) for the tiles of all rows of the lattice.
+  template <class Body>
+  void for_tiles(Lattice at, const Body& body) {
+    const int tiles = ceil_div(width(at.space), tile_columns_);
+    pool_.parallel_for(height(at.space), [&](int i, int worker) {
+      for (int tile = 0; tile < tiles; ++tile) {
+        const int x = tile * tile_columns_;
+        body(i << at.space, x, std::min(tile_columns_, width(at.space) - x),
+             scratch_[static_cast<std::size_t>(worker)].data());
+      }
+      kernels_.stream_end();
+    });
+  }
+
+  void forward_time(Lattice at, int levels, const VolumeView* samples, std::int32_t offset) {
+    const int n = frames(at.time);
+    if (n == 1) levels = 0;
+    if (levels == 0 && !samples) return;
+    const LoadKernel<T> load = samples ? kernels_.load[format_index(*samples)] : nullptr;
+    if (levels == 0) {
+      pool_.parallel_for(field_.shape.height, [&](int y, int) {
+        for (int t = 0; t < n; ++t) load(samples->row(t, y), offset, row(t, y), field_.shape.width);
+      });
+      return;
+    }
+    const PlaneKernel<T> kernel = forward_kernel(d_.temporal);
+    for_tiles(at, [&](int y, int x, int columns, T* tile) {
+      for (int t = 0; t < n; ++t) {
+        T* line = tile + static_cast<std::ptrdiff_t>(t) * tile_columns_;
+        if (samples)
+          load(samples->row(t, y) + static_cast<std::ptrdiff_t>(x) * samples->bytes_per_sample, offset, line, columns);
+        else
+          std::copy_n(row(t << at.time, y) + x, columns, line);
+      }
+      for (int l = 0; l < levels; ++l)
+        kernel(tile, static_cast<std::ptrdiff_t>(tile_columns_) << l, low_length(n, l), columns, PlaneAxes::kColumns,
+               nullptr);
+      for (int t = 0; t < n; ++t)
+        write_out(tile + static_cast<std::ptrdiff_t>(t) * tile_columns_, row(t << at.time, y) + x, columns);
+    });
+  }
+
+  void inverse_time(Lattice at, int levels, const Target* target) {
+    const int n = frames(at.time);
+    if (n == 1) levels = 0;
+    if (levels == 0 && !target) return;
+    const StoreKernel<T> store = target ? kernels_.store[format_index(target->samples)] : nullptr;
+    const auto store_row = [&](const T* line, int t, int y, int x, int columns) {
+      const MutableVolumeView& s = target->samples;
+      store(line, target->gain, target->offset, target->min_sample, target->max_sample,
+            s.row(t, y) + static_cast<std::ptrdiff_t>(x) * s.bytes_per_sample, columns);
+    };
+    if (levels == 0) {
+      pool_.parallel_for(field_.shape.height, [&](int y, int) {
+        for (int t = 0; t < n; ++t) store_row(row(t, y), t, y, 0, field_.shape.width);
+      });
+      return;
+    }
+    const PlaneKernel<T> kernel = inverse_kernel(d_.temporal);
+    for_tiles(at, [&](int y, int x, int columns, T* tile) {
+      for (int t = 0; t < n; ++t)
+        std::copy_n(row(t << at.time, y) + x, columns, tile + static_cast<std::ptrdiff_t>(t) * tile_columns_);
+      for (int l = levels - 1; l >= 0; --l)
+        kernel(tile, static_cast<std::ptrdiff_t>(tile_columns_) << l, low_length(n, l), columns, PlaneAxes::kColumns,
+               nullptr);
+      for (int t = 0; t < n; ++t) {
+        const T* line = tile + static_cast<std::ptrdiff_t>(t) * tile_columns_;
+        if (target)
+          store_row(line, t, y, x, columns);
+        else
+          write_out(line, row(t << at.time, y) + x, columns);
+      }
+    });
+  }
+
+  void write_out(const T* in, T* out, int n) const {
+    if (stream_)
+      kernels_.stream(in, out, n);
+    else
+      std::copy_n(in, n, out);
+  }
+
+  /// One sweep of a frame on its lattice of `level`.
+  void sweep(PlaneKernel<T> kernel, int frame, int level, PlaneAxes axes, int worker) const {
+    kernel(row(frame, 0), field_.row_stride << level, height(level), width(level), axes,
+           scratch_[static_cast<std::size_t>(worker)].data());
+  }
+
+  void split_rows(PlaneKernel<T> kernel, Lattice at, int level) {
+    const int parts = ceil_div(height(level), kStripRows);
+    pool_.parallel_for(parts * frames(at.time), [&](int i, int worker) {
+      const int y = i % parts * kStripRows;
+      kernel(row((i / parts) << at.time, y << level), field_.row_stride << level,
+             std::min(kStripRows, height(level) - y), width(level), PlaneAxes::kRows,
+             scratch_[static_cast<std::size_t>(worker)].data());
+    });
+  }
+
+  void split_columns(PlaneKernel<T> kernel, Lattice at, int level) {
+    const int parts = ceil_div(width(level), kStripColumns);
+    pool_.parallel_for(parts * frames(at.time), [&](int i, int) {
+      const int x = i % parts * kStripColumns;
+      kernel(row((i / parts) << at.time, 0) + x, field_.row_stride << level, height(level),
+             std::min(kStripColumns, width(level) - x), PlaneAxes::kColumns, nullptr);
+    });
+  }
+
+  /// `levels` levels, from the lattice on, of its frames.
+  void forward_space(Lattice at, int levels) {
+    const PlaneKernel<T> kernel = forward_kernel(d_.spatial);
+    if (frames(at.time) >= pool_.threads()) {
+      pool_.parallel_for(frames(at.time), [&](int i, int worker) {
+        for (int l = at.space; l < at.space + levels; ++l)
+          sweep(kernel, i << at.time, l, PlaneAxes::kRowsAndColumns, worker);
+      });
+      return;
+    }
+    for (int l = at.space; l < at.space + levels; ++l) {
+      split_rows(kernel, at, l);
+      split_columns(kernel, at, l);
+    }
+  }
+
+  void inverse_space(Lattice at, int levels) {
+    const PlaneKernel<T> kernel = inverse_kernel(d_.spatial);
+    if (frames(at.time) >= pool_.threads()) {
+      pool_.parallel_for(frames(at.time), [&](int i, int worker) {
+        for (int l = at.space + levels - 1; l >= at.space; --l)
+          sweep(kernel, i << at.time, l, PlaneAxes::kRowsAndColumns, worker);
+      });
+      return;
+    }
+    for (int l = at.space + levels - 1; l >= at.space; --l) {
+      split_columns(kernel, at, l);
+      split_rows(kernel, at, l);
+    }
+  }
+
+  Field<T> field_;
+  Decomposition d_;
+  ThreadPool& pool_;
+  const DwtKernels<T>& kernels_;
+  int tile_columns_ = 0;
+  bool stream_ = false;
+  std::vector<Scratch<T>> scratch_;  // one per worker
+};
+
+}  // namespace
+
+template <class T>
+void forward_transform(const VolumeView& samples, std::int32_t offset, const Field<T>& out, const Decomposition& d,
+                       ThreadPool& pool, SimdLevel simd) {
+  check_samples(out.shape, samples.shape, samples.bytes_per_sample, offset);
+  Transform<T>(out, d, pool, simd).forward(&samples, offset);
+}
+
+template <class T>
+void forward_transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd) {
+  Transform<T>(field, d, pool, simd).forward(nullptr, 0);
+}
+
+template <class T>
+void inverse_transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd) {
+  Transform<T>(field, d, pool, simd).inverse(nullptr);
+}
+
+template <class T>
+void inverse_transform(const Field<T>& field, const Decomposition& d, float gain, std::int32_t offset,
+                       std::int32_t min_sample, std::int32_t max_sample, const MutableVolumeView& samples,
+                       ThreadPool& pool, SimdLevel simd) {
+  check_samples(field.shape, samples.shape, samples.bytes_per_sample, offset);
+  const int bits = 8 * samples.bytes_per_sample;
+  const std::int32_t least = samples.is_signed ? -(1 << (bits - 1)) : 0;
+  const std::int32_t most = least + (1 << bits) - 1;
+  require(least <= min_sample && min_sample <= max_sample && max_sample <= most, ErrorKind::kBadArgument,
+          "sample range [" + std::to_string(min_sample) + ", " + std::to_string(max_sample) + "] does not fit into [" +
+              std::to_string(least) + ", " + std::to_string(most) + "]");
+  require(std::is_floating_point_v<T> || gain == 1.0f, ErrorKind::kBadArgument,
+          "integer transforms have gain 1, not " + std::to_string(gain));
+  const Target target{samples, gain, offset, min_sample, max_sample};
+  Transform<T>(field, d, pool, simd).inverse(&target);
+}
+
+#define TRIVELET_INSTANTIATE(T)                                                                                       \
+  template void forward_transform(const VolumeView&, std::int32_t, const Field<T>&, const Decomposition&,             \
+                                  ThreadPool&, SimdLevel);                                                            \
+  template void forward_transform(const Field<T>&, const Decomposition&, ThreadPool&, SimdLevel);                     \
+  template void inverse_transform(const Field<T>&, const Decomposition&, ThreadPool&, SimdLevel);                     \
+  template void inverse_transform(const Field<T>&, const Decomposition&, float, std::int32_t, std::int32_t,           \
+                                  std::int32_t, const MutableVolumeView&, ThreadPool&, SimdLevel);
+TRIVELET_INSTANTIATE(float)
+TRIVELET_INSTANTIATE(std::int32_t)
+#undef TRIVELET_INSTANTIATE
+
+double dc_gain(Wavelet w) { return w == Wavelet::kCdf97 ? 1.230174105 : 1.0; }
+
+double synthesis_norm(Wavelet w, bool reversible, bool high, int level) {
+  // Computed in double precision by inverting an impulse far from both ends; tests/dwt_test.cpp does it again.
+  struct Norms {
+    double low[kMaxLevels + 1];
+    double high[kMaxLevels + 1];
+  };
+  static constexpr Norms kHaarNorms = {
+      {1, 1.41421356, 2, 2.82842712, 4, 5.65685425, 8, 11.3137085, 16},
+      {0, 0.707106781, 1, 1.41421356, 2, 2.82842712, 4, 5.65685425, 8}};
+  static constexpr Norms k53Norms = {
+      {1, 1.22474487, 1.6583124, 2.31840462, 3.26917421, 4.61992965, 6.53237132, 9.23774526, 13.0639951},
+      {0, 0.847791248, 0.960143218, 1.2593401, 1.74441072, 2.4538713, 3.46565177, 4.89952764, 6.92839704}};
+  static constexpr Norms k97Norms = {
+      {1, 1.13976398, 1.34165977, 1.55837611, 1.79693992, 2.06740939, 2.37718114, 2.73295585, 3.14185768},
+      {0, 0.887277092, 0.983471306, 1.17216121, 1.37033071, 1.58317245, 1.82239848, 2.09573134, 2.4094623}};
+  static constexpr Norms k137Norms = {
+      {1, 1.28086885, 1.79158528, 2.53151344, 3.57988771, 5.06270591, 7.15974555, 10.1254091, 14.3194909},
+      {0, 0.809253958, 0.966665795, 1.33939897, 1.89114887, 2.67418922, 3.78184676, 5.34833644, 7.5636897}};
+  require(level >= (high ? 1 : 0) && level <= kMaxLevels, ErrorKind::kBadArgument,
+          "no synthesis norm of level " + std::to_string(level));
+  require((w != Wavelet::kCdf97 || !reversible) && (w != Wavelet::kRev137 || reversible), ErrorKind::kBadArgument,
+          std::string("wavelet ") + std::to_string(static_cast<int>(w)) + " is not " +
+              (reversible ? "reversible" : "a float filter"));
+  const Norms& norms = w == Wavelet::kHaar    ? kHaarNorms
+                       : w == Wavelet::kCdf53 ? k53Norms
+                       : w == Wavelet::kCdf97 ? k97Norms
+                                              : k137Norms;
+  return (high ? norms.high : norms.low)[level];
+}
+
+}  // namespace trivelet
