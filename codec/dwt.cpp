@@ -83,6 +83,11 @@ class Scratch {
   T* data_ = nullptr;
 };
 
+void prefetch(const void* from, int bytes) {
+  const char* p = static_cast<const char*>(from);
+  for (int i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
+}
+
 /// Where rounded samples go.
 struct Target {
   MutableVolumeView samples;
@@ -117,11 +122,13 @@ class Transform {
             "the dyadic layout needs at least as many spatial levels (" + std::to_string(d.spatial_levels) +
                 ") as temporal levels (" + std::to_string(d.temporal_levels) + ")");
     const int fit = static_cast<int>(kTileBytes / sizeof(T) / static_cast<std::size_t>(s.frames)) / 16 * 16;
-    tile_columns_ = std::min(std::clamp(fit, kMinTileColumns, kMaxTileColumns), ceil_div(s.width, 16) * 16);
+    const int tiles = ceil_div(s.width, std::clamp(fit, kMinTileColumns, kMaxTileColumns));
+    tile_columns_ = ceil_div(ceil_div(s.width, tiles), 16) * 16;
+    tile_stride_ = tile_columns_ + 16;  // not a power of two, for the same reason as the tile itself
     stream_ = checked_mul(s.samples(), sizeof(T)) > kStreamBytes;
     scratch_.resize(static_cast<std::size_t>(pool.threads()));
     for (Scratch<T>& x : scratch_)
-      x.reserve(std::max(checked_mul(static_cast<std::size_t>(tile_columns_), static_cast<std::size_t>(s.frames)),
+      x.reserve(std::max(checked_mul(static_cast<std::size_t>(tile_stride_), static_cast<std::size_t>(s.frames)),
                          plane_scratch(s.width)));
   }
 
@@ -176,7 +183,10 @@ class Transform {
     pool_.parallel_for(height(at.space), [&](int i, int worker) {
       for (int tile = 0; tile < tiles; ++tile) {
         const int x = tile * tile_columns_;
-        body(i << at.space, x, std::min(tile_columns_, width(at.space) - x),
+        // the next tile, for prefetching: to the right, else at the start of the next row
+        const bool last = tile + 1 == tiles;
+        const int next_y = std::min(last ? i + 1 : i, height(at.space) - 1) << at.space;
+        body(i << at.space, x, std::min(tile_columns_, width(at.space) - x), next_y, last ? 0 : x + tile_columns_,
              scratch_[static_cast<std::size_t>(worker)].data());
       }
       kernels_.stream_end();
@@ -195,19 +205,26 @@ class Transform {
       return;
     }
     const PlaneKernel<T> kernel = forward_kernel(d_.temporal);
-    for_tiles(at, [&](int y, int x, int columns, T* tile) {
+    for_tiles(at, [&](int y, int x, int columns, int next_y, int next_x, T* tile) {
       for (int t = 0; t < n; ++t) {
-        T* line = tile + static_cast<std::ptrdiff_t>(t) * tile_columns_;
+        T* line = tile + t * tile_stride_;
+        if (samples)
+          prefetch(samples->row(t, next_y) + static_cast<std::ptrdiff_t>(next_x) * samples->bytes_per_sample,
+                   tile_columns_ * samples->bytes_per_sample);
+        else
+          prefetch(row(t << at.time, next_y) + next_x, tile_columns_ * static_cast<int>(sizeof(T)));
         if (samples)
           load(samples->row(t, y) + static_cast<std::ptrdiff_t>(x) * samples->bytes_per_sample, offset, line, columns);
         else
           std::copy_n(row(t << at.time, y) + x, columns, line);
       }
       for (int l = 0; l < levels; ++l)
-        kernel(tile, static_cast<std::ptrdiff_t>(tile_columns_) << l, low_length(n, l), columns, PlaneAxes::kColumns,
-               nullptr);
+        kernel(tile, tile_stride_ << l, low_length(n, l), columns, PlaneAxes::kTile, nullptr);
       for (int t = 0; t < n; ++t)
-        write_out(tile + static_cast<std::ptrdiff_t>(t) * tile_columns_, row(t << at.time, y) + x, columns);
+        if (samples && stream_)
+          kernels_.stream(tile + t * tile_stride_, row(t << at.time, y) + x, columns);
+        else
+          std::copy_n(tile + t * tile_stride_, columns, row(t << at.time, y) + x);
     });
   }
 
@@ -228,27 +245,21 @@ class Transform {
       return;
     }
     const PlaneKernel<T> kernel = inverse_kernel(d_.temporal);
-    for_tiles(at, [&](int y, int x, int columns, T* tile) {
-      for (int t = 0; t < n; ++t)
-        std::copy_n(row(t << at.time, y) + x, columns, tile + static_cast<std::ptrdiff_t>(t) * tile_columns_);
-      for (int l = levels - 1; l >= 0; --l)
-        kernel(tile, static_cast<std::ptrdiff_t>(tile_columns_) << l, low_length(n, l), columns, PlaneAxes::kColumns,
-               nullptr);
+    for_tiles(at, [&](int y, int x, int columns, int next_y, int next_x, T* tile) {
       for (int t = 0; t < n; ++t) {
-        const T* line = tile + static_cast<std::ptrdiff_t>(t) * tile_columns_;
+        prefetch(row(t << at.time, next_y) + next_x, tile_columns_ * static_cast<int>(sizeof(T)));
+        std::copy_n(row(t << at.time, y) + x, columns, tile + t * tile_stride_);
+      }
+      for (int l = levels - 1; l >= 0; --l)
+        kernel(tile, tile_stride_ << l, low_length(n, l), columns, PlaneAxes::kTile, nullptr);
+      for (int t = 0; t < n; ++t) {
+        const T* line = tile + t * tile_stride_;
         if (target)
           store_row(line, t, y, x, columns);
         else
-          write_out(line, row(t << at.time, y) + x, columns);
+          std::copy_n(line, columns, row(t << at.time, y) + x);
       }
     });
-  }
-
-  void write_out(const T* in, T* out, int n) const {
-    if (stream_)
-      kernels_.stream(in, out, n);
-    else
-      std::copy_n(in, n, out);
   }
 
   /// One sweep of a frame on its lattice of `level`.
@@ -312,6 +323,7 @@ class Transform {
   ThreadPool& pool_;
   const DwtKernels<T>& kernels_;
   int tile_columns_ = 0;
+  std::ptrdiff_t tile_stride_ = 0;
   bool stream_ = false;
   std::vector<Scratch<T>> scratch_;  // one per worker
 };

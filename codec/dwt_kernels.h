@@ -8,8 +8,8 @@
 
 namespace trivelet {
 
-/// Which axes of a plane a call transforms.
-enum class PlaneAxes { kRowsAndColumns, kRows, kColumns };
+/// Which axes of a plane a call transforms. kTile: columns of something small that is in the cache already.
+enum class PlaneAxes { kRowsAndColumns, kRows, kColumns, kTile };
 
 /// One level of a transform of a plane of `rows` x `columns` values; `stride` elements from a row to the next.
 /// Along a row, values are separated into [low | high]; from row to row they stay interleaved. Forward: rows

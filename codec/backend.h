@@ -1,0 +1,83 @@
+// THE SEAM between the codec and what computes it: whole GOPs in, coded GOPs out, and back.
+//
+// A backend transforms, quantises and codes. Everything else (files, rate decisions, container) exists once and never asks
+// which backend is at work; all backends give the same bytes. An encoder or decoder may work ahead: push() can return
+// before the work is done, pull() delivers in the order of the pushes.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "codec/codec.h"
+#include "codec/container.h"
+
+namespace trivelet {
+
+struct BackendOptions {
+  int threads = 0;
+  SimdLevel simd = SimdLevel::kBest;
+};
+
+/// Geometry of the components of a GOP of some length: shared by coder and container.
+class StreamGeometry {
+ public:
+  StreamGeometry(const StreamHeader& header, int frames);
+  int frames() const { return frames_; }
+  const BlockGrid& grid(int component) const { return grids_[grid_of_[static_cast<std::size_t>(component)]]; }
+  int components() const { return static_cast<int>(grid_of_.size()); }
+
+ private:
+  int frames_;
+  std::vector<BlockGrid> grids_;       // components of equal shape share one
+  std::vector<std::size_t> grid_of_;
+};
+
+/// Where the layers cut the segments of a component (encoder's choice; FORMAT.md "Layers").
+LayerPlan layer_plan(const StreamHeader& header, const BlockGrid& grid);
+
+/// Decoding less than everything.
+struct Reduction {
+  int spatial = 0;
+  int temporal = 0;
+};
+
+class GopEncoder {
+ public:
+  virtual ~GopEncoder() = default;
+  /// GOPs it likes to have in flight before the first pull.
+  virtual int depth() const = 0;
+  /// `gop` is only read during the call. `step` is ignored for lossless streams.
+  virtual void push(const Gop& gop, float step) = 0;
+  virtual void push(CoefficientGop& coefficients, float step) = 0;
+  /// Coefficients of a GOP, not coded.
+  virtual void transform(const Gop& gop, CoefficientGop& out) = 0;
+  /// False when nothing is pending. `out` stays valid until the next pull.
+  virtual bool pull(CodedGop& out) = 0;
+  virtual double seconds_transform() const = 0;
+  virtual double seconds_coder() const = 0;
+};
+
+class GopDecoder {
+ public:
+  virtual ~GopDecoder() = default;
+  virtual int depth() const = 0;
+  /// `received` and the bytes it points to must stay alive until pulled. With `damage` given, blocks that contradict
+  /// themselves become zero and are named there; otherwise they throw BadStream.
+  virtual void push(const ReceivedGop& received, std::vector<std::string>* damage) = 0;
+  /// Decodes into samples (of the reduced size); sets gop.frames().
+  virtual bool pull(Gop& gop) = 0;
+  virtual bool pull(CoefficientGop& coefficients) = 0;
+  virtual void inverse(CoefficientGop& coefficients, Gop& gop) = 0;
+  virtual double seconds_transform() const = 0;
+  virtual double seconds_coder() const = 0;
+};
+
+struct Backend {
+  const char* name;
+  std::unique_ptr<GopEncoder> (*make_encoder)(const StreamHeader&, const BackendOptions&);
+  std::unique_ptr<GopDecoder> (*make_decoder)(const StreamHeader&, const Reduction&, const BackendOptions&);
+};
+
+const Backend& cpu_backend();
+
+}  // namespace trivelet

@@ -1,0 +1,96 @@
+// Bits in little-endian order: the first bit of a byte is its least significant one.
+//
+// Past its end a reader gives zeros and remembers it in overrun(), which is checked once per chunk. BitWriter and
+// BitReader are for headers; the coder's inner loops have their own 64-bit forms (zerotree_kernels.inc).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace trivelet {
+
+class BitWriter {
+ public:
+  /// Appends the low `count` bits of value, 0..32.
+  void put(std::uint32_t value, int count) {
+    acc_ |= (static_cast<std::uint64_t>(value) & ((std::uint64_t{1} << count) - 1)) << fill_;
+    fill_ += count;
+    while (fill_ >= 8) {
+      bytes_.push_back(static_cast<std::uint8_t>(acc_));
+      acc_ >>= 8;
+      fill_ -= 8;
+    }
+  }
+  /// `value` ones and a zero.
+  void put_unary(unsigned value) {
+    for (; value >= 16; value -= 16) put(0xffff, 16);
+    put((1u << value) - 1, static_cast<int>(value) + 1);
+  }
+  /// Golomb-Rice: value >> k in unary, then the low k bits.
+  void put_rice(std::uint32_t value, int k) {
+    put_unary(value >> k);
+    put(value, k);
+  }
+  /// Pads with zeros to a byte and hands over the bytes.
+  std::vector<std::uint8_t> take() {
+    if (fill_ > 0) put(0, 8 - fill_);
+    return std::move(bytes_);
+  }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+  std::uint64_t acc_ = 0;
+  int fill_ = 0;
+};
+
+class BitReader {
+ public:
+  BitReader(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  std::uint32_t get(int count) {
+    while (fill_ < count) {
+      std::uint64_t byte = 0;
+      if (at_ < size_)
+        byte = data_[at_];
+      else
+        overrun_ = true;
+      ++at_;
+      acc_ |= byte << fill_;
+      fill_ += 8;
+    }
+    const auto value = static_cast<std::uint32_t>(acc_ & ((std::uint64_t{1} << count) - 1));
+    acc_ >>= count;
+    fill_ -= count;
+    return value;
+  }
+  /// Ones before the next zero; gives up (overrun) above `limit`.
+  unsigned get_unary(unsigned limit) {
+    unsigned n = 0;
+    while (get(1)) {
+      if (++n > limit || overrun_) {
+        overrun_ = true;
+        return 0;
+      }
+    }
+    return n;
+  }
+  std::uint32_t get_rice(int k, std::uint32_t limit) {
+    const std::uint32_t high = get_unary((limit >> k) + 1);
+    return (high << k) | get(k);
+  }
+  bool overrun() const { return overrun_; }
+  /// Bytes begun so far.
+  std::size_t bytes() const { return at_ - static_cast<std::size_t>(fill_ / 8); }
+  /// True when what is left of the current byte is zero (padding).
+  bool padding_is_zero() const { return (acc_ & ((std::uint64_t{1} << (fill_ % 8)) - 1)) == 0; }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_;
+  std::size_t at_ = 0;
+  std::uint64_t acc_ = 0;
+  int fill_ = 0;
+  bool overrun_ = false;
+};
+
+}  // namespace trivelet

@@ -1,0 +1,601 @@
+#include "codec/container.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "codec/bits.h"
+#include "codec/hash.h"
+
+namespace trivelet {
+
+namespace {
+
+[[noreturn]] void bad(const std::string& message) { fail(ErrorKind::kBadStream, message); }
+
+// Little-endian fields, one list for both directions: a header's visit() runs over a ByteWriter or a ByteReader.
+class ByteWriter {
+ public:
+  static constexpr bool kReading = false;
+  template <class T>
+  void fixed(T v) {
+    for (std::size_t i = 0; i < sizeof(T); ++i) bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(v) >> (8 * i)));
+  }
+  void real(float v) { fixed(std::bit_cast<std::uint32_t>(v)); }
+  void varint(std::uint64_t v) {
+    for (; v >= 128; v >>= 7) bytes.push_back(static_cast<std::uint8_t>(v | 128));
+    bytes.push_back(static_cast<std::uint8_t>(v));
+  }
+  void signed_varint(std::int64_t v) {
+    varint(static_cast<std::uint64_t>(v) << 1 ^ (v < 0 ? ~std::uint64_t{0} : 0));
+  }
+  void text(const std::string& s) {
+    const std::size_t n = std::min(s.size(), kMaxTextBytes);
+    varint(n);
+    bytes.insert(bytes.end(), s.begin(), s.begin() + static_cast<std::ptrdiff_t>(n));
+  }
+  std::vector<std::uint8_t> bytes;
+};
+
+class ByteReader {
+ public:
+  static constexpr bool kReading = true;
+  ByteReader(const std::uint8_t* data, std::size_t size, const char* where) : data_(data), size_(size), where_(where) {}
+  template <class T>
+  void fixed(T& v) {
+    need(sizeof(T));
+    std::uint64_t x = 0;
+    for (std::size_t i = 0; i < sizeof(T); ++i) x |= static_cast<std::uint64_t>(data_[at_++]) << (8 * i);
+    v = static_cast<T>(x);
+  }
+  void real(float& v) {
+    std::uint32_t x = 0;
+    fixed(x);
+    v = std::bit_cast<float>(x);
+  }
+  void varint(std::uint64_t& v) {
+    v = 0;
+    for (int shift = 0;; shift += 7) {
+      need(1);
+      const std::uint8_t b = data_[at_++];
+      if (shift == 63 && b > 1) bad(std::string(where_) + ": a number does not fit 64 bits");
+      v |= static_cast<std::uint64_t>(b & 127) << shift;
+      if (b < 128) return;
+    }
+  }
+  void signed_varint(std::int64_t& v) {
+    std::uint64_t x = 0;
+    varint(x);
+    v = static_cast<std::int64_t>(x >> 1 ^ (x & 1 ? ~std::uint64_t{0} : 0));
+  }
+  void text(std::string& s) {
+    std::uint64_t n = 0;
+    varint(n);
+    if (n > kMaxTextBytes) bad(std::string(where_) + ": a text of " + std::to_string(n) + " bytes, the limit is " + std::to_string(kMaxTextBytes));
+    need(static_cast<std::size_t>(n));
+    s.assign(reinterpret_cast<const char*>(data_ + at_), static_cast<std::size_t>(n));
+    at_ += static_cast<std::size_t>(n);
+  }
+  void expect_end() const {
+    if (at_ != size_) bad(std::string(where_) + ": " + std::to_string(size_ - at_) + " bytes too many");
+  }
+  std::size_t left() const { return size_ - at_; }
+
+ private:
+  void need(std::size_t n) const {
+    if (n > size_ - at_) bad(std::string(where_) + " ends early, at byte " + std::to_string(at_) + " of " + std::to_string(size_));
+  }
+  const std::uint8_t* data_;
+  std::size_t size_;
+  std::size_t at_ = 0;
+  const char* where_;
+};
+
+// Small fields stored in one byte whatever their type.
+template <class IO, class T>
+void byte_field(IO& io, T& field, int low, int high, const char* name) {
+  std::uint8_t v = 0;
+  if constexpr (!IO::kReading) v = static_cast<std::uint8_t>(field);
+  io.fixed(v);
+  if constexpr (IO::kReading) {
+    if (v < low || v > high)
+      bad(std::string("stream header: ") + name + " is " + std::to_string(v) + ", must be " + std::to_string(low) + ".." + std::to_string(high));
+    field = static_cast<T>(v);
+  }
+}
+
+template <class IO>
+void dimension(IO& io, int& field, const char* name) {
+  auto v = static_cast<std::uint32_t>(field);
+  io.fixed(v);
+  if constexpr (IO::kReading) {
+    if (v < 1 || v > kMaxDimension)
+      bad(std::string("stream header: ") + name + " is " + std::to_string(v) + ", must be 1.." + std::to_string(kMaxDimension));
+    field = static_cast<int>(v);
+  }
+}
+
+// The time base must be a positive fraction; rates and aspects may be 0/1 for "unknown".
+template <class IO>
+void fraction(IO& io, Rational& r, bool positive, const char* name) {
+  io.fixed(r.num);
+  io.fixed(r.den);
+  if constexpr (IO::kReading)
+    if (r.num < (positive ? 1 : 0) || r.den <= 0)
+      bad(std::string("stream header: ") + name + " is " + std::to_string(r.num) + "/" + std::to_string(r.den));
+}
+
+template <class IO, class Header>
+void visit_stream_header(IO& io, Header& h) {
+  byte_field(io, h.profile, 0, 0, "profile");
+  byte_field(io, h.fast_mode, 0, 1, "mode");
+  byte_field(io, h.lossless, 0, 1, "lossless");
+  byte_field(io, h.layout, 0, 1, "layout");
+  byte_field(io, h.temporal, 0, 3, "temporal wavelet");
+  byte_field(io, h.spatial, 0, 3, "spatial wavelet");
+  byte_field(io, h.temporal_levels, 0, 8, "temporal levels");
+  byte_field(io, h.spatial_levels, 0, 8, "spatial levels");
+  byte_field(io, h.log2_block, 5, 8, "log2 of the block size");
+  byte_field(io, h.layers, 1, kMaxLayers, "number of layers");
+  byte_field(io, h.centroid, 0, 255, "centroid");
+  byte_field(io, h.colour_transform, 0, 1, "colour transform");
+  io.fixed(h.gop_frames);
+  auto& v = h.video;
+  dimension(io, v.width, "width");
+  dimension(io, v.height, "height");
+  io.fixed(v.frames);
+  byte_field(io, v.format.model, 0, 2, "colour model");
+  byte_field(io, v.format.bits, 1, 16, "bits per sample");
+  byte_field(io, v.format.log2_chroma_w, 0, 2, "log2 of the horizontal chroma subsampling");
+  byte_field(io, v.format.log2_chroma_h, 0, 2, "log2 of the vertical chroma subsampling");
+  byte_field(io, v.format.alpha, 0, 1, "alpha");
+  byte_field(io, v.format.is_signed, 0, 1, "signed");
+  if constexpr (IO::kReading) h.components.resize(static_cast<std::size_t>(v.format.components()));
+  for (auto& c : h.components) {
+    io.fixed(c.offset);
+    io.real(c.weight);
+    byte_field(io, c.spatial_levels, 0, 8, "spatial levels of a component");
+  }
+  fraction(io, v.frame_rate, false, "frame rate");
+  fraction(io, v.sample_aspect, false, "sample aspect");
+  fraction(io, v.time_base, true, "time base");
+  io.fixed(v.colour.primaries);
+  io.fixed(v.colour.transfer);
+  io.fixed(v.colour.matrix);
+  byte_field(io, v.colour.range, 0, 2, "colour range");
+  io.fixed(v.colour.chroma_location);
+  std::uint8_t quarter_turns = static_cast<std::uint8_t>(v.rotation / 90);
+  byte_field(io, quarter_turns, 0, 3, "rotation");
+  if constexpr (IO::kReading) v.rotation = quarter_turns * 90;
+  byte_field(io, v.field_order, 0, 2, "field order");
+  io.text(h.writer);
+  io.text(h.settings);
+}
+
+void append_crc(std::vector<std::uint8_t>& bytes) {
+  const std::uint32_t crc = crc32c(bytes.data(), bytes.size());
+  for (int i = 0; i < 4; ++i) bytes.push_back(static_cast<std::uint8_t>(crc >> (8 * i)));
+}
+
+bool crc_matches(const std::uint8_t* bytes, std::size_t size) {
+  if (size < 4) return false;
+  std::uint32_t stored = 0;
+  for (std::size_t i = 0; i < 4; ++i) stored |= static_cast<std::uint32_t>(bytes[size - 4 + i]) << (8 * i);
+  return crc32c(bytes, size - 4) == stored;
+}
+
+bool reversible_wavelet(Wavelet w) { return w != Wavelet::kCdf97; }
+bool real_wavelet(Wavelet w) { return w != Wavelet::kRev137; }
+
+}  // namespace
+
+// --------------------------------------------------------------------------------------------------------------- box
+
+void write_box_header(const char* type, std::uint64_t length, std::uint8_t* out) {
+  std::memcpy(out, type, 4);
+  for (int i = 0; i < 8; ++i) out[4 + i] = static_cast<std::uint8_t>(length >> (8 * i));
+  const std::uint32_t crc = crc32c(out, 12);
+  for (int i = 0; i < 4; ++i) out[12 + i] = static_cast<std::uint8_t>(crc >> (8 * i));
+}
+
+bool parse_box_header(const std::uint8_t* bytes, Box& box) {
+  if (!crc_matches(bytes, kBoxHeaderBytes)) return false;
+  std::memcpy(box.type, bytes, 4);
+  box.length = 0;
+  for (int i = 0; i < 8; ++i) box.length |= static_cast<std::uint64_t>(bytes[4 + i]) << (8 * i);
+  return true;
+}
+
+// ------------------------------------------------------------------------------------------------------ stream header
+
+int StreamHeader::max_reduce() const {
+  int n = spatial_levels;
+  for (const auto& c : components) n = std::min<int>(n, c.spatial_levels);
+  return n;
+}
+
+std::vector<std::uint8_t> serialise(const StreamHeader& header) {
+  ByteWriter w;
+  w.fixed(header.major);
+  w.fixed(header.minor);
+  StreamHeader h = header;
+  visit_stream_header(w, h);
+  append_crc(w.bytes);
+  return std::move(w.bytes);
+}
+
+StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
+  if (!crc_matches(bytes, size)) bad("stream header: checksum does not match");
+  ByteReader r(bytes, size - 4, "stream header");
+  StreamHeader h;
+  r.fixed(h.major);
+  r.fixed(h.minor);
+  require(h.major == kFormatMajor && (h.major != 0 || h.minor == kFormatMinor), ErrorKind::kUnsupported,
+          "stream format " + std::to_string(h.major) + "." + std::to_string(h.minor) + "; this library reads " +
+              std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor) + ". Use the version that wrote it, or a newer one");
+  visit_stream_header(r, h);
+  r.expect_end();
+  if (h.gop_frames < 1 || h.gop_frames > kMaxGopFrames)
+    bad("stream header: GOP of " + std::to_string(h.gop_frames) + " frames, must be 1.." + std::to_string(kMaxGopFrames));
+  if (h.layout == Layout::kDyadic && h.temporal_levels > h.spatial_levels)
+    bad("stream header: dyadic layout with " + std::to_string(h.temporal_levels) + " temporal and " + std::to_string(h.spatial_levels) + " spatial levels");
+  for (const Wavelet w : {h.temporal, h.spatial})
+    if (h.lossless ? !reversible_wavelet(w) : !real_wavelet(w))
+      bad(std::string("stream header: wavelet ") + std::to_string(static_cast<int>(w)) + " in a " + (h.lossless ? "lossless" : "lossy") + " stream");
+  const PixelFormat& f = h.video.format;
+  if (f.model != ColourModel::kYuv && (f.log2_chroma_w || f.log2_chroma_h)) bad("stream header: chroma subsampling without chroma");
+  if (h.colour_transform && (f.model != ColourModel::kRgb || f.is_signed)) bad("stream header: colour transform of something that is not RGB");
+  std::uint64_t samples = 0;
+  for (std::size_t c = 0; c < h.components.size(); ++c) {
+    const ComponentHeader& ch = h.components[c];
+    if (!(ch.weight > 1e-6f && ch.weight < 1e6f)) bad("stream header: weight of component " + std::to_string(c) + " out of range");
+    if (ch.offset < -65536 || ch.offset > 65536) bad("stream header: offset of component " + std::to_string(c) + " is " + std::to_string(ch.offset));
+    if (ch.spatial_levels > h.spatial_levels)
+      bad("stream header: component " + std::to_string(c) + " has " + std::to_string(ch.spatial_levels) + " levels, the stream " + std::to_string(h.spatial_levels));
+    if (h.layout == Layout::kDyadic && h.temporal_levels > ch.spatial_levels)
+      bad("stream header: dyadic layout with " + std::to_string(h.temporal_levels) + " temporal levels, component " + std::to_string(c) + " has " +
+          std::to_string(ch.spatial_levels) + " spatial ones");
+    if (h.colour_transform && c < 3 && ch.spatial_levels != h.components[0].spatial_levels)
+      bad("stream header: colour planes with different levels");
+    samples += static_cast<std::uint64_t>(h.video.component_width(static_cast<int>(c))) *
+               static_cast<std::uint64_t>(h.video.component_height(static_cast<int>(c))) * h.gop_frames;
+  }
+  require(samples <= kMaxGopSamples, ErrorKind::kUnsupported,
+          "GOPs of " + std::to_string(samples) + " samples; the limit is " + std::to_string(kMaxGopSamples));
+  return h;
+}
+
+// --------------------------------------------------------------------------------------------------------- GOP packet
+
+namespace {
+constexpr std::uint8_t kGopHasHash = 1;
+constexpr std::uint8_t kGopIrregularTimes = 2;
+}  // namespace
+
+std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader& g) {
+  const FrameTime first = g.times.empty() ? FrameTime{} : g.times[0];
+  bool irregular = false;
+  for (std::size_t i = 0; i < g.times.size(); ++i)
+    irregular = irregular || g.times[i].duration != first.duration ||
+                g.times[i].pts != first.pts + static_cast<std::int64_t>(i) * first.duration;
+  ByteWriter w;
+  w.varint(g.index);
+  w.varint(g.first_frame);
+  w.varint(static_cast<std::uint64_t>(g.frames));
+  w.fixed(static_cast<std::uint8_t>((g.has_hash ? kGopHasHash : 0) | (irregular ? kGopIrregularTimes : 0)));
+  w.signed_varint(first.pts);
+  w.signed_varint(first.duration);
+  if (irregular) {
+    FrameTime before = first;
+    for (std::size_t i = 1; i < g.times.size(); ++i) {
+      w.signed_varint(g.times[i].pts - (before.pts + before.duration));
+      w.signed_varint(g.times[i].duration - before.duration);
+      before = g.times[i];
+    }
+  }
+  if (g.has_hash) w.fixed(g.hash);
+  if (!stream.lossless) w.real(g.step);
+  w.fixed(g.planes);
+  for (const std::uint8_t t : g.layer_top) w.fixed(t);
+  for (const ChunkEntry& c : g.chunks) {
+    w.varint(c.size);
+    if (c.size > 0) w.fixed(c.crc);
+  }
+  ByteWriter out;
+  out.fixed(static_cast<std::uint32_t>(w.bytes.size() + 8));
+  out.bytes.insert(out.bytes.end(), w.bytes.begin(), w.bytes.end());
+  append_crc(out.bytes);
+  return std::move(out.bytes);
+}
+
+GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size) {
+  if (!crc_matches(bytes, size)) bad("GOP header: checksum does not match");
+  ByteReader r(bytes + 4, size - 8, "GOP header");
+  GopHeader g;
+  r.varint(g.index);
+  r.varint(g.first_frame);
+  std::uint64_t frames = 0;
+  r.varint(frames);
+  if (frames < 1 || frames > stream.gop_frames)
+    bad("GOP header: " + std::to_string(frames) + " frames, must be 1.." + std::to_string(stream.gop_frames));
+  g.frames = static_cast<int>(frames);
+  std::uint8_t flags = 0;
+  r.fixed(flags);
+  if (flags > 3) bad("GOP header: unknown flags " + std::to_string(flags));
+  // Times wrap around rather than overflow: they mean nothing in a hostile stream, but may not be undefined.
+  auto add = [](std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  };
+  FrameTime t;
+  r.signed_varint(t.pts);
+  r.signed_varint(t.duration);
+  g.times.push_back(t);
+  for (int i = 1; i < g.frames; ++i) {
+    std::int64_t gap = 0;
+    std::int64_t change = 0;
+    if (flags & kGopIrregularTimes) {
+      r.signed_varint(gap);
+      r.signed_varint(change);
+    }
+    t.pts = add(add(t.pts, t.duration), gap);
+    t.duration = add(t.duration, change);
+    g.times.push_back(t);
+  }
+  g.has_hash = (flags & kGopHasHash) != 0;
+  if (g.has_hash) r.fixed(g.hash);
+  if (!stream.lossless) {
+    r.real(g.step);
+    if (!(g.step >= 1e-6f && g.step <= 1e9f)) bad("GOP header: quantiser step out of range");
+  }
+  r.fixed(g.planes);
+  if (g.planes > 30) bad("GOP header: " + std::to_string(g.planes) + " bit planes, the limit is 30");
+  g.layer_top.resize(stream.layers);
+  for (auto& l : g.layer_top) {
+    r.fixed(l);
+    if (l > g.planes) bad("GOP header: a layer begins at plane " + std::to_string(l) + " of " + std::to_string(g.planes));
+  }
+  const std::size_t chunks = static_cast<std::size_t>(stream.layers) * static_cast<std::size_t>(stream.temporal_bands()) *
+                             (stream.spatial_levels + 1u);
+  g.chunks.resize(chunks);
+  for (auto& c : g.chunks) {
+    r.varint(c.size);
+    if (c.size > 0) r.fixed(c.crc);
+    c.offset = g.body_bytes;
+    if (c.size > (std::uint64_t{1} << 40)) bad("GOP header: a chunk of " + std::to_string(c.size) + " bytes");
+    g.body_bytes += c.size;
+  }
+  r.expect_end();
+  return g;
+}
+
+namespace {
+
+// A component's share of a chunk: the segments of resolution k in temporal band b.
+struct ChunkShare {
+  int k;
+  bool present;
+};
+ChunkShare share_of(const StreamHeader& stream, std::size_t component, int distance) {
+  const int k = stream.components[component].spatial_levels - distance;
+  return {k, k >= 0};
+}
+
+// The segment whose top bounds that of (b, k) in the same block: the spatial parent, or for k = 0 the temporal one.
+int bounding_segment(const BlockGrid& grid, int b, int k) {
+  if (k > 0) return segment_index(grid, b, k - 1);
+  const int parent = grid.families()[static_cast<std::size_t>(b)].parent;
+  return parent < 0 ? -1 : segment_index(grid, parent, 0);
+}
+
+constexpr unsigned kUnaryLimit = 80;
+unsigned zigzag(int v) { return v > 0 ? 2 * static_cast<unsigned>(v) - 1 : 2 * static_cast<unsigned>(-v); }
+int unzigzag(unsigned v) { return v & 1 ? static_cast<int>(v / 2) + 1 : -static_cast<int>(v / 2); }
+
+// Rice parameter that codes these sizes in the fewest bits.
+int best_rice(const std::vector<std::uint32_t>& sizes) {
+  int best = 0;
+  std::uint64_t fewest = ~std::uint64_t{0};
+  for (int k = 0; k < 24; ++k) {
+    std::uint64_t bits = 0;
+    for (const std::uint32_t s : sizes) bits += (s >> k) + 1u + static_cast<unsigned>(k);
+    if (bits < fewest) {
+      fewest = bits;
+      best = k;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const CodedGop& gop, int layer, int band, int distance) {
+  BitWriter head;
+  bool says_something = false;
+  for (std::size_t c = 0; c < gop.components.size(); ++c) {
+    const ChunkShare share = share_of(stream, c, distance);
+    if (!share.present) continue;
+    const auto& component = gop.components[c];
+    const BlockGrid& grid = *component.grid;
+    if (grid.families()[static_cast<std::size_t>(band)].frames == 0) continue;
+    const int s = segment_index(grid, band, share.k);
+    const int segments = segment_count(grid);
+    const int layers = component.plan.layers;
+    auto cut = [&](int l) { return l < 0 ? 31 : component.plan.low[static_cast<std::size_t>(l * segments + s)]; };
+    const int nominal = cut(layer);
+    std::vector<std::uint32_t> sizes;
+    for (const CodedBlock& b : component.blocks) {
+      const int low = std::min<int>(b.top[static_cast<std::size_t>(s)], cut(layer - 1));
+      if (low > nominal) sizes.push_back(b.size[static_cast<std::size_t>(s * layers + layer)]);
+      says_something = says_something || low > nominal || (layer == 0 && b.top[static_cast<std::size_t>(s)] > 0);
+    }
+    const int rice = best_rice(sizes);
+    head.put(static_cast<std::uint32_t>(nominal), 5);
+    head.put(1, 1);  // every segment ends at the nominal plane
+    head.put(static_cast<std::uint32_t>(rice), 5);
+    int before = 0;
+    for (const CodedBlock& b : component.blocks) {
+      const int top = b.top[static_cast<std::size_t>(s)];
+      if (layer == 0) {
+        const int bound = bounding_segment(grid, band, share.k);
+        if (bound < 0) {
+          head.put_unary(zigzag(top - before));
+          before = top;
+        } else if (b.top[static_cast<std::size_t>(bound)] > 0) {
+          head.put_unary(static_cast<unsigned>(b.top[static_cast<std::size_t>(bound)] - top));
+        }
+      }
+      if (std::min(top, cut(layer - 1)) > nominal) head.put_rice(b.size[static_cast<std::size_t>(s * layers + layer)], rice);
+    }
+  }
+  if (!says_something) return {};
+  std::vector<std::uint8_t> out = head.take();
+  for (std::size_t c = 0; c < gop.components.size(); ++c) {
+    const ChunkShare share = share_of(stream, c, distance);
+    if (!share.present) continue;
+    const auto& component = gop.components[c];
+    const auto part = static_cast<std::size_t>(segment_index(*component.grid, band, share.k) * component.plan.layers + layer);
+    for (const CodedBlock& b : component.blocks) {
+      const std::uint8_t* from = b.bytes.data() + b.offset[part];
+      out.insert(out.end(), from, from + b.size[part]);
+    }
+  }
+  return out;
+}
+
+void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size, int layer, int band, int distance,
+                ReceivedGop& gop) {
+  if (size == 0) {  // nothing new: tops stay 0, and later layers add nothing below the planes already there
+    for (std::size_t c = 0; c < gop.components.size(); ++c) {
+      const ChunkShare share = share_of(stream, c, distance);
+      if (!share.present) continue;
+      const auto s = static_cast<std::size_t>(segment_index(*gop.components[c].grid, band, share.k));
+      for (auto& block : gop.components[c].blocks) {
+        ReceivedSegment& seg = block[s];
+        const std::uint8_t low = seg.parts.empty() ? seg.top : seg.parts.back().low;
+        seg.parts.push_back({bytes, 0, low});
+      }
+    }
+    return;
+  }
+  const std::string where = "chunk of layer " + std::to_string(layer) + ", temporal band " + std::to_string(band) + ", distance " + std::to_string(distance);
+  BitReader head(bytes, size);
+  for (std::size_t c = 0; c < gop.components.size(); ++c) {
+    const ChunkShare share = share_of(stream, c, distance);
+    if (!share.present) continue;
+    auto& component = gop.components[c];
+    const BlockGrid& grid = *component.grid;
+    if (grid.families()[static_cast<std::size_t>(band)].frames == 0) continue;
+    const auto s = static_cast<std::size_t>(segment_index(grid, band, share.k));
+    const int nominal = static_cast<int>(head.get(5));
+    const bool uniform = head.get(1) != 0;
+    const int rice = static_cast<int>(head.get(5));
+    int before = 0;
+    for (auto& block : component.blocks) {
+      ReceivedSegment& seg = block[s];
+      if (layer == 0) {
+        int top = 0;
+        const int bound = bounding_segment(grid, band, share.k);
+        if (bound < 0) {
+          top = before + unzigzag(head.get_unary(kUnaryLimit));
+          before = top;
+        } else if (const int limit = block[static_cast<std::size_t>(bound)].top; limit > 0) {
+          top = limit - static_cast<int>(head.get_unary(static_cast<unsigned>(limit)));
+        }
+        if (head.overrun() || top < 0 || top > 30) bad(where + ": a segment of " + std::to_string(top) + " bit planes");
+        seg.top = static_cast<std::uint8_t>(top);
+      }
+      const int low = seg.parts.empty() ? seg.top : seg.parts.back().low;
+      int to = std::min(low, nominal);
+      if (!uniform && low > 0) to += unzigzag(head.get_unary(kUnaryLimit));
+      if (to < 0 || to > low) bad(where + ": planes " + std::to_string(to) + " to " + std::to_string(low));
+      std::uint32_t bytes_of_part = 0;
+      if (to < low) bytes_of_part = head.get_rice(rice, static_cast<std::uint32_t>(std::min<std::size_t>(size, 0x7fffffff)));
+      if (head.overrun() || bytes_of_part > size) bad(where + ": the head runs past its end");
+      seg.parts.push_back({nullptr, bytes_of_part, static_cast<std::uint8_t>(to)});
+    }
+  }
+  std::size_t at = head.bytes();
+  for (std::size_t c = 0; c < gop.components.size(); ++c) {
+    const ChunkShare share = share_of(stream, c, distance);
+    if (!share.present) continue;
+    if (gop.components[c].grid->families()[static_cast<std::size_t>(band)].frames == 0) continue;
+    const auto s = static_cast<std::size_t>(segment_index(*gop.components[c].grid, band, share.k));
+    for (auto& block : gop.components[c].blocks) {
+      ReceivedPart& part = block[s].parts.back();
+      if (part.size > size - at) bad(where + ": a part of " + std::to_string(part.size) + " bytes, " + std::to_string(size - at) + " are left");
+      part.data = bytes + at;
+      at += part.size;
+    }
+  }
+  if (at != size) bad(where + ": " + std::to_string(size - at) + " bytes too many");
+}
+
+// ---------------------------------------------------------------------------------------------------------- index, end
+
+std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops) {
+  ByteWriter w;
+  w.varint(gops.size());
+  std::uint64_t end = 0;
+  std::uint64_t frame = 0;
+  for (const GopInfo& g : gops) {
+    w.varint(g.offset - end);
+    w.varint(g.bytes);
+    w.varint(g.first_frame - frame);
+    w.varint(static_cast<std::uint64_t>(g.frames));
+    end = g.offset + g.bytes;
+    frame = g.first_frame + static_cast<std::uint64_t>(g.frames);
+  }
+  append_crc(w.bytes);
+  return std::move(w.bytes);
+}
+
+std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size) {
+  if (!crc_matches(bytes, size)) bad("index: checksum does not match");
+  ByteReader r(bytes, size - 4, "index");
+  std::uint64_t n = 0;
+  r.varint(n);
+  if (n > r.left() / 4) bad("index: " + std::to_string(n) + " GOPs in " + std::to_string(r.left()) + " bytes");
+  std::vector<GopInfo> gops;
+  std::uint64_t end = 0;
+  std::uint64_t frame = 0;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    std::uint64_t gap = 0;
+    std::uint64_t skipped = 0;
+    std::uint64_t frames = 0;
+    GopInfo g;
+    r.varint(gap);
+    r.varint(g.bytes);
+    r.varint(skipped);
+    r.varint(frames);
+    constexpr std::uint64_t kHuge = std::uint64_t{1} << 60;
+    if (gap > kHuge || g.bytes > kHuge || skipped > kHuge || end > kHuge || frame > kHuge || frames < 1 || frames > kMaxGopFrames)
+      bad("index: GOP " + std::to_string(i) + " is out of range");
+    g.offset = end + gap;
+    g.first_frame = frame + skipped;
+    g.frames = static_cast<int>(frames);
+    end = g.offset + g.bytes;
+    frame = g.first_frame + frames;
+    gops.push_back(g);
+  }
+  r.expect_end();
+  return gops;
+}
+
+std::vector<std::uint8_t> serialise(const StreamEnd& end) {
+  ByteWriter w;
+  w.fixed(end.frames);
+  w.fixed(end.index_offset);
+  append_crc(w.bytes);
+  return std::move(w.bytes);
+}
+
+bool parse_stream_end(const std::uint8_t* bytes, std::size_t size, StreamEnd& end) {
+  if (size != kEndPayloadBytes || !crc_matches(bytes, size)) return false;
+  ByteReader r(bytes, size - 4, "end of stream");
+  r.fixed(end.frames);
+  r.fixed(end.index_offset);
+  return true;
+}
+
+}  // namespace trivelet

@@ -1,0 +1,166 @@
+// The .tvl container: boxes, stream header, GOP packets with their chunk tables, index and end. FORMAT.md is normative;
+// section names there are the names here.
+//
+// Pure byte work: nothing here reads files or knows the coder's bits. Every length that comes from a stream is checked
+// against a limit before memory is taken for it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codec/codec.h"
+#include "codec/zerotree.h"
+
+namespace trivelet {
+
+inline constexpr std::uint8_t kSignature[8] = {0x89, 'T', 'V', 'L', 0x0D, 0x0A, 0x1A, 0x0A};
+
+/// Limits a decoder imposes (FORMAT.md "Limits").
+inline constexpr int kMaxDimension = 65536;
+inline constexpr int kMaxGopFrames = 128;
+inline constexpr int kMaxComponents = 4;
+inline constexpr int kMaxLayers = 16;
+inline constexpr std::size_t kMaxHeaderBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxTextBytes = 4096;
+inline constexpr std::uint64_t kMaxGopSamples = std::uint64_t{1} << 33;
+
+// --------------------------------------------------------------------------------------------------------------- box
+
+/// Every element of a stream after the signature is a box: type, payload length, CRC-32C of both, payload.
+/// Types beginning with a capital letter are critical: a reader that does not know one must refuse the stream.
+struct Box {
+  char type[5] = {};
+  std::uint64_t length = 0;
+  bool is(const char* name) const { return std::string(type) == name; }
+  bool critical() const { return type[0] >= 'A' && type[0] <= 'Z'; }
+};
+inline constexpr std::size_t kBoxHeaderBytes = 16;
+
+void write_box_header(const char* type, std::uint64_t length, std::uint8_t* out);
+/// False when the CRC does not match.
+bool parse_box_header(const std::uint8_t* bytes, Box& box);
+
+// ------------------------------------------------------------------------------------------------------ stream header
+
+struct ComponentHeader {
+  std::int32_t offset = 0;   ///< subtracted from samples before the transform
+  float weight = 1;          ///< factor of the quantiser step
+  std::uint8_t spatial_levels = 0;
+};
+
+/// The content of the "Head" box.
+struct StreamHeader {
+  std::uint8_t major = kFormatMajor;
+  std::uint8_t minor = kFormatMinor;
+  Profile profile = Profile::kFast;
+  FastMode fast_mode = FastMode::kStaged;
+  bool lossless = false;
+  Layout layout = Layout::kT2d;
+  Wavelet temporal = Wavelet::kCdf97;
+  Wavelet spatial = Wavelet::kCdf97;
+  std::uint8_t temporal_levels = 0;
+  std::uint8_t spatial_levels = 0;
+  std::uint8_t log2_block = 7;
+  std::uint8_t layers = 1;
+  std::uint8_t centroid = 102;         ///< of 256: place of the reconstruction point in its interval
+  std::uint8_t colour_transform = 0;   ///< 0 none, 1 YCoCg-R of planes G, B, R
+  std::uint16_t gop_frames = 1;
+  VideoInfo video;                     ///< frames = 0 when unknown
+  std::vector<ComponentHeader> components;
+  std::string writer;
+  std::string settings;
+
+  int block_size() const { return 1 << log2_block; }
+  Shape component_shape(int c, int frames) const { return {frames, video.component_height(c), video.component_width(c)}; }
+  Decomposition decomposition(int c) const {
+    return {layout, temporal_levels, components[static_cast<std::size_t>(c)].spatial_levels, temporal, spatial};
+  }
+  int temporal_bands() const { return layout == Layout::kDyadic ? 1 : temporal_levels + 1; }
+  /// How often all components can be halved.
+  int max_reduce() const;
+};
+
+std::vector<std::uint8_t> serialise(const StreamHeader& header);
+/// Throws BadStream or Unsupported with the field, its value and its range.
+StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size);
+
+// --------------------------------------------------------------------------------------------------------- GOP packet
+
+struct ChunkEntry {
+  std::uint64_t size = 0;
+  std::uint32_t crc = 0;
+  std::uint64_t offset = 0;  ///< from the first byte behind the GOP header
+};
+
+/// The head of a "Gop " box.
+struct GopHeader {
+  std::uint64_t index = 0;
+  std::uint64_t first_frame = 0;
+  int frames = 0;
+  float step = 0;
+  bool has_hash = false;
+  std::uint64_t hash = 0;
+  std::uint8_t planes = 0;                ///< the largest top of any segment
+  std::vector<std::uint8_t> layer_top;    ///< planes of layer l are all below layer_top[l]
+  std::vector<FrameTime> times;
+  std::vector<ChunkEntry> chunks;         ///< [(layer * bands + band) * distances + i], i = 0 for the coarsest
+  std::uint64_t body_bytes = 0;           ///< sum of the chunk sizes
+
+  const ChunkEntry& chunk(const StreamHeader& h, int layer, int band, int distance) const {
+    const int n = h.spatial_levels + 1;
+    return chunks[static_cast<std::size_t>((layer * h.temporal_bands() + band) * n + (h.spatial_levels - distance))];
+  }
+};
+
+std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader& gop);
+GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size);
+
+/// All components of a coded GOP.
+struct CodedGop {
+  struct Component {
+    const BlockGrid* grid = nullptr;
+    LayerPlan plan;
+    std::vector<CodedBlock> blocks;  ///< raster order
+  };
+  std::vector<Component> components;
+};
+
+/// Chunk (layer, band, distance): head and bodies of the segments with spatial_levels - k = distance of all components.
+/// Empty when it says nothing.
+std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const CodedGop& gop, int layer, int band, int distance);
+
+/// What has been received of a GOP, component by component, block by block.
+struct ReceivedGop {
+  int frames = 0;
+  float step = 0;
+  int stop_plane = 0;
+  struct Component {
+    const BlockGrid* grid = nullptr;
+    std::vector<std::vector<ReceivedSegment>> blocks;  ///< [block][segment]
+  };
+  std::vector<Component> components;
+};
+
+/// Adds a chunk to what was received. `bytes` must stay alive and have 16 readable bytes behind `size`; layer 0 of a band
+/// and distance comes before its later layers, and coarser ones come first. An empty chunk is size 0. Throws BadStream.
+void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size, int layer, int band, int distance,
+                ReceivedGop& gop);
+
+// ---------------------------------------------------------------------------------------------------------- index, end
+
+std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops);
+std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size);
+
+/// The content of the "Done" box, the last of a finished stream: fixed size, so that it is found from the end.
+struct StreamEnd {
+  std::uint64_t frames = 0;
+  std::uint64_t index_offset = 0;  ///< of the index box in the file
+};
+inline constexpr std::size_t kEndPayloadBytes = 20;
+std::vector<std::uint8_t> serialise(const StreamEnd& end);
+/// False when the CRC does not match.
+bool parse_stream_end(const std::uint8_t* bytes, std::size_t size, StreamEnd& end);
+
+}  // namespace trivelet

@@ -1,0 +1,404 @@
+// The backend on the CPU: transform, then all code blocks of all components in parallel. One GOP at a time.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <mutex>
+#include <type_traits>
+#include <utility>
+
+#include "codec/backend.h"
+#include "codec/colour.h"
+#include "codec/dwt.h"
+#include "codec/parallel.h"
+#include "codec/zerotree.h"
+
+namespace trivelet {
+
+// --------------------------------------------------------------------------------------------------- shared with others
+
+StreamGeometry::StreamGeometry(const StreamHeader& header, int frames) : frames_(frames) {
+  std::vector<std::pair<Shape, int>> known;
+  for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
+    const std::pair<Shape, int> key{header.component_shape(c, frames), header.components[static_cast<std::size_t>(c)].spatial_levels};
+    const auto at = std::find(known.begin(), known.end(), key);
+    grid_of_.push_back(static_cast<std::size_t>(at - known.begin()));
+    if (at == known.end()) {
+      known.push_back(key);
+      grids_.emplace_back(key.first, header.decomposition(c), header.lossless, header.block_size());
+    }
+  }
+}
+
+LayerPlan layer_plan(const StreamHeader& header, const BlockGrid& grid) {
+  const SubbandTable& table = grid.table();
+  const int segments = segment_count(grid);
+  // Lossy subbands are quantised in proportion to their weight, so a plane means the same everywhere. Integer transforms
+  // are not scaled: there a subband of weight 2^n keeps n planes more.
+  std::vector<int> shift(static_cast<std::size_t>(segments), 0);
+  if (header.lossless) {
+    double least = 1e30;
+    auto norm = [&](int b, int k) { return table.at(b, k, k == 0 ? 0 : 1).norm; };
+    for (int b = 0; b < table.temporal_bands(); ++b)
+      for (int k = 0; k < table.resolutions(); ++k) least = std::min(least, norm(b, k));
+    for (int b = 0; b < table.temporal_bands(); ++b)
+      for (int k = 0; k < table.resolutions(); ++k)
+        shift[static_cast<std::size_t>(segment_index(grid, b, k))] = static_cast<int>(std::lround(std::log2(norm(b, k) / least)));
+  }
+  LayerPlan plan;
+  plan.layers = header.layers;
+  plan.low.assign(static_cast<std::size_t>(plan.layers * segments), 0);
+  for (int l = 0; l + 1 < plan.layers; ++l)
+    for (int b = 0; b < table.temporal_bands(); ++b)
+      for (int k = 0; k < table.resolutions(); ++k) {
+        const int s = segment_index(grid, b, k);
+        int low = std::max(0, plan.layers - 1 - l - shift[static_cast<std::size_t>(s)]);
+        // A child is never cut lower than its parent.
+        const int parent = grid.families()[static_cast<std::size_t>(b)].parent;
+        if (k > 0) low = std::max<int>(low, plan.low[static_cast<std::size_t>(l * segments + s - 1)]);
+        if (k == 0 && parent >= 0) low = std::max<int>(low, plan.low[static_cast<std::size_t>(l * segments + segment_index(grid, parent, 0))]);
+        plan.low[static_cast<std::size_t>(l * segments + s)] = static_cast<std::uint8_t>(low);
+      }
+  return plan;
+}
+
+namespace {
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
+  ~Stopwatch() { total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  double& total_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+template <class T>
+std::vector<std::vector<T>>& memory(CoefficientGop& c);
+template <>
+std::vector<std::vector<float>>& memory<float>(CoefficientGop& c) { return c.real; }
+template <>
+std::vector<std::vector<std::int32_t>>& memory<std::int32_t>(CoefficientGop& c) { return c.integer; }
+
+template <class T>
+Field<T> field_of(CoefficientGop& c, int component, const Shape& shape) {
+  auto& m = memory<T>(c)[static_cast<std::size_t>(component)];
+  if (m.size() < shape.samples()) m.resize(shape.samples());
+  Field<T> f;
+  f.data = m.data();
+  f.shape = shape;
+  f.row_stride = shape.width;
+  f.frame_stride = static_cast<std::ptrdiff_t>(shape.width) * shape.height;
+  return f;
+}
+
+void set_pointer(SubbandView& v, float* p) { v.real = p; }
+void set_pointer(SubbandView& v, std::int32_t* p) { v.integer = p; }
+
+// Shapes and decompositions of the components after a reduction.
+struct Reduced {
+  VideoInfo video;
+  int frames;
+  const StreamHeader& header;
+  Reduction reduction;
+
+  Reduced(const StreamHeader& h, const Reduction& r, int full_frames) : video(h.video), frames(low_length(full_frames, r.temporal)), header(h), reduction(r) {
+    video.width = low_length(h.video.width, r.spatial);
+    video.height = low_length(h.video.height, r.spatial);
+  }
+  Shape shape(int c) const {
+    const Shape full = header.component_shape(c, 1);
+    return {frames, low_length(full.height, reduction.spatial), low_length(full.width, reduction.spatial)};
+  }
+  Decomposition decomposition(int c) const {
+    Decomposition d = header.decomposition(c);
+    d.spatial_levels -= reduction.spatial;
+    d.temporal_levels = std::max(0, d.temporal_levels - reduction.temporal);
+    return d;
+  }
+};
+
+// Allocates the fields of a GOP and lists its subbands.
+template <class T>
+void lay_out(const Reduced& r, int full_frames, float step, CoefficientGop& out) {
+  const auto components = r.header.components.size();
+  out.lossless = r.header.lossless;
+  out.subbands.clear();
+  memory<T>(out).resize(components);
+  for (int c = 0; c < static_cast<int>(components); ++c) {
+    const Shape shape = r.shape(c);
+    const Field<T> field = field_of<T>(out, c, shape);
+    const Decomposition d = r.decomposition(c);
+    const SubbandTable table(shape, d, r.header.lossless);
+    const SubbandTable full(r.header.component_shape(c, full_frames), r.header.decomposition(c), r.header.lossless);
+    for (const Subband& s : table.all()) {
+      if (s.shape.samples() == 0) continue;
+      SubbandView v;
+      v.component = c;
+      v.temporal_band = s.temporal_band;
+      v.level = s.resolution == 0 ? d.spatial_levels : d.spatial_levels - s.resolution + 1;
+      v.level += r.reduction.spatial;
+      v.orientation = s.orientation;
+      v.norm = full.at(s.temporal_band, s.resolution, s.orientation).norm;
+      v.step = r.header.lossless ? 1.0f
+                                 : static_cast<float>(static_cast<double>(step) *
+                                                      static_cast<double>(r.header.components[static_cast<std::size_t>(c)].weight) / v.norm);
+      const Field<T> view = subband_view(field, s);
+      v.shape = view.shape;
+      v.row_stride = view.row_stride;
+      v.frame_stride = view.frame_stride;
+      set_pointer(v, view.data);
+      out.subbands.push_back(v);
+    }
+  }
+}
+
+std::int32_t lowest_sample(const PixelFormat& f) { return f.is_signed ? -(1 << (f.bits - 1)) : 0; }
+std::int32_t highest_sample(const PixelFormat& f) { return f.is_signed ? (1 << (f.bits - 1)) - 1 : (1 << f.bits) - 1; }
+
+// ------------------------------------------------------------------------------------------------------------ encoder
+
+class CpuEncoder final : public GopEncoder {
+ public:
+  CpuEncoder(const StreamHeader& header, const BackendOptions& options)
+      : header_(header), simd_(resolve_simd(options.simd)), pool_(options.threads) {
+    for (int i = 0; i < pool_.threads(); ++i) coders_.push_back(std::make_unique<BlockEncoder>(header.fast_mode, simd_));
+  }
+
+  int depth() const override { return 1; }
+
+  void transform(const Gop& gop, CoefficientGop& out) override {
+    header_.lossless ? transform_as<std::int32_t>(gop, out) : transform_as<float>(gop, out);
+  }
+
+  void push(const Gop& gop, float step) override {
+    transform(gop, coefficients_);
+    push(coefficients_, step);
+  }
+
+  void push(CoefficientGop& coefficients, float step) override {
+    require(coefficients.lossless == header_.lossless, ErrorKind::kBadArgument, "coefficients of another kind than the stream's");
+    require(coefficients.frames >= 1 && coefficients.frames <= header_.gop_frames, ErrorKind::kBadArgument,
+            "coefficients of " + std::to_string(coefficients.frames) + " frames; GOPs hold 1.." + std::to_string(header_.gop_frames));
+    header_.lossless ? code_as<std::int32_t>(coefficients, step) : code_as<float>(coefficients, step);
+    pending_ = true;
+  }
+
+  bool pull(CodedGop& out) override {
+    if (!pending_) return false;
+    pending_ = false;
+    std::swap(out, coded_);
+    return true;
+  }
+
+  double seconds_transform() const override { return seconds_transform_; }
+  double seconds_coder() const override { return seconds_coder_; }
+
+ private:
+  template <class T>
+  void transform_as(const Gop& gop, CoefficientGop& out) {
+    const Stopwatch watch(seconds_transform_);
+    const Reduced r(header_, {}, gop.frames());
+    lay_out<T>(r, gop.frames(), 0, out);
+    out.frames = gop.frames();
+    out.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
+    int c = 0;
+    if (header_.colour_transform) {
+      const Shape s = r.shape(0);
+      const Field<T> f[3] = {field_of<T>(out, 0, s), field_of<T>(out, 1, s), field_of<T>(out, 2, s)};
+      forward_colour<T>(gop, header_.components[0].offset, f[0], f[1], f[2], pool_);
+      for (; c < 3; ++c) forward_transform<T>(f[c], header_.decomposition(c), pool_, simd_);
+    }
+    for (; c < gop.components(); ++c)
+      forward_transform<T>(gop.plane(c), header_.components[static_cast<std::size_t>(c)].offset, field_of<T>(out, c, r.shape(c)),
+                           header_.decomposition(c), pool_, simd_);
+  }
+
+  template <class T>
+  void code_as(CoefficientGop& in, float step) {
+    const Stopwatch watch(seconds_coder_);
+    if (!geometry_ || geometry_->frames() != in.frames) {
+      geometry_ = std::make_unique<StreamGeometry>(header_, in.frames);
+      coded_ = {};
+    }
+    const Reduced r(header_, {}, in.frames);
+    const auto components = header_.components.size();
+    coded_.components.resize(components);
+    struct Task {
+      int component, by, bx;
+    };
+    std::vector<Task> tasks;
+    std::vector<StepTable> steps;
+    for (int c = 0; c < static_cast<int>(components); ++c) {
+      const BlockGrid& grid = geometry_->grid(c);
+      auto& coded = coded_.components[static_cast<std::size_t>(c)];
+      coded.grid = &grid;
+      coded.plan = layer_plan(header_, grid);
+      coded.blocks.resize(static_cast<std::size_t>(grid.blocks()));
+      steps.emplace_back(grid.table(), header_.lossless ? 1.0f : step, header_.components[static_cast<std::size_t>(c)].weight);
+      for (int by = 0; by < grid.rows(); ++by)
+        for (int bx = 0; bx < grid.columns(); ++bx) tasks.push_back({c, by, bx});
+    }
+    pool_.parallel_for(static_cast<int>(tasks.size()), [&](int i, int worker) {
+      const Task& t = tasks[static_cast<std::size_t>(i)];
+      const auto c = static_cast<std::size_t>(t.component);
+      auto& coded = coded_.components[c];
+      CodedBlock& out = coded.blocks[static_cast<std::size_t>(t.by * coded.grid->columns() + t.bx)];
+      BlockEncoder& coder = *coders_[static_cast<std::size_t>(worker)];
+      const Field<T> field = field_of<T>(in, t.component, r.shape(t.component));
+      if constexpr (std::is_same_v<T, float>)
+        coder.encode(*coded.grid, t.by, t.bx, field, steps[c], coded.plan, out);
+      else
+        coder.encode(*coded.grid, t.by, t.bx, field, coded.plan, out);
+    });
+  }
+
+  StreamHeader header_;
+  SimdLevel simd_;
+  ThreadPool pool_;
+  std::vector<std::unique_ptr<BlockEncoder>> coders_;
+  std::unique_ptr<StreamGeometry> geometry_;
+  CoefficientGop coefficients_;
+  CodedGop coded_;
+  bool pending_ = false;
+  double seconds_transform_ = 0;
+  double seconds_coder_ = 0;
+};
+
+// ------------------------------------------------------------------------------------------------------------ decoder
+
+class CpuDecoder final : public GopDecoder {
+ public:
+  CpuDecoder(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options)
+      : header_(header), reduction_(reduction), simd_(resolve_simd(options.simd)), pool_(options.threads) {
+    for (int i = 0; i < pool_.threads(); ++i) coders_.push_back(std::make_unique<BlockDecoder>(header.fast_mode, simd_));
+  }
+
+  int depth() const override { return 1; }
+
+  void push(const ReceivedGop& received, std::vector<std::string>* damage) override {
+    received_ = &received;
+    damage_ = damage;
+  }
+
+  bool pull(Gop& gop) override {
+    if (!pull(coefficients_)) return false;
+    inverse(coefficients_, gop);
+    return true;
+  }
+
+  bool pull(CoefficientGop& out) override {
+    if (!received_) return false;
+    const ReceivedGop& in = *received_;
+    received_ = nullptr;
+    header_.lossless ? decode_as<std::int32_t>(in, out) : decode_as<float>(in, out);
+    return true;
+  }
+
+  void inverse(CoefficientGop& coefficients, Gop& gop) override {
+    header_.lossless ? inverse_as<std::int32_t>(coefficients, gop) : inverse_as<float>(coefficients, gop);
+  }
+
+  double seconds_transform() const override { return seconds_transform_; }
+  double seconds_coder() const override { return seconds_coder_; }
+
+ private:
+  template <class T>
+  void decode_as(const ReceivedGop& in, CoefficientGop& out) {
+    const Stopwatch watch(seconds_coder_);
+    const Reduced r(header_, reduction_, in.frames);
+    lay_out<T>(r, in.frames, in.step, out);
+    out.frames = r.frames;
+    struct Task {
+      int component, by, bx;
+    };
+    std::vector<Task> tasks;
+    std::vector<StepTable> steps;
+    std::vector<SubbandTable> targets;
+    for (int c = 0; c < static_cast<int>(in.components.size()); ++c) {
+      const BlockGrid& grid = *in.components[static_cast<std::size_t>(c)].grid;
+      targets.emplace_back(r.shape(c), r.decomposition(c), header_.lossless);
+      steps.emplace_back(grid.table(), header_.lossless ? 1.0f : in.step, header_.components[static_cast<std::size_t>(c)].weight);
+      for (int by = 0; by < grid.rows(); ++by)
+        for (int bx = 0; bx < grid.columns(); ++bx) tasks.push_back({c, by, bx});
+    }
+    std::mutex mutex;
+    pool_.parallel_for(static_cast<int>(tasks.size()), [&](int i, int worker) {
+      const Task& t = tasks[static_cast<std::size_t>(i)];
+      const auto c = static_cast<std::size_t>(t.component);
+      const auto& component = in.components[c];
+      BlockDecoder& coder = *coders_[static_cast<std::size_t>(worker)];
+      const auto& segments = component.blocks[static_cast<std::size_t>(t.by * component.grid->columns() + t.bx)];
+      const Field<T> field = field_of<T>(out, t.component, r.shape(t.component));
+      try {
+        coder.decode(*component.grid, targets[c], t.by, t.bx, segments, in.stop_plane, header_.centroid,
+                     header_.lossless ? nullptr : &steps[c], field);
+      } catch (const Error& e) {
+        if (e.kind() != ErrorKind::kBadStream || !damage_) throw;
+        BlockDecoder::clear(*component.grid, targets[c], t.by, t.bx, field);
+        const std::lock_guard lock(mutex);
+        damage_->push_back("component " + std::to_string(t.component) + ", " + e.what());
+      }
+    });
+  }
+
+  template <class T>
+  void inverse_as(CoefficientGop& in, Gop& gop) {
+    const Stopwatch watch(seconds_transform_);
+    const Reduced r(header_, reduction_, 1);
+    gop.set_frames(in.frames);
+    const PixelFormat& f = header_.video.format;
+    // Low bands of the unscaled 9/7 are amplified by dc_gain once per level and axis.
+    double amplified = 1;
+    if (!header_.lossless) {
+      for (int i = 0; i < std::min<int>(reduction_.temporal, header_.temporal_levels); ++i) amplified *= dc_gain(header_.temporal);
+      for (int i = 0; i < 2 * reduction_.spatial; ++i) amplified *= dc_gain(header_.spatial);
+    }
+    const auto g = static_cast<float>(1.0 / amplified);
+    auto shape = [&](int c) {
+      Shape s = r.shape(c);
+      s.frames = in.frames;
+      return s;
+    };
+    int c = 0;
+    if (header_.colour_transform) {
+      Field<T> fields[3];
+      for (; c < 3; ++c) {
+        fields[c] = field_of<T>(in, c, shape(c));
+        inverse_transform<T>(fields[c], r.decomposition(c), pool_, simd_);
+      }
+      inverse_colour<T>(fields[0], fields[1], fields[2], g, header_.components[0].offset, highest_sample(f), gop, pool_);
+    }
+    for (; c < gop.components(); ++c)
+      inverse_transform<T>(field_of<T>(in, c, shape(c)), r.decomposition(c), g, header_.components[static_cast<std::size_t>(c)].offset,
+                           lowest_sample(f), highest_sample(f), gop.plane(c), pool_, simd_);
+  }
+
+  StreamHeader header_;
+  Reduction reduction_;
+  SimdLevel simd_;
+  ThreadPool pool_;
+  std::vector<std::unique_ptr<BlockDecoder>> coders_;
+  CoefficientGop coefficients_;
+  const ReceivedGop* received_ = nullptr;
+  std::vector<std::string>* damage_ = nullptr;
+  double seconds_transform_ = 0;
+  double seconds_coder_ = 0;
+};
+
+std::unique_ptr<GopEncoder> make_cpu_encoder(const StreamHeader& h, const BackendOptions& o) {
+  return std::make_unique<CpuEncoder>(h, o);
+}
+std::unique_ptr<GopDecoder> make_cpu_decoder(const StreamHeader& h, const Reduction& r, const BackendOptions& o) {
+  return std::make_unique<CpuDecoder>(h, r, o);
+}
+
+}  // namespace
+
+const Backend& cpu_backend() {
+  static const Backend backend{"cpu", make_cpu_encoder, make_cpu_decoder};
+  return backend;
+}
+
+}  // namespace trivelet

@@ -1,0 +1,672 @@
+// Decoder of codec.h: find the boxes, read the chunks that are wanted, hand them to the backend.
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "codec/backend.h"
+#include "codec/codec.h"
+#include "codec/container.h"
+#include "codec/gop_hash.h"
+#include "codec/hash.h"
+
+namespace trivelet {
+
+std::size_t MemorySource::read(void* data, std::size_t size) {
+  const std::size_t n = std::min(size, size_ - position_);
+  if (n > 0) std::memcpy(data, data_ + position_, n);
+  position_ += n;
+  return n;
+}
+
+void MemorySource::seek(std::uint64_t position) {
+  require(position <= size_, ErrorKind::kIo, "seek to " + std::to_string(position) + " in " + std::to_string(size_) + " bytes");
+  position_ = static_cast<std::size_t>(position);
+}
+
+void MemorySink::write(const void* data, std::size_t size) {
+  const auto* p = static_cast<const std::byte*>(data);
+  bytes.insert(bytes.end(), p, p + size);
+}
+
+bool is_tvl(const void* data, std::size_t size) {
+  return size >= sizeof kSignature && std::memcmp(data, kSignature, sizeof kSignature) == 0;
+}
+
+namespace {
+
+constexpr std::size_t kPadding = 16;  // readable bytes behind chunk data, for the coder's 64-bit loads
+
+[[noreturn]] void bad(const std::string& message) { fail(ErrorKind::kBadStream, message); }
+
+// Position-keeping access to a source; skips by seeking where that works.
+class Input {
+ public:
+  Input(ByteSource& source, std::uint64_t& bytes_read) : source_(source), bytes_read_(bytes_read), seekable_(source.seekable()) {
+    if (seekable_) size_ = source.size();
+  }
+  bool seekable() const { return seekable_; }
+  std::uint64_t size() const { return size_; }
+  std::uint64_t position() const { return position_; }
+
+  // Up to `size` bytes; fewer at the end.
+  std::size_t read(void* data, std::size_t size) {
+    std::size_t done = 0;
+    while (done < size) {
+      const std::size_t n = source_.read(static_cast<std::byte*>(data) + done, size - done);
+      if (n == 0) break;
+      done += n;
+    }
+    position_ += done;
+    bytes_read_ += done;
+    return done;
+  }
+  // Appends `size` bytes to `out`, growing it only as data arrives. False when the source ends before.
+  bool append(std::vector<std::uint8_t>& out, std::uint64_t size) {
+    constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;
+    while (size > 0) {
+      const auto n = static_cast<std::size_t>(std::min(size, kPiece));
+      const std::size_t at = out.size();
+      out.resize(at + n);
+      const std::size_t got = read(out.data() + at, n);
+      if (got < n) {
+        out.resize(at + got);
+        return false;
+      }
+      size -= n;
+    }
+    return true;
+  }
+  void seek(std::uint64_t position) {
+    if (position == position_) return;
+    source_.seek(position);
+    position_ = position;
+  }
+  // False when the source ends before.
+  bool skip(std::uint64_t n) {
+    if (seekable_) {
+      if (n > size_ - position_) return false;
+      seek(position_ + n);
+      return true;
+    }
+    std::vector<std::uint8_t> dump(static_cast<std::size_t>(std::min<std::uint64_t>(n, 1 << 16)));
+    while (n > 0) {
+      const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(n, dump.size()));
+      if (read(dump.data(), piece) < piece) return false;
+      n -= piece;
+    }
+    return true;
+  }
+
+ private:
+  ByteSource& source_;
+  std::uint64_t& bytes_read_;
+  bool seekable_;
+  std::uint64_t size_ = 0;
+  std::uint64_t position_ = 0;
+};
+
+}  // namespace
+
+struct Decoder::State {
+  DecoderParams params;
+  CodecStats stats;
+  Input in;
+  StreamHeader header;
+  StreamInfo info;
+  VideoInfo output;
+  Reduction reduction;
+  std::unique_ptr<GopDecoder> backend;
+  std::unique_ptr<StreamGeometry> geometry;
+  ReceivedGop received;
+  std::vector<std::uint8_t> bytes;  // chunks of the current GOP, each followed by padding
+  std::size_t next_gop = 0;         // with an index
+  std::uint64_t expected_frame = 0;
+  std::uint64_t first_box = 0;
+  bool at_end = false;
+
+  State(ByteSource& source, const DecoderParams& p) : params(p), in(source, stats.stream_bytes) {}
+
+  void read_header();
+  void read_index();
+  void scan();
+  bool resync();
+  void check_request();
+  std::uint64_t memory_needed() const;
+  void report(const std::string& what);
+  // Reads packets until one of the wanted range is received. False at the end.
+  bool next(GopHeader& g);
+  bool open_next_packet(Box& box, std::uint64_t& offset);
+  bool receive(GopHeader& g, std::uint64_t payload, std::uint64_t offset);
+  bool wanted(std::uint64_t first_frame, int frames) const {
+    return first_frame < params.end_frame && first_frame + static_cast<std::uint64_t>(frames) > params.first_frame;
+  }
+  void verify(const Gop& gop, const GopHeader& g);
+  bool whole = false;  // everything of the current GOP was received and asked for
+};
+
+void Decoder::State::report(const std::string& what) {
+  if (!params.keep_partial) bad(what);
+  if (stats.damage.size() < 100) stats.damage.push_back(what);
+}
+
+void Decoder::State::read_header() {
+  std::uint8_t signature[sizeof kSignature];
+  const std::size_t got = in.read(signature, sizeof signature);
+  if (!is_tvl(signature, got)) bad("this is not a .tvl stream: it does not begin with the signature 89 'TVL' 0D 0A 1A 0A");
+  for (;;) {
+    std::uint8_t head[kBoxHeaderBytes];
+    if (in.read(head, sizeof head) < sizeof head) bad("the stream ends before its header");
+    Box box;
+    if (!parse_box_header(head, box)) bad("damaged box header at byte " + std::to_string(in.position() - sizeof head) + ", before the stream header");
+    if (box.is("Head")) {
+      if (box.length < 8 || box.length > kMaxHeaderBytes) bad("stream header of " + std::to_string(box.length) + " bytes; the limit is " + std::to_string(kMaxHeaderBytes));
+      std::vector<std::uint8_t> payload;
+      if (!in.append(payload, box.length)) bad("the stream ends inside its header");
+      header = parse_stream_header(payload.data(), payload.size());
+      break;
+    }
+    require(!box.critical(), ErrorKind::kUnsupported, std::string("unknown critical box '") + box.type + "' before the stream header");
+    if (!in.skip(box.length)) bad("the stream ends before its header");
+  }
+  first_box = in.position();
+  info.video = header.video;
+  info.format_major = header.major;
+  info.format_minor = header.minor;
+  info.profile = header.profile;
+  info.fast_mode = header.fast_mode;
+  info.lossless = header.lossless;
+  info.decomposition = header.decomposition(0);
+  info.gop_frames = header.gop_frames;
+  info.block_size = header.block_size();
+  info.layers = header.layers;
+  info.settings = header.settings;
+  info.writer = header.writer;
+  info.file_bytes = in.size();
+}
+
+// The index at the end of a seekable source, else a scan over the packets' headers.
+void Decoder::State::read_index() {
+  constexpr std::size_t kEndBytes = kBoxHeaderBytes + kEndPayloadBytes;
+  const std::uint64_t start = in.position();
+  const std::uint64_t size = in.size();
+  if (size >= start + kEndBytes) {
+    std::uint8_t tail[kEndBytes];
+    in.seek(size - kEndBytes);
+    Box box;
+    StreamEnd end;
+    if (in.read(tail, sizeof tail) == sizeof tail && parse_box_header(tail, box) && box.is("Done") &&
+        parse_stream_end(tail + kBoxHeaderBytes, sizeof tail - kBoxHeaderBytes, end)) {
+      info.complete = true;
+      if (end.index_offset >= start && end.index_offset <= size - kEndBytes - kBoxHeaderBytes) {
+        std::uint8_t head[kBoxHeaderBytes];
+        in.seek(end.index_offset);
+        if (in.read(head, sizeof head) == sizeof head && parse_box_header(head, box) && box.is("Indx") &&
+            box.length <= size - kEndBytes - in.position()) {
+          std::vector<std::uint8_t> payload;
+          if (in.append(payload, box.length)) {
+            try {
+              info.gops = parse_index(payload.data(), payload.size());
+              info.has_index = true;
+              for (const GopInfo& g : info.gops)
+                if (g.offset < start || g.offset > size || g.bytes > size - g.offset) info.has_index = false;
+            } catch (const Error&) {
+              info.has_index = false;  // fall through to the scan
+            }
+          }
+        }
+      }
+    }
+  }
+  if (!info.has_index) {
+    in.seek(start);
+    scan();
+  }
+  in.seek(start);
+}
+
+// Rebuilds the index from the packets' own headers, as far as they are intact.
+void Decoder::State::scan() {
+  info.gops.clear();
+  for (;;) {
+    const std::uint64_t at = in.position();
+    std::uint8_t head[kBoxHeaderBytes];
+    if (in.read(head, sizeof head) < sizeof head) break;
+    Box box;
+    if (!parse_box_header(head, box)) {
+      in.seek(at + 1);
+      if (!resync()) break;
+      continue;
+    }
+    if (box.is("Gop ")) {
+      std::uint8_t size_bytes[4];
+      std::vector<std::uint8_t> bytes_of_head;
+      if (in.read(size_bytes, 4) == 4) {
+        const std::uint32_t n = size_bytes[0] | static_cast<std::uint32_t>(size_bytes[1]) << 8 | static_cast<std::uint32_t>(size_bytes[2]) << 16 |
+                                static_cast<std::uint32_t>(size_bytes[3]) << 24;
+        if (n >= 8 && n <= kMaxHeaderBytes && n <= box.length) {
+          bytes_of_head.assign(size_bytes, size_bytes + 4);
+          if (in.append(bytes_of_head, n - 4)) {
+            try {
+              const GopHeader g = parse_gop_header(header, bytes_of_head.data(), bytes_of_head.size());
+              GopInfo i;
+              i.offset = at;
+              i.bytes = kBoxHeaderBytes + box.length;
+              i.first_frame = g.first_frame;
+              i.frames = g.frames;
+              info.gops.push_back(i);
+            } catch (const Error&) {  // a damaged packet is left out; decoding will say so
+            }
+          }
+        }
+      }
+    }
+    if (box.is("Done")) break;
+    in.seek(at + kBoxHeaderBytes);
+    if (box.length > in.size() - in.position()) break;
+    in.seek(in.position() + box.length);
+  }
+  info.has_index = !info.gops.empty();
+}
+
+// Moves to the next intact header of a GOP packet. Only for seekable sources.
+bool Decoder::State::resync() {
+  std::uint64_t at = in.position();
+  std::vector<std::uint8_t> window;
+  while (at + kBoxHeaderBytes <= in.size()) {
+    in.seek(at);
+    window.clear();
+    in.append(window, std::min<std::uint64_t>(std::uint64_t{1} << 20, in.size() - at));
+    if (window.size() < kBoxHeaderBytes) return false;
+    for (std::size_t i = 0; i + kBoxHeaderBytes <= window.size(); ++i) {
+      Box box;
+      const std::uint8_t* p = window.data() + i;
+      if ((std::memcmp(p, "Gop ", 4) == 0 || std::memcmp(p, "Indx", 4) == 0 || std::memcmp(p, "Done", 4) == 0) && parse_box_header(p, box)) {
+        in.seek(at + i);
+        return true;
+      }
+    }
+    at += window.size() - kBoxHeaderBytes + 1;
+  }
+  return false;
+}
+
+std::uint64_t Decoder::State::memory_needed() const {
+  // Per sample of a GOP at the decoded size: 4 bytes of coefficient, the sample itself twice (a GOP in work, one being
+  // written), and as much again for the compressed bytes and the trees.
+  std::uint64_t samples = 0;
+  for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
+    const Shape s = header.component_shape(c, header.gop_frames);
+    samples += static_cast<std::uint64_t>(low_length(s.frames, reduction.temporal)) * static_cast<std::uint64_t>(low_length(s.height, reduction.spatial)) *
+               static_cast<std::uint64_t>(low_length(s.width, reduction.spatial));
+  }
+  return samples * (4 + 2 * static_cast<unsigned>(header.video.format.bytes_per_sample()) + 2);
+}
+
+void Decoder::State::check_request() {
+  const DecoderParams& p = params;
+  require(p.reduce >= 0 && p.reduce <= header.max_reduce(), ErrorKind::kBadArgument,
+          "this stream can be reduced 0.." + std::to_string(header.max_reduce()) + " times, not " + std::to_string(p.reduce));
+  if (header.layout == Layout::kDyadic) {
+    require(p.temporal_reduce == 0, ErrorKind::kBadArgument,
+            "in a dyadic stream time is reduced together with the picture; use a spatial reduction alone");
+    reduction = {p.reduce, std::min<int>(p.reduce, header.temporal_levels)};
+  } else {
+    require(p.temporal_reduce >= 0 && p.temporal_reduce <= header.temporal_levels, ErrorKind::kBadArgument,
+            "this stream's frame rate can be halved 0.." + std::to_string(header.temporal_levels) + " times, not " + std::to_string(p.temporal_reduce));
+    reduction = {p.reduce, p.temporal_reduce};
+  }
+  require(p.max_planes >= 0 && p.max_planes <= 30, ErrorKind::kBadArgument, "planes must be 1..30 (0 = all), not " + std::to_string(p.max_planes));
+  require(p.max_layers >= 0 && p.max_layers <= header.layers, ErrorKind::kBadArgument,
+          "this stream has " + std::to_string(header.layers) + " layers, not " + std::to_string(p.max_layers));
+  require(p.first_frame < p.end_frame, ErrorKind::kBadArgument, "an empty range of frames");
+  const std::uint64_t needed = memory_needed();
+  require(needed <= p.max_memory, ErrorKind::kUnsupported,
+          "decoding needs about " + std::to_string(needed >> 20) + " MiB, the limit is " + std::to_string(p.max_memory >> 20) +
+              " MiB; raise it, or decode at a lower resolution");
+}
+
+Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend* backend)
+    : state_(std::make_unique<State>(source, params)) {
+  State& s = *state_;
+  s.read_header();
+  s.check_request();
+  if (s.in.seekable()) s.read_index();
+
+  s.output = s.header.video;
+  VideoInfo& o = s.output;
+  o.width = low_length(o.width, s.reduction.spatial);
+  o.height = low_length(o.height, s.reduction.spatial);
+  const int t = s.reduction.temporal;
+  if (t > 0 && o.frame_rate.num > 0) {
+    if (o.frame_rate.num % (1 << t) == 0)
+      o.frame_rate.num >>= t;
+    else if (o.frame_rate.den <= (0x7fffffff >> t))
+      o.frame_rate.den <<= t;
+  }
+  // Frames that pull() will deliver, where it can be known.
+  std::uint64_t frames = 0;
+  auto count = [&](std::uint64_t first, std::uint64_t n) {
+    for (std::uint64_t f = 0; f < n; f += std::uint64_t{1} << t)
+      if (first + f >= params.first_frame && first + f < params.end_frame) ++frames;
+  };
+  if (s.info.has_index) {
+    for (const GopInfo& g : s.info.gops) count(g.first_frame, static_cast<std::uint64_t>(g.frames));
+  } else if (s.header.video.frames > 0 && s.header.video.frames < (std::uint64_t{1} << 32)) {
+    for (std::uint64_t f = 0; f < s.header.video.frames; f += s.header.gop_frames)
+      count(f, std::min<std::uint64_t>(s.header.gop_frames, s.header.video.frames - f));
+  }
+  o.frames = frames;
+
+  const Backend& b = backend ? *backend : cpu_backend();
+  s.backend = b.make_decoder(s.header, s.reduction, {params.threads, params.simd});
+}
+
+Decoder::~Decoder() = default;
+
+const StreamInfo& Decoder::info() const { return state_->info; }
+const VideoInfo& Decoder::output() const { return state_->output; }
+const CodecStats& Decoder::stats() const { return state_->stats; }
+
+Gop Decoder::make_gop() const { return Gop(state_->output, low_length(state_->header.gop_frames, state_->reduction.temporal)); }
+
+// Finds the next GOP box of the stream; false at its end.
+bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
+  if (info.has_index) {
+    while (next_gop < info.gops.size() && !wanted(info.gops[next_gop].first_frame, info.gops[next_gop].frames)) {
+      expected_frame = info.gops[next_gop].first_frame + static_cast<std::uint64_t>(info.gops[next_gop].frames);
+      ++next_gop;
+    }
+    if (next_gop == info.gops.size()) {
+      at_end = true;
+      if (!info.complete) report("the stream is not complete: its end is missing after frame " + std::to_string(expected_frame));
+      return false;
+    }
+    in.seek(info.gops[next_gop++].offset);
+  }
+  for (;;) {
+    offset = in.position();
+    std::uint8_t head[kBoxHeaderBytes];
+    const std::size_t got = in.read(head, sizeof head);
+    if (got < sizeof head) {
+      at_end = true;
+      report("the stream ends at byte " + std::to_string(in.position()) + ", after frame " + std::to_string(expected_frame) + ", without its end box");
+      return false;
+    }
+    if (!parse_box_header(head, box)) {
+      report("damaged box header at byte " + std::to_string(offset));
+      at_end = !(in.seekable() && resync());
+      if (at_end) return false;
+      continue;
+    }
+    if (box.is("Gop ")) return true;
+    if (box.is("Done")) {
+      at_end = true;
+      info.complete = true;
+      return false;
+    }
+    require(box.is("Indx") || !box.critical(), ErrorKind::kUnsupported,
+            std::string("unknown critical box '") + box.type + "' at byte " + std::to_string(offset));
+    if (!in.skip(box.length)) {
+      at_end = true;
+      report("the stream ends inside the box '" + std::string(box.type) + "' at byte " + std::to_string(offset));
+      return false;
+    }
+  }
+}
+
+// Reads the wanted chunks of one packet. False when the packet is not wanted or beyond use.
+bool Decoder::State::receive(GopHeader& g, std::uint64_t payload, std::uint64_t offset) {
+  const std::string where = "GOP packet at byte " + std::to_string(offset);
+  std::vector<std::uint8_t> head;
+  std::uint32_t n = 0;
+  if (payload >= 8 && in.append(head, 4)) {
+    for (std::size_t i = 0; i < 4; ++i) n |= static_cast<std::uint32_t>(head[i]) << (8 * i);
+    if (n < 8 || n > kMaxHeaderBytes || n > payload) {
+      report(where + ": a header of " + std::to_string(n) + " bytes in a packet of " + std::to_string(payload));
+      if (!in.skip(payload - 4)) at_end = true;
+      return false;
+    }
+  }
+  if (n == 0 || !in.append(head, n - 4)) {
+    at_end = true;
+    report(where + ": the stream ends inside its header");
+    return false;
+  }
+  try {
+    g = parse_gop_header(header, head.data(), head.size());
+    if (g.body_bytes != payload - n) bad("chunks of " + std::to_string(g.body_bytes) + " bytes in a body of " + std::to_string(payload - n));
+  } catch (const Error& e) {
+    report(where + ": " + e.what());
+    if (!in.skip(payload - n)) at_end = true;
+    return false;
+  }
+  if (g.first_frame != expected_frame)
+    report(where + ": begins with frame " + std::to_string(g.first_frame) + ", expected " + std::to_string(expected_frame));
+  expected_frame = g.first_frame + static_cast<std::uint64_t>(g.frames);
+  if (!wanted(g.first_frame, g.frames)) {
+    if (!in.skip(payload - n)) at_end = true;
+    return false;
+  }
+  std::uint64_t samples = 0;
+  for (int c = 0; c < static_cast<int>(header.components.size()); ++c) samples += header.component_shape(c, g.frames).samples();
+  if (g.body_bytes > 8 * samples + kMaxHeaderBytes) {
+    report(where + ": " + std::to_string(g.body_bytes) + " bytes for " + std::to_string(samples) + " samples");
+    if (!in.skip(payload - n)) at_end = true;
+    return false;
+  }
+
+  // Read the chunks of the wanted layers, temporal bands and resolutions; skip the others.
+  int layers = params.max_layers > 0 ? params.max_layers : header.layers;
+  const int stop = params.max_planes > 0 ? std::max(0, g.planes - params.max_planes) : 0;
+  whole = layers == header.layers && stop == 0 && reduction.spatial == 0 && reduction.temporal == 0;
+  while (layers > 1 && g.layer_top[static_cast<std::size_t>(layers) - 1] <= stop) --layers;  // nothing wanted in them
+  const bool dyadic = header.layout == Layout::kDyadic;
+  const int bands = header.temporal_bands() - (dyadic ? 0 : reduction.temporal);
+  struct Have {
+    std::size_t at;
+    std::size_t size;
+    bool ok;
+  };
+  const auto distances = static_cast<std::size_t>(header.spatial_levels) + 1;
+  std::vector<Have> have(g.chunks.size(), {0, 0, false});
+  bytes.clear();
+  bool damaged = false;
+  const std::uint64_t body = in.position();
+  std::size_t i = 0;
+  for (int l = 0; l < header.layers && !at_end; ++l)
+    for (int b = 0; b < header.temporal_bands() && !at_end; ++b)
+      for (int d = header.spatial_levels; d >= 0 && !at_end; --d, ++i) {
+        const ChunkEntry& c = g.chunks[i];
+        if (l >= layers || b >= bands || d < reduction.spatial) continue;
+        have[i] = {bytes.size(), static_cast<std::size_t>(c.size), true};
+        if (c.size == 0) continue;
+        if (!in.skip(body + c.offset - in.position()) || !in.append(bytes, c.size)) {
+          at_end = true;
+          damaged = true;
+          have[i].ok = false;
+          report(where + ": the stream ends inside the packet");
+          break;
+        }
+        if (crc32c(bytes.data() + have[i].at, have[i].size) != c.crc) {
+          have[i].ok = false;
+          damaged = true;
+          report(where + ", frames " + std::to_string(g.first_frame) + ".." + std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) +
+                 ": the chunk of layer " + std::to_string(l) + ", temporal band " + std::to_string(b) + ", distance " + std::to_string(d) +
+                 " at byte " + std::to_string(body + c.offset) + " has a wrong checksum");
+        }
+        bytes.insert(bytes.end(), kPadding, 0);
+      }
+  bytes.insert(bytes.end(), kPadding, 0);
+  if (!at_end && !in.skip(body + g.body_bytes - in.position())) at_end = true;
+
+  if (!geometry || geometry->frames() != g.frames) geometry = std::make_unique<StreamGeometry>(header, g.frames);
+  received.frames = g.frames;
+  received.step = g.step;
+  received.stop_plane = stop;
+  received.components.resize(header.components.size());
+  for (int c = 0; c < geometry->components(); ++c) {
+    auto& component = received.components[static_cast<std::size_t>(c)];
+    component.grid = &geometry->grid(c);
+    component.blocks.resize(static_cast<std::size_t>(component.grid->blocks()));
+    for (auto& block : component.blocks) {
+      block.resize(static_cast<std::size_t>(segment_count(*component.grid)));
+      for (auto& s : block) {
+        s.top = 0;
+        s.parts.clear();
+      }
+    }
+  }
+  // A chunk can be read if those before it that it leans on were: coarser distances and lower bands in layer 0, the same
+  // distance and band in the layers before.
+  i = 0;
+  for (int l = 0; l < header.layers; ++l)
+    for (int b = 0; b < header.temporal_bands(); ++b)
+      for (int d = header.spatial_levels; d >= 0; --d, ++i) {
+        if (!have[i].ok) continue;
+        const std::size_t bands_all = static_cast<std::size_t>(header.temporal_bands());
+        bool usable = true;
+        if (l > 0) {
+          usable = have[i - bands_all * distances].ok;
+        } else {
+          if (d < header.spatial_levels) usable = usable && have[i - 1].ok;
+          if (b > 0) usable = usable && have[i - distances].ok;
+        }
+        have[i].ok = usable;
+        if (!usable) continue;
+        try {
+          read_chunk(header, bytes.data() + have[i].at, have[i].size, l, b, d, received);
+        } catch (const Error& e) {
+          if (e.kind() != ErrorKind::kBadStream) throw;
+          have[i].ok = false;
+          damaged = true;
+          report(where + ": " + e.what());
+          for (std::size_t c = 0; c < received.components.size(); ++c) {  // undo what the chunk had begun
+            const int k = header.components[c].spatial_levels - d;
+            if (k < 0) continue;
+            const auto s = static_cast<std::size_t>(segment_index(*received.components[c].grid, b, k));
+            for (auto& block : received.components[c].blocks) {
+              if (l == 0) block[s].top = 0;
+              block[s].parts.resize(std::min<std::size_t>(block[s].parts.size(), static_cast<std::size_t>(l)));
+            }
+          }
+        }
+      }
+  if (damaged) {
+    ++stats.damaged_gops;
+    whole = false;
+  }
+  return true;
+}
+
+bool Decoder::State::next(GopHeader& g) {
+  while (!at_end) {
+    Box box;
+    std::uint64_t offset = 0;
+    const auto start = std::chrono::steady_clock::now();
+    const bool got = open_next_packet(box, offset) && receive(g, box.length, offset);
+    stats.seconds_container += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (got) return true;
+    if (!info.has_index && expected_frame >= params.end_frame) at_end = true;  // a pipe need not be read to its end
+  }
+  return false;
+}
+
+void Decoder::State::verify(const Gop& gop, const GopHeader& g) {
+  if (!(whole && g.has_hash && params.verify_hash)) return;
+  const auto start = std::chrono::steady_clock::now();
+  const bool same = hash_samples(gop) == g.hash;
+  stats.seconds_container += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!same) {
+    report("frames " + std::to_string(g.first_frame) + ".." + std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) +
+           ": the decoded samples do not have the hash of the originals");
+    ++stats.damaged_gops;
+  }
+}
+
+namespace {
+
+// Times of the frames that remain after a temporal reduction.
+std::vector<FrameTime> reduced_times(const std::vector<FrameTime>& times, int levels) {
+  std::vector<FrameTime> out;
+  const std::size_t step = std::size_t{1} << levels;
+  for (std::size_t i = 0; i < times.size(); i += step) {
+    FrameTime t = times[i];
+    for (std::size_t j = i + 1; j < std::min(i + step, times.size()); ++j)
+      t.duration = static_cast<std::int64_t>(static_cast<std::uint64_t>(t.duration) + static_cast<std::uint64_t>(times[j].duration));
+    out.push_back(t);
+  }
+  return out;
+}
+
+// Moves frames [from, to) of a GOP to its beginning.
+void keep_frames(Gop& gop, int from, int to) {
+  if (from > 0)
+    for (int c = 0; c < gop.components(); ++c) {
+      const MutableVolumeView v = gop.plane(c);
+      for (int f = from; f < to; ++f) std::memcpy(v.row(f - from, 0), v.row(f, 0), static_cast<std::size_t>(v.frame_stride));
+    }
+  for (int f = from; f < to; ++f) gop.times()[static_cast<std::size_t>(f - from)] = gop.times()[static_cast<std::size_t>(f)];
+  gop.set_frames(to - from);
+}
+
+}  // namespace
+
+bool Decoder::pull(Gop& gop) {
+  State& s = *state_;
+  for (;;) {
+    GopHeader g;
+    if (!s.next(g)) return false;
+    const std::size_t damage_before = s.stats.damage.size();
+    s.backend->push(s.received, s.params.keep_partial ? &s.stats.damage : nullptr);
+    const bool pulled = s.backend->pull(gop);
+    require(pulled, ErrorKind::kInternal, "the backend lost a GOP");
+    if (s.stats.damage.size() > damage_before) {
+      ++s.stats.damaged_gops;
+      s.whole = false;
+    }
+    s.stats.seconds_transform = s.backend->seconds_transform();
+    s.stats.seconds_coder = s.backend->seconds_coder();
+    s.verify(gop, g);
+    const std::vector<FrameTime> times = reduced_times(g.times, s.reduction.temporal);
+    std::copy(times.begin(), times.end(), gop.times().begin());
+
+    // Drop what lies outside the wanted range.
+    const std::uint64_t step = std::uint64_t{1} << s.reduction.temporal;
+    int from = 0;
+    int to = gop.frames();
+    while (from < to && g.first_frame + static_cast<std::uint64_t>(from) * step < s.params.first_frame) ++from;
+    while (to > from && g.first_frame + static_cast<std::uint64_t>(to - 1) * step >= s.params.end_frame) --to;
+    if (from == to) continue;
+    if (from > 0 || to < gop.frames()) keep_frames(gop, from, to);
+
+    ++s.stats.gops;
+    s.stats.frames += static_cast<std::uint64_t>(gop.frames());
+    for (int c = 0; c < gop.components(); ++c) s.stats.samples += gop.plane(c).shape.samples();
+    return true;
+  }
+}
+
+bool Decoder::pull_coefficients(CoefficientGop& coefficients) {
+  State& s = *state_;
+  GopHeader g;
+  if (!s.next(g)) return false;
+  require(g.first_frame >= s.params.first_frame && g.first_frame + static_cast<std::uint64_t>(g.frames) <= s.params.end_frame,
+          ErrorKind::kBadArgument, "coefficients come in whole GOPs; the selected frames begin or end inside one");
+  s.backend->push(s.received, s.params.keep_partial ? &s.stats.damage : nullptr);
+  const bool pulled = s.backend->pull(coefficients);
+  require(pulled, ErrorKind::kInternal, "the backend lost a GOP");
+  coefficients.times = reduced_times(g.times, s.reduction.temporal);
+  s.stats.seconds_coder = s.backend->seconds_coder();
+  ++s.stats.gops;
+  s.stats.frames += static_cast<std::uint64_t>(coefficients.frames);
+  return true;
+}
+
+void Decoder::inverse(CoefficientGop& coefficients, Gop& gop) {
+  state_->backend->inverse(coefficients, gop);
+  std::copy(coefficients.times.begin(), coefficients.times.end(), gop.times().begin());
+  state_->stats.seconds_transform = state_->backend->seconds_transform();
+}
+
+}  // namespace trivelet

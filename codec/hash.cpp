@@ -1,0 +1,117 @@
+#include "codec/hash.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
+namespace trivelet {
+
+namespace {
+
+// Slicing-by-eight tables of the reflected polynomial 0x82F63B78.
+constexpr auto kTables = [] {
+  std::array<std::array<std::uint32_t, 256>, 8> t{};
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    std::uint32_t c = i;
+    for (int k = 0; k < 8; ++k) c = c & 1 ? 0x82F63B78u ^ c >> 1 : c >> 1;
+    t[0][i] = c;
+  }
+  for (std::size_t s = 1; s < 8; ++s)
+    for (std::size_t i = 0; i < 256; ++i) t[s][i] = t[s - 1][i] >> 8 ^ t[0][t[s - 1][i] & 255];
+  return t;
+}();
+
+std::uint32_t crc_tables(const std::uint8_t* p, std::size_t n, std::uint32_t c) {
+  for (; n >= 8; p += 8, n -= 8) {
+    std::uint64_t v;
+    std::memcpy(&v, p, 8);
+    v ^= c;
+    c = 0;
+    for (std::size_t i = 0; i < 8; ++i) c ^= kTables[7 - i][v >> (8 * i) & 255];
+  }
+  for (; n > 0; ++p, --n) c = kTables[0][(c ^ *p) & 255] ^ c >> 8;
+  return c;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) std::uint32_t crc_instruction(const std::uint8_t* p, std::size_t n, std::uint32_t crc) {
+  std::uint64_t c = crc;
+  for (; n >= 8; p += 8, n -= 8) {
+    std::uint64_t v;
+    std::memcpy(&v, p, 8);
+    c = _mm_crc32_u64(c, v);
+  }
+  for (; n > 0; ++p, --n) c = _mm_crc32_u8(static_cast<std::uint32_t>(c), *p);
+  return static_cast<std::uint32_t>(c);
+}
+#endif
+
+constexpr std::uint64_t kPrime1 = 0x9E3779B185EBCA87ull;
+constexpr std::uint64_t kPrime2 = 0xC2B2AE3D27D4EB4Full;
+constexpr std::uint64_t kPrime3 = 0x165667B19E3779F9ull;
+constexpr std::uint64_t kPrime4 = 0x85EBCA77C2B2AE63ull;
+constexpr std::uint64_t kPrime5 = 0x27D4EB2F165667C5ull;
+
+template <class T>
+T load(const std::uint8_t* p) {
+  T v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+std::uint64_t mix(std::uint64_t lane, std::uint64_t input) { return std::rotl(lane + input * kPrime2, 31) * kPrime1; }
+
+}  // namespace
+
+std::uint32_t crc32c(const void* data, std::size_t size, std::uint32_t crc) {
+  const auto* p = static_cast<const std::uint8_t*>(data);
+#if defined(__x86_64__)
+  static const bool fast = __builtin_cpu_supports("sse4.2");
+  if (fast) return ~crc_instruction(p, size, ~crc);
+#endif
+  return ~crc_tables(p, size, ~crc);
+}
+
+void XxHash64::update(const void* data, std::size_t size) {
+  const auto* p = static_cast<const std::uint8_t*>(data);
+  total_ += size;
+  if (buffered_ > 0) {
+    const std::size_t n = size < 32 - buffered_ ? size : 32 - buffered_;
+    std::memcpy(buffer_ + buffered_, p, n);
+    buffered_ += n;
+    p += n;
+    size -= n;
+    if (buffered_ < 32) return;
+    for (int i = 0; i < 4; ++i) lane_[i] = mix(lane_[i], load<std::uint64_t>(buffer_ + 8 * i));
+    buffered_ = 0;
+  }
+  for (; size >= 32; p += 32, size -= 32)
+    for (int i = 0; i < 4; ++i) lane_[i] = mix(lane_[i], load<std::uint64_t>(p + 8 * i));
+  if (size > 0) std::memcpy(buffer_, p, size);
+  buffered_ = size;
+}
+
+std::uint64_t XxHash64::digest() const {
+  std::uint64_t h;
+  if (total_ >= 32) {
+    h = std::rotl(lane_[0], 1) + std::rotl(lane_[1], 7) + std::rotl(lane_[2], 12) + std::rotl(lane_[3], 18);
+    for (const std::uint64_t lane : lane_) h = (h ^ mix(0, lane)) * kPrime1 + kPrime4;
+  } else {
+    h = kPrime5;
+  }
+  h += total_;
+  const std::uint8_t* p = buffer_;
+  std::size_t n = buffered_;
+  for (; n >= 8; p += 8, n -= 8) h = std::rotl(h ^ mix(0, load<std::uint64_t>(p)), 27) * kPrime1 + kPrime4;
+  for (; n >= 4; p += 4, n -= 4) h = std::rotl(h ^ load<std::uint32_t>(p) * kPrime1, 23) * kPrime2 + kPrime3;
+  for (; n > 0; ++p, --n) h = std::rotl(h ^ *p * kPrime5, 11) * kPrime1;
+  h = (h ^ h >> 33) * kPrime2;
+  h = (h ^ h >> 29) * kPrime3;
+  return h ^ h >> 32;
+}
+
+}  // namespace trivelet

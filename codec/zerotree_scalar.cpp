@@ -1,0 +1,2 @@
+#define TRIVELET_KERNELS scalar
+#include "codec/zerotree_kernels.inc"
