@@ -1,0 +1,438 @@
+// The decoder: finds the segments (by parsing one after the other, or by given lengths), then turns planes into
+// coefficients and transforms back. Where a segment contradicts itself or no header follows it, the next intact segment
+// is searched for; what lies between is reported and filled.
+#include <chrono>
+#include <cstring>
+
+#include "codec/still/ccsds122_dwt.h"
+#include "codec/still/ccsds122_parse.h"
+#include "codec/still/ccsds122_segment.h"
+
+namespace trivelet::ccsds122 {
+namespace {
+
+constexpr int kMaxGap = 8;        // lost segments in a row that a search looks across
+constexpr int kMaxAttempts = 64;  // segments parsed per search
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+struct Found {
+  SegmentReport report;
+  SegmentData data;
+};
+
+class Decoder {
+ public:
+  Decoder(std::span<const std::byte> stream, const DecodeParams& p, ThreadPool& pool, bool keep_data)
+      : p_(p), pool_(pool), k_(kernels(p.simd)), size_(stream.size()), keep_data_(keep_data) {
+    padded_.resize(stream.size() + kReadPadding);
+    std::memcpy(padded_.data(), stream.data(), stream.size());
+    std::memset(padded_.data() + stream.size(), 0, kReadPadding);
+    bytes_ = reinterpret_cast<const std::uint8_t*>(padded_.data());
+  }
+
+  void find_segments() {
+    SegmentHeader first = header_at(0, {});
+    require(first.start && first.part3 && first.part4, ErrorKind::kBadStream,
+            "not a CCSDS 122.0 stream: its first header lacks the start flag or parts 3 and 4");
+    if (p_.segment_bytes.empty()) {
+      one_after_the_other(first);
+    } else {
+      by_lengths();
+    }
+    if (!p_.keep_damaged) {
+      for (const Found& f : found_)
+        require(f.report.state == SegmentState::kComplete, ErrorKind::kBadStream,
+                "segment at byte " + std::to_string(f.report.offset) + ": " + f.report.message);
+      require(ended_, ErrorKind::kBadStream, "the stream ends before its last segment");
+    }
+  }
+
+  std::vector<SegmentReport> reports() const {
+    std::vector<SegmentReport> out;
+    for (const Found& f : found_) out.push_back(f.report);
+    return out;
+  }
+
+  Decoded picture() {
+    Decoded out;
+    const SegmentHeader& h = found_.front().report.header;
+    const int wide = (h.width + 7) / 8;
+    const std::uint64_t rows = (blocks_ + static_cast<std::uint64_t>(wide) - 1) / static_cast<std::uint64_t>(wide);
+    require(rows <= 1U << 27, ErrorKind::kUnsupported, "picture of more than 2^30 rows");
+    const int pad = ended_ ? found_.back().report.header.pad_rows : 0;
+    // The transform needs three block rows; shorter remains of a stream are filled up.
+    const int high = static_cast<int>(std::max<std::uint64_t>(rows, 3));
+    const int height = static_cast<int>(rows) * 8 - pad;
+    const std::uint64_t samples = static_cast<std::uint64_t>(wide) * static_cast<std::uint64_t>(high) * 64;
+    require(samples <= p_.max_samples, ErrorKind::kUnsupported,
+            std::to_string(samples) + " samples are more than the limit of " + std::to_string(p_.max_samples));
+    require(samples * 10 + used_memory_ <= p_.max_memory, ErrorKind::kUnsupported,
+            "the picture needs " + std::to_string((samples * 10 + used_memory_) >> 20) +
+                " MiB, more than the memory limit");
+
+    auto start = std::chrono::steady_clock::now();
+    const Subbands bands(wide, high);
+    fill_gaps(bands.view(), h, static_cast<std::uint64_t>(wide) * static_cast<std::uint64_t>(high));
+    pool_.parallel_for(static_cast<int>(found_.size()), [&](int i, int) {
+      Found& f = found_[static_cast<std::size_t>(i)];
+      place(f, bands.view());
+      f.data = SegmentData{};
+    });
+    out.seconds.coder = seconds_since(start);
+
+    start = std::chrono::steady_clock::now();
+    out.bits = h.bits;
+    out.is_signed = h.is_signed;
+    out.bytes_per_sample = h.bits <= 8 ? 1 : h.bits <= 16 ? 2 : 4;
+    out.width = h.width;
+    out.height = height;
+    const std::size_t sample = static_cast<std::size_t>(out.bytes_per_sample);
+    out.samples.resize(
+        checked_mul(checked_mul(static_cast<std::size_t>(h.width), static_cast<std::size_t>(height)), sample));
+    MutableVolumeView view;
+    view.data = out.samples.data();
+    view.shape = {1, height, h.width};
+    view.bytes_per_sample = out.bytes_per_sample;
+    view.is_signed = h.is_signed;
+    view.row_stride = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(h.width) * sample);
+    const std::int64_t low = h.is_signed ? -(std::int64_t{1} << (h.bits - 1)) : 0;
+    const std::int64_t top = (std::int64_t{1} << (h.is_signed ? h.bits - 1 : h.bits)) - 1;
+    inverse_dwt(bands, h.dwt, h.bits, low, top, view, k_, pool_);
+    if (h.transpose) transpose(out);
+    out.seconds.dwt = seconds_since(start);
+    out.ended = ended_;
+    out.trailing_bytes = size_ - std::min<std::uint64_t>(size_, end_);
+    out.segments = reports();
+    return out;
+  }
+
+ private:
+  // ---- finding
+
+  SegmentHeader header_at(std::uint64_t offset, const SegmentHeader& previous) const {
+    return read_header({padded_.data() + offset, size_ - offset}, previous);
+  }
+
+  /// Parses the segment at `offset` after its header has been accepted.
+  Found parse(std::uint64_t offset, const SegmentHeader& h, std::uint32_t length) {
+    Found f;
+    f.report.header = h;
+    f.report.offset = offset;
+    const std::size_t left = p_.max_memory > used_memory_ ? p_.max_memory - used_memory_ : 0;
+    f.data = parse_segment(bytes_, size_, length, left, k_, f.report);
+    return f;
+  }
+
+  void keep(Found f) {
+    f.report.first_block = blocks_;
+    blocks_ += f.report.header.blocks;
+    require(blocks_ <= p_.max_samples / 64, ErrorKind::kUnsupported,
+            "more samples than the limit of " + std::to_string(p_.max_samples));
+    if (!keep_data_) f.data = SegmentData{};
+    used_memory_ +=
+        sizeof(Found) +
+        (keep_data_ ? SegmentData::memory(f.report.header.blocks, f.data.planes ? f.report.header.ac_depth : 0) : 0);
+    if (f.report.header.end && f.report.state != SegmentState::kMissing) ended_ = true;
+    end_ = std::max(end_, f.report.offset + f.report.bytes);
+    found_.push_back(std::move(f));
+  }
+
+  /// Could this be the header of segment number `expected` + gap? The bits that never change are compared.
+  bool plausible(std::uint64_t offset, const SegmentHeader& previous, int gap, SegmentHeader& h) const {
+    if (offset + 3 > size_) return false;
+    if ((bytes_[offset + 2] & 8) != 0 || bytes_[offset] >> 7 != 0) return false;
+    try {
+      h = header_at(offset, previous);
+    } catch (const Error&) {
+      return false;
+    }
+    if (h.start || h.count != static_cast<std::uint8_t>(previous.count + 1 + gap)) return false;
+    return !h.part4 || (h.width == previous.width && h.bits == previous.bits && h.dwt == previous.dwt &&
+                        h.transpose == previous.transpose && h.word_bytes == previous.word_bytes);
+  }
+
+  /// Does an intact segment lie here, followed by the next one or the end?
+  bool verified(const Found& f) const {
+    if (f.report.state == SegmentState::kDamaged) return false;
+    const std::uint64_t next = f.report.offset + f.report.bytes;
+    if (f.report.header.end) return f.report.state == SegmentState::kComplete && f.report.bytes > 0;
+    if (f.report.state == SegmentState::kCut || next + 3 > size_) return false;
+    SegmentHeader h;
+    return plausible(next, f.report.header, 0, h);
+  }
+
+  /// Looks for the next intact segment from byte `from` on.
+  bool search(std::uint64_t from, const SegmentHeader& previous, Found& out, int& gap) {
+    int attempts = 0;
+    for (std::uint64_t at = from; at + 3 <= size_; ++at) {
+      // SegmentCount from the first two bytes, before anything costs time.
+      const std::uint8_t count = static_cast<std::uint8_t>(bytes_[at] << 2 | bytes_[at + 1] >> 6);
+      gap = static_cast<std::uint8_t>(count - previous.count - 1);
+      SegmentHeader h;
+      if (gap > kMaxGap || !plausible(at, previous, gap, h)) continue;
+      if (++attempts > kMaxAttempts) return false;
+      out = parse(at, h, 0);
+      if (verified(out)) return true;
+    }
+    return false;
+  }
+
+  void add_missing(SegmentHeader h, int count, std::uint64_t at) {
+    for (int i = 0; i < count; ++i) {
+      ++h.count;
+      h.start = h.end = h.part2 = h.part3 = h.part4 = false;
+      Found f;
+      f.report.header = h;
+      f.report.offset = at;
+      f.report.state = SegmentState::kMissing;
+      f.report.message = "not found";
+      keep(std::move(f));
+    }
+  }
+
+  void one_after_the_other(const SegmentHeader& first) {
+    Found current = parse(0, first, 0);
+    for (;;) {
+      const SegmentHeader h = current.report.header;
+      const std::uint64_t offset = current.report.offset;
+      const std::uint64_t limit = offset + (h.byte_limit ? h.byte_limit : kMaxSegmentBytes);
+      const bool damaged = current.report.state == SegmentState::kDamaged;
+      std::uint64_t next = offset + current.report.bytes;
+      if (!damaged && (h.end || next >= size_)) {
+        keep(std::move(current));
+        return;
+      }
+      SegmentHeader following;
+      if (!damaged && plausible(next, h, 0, following)) {
+        keep(std::move(current));
+        current = parse(next, following, 0);
+        continue;
+      }
+      // Where the byte limit puts the next segment, or anywhere.
+      if (!damaged) {
+        current.report.state = SegmentState::kDamaged;
+        current.report.message = "no header follows it";
+      }
+      Found found;
+      int gap = 0;
+      const bool at_limit = limit + 3 <= size_ && plausible(limit, h, 0, following);
+      if (at_limit) found = parse(limit, following, 0);
+      const bool resumed = (at_limit && verified(found)) || search(offset + 3, h, found, gap);
+      if (at_limit && resumed && found.report.offset == limit) gap = 0;
+      current.report.bytes = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>((resumed ? found.report.offset : size_) - offset, kMaxSegmentBytes));
+      keep(std::move(current));
+      if (!resumed) return;
+      add_missing(h, gap, found.report.offset);
+      current = std::move(found);
+    }
+  }
+
+  void by_lengths() {
+    std::vector<Found> all(p_.segment_bytes.size());
+    std::vector<std::uint32_t> there(all.size());
+    SegmentHeader in_force;
+    std::uint64_t offset = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      require(p_.segment_bytes[i] > 0 && p_.segment_bytes[i] <= kMaxSegmentBytes, ErrorKind::kBadArgument,
+              "segment length " + std::to_string(p_.segment_bytes[i]) + " in the index is outside 1..2^27");
+      SegmentReport& r = all[i].report;
+      r.offset = offset;
+      there[i] =
+          offset < size_ ? static_cast<std::uint32_t>(std::min<std::uint64_t>(p_.segment_bytes[i], size_ - offset)) : 0;
+      r.bytes = there[i];
+      SegmentHeader h;
+      bool good = false;
+      try {
+        if (there[i] >= 3) {
+          h = i == 0 ? header_at(0, {}) : header_at(offset, in_force);
+          good =
+              i == 0 || (!h.start && h.count == static_cast<std::uint8_t>(in_force.count + 1) &&
+                         (h.end == (i + 1 == all.size())) &&
+                         (!h.part4 || (h.width == in_force.width && h.bits == in_force.bits && h.dwt == in_force.dwt)));
+        }
+      } catch (const Error&) {
+      }
+      if (!good) {
+        h = in_force;
+        ++h.count;
+        h.start = h.end = h.part2 = h.part3 = h.part4 = false;
+        r.state = SegmentState::kMissing;
+        r.message = there[i] == 0 ? "the stream ends before it" : "its header is damaged";
+      }
+      r.header = in_force = h;
+      offset += p_.segment_bytes[i];
+    }
+    require(offset >= size_ || p_.segment_bytes.empty(), ErrorKind::kBadArgument,
+            "the index covers " + std::to_string(offset) + " bytes of a stream of " + std::to_string(size_));
+    // Memory is bounded by what the headers allow, before anything is parsed.
+    std::size_t need = 0;
+    if (keep_data_)
+      for (const Found& f : all) need += SegmentData::memory(f.report.header.blocks, f.report.header.ac_depth);
+    require(need <= p_.max_memory, ErrorKind::kUnsupported,
+            "the segments need " + std::to_string(need >> 20) + " MiB, more than the memory limit");
+    pool_.parallel_for(static_cast<int>(all.size()), [&](int i, int) {
+      Found& f = all[static_cast<std::size_t>(i)];
+      if (f.report.state == SegmentState::kMissing) return;
+      const std::uint32_t whole = p_.segment_bytes[static_cast<std::size_t>(i)];
+      const std::uint32_t length = there[static_cast<std::size_t>(i)];
+      f.data = parse_segment(bytes_, size_, length == whole ? whole : 0, p_.max_memory, k_, f.report);
+      if (!keep_data_) f.data = SegmentData{};
+    });
+    for (Found& f : all) keep(std::move(f));
+  }
+
+  // ---- reconstruction
+
+  /// Value of a DC coefficient of which the bits >= plane are known.
+  static double dc_value(std::int32_t v, int plane, int shift) {
+    const double unit = static_cast<double>(std::int64_t{1} << shift);
+    const double half = plane > shift ? 0.5 * (static_cast<double>(std::int64_t{1} << plane) - unit) : 0.0;
+    return (static_cast<double>(v) + half) / unit;
+  }
+  static std::int32_t round_half_away(double v) {
+    v = std::clamp(v, -2147483648.0, 2147483647.0);
+    return static_cast<std::int32_t>(v < 0                     ? v - 0.5 <= -2147483648.0 ? -2147483648.0 : v - 0.5
+                                     : v + 0.5 >= 2147483647.0 ? 2147483647.0
+                                                               : v + 0.5);
+  }
+  static void put(const BandView& bands, bool real, std::uint64_t block, double v) {
+    if (real) {
+      const float f = static_cast<float>(v);
+      std::memcpy(bands.data[kLL3] + block, &f, sizeof f);
+    } else {
+      bands.data[kLL3][block] = round_half_away(v);
+    }
+  }
+
+  /// The value that stands for DC coefficients nobody knows: the mean of those that are.
+  void fill_gaps(const BandView& bands, const SegmentHeader& h, std::uint64_t all_blocks) {
+    const int shift = band_shifts(h.shifts())[kLL3];
+    double sum = 0;
+    std::uint64_t count = 0;
+    bool whole = true;
+    for (const Found& f : found_) {
+      whole = whole && f.data.dc_blocks == f.report.header.blocks;
+      for (std::uint32_t m = 0; m < f.data.dc_blocks && m < f.data.dc.size(); ++m) sum += f.data.dc[m];
+      count += f.data.dc_blocks;
+    }
+    const double unit = static_cast<double>(1 << shift);
+    constant_ = count ? sum / static_cast<double>(count) / unit : 0.0;
+    if (whole && blocks_ == all_blocks) return;
+    std::memset(bands.data[0], 0, static_cast<std::size_t>(all_blocks) * 64 * sizeof(std::int32_t));
+    for (std::uint64_t b = 0; b < all_blocks; ++b) put(bands, h.dwt == Dwt::kFloat, b, constant_);
+  }
+
+  void place(const Found& f, const BandView& bands) const {
+    const SegmentHeader& h = f.report.header;
+    const SegmentData& d = f.data;
+    const bool real = h.dwt == Dwt::kFloat;
+    const std::array<int, kBands> shift = band_shifts(h.shifts());
+    double last = constant_;
+    for (std::uint32_t m = 0; m < h.blocks; ++m) {
+      if (m < d.dc_blocks) {
+        const DcQuantiser q(h.dc_depth, h.ac_depth, shift[kLL3]);
+        const int plane = (d.dc_plane == 32 ? q.q : d.dc_plane) - (m < d.dc_ahead ? 1 : 0);
+        last = dc_value(d.dc[m], plane, shift[kLL3]);
+      }
+      put(bands, real, f.report.first_block + m, last);
+    }
+
+    Dequantiser q{};
+    q.real = real;
+    q.last_plane = d.last_plane;
+    q.partial = d.partial;
+    q.refined_blocks = d.refined_blocks;
+    q.partly_refined = d.partly_refined;
+    for (int lane = 0; lane < 64; ++lane) {
+      const int i = 63 - lane;
+      const int s = shift[static_cast<std::size_t>(i < 4    ? kHL3 + std::max(i, 1) - 1
+                                                   : i < 16 ? kHL2 + (i - 4) / 4
+                                                            : kHL1 + (i - 16) / 16)];
+      q.shift[lane] = s;
+      for (int unknown = 0; unknown < 2; ++unknown) {
+        const int up = std::max(d.last_plane + unknown - s, 0);  // lowest known plane above the shift
+        q.offset[unknown][lane] = up ? static_cast<std::int32_t>((std::int64_t{9} << up) / 20) : 0;
+        q.real_offset[unknown][lane] = up ? 0.45F * static_cast<float>(std::int64_t{1} << up) - 0.5F : 0.0F;
+      }
+    }
+    BlockPlanes planes;
+    std::vector<std::uint64_t> no_signs;
+    std::vector<std::uint8_t> no_depth;
+    planes.stride = h.blocks;
+    planes.depth = const_cast<std::uint8_t*>(d.depth.data());
+    planes.sign = d.sign.get();
+    planes.planes = d.planes.get();
+    if (!d.planes) {  // nothing but DC
+      no_signs.assign(h.blocks, 0);
+      no_depth.assign(h.blocks, 0);
+      planes.sign = no_signs.data();
+      planes.depth = no_depth.data();
+    }
+    k_.scatter(planes, 0, static_cast<int>(h.blocks), f.report.first_block, q, bands);
+  }
+
+  static void transpose(Decoded& d) {
+    std::vector<std::byte> out(d.samples.size());
+    const std::size_t size = static_cast<std::size_t>(d.bytes_per_sample);
+    const std::size_t wide = static_cast<std::size_t>(d.width), high = static_cast<std::size_t>(d.height);
+    for (std::size_t y = 0; y < high; ++y)
+      for (std::size_t x = 0; x < wide; ++x)
+        std::memcpy(out.data() + (x * high + y) * size, d.samples.data() + (y * wide + x) * size, size);
+    d.samples = std::move(out);
+    std::swap(d.width, d.height);
+  }
+
+  DecodeParams p_;
+  ThreadPool& pool_;
+  const Kernels& k_;
+  std::uint64_t size_;
+  bool keep_data_;
+  std::vector<std::byte> padded_;
+  const std::uint8_t* bytes_ = nullptr;
+  std::vector<Found> found_;
+  std::uint64_t blocks_ = 0;
+  std::uint64_t end_ = 0;
+  std::size_t used_memory_ = 0;
+  bool ended_ = false;
+  double constant_ = 0;
+};
+
+}  // namespace
+
+bool Decoded::intact() const {
+  for (const SegmentReport& s : segments)
+    if (s.state != SegmentState::kComplete) return false;
+  return ended;
+}
+
+VolumeView Decoded::view() const {
+  VolumeView v;
+  v.data = samples.data();
+  v.shape = {1, height, width};
+  v.bytes_per_sample = bytes_per_sample;
+  v.is_signed = is_signed;
+  v.row_stride = static_cast<std::ptrdiff_t>(width) * bytes_per_sample;
+  return v;
+}
+
+Decoded decode(std::span<const std::byte> stream, const DecodeParams& params, ThreadPool& pool) {
+  const auto start = std::chrono::steady_clock::now();
+  Decoder decoder(stream, params, pool, true);
+  decoder.find_segments();
+  const double parsing = seconds_since(start);
+  Decoded out = decoder.picture();
+  out.seconds.coder += parsing;
+  return out;
+}
+
+std::vector<SegmentReport> inspect(std::span<const std::byte> stream, const DecodeParams& params, ThreadPool& pool) {
+  Decoder decoder(stream, params, pool, false);
+  decoder.find_segments();
+  return decoder.reports();
+}
+
+}  // namespace trivelet::ccsds122
