@@ -1,0 +1,129 @@
+// trivelet decode: a .tvl stream, or a part of it, back into video. A thread decodes the next GOP while this one is
+// written.
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
+
+#include "apps/progress.h"
+#include "apps/video.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+struct Options {
+  std::string input;
+  std::string output;
+  std::string frames;
+  std::string max_memory = "8G";
+  DecoderParams decoder;
+  io::WriterOptions writer;
+};
+
+int run(const Options& options, const Common& common) {
+  const std::string& kind = options.writer.format.empty() ? options.output : options.writer.format;
+  const bool is_text = kind == "md5" || kind == "null";
+  check_output(options.input, options.output, !is_text);
+  DecoderParams params = options.decoder;
+  const FrameRange range = parse_frame_range(options.frames);
+  params.first_frame = range.first;
+  params.end_frame = range.end;
+  params.max_memory = parse_size(options.max_memory);
+  params.threads = common.threads;
+  params.simd = parse_simd(common.simd);
+  io::WriterOptions writing = options.writer;
+  writing.overwrite = common.overwrite;
+  writing.threads = common.threads;
+
+  const Stopwatch clock;
+  FileSource source(options.input);
+  Decoder decoder(source, params);
+  const VideoInfo& info = decoder.output();
+  const auto writer = io::open_writer(options.output, info, writing);
+  std::uint64_t frames = 0;
+  {
+    Progress progress(common, "decode", info.frames);
+    Prefetch gops(decoder.make_gop(), decoder.make_gop(), [&](Gop& gop) { return decoder.pull(gop); });
+    while (const Gop* gop = gops.next()) {
+      for (int i = 0; i < gop->frames(); ++i) writer->write(*gop, i);
+      frames += static_cast<std::uint64_t>(gop->frames());
+      progress.update(frames);
+    }
+    progress.finish();
+  }
+  const CodecStats& stats = decoder.stats();
+  const bool damaged = stats.damaged_gops > 0 || !stats.damage.empty();
+  require(frames > 0 || damaged, ErrorKind::kBadArgument,
+          "'" + options.input + "' holds no frames" + (options.frames.empty() ? "" : " in --frames " + options.frames));
+  writer->finish();
+  const double seconds = clock.seconds();
+  if (const std::string result = writer->result(); !result.empty()) fmt::print("{}\n", result);
+
+  spdlog::info("{} frames, {}x{} {}, {:.1f} frames/s", frames, info.width, info.height,
+               trivelet::to_string(info.format), static_cast<double>(frames) / seconds);
+  spdlog::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
+                stats.seconds_transform, stats.seconds_coder, stats.seconds_container, seconds);
+  for (const std::string& line : stats.damage) spdlog::warn("{}", line);
+  require(!damaged, ErrorKind::kBadStream,
+          fmt::format("'{}': {} damaged GOPs; the output holds what was intact", options.input, stats.damaged_gops));
+  return kExitDone;
+}
+
+}  // namespace
+
+Action define_decode(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  constexpr const char* kPart = "What to decode";
+  constexpr const char* kOutput = "Output";
+  app.add_option("IN", options->input, "Stream to decode; - = standard input")->required();
+  app.add_option("OUT", options->output,
+                 "Video to write, its kind by extension; - = standard output, null = nowhere, md5 = print the MD5 of "
+                 "the samples")
+      ->required();
+  app.add_option("--reduce", options->decoder.reduce, "Halve width and height so many times, 0..8")
+      ->check(CLI::Range(0, 8))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kPart);
+  app.add_option("--temporal-reduce", options->decoder.temporal_reduce, "Halve the frame rate so many times, 0..8")
+      ->check(CLI::Range(0, 8))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kPart);
+  app.add_option("--frames", options->frames, "Only frames A up to, without, B; A: and :B leave an end open")
+      ->type_name("A:B")
+      ->group(kPart);
+  app.add_option("--max-planes", options->decoder.max_planes, "Only so many bit planes from the top; 0 = all")
+      ->check(CLI::Range(0, 64))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kPart);
+  app.add_option("--max-layers", options->decoder.max_layers, "Only so many quality layers; 0 = all")
+      ->check(CLI::Range(0, 16))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kPart);
+  app.add_flag("--keep-partial", options->decoder.keep_partial,
+               "Decode what is intact of a damaged stream; the exit code is 4 all the same")
+      ->group(kPart);
+  app.add_option("--format", options->writer.format,
+                 "Output format instead of the extension: y4m, raw, null, md5, matroska, ...")
+      ->type_name("F")
+      ->group(kOutput);
+  app.add_option("--codec", options->writer.video_codec,
+                 "Video codec for formats written through FFmpeg [ffv1 for .mkv .avi .nut, libx264 for .mp4 .mov]")
+      ->type_name("C")
+      ->group(kOutput);
+  add_overwrite_option(app, common);
+  app.add_option("--max-memory", options->max_memory, "Refuse streams that need more memory")
+      ->type_name("SIZE")
+      ->capture_default_str()
+      ->group("Common");
+  add_work_options(app, common);
+  add_progress_option(app, common);
+  add_log_options(app, common);
+  app.footer("Output formats: " + io::supported_writers() + ".");
+  return [options, &common] { return run(*options, common); };
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,175 @@
+// trivelet encode: any video into a .tvl stream. A thread reads the next GOP while this one is encoded.
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+
+#include "apps/metrics.h"
+#include "apps/progress.h"
+#include "apps/video.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+struct Options {
+  std::string input;
+  std::string output;
+  std::string frames;
+  bool verify = false;
+  InputOptions reading;
+  CodingOptions coding;
+};
+
+double bits_per_pixel(const VideoInfo& info, std::uint64_t frames, std::uint64_t bytes) {
+  return 8.0 * static_cast<double>(bytes) /
+         (static_cast<double>(info.width) * static_cast<double>(info.height) * static_cast<double>(frames));
+}
+
+/// MD5 of all samples that pass by: proves a lossless round trip without reading the input twice.
+class Digest {
+ public:
+  explicit Digest(const VideoInfo& info) : writer_(io::open_writer("md5", info, {})) {}
+  void add(const Gop& gop) {
+    for (int i = 0; i < gop.frames(); ++i) writer_->write(gop, i);
+  }
+  std::string result() {
+    writer_->finish();
+    return writer_->result();
+  }
+
+ private:
+  std::unique_ptr<io::FrameWriter> writer_;
+};
+
+Prefetch decode_ahead(Decoder& decoder) {
+  return Prefetch(decoder.make_gop(), decoder.make_gop(), [&decoder](Gop& gop) { return decoder.pull(gop); });
+}
+
+/// Decodes `path` and compares its samples with the digest of the input. Returns what to say.
+std::string verify_lossless(const std::string& path, const Common& common, const std::string& wanted) {
+  FileSource source(path);
+  DecoderParams params;
+  params.threads = common.threads;
+  params.simd = parse_simd(common.simd);
+  Decoder decoder(source, params);
+  Digest digest(decoder.output());
+  Prefetch decoded = decode_ahead(decoder);
+  while (const Gop* gop = decoded.next()) digest.add(*gop);
+  require(digest.result() == wanted, ErrorKind::kMismatch, "the decoded samples differ from the input");
+  return "lossless, verified";
+}
+
+/// Decodes `path` and measures its distance from the input, which is read again. Returns what to say.
+std::string verify_lossy(const std::string& path, const Options& options, const Common& common) {
+  VideoInput original(options.input, reader_options(options.reading, common), common,
+                      parse_frame_range(options.frames));
+  VideoInput coded(path, {}, common);
+  require_comparable(original.info(), coded.info());
+  const int capacity = buffer_frames(original.info());
+  const auto read_ahead = [capacity](VideoInput& video) {
+    return Prefetch(Gop(video.info(), capacity), Gop(video.info(), capacity),
+                    [&video](Gop& gop) { return video.read(gop); });
+  };
+  Prefetch a = read_ahead(original);
+  Prefetch b = read_ahead(coded);
+  ThreadPool pool(common.threads);
+  VideoError error(original.info());
+  for (;;) {
+    const Gop* x = a.next();
+    const Gop* y = b.next();
+    require((x ? x->frames() : 0) == (y ? y->frames() : 0), ErrorKind::kMismatch,
+            "the stream does not hold as many frames as the input");
+    if (!x) break;
+    error.add(*x, *y, pool);
+  }
+  return "PSNR " + format_psnr(error.psnr()) + ", verified";
+}
+
+int run(const Options& options, const Common& common, const CLI::App& app) {
+  check_output(options.input, options.output, true);
+  require(!(options.verify && options.output == "-"), ErrorKind::kBadArgument,
+          "--verify decodes the finished file again, and standard output cannot be read back; write to a file");
+  require(!(options.verify && options.input == "-" && !options.coding.lossless), ErrorKind::kBadArgument,
+          "--verify of a lossy stream reads the input twice, which standard input does not allow; use a file or "
+          "--lossless");
+  const EncoderParams params = encoder_params(app, options.coding, common);
+  VideoInput input(options.input, reader_options(options.reading, common), common, parse_frame_range(options.frames));
+  if (options.output != "-" && std::filesystem::path(options.output).extension() != ".tvl")
+    spdlog::warn("'{}' will hold a Trivelet stream although its name does not end in .tvl", options.output);
+
+  const Stopwatch clock;
+  FileSink sink(options.output, common.overwrite);
+  require(!options.verify || sink.file().seekable(), ErrorKind::kBadArgument,
+          "--verify decodes the finished file again and '" + options.output + "' cannot be read back");
+  Encoder encoder(input.info(), params, sink);
+  spdlog::debug("{}: {}", options.input, describe(input.info()));
+
+  std::unique_ptr<Digest> digest;
+  if (options.verify && params.lossless) digest = std::make_unique<Digest>(input.info());
+  {
+    Progress progress(common, "encode", input.info().frames);
+    const int capacity = encoder.gop_frames();
+    Prefetch gops(Gop(input.info(), capacity), Gop(input.info(), capacity), [&](Gop& gop) {
+      if (!input.read(gop)) return false;
+      if (digest) digest->add(gop);
+      return true;
+    });
+    while (const Gop* gop = gops.next()) {
+      encoder.push(*gop);
+      progress.update(encoder.stats().frames);
+    }
+    progress.finish();
+  }
+  const CodecStats& stats = encoder.stats();
+  require(stats.frames > 0, ErrorKind::kBadStream, "'" + options.input + "' holds no frames in the selected range");
+  encoder.finish();
+  const double seconds = clock.seconds();
+  spdlog::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
+                stats.seconds_transform, stats.seconds_coder, stats.seconds_container, seconds);
+
+  std::string verified;
+  if (options.verify) {
+    // Before the rename: a file that fails never gets its name. Seeking writes out what is buffered.
+    sink.file().seek(sink.file().position());
+    const std::string& path = sink.file().temporary_path();
+    try {
+      verified = ", " + (params.lossless ? verify_lossless(path, common, digest->result())
+                                         : verify_lossy(path, options, common));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kMismatch && e.kind() != ErrorKind::kBadStream) throw;
+      fail(ErrorKind::kMismatch, "verification of '" + options.output + "' failed, nothing is kept: " + e.what());
+    }
+  }
+  sink.file().commit();
+  spdlog::info("{} frames, {} bytes, {:.4g} bits per pixel, {:.1f} frames/s{}", stats.frames, stats.stream_bytes,
+               bits_per_pixel(input.info(), stats.frames, stats.stream_bytes),
+               static_cast<double>(stats.frames) / seconds, verified);
+  return kExitDone;
+}
+
+}  // namespace
+
+Action define_encode(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("IN", options->input, "Video to encode; - = standard input (Y4M, or raw with --size and --pix-fmt)")
+      ->required();
+  app.add_option("OUT", options->output, "Stream to write, e.g. out.tvl; - = standard output")->required();
+  app.add_option("--frames", options->frames, "Encode only frames A up to, without, B; A: and :B leave an end open")
+      ->type_name("A:B")
+      ->group("Selection and checks");
+  app.add_flag(
+         "--verify", options->verify,
+         "Decode the finished file and compare: lossless must be identical (else exit code 6), lossy says its PSNR")
+      ->group("Selection and checks");
+  add_coding_options(app, options->coding);
+  add_input_options(app, options->reading);
+  add_overwrite_option(app, common);
+  add_work_options(app, common);
+  add_progress_option(app, common);
+  add_log_options(app, common);
+  return [options, &common, &app] { return run(*options, common, app); };
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,206 @@
+// trivelet info: what a stream or any other video is, without decoding it.
+
+#include <spdlog/fmt/fmt.h>
+
+#include "apps/json.h"
+#include "apps/video.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+struct Options {
+  std::string input;
+  bool json = false;
+};
+
+std::string ratio(const Rational& r) { return r.num == 0 ? "unknown" : fmt::format("{}/{}", r.num, r.den); }
+
+const char* range_name(const ColourTags& tags) {
+  return tags.range == 1 ? "limited" : tags.range == 2 ? "full" : "unspecified";
+}
+
+/// Frames of a stream: from the index where there is one, else what the header says.
+std::uint64_t frame_count(const StreamInfo& stream) {
+  if (stream.gops.empty()) return stream.video.frames;
+  return stream.gops.back().first_frame + static_cast<std::uint64_t>(stream.gops.back().frames);
+}
+
+struct Figures {
+  double seconds = 0;         ///< 0 = unknown
+  double bits_per_pixel = 0;  ///< 0 = unknown
+};
+
+Figures figures(const VideoInfo& video, std::uint64_t frames, std::uint64_t bytes) {
+  Figures f;
+  const double pixels = static_cast<double>(video.width) * video.height * static_cast<double>(frames);
+  if (video.frame_rate.num > 0) f.seconds = static_cast<double>(frames) / video.frame_rate.value();
+  if (pixels > 0) f.bits_per_pixel = 8.0 * static_cast<double>(bytes) / pixels;
+  return f;
+}
+
+void put_video(Json& json, const VideoInfo& video, std::uint64_t frames) {
+  json.begin_object("video");
+  json.member("width", video.width);
+  json.member("height", video.height);
+  json.member("pixel_format", trivelet::to_string(video.format));
+  json.member("bits", video.format.bits);
+  json.member("components", video.format.components());
+  json.member("signed", video.format.is_signed);
+  json.member("frames", frames);
+  json.member("frame_rate", ratio(video.frame_rate));
+  json.member("frames_per_second", video.frame_rate.value());
+  json.member("duration_seconds", figures(video, frames, 0).seconds);
+  json.member("sample_aspect", ratio(video.sample_aspect));
+  json.member("time_base", ratio(video.time_base));
+  json.member("rotation", video.rotation);
+  json.member("field_order", video.field_order == 1 ? "top" : video.field_order == 2 ? "bottom" : "progressive");
+  json.begin_object("colour");
+  json.member("primaries", video.colour.primaries);
+  json.member("transfer", video.colour.transfer);
+  json.member("matrix", video.colour.matrix);
+  json.member("range", range_name(video.colour));
+  json.member("chroma_location", video.colour.chroma_location);
+  json.end_object();
+  json.end_object();
+}
+
+void print_row(const std::string& name, const std::string& value) { fmt::print("{:<12} {}\n", name, value); }
+
+void print_video(const VideoInfo& video, std::uint64_t frames) {
+  print_row("picture", fmt::format("{}x{} {}, {} bits, {} components", video.width, video.height,
+                                   trivelet::to_string(video.format), video.format.bits, video.format.components()));
+  const Figures f = figures(video, frames, 0);
+  std::string length = frames > 0 ? fmt::format("{} frames", frames) : "number of frames unknown";
+  if (video.frame_rate.num > 0) length += fmt::format(", {:.6g} frames/s", video.frame_rate.value());
+  if (f.seconds > 0) length += fmt::format(", {:.3f} s", f.seconds);
+  print_row("length", length);
+  if (video.sample_aspect.num > 0 && !(video.sample_aspect == Rational{1, 1}))
+    print_row("aspect", "samples " + ratio(video.sample_aspect));
+  if (video.rotation != 0) print_row("rotation", fmt::format("{} degrees", video.rotation));
+  if (video.field_order != 0) print_row("fields", video.field_order == 1 ? "top first" : "bottom first");
+  if (!(video.colour == ColourTags{}))
+    print_row("colour", fmt::format("primaries {}, transfer {}, matrix {}, range {}, chroma location {}",
+                                    video.colour.primaries, video.colour.transfer, video.colour.matrix,
+                                    range_name(video.colour), video.colour.chroma_location));
+}
+
+int info_of_video(const Options& options) {
+  const auto reader = io::open_reader(options.input, {});
+  const VideoInfo& video = reader->info();
+  if (options.json) {
+    Json json;
+    json.begin_object();
+    json.member("file", options.input);
+    json.member("type", "video");
+    put_video(json, video, video.frames);
+    json.end_object();
+    fmt::print("{}", json.text());
+  } else {
+    print_row("file", options.input);
+    print_video(video, video.frames);
+  }
+  return kExitDone;
+}
+
+void print_stream_json(const Options& options, const StreamInfo& stream) {
+  const std::uint64_t frames = frame_count(stream);
+  const Decomposition& d = stream.decomposition;
+  const Figures f = figures(stream.video, frames, stream.file_bytes);
+  Json json;
+  json.begin_object();
+  json.member("file", options.input);
+  json.member("type", "tvl");
+  json.member("bytes", stream.file_bytes);
+  json.member("format_version", fmt::format("{}.{}", stream.format_major, stream.format_minor));
+  json.member("writer", stream.writer);
+  json.member("settings", stream.settings);
+  json.member("bits_per_pixel", f.bits_per_pixel);
+  json.member("bits_per_second", f.seconds > 0 ? 8.0 * static_cast<double>(stream.file_bytes) / f.seconds : 0.0);
+  put_video(json, stream.video, frames);
+  json.begin_object("coding");
+  json.member("lossless", stream.lossless);
+  json.member("profile", to_string(stream.profile));
+  json.member("mode", to_string(stream.fast_mode));
+  json.member("layout", to_string(d.layout));
+  json.member("temporal_levels", d.temporal_levels);
+  json.member("spatial_levels", d.spatial_levels);
+  json.member("temporal_wavelet", to_string(d.temporal));
+  json.member("spatial_wavelet", to_string(d.spatial));
+  json.member("gop_frames", stream.gop_frames);
+  json.member("block_size", stream.block_size);
+  json.member("layers", stream.layers);
+  json.end_object();
+  json.member("has_index", stream.has_index);
+  json.member("complete", stream.complete);
+  json.begin_array("gops");
+  for (const GopInfo& gop : stream.gops) {
+    json.begin_object();
+    json.member("offset", gop.offset);
+    json.member("bytes", gop.bytes);
+    json.member("first_frame", gop.first_frame);
+    json.member("frames", gop.frames);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  fmt::print("{}", json.text());
+}
+
+void print_stream(const Options& options, const StreamInfo& stream, bool verbose) {
+  const std::uint64_t frames = frame_count(stream);
+  const Decomposition& d = stream.decomposition;
+  const Figures f = figures(stream.video, frames, stream.file_bytes);
+  print_row("file", options.input);
+  print_row("stream", fmt::format("Trivelet {}.{}, written by {}", stream.format_major, stream.format_minor,
+                                  stream.writer.empty() ? "unknown" : stream.writer));
+  print_video(stream.video, frames);
+  if (stream.file_bytes > 0) {
+    std::string size = fmt::format("{} bytes", stream.file_bytes);
+    if (f.bits_per_pixel > 0) size += fmt::format(", {:.4g} bits per pixel", f.bits_per_pixel);
+    if (f.seconds > 0)
+      size += fmt::format(", {:.4g} Mbit/s", 8e-6 * static_cast<double>(stream.file_bytes) / f.seconds);
+    print_row("size", size);
+  }
+  print_row("coding", fmt::format("{}, profile {} ({})", stream.lossless ? "lossless" : "lossy",
+                                  to_string(stream.profile), to_string(stream.fast_mode)));
+  print_row("transform", fmt::format("{}, {} temporal levels {}, {} spatial levels {}", to_string(d.layout),
+                                     d.temporal_levels, to_string(d.temporal), d.spatial_levels, to_string(d.spatial)));
+  print_row("structure", fmt::format("GOPs of {} frames, blocks of {}, {} layers", stream.gop_frames, stream.block_size,
+                                     stream.layers));
+  if (!stream.settings.empty()) print_row("settings", stream.settings);
+  if (stream.file_bytes > 0)
+    print_row("state", std::string(stream.complete ? "complete" : "cut short") +
+                           (stream.has_index ? fmt::format(", {} GOPs", stream.gops.size()) : ", no index"));
+  if (!verbose || stream.gops.empty()) return;
+  fmt::print("\n{:>6} {:>14} {:>12} {:>10} {:>7} {:>10}\n", "GOP", "offset", "bytes", "first", "frames", "bits/pixel");
+  for (std::size_t i = 0; i < stream.gops.size(); ++i) {
+    const GopInfo& gop = stream.gops[i];
+    fmt::print("{:>6} {:>14} {:>12} {:>10} {:>7} {:>10.4g}\n", i, gop.offset, gop.bytes, gop.first_frame, gop.frames,
+               figures(stream.video, static_cast<std::uint64_t>(gop.frames), gop.bytes).bits_per_pixel);
+  }
+}
+
+int run(const Options& options, const Common& common) {
+  if (!is_tvl_file(options.input)) return info_of_video(options);
+  FileSource source(options.input);
+  DecoderParams params;
+  params.threads = 1;
+  params.max_memory = std::numeric_limits<std::size_t>::max();  // nothing is decoded
+  const Decoder decoder(source, params);
+  options.json ? print_stream_json(options, decoder.info()) : print_stream(options, decoder.info(), common.verbose);
+  return kExitDone;
+}
+
+}  // namespace
+
+Action define_info(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("IN", options->input, "Stream or any other video; - = standard input")->required();
+  app.add_flag("--json", options->json, "Print JSON, with every GOP");
+  add_log_options(app, common);
+  app.footer("With -v every GOP gets a line: offset, bytes, first frame, frames, bits per pixel.");
+  return [options, &common] { return run(*options, common); };
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,106 @@
+// trivelet verify: decodes a whole stream, checks every CRC and hash, and says what is damaged.
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
+
+#include "apps/metrics.h"
+#include "apps/progress.h"
+#include "apps/video.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+struct Options {
+  std::string input;
+  std::string against;
+  InputOptions reading;
+};
+
+int run(const Options& options, const Common& common, const CLI::App& app) {
+  for (const char* option : {"--size", "--pix-fmt", "--fps", "--format"})
+    require(app.count(option) == 0 || !options.against.empty(), ErrorKind::kBadArgument,
+            std::string(option) + " describes the file of --against, which is missing");
+  DecoderParams params;
+  params.keep_partial = true;  // find all damage, not only the first
+  params.threads = common.threads;
+  params.simd = parse_simd(common.simd);
+  FileSource source(options.input);
+  Decoder decoder(source, params);
+  const StreamInfo& stream = decoder.info();
+  const VideoInfo& info = decoder.output();
+
+  std::unique_ptr<VideoInput> original;
+  std::unique_ptr<ThreadPool> pool;
+  if (!options.against.empty()) {
+    require(!(options.input == "-" && options.against == "-"), ErrorKind::kBadArgument,
+            "standard input cannot be the stream and the original");
+    original = std::make_unique<VideoInput>(
+        options.against, like_video(reader_options(options.reading, common), options.against, info), common);
+    require_comparable(original->info(), info);
+    pool = std::make_unique<ThreadPool>(common.threads);
+  }
+
+  std::uint64_t frames = 0;
+  VideoError error(info);
+  bool same_count = true;
+  {
+    Progress progress(common, "verify", info.frames);
+    Prefetch gops(decoder.make_gop(), decoder.make_gop(), [&](Gop& gop) { return decoder.pull(gop); });
+    while (const Gop* gop = gops.next()) {
+      if (original && same_count) {
+        Gop wanted(info, gop->frames());
+        same_count = original->read(wanted) && wanted.frames() == gop->frames();
+        if (same_count) error.add(*gop, wanted, *pool);
+      }
+      frames += static_cast<std::uint64_t>(gop->frames());
+      progress.update(frames);
+    }
+    progress.finish();
+  }
+
+  const CodecStats& stats = decoder.stats();
+  for (const std::string& line : stats.damage) fmt::print("{}: {}\n", options.input, line);
+  const bool cut_short = source.seekable() && !stream.complete;
+  if (cut_short) fmt::print("{}: the end of the stream is missing\n", options.input);
+  require(stats.damaged_gops == 0 && stats.damage.empty() && !cut_short, ErrorKind::kBadStream,
+          fmt::format("'{}' is damaged: {} of {} GOPs{}", options.input, stats.damaged_gops, stats.gops,
+                      cut_short ? ", cut short" : ""));
+  require(frames > 0, ErrorKind::kBadStream, "'" + options.input + "' holds no frames");
+  if (original) {
+    if (same_count) {
+      Gop rest(info, 1);
+      same_count = !original->read(rest);
+    }
+    require(same_count, ErrorKind::kMismatch,
+            fmt::format("'{}' holds {} frames, '{}' another number", options.input, frames, options.against));
+    require(!stream.lossless || error.identical(), ErrorKind::kMismatch,
+            fmt::format("'{}' is a lossless stream, but {} samples differ from '{}', by up to {}", options.input,
+                        error.total().different, options.against, error.total().max));
+  }
+  std::string result =
+      fmt::format("{} frames in {} GOPs, {}", frames, stats.gops, stream.lossless ? "lossless" : "lossy");
+  if (original)
+    result += error.identical() ? ", identical to " + options.against
+                                : ", PSNR " + format_psnr(error.psnr()) + " against " + options.against;
+  fmt::print("{}: OK, {}\n", options.input, result);
+  return kExitDone;
+}
+
+}  // namespace
+
+Action define_verify(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("IN", options->input, "Stream to check; - = standard input")->required();
+  app.add_option(
+         "--against", options->against,
+         "Compare with this video: a lossless stream must be identical (else exit code 6), a lossy one says its PSNR")
+      ->type_name("ORIG");
+  add_input_options(app, options->reading);
+  add_work_options(app, common);
+  add_progress_option(app, common);
+  add_log_options(app, common);
+  return [options, &common, &app] { return run(*options, common, app); };
+}
+
+}  // namespace trivelet::cli

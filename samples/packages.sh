@@ -1,0 +1,17 @@
+# shellcheck shell=bash disable=SC2034
+# Sourced by the scripts: installs what a fresh Debian 12 lacks. When all is there nothing is done and no network needed.
+BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libcli11-dev libspdlog-dev libgtest-dev libavformat-dev libavcodec-dev
+  libavutil-dev libswscale-dev)
+TEST_PACKAGES=(ffmpeg python3)
+
+install_missing() { # install_missing PACKAGE...
+  local missing=() package as_root=()
+  for package in "$@"; do
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+  echo "== installing ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}

@@ -1,0 +1,410 @@
+#!/usr/bin/env bash
+# The command line program from outside: exit codes, pipes, what lands on standard output, files left behind.
+#   tests/cli_test.sh path/to/trivelet
+# Parts that need a program that is missing (ffmpeg, python3) are skipped and said so. Ends with the number of failures.
+set -u
+[ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: $0 path/to/trivelet" >&2; exit 2; }
+trivelet=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+checks=0
+failures=0
+export NO_COLOR=1
+
+have() { command -v "$1" >/dev/null 2>&1; }
+skip() { echo "SKIPPED: $1"; }
+section() { echo "-- $1"; }
+
+fail() {
+  failures=$((failures + 1))
+  echo "FAILED: $1"
+  [ -s out.txt ] && { echo "  standard output:"; head -c 1000 out.txt | sed 's/^/    /'; }
+  [ -s err.txt ] && { echo "  standard error:"; head -c 1000 err.txt | sed 's/^/    /'; }
+}
+
+# expect CODE ARGS...: runs trivelet with ARGS; out.txt and err.txt keep what it said.
+expect() {
+  local want=$1 got
+  shift
+  "$trivelet" "$@" >out.txt 2>err.txt </dev/null
+  got=$?
+  checks=$((checks + 1))
+  [ "$got" -eq "$want" ] || fail "exit code $got instead of $want: trivelet $*"
+  # A failure is explained; success says nothing on standard error but plain words.
+  [ "$want" -eq 0 ] || [ -s err.txt ] || fail "no message: trivelet $*"
+}
+
+# check DESCRIPTION COMMAND...: COMMAND must succeed.
+check() {
+  local description=$1
+  shift
+  checks=$((checks + 1))
+  "$@" >check.txt 2>&1 || { cp check.txt out.txt; fail "$description"; }
+}
+
+# expect_text FILE PATTERN: an extended regular expression in out.txt or err.txt.
+expect_text() { check "'$2' is not in $1" grep -qE -- "$2" "$1"; }
+
+size_of() { stat -c %s "$1"; }
+
+# y4m WIDTH HEIGHT FRAMES BYTES_PER_FRAME C_TAG: a Y4M clip of a coarse texture that moves 64 samples a frame.
+y4m() {
+  local i
+  seq 1000003 3001 99999999 | tr -d '\n' | LC_ALL=C tr 0-9 '\0\030\060\110\140\170\220\250\300\360' >texture
+  printf 'YUV4MPEG2 W%d H%d F25:1 Ip A1:1 C%s\n' "$1" "$2" "$5"
+  for ((i = 0; i < $3; i++)); do
+    printf 'FRAME\n'
+    tail -c +$((1 + 64 * i)) texture | head -c "$4"
+  done
+}
+y4m 80 48 10 $((80 * 48 * 3 / 2)) 420jpeg >clip.y4m
+
+# ------------------------------------------------------------------------------------------------------------------
+section "help and usage"
+expect 0 --help
+expect_text out.txt '^  trivelet encode '
+expect 0 --help-all
+expect_text out.txt '--temporal-wavelet'
+expect 0 --version
+expect_text out.txt '^trivelet [0-9]+\.[0-9]+\.[0-9]+$'
+expect_text out.txt '^stream format [0-9]+\.[0-9]+$'
+for command in encode decode info verify compare bench; do
+  expect 0 $command --help
+  check "$command --help speaks on standard error" test ! -s err.txt
+done
+expect 2
+expect 2 frobnicate
+expect 2 encode
+expect 2 encode clip.y4m
+expect 2 encode clip.y4m a.tvl --no-such-flag
+expect 2 encode clip.y4m a.tvl -q 101
+expect 2 encode clip.y4m a.tvl -q fine
+expect 2 encode clip.y4m a.tvl -q 50 --lossless
+expect 2 encode clip.y4m a.tvl -q 50 --step 2
+expect 2 encode clip.y4m a.tvl --step 2 --lossless
+expect 2 encode clip.y4m a.tvl --step 0
+expect 2 encode clip.y4m a.tvl --gop 0
+expect 2 encode clip.y4m a.tvl --gop 129
+expect 2 encode clip.y4m a.tvl --levels 4
+expect 2 encode clip.y4m a.tvl --levels 4x9
+expect 2 encode clip.y4m a.tvl --wavelet 9/8
+expect 2 encode clip.y4m a.tvl --lossless --wavelet 9/7
+expect_text err.txt '5/3, 13/7 and haar'
+expect 2 encode clip.y4m a.tvl --lossless --temporal-wavelet 9/7
+expect 2 encode clip.y4m a.tvl --wavelet 13/7
+expect 2 encode clip.y4m a.tvl --block-size 100
+expect 2 encode clip.y4m a.tvl --layers 17
+expect 2 encode clip.y4m a.tvl --simd sse9
+expect 2 encode clip.y4m a.tvl --frames 5
+expect 2 encode clip.y4m a.tvl --frames 5:5
+expect 2 encode clip.y4m a.tvl --frames 100:
+expect 2 encode clip.y4m a.tvl --frames 1:x
+expect 2 encode clip.y4m a.tvl --size 80x48
+expect 2 encode clip.y4m clip.y4m -y
+expect 2 encode clip.y4m - --verify
+expect 2 encode clip.y4m a.tvl --fps 0
+expect 2 encode clip.y4m a.tvl -v --quiet
+expect 2 decode a.tvl a.y4m --reduce 9
+expect 2 decode a.tvl a.y4m --max-memory much
+expect 2 compare - -
+check "a refused command left a file" test ! -e a.tvl -a ! -e a.tvl.part
+
+section "missing files and full disks"
+expect 3 encode missing.y4m a.tvl
+expect 3 decode missing.tvl a.y4m
+expect 3 info missing.tvl
+expect 3 verify missing.tvl
+expect 3 compare missing.tvl clip.y4m
+expect 3 encode clip.y4m no/such/folder/a.tvl
+expect 3 encode . a.tvl
+check "a failed command left a file" test ! -e a.tvl -a ! -e a.tvl.part
+if [ -c /dev/full ]; then
+  expect 3 encode clip.y4m /dev/full -y
+  check "/dev/full.part exists" test ! -e /dev/full.part
+  "$trivelet" encode clip.y4m - >/dev/full 2>err.txt
+  check "encode to a full standard output does not exit with 3" test $? -eq 3
+else
+  skip "no /dev/full"
+fi
+
+section "lossy and lossless round trips"
+expect 0 encode clip.y4m lossy.tvl --verify
+expect_text err.txt '10 frames, [0-9]+ bytes, .* bits per pixel, .*frames/s, PSNR [0-9.]+ dB, verified'
+check "encode speaks on standard output" test ! -s out.txt
+expect 0 encode clip.y4m lossless.tvl --lossless --verify
+expect_text err.txt 'lossless, verified'
+expect 2 encode clip.y4m lossless.tvl --lossless
+expect_text err.txt 'lossless\.tvl'
+expect 0 encode clip.y4m lossless.tvl --lossless -y --quiet
+check "--quiet is not quiet" test ! -s err.txt
+expect 0 decode lossless.tvl back.y4m
+check "lossless: frames differ" cmp <(tail -n +2 clip.y4m) <(tail -n +2 back.y4m)
+expect 2 decode lossless.tvl back.y4m
+expect 0 decode lossless.tvl back.y4m -y
+expect 2 decode lossless.tvl lossless.tvl -y --format raw
+expect 0 decode lossless.tvl back.yuv
+check "raw output has another size" test "$(size_of back.yuv)" -eq $((10 * 80 * 48 * 3 / 2))
+expect 0 encode back.yuv from_raw.tvl --lossless --size 80x48 --pix-fmt yuv420p
+expect 2 encode back.yuv from_raw2.tvl --lossless
+expect 0 compare from_raw.tvl back.yuv --min-psnr inf
+expect 0 verify lossless.tvl
+expect_text out.txt 'OK, 10 frames'
+expect 0 verify lossless.tvl --against clip.y4m
+expect_text out.txt 'identical'
+expect 0 verify lossless.tvl --against back.yuv
+expect 0 verify lossy.tvl --against clip.y4m
+expect_text out.txt 'PSNR [0-9.]+ dB'
+expect 2 verify lossy.tvl --size 80x48
+expect 0 decode lossless.tvl md5
+cp out.txt md5.txt
+expect_text md5.txt '^MD5=[0-9a-f]{32}$'
+if have md5sum; then
+  check "md5 is not the one of the raw samples" test "$(cut -d= -f2 md5.txt)" = "$(md5sum back.yuv | cut -d' ' -f1)"
+fi
+expect 0 decode lossless.tvl null
+expect 0 decode lossless.tvl - --format md5
+check "md5 by --format differs" cmp out.txt md5.txt
+expect 0 encode lossless.tvl again.tvl --lossless --gop 4
+expect 0 compare again.tvl clip.y4m --min-psnr inf
+
+section "every structure gives the samples back"
+for flags in "--gop 1" "--gop 3 --levels 1x2" "--gop 10 --levels 2x3 --layout dyadic" "--levels 0x0" \
+  "--wavelet 13/7 --temporal-wavelet haar" "--wavelet haar --temporal-wavelet 5/3" "--mode raw" "--block-size 32" \
+  "--layers 1" "--layers 16" "--simd scalar --threads 1" "--profile fast"; do
+  # shellcheck disable=SC2086  # the flags are words
+  expect 0 encode clip.y4m s.tvl -y --lossless --verify $flags
+done
+for flags in "-q 0" "-q 100" "--step 2.5" "--wavelet 5/3 --temporal-wavelet haar" "--layout dyadic --levels 2x3" "--mode raw"; do
+  # shellcheck disable=SC2086
+  expect 0 encode clip.y4m s.tvl -y --verify $flags
+done
+"$trivelet" encode clip.y4m one.tvl --quiet -t 1 && "$trivelet" encode clip.y4m many.tvl --quiet -t 7
+check "the number of threads changes the stream" cmp one.tvl many.tvl
+"$trivelet" encode clip.y4m scalar.tvl --quiet --simd scalar
+check "the instruction set changes the stream" cmp one.tvl scalar.tvl
+
+section "pipes"
+cat clip.y4m | "$trivelet" encode - piped.tvl --lossless --verify 2>err.txt
+check "encode from a pipe" test $? -eq 0
+expect 0 compare piped.tvl clip.y4m --min-psnr inf
+"$trivelet" encode clip.y4m - --lossless 2>err.txt | cat >piped_out.tvl
+check "encode to a pipe gives another stream" cmp piped_out.tvl lossless.tvl
+"$trivelet" decode lossless.tvl - --format y4m 2>err.txt | cmp - back.y4m
+check "decode to a pipe" test $? -eq 0
+cat lossless.tvl | "$trivelet" decode - - --format y4m 2>err.txt | cmp - back.y4m
+check "decode from a pipe" test $? -eq 0
+"$trivelet" encode - - --lossless <clip.y4m 2>err.txt | "$trivelet" decode - piped.y4m 2>err.txt
+check "encode | decode" cmp piped.y4m back.y4m
+cat lossless.tvl | "$trivelet" verify - >out.txt 2>err.txt
+check "verify from a pipe" test $? -eq 0
+cat lossless.tvl | "$trivelet" info - >out.txt 2>err.txt
+check "info from a pipe" test $? -eq 0
+cat lossless.tvl | "$trivelet" compare - clip.y4m --min-psnr inf >out.txt 2>err.txt
+check "compare a piped stream" test $? -eq 0
+cat clip.y4m | "$trivelet" compare lossless.tvl - --min-psnr inf >out.txt 2>err.txt
+check "compare with a piped video" test $? -eq 0
+cat clip.y4m | "$trivelet" encode - no.tvl --verify >out.txt 2>err.txt
+check "--verify of a piped lossy encode is not refused" test $? -eq 2
+expect 2 decode lossless.tvl -
+y4m 352 288 8 $((352 * 288 * 3 / 2)) 420jpeg >large.y4m
+expect 0 encode large.y4m large.tvl --lossless
+"$trivelet" decode large.tvl - --format raw 2>err.txt | head -c 10 >/dev/null
+check "a closed pipe is complained about" test ! -s err.txt
+
+section "parts of a stream"
+expect 0 decode lossless.tvl r1.yuv --reduce 1
+check "--reduce 1" test "$(size_of r1.yuv)" -eq $((10 * 40 * 24 * 3 / 2))
+expect 0 decode lossless.tvl r2.yuv --reduce 2
+check "--reduce 2" test "$(size_of r2.yuv)" -eq $((10 * 20 * 12 * 3 / 2))
+expect 0 decode lossy.tvl t1.yuv --temporal-reduce 1
+check "--temporal-reduce 1" test "$(size_of t1.yuv)" -eq $((5 * 80 * 48 * 3 / 2))
+expect 0 decode lossy.tvl t2r1.yuv --temporal-reduce 2 --reduce 1
+check "--temporal-reduce 2 --reduce 1" test "$(size_of t2r1.yuv)" -eq $((3 * 40 * 24 * 3 / 2))
+frame=$((80 * 48 * 3 / 2))
+for range in 3:7 0:1 :4 8: 9:10 3:100; do
+  first=${range%:*}
+  end=${range#*:}
+  first=${first:-0}
+  end=${end:-10}
+  [ "$end" -le 10 ] || end=10
+  expect 0 decode again.tvl part.yuv -y --frames $range
+  check "--frames $range" cmp part.yuv <(tail -c +$((1 + first * frame)) back.yuv | head -c $(((end - first) * frame)))
+done
+"$trivelet" decode - - --format raw --frames 5:9 <again.tvl 2>err.txt | cmp - <(tail -c +$((1 + 5 * frame)) back.yuv | head -c $((4 * frame)))
+check "--frames from standard input" test $? -eq 0
+cat again.tvl | "$trivelet" decode - - --format raw --frames 5:9 2>err.txt | cmp - <(tail -c +$((1 + 5 * frame)) back.yuv | head -c $((4 * frame)))
+check "--frames from a pipe" test $? -eq 0
+expect 2 decode again.tvl part.yuv -y --frames 10:
+expect 0 encode clip.y4m part.tvl --lossless --verify --frames 2:6
+expect 0 decode part.tvl part.yuv -y
+check "encode --frames" cmp part.yuv <(tail -c +$((1 + 2 * frame)) back.yuv | head -c $((4 * frame)))
+expect 0 decode lossy.tvl planes.yuv --max-planes 2
+check "--max-planes" test "$(size_of planes.yuv)" -eq $((10 * frame))
+expect 0 decode lossy.tvl layers.yuv --max-layers 1
+check "--max-layers" test "$(size_of layers.yuv)" -eq $((10 * frame))
+expect 5 decode lossy.tvl memory.yuv --max-memory 1k
+check "a refused stream left a file" test ! -e memory.yuv -a ! -e memory.yuv.part
+
+section "compare"
+expect 0 compare lossless.tvl clip.y4m
+expect_text out.txt '^PSNR +inf'
+expect_text out.txt '^identical$'
+expect 0 compare lossy.tvl clip.y4m
+expect_text out.txt '^PSNR +[0-9.]+ dB'
+expect 6 compare lossy.tvl clip.y4m --min-psnr 99
+expect 6 compare lossless.tvl r1.yuv --size 40x24
+expect 6 compare lossless.tvl part.tvl
+expect_text err.txt 'length'
+expect 2 compare lossless.tvl clip.y4m --frames 0
+expect 0 compare lossless.tvl clip.y4m --frames 3 --min-psnr inf
+expect_text out.txt '^frames +3 '
+expect 0 compare lossy.tvl clip.y4m --frames-csv frames.csv
+check "the CSV has another number of lines" test "$(wc -l <frames.csv)" -eq 11
+expect 2 compare lossy.tvl clip.y4m --frames-csv frames.csv
+expect 0 compare lossy.tvl clip.y4m --frames-csv frames.csv -y
+expect 2 compare lossy.tvl clip.y4m -y
+expect 6 verify lossless.tvl --against part.tvl
+expect 0 encode clip.y4m coarse.tvl --step 40
+expect 0 decode coarse.tvl coarse.y4m
+expect 6 verify lossless.tvl --against coarse.y4m
+
+section "JSON"
+if have python3; then
+  valid() { python3 -m json.tool <"$1" >/dev/null; }
+  field() { python3 -c 'import json, sys; print(eval("d" + sys.argv[2], {"d": json.load(open(sys.argv[1]))}))' "$@"; }
+  expect 0 info lossless.tvl --json
+  check "info --json" valid out.txt
+  check "info --json: frames" test "$(field out.txt '["video"]["frames"]')" = 10
+  check "info --json: GOP sizes" test "$(field out.txt '["bytes"] >= sum(g["bytes"] for g in d["gops"])')" = True
+  expect 0 info clip.y4m --json
+  check "info --json of a video" valid out.txt
+  check "info --json of a video: width" test "$(field out.txt '["video"]["width"]')" = 80
+  cp lossless.tvl $'odd "name"\\\t.tvl'
+  expect 0 info $'odd "name"\\\t.tvl' --json
+  check "info --json escapes" test "$(field out.txt '["file"]')" = $'odd "name"\\\t.tvl'
+  expect 0 compare lossless.tvl clip.y4m --json
+  check "compare --json of identical videos" test "$(field out.txt '["identical"], d["psnr"]')" = "(True, None)"
+  expect 0 compare lossy.tvl clip.y4m --json
+  check "compare --json" test "$(field out.txt '["identical"], d["psnr"] > 10')" = "(False, True)"
+  expect 0 bench clip.y4m --repeat 2 --json
+  check "bench --json" test "$(field out.txt '["frames"], len(d["runs"])')" = "(10, 2)"
+  expect 0 decode lossless.tvl null --progress json
+  check "--progress json" python3 -c 'import json; [json.loads(line) for line in open("err.txt") if line.startswith("{")][-1]["frames"] == 10 or exit(1)'
+else
+  skip "JSON: no python3"
+fi
+expect 0 info lossless.tvl -v
+expect_text out.txt '^ +GOP +offset'
+expect 0 info lossy.tvl
+expect_text out.txt '^settings +-q 60$'
+
+section "bench"
+expect 0 bench --size 70x50 --frames 9 --repeat 1
+expect_text out.txt '^encode'
+expect 0 bench --size 70x50 --frames 9 --repeat 1 --pix-fmt yuv422p10 --lossless --gop 4
+expect_text out.txt 'identical to the input'
+expect 2 bench --format y4m
+
+section "damaged streams"
+bytes=$(size_of lossless.tvl)
+flip() { # flip FILE OFFSET: inverts a byte
+  local byte
+  byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+  printf "\\x$(printf %02x $((byte ^ 255)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+for offset in 9 $((bytes / 4)) $((bytes / 2)) $((bytes * 3 / 4)); do
+  cp again.tvl broken.tvl
+  flip broken.tvl $((offset % $(size_of again.tvl)))
+  expect 4 verify broken.tvl
+  expect 4 decode broken.tvl broken.y4m
+  check "a failed decode left a file" test ! -e broken.y4m -a ! -e broken.y4m.part
+done
+cp again.tvl broken.tvl
+flip broken.tvl $(($(size_of again.tvl) / 2))
+expect 4 decode broken.tvl partial.yuv --keep-partial
+check "--keep-partial has another length" test "$(size_of partial.yuv)" -eq $((10 * frame))
+expect 4 verify broken.tvl
+check "verify says nothing about the damage" test -s out.txt
+head -c $((bytes / 2)) lossless.tvl >short.tvl
+expect 4 verify short.tvl
+expect 4 decode short.tvl short.y4m
+head -c 20 lossless.tvl >short.tvl
+expect 4 decode short.tvl short.y4m
+: >empty.tvl
+expect 4 decode empty.tvl empty.y4m
+expect 4 verify clip.y4m
+head -c 3000 clip.y4m >short.y4m
+expect 4 encode short.y4m short.tvl -y
+printf 'YUV4MPEG2 W80 H48 F25:1 C420jpeg\n' >none.y4m
+expect 4 encode none.y4m none.tvl
+check "an empty video left a file" test ! -e none.tvl -a ! -e none.tvl.part
+
+section "interruption"
+mkfifo fifo
+(cat clip.y4m; exec sleep 30) >fifo &
+feeder=$!
+# env resets the signals that a script's background jobs ignore.
+env --default-signal=INT "$trivelet" encode - interrupted.tvl --gop 4 <fifo >out.txt 2>err.txt &
+victim=$!
+for _ in $(seq 100); do
+  [ -e interrupted.tvl.part ] && break
+  sleep 0.1
+done
+check "no temporary file appeared" test -e interrupted.tvl.part
+kill -INT $victim
+wait $victim
+check "an interrupted encode does not exit with 130" test $? -eq 130
+check "an interrupted encode left a file" test ! -e interrupted.tvl.part -a ! -e interrupted.tvl
+kill $feeder 2>/dev/null
+wait $feeder 2>/dev/null
+
+section "pixel formats"
+if have ffmpeg && "$trivelet" --version | grep -q 'FFmpeg yes'; then
+  make_clip() { # make_clip FORMAT SIZE FILE: raw frames
+    ffmpeg -v error -nostdin -f lavfi -i testsrc2=size=128x96:rate=10:duration=0.7 -vf "noise=alls=8:allf=t,scale=${2/x/:}" \
+      -pix_fmt "$1" -f rawvideo -y "$3"
+  }
+  for format in gray gray10le gray12le gray16le ya8 yuv410p yuv411p yuv420p yuv422p yuv440p yuv444p yuv420p10le \
+    yuv422p10le yuv444p12le yuv420p16le yuva420p yuva444p10le gbrp gbrp10le gbrp12le gbrp16le gbrap gbrap12le; do
+    for size in 64x48 71x33; do
+      make_clip $format $size clip.raw 2>err.txt || { fail "ffmpeg cannot make $format $size"; continue; }
+      expect 0 encode clip.raw format.tvl -y --lossless --size $size --pix-fmt $format --gop 4
+      expect 0 decode format.tvl format.raw -y
+      check "lossless $format $size: the frames differ" cmp clip.raw format.raw
+    done
+    expect 0 encode clip.raw format.tvl -y --size $size --pix-fmt $format --gop 4 -q 80 --verify
+  done
+
+  section "FFmpeg"
+  ffmpeg -v error -nostdin -f lavfi -i testsrc2=size=128x96:rate=10:duration=1 -c:v ffv1 -y source.mkv
+  expect 0 encode source.mkv source.tvl --lossless --verify
+  expect 0 verify source.tvl --against source.mkv
+  expect 0 decode source.tvl source_back.mkv
+  expect 0 compare source.mkv source_back.mkv --min-psnr inf
+  expect 0 encode source.mkv grey.tvl --pix-fmt gray --lossless --verify
+  expect 0 encode source.mkv source_lossy.tvl -q 40
+  expect 0 decode source_lossy.tvl source_lossy.y4m
+  expect 0 compare source.mkv source_lossy.tvl --json
+  if have python3; then
+    ffmpeg -v info -nostdin -i source_lossy.y4m -i source.mkv -lavfi '[0][1]psnr' -f null - 2>psnr.txt
+    ffmpeg -v info -nostdin -i source_lossy.y4m -i source.mkv -lavfi '[0][1]ssim' -f null - 2>ssim.txt
+    check "PSNR and SSIM are not those of FFmpeg" python3 - <<'PYTHON'
+import json, re
+ours = json.load(open("out.txt"))
+psnr = float(re.search(r"average:([0-9.]+)", open("psnr.txt").read())[1])
+ssim = float(re.search(r"SSIM Y:([0-9.]+)", open("ssim.txt").read())[1])
+print(ours["psnr"], psnr, ours["ssim"], ssim)
+assert abs(ours["psnr"] - psnr) < 0.01 and abs(ours["ssim"] - ssim) < 0.001
+PYTHON
+  fi
+  head -c 100000 "$trivelet" >noise.bin
+  "$trivelet" info noise.bin >out.txt 2>err.txt
+  code=$?
+  check "noise is taken for a video" test $code -eq 4 -o $code -eq 5
+else
+  skip "pixel formats and FFmpeg: no ffmpeg program, or built without FFmpeg"
+fi
+
+echo "$checks checks, $failures failed"
+[ "$failures" -eq 0 ]

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# The whole test suite, from a fresh checkout on Debian 12 to ctest's summary:
+#   tests/run.sh
+# Installs what is missing (apt-get, as root or through sudo; no network is needed when nothing is), builds Release with
+# warnings as errors and once more with AddressSanitizer and UBSan, runs the unit tests of the latter and everything of
+# the former. BUILD_DIR (default build/test) and JOBS (default: one per core) can be set in the environment.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${BUILD_DIR:-build/test}
+jobs=${JOBS:-$(nproc)}
+
+# shellcheck source=samples/packages.sh
+source samples/packages.sh
+install_missing "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+
+configure_and_build() { # configure_and_build FOLDER OPTIONS...
+  cmake -S . -B "$@" -G Ninja -DTRIVELET_WERROR=ON >"$build.log" || { cat "$build.log"; exit 1; }
+  cmake --build "$1" -j "$jobs" | tail -n 1
+}
+mkdir -p "$(dirname "$build")"
+
+echo "== AddressSanitizer and UBSan: unit tests"
+configure_and_build "$build-asan" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTRIVELET_SANITIZE=address,undefined -DTRIVELET_CUDA=OFF
+ctest --test-dir "$build-asan" --output-on-failure -j "$jobs" -LE cli || sanitized=failed
+
+echo "== Release: all tests"
+configure_and_build "$build" -DCMAKE_BUILD_TYPE=Release
+ctest --test-dir "$build" --output-on-failure -j "$jobs"
+[ -z "${sanitized:-}" ] || { echo "the tests under AddressSanitizer and UBSan failed, see above"; exit 1; }
