@@ -11,8 +11,8 @@
 namespace trivelet::ccsds122 {
 namespace {
 
-constexpr int kMaxGap = 8;        // lost segments in a row that a search looks across
-constexpr int kMaxAttempts = 64;  // segments parsed per search
+constexpr int kMaxGap = 8;                        // lost segments in a row that a search looks across
+constexpr std::uint64_t kSearchBlocks = 1 << 22;  // blocks parsed in all searches of a stream
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -149,6 +149,11 @@ class Decoder {
     } catch (const Error&) {
       return false;
     }
+    // Reserved bits are 0 in every part.
+    std::uint64_t at = offset + 3;
+    if (h.end && (bytes_[at++] & 0x1F) != 0) return false;
+    if (h.part2 && (bytes_[(at += 5) - 1] & 0x0F) != 0) return false;
+    if (h.part3 && (bytes_[(at += 3) - 1] & 0x03) != 0) return false;
     if (h.start || h.count != static_cast<std::uint8_t>(previous.count + 1 + gap)) return false;
     return !h.part4 || (h.width == previous.width && h.bits == previous.bits && h.dwt == previous.dwt &&
                         h.transpose == previous.transpose && h.word_bytes == previous.word_bytes);
@@ -158,7 +163,7 @@ class Decoder {
   bool verified(const Found& f) const {
     if (f.report.state == SegmentState::kDamaged) return false;
     const std::uint64_t next = f.report.offset + f.report.bytes;
-    if (f.report.header.end) return f.report.state == SegmentState::kComplete && f.report.bytes > 0;
+    if (f.report.header.end) return f.report.state == SegmentState::kComplete && next == size_;
     if (f.report.state == SegmentState::kCut || next + 3 > size_) return false;
     SegmentHeader h;
     return plausible(next, f.report.header, 0, h);
@@ -166,14 +171,14 @@ class Decoder {
 
   /// Looks for the next intact segment from byte `from` on.
   bool search(std::uint64_t from, const SegmentHeader& previous, Found& out, int& gap) {
-    int attempts = 0;
     for (std::uint64_t at = from; at + 3 <= size_; ++at) {
       // SegmentCount from the first two bytes, before anything costs time.
       const std::uint8_t count = static_cast<std::uint8_t>(bytes_[at] << 2 | bytes_[at + 1] >> 6);
       gap = static_cast<std::uint8_t>(count - previous.count - 1);
       SegmentHeader h;
       if (gap > kMaxGap || !plausible(at, previous, gap, h)) continue;
-      if (++attempts > kMaxAttempts) return false;
+      searched_ += h.blocks;
+      if (searched_ > kSearchBlocks) return false;
       out = parse(at, h, 0);
       if (verified(out)) return true;
     }
@@ -398,6 +403,7 @@ class Decoder {
   std::uint64_t end_ = 0;
   std::size_t used_memory_ = 0;
   bool ended_ = false;
+  std::uint64_t searched_ = 0;
   double constant_ = 0;
 };
 
