@@ -25,7 +25,8 @@ constexpr std::int32_t kMaxOffset = 1 << 20;
 constexpr std::size_t kTileBytes = 64 << 10;   // of the buffer of a temporal tile
 constexpr int kMinTileColumns = 64;
 constexpr int kMaxTileColumns = 1024;
-constexpr int kStripColumns = 256;             // of a split sweep
+constexpr int kMinStripColumns = 64;           // of a split sweep; wide strips cost fewer page walks
+constexpr int kMaxStripColumns = 1024;
 constexpr int kStripRows = 32;
 constexpr std::size_t kStreamBytes = std::size_t{32} << 20;  // larger fields are written past the caches
 
@@ -83,9 +84,9 @@ class Scratch {
   T* data_ = nullptr;
 };
 
-void prefetch(const void* from, int bytes) {
+void prefetch(const void* from, std::ptrdiff_t bytes) {
   const char* p = static_cast<const char*>(from);
-  for (int i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
+  for (std::ptrdiff_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
 }
 
 /// Where rounded samples go.
@@ -176,14 +177,16 @@ class Transform {
   int width(int level) const { return low_length(field_.shape.width, level); }
   T* row(int frame, int y) const { return field_.row(frame, y); }
 
-  /// Calls body(y, x, columns, scratch) for the tiles of all rows of the lattice.
+  std::ptrdiff_t tile_bytes() const { return tile_columns_ * static_cast<std::ptrdiff_t>(sizeof(T)); }
+
+  /// Calls body(y, x, columns, next_y, next_x, scratch) for the tiles of all rows of the lattice. (next_y, next_x) is
+  /// where the next tile starts: while one tile is in work the next can be on its way from memory.
   template <class Body>
   void for_tiles(Lattice at, const Body& body) {
     const int tiles = ceil_div(width(at.space), tile_columns_);
     pool_.parallel_for(height(at.space), [&](int i, int worker) {
       for (int tile = 0; tile < tiles; ++tile) {
         const int x = tile * tile_columns_;
-        // the next tile, for prefetching: to the right, else at the start of the next row
         const bool last = tile + 1 == tiles;
         const int next_y = std::min(last ? i + 1 : i, height(at.space) - 1) << at.space;
         body(i << at.space, x, std::min(tile_columns_, width(at.space) - x), next_y, last ? 0 : x + tile_columns_,
@@ -208,23 +211,25 @@ class Transform {
     for_tiles(at, [&](int y, int x, int columns, int next_y, int next_x, T* tile) {
       for (int t = 0; t < n; ++t) {
         T* line = tile + t * tile_stride_;
-        if (samples)
-          prefetch(samples->row(t, next_y) + static_cast<std::ptrdiff_t>(next_x) * samples->bytes_per_sample,
-                   tile_columns_ * samples->bytes_per_sample);
-        else
-          prefetch(row(t << at.time, next_y) + next_x, tile_columns_ * static_cast<int>(sizeof(T)));
-        if (samples)
-          load(samples->row(t, y) + static_cast<std::ptrdiff_t>(x) * samples->bytes_per_sample, offset, line, columns);
-        else
+        if (samples) {
+          const std::ptrdiff_t bytes = samples->bytes_per_sample;
+          prefetch(samples->row(t, next_y) + next_x * bytes, tile_columns_ * bytes);
+          load(samples->row(t, y) + x * bytes, offset, line, columns);
+        } else {
+          prefetch(row(t << at.time, next_y) + next_x, tile_bytes());
           std::copy_n(row(t << at.time, y) + x, columns, line);
+        }
       }
       for (int l = 0; l < levels; ++l)
         kernel(tile, tile_stride_ << l, low_length(n, l), columns, PlaneAxes::kTile, nullptr);
-      for (int t = 0; t < n; ++t)
-        if (samples && stream_)
-          kernels_.stream(tile + t * tile_stride_, row(t << at.time, y) + x, columns);
+      for (int t = 0; t < n; ++t) {
+        const T* line = tile + t * tile_stride_;
+        T* out = row(t << at.time, y) + x;
+        if (samples && stream_)  // lines read from the field itself are in the cache already
+          kernels_.stream(line, out, columns);
         else
-          std::copy_n(tile + t * tile_stride_, columns, row(t << at.time, y) + x);
+          std::copy_n(line, columns, out);
+      }
     });
   }
 
@@ -247,7 +252,7 @@ class Transform {
     const PlaneKernel<T> kernel = inverse_kernel(d_.temporal);
     for_tiles(at, [&](int y, int x, int columns, int next_y, int next_x, T* tile) {
       for (int t = 0; t < n; ++t) {
-        prefetch(row(t << at.time, next_y) + next_x, tile_columns_ * static_cast<int>(sizeof(T)));
+        prefetch(row(t << at.time, next_y) + next_x, tile_bytes());
         std::copy_n(row(t << at.time, y) + x, columns, tile + t * tile_stride_);
       }
       for (int l = levels - 1; l >= 0; --l)
@@ -262,12 +267,13 @@ class Transform {
     });
   }
 
-  /// One sweep of a frame on its lattice of `level`.
-  void sweep(PlaneKernel<T> kernel, int frame, int level, PlaneAxes axes, int worker) const {
-    kernel(row(frame, 0), field_.row_stride << level, height(level), width(level), axes,
+  /// One level of a frame: both axes in one sweep.
+  void sweep(PlaneKernel<T> kernel, int frame, int level, int worker) const {
+    kernel(row(frame, 0), field_.row_stride << level, height(level), width(level), PlaneAxes::kRowsAndColumns,
            scratch_[static_cast<std::size_t>(worker)].data());
   }
 
+  /// One level of all frames of the lattice, along rows only.
   void split_rows(PlaneKernel<T> kernel, Lattice at, int level) {
     const int parts = ceil_div(height(level), kStripRows);
     pool_.parallel_for(parts * frames(at.time), [&](int i, int worker) {
@@ -278,22 +284,26 @@ class Transform {
     });
   }
 
+  /// One level of all frames of the lattice, along columns only.
   void split_columns(PlaneKernel<T> kernel, Lattice at, int level) {
-    const int parts = ceil_div(width(level), kStripColumns);
+    const int even_share = ceil_div(ceil_div(width(level), pool_.threads()), 16) * 16;
+    const int strip = std::clamp(even_share, kMinStripColumns, kMaxStripColumns);
+    const int parts = ceil_div(width(level), strip);
     pool_.parallel_for(parts * frames(at.time), [&](int i, int) {
-      const int x = i % parts * kStripColumns;
+      const int x = i % parts * strip;
       kernel(row((i / parts) << at.time, 0) + x, field_.row_stride << level, height(level),
-             std::min(kStripColumns, width(level) - x), PlaneAxes::kColumns, nullptr);
+             std::min(strip, width(level) - x), PlaneAxes::kColumns, nullptr);
     });
   }
 
   /// `levels` levels, from the lattice on, of its frames.
   void forward_space(Lattice at, int levels) {
+    if (levels == 0) return;
     const PlaneKernel<T> kernel = forward_kernel(d_.spatial);
     if (frames(at.time) >= pool_.threads()) {
       pool_.parallel_for(frames(at.time), [&](int i, int worker) {
         for (int l = at.space; l < at.space + levels; ++l)
-          sweep(kernel, i << at.time, l, PlaneAxes::kRowsAndColumns, worker);
+          sweep(kernel, i << at.time, l, worker);
       });
       return;
     }
@@ -304,11 +314,12 @@ class Transform {
   }
 
   void inverse_space(Lattice at, int levels) {
+    if (levels == 0) return;
     const PlaneKernel<T> kernel = inverse_kernel(d_.spatial);
     if (frames(at.time) >= pool_.threads()) {
       pool_.parallel_for(frames(at.time), [&](int i, int worker) {
         for (int l = at.space + levels - 1; l >= at.space; --l)
-          sweep(kernel, i << at.time, l, PlaneAxes::kRowsAndColumns, worker);
+          sweep(kernel, i << at.time, l, worker);
       });
       return;
     }
