@@ -28,7 +28,7 @@ class Decoder {
   Decoder(std::span<const std::byte> stream, const DecodeParams& p, ThreadPool& pool, bool keep_data)
       : p_(p), pool_(pool), k_(kernels(p.simd)), size_(stream.size()), keep_data_(keep_data) {
     padded_.resize(stream.size() + kReadPadding);
-    std::memcpy(padded_.data(), stream.data(), stream.size());
+    if (!stream.empty()) std::memcpy(padded_.data(), stream.data(), stream.size());
     std::memset(padded_.data() + stream.size(), 0, kReadPadding);
     bytes_ = reinterpret_cast<const std::uint8_t*>(padded_.data());
   }
@@ -374,7 +374,7 @@ class Decoder {
     if (!d.planes) {  // nothing but DC
       no_signs.assign(h.blocks, 0);
       no_depth.assign(h.blocks, 0);
-      planes.sign = no_signs.data();
+      planes.sign = planes.planes = no_signs.data();
       planes.depth = no_depth.data();
     }
     k_.scatter(planes, 0, static_cast<int>(h.blocks), f.report.first_block, q, bands);
