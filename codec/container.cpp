@@ -271,14 +271,22 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
 namespace {
 constexpr std::uint8_t kGopHasHash = 1;
 constexpr std::uint8_t kGopIrregularTimes = 2;
+
+// Times wrap around rather than overflow: some mean nothing, but none may be undefined.
+std::int64_t add(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+std::int64_t subtract(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
 }  // namespace
 
 std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader& g) {
   const FrameTime first = g.times.empty() ? FrameTime{} : g.times[0];
   bool irregular = false;
-  for (std::size_t i = 0; i < g.times.size(); ++i)
+  for (std::size_t i = 1; i < g.times.size(); ++i)
     irregular = irregular || g.times[i].duration != first.duration ||
-                g.times[i].pts != first.pts + static_cast<std::int64_t>(i) * first.duration;
+                g.times[i].pts != add(g.times[i - 1].pts, first.duration);
   ByteWriter w;
   w.varint(g.index);
   w.varint(g.first_frame);
@@ -289,8 +297,8 @@ std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader&
   if (irregular) {
     FrameTime before = first;
     for (std::size_t i = 1; i < g.times.size(); ++i) {
-      w.signed_varint(g.times[i].pts - (before.pts + before.duration));
-      w.signed_varint(g.times[i].duration - before.duration);
+      w.signed_varint(subtract(g.times[i].pts, add(before.pts, before.duration)));
+      w.signed_varint(subtract(g.times[i].duration, before.duration));
       before = g.times[i];
     }
   }
@@ -323,10 +331,6 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   std::uint8_t flags = 0;
   r.fixed(flags);
   if (flags > 3) bad("GOP header: unknown flags " + std::to_string(flags));
-  // Times wrap around rather than overflow: they mean nothing in a hostile stream, but may not be undefined.
-  auto add = [](std::int64_t a, std::int64_t b) {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-  };
   FrameTime t;
   r.signed_varint(t.pts);
   r.signed_varint(t.duration);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <thread>
+#include <utility>
 
 #include "codec/backend.h"
 #include "codec/codec.h"
@@ -122,6 +124,7 @@ struct Decoder::State {
   std::vector<std::uint8_t> bytes;  // chunks of the current GOP, each followed by padding
   std::size_t next_gop = 0;         // with an index
   std::uint64_t expected_frame = 0;
+  std::uint64_t promised_frames = 0;  // what the end of the stream says, once it is known
   std::uint64_t first_box = 0;
   bool at_end = false;
 
@@ -141,7 +144,15 @@ struct Decoder::State {
   bool wanted(std::uint64_t first_frame, int frames) const {
     return first_frame < params.end_frame && first_frame + static_cast<std::uint64_t>(frames) > params.first_frame;
   }
+  // Hands what was received to the backend and takes the result.
+  template <class T>
+  void decode(T& result);
   void verify(const Gop& gop, const GopHeader& g);
+  void count_damaged() {
+    if (!counted_damaged) ++stats.damaged_gops;
+    counted_damaged = true;
+  }
+  bool counted_damaged = false;  // the current GOP
   bool whole = false;  // everything of the current GOP was received and asked for
 };
 
@@ -198,6 +209,7 @@ void Decoder::State::read_index() {
     if (in.read(tail, sizeof tail) == sizeof tail && parse_box_header(tail, box) && box.is("Done") &&
         parse_stream_end(tail + kBoxHeaderBytes, sizeof tail - kBoxHeaderBytes, end)) {
       info.complete = true;
+      promised_frames = end.frames;
       if (end.index_offset >= start && end.index_offset <= size - kEndBytes - kBoxHeaderBytes) {
         std::uint8_t head[kBoxHeaderBytes];
         in.seek(end.index_offset);
@@ -210,6 +222,8 @@ void Decoder::State::read_index() {
               info.has_index = true;
               for (const GopInfo& g : info.gops)
                 if (g.offset < start || g.offset > size || g.bytes > size - g.offset) info.has_index = false;
+              const std::uint64_t frames = info.gops.empty() ? 0 : info.gops.back().first_frame + static_cast<std::uint64_t>(info.gops.back().frames);
+              if (frames != end.frames) info.has_index = false;
             } catch (const Error&) {
               info.has_index = false;  // fall through to the scan
             }
@@ -273,10 +287,11 @@ void Decoder::State::scan() {
 bool Decoder::State::resync() {
   std::uint64_t at = in.position();
   std::vector<std::uint8_t> window;
-  while (at + kBoxHeaderBytes <= in.size()) {
+  // The window grows, so that the work stays in proportion to the way that is gone.
+  for (std::uint64_t reach = 4096; at + kBoxHeaderBytes <= in.size(); reach = std::min(2 * reach, std::uint64_t{1} << 20)) {
     in.seek(at);
     window.clear();
-    in.append(window, std::min<std::uint64_t>(std::uint64_t{1} << 20, in.size() - at));
+    in.append(window, std::min(reach, in.size() - at));
     if (window.size() < kBoxHeaderBytes) return false;
     for (std::size_t i = 0; i + kBoxHeaderBytes <= window.size(); ++i) {
       Box box;
@@ -293,14 +308,32 @@ bool Decoder::State::resync() {
 
 std::uint64_t Decoder::State::memory_needed() const {
   // Per sample of a GOP at the decoded size: 4 bytes of coefficient, the sample itself twice (a GOP in work, one being
-  // written), and as much again for the compressed bytes and the trees.
+  // written), and as much again for the compressed bytes. The coder works on whole blocks, however little of them lies
+  // inside the picture: masks of their words once, the state of decoding for each thread.
+  constexpr std::uint64_t kMaskBytes = 4 * 16 + 8;
+  constexpr std::uint64_t kStateBytes = 30 * 8 + 3 * 8 + 6 * 2 + 4;
+  const auto threads = static_cast<std::uint64_t>(params.threads > 0 ? params.threads : std::max(1u, std::thread::hardware_concurrency()));
+  std::uint64_t coder = 0;
+  std::uint64_t largest_block = 0;
+  std::vector<std::pair<Shape, int>> known;  // components of equal shape share their masks
   std::uint64_t samples = 0;
   for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
     const Shape s = header.component_shape(c, header.gop_frames);
     samples += static_cast<std::uint64_t>(low_length(s.frames, reduction.temporal)) * static_cast<std::uint64_t>(low_length(s.height, reduction.spatial)) *
                static_cast<std::uint64_t>(low_length(s.width, reduction.spatial));
+    const Decomposition d = header.decomposition(c);
+    const GridSize grid = grid_size(s, d, header.block_size());
+    const std::uint64_t segment = sizeof(ReceivedSegment) + header.layers * sizeof(ReceivedPart);
+    coder += grid.blocks * static_cast<std::uint64_t>(grid.segments) * segment;
+    largest_block = std::max(largest_block, grid.words);
+    const std::pair<Shape, int> key{s, d.spatial_levels};
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      known.push_back(key);
+      coder += grid.words * kMaskBytes;
+    }
   }
-  return samples * (4 + 2 * static_cast<unsigned>(header.video.format.bytes_per_sample()) + 2);
+  coder += largest_block * kStateBytes * threads;
+  return coder + samples * (4 + 2 * static_cast<unsigned>(header.video.format.bytes_per_sample()) + 2);
 }
 
 void Decoder::State::check_request() {
@@ -352,9 +385,15 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
   };
   if (s.info.has_index) {
     for (const GopInfo& g : s.info.gops) count(g.first_frame, static_cast<std::uint64_t>(g.frames));
-  } else if (s.header.video.frames > 0 && s.header.video.frames < (std::uint64_t{1} << 32)) {
-    for (std::uint64_t f = 0; f < s.header.video.frames; f += s.header.gop_frames)
-      count(f, std::min<std::uint64_t>(s.header.gop_frames, s.header.video.frames - f));
+  } else {
+    // Kept frames before frame x of a stream whose GOPs are all full.
+    auto kept_before = [&](std::uint64_t x) {
+      const std::uint64_t length = s.header.gop_frames;
+      const std::uint64_t round = (std::uint64_t{1} << t) - 1;
+      return x / length * ((length + round) >> t) + ((x % length + round) >> t);
+    };
+    const std::uint64_t all = s.header.video.frames;
+    frames = kept_before(std::min(all, params.end_frame)) - kept_before(std::min(all, params.first_frame));
   }
   o.frames = frames;
 
@@ -379,10 +418,20 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
     }
     if (next_gop == info.gops.size()) {
       at_end = true;
-      if (!info.complete) report("the stream is not complete: its end is missing after frame " + std::to_string(expected_frame));
+      if (!info.complete)
+        report("the stream is not complete: its end is missing after frame " + std::to_string(expected_frame));
+      else if (expected_frame < promised_frames && expected_frame < params.end_frame)
+        report("the stream should have " + std::to_string(promised_frames) + " frames, the last one found is " + std::to_string(expected_frame));
       return false;
     }
-    in.seek(info.gops[next_gop++].offset);
+    // Only this one: a damaged packet must not lead into the next, which has its own place in the index.
+    const GopInfo& g = info.gops[next_gop++];
+    in.seek(g.offset);
+    offset = g.offset;
+    std::uint8_t head[kBoxHeaderBytes];
+    if (in.read(head, sizeof head) == sizeof head && parse_box_header(head, box) && box.is("Gop ") && box.length + kBoxHeaderBytes == g.bytes) return true;
+    report("there is no intact GOP packet of " + std::to_string(g.bytes) + " bytes at byte " + std::to_string(offset));
+    return false;
   }
   for (;;) {
     offset = in.position();
@@ -402,7 +451,15 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
     if (box.is("Gop ")) return true;
     if (box.is("Done")) {
       at_end = true;
+      std::uint8_t tail[kEndPayloadBytes];
+      StreamEnd end;
+      if (box.length != sizeof tail || in.read(tail, sizeof tail) < sizeof tail || !parse_stream_end(tail, sizeof tail, end)) {
+        report("the end of the stream, at byte " + std::to_string(offset) + ", is damaged");
+        return false;
+      }
       info.complete = true;
+      if (expected_frame < end.frames)
+        report("the stream should have " + std::to_string(end.frames) + " frames, the last one found is " + std::to_string(expected_frame));
       return false;
     }
     require(box.is("Indx") || !box.critical(), ErrorKind::kUnsupported,
@@ -420,7 +477,12 @@ bool Decoder::State::receive(GopHeader& g, std::uint64_t payload, std::uint64_t 
   const std::string where = "GOP packet at byte " + std::to_string(offset);
   std::vector<std::uint8_t> head;
   std::uint32_t n = 0;
-  if (payload >= 8 && in.append(head, 4)) {
+  if (payload < 8) {
+    report(where + ": a packet of " + std::to_string(payload) + " bytes");
+    if (!in.skip(payload)) at_end = true;
+    return false;
+  }
+  if (in.append(head, 4)) {
     for (std::size_t i = 0; i < 4; ++i) n |= static_cast<std::uint32_t>(head[i]) << (8 * i);
     if (n < 8 || n > kMaxHeaderBytes || n > payload) {
       report(where + ": a header of " + std::to_string(n) + " bytes in a packet of " + std::to_string(payload));
@@ -552,11 +614,26 @@ bool Decoder::State::receive(GopHeader& g, std::uint64_t payload, std::uint64_t 
           }
         }
       }
+  counted_damaged = false;
   if (damaged) {
-    ++stats.damaged_gops;
+    count_damaged();
     whole = false;
   }
   return true;
+}
+
+template <class T>
+void Decoder::State::decode(T& result) {
+  std::vector<std::string> damage;
+  backend->push(received, params.keep_partial ? &damage : nullptr);
+  require(backend->pull(result), ErrorKind::kInternal, "the backend lost a GOP");
+  stats.seconds_transform = backend->seconds_transform();
+  stats.seconds_coder = backend->seconds_coder();
+  if (damage.empty()) return;
+  std::sort(damage.begin(), damage.end());  // threads find it in any order
+  for (const std::string& d : damage) report("frames from " + std::to_string(expected_frame - static_cast<std::uint64_t>(received.frames)) + ": " + d);
+  count_damaged();
+  whole = false;
 }
 
 bool Decoder::State::next(GopHeader& g) {
@@ -580,7 +657,7 @@ void Decoder::State::verify(const Gop& gop, const GopHeader& g) {
   if (!same) {
     report("frames " + std::to_string(g.first_frame) + ".." + std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) +
            ": the decoded samples do not have the hash of the originals");
-    ++stats.damaged_gops;
+    count_damaged();
   }
 }
 
@@ -617,16 +694,7 @@ bool Decoder::pull(Gop& gop) {
   for (;;) {
     GopHeader g;
     if (!s.next(g)) return false;
-    const std::size_t damage_before = s.stats.damage.size();
-    s.backend->push(s.received, s.params.keep_partial ? &s.stats.damage : nullptr);
-    const bool pulled = s.backend->pull(gop);
-    require(pulled, ErrorKind::kInternal, "the backend lost a GOP");
-    if (s.stats.damage.size() > damage_before) {
-      ++s.stats.damaged_gops;
-      s.whole = false;
-    }
-    s.stats.seconds_transform = s.backend->seconds_transform();
-    s.stats.seconds_coder = s.backend->seconds_coder();
+    s.decode(gop);
     s.verify(gop, g);
     const std::vector<FrameTime> times = reduced_times(g.times, s.reduction.temporal);
     std::copy(times.begin(), times.end(), gop.times().begin());
@@ -653,11 +721,8 @@ bool Decoder::pull_coefficients(CoefficientGop& coefficients) {
   if (!s.next(g)) return false;
   require(g.first_frame >= s.params.first_frame && g.first_frame + static_cast<std::uint64_t>(g.frames) <= s.params.end_frame,
           ErrorKind::kBadArgument, "coefficients come in whole GOPs; the selected frames begin or end inside one");
-  s.backend->push(s.received, s.params.keep_partial ? &s.stats.damage : nullptr);
-  const bool pulled = s.backend->pull(coefficients);
-  require(pulled, ErrorKind::kInternal, "the backend lost a GOP");
+  s.decode(coefficients);
   coefficients.times = reduced_times(g.times, s.reduction.temporal);
-  s.stats.seconds_coder = s.backend->seconds_coder();
   ++s.stats.gops;
   s.stats.frames += static_cast<std::uint64_t>(coefficients.frames);
   return true;

@@ -6,6 +6,7 @@
 namespace trivelet {
 
 std::uint32_t any_in_group(std::uint64_t slots, int arity) {
+  if (slots == 0) return 0;
   std::uint32_t groups = 0;
   const std::uint64_t mask = (std::uint64_t{1} << arity) - 1;
   for (int g = 0; g < 64 / arity; ++g)
@@ -82,33 +83,56 @@ WordKind kind_of(const std::array<WordBase, 64>& slot) {
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
+// Arity of level k >= 1: groups are 2x2x2 where the step from the next coarser level doubles time as well.
+int arity(const Decomposition& d, int k) {
+  if (d.layout != Layout::kDyadic) return 4;
+  const int level = d.spatial_levels - k + 1;
+  if (k <= 1) return d.temporal_levels > 0 && d.temporal_levels == d.spatial_levels ? 8 : 4;
+  return level < d.temporal_levels ? 8 : 4;
+}
+
 }  // namespace
+
+GridSize grid_size(const Shape& shape, const Decomposition& d, int block_size) {
+  const int levels = d.spatial_levels;
+  const int group_columns = std::max(1, block_size >> (levels + 1));
+  const bool dyadic = d.layout == Layout::kDyadic;
+  auto blocks = [&](int length) {
+    return static_cast<std::uint64_t>(std::max(1, ceil_div(ceil_div(low_length(length, levels), 2), group_columns)));
+  };
+  GridSize n;
+  n.blocks = blocks(shape.height) * blocks(shape.width);
+  n.segments = (dyadic ? 1 : d.temporal_levels + 1) * (levels + 1);
+  const std::uint64_t orientations = dyadic && d.temporal_levels > 0 ? 7 : 3;
+  for (int b = 0; b <= (dyadic ? 0 : d.temporal_levels); ++b) {
+    int frames = low_length(shape.frames, b == 0 ? d.temporal_levels : d.temporal_levels - b);
+    if (b > 0) frames /= 2;
+    if (arity(d, 1) == 8) frames = ceil_div(frames, 2);
+    std::uint64_t slots = static_cast<std::uint64_t>(frames) * static_cast<std::uint64_t>(group_columns) * static_cast<std::uint64_t>(group_columns);
+    for (int k = 0; k <= levels; ++k) {
+      if (k != 1) slots *= static_cast<std::uint64_t>(arity(d, std::max(1, k)));
+      n.words += (slots + 63) / 64 * (k == 0 ? 1 : orientations);
+    }
+  }
+  return n;
+}
 
 BlockGrid::BlockGrid(const Shape& shape, const Decomposition& d, bool reversible, int block_size)
     : table_(shape, d, reversible) {
   require(block_size == 32 || block_size == 64 || block_size == 128 || block_size == 256, ErrorKind::kBadArgument,
           "block size must be 32, 64, 128 or 256, not " + std::to_string(block_size));
   const int levels = d.spatial_levels;
-  const bool dyadic = d.layout == Layout::kDyadic;
   group_columns_ = std::max(1, block_size >> (levels + 1));
 
   const Shape low = table_.lowest(0).shape;
   rows_ = std::max(1, ceil_div(ceil_div(low.height, 2), group_columns_));
   columns_ = std::max(1, ceil_div(ceil_div(low.width, 2), group_columns_));
 
-  // Arity of level k >= 1: groups are 2x2x2 where the step from the next coarser level doubles time as well.
-  auto arity = [&](int k) {
-    if (!dyadic) return 4;
-    const int level = levels - k + 1;
-    if (k <= 1) return d.temporal_levels > 0 && d.temporal_levels == levels ? 8 : 4;
-    return level < d.temporal_levels ? 8 : 4;
-  };
-
   for (int b = 0; b < table_.temporal_bands(); ++b) {
     Family f;
     f.temporal_band = b;
     f.frames = table_.frames(b);
-    const int root_arity = arity(1);
+    const int root_arity = arity(d, 1);
     f.root_frames = root_arity == 8 ? ceil_div(f.frames, 2) : f.frames;
     for (int p = b - 1; p >= 0 && f.parent < 0; --p)
       if (table_.frames(p) > 0) f.parent = p;
@@ -123,7 +147,7 @@ BlockGrid::BlockGrid(const Shape& shape, const Decomposition& d, bool reversible
                         static_cast<std::size_t>(group_columns_);
     for (int k = 0; k <= levels; ++k) {
       TreeLevel l;
-      l.arity = k == 0 ? root_arity : arity(k);
+      l.arity = k == 0 ? root_arity : arity(d, k);
       if (k == 0) {
         map.arities = {root_arity};
       } else if (k > 1) {
@@ -143,6 +167,7 @@ BlockGrid::BlockGrid(const Shape& shape, const Decomposition& d, bool reversible
   }
 
   for (int cls = 0; cls < 4; ++cls) {
+    if ((rows_ == 1 && !(cls & 2)) || (columns_ == 1 && !(cls & 1))) continue;  // masks() never asks for it
     const int by = cls & 2 ? rows_ - 1 : 0;
     const int bx = cls & 1 ? columns_ - 1 : 0;
     BlockMasks& m = masks_[static_cast<std::size_t>(cls)];
@@ -159,6 +184,7 @@ BlockGrid::BlockGrid(const Shape& shape, const Decomposition& d, bool reversible
           for (int w = 0; w < l.words; ++w) {
             const WordBase& base = l.base[static_cast<std::size_t>(w)];
             std::uint64_t v = 0;
+            if (base.t >= band.shape.frames || base.y >= p.height || base.x >= p.width) continue;
             for (std::size_t s = 0; s < 64; ++s)
               if (base.t + l.slot[s].t < band.shape.frames && base.y + l.slot[s].y < p.height &&
                   base.x + l.slot[s].x < p.width)

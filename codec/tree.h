@@ -103,6 +103,14 @@ class BlockGrid {
   std::array<BlockMasks, 4> masks_;
 };
 
+/// How large a grid and the coder's work on one of its blocks become, without building it.
+struct GridSize {
+  std::uint64_t blocks = 0;
+  int segments = 0;         ///< per block
+  std::uint64_t words = 0;  ///< per block, all families, levels and orientations
+};
+GridSize grid_size(const Shape& shape, const Decomposition& d, int block_size);
+
 /// For words of arity 4 or 8: one bit per group, set when any of the group's slots is set.
 std::uint32_t any_in_group(std::uint64_t slots, int arity);
 /// The inverse: all slots of the marked groups.

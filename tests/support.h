@@ -34,7 +34,7 @@ inline void fill(Gop& gop, int frames, const PixelFormat& format, Pattern patter
           switch (pattern) {
             case Pattern::kSmooth: value += range * 0.4 * std::sin(0.07 * (x + f) + 0.05 * y + c); break;
             case Pattern::kTexture:
-              value += range * (0.3 * std::sin(0.9 * x + 0.3 * f) * std::cos(0.7 * y - 0.1 * f) + 0.02 * ((random() & 255) / 128.0 - 1));
+              value += range * (0.3 * std::sin(0.9 * x + 0.3 * f) * std::cos(0.7 * y - 0.1 * f) + 0.02 * (static_cast<double>(random() & 255) / 128.0 - 1));
               break;
             case Pattern::kNoise: value = low + range * (static_cast<double>(random()) / 4294967295.0); break;
             case Pattern::kZero: value = 0; break;

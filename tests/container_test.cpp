@@ -1,0 +1,814 @@
+// The container alone: what is written is read back, every field is checked against its range, every box is skipped or
+// refused as it should be, and streams that were cut say so.
+
+#include "codec/container.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+#include "codec/backend.h"
+#include "codec/bits.h"
+#include "tests/boxes.h"
+#include "tests/support.h"
+
+namespace trivelet {
+namespace {
+
+using namespace test;
+
+StreamHeader grey_header() {
+  StreamHeader h;
+  h.video = video(40, 30, "gray", 100);
+  h.spatial_levels = 3;
+  h.temporal_levels = 2;
+  h.layers = 3;
+  h.gop_frames = 16;
+  h.components.resize(1);
+  h.components[0] = {128, 1.0f, 3};
+  h.writer = "writer";
+  h.settings = "settings";
+  return h;
+}
+
+template <class F>
+ErrorKind kind_of(F f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    EXPECT_STRNE(e.what(), "");
+    return e.kind();
+  }
+  return ErrorKind::kInternal;  // nothing was thrown
+}
+
+// ------------------------------------------------------------------------------------------------------------- boxes
+
+TEST(Container, BoxHeader) {
+  std::uint8_t bytes[kBoxHeaderBytes];
+  for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
+    write_box_header("abCd", length, bytes);
+    Box box;
+    ASSERT_TRUE(parse_box_header(bytes, box));
+    EXPECT_TRUE(box.is("abCd"));
+    EXPECT_FALSE(box.critical());
+    EXPECT_EQ(box.length, length);
+    for (std::size_t bit = 0; bit < 8 * kBoxHeaderBytes; ++bit) {
+      bytes[bit / 8] = static_cast<std::uint8_t>(bytes[bit / 8] ^ 1u << (bit % 8));
+      EXPECT_FALSE(parse_box_header(bytes, box)) << bit;
+      bytes[bit / 8] = static_cast<std::uint8_t>(bytes[bit / 8] ^ 1u << (bit % 8));
+    }
+  }
+  Box box;
+  write_box_header("Gop ", 1, bytes);
+  ASSERT_TRUE(parse_box_header(bytes, box));
+  EXPECT_TRUE(box.critical());
+}
+
+// ----------------------------------------------------------------------------------------------------- stream header
+
+TEST(Container, StreamHeaderRoundTrip) {
+  for (const char* format : {"gray", "yuv420p10", "gbrap16", "yuva444p"}) {
+    StreamHeader h = grey_header();
+    h.video = video(65536, 3, format, 77);
+    h.gop_frames = 3;
+    h.video.frame_rate = {30000, 1001};
+    h.video.sample_aspect = {0, 1};
+    h.video.time_base = {1, 90000};
+    h.video.colour = {9, 16, 9, 2, 3};
+    h.video.rotation = 270;
+    h.video.field_order = 2;
+    h.centroid = 0;
+    h.log2_block = 5;
+    h.fast_mode = FastMode::kRaw;
+    h.temporal = Wavelet::kHaar;
+    h.spatial = Wavelet::kCdf53;
+    h.components.clear();
+    for (int c = 0; c < h.video.format.components(); ++c)
+      h.components.push_back({-c, 0.5f + static_cast<float>(c), static_cast<std::uint8_t>(3 - c / 2)});
+    const Bytes bytes = serialise(h);
+    const StreamHeader r = parse_stream_header(bytes.data(), bytes.size());
+    EXPECT_TRUE(serialise(r) == bytes);
+    EXPECT_EQ(r.video.width, 65536);
+    EXPECT_EQ(r.video.frames, 77u);
+    EXPECT_TRUE(r.video.format == h.video.format);
+    EXPECT_TRUE(r.video.frame_rate == h.video.frame_rate);
+    EXPECT_TRUE(r.video.sample_aspect == h.video.sample_aspect);
+    EXPECT_TRUE(r.video.time_base == h.video.time_base);
+    EXPECT_TRUE(r.video.colour == h.video.colour);
+    EXPECT_EQ(r.video.rotation, 270);
+    EXPECT_EQ(r.components.size(), h.components.size());
+    EXPECT_EQ(r.components.back().offset, h.components.back().offset);
+    EXPECT_EQ(r.components.back().weight, h.components.back().weight);
+    EXPECT_EQ(r.writer, "writer");
+    EXPECT_EQ(r.settings, "settings");
+    EXPECT_EQ(r.temporal, Wavelet::kHaar);
+    EXPECT_EQ(r.fast_mode, FastMode::kRaw);
+  }
+}
+
+TEST(Container, LongTextsAreCut) {
+  StreamHeader h = grey_header();
+  h.settings.assign(10000, 'x');
+  const Bytes bytes = serialise(h);
+  EXPECT_EQ(parse_stream_header(bytes.data(), bytes.size()).settings.size(), kMaxTextBytes);
+}
+
+TEST(Container, StreamHeaderFieldsAreChecked) {
+  const Bytes good = serialise(grey_header());
+  ASSERT_NO_THROW(parse_stream_header(good.data(), good.size()));
+  struct Case {
+    const char* what;
+    std::size_t at;
+    std::size_t bytes;
+    std::uint64_t value;
+    ErrorKind kind;
+  };
+  const auto bad = ErrorKind::kBadStream;
+  const Case cases[] = {
+      {"major", 0, 1, 99, ErrorKind::kUnsupported},
+      {"minor", 1, 1, 99, ErrorKind::kUnsupported},
+      {"profile", 2, 1, 200, bad},
+      {"mode", 3, 1, 2, bad},
+      {"lossless", 4, 1, 2, bad},
+      {"lossless 9/7", 4, 1, 1, bad},
+      {"layout", 5, 1, 2, bad},
+      {"temporal wavelet", 6, 1, 4, bad},
+      {"13/7 in a lossy stream", 6, 1, 3, bad},
+      {"spatial wavelet", 7, 1, 255, bad},
+      {"temporal levels", 8, 1, 9, bad},
+      {"spatial levels", 9, 1, 9, bad},
+      {"fewer levels than a component", 9, 1, 2, bad},
+      {"block 16", 10, 1, 4, bad},
+      {"block 512", 10, 1, 9, bad},
+      {"no layers", 11, 1, 0, bad},
+      {"layers", 11, 1, 17, bad},
+      {"colour transform", 13, 1, 2, bad},
+      {"colour transform of grey", 13, 1, 1, bad},
+      {"no frames in a GOP", 14, 2, 0, bad},
+      {"frames in a GOP", 14, 2, 129, bad},
+      {"width 0", 16, 4, 0, bad},
+      {"width", 16, 4, 65537, bad},
+      {"width 2^32-1", 16, 4, 0xffffffff, bad},
+      {"height 0", 20, 4, 0, bad},
+      {"height", 20, 4, 0x80000000, bad},
+      {"colour model", 32, 1, 3, bad},
+      {"no bits", 33, 1, 0, bad},
+      {"bits", 33, 1, 17, bad},
+      {"chroma subsampling", 34, 1, 3, bad},
+      {"subsampled grey", 34, 1, 1, bad},
+      {"chroma subsampling y", 35, 1, 255, bad},
+      {"alpha", 36, 1, 2, bad},
+      {"more components than stored", 36, 1, 1, bad},
+      {"signed", 37, 1, 2, bad},
+      {"offset", 38, 4, 65537, bad},
+      {"offset below", 38, 4, 0x80000000, bad},
+      {"weight 0", 42, 4, 0, bad},
+      {"weight negative", 42, 4, 0xbf800000, bad},
+      {"weight NaN", 42, 4, 0x7fc00000, bad},
+      {"weight infinite", 42, 4, 0x7f800000, bad},
+      {"component levels", 46, 1, 9, bad},
+      {"more component levels than the stream", 46, 1, 4, bad},
+      {"frame rate", 47, 4, 0x80000000, bad},
+      {"frame rate / 0", 51, 4, 0, bad},
+      {"sample aspect / -1", 59, 4, 0xffffffff, bad},
+      {"time base 0", 63, 4, 0, bad},
+      {"time base / 0", 67, 4, 0, bad},
+      {"range", 74, 1, 3, bad},
+      {"rotation", 76, 1, 4, bad},
+      {"field order", 77, 1, 3, bad},
+      {"text length", 78, 1, 255, bad},
+  };
+  for (const Case& c : cases) {
+    Bytes bytes = good;
+    store(bytes.data() + c.at, c.value, c.bytes);
+    EXPECT_EQ(kind_of([&] { parse_stream_header(bytes.data(), bytes.size()); }), bad) << c.what << " without checksum";
+    repair_crc(bytes.data(), bytes.size());
+    EXPECT_EQ(kind_of([&] { parse_stream_header(bytes.data(), bytes.size()); }), c.kind) << c.what;
+  }
+  // Every length: cut with the checksum made right, and one byte too many.
+  for (std::size_t n = 0; n < good.size(); ++n) {
+    Bytes bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(n));
+    repair_crc(bytes.data(), bytes.size());
+    EXPECT_EQ(kind_of([&] { parse_stream_header(bytes.data(), bytes.size()); }), bad) << n;
+  }
+  Bytes longer = good;
+  longer.push_back(0);
+  repair_crc(longer.data(), longer.size());
+  EXPECT_EQ(kind_of([&] { parse_stream_header(longer.data(), longer.size()); }), bad);
+}
+
+TEST(Container, StreamHeaderCombinationsAreChecked) {
+  auto parse = [](const StreamHeader& h) {
+    const Bytes b = serialise(h);
+    return kind_of([&] { parse_stream_header(b.data(), b.size()); });
+  };
+  StreamHeader h = grey_header();
+  h.layout = Layout::kDyadic;
+  EXPECT_EQ(parse(h), ErrorKind::kInternal);  // fine
+  h.temporal_levels = 4;
+  EXPECT_EQ(parse(h), ErrorKind::kBadStream);
+  h.spatial_levels = 4;
+  EXPECT_EQ(parse(h), ErrorKind::kBadStream);  // the component still has three
+  h = grey_header();
+  h.video = video(65536, 65536, "gray");
+  h.gop_frames = 3;
+  EXPECT_EQ(parse(h), ErrorKind::kUnsupported);
+  h = grey_header();
+  h.video = video(16, 16, "gbrp");
+  h.components.resize(3, h.components[0]);
+  h.colour_transform = 1;
+  EXPECT_EQ(parse(h), ErrorKind::kInternal);
+  h.components[1].spatial_levels = 2;
+  EXPECT_EQ(parse(h), ErrorKind::kBadStream);
+  h.components[1].spatial_levels = 3;
+  h.video.format.is_signed = true;
+  EXPECT_EQ(parse(h), ErrorKind::kBadStream);
+}
+
+// -------------------------------------------------------------------------------------------------------- GOP header
+
+GopHeader random_gop(const StreamHeader& h, std::mt19937& random, int times) {
+  GopHeader g;
+  g.index = random();
+  g.first_frame = static_cast<std::uint64_t>(random()) << (random() % 32);
+  g.frames = 1 + static_cast<int>(random() % h.gop_frames);
+  g.step = 0.25f;
+  g.has_hash = random() & 1;
+  g.hash = g.has_hash ? static_cast<std::uint64_t>(random()) << 32 | random() : 0;
+  g.planes = 12;
+  for (int l = 0; l < h.layers; ++l) g.layer_top.push_back(static_cast<std::uint8_t>(random() % 13));
+  for (int f = 0; f < g.frames; ++f) {
+    FrameTime t{f * 1001ll - 5, 1001};
+    if (times == 1) t = {static_cast<std::int64_t>(random() % 10000), static_cast<std::int64_t>(random() % 100)};
+    if (times == 2)
+      t = {static_cast<std::int64_t>(static_cast<std::uint64_t>(random()) << 32 | random()),
+           static_cast<std::int64_t>(static_cast<std::uint64_t>(random()) << 32)};
+    if (times == 3) t = {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::max()};
+    if (times == 4)
+      t = f & 1 ? FrameTime{std::numeric_limits<std::int64_t>::min(), -1}
+                : FrameTime{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
+    g.times.push_back(t);
+  }
+  const int n = h.layers * h.temporal_bands() * (h.spatial_levels + 1);
+  for (int i = 0; i < n; ++i) {
+    ChunkEntry c;
+    c.size = random() & 1 ? 0 : random() >> (random() % 32);
+    c.crc = c.size ? static_cast<std::uint32_t>(random()) : 0;
+    c.offset = g.body_bytes;
+    g.body_bytes += c.size;
+    g.chunks.push_back(c);
+  }
+  return g;
+}
+
+TEST(Container, GopHeaderRoundTrip) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 500; ++i) {
+    StreamHeader h = grey_header();
+    h.layers = static_cast<std::uint8_t>(1 + random() % 16);
+    h.lossless = random() & 1;
+    const GopHeader g = random_gop(h, random, i % 5);
+    const Bytes bytes = serialise(h, g);
+    const GopHeader r = parse_gop_header(h, bytes.data(), bytes.size());
+    EXPECT_EQ(r.index, g.index);
+    EXPECT_EQ(r.first_frame, g.first_frame);
+    ASSERT_EQ(r.frames, g.frames);
+    EXPECT_EQ(r.step, h.lossless ? 0 : g.step);
+    EXPECT_EQ(r.has_hash, g.has_hash);
+    EXPECT_EQ(r.hash, g.hash);
+    EXPECT_EQ(r.planes, g.planes);
+    EXPECT_EQ(r.layer_top, g.layer_top);
+    EXPECT_EQ(r.body_bytes, g.body_bytes);
+    for (std::size_t f = 0; f < g.times.size(); ++f) {
+      ASSERT_EQ(r.times[f].pts, g.times[f].pts) << f;
+      ASSERT_EQ(r.times[f].duration, g.times[f].duration) << f;
+    }
+    ASSERT_EQ(r.chunks.size(), g.chunks.size());
+    for (std::size_t c = 0; c < g.chunks.size(); ++c) {
+      EXPECT_EQ(r.chunks[c].size, g.chunks[c].size);
+      EXPECT_EQ(r.chunks[c].crc, g.chunks[c].crc);
+      EXPECT_EQ(r.chunks[c].offset, g.chunks[c].offset);
+    }
+  }
+}
+
+TEST(Container, GopHeaderFieldsAreChecked) {
+  std::mt19937 random(2);
+  const StreamHeader h = grey_header();
+  auto parse = [&](const GopHeader& g) {
+    const Bytes b = serialise(h, g);
+    return kind_of([&] { parse_gop_header(h, b.data(), b.size()); });
+  };
+  const GopHeader good = random_gop(h, random, 0);
+  EXPECT_EQ(parse(good), ErrorKind::kInternal);
+  GopHeader g = good;
+  g.frames = 0;
+  EXPECT_EQ(parse(g), ErrorKind::kBadStream);
+  g.frames = 17;
+  EXPECT_EQ(parse(g), ErrorKind::kBadStream);
+  for (const float step :
+       {0.0f, -1.0f, 1e-9f, 1e12f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    g = good;
+    g.step = step;
+    EXPECT_EQ(parse(g), ErrorKind::kBadStream) << step;
+  }
+  g = good;
+  g.planes = 31;
+  EXPECT_EQ(parse(g), ErrorKind::kBadStream);
+  g = good;
+  g.layer_top[1] = 13;
+  EXPECT_EQ(parse(g), ErrorKind::kBadStream);
+  g = good;
+  g.chunks[3].size = ~std::uint64_t{0};
+  EXPECT_EQ(parse(g), ErrorKind::kBadStream);
+  g = good;
+  g.chunks.pop_back();
+  EXPECT_EQ(parse(g), ErrorKind::kBadStream);
+  const Bytes bytes = serialise(h, good);
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n));
+    EXPECT_EQ(kind_of([&] { parse_gop_header(h, cut.data(), cut.size()); }), ErrorKind::kBadStream);
+    if (n < 8) continue;
+    repair_crc(cut.data(), cut.size());
+    EXPECT_EQ(kind_of([&] { parse_gop_header(h, cut.data(), cut.size()); }), ErrorKind::kBadStream) << n;
+  }
+}
+
+// -------------------------------------------------------------------------------------------------------- index, end
+
+TEST(Container, IndexRoundTrip) {
+  std::mt19937 random(3);
+  for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{1000}}) {
+    std::vector<GopInfo> gops;
+    std::uint64_t at = 100;
+    std::uint64_t frame = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      GopInfo g;
+      g.offset = at += random() % 50;
+      g.bytes = random();
+      g.first_frame = frame;
+      g.frames = 1 + static_cast<int>(random() % 128);
+      at += g.bytes;
+      frame += static_cast<std::uint64_t>(g.frames);
+      gops.push_back(g);
+    }
+    const Bytes bytes = serialise_index(gops);
+    const std::vector<GopInfo> r = parse_index(bytes.data(), bytes.size());
+    ASSERT_EQ(r.size(), n);
+    for (std::size_t i = 0; i < n; ++i) {
+      EXPECT_EQ(r[i].offset, gops[i].offset);
+      EXPECT_EQ(r[i].bytes, gops[i].bytes);
+      EXPECT_EQ(r[i].first_frame, gops[i].first_frame);
+      EXPECT_EQ(r[i].frames, gops[i].frames);
+    }
+    for (std::size_t cut = 0; cut < std::min<std::size_t>(bytes.size(), 200); ++cut) {
+      Bytes b(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(cut));
+      repair_crc(b.data(), b.size());
+      EXPECT_EQ(kind_of([&] { parse_index(b.data(), b.size()); }), ErrorKind::kBadStream);
+    }
+  }
+  // A number of GOPs that cannot be, a GOP without frames, one behind the end of all files.
+  for (const Bytes& content : {Bytes{0xff, 0xff, 0xff, 0xff, 0x7f}, Bytes{1, 0, 0, 0, 0},
+                               Bytes{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0, 0, 1}}) {
+    Bytes b = content;
+    b.resize(b.size() + 4);
+    repair_crc(b.data(), b.size());
+    EXPECT_EQ(kind_of([&] { parse_index(b.data(), b.size()); }), ErrorKind::kBadStream);
+  }
+}
+
+TEST(Container, EndRoundTrip) {
+  const Bytes bytes = serialise(StreamEnd{~std::uint64_t{0}, 12345});
+  ASSERT_EQ(bytes.size(), kEndPayloadBytes);
+  StreamEnd end;
+  ASSERT_TRUE(parse_stream_end(bytes.data(), bytes.size(), end));
+  EXPECT_EQ(end.frames, ~std::uint64_t{0});
+  EXPECT_EQ(end.index_offset, 12345u);
+  EXPECT_FALSE(parse_stream_end(bytes.data(), bytes.size() - 1, end));
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    Bytes b = bytes;
+    b[i] ^= 16;
+    EXPECT_FALSE(parse_stream_end(b.data(), b.size(), end));
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------------ chunks
+
+// Coded blocks with random tops and sizes; a segment never has more planes than the one it hangs on.
+CodedGop random_blocks(const StreamHeader& h, const StreamGeometry& geometry, std::mt19937& random) {
+  CodedGop gop;
+  gop.components.resize(h.components.size());
+  for (int c = 0; c < geometry.components(); ++c) {
+    auto& component = gop.components[static_cast<std::size_t>(c)];
+    const BlockGrid& grid = geometry.grid(c);
+    component.grid = &grid;
+    component.plan = layer_plan(h, grid);
+    const int segments = segment_count(grid);
+    for (int i = 0; i < grid.blocks(); ++i) {
+      CodedBlock b;
+      b.top.assign(static_cast<std::size_t>(segments), 0);
+      for (int band = 0; band < h.temporal_bands(); ++band) {
+        const Family& f = grid.families()[static_cast<std::size_t>(band)];
+        if (f.frames == 0) continue;
+        for (int k = 0; k < grid.resolutions(); ++k) {
+          int limit = 30;
+          if (k > 0)
+            limit = b.top[static_cast<std::size_t>(segment_index(grid, band, k - 1))];
+          else if (f.parent >= 0)
+            limit = b.top[static_cast<std::size_t>(segment_index(grid, f.parent, 0))];
+          b.top[static_cast<std::size_t>(segment_index(grid, band, k))] =
+              static_cast<std::uint8_t>(random() % static_cast<unsigned>(limit + 1));
+        }
+      }
+      for (int s = 0; s < segments; ++s) {
+        int from = b.top[static_cast<std::size_t>(s)];
+        for (int l = 0; l < h.layers; ++l) {
+          const int to = std::min<int>(from, component.plan.low[static_cast<std::size_t>(l * segments + s)]);
+          const std::size_t size = to < from ? random() % (random() % 50 ? 20 : 3000) : 0;
+          b.size.push_back(static_cast<std::uint32_t>(size));
+          b.offset.push_back(b.bytes.size());
+          for (std::size_t j = 0; j < size; ++j) b.bytes.push_back(static_cast<std::uint8_t>(random()));
+          from = to;
+        }
+      }
+      component.blocks.push_back(std::move(b));
+    }
+  }
+  return gop;
+}
+
+ReceivedGop nothing_received(const StreamHeader& h, const StreamGeometry& geometry) {
+  ReceivedGop r;
+  r.frames = geometry.frames();
+  r.components.resize(h.components.size());
+  for (int c = 0; c < geometry.components(); ++c) {
+    auto& component = r.components[static_cast<std::size_t>(c)];
+    component.grid = &geometry.grid(c);
+    component.blocks.assign(static_cast<std::size_t>(component.grid->blocks()),
+                            std::vector<ReceivedSegment>(static_cast<std::size_t>(segment_count(*component.grid))));
+  }
+  return r;
+}
+
+TEST(Container, ChunkRoundTrip) {
+  std::mt19937 random(4);
+  for (int i = 0; i < 60; ++i) {
+    StreamHeader h = grey_header();
+    h.video =
+        video(1 + static_cast<int>(random() % 150), 1 + static_cast<int>(random() % 90), i & 1 ? "yuv420p" : "gray");
+    h.layout = i & 2 ? Layout::kDyadic : Layout::kT2d;
+    h.lossless = i & 4;
+    h.temporal = h.spatial = Wavelet::kCdf53;
+    h.log2_block = 5;
+    h.layers = static_cast<std::uint8_t>(1 + random() % 5);
+    h.components.assign(static_cast<std::size_t>(h.video.format.components()), h.components[0]);
+    for (std::size_t c = 1; c < h.components.size(); ++c) h.components[c].spatial_levels = 2;
+    const StreamGeometry geometry(h, 1 + static_cast<int>(random() % 6));
+    const CodedGop gop = random_blocks(h, geometry, random);
+    ReceivedGop r = nothing_received(h, geometry);
+    std::vector<Bytes> chunks;
+    for (int l = 0; l < h.layers; ++l)
+      for (int b = 0; b < h.temporal_bands(); ++b)
+        for (int d = h.spatial_levels; d >= 0; --d) {
+          chunks.push_back(write_chunk(h, gop, l, b, d));
+          const std::size_t size = chunks.back().size();
+          chunks.back().resize(size + 16);
+          // A cut chunk must be refused (or be a shorter one that means something, which the last byte never is).
+          if (size > 0 && i % 8 == 0) {
+            const ReceivedGop before = r;
+            for (std::size_t n = 1; n < std::min<std::size_t>(size, 40); ++n) {
+              ReceivedGop copy = before;
+              EXPECT_EQ(kind_of([&] { read_chunk(h, chunks.back().data(), size - n, l, b, d, copy); }),
+                        ErrorKind::kBadStream);
+            }
+            ReceivedGop copy = before;
+            EXPECT_EQ(kind_of([&] { read_chunk(h, chunks.back().data(), size + 1, l, b, d, copy); }),
+                      ErrorKind::kBadStream);
+          }
+          ASSERT_NO_THROW(read_chunk(h, chunks.back().data(), size, l, b, d, r));
+        }
+    for (std::size_t c = 0; c < gop.components.size(); ++c) {
+      const auto& coded = gop.components[c];
+      const BlockGrid& grid = *coded.grid;
+      for (std::size_t n = 0; n < coded.blocks.size(); ++n)
+        for (int b = 0; b < h.temporal_bands(); ++b)
+          for (int k = 0; k < grid.resolutions() && grid.families()[static_cast<std::size_t>(b)].frames > 0; ++k) {
+            const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+            const CodedBlock& from = coded.blocks[n];
+            const ReceivedSegment& to = r.components[c].blocks[n][s];
+            ASSERT_EQ(to.top, from.top[s]);
+            ASSERT_EQ(to.parts.size(), h.layers);
+            for (std::size_t l = 0; l < h.layers; ++l) {
+              const std::size_t part = s * h.layers + l;
+              ASSERT_EQ(to.parts[l].low,
+                        std::min(from.top[s], coded.plan.low[l * static_cast<std::size_t>(segment_count(grid)) + s]));
+              ASSERT_EQ(to.parts[l].size, from.size[part]);
+              ASSERT_TRUE(from.size[part] == 0 ||
+                          std::memcmp(to.parts[l].data, from.bytes.data() + from.offset[part], from.size[part]) == 0);
+            }
+          }
+    }
+  }
+}
+
+TEST(Container, ChunkWithItsOwnCuts) {
+  StreamHeader h = grey_header();  // 40x30 in blocks of 32: two blocks
+  h.temporal_levels = 0;
+  h.layers = 1;
+  h.log2_block = 5;
+  const StreamGeometry geometry(h, 1);
+  ASSERT_EQ(geometry.grid(0).blocks(), 2);
+  struct Segment {
+    int top, cut, size;
+  };
+  // nominal cut 3: the first block ends one plane higher, the second one lower
+  auto write = [&](const Segment& a, const Segment& b, int nominal) {
+    BitWriter w;
+    w.put(static_cast<std::uint32_t>(nominal), 5);
+    w.put(0, 1);
+    w.put(2, 5);
+    int before = 0;
+    for (const Segment& s : {a, b}) {
+      auto zigzag = [](int v) { return v > 0 ? 2u * static_cast<unsigned>(v) - 1 : 2u * static_cast<unsigned>(-v); };
+      w.put_unary(zigzag(s.top - before));
+      before = s.top;
+      if (s.top > 0) w.put_unary(zigzag(s.cut - std::min(s.top, nominal)));
+      if (s.cut < s.top) w.put_rice(static_cast<std::uint32_t>(s.size), 2);
+    }
+    Bytes out = w.take();
+    out.resize(out.size() + static_cast<std::size_t>(a.size + b.size) + 16);
+    return out;
+  };
+  auto read = [&](const Bytes& bytes) {
+    ReceivedGop r = nothing_received(h, geometry);
+    read_chunk(h, bytes.data(), bytes.size() - 16, 0, 0, 3, r);
+    return r;
+  };
+  const ReceivedGop r = read(write({7, 4, 5}, {9, 2, 100}, 3));
+  EXPECT_EQ(r.components[0].blocks[0][0].top, 7);
+  EXPECT_EQ(r.components[0].blocks[0][0].parts.at(0).low, 4);
+  EXPECT_EQ(r.components[0].blocks[0][0].parts.at(0).size, 5u);
+  EXPECT_EQ(r.components[0].blocks[1][0].top, 9);
+  EXPECT_EQ(r.components[0].blocks[1][0].parts.at(0).low, 2);
+  EXPECT_EQ(r.components[0].blocks[1][0].parts.at(0).size, 100u);
+  EXPECT_EQ(read(write({0, 0, 0}, {2, 2, 0}, 3)).components[0].blocks[1][0].parts.at(0).low, 2);
+  // Below plane 0, above the segment's own planes, more planes than can be.
+  EXPECT_EQ(kind_of([&] { read(write({7, -1, 5}, {9, 2, 5}, 3)); }), ErrorKind::kBadStream);
+  EXPECT_EQ(kind_of([&] { read(write({7, 8, 0}, {9, 2, 5}, 3)); }), ErrorKind::kBadStream);
+  EXPECT_EQ(kind_of([&] { read(write({31, 2, 5}, {9, 2, 5}, 3)); }), ErrorKind::kBadStream);
+  EXPECT_EQ(kind_of([&] { read(write({7, 4, 5}, {-1, -1, 0}, 3)); }), ErrorKind::kBadStream);
+}
+
+// Any bytes: BadStream or a result whose parts lie inside the chunk.
+TEST(Container, RandomChunks) {
+  std::mt19937 random(5);
+  StreamHeader h = grey_header();
+  h.log2_block = 5;
+  const StreamGeometry geometry(h, 4);
+  int accepted = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const std::size_t size = 1 + random() % 40;
+    Bytes bytes(size + 16);
+    for (std::size_t j = 0; j < size; ++j) bytes[j] = static_cast<std::uint8_t>(random() % 3 ? random() : 0);
+    ReceivedGop r = nothing_received(h, geometry);
+    try {
+      read_chunk(h, bytes.data(), size, 0, 0, 3, r);
+    } catch (const Error& e) {
+      ASSERT_EQ(e.kind(), ErrorKind::kBadStream);
+      continue;
+    }
+    ++accepted;
+    for (const auto& block : r.components[0].blocks) {
+      ASSERT_LE(block[0].top, 30);
+      const ReceivedPart& p = block[0].parts.at(0);
+      ASSERT_LE(p.low, block[0].top);
+      ASSERT_TRUE(p.data >= bytes.data() && p.data + p.size <= bytes.data() + size);
+    }
+  }
+  EXPECT_GT(accepted, 0);
+}
+
+// ----------------------------------------------------------------------------------------------------------- streams
+
+struct Decoded {
+  std::vector<Gop> gops;
+  CodecStats stats;
+  StreamInfo info;
+};
+
+Decoded decode_from(ByteSource& source, bool keep_partial = false) {
+  DecoderParams p;
+  p.threads = 1;
+  p.keep_partial = keep_partial;
+  Decoder d(source, p);
+  Decoded out;
+  Gop gop = d.make_gop();
+  while (d.pull(gop)) out.gops.push_back(gop);
+  out.stats = d.stats();
+  out.info = d.info();
+  return out;
+}
+Decoded decode_bytes(const Bytes& bytes, bool keep_partial = false) {
+  MemorySource source(bytes.data(), bytes.size());
+  return decode_from(source, keep_partial);
+}
+
+struct Example {
+  Clip clip;
+  Bytes bytes;
+  std::vector<BoxAt> boxes;
+  explicit Example(int gops = 4) : clip(make_clip(video(20, 14, "yuv420p"), 3 * gops - 1, 3, Pattern::kTexture, 1)) {
+    EncoderParams p;
+    p.lossless = true;
+    p.gop_frames = 3;
+    p.threads = 1;
+    p.block_size = 32;
+    for (const std::byte b : encode(clip, p)) bytes.push_back(static_cast<std::uint8_t>(b));
+    boxes = list_boxes(bytes.data(), bytes.size());
+  }
+  void expect_whole(const Decoded& d) const { expect_first(d, clip.gops.size()); }
+  void expect_first(const Decoded& d, std::size_t n) const {
+    ASSERT_EQ(d.gops.size(), n);
+    for (std::size_t i = 0; i < n; ++i) {
+      ASSERT_EQ(d.gops[i].frames(), clip.gops[i].frames());
+      ASSERT_EQ(compare(d.gops[i], clip.gops[i]).largest, 0) << i;
+      ASSERT_EQ(d.gops[i].times()[0].pts, clip.gops[i].times()[0].pts);
+    }
+  }
+  Bytes with(std::size_t before_box, const Bytes& inserted) const {
+    Bytes out = bytes;
+    out.insert(out.begin() + static_cast<std::ptrdiff_t>(boxes[before_box].at), inserted.begin(), inserted.end());
+    return out;
+  }
+};
+
+TEST(Stream, HasTheBoxesItShouldHave) {
+  const Example e;
+  ASSERT_EQ(e.boxes.size(), 7u);
+  EXPECT_EQ(e.boxes.front().type, "Head");
+  for (std::size_t i = 1; i <= 4; ++i) EXPECT_EQ(e.boxes[i].type, "Gop ");
+  EXPECT_EQ(e.boxes[5].type, "Indx");
+  EXPECT_EQ(e.boxes[6].type, "Done");
+  EXPECT_EQ(e.boxes[6].end(), e.bytes.size());
+  const Decoded d = decode_bytes(e.bytes);
+  e.expect_whole(d);
+  EXPECT_TRUE(d.info.complete);
+  EXPECT_TRUE(d.info.has_index);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(d.info.gops.at(i).offset, e.boxes[i + 1].at);
+  Bytes copy = e.bytes;
+  repair(copy);
+  EXPECT_TRUE(copy == e.bytes);
+}
+
+TEST(Stream, PipesGiveTheSameAsFiles) {
+  const Example e;
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{100000}}) {
+    Pipe pipe(e.bytes.data(), e.bytes.size(), piece);
+    const Decoded d = decode_from(pipe);
+    e.expect_whole(d);
+    EXPECT_TRUE(d.info.complete || !d.info.has_index);
+  }
+  for (std::size_t n = 0; n < e.bytes.size(); n += 1 + n / 50) {
+    Pipe pipe(e.bytes.data(), n);
+    EXPECT_EQ(kind_of([&] { decode_from(pipe); }), ErrorKind::kBadStream) << n;
+  }
+}
+
+TEST(Stream, UnknownBoxes) {
+  const Example e;
+  const Bytes note = make_box("note", Bytes(300, 7));
+  const Bytes empty = make_box("zzzz", {});
+  const Bytes must = make_box("Must", {1, 2, 3});
+  for (std::size_t i = 0; i < e.boxes.size(); ++i) {
+    SCOPED_TRACE(i);
+    for (const Bytes& extra : {note, empty}) {
+      const Bytes s = e.with(i, extra);
+      e.expect_whole(decode_bytes(s));
+      Pipe pipe(s.data(), s.size());
+      e.expect_whole(decode_from(pipe));
+    }
+    const Bytes s = e.with(i, must);
+    Pipe pipe(s.data(), s.size());
+    EXPECT_EQ(kind_of([&] { decode_from(pipe); }), ErrorKind::kUnsupported);
+    // A file with an index need not look at every box.
+    if (i > 0) continue;
+    EXPECT_EQ(kind_of([&] { decode_bytes(s); }), ErrorKind::kUnsupported);
+  }
+  // A box that claims to be longer than the file.
+  Bytes huge(kBoxHeaderBytes);
+  write_box_header("note", ~std::uint64_t{0}, huge.data());
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}, std::size_t{3}}) {
+    const Bytes s = e.with(i, huge);
+    EXPECT_EQ(kind_of([&] { decode_bytes(s); }), ErrorKind::kBadStream) << i;
+    Pipe pipe(s.data(), s.size());
+    EXPECT_EQ(kind_of([&] { decode_from(pipe); }), ErrorKind::kBadStream) << i;
+  }
+}
+
+TEST(Stream, ALostIndexIsRebuilt) {
+  const Example e;
+  Bytes s = e.bytes;
+  s[e.boxes[5].payload() + 2] ^= 1;
+  Decoded d = decode_bytes(s);
+  e.expect_whole(d);
+  EXPECT_TRUE(d.info.has_index);
+  EXPECT_EQ(d.info.gops.size(), 4u);
+  s = e.bytes;
+  s[e.boxes[5].at] ^= 1;  // its box header
+  e.expect_whole(decode_bytes(s));
+  s = e.bytes;
+  s.erase(s.begin() + static_cast<std::ptrdiff_t>(e.boxes[5].at),
+          s.begin() + static_cast<std::ptrdiff_t>(e.boxes[6].at));
+  e.expect_whole(decode_bytes(s));
+  // An index of another stream: its places hold no packets.
+  std::vector<GopInfo> wrong = d.info.gops;
+  for (GopInfo& g : wrong) ++g.offset;
+  const Bytes index = make_box("Indx", serialise_index(wrong));
+  s = e.bytes;
+  ASSERT_EQ(index.size(), e.boxes[5].length + kBoxHeaderBytes);
+  std::copy(index.begin(), index.end(), s.begin() + static_cast<std::ptrdiff_t>(e.boxes[5].at));
+  EXPECT_EQ(kind_of([&] { decode_bytes(s); }), ErrorKind::kBadStream);
+}
+
+TEST(Stream, WithoutItsEnd) {
+  const Example e;
+  for (std::size_t complete = 0; complete <= 4; ++complete) {
+    const Bytes s(e.bytes.begin(), e.bytes.begin() + static_cast<std::ptrdiff_t>(e.boxes[complete + 1].at));
+    EXPECT_EQ(kind_of([&] { decode_bytes(s); }), ErrorKind::kBadStream);
+    const Decoded d = decode_bytes(s, true);
+    e.expect_first(d, complete);
+    EXPECT_FALSE(d.info.complete);
+    EXPECT_FALSE(d.stats.damage.empty());
+    Pipe pipe(s.data(), s.size());
+    e.expect_first(decode_from(pipe, true), complete);
+  }
+  // The GOPs before the end are delivered even when strict.
+  const Bytes s(e.bytes.begin(), e.bytes.begin() + static_cast<std::ptrdiff_t>(e.boxes[3].at + 40));
+  MemorySource source(s.data(), s.size());
+  Decoder d(source, {});
+  Gop gop = d.make_gop();
+  EXPECT_TRUE(d.pull(gop));
+  EXPECT_TRUE(d.pull(gop));
+  EXPECT_EQ(compare(gop, e.clip.gops[1]).largest, 0);
+  EXPECT_THROW(d.pull(gop), Error);
+}
+
+TEST(Stream, NotAStream) {
+  EXPECT_FALSE(is_tvl("PK", 2));
+  EXPECT_TRUE(is_tvl(kSignature, 8));
+  for (const Bytes& b : {Bytes{}, Bytes(7, 0x89), Bytes(1000, 0), Bytes(kSignature, kSignature + 8)})
+    EXPECT_EQ(kind_of([&] { decode_bytes(b); }), ErrorKind::kBadStream);
+}
+
+// A header alone may promise any number of frames; nothing may take time or memory for them.
+TEST(Stream, PromisedFramesCostNothing) {
+  StreamHeader h = grey_header();
+  h.video.frames = 0xffffffff;
+  h.gop_frames = 1;
+  Bytes s(kSignature, kSignature + 8);
+  const Bytes head = make_box("Head", serialise(h));
+  s.insert(s.end(), head.begin(), head.end());
+  Pipe pipe(s.data(), s.size());
+  DecoderParams p;
+  p.threads = 1;
+  const Decoder d(pipe, p);
+  EXPECT_EQ(d.output().frames, 0xffffffffu);
+}
+
+TEST(Stream, MemoryIsBoundedBeforeItIsTaken) {
+  auto open = [](const StreamHeader& h, std::size_t limit) {
+    Bytes s(kSignature, kSignature + 8);
+    const Bytes head = make_box("Head", serialise(h));
+    s.insert(s.end(), head.begin(), head.end());
+    DecoderParams p;
+    p.threads = 1;
+    p.max_memory = limit;
+    MemorySource source(s.data(), s.size());
+    Decoder d(source, p);
+  };
+  StreamHeader h = grey_header();
+  h.video = video(20000, 20000, "gray");
+  h.gop_frames = 8;
+  EXPECT_EQ(kind_of([&] { open(h, std::size_t{8} << 30); }), ErrorKind::kUnsupported);
+  // A tiny picture whose code blocks are as large as blocks can be.
+  h = grey_header();
+  h.video = video(1, 1, "gray");
+  h.layout = Layout::kDyadic;
+  h.temporal_levels = h.spatial_levels = h.components[0].spatial_levels = 8;
+  h.gop_frames = 128;
+  EXPECT_EQ(kind_of([&] { open(h, std::size_t{64} << 20); }), ErrorKind::kUnsupported);
+  // Many small blocks with many segments and layers each.
+  h = grey_header();
+  h.video = video(4096, 4096, "gray");
+  h.temporal_levels = 8;
+  h.spatial_levels = h.components[0].spatial_levels = 4;
+  h.log2_block = 5;
+  h.layers = 16;
+  h.gop_frames = 1;
+  EXPECT_EQ(kind_of([&] { open(h, std::size_t{160} << 20); }), ErrorKind::kUnsupported);
+}
+
+}  // namespace
+}  // namespace trivelet
