@@ -27,13 +27,14 @@ struct Command {
   cli::Action (*define)(CLI::App& app, cli::Common& common);
 };
 
-constexpr std::array<Command, 6> kCommands = {{
+constexpr std::array<Command, 7> kCommands = {{
     {"encode", "Encode a video into a .tvl stream", cli::define_encode},
     {"decode", "Decode a .tvl stream: whole, or reduced in size, frame rate, quality or length", cli::define_decode},
     {"info", "Describe a stream or video", cli::define_info},
     {"verify", "Check a stream for damage, and against its original", cli::define_verify},
     {"compare", "Compare two videos: PSNR, SSIM, maximum error", cli::define_compare},
     {"bench", "Encode and decode in memory, check the result and time the stages", cli::define_bench},
+    {"ccsds", "Still images in CCSDS 122.0-B-2: encode, decode, info, bench", cli::define_ccsds},
 }};
 
 constexpr const char* kDescription =
