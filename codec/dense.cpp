@@ -1,0 +1,338 @@
+#include "codec/dense.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+#include "codec/dense_passes.h"
+#include "codec/range_coder.h"
+
+namespace trivelet {
+
+using namespace dense;
+
+namespace {
+
+TableSet table_set(const BlockGrid& grid, bool integer) {
+  const bool dyadic = grid.table().decomposition().layout == Layout::kDyadic;
+  return dyadic ? integer ? kDyadicInteger : kDyadicReal : integer ? kT2dInteger : kT2dReal;
+}
+
+// The states of one segment: a run of kContexts per orientation, fresh from the tables.
+struct SegmentStates {
+  std::vector<dense::State> memory;
+  dense::State* of[kMaxOrientations] = {};
+  void start(const StartTables& tables, const BlockGrid& grid, int b, int k) {
+    const int n = k == 0 ? 1 : grid.table().orientations();
+    memory.resize(static_cast<std::size_t>(n) * kContexts);
+    const int rc = resolution_class(k, grid.resolutions());
+    for (int i = 0; i < n; ++i) {
+      const int c = rc * kOrientationClasses + orientation_class(b, BlockGrid::orientation(k, i));
+      of[i] = memory.data() + static_cast<std::size_t>(i) * kContexts;
+      std::copy_n(tables.states.data() + static_cast<std::size_t>(c) * kContexts, kContexts, of[i]);
+    }
+  }
+};
+
+// Where in its interval a magnitude of plane `p` is put, beyond its known bits.
+template <class T>
+double reconstruction_offset(int centroid, int plane) {
+  if constexpr (std::is_same_v<T, float>)
+    return static_cast<double>(static_cast<float>(centroid) / 256.0f * static_cast<float>(std::int64_t{1} << plane));
+  else
+    return plane == 0 ? 0.0 : static_cast<double>((static_cast<std::int64_t>(centroid) << plane) >> 8);
+}
+
+// ------------------------------------------------------------------------------------------------------------ encoder
+
+template <class T>
+struct EncodingCoder {
+  static constexpr bool kDecoding = false;
+  RangeEncoder* range;
+  const BlockGrid* grid;
+  const Field<T>* field;
+  const float* inverse_steps;
+  double offset[kMaxPlanes + 1];
+  int by, bx, b, k;
+  Field<T> source;
+  float inverse_step = 1;
+  double gain = 0;
+
+  bool code(dense::State& s, bool truth) {
+    range->put(truth, probability(s));
+    update(s, truth);
+    return truth;
+  }
+  void row() { range->reserve(2048); }
+  void orientation(int i) {
+    source = patch_view(*grid, by, bx, *field, grid->table().at(b, k, BlockGrid::orientation(k, i)));
+    if (inverse_steps) inverse_step = inverse_steps[subband_slot(*grid, b, k, i)];
+  }
+  bool negative(int t, int y, int x) const { return source.row(t, y)[x] < 0; }
+  double magnitude(int t, int y, int x) const { return static_cast<double>(limited_magnitude(source.row(t, y)[x], inverse_step)); }
+  void became_significant(int t, int y, int x, int plane) {
+    const double now = static_cast<double>(std::uint32_t{1} << plane) + offset[plane];
+    gain += now * (2 * magnitude(t, y, x) - now);
+  }
+  void refined(int t, int y, int x, int plane, std::uint32_t before, std::uint32_t known) {
+    const double old = static_cast<double>(before) + offset[plane + 1];
+    const double now = static_cast<double>(known) + offset[plane];
+    gain += (now - old) * (2 * magnitude(t, y, x) - old - now);
+  }
+};
+
+}  // namespace
+
+void divide_into_layers(const PassTable& table, const LayerPlan& plan, CodedBlock& block) {
+  const std::size_t segments = block.top.size();
+  const auto layers = static_cast<std::size_t>(plan.layers);
+  require(block.size.size() == segments, ErrorKind::kInternal, "layers of a block that has layers");
+  std::vector<std::uint32_t> size(segments * layers, 0);
+  std::vector<std::size_t> offset(segments * layers, 0);
+  for (std::size_t s = 0; s < segments; ++s) {
+    std::uint32_t done = 0;
+    for (std::size_t l = 0; l < layers; ++l) {
+      const int passes = 2 * block.top[s] - plan.low[l * segments + s];
+      const std::uint32_t end = passes > 0 ? table.passes[table.first[s] + static_cast<std::size_t>(passes) - 1].bytes : 0;
+      offset[s * layers + l] = block.offset[s] + done;
+      size[s * layers + l] = std::max(end, done) - done;
+      done = std::max(end, done);
+    }
+  }
+  block.size = std::move(size);
+  block.offset = std::move(offset);
+}
+
+struct DenseEncoder::State {
+  const StartTables* tables;
+  Block block;
+  SegmentStates states;
+  RangeEncoder range;
+  std::vector<RangeEncoder::Mark> marks;
+
+  template <class T>
+  void encode(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps, int centroid, CodedBlock& out,
+              PassTable& table);
+};
+
+DenseEncoder::DenseEncoder(const StartTables* tables) : state_(std::make_unique<State>()) { state_->tables = tables; }
+DenseEncoder::~DenseEncoder() = default;
+
+void DenseEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<float>& field, const StepTable& steps, int centroid,
+                          CodedBlock& out, PassTable& table) {
+  state_->encode(grid, by, bx, field, steps.inverse.data(), centroid, out, table);
+}
+void DenseEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<std::int32_t>& field, int centroid, CodedBlock& out,
+                          PassTable& table) {
+  state_->encode(grid, by, bx, field, nullptr, centroid, out, table);
+}
+
+template <class T>
+void DenseEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps, int centroid,
+                                 CodedBlock& out, PassTable& table) {
+  const StartTables& start = tables ? *tables : start_tables(table_set(grid, std::is_same_v<T, std::int32_t>));
+  block.lay_out(grid, by, bx);
+  block.load(grid, by, bx, field, inverse_steps, out.top);
+  const std::size_t segments = out.top.size();
+  out.size.assign(segments, 0);
+  out.offset.assign(segments, 0);
+  out.bytes.clear();
+  table.first.assign(segments, 0);
+  table.passes.clear();
+
+  EncodingCoder<T> coder;
+  coder.range = &range;
+  coder.grid = &grid;
+  coder.field = &field;
+  coder.inverse_steps = inverse_steps;
+  coder.by = by;
+  coder.bx = bx;
+  for (int p = 0; p <= kMaxPlanes; ++p) coder.offset[p] = reconstruction_offset<T>(centroid, p);
+
+  for (int b = 0; b < static_cast<int>(block.families.size()); ++b)
+    for (int k = 0; k < grid.resolutions(); ++k) {
+      const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+      const int top = out.top[s];
+      out.offset[s] = out.bytes.size();
+      table.first[s] = static_cast<std::uint32_t>(table.passes.size());
+      if (!block.families[static_cast<std::size_t>(b)].used) continue;
+      Level& level = block.families[static_cast<std::size_t>(b)].levels[static_cast<std::size_t>(k)];
+      level.top = 0;
+      if (top == 0) continue;
+      level.reset(top);
+      states.start(start, grid, b, k);
+      range.start();
+      marks.clear();
+      coder.b = b;
+      coder.k = k;
+      SegmentCoder<EncodingCoder<T>> segment(block, b, k, states.of, coder);
+      for (int p = top - 1; p >= 0; --p) {
+        coder.gain = 0;
+        segment.significance_pass(p);
+        marks.push_back(range.mark());
+        table.passes.push_back({0, coder.gain});
+        coder.gain = 0;
+        segment.refinement_pass(p);
+        marks.push_back(range.mark());
+        table.passes.push_back({0, coder.gain});
+      }
+      range.finish();
+      std::size_t bytes = 0;
+      for (std::size_t i = 0; i < marks.size(); ++i) {
+        bytes = std::max(bytes, range.bytes_until(marks[i]));
+        table.passes[table.first[s] + i].bytes = static_cast<std::uint32_t>(bytes);
+      }
+      out.size[s] = static_cast<std::uint32_t>(range.size());
+      out.bytes.insert(out.bytes.end(), range.data(), range.data() + range.size());
+    }
+}
+
+// ------------------------------------------------------------------------------------------------------------ decoder
+
+namespace {
+
+struct DecodingCoder {
+  static constexpr bool kDecoding = true;
+  RangeDecoder range;
+  bool code(dense::State& s, bool) {
+    const bool bit = range.get(probability(s));
+    update(s, bit);
+    return bit;
+  }
+  void row() {}
+  void orientation(int) {}
+  bool negative(int, int, int) const { return false; }
+  void became_significant(int, int, int, int) {}
+  void refined(int, int, int, int, std::uint32_t, std::uint32_t) {}
+};
+
+}  // namespace
+
+struct DenseDecoder::State {
+  const StartTables* tables;
+  Block block;
+  SegmentStates states;
+  DecodingCoder coder;
+  std::vector<int> cut;  // per segment, kNone when not decoded
+  std::vector<std::uint8_t> joined;
+
+  static constexpr int kNone = 2 * kMaxPlanes + 2;
+  void plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<ReceivedSegment>& segments, int stop_plane);
+  void start(const ReceivedSegment& segment, int last_cut);
+  template <class T>
+  void restore(const BlockGrid& grid, const Subband& band, int centroid, const float* steps, Field<T> out);
+};
+
+DenseDecoder::DenseDecoder(const StartTables* tables) : state_(std::make_unique<State>()) { state_->tables = tables; }
+DenseDecoder::~DenseDecoder() = default;
+
+// The cut of every segment: where its own parts end, what those it depends on allow, or where the caller wants to stop.
+void DenseDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<ReceivedSegment>& segments,
+                               int stop_plane) {
+  cut.assign(segments.size(), kNone);
+  for (int b = 0; b < target.temporal_bands(); ++b)
+    for (int k = 0; k < target.resolutions(); ++k) {
+      const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+      const ReceivedSegment& r = segments[s];
+      require(r.top <= kMaxPlanes, ErrorKind::kBadStream, "a segment of " + std::to_string(r.top) + " planes, at most 30 are possible");
+      int own = r.parts.empty() ? 2 * r.top : r.parts.back().low;
+      const int parent = grid.families()[static_cast<std::size_t>(b)].parent;
+      const auto depend = [&](std::size_t on) {
+        require(r.top <= segments[on].top, ErrorKind::kBadStream, "a segment has more planes than the one it depends on");
+        own = std::max(own, lowest_dense_cut(cut[on]));
+      };
+      if (k > 0) depend(s - 1);
+      if (k == 0 && parent >= 0) depend(static_cast<std::size_t>(segment_index(grid, parent, 0)));
+      if (kTemporalParents && k > 0 && b > 1 && parent >= 0) own = std::max(own, lowest_dense_cut(cut[static_cast<std::size_t>(segment_index(grid, parent, k))]));
+      cut[s] = std::max(own, 2 * stop_plane);
+    }
+}
+
+// Puts the parts that a cut needs one behind the other.
+void DenseDecoder::State::start(const ReceivedSegment& segment, int last_cut) {
+  std::size_t n = 0;
+  while (n + 1 < segment.parts.size() && segment.parts[n].low > last_cut) ++n;
+  if (n == 0) {
+    coder.range.start(segment.parts[0].data, segment.parts[0].size);
+    return;
+  }
+  joined.clear();
+  for (std::size_t i = 0; i <= n; ++i) joined.insert(joined.end(), segment.parts[i].data, segment.parts[i].data + segment.parts[i].size);
+  coder.range.start(joined.data(), joined.size());
+}
+
+template <class T>
+void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, int centroid, const float* steps, Field<T> out) {
+  const auto clear = [&](int t, int y) { std::memset(out.row(t, y), 0, sizeof(T) * static_cast<std::size_t>(out.shape.width)); };
+  const int b = band.temporal_band;
+  const int k = band.resolution;
+  const BlockFamily& family = block.families[static_cast<std::size_t>(b)];
+  const Level* level = family.used ? &family.levels[static_cast<std::size_t>(k)] : nullptr;
+  const int last = cut[static_cast<std::size_t>(segment_index(grid, b, k))];
+  const int low = last >> 1;
+  const bool coded = level && low < level->top;
+  const int o = std::max(0, band.orientation - 1);
+  // After a first pass alone, coefficients that are older than it still have an interval twice as wide.
+  const std::uint32_t older = last & 1 ? std::uint32_t{2} << low : 0xffffffffu;
+  const double fine = coded ? reconstruction_offset<T>(centroid, low) : 0;
+  const double wide = coded ? reconstruction_offset<T>(centroid, low + 1) : 0;
+  const T offset[2] = {static_cast<T>(fine), static_cast<T>(wide)};
+  T step = 1;
+  if (steps) step = static_cast<T>(steps[subband_slot(grid, b, k, o)]);
+  for (int t = 0; t < out.shape.frames; ++t)
+    for (int y = 0; y < out.shape.height; ++y) {
+      bool any = false;
+      if (coded)
+        for (int w = 0; w < level->words; ++w) any |= level->some[level->quad_row(o, t, y / 2) + static_cast<std::size_t>(w)] != 0;
+      if (!any) {
+        clear(t, y);
+        continue;
+      }
+      const std::ptrdiff_t at = level->at(o, t, y, 0);
+      const std::uint32_t* m = level->known.data() + at;
+      const std::int8_t* s = level->sign.data() + at;
+      T* to = out.row(t, y);
+      for (int x = 0; x < out.shape.width; ++x) {
+        const T v = (static_cast<T>(static_cast<std::int32_t>(m[x])) + offset[m[x] >= older]) * step;
+        to[x] = s[x] == 0 ? T{0} : s[x] < 0 ? -v : v;
+      }
+    }
+}
+
+template <class T>
+void DenseDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx, const std::vector<ReceivedSegment>& segments,
+                          int stop_plane, int centroid, const StepTable* steps, const Field<T>& field) {
+  State& st = *state_;
+  const StartTables& start = st.tables ? *st.tables : start_tables(table_set(grid, std::is_same_v<T, std::int32_t>));
+  st.plan(grid, target, segments, stop_plane);
+  st.block.lay_out(grid, by, bx);
+  for (int b = 0; b < static_cast<int>(st.block.families.size()); ++b)
+    for (int k = 0; k < grid.resolutions(); ++k) {
+      const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+      BlockFamily& family = st.block.families[static_cast<std::size_t>(b)];
+      if (!family.used) continue;
+      Level& level = family.levels[static_cast<std::size_t>(k)];
+      level.top = 0;
+      const int top = segments[s].top;
+      if (top == 0 || st.cut[s] >= 2 * top || segments[s].parts.empty()) continue;
+      level.reset(top);
+      st.states.start(start, grid, b, k);
+      st.start(segments[s], st.cut[s]);
+      SegmentCoder<DecodingCoder> segment(st.block, b, k, st.states.of, st.coder);
+      for (int p = top - 1; 2 * p + 1 >= st.cut[s]; --p) {
+        segment.significance_pass(p);
+        if (2 * p >= st.cut[s]) segment.refinement_pass(p);
+        if (p == 0) break;
+      }
+    }
+  for (const Subband& band : target.all())
+    st.restore(grid, band, centroid, steps ? steps->step.data() : nullptr, patch_view(grid, by, bx, field, band));
+}
+
+template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<ReceivedSegment>&, int, int,
+                                   const StepTable*, const Field<float>&);
+template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<ReceivedSegment>&, int, int,
+                                   const StepTable*, const Field<std::int32_t>&);
+
+}  // namespace trivelet
