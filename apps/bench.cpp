@@ -179,22 +179,22 @@ struct Run {
   Seconds decode;
 };
 
-Seconds encode(const Clip& clip, const EncoderParams& params, MemorySink& sink) {
+/// `used` becomes the parameters with every default resolved.
+Seconds encode(const Clip& clip, const EncoderParams& params, MemorySink& sink, EncoderParams& used) {
   sink.bytes.clear();
   Encoder encoder(clip.info, params, sink);
   const Stopwatch clock;
   for (const Gop& gop : clip.gops) encoder.push(gop);
   encoder.finish();
-  return seconds_of(encoder.stats(), clock.seconds());
+  const double seconds = clock.seconds();
+  used = encoder.params();
+  return seconds_of(encoder.stats(), seconds);
 }
 
 /// Decodes; with `error` also compares, outside the measured time.
 Seconds decode(const Clip& clip, const Common& common, const MemorySink& sink, ThreadPool* pool, VideoError* error) {
   MemorySource source(sink.bytes.data(), sink.bytes.size());
-  DecoderParams params;
-  params.threads = common.threads;
-  params.simd = parse_simd(common.simd);
-  Decoder decoder(source, params);
+  Decoder decoder(source, decoder_params(common));
   Gop gop = decoder.make_gop();
   double seconds = 0;
   for (std::size_t i = 0;; ++i) {
@@ -242,8 +242,9 @@ struct Result {
 };
 
 void print_text(const Result& r) {
-  fmt::print("clip       {}: {} frames, {}\n", r.clip, r.frames, describe(r.info));
-  fmt::print("coding     {}; {} threads, {}\n", r.params.settings, r.threads, r.simd);
+  fmt::print("clip       {}: {}, {}\n", r.clip, count_of(r.frames, "frame"), describe(r.info));
+  fmt::print("coding     {}; {}, {}\n", r.params.settings, count_of(static_cast<std::uint64_t>(r.threads), "thread"),
+             r.simd);
   fmt::print("result     {} bytes, {:.4g} bits per pixel, {}\n", r.bytes, r.bits_per_pixel,
              r.identical ? "identical to the input" : "PSNR " + format_psnr(r.psnr));
   fmt::print("\nmedian of {:<3} {:>9} {:>11} {:>9} {:>11} {:>11} {:>12}\n", r.runs.size(), "seconds", "transform",
@@ -321,15 +322,12 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   Progress progress(common, "bench", result.frames * static_cast<std::uint64_t>(options.repeat));
   for (int i = 0; i < options.repeat; ++i) {
     Run one;
-    one.encode = encode(clip, params, sink);
+    one.encode = encode(clip, params, sink, result.params);
     one.decode = decode(clip, common, sink, &pool, i == 0 ? &error : nullptr);
     result.runs.push_back(one);
     progress.update(result.frames * static_cast<std::uint64_t>(i + 1));
   }
   progress.finish();
-  MemorySink unused;
-  result.params = Encoder(clip.info, params, unused).params();
-  result.params.settings = params.settings;
   result.bytes = sink.bytes.size();
   result.bits_per_pixel =
       8.0 * static_cast<double>(result.bytes) /

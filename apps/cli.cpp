@@ -78,8 +78,23 @@ void add_progress_option(CLI::App& app, Common& common) {
       ->group(kCommonGroup);
 }
 
+void add_memory_option(CLI::App& app, Common& common) {
+  app.add_option("--max-memory", common.max_memory, "Refuse streams that need more memory; k, M and G are understood")
+      ->type_name("SIZE")
+      ->capture_default_str()
+      ->group(kCommonGroup);
+}
+
 void add_overwrite_option(CLI::App& app, Common& common) {
   app.add_flag("-y,--overwrite", common.overwrite, "Replace an existing output file")->group(kCommonGroup);
+}
+
+DecoderParams decoder_params(const Common& common) {
+  DecoderParams params;
+  params.threads = common.threads;
+  params.simd = parse_simd(common.simd);
+  params.max_memory = parse_size(common.max_memory);
+  return params;
 }
 
 void add_input_options(CLI::App& app, InputOptions& options) {
@@ -290,6 +305,10 @@ std::string to_string(Layout layout) { return layout == Layout::kDyadic ? "dyadi
 std::string to_string(Profile profile) { return profile == Profile::kFast ? "fast" : "?"; }
 
 std::string to_string(FastMode mode) { return mode == FastMode::kRaw ? "raw" : "staged"; }
+
+std::string count_of(std::uint64_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 std::string describe(const VideoInfo& info) {
   std::string text = fmt::format("{}x{} {}", info.width, info.height, trivelet::to_string(info.format));

@@ -37,6 +37,7 @@ struct Common {
   bool quiet = false;
   std::string progress = "auto";
   bool overwrite = false;
+  std::string max_memory = "8G";
 };
 
 using Action = std::function<int()>;
@@ -47,14 +48,17 @@ Action define_info(CLI::App& app, Common& common);
 Action define_verify(CLI::App& app, Common& common);
 Action define_compare(CLI::App& app, Common& common);
 Action define_bench(CLI::App& app, Common& common);
-Action define_ccsds(CLI::App& app, Common& common);
 
 // Groups of options. Each declares its options in `app` under a heading of its own.
 
 void add_log_options(CLI::App& app, Common& common);       ///< -v --quiet --log-level
 void add_work_options(CLI::App& app, Common& common);      ///< -t --simd
 void add_progress_option(CLI::App& app, Common& common);   ///< --progress
+void add_memory_option(CLI::App& app, Common& common);     ///< --max-memory
 void add_overwrite_option(CLI::App& app, Common& common);  ///< -y
+
+/// Threads, instruction set and memory as the common options say.
+DecoderParams decoder_params(const Common& common);
 
 /// How to read input that does not say itself what it is.
 struct InputOptions {
@@ -95,6 +99,7 @@ struct FrameRange {
   std::uint64_t first = 0;
   std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t count() const { return end - first; }
+  bool has_end() const { return end != std::numeric_limits<std::uint64_t>::max(); }
 };
 /// "A:B", "A:", ":B", "" = all.
 FrameRange parse_frame_range(const std::string& text);
@@ -109,6 +114,9 @@ std::string to_string(Wavelet wavelet);
 std::string to_string(Layout layout);
 std::string to_string(Profile profile);
 std::string to_string(FastMode mode);
+
+/// "1 frame", "96 frames".
+std::string count_of(std::uint64_t count, const std::string& noun);
 
 /// "1280x720 yuv420p, 25 frames/s".
 std::string describe(const VideoInfo& info);

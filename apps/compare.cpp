@@ -140,9 +140,9 @@ int run(const Options& options, const Common& common) {
       const int in_x = x ? x->frames() : 0;
       const int in_y = y ? y->frames() : 0;
       require(in_x == in_y, ErrorKind::kMismatch,
-              fmt::format("the videos differ in length: '{}' ends after {} frames, the other goes on",
+              fmt::format("the videos differ in length: '{}' ends after {}, the other goes on",
                           in_x < in_y ? options.a : options.b,
-                          error.frames() + static_cast<std::uint64_t>(std::min(in_x, in_y))));
+                          count_of(error.frames() + static_cast<std::uint64_t>(std::min(in_x, in_y)), "frame")));
       if (!x) break;
       for (const FrameError& frame : error.add(*x, *y, pool)) {
         if (!csv) continue;
@@ -183,6 +183,7 @@ Action define_compare(CLI::App& app, Common& common) {
       ->type_name("DB")
       ->group("Selection and checks");
   add_input_options(app, options->reading);
+  add_memory_option(app, common);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);

@@ -15,8 +15,11 @@ struct Options {
   std::string input;
   std::string output;
   std::string frames;
-  std::string max_memory = "8G";
-  DecoderParams decoder;
+  int reduce = 0;
+  int temporal_reduce = 0;
+  int max_planes = 0;
+  int max_layers = 0;
+  bool keep_partial = false;
   io::WriterOptions writer;
 };
 
@@ -24,13 +27,15 @@ int run(const Options& options, const Common& common) {
   const std::string& kind = options.writer.format.empty() ? options.output : options.writer.format;
   const bool is_text = kind == "md5" || kind == "null";
   check_output(options.input, options.output, !is_text);
-  DecoderParams params = options.decoder;
   const FrameRange range = parse_frame_range(options.frames);
+  DecoderParams params = decoder_params(common);
+  params.reduce = options.reduce;
+  params.temporal_reduce = options.temporal_reduce;
+  params.max_planes = options.max_planes;
+  params.max_layers = options.max_layers;
+  params.keep_partial = options.keep_partial;
   params.first_frame = range.first;
   params.end_frame = range.end;
-  params.max_memory = parse_size(options.max_memory);
-  params.threads = common.threads;
-  params.simd = parse_simd(common.simd);
   io::WriterOptions writing = options.writer;
   writing.overwrite = common.overwrite;
   writing.threads = common.threads;
@@ -59,13 +64,16 @@ int run(const Options& options, const Common& common) {
   const double seconds = clock.seconds();
   if (const std::string result = writer->result(); !result.empty()) fmt::print("{}\n", result);
 
-  spdlog::info("{} frames, {}x{} {}, {:.1f} frames/s", frames, info.width, info.height,
+  spdlog::info("{}, {}x{} {}, {:.1f} frames/s", count_of(frames, "frame"), info.width, info.height,
                trivelet::to_string(info.format), static_cast<double>(frames) / seconds);
+  if (range.has_end() && params.temporal_reduce == 0 && frames < range.count() && !damaged)
+    spdlog::warn("--frames {}: the stream ends before", options.frames);
   spdlog::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
                 stats.seconds_transform, stats.seconds_coder, stats.seconds_container, seconds);
   for (const std::string& line : stats.damage) spdlog::warn("{}", line);
   require(!damaged, ErrorKind::kBadStream,
-          fmt::format("'{}': {} damaged GOPs; the output holds what was intact", options.input, stats.damaged_gops));
+          fmt::format("'{}': {} damaged; the output holds what was intact", options.input,
+                      count_of(stats.damaged_gops, "GOP")));
   return kExitDone;
 }
 
@@ -80,12 +88,12 @@ Action define_decode(CLI::App& app, Common& common) {
                  "Video to write, its kind by extension; - = standard output, null = nowhere, md5 = print the MD5 of "
                  "the samples")
       ->required();
-  app.add_option("--reduce", options->decoder.reduce, "Halve width and height so many times, 0..8")
+  app.add_option("--reduce", options->reduce, "Halve width and height so many times, 0..8")
       ->check(CLI::Range(0, 8))
       ->type_name("N")
       ->capture_default_str()
       ->group(kPart);
-  app.add_option("--temporal-reduce", options->decoder.temporal_reduce, "Halve the frame rate so many times, 0..8")
+  app.add_option("--temporal-reduce", options->temporal_reduce, "Halve the frame rate so many times, 0..8")
       ->check(CLI::Range(0, 8))
       ->type_name("N")
       ->capture_default_str()
@@ -93,17 +101,17 @@ Action define_decode(CLI::App& app, Common& common) {
   app.add_option("--frames", options->frames, "Only frames A up to, without, B; A: and :B leave an end open")
       ->type_name("A:B")
       ->group(kPart);
-  app.add_option("--max-planes", options->decoder.max_planes, "Only so many bit planes from the top; 0 = all")
-      ->check(CLI::Range(0, 64))
+  app.add_option("--max-planes", options->max_planes, "Only so many bit planes from the top; 0 = all")
+      ->check(CLI::Range(0, 30))
       ->type_name("N")
       ->capture_default_str()
       ->group(kPart);
-  app.add_option("--max-layers", options->decoder.max_layers, "Only so many quality layers; 0 = all")
+  app.add_option("--max-layers", options->max_layers, "Only so many quality layers; 0 = all")
       ->check(CLI::Range(0, 16))
       ->type_name("N")
       ->capture_default_str()
       ->group(kPart);
-  app.add_flag("--keep-partial", options->decoder.keep_partial,
+  app.add_flag("--keep-partial", options->keep_partial,
                "Decode what is intact of a damaged stream; the exit code is 4 all the same")
       ->group(kPart);
   app.add_option("--format", options->writer.format,
@@ -115,10 +123,7 @@ Action define_decode(CLI::App& app, Common& common) {
       ->type_name("C")
       ->group(kOutput);
   add_overwrite_option(app, common);
-  app.add_option("--max-memory", options->max_memory, "Refuse streams that need more memory")
-      ->type_name("SIZE")
-      ->capture_default_str()
-      ->group("Common");
+  add_memory_option(app, common);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);

@@ -50,15 +50,18 @@ Prefetch decode_ahead(Decoder& decoder) {
 /// Decodes `path` and compares its samples with the digest of the input. Returns what to say.
 std::string verify_lossless(const std::string& path, const Common& common, const std::string& wanted) {
   FileSource source(path);
-  DecoderParams params;
-  params.threads = common.threads;
-  params.simd = parse_simd(common.simd);
-  Decoder decoder(source, params);
+  Decoder decoder(source, decoder_params(common));
   Digest digest(decoder.output());
   Prefetch decoded = decode_ahead(decoder);
   while (const Gop* gop = decoded.next()) digest.add(*gop);
   require(digest.result() == wanted, ErrorKind::kMismatch, "the decoded samples differ from the input");
   return "lossless, verified";
+}
+
+/// Whether the input can be read a second time: files, and what only FFmpeg knows how to open (frames/%03d.png).
+bool can_read_again(const std::string& path) {
+  std::error_code ignored;
+  return path != "-" && (!std::filesystem::exists(path, ignored) || std::filesystem::is_regular_file(path, ignored));
 }
 
 /// Decodes `path` and measures its distance from the input, which is read again. Returns what to say.
@@ -91,11 +94,11 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   check_output(options.input, options.output, true);
   require(!(options.verify && options.output == "-"), ErrorKind::kBadArgument,
           "--verify decodes the finished file again, and standard output cannot be read back; write to a file");
-  require(!(options.verify && options.input == "-" && !options.coding.lossless), ErrorKind::kBadArgument,
-          "--verify of a lossy stream reads the input twice, which standard input does not allow; use a file or "
-          "--lossless");
+  require(!options.verify || options.coding.lossless || can_read_again(options.input), ErrorKind::kBadArgument,
+          "--verify of a lossy stream reads the input twice, which a pipe does not allow; use a file or --lossless");
   const EncoderParams params = encoder_params(app, options.coding, common);
-  VideoInput input(options.input, reader_options(options.reading, common), common, parse_frame_range(options.frames));
+  const FrameRange range = parse_frame_range(options.frames);
+  VideoInput input(options.input, reader_options(options.reading, common), common, range);
   if (options.output != "-" && std::filesystem::path(options.output).extension() != ".tvl")
     spdlog::warn("'{}' will hold a Trivelet stream although its name does not end in .tvl", options.output);
 
@@ -134,17 +137,21 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
     // Before the rename: a file that fails never gets its name. Seeking writes out what is buffered.
     sink.file().seek(sink.file().position());
     const std::string& path = sink.file().temporary_path();
+    Common unlimited = common;
+    unlimited.max_memory = "1000000G";  // what could be encoded may be decoded
     try {
-      verified = ", " + (params.lossless ? verify_lossless(path, common, digest->result())
-                                         : verify_lossy(path, options, common));
+      verified = ", " + (params.lossless ? verify_lossless(path, unlimited, digest->result())
+                                         : verify_lossy(path, options, unlimited));
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kMismatch && e.kind() != ErrorKind::kBadStream) throw;
       fail(ErrorKind::kMismatch, "verification of '" + options.output + "' failed, nothing is kept: " + e.what());
     }
   }
   sink.file().commit();
-  spdlog::info("{} frames, {} bytes, {:.4g} bits per pixel, {:.1f} frames/s{}", stats.frames, stats.stream_bytes,
-               bits_per_pixel(input.info(), stats.frames, stats.stream_bytes),
+  if (range.has_end() && stats.frames < range.count())
+    spdlog::warn("--frames {}: the input ends before", options.frames);
+  spdlog::info("{}, {} bytes, {:.4g} bits per pixel, {:.1f} frames/s{}", count_of(stats.frames, "frame"),
+               stats.stream_bytes, bits_per_pixel(input.info(), stats.frames, stats.stream_bytes),
                static_cast<double>(stats.frames) / seconds, verified);
   return kExitDone;
 }

@@ -71,7 +71,7 @@ void print_video(const VideoInfo& video, std::uint64_t frames) {
   print_row("picture", fmt::format("{}x{} {}, {} bits, {} components", video.width, video.height,
                                    trivelet::to_string(video.format), video.format.bits, video.format.components()));
   const Figures f = figures(video, frames, 0);
-  std::string length = frames > 0 ? fmt::format("{} frames", frames) : "number of frames unknown";
+  std::string length = frames > 0 ? count_of(frames, "frame") : "number of frames unknown";
   if (video.frame_rate.num > 0) length += fmt::format(", {:.6g} frames/s", video.frame_rate.value());
   if (f.seconds > 0) length += fmt::format(", {:.3f} s", f.seconds);
   print_row("length", length);
@@ -171,7 +171,7 @@ void print_stream(const Options& options, const StreamInfo& stream, bool verbose
   if (!stream.settings.empty()) print_row("settings", stream.settings);
   if (stream.file_bytes > 0)
     print_row("state", std::string(stream.complete ? "complete" : "cut short") +
-                           (stream.has_index ? fmt::format(", {} GOPs", stream.gops.size()) : ", no index"));
+                           (stream.has_index ? ", " + count_of(stream.gops.size(), "GOP") : ", no index"));
   if (!verbose || stream.gops.empty()) return;
   fmt::print("\n{:>6} {:>14} {:>12} {:>10} {:>7} {:>10}\n", "GOP", "offset", "bytes", "first", "frames", "bits/pixel");
   for (std::size_t i = 0; i < stream.gops.size(); ++i) {

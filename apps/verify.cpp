@@ -21,10 +21,8 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   for (const char* option : {"--size", "--pix-fmt", "--fps", "--format"})
     require(app.count(option) == 0 || !options.against.empty(), ErrorKind::kBadArgument,
             std::string(option) + " describes the file of --against, which is missing");
-  DecoderParams params;
+  DecoderParams params = decoder_params(common);
   params.keep_partial = true;  // find all damage, not only the first
-  params.threads = common.threads;
-  params.simd = parse_simd(common.simd);
   FileSource source(options.input);
   Decoder decoder(source, params);
   const StreamInfo& stream = decoder.info();
@@ -61,25 +59,23 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
 
   const CodecStats& stats = decoder.stats();
   for (const std::string& line : stats.damage) fmt::print("{}: {}\n", options.input, line);
-  const bool cut_short = source.seekable() && !stream.complete;
-  if (cut_short) fmt::print("{}: the end of the stream is missing\n", options.input);
-  require(stats.damaged_gops == 0 && stats.damage.empty() && !cut_short, ErrorKind::kBadStream,
-          fmt::format("'{}' is damaged: {} of {} GOPs{}", options.input, stats.damaged_gops, stats.gops,
-                      cut_short ? ", cut short" : ""));
+  require(stats.damaged_gops == 0 && stats.damage.empty(), ErrorKind::kBadStream,
+          fmt::format("'{}' is damaged: {} of {} GOPs", options.input, stats.damaged_gops, stats.gops));
   require(frames > 0, ErrorKind::kBadStream, "'" + options.input + "' holds no frames");
   if (original) {
     if (same_count) {
       Gop rest(info, 1);
       same_count = !original->read(rest);
     }
-    require(same_count, ErrorKind::kMismatch,
-            fmt::format("'{}' holds {} frames, '{}' another number", options.input, frames, options.against));
+    require(
+        same_count, ErrorKind::kMismatch,
+        fmt::format("'{}' holds {}, '{}' another number", options.input, count_of(frames, "frame"), options.against));
     require(!stream.lossless || error.identical(), ErrorKind::kMismatch,
             fmt::format("'{}' is a lossless stream, but {} samples differ from '{}', by up to {}", options.input,
                         error.total().different, options.against, error.total().max));
   }
-  std::string result =
-      fmt::format("{} frames in {} GOPs, {}", frames, stats.gops, stream.lossless ? "lossless" : "lossy");
+  std::string result = fmt::format("{} in {}, {}", count_of(frames, "frame"), count_of(stats.gops, "GOP"),
+                                   stream.lossless ? "lossless" : "lossy");
   if (original)
     result += error.identical() ? ", identical to " + options.against
                                 : ", PSNR " + format_psnr(error.psnr()) + " against " + options.against;
@@ -97,6 +93,7 @@ Action define_verify(CLI::App& app, Common& common) {
          "Compare with this video: a lossless stream must be identical (else exit code 6), a lossy one says its PSNR")
       ->type_name("ORIG");
   add_input_options(app, options->reading);
+  add_memory_option(app, common);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);

@@ -66,9 +66,7 @@ class TvlReader final : public io::FrameReader {
 
  private:
   static DecoderParams params(const Common& common, const FrameRange& range) {
-    DecoderParams p;
-    p.threads = common.threads;
-    p.simd = parse_simd(common.simd);
+    DecoderParams p = decoder_params(common);
     p.first_frame = range.first;
     p.end_frame = range.end;
     return p;
@@ -167,7 +165,7 @@ VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options
       const std::uint64_t skipped = reader_->skip(range.first);
       require(skipped == range.first, ErrorKind::kBadArgument,
               "--frames starts at " + std::to_string(range.first) + ", but " + name_of(path) + " holds only " +
-                  std::to_string(skipped) + " frames");
+                  count_of(skipped, "frame"));
     }
     if (info_.frames > 0) info_.frames = std::min(info_.frames - std::min(info_.frames, range.first), range.count());
   }

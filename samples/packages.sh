@@ -6,6 +6,10 @@ TEST_PACKAGES=(ffmpeg python3)
 
 install_missing() { # install_missing PACKAGE...
   local missing=() package as_root=()
+  if ! command -v apt-get >/dev/null; then
+    echo "== not a Debian system; taken to be installed: $*"
+    return 0
+  fi
   for package in "$@"; do
     dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
   done

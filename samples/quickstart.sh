@@ -26,7 +26,7 @@ if [ -z "$video" ]; then
   echo "== synthesising $video"
   # A fractal that is zoomed into, a test picture with moving parts over its corner, and grain.
   ffmpeg -v error -nostdin -y -f lavfi -i mandelbrot=size=1280x720:rate=25 -f lavfi -i testsrc2=size=480x270:rate=25 \
-    -filter_complex '[0][1]overlay=40:40,noise=alls=4:allf=t,format=yuv420p' -t 3 "$video"
+    -filter_complex '[0][1]overlay=40:40,noise=alls=2:allf=t,format=yuv420p' -t 3 "$video"
 fi
 
 # json FILE KEY: the first value of KEY at the outermost level of our own JSON.

@@ -80,6 +80,9 @@ expect 2 encode clip.y4m
 expect 2 encode clip.y4m a.tvl --no-such-flag
 expect 2 encode clip.y4m a.tvl -q 101
 expect 2 encode clip.y4m a.tvl -q fine
+expect 2 encode clip.y4m a.tvl -q nan
+expect 2 encode clip.y4m a.tvl --step nan
+expect 2 encode clip.y4m a.tvl --step inf
 expect 2 encode clip.y4m a.tvl -q 50 --lossless
 expect 2 encode clip.y4m a.tvl -q 50 --step 2
 expect 2 encode clip.y4m a.tvl --step 2 --lossless
@@ -132,6 +135,7 @@ section "lossy and lossless round trips"
 expect 0 encode clip.y4m lossy.tvl --verify
 expect_text err.txt '10 frames, [0-9]+ bytes, .* bits per pixel, .*frames/s, PSNR [0-9.]+ dB, verified'
 check "encode speaks on standard output" test ! -s out.txt
+expect_text err.txt " $(size_of lossy.tvl) bytes"
 expect 0 encode clip.y4m lossless.tvl --lossless --verify
 expect_text err.txt 'lossless, verified'
 expect 2 encode clip.y4m lossless.tvl --lossless
@@ -206,6 +210,8 @@ cat clip.y4m | "$trivelet" compare lossless.tvl - --min-psnr inf >out.txt 2>err.
 check "compare with a piped video" test $? -eq 0
 cat clip.y4m | "$trivelet" encode - no.tvl --verify >out.txt 2>err.txt
 check "--verify of a piped lossy encode is not refused" test $? -eq 2
+expect 2 encode <(cat clip.y4m) no.tvl --verify
+expect 0 encode <(cat clip.y4m) named_pipe.tvl --lossless --verify
 expect 2 decode lossless.tvl -
 y4m 352 288 8 $((352 * 288 * 3 / 2)) 420jpeg >large.y4m
 expect 0 encode large.y4m large.tvl --lossless
@@ -283,6 +289,9 @@ if have python3; then
   cp lossless.tvl $'odd "name"\\\t.tvl'
   expect 0 info $'odd "name"\\\t.tvl' --json
   check "info --json escapes" test "$(field out.txt '["file"]')" = $'odd "name"\\\t.tvl'
+  cp lossless.tvl $'caf\xc3\xa9 \xff.tvl'
+  expect 0 info $'caf\xc3\xa9 \xff.tvl' --json
+  check "info --json of a name that is not UTF-8" valid out.txt
   expect 0 compare lossless.tvl clip.y4m --json
   check "compare --json of identical videos" test "$(field out.txt '["identical"], d["psnr"]')" = "(True, None)"
   expect 0 compare lossy.tvl clip.y4m --json
