@@ -48,12 +48,28 @@ using IoPtr = std::unique_ptr<AVIOContext, FreeIo>;
 FramePtr make_frame();
 PacketPtr make_packet();
 
-/// FFmpeg's words for an error code.
-std::string av_text(int code);
 /// Throws an Error of the fitting kind: the system's refusals are Io, what FFmpeg lacks is Unsupported, else `kind`.
-[[noreturn]] void av_fail(int code, const std::string& what, ErrorKind kind = ErrorKind::kBadStream);
-/// The libraries say nothing by themselves; their reasons come in our errors.
-void silence_ffmpeg();
+/// The text ends with FFmpeg's words for the code, or with `reason` when there is one.
+[[noreturn]] void av_fail(int code, const std::string& what, ErrorKind kind, const std::string& reason = {});
+
+/// What the libraries report at level "error" about one coder or container, which by FFmpeg's definition means
+/// "something went wrong and cannot losslessly be recovered". Many decoders only say so and go on with a concealed or
+/// dropped picture, so this is how damage is seen. While a log exists nothing is printed.
+///
+/// Set the `opaque` of the AVCodecContext or AVFormatContext to the log, and let the log live longer.
+class ErrorLog {
+ public:
+  ErrorLog();
+  ~ErrorLog();
+  ErrorLog(const ErrorLog&) = delete;
+  ErrorLog& operator=(const ErrorLog&) = delete;
+  /// The first message since the last call, "" when there was none.
+  std::string take();
+  void add(std::string message);
+
+ private:
+  std::string first_;
+};
 
 /// The format of types.h that holds the same samples without loss; nothing for floating point, Bayer, hardware
 /// surfaces. Palettes depend on the frame: see unpack_format().

@@ -150,7 +150,6 @@ class FfmpegReader final : public FrameReader {
  public:
   FfmpegReader(const std::string& path, Source source, const std::string& demuxer, const ReaderOptions& options)
       : name_(source ? source->name() : path), source_(std::move(source)) {
-    silence_ffmpeg();
     open_input(path, demuxer, options);
     open_decoder(options.threads);
     frame_ = make_frame();
@@ -192,10 +191,11 @@ class FfmpegReader final : public FrameReader {
     if (!demuxer.empty()) {
       format = av_find_input_format(demuxer.c_str());
       require(format != nullptr, ErrorKind::kBadArgument,
-              "unknown input format '" + demuxer + "'; known: y4m, raw, ffmpeg, and the demuxers of FFmpeg");
+              "unknown input format '" + demuxer + "'; known: y4m, pnm, raw, ffmpeg, and the demuxers of FFmpeg");
     }
     AVFormatContext* context = avformat_alloc_context();
     if (context == nullptr) throw std::bad_alloc();
+    context->opaque = &log_;
     if (source_) {
       io_ = std::make_unique<SourceIo>(*source_);
       context->pb = io_->context();
@@ -212,11 +212,12 @@ class FfmpegReader final : public FrameReader {
     av_dict_free(&settings);
     if (io_) io_->rethrow();
     if (code < 0)
-      av_fail(code, name_ + " is not a video that FFmpeg reads (raw samples need a size and a pixel format)");
+      av_fail(code, name_ + " is not a video that FFmpeg reads (raw samples need a size and a pixel format)",
+              ErrorKind::kBadStream, log_.take());
     input_.reset(context);
     code = avformat_find_stream_info(input_.get(), nullptr);
     if (io_) io_->rethrow();
-    if (code < 0) av_fail(code, name_ + ": FFmpeg finds no stream parameters");
+    if (code < 0) av_fail(code, name_ + ": FFmpeg finds no stream parameters", ErrorKind::kBadStream, log_.take());
     const int index = av_find_best_stream(input_.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
     if (index < 0) fail(ErrorKind::kBadStream, name_ + ": no video stream in this " + input_->iformat->name + " file");
     for (unsigned i = 0; i < input_->nb_streams; ++i)
@@ -232,26 +233,29 @@ class FfmpegReader final : public FrameReader {
     codec_.reset(avcodec_alloc_context3(codec));
     if (!codec_) throw std::bad_alloc();
     int code = avcodec_parameters_to_context(codec_.get(), stream_->codecpar);
-    if (code < 0) av_fail(code, name_ + ": wrong codec parameters");
+    if (code < 0) av_fail(code, name_ + ": wrong codec parameters", ErrorKind::kBadStream);
     codec_->pkt_timebase = stream_->time_base;
     codec_->thread_count = std::max(threads, 0);
     codec_->thread_type = FF_THREAD_FRAME | FF_THREAD_SLICE;
-    codec_->err_recognition = AV_EF_CRCCHECK | AV_EF_EXPLODE;
+    codec_->err_recognition = AV_EF_CRCCHECK;
+    codec_->opaque = &log_;
+    log_.take();  // what happened while looking for streams
     code = avcodec_open2(codec_.get(), codec, nullptr);
-    if (code < 0) av_fail(code, name_ + ": the " + codec->name + " decoder does not open");
+    if (code < 0)
+      av_fail(code, name_ + ": the " + codec->name + " decoder does not open", ErrorKind::kBadStream, log_.take());
   }
 
   /// Decodes the next picture into frame_. False at the end.
   bool decode_next() {
     for (;;) {
       const int code = avcodec_receive_frame(codec_.get(), frame_.get());
-      if (code == 0) break;
+      if (code != AVERROR(EAGAIN)) check_damage(code == AVERROR_EOF ? 0 : code);
       if (code == AVERROR_EOF) return false;
-      if (code != AVERROR(EAGAIN)) av_fail(code, at_frame() + " does not decode");
+      if (code == 0) break;
       send_packet();
     }
-    require((frame_->flags & AV_FRAME_FLAG_CORRUPT) == 0 && frame_->decode_error_flags == 0, ErrorKind::kBadStream,
-            at_frame() + " is damaged (" + codec_->codec->name + ")");
+    if ((frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame_->decode_error_flags != 0)
+      check_damage(AVERROR_INVALIDDATA);
     return true;
   }
 
@@ -265,13 +269,22 @@ class FfmpegReader final : public FrameReader {
     if (io_) io_->rethrow();
     if (code == AVERROR_EOF) {
       code = avcodec_send_packet(codec_.get(), nullptr);
-    } else {
-      if (code < 0) av_fail(code, at_frame() + " cannot be read");
-      require((packet_->flags & AV_PKT_FLAG_CORRUPT) == 0, ErrorKind::kBadStream,
-              at_frame() + " or one soon after is truncated or damaged (" + input_->iformat->name + ")");
-      code = avcodec_send_packet(codec_.get(), packet_.get());
+      if (code == AVERROR_EOF) code = 0;
+    } else if (code == 0) {
+      const bool whole = (packet_->flags & AV_PKT_FLAG_CORRUPT) == 0;
+      code = whole ? avcodec_send_packet(codec_.get(), packet_.get()) : AVERROR_INVALIDDATA;
     }
-    if (code < 0 && code != AVERROR_EOF) av_fail(code, at_frame() + " or one soon after does not decode");
+    check_damage(code);
+  }
+
+  /// Throws when FFmpeg failed or told of damage. Decoder threads work ahead, so it may lie in one of the next frames.
+  void check_damage(int code) {
+    const std::string reason = log_.take();
+    if (code >= 0 && reason.empty()) return;
+    av_fail(code < 0 ? code : AVERROR_INVALIDDATA,
+            name_ + ": frame " + std::to_string(frames_) + " or one soon after is damaged or missing (" +
+                input_->iformat->name + ", " + codec_->codec->name + ")",
+            ErrorKind::kBadStream, reason);
   }
 
   std::string at_frame() const { return name_ + ": frame " + std::to_string(frames_); }
@@ -358,6 +371,7 @@ class FfmpegReader final : public FrameReader {
 
   std::string name_;
   Source source_;
+  ErrorLog log_;
   std::unique_ptr<SourceIo> io_;
   InputPtr input_;
   AVStream* stream_ = nullptr;

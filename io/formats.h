@@ -24,6 +24,11 @@ Writer make_y4m_writer(const std::string& path, const VideoInfo& info, const Wri
 Reader make_raw_reader(Source source, const ReaderOptions& options);
 Writer make_raw_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 
+/// True when the input begins like a binary PGM or PPM.
+bool is_pnm(ByteSource& source);
+Reader make_pnm_reader(Source source, const ReaderOptions& options);
+Writer make_pnm_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
+
 Writer make_null_writer(const VideoInfo& info);
 /// Writes the digest to `path` too unless that is "", "-" or "md5".
 Writer make_md5_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);

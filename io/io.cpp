@@ -43,7 +43,7 @@ Reader open_with_ffmpeg(const std::string& path, Source source, const std::strin
   (void)source;
   (void)demuxer;
   (void)options;
-  fail(ErrorKind::kUnsupported, path + ": this build has no FFmpeg; readable without it: y4m, raw");
+  fail(ErrorKind::kUnsupported, path + ": this build has no FFmpeg; readable without it: y4m, pgm, ppm, raw");
 #endif
 }
 
@@ -84,7 +84,18 @@ std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOp
   if (is_pattern(path)) return open_with_ffmpeg(path, nullptr, "image2", options);
   auto source = std::make_unique<ByteSource>(path);
   std::string format = options.format;
-  if (format.empty()) format = is_y4m(*source) ? "y4m" : is_raw_extension(extension_of(path)) ? "raw" : "ffmpeg";
+  if (format.empty()) {
+    if (is_y4m(*source))
+      format = "y4m";
+    else if (is_raw_extension(extension_of(path)))
+      format = "raw";
+    else if (is_pnm(*source))
+      format = "pnm";
+    else
+      format = "ffmpeg";
+  }
+  if (format == "rawvideo") format = "raw";
+  if (format == "pgm" || format == "ppm") format = "pnm";
   if (format == "raw") return make_raw_reader(std::move(source), options);
   require(options.width == 0 && options.height == 0, ErrorKind::kBadArgument,
           source->name() + ": only raw input (--format raw) takes a frame size");
@@ -94,7 +105,9 @@ std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOp
     if (!convert) return make_y4m_reader(std::move(source), options);
     format = "yuv4mpegpipe";
   }
-  return open_with_ffmpeg(path, std::move(source), format == "ffmpeg" ? "" : format, options);
+  if (format == "pnm" && options.pixel_format.empty()) return make_pnm_reader(std::move(source), options);
+  if (format == "pnm" || format == "ffmpeg") format.clear();  // FFmpeg looks for itself
+  return open_with_ffmpeg(path, std::move(source), format, options);
 }
 
 std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options) {
@@ -104,24 +117,29 @@ std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInf
     const std::string extension = extension_of(path);
     if (extension == "y4m") format = "y4m";
     if (is_raw_extension(extension)) format = "raw";
+    if (extension == "pgm" || extension == "ppm" || extension == "pnm") format = "pnm";
   }
   require(!format.empty() || path != "-", ErrorKind::kBadArgument,
           "standard output has no extension; name a format (--format): " + supported_writers());
-  const bool own = format == "y4m" || format == "raw" || format == "null" || format == "md5";
+  if (format == "yuv4mpegpipe") format = "y4m";
+  if (format == "rawvideo") format = "raw";
+  if (format == "pgm" || format == "ppm") format = "pnm";
+  const bool own = format == "y4m" || format == "raw" || format == "pnm" || format == "null" || format == "md5";
   require(!own || options.video_codec.empty(), ErrorKind::kBadArgument,
           "the format " + format + " has no choice of codec (" + options.video_codec + ")");
   if (format == "y4m") return make_y4m_writer(path, info, options);
   if (format == "raw") return make_raw_writer(path, info, options);
+  if (format == "pnm") return make_pnm_writer(path, info, options);
   if (format == "null") return make_null_writer(info);
   if (format == "md5") return make_md5_writer(path, info, options);
   return open_ffmpeg_writer(path, info, format, options);
 }
 
 std::string supported_writers() {
-  const std::string own = "y4m (.y4m), raw (.yuv .raw .rgb .gray), null, md5";
+  const std::string own = "y4m (.y4m), raw (.yuv .raw .rgb .gray), pnm (.pgm .ppm), null, md5";
   return have_ffmpeg() ? own +
-                             ", matroska (.mkv), avi, nut with ffv1, mp4 and mov with libx264, png, pgm, ppm of one "
-                             "frame, and other formats of FFmpeg by name or extension"
+                             ", matroska (.mkv), avi, nut with ffv1, mp4 and mov with libx264, png of one frame, "
+                             "and other formats of FFmpeg by name or extension"
                        : own;
 }
 

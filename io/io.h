@@ -4,10 +4,10 @@
 //   Gop gop(in->info(), 32);
 //   while (read_gop(*in, gop)) …
 //
-// Formats: Y4M and raw planar always; everything FFmpeg reads, and .mkv/.mp4/… writing, when built with FFmpeg;
-// "null" (counts frames) and "md5" (prints the MD5 of the raw little-endian planar samples) as writers.
-// A path of "-" is standard input or output. Errors are trivelet::Error: Io for the operating system, BadStream for
-// damaged input, Unsupported for formats this build lacks. Objects are not thread safe; use one per thread.
+// Formats: Y4M, PGM/PPM and raw planar always; everything FFmpeg reads, and .mkv/.mp4/… writing, when built with
+// FFmpeg; "null" (counts frames) and "md5" (prints the MD5 of the raw little-endian planar samples) as writers. A path
+// of "-" is standard input or output. Errors are trivelet::Error: Io for the operating system, BadStream for damaged
+// input, Unsupported for formats this build lacks. Objects are not thread safe; use one per thread.
 #pragma once
 
 #include <cstddef>
@@ -30,17 +30,17 @@ class FrameReader {
 };
 
 struct ReaderOptions {
-  std::string format;  ///< "" = by content and name; "y4m", "raw", "ffmpeg", or a name FFmpeg knows ("nut", "h264")
-  int width = 0;       ///< raw only
-  int height = 0;      ///< raw only
-  std::string pixel_format;   ///< raw: required. Elsewhere converts to this format (FFmpeg's swscale) when it differs
-  Rational frame_rate{0, 1};  ///< raw: default 25/1. Elsewhere overrides the file's when non-zero
-  int threads = 0;            ///< decoder threads, 0 = all cores
+  std::string format{};        ///< "" = by content and name; "y4m", "pnm", "raw", "ffmpeg", or a name FFmpeg knows
+  int width = 0;               ///< raw only
+  int height = 0;              ///< raw only
+  std::string pixel_format{};  ///< raw: required. Elsewhere converts to this format (FFmpeg's swscale) when it differs
+  Rational frame_rate{0, 1};   ///< raw: default 25/1. Elsewhere overrides the file's when non-zero
+  int threads = 0;             ///< decoder threads, 0 = all cores
 };
 
-/// Opens a file or "-" for reading. Content decides (Y4M signature, then FFmpeg); raw only when asked for by format or
-/// by the extensions .yuv, .raw, .rgb, .gray. A name with a number pattern ("frames/%03d.png") is a sequence of
-/// pictures.
+/// Opens a file or "-" for reading. Content decides (Y4M and PGM/PPM signatures, then FFmpeg); raw only when asked for
+/// by format or by the extensions .yuv, .raw, .rgb, .gray. A name with a number pattern ("frames/%03d.png") is a
+/// sequence of pictures.
 std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOptions& options);
 
 /// Fills `gop` with up to gop.capacity() frames; sets gop.frames(). False when not a single frame was left.
@@ -59,9 +59,9 @@ class FrameWriter {
 };
 
 struct WriterOptions {
-  std::string format;  ///< "" = by extension; "y4m", "raw", "null", "md5", or a name FFmpeg knows ("matroska", "mp4")
-  bool overwrite = false;   ///< replace an existing file
-  std::string video_codec;  ///< FFmpeg only: "" = ffv1 for .mkv/.avi/.nut, libx264 for .mp4/.mov
+  std::string format{};       ///< "" = by extension; "y4m", "pnm", "raw", "null", "md5", or FFmpeg's name
+  bool overwrite = false;     ///< replace an existing file
+  std::string video_codec{};  ///< FFmpeg only: "" = ffv1 for .mkv/.avi/.nut, libx264 for .mp4/.mov
   int threads = 0;
 };
 
