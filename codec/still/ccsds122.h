@@ -96,6 +96,7 @@ struct SegmentHeader {
   int bytes() const { return 3 + (end ? 1 : 0) + (part2 ? 5 : 0) + (part3 ? 3 : 0) + (part4 ? 8 : 0); }
   /// The exponents in use: defaults or custom, all 0 for the float DWT.
   Weights shifts() const;
+  bool operator==(const SegmentHeader&) const = default;
 };
 
 /// Parses the header at the start of `bytes` on top of `previous` (the values in force). Throws BadStream for truncated

@@ -2,7 +2,9 @@
 // coefficients and transforms back. Where a segment contradicts itself or no header follows it, the next intact segment
 // is searched for; what lies between is reported and filled.
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <unordered_map>
 
 #include "codec/still/ccsds122_dwt.h"
 #include "codec/still/ccsds122_parse.h"
@@ -11,8 +13,10 @@
 namespace trivelet::ccsds122 {
 namespace {
 
-constexpr int kMaxGap = 8;                        // lost segments in a row that a search looks across
-constexpr std::uint64_t kSearchBlocks = 1 << 22;  // blocks parsed in all searches of a stream
+constexpr int kMaxGap = 8;  // lost segments in a row that a search looks across
+
+constexpr std::uint64_t kAheadBytes = 1 << 15;  // smaller streams are not worth a second thread
+constexpr int kAheadAttempts = 1000;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -38,7 +42,9 @@ class Decoder {
     require(first.start && first.part3 && first.part4, ErrorKind::kBadStream,
             "not a CCSDS 122.0 stream: its first header lacks the start flag or parts 3 and 4");
     if (p_.segment_bytes.empty()) {
+      parse_ahead(first);
       one_after_the_other(first);
+      ahead_.clear();
     } else {
       by_lengths();
     }
@@ -116,8 +122,17 @@ class Decoder {
     return read_header({padded_.data() + offset, size_ - offset}, previous);
   }
 
-  /// Parses the segment at `offset` after its header has been accepted.
+  /// Parses the segment at `offset` after its header has been accepted, unless that has been done ahead.
   Found parse(std::uint64_t offset, const SegmentHeader& h, std::uint32_t length) {
+    const auto known = ahead_.find(offset);
+    if (known != ahead_.end() && known->second.report.header == h) {
+      Found f = std::move(known->second);
+      ahead_.erase(known);
+      return f;
+    }
+    return parse_now(offset, h, length);
+  }
+  Found parse_now(std::uint64_t offset, const SegmentHeader& h, std::uint32_t length) const {
     Found f;
     f.report.header = h;
     f.report.offset = offset;
@@ -177,12 +192,64 @@ class Decoder {
       gap = static_cast<std::uint8_t>(count - previous.count - 1);
       SegmentHeader h;
       if (gap > kMaxGap || !plausible(at, previous, gap, h)) continue;
+      if (h.blocks > 8 * (size_ - at)) continue;  // a block has a bit at least
       searched_ += h.blocks;
-      if (searched_ > kSearchBlocks) return false;
+      if (searched_ > 16 * size_ + 4096) return false;  // work stays in proportion to the stream
       out = parse(at, h, 0);
       if (verified(out)) return true;
     }
     return false;
+  }
+
+  /// Guesses where segments begin in equal parts of the stream and parses them, one part per thread. A guess is used
+  /// only when the walk from the start arrives at the same byte with the same header, so nothing depends on it but
+  /// time.
+  void parse_ahead(const SegmentHeader& first) {
+    const int runs = pool_.threads();
+    if (runs == 1 || size_ < kAheadBytes) return;
+    std::vector<std::vector<Found>> found(static_cast<std::size_t>(runs));
+    pool_.parallel_for(runs, [&](int r, int) {
+      const std::uint64_t n = static_cast<std::uint64_t>(runs), i = static_cast<std::uint64_t>(r);
+      try {
+        run_ahead(first, size_ * i / n, size_ * (i + 1) / n, p_.max_memory / (2 * n),
+                  found[static_cast<std::size_t>(r)]);
+      } catch (const Error&) {  // the walk will meet it again, if it is real
+      }
+    });
+    for (std::vector<Found>& run : found)
+      for (Found& f : run) ahead_.emplace(f.report.offset, std::move(f));
+  }
+
+  void run_ahead(const SegmentHeader& first, std::uint64_t from, std::uint64_t to, std::size_t memory,
+                 std::vector<Found>& out) const {
+    Found f;
+    if (from == 0) {
+      f = parse_now(0, first, 0);
+    } else {
+      int attempts = 0;
+      for (bool good = false; !good; ++from) {
+        if (from + 3 > size_ || from >= to) return;
+        SegmentHeader before = first, h;
+        before.count = static_cast<std::uint8_t>((bytes_[from] << 2 | bytes_[from + 1] >> 6) - 1);
+        if (!plausible(from, before, 0, h) || (h.blocks != first.blocks && !h.end) || h.blocks > 8 * (size_ - from) ||
+            std::abs(h.dc_depth - first.dc_depth) > 3 || std::abs(h.ac_depth - first.ac_depth) > 4)
+          continue;
+        if (++attempts > kAheadAttempts) return;
+        f = parse_now(from, h, 0);
+        good = verified(f);
+      }
+    }
+    for (std::size_t used = 0;;) {
+      const SegmentHeader h = f.report.header;
+      const std::uint64_t next = f.report.offset + f.report.bytes;
+      const bool last = f.report.state != SegmentState::kComplete || h.end || next >= to;
+      used += sizeof(Found) + SegmentData::memory(h.blocks, f.data.planes ? h.ac_depth : 0);
+      if (!keep_data_) f.data = SegmentData{};
+      out.push_back(std::move(f));
+      SegmentHeader following;
+      if (last || used > memory || !plausible(next, h, 0, following)) return;
+      f = parse_now(next, following, 0);
+    }
   }
 
   void add_missing(SegmentHeader h, int count, std::uint64_t at) {
@@ -404,6 +471,7 @@ class Decoder {
   std::size_t used_memory_ = 0;
   bool ended_ = false;
   std::uint64_t searched_ = 0;
+  std::unordered_map<std::uint64_t, Found> ahead_;  ///< by offset: segments parsed before the walk gets there
   double constant_ = 0;
 };
 
