@@ -16,7 +16,7 @@ namespace {
 constexpr int kMaxGap = 8;  // lost segments in a row that a search looks across
 
 constexpr std::uint64_t kAheadBytes = 1 << 15;  // smaller streams are not worth a second thread
-constexpr int kAheadAttempts = 1000;
+constexpr int kAheadAttempts = 500;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -226,13 +226,15 @@ class Decoder {
     if (from == 0) {
       f = parse_now(0, first, 0);
     } else {
+      // Depths of an ordinary segment: both wavelets with their default weights enlarge the mean eightfold.
+      const int usual = first.bits + (first.custom_weights ? first.shifts()[9] : 3);
       int attempts = 0;
       for (bool good = false; !good; ++from) {
         if (from + 3 > size_ || from >= to) return;
         SegmentHeader before = first, h;
         before.count = static_cast<std::uint8_t>((bytes_[from] << 2 | bytes_[from + 1] >> 6) - 1);
         if (!plausible(from, before, 0, h) || (h.blocks != first.blocks && !h.end) || h.blocks > 8 * (size_ - from) ||
-            std::abs(h.dc_depth - first.dc_depth) > 3 || std::abs(h.ac_depth - first.ac_depth) > 4)
+            h.dc_depth < usual - 3 || h.dc_depth > usual + 1 || h.ac_depth < 2 || h.ac_depth > usual)
           continue;
         if (++attempts > kAheadAttempts) return;
         f = parse_now(from, h, 0);
