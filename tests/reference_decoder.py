@@ -1,0 +1,996 @@
+#!/usr/bin/env python3
+"""Decode a Trivelet stream: an independent decoder written from the text of codec/FORMAT.md alone.
+
+Meant to be read next to that text, whose sections it follows; it is slow. Needs numpy. It refuses damaged streams
+instead of delivering what remains of them; a stream without its Done box is decoded as far as its GOPs are complete.
+
+    reference_decoder.py IN.tvl OUT.yuv [--layers N] [--planes N] [--reduce N] [--temporal-reduce N]
+
+The output is raw: frame by frame, component by component, 1 byte a sample up to 8 bits, else 2, little-endian.
+"""
+
+from __future__ import annotations
+
+import argparse
+import struct
+import sys
+from dataclasses import dataclass, field
+from typing import Callable, Iterator
+
+import numpy as np
+
+
+class FormatError(Exception):
+    """The decoder refuses the stream."""
+
+
+def check(condition: bool, message: str) -> None:
+    if not condition:
+        raise FormatError(message)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Conventions
+# ----------------------------------------------------------------------------------------------------------------------
+
+def _crc_table() -> list[int]:
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+CRC_TABLE = _crc_table()
+
+
+def crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = (crc >> 8) ^ CRC_TABLE[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+MASK64 = (1 << 64) - 1
+PRIMES = (11400714785074694791, 14029467366897019727, 1609587929392839161, 9650029242287828579, 2870177450012600261)
+
+
+def xxh64(data: bytes) -> int:
+    """XXH64 with seed 0."""
+    p1, p2, p3, p4, p5 = PRIMES
+
+    def rotate(value: int, bits: int) -> int:
+        return ((value << bits) | (value >> (64 - bits))) & MASK64
+
+    def mix(lane: int, value: int) -> int:
+        return rotate((lane + value * p2) & MASK64, 31) * p1 & MASK64
+
+    position = 0
+    if len(data) >= 32:
+        lanes = [(p1 + p2) & MASK64, p2, 0, -p1 & MASK64]
+        for values in struct.iter_unpack("<4Q", data[:len(data) // 32 * 32]):
+            lanes = [mix(lane, value) for lane, value in zip(lanes, values)]
+        position = len(data) // 32 * 32
+        result = sum(rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18))) & MASK64
+        for lane in lanes:
+            result = ((result ^ mix(0, lane)) * p1 + p4) & MASK64
+    else:
+        result = p5
+    result = (result + len(data)) & MASK64
+    while position + 8 <= len(data):
+        result ^= mix(0, int.from_bytes(data[position:position + 8], "little"))
+        result = (rotate(result, 27) * p1 + p4) & MASK64
+        position += 8
+    if position + 4 <= len(data):
+        result ^= int.from_bytes(data[position:position + 4], "little") * p1 & MASK64
+        result = (rotate(result, 23) * p2 + p3) & MASK64
+        position += 4
+    for byte in data[position:]:
+        result = rotate(result ^ (byte * p5 & MASK64), 11) * p1 & MASK64
+    result = (result ^ (result >> 33)) * p2 & MASK64
+    result = (result ^ (result >> 29)) * p3 & MASK64
+    return result ^ (result >> 32)
+
+
+class ByteReader:
+    def __init__(self, data: bytes, position: int = 0) -> None:
+        self.data = data
+        self.position = position
+
+    def take(self, count: int) -> bytes:
+        check(self.position + count <= len(self.data), "fields end too early")
+        self.position += count
+        return self.data[self.position - count:self.position]
+
+    def unpack(self, layout: str) -> tuple:
+        return struct.unpack("<" + layout, self.take(struct.calcsize("<" + layout)))
+
+    def number(self, layout: str):
+        return self.unpack(layout)[0]
+
+    def varint(self) -> int:
+        value, shift = 0, 0
+        while True:
+            byte = self.number("B")
+            value |= (byte & 0x7F) << shift
+            check(value <= MASK64 and shift < 70, "varint of more than 64 bits")
+            shift += 7
+            if not byte & 0x80:
+                return value
+
+    def svarint(self) -> int:
+        value = self.varint()
+        return -(value + 1 >> 1) if value & 1 else value >> 1
+
+    def text(self) -> str:
+        length = self.varint()
+        check(length <= 4096, "text too long")
+        try:
+            return self.take(length).decode("utf-8")
+        except UnicodeDecodeError:
+            raise FormatError("text is not UTF-8") from None
+
+    def crc(self, start: int = 0) -> None:
+        """Read the crc of the bytes from start up to here."""
+        expected = crc32c(self.data[start:self.position])
+        check(self.number("I") == expected, "crc does not match")
+
+
+class BitReader:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.position = 0
+
+    def bit(self) -> int:
+        check(self.position < 8 * len(self.data), "bits end too early")
+        value = self.data[self.position >> 3] >> (self.position & 7) & 1
+        self.position += 1
+        return value
+
+    def bits(self, count: int) -> int:
+        return sum(self.bit() << i for i in range(count))
+
+    def unary(self) -> int:
+        value = 0
+        while self.bit():
+            value += 1
+        return value
+
+    def rice(self, k: int) -> int:
+        high = self.unary()
+        return high << k | self.bits(k)
+
+    def unary_zz(self) -> int:
+        value = self.unary()
+        return (value + 1) // 2 if value & 1 else -(value // 2)
+
+    def bytes_used(self) -> int:
+        """The number of bytes touched; the rest of the last must be zeros."""
+        while self.position & 7:
+            check(self.bit() == 0, "padding is not zero")
+        return self.position >> 3
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Stream
+# ----------------------------------------------------------------------------------------------------------------------
+
+SIGNATURE = bytes.fromhex("8954564C0D0A1A0A")
+BOX_HEADER = 16
+RAW, STAGED = 0, 1
+T_PLUS_2D, DYADIC = 0, 1
+HAAR, CDF_5_3, CDF_9_7, CRF_13_7 = 0, 1, 2, 3
+GREY, YUV, RGB = 0, 1, 2
+LARGEST_GOP = 1 << 22  # samples: a limit of this decoder, which spends hundreds of bytes on each
+
+
+@dataclass
+class Box:
+    kind: bytes
+    offset: int
+    payload: bytes
+
+    @property
+    def end(self) -> int:
+        return self.offset + BOX_HEADER + len(self.payload)
+
+
+def read_boxes(data: bytes) -> Iterator[Box]:
+    """All complete boxes of the stream."""
+    check(data[:8] == SIGNATURE, "not a Trivelet stream")
+    reader = ByteReader(data, 8)
+    while len(data) - reader.position >= BOX_HEADER:
+        offset = reader.position
+        kind, length = reader.unpack("4sQ")
+        reader.crc(offset)
+        if length > len(data) - reader.position:
+            return
+        box = Box(kind, offset, reader.take(length))
+        if kind in (b"Head", b"Gop ", b"Indx", b"Done"):
+            yield box
+        else:
+            check(not kind[:1].isupper(), f"unknown critical box {kind!r}")
+
+
+@dataclass
+class ComponentInfo:
+    offset: int
+    weight: np.float32
+    levels: int
+    width: int = 0
+    height: int = 0
+
+
+@dataclass
+class Head:
+    mode: int
+    lossless: bool
+    layout: int
+    temporal_wavelet: int
+    spatial_wavelet: int
+    temporal_levels: int
+    spatial_levels: int
+    block: int
+    layers: int
+    centroid: int
+    ycocg: bool
+    gop_frames: int
+    width: int
+    height: int
+    frames: int
+    bits: int
+    signed: bool
+    components: list[ComponentInfo]
+
+    @property
+    def bands(self) -> int:
+        """B, the temporal bands."""
+        return self.temporal_levels + 1 if self.layout == T_PLUS_2D else 1
+
+    @property
+    def sample_range(self) -> tuple[int, int]:
+        return (-1 << self.bits - 1, (1 << self.bits - 1) - 1) if self.signed else (0, (1 << self.bits) - 1)
+
+    @property
+    def sample_type(self) -> str:
+        return ("i" if self.signed else "u") + ("1" if self.bits <= 8 else "2")
+
+
+def read_head(payload: bytes) -> Head:
+    reader = ByteReader(payload)
+    major, minor, profile, mode, lossless, layout = reader.unpack("6B")
+    check((major, minor) == (0, 1), f"version {major}.{minor}")
+    check(profile == 0 and mode <= 1 and lossless <= 1 and layout <= 1, "unknown profile, mode or layout")
+    wavelet_t, wavelet_s, lt, ls, log2_block, layers, centroid, colour = reader.unpack("8B")
+    check(max(wavelet_t, wavelet_s) <= 3, "unknown wavelet")
+    check((CDF_9_7 if lossless else CRF_13_7) not in (wavelet_t, wavelet_s), "wavelet and lossless do not agree")
+    check(max(lt, ls) <= 8 and (layout == T_PLUS_2D or lt <= ls), "levels")
+    check(5 <= log2_block <= 8 and 1 <= layers <= 16 and colour <= 1, "block, layers or colour transform")
+    gop_frames, width, height, frames = reader.unpack("HIIQ")
+    check(1 <= gop_frames <= 128 and 1 <= width <= 65536 and 1 <= height <= 65536, "size")
+    model, bits, chroma_x, chroma_y, alpha, signed = reader.unpack("6B")
+    check(model <= RGB and 1 <= bits <= 16 and alpha <= 1 and signed <= 1, "colour model")
+    check(max(chroma_x, chroma_y) <= 2 and (model == YUV or chroma_x == chroma_y == 0), "subsampling")
+    check(model == RGB or not colour, "YCoCg-R of something other than RGB")
+    check(model != RGB or not signed, "signed RGB")
+    components = []
+    for c in range((1 if model == GREY else 3) + alpha):
+        offset, weight, levels = reader.unpack("ifB")
+        check(abs(offset) <= 65536 and 1e-6 < weight < 1e6 and levels <= ls, "component")
+        check(layout == T_PLUS_2D or levels >= lt, "component levels")
+        x, y = (chroma_x, chroma_y) if model == YUV and c in (1, 2) else (0, 0)
+        components.append(ComponentInfo(offset, np.float32(weight), levels, -(-width >> x), -(-height >> y)))
+    check(not colour or len({c.levels for c in components[:3]}) == 1, "levels with YCoCg-R")
+    for numerator, denominator in (reader.unpack("ii"), reader.unpack("ii")):
+        check(denominator > 0 and numerator >= 0, "frame rate or sample aspect")
+    check(min(reader.unpack("ii")) > 0, "time base")
+    reader.unpack("3B")  # primaries, transfer, matrix
+    _range, _location, rotation, field_order = reader.unpack("4B")
+    check(_range <= 2 and rotation <= 3 and field_order <= 2, "range, rotation or field order")
+    reader.text()  # writer
+    reader.text()  # settings
+    reader.crc()
+    return Head(mode, bool(lossless), layout, wavelet_t, wavelet_s, lt, ls, 1 << log2_block, layers, centroid,
+                bool(colour), gop_frames, width, height, frames, bits, bool(signed), components)
+
+
+@dataclass
+class Gop:
+    index: int
+    first_frame: int
+    frames: int
+    hash: int | None
+    step: np.float32
+    planes: int
+    layer_tops: list[int]
+    chunks: dict[tuple[int, int, int], bytes]  # by layer, temporal band, distance; those of size 0 are left out
+
+
+def read_gop(payload: bytes, head: Head) -> Gop:
+    reader = ByteReader(payload)
+    header_bytes = reader.number("I")
+    index, first_frame, frames = reader.varint(), reader.varint(), reader.varint()
+    check(1 <= frames <= head.gop_frames, "frames of the GOP")
+    samples = frames * sum(c.width * c.height for c in head.components)
+    check(samples <= LARGEST_GOP, f"a GOP of {samples} samples is too large for this decoder")
+    flags = reader.number("B")
+    check(flags < 4, "reserved flags")
+    reader.svarint()  # pts
+    reader.svarint()  # duration
+    if flags & 2:
+        for _ in range(2 * (frames - 1)):
+            reader.svarint()
+    digest = reader.number("Q") if flags & 1 else None
+    step = np.float32(1)
+    if not head.lossless:
+        step = np.float32(reader.number("f"))
+        check(bool(1e-6 <= step <= 1e9), "step")
+    planes = reader.number("B")
+    check(planes <= 30, "planes")
+    layer_tops = list(reader.take(head.layers))
+    table = []
+    for layer in range(head.layers):
+        for band in range(head.bands):
+            for distance in range(head.spatial_levels, -1, -1):
+                size = reader.varint()
+                table.append(((layer, band, distance), size, reader.number("I") if size else 0))
+    reader.crc()
+    check(reader.position == header_bytes, "size of the GOP header")
+    chunks = {}
+    for key, size, crc in table:
+        if size:
+            chunks[key] = reader.take(size)
+            check(crc32c(chunks[key]) == crc, f"crc of chunk {key}")
+    check(reader.position == len(payload), "size of the GOP")
+    return Gop(index, first_frame, frames, digest, step, planes, layer_tops, chunks)
+
+
+def check_index(index: Box, gops: list[tuple[Box, Gop]]) -> None:
+    """Compare the Indx box with the boxes that the stream has."""
+    reader = ByteReader(index.payload)
+    check(reader.varint() == len(gops), "count of the index")
+    end, next_frame = 0, 0
+    for box, gop in gops:
+        entry = tuple(reader.varint() for _ in range(4))
+        check(entry == (box.offset - end, box.end - box.offset, gop.first_frame - next_frame, gop.frames),
+              f"index of GOP {gop.index}")
+        end, next_frame = box.end, gop.first_frame + gop.frames
+    reader.crc()
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Transform
+# ----------------------------------------------------------------------------------------------------------------------
+
+def low(n: int, levels: int) -> int:
+    """n halved so many times, rounding up."""
+    return -(-n >> levels)
+
+
+def inverse_ycocg(y: np.ndarray, co: np.ndarray, cg: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """G, B, R."""
+    t = y - (cg >> 1)
+    g = cg + t
+    b = t - (co >> 1)
+    return g, b, b + co
+
+
+def mirror(i: np.ndarray, n: int) -> np.ndarray:
+    """Positions i of a signal of n > 1 samples extended on both sides."""
+    period = 2 * (n - 1)
+    i = i % period
+    return np.minimum(i, period - i)
+
+
+def inverse_real(x: np.ndarray, wavelet: int) -> None:
+    """Undo the split of a signal along the first axis, in place; all arithmetic is binary32."""
+    n = len(x)
+    odd, even = np.arange(1, n, 2), np.arange(0, n, 2)
+    if wavelet == HAAR:
+        even = even[even + 1 < n]
+        x[even] = x[even] + np.float32(-0.5) * x[even + 1]
+        x[odd] = x[odd] + np.float32(1) * x[odd - 1]
+        return
+    steps = {
+        CDF_5_3: [(odd, -0.5), (even, 0.25)],
+        CDF_9_7: [(odd, -1.586134342), (even, -0.05298011854), (odd, 0.8829110762), (even, 0.4435068522)],
+    }[wavelet]
+    for i, c in reversed(steps):
+        x[i] = x[i] + -np.float32(c) * (x[mirror(i - 1, n)] + x[mirror(i + 1, n)])
+
+
+def inverse_integer(x: np.ndarray, wavelet: int) -> None:
+    """The same for the reversible wavelets; 32-bit arithmetic that wraps around."""
+    n = len(x)
+    odd, even = np.arange(1, n, 2), np.arange(0, n, 2)
+    if wavelet == HAAR:
+        even = even[even + 1 < n]
+        x[even] -= x[even + 1] >> 1
+        x[odd] += x[odd - 1]
+        return
+
+    def pair(i: np.ndarray, distance: int) -> np.ndarray:
+        return x[mirror(i - distance, n)] + x[mirror(i + distance, n)]
+
+    if wavelet == CDF_5_3:
+        x[even] -= (pair(even, 1) + 2) >> 2
+        x[odd] += pair(odd, 1) >> 1
+    else:
+        x[even] -= (9 * pair(even, 1) - pair(even, 3) + 16) >> 5
+        x[odd] += (9 * pair(odd, 1) - pair(odd, 3) + 8) >> 4
+
+
+def merge(low_part: np.ndarray, high_part: np.ndarray, axis: int, wavelet: int) -> np.ndarray:
+    """The inverse of one split along an axis: interleave the low-pass and high-pass parts, then undo the steps."""
+    shape = list(low_part.shape)
+    shape[axis] += high_part.shape[axis]
+    result = np.empty(shape, low_part.dtype)
+    signal = np.moveaxis(result, axis, 0)  # a view
+    signal[0::2] = np.moveaxis(low_part, axis, 0)
+    signal[1::2] = np.moveaxis(high_part, axis, 0)
+    if len(signal) > 1:
+        (inverse_real if result.dtype == np.float32 else inverse_integer)(signal, wavelet)
+    return result
+
+
+TIME, ROWS, COLUMNS = 0, 1, 2  # the axes of a volume: along time, along y, along x
+Subbands = dict[tuple[int, int, int], np.ndarray]  # by temporal band, resolution and orientation
+
+
+def merge_spatially(parts: list[np.ndarray], wavelet: int) -> np.ndarray:
+    """The inverse of a level along y, then x. The parts are in the order of their orientations."""
+    base, high_x, high_y, high_xy = parts
+    low_x = merge(base, high_y, ROWS, wavelet)
+    return merge(low_x, merge(high_x, high_xy, ROWS, wavelet), COLUMNS, wavelet)
+
+
+def inverse_volume(bands: Subbands, head: Head, levels: int, reduce: int, temporal_reduce: int) -> np.ndarray:
+    """All levels of a component but the finest reduce and temporal_reduce."""
+    spatial, temporal = head.spatial_wavelet, head.temporal_wavelet
+    if head.layout == DYADIC:
+        volume = bands[0, 0, 0]
+        for level in range(levels, reduce, -1):
+            k = levels - level + 1
+            volume = merge_spatially([volume, *(bands[0, k, o] for o in (1, 2, 3))], spatial)
+            if level <= head.temporal_levels:
+                high = merge_spatially([bands[0, k, o] for o in (4, 5, 6, 7)], spatial)
+                volume = merge(volume, high, TIME, temporal)
+        return volume
+    for b in range(head.temporal_levels + 1 - temporal_reduce):
+        frames = bands[b, 0, 0]
+        for k in range(1, levels - reduce + 1):
+            frames = merge_spatially([frames, *(bands[b, k, o] for o in (1, 2, 3))], spatial)
+        volume = frames if b == 0 else merge(volume, frames, TIME, temporal)
+    return volume
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Subbands
+# ----------------------------------------------------------------------------------------------------------------------
+
+NORMS = {  # low[0..8], high[1..8]
+    HAAR: ((1, 1.41421356, 2, 2.82842712, 4, 5.65685425, 8, 11.3137085, 16),
+           (0.707106781, 1, 1.41421356, 2, 2.82842712, 4, 5.65685425, 8)),
+    CDF_5_3: ((1, 1.22474487, 1.6583124, 2.31840462, 3.26917421, 4.61992965, 6.53237132, 9.23774526, 13.0639951),
+              (0.847791248, 0.960143218, 1.2593401, 1.74441072, 2.4538713, 3.46565177, 4.89952764, 6.92839704)),
+    CDF_9_7: ((1, 1.13976398, 1.34165977, 1.55837611, 1.79693992, 2.06740939, 2.37718114, 2.73295585, 3.14185768),
+              (0.887277092, 0.983471306, 1.17216121, 1.37033071, 1.58317245, 1.82239848, 2.09573134, 2.4094623)),
+    CRF_13_7: ((1, 1.28086885, 1.79158528, 2.53151344, 3.57988771, 5.06270591, 7.15974555, 10.1254091, 14.3194909),
+               (0.809253958, 0.966665795, 1.33939897, 1.89114887, 2.67418922, 3.78184676, 5.34833644, 7.5636897)),
+}
+ORIENTATION_X, ORIENTATION_Y, ORIENTATION_T = 1, 2, 4
+
+
+class Geometry:
+    """Sizes, norms and tree shape of a component of a GOP."""
+
+    def __init__(self, head: Head, info: ComponentInfo, frames: int) -> None:
+        self.head = head
+        self.levels = info.levels
+        self.size = (frames, info.height, info.width)
+        self.dyadic = head.layout == DYADIC
+        self.lt = head.temporal_levels
+
+    def level(self, k: int) -> int:
+        """Level l of resolution k >= 1; for the lowest band that of k = 1."""
+        return self.levels - max(k, 1) + 1
+
+    def orientations(self, k: int) -> range:
+        if k == 0:
+            return range(1)
+        return range(1, 8 if self.dyadic and self.lt > 0 else 4)
+
+    def shape(self, b: int, k: int, o: int) -> tuple[int, int, int]:
+        """Frames, rows and columns of a subband."""
+        frames, height, width = self.size
+        level = self.level(k)
+        if not self.dyadic:
+            t = low(frames, self.lt) if b == 0 else low(frames, self.lt - b) // 2
+        elif k == 0:
+            t = low(frames, self.lt)
+        elif o & ORIENTATION_T:
+            t = low(frames, level - 1) // 2 if level <= self.lt else 0
+        else:
+            t = low(frames, min(level, self.lt))
+        if k == 0:
+            return t, low(height, self.levels), low(width, self.levels)
+        return (t, low(height, level - 1) // 2 if o & ORIENTATION_Y else low(height, level),
+                low(width, level - 1) // 2 if o & ORIENTATION_X else low(width, level))
+
+    def has_frames(self, b: int) -> bool:
+        return self.shape(b, 0, 0)[TIME] > 0
+
+    def temporal_parent(self, b: int) -> int | None:
+        """b', the family whose root groups are parents of those of b."""
+        return next((parent for parent in range(b - 1, -1, -1) if self.has_frames(parent)), None)
+
+    # Norms and quantiser
+
+    def norm(self, b: int, k: int, o: int) -> float:
+        def axis(wavelet: int, n: int, high_level: int | None, splits: int) -> float:
+            lows, highs = NORMS[wavelet]
+            if high_level is not None:
+                return float(highs[high_level - 1])
+            return float(lows[sum(low(n, j) > 1 for j in range(splits))])
+
+        level = self.level(k)
+        splits = self.levels if k == 0 else level
+        if not self.dyadic:
+            time_level = self.lt - b + 1 if b > 0 else None
+            time_splits = self.lt
+        else:
+            time_level = level if o & ORIENTATION_T else None
+            time_splits = self.lt if k == 0 else min(level, self.lt)
+        frames, height, width = self.size
+        time = axis(self.head.temporal_wavelet, frames, time_level, time_splits)
+        rows = axis(self.head.spatial_wavelet, height, level if o & ORIENTATION_Y else None, splits)
+        columns = axis(self.head.spatial_wavelet, width, level if o & ORIENTATION_X else None, splits)
+        return (time * rows) * columns
+
+    # Trees
+
+    def arity(self, k: int) -> int:
+        if not self.dyadic:
+            return 4
+        if k <= 1:
+            return 8 if self.lt == self.levels > 0 else 4
+        return 8 if self.level(k) < self.lt else 4
+
+    @property
+    def block_groups(self) -> int:
+        """g: the root groups along the side of a code block."""
+        return max(1, self.head.block >> (self.levels + 1))
+
+    @property
+    def block_grid(self) -> tuple[int, int]:
+        """Rows and columns of code blocks."""
+        def blocks(n: int) -> int:
+            groups = -(-n // 2)
+            return max(1, -(-groups // self.block_groups))
+
+        _, rows, columns = self.shape(0, 0, 0)
+        return blocks(rows), blocks(columns)
+
+
+def dequantise(magnitude: np.ndarray, negative: np.ndarray, plane: np.ndarray, head: Head,
+               step: np.float32) -> np.ndarray:
+    """Integers whose bits below plane are not known, to what they stand for."""
+    if head.lossless:
+        centre = np.where(plane == 0, 0, head.centroid << plane >> 8)
+        value = np.where(magnitude > 0, magnitude + centre, 0)
+        return np.where(negative, -value, value).astype(np.int32)
+    r = np.float32(head.centroid) / np.float32(256) * (1 << plane).astype(np.float32)
+    value = np.where(magnitude > 0, (magnitude.astype(np.float32) + r) * step, np.float32(0))
+    return np.where(negative, -value, value).astype(np.float32)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Trees
+# ----------------------------------------------------------------------------------------------------------------------
+
+@dataclass(eq=False)
+class Group:
+    """A group that exists, with what is known of it and of its coefficients."""
+    number: int
+    coefficients: list[tuple[int, int, int] | None]  # by place: coordinates in the subband, None if not valid
+    children: list[Group | None]                     # by place; of a root group by orientation
+    temporal_parent: Group | None = None
+    activated: int = -1                              # the plane at which it became active
+    open: bool = False
+    magnitudes: list[int] = field(default_factory=list)
+    signs: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.magnitudes = [0] * len(self.coefficients)
+        self.signs = [0] * len(self.coefficients)
+        self.full = None not in self.coefficients
+        self.valid = [place for place, where in enumerate(self.coefficients) if where is not None]
+        self.has_children = any(self.children)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def active(self, p: int) -> bool:
+        return self.activated >= p
+
+    def significant(self, p: int) -> bool:
+        """Whether it has a significant coefficient: M > p."""
+        return any(magnitude >> p for magnitude in self.magnitudes)
+
+
+@dataclass
+class Segment:
+    """The coefficients of a family at level k of a block."""
+    k: int
+    levels: int  # LSc
+    groups: list[list[Group]] = field(default_factory=list)  # by orientation in ascending order, then by number
+    spatial_parent: Segment | None = None
+    temporal_parent: Segment | None = None
+    top: int = 0
+    low: int = 0      # of the last layer read
+    decoded: int = 0  # the lowest plane known
+
+    @property
+    def parent(self) -> Segment | None:
+        return self.spatial_parent or self.temporal_parent
+
+
+class Block:
+    """A code block of a component: the segments by temporal band and level."""
+
+    def __init__(self, geometry: Geometry, row: int, column: int) -> None:
+        self.geometry = geometry
+        self.segments: dict[tuple[int, int], Segment] = {}
+        g = geometry.block_groups
+        roots: dict[int, dict[tuple[int, int, int], Group]] = {}
+        for b in range(geometry.head.bands):
+            if not geometry.has_frames(b):
+                continue
+            parent = geometry.temporal_parent(b)
+            for k in range(geometry.levels + 1):
+                self.segments[b, k] = Segment(k, geometry.levels, [[] for _ in geometry.orientations(k)])
+                if k > 0:
+                    self.segments[b, k].spatial_parent = self.segments[b, k - 1]
+                elif parent is not None:
+                    self.segments[b, k].temporal_parent = self.segments[parent, 0]
+            roots[b] = {}
+            frames = geometry.shape(b, 0, 0)[TIME]
+            for t in range(-(-frames // 2) if geometry.arity(0) == 8 else frames):
+                for z in range(g * g):
+                    x = sum((z >> 2 * i & 1) << i for i in range(8))
+                    y = sum((z >> 2 * i + 1 & 1) << i for i in range(8))
+                    where = (t, row * g + y, column * g + x)
+                    root = self.build(b, 0, 0, where, t * g * g + z)
+                    if root is None:
+                        continue
+                    roots[b][where] = root
+                    if parent is not None:
+                        parent_frames = geometry.shape(parent, 0, 0)[TIME]
+                        parent_t = min(t if parent == 0 else t >> 1, parent_frames - 1)
+                        root.temporal_parent = roots[parent][parent_t, where[1], where[2]]
+
+    def build(self, b: int, k: int, o: int, where: tuple[int, int, int], number: int) -> Group | None:
+        """The group at a place and its descendants, or None if it does not exist.
+
+        Called in the order of the numbers of the root groups, it fills every level in the order of its numbers.
+        """
+        geometry = self.geometry
+        t, y, x = where
+        levels_left = geometry.levels if k == 0 else geometry.level(k)
+        if 2 * y >= low(geometry.size[ROWS], levels_left) or 2 * x >= low(geometry.size[COLUMNS], levels_left):
+            return None  # a shortcut: no coefficient there, and none of its descendants, is inside its subband
+        arity = geometry.arity(k)
+        shape = geometry.shape(b, k, o)
+        coefficients, children = [], []
+        for place in range(arity):
+            i, j, h = place & 1, place >> 1 & 1, place >> 2
+            coefficient = (2 * t + h if arity == 8 else t, 2 * y + j, 2 * x + i)
+            coefficients.append(coefficient if all(c < n for c, n in zip(coefficient, shape)) else None)
+            if 1 <= k < geometry.levels:
+                children.append(self.build(b, k + 1, o, coefficient, arity * number + place))
+        if k == 0 and geometry.levels > 0:
+            children = [self.build(b, 1, child_o, where, number) for child_o in geometry.orientations(1)]
+        if not any(coefficients) and not any(children):
+            return None
+        group = Group(number, coefficients, children)
+        self.segments[b, k].groups[o - geometry.orientations(k)[0]].append(group)
+        return group
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Segments
+# ----------------------------------------------------------------------------------------------------------------------
+
+class Component:
+    def __init__(self, head: Head, info: ComponentInfo, frames: int) -> None:
+        self.head = head
+        self.info = info
+        self.geometry = Geometry(head, info, frames)
+        rows, columns = self.geometry.block_grid
+        self.blocks = [Block(self.geometry, row, column) for row in range(rows) for column in range(columns)]
+
+    def subbands(self, step: np.float32) -> Subbands:
+        """The dequantised coefficients."""
+        result: Subbands = {}
+        for b in range(self.head.bands):
+            for k in range(self.info.levels + 1):
+                for index, o in enumerate(self.geometry.orientations(k)):
+                    shape = self.geometry.shape(b, k, o)
+                    magnitude = np.zeros(shape, np.int64)
+                    negative = np.zeros(shape, bool)
+                    plane = np.zeros(shape, np.int64)
+                    for block in self.blocks if self.geometry.has_frames(b) else []:
+                        segment = block.segments[b, k]
+                        for group in segment.groups[index]:
+                            for place in group.valid:
+                                where = group.coefficients[place]
+                                magnitude[where] = group.magnitudes[place]
+                                negative[where] = group.signs[place]
+                                plane[where] = segment.decoded
+                    norm = self.geometry.norm(b, k, o)
+                    subband_step = np.float32(float(step) * float(self.info.weight) / norm)
+                    result[b, k, o] = dequantise(magnitude, negative, plane, self.head, subband_step)
+        return result
+
+
+def read_chunk(data: bytes, layer: int, b: int, distance: int, components: list[Component], gop: Gop,
+               first_plane: int) -> None:
+    """Read a chunk and decode its parts; planes below first_plane are passed over."""
+    bits = BitReader(data)
+    parts: list[tuple[Segment, int, int, int]] = []
+    for component in components:
+        k = component.info.levels - distance
+        if k < 0 or not component.geometry.has_frames(b):
+            continue
+        nominal, uniform, parameter = bits.bits(5), bits.bits(1), bits.bits(5)
+        top_before = 0
+        for block in component.blocks:
+            segment = block.segments[b, k]
+            if layer == 0:
+                if segment.parent is None:
+                    segment.top = top_before + bits.unary_zz()
+                    top_before = segment.top
+                elif segment.parent.top > 0:
+                    segment.top = segment.parent.top - bits.unary()
+                check(0 <= segment.top <= gop.planes, "top out of range")
+                segment.low = segment.decoded = segment.top
+            begin = segment.low
+            segment.low = min(begin, nominal)
+            if not uniform and begin > 0:
+                segment.low += bits.unary_zz()
+            check(0 <= segment.low <= begin, "planes of a part out of range")
+            if segment.low < begin:
+                check(begin <= gop.layer_tops[layer], "planes above the top of the layer")
+                check(segment.parent is None or segment.low >= segment.parent.low, "more planes than the parent has")
+                parts.append((segment, begin, segment.low, bits.rice(parameter)))
+    position = bits.bytes_used()
+    check(position + sum(size for *_, size in parts) == len(data), "sizes of parts and chunk do not agree")
+    for segment, begin, end, size in parts:
+        decode_part(data[position:position + size], segment, begin, end, first_plane, components[0].head)
+        position += size
+
+
+def decode_part(data: bytes, segment: Segment, begin: int, end: int, first_plane: int, head: Head) -> None:
+    """Planes begin - 1 down to end, or to first_plane if that is greater."""
+    bits = BitReader(data)
+    for p in range(begin - 1, max(end, first_plane) - 1, -1):
+        decode_plane(bits, segment, p, head.mode == STAGED, segment.k >= segment.levels - 1)
+        segment.decoded = p
+    if end >= first_plane:
+        check(bits.bytes_used() == len(data), "a part does not end in its last byte")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Fast profile
+# ----------------------------------------------------------------------------------------------------------------------
+
+def decode_plane(bits: BitReader, segment: Segment, p: int, staged: bool, finest: bool) -> None:
+    """One bit plane of a segment. finest: the segment is one of the two finest levels."""
+    if segment.k == 0:
+        decode_root_activity(bits, segment, p)
+    else:
+        decode_activity(bits, segment, p)
+    active = [[group for group in groups if group.active(p)] for groups in segment.groups]
+
+    # R: of the coefficients significant before
+    for group in (group for groups in active for group in groups):
+        for place in group.valid:
+            if group.magnitudes[place]:
+                group.magnitudes[place] |= bits.bit() << p
+
+    # F: flags, of full groups that have no significant coefficient before
+    flags: dict[Group, int] = {}
+    if staged:
+        for group in (group for groups in active for group in groups):
+            if group.full and not any(group.magnitudes):
+                flags[group] = bits.bit()
+
+    # S: which coefficients become significant
+    becoming: dict[Group, set[int]] = {}
+    for group in (group for groups in active for group in groups):
+        becoming[group] = set()
+        new = group.activated == p
+        if group in flags and flags[group] == (1 if finest and new else 0):
+            continue
+        for place in group.valid:
+            if not group.magnitudes[place] >> p + 1 and bits.bit():
+                becoming[group].add(place)
+
+    # P: the place of the only coefficient that becomes significant
+    if staged and finest:
+        for groups in active:
+            words: dict[int, list[Group]] = {}
+            for group in groups:
+                if group.activated == p and flags.get(group) == 1:
+                    words.setdefault(group.number * len(group.coefficients) // 64, []).append(group)
+            for word in words.values():
+                places = [0] * len(word)
+                for i in range(3 if len(word[0].coefficients) == 8 else 2):
+                    for n in range(len(word)):
+                        places[n] |= bits.bit() << i
+                for group, place in zip(word, places):
+                    becoming[group].add(place)
+
+    # N: signs
+    for group in (group for groups in active for group in groups):
+        for place in sorted(becoming[group]):
+            group.magnitudes[place] |= 1 << p
+            group.signs[place] = bits.bit()
+
+
+def decode_root_activity(bits: BitReader, segment: Segment, p: int) -> None:
+    """A: which root groups become active."""
+    for group in segment.groups[0]:
+        if group.activated < 0:
+            if segment.temporal_parent is None:
+                group.activated = segment.top - 1  # new at the first plane
+            elif group.temporal_parent and group.temporal_parent.active(p) and bits.bit():
+                group.activated = p
+
+
+def decode_activity(bits: BitReader, segment: Segment, p: int) -> None:
+    """B and D: which groups of level k >= 1 become active."""
+    parent = segment.spatial_parent
+    assert parent is not None
+    for groups in parent.groups:
+        for group in groups:
+            if group.active(p) and group.has_children and not group.open:
+                implied = parent.k >= 1 and group.activated == p and not group.significant(p)
+                group.open = implied or bool(bits.bit())
+    if parent.k == 0:
+        opened = [group for group in parent.groups[0] if group.open]
+        children = [[group.children[o] for group in opened] for o in range(len(segment.groups))]
+    else:
+        children = [[child for group in groups if group.open for child in group.children] for groups in parent.groups]
+    for orientation in children:
+        for child in orientation:
+            if child is not None and child.activated < 0 and bits.bit():
+                child.activated = p
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Decoding less, and the samples
+# ----------------------------------------------------------------------------------------------------------------------
+
+@dataclass
+class Options:
+    layers: int = 0  # 0: all
+    planes: int = 0  # from the top; 0: all
+    reduce: int = 0
+    temporal_reduce: int = 0
+
+
+def reduced_scale(head: Head, temporal: int, spatial: int) -> np.float32:
+    def gain(wavelet: int) -> float:
+        return 1.230174105 if wavelet == CDF_9_7 else 1.0
+
+    product = 1.0
+    for _ in range(temporal):
+        product *= gain(head.temporal_wavelet)
+    for _ in range(2 * spatial):
+        product *= gain(head.spatial_wavelet)
+    return np.float32(1 / product)
+
+
+def component_samples(component: Component, gop: Gop, options: Options) -> np.ndarray:
+    """The transformed samples, in lossy streams rounded, without their offset."""
+    head = component.head
+    volume = inverse_volume(component.subbands(gop.step), head, component.info.levels, options.reduce,
+                            options.temporal_reduce)
+    if not head.lossless:
+        dropped = min(options.reduce, head.temporal_levels) if head.layout == DYADIC else options.temporal_reduce
+        volume = np.rint(volume * reduced_scale(head, dropped, options.reduce))
+    return volume.astype(np.int64)
+
+
+def decode_gop(gop: Gop, head: Head, options: Options) -> list[np.ndarray]:
+    """The components, each an array of frames, rows and columns."""
+    components = [Component(head, info, gop.frames) for info in head.components]
+    first_plane = max(0, gop.planes - options.planes) if options.planes else 0
+    bands = head.bands - options.temporal_reduce
+    layers = min(head.layers, options.layers or head.layers)
+    for (layer, b, distance), data in gop.chunks.items():
+        if layer < layers and b < bands and distance >= options.reduce:
+            read_chunk(data, layer, b, distance, components, gop, first_plane)
+
+    samples = [component_samples(component, gop, options) for component in components]
+    if head.ycocg:
+        samples[:3] = inverse_ycocg(samples[0] + head.components[0].offset, samples[1], samples[2])
+    for c, info in enumerate(head.components):
+        if c > 2 or not head.ycocg:
+            samples[c] = samples[c] + info.offset
+        samples[c] = np.clip(samples[c], *head.sample_range).astype("<" + head.sample_type)
+
+    complete = layers == head.layers and not (first_plane or options.reduce or options.temporal_reduce)
+    if gop.hash is not None and complete:
+        check(xxh64(b"".join(component.tobytes() for component in samples)) == gop.hash, "samples do not have the hash")
+    return samples
+
+
+def decode(data: bytes, options: Options, write: Callable[[bytes], object]) -> bool:
+    """Decode a stream and write its samples. Returns whether it is finished."""
+    head: Head | None = None
+    gops: list[tuple[Box, Gop]] = []
+    index: Box | None = None
+    next_frame = 0
+    for box in read_boxes(data):
+        if box.kind == b"Head":
+            check(head is None, "two Head boxes")
+            head = read_head(box.payload)
+            check(options.reduce <= min(c.levels for c in head.components), "cannot be reduced so often")
+            check(options.temporal_reduce == 0 or head.layout == T_PLUS_2D, "dyadic: no lower frame rate alone")
+            check(options.temporal_reduce <= head.temporal_levels, "frame rate cannot be reduced so often")
+            continue
+        if head is None:
+            raise FormatError("Head is not first")
+        if box.kind == b"Gop ":
+            gop = read_gop(box.payload, head)
+            check(gop.index == len(gops) and gop.first_frame >= next_frame, "GOPs out of order")
+            next_frame = gop.first_frame + gop.frames
+            gops.append((box, gop))
+            samples = decode_gop(gop, head, options)
+            for frame in range(len(samples[0])):
+                for component in samples:
+                    write(component[frame].tobytes())
+        elif box.kind == b"Indx":
+            index = box
+            check_index(box, gops)
+        else:
+            reader = ByteReader(box.payload)
+            frames, offset = reader.unpack("QQ")
+            reader.crc()
+            check(index is not None and offset == index.offset, "Done does not point to the index")
+            check(frames == next_frame and head.frames in (0, frames), "number of frames")
+            return True
+    check(head is not None, "no Head")
+    return False
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description="Decode a Trivelet stream to raw samples.")
+    parser.add_argument("input", metavar="IN.tvl")
+    parser.add_argument("output", metavar="OUT.yuv")
+    parser.add_argument("--layers", type=int, default=0, metavar="N", help="only so many layers; 0 = all")
+    parser.add_argument("--planes", type=int, default=0, metavar="N", help="only so many planes of a GOP; 0 = all")
+    parser.add_argument("--reduce", type=int, default=0, metavar="N", help="halve width and height N times")
+    parser.add_argument("--temporal-reduce", type=int, default=0, metavar="N", help="halve frame rate N times")
+    options = parser.parse_args(arguments)
+    try:
+        with open(options.input, "rb") as source:
+            data = source.read()
+        with open(options.output, "wb") as sink:
+            chosen = Options(options.layers, options.planes, options.reduce, options.temporal_reduce)
+            if not decode(data, chosen, sink.write):
+                print(f"{options.input}: unfinished; decoded its complete GOPs", file=sys.stderr)
+    except FormatError as error:
+        print(f"{options.input}: {error}", file=sys.stderr)
+        return 4
+    except OSError as error:
+        print(error, file=sys.stderr)
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""Compare the program's decoder, sample for sample, with reference_decoder.py on tiny streams of many kinds.
+
+    reference_decoder_test.py PROGRAM
+
+PROGRAM is the trivelet program; it also makes the streams. Ends with a line "N passed, M failed"; the exit status is 1
+if any failed, 77 (skipped) without numpy.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+sys.dont_write_bytecode = True
+SKIPPED = 77
+
+try:
+    import numpy  # noqa: F401
+except ImportError:
+    print("skipped: the reference decoder needs numpy")
+    sys.exit(SKIPPED)
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import reference_decoder as reference  # noqa: E402
+
+
+class PixelFormat(NamedTuple):
+    bits: int
+    components: int
+    chroma_x: int = 0
+    chroma_y: int = 0
+
+
+FORMATS = {
+    "gray": PixelFormat(8, 1),
+    "gray10": PixelFormat(10, 1),
+    "gray16": PixelFormat(16, 1),
+    "yuv420p": PixelFormat(8, 3, 1, 1),
+    "yuv411p": PixelFormat(8, 3, 2, 0),
+    "yuv422p10": PixelFormat(10, 3, 1, 0),
+    "yuv444p": PixelFormat(8, 3),
+    "yuva420p": PixelFormat(8, 4, 1, 1),
+    "gbrp": PixelFormat(8, 3),
+    "gbrp12": PixelFormat(12, 3),
+    "gbrap": PixelFormat(8, 4),
+}
+
+
+class Case(NamedTuple):
+    pixel_format: str
+    size: str
+    frames: int
+    encode: str
+    content: str = "moving"
+
+
+# Options of "trivelet decode" with those of the reference decoder
+WHOLE = reference.Options()
+R1, R2, R3 = (reference.Options(reduce=n) for n in (1, 2, 3))
+T1, T2 = (reference.Options(temporal_reduce=n) for n in (1, 2))
+R1T1 = reference.Options(reduce=1, temporal_reduce=1)
+R2T3 = reference.Options(reduce=2, temporal_reduce=3)
+L1, L2 = (reference.Options(layers=n) for n in (1, 2))
+P2, P5 = (reference.Options(planes=n) for n in (2, 5))
+ALL_LESS = reference.Options(layers=2, planes=4, reduce=1, temporal_reduce=1)
+DYADIC_LESS = reference.Options(layers=2, planes=5, reduce=1)
+
+CASES: list[tuple[Case, list[reference.Options]]] = [
+    # Lossless, all reversible wavelets, both modes
+    (Case("yuv420p", "40x24", 8, "--lossless --gop 8 --levels 2x2"), [R1, T1, T2, R1T1, L1, P2]),
+    (Case("yuv420p", "40x24", 8, "--lossless --gop 8 --levels 2x2 --mode raw"), [R1T1, L1, P5]),
+    (Case("gray", "40x24", 10, "--lossless --gop 8 --levels 3x3 --wavelet haar --temporal-wavelet haar"), [R1T1, P5]),
+    (Case("gray", "40x24", 10, "--lossless --gop 8 --levels 3x3 --wavelet 13/7 --temporal-wavelet 13/7"), [R1T1, P5]),
+    (Case("gray", "40x24", 10, "--lossless --gop 8 --levels 3x3 --wavelet 5/3 --temporal-wavelet 13/7"), [R2T3, L2]),
+    (Case("gray16", "33x5", 6, "--lossless --gop 6 --levels 2x4", "noise"), [R1, T1, P5]),
+    (Case("yuv422p10", "17x31", 7, "--lossless --gop 4 --levels 2x2 --layers 1"), [R1T1, P2]),
+    # Lossy, all wavelets, both modes
+    (Case("yuv420p", "40x24", 12, "-q 60 --gop 8 --levels 3x3"), [R1, R2, T1, R1T1, R2T3, L1, L2, P2, ALL_LESS]),
+    (Case("yuv420p", "40x24", 12, "-q 60 --gop 8 --levels 3x3 --mode raw"), [R1, T2, ALL_LESS]),
+    (Case("yuv444p", "17x31", 8, "-q 75 --gop 8 --levels 2x2 --wavelet 5/3 --temporal-wavelet 5/3"), [R1T1, ALL_LESS]),
+    (Case("gray", "40x24", 8, "-q 75 --gop 8 --levels 2x4 --wavelet haar --temporal-wavelet haar"), [R1T1, ALL_LESS]),
+    (Case("gray", "40x24", 8, "-q 90 --gop 8 --levels 4x3 --wavelet 9/7 --temporal-wavelet 9/7"), [R1T1, ALL_LESS]),
+    (Case("gray10", "33x5", 9, "--step 3.7 --gop 8 --levels 2x4 --wavelet 5/3 --temporal-wavelet 9/7"), [R2, T1, R1T1]),
+    (Case("gray16", "24x16", 6, "-q 100 --gop 6 --levels 2x3 --temporal-wavelet haar", "noise"), [R1T1, ALL_LESS]),
+    (Case("yuv422p10", "33x5", 6, "-q 50 --gop 6 --levels 2x2 --layers 1"), [R1T1, P2]),
+    # Dyadic
+    (Case("yuv420p", "40x24", 8, "--lossless --gop 8 --layout dyadic --levels 2x2"), [R1, R2, L1, DYADIC_LESS]),
+    (Case("gray", "40x24", 12, "--lossless --gop 8 --layout dyadic --levels 3x3 --mode raw"), [R1, R2, R3, P2]),
+    (Case("gray", "33x17", 12, "-q 70 --gop 8 --layout dyadic --levels 3x3"), [R1, R3, L1, DYADIC_LESS]),
+    (Case("yuv444p", "17x31", 7, "-q 70 --gop 7 --layout dyadic --levels 2x4 --temporal-wavelet 9/7"), [R1, R3, P5]),
+    (Case("yuv420p", "40x24", 6, "-q 70 --gop 6 --layout dyadic --levels 2x4 --mode raw"), [R1, R2, DYADIC_LESS]),
+    (Case("gray", "40x24", 5, "-q 70 --gop 5 --layout dyadic --levels 1x3 --wavelet 5/3"), [R1, R2, DYADIC_LESS]),
+    (Case("gray", "40x24", 3, "-q 70 --gop 3 --layout dyadic --levels 0x3"), [R1, R2, DYADIC_LESS]),
+    (Case("yuv420p", "40x24", 4, "-q 70 --gop 4 --layout dyadic --levels 2x3"), [R1, R2, DYADIC_LESS]),
+    (Case("gray", "33x17", 5, "-q 70 --gop 4 --layout dyadic --levels 2x3"), [R1, R2, R3, P2]),
+    # Components: alpha, RGB with and without loss, subsampling
+    (Case("yuva420p", "18x10", 5, "--lossless --gop 5 --levels 2x2"), [R1T1, P2]),
+    (Case("yuva420p", "18x10", 5, "-q 60 --gop 5 --levels 2x2"), [R1T1, P2]),
+    (Case("yuv411p", "40x8", 5, "-q 60 --gop 5 --levels 2x3"), [R1T1, P2]),
+    (Case("gbrp", "40x24", 5, "--lossless --gop 5 --levels 2x3"), [R1T1, P5]),
+    (Case("gbrp12", "17x31", 5, "-q 60 --gop 5 --levels 2x3"), [R1T1, P5]),
+    (Case("gbrap", "17x31", 4, "-q 40 --gop 4 --layout dyadic --levels 2x3"), [R1, DYADIC_LESS]),
+    # Sizes: one sample, one column, few levels, many blocks, GOPs of one frame
+    (Case("gray", "1x1", 6, "--lossless --gop 4 --levels 2x2"), []),
+    (Case("gray", "1x1", 6, "-q 80 --gop 4 --levels 2x2"), []),
+    (Case("yuv420p", "1x9", 6, "-q 80 --gop 4 --levels 2x2"), [T1]),
+    (Case("gray", "20x12", 5, "--lossless --gop 4 --levels 2x1"), [R1, T1, P5]),
+    (Case("gray", "20x12", 5, "-q 60 --gop 4 --levels 2x0"), [T1, P5]),
+    (Case("gray", "20x12", 5, "-q 60 --gop 4 --levels 2x1 --mode raw"), [T1, P5]),
+    (Case("gray", "20x12", 4, "--lossless --gop 4 --layout dyadic --levels 1x1"), [R1, P5]),
+    (Case("gray", "20x12", 4, "-q 60 --gop 4 --layout dyadic --levels 0x0"), [P5]),
+    (Case("yuv420p", "140x70", 2, "-q 40 --gop 2 --levels 1x3 --block-size 32"), [R1T1, L1]),
+    (Case("gray", "140x70", 3, "--lossless --gop 3 --layout dyadic --levels 2x2 --block-size 64"), [R1, P2]),
+    (Case("gray", "70x140", 2, "-q 40 --gop 1 --block-size 32 --levels 0x5"), [R1, L1]),
+    (Case("yuv420p", "24x40", 19, "-q 40 --gop 16 --levels 4x3 --layers 16"), [R1T1, R2T3, ALL_LESS]),
+    (Case("gray", "20x12", 9, "-q 80 --gop 8 --levels 8x8"), [R1, T1, ALL_LESS]),
+    (Case("yuv420p", "20x12", 9, "-q 80 --gop 8 --layout dyadic --levels 5x5"), [R1, R2, DYADIC_LESS]),
+    # Contents: nothing at all, and noise
+    (Case("yuv420p", "20x12", 5, "--lossless --gop 4 --levels 2x2", "flat"), [R1T1]),
+    (Case("gray", "20x12", 8, "-q 5 --gop 8 --levels 2x2", "flat"), [R1T1]),
+    (Case("gray", "20x12", 8, "-q 95 --gop 8 --levels 2x2", "noise"), [R1T1]),
+    (Case("gray", "20x12", 9, "--lossless --gop 9 --layout dyadic --levels 2x2", "noise"), [R1]),
+    (Case("gbrp", "20x12", 4, "--lossless --gop 4 --levels 1x2", "noise"), [R1T1]),
+]
+
+
+def make_raw(case: Case) -> bytes:
+    """Raw samples of waves that move, with a little noise; or of nothing but noise, or of one value."""
+    pixel_format = FORMATS[case.pixel_format]
+    width, height = (int(n) for n in case.size.split("x"))
+    peak = (1 << pixel_format.bits) - 1
+    generator = random.Random(f"{case}")
+    result = bytearray()
+    for frame in range(case.frames):
+        for component in range(pixel_format.components):
+            chroma = component in (1, 2)
+            columns = -(-width >> pixel_format.chroma_x) if chroma else width
+            rows = -(-height >> pixel_format.chroma_y) if chroma else height
+            for y in range(rows):
+                for x in range(columns):
+                    value = 0.5
+                    if case.content == "noise":
+                        value = generator.random()
+                    elif case.content == "moving":
+                        value += 0.25 * math.sin((x + 2 * frame) / 5 + component) + 0.2 * math.cos((y - frame) / 4)
+                        value += 0.3 * ((x + frame) % 13 == 6) + 0.05 * (generator.random() - 0.5)
+                    sample = min(max(round(value * peak), 0), peak)
+                    result += sample.to_bytes(1 if pixel_format.bits <= 8 else 2, "little")
+    return bytes(result)
+
+
+class Tester:
+    def __init__(self, program: str, folder: Path) -> None:
+        self.program = program
+        self.folder = folder
+        self.passed = 0
+        self.failed = 0
+
+    def report(self, good: bool, name: str, reason: str = "") -> None:
+        self.passed += good
+        self.failed += not good
+        if not good:
+            print(f"FAILED {name}: {reason}")
+
+    def run(self, *arguments: str) -> str | None:
+        """Run the program; the reason if it fails."""
+        done = subprocess.run([self.program, *arguments], capture_output=True, text=True, timeout=120)
+        return None if done.returncode == 0 else f"exit status {done.returncode}: {done.stderr.strip()}"
+
+    def compare(self, name: str, stream: Path, options: reference.Options) -> None:
+        output = self.folder / "out.yuv"
+        arguments = ["--max-layers", options.layers, "--max-planes", options.planes, "--reduce", options.reduce,
+                     "--temporal-reduce", options.temporal_reduce]
+        reason = self.run("decode", "-y", "--quiet", "-t", "1", *map(str, arguments), str(stream), str(output))
+        if reason is not None:
+            return self.report(False, name, reason)
+        expected = output.read_bytes()
+        decoded = bytearray()
+        try:
+            reference.decode(stream.read_bytes(), options, decoded.extend)
+        except reference.FormatError as error:
+            return self.report(False, name, f"the reference decoder refuses: {error}")
+        if decoded == expected:
+            return self.report(True, name)
+        different = sum(a != b for a, b in zip(decoded, expected))
+        self.report(False, name, f"{different} bytes differ of {len(expected)} ({len(decoded)} from the reference)")
+
+    def case(self, case: Case, less: list[reference.Options]) -> None:
+        name = " ".join(map(str, case))
+        raw, stream = self.folder / "in.yuv", self.folder / "stream.tvl"
+        samples = make_raw(case)
+        raw.write_bytes(samples)
+        reason = self.run("encode", "-y", "--quiet", "-t", "1", "--format", "raw", "--size", case.size,
+                          "--pix-fmt", case.pixel_format, *case.encode.split(), str(raw), str(stream))
+        if reason is not None:
+            return self.report(False, name, reason)
+        for options in [WHOLE, *less]:
+            chosen = " ".join(f"{key}={value}" for key, value in vars(options).items() if value)
+            self.compare(f"{name} | {chosen or 'whole'}", stream, options)
+        if "--lossless" in case.encode:
+            decoded = bytearray()
+            try:
+                reference.decode(stream.read_bytes(), WHOLE, decoded.extend)
+            except reference.FormatError:
+                decoded.clear()  # reported above
+            self.report(decoded == samples, f"{name} | lossless", "not the samples that were encoded")
+
+    def damage(self) -> None:
+        """The reference decoder must refuse a stream with a changed byte, whole GOPs of a cut one are valid."""
+        case = Case("gray", "20x12", 8, "--lossless --gop 4 --levels 2x2")
+        raw, stream = self.folder / "in.yuv", self.folder / "stream.tvl"
+        samples = make_raw(case)
+        raw.write_bytes(samples)
+        reason = self.run("encode", "-y", "--quiet", "--format", "raw", "--size", case.size, "--pix-fmt",
+                          case.pixel_format, *case.encode.split(), str(raw), str(stream))
+        if reason is not None:
+            return self.report(False, "damage", reason)
+        data = stream.read_bytes()
+        for position in range(0, len(data), max(1, len(data) // 40)):
+            changed = bytearray(data)
+            changed[position] ^= 0x10
+            try:
+                reference.decode(bytes(changed), WHOLE, len)
+                self.report(False, "damage", f"byte {position} changed without notice")
+            except reference.FormatError:
+                self.report(True, "damage")
+        gop = [box for box in reference.read_boxes(data) if box.kind == b"Gop "][1]
+        decoded = bytearray()
+        reference.decode(data[:gop.end - 1], WHOLE, decoded.extend)
+        self.report(decoded == samples[:len(samples) // 2], "a stream cut in its second GOP")
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        print(f"usage: {sys.argv[0]} PROGRAM", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as folder:
+        tester = Tester(sys.argv[1], Path(folder))
+        for case, less in CASES:
+            tester.case(case, less)
+        tester.damage()
+    print(f"{tester.passed} passed, {tester.failed} failed")
+    return 1 if tester.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
