@@ -1,0 +1,169 @@
+// Owners of what the CUDA runtime hands out, and the check that turns its error codes into exceptions.
+//
+// Everything is move-only and gives back in its destructor. The runtime is linked statically: a program that contains
+// this starts on machines without a driver, and device_count() says 0 there. With TRIVELET_CUDA_EMULATION the kernels
+// run on the CPU (tests/cuda_emu.h).
+#pragma once
+
+#if defined(TRIVELET_CUDA_EMULATION)
+#include "tests/cuda_emu.h"
+#else
+#include <cuda_runtime.h>
+#endif
+
+#include <cstddef>
+#include <source_location>
+#include <string>
+#include <utility>
+
+#include "codec/error.h"
+#include "codec/types.h"
+
+namespace trivelet::gpu {
+
+/// Throws when `result` is an error. `call` names the CUDA function or the kernel.
+inline void check(cudaError_t result, const char* call, std::source_location at = std::source_location::current()) {
+  if (result == cudaSuccess) return;
+  const bool memory = result == cudaErrorMemoryAllocation;
+  fail(memory ? ErrorKind::kUnsupported : ErrorKind::kInternal,
+       std::string(call) + ": " + cudaGetErrorString(result) + " (" + cudaGetErrorName(result) + ", " + at.file_name() +
+           ":" + std::to_string(at.line()) + ")");
+}
+
+/// Devices that can be used; 0 without a driver or without a GPU.
+inline int device_count() {
+  int n = 0;
+  if (cudaGetDeviceCount(&n) == cudaSuccess) return n;
+  (void)cudaGetLastError();  // not sticky: the next call starts afresh
+  return 0;
+}
+
+/// A stream or an event: `Handle` is made by create and given back by destroy.
+template <class Handle, cudaError_t (*destroy)(Handle)>
+class Owner {
+ public:
+  Owner(Owner&& other) noexcept
+      : handle_(std::exchange(other.handle_, Handle{})), owns_(std::exchange(other.owns_, false)) {}
+  Owner& operator=(Owner&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    std::swap(owns_, other.owns_);
+    return *this;
+  }
+  ~Owner() {
+    if (owns_) (void)destroy(handle_);
+  }
+  Handle get() const { return handle_; }
+
+ protected:
+  Owner() = default;
+  Handle handle_{};
+  bool owns_ = false;
+};
+
+/// A stream that does not wait for the default stream.
+class Stream : public Owner<cudaStream_t, cudaStreamDestroy> {
+ public:
+  Stream() {
+    check(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    owns_ = true;
+  }
+  void synchronize() const { check(cudaStreamSynchronize(handle_), "cudaStreamSynchronize"); }
+};
+
+class Event : public Owner<cudaEvent_t, cudaEventDestroy> {
+ public:
+  explicit Event(bool timing = false) {
+    check(cudaEventCreateWithFlags(&handle_, timing ? 0u : static_cast<unsigned>(cudaEventDisableTiming)),
+          "cudaEventCreateWithFlags");
+    owns_ = true;
+  }
+  void record(const Stream& stream) const { check(cudaEventRecord(handle_, stream.get()), "cudaEventRecord"); }
+  void synchronize() const { check(cudaEventSynchronize(handle_), "cudaEventSynchronize"); }
+  /// Work given to `stream` from now on waits for what was recorded.
+  void hold(const Stream& stream) const { check(cudaStreamWaitEvent(stream.get(), handle_, 0), "cudaStreamWaitEvent"); }
+  /// Milliseconds from `start` to this; both made with timing and reached.
+  float since(const Event& start) const {
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, start.get(), handle_), "cudaEventElapsedTime");
+    return ms;
+  }
+};
+
+/// Uninitialised memory for `size()` values of T. `Space` has allocate(void**, bytes), release(void*) and its name.
+template <class T, class Space>
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(std::size_t size) : size_(size) {
+    if (size == 0) return;
+    void* p = nullptr;
+    const std::size_t bytes = checked_mul(size, sizeof(T));
+    check(Space::allocate(&p, bytes), Space::kName);
+    data_ = static_cast<T*>(p);
+  }
+  Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~Buffer() {
+    if (data_) Space::release(data_);
+  }
+  T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+struct DeviceSpace {
+  static constexpr const char* kName = "cudaMalloc";
+  static cudaError_t allocate(void** p, std::size_t bytes) { return cudaMalloc(p, bytes); }
+  static void release(void* p) { (void)cudaFree(p); }
+};
+struct PinnedSpace {
+  static constexpr const char* kName = "cudaHostAlloc";
+  static cudaError_t allocate(void** p, std::size_t bytes) { return cudaHostAlloc(p, bytes, cudaHostAllocDefault); }
+  static void release(void* p) { (void)cudaFreeHost(p); }
+};
+template <class T>
+using DeviceBuffer = Buffer<T, DeviceSpace>;
+/// Page-locked host memory: copies from and to it overlap with everything else.
+template <class T>
+using PinnedBuffer = Buffer<T, PinnedSpace>;
+
+/// Copies `count` values between host and device in the order of the stream.
+template <class T>
+void copy(T* to, const T* from, std::size_t count, cudaMemcpyKind kind, const Stream& stream) {
+  check(cudaMemcpyAsync(to, from, checked_mul(count, sizeof(T)), kind, stream.get()), "cudaMemcpyAsync");
+}
+
+#if defined(TRIVELET_CUDA_EMULATION)
+template <class... Parameters, class... Arguments>
+void launch(const char*, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t,
+            const Arguments&... arguments) {
+  emu::block.launch(grid, block, shared_bytes, [&] { kernel(arguments...); });
+}
+template <class T>
+T* dynamic_shared() {
+  return static_cast<T*>(emu::block.dynamic_shared());
+}
+#elif defined(__CUDACC__)
+/// Starts a kernel; `name` is for the error message.
+template <class... Parameters, class... Arguments>
+void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+            cudaStream_t stream, const Arguments&... arguments) {
+  kernel<<<grid, block, shared_bytes, stream> > >(arguments...);
+  check(cudaGetLastError(), name);
+}
+/// The shared memory whose size the launch gives.
+template <class T>
+__device__ T* dynamic_shared() {
+  extern __shared__ __align__(16) unsigned char trivelet_dynamic_shared[];
+  return reinterpret_cast<T*>(trivelet_dynamic_shared);
+}
+#endif
+
+}  // namespace trivelet::gpu

@@ -1,0 +1,347 @@
+// Building blocks of the transform kernels: filters, lifting along a warp's lanes, down its columns and along a line in
+// memory, conversion of samples, quantiser. Arithmetic is codec/lift.h's.
+//
+// A filter is a list of kSteps lifting steps; the first of the forward transform changes odd samples, the next even
+// ones, and so on; the inverse runs them backwards. A step looks at neighbours up to kReach away. Steps at different
+// positions lag behind each other, so that one pass over a line does all of them: with values v[m] of the positions
+// base - m, step j is done at position base - kReach * (j + 1), and base advances by two.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "codec/lift.h"
+#include "gpu/dwt.h"
+
+#if defined(TRIVELET_CUDA_EMULATION)
+#define TRIVELET_UNROLL
+#define TRIVELET_UNROLL_BY(n)
+#else
+#define TRIVELET_UNROLL _Pragma("unroll")
+#define TRIVELET_UNROLL_BY(n) _Pragma(TRIVELET_STRING(unroll n))
+#define TRIVELET_STRING(x) #x
+#endif
+
+namespace trivelet::gpu {
+
+inline constexpr unsigned kAllLanes = 0xffffffffu;
+
+// ----------------------------------------------------------------------------------------------------------- filters
+// step<J, kInverse>(x, near): the J-th step applied to x; near(d) is the neighbour at distance d.
+
+struct Cdf97 {
+  using Value = float;
+  static constexpr int kSteps = 4, kReach = 1;
+  static constexpr bool kPairs = false;
+  template <int J, bool kInverse, class Near>
+  static __device__ __forceinline__ float step(float x, Near near) {
+    constexpr int j = kInverse ? 3 - J : J;
+    constexpr float c = j == 0 ? kLift97Alpha : j == 1 ? kLift97Beta : j == 2 ? kLift97Gamma : kLift97Delta;
+    return lift(x, near(-1), near(1), kInverse ? -c : c);
+  }
+};
+
+struct Cdf53 {
+  using Value = float;
+  static constexpr int kSteps = 2, kReach = 1;
+  static constexpr bool kPairs = false;
+  template <int J, bool kInverse, class Near>
+  static __device__ __forceinline__ float step(float x, Near near) {
+    constexpr float c = (kInverse ? 1 - J : J) == 0 ? kLift53Predict : kLift53Update;
+    return lift(x, near(-1), near(1), kInverse ? -c : c);
+  }
+};
+
+/// kPairs: steps stay inside a pair (even, odd); an even sample at the end without a partner is not changed.
+struct Haar {
+  using Value = float;
+  static constexpr int kSteps = 2, kReach = 1;
+  static constexpr bool kPairs = true;
+  template <int J, bool kInverse, class Near>
+  static __device__ __forceinline__ float step(float x, Near near) {
+    if constexpr (kInverse)
+      return J == 0 ? lift_haar(x, near(1), -0.5f) : lift_haar(x, near(-1), 1.0f);
+    else
+      return J == 0 ? lift_haar(x, near(-1), -1.0f) : lift_haar(x, near(1), 0.5f);
+  }
+};
+
+struct STransform {
+  using Value = std::int32_t;
+  static constexpr int kSteps = 2, kReach = 1;
+  static constexpr bool kPairs = true;
+  template <int J, bool kInverse, class Near>
+  static __device__ __forceinline__ std::int32_t step(std::int32_t x, Near near) {
+    if constexpr (kInverse)
+      return J == 0 ? wrap_sub(x, near(1) >> 1) : wrap_add(x, near(-1));
+    else
+      return J == 0 ? wrap_sub(x, near(-1)) : wrap_add(x, near(1) >> 1);
+  }
+};
+
+struct Rev53 {
+  using Value = std::int32_t;
+  static constexpr int kSteps = 2, kReach = 1;
+  static constexpr bool kPairs = false;
+  template <int J, bool kInverse, class Near>
+  static __device__ __forceinline__ std::int32_t step(std::int32_t x, Near near) {
+    if constexpr (kInverse)
+      return J == 0 ? wrap_sub(x, update53(near(-1), near(1))) : wrap_add(x, predict53(near(-1), near(1)));
+    else
+      return J == 0 ? wrap_sub(x, predict53(near(-1), near(1))) : wrap_add(x, update53(near(-1), near(1)));
+  }
+};
+
+struct Rev137 {
+  using Value = std::int32_t;
+  static constexpr int kSteps = 2, kReach = 3;
+  static constexpr bool kPairs = false;
+  template <int J, bool kInverse, class Near>
+  static __device__ __forceinline__ std::int32_t step(std::int32_t x, Near near) {
+    const std::int32_t a = near(-3), b = near(-1), c = near(1), d = near(3);
+    if constexpr (kInverse)
+      return J == 0 ? wrap_sub(x, update137(a, b, c, d)) : wrap_add(x, predict137(a, b, c, d));
+    else
+      return J == 0 ? wrap_sub(x, predict137(a, b, c, d)) : wrap_add(x, update137(a, b, c, d));
+  }
+};
+
+/// Positions that the steps of a filter need at once, and how far the last one lags behind.
+template <class F>
+inline constexpr int kWindow = F::kReach*(F::kSteps + 1) + 1;
+template <class F>
+inline constexpr int kLag = F::kReach* F::kSteps;
+/// Samples beyond an end of a tile that its results depend on.
+template <class F>
+inline constexpr int kHalo = F::kPairs ? 0 : kLag<F>;
+
+// ------------------------------------------------------------------------------------------------------ along the
+// lanes
+
+/// Lifts a row of which every lane holds four consecutive samples, the first of them even. Results of the outer
+/// kHalo<F> samples are of no use. `unpaired` is the position in x of a last even sample without a partner, else < 0.
+template <class F, bool kInverse, int J = 0, class T = typename F::Value>
+__device__ __forceinline__ void lift_lanes(T (&x)[4], int unpaired) {
+  if constexpr (J < F::kSteps) {
+    constexpr bool kOdd = (J % 2 == 0) != kInverse;
+    T left[3] = {}, right[3] = {};  // x[-1], x[-2], x[-3] and x[4], x[5], x[6] as far as they are used
+    if constexpr (!F::kPairs && kOdd) {
+      right[0] = __shfl_down_sync(kAllLanes, x[0], 1);
+      if constexpr (F::kReach == 3) {
+        right[2] = __shfl_down_sync(kAllLanes, x[2], 1);
+        left[1] = __shfl_up_sync(kAllLanes, x[2], 1);
+      }
+    } else if constexpr (!F::kPairs) {
+      left[0] = __shfl_up_sync(kAllLanes, x[3], 1);
+      if constexpr (F::kReach == 3) {
+        left[2] = __shfl_up_sync(kAllLanes, x[1], 1);
+        right[1] = __shfl_down_sync(kAllLanes, x[1], 1);
+      }
+    }
+    const auto at = [&](int i) { return i < 0 ? left[-1 - i] : i > 3 ? right[i - 4] : x[i]; };
+    TRIVELET_UNROLL
+    for (int i = kOdd ? 1 : 0; i < 4; i += 2)
+      if (kOdd || !F::kPairs || i != unpaired)
+        x[i] = F::template step<J, kInverse>(x[i], [&](int d) { return at(i + d); });
+    lift_lanes<F, kInverse, J + 1>(x, unpaired);
+  }
+}
+
+// -------------------------------------------------------------------------------------------------- down the columns
+
+/// All steps at `base` for the columns of a lane, in the middle of a line. `unpaired`: the even position of the step
+/// that changes even ones is a last one without a partner.
+template <class F, bool kInverse, int kColumns, int J = 0, class T = typename F::Value>
+__device__ __forceinline__ void lift_columns(T (&v)[kWindow<F>][kColumns], bool unpaired) {
+  if constexpr (J < F::kSteps) {
+    constexpr int m = F::kReach * (J + 1);
+    constexpr bool kOdd = (J % 2 == 0) != kInverse;
+    if (kOdd || !F::kPairs || !unpaired) {
+      TRIVELET_UNROLL
+      for (int c = 0; c < kColumns; ++c)
+        v[m][c] = F::template step<J, kInverse>(v[m][c], [&](int d) { return v[m - d][c]; });
+    }
+    lift_columns<F, kInverse, kColumns, J + 1>(v, unpaired);
+  }
+}
+
+// ------------------------------------------------------------------------------------------------ along a line in
+// memory
+
+/// Steps J.. at `base` with mirrored neighbours near the ends.
+template <class F, bool kInverse, int J = 0, class T = typename F::Value>
+__device__ __forceinline__ void line_steps(T (&v)[kWindow<F>], int base, int n, bool inside) {
+  if constexpr (J < F::kSteps) {
+    constexpr int m = F::kReach * (J + 1);
+    const int y = base - m;
+    if (inside) {
+      v[m] = F::template step<J, kInverse>(v[m], [&](int d) { return v[m - d]; });
+    } else if (y >= 0 && y < n && !(F::kPairs && y == n - 1 && y % 2 == 0)) {
+      const auto near = [&](int d) {
+        const int q = mirror(y + d, n) - y;
+        if constexpr (F::kReach == 1)
+          return q < 0 ? v[m + 1] : v[m - 1];
+        else
+          return q == -1 ? v[m + 1] : q == 1 ? v[m - 1] : q == -3 ? v[m + 3] : v[m - 3];
+      };
+      v[m] = F::template step<J, kInverse>(v[m], near);
+    }
+    line_steps<F, kInverse, J + 1>(v, base, n, inside);
+  }
+}
+
+/// One level along the n values line[i * stride], in place; split results stay interleaved.
+template <class F, bool kInverse, class T = typename F::Value>
+__device__ __forceinline__ void lift_line(T* line, std::ptrdiff_t stride, int n) {
+  if (n < 2) return;
+  constexpr int kFirst = F::kReach * (F::kSteps - 1);  // the lag of the position that is finished first
+  T v[kWindow<F>] = {};
+  for (int base = kInverse ? 1 : 0; base - kLag<F> < n; base += 2) {
+    TRIVELET_UNROLL
+    for (int m = kWindow<F> - 1; m >= 2; --m) v[m] = v[m - 2];
+    if (base < n) v[0] = line[base * stride];
+    if (base >= 1 && base <= n) v[1] = line[(base - 1) * stride];
+    line_steps<F, kInverse>(v, base, n, base < n && base >= kWindow<F> - 1);
+    if (base >= kFirst && base - kFirst < n) line[(base - kFirst) * stride] = v[kFirst];
+    if (base >= kLag<F>) line[(base - kLag<F>)*stride] = v[kLag<F>];
+  }
+}
+
+// ----------------------------------------------------------------------------------------------- samples and quantiser
+
+template <class T, class Sample>
+__device__ __forceinline__ T to_value(Sample s, std::int32_t offset) {
+  if constexpr (std::is_same_v<T, float> && std::is_same_v<Sample, std::uint8_t>) {
+    // 2^23 + s has s in its low mantissa bits; the difference is exact, and -0.0 cannot arise
+    return __int_as_float(0x4B000000 | s) - static_cast<float>(8388608 + offset);
+  } else {
+    return static_cast<T>(static_cast<std::int32_t>(s) - offset);
+  }
+}
+
+template <class Sample>
+__device__ __forceinline__ Sample to_sample(float x, const SampleRange& r) {
+  return static_cast<Sample>(clamp_round(x * r.gain, static_cast<float>(r.min_sample - r.offset),
+                                         static_cast<float>(r.max_sample - r.offset)) +
+                             r.offset);
+}
+template <class Sample>
+__device__ __forceinline__ Sample to_sample(std::int32_t x, const SampleRange& r) {
+  return static_cast<Sample>(clamp_int(x, r.min_sample - r.offset, r.max_sample - r.offset) + r.offset);
+}
+
+/// A coefficient as it is stored.
+template <class Q>
+__device__ __forceinline__ Q quantise(float c, float inverse_step) {
+  if constexpr (std::is_same_v<Q, float>) {
+    return c;
+  } else {
+    constexpr float kLimit = std::is_same_v<Q, std::int16_t> ? 32767.0f : 1073741760.0f;
+    const float m = (c < 0 ? -c : c) * inverse_step;
+    const std::int32_t q = static_cast<std::int32_t>(m < kLimit ? m : kLimit);
+    return static_cast<Q>(c < 0 ? -q : q);
+  }
+}
+template <class Q>
+__device__ __forceinline__ Q quantise(std::int32_t c, float) {
+  if constexpr (std::is_same_v<Q, std::int16_t>)
+    return static_cast<Q>(clamp_int(c, -32767, 32767));
+  else
+    return c;
+}
+
+template <class T, class Q>
+__device__ __forceinline__ T dequantise(Q q, float step, float centroid) {
+  if constexpr (std::is_same_v<T, Q> || std::is_same_v<T, std::int32_t>) {
+    return static_cast<T>(q);
+  } else {
+    const std::int32_t i = q;
+    const float v = (static_cast<float>(i < 0 ? -i : i) + centroid) * step;
+    return i == 0 ? 0.0f : i < 0 ? -v : v;
+  }
+}
+
+/// Two or four neighbouring values as one access.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount) Pack {
+  T v[kCount];
+};
+template <class T, int kCount>
+__device__ __forceinline__ Pack<T, kCount> load_pack(const T* p) {
+  return *reinterpret_cast<const Pack<T, kCount>*>(p);
+}
+template <class T, int kCount>
+__device__ __forceinline__ void store_pack(T* p, const Pack<T, kCount>& v) {
+  *reinterpret_cast<Pack<T, kCount>*>(p) = v;
+}
+
+// ----------------------------------------------------------------------------------------------------------- launchers
+// Strides in values unless said otherwise. All sizes are of the level before it is split.
+
+template <class T>
+struct TimeArgs {
+  const void* in = nullptr;  ///< samples or values, strides in bytes
+  std::ptrdiff_t in_row = 0, in_frame = 0;
+  void* out = nullptr;
+  std::ptrdiff_t out_row = 0, out_frame = 0;    ///< bytes
+  SampleFormat format = SampleFormat::kValues;  ///< forward: of in; inverse: of out; the other side has values
+  SampleRange range;                            ///< forward: only the offset
+  int frames = 0, height = 0, width = 0;
+  int levels = 0;
+};
+/// Temporal lifting, all `levels`; 0 levels: conversion only. in may be out.
+template <class T>
+void forward_time(const TimeArgs<T>& a, Wavelet w, const Stream& stream);
+template <class T>
+void inverse_time(const TimeArgs<T>& a, Wavelet w, const Stream& stream);
+
+template <class T, class Q>
+struct PlaneArgs {
+  T* plane = nullptr;  ///< forward: in; inverse: out
+  int plane_pitch = 0;
+  std::ptrdiff_t plane_frame = 0;
+  T* low = nullptr;  ///< low band of every low_every-th frame (in the inverse: read), null: it is in the field too
+  int low_pitch = 0;
+  std::ptrdiff_t low_frame = 0;
+  int low_every = 1;
+  Q* field = nullptr;
+  int pitch = 0;
+  std::ptrdiff_t field_frame = 0;  ///< from one frame of the plane to the next
+  int high_column = 0;
+  int frames = 0, height = 0, width = 0;
+  const float* steps = nullptr;  ///< of this level, [frame of the plane * step_frame + orientation]
+  int step_frame = 4;
+  float centroid = 0;
+  int segment_rows = 64, segments = 1, tiles = 1;  ///< set by the launcher
+};
+/// One level in space: rows, then columns.
+template <class T, class Q>
+void forward_plane(PlaneArgs<T, Q> a, Wavelet w, int processors, const Stream& stream);
+template <class T, class Q>
+void inverse_plane(PlaneArgs<T, Q> a, Wavelet w, int processors, const Stream& stream);
+
+/// Between plane and field without a split.
+template <class T, class Q>
+void copy_plane(const PlaneArgs<T, Q>& a, bool inverse, const Stream& stream);
+
+/// Calls f with the filter's type.
+template <class T, class Function>
+void with_filter(Wavelet w, const Function& f) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (w == Wavelet::kHaar)
+      f(Haar{});
+    else if (w == Wavelet::kCdf53)
+      f(Cdf53{});
+    else
+      f(Cdf97{});
+  } else {
+    if (w == Wavelet::kHaar)
+      f(STransform{});
+    else if (w == Wavelet::kCdf53)
+      f(Rev53{});
+    else
+      f(Rev137{});
+  }
+}
+
+}  // namespace trivelet::gpu

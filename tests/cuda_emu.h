@@ -1,0 +1,469 @@
+// CUDA on the CPU, as far as Trivelet's kernels use it: one fibre per thread, one block after the other.
+//
+// Compile a .cu file as C++ with -DTRIVELET_CUDA_EMULATION (gpu/device.h then includes this file instead of CUDA's):
+// barriers, warp shuffles and votes, shared memory, atomics and vector types behave as on a device, so that the logic
+// of kernels is tested, under ASan and UBSan too, where there is no GPU. Memory of the "device" is the heap; streams
+// execute at once. What is wrong on a device stops the program here: a collective whose lanes disagree about the mask
+// or have left, and barriers that not all threads reach. Blocks run their threads forwards and backwards in turn, which
+// shows most missing barriers. Not emulated: weak memory order, the speed.
+#pragma once
+
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define TRIVELET_EMU_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TRIVELET_EMU_ASAN 1
+#endif
+#endif
+#if defined(TRIVELET_EMU_ASAN)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __shared__ static
+#define __constant__ static
+#define __launch_bounds__(...)
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
+};
+
+#define TRIVELET_EMU_VECTORS(name, type, align2, align4)           \
+  struct alignas(align2) name##2 {                                 \
+    type x, y;                                                     \
+  };                                                               \
+  struct alignas(align4) name##4 {                                 \
+    type x, y, z, w;                                               \
+  };                                                               \
+  inline name##2 make_##name##2(type x, type y) { return {x, y}; } \
+  inline name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
+TRIVELET_EMU_VECTORS(float, float, 8, 16)
+TRIVELET_EMU_VECTORS(int, int, 8, 16)
+TRIVELET_EMU_VECTORS(uint, unsigned, 8, 16)
+TRIVELET_EMU_VECTORS(short, short, 4, 8)
+TRIVELET_EMU_VECTORS(ushort, unsigned short, 4, 8)
+TRIVELET_EMU_VECTORS(char, signed char, 2, 4)
+TRIVELET_EMU_VECTORS(uchar, unsigned char, 2, 4)
+#undef TRIVELET_EMU_VECTORS
+
+inline dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace trivelet::emu {
+
+[[noreturn]] inline void wrong(const char* what) {
+  std::fprintf(stderr, "CUDA emulation: %s (block %u,%u,%u thread %u,%u,%u)\n", what, blockIdx.x, blockIdx.y,
+               blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+  std::abort();
+}
+
+class Block {
+ public:
+  static constexpr std::size_t kStackBytes = 128 << 10;
+  static constexpr unsigned kLanes = 32;
+
+  /// Runs body once per thread of every block of the grid.
+  void launch(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& body) {
+    gridDim = grid;
+    blockDim = block;
+    body_ = &body;
+    const std::size_t threads = static_cast<std::size_t>(block.x) * block.y * block.z;
+    if (threads == 0 || threads > 1024) wrong("a block has 1 to 1024 threads");
+    while (fibres_.size() < threads) fibres_.push_back(std::make_unique<Fibre>());
+    backwards_ = false;
+    for (unsigned z = 0; z < grid.z; ++z)
+      for (unsigned y = 0; y < grid.y; ++y)
+        for (unsigned x = 0; x < grid.x; ++x) {
+          blockIdx = dim3(x, y, z);
+          shared_ = std::make_unique<Shared[]>((shared_bytes + sizeof(Shared) - 1) / sizeof(Shared));
+          run(threads);
+          backwards_ = !backwards_;
+        }
+  }
+
+  void* dynamic_shared() const { return shared_.get(); }
+
+  void barrier() {
+    ++progress_;
+    const unsigned long mine = barrier_generation_;
+    ++at_barrier_;
+    release_barrier();
+    while (barrier_generation_ == mine) yield();
+  }
+
+  /// Gives every lane of the mask the values of all; returns them by lane.
+  template <class T>
+  const std::uint64_t* exchange(unsigned mask, T value) {
+    static_assert(sizeof(T) <= sizeof(std::uint64_t));
+    Warp& w = warps_[current_ / kLanes];
+    const unsigned lane = this->lane(), bit = 1u << lane;
+    if (!(mask & bit)) wrong("a lane calls a collective whose mask leaves it out");
+    if (w.left & mask) wrong("a collective's mask names a lane that has left");
+    if (w.arrived && w.mask != mask) wrong("lanes of a warp meet in collectives of different masks");
+    w.mask = mask;
+    const unsigned long mine = w.generation;
+    std::uint64_t* slots = w.slot[mine & 1];
+    slots[lane] = 0;
+    std::memcpy(&slots[lane], &value, sizeof(T));
+    w.arrived |= bit;
+    ++progress_;
+    if (w.arrived == mask) {
+      w.arrived = 0;
+      ++w.generation;
+    }
+    while (w.generation == mine) yield();
+    return slots;
+  }
+  unsigned lane() const { return static_cast<unsigned>(current_ % kLanes); }
+
+ private:
+  struct alignas(128) Shared {
+    std::byte bytes[128];
+  };
+  struct Fibre {
+    ucontext_t context{};
+    std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
+    dim3 thread;
+    bool done = false;
+    void* fake_stack = nullptr;
+  };
+  struct Warp {
+    std::uint64_t slot[2][kLanes];
+    unsigned long generation;
+    unsigned mask, arrived, left;
+  };
+
+  void run(std::size_t threads) {
+    warps_.assign((threads + kLanes - 1) / kLanes, Warp{});
+    alive_ = threads;
+    at_barrier_ = 0;
+    for (std::size_t i = 0; i < threads; ++i) {
+      Fibre& f = *fibres_[i];
+      const auto n = static_cast<unsigned>(i);
+      f.thread = dim3(n % blockDim.x, n / blockDim.x % blockDim.y, n / blockDim.x / blockDim.y);
+      f.done = false;
+      getcontext(&f.context);
+      f.context.uc_stack.ss_sp = f.stack.get();
+      f.context.uc_stack.ss_size = kStackBytes;
+      f.context.uc_link = nullptr;
+      makecontext(&f.context, &Block::entry, 0);
+    }
+    if (threads % kLanes != 0) warps_.back().left = ~0u << threads % kLanes;
+    while (alive_ > 0) {
+      const unsigned long before = progress_;
+      for (std::size_t i = 0; i < threads; ++i) {
+        current_ = backwards_ ? threads - 1 - i : i;
+        if (!fibres_[current_]->done) resume(*fibres_[current_]);
+      }
+      if (progress_ == before) wrong("deadlock: threads wait for others that never come");
+    }
+  }
+
+  void resume(Fibre& f) {
+    threadIdx = f.thread;
+#if defined(TRIVELET_EMU_ASAN)
+    void* fake = nullptr;
+    __sanitizer_start_switch_fiber(&fake, f.stack.get(), kStackBytes);
+    swapcontext(&main_, &f.context);
+    __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
+#else
+    swapcontext(&main_, &f.context);
+#endif
+  }
+
+  void yield() {
+    Fibre& f = *fibres_[current_];
+#if defined(TRIVELET_EMU_ASAN)
+    __sanitizer_start_switch_fiber(&f.fake_stack, main_stack_, main_stack_bytes_);
+    swapcontext(&f.context, &main_);
+    __sanitizer_finish_switch_fiber(f.fake_stack, nullptr, nullptr);
+#else
+    swapcontext(&f.context, &main_);
+#endif
+  }
+
+  static void entry();
+
+  void finish() {
+    Fibre& f = *fibres_[current_];
+    f.done = true;
+    warps_[current_ / kLanes].left |= 1u << lane();
+    --alive_;
+    ++progress_;
+    release_barrier();
+#if defined(TRIVELET_EMU_ASAN)
+    __sanitizer_start_switch_fiber(nullptr, main_stack_, main_stack_bytes_);
+#endif
+    swapcontext(&f.context, &main_);
+  }
+
+  void release_barrier() {
+    if (at_barrier_ == 0 || at_barrier_ != alive_) return;
+    at_barrier_ = 0;
+    ++barrier_generation_;
+  }
+
+  std::vector<std::unique_ptr<Fibre>> fibres_;
+  std::vector<Warp> warps_;
+  std::unique_ptr<Shared[]> shared_;
+  const std::function<void()>* body_ = nullptr;
+  ucontext_t main_{};
+  const void* main_stack_ = nullptr;
+  std::size_t main_stack_bytes_ = 0;
+  std::size_t current_ = 0, alive_ = 0, at_barrier_ = 0;
+  unsigned long barrier_generation_ = 0, progress_ = 0;
+  bool backwards_ = false;
+};
+
+inline Block block;
+
+inline void Block::entry() {
+#if defined(TRIVELET_EMU_ASAN)
+  __sanitizer_finish_switch_fiber(nullptr, &block.main_stack_, &block.main_stack_bytes_);
+#endif
+  (*block.body_)();
+  block.finish();
+}
+
+template <class T>
+T lane_value(const std::uint64_t* slots, unsigned lane) {
+  T v;
+  std::memcpy(&v, &slots[lane], sizeof(T));
+  return v;
+}
+
+}  // namespace trivelet::emu
+
+// ------------------------------------------------------------------------------------------------- device functions
+
+inline void __syncthreads() { trivelet::emu::block.barrier(); }
+inline void __syncwarp(unsigned mask = ~0u) { trivelet::emu::block.exchange(mask, 0); }
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+
+template <class T>
+T __shfl_sync(unsigned mask, T v, int from) {
+  return trivelet::emu::lane_value<T>(trivelet::emu::block.exchange(mask, v), static_cast<unsigned>(from) % 32);
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T v, unsigned delta) {
+  const unsigned lane = trivelet::emu::block.lane();
+  return __shfl_sync(mask, v, static_cast<int>(lane >= delta ? lane - delta : lane));
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T v, unsigned delta) {
+  const unsigned lane = trivelet::emu::block.lane();
+  return __shfl_sync(mask, v, static_cast<int>(lane + delta < 32 ? lane + delta : lane));
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T v, unsigned flip) {
+  return __shfl_sync(mask, v, static_cast<int>(trivelet::emu::block.lane() ^ flip));
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate) {
+  const std::uint64_t* slots = trivelet::emu::block.exchange(mask, predicate != 0);
+  unsigned votes = 0;
+  for (unsigned i = 0; i < 32; ++i)
+    if (mask >> i & 1 && slots[i]) votes |= 1u << i;
+  return votes;
+}
+inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
+inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) == mask; }
+inline unsigned __activemask() { return ~0u; }
+
+template <class T, class V>
+T atomicAdd(T* p, V v) {
+  const T old = *p;
+  *p = static_cast<T>(old + static_cast<T>(v));
+  return old;
+}
+template <class T, class V>
+T atomicOr(T* p, V v) {
+  const T old = *p;
+  *p = static_cast<T>(old | static_cast<T>(v));
+  return old;
+}
+template <class T, class V>
+T atomicAnd(T* p, V v) {
+  const T old = *p;
+  *p = static_cast<T>(old & static_cast<T>(v));
+  return old;
+}
+template <class T, class V>
+T atomicMax(T* p, V v) {
+  const T old = *p;
+  *p = std::max(old, static_cast<T>(v));
+  return old;
+}
+template <class T, class V>
+T atomicMin(T* p, V v) {
+  const T old = *p;
+  *p = std::min(old, static_cast<T>(v));
+  return old;
+}
+template <class T, class V>
+T atomicExch(T* p, V v) {
+  const T old = *p;
+  *p = static_cast<T>(v);
+  return old;
+}
+template <class T, class C, class V>
+T atomicCAS(T* p, C expected, V v) {
+  const T old = *p;
+  if (old == static_cast<T>(expected)) *p = static_cast<T>(v);
+  return old;
+}
+
+inline int __clz(int v) { return v ? __builtin_clz(static_cast<unsigned>(v)) : 32; }
+inline int __clzll(long long v) { return v ? __builtin_clzll(static_cast<unsigned long long>(v)) : 64; }
+inline int __popc(unsigned v) { return __builtin_popcount(v); }
+inline int __popcll(unsigned long long v) { return __builtin_popcountll(v); }
+inline int __ffs(int v) { return __builtin_ffs(v); }
+inline int __ffsll(long long v) { return __builtin_ffsll(v); }
+inline unsigned __brev(unsigned v) {
+  unsigned r = 0;
+  for (int i = 0; i < 32; ++i) r |= (v >> i & 1) << (31 - i);
+  return r;
+}
+inline float __int_as_float(int v) { return __builtin_bit_cast(float, v); }
+inline int __float_as_int(float v) { return __builtin_bit_cast(int, v); }
+template <class T>
+T __ldg(const T* p) {
+  return *p;
+}
+template <class T>
+T __ldcs(const T* p) {
+  return *p;
+}
+template <class T>
+T __ldcg(const T* p) {
+  return *p;
+}
+template <class T>
+void __stcs(T* p, T v) {
+  *p = v;
+}
+template <class T>
+void __stcg(T* p, T v) {
+  *p = v;
+}
+
+// ---------------------------------------------------------------------------------------------------- runtime library
+
+enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorNotReady = 600 };
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice,
+  cudaMemcpyDefault
+};
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0 };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };
+using cudaStream_t = struct TriveletEmuStream*;
+using cudaEvent_t = struct TriveletEmuEvent*;
+struct cudaDeviceProp {
+  char name[256] = "CPU emulation";
+  int multiProcessorCount = 2;
+  int major = 0, minor = 0;
+  std::size_t totalGlobalMem = std::size_t{1} << 30;
+  int l2CacheSize = 1 << 20;
+};
+
+inline const char* cudaGetErrorName(cudaError_t e) { return e == cudaSuccess ? "cudaSuccess" : "error"; }
+inline const char* cudaGetErrorString(cudaError_t e) {
+  return e == cudaErrorMemoryAllocation ? "out of memory" : "error";
+}
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+inline cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
+inline cudaError_t cudaGetDeviceCount(int* n) {
+  *n = 1;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGetDevice(int* n) {
+  *n = 0;
+  return cudaSuccess;
+}
+inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
+  *p = {};
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr, int) {
+  *v = 2;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+template <class K>
+cudaError_t cudaFuncSetAttribute(K, cudaFuncAttribute, int) {
+  return cudaSuccess;
+}
+
+/// Exactly `bytes` long, so that AddressSanitizer sees every access beyond; filled with junk.
+inline cudaError_t cudaMalloc(void** p, std::size_t bytes) {
+  void* memory = nullptr;
+  if (posix_memalign(&memory, 256, bytes ? bytes : 1) != 0) return cudaErrorMemoryAllocation;
+  std::memset(memory, 0xA5, bytes);
+  *p = memory;
+  return cudaSuccess;
+}
+inline cudaError_t cudaFree(void* p) {
+  std::free(p);
+  return cudaSuccess;
+}
+inline cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) { return cudaMalloc(p, bytes); }
+inline cudaError_t cudaFreeHost(void* p) { return cudaFree(p); }
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
+                                   cudaStream_t = nullptr) {
+  if (bytes) std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  return cudaMemcpyAsync(to, from, bytes, kind);
+}
+inline cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                                     std::size_t width, std::size_t height, cudaMemcpyKind, cudaStream_t = nullptr) {
+  for (std::size_t y = 0; y < height; ++y)
+    std::memcpy(static_cast<std::byte*>(to) + y * to_pitch, static_cast<const std::byte*>(from) + y * from_pitch,
+                width);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaStream_t = nullptr) {
+  if (bytes) std::memset(p, value, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
+  *s = nullptr;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) { return cudaSuccess; }
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
+  *e = nullptr;
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t = nullptr) { return cudaSuccess; }
+inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
+  *ms = 0;
+  return cudaSuccess;
+}
