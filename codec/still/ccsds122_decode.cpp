@@ -124,6 +124,7 @@ class Decoder {
 
   /// Parses the segment at `offset` after its header has been accepted, unless that has been done ahead.
   Found parse(std::uint64_t offset, const SegmentHeader& h, std::uint32_t length) {
+    check_samples(blocks_ + h.blocks);
     const auto known = ahead_.find(offset);
     if (known != ahead_.end() && known->second.report.header == h) {
       Found f = std::move(known->second);
@@ -141,11 +142,15 @@ class Decoder {
     return f;
   }
 
+  void check_samples(std::uint64_t blocks) const {
+    require(blocks <= p_.max_samples / 64, ErrorKind::kUnsupported,
+            "more samples than the limit of " + std::to_string(p_.max_samples));
+  }
+
   void keep(Found f) {
     f.report.first_block = blocks_;
     blocks_ += f.report.header.blocks;
-    require(blocks_ <= p_.max_samples / 64, ErrorKind::kUnsupported,
-            "more samples than the limit of " + std::to_string(p_.max_samples));
+    check_samples(blocks_);
     if (!keep_data_) f.data = SegmentData{};
     used_memory_ +=
         sizeof(Found) +
@@ -192,7 +197,8 @@ class Decoder {
       gap = static_cast<std::uint8_t>(count - previous.count - 1);
       SegmentHeader h;
       if (gap > kMaxGap || !plausible(at, previous, gap, h)) continue;
-      if (h.blocks > 8 * (size_ - at)) continue;  // a block has a bit at least
+      // A block has a bit at least.
+      if (h.blocks > 8 * (size_ - at) || blocks_ + h.blocks > p_.max_samples / 64) continue;
       searched_ += h.blocks;
       if (searched_ > 16 * size_ + 4096) return false;  // work stays in proportion to the stream
       out = parse(at, h, 0);
@@ -342,7 +348,10 @@ class Decoder {
     }
     require(offset >= size_ || p_.segment_bytes.empty(), ErrorKind::kBadArgument,
             "the index covers " + std::to_string(offset) + " bytes of a stream of " + std::to_string(size_));
-    // Memory is bounded by what the headers allow, before anything is parsed.
+    // Samples and memory are bounded by what the headers say, before anything is parsed.
+    std::uint64_t blocks = 0;
+    for (const Found& f : all) blocks += f.report.header.blocks;
+    check_samples(blocks);
     std::size_t need = 0;
     if (keep_data_)
       for (const Found& f : all) need += SegmentData::memory(f.report.header.blocks, f.report.header.ac_depth);
