@@ -1,0 +1,191 @@
+// Code blocks. The first bytes choose shape, decomposition, planes and cuts of the segments (within what a chunk's head
+// can say: a child has no more planes than its parent); the others are the bits, given to the decoder as they are. All
+// instruction sets must refuse or accept, and give the same coefficients.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "codec/error.h"
+#include "codec/zerotree.h"
+
+using namespace trivelet;
+
+namespace {
+
+[[noreturn]] void wrong(const char* what) {
+  std::fprintf(stderr, "wrong: %s\n", what);
+  std::abort();
+}
+
+class Choices {
+ public:
+  Choices(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  unsigned byte() { return at_ < size_ ? data_[at_++] : 0; }
+  int upto(int most) { return most <= 0 ? 0 : static_cast<int>(byte() % (static_cast<unsigned>(most) + 1)); }
+  const std::uint8_t* rest() const { return data_ + at_; }
+  std::size_t left() const { return size_ - at_; }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_;
+  std::size_t at_ = 0;
+};
+
+// Grids are expensive, so the last ones are kept.
+struct Grids {
+  using Key = std::tuple<int, int, int, int, int, int, int>;
+  std::map<Key, std::unique_ptr<BlockGrid>> known;
+  const BlockGrid& get(const Shape& s, const Decomposition& d, int block) {
+    const Key key{s.frames, s.height, s.width, static_cast<int>(d.layout), d.temporal_levels, d.spatial_levels, block};
+    if (known.size() > 3000) known.clear();
+    auto& g = known[key];
+    if (!g) g = std::make_unique<BlockGrid>(s, d, true, block);
+    return *g;
+  }
+};
+
+template <class T>
+struct Result {
+  bool refused = false;
+  std::vector<T> memory;
+};
+
+template <class T>
+Result<T> decode(BlockDecoder& decoder, const BlockGrid& grid, const SubbandTable& target, int by, int bx,
+                 const std::vector<ReceivedSegment>& segments, int stop, int centroid, const StepTable* steps) {
+  const Shape& s = target.shape();
+  Result<T> r;
+  r.memory.assign(s.samples(), T(7));
+  Field<T> f;
+  f.data = r.memory.data();
+  f.shape = s;
+  f.row_stride = s.width;
+  f.frame_stride = static_cast<std::ptrdiff_t>(s.width) * s.height;
+  try {
+    decoder.decode(grid, target, by, bx, segments, stop, centroid, steps, f);
+  } catch (const Error& e) {
+    r.refused = true;
+    if (e.kind() != ErrorKind::kBadStream) wrong("kind of error");
+  }
+  return r;
+}
+
+template <class T>
+void compare_all(FastMode mode, const BlockGrid& grid, const SubbandTable& target, int by, int bx,
+                 const std::vector<ReceivedSegment>& segments, int stop, int centroid, const StepTable* steps) {
+  Result<T> first;
+  for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512}) {
+    if (simd > detected_simd()) break;
+    // One decoder for all inputs, as in a stream: what one block leaves behind must not matter to the next.
+    static std::map<std::pair<FastMode, SimdLevel>, std::unique_ptr<BlockDecoder>> decoders;
+    auto& decoder = decoders[{mode, simd}];
+    if (!decoder) decoder = std::make_unique<BlockDecoder>(mode, simd);
+    Result<T> r = decode<T>(*decoder, grid, target, by, bx, segments, stop, centroid, steps);
+    if (simd == SimdLevel::kScalar) {
+      first = std::move(r);
+    } else {
+      if (r.refused != first.refused) wrong("instruction sets disagree about an error");
+      if (!r.refused && std::memcmp(r.memory.data(), first.memory.data(), r.memory.size() * sizeof(T)) != 0)
+        wrong("instruction sets disagree");
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static Grids grids;
+  Choices c(data, size);
+  const unsigned options = c.byte();
+  const Shape shape{1 + c.upto(8), 1 + c.upto(35), 1 + c.upto(35)};
+  Decomposition d;
+  d.layout = options & 1 ? Layout::kDyadic : Layout::kT2d;
+  const unsigned levels = c.byte();
+  d.spatial_levels = static_cast<int>(levels % 5);
+  d.temporal_levels = static_cast<int>(levels / 5 % 4);
+  if (d.layout == Layout::kDyadic) d.temporal_levels = std::min(d.temporal_levels, d.spatial_levels);
+  d.spatial = d.temporal = Wavelet::kCdf53;
+  const FastMode mode = options & 2 ? FastMode::kStaged : FastMode::kRaw;
+  const bool real = options & 4;
+  const int layers = 1 + (options >> 3 & 1);
+  const int reduce = std::min<int>(options >> 4 & 3, d.spatial_levels);
+  const BlockGrid& grid = grids.get(shape, d, options & 64 ? 64 : 32);
+  const int by = options & 128 ? grid.rows() - 1 : 0;
+  const int bx = options & 128 ? grid.columns() - 1 : 0;
+  const int stop = c.upto(8) - 4;
+  const int centroid = static_cast<int>(c.byte());
+
+  Decomposition less = d;
+  less.spatial_levels -= reduce;
+  const int slower = d.layout == Layout::kDyadic ? std::min(reduce, d.temporal_levels) : 0;
+  less.temporal_levels -= slower;
+  const Shape small{low_length(shape.frames, slower), low_length(shape.height, reduce),
+                    low_length(shape.width, reduce)};
+  const SubbandTable target(small, less, true);
+
+  // Planes and cuts first, then the bits. With the high bit of a segment's byte its parts share all bits there are, so
+  // that decoding goes on until `stop`; otherwise the parts have a size of their own and must end where they say.
+  struct Choice {
+    bool shared = false;
+    int size[2] = {0, 0};
+    int low[2] = {0, 0};
+  };
+  std::vector<ReceivedSegment> segments(static_cast<std::size_t>(segment_count(grid)));
+  std::vector<Choice> choices(segments.size());
+  for (int b = 0; b < grid.table().temporal_bands(); ++b) {
+    const Family& f = grid.families()[static_cast<std::size_t>(b)];
+    if (f.frames == 0) continue;
+    for (int k = 0; k < grid.resolutions(); ++k) {
+      const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+      int limit = 30;
+      if (k > 0)
+        limit = segments[s - 1].top;
+      else if (f.parent >= 0)
+        limit = segments[static_cast<std::size_t>(segment_index(grid, f.parent, 0))].top;
+      if (limit == 0) continue;
+      const unsigned v = c.byte();
+      const int top = limit - static_cast<int>((v & 127) % static_cast<unsigned>(limit + 1));
+      segments[s].top = static_cast<std::uint8_t>(top);
+      choices[s].shared = v & 128;
+      int low = top;
+      for (int l = 0; l < layers; ++l) {
+        const unsigned cut = choices[s].shared && l + 1 == layers ? 255 : c.byte();
+        low -= static_cast<int>(cut & 15) < low ? static_cast<int>(cut & 15) : low;
+        if (cut == 255) low = 0;
+        choices[s].low[l] = low;
+        choices[s].size[l] = choices[s].shared ? 1 << 20 : c.upto(255);
+      }
+    }
+  }
+  const std::size_t bits = c.left();
+  auto payload = std::make_unique<std::uint8_t[]>(bits + 16);
+  if (bits > 0) std::memcpy(payload.get(), c.rest(), bits);
+  std::memset(payload.get() + bits, 0, 16);
+  std::size_t at = 0;
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    if (segments[s].top == 0) continue;
+    for (int l = 0; l < layers; ++l) {
+      ReceivedPart p;
+      const std::size_t n = std::min(static_cast<std::size_t>(choices[s].size[l]), bits - at);
+      p.data = payload.get() + at;
+      p.size = static_cast<std::uint32_t>(n);
+      p.low = static_cast<std::uint8_t>(choices[s].low[l]);
+      segments[s].parts.push_back(p);
+      if (!choices[s].shared) at += n;
+    }
+    if (choices[s].shared) at = std::min(bits, at + 3);
+  }
+  if (real) {
+    const StepTable steps(grid.table(), 0.5f, 1);
+    compare_all<float>(mode, grid, target, by, bx, segments, std::max(0, stop), centroid, &steps);
+  } else {
+    compare_all<std::int32_t>(mode, grid, target, by, bx, segments, std::max(0, stop), centroid, nullptr);
+  }
+  return 0;
+}
