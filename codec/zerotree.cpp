@@ -502,7 +502,7 @@ void BlockDecoder::State::next_part(const ReceivedSegment& r, std::size_t s, int
     ++part[s];
     bits[s].position = 0;
   }
-  require(part[s] < r.parts.size(), ErrorKind::kInternal, "segment without a part for plane " + std::to_string(plane));
+  if (part[s] == r.parts.size()) fail(ErrorKind::kInternal, "segment without a part for plane " + std::to_string(plane));
   bits[s].data = r.parts[part[s]].data;
   bits[s].size = r.parts[part[s]].size;
 }
