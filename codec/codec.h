@@ -100,7 +100,7 @@ struct EncoderParams {
   Layout layout = Layout::kT2d;
   Profile profile = Profile::kFast;
   FastMode fast_mode = FastMode::kStaged;
-  int block_size = 128;     ///< code blocks cover block_size^2 samples of a component: 32, 64, 128, 256, 512
+  int block_size = 128;     ///< code blocks cover block_size^2 samples of a component: 32, 64, 128, 256
   int layers = 4;           ///< quality layers, 1..16: all but the last hold one bit plane each, counted from the bottom
   int threads = 0;          ///< 0 = one per core
   SimdLevel simd = SimdLevel::kBest;
@@ -244,7 +244,8 @@ struct SubbandView {
 
 /// The transform coefficients of a GOP, all components. Move-only in spirit: copying copies hundreds of megabytes.
 struct CoefficientGop {
-  int frames = 0;                      ///< of the samples it came from
+  int frames = 0;                      ///< in the fields: after a temporal reduction
+  int source_frames = 0;               ///< of the GOP they come from
   bool lossless = false;
   std::vector<FrameTime> times;
   std::vector<SubbandView> subbands;   ///< coarse to fine, component by component; views into the memory below

@@ -202,6 +202,7 @@ class CpuEncoder final : public GopEncoder {
     const Reduced r(header_, {}, gop.frames());
     lay_out<T>(r, gop.frames(), 0, out);
     out.frames = gop.frames();
+    out.source_frames = gop.frames();
     out.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
     int c = 0;
     if (header_.colour_transform) {
@@ -310,6 +311,7 @@ class CpuDecoder final : public GopDecoder {
     const Reduced r(header_, reduction_, in.frames);
     lay_out<T>(r, in.frames, in.step, out);
     out.frames = r.frames;
+    out.source_frames = in.frames;
     struct Task {
       int component, by, bx;
     };
@@ -349,13 +351,17 @@ class CpuDecoder final : public GopDecoder {
     const Reduced r(header_, reduction_, 1);
     gop.set_frames(in.frames);
     const PixelFormat& f = header_.video.format;
-    // Low bands of the unscaled 9/7 are amplified by dc_gain once per level and axis.
-    double amplified = 1;
-    if (!header_.lossless) {
-      for (int i = 0; i < std::min<int>(reduction_.temporal, header_.temporal_levels); ++i) amplified *= dc_gain(header_.temporal);
-      for (int i = 0; i < 2 * reduction_.spatial; ++i) amplified *= dc_gain(header_.spatial);
-    }
-    const auto g = static_cast<float>(1.0 / amplified);
+    // Low bands of the unscaled 9/7 are amplified by dc_gain once per split and axis that has more than one sample.
+    auto gain_of = [&](int c) {
+      if (header_.lossless) return 1.0f;
+      const Shape full = header_.component_shape(c, in.source_frames);
+      double amplified = 1;
+      for (int i = 0; i < effective_levels(full.frames, std::min<int>(reduction_.temporal, header_.temporal_levels)); ++i)
+        amplified *= dc_gain(header_.temporal);
+      for (int i = 0; i < effective_levels(full.width, reduction_.spatial) + effective_levels(full.height, reduction_.spatial); ++i)
+        amplified *= dc_gain(header_.spatial);
+      return static_cast<float>(1.0 / amplified);
+    };
     auto shape = [&](int c) {
       Shape s = r.shape(c);
       s.frames = in.frames;
@@ -368,10 +374,10 @@ class CpuDecoder final : public GopDecoder {
         fields[c] = field_of<T>(in, c, shape(c));
         inverse_transform<T>(fields[c], r.decomposition(c), pool_, simd_);
       }
-      inverse_colour<T>(fields[0], fields[1], fields[2], g, header_.components[0].offset, highest_sample(f), gop, pool_);
+      inverse_colour<T>(fields[0], fields[1], fields[2], gain_of(0), header_.components[0].offset, highest_sample(f), gop, pool_);
     }
     for (; c < gop.components(); ++c)
-      inverse_transform<T>(field_of<T>(in, c, shape(c)), r.decomposition(c), g, header_.components[static_cast<std::size_t>(c)].offset,
+      inverse_transform<T>(field_of<T>(in, c, shape(c)), r.decomposition(c), gain_of(c), header_.components[static_cast<std::size_t>(c)].offset,
                            lowest_sample(f), highest_sample(f), gop.plane(c), pool_, simd_);
   }
 

@@ -58,7 +58,7 @@ struct Field {
 
 /// Transforms samples into coefficients: out = T(sample - offset), then the decomposition in place.
 /// T is float (Haar, 5/3, 9/7) or std::int32_t (Haar = S-transform, 5/3, 13/7); other pairs throw BadArgument, as do
-/// shapes that differ. `samples` is 1- or 2-byte, signed or unsigned.
+/// shapes that differ. `samples` is 1- or 2-byte, signed or unsigned; |offset| <= 2^20.
 template <class T>
 void forward_transform(const VolumeView& samples, std::int32_t offset, const Field<T>& out, const Decomposition& d,
                        ThreadPool& pool, SimdLevel simd);
@@ -92,6 +92,13 @@ double synthesis_norm(Wavelet w, bool reversible, bool high, int level);
 inline int low_length(int length, int levels) {
   for (int l = 0; l < levels; ++l) length = (length + 1) / 2;
   return length;
+}
+
+/// How many of `levels` splits of `length` samples find more than one sample and so really divide.
+inline int effective_levels(int length, int levels) {
+  int n = 0;
+  for (; n < levels && length > 1; ++n) length = (length + 1) / 2;
+  return n;
 }
 
 }  // namespace trivelet

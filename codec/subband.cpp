@@ -14,13 +14,6 @@ struct Axis {
   double norm = 1;
 };
 
-// Splits that really divide: a length of 1 is left alone.
-int effective_levels(int length, int levels) {
-  int n = 0;
-  for (; n < levels && length > 1; ++n) length = (length + 1) / 2;
-  return n;
-}
-
 // Interleaved axis (time, rows): low samples every 2^level, high ones half-way between.
 Axis interleaved(int length, int level, bool high, Wavelet w, bool reversible) {
   Axis a;

@@ -2,7 +2,7 @@
 # Sourced by the scripts: installs what a fresh Debian 12 lacks. When all is there nothing is done and no network needed.
 BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libcli11-dev libspdlog-dev libgtest-dev libavformat-dev libavcodec-dev
   libavutil-dev libswscale-dev)
-TEST_PACKAGES=(ffmpeg python3)
+TEST_PACKAGES=(ffmpeg python3 python3-numpy)
 
 install_missing() { # install_missing PACKAGE...
   local missing=() package as_root=()

@@ -881,14 +881,23 @@ class Options:
     temporal_reduce: int = 0
 
 
-def reduced_scale(head: Head, temporal: int, spatial: int) -> np.float32:
+def dividing_splits(length: int, splits: int) -> int:
+    """How many of so many splits find more than one sample."""
+    count = 0
+    while count < splits and length > 1:
+        length = (length + 1) // 2
+        count += 1
+    return count
+
+
+def reduced_scale(head: Head, info: ComponentInfo, frames: int, temporal: int, spatial: int) -> np.float32:
     def gain(wavelet: int) -> float:
         return 1.230174105 if wavelet == CDF_9_7 else 1.0
 
     product = 1.0
-    for _ in range(temporal):
+    for _ in range(dividing_splits(frames, temporal)):
         product *= gain(head.temporal_wavelet)
-    for _ in range(2 * spatial):
+    for _ in range(dividing_splits(info.width, spatial) + dividing_splits(info.height, spatial)):
         product *= gain(head.spatial_wavelet)
     return np.float32(1 / product)
 
@@ -900,7 +909,7 @@ def component_samples(component: Component, gop: Gop, options: Options) -> np.nd
                             options.temporal_reduce)
     if not head.lossless:
         dropped = min(options.reduce, head.temporal_levels) if head.layout == DYADIC else options.temporal_reduce
-        volume = np.rint(volume * reduced_scale(head, dropped, options.reduce))
+        volume = np.rint(volume * reduced_scale(head, component.info, gop.frames, dropped, options.reduce))
     return volume.astype(np.int64)
 
 

@@ -164,7 +164,9 @@ TEST(RoundTrip, QualityRisesWithLayersPlanesAndBytes) {
         before = mse;
         read_before = stats.stream_bytes;
       }
-      if (lossless) EXPECT_EQ(before, 0);
+      if (lossless) {
+        EXPECT_EQ(before, 0);
+      }
     }
 }
 
@@ -191,7 +193,9 @@ TEST(RoundTrip, ReducedDecodingIsSmallerAndReadsFewerBytes) {
           EXPECT_EQ(out[0].frames(), low_length(s.frames, temporal));
           EXPECT_EQ(out[0].plane(0).shape.width, low_length(s.width, reduce));
           EXPECT_EQ(out[0].plane(1).shape.height, low_length((s.height + 1) / 2, reduce));
-          if (reduce + temporal > 0) EXPECT_LT(stats.stream_bytes, full.stream_bytes);
+          if (reduce + temporal > 0) {
+            EXPECT_LT(stats.stream_bytes, full.stream_bytes);
+          }
           // The pattern is smooth: a low-pass sample is close to the original at the same place.
           double squared = 0;
           const VolumeView small = out[0].plane(0);
@@ -203,6 +207,30 @@ TEST(RoundTrip, ReducedDecodingIsSmallerAndReadsFewerBytes) {
                 squared += e * e;
               }
           EXPECT_LT(std::sqrt(squared / static_cast<double>(small.shape.samples())), 12) << reduce << " " << temporal;
+        }
+    }
+}
+
+// Splits that find a single sample amplify nothing, so a reduced flat picture keeps its level whatever its size.
+TEST(RoundTrip, ReducedFlatPicturesKeepTheirLevel) {
+  for (const Size& s : {Size{1, 40, 9}, Size{40, 1, 9}, Size{3, 3, 1}, Size{24, 16, 9}, Size{1, 1, 3}})
+    for (const Layout layout : {Layout::kT2d, Layout::kDyadic}) {
+      SCOPED_TRACE(testing::Message() << s.width << "x" << s.height << "x" << s.frames << " layout " << static_cast<int>(layout));
+      Clip clip = make_clip(video(s.width, s.height, "gray"), s.frames, 8, Pattern::kZero, 1);
+      for (Gop& g : clip.gops)
+        for (int f = 0; f < g.frames(); ++f) std::memset(g.plane(0).row(f, 0), 200, static_cast<std::size_t>(s.width * s.height));
+      EncoderParams p = small_gops(8);
+      p.quality = 95;
+      p.layout = layout;
+      p.temporal_levels = p.spatial_levels = 3;
+      const auto stream = encode(clip, p);
+      for (int reduce = 0; reduce <= 3; ++reduce)
+        for (int temporal = 0; temporal <= (layout == Layout::kT2d ? 3 : 0); ++temporal) {
+          DecoderParams dp;
+          dp.reduce = reduce;
+          dp.temporal_reduce = temporal;
+          for (const Gop& g : decode(stream, dp))
+            for (int f = 0; f < g.frames(); ++f) ASSERT_NEAR(sample(g.plane(0), f, 0, 0), 200, 2) << reduce << " " << temporal;
         }
     }
 }
@@ -250,7 +278,9 @@ TEST(RoundTrip, FramesAreSelectedExactly) {
           EXPECT_EQ(std::memcmp(g.plane(0).row(f, y), original.plane(0).row(static_cast<int>(frame % 8), y), 40), 0);
       }
     EXPECT_EQ(frame, std::min<std::uint64_t>(end, 30));
-    if (end - first < 10) EXPECT_LT(stats.stream_bytes, full.stream_bytes);
+    if (end - first < 10) {
+      EXPECT_LT(stats.stream_bytes, full.stream_bytes);
+    }
   }
 }
 
