@@ -30,7 +30,7 @@ struct SegmentStates {
     for (int i = 0; i < n; ++i) {
       const int c = rc * kOrientationClasses + orientation_class(b, BlockGrid::orientation(k, i));
       of[i] = memory.data() + static_cast<std::size_t>(i) * kContexts;
-      std::copy_n(tables.states.data() + static_cast<std::size_t>(c) * kContexts, kContexts, of[i]);
+      std::copy_n(tables.data() + static_cast<std::size_t>(c) * kContexts, kContexts, of[i]);
     }
   }
 };
@@ -244,7 +244,6 @@ void DenseDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target
       };
       if (k > 0) depend(s - 1);
       if (k == 0 && parent >= 0) depend(static_cast<std::size_t>(segment_index(grid, parent, 0)));
-      if (kTemporalParents && k > 0 && b > 1 && parent >= 0) own = std::max(own, lowest_dense_cut(cut[static_cast<std::size_t>(segment_index(grid, parent, k))]));
       cut[s] = std::max(own, 2 * stop_plane);
     }
 }

@@ -11,13 +11,10 @@
 #include <memory>
 #include <vector>
 
+#include "codec/dense_model.h"
 #include "codec/zerotree.h"
 
 namespace trivelet {
-
-namespace dense {
-struct StartTables;
-}
 
 /// What a cut behind every pass costs and gains. Pass i of segment s is passes[first[s] + i]; i = 0 is the first pass of
 /// the top plane, so cutting behind pass i is cut 2 * top[s] - 1 - i. A segment has 2 * top[s] passes.

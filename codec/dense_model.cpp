@@ -1,28 +1,62 @@
 #include "codec/dense_model.h"
 
-#include <algorithm>
+#include <string>
+
+#include "codec/error.h"
 
 namespace trivelet::dense {
 
 namespace {
 
-Rates make_rates() {
-  Rates r;
-  for (std::size_t n = 0; n <= kSeenLimit; ++n) {
-    const auto rate = static_cast<std::uint32_t>(2 * 65536 / (2 * n + 3));
-    r.fast[n] = static_cast<std::uint16_t>(std::max(rate, 65536u / 32));
-    r.slow[n] = static_cast<std::uint16_t>(std::max(rate, 65536u / 256));
-  }
-  return r;
-}
+// Written by tests/bench/train_dense.sh.
+constexpr std::string_view kTableText[kTableSets] = {
+#include "codec/dense_tables.inc"
+};
 
 }  // namespace
 
-Rates kRates = make_rates();
+// round(65536 / (1 + exp(-0.45 * (i - 14.5))))
+const std::array<std::uint16_t, kStartProbabilityCount> kStartProbabilities = {
+    96, 150, 236, 369, 576, 899, 1399, 2168, 3338, 5088, 7642, 11240, 16062, 22110, 29097,
+    36439, 43426, 49474, 54296, 57894, 60448, 62198, 63368, 64137, 64637, 64960, 65167, 65300, 65386, 65440};
+const std::array<std::uint16_t, kStartWeightCount> kStartWeights = {2, 10, 50};
 
-const StartTables& start_tables(TableSet) {
-  static const StartTables tables;
+char table_character(std::size_t number) {
+  char c = '!';
+  for (std::size_t i = 0;; ++c) {
+    if (c == '"' || c == '?' || c == '\\') continue;
+    if (i++ == number) return c;
+  }
+}
+
+StartTables parse_tables(std::string_view text, bool dyadic) {
+  std::array<State, 128> of{};
+  for (State& s : of) s.seen = 0;
+  for (std::size_t p = 0; p < kStartProbabilityCount; ++p)
+    for (std::size_t w = 0; w < kStartWeightCount; ++w)
+      of[static_cast<unsigned char>(table_character(p * kStartWeightCount + w))] = {kStartProbabilities[p], kStartWeights[w]};
+
+  StartTables tables(static_cast<std::size_t>(kClasses) * kContexts);
+  std::size_t at = 0;
+  for (int r = 0; r < kResolutionClasses; ++r)
+    for (int o = 0; o < kOrientationClasses; ++o) {
+      if (!class_exists(r, o, dyadic)) continue;
+      for (int i = 0; i < kContexts; ++i, ++at) {
+        require(at < text.size(), ErrorKind::kBadArgument, "start tables end after " + std::to_string(text.size()) + " contexts");
+        const State s = of[static_cast<unsigned char>(text[at]) & 127];
+        require(s.seen > 0, ErrorKind::kBadArgument, "start tables hold a character that means nothing");
+        tables[static_cast<std::size_t>((r * kOrientationClasses + o) * kContexts + i)] = s;
+      }
+    }
+  require(at == text.size(), ErrorKind::kBadArgument, "start tables hold " + std::to_string(text.size()) + " contexts, not " + std::to_string(at));
   return tables;
+}
+
+const StartTables& start_tables(TableSet set) {
+  static const std::array<StartTables, kTableSets> tables = {
+      parse_tables(kTableText[kT2dReal], false), parse_tables(kTableText[kT2dInteger], false),
+      parse_tables(kTableText[kDyadicReal], true), parse_tables(kTableText[kDyadicInteger], true)};
+  return tables[set];
 }
 
 }  // namespace trivelet::dense

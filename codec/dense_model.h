@@ -3,39 +3,41 @@
 // A segment starts with the states of the trained tables; FORMAT.md "Dense profile" gives layout and formulas. Every
 // context belongs to a class: the place of the segment's resolution counted from the finest, and the subband's
 // orientation together with "high along time".
+//
+// An estimate is the mean of all decisions seen until kSeenLimit of them, then a running average. What was tried beside
+// it, in bits over four clips: a second, faster average +-0.1 %; mixing with a second set of contexts (wider surround,
+// other orientations, surround of the parent) in the logistic domain 0.0 %; the temporal parent's magnitude -0.1 %; a
+// wider surround in the energy +0.1 %.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
-
-#include "codec/subband.h"
 
 namespace trivelet::dense {
 
-/// An estimate of P(1): the mean of a fast and a slow running average, both in units of 1 / 65536.
+/// An estimate of P(1) in units of 1 / 65536 and how many decisions it stands for.
 struct State {
-  std::uint16_t fast = 32768;
-  std::uint16_t slow = 32768;
-  std::uint16_t seen = 0;  ///< decisions so far, start value included; sets the rates
+  std::uint16_t one = 32768;
+  std::uint16_t seen = 1;  ///< 1..kSeenLimit; sets the rate
 };
 
-inline constexpr int kSeenLimit = 255;
-struct Rates {
-  std::array<std::uint16_t, kSeenLimit + 1> fast{};
-  std::array<std::uint16_t, kSeenLimit + 1> slow{};
+inline constexpr std::size_t kSeenLimit = 126;
+struct RateTable {
+  std::array<std::int32_t, kSeenLimit + 1> of{};
+  constexpr RateTable() {
+    for (std::size_t n = 1; n <= kSeenLimit; ++n) of[n] = static_cast<std::int32_t>(2 * 65536 / (2 * n + 3));
+  }
 };
-extern Rates kRates;
+inline constexpr RateTable kRates;
 
-inline std::uint32_t probability(const State& s) {
-  const std::uint32_t p = (std::uint32_t{s.fast} + s.slow) >> 1;
-  return p < 24 ? 24 : p > 65512 ? 65512 : p;
-}
+inline std::uint32_t probability(const State& s) { return s.one < 24 ? 24u : s.one > 65512 ? 65512u : s.one; }
+
 inline void update(State& s, bool bit) {
   const std::int32_t target = bit ? 65535 : 0;
-  s.fast = static_cast<std::uint16_t>(s.fast + ((target - s.fast) * kRates.fast[s.seen] >> 16));
-  s.slow = static_cast<std::uint16_t>(s.slow + ((target - s.slow) * kRates.slow[s.seen] >> 16));
+  s.one = static_cast<std::uint16_t>(s.one + ((target - s.one) * kRates.of[s.seen] >> 16));
   s.seen = static_cast<std::uint16_t>(s.seen + (s.seen < kSeenLimit));
 }
 
@@ -43,7 +45,7 @@ inline void update(State& s, bool bit) {
 
 inline constexpr int kEnergies = 15;
 inline constexpr int kTimes = 5;
-inline constexpr int kParents = 4;
+inline constexpr int kParents = 3;
 inline constexpr int kPlaces = 4;
 inline constexpr int kSignificance = 0;
 inline constexpr int kRefinement = kSignificance + kEnergies * kTimes * kParents * kPlaces;
@@ -53,24 +55,39 @@ inline constexpr int kChild = kAny + 4 * 2 * 5 * 2;    // "this child group acti
 inline constexpr int kRoot = kChild + 3 * 2 * 5 * 5 * 2;
 inline constexpr int kContexts = kRoot + 8;
 
-inline constexpr int kResolutionClasses = 5;   // finest, next, …, lowest band last
+inline constexpr int kResolutionClasses = 4;  // finest, next, other detail bands, lowest band
 inline constexpr int kOrientationClasses = 8;
 inline constexpr int kClasses = kResolutionClasses * kOrientationClasses;
 
-inline constexpr bool kTemporalParents = true;
-
 inline int resolution_class(int k, int resolutions) {
   const int from_finest = resolutions - 1 - k;
-  return k == 0 ? 4 : from_finest < 3 ? from_finest : 3;
+  return k == 0 ? 3 : from_finest < 2 ? from_finest : 2;
 }
 /// `orientation` as in Subband; in t+2D every band but the first is high along time.
 inline int orientation_class(int temporal_band, int orientation) { return (temporal_band > 0 ? 4 : 0) + orientation; }
+/// Whether a class occurs: (resolution class, orientation class) in t+2D or dyadic layouts.
+inline bool class_exists(int resolution, int orientation, bool dyadic) {
+  if (resolution == 3) return orientation == 0 || (orientation == 4 && !dyadic);
+  return orientation != 0 && (orientation != 4 || dyadic);
+}
 
-/// Start states of all classes.
-struct StartTables {
-  std::vector<State> states = std::vector<State>(static_cast<std::size_t>(kClasses) * kContexts);
-};
+// ------------------------------------------------------------------------------------------------------- start tables
+
 enum TableSet { kT2dReal, kT2dInteger, kDyadicReal, kDyadicInteger, kTableSets };
+
+/// Start states: kContexts of class 0, then of class 1, …
+using StartTables = std::vector<State>;
 const StartTables& start_tables(TableSet set);
+
+/// The text form: one character per context of the classes that exist, in order; character number 3 * p + w stands for
+/// kStartProbabilities[p] and kStartWeights[w].
+inline constexpr std::size_t kStartProbabilityCount = 30;
+inline constexpr std::size_t kStartWeightCount = 3;
+extern const std::array<std::uint16_t, kStartProbabilityCount> kStartProbabilities;
+extern const std::array<std::uint16_t, kStartWeightCount> kStartWeights;
+/// '!' to '~' but not '"', '?' and '\'.
+char table_character(std::size_t number);
+/// Throws BadArgument for text of another length or with other characters.
+StartTables parse_tables(std::string_view text, bool dyadic);
 
 }  // namespace trivelet::dense

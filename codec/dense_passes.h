@@ -65,13 +65,11 @@ inline std::uint64_t row_mask(int n, int w) {
 template <class Coder>
 class SegmentCoder {
  public:
-  /// Segment (b, k) of `block`, whose states (one run of kContexts per orientation class) begin at `states`.
+  /// Segment (b, k) of `block`; states[i] points to the kContexts states of orientation index i.
   SegmentCoder(Block& block, int b, int k, State* const* states, Coder& coder)
       : block_(block), family_(block.families[static_cast<std::size_t>(b)]), level_(family_.levels[static_cast<std::size_t>(k)]), k_(k),
         finest_(static_cast<std::size_t>(k) + 1 == family_.levels.size()), states_(states), coder_(coder) {
     if (k > 0) parent_ = &family_.levels[static_cast<std::size_t>(k) - 1];
-    if (kTemporalParents && b > 1 && family_.parent >= 0) before_ = &block.families[static_cast<std::size_t>(family_.parent)].levels[static_cast<std::size_t>(k)];
-    if (before_ && before_->top == 0) before_ = nullptr;
   }
 
   /// The first pass of `plane`.
@@ -293,7 +291,6 @@ class SegmentCoder {
       const bool second_half = octets && (t & 1);
       const bool last_half = !octets || (t & 1) || t + 1 == v.t;
       const std::uint32_t* parents = k_ >= 2 ? &parent_->known[static_cast<std::size_t>(parent_->at(o, octets ? t >> 1 : t, 0, 0))] : nullptr;
-      const std::uint32_t* before = before_ ? &before_->known[static_cast<std::size_t>(before_->at(o, family_.parent_frame[static_cast<std::size_t>(t)], 0, 0))] : nullptr;
       for (int y = 0; y < quads_y; ++y) {
         coder_.row();
         for (int w = 0; w < l.words; ++w) {
@@ -326,10 +323,8 @@ class SegmentCoder {
                 const std::uint32_t sum = weight.horizontal * (c[-1] + c[1]) + weight.vertical * (c[-s] + c[s]) +
                                           (c[-s - 1] + c[-s + 1] + c[s - 1] + c[s + 1]);
                 const std::size_t time = octave_class((c[-l.frame] + c[l.frame]) >> plane);
-                std::uint32_t above = parent;
-                if (before) above = std::min(3u, above + stage(before[(2 * y + (j >> 1)) * s + 2 * x + (j & 1)], plane));
                 const std::size_t place = !fresh ? 0 : found ? 3 : j == 3 ? 2 : 1;
-                const std::size_t context = ((energy_class(sum >> plane) * kTimes + time) * kParents + above) * kPlaces + place;
+                const std::size_t context = ((energy_class(sum >> plane) * kTimes + time) * kParents + parent) * kPlaces + place;
                 bool is = false;
                 if constexpr (!Coder::kDecoding) is = l.magnitude[static_cast<std::size_t>(origin + at)] >> plane & 1;
                 yes = coder_.code(states[context], is);
@@ -402,7 +397,6 @@ class SegmentCoder {
   State* const* states_;
   Coder& coder_;
   Level* parent_ = nullptr;
-  const Level* before_ = nullptr;
 };
 
 }  // namespace trivelet::dense

@@ -5,9 +5,9 @@
 //
 // Times are of the coder alone (quantiser included), one thread. Every block is decoded and compared.
 
-#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <ctime>
 
 #include "codec/dense.h"
 #include "codec/dense_model.h"
@@ -18,7 +18,12 @@ using namespace trivelet::bench;
 
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+// Seconds of this thread, so that a busy machine disturbs little.
+double now() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 struct Totals {
   double samples = 0, fast = 0, dense = 0, encode = 0, decode = 0;
@@ -95,7 +100,7 @@ int main(int argc, char** argv) {
   Setup setup;
   int block = 128;
   bool lossless = false;
-  dense::StartTables* tables = nullptr;
+  std::string table_file;
   for (int i = 1; i < argc; ++i) {
     const std::string a = argv[i];
     if (a == "--steps") {
@@ -115,14 +120,14 @@ int main(int argc, char** argv) {
     } else if (a == "--block") {
       block = std::atoi(argv[++i]);
     } else if (a == "--tables") {
-      tables = new dense::StartTables;
-      std::FILE* f = std::fopen(argv[++i], "rb");
-      if (!f || std::fread(tables->states.data(), sizeof(dense::State), tables->states.size(), f) != tables->states.size()) return 2;
-      std::fclose(f);
+      table_file = argv[++i];
     } else {
       clips.push_back(load_clip(a));
     }
   }
+  dense::StartTables trained;
+  if (!table_file.empty()) trained = dense::parse_tables(read_table_text(table_file), setup.layout == Layout::kDyadic);
+  const dense::StartTables* tables = table_file.empty() ? nullptr : &trained;
   double log_ratio = 0;
   int n = 0;
   for (const Clip& clip : clips)

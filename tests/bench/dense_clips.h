@@ -56,6 +56,20 @@ inline Clip load_clip(const std::string& text) {
   return c;
 }
 
+/// A table file of train_dense without the quotes and ends of lines.
+inline std::string read_table_text(const std::string& path) {
+  std::FILE* f = std::fopen(path.c_str(), "rb");
+  if (!f) {
+    std::perror(path.c_str());
+    std::exit(2);
+  }
+  std::string text;
+  for (int c = std::fgetc(f); c != EOF; c = std::fgetc(f))
+    if (c > ' ' && c != '"') text += static_cast<char>(c);
+  std::fclose(f);
+  return text;
+}
+
 /// One component of one GOP, transformed.
 template <class T>
 struct Volume {
