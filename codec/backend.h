@@ -1,8 +1,8 @@
 // THE SEAM between the codec and what computes it: whole GOPs in, coded GOPs out, and back.
 //
-// A backend transforms, quantises and codes. Everything else (files, rate decisions, container) exists once and never asks
-// which backend is at work; all backends give the same bytes. An encoder or decoder may work ahead: push() can return
-// before the work is done, pull() delivers in the order of the pushes.
+// A backend transforms, quantises and codes. Everything else (files, rate decisions, container) exists once and never
+// asks which backend is at work; all backends give the same bytes. An encoder or decoder may work ahead: push() can
+// return before the work is done, pull() delivers in the order of the pushes.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ class StreamGeometry {
 
  private:
   int frames_;
-  std::vector<BlockGrid> grids_;       // components of equal shape share one
+  std::vector<BlockGrid> grids_;  // components of equal shape share one
   std::vector<std::size_t> grid_of_;
 };
 

@@ -7,8 +7,8 @@
 //   while (read_gop(reader, gop)) enc.push(gop);           while (dec.pull(gop)) use(gop);
 //   enc.finish();
 //
-// Any stack of planes with one size and 1..16 bits is a "video" here: slices of a volume, bands of a multispectral cube.
-// Experiments on subband coefficients (statistics, watermarks) use Encoder::push_coefficients and
+// Any stack of planes with one size and 1..16 bits is a "video" here: slices of a volume, bands of a multispectral
+// cube. Experiments on subband coefficients (statistics, watermarks) use Encoder::push_coefficients and
 // Decoder::pull_coefficients, which stand between the transform and the quantiser.
 //
 // Threads: an object is used by one thread at a time; it runs its own pool inside. Output bytes do not depend on the
@@ -53,8 +53,8 @@ class ByteSource {
   /// Reads up to `size` bytes at the current position; fewer only at the end. Throws Error(kIo).
   virtual std::size_t read(void* data, std::size_t size) = 0;
   virtual bool seekable() const = 0;
-  virtual void seek(std::uint64_t position) = 0;     ///< only when seekable
-  virtual std::uint64_t size() const = 0;            ///< only when seekable
+  virtual void seek(std::uint64_t position) = 0;  ///< only when seekable
+  virtual std::uint64_t size() const = 0;         ///< only when seekable
 };
 
 /// A stream in memory; does not own it.
@@ -90,21 +90,21 @@ enum class FastMode : std::uint8_t { kRaw = 0, kStaged = 1 };
 
 struct EncoderParams {
   bool lossless = false;
-  double quality = 60;      ///< 0..100 (lossy): step = 2^((100 - quality) / 12 - 1) * 2^(bits - 8)
-  double step = 0;          ///< quantiser step in sample units; 0 = from quality. Lossy only
-  int gop_frames = 32;      ///< 1..128
-  int temporal_levels = -1; ///< 0..8, -1 = 4 (fewer for GOPs shorter than 16)
-  int spatial_levels = -1;  ///< 0..8, -1 = by size: 5 from 720 rows or columns up, else 4, fewer for tiny pictures
-  Wavelet spatial = Wavelet::kCdf97;  ///< kCdf97 means "default" when lossless: kCdf53
-  Wavelet temporal = Wavelet::kCdf97; ///< likewise: kCdf53 … the reversible default
+  double quality = 60;       ///< 0..100 (lossy): step = 2^((100 - quality) / 12 - 1) * 2^(bits - 8)
+  double step = 0;           ///< quantiser step in sample units; 0 = from quality. Lossy only
+  int gop_frames = 32;       ///< 1..128
+  int temporal_levels = -1;  ///< 0..8, -1 = 4 (fewer for GOPs shorter than 16)
+  int spatial_levels = -1;   ///< 0..8, -1 = by size: 5 from 720 rows or columns up, else 4, fewer for tiny pictures
+  Wavelet spatial = Wavelet::kCdf97;   ///< kCdf97 means "default" when lossless: kCdf53
+  Wavelet temporal = Wavelet::kCdf97;  ///< likewise: kCdf53 … the reversible default
   Layout layout = Layout::kT2d;
   Profile profile = Profile::kFast;
   FastMode fast_mode = FastMode::kStaged;
-  int block_size = 128;     ///< code blocks cover block_size^2 samples of a component: 32, 64, 128, 256
-  int layers = 4;           ///< quality layers, 1..16: all but the last hold one bit plane each, counted from the bottom
-  int threads = 0;          ///< 0 = one per core
+  int block_size = 128;  ///< code blocks cover block_size^2 samples of a component: 32, 64, 128, 256
+  int layers = 4;        ///< quality layers, 1..16: all but the last hold one bit plane each, counted from the bottom
+  int threads = 0;       ///< 0 = one per core
   SimdLevel simd = SimdLevel::kBest;
-  std::string settings;     ///< stored as text in the stream (the command line), may be empty
+  std::string settings;  ///< stored as text in the stream (the command line), may be empty
 };
 
 /// Seconds of work by stage (summed over GOPs) and what came out.
@@ -112,12 +112,12 @@ struct CodecStats {
   std::uint64_t gops = 0;
   std::uint64_t frames = 0;
   std::uint64_t samples = 0;
-  std::uint64_t stream_bytes = 0;     ///< written by the encoder, read by the decoder
+  std::uint64_t stream_bytes = 0;  ///< written by the encoder, read by the decoder
   double seconds_transform = 0;
-  double seconds_coder = 0;           ///< quantiser and zerotree coder
-  double seconds_container = 0;       ///< packing, CRC, hash, reading or writing
-  std::uint64_t damaged_gops = 0;     ///< decoder with keep_partial: GOPs with missing or damaged chunks
-  std::vector<std::string> damage;    ///< decoder with keep_partial: what and where, one line each (at most 100)
+  double seconds_coder = 0;         ///< quantiser and zerotree coder
+  double seconds_container = 0;     ///< packing, CRC, hash, reading or writing
+  std::uint64_t damaged_gops = 0;   ///< decoder with keep_partial: GOPs with missing or damaged chunks
+  std::vector<std::string> damage;  ///< decoder with keep_partial: what and where, one line each (at most 100)
 };
 
 struct CoefficientGop;
@@ -155,21 +155,21 @@ class Encoder {
 // --------------------------------------------------------------------------------------------------------- decode
 
 struct DecoderParams {
-  int reduce = 0;            ///< drop so many spatial levels: sizes become ceil(size / 2^reduce)
-  int temporal_reduce = 0;   ///< drop so many temporal levels: one frame of 2^n remains
-  int max_planes = 0;        ///< decode only so many bit planes, counted from the top of each GOP; 0 = all
-  int max_layers = 0;        ///< decode only so many quality layers; 0 = all
+  int reduce = 0;                 ///< drop so many spatial levels: sizes become ceil(size / 2^reduce)
+  int temporal_reduce = 0;        ///< drop so many temporal levels: one frame of 2^n remains
+  int max_planes = 0;             ///< decode only so many bit planes, counted from the top of each GOP; 0 = all
+  int max_layers = 0;             ///< decode only so many quality layers; 0 = all
   std::uint64_t first_frame = 0;  ///< frames [first_frame, end_frame) of the stream, before temporal reduction
   std::uint64_t end_frame = std::numeric_limits<std::uint64_t>::max();
-  bool keep_partial = false; ///< decode what is intact, fill the rest, and report it in stats(); else throw BadStream
-  bool verify_hash = true;   ///< check the content hash of lossless GOPs that are decoded whole
+  bool keep_partial = false;  ///< decode what is intact, fill the rest, and report it in stats(); else throw BadStream
+  bool verify_hash = true;    ///< check the content hash of lossless GOPs that are decoded whole
   int threads = 0;
   std::size_t max_memory = std::size_t{8} << 30;  ///< refuse streams whose GOPs need more; throws Unsupported
   SimdLevel simd = SimdLevel::kBest;
 };
 
 struct GopInfo {
-  std::uint64_t offset = 0;       ///< of the GOP packet in the file
+  std::uint64_t offset = 0;  ///< of the GOP packet in the file
   std::uint64_t bytes = 0;
   std::uint64_t first_frame = 0;
   int frames = 0;
@@ -183,16 +183,16 @@ struct StreamInfo {
   Profile profile = Profile::kFast;
   FastMode fast_mode = FastMode::kStaged;
   bool lossless = false;
-  Decomposition decomposition;    ///< of the full-size components
+  Decomposition decomposition;  ///< of the full-size components
   int gop_frames = 0;
   int block_size = 0;
   int layers = 0;
-  std::string settings;           ///< of the encoder, may be empty
-  std::string writer;             ///< name and version of the writing library
-  bool has_index = false;         ///< `gops` came from the index (or a scan), else it is empty
-  bool complete = false;          ///< the end of the stream was found where it should be
+  std::string settings;    ///< of the encoder, may be empty
+  std::string writer;      ///< name and version of the writing library
+  bool has_index = false;  ///< `gops` came from the index (or a scan), else it is empty
+  bool complete = false;   ///< the end of the stream was found where it should be
   std::vector<GopInfo> gops;
-  std::uint64_t file_bytes = 0;   ///< 0 when not seekable
+  std::uint64_t file_bytes = 0;  ///< 0 when not seekable
 };
 
 class Decoder {
@@ -238,18 +238,18 @@ struct SubbandView {
   Shape shape;
   std::ptrdiff_t row_stride = 0;
   std::ptrdiff_t frame_stride = 0;
-  float* real = nullptr;           ///< set for lossy streams
-  std::int32_t* integer = nullptr; ///< set for lossless streams
+  float* real = nullptr;            ///< set for lossy streams
+  std::int32_t* integer = nullptr;  ///< set for lossless streams
 };
 
 /// The transform coefficients of a GOP, all components. Move-only in spirit: copying copies hundreds of megabytes.
 struct CoefficientGop {
-  int frames = 0;                      ///< in the fields: after a temporal reduction
-  int source_frames = 0;               ///< of the GOP they come from
+  int frames = 0;         ///< in the fields: after a temporal reduction
+  int source_frames = 0;  ///< of the GOP they come from
   bool lossless = false;
   std::vector<FrameTime> times;
-  std::vector<SubbandView> subbands;   ///< coarse to fine, component by component; views into the memory below
-  std::vector<std::vector<float>> real;            ///< per component (lossy)
+  std::vector<SubbandView> subbands;     ///< coarse to fine, component by component; views into the memory below
+  std::vector<std::vector<float>> real;  ///< per component (lossy)
   std::vector<std::vector<std::int32_t>> integer;  ///< per component (lossless)
 };
 

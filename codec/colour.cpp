@@ -88,9 +88,13 @@ void inverse_colour(const Field<T>& fy, const Field<T>& fco, const Field<T>& fcg
   });
 }
 
-template void forward_colour(const Gop&, std::int32_t, const Field<float>&, const Field<float>&, const Field<float>&, ThreadPool&);
-template void forward_colour(const Gop&, std::int32_t, const Field<std::int32_t>&, const Field<std::int32_t>&, const Field<std::int32_t>&, ThreadPool&);
-template void inverse_colour(const Field<float>&, const Field<float>&, const Field<float>&, float, std::int32_t, std::int32_t, Gop&, ThreadPool&);
-template void inverse_colour(const Field<std::int32_t>&, const Field<std::int32_t>&, const Field<std::int32_t>&, float, std::int32_t, std::int32_t, Gop&, ThreadPool&);
+template void forward_colour(const Gop&, std::int32_t, const Field<float>&, const Field<float>&, const Field<float>&,
+                             ThreadPool&);
+template void forward_colour(const Gop&, std::int32_t, const Field<std::int32_t>&, const Field<std::int32_t>&,
+                             const Field<std::int32_t>&, ThreadPool&);
+template void inverse_colour(const Field<float>&, const Field<float>&, const Field<float>&, float, std::int32_t,
+                             std::int32_t, Gop&, ThreadPool&);
+template void inverse_colour(const Field<std::int32_t>&, const Field<std::int32_t>&, const Field<std::int32_t>&, float,
+                             std::int32_t, std::int32_t, Gop&, ThreadPool&);
 
 }  // namespace trivelet

@@ -20,16 +20,15 @@ class ByteWriter {
   static constexpr bool kReading = false;
   template <class T>
   void fixed(T v) {
-    for (std::size_t i = 0; i < sizeof(T); ++i) bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(v) >> (8 * i)));
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(v) >> (8 * i)));
   }
   void real(float v) { fixed(std::bit_cast<std::uint32_t>(v)); }
   void varint(std::uint64_t v) {
     for (; v >= 128; v >>= 7) bytes.push_back(static_cast<std::uint8_t>(v | 128));
     bytes.push_back(static_cast<std::uint8_t>(v));
   }
-  void signed_varint(std::int64_t v) {
-    varint(static_cast<std::uint64_t>(v) << 1 ^ (v < 0 ? ~std::uint64_t{0} : 0));
-  }
+  void signed_varint(std::int64_t v) { varint(static_cast<std::uint64_t>(v) << 1 ^ (v < 0 ? ~std::uint64_t{0} : 0)); }
   void text(const std::string& s) {
     const std::size_t n = std::min(s.size(), kMaxTextBytes);
     varint(n);
@@ -72,7 +71,9 @@ class ByteReader {
   void text(std::string& s) {
     std::uint64_t n = 0;
     varint(n);
-    if (n > kMaxTextBytes) bad(std::string(where_) + ": a text of " + std::to_string(n) + " bytes, the limit is " + std::to_string(kMaxTextBytes));
+    if (n > kMaxTextBytes)
+      bad(std::string(where_) + ": a text of " + std::to_string(n) + " bytes, the limit is " +
+          std::to_string(kMaxTextBytes));
     need(static_cast<std::size_t>(n));
     s.assign(reinterpret_cast<const char*>(data_ + at_), static_cast<std::size_t>(n));
     at_ += static_cast<std::size_t>(n);
@@ -84,7 +85,8 @@ class ByteReader {
 
  private:
   void need(std::size_t n) const {
-    if (n > size_ - at_) bad(std::string(where_) + " ends early, at byte " + std::to_string(at_) + " of " + std::to_string(size_));
+    if (n > size_ - at_)
+      bad(std::string(where_) + " ends early, at byte " + std::to_string(at_) + " of " + std::to_string(size_));
   }
   const std::uint8_t* data_;
   std::size_t size_;
@@ -100,7 +102,8 @@ void byte_field(IO& io, T& field, int low, int high, const char* name) {
   io.fixed(v);
   if constexpr (IO::kReading) {
     if (v < low || v > high)
-      bad(std::string("stream header: ") + name + " is " + std::to_string(v) + ", must be " + std::to_string(low) + ".." + std::to_string(high));
+      bad(std::string("stream header: ") + name + " is " + std::to_string(v) + ", must be " + std::to_string(low) +
+          ".." + std::to_string(high));
     field = static_cast<T>(v);
   }
 }
@@ -111,7 +114,8 @@ void dimension(IO& io, int& field, const char* name) {
   io.fixed(v);
   if constexpr (IO::kReading) {
     if (v < 1 || v > kMaxDimension)
-      bad(std::string("stream header: ") + name + " is " + std::to_string(v) + ", must be 1.." + std::to_string(kMaxDimension));
+      bad(std::string("stream header: ") + name + " is " + std::to_string(v) + ", must be 1.." +
+          std::to_string(kMaxDimension));
     field = static_cast<int>(v);
   }
 }
@@ -233,29 +237,38 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
   r.fixed(h.minor);
   require(h.major == kFormatMajor && (h.major != 0 || h.minor == kFormatMinor), ErrorKind::kUnsupported,
           "stream format " + std::to_string(h.major) + "." + std::to_string(h.minor) + "; this library reads " +
-              std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor) + ". Use the version that wrote it, or a newer one");
+              std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor) +
+              ". Use the version that wrote it, or a newer one");
   visit_stream_header(r, h);
   r.expect_end();
   if (h.gop_frames < 1 || h.gop_frames > kMaxGopFrames)
-    bad("stream header: GOP of " + std::to_string(h.gop_frames) + " frames, must be 1.." + std::to_string(kMaxGopFrames));
+    bad("stream header: GOP of " + std::to_string(h.gop_frames) + " frames, must be 1.." +
+        std::to_string(kMaxGopFrames));
   if (h.layout == Layout::kDyadic && h.temporal_levels > h.spatial_levels)
-    bad("stream header: dyadic layout with " + std::to_string(h.temporal_levels) + " temporal and " + std::to_string(h.spatial_levels) + " spatial levels");
+    bad("stream header: dyadic layout with " + std::to_string(h.temporal_levels) + " temporal and " +
+        std::to_string(h.spatial_levels) + " spatial levels");
   for (const Wavelet w : {h.temporal, h.spatial})
     if (h.lossless ? !reversible_wavelet(w) : !real_wavelet(w))
-      bad(std::string("stream header: wavelet ") + std::to_string(static_cast<int>(w)) + " in a " + (h.lossless ? "lossless" : "lossy") + " stream");
+      bad(std::string("stream header: wavelet ") + std::to_string(static_cast<int>(w)) + " in a " +
+          (h.lossless ? "lossless" : "lossy") + " stream");
   const PixelFormat& f = h.video.format;
-  if (f.model != ColourModel::kYuv && (f.log2_chroma_w || f.log2_chroma_h)) bad("stream header: chroma subsampling without chroma");
-  if (h.colour_transform && (f.model != ColourModel::kRgb || f.is_signed)) bad("stream header: colour transform of something that is not RGB");
+  if (f.model != ColourModel::kYuv && (f.log2_chroma_w || f.log2_chroma_h))
+    bad("stream header: chroma subsampling without chroma");
+  if (h.colour_transform && (f.model != ColourModel::kRgb || f.is_signed))
+    bad("stream header: colour transform of something that is not RGB");
   std::uint64_t samples = 0;
   for (std::size_t c = 0; c < h.components.size(); ++c) {
     const ComponentHeader& ch = h.components[c];
-    if (!(ch.weight > 1e-6f && ch.weight < 1e6f)) bad("stream header: weight of component " + std::to_string(c) + " out of range");
-    if (ch.offset < -65536 || ch.offset > 65536) bad("stream header: offset of component " + std::to_string(c) + " is " + std::to_string(ch.offset));
+    if (!(ch.weight > 1e-6f && ch.weight < 1e6f))
+      bad("stream header: weight of component " + std::to_string(c) + " out of range");
+    if (ch.offset < -65536 || ch.offset > 65536)
+      bad("stream header: offset of component " + std::to_string(c) + " is " + std::to_string(ch.offset));
     if (ch.spatial_levels > h.spatial_levels)
-      bad("stream header: component " + std::to_string(c) + " has " + std::to_string(ch.spatial_levels) + " levels, the stream " + std::to_string(h.spatial_levels));
+      bad("stream header: component " + std::to_string(c) + " has " + std::to_string(ch.spatial_levels) +
+          " levels, the stream " + std::to_string(h.spatial_levels));
     if (h.layout == Layout::kDyadic && h.temporal_levels > ch.spatial_levels)
-      bad("stream header: dyadic layout with " + std::to_string(h.temporal_levels) + " temporal levels, component " + std::to_string(c) + " has " +
-          std::to_string(ch.spatial_levels) + " spatial ones");
+      bad("stream header: dyadic layout with " + std::to_string(h.temporal_levels) + " temporal levels, component " +
+          std::to_string(c) + " has " + std::to_string(ch.spatial_levels) + " spatial ones");
     if (h.colour_transform && c < 3 && ch.spatial_levels != h.components[0].spatial_levels)
       bad("stream header: colour planes with different levels");
     samples += static_cast<std::uint64_t>(h.video.component_width(static_cast<int>(c))) *
@@ -285,8 +298,8 @@ std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader&
   const FrameTime first = g.times.empty() ? FrameTime{} : g.times[0];
   bool irregular = false;
   for (std::size_t i = 1; i < g.times.size(); ++i)
-    irregular = irregular || g.times[i].duration != first.duration ||
-                g.times[i].pts != add(g.times[i - 1].pts, first.duration);
+    irregular =
+        irregular || g.times[i].duration != first.duration || g.times[i].pts != add(g.times[i - 1].pts, first.duration);
   ByteWriter w;
   w.varint(g.index);
   w.varint(g.first_frame);
@@ -357,10 +370,11 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   g.layer_top.resize(stream.layers);
   for (auto& l : g.layer_top) {
     r.fixed(l);
-    if (l > g.planes) bad("GOP header: a layer begins at plane " + std::to_string(l) + " of " + std::to_string(g.planes));
+    if (l > g.planes)
+      bad("GOP header: a layer begins at plane " + std::to_string(l) + " of " + std::to_string(g.planes));
   }
-  const std::size_t chunks = static_cast<std::size_t>(stream.layers) * static_cast<std::size_t>(stream.temporal_bands()) *
-                             (stream.spatial_levels + 1u);
+  const std::size_t chunks = static_cast<std::size_t>(stream.layers) *
+                             static_cast<std::size_t>(stream.temporal_bands()) * (stream.spatial_levels + 1u);
   g.chunks.resize(chunks);
   for (auto& c : g.chunks) {
     r.varint(c.size);
@@ -413,7 +427,8 @@ int best_rice(const std::vector<std::uint32_t>& sizes) {
 
 }  // namespace
 
-std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const CodedGop& gop, int layer, int band, int distance) {
+std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const CodedGop& gop, int layer, int band,
+                                      int distance) {
   BitWriter head;
   bool says_something = false;
   for (std::size_t c = 0; c < gop.components.size(); ++c) {
@@ -449,7 +464,8 @@ std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const CodedGop
           head.put_unary(static_cast<unsigned>(b.top[static_cast<std::size_t>(bound)] - top));
         }
       }
-      if (std::min(top, cut(layer - 1)) > nominal) head.put_rice(b.size[static_cast<std::size_t>(s * layers + layer)], rice);
+      if (std::min(top, cut(layer - 1)) > nominal)
+        head.put_rice(b.size[static_cast<std::size_t>(s * layers + layer)], rice);
     }
   }
   if (!says_something) return {};
@@ -458,7 +474,8 @@ std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const CodedGop
     const ChunkShare share = share_of(stream, c, distance);
     if (!share.present) continue;
     const auto& component = gop.components[c];
-    const auto part = static_cast<std::size_t>(segment_index(*component.grid, band, share.k) * component.plan.layers + layer);
+    const auto part =
+        static_cast<std::size_t>(segment_index(*component.grid, band, share.k) * component.plan.layers + layer);
     for (const CodedBlock& b : component.blocks) {
       const std::uint8_t* from = b.bytes.data() + b.offset[part];
       out.insert(out.end(), from, from + b.size[part]);
@@ -467,8 +484,8 @@ std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const CodedGop
   return out;
 }
 
-void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size, int layer, int band, int distance,
-                ReceivedGop& gop) {
+void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size, int layer, int band,
+                int distance, ReceivedGop& gop) {
   if (size == 0) {  // nothing new: tops stay 0, and later layers add nothing below the planes already there
     for (std::size_t c = 0; c < gop.components.size(); ++c) {
       const ChunkShare share = share_of(stream, c, distance);
@@ -482,7 +499,8 @@ void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size
     }
     return;
   }
-  const std::string where = "chunk of layer " + std::to_string(layer) + ", temporal band " + std::to_string(band) + ", distance " + std::to_string(distance);
+  const std::string where = "chunk of layer " + std::to_string(layer) + ", temporal band " + std::to_string(band) +
+                            ", distance " + std::to_string(distance);
   BitReader head(bytes, size);
   for (std::size_t c = 0; c < gop.components.size(); ++c) {
     const ChunkShare share = share_of(stream, c, distance);
@@ -514,7 +532,8 @@ void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size
       if (!uniform && low > 0) to += unzigzag(head.get_unary(kUnaryLimit));
       if (to < 0 || to > low) bad(where + ": planes " + std::to_string(to) + " to " + std::to_string(low));
       std::uint32_t bytes_of_part = 0;
-      if (to < low) bytes_of_part = head.get_rice(rice, static_cast<std::uint32_t>(std::min<std::size_t>(size, 0x7fffffff)));
+      if (to < low)
+        bytes_of_part = head.get_rice(rice, static_cast<std::uint32_t>(std::min<std::size_t>(size, 0x7fffffff)));
       if (head.overrun() || bytes_of_part > size) bad(where + ": the head runs past its end");
       seg.parts.push_back({nullptr, bytes_of_part, static_cast<std::uint8_t>(to)});
     }
@@ -527,7 +546,8 @@ void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size
     const auto s = static_cast<std::size_t>(segment_index(*gop.components[c].grid, band, share.k));
     for (auto& block : gop.components[c].blocks) {
       ReceivedPart& part = block[s].parts.back();
-      if (part.size > size - at) bad(where + ": a part of " + std::to_string(part.size) + " bytes, " + std::to_string(size - at) + " are left");
+      if (part.size > size - at)
+        bad(where + ": a part of " + std::to_string(part.size) + " bytes, " + std::to_string(size - at) + " are left");
       part.data = bytes + at;
       at += part.size;
     }
@@ -573,7 +593,8 @@ std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size) {
     r.varint(skipped);
     r.varint(frames);
     constexpr std::uint64_t kHuge = std::uint64_t{1} << 60;
-    if (gap > kHuge || g.bytes > kHuge || skipped > kHuge || end > kHuge || frame > kHuge || frames < 1 || frames > kMaxGopFrames)
+    if (gap > kHuge || g.bytes > kHuge || skipped > kHuge || end > kHuge || frame > kHuge || frames < 1 ||
+        frames > kMaxGopFrames)
       bad("index: GOP " + std::to_string(i) + " is out of range");
     g.offset = end + gap;
     g.first_frame = frame + skipped;

@@ -45,8 +45,8 @@ bool parse_box_header(const std::uint8_t* bytes, Box& box);
 // ------------------------------------------------------------------------------------------------------ stream header
 
 struct ComponentHeader {
-  std::int32_t offset = 0;   ///< subtracted from samples before the transform
-  float weight = 1;          ///< factor of the quantiser step
+  std::int32_t offset = 0;  ///< subtracted from samples before the transform
+  float weight = 1;         ///< factor of the quantiser step
   std::uint8_t spatial_levels = 0;
 };
 
@@ -64,16 +64,18 @@ struct StreamHeader {
   std::uint8_t spatial_levels = 0;
   std::uint8_t log2_block = 7;
   std::uint8_t layers = 1;
-  std::uint8_t centroid = 102;         ///< of 256: place of the reconstruction point in its interval
-  std::uint8_t colour_transform = 0;   ///< 0 none, 1 YCoCg-R of planes G, B, R
+  std::uint8_t centroid = 102;        ///< of 256: place of the reconstruction point in its interval
+  std::uint8_t colour_transform = 0;  ///< 0 none, 1 YCoCg-R of planes G, B, R
   std::uint16_t gop_frames = 1;
-  VideoInfo video;                     ///< frames = 0 when unknown
+  VideoInfo video;  ///< frames = 0 when unknown
   std::vector<ComponentHeader> components;
   std::string writer;
   std::string settings;
 
   int block_size() const { return 1 << log2_block; }
-  Shape component_shape(int c, int frames) const { return {frames, video.component_height(c), video.component_width(c)}; }
+  Shape component_shape(int c, int frames) const {
+    return {frames, video.component_height(c), video.component_width(c)};
+  }
   Decomposition decomposition(int c) const {
     return {layout, temporal_levels, components[static_cast<std::size_t>(c)].spatial_levels, temporal, spatial};
   }
@@ -102,11 +104,11 @@ struct GopHeader {
   float step = 0;
   bool has_hash = false;
   std::uint64_t hash = 0;
-  std::uint8_t planes = 0;                ///< the largest top of any segment
-  std::vector<std::uint8_t> layer_top;    ///< planes of layer l are all below layer_top[l]
+  std::uint8_t planes = 0;              ///< the largest top of any segment
+  std::vector<std::uint8_t> layer_top;  ///< planes of layer l are all below layer_top[l]
   std::vector<FrameTime> times;
-  std::vector<ChunkEntry> chunks;         ///< [(layer * bands + band) * distances + i], i = 0 for the coarsest
-  std::uint64_t body_bytes = 0;           ///< sum of the chunk sizes
+  std::vector<ChunkEntry> chunks;  ///< [(layer * bands + band) * distances + i], i = 0 for the coarsest
+  std::uint64_t body_bytes = 0;    ///< sum of the chunk sizes
 
   const ChunkEntry& chunk(const StreamHeader& h, int layer, int band, int distance) const {
     const int n = h.spatial_levels + 1;
@@ -129,7 +131,8 @@ struct CodedGop {
 
 /// Chunk (layer, band, distance): head and bodies of the segments with spatial_levels - k = distance of all components.
 /// Empty when it says nothing.
-std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const CodedGop& gop, int layer, int band, int distance);
+std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const CodedGop& gop, int layer, int band,
+                                      int distance);
 
 /// What has been received of a GOP, component by component, block by block.
 struct ReceivedGop {
@@ -143,10 +146,11 @@ struct ReceivedGop {
   std::vector<Component> components;
 };
 
-/// Adds a chunk to what was received. `bytes` must stay alive and have 16 readable bytes behind `size`; layer 0 of a band
-/// and distance comes before its later layers, and coarser ones come first. An empty chunk is size 0. Throws BadStream.
-void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size, int layer, int band, int distance,
-                ReceivedGop& gop);
+/// Adds a chunk to what was received. `bytes` must stay alive and have 16 readable bytes behind `size`; layer 0 of a
+/// band and distance comes before its later layers, and coarser ones come first. An empty chunk is size 0. Throws
+/// BadStream.
+void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size, int layer, int band,
+                int distance, ReceivedGop& gop);
 
 // ---------------------------------------------------------------------------------------------------------- index, end
 

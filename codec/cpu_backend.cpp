@@ -15,12 +15,14 @@
 
 namespace trivelet {
 
-// --------------------------------------------------------------------------------------------------- shared with others
+// --------------------------------------------------------------------------------------------------- shared with
+// others
 
 StreamGeometry::StreamGeometry(const StreamHeader& header, int frames) : frames_(frames) {
   std::vector<std::pair<Shape, int>> known;
   for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
-    const std::pair<Shape, int> key{header.component_shape(c, frames), header.components[static_cast<std::size_t>(c)].spatial_levels};
+    const std::pair<Shape, int> key{header.component_shape(c, frames),
+                                    header.components[static_cast<std::size_t>(c)].spatial_levels};
     const auto at = std::find(known.begin(), known.end(), key);
     grid_of_.push_back(static_cast<std::size_t>(at - known.begin()));
     if (at == known.end()) {
@@ -33,8 +35,8 @@ StreamGeometry::StreamGeometry(const StreamHeader& header, int frames) : frames_
 LayerPlan layer_plan(const StreamHeader& header, const BlockGrid& grid) {
   const SubbandTable& table = grid.table();
   const int segments = segment_count(grid);
-  // Lossy subbands are quantised in proportion to their weight, so a plane means the same everywhere. Integer transforms
-  // are not scaled: there a subband of weight 2^n keeps n planes more.
+  // Lossy subbands are quantised in proportion to their weight, so a plane means the same everywhere. Integer
+  // transforms are not scaled: there a subband of weight 2^n keeps n planes more.
   std::vector<int> shift(static_cast<std::size_t>(segments), 0);
   if (header.lossless) {
     double least = 1e30;
@@ -43,7 +45,8 @@ LayerPlan layer_plan(const StreamHeader& header, const BlockGrid& grid) {
       for (int k = 0; k < table.resolutions(); ++k) least = std::min(least, norm(b, k));
     for (int b = 0; b < table.temporal_bands(); ++b)
       for (int k = 0; k < table.resolutions(); ++k)
-        shift[static_cast<std::size_t>(segment_index(grid, b, k))] = static_cast<int>(std::lround(std::log2(norm(b, k) / least)));
+        shift[static_cast<std::size_t>(segment_index(grid, b, k))] =
+            static_cast<int>(std::lround(std::log2(norm(b, k) / least)));
   }
   LayerPlan plan;
   plan.layers = header.layers;
@@ -56,7 +59,8 @@ LayerPlan layer_plan(const StreamHeader& header, const BlockGrid& grid) {
         // A child is never cut lower than its parent.
         const int parent = grid.families()[static_cast<std::size_t>(b)].parent;
         if (k > 0) low = std::max<int>(low, plan.low[static_cast<std::size_t>(l * segments + s - 1)]);
-        if (k == 0 && parent >= 0) low = std::max<int>(low, plan.low[static_cast<std::size_t>(l * segments + segment_index(grid, parent, 0))]);
+        if (k == 0 && parent >= 0)
+          low = std::max<int>(low, plan.low[static_cast<std::size_t>(l * segments + segment_index(grid, parent, 0))]);
         plan.low[static_cast<std::size_t>(l * segments + s)] = static_cast<std::uint8_t>(low);
       }
   return plan;
@@ -77,9 +81,13 @@ class Stopwatch {
 template <class T>
 std::vector<std::vector<T>>& memory(CoefficientGop& c);
 template <>
-std::vector<std::vector<float>>& memory<float>(CoefficientGop& c) { return c.real; }
+std::vector<std::vector<float>>& memory<float>(CoefficientGop& c) {
+  return c.real;
+}
 template <>
-std::vector<std::vector<std::int32_t>>& memory<std::int32_t>(CoefficientGop& c) { return c.integer; }
+std::vector<std::vector<std::int32_t>>& memory<std::int32_t>(CoefficientGop& c) {
+  return c.integer;
+}
 
 template <class T>
 Field<T> field_of(CoefficientGop& c, int component, const Shape& shape) {
@@ -103,7 +111,8 @@ struct Reduced {
   const StreamHeader& header;
   Reduction reduction;
 
-  Reduced(const StreamHeader& h, const Reduction& r, int full_frames) : video(h.video), frames(low_length(full_frames, r.temporal)), header(h), reduction(r) {
+  Reduced(const StreamHeader& h, const Reduction& r, int full_frames)
+      : video(h.video), frames(low_length(full_frames, r.temporal)), header(h), reduction(r) {
     video.width = low_length(h.video.width, r.spatial);
     video.height = low_length(h.video.height, r.spatial);
   }
@@ -141,9 +150,11 @@ void lay_out(const Reduced& r, int full_frames, float step, CoefficientGop& out)
       v.level += r.reduction.spatial;
       v.orientation = s.orientation;
       v.norm = full.at(s.temporal_band, s.resolution, s.orientation).norm;
-      v.step = r.header.lossless ? 1.0f
-                                 : static_cast<float>(static_cast<double>(step) *
-                                                      static_cast<double>(r.header.components[static_cast<std::size_t>(c)].weight) / v.norm);
+      v.step = r.header.lossless
+                   ? 1.0f
+                   : static_cast<float>(static_cast<double>(step) *
+                                        static_cast<double>(r.header.components[static_cast<std::size_t>(c)].weight) /
+                                        v.norm);
       const Field<T> view = subband_view(field, s);
       v.shape = view.shape;
       v.row_stride = view.row_stride;
@@ -163,7 +174,8 @@ class CpuEncoder final : public GopEncoder {
  public:
   CpuEncoder(const StreamHeader& header, const BackendOptions& options)
       : header_(header), simd_(resolve_simd(options.simd)), pool_(options.threads) {
-    for (int i = 0; i < pool_.threads(); ++i) coders_.push_back(std::make_unique<BlockEncoder>(header.fast_mode, simd_));
+    for (int i = 0; i < pool_.threads(); ++i)
+      coders_.push_back(std::make_unique<BlockEncoder>(header.fast_mode, simd_));
   }
 
   int depth() const override { return 1; }
@@ -178,9 +190,11 @@ class CpuEncoder final : public GopEncoder {
   }
 
   void push(CoefficientGop& coefficients, float step) override {
-    require(coefficients.lossless == header_.lossless, ErrorKind::kBadArgument, "coefficients of another kind than the stream's");
+    require(coefficients.lossless == header_.lossless, ErrorKind::kBadArgument,
+            "coefficients of another kind than the stream's");
     require(coefficients.frames >= 1 && coefficients.frames <= header_.gop_frames, ErrorKind::kBadArgument,
-            "coefficients of " + std::to_string(coefficients.frames) + " frames; GOPs hold 1.." + std::to_string(header_.gop_frames));
+            "coefficients of " + std::to_string(coefficients.frames) + " frames; GOPs hold 1.." +
+                std::to_string(header_.gop_frames));
     header_.lossless ? code_as<std::int32_t>(coefficients, step) : code_as<float>(coefficients, step);
     pending_ = true;
   }
@@ -212,8 +226,8 @@ class CpuEncoder final : public GopEncoder {
       for (; c < 3; ++c) forward_transform<T>(f[c], header_.decomposition(c), pool_, simd_);
     }
     for (; c < gop.components(); ++c)
-      forward_transform<T>(gop.plane(c), header_.components[static_cast<std::size_t>(c)].offset, field_of<T>(out, c, r.shape(c)),
-                           header_.decomposition(c), pool_, simd_);
+      forward_transform<T>(gop.plane(c), header_.components[static_cast<std::size_t>(c)].offset,
+                           field_of<T>(out, c, r.shape(c)), header_.decomposition(c), pool_, simd_);
   }
 
   template <class T>
@@ -237,7 +251,8 @@ class CpuEncoder final : public GopEncoder {
       coded.grid = &grid;
       coded.plan = layer_plan(header_, grid);
       coded.blocks.resize(static_cast<std::size_t>(grid.blocks()));
-      steps.emplace_back(grid.table(), header_.lossless ? 1.0f : step, header_.components[static_cast<std::size_t>(c)].weight);
+      steps.emplace_back(grid.table(), header_.lossless ? 1.0f : step,
+                         header_.components[static_cast<std::size_t>(c)].weight);
       for (int by = 0; by < grid.rows(); ++by)
         for (int bx = 0; bx < grid.columns(); ++bx) tasks.push_back({c, by, bx});
     }
@@ -273,7 +288,8 @@ class CpuDecoder final : public GopDecoder {
  public:
   CpuDecoder(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options)
       : header_(header), reduction_(reduction), simd_(resolve_simd(options.simd)), pool_(options.threads) {
-    for (int i = 0; i < pool_.threads(); ++i) coders_.push_back(std::make_unique<BlockDecoder>(header.fast_mode, simd_));
+    for (int i = 0; i < pool_.threads(); ++i)
+      coders_.push_back(std::make_unique<BlockDecoder>(header.fast_mode, simd_));
   }
 
   int depth() const override { return 1; }
@@ -321,7 +337,8 @@ class CpuDecoder final : public GopDecoder {
     for (int c = 0; c < static_cast<int>(in.components.size()); ++c) {
       const BlockGrid& grid = *in.components[static_cast<std::size_t>(c)].grid;
       targets.emplace_back(r.shape(c), r.decomposition(c), header_.lossless);
-      steps.emplace_back(grid.table(), header_.lossless ? 1.0f : in.step, header_.components[static_cast<std::size_t>(c)].weight);
+      steps.emplace_back(grid.table(), header_.lossless ? 1.0f : in.step,
+                         header_.components[static_cast<std::size_t>(c)].weight);
       for (int by = 0; by < grid.rows(); ++by)
         for (int bx = 0; bx < grid.columns(); ++bx) tasks.push_back({c, by, bx});
     }
@@ -356,9 +373,12 @@ class CpuDecoder final : public GopDecoder {
       if (header_.lossless) return 1.0f;
       const Shape full = header_.component_shape(c, in.source_frames);
       double amplified = 1;
-      for (int i = 0; i < effective_levels(full.frames, std::min<int>(reduction_.temporal, header_.temporal_levels)); ++i)
+      for (int i = 0; i < effective_levels(full.frames, std::min<int>(reduction_.temporal, header_.temporal_levels));
+           ++i)
         amplified *= dc_gain(header_.temporal);
-      for (int i = 0; i < effective_levels(full.width, reduction_.spatial) + effective_levels(full.height, reduction_.spatial); ++i)
+      for (int i = 0;
+           i < effective_levels(full.width, reduction_.spatial) + effective_levels(full.height, reduction_.spatial);
+           ++i)
         amplified *= dc_gain(header_.spatial);
       return static_cast<float>(1.0 / amplified);
     };
@@ -374,11 +394,13 @@ class CpuDecoder final : public GopDecoder {
         fields[c] = field_of<T>(in, c, shape(c));
         inverse_transform<T>(fields[c], r.decomposition(c), pool_, simd_);
       }
-      inverse_colour<T>(fields[0], fields[1], fields[2], gain_of(0), header_.components[0].offset, highest_sample(f), gop, pool_);
+      inverse_colour<T>(fields[0], fields[1], fields[2], gain_of(0), header_.components[0].offset, highest_sample(f),
+                        gop, pool_);
     }
     for (; c < gop.components(); ++c)
-      inverse_transform<T>(field_of<T>(in, c, shape(c)), r.decomposition(c), gain_of(c), header_.components[static_cast<std::size_t>(c)].offset,
-                           lowest_sample(f), highest_sample(f), gop.plane(c), pool_, simd_);
+      inverse_transform<T>(field_of<T>(in, c, shape(c)), r.decomposition(c), gain_of(c),
+                           header_.components[static_cast<std::size_t>(c)].offset, lowest_sample(f), highest_sample(f),
+                           gop.plane(c), pool_, simd_);
   }
 
   StreamHeader header_;

@@ -11,6 +11,7 @@
 #include "codec/container.h"
 #include "codec/gop_hash.h"
 #include "codec/hash.h"
+#include "codec/stream_input.h"
 
 namespace trivelet {
 
@@ -22,7 +23,8 @@ std::size_t MemorySource::read(void* data, std::size_t size) {
 }
 
 void MemorySource::seek(std::uint64_t position) {
-  require(position <= size_, ErrorKind::kIo, "seek to " + std::to_string(position) + " in " + std::to_string(size_) + " bytes");
+  require(position <= size_, ErrorKind::kIo,
+          "seek to " + std::to_string(position) + " in " + std::to_string(size_) + " bytes");
   position_ = static_cast<std::size_t>(position);
 }
 
@@ -41,79 +43,12 @@ constexpr std::size_t kPadding = 16;  // readable bytes behind chunk data, for t
 
 [[noreturn]] void bad(const std::string& message) { fail(ErrorKind::kBadStream, message); }
 
-// Position-keeping access to a source; skips by seeking where that works.
-class Input {
- public:
-  Input(ByteSource& source, std::uint64_t& bytes_read) : source_(source), bytes_read_(bytes_read), seekable_(source.seekable()) {
-    if (seekable_) size_ = source.size();
-  }
-  bool seekable() const { return seekable_; }
-  std::uint64_t size() const { return size_; }
-  std::uint64_t position() const { return position_; }
-
-  // Up to `size` bytes; fewer at the end.
-  std::size_t read(void* data, std::size_t size) {
-    std::size_t done = 0;
-    while (done < size) {
-      const std::size_t n = source_.read(static_cast<std::byte*>(data) + done, size - done);
-      if (n == 0) break;
-      done += n;
-    }
-    position_ += done;
-    bytes_read_ += done;
-    return done;
-  }
-  // Appends `size` bytes to `out`, growing it only as data arrives. False when the source ends before.
-  bool append(std::vector<std::uint8_t>& out, std::uint64_t size) {
-    constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;
-    while (size > 0) {
-      const auto n = static_cast<std::size_t>(std::min(size, kPiece));
-      const std::size_t at = out.size();
-      out.resize(at + n);
-      const std::size_t got = read(out.data() + at, n);
-      if (got < n) {
-        out.resize(at + got);
-        return false;
-      }
-      size -= n;
-    }
-    return true;
-  }
-  void seek(std::uint64_t position) {
-    if (position == position_) return;
-    source_.seek(position);
-    position_ = position;
-  }
-  // False when the source ends before.
-  bool skip(std::uint64_t n) {
-    if (seekable_) {
-      if (n > size_ - position_) return false;
-      seek(position_ + n);
-      return true;
-    }
-    std::vector<std::uint8_t> dump(static_cast<std::size_t>(std::min<std::uint64_t>(n, 1 << 16)));
-    while (n > 0) {
-      const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(n, dump.size()));
-      if (read(dump.data(), piece) < piece) return false;
-      n -= piece;
-    }
-    return true;
-  }
-
- private:
-  ByteSource& source_;
-  std::uint64_t& bytes_read_;
-  bool seekable_;
-  std::uint64_t size_ = 0;
-  std::uint64_t position_ = 0;
-};
-
 }  // namespace
 
 struct Decoder::State {
   DecoderParams params;
   CodecStats stats;
-  Input in;
+  StreamInput in;
   StreamHeader header;
   StreamInfo info;
   VideoInfo output;
@@ -153,7 +88,7 @@ struct Decoder::State {
     counted_damaged = true;
   }
   bool counted_damaged = false;  // the current GOP
-  bool whole = false;  // everything of the current GOP was received and asked for
+  bool whole = false;            // everything of the current GOP was received and asked for
 };
 
 void Decoder::State::report(const std::string& what) {
@@ -164,20 +99,25 @@ void Decoder::State::report(const std::string& what) {
 void Decoder::State::read_header() {
   std::uint8_t signature[sizeof kSignature];
   const std::size_t got = in.read(signature, sizeof signature);
-  if (!is_tvl(signature, got)) bad("this is not a .tvl stream: it does not begin with the signature 89 'TVL' 0D 0A 1A 0A");
+  if (!is_tvl(signature, got))
+    bad("this is not a .tvl stream: it does not begin with the signature 89 'TVL' 0D 0A 1A 0A");
   for (;;) {
     std::uint8_t head[kBoxHeaderBytes];
     if (in.read(head, sizeof head) < sizeof head) bad("the stream ends before its header");
     Box box;
-    if (!parse_box_header(head, box)) bad("damaged box header at byte " + std::to_string(in.position() - sizeof head) + ", before the stream header");
+    if (!parse_box_header(head, box))
+      bad("damaged box header at byte " + std::to_string(in.position() - sizeof head) + ", before the stream header");
     if (box.is("Head")) {
-      if (box.length < 8 || box.length > kMaxHeaderBytes) bad("stream header of " + std::to_string(box.length) + " bytes; the limit is " + std::to_string(kMaxHeaderBytes));
+      if (box.length < 8 || box.length > kMaxHeaderBytes)
+        bad("stream header of " + std::to_string(box.length) + " bytes; the limit is " +
+            std::to_string(kMaxHeaderBytes));
       std::vector<std::uint8_t> payload;
       if (!in.append(payload, box.length)) bad("the stream ends inside its header");
       header = parse_stream_header(payload.data(), payload.size());
       break;
     }
-    require(!box.critical(), ErrorKind::kUnsupported, std::string("unknown critical box '") + box.type + "' before the stream header");
+    require(!box.critical(), ErrorKind::kUnsupported,
+            std::string("unknown critical box '") + box.type + "' before the stream header");
     if (!in.skip(box.length)) bad("the stream ends before its header");
   }
   first_box = in.position();
@@ -222,7 +162,9 @@ void Decoder::State::read_index() {
               info.has_index = true;
               for (const GopInfo& g : info.gops)
                 if (g.offset < start || g.offset > size || g.bytes > size - g.offset) info.has_index = false;
-              const std::uint64_t frames = info.gops.empty() ? 0 : info.gops.back().first_frame + static_cast<std::uint64_t>(info.gops.back().frames);
+              const std::uint64_t frames = info.gops.empty() ? 0
+                                                             : info.gops.back().first_frame +
+                                                                   static_cast<std::uint64_t>(info.gops.back().frames);
               if (frames != end.frames) info.has_index = false;
             } catch (const Error&) {
               info.has_index = false;  // fall through to the scan
@@ -256,7 +198,8 @@ void Decoder::State::scan() {
       std::uint8_t size_bytes[4];
       std::vector<std::uint8_t> bytes_of_head;
       if (in.read(size_bytes, 4) == 4) {
-        const std::uint32_t n = size_bytes[0] | static_cast<std::uint32_t>(size_bytes[1]) << 8 | static_cast<std::uint32_t>(size_bytes[2]) << 16 |
+        const std::uint32_t n = size_bytes[0] | static_cast<std::uint32_t>(size_bytes[1]) << 8 |
+                                static_cast<std::uint32_t>(size_bytes[2]) << 16 |
                                 static_cast<std::uint32_t>(size_bytes[3]) << 24;
         if (n >= 8 && n <= kMaxHeaderBytes && n <= box.length) {
           bytes_of_head.assign(size_bytes, size_bytes + 4);
@@ -288,7 +231,8 @@ bool Decoder::State::resync() {
   std::uint64_t at = in.position();
   std::vector<std::uint8_t> window;
   // The window grows, so that the work stays in proportion to the way that is gone.
-  for (std::uint64_t reach = 4096; at + kBoxHeaderBytes <= in.size(); reach = std::min(2 * reach, std::uint64_t{1} << 20)) {
+  for (std::uint64_t reach = 4096; at + kBoxHeaderBytes <= in.size();
+       reach = std::min(2 * reach, std::uint64_t{1} << 20)) {
     in.seek(at);
     window.clear();
     in.append(window, std::min(reach, in.size() - at));
@@ -296,7 +240,8 @@ bool Decoder::State::resync() {
     for (std::size_t i = 0; i + kBoxHeaderBytes <= window.size(); ++i) {
       Box box;
       const std::uint8_t* p = window.data() + i;
-      if ((std::memcmp(p, "Gop ", 4) == 0 || std::memcmp(p, "Indx", 4) == 0 || std::memcmp(p, "Done", 4) == 0) && parse_box_header(p, box)) {
+      if ((std::memcmp(p, "Gop ", 4) == 0 || std::memcmp(p, "Indx", 4) == 0 || std::memcmp(p, "Done", 4) == 0) &&
+          parse_box_header(p, box)) {
         in.seek(at + i);
         return true;
       }
@@ -312,14 +257,16 @@ std::uint64_t Decoder::State::memory_needed() const {
   // inside the picture: masks of their words once, the state of decoding for each thread.
   constexpr std::uint64_t kMaskBytes = 4 * 16 + 8;
   constexpr std::uint64_t kStateBytes = 30 * 8 + 3 * 8 + 6 * 2 + 4;
-  const auto threads = static_cast<std::uint64_t>(params.threads > 0 ? params.threads : std::max(1u, std::thread::hardware_concurrency()));
+  const auto threads = static_cast<std::uint64_t>(
+      params.threads > 0 ? params.threads : std::max(1u, std::thread::hardware_concurrency()));
   std::uint64_t coder = 0;
   std::uint64_t largest_block = 0;
   std::vector<std::pair<Shape, int>> known;  // components of equal shape share their masks
   std::uint64_t samples = 0;
   for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
     const Shape s = header.component_shape(c, header.gop_frames);
-    samples += static_cast<std::uint64_t>(low_length(s.frames, reduction.temporal)) * static_cast<std::uint64_t>(low_length(s.height, reduction.spatial)) *
+    samples += static_cast<std::uint64_t>(low_length(s.frames, reduction.temporal)) *
+               static_cast<std::uint64_t>(low_length(s.height, reduction.spatial)) *
                static_cast<std::uint64_t>(low_length(s.width, reduction.spatial));
     const Decomposition d = header.decomposition(c);
     const GridSize grid = grid_size(s, d, header.block_size());
@@ -339,24 +286,27 @@ std::uint64_t Decoder::State::memory_needed() const {
 void Decoder::State::check_request() {
   const DecoderParams& p = params;
   require(p.reduce >= 0 && p.reduce <= header.max_reduce(), ErrorKind::kBadArgument,
-          "this stream can be reduced 0.." + std::to_string(header.max_reduce()) + " times, not " + std::to_string(p.reduce));
+          "this stream can be reduced 0.." + std::to_string(header.max_reduce()) + " times, not " +
+              std::to_string(p.reduce));
   if (header.layout == Layout::kDyadic) {
     require(p.temporal_reduce == 0, ErrorKind::kBadArgument,
             "in a dyadic stream time is reduced together with the picture; use a spatial reduction alone");
     reduction = {p.reduce, std::min<int>(p.reduce, header.temporal_levels)};
   } else {
     require(p.temporal_reduce >= 0 && p.temporal_reduce <= header.temporal_levels, ErrorKind::kBadArgument,
-            "this stream's frame rate can be halved 0.." + std::to_string(header.temporal_levels) + " times, not " + std::to_string(p.temporal_reduce));
+            "this stream's frame rate can be halved 0.." + std::to_string(header.temporal_levels) + " times, not " +
+                std::to_string(p.temporal_reduce));
     reduction = {p.reduce, p.temporal_reduce};
   }
-  require(p.max_planes >= 0 && p.max_planes <= 30, ErrorKind::kBadArgument, "planes must be 1..30 (0 = all), not " + std::to_string(p.max_planes));
+  require(p.max_planes >= 0 && p.max_planes <= 30, ErrorKind::kBadArgument,
+          "planes must be 1..30 (0 = all), not " + std::to_string(p.max_planes));
   require(p.max_layers >= 0 && p.max_layers <= header.layers, ErrorKind::kBadArgument,
           "this stream has " + std::to_string(header.layers) + " layers, not " + std::to_string(p.max_layers));
   require(p.first_frame < p.end_frame, ErrorKind::kBadArgument, "an empty range of frames");
   const std::uint64_t needed = memory_needed();
   require(needed <= p.max_memory, ErrorKind::kUnsupported,
-          "decoding needs about " + std::to_string(needed >> 20) + " MiB, the limit is " + std::to_string(p.max_memory >> 20) +
-              " MiB; raise it, or decode at a lower resolution");
+          "decoding needs about " + std::to_string(needed >> 20) + " MiB, the limit is " +
+              std::to_string(p.max_memory >> 20) + " MiB; raise it, or decode at a lower resolution");
 }
 
 Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend* backend)
@@ -407,7 +357,9 @@ const StreamInfo& Decoder::info() const { return state_->info; }
 const VideoInfo& Decoder::output() const { return state_->output; }
 const CodecStats& Decoder::stats() const { return state_->stats; }
 
-Gop Decoder::make_gop() const { return Gop(state_->output, low_length(state_->header.gop_frames, state_->reduction.temporal)); }
+Gop Decoder::make_gop() const {
+  return Gop(state_->output, low_length(state_->header.gop_frames, state_->reduction.temporal));
+}
 
 // Finds the next GOP box of the stream; false at its end.
 bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
@@ -421,7 +373,8 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
       if (!info.complete)
         report("the stream is not complete: its end is missing after frame " + std::to_string(expected_frame));
       else if (expected_frame < promised_frames && expected_frame < params.end_frame)
-        report("the stream should have " + std::to_string(promised_frames) + " frames, the last one found is " + std::to_string(expected_frame));
+        report("the stream should have " + std::to_string(promised_frames) + " frames, the last one found is " +
+               std::to_string(expected_frame));
       return false;
     }
     // Only this one: a damaged packet must not lead into the next, which has its own place in the index.
@@ -429,7 +382,9 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
     in.seek(g.offset);
     offset = g.offset;
     std::uint8_t head[kBoxHeaderBytes];
-    if (in.read(head, sizeof head) == sizeof head && parse_box_header(head, box) && box.is("Gop ") && box.length + kBoxHeaderBytes == g.bytes) return true;
+    if (in.read(head, sizeof head) == sizeof head && parse_box_header(head, box) && box.is("Gop ") &&
+        box.length + kBoxHeaderBytes == g.bytes)
+      return true;
     report("there is no intact GOP packet of " + std::to_string(g.bytes) + " bytes at byte " + std::to_string(offset));
     return false;
   }
@@ -439,7 +394,8 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
     const std::size_t got = in.read(head, sizeof head);
     if (got < sizeof head) {
       at_end = true;
-      report("the stream ends at byte " + std::to_string(in.position()) + ", after frame " + std::to_string(expected_frame) + ", without its end box");
+      report("the stream ends at byte " + std::to_string(in.position()) + ", after frame " +
+             std::to_string(expected_frame) + ", without its end box");
       return false;
     }
     if (!parse_box_header(head, box)) {
@@ -453,13 +409,15 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
       at_end = true;
       std::uint8_t tail[kEndPayloadBytes];
       StreamEnd end;
-      if (box.length != sizeof tail || in.read(tail, sizeof tail) < sizeof tail || !parse_stream_end(tail, sizeof tail, end)) {
+      if (box.length != sizeof tail || in.read(tail, sizeof tail) < sizeof tail ||
+          !parse_stream_end(tail, sizeof tail, end)) {
         report("the end of the stream, at byte " + std::to_string(offset) + ", is damaged");
         return false;
       }
       info.complete = true;
       if (expected_frame < end.frames)
-        report("the stream should have " + std::to_string(end.frames) + " frames, the last one found is " + std::to_string(expected_frame));
+        report("the stream should have " + std::to_string(end.frames) + " frames, the last one found is " +
+               std::to_string(expected_frame));
       return false;
     }
     require(box.is("Indx") || !box.critical(), ErrorKind::kUnsupported,
@@ -497,21 +455,24 @@ bool Decoder::State::receive(GopHeader& g, std::uint64_t payload, std::uint64_t 
   }
   try {
     g = parse_gop_header(header, head.data(), head.size());
-    if (g.body_bytes != payload - n) bad("chunks of " + std::to_string(g.body_bytes) + " bytes in a body of " + std::to_string(payload - n));
+    if (g.body_bytes != payload - n)
+      bad("chunks of " + std::to_string(g.body_bytes) + " bytes in a body of " + std::to_string(payload - n));
   } catch (const Error& e) {
     report(where + ": " + e.what());
     if (!in.skip(payload - n)) at_end = true;
     return false;
   }
   if (g.first_frame != expected_frame)
-    report(where + ": begins with frame " + std::to_string(g.first_frame) + ", expected " + std::to_string(expected_frame));
+    report(where + ": begins with frame " + std::to_string(g.first_frame) + ", expected " +
+           std::to_string(expected_frame));
   expected_frame = g.first_frame + static_cast<std::uint64_t>(g.frames);
   if (!wanted(g.first_frame, g.frames)) {
     if (!in.skip(payload - n)) at_end = true;
     return false;
   }
   std::uint64_t samples = 0;
-  for (int c = 0; c < static_cast<int>(header.components.size()); ++c) samples += header.component_shape(c, g.frames).samples();
+  for (int c = 0; c < static_cast<int>(header.components.size()); ++c)
+    samples += header.component_shape(c, g.frames).samples();
   if (g.body_bytes > 8 * samples + kMaxHeaderBytes) {
     report(where + ": " + std::to_string(g.body_bytes) + " bytes for " + std::to_string(samples) + " samples");
     if (!in.skip(payload - n)) at_end = true;
@@ -553,8 +514,9 @@ bool Decoder::State::receive(GopHeader& g, std::uint64_t payload, std::uint64_t 
         if (crc32c(bytes.data() + have[i].at, have[i].size) != c.crc) {
           have[i].ok = false;
           damaged = true;
-          report(where + ", frames " + std::to_string(g.first_frame) + ".." + std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) +
-                 ": the chunk of layer " + std::to_string(l) + ", temporal band " + std::to_string(b) + ", distance " + std::to_string(d) +
+          report(where + ", frames " + std::to_string(g.first_frame) + ".." +
+                 std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) + ": the chunk of layer " +
+                 std::to_string(l) + ", temporal band " + std::to_string(b) + ", distance " + std::to_string(d) +
                  " at byte " + std::to_string(body + c.offset) + " has a wrong checksum");
         }
         bytes.insert(bytes.end(), kPadding, 0);
@@ -579,8 +541,8 @@ bool Decoder::State::receive(GopHeader& g, std::uint64_t payload, std::uint64_t 
       }
     }
   }
-  // A chunk can be read if those before it that it leans on were: coarser distances and lower bands in layer 0, the same
-  // distance and band in the layers before.
+  // A chunk can be read if those before it that it leans on were: coarser distances and lower bands in layer 0, the
+  // same distance and band in the layers before.
   i = 0;
   for (int l = 0; l < header.layers; ++l)
     for (int b = 0; b < header.temporal_bands(); ++b)
@@ -631,7 +593,8 @@ void Decoder::State::decode(T& result) {
   stats.seconds_coder = backend->seconds_coder();
   if (damage.empty()) return;
   std::sort(damage.begin(), damage.end());  // threads find it in any order
-  for (const std::string& d : damage) report("frames from " + std::to_string(expected_frame - static_cast<std::uint64_t>(received.frames)) + ": " + d);
+  for (const std::string& d : damage)
+    report("frames from " + std::to_string(expected_frame - static_cast<std::uint64_t>(received.frames)) + ": " + d);
   count_damaged();
   whole = false;
 }
@@ -655,7 +618,8 @@ void Decoder::State::verify(const Gop& gop, const GopHeader& g) {
   const bool same = hash_samples(gop) == g.hash;
   stats.seconds_container += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!same) {
-    report("frames " + std::to_string(g.first_frame) + ".." + std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) +
+    report("frames " + std::to_string(g.first_frame) + ".." +
+           std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) +
            ": the decoded samples do not have the hash of the originals");
     count_damaged();
   }
@@ -670,7 +634,8 @@ std::vector<FrameTime> reduced_times(const std::vector<FrameTime>& times, int le
   for (std::size_t i = 0; i < times.size(); i += step) {
     FrameTime t = times[i];
     for (std::size_t j = i + 1; j < std::min(i + step, times.size()); ++j)
-      t.duration = static_cast<std::int64_t>(static_cast<std::uint64_t>(t.duration) + static_cast<std::uint64_t>(times[j].duration));
+      t.duration = static_cast<std::int64_t>(static_cast<std::uint64_t>(t.duration) +
+                                             static_cast<std::uint64_t>(times[j].duration));
     out.push_back(t);
   }
   return out;
@@ -681,9 +646,11 @@ void keep_frames(Gop& gop, int from, int to) {
   if (from > 0)
     for (int c = 0; c < gop.components(); ++c) {
       const MutableVolumeView v = gop.plane(c);
-      for (int f = from; f < to; ++f) std::memcpy(v.row(f - from, 0), v.row(f, 0), static_cast<std::size_t>(v.frame_stride));
+      for (int f = from; f < to; ++f)
+        std::memcpy(v.row(f - from, 0), v.row(f, 0), static_cast<std::size_t>(v.frame_stride));
     }
-  for (int f = from; f < to; ++f) gop.times()[static_cast<std::size_t>(f - from)] = gop.times()[static_cast<std::size_t>(f)];
+  for (int f = from; f < to; ++f)
+    gop.times()[static_cast<std::size_t>(f - from)] = gop.times()[static_cast<std::size_t>(f)];
   gop.set_frames(to - from);
 }
 
@@ -719,7 +686,8 @@ bool Decoder::pull_coefficients(CoefficientGop& coefficients) {
   State& s = *state_;
   GopHeader g;
   if (!s.next(g)) return false;
-  require(g.first_frame >= s.params.first_frame && g.first_frame + static_cast<std::uint64_t>(g.frames) <= s.params.end_frame,
+  require(g.first_frame >= s.params.first_frame &&
+              g.first_frame + static_cast<std::uint64_t>(g.frames) <= s.params.end_frame,
           ErrorKind::kBadArgument, "coefficients come in whole GOPs; the selected frames begin or end inside one");
   s.decode(coefficients);
   coefficients.times = reduced_times(g.times, s.reduction.temporal);

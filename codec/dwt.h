@@ -26,10 +26,10 @@
 namespace trivelet {
 
 enum class Wavelet : std::uint8_t {
-  kHaar = 0,   ///< float Haar; reversible: S-transform
-  kCdf53 = 1,  ///< Cohen-Daubechies-Feauveau 5/3
-  kCdf97 = 2,  ///< CDF 9/7, float only
-  kRev137 = 3, ///< 13/7-T, reversible integer only
+  kHaar = 0,    ///< float Haar; reversible: S-transform
+  kCdf53 = 1,   ///< Cohen-Daubechies-Feauveau 5/3
+  kCdf97 = 2,   ///< CDF 9/7, float only
+  kRev137 = 3,  ///< 13/7-T, reversible integer only
 };
 
 enum class Layout : std::uint8_t {
@@ -79,13 +79,14 @@ void inverse_transform(const Field<T>& field, const Decomposition& d, float gain
                        std::int32_t min_sample, std::int32_t max_sample, const MutableVolumeView& samples,
                        ThreadPool& pool, SimdLevel simd);
 
-/// Amplification of a constant signal by one low-pass step of the unscaled lifting: 1.230174105 for the float 9/7, 1 for
-/// the others. A low band of a levels in time and b in both rows and columns is brought back to sample scale by
+/// Amplification of a constant signal by one low-pass step of the unscaled lifting: 1.230174105 for the float 9/7, 1
+/// for the others. A low band of a levels in time and b in both rows and columns is brought back to sample scale by
 /// dividing by dc_gain(temporal)^a * dc_gain(spatial)^(2b).
 double dc_gain(Wavelet w);
 
-/// L2 norm of the synthesis basis vectors of one axis: a low-pass (high = false, level 0 allowed: 1) or high-pass sample
-/// (level >= 1) at `level` splits. The norm of a subband is the product over its three axes. FORMAT.md lists the values.
+/// L2 norm of the synthesis basis vectors of one axis: a low-pass (high = false, level 0 allowed: 1) or high-pass
+/// sample (level >= 1) at `level` splits. The norm of a subband is the product over its three axes. FORMAT.md lists the
+/// values.
 double synthesis_norm(Wavelet w, bool reversible, bool high, int level);
 
 /// Length of the low band after `levels` splits of `length` samples: ceil(length / 2^levels).

@@ -30,11 +30,14 @@ int log2_floor(int v) {
 void check_video(const VideoInfo& v) {
   const PixelFormat& f = v.format;
   if (v.width < 1 || v.height < 1 || v.width > kMaxDimension || v.height > kMaxDimension)
-    refuse("pictures of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "; sizes must be 1.." + std::to_string(kMaxDimension));
+    refuse("pictures of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "; sizes must be 1.." +
+           std::to_string(kMaxDimension));
   if (f.bits < 1 || f.bits > 16) refuse(std::to_string(f.bits) + " bits per sample; must be 1..16");
-  if (f.log2_chroma_w < 0 || f.log2_chroma_w > 2 || f.log2_chroma_h < 0 || f.log2_chroma_h > 2) refuse("chroma subsampling above 4");
+  if (f.log2_chroma_w < 0 || f.log2_chroma_w > 2 || f.log2_chroma_h < 0 || f.log2_chroma_h > 2)
+    refuse("chroma subsampling above 4");
   if (f.model == ColourModel::kRgb && f.is_signed) refuse("signed RGB samples are not supported");
-  if (v.time_base.num < 1 || v.time_base.den < 1) refuse("time base " + std::to_string(v.time_base.num) + "/" + std::to_string(v.time_base.den) + " is not positive");
+  if (v.time_base.num < 1 || v.time_base.den < 1)
+    refuse("time base " + std::to_string(v.time_base.num) + "/" + std::to_string(v.time_base.den) + " is not positive");
 }
 
 // Parameters with every default resolved, checked against each other.
@@ -42,17 +45,21 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   check_video(video);
   if (p.gop_frames < 1 || p.gop_frames > kMaxGopFrames)
     refuse("GOPs hold 1.." + std::to_string(kMaxGopFrames) + " frames, not " + std::to_string(p.gop_frames));
-  if (video.frames > 0) p.gop_frames = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(p.gop_frames), video.frames));
-  if (p.layers < 1 || p.layers > kMaxLayers) refuse("layers must be 1.." + std::to_string(kMaxLayers) + ", not " + std::to_string(p.layers));
+  if (video.frames > 0)
+    p.gop_frames = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(p.gop_frames), video.frames));
+  if (p.layers < 1 || p.layers > kMaxLayers)
+    refuse("layers must be 1.." + std::to_string(kMaxLayers) + ", not " + std::to_string(p.layers));
   if (p.lossless) {
     if (p.step != 0) refuse("a quantiser step means nothing in a lossless stream");
     if (p.spatial == Wavelet::kCdf97) p.spatial = Wavelet::kCdf53;
     if (p.temporal == Wavelet::kCdf97) p.temporal = Wavelet::kCdf53;
   } else {
-    if (p.spatial == Wavelet::kRev137 || p.temporal == Wavelet::kRev137) refuse("the 13/7 wavelet is for lossless streams; lossy ones use 9/7, 5/3 or haar");
+    if (p.spatial == Wavelet::kRev137 || p.temporal == Wavelet::kRev137)
+      refuse("the 13/7 wavelet is for lossless streams; lossy ones use 9/7, 5/3 or haar");
     if (!(p.quality >= 0 && p.quality <= 100)) refuse("quality must be 0..100");
     if (p.step == 0) p.step = std::exp2((100 - p.quality) / 12 - 1 + (video.format.bits - 8));
-    if (!(p.step >= 1e-4 && p.step <= 1e7)) refuse("quantiser step " + std::to_string(p.step) + " is outside 0.0001..10000000");
+    if (!(p.step >= 1e-4 && p.step <= 1e7))
+      refuse("quantiser step " + std::to_string(p.step) + " is outside 0.0001..10000000");
   }
   const bool auto_spatial = p.spatial_levels < 0;
   if (auto_spatial) {
@@ -67,8 +74,8 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   if (p.temporal_levels > 8 || p.spatial_levels > 8)
     refuse("levels must be 0..8, not " + std::to_string(p.temporal_levels) + "x" + std::to_string(p.spatial_levels));
   if (p.layout == Layout::kDyadic && p.temporal_levels > p.spatial_levels)
-    refuse("a dyadic layout needs at least as many spatial as temporal levels, not " + std::to_string(p.temporal_levels) + "x" +
-           std::to_string(p.spatial_levels));
+    refuse("a dyadic layout needs at least as many spatial as temporal levels, not " +
+           std::to_string(p.temporal_levels) + "x" + std::to_string(p.spatial_levels));
   if (p.block_size != 32 && p.block_size != 64 && p.block_size != 128 && p.block_size != 256)
     refuse("block size must be 32, 64, 128 or 256, not " + std::to_string(p.block_size));
   return p;
@@ -98,7 +105,8 @@ StreamHeader make_header(const VideoInfo& video, const EncoderParams& p) {
     ch.offset = f.is_signed || difference ? 0 : 1 << (f.bits - 1);
     if (h.colour_transform && c < 3) ch.weight = static_cast<float>(1 / kColourNorm[c]);
     int levels = p.spatial_levels;
-    if (f.is_chroma(c) && (f.log2_chroma_w > 0 || f.log2_chroma_h > 0)) levels -= std::max(f.log2_chroma_w, f.log2_chroma_h);
+    if (f.is_chroma(c) && (f.log2_chroma_w > 0 || f.log2_chroma_h > 0))
+      levels -= std::max(f.log2_chroma_w, f.log2_chroma_h);
     if (p.layout == Layout::kDyadic) levels = std::max(levels, p.temporal_levels);
     ch.spatial_levels = static_cast<std::uint8_t>(std::max(0, levels));
     h.components.push_back(ch);
@@ -127,7 +135,8 @@ struct Encoder::State {
   };
   std::vector<Pending> pending;
 
-  State(const VideoInfo& video, const EncoderParams& p, ByteSink& s) : params(resolve(video, p)), header(make_header(video, params)), sink(s) {}
+  State(const VideoInfo& video, const EncoderParams& p, ByteSink& s)
+      : params(resolve(video, p)), header(make_header(video, params)), sink(s) {}
 
   void write(const void* data, std::size_t size) {
     sink.write(data, size);
@@ -142,9 +151,11 @@ struct Encoder::State {
   }
   void accept(int gop_frames) {
     require(!finished, ErrorKind::kBadArgument, "push after finish");
-    require(!short_gop, ErrorKind::kBadArgument, "only the last GOP may be shorter than " + std::to_string(header.gop_frames) + " frames");
+    require(!short_gop, ErrorKind::kBadArgument,
+            "only the last GOP may be shorter than " + std::to_string(header.gop_frames) + " frames");
     require(gop_frames >= 1 && gop_frames <= header.gop_frames, ErrorKind::kBadArgument,
-            "a GOP of " + std::to_string(gop_frames) + " frames; this stream's hold 1.." + std::to_string(header.gop_frames));
+            "a GOP of " + std::to_string(gop_frames) + " frames; this stream's hold 1.." +
+                std::to_string(header.gop_frames));
     short_gop = gop_frames < header.gop_frames;
   }
   void drain(int in_flight) {
@@ -208,7 +219,8 @@ void Encoder::State::write_gop(const Pending& p) {
   frames += static_cast<std::uint64_t>(p.frames);
   stats.gops += 1;
   stats.frames += static_cast<std::uint64_t>(p.frames);
-  for (int c = 0; c < header.video.format.components(); ++c) stats.samples += header.component_shape(c, p.frames).samples();
+  for (int c = 0; c < header.video.format.components(); ++c)
+    stats.samples += header.component_shape(c, p.frames).samples();
   stats.seconds_transform = backend->seconds_transform();
   stats.seconds_coder = backend->seconds_coder();
   stats.seconds_container += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -233,11 +245,13 @@ void Encoder::push(const Gop& gop) {
   State& s = *state_;
   s.accept(gop.frames());
   require(gop.components() == s.header.video.format.components(), ErrorKind::kBadArgument,
-          "a GOP of " + std::to_string(gop.components()) + " components in a stream of " + std::to_string(s.header.video.format.components()));
+          "a GOP of " + std::to_string(gop.components()) + " components in a stream of " +
+              std::to_string(s.header.video.format.components()));
   for (int c = 0; c < gop.components(); ++c)
     require(gop.plane(c).shape == s.header.component_shape(c, gop.frames()) &&
                 gop.plane(c).bytes_per_sample == s.header.video.format.bytes_per_sample(),
-            ErrorKind::kBadArgument, "component " + std::to_string(c) + " of the GOP has another size than the stream's");
+            ErrorKind::kBadArgument,
+            "component " + std::to_string(c) + " of the GOP has another size than the stream's");
   check_samples(gop, s.header.video.format.bits);
   State::Pending p;
   p.frames = gop.frames();
@@ -271,8 +285,9 @@ CoefficientGop Encoder::transform(const Gop& gop) {
   state_->backend->transform(gop, out);
   for (SubbandView& v : out.subbands)
     if (!state_->header.lossless)
-      v.step = static_cast<float>(static_cast<double>(static_cast<float>(state_->params.step)) *
-                                  static_cast<double>(state_->header.components[static_cast<std::size_t>(v.component)].weight) / v.norm);
+      v.step = static_cast<float>(
+          static_cast<double>(static_cast<float>(state_->params.step)) *
+          static_cast<double>(state_->header.components[static_cast<std::size_t>(v.component)].weight) / v.norm);
   return out;
 }
 

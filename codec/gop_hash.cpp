@@ -29,9 +29,10 @@ void check(const VolumeView& v, int component, int low, int high) {
       if (!outside) continue;
       for (int x = 0; x < v.shape.width; ++x)
         require(row[x] >= low && row[x] <= high, ErrorKind::kBadArgument,
-                "sample " + std::to_string(row[x]) + " of component " + std::to_string(component) + " at frame " + std::to_string(f) +
-                    " of the GOP, row " + std::to_string(y) + ", column " + std::to_string(x) + " is outside " +
-                    std::to_string(low) + ".." + std::to_string(high) + "; declare more bits per sample");
+                "sample " + std::to_string(row[x]) + " of component " + std::to_string(component) + " at frame " +
+                    std::to_string(f) + " of the GOP, row " + std::to_string(y) + ", column " + std::to_string(x) +
+                    " is outside " + std::to_string(low) + ".." + std::to_string(high) +
+                    "; declare more bits per sample");
     }
 }
 

@@ -38,7 +38,8 @@ std::uint32_t crc_tables(const std::uint8_t* p, std::size_t n, std::uint32_t c) 
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) std::uint32_t crc_instruction(const std::uint8_t* p, std::size_t n, std::uint32_t crc) {
+__attribute__((target("sse4.2"))) std::uint32_t crc_instruction(const std::uint8_t* p, std::size_t n,
+                                                                std::uint32_t crc) {
   std::uint64_t c = crc;
   for (; n >= 8; p += 8, n -= 8) {
     std::uint64_t v;

@@ -56,14 +56,16 @@ SubbandTable::SubbandTable(const Shape& shape, const Decomposition& d, bool reve
     const int level = k == 0 ? d.spatial_levels : d.spatial_levels - k + 1;
     Axis t;
     if (!dyadic) {
-      t = interleaved(shape.frames, b == 0 ? d.temporal_levels : d.temporal_levels - b + 1, b > 0, d.temporal, reversible);
+      t = interleaved(shape.frames, b == 0 ? d.temporal_levels : d.temporal_levels - b + 1, b > 0, d.temporal,
+                      reversible);
     } else if (o & 4) {
       if (level <= d.temporal_levels)
         t = interleaved(shape.frames, level, true, d.temporal, reversible);
       else
         t.length = 0;  // no such band at the levels that do not split time
     } else {
-      t = interleaved(shape.frames, level < d.temporal_levels ? level : d.temporal_levels, false, d.temporal, reversible);
+      t = interleaved(shape.frames, level < d.temporal_levels ? level : d.temporal_levels, false, d.temporal,
+                      reversible);
     }
     const Axis y = interleaved(shape.height, level, (o & 2) != 0, d.spatial, reversible);
     const Axis x = separated(shape.width, level, (o & 1) != 0, d.spatial, reversible);

@@ -2,8 +2,8 @@
 // it weighs, and which of the codec's three indices it belongs to.
 //
 //   temporal band  b  t+2D: 0 = lowest, 1 = coarsest high … temporal_levels = finest high. Dyadic: always 0.
-//   resolution     k  0 = lowest spatial band, 1 … spatial_levels = detail bands, coarse to fine (level = levels - k + 1).
-//   orientation    o  bit 0: high along x, bit 1: high along y, bit 2: high along t (dyadic). 0 only at k = 0.
+//   resolution     k  0 = lowest spatial band, 1 … spatial_levels = detail bands, coarse to fine (level = levels - k +
+//   1). orientation    o  bit 0: high along x, bit 1: high along y, bit 2: high along t (dyadic). 0 only at k = 0.
 //
 // FORMAT.md "Subbands" is the same in prose.
 #pragma once
@@ -20,13 +20,13 @@ struct Subband {
   int temporal_band = 0;
   int resolution = 0;
   int orientation = 0;
-  Shape shape;              ///< any extent may be 0
-  int frame_origin = 0;     ///< sample (f, y, x) of the subband lies at frame frame_origin + f * frame_step,
-  int frame_step = 1;       ///< row row_origin + y * row_step, column column_origin + x of the field
+  Shape shape;           ///< any extent may be 0
+  int frame_origin = 0;  ///< sample (f, y, x) of the subband lies at frame frame_origin + f * frame_step,
+  int frame_step = 1;    ///< row row_origin + y * row_step, column column_origin + x of the field
   int row_origin = 0;
   int row_step = 1;
   int column_origin = 0;
-  double norm = 1;          ///< L2 norm of a synthesis basis vector
+  double norm = 1;  ///< L2 norm of a synthesis basis vector
 };
 
 /// All subbands of a volume, ordered by temporal band, resolution, orientation; empty ones included.
@@ -63,7 +63,8 @@ Field<T> subband_view(const Field<T>& field, const Subband& band) {
   v.shape = band.shape;
   v.row_stride = field.row_stride * band.row_step;
   v.frame_stride = field.frame_stride * band.frame_step;
-  v.data = field.data + band.frame_origin * field.frame_stride + band.row_origin * field.row_stride + band.column_origin;
+  v.data =
+      field.data + band.frame_origin * field.frame_stride + band.row_origin * field.row_stride + band.column_origin;
   return v;
 }
 

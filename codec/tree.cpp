@@ -32,11 +32,12 @@ namespace {
 
 // Offset of child c (slot inside a group) from twice the group's coordinates.
 WordBase child_offset(int c) {
-  return {static_cast<std::uint16_t>(c >> 2), static_cast<std::uint16_t>(c >> 1 & 1), static_cast<std::uint16_t>(c & 1)};
+  return {static_cast<std::uint16_t>(c >> 2), static_cast<std::uint16_t>(c >> 1 & 1),
+          static_cast<std::uint16_t>(c & 1)};
 }
 
-// Coordinates of the slots of one level of a family, as a function of the slot index. A slot's low bits are its place in
-// its group, the bits above are the slot of the parent, and so on up to the root group.
+// Coordinates of the slots of one level of a family, as a function of the slot index. A slot's low bits are its place
+// in its group, the bits above are the slot of the parent, and so on up to the root group.
 struct SlotMap {
   std::vector<int> arities;  // of levels 1..k; the root group's own arity equals that of level 1
   int group_columns = 1;
@@ -108,7 +109,8 @@ GridSize grid_size(const Shape& shape, const Decomposition& d, int block_size) {
     int frames = low_length(shape.frames, b == 0 ? d.temporal_levels : d.temporal_levels - b);
     if (b > 0) frames /= 2;
     if (arity(d, 1) == 8) frames = ceil_div(frames, 2);
-    std::uint64_t slots = static_cast<std::uint64_t>(frames) * static_cast<std::uint64_t>(group_columns) * static_cast<std::uint64_t>(group_columns);
+    std::uint64_t slots = static_cast<std::uint64_t>(frames) * static_cast<std::uint64_t>(group_columns) *
+                          static_cast<std::uint64_t>(group_columns);
     for (int k = 0; k <= levels; ++k) {
       if (k != 1) slots *= static_cast<std::uint64_t>(arity(d, std::max(1, k)));
       n.words += (slots + 63) / 64 * (k == 0 ? 1 : orientations);

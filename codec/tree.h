@@ -1,7 +1,7 @@
 // Spatio-temporal orientation trees in word form: which coefficient is whose child, as arrays of 64-bit masks.
 //
-// A code block is a patch of root groups of one component (2x2 or 2x2x2 coefficients of the lowest band each), all frames
-// of the GOP. Per temporal band ("family") it holds a pyramid of levels k = 0..K; level k >= 1 exists once per
+// A code block is a patch of root groups of one component (2x2 or 2x2x2 coefficients of the lowest band each), all
+// frames of the GOP. Per temporal band ("family") it holds a pyramid of levels k = 0..K; level k >= 1 exists once per
 // orientation. Coefficients of a level stand in *slot order*: group by group, and group g of level k + 1 holds the
 // children of slot g of level k (level 1: the children of root group g). So 64 slots are one word, and the mask "which
 // sets of word w are significant" is, cut into pieces, the mask "which groups of the next level's words are active":
@@ -46,9 +46,9 @@ struct TreeLevel {
 /// One family of a block: the tree geometry for a number of frames.
 struct Family {
   int temporal_band = 0;
-  int frames = 0;       ///< frames of the lowest band (0: the family is empty)
-  int root_frames = 0;  ///< frames of root groups: frames, or half as many (rounded up) when groups are 2x2x2
-  int parent = -1;      ///< index of the family whose root groups are the temporal parents, -1 for none
+  int frames = 0;                 ///< frames of the lowest band (0: the family is empty)
+  int root_frames = 0;            ///< frames of root groups: frames, or half as many (rounded up) when groups are 2x2x2
+  int parent = -1;                ///< index of the family whose root groups are the temporal parents, -1 for none
   std::vector<int> parent_frame;  ///< per root frame
   std::vector<TreeLevel> levels;
   std::size_t total_words() const;

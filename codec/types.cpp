@@ -20,7 +20,8 @@ std::string bits_suffix(int bits) { return bits == 8 ? "" : std::to_string(bits)
 
 std::string to_string(const PixelFormat& f) {
   switch (f.model) {
-    case ColourModel::kGrey: return (f.alpha ? "ya" : "gray") + bits_suffix(f.bits) + (f.alpha && f.bits == 8 ? "8" : "");
+    case ColourModel::kGrey:
+      return (f.alpha ? "ya" : "gray") + bits_suffix(f.bits) + (f.alpha && f.bits == 8 ? "8" : "");
     case ColourModel::kRgb: return (f.alpha ? "gbrap" : "gbrp") + bits_suffix(f.bits);
     case ColourModel::kYuv: break;
   }
@@ -77,7 +78,8 @@ PixelFormat parse_pixel_format(const std::string& name) {
 }
 
 Gop::Gop(const VideoInfo& info, int capacity) : format_(info.format), capacity_(capacity) {
-  require(capacity >= 1, ErrorKind::kBadArgument, "a GOP needs room for 1 frame or more, not " + std::to_string(capacity));
+  require(capacity >= 1, ErrorKind::kBadArgument,
+          "a GOP needs room for 1 frame or more, not " + std::to_string(capacity));
   planes_.resize(static_cast<std::size_t>(format_.components()));
   for (int c = 0; c < format_.components(); ++c) {
     Plane& p = planes_[static_cast<std::size_t>(c)];

@@ -45,11 +45,11 @@ enum class ColourModel : std::uint8_t { kGrey = 0, kYuv = 1, kRgb = 2 };
 /// What the samples of a picture mean and how many planes they fill.
 struct PixelFormat {
   ColourModel model = ColourModel::kYuv;
-  int bits = 8;           ///< significant bits per sample, 1..16
-  int log2_chroma_w = 0;  ///< horizontal chroma subsampling: 0 or 1 (2 for 4:1:1, 4:1:0); 0 unless kYuv
-  int log2_chroma_h = 0;  ///< vertical chroma subsampling
-  bool alpha = false;     ///< a full-size alpha plane follows the colour planes
-  bool is_signed = false; ///< two's complement samples (volumes; never for video)
+  int bits = 8;            ///< significant bits per sample, 1..16
+  int log2_chroma_w = 0;   ///< horizontal chroma subsampling: 0 or 1 (2 for 4:1:1, 4:1:0); 0 unless kYuv
+  int log2_chroma_h = 0;   ///< vertical chroma subsampling
+  bool alpha = false;      ///< a full-size alpha plane follows the colour planes
+  bool is_signed = false;  ///< two's complement samples (volumes; never for video)
 
   int components() const { return (model == ColourModel::kGrey ? 1 : 3) + (alpha ? 1 : 0); }
   int bytes_per_sample() const { return bits <= 8 ? 1 : 2; }
@@ -76,8 +76,9 @@ struct ColourTags {
   std::uint8_t primaries = 2;
   std::uint8_t transfer = 2;
   std::uint8_t matrix = 2;
-  std::uint8_t range = 0;            ///< 0 unspecified, 1 limited ("tv"), 2 full ("pc")
-  std::uint8_t chroma_location = 0;  ///< 0 unspecified, else FFmpeg's/H.273's value + 1: 1 left, 2 centre, 3 top left, …
+  std::uint8_t range = 0;  ///< 0 unspecified, 1 limited ("tv"), 2 full ("pc")
+  std::uint8_t chroma_location =
+      0;  ///< 0 unspecified, else FFmpeg's/H.273's value + 1: 1 left, 2 centre, 3 top left, …
   bool operator==(const ColourTags&) const = default;
 };
 
@@ -86,13 +87,13 @@ struct VideoInfo {
   int width = 0;
   int height = 0;
   PixelFormat format;
-  Rational frame_rate{25, 1};            ///< 0/1 when unknown (a volume)
-  Rational sample_aspect{1, 1};          ///< 0/1 when unknown
-  Rational time_base{1, 25};             ///< unit of FrameTime
+  Rational frame_rate{25, 1};    ///< 0/1 when unknown (a volume)
+  Rational sample_aspect{1, 1};  ///< 0/1 when unknown
+  Rational time_base{1, 25};     ///< unit of FrameTime
   ColourTags colour;
-  int rotation = 0;                      ///< clockwise degrees to turn the picture for display: 0, 90, 180, 270
-  std::uint8_t field_order = 0;          ///< 0 unknown or progressive, 1 top field first, 2 bottom field first
-  std::uint64_t frames = 0;              ///< 0 when not known beforehand
+  int rotation = 0;              ///< clockwise degrees to turn the picture for display: 0, 90, 180, 270
+  std::uint8_t field_order = 0;  ///< 0 unknown or progressive, 1 top field first, 2 bottom field first
+  std::uint64_t frames = 0;      ///< 0 when not known beforehand
   int component_width(int c) const { return format.component_width(width, c); }
   int component_height(int c) const { return format.component_height(height, c); }
 };

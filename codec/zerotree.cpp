@@ -113,8 +113,8 @@ void BlockEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<flo
                           const LayerPlan& plan, CodedBlock& out) {
   state_->encode(grid, by, bx, field, steps.inverse.data(), plan, out);
 }
-void BlockEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<std::int32_t>& field, const LayerPlan& plan,
-                          CodedBlock& out) {
+void BlockEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<std::int32_t>& field,
+                          const LayerPlan& plan, CodedBlock& out) {
   state_->encode(grid, by, bx, field, nullptr, plan, out);
 }
 
@@ -142,8 +142,8 @@ void set_children(SliceArgs<T>& a, const std::vector<std::vector<EncodedWord>>& 
 }  // namespace
 
 template <class T>
-void BlockEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps,
-                                 const LayerPlan& plan, CodedBlock& out) {
+void BlockEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Field<T>& field,
+                                 const float* inverse_steps, const LayerPlan& plan, CodedBlock& out) {
   const BlockMasks& masks = grid.masks(by, bx);
   const int resolutions = grid.resolutions();
   const int segments = segment_count(grid);
@@ -172,14 +172,16 @@ void BlockEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
       fs.levels[k].resize(static_cast<std::size_t>(l.words) * static_cast<std::size_t>(l.orientations));
       int top = 0;
       for (int i = 0; i < l.orientations; ++i) {
-        const Subband& band = grid.table().at(static_cast<int>(b), static_cast<int>(k), grid.orientation(static_cast<int>(k), i));
+        const Subband& band =
+            grid.table().at(static_cast<int>(b), static_cast<int>(k), grid.orientation(static_cast<int>(k), i));
         BlockGrid::Patch p;
         const Field<T> v = patch_view(grid, by, bx, field, band, p);
         SliceArgs<T> a;
         a.origin = v.data;
         a.row_stride = v.row_stride;
         a.frame_stride = v.frame_stride;
-        if (inverse_steps) a.inverse_step = inverse_steps[subband_slot(grid, static_cast<int>(b), static_cast<int>(k), i)];
+        if (inverse_steps)
+          a.inverse_step = inverse_steps[subband_slot(grid, static_cast<int>(b), static_cast<int>(k), i)];
         a.level = view(l, masks.families[b].levels[k]);
         a.orientation_index = i;
         a.words = fs.levels[k].data() + static_cast<std::ptrdiff_t>(i) * l.words;
@@ -228,8 +230,8 @@ void BlockEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
   }
 }
 
-// Root groups also hang in temporal trees: the planes of a root group's set are the largest of its own spatial set and of
-// its temporal children's. Root groups without a temporal parent are active from the segment's top.
+// Root groups also hang in temporal trees: the planes of a root group's set are the largest of its own spatial set and
+// of its temporal children's. Root groups without a temporal parent are active from the segment's top.
 void BlockEncoder::State::join_temporal_trees(const BlockGrid& grid, const BlockMasks& masks, Pools& pools,
                                               CodedBlock& out) {
   const auto& all = grid.families();
@@ -270,7 +272,8 @@ void BlockEncoder::State::join_temporal_trees(const BlockGrid& grid, const Block
       int word_top = top;
       if (f.parent >= 0) {
         word_top = 0;
-        for (int g = 0; g < groups; ++g) word_top = std::max<int>(word_top, planes[static_cast<std::size_t>(w * groups + g)]);
+        for (int g = 0; g < groups; ++g)
+          word_top = std::max<int>(word_top, planes[static_cast<std::size_t>(w * groups + g)]);
       }
       word.top = static_cast<std::uint8_t>(word_top);
       word.act_at = static_cast<std::uint32_t>(pools.act_used);
@@ -289,7 +292,8 @@ void BlockEncoder::State::join_temporal_trees(const BlockGrid& grid, const Block
 
 void BlockEncoder::State::prepare_sinks(const TreeLevel& level, const TreeLevel* parent, int planes) {
   const auto own = static_cast<std::size_t>(level.words) * static_cast<std::size_t>(level.orientations) + 2;
-  const auto sets = (parent ? static_cast<std::size_t>(parent->words) * static_cast<std::size_t>(parent->orientations) : own) + 2;
+  const auto sets =
+      (parent ? static_cast<std::size_t>(parent->words) * static_cast<std::size_t>(parent->orientations) : own) + 2;
   // kChildren below root groups holds up to seven bits a group, within a word of 64 for 8 or 16 groups times two.
   const std::size_t capacity[kSubStreams] = {sets, 2 * sets, own, own, own, own, own};
   std::size_t per_plane = 0;
@@ -307,7 +311,8 @@ void BlockEncoder::State::prepare_sinks(const TreeLevel& level, const TreeLevel*
     }
 }
 
-void BlockEncoder::State::write_root_activity(const Family& f, const FamilyMasks& masks, int b, int planes, int parent_top) {
+void BlockEncoder::State::write_root_activity(const Family& f, const FamilyMasks& masks, int b, int planes,
+                                              int parent_top) {
   const TreeLevel& root = f.levels[0];
   const int groups = 64 / root.arity;
   const std::size_t per_frame = static_cast<std::size_t>(root.side / 2) * static_cast<std::size_t>(root.side / 2);
@@ -316,8 +321,10 @@ void BlockEncoder::State::write_root_activity(const Family& f, const FamilyMasks
   for (std::size_t t = 0; t < f.parent_frame.size(); ++t)
     for (std::size_t i = 0; i < per_frame; ++i) {
       const std::size_t g = t * per_frame + i;
-      if (!(masks.root_exists[g / static_cast<std::size_t>(groups)] >> (g % static_cast<std::size_t>(groups)) & 1)) continue;
-      const int parent_planes = f.parent == 0 ? parent_top : parents[static_cast<std::size_t>(f.parent_frame[t]) * per_frame + i];
+      if (!(masks.root_exists[g / static_cast<std::size_t>(groups)] >> (g % static_cast<std::size_t>(groups)) & 1))
+        continue;
+      const int parent_planes =
+          f.parent == 0 ? parent_top : parents[static_cast<std::size_t>(f.parent_frame[t]) * per_frame + i];
       for (int p = std::min(planes, parent_planes) - 1; p >= 0 && p >= own[g] - 1; --p) {
         BitSink& s = sinks[p][kSets];
         const std::uint64_t bit = p == own[g] - 1;
@@ -406,11 +413,12 @@ struct BlockDecoder::State {
   bool staged;
   std::vector<std::vector<LevelMemory>> memory;  // [family][level]
   std::vector<std::vector<LevelState>> states;
-  std::vector<int> low;                          // per segment: lowest plane to decode, top when none
-  std::vector<std::size_t> part;                 // per segment: part being read
+  std::vector<int> low;           // per segment: lowest plane to decode, top when none
+  std::vector<std::size_t> part;  // per segment: part being read
   std::vector<BitSource> bits;
 
-  void plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<ReceivedSegment>& segments, int stop_plane);
+  void plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<ReceivedSegment>& segments,
+            int stop_plane);
   void activate_roots(const BlockGrid& grid, const BlockMasks& masks, int b, int plane, BitSource& source);
   void next_part(const ReceivedSegment& r, std::size_t s, int plane);
   template <class T>
@@ -488,7 +496,8 @@ void BlockDecoder::State::activate_roots(const BlockGrid& grid, const BlockMasks
       const std::size_t g = t * per_frame + i;
       const std::size_t up = static_cast<std::size_t>(f.parent_frame[t]) * per_frame + i;
       const std::uint32_t bit = 1u << (g % groups);
-      if (!(exists[g / groups] & bit) || (s.act[g / groups] & bit) || !(parent.act[up / groups] >> (up % groups) & 1)) continue;
+      if (!(exists[g / groups] & bit) || (s.act[g / groups] & bit) || !(parent.act[up / groups] >> (up % groups) & 1))
+        continue;
       const std::size_t byte = source.position >> 3;
       const bool set = byte < source.size && (source.data[byte] >> (source.position & 7) & 1);
       ++source.position;
@@ -502,7 +511,8 @@ void BlockDecoder::State::next_part(const ReceivedSegment& r, std::size_t s, int
     ++part[s];
     bits[s].position = 0;
   }
-  if (part[s] == r.parts.size()) fail(ErrorKind::kInternal, "segment without a part for plane " + std::to_string(plane));
+  if (part[s] == r.parts.size())
+    fail(ErrorKind::kInternal, "segment without a part for plane " + std::to_string(plane));
   bits[s].data = r.parts[part[s]].data;
   bits[s].size = r.parts[part[s]].size;
 }
@@ -532,7 +542,8 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
       const auto words = static_cast<std::size_t>(l.words) * static_cast<std::size_t>(l.orientations);
       std::size_t found = words;
       if (k == 0 && all[b].levels.size() > 1)
-        found = static_cast<std::size_t>(all[b].levels[1].words) * static_cast<std::size_t>(all[b].levels[1].orientations);
+        found =
+            static_cast<std::size_t>(all[b].levels[1].words) * static_cast<std::size_t>(all[b].levels[1].orientations);
       states[b][k] = memory[b][k].reset(words, found, segments[s].top);
     }
   }
@@ -563,10 +574,10 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
         const std::size_t used = (bits[s].position + 7) / 8;
         const bool ends = segments[s].parts[part[s]].low == plane;
         if (used > bits[s].size || (ends && used != bits[s].size))
-          fail(ErrorKind::kBadStream, "code block " + std::to_string(by) + "," + std::to_string(bx) + ", temporal band " +
-                                          std::to_string(b) + ", resolution " + std::to_string(k) + ", plane " +
-                                          std::to_string(plane) + ": the bits need " + std::to_string(used) +
-                                          " bytes, the part has " + std::to_string(bits[s].size));
+          fail(ErrorKind::kBadStream,
+               "code block " + std::to_string(by) + "," + std::to_string(bx) + ", temporal band " + std::to_string(b) +
+                   ", resolution " + std::to_string(k) + ", plane " + std::to_string(plane) + ": the bits need " +
+                   std::to_string(used) + " bytes, the part has " + std::to_string(bits[s].size));
       }
     }
 
@@ -585,7 +596,8 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
     a.orientation_index = std::max(0, band.orientation - 1);
     if (steps) a.step = steps[subband_slot(grid, band.temporal_band, band.resolution, a.orientation_index)];
     a.offset = static_cast<float>(centroid) / 256.0f * static_cast<float>(std::int64_t{1} << low[s]);
-    a.integer_offset = low[s] == 0 ? 0 : static_cast<std::int32_t>((static_cast<std::int64_t>(centroid) << low[s]) >> 8);
+    a.integer_offset =
+        low[s] == 0 ? 0 : static_cast<std::int32_t>((static_cast<std::int64_t>(centroid) << low[s]) >> 8);
     a.low = low[s];
     a.level = view(all[b].levels[k], masks.families[b].levels[k]);
     a.state = &states[b][k];
@@ -593,10 +605,10 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
   }
 }
 
-template void BlockDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<ReceivedSegment>&, int,
-                                   int, const StepTable*, const Field<float>&);
-template void BlockDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<ReceivedSegment>&, int,
-                                   int, const StepTable*, const Field<std::int32_t>&);
+template void BlockDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<ReceivedSegment>&,
+                                   int, int, const StepTable*, const Field<float>&);
+template void BlockDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<ReceivedSegment>&,
+                                   int, int, const StepTable*, const Field<std::int32_t>&);
 template void BlockDecoder::clear(const BlockGrid&, const SubbandTable&, int, int, const Field<float>&);
 template void BlockDecoder::clear(const BlockGrid&, const SubbandTable&, int, int, const Field<std::int32_t>&);
 

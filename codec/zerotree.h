@@ -1,13 +1,14 @@
 // The zerotree coder of one code block: coefficients <-> embedded segments. `fast` profile, scalar and SIMD alike.
 //
-// A block has one segment per (temporal band b, resolution k). A segment's bits run from its top bit plane down to plane
-// 0 and may be cut after any plane; the cuts an encoder makes divide it into parts, one per quality layer. A segment can
-// be decoded to plane p if its spatial parent (b, k-1) - for k = 0 its temporal parent - is decoded to p as well.
+// A block has one segment per (temporal band b, resolution k). A segment's bits run from its top bit plane down to
+// plane 0 and may be cut after any plane; the cuts an encoder makes divide it into parts, one per quality layer. A
+// segment can be decoded to plane p if its spatial parent (b, k-1) - for k = 0 its temporal parent - is decoded to p as
+// well.
 //
 // Everything the coder says follows from comparisons of magnitudes (M: most significant plane of a coefficient, G: the
 // largest M in a set), so no list of coefficients is ever kept; see FORMAT.md "Fast profile".
-// Sources: Shapiro (1993), Said and Pearlman (1996), Kim, Xiong and Pearlman (2000) for the trees; the list-free form is
-// our own.
+// Sources: Shapiro (1993), Said and Pearlman (1996), Kim, Xiong and Pearlman (2000) for the trees; the list-free form
+// is our own.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +25,8 @@ namespace trivelet {
 inline int segment_index(const BlockGrid& grid, int b, int k) { return b * grid.resolutions() + k; }
 inline int segment_count(const BlockGrid& grid) { return grid.table().temporal_bands() * grid.resolutions(); }
 
-/// Where layers cut: low[layer * segments + segment] is the lowest plane of the segment in layers 0..layer. Not increasing
-/// with the layer, 0 in the last; a segment's cut is never below its parent's.
+/// Where layers cut: low[layer * segments + segment] is the lowest plane of the segment in layers 0..layer. Not
+/// increasing with the layer, 0 in the last; a segment's cut is never below its parent's.
 struct LayerPlan {
   int layers = 1;
   std::vector<std::uint8_t> low;
@@ -34,9 +35,9 @@ struct LayerPlan {
 /// What an encoder made of a block. Part (s, l) holds planes [low(l), low(l - 1)) below top[s]; parts lie one after
 /// the other in `bytes`, segment by segment.
 struct CodedBlock {
-  std::vector<std::uint8_t> top;     ///< planes of each segment, 0..30
-  std::vector<std::uint32_t> size;   ///< bytes of part [segment * layers + layer]
-  std::vector<std::size_t> offset;   ///< of each part
+  std::vector<std::uint8_t> top;    ///< planes of each segment, 0..30
+  std::vector<std::uint32_t> size;  ///< bytes of part [segment * layers + layer]
+  std::vector<std::size_t> offset;  ///< of each part
   std::vector<std::uint8_t> bytes;
 };
 
@@ -80,8 +81,8 @@ class BlockDecoder {
   ~BlockDecoder();
   /// Decodes planes >= stop_plane and writes every coefficient of the block that `target` has into `field`. `target` is
   /// grid.table() or, to decode at a lower resolution or frame rate, the table of the reduced volume: its subbands are
-  /// the coarsest ones of the grid's. `centroid` / 256 is the place of the reconstruction point in its interval; `steps`
-  /// (of grid.table()) is null for integers. Throws BadStream when the bits contradict the sizes.
+  /// the coarsest ones of the grid's. `centroid` / 256 is the place of the reconstruction point in its interval;
+  /// `steps` (of grid.table()) is null for integers. Throws BadStream when the bits contradict the sizes.
   template <class T>
   void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
               const std::vector<ReceivedSegment>& segments, int stop_plane, int centroid, const StepTable* steps,

@@ -1,7 +1,7 @@
 // The inner loops of the zerotree coder, once per instruction set: plain pointers in, plain pointers out.
 //
-// zerotree_kernels.inc is compiled for each level (scalar, AVX2 + BMI2, AVX-512) into a namespace of its own; nothing in
-// it may instantiate a shared template or inline function, or code for a newer processor could be linked into the
+// zerotree_kernels.inc is compiled for each level (scalar, AVX2 + BMI2, AVX-512) into a namespace of its own; nothing
+// in it may instantiate a shared template or inline function, or code for a newer processor could be linked into the
 // baseline. zerotree.cpp owns all memory.
 #pragma once
 
@@ -52,14 +52,15 @@ struct SliceArgs {
   const T* origin = nullptr;  ///< first coefficient of the patch
   std::ptrdiff_t row_stride = 0;
   std::ptrdiff_t frame_stride = 0;
-  float inverse_step = 1;     ///< unused for integers
+  float inverse_step = 1;  ///< unused for integers
   LevelView level;
   int orientation_index = 0;
-  EncodedWord* words = nullptr;         ///< out, of this orientation
-  const EncodedWord* children = nullptr; ///< level k + 1: same orientation; for k = 0 all orientations; null at the end
-  int child_words = 0;                  ///< per orientation
+  EncodedWord* words = nullptr;  ///< out, of this orientation
+  const EncodedWord* children =
+      nullptr;          ///< level k + 1: same orientation; for k = 0 all orientations; null at the end
+  int child_words = 0;  ///< per orientation
   int child_arity = 4;
-  int child_orientations = 0;           ///< for k = 0
+  int child_orientations = 0;  ///< for k = 0
   Pools* pools = nullptr;
 };
 
@@ -76,14 +77,14 @@ struct BitSink {
 
 struct SegmentArgs {
   bool staged = true;
-  bool fine = false;      ///< one of the two finest levels: "exactly one" flags with positions
-  int planes = 0;         ///< of the segment
+  bool fine = false;  ///< one of the two finest levels: "exactly one" flags with positions
+  int planes = 0;     ///< of the segment
   LevelView level;
   const EncodedWord* words = nullptr;
-  LevelView parent;       ///< level k - 1, unless root
+  LevelView parent;  ///< level k - 1, unless root
   bool parent_is_root = false;
   const EncodedWord* parent_words = nullptr;
-  bool root = false;      ///< k = 0: no set bits here (the caller writes kSets for temporal children)
+  bool root = false;  ///< k = 0: no set bits here (the caller writes kSets for temporal children)
   const Pools* pools = nullptr;
   BitSink (*sinks)[kSubStreams] = nullptr;  ///< [plane]
 };
@@ -92,19 +93,19 @@ struct SegmentArgs {
 
 /// State of one level while decoding, arrays [orientation * words + word].
 struct LevelState {
-  std::uint64_t* sig = nullptr;       ///< significant slots
+  std::uint64_t* sig = nullptr;  ///< significant slots
   std::uint64_t* sign = nullptr;
-  std::uint64_t* found = nullptr;     ///< child groups found active; k = 0: [orientation of level 1][word], a bit a group
-  std::uint16_t* act = nullptr;       ///< active groups
-  std::uint16_t* seen = nullptr;      ///< groups that were active when the last plane was decoded
-  std::uint16_t* fresh = nullptr;     ///< groups that became active in the current plane
-  std::uint16_t* open = nullptr;      ///< groups with an active child group
-  std::uint8_t* first = nullptr;      ///< plane in which the word became active
-  std::uint64_t* live = nullptr;      ///< bitmap of words with an active group
-  std::uint64_t* planes = nullptr;    ///< [plane][orientation * words + word], written for live words
-  std::uint16_t* raw = nullptr;       ///< scratch of one plane
-  std::uint16_t* single = nullptr;    ///< scratch of one plane
-  std::size_t significant = 0;        ///< slots in sig
+  std::uint64_t* found = nullptr;   ///< child groups found active; k = 0: [orientation of level 1][word], a bit a group
+  std::uint16_t* act = nullptr;     ///< active groups
+  std::uint16_t* seen = nullptr;    ///< groups that were active when the last plane was decoded
+  std::uint16_t* fresh = nullptr;   ///< groups that became active in the current plane
+  std::uint16_t* open = nullptr;    ///< groups with an active child group
+  std::uint8_t* first = nullptr;    ///< plane in which the word became active
+  std::uint64_t* live = nullptr;    ///< bitmap of words with an active group
+  std::uint64_t* planes = nullptr;  ///< [plane][orientation * words + word], written for live words
+  std::uint16_t* raw = nullptr;     ///< scratch of one plane
+  std::uint16_t* single = nullptr;  ///< scratch of one plane
+  std::size_t significant = 0;      ///< slots in sig
 };
 
 /// Bits [position, 8 * size) of a part. Reads past the end are harmless garbage and detected by the caller through
@@ -134,9 +135,9 @@ struct RestoreArgs {
   std::ptrdiff_t row_stride = 0;
   std::ptrdiff_t frame_stride = 0;
   float step = 1;
-  float offset = 0;              ///< added to magnitudes before the step: centroid * 2^low
+  float offset = 0;  ///< added to magnitudes before the step: centroid * 2^low
   std::int32_t integer_offset = 0;
-  int low = 0;                   ///< lowest decoded plane
+  int low = 0;  ///< lowest decoded plane
   LevelView level;
   int orientation_index = 0;
   const LevelState* state = nullptr;
@@ -154,8 +155,14 @@ struct Kernels {
 
 const Kernels& kernels(SimdLevel level);
 
-namespace scalar { extern const Kernels kKernels; }
-namespace avx2 { extern const Kernels kKernels; }
-namespace avx512 { extern const Kernels kKernels; }
+namespace scalar {
+extern const Kernels kKernels;
+}
+namespace avx2 {
+extern const Kernels kKernels;
+}
+namespace avx512 {
+extern const Kernels kKernels;
+}
 
 }  // namespace trivelet::zerotree

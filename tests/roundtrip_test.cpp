@@ -14,8 +14,9 @@ struct Size {
   int width, height, frames;
 };
 
-const Size kSizes[] = {{1, 1, 1},   {2, 1, 3},    {1, 2, 2},   {3, 3, 1},    {5, 7, 5},     {8, 8, 8},   {16, 16, 16}, {17, 31, 9},
-                       {33, 17, 4}, {64, 64, 33}, {65, 63, 7}, {127, 129, 3}, {130, 66, 17}, {1, 200, 4}, {200, 1, 4},  {257, 40, 12}};
+const Size kSizes[] = {{1, 1, 1},     {2, 1, 3},   {1, 2, 2},   {3, 3, 1},    {5, 7, 5},   {8, 8, 8},
+                       {16, 16, 16},  {17, 31, 9}, {33, 17, 4}, {64, 64, 33}, {65, 63, 7}, {127, 129, 3},
+                       {130, 66, 17}, {1, 200, 4}, {200, 1, 4}, {257, 40, 12}};
 
 EncoderParams small_gops(int frames) {
   EncoderParams p;
@@ -29,8 +30,9 @@ TEST(RoundTrip, LosslessIsExactForAllSizes) {
     for (const char* format : {"gray", "yuv420p"})
       for (const Layout layout : {Layout::kT2d, Layout::kDyadic})
         for (const FastMode mode : {FastMode::kStaged, FastMode::kRaw}) {
-          SCOPED_TRACE(testing::Message() << s.width << "x" << s.height << "x" << s.frames << " " << format << " layout " << static_cast<int>(layout)
-                                          << " mode " << static_cast<int>(mode));
+          SCOPED_TRACE(testing::Message()
+                       << s.width << "x" << s.height << "x" << s.frames << " " << format << " layout "
+                       << static_cast<int>(layout) << " mode " << static_cast<int>(mode));
           const Clip clip = make_clip(video(s.width, s.height, format), s.frames, 8, Pattern::kTexture, 1);
           EncoderParams p = small_gops(8);
           p.lossless = true;
@@ -49,10 +51,12 @@ TEST(RoundTrip, LosslessIsExactForAllSizes) {
 }
 
 TEST(RoundTrip, LosslessIsExactForAllFormatsAndPatterns) {
-  for (const char* format : {"gray", "gray1", "gray9", "gray16", "yuv420p10", "yuv422p12", "yuv444p16", "yuv411p", "gbrp", "gbrp12", "gbrap16", "yuva420p", "ya8"})
+  for (const char* format : {"gray", "gray1", "gray9", "gray16", "yuv420p10", "yuv422p12", "yuv444p16", "yuv411p",
+                             "gbrp", "gbrp12", "gbrap16", "yuva420p", "ya8"})
     for (const Pattern pattern : {Pattern::kSmooth, Pattern::kNoise, Pattern::kExtremes, Pattern::kZero})
       for (const Wavelet w : {Wavelet::kHaar, Wavelet::kCdf53, Wavelet::kRev137}) {
-        SCOPED_TRACE(testing::Message() << format << " pattern " << static_cast<int>(pattern) << " wavelet " << static_cast<int>(w));
+        SCOPED_TRACE(testing::Message() << format << " pattern " << static_cast<int>(pattern) << " wavelet "
+                                        << static_cast<int>(w));
         const Clip clip = make_clip(video(45, 38, format), 5, 5, pattern, 7);
         EncoderParams p = small_gops(5);
         p.lossless = true;
@@ -82,8 +86,9 @@ TEST(RoundTrip, LossyErrorFollowsTheStep) {
     for (const Layout layout : {Layout::kT2d, Layout::kDyadic})
       for (const Wavelet w : {Wavelet::kCdf97, Wavelet::kCdf53, Wavelet::kHaar})
         for (const double step : {0.5, 8.0, 64.0}) {
-          SCOPED_TRACE(testing::Message() << s.width << "x" << s.height << "x" << s.frames << " layout " << static_cast<int>(layout) << " wavelet "
-                                          << static_cast<int>(w) << " step " << step);
+          SCOPED_TRACE(testing::Message()
+                       << s.width << "x" << s.height << "x" << s.frames << " layout " << static_cast<int>(layout)
+                       << " wavelet " << static_cast<int>(w) << " step " << step);
           const Clip clip = make_clip(video(s.width, s.height, "gray"), s.frames, 16, Pattern::kTexture, 5);
           EncoderParams p = small_gops(16);
           p.layout = layout;
@@ -103,7 +108,8 @@ TEST(RoundTrip, SameBytesForEveryThreadCountAndInstructionSet) {
     for (const bool lossless : {false, true})
       for (const char* format : {"yuv420p", "gbrp10", "gray16"})
         for (const Layout layout : {Layout::kT2d, Layout::kDyadic}) {
-          SCOPED_TRACE(testing::Message() << s.width << "x" << s.height << "x" << s.frames << " " << format << " lossless " << lossless);
+          SCOPED_TRACE(testing::Message()
+                       << s.width << "x" << s.height << "x" << s.frames << " " << format << " lossless " << lossless);
           const Clip clip = make_clip(video(s.width, s.height, format), s.frames, 12, Pattern::kTexture, 11);
           EncoderParams p = small_gops(12);
           p.layout = layout;
@@ -124,7 +130,8 @@ TEST(RoundTrip, SameBytesForEveryThreadCountAndInstructionSet) {
               ASSERT_TRUE(encode(clip, p) == reference) << to_string(simd) << " " << threads;
               const auto again = decode(reference, dp);
               ASSERT_EQ(again.size(), decoded.size());
-              for (std::size_t i = 0; i < again.size(); ++i) ASSERT_EQ(compare(again[i], decoded[i]).largest, 0) << to_string(simd) << " " << threads;
+              for (std::size_t i = 0; i < again.size(); ++i)
+                ASSERT_EQ(compare(again[i], decoded[i]).largest, 0) << to_string(simd) << " " << threads;
             }
         }
 }
@@ -215,10 +222,12 @@ TEST(RoundTrip, ReducedDecodingIsSmallerAndReadsFewerBytes) {
 TEST(RoundTrip, ReducedFlatPicturesKeepTheirLevel) {
   for (const Size& s : {Size{1, 40, 9}, Size{40, 1, 9}, Size{3, 3, 1}, Size{24, 16, 9}, Size{1, 1, 3}})
     for (const Layout layout : {Layout::kT2d, Layout::kDyadic}) {
-      SCOPED_TRACE(testing::Message() << s.width << "x" << s.height << "x" << s.frames << " layout " << static_cast<int>(layout));
+      SCOPED_TRACE(testing::Message() << s.width << "x" << s.height << "x" << s.frames << " layout "
+                                      << static_cast<int>(layout));
       Clip clip = make_clip(video(s.width, s.height, "gray"), s.frames, 8, Pattern::kZero, 1);
       for (Gop& g : clip.gops)
-        for (int f = 0; f < g.frames(); ++f) std::memset(g.plane(0).row(f, 0), 200, static_cast<std::size_t>(s.width * s.height));
+        for (int f = 0; f < g.frames(); ++f)
+          std::memset(g.plane(0).row(f, 0), 200, static_cast<std::size_t>(s.width * s.height));
       EncoderParams p = small_gops(8);
       p.quality = 95;
       p.layout = layout;
@@ -230,7 +239,8 @@ TEST(RoundTrip, ReducedFlatPicturesKeepTheirLevel) {
           dp.reduce = reduce;
           dp.temporal_reduce = temporal;
           for (const Gop& g : decode(stream, dp))
-            for (int f = 0; f < g.frames(); ++f) ASSERT_NEAR(sample(g.plane(0), f, 0, 0), 200, 2) << reduce << " " << temporal;
+            for (int f = 0; f < g.frames(); ++f)
+              ASSERT_NEAR(sample(g.plane(0), f, 0, 0), 200, 2) << reduce << " " << temporal;
         }
     }
 }
@@ -263,7 +273,8 @@ TEST(RoundTrip, FramesAreSelectedExactly) {
   const auto stream = encode(clip, p);
   CodecStats full;
   decode(stream, {}, &full);
-  for (const auto& [first, end] : {std::pair<std::uint64_t, std::uint64_t>{0, 1}, {7, 9}, {8, 16}, {29, 100}, {3, 27}}) {
+  for (const auto& [first, end] :
+       {std::pair<std::uint64_t, std::uint64_t>{0, 1}, {7, 9}, {8, 16}, {29, 100}, {3, 27}}) {
     DecoderParams dp;
     dp.first_frame = first;
     dp.end_frame = end;
@@ -330,7 +341,12 @@ TEST(RoundTrip, RefusesWhatMeansNothing) {
   EXPECT_TRUE(refused([](EncoderParams& p) { p.layers = 17; }, info));
   EXPECT_TRUE(refused([](EncoderParams& p) { p.block_size = 100; }, info));
   EXPECT_TRUE(refused([](EncoderParams& p) { p.spatial = Wavelet::kRev137; }, info));
-  EXPECT_TRUE(refused([](EncoderParams& p) { p.lossless = true; p.step = 3; }, info));
+  EXPECT_TRUE(refused(
+      [](EncoderParams& p) {
+        p.lossless = true;
+        p.step = 3;
+      },
+      info));
   EXPECT_TRUE(refused([](EncoderParams& p) { p.temporal_levels = 9; }, info));
   EXPECT_TRUE(refused([](EncoderParams&) {}, video(70000, 16, "gray")));
   Encoder e(info, EncoderParams{}, sink);

@@ -34,7 +34,8 @@ inline void fill(Gop& gop, int frames, const PixelFormat& format, Pattern patter
           switch (pattern) {
             case Pattern::kSmooth: value += range * 0.4 * std::sin(0.07 * (x + f) + 0.05 * y + c); break;
             case Pattern::kTexture:
-              value += range * (0.3 * std::sin(0.9 * x + 0.3 * f) * std::cos(0.7 * y - 0.1 * f) + 0.02 * (static_cast<double>(random() & 255) / 128.0 - 1));
+              value += range * (0.3 * std::sin(0.9 * x + 0.3 * f) * std::cos(0.7 * y - 0.1 * f) +
+                                0.02 * (static_cast<double>(random() & 255) / 128.0 - 1));
               break;
             case Pattern::kNoise: value = low + range * (static_cast<double>(random()) / 4294967295.0); break;
             case Pattern::kZero: value = 0; break;
@@ -106,7 +107,8 @@ inline Clip make_clip(const VideoInfo& info, int frames, int gop_frames, Pattern
   clip.info = info;
   for (int f = 0; f < frames; f += gop_frames) {
     clip.gops.emplace_back(info, gop_frames);
-    fill(clip.gops.back(), std::min(gop_frames, frames - f), info.format, pattern, seed + static_cast<std::uint32_t>(f));
+    fill(clip.gops.back(), std::min(gop_frames, frames - f), info.format, pattern,
+         seed + static_cast<std::uint32_t>(f));
     for (auto& t : clip.gops.back().times()) t.pts += f;
   }
   return clip;
@@ -121,7 +123,8 @@ inline std::vector<std::byte> encode(const Clip& clip, EncoderParams params) {
 }
 
 /// Everything a decoder delivers.
-inline std::vector<Gop> decode(const std::vector<std::byte>& stream, const DecoderParams& params, CodecStats* stats = nullptr) {
+inline std::vector<Gop> decode(const std::vector<std::byte>& stream, const DecoderParams& params,
+                               CodecStats* stats = nullptr) {
   MemorySource source(stream.data(), stream.size());
   Decoder decoder(source, params);
   std::vector<Gop> gops;
@@ -134,7 +137,8 @@ inline std::vector<Gop> decode(const std::vector<std::byte>& stream, const Decod
 /// The folder with real clips and volumes, empty when it is not there: $TRIVELET_DATA or ../shared/data.
 inline std::filesystem::path data_folder() {
   if (const char* set = std::getenv("TRIVELET_DATA"); set && *set) return set;
-  const std::filesystem::path beside = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "shared" / "data";
+  const std::filesystem::path beside =
+      std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "shared" / "data";
   return std::filesystem::exists(beside) ? beside : std::filesystem::path();
 }
 

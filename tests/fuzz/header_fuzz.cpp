@@ -41,7 +41,8 @@ struct Sample {
     MemorySink sink;
     const Encoder encoder(test::video(70, 41, "yuv420p"), p, sink);
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(sink.bytes.data());
-    header = parse_stream_header(bytes + sizeof kSignature + kBoxHeaderBytes, sink.bytes.size() - sizeof kSignature - kBoxHeaderBytes);
+    header = parse_stream_header(bytes + sizeof kSignature + kBoxHeaderBytes,
+                                 sink.bytes.size() - sizeof kSignature - kBoxHeaderBytes);
     geometry = std::make_unique<StreamGeometry>(header, 5);
   }
 };
