@@ -15,7 +15,8 @@ install_missing "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 
 configure_and_build() { # configure_and_build FOLDER OPTIONS...
   cmake -S . -B "$@" -G Ninja -DTRIVELET_WERROR=ON >"$build.log" || { cat "$build.log"; exit 1; }
-  cmake --build "$1" -j "$jobs" | tail -n 1
+  cmake --build "$1" -j "$jobs" >"$build.log" || { grep -vE '^\[[0-9]+/[0-9]+\]' "$build.log" | head -n 200; exit 1; }
+  tail -n 1 "$build.log"
 }
 mkdir -p "$(dirname "$build")"
 
