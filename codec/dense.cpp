@@ -273,7 +273,7 @@ void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, in
   const bool coded = level && low < level->top;
   const int o = std::max(0, band.orientation - 1);
   // After a first pass alone, coefficients that are older than it still have an interval twice as wide.
-  const std::uint32_t older = last & 1 ? std::uint32_t{2} << low : 0xffffffffu;
+  const std::uint32_t older = coded && (last & 1) ? std::uint32_t{2} << low : 0xffffffffu;
   const double fine = coded ? reconstruction_offset<T>(centroid, low) : 0;
   const double wide = coded ? reconstruction_offset<T>(centroid, low + 1) : 0;
   const T offset[2] = {static_cast<T>(fine), static_cast<T>(wide)};

@@ -68,7 +68,7 @@ class SegmentCoder {
   /// Segment (b, k) of `block`; states[i] points to the kContexts states of orientation index i.
   SegmentCoder(Block& block, int b, int k, State* const* states, Coder& coder)
       : block_(block), family_(block.families[static_cast<std::size_t>(b)]), level_(family_.levels[static_cast<std::size_t>(k)]), k_(k),
-        finest_(static_cast<std::size_t>(k) + 1 == family_.levels.size()), states_(states), coder_(coder) {
+        finest_(k > 0 && static_cast<std::size_t>(k) + 1 == family_.levels.size()), states_(states), coder_(coder) {
     if (k > 0) parent_ = &family_.levels[static_cast<std::size_t>(k) - 1];
   }
 
