@@ -126,7 +126,8 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
     progress.finish();
   }
   const CodecStats& stats = encoder.stats();
-  require(stats.frames > 0, ErrorKind::kBadStream, "'" + options.input + "' holds no frames in the selected range");
+  require(stats.frames > 0, options.frames.empty() ? ErrorKind::kBadStream : ErrorKind::kBadArgument,
+          "'" + options.input + "' holds no frames" + (options.frames.empty() ? "" : " in --frames " + options.frames));
   encoder.finish();
   const double seconds = clock.seconds();
   spdlog::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
