@@ -176,7 +176,7 @@ void add_coding_options(CLI::App& app, CodingOptions& options) {
       ->capture_default_str()
       ->group(kStructureGroup);
   app.add_option("--block-size", options.block_size, "Side of the code blocks in samples")
-      ->check(CLI::IsMember({32, 64, 128, 256, 512}))
+      ->check(CLI::IsMember({32, 64, 128, 256}))
       ->capture_default_str()
       ->group(kStructureGroup);
   app.add_option("--layers", options.layers, "Quality layers, 1..16, that a decoder may leave out")
