@@ -155,7 +155,9 @@ T* dynamic_shared() {
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
             cudaStream_t stream, const Arguments&... arguments) {
-  kernel<<<grid, block, shared_bytes, stream> > >(arguments...);
+  // clang-format off
+  kernel<<<grid, block, shared_bytes, stream>>>(arguments...);
+  // clang-format on
   check(cudaGetLastError(), name);
 }
 /// The shared memory whose size the launch gives.

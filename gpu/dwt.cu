@@ -126,6 +126,12 @@ bool DeviceTransform<T>::splits_time(int level) const {
   return d.layout == Layout::kDyadic && level < d.temporal_levels && frames(level) > 1;
 }
 
+template <class T>
+int DeviceTransform<T>::time_levels(int level) const {
+  const Decomposition& d = layout_.decomposition();
+  return d.layout == Layout::kDyadic ? (splits_time(level) ? 1 : 0) : level == 0 ? d.temporal_levels : 0;
+}
+
 namespace {
 
 template <class T, class Q, class Transform, class Planes, class Frames, class Splits>
@@ -169,7 +175,7 @@ void DeviceTransform<T>::forward(const DeviceSamples& samples, std::int32_t offs
           "quantised coefficients need steps");
   const auto frames_of = [this](int level) { return frames(level); };
   const auto splits = [this](int level) { return splits_time(level); };
-  const auto time = [&](int level, int levels, bool first) {
+  const auto time_args = [&](int level, int levels, bool first) {
     const Plane& p = low_[static_cast<std::size_t>(level)];
     TimeArgs<T> a;
     a.out = p.data;
@@ -184,19 +190,21 @@ void DeviceTransform<T>::forward(const DeviceSamples& samples, std::int32_t offs
     a.height = layout_.low_rows(level);
     a.width = layout_.low_columns(level);
     a.levels = levels;
-    forward_time(a, d.temporal, stream);
+    return a;
   };
 
-  if (d.layout == Layout::kT2d)
-    time(0, d.temporal_levels, true);
-  else
-    time(0, splits_time(0) ? 1 : 0, true);
-  if (d.spatial_levels == 0)
-    copy_plane(plane_args<T, Q>(layout_, low_, 0, coefficients, inverse_steps, frames_of, splits), false, stream);
+  const auto plane = [&](int level) {
+    return plane_args<T, Q>(layout_, low_, level, coefficients, inverse_steps, frames_of, splits);
+  };
+
+  if (d.spatial_levels == 0) {
+    forward_time(time_args(0, time_levels(0), true), d.temporal, stream);
+    copy_plane(plane(0), false, stream);
+  }
   for (int l = 0; l < d.spatial_levels; ++l) {
-    if (l > 0 && splits_time(l)) time(l, 1, false);
-    forward_plane(plane_args<T, Q>(layout_, low_, l, coefficients, inverse_steps, frames_of, splits), d.spatial,
-                  processors_, stream);
+    const int levels = time_levels(l);
+    if (l == 0 || levels > 0) forward_time(time_args(l, levels, l == 0), d.temporal, stream);
+    forward_plane(plane(l), d.spatial, processors_, stream);
   }
 }
 
@@ -209,7 +217,7 @@ void DeviceTransform<T>::inverse(const Q* coefficients, const float* steps, floa
           "quantised coefficients need steps");
   const auto frames_of = [this](int level) { return frames(level); };
   const auto splits = [this](int level) { return splits_time(level); };
-  const auto time = [&](int level, int levels, bool last) {
+  const auto time_args = [&](int level, int levels, bool last) {
     const Plane& p = low_[static_cast<std::size_t>(level)];
     TimeArgs<T> a;
     a.in = p.data;
@@ -224,25 +232,25 @@ void DeviceTransform<T>::inverse(const Q* coefficients, const float* steps, floa
     a.height = layout_.low_rows(level);
     a.width = layout_.low_columns(level);
     a.levels = levels;
-    inverse_time(a, d.temporal, stream);
+    return a;
   };
 
   Q* field = const_cast<Q*>(coefficients);  // only read
-  if (d.spatial_levels == 0) {
-    PlaneArgs<T, Q> a = plane_args<T, Q>(layout_, low_, 0, field, steps, frames_of, splits);
+  const auto plane = [&](int level) {
+    PlaneArgs<T, Q> a = plane_args<T, Q>(layout_, low_, level, field, steps, frames_of, splits);
     a.centroid = centroid;
-    copy_plane(a, true, stream);
-  }
+    return a;
+  };
+
   for (int l = d.spatial_levels - 1; l >= 0; --l) {
-    PlaneArgs<T, Q> a = plane_args<T, Q>(layout_, low_, l, field, steps, frames_of, splits);
-    a.centroid = centroid;
-    inverse_plane(a, d.spatial, processors_, stream);
-    if (l > 0 && splits_time(l)) time(l, 1, false);
+    const int levels = time_levels(l);
+    inverse_plane(plane(l), d.spatial, processors_, stream);
+    if (l == 0 || levels > 0) inverse_time(time_args(l, levels, l == 0), d.temporal, stream);
   }
-  if (d.layout == Layout::kT2d)
-    time(0, d.temporal_levels, true);
-  else
-    time(0, splits_time(0) ? 1 : 0, true);
+  if (d.spatial_levels == 0) {
+    copy_plane(plane(0), true, stream);
+    inverse_time(time_args(0, time_levels(0), true), d.temporal, stream);
+  }
 }
 
 template class DeviceTransform<float>;

@@ -207,6 +207,50 @@ __device__ __forceinline__ void lift_line(T* line, std::ptrdiff_t stride, int n)
   }
 }
 
+// --------------------------------------------------------------------------------------------- along a line in
+// registers Everything is unrolled: indices are constants.
+
+/// mirror() for distances below n, as an expression that folds.
+__device__ __forceinline__ constexpr int fold(int i, int n) {
+  const int a = i < 0 ? -i : i;
+  const int b = a >= n ? 2 * (n - 1) - a : a;
+  return b < 0 ? -b : b;
+}
+
+/// One level of the signal v[0], v[kStride], v[2 * kStride] ... of kCount values.
+template <class F, bool kInverse, int kStride, int kCount, int J = 0, class T, int kSize>
+__device__ __forceinline__ void lift_signal(T (&v)[kSize]) {
+  if constexpr (J < F::kSteps) {
+    constexpr int kParity = (J % 2 == 0) != kInverse ? 1 : 0;
+    TRIVELET_UNROLL
+    for (int i = kParity; i < kCount; i += 2)
+      if (!F::kPairs || kParity == 1 || i + 1 < kCount)
+        v[i * kStride] =
+            F::template step<J, kInverse>(v[i * kStride], [&](int d) { return v[fold(i + d, kCount) * kStride]; });
+    lift_signal<F, kInverse, kStride, kCount, J + 1>(v);
+  }
+}
+
+/// The first `levels` levels of a signal of kSize values.
+template <class F, int kStride = 1, class T, int kSize>
+__device__ __forceinline__ void forward_signal(T (&v)[kSize], int levels) {
+  constexpr int kCount = (kSize + kStride - 1) / kStride;
+  if constexpr (kCount >= 2) {
+    if (levels <= 0) return;
+    lift_signal<F, false, kStride, kCount>(v);
+    forward_signal<F, 2 * kStride>(v, levels - 1);
+  }
+}
+template <class F, int kStride = 1, class T, int kSize>
+__device__ __forceinline__ void inverse_signal(T (&v)[kSize], int levels) {
+  constexpr int kCount = (kSize + kStride - 1) / kStride;
+  if constexpr (kCount >= 2) {
+    if (levels <= 0) return;
+    inverse_signal<F, 2 * kStride>(v, levels - 1);
+    lift_signal<F, true, kStride, kCount>(v);
+  }
+}
+
 // ----------------------------------------------------------------------------------------------- samples and quantiser
 
 template <class T, class Sample>
@@ -261,6 +305,13 @@ __device__ __forceinline__ T dequantise(Q q, float step, float centroid) {
   }
 }
 
+/// mirror() with a short way for the usual case, at most n - 1 beyond an end.
+__device__ __forceinline__ int mirror_near(int i, int n) {
+  int m = i < 0 ? -i : i;
+  m = m >= n ? 2 * (n - 1) - m : m;
+  return m >= 0 ? m : mirror(i, n);
+}
+
 /// Two or four neighbouring values as one access.
 template <class T, int kCount>
 struct alignas(sizeof(T) * kCount) Pack {
@@ -275,8 +326,8 @@ __device__ __forceinline__ void store_pack(T* p, const Pack<T, kCount>& v) {
   *reinterpret_cast<Pack<T, kCount>*>(p) = v;
 }
 
-// ----------------------------------------------------------------------------------------------------------- launchers
-// Strides in values unless said otherwise. All sizes are of the level before it is split.
+// ------------------------------------------------------------------------------------------------------------
+// launchers Strides in values unless said otherwise. All sizes are of the level before it is split.
 
 template <class T>
 struct TimeArgs {
@@ -294,6 +345,73 @@ template <class T>
 void forward_time(const TimeArgs<T>& a, Wavelet w, const Stream& stream);
 template <class T>
 void inverse_time(const TimeArgs<T>& a, Wavelet w, const Stream& stream);
+
+// -------------------------------------------------------------------------------------------------- frames in
+// registers
+
+__device__ __forceinline__ int sample_bytes(SampleFormat f) {
+  return f == SampleFormat::kValues ? 4 : f >= SampleFormat::kU16 ? 2 : 1;
+}
+
+template <class T, class Sample, int kCount>
+__device__ __forceinline__ void load_frames_as(const TimeArgs<T>& a, std::ptrdiff_t at, int first, T (&v)[kCount]) {
+  const Sample* p = reinterpret_cast<const Sample*>(static_cast<const std::byte*>(a.in) + at);
+  const std::ptrdiff_t stride = a.in_frame / static_cast<std::ptrdiff_t>(sizeof(Sample));
+  const auto convert = [&](Sample s) {
+    if constexpr (std::is_same_v<T, Sample>)
+      return s;
+    else
+      return to_value<T>(s, a.range.offset);
+  };
+  if (first >= 0 && first + kCount <= a.frames) {
+    p += first * stride;
+    TRIVELET_UNROLL
+    for (int i = 0; i < kCount; ++i) v[i] = convert(p[i * stride]);
+  } else {
+    TRIVELET_UNROLL
+    for (int i = 0; i < kCount; ++i) v[i] = convert(p[mirror(first + i, a.frames) * stride]);
+  }
+}
+
+template <class T, class Sample, int kFirst, int kEnd, int kCount>
+__device__ __forceinline__ void store_frames_as(const TimeArgs<T>& a, std::ptrdiff_t at, int first,
+                                                const T (&v)[kCount]) {
+  Sample* p = reinterpret_cast<Sample*>(static_cast<std::byte*>(a.out) + at);
+  const std::ptrdiff_t stride = a.out_frame / static_cast<std::ptrdiff_t>(sizeof(Sample));
+  p += first * stride;
+  TRIVELET_UNROLL
+  for (int i = kFirst; i < kEnd; ++i)
+    if (first + i < a.frames) {
+      if constexpr (std::is_same_v<T, Sample>)
+        p[i * stride] = v[i];
+      else
+        p[i * stride] = to_sample<Sample>(v[i], a.range);
+    }
+}
+
+/// The values of frames first .. first + kCount - 1, mirrored at the ends, of the sample `at` bytes into each frame.
+template <class T, int kCount>
+__device__ __forceinline__ void load_frames(const TimeArgs<T>& a, std::ptrdiff_t at, int first, T (&v)[kCount]) {
+  switch (a.format) {
+    case SampleFormat::kU8: load_frames_as<T, std::uint8_t>(a, at, first, v); break;
+    case SampleFormat::kS8: load_frames_as<T, std::int8_t>(a, at, first, v); break;
+    case SampleFormat::kU16: load_frames_as<T, std::uint16_t>(a, at, first, v); break;
+    case SampleFormat::kS16: load_frames_as<T, std::int16_t>(a, at, first, v); break;
+    case SampleFormat::kValues: load_frames_as<T, T>(a, at, first, v); break;
+  }
+}
+
+/// Stores v[kFirst] .. v[kEnd - 1] into frames first + kFirst ... as far as they exist.
+template <int kFirst, int kEnd, class T, int kCount>
+__device__ __forceinline__ void store_frames(const TimeArgs<T>& a, std::ptrdiff_t at, int first, const T (&v)[kCount]) {
+  switch (a.format) {
+    case SampleFormat::kU8: store_frames_as<T, std::uint8_t, kFirst, kEnd>(a, at, first, v); break;
+    case SampleFormat::kS8: store_frames_as<T, std::int8_t, kFirst, kEnd>(a, at, first, v); break;
+    case SampleFormat::kU16: store_frames_as<T, std::uint16_t, kFirst, kEnd>(a, at, first, v); break;
+    case SampleFormat::kS16: store_frames_as<T, std::int16_t, kFirst, kEnd>(a, at, first, v); break;
+    case SampleFormat::kValues: store_frames_as<T, T, kFirst, kEnd>(a, at, first, v); break;
+  }
+}
 
 template <class T, class Q>
 struct PlaneArgs {
@@ -314,6 +432,115 @@ struct PlaneArgs {
   float centroid = 0;
   int segment_rows = 64, segments = 1, tiles = 1;  ///< set by the launcher
 };
+/// Where a lane's four columns of a frame go in the forward transform.
+template <class T, class Q>
+struct BandTarget {
+  T* low;  // null: the low band is part of the field
+  Q* field;
+  float step[4];
+
+  __device__ __forceinline__ BandTarget(const PlaneArgs<T, Q>& a, int frame, int x) {
+    const bool to_low = a.low && frame % a.low_every == 0;
+    low = to_low ? a.low + frame / a.low_every * a.low_frame + x / 2 : nullptr;
+    field = a.field + frame * a.field_frame + x / 2;
+    load_steps(a, frame, step);
+  }
+  static __device__ __forceinline__ void load_steps(const PlaneArgs<T, Q>& a, int frame, float (&step)[4]) {
+    if constexpr (std::is_same_v<T, Q> || std::is_same_v<T, std::int32_t>) {
+      for (int o = 0; o < 4; ++o) step[o] = 1;
+    } else {
+      const Pack<float, 4> p = load_pack<float, 4>(a.steps + frame * a.step_frame);
+      for (int o = 0; o < 4; ++o) step[o] = p.v[o];
+    }
+  }
+  template <class R>
+  static __device__ __forceinline__ void store_pair(R* to, T first, T second, float step, bool both) {
+    if (both)
+      store_pack<R, 2>(to, {{quantise<R>(first, step), quantise<R>(second, step)}});
+    else
+      *to = quantise<R>(first, step);
+  }
+  /// Row y of the level, low (even y) or high (odd y) along y; r is low, high, low, high along x.
+  template <bool kOdd>
+  __device__ __forceinline__ void store(const PlaneArgs<T, Q>& a, int x, int y, const T (&r)[4]) const {
+    const bool both_low = x + 2 < a.width;
+    const std::ptrdiff_t row = y / 2 + (kOdd ? (a.height + 1) / 2 : 0);
+    Q* to = field + row * a.pitch;
+    if (!kOdd && low)
+      store_pair<T>(low + row * a.low_pitch, r[0], r[2], 1.0f, both_low);
+    else
+      store_pair<Q>(to, r[0], r[2], step[kOdd ? 2 : 0], both_low);
+    if (x + 1 < a.width) store_pair<Q>(to + a.high_column, r[1], r[3], step[kOdd ? 3 : 1], x + 3 < a.width);
+  }
+};
+
+/// Where a lane's four columns of a frame come from in the inverse transform. Rows are loaded as they are stored and
+/// restored when they are needed, so that nothing waits for memory before.
+template <class T, class Q>
+struct BandSource {
+  struct Raw {
+    Pack<T, 2> low;       // from scratch memory, or where T is stored
+    Pack<Q, 2> low_bits;  // else
+    Pack<Q, 2> high;
+  };
+  const T* low;
+  const Q* field;
+  float step[4];
+
+  __device__ __forceinline__ BandSource(const PlaneArgs<T, Q>& a, int frame) {
+    const bool from_low = a.low && frame % a.low_every == 0;
+    low = from_low ? a.low + frame / a.low_every * a.low_frame : nullptr;
+    field = a.field + frame * a.field_frame;
+    BandTarget<T, Q>::load_steps(a, frame, step);
+  }
+  /// Row y of the level for columns x .. x + 3, mirrored at the borders; `inside`: all of them are in the picture.
+  __device__ __forceinline__ void load(const PlaneArgs<T, Q>& a, int x, bool inside, int at, Raw& r) const {
+    const int y = mirror_near(at, a.height);
+    const bool odd = y % 2 != 0;
+    const std::ptrdiff_t row = y / 2 + (odd ? (a.height + 1) / 2 : 0);
+    const Q* from = field + row * a.pitch;
+    const Q* high = from + a.high_column;
+    if (inside) {
+      r.high = load_pack<Q, 2>(high + x / 2);
+      if (!odd && low)
+        r.low = load_pack<T, 2>(low + row * a.low_pitch + x / 2);
+      else if constexpr (std::is_same_v<T, Q>)
+        r.low = load_pack<Q, 2>(from + x / 2);
+      else
+        r.low_bits = load_pack<Q, 2>(from + x / 2);
+    } else {
+      TRIVELET_UNROLL
+      for (int c = 0; c < 2; ++c) {  // mirroring keeps the parity, unless there is one column only
+        const int even = mirror(x + 2 * c, a.width) / 2, i = mirror(x + 2 * c + 1, a.width);
+        if (i % 2) r.high.v[c] = high[i / 2];
+        if (!odd && low)
+          r.low.v[c] = low[row * a.low_pitch + even];
+        else if constexpr (std::is_same_v<T, Q>)
+          r.low.v[c] = from[even];
+        else
+          r.low_bits.v[c] = from[even];
+      }
+    }
+  }
+  /// The values of a row that load() got for the same `at`.
+  __device__ __forceinline__ void restore(const PlaneArgs<T, Q>& a, int at, const Raw& raw, T (&r)[4]) const {
+    const bool odd = at % 2 != 0;  // as mirrored, unless there is one row only
+    const bool values = std::is_same_v<T, Q> || (low && (!odd || a.height == 1));
+    const float low_step = odd && a.height > 1 ? step[2] : step[0], high_step = odd && a.height > 1 ? step[3] : step[1];
+    TRIVELET_UNROLL
+    for (int c = 0; c < 2; ++c) {
+      r[2 * c] = values ? raw.low.v[c] : dequantise<T>(raw.low_bits.v[c], low_step, a.centroid);
+      r[2 * c + 1] = dequantise<T>(raw.high.v[c], high_step, a.centroid);
+    }
+  }
+};
+
+/// Lanes at each side of a warp whose columns belong to its neighbours, and the columns that remain.
+template <class F>
+inline constexpr int kHaloLanes = (kHalo<F> + 3) / 4;
+template <class F>
+inline constexpr int kTileColumns = (32 - 2 * kHaloLanes<F>)*4;
+
 /// One level in space: rows, then columns.
 template <class T, class Q>
 void forward_plane(PlaneArgs<T, Q> a, Wavelet w, int processors, const Stream& stream);

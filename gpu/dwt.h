@@ -125,6 +125,7 @@ class DeviceTransform {
   };
   int frames(int level) const;  ///< of the low band of a level
   bool splits_time(int level) const;
+  int time_levels(int level) const;  ///< temporal levels done before the level in space
 
   CoefficientLayout layout_;
   std::vector<Plane> low_;  ///< [level], level 0: all frames after the temporal transform

@@ -11,14 +11,8 @@
 namespace trivelet::gpu {
 namespace {
 
-constexpr int kWarps = 4;  // per block
-constexpr int kLaneColumns = 4;
-
-/// Lanes at each side of a warp whose results are not kept.
-template <class F>
-constexpr int kHaloLanes = (kHalo<F> + kLaneColumns - 1) / kLaneColumns;
-template <class F>
-constexpr int kTileColumns = (32 - 2 * kHaloLanes<F>)*kLaneColumns;
+constexpr int kWarps = 4;   // per block
+constexpr int kBlocks = 6;  // per multiprocessor: what limits the registers; 5 and 7 are slower or spill
 
 /// The part of a plane a warp works on.
 struct Strip {
@@ -33,10 +27,10 @@ __device__ __forceinline__ bool find_strip(const Args& a, Strip& s) {
   const int warp = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x / 32);
   const int tile = warp % a.tiles, segment = warp / a.tiles % a.segments;
   s.frame = warp / a.tiles / a.segments;
-  s.x = tile * kTileColumns<F> + (lane - kHaloLanes<F>)*kLaneColumns;
+  s.x = tile * kTileColumns<F> + (lane - kHaloLanes<F>)*4;
   s.y0 = segment * a.segment_rows;
   s.y1 = s.y0 + a.segment_rows < a.height ? s.y0 + a.segment_rows : a.height;
-  s.inside = s.x >= 0 && s.x + kLaneColumns <= a.width;
+  s.inside = s.x >= 0 && s.x + 4 <= a.width;
   s.writes = lane >= kHaloLanes<F> && lane < 32 - kHaloLanes<F> && s.x < a.width;
   return s.frame < a.frames;  // the same for all lanes
 }
@@ -61,33 +55,16 @@ __device__ __forceinline__ void load_row(const T* row, const Strip& s, int width
   }
 }
 
-/// The lane's two low and two high values of a row.
-template <class Q, class T>
-__device__ __forceinline__ void store_pair(Q* to, T first, T second, float step, bool both) {
-  if (both)
-    store_pack<Q, 2>(to, {{quantise<Q>(first, step), quantise<Q>(second, step)}});
-  else
-    *to = quantise<Q>(first, step);
-}
-
 template <class F, class Q, class T = typename F::Value>
-__global__ void __launch_bounds__(32 * kWarps) forward_kernel(PlaneArgs<T, Q> a) {
+__global__ void __launch_bounds__(32 * kWarps, kBlocks) forward_kernel(PlaneArgs<T, Q> a) {
   Strip s;
   if (!find_strip<F>(a, s)) return;
   const bool horizontal = a.width > 1, vertical = a.height > 1, load = useful<F>(a, s);
   const int unpaired = a.width % 2 ? a.width - 1 - s.x : -1;
   const T* in = a.plane + s.frame * a.plane_frame;
-  const auto row_at = [&](int y) { return in + static_cast<std::ptrdiff_t>(mirror(y, a.height)) * a.plane_pitch; };
+  const auto row_at = [&](int y) { return in + static_cast<std::ptrdiff_t>(mirror_near(y, a.height)) * a.plane_pitch; };
 
-  // where the four bands go
-  const bool to_low = a.low && s.frame % a.low_every == 0;
-  T* low = to_low ? a.low + s.frame / a.low_every * a.low_frame + s.x / 2 : nullptr;
-  Q* field = a.field + s.frame * a.field_frame + s.x / 2;
-  const int low_rows = (a.height + 1) / 2;
-  float step[4] = {1, 1, 1, 1};
-  if (a.steps)
-    for (int o = 0; o < 4; ++o) step[o] = a.steps[s.frame * a.step_frame + o];
-  const bool both_low = s.x + 2 < a.width, any_high = s.x + 1 < a.width, both_high = s.x + 3 < a.width;
+  const BandTarget<T, Q> target(a, s.frame, s.x);
 
   constexpr int kFirst = F::kReach * (F::kSteps - 1);
   const int start = F::kPairs ? s.y0 + 2 : s.y0 - kFirst + F::kReach;  // the first base
@@ -126,75 +103,25 @@ __global__ void __launch_bounds__(32 * kWarps) forward_kernel(PlaneArgs<T, Q> a)
     if (vertical) lift_columns<F, false, 4>(v, base - kLag<F> == a.height - 1);
 
     const int low_y = base - kLag<F>, high_y = base - kFirst;
-    if (s.writes && low_y >= s.y0 && low_y < s.y1) {
-      T(&r)[4] = v[kLag<F>];
-      const std::ptrdiff_t y = low_y / 2;
-      if (to_low)
-        store_pair<T, T>(low + y * a.low_pitch, r[0], r[2], 1.0f, both_low);
-      else
-        store_pair<Q, T>(field + y * a.pitch, r[0], r[2], step[0], both_low);
-      if (any_high) store_pair<Q, T>(field + y * a.pitch + a.high_column, r[1], r[3], step[1], both_high);
-    }
-    if (s.writes && high_y >= s.y0 && high_y < s.y1) {
-      T(&r)[4] = v[kFirst];
-      Q* to = field + (static_cast<std::ptrdiff_t>(low_rows) + high_y / 2) * a.pitch;
-      store_pair<Q, T>(to, r[0], r[2], step[2], both_low);
-      if (any_high) store_pair<Q, T>(to + a.high_column, r[1], r[3], step[3], both_high);
-    }
+    if (s.writes && low_y >= s.y0 && low_y < s.y1) target.template store<false>(a, s.x, low_y, v[kLag<F>]);
+    if (s.writes && high_y >= s.y0 && high_y < s.y1) target.template store<true>(a, s.x, high_y, v[kFirst]);
   }
 }
 
 // ------------------------------------------------------------------------------------------------------------ inverse
 
-/// Low and high values of a row, interleaved.
-template <class T, class L, class Q>
-__device__ __forceinline__ void load_bands(const L* low, const Q* high, const Strip& s, int width, bool useful,
-                                           float low_step, float high_step, float centroid, T (&x)[4]) {
-  if (s.inside) {
-    const Pack<L, 2> l = load_pack<L, 2>(low + s.x / 2);
-    const Pack<Q, 2> h = load_pack<Q, 2>(high + s.x / 2);
-    TRIVELET_UNROLL
-    for (int c = 0; c < 2; ++c) {
-      x[2 * c] = dequantise<T>(l.v[c], low_step, centroid);
-      x[2 * c + 1] = dequantise<T>(h.v[c], high_step, centroid);
-    }
-  } else if (useful) {
-    TRIVELET_UNROLL
-    for (int c = 0; c < 4; ++c) {
-      const int i = mirror(s.x + c, width);  // mirroring keeps the parity, unless there is one column only
-      x[c] = i % 2 ? dequantise<T>(high[i / 2], high_step, centroid) : dequantise<T>(low[i / 2], low_step, centroid);
-    }
-  }
-}
-
 template <class F, class Q, class T = typename F::Value>
-__global__ void __launch_bounds__(32 * kWarps) inverse_kernel(PlaneArgs<T, Q> a) {
+__global__ void __launch_bounds__(32 * kWarps, kBlocks) inverse_kernel(PlaneArgs<T, Q> a) {
   Strip s;
   if (!find_strip<F>(a, s)) return;
   const bool horizontal = a.width > 1, vertical = a.height > 1, load = useful<F>(a, s);
   const int unpaired = a.width % 2 ? a.width - 1 - s.x : -1;
   T* out = a.plane + s.frame * a.plane_frame + s.x;
 
-  const bool from_low = a.low && s.frame % a.low_every == 0;
-  const T* low = from_low ? a.low + s.frame / a.low_every * a.low_frame : nullptr;
-  const Q* field = a.field + s.frame * a.field_frame;
-  const int low_rows = (a.height + 1) / 2;
-  float step[4] = {1, 1, 1, 1};
-  if (a.steps)
-    for (int o = 0; o < 4; ++o) step[o] = a.steps[s.frame * a.step_frame + o];
-  const auto load_at = [&](int at, T(&x)[4]) {
-    const int y = mirror(at, a.height);
-    if (y % 2) {
-      const Q* row = field + (static_cast<std::ptrdiff_t>(low_rows) + y / 2) * a.pitch;
-      load_bands(row, row + a.high_column, s, a.width, load, step[2], step[3], a.centroid, x);
-    } else {
-      const Q* row = field + static_cast<std::ptrdiff_t>(y / 2) * a.pitch;
-      if (from_low)
-        load_bands(low + static_cast<std::ptrdiff_t>(y / 2) * a.low_pitch, row + a.high_column, s, a.width, load, 1.0f,
-                   step[1], a.centroid, x);
-      else
-        load_bands(row, row + a.high_column, s, a.width, load, step[0], step[1], a.centroid, x);
-    }
+  const BandSource<T, Q> source(a, s.frame);
+  using Raw = typename BandSource<T, Q>::Raw;
+  const auto load_at = [&](int y, Raw& x) {
+    if (load) source.load(a, s.x, s.inside, y, x);
   };
   const auto store_row = [&](int y, const T(&r)[4]) {
     if (!s.writes || y < s.y0 || y >= s.y1) return;
@@ -212,8 +139,12 @@ __global__ void __launch_bounds__(32 * kWarps) inverse_kernel(PlaneArgs<T, Q> a)
   const int start = F::kPairs ? s.y0 + 1 : s.y0 + 1 - kFirst + F::kReach;  // the first base, odd
   T v[kWindow<F>][4] = {};
   TRIVELET_UNROLL
-  for (int m = 2 * F::kReach; m >= 2; --m) load_at(start - m, v[m - 2]);
-  T next[2][2][4] = {};
+  for (int m = 2 * F::kReach; m >= 2; --m) {
+    Raw raw = {};
+    load_at(start - m, raw);
+    source.restore(a, start - m, raw, v[m - 2]);
+  }
+  Raw next[2][2] = {};
   TRIVELET_UNROLL
   for (int i = 0; i < 2; ++i) {
     load_at(start + 2 * i - 1, next[i][1]);
@@ -226,11 +157,11 @@ __global__ void __launch_bounds__(32 * kWarps) inverse_kernel(PlaneArgs<T, Q> a)
     for (int c = 0; c < 4; ++c) {
       TRIVELET_UNROLL
       for (int m = kWindow<F> - 1; m >= 2; --m) v[m][c] = v[m - 2][c];
-      v[1][c] = next[0][1][c];
-      v[0][c] = next[0][0][c];
-      next[0][1][c] = next[1][1][c];
-      next[0][0][c] = next[1][0][c];
     }
+    source.restore(a, base - 1, next[0][1], v[1]);
+    source.restore(a, base, next[0][0], v[0]);
+    next[0][1] = next[1][1];
+    next[0][0] = next[1][0];
     if (base + 4 - kLag<F> < s.y1) {
       load_at(base + 3, next[1][1]);
       load_at(base + 4, next[1][0]);
@@ -276,7 +207,7 @@ __global__ void copy_kernel(PlaneArgs<T, Q> a) {
 template <class F, class Args>
 unsigned cut_into_strips(Args& a, int processors) {
   a.tiles = (a.width + kTileColumns<F> - 1) / kTileColumns<F>;
-  const std::int64_t enough = std::int64_t{processors} * 48;
+  const std::int64_t enough = std::int64_t{processors} * 96;  // warps; measured: 4 times what is resident
   a.segment_rows = 256;
   while (a.segment_rows > 16 &&
          std::int64_t{a.tiles} * a.frames * ((a.height + a.segment_rows - 1) / a.segment_rows) < enough)

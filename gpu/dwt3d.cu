@@ -1,9 +1,10 @@
 // Temporal lifting: all levels of a GOP in one kernel, one read and one write per sample.
 //
-// A thread owns one column of one row in all frames. The line lives in shared memory (a bank per thread, so no
-// conflicts, and no barrier since nobody else touches it); every level is one pass over it with the lifting state in
-// registers. Lines that do not fit are lifted in global memory. Samples are converted on the way in or out.
-// Bytes: 8-bit samples to float 5, float to float 8 per sample; bound: memory.
+// A thread owns one column of one row in all frames. For the usual filters and GOPs the line lives in registers, all
+// loads under way at once. Otherwise it lives in shared memory (a bank per thread, so no conflicts, and no barrier
+// since nobody else touches it) and every level is one pass over it with the lifting state in registers; lines that do
+// not fit are lifted in global memory. Samples are converted on the way in or out. Bytes: 8-bit samples to float 5,
+// float to float 8 per sample; bound: memory.
 #include "gpu/dwt.cuh"
 
 namespace trivelet::gpu {
@@ -11,6 +12,7 @@ namespace {
 
 constexpr int kBatch = 8;                       // loads under way per thread
 constexpr std::size_t kSharedBytes = 32 << 10;  // per block
+constexpr unsigned kRegisterThreads = 128;
 
 template <class T, class Sample>
 __device__ __forceinline__ void load_line(const std::byte* in, std::ptrdiff_t in_frame, std::int32_t offset, T* line,
@@ -101,6 +103,48 @@ __global__ void time_kernel(TimeArgs<T> a) {
   }
 }
 
+/// GOPs of kFrames frames: the line is in registers and everything is unrolled.
+template <class F, bool kInverse, int kFrames, class T = typename F::Value>
+__global__ void __launch_bounds__(kRegisterThreads) gop_kernel(TimeArgs<T> a) {
+  const int x = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (x >= a.width) return;
+  for (int y = static_cast<int>(blockIdx.y); y < a.height; y += static_cast<int>(gridDim.y)) {
+    T t[kFrames];
+    const std::ptrdiff_t in = y * a.in_row, out = y * a.out_row;
+    const std::ptrdiff_t samples = static_cast<std::ptrdiff_t>(x) * sample_bytes(a.format),
+                         values = static_cast<std::ptrdiff_t>(x) * 4;
+    if constexpr (kInverse) {
+      load_frames_as<T, T>(a, in + values, 0, t);
+      inverse_signal<F>(t, a.levels);
+      store_frames<0, kFrames>(a, out + samples, 0, t);
+    } else {
+      load_frames(a, in + samples, 0, t);
+      forward_signal<F>(t, a.levels);
+      store_frames_as<T, T, 0, kFrames>(a, out + values, 0, t);
+    }
+  }
+}
+
+/// True when there was a kernel for the filter and the number of frames.
+template <class F, bool kInverse, class T>
+bool run_gop(const TimeArgs<T>& a, const Stream& stream) {
+  if constexpr (std::is_same_v<F, Cdf97> || std::is_same_v<F, Rev53>) {
+    const dim3 grid((static_cast<unsigned>(a.width) + kRegisterThreads - 1) / kRegisterThreads,
+                    static_cast<unsigned>(a.height < 65535 ? a.height : 65535));
+    const auto run = [&](auto kernel) {
+      launch("gop_kernel", kernel, grid, dim3(kRegisterThreads), 0, stream.get(), a);
+    };
+    switch (a.frames) {
+      case 16: run(gop_kernel<F, kInverse, 16>); return true;
+      case 32: run(gop_kernel<F, kInverse, 32>); return true;
+      case 64: run(gop_kernel<F, kInverse, 64>); return true;
+      case 128: run(gop_kernel<F, kInverse, 128>); return true;
+      default: break;
+    }
+  }
+  return false;
+}
+
 template <bool kInverse, class T>
 void run_time(const TimeArgs<T>& a, Wavelet w, const Stream& stream) {
   const std::size_t line_bytes = static_cast<std::size_t>(a.frames) * sizeof(T);
@@ -111,6 +155,7 @@ void run_time(const TimeArgs<T>& a, Wavelet w, const Stream& stream) {
                   static_cast<unsigned>(a.height < 65535 ? a.height : 65535));
   with_filter<T>(w, [&](auto filter) {
     using F = decltype(filter);
+    if (run_gop<F, kInverse>(a, stream)) return;
     if (global)
       launch("time_kernel", time_kernel<F, kInverse, true>, grid, dim3(threads), 0, stream.get(), a);
     else
