@@ -70,7 +70,9 @@ struct EncodingCoder {
     if (inverse_steps) inverse_step = inverse_steps[subband_slot(*grid, b, k, i)];
   }
   bool negative(int t, int y, int x) const { return source.row(t, y)[x] < 0; }
-  double magnitude(int t, int y, int x) const { return static_cast<double>(limited_magnitude(source.row(t, y)[x], inverse_step)); }
+  double magnitude(int t, int y, int x) const {
+    return static_cast<double>(limited_magnitude(source.row(t, y)[x], inverse_step));
+  }
   void became_significant(int t, int y, int x, int plane) {
     const double now = static_cast<double>(std::uint32_t{1} << plane) + offset[plane];
     gain += now * (2 * magnitude(t, y, x) - now);
@@ -94,7 +96,8 @@ void divide_into_layers(const PassTable& table, const LayerPlan& plan, CodedBloc
     std::uint32_t done = 0;
     for (std::size_t l = 0; l < layers; ++l) {
       const int passes = 2 * block.top[s] - plan.low[l * segments + s];
-      const std::uint32_t end = passes > 0 ? table.passes[table.first[s] + static_cast<std::size_t>(passes) - 1].bytes : 0;
+      const std::uint32_t end =
+          passes > 0 ? table.passes[table.first[s] + static_cast<std::size_t>(passes) - 1].bytes : 0;
       offset[s * layers + l] = block.offset[s] + done;
       size[s * layers + l] = std::max(end, done) - done;
       done = std::max(end, done);
@@ -112,25 +115,25 @@ struct DenseEncoder::State {
   std::vector<RangeEncoder::Mark> marks;
 
   template <class T>
-  void encode(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps, int centroid, CodedBlock& out,
-              PassTable& table);
+  void encode(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps, int centroid,
+              CodedBlock& out, PassTable& table);
 };
 
 DenseEncoder::DenseEncoder(const StartTables* tables) : state_(std::make_unique<State>()) { state_->tables = tables; }
 DenseEncoder::~DenseEncoder() = default;
 
-void DenseEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<float>& field, const StepTable& steps, int centroid,
-                          CodedBlock& out, PassTable& table) {
+void DenseEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<float>& field, const StepTable& steps,
+                          int centroid, CodedBlock& out, PassTable& table) {
   state_->encode(grid, by, bx, field, steps.inverse.data(), centroid, out, table);
 }
-void DenseEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<std::int32_t>& field, int centroid, CodedBlock& out,
-                          PassTable& table) {
+void DenseEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<std::int32_t>& field, int centroid,
+                          CodedBlock& out, PassTable& table) {
   state_->encode(grid, by, bx, field, nullptr, centroid, out, table);
 }
 
 template <class T>
-void DenseEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps, int centroid,
-                                 CodedBlock& out, PassTable& table) {
+void DenseEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Field<T>& field,
+                                 const float* inverse_steps, int centroid, CodedBlock& out, PassTable& table) {
   const StartTables& start = tables ? *tables : start_tables(table_set(grid, std::is_same_v<T, std::int32_t>));
   block.lay_out(grid, by, bx);
   block.load(grid, by, bx, field, inverse_steps, out.top);
@@ -218,7 +221,8 @@ struct DenseDecoder::State {
   std::vector<std::uint8_t> joined;
 
   static constexpr int kNone = 2 * kMaxPlanes + 2;
-  void plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<ReceivedSegment>& segments, int stop_plane);
+  void plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<ReceivedSegment>& segments,
+            int stop_plane);
   void start(const ReceivedSegment& segment, int last_cut);
   template <class T>
   void restore(const BlockGrid& grid, const Subband& band, int centroid, const float* steps, Field<T> out);
@@ -228,18 +232,20 @@ DenseDecoder::DenseDecoder(const StartTables* tables) : state_(std::make_unique<
 DenseDecoder::~DenseDecoder() = default;
 
 // The cut of every segment: where its own parts end, what those it depends on allow, or where the caller wants to stop.
-void DenseDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<ReceivedSegment>& segments,
-                               int stop_plane) {
+void DenseDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target,
+                               const std::vector<ReceivedSegment>& segments, int stop_plane) {
   cut.assign(segments.size(), kNone);
   for (int b = 0; b < target.temporal_bands(); ++b)
     for (int k = 0; k < target.resolutions(); ++k) {
       const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
       const ReceivedSegment& r = segments[s];
-      require(r.top <= kMaxPlanes, ErrorKind::kBadStream, "a segment of " + std::to_string(r.top) + " planes, at most 30 are possible");
+      require(r.top <= kMaxPlanes, ErrorKind::kBadStream,
+              "a segment of " + std::to_string(r.top) + " planes, at most 30 are possible");
       int own = r.parts.empty() ? 2 * r.top : r.parts.back().low;
       const int parent = grid.families()[static_cast<std::size_t>(b)].parent;
       const auto depend = [&](std::size_t on) {
-        require(r.top <= segments[on].top, ErrorKind::kBadStream, "a segment has more planes than the one it depends on");
+        require(r.top <= segments[on].top, ErrorKind::kBadStream,
+                "a segment has more planes than the one it depends on");
         own = std::max(own, lowest_dense_cut(cut[on]));
       };
       if (k > 0) depend(s - 1);
@@ -257,13 +263,17 @@ void DenseDecoder::State::start(const ReceivedSegment& segment, int last_cut) {
     return;
   }
   joined.clear();
-  for (std::size_t i = 0; i <= n; ++i) joined.insert(joined.end(), segment.parts[i].data, segment.parts[i].data + segment.parts[i].size);
+  for (std::size_t i = 0; i <= n; ++i)
+    joined.insert(joined.end(), segment.parts[i].data, segment.parts[i].data + segment.parts[i].size);
   coder.range.start(joined.data(), joined.size());
 }
 
 template <class T>
-void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, int centroid, const float* steps, Field<T> out) {
-  const auto clear = [&](int t, int y) { std::memset(out.row(t, y), 0, sizeof(T) * static_cast<std::size_t>(out.shape.width)); };
+void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, int centroid, const float* steps,
+                                  Field<T> out) {
+  const auto clear = [&](int t, int y) {
+    std::memset(out.row(t, y), 0, sizeof(T) * static_cast<std::size_t>(out.shape.width));
+  };
   const int b = band.temporal_band;
   const int k = band.resolution;
   const BlockFamily& family = block.families[static_cast<std::size_t>(b)];
@@ -283,7 +293,8 @@ void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, in
     for (int y = 0; y < out.shape.height; ++y) {
       bool any = false;
       if (coded)
-        for (int w = 0; w < level->words; ++w) any |= level->some[level->quad_row(o, t, y / 2) + static_cast<std::size_t>(w)] != 0;
+        for (int w = 0; w < level->words; ++w)
+          any |= level->some[level->quad_row(o, t, y / 2) + static_cast<std::size_t>(w)] != 0;
       if (!any) {
         clear(t, y);
         continue;
@@ -300,8 +311,9 @@ void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, in
 }
 
 template <class T>
-void DenseDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx, const std::vector<ReceivedSegment>& segments,
-                          int stop_plane, int centroid, const StepTable* steps, const Field<T>& field) {
+void DenseDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
+                          const std::vector<ReceivedSegment>& segments, int stop_plane, int centroid,
+                          const StepTable* steps, const Field<T>& field) {
   State& st = *state_;
   const StartTables& start = st.tables ? *st.tables : start_tables(table_set(grid, std::is_same_v<T, std::int32_t>));
   st.plan(grid, target, segments, stop_plane);
@@ -329,9 +341,9 @@ void DenseDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int
     st.restore(grid, band, centroid, steps ? steps->step.data() : nullptr, patch_view(grid, by, bx, field, band));
 }
 
-template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<ReceivedSegment>&, int, int,
-                                   const StepTable*, const Field<float>&);
-template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<ReceivedSegment>&, int, int,
-                                   const StepTable*, const Field<std::int32_t>&);
+template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<ReceivedSegment>&,
+                                   int, int, const StepTable*, const Field<float>&);
+template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<ReceivedSegment>&,
+                                   int, int, const StepTable*, const Field<std::int32_t>&);
 
 }  // namespace trivelet

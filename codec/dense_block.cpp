@@ -60,7 +60,8 @@ void Block::lay_out(const BlockGrid& grid, int by, int bx) {
       l.group_frame = (l.groups_y + 2) * l.group_stride;
       l.group_span = (l.groups_t + 2) * l.group_frame;
       for (int i = 0; i < l.orientations; ++i) {
-        const Subband& band = grid.table().at(static_cast<int>(b), static_cast<int>(k), BlockGrid::orientation(static_cast<int>(k), i));
+        const Subband& band =
+            grid.table().at(static_cast<int>(b), static_cast<int>(k), BlockGrid::orientation(static_cast<int>(k), i));
         const BlockGrid::Patch p = grid.patch(band, by, bx);
         l.valid[i] = {std::min(band.shape.frames, frames), p.height, p.width};
         if (l.valid[i].empty()) l.valid[i] = {};
@@ -103,7 +104,8 @@ void load_patch(Level& l, int o, const Field<T>& v, float inverse_step, std::vec
           std::uint32_t* out = l.magnitude.data() + l.at(o, f, r, 0);
           std::uint32_t* join = joined.data();
           for (int x = 0; x < valid.x; ++x) {
-            const auto m = static_cast<std::uint32_t>(static_cast<std::int32_t>(limited_magnitude(in[x], inverse_step)));
+            const auto m =
+                static_cast<std::uint32_t>(static_cast<std::int32_t>(limited_magnitude(in[x], inverse_step)));
             out[x] = m;
             join[x] |= m;
             any |= m;
@@ -115,7 +117,8 @@ void load_patch(Level& l, int o, const Field<T>& v, float inverse_step, std::vec
         continue;
       }
       for (int x = 0; x < l.groups_x; ++x)
-        planes[x] = static_cast<std::uint8_t>(std::bit_width(joined[static_cast<std::size_t>(2 * x)] | joined[static_cast<std::size_t>(2 * x + 1)]));
+        planes[x] = static_cast<std::uint8_t>(
+            std::bit_width(joined[static_cast<std::size_t>(2 * x)] | joined[static_cast<std::size_t>(2 * x + 1)]));
     }
 }
 
@@ -135,14 +138,16 @@ void join_children(Level& l, const Level& c, int o) {
   for (int t = 0; t < l.exists[o].t; ++t)
     for (int y = 0; y < l.exists[o].y; ++y) {
       const std::size_t row = l.group(o, t, y, 0);
-      for (std::size_t x = row; x < row + static_cast<std::size_t>(l.exists[o].x); ++x) l.planes[x] = std::max(l.planes[x], l.planes_below[x]);
+      for (std::size_t x = row; x < row + static_cast<std::size_t>(l.exists[o].x); ++x)
+        l.planes[x] = std::max(l.planes[x], l.planes_below[x]);
     }
 }
 
 }  // namespace
 
 template <class T>
-void Block::load(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps, std::vector<std::uint8_t>& top) {
+void Block::load(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps,
+                 std::vector<std::uint8_t>& top) {
   std::vector<std::uint32_t> joined;
   const auto resolutions = static_cast<std::size_t>(grid.resolutions());
   top.assign(families.size() * resolutions, 0);
@@ -159,7 +164,8 @@ void Block::load(const BlockGrid& grid, int by, int bx, const Field<T>& field, c
         const int bi = static_cast<int>(b);
         const int ki = static_cast<int>(k);
         const Subband& band = grid.table().at(bi, ki, BlockGrid::orientation(ki, i));
-        load_patch(l, i, patch_view(grid, by, bx, field, band), inverse_steps ? inverse_steps[subband_slot(grid, bi, ki, i)] : 1.0f, joined);
+        load_patch(l, i, patch_view(grid, by, bx, field, band),
+                   inverse_steps ? inverse_steps[subband_slot(grid, bi, ki, i)] : 1.0f, joined);
         if (k > 0 && k + 1 < f.levels.size()) join_children(l, f.levels[k + 1], i);
       }
       if (k == 0 && f.levels.size() > 1)
@@ -190,6 +196,7 @@ void Block::load(const BlockGrid& grid, int by, int bx, const Field<T>& field, c
 }
 
 template void Block::load(const BlockGrid&, int, int, const Field<float>&, const float*, std::vector<std::uint8_t>&);
-template void Block::load(const BlockGrid&, int, int, const Field<std::int32_t>&, const float*, std::vector<std::uint8_t>&);
+template void Block::load(const BlockGrid&, int, int, const Field<std::int32_t>&, const float*,
+                          std::vector<std::uint8_t>&);
 
 }  // namespace trivelet::dense

@@ -25,14 +25,14 @@ struct Level {
   // Geometry
   int arity = 4;
   int orientations = 1;
-  int groups_t = 0;   ///< allocated groups along time, rows, columns
+  int groups_t = 0;  ///< allocated groups along time, rows, columns
   int groups_y = 0;
   int groups_x = 0;
-  int frames = 0;     ///< allocated frames of coefficients
-  int words = 0;      ///< 64-bit words that hold a row of groups
+  int frames = 0;             ///< allocated frames of coefficients
+  int words = 0;              ///< 64-bit words that hold a row of groups
   std::ptrdiff_t stride = 0;  ///< of coefficients, with a border of one
   std::ptrdiff_t frame = 0;
-  std::ptrdiff_t span = 0;    ///< of an orientation
+  std::ptrdiff_t span = 0;          ///< of an orientation
   std::ptrdiff_t group_stride = 0;  ///< of the padded arrays of groups
   std::ptrdiff_t group_frame = 0;
   std::ptrdiff_t group_span = 0;
@@ -40,9 +40,9 @@ struct Level {
   Box exists[kMaxOrientations];  ///< groups with a coefficient or a descendant inside the picture
 
   // Encoder: the truth
-  std::vector<std::uint32_t> magnitude;  ///< indexed like `known`; written where valid
-  std::vector<std::uint8_t> planes;      ///< per group: planes of its set (its coefficients and all descendants)
-  std::vector<std::uint8_t> planes_below; ///< per group: planes of its descendants
+  std::vector<std::uint32_t> magnitude;    ///< indexed like `known`; written where valid
+  std::vector<std::uint8_t> planes;        ///< per group: planes of its set (its coefficients and all descendants)
+  std::vector<std::uint8_t> planes_below;  ///< per group: planes of its descendants
 
   // Known so far
   std::vector<std::uint32_t> known;  ///< magnitudes, zeros below the plane reached
@@ -62,8 +62,12 @@ struct Level {
   std::size_t group(int o, int t, int y, int x) const {
     return static_cast<std::size_t>(((o * groups_t + t) * groups_y + y) * groups_x + x);
   }
-  std::size_t row(int o, int t, int y) const { return static_cast<std::size_t>(((o * groups_t + t) * groups_y + y) * words); }
-  std::size_t quad_row(int o, int t, int y) const { return static_cast<std::size_t>(((o * frames + t) * groups_y + y) * words); }
+  std::size_t row(int o, int t, int y) const {
+    return static_cast<std::size_t>(((o * groups_t + t) * groups_y + y) * words);
+  }
+  std::size_t quad_row(int o, int t, int y) const {
+    return static_cast<std::size_t>(((o * frames + t) * groups_y + y) * words);
+  }
   std::size_t rows() const { return static_cast<std::size_t>(orientations * groups_t * groups_y * words); }
   const std::uint64_t* mask_of(int plane) const { return mask.data() + static_cast<std::size_t>(plane) * rows(); }
   std::uint64_t* mask_of(int plane) { return mask.data() + static_cast<std::size_t>(plane) * rows(); }
@@ -85,7 +89,8 @@ struct Block {
   void lay_out(const BlockGrid& grid, int by, int bx);
   /// Quantises the block's coefficients and finds the planes of all sets; `top` gets the planes of every segment.
   template <class T>
-  void load(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps, std::vector<std::uint8_t>& top);
+  void load(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps,
+            std::vector<std::uint8_t>& top);
 };
 
 /// Place of subband (b, k, orientation index) in SubbandTable::all().

@@ -17,7 +17,7 @@ constexpr std::string_view kTableText[kTableSets] = {
 
 // round(65536 / (1 + exp(-0.45 * (i - 14.5))))
 const std::array<std::uint16_t, kStartProbabilityCount> kStartProbabilities = {
-    96, 150, 236, 369, 576, 899, 1399, 2168, 3338, 5088, 7642, 11240, 16062, 22110, 29097,
+    96,    150,   236,   369,   576,   899,   1399,  2168,  3338,  5088,  7642,  11240, 16062, 22110, 29097,
     36439, 43426, 49474, 54296, 57894, 60448, 62198, 63368, 64137, 64637, 64960, 65167, 65300, 65386, 65440};
 const std::array<std::uint16_t, kStartWeightCount> kStartWeights = {2, 10, 50};
 
@@ -34,7 +34,8 @@ StartTables parse_tables(std::string_view text, bool dyadic) {
   for (State& s : of) s.seen = 0;
   for (std::size_t p = 0; p < kStartProbabilityCount; ++p)
     for (std::size_t w = 0; w < kStartWeightCount; ++w)
-      of[static_cast<unsigned char>(table_character(p * kStartWeightCount + w))] = {kStartProbabilities[p], kStartWeights[w]};
+      of[static_cast<unsigned char>(table_character(p * kStartWeightCount + w))] = {kStartProbabilities[p],
+                                                                                    kStartWeights[w]};
 
   StartTables tables(static_cast<std::size_t>(kClasses) * kContexts);
   std::size_t at = 0;
@@ -42,13 +43,15 @@ StartTables parse_tables(std::string_view text, bool dyadic) {
     for (int o = 0; o < kOrientationClasses; ++o) {
       if (!class_exists(r, o, dyadic)) continue;
       for (int i = 0; i < kContexts; ++i, ++at) {
-        require(at < text.size(), ErrorKind::kBadArgument, "start tables end after " + std::to_string(text.size()) + " contexts");
+        require(at < text.size(), ErrorKind::kBadArgument,
+                "start tables end after " + std::to_string(text.size()) + " contexts");
         const State s = of[static_cast<unsigned char>(text[at]) & 127];
         require(s.seen > 0, ErrorKind::kBadArgument, "start tables hold a character that means nothing");
         tables[static_cast<std::size_t>((r * kOrientationClasses + o) * kContexts + i)] = s;
       }
     }
-  require(at == text.size(), ErrorKind::kBadArgument, "start tables hold " + std::to_string(text.size()) + " contexts, not " + std::to_string(at));
+  require(at == text.size(), ErrorKind::kBadArgument,
+          "start tables hold " + std::to_string(text.size()) + " contexts, not " + std::to_string(at));
   return tables;
 }
 

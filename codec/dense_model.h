@@ -50,8 +50,8 @@ inline constexpr int kPlaces = 4;
 inline constexpr int kSignificance = 0;
 inline constexpr int kRefinement = kSignificance + kEnergies * kTimes * kParents * kPlaces;
 inline constexpr int kSigns = kRefinement + 3 * kEnergies;
-inline constexpr int kAny = kSigns + 14;               // "any child group active"
-inline constexpr int kChild = kAny + 4 * 2 * 5 * 2;    // "this child group active"
+inline constexpr int kAny = kSigns + 14;             // "any child group active"
+inline constexpr int kChild = kAny + 4 * 2 * 5 * 2;  // "this child group active"
 inline constexpr int kRoot = kChild + 3 * 2 * 5 * 5 * 2;
 inline constexpr int kContexts = kRoot + 8;
 

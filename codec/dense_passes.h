@@ -3,11 +3,11 @@
 //
 //   struct Coder {
 //     static constexpr bool kDecoding;
-//     bool code(State& context, bool truth);                    // returns the decision; `truth` is ignored by a decoder
-//     void row();                                               // before each row of groups
-//     void became_significant(int t, int y, int x, int plane);  // for the distortion
-//     void refined(int t, int y, int x, int plane, std::uint32_t known);
-//     void orientation(int index);                              // before coefficients of another subband
+//     bool code(State& context, bool truth);                    // returns the decision; `truth` is ignored by a
+//     decoder void row();                                               // before each row of groups void
+//     became_significant(int t, int y, int x, int plane);  // for the distortion void refined(int t, int y, int x, int
+//     plane, std::uint32_t known); void orientation(int index);                              // before coefficients of
+//     another subband
 //   };
 //
 // Per plane: (sets, coefficients that become significant, with their signs), then (refinement of those that were
@@ -27,7 +27,8 @@ namespace trivelet::dense {
 struct EnergyTable {
   std::uint8_t of[129] = {};
   constexpr EnergyTable() {
-    constexpr std::uint8_t first[32] = {0, 1, 2, 3, 4, 5, 6, 6, 7, 7, 8, 8, 8, 9, 9, 9, 9, 10, 10, 10, 10, 10, 10, 10, 10, 11, 11, 11, 11, 11, 11, 11};
+    constexpr std::uint8_t first[32] = {0, 1,  2,  3,  4,  5,  6,  6,  7,  7,  8,  8,  8,  9,  9,  9,
+                                        9, 10, 10, 10, 10, 10, 10, 10, 10, 11, 11, 11, 11, 11, 11, 11};
     for (int i = 0; i < 128; ++i) of[i] = i < 32 ? first[i] : i < 40 ? 11 : i < 64 ? 12 : 13;
     of[128] = 14;
   }
@@ -67,8 +68,13 @@ class SegmentCoder {
  public:
   /// Segment (b, k) of `block`; states[i] points to the kContexts states of orientation index i.
   SegmentCoder(Block& block, int b, int k, State* const* states, Coder& coder)
-      : block_(block), family_(block.families[static_cast<std::size_t>(b)]), level_(family_.levels[static_cast<std::size_t>(k)]), k_(k),
-        finest_(k > 0 && static_cast<std::size_t>(k) + 1 == family_.levels.size()), states_(states), coder_(coder) {
+      : block_(block),
+        family_(block.families[static_cast<std::size_t>(b)]),
+        level_(family_.levels[static_cast<std::size_t>(k)]),
+        k_(k),
+        finest_(k > 0 && static_cast<std::size_t>(k) + 1 == family_.levels.size()),
+        states_(states),
+        coder_(coder) {
     if (k > 0) parent_ = &family_.levels[static_cast<std::size_t>(k) - 1];
   }
 
@@ -101,8 +107,12 @@ class SegmentCoder {
     else
       return planes[group] > plane;
   }
-  static std::uint64_t word_before(const Level& l, std::size_t at, int plane) { return plane + 1 < l.top ? l.mask_of(plane + 1)[at] : 0; }
-  static unsigned around(const std::uint8_t* p, std::ptrdiff_t stride) { return unsigned{p[-1]} + p[1] + p[-stride] + p[stride]; }
+  static std::uint64_t word_before(const Level& l, std::size_t at, int plane) {
+    return plane + 1 < l.top ? l.mask_of(plane + 1)[at] : 0;
+  }
+  static unsigned around(const std::uint8_t* p, std::ptrdiff_t stride) {
+    return unsigned{p[-1]} + p[1] + p[-stride] + p[stride];
+  }
 
   void activate(Level& l, std::size_t word, int bit, std::ptrdiff_t padded, int plane) {
     l.mask_of(plane)[word] |= std::uint64_t{1} << bit;
@@ -117,7 +127,8 @@ class SegmentCoder {
       if (plane + 1 < l.top) return;
       for (int t = 0; t < e.t; ++t)
         for (int y = 0; y < e.y; ++y)
-          for (int x = 0; x < e.x; ++x) activate(l, l.row(0, t, y) + static_cast<std::size_t>(x / 64), x & 63, l.group_at(0, t, y, x), plane);
+          for (int x = 0; x < e.x; ++x)
+            activate(l, l.row(0, t, y) + static_cast<std::size_t>(x / 64), x & 63, l.group_at(0, t, y, x), plane);
       return;
     }
     const Level& up = block_.families[static_cast<std::size_t>(family_.parent)].levels[0];
@@ -131,11 +142,13 @@ class SegmentCoder {
           const std::size_t word = l.row(0, t, y) + static_cast<std::size_t>(w);
           const std::size_t up_word = up.row(0, ut, y) + static_cast<std::size_t>(w);
           const std::uint64_t fresh = ~word_before(up, up_word, plane);
-          for (std::uint64_t m = up.mask_of(plane)[up_word] & ~l.mask_of(plane)[word] & row_mask(e.x, w); m; m &= m - 1) {
+          for (std::uint64_t m = up.mask_of(plane)[up_word] & ~l.mask_of(plane)[word] & row_mask(e.x, w); m;
+               m &= m - 1) {
             const int bit = std::countr_zero(m);
             const std::ptrdiff_t at = l.group_at(0, t, y, 64 * w + bit);
             const unsigned near = std::min(3u, around(&l.active[static_cast<std::size_t>(at)], l.group_stride));
-            if (coder_.code(states[near * 2 + (fresh >> bit & 1)], truth(l.planes, l.group(0, t, y, 64 * w + bit), plane)))
+            if (coder_.code(states[near * 2 + (fresh >> bit & 1)],
+                            truth(l.planes, l.group(0, t, y, 64 * w + bit), plane)))
               activate(l, word, bit, at, plane);
           }
         }
@@ -158,7 +171,8 @@ class SegmentCoder {
             const std::size_t word = l.row(o, t, y) + static_cast<std::size_t>(w);
             const std::size_t up_word = up.row(0, t, y) + static_cast<std::size_t>(w);
             const std::uint64_t fresh = ~word_before(up, up_word, plane);
-            for (std::uint64_t m = up.mask_of(plane)[up_word] & ~l.mask_of(plane)[word] & row_mask(e.x, w); m; m &= m - 1) {
+            for (std::uint64_t m = up.mask_of(plane)[up_word] & ~l.mask_of(plane)[word] & row_mask(e.x, w); m;
+                 m &= m - 1) {
               const int bit = std::countr_zero(m);
               const int x = 64 * w + bit;
               const std::ptrdiff_t at = l.group_at(o, t, y, x);
@@ -170,8 +184,10 @@ class SegmentCoder {
               unsigned others = 0;
               for (int i = 0; i < o; ++i) others += l.active[static_cast<std::size_t>(l.group_at(i, t, y, x))];
               const unsigned near = around(&l.active[static_cast<std::size_t>(at)], l.group_stride);
-              const std::size_t context = (((stage(most, plane) * 2 + (fresh >> bit & 1)) * 5 + near) * 5 + std::min(others, 4u)) * 2;
-              if (coder_.code(states[context], truth(l.planes, l.group(o, t, y, x), plane))) activate(l, word, bit, at, plane);
+              const std::size_t context =
+                  (((stage(most, plane) * 2 + (fresh >> bit & 1)) * 5 + near) * 5 + std::min(others, 4u)) * 2;
+              if (coder_.code(states[context], truth(l.planes, l.group(o, t, y, x), plane)))
+                activate(l, word, bit, at, plane);
             }
           }
         }
@@ -195,9 +211,11 @@ class SegmentCoder {
           for (int w = 0; w < up.words; ++w) {
             const std::size_t word = up.row(o, t, y) + static_cast<std::size_t>(w);
             const std::uint64_t before = word_before(up, word, plane);
-            for (std::uint64_t m = up.mask_of(plane)[word] & ~up.done[word] & row_mask((e.x + 1) / 2, w); m; m &= m - 1) {
+            for (std::uint64_t m = up.mask_of(plane)[word] & ~up.done[word] & row_mask((e.x + 1) / 2, w); m;
+                 m &= m - 1) {
               const int bit = std::countr_zero(m);
-              if (children(o, t, y, 64 * w + bit, !(before >> bit & 1), octets, plane, any, child)) up.done[word] |= std::uint64_t{1} << bit;
+              if (children(o, t, y, 64 * w + bit, !(before >> bit & 1), octets, plane, any, child))
+                up.done[word] |= std::uint64_t{1} << bit;
             }
           }
         }
@@ -211,7 +229,8 @@ class SegmentCoder {
     const Box& e = l.exists[o];
     const std::uint32_t* q = &up.known[static_cast<std::size_t>(up.at(o, octets ? 2 * t : t, 2 * y, 2 * x))];
     const std::ptrdiff_t s = up.stride;
-    std::uint32_t stages[8] = {stage(q[0], plane), stage(q[1], plane), stage(q[s], plane), stage(q[s + 1], plane), 0, 0, 0, 0};
+    std::uint32_t stages[8] = {
+        stage(q[0], plane), stage(q[1], plane), stage(q[s], plane), stage(q[s + 1], plane), 0, 0, 0, 0};
     int last = (2 * y + 1 < e.y ? 2 : 0) + (2 * x + 1 < e.x ? 1 : 0);  // slot of the last existing child
     if (octets) {
       for (int j = 0; j < 4; ++j) stages[4 + j] = stage(q[up.frame + (j >> 1) * s + (j & 1)], plane);
@@ -249,9 +268,11 @@ class SegmentCoder {
       bool yes = first && !found && j == last;
       if (!yes) {
         const std::uint32_t* c = q + (j >> 2) * up.frame + (j >> 1 & 1) * s + (j & 1);
-        const std::uint32_t near_parent = stage(c[-1], plane) + stage(c[1], plane) + stage(c[-s], plane) + stage(c[s], plane);
+        const std::uint32_t near_parent =
+            stage(c[-1], plane) + stage(c[1], plane) + stage(c[-s], plane) + stage(c[s], plane);
         const unsigned near = around(&l.active[static_cast<std::size_t>(at)], l.group_stride);
-        const std::size_t context = (((stages[j] * 2 + first) * 5 + near) * 5 + octave_class(near_parent)) * 2 + (first && !found);
+        const std::size_t context =
+            (((stages[j] * 2 + first) * 5 + near) * 5 + octave_class(near_parent)) * 2 + (first && !found);
         yes = coder_.code(child[context], truth(l.planes, l.group(o, ct, cy, cx), plane));
       }
       if (yes) {
@@ -290,7 +311,8 @@ class SegmentCoder {
       const int gt = octets ? t >> 1 : t;
       const bool second_half = octets && (t & 1);
       const bool last_half = !octets || (t & 1) || t + 1 == v.t;
-      const std::uint32_t* parents = k_ >= 2 ? &parent_->known[static_cast<std::size_t>(parent_->at(o, octets ? t >> 1 : t, 0, 0))] : nullptr;
+      const std::uint32_t* parents =
+          k_ >= 2 ? &parent_->known[static_cast<std::size_t>(parent_->at(o, octets ? t >> 1 : t, 0, 0))] : nullptr;
       for (int y = 0; y < quads_y; ++y) {
         coder_.row();
         for (int w = 0; w < l.words; ++w) {
@@ -324,7 +346,8 @@ class SegmentCoder {
                                           (c[-s - 1] + c[-s + 1] + c[s - 1] + c[s + 1]);
                 const std::size_t time = octave_class((c[-l.frame] + c[l.frame]) >> plane);
                 const std::size_t place = !fresh ? 0 : found ? 3 : j == 3 ? 2 : 1;
-                const std::size_t context = ((energy_class(sum >> plane) * kTimes + time) * kParents + parent) * kPlaces + place;
+                const std::size_t context =
+                    ((energy_class(sum >> plane) * kTimes + time) * kParents + parent) * kPlaces + place;
                 bool is = false;
                 if constexpr (!Coder::kDecoding) is = l.magnitude[static_cast<std::size_t>(origin + at)] >> plane & 1;
                 yes = coder_.code(states[context], is);
@@ -333,7 +356,8 @@ class SegmentCoder {
                 found = true;
                 const std::int8_t* g = sq + at;
                 auto direction = [](int n) { return n < 0 ? 0 : n > 0 ? 2 : 1; };
-                const int pattern = direction(g[-1] + g[1]) * 9 + direction(g[-s] + g[s]) * 3 + direction(g[-l.frame] + g[l.frame]);
+                const int pattern =
+                    direction(g[-1] + g[1]) * 9 + direction(g[-s] + g[s]) * 3 + direction(g[-l.frame] + g[l.frame]);
                 const bool flip = kSignTable.flip[pattern];
                 bool negative = false;
                 if constexpr (!Coder::kDecoding) negative = coder_.negative(t, 2 * y + (j >> 1), 2 * x + (j & 1));

@@ -2,8 +2,8 @@
 //
 // A codeword is the binary fraction 0.V0 V1 V2 … (bytes, most significant bit first; zeros behind the last byte). Coder
 // and decoder keep a range R in [2^31, 2^32). A decision whose probability of being 1 is P / 65536 divides it at
-// S = floor(R * P / 65536): 1 takes the lower part S, 0 the upper part R - S; then R is shifted left until its top bit is
-// set again. Shifting by the count of leading zeros instead of byte by byte costs one branch per 16 bits and keeps
+// S = floor(R * P / 65536): 1 takes the lower part S, 0 the upper part R - S; then R is shifted left until its top bit
+// is set again. Shifting by the count of leading zeros instead of byte by byte costs one branch per 16 bits and keeps
 // R large, so P may be as small as 24.
 //
 // Cutting: a codeword truncated to n bytes decodes the same decisions as long as the truncated fraction is still inside

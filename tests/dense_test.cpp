@@ -17,9 +17,11 @@ struct Case {
   Shape shape;
   int temporal, spatial, block;
 };
-const Case kCases[] = {{{1, 1, 1}, 0, 0, 64},    {{1, 5, 3}, 0, 1, 64},     {{2, 1, 40}, 1, 2, 64},   {{7, 9, 11}, 2, 2, 64},
-                       {{8, 64, 64}, 3, 3, 64},  {{9, 65, 63}, 3, 4, 64},   {{16, 33, 130}, 4, 5, 64}, {{5, 200, 7}, 2, 4, 128},
-                       {{12, 70, 90}, 2, 2, 64}, {{31, 20, 24}, 4, 4, 128}, {{3, 150, 140}, 1, 5, 128}, {{4, 40, 300}, 2, 7, 256}, {{6, 13, 12}, 2, 0, 64}};
+const Case kCases[] = {{{1, 1, 1}, 0, 0, 64},     {{1, 5, 3}, 0, 1, 64},      {{2, 1, 40}, 1, 2, 64},
+                       {{7, 9, 11}, 2, 2, 64},    {{8, 64, 64}, 3, 3, 64},    {{9, 65, 63}, 3, 4, 64},
+                       {{16, 33, 130}, 4, 5, 64}, {{5, 200, 7}, 2, 4, 128},   {{12, 70, 90}, 2, 2, 64},
+                       {{31, 20, 24}, 4, 4, 128}, {{3, 150, 140}, 1, 5, 128}, {{4, 40, 300}, 2, 7, 256},
+                       {{6, 13, 12}, 2, 0, 64}};
 
 template <class T>
 struct Volume {
@@ -49,7 +51,9 @@ void fill(Volume<T>& v, const SubbandTable& table, Kind kind, unsigned seed) {
           double c = 0;
           switch (kind) {
             case Kind::kSparse: c = unit() < 0.01 ? (unit() - 0.5) * 60000 : 0; break;
-            case Kind::kNatural: c = (y / 8 + x / 8) % 3 == 0 ? 0 : -size * std::log(1 - unit()) * (unit() < 0.5 ? -0.2 : 0.2); break;
+            case Kind::kNatural:
+              c = (y / 8 + x / 8) % 3 == 0 ? 0 : -size * std::log(1 - unit()) * (unit() < 0.5 ? -0.2 : 0.2);
+              break;
             case Kind::kNoise: c = (unit() - 0.5) * 300; break;
             case Kind::kHuge: c = unit() < 0.5 ? 0 : (unit() - 0.5) * 4e9; break;
             case Kind::kZero: break;
@@ -68,10 +72,12 @@ Decomposition decomposition(const Case& c, bool dyadic) {
   return d;
 }
 
-void encode(DenseEncoder& e, const BlockGrid& g, int by, int bx, const Field<float>& f, const StepTable& s, CodedBlock& out, PassTable& t) {
+void encode(DenseEncoder& e, const BlockGrid& g, int by, int bx, const Field<float>& f, const StepTable& s,
+            CodedBlock& out, PassTable& t) {
   e.encode(g, by, bx, f, s, 102, out, t);
 }
-void encode(DenseEncoder& e, const BlockGrid& g, int by, int bx, const Field<std::int32_t>& f, const StepTable&, CodedBlock& out, PassTable& t) {
+void encode(DenseEncoder& e, const BlockGrid& g, int by, int bx, const Field<std::int32_t>& f, const StepTable&,
+            CodedBlock& out, PassTable& t) {
   e.encode(g, by, bx, f, 102, out, t);
 }
 const StepTable* steps_for(const Field<float>&, const StepTable& s) { return &s; }
@@ -89,7 +95,8 @@ float expected(float c, float inverse, float step, int cut, int centroid) {
   }
   if (known == 0) return 0;
   const float v = (static_cast<float>(static_cast<std::int32_t>(known)) +
-                   static_cast<float>(centroid) / 256.0f * static_cast<float>(std::int64_t{1} << at)) * step;
+                   static_cast<float>(centroid) / 256.0f * static_cast<float>(std::int64_t{1} << at)) *
+                  step;
   return c < 0 ? -v : v;
 }
 std::int32_t expected(std::int32_t c, float, float, int cut, int centroid) {
@@ -102,7 +109,8 @@ std::int32_t expected(std::int32_t c, float, float, int cut, int centroid) {
     known = m >> at << at;
   }
   if (known == 0) return 0;
-  const std::int32_t v = static_cast<std::int32_t>(known) + (at == 0 ? 0 : static_cast<std::int32_t>((std::int64_t{centroid} << at) >> 8));
+  const std::int32_t v =
+      static_cast<std::int32_t>(known) + (at == 0 ? 0 : static_cast<std::int32_t>((std::int64_t{centroid} << at) >> 8));
   return c < 0 ? -v : v;
 }
 
@@ -128,13 +136,14 @@ Coded encode_all(const BlockGrid& grid, const Volume<T>& v, const StepTable& ste
 std::vector<std::uint8_t> head(const CodedBlock& b, const PassTable& t, std::size_t s, int cut) {
   const int passes = 2 * b.top[s] - cut;
   const std::size_t n = passes <= 0 ? 0 : t.passes[t.first[s] + static_cast<std::size_t>(passes) - 1].bytes;
-  return {b.bytes.begin() + static_cast<std::ptrdiff_t>(b.offset[s]), b.bytes.begin() + static_cast<std::ptrdiff_t>(b.offset[s] + n)};
+  return {b.bytes.begin() + static_cast<std::ptrdiff_t>(b.offset[s]),
+          b.bytes.begin() + static_cast<std::ptrdiff_t>(b.offset[s] + n)};
 }
 
 // Decodes everything with the cut of segment s of block i given by cut_of(i, s) and compares with the definition.
 template <class T, class F>
-void check(const BlockGrid& grid, const Volume<T>& v, const Coded& coded, const StepTable& steps, const SubbandTable& target, int centroid,
-           F cut_of, double* squared = nullptr) {
+void check(const BlockGrid& grid, const Volume<T>& v, const Coded& coded, const StepTable& steps,
+           const SubbandTable& target, int centroid, F cut_of, double* squared = nullptr) {
   Volume<T> out(target.shape());
   DenseDecoder decoder;
   const std::size_t n = coded.blocks[0].top.size();
@@ -151,10 +160,11 @@ void check(const BlockGrid& grid, const Volume<T>& v, const Coded& coded, const 
     }
     for (std::size_t s = 0; s < n; ++s) {
       segments[s].top = b.top[s];
-      segments[s].parts.push_back({heads[s].data(), static_cast<std::uint32_t>(heads[s].size()), static_cast<std::uint8_t>(cuts.back()[s])});
+      segments[s].parts.push_back(
+          {heads[s].data(), static_cast<std::uint32_t>(heads[s].size()), static_cast<std::uint8_t>(cuts.back()[s])});
     }
-    decoder.decode<T>(grid, target, static_cast<int>(i) / grid.columns(), static_cast<int>(i) % grid.columns(), segments, 0, centroid,
-                      steps_for(v.field, steps), out.field);
+    decoder.decode<T>(grid, target, static_cast<int>(i) / grid.columns(), static_cast<int>(i) % grid.columns(),
+                      segments, 0, centroid, steps_for(v.field, steps), out.field);
   }
   double sum = 0;
   for (const Subband& band : target.all()) {
@@ -171,8 +181,9 @@ void check(const BlockGrid& grid, const Volume<T>& v, const Coded& coded, const 
           for (int y = p.y; y < p.y + p.height; ++y)
             for (int x = p.x; x < p.x + p.width; ++x) {
               const T want = expected(in.row(t, y)[x], steps.inverse[slot], steps.step[slot], cut, centroid);
-              ASSERT_EQ(want, got.row(t, y)[x]) << "band " << band.temporal_band << " resolution " << band.resolution << " orientation "
-                                                << band.orientation << " at " << t << "," << y << "," << x << " cut " << cut;
+              ASSERT_EQ(want, got.row(t, y)[x])
+                  << "band " << band.temporal_band << " resolution " << band.resolution << " orientation "
+                  << band.orientation << " at " << t << "," << y << "," << x << " cut " << cut;
               double m = static_cast<double>(dense::limited_magnitude(in.row(t, y)[x], steps.inverse[slot]));
               double r = std::abs(static_cast<double>(got.row(t, y)[x]));
               if constexpr (std::is_same_v<T, float>) r /= static_cast<double>(steps.step[slot]);
@@ -195,8 +206,9 @@ void for_cases(F f) {
     for (const bool dyadic : {false, true})
       for (const Kind kind : {Kind::kSparse, Kind::kNatural, Kind::kNoise, Kind::kHuge, Kind::kZero}) {
         if (kind == Kind::kNoise && c.shape.samples() > 10000) continue;
-        SCOPED_TRACE(testing::Message() << c.shape.width << "x" << c.shape.height << "x" << c.shape.frames << " levels " << c.temporal << "+"
-                                        << c.spatial << " block " << c.block << " dyadic " << dyadic << " kind " << static_cast<int>(kind));
+        SCOPED_TRACE(testing::Message() << c.shape.width << "x" << c.shape.height << "x" << c.shape.frames << " levels "
+                                        << c.temporal << "+" << c.spatial << " block " << c.block << " dyadic "
+                                        << dyadic << " kind " << static_cast<int>(kind));
         const BlockGrid grid(c.shape, decomposition(c, dyadic), std::is_same_v<T, std::int32_t>, c.block);
         Volume<T> v(c.shape);
         fill(v, grid.table(), kind, seed++);
@@ -207,90 +219,101 @@ void for_cases(F f) {
 }
 
 TYPED_TEST(Dense, WholeCodewordsAreExact) {
-  for_cases<TypeParam>([](const Case&, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& coded) {
-    check(grid, v, coded, steps, grid.table(), 0, [](std::size_t, std::size_t) { return 0; });
-  });
+  for_cases<TypeParam>(
+      [](const Case&, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& coded) {
+        check(grid, v, coded, steps, grid.table(), 0, [](std::size_t, std::size_t) { return 0; });
+      });
 }
 
 TYPED_TEST(Dense, TopsAreThoseOfTheFastProfile) {
-  for_cases<TypeParam>([](const Case&, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& coded) {
-    BlockEncoder fast(FastMode::kStaged, SimdLevel::kScalar);
-    LayerPlan plan;
-    plan.low.assign(static_cast<std::size_t>(segment_count(grid)), 0);
-    for (std::size_t i = 0; i < coded.blocks.size(); ++i) {
-      CodedBlock b;
-      const int by = static_cast<int>(i) / grid.columns();
-      const int bx = static_cast<int>(i) % grid.columns();
-      if constexpr (std::is_same_v<TypeParam, float>)
-        fast.encode(grid, by, bx, v.field, steps, plan, b);
-      else
-        fast.encode(grid, by, bx, v.field, plan, b);
-      ASSERT_EQ(b.top, coded.blocks[i].top);
-    }
-  });
+  for_cases<TypeParam>(
+      [](const Case&, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& coded) {
+        BlockEncoder fast(FastMode::kStaged, SimdLevel::kScalar);
+        LayerPlan plan;
+        plan.low.assign(static_cast<std::size_t>(segment_count(grid)), 0);
+        for (std::size_t i = 0; i < coded.blocks.size(); ++i) {
+          CodedBlock b;
+          const int by = static_cast<int>(i) / grid.columns();
+          const int bx = static_cast<int>(i) % grid.columns();
+          if constexpr (std::is_same_v<TypeParam, float>)
+            fast.encode(grid, by, bx, v.field, steps, plan, b);
+          else
+            fast.encode(grid, by, bx, v.field, plan, b);
+          ASSERT_EQ(b.top, coded.blocks[i].top);
+        }
+      });
 }
 
 // Cuts at the same pass of all segments, and at passes drawn at random for each within what the decoder may use.
 TYPED_TEST(Dense, EveryCutDecodesExactly) {
-  for_cases<TypeParam>([](const Case& c, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& coded) {
-    int top = 0;
-    for (const CodedBlock& b : coded.blocks)
-      for (const int t : b.top) top = std::max(top, t);
-    const int stride = c.shape.samples() > 10000 ? 7 : 1;
-    for (int cut = 1; cut <= 2 * top; cut += stride) check(grid, v, coded, steps, grid.table(), 102, [&](std::size_t, std::size_t) { return cut; });
-    std::mt19937 random(7);
-    for (int round = 0; round < 3; ++round) {
-      std::vector<std::vector<int>> cuts(coded.blocks.size(), std::vector<int>(coded.blocks[0].top.size(), 0));
-      for (std::size_t i = 0; i < cuts.size(); ++i)
-        for (int b = 0; b < grid.table().temporal_bands(); ++b)
-          for (int k = 0; k < grid.resolutions(); ++k) {
-            const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
-            const int parent = grid.families()[static_cast<std::size_t>(b)].parent;
-            int least = 0;
-            if (k > 0) least = std::max(least, lowest_dense_cut(cuts[i][s - 1]));
-            if (k == 0 && parent >= 0) least = lowest_dense_cut(cuts[i][static_cast<std::size_t>(segment_index(grid, parent, 0))]);
-            cuts[i][s] = std::min(least + static_cast<int>(random() % 5), 2 * coded.blocks[i].top[s]);
-          }
-      check(grid, v, coded, steps, grid.table(), 102, [&](std::size_t i, std::size_t s) { return cuts[i][s]; });
-    }
-  });
+  for_cases<TypeParam>(
+      [](const Case& c, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& coded) {
+        int top = 0;
+        for (const CodedBlock& b : coded.blocks)
+          for (const int t : b.top) top = std::max(top, t);
+        const int stride = c.shape.samples() > 10000 ? 7 : 1;
+        for (int cut = 1; cut <= 2 * top; cut += stride)
+          check(grid, v, coded, steps, grid.table(), 102, [&](std::size_t, std::size_t) { return cut; });
+        std::mt19937 random(7);
+        for (int round = 0; round < 3; ++round) {
+          std::vector<std::vector<int>> cuts(coded.blocks.size(), std::vector<int>(coded.blocks[0].top.size(), 0));
+          for (std::size_t i = 0; i < cuts.size(); ++i)
+            for (int b = 0; b < grid.table().temporal_bands(); ++b)
+              for (int k = 0; k < grid.resolutions(); ++k) {
+                const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+                const int parent = grid.families()[static_cast<std::size_t>(b)].parent;
+                int least = 0;
+                if (k > 0) least = std::max(least, lowest_dense_cut(cuts[i][s - 1]));
+                if (k == 0 && parent >= 0)
+                  least = lowest_dense_cut(cuts[i][static_cast<std::size_t>(segment_index(grid, parent, 0))]);
+                cuts[i][s] = std::min(least + static_cast<int>(random() % 5), 2 * coded.blocks[i].top[s]);
+              }
+          check(grid, v, coded, steps, grid.table(), 102, [&](std::size_t i, std::size_t s) { return cuts[i][s]; });
+        }
+      });
 }
 
 TYPED_TEST(Dense, GainsAreTheMeasuredDecreaseOfTheError) {
-  for_cases<TypeParam>([](const Case&, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& coded) {
-    int top = 0;
-    for (const CodedBlock& b : coded.blocks)
-      for (const int t : b.top) top = std::max(top, t);
-    double none = 0;
-    check(grid, v, coded, steps, grid.table(), 102, [&](std::size_t, std::size_t) { return 2 * top; }, &none);
-    for (int cut : {0, 1, top, 2 * top - 1}) {
-      if (cut < 0) continue;
-      double left = 0;
-      check(grid, v, coded, steps, grid.table(), 102, [&](std::size_t, std::size_t) { return cut; }, &left);
-      double gain = 0;
-      for (std::size_t i = 0; i < coded.blocks.size(); ++i)
-        for (std::size_t s = 0; s < coded.blocks[i].top.size(); ++s)
-          for (int p = 0; p < 2 * coded.blocks[i].top[s] - cut; ++p) gain += coded.tables[i].passes[coded.tables[i].first[s] + static_cast<std::size_t>(p)].gain;
-      ASSERT_NEAR(none - left, gain, 1e-6 * none) << cut;
-    }
-  });
+  for_cases<TypeParam>(
+      [](const Case&, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& coded) {
+        int top = 0;
+        for (const CodedBlock& b : coded.blocks)
+          for (const int t : b.top) top = std::max(top, t);
+        double none = 0;
+        check(
+            grid, v, coded, steps, grid.table(), 102, [&](std::size_t, std::size_t) { return 2 * top; }, &none);
+        for (int cut : {0, 1, top, 2 * top - 1}) {
+          if (cut < 0) continue;
+          double left = 0;
+          check(
+              grid, v, coded, steps, grid.table(), 102, [&](std::size_t, std::size_t) { return cut; }, &left);
+          double gain = 0;
+          for (std::size_t i = 0; i < coded.blocks.size(); ++i)
+            for (std::size_t s = 0; s < coded.blocks[i].top.size(); ++s)
+              for (int p = 0; p < 2 * coded.blocks[i].top[s] - cut; ++p)
+                gain += coded.tables[i].passes[coded.tables[i].first[s] + static_cast<std::size_t>(p)].gain;
+          ASSERT_NEAR(none - left, gain, 1e-6 * none) << cut;
+        }
+      });
 }
 
 TYPED_TEST(Dense, ReducedTablesGiveTheSameCoefficients) {
-  for_cases<TypeParam>([](const Case& c, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& coded) {
-    const Decomposition& d = grid.table().decomposition();
-    const bool dyadic = d.layout == Layout::kDyadic;
-    for (int reduce = 0; reduce <= c.spatial; ++reduce)
-      for (int temporal = 0; temporal <= (dyadic ? 0 : d.temporal_levels); ++temporal) {
-        const int frames_reduce = dyadic ? std::min(reduce, d.temporal_levels) : temporal;
-        Decomposition r = d;
-        r.spatial_levels -= reduce;
-        r.temporal_levels -= frames_reduce;
-        const Shape s{low_length(c.shape.frames, frames_reduce), low_length(c.shape.height, reduce), low_length(c.shape.width, reduce)};
-        const SubbandTable target(s, r, std::is_same_v<TypeParam, std::int32_t>);
-        check(grid, v, coded, steps, target, 102, [](std::size_t, std::size_t) { return 0; });
-      }
-  });
+  for_cases<TypeParam>(
+      [](const Case& c, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& coded) {
+        const Decomposition& d = grid.table().decomposition();
+        const bool dyadic = d.layout == Layout::kDyadic;
+        for (int reduce = 0; reduce <= c.spatial; ++reduce)
+          for (int temporal = 0; temporal <= (dyadic ? 0 : d.temporal_levels); ++temporal) {
+            const int frames_reduce = dyadic ? std::min(reduce, d.temporal_levels) : temporal;
+            Decomposition r = d;
+            r.spatial_levels -= reduce;
+            r.temporal_levels -= frames_reduce;
+            const Shape s{low_length(c.shape.frames, frames_reduce), low_length(c.shape.height, reduce),
+                          low_length(c.shape.width, reduce)};
+            const SubbandTable target(s, r, std::is_same_v<TypeParam, std::int32_t>);
+            check(grid, v, coded, steps, target, 102, [](std::size_t, std::size_t) { return 0; });
+          }
+      });
 }
 
 TYPED_TEST(Dense, LayersAreConsecutivePieces) {
@@ -326,33 +349,36 @@ TYPED_TEST(Dense, LayersAreConsecutivePieces) {
 
 TYPED_TEST(Dense, DamagedBytesDecodeToSomething) {
   std::mt19937 random(3);
-  for_cases<TypeParam>([&](const Case&, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& coded) {
-    DenseDecoder decoder;
-    Volume<TypeParam> out(grid.table().shape());
-    for (int round = 0; round < 6; ++round)
-      for (std::size_t i = 0; i < coded.blocks.size(); ++i) {
-        const CodedBlock& b = coded.blocks[i];
-        std::vector<ReceivedSegment> segments(b.top.size());
-        std::vector<std::vector<std::uint8_t>> bytes(2 * b.top.size());
-        for (std::size_t s = 0; s < b.top.size(); ++s) {
-          segments[s].top = round < 3 ? b.top[s] : static_cast<std::uint8_t>(random() % 32);
-          int low = 60;
-          for (std::size_t part = 0; part < 2; ++part) {
-            auto& p = bytes[2 * s + part];
-            p.resize(random() % 200);
-            for (auto& x : p) x = static_cast<std::uint8_t>(round & 1 ? random() : 255);
-            low = round < 2 ? (part == 0 ? b.top[s] : 0) : static_cast<int>(random() % 70);
-            segments[s].parts.push_back({p.data(), static_cast<std::uint32_t>(p.size()), static_cast<std::uint8_t>(low)});
+  for_cases<TypeParam>(
+      [&](const Case&, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& coded) {
+        DenseDecoder decoder;
+        Volume<TypeParam> out(grid.table().shape());
+        for (int round = 0; round < 6; ++round)
+          for (std::size_t i = 0; i < coded.blocks.size(); ++i) {
+            const CodedBlock& b = coded.blocks[i];
+            std::vector<ReceivedSegment> segments(b.top.size());
+            std::vector<std::vector<std::uint8_t>> bytes(2 * b.top.size());
+            for (std::size_t s = 0; s < b.top.size(); ++s) {
+              segments[s].top = round < 3 ? b.top[s] : static_cast<std::uint8_t>(random() % 32);
+              int low = 60;
+              for (std::size_t part = 0; part < 2; ++part) {
+                auto& p = bytes[2 * s + part];
+                p.resize(random() % 200);
+                for (auto& x : p) x = static_cast<std::uint8_t>(round & 1 ? random() : 255);
+                low = round < 2 ? (part == 0 ? b.top[s] : 0) : static_cast<int>(random() % 70);
+                segments[s].parts.push_back(
+                    {p.data(), static_cast<std::uint32_t>(p.size()), static_cast<std::uint8_t>(low)});
+              }
+            }
+            try {
+              decoder.decode<TypeParam>(grid, grid.table(), static_cast<int>(i) / grid.columns(),
+                                        static_cast<int>(i) % grid.columns(), segments, static_cast<int>(random() % 3),
+                                        102, steps_for(v.field, steps), out.field);
+            } catch (const Error& e) {
+              ASSERT_EQ(e.kind(), ErrorKind::kBadStream);
+            }
           }
-        }
-        try {
-          decoder.decode<TypeParam>(grid, grid.table(), static_cast<int>(i) / grid.columns(), static_cast<int>(i) % grid.columns(), segments,
-                                    static_cast<int>(random() % 3), 102, steps_for(v.field, steps), out.field);
-        } catch (const Error& e) {
-          ASSERT_EQ(e.kind(), ErrorKind::kBadStream);
-        }
-      }
-  });
+      });
 }
 
 TEST(RangeCoder, CutsDecodeWhatIsBeforeThem) {
@@ -376,7 +402,9 @@ TEST(RangeCoder, CutsDecodeWhatIsBeforeThem) {
       const std::vector<std::uint8_t> part(e.data(), e.data() + e.bytes_until(marks[static_cast<std::size_t>(i)]));
       dense::RangeDecoder d;
       d.start(part.data(), part.size());
-      for (int j = 0; j <= i; ++j) ASSERT_EQ(d.get(p[static_cast<std::size_t>(j)]), bits[static_cast<std::size_t>(j)]) << round << " " << i << " " << j;
+      for (int j = 0; j <= i; ++j)
+        ASSERT_EQ(d.get(p[static_cast<std::size_t>(j)]), bits[static_cast<std::size_t>(j)])
+            << round << " " << i << " " << j;
     }
   }
 }

@@ -31,7 +31,8 @@ struct Totals {
 };
 
 template <class T>
-void measure(const Clip& clip, const Setup& setup, int block, float step, const dense::StartTables* tables, Totals& sum) {
+void measure(const Clip& clip, const Setup& setup, int block, float step, const dense::StartTables* tables,
+             Totals& sum) {
   ThreadPool pool(1);
   BlockEncoder fast(FastMode::kStaged, SimdLevel::kBest);
   DenseEncoder encoder(tables);
@@ -83,7 +84,8 @@ void measure(const Clip& clip, const Setup& setup, int block, float step, const 
           for (int c = 0; c < x.shape.width; ++c) {
             T want = x.row(t, r)[c];
             if constexpr (std::is_same_v<T, float>) {
-              const auto q = static_cast<float>(static_cast<int>(std::fabs(want) * steps.inverse[slot])) * steps.step[slot];
+              const auto q =
+                  static_cast<float>(static_cast<int>(std::fabs(want) * steps.inverse[slot])) * steps.step[slot];
               want = want < 0 ? -q : q;
             }
             if (want != y.row(t, r)[c]) sum.same = false;
@@ -105,7 +107,8 @@ int main(int argc, char** argv) {
     const std::string a = argv[i];
     if (a == "--steps") {
       steps.clear();
-      for (char* p = std::strtok(argv[++i], ","); p; p = std::strtok(nullptr, ",")) steps.push_back(std::strtof(p, nullptr));
+      for (char* p = std::strtok(argv[++i], ","); p; p = std::strtok(nullptr, ","))
+        steps.push_back(std::strtof(p, nullptr));
     } else if (a == "--lossless") {
       lossless = true;
       steps = {1};
@@ -133,10 +136,13 @@ int main(int argc, char** argv) {
   for (const Clip& clip : clips)
     for (const float step : steps) {
       Totals t;
-      lossless ? measure<std::int32_t>(clip, setup, block, step, tables, t) : measure<float>(clip, setup, block, step, tables, t);
-      std::printf("%-14s step %3g  fast %9.0f  dense %9.0f bytes  %+6.2f %%  %.3f bpp  encode %5.1f decode %5.1f Msamples/s  %s\n",
-                  clip.name.c_str(), static_cast<double>(step), t.fast, t.dense, 100 * (t.dense / t.fast - 1), 8 * t.dense / t.samples,
-                  t.samples / t.encode / 1e6, t.samples / t.decode / 1e6, t.same ? "ok" : "DIFFERS");
+      lossless ? measure<std::int32_t>(clip, setup, block, step, tables, t)
+               : measure<float>(clip, setup, block, step, tables, t);
+      std::printf(
+          "%-14s step %3g  fast %9.0f  dense %9.0f bytes  %+6.2f %%  %.3f bpp  encode %5.1f decode %5.1f Msamples/s  "
+          "%s\n",
+          clip.name.c_str(), static_cast<double>(step), t.fast, t.dense, 100 * (t.dense / t.fast - 1),
+          8 * t.dense / t.samples, t.samples / t.encode / 1e6, t.samples / t.decode / 1e6, t.same ? "ok" : "DIFFERS");
       std::fflush(stdout);
       log_ratio += std::log(t.dense / t.fast);
       ++n;

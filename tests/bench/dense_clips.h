@@ -1,10 +1,10 @@
 // Raw clips and their coefficients for the programs that train and measure the dense coder.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <algorithm>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -28,7 +28,8 @@ struct Clip {
 inline Clip load_clip(const std::string& text) {
   Clip c;
   char name[256], path[1024], format[64];
-  if (std::sscanf(text.c_str(), "%255[^=]=%1023[^:]:%dx%d:%63s", name, path, &c.info.width, &c.info.height, format) != 5) {
+  if (std::sscanf(text.c_str(), "%255[^=]=%1023[^:]:%dx%d:%63s", name, path, &c.info.width, &c.info.height, format) !=
+      5) {
     std::fprintf(stderr, "not NAME=FILE:WIDTHxHEIGHT:FORMAT: %s\n", text.c_str());
     std::exit(2);
   }
@@ -50,7 +51,8 @@ inline Clip load_clip(const std::string& text) {
   if (std::fread(c.bytes.data(), 1, c.bytes.size(), f) != c.bytes.size()) std::exit(2);
   std::fclose(f);
   for (int i = 0; i < c.info.format.components(); ++i)
-    c.frame_bytes += static_cast<std::size_t>(c.info.component_width(i)) * static_cast<std::size_t>(c.info.component_height(i)) *
+    c.frame_bytes += static_cast<std::size_t>(c.info.component_width(i)) *
+                     static_cast<std::size_t>(c.info.component_height(i)) *
                      static_cast<std::size_t>(c.info.format.bytes_per_sample());
   c.frames = static_cast<int>(c.bytes.size() / c.frame_bytes);
   return c;
@@ -103,21 +105,26 @@ void for_volumes(const Clip& clip, const Setup& setup, ThreadPool& pool, F f) {
       v.field.row_stride = w;
       v.field.frame_stride = static_cast<std::ptrdiff_t>(w) * h;
       v.d.layout = setup.layout;
-      int levels = setup.spatial_levels >= 0 ? setup.spatial_levels : clip.info.height >= 720 || clip.info.width >= 1280 ? 5 : 4;
+      int levels = setup.spatial_levels >= 0                            ? setup.spatial_levels
+                   : clip.info.height >= 720 || clip.info.width >= 1280 ? 5
+                                                                        : 4;
       levels -= format.is_chroma(c) && format.log2_chroma_w > 0;
       v.d.spatial_levels = levels;
       v.d.temporal_levels = std::min(setup.temporal_levels, setup.layout == Layout::kDyadic ? levels : 8);
       v.d.spatial = v.d.temporal = std::is_same_v<T, float> ? Wavelet::kCdf97 : Wavelet::kCdf53;
       BasicVolumeView<const std::byte> samples;
-      samples.data = reinterpret_cast<const std::byte*>(clip.bytes.data()) + static_cast<std::size_t>(first) * clip.frame_bytes + at;
+      samples.data = reinterpret_cast<const std::byte*>(clip.bytes.data()) +
+                     static_cast<std::size_t>(first) * clip.frame_bytes + at;
       samples.shape = v.field.shape;
       samples.bytes_per_sample = format.bytes_per_sample();
       samples.is_signed = format.is_signed;
       samples.row_stride = static_cast<std::ptrdiff_t>(w) * samples.bytes_per_sample;
       samples.frame_stride = static_cast<std::ptrdiff_t>(clip.frame_bytes);
-      forward_transform<T>(samples, format.is_signed ? 0 : 1 << (format.bits - 1), v.field, v.d, pool, SimdLevel::kBest);
+      forward_transform<T>(samples, format.is_signed ? 0 : 1 << (format.bits - 1), v.field, v.d, pool,
+                           SimdLevel::kBest);
       f(v);
-      at += static_cast<std::size_t>(w) * static_cast<std::size_t>(h) * static_cast<std::size_t>(format.bytes_per_sample());
+      at += static_cast<std::size_t>(w) * static_cast<std::size_t>(h) *
+            static_cast<std::size_t>(format.bytes_per_sample());
     }
   }
 }

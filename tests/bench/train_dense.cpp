@@ -1,11 +1,12 @@
 // Trains the start tables of the dense coder.
 //
-//   train_dense [--steps 6,12,24,44] [--lossless] [--dyadic] [--gop N] [--temporal N] [--levels N] [--block 128] --out FILE CLIP …
+//   train_dense [--steps 6,12,24,44] [--lossless] [--dyadic] [--gop N] [--temporal N] [--levels N] [--block 128] --out
+//   FILE CLIP …
 //
-// CLIPs are NAME=FILE:WIDTHxHEIGHT:FORMAT as in dense_clips.h. Codes every block and keeps, per context and segment, how
-// often the decision was 0 and 1. A start state is the beta prior that makes these pairs most likely: its mean is the
-// probability, its weight the number of decisions the state pretends to have seen. Contexts that hardly occur lean on
-// the same context pooled over resolutions, then over all classes.
+// CLIPs are NAME=FILE:WIDTHxHEIGHT:FORMAT as in dense_clips.h. Codes every block and keeps, per context and segment,
+// how often the decision was 0 and 1. A start state is the beta prior that makes these pairs most likely: its mean is
+// the probability, its weight the number of decisions the state pretends to have seen. Contexts that hardly occur lean
+// on the same context pooled over resolutions, then over all classes.
 
 #include <array>
 #include <cmath>
@@ -48,7 +49,9 @@ struct CountingCoder {
     return code(s, truth);
   }
   void row() {}
-  void orientation(int i) { source = patch_view(*grid, by, bx, *field, grid->table().at(b, k, BlockGrid::orientation(k, i))); }
+  void orientation(int i) {
+    source = patch_view(*grid, by, bx, *field, grid->table().at(b, k, BlockGrid::orientation(k, i)));
+  }
   bool negative(int t, int y, int x) const { return source.row(t, y)[x] < 0; }
   void became_significant(int, int, int, int) {}
   void refined(int, int, int, int, std::uint32_t, std::uint32_t) {}
@@ -91,7 +94,8 @@ void collect(const Clip& clip, const Setup& setup, int block_size, float step, S
               segment.refinement_pass(p);
             }
             for (int i = 0; i < n; ++i) {
-              const int c = resolution_class(k, grid.resolutions()) * kOrientationClasses + orientation_class(b, BlockGrid::orientation(k, i));
+              const int c = resolution_class(k, grid.resolutions()) * kOrientationClasses +
+                            orientation_class(b, BlockGrid::orientation(k, i));
               for (int j = 0; j < kContexts; ++j) {
                 const Pair& p = coder.counts[static_cast<std::size_t>(i * kContexts + j)];
                 if (p.zeros + p.ones > 0) samples[static_cast<std::size_t>(c * kContexts + j)].push_back(p);
@@ -108,7 +112,8 @@ double cost(const std::vector<Pair>& pairs, double p, double w) {
   const double b = w * (1 - p);
   double sum = 0;
   for (const Pair& q : pairs)
-    sum -= std::lgamma(a + q.ones) + std::lgamma(b + q.zeros) - std::lgamma(w + q.ones + q.zeros) - std::lgamma(a) - std::lgamma(b) + std::lgamma(w);
+    sum -= std::lgamma(a + q.ones) + std::lgamma(b + q.zeros) - std::lgamma(w + q.ones + q.zeros) - std::lgamma(a) -
+           std::lgamma(b) + std::lgamma(w);
   return sum / std::log(2.0);
 }
 
@@ -158,7 +163,8 @@ int main(int argc, char** argv) {
     const std::string a = argv[i];
     if (a == "--steps") {
       steps.clear();
-      for (char* p = std::strtok(argv[++i], ","); p; p = std::strtok(nullptr, ",")) steps.push_back(std::strtof(p, nullptr));
+      for (char* p = std::strtok(argv[++i], ","); p; p = std::strtok(nullptr, ","))
+        steps.push_back(std::strtof(p, nullptr));
     } else if (a == "--lossless") {
       lossless = true;
       steps = {1};
@@ -180,7 +186,9 @@ int main(int argc, char** argv) {
   }
   Samples samples(static_cast<std::size_t>(kClasses) * kContexts);
   for (const Clip& clip : clips)
-    for (const float step : steps) lossless ? collect<std::int32_t>(clip, setup, block, step, samples) : collect<float>(clip, setup, block, step, samples);
+    for (const float step : steps)
+      lossless ? collect<std::int32_t>(clip, setup, block, step, samples)
+               : collect<float>(clip, setup, block, step, samples);
 
   std::vector<Prior> tables(samples.size());
   double occurring = 0;
