@@ -116,15 +116,14 @@ void draw_plane(const MutableVolumeView& plane, const VideoInfo& info, int compo
   }
 }
 
-Clip synthesise(const Options& options, int gop_frames, ThreadPool& pool) {
+Clip synthesise(const Options& options, const Common& common, int gop_frames, ThreadPool& pool) {
   Clip clip;
   clip.info.width = 1920;
   clip.info.height = 1080;
-  if (!options.reading.size.empty())
-    std::tie(clip.info.width, clip.info.height) =
-        parse_pair(options.reading.size, "--size", "width x height, e.g. 1920x1080");
-  require(clip.info.width > 0 && clip.info.height > 0 && clip.info.width <= 65536 && clip.info.height <= 65536,
-          ErrorKind::kBadArgument, "--size " + options.reading.size + ": width and height are 1..65536");
+  if (const io::ReaderOptions reader = reader_options(options.reading, common); reader.width > 0)
+    std::tie(clip.info.width, clip.info.height) = std::pair(reader.width, reader.height);
+  require(clip.info.width <= 65536 && clip.info.height <= 65536, ErrorKind::kBadArgument,
+          fmt::format("--size {}x{}: width and height are 1..65536", clip.info.width, clip.info.height));
   clip.info.format =
       parse_pixel_format(options.reading.pixel_format.empty() ? "yuv420p" : options.reading.pixel_format);
   if (!options.reading.frame_rate.empty()) {
@@ -303,12 +302,12 @@ void print_json(const Result& r) {
 }
 
 int run(const Options& options, const Common& common, const CLI::App& app) {
-  const EncoderParams params = encoder_params(app, options.coding, common);
+  const EncoderParams params = encoder_params(app, options.coding, options.reading, common);
   require(!options.input.empty() || options.reading.format.empty(), ErrorKind::kBadArgument,
           "--format describes an input file, and the clip is synthesised");
   ThreadPool pool(common.threads);
-  const Clip clip =
-      options.input.empty() ? synthesise(options, params.gop_frames, pool) : load(options, common, params.gop_frames);
+  const Clip clip = options.input.empty() ? synthesise(options, common, params.gop_frames, pool)
+                                          : load(options, common, params.gop_frames);
 
   Result result;
   result.clip = options.input.empty() ? "synthetic" : options.input;
@@ -358,7 +357,7 @@ Action define_bench(CLI::App& app, Common& common) {
       ->group("Measurement");
   app.add_flag("--json", options->json, "Print JSON, with every run")->group("Measurement");
   add_coding_options(app, options->coding);
-  add_input_options(app, options->reading);
+  add_input_options(app, options->reading, true);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);

@@ -97,9 +97,15 @@ DecoderParams decoder_params(const Common& common) {
   return params;
 }
 
-void add_input_options(CLI::App& app, InputOptions& options) {
-  app.add_option("--size", options.size, "Width and height of raw video, e.g. 1920x1080")
-      ->type_name("WxH")
+void add_input_options(CLI::App& app, InputOptions& options, bool with_target) {
+  options.sizes_may_be_targets = with_target;
+  app.add_option("--size", options.sizes,
+                 with_target
+                     ? "10M: bytes the output may have, nearly all used; 1920x1080: width and height of raw video"
+                     : "Width and height of raw video, e.g. 1920x1080")
+      ->type_name(with_target ? "BYTES|WxH" : "WxH")
+      ->allow_extra_args(false)
+      ->take_all()
       ->group(kInputGroup);
   app.add_option("--pix-fmt", options.pixel_format,
                  "Pixel format of raw video (yuv420p, yuv422p10, gray16, gbrp12, ...); through FFmpeg: convert to it")
@@ -115,11 +121,22 @@ void add_input_options(CLI::App& app, InputOptions& options) {
       ->group(kInputGroup);
 }
 
+namespace {
+bool is_picture_size(const std::string& text) { return text.find('x') != std::string::npos; }
+}  // namespace
+
 io::ReaderOptions reader_options(const InputOptions& options, const Common& common) {
   io::ReaderOptions reader;
   reader.format = options.format;
-  if (!options.size.empty())
-    std::tie(reader.width, reader.height) = parse_pair(options.size, "--size", "width x height, e.g. 1920x1080");
+  for (const std::string& size : options.sizes) {
+    if (!is_picture_size(size)) {
+      require(options.sizes_may_be_targets, ErrorKind::kBadArgument,
+              "--size " + size + ": write width x height, e.g. 1920x1080");
+      continue;
+    }
+    require(reader.width == 0, ErrorKind::kBadArgument, "--size is given twice: " + size);
+    std::tie(reader.width, reader.height) = parse_pair(size, "--size", "width x height, e.g. 1920x1080");
+  }
   if (!options.pixel_format.empty())
     reader.pixel_format = trivelet::to_string(parse_pixel_format(options.pixel_format));
   if (!options.frame_rate.empty()) reader.frame_rate = parse_frame_rate(options.frame_rate);
@@ -141,8 +158,30 @@ void add_coding_options(CLI::App& app, CodingOptions& options) {
                    ->group(kQualityGroup);
   auto* lossless =
       app.add_flag("--lossless", options.lossless, "Every sample comes back exactly")->group(kQualityGroup);
-  quality->excludes(step)->excludes(lossless);
-  step->excludes(lossless);
+  auto* bpp = app.add_option("--bpp", options.bits_per_pixel, "Bits per pixel of the whole file, never more")
+                  ->check(CLI::PositiveNumber)
+                  ->type_name("X")
+                  ->group(kQualityGroup);
+  auto* rate = app.add_option("--bitrate", options.bit_rate, "Bits per second of the whole file, never more: 8M, 500k")
+                   ->type_name("R")
+                   ->group(kQualityGroup);
+  auto* psnr = app.add_option("--psnr", options.psnr, "PSNR in dB over all planes, within 0.1")
+                   ->check(CLI::Range(1.0, 120.0))
+                   ->type_name("DB")
+                   ->group(kQualityGroup);
+  const std::vector<CLI::Option*> goals = {quality, step, lossless, bpp, rate, psnr};
+  for (std::size_t i = 0; i < goals.size(); ++i)
+    for (std::size_t j = i + 1; j < goals.size(); ++j) goals[i]->excludes(goals[j]);
+  app.add_option("--preset", options.preset,
+                 "fast: the fast profile, nine tenths of the time saved for a fifth more bytes; medium: the dense one; "
+                 "slow: also tries temporal transforms and GOP lengths on the first frames and takes the best")
+      ->check(CLI::IsMember({"fast", "medium", "slow"}))
+      ->capture_default_str()
+      ->group(kQualityGroup);
+  app.add_option("--tune", options.tune, "What quality means: psnr, or visual = weighted by contrast sensitivity")
+      ->check(CLI::IsMember({"psnr", "visual"}))
+      ->capture_default_str()
+      ->group(kQualityGroup);
 
   app.add_option("--gop", options.gop, "Frames transformed together, 1..128; each such group decodes alone")
       ->check(CLI::Range(1, 128))
@@ -167,9 +206,10 @@ void add_coding_options(CLI::App& app, CodingOptions& options) {
       ->check(CLI::IsMember({"t+2d", "dyadic"}))
       ->capture_default_str()
       ->group(kStructureGroup);
-  app.add_option("--profile", options.profile, "Entropy coder")
-      ->check(CLI::IsMember({"fast"}))
-      ->capture_default_str()
+  app.add_option(
+         "--profile", options.profile,
+         "Entropy coder [dense; with --preset fast: fast]. fast needs a fifth more bytes and a tenth of the time")
+      ->check(CLI::IsMember({"fast", "dense"}))
       ->group(kStructureGroup);
   app.add_option("--mode", options.mode, "Significance in the fast profile: staged is smaller, raw is simpler")
       ->check(CLI::IsMember({"staged", "raw"}))
@@ -179,15 +219,39 @@ void add_coding_options(CLI::App& app, CodingOptions& options) {
       ->check(CLI::IsMember({32, 64, 128, 256}))
       ->capture_default_str()
       ->group(kStructureGroup);
-  app.add_option("--layers", options.layers, "Quality layers, 1..16, that a decoder may leave out")
+  app.add_option("--layers", options.layers,
+                 "Quality layers, 1..16, for truncation and for decoders that leave some out [8; fast profile at "
+                 "constant quality 4]")
       ->check(CLI::Range(1, 16))
       ->type_name("N")
-      ->capture_default_str()
+      ->group(kStructureGroup);
+  app.add_flag("--no-scene-cuts", options.no_scene_cuts, "Do not begin a new GOP where the scene changes")
+      ->group(kStructureGroup);
+  app.add_flag("--plain-ends", options.plain_ends, "Do not spend more on the first and last frames of GOPs")
       ->group(kStructureGroup);
 }
 
-EncoderParams encoder_params(const CLI::App& app, const CodingOptions& options, const Common& common) {
+EncoderParams encoder_params(const CLI::App& app, const CodingOptions& options, const InputOptions& input,
+                             const Common& common) {
   EncoderParams params;
+  std::string target;
+  for (const std::string& size : input.sizes) {
+    if (is_picture_size(size)) continue;
+    require(target.empty(), ErrorKind::kBadArgument, "--size is given twice: " + target + " and " + size);
+    for (const char* other : {"-q", "--step", "--lossless", "--bpp", "--bitrate", "--psnr"})
+      require(app.count(other) == 0, ErrorKind::kBadArgument,
+              "--size " + size + " excludes " + other + ": a file has one target");
+    target = size;
+    params.target_bytes = parse_size(size);
+    require(params.target_bytes > 0, ErrorKind::kBadArgument, "--size " + size + ": a file cannot be empty");
+  }
+  params.bits_per_pixel = options.bits_per_pixel;
+  if (!options.bit_rate.empty()) params.bit_rate = parse_bit_rate(options.bit_rate);
+  params.psnr = options.psnr;
+  params.visual = options.tune == "visual";
+  require(!(params.visual && options.lossless), ErrorKind::kBadArgument,
+          "--tune visual weighs losses, and --lossless has none; drop one of them");
+  params.even_ends = !options.plain_ends;
   params.lossless = options.lossless;
   params.quality = options.quality;
   params.step = options.step;
@@ -205,7 +269,10 @@ EncoderParams encoder_params(const CLI::App& app, const CodingOptions& options, 
   params.spatial = parse_wavelet(options.spatial_wavelet);
   params.temporal = parse_wavelet(options.temporal_wavelet);
   params.layout = options.layout == "dyadic" ? Layout::kDyadic : Layout::kT2d;
-  params.profile = Profile::kFast;
+  const bool fast = options.profile.empty() ? options.preset == "fast" : options.profile == "fast";
+  params.profile = fast ? Profile::kFast : Profile::kDense;
+  require(fast || app.count("--mode") == 0, ErrorKind::kBadArgument,
+          "--mode is for the fast profile; add --profile fast or drop it");
   params.fast_mode = options.mode == "raw" ? FastMode::kRaw : FastMode::kStaged;
   params.block_size = options.block_size;
   params.layers = options.layers;
@@ -213,9 +280,15 @@ EncoderParams encoder_params(const CLI::App& app, const CodingOptions& options, 
   params.simd = parse_simd(common.simd);
 
   // The settings text: how good, then what was typed about the structure. Neither file names nor machine settings.
-  params.settings = options.lossless   ? "--lossless"
-                    : options.step > 0 ? fmt::format("--step {}", options.step)
-                                       : fmt::format("-q {}", options.quality);
+  params.settings = options.lossless             ? "--lossless"
+                    : options.step > 0           ? fmt::format("--step {}", options.step)
+                    : !target.empty()            ? "--size " + target
+                    : options.bits_per_pixel > 0 ? fmt::format("--bpp {}", options.bits_per_pixel)
+                    : !options.bit_rate.empty()  ? "--bitrate " + options.bit_rate
+                    : options.psnr > 0           ? fmt::format("--psnr {}", options.psnr)
+                                                 : fmt::format("-q {}", options.quality);
+  if (options.preset != "medium") params.settings += " --preset " + options.preset;
+  if (options.tune != "psnr") params.settings += " --tune " + options.tune;
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && option->get_group() == kStructureGroup)
       params.settings += " " + option->get_name() + " " + option->as<std::string>();
@@ -241,6 +314,20 @@ std::size_t parse_size(const std::string& text) {
   require(parse_number(digits, value) && std::isfinite(value) && value >= 0 && std::ldexp(value, shift) < 9e18,
           ErrorKind::kBadArgument, "'" + text + "' is not a size; write bytes, or 1500k, 10M, 4G");
   return static_cast<std::size_t>(std::ldexp(value, shift));
+}
+
+double parse_bit_rate(const std::string& text) {
+  std::string digits = text;
+  double unit = 1;
+  if (!digits.empty()) {
+    const char last = digits.back();
+    unit = last == 'k' || last == 'K' ? 1e3 : last == 'm' || last == 'M' ? 1e6 : last == 'g' || last == 'G' ? 1e9 : 1;
+    if (unit > 1) digits.pop_back();
+  }
+  double value = 0;
+  require(parse_number(digits, value) && std::isfinite(value) && value > 0 && value * unit < 1e15,
+          ErrorKind::kBadArgument, "'" + text + "' is not a bit rate; write bits per second, or 500k, 8M");
+  return value * unit;
 }
 
 FrameRange parse_frame_range(const std::string& text) {
@@ -302,7 +389,7 @@ std::string to_string(Wavelet wavelet) {
 
 std::string to_string(Layout layout) { return layout == Layout::kDyadic ? "dyadic" : "t+2d"; }
 
-std::string to_string(Profile profile) { return profile == Profile::kFast ? "fast" : "?"; }
+std::string to_string(Profile profile) { return profile == Profile::kFast ? "fast" : "dense"; }
 
 std::string to_string(FastMode mode) { return mode == FastMode::kRaw ? "raw" : "staged"; }
 

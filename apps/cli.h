@@ -63,32 +63,42 @@ DecoderParams decoder_params(const Common& common);
 
 /// How to read input that does not say itself what it is.
 struct InputOptions {
-  std::string size;
+  std::vector<std::string> sizes;  ///< --size: WxH of raw video; where encoded, also the bytes to reach
+  bool sizes_may_be_targets = false;
   std::string pixel_format;
   std::string frame_rate;
   std::string format;
 };
-void add_input_options(CLI::App& app, InputOptions& options);
+/// `with_target`: --size may also be the size of the file to write.
+void add_input_options(CLI::App& app, InputOptions& options, bool with_target = false);
 io::ReaderOptions reader_options(const InputOptions& options, const Common& common);
 
 /// How to encode: everything in EncoderParams.
 struct CodingOptions {
   double quality = EncoderParams{}.quality;
   double step = 0;
+  double bits_per_pixel = 0;
+  std::string bit_rate;
+  double psnr = 0;
   bool lossless = false;
+  std::string preset = "medium";
+  std::string tune = "psnr";
+  bool no_scene_cuts = false;
   int gop = EncoderParams{}.gop_frames;
   std::string levels;
   std::string spatial_wavelet;
   std::string temporal_wavelet;
   std::string layout = "t+2d";
-  std::string profile = "fast";
+  std::string profile;
   std::string mode = "staged";
   int block_size = EncoderParams{}.block_size;
   int layers = EncoderParams{}.layers;
+  bool plain_ends = false;
 };
 void add_coding_options(CLI::App& app, CodingOptions& options);
 /// `app` tells which options were typed; they are noted in EncoderParams::settings.
-EncoderParams encoder_params(const CLI::App& app, const CodingOptions& options, const Common& common);
+EncoderParams encoder_params(const CLI::App& app, const CodingOptions& options, const InputOptions& input,
+                             const Common& common);
 
 // Values.
 
@@ -104,6 +114,9 @@ struct FrameRange {
 };
 /// "A:B", "A:", ":B", "" = all.
 FrameRange parse_frame_range(const std::string& text);
+
+/// "8M", "1500k", "64000" bits per second (powers of 1000).
+double parse_bit_rate(const std::string& text);
 
 /// "25", "30000/1001", "29.97" (the NTSC rates mean n * 1000 / 1001).
 Rational parse_frame_rate(const std::string& text);

@@ -19,6 +19,8 @@ struct Options {
   int temporal_reduce = 0;
   int max_planes = 0;
   int max_layers = 0;
+  std::string max_bytes;
+  double max_bpp = 0;
   bool keep_partial = false;
   io::WriterOptions writer;
 };
@@ -33,6 +35,11 @@ int run(const Options& options, const Common& common) {
   params.temporal_reduce = options.temporal_reduce;
   params.max_planes = options.max_planes;
   params.max_layers = options.max_layers;
+  if (!options.max_bytes.empty()) {
+    params.max_bytes = parse_size(options.max_bytes);
+    require(params.max_bytes > 0, ErrorKind::kBadArgument, "--max-bytes " + options.max_bytes + ": must be above 0");
+  }
+  params.max_bits_per_pixel = options.max_bpp;
   params.keep_partial = options.keep_partial;
   params.first_frame = range.first;
   params.end_frame = range.end;
@@ -110,6 +117,15 @@ Action define_decode(CLI::App& app, Common& common) {
       ->check(CLI::Range(0, 16))
       ->type_name("N")
       ->capture_default_str()
+      ->group(kPart);
+  auto* bytes = app.add_option("--max-bytes", options->max_bytes,
+                               "Read only about so many bytes of the file, the same share of every GOP: 10M, 500k")
+                    ->type_name("SIZE")
+                    ->group(kPart);
+  app.add_option("--max-bpp", options->max_bpp, "Read only about so many bits per decoded pixel")
+      ->check(CLI::PositiveNumber)
+      ->type_name("X")
+      ->excludes(bytes)
       ->group(kPart);
   app.add_flag("--keep-partial", options->keep_partial,
                "Decode what is intact of a damaged stream; the exit code is 4 all the same")

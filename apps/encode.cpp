@@ -96,7 +96,7 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
           "--verify decodes the finished file again, and standard output cannot be read back; write to a file");
   require(!options.verify || options.coding.lossless || can_read_again(options.input), ErrorKind::kBadArgument,
           "--verify of a lossy stream reads the input twice, which a pipe does not allow; use a file or --lossless");
-  const EncoderParams params = encoder_params(app, options.coding, common);
+  const EncoderParams params = encoder_params(app, options.coding, options.reading, common);
   const FrameRange range = parse_frame_range(options.frames);
   VideoInput input(options.input, reader_options(options.reading, common), common, range);
   if (options.output != "-" && std::filesystem::path(options.output).extension() != ".tvl")
@@ -172,7 +172,7 @@ Action define_encode(CLI::App& app, Common& common) {
          "Decode the finished file and compare: lossless must be identical (else exit code 6), lossy says its PSNR")
       ->group("Selection and checks");
   add_coding_options(app, options->coding);
-  add_input_options(app, options->reading);
+  add_input_options(app, options->reading, true);
   add_overwrite_option(app, common);
   add_work_options(app, common);
   add_progress_option(app, common);

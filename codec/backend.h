@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "codec/chunk.h"
 #include "codec/codec.h"
 #include "codec/container.h"
 
@@ -41,17 +42,25 @@ struct Reduction {
   int temporal = 0;
 };
 
+/// What an encoder decides about a GOP before it is coded.
+struct GopChoices {
+  float step = 1;                         ///< quantiser step; ignored for lossless streams
+  std::vector<std::uint8_t> frame_gains;  ///< GopHeader::frame_gains
+  bool passes = false;                    ///< fast profile: deliver PassTables, a part per plane, and no layers
+};
+
 class GopEncoder {
  public:
   virtual ~GopEncoder() = default;
   /// GOPs it likes to have in flight before the first pull.
   virtual int depth() const = 0;
-  /// `gop` is only read during the call. `step` is ignored for lossless streams.
-  virtual void push(const Gop& gop, float step) = 0;
-  virtual void push(CoefficientGop& coefficients, float step) = 0;
+  /// `gop` is only read during the call.
+  virtual void push(const Gop& gop, const GopChoices& choices) = 0;
+  /// Coefficients come with their frame gains, whatever choices.frame_gains says.
+  virtual void push(CoefficientGop& coefficients, const GopChoices& choices) = 0;
   /// Coefficients of a GOP, not coded.
-  virtual void transform(const Gop& gop, CoefficientGop& out) = 0;
-  /// False when nothing is pending. `out` stays valid until the next pull.
+  virtual void transform(const Gop& gop, const std::vector<std::uint8_t>& frame_gains, CoefficientGop& out) = 0;
+  /// False when nothing is pending. Grids in `out` stay valid as long as the encoder.
   virtual bool pull(CodedGop& out) = 0;
   virtual double seconds_transform() const = 0;
   virtual double seconds_coder() const = 0;
@@ -63,7 +72,7 @@ class GopDecoder {
   virtual int depth() const = 0;
   /// `received` and the bytes it points to must stay alive until pulled. With `damage` given, blocks that contradict
   /// themselves become zero and are named there; otherwise they throw BadStream.
-  virtual void push(const ReceivedGop& received, std::vector<std::string>* damage) = 0;
+  virtual void push(const LayeredGop& received, std::vector<std::string>* damage) = 0;
   /// Decodes into samples (of the reduced size); sets gop.frames().
   virtual bool pull(Gop& gop) = 0;
   virtual bool pull(CoefficientGop& coefficients) = 0;

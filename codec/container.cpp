@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "codec/bits.h"
 #include "codec/hash.h"
 
 namespace trivelet {
@@ -132,7 +131,7 @@ void fraction(IO& io, Rational& r, bool positive, const char* name) {
 
 template <class IO, class Header>
 void visit_stream_header(IO& io, Header& h) {
-  byte_field(io, h.profile, 0, 0, "profile");
+  byte_field(io, h.profile, 0, 1, "profile");
   byte_field(io, h.fast_mode, 0, 1, "mode");
   byte_field(io, h.lossless, 0, 1, "lossless");
   byte_field(io, h.layout, 0, 1, "layout");
@@ -144,6 +143,8 @@ void visit_stream_header(IO& io, Header& h) {
   byte_field(io, h.layers, 1, kMaxLayers, "number of layers");
   byte_field(io, h.centroid, 0, 255, "centroid");
   byte_field(io, h.colour_transform, 0, 1, "colour transform");
+  byte_field(io, h.dropped_spatial, 0, 8, "dropped spatial levels");
+  byte_field(io, h.dropped_temporal, 0, 8, "dropped temporal levels");
   io.fixed(h.gop_frames);
   auto& v = h.video;
   dimension(io, v.width, "width");
@@ -160,6 +161,8 @@ void visit_stream_header(IO& io, Header& h) {
     io.fixed(c.offset);
     io.real(c.weight);
     byte_field(io, c.spatial_levels, 0, 8, "spatial levels of a component");
+    c.scale.resize(c.spatial_levels + std::size_t{1}, 64);
+    for (auto& s : c.scale) byte_field(io, s, 1, 255, "scale of a resolution");
   }
   fraction(io, v.frame_rate, false, "frame rate");
   fraction(io, v.sample_aspect, false, "sample aspect");
@@ -254,6 +257,12 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
   const PixelFormat& f = h.video.format;
   if (f.model != ColourModel::kYuv && (f.log2_chroma_w || f.log2_chroma_h))
     bad("stream header: chroma subsampling without chroma");
+  if (h.dropped_spatial > h.max_reduce())
+    bad("stream header: " + std::to_string(h.dropped_spatial) + " spatial levels dropped of " +
+        std::to_string(h.max_reduce()));
+  if (h.dropped_temporal > (h.layout == Layout::kT2d ? h.temporal_levels : 0))
+    bad("stream header: " + std::to_string(h.dropped_temporal) + " temporal levels dropped of " +
+        std::to_string(h.temporal_levels));
   if (h.colour_transform && (f.model != ColourModel::kRgb || f.is_signed))
     bad("stream header: colour transform of something that is not RGB");
   std::uint64_t samples = 0;
@@ -263,6 +272,8 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
       bad("stream header: weight of component " + std::to_string(c) + " out of range");
     if (ch.offset < -65536 || ch.offset > 65536)
       bad("stream header: offset of component " + std::to_string(c) + " is " + std::to_string(ch.offset));
+    for (const std::uint8_t s : ch.scale)
+      if (h.lossless && s != 64) bad("stream header: a scale of " + std::to_string(s) + " in a lossless stream");
     if (ch.spatial_levels > h.spatial_levels)
       bad("stream header: component " + std::to_string(c) + " has " + std::to_string(ch.spatial_levels) +
           " levels, the stream " + std::to_string(h.spatial_levels));
@@ -284,6 +295,7 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
 namespace {
 constexpr std::uint8_t kGopHasHash = 1;
 constexpr std::uint8_t kGopIrregularTimes = 2;
+constexpr std::uint8_t kGopHasGains = 4;
 
 // Times wrap around rather than overflow: some mean nothing, but none may be undefined.
 std::int64_t add(std::int64_t a, std::int64_t b) {
@@ -304,7 +316,8 @@ std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader&
   w.varint(g.index);
   w.varint(g.first_frame);
   w.varint(static_cast<std::uint64_t>(g.frames));
-  w.fixed(static_cast<std::uint8_t>((g.has_hash ? kGopHasHash : 0) | (irregular ? kGopIrregularTimes : 0)));
+  w.fixed(static_cast<std::uint8_t>((g.has_hash ? kGopHasHash : 0) | (irregular ? kGopIrregularTimes : 0) |
+                                    (g.frame_gains.empty() ? 0 : kGopHasGains)));
   w.signed_varint(first.pts);
   w.signed_varint(first.duration);
   if (irregular) {
@@ -317,6 +330,18 @@ std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader&
   }
   if (g.has_hash) w.fixed(g.hash);
   if (!stream.lossless) w.real(g.step);
+  if (!g.frame_gains.empty()) {
+    std::uint64_t listed = 0;
+    for (const std::uint8_t gain : g.frame_gains) listed += gain != 64;
+    w.varint(listed);
+    std::size_t next = 0;
+    for (std::size_t f = 0; f < g.frame_gains.size(); ++f) {
+      if (g.frame_gains[f] == 64) continue;
+      w.varint(f - next);
+      w.fixed(g.frame_gains[f]);
+      next = f + 1;
+    }
+  }
   w.fixed(g.planes);
   for (const std::uint8_t t : g.layer_top) w.fixed(t);
   for (const ChunkEntry& c : g.chunks) {
@@ -343,7 +368,7 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   g.frames = static_cast<int>(frames);
   std::uint8_t flags = 0;
   r.fixed(flags);
-  if (flags > 3) bad("GOP header: unknown flags " + std::to_string(flags));
+  if (flags > 7) bad("GOP header: unknown flags " + std::to_string(flags));
   FrameTime t;
   r.signed_varint(t.pts);
   r.signed_varint(t.duration);
@@ -364,6 +389,28 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   if (!stream.lossless) {
     r.real(g.step);
     if (!(g.step >= 1e-6f && g.step <= 1e9f)) bad("GOP header: quantiser step out of range");
+  }
+  if (flags & kGopHasGains) {
+    if (stream.lossless || stream.layout != Layout::kT2d)
+      bad("GOP header: frame gains in a stream that cannot have them");
+    g.frame_gains.assign(static_cast<std::size_t>(g.frames), 64);
+    std::uint64_t listed = 0;
+    r.varint(listed);
+    if (listed > static_cast<std::uint64_t>(g.frames))
+      bad("GOP header: gains of " + std::to_string(listed) + " frames");
+    std::uint64_t next = 0;
+    for (std::uint64_t i = 0; i < listed; ++i) {
+      std::uint64_t gap = 0;
+      std::uint8_t gain = 0;
+      r.varint(gap);
+      r.fixed(gain);
+      if (gap >= static_cast<std::uint64_t>(g.frames) - next || gain == 0)
+        bad("GOP header: a frame gain of " + std::to_string(gain) + " or its place is out of range");
+      g.frame_gains[static_cast<std::size_t>(next + gap)] = gain;
+      next += gap + 1;
+      if (next == static_cast<std::uint64_t>(g.frames) && i + 1 < listed)
+        bad("GOP header: gains of frames behind the last");
+    }
   }
   r.fixed(g.planes);
   if (g.planes > 30) bad("GOP header: " + std::to_string(g.planes) + " bit planes, the limit is 30");
@@ -387,174 +434,6 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   return g;
 }
 
-namespace {
-
-// A component's share of a chunk: the segments of resolution k in temporal band b.
-struct ChunkShare {
-  int k;
-  bool present;
-};
-ChunkShare share_of(const StreamHeader& stream, std::size_t component, int distance) {
-  const int k = stream.components[component].spatial_levels - distance;
-  return {k, k >= 0};
-}
-
-// The segment whose top bounds that of (b, k) in the same block: the spatial parent, or for k = 0 the temporal one.
-int bounding_segment(const BlockGrid& grid, int b, int k) {
-  if (k > 0) return segment_index(grid, b, k - 1);
-  const int parent = grid.families()[static_cast<std::size_t>(b)].parent;
-  return parent < 0 ? -1 : segment_index(grid, parent, 0);
-}
-
-constexpr unsigned kUnaryLimit = 80;
-unsigned zigzag(int v) { return v > 0 ? 2 * static_cast<unsigned>(v) - 1 : 2 * static_cast<unsigned>(-v); }
-int unzigzag(unsigned v) { return v & 1 ? static_cast<int>(v / 2) + 1 : -static_cast<int>(v / 2); }
-
-// Rice parameter that codes these sizes in the fewest bits.
-int best_rice(const std::vector<std::uint32_t>& sizes) {
-  int best = 0;
-  std::uint64_t fewest = ~std::uint64_t{0};
-  for (int k = 0; k < 24; ++k) {
-    std::uint64_t bits = 0;
-    for (const std::uint32_t s : sizes) bits += (s >> k) + 1u + static_cast<unsigned>(k);
-    if (bits < fewest) {
-      fewest = bits;
-      best = k;
-    }
-  }
-  return best;
-}
-
-}  // namespace
-
-std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const CodedGop& gop, int layer, int band,
-                                      int distance) {
-  BitWriter head;
-  bool says_something = false;
-  for (std::size_t c = 0; c < gop.components.size(); ++c) {
-    const ChunkShare share = share_of(stream, c, distance);
-    if (!share.present) continue;
-    const auto& component = gop.components[c];
-    const BlockGrid& grid = *component.grid;
-    if (grid.families()[static_cast<std::size_t>(band)].frames == 0) continue;
-    const int s = segment_index(grid, band, share.k);
-    const int segments = segment_count(grid);
-    const int layers = component.plan.layers;
-    auto cut = [&](int l) { return l < 0 ? 31 : component.plan.low[static_cast<std::size_t>(l * segments + s)]; };
-    const int nominal = cut(layer);
-    std::vector<std::uint32_t> sizes;
-    for (const CodedBlock& b : component.blocks) {
-      const int low = std::min<int>(b.top[static_cast<std::size_t>(s)], cut(layer - 1));
-      if (low > nominal) sizes.push_back(b.size[static_cast<std::size_t>(s * layers + layer)]);
-      says_something = says_something || low > nominal || (layer == 0 && b.top[static_cast<std::size_t>(s)] > 0);
-    }
-    const int rice = best_rice(sizes);
-    head.put(static_cast<std::uint32_t>(nominal), 5);
-    head.put(1, 1);  // every segment ends at the nominal plane
-    head.put(static_cast<std::uint32_t>(rice), 5);
-    int before = 0;
-    for (const CodedBlock& b : component.blocks) {
-      const int top = b.top[static_cast<std::size_t>(s)];
-      if (layer == 0) {
-        const int bound = bounding_segment(grid, band, share.k);
-        if (bound < 0) {
-          head.put_unary(zigzag(top - before));
-          before = top;
-        } else if (b.top[static_cast<std::size_t>(bound)] > 0) {
-          head.put_unary(static_cast<unsigned>(b.top[static_cast<std::size_t>(bound)] - top));
-        }
-      }
-      if (std::min(top, cut(layer - 1)) > nominal)
-        head.put_rice(b.size[static_cast<std::size_t>(s * layers + layer)], rice);
-    }
-  }
-  if (!says_something) return {};
-  std::vector<std::uint8_t> out = head.take();
-  for (std::size_t c = 0; c < gop.components.size(); ++c) {
-    const ChunkShare share = share_of(stream, c, distance);
-    if (!share.present) continue;
-    const auto& component = gop.components[c];
-    const auto part =
-        static_cast<std::size_t>(segment_index(*component.grid, band, share.k) * component.plan.layers + layer);
-    for (const CodedBlock& b : component.blocks) {
-      const std::uint8_t* from = b.bytes.data() + b.offset[part];
-      out.insert(out.end(), from, from + b.size[part]);
-    }
-  }
-  return out;
-}
-
-void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size, int layer, int band,
-                int distance, ReceivedGop& gop) {
-  if (size == 0) {  // nothing new: tops stay 0, and later layers add nothing below the planes already there
-    for (std::size_t c = 0; c < gop.components.size(); ++c) {
-      const ChunkShare share = share_of(stream, c, distance);
-      if (!share.present) continue;
-      const auto s = static_cast<std::size_t>(segment_index(*gop.components[c].grid, band, share.k));
-      for (auto& block : gop.components[c].blocks) {
-        ReceivedSegment& seg = block[s];
-        const std::uint8_t low = seg.parts.empty() ? seg.top : seg.parts.back().low;
-        seg.parts.push_back({bytes, 0, low});
-      }
-    }
-    return;
-  }
-  const std::string where = "chunk of layer " + std::to_string(layer) + ", temporal band " + std::to_string(band) +
-                            ", distance " + std::to_string(distance);
-  BitReader head(bytes, size);
-  for (std::size_t c = 0; c < gop.components.size(); ++c) {
-    const ChunkShare share = share_of(stream, c, distance);
-    if (!share.present) continue;
-    auto& component = gop.components[c];
-    const BlockGrid& grid = *component.grid;
-    if (grid.families()[static_cast<std::size_t>(band)].frames == 0) continue;
-    const auto s = static_cast<std::size_t>(segment_index(grid, band, share.k));
-    const int nominal = static_cast<int>(head.get(5));
-    const bool uniform = head.get(1) != 0;
-    const int rice = static_cast<int>(head.get(5));
-    int before = 0;
-    for (auto& block : component.blocks) {
-      ReceivedSegment& seg = block[s];
-      if (layer == 0) {
-        int top = 0;
-        const int bound = bounding_segment(grid, band, share.k);
-        if (bound < 0) {
-          top = before + unzigzag(head.get_unary(kUnaryLimit));
-          before = top;
-        } else if (const int limit = block[static_cast<std::size_t>(bound)].top; limit > 0) {
-          top = limit - static_cast<int>(head.get_unary(static_cast<unsigned>(limit)));
-        }
-        if (head.overrun() || top < 0 || top > 30) bad(where + ": a segment of " + std::to_string(top) + " bit planes");
-        seg.top = static_cast<std::uint8_t>(top);
-      }
-      const int low = seg.parts.empty() ? seg.top : seg.parts.back().low;
-      int to = std::min(low, nominal);
-      if (!uniform && low > 0) to += unzigzag(head.get_unary(kUnaryLimit));
-      if (to < 0 || to > low) bad(where + ": planes " + std::to_string(to) + " to " + std::to_string(low));
-      std::uint32_t bytes_of_part = 0;
-      if (to < low)
-        bytes_of_part = head.get_rice(rice, static_cast<std::uint32_t>(std::min<std::size_t>(size, 0x7fffffff)));
-      if (head.overrun() || bytes_of_part > size) bad(where + ": the head runs past its end");
-      seg.parts.push_back({nullptr, bytes_of_part, static_cast<std::uint8_t>(to)});
-    }
-  }
-  std::size_t at = head.bytes();
-  for (std::size_t c = 0; c < gop.components.size(); ++c) {
-    const ChunkShare share = share_of(stream, c, distance);
-    if (!share.present) continue;
-    if (gop.components[c].grid->families()[static_cast<std::size_t>(band)].frames == 0) continue;
-    const auto s = static_cast<std::size_t>(segment_index(*gop.components[c].grid, band, share.k));
-    for (auto& block : gop.components[c].blocks) {
-      ReceivedPart& part = block[s].parts.back();
-      if (part.size > size - at)
-        bad(where + ": a part of " + std::to_string(part.size) + " bytes, " + std::to_string(size - at) + " are left");
-      part.data = bytes + at;
-      at += part.size;
-    }
-  }
-  if (at != size) bad(where + ": " + std::to_string(size - at) + " bytes too many");
-}
-
 // ---------------------------------------------------------------------------------------------------------- index, end
 
 std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops) {
@@ -567,6 +446,10 @@ std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops) {
     w.varint(g.bytes);
     w.varint(g.first_frame - frame);
     w.varint(static_cast<std::uint64_t>(g.frames));
+    for (const LayerInfo& l : g.layers) {
+      w.varint(l.bytes);
+      w.fixed(l.error);
+    }
     end = g.offset + g.bytes;
     frame = g.first_frame + static_cast<std::uint64_t>(g.frames);
   }
@@ -574,7 +457,7 @@ std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops) {
   return std::move(w.bytes);
 }
 
-std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size) {
+std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size, int layers) {
   if (!crc_matches(bytes, size)) bad("index: checksum does not match");
   ByteReader r(bytes, size - 4, "index");
   std::uint64_t n = 0;
@@ -596,6 +479,12 @@ std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size) {
     if (gap > kHuge || g.bytes > kHuge || skipped > kHuge || end > kHuge || frame > kHuge || frames < 1 ||
         frames > kMaxGopFrames)
       bad("index: GOP " + std::to_string(i) + " is out of range");
+    g.layers.resize(static_cast<std::size_t>(layers));
+    for (LayerInfo& l : g.layers) {
+      r.varint(l.bytes);
+      r.fixed(l.error);
+      if (l.bytes > kHuge) bad("index: GOP " + std::to_string(i) + " is out of range");
+    }
     g.offset = end + gap;
     g.first_frame = frame + skipped;
     g.frames = static_cast<int>(frames);
@@ -606,6 +495,14 @@ std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size) {
   r.expect_end();
   return gops;
 }
+
+// Codes 1..65534 stand for 2^-32 .. 2^95.99 and so on; 0 is no error at all.
+std::uint16_t error_code(double mean_squared_error) {
+  if (!(mean_squared_error > 0)) return 0;
+  return static_cast<std::uint16_t>(std::clamp(std::lround(512 * (std::log2(mean_squared_error) + 32)), 1L, 65534L));
+}
+
+double error_of(std::uint16_t code) { return code == 0 ? 0 : std::exp2(code / 512.0 - 32); }
 
 std::vector<std::uint8_t> serialise(const StreamEnd& end) {
   ByteWriter w;

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "codec/codec.h"
-#include "codec/zerotree.h"
 
 namespace trivelet {
 
@@ -48,6 +47,13 @@ struct ComponentHeader {
   std::int32_t offset = 0;  ///< subtracted from samples before the transform
   float weight = 1;         ///< factor of the quantiser step
   std::uint8_t spatial_levels = 0;
+  /// [k], 64 = 1: subbands of resolution k are quantised by a step 64 / scale as large. Lossless: 64.
+  std::vector<std::uint8_t> scale;
+
+  double scale_of(int k) const {
+    const auto i = static_cast<std::size_t>(k);
+    return i < scale.size() ? 64.0 / scale[i] : 1.0;
+  }
 };
 
 /// The content of the "Head" box.
@@ -66,6 +72,8 @@ struct StreamHeader {
   std::uint8_t layers = 1;
   std::uint8_t centroid = 102;        ///< of 256: place of the reconstruction point in its interval
   std::uint8_t colour_transform = 0;  ///< 0 none, 1 YCoCg-R of planes G, B, R
+  std::uint8_t dropped_spatial = 0;   ///< finest spatial levels that were left out of the stream (trivelet extract)
+  std::uint8_t dropped_temporal = 0;  ///< likewise; t+2D
   std::uint16_t gop_frames = 1;
   VideoInfo video;  ///< frames = 0 when unknown
   std::vector<ComponentHeader> components;
@@ -80,7 +88,7 @@ struct StreamHeader {
     return {layout, temporal_levels, components[static_cast<std::size_t>(c)].spatial_levels, temporal, spatial};
   }
   int temporal_bands() const { return layout == Layout::kDyadic ? 1 : temporal_levels + 1; }
-  /// How often all components can be halved.
+  /// How often all components can be halved, from the full size.
   int max_reduce() const;
 };
 
@@ -107,6 +115,9 @@ struct GopHeader {
   std::uint8_t planes = 0;              ///< the largest top of any segment
   std::vector<std::uint8_t> layer_top;  ///< planes of layer l are all below layer_top[l]
   std::vector<FrameTime> times;
+  /// Empty, or per frame of the GOP's field: the coefficients of that frame after the temporal transform were
+  /// multiplied by this / 64 before the spatial one.
+  std::vector<std::uint8_t> frame_gains;
   std::vector<ChunkEntry> chunks;  ///< [(layer * bands + band) * distances + i], i = 0 for the coarsest
   std::uint64_t body_bytes = 0;    ///< sum of the chunk sizes
 
@@ -119,43 +130,16 @@ struct GopHeader {
 std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader& gop);
 GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size);
 
-/// All components of a coded GOP.
-struct CodedGop {
-  struct Component {
-    const BlockGrid* grid = nullptr;
-    LayerPlan plan;
-    std::vector<CodedBlock> blocks;  ///< raster order
-  };
-  std::vector<Component> components;
-};
-
-/// Chunk (layer, band, distance): head and bodies of the segments with spatial_levels - k = distance of all components.
-/// Empty when it says nothing.
-std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const CodedGop& gop, int layer, int band,
-                                      int distance);
-
-/// What has been received of a GOP, component by component, block by block.
-struct ReceivedGop {
-  int frames = 0;
-  float step = 0;
-  int stop_plane = 0;
-  struct Component {
-    const BlockGrid* grid = nullptr;
-    std::vector<std::vector<ReceivedSegment>> blocks;  ///< [block][segment]
-  };
-  std::vector<Component> components;
-};
-
-/// Adds a chunk to what was received. `bytes` must stay alive and have 16 readable bytes behind `size`; layer 0 of a
-/// band and distance comes before its later layers, and coarser ones come first. An empty chunk is size 0. Throws
-/// BadStream.
-void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size, int layer, int band,
-                int distance, ReceivedGop& gop);
-
 // ---------------------------------------------------------------------------------------------------------- index, end
 
+/// `gops` have `layers` entries each.
 std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops);
-std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size);
+std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size, int layers);
+
+/// Mean squared errors as the index keeps them: 512 * log2, 1/512 of an octave fine.
+std::uint16_t error_code(double mean_squared_error);
+double error_of(std::uint16_t code);
+inline constexpr std::uint16_t kErrorUnknown = 65535;
 
 /// The content of the "Done" box, the last of a finished stream: fixed size, so that it is found from the end.
 struct StreamEnd {

@@ -3,14 +3,19 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <type_traits>
 #include <utility>
 
 #include "codec/backend.h"
 #include "codec/colour.h"
+#include "codec/dense.h"
+#include "codec/dense_block.h"
 #include "codec/dwt.h"
 #include "codec/parallel.h"
+#include "codec/plane_gains.h"
+#include "codec/rate_control.h"
 #include "codec/zerotree.h"
 
 namespace trivelet {
@@ -67,6 +72,16 @@ LayerPlan layer_plan(const StreamHeader& header, const BlockGrid& grid) {
 }
 
 namespace {
+
+// Every plane a layer of its own.
+LayerPlan plane_plan(const BlockGrid& grid) {
+  LayerPlan plan;
+  plan.layers = dense::kMaxPlanes;
+  for (int l = 0; l < plan.layers; ++l)
+    plan.low.insert(plan.low.end(), static_cast<std::size_t>(segment_count(grid)),
+                    static_cast<std::uint8_t>(dense::kMaxPlanes - 1 - l));
+  return plan;
+}
 
 class Stopwatch {
  public:
@@ -152,9 +167,7 @@ void lay_out(const Reduced& r, int full_frames, float step, CoefficientGop& out)
       v.norm = full.at(s.temporal_band, s.resolution, s.orientation).norm;
       v.step = r.header.lossless
                    ? 1.0f
-                   : static_cast<float>(static_cast<double>(step) *
-                                        static_cast<double>(r.header.components[static_cast<std::size_t>(c)].weight) /
-                                        v.norm);
+                   : subband_step(r.header.components[static_cast<std::size_t>(c)], step, v.norm, s.resolution);
       const Field<T> view = subband_view(field, s);
       v.shape = view.shape;
       v.row_stride = view.row_stride;
@@ -174,35 +187,41 @@ class CpuEncoder final : public GopEncoder {
  public:
   CpuEncoder(const StreamHeader& header, const BackendOptions& options)
       : header_(header), simd_(resolve_simd(options.simd)), pool_(options.threads) {
-    for (int i = 0; i < pool_.threads(); ++i)
-      coders_.push_back(std::make_unique<BlockEncoder>(header.fast_mode, simd_));
+    for (int i = 0; i < pool_.threads(); ++i) {
+      if (header.profile == Profile::kDense)
+        dense_.push_back(std::make_unique<DenseEncoder>());
+      else
+        fast_.push_back(std::make_unique<BlockEncoder>(header.fast_mode, simd_));
+    }
   }
 
   int depth() const override { return 1; }
 
-  void transform(const Gop& gop, CoefficientGop& out) override {
+  void transform(const Gop& gop, const std::vector<std::uint8_t>& frame_gains, CoefficientGop& out) override {
+    out.frame_gains = frame_gains;
     header_.lossless ? transform_as<std::int32_t>(gop, out) : transform_as<float>(gop, out);
   }
 
-  void push(const Gop& gop, float step) override {
-    transform(gop, coefficients_);
-    push(coefficients_, step);
+  void push(const Gop& gop, const GopChoices& choices) override {
+    transform(gop, choices.frame_gains, coefficients_);
+    push(coefficients_, choices);
   }
 
-  void push(CoefficientGop& coefficients, float step) override {
+  void push(CoefficientGop& coefficients, const GopChoices& choices) override {
     require(coefficients.lossless == header_.lossless, ErrorKind::kBadArgument,
             "coefficients of another kind than the stream's");
     require(coefficients.frames >= 1 && coefficients.frames <= header_.gop_frames, ErrorKind::kBadArgument,
             "coefficients of " + std::to_string(coefficients.frames) + " frames; GOPs hold 1.." +
                 std::to_string(header_.gop_frames));
-    header_.lossless ? code_as<std::int32_t>(coefficients, step) : code_as<float>(coefficients, step);
+    header_.lossless ? code_as<std::int32_t>(coefficients, choices) : code_as<float>(coefficients, choices);
     pending_ = true;
   }
 
   bool pull(CodedGop& out) override {
     if (!pending_) return false;
     pending_ = false;
-    std::swap(out, coded_);
+    out = std::move(coded_);
+    coded_ = {};
     return true;
   }
 
@@ -218,25 +237,26 @@ class CpuEncoder final : public GopEncoder {
     out.frames = gop.frames();
     out.source_frames = gop.frames();
     out.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
+    std::vector<float> gains;
+    for (const std::uint8_t g : out.frame_gains) gains.push_back(static_cast<float>(g) / 64.0f);
     int c = 0;
     if (header_.colour_transform) {
       const Shape s = r.shape(0);
       const Field<T> f[3] = {field_of<T>(out, 0, s), field_of<T>(out, 1, s), field_of<T>(out, 2, s)};
       forward_colour<T>(gop, header_.components[0].offset, f[0], f[1], f[2], pool_);
-      for (; c < 3; ++c) forward_transform<T>(f[c], header_.decomposition(c), pool_, simd_);
+      for (; c < 3; ++c) forward_transform<T>(f[c], header_.decomposition(c), pool_, simd_, gains);
     }
     for (; c < gop.components(); ++c)
       forward_transform<T>(gop.plane(c), header_.components[static_cast<std::size_t>(c)].offset,
-                           field_of<T>(out, c, r.shape(c)), header_.decomposition(c), pool_, simd_);
+                           field_of<T>(out, c, r.shape(c)), header_.decomposition(c), pool_, simd_, gains);
   }
 
   template <class T>
-  void code_as(CoefficientGop& in, float step) {
+  void code_as(CoefficientGop& in, const GopChoices& choices) {
     const Stopwatch watch(seconds_coder_);
-    if (!geometry_ || geometry_->frames() != in.frames) {
-      geometry_ = std::make_unique<StreamGeometry>(header_, in.frames);
-      coded_ = {};
-    }
+    auto& geometry = geometries_[in.frames];
+    if (!geometry) geometry = std::make_unique<StreamGeometry>(header_, in.frames);
+    const bool dense = header_.profile == Profile::kDense;
     const Reduced r(header_, {}, in.frames);
     const auto components = header_.components.size();
     coded_.components.resize(components);
@@ -245,14 +265,19 @@ class CpuEncoder final : public GopEncoder {
     };
     std::vector<Task> tasks;
     std::vector<StepTable> steps;
+    std::vector<ErrorWeights> weights;
     for (int c = 0; c < static_cast<int>(components); ++c) {
-      const BlockGrid& grid = geometry_->grid(c);
+      const BlockGrid& grid = geometry->grid(c);
       auto& coded = coded_.components[static_cast<std::size_t>(c)];
       coded.grid = &grid;
-      coded.plan = layer_plan(header_, grid);
       coded.blocks.resize(static_cast<std::size_t>(grid.blocks()));
-      steps.emplace_back(grid.table(), header_.lossless ? 1.0f : step,
-                         header_.components[static_cast<std::size_t>(c)].weight);
+      steps.emplace_back(grid.table(), header_.lossless ? 1.0f : choices.step,
+                         header_.components[static_cast<std::size_t>(c)]);
+      if (!dense) coded.plan = choices.passes ? plane_plan(grid) : layer_plan(header_, grid);
+      if (dense || choices.passes) {
+        coded.passes.resize(coded.blocks.size());
+        weights.push_back(error_weights(header_, c, grid.table(), choices.step, in.frame_gains));
+      }
       for (int by = 0; by < grid.rows(); ++by)
         for (int bx = 0; bx < grid.columns(); ++bx) tasks.push_back({c, by, bx});
     }
@@ -260,21 +285,35 @@ class CpuEncoder final : public GopEncoder {
       const Task& t = tasks[static_cast<std::size_t>(i)];
       const auto c = static_cast<std::size_t>(t.component);
       auto& coded = coded_.components[c];
-      CodedBlock& out = coded.blocks[static_cast<std::size_t>(t.by * coded.grid->columns() + t.bx)];
-      BlockEncoder& coder = *coders_[static_cast<std::size_t>(worker)];
+      const auto block = static_cast<std::size_t>(t.by * coded.grid->columns() + t.bx);
+      CodedBlock& out = coded.blocks[block];
       const Field<T> field = field_of<T>(in, t.component, r.shape(t.component));
+      if (dense) {
+        DenseEncoder& coder = *dense_[static_cast<std::size_t>(worker)];
+        if constexpr (std::is_same_v<T, float>)
+          coder.encode(*coded.grid, t.by, t.bx, field, steps[c], header_.centroid, &weights[c], out,
+                       coded.passes[block]);
+        else
+          coder.encode(*coded.grid, t.by, t.bx, field, header_.centroid, &weights[c], out, coded.passes[block]);
+        return;
+      }
+      BlockEncoder& coder = *fast_[static_cast<std::size_t>(worker)];
       if constexpr (std::is_same_v<T, float>)
         coder.encode(*coded.grid, t.by, t.bx, field, steps[c], coded.plan, out);
       else
         coder.encode(*coded.grid, t.by, t.bx, field, coded.plan, out);
+      if (choices.passes)
+        tabulate_planes(*coded.grid, t.by, t.bx, field, header_.lossless ? nullptr : &steps[c], header_.centroid,
+                        weights[c], coded.plan, out, coded.passes[block]);
     });
   }
 
   StreamHeader header_;
   SimdLevel simd_;
   ThreadPool pool_;
-  std::vector<std::unique_ptr<BlockEncoder>> coders_;
-  std::unique_ptr<StreamGeometry> geometry_;
+  std::vector<std::unique_ptr<BlockEncoder>> fast_;
+  std::vector<std::unique_ptr<DenseEncoder>> dense_;
+  std::map<int, std::unique_ptr<StreamGeometry>> geometries_;  // by frames: few lengths occur, results refer to them
   CoefficientGop coefficients_;
   CodedGop coded_;
   bool pending_ = false;
@@ -288,13 +327,17 @@ class CpuDecoder final : public GopDecoder {
  public:
   CpuDecoder(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options)
       : header_(header), reduction_(reduction), simd_(resolve_simd(options.simd)), pool_(options.threads) {
-    for (int i = 0; i < pool_.threads(); ++i)
-      coders_.push_back(std::make_unique<BlockDecoder>(header.fast_mode, simd_));
+    for (int i = 0; i < pool_.threads(); ++i) {
+      if (header.profile == Profile::kDense)
+        dense_.push_back(std::make_unique<DenseDecoder>());
+      else
+        fast_.push_back(std::make_unique<BlockDecoder>(header.fast_mode, simd_));
+    }
   }
 
   int depth() const override { return 1; }
 
-  void push(const ReceivedGop& received, std::vector<std::string>* damage) override {
+  void push(const LayeredGop& received, std::vector<std::string>* damage) override {
     received_ = &received;
     damage_ = damage;
   }
@@ -307,7 +350,7 @@ class CpuDecoder final : public GopDecoder {
 
   bool pull(CoefficientGop& out) override {
     if (!received_) return false;
-    const ReceivedGop& in = *received_;
+    const LayeredGop& in = *received_;
     received_ = nullptr;
     header_.lossless ? decode_as<std::int32_t>(in, out) : decode_as<float>(in, out);
     return true;
@@ -322,12 +365,13 @@ class CpuDecoder final : public GopDecoder {
 
  private:
   template <class T>
-  void decode_as(const ReceivedGop& in, CoefficientGop& out) {
+  void decode_as(const LayeredGop& in, CoefficientGop& out) {
     const Stopwatch watch(seconds_coder_);
     const Reduced r(header_, reduction_, in.frames);
     lay_out<T>(r, in.frames, in.step, out);
     out.frames = r.frames;
     out.source_frames = in.frames;
+    out.frame_gains = in.frame_gains;
     struct Task {
       int component, by, bx;
     };
@@ -338,7 +382,7 @@ class CpuDecoder final : public GopDecoder {
       const BlockGrid& grid = *in.components[static_cast<std::size_t>(c)].grid;
       targets.emplace_back(r.shape(c), r.decomposition(c), header_.lossless);
       steps.emplace_back(grid.table(), header_.lossless ? 1.0f : in.step,
-                         header_.components[static_cast<std::size_t>(c)].weight);
+                         header_.components[static_cast<std::size_t>(c)]);
       for (int by = 0; by < grid.rows(); ++by)
         for (int bx = 0; bx < grid.columns(); ++bx) tasks.push_back({c, by, bx});
     }
@@ -347,12 +391,16 @@ class CpuDecoder final : public GopDecoder {
       const Task& t = tasks[static_cast<std::size_t>(i)];
       const auto c = static_cast<std::size_t>(t.component);
       const auto& component = in.components[c];
-      BlockDecoder& coder = *coders_[static_cast<std::size_t>(worker)];
       const auto& segments = component.blocks[static_cast<std::size_t>(t.by * component.grid->columns() + t.bx)];
       const Field<T> field = field_of<T>(out, t.component, r.shape(t.component));
       try {
-        coder.decode(*component.grid, targets[c], t.by, t.bx, segments, in.stop_plane, header_.centroid,
-                     header_.lossless ? nullptr : &steps[c], field);
+        const StepTable* step = header_.lossless ? nullptr : &steps[c];
+        if (header_.profile == Profile::kDense)
+          dense_[static_cast<std::size_t>(worker)]->decode(*component.grid, targets[c], t.by, t.bx, segments,
+                                                           in.stop_plane, header_.centroid, step, field);
+        else
+          fast_[static_cast<std::size_t>(worker)]->decode(*component.grid, targets[c], t.by, t.bx, segments,
+                                                          in.stop_plane, header_.centroid, step, field);
       } catch (const Error& e) {
         if (e.kind() != ErrorKind::kBadStream || !damage_) throw;
         BlockDecoder::clear(*component.grid, targets[c], t.by, t.bx, field);
@@ -387,12 +435,15 @@ class CpuDecoder final : public GopDecoder {
       s.frames = in.frames;
       return s;
     };
+    std::vector<float> gains;  // the inverse ones, of the frames that are left
+    for (std::size_t t = 0; t < in.frame_gains.size(); t += std::size_t{1} << reduction_.temporal)
+      gains.push_back(static_cast<float>(64.0 / in.frame_gains[t]));
     int c = 0;
     if (header_.colour_transform) {
       Field<T> fields[3];
       for (; c < 3; ++c) {
         fields[c] = field_of<T>(in, c, shape(c));
-        inverse_transform<T>(fields[c], r.decomposition(c), pool_, simd_);
+        inverse_transform<T>(fields[c], r.decomposition(c), pool_, simd_, gains);
       }
       inverse_colour<T>(fields[0], fields[1], fields[2], gain_of(0), header_.components[0].offset, highest_sample(f),
                         gop, pool_);
@@ -400,16 +451,17 @@ class CpuDecoder final : public GopDecoder {
     for (; c < gop.components(); ++c)
       inverse_transform<T>(field_of<T>(in, c, shape(c)), r.decomposition(c), gain_of(c),
                            header_.components[static_cast<std::size_t>(c)].offset, lowest_sample(f), highest_sample(f),
-                           gop.plane(c), pool_, simd_);
+                           gop.plane(c), pool_, simd_, gains);
   }
 
   StreamHeader header_;
   Reduction reduction_;
   SimdLevel simd_;
   ThreadPool pool_;
-  std::vector<std::unique_ptr<BlockDecoder>> coders_;
+  std::vector<std::unique_ptr<BlockDecoder>> fast_;
+  std::vector<std::unique_ptr<DenseDecoder>> dense_;
   CoefficientGop coefficients_;
-  const ReceivedGop* received_ = nullptr;
+  const LayeredGop* received_ = nullptr;
   std::vector<std::string>* damage_ = nullptr;
   double seconds_transform_ = 0;
   double seconds_coder_ = 0;

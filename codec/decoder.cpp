@@ -39,6 +39,19 @@ bool is_tvl(const void* data, std::size_t size) {
 
 namespace {
 
+// Size and frame rate of what is left.
+VideoInfo reduced_video(VideoInfo v, const Reduction& r) {
+  v.width = low_length(v.width, r.spatial);
+  v.height = low_length(v.height, r.spatial);
+  if (r.temporal > 0 && v.frame_rate.num > 0) {
+    if (v.frame_rate.num % (1 << r.temporal) == 0)
+      v.frame_rate.num >>= r.temporal;
+    else if (v.frame_rate.den <= (0x7fffffff >> r.temporal))
+      v.frame_rate.den <<= r.temporal;
+  }
+  return v;
+}
+
 constexpr std::size_t kPadding = 16;  // readable bytes behind chunk data, for the coder's 64-bit loads
 
 [[noreturn]] void bad(const std::string& message) { fail(ErrorKind::kBadStream, message); }
@@ -55,7 +68,7 @@ struct Decoder::State {
   Reduction reduction;
   std::unique_ptr<GopDecoder> backend;
   std::unique_ptr<StreamGeometry> geometry;
-  ReceivedGop received;
+  LayeredGop received;
   std::vector<std::uint8_t> bytes;  // chunks of the current GOP, each followed by padding
   std::size_t next_gop = 0;         // with an index
   std::uint64_t expected_frame = 0;
@@ -158,7 +171,7 @@ void Decoder::State::read_index() {
           std::vector<std::uint8_t> payload;
           if (in.append(payload, box.length)) {
             try {
-              info.gops = parse_index(payload.data(), payload.size());
+              info.gops = parse_index(payload.data(), payload.size(), header.layers);
               info.has_index = true;
               for (const GopInfo& g : info.gops)
                 if (g.offset < start || g.offset > size || g.bytes > size - g.offset) info.has_index = false;
@@ -256,7 +269,7 @@ std::uint64_t Decoder::State::memory_needed() const {
   // written), and as much again for the compressed bytes. The coder works on whole blocks, however little of them lies
   // inside the picture: masks of their words once, the state of decoding for each thread.
   constexpr std::uint64_t kMaskBytes = 4 * 16 + 8;
-  constexpr std::uint64_t kStateBytes = 30 * 8 + 3 * 8 + 6 * 2 + 4;
+  const std::uint64_t state_bytes = header.profile == Profile::kDense ? 640 : 30 * 8 + 3 * 8 + 6 * 2 + 4;
   const auto threads = static_cast<std::uint64_t>(
       params.threads > 0 ? params.threads : std::max(1u, std::thread::hardware_concurrency()));
   std::uint64_t coder = 0;
@@ -270,7 +283,7 @@ std::uint64_t Decoder::State::memory_needed() const {
                static_cast<std::uint64_t>(low_length(s.width, reduction.spatial));
     const Decomposition d = header.decomposition(c);
     const GridSize grid = grid_size(s, d, header.block_size());
-    const std::uint64_t segment = sizeof(ReceivedSegment) + header.layers * sizeof(ReceivedPart);
+    const std::uint64_t segment = sizeof(LayeredSegment) + header.layers * sizeof(LayerPart);
     coder += grid.blocks * static_cast<std::uint64_t>(grid.segments) * segment;
     largest_block = std::max(largest_block, grid.words);
     const std::pair<Shape, int> key{s, d.spatial_levels};
@@ -279,25 +292,32 @@ std::uint64_t Decoder::State::memory_needed() const {
       coder += grid.words * kMaskBytes;
     }
   }
-  coder += largest_block * kStateBytes * threads;
+  coder += largest_block * state_bytes * threads;
   return coder + samples * (4 + 2 * static_cast<unsigned>(header.video.format.bytes_per_sample()) + 2);
 }
 
 void Decoder::State::check_request() {
   const DecoderParams& p = params;
-  require(p.reduce >= 0 && p.reduce <= header.max_reduce(), ErrorKind::kBadArgument,
-          "this stream can be reduced 0.." + std::to_string(header.max_reduce()) + " times, not " +
-              std::to_string(p.reduce));
+  const int most = header.max_reduce() - header.dropped_spatial;
+  require(p.reduce >= 0 && p.reduce <= most, ErrorKind::kBadArgument,
+          "this stream can be reduced 0.." + std::to_string(most) + " times, not " + std::to_string(p.reduce));
   if (header.layout == Layout::kDyadic) {
     require(p.temporal_reduce == 0, ErrorKind::kBadArgument,
             "in a dyadic stream time is reduced together with the picture; use a spatial reduction alone");
-    reduction = {p.reduce, std::min<int>(p.reduce, header.temporal_levels)};
+    const int total = p.reduce + header.dropped_spatial;
+    reduction = {total, std::min<int>(total, header.temporal_levels)};
   } else {
-    require(p.temporal_reduce >= 0 && p.temporal_reduce <= header.temporal_levels, ErrorKind::kBadArgument,
-            "this stream's frame rate can be halved 0.." + std::to_string(header.temporal_levels) + " times, not " +
+    const int levels = header.temporal_levels - header.dropped_temporal;
+    require(p.temporal_reduce >= 0 && p.temporal_reduce <= levels, ErrorKind::kBadArgument,
+            "this stream's frame rate can be halved 0.." + std::to_string(levels) + " times, not " +
                 std::to_string(p.temporal_reduce));
-    reduction = {p.reduce, p.temporal_reduce};
+    reduction = {p.reduce + header.dropped_spatial, p.temporal_reduce + header.dropped_temporal};
   }
+  require(p.max_bytes == 0 || p.max_bits_per_pixel == 0, ErrorKind::kBadArgument,
+          "one limit at a time: bytes or bits per pixel");
+  require(p.max_bytes == 0 || in.seekable(), ErrorKind::kBadArgument,
+          "a limit for all bytes needs to know the size of the stream, which a pipe does not tell; limit the bits per "
+          "pixel instead");
   require(p.max_planes >= 0 && p.max_planes <= 30, ErrorKind::kBadArgument,
           "planes must be 1..30 (0 = all), not " + std::to_string(p.max_planes));
   require(p.max_layers >= 0 && p.max_layers <= header.layers, ErrorKind::kBadArgument,
@@ -316,17 +336,13 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
   s.check_request();
   if (s.in.seekable()) s.read_index();
 
-  s.output = s.header.video;
+  const bool dyadic = s.header.layout == Layout::kDyadic;
+  const int dropped = s.header.dropped_spatial;
+  s.info.video = reduced_video(
+      s.header.video, {dropped, dyadic ? std::min<int>(dropped, s.header.temporal_levels) : s.header.dropped_temporal});
+  s.output = reduced_video(s.header.video, s.reduction);
   VideoInfo& o = s.output;
-  o.width = low_length(o.width, s.reduction.spatial);
-  o.height = low_length(o.height, s.reduction.spatial);
   const int t = s.reduction.temporal;
-  if (t > 0 && o.frame_rate.num > 0) {
-    if (o.frame_rate.num % (1 << t) == 0)
-      o.frame_rate.num >>= t;
-    else if (o.frame_rate.den <= (0x7fffffff >> t))
-      o.frame_rate.den <<= t;
-  }
   // Frames that pull() will deliver, where it can be known.
   std::uint64_t frames = 0;
   auto count = [&](std::uint64_t first, std::uint64_t n) {
@@ -484,6 +500,14 @@ bool Decoder::State::receive(GopHeader& g, std::uint64_t payload, std::uint64_t 
   const int stop = params.max_planes > 0 ? std::max(0, g.planes - params.max_planes) : 0;
   whole = layers == header.layers && stop == 0 && reduction.spatial == 0 && reduction.temporal == 0;
   while (layers > 1 && g.layer_top[static_cast<std::size_t>(layers) - 1] <= stop) --layers;  // nothing wanted in them
+  std::uint64_t budget = ~std::uint64_t{0};                                                  // for chunks
+  if (params.max_bytes > 0)
+    budget = static_cast<std::uint64_t>(static_cast<double>(params.max_bytes) * static_cast<double>(payload) /
+                                        static_cast<double>(std::max<std::uint64_t>(1, in.size())));
+  if (params.max_bits_per_pixel > 0)
+    budget = static_cast<std::uint64_t>(params.max_bits_per_pixel * static_cast<double>(output.width) * output.height *
+                                        low_length(g.frames, reduction.temporal) / 8);
+  if (budget != ~std::uint64_t{0}) budget -= std::min<std::uint64_t>(budget, n);
   const bool dyadic = header.layout == Layout::kDyadic;
   const int bands = header.temporal_bands() - (dyadic ? 0 : reduction.temporal);
   struct Have {
@@ -502,6 +526,12 @@ bool Decoder::State::receive(GopHeader& g, std::uint64_t payload, std::uint64_t 
       for (int d = header.spatial_levels; d >= 0 && !at_end; --d, ++i) {
         const ChunkEntry& c = g.chunks[i];
         if (l >= layers || b >= bands || d < reduction.spatial) continue;
+        if (c.size > budget) {  // what does not fit any more ends the reading
+          budget = 0;
+          whole = false;
+          continue;
+        }
+        budget -= c.size;
         have[i] = {bytes.size(), static_cast<std::size_t>(c.size), true};
         if (c.size == 0) continue;
         if (!in.skip(body + c.offset - in.position()) || !in.append(bytes, c.size)) {
@@ -528,6 +558,7 @@ bool Decoder::State::receive(GopHeader& g, std::uint64_t payload, std::uint64_t 
   received.frames = g.frames;
   received.step = g.step;
   received.stop_plane = stop;
+  received.frame_gains = g.frame_gains;
   received.components.resize(header.components.size());
   for (int c = 0; c < geometry->components(); ++c) {
     auto& component = received.components[static_cast<std::size_t>(c)];

@@ -53,10 +53,13 @@ struct EncodingCoder {
   const BlockGrid* grid;
   const Field<T>* field;
   const float* inverse_steps;
+  const ErrorWeights* weights;
   double offset[kMaxPlanes + 1];
   int by, bx, b, k;
   Field<T> source;
   float inverse_step = 1;
+  double weight = 1;
+  const double* frame_weight = nullptr;
   double gain = 0;
 
   bool code(dense::State& s, bool truth) {
@@ -67,45 +70,48 @@ struct EncodingCoder {
   void row() { range->reserve(2048); }
   void orientation(int i) {
     source = patch_view(*grid, by, bx, *field, grid->table().at(b, k, BlockGrid::orientation(k, i)));
-    if (inverse_steps) inverse_step = inverse_steps[subband_slot(*grid, b, k, i)];
+    const std::size_t slot = subband_slot(*grid, b, k, i);
+    if (inverse_steps) inverse_step = inverse_steps[slot];
+    if (weights) {
+      weight = weights->subband[slot];
+      if (!weights->frame.empty()) frame_weight = weights->frame[static_cast<std::size_t>(b)].data();
+    }
   }
+  double weight_of(int t) const { return frame_weight ? weight * frame_weight[t] : weight; }
   bool negative(int t, int y, int x) const { return source.row(t, y)[x] < 0; }
   double magnitude(int t, int y, int x) const {
     return static_cast<double>(limited_magnitude(source.row(t, y)[x], inverse_step));
   }
   void became_significant(int t, int y, int x, int plane) {
     const double now = static_cast<double>(std::uint32_t{1} << plane) + offset[plane];
-    gain += now * (2 * magnitude(t, y, x) - now);
+    gain += weight_of(t) * (now * (2 * magnitude(t, y, x) - now));
   }
   void refined(int t, int y, int x, int plane, std::uint32_t before, std::uint32_t known) {
     const double old = static_cast<double>(before) + offset[plane + 1];
     const double now = static_cast<double>(known) + offset[plane];
-    gain += (now - old) * (2 * magnitude(t, y, x) - old - now);
+    gain += weight_of(t) * ((now - old) * (2 * magnitude(t, y, x) - old - now));
+  }
+  // Of one segment, row by row: the order is the same wherever it is computed.
+  double energy() {
+    double sum = 0;
+    const int n = k == 0 ? 1 : grid->table().orientations();
+    for (int i = 0; i < n; ++i) {
+      orientation(i);
+      for (int t = 0; t < source.shape.frames; ++t)
+        for (int y = 0; y < source.shape.height; ++y) {
+          double row_sum = 0;
+          for (int x = 0; x < source.shape.width; ++x) {
+            const double m = magnitude(t, y, x);
+            row_sum += m * m;
+          }
+          sum += weight_of(t) * row_sum;
+        }
+    }
+    return sum;
   }
 };
 
 }  // namespace
-
-void divide_into_layers(const PassTable& table, const LayerPlan& plan, CodedBlock& block) {
-  const std::size_t segments = block.top.size();
-  const auto layers = static_cast<std::size_t>(plan.layers);
-  require(block.size.size() == segments, ErrorKind::kInternal, "layers of a block that has layers");
-  std::vector<std::uint32_t> size(segments * layers, 0);
-  std::vector<std::size_t> offset(segments * layers, 0);
-  for (std::size_t s = 0; s < segments; ++s) {
-    std::uint32_t done = 0;
-    for (std::size_t l = 0; l < layers; ++l) {
-      const int passes = 2 * block.top[s] - plan.low[l * segments + s];
-      const std::uint32_t end =
-          passes > 0 ? table.passes[table.first[s] + static_cast<std::size_t>(passes) - 1].bytes : 0;
-      offset[s * layers + l] = block.offset[s] + done;
-      size[s * layers + l] = std::max(end, done) - done;
-      done = std::max(end, done);
-    }
-  }
-  block.size = std::move(size);
-  block.offset = std::move(offset);
-}
 
 struct DenseEncoder::State {
   const StartTables* tables;
@@ -116,24 +122,25 @@ struct DenseEncoder::State {
 
   template <class T>
   void encode(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps, int centroid,
-              CodedBlock& out, PassTable& table);
+              const ErrorWeights* weights, CodedBlock& out, PassTable& table);
 };
 
 DenseEncoder::DenseEncoder(const StartTables* tables) : state_(std::make_unique<State>()) { state_->tables = tables; }
 DenseEncoder::~DenseEncoder() = default;
 
 void DenseEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<float>& field, const StepTable& steps,
-                          int centroid, CodedBlock& out, PassTable& table) {
-  state_->encode(grid, by, bx, field, steps.inverse.data(), centroid, out, table);
+                          int centroid, const ErrorWeights* weights, CodedBlock& out, PassTable& table) {
+  state_->encode(grid, by, bx, field, steps.inverse.data(), centroid, weights, out, table);
 }
 void DenseEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<std::int32_t>& field, int centroid,
-                          CodedBlock& out, PassTable& table) {
-  state_->encode(grid, by, bx, field, nullptr, centroid, out, table);
+                          const ErrorWeights* weights, CodedBlock& out, PassTable& table) {
+  state_->encode(grid, by, bx, field, nullptr, centroid, weights, out, table);
 }
 
 template <class T>
 void DenseEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Field<T>& field,
-                                 const float* inverse_steps, int centroid, CodedBlock& out, PassTable& table) {
+                                 const float* inverse_steps, int centroid, const ErrorWeights* weights, CodedBlock& out,
+                                 PassTable& table) {
   const StartTables& start = tables ? *tables : start_tables(table_set(grid, std::is_same_v<T, std::int32_t>));
   block.lay_out(grid, by, bx);
   block.load(grid, by, bx, field, inverse_steps, out.top);
@@ -143,12 +150,14 @@ void DenseEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
   out.bytes.clear();
   table.first.assign(segments, 0);
   table.passes.clear();
+  table.energy.assign(segments, 0);
 
   EncodingCoder<T> coder;
   coder.range = &range;
   coder.grid = &grid;
   coder.field = &field;
   coder.inverse_steps = inverse_steps;
+  coder.weights = weights;
   coder.by = by;
   coder.bx = bx;
   for (int p = 0; p <= kMaxPlanes; ++p) coder.offset[p] = reconstruction_offset<T>(centroid, p);
@@ -162,13 +171,14 @@ void DenseEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
       if (!block.families[static_cast<std::size_t>(b)].used) continue;
       Level& level = block.families[static_cast<std::size_t>(b)].levels[static_cast<std::size_t>(k)];
       level.top = 0;
+      coder.b = b;
+      coder.k = k;
+      table.energy[s] = coder.energy();
       if (top == 0) continue;
       level.reset(top);
       states.start(start, grid, b, k);
       range.start();
       marks.clear();
-      coder.b = b;
-      coder.k = k;
       SegmentCoder<EncodingCoder<T>> segment(block, b, k, states.of, coder);
       for (int p = top - 1; p >= 0; --p) {
         coder.gain = 0;
@@ -221,9 +231,9 @@ struct DenseDecoder::State {
   std::vector<std::uint8_t> joined;
 
   static constexpr int kNone = 2 * kMaxPlanes + 2;
-  void plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<ReceivedSegment>& segments,
+  void plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<LayeredSegment>& segments,
             int stop_plane);
-  void start(const ReceivedSegment& segment, int last_cut);
+  void start(const LayeredSegment& segment, int last_cut);
   template <class T>
   void restore(const BlockGrid& grid, const Subband& band, int centroid, const float* steps, Field<T> out);
 };
@@ -233,12 +243,12 @@ DenseDecoder::~DenseDecoder() = default;
 
 // The cut of every segment: where its own parts end, what those it depends on allow, or where the caller wants to stop.
 void DenseDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target,
-                               const std::vector<ReceivedSegment>& segments, int stop_plane) {
+                               const std::vector<LayeredSegment>& segments, int stop_plane) {
   cut.assign(segments.size(), kNone);
   for (int b = 0; b < target.temporal_bands(); ++b)
     for (int k = 0; k < target.resolutions(); ++k) {
       const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
-      const ReceivedSegment& r = segments[s];
+      const LayeredSegment& r = segments[s];
       require(r.top <= kMaxPlanes, ErrorKind::kBadStream,
               "a segment of " + std::to_string(r.top) + " planes, at most 30 are possible");
       int own = r.parts.empty() ? 2 * r.top : r.parts.back().low;
@@ -255,7 +265,7 @@ void DenseDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target
 }
 
 // Puts the parts that a cut needs one behind the other.
-void DenseDecoder::State::start(const ReceivedSegment& segment, int last_cut) {
+void DenseDecoder::State::start(const LayeredSegment& segment, int last_cut) {
   std::size_t n = 0;
   while (n + 1 < segment.parts.size() && segment.parts[n].low > last_cut) ++n;
   if (n == 0) {
@@ -312,7 +322,7 @@ void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, in
 
 template <class T>
 void DenseDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
-                          const std::vector<ReceivedSegment>& segments, int stop_plane, int centroid,
+                          const std::vector<LayeredSegment>& segments, int stop_plane, int centroid,
                           const StepTable* steps, const Field<T>& field) {
   State& st = *state_;
   const StartTables& start = st.tables ? *st.tables : start_tables(table_set(grid, std::is_same_v<T, std::int32_t>));
@@ -341,9 +351,9 @@ void DenseDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int
     st.restore(grid, band, centroid, steps ? steps->step.data() : nullptr, patch_view(grid, by, bx, field, band));
 }
 
-template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<ReceivedSegment>&,
+template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
                                    int, int, const StepTable*, const Field<float>&);
-template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<ReceivedSegment>&,
+template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
                                    int, int, const StepTable*, const Field<std::int32_t>&);
 
 }  // namespace trivelet

@@ -17,23 +17,10 @@
 
 namespace trivelet {
 
-/// What a cut behind every pass costs and gains. Pass i of segment s is passes[first[s] + i]; i = 0 is the first pass
-/// of the top plane, so cutting behind pass i is cut 2 * top[s] - 1 - i. A segment has 2 * top[s] passes.
-struct PassTable {
-  struct Pass {
-    std::uint32_t bytes = 0;  ///< of the codeword that decode this pass and all before it
-    double gain = 0;          ///< decrease of the sum of squared errors by this pass, in units of the quantiser step
-  };
-  std::vector<std::uint32_t> first;
-  std::vector<Pass> passes;
-};
+// In a PassTable a segment has 2 * top passes here; cutting behind pass i is cut 2 * top - 1 - i.
 
 /// The lowest cut a segment can be decoded to when those it depends on end at `parent_cut`.
 inline int lowest_dense_cut(int parent_cut) { return parent_cut & ~1; }
-
-/// Divides the codewords in `block` into parts, one per layer; plan.low counts passes. What no layer wants stays in
-/// `bytes` unused.
-void divide_into_layers(const PassTable& table, const LayerPlan& plan, CodedBlock& block);
 
 /// Codes blocks. Holds scratch memory; one object per thread.
 class DenseEncoder {
@@ -42,11 +29,12 @@ class DenseEncoder {
   explicit DenseEncoder(const dense::StartTables* tables = nullptr);
   ~DenseEncoder();
   /// Quantises (float) and codes block (by, bx) of `field`. |quantised| is limited to 2^30 - 1. `out` has a single
-  /// layer: whole codewords. Gains count on reconstruction at `centroid` / 256.
+  /// layer: whole codewords. Gains count on reconstruction at `centroid` / 256 and are weighted by `weights` (null: in
+  /// squared quantiser steps).
   void encode(const BlockGrid& grid, int by, int bx, const Field<float>& field, const StepTable& steps, int centroid,
-              CodedBlock& out, PassTable& table);
-  void encode(const BlockGrid& grid, int by, int bx, const Field<std::int32_t>& field, int centroid, CodedBlock& out,
-              PassTable& table);
+              const ErrorWeights* weights, CodedBlock& out, PassTable& table);
+  void encode(const BlockGrid& grid, int by, int bx, const Field<std::int32_t>& field, int centroid,
+              const ErrorWeights* weights, CodedBlock& out, PassTable& table);
 
  private:
   struct State;
@@ -57,10 +45,10 @@ class DenseDecoder {
  public:
   explicit DenseDecoder(const dense::StartTables* tables = nullptr);
   ~DenseDecoder();
-  /// As BlockDecoder::decode, but ReceivedPart::low is a cut. Any bytes decode to something; missing ones are zeros.
+  /// As BlockDecoder::decode, but LayerPart::low is a cut. Any bytes decode to something; missing ones are zeros.
   template <class T>
   void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
-              const std::vector<ReceivedSegment>& segments, int stop_plane, int centroid, const StepTable* steps,
+              const std::vector<LayeredSegment>& segments, int stop_plane, int centroid, const StepTable* steps,
               const Field<T>& field);
 
  private:

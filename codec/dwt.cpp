@@ -22,10 +22,10 @@ namespace {
 constexpr int kMaxLevels = 8;
 constexpr std::int32_t kMaxOffset = 1 << 20;
 
-constexpr std::size_t kTileBytes = 64 << 10;   // of the buffer of a temporal tile
+constexpr std::size_t kTileBytes = 64 << 10;  // of the buffer of a temporal tile
 constexpr int kMinTileColumns = 64;
 constexpr int kMaxTileColumns = 1024;
-constexpr int kMinStripColumns = 64;           // of a split sweep; wide strips cost fewer page walks
+constexpr int kMinStripColumns = 64;  // of a split sweep; wide strips cost fewer page walks
 constexpr int kMaxStripColumns = 1024;
 constexpr int kStripRows = 32;
 constexpr std::size_t kStreamBytes = std::size_t{32} << 20;  // larger fields are written past the caches
@@ -112,9 +112,13 @@ struct Lattice {
 template <class T>
 class Transform {
  public:
-  Transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd)
-      : field_(field), d_(d), pool_(pool), kernels_(kernels<T>(resolve_simd(simd))) {
+  Transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd,
+            const std::vector<float>& frame_gains)
+      : field_(field), d_(d), pool_(pool), kernels_(kernels<T>(resolve_simd(simd))), gains_(frame_gains) {
     const Shape& s = field.shape;
+    require(gains_.empty() || (std::is_floating_point_v<T> && d.layout == Layout::kT2d &&
+                               gains_.size() == static_cast<std::size_t>(s.frames)),
+            ErrorKind::kBadArgument, "frame gains that do not fit the transform");
     require(s.frames >= 1 && s.height >= 1 && s.width >= 1, ErrorKind::kBadArgument,
             "cannot transform a volume of " + to_string(s));
     check_axis("temporal", d.temporal_levels, d.temporal);
@@ -176,6 +180,14 @@ class Transform {
   int height(int level) const { return low_length(field_.shape.height, level); }
   int width(int level) const { return low_length(field_.shape.width, level); }
   T* row(int frame, int y) const { return field_.row(frame, y); }
+  void amplify([[maybe_unused]] T* line, [[maybe_unused]] int frame, [[maybe_unused]] int columns) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (gains_.empty()) return;
+      const float gain = gains_[static_cast<std::size_t>(frame)];
+      if (gain == 1.0f) return;
+      for (int x = 0; x < columns; ++x) line[x] *= gain;
+    }
+  }
 
   std::ptrdiff_t tile_bytes() const { return tile_columns_ * static_cast<std::ptrdiff_t>(sizeof(T)); }
 
@@ -199,11 +211,14 @@ class Transform {
   void forward_time(Lattice at, int levels, const VolumeView* samples, std::int32_t offset) {
     const int n = frames(at.time);
     if (n == 1) levels = 0;
-    if (levels == 0 && !samples) return;
+    if (levels == 0 && !samples && gains_.empty()) return;
     const LoadKernel<T> load = samples ? kernels_.load[format_index(*samples)] : nullptr;
     if (levels == 0) {
       pool_.parallel_for(field_.shape.height, [&](int y, int) {
-        for (int t = 0; t < n; ++t) load(samples->row(t, y), offset, row(t, y), field_.shape.width);
+        for (int t = 0; t < n; ++t) {
+          if (samples) load(samples->row(t, y), offset, row(t, y), field_.shape.width);
+          amplify(row(t, y), t, field_.shape.width);
+        }
       });
       return;
     }
@@ -223,7 +238,8 @@ class Transform {
       for (int l = 0; l < levels; ++l)
         kernel(tile, tile_stride_ << l, low_length(n, l), columns, PlaneAxes::kTile, nullptr);
       for (int t = 0; t < n; ++t) {
-        const T* line = tile + t * tile_stride_;
+        T* line = tile + t * tile_stride_;
+        amplify(line, t, columns);
         T* out = row(t << at.time, y) + x;
         if (samples && stream_)  // lines read from the field itself are in the cache already
           kernels_.stream(line, out, columns);
@@ -236,7 +252,7 @@ class Transform {
   void inverse_time(Lattice at, int levels, const Target* target) {
     const int n = frames(at.time);
     if (n == 1) levels = 0;
-    if (levels == 0 && !target) return;
+    if (levels == 0 && !target && gains_.empty()) return;
     const StoreKernel<T> store = target ? kernels_.store[format_index(target->samples)] : nullptr;
     const auto store_row = [&](const T* line, int t, int y, int x, int columns) {
       const MutableVolumeView& s = target->samples;
@@ -245,7 +261,10 @@ class Transform {
     };
     if (levels == 0) {
       pool_.parallel_for(field_.shape.height, [&](int y, int) {
-        for (int t = 0; t < n; ++t) store_row(row(t, y), t, y, 0, field_.shape.width);
+        for (int t = 0; t < n; ++t) {
+          amplify(row(t, y), t, field_.shape.width);
+          if (target) store_row(row(t, y), t, y, 0, field_.shape.width);
+        }
       });
       return;
     }
@@ -254,6 +273,7 @@ class Transform {
       for (int t = 0; t < n; ++t) {
         prefetch(row(t << at.time, next_y) + next_x, tile_bytes());
         std::copy_n(row(t << at.time, y) + x, columns, tile + t * tile_stride_);
+        amplify(tile + t * tile_stride_, t, columns);
       }
       for (int l = levels - 1; l >= 0; --l)
         kernel(tile, tile_stride_ << l, low_length(n, l), columns, PlaneAxes::kTile, nullptr);
@@ -302,8 +322,7 @@ class Transform {
     const PlaneKernel<T> kernel = forward_kernel(d_.spatial);
     if (frames(at.time) >= pool_.threads()) {
       pool_.parallel_for(frames(at.time), [&](int i, int worker) {
-        for (int l = at.space; l < at.space + levels; ++l)
-          sweep(kernel, i << at.time, l, worker);
+        for (int l = at.space; l < at.space + levels; ++l) sweep(kernel, i << at.time, l, worker);
       });
       return;
     }
@@ -318,8 +337,7 @@ class Transform {
     const PlaneKernel<T> kernel = inverse_kernel(d_.spatial);
     if (frames(at.time) >= pool_.threads()) {
       pool_.parallel_for(frames(at.time), [&](int i, int worker) {
-        for (int l = at.space + levels - 1; l >= at.space; --l)
-          sweep(kernel, i << at.time, l, worker);
+        for (int l = at.space + levels - 1; l >= at.space; --l) sweep(kernel, i << at.time, l, worker);
       });
       return;
     }
@@ -333,6 +351,7 @@ class Transform {
   Decomposition d_;
   ThreadPool& pool_;
   const DwtKernels<T>& kernels_;
+  const std::vector<float>& gains_;  // t+2D: per frame, or none
   int tile_columns_ = 0;
   std::ptrdiff_t tile_stride_ = 0;
   bool stream_ = false;
@@ -343,25 +362,27 @@ class Transform {
 
 template <class T>
 void forward_transform(const VolumeView& samples, std::int32_t offset, const Field<T>& out, const Decomposition& d,
-                       ThreadPool& pool, SimdLevel simd) {
+                       ThreadPool& pool, SimdLevel simd, const std::vector<float>& frame_gains) {
   check_samples(out.shape, samples.shape, samples.bytes_per_sample, offset);
-  Transform<T>(out, d, pool, simd).forward(&samples, offset);
+  Transform<T>(out, d, pool, simd, frame_gains).forward(&samples, offset);
 }
 
 template <class T>
-void forward_transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd) {
-  Transform<T>(field, d, pool, simd).forward(nullptr, 0);
+void forward_transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd,
+                       const std::vector<float>& frame_gains) {
+  Transform<T>(field, d, pool, simd, frame_gains).forward(nullptr, 0);
 }
 
 template <class T>
-void inverse_transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd) {
-  Transform<T>(field, d, pool, simd).inverse(nullptr);
+void inverse_transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd,
+                       const std::vector<float>& frame_gains) {
+  Transform<T>(field, d, pool, simd, frame_gains).inverse(nullptr);
 }
 
 template <class T>
 void inverse_transform(const Field<T>& field, const Decomposition& d, float gain, std::int32_t offset,
                        std::int32_t min_sample, std::int32_t max_sample, const MutableVolumeView& samples,
-                       ThreadPool& pool, SimdLevel simd) {
+                       ThreadPool& pool, SimdLevel simd, const std::vector<float>& frame_gains) {
   check_samples(field.shape, samples.shape, samples.bytes_per_sample, offset);
   const int bits = 8 * samples.bytes_per_sample;
   const std::int32_t least = samples.is_signed ? -(1 << (bits - 1)) : 0;
@@ -372,16 +393,19 @@ void inverse_transform(const Field<T>& field, const Decomposition& d, float gain
   require(std::is_floating_point_v<T> || gain == 1.0f, ErrorKind::kBadArgument,
           "integer transforms have gain 1, not " + std::to_string(gain));
   const Target target{samples, gain, offset, min_sample, max_sample};
-  Transform<T>(field, d, pool, simd).inverse(&target);
+  Transform<T>(field, d, pool, simd, frame_gains).inverse(&target);
 }
 
-#define TRIVELET_INSTANTIATE(T)                                                                                       \
-  template void forward_transform(const VolumeView&, std::int32_t, const Field<T>&, const Decomposition&,             \
-                                  ThreadPool&, SimdLevel);                                                            \
-  template void forward_transform(const Field<T>&, const Decomposition&, ThreadPool&, SimdLevel);                     \
-  template void inverse_transform(const Field<T>&, const Decomposition&, ThreadPool&, SimdLevel);                     \
-  template void inverse_transform(const Field<T>&, const Decomposition&, float, std::int32_t, std::int32_t,           \
-                                  std::int32_t, const MutableVolumeView&, ThreadPool&, SimdLevel);
+#define TRIVELET_INSTANTIATE(T)                                                                                        \
+  template void forward_transform(const VolumeView&, std::int32_t, const Field<T>&, const Decomposition&, ThreadPool&, \
+                                  SimdLevel, const std::vector<float>&);                                               \
+  template void forward_transform(const Field<T>&, const Decomposition&, ThreadPool&, SimdLevel,                       \
+                                  const std::vector<float>&);                                                          \
+  template void inverse_transform(const Field<T>&, const Decomposition&, ThreadPool&, SimdLevel,                       \
+                                  const std::vector<float>&);                                                          \
+  template void inverse_transform(const Field<T>&, const Decomposition&, float, std::int32_t, std::int32_t,            \
+                                  std::int32_t, const MutableVolumeView&, ThreadPool&, SimdLevel,                      \
+                                  const std::vector<float>&);
 TRIVELET_INSTANTIATE(float)
 TRIVELET_INSTANTIATE(std::int32_t)
 #undef TRIVELET_INSTANTIATE
@@ -394,9 +418,8 @@ double synthesis_norm(Wavelet w, bool reversible, bool high, int level) {
     double low[kMaxLevels + 1];
     double high[kMaxLevels + 1];
   };
-  static constexpr Norms kHaarNorms = {
-      {1, 1.41421356, 2, 2.82842712, 4, 5.65685425, 8, 11.3137085, 16},
-      {0, 0.707106781, 1, 1.41421356, 2, 2.82842712, 4, 5.65685425, 8}};
+  static constexpr Norms kHaarNorms = {{1, 1.41421356, 2, 2.82842712, 4, 5.65685425, 8, 11.3137085, 16},
+                                       {0, 0.707106781, 1, 1.41421356, 2, 2.82842712, 4, 5.65685425, 8}};
   static constexpr Norms k53Norms = {
       {1, 1.22474487, 1.6583124, 2.31840462, 3.26917421, 4.61992965, 6.53237132, 9.23774526, 13.0639951},
       {0, 0.847791248, 0.960143218, 1.2593401, 1.74441072, 2.4538713, 3.46565177, 4.89952764, 6.92839704}};

@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "codec/parallel.h"
 #include "codec/simd.h"
@@ -59,17 +60,23 @@ struct Field {
 /// Transforms samples into coefficients: out = T(sample - offset), then the decomposition in place.
 /// T is float (Haar, 5/3, 9/7) or std::int32_t (Haar = S-transform, 5/3, 13/7); other pairs throw BadArgument, as do
 /// shapes that differ. `samples` is 1- or 2-byte, signed or unsigned; |offset| <= 2^20.
+///
+/// `frame_gains` (FORMAT.md "Frame gains"), one per frame or none, are for float and t+2D only: after the temporal
+/// transform frame i of the field is multiplied by frame_gains[i], before its inverse by the same number of the
+/// inverse's argument.
 template <class T>
 void forward_transform(const VolumeView& samples, std::int32_t offset, const Field<T>& out, const Decomposition& d,
-                       ThreadPool& pool, SimdLevel simd);
+                       ThreadPool& pool, SimdLevel simd, const std::vector<float>& frame_gains = {});
 
 /// The same when `field` already holds the values (after a colour transform, or data of one's own).
 template <class T>
-void forward_transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd);
+void forward_transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd,
+                       const std::vector<float>& frame_gains = {});
 
 /// Undoes forward_transform in place.
 template <class T>
-void inverse_transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd);
+void inverse_transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd,
+                       const std::vector<float>& frame_gains = {});
 
 /// Undoes forward_transform and stores samples: float: clamp(rint(value * gain) + offset), int: clamp(value + offset),
 /// with rint rounding half to even and the clamp to [min_sample, max_sample]. `gain` is 1 for full resolution (see
@@ -77,7 +84,7 @@ void inverse_transform(const Field<T>& field, const Decomposition& d, ThreadPool
 template <class T>
 void inverse_transform(const Field<T>& field, const Decomposition& d, float gain, std::int32_t offset,
                        std::int32_t min_sample, std::int32_t max_sample, const MutableVolumeView& samples,
-                       ThreadPool& pool, SimdLevel simd);
+                       ThreadPool& pool, SimdLevel simd, const std::vector<float>& frame_gains = {});
 
 /// Amplification of a constant signal by one low-pass step of the unscaled lifting: 1.230174105 for the float 9/7, 1
 /// for the others. A low band of a levels in time and b in both rows and columns is brought back to sample scale by

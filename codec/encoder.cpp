@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "codec/backend.h"
 #include "codec/codec.h"
@@ -11,6 +13,9 @@
 #include "codec/container.h"
 #include "codec/gop_hash.h"
 #include "codec/hash.h"
+#include "codec/rate_control.h"
+#include "codec/spool.h"
+#include "codec/temporal_weights.h"
 
 namespace trivelet {
 
@@ -47,6 +52,13 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
     refuse("GOPs hold 1.." + std::to_string(kMaxGopFrames) + " frames, not " + std::to_string(p.gop_frames));
   if (video.frames > 0)
     p.gop_frames = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(p.gop_frames), video.frames));
+  const int targets = (p.target_bytes > 0) + (p.bits_per_pixel > 0) + (p.bit_rate > 0) + (p.psnr > 0);
+  if (targets > 1) refuse("a stream has one target: a size, bits per pixel, a bit rate or a PSNR");
+  if (targets > 0 && p.lossless) refuse("a lossless stream has no target for its size or PSNR");
+  if (p.bits_per_pixel < 0 || p.bit_rate < 0 || p.psnr < 0) refuse("a target must be positive");
+  if (p.bit_rate > 0 && video.frame_rate.num == 0) refuse("a bit rate needs a frame rate, and the input has none");
+  if (p.psnr > 120) refuse("a PSNR of " + std::to_string(p.psnr) + " dB; the limit is 120, lossless is beyond it");
+  if (p.layers == 0) p.layers = p.profile == Profile::kDense || targets > 0 ? 8 : 4;
   if (p.layers < 1 || p.layers > kMaxLayers)
     refuse("layers must be 1.." + std::to_string(kMaxLayers) + ", not " + std::to_string(p.layers));
   if (p.lossless) {
@@ -81,6 +93,20 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   return p;
 }
 
+// Contrast sensitivity falls towards fine detail, and more so in chroma: steps grow accordingly. A stand-in for viewing
+// at about three picture heights; the coarse levels keep what PSNR would give them.
+std::vector<std::uint8_t> visual_scales(const PixelFormat& format, int component, int levels) {
+  static constexpr std::uint8_t kLuma[] = {36, 52, 64};  // finest, next, others
+  static constexpr std::uint8_t kChroma[] = {28, 40, 54};
+  std::vector<std::uint8_t> scales;
+  for (int k = 0; k <= levels; ++k) {
+    const bool chroma = format.model != ColourModel::kGrey && (component == 1 || component == 2);
+    const int distance = std::min(2, k == 0 ? 2 : levels - k);
+    scales.push_back((chroma ? kChroma : kLuma)[distance]);
+  }
+  return scales;
+}
+
 StreamHeader make_header(const VideoInfo& video, const EncoderParams& p) {
   StreamHeader h;
   h.profile = p.profile;
@@ -109,9 +135,41 @@ StreamHeader make_header(const VideoInfo& video, const EncoderParams& p) {
       levels -= std::max(f.log2_chroma_w, f.log2_chroma_h);
     if (p.layout == Layout::kDyadic) levels = std::max(levels, p.temporal_levels);
     ch.spatial_levels = static_cast<std::uint8_t>(std::max(0, levels));
+    ch.scale.assign(ch.spatial_levels + std::size_t{1}, 64);
+    if (p.visual && !p.lossless) ch.scale = visual_scales(f, c, ch.spatial_levels);
     h.components.push_back(ch);
   }
   return h;
+}
+
+}  // namespace
+
+namespace {
+
+double squared_error(const VolumeView& a, const VolumeView& b) {
+  double sum = 0;
+  for (int t = 0; t < a.shape.frames; ++t)
+    for (int y = 0; y < a.shape.height; ++y) {
+      std::int64_t row = 0;
+      for (int x = 0; x < a.shape.width; ++x) {
+        std::int64_t d = 0;
+        if (a.bytes_per_sample == 1 && a.is_signed)
+          d = reinterpret_cast<const std::int8_t*>(a.row(t, y))[x] -
+              reinterpret_cast<const std::int8_t*>(b.row(t, y))[x];
+        else if (a.bytes_per_sample == 1)
+          d = reinterpret_cast<const std::uint8_t*>(a.row(t, y))[x] -
+              reinterpret_cast<const std::uint8_t*>(b.row(t, y))[x];
+        else if (a.is_signed)
+          d = reinterpret_cast<const std::int16_t*>(a.row(t, y))[x] -
+              reinterpret_cast<const std::int16_t*>(b.row(t, y))[x];
+        else
+          d = reinterpret_cast<const std::uint16_t*>(a.row(t, y))[x] -
+              reinterpret_cast<const std::uint16_t*>(b.row(t, y))[x];
+        row += d * d;
+      }
+      sum += static_cast<double>(row);
+    }
+  return sum;
 }
 
 }  // namespace
@@ -120,23 +178,47 @@ struct Encoder::State {
   EncoderParams params;
   StreamHeader header;
   ByteSink& sink;
-  std::unique_ptr<GopEncoder> backend;
+  const Backend& backend;
+  std::unique_ptr<GopEncoder> coder;
+  std::unique_ptr<GopDecoder> decoder;  // for a target PSNR
   CodecStats stats;
   std::vector<GopInfo> index;
-  CodedGop coded;
   std::uint64_t position = 0;
-  std::uint64_t frames = 0;
-  bool short_gop = false;  // a GOP with fewer frames came: it was the last one
+  std::uint64_t frames = 0;  // written
   bool finished = false;
   struct Pending {
     std::vector<FrameTime> times;
     int frames = 0;
+    bool has_hash = false;
     std::uint64_t hash = 0;
+    float step = 0;
+    std::vector<std::uint8_t> frame_gains;
   };
   std::vector<Pending> pending;
 
-  State(const VideoInfo& video, const EncoderParams& p, ByteSink& s)
-      : params(resolve(video, p)), header(make_header(video, params)), sink(s) {}
+  // With a target
+  double step;            // of the next GOP
+  double log2_lambda;     // of the last GOP
+  double correction = 1;  // target PSNR: measured error over the predicted one
+  std::unique_ptr<Spool> spool;
+  struct Spooled {
+    Pending gop;
+    RateCurve curve;
+  };
+  std::vector<Spooled> spooled;
+
+  State(const VideoInfo& video, const EncoderParams& p, ByteSink& s, const Backend& b)
+      : params(resolve(video, p)), header(make_header(video, params)), sink(s), backend(b), step(params.step) {
+    if (params.psnr > 0) {
+      const double peak = (1 << video.format.bits) - 1;
+      target_error = peak * peak / std::pow(10.0, params.psnr / 10);
+      step = std::clamp(std::sqrt(5 * target_error), 0.05, 1e6);
+    }
+    if (params.has_byte_target()) step = std::exp2(video.format.bits - 4);
+    log2_lambda = std::log2(step * step);
+  }
+
+  double target_error = 0;  // mean squared
 
   void write(const void* data, std::size_t size) {
     sink.write(data, size);
@@ -151,61 +233,98 @@ struct Encoder::State {
   }
   void accept(int gop_frames) {
     require(!finished, ErrorKind::kBadArgument, "push after finish");
-    require(!short_gop, ErrorKind::kBadArgument,
-            "only the last GOP may be shorter than " + std::to_string(header.gop_frames) + " frames");
     require(gop_frames >= 1 && gop_frames <= header.gop_frames, ErrorKind::kBadArgument,
             "a GOP of " + std::to_string(gop_frames) + " frames; this stream's hold 1.." +
                 std::to_string(header.gop_frames));
-    short_gop = gop_frames < header.gop_frames;
+    stats.frames += static_cast<std::uint64_t>(gop_frames);
+    for (int c = 0; c < header.video.format.components(); ++c)
+      stats.samples += header.component_shape(c, gop_frames).samples();
   }
-  void drain(int in_flight) {
-    while (static_cast<int>(pending.size()) > in_flight && backend->pull(coded)) {
-      write_gop(pending.front());
-      pending.erase(pending.begin());
-    }
+  GopChoices choices(int gop_frames) const {
+    GopChoices c;
+    c.step = static_cast<float>(step);
+    c.frame_gains = gains(gop_frames);
+    c.passes = params.has_byte_target() || params.psnr > 0;
+    return c;
   }
-  void write_gop(const Pending& p);
+  std::vector<std::uint8_t> gains(int gop_frames) const {
+    if (header.lossless || !params.even_ends || header.layout != Layout::kT2d) return {};
+    return temporal_gains(gop_frames, header.temporal_levels, header.temporal);
+  }
+  double spacing() const { return header.lossless ? 4.0 : 2.0; }
+
+  void drain(int in_flight);
+  void write_layers(const Pending& p, const LayeredGop& layers, const std::vector<double>& errors);
+  void write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers, LayeredGop& divided);
+
+  void push_to_psnr(const Gop& gop, Pending p);
+  double measured_error(const Gop& gop, const LayeredGop& layers);
+  void push_to_spool(const Gop& gop, Pending p);
+  double target_bytes(std::uint64_t frame_count) const;
+  double slope_for(double bytes) const;
+  void write_spooled();
 };
 
-void Encoder::State::write_gop(const Pending& p) {
+void Encoder::State::drain(int in_flight) {
+  CodedGop coded;
+  while (static_cast<int>(pending.size()) > in_flight && coder->pull(coded)) {
+    const Pending p = std::move(pending.front());
+    pending.erase(pending.begin());
+    LayeredGop layers;
+    layers.frames = p.frames;
+    if (header.profile == Profile::kDense) {
+      RateControl control(header, coded);
+      const double unit = header.lossless ? 1 : static_cast<double>(p.step);
+      write_controlled(p, control, control.layers(control.complete(), unit * unit, spacing(), header.layers), layers);
+    } else {
+      divide_by_plan(coded, layers);
+      write_layers(p, layers, {});
+    }
+  }
+}
+
+void Encoder::State::write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers,
+                                      LayeredGop& divided) {
+  control.divide(layers, divided);
+  std::vector<double> errors;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    // The decoder's rounding to integers adds 1/12. A lossless stream that is complete has no error.
+    const double predicted = control.error(layers[l]) / static_cast<double>(control.samples());
+    errors.push_back(!header.lossless ? predicted + 1.0 / 12 : l + 1 == layers.size() ? 0 : std::max(predicted, 1e-6));
+  }
+  write_layers(p, divided, errors);
+}
+
+void Encoder::State::write_layers(const Pending& p, const LayeredGop& layers, const std::vector<double>& errors) {
   const auto start = std::chrono::steady_clock::now();
   GopHeader g;
   g.index = index.size();
   g.first_frame = frames;
   g.frames = p.frames;
-  g.step = static_cast<float>(params.step);
-  g.has_hash = header.lossless;
+  g.step = p.step;
+  g.has_hash = p.has_hash;
   g.hash = p.hash;
   g.times = p.times;
-  g.layer_top.assign(header.layers, 0);
-  for (const auto& c : coded.components) {
-    const int segments = segment_count(*c.grid);
-    for (const CodedBlock& b : c.blocks)
-      for (int s = 0; s < segments; ++s) {
-        const int top = b.top[static_cast<std::size_t>(s)];
-        g.planes = std::max<std::uint8_t>(g.planes, static_cast<std::uint8_t>(top));
-        int from = top;
-        for (int l = 0; l < header.layers; ++l) {
-          const int to = std::min<int>(from, c.plan.low[static_cast<std::size_t>(l * segments + s)]);
-          auto& layer_top = g.layer_top[static_cast<std::size_t>(l)];
-          if (to < from) layer_top = std::max<std::uint8_t>(layer_top, static_cast<std::uint8_t>(from));
-          from = to;
-        }
-      }
-  }
+  g.frame_gains = p.frame_gains;
+  set_planes(header, layers, g);
+  GopInfo info;
   std::vector<std::vector<std::uint8_t>> chunks;
-  for (int l = 0; l < header.layers; ++l)
+  for (int l = 0; l < header.layers; ++l) {
+    LayerInfo layer;
     for (int b = 0; b < header.temporal_bands(); ++b)
       for (int d = header.spatial_levels; d >= 0; --d) {
-        chunks.push_back(write_chunk(header, coded, l, b, d));
+        chunks.push_back(write_chunk(header, layers, l, b, d));
         ChunkEntry e;
         e.size = chunks.back().size();
         e.crc = crc32c(chunks.back().data(), chunks.back().size());
         g.chunks.push_back(e);
         g.body_bytes += e.size;
+        layer.bytes += e.size;
       }
+    if (!errors.empty()) layer.error = error_code(errors[static_cast<std::size_t>(l)]);
+    info.layers.push_back(layer);
+  }
   const std::vector<std::uint8_t> head = serialise(header, g);
-  GopInfo info;
   info.offset = position;
   info.first_frame = frames;
   info.frames = p.frames;
@@ -218,21 +337,220 @@ void Encoder::State::write_gop(const Pending& p) {
   index.push_back(info);
   frames += static_cast<std::uint64_t>(p.frames);
   stats.gops += 1;
-  stats.frames += static_cast<std::uint64_t>(p.frames);
-  for (int c = 0; c < header.video.format.components(); ++c)
-    stats.samples += header.component_shape(c, p.frames).samples();
-  stats.seconds_transform = backend->seconds_transform();
-  stats.seconds_coder = backend->seconds_coder();
+  stats.seconds_transform = coder->seconds_transform();
+  stats.seconds_coder = coder->seconds_coder();
   stats.seconds_container += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// ------------------------------------------------------------------------------------------------------- target: PSNR
+
+// What the decoder would really make of it.
+double Encoder::State::measured_error(const Gop& gop, const LayeredGop& layers) {
+  if (!decoder) decoder = backend.make_decoder(header, {}, {params.threads, params.simd});
+  // Decoders read a little behind every part.
+  LayeredGop padded = layers;
+  std::size_t total = 0;
+  for (const auto& c : layers.components)
+    for (const auto& block : c.blocks)
+      for (const auto& segment : block)
+        for (const auto& part : segment.parts) total += part.size + 16;
+  std::vector<std::uint8_t> memory(total, 0);
+  std::size_t at = 0;
+  for (auto& c : padded.components)
+    for (auto& block : c.blocks)
+      for (auto& segment : block)
+        for (auto& part : segment.parts) {
+          std::copy_n(part.data, part.size, memory.data() + at);
+          part.data = memory.data() + at;
+          at += part.size + 16;
+        }
+  Gop decoded(header.video, gop.frames());
+  decoder->push(padded, nullptr);
+  require(decoder->pull(decoded), ErrorKind::kInternal, "the backend lost a GOP");
+  double sum = 0;
+  double samples = 0;
+  for (int c = 0; c < gop.components(); ++c) {
+    sum += squared_error(gop.plane(c), std::as_const(decoded).plane(c));
+    samples += static_cast<double>(gop.plane(c).shape.samples());
+  }
+  return sum / samples;
+}
+
+void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
+  for (;;) {
+    p.step = static_cast<float>(step);
+    coder->push(gop, choices(gop.frames()));
+    CodedGop coded;
+    require(coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
+    RateControl control(header, coded);
+    const auto samples = static_cast<double>(control.samples());
+    LayeredGop divided;
+    divided.frames = p.frames;
+    divided.step = p.step;
+    divided.frame_gains = p.frame_gains;
+    // The error predicted is that of coefficients; what the samples really have is measured and made good for.
+    double best_distance = 1e9;
+    std::vector<Cuts> best;
+    bool too_coarse = false;
+    double before = -1;
+    for (int attempt = 0; attempt < 8; ++attempt) {
+      const double wanted = target_error / correction * samples;
+      double low = -40;
+      double high = 60;
+      for (int i = 0; i < 50; ++i) {
+        const double middle = (low + high) / 2;
+        (control.error(control.at(std::exp2(middle))) > wanted ? high : low) = middle;
+      }
+      const bool all = low < -39;
+      const Cuts final = all ? control.complete() : control.at(std::exp2(low));
+      const std::vector<Cuts> layers = control.layers(final, std::exp2(low), spacing(), header.layers);
+      control.divide(layers, divided);
+      const double measured = std::max(1e-9, measured_error(gop, divided));
+      const double distance = std::abs(10 * std::log10(measured / target_error));
+      if (distance < best_distance) {
+        best_distance = distance;
+        best = layers;
+      }
+      too_coarse = all && measured > target_error * 1.005;
+      if (distance < 0.02 || too_coarse || distance == before) break;
+      before = distance;
+      correction = std::clamp(measured / std::max(1e-9, control.error(final) / samples), 0.01, 1e6);
+    }
+    if (too_coarse && step > 0.06) {
+      step = std::max(0.05, step / 2);
+      correction = 1;
+      continue;
+    }
+    write_controlled(p, control, best, divided);
+    return;
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------ target: bytes
+
+// A slope for the whole video is found when all of it is known; until then what was coded, more finely than will be
+// needed, waits in a file.
+
+double Encoder::State::target_bytes(std::uint64_t frame_count) const {
+  const auto n = static_cast<double>(frame_count);
+  if (params.target_bytes > 0) return static_cast<double>(params.target_bytes);
+  if (params.bits_per_pixel > 0)
+    return params.bits_per_pixel * static_cast<double>(header.video.width) * header.video.height * n / 8;
+  return params.bit_rate / 8 * n / header.video.frame_rate.value();
+}
+
+// log2 of the slope at which everything spooled so far takes so many bytes.
+double Encoder::State::slope_for(double bytes) const {
+  double low = RateCurve::kLeast;
+  double high = RateCurve::kMost;
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    double sum = 0;
+    for (const Spooled& s : spooled) sum += s.curve.bytes(middle);
+    (sum > bytes ? low : high) = middle;
+  }
+  return high;
+}
+
+void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
+  // Bytes this GOP may expect, while only part of the video is known.
+  const std::uint64_t all = header.video.frames > 0 ? std::max(header.video.frames, stats.frames) : 0;
+  double share = 0;
+  if (params.target_bytes == 0)
+    share = target_bytes(static_cast<std::uint64_t>(gop.frames()));
+  else if (all > 0)
+    share = target_bytes(all) * gop.frames() / static_cast<double>(all);
+  for (int attempt = 0;; ++attempt) {
+    p.step = static_cast<float>(step);
+    coder->push(gop, choices(gop.frames()));
+    CodedGop coded;
+    require(coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
+    RateControl control(header, coded);
+    spooled.push_back({p, RateCurve(control)});
+    const double finest = spooled.back().curve.bytes(RateCurve::kLeast);
+    // Once there is something to compare with, what counts is the slope of the whole.
+    double known = 0;
+    for (const Spooled& s : spooled) known += s.gop.frames;
+    const double budget = share > 0 ? share * known / gop.frames() : 0;
+    double slope = 2 * std::log2(step);
+    if (budget > 0) slope = slope_for(budget);
+    const double finest_slope = 2 * std::log2(step);
+    const bool too_coarse = budget > 0 ? (slope < finest_slope + 0.7 && finest < 40 * share) : step > 1;
+    if (too_coarse && attempt < 12 && step > 0.02) {
+      spooled.pop_back();
+      step = budget > 0 ? step / std::exp2(std::clamp((finest_slope + 1.5 - slope) / 2, 0.5, 2.0)) : 1.0;
+      continue;
+    }
+    control.save(spool->file());
+    // The next GOP: two steps of slope finer than what is expected to be needed.
+    if (budget > 0) step = std::exp2(std::clamp((slope - 1.6) / 2, std::log2(step) - 1, std::log2(step) + 1));
+    return;
+  }
+}
+
+void Encoder::State::write_spooled() {
+  if (spooled.empty()) return;
+  spool->rewind();
+  std::uint64_t all = 0;
+  for (const Spooled& s : spooled) all += static_cast<std::uint64_t>(s.gop.frames);
+  const auto total = static_cast<std::uint64_t>(target_bytes(all));
+  double slope = slope_for(static_cast<double>(total) * 0.97);
+  double left = 0;
+  for (const Spooled& s : spooled) left += s.curve.bytes(slope);
+  std::map<int, std::unique_ptr<StreamGeometry>> geometries;
+  for (std::size_t i = 0; i < spooled.size(); ++i) {
+    const Pending& p = spooled[i].gop;
+    auto& geometry = geometries[p.frames];
+    if (!geometry) geometry = std::make_unique<StreamGeometry>(header, p.frames);
+    std::vector<const BlockGrid*> grids;
+    for (int c = 0; c < geometry->components(); ++c) grids.push_back(&geometry->grid(c));
+    RateControl control(header, grids, spool->file());
+
+    // What the end of the stream and the heads of the GOPs to come will take.
+    std::vector<GopInfo> so_far = index;
+    GopInfo worst;
+    worst.offset = position;
+    worst.bytes = std::uint64_t{1} << 40;
+    worst.first_frame = frames;
+    worst.frames = p.frames;
+    worst.layers.assign(header.layers, {std::uint64_t{1} << 20, 0});
+    so_far.push_back(worst);
+    std::uint64_t tail = serialise_index(so_far).size() + 2 * kBoxHeaderBytes + kEndPayloadBytes;
+    tail += (spooled.size() - i - 1) * (12 + 5 * header.layers);
+    GopHeader head;
+    head.index = index.size();
+    head.first_frame = frames;
+    head.frames = p.frames;
+    head.times = p.times;
+    head.frame_gains = p.frame_gains;
+    head.layer_top.assign(header.layers, 0);
+    const std::uint64_t own = serialise(header, head).size() + kBoxHeaderBytes;
+    require(total > position + tail + own, ErrorKind::kBadArgument,
+            "a target of " + std::to_string(total) + " bytes is too small: " + std::to_string(position + tail + own) +
+                " are needed before GOP " + std::to_string(i) + " says anything; raise the target or lower --layers");
+    const double room = static_cast<double>(total - position - tail);
+    const double mine = spooled[i].curve.bytes(slope);
+    const double share = i + 1 == spooled.size() ? 1.0 : left > 0 ? mine / left : 1.0;
+    const auto budget = static_cast<std::uint64_t>(std::max(0.0, room * share - static_cast<double>(own)));
+    left -= mine;
+    double lambda = std::exp2(slope);
+    LayeredGop divided;
+    divided.frames = p.frames;
+    Cuts final;
+    require(control.fit(budget, header.layers, spacing(), lambda, divided, final), ErrorKind::kBadArgument,
+            "a target of " + std::to_string(total) + " bytes is too small: GOP " + std::to_string(i) +
+                " cannot be coded in " + std::to_string(budget) + "; raise the target or lower --layers");
+    write_controlled(p, control, control.layers(final, lambda, spacing(), header.layers), divided);
+  }
+}
+
 Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend)
-    : state_(std::make_unique<State>(info, params, sink)) {
+    : state_(std::make_unique<State>(info, params, sink, backend ? *backend : cpu_backend())) {
   State& s = *state_;
-  const Backend& b = backend ? *backend : cpu_backend();
   const std::vector<std::uint8_t> head = serialise(s.header);
   (void)parse_stream_header(head.data(), head.size());  // what a decoder would refuse is refused here
-  s.backend = b.make_encoder(s.header, {s.params.threads, s.params.simd});
+  s.coder = s.backend.make_encoder(s.header, {s.params.threads, s.params.simd});
+  if (s.params.has_byte_target()) s.spool = std::make_unique<Spool>(s.params.spool_path);
   s.write(kSignature, sizeof kSignature);
   s.write_box("Head", head);
 }
@@ -256,38 +574,49 @@ void Encoder::push(const Gop& gop) {
   State::Pending p;
   p.frames = gop.frames();
   p.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
+  p.step = static_cast<float>(s.step);
+  p.frame_gains = s.gains(p.frames);
+  p.has_hash = s.header.lossless;
   if (s.header.lossless) {
     const auto start = std::chrono::steady_clock::now();
     p.hash = hash_samples(gop);
     s.stats.seconds_container += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
-  s.backend->push(gop, static_cast<float>(s.params.step));
+  if (s.params.psnr > 0) return s.push_to_psnr(gop, std::move(p));
+  if (s.spool) return s.push_to_spool(gop, std::move(p));
+  s.coder->push(gop, s.choices(p.frames));
   s.pending.push_back(std::move(p));
-  s.drain(s.backend->depth() - 1);
+  s.drain(s.coder->depth() - 1);
 }
 
 void Encoder::push_coefficients(CoefficientGop& coefficients) {
   State& s = *state_;
   require(!s.header.lossless, ErrorKind::kUnsupported,
           "coefficients can be pushed into lossy streams only: a lossless one carries the hash of its samples");
+  require(!s.spool && s.params.psnr == 0, ErrorKind::kUnsupported,
+          "coefficients can be pushed at constant quality only, not towards a target");
   s.accept(coefficients.frames);
   State::Pending p;
   p.frames = coefficients.frames;
   p.times = coefficients.times;
   p.times.resize(static_cast<std::size_t>(p.frames));
-  s.backend->push(coefficients, static_cast<float>(s.params.step));
+  p.step = static_cast<float>(s.step);
+  p.frame_gains = coefficients.frame_gains;
+  s.coder->push(coefficients, s.choices(p.frames));
   s.pending.push_back(std::move(p));
-  s.drain(s.backend->depth() - 1);
+  s.drain(s.coder->depth() - 1);
 }
 
 CoefficientGop Encoder::transform(const Gop& gop) {
+  State& s = *state_;
   CoefficientGop out;
-  state_->backend->transform(gop, out);
-  for (SubbandView& v : out.subbands)
-    if (!state_->header.lossless)
-      v.step = static_cast<float>(
-          static_cast<double>(static_cast<float>(state_->params.step)) *
-          static_cast<double>(state_->header.components[static_cast<std::size_t>(v.component)].weight) / v.norm);
+  s.coder->transform(gop, s.gains(gop.frames()), out);
+  if (s.header.lossless) return out;
+  for (SubbandView& v : out.subbands) {
+    const ComponentHeader& c = s.header.components[static_cast<std::size_t>(v.component)];
+    const int resolution = v.orientation == 0 ? 0 : c.spatial_levels - v.level + 1;
+    v.step = subband_step(c, static_cast<float>(s.step), v.norm, resolution);
+  }
   return out;
 }
 
@@ -295,6 +624,7 @@ void Encoder::finish() {
   State& s = *state_;
   require(!s.finished, ErrorKind::kBadArgument, "finish called twice");
   s.drain(0);
+  if (s.spool) s.write_spooled();
   s.finished = true;
   StreamEnd end;
   end.frames = s.frames;

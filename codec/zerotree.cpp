@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "codec/container.h"
 #include "codec/zerotree_kernels.h"
 
 namespace trivelet {
@@ -68,9 +69,14 @@ void clear_patch(const Field<T>& v) {
 
 }  // namespace
 
-StepTable::StepTable(const SubbandTable& table, float base, float weight) {
+float subband_step(const ComponentHeader& component, float step, double norm, int resolution) {
+  return static_cast<float>(static_cast<double>(step) * static_cast<double>(component.weight) / norm *
+                            component.scale_of(resolution));
+}
+
+StepTable::StepTable(const SubbandTable& table, float base, const ComponentHeader& component) {
   for (const Subband& s : table.all()) {
-    const auto v = static_cast<float>(static_cast<double>(base) * static_cast<double>(weight) / s.norm);
+    const float v = subband_step(component, base, s.norm, s.resolution);
     step.push_back(v);
     inverse.push_back(1.0f / v);
   }
@@ -160,6 +166,7 @@ void BlockEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
   out.top.assign(static_cast<std::size_t>(segments), 0);
   out.size.assign(static_cast<std::size_t>(segments * plan.layers), 0);
   out.offset.assign(static_cast<std::size_t>(segments * plan.layers), 0);
+  out.bits.assign(static_cast<std::size_t>(segments * plan.layers), 0);
   out.bytes.clear();
 
   // Pass 1, fine to coarse: quantise, slice into planes, join activity up the spatial trees.
@@ -357,6 +364,7 @@ void BlockEncoder::State::store_parts(int planes, int segment, const LayerPlan& 
       *sink.at = sink.acc;
       const std::size_t size = (bits + 7) / 8;
       out.size[part] = static_cast<std::uint32_t>(size);
+      out.bits[part] = static_cast<std::uint32_t>(bits);
       const auto* bytes = reinterpret_cast<const std::uint8_t*>(joined.data());
       out.bytes.insert(out.bytes.end(), bytes, bytes + size);
     }
@@ -417,13 +425,13 @@ struct BlockDecoder::State {
   std::vector<std::size_t> part;  // per segment: part being read
   std::vector<BitSource> bits;
 
-  void plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<ReceivedSegment>& segments,
+  void plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<LayeredSegment>& segments,
             int stop_plane);
   void activate_roots(const BlockGrid& grid, const BlockMasks& masks, int b, int plane, BitSource& source);
-  void next_part(const ReceivedSegment& r, std::size_t s, int plane);
+  void next_part(const LayeredSegment& r, std::size_t s, int plane);
   template <class T>
   void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
-              const std::vector<ReceivedSegment>& segments, int stop_plane, int centroid, const float* steps,
+              const std::vector<LayeredSegment>& segments, int stop_plane, int centroid, const float* steps,
               const Field<T>& field);
 };
 
@@ -435,7 +443,7 @@ BlockDecoder::~BlockDecoder() = default;
 
 template <class T>
 void BlockDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
-                          const std::vector<ReceivedSegment>& segments, int stop_plane, int centroid,
+                          const std::vector<LayeredSegment>& segments, int stop_plane, int centroid,
                           const StepTable* steps, const Field<T>& field) {
   state_->decode(grid, target, by, bx, segments, stop_plane, centroid, steps ? steps->step.data() : nullptr, field);
 }
@@ -451,12 +459,12 @@ void BlockDecoder::clear(const BlockGrid& grid, const SubbandTable& target, int 
 // The lowest plane of every segment: where its own parts end, its parent's end, or the caller wants to stop. Segments
 // that the target has no place for are not decoded.
 void BlockDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target,
-                               const std::vector<ReceivedSegment>& segments, int stop_plane) {
+                               const std::vector<LayeredSegment>& segments, int stop_plane) {
   low.assign(segments.size(), 0);
   for (std::size_t b = 0; b < grid.families().size(); ++b)
     for (int k = 0; k < grid.resolutions(); ++k) {
       const auto s = static_cast<std::size_t>(segment_index(grid, static_cast<int>(b), k));
-      const ReceivedSegment& r = segments[s];
+      const LayeredSegment& r = segments[s];
       int own = r.parts.empty() ? r.top : r.parts.back().low;
       const int parent_family = grid.families()[b].parent;
       if (k > 0)
@@ -506,7 +514,7 @@ void BlockDecoder::State::activate_roots(const BlockGrid& grid, const BlockMasks
 }
 
 // Moves on to the part that holds `plane`; a part must have been read to its last byte.
-void BlockDecoder::State::next_part(const ReceivedSegment& r, std::size_t s, int plane) {
+void BlockDecoder::State::next_part(const LayeredSegment& r, std::size_t s, int plane) {
   while (part[s] < r.parts.size() && r.parts[part[s]].low > plane) {
     ++part[s];
     bits[s].position = 0;
@@ -519,7 +527,7 @@ void BlockDecoder::State::next_part(const ReceivedSegment& r, std::size_t s, int
 
 template <class T>
 void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
-                                 const std::vector<ReceivedSegment>& segments, int stop_plane, int centroid,
+                                 const std::vector<LayeredSegment>& segments, int stop_plane, int centroid,
                                  const float* steps, const Field<T>& field) {
   const BlockMasks& masks = grid.masks(by, bx);
   const auto& all = grid.families();
@@ -605,9 +613,9 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
   }
 }
 
-template void BlockDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<ReceivedSegment>&,
+template void BlockDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
                                    int, int, const StepTable*, const Field<float>&);
-template void BlockDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<ReceivedSegment>&,
+template void BlockDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
                                    int, int, const StepTable*, const Field<std::int32_t>&);
 template void BlockDecoder::clear(const BlockGrid&, const SubbandTable&, int, int, const Field<float>&);
 template void BlockDecoder::clear(const BlockGrid&, const SubbandTable&, int, int, const Field<std::int32_t>&);

@@ -174,12 +174,12 @@ expect 0 compare again.tvl clip.y4m --min-psnr inf
 
 section "every structure gives the samples back"
 for flags in "--gop 1" "--gop 3 --levels 1x2" "--gop 10 --levels 2x3 --layout dyadic" "--levels 0x0" \
-  "--wavelet 13/7 --temporal-wavelet haar" "--wavelet haar --temporal-wavelet 5/3" "--mode raw" "--block-size 32" \
+  "--wavelet 13/7 --temporal-wavelet haar" "--wavelet haar --temporal-wavelet 5/3" "--profile fast --mode raw" "--block-size 32" \
   "--layers 1" "--layers 16" "--simd scalar --threads 1" "--profile fast"; do
   # shellcheck disable=SC2086  # the flags are words
   expect 0 encode clip.y4m s.tvl -y --lossless --verify $flags
 done
-for flags in "-q 0" "-q 100" "--step 2.5" "--wavelet 5/3 --temporal-wavelet haar" "--layout dyadic --levels 2x3" "--mode raw"; do
+for flags in "-q 0" "-q 100" "--step 2.5" "--wavelet 5/3 --temporal-wavelet haar" "--layout dyadic --levels 2x3" "--profile fast --mode raw" "--profile fast"; do
   # shellcheck disable=SC2086
   expect 0 encode clip.y4m s.tvl -y --verify $flags
 done

@@ -26,7 +26,7 @@ StreamHeader grey_header() {
   h.layers = 3;
   h.gop_frames = 16;
   h.components.resize(1);
-  h.components[0] = {128, 1.0f, 3};
+  h.components[0] = {128, 1.0f, 3, {64, 64, 64, 64}};
   h.writer = "writer";
   h.settings = "settings";
   return h;
@@ -86,7 +86,8 @@ TEST(Container, StreamHeaderRoundTrip) {
     h.spatial = Wavelet::kCdf53;
     h.components.clear();
     for (int c = 0; c < h.video.format.components(); ++c)
-      h.components.push_back({-c, 0.5f + static_cast<float>(c), static_cast<std::uint8_t>(3 - c / 2)});
+      h.components.push_back({-c, 0.5f + static_cast<float>(c), static_cast<std::uint8_t>(3 - c / 2),
+                              std::vector<std::uint8_t>(static_cast<std::size_t>(4 - c / 2), 70)});
     const Bytes bytes = serialise(h);
     const StreamHeader r = parse_stream_header(bytes.data(), bytes.size());
     EXPECT_TRUE(serialise(r) == bytes);
@@ -101,6 +102,7 @@ TEST(Container, StreamHeaderRoundTrip) {
     EXPECT_EQ(r.components.size(), h.components.size());
     EXPECT_EQ(r.components.back().offset, h.components.back().offset);
     EXPECT_EQ(r.components.back().weight, h.components.back().weight);
+    EXPECT_EQ(r.components.back().scale, h.components.back().scale);
     EXPECT_EQ(r.writer, "writer");
     EXPECT_EQ(r.settings, "settings");
     EXPECT_EQ(r.temporal, Wavelet::kHaar);
@@ -146,39 +148,42 @@ TEST(Container, StreamHeaderFieldsAreChecked) {
       {"layers", 11, 1, 17, bad},
       {"colour transform", 13, 1, 2, bad},
       {"colour transform of grey", 13, 1, 1, bad},
-      {"no frames in a GOP", 14, 2, 0, bad},
-      {"frames in a GOP", 14, 2, 129, bad},
-      {"width 0", 16, 4, 0, bad},
-      {"width", 16, 4, 65537, bad},
-      {"width 2^32-1", 16, 4, 0xffffffff, bad},
-      {"height 0", 20, 4, 0, bad},
-      {"height", 20, 4, 0x80000000, bad},
-      {"colour model", 32, 1, 3, bad},
-      {"no bits", 33, 1, 0, bad},
-      {"bits", 33, 1, 17, bad},
-      {"chroma subsampling", 34, 1, 3, bad},
-      {"subsampled grey", 34, 1, 1, bad},
-      {"chroma subsampling y", 35, 1, 255, bad},
-      {"alpha", 36, 1, 2, bad},
-      {"more components than stored", 36, 1, 1, bad},
-      {"signed", 37, 1, 2, bad},
-      {"offset", 38, 4, 65537, bad},
-      {"offset below", 38, 4, 0x80000000, bad},
-      {"weight 0", 42, 4, 0, bad},
-      {"weight negative", 42, 4, 0xbf800000, bad},
-      {"weight NaN", 42, 4, 0x7fc00000, bad},
-      {"weight infinite", 42, 4, 0x7f800000, bad},
-      {"component levels", 46, 1, 9, bad},
-      {"more component levels than the stream", 46, 1, 4, bad},
-      {"frame rate", 47, 4, 0x80000000, bad},
-      {"frame rate / 0", 51, 4, 0, bad},
-      {"sample aspect / -1", 59, 4, 0xffffffff, bad},
-      {"time base 0", 63, 4, 0, bad},
-      {"time base / 0", 67, 4, 0, bad},
-      {"range", 74, 1, 3, bad},
-      {"rotation", 76, 1, 4, bad},
-      {"field order", 77, 1, 3, bad},
-      {"text length", 78, 1, 255, bad},
+      {"dropped spatial levels", 14, 1, 4, bad},
+      {"dropped temporal levels", 15, 1, 3, bad},
+      {"scale 0", 49, 1, 0, bad},
+      {"no frames in a GOP", 16, 2, 0, bad},
+      {"frames in a GOP", 16, 2, 129, bad},
+      {"width 0", 18, 4, 0, bad},
+      {"width", 18, 4, 65537, bad},
+      {"width 2^32-1", 18, 4, 0xffffffff, bad},
+      {"height 0", 22, 4, 0, bad},
+      {"height", 22, 4, 0x80000000, bad},
+      {"colour model", 34, 1, 3, bad},
+      {"no bits", 35, 1, 0, bad},
+      {"bits", 35, 1, 17, bad},
+      {"chroma subsampling", 36, 1, 3, bad},
+      {"subsampled grey", 36, 1, 1, bad},
+      {"chroma subsampling y", 37, 1, 255, bad},
+      {"alpha", 38, 1, 2, bad},
+      {"more components than stored", 38, 1, 1, bad},
+      {"signed", 39, 1, 2, bad},
+      {"offset", 40, 4, 65537, bad},
+      {"offset below", 40, 4, 0x80000000, bad},
+      {"weight 0", 44, 4, 0, bad},
+      {"weight negative", 44, 4, 0xbf800000, bad},
+      {"weight NaN", 44, 4, 0x7fc00000, bad},
+      {"weight infinite", 44, 4, 0x7f800000, bad},
+      {"component levels", 48, 1, 9, bad},
+      {"more component levels than the stream", 48, 1, 4, bad},
+      {"frame rate", 53, 4, 0x80000000, bad},
+      {"frame rate / 0", 57, 4, 0, bad},
+      {"sample aspect / -1", 65, 4, 0xffffffff, bad},
+      {"time base 0", 69, 4, 0, bad},
+      {"time base / 0", 73, 4, 0, bad},
+      {"range", 80, 1, 3, bad},
+      {"rotation", 82, 1, 4, bad},
+      {"field order", 83, 1, 3, bad},
+      {"text length", 84, 1, 255, bad},
   };
   for (const Case& c : cases) {
     Bytes bytes = good;
@@ -221,8 +226,9 @@ TEST(Container, StreamHeaderCombinationsAreChecked) {
   h.colour_transform = 1;
   EXPECT_EQ(parse(h), ErrorKind::kInternal);
   h.components[1].spatial_levels = 2;
+  h.components[1].scale.pop_back();
   EXPECT_EQ(parse(h), ErrorKind::kBadStream);
-  h.components[1].spatial_levels = 3;
+  h.components[1] = h.components[0];
   h.video.format.is_signed = true;
   EXPECT_EQ(parse(h), ErrorKind::kBadStream);
 }
@@ -238,6 +244,9 @@ GopHeader random_gop(const StreamHeader& h, std::mt19937& random, int times) {
   g.has_hash = random() & 1;
   g.hash = g.has_hash ? static_cast<std::uint64_t>(random()) << 32 | random() : 0;
   g.planes = 12;
+  if (!h.lossless && h.layout == Layout::kT2d && (random() & 1))
+    for (int f = 0; f < g.frames; ++f)
+      g.frame_gains.push_back(random() & 1 ? std::uint8_t{64} : static_cast<std::uint8_t>(1 + random() % 255));
   for (int l = 0; l < h.layers; ++l) g.layer_top.push_back(static_cast<std::uint8_t>(random() % 13));
   for (int f = 0; f < g.frames; ++f) {
     FrameTime t{f * 1001ll - 5, 1001};
@@ -350,23 +359,28 @@ TEST(Container, IndexRoundTrip) {
       g.bytes = random();
       g.first_frame = frame;
       g.frames = 1 + static_cast<int>(random() % 128);
+      for (int l = 0; l < 3; ++l) g.layers.push_back({random(), static_cast<std::uint16_t>(random())});
       at += g.bytes;
       frame += static_cast<std::uint64_t>(g.frames);
       gops.push_back(g);
     }
     const Bytes bytes = serialise_index(gops);
-    const std::vector<GopInfo> r = parse_index(bytes.data(), bytes.size());
+    const std::vector<GopInfo> r = parse_index(bytes.data(), bytes.size(), 3);
     ASSERT_EQ(r.size(), n);
     for (std::size_t i = 0; i < n; ++i) {
       EXPECT_EQ(r[i].offset, gops[i].offset);
       EXPECT_EQ(r[i].bytes, gops[i].bytes);
       EXPECT_EQ(r[i].first_frame, gops[i].first_frame);
       EXPECT_EQ(r[i].frames, gops[i].frames);
+      for (std::size_t l = 0; l < 3; ++l) {
+        EXPECT_EQ(r[i].layers[l].bytes, gops[i].layers[l].bytes);
+        EXPECT_EQ(r[i].layers[l].error, gops[i].layers[l].error);
+      }
     }
     for (std::size_t cut = 0; cut < std::min<std::size_t>(bytes.size(), 200); ++cut) {
       Bytes b(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(cut));
       repair_crc(b.data(), b.size());
-      EXPECT_EQ(kind_of([&] { parse_index(b.data(), b.size()); }), ErrorKind::kBadStream);
+      EXPECT_EQ(kind_of([&] { parse_index(b.data(), b.size(), 3); }), ErrorKind::kBadStream);
     }
   }
   // A number of GOPs that cannot be, a GOP without frames, one behind the end of all files.
@@ -375,8 +389,16 @@ TEST(Container, IndexRoundTrip) {
     Bytes b = content;
     b.resize(b.size() + 4);
     repair_crc(b.data(), b.size());
-    EXPECT_EQ(kind_of([&] { parse_index(b.data(), b.size()); }), ErrorKind::kBadStream);
+    EXPECT_EQ(kind_of([&] { parse_index(b.data(), b.size(), 3); }), ErrorKind::kBadStream);
   }
+}
+
+TEST(Container, ErrorCodes) {
+  EXPECT_EQ(error_code(0), 0);
+  EXPECT_EQ(error_of(0), 0);
+  for (double e = 1e-8; e < 1e12; e *= 1.37) EXPECT_NEAR(error_of(error_code(e)) / e, 1, 0.001) << e;
+  EXPECT_EQ(error_code(1e300), 65534);
+  EXPECT_EQ(error_code(1e-300), 1);
 }
 
 TEST(Container, EndRoundTrip) {
@@ -439,15 +461,15 @@ CodedGop random_blocks(const StreamHeader& h, const StreamGeometry& geometry, st
   return gop;
 }
 
-ReceivedGop nothing_received(const StreamHeader& h, const StreamGeometry& geometry) {
-  ReceivedGop r;
+LayeredGop nothing_received(const StreamHeader& h, const StreamGeometry& geometry) {
+  LayeredGop r;
   r.frames = geometry.frames();
   r.components.resize(h.components.size());
   for (int c = 0; c < geometry.components(); ++c) {
     auto& component = r.components[static_cast<std::size_t>(c)];
     component.grid = &geometry.grid(c);
     component.blocks.assign(static_cast<std::size_t>(component.grid->blocks()),
-                            std::vector<ReceivedSegment>(static_cast<std::size_t>(segment_count(*component.grid))));
+                            std::vector<LayeredSegment>(static_cast<std::size_t>(segment_count(*component.grid))));
   }
   return r;
 }
@@ -467,23 +489,26 @@ TEST(Container, ChunkRoundTrip) {
     for (std::size_t c = 1; c < h.components.size(); ++c) h.components[c].spatial_levels = 2;
     const StreamGeometry geometry(h, 1 + static_cast<int>(random() % 6));
     const CodedGop gop = random_blocks(h, geometry, random);
-    ReceivedGop r = nothing_received(h, geometry);
+    LayeredGop layered;
+    divide_by_plan(gop, layered);
+    LayeredGop r = nothing_received(h, geometry);
     std::vector<Bytes> chunks;
     for (int l = 0; l < h.layers; ++l)
       for (int b = 0; b < h.temporal_bands(); ++b)
         for (int d = h.spatial_levels; d >= 0; --d) {
-          chunks.push_back(write_chunk(h, gop, l, b, d));
+          chunks.push_back(write_chunk(h, layered, l, b, d));
+          EXPECT_EQ(chunk_size(h, layered, l, b, d), chunks.back().size());
           const std::size_t size = chunks.back().size();
           chunks.back().resize(size + 16);
           // A cut chunk must be refused (or be a shorter one that means something, which the last byte never is).
           if (size > 0 && i % 8 == 0) {
-            const ReceivedGop before = r;
+            const LayeredGop before = r;
             for (std::size_t n = 1; n < std::min<std::size_t>(size, 40); ++n) {
-              ReceivedGop copy = before;
+              LayeredGop copy = before;
               EXPECT_EQ(kind_of([&] { read_chunk(h, chunks.back().data(), size - n, l, b, d, copy); }),
                         ErrorKind::kBadStream);
             }
-            ReceivedGop copy = before;
+            LayeredGop copy = before;
             EXPECT_EQ(kind_of([&] { read_chunk(h, chunks.back().data(), size + 1, l, b, d, copy); }),
                       ErrorKind::kBadStream);
           }
@@ -497,7 +522,7 @@ TEST(Container, ChunkRoundTrip) {
           for (int k = 0; k < grid.resolutions() && grid.families()[static_cast<std::size_t>(b)].frames > 0; ++k) {
             const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
             const CodedBlock& from = coded.blocks[n];
-            const ReceivedSegment& to = r.components[c].blocks[n][s];
+            const LayeredSegment& to = r.components[c].blocks[n][s];
             ASSERT_EQ(to.top, from.top[s]);
             ASSERT_EQ(to.parts.size(), h.layers);
             for (std::size_t l = 0; l < h.layers; ++l) {
@@ -526,7 +551,7 @@ TEST(Container, ChunkWithItsOwnCuts) {
   // nominal cut 3: the first block ends one plane higher, the second one lower
   auto write = [&](const Segment& a, const Segment& b, int nominal) {
     BitWriter w;
-    w.put(static_cast<std::uint32_t>(nominal), 5);
+    w.put(static_cast<std::uint32_t>(nominal), 6);
     w.put(0, 1);
     w.put(2, 5);
     int before = 0;
@@ -542,11 +567,11 @@ TEST(Container, ChunkWithItsOwnCuts) {
     return out;
   };
   auto read = [&](const Bytes& bytes) {
-    ReceivedGop r = nothing_received(h, geometry);
+    LayeredGop r = nothing_received(h, geometry);
     read_chunk(h, bytes.data(), bytes.size() - 16, 0, 0, 3, r);
     return r;
   };
-  const ReceivedGop r = read(write({7, 4, 5}, {9, 2, 100}, 3));
+  const LayeredGop r = read(write({7, 4, 5}, {9, 2, 100}, 3));
   EXPECT_EQ(r.components[0].blocks[0][0].top, 7);
   EXPECT_EQ(r.components[0].blocks[0][0].parts.at(0).low, 4);
   EXPECT_EQ(r.components[0].blocks[0][0].parts.at(0).size, 5u);
@@ -572,7 +597,7 @@ TEST(Container, RandomChunks) {
     const std::size_t size = 1 + random() % 40;
     Bytes bytes(size + 16);
     for (std::size_t j = 0; j < size; ++j) bytes[j] = static_cast<std::uint8_t>(random() % 3 ? random() : 0);
-    ReceivedGop r = nothing_received(h, geometry);
+    LayeredGop r = nothing_received(h, geometry);
     try {
       read_chunk(h, bytes.data(), size, 0, 0, 3, r);
     } catch (const Error& e) {
@@ -582,7 +607,7 @@ TEST(Container, RandomChunks) {
     ++accepted;
     for (const auto& block : r.components[0].blocks) {
       ASSERT_LE(block[0].top, 30);
-      const ReceivedPart& p = block[0].parts.at(0);
+      const LayerPart& p = block[0].parts.at(0);
       ASSERT_LE(p.low, block[0].top);
       ASSERT_TRUE(p.data >= bytes.data() && p.data + p.size <= bytes.data() + size);
     }
@@ -723,7 +748,7 @@ TEST(Stream, ALostIndexIsRebuilt) {
           s.begin() + static_cast<std::ptrdiff_t>(e.boxes[6].at));
   e.expect_whole(decode_bytes(s));
   // An index of another stream: its places hold no packets.
-  std::vector<GopInfo> wrong = d.info.gops;
+  std::vector<GopInfo> wrong = decode_bytes(e.bytes).info.gops;
   for (GopInfo& g : wrong) ++g.offset;
   const Bytes index = make_box("Indx", serialise_index(wrong));
   s = e.bytes;

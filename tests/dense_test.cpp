@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "codec/container.h"
 #include "codec/dense.h"
 #include "codec/dense_block.h"
 #include "codec/range_coder.h"
@@ -74,11 +75,11 @@ Decomposition decomposition(const Case& c, bool dyadic) {
 
 void encode(DenseEncoder& e, const BlockGrid& g, int by, int bx, const Field<float>& f, const StepTable& s,
             CodedBlock& out, PassTable& t) {
-  e.encode(g, by, bx, f, s, 102, out, t);
+  e.encode(g, by, bx, f, s, 102, nullptr, out, t);
 }
 void encode(DenseEncoder& e, const BlockGrid& g, int by, int bx, const Field<std::int32_t>& f, const StepTable&,
             CodedBlock& out, PassTable& t) {
-  e.encode(g, by, bx, f, 102, out, t);
+  e.encode(g, by, bx, f, 102, nullptr, out, t);
 }
 const StepTable* steps_for(const Field<float>&, const StepTable& s) { return &s; }
 const StepTable* steps_for(const Field<std::int32_t>&, const StepTable&) { return nullptr; }
@@ -151,7 +152,7 @@ void check(const BlockGrid& grid, const Volume<T>& v, const Coded& coded, const 
   for (std::size_t i = 0; i < coded.blocks.size(); ++i) {
     const CodedBlock& b = coded.blocks[i];
     std::vector<std::vector<std::uint8_t>> heads;
-    std::vector<ReceivedSegment> segments(n);
+    std::vector<LayeredSegment> segments(n);
     cuts.emplace_back();
     for (std::size_t s = 0; s < n; ++s) {
       const int cut = std::min<int>(cut_of(i, s), 2 * b.top[s]);
@@ -212,7 +213,7 @@ void for_cases(F f) {
         const BlockGrid grid(c.shape, decomposition(c, dyadic), std::is_same_v<T, std::int32_t>, c.block);
         Volume<T> v(c.shape);
         fill(v, grid.table(), kind, seed++);
-        const StepTable steps(grid.table(), 1.5f, 1);
+        const StepTable steps(grid.table(), 1.5f, ComponentHeader{});
         f(c, grid, v, steps, encode_all(grid, v, steps));
         if (testing::Test::HasFatalFailure()) return;
       }
@@ -327,14 +328,19 @@ TYPED_TEST(Dense, LayersAreConsecutivePieces) {
       Volume<TypeParam> want(grid.table().shape());
       DenseDecoder decoder;
       for (std::size_t i = 0; i < coded.blocks.size(); ++i) {
-        CodedBlock b = coded.blocks[i];
-        divide_into_layers(coded.tables[i], plan, b);
-        std::vector<ReceivedSegment> pieces(n), whole(n);
+        std::vector<LayeredSegment> pieces(n), whole(n);
         for (std::size_t s = 0; s < n; ++s) {
-          pieces[s].top = whole[s].top = b.top[s];
-          for (std::size_t l = 0; l < static_cast<std::size_t>(layers); ++l)
-            pieces[s].parts.push_back({b.bytes.data() + b.offset[s * 4 + l], b.size[s * 4 + l], plan.low[l * n + s]});
           const CodedBlock& o = coded.blocks[i];
+          const PassTable& table = coded.tables[i];
+          pieces[s].top = whole[s].top = o.top[s];
+          std::uint32_t done = 0;
+          for (std::size_t l = 0; l < static_cast<std::size_t>(layers); ++l) {
+            const int passes = 2 * o.top[s] - plan.low[l * n + s];
+            const std::uint32_t end =
+                passes > 0 ? table.passes[table.first[s] + static_cast<std::size_t>(passes) - 1].bytes : 0;
+            pieces[s].parts.push_back({o.bytes.data() + o.offset[s] + done, end - done, plan.low[l * n + s]});
+            done = end;
+          }
           whole[s].parts.push_back({o.bytes.data() + o.offset[s], o.size[s], pieces[s].parts.back().low});
         }
         const int by = static_cast<int>(i) / grid.columns();
@@ -356,7 +362,7 @@ TYPED_TEST(Dense, DamagedBytesDecodeToSomething) {
         for (int round = 0; round < 6; ++round)
           for (std::size_t i = 0; i < coded.blocks.size(); ++i) {
             const CodedBlock& b = coded.blocks[i];
-            std::vector<ReceivedSegment> segments(b.top.size());
+            std::vector<LayeredSegment> segments(b.top.size());
             std::vector<std::vector<std::uint8_t>> bytes(2 * b.top.size());
             for (std::size_t s = 0; s < b.top.size(); ++s) {
               segments[s].top = round < 3 ? b.top[s] : static_cast<std::uint8_t>(random() % 32);

@@ -64,10 +64,14 @@ void reference_step(Signal<T>& s, Wavelet w, int step, int sign) {
   } else {
     s.each(parity, [&](int i, T x) -> T {
       T amount = 0;
-      if (w == Wavelet::kHaar && parity == 1) amount = -s.at(i - 1);
-      else if (w == Wavelet::kHaar) amount = i + 1 < s.size() ? s.at(i + 1) >> 1 : 0;
-      else if (w == Wavelet::kCdf53) amount = parity == 1 ? -(s.near(i) >> 1) : (s.near(i) + 2) >> 2;
-      else amount = parity == 1 ? -((9 * s.near(i) - s.far(i) + 8) >> 4) : (9 * s.near(i) - s.far(i) + 16) >> 5;
+      if (w == Wavelet::kHaar && parity == 1)
+        amount = -s.at(i - 1);
+      else if (w == Wavelet::kHaar)
+        amount = i + 1 < s.size() ? s.at(i + 1) >> 1 : 0;
+      else if (w == Wavelet::kCdf53)
+        amount = parity == 1 ? -(s.near(i) >> 1) : (s.near(i) + 2) >> 2;
+      else
+        amount = parity == 1 ? -((9 * s.near(i) - s.far(i) + 8) >> 4) : (9 * s.near(i) - s.far(i) + 16) >> 5;
       return x + static_cast<T>(sign) * amount;
     });
   }
@@ -180,7 +184,10 @@ template <class T>
 class GuardedField {
  public:
   explicit GuardedField(Shape s, int gap = 3, int shift = 1)
-      : shape_(s), row_(s.width + gap), frame_(static_cast<std::ptrdiff_t>(row_) * s.height + 5), shift_(shift),
+      : shape_(s),
+        row_(s.width + gap),
+        frame_(static_cast<std::ptrdiff_t>(row_) * s.height + 5),
+        shift_(shift),
         memory_(static_cast<std::size_t>(frame_ * s.frames + 2 * kMargin), poison()) {}
   static T poison() { return static_cast<T>(-123456789); }
   Field<T> field() { return {memory_.data() + kMargin + shift_, shape_, row_, frame_}; }
@@ -251,10 +258,9 @@ std::vector<Wavelet> wavelets() {
 }
 
 const std::vector<Shape>& shapes() {
-  static const std::vector<Shape> s = {
-      {1, 1, 1}, {1, 1, 2}, {1, 2, 1}, {2, 1, 1},  {1, 3, 3},   {3, 2, 5},   {1, 17, 31},  {5, 31, 17},
-      {4, 4, 4}, {7, 7, 7}, {8, 1, 9},    {9, 33, 1},   {33, 5, 67},
-      {16, 40, 64}, {2, 65, 130}, {3, 70, 300}};
+  static const std::vector<Shape> s = {{1, 1, 1},   {1, 1, 2},    {1, 2, 1},    {2, 1, 1},   {1, 3, 3}, {3, 2, 5},
+                                       {1, 17, 31}, {5, 31, 17},  {4, 4, 4},    {7, 7, 7},   {8, 1, 9}, {9, 33, 1},
+                                       {33, 5, 67}, {16, 40, 64}, {2, 65, 130}, {3, 70, 300}};
   return s;
 }
 
@@ -279,7 +285,9 @@ const SampleFormat kFormats[] = {
 class Samples {
  public:
   Samples(Shape s, SampleFormat f, int row_gap, int frame_gap)
-      : shape_(s), format_(f), row_(static_cast<std::ptrdiff_t>(s.width) * f.bytes + row_gap),
+      : shape_(s),
+        format_(f),
+        row_(static_cast<std::ptrdiff_t>(s.width) * f.bytes + row_gap),
         frame_(row_ * s.height + frame_gap),
         memory_(static_cast<std::size_t>(frame_ * s.frames + 1), std::byte{0xA5}) {}
   MutableVolumeView view() { return {memory_.data() + 1, shape_, format_.bytes, format_.is_signed, row_, frame_}; }
@@ -495,7 +503,8 @@ TEST(Dwt, SynthesisNormsAreThoseOfTheFilters) {
         if (level == 0) x[20] = 1;
         for (int l = level; l > 0; --l) {
           std::vector<double> y(2 * x.size());
-          if (l == level) y[high ? 65 : 64] = 1;
+          if (l == level)
+            y[high ? 65 : 64] = 1;
           else
             for (std::size_t i = 0; i < x.size(); ++i) y[2 * i] = x[i];
           linear_inverse(y, w);
@@ -518,8 +527,8 @@ TEST(Dwt, SynthesisNormsAreThoseOfTheFilters) {
 TEST(Dwt, SamplesAreRoundedHalfToEvenAndClamped) {
   ThreadPool pool(1);
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> in = {0.5f, 1.5f, 2.5f,  -0.5f, -1.5f, 0.49999997f, 127.49f, 127.5f, 1e9f, -1e9f,
-                                 inf,  -inf, nan,   3e38f, 126.5f, -128.5f,    -127.5f, 0,     -0.0f, 1e-40f};
+  const std::vector<float> in = {0.5f, 1.5f, 2.5f, -0.5f, -1.5f,  0.49999997f, 127.49f, 127.5f, 1e9f,  -1e9f,
+                                 inf,  -inf, nan,  3e38f, 126.5f, -128.5f,     -127.5f, 0,      -0.0f, 1e-40f};
   const std::vector<std::int32_t> expected = {128, 130, 130, 128, 126, 128, 255, 255, 255, 0,
                                               255, 0,   0,   255, 254, 0,   0,   128, 128, 128};
   for (const SimdLevel simd : simd_levels()) {

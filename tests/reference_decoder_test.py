@@ -74,7 +74,7 @@ DYADIC_LESS = reference.Options(layers=2, planes=5, reduce=1)
 CASES: list[tuple[Case, list[reference.Options]]] = [
     # Lossless, all reversible wavelets, both modes
     (Case("yuv420p", "40x24", 8, "--lossless --gop 8 --levels 2x2"), [R1, T1, T2, R1T1, L1, P2]),
-    (Case("yuv420p", "40x24", 8, "--lossless --gop 8 --levels 2x2 --mode raw"), [R1T1, L1, P5]),
+    (Case("yuv420p", "40x24", 8, "--lossless --gop 8 --levels 2x2 --profile fast --mode raw"), [R1T1, L1, P5]),
     (Case("gray", "40x24", 10, "--lossless --gop 8 --levels 3x3 --wavelet haar --temporal-wavelet haar"), [R1T1, P5]),
     (Case("gray", "40x24", 10, "--lossless --gop 8 --levels 3x3 --wavelet 13/7 --temporal-wavelet 13/7"), [R1T1, P5]),
     (Case("gray", "40x24", 10, "--lossless --gop 8 --levels 3x3 --wavelet 5/3 --temporal-wavelet 13/7"), [R2T3, L2]),
@@ -82,7 +82,7 @@ CASES: list[tuple[Case, list[reference.Options]]] = [
     (Case("yuv422p10", "17x31", 7, "--lossless --gop 4 --levels 2x2 --layers 1"), [R1T1, P2]),
     # Lossy, all wavelets, both modes
     (Case("yuv420p", "40x24", 12, "-q 60 --gop 8 --levels 3x3"), [R1, R2, T1, R1T1, R2T3, L1, L2, P2, ALL_LESS]),
-    (Case("yuv420p", "40x24", 12, "-q 60 --gop 8 --levels 3x3 --mode raw"), [R1, T2, ALL_LESS]),
+    (Case("yuv420p", "40x24", 12, "-q 60 --gop 8 --levels 3x3 --profile fast --mode raw"), [R1, T2, ALL_LESS]),
     (Case("yuv444p", "17x31", 8, "-q 75 --gop 8 --levels 2x2 --wavelet 5/3 --temporal-wavelet 5/3"), [R1T1, ALL_LESS]),
     (Case("gray", "40x24", 8, "-q 75 --gop 8 --levels 2x4 --wavelet haar --temporal-wavelet haar"), [R1T1, ALL_LESS]),
     (Case("gray", "40x24", 8, "-q 90 --gop 8 --levels 4x3 --wavelet 9/7 --temporal-wavelet 9/7"), [R1T1, ALL_LESS]),
@@ -91,10 +91,10 @@ CASES: list[tuple[Case, list[reference.Options]]] = [
     (Case("yuv422p10", "33x5", 6, "-q 50 --gop 6 --levels 2x2 --layers 1"), [R1T1, P2]),
     # Dyadic
     (Case("yuv420p", "40x24", 8, "--lossless --gop 8 --layout dyadic --levels 2x2"), [R1, R2, L1, DYADIC_LESS]),
-    (Case("gray", "40x24", 12, "--lossless --gop 8 --layout dyadic --levels 3x3 --mode raw"), [R1, R2, R3, P2]),
+    (Case("gray", "40x24", 12, "--lossless --gop 8 --layout dyadic --levels 3x3 --profile fast --mode raw"), [R1, R2, R3, P2]),
     (Case("gray", "33x17", 12, "-q 70 --gop 8 --layout dyadic --levels 3x3"), [R1, R3, L1, DYADIC_LESS]),
     (Case("yuv444p", "17x31", 7, "-q 70 --gop 7 --layout dyadic --levels 2x4 --temporal-wavelet 9/7"), [R1, R3, P5]),
-    (Case("yuv420p", "40x24", 6, "-q 70 --gop 6 --layout dyadic --levels 2x4 --mode raw"), [R1, R2, DYADIC_LESS]),
+    (Case("yuv420p", "40x24", 6, "-q 70 --gop 6 --layout dyadic --levels 2x4 --profile fast --mode raw"), [R1, R2, DYADIC_LESS]),
     (Case("gray", "40x24", 5, "-q 70 --gop 5 --layout dyadic --levels 1x3 --wavelet 5/3"), [R1, R2, DYADIC_LESS]),
     (Case("gray", "40x24", 3, "-q 70 --gop 3 --layout dyadic --levels 0x3"), [R1, R2, DYADIC_LESS]),
     (Case("yuv420p", "40x24", 4, "-q 70 --gop 4 --layout dyadic --levels 2x3"), [R1, R2, DYADIC_LESS]),
@@ -112,7 +112,7 @@ CASES: list[tuple[Case, list[reference.Options]]] = [
     (Case("yuv420p", "1x9", 6, "-q 80 --gop 4 --levels 2x2"), [T1]),
     (Case("gray", "20x12", 5, "--lossless --gop 4 --levels 2x1"), [R1, T1, P5]),
     (Case("gray", "20x12", 5, "-q 60 --gop 4 --levels 2x0"), [T1, P5]),
-    (Case("gray", "20x12", 5, "-q 60 --gop 4 --levels 2x1 --mode raw"), [T1, P5]),
+    (Case("gray", "20x12", 5, "-q 60 --gop 4 --levels 2x1 --profile fast --mode raw"), [T1, P5]),
     (Case("gray", "20x12", 4, "--lossless --gop 4 --layout dyadic --levels 1x1"), [R1, P5]),
     (Case("gray", "20x12", 4, "-q 60 --gop 4 --layout dyadic --levels 0x0"), [P5]),
     (Case("yuv420p", "140x70", 2, "-q 40 --gop 2 --levels 1x3 --block-size 32"), [R1T1, L1]),

@@ -2,6 +2,7 @@
 // and to every lower resolution, one stream of bytes for all instruction sets.
 
 #include "codec/zerotree.h"
+#include "codec/container.h"
 
 #include <gtest/gtest.h>
 
@@ -133,8 +134,8 @@ Coded encode_all(const BlockGrid& grid, const Field<T>& field, const StepTable* 
   return out;
 }
 
-std::vector<ReceivedSegment> received(const BlockGrid& grid, const CodedBlock& b, const LayerPlan& plan, int layers) {
-  std::vector<ReceivedSegment> out(static_cast<std::size_t>(segment_count(grid)));
+std::vector<LayeredSegment> received(const BlockGrid& grid, const CodedBlock& b, const LayerPlan& plan, int layers) {
+  std::vector<LayeredSegment> out(static_cast<std::size_t>(segment_count(grid)));
   for (std::size_t s = 0; s < out.size(); ++s) {
     out[s].top = b.top[s];
     for (int l = 0; l < layers; ++l) {
@@ -308,7 +309,7 @@ TEST(Zerotree, FloatsAreQuantisedTowardsZero) {
   for (const Case& c : cases(6)) {
     SCOPED_TRACE(testing::Message() << c);
     const BlockGrid grid(c.shape, decomposition(c), false, c.block_size);
-    const StepTable steps(grid.table(), 0.75f, 1.5f);
+    const StepTable steps(grid.table(), 0.75f, ComponentHeader{0, 1.5f, 0, {}});
     Volume<float> in(c.shape);
     for (auto& x : in.memory)
       x = random() % 4 ? 0
@@ -372,7 +373,7 @@ TEST(Zerotree, ExtremeValues) {
   for (const Case& c : cases(3)) {
     SCOPED_TRACE(testing::Message() << c);
     const BlockGrid grid(c.shape, decomposition(c), false, c.block_size);
-    const StepTable steps(grid.table(), 1, 1);
+    const StepTable steps(grid.table(), 1, ComponentHeader{});
     const LayerPlan plan = random_plan(grid, random);
     Volume<float> real(c.shape);
     Volume<std::int32_t> whole(c.shape);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "codec/container.h"
 #include "codec/dense.h"
 #include "codec/dense_model.h"
 #include "tests/bench/dense_clips.h"
@@ -40,7 +41,7 @@ void measure(const Clip& clip, const Setup& setup, int block, float step, const 
   for_volumes<T>(clip, setup, pool, [&](Volume<T>& v) {
     const bool integer = std::is_same_v<T, std::int32_t>;
     const BlockGrid grid(v.field.shape, v.d, integer, block);
-    const StepTable steps(grid.table(), step, 1);
+    const StepTable steps(grid.table(), step, ComponentHeader{});
     LayerPlan plan;
     plan.low.assign(static_cast<std::size_t>(segment_count(grid)), 0);
     std::vector<T> back(v.memory.size());
@@ -55,18 +56,18 @@ void measure(const Clip& clip, const Setup& setup, int block, float step, const 
         if constexpr (std::is_same_v<T, float>) {
           fast.encode(grid, by, bx, v.field, steps, plan, a);
           t0 = now();
-          encoder.encode(grid, by, bx, v.field, steps, 102, b, passes);
+          encoder.encode(grid, by, bx, v.field, steps, 102, nullptr, b, passes);
           t1 = now();
         } else {
           fast.encode(grid, by, bx, v.field, plan, a);
           t0 = now();
-          encoder.encode(grid, by, bx, v.field, 102, b, passes);
+          encoder.encode(grid, by, bx, v.field, 102, nullptr, b, passes);
           t1 = now();
         }
         sum.encode += t1 - t0;
         sum.fast += static_cast<double>(a.bytes.size());
         sum.dense += static_cast<double>(b.bytes.size());
-        std::vector<ReceivedSegment> segments(b.top.size());
+        std::vector<LayeredSegment> segments(b.top.size());
         for (std::size_t s = 0; s < segments.size(); ++s) {
           segments[s].top = b.top[s];
           segments[s].parts.push_back({b.bytes.data() + b.offset[s], b.size[s], 0});

@@ -23,9 +23,7 @@ struct Case {
   Decomposition d;
 };
 
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 template <class T>
 bool run(const Case& c, ThreadPool& pool, SimdLevel simd, int repetitions) {

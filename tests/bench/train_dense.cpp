@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "codec/container.h"
 #include "codec/dense_model.h"
 #include "codec/dense_passes.h"
 #include "codec/zerotree.h"
@@ -65,7 +66,7 @@ void collect(const Clip& clip, const Setup& setup, int block_size, float step, S
   for_volumes<T>(clip, setup, pool, [&](Volume<T>& v) {
     const bool integer = std::is_same_v<T, std::int32_t>;
     const BlockGrid grid(v.field.shape, v.d, integer, block_size);
-    const StepTable steps(grid.table(), step, 1);
+    const StepTable steps(grid.table(), step, ComponentHeader{});
     coder.grid = &grid;
     coder.field = &v.field;
     std::vector<std::uint8_t> top;

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "codec/container.h"
 #include "codec/error.h"
 #include "codec/zerotree.h"
 
@@ -43,7 +44,7 @@ struct Geometry {
   SubbandTable target;
   StepTable steps;
   Geometry(const Shape& s, const Decomposition& d, int block, const Shape& small, const Decomposition& less)
-      : grid(s, d, true, block), target(small, less, true), steps(grid.table(), 0.5f, 1) {}
+      : grid(s, d, true, block), target(small, less, true), steps(grid.table(), 0.5f, ComponentHeader{}) {}
 };
 struct Geometries {
   using Key = std::tuple<int, int, int, int, int, int, int, int>;
@@ -73,7 +74,7 @@ struct Result {
 
 template <class T>
 Result<T> decode(BlockDecoder& decoder, const BlockGrid& grid, const SubbandTable& target, int by, int bx,
-                 const std::vector<ReceivedSegment>& segments, int stop, int centroid, const StepTable* steps) {
+                 const std::vector<LayeredSegment>& segments, int stop, int centroid, const StepTable* steps) {
   const Shape& s = target.shape();
   Result<T> r;
   r.memory.assign(s.samples(), T(7));
@@ -93,7 +94,7 @@ Result<T> decode(BlockDecoder& decoder, const BlockGrid& grid, const SubbandTabl
 
 template <class T>
 void compare_all(FastMode mode, const BlockGrid& grid, const SubbandTable& target, int by, int bx,
-                 const std::vector<ReceivedSegment>& segments, int stop, int centroid, const StepTable* steps) {
+                 const std::vector<LayeredSegment>& segments, int stop, int centroid, const StepTable* steps) {
   Result<T> first;
   bool compared = false;
   for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512}) {
@@ -123,7 +124,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Choices c(data, size);
   const unsigned options = c.byte();
   // Few shapes, so that their geometry is kept: one sample, thin, odd, powers of two and their neighbours, two blocks.
-  static const Shape kShapes[] = {{1, 1, 1}, {1, 1, 36},  {2, 36, 1},  {3, 2, 3},   {5, 7, 5},    {8, 8, 8},
+  static const Shape kShapes[] = {{1, 1, 1},  {1, 1, 36},  {2, 36, 1},  {3, 2, 3},   {5, 7, 5},   {8, 8, 8},
                                   {9, 5, 17}, {4, 16, 16}, {3, 17, 15}, {1, 33, 31}, {2, 35, 36}, {6, 20, 11}};
   const Shape shape = kShapes[c.upto(11)];
   Decomposition d;
@@ -152,7 +153,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     int size[2] = {0, 0};
     int low[2] = {0, 0};
   };
-  std::vector<ReceivedSegment> segments(static_cast<std::size_t>(segment_count(grid)));
+  std::vector<LayeredSegment> segments(static_cast<std::size_t>(segment_count(grid)));
   std::vector<Choice> choices(segments.size());
   for (int b = 0; b < grid.table().temporal_bands(); ++b) {
     const Family& f = grid.families()[static_cast<std::size_t>(b)];
@@ -187,7 +188,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t s = 0; s < segments.size(); ++s) {
     if (segments[s].top == 0) continue;
     for (int l = 0; l < layers; ++l) {
-      ReceivedPart p;
+      LayerPart p;
       const std::size_t n = std::min(static_cast<std::size_t>(choices[s].size[l]), bits - at);
       p.data = payload.get() + at;
       p.size = static_cast<std::uint32_t>(n);

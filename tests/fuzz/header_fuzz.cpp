@@ -49,13 +49,13 @@ struct Sample {
 
 void read_one_chunk(const Sample& s, const std::uint8_t* data, std::size_t size) {
   if (size < 1) return;
-  ReceivedGop gop;
+  LayeredGop gop;
   gop.components.resize(s.header.components.size());
   for (int c = 0; c < s.geometry->components(); ++c) {
     auto& component = gop.components[static_cast<std::size_t>(c)];
     component.grid = &s.geometry->grid(c);
     component.blocks.assign(static_cast<std::size_t>(component.grid->blocks()),
-                            std::vector<ReceivedSegment>(static_cast<std::size_t>(segment_count(*component.grid))));
+                            std::vector<LayeredSegment>(static_cast<std::size_t>(segment_count(*component.grid))));
   }
   // The coarsest chunk of layer 0, the next finer one, and the coarsest of layer 1 from three pieces of the input.
   const std::size_t cut1 = data[0] % size;
@@ -110,9 +110,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       case 3: {
         const auto bytes = with_crc(data, size);
-        const auto gops = parse_index(bytes.data(), bytes.size());
+        const int layers = size > 0 ? data[0] % 3 : 0;
+        const auto gops = parse_index(bytes.data(), bytes.size(), layers);
         const auto again = serialise_index(gops);
-        expect(parse_index(again.data(), again.size()).size() == gops.size());
+        expect(parse_index(again.data(), again.size(), layers).size() == gops.size());
         break;
       }
       case 4: {

@@ -1,0 +1,74 @@
+// What a GOP says, and how it is divided into chunks (FORMAT.md "Chunk"): the parts of one layer, temporal band and
+// distance of all components, behind a head that tells their planes and sizes.
+//
+// Pure byte work on parts: nothing here knows the coders' bits, so chunks are cut and put together again (truncation)
+// without decoding a coefficient.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "codec/container.h"
+#include "codec/zerotree.h"
+
+namespace trivelet {
+
+/// What a backend made of a GOP, not yet divided into chunks.
+struct CodedGop {
+  struct Component {
+    const BlockGrid* grid = nullptr;
+    std::vector<CodedBlock> blocks;  ///< raster order
+    LayerPlan plan;                  ///< fast profile: how `blocks` are divided into layers
+    std::vector<PassTable> passes;   ///< per block, where rate control decides: dense always; fast when asked for
+  };
+  std::vector<Component> components;
+};
+
+/// A GOP in layers: what an encoder sends or a decoder received. Parts point into memory of others.
+struct LayeredGop {
+  int frames = 0;
+  float step = 0;
+  int stop_plane = 0;                     ///< planes below are not wanted
+  std::vector<std::uint8_t> frame_gains;  ///< GopHeader::frame_gains
+  struct Component {
+    const BlockGrid* grid = nullptr;
+    std::vector<std::vector<LayeredSegment>> blocks;  ///< [block][segment]
+  };
+  std::vector<Component> components;
+};
+
+/// Cuts are counted in these: bit planes (fast) or passes, two to a plane (dense).
+inline int cuts_per_plane(Profile profile) { return profile == Profile::kDense ? 2 : 1; }
+
+/// The lowest cut of a segment when the one it hangs on ends at `parent_cut`.
+inline int lowest_cut(Profile profile, int parent_cut) {
+  return profile == Profile::kDense ? parent_cut & ~1 : parent_cut;
+}
+
+/// The inverse: how far the one it hangs on may be from its bottom if a segment is to end at `cut`.
+inline int highest_parent_cut(Profile profile, int cut) { return profile == Profile::kDense ? cut | 1 : cut; }
+
+/// The segment that (b, k) of the same block hangs on: its spatial parent, for k = 0 the temporal one; -1 for none.
+int parent_segment(const BlockGrid& grid, int b, int k);
+
+/// The layers of a GOP of the fast profile that was coded by a plan. Parts point into `coded`.
+void divide_by_plan(const CodedGop& coded, LayeredGop& out);
+
+/// Fills header.planes and header.layer_top.
+void set_planes(const StreamHeader& stream, const LayeredGop& gop, GopHeader& header);
+
+/// Chunk (layer, band, distance). Every segment must have a part in every layer up to this one. Empty when it says
+/// nothing.
+std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const LayeredGop& gop, int layer, int band,
+                                      int distance);
+/// Its size.
+std::size_t chunk_size(const StreamHeader& stream, const LayeredGop& gop, int layer, int band, int distance);
+
+/// Adds a chunk to what was received. `bytes` must stay alive and have 16 readable bytes behind `size`; layer 0 of a
+/// band and distance comes before its later layers, and coarser ones come first. An empty chunk is size 0. Throws
+/// BadStream.
+void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size, int layer, int band,
+                int distance, LayeredGop& gop);
+
+}  // namespace trivelet

@@ -1,0 +1,82 @@
+#include "codec/plane_gains.h"
+
+#include <bit>
+#include <type_traits>
+
+#include "codec/dense_block.h"
+
+namespace trivelet {
+
+namespace {
+
+using dense::kMaxPlanes;
+
+struct Sums {
+  double energy = 0;
+  double gain[kMaxPlanes] = {};
+};
+
+template <class T>
+void add(const Field<T>& patch, float inverse_step, const double* offset, double weight, const double* frame_weight,
+         Sums& sums) {
+  for (int t = 0; t < patch.shape.frames; ++t) {
+    const double w = frame_weight ? weight * frame_weight[t] : weight;
+    for (int y = 0; y < patch.shape.height; ++y)
+      for (int x = 0; x < patch.shape.width; ++x) {
+        const auto limited = dense::limited_magnitude(patch.row(t, y)[x], inverse_step);
+        const auto m = static_cast<double>(limited);
+        sums.energy += w * m * m;
+        const auto known = static_cast<std::uint32_t>(limited);
+        double old = 0;
+        for (int p = std::bit_width(known) - 1; p >= 0; --p) {
+          const double now = static_cast<double>(known >> p << p) + offset[p];
+          sums.gain[p] += w * ((now - old) * (2 * m - old - now));
+          old = now;
+        }
+      }
+  }
+}
+
+}  // namespace
+
+template <class T>
+void tabulate_planes(const BlockGrid& grid, int by, int bx, const Field<T>& field, const StepTable* steps, int centroid,
+                     const ErrorWeights& weights, const LayerPlan& plan, const CodedBlock& block, PassTable& table) {
+  double offset[kMaxPlanes];
+  for (int p = 0; p < kMaxPlanes; ++p) {
+    if constexpr (std::is_same_v<T, float>)
+      offset[p] = static_cast<double>(centroid) / 256 * static_cast<double>(std::int64_t{1} << p);
+    else
+      offset[p] = p == 0 ? 0.0 : static_cast<double>((static_cast<std::int64_t>(centroid) << p) >> 8);
+  }
+  const std::size_t segments = block.top.size();
+  table.first.assign(segments, 0);
+  table.passes.clear();
+  table.energy.assign(segments, 0);
+  for (int b = 0; b < grid.table().temporal_bands(); ++b)
+    for (int k = 0; k < grid.resolutions(); ++k) {
+      const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+      Sums sums;
+      for (int i = 0; i < (k == 0 ? 1 : grid.table().orientations()); ++i) {
+        const Subband& band = grid.table().at(b, k, BlockGrid::orientation(k, i));
+        const std::size_t slot = dense::subband_slot(grid, b, k, i);
+        add(dense::patch_view(grid, by, bx, field, band), steps ? steps->inverse[slot] : 1.0f, offset,
+            weights.subband[slot], weights.frame.empty() ? nullptr : weights.frame[static_cast<std::size_t>(b)].data(),
+            sums);
+      }
+      table.first[s] = static_cast<std::uint32_t>(table.passes.size());
+      table.energy[s] = sums.energy;
+      std::uint32_t bits = 0;
+      for (int p = block.top[s] - 1; p >= 0; --p) {
+        bits += block.bits[s * static_cast<std::size_t>(plan.layers) + static_cast<std::size_t>(plan.layers - 1 - p)];
+        table.passes.push_back({bits, sums.gain[p]});
+      }
+    }
+}
+
+template void tabulate_planes(const BlockGrid&, int, int, const Field<float>&, const StepTable*, int,
+                              const ErrorWeights&, const LayerPlan&, const CodedBlock&, PassTable&);
+template void tabulate_planes(const BlockGrid&, int, int, const Field<std::int32_t>&, const StepTable*, int,
+                              const ErrorWeights&, const LayerPlan&, const CodedBlock&, PassTable&);
+
+}  // namespace trivelet

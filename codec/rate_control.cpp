@@ -1,0 +1,423 @@
+#include "codec/rate_control.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "codec/colour.h"
+#include "codec/temporal_weights.h"
+
+namespace trivelet {
+
+ErrorWeights error_weights(const StreamHeader& header, int component, const SubbandTable& table, float step,
+                           const std::vector<std::uint8_t>& frame_gains) {
+  ErrorWeights w;
+  const ComponentHeader& c = header.components[static_cast<std::size_t>(component)];
+  const double colour = header.colour_transform && component < 3 ? kColourNorm[component] : 1.0;
+  const StepTable steps(table, step, c);
+  for (std::size_t i = 0; i < table.all().size(); ++i) {
+    const double unit = header.lossless ? 1.0 : static_cast<double>(steps.step[i]);
+    w.subband.push_back(std::pow(unit * table.all()[i].norm * colour, 2));
+  }
+  if (header.layout == Layout::kT2d && header.temporal_levels > 0) {
+    const int frames = table.shape().frames;
+    const std::vector<double> energies = temporal_energies(frames, header.temporal_levels, header.temporal);
+    const SubbandTable axis({frames, 1, 1}, {Layout::kT2d, header.temporal_levels, 0, header.temporal, header.spatial},
+                            header.lossless);
+    for (int b = 0; b < axis.temporal_bands(); ++b) {
+      const Subband& s = axis.lowest(b);
+      std::vector<double> of_frame;
+      for (int t = 0; t < s.shape.frames; ++t) {
+        const auto f = static_cast<std::size_t>(s.frame_origin + t * s.frame_step);
+        const double gain = frame_gains.empty() ? 1.0 : frame_gains[f] / 64.0;
+        of_frame.push_back(energies[f] / (s.norm * s.norm * gain * gain));
+      }
+      w.frame.push_back(std::move(of_frame));
+    }
+  }
+  return w;
+}
+
+// -------------------------------------------------------------------------------------------------------------- hulls
+
+namespace {
+
+// Appends all of segment s. A part per plane becomes one bit string without padding.
+void append_codeword(Profile profile, const CodedBlock& block, std::size_t s, std::size_t layers,
+                     std::vector<std::uint8_t>& out) {
+  if (profile == Profile::kDense) {
+    const auto from = block.bytes.begin() + static_cast<std::ptrdiff_t>(block.offset[s]);
+    out.insert(out.end(), from, from + block.size[s]);
+    return;
+  }
+  unsigned held = 0;
+  unsigned count = 0;
+  for (std::size_t part = s * layers; part < (s + 1) * layers; ++part) {
+    const std::uint8_t* from = block.bytes.data() + block.offset[part];
+    std::uint32_t left = block.bits[part];
+    for (; left > 0; ++from) {
+      const unsigned n = std::min<std::uint32_t>(left, 8);
+      held |= (*from & ((1u << n) - 1)) << count;
+      count += n;
+      left -= n;
+      if (count >= 8) {
+        out.push_back(static_cast<std::uint8_t>(held));
+        held >>= 8;
+        count -= 8;
+      }
+    }
+  }
+  if (count > 0) out.push_back(static_cast<std::uint8_t>(held));
+}
+
+}  // namespace
+
+void RateControl::prepare(const std::vector<const BlockGrid*>& grids) {
+  unit_ = cuts_per_plane(header_.profile);
+  std::size_t first = 0;
+  for (const BlockGrid* grid : grids) {
+    Component c;
+    c.grid = grid;
+    c.first = first;
+    c.segments = segment_count(*grid);
+    for (int b = 0; b < grid->table().temporal_bands(); ++b)
+      for (int k = 0; k < grid->resolutions(); ++k) c.parents.push_back(parent_segment(*grid, b, k));
+    first += static_cast<std::size_t>(c.segments) * static_cast<std::size_t>(grid->blocks());
+    samples_ += grid->table().shape().samples();
+    components_.push_back(std::move(c));
+  }
+}
+
+RateControl::RateControl(const StreamHeader& header, CodedGop& gop) : header_(header) {
+  std::vector<const BlockGrid*> grids;
+  for (const auto& c : gop.components) grids.push_back(c.grid);
+  prepare(grids);
+  std::vector<Point> hull;
+  for (std::size_t c = 0; c < gop.components.size(); ++c) {
+    auto& component = gop.components[c];
+    const ComponentHeader& ch = header.components[c];
+    const double colour = header.colour_transform && c < 3 ? kColourNorm[c] : 1.0;
+    for (std::size_t i = 0; i < component.blocks.size(); ++i) {
+      const CodedBlock& block = component.blocks[i];
+      const PassTable& table = component.passes[i];
+      for (std::size_t s = 0; s < block.top.size(); ++s) {
+        // What weights and scales made finer than the error asks for is worth more by as much.
+        const int k = static_cast<int>(s) % component.grid->resolutions();
+        const double emphasis =
+            header.lossless ? 1.0 : 1 / std::pow(static_cast<double>(ch.weight) * ch.scale_of(k) * colour, 2);
+        Run run;
+        run.emphasis = emphasis;
+        run.top = block.top[s];
+        run.offset = bytes_.size();
+        append_codeword(header.profile, block, s, static_cast<std::size_t>(component.plan.layers), bytes_);
+        const std::uint32_t bits_per_unit = header.profile == Profile::kDense ? 8 : 1;
+        run.first = static_cast<std::uint32_t>(points_.size());
+        energy_ += table.energy[s];
+        hull.clear();
+        double gain = 0;
+        const int passes = unit_ * run.top;
+        for (int p = 0; p < passes; ++p) {
+          const PassTable::Pass& pass = table.passes[table.first[s] + static_cast<std::size_t>(p)];
+          gain += pass.gain;
+          // The hull from its last corner that stays one.
+          Point now{pass.bytes * bits_per_unit, 0, gain, static_cast<std::uint8_t>(passes - 1 - p)};
+          for (;;) {
+            const double from_gain = hull.empty() ? 0 : hull.back().gain;
+            const std::uint32_t from = hull.empty() ? 0 : hull.back().end;
+            const double gained = (now.gain - from_gain) * emphasis;
+            now.slope = now.end > from ? static_cast<float>(8 * gained / (now.end - from))
+                        : gained >= 0  ? 3e38f
+                                       : -1.0f;
+            if (hull.empty() || now.slope < hull.back().slope) break;
+            hull.pop_back();
+          }
+          hull.push_back(now);
+        }
+        points_.insert(points_.end(), hull.begin(), hull.end());
+        run.count = static_cast<std::uint32_t>(hull.size());
+        runs_.push_back(run);
+      }
+    }
+  }
+}
+
+template <class F>
+void RateControl::for_segments(const F& f) const {
+  for (const Component& c : components_) {
+    std::size_t i = c.first;
+    for (int block = 0; block < c.grid->blocks(); ++block)
+      for (int s = 0; s < c.segments; ++s, ++i) f(c, i, s);
+  }
+}
+
+// The last hull point that a cut includes, null for none.
+const RateControl::Point* RateControl::point_at(const Run& run, int cut) const {
+  const Point* begin = points_.data() + run.first;
+  const Point* end = begin + run.count;
+  const Point* p = std::partition_point(begin, end, [cut](const Point& q) { return q.cut >= cut; });
+  return p == begin ? nullptr : p - 1;
+}
+
+Cuts RateControl::at(double lambda) const {
+  Cuts cuts(runs_.size());
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const Run& run = runs_[i];
+    const Point* begin = points_.data() + run.first;
+    const Point* end = begin + run.count;
+    const Point* p =
+        std::partition_point(begin, end, [lambda](const Point& q) { return static_cast<double>(q.slope) >= lambda; });
+    cuts[i] = static_cast<std::uint8_t>(p == begin ? unit_ * run.top : (p - 1)->cut);
+  }
+  // A segment may want more than the one it hangs on allows. Then either that one sends more than is worth it by
+  // itself, or this one less: whichever costs less at this slope. From the leaves up; `hanging` is what would be lost
+  // with a segment's own share because others hang on it.
+  const auto worth = [&](const Run& run, int cut) {
+    const Point* p = point_at(run, cut);
+    return p ? p->gain * run.emphasis - lambda * p->end / 8 : 0.0;
+  };
+  std::vector<double> hanging(runs_.size(), 0);
+  for (const Component& c : components_)
+    for (int block = 0; block < c.grid->blocks(); ++block) {
+      const std::size_t first = c.first + static_cast<std::size_t>(block) * static_cast<std::size_t>(c.segments);
+      for (int s = c.segments - 1; s >= 0; --s) {
+        const std::size_t i = first + static_cast<std::size_t>(s);
+        if (c.parents[static_cast<std::size_t>(s)] < 0 || cuts[i] == unit_ * runs_[i].top) continue;
+        const std::size_t parent = first + static_cast<std::size_t>(c.parents[static_cast<std::size_t>(s)]);
+        const double gained =
+            worth(runs_[i], cuts[i]) - worth(runs_[i], lowest_cut(header_.profile, cuts[parent])) + hanging[i];
+        const int needed = highest_parent_cut(header_.profile, cuts[i]);
+        if (cuts[parent] > needed) {
+          const Point* begin = points_.data() + runs_[parent].first;
+          const Point* p = std::partition_point(begin, begin + runs_[parent].count,
+                                                [needed](const Point& q) { return q.cut > needed; });
+          if (worth(runs_[parent], cuts[parent]) - worth(runs_[parent], p->cut) > gained) continue;
+          cuts[parent] = p->cut;
+        }
+        hanging[parent] += std::max(0.0, gained);
+      }
+      for (int s = 0; s < c.segments; ++s) {
+        const std::size_t i = first + static_cast<std::size_t>(s);
+        if (c.parents[static_cast<std::size_t>(s)] < 0) continue;
+        const std::size_t parent = first + static_cast<std::size_t>(c.parents[static_cast<std::size_t>(s)]);
+        const int lowest = lowest_cut(header_.profile, cuts[parent]);
+        if (cuts[i] >= lowest) continue;
+        const Point* p = point_at(runs_[i], lowest);
+        cuts[i] = static_cast<std::uint8_t>(p ? p->cut : unit_ * runs_[i].top);
+      }
+    }
+  return cuts;
+}
+
+Cuts RateControl::complete() const { return Cuts(runs_.size(), 0); }
+
+std::uint64_t RateControl::body_bytes(const Cuts& cuts) const {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < runs_.size(); ++i) sum += (end_at(runs_[i], cuts[i]) + 7) / 8;
+  return sum;
+}
+
+double RateControl::error(const Cuts& cuts) const {
+  double sum = energy_;
+  for (std::size_t i = 0; i < runs_.size(); ++i)
+    if (const Point* p = point_at(runs_[i], cuts[i])) sum -= p->gain;
+  return std::max(0.0, sum);
+}
+
+// ------------------------------------------------------------------------------------------------------------- layers
+
+std::vector<Cuts> RateControl::layers(const Cuts& final, double lambda, double spacing, int layers) const {
+  std::vector<Cuts> out;
+  for (int l = 0; l + 1 < layers; ++l) {
+    Cuts cuts = at(lambda * std::pow(spacing, layers - 1 - l));
+    // Every layer adds to those before and none goes beyond the last. Both keep what segments need of each other.
+    for (std::size_t i = 0; i < cuts.size(); ++i) {
+      if (l > 0) cuts[i] = std::min(cuts[i], out.back()[i]);
+      cuts[i] = std::max(cuts[i], final[i]);
+    }
+    out.push_back(std::move(cuts));
+  }
+  out.push_back(final);
+  return out;
+}
+
+void RateControl::divide(const std::vector<Cuts>& layers, LayeredGop& out, bool contents) {
+  out.components.resize(components_.size());
+  for (std::size_t c = 0; c < components_.size(); ++c) {
+    out.components[c].grid = components_[c].grid;
+    auto& blocks = out.components[c].blocks;
+    blocks.resize(static_cast<std::size_t>(components_[c].grid->blocks()));
+    std::size_t i = components_[c].first;
+    for (auto& block : blocks) {
+      block.resize(static_cast<std::size_t>(components_[c].segments));
+      for (LayeredSegment& segment : block) {
+        const Run& run = runs_[i];
+        segment.top = run.top;
+        segment.parts.resize(layers.size());
+        std::uint32_t done = 0;
+        for (std::size_t l = 0; l < layers.size(); ++l) {
+          const int cut = std::min<int>(layers[l][i], unit_ * run.top);
+          const std::uint32_t end = std::max(done, end_at(run, cut));
+          segment.parts[l] = {bytes_.data() + run.offset + done / 8, (end - done + 7) / 8,
+                              static_cast<std::uint8_t>(cut)};
+          done = end;
+        }
+        ++i;
+      }
+    }
+  }
+  if (contents && header_.profile == Profile::kFast) shift_parts(layers, out);
+}
+
+// Parts of the fast profile begin at any bit of their codeword: here they get bytes of their own.
+void RateControl::shift_parts(const std::vector<Cuts>& layers, LayeredGop& out) {
+  std::size_t total = 0;
+  for (auto& c : out.components)
+    for (auto& block : c.blocks)
+      for (auto& segment : block)
+        for (auto& part : segment.parts) total += part.size;
+  shifted_.assign(total, 0);
+  std::size_t at = 0;
+  for (std::size_t c = 0; c < components_.size(); ++c) {
+    std::size_t i = components_[c].first;
+    for (auto& block : out.components[c].blocks)
+      for (LayeredSegment& segment : block) {
+        const Run& run = runs_[i];
+        std::uint32_t done = 0;
+        for (std::size_t l = 0; l < layers.size(); ++l) {
+          const std::uint32_t end = std::max(done, end_at(run, std::min<int>(layers[l][i], unit_ * run.top)));
+          LayerPart& part = segment.parts[l];
+          const std::uint8_t* from = bytes_.data() + run.offset + done / 8;
+          const unsigned shift = done % 8;
+          const std::size_t readable = (end + 7) / 8 - done / 8;
+          for (std::size_t b = 0; b < part.size; ++b) {
+            unsigned v = static_cast<unsigned>(from[b]) >> shift;
+            if (b + 1 < readable) v |= static_cast<unsigned>(from[b + 1]) << (8 - shift);
+            shifted_[at + b] = static_cast<std::uint8_t>(v);
+          }
+          if (const unsigned last = (end - done) % 8; last != 0 && part.size > 0)
+            shifted_[at + part.size - 1] &= static_cast<std::uint8_t>((1u << last) - 1);
+          part.data = shifted_.data() + at;
+          at += part.size;
+          done = end;
+        }
+        ++i;
+      }
+  }
+}
+
+std::uint64_t RateControl::chunk_bytes(const LayeredGop& gop) const {
+  std::uint64_t sum = 0;
+  for (int l = 0; l < header_.layers; ++l)
+    for (int b = 0; b < header_.temporal_bands(); ++b)
+      for (int d = header_.spatial_levels; d >= 0; --d) {
+        const std::uint64_t size = chunk_size(header_, gop, l, b, d);
+        sum += size + (size > 0 ? 4 : 0) + 1;
+        for (std::uint64_t v = size; v >= 128; v >>= 7) ++sum;
+      }
+  return sum;
+}
+
+// Between `final`, which fits, and `finer`, which does not: takes the finer cuts of segments one by one while there is
+// room for them.
+void RateControl::fill(std::uint64_t budget, int layers, double spacing, double lambda, const Cuts& finer, Cuts& final,
+                       LayeredGop& out) {
+  divide(this->layers(final, lambda, spacing, layers), out, false);
+  std::uint64_t used = chunk_bytes(out);
+  for (int round = 0; round < 4 && used < budget; ++round) {
+    // Heads are not counted on the way, so the room is approached from below in a few rounds.
+    std::uint64_t room = (budget - used) * (round == 0 ? 3 : 2) / 4;
+    Cuts next = final;
+    bool any = false;
+    for_segments([&](const Component& c, std::size_t i, int s) {
+      if (finer[i] >= next[i]) return;
+      if (const int parent = c.parents[static_cast<std::size_t>(s)];
+          parent >= 0 && finer[i] < lowest_cut(header_.profile, next[i - static_cast<std::size_t>(s - parent)]))
+        return;
+      const std::uint64_t more = (end_at(runs_[i], finer[i]) - end_at(runs_[i], next[i]) + 7) / 8 + 2;
+      if (more > room) return;
+      room -= more;
+      next[i] = finer[i];
+      any = true;
+    });
+    if (!any) break;
+    LayeredGop trial;
+    trial.frames = out.frames;
+    divide(this->layers(next, lambda, spacing, layers), trial, false);
+    const std::uint64_t bytes = chunk_bytes(trial);
+    if (bytes > budget) break;
+    used = bytes;
+    final = std::move(next);
+  }
+  divide(this->layers(final, lambda, spacing, layers), out);
+}
+
+bool RateControl::fit(std::uint64_t budget, int layers, double spacing, double& lambda, LayeredGop& out, Cuts& final) {
+  const auto bytes_of = [&](const Cuts& cuts, double at) {
+    divide(this->layers(cuts, at, spacing, layers), out, false);
+    return chunk_bytes(out);
+  };
+  // All of it?
+  final = complete();
+  if (bytes_of(final, lambda) <= budget) {
+    divide(this->layers(final, lambda, spacing, layers), out);
+    return true;
+  }
+  double fits = std::max(lambda, 1e-9);
+  for (int i = 0; bytes_of(at(fits), fits) > budget; ++i) {
+    if (i > 60) return false;
+    fits *= 2;
+  }
+  double exceeds = fits / 2;
+  for (int i = 0; bytes_of(at(exceeds), exceeds) <= budget; ++i) {
+    if (i > 80) break;
+    fits = exceeds;
+    exceeds /= 2;
+  }
+  for (int i = 0; i < 20 && fits / exceeds > 1 + 1e-6; ++i) {
+    const double middle = std::sqrt(fits * exceeds);
+    (bytes_of(at(middle), middle) <= budget ? fits : exceeds) = middle;
+  }
+  lambda = fits;
+  final = at(fits);
+  fill(budget, layers, spacing, fits, at(exceeds), final, out);
+  return true;
+}
+
+// -------------------------------------------------------------------------------------------------------------- spool
+
+namespace {
+
+template <class T>
+void put(std::FILE* f, const T* data, std::size_t n) {
+  require(std::fwrite(data, sizeof(T), n, f) == n, ErrorKind::kIo, "cannot write to the temporary file of the encoder");
+}
+template <class T>
+void take(std::FILE* f, T* data, std::size_t n) {
+  require(std::fread(data, sizeof(T), n, f) == n, ErrorKind::kIo, "cannot read the temporary file of the encoder");
+}
+
+}  // namespace
+
+void RateControl::save(std::FILE* file) const {
+  const std::uint64_t sizes[3] = {runs_.size(), points_.size(), bytes_.size()};
+  put(file, sizes, 3);
+  put(file, &energy_, 1);
+  put(file, runs_.data(), runs_.size());
+  put(file, points_.data(), points_.size());
+  put(file, bytes_.data(), bytes_.size());
+}
+
+RateControl::RateControl(const StreamHeader& header, const std::vector<const BlockGrid*>& grids, std::FILE* file)
+    : header_(header) {
+  prepare(grids);
+  std::uint64_t sizes[3] = {};
+  take(file, sizes, 3);
+  take(file, &energy_, 1);
+  runs_.resize(sizes[0]);
+  points_.resize(sizes[1]);
+  bytes_.resize(sizes[2]);
+  take(file, runs_.data(), runs_.size());
+  take(file, points_.data(), points_.size());
+  take(file, bytes_.data(), bytes_.size());
+}
+
+}  // namespace trivelet

@@ -1,0 +1,102 @@
+// Rate control of one GOP: which passes of which segments are worth their bytes, and how they are divided into layers.
+//
+// Every pass of every segment is a possible cut with known bytes and known gain (PassTable). On the convex hull of a
+// segment's cuts gain per byte falls from cut to cut, so one number, the slope lambda, gives the best cut of every
+// segment at once (Shoham and Gersho 1988; Taubman 2000, "PCRD-opt"). A rate is reached by bisecting lambda; layers are
+// the cuts of a descending row of slopes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+#include "codec/chunk.h"
+
+namespace trivelet {
+
+/// A cut of every segment of a GOP: component by component, block by block, segment by segment.
+using Cuts = std::vector<std::uint8_t>;
+
+/// How the squared error of a component's samples depends on its quantised coefficients, for a GOP of `frames` frames.
+/// `frame_gains` as in GopHeader.
+ErrorWeights error_weights(const StreamHeader& header, int component, const SubbandTable& table, float step,
+                           const std::vector<std::uint8_t>& frame_gains);
+
+class RateControl {
+ public:
+  /// Takes the codewords and tables out of `gop`; grids must outlive this object.
+  RateControl(const StreamHeader& header, CodedGop& gop);
+
+  /// The cuts at which another byte gains less than `lambda` squared error; what a segment hangs on is respected.
+  Cuts at(double lambda) const;
+  /// Everything that was coded.
+  Cuts complete() const;
+  /// Bytes of the segments up to these cuts, without heads.
+  std::uint64_t body_bytes(const Cuts& cuts) const;
+  /// Squared error of all samples with these cuts, as predicted.
+  double error(const Cuts& cuts) const;
+  /// Samples of the GOP, all components.
+  std::uint64_t samples() const { return samples_; }
+
+  /// `layers` rows of cuts of which the last is `final`: layer i of n at the slope lambda * spacing^(n - 1 - i).
+  std::vector<Cuts> layers(const Cuts& final, double lambda, double spacing, int layers) const;
+  /// Divides the GOP. Parts point into this object; `out` is reused.
+  /// Without `contents` only sizes are right, not the bytes.
+  void divide(const std::vector<Cuts>& layers, LayeredGop& out, bool contents = true);
+  /// Of all chunks of a divided GOP and what their entries in the table take.
+  std::uint64_t chunk_bytes(const LayeredGop& gop) const;
+
+  /// Finds the cuts whose chunks take at most `budget` bytes, using nearly all of it. `lambda` is a first guess and
+  /// then the slope reached. False when not even the first layer's heads fit.
+  bool fit(std::uint64_t budget, int layers, double spacing, double& lambda, LayeredGop& out, Cuts& final);
+
+  /// To and from a temporary file. Throws Error(kIo).
+  void save(std::FILE* file) const;
+  /// `grids`: per component.
+  RateControl(const StreamHeader& header, const std::vector<const BlockGrid*>& grids, std::FILE* file);
+
+ private:
+  struct Point {        // of a segment's hull, from its top down
+    std::uint32_t end;  // bits of the codeword that belong to it
+    float slope;        // gain per byte on the way here, emphasised
+    double gain;        // of this and all before it, true
+    std::uint8_t cut;
+  };
+  struct Run {                // a segment
+    std::uint32_t first = 0;  // in points_
+    std::uint32_t count = 0;
+    std::uint64_t offset = 0;  // of its codeword in bytes_
+    double emphasis = 1;       // how much more its error counts than the samples' it makes
+    std::uint8_t top = 0;
+  };
+  struct Component {
+    const BlockGrid* grid = nullptr;
+    std::size_t first = 0;     // of its segments in runs_
+    int segments = 0;          // per block
+    std::vector<int> parents;  // per segment of a block
+  };
+  void prepare(const std::vector<const BlockGrid*>& grids);
+  const Point* point_at(const Run& run, int cut) const;
+  std::uint32_t end_at(const Run& run, int cut) const {
+    const Point* p = point_at(run, cut);
+    return p ? p->end : 0;
+  }
+  void shift_parts(const std::vector<Cuts>& layers, LayeredGop& out);
+  template <class F>
+  void for_segments(const F& f) const;
+  void fill(std::uint64_t budget, int layers, double spacing, double lambda, const Cuts& finer, Cuts& final,
+            LayeredGop& out);
+
+  const StreamHeader& header_;
+  int unit_;
+  std::uint64_t samples_ = 0;
+  double energy_ = 0;
+  std::vector<Component> components_;
+  std::vector<Run> runs_;
+  std::vector<Point> points_;
+  std::vector<std::uint8_t> bytes_;    // codewords
+  std::vector<std::uint8_t> shifted_;  // fast profile: parts that do not begin at a byte of their codeword
+};
+
+}  // namespace trivelet

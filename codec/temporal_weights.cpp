@@ -1,0 +1,121 @@
+#include "codec/temporal_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "codec/subband.h"
+
+namespace trivelet {
+
+namespace {
+
+// One inverse lifting step on every sample of a parity: x[i] -= sum of taps, mirrored at both ends.
+void lift(double* x, int n, int stride, int parity, double inner, double outer) {
+  const auto at = [&](int i) {
+    if (n == 1) return x[0];
+    const int period = 2 * (n - 1);
+    i = ((i % period) + period) % period;
+    return x[static_cast<std::ptrdiff_t>(i < n ? i : period - i) * stride];
+  };
+  for (int i = parity; i < n; i += 2) {
+    double sum = inner * (at(i - 1) + at(i + 1));
+    if (outer != 0) sum += outer * (at(i - 3) + at(i + 3));
+    x[static_cast<std::ptrdiff_t>(i) * stride] -= sum;
+  }
+}
+
+void inverse_level(double* x, int n, int stride, Wavelet wavelet) {
+  if (n < 2) return;
+  switch (wavelet) {
+    case Wavelet::kHaar:
+      for (int i = 0; i + 1 < n; i += 2) x[static_cast<std::ptrdiff_t>(i) * stride] -= 0.5 * x[(i + 1) * stride];
+      for (int i = 1; i < n; i += 2) x[static_cast<std::ptrdiff_t>(i) * stride] += x[(i - 1) * stride];
+      return;
+    case Wavelet::kCdf53:
+      lift(x, n, stride, 0, 0.25, 0);
+      lift(x, n, stride, 1, -0.5, 0);
+      return;
+    case Wavelet::kRev137:
+      lift(x, n, stride, 0, 9.0 / 32, -1.0 / 32);
+      lift(x, n, stride, 1, -9.0 / 16, 1.0 / 16);
+      return;
+    case Wavelet::kCdf97:
+      lift(x, n, stride, 0, 0.4435068522, 0);
+      lift(x, n, stride, 1, 0.8829110762, 0);
+      lift(x, n, stride, 0, -0.05298011854, 0);
+      lift(x, n, stride, 1, -1.586134342, 0);
+      return;
+  }
+}
+
+// Squares of all synthesis vectors: [coefficient][frame].
+std::vector<std::vector<double>> squared_synthesis(int frames, int levels, Wavelet wavelet) {
+  std::vector<std::vector<double>> all;
+  for (int i = 0; i < frames; ++i) {
+    std::vector<double> x(static_cast<std::size_t>(frames), 0);
+    x[static_cast<std::size_t>(i)] = 1;
+    for (int l = levels; l >= 1; --l) inverse_level(x.data(), low_length(frames, l - 1), 1 << (l - 1), wavelet);
+    for (double& v : x) v *= v;
+    all.push_back(std::move(x));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<double> temporal_energies(int frames, int levels, Wavelet wavelet) {
+  std::vector<double> energies;
+  for (const auto& vector : squared_synthesis(frames, levels, wavelet)) {
+    double sum = 0;
+    for (const double v : vector) sum += v;
+    energies.push_back(sum);
+  }
+  return energies;
+}
+
+std::vector<std::uint8_t> temporal_gains(int frames, int levels, Wavelet wavelet) {
+  if (levels == 0 || frames < 4) return {};
+  const auto squares = squared_synthesis(frames, levels, wavelet);
+  const auto n = static_cast<std::size_t>(frames);
+
+  // The squared error of every coefficient: its subband's step, less where most coefficients fall into the dead zone
+  // and their error is their own small energy: by a third from level to level.
+  std::vector<double> error(n, 1);
+  const SubbandTable table({frames, 1, 1}, {Layout::kT2d, levels, 0, wavelet, wavelet}, wavelet == Wavelet::kRev137);
+  for (const Subband& s : table.all())
+    for (int t = 0; t < s.shape.frames; ++t)
+      error[static_cast<std::size_t>(s.frame_origin + t * s.frame_step)] =
+          std::pow(0.67, s.temporal_band) / (s.norm * s.norm);
+
+  std::vector<double> gain2(n, 1);
+  std::vector<double> of_frame(n);
+  for (int round = 0; round < 200; ++round) {
+    std::fill(of_frame.begin(), of_frame.end(), 0.0);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t f = 0; f < n; ++f) of_frame[f] += squares[i][f] * error[i] / gain2[i];
+    std::vector<double> sorted = of_frame;
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(n / 2), sorted.end());
+    const double median = sorted[n / 2];
+    for (std::size_t i = 0; i < n; ++i) {
+      double sum = 0;
+      double weighted = 0;
+      for (std::size_t f = 0; f < n; ++f) {
+        sum += squares[i][f];
+        weighted += squares[i][f] * of_frame[f];
+      }
+      gain2[i] = std::clamp(gain2[i] * std::sqrt(weighted / (sum * median)), 1.0, 9.0);
+    }
+  }
+  std::vector<std::uint8_t> gains;
+  bool any = false;
+  for (std::size_t i = 0; i < n; ++i) {
+    const long g = std::lround(64 * std::sqrt(gain2[i]));
+    gains.push_back(static_cast<std::uint8_t>(g < 67 ? 64 : g));
+    any = any || gains.back() != 64;
+  }
+  if (!any) gains.clear();
+  return gains;
+}
+
+}  // namespace trivelet
