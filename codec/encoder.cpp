@@ -376,8 +376,13 @@ double Encoder::State::measured_error(const Gop& gop, const LayeredGop& layers) 
   return sum / samples;
 }
 
+// A cut costs least where it ends a plane everywhere: at this slope (log2, over that of the step) the planes above the
+// last one are what is sent. Half a plane away the same bytes bring up to 0.25 dB less (mobile CIF, 0.6 bits per
+// pixel).
+constexpr double kAlignedSlope = 2.45;
+
 void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
-  for (;;) {
+  for (int alignments = 0;;) {
     p.step = static_cast<float>(step);
     coder->push(gop, choices(gop.frames()));
     CodedGop coded;
@@ -410,6 +415,7 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
       if (distance < best_distance) {
         best_distance = distance;
         best = layers;
+        log2_lambda = all ? 2 * std::log2(step) + kAlignedSlope : low;
       }
       too_coarse = all && measured > target_error * 1.005;
       if (distance < 0.02 || too_coarse || distance == before) break;
@@ -421,7 +427,13 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
       correction = 1;
       continue;
     }
+    const double aligned = std::clamp(std::exp2((log2_lambda - kAlignedSlope) / 2), 0.05, 1e6);
+    if (std::abs(std::log2(aligned / step)) > 0.2 && ++alignments < 3 && index.empty()) {
+      step = aligned;
+      continue;
+    }
     write_controlled(p, control, best, divided);
+    step = aligned;  // the next one's
     return;
   }
 }
@@ -472,18 +484,26 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
     double known = 0;
     for (const Spooled& s : spooled) known += s.gop.frames;
     const double budget = share > 0 ? share * known / gop.frames() : 0;
-    double slope = 2 * std::log2(step);
-    if (budget > 0) slope = slope_for(budget);
     const double finest_slope = 2 * std::log2(step);
-    const bool too_coarse = budget > 0 ? (slope < finest_slope + 0.7 && finest < 40 * share) : step > 1;
-    if (too_coarse && attempt < 12 && step > 0.02) {
-      spooled.pop_back();
-      step = budget > 0 ? step / std::exp2(std::clamp((finest_slope + 1.5 - slope) / 2, 0.5, 2.0)) : 1.0;
-      continue;
+    if (budget == 0) {  // nothing is known about the rate: as fine as makes sense
+      if (step > 1 && attempt == 0) {
+        spooled.pop_back();
+        step = 1;
+        continue;
+      }
+    } else {
+      const double slope = slope_for(budget);
+      const double aligned = std::exp2((slope - kAlignedSlope) / 2);
+      const bool too_coarse = slope < finest_slope + 0.3 && finest < 40 * share;
+      const bool astray = spooled.size() == 1 && std::abs(std::log2(aligned / step)) > 0.15 && attempt < 5;
+      if ((too_coarse || astray) && attempt < 12 && step > 0.02) {
+        spooled.pop_back();
+        step = too_coarse ? std::min(step / 2, std::max(aligned, step / 16)) : std::clamp(aligned, 0.02, 1e6);
+        continue;
+      }
+      step = std::clamp(aligned, 0.02, 1e6);  // the next one's
     }
     control.save(spool->file());
-    // The next GOP: two steps of slope finer than what is expected to be needed.
-    if (budget > 0) step = std::exp2(std::clamp((slope - 1.6) / 2, std::log2(step) - 1, std::log2(step) + 1));
     return;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <queue>
 
 #include "codec/colour.h"
 #include "codec/temporal_weights.h"
@@ -81,6 +82,9 @@ void RateControl::prepare(const std::vector<const BlockGrid*>& grids) {
     c.segments = segment_count(*grid);
     for (int b = 0; b < grid->table().temporal_bands(); ++b)
       for (int k = 0; k < grid->resolutions(); ++k) c.parents.push_back(parent_segment(*grid, b, k));
+    c.children.resize(static_cast<std::size_t>(c.segments));
+    for (std::size_t s = 0; s < c.parents.size(); ++s)
+      if (c.parents[s] >= 0) c.children[static_cast<std::size_t>(c.parents[s])].push_back(s);
     first += static_cast<std::size_t>(c.segments) * static_cast<std::size_t>(grid->blocks());
     samples_ += grid->table().shape().samples();
     components_.push_back(std::move(c));
@@ -168,41 +172,53 @@ Cuts RateControl::at(double lambda) const {
     cuts[i] = static_cast<std::uint8_t>(p == begin ? unit_ * run.top : (p - 1)->cut);
   }
   // A segment may want more than the one it hangs on allows. Then either that one sends more than is worth it by
-  // itself, or this one less: whichever costs less at this slope. From the leaves up; `hanging` is what would be lost
-  // with a segment's own share because others hang on it.
-  const auto worth = [&](const Run& run, int cut) {
-    const Point* p = point_at(run, cut);
-    return p ? p->gain * run.emphasis - lambda * p->end / 8 : 0.0;
+  // itself, or the other less, with all that hangs on it: whatever comes out best at this slope, from the leaves up.
+  const auto worth = [&](std::size_t i, int cut) {
+    const Point* p = point_at(runs_[i], cut);
+    return p ? p->gain * runs_[i].emphasis - lambda * p->end / 8 : 0.0;
   };
-  std::vector<double> hanging(runs_.size(), 0);
+  // Where a segment ends if it may not go below `lowest`.
+  const auto held = [&](std::size_t i, int lowest) {
+    if (cuts[i] >= lowest) return static_cast<int>(cuts[i]);
+    const Point* p = point_at(runs_[i], lowest);
+    return p ? p->cut : unit_ * runs_[i].top;
+  };
   for (const Component& c : components_)
     for (int block = 0; block < c.grid->blocks(); ++block) {
       const std::size_t first = c.first + static_cast<std::size_t>(block) * static_cast<std::size_t>(c.segments);
-      for (int s = c.segments - 1; s >= 0; --s) {
-        const std::size_t i = first + static_cast<std::size_t>(s);
-        if (c.parents[static_cast<std::size_t>(s)] < 0 || cuts[i] == unit_ * runs_[i].top) continue;
-        const std::size_t parent = first + static_cast<std::size_t>(c.parents[static_cast<std::size_t>(s)]);
-        const double gained =
-            worth(runs_[i], cuts[i]) - worth(runs_[i], lowest_cut(header_.profile, cuts[parent])) + hanging[i];
-        const int needed = highest_parent_cut(header_.profile, cuts[i]);
-        if (cuts[parent] > needed) {
-          const Point* begin = points_.data() + runs_[parent].first;
-          const Point* p = std::partition_point(begin, begin + runs_[parent].count,
-                                                [needed](const Point& q) { return q.cut > needed; });
-          if (worth(runs_[parent], cuts[parent]) - worth(runs_[parent], p->cut) > gained) continue;
-          cuts[parent] = p->cut;
+      // What is lost when what hangs on segment s must do with its ending at `cut`.
+      const auto loss = [&](const auto& self, std::size_t s, int cut) -> double {
+        double sum = 0;
+        for (const std::size_t child : c.children[s]) {
+          const int to = held(first + child, lowest_cut(header_.profile, cut));
+          if (to == cuts[first + child]) continue;
+          sum += worth(first + child, cuts[first + child]) - worth(first + child, to) + self(self, child, to);
         }
-        hanging[parent] += std::max(0.0, gained);
+        return sum;
+      };
+      for (std::size_t s = static_cast<std::size_t>(c.segments); s-- > 0;) {
+        const Run& run = runs_[first + s];
+        const Point* begin = points_.data() + run.first;
+        double best = worth(first + s, cuts[first + s]) - loss(loss, s, cuts[first + s]);
+        int choice = cuts[first + s];
+        for (const std::size_t child : c.children[s]) {
+          if (cuts[first + child] == unit_ * runs_[first + child].top) continue;
+          const int needed = highest_parent_cut(header_.profile, cuts[first + child]);
+          if (cuts[first + s] <= needed) continue;
+          const Point* p =
+              std::partition_point(begin, begin + run.count, [needed](const Point& q) { return q.cut > needed; });
+          const double value = worth(first + s, p->cut) - loss(loss, s, p->cut);
+          if (value > best || (value == best && p->cut < choice)) {
+            best = value;
+            choice = p->cut;
+          }
+        }
+        cuts[first + s] = static_cast<std::uint8_t>(choice);
       }
-      for (int s = 0; s < c.segments; ++s) {
-        const std::size_t i = first + static_cast<std::size_t>(s);
-        if (c.parents[static_cast<std::size_t>(s)] < 0) continue;
-        const std::size_t parent = first + static_cast<std::size_t>(c.parents[static_cast<std::size_t>(s)]);
-        const int lowest = lowest_cut(header_.profile, cuts[parent]);
-        if (cuts[i] >= lowest) continue;
-        const Point* p = point_at(runs_[i], lowest);
-        cuts[i] = static_cast<std::uint8_t>(p ? p->cut : unit_ * runs_[i].top);
-      }
+      for (std::size_t s = 0; s < static_cast<std::size_t>(c.segments); ++s)
+        for (const std::size_t child : c.children[s])
+          cuts[first + child] =
+              static_cast<std::uint8_t>(held(first + child, lowest_cut(header_.profile, cuts[first + s])));
     }
   return cuts;
 }
@@ -316,34 +332,59 @@ std::uint64_t RateControl::chunk_bytes(const LayeredGop& gop) const {
   return sum;
 }
 
-// Between `final`, which fits, and `finer`, which does not: takes the finer cuts of segments one by one while there is
-// room for them.
-void RateControl::fill(std::uint64_t budget, int layers, double spacing, double lambda, const Cuts& finer, Cuts& final,
-                       LayeredGop& out) {
-  divide(this->layers(final, lambda, spacing, layers), out, false);
-  std::uint64_t used = chunk_bytes(out);
-  for (int round = 0; round < 4 && used < budget; ++round) {
-    // Heads are not counted on the way, so the room is approached from below in a few rounds.
-    std::uint64_t room = (budget - used) * (round == 0 ? 3 : 2) / 4;
+// What is left of the budget goes to the cuts that come next by slope, whichever still fit.
+void RateControl::fill(std::uint64_t budget, int layers, double spacing, double lambda, Cuts& final, LayeredGop& out) {
+  const auto bytes_of = [&](const Cuts& cuts) {
+    divide(this->layers(cuts, lambda, spacing, layers), out, false);
+    return chunk_bytes(out);
+  };
+  struct Candidate {
+    float slope;
+    std::size_t component, segment;
+    bool operator<(const Candidate& o) const {
+      return slope != o.slope ? slope < o.slope : segment != o.segment ? segment > o.segment : component > o.component;
+    }
+  };
+  std::uint64_t used = bytes_of(final);
+  double share = 0.95;  // of the room: heads grow too, by an amount that is only known afterwards
+  for (int round = 0; round < 12 && used + std::max<std::uint64_t>(4, budget / 4000) < budget; ++round) {
     Cuts next = final;
-    bool any = false;
-    for_segments([&](const Component& c, std::size_t i, int s) {
-      if (finer[i] >= next[i]) return;
-      if (const int parent = c.parents[static_cast<std::size_t>(s)];
-          parent >= 0 && finer[i] < lowest_cut(header_.profile, next[i - static_cast<std::size_t>(s - parent)]))
-        return;
-      const std::uint64_t more = (end_at(runs_[i], finer[i]) - end_at(runs_[i], next[i]) + 7) / 8 + 2;
-      if (more > room) return;
+    const auto next_point = [&](std::size_t i) -> const Point* {
+      const Run& run = runs_[i];
+      const Point* begin = points_.data() + run.first;
+      const Point* p = std::partition_point(begin, begin + run.count, [&](const Point& q) { return q.cut >= next[i]; });
+      return p == begin + run.count || p->slope <= 0 ? nullptr : p;
+    };
+    std::priority_queue<Candidate> queue;
+    for (std::size_t c = 0; c < components_.size(); ++c) {
+      const std::size_t n =
+          static_cast<std::size_t>(components_[c].segments) * static_cast<std::size_t>(components_[c].grid->blocks());
+      for (std::size_t i = components_[c].first; i < components_[c].first + n; ++i)
+        if (const Point* p = next_point(i)) queue.push({p->slope, c, i});
+    }
+    auto room = static_cast<std::int64_t>(share * static_cast<double>(budget - used));
+    while (!queue.empty() && room > 0) {
+      const Candidate best = queue.top();
+      queue.pop();
+      const std::size_t i = best.segment;
+      const Component& c = components_[best.component];
+      const std::size_t s = (i - c.first) % static_cast<std::size_t>(c.segments);
+      const Point* p = next_point(i);
+      if (const int parent = c.parents[s];
+          parent >= 0 && p->cut < lowest_cut(header_.profile, next[i - s + static_cast<std::size_t>(parent)]))
+        continue;
+      const std::int64_t more = (static_cast<std::int64_t>(p->end) - end_at(runs_[i], next[i]) + 7) / 8 + 1;
+      if (more > room) continue;
       room -= more;
-      next[i] = finer[i];
-      any = true;
-    });
-    if (!any) break;
-    LayeredGop trial;
-    trial.frames = out.frames;
-    divide(this->layers(next, lambda, spacing, layers), trial, false);
-    const std::uint64_t bytes = chunk_bytes(trial);
-    if (bytes > budget) break;
+      next[i] = p->cut;
+      if (const Point* q = next_point(i)) queue.push({q->slope, best.component, i});
+    }
+    if (next == final) break;
+    const std::uint64_t bytes = bytes_of(next);
+    if (bytes > budget) {
+      share *= 0.5;
+      continue;
+    }
     used = bytes;
     final = std::move(next);
   }
@@ -378,7 +419,7 @@ bool RateControl::fit(std::uint64_t budget, int layers, double spacing, double& 
   }
   lambda = fits;
   final = at(fits);
-  fill(budget, layers, spacing, fits, at(exceeds), final, out);
+  fill(budget, layers, spacing, fits, final, out);
   return true;
 }
 

@@ -75,6 +75,7 @@ class RateControl {
     std::size_t first = 0;     // of its segments in runs_
     int segments = 0;          // per block
     std::vector<int> parents;  // per segment of a block
+    std::vector<std::vector<std::size_t>> children;
   };
   void prepare(const std::vector<const BlockGrid*>& grids);
   const Point* point_at(const Run& run, int cut) const;
@@ -85,8 +86,7 @@ class RateControl {
   void shift_parts(const std::vector<Cuts>& layers, LayeredGop& out);
   template <class F>
   void for_segments(const F& f) const;
-  void fill(std::uint64_t budget, int layers, double spacing, double lambda, const Cuts& finer, Cuts& final,
-            LayeredGop& out);
+  void fill(std::uint64_t budget, int layers, double spacing, double lambda, Cuts& final, LayeredGop& out);
 
   const StreamHeader& header_;
   int unit_;

@@ -104,14 +104,14 @@ std::vector<std::uint8_t> temporal_gains(int frames, int levels, Wavelet wavelet
         sum += squares[i][f];
         weighted += squares[i][f] * of_frame[f];
       }
-      gain2[i] = std::clamp(gain2[i] * std::sqrt(weighted / (sum * median)), 1.0, 9.0);
+      gain2[i] = std::clamp(gain2[i] * std::sqrt(weighted / (sum * median)), 1.0, 2.25);
     }
   }
   std::vector<std::uint8_t> gains;
   bool any = false;
   for (std::size_t i = 0; i < n; ++i) {
     const long g = std::lround(64 * std::sqrt(gain2[i]));
-    gains.push_back(static_cast<std::uint8_t>(g < 67 ? 64 : g));
+    gains.push_back(static_cast<std::uint8_t>(g < 77 ? 64 : g));
     any = any || gains.back() != 64;
   }
   if (!any) gains.clear();
