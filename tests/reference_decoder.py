@@ -14,10 +14,12 @@ from __future__ import annotations
 import argparse
 import struct
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Callable, Iterator
 
 import numpy as np
+
+from reference_dense import Known, PassDecoder
 
 
 class FormatError(Exception):
@@ -178,6 +180,7 @@ class BitReader:
 
 SIGNATURE = bytes.fromhex("8954564C0D0A1A0A")
 BOX_HEADER = 16
+FAST, DENSE = 0, 1
 RAW, STAGED = 0, 1
 T_PLUS_2D, DYADIC = 0, 1
 HAAR, CDF_5_3, CDF_9_7, CRF_13_7 = 0, 1, 2, 3
@@ -218,12 +221,14 @@ class ComponentInfo:
     offset: int
     weight: np.float32
     levels: int
+    scales: list[int]  # by resolution
     width: int = 0
     height: int = 0
 
 
 @dataclass
 class Head:
+    profile: int
     mode: int
     lossless: bool
     layout: int
@@ -235,6 +240,8 @@ class Head:
     layers: int
     centroid: int
     ycocg: bool
+    dropped: int           # finest spatial levels that were left out
+    temporal_dropped: int
     gop_frames: int
     width: int
     height: int
@@ -260,13 +267,15 @@ class Head:
 def read_head(payload: bytes) -> Head:
     reader = ByteReader(payload)
     major, minor, profile, mode, lossless, layout = reader.unpack("6B")
-    check((major, minor) == (0, 1), f"version {major}.{minor}")
-    check(profile == 0 and mode <= 1 and lossless <= 1 and layout <= 1, "unknown profile, mode or layout")
+    check((major, minor) == (0, 2), f"version {major}.{minor}")
+    check(profile <= DENSE and (mode <= STAGED or profile == DENSE) and lossless <= 1 and layout <= 1, "unknown profile, mode or layout")
     wavelet_t, wavelet_s, lt, ls, log2_block, layers, centroid, colour = reader.unpack("8B")
     check(max(wavelet_t, wavelet_s) <= 3, "unknown wavelet")
     check((CDF_9_7 if lossless else CRF_13_7) not in (wavelet_t, wavelet_s), "wavelet and lossless do not agree")
     check(max(lt, ls) <= 8 and (layout == T_PLUS_2D or lt <= ls), "levels")
     check(5 <= log2_block <= 8 and 1 <= layers <= 16 and colour <= 1, "block, layers or colour transform")
+    dropped, temporal_dropped = reader.unpack("2B")
+    check(temporal_dropped <= lt, "dropped temporal levels")
     gop_frames, width, height, frames = reader.unpack("HIIQ")
     check(1 <= gop_frames <= 128 and 1 <= width <= 65536 and 1 <= height <= 65536, "size")
     model, bits, chroma_x, chroma_y, alpha, signed = reader.unpack("6B")
@@ -279,8 +288,11 @@ def read_head(payload: bytes) -> Head:
         offset, weight, levels = reader.unpack("ifB")
         check(abs(offset) <= 65536 and 1e-6 < weight < 1e6 and levels <= ls, "component")
         check(layout == T_PLUS_2D or levels >= lt, "component levels")
+        check(dropped <= levels, "dropped spatial levels")
+        scales = list(reader.take(levels + 1))
+        check(0 not in scales and (not lossless or set(scales) == {64}), "scale")
         x, y = (chroma_x, chroma_y) if model == YUV and c in (1, 2) else (0, 0)
-        components.append(ComponentInfo(offset, np.float32(weight), levels, -(-width >> x), -(-height >> y)))
+        components.append(ComponentInfo(offset, np.float32(weight), levels, scales, -(-width >> x), -(-height >> y)))
     check(not colour or len({c.levels for c in components[:3]}) == 1, "levels with YCoCg-R")
     for numerator, denominator in (reader.unpack("ii"), reader.unpack("ii")):
         check(denominator > 0 and numerator >= 0, "frame rate or sample aspect")
@@ -291,8 +303,8 @@ def read_head(payload: bytes) -> Head:
     reader.text()  # writer
     reader.text()  # settings
     reader.crc()
-    return Head(mode, bool(lossless), layout, wavelet_t, wavelet_s, lt, ls, 1 << log2_block, layers, centroid,
-                bool(colour), gop_frames, width, height, frames, bits, bool(signed), components)
+    return Head(profile, mode, bool(lossless), layout, wavelet_t, wavelet_s, lt, ls, 1 << log2_block, layers, centroid,
+                bool(colour), dropped, temporal_dropped, gop_frames, width, height, frames, bits, bool(signed), components)
 
 
 @dataclass
@@ -302,6 +314,7 @@ class Gop:
     frames: int
     hash: int | None
     step: np.float32
+    gains: dict[int, int]  # by frame of the interleaved volume
     planes: int
     layer_tops: list[int]
     chunks: dict[tuple[int, int, int], bytes]  # by layer, temporal band, distance; those of size 0 are left out
@@ -315,7 +328,8 @@ def read_gop(payload: bytes, head: Head) -> Gop:
     samples = frames * sum(c.width * c.height for c in head.components)
     check(samples <= LARGEST_GOP, f"a GOP of {samples} samples is too large for this decoder")
     flags = reader.number("B")
-    check(flags < 4, "reserved flags")
+    check(flags < 8, "reserved flags")
+    check(not flags & 4 or not (head.lossless or head.layout == DYADIC), "frame gains where there are none")
     reader.svarint()  # pts
     reader.svarint()  # duration
     if flags & 2:
@@ -326,6 +340,12 @@ def read_gop(payload: bytes, head: Head) -> Gop:
     if not head.lossless:
         step = np.float32(reader.number("f"))
         check(bool(1e-6 <= step <= 1e9), "step")
+    gains: dict[int, int] = {}
+    frame = -1
+    for _ in range(reader.varint() if flags & 4 else 0):
+        frame += reader.varint() + 1
+        gains[frame] = reader.number("B")
+        check(frame < frames and gains[frame] > 0, "frame gain")
     planes = reader.number("B")
     check(planes <= 30, "planes")
     layer_tops = list(reader.take(head.layers))
@@ -343,10 +363,10 @@ def read_gop(payload: bytes, head: Head) -> Gop:
             chunks[key] = reader.take(size)
             check(crc32c(chunks[key]) == crc, f"crc of chunk {key}")
     check(reader.position == len(payload), "size of the GOP")
-    return Gop(index, first_frame, frames, digest, step, planes, layer_tops, chunks)
+    return Gop(index, first_frame, frames, digest, step, gains, planes, layer_tops, chunks)
 
 
-def check_index(index: Box, gops: list[tuple[Box, Gop]]) -> None:
+def check_index(index: Box, gops: list[tuple[Box, Gop]], layers: int) -> None:
     """Compare the Indx box with the boxes that the stream has."""
     reader = ByteReader(index.payload)
     check(reader.varint() == len(gops), "count of the index")
@@ -355,6 +375,10 @@ def check_index(index: Box, gops: list[tuple[Box, Gop]]) -> None:
         entry = tuple(reader.varint() for _ in range(4))
         check(entry == (box.offset - end, box.end - box.offset, gop.first_frame - next_frame, gop.frames),
               f"index of GOP {gop.index}")
+        for layer in range(layers):
+            size = sum(len(chunk) for key, chunk in gop.chunks.items() if key[0] == layer)
+            check(reader.varint() == size, f"bytes of layer {layer} of GOP {gop.index} in the index")
+            reader.number("H")  # error
         end, next_frame = box.end, gop.first_frame + gop.frames
     reader.crc()
 
@@ -445,7 +469,15 @@ def merge_spatially(parts: list[np.ndarray], wavelet: int) -> np.ndarray:
     return merge(low_x, merge(high_x, high_xy, ROWS, wavelet), COLUMNS, wavelet)
 
 
-def inverse_volume(bands: Subbands, head: Head, levels: int, reduce: int, temporal_reduce: int) -> np.ndarray:
+def undo_gains(frames: np.ndarray, first: int, distance: int, gains: dict[int, int]) -> None:
+    """Frames of a temporal band, which stand at every distance-th frame of the volume from the first on."""
+    for frame, gain in gains.items():
+        if frame >= first and (frame - first) % distance == 0:
+            frames[(frame - first) // distance] *= np.float32(64 / gain)
+
+
+def inverse_volume(bands: Subbands, head: Head, levels: int, gains: dict[int, int], reduce: int,
+                   temporal_reduce: int) -> np.ndarray:
     """All levels of a component but the finest reduce and temporal_reduce."""
     spatial, temporal = head.spatial_wavelet, head.temporal_wavelet
     if head.layout == DYADIC:
@@ -461,6 +493,11 @@ def inverse_volume(bands: Subbands, head: Head, levels: int, reduce: int, tempor
         frames = bands[b, 0, 0]
         for k in range(1, levels - reduce + 1):
             frames = merge_spatially([frames, *(bands[b, k, o] for o in (1, 2, 3))], spatial)
+        level = head.temporal_levels - max(b, 1) + 1  # of the split that made the band
+        if head.temporal_levels == 0:
+            undo_gains(frames, 0, 1, gains)
+        else:
+            undo_gains(frames, 0 if b == 0 else 1 << level - 1, 1 << level, gains)
         volume = frames if b == 0 else merge(volume, frames, TIME, temporal)
     return volume
 
@@ -593,13 +630,19 @@ def dequantise(magnitude: np.ndarray, negative: np.ndarray, plane: np.ndarray, h
 class Group:
     """A group that exists, with what is known of it and of its coefficients."""
     number: int
+    where: tuple[int, int, int]
+    places: list[tuple[int, int, int]]               # coordinates of its coefficients, valid or not
     coefficients: list[tuple[int, int, int] | None]  # by place: coordinates in the subband, None if not valid
     children: list[Group | None]                     # by place; of a root group by orientation
+    parent: Group | None = None                      # in space
+    parent_place: int = 0                            # of the coefficient whose child it is; of level 1 without meaning
     temporal_parent: Group | None = None
     activated: int = -1                              # the plane at which it became active
     open: bool = False
     magnitudes: list[int] = field(default_factory=list)
     signs: list[int] = field(default_factory=list)
+    cells: list[int] = field(default_factory=list)   # dense: its coefficients in Known
+    around: list[Group] = field(default_factory=list)  # dense: left, right, above and below
 
     def __post_init__(self) -> None:
         self.magnitudes = [0] * len(self.coefficients)
@@ -607,6 +650,9 @@ class Group:
         self.full = None not in self.coefficients
         self.valid = [place for place, where in enumerate(self.coefficients) if where is not None]
         self.has_children = any(self.children)
+        for place, child in enumerate(self.children):
+            if child is not None:
+                child.parent, child.parent_place = self, place
 
     def __bool__(self) -> bool:
         return True
@@ -628,8 +674,11 @@ class Segment:
     spatial_parent: Segment | None = None
     temporal_parent: Segment | None = None
     top: int = 0
-    low: int = 0      # of the last layer read
-    decoded: int = 0  # the lowest plane known
+    low: int = 0      # of the last layer read; dense: a cut
+    decoded: int = 0  # the lowest plane known; dense: a cut
+    codeword: bytearray = field(default_factory=bytearray)            # dense only, as all below
+    ordered: list[list[Group]] = field(default_factory=list)          # groups in the order of decisions
+    known: list[Known] = field(default_factory=list)                  # by orientation
 
     @property
     def parent(self) -> Segment | None:
@@ -682,10 +731,11 @@ class Block:
             return None  # a shortcut: no coefficient there, and none of its descendants, is inside its subband
         arity = geometry.arity(k)
         shape = geometry.shape(b, k, o)
-        coefficients, children = [], []
+        places, coefficients, children = [], [], []
         for place in range(arity):
             i, j, h = place & 1, place >> 1 & 1, place >> 2
             coefficient = (2 * t + h if arity == 8 else t, 2 * y + j, 2 * x + i)
+            places.append(coefficient)
             coefficients.append(coefficient if all(c < n for c, n in zip(coefficient, shape)) else None)
             if 1 <= k < geometry.levels:
                 children.append(self.build(b, k + 1, o, coefficient, arity * number + place))
@@ -693,7 +743,7 @@ class Block:
             children = [self.build(b, 1, child_o, where, number) for child_o in geometry.orientations(1)]
         if not any(coefficients) and not any(children):
             return None
-        group = Group(number, coefficients, children)
+        group = Group(number, where, places, coefficients, children)
         self.segments[b, k].groups[o - geometry.orientations(k)[0]].append(group)
         return group
 
@@ -709,6 +759,13 @@ class Component:
         self.geometry = Geometry(head, info, frames)
         rows, columns = self.geometry.block_grid
         self.blocks = [Block(self.geometry, row, column) for row in range(rows) for column in range(columns)]
+
+    def last_plane(self, magnitude: int, decoded: int) -> int:
+        """The last plane of which the bit of a coefficient is known."""
+        if self.head.profile == FAST:
+            return decoded
+        p = decoded >> 1
+        return p if decoded % 2 == 0 or magnitude < 2 << p else p + 1
 
     def subbands(self, step: np.float32) -> Subbands:
         """The dequantised coefficients."""
@@ -727,9 +784,9 @@ class Component:
                                 where = group.coefficients[place]
                                 magnitude[where] = group.magnitudes[place]
                                 negative[where] = group.signs[place]
-                                plane[where] = segment.decoded
+                                plane[where] = self.last_plane(group.magnitudes[place], segment.decoded)
                     norm = self.geometry.norm(b, k, o)
-                    subband_step = np.float32(float(step) * float(self.info.weight) / norm)
+                    subband_step = np.float32(float(step) * float(self.info.weight) / norm * (64 / self.info.scales[k]))
                     result[b, k, o] = dequantise(magnitude, negative, plane, self.head, subband_step)
         return result
 
@@ -738,12 +795,13 @@ def read_chunk(data: bytes, layer: int, b: int, distance: int, components: list[
                first_plane: int) -> None:
     """Read a chunk and decode its parts; planes below first_plane are passed over."""
     bits = BitReader(data)
+    fast = components[0].head.profile == FAST
     parts: list[tuple[Segment, int, int, int]] = []
     for component in components:
         k = component.info.levels - distance
         if k < 0 or not component.geometry.has_frames(b):
             continue
-        nominal, uniform, parameter = bits.bits(5), bits.bits(1), bits.bits(5)
+        nominal, uniform, parameter = bits.bits(6), bits.bits(1), bits.bits(5)
         top_before = 0
         for block in component.blocks:
             segment = block.segments[b, k]
@@ -754,21 +812,42 @@ def read_chunk(data: bytes, layer: int, b: int, distance: int, components: list[
                 elif segment.parent.top > 0:
                     segment.top = segment.parent.top - bits.unary()
                 check(0 <= segment.top <= gop.planes, "top out of range")
-                segment.low = segment.decoded = segment.top
+                segment.low = segment.decoded = segment.top if fast else 2 * segment.top
             begin = segment.low
             segment.low = min(begin, nominal)
             if not uniform and begin > 0:
                 segment.low += bits.unary_zz()
             check(0 <= segment.low <= begin, "planes of a part out of range")
             if segment.low < begin:
-                check(begin <= gop.layer_tops[layer], "planes above the top of the layer")
-                check(segment.parent is None or segment.low >= segment.parent.low, "more planes than the parent has")
+                check((begin if fast else begin + 1 >> 1) <= gop.layer_tops[layer], "planes above the top of the layer")
+                check(segment.parent is None or segment.low >= lowest_cut(segment.parent.low, fast),
+                      "more planes than the parent has")
                 parts.append((segment, begin, segment.low, bits.rice(parameter)))
     position = bits.bytes_used()
     check(position + sum(size for *_, size in parts) == len(data), "sizes of parts and chunk do not agree")
     for segment, begin, end, size in parts:
+        if not fast:
+            segment.codeword += data[position:position + size]
+            position += size
+            continue
         decode_part(data[position:position + size], segment, begin, end, first_plane, components[0].head)
         position += size
+
+
+def lowest_cut(needed: int, fast: bool) -> int:
+    """Where a segment can end at most if the one it needs ends at a cut."""
+    return needed if fast else needed - needed % 2
+
+
+def decode_dense(component: Component, first_plane: int) -> None:
+    """All codewords of a component; planes below first_plane are passed over."""
+    head, geometry = component.head, component.geometry
+    table_set = 2 * (head.layout == DYADIC) + head.lossless
+    for block in component.blocks:
+        for (b, k), segment in block.segments.items():
+            needed = lowest_cut(segment.parent.decoded, False) if segment.parent else 0
+            segment.decoded = min(max(segment.low, needed, 2 * first_plane), 2 * segment.top)
+            PassDecoder(segment, table_set, geometry.orientations(k), b > 0).decode(segment.decoded)
 
 
 def decode_part(data: bytes, segment: Segment, begin: int, end: int, first_plane: int, head: Head) -> None:
@@ -905,7 +984,7 @@ def reduced_scale(head: Head, info: ComponentInfo, frames: int, temporal: int, s
 def component_samples(component: Component, gop: Gop, options: Options) -> np.ndarray:
     """The transformed samples, in lossy streams rounded, without their offset."""
     head = component.head
-    volume = inverse_volume(component.subbands(gop.step), head, component.info.levels, options.reduce,
+    volume = inverse_volume(component.subbands(gop.step), head, component.info.levels, gop.gains, options.reduce,
                             options.temporal_reduce)
     if not head.lossless:
         dropped = min(options.reduce, head.temporal_levels) if head.layout == DYADIC else options.temporal_reduce
@@ -922,6 +1001,9 @@ def decode_gop(gop: Gop, head: Head, options: Options) -> list[np.ndarray]:
     for (layer, b, distance), data in gop.chunks.items():
         if layer < layers and b < bands and distance >= options.reduce:
             read_chunk(data, layer, b, distance, components, gop, first_plane)
+    if head.profile == DENSE:
+        for component in components:
+            decode_dense(component, first_plane)
 
     samples = [component_samples(component, gop, options) for component in components]
     if head.ycocg:
@@ -947,8 +1029,11 @@ def decode(data: bytes, options: Options, write: Callable[[bytes], object]) -> b
         if box.kind == b"Head":
             check(head is None, "two Head boxes")
             head = read_head(box.payload)
-            check(options.reduce <= min(c.levels for c in head.components), "cannot be reduced so often")
             check(options.temporal_reduce == 0 or head.layout == T_PLUS_2D, "dyadic: no lower frame rate alone")
+            options = replace(options, reduce=options.reduce + head.dropped)
+            if head.layout == T_PLUS_2D:
+                options.temporal_reduce += head.temporal_dropped
+            check(options.reduce <= min(c.levels for c in head.components), "cannot be reduced so often")
             check(options.temporal_reduce <= head.temporal_levels, "frame rate cannot be reduced so often")
             continue
         if head is None:
@@ -964,7 +1049,7 @@ def decode(data: bytes, options: Options, write: Callable[[bytes], object]) -> b
                     write(component[frame].tobytes())
         elif box.kind == b"Indx":
             index = box
-            check_index(box, gops)
+            check_index(box, gops, head.layers)
         else:
             reader = ByteReader(box.payload)
             frames, offset = reader.unpack("QQ")
