@@ -275,7 +275,7 @@ def read_head(payload: bytes) -> Head:
     check(max(lt, ls) <= 8 and (layout == T_PLUS_2D or lt <= ls), "levels")
     check(5 <= log2_block <= 8 and 1 <= layers <= 16 and colour <= 1, "block, layers or colour transform")
     dropped, temporal_dropped = reader.unpack("2B")
-    check(temporal_dropped <= lt, "dropped temporal levels")
+    check(temporal_dropped <= (lt if layout == T_PLUS_2D else 0), "dropped temporal levels")
     gop_frames, width, height, frames = reader.unpack("HIIQ")
     check(1 <= gop_frames <= 128 and 1 <= width <= 65536 and 1 <= height <= 65536, "size")
     model, bits, chroma_x, chroma_y, alpha, signed = reader.unpack("6B")
@@ -959,6 +959,10 @@ class Options:
     reduce: int = 0
     temporal_reduce: int = 0
 
+    def first_plane(self, gop: Gop) -> int:
+        """The lowest plane to decode."""
+        return max(0, gop.planes - self.planes) if self.planes else 0
+
 
 def dividing_splits(length: int, splits: int) -> int:
     """How many of so many splits find more than one sample."""
@@ -992,10 +996,10 @@ def component_samples(component: Component, gop: Gop, options: Options) -> np.nd
     return volume.astype(np.int64)
 
 
-def decode_gop(gop: Gop, head: Head, options: Options) -> list[np.ndarray]:
-    """The components, each an array of frames, rows and columns."""
+def read_components(gop: Gop, head: Head, options: Options) -> list[Component]:
+    """The components with the coefficients that are asked for."""
     components = [Component(head, info, gop.frames) for info in head.components]
-    first_plane = max(0, gop.planes - options.planes) if options.planes else 0
+    first_plane = options.first_plane(gop)
     bands = head.bands - options.temporal_reduce
     layers = min(head.layers, options.layers or head.layers)
     for (layer, b, distance), data in gop.chunks.items():
@@ -1004,7 +1008,12 @@ def decode_gop(gop: Gop, head: Head, options: Options) -> list[np.ndarray]:
     if head.profile == DENSE:
         for component in components:
             decode_dense(component, first_plane)
+    return components
 
+
+def decode_gop(gop: Gop, head: Head, options: Options) -> list[np.ndarray]:
+    """The components, each an array of frames, rows and columns."""
+    components = read_components(gop, head, options)
     samples = [component_samples(component, gop, options) for component in components]
     if head.ycocg:
         samples[:3] = inverse_ycocg(samples[0] + head.components[0].offset, samples[1], samples[2])
@@ -1013,7 +1022,8 @@ def decode_gop(gop: Gop, head: Head, options: Options) -> list[np.ndarray]:
             samples[c] = samples[c] + info.offset
         samples[c] = np.clip(samples[c], *head.sample_range).astype("<" + head.sample_type)
 
-    complete = layers == head.layers and not (first_plane or options.reduce or options.temporal_reduce)
+    all_layers = options.layers == 0 or options.layers >= head.layers
+    complete = all_layers and not (options.first_plane(gop) or options.reduce or options.temporal_reduce)
     if gop.hash is not None and complete:
         check(xxh64(b"".join(component.tobytes() for component in samples)) == gop.hash, "samples do not have the hash")
     return samples
@@ -1031,8 +1041,7 @@ def decode(data: bytes, options: Options, write: Callable[[bytes], object]) -> b
             head = read_head(box.payload)
             check(options.temporal_reduce == 0 or head.layout == T_PLUS_2D, "dyadic: no lower frame rate alone")
             options = replace(options, reduce=options.reduce + head.dropped)
-            if head.layout == T_PLUS_2D:
-                options.temporal_reduce += head.temporal_dropped
+            options.temporal_reduce += head.temporal_dropped
             check(options.reduce <= min(c.levels for c in head.components), "cannot be reduced so often")
             check(options.temporal_reduce <= head.temporal_levels, "frame rate cannot be reduced so often")
             continue

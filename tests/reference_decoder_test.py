@@ -127,6 +127,20 @@ CASES: list[tuple[Case, list[reference.Options]]] = [
     (Case("gray", "20x12", 8, "-q 95 --gop 8 --levels 2x2", "noise"), [R1T1]),
     (Case("gray", "20x12", 9, "--lossless --gop 9 --layout dyadic --levels 2x2", "noise"), [R1]),
     (Case("gbrp", "20x12", 4, "--lossless --gop 4 --levels 1x2", "noise"), [R1T1]),
+    # Frame gains, and none; scales
+    (Case("yuv420p", "24x16", 18, "-q 60 --gop 16 --levels 4x3 --layers 2"), [R1, T2, R2T3, ALL_LESS]),
+    (Case("yuv420p", "24x16", 9, "-q 60 --gop 9 --levels 3x3 --plain-ends"), [T1]),
+    (Case("gray", "24x16", 7, "-q 70 --gop 7 --levels 0x2"), [R1]),
+    (Case("yuv420p", "24x16", 8, "-q 60 --gop 8 --levels 2x3 --tune visual"), [R1T1, ALL_LESS]),
+    (Case("gbrp", "24x16", 4, "-q 60 --gop 4 --layout dyadic --levels 2x3 --tune visual"), [R1, DYADIC_LESS]),
+    # Rates: cuts that differ from segment to segment
+    (Case("yuv420p", "40x24", 8, "--bpp 1.5 --gop 8 --levels 3x3 --layers 4"), [R1, R2T3, L1, L2, P2, ALL_LESS]),
+    (Case("yuv420p", "70x40", 4, "--bpp 2 --gop 4 --levels 2x2 --layers 5 --block-size 32"), [R1T1, L1, L2]),
+    (Case("gray", "33x17", 8, "--bpp 2 --gop 8 --layout dyadic --levels 3x3 --layers 6"), [R1, L1, L2, DYADIC_LESS]),
+    (Case("gbrp", "24x16", 5, "--bpp 4 --gop 5 --levels 2x2 --layers 3"), [R1T1, L1, L2, P5]),
+    (Case("gray10", "24x16", 8, "--bpp 3 --gop 8 --levels 2x3 --tune visual"), [R1T1, L1]),
+    (Case("yuv420p", "24x16", 8, "--size 1100 --gop 8 --levels 2x3"), [R1T1, L2]),
+    (Case("yuv420p", "24x16", 8, "--psnr 36 --gop 8 --levels 2x3 --layers 2"), [R1T1, L1]),
 ]
 
 
@@ -155,12 +169,82 @@ def make_raw(case: Case) -> bytes:
     return bytes(result)
 
 
+def varint(value: int) -> bytes:
+    result = bytearray()
+    while value > 127:
+        result.append(value & 127 | 128)
+        value >>= 7
+    return bytes(result) + bytes([value])
+
+
+def with_crc(data: bytes) -> bytes:
+    return data + reference.crc32c(data).to_bytes(4, "little")
+
+
+def extract(data: bytes, dropped: int, temporal_dropped: int, layers: int) -> bytes:
+    """The stream without its finest levels and with the last layers empty, see "Extracts" in FORMAT.md."""
+    result = bytearray(reference.SIGNATURE)
+    index = b""
+    end = next_frame = 0
+
+    def add(kind: bytes, payload: bytes) -> None:
+        result.extend(with_crc(kind + len(payload).to_bytes(8, "little")))
+        result.extend(payload)
+
+    for box in reference.read_boxes(data):
+        if box.kind == b"Head":
+            head = reference.read_head(box.payload)
+            add(b"Head", with_crc(box.payload[:14] + bytes([dropped, temporal_dropped]) + box.payload[16:-4]))
+        elif box.kind == b"Gop ":
+            gop = reference.read_gop(box.payload, head)
+            reader = reference.ByteReader(box.payload, 4)
+            for _ in range(3):
+                reader.varint()
+            flags = reader.number("B")
+            fields = box.payload[4:reader.position - 1] + bytes([flags & ~1])
+            start = reader.position
+            for _ in range(2 * gop.frames if flags & 2 else 2):
+                reader.varint()
+            fields += box.payload[start:reader.position]
+            reader.take(8 if flags & 1 else 0)  # the hash goes
+            start = reader.position
+            reader.take(0 if head.lossless else 4)
+            for _ in range(reader.varint() if flags & 4 else 0):
+                reader.varint()
+                reader.number("B")
+            reader.take(1 + head.layers)
+            fields += box.payload[start:reader.position]
+            chunks = b""
+            sizes = [0] * head.layers
+            for layer in range(head.layers):
+                for band in range(head.bands):
+                    for distance in range(head.spatial_levels, -1, -1):
+                        chunk = gop.chunks.get((layer, band, distance), b"")
+                        if layer >= layers or distance < dropped or band >= head.bands - temporal_dropped:
+                            chunk = b""
+                        fields += varint(len(chunk))
+                        fields += reference.crc32c(chunk).to_bytes(4, "little") if chunk else b""
+                        chunks += chunk
+                        sizes[layer] += len(chunk)
+            offset = len(result)
+            add(b"Gop ", with_crc((len(fields) + 8).to_bytes(4, "little") + fields) + chunks)
+            index += b"".join(map(varint, (offset - end, len(result) - offset, gop.first_frame - next_frame, gop.frames)))
+            index += b"".join(varint(size) + b"\xff\xff" for size in sizes)
+            end, next_frame = len(result), gop.first_frame + gop.frames
+            count = gop.index + 1
+    offset = len(result)
+    add(b"Indx", with_crc(varint(count) + index))
+    add(b"Done", with_crc(next_frame.to_bytes(8, "little") + offset.to_bytes(8, "little")))
+    return bytes(result)
+
+
 class Tester:
     def __init__(self, program: str, folder: Path) -> None:
         self.program = program
         self.folder = folder
         self.passed = 0
         self.failed = 0
+        self.seen: set[str] = set()  # what streams had
 
     def report(self, good: bool, name: str, reason: str = "") -> None:
         self.passed += good
@@ -191,15 +275,21 @@ class Tester:
         different = sum(a != b for a, b in zip(decoded, expected))
         self.report(False, name, f"{different} bytes differ of {len(expected)} ({len(decoded)} from the reference)")
 
+    def encode(self, case: Case, samples: bytes, stream: Path) -> str | None:
+        """Make a stream; the reason if that fails."""
+        raw = self.folder / "in.yuv"
+        raw.write_bytes(samples)
+        return self.run("encode", "-y", "--quiet", "-t", "1", "--format", "raw", "--size", case.size,
+                        "--pix-fmt", case.pixel_format, *case.encode.split(), str(raw), str(stream))
+
     def case(self, case: Case, less: list[reference.Options]) -> None:
         name = " ".join(map(str, case))
-        raw, stream = self.folder / "in.yuv", self.folder / "stream.tvl"
+        stream = self.folder / "stream.tvl"
         samples = make_raw(case)
-        raw.write_bytes(samples)
-        reason = self.run("encode", "-y", "--quiet", "-t", "1", "--format", "raw", "--size", case.size,
-                          "--pix-fmt", case.pixel_format, *case.encode.split(), str(raw), str(stream))
+        reason = self.encode(case, samples, stream)
         if reason is not None:
             return self.report(False, name, reason)
+        self.note(stream.read_bytes())
         for options in [WHOLE, *less]:
             chosen = " ".join(f"{key}={value}" for key, value in vars(options).items() if value)
             self.compare(f"{name} | {chosen or 'whole'}", stream, options)
@@ -211,14 +301,64 @@ class Tester:
                 decoded.clear()  # reported above
             self.report(decoded == samples, f"{name} | lossless", "not the samples that were encoded")
 
-    def damage(self) -> None:
+    def extracts(self) -> None:
+        """Streams made smaller without coding them again: the same as decoding less of the whole one."""
+        options = reference.Options
+        kinds = [
+            (Case("yuv420p", "40x24", 12, "-q 60 --gop 8 --levels 3x3 --layers 3"), (1, 1, 2), options(2, 0, 1, 1)),
+            (Case("yuv420p", "40x24", 8, "--bpp 2 --gop 8 --levels 3x3 --layers 3"), (0, 2, 3), options(0, 0, 0, 2)),
+            (Case("gbrp", "20x12", 8, "--lossless --gop 4 --levels 2x2 --profile fast"), (2, 0, 2), options(2, 0, 2, 0)),
+            (Case("gray", "33x17", 8, "-q 60 --gop 8 --levels 2x3 --layout dyadic"), (1, 0, 2), options(2, 0, 1, 0)),
+        ]
+        for case, (dropped, temporal_dropped, layers), less in kinds:
+            name = " ".join(map(str, case)) + f" | extract {dropped} {temporal_dropped} {layers}"
+            stream = self.folder / "stream.tvl"
+            reason = self.encode(case, make_raw(case), stream)
+            if reason is not None:
+                self.report(False, name, reason)
+                continue
+            whole = stream.read_bytes()
+            stream.write_bytes(extract(whole, dropped, temporal_dropped, layers))
+            self.compare(name, stream, WHOLE)
+            further = options(reduce=1) if case.encode.endswith("dyadic") else options(temporal_reduce=1 - temporal_dropped // 2)
+            self.compare(f"{name} | less", stream, further)
+            results = [bytearray(), bytearray()]
+            reference.decode(whole, less, results[0].extend)
+            reference.decode(stream.read_bytes(), WHOLE, results[1].extend)
+            self.report(results[0] == results[1], name, "not what the whole stream gives")
+
+    def note(self, data: bytes) -> None:
+        """Remember what this stream has."""
+        profile = "?"
+        for box in reference.read_boxes(data):
+            if box.kind == b"Head":
+                head = reference.read_head(box.payload)
+                profile = "dense" if head.profile == reference.DENSE else "fast"
+                if any(set(component.scales) != {64} for component in head.components):
+                    self.seen.add(f"{profile} scales")
+            elif box.kind == b"Gop ":
+                gop = reference.read_gop(box.payload, head)
+                if gop.gains:
+                    self.seen.add(f"{profile} frame gains")
+                for component in reference.read_components(gop, head, reference.Options(planes=1)):
+                    lows = [segment.low for block in component.blocks for segment in block.segments.values()]
+                    if any(low % 2 for low in lows) and profile == "dense":
+                        self.seen.add("dense odd cuts")
+                    if any(lows):
+                        self.seen.add(f"{profile} planes left out")
+
+    def coverage(self) -> None:
+        """The cases above must have what they are there for."""
+        for what in ("fast scales", "fast frame gains", "fast planes left out", "dense scales", "dense frame gains",
+                     "dense planes left out", "dense odd cuts"):
+            self.report(what in self.seen, f"coverage: {what}", "no stream has them")
+
+    def damage(self, profile: str) -> None:
         """The reference decoder must refuse a stream with a changed byte, whole GOPs of a cut one are valid."""
-        case = Case("gray", "20x12", 8, "--lossless --gop 4 --levels 2x2")
-        raw, stream = self.folder / "in.yuv", self.folder / "stream.tvl"
+        case = Case("gray", "20x12", 8, f"--lossless --gop 4 --levels 2x2 --no-scene-cuts --profile {profile}")
+        stream = self.folder / "stream.tvl"
         samples = make_raw(case)
-        raw.write_bytes(samples)
-        reason = self.run("encode", "-y", "--quiet", "--format", "raw", "--size", case.size, "--pix-fmt",
-                          case.pixel_format, *case.encode.split(), str(raw), str(stream))
+        reason = self.encode(case, samples, stream)
         if reason is not None:
             return self.report(False, "damage", reason)
         data = stream.read_bytes()
@@ -243,8 +383,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         tester = Tester(sys.argv[1], Path(folder))
         for case, less in CASES:
+            if "--profile" not in case.encode:
+                tester.case(case._replace(encode=f"{case.encode} --profile fast"), less)
             tester.case(case, less)
-        tester.damage()
+        tester.coverage()
+        tester.extracts()
+        tester.damage("fast")
+        tester.damage("dense")
     print(f"{tester.passed} passed, {tester.failed} failed")
     return 1 if tester.failed else 0
 
