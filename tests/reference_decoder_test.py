@@ -28,6 +28,7 @@ except ImportError:
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import reference_decoder as reference  # noqa: E402
+from reference_extract import extract  # noqa: E402
 
 
 class PixelFormat(NamedTuple):
@@ -166,75 +167,6 @@ def make_raw(case: Case) -> bytes:
                         value += 0.3 * ((x + frame) % 13 == 6) + 0.05 * (generator.random() - 0.5)
                     sample = min(max(round(value * peak), 0), peak)
                     result += sample.to_bytes(1 if pixel_format.bits <= 8 else 2, "little")
-    return bytes(result)
-
-
-def varint(value: int) -> bytes:
-    result = bytearray()
-    while value > 127:
-        result.append(value & 127 | 128)
-        value >>= 7
-    return bytes(result) + bytes([value])
-
-
-def with_crc(data: bytes) -> bytes:
-    return data + reference.crc32c(data).to_bytes(4, "little")
-
-
-def extract(data: bytes, dropped: int, temporal_dropped: int, layers: int) -> bytes:
-    """The stream without its finest levels and with the last layers empty, see "Extracts" in FORMAT.md."""
-    result = bytearray(reference.SIGNATURE)
-    index = b""
-    end = next_frame = 0
-
-    def add(kind: bytes, payload: bytes) -> None:
-        result.extend(with_crc(kind + len(payload).to_bytes(8, "little")))
-        result.extend(payload)
-
-    for box in reference.read_boxes(data):
-        if box.kind == b"Head":
-            head = reference.read_head(box.payload)
-            add(b"Head", with_crc(box.payload[:14] + bytes([dropped, temporal_dropped]) + box.payload[16:-4]))
-        elif box.kind == b"Gop ":
-            gop = reference.read_gop(box.payload, head)
-            reader = reference.ByteReader(box.payload, 4)
-            for _ in range(3):
-                reader.varint()
-            flags = reader.number("B")
-            fields = box.payload[4:reader.position - 1] + bytes([flags & ~1])
-            start = reader.position
-            for _ in range(2 * gop.frames if flags & 2 else 2):
-                reader.varint()
-            fields += box.payload[start:reader.position]
-            reader.take(8 if flags & 1 else 0)  # the hash goes
-            start = reader.position
-            reader.take(0 if head.lossless else 4)
-            for _ in range(reader.varint() if flags & 4 else 0):
-                reader.varint()
-                reader.number("B")
-            reader.take(1 + head.layers)
-            fields += box.payload[start:reader.position]
-            chunks = b""
-            sizes = [0] * head.layers
-            for layer in range(head.layers):
-                for band in range(head.bands):
-                    for distance in range(head.spatial_levels, -1, -1):
-                        chunk = gop.chunks.get((layer, band, distance), b"")
-                        if layer >= layers or distance < dropped or band >= head.bands - temporal_dropped:
-                            chunk = b""
-                        fields += varint(len(chunk))
-                        fields += reference.crc32c(chunk).to_bytes(4, "little") if chunk else b""
-                        chunks += chunk
-                        sizes[layer] += len(chunk)
-            offset = len(result)
-            add(b"Gop ", with_crc((len(fields) + 8).to_bytes(4, "little") + fields) + chunks)
-            index += b"".join(map(varint, (offset - end, len(result) - offset, gop.first_frame - next_frame, gop.frames)))
-            index += b"".join(varint(size) + b"\xff\xff" for size in sizes)
-            end, next_frame = len(result), gop.first_frame + gop.frames
-            count = gop.index + 1
-    offset = len(result)
-    add(b"Indx", with_crc(varint(count) + index))
-    add(b"Done", with_crc(next_frame.to_bytes(8, "little") + offset.to_bytes(8, "little")))
     return bytes(result)
 
 

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Makes the golden streams and the list of their MD5s anew:
+#   tests/golden/make.sh path/to/trivelet
+# Only when the format changes on purpose: the streams here bind the decoder. The MD5s are those of the reference decoder
+# (tests/reference_decoder.py), which is written from FORMAT.md alone; golden_test compares the program with them.
+set -euo pipefail
+[ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: $0 path/to/trivelet" >&2; exit 2; }
+trivelet=$(realpath "$1")
+cd "$(dirname "$0")"
+python=${PYTHON:-/usr/bin/python3}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rm -f ./*.tvl
+: >"$work/list"
+
+# stream NAME SIZE FORMAT FRAMES CONTENT "ENCODER OPTIONS" "DECODER OPTIONS"...: without the latter whole only
+stream() {
+  local name=$1 size=$2 format=$3 frames=$4 content=$5 settings=$6
+  shift 6
+  "$python" clip.py "$size" "$format" "$frames" "$content" >"$work/in.raw"
+  # shellcheck disable=SC2086
+  "$trivelet" encode --quiet -t 1 --format raw --size "$size" --pix-fmt "$format" $settings "$work/in.raw" "$name.tvl"
+  pin "$name" "$@"
+}
+pin() { # pin NAME "DECODER OPTIONS"...
+  local name=$1
+  shift
+  for options in "" "$@"; do echo "$name $options" >>"$work/list"; done
+}
+r1="--reduce 1"
+t1="--temporal-reduce 1"
+r1t1="--reduce 1 --temporal-reduce 1"
+l1="--max-layers 1"
+l2="--max-layers 2"
+p4="--max-planes 4"
+all="--reduce 1 --temporal-reduce 1 --max-layers 2 --max-planes 5"
+dyadic_all="--reduce 1 --max-layers 2 --max-planes 5"
+
+# Dense, t+2D
+stream dense_lossless_yuv420p 40x24 yuv420p 6 moving "--lossless --gop 6 --levels 2x3" "$r1" "$t1" "$l2" "$p4" "$all"
+stream dense_lossless_gray16 24x17 gray16 5 noise "--lossless --gop 4 --levels 2x2 --wavelet 13/7 --temporal-wavelet 13/7" "$r1t1"
+stream dense_lossless_gbrp 24x16 gbrp 4 moving "--lossless --gop 4 --levels 1x2 --layers 2" "$r1t1" "$l1"
+stream dense_lossless_haar 24x16 gray10 7 moving "--lossless --gop 4 --levels 2x2 --wavelet haar --temporal-wavelet haar" "$r1t1" "$p4"
+stream dense_lossy_yuv420p 48x32 yuv420p 20 moving "-q 55 --gop 16 --levels 4x3 --layers 4" "$r1" "$t1" "$r1t1" "$l1" "$l2" "$p4" "$all"
+stream dense_lossy_yuv422p10 33x17 yuv422p10 9 moving "-q 50 --gop 8 --levels 3x4 --plain-ends" "$r1" "$t1" "$all"
+stream dense_lossy_gbrp10 32x24 gbrp10 8 moving "-q 50 --gop 8 --levels 2x3 --wavelet 5/3 --temporal-wavelet 5/3" "$r1t1" "$l1"
+stream dense_lossy_yuva420p 24x16 yuva420p 5 moving "-q 60 --gop 5 --levels 2x2" "$r1t1" "$p4"
+stream dense_visual 48x32 yuv420p 8 moving "-q 60 --gop 8 --levels 2x4 --tune visual" "$r1t1" "$l2"
+stream dense_rate 48x32 yuv420p 16 moving "--bpp 1 --gop 8 --levels 3x3 --layers 5" "$r1" "$t1" "$l1" "$l2" "$all"
+stream dense_rate_blocks 100x70 gray 4 moving "--bpp 1.2 --gop 4 --levels 2x3 --block-size 32 --layers 3" "$r1t1" "$l1"
+stream dense_stills 100x70 gray 2 moving "-q 45 --gop 1 --levels 0x5 --block-size 64" "$r1" "--reduce 5"
+# Dense, dyadic
+stream dense_dyadic_lossless 24x17 gray 8 moving "--lossless --gop 8 --layout dyadic --levels 3x3" "$r1" "$p4" "$dyadic_all"
+stream dense_dyadic_lossless_gbrp 20x12 gbrp 5 moving "--lossless --gop 5 --layout dyadic --levels 1x3" "$r1" "$l1"
+stream dense_dyadic_lossy 40x24 yuv420p 8 moving "-q 60 --gop 8 --layout dyadic --levels 2x4" "$r1" "--reduce 3" "$l1" "$dyadic_all"
+stream dense_dyadic_rate 40x24 gray10 16 moving "--bpp 1.5 --gop 16 --layout dyadic --levels 3x3 --layers 4" "$r1" "$l1" "$l2"
+# Fast
+stream fast_lossless_yuv420p 40x24 yuv420p 6 moving "--profile fast --lossless --gop 6 --levels 2x3 --layers 3" "$r1" "$t1" "$l2" "$p4" "$all"
+stream fast_lossless_raw_gray16 24x17 gray16 4 noise "--profile fast --mode raw --lossless --gop 4 --levels 2x2 --wavelet 13/7" "$r1t1"
+stream fast_lossy_yuv420p 48x32 yuv420p 20 moving "--profile fast -q 50 --gop 16 --levels 4x3 --layers 4" "$r1" "$t1" "$r1t1" "$l1" "$l2" "$p4" "$all"
+stream fast_lossy_raw_gbrp 32x24 gbrp 8 moving "--profile fast --mode raw -q 45 --gop 8 --levels 2x3" "$r1t1" "$l1"
+stream fast_rate 48x32 yuv422p10 8 moving "--profile fast --bpp 2 --gop 8 --levels 3x3 --layers 5" "$r1t1" "$l1" "$l2" "$all"
+stream fast_dyadic_lossless 24x17 gray 8 moving "--profile fast --lossless --gop 8 --layout dyadic --levels 3x3" "$r1" "$p4" "$dyadic_all"
+stream fast_dyadic_lossy 40x24 yuv420p 8 moving "--profile fast -q 55 --gop 8 --layout dyadic --levels 2x4" "$r1" "$l1" "$dyadic_all"
+stream fast_blocks 100x70 gray 2 moving "--profile fast -q 45 --gop 2 --levels 1x3 --block-size 32 --tune visual" "$r1t1" "$l1"
+# Sizes
+stream one_sample 1x1 gray 3 moving "--lossless --gop 3 --levels 1x2"
+stream one_column 1x33 gray 6 moving "-q 60 --gop 6 --levels 2x3" "$r1t1"
+stream still_frames 24x16 yuv420p 8 still "-q 60 --gop 8 --levels 3x3" "$all"
+
+# Extracts, and a stream whose end is lost
+PYTHONPATH=.. "$python" -B ../reference_extract.py dense_rate.tvl extract_dense.tvl 1 1 3
+pin extract_dense "$r1" "$t1"
+PYTHONPATH=.. "$python" -B ../reference_extract.py fast_dyadic_lossy.tvl extract_fast_dyadic.tvl 1 0 2
+pin extract_fast_dyadic "$r1"
+head -c $(($(stat -c %s dense_lossy_yuv420p.tvl) - 60)) dense_lossy_yuv420p.tvl >unfinished.tvl
+echo "unfinished --keep-partial" >>"$work/list"
+
+"$python" -B ../golden_reference_test.py --write "$work/list"
+du -bc ./*.tvl | tail -n 1
