@@ -78,10 +78,10 @@ class Clip:
         return ["--size", f"{self.width}x{self.height}", "--pix-fmt", self.pix_fmt]
 
 
-def load_clip(path: Path, frames: int, work: Path, pix_fmt: str = "") -> Clip:
+def load_clip(path: Path, frames: int, work: Path, luma: bool = False, crop: int = 0) -> Clip:
     """Unpacks the first `frames` frames. Raw files have their size in the name: NAME_WIDTHxHEIGHT….yuv, 8-bit 4:2:0.
 
-    `pix_fmt` converts, e.g. gray = the luma alone."""
+    `luma` takes the first plane alone, `crop` a square of that side from the middle."""
     reading: list[str] = []
     if path.suffix == ".yuv":
         size = re.search(r"(\d+)x(\d+)", path.name)
@@ -97,17 +97,23 @@ def load_clip(path: Path, frames: int, work: Path, pix_fmt: str = "") -> Clip:
     format_ = FULL_RANGE_NAMES.get(probe["pix_fmt"], probe["pix_fmt"])
     if format_ not in SAMPLES_PER_PIXEL:
         raise Failure(f"{path}: pixel format {format_}; 8-bit {', '.join(SAMPLES_PER_PIXEL)} are compared")
-    luma = pix_fmt == "gray" and format_ != "gray"
-    raw = work / f"{path.stem}{'-luma' if luma else ''}.yuv"
-    # extractplanes takes the luma as it is; -pix_fmt gray would stretch limited range to full.
-    filters = ["-vf", "extractplanes=y"] if luma else []
+    width, height = probe["width"], probe["height"]
+    filters = []
+    if crop:
+        width, height = min(width, crop), min(height, crop)
+        filters.append(f"crop={width}:{height}")
+    luma = luma and format_ != "gray"
+    if luma:  # as it is; -pix_fmt gray would stretch limited range to full
+        filters.append("extractplanes=y")
+        format_ = "gray"
+    marks = f"{'-luma' if luma else ''}{f'-{width}x{height}' if crop else ''}"
+    raw = work / f"{path.stem}{marks}.yuv"
     run(
         [*FFMPEG, *reading, "-i", str(path), "-map", "0:v:0", "-fps_mode", "passthrough", "-frames:v", str(frames)]
-        + [*filters, "-pix_fmt", probe["pix_fmt"] if not luma else "gray", "-f", "rawvideo", str(raw)]
+        + [*(["-vf", ",".join(filters)] if filters else []), "-pix_fmt", "gray" if luma else probe["pix_fmt"]]
+        + ["-f", "rawvideo", str(raw)]
     )
-    format_ = "gray" if luma else format_
     frame_bytes = 0
-    width, height = probe["width"], probe["height"]
     for plane in range(1 if format_ == "gray" else 3):
         narrow = plane > 0 and format_ in ("yuv420p", "yuv422p")
         low = plane > 0 and format_ == "yuv420p"
@@ -116,7 +122,7 @@ def load_clip(path: Path, frames: int, work: Path, pix_fmt: str = "") -> Clip:
     if rest or not count:
         raise Failure(f"{path}: {raw.stat().st_size} raw bytes are not whole frames of {frame_bytes}")
     name = re.sub(r"(\.x264ll|_\d+x\d+.*|_yuv420p.*|_gray8)", "", path.stem)
-    return Clip(name + ("-luma" if luma else ""), raw, width, height, format_, count, probe["r_frame_rate"])
+    return Clip(name + marks, raw, width, height, format_, count, probe["r_frame_rate"])
 
 
 @dataclass
