@@ -87,7 +87,7 @@ def load_clip(path: Path, frames: int, work: Path, luma: bool = False, crop: int
         size = re.search(r"(\d+)x(\d+)", path.name)
         if not size:
             raise Failure(f"{path}: no WIDTHxHEIGHT in the name of a raw file")
-        reading = ["-f", "rawvideo", "-video_size", size.group(0), "-pix_fmt", "yuv420p"]
+        reading = ["-f", "rawvideo", "-video_size", size.group(0), "-pixel_format", "yuv420p"]
     probe = json.loads(
         output_of(
             ["ffprobe", "-v", "error", *reading, "-select_streams", "v:0", "-of", "json"]
