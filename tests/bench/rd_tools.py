@@ -190,8 +190,10 @@ class Ffmpeg(Codec):
         if "libx264" in options:
             options += ["-bsf:v", "filter_units=remove_types=6"]
         encode = run([*FFMPEG, *clip.ffmpeg_input(), *options, "-threads", "1", str(stream)])
+        # FFmpeg's H.264 decoder gives 4:2:0 for grey, and converting that to grey stretches its range.
+        luma = ["-vf", "extractplanes=y"] if clip.pix_fmt == "gray" else []
         decode = run(
-            [*FFMPEG, "-threads", "1", "-i", str(stream), "-fps_mode", "passthrough", "-f", "rawvideo"]
+            [*FFMPEG, "-threads", "1", "-i", str(stream), "-fps_mode", "passthrough", *luma, "-f", "rawvideo"]
             + ["-pix_fmt", clip.pix_fmt, str(decoded)]
         )
         packets = output_of(["ffprobe", "-v", "error", "-show_entries", "packet=size", "-of", "csv=p=0", str(stream)])
