@@ -1,0 +1,53 @@
+#include "codec/still/vstc_kernels.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <numbers>
+#include <vector>
+
+namespace trivelet::vstc {
+
+const Kernels& kernels(SimdLevel level) {
+#if defined(TRIVELET_HAVE_X86_KERNELS)
+  switch (resolve_simd(level)) {
+    case SimdLevel::kAvx512: return avx512_kernels();
+    case SimdLevel::kAvx2: return avx2_kernels();
+    default: break;
+  }
+#else
+  resolve_simd(level);
+#endif
+  return scalar_kernels();
+}
+
+const Coefficient* matrix_of(int log2_n, bool sine) {
+  struct Matrices {
+    std::vector<Coefficient> of[2][7];
+    Matrices() {
+      for (int k = 0; k <= 6; ++k) {
+        const int n = 1 << k;
+        for (int i = 0; i < n; ++i)
+          for (int j = 0; j < n; ++j) {
+            const double pi = std::numbers::pi;
+            const double c = i == 0 ? 64 : 64 * std::numbers::sqrt2 * std::cos(pi * (2 * j + 1) * i / (2 * n));
+            const double s = 64 * std::sqrt(4.0 * n / (2 * n + 1)) * std::sin(pi * (2 * i + 1) * (j + 1) / (2 * n + 1));
+            of[0][k].push_back(static_cast<Coefficient>(std::lround(c)));
+            of[1][k].push_back(static_cast<Coefficient>(std::lround(s)));
+          }
+      }
+    }
+  };
+  static const Matrices matrices;
+  return matrices.of[sine][log2_n].data();
+}
+
+bool smooths(int mode, int log2_w, int log2_h) {
+  const int s = (log2_w + log2_h) >> 1;
+  if (mode == 0) return s >= 3;
+  if (mode == 1) return false;
+  static constexpr int kThreshold[7] = {255, 255, 255, 7, 1, 0, 0};
+  const int distance = std::min(std::abs(mode - 26), std::abs(mode - 10));
+  return distance > kThreshold[s];
+}
+
+}  // namespace trivelet::vstc

@@ -1,0 +1,45 @@
+// libFuzzer harness of .tvs files with VSTC. First byte: bit 0: the rest is a whole file whose check sum is put right;
+// else block size, sample format and QP come from it and the next two bytes, two bytes give a size of up to 72x72, and
+// the rest is the payload. Only trivelet::Error may come out, and all instruction sets must give the same picture.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "codec/hash.h"
+#include "codec/still/vstc.h"
+
+using namespace trivelet;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 6) return 0;
+  static ThreadPool pool(1);
+  std::vector<std::byte> file;
+  if (data[0] & 1) {
+    for (std::size_t i = 1; i < size; ++i) file.push_back(static_cast<std::byte>(data[i]));
+    const std::uint32_t crc = crc32c(file.data(), file.size());
+    for (int i = 0; i < 4; ++i) file.push_back(static_cast<std::byte>(crc >> 8 * i));
+  } else {
+    still::Header h;
+    h.width = 1 + data[1] % 72;
+    h.height = 1 + data[2] % 72;
+    const int kind = data[0] >> 1 & 3;
+    h.format.model = kind == 0 ? ColourModel::kGrey : kind == 3 ? ColourModel::kRgb : ColourModel::kYuv;
+    h.format.log2_chroma_w = h.format.log2_chroma_h = kind == 1;
+    h.format.bits = 8 + data[4] % 5;
+    h.parameters = {static_cast<std::uint8_t>(4 + (data[0] >> 3) % 3), static_cast<std::uint8_t>(data[3] % 52)};
+    file = still::write_file(h, {data + 5, size - 5});
+  }
+  try {
+    vstc::DecodeParams params;
+    params.max_samples = 1 << 14;
+    params.simd = SimdLevel::kScalar;
+    const still::Image image = vstc::decode(file, params, pool);
+    if (image.samples.size() != image.plane_offset(image.components())) std::abort();
+    params.simd = SimdLevel::kBest;
+    if (vstc::decode(file, params, pool).samples != image.samples) std::abort();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kBadStream && e.kind() != ErrorKind::kUnsupported) std::abort();
+  }
+  return 0;
+}
