@@ -5,6 +5,7 @@
 // return before the work is done, pull() delivers in the order of the pushes.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -83,8 +84,8 @@ class GopDecoder {
 
 struct Backend {
   const char* name;
-  std::unique_ptr<GopEncoder> (*make_encoder)(const StreamHeader&, const BackendOptions&);
-  std::unique_ptr<GopDecoder> (*make_decoder)(const StreamHeader&, const Reduction&, const BackendOptions&);
+  std::function<std::unique_ptr<GopEncoder>(const StreamHeader&, const BackendOptions&)> make_encoder;
+  std::function<std::unique_ptr<GopDecoder>(const StreamHeader&, const Reduction&, const BackendOptions&)> make_decoder;
 };
 
 const Backend& cpu_backend();

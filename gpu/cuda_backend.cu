@@ -1,0 +1,208 @@
+#include "gpu/cuda_backend.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "codec/parallel.h"
+#include "gpu/pipeline.h"
+
+namespace trivelet::gpu {
+
+std::vector<DeviceInfo> devices() {
+  std::vector<DeviceInfo> found;
+  const int n = device_count();
+  for (int i = 0; i < n; ++i) {
+    cudaDeviceProp p{};
+    if (cudaGetDeviceProperties(&p, i) != cudaSuccess) {
+      (void)cudaGetLastError();
+      continue;
+    }
+    found.push_back({i, p.name, p.totalGlobalMem, p.major, p.minor});
+  }
+  return found;
+}
+
+namespace {
+
+[[noreturn]] void no_coefficients() {
+  fail(ErrorKind::kUnsupported, "coefficients stay on the GPU; use the CPU (--device cpu) to read or write them");
+}
+
+// Copies rows of all frames of a component, in parallel over frames.
+template <class From, class To>
+void copy_plane(const From& from, const To& to, ThreadPool& pool) {
+  const auto row = static_cast<std::size_t>(from.shape.width) * static_cast<std::size_t>(from.bytes_per_sample);
+  const bool dense = from.row_stride == to.row_stride && from.row_stride == static_cast<std::ptrdiff_t>(row);
+  pool.parallel_for(from.shape.frames, [&](int f, int) {
+    if (dense)
+      std::memcpy(to.row(f, 0), from.row(f, 0), row * static_cast<std::size_t>(from.shape.height));
+    else
+      for (int y = 0; y < from.shape.height; ++y) std::memcpy(to.row(f, y), from.row(f, y), row);
+  });
+}
+
+template <class Byte>
+BasicVolumeView<Byte> plane_of(Byte* samples, const GopShape& shape, std::size_t component, const PixelFormat& f) {
+  BasicVolumeView<Byte> v;
+  v.data = samples + shape.sample_origin[component];
+  v.shape = shape.shapes[component];
+  v.bytes_per_sample = f.bytes_per_sample();
+  v.is_signed = f.is_signed;
+  v.row_stride = static_cast<std::ptrdiff_t>(v.shape.width) * v.bytes_per_sample;
+  v.frame_stride = v.row_stride * v.shape.height;
+  return v;
+}
+
+class CudaEncoder final : public GopEncoder {
+ public:
+  CudaEncoder(const StreamHeader& header, const BackendOptions& options, const PipelineOptions& pipeline)
+      : header_(header), pool_(options.threads), wanted_(pipeline.slots), pipeline_(header, pipeline) {}
+
+  int depth() const override { return std::max(1, pipeline_.slots() > 0 ? pipeline_.slots() : wanted_); }
+
+  void push(const Gop& gop, float step) override {
+    require(gop.frames() >= 1 && gop.frames() <= header_.gop_frames, ErrorKind::kBadArgument,
+            "a GOP of " + std::to_string(gop.frames()) + " frames; this stream's hold 1.." +
+                std::to_string(header_.gop_frames));
+    std::byte* to = pipeline_.staging(gop.frames(), step);
+    copy_in(gop, to);
+    pipeline_.submit(gop.frames(), step);
+  }
+  void push(CoefficientGop&, float) override { no_coefficients(); }
+  void transform(const Gop&, CoefficientGop&) override { no_coefficients(); }
+
+  bool pull(CodedGop& out) override {
+    EncodePipeline::Result r;
+    if (!pipeline_.collect(r)) return false;
+    seconds_coder_ += r.times.kernels / 1e3;
+    unpack(r, out);
+    return true;
+  }
+  double seconds_transform() const override { return 0; }
+  double seconds_coder() const override { return seconds_coder_; }
+
+ private:
+  void copy_in(const Gop& gop, std::byte* to);
+  void unpack(const EncodePipeline::Result& r, CodedGop& out);
+
+  StreamHeader header_;
+  ThreadPool pool_;
+  int wanted_;
+  EncodePipeline pipeline_;
+  double seconds_coder_ = 0;
+};
+
+void CudaEncoder::copy_in(const Gop& gop, std::byte* to) {
+  for (int c = 0; c < gop.components(); ++c) {
+    const VolumeView from = gop.plane(c);
+    MutableVolumeView v;
+    v.data = to;
+    v.shape = from.shape;
+    v.bytes_per_sample = from.bytes_per_sample;
+    v.row_stride = static_cast<std::ptrdiff_t>(v.shape.width) * v.bytes_per_sample;
+    v.frame_stride = v.row_stride * v.shape.height;
+    copy_plane(from, v, pool_);
+    to += v.shape.samples() * static_cast<std::size_t>(v.bytes_per_sample);
+  }
+}
+
+// Parts stand in the order of the chunks; a block gets its own together.
+void CudaEncoder::unpack(const EncodePipeline::Result& r, CodedGop& out) {
+  const GopShape& shape = *r.shape;
+  const auto layers = static_cast<std::size_t>(header_.layers);
+  std::vector<std::size_t> offset(shape.plan->parts());
+  std::size_t at = 0;
+  for (const std::uint32_t id : shape.plan->part_order()) {
+    offset[id] = at;
+    at += r.sizes[id];
+  }
+  out.components.resize(shape.shapes.size());
+  for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
+    const BlockGrid& grid = shape.geometry->grid(static_cast<int>(c));
+    auto& component = out.components[c];
+    component.grid = &grid;
+    component.plan = layer_plan(header_, grid);
+    component.blocks.resize(static_cast<std::size_t>(grid.blocks()));
+    pool_.parallel_for(grid.blocks(), [&](int block, int) {
+      CodedBlock& b = component.blocks[static_cast<std::size_t>(block)];
+      const auto segments = static_cast<std::size_t>(segment_count(grid));
+      b.top.resize(segments);
+      b.size.resize(segments * layers);
+      b.offset.resize(segments * layers);
+      b.bytes.clear();
+      for (int band = 0; band < grid.table().temporal_bands(); ++band)
+        for (int k = 0; k < grid.resolutions(); ++k) {
+          const auto s = static_cast<std::size_t>(segment_index(grid, band, k));
+          const std::uint32_t number = shape.plan->segment(static_cast<int>(c), band, k, block);
+          b.top[s] = static_cast<std::uint8_t>(r.tops[number]);
+          for (std::size_t l = 0; l < layers; ++l) {
+            const std::size_t id = number * layers + l;
+            b.size[s * layers + l] = r.sizes[id];
+            b.offset[s * layers + l] = b.bytes.size();
+            b.bytes.insert(b.bytes.end(), r.bytes + offset[id], r.bytes + offset[id] + r.sizes[id]);
+          }
+        }
+    });
+  }
+}
+
+class CudaDecoder final : public GopDecoder {
+ public:
+  CudaDecoder(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options,
+              const PipelineOptions& pipeline)
+      : header_(header), pool_(options.threads), wanted_(pipeline.slots), pipeline_(header, reduction, pipeline) {}
+
+  int depth() const override { return std::max(1, pipeline_.slots() > 0 ? pipeline_.slots() : wanted_); }
+
+  void push(const ReceivedGop& received, std::vector<std::string>* damage) override {
+    pipeline_.submit(received);
+    damage_.push_back(damage);
+  }
+
+  bool pull(Gop& gop) override {
+    DecodePipeline::Result r;
+    if (!pipeline_.collect(r)) return false;
+    std::vector<std::string>* damage = damage_.front();
+    damage_.erase(damage_.begin());
+    seconds_coder_ += r.times.kernels / 1e3;
+    if (!r.damage.empty()) {
+      if (!damage) fail(ErrorKind::kBadStream, r.damage.front());
+      damage->insert(damage->end(), r.damage.begin(), r.damage.end());
+    }
+    gop.set_frames(r.shape->shapes[0].frames);
+    for (int c = 0; c < gop.components(); ++c)
+      copy_plane(plane_of(r.samples, *r.shape, static_cast<std::size_t>(c), header_.video.format), gop.plane(c), pool_);
+    return true;
+  }
+  bool pull(CoefficientGop&) override { no_coefficients(); }
+  void inverse(CoefficientGop&, Gop&) override { no_coefficients(); }
+  double seconds_transform() const override { return 0; }
+  double seconds_coder() const override { return seconds_coder_; }
+
+ private:
+  StreamHeader header_;
+  ThreadPool pool_;
+  int wanted_;
+  DecodePipeline pipeline_;
+  std::vector<std::vector<std::string>*> damage_;
+  double seconds_coder_ = 0;
+};
+
+constexpr int kSlots = 3;
+
+}  // namespace
+
+Backend cuda_backend(int number, std::size_t max_memory) {
+  const PipelineOptions pipeline{number, kSlots, max_memory};
+  return {
+      "cuda",
+      [pipeline](const StreamHeader& h, const BackendOptions& o) -> std::unique_ptr<GopEncoder> {
+        return std::make_unique<CudaEncoder>(h, o, pipeline);
+      },
+      [pipeline](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {
+        return std::make_unique<CudaDecoder>(h, r, o, pipeline);
+      }};
+}
+
+}  // namespace trivelet::gpu

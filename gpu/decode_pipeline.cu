@@ -1,0 +1,346 @@
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "gpu/pipeline.h"
+#include "gpu/transforms.h"
+
+namespace trivelet::gpu {
+namespace {
+
+constexpr std::size_t kPadding = 16;  // readable bytes behind the parts
+
+/// How coefficients are stored between coder and transform: quantised, or restored.
+enum class Storage { kNarrow, kWide, kReal };
+
+}  // namespace
+
+struct DecodeSlot {
+  Stream stream;
+  Event begun{true}, uploaded{true}, decoded{true}, done{true};
+  const GopShape* shape = nullptr;
+  std::unique_ptr<ZerotreeDecoder> coder;
+  DeviceBuffer<std::byte> samples, coefficients;
+  std::unique_ptr<GopTransforms<float>> real;
+  std::unique_ptr<GopTransforms<std::int32_t>> integer;
+  PinnedBuffer<std::uint8_t> host_bytes;
+  DeviceBuffer<std::uint8_t> bytes;
+  PinnedBuffer<SegmentInput> segments;
+  PinnedBuffer<PartInput> parts;
+  PinnedBuffer<BlockError> errors;
+  PinnedBuffer<std::byte> host_samples;
+  float step = -1;
+  PinnedBuffer<float> host_steps;  // spread for the transform, then one per band for the coder
+  DeviceBuffer<float> steps;
+
+  std::size_t device_bytes() const {
+    return samples.size() + coefficients.size() + bytes.size() + steps.size() * sizeof(float) +
+           (real ? real->device_bytes() : 0) + (integer ? integer->device_bytes() : 0) +
+           (coder ? coder->device_bytes() : 0);
+  }
+};
+
+struct DecodePipeline::State {
+  StreamHeader header;
+  Reduction reduction;
+  PipelineOptions options;
+  Stream setup;
+  std::map<int, std::unique_ptr<GopShape>> shapes;
+  std::vector<std::unique_ptr<DecodeSlot>> slots;
+  std::size_t next = 0, flying = 0;
+  std::vector<const ReceivedSegment*> received;  // [segment]
+
+  State(const StreamHeader& h, const Reduction& r, const PipelineOptions& o) : header(h), reduction(r), options(o) {}
+
+  const GopShape& shape_of(int frames) {
+    auto& s = shapes[frames];
+    if (!s) s = std::make_unique<GopShape>(header, reduction, frames, setup);
+    return *s;
+  }
+
+  void prepare(DecodeSlot& slot, int frames, int planes) {
+    const GopShape& shape = shape_of(frames);
+    if (slot.shape != &shape) {
+      slot.shape = nullptr;
+      slot.coder.reset();
+      slot.real.reset();
+      slot.integer.reset();
+      slot.samples = {};
+      slot.coefficients = {};
+      slot.samples = DeviceBuffer<std::byte>(shape.sample_bytes());
+      if (header.lossless)
+        slot.integer = std::make_unique<GopTransforms<std::int32_t>>(header, reduction, shape);
+      else
+        slot.real = std::make_unique<GopTransforms<float>>(header, reduction, shape);
+      const auto grow = [](auto& buffer, std::size_t size) {
+        using B = std::remove_reference_t<decltype(buffer)>;
+        if (buffer.size() < size) {
+          buffer = {};
+          buffer = B(size);
+        }
+      };
+      std::size_t bands = 0;
+      for (int c = 0; c < shape.geometry->components(); ++c) bands += shape.geometry->grid(c).table().all().size();
+      grow(slot.segments, shape.plan->segments());
+      grow(slot.parts, shape.plan->parts());
+      grow(slot.errors, shape.plan->blocks());
+      grow(slot.host_samples, shape.sample_bytes());
+      grow(slot.steps, shape.step_origin.back() + bands);
+      grow(slot.host_steps, shape.step_origin.back() + bands);
+      slot.step = -1;
+      slot.shape = &shape;
+    }
+    if (!slot.coder || slot.coder->planes() < planes) {
+      slot.coder.reset();
+      slot.coder = std::make_unique<ZerotreeDecoder>(*shape.plan, header.fast_mode, planes <= 15 ? 15 : 30);
+    }
+    if (slot.coefficients.size() == 0) reserve(slot, 2);
+  }
+  void reserve(DecodeSlot& slot, std::size_t bytes_per_value) {
+    const std::size_t bytes = slot.shape->coefficient_origin.back() * bytes_per_value;
+    if (slot.coefficients.size() >= bytes) return;
+    slot.coefficients = {};
+    slot.coefficients = DeviceBuffer<std::byte>(bytes);
+  }
+
+  void make_slots(int frames, int planes) {
+    if (!slots.empty()) return;
+    while (static_cast<int>(slots.size()) < std::max(1, options.slots)) {
+      auto slot = std::make_unique<DecodeSlot>();
+      try {
+        prepare(*slot, frames, planes);
+      } catch (const Error& e) {
+        if (slots.empty() || e.kind() != ErrorKind::kUnsupported) throw;
+        break;  // what fits, works
+      }
+      const std::size_t bytes = slot->device_bytes() + shape_of(frames).plan->device_bytes();
+      const bool fits = options.max_memory == 0 || bytes * (slots.size() + 1) <= options.max_memory;
+      if (!fits && !slots.empty()) break;
+      require(fits, ErrorKind::kUnsupported,
+              "a GOP needs " + std::to_string(bytes >> 20) + " MiB of device memory, the limit is " +
+                  std::to_string(options.max_memory >> 20) +
+                  " MiB; raise --max-memory, decode at a lower resolution or use --device cpu");
+      slots.push_back(std::move(slot));
+    }
+  }
+
+  void set_steps(DecodeSlot& slot, float step) {
+    if (header.lossless || slot.step == step) return;
+    const GopShape& shape = *slot.shape;
+    float* of_band = slot.host_steps.data() + shape.step_origin.back();
+    for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
+      const SubbandTable& full = shape.geometry->grid(static_cast<int>(c)).table();
+      const StepTable steps(full, step, header.components[c].weight);
+      of_band = std::copy(steps.step.begin(), steps.step.end(), of_band);
+      const SubbandTable target(shape.shapes[c], shape.decompositions[c], false);
+      std::vector<float> reduced;
+      for (const Subband& s : target.all())
+        reduced.push_back(steps.step[static_cast<std::size_t>(&full.at(s.temporal_band, s.resolution, s.orientation) -
+                                                              full.all().data())]);
+      const std::vector<float> spread = shape.layouts[c].spread(target, reduced);
+      std::copy(spread.begin(), spread.end(), slot.host_steps.data() + shape.step_origin[c]);
+    }
+    copy(slot.steps.data(), slot.host_steps.data(), static_cast<std::size_t>(of_band - slot.host_steps.data()),
+         cudaMemcpyHostToDevice, slot.stream);
+    slot.step = step;
+  }
+
+  int list_segments(const ReceivedGop& in, const GopShape& shape);
+  bool plan_segments(const ReceivedGop& in, DecodeSlot& slot);
+  std::size_t gather_parts(DecodeSlot& slot);
+
+  template <class T, class V>
+  void run(DecodeSlot& slot, GopTransforms<T>& transforms) {
+    const GopShape& shape = *slot.shape;
+    auto* coefficients = reinterpret_cast<V*>(slot.coefficients.data());
+    check(cudaMemsetAsync(coefficients, 0, shape.coefficient_origin.back() * sizeof(V), slot.stream.get()),
+          "cudaMemsetAsync");
+    slot.coder->restore(coefficients, header.lossless ? nullptr : slot.steps.data() + shape.step_origin.back(),
+                        header.centroid, slot.stream);
+    transforms.inverse(coefficients, slot.steps.data(), slot.samples.data(), slot.stream);
+  }
+};
+
+// Which received segment has which number; the most planes of any.
+int DecodePipeline::State::list_segments(const ReceivedGop& in, const GopShape& shape) {
+  int top = 1;
+  received.assign(shape.plan->segments(), nullptr);
+  for (std::size_t c = 0; c < in.components.size(); ++c) {
+    const BlockGrid& grid = shape.geometry->grid(static_cast<int>(c));
+    const auto& blocks = in.components[c].blocks;
+    for (int b = 0; b < grid.table().temporal_bands(); ++b)
+      for (int k = 0; k < grid.resolutions(); ++k) {
+        const std::uint32_t first = shape.plan->segment(static_cast<int>(c), b, k, 0);
+        const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+        for (std::size_t i = 0; i < blocks.size(); ++i) {
+          received[first + i] = &blocks[i][s];
+          top = std::max<int>(top, blocks[i][s].top);
+        }
+      }
+  }
+  return top;
+}
+
+// The lowest plane of every segment: where its own parts end, its parent's end, or the caller wants to stop. False if
+// any of them ends above plane 0.
+bool DecodePipeline::State::plan_segments(const ReceivedGop& in, DecodeSlot& slot) {
+  const GopShape& shape = *slot.shape;
+  bool whole = true;
+  for (std::size_t c = 0; c < in.components.size(); ++c) {
+    const BlockGrid& grid = shape.geometry->grid(static_cast<int>(c));
+    const int resolutions = grid.resolutions();
+    std::vector<int> low(static_cast<std::size_t>(segment_count(grid)));
+    for (int block = 0; block < grid.blocks(); ++block)
+      for (int b = 0; b < grid.table().temporal_bands(); ++b)
+        for (int k = 0; k < resolutions; ++k) {
+          const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+          const std::uint32_t number = shape.plan->segment(static_cast<int>(c), b, k, block);
+          const ReceivedSegment& r = *received[number];
+          int own = r.parts.empty() ? r.top : r.parts.back().low;
+          const int parent = grid.families()[static_cast<std::size_t>(b)].parent;
+          if (k > 0)
+            own = std::max(own, low[s - 1]);
+          else if (parent >= 0)
+            own = std::max(own, low[static_cast<std::size_t>(segment_index(grid, parent, 0))]);
+          const bool wanted = shape.plan->level(static_cast<int>(c), b, k).wanted;
+          low[s] = wanted ? std::max(own, in.stop_plane) : 31;
+          slot.segments.data()[number] = {r.top, static_cast<std::uint8_t>(low[s]), 0};
+          if (low[s] < r.top && low[s] > 0) whole = false;
+        }
+  }
+  return whole;
+}
+
+// Copies the parts that are needed into page-locked memory; those of a chunk follow each other already. Returns bytes.
+std::size_t DecodePipeline::State::gather_parts(DecodeSlot& slot) {
+  const TreePlan& plan = *slot.shape->plan;
+  const auto layers = static_cast<std::size_t>(plan.layers());
+  std::size_t total = 0;
+  for (std::size_t s = 0; s < received.size(); ++s)
+    if (slot.segments.data()[s].low < received[s]->top)
+      for (const ReceivedPart& p : received[s]->parts) total += p.size;
+  if (slot.host_bytes.size() < total + kPadding) {
+    const std::size_t room = total + total / 4 + 4096;
+    slot.bytes = {};
+    slot.host_bytes = {};
+    slot.host_bytes = PinnedBuffer<std::uint8_t>(room);
+    slot.bytes = DeviceBuffer<std::uint8_t>(room);
+  }
+  std::uint8_t* to = slot.host_bytes.data();
+  std::size_t at = 0;
+  const std::uint8_t* run = nullptr;
+  std::size_t run_bytes = 0;
+  const auto flush = [&] {
+    if (run_bytes) std::memcpy(to + at - run_bytes, run, run_bytes);
+    run_bytes = 0;
+  };
+  for (const std::uint32_t id : plan.part_order()) {
+    const std::size_t s = id / layers, layer = id % layers;
+    PartInput& part = slot.parts.data()[id];
+    const ReceivedSegment& r = *received[s];
+    part = {at, 0, 0};
+    if (layer >= r.parts.size()) continue;
+    const ReceivedPart& p = r.parts[layer];
+    part.low = p.low;
+    if (slot.segments.data()[s].low >= r.top) continue;
+    part.size = p.size;
+    if (p.size == 0) continue;
+    if (run_bytes == 0 || run + run_bytes != p.data) {
+      flush();
+      run = p.data;
+    }
+    run_bytes += p.size;
+    at += p.size;
+  }
+  flush();
+  std::memset(to + at, 0, kPadding);
+  return at;
+}
+
+DecodePipeline::DecodePipeline(const StreamHeader& header, const Reduction& reduction, const PipelineOptions& options) {
+  check(cudaSetDevice(options.device), "cudaSetDevice");
+  state_ = std::make_unique<State>(header, reduction, options);
+}
+DecodePipeline::~DecodePipeline() {
+  for (const auto& s : state_->slots) (void)cudaStreamSynchronize(s->stream.get());
+}
+
+int DecodePipeline::slots() const { return static_cast<int>(state_->slots.size()); }
+int DecodePipeline::in_flight() const { return static_cast<int>(state_->flying); }
+
+std::size_t DecodePipeline::device_bytes() const {
+  std::size_t n = 0;
+  for (const auto& s : state_->slots) n += s->device_bytes();
+  for (const auto& [frames, s] : state_->shapes) n += s->plan->device_bytes();
+  return n;
+}
+
+void DecodePipeline::submit(const ReceivedGop& in) {
+  State& s = *state_;
+  check(cudaSetDevice(s.options.device), "cudaSetDevice");
+  const int top = s.list_segments(in, s.shape_of(in.frames));
+  s.make_slots(in.frames, top);
+  require(s.flying < s.slots.size(), ErrorKind::kInternal, "no free slot: collect a GOP first");
+  DecodeSlot& slot = *s.slots[s.next];
+  s.prepare(slot, in.frames, top);
+  const GopShape& shape = *slot.shape;
+  const bool whole = s.plan_segments(in, slot);
+  const std::size_t bytes = s.gather_parts(slot);
+  const Storage storage = !s.header.lossless && !whole ? Storage::kReal : top <= 15 ? Storage::kNarrow : Storage::kWide;
+  s.reserve(slot, storage == Storage::kNarrow ? 2 : 4);
+
+  slot.begun.record(slot.stream);
+  s.set_steps(slot, in.step);
+  copy(slot.bytes.data(), slot.host_bytes.data(), bytes + kPadding, cudaMemcpyHostToDevice, slot.stream);
+  copy(slot.coder->segments(), slot.segments.data(), shape.plan->segments(), cudaMemcpyHostToDevice, slot.stream);
+  copy(slot.coder->parts(), slot.parts.data(), shape.plan->parts(), cudaMemcpyHostToDevice, slot.stream);
+  slot.uploaded.record(slot.stream);
+  slot.coder->decode(slot.bytes.data(), bytes, slot.stream);
+  if (s.header.lossless)
+    storage == Storage::kNarrow ? s.run<std::int32_t, std::int16_t>(slot, *slot.integer)
+                                : s.run<std::int32_t, std::int32_t>(slot, *slot.integer);
+  else if (storage == Storage::kReal)
+    s.run<float, float>(slot, *slot.real);
+  else
+    storage == Storage::kNarrow ? s.run<float, std::int16_t>(slot, *slot.real)
+                                : s.run<float, std::int32_t>(slot, *slot.real);
+  slot.decoded.record(slot.stream);
+  copy(slot.errors.data(), slot.coder->errors(), shape.plan->blocks(), cudaMemcpyDeviceToHost, slot.stream);
+  copy(slot.host_samples.data(), slot.samples.data(), shape.sample_bytes(), cudaMemcpyDeviceToHost, slot.stream);
+  slot.done.record(slot.stream);
+  s.next = (s.next + 1) % s.slots.size();
+  ++s.flying;
+}
+
+bool DecodePipeline::collect(Result& result) {
+  State& s = *state_;
+  if (s.flying == 0) return false;
+  check(cudaSetDevice(s.options.device), "cudaSetDevice");
+  DecodeSlot& slot = *s.slots[(s.next + s.slots.size() - s.flying) % s.slots.size()];
+  --s.flying;
+  slot.done.synchronize();
+  check(cudaGetLastError(), "a kernel of the decoder");
+  const GopShape& shape = *slot.shape;
+  result.shape = &shape;
+  result.samples = slot.host_samples.data();
+  result.times = {slot.uploaded.since(slot.begun), slot.decoded.since(slot.uploaded), slot.done.since(slot.decoded)};
+  result.damage.clear();
+  for (std::uint32_t i = 0; i < shape.plan->blocks(); ++i) {
+    const BlockError& e = slot.errors.data()[i];
+    if (!e.segment_and_one) continue;
+    for (const DeviceLevel& l : shape.plan->levels()) {
+      const std::uint32_t block = e.segment_and_one - 1 - l.first_segment;
+      if (e.segment_and_one - 1 < l.first_segment || block >= static_cast<std::uint32_t>(l.rows * l.columns)) continue;
+      const auto columns = static_cast<std::uint32_t>(l.columns);
+      result.damage.push_back("component " + std::to_string(l.component) + ", code block " +
+                              std::to_string(block / columns) + "," + std::to_string(block % columns) +
+                              ", temporal band " + std::to_string(l.family) + ", resolution " + std::to_string(l.k) +
+                              ", plane " + std::to_string(e.plane) + ": the bits need " + std::to_string(e.used) +
+                              " bytes, the part has " + std::to_string(e.size));
+      break;
+    }
+  }
+  return true;
+}
+
+}  // namespace trivelet::gpu

@@ -1,0 +1,101 @@
+// GOPs through the device: several in flight, each in a slot of its own with a stream, page-locked and device memory.
+// Upload, kernels and download of different slots overlap; nothing is allocated per GOP.
+//
+// A slot is filled by the caller (staging), submitted, and collected in the order of submission. As many slots are made
+// as are wanted and fit into `max_memory` and into the device; none is an error. Memory is taken when the first GOP of
+// a length comes; a shorter last GOP changes its slot only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codec/backend.h"
+#include "gpu/zerotree.h"
+
+namespace trivelet::gpu {
+
+struct PipelineOptions {
+  int device = 0;
+  int slots = 3;
+  std::size_t max_memory = 0;  ///< device memory in all; 0: what there is
+};
+
+/// Everything about GOPs of one length: geometry, memory layout, tables on the device.
+struct GopShape {
+  int frames = 0;             ///< of the GOP
+  std::vector<Shape> shapes;  ///< of the components on this side of the reduction
+  std::vector<Decomposition> decompositions;
+  std::unique_ptr<StreamGeometry> geometry;
+  std::vector<CoefficientLayout> layouts;
+  std::vector<std::size_t> coefficient_origin;  ///< elements; one more at the end
+  std::vector<std::size_t> sample_origin;       ///< bytes; one more at the end
+  std::vector<std::size_t> step_origin;         ///< of CoefficientLayout::spread; one more at the end
+  std::unique_ptr<TreePlan> plan;
+
+  GopShape(const StreamHeader& header, const Reduction& reduction, int frames, const Stream& stream);
+  std::size_t sample_bytes() const { return sample_origin.back(); }
+};
+
+/// Milliseconds of one GOP's stages on the device.
+struct StageTimes {
+  double upload = 0, kernels = 0, download = 0;
+};
+
+class EncodePipeline {
+ public:
+  EncodePipeline(const StreamHeader& header, const PipelineOptions& options);
+  ~EncodePipeline();
+
+  /// Slots there are; the first call of staging() or submit() makes them, for GOPs of so many frames.
+  int slots() const;
+  /// Page-locked memory for the samples of the next GOP: components one after the other, frames and rows without gaps.
+  /// Waits for nothing; all slots but one may be in flight.
+  std::byte* staging(int frames, float step);
+  /// Codes the GOP in staging(), or in `samples`, which must be page-locked and stay as it is until collected.
+  void submit(int frames, float step, const std::byte* samples = nullptr);
+  int in_flight() const;
+
+  struct Result {
+    const GopShape* shape = nullptr;
+    const std::uint32_t* tops = nullptr;   ///< [segment]
+    const std::uint32_t* sizes = nullptr;  ///< [segment * layers + layer]
+    const std::uint8_t* bytes = nullptr;   ///< parts in the order of TreePlan::part_order()
+    std::uint64_t total = 0;
+    StageTimes times;
+  };
+  /// Waits for the oldest GOP; false when none is in flight. The result is valid until its slot is used again.
+  bool collect(Result& result);
+  std::size_t device_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+class DecodePipeline {
+ public:
+  DecodePipeline(const StreamHeader& header, const Reduction& reduction, const PipelineOptions& options);
+  ~DecodePipeline();
+  int slots() const;
+  int in_flight() const;
+  /// Copies what was received and decodes it.
+  void submit(const ReceivedGop& received);
+
+  struct Result {
+    const GopShape* shape = nullptr;
+    const std::byte* samples = nullptr;  ///< page-locked, as EncodePipeline::staging()
+    std::vector<std::string> damage;     ///< blocks that contradict themselves; they are zero
+    StageTimes times;
+  };
+  bool collect(Result& result);
+  std::size_t device_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trivelet::gpu

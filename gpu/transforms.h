@@ -1,0 +1,34 @@
+// The transforms of all components of a GOP on the device, colour transform included: samples <-> coefficients.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gpu/pipeline.h"
+
+namespace trivelet::gpu {
+
+/// T as DeviceTransform has it. Components of equal shape share scratch memory.
+template <class T>
+class GopTransforms {
+ public:
+  GopTransforms(const StreamHeader& header, const Reduction& reduction, const GopShape& shape);
+  /// Q: see DeviceTransform. `steps`: at GopShape::step_origin, inverse ones. Samples and coefficients lie as the shape
+  /// says.
+  template <class Q>
+  void forward(const std::byte* samples, Q* coefficients, const float* steps, const Stream& stream);
+  template <class Q>
+  void inverse(const Q* coefficients, const float* steps, std::byte* samples, const Stream& stream);
+  std::size_t device_bytes() const;
+
+ private:
+  float gain_of(int component) const;
+  StreamHeader header_;
+  Reduction reduction_;
+  const GopShape* shape_;
+  std::vector<std::unique_ptr<DeviceTransform<T>>> transforms_;
+  std::vector<std::size_t> of_component_;
+  DeviceBuffer<T> colours_[3];
+};
+
+}  // namespace trivelet::gpu

@@ -1,0 +1,555 @@
+// The decoder of the fast zerotree coder. A thread block has one segment, resolution after resolution (the lowest ones
+// of a code block together, since their root groups hang in each other's temporal trees), plane after plane. Within a
+// plane the order of the sub-streams lets every count be known before its bits are read:
+//
+//   A or B, D   which groups are active          R, F   refinement, flags          S, P   significance          N signs
+//
+// Each of these is a step: warps count the bits of their tiles, prefix sums over the tiles give the positions, and
+// every lane takes its word's bits. What the next resolution must know of this one is kept per plane (history). Reads
+// never leave the input, whatever the bits say; a part that does not end where it should is reported and its block left
+// out. Bound: the barriers of the largest segments; blocks of several GOPs fill the gaps. `restore` then writes the
+// significant coefficients into zeroed memory: 2 or 4 bytes per sample plus the planes once.
+#include <algorithm>
+
+#include "gpu/zerotree.cuh"
+#include "gpu/zerotree.h"
+
+namespace trivelet::gpu {
+
+struct ZerotreeDecodeArgs {
+  TreeTables t;
+  int planes, staged;
+  u64* plane;  // [tile][plane][32]
+  u64 *sign, *sig;
+  u32* history;  // [tile][plane][32]: active groups; above, those newly active without a significant coefficient
+  u16 *act, *seen, *open, *raw, *single;
+  u8* first;
+  const SegmentInput* segment;
+  const PartInput* part;
+  BlockError* error;
+  const u32* bytes;
+  u64 last_word;  // of bytes that may be read with two behind it
+};
+
+namespace {
+
+using Args = ZerotreeDecodeArgs;
+constexpr unsigned kRootWarps = 2, kFewWarps = 2, kManyWarps = 8;
+constexpr u8 kNever = 255;
+
+/// Bits of the input from a position on.
+__device__ __forceinline__ u64 peek(const Args& a, u64 at) {
+  u64 w = at >> 5;
+  w = w < a.last_word ? w : a.last_word;
+  const u32 shift = static_cast<u32>(at & 31);
+  const u64 low = a.bytes[w] | static_cast<u64>(a.bytes[w + 1]) << 32;
+  return low >> shift | (shift ? static_cast<u64>(a.bytes[w + 2]) << (64 - shift) : 0);
+}
+
+/// Counts of a step: a pair of numbers of bits.
+__device__ __forceinline__ u64 both(u32 first, u32 second) { return first | static_cast<u64>(second) << 32; }
+__device__ __forceinline__ u32 first_of(u64 x) { return static_cast<u32>(x); }
+__device__ __forceinline__ u32 second_of(u64 x) { return static_cast<u32>(x >> 32); }
+
+/// Shared memory of a thread block: a total, then a sum per tile.
+struct Sums {
+  u64* memory;
+  __device__ u64& total() const { return memory[0]; }
+  __device__ u64& tile(int t) const { return memory[1 + t]; }
+};
+
+/// First half of a step: count(tile) gives this lane's bits; afterwards sums.tile(t) is what comes before tile t. All
+/// threads call it. A tile's warp is the same in both halves and in all steps.
+template <class Count>
+__device__ __forceinline__ u64 add_up(const Sums& sums, int tiles, const Count& count) {
+  const int warps = static_cast<int>(blockDim.x / 32), warp = static_cast<int>(threadIdx.x / 32),
+            lane = static_cast<int>(threadIdx.x % 32);
+  for (int t = warp; t < tiles; t += warps) {
+    const u64 n = warp_sum(count(t));
+    __syncwarp();
+    if (lane == 0) sums.tile(t) = n;
+  }
+  __syncthreads();
+  if (warp == 0) {
+    u64 carry = 0;
+    for (int t0 = 0; t0 < tiles; t0 += 32) {
+      const u64 v = t0 + lane < tiles ? sums.tile(t0 + lane) : 0;
+      const u64 e = sum_before(v, lane);
+      if (t0 + lane < tiles) sums.tile(t0 + lane) = carry + e;
+      carry += __shfl_sync(kAllLanes, e + v, 31);
+    }
+    if (lane == 0) sums.total() = carry;
+  }
+  __syncthreads();
+  return sums.total();
+}
+
+/// Second half: take(tile, bits before this lane's).
+template <class Count, class Take>
+__device__ __forceinline__ void take_bits(const Sums& sums, int tiles, const Count& count, const Take& take) {
+  const int warps = static_cast<int>(blockDim.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  for (int t = static_cast<int>(threadIdx.x / 32); t < tiles; t += warps)
+    take(t, sums.tile(t) + sum_before(count(t), lane));
+}
+
+/// Decodes a segment. All threads of the block call it with the same arguments.
+__device__ void decode_segment(const Args& a, u32 segment, const Sums& sums) {
+  const DeviceSegment at = a.t.segments[segment];
+  const DeviceLevel& l = a.t.levels[at.level];
+  const SegmentInput input = a.segment[segment];
+  const int low = input.low;
+  if (low >= input.top) return;
+  const u32 block = a.t.root_block[l.component] + at.block;
+  // Another segment of the block may be found wrong at this moment: one thread looks for all.
+  if (threadIdx.x == 0) sums.total() = a.error[block].segment_and_one;
+  __syncthreads();
+  const bool given_up = sums.total() != 0;
+  __syncthreads();
+  if (given_up) return;
+
+  const int lane = static_cast<int>(threadIdx.x % 32), arity = l.arity, k = l.k;
+  const bool has_parent = k > 0;
+  const DeviceLevel& up = a.t.levels[has_parent ? l.up : 0];
+  const DeviceLevel& temporal = a.t.levels[k == 0 && l.temporal >= 0 ? l.temporal : 0];
+  const u32 cls = block_class(l, at.block);
+  const u32 own = first_word(l, at.block), parent = has_parent ? first_word(up, at.block) : 0;
+  const u32 own_tile = own / kTileWords;
+  const int tiles = l.tiles, parent_tiles = has_parent ? up.tiles : 0;
+  const u64* valid = a.t.valid + l.valid + cls * static_cast<u32>(l.all_words);
+  const u64* child = a.t.child + up.child_mask + cls * up.child_mask_size;
+  const u16* exists = a.t.exists + l.exists + cls * static_cast<u32>(l.words);
+
+  for (u32 w = threadIdx.x; w < static_cast<u32>(tiles) * kTileWords; w += blockDim.x) {
+    a.act[own + w] = 0;
+    a.seen[own + w] = 0;
+    a.sig[own + w] = 0;
+    a.sign[own + w] = 0;
+  }
+  for (u32 w = threadIdx.x; w < static_cast<u32>(parent_tiles) * kTileWords; w += blockDim.x) a.open[parent + w] = 0;
+  __syncthreads();
+
+  const PartInput* part = a.part + static_cast<std::size_t>(segment) * static_cast<std::size_t>(a.t.layers);
+  int layer = 0;
+  u64 begin = part->offset * 8;
+  u32 position = 0;
+
+  // Activity of the level above: at the plane and at the one before.
+  const auto parent_history = [&](int j, int plane) -> u32 {
+    const u32 word = parent + static_cast<u32>(j);
+    const u8 first = a.first[word / kTileWords];
+    return first != kNever && plane <= first ? a.history[plane_at(word, a.planes, plane)] : 0;
+  };
+  const auto live = [&](int t) { return a.first[own_tile + static_cast<u32>(t)] != kNever; };
+  const auto activate = [&](u32 word, u32 groups, int plane) {
+    a.act[word] = static_cast<u16>(a.act[word] | groups);
+    u8& first = a.first[word / kTileWords];
+    if (first == kNever) first = static_cast<u8>(plane);  // whoever writes it, writes the same
+  };
+
+  for (int p = input.top - 1; p >= low; --p) {
+    if (static_cast<int>(part[layer].low) > p) {
+      while (static_cast<int>(part[layer].low) > p) ++layer;
+      begin = part[layer].offset * 8;
+      position = 0;
+    }
+    const u64 from = begin;
+
+    // Which groups are active.
+    if (k == 0 && l.temporal < 0) {
+      if (p == input.top - 1)
+        for (u32 w = threadIdx.x; w < static_cast<u32>(l.words); w += blockDim.x)
+          if (exists[w]) activate(own + w, exists[w], p);
+      __syncthreads();
+    } else if (k == 0) {
+      const auto asked = [&](int t) -> u32 {
+        const int j = t * kTileWords + lane, groups = 64 / arity;
+        if (j >= l.words) return 0;
+        const u32 candidates = exists[j] & ~static_cast<u32>(a.act[own + static_cast<u32>(j)]);
+        u32 mask = 0;
+        for (int g = 0; g < groups; ++g) {
+          if (!(candidates >> g & 1)) continue;
+          const int above = temporal_parent(l, temporal, j * groups + g);
+          const u32 word = first_word(temporal, at.block) + static_cast<u32>(above / groups);
+          const u8 first = a.first[word / kTileWords];
+          if (first != kNever && p <= first)
+            mask |= (a.history[plane_at(word, a.planes, p)] >> (above % groups) & 1) << g;
+        }
+        return mask;
+      };
+      const auto count = [&](int t) -> u64 { return count_bits(asked(t)); };
+      const u64 total = add_up(sums, tiles, count);
+      take_bits(sums, tiles, count, [&](int t, u64 before) {
+        const u32 mask = asked(t);
+        if (!mask) return;
+        const u32 groups = deposit_bits(static_cast<u32>(peek(a, from + position + before)), mask);
+        if (groups) activate(own + static_cast<u32>(t * kTileWords + lane), groups, p);
+      });
+      position += first_of(total);
+      __syncthreads();
+    } else {
+      const auto has_sets = [&](int j) -> u32 {
+        if (k > 1) return any_of(child[j], up.arity);
+        u32 any = 0;
+        for (int c = 0; c < l.orientations; ++c) any |= static_cast<u32>(child[c * up.words + j]);
+        return any;
+      };
+      const auto asked = [&](int t, u32& implied) -> u32 {
+        const int j = t * kTileWords + lane;
+        implied = 0;
+        if (j >= up.all_words) return 0;
+        const u32 history = parent_history(j, p);
+        if (!(history & 0xffff)) return 0;
+        const u32 sets = has_sets(j);
+        if (k > 1) implied = history >> 16 & sets;
+        return history & 0xffff & ~static_cast<u32>(a.open[parent + static_cast<u32>(j)]) & ~implied & sets;
+      };
+      const auto count_sets = [&](int t) -> u64 {
+        u32 implied;
+        return count_bits(asked(t, implied));
+      };
+      const u64 sets = add_up(sums, parent_tiles, count_sets);
+      take_bits(sums, parent_tiles, count_sets, [&](int t, u64 before) {
+        u32 implied;
+        const u32 ask = asked(t, implied);
+        if (!(ask | implied)) return;
+        u16& open = a.open[parent + static_cast<u32>(t * kTileWords + lane)];
+        open =
+            static_cast<u16>(open | implied | deposit_bits(static_cast<u32>(peek(a, from + position + before)), ask));
+      });
+      position += first_of(sets);
+      __syncthreads();
+
+      if (k == 1) {
+        const auto which = [&](int t) -> u32 {
+          const int j = t * kTileWords + lane;
+          if (j >= l.all_words) return 0;
+          return a.open[parent + static_cast<u32>(j % l.words)] & static_cast<u32>(child[j]) &
+                 ~static_cast<u32>(a.act[own + static_cast<u32>(j)]);
+        };
+        const auto count = [&](int t) -> u64 { return count_bits(which(t)); };
+        const u64 total = add_up(sums, tiles, count);
+        take_bits(sums, tiles, count, [&](int t, u64 before) {
+          const u32 mask = which(t);
+          if (!mask) return;
+          const u32 groups = deposit_bits(static_cast<u32>(peek(a, from + position + before)), mask);
+          if (groups) activate(own + static_cast<u32>(t * kTileWords + lane), groups, p);
+        });
+        position += first_of(total);
+      } else {
+        const int piece = 64 / arity;  // groups of a word of this level
+        const auto which = [&](int t) -> u64 {
+          const int j = t * kTileWords + lane;
+          if (j >= up.all_words) return 0;
+          const u32 open = a.open[parent + static_cast<u32>(j)];
+          if (!open) return 0;
+          const int o = j / up.words, i = j - o * up.words;
+          u64 found = 0;
+          for (int c = 0; c < arity && i * arity + c < l.words; ++c)
+            found |= static_cast<u64>(a.act[own + static_cast<u32>(o * l.words + i * arity + c)]) << (c * piece);
+          return expand(open, up.arity) & child[j] & ~found;
+        };
+        const auto count = [&](int t) -> u64 { return count_bits(which(t)); };
+        const u64 total = add_up(sums, parent_tiles, count);
+        take_bits(sums, parent_tiles, count, [&](int t, u64 before) {
+          const u64 mask = which(t);
+          if (!mask) return;
+          const u64 d = deposit_bits(peek(a, from + position + before), mask);
+          if (!d) return;
+          const int j = t * kTileWords + lane, o = j / up.words, i = j - o * up.words;
+          for (int c = 0; c < arity; ++c) {
+            const u32 groups = static_cast<u32>(d >> (c * piece)) & ((1u << piece) - 1);
+            if (groups) activate(own + static_cast<u32>(o * l.words + i * arity + c), groups, p);
+          }
+        });
+        position += first_of(total);
+      }
+      __syncthreads();
+    }
+
+    // Refinement and flags.
+    struct Word {
+      u64 valid, sig;
+      u32 active, before, full;
+    };
+    const auto load = [&](int t) {
+      Word w{};
+      const int j = t * kTileWords + lane;
+      if (j >= l.all_words) return w;
+      const u32 word = own + static_cast<u32>(j);
+      w.active = a.act[word];
+      if (!w.active) return w;
+      w.before = a.seen[word];
+      w.valid = valid[j];
+      w.sig = a.sig[word];
+      w.full = all_of(w.valid, arity);
+      return w;
+    };
+    const auto flagged = [&](const Word& w) -> u32 {
+      return a.staged ? w.active & w.full & (~w.before | ~any_of(w.sig, arity)) : 0;
+    };
+    const auto count_flags = [&](int t) -> u64 {
+      if (!live(t)) return 0;
+      const Word w = load(t);
+      return both(count_bits(w.sig), count_bits(flagged(w)));
+    };
+    const u64 refinement = add_up(sums, tiles, count_flags);
+    const u64 refine_at = from + position, flags_at = refine_at + first_of(refinement);
+    take_bits(sums, tiles, count_flags, [&](int t, u64 before) {
+      if (!live(t)) return;
+      const Word w = load(t);
+      if (!w.active) return;
+      const u32 word = own + static_cast<u32>(t * kTileWords + lane);
+      u32 raw = w.active, single = 0;
+      if (a.staged) {
+        const u32 flag_mask = flagged(w);
+        const u32 flags =
+            flag_mask ? deposit_bits(static_cast<u32>(peek(a, flags_at + second_of(before))), flag_mask) : 0;
+        const u32 newly = flag_mask & ~w.before;
+        single = l.fine ? flags & newly : 0;
+        raw = (w.active & ~flag_mask) | (l.fine ? (newly & ~flags) | (flag_mask & ~newly & flags) : flags);
+      }
+      a.raw[word] = static_cast<u16>(raw);
+      a.single[word] = static_cast<u16>(single);
+      a.plane[plane_at(word, a.planes, p)] = w.sig ? deposit_bits(peek(a, refine_at + first_of(before)), w.sig) : 0;
+    });
+    position += first_of(refinement) + second_of(refinement);
+    __syncwarp();
+
+    // Significance: bit by bit, and positions.
+    const u32 position_bits = arity == 4 ? 2 : 3;
+    const auto count_new = [&](int t) -> u64 {
+      if (!live(t)) return 0;
+      const Word w = load(t);
+      if (!w.active) return 0;
+      const u32 word = own + static_cast<u32>(t * kTileWords + lane);
+      return both(count_bits(expand(a.raw[word], arity) & w.valid & ~w.sig),
+                  a.staged ? count_bits(static_cast<u32>(a.single[word])) * position_bits : 0);
+    };
+    const u64 significance = add_up(sums, tiles, count_new);
+    const u64 raw_at = from + position, singles_at = raw_at + first_of(significance);
+    take_bits(sums, tiles, count_new, [&](int t, u64 before) {
+      if (!live(t)) return;
+      const Word w = load(t);
+      if (!w.active) return;
+      const u32 word = own + static_cast<u32>(t * kTileWords + lane);
+      const u64 ask = expand(a.raw[word], arity) & w.valid & ~w.sig;
+      u64 fresh = ask ? deposit_bits(peek(a, raw_at + first_of(before)), ask) : 0;
+      const u32 single = a.staged ? a.single[word] : 0;
+      if (single) {
+        const u32 n = count_bits(single);
+        const u64 v = peek(a, singles_at + second_of(before));
+        u64 place = (expand(deposit_bits(static_cast<u32>(v), single), arity) ^ 0x5555555555555555ull) &
+                    (expand(deposit_bits(static_cast<u32>(v >> n), single), arity) ^ 0x3333333333333333ull);
+        if (arity == 8)
+          place &= expand(deposit_bits(static_cast<u32>(v >> (2 * n)), single), arity) ^ 0x0f0f0f0f0f0f0f0full;
+        fresh |= place & expand(single, arity);
+      }
+      if (fresh) a.plane[plane_at(word, a.planes, p)] |= fresh;
+    });
+    position += first_of(significance) + second_of(significance);
+    __syncwarp();
+
+    // Signs; what is known from now on.
+    const auto fresh_of = [&](int t) -> u64 {
+      const int j = t * kTileWords + lane;
+      const u32 word = own + static_cast<u32>(j);
+      if (!live(t) || j >= l.all_words || !a.act[word]) return 0;
+      return a.plane[plane_at(word, a.planes, p)] & ~a.sig[word];
+    };
+    const auto count_signs = [&](int t) -> u64 { return count_bits(fresh_of(t)); };
+    const u64 signs = add_up(sums, tiles, count_signs);
+    const u64 signs_at = from + position;
+    take_bits(sums, tiles, count_signs, [&](int t, u64 before) {
+      if (!live(t)) return;
+      const u32 word = own + static_cast<u32>(t * kTileWords + lane);
+      const u64 fresh = fresh_of(t);
+      const u32 active = a.act[word];
+      u64 sig = 0;
+      if (active) {
+        sig = a.sig[word];
+        if (fresh) {
+          a.sign[word] |= deposit_bits(peek(a, signs_at + before), fresh);
+          sig |= fresh;
+          a.sig[word] = sig;
+        }
+      } else {
+        a.plane[plane_at(word, a.planes, p)] = 0;
+      }
+      const u32 newly = active & ~static_cast<u32>(a.seen[word]);
+      a.seen[word] = static_cast<u16>(active);
+      a.history[plane_at(word, a.planes, p)] = active | (newly & ~any_of(sig, arity)) << 16;
+    });
+    position += first_of(signs);
+    __syncthreads();
+
+    const u32 used = (position + 7) / 8, size = part[layer].size;
+    const bool ends = static_cast<int>(part[layer].low) == p;
+    if (used > size || (ends && used != size)) {
+      if (threadIdx.x == 0) {
+        a.error[block].plane = static_cast<u32>(p);
+        a.error[block].used = used;
+        a.error[block].size = size;
+        a.error[block].segment_and_one = segment + 1;
+      }
+      break;
+    }
+  }
+  __syncthreads();
+}
+
+/// The lowest bands of a code block, family by family.
+__global__ void root_kernel(Args a) {
+  const Sums sums{dynamic_shared<u64>()};
+  u32 c = 0;
+  while (blockIdx.x >= a.t.root_block[c + 1]) ++c;
+  const u32 block = blockIdx.x - a.t.root_block[c];
+  for (int b = 0; b < a.t.families; ++b) {
+    const DeviceLevel& l = a.t.levels[a.t.roots[c * static_cast<u32>(a.t.families) + static_cast<u32>(b)]];
+    if (l.words > 0) decode_segment(a, l.first_segment + block, sums);
+  }
+}
+
+__global__ void segment_kernel(Args a, u32 first) {
+  decode_segment(a, first + blockIdx.x, Sums{dynamic_shared<u64>()});
+}
+
+// ----------------------------------------------------------------------------------------------------------- restore
+
+constexpr unsigned kRestoreWarps = 4;
+
+__device__ __forceinline__ float restored(u32 m, bool negative, float step, float offset, i32, const float*) {
+  const float v = (static_cast<float>(m) + offset) * step;
+  return negative ? -v : v;
+}
+template <class V>
+__device__ __forceinline__ V restored(u32 m, bool negative, float, float, i32 offset, const V*) {
+  const i32 v = static_cast<i32>(m) + offset;
+  return static_cast<V>(negative ? -v : v);
+}
+
+template <class V>
+__global__ void __launch_bounds__(kRestoreWarps * 32)
+    restore_kernel(Args a, V* coefficients, const float* steps, int centroid) {
+  const u32 tile = blockIdx.x * kRestoreWarps + threadIdx.x / 32;
+  if (tile >= a.t.tile_count) return;
+  const int first = a.first[tile];
+  if (first == kNever) return;
+  const DeviceTile at = a.t.tiles[tile];
+  const DeviceLevel& l = a.t.levels[at.level];
+  if (!l.wanted || a.error[a.t.root_block[l.component] + at.block].segment_and_one) return;
+  const int lane = static_cast<int>(threadIdx.x % 32), j = static_cast<int>(at.first) + lane;
+  const bool inside = j < l.all_words;
+  const int o = inside ? j / l.words : 0, i = inside ? j - o * l.words : 0;
+  const u32 word = tile * kTileWords + static_cast<u32>(lane);
+  const u64 sig = inside ? a.sig[word] : 0;
+  const u64 sign = sig ? a.sign[word] : 0;
+  const DeviceBand band = a.t.bands[l.band + static_cast<u32>(o)];
+  const WordBase base = a.t.base[l.base + static_cast<u32>(i)];
+  const int by = static_cast<int>(at.block) / l.columns, bx = static_cast<int>(at.block) % l.columns;
+  const u64 origin = band.origin + base.t * band.frame_stride +
+                     static_cast<u64>(by * l.side + base.y) * band.row_stride + static_cast<u64>(bx * l.side + base.x);
+  const float step = steps ? steps[l.band + static_cast<u32>(o)] : 1.0f;
+  const int low = a.segment[l.first_segment + at.block].low;
+  const float offset = static_cast<float>(centroid) / 256.0f * static_cast<float>(i32{1} << low);
+  const i32 integer_offset = low == 0 ? 0 : static_cast<i32>((static_cast<std::int64_t>(centroid) << low) >> 8);
+  const WordBase s0 = a.t.slot[l.slot + static_cast<u32>(lane)], s1 = a.t.slot[l.slot + 32 + static_cast<u32>(lane)];
+  const std::size_t planes_at = plane_at(tile * kTileWords, a.planes, 0);
+  for (u32 pending = __ballot_sync(kAllLanes, sig != 0); pending; pending &= pending - 1) {
+    const int w = __ffs(static_cast<int>(pending)) - 1;
+    const u64 to = __shfl_sync(kAllLanes, origin, w), mask = __shfl_sync(kAllLanes, sig, w);
+    const u64 frame = __shfl_sync(kAllLanes, band.frame_stride, w), negative = __shfl_sync(kAllLanes, sign, w);
+    const u32 row = __shfl_sync(kAllLanes, band.row_stride, w);
+    const float s = __shfl_sync(kAllLanes, step, w);
+    u32 m0 = 0, m1 = 0;
+    for (int p = first; p >= low; --p) {
+      const u64 bits = a.plane[planes_at + static_cast<std::size_t>(p) * kTileWords + static_cast<std::size_t>(w)];
+      m0 |= static_cast<u32>(bits >> lane & 1) << p;
+      m1 |= static_cast<u32>(bits >> (lane + 32) & 1) << p;
+    }
+    if (mask >> lane & 1)
+      coefficients[to + s0.t * frame + static_cast<u64>(s0.y) * row + s0.x] =
+          restored(m0, negative >> lane & 1, s, offset, integer_offset, static_cast<const V*>(nullptr));
+    if (mask >> (lane + 32) & 1)
+      coefficients[to + s1.t * frame + static_cast<u64>(s1.y) * row + s1.x] =
+          restored(m1, negative >> (lane + 32) & 1, s, offset, integer_offset, static_cast<const V*>(nullptr));
+  }
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------------------------- launchers
+
+ZerotreeDecoder::ZerotreeDecoder(const TreePlan& plan, FastMode mode, int planes)
+    : plan_(&plan), staged_(mode == FastMode::kStaged), planes_(planes) {
+  require(planes >= 1 && planes <= 30, ErrorKind::kBadArgument, std::to_string(planes) + " bit planes; must be 1..30");
+  const std::size_t words = static_cast<std::size_t>(plan.tiles()) * kTileWords, p = static_cast<std::size_t>(planes);
+  planes_memory_ = DeviceBuffer<u64>(words * p);
+  history_ = DeviceBuffer<u32>(words * p);
+  sign_ = DeviceBuffer<u64>(words);
+  sig_ = DeviceBuffer<u64>(words);
+  act_ = DeviceBuffer<u16>(words);
+  seen_ = DeviceBuffer<u16>(words);
+  open_ = DeviceBuffer<u16>(words);
+  raw_ = DeviceBuffer<u16>(words);
+  single_ = DeviceBuffer<u16>(words);
+  first_ = DeviceBuffer<u8>(plan.tiles());
+  segments_ = DeviceBuffer<SegmentInput>(plan.segments());
+  parts_ = DeviceBuffer<PartInput>(plan.parts());
+  errors_ = DeviceBuffer<BlockError>(plan.blocks());
+}
+
+std::size_t ZerotreeDecoder::device_bytes(const TreePlan& plan, int planes) {
+  const std::size_t words = static_cast<std::size_t>(plan.tiles()) * kTileWords, p = static_cast<std::size_t>(planes);
+  return words * (p * 12 + 16 + 10) + plan.tiles() + plan.segments() * sizeof(SegmentInput) +
+         plan.parts() * sizeof(PartInput) + plan.blocks() * sizeof(BlockError);
+}
+std::size_t ZerotreeDecoder::device_bytes() const { return device_bytes(*plan_, planes_); }
+
+ZerotreeDecodeArgs ZerotreeDecoder::args() const {
+  ZerotreeDecodeArgs a{};
+  a.t = plan_->tables();
+  a.planes = planes_;
+  a.staged = staged_;
+  a.plane = planes_memory_.data();
+  a.history = history_.data();
+  a.sign = sign_.data();
+  a.sig = sig_.data();
+  a.act = act_.data();
+  a.seen = seen_.data();
+  a.open = open_.data();
+  a.raw = raw_.data();
+  a.single = single_.data();
+  a.first = first_.data();
+  a.segment = segments_.data();
+  a.part = parts_.data();
+  a.error = errors_.data();
+  return a;
+}
+
+void ZerotreeDecoder::decode(const std::uint8_t* bytes, std::size_t size, const Stream& stream) {
+  ZerotreeDecodeArgs a = args();
+  a.bytes = reinterpret_cast<const u32*>(bytes);
+  a.last_word = size / 4;  // with 16 bytes behind the parts, two more can be read
+  check(cudaMemsetAsync(first_.data(), kNever, first_.size(), stream.get()), "cudaMemsetAsync");
+  check(cudaMemsetAsync(errors_.data(), 0, errors_.size() * sizeof(BlockError), stream.get()), "cudaMemsetAsync");
+  const auto shared = [&](int k) { return (1 + static_cast<std::size_t>(plan_->most_tiles(k))) * sizeof(u64); };
+  launch("root_kernel", root_kernel, dim3(plan_->blocks()), dim3(32 * kRootWarps), shared(0), stream.get(), a);
+  for (int k = 1; k < plan_->resolutions(); ++k) {
+    const u32 first = plan_->first_segment(k), end = plan_->first_segment(k + 1);
+    if (first == end) continue;
+    const unsigned warps = plan_->most_tiles(k) > 8 ? kManyWarps : kFewWarps;
+    launch("segment_kernel", segment_kernel, dim3(end - first), dim3(32 * warps), shared(k), stream.get(), a, first);
+  }
+}
+
+template <class V>
+void ZerotreeDecoder::restore(V* coefficients, const float* steps, int centroid, const Stream& stream) {
+  launch("restore_kernel", restore_kernel<V>, dim3((plan_->tiles() + kRestoreWarps - 1) / kRestoreWarps),
+         dim3(32 * kRestoreWarps), 0, stream.get(), args(), coefficients, steps, centroid);
+}
+
+template void ZerotreeDecoder::restore(float*, const float*, int, const Stream&);
+template void ZerotreeDecoder::restore(std::int16_t*, const float*, int, const Stream&);
+template void ZerotreeDecoder::restore(std::int32_t*, const float*, int, const Stream&);
+
+}  // namespace trivelet::gpu

@@ -1,0 +1,205 @@
+// Every backend against the CPU: the same streams byte for byte, and from a stream the same samples, over a table of
+// shapes, depths and modes.
+//
+// Built twice: with the kernels emulated on the CPU (tests/cuda_emu.h; small shapes, sanitizers too) and for a GPU,
+// where it is skipped when there is none.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "codec/backend.h"
+#include "codec/codec.h"
+#include "gpu/cuda_backend.h"
+#include "gpu/device.h"
+#include "tests/support.h"
+
+namespace trivelet {
+namespace {
+
+using test::Clip;
+using test::Pattern;
+
+#if defined(TRIVELET_CUDA_EMULATION)
+constexpr bool kEmulated = true;
+#else
+constexpr bool kEmulated = false;
+#endif
+
+struct Case {
+  const char* name;
+  int width, height, frames, gop;
+  const char* format;
+  Pattern pattern;
+  EncoderParams params;
+  bool large = false;  ///< not emulated
+};
+
+EncoderParams lossy(double quality, int temporal, int spatial, int block, FastMode mode = FastMode::kStaged,
+                    Layout layout = Layout::kT2d, Wavelet w = Wavelet::kCdf97, int layers = 4) {
+  EncoderParams p;
+  p.quality = quality;
+  p.temporal_levels = temporal;
+  p.spatial_levels = spatial;
+  p.block_size = block;
+  p.fast_mode = mode;
+  p.layout = layout;
+  p.spatial = p.temporal = w;
+  p.layers = layers;
+  p.threads = 2;
+  return p;
+}
+EncoderParams lossless(int temporal, int spatial, int block, FastMode mode = FastMode::kStaged,
+                       Layout layout = Layout::kT2d, Wavelet w = Wavelet::kCdf53, int layers = 4) {
+  EncoderParams p = lossy(60, temporal, spatial, block, mode, layout, w, layers);
+  p.lossless = true;
+  return p;
+}
+
+std::vector<Case> cases() {
+  const auto raw = FastMode::kRaw, staged = FastMode::kStaged;
+  const auto dyadic = Layout::kDyadic, t2d = Layout::kT2d;
+  return {
+      {"smooth", 40, 24, 11, 4, "yuv420p", Pattern::kSmooth, lossy(60, 2, 3, 32)},
+      {"texture", 66, 34, 8, 8, "yuv420p", Pattern::kTexture, lossy(75, 3, 4, 64)},
+      {"texture, raw", 66, 34, 8, 8, "yuv420p", Pattern::kTexture, lossy(75, 3, 4, 32, raw)},
+      {"noise", 37, 29, 5, 5, "yuv422p", Pattern::kNoise, lossy(80, 2, 2, 32)},
+      {"fine steps need 32 bits", 33, 17, 4, 4, "gray12le", Pattern::kNoise, lossy(100, 2, 3, 32)},
+      {"one pixel", 1, 1, 3, 3, "gray", Pattern::kNoise, lossy(90, 2, 0, 32)},
+      {"one row", 71, 1, 2, 2, "gray", Pattern::kTexture, lossy(90, 1, 3, 32)},
+      {"one column", 1, 53, 2, 2, "gray", Pattern::kTexture, lossy(90, 1, 3, 32)},
+      {"one frame", 50, 40, 1, 1, "yuv444p", Pattern::kTexture, lossy(70, 0, 4, 32)},
+      {"no levels", 20, 12, 3, 3, "gray", Pattern::kTexture, lossy(70, 0, 0, 32)},
+      {"levels in time only", 20, 12, 6, 6, "gray", Pattern::kTexture, lossy(70, 3, 0, 32)},
+      {"more levels than frames", 24, 20, 3, 3, "gray", Pattern::kTexture, lossy(80, 4, 2, 32)},
+      {"one layer", 40, 24, 4, 4, "yuv420p", Pattern::kTexture, lossy(85, 2, 3, 32, staged, t2d, Wavelet::kCdf53, 1)},
+      {"sixteen layers", 40, 24, 4, 4, "gray", Pattern::kTexture, lossy(95, 2, 3, 32, staged, t2d, Wavelet::kHaar, 16)},
+      {"colours", 34, 22, 4, 4, "gbrp", Pattern::kTexture, lossy(75, 2, 3, 32)},
+      {"alpha", 34, 22, 4, 4, "gbrap", Pattern::kTexture, lossy(75, 2, 3, 32)},
+      {"dyadic", 40, 36, 8, 8, "yuv420p", Pattern::kTexture, lossy(75, 2, 3, 32, staged, dyadic)},
+      {"dyadic, as many levels", 33, 36, 9, 9, "gray", Pattern::kTexture, lossy(85, 3, 3, 32, staged, dyadic)},
+      {"dyadic, raw", 33, 36, 8, 8, "gray", Pattern::kNoise, lossy(75, 3, 3, 64, raw, dyadic)},
+      {"dyadic, no levels in time", 33, 36, 2, 2, "gray", Pattern::kTexture, lossy(75, 0, 3, 32, staged, dyadic)},
+      {"black", 40, 24, 4, 4, "yuv420p", Pattern::kZero, lossy(60, 2, 3, 32)},
+      {"lossless", 41, 27, 10, 4, "yuv420p", Pattern::kTexture, lossless(2, 3, 32)},
+      {"lossless noise", 41, 27, 4, 4, "gray", Pattern::kNoise, lossless(2, 3, 32)},
+      {"lossless raw", 41, 27, 4, 4, "gray", Pattern::kTexture, lossless(2, 3, 32, raw)},
+      {"lossless 10 bits", 41, 27, 4, 4, "yuv422p10le", Pattern::kTexture, lossless(2, 3, 32)},
+      {"lossless 16 bits", 30, 26, 4, 4, "gray16le", Pattern::kExtremes, lossless(2, 3, 32)},
+      {"lossless 13/7", 41, 27, 6, 6, "gray12le", Pattern::kTexture, lossless(2, 3, 32, staged, t2d, Wavelet::kRev137)},
+      {"lossless colours", 34, 22, 4, 4, "gbrp", Pattern::kNoise, lossless(2, 3, 32)},
+      {"lossless dyadic", 33, 36, 8, 8, "gray16le", Pattern::kTexture, lossless(3, 3, 64, staged, dyadic)},
+      {"lossless dyadic raw", 32, 32, 8, 8, "gray", Pattern::kNoise, lossless(2, 3, 32, raw, dyadic, Wavelet::kHaar)},
+      {"bits of one", 40, 24, 4, 4, "gray", Pattern::kExtremes, lossless(2, 3, 32)},
+      {"720p", 1280, 720, 40, 32, "yuv420p", Pattern::kTexture, lossy(60, 4, 5, 128), true},
+      {"720p, one step more", 1282, 722, 32, 32, "yuv420p", Pattern::kNoise, lossy(60, 4, 5, 128, raw), true},
+      {"720p lossless", 1280, 720, 32, 32, "yuv420p", Pattern::kTexture, lossless(4, 5, 128), true},
+      {"large blocks", 640, 600, 64, 64, "yuv444p", Pattern::kTexture, lossy(70, 5, 5, 256), true},
+      {"volume", 256, 250, 70, 64, "gray16le", Pattern::kTexture, lossless(4, 4, 64, staged, dyadic), true},
+      {"volume, equal levels", 256, 250, 64, 64, "gray12le", Pattern::kNoise, lossless(4, 4, 128, staged, dyadic),
+       true},
+      {"128 frames", 320, 200, 128, 128, "gbrp", Pattern::kTexture, lossy(80, 5, 4, 64), true},
+  };
+}
+
+std::vector<std::byte> encode_with(const Backend* backend, const Clip& clip, const EncoderParams& params) {
+  MemorySink sink;
+  Encoder encoder(clip.info, params, sink, backend);
+  for (const Gop& g : clip.gops) encoder.push(g);
+  encoder.finish();
+  return std::move(sink.bytes);
+}
+
+struct Decoded {
+  std::vector<Gop> gops;
+  CodecStats stats;
+  std::string error;
+};
+
+Decoded decode_with(const Backend* backend, const std::vector<std::byte>& stream, const DecoderParams& params) {
+  Decoded d;
+  try {
+    MemorySource source(stream.data(), stream.size());
+    Decoder decoder(source, params, backend);
+    Gop gop = decoder.make_gop();
+    while (decoder.pull(gop)) d.gops.push_back(gop);
+    d.stats = decoder.stats();
+  } catch (const Error& e) {
+    d.error = e.what();
+  }
+  return d;
+}
+
+void expect_equal(const Decoded& a, const Decoded& b) {
+  EXPECT_EQ(a.error.empty(), b.error.empty()) << a.error << " | " << b.error;
+  ASSERT_EQ(a.gops.size(), b.gops.size());
+  EXPECT_EQ(a.stats.damage.size(), b.stats.damage.size());
+  for (std::size_t g = 0; g < a.gops.size(); ++g) {
+    ASSERT_EQ(a.gops[g].frames(), b.gops[g].frames());
+    EXPECT_EQ(test::compare(a.gops[g], b.gops[g]).largest, 0) << "GOP " << g;
+  }
+}
+
+class Backends : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+    if (kEmulated && GetParam().large) GTEST_SKIP() << "too large to be emulated";
+  }
+  Clip clip() const {
+    const Case& c = GetParam();
+    const VideoInfo info = test::video(c.width, c.height, c.format, static_cast<std::uint64_t>(c.frames));
+    return test::make_clip(info, c.frames, c.gop, c.pattern, 7);
+  }
+  EncoderParams params() const {
+    EncoderParams p = GetParam().params;
+    p.gop_frames = GetParam().gop;
+    return p;
+  }
+};
+
+TEST_P(Backends, StreamsAreTheSame) {
+  const Backend cuda = gpu::cuda_backend(0, 0);
+  const Clip c = clip();
+  const std::vector<std::byte> expected = encode_with(nullptr, c, params()), got = encode_with(&cuda, c, params());
+  ASSERT_EQ(expected.size(), got.size());
+  EXPECT_TRUE(expected == got);
+}
+
+TEST_P(Backends, SamplesAreTheSame) {
+  const Backend cuda = gpu::cuda_backend(0, 0);
+  const std::vector<std::byte> stream = encode_with(nullptr, clip(), params());
+  MemorySource source(stream.data(), stream.size());
+  const Decoder probe(source, DecoderParams{});
+  const StreamInfo info = probe.info();
+  std::vector<DecoderParams> ways(1);
+  const auto add = [&](auto change) {
+    DecoderParams p;
+    change(p);
+    ways.push_back(p);
+  };
+  const bool volume = info.decomposition.layout == Layout::kDyadic;
+  add([](DecoderParams& p) { p.max_planes = 3; });
+  if (info.layers > 1) add([](DecoderParams& p) { p.max_layers = 1; });
+  if (info.decomposition.spatial_levels > 1) add([](DecoderParams& p) { p.reduce = 1; });
+  if (!volume && info.decomposition.temporal_levels > 0)
+    add([](DecoderParams& p) {
+      p.temporal_reduce = 1;
+      p.max_planes = 4;
+    });
+  for (DecoderParams& p : ways) {
+    SCOPED_TRACE("reduce " + std::to_string(p.reduce) + "," + std::to_string(p.temporal_reduce) + " planes " +
+                 std::to_string(p.max_planes) + " layers " + std::to_string(p.max_layers));
+    p.threads = 2;
+    expect_equal(decode_with(nullptr, stream, p), decode_with(&cuda, stream, p));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Backends, ::testing::ValuesIn(cases()), [](const auto& of) {
+  std::string name;
+  for (const char* p = of.param.name; *p; ++p) name += std::isalnum(static_cast<unsigned char>(*p)) ? *p : '_';
+  return name;
+});
+
+}  // namespace
+}  // namespace trivelet
