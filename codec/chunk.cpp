@@ -155,7 +155,7 @@ void divide_by_plan(const CodedGop& coded, LayeredGop& out) {
         segment.parts.resize(layers);
         for (std::size_t l = 0; l < layers; ++l) {
           const std::size_t part = s * layers + l;
-          segment.parts[l] = {block.bytes.data() + block.offset[part], block.size[part],
+          segment.parts[l] = {(block.memory ? block.memory : block.bytes.data()) + block.offset[part], block.size[part],
                               std::min(segment.top, from.plan.low[l * block.top.size() + s])};
         }
       }

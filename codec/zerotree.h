@@ -40,6 +40,7 @@ struct CodedBlock {
   std::vector<std::size_t> offset;  ///< of each part
   std::vector<std::uint32_t> bits;  ///< of each part, without padding (fast profile)
   std::vector<std::uint8_t> bytes;
+  const std::uint8_t* memory = nullptr;  ///< instead of `bytes`: a backend's own, until the next pull
 };
 
 /// What a cut behind every pass of a block costs and gains. Pass i of segment s is passes[first[s] + i], i = 0 being

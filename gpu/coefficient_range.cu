@@ -97,7 +97,7 @@ double coefficient_bound(const StreamHeader& header, int component, int frames, 
   most += 8;  // lifting steps of integers round by up to one
   const Decomposition d = header.decomposition(component);
   const SubbandTable table(header.component_shape(component, frames), d, header.lossless);
-  const StepTable steps(table, header.lossless ? 1.0f : step, c.weight);
+  const StepTable steps(table, header.lossless ? 1.0f : step, c);
   const auto time = axis_gains(d.temporal, d.temporal_levels), space = axis_gains(d.spatial, d.spatial_levels);
   double bound = 0;
   for (std::size_t i = 0; i < table.all().size(); ++i) {

@@ -61,16 +61,18 @@ class CudaEncoder final : public GopEncoder {
 
   int depth() const override { return std::max(1, pipeline_.slots() > 0 ? pipeline_.slots() : wanted_); }
 
-  void push(const Gop& gop, float step) override {
+  void push(const Gop& gop, const GopChoices& choices) override {
+    require(!choices.passes, ErrorKind::kUnsupported,
+            "a size or a quality is aimed at on the CPU (--device cpu); the GPU codes with a fixed quality or step");
     require(gop.frames() >= 1 && gop.frames() <= header_.gop_frames, ErrorKind::kBadArgument,
             "a GOP of " + std::to_string(gop.frames()) + " frames; this stream's hold 1.." +
                 std::to_string(header_.gop_frames));
-    std::byte* to = pipeline_.staging(gop.frames(), step);
+    std::byte* to = pipeline_.staging(gop.frames(), choices);
     copy_in(gop, to);
-    pipeline_.submit(gop.frames(), step);
+    pipeline_.submit(gop.frames(), choices);
   }
-  void push(CoefficientGop&, float) override { no_coefficients(); }
-  void transform(const Gop&, CoefficientGop&) override { no_coefficients(); }
+  void push(CoefficientGop&, const GopChoices&) override { no_coefficients(); }
+  void transform(const Gop&, const std::vector<std::uint8_t>&, CoefficientGop&) override { no_coefficients(); }
 
   bool pull(CodedGop& out) override {
     EncodePipeline::Result r;
@@ -90,6 +92,7 @@ class CudaEncoder final : public GopEncoder {
   ThreadPool pool_;
   int wanted_;
   EncodePipeline pipeline_;
+  std::vector<std::size_t> offset_;  // of every part
   double seconds_coder_ = 0;
 };
 
@@ -107,43 +110,43 @@ void CudaEncoder::copy_in(const Gop& gop, std::byte* to) {
   }
 }
 
-// Parts stand in the order of the chunks; a block gets its own together.
+// Parts stand in the order of the chunks and stay in the slot's memory.
 void CudaEncoder::unpack(const EncodePipeline::Result& r, CodedGop& out) {
   const GopShape& shape = *r.shape;
   const auto layers = static_cast<std::size_t>(header_.layers);
-  std::vector<std::size_t> offset(shape.plan->parts());
+  offset_.resize(shape.plan->parts());
   std::size_t at = 0;
   for (const std::uint32_t id : shape.plan->part_order()) {
-    offset[id] = at;
+    offset_[id] = at;
     at += r.sizes[id];
   }
   out.components.resize(shape.shapes.size());
   for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
     const BlockGrid& grid = shape.geometry->grid(static_cast<int>(c));
+    const auto segments = static_cast<std::size_t>(segment_count(grid));
     auto& component = out.components[c];
     component.grid = &grid;
     component.plan = layer_plan(header_, grid);
     component.blocks.resize(static_cast<std::size_t>(grid.blocks()));
-    pool_.parallel_for(grid.blocks(), [&](int block, int) {
-      CodedBlock& b = component.blocks[static_cast<std::size_t>(block)];
-      const auto segments = static_cast<std::size_t>(segment_count(grid));
+    for (CodedBlock& b : component.blocks) {
       b.top.resize(segments);
       b.size.resize(segments * layers);
       b.offset.resize(segments * layers);
-      b.bytes.clear();
-      for (int band = 0; band < grid.table().temporal_bands(); ++band)
-        for (int k = 0; k < grid.resolutions(); ++k) {
-          const auto s = static_cast<std::size_t>(segment_index(grid, band, k));
-          const std::uint32_t number = shape.plan->segment(static_cast<int>(c), band, k, block);
+      b.memory = r.bytes;
+    }
+    for (int band = 0; band < grid.table().temporal_bands(); ++band)
+      for (int k = 0; k < grid.resolutions(); ++k) {
+        const auto s = static_cast<std::size_t>(segment_index(grid, band, k));
+        std::size_t number = shape.plan->segment(static_cast<int>(c), band, k, 0);
+        for (CodedBlock& b : component.blocks) {
           b.top[s] = static_cast<std::uint8_t>(r.tops[number]);
           for (std::size_t l = 0; l < layers; ++l) {
-            const std::size_t id = number * layers + l;
-            b.size[s * layers + l] = r.sizes[id];
-            b.offset[s * layers + l] = b.bytes.size();
-            b.bytes.insert(b.bytes.end(), r.bytes + offset[id], r.bytes + offset[id] + r.sizes[id]);
+            b.size[s * layers + l] = r.sizes[number * layers + l];
+            b.offset[s * layers + l] = offset_[number * layers + l];
           }
+          ++number;
         }
-    });
+      }
   }
 }
 
@@ -155,7 +158,7 @@ class CudaDecoder final : public GopDecoder {
 
   int depth() const override { return std::max(1, pipeline_.slots() > 0 ? pipeline_.slots() : wanted_); }
 
-  void push(const ReceivedGop& received, std::vector<std::string>* damage) override {
+  void push(const LayeredGop& received, std::vector<std::string>* damage) override {
     pipeline_.submit(received);
     damage_.push_back(damage);
   }
@@ -191,6 +194,11 @@ class CudaDecoder final : public GopDecoder {
 
 constexpr int kSlots = 3;
 
+void check_profile(const StreamHeader& h) {
+  require(h.profile == Profile::kFast, ErrorKind::kUnsupported,
+          "the GPU codes the fast profile only; use --profile fast or --device cpu");
+}
+
 }  // namespace
 
 Backend cuda_backend(int number, std::size_t max_memory) {
@@ -198,9 +206,11 @@ Backend cuda_backend(int number, std::size_t max_memory) {
   return {
       "cuda",
       [pipeline](const StreamHeader& h, const BackendOptions& o) -> std::unique_ptr<GopEncoder> {
+        check_profile(h);
         return std::make_unique<CudaEncoder>(h, o, pipeline);
       },
       [pipeline](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {
+        check_profile(h);
         return std::make_unique<CudaDecoder>(h, r, o, pipeline);
       }};
 }

@@ -30,7 +30,8 @@ struct DecodeSlot {
   PinnedBuffer<BlockError> errors;
   PinnedBuffer<std::byte> host_samples;
   float step = -1;
-  PinnedBuffer<float> host_steps;  // spread for the transform, then one per band for the coder
+  std::vector<std::uint8_t> frame_gains;
+  PinnedBuffer<float> host_steps;  // spread for the transform, then a gain per frame, then one per band for the coder
   DeviceBuffer<float> steps;
 
   std::size_t device_bytes() const {
@@ -48,7 +49,7 @@ struct DecodePipeline::State {
   std::map<int, std::unique_ptr<GopShape>> shapes;
   std::vector<std::unique_ptr<DecodeSlot>> slots;
   std::size_t next = 0, flying = 0;
-  std::vector<const ReceivedSegment*> received;  // [segment]
+  std::vector<const LayeredSegment*> received;  // [segment]
 
   State(const StreamHeader& h, const Reduction& r, const PipelineOptions& o) : header(h), reduction(r), options(o) {}
 
@@ -85,8 +86,8 @@ struct DecodePipeline::State {
       grow(slot.parts, shape.plan->parts());
       grow(slot.errors, shape.plan->blocks());
       grow(slot.host_samples, shape.sample_bytes());
-      grow(slot.steps, shape.step_origin.back() + bands);
-      grow(slot.host_steps, shape.step_origin.back() + bands);
+      grow(slot.steps, shape.step_origin.back() + static_cast<std::size_t>(frames) + bands);
+      grow(slot.host_steps, shape.step_origin.back() + static_cast<std::size_t>(frames) + bands);
       slot.step = -1;
       slot.shape = &shape;
     }
@@ -124,13 +125,18 @@ struct DecodePipeline::State {
     }
   }
 
-  void set_steps(DecodeSlot& slot, float step) {
-    if (header.lossless || slot.step == step) return;
+  void set_steps(DecodeSlot& slot, float step, const std::vector<std::uint8_t>& frame_gains) {
+    if (header.lossless || (slot.step == step && slot.frame_gains == frame_gains)) return;
     const GopShape& shape = *slot.shape;
-    float* of_band = slot.host_steps.data() + shape.step_origin.back();
+    require(frame_gains.empty() || frame_gains.size() == static_cast<std::size_t>(shape.frames),
+            ErrorKind::kBadArgument, "frame gains that do not fit the GOP");
+    float* gains = slot.host_steps.data() + shape.step_origin.back();  // the inverse ones, of the frames that are left
+    for (std::size_t t = 0; t < frame_gains.size(); t += std::size_t{1} << reduction.temporal)
+      *gains++ = static_cast<float>(64.0 / frame_gains[t]);
+    float* of_band = slot.host_steps.data() + band_steps(shape);
     for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
       const SubbandTable& full = shape.geometry->grid(static_cast<int>(c)).table();
-      const StepTable steps(full, step, header.components[c].weight);
+      const StepTable steps(full, step, header.components[c]);
       of_band = std::copy(steps.step.begin(), steps.step.end(), of_band);
       const SubbandTable target(shape.shapes[c], shape.decompositions[c], false);
       std::vector<float> reduced;
@@ -143,10 +149,14 @@ struct DecodePipeline::State {
     copy(slot.steps.data(), slot.host_steps.data(), static_cast<std::size_t>(of_band - slot.host_steps.data()),
          cudaMemcpyHostToDevice, slot.stream);
     slot.step = step;
+    slot.frame_gains = frame_gains;
+  }
+  static std::size_t band_steps(const GopShape& shape) {
+    return shape.step_origin.back() + static_cast<std::size_t>(shape.frames);
   }
 
-  int list_segments(const ReceivedGop& in, const GopShape& shape);
-  bool plan_segments(const ReceivedGop& in, DecodeSlot& slot);
+  int list_segments(const LayeredGop& in, const GopShape& shape);
+  bool plan_segments(const LayeredGop& in, DecodeSlot& slot);
   std::size_t gather_parts(DecodeSlot& slot);
 
   template <class T, class V>
@@ -155,14 +165,16 @@ struct DecodePipeline::State {
     auto* coefficients = reinterpret_cast<V*>(slot.coefficients.data());
     check(cudaMemsetAsync(coefficients, 0, shape.coefficient_origin.back() * sizeof(V), slot.stream.get()),
           "cudaMemsetAsync");
-    slot.coder->restore(coefficients, header.lossless ? nullptr : slot.steps.data() + shape.step_origin.back(),
+    slot.coder->restore(coefficients, header.lossless ? nullptr : slot.steps.data() + band_steps(shape),
                         header.centroid, slot.stream);
-    transforms.inverse(coefficients, slot.steps.data(), slot.samples.data(), slot.stream);
+    const float* gains =
+        slot.frame_gains.empty() || header.lossless ? nullptr : slot.steps.data() + shape.step_origin.back();
+    transforms.inverse(coefficients, slot.steps.data(), gains, slot.samples.data(), slot.stream);
   }
 };
 
 // Which received segment has which number; the most planes of any.
-int DecodePipeline::State::list_segments(const ReceivedGop& in, const GopShape& shape) {
+int DecodePipeline::State::list_segments(const LayeredGop& in, const GopShape& shape) {
   int top = 1;
   received.assign(shape.plan->segments(), nullptr);
   for (std::size_t c = 0; c < in.components.size(); ++c) {
@@ -183,7 +195,7 @@ int DecodePipeline::State::list_segments(const ReceivedGop& in, const GopShape& 
 
 // The lowest plane of every segment: where its own parts end, its parent's end, or the caller wants to stop. False if
 // any of them ends above plane 0.
-bool DecodePipeline::State::plan_segments(const ReceivedGop& in, DecodeSlot& slot) {
+bool DecodePipeline::State::plan_segments(const LayeredGop& in, DecodeSlot& slot) {
   const GopShape& shape = *slot.shape;
   bool whole = true;
   for (std::size_t c = 0; c < in.components.size(); ++c) {
@@ -195,7 +207,7 @@ bool DecodePipeline::State::plan_segments(const ReceivedGop& in, DecodeSlot& slo
         for (int k = 0; k < resolutions; ++k) {
           const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
           const std::uint32_t number = shape.plan->segment(static_cast<int>(c), b, k, block);
-          const ReceivedSegment& r = *received[number];
+          const LayeredSegment& r = *received[number];
           int own = r.parts.empty() ? r.top : r.parts.back().low;
           const int parent = grid.families()[static_cast<std::size_t>(b)].parent;
           if (k > 0)
@@ -218,7 +230,7 @@ std::size_t DecodePipeline::State::gather_parts(DecodeSlot& slot) {
   std::size_t total = 0;
   for (std::size_t s = 0; s < received.size(); ++s)
     if (slot.segments.data()[s].low < received[s]->top)
-      for (const ReceivedPart& p : received[s]->parts) total += p.size;
+      for (const LayerPart& p : received[s]->parts) total += p.size;
   if (slot.host_bytes.size() < total + kPadding) {
     const std::size_t room = total + total / 4 + 4096;
     slot.bytes = {};
@@ -237,10 +249,10 @@ std::size_t DecodePipeline::State::gather_parts(DecodeSlot& slot) {
   for (const std::uint32_t id : plan.part_order()) {
     const std::size_t s = id / layers, layer = id % layers;
     PartInput& part = slot.parts.data()[id];
-    const ReceivedSegment& r = *received[s];
+    const LayeredSegment& r = *received[s];
     part = {at, 0, 0};
     if (layer >= r.parts.size()) continue;
-    const ReceivedPart& p = r.parts[layer];
+    const LayerPart& p = r.parts[layer];
     part.low = p.low;
     if (slot.segments.data()[s].low >= r.top) continue;
     part.size = p.size;
@@ -275,7 +287,7 @@ std::size_t DecodePipeline::device_bytes() const {
   return n;
 }
 
-void DecodePipeline::submit(const ReceivedGop& in) {
+void DecodePipeline::submit(const LayeredGop& in) {
   State& s = *state_;
   check(cudaSetDevice(s.options.device), "cudaSetDevice");
   const int top = s.list_segments(in, s.shape_of(in.frames));
@@ -290,7 +302,7 @@ void DecodePipeline::submit(const ReceivedGop& in) {
   s.reserve(slot, storage == Storage::kNarrow ? 2 : 4);
 
   slot.begun.record(slot.stream);
-  s.set_steps(slot, in.step);
+  s.set_steps(slot, in.step, in.frame_gains);
   copy(slot.bytes.data(), slot.host_bytes.data(), bytes + kPadding, cudaMemcpyHostToDevice, slot.stream);
   copy(slot.coder->segments(), slot.segments.data(), shape.plan->segments(), cudaMemcpyHostToDevice, slot.stream);
   copy(slot.coder->parts(), slot.parts.data(), shape.plan->parts(), cudaMemcpyHostToDevice, slot.stream);

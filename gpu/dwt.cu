@@ -169,7 +169,7 @@ PlaneArgs<T, Q> plane_args(const Transform& layout, const Planes& low, int level
 template <class T>
 template <class Q>
 void DeviceTransform<T>::forward(const DeviceSamples& samples, std::int32_t offset, Q* coefficients,
-                                 const float* inverse_steps, const Stream& stream) {
+                                 const float* inverse_steps, const Stream& stream, const float* frame_gains) {
   const Decomposition& d = layout_.decomposition();
   require(inverse_steps || std::is_same_v<T, Q> || std::is_same_v<T, std::int32_t>, ErrorKind::kBadArgument,
           "quantised coefficients need steps");
@@ -190,6 +190,7 @@ void DeviceTransform<T>::forward(const DeviceSamples& samples, std::int32_t offs
     a.height = layout_.low_rows(level);
     a.width = layout_.low_columns(level);
     a.levels = levels;
+    a.gains = level == 0 ? frame_gains : nullptr;
     return a;
   };
 
@@ -211,7 +212,7 @@ void DeviceTransform<T>::forward(const DeviceSamples& samples, std::int32_t offs
 template <class T>
 template <class Q>
 void DeviceTransform<T>::inverse(const Q* coefficients, const float* steps, float centroid, const SampleRange& range,
-                                 const MutableDeviceSamples& samples, const Stream& stream) {
+                                 const MutableDeviceSamples& samples, const Stream& stream, const float* frame_gains) {
   const Decomposition& d = layout_.decomposition();
   require(steps || std::is_same_v<T, Q> || std::is_same_v<T, std::int32_t>, ErrorKind::kBadArgument,
           "quantised coefficients need steps");
@@ -232,6 +233,7 @@ void DeviceTransform<T>::inverse(const Q* coefficients, const float* steps, floa
     a.height = layout_.low_rows(level);
     a.width = layout_.low_columns(level);
     a.levels = levels;
+    a.gains = level == 0 ? frame_gains : nullptr;
     return a;
   };
 
@@ -256,10 +258,11 @@ void DeviceTransform<T>::inverse(const Q* coefficients, const float* steps, floa
 template class DeviceTransform<float>;
 template class DeviceTransform<std::int32_t>;
 
-#define TRIVELET_INSTANTIATE(T, Q)                                                                                \
-  template void DeviceTransform<T>::forward(const DeviceSamples&, std::int32_t, Q*, const float*, const Stream&); \
-  template void DeviceTransform<T>::inverse(const Q*, const float*, float, const SampleRange&,                    \
-                                            const MutableDeviceSamples&, const Stream&);
+#define TRIVELET_INSTANTIATE(T, Q)                                                                               \
+  template void DeviceTransform<T>::forward(const DeviceSamples&, std::int32_t, Q*, const float*, const Stream&, \
+                                            const float*);                                                       \
+  template void DeviceTransform<T>::inverse(const Q*, const float*, float, const SampleRange&,                   \
+                                            const MutableDeviceSamples&, const Stream&, const float*);
 TRIVELET_INSTANTIATE(float, float)
 TRIVELET_INSTANTIATE(float, std::int16_t)
 TRIVELET_INSTANTIATE(float, std::int32_t)

@@ -339,6 +339,7 @@ struct TimeArgs {
   SampleRange range;                            ///< forward: only the offset
   int frames = 0, height = 0, width = 0;
   int levels = 0;
+  const float* gains = nullptr;  ///< per frame, on the side of the temporal subbands; float only
 };
 /// Temporal lifting, all `levels`; 0 levels: conversion only. in may be out.
 template <class T>

@@ -105,16 +105,16 @@ class DeviceTransform {
   std::size_t scratch_bytes() const;
 
   /// out = T(sample - offset), then the decomposition. `inverse_steps` (device, CoefficientLayout::spread) is read when
-  /// Q is an integer and T is not.
+  /// Q is an integer and T is not. `frame_gains` (device, one per frame, or none): codec/dwt.h; float and t+2D only.
   template <class Q>
   void forward(const DeviceSamples& samples, std::int32_t offset, Q* coefficients, const float* inverse_steps,
-               const Stream& stream);
+               const Stream& stream, const float* frame_gains = nullptr);
 
   /// Undoes forward. Quantised floats are restored as (|q| + centroid) * step with q's sign, 0 as 0. `coefficients` are
   /// not changed. When samples.format is kValues, `range` is not used.
   template <class Q>
   void inverse(const Q* coefficients, const float* steps, float centroid, const SampleRange& range,
-               const MutableDeviceSamples& samples, const Stream& stream);
+               const MutableDeviceSamples& samples, const Stream& stream, const float* frame_gains = nullptr);
 
  private:
   struct Plane {  ///< low band of a level: the input of the next

@@ -52,6 +52,23 @@ __device__ __forceinline__ void store_line(const T* line, std::ptrdiff_t stride,
   }
 }
 
+/// Frame gains (FORMAT.md): one multiplication per value, if there are any.
+template <class T>
+__device__ __forceinline__ void amplify(const TimeArgs<T>& a, T* line, std::ptrdiff_t stride) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!a.gains) return;
+    for (int t = 0; t < a.frames; ++t) line[t * stride] *= a.gains[t];
+  }
+}
+template <int kFrames, class T>
+__device__ __forceinline__ void amplify_signal(const TimeArgs<T>& a, T (&t)[kFrames]) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!a.gains) return;
+    TRIVELET_UNROLL
+    for (int i = 0; i < kFrames; ++i) t[i] *= a.gains[i];
+  }
+}
+
 /// Where a thread keeps its line: shared memory, or for kGlobal the side of the transform that has values.
 template <class F, bool kInverse, bool kGlobal, class T = typename F::Value>
 __global__ void time_kernel(TimeArgs<T> a) {
@@ -86,11 +103,13 @@ __global__ void time_kernel(TimeArgs<T> a) {
         case SampleFormat::kValues: load_line<T, T>(in, a.in_frame, offset, line, stride, a.frames); break;
       }
     }
+    if (kInverse) amplify(a, line, stride);
     if constexpr (kInverse) {
       for (int l = a.levels - 1; l >= 0; --l) lift_line<F, true>(line, stride << l, (a.frames + (1 << l) - 1) >> l);
     } else {
       for (int l = 0; l < a.levels; ++l) lift_line<F, false>(line, stride << l, (a.frames + (1 << l) - 1) >> l);
     }
+    if (!kInverse) amplify(a, line, stride);
     if (!(kGlobal && !kInverse)) {
       switch (to) {
         case SampleFormat::kU8: store_line<T, std::uint8_t>(line, stride, a.range, out, a.out_frame, a.frames); break;
@@ -115,11 +134,13 @@ __global__ void __launch_bounds__(kRegisterThreads) gop_kernel(TimeArgs<T> a) {
                          values = static_cast<std::ptrdiff_t>(x) * 4;
     if constexpr (kInverse) {
       load_frames_as<T, T>(a, in + values, 0, t);
+      amplify_signal(a, t);
       inverse_signal<F>(t, a.levels);
       store_frames<0, kFrames>(a, out + samples, 0, t);
     } else {
       load_frames(a, in + samples, 0, t);
       forward_signal<F>(t, a.levels);
+      amplify_signal(a, t);
       store_frames_as<T, T, 0, kFrames>(a, out + values, 0, t);
     }
   }

@@ -29,7 +29,8 @@ struct EncodeSlot {
   PinnedBuffer<std::uint8_t> bytes;
   std::size_t fetched = 0;  // of the bytes, without knowing how many there are
   float step = -1;
-  PinnedBuffer<float> host_steps;
+  std::vector<std::uint8_t> frame_gains;
+  PinnedBuffer<float> host_steps;  // then a gain per frame
   DeviceBuffer<float> steps;
 
   std::size_t device_bytes() const {
@@ -55,12 +56,17 @@ struct EncodePipeline::State {
     return *s;
   }
 
-  void prepare(EncodeSlot& slot, int frames, float step) {
+  void prepare(EncodeSlot& slot, int frames, const GopChoices& choices) {
+    const float step = choices.step;
     const GopShape& shape = shape_of(frames);
-    if (slot.shape == &shape && (slot.step == step || header.lossless)) return;
+    if (slot.shape == &shape && (header.lossless || (slot.step == step && slot.frame_gains == choices.frame_gains)))
+      return;
     double bound = 0;
     for (std::size_t c = 0; c < shape.shapes.size(); ++c)
       bound = std::max(bound, coefficient_bound(header, static_cast<int>(c), frames, step));
+    std::uint8_t most = 64;
+    for (const std::uint8_t g : choices.frame_gains) most = std::max(most, g);
+    bound *= most / 64.0;
     const bool wide = bound > kNarrowLimit;
     const int planes = wide ? std::clamp(static_cast<int>(std::log2(std::min(bound, 1e18))) + 1, 1, 30) : kNarrowPlanes;
     if (slot.shape != &shape || slot.wide != wide || slot.planes < planes) {
@@ -83,9 +89,10 @@ struct EncodePipeline::State {
       slot.coder = std::make_unique<ZerotreeEncoder>(*shape.plan, header.fast_mode, planes, capacity);
       if (slot.meta.size() < slot.coder->meta_size()) slot.meta = PinnedBuffer<std::uint32_t>(slot.coder->meta_size());
       if (slot.bytes.size() < capacity) slot.bytes = PinnedBuffer<std::uint8_t>(capacity);
-      if (slot.steps.size() < shape.step_origin.back()) {
-        slot.steps = DeviceBuffer<float>(shape.step_origin.back());
-        slot.host_steps = PinnedBuffer<float>(shape.step_origin.back());
+      const std::size_t steps = shape.step_origin.back() + static_cast<std::size_t>(frames);
+      if (slot.steps.size() < steps) {
+        slot.steps = DeviceBuffer<float>(steps);
+        slot.host_steps = PinnedBuffer<float>(steps);
       }
       slot.shape = &shape;
       slot.wide = wide;
@@ -95,20 +102,26 @@ struct EncodePipeline::State {
       for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
         const SubbandTable& table = shape.geometry->grid(static_cast<int>(c)).table();
         const std::vector<float> spread =
-            shape.layouts[c].spread(table, StepTable(table, step, header.components[c].weight).inverse);
+            shape.layouts[c].spread(table, StepTable(table, step, header.components[c]).inverse);
         std::copy(spread.begin(), spread.end(), slot.host_steps.data() + shape.step_origin[c]);
       }
-      copy(slot.steps.data(), slot.host_steps.data(), shape.step_origin.back(), cudaMemcpyHostToDevice, slot.stream);
+      require(choices.frame_gains.empty() || choices.frame_gains.size() == static_cast<std::size_t>(frames),
+              ErrorKind::kBadArgument, "frame gains that do not fit the GOP");
+      float* gains = slot.host_steps.data() + shape.step_origin.back();
+      for (const std::uint8_t g : choices.frame_gains) *gains++ = static_cast<float>(g) / 64.0f;
+      copy(slot.steps.data(), slot.host_steps.data(), static_cast<std::size_t>(gains - slot.host_steps.data()),
+           cudaMemcpyHostToDevice, slot.stream);
     }
     slot.step = step;
+    slot.frame_gains = choices.frame_gains;
   }
 
-  void make_slots(int frames, float step) {
+  void make_slots(int frames, const GopChoices& choices) {
     if (!slots.empty()) return;
     while (static_cast<int>(slots.size()) < std::max(1, options.slots)) {
       auto slot = std::make_unique<EncodeSlot>();
       try {
-        prepare(*slot, frames, step);
+        prepare(*slot, frames, choices);
       } catch (const Error& e) {
         if (slots.empty() || e.kind() != ErrorKind::kUnsupported) throw;
         break;  // what fits, works
@@ -124,19 +137,21 @@ struct EncodePipeline::State {
     }
   }
 
-  EncodeSlot& next_slot(int frames, float step) {
+  EncodeSlot& next_slot(int frames, const GopChoices& choices) {
     check(cudaSetDevice(options.device), "cudaSetDevice");
-    make_slots(frames, step);
+    make_slots(frames, choices);
     require(flying < slots.size(), ErrorKind::kInternal, "no free slot: collect a GOP first");
     EncodeSlot& slot = *slots[next];
-    prepare(slot, frames, step);
+    prepare(slot, frames, choices);
     return slot;
   }
 
   template <class T, class Q>
   void run(EncodeSlot& slot, GopTransforms<T>& transforms) {
     auto* coefficients = reinterpret_cast<Q*>(slot.coefficients.data());
-    transforms.forward(slot.samples.data(), coefficients, slot.steps.data(), slot.stream);
+    const float* gains =
+        slot.frame_gains.empty() || header.lossless ? nullptr : slot.steps.data() + slot.shape->step_origin.back();
+    transforms.forward(slot.samples.data(), coefficients, slot.steps.data(), gains, slot.stream);
     slot.coder->encode(coefficients, slot.stream);
   }
 };
@@ -159,16 +174,16 @@ std::size_t EncodePipeline::device_bytes() const {
   return n;
 }
 
-std::byte* EncodePipeline::staging(int frames, float step) {
-  EncodeSlot& slot = state_->next_slot(frames, step);
+std::byte* EncodePipeline::staging(int frames, const GopChoices& choices) {
+  EncodeSlot& slot = state_->next_slot(frames, choices);
   if (slot.staging.size() < slot.shape->sample_bytes())
     slot.staging = PinnedBuffer<std::byte>(slot.shape->sample_bytes());
   return slot.staging.data();
 }
 
-void EncodePipeline::submit(int frames, float step, const std::byte* samples) {
+void EncodePipeline::submit(int frames, const GopChoices& choices, const std::byte* samples) {
   State& s = *state_;
-  EncodeSlot& slot = s.next_slot(frames, step);
+  EncodeSlot& slot = s.next_slot(frames, choices);
   const GopShape& shape = *slot.shape;
   slot.begun.record(slot.stream);
   copy(slot.samples.data(), samples ? samples : slot.staging.data(), shape.sample_bytes(), cudaMemcpyHostToDevice,

@@ -53,9 +53,9 @@ class EncodePipeline {
   int slots() const;
   /// Page-locked memory for the samples of the next GOP: components one after the other, frames and rows without gaps.
   /// Waits for nothing; all slots but one may be in flight.
-  std::byte* staging(int frames, float step);
+  std::byte* staging(int frames, const GopChoices& choices);
   /// Codes the GOP in staging(), or in `samples`, which must be page-locked and stay as it is until collected.
-  void submit(int frames, float step, const std::byte* samples = nullptr);
+  void submit(int frames, const GopChoices& choices, const std::byte* samples = nullptr);
   int in_flight() const;
 
   struct Result {
@@ -82,7 +82,7 @@ class DecodePipeline {
   int slots() const;
   int in_flight() const;
   /// Copies what was received and decodes it.
-  void submit(const ReceivedGop& received);
+  void submit(const LayeredGop& received);
 
   struct Result {
     const GopShape* shape = nullptr;

@@ -49,7 +49,8 @@ BasicDeviceSamples<Byte> view(Byte* data, SampleFormat format, int bytes, const 
 
 template <class T>
 template <class Q>
-void GopTransforms<T>::forward(const std::byte* samples, Q* coefficients, const float* steps, const Stream& stream) {
+void GopTransforms<T>::forward(const std::byte* samples, Q* coefficients, const float* steps, const float* frame_gains,
+                               const Stream& stream) {
   const PixelFormat& f = header_.video.format;
   const SampleFormat format = sample_format(f.bytes_per_sample(), f.is_signed);
   if (header_.colour_transform) {
@@ -66,7 +67,7 @@ void GopTransforms<T>::forward(const std::byte* samples, Q* coefficients, const 
                : view(samples + shape_->sample_origin[c], format, f.bytes_per_sample(), shape_->shapes[c]);
     transforms_[of_component_[c]]->forward(in, colour ? 0 : header_.components[c].offset,
                                            coefficients + shape_->coefficient_origin[c], steps + shape_->step_origin[c],
-                                           stream);
+                                           stream, frame_gains);
   }
 }
 
@@ -86,7 +87,8 @@ float GopTransforms<T>::gain_of(int c) const {
 
 template <class T>
 template <class Q>
-void GopTransforms<T>::inverse(const Q* coefficients, const float* steps, std::byte* samples, const Stream& stream) {
+void GopTransforms<T>::inverse(const Q* coefficients, const float* steps, const float* frame_gains, std::byte* samples,
+                               const Stream& stream) {
   const PixelFormat& f = header_.video.format;
   const SampleFormat format = sample_format(f.bytes_per_sample(), f.is_signed);
   const std::int32_t most = f.is_signed ? (1 << (f.bits - 1)) - 1 : (1 << f.bits) - 1;
@@ -101,7 +103,8 @@ void GopTransforms<T>::inverse(const Q* coefficients, const float* steps, std::b
     range.min_sample = f.is_signed ? -(1 << (f.bits - 1)) : 0;
     range.max_sample = most;
     transforms_[of_component_[c]]->inverse(coefficients + shape_->coefficient_origin[c], steps + shape_->step_origin[c],
-                                           static_cast<float>(header_.centroid) / 256.0f, range, out, stream);
+                                           static_cast<float>(header_.centroid) / 256.0f, range, out, stream,
+                                           frame_gains);
   }
   if (header_.colour_transform) {
     const T* const in[3] = {colours_[0].data(), colours_[1].data(), colours_[2].data()};
@@ -114,9 +117,9 @@ void GopTransforms<T>::inverse(const Q* coefficients, const float* steps, std::b
 
 template class GopTransforms<float>;
 template class GopTransforms<std::int32_t>;
-#define TRIVELET_INSTANTIATE(T, Q)                                                            \
-  template void GopTransforms<T>::forward(const std::byte*, Q*, const float*, const Stream&); \
-  template void GopTransforms<T>::inverse(const Q*, const float*, std::byte*, const Stream&);
+#define TRIVELET_INSTANTIATE(T, Q)                                                                          \
+  template void GopTransforms<T>::forward(const std::byte*, Q*, const float*, const float*, const Stream&); \
+  template void GopTransforms<T>::inverse(const Q*, const float*, const float*, std::byte*, const Stream&);
 TRIVELET_INSTANTIATE(float, float)
 TRIVELET_INSTANTIATE(float, std::int16_t)
 TRIVELET_INSTANTIATE(float, std::int32_t)

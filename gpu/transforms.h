@@ -13,12 +13,15 @@ template <class T>
 class GopTransforms {
  public:
   GopTransforms(const StreamHeader& header, const Reduction& reduction, const GopShape& shape);
-  /// Q: see DeviceTransform. `steps`: at GopShape::step_origin, inverse ones. Samples and coefficients lie as the shape
+  /// Q: see DeviceTransform. `steps`: at GopShape::step_origin, inverse ones. `frame_gains`: see
+  /// DeviceTransform. Samples and coefficients lie as the shape
   /// says.
   template <class Q>
-  void forward(const std::byte* samples, Q* coefficients, const float* steps, const Stream& stream);
+  void forward(const std::byte* samples, Q* coefficients, const float* steps, const float* frame_gains,
+               const Stream& stream);
   template <class Q>
-  void inverse(const Q* coefficients, const float* steps, std::byte* samples, const Stream& stream);
+  void inverse(const Q* coefficients, const float* steps, const float* frame_gains, std::byte* samples,
+               const Stream& stream);
   std::size_t device_bytes() const;
 
  private:

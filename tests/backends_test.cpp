@@ -38,6 +38,7 @@ struct Case {
 EncoderParams lossy(double quality, int temporal, int spatial, int block, FastMode mode = FastMode::kStaged,
                     Layout layout = Layout::kT2d, Wavelet w = Wavelet::kCdf97, int layers = 4) {
   EncoderParams p;
+  p.profile = Profile::kFast;
   p.quality = quality;
   p.temporal_levels = temporal;
   p.spatial_levels = spatial;
