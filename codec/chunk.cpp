@@ -191,6 +191,12 @@ std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const LayeredG
   std::size_t body = 0;
   std::vector<std::uint8_t> out = write_head(stream, gop, layer, band, distance, body);
   out.reserve(out.size() + body);
+  const std::uint8_t* run = nullptr;  // parts that follow each other in memory are copied together
+  std::size_t run_bytes = 0;
+  const auto flush = [&] {
+    if (run_bytes > 0) out.insert(out.end(), run, run + run_bytes);
+    run_bytes = 0;
+  };
   for (std::size_t c = 0; c < gop.components.size(); ++c) {
     const ChunkShare share = share_of(stream, c, distance);
     if (!share.present) continue;
@@ -199,9 +205,15 @@ std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const LayeredG
     const auto s = static_cast<std::size_t>(segment_index(*component.grid, band, share.k));
     for (const auto& block : component.blocks) {
       const LayerPart& part = block[s].parts[static_cast<std::size_t>(layer)];
-      out.insert(out.end(), part.data, part.data + part.size);
+      if (part.size == 0) continue;
+      if (run_bytes == 0 || run + run_bytes != part.data) {
+        flush();
+        run = part.data;
+      }
+      run_bytes += part.size;
     }
   }
+  flush();
   return out;
 }
 

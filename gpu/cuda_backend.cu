@@ -78,7 +78,7 @@ class CudaEncoder final : public GopEncoder {
     EncodePipeline::Result r;
     if (!pipeline_.collect(r)) return false;
     seconds_coder_ += r.times.kernels / 1e3;
-    unpack(r, out);
+    unpack(header_, r, places_, out);
     return true;
   }
   double seconds_transform() const override { return 0; }
@@ -86,13 +86,12 @@ class CudaEncoder final : public GopEncoder {
 
  private:
   void copy_in(const Gop& gop, std::byte* to);
-  void unpack(const EncodePipeline::Result& r, CodedGop& out);
 
   StreamHeader header_;
   ThreadPool pool_;
   int wanted_;
   EncodePipeline pipeline_;
-  std::vector<std::size_t> offset_;  // of every part
+  PartPlaces places_;
   double seconds_coder_ = 0;
 };
 
@@ -107,46 +106,6 @@ void CudaEncoder::copy_in(const Gop& gop, std::byte* to) {
     v.frame_stride = v.row_stride * v.shape.height;
     copy_plane(from, v, pool_);
     to += v.shape.samples() * static_cast<std::size_t>(v.bytes_per_sample);
-  }
-}
-
-// Parts stand in the order of the chunks and stay in the slot's memory.
-void CudaEncoder::unpack(const EncodePipeline::Result& r, CodedGop& out) {
-  const GopShape& shape = *r.shape;
-  const auto layers = static_cast<std::size_t>(header_.layers);
-  offset_.resize(shape.plan->parts());
-  std::size_t at = 0;
-  for (const std::uint32_t id : shape.plan->part_order()) {
-    offset_[id] = at;
-    at += r.sizes[id];
-  }
-  out.components.resize(shape.shapes.size());
-  for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
-    const BlockGrid& grid = shape.geometry->grid(static_cast<int>(c));
-    const auto segments = static_cast<std::size_t>(segment_count(grid));
-    auto& component = out.components[c];
-    component.grid = &grid;
-    component.plan = layer_plan(header_, grid);
-    component.blocks.resize(static_cast<std::size_t>(grid.blocks()));
-    for (CodedBlock& b : component.blocks) {
-      b.top.resize(segments);
-      b.size.resize(segments * layers);
-      b.offset.resize(segments * layers);
-      b.memory = r.bytes;
-    }
-    for (int band = 0; band < grid.table().temporal_bands(); ++band)
-      for (int k = 0; k < grid.resolutions(); ++k) {
-        const auto s = static_cast<std::size_t>(segment_index(grid, band, k));
-        std::size_t number = shape.plan->segment(static_cast<int>(c), band, k, 0);
-        for (CodedBlock& b : component.blocks) {
-          b.top[s] = static_cast<std::uint8_t>(r.tops[number]);
-          for (std::size_t l = 0; l < layers; ++l) {
-            b.size[s * layers + l] = r.sizes[number * layers + l];
-            b.offset[s * layers + l] = offset_[number * layers + l];
-          }
-          ++number;
-        }
-      }
   }
 }
 

@@ -238,4 +238,44 @@ bool EncodePipeline::collect(Result& result) {
   return true;
 }
 
+// Parts stand in the order of the chunks and stay in the slot's memory.
+void unpack(const StreamHeader& header, const EncodePipeline::Result& r, PartPlaces& places, CodedGop& out) {
+  const GopShape& shape = *r.shape;
+  const auto layers = static_cast<std::size_t>(header.layers);
+  places.resize(shape.plan->parts());
+  std::size_t at = 0;
+  for (const std::uint32_t id : shape.plan->part_order()) {
+    places[id] = at;
+    at += r.sizes[id];
+  }
+  out.components.resize(shape.shapes.size());
+  for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
+    const BlockGrid& grid = shape.geometry->grid(static_cast<int>(c));
+    const auto segments = static_cast<std::size_t>(segment_count(grid));
+    auto& component = out.components[c];
+    component.grid = &grid;
+    component.plan = layer_plan(header, grid);
+    component.blocks.resize(static_cast<std::size_t>(grid.blocks()));
+    for (CodedBlock& b : component.blocks) {
+      b.top.resize(segments);
+      b.size.resize(segments * layers);
+      b.offset.resize(segments * layers);
+      b.memory = r.bytes;
+    }
+    for (int band = 0; band < grid.table().temporal_bands(); ++band)
+      for (int k = 0; k < grid.resolutions(); ++k) {
+        const auto s = static_cast<std::size_t>(segment_index(grid, band, k));
+        std::size_t number = shape.plan->segment(static_cast<int>(c), band, k, 0);
+        for (CodedBlock& b : component.blocks) {
+          b.top[s] = static_cast<std::uint8_t>(r.tops[number]);
+          for (std::size_t l = 0; l < layers; ++l) {
+            b.size[s * layers + l] = r.sizes[number * layers + l];
+            b.offset[s * layers + l] = places[number * layers + l];
+          }
+          ++number;
+        }
+      }
+  }
+}
+
 }  // namespace trivelet::gpu

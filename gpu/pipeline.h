@@ -75,6 +75,11 @@ class EncodePipeline {
   std::unique_ptr<State> state_;
 };
 
+/// Where every part of a result begins; scratch memory of unpack().
+using PartPlaces = std::vector<std::size_t>;
+/// A result as the container wants it. Bytes are not copied: `out` is valid as long as the result.
+void unpack(const StreamHeader& header, const EncodePipeline::Result& result, PartPlaces& places, CodedGop& out);
+
 class DecodePipeline {
  public:
   DecodePipeline(const StreamHeader& header, const Reduction& reduction, const PipelineOptions& options);
