@@ -1,0 +1,142 @@
+// CCSDS 122.0 on the device against codec/still: every coefficient, sample and byte.
+//
+// Built twice, like gpu_dwt_test: emulated on the CPU and for a GPU, where it is skipped when there is none.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "ccsds_support.h"
+#include "codec/still/ccsds122_dwt.h"
+#include "gpu/ccsds122_dwt.h"
+
+namespace trivelet::gpu {
+namespace {
+
+using namespace ccsds_test;
+using ccsds122::Dwt;
+
+#if defined(TRIVELET_CUDA_EMULATION)
+constexpr bool kEmulated = true;
+#else
+constexpr bool kEmulated = false;
+#endif
+
+class GpuCcsds : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << "no GPU";
+  }
+};
+
+/// A picture on the device with rows `stride` bytes apart.
+DeviceBuffer<std::byte> upload(const VolumeView& v, std::ptrdiff_t stride, const Stream& stream) {
+  const auto height = static_cast<std::size_t>(v.shape.height);
+  DeviceBuffer<std::byte> b(static_cast<std::size_t>(stride) * height);
+  check(cudaMemcpy2DAsync(
+            b.data(), static_cast<std::size_t>(stride), v.row(0, 0), static_cast<std::size_t>(v.row_stride),
+            static_cast<std::size_t>(v.shape.width * v.bytes_per_sample), height, cudaMemcpyHostToDevice, stream.get()),
+        "cudaMemcpy2DAsync");
+  stream.synchronize();
+  return b;
+}
+
+/// A band without what lies between its rows.
+std::vector<std::int32_t> download_band(const DeviceBands& b, int band, const Stream& stream) {
+  const int scale = 8 >> band_level(band);
+  const std::size_t w = static_cast<std::size_t>(b.blocks_wide * scale);
+  const std::size_t h = static_cast<std::size_t>(b.blocks_high * scale);
+  const std::size_t pitch = static_cast<std::size_t>(b.pitch[band_level(band) - 1]);
+  std::vector<std::int32_t> out(w * h);
+  check(cudaMemcpy2DAsync(out.data(), 4 * w, b.data[band], 4 * pitch, 4 * w, h, cudaMemcpyDeviceToHost, stream.get()),
+        "cudaMemcpy2DAsync");
+  stream.synchronize();
+  return out;
+}
+
+void transform_case(std::mt19937& rng, int width, int height, int bits, bool is_signed, Dwt dwt, int slack) {
+  SCOPED_TRACE(std::to_string(width) + "x" + std::to_string(height) + (is_signed ? " s" : " u") + std::to_string(bits) +
+               (dwt == Dwt::kFloat ? " float" : " integer"));
+  Picture p = random_picture(rng, width, height, bits, is_signed, static_cast<Content>(rng() % 5));
+  const VolumeView view = p.view();
+  const int wide = (width + 7) / 8, high = (height + 7) / 8;
+  ThreadPool pool(1);
+  const ccsds122::Kernels& k = ccsds122::kernels(SimdLevel::kScalar);
+  const ccsds122::Subbands expected(wide, high);
+  ccsds122::forward_dwt(view, dwt, bits, expected, k, pool);
+
+  Stream stream;
+  StillTransform transform(wide, high);
+  const std::ptrdiff_t stride = view.row_stride + slack;
+  const DeviceBuffer<std::byte> in = upload(view, stride, stream);
+  const StillFormat format = still_format(view.bytes_per_sample, is_signed);
+  transform.forward({in.data(), format, width, height, stride}, dwt, bits, stream);
+  for (int b = 0; b < ccsds122::kBands; ++b) {
+    const std::vector<std::int32_t> got = download_band(transform.bands(), b, stream);
+    ASSERT_EQ(std::memcmp(got.data(), expected.view().data[b], got.size() * 4), 0) << "band " << b;
+  }
+
+  // Back from values that no forward transform made.
+  std::vector<std::int32_t> samples(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+  const std::int64_t low = is_signed ? -(std::int64_t{1} << (bits - 1)) : 0;
+  const std::int64_t top = (std::int64_t{1} << (is_signed ? bits - 1 : bits)) - 1;
+  for (int b = 0; b < ccsds122::kBands; ++b) {
+    const int scale = 8 >> band_level(b);
+    const std::size_t w = static_cast<std::size_t>(wide * scale), h = static_cast<std::size_t>(high * scale);
+    std::int32_t* v = expected.view().data[b];
+    for (std::size_t i = 0; i < w * h; ++i) {
+      v[i] += static_cast<std::int32_t>(rng() % 7) - 3;
+      if (dwt == Dwt::kFloat) {
+        const float f = static_cast<float>(v[i]) + 0.1F * static_cast<float>(rng() % 8);
+        std::memcpy(v + i, &f, 4);
+      }
+    }
+    check(cudaMemcpy2DAsync(transform.bands().data[b],
+                            4 * static_cast<std::size_t>(transform.bands().pitch[band_level(b) - 1]), v, 4 * w, 4 * w,
+                            h, cudaMemcpyHostToDevice, stream.get()),
+          "cudaMemcpy2DAsync");
+  }
+  Picture back = p;
+  std::fill(back.samples.begin(), back.samples.end(), 0);
+  back.view();
+  MutableVolumeView to;
+  to.data = back.bytes.data();
+  to.shape = view.shape;
+  to.bytes_per_sample = view.bytes_per_sample;
+  to.row_stride = view.row_stride;
+  to.is_signed = is_signed;
+  ccsds122::inverse_dwt(expected, dwt, bits, low, top, to, k, pool);
+  const DeviceBuffer<std::byte> out(static_cast<std::size_t>(stride) * static_cast<std::size_t>(height));
+  transform.inverse(dwt, bits, low, top, {out.data(), format, width, height, stride}, stream);
+  std::vector<std::byte> got(back.bytes.size());
+  const std::size_t row = static_cast<std::size_t>(view.row_stride);
+  check(cudaMemcpy2DAsync(got.data(), row, out.data(), static_cast<std::size_t>(stride), row,
+                          static_cast<std::size_t>(height), cudaMemcpyDeviceToHost, stream.get()),
+        "cudaMemcpy2DAsync");
+  stream.synchronize();
+  ASSERT_TRUE(got == back.bytes);
+}
+
+TEST_F(GpuCcsds, TransformBits) {
+  std::mt19937 rng(1);
+  const std::pair<int, int> sizes[] = {{17, 17},  {24, 24},  {25, 31},  {40, 57},  {123, 20},
+                                       {120, 25}, {241, 19}, {57, 300}, {244, 130}};
+  int turn = 0;
+  for (const auto& [w, h] : sizes)
+    for (const Dwt dwt : {Dwt::kFloat, Dwt::kInteger}) {
+      const int bits[] = {8, 12, 16, 20, 1, 25};
+      const int b = bits[turn % 6];
+      transform_case(rng, w, h, b, turn % 3 == 1, dwt, turn % 4 * (b <= 8 ? 1 : b <= 16 ? 2 : 4));
+      if (HasFatalFailure()) return;
+      ++turn;
+    }
+  if (kEmulated) return;
+  for (const auto& [w, h] : {std::pair{1024, 1024}, {4097, 1031}, {640, 2049}})
+    for (const Dwt dwt : {Dwt::kFloat, Dwt::kInteger})
+      for (const int b : {8, 16, 22}) {
+        transform_case(rng, w, h, b, b == 16, dwt, 0);
+        if (HasFatalFailure()) return;
+      }
+}
+
+}  // namespace
+}  // namespace trivelet::gpu
