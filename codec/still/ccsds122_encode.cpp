@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "codec/still/ccsds122_dwt.h"
+#include "codec/still/ccsds122_plan.h"
 #include "codec/still/ccsds122_rate.h"
 #include "codec/still/ccsds122_segment.h"
 #include "codec/still/ccsds122_sequence.h"
@@ -13,7 +14,6 @@ namespace trivelet::ccsds122 {
 namespace {
 
 constexpr int kChunkBlocks = 256;
-constexpr int kMaxPlanes = 31;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -37,11 +37,8 @@ struct Chunk {
   std::vector<std::uint64_t> words;
 };
 
-struct Segment {
-  std::uint64_t first = 0;
-  std::uint32_t blocks = 0;
+struct Segment : SegmentPlan {
   std::size_t first_chunk = 0, chunks = 0;
-  SegmentHeader header;
   std::vector<std::uint64_t> words;
   std::uint64_t bits = 0;
 };
@@ -72,14 +69,14 @@ class Encoder {
  public:
   Encoder(const VolumeView& image, const Params& p, ThreadPool& pool)
       : p_(p), pool_(pool), k_(kernels(p.simd)), image_(image) {
-    check();
+    check_parameters(image, p);
   }
 
   Encoded run() {
     Encoded out;
     auto start = std::chrono::steady_clock::now();
     transpose_if_asked();
-    check_samples();
+    check_samples(image_, p_, pool_);
     Subbands bands((image_.shape.width + 7) / 8, (image_.shape.height + 7) / 8);
     forward_dwt(image_, p_.dwt, p_.bits, bands, k_, pool_);
     out.seconds.dwt = seconds_since(start);
@@ -98,35 +95,6 @@ class Encoder {
   }
 
  private:
-  void check() const {
-    const auto bad = [](bool ok, const std::string& what) { require(ok, ErrorKind::kBadArgument, what); };
-    const int most = p_.dwt == Dwt::kInteger ? 25 : p_.is_signed ? 28 : 27;
-    bad(p_.bits >= 1 && p_.bits <= most,
-        "bit depth must be 1.." + std::to_string(most) + " for this DWT, not " + std::to_string(p_.bits));
-    bad(image_.bytes_per_sample == 1 || image_.bytes_per_sample == 2 || image_.bytes_per_sample == 4,
-        "samples must have 1, 2 or 4 bytes, not " + std::to_string(image_.bytes_per_sample));
-    bad(image_.shape.frames == 1 && image_.shape.width >= kMinSide && image_.shape.height >= kMinSide,
-        "pictures must be at least 17 x 17, not " + std::to_string(image_.shape.width) + " x " +
-            std::to_string(image_.shape.height));
-    const int coded_width = p_.transpose ? image_.shape.height : image_.shape.width;
-    bad(coded_width <= kMaxWidth, "pictures may be at most 2^20 wide, not " + std::to_string(coded_width));
-    bad(p_.segment_blocks >= 16 && p_.segment_blocks <= kMaxSegmentBlocks,
-        "segments must have 16..2^20 blocks, not " + std::to_string(p_.segment_blocks));
-    bad(p_.word_bytes >= 1 && p_.word_bytes <= 8,
-        "word length must be 1..8 bytes, not " + std::to_string(p_.word_bytes));
-    bad(p_.bit_plane_stop >= 0 && p_.bit_plane_stop <= 31,
-        "bit plane stop must be 0..31, not " + std::to_string(p_.bit_plane_stop));
-    bad(p_.stage_stop >= 0 && p_.stage_stop <= 3, "stage stop must be 0..3, not " + std::to_string(p_.stage_stop));
-    for (const int w : p_.weights) bad(w <= 3, "weight exponents must be 0..3, not " + std::to_string(w));
-    bad(p_.segment_bytes <= kMaxSegmentBytes,
-        "segment byte limit must be at most 2^27, not " + std::to_string(p_.segment_bytes));
-    bad(p_.segment_bytes == 0 || p_.segment_bytes >= 9,
-        "segment byte limit must be at least 9, not " + std::to_string(p_.segment_bytes));
-    bad(!p_.use_fill || p_.segment_bytes, "fill needs a segment byte limit");
-    bad(!p_.total_bytes || (!p_.segment_bytes && !p_.use_fill),
-        "a limit for the whole stream excludes one per segment");
-  }
-
   bool limited() const { return p_.segment_bytes || p_.total_bytes; }
 
   void transpose_if_asked() {
@@ -144,72 +112,20 @@ class Encoder {
     image_.row_stride = static_cast<std::ptrdiff_t>(wide * size);
   }
 
-  void check_samples() {
-    const std::int64_t low = p_.is_signed ? -(std::int64_t{1} << (p_.bits - 1)) : 0;
-    const std::int64_t high = (std::int64_t{1} << (p_.is_signed ? p_.bits - 1 : p_.bits)) - 1;
-    const bool any_byte = image_.bytes_per_sample == 1 && p_.bits >= 8 && image_.is_signed == p_.is_signed;
-    const bool any_short = image_.bytes_per_sample == 2 && p_.bits >= 16 && image_.is_signed == p_.is_signed;
-    if (any_byte || any_short) return;
-    pool_.parallel_for((image_.shape.height + 63) / 64, [&](int strip, int) {
-      for (int y = 64 * strip; y < std::min(64 * strip + 64, image_.shape.height); ++y) {
-        std::int64_t lo = 0, hi = 0;
-        k_.range_row(image_.row(0, y), image_.bytes_per_sample, image_.is_signed, image_.shape.width, &lo, &hi);
-        require(lo >= low && hi <= high, ErrorKind::kBadArgument,
-                "sample " + std::to_string(lo < low ? lo : hi) + " in row " + std::to_string(y) + " is outside " +
-                    std::to_string(low) + ".." + std::to_string(high));
-      }
-    });
-  }
-
   void plan() {
-    const std::uint64_t blocks =
-        static_cast<std::uint64_t>(bands_.blocks_wide) * static_cast<std::uint64_t>(bands_.blocks_high);
+    const std::size_t blocks =
+        static_cast<std::size_t>(bands_.blocks_wide) * static_cast<std::size_t>(bands_.blocks_high);
     dc_.resize(blocks);
     depth_.resize(blocks);
-    SegmentHeader h;
-    h.dwt = p_.dwt;
-    h.bits = p_.bits;
-    h.is_signed = p_.is_signed;
-    h.width = image_.shape.width;
-    h.transpose = p_.transpose;
-    h.word_bytes = p_.word_bytes;
-    h.custom_weights = p_.custom_weights;
-    h.weights = p_.custom_weights ? p_.weights : Weights{};
-    h.optimal_dc = p_.optimal_dc;
-    h.optimal_ac = p_.optimal_ac;
-    h.dc_stop = p_.dc_stop;
-    h.bit_plane_stop = p_.bit_plane_stop;
-    h.stage_stop = p_.stage_stop;
-    h.use_fill = p_.use_fill;
-    shift_ = band_shifts(h.shifts());
-
-    for (std::uint64_t first = 0; first < blocks; first += p_.segment_blocks) {
+    for (SegmentPlan& plan : plan_segments(p_, image_.shape.width, image_.shape.height)) {
       Segment s;
-      s.first = first;
-      s.blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(p_.segment_blocks, blocks - first));
-      s.header = h;
-      s.header.start = first == 0;
-      s.header.end = first + s.blocks == blocks;
-      s.header.count = static_cast<std::uint8_t>(segments_.size());
-      s.header.blocks = s.blocks;
-      s.header.pad_rows = s.header.end ? bands_.blocks_high * 8 - image_.shape.height : 0;
-      const bool shorter = s.blocks != p_.segment_blocks;
-      s.header.part2 = first == 0 || shorter || p_.every_header || p_.total_bytes;
-      s.header.part3 = first == 0 || shorter || p_.every_header;
-      s.header.part4 = first == 0 || p_.every_header;
-      if (p_.segment_bytes) {
-        std::uint64_t limit = p_.segment_bytes;
-        if (shorter && p_.shorten_last) limit = limit * s.blocks / p_.segment_blocks;
-        const std::uint64_t word = static_cast<std::uint64_t>(p_.word_bytes);
-        limit = limit / word * word;
-        while (limit < static_cast<std::uint64_t>(s.header.bytes())) limit += word;  // a header is never cut
-        s.header.byte_limit = static_cast<std::uint32_t>(limit);
-      }
+      static_cast<SegmentPlan&>(s) = plan;
+      shift_ = band_shifts(s.header.shifts());
       s.first_chunk = chunks_.size();
       for (std::uint32_t at = 0; at < s.blocks; at += kChunkBlocks) {
         Chunk c;
         c.segment = static_cast<std::uint32_t>(segments_.size());
-        c.first = first + at;
+        c.first = s.first + at;
         c.blocks = static_cast<int>(std::min<std::uint32_t>(kChunkBlocks, s.blocks - at));
         chunks_.push_back(std::move(c));
       }
@@ -339,22 +255,23 @@ class Encoder {
         encode_sequence(values.data(), s.blocks, {depth_bits(h.ac_depth), false}, p_.optimal_ac, out);
       }
       for (int b = h.ac_depth - 1; b >= p_.bit_plane_stop; --b) {
-        const double unit = static_cast<double>(std::uint64_t{1} << b) * static_cast<double>(std::uint64_t{1} << b);
         if (b < dc_q.q && b >= dc_shift) {
           put_dc_plane(dc, s.blocks, b, out);
-          gain += 0.25 * unit * s.blocks;
+          gain += stage_gain(0, b, s.blocks);
         }
         const int stages = b == p_.bit_plane_stop ? p_.stage_stop + 1 : 4;
         bool coded = false;
         for (int stage = 0; stage < stages; ++stage) {
+          std::uint64_t coefficients = 0;
           for (std::size_t i = 0; i < s.chunks; ++i) {
             const Chunk& c = chunks_[s.first_chunk + i];
             if (b >= c.depth || b <= c.next_plane) continue;
             const CodedPlane& plane = c.planes[static_cast<std::size_t>(b)];
             out.append(c.words.data() + plane.at[stage], plane.bits[stage]);
-            gain += (stage < 3 ? 2.25 : 0.257) * unit * plane.coefficients[stage];
+            coefficients += plane.coefficients[stage];
             coded = true;
           }
+          gain += stage_gain(stage + 1, b, coefficients);
           point();
         }
         if (!coded && limited()) {
@@ -393,19 +310,10 @@ class Encoder {
     }
   }
 
-  std::uint32_t length_of(const Segment& s) const {
-    const std::uint64_t word = static_cast<std::uint64_t>(p_.word_bytes);
-    const std::uint64_t data = ((s.bits + 7) / 8 + word - 1) / word * word;
-    const std::uint64_t limit = s.header.byte_limit ? s.header.byte_limit : kMaxSegmentBytes;
-    require(data <= limit || limited(), ErrorKind::kBadArgument,
-            "a segment takes more than 2^27 bytes; use smaller segments");
-    return static_cast<std::uint32_t>(p_.use_fill ? limit : std::min(data, limit));
-  }
-
   void join(Encoded& out) const {
     std::vector<std::uint64_t> offset(segments_.size() + 1, 0);
     for (std::size_t i = 0; i < segments_.size(); ++i) {
-      out.segment_bytes.push_back(length_of(segments_[i]));
+      out.segment_bytes.push_back(segment_length(p_, segments_[i].header, segments_[i].bits));
       offset[i + 1] = offset[i] + out.segment_bytes[i];
     }
     out.bytes.resize(offset.back());
