@@ -137,4 +137,75 @@ inline Picture random_picture(std::mt19937& rng, int width, int height, int bits
   return p;
 }
 
+/// A picture and parameters drawn from everything the standard allows.
+struct Case {
+  Picture picture;
+  trivelet::ccsds122::Params params;
+  bool lossless = false;
+};
+
+inline std::string describe(const Case& c) {
+  const trivelet::ccsds122::Params& p = c.params;
+  std::string s = std::to_string(c.picture.width) + "x" + std::to_string(c.picture.height) +
+                  (p.is_signed ? " s" : " u") + std::to_string(p.bits) +
+                  (p.dwt == trivelet::ccsds122::Dwt::kFloat ? " float" : " integer") +
+                  " S=" + std::to_string(p.segment_blocks) + " word=" + std::to_string(p.word_bytes) +
+                  " bytes=" + std::to_string(p.segment_bytes) + " total=" + std::to_string(p.total_bytes) +
+                  " dcstop=" + std::to_string(p.dc_stop) + " stop=" + std::to_string(p.bit_plane_stop) + "/" +
+                  std::to_string(p.stage_stop) + " fill=" + std::to_string(p.use_fill) +
+                  " opt=" + std::to_string(p.optimal_dc) + std::to_string(p.optimal_ac) +
+                  " all=" + std::to_string(p.every_header) + " t=" + std::to_string(p.transpose) + " w=";
+  if (p.custom_weights)
+    for (const int w : p.weights) s += std::to_string(w);
+  return s;
+}
+
+inline Case make_case(std::mt19937& rng, int usual = 100) {
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(rng); };
+  Case c;
+  trivelet::ccsds122::Params& p = c.params;
+  p.dwt = pick(0, 2) ? trivelet::ccsds122::Dwt::kInteger : trivelet::ccsds122::Dwt::kFloat;
+  p.is_signed = pick(0, 2) == 0;
+  const int most = p.dwt == trivelet::ccsds122::Dwt::kInteger ? 25 : p.is_signed ? 28 : 27;
+  p.bits = pick(0, 3) ? pick(1, 16) : pick(1, most);
+  const int wide = pick(0, 9) ? pick(17, usual) : pick(17, 300), high = pick(0, 9) ? pick(17, usual) : pick(17, 300);
+  c.picture = random_picture(rng, wide, high, p.bits, p.is_signed, static_cast<Content>(pick(0, 4)));
+  switch (pick(0, 3)) {
+    case 0: p.segment_blocks = 16; break;
+    case 1: p.segment_blocks = static_cast<std::uint32_t>(std::max(16, (wide + 7) / 8)); break;
+    case 2: p.segment_blocks = trivelet::ccsds122::kMaxSegmentBlocks; break;
+    default: p.segment_blocks = static_cast<std::uint32_t>(pick(16, 300)); break;
+  }
+  p.word_bytes = pick(0, 1) ? 1 : pick(1, 8);
+  p.optimal_dc = pick(0, 2) != 0;
+  p.optimal_ac = pick(0, 2) != 0;
+  p.every_header = pick(0, 3) == 0;
+  p.transpose = pick(0, 3) == 0;
+  if (pick(0, 3) == 0) {
+    p.custom_weights = true;
+    // Up to 2 above 20 bits, so that weighted coefficients stay within 31 bits.
+    for (auto& w : p.weights) w = static_cast<std::uint8_t>(pick(0, p.bits > 20 ? 2 : 3));
+  }
+  const double samples = static_cast<double>(wide) * high;
+  switch (pick(0, 6)) {
+    case 0:
+      p.segment_bytes = static_cast<std::uint32_t>(pick(0, 1) ? pick(32, 200) : pick(200, 20000));
+      p.use_fill = pick(0, 2) == 0;
+      p.shorten_last = pick(0, 1) != 0;
+      break;
+    case 1:
+      p.total_bytes = static_cast<std::uint64_t>(samples * (1 + pick(0, 7)) / 8 + 24 * (samples / 1024 + 4));
+      break;
+    case 2: p.dc_stop = pick(0, 3) == 0; break;
+    case 3:
+      p.bit_plane_stop = pick(0, 1) ? pick(0, 6) : pick(0, 31);
+      p.stage_stop = pick(0, 3);
+      break;
+    default: break;
+  }
+  c.lossless = p.dwt == trivelet::ccsds122::Dwt::kInteger && !p.segment_bytes && !p.total_bytes && !p.dc_stop &&
+               p.bit_plane_stop == 0 && p.stage_stop == 3;
+  return c;
+}
+
 }  // namespace ccsds_test

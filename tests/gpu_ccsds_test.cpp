@@ -8,6 +8,7 @@
 #include "ccsds_support.h"
 #include "codec/still/ccsds122_dwt.h"
 #include "gpu/ccsds122_dwt.h"
+#include "gpu/ccsds122_encode.h"
 
 namespace trivelet::gpu {
 namespace {
@@ -136,6 +137,49 @@ TEST_F(GpuCcsds, TransformBits) {
         transform_case(rng, w, h, b, b == 16, dwt, 0);
         if (HasFatalFailure()) return;
       }
+}
+
+/// The stream of a picture on the device.
+ccsds122::Encoded encode_on_device(const VolumeView& view, const ccsds122::Params& params) {
+  Stream stream;
+  const StillFormat format = still_format(view.bytes_per_sample, view.is_signed);
+  StillEncoder encoder(view.shape.width, view.shape.height, format, params);
+  const DeviceBuffer<std::byte> in = upload(view, view.row_stride, stream);
+  encoder.start({in.data(), format, view.shape.width, view.shape.height, view.row_stride}, stream);
+  encoder.finish(stream);
+  ccsds122::Encoded e;
+  e.segment_bytes = encoder.segment_bytes();
+  e.bytes.resize(encoder.size());
+  copy(e.bytes.data(), encoder.bytes(), e.bytes.size(), cudaMemcpyDeviceToHost, stream);
+  stream.synchronize();
+  return e;
+}
+
+TEST_F(GpuCcsds, EncoderBytes) {
+  std::mt19937 rng(20);
+  ThreadPool pool(1);
+  int refused = 0;
+  const int cases = kEmulated ? 150 : 3000;
+  for (int i = 0; i < cases; ++i) {
+    Case c = make_case(rng, kEmulated && i % 10 ? 56 : 100);
+    SCOPED_TRACE("case " + std::to_string(i) + ": " + describe(c));
+    const VolumeView view = c.picture.view();
+    ccsds122::Encoded expected;
+    try {
+      expected = ccsds122::encode(view, c.params, pool);
+    } catch (const Error& error) {
+      EXPECT_THROW(encode_on_device(view, c.params), Error) << error.what();
+      ++refused;
+      continue;
+    }
+    const ccsds122::Encoded got = encode_on_device(view, c.params);
+    ASSERT_EQ(got.segment_bytes, expected.segment_bytes);
+    ASSERT_TRUE(got.bytes == expected.bytes)
+        << "first difference at byte "
+        << std::mismatch(got.bytes.begin(), got.bytes.end(), expected.bytes.begin()).first - got.bytes.begin() << " of "
+        << expected.bytes.size();
+  }
+  EXPECT_LT(refused, cases / 10);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The decoder: finds the segments (by parsing one after the other, or by given lengths), then turns planes into
 // coefficients and transforms back. Where a segment contradicts itself or no header follows it, the next intact segment
 // is searched for; what lies between is reported and filled.
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>

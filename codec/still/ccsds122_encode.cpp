@@ -1,6 +1,7 @@
 // The encoder: transform, then every chunk of up to 256 blocks on its own (planes and stages as separate bit strings),
 // then every segment put together from its chunks. Chunks lie within segments and begin at gaggles, so a frame in one
 // segment runs in parallel just like many small segments.
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 

@@ -1,13 +1,13 @@
 // What encoder and decoder share about a segment: the shifts of its bands, the quantiser of DC values, plane counts.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 
 #include "codec/still/ccsds122.h"
 #include "codec/still/ccsds122_kernels.h"
+#include "codec/still/ccsds122_lift.h"
 
 namespace trivelet::ccsds122 {
 
@@ -26,7 +26,7 @@ inline int dc_bits(std::int32_t v) {
 struct DcQuantiser {
   int q = 0;     ///< bits dropped
   int bits = 1;  ///< N of the quantised values
-  DcQuantiser(int dc_depth, int ac_depth, int shift) {
+  CCSDS_HD DcQuantiser(int dc_depth, int ac_depth, int shift) {
     const int h = 1 + ac_depth / 2;
     if (dc_depth <= 3) {
       q = 0;
@@ -37,8 +37,8 @@ struct DcQuantiser {
     } else {
       q = h;
     }
-    q = std::max(q, shift);
-    bits = std::max(dc_depth - q, 1);
+    q = q > shift ? q : shift;
+    bits = dc_depth - q > 1 ? dc_depth - q : 1;
   }
 };
 
