@@ -7,6 +7,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "codec/still/ccsds122_device.h"
 #include "codec/still/ccsds122_dwt.h"
 #include "codec/still/ccsds122_parse.h"
 #include "codec/still/ccsds122_segment.h"
@@ -30,12 +31,14 @@ struct Found {
 
 class Decoder {
  public:
-  Decoder(std::span<const std::byte> stream, const DecodeParams& p, ThreadPool& pool, bool keep_data)
-      : p_(p), pool_(pool), k_(kernels(p.simd)), size_(stream.size()), keep_data_(keep_data) {
+  Decoder(std::span<const std::byte> stream, const DecodeParams& p, ThreadPool& pool, bool keep_data,
+          SegmentDevice* device = nullptr)
+      : p_(p), pool_(pool), k_(kernels(p.simd)), size_(stream.size()), keep_data_(keep_data), device_(device) {
     padded_.resize(stream.size() + kReadPadding);
     if (!stream.empty()) std::memcpy(padded_.data(), stream.data(), stream.size());
     std::memset(padded_.data() + stream.size(), 0, kReadPadding);
     bytes_ = reinterpret_cast<const std::uint8_t*>(padded_.data());
+    if (device_) device_->begin({padded_.data(), stream.size()});
   }
 
   void find_segments() {
@@ -43,7 +46,7 @@ class Decoder {
     require(first.start && first.part3 && first.part4, ErrorKind::kBadStream,
             "not a CCSDS 122.0 stream: its first header lacks the start flag or parts 3 and 4");
     if (p_.segment_bytes.empty()) {
-      parse_ahead(first);
+      device_ ? try_everywhere(first) : parse_ahead(first);
       one_after_the_other(first);
       ahead_.clear();
     } else {
@@ -80,17 +83,6 @@ class Decoder {
             "the picture needs " + std::to_string((samples * 10 + used_memory_) >> 20) +
                 " MiB, more than the memory limit");
 
-    auto start = std::chrono::steady_clock::now();
-    const Subbands bands(wide, high);
-    fill_gaps(bands.view(), h, static_cast<std::uint64_t>(wide) * static_cast<std::uint64_t>(high));
-    pool_.parallel_for(static_cast<int>(found_.size()), [&](int i, int) {
-      Found& f = found_[static_cast<std::size_t>(i)];
-      place(f, bands.view());
-      f.data = SegmentData{};
-    });
-    out.seconds.coder = seconds_since(start);
-
-    start = std::chrono::steady_clock::now();
     out.bits = h.bits;
     out.is_signed = h.is_signed;
     out.bytes_per_sample = h.bits <= 8 ? 1 : h.bits <= 16 ? 2 : 4;
@@ -99,17 +91,36 @@ class Decoder {
     const std::size_t sample = static_cast<std::size_t>(out.bytes_per_sample);
     out.samples.resize(
         checked_mul(checked_mul(static_cast<std::size_t>(h.width), static_cast<std::size_t>(height)), sample));
+    if (device_ && h.transpose) std::swap(out.width, out.height);
     MutableVolumeView view;
     view.data = out.samples.data();
-    view.shape = {1, height, h.width};
+    view.shape = {1, out.height, out.width};
     view.bytes_per_sample = out.bytes_per_sample;
     view.is_signed = h.is_signed;
-    view.row_stride = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(h.width) * sample);
+    view.row_stride = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(out.width) * sample);
     const std::int64_t low = h.is_signed ? -(std::int64_t{1} << (h.bits - 1)) : 0;
     const std::int64_t top = (std::int64_t{1} << (h.is_signed ? h.bits - 1 : h.bits)) - 1;
-    inverse_dwt(bands, h.dwt, h.bits, low, top, view, k_, pool_);
-    if (h.transpose) transpose(out);
-    out.seconds.dwt = seconds_since(start);
+    const std::uint64_t all_blocks = static_cast<std::uint64_t>(wide) * static_cast<std::uint64_t>(high);
+    const bool whole = find_constant(h, all_blocks);
+    if (device_) {
+      PictureTask task{wide, high, !whole, constant_, h, low, top, {}};
+      for (const Found& f : found_) task.segments.push_back({&f.report.header, &f.data, f.report.first_block});
+      device_->picture(task, view, out.seconds);
+    } else {
+      auto start = std::chrono::steady_clock::now();
+      const Subbands bands(wide, high);
+      if (!whole) fill_gaps(bands.view(), h, all_blocks);
+      pool_.parallel_for(static_cast<int>(found_.size()), [&](int i, int) {
+        Found& f = found_[static_cast<std::size_t>(i)];
+        place(f, bands.view());
+        f.data = SegmentData{};
+      });
+      out.seconds.coder = seconds_since(start);
+      start = std::chrono::steady_clock::now();
+      inverse_dwt(bands, h.dwt, h.bits, low, top, view, k_, pool_);
+      if (h.transpose) transpose(out);
+      out.seconds.dwt = seconds_since(start);
+    }
     out.ended = ended_;
     out.trailing_bytes = size_ - std::min<std::uint64_t>(size_, end_);
     out.segments = reports();
@@ -153,9 +164,9 @@ class Decoder {
     blocks_ += f.report.header.blocks;
     check_samples(blocks_);
     if (!keep_data_) f.data = SegmentData{};
-    used_memory_ +=
-        sizeof(Found) +
-        (keep_data_ ? SegmentData::memory(f.report.header.blocks, f.data.planes ? f.report.header.ac_depth : 0) : 0);
+    used_memory_ += sizeof(Found) + (keep_data_ ? SegmentData::memory(f.report.header.blocks,
+                                                                      f.data.has_planes ? f.report.header.ac_depth : 0)
+                                                : 0);
     if (f.report.header.end && f.report.state != SegmentState::kMissing) ended_ = true;
     end_ = std::max(end_, f.report.offset + f.report.bytes);
     found_.push_back(std::move(f));
@@ -252,12 +263,77 @@ class Decoder {
       const SegmentHeader h = f.report.header;
       const std::uint64_t next = f.report.offset + f.report.bytes;
       const bool last = f.report.state != SegmentState::kComplete || h.end || next >= to;
-      used += sizeof(Found) + SegmentData::memory(h.blocks, f.data.planes ? h.ac_depth : 0);
+      used += sizeof(Found) + SegmentData::memory(h.blocks, f.data.has_planes ? h.ac_depth : 0);
       if (!keep_data_) f.data = SegmentData{};
       out.push_back(std::move(f));
       SegmentHeader following;
       if (last || used > memory || !plausible(next, h, 0, following)) return;
       f = parse_now(next, following, 0);
+    }
+  }
+
+  // ---- with a device
+
+  /// Parses all segments but the missing ones; `lengths` where known, else 0.
+  void parse_on_device(std::vector<Found>& found, const std::vector<std::uint32_t>& lengths) const {
+    std::vector<ParseTask> tasks;
+    std::vector<std::size_t> of;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      ParseTask t;
+      t.header = &found[i].report.header;
+      if (found[i].report.state == SegmentState::kMissing ||
+          !segment_bits(bytes_, size_, lengths[i], found[i].report, t.bits))
+        continue;
+      tasks.push_back(std::move(t));
+      of.push_back(i);
+    }
+    device_->parse(tasks);
+    for (std::size_t k = 0; k < tasks.size(); ++k) {
+      Found& f = found[of[k]];
+      f.data = std::move(tasks[k].data);
+      f.report.message = std::move(tasks[k].message);
+      f.report.last_plane = f.data.last_plane;
+      finish_report(bytes_, size_, lengths[of[k]], tasks[k].end, tasks[k].position, f.report);
+    }
+  }
+
+  /// Parses a segment at every byte that can be the start of one. The walk then goes from one to the next; what it
+  /// does not find among them it parses itself.
+  void try_everywhere(const SegmentHeader& first) {
+    const int usual = first.bits + (first.custom_weights ? first.shifts()[9] : 3);  // see run_ahead
+    constexpr std::uint64_t kPart = 1 << 16;
+    const std::uint64_t parts = (size_ + kPart - 1) / kPart;
+    std::vector<std::vector<Found>> found(static_cast<std::size_t>(parts));
+    pool_.parallel_for(static_cast<int>(parts), [&](int part, int) {
+      const std::uint64_t from = kPart * static_cast<std::uint64_t>(part);
+      for (std::uint64_t at = std::max<std::uint64_t>(from, 1); at < from + kPart && at + 3 <= size_; ++at) {
+        const unsigned v = static_cast<unsigned>(bytes_[at] << 16 | bytes_[at + 1] << 8 | bytes_[at + 2]);
+        const int dc_depth = v >> 9 & 31, ac_depth = v >> 4 & 31;
+        if (v >> 23 != 0 || (v & 8) != 0 || dc_depth == 0 || dc_depth > usual + 1 || ac_depth > usual + 1) continue;
+        SegmentHeader before = first, h;
+        before.count = static_cast<std::uint8_t>((v >> 14) - 1);
+        if (!plausible(at, before, 0, h) || (h.blocks != first.blocks && !h.end) || h.blocks > 8 * (size_ - at))
+          continue;
+        Found f;
+        f.report.header = h;
+        f.report.offset = at;
+        found[static_cast<std::size_t>(part)].push_back(std::move(f));
+      }
+    });
+    std::vector<Found> all(1);
+    all[0].report.header = first;
+    std::size_t memory = SegmentData::memory(first.blocks, first.ac_depth);
+    if (memory > p_.max_memory / 2) return;
+    for (std::vector<Found>& part : found)
+      for (Found& f : part) {
+        memory += sizeof(Found) + SegmentData::memory(f.report.header.blocks, f.report.header.ac_depth);
+        if (memory > p_.max_memory / 2) break;
+        all.push_back(std::move(f));
+      }
+    parse_on_device(all, std::vector<std::uint32_t>(all.size(), 0));
+    for (Found& f : all) {
+      const std::uint64_t offset = f.report.offset;
+      ahead_.emplace(offset, std::move(f));
     }
   }
 
@@ -358,14 +434,18 @@ class Decoder {
       for (const Found& f : all) need += SegmentData::memory(f.report.header.blocks, f.report.header.ac_depth);
     require(need <= p_.max_memory, ErrorKind::kUnsupported,
             "the segments need " + std::to_string(need >> 20) + " MiB, more than the memory limit");
-    pool_.parallel_for(static_cast<int>(all.size()), [&](int i, int) {
-      Found& f = all[static_cast<std::size_t>(i)];
-      if (f.report.state == SegmentState::kMissing) return;
-      const std::uint32_t whole = p_.segment_bytes[static_cast<std::size_t>(i)];
-      const std::uint32_t length = there[static_cast<std::size_t>(i)];
-      f.data = parse_segment(bytes_, size_, length == whole ? whole : 0, p_.max_memory, k_, f.report);
-      if (!keep_data_) f.data = SegmentData{};
-    });
+    for (std::size_t i = 0; i < all.size(); ++i)  // a cut segment has no known length
+      if (there[i] != p_.segment_bytes[i]) there[i] = 0;
+    if (device_) {
+      parse_on_device(all, there);
+    } else
+      pool_.parallel_for(static_cast<int>(all.size()), [&](int i, int) {
+        Found& f = all[static_cast<std::size_t>(i)];
+        if (f.report.state == SegmentState::kMissing) return;
+        const std::uint32_t length = there[static_cast<std::size_t>(i)];
+        f.data = parse_segment(bytes_, size_, length, p_.max_memory, k_, f.report);
+        if (!keep_data_) f.data = SegmentData{};
+      });
     for (Found& f : all) keep(std::move(f));
   }
 
@@ -392,20 +472,21 @@ class Decoder {
     }
   }
 
-  /// The value that stands for DC coefficients nobody knows: the mean of those that are.
-  void fill_gaps(const BandView& bands, const SegmentHeader& h, std::uint64_t all_blocks) {
-    const int shift = band_shifts(h.shifts())[kLL3];
+  /// The value that stands for DC coefficients nobody knows: the mean of those that are. True when all are known.
+  bool find_constant(const SegmentHeader& h, std::uint64_t all_blocks) {
     double sum = 0;
     std::uint64_t count = 0;
     bool whole = true;
     for (const Found& f : found_) {
       whole = whole && f.data.dc_blocks == f.report.header.blocks;
-      for (std::uint32_t m = 0; m < f.data.dc_blocks && m < f.data.dc.size(); ++m) sum += f.data.dc[m];
+      sum += static_cast<double>(f.data.dc_sum);
       count += f.data.dc_blocks;
     }
-    const double unit = static_cast<double>(1 << shift);
+    const double unit = static_cast<double>(1 << band_shifts(h.shifts())[kLL3]);
     constant_ = count ? sum / static_cast<double>(count) / unit : 0.0;
-    if (whole && blocks_ == all_blocks) return;
+    return whole && blocks_ == all_blocks;
+  }
+  void fill_gaps(const BandView& bands, const SegmentHeader& h, std::uint64_t all_blocks) const {
     std::memset(bands.data[0], 0, static_cast<std::size_t>(all_blocks) * 64 * sizeof(std::int32_t));
     for (std::uint64_t b = 0; b < all_blocks; ++b) put(bands, h.dwt == Dwt::kFloat, b, constant_);
   }
@@ -475,6 +556,7 @@ class Decoder {
   const Kernels& k_;
   std::uint64_t size_;
   bool keep_data_;
+  SegmentDevice* device_ = nullptr;
   std::vector<std::byte> padded_;
   const std::uint8_t* bytes_ = nullptr;
   std::vector<Found> found_;
@@ -505,14 +587,27 @@ VolumeView Decoded::view() const {
   return v;
 }
 
-Decoded decode(std::span<const std::byte> stream, const DecodeParams& params, ThreadPool& pool) {
+namespace {
+
+Decoded decode_with(std::span<const std::byte> stream, const DecodeParams& params, ThreadPool& pool,
+                    SegmentDevice* device) {
   const auto start = std::chrono::steady_clock::now();
-  Decoder decoder(stream, params, pool, true);
+  Decoder decoder(stream, params, pool, true, device);
   decoder.find_segments();
   const double parsing = seconds_since(start);
   Decoded out = decoder.picture();
   out.seconds.coder += parsing;
   return out;
+}
+
+}  // namespace
+
+Decoded decode(std::span<const std::byte> stream, const DecodeParams& params, ThreadPool& pool) {
+  return decode_with(stream, params, pool, nullptr);
+}
+
+Decoded decode(std::span<const std::byte> stream, const DecodeParams& params, ThreadPool& pool, SegmentDevice& device) {
+  return decode_with(stream, params, pool, &device);
 }
 
 std::vector<SegmentReport> inspect(std::span<const std::byte> stream, const DecodeParams& params, ThreadPool& pool) {

@@ -8,7 +8,7 @@
 namespace trivelet::ccsds122 {
 namespace {
 
-enum class End { kDone, kOutOfBits, kDamaged };
+using End = ParseEnd;
 
 class Parser {
  public:
@@ -52,7 +52,7 @@ class Parser {
       const SequenceResult r = decode_sequence(bits_, h_.blocks, {q_.bits, true}, d.dc.data());
       d.dc_blocks = r.count;
       if (r.damaged) {
-        message = "impossible code in the DC values";
+        message = describe(Damage::kDcCode, 0, 0);
         scale_dc(d);
         return End::kDamaged;
       }
@@ -62,7 +62,7 @@ class Parser {
     if (d.dc_blocks < h_.blocks) return End::kOutOfBits;
     d.dc_plane = q_.q;
     if (most != q_.bits) {
-      message = "DC values do not reach the depth in the header";
+      message = describe(Damage::kDcDepth, 0, 0);
       return End::kDamaged;
     }
     return End::kDone;
@@ -101,14 +101,14 @@ class Parser {
       const bool too_deep =
           std::any_of(values.begin(), values.begin() + r.count, [&](std::int32_t v) { return v > h_.ac_depth; });
       if (r.damaged || too_deep) {
-        message = "impossible AC depth";
+        message = describe(Damage::kAcCode, 0, 0);
         return End::kDamaged;
       }
       if (r.count < h_.blocks) return End::kOutOfBits;
       std::copy(values.begin(), values.end(), d.depth.begin());
     }
     if (*std::max_element(d.depth.begin(), d.depth.end()) != h_.ac_depth) {
-      message = "AC depths do not reach the depth in the header";
+      message = describe(Damage::kAcDepth, 0, 0);
       return End::kDamaged;
     }
     return End::kDone;
@@ -118,6 +118,7 @@ class Parser {
     const std::size_t blocks = h_.blocks;
     if (h_.ac_depth == 0) return End::kDone;
     allow(SegmentData::memory(h_.blocks, h_.ac_depth));
+    d.has_planes = true;
     d.sign.reset(new std::uint64_t[blocks]());
     d.planes.reset(new std::uint64_t[blocks * static_cast<std::size_t>(h_.ac_depth)]);
     std::vector<std::uint64_t> significant(blocks, 0);
@@ -139,8 +140,7 @@ class Parser {
       p.stages = b == h_.bit_plane_stop ? h_.stage_stop + 1 : 4;
       const PlaneEnd end = k_.decode_plane(bits_, p);
       if (end == PlaneEnd::kDamaged) {
-        message =
-            "contradiction in stage " + std::to_string(p.stage_reached + 1) + " of bit plane " + std::to_string(b);
+        message = describe(Damage::kPlane, p.stage_reached + 1, b);
         return End::kDamaged;
       }
       d.last_plane = b;
@@ -172,25 +172,39 @@ bool zeros(const std::uint8_t* stream, std::uint64_t from, std::uint64_t end) {
 
 }  // namespace
 
-SegmentData parse_segment(const std::uint8_t* stream, std::uint64_t stream_bytes, std::uint32_t length,
-                          std::size_t max_memory, const Kernels& k, SegmentReport& report) {
+std::string describe(Damage damage, int stage, int plane) {
+  switch (damage) {
+    case Damage::kNone: return {};
+    case Damage::kDcCode: return "impossible code in the DC values";
+    case Damage::kDcDepth: return "DC values do not reach the depth in the header";
+    case Damage::kAcCode: return "impossible AC depth";
+    case Damage::kAcDepth: return "AC depths do not reach the depth in the header";
+    case Damage::kPlane:
+      return "contradiction in stage " + std::to_string(stage) + " of bit plane " + std::to_string(plane);
+  }
+  return {};
+}
+
+bool segment_bits(const std::uint8_t* stream, std::uint64_t stream_bytes, std::uint32_t length, SegmentReport& report,
+                  BitCursor& bits) {
   const SegmentHeader& h = report.header;
   const std::uint64_t limit = h.byte_limit ? h.byte_limit : kMaxSegmentBytes;
   const std::uint64_t there = length ? length : stream_bytes - report.offset;
   const std::uint64_t end_byte = report.offset + std::min(limit, there);
+  bits = {stream, 8 * (report.offset + static_cast<std::uint64_t>(h.bytes())), 8 * end_byte};
+  if (bits.position <= bits.end) return true;
+  report.state = SegmentState::kDamaged;
+  report.message = "the byte limit in the header is below the size of the header";
+  report.bytes = static_cast<std::uint32_t>(end_byte - report.offset);
+  return false;
+}
 
-  BitCursor bits{stream, 8 * (report.offset + static_cast<std::uint64_t>(h.bytes())), 8 * end_byte};
-  SegmentData data;
-  if (bits.position > bits.end) {
-    report.state = SegmentState::kDamaged;
-    report.message = "the byte limit in the header is below the size of the header";
-    report.bytes = static_cast<std::uint32_t>(end_byte - report.offset);
-    return data;
-  }
-  Parser parser(bits, max_memory, k, h);
-  const End end = parser.run(data, report.message);
-  report.last_plane = data.last_plane;
-
+void finish_report(const std::uint8_t* stream, std::uint64_t stream_bytes, std::uint32_t length, ParseEnd end,
+                   std::uint64_t position, SegmentReport& report) {
+  const SegmentHeader& h = report.header;
+  const std::uint64_t limit = h.byte_limit ? h.byte_limit : kMaxSegmentBytes;
+  const std::uint64_t there = length ? length : stream_bytes - report.offset;
+  const std::uint64_t end_byte = report.offset + std::min(limit, there);
   if (end == End::kDamaged) {
     report.state = SegmentState::kDamaged;
     report.bytes = length ? length : h.use_fill ? static_cast<std::uint32_t>(end_byte - report.offset) : 0;
@@ -202,7 +216,7 @@ SegmentData parse_segment(const std::uint8_t* stream, std::uint64_t stream_bytes
       report.message = "cut off after " + std::to_string(report.bytes) + " bytes";
     }
   } else {
-    const std::uint64_t used = (parser.position() + 7) / 8 - report.offset;
+    const std::uint64_t used = (position + 7) / 8 - report.offset;
     const std::uint64_t word = static_cast<std::uint64_t>(h.word_bytes);
     std::uint64_t bytes = h.use_fill ? limit : std::min((used + word - 1) / word * word, limit);
     if (bytes > there) {
@@ -215,11 +229,23 @@ SegmentData parse_segment(const std::uint8_t* stream, std::uint64_t stream_bytes
       bytes = length;
     }
     report.bytes = static_cast<std::uint32_t>(bytes);
-    if (report.state == SegmentState::kComplete && !zeros(stream, parser.position(), report.offset + bytes)) {
+    if (report.state == SegmentState::kComplete && !zeros(stream, position, report.offset + bytes)) {
       report.state = SegmentState::kDamaged;
       report.message = "the padding at its end is not zero";
     }
   }
+}
+
+SegmentData parse_segment(const std::uint8_t* stream, std::uint64_t stream_bytes, std::uint32_t length,
+                          std::size_t max_memory, const Kernels& k, SegmentReport& report) {
+  SegmentData data;
+  BitCursor bits;
+  if (!segment_bits(stream, stream_bytes, length, report, bits)) return data;
+  Parser parser(bits, max_memory, k, report.header);
+  const End end = parser.run(data, report.message);
+  report.last_plane = data.last_plane;
+  for (std::uint32_t m = 0; m < data.dc_blocks && m < data.dc.size(); ++m) data.dc_sum += data.dc[m];
+  finish_report(stream, stream_bytes, length, end, parser.position(), report);
   return data;
 }
 
