@@ -400,6 +400,23 @@ __global__ void __launch_bounds__(32 * kStripWarps, kStripBlocks) still_inverse_
   }
 }
 
+// ----------------------------------------------------------------------------------------------------------- transpose
+
+template <class S>
+__global__ void transpose_kernel(const std::byte* in, std::ptrdiff_t in_stride, int width, int height, S* out,
+                                 int out_pitch) {
+  __shared__ S tile[32][33];
+  const int x0 = static_cast<int>(blockIdx.x) * 32, y0 = static_cast<int>(blockIdx.y) * 32;
+  const int tx = static_cast<int>(threadIdx.x);
+  for (int ty = static_cast<int>(threadIdx.y); ty < 32; ty += static_cast<int>(blockDim.y))
+    if (x0 + tx < width && y0 + ty < height)
+      tile[ty][tx] = reinterpret_cast<const S*>(in + (y0 + ty) * in_stride)[x0 + tx];
+  __syncthreads();
+  for (int ty = static_cast<int>(threadIdx.y); ty < 32; ty += static_cast<int>(blockDim.y))
+    if (y0 + tx < height && x0 + ty < width)
+      out[static_cast<std::ptrdiff_t>(x0 + ty) * out_pitch + y0 + tx] = tile[tx][ty];
+}
+
 // ----------------------------------------------------------------------------------------------------------- launchers
 
 /// Long segments compute fewer rows twice, short ones fill the device.
@@ -553,6 +570,23 @@ void StillTransform::inverse(ccsds122::Dwt dwt, int bits, std::int64_t low, std:
           fail(ErrorKind::kBadArgument, "float samples need the float DWT");
       });
     });
+  }
+}
+
+void transpose_picture(const DevicePicture& from, const MutableDevicePicture& to, const Stream& stream) {
+  require(from.width == to.height && from.height == to.width && from.format == to.format, ErrorKind::kBadArgument,
+          "pictures that are not each other's transpose");
+  const int sample = sample_bytes(from.format);
+  const dim3 grid((static_cast<unsigned>(from.width) + 31) / 32, (static_cast<unsigned>(from.height) + 31) / 32);
+  require(grid.y <= 65535, ErrorKind::kUnsupported, "pictures of more than 2^21 rows are not transposed on the device");
+  const auto go = [&](auto kernel, auto* out) {
+    launch("transpose_kernel", kernel, grid, dim3(32, 8), 0, stream.get(), from.data, from.row_stride, from.width,
+           from.height, out, static_cast<int>(to.row_stride / sample));
+  };
+  switch (sample) {
+    case 1: go(transpose_kernel<std::uint8_t>, reinterpret_cast<std::uint8_t*>(to.data)); break;
+    case 2: go(transpose_kernel<std::uint16_t>, reinterpret_cast<std::uint16_t*>(to.data)); break;
+    default: go(transpose_kernel<std::uint32_t>, reinterpret_cast<std::uint32_t*>(to.data)); break;
   }
 }
 

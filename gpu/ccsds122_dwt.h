@@ -35,6 +35,9 @@ struct BasicDevicePicture {
 using DevicePicture = BasicDevicePicture<const std::byte>;
 using MutableDevicePicture = BasicDevicePicture<std::byte>;
 
+/// `to` becomes the transpose of `from`; the row stride of `to` is a whole number of samples.
+void transpose_picture(const DevicePicture& from, const MutableDevicePicture& to, const Stream& stream);
+
 /// Ten subbands in device memory, int32 or float. Rows are `pitch[level - 1]` values apart, a multiple of 8: what lies
 /// between the end of a row and the next is written too.
 struct DeviceBands {

@@ -114,21 +114,6 @@ __device__ __forceinline__ int plane_list(const CoderArgs& a, int plane) { retur
 // ------------------------------------------------------------------------------------------------------------- samples
 
 template <class S>
-__global__ void transpose_kernel(const std::byte* in, std::ptrdiff_t in_stride, int width, int height, S* out,
-                                 int out_pitch) {
-  __shared__ S tile[32][33];
-  const int x0 = static_cast<int>(blockIdx.x) * 32, y0 = static_cast<int>(blockIdx.y) * 32;
-  const int tx = static_cast<int>(threadIdx.x);
-  for (int ty = static_cast<int>(threadIdx.y); ty < 32; ty += static_cast<int>(blockDim.y))
-    if (x0 + tx < width && y0 + ty < height)
-      tile[ty][tx] = reinterpret_cast<const S*>(in + (y0 + ty) * in_stride)[x0 + tx];
-  __syncthreads();
-  for (int ty = static_cast<int>(threadIdx.y); ty < 32; ty += static_cast<int>(blockDim.y))
-    if (y0 + tx < height && x0 + ty < width)
-      out[static_cast<std::ptrdiff_t>(x0 + ty) * out_pitch + y0 + tx] = tile[tx][ty];
-}
-
-template <class S>
 __global__ void check_kernel(DevicePicture p, std::int32_t low, std::int32_t high, Summary* summary) {
   const int x = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   bool bad = false;
@@ -1022,16 +1007,8 @@ void StillEncoder::State::transform_picture(const Stream& stream) {
     }
   }
   if (params.transpose) {
-    const dim3 grid((static_cast<unsigned>(p.width) + 31) / 32, (static_cast<unsigned>(p.height) + 31) / 32);
-    const auto go = [&](auto kernel, auto* out) {
-      launch("transpose_kernel", kernel, grid, dim3(32, 8), 0, stream.get(), p.data, p.row_stride, p.width, p.height,
-             out, static_cast<int>(turned_stride / static_cast<std::ptrdiff_t>(sizeof *out)));
-    };
-    switch (sample_bytes(p.format)) {
-      case 1: go(transpose_kernel<std::uint8_t>, reinterpret_cast<std::uint8_t*>(turned.data())); break;
-      case 2: go(transpose_kernel<std::uint16_t>, reinterpret_cast<std::uint16_t*>(turned.data())); break;
-      default: go(transpose_kernel<std::uint32_t>, reinterpret_cast<std::uint32_t*>(turned.data())); break;
-    }
+    const MutableDevicePicture to{turned.data(), p.format, width, height, turned_stride};
+    transpose_picture(p, to, stream);
     p = {turned.data(), p.format, width, height, turned_stride};
   }
   transform.forward(p, params.dwt, params.bits, stream);

@@ -7,6 +7,7 @@
 
 #include "ccsds_support.h"
 #include "codec/still/ccsds122_dwt.h"
+#include "gpu/ccsds122_decode.h"
 #include "gpu/ccsds122_dwt.h"
 #include "gpu/ccsds122_encode.h"
 
@@ -180,6 +181,90 @@ TEST_F(GpuCcsds, EncoderBytes) {
         << expected.bytes.size();
   }
   EXPECT_LT(refused, cases / 10);
+}
+
+/// Decodes on both and compares pictures and reports, errors too.
+void compare_decoders(std::span<const std::byte> stream, const ccsds122::DecodeParams& params, StillDecoder& device) {
+  ThreadPool pool(1);
+  ccsds122::Decoded a, b;
+  std::string error_a, error_b;
+  try {
+    a = ccsds122::decode(stream, params, pool);
+  } catch (const Error& e) {
+    error_a = e.what();
+  }
+  try {
+    b = ccsds122::decode(stream, params, pool, device);
+  } catch (const Error& e) {
+    error_b = e.what();
+  }
+  ASSERT_EQ(error_b, error_a);
+  ASSERT_EQ(b.width, a.width);
+  ASSERT_EQ(b.height, a.height);
+  ASSERT_EQ(b.ended, a.ended);
+  ASSERT_EQ(b.trailing_bytes, a.trailing_bytes);
+  ASSERT_EQ(b.segments.size(), a.segments.size());
+  for (std::size_t i = 0; i < a.segments.size(); ++i) {
+    const ccsds122::SegmentReport &x = a.segments[i], &y = b.segments[i];
+    ASSERT_EQ(y.message, x.message) << i;
+    ASSERT_EQ(y.state, x.state) << i;
+    ASSERT_EQ(y.offset, x.offset) << i;
+    ASSERT_EQ(y.bytes, x.bytes) << i;
+    ASSERT_EQ(y.last_plane, x.last_plane) << i;
+    ASSERT_EQ(y.limited, x.limited) << i;
+    ASSERT_TRUE(y.header == x.header) << i;
+  }
+  ASSERT_TRUE(b.samples == a.samples);
+}
+
+TEST_F(GpuCcsds, DecoderPictures) {
+  std::mt19937 rng(40);
+  ThreadPool pool(1);
+  StillDecoder device;
+  const int cases = kEmulated ? 150 : 3000;
+  for (int i = 0; i < cases; ++i) {
+    Case c = make_case(rng, kEmulated && i % 10 ? 56 : 100);
+    SCOPED_TRACE("case " + std::to_string(i) + ": " + describe(c));
+    ccsds122::Encoded e;
+    try {
+      e = ccsds122::encode(c.picture.view(), c.params, pool);
+    } catch (const Error&) {
+      continue;
+    }
+    ccsds122::DecodeParams params;
+    if (i % 2) params.segment_bytes = e.segment_bytes;
+    compare_decoders(e.bytes, params, device);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(GpuCcsds, DamagedStreams) {
+  std::mt19937 rng(60);
+  ThreadPool pool(1);
+  StillDecoder device;
+  const int cases = kEmulated ? 5 : 400;
+  for (int i = 0; i < cases; ++i) {
+    Case c = make_case(rng, 56);
+    ccsds122::Encoded e;
+    try {
+      e = ccsds122::encode(c.picture.view(), c.params, pool);
+    } catch (const Error&) {
+      continue;
+    }
+    for (int k = 0; k < 4; ++k) {
+      SCOPED_TRACE("case " + std::to_string(i) + "." + std::to_string(k) + ": " + describe(c));
+      std::vector<std::byte> bytes = e.bytes;
+      ccsds122::DecodeParams params;
+      if (k % 2) params.segment_bytes = e.segment_bytes;
+      if (k < 2) {
+        bytes[rng() % bytes.size()] ^= static_cast<std::byte>(1U << rng() % 8);
+      } else {
+        bytes.resize(1 + rng() % bytes.size());
+      }
+      compare_decoders(bytes, params, device);
+      if (HasFatalFailure()) return;
+    }
+  }
 }
 
 }  // namespace
