@@ -971,7 +971,7 @@ void StillDecoder::parse(std::span<ccsds122::ParseTask> tasks) {
   }
 }
 
-void StillDecoder::picture(const ccsds122::PictureTask& task, const MutableVolumeView& out,
+void StillDecoder::picture(const ccsds122::PictureTask& task, const MutableVolumeView& out, ThreadPool& pool,
                            ccsds122::StageSeconds& seconds) {
   State& s = *state_;
   auto start = std::chrono::steady_clock::now();
@@ -1091,8 +1091,10 @@ void StillDecoder::picture(const ccsds122::PictureTask& task, const MutableVolum
         "cudaMemcpy2DAsync");
   s.stream.synchronize();
   s.times.transform = s.elapsed();
-  for (int y = 0; y < out.shape.height; ++y)
-    std::memcpy(out.row(0, y), staging + static_cast<std::size_t>(y) * row, row);
+  pool.parallel_for((out.shape.height + 63) / 64, [&](int strip, int) {
+    for (int y = 64 * strip; y < std::min(64 * strip + 64, out.shape.height); ++y)
+      std::memcpy(out.row(0, y), staging + static_cast<std::size_t>(y) * row, row);
+  });
   seconds.dwt += seconds_since(start);
 }
 

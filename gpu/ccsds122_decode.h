@@ -22,7 +22,7 @@ class StillDecoder : public ccsds122::SegmentDevice {
 
   void begin(std::span<const std::byte> bytes) override;
   void parse(std::span<ccsds122::ParseTask> tasks) override;
-  void picture(const ccsds122::PictureTask& task, const MutableVolumeView& out,
+  void picture(const ccsds122::PictureTask& task, const MutableVolumeView& out, ThreadPool& pool,
                ccsds122::StageSeconds& seconds) override;
 
   /// For measurements: milliseconds of the kernels in the last parse() and picture(), without transfers.

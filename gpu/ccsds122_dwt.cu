@@ -3,10 +3,12 @@
 // A warp owns a strip of 120 columns and streams down a segment of rows; four columns per lane. Neighbours along a row
 // come by shuffles, those along a column from the last nine rows, which stay in registers; the next rows are on their
 // way meanwhile. No shared memory, no barrier. At the borders of the picture mirrored samples are loaded, at the
-// borders of a segment a few rows are computed twice (8 of 128). The special rules of §3.3 for the first and last
+// borders of a segment a few rows are computed twice (8 of about 100). The special rules of §3.3 for the first and last
 // samples are the general rule under mirroring, in integers exactly, in floats bit for bit because the mirrored terms
 // are the two sides of a sum.
 #include "gpu/ccsds122_dwt.h"
+
+#include <algorithm>
 
 #include "codec/still/ccsds122_lift.h"
 #include "gpu/dwt.cuh"
@@ -18,10 +20,11 @@ using ccsds122::Float97;
 using ccsds122::Narrow97M;
 using ccsds122::Wide97M;
 
-constexpr int kStripWarps = 4;        // per block
-constexpr int kStripBlocks = 5;       // per multiprocessor: what limits the registers
-constexpr int kStripColumns = 120;    // written by a warp: the outer lanes only help
-constexpr int kLongestSegment = 128;  // row pairs
+constexpr int kStripWarps = 4;      // per block
+constexpr int kStripBlocks = 5;     // per multiprocessor: what limits the registers
+constexpr int kStripColumns = 120;  // written by a warp: the outer lanes only help
+constexpr int kUsualSegment = 48;   // row pairs
+constexpr int kShortestSegment = 4;
 
 /// The part of a level a warp works on.
 struct StillStrip {
@@ -419,13 +422,15 @@ __global__ void transpose_kernel(const std::byte* in, std::ptrdiff_t in_stride, 
 
 // ----------------------------------------------------------------------------------------------------------- launchers
 
-/// Long segments compute fewer rows twice, short ones fill the device.
+/// Long segments compute fewer rows twice, short ones fill the device: whole rounds of the warps it can hold, of about
+/// kUsualSegment row pairs each.
 unsigned cut(LevelGeometry& g, int processors) {
   g.tiles = (2 * g.wide + kStripColumns - 1) / kStripColumns;
-  const std::int64_t enough = std::int64_t{processors} * kStripWarps * kStripBlocks * 2;
-  g.segment_pairs = kLongestSegment;
-  while (g.segment_pairs > 8 && std::int64_t{g.tiles} * ((g.high + g.segment_pairs - 1) / g.segment_pairs) < enough)
-    g.segment_pairs /= 2;
+  const std::int64_t at_once = std::int64_t{processors} * kStripWarps * kStripBlocks;
+  const std::int64_t pairs = std::int64_t{g.tiles} * g.high;
+  const std::int64_t rounds = std::max<std::int64_t>(1, pairs / (at_once * kUsualSegment));
+  const std::int64_t segments = std::max<std::int64_t>(1, at_once * rounds / g.tiles);
+  g.segment_pairs = std::max(kShortestSegment, static_cast<int>((g.high + segments - 1) / segments));
   g.segments = (g.high + g.segment_pairs - 1) / g.segment_pairs;
   const std::int64_t warps = std::int64_t{g.tiles} * g.segments;
   require(warps < (std::int64_t{1} << 31) - 128, ErrorKind::kUnsupported,

@@ -62,6 +62,8 @@ struct Params {
                                     ///< 0 = no such limit. Excludes segment_bytes and use_fill
 
   SimdLevel simd = SimdLevel::kBest;
+
+  bool operator==(const Params&) const = default;
 };
 
 /// One segment's header with the values in force: parts that were not sent carry the values of earlier segments.

@@ -18,7 +18,7 @@ namespace {
 constexpr int kMaxGap = 8;  // lost segments in a row that a search looks across
 
 constexpr std::uint64_t kAheadBytes = 1 << 15;  // smaller streams are not worth a second thread
-constexpr int kAheadAttempts = 500;
+constexpr int kAheadAttempts = 200;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -105,7 +105,7 @@ class Decoder {
     if (device_) {
       PictureTask task{wide, high, !whole, constant_, h, low, top, {}};
       for (const Found& f : found_) task.segments.push_back({&f.report.header, &f.data, f.report.first_block});
-      device_->picture(task, view, out.seconds);
+      device_->picture(task, view, pool_, out.seconds);
     } else {
       auto start = std::chrono::steady_clock::now();
       const Subbands bands(wide, high);
@@ -191,6 +191,12 @@ class Decoder {
                         h.transpose == previous.transpose && h.word_bytes == previous.word_bytes);
   }
 
+  /// Only the last segment of a picture is ordinarily smaller. A guess that is larger would cost time out of
+  /// proportion.
+  static bool usual_size(const SegmentHeader& h, const SegmentHeader& first) {
+    return h.blocks == first.blocks || (h.end && h.blocks < first.blocks);
+  }
+
   /// Does an intact segment lie here, followed by the next one or the end?
   bool verified(const Found& f) const {
     if (f.report.state == SegmentState::kDamaged) return false;
@@ -251,8 +257,9 @@ class Decoder {
         if (from + 3 > size_ || from >= to) return;
         SegmentHeader before = first, h;
         before.count = static_cast<std::uint8_t>((bytes_[from] << 2 | bytes_[from + 1] >> 6) - 1);
-        if (!plausible(from, before, 0, h) || (h.blocks != first.blocks && !h.end) || h.blocks > 8 * (size_ - from) ||
-            h.dc_depth < usual - 3 || h.dc_depth > usual + 1 || h.ac_depth < 2 || h.ac_depth > usual)
+        if (!plausible(from, before, 0, h) || !usual_size(h, first) || h.blocks > 8 * (size_ - from) ||
+            h.dc_depth < std::min(usual, first.dc_depth) - 3 || h.dc_depth > usual + 1 || h.ac_depth < 2 ||
+            h.ac_depth > usual)
           continue;
         if (++attempts > kAheadAttempts) return;
         f = parse_now(from, h, 0);
@@ -302,6 +309,10 @@ class Decoder {
   void try_everywhere(const SegmentHeader& first) {
     const int usual = first.bits + (first.custom_weights ? first.shifts()[9] : 3);  // see run_ahead
     constexpr std::uint64_t kPart = 1 << 16;
+    // The first half of part 4: type, depth, width, transposed or not, word length.
+    const std::vector<std::byte> head = write_header(first);
+    std::uint8_t unchanging[4];
+    std::memcpy(unchanging, head.data() + head.size() - 8, sizeof unchanging);
     const std::uint64_t parts = (size_ + kPart - 1) / kPart;
     std::vector<std::vector<Found>> found(static_cast<std::size_t>(parts));
     pool_.parallel_for(static_cast<int>(parts), [&](int part, int) {
@@ -310,10 +321,24 @@ class Decoder {
         const unsigned v = static_cast<unsigned>(bytes_[at] << 16 | bytes_[at + 1] << 8 | bytes_[at + 2]);
         const int dc_depth = v >> 9 & 31, ac_depth = v >> 4 & 31;
         if (v >> 23 != 0 || (v & 8) != 0 || dc_depth == 0 || dc_depth > usual + 1 || ac_depth > usual + 1) continue;
+        // Most places fall here, cheaply and without an exception; what is read beyond the stream is padding.
+        const bool end = v >> 22 & 1;
+        std::uint64_t next = at + (end ? 4 : 3);
+        if (v & 4) next += 5;
+        if (v & 2) {
+          const unsigned blocks =
+              static_cast<unsigned>(bytes_[next] << 12 | bytes_[next + 1] << 4 | bytes_[next + 2] >> 4);
+          if (end ? blocks > first.blocks : blocks != (first.blocks & (kMaxSegmentBlocks - 1))) continue;
+          next += 3;
+        }
+        if (v & 1) {
+          bool same = ((bytes_[next] ^ unchanging[0]) & 0xEF) == 0;  // all but SignedPixels
+          for (std::size_t i = 1; i < 4; ++i) same = same && bytes_[next + i] == unchanging[i];
+          if (!same) continue;
+        }
         SegmentHeader before = first, h;
         before.count = static_cast<std::uint8_t>((v >> 14) - 1);
-        if (!plausible(at, before, 0, h) || (h.blocks != first.blocks && !h.end) || h.blocks > 8 * (size_ - at))
-          continue;
+        if (!plausible(at, before, 0, h) || !usual_size(h, first) || h.blocks > 8 * (size_ - at)) continue;
         Found f;
         f.report.header = h;
         f.report.offset = at;

@@ -47,8 +47,9 @@ class SegmentDevice {
   virtual void begin(std::span<const std::byte> bytes) = 0;
   virtual void parse(std::span<ParseTask> tasks) = 0;
   /// Dequantises, transforms back, and turns the picture when the header says so. `out` is the picture as it will be
-  /// seen. Adds to the seconds.
-  virtual void picture(const PictureTask& task, const MutableVolumeView& out, StageSeconds& seconds) = 0;
+  /// seen. Adds to the seconds. The pool may help to copy.
+  virtual void picture(const PictureTask& task, const MutableVolumeView& out, ThreadPool& pool,
+                       StageSeconds& seconds) = 0;
 };
 
 /// decode() with a device. Same pictures and reports.
