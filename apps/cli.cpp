@@ -220,7 +220,7 @@ void add_coding_options(CLI::App& app, CodingOptions& options) {
       ->capture_default_str()
       ->group(kStructureGroup);
   app.add_option("--layers", options.layers,
-                 "Quality layers, 1..16, for truncation and for decoders that leave some out [8; fast profile at "
+                 "Quality layers, 1..16, for truncation and for decoders that leave some out [9; fast profile at "
                  "constant quality 4]")
       ->check(CLI::Range(1, 16))
       ->type_name("N")

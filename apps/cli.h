@@ -48,6 +48,8 @@ Action define_info(CLI::App& app, Common& common);
 Action define_verify(CLI::App& app, Common& common);
 Action define_compare(CLI::App& app, Common& common);
 Action define_bench(CLI::App& app, Common& common);
+Action define_truncate(CLI::App& app, Common& common);
+Action define_extract(CLI::App& app, Common& common);
 Action define_ccsds(CLI::App& app, Common& common);
 
 // Groups of options. Each declares its options in `app` under a heading of its own.

@@ -2,8 +2,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <cmath>
+
 #include "apps/json.h"
+#include "apps/metrics.h"
 #include "apps/video.h"
+#include "codec/container.h"
 
 namespace trivelet::cli {
 
@@ -103,6 +107,48 @@ int info_of_video(const Options& options) {
   return kExitDone;
 }
 
+/// A row per quality layer: what the stream would be if it ended there. From the index.
+struct LayerRow {
+  std::uint64_t bytes = 0;
+  double bits_per_pixel = 0;
+  double mse = -1;  ///< negative: not known
+};
+
+std::vector<LayerRow> layer_rows(const StreamInfo& stream) {
+  std::vector<LayerRow> rows;
+  if (stream.gops.empty()) return rows;
+  std::uint64_t chunks = 0;
+  double frames = 0;
+  for (const GopInfo& gop : stream.gops) {
+    if (gop.layers.empty()) return {};
+    rows.resize(gop.layers.size());
+    frames += gop.frames;
+    for (const LayerInfo& layer : gop.layers) chunks += layer.bytes;
+  }
+  std::uint64_t bytes = stream.file_bytes - std::min(stream.file_bytes, chunks);  // heads
+  for (std::size_t l = 0; l < rows.size(); ++l) {
+    double sum = 0;
+    bool known = true;
+    for (const GopInfo& gop : stream.gops) {
+      bytes += gop.layers[l].bytes;
+      known = known && gop.layers[l].error != 65535;
+      sum += error_of(gop.layers[l].error) * gop.frames;
+    }
+    rows[l].bytes = bytes;
+    rows[l].bits_per_pixel =
+        8.0 * static_cast<double>(bytes) / (static_cast<double>(stream.video.width) * stream.video.height * frames);
+    if (known) rows[l].mse = sum / frames;
+  }
+  return rows;
+}
+
+std::string psnr_of(double mse, int bits) {
+  if (mse < 0) return "unknown";
+  if (mse == 0) return "lossless";
+  const double peak = (1 << bits) - 1;
+  return format_psnr(10 * std::log10(peak * peak / mse));
+}
+
 void print_stream_json(const Options& options, const StreamInfo& stream) {
   const std::uint64_t frames = frame_count(stream);
   const Decomposition& d = stream.decomposition;
@@ -133,6 +179,15 @@ void print_stream_json(const Options& options, const StreamInfo& stream) {
   json.end_object();
   json.member("has_index", stream.has_index);
   json.member("complete", stream.complete);
+  json.begin_array("layers");
+  for (const LayerRow& row : layer_rows(stream)) {
+    json.begin_object();
+    json.member("bytes", row.bytes);
+    json.member("bits_per_pixel", row.bits_per_pixel);
+    if (row.mse >= 0) json.member("mse", row.mse);
+    json.end_object();
+  }
+  json.end_array();
   json.begin_array("gops");
   for (const GopInfo& gop : stream.gops) {
     json.begin_object();
@@ -140,6 +195,14 @@ void print_stream_json(const Options& options, const StreamInfo& stream) {
     json.member("bytes", gop.bytes);
     json.member("first_frame", gop.first_frame);
     json.member("frames", gop.frames);
+    json.begin_array("layers");
+    for (const LayerInfo& layer : gop.layers) {
+      json.begin_object();
+      json.member("bytes", layer.bytes);
+      if (layer.error != 65535) json.member("mse", error_of(layer.error));
+      json.end_object();
+    }
+    json.end_array();
     json.end_object();
   }
   json.end_array();
@@ -162,8 +225,10 @@ void print_stream(const Options& options, const StreamInfo& stream, bool verbose
       size += fmt::format(", {:.4g} Mbit/s", 8e-6 * static_cast<double>(stream.file_bytes) / f.seconds);
     print_row("size", size);
   }
-  print_row("coding", fmt::format("{}, profile {} ({})", stream.lossless ? "lossless" : "lossy",
-                                  to_string(stream.profile), to_string(stream.fast_mode)));
+  print_row("coding",
+            fmt::format("{}, profile {}", stream.lossless ? "lossless" : "lossy",
+                        to_string(stream.profile) +
+                            (stream.profile == Profile::kFast ? " (" + to_string(stream.fast_mode) + ")" : "")));
   print_row("transform", fmt::format("{}, {} temporal levels {}, {} spatial levels {}", to_string(d.layout),
                                      d.temporal_levels, to_string(d.temporal), d.spatial_levels, to_string(d.spatial)));
   print_row("structure", fmt::format("GOPs of {} frames, blocks of {}, {} layers", stream.gop_frames, stream.block_size,
@@ -172,6 +237,12 @@ void print_stream(const Options& options, const StreamInfo& stream, bool verbose
   if (stream.file_bytes > 0)
     print_row("state", std::string(stream.complete ? "complete" : "cut short") +
                            (stream.has_index ? ", " + count_of(stream.gops.size(), "GOP") : ", no index"));
+  if (const std::vector<LayerRow> rows = layer_rows(stream); !rows.empty()) {
+    fmt::print("\n{:>6} {:>14} {:>11} {:>15}\n", "layers", "bytes", "bits/pixel", "predicted PSNR");
+    for (std::size_t l = 0; l < rows.size(); ++l)
+      fmt::print("{:>6} {:>14} {:>11.4g} {:>15}\n", l + 1, rows[l].bytes, rows[l].bits_per_pixel,
+                 psnr_of(rows[l].mse, stream.video.format.bits));
+  }
   if (!verbose || stream.gops.empty()) return;
   fmt::print("\n{:>6} {:>14} {:>12} {:>10} {:>7} {:>10}\n", "GOP", "offset", "bytes", "first", "frames", "bits/pixel");
   for (std::size_t i = 0; i < stream.gops.size(); ++i) {

@@ -27,10 +27,12 @@ struct Command {
   cli::Action (*define)(CLI::App& app, cli::Common& common);
 };
 
-constexpr std::array<Command, 7> kCommands = {{
+constexpr std::array<Command, 9> kCommands = {{
     {"encode", "Encode a video into a .tvl stream", cli::define_encode},
     {"decode", "Decode a .tvl stream: whole, or reduced in size, frame rate, quality or length", cli::define_decode},
     {"info", "Describe a stream or video", cli::define_info},
+    {"truncate", "Make a stream smaller in bytes without coding it again", cli::define_truncate},
+    {"extract", "Take a lower resolution, frame rate or some GOPs out of a stream", cli::define_extract},
     {"verify", "Check a stream for damage, and against its original", cli::define_verify},
     {"compare", "Compare two videos: PSNR, SSIM, maximum error", cli::define_compare},
     {"bench", "Encode and decode in memory, check the result and time the stages", cli::define_bench},

@@ -108,8 +108,8 @@ struct EncoderParams {
   Profile profile = Profile::kDense;
   FastMode fast_mode = FastMode::kStaged;
   int block_size = 128;  ///< code blocks cover block_size^2 samples of a component: 32, 64, 128, 256
-  /// Quality layers, 1..16; 0 = 8, fast profile without a target 4. They are 3 dB of slope apart (lossless: 6 dB, fast
-  /// without a target: a bit plane), the last one holds the rest.
+  /// Quality layers, 1..16; 0 = 9, fast profile without a target 4. They are a bit plane apart, the upper ones about
+  /// half of one, and the last one holds the rest.
   int layers = 0;
   bool even_ends = true;  ///< spend more on the frames at the ends of GOPs, which else come out worse. Lossy t+2D
   bool visual = false;    ///< weigh subbands by contrast sensitivity instead of for the best PSNR. Lossy

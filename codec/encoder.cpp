@@ -58,7 +58,7 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   if (p.bits_per_pixel < 0 || p.bit_rate < 0 || p.psnr < 0) refuse("a target must be positive");
   if (p.bit_rate > 0 && video.frame_rate.num == 0) refuse("a bit rate needs a frame rate, and the input has none");
   if (p.psnr > 120) refuse("a PSNR of " + std::to_string(p.psnr) + " dB; the limit is 120, lossless is beyond it");
-  if (p.layers == 0) p.layers = p.profile == Profile::kDense || targets > 0 ? 8 : 4;
+  if (p.layers == 0) p.layers = p.profile == Profile::kDense || targets > 0 ? 9 : 4;
   if (p.layers < 1 || p.layers > kMaxLayers)
     refuse("layers must be 1.." + std::to_string(kMaxLayers) + ", not " + std::to_string(p.layers));
   if (p.lossless) {
@@ -251,7 +251,6 @@ struct Encoder::State {
     if (header.lossless || !params.even_ends || header.layout != Layout::kT2d) return {};
     return temporal_gains(gop_frames, header.temporal_levels, header.temporal);
   }
-  double spacing() const { return header.lossless ? 4.0 : 2.0; }
 
   void drain(int in_flight);
   void write_layers(const Pending& p, const LayeredGop& layers, const std::vector<double>& errors);
@@ -275,7 +274,7 @@ void Encoder::State::drain(int in_flight) {
     if (header.profile == Profile::kDense) {
       RateControl control(header, coded);
       const double unit = header.lossless ? 1 : static_cast<double>(p.step);
-      write_controlled(p, control, control.layers(control.complete(), unit * unit, spacing(), header.layers), layers);
+      write_controlled(p, control, control.layers(control.complete(), unit * unit, header.layers), layers);
     } else {
       divide_by_plan(coded, layers);
       write_layers(p, layers, {});
@@ -289,7 +288,9 @@ void Encoder::State::write_controlled(const Pending& p, RateControl& control, co
   std::vector<double> errors;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     // The decoder's rounding to integers adds 1/12. A lossless stream that is complete has no error.
-    const double predicted = control.error(layers[l]) / static_cast<double>(control.samples());
+    // Errors of coefficients that are left out are a little correlated, which norms cannot see: measured over three
+    // clips and seven layers each, 1.00 to 1.06 times what they predict.
+    const double predicted = 1.04 * control.error(layers[l]) / static_cast<double>(control.samples());
     errors.push_back(!header.lossless ? predicted + 1.0 / 12 : l + 1 == layers.size() ? 0 : std::max(predicted, 1e-6));
   }
   write_layers(p, divided, errors);
@@ -408,7 +409,7 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
       }
       const bool all = low < -39;
       const Cuts final = all ? control.complete() : control.at(std::exp2(low));
-      const std::vector<Cuts> layers = control.layers(final, std::exp2(low), spacing(), header.layers);
+      const std::vector<Cuts> layers = control.layers(final, std::exp2(low), header.layers);
       control.divide(layers, divided);
       const double measured = std::max(1e-9, measured_error(gop, divided));
       const double distance = std::abs(10 * std::log10(measured / target_error));
@@ -557,10 +558,10 @@ void Encoder::State::write_spooled() {
     LayeredGop divided;
     divided.frames = p.frames;
     Cuts final;
-    require(control.fit(budget, header.layers, spacing(), lambda, divided, final), ErrorKind::kBadArgument,
+    require(control.fit(budget, header.layers, lambda, divided, final), ErrorKind::kBadArgument,
             "a target of " + std::to_string(total) + " bytes is too small: GOP " + std::to_string(i) +
                 " cannot be coded in " + std::to_string(budget) + "; raise the target or lower --layers");
-    write_controlled(p, control, control.layers(final, lambda, spacing(), header.layers), divided);
+    write_controlled(p, control, control.layers(final, lambda, header.layers), divided);
   }
 }
 

@@ -240,10 +240,21 @@ double RateControl::error(const Cuts& cuts) const {
 
 // ------------------------------------------------------------------------------------------------------------- layers
 
-std::vector<Cuts> RateControl::layers(const Cuts& final, double lambda, double spacing, int layers) const {
+namespace {
+
+// log2 of the slope of the n-th layer from the last, over that of the last. Planes are 2 apart; the two upper ones are
+// divided once more where about half of their bytes lie.
+double layer_slope(int n) {
+  static constexpr double kFirst[] = {0, 1.4, 2, 3.4, 4};
+  return n < 5 ? kFirst[n] : 4 + 2.0 * (n - 4);
+}
+
+}  // namespace
+
+std::vector<Cuts> RateControl::layers(const Cuts& final, double lambda, int layers) const {
   std::vector<Cuts> out;
   for (int l = 0; l + 1 < layers; ++l) {
-    Cuts cuts = at(lambda * std::pow(spacing, layers - 1 - l));
+    Cuts cuts = at(lambda * std::exp2(layer_slope(layers - 1 - l)));
     // Every layer adds to those before and none goes beyond the last. Both keep what segments need of each other.
     for (std::size_t i = 0; i < cuts.size(); ++i) {
       if (l > 0) cuts[i] = std::min(cuts[i], out.back()[i]);
@@ -333,9 +344,9 @@ std::uint64_t RateControl::chunk_bytes(const LayeredGop& gop) const {
 }
 
 // What is left of the budget goes to the cuts that come next by slope, whichever still fit.
-void RateControl::fill(std::uint64_t budget, int layers, double spacing, double lambda, Cuts& final, LayeredGop& out) {
+void RateControl::fill(std::uint64_t budget, int layers, double lambda, Cuts& final, LayeredGop& out) {
   const auto bytes_of = [&](const Cuts& cuts) {
-    divide(this->layers(cuts, lambda, spacing, layers), out, false);
+    divide(this->layers(cuts, lambda, layers), out, false);
     return chunk_bytes(out);
   };
   struct Candidate {
@@ -388,18 +399,18 @@ void RateControl::fill(std::uint64_t budget, int layers, double spacing, double 
     used = bytes;
     final = std::move(next);
   }
-  divide(this->layers(final, lambda, spacing, layers), out);
+  divide(this->layers(final, lambda, layers), out);
 }
 
-bool RateControl::fit(std::uint64_t budget, int layers, double spacing, double& lambda, LayeredGop& out, Cuts& final) {
+bool RateControl::fit(std::uint64_t budget, int layers, double& lambda, LayeredGop& out, Cuts& final) {
   const auto bytes_of = [&](const Cuts& cuts, double at) {
-    divide(this->layers(cuts, at, spacing, layers), out, false);
+    divide(this->layers(cuts, at, layers), out, false);
     return chunk_bytes(out);
   };
   // All of it?
   final = complete();
   if (bytes_of(final, lambda) <= budget) {
-    divide(this->layers(final, lambda, spacing, layers), out);
+    divide(this->layers(final, lambda, layers), out);
     return true;
   }
   double fits = std::max(lambda, 1e-9);
@@ -419,7 +430,7 @@ bool RateControl::fit(std::uint64_t budget, int layers, double spacing, double& 
   }
   lambda = fits;
   final = at(fits);
-  fill(budget, layers, spacing, fits, final, out);
+  fill(budget, layers, fits, final, out);
   return true;
 }
 

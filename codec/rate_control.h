@@ -39,8 +39,9 @@ class RateControl {
   /// Samples of the GOP, all components.
   std::uint64_t samples() const { return samples_; }
 
-  /// `layers` rows of cuts of which the last is `final`: layer i of n at the slope lambda * spacing^(n - 1 - i).
-  std::vector<Cuts> layers(const Cuts& final, double lambda, double spacing, int layers) const;
+  /// `layers` rows of cuts of which the last is `final`: the others at slopes
+  /// that are a plane (a factor of 4) apart, the upper ones half a plane.
+  std::vector<Cuts> layers(const Cuts& final, double lambda, int layers) const;
   /// Divides the GOP. Parts point into this object; `out` is reused.
   /// Without `contents` only sizes are right, not the bytes.
   void divide(const std::vector<Cuts>& layers, LayeredGop& out, bool contents = true);
@@ -49,7 +50,7 @@ class RateControl {
 
   /// Finds the cuts whose chunks take at most `budget` bytes, using nearly all of it. `lambda` is a first guess and
   /// then the slope reached. False when not even the first layer's heads fit.
-  bool fit(std::uint64_t budget, int layers, double spacing, double& lambda, LayeredGop& out, Cuts& final);
+  bool fit(std::uint64_t budget, int layers, double& lambda, LayeredGop& out, Cuts& final);
 
   /// To and from a temporary file. Throws Error(kIo).
   void save(std::FILE* file) const;
@@ -86,7 +87,7 @@ class RateControl {
   void shift_parts(const std::vector<Cuts>& layers, LayeredGop& out);
   template <class F>
   void for_segments(const F& f) const;
-  void fill(std::uint64_t budget, int layers, double spacing, double lambda, Cuts& final, LayeredGop& out);
+  void fill(std::uint64_t budget, int layers, double lambda, Cuts& final, LayeredGop& out);
 
   const StreamHeader& header_;
   int unit_;

@@ -1,0 +1,456 @@
+#include "codec/rewrite.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codec/backend.h"
+#include "codec/chunk.h"
+#include "codec/container.h"
+#include "codec/hash.h"
+#include "codec/stream_input.h"
+
+namespace trivelet {
+
+namespace {
+
+constexpr std::size_t kPadding = 16;  // readable bytes behind chunk data
+
+[[noreturn]] void bad(const std::string& message) { fail(ErrorKind::kBadStream, message); }
+
+struct SourceGop {
+  GopInfo info;
+  GopHeader header;
+  std::uint64_t body = 0;             // offset of the first chunk in the source
+  std::vector<std::uint64_t> layers;  // bytes of the chunks that are kept, by layer
+};
+
+class Rewriter {
+ public:
+  Rewriter(ByteSource& source, const RewriteParams& params, ByteSink& sink)
+      : params_(params), in_(source, bytes_read_), sink_(sink) {
+    const int targets =
+        (params.target_bytes > 0) + (params.bits_per_pixel > 0) + (params.bit_rate > 0) + (params.psnr > 0);
+    require(targets <= 1, ErrorKind::kBadArgument,
+            "a stream has one target: a size, bits per pixel, a bit rate or a PSNR");
+    require(source.seekable(), ErrorKind::kBadArgument,
+            "the index at the end of the stream is needed first, and a pipe cannot be read from its end; use a file");
+    DecoderParams all;
+    all.threads = 1;
+    all.max_memory = std::numeric_limits<std::size_t>::max();  // nothing is decoded
+    info_ = Decoder(source, all).info();
+    source.seek(0);
+  }
+
+  RewriteResult run() {
+    read_head();
+    read_gops();
+    choose();
+    write(kSignature, sizeof kSignature);
+    write_box("Head", serialise(header_));
+    for (const auto& box : others_) write(box.data(), box.size());
+    for (std::size_t i = 0; i < gops_.size(); ++i) write_gop(i);
+    StreamEnd end;
+    end.frames = result_.frames;
+    end.index_offset = position_;
+    write_box("Indx", serialise_index(index_));
+    write_box("Done", serialise(end));
+    result_.bytes = position_;
+    if (known_ && result_.frames > 0) result_.mean_squared_error = squared_error_ / samples_;
+    return result_;
+  }
+
+ private:
+  void write(const void* data, std::size_t size) {
+    sink_.write(data, size);
+    position_ += size;
+  }
+  void write_box(const char* type, const std::vector<std::uint8_t>& payload) {
+    std::uint8_t head[kBoxHeaderBytes];
+    write_box_header(type, payload.size(), head);
+    write(head, sizeof head);
+    write(payload.data(), payload.size());
+  }
+
+  // The stream header and what stands between it and the first GOP, which is copied.
+  void read_head() {
+    std::uint8_t signature[sizeof kSignature];
+    require(in_.read(signature, sizeof signature) == sizeof signature, ErrorKind::kBadStream,
+            "the stream has no header");
+    bool have = false;
+    for (;;) {
+      std::vector<std::uint8_t> bytes;
+      Box box;
+      if (!in_.append(bytes, kBoxHeaderBytes) || !parse_box_header(bytes.data(), box))
+        bad("damaged boxes before the first GOP");
+      if (box.is("Gop ") || box.is("Indx") || box.is("Done")) break;
+      require(box.length <= in_.size(), ErrorKind::kBadStream, "a box larger than the stream");
+      if (!in_.append(bytes, box.length)) bad("the stream ends before its first GOP");
+      if (box.is("Head")) {
+        header_ = parse_stream_header(bytes.data() + kBoxHeaderBytes, bytes.size() - kBoxHeaderBytes);
+        have = true;
+      } else {
+        others_.push_back(std::move(bytes));  // the decoder that read the index above knows it, or it is not critical
+      }
+    }
+    if (!have) bad("the stream has no header");
+    const int most = header_.max_reduce() - header_.dropped_spatial;
+    require(params_.reduce >= 0 && params_.reduce <= most, ErrorKind::kBadArgument,
+            "this stream can be reduced 0.." + std::to_string(most) + " times, not " + std::to_string(params_.reduce));
+    const int slower = header_.layout == Layout::kT2d ? header_.temporal_levels - header_.dropped_temporal : 0;
+    require(params_.temporal_reduce >= 0 && params_.temporal_reduce <= slower, ErrorKind::kBadArgument,
+            "this stream's frame rate can be halved 0.." + std::to_string(slower) + " times, not " +
+                std::to_string(params_.temporal_reduce));
+    header_.dropped_spatial = static_cast<std::uint8_t>(header_.dropped_spatial + params_.reduce);
+    header_.dropped_temporal = static_cast<std::uint8_t>(header_.dropped_temporal + params_.temporal_reduce);
+  }
+
+  bool kept(int band, int distance) const {
+    return distance >= header_.dropped_spatial &&
+           (header_.layout == Layout::kDyadic || band < header_.temporal_bands() - header_.dropped_temporal);
+  }
+  template <class F>
+  void for_chunks(const F& f) const {
+    std::size_t i = 0;
+    for (int l = 0; l < header_.layers; ++l)
+      for (int b = 0; b < header_.temporal_bands(); ++b)
+        for (int d = header_.spatial_levels; d >= 0; --d, ++i) f(l, b, d, i);
+  }
+
+  void read_gops() {
+    for (const GopInfo& info : info_.gops) {
+      if (info.first_frame >= params_.end_frame ||
+          info.first_frame + static_cast<std::uint64_t>(info.frames) <= params_.first_frame)
+        continue;
+      SourceGop g;
+      g.info = info;
+      in_.seek(info.offset);
+      std::vector<std::uint8_t> bytes;
+      Box box;
+      const std::string where = "GOP packet at byte " + std::to_string(info.offset);
+      if (!in_.append(bytes, kBoxHeaderBytes) || !parse_box_header(bytes.data(), box) || !box.is("Gop "))
+        bad("there is no intact " + where);
+      bytes.clear();
+      if (!in_.append(bytes, 4)) bad(where + " is cut");
+      std::uint32_t n = 0;
+      for (std::size_t i = 0; i < 4; ++i) n |= static_cast<std::uint32_t>(bytes[i]) << (8 * i);
+      if (n < 8 || n > kMaxHeaderBytes || n > box.length || !in_.append(bytes, n - 4)) bad(where + " is damaged");
+      g.header = parse_gop_header(header_, bytes.data(), bytes.size());
+      g.body = in_.position();
+      std::uint64_t samples = 0;
+      for (int c = 0; c < static_cast<int>(header_.components.size()); ++c)
+        samples += header_.component_shape(c, g.header.frames).samples();
+      if (g.header.body_bytes != box.length - n || g.header.body_bytes > 8 * samples + kMaxHeaderBytes)
+        bad(where + ": its chunks have " + std::to_string(g.header.body_bytes) + " bytes");
+      g.layers.assign(header_.layers, 0);
+      for_chunks([&](int l, int b, int d, std::size_t i) {
+        ChunkEntry& c = g.header.chunks[i];
+        if (kept(b, d)) {
+          g.layers[static_cast<std::size_t>(l)] += c.size;
+        } else if (c.size > 0) {
+          c.size = 0;
+          dropped_ = true;
+        }
+      });
+      if (gops_.empty()) result_.first_frame = info.first_frame;
+      result_.frames += static_cast<std::uint64_t>(info.frames);
+      gops_.push_back(std::move(g));
+    }
+    require(!gops_.empty(), ErrorKind::kBadArgument, "no GOP of the stream has a frame in the range");
+    result_.gops = gops_.size();
+    if (header_.video.frames > 0) header_.video.frames = result_.frames;
+    known_ = !dropped_ && params_.reduce == 0 && params_.temporal_reduce == 0;
+    for (const SourceGop& g : gops_)
+      known_ = known_ && g.info.layers.size() == header_.layers &&
+               std::none_of(g.info.layers.begin(), g.info.layers.end(),
+                            [](const LayerInfo& l) { return l.error == kErrorUnknown; });
+  }
+
+  double samples_of(const SourceGop& g) const {
+    double n = 0;
+    for (int c = 0; c < static_cast<int>(header_.components.size()); ++c)
+      n += static_cast<double>(header_.component_shape(c, g.header.frames).samples());
+    return n;
+  }
+  // Squared error of all samples with so many whole layers.
+  double error_with(const SourceGop& g, int layers) const {
+    return samples_of(g) * error_of(g.info.layers[static_cast<std::size_t>(layers - 1)].error);
+  }
+
+  // How many layers stay whole, and how much of the next one may stay.
+  void choose() {
+    whole_ = header_.layers;
+    fraction_ = 0;
+    if (params_.psnr > 0) {
+      require(known_, ErrorKind::kBadArgument,
+              "the index of this stream tells no errors, so a PSNR cannot be aimed at; give a size");
+      const double peak = (1 << header_.video.format.bits) - 1;
+      double samples = 0;
+      for (const SourceGop& g : gops_) samples += samples_of(g);
+      const double wanted = peak * peak / std::pow(10.0, params_.psnr / 10) * samples;
+      double before = 0;
+      for (int layers = 1; layers <= header_.layers; ++layers) {
+        double sum = 0;
+        for (const SourceGop& g : gops_) sum += error_with(g, layers);
+        if (sum <= wanted) {
+          whole_ = layers;
+          if (layers > 1 && before > sum) {  // part of the last one will do
+            whole_ = layers - 1;
+            fraction_ = std::clamp((before - wanted) / (before - sum), 0.0, 1.0);
+          }
+          break;
+        }
+        before = sum;
+      }
+      return;
+    }
+    double target = 0;
+    const VideoInfo& v = header_.video;
+    const int time = header_.dropped_temporal;
+    double pictures = 0;
+    for (const SourceGop& g : gops_) pictures += low_length(g.header.frames, time);
+    if (params_.target_bytes > 0) target = static_cast<double>(params_.target_bytes);
+    if (params_.bits_per_pixel > 0)
+      target = params_.bits_per_pixel * static_cast<double>(low_length(v.width, header_.dropped_spatial)) *
+               low_length(v.height, header_.dropped_spatial) * pictures / 8;
+    if (params_.bit_rate > 0) {
+      require(v.frame_rate.num > 0, ErrorKind::kBadArgument, "a bit rate needs a frame rate, and the stream has none");
+      target = params_.bit_rate / 8 * static_cast<double>(result_.frames) / v.frame_rate.value();
+    }
+    if (target == 0) return;
+    limit_ = static_cast<std::uint64_t>(target);
+    // Head, end, and per GOP its header, which is shorter when layers are empty.
+    double fixed = sizeof kSignature + 3.0 * kBoxHeaderBytes + static_cast<double>(serialise(header_).size()) +
+                   kEndPayloadBytes + 8;
+    for (const auto& box : others_) fixed += static_cast<double>(box.size());
+    for (const SourceGop& g : gops_) fixed += static_cast<double>(head_bytes(g, 0)) + index_bytes();
+    require(fixed < target, ErrorKind::kBadArgument,
+            "a target of " + std::to_string(limit_) + " bytes is too small: the heads alone take " +
+                std::to_string(static_cast<std::uint64_t>(fixed)));
+    double taken = fixed;
+    for (whole_ = 0; whole_ < header_.layers; ++whole_) {
+      double layer = 0;
+      for (const SourceGop& g : gops_)
+        layer += static_cast<double>(g.layers[static_cast<std::size_t>(whole_)] + head_bytes(g, whole_ + 1) -
+                                     head_bytes(g, whole_));
+      if (taken + layer > target) {
+        fraction_ = (target - taken) / layer;
+        break;
+      }
+      taken += layer;
+    }
+  }
+
+  // Of the box and header of a GOP whose chunks are those of so many layers.
+  std::uint64_t head_bytes(const SourceGop& g, int layers) const {
+    GopHeader h = g.header;
+    for_chunks([&](int l, int, int, std::size_t i) {
+      if (l >= layers) h.chunks[i].size = 0;
+    });
+    return serialise(header_, h).size() + kBoxHeaderBytes;
+  }
+  // An entry of the index at most.
+  double index_bytes() const { return 12 + 6.0 * header_.layers; }
+
+  // Part of layer `whole_`: as many parts, from coarse to fine, as its chunks may take bytes.
+  std::vector<std::vector<std::uint8_t>> cut_layer(const SourceGop& g, const std::vector<std::uint8_t>& bytes,
+                                                   std::uint64_t budget) {
+    if (!geometry_ || geometry_->frames() != g.header.frames)
+      geometry_ = std::make_unique<StreamGeometry>(header_, g.header.frames);
+    LayeredGop full;
+    full.frames = g.header.frames;
+    full.components.resize(header_.components.size());
+    for (int c = 0; c < geometry_->components(); ++c) {
+      auto& component = full.components[static_cast<std::size_t>(c)];
+      component.grid = &geometry_->grid(c);
+      component.blocks.assign(static_cast<std::size_t>(component.grid->blocks()),
+                              std::vector<LayeredSegment>(static_cast<std::size_t>(segment_count(*component.grid))));
+    }
+    for_chunks([&](int l, int b, int d, std::size_t i) {
+      if (l > whole_) return;
+      const ChunkEntry& c = g.header.chunks[i];
+      read_chunk(header_, bytes.data() + at_[i], static_cast<std::size_t>(c.size), l, b, d, full);
+    });
+    // The parts in the order in which they may stay: whatever one hangs on comes before it.
+    std::vector<LayerPart*> parts;
+    for (int d = header_.spatial_levels; d >= 0; --d)
+      for (int b = 0; b < header_.temporal_bands(); ++b)
+        for (std::size_t c = 0; c < full.components.size(); ++c) {
+          const int k = header_.components[c].spatial_levels - d;
+          if (k < 0) continue;
+          const auto s = static_cast<std::size_t>(segment_index(*full.components[c].grid, b, k));
+          if (full.components[c].grid->families()[static_cast<std::size_t>(b)].frames == 0) continue;
+          for (auto& block : full.components[c].blocks) parts.push_back(&block[s].parts.back());
+        }
+    const std::vector<LayerPart> all = [&] {
+      std::vector<LayerPart> v;
+      for (const LayerPart* p : parts) v.push_back(*p);
+      return v;
+    }();
+    const int unit = cuts_per_plane(header_.profile);
+    std::vector<std::uint8_t> before;  // where the segment stood without the part
+    for (int d = header_.spatial_levels; d >= 0; --d)
+      for (int b = 0; b < header_.temporal_bands(); ++b)
+        for (std::size_t c = 0; c < full.components.size(); ++c) {
+          const int k = header_.components[c].spatial_levels - d;
+          if (k < 0) continue;
+          if (full.components[c].grid->families()[static_cast<std::size_t>(b)].frames == 0) continue;
+          const auto s = static_cast<std::size_t>(segment_index(*full.components[c].grid, b, k));
+          for (auto& block : full.components[c].blocks) {
+            const auto n = block[s].parts.size();
+            before.push_back(n >= 2 ? block[s].parts[n - 2].low : static_cast<std::uint8_t>(unit * block[s].top));
+          }
+        }
+    const auto keep = [&](std::size_t n) {
+      for (std::size_t i = 0; i < parts.size(); ++i) *parts[i] = i < n ? all[i] : LayerPart{all[i].data, 0, before[i]};
+      std::uint64_t sum = 0;
+      for (int b = 0; b < header_.temporal_bands(); ++b)
+        for (int d = header_.spatial_levels; d >= 0; --d) {
+          const std::uint64_t size = chunk_size(header_, full, whole_, b, d);
+          sum += size + (size > 0 ? 4 : 0);
+          for (std::uint64_t v = size; v >= 128; v >>= 7) ++sum;
+        }
+      return sum;
+    };
+    std::vector<std::vector<std::uint8_t>> out;
+    std::size_t low = 0;
+    std::size_t high = parts.size() + 1;
+    if (whole_ > 0 || keep(0) <= budget) {
+      while (high - low > 1) {
+        const std::size_t middle = (low + high) / 2;
+        (keep(middle) <= budget ? low : high) = middle;
+      }
+    }
+    if (keep(low) > budget && whole_ > 0) return out;
+    for (int b = 0; b < header_.temporal_bands(); ++b)
+      for (int d = header_.spatial_levels; d >= 0; --d) out.push_back(write_chunk(header_, full, whole_, b, d));
+    return out;
+  }
+
+  void write_gop(std::size_t number) {
+    const SourceGop& g = gops_[number];
+    // Chunks that may be needed, as they are in the source.
+    const int layers = std::min<int>(header_.layers, whole_ + (fraction_ > 0 ? 1 : 0));
+    std::vector<std::uint8_t> bytes;
+    at_.assign(g.header.chunks.size(), 0);
+    for_chunks([&](int l, int b, int d, std::size_t i) {
+      const ChunkEntry& c = g.header.chunks[i];
+      if (l >= layers || c.size == 0) return;
+      in_.seek(g.body + c.offset);
+      at_[i] = bytes.size();
+      if (!in_.append(bytes, c.size)) bad("the stream ends inside a GOP");
+      if (crc32c(bytes.data() + at_[i], static_cast<std::size_t>(c.size)) != c.crc)
+        bad("GOP packet at byte " + std::to_string(g.info.offset) + ": the chunk of layer " + std::to_string(l) +
+            ", temporal band " + std::to_string(b) + ", distance " + std::to_string(d) + " has a wrong checksum");
+      bytes.insert(bytes.end(), kPadding, 0);
+    });
+    bytes.insert(bytes.end(), kPadding, 0);
+
+    std::vector<std::vector<std::uint8_t>> cut;
+    if (fraction_ > 0) {
+      double budget = fraction_ * static_cast<double>(g.layers[static_cast<std::size_t>(whole_)]);
+      if (limit_ > 0) {  // what is really left, shared with the GOPs to come
+        double tail = 2.0 * kBoxHeaderBytes + kEndPayloadBytes + 8 + index_bytes() * static_cast<double>(gops_.size());
+        double rest = 0;
+        for (std::size_t i = number; i < gops_.size(); ++i) {
+          tail += static_cast<double>(head_bytes(gops_[i], whole_));
+          for (int l = 0; l < whole_; ++l) tail += static_cast<double>(gops_[i].layers[static_cast<std::size_t>(l)]);
+          rest += static_cast<double>(gops_[i].layers[static_cast<std::size_t>(whole_)]);
+        }
+        const double room = static_cast<double>(limit_) - static_cast<double>(position_) - tail;
+        budget = rest > 0 ? room * static_cast<double>(g.layers[static_cast<std::size_t>(whole_)]) / rest : 0;
+      }
+      cut = cut_layer(g, bytes, static_cast<std::uint64_t>(std::max(0.0, budget)));
+    }
+
+    GopHeader h = g.header;
+    GopInfo info;
+    info.layers.assign(header_.layers, {});
+    h.body_bytes = 0;
+    bool same = !dropped_;
+    std::vector<std::pair<const std::uint8_t*, std::size_t>> chunks;
+    const std::size_t per_layer = h.chunks.size() / header_.layers;
+    for_chunks([&](int l, int, int, std::size_t i) {
+      ChunkEntry& c = h.chunks[i];
+      const std::uint8_t* data = bytes.data() + at_[i];
+      if (l >= whole_) {
+        const bool some = l == whole_ && !cut.empty();
+        same = same && c.size == 0;
+        data = some ? cut[i % per_layer].data() : nullptr;
+        c.size = some ? cut[i % per_layer].size() : 0;
+        if (c.size > 0) c.crc = crc32c(data, static_cast<std::size_t>(c.size));
+      }
+      h.body_bytes += c.size;
+      info.layers[static_cast<std::size_t>(l)].bytes += c.size;
+      chunks.emplace_back(data, static_cast<std::size_t>(c.size));
+    });
+    h.has_hash = h.has_hash && same;
+    h.index = number;
+    h.first_frame = written_frames_;
+    if (known_) {
+      // A layer in part brings its share of the gain.
+      const auto whole = static_cast<std::size_t>(whole_);
+      double error = whole > 0 ? error_of(g.info.layers[whole - 1].error) : 0;
+      for (std::size_t l = 0; l < header_.layers; ++l) {
+        if (l < whole) {
+          info.layers[l].error = g.info.layers[l].error;
+          continue;
+        }
+        if (l == whole && whole > 0 && g.layers[l] > 0) {
+          const double share =
+              std::min(1.0, static_cast<double>(info.layers[l].bytes) / static_cast<double>(g.layers[l]));
+          error += share * (error_of(g.info.layers[l].error) - error);
+        }
+        info.layers[l].error = whole > 0 ? error_code(error) : kErrorUnknown;
+      }
+      if (whole == 0) known_ = false;
+      squared_error_ += samples_of(g) * error;
+      samples_ += samples_of(g);
+    }
+    const std::vector<std::uint8_t> head = serialise(header_, h);
+    info.offset = position_;
+    info.first_frame = written_frames_;
+    info.frames = h.frames;
+    std::uint8_t box[kBoxHeaderBytes];
+    write_box_header("Gop ", head.size() + h.body_bytes, box);
+    write(box, sizeof box);
+    write(head.data(), head.size());
+    for (const auto& [data, size] : chunks)
+      if (size > 0) write(data, size);
+    info.bytes = position_ - info.offset;
+    index_.push_back(info);
+    written_frames_ += static_cast<std::uint64_t>(h.frames);
+  }
+
+  RewriteParams params_;
+  std::uint64_t bytes_read_ = 0;
+  StreamInput in_;
+  ByteSink& sink_;
+  StreamInfo info_;
+  StreamHeader header_;
+  std::vector<std::vector<std::uint8_t>> others_;
+  std::vector<SourceGop> gops_;
+  bool dropped_ = false;  // something that was in the source is left out by levels
+  bool known_ = false;    // the errors of all layers
+  int whole_ = 0;
+  double fraction_ = 0;
+  std::uint64_t limit_ = 0;
+  std::unique_ptr<StreamGeometry> geometry_;
+  std::vector<std::size_t> at_;  // of the chunks in the bytes of the GOP in work
+  std::vector<GopInfo> index_;
+  std::uint64_t position_ = 0;
+  std::uint64_t written_frames_ = 0;
+  double squared_error_ = 0;
+  double samples_ = 0;
+  RewriteResult result_;
+};
+
+}  // namespace
+
+RewriteResult rewrite(ByteSource& source, const RewriteParams& params, ByteSink& sink) {
+  return Rewriter(source, params, sink).run();
+}
+
+}  // namespace trivelet

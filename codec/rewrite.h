@@ -1,0 +1,38 @@
+// Smaller streams out of finished ones, without decoding a coefficient: fewer bytes (truncation), fewer pixels, frames
+// a second or GOPs (extraction). FORMAT.md "Layers", "Extracts".
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "codec/codec.h"
+
+namespace trivelet {
+
+struct RewriteParams {
+  // What to reach; at most one. The whole layers that fit, then the parts of the next one, coarse to fine.
+  std::uint64_t target_bytes = 0;  ///< of the new stream, never exceeded; 0 = no target
+  double bits_per_pixel = 0;       ///< likewise, of the pictures the new stream delivers
+  double bit_rate = 0;             ///< likewise, bits per second
+  double psnr = 0;                 ///< predicted by the index, at least
+
+  // What to leave out.
+  int reduce = 0;                 ///< finest spatial levels
+  int temporal_reduce = 0;        ///< finest temporal levels (t+2D)
+  std::uint64_t first_frame = 0;  ///< GOPs without a frame in [first_frame, end_frame) are left out
+  std::uint64_t end_frame = std::numeric_limits<std::uint64_t>::max();
+};
+
+struct RewriteResult {
+  std::uint64_t bytes = 0;
+  std::uint64_t gops = 0;
+  std::uint64_t frames = 0;        ///< of the source that are in the new stream
+  std::uint64_t first_frame = 0;   ///< of the source, where the new stream begins
+  double mean_squared_error = -1;  ///< predicted; negative when not known
+};
+
+/// Throws BadArgument when the target is smaller than the heads of the stream or, for a PSNR, the index tells no
+/// errors; BadStream when the source is damaged where it is needed. `source` must be seekable.
+RewriteResult rewrite(ByteSource& source, const RewriteParams& params, ByteSink& sink);
+
+}  // namespace trivelet

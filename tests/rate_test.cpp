@@ -1,0 +1,323 @@
+// Rate control and what is done with its layers: targets are kept, truncated and extracted streams are valid, smaller,
+// and as good as they say.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "codec/container.h"
+#include "codec/rewrite.h"
+#include "tests/support.h"
+
+namespace trivelet {
+namespace {
+
+using namespace test;
+
+using Stream = std::vector<std::byte>;
+
+Clip clip_of(const std::string& format, int frames = 20, int gop = 9) {
+  return make_clip(video(70, 50, format, static_cast<std::uint64_t>(frames)), frames, gop, Pattern::kTexture, 5);
+}
+
+EncoderParams params_of(Profile profile, int gop = 9) {
+  EncoderParams p;
+  p.profile = profile;
+  p.gop_frames = gop;
+  p.temporal_levels = 2;
+  p.spatial_levels = 3;
+  p.block_size = 32;
+  p.quality = 75;
+  return p;
+}
+
+double mse_of(const Clip& clip, const Stream& stream) {
+  const std::vector<Gop> decoded = decode(stream, {});
+  EXPECT_EQ(decoded.size(), clip.gops.size());
+  double sum = 0;
+  double samples = 0;
+  for (std::size_t i = 0; i < decoded.size(); ++i) {
+    const Difference d = compare(clip.gops[i], decoded[i]);
+    sum += d.squared;
+    samples += static_cast<double>(d.samples);
+  }
+  return sum / samples;
+}
+
+double decibels(double ratio) { return 10 * std::log10(ratio); }
+
+Stream rewritten(const Stream& stream, const RewriteParams& params, RewriteResult* result = nullptr) {
+  MemorySource source(stream.data(), stream.size());
+  MemorySink sink;
+  const RewriteResult r = rewrite(source, params, sink);
+  EXPECT_EQ(r.bytes, sink.bytes.size());
+  if (result) *result = r;
+  return std::move(sink.bytes);
+}
+
+StreamInfo info_of(const Stream& stream) {
+  MemorySource source(stream.data(), stream.size());
+  return Decoder(source, {}).info();
+}
+
+ErrorKind kind_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.kind();
+  }
+  return ErrorKind::kInternal;
+}
+
+class Rate : public testing::TestWithParam<Profile> {};
+INSTANTIATE_TEST_SUITE_P(Profiles, Rate, testing::Values(Profile::kFast, Profile::kDense),
+                         [](const auto& i) { return i.param == Profile::kFast ? "fast" : "dense"; });
+
+TEST_P(Rate, SizesAreKept) {
+  for (const char* format : {"yuv420p", "gray12", "gbrp"}) {
+    const Clip clip = clip_of(format);
+    double before = 1e18;
+    for (const std::uint64_t target : {6000u, 12000u, 24000u}) {
+      EncoderParams p = params_of(GetParam());
+      p.target_bytes = target;
+      const Stream s = encode(clip, p);
+      EXPECT_LE(s.size(), target) << format;
+      EXPECT_GE(static_cast<double>(s.size()), static_cast<double>(target) * 0.99 - 20) << format;
+      const double mse = mse_of(clip, s);
+      EXPECT_LT(mse, before) << format;
+      before = mse;
+    }
+  }
+}
+
+TEST_P(Rate, OtherTargetsForBytes) {
+  const Clip clip = clip_of("yuv420p");
+  EncoderParams p = params_of(GetParam());
+  p.bits_per_pixel = 1;
+  const auto limit = static_cast<std::size_t>(70 * 50 * 20 / 8);
+  Stream s = encode(clip, p);
+  EXPECT_LE(s.size(), limit);
+  EXPECT_GE(s.size(), limit * 98 / 100);
+  p.bits_per_pixel = 0;
+  Clip timed = clip;
+  timed.info.frame_rate = {10, 1};
+  p.bit_rate = 8.0 * static_cast<double>(limit) / 2;  // two seconds
+  const Stream t = encode(timed, p);
+  EXPECT_LE(t.size(), limit);
+  EXPECT_GE(t.size(), limit * 98 / 100);
+  EXPECT_EQ(kind_of([&] {
+              Clip untimed = clip;
+              untimed.info.frame_rate = {0, 1};
+              encode(untimed, p);
+            }),
+            ErrorKind::kBadArgument);
+}
+
+TEST_P(Rate, PsnrIsReached) {
+  for (const char* format : {"yuv420p", "gray12"}) {
+    const Clip clip = clip_of(format);
+    const double peak = (1 << clip.info.format.bits) - 1;
+    for (const double wanted : {30.0, 40.0}) {
+      EncoderParams p = params_of(GetParam());
+      p.psnr = wanted;
+      EXPECT_NEAR(decibels(peak * peak / mse_of(clip, encode(clip, p))), wanted, 0.15) << format;
+    }
+  }
+}
+
+TEST_P(Rate, TargetsThatCannotBe) {
+  const Clip clip = clip_of("gray");
+  EncoderParams p = params_of(GetParam());
+  p.target_bytes = 100;
+  EXPECT_EQ(kind_of([&] { encode(clip, p); }), ErrorKind::kBadArgument);
+  p.target_bytes = 5000;
+  p.psnr = 40;
+  EXPECT_EQ(kind_of([&] { encode(clip, p); }), ErrorKind::kBadArgument);
+  p.psnr = 0;
+  p.lossless = true;
+  EXPECT_EQ(kind_of([&] { encode(clip, p); }), ErrorKind::kBadArgument);
+}
+
+TEST_P(Rate, ThreadsAndInstructionSetsDoNotMatter) {
+  const Clip clip = clip_of("yuv420p");
+  for (const bool psnr : {false, true}) {
+    EncoderParams p = params_of(GetParam());
+    (psnr ? p.psnr : p.bits_per_pixel) = psnr ? 36 : 0.8;
+    p.threads = 1;
+    p.simd = SimdLevel::kScalar;
+    const Stream one = encode(clip, p);
+    p.threads = 3;
+    p.simd = SimdLevel::kBest;
+    EXPECT_TRUE(encode(clip, p) == one);
+  }
+}
+
+// The heart of it: any size gives a valid stream of at most that size; more bytes are never worse; the index knows.
+TEST_P(Rate, TruncatedToAnySize) {
+  for (const bool lossless : {false, true}) {
+    const Clip clip = clip_of("yuv420p", 27);
+    EncoderParams p = params_of(GetParam());
+    p.lossless = lossless;
+    if (lossless) p.spatial = p.temporal = Wavelet::kCdf53;
+    p.layers = 7;
+    if (GetParam() == Profile::kFast && !lossless) {  // only with a target the fast profile looks at errors
+      p.psnr = 45;
+    }
+    const Stream whole = encode(clip, p);
+    double before = 1e18;
+    for (const int percent : {10, 20, 30, 45, 60, 75, 90}) {
+      RewriteParams r;
+      r.target_bytes = whole.size() * static_cast<std::size_t>(percent) / 100;
+      RewriteResult result;
+      const Stream s = rewritten(whole, r, &result);
+      EXPECT_LE(s.size(), r.target_bytes) << percent;
+      const double mse = mse_of(clip, s);
+      EXPECT_LE(mse, before * 1.02) << percent;
+      before = mse;
+      if (result.mean_squared_error > 0 && !lossless)
+        EXPECT_NEAR(decibels(result.mean_squared_error / mse), 0, 0.6) << percent;
+      // Once more, to the same and to a smaller size.
+      EXPECT_LE(rewritten(s, r).size(), r.target_bytes);
+      r.target_bytes = s.size() * 2 / 3;
+      EXPECT_LE(rewritten(s, r).size(), r.target_bytes);
+    }
+    RewriteParams all;
+    EXPECT_EQ(rewritten(whole, all).size(), whole.size());
+    EXPECT_EQ(mse_of(clip, rewritten(whole, all)), mse_of(clip, whole));
+    RewriteParams none;
+    none.target_bytes = 60;
+    EXPECT_EQ(kind_of([&] { rewritten(whole, none); }), ErrorKind::kBadArgument);
+  }
+}
+
+TEST(Rewrite, TruncatedToAPsnr) {
+  const Clip clip = clip_of("yuv420p", 27);
+  const Stream whole = encode(clip, params_of(Profile::kDense));
+  for (const double psnr : {28.0, 34.0}) {
+    RewriteParams r;
+    r.psnr = psnr;
+    EXPECT_NEAR(decibels(255 * 255 / mse_of(clip, rewritten(whole, r))), psnr, 0.7);
+  }
+  EncoderParams p = params_of(Profile::kFast);
+  RewriteParams r;
+  r.psnr = 30;
+  EXPECT_EQ(kind_of([&] { rewritten(encode(clip, p), r); }), ErrorKind::kBadArgument);  // knows no errors
+}
+
+TEST(Rewrite, ExtractsDecodeLikeReducedDecoding) {
+  for (const Profile profile : {Profile::kFast, Profile::kDense})
+    for (const Layout layout : {Layout::kT2d, Layout::kDyadic})
+      for (const bool lossless : {false, true})
+        for (const char* format : {"yuv420p", "gbrp"}) {
+          const Clip clip = make_clip(video(71, 53, format, 20), 20, 9, Pattern::kTexture, 3);
+          EncoderParams p = params_of(profile);
+          p.layout = layout;
+          p.lossless = lossless;
+          if (lossless) p.spatial = p.temporal = Wavelet::kCdf53;
+          const Stream whole = encode(clip, p);
+          for (int reduce = 0; reduce <= 2; ++reduce)
+            for (int slower = 0; slower <= (layout == Layout::kT2d ? 2 : 0); ++slower) {
+              RewriteParams r;
+              r.reduce = reduce;
+              r.temporal_reduce = slower;
+              const Stream s = rewritten(whole, r);
+              if (reduce + slower > 0) EXPECT_LT(s.size(), whole.size());
+              DecoderParams less;
+              less.reduce = reduce;
+              less.temporal_reduce = slower;
+              const std::vector<Gop> want = decode(whole, less);
+              const std::vector<Gop> got = decode(s, {});
+              ASSERT_EQ(want.size(), got.size());
+              for (std::size_t i = 0; i < got.size(); ++i) {
+                ASSERT_EQ(want[i].frames(), got[i].frames());
+                ASSERT_TRUE(want[i].plane(0).shape == got[i].plane(0).shape);
+                EXPECT_EQ(compare(want[i], got[i]).squared, 0);
+              }
+              const StreamInfo info = info_of(s);
+              EXPECT_EQ(info.video.width, low_length(71, reduce));
+              EXPECT_EQ(info.video.height, low_length(53, reduce));
+              if (reduce == 1 && slower == 0) {  // and once more
+                const std::vector<Gop> twice = decode(rewritten(s, r), {});
+                DecoderParams two;
+                two.reduce = 2;
+                const std::vector<Gop> direct = decode(whole, two);
+                for (std::size_t i = 0; i < twice.size(); ++i) EXPECT_EQ(compare(twice[i], direct[i]).squared, 0);
+              }
+            }
+          RewriteParams too_far;
+          too_far.reduce = 4;
+          EXPECT_EQ(kind_of([&] { rewritten(whole, too_far); }), ErrorKind::kBadArgument);
+        }
+}
+
+TEST(Rewrite, ExtractedGops) {
+  const Clip clip = clip_of("gray", 31, 8);
+  EncoderParams p = params_of(Profile::kDense, 8);
+  p.lossless = true;
+  p.spatial = p.temporal = Wavelet::kCdf53;
+  const Stream whole = encode(clip, p);
+  RewriteParams r;
+  r.first_frame = 10;
+  r.end_frame = 17;
+  RewriteResult result;
+  const std::vector<Gop> got = decode(rewritten(whole, r, &result), {});
+  EXPECT_EQ(result.first_frame, 8u);
+  EXPECT_EQ(result.frames, 16u);
+  ASSERT_EQ(got.size(), 2u);
+  EXPECT_EQ(compare(got[0], clip.gops[1]).squared, 0);
+  EXPECT_EQ(compare(got[1], clip.gops[2]).squared, 0);
+  EXPECT_EQ(got[0].times()[0].pts, 8);
+  r.first_frame = 31;
+  r.end_frame = 40;
+  EXPECT_EQ(kind_of([&] { rewritten(whole, r); }), ErrorKind::kBadArgument);
+}
+
+TEST(Rewrite, DamageIsNotCopied) {
+  const Clip clip = clip_of("gray");
+  Stream s = encode(clip, params_of(Profile::kDense));
+  s[s.size() / 2] ^= std::byte{1};
+  EXPECT_EQ(kind_of([&] { rewritten(s, {}); }), ErrorKind::kBadStream);
+}
+
+TEST(Decoder, ReadsNoMoreThanItMay) {
+  const Clip clip = clip_of("yuv420p", 27);
+  const Stream whole = encode(clip, params_of(Profile::kDense));
+  double before = 1e18;
+  for (const double share : {0.2, 0.4, 0.7, 1.0}) {
+    DecoderParams p;
+    p.max_bytes = static_cast<std::uint64_t>(share * static_cast<double>(whole.size()));
+    CodecStats stats;
+    const std::vector<Gop> decoded = decode(whole, p, &stats);
+    double sum = 0;
+    for (std::size_t i = 0; i < decoded.size(); ++i) sum += compare(clip.gops[i], decoded[i]).squared;
+    EXPECT_LE(sum, before);
+    before = sum;
+    EXPECT_LT(static_cast<double>(stats.stream_bytes), static_cast<double>(p.max_bytes) + 3000);
+  }
+}
+
+// GOPs of any length: scene cuts.
+TEST(Encoder, ShortGopsAnywhere) {
+  Clip clip;
+  clip.info = video(40, 30, "yuv420p", 0);
+  int at = 0;
+  for (const int n : {9, 2, 5, 1, 9}) {
+    clip.gops.emplace_back(clip.info, 9);
+    fill(clip.gops.back(), n, clip.info.format, Pattern::kTexture, static_cast<std::uint32_t>(at));
+    for (auto& t : clip.gops.back().times()) t.pts += at;
+    at += n;
+  }
+  for (const bool target : {false, true}) {
+    EncoderParams p = params_of(Profile::kDense);
+    if (target) p.target_bytes = 9000;
+    const Stream s = encode(clip, p);
+    const std::vector<Gop> got = decode(s, {});
+    ASSERT_EQ(got.size(), 5u);
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(got[i].frames(), clip.gops[i].frames());
+    EXPECT_LT(mse_of(clip, s), 60);
+  }
+}
+
+}  // namespace
+}  // namespace trivelet
