@@ -7,6 +7,7 @@
 
 #include "apps/metrics.h"
 #include "apps/progress.h"
+#include "apps/scene.h"
 #include "apps/video.h"
 
 namespace trivelet::cli {
@@ -114,8 +115,9 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   {
     Progress progress(common, "encode", input.info().frames);
     const int capacity = encoder.gop_frames();
+    SceneReader scenes(input, !options.coding.no_scene_cuts);
     Prefetch gops(Gop(input.info(), capacity), Gop(input.info(), capacity), [&](Gop& gop) {
-      if (!input.read(gop)) return false;
+      if (!scenes.read(gop)) return false;
       if (digest) digest->add(gop);
       return true;
     });

@@ -194,6 +194,15 @@ bool VideoInput::read(Gop& gop) {
   return frames > 0;
 }
 
+bool VideoInput::read_frame(Gop& gop, int index) {
+  if (left_ == 0 || !reader_->read(gop, index)) {
+    left_ = 0;  // the end is asked for once
+    return false;
+  }
+  --left_;
+  return true;
+}
+
 io::ReaderOptions like_video(io::ReaderOptions options, const std::string& path, const VideoInfo& like) {
   const std::string extension = std::filesystem::path(path).extension().string();
   const bool raw = options.format == "raw" || (options.format.empty() && (extension == ".yuv" || extension == ".raw" ||

@@ -69,6 +69,8 @@ class VideoInput {
   bool is_tvl() const { return is_tvl_; }
   /// Fills `gop` up to its capacity. False when no frame was left.
   bool read(Gop& gop);
+  /// Fills one frame of `gop`. False when none was left.
+  bool read_frame(Gop& gop, int index);
 
  private:
   std::unique_ptr<io::FrameReader> reader_;

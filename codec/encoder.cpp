@@ -401,14 +401,9 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
     double before = -1;
     for (int attempt = 0; attempt < 8; ++attempt) {
       const double wanted = target_error / correction * samples;
-      double low = -40;
-      double high = 60;
-      for (int i = 0; i < 50; ++i) {
-        const double middle = (low + high) / 2;
-        (control.error(control.at(std::exp2(middle))) > wanted ? high : low) = middle;
-      }
+      double low = 0;
+      const Cuts final = control.with_error(wanted, low);
       const bool all = low < -39;
-      const Cuts final = all ? control.complete() : control.at(std::exp2(low));
       const std::vector<Cuts> layers = control.layers(final, std::exp2(low), header.layers);
       control.divide(layers, divided);
       const double measured = std::max(1e-9, measured_error(gop, divided));

@@ -238,6 +238,36 @@ double RateControl::error(const Cuts& cuts) const {
   return std::max(0.0, sum);
 }
 
+Cuts RateControl::with_error(double wanted, double& log2_lambda) const {
+  double low = -40;
+  double high = 60;
+  for (int i = 0; i < 45; ++i) {
+    const double middle = (low + high) / 2;
+    (error(at(std::exp2(middle))) > wanted ? high : low) = middle;
+  }
+  log2_lambda = low;
+  if (low < -39) return complete();
+  // Between the slopes on both sides of it lie segments that change at once: as many of them as are needed.
+  const Cuts finer = at(std::exp2(low));
+  Cuts cuts = at(std::exp2(high));
+  double now = error(cuts);
+  for (const Component& c : components_)
+    for (int block = 0; block < c.grid->blocks(); ++block)
+      for (std::size_t s = 0; s < static_cast<std::size_t>(c.segments) && now > wanted; ++s) {
+        const std::size_t first = c.first + static_cast<std::size_t>(block) * static_cast<std::size_t>(c.segments);
+        const std::size_t i = first + s;
+        if (finer[i] >= cuts[i]) continue;
+        if (c.parents[s] >= 0 &&
+            finer[i] < lowest_cut(header_.profile, cuts[first + static_cast<std::size_t>(c.parents[s])]))
+          continue;
+        const Point* before = point_at(runs_[i], cuts[i]);
+        const Point* after = point_at(runs_[i], finer[i]);
+        now -= (after ? after->gain : 0) - (before ? before->gain : 0);
+        cuts[i] = finer[i];
+      }
+  return now > wanted ? finer : cuts;
+}
+
 // ------------------------------------------------------------------------------------------------------------- layers
 
 namespace {

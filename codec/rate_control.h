@@ -32,6 +32,8 @@ class RateControl {
   Cuts at(double lambda) const;
   /// Everything that was coded.
   Cuts complete() const;
+  /// The cuts with about this predicted error, not more, and the slope they are at. Everything if that is not enough.
+  Cuts with_error(double wanted, double& log2_lambda) const;
   /// Bytes of the segments up to these cuts, without heads.
   std::uint64_t body_bytes(const Cuts& cuts) const;
   /// Squared error of all samples with these cuts, as predicted.
