@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "apps/metrics.h"
+#include "apps/preset.h"
 #include "apps/progress.h"
 #include "apps/scene.h"
 #include "apps/video.h"
@@ -97,8 +98,15 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
           "--verify decodes the finished file again, and standard output cannot be read back; write to a file");
   require(!options.verify || options.coding.lossless || can_read_again(options.input), ErrorKind::kBadArgument,
           "--verify of a lossy stream reads the input twice, which a pipe does not allow; use a file or --lossless");
-  const EncoderParams params = encoder_params(app, options.coding, options.reading, common);
+  EncoderParams params = encoder_params(app, options.coding, options.reading, common);
   const FrameRange range = parse_frame_range(options.frames);
+  if (options.coding.preset == "slow") {
+    require(can_read_again(options.input), ErrorKind::kBadArgument,
+            "--preset slow reads the beginning of the input twice, which a pipe does not allow; use a file or another "
+            "preset");
+    VideoInput beginning(options.input, reader_options(options.reading, common), common, range);
+    params = best_transform(app, params, beginning);
+  }
   VideoInput input(options.input, reader_options(options.reading, common), common, range);
   if (options.output != "-" && std::filesystem::path(options.output).extension() != ".tvl")
     spdlog::warn("'{}' will hold a Trivelet stream although its name does not end in .tvl", options.output);
