@@ -198,7 +198,7 @@ struct Encoder::State {
 
   // With a target
   double step;            // of the next GOP
-  double log2_lambda;     // of the last GOP
+  double aligned_slope = 2.7;  // log2 of the slope at which all planes but the last are sent, over that of the step
   double correction = 1;  // target PSNR: measured error over the predicted one
   std::unique_ptr<Spool> spool;
   struct Spooled {
@@ -215,7 +215,6 @@ struct Encoder::State {
       step = std::clamp(std::sqrt(5 * target_error), 0.05, 1e6);
     }
     if (params.has_byte_target()) step = std::exp2(video.format.bits - 4);
-    log2_lambda = std::log2(step * step);
   }
 
   double target_error = 0;  // mean squared
@@ -377,10 +376,18 @@ double Encoder::State::measured_error(const Gop& gop, const LayeredGop& layers) 
   return sum / samples;
 }
 
-// A cut costs least where it ends a plane everywhere: at this slope (log2, over that of the step) the planes above the
-// last one are what is sent. Half a plane away the same bytes bring up to 0.25 dB less (mobile CIF, 0.6 bits per
-// pixel).
-constexpr double kAlignedSlope = 2.45;
+// Cuts cost least where a plane ends everywhere: half a plane away the same bytes bring up to 0.4 dB less (luma of
+// mobile CIF at 1 bit per pixel). So with a target the step is chosen such that all planes but the last one just meet
+// it.
+constexpr double kNear = 0.03;  // octaves
+
+// By how many octaves the step should grow for `of_planes`, the amount with plane 1 as the last, to become `wanted`;
+// `of_all` is the amount with plane 0. Amounts are bytes or errors.
+double octaves_off(double of_planes, double of_all, double wanted) {
+  const double per_octave = std::log2(std::max(of_planes, 1e-9) / std::max(of_all, 1e-9));
+  const double limited = per_octave < 0 ? std::min(per_octave, -0.25) : std::max(per_octave, 0.25);
+  return std::clamp(std::log2(wanted / std::max(of_planes, 1e-9)) / limited, -2.0, 2.0);
+}
 
 void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
   for (int alignments = 0;;) {
@@ -411,7 +418,6 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
       if (distance < best_distance) {
         best_distance = distance;
         best = layers;
-        log2_lambda = all ? 2 * std::log2(step) + kAlignedSlope : low;
       }
       too_coarse = all && measured > target_error * 1.005;
       if (distance < 0.02 || too_coarse || distance == before) break;
@@ -423,8 +429,10 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
       correction = 1;
       continue;
     }
-    const double aligned = std::clamp(std::exp2((log2_lambda - kAlignedSlope) / 2), 0.05, 1e6);
-    if (std::abs(std::log2(aligned / step)) > 0.2 && ++alignments < 3 && index.empty()) {
+    const double octaves = octaves_off(control.error(control.planes(1)), control.error(control.complete()),
+                                       target_error / correction * samples);
+    const double aligned = std::clamp(step * std::exp2(octaves), 0.05, 1e6);
+    if (std::abs(octaves) > 2 * kNear && ++alignments < 4 && index.empty()) {
       step = aligned;
       continue;
     }
@@ -489,15 +497,23 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
       }
     } else {
       const double slope = slope_for(budget);
-      const double aligned = std::exp2((slope - kAlignedSlope) / 2);
       const bool too_coarse = slope < finest_slope + 0.3 && finest < 40 * share;
-      const bool astray = spooled.size() == 1 && std::abs(std::log2(aligned / step)) > 0.15 && attempt < 5;
-      if ((too_coarse || astray) && attempt < 12 && step > 0.02) {
+      const double octaves =
+          octaves_off(static_cast<double>(control.body_bytes(control.planes(1))), finest, 0.97 * budget);
+      if (too_coarse && attempt < 12 && step > 0.02) {
         spooled.pop_back();
-        step = too_coarse ? std::min(step / 2, std::max(aligned, step / 16)) : std::clamp(aligned, 0.02, 1e6);
+        step /= 2;
         continue;
       }
-      step = std::clamp(aligned, 0.02, 1e6);  // the next one's
+      if (spooled.size() == 1) {
+        if (std::abs(octaves) > kNear && attempt < 6) {
+          spooled.pop_back();
+          step = std::clamp(step * std::exp2(octaves), 0.02, 1e6);
+          continue;
+        }
+        aligned_slope = slope - finest_slope;
+      }
+      step = std::clamp(std::exp2((slope - aligned_slope) / 2), 0.02, 1e6);  // the next one's
     }
     control.save(spool->file());
     return;

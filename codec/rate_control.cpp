@@ -223,7 +223,12 @@ Cuts RateControl::at(double lambda) const {
   return cuts;
 }
 
-Cuts RateControl::complete() const { return Cuts(runs_.size(), 0); }
+Cuts RateControl::planes(int lowest) const {
+  Cuts cuts(runs_.size());
+  for (std::size_t i = 0; i < runs_.size(); ++i)
+    cuts[i] = static_cast<std::uint8_t>(unit_ * std::min<int>(lowest, runs_[i].top));
+  return cuts;
+}
 
 std::uint64_t RateControl::body_bytes(const Cuts& cuts) const {
   std::uint64_t sum = 0;

@@ -30,8 +30,9 @@ class RateControl {
 
   /// The cuts at which another byte gains less than `lambda` squared error; what a segment hangs on is respected.
   Cuts at(double lambda) const;
-  /// Everything that was coded.
-  Cuts complete() const;
+  /// Everything that was coded down to a plane; 0 = all.
+  Cuts planes(int lowest) const;
+  Cuts complete() const { return planes(0); }
   /// The cuts with about this predicted error, not more, and the slope they are at. Everything if that is not enough.
   Cuts with_error(double wanted, double& log2_lambda) const;
   /// Bytes of the segments up to these cuts, without heads.
