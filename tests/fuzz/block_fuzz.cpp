@@ -3,74 +3,18 @@
 // instruction sets must refuse or accept, and give the same coefficients.
 
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
-#include <tuple>
 #include <vector>
 
-#include "codec/container.h"
 #include "codec/error.h"
-#include "codec/zerotree.h"
+#include "tests/fuzz/block_support.h"
 
 using namespace trivelet;
+using namespace trivelet::fuzz;
 
 namespace {
-
-[[noreturn]] void wrong(const char* what) {
-  std::fprintf(stderr, "wrong: %s\n", what);
-  std::abort();
-}
-
-class Choices {
- public:
-  Choices(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
-  unsigned byte() { return at_ < size_ ? data_[at_++] : 0; }
-  int upto(int most) { return most <= 0 ? 0 : static_cast<int>(byte() % (static_cast<unsigned>(most) + 1)); }
-  const std::uint8_t* rest() const { return data_ + at_; }
-  std::size_t left() const { return size_ - at_; }
-
- private:
-  const std::uint8_t* data_;
-  std::size_t size_;
-  std::size_t at_ = 0;
-};
-
-// Geometry is expensive, so the last ones are kept.
-struct Geometry {
-  BlockGrid grid;
-  SubbandTable target;
-  StepTable steps;
-  Geometry(const Shape& s, const Decomposition& d, int block, const Shape& small, const Decomposition& less)
-      : grid(s, d, true, block), target(small, less, true), steps(grid.table(), 0.5f, ComponentHeader{}) {}
-};
-struct Geometries {
-  using Key = std::tuple<int, int, int, int, int, int, int, int>;
-  std::map<Key, std::unique_ptr<Geometry>> known;
-  const Geometry& get(const Shape& s, const Decomposition& d, int block, int reduce) {
-    const Key key{s.frames,          s.height,         s.width, static_cast<int>(d.layout),
-                  d.temporal_levels, d.spatial_levels, block,   reduce};
-    if (known.size() > 3000) known.clear();
-    auto& g = known[key];
-    if (g) return *g;
-    Decomposition less = d;
-    less.spatial_levels -= reduce;
-    const int slower = d.layout == Layout::kDyadic ? std::min(reduce, d.temporal_levels) : 0;
-    less.temporal_levels -= slower;
-    g = std::make_unique<Geometry>(
-        s, d, block, Shape{low_length(s.frames, slower), low_length(s.height, reduce), low_length(s.width, reduce)},
-        less);
-    return *g;
-  }
-};
-
-template <class T>
-struct Result {
-  bool refused = false;
-  std::vector<T> memory;
-};
 
 template <class T>
 Result<T> decode(BlockDecoder& decoder, const BlockGrid& grid, const SubbandTable& target, int by, int bx,
@@ -78,11 +22,7 @@ Result<T> decode(BlockDecoder& decoder, const BlockGrid& grid, const SubbandTabl
   const Shape& s = target.shape();
   Result<T> r;
   r.memory.assign(s.samples(), T(7));
-  Field<T> f;
-  f.data = r.memory.data();
-  f.shape = s;
-  f.row_stride = s.width;
-  f.frame_stride = static_cast<std::ptrdiff_t>(s.width) * s.height;
+  const Field<T> f = field_of(r.memory, s);
   try {
     decoder.decode(grid, target, by, bx, segments, stop, centroid, steps, f);
   } catch (const Error& e) {

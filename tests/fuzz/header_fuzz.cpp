@@ -1,11 +1,13 @@
-// Headers alone, at full speed: the first byte says which, the rest are the bytes of a stream header, a GOP header, an
-// index, an end, or a chunk, with their checksum put right. Every outcome but a result or an Error of a damaged or
-// unsupported stream is a finding; what a parser accepts must come out the same when written and read again.
+// Headers alone, at full speed: the first byte says which and of which profile, the rest are the bytes of a stream
+// header, a GOP header, an index, an end, or a chunk, with their checksum put right. Every outcome but a result or an
+// Error of a damaged or unsupported stream is a finding; what a parser accepts must come out the same when written and
+// read again.
 
 #include <cstring>
 #include <vector>
 
 #include "codec/backend.h"
+#include "codec/chunk.h"
 #include "codec/container.h"
 #include "codec/hash.h"
 #include "tests/support.h"
@@ -29,7 +31,7 @@ void expect(bool ok) {
 struct Sample {
   StreamHeader header;
   std::unique_ptr<StreamGeometry> geometry;
-  explicit Sample(bool dyadic) {
+  Sample(bool dyadic, Profile profile) {
     EncoderParams p;
     p.gop_frames = 5;
     p.threads = 1;
@@ -37,6 +39,7 @@ struct Sample {
     p.layers = 2;
     p.temporal_levels = 2;
     p.spatial_levels = 2;
+    p.profile = profile;
     p.layout = dyadic ? Layout::kDyadic : Layout::kT2d;
     MemorySink sink;
     const Encoder encoder(test::video(70, 41, "yuv420p"), p, sink);
@@ -66,24 +69,34 @@ void read_one_chunk(const Sample& s, const std::uint8_t* data, std::size_t size)
   read_chunk(s.header, padded.data(), cut1, 0, 0, d, gop);
   read_chunk(s.header, padded.data() + cut1, cut2 - cut1, 0, 0, d - 1, gop);
   read_chunk(s.header, padded.data() + cut2, size - cut2, 1, 0, d, gop);
+  const Profile profile = s.header.profile;
   for (const auto& component : gop.components)
     for (const auto& block : component.blocks)
-      for (const auto& segment : block) {
+      for (std::size_t i = 0; i < block.size(); ++i) {
+        const LayeredSegment& segment = block[i];
         expect(segment.top <= 30);
-        int low = segment.top;
+        int low = cuts_per_plane(profile) * segment.top;
         for (const auto& part : segment.parts) {
           expect(part.low <= low && part.size <= size);
           low = part.low;
         }
+        // The three chunks lie on one path, so what is new hangs on what was read.
+        const int k = static_cast<int>(i) % component.grid->resolutions();
+        if (k != 1 || segment.parts.size() != 1 || block[i - 1].parts.empty()) continue;
+        expect(segment.top <= block[i - 1].top);
+        if (segment.parts[0].low < cuts_per_plane(profile) * segment.top)
+          expect(segment.parts[0].low >= lowest_cut(profile, block[i - 1].parts[0].low));
       }
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Sample samples[2] = {Sample(false), Sample(true)};
+  static const Sample samples[2][2] = {{{false, Profile::kFast}, {true, Profile::kFast}},
+                                       {{false, Profile::kDense}, {true, Profile::kDense}}};
   if (size < 1) return 0;
   const int what = data[0] % 8;
+  const int profile = data[0] >> 3 & 1;
   ++data;
   --size;
   try {
@@ -97,13 +110,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       case 1:
       case 2: {
-        const Sample& s = samples[what - 1];
+        const Sample& s = samples[profile][what - 1];
         if (size < 4) return 0;
         const auto bytes = with_crc(data, size);
         const GopHeader g = parse_gop_header(s.header, bytes.data(), bytes.size());
         const auto again = serialise(s.header, g);
         const GopHeader g2 = parse_gop_header(s.header, again.data(), again.size());
         expect(g2.frames == g.frames && g2.body_bytes == g.body_bytes && g2.chunks.size() == g.chunks.size());
+        expect(g2.frame_gains == g.frame_gains);
         for (std::size_t i = 0; i < g.times.size(); ++i)
           expect(g2.times[i].pts == g.times[i].pts && g2.times[i].duration == g.times[i].duration);
         break;
@@ -132,7 +146,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         expect(std::memcmp(again, bytes.data(), sizeof again) == 0 || std::memchr(box.type, 0, 4) != nullptr);
         break;
       }
-      default: read_one_chunk(samples[what - 6], data, size);
+      default: read_one_chunk(samples[profile][what - 6], data, size);
     }
   } catch (const Error& e) {
     expect(e.kind() == ErrorKind::kBadStream || e.kind() == ErrorKind::kUnsupported);

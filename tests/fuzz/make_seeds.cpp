@@ -1,16 +1,88 @@
-// make_seeds FOLDER: writes small streams of every kind, with the option bytes of decode_fuzz in front.
+// make_seeds FOLDER: writes FOLDER/decode, small streams of every kind with the option bytes of decode_fuzz in front,
+// and FOLDER/header, the boxes and chunks of such streams for header_fuzz.
 
 #include <filesystem>
 #include <fstream>
 
+#include "tests/boxes.h"
 #include "tests/support.h"
 
+using namespace trivelet;
+using namespace trivelet::test;
+
+namespace {
+
+bool write(const std::filesystem::path& path, const Bytes& bytes) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  return static_cast<bool>(out.flush());
+}
+
+// The selecting byte, then what header_fuzz puts the checksum behind.
+Bytes header_input(int what, Profile profile, const std::uint8_t* from, const std::uint8_t* to) {
+  Bytes out{static_cast<std::uint8_t>(what | (profile == Profile::kDense ? 8 : 0))};
+  out.insert(out.end(), from, to);
+  return out;
+}
+
+// Seeds of a stream like those that header_fuzz reads GOP headers and chunks for.
+bool write_header_seeds(const std::filesystem::path& folder, bool dyadic, Profile profile) {
+  EncoderParams p;
+  p.gop_frames = 5;
+  p.threads = 1;
+  p.block_size = 32;
+  p.layers = 2;
+  p.temporal_levels = 2;
+  p.spatial_levels = 2;
+  p.quality = 20;
+  p.profile = profile;
+  p.layout = dyadic ? Layout::kDyadic : Layout::kT2d;
+  const auto stream = encode(make_clip(video(70, 41, "yuv420p"), 10, 5, Pattern::kTexture, 9), p);
+  const auto* s = reinterpret_cast<const std::uint8_t*>(stream.data());
+  const std::string suffix = std::string(dyadic ? "_dyadic" : "") + (profile == Profile::kDense ? "_dense" : "_fast");
+  bool ok = true;
+  StreamHeader header;
+  for (const BoxAt& b : list_boxes(s, stream.size())) {
+    const std::uint8_t* from = s + b.payload();
+    const std::uint8_t* crc = s + b.end() - 4;
+    if (b.type == "Head") {
+      header = parse_stream_header(from, b.length);
+      ok &= write(folder / ("head" + suffix), header_input(0, profile, from, crc));
+    } else if (b.type == "Indx") {
+      ok &= write(folder / ("index" + suffix), header_input(3, profile, from, crc));
+    } else if (b.type == "Done") {
+      ok &= write(folder / ("end" + suffix), header_input(4, profile, from, crc));
+      ok &= write(folder / ("box" + suffix), header_input(5, profile, s + b.at, s + b.at + 12));
+    } else {
+      const std::size_t n = static_cast<std::size_t>(load(from, 4));
+      ok &= write(folder / ("gop" + suffix), header_input(dyadic ? 2 : 1, profile, from, from + n - 4));
+      // The coarsest chunk, a finer one, the coarsest of the next layer.
+      const GopHeader g = parse_gop_header(header, from, n);
+      Bytes chunks = header_input(dyadic ? 7 : 6, profile, from, from);
+      std::size_t at = n;
+      const std::size_t layer = g.chunks.size() / header.layers;
+      for (std::size_t i = 0; i < g.chunks.size(); ++i) {
+        const std::uint8_t* chunk = from + at;
+        if (i < 2 || i == layer) chunks.insert(chunks.end(), chunk, chunk + g.chunks[i].size);
+        at += g.chunks[i].size;
+      }
+      ok &= write(folder / ("chunks" + suffix), chunks);
+    }
+  }
+  return ok;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  using namespace trivelet;
-  using namespace trivelet::test;
   if (argc != 2) return 2;
-  const std::filesystem::path folder = argv[1];
+  const std::filesystem::path folder = std::filesystem::path(argv[1]) / "decode";
+  const std::filesystem::path headers = std::filesystem::path(argv[1]) / "header";
   std::filesystem::create_directories(folder);
+  std::filesystem::create_directories(headers);
+  for (const bool dyadic : {false, true})
+    for (const Profile profile : {Profile::kFast, Profile::kDense})
+      if (!write_header_seeds(headers, dyadic, profile)) return 1;
   struct Kind {
     const char* name;
     int width, height, frames, gop_frames;
@@ -20,7 +92,11 @@ int main(int argc, char** argv) {
     FastMode mode;
     int spatial, temporal, layers;
     std::uint16_t options;
+    Profile profile = Profile::kFast;
+    double bits_per_pixel = 0;
+    bool visual = false;
   };
+  constexpr Profile kDense = Profile::kDense;
   const Kind kinds[] = {
       {"grey", 8, 8, 4, 2, "gray", true, Layout::kT2d, FastMode::kStaged, 2, 1, 3, 0x3000},
       {"dyadic", 9, 7, 4, 4, "gray", false, Layout::kDyadic, FastMode::kStaged, 2, 2, 2, 0x4002},
@@ -30,12 +106,24 @@ int main(int argc, char** argv) {
       {"yuv", 8, 6, 2, 1, "yuv420p", false, Layout::kT2d, FastMode::kStaged, 2, 0, 4, 0x0002},
       {"blocks", 40, 34, 1, 1, "gray", false, Layout::kT2d, FastMode::kRaw, 0, 0, 1, 0x3010},
       {"thin", 1, 33, 3, 3, "gray16", true, Layout::kDyadic, FastMode::kRaw, 1, 1, 2, 0x4000},
+      {"rate", 9, 8, 4, 4, "gray", false, Layout::kT2d, FastMode::kStaged, 2, 2, 3, 0x4000, Profile::kFast, 16},
+      {"dense", 8, 8, 4, 2, "gray", true, Layout::kT2d, FastMode::kStaged, 2, 1, 3, 0x3000, kDense},
+      {"dense_dyadic", 9, 7, 4, 4, "gray", false, Layout::kDyadic, FastMode::kStaged, 2, 2, 2, 0x4002, kDense},
+      {"dense_dyadic_flat", 9, 12, 3, 3, "gray", true, Layout::kDyadic, FastMode::kStaged, 3, 1, 1, 0x4000, kDense},
+      {"dense_gains", 8, 7, 5, 5, "gray", false, Layout::kT2d, FastMode::kStaged, 1, 2, 2, 0x3008, kDense},
+      {"dense_rgb", 6, 5, 2, 2, "gbrp10", true, Layout::kT2d, FastMode::kStaged, 1, 0, 1, 0x8000, kDense},
+      {"dense_yuv", 8, 6, 2, 1, "yuv420p", false, Layout::kT2d, FastMode::kStaged, 2, 0, 4, 0x0002, kDense, 0, true},
+      {"dense_rate", 12, 9, 4, 4, "gray", false, Layout::kT2d, FastMode::kStaged, 2, 2, 3, 0x4000, kDense, 14},
+      {"dense_rate_dyadic", 9, 8, 4, 4, "gray", false, Layout::kDyadic, FastMode::kStaged, 2, 2, 2, 0x4010, kDense, 20},
   };
   for (const Kind& k : kinds) {
     EncoderParams p;
     p.lossless = k.lossless;
     p.layout = k.layout;
+    p.profile = k.profile;
     p.fast_mode = k.mode;
+    p.bits_per_pixel = k.bits_per_pixel;
+    p.visual = k.visual;
     p.spatial_levels = k.spatial;
     p.temporal_levels = k.temporal;
     p.layers = k.layers;

@@ -1,5 +1,6 @@
 // Encoder and decoder together. The first bytes choose format and parameters, the others are the samples: lossless must
-// be exact, lossy must decode, both must give the same bytes a second time with another instruction set.
+// be exact, lossy must decode, a target for the bytes must not be exceeded, and all must give the same bytes a second
+// time with another instruction set.
 
 #include <cstdint>
 #include <cstdio>
@@ -18,11 +19,17 @@ namespace {
   std::abort();
 }
 
+// Empty if the target is refused: fewer bytes than the headers need.
 std::vector<std::byte> encode(const Gop* gops, int count, const VideoInfo& info, const EncoderParams& p) {
   MemorySink sink;
   Encoder e(info, p, sink);
   for (int i = 0; i < count; ++i) e.push(gops[i]);
-  e.finish();
+  try {
+    e.finish();
+  } catch (const Error& error) {
+    if (!p.has_byte_target() || error.kind() != ErrorKind::kBadArgument) throw;
+    return {};
+  }
   return std::move(sink.bytes);
 }
 
@@ -43,6 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const int last = 1 + (data[3] / 5) % p.gop_frames;
   p.lossless = data[4] & 1;
   p.layout = data[4] & 2 ? Layout::kDyadic : Layout::kT2d;
+  p.profile = data[6] & 128 ? Profile::kFast : Profile::kDense;
   p.fast_mode = data[4] & 4 ? FastMode::kRaw : FastMode::kStaged;
   p.block_size = data[4] & 8 ? 64 : 32;
   const Wavelet wavelets[] = {Wavelet::kHaar, Wavelet::kCdf53, Wavelet::kCdf97,
@@ -55,7 +63,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     p.temporal_levels = std::min(p.temporal_levels, p.spatial_levels);
   if (p.layout == Layout::kDyadic && p.spatial_levels < 0) p.temporal_levels = -1;
   p.layers = 1 + data[6] % 5;
-  if (!p.lossless) p.quality = data[7] % 101;
+  if (!p.lossless) {
+    p.quality = data[7] % 101;
+    p.even_ends = !(data[3] / 25 & 1);
+    p.visual = data[3] / 25 & 2;
+    if (data[6] & 64)
+      (data[3] / 25 & 4 ? p.psnr : p.bits_per_pixel) = data[3] / 25 & 4 ? 15 + data[7] % 50 : data[7] / 16.0;
+  }
   const std::uint8_t* samples = data + 10;
   const std::size_t n = size - 10;
 
@@ -98,6 +112,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto stream = encode(in.data(), gops, info, p);
   p.simd = SimdLevel::kScalar;
   if (encode(in.data(), gops, info, p) != stream) wrong("encoded twice, not the same");
+  if (stream.empty()) return 0;
+  if (p.has_byte_target()) {
+    const double pixels = static_cast<double>(info.width) * info.height * ((gops - 1) * p.gop_frames + last);
+    if (static_cast<double>(stream.size()) > p.bits_per_pixel * pixels / 8) wrong("more bytes than the target");
+  }
 
   MemorySource source(stream.data(), stream.size());
   DecoderParams dp;
