@@ -105,8 +105,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   p.threads = 1;
   p.keep_partial = options & 2;
   if (!h.components.empty()) {
-    p.reduce = std::min<int>(options >> 4 & 3, h.max_reduce());
-    p.temporal_reduce = h.layout == Layout::kDyadic ? 0 : std::min<int>(options >> 6 & 1, h.temporal_levels);
+    p.reduce = std::min<int>(options >> 4 & 3, h.max_reduce() - h.dropped_spatial);
+    if (h.layout == Layout::kT2d)
+      p.temporal_reduce = std::min<int>(options >> 6 & 1, h.temporal_levels - h.dropped_temporal);
     p.max_layers = options & 128 ? 1 : 0;
   }
   p.max_planes = options >> 8 & 7;
