@@ -20,8 +20,9 @@ bool write(const std::filesystem::path& path, const Bytes& bytes) {
 
 // The selecting byte, then what header_fuzz puts the checksum behind.
 Bytes header_input(int what, Profile profile, const std::uint8_t* from, const std::uint8_t* to) {
-  Bytes out{static_cast<std::uint8_t>(what | (profile == Profile::kDense ? 8 : 0))};
-  out.insert(out.end(), from, to);
+  Bytes out(1 + static_cast<std::size_t>(to - from), static_cast<std::uint8_t>(what));
+  if (profile == Profile::kDense) out[0] |= 8;
+  std::copy(from, to, out.begin() + 1);
   return out;
 }
 
