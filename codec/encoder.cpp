@@ -197,9 +197,9 @@ struct Encoder::State {
   std::vector<Pending> pending;
 
   // With a target
-  double step;            // of the next GOP
+  double step;                 // of the next GOP
   double aligned_slope = 2.7;  // log2 of the slope at which all planes but the last are sent, over that of the step
-  double correction = 1;  // target PSNR: measured error over the predicted one
+  double correction = 1;       // target PSNR: measured error over the predicted one
   std::unique_ptr<Spool> spool;
   struct Spooled {
     Pending gop;
@@ -281,16 +281,31 @@ void Encoder::State::drain(int in_flight) {
   }
 }
 
+namespace {
+
+// Mean squared error once a normally distributed error has been rounded to integers with the samples: about 1/12 more,
+// but less than before where most of it is rounded away.
+double rounded_error(double squared) {
+  if (squared > 4) return squared + 1.0 / 12;
+  double sum = 0;
+  for (int k = 1; k <= 20; ++k) sum += (2 * k - 1) * std::erfc((k - 0.5) / std::sqrt(2 * std::max(squared, 1e-12)));
+  return std::max(sum, 1e-6);
+}
+
+}  // namespace
+
 void Encoder::State::write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers,
                                       LayeredGop& divided) {
   control.divide(layers, divided);
   std::vector<double> errors;
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    // The decoder's rounding to integers adds 1/12. A lossless stream that is complete has no error.
     // Errors of coefficients that are left out are a little correlated, which norms cannot see: measured over three
     // clips and seven layers each, 1.00 to 1.06 times what they predict.
     const double predicted = 1.04 * control.error(layers[l]) / static_cast<double>(control.samples());
-    errors.push_back(!header.lossless ? predicted + 1.0 / 12 : l + 1 == layers.size() ? 0 : std::max(predicted, 1e-6));
+    // A lossless stream that is complete has no error.
+    errors.push_back(!header.lossless         ? rounded_error(predicted)
+                     : l + 1 == layers.size() ? 0
+                                              : std::max(predicted, 1e-6));
   }
   write_layers(p, divided, errors);
 }
