@@ -185,6 +185,13 @@ int TreePlan::most_tiles(int k) const {
   return n;
 }
 
+std::uint32_t TreePlan::first_root_word() const {
+  std::uint32_t first = tiles();
+  for (const DeviceLevel& l : levels_)
+    if (l.k == 0) first = std::min(first, l.first_tile);
+  return first * kTileWords;
+}
+
 std::size_t TreePlan::device_bytes() const {
   return d_levels_.size() * sizeof(DeviceLevel) + d_tiles_.size() * sizeof(DeviceTile) +
          d_segments_.size() * sizeof(DeviceSegment) + (d_valid_.size() + d_child_.size()) * 8 + d_exists_.size() * 2 +

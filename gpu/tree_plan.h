@@ -101,14 +101,11 @@ class TreePlan {
     return root_block_[static_cast<std::size_t>(component)] + static_cast<std::uint32_t>(block);
   }
   const std::vector<std::uint32_t>& part_order() const { return part_order_; }
+  /// Words of the lowest bands are this one and later ones.
+  std::uint32_t first_root_word() const;
   std::size_t device_bytes() const;
 
  private:
-  template <class T>
-  struct Table {
-    std::vector<T> host;
-    DeviceBuffer<T> device;
-  };
   int layers_ = 1, components_ = 1, families_ = 1;
   std::vector<DeviceLevel> levels_;
   std::vector<DeviceTile> tiles_;

@@ -104,6 +104,7 @@ class ZerotreeDecoder {
   DeviceBuffer<std::uint64_t> planes_memory_, sign_, sig_;
   DeviceBuffer<std::uint32_t> history_;
   DeviceBuffer<std::uint16_t> act_, seen_, open_, raw_, single_;
+  DeviceBuffer<std::uint8_t> root_planes_, asked_from_;
   DeviceBuffer<std::uint8_t> first_;  // [tile]: plane at which it came alive, 255: never
   DeviceBuffer<SegmentInput> segments_;
   DeviceBuffer<PartInput> parts_;

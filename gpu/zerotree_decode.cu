@@ -24,6 +24,8 @@ struct ZerotreeDecodeArgs {
   u32* history;  // [tile][plane][32]: active groups; above, those newly active without a significant coefficient
   u16 *act, *seen, *open, *raw, *single;
   u8* first;
+  u8 *root_planes, *asked_from;  // [word - first_root_word][16], by root group
+  u32 first_root_word;
   const SegmentInput* segment;
   const PartInput* part;
   BlockError* error;
@@ -34,8 +36,16 @@ struct ZerotreeDecodeArgs {
 namespace {
 
 using Args = ZerotreeDecodeArgs;
-constexpr unsigned kRootWarps = 2, kFewWarps = 2, kManyWarps = 8;
+constexpr int kMostWarps = 16, kTilesPerWarp = 2;
 constexpr u8 kNever = 255;
+
+/// Planes of a root group, and planes from which it can be asked.
+__device__ __forceinline__ u8* root_planes(const Args& a, u32 word, u32 group) {
+  return a.root_planes + static_cast<std::size_t>(word - a.first_root_word) * 16 + group;
+}
+__device__ __forceinline__ u8* asked_from(const Args& a, u32 word, u32 group) {
+  return a.asked_from + static_cast<std::size_t>(word - a.first_root_word) * 16 + group;
+}
 
 /// Bits of the input from a position on.
 __device__ __forceinline__ u64 peek(const Args& a, u64 at) {
@@ -58,74 +68,95 @@ struct Sums {
   __device__ u64& tile(int t) const { return memory[1 + t]; }
 };
 
-/// First half of a step: count(tile) gives this lane's bits; afterwards sums.tile(t) is what comes before tile t. All
-/// threads call it. A tile's warp is the same in both halves and in all steps.
-template <class Count>
-__device__ __forceinline__ u64 add_up(const Sums& sums, int tiles, const Count& count) {
-  const int warps = static_cast<int>(blockDim.x / 32), warp = static_cast<int>(threadIdx.x / 32),
-            lane = static_cast<int>(threadIdx.x % 32);
-  for (int t = warp; t < tiles; t += warps) {
-    const u64 n = warp_sum(count(t));
+/// The threads that work on a segment: so many warps from the first on; the others have left.
+struct Team {
+  int warps, warp, lane;
+  __device__ int threads() const { return 32 * warps; }
+};
+
+/// A step: work(tile) does what is left of the step before and gives this lane's bits of the next; afterwards
+/// sums.tile(t) is what comes before tile t. All threads call it. A tile has the same warp in all steps.
+template <class Work>
+__device__ __forceinline__ u64 add_up(const Team& team, const Sums& sums, int tiles, const Work& work) {
+  for (int t = team.warp; t < tiles; t += team.warps) {
+    const u64 n = warp_sum(work(t));
     __syncwarp();
-    if (lane == 0) sums.tile(t) = n;
+    if (team.lane == 0) sums.tile(t) = n;
   }
   __syncthreads();
-  if (warp == 0) {
+  if (team.warp == 0) {
     u64 carry = 0;
     for (int t0 = 0; t0 < tiles; t0 += 32) {
-      const u64 v = t0 + lane < tiles ? sums.tile(t0 + lane) : 0;
-      const u64 e = sum_before(v, lane);
-      if (t0 + lane < tiles) sums.tile(t0 + lane) = carry + e;
+      const u64 v = t0 + team.lane < tiles ? sums.tile(t0 + team.lane) : 0;
+      const u64 e = sum_before(v, team.lane);
+      if (t0 + team.lane < tiles) sums.tile(t0 + team.lane) = carry + e;
       carry += __shfl_sync(kAllLanes, e + v, 31);
     }
-    if (lane == 0) sums.total() = carry;
+    if (team.lane == 0) sums.total() = carry;
   }
   __syncthreads();
   return sums.total();
 }
 
-/// Second half: take(tile, bits before this lane's).
-template <class Count, class Take>
-__device__ __forceinline__ void take_bits(const Sums& sums, int tiles, const Count& count, const Take& take) {
-  const int warps = static_cast<int>(blockDim.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-  for (int t = static_cast<int>(threadIdx.x / 32); t < tiles; t += warps)
-    take(t, sums.tile(t) + sum_before(count(t), lane));
+/// The last step: work(tile) for all tiles.
+template <class Work>
+__device__ __forceinline__ void finish(const Team& team, int tiles, const Work& work) {
+  for (int t = team.warp; t < tiles; t += team.warps) work(t);
 }
 
-/// Decodes a segment. All threads of the block call it with the same arguments.
-__device__ void decode_segment(const Args& a, u32 segment, const Sums& sums) {
+/// Decodes a segment. All threads of the team call it with the same arguments.
+__device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, const Team& team) {
   const DeviceSegment at = a.t.segments[segment];
   const DeviceLevel& l = a.t.levels[at.level];
   const SegmentInput input = a.segment[segment];
   const int low = input.low;
   if (low >= input.top) return;
   const u32 block = a.t.root_block[l.component] + at.block;
+  const u32 thread = static_cast<u32>(team.warp * 32 + team.lane), threads = static_cast<u32>(team.threads());
   // Another segment of the block may be found wrong at this moment: one thread looks for all.
-  if (threadIdx.x == 0) sums.total() = a.error[block].segment_and_one;
+  if (thread == 0) sums.total() = a.error[block].segment_and_one;
   __syncthreads();
   const bool given_up = sums.total() != 0;
   __syncthreads();
   if (given_up) return;
 
-  const int lane = static_cast<int>(threadIdx.x % 32), arity = l.arity, k = l.k;
+  const int lane = team.lane, arity = l.arity, k = l.k;
   const bool has_parent = k > 0;
   const DeviceLevel& up = a.t.levels[has_parent ? l.up : 0];
-  const DeviceLevel& temporal = a.t.levels[k == 0 && l.temporal >= 0 ? l.temporal : 0];
+  const bool temporal = k == 0 && l.temporal >= 0;
   const u32 cls = block_class(l, at.block);
   const u32 own = first_word(l, at.block), parent = has_parent ? first_word(up, at.block) : 0;
   const u32 own_tile = own / kTileWords;
   const int tiles = l.tiles, parent_tiles = has_parent ? up.tiles : 0;
-  const u64* valid = a.t.valid + l.valid + cls * static_cast<u32>(l.all_words);
+  const int all_words = l.all_words, words = l.words;
+  const u64* valid = a.t.valid + l.valid + cls * static_cast<u32>(all_words);
   const u64* child = a.t.child + up.child_mask + cls * up.child_mask_size;
-  const u16* exists = a.t.exists + l.exists + cls * static_cast<u32>(l.words);
+  const u16* exists = a.t.exists + l.exists + cls * static_cast<u32>(words);
 
-  for (u32 w = threadIdx.x; w < static_cast<u32>(tiles) * kTileWords; w += blockDim.x) {
+  for (u32 w = thread; w < static_cast<u32>(tiles) * kTileWords; w += threads) {
     a.act[own + w] = 0;
     a.seen[own + w] = 0;
     a.sig[own + w] = 0;
     a.sign[own + w] = 0;
   }
-  for (u32 w = threadIdx.x; w < static_cast<u32>(parent_tiles) * kTileWords; w += blockDim.x) a.open[parent + w] = 0;
+  for (u32 w = thread; w < static_cast<u32>(parent_tiles) * kTileWords; w += threads) a.open[parent + w] = 0;
+  if (k == 0) {
+    // Planes from which every root group can be asked: those of its temporal parent, decoded before.
+    const int groups = 64 / arity;
+    const DeviceLevel& above = a.t.levels[temporal ? l.temporal : 0];
+    const u32 above_first = temporal ? first_word(above, at.block) : 0;
+    for (u32 i = thread; i < static_cast<u32>(words * groups); i += threads) {
+      const u32 w = i / static_cast<u32>(groups), g = i % static_cast<u32>(groups);
+      u8 from = 0;
+      if (temporal && (exists[w] >> g & 1)) {
+        const u32 parent_group = static_cast<u32>(temporal_parent(l, above, static_cast<int>(i)));
+        from = *root_planes(a, above_first + parent_group / static_cast<u32>(groups),
+                            parent_group % static_cast<u32>(groups));
+      }
+      *asked_from(a, own + w, g) = from;
+      *root_planes(a, own + w, g) = 0;
+    }
+  }
   __syncthreads();
 
   const PartInput* part = a.part + static_cast<std::size_t>(segment) * static_cast<std::size_t>(a.t.layers);
@@ -133,17 +164,14 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums) {
   u64 begin = part->offset * 8;
   u32 position = 0;
 
-  // Activity of the level above: at the plane and at the one before.
-  const auto parent_history = [&](int j, int plane) -> u32 {
-    const u32 word = parent + static_cast<u32>(j);
-    const u8 first = a.first[word / kTileWords];
-    return first != kNever && plane <= first ? a.history[plane_at(word, a.planes, plane)] : 0;
-  };
   const auto live = [&](int t) { return a.first[own_tile + static_cast<u32>(t)] != kNever; };
   const auto activate = [&](u32 word, u32 groups, int plane) {
     a.act[word] = static_cast<u16>(a.act[word] | groups);
     u8& first = a.first[word / kTileWords];
     if (first == kNever) first = static_cast<u8>(plane);  // whoever writes it, writes the same
+    if (k == 0)
+      for (u32 m = groups; m; m &= m - 1)
+        *root_planes(a, word, static_cast<u32>(__ffs(static_cast<int>(m)) - 1)) = static_cast<u8>(plane + 1);
   };
 
   for (int p = input.top - 1; p >= low; --p) {
@@ -155,110 +183,111 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums) {
     const u64 from = begin;
 
     // Which groups are active.
-    if (k == 0 && l.temporal < 0) {
+    if (k == 0 && !temporal) {
       if (p == input.top - 1)
-        for (u32 w = threadIdx.x; w < static_cast<u32>(l.words); w += blockDim.x)
+        for (u32 w = thread; w < static_cast<u32>(words); w += threads)
           if (exists[w]) activate(own + w, exists[w], p);
       __syncthreads();
     } else if (k == 0) {
       const auto asked = [&](int t) -> u32 {
-        const int j = t * kTileWords + lane, groups = 64 / arity;
-        if (j >= l.words) return 0;
-        const u32 candidates = exists[j] & ~static_cast<u32>(a.act[own + static_cast<u32>(j)]);
+        const int j = t * kTileWords + lane;
+        if (j >= words) return 0;
+        const u8* planes = asked_from(a, own + static_cast<u32>(j), 0);
+        const int4 packed = *reinterpret_cast<const int4*>(planes);
+        const u32 quarter[4] = {static_cast<u32>(packed.x), static_cast<u32>(packed.y), static_cast<u32>(packed.z),
+                                static_cast<u32>(packed.w)};
         u32 mask = 0;
-        for (int g = 0; g < groups; ++g) {
-          if (!(candidates >> g & 1)) continue;
-          const int above = temporal_parent(l, temporal, j * groups + g);
-          const u32 word = first_word(temporal, at.block) + static_cast<u32>(above / groups);
-          const u8 first = a.first[word / kTileWords];
-          if (first != kNever && p <= first)
-            mask |= (a.history[plane_at(word, a.planes, p)] >> (above % groups) & 1) << g;
-        }
-        return mask;
+        TRIVELET_UNROLL
+        for (int g = 0; g < 16; ++g)
+          mask |= static_cast<u32>(p < static_cast<int>(quarter[g / 4] >> (8 * (g % 4)) & 0xff)) << g;
+        return mask & ~static_cast<u32>(a.act[own + static_cast<u32>(j)]);
       };
-      const auto count = [&](int t) -> u64 { return count_bits(asked(t)); };
-      const u64 total = add_up(sums, tiles, count);
-      take_bits(sums, tiles, count, [&](int t, u64 before) {
+      const u64 total = add_up(team, sums, tiles, [&](int t) -> u64 { return count_bits(asked(t)); });
+      finish(team, tiles, [&](int t) {
         const u32 mask = asked(t);
+        const u64 at_bit = from + position + sums.tile(t) + sum_before(count_bits(mask), lane);
         if (!mask) return;
-        const u32 groups = deposit_bits(static_cast<u32>(peek(a, from + position + before)), mask);
+        const u32 groups = deposit_bits(static_cast<u32>(peek(a, at_bit)), mask);
         if (groups) activate(own + static_cast<u32>(t * kTileWords + lane), groups, p);
       });
       position += first_of(total);
       __syncthreads();
     } else {
-      const auto has_sets = [&](int j) -> u32 {
-        if (k > 1) return any_of(child[j], up.arity);
-        u32 any = 0;
-        for (int c = 0; c < l.orientations; ++c) any |= static_cast<u32>(child[c * up.words + j]);
-        return any;
-      };
       const auto asked = [&](int t, u32& implied) -> u32 {
         const int j = t * kTileWords + lane;
         implied = 0;
-        if (j >= up.all_words) return 0;
-        const u32 history = parent_history(j, p);
-        if (!(history & 0xffff)) return 0;
-        const u32 sets = has_sets(j);
+        const u32 word = parent + static_cast<u32>(j);
+        const u8 first = a.first[word / kTileWords];
+        if (j >= up.all_words || first == kNever || p > first) return 0;
+        const u32 history = a.history[plane_at(word, a.planes, p)], open = a.open[word];
+        u32 sets = 0;
+        if (k > 1)
+          sets = any_of(child[j], up.arity);
+        else
+          for (int c = 0; c < l.orientations; ++c) sets |= static_cast<u32>(child[c * up.words + j]);
         if (k > 1) implied = history >> 16 & sets;
-        return history & 0xffff & ~static_cast<u32>(a.open[parent + static_cast<u32>(j)]) & ~implied & sets;
+        return history & 0xffff & ~open & ~implied & sets;
       };
-      const auto count_sets = [&](int t) -> u64 {
-        u32 implied;
-        return count_bits(asked(t, implied));
-      };
-      const u64 sets = add_up(sums, parent_tiles, count_sets);
-      take_bits(sums, parent_tiles, count_sets, [&](int t, u64 before) {
+      const auto take_sets = [&](int t) -> u32 {  // which groups are open now
         u32 implied;
         const u32 ask = asked(t, implied);
-        if (!(ask | implied)) return;
-        u16& open = a.open[parent + static_cast<u32>(t * kTileWords + lane)];
-        open =
-            static_cast<u16>(open | implied | deposit_bits(static_cast<u32>(peek(a, from + position + before)), ask));
+        const u64 at_bit = from + position + sums.tile(t) + sum_before(count_bits(ask), lane);
+        u16* open = a.open + parent + static_cast<u32>(t * kTileWords + lane);
+        u32 now = *open;
+        if (ask | implied) {
+          now |= implied | (ask ? deposit_bits(static_cast<u32>(peek(a, at_bit)), ask) : 0);
+          *open = static_cast<u16>(now);
+        }
+        return now;
+      };
+      const u64 sets = add_up(team, sums, parent_tiles, [&](int t) -> u64 {
+        u32 implied;
+        return count_bits(asked(t, implied));
       });
-      position += first_of(sets);
-      __syncthreads();
 
       if (k == 1) {
+        finish(team, parent_tiles, [&](int t) { (void)take_sets(t); });
+        position += first_of(sets);
+        __syncthreads();
         const auto which = [&](int t) -> u32 {
           const int j = t * kTileWords + lane;
-          if (j >= l.all_words) return 0;
-          return a.open[parent + static_cast<u32>(j % l.words)] & static_cast<u32>(child[j]) &
+          if (j >= all_words) return 0;
+          return a.open[parent + static_cast<u32>(j % words)] & static_cast<u32>(child[j]) &
                  ~static_cast<u32>(a.act[own + static_cast<u32>(j)]);
         };
-        const auto count = [&](int t) -> u64 { return count_bits(which(t)); };
-        const u64 total = add_up(sums, tiles, count);
-        take_bits(sums, tiles, count, [&](int t, u64 before) {
+        const u64 total = add_up(team, sums, tiles, [&](int t) -> u64 { return count_bits(which(t)); });
+        finish(team, tiles, [&](int t) {
           const u32 mask = which(t);
+          const u64 at_bit = from + position + sums.tile(t) + sum_before(count_bits(mask), lane);
           if (!mask) return;
-          const u32 groups = deposit_bits(static_cast<u32>(peek(a, from + position + before)), mask);
+          const u32 groups = deposit_bits(static_cast<u32>(peek(a, at_bit)), mask);
           if (groups) activate(own + static_cast<u32>(t * kTileWords + lane), groups, p);
         });
         position += first_of(total);
       } else {
         const int piece = 64 / arity;  // groups of a word of this level
-        const auto which = [&](int t) -> u64 {
+        const auto which = [&](int t, u32 open) -> u64 {
           const int j = t * kTileWords + lane;
-          if (j >= up.all_words) return 0;
-          const u32 open = a.open[parent + static_cast<u32>(j)];
-          if (!open) return 0;
+          if (j >= up.all_words || !open) return 0;
           const int o = j / up.words, i = j - o * up.words;
           u64 found = 0;
-          for (int c = 0; c < arity && i * arity + c < l.words; ++c)
-            found |= static_cast<u64>(a.act[own + static_cast<u32>(o * l.words + i * arity + c)]) << (c * piece);
+          for (int c = 0; c < arity && i * arity + c < words; ++c)
+            found |= static_cast<u64>(a.act[own + static_cast<u32>(o * words + i * arity + c)]) << (c * piece);
           return expand(open, up.arity) & child[j] & ~found;
         };
-        const auto count = [&](int t) -> u64 { return count_bits(which(t)); };
-        const u64 total = add_up(sums, parent_tiles, count);
-        take_bits(sums, parent_tiles, count, [&](int t, u64 before) {
-          const u64 mask = which(t);
+        const u64 total =
+            add_up(team, sums, parent_tiles, [&](int t) -> u64 { return count_bits(which(t, take_sets(t))); });
+        position += first_of(sets);
+        finish(team, parent_tiles, [&](int t) {
+          const u64 mask = which(t, a.open[parent + static_cast<u32>(t * kTileWords + lane)]);
+          const u64 at_bit = from + position + sums.tile(t) + sum_before(count_bits(mask), lane);
           if (!mask) return;
-          const u64 d = deposit_bits(peek(a, from + position + before), mask);
+          const u64 d = deposit_bits(peek(a, at_bit), mask);
           if (!d) return;
           const int j = t * kTileWords + lane, o = j / up.words, i = j - o * up.words;
           for (int c = 0; c < arity; ++c) {
             const u32 groups = static_cast<u32>(d >> (c * piece)) & ((1u << piece) - 1);
-            if (groups) activate(own + static_cast<u32>(o * l.words + i * arity + c), groups, p);
+            if (groups) activate(own + static_cast<u32>(o * words + i * arity + c), groups, p);
           }
         });
         position += first_of(total);
@@ -274,34 +303,36 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums) {
     const auto load = [&](int t) {
       Word w{};
       const int j = t * kTileWords + lane;
-      if (j >= l.all_words) return w;
+      if (j >= all_words) return w;
       const u32 word = own + static_cast<u32>(j);
       w.active = a.act[word];
-      if (!w.active) return w;
       w.before = a.seen[word];
-      w.valid = valid[j];
       w.sig = a.sig[word];
+      w.valid = valid[j];
       w.full = all_of(w.valid, arity);
       return w;
     };
     const auto flagged = [&](const Word& w) -> u32 {
       return a.staged ? w.active & w.full & (~w.before | ~any_of(w.sig, arity)) : 0;
     };
-    const auto count_flags = [&](int t) -> u64 {
+    const u64 refinement = add_up(team, sums, tiles, [&](int t) -> u64 {
       if (!live(t)) return 0;
       const Word w = load(t);
       return both(count_bits(w.sig), count_bits(flagged(w)));
-    };
-    const u64 refinement = add_up(sums, tiles, count_flags);
+    });
     const u64 refine_at = from + position, flags_at = refine_at + first_of(refinement);
-    take_bits(sums, tiles, count_flags, [&](int t, u64 before) {
-      if (!live(t)) return;
+    position += first_of(refinement) + second_of(refinement);
+
+    // Significance: which slots are asked, bit by bit or by their place.
+    const u32 position_bits = arity == 4 ? 2 : 3;
+    const u64 significance = add_up(team, sums, tiles, [&](int t) -> u64 {
+      if (!live(t)) return 0;
       const Word w = load(t);
-      if (!w.active) return;
-      const u32 word = own + static_cast<u32>(t * kTileWords + lane);
+      const u32 flag_mask = flagged(w), word = own + static_cast<u32>(t * kTileWords + lane);
+      const u64 before = sums.tile(t) + sum_before(both(count_bits(w.sig), count_bits(flag_mask)), lane);
+      if (!w.active) return 0;
       u32 raw = w.active, single = 0;
       if (a.staged) {
-        const u32 flag_mask = flagged(w);
         const u32 flags =
             flag_mask ? deposit_bits(static_cast<u32>(peek(a, flags_at + second_of(before))), flag_mask) : 0;
         const u32 newly = flag_mask & ~w.before;
@@ -311,30 +342,24 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums) {
       a.raw[word] = static_cast<u16>(raw);
       a.single[word] = static_cast<u16>(single);
       a.plane[plane_at(word, a.planes, p)] = w.sig ? deposit_bits(peek(a, refine_at + first_of(before)), w.sig) : 0;
+      return both(count_bits(expand(raw, arity) & w.valid & ~w.sig), count_bits(single) * position_bits);
     });
-    position += first_of(refinement) + second_of(refinement);
-    __syncwarp();
+    const u64 raw_at = from + position, singles_at = raw_at + first_of(significance);
+    position += first_of(significance) + second_of(significance);
 
-    // Significance: bit by bit, and positions.
-    const u32 position_bits = arity == 4 ? 2 : 3;
-    const auto count_new = [&](int t) -> u64 {
+    // Signs.
+    const u64 signs = add_up(team, sums, tiles, [&](int t) -> u64 {
       if (!live(t)) return 0;
       const Word w = load(t);
-      if (!w.active) return 0;
       const u32 word = own + static_cast<u32>(t * kTileWords + lane);
-      return both(count_bits(expand(a.raw[word], arity) & w.valid & ~w.sig),
-                  a.staged ? count_bits(static_cast<u32>(a.single[word])) * position_bits : 0);
-    };
-    const u64 significance = add_up(sums, tiles, count_new);
-    const u64 raw_at = from + position, singles_at = raw_at + first_of(significance);
-    take_bits(sums, tiles, count_new, [&](int t, u64 before) {
-      if (!live(t)) return;
-      const Word w = load(t);
-      if (!w.active) return;
-      const u32 word = own + static_cast<u32>(t * kTileWords + lane);
-      const u64 ask = expand(a.raw[word], arity) & w.valid & ~w.sig;
+      u64 ask = 0;
+      u32 single = 0;
+      if (w.active) {
+        ask = expand(a.raw[word], arity) & w.valid & ~w.sig;
+        single = a.single[word];
+      }
+      const u64 before = sums.tile(t) + sum_before(both(count_bits(ask), count_bits(single) * position_bits), lane);
       u64 fresh = ask ? deposit_bits(peek(a, raw_at + first_of(before)), ask) : 0;
-      const u32 single = a.staged ? a.single[word] : 0;
       if (single) {
         const u32 n = count_bits(single);
         const u64 v = peek(a, singles_at + second_of(before));
@@ -345,39 +370,25 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums) {
         fresh |= place & expand(single, arity);
       }
       if (fresh) a.plane[plane_at(word, a.planes, p)] |= fresh;
+      return count_bits(fresh);
     });
-    position += first_of(significance) + second_of(significance);
-    __syncwarp();
-
-    // Signs; what is known from now on.
-    const auto fresh_of = [&](int t) -> u64 {
-      const int j = t * kTileWords + lane;
-      const u32 word = own + static_cast<u32>(j);
-      if (!live(t) || j >= l.all_words || !a.act[word]) return 0;
-      return a.plane[plane_at(word, a.planes, p)] & ~a.sig[word];
-    };
-    const auto count_signs = [&](int t) -> u64 { return count_bits(fresh_of(t)); };
-    const u64 signs = add_up(sums, tiles, count_signs);
     const u64 signs_at = from + position;
-    take_bits(sums, tiles, count_signs, [&](int t, u64 before) {
+    finish(team, tiles, [&](int t) {
       if (!live(t)) return;
       const u32 word = own + static_cast<u32>(t * kTileWords + lane);
-      const u64 fresh = fresh_of(t);
-      const u32 active = a.act[word];
-      u64 sig = 0;
-      if (active) {
-        sig = a.sig[word];
-        if (fresh) {
-          a.sign[word] |= deposit_bits(peek(a, signs_at + before), fresh);
-          sig |= fresh;
-          a.sig[word] = sig;
-        }
-      } else {
-        a.plane[plane_at(word, a.planes, p)] = 0;
+      const u32 active = a.act[word], seen = a.seen[word];
+      u64 sig = a.sig[word];
+      u64* plane = a.plane + plane_at(word, a.planes, p);
+      const u64 fresh = active ? *plane & ~sig : 0;
+      const u64 at_bit = signs_at + sums.tile(t) + sum_before(count_bits(fresh), lane);
+      if (fresh) {
+        a.sign[word] |= deposit_bits(peek(a, at_bit), fresh);
+        sig |= fresh;
+        a.sig[word] = sig;
       }
-      const u32 newly = active & ~static_cast<u32>(a.seen[word]);
+      if (!active) *plane = 0;
       a.seen[word] = static_cast<u16>(active);
-      a.history[plane_at(word, a.planes, p)] = active | (newly & ~any_of(sig, arity)) << 16;
+      a.history[plane_at(word, a.planes, p)] = active | (active & ~seen & ~any_of(sig, arity)) << 16;
     });
     position += first_of(signs);
     __syncthreads();
@@ -385,7 +396,7 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums) {
     const u32 used = (position + 7) / 8, size = part[layer].size;
     const bool ends = static_cast<int>(part[layer].low) == p;
     if (used > size || (ends && used != size)) {
-      if (threadIdx.x == 0) {
+      if (thread == 0) {
         a.error[block].plane = static_cast<u32>(p);
         a.error[block].used = used;
         a.error[block].size = size;
@@ -398,19 +409,33 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums) {
 }
 
 /// The lowest bands of a code block, family by family.
-__global__ void root_kernel(Args a) {
+__global__ void __launch_bounds__(32 * kMostWarps) root_kernel(Args a) {
   const Sums sums{dynamic_shared<u64>()};
+  const Team team{static_cast<int>(blockDim.x / 32), static_cast<int>(threadIdx.x / 32),
+                  static_cast<int>(threadIdx.x % 32)};
   u32 c = 0;
   while (blockIdx.x >= a.t.root_block[c + 1]) ++c;
   const u32 block = blockIdx.x - a.t.root_block[c];
   for (int b = 0; b < a.t.families; ++b) {
     const DeviceLevel& l = a.t.levels[a.t.roots[c * static_cast<u32>(a.t.families) + static_cast<u32>(b)]];
-    if (l.words > 0) decode_segment(a, l.first_segment + block, sums);
+    if (l.words > 0) decode_segment(a, l.first_segment + block, sums, team);
   }
 }
 
-__global__ void segment_kernel(Args a, u32 first) {
-  decode_segment(a, first + blockIdx.x, Sums{dynamic_shared<u64>()});
+/// Warps for a segment of so many tiles, its own or of the level above.
+__host__ __device__ inline int warps_for(int tiles) {
+  const int warps = (tiles + kTilesPerWarp - 1) / kTilesPerWarp;
+  return warps < kMostWarps ? warps : kMostWarps;
+}
+
+__global__ void __launch_bounds__(32 * kMostWarps) segment_kernel(Args a, u32 first) {
+  const DeviceLevel& l = a.t.levels[a.t.segments[first + blockIdx.x].level];
+  const int parent_tiles = a.t.levels[l.up].tiles;
+  int warps = warps_for(l.tiles > parent_tiles ? l.tiles : parent_tiles);
+  warps = warps < 1 ? 1 : warps;
+  const Team team{warps, static_cast<int>(threadIdx.x / 32), static_cast<int>(threadIdx.x % 32)};
+  if (team.warp >= warps) return;  // barriers do not wait for those that have left
+  decode_segment(a, first + blockIdx.x, Sums{dynamic_shared<u64>()}, team);
 }
 
 // ----------------------------------------------------------------------------------------------------------- restore
@@ -493,6 +518,8 @@ ZerotreeDecoder::ZerotreeDecoder(const TreePlan& plan, FastMode mode, int planes
   raw_ = DeviceBuffer<u16>(words);
   single_ = DeviceBuffer<u16>(words);
   first_ = DeviceBuffer<u8>(plan.tiles());
+  root_planes_ = DeviceBuffer<u8>((words - plan.first_root_word()) * 16);
+  asked_from_ = DeviceBuffer<u8>((words - plan.first_root_word()) * 16);
   segments_ = DeviceBuffer<SegmentInput>(plan.segments());
   parts_ = DeviceBuffer<PartInput>(plan.parts());
   errors_ = DeviceBuffer<BlockError>(plan.blocks());
@@ -500,8 +527,8 @@ ZerotreeDecoder::ZerotreeDecoder(const TreePlan& plan, FastMode mode, int planes
 
 std::size_t ZerotreeDecoder::device_bytes(const TreePlan& plan, int planes) {
   const std::size_t words = static_cast<std::size_t>(plan.tiles()) * kTileWords, p = static_cast<std::size_t>(planes);
-  return words * (p * 12 + 16 + 10) + plan.tiles() + plan.segments() * sizeof(SegmentInput) +
-         plan.parts() * sizeof(PartInput) + plan.blocks() * sizeof(BlockError);
+  return words * (p * 12 + 16 + 10) + (words - plan.first_root_word()) * 32 + plan.tiles() +
+         plan.segments() * sizeof(SegmentInput) + plan.parts() * sizeof(PartInput) + plan.blocks() * sizeof(BlockError);
 }
 std::size_t ZerotreeDecoder::device_bytes() const { return device_bytes(*plan_, planes_); }
 
@@ -520,6 +547,9 @@ ZerotreeDecodeArgs ZerotreeDecoder::args() const {
   a.raw = raw_.data();
   a.single = single_.data();
   a.first = first_.data();
+  a.root_planes = root_planes_.data();
+  a.asked_from = asked_from_.data();
+  a.first_root_word = plan_->first_root_word();
   a.segment = segments_.data();
   a.part = parts_.data();
   a.error = errors_.data();
@@ -533,11 +563,12 @@ void ZerotreeDecoder::decode(const std::uint8_t* bytes, std::size_t size, const 
   check(cudaMemsetAsync(first_.data(), kNever, first_.size(), stream.get()), "cudaMemsetAsync");
   check(cudaMemsetAsync(errors_.data(), 0, errors_.size() * sizeof(BlockError), stream.get()), "cudaMemsetAsync");
   const auto shared = [&](int k) { return (1 + static_cast<std::size_t>(plan_->most_tiles(k))) * sizeof(u64); };
-  launch("root_kernel", root_kernel, dim3(plan_->blocks()), dim3(32 * kRootWarps), shared(0), stream.get(), a);
+  launch("root_kernel", root_kernel, dim3(plan_->blocks()),
+         dim3(32 * static_cast<unsigned>(warps_for(plan_->most_tiles(0)))), shared(0), stream.get(), a);
   for (int k = 1; k < plan_->resolutions(); ++k) {
     const u32 first = plan_->first_segment(k), end = plan_->first_segment(k + 1);
     if (first == end) continue;
-    const unsigned warps = plan_->most_tiles(k) > 8 ? kManyWarps : kFewWarps;
+    const auto warps = static_cast<unsigned>(warps_for(plan_->most_tiles(k)));
     launch("segment_kernel", segment_kernel, dim3(end - first), dim3(32 * warps), shared(k), stream.get(), a, first);
   }
 }

@@ -581,14 +581,6 @@ __global__ void clear_kernel(Args a) {
     to[i] = make_int4(0, 0, 0, 0);
 }
 
-/// The lowest bands' tiles are among the last ones.
-u32 first_root_word(const TreePlan& plan) {
-  u32 first = plan.tiles();
-  for (const DeviceLevel& l : plan.levels())
-    if (l.k == 0) first = std::min(first, l.first_tile);
-  return first * kTileWords;
-}
-
 std::size_t padded_output(std::size_t capacity) { return (capacity + 15) / 16 * 4 + 8; }
 
 }  // namespace
@@ -604,7 +596,7 @@ ZerotreeEncoder::ZerotreeEncoder(const TreePlan& plan, FastMode mode, int planes
   act_ = DeviceBuffer<u16>(words * p);
   count_ = DeviceBuffer<u8>(words);
   top_ = DeviceBuffer<u8>(words);
-  root_planes_ = DeviceBuffer<u8>(std::max<std::size_t>((words - first_root_word(plan)) * 16, 1));
+  root_planes_ = DeviceBuffer<u8>(std::max<std::size_t>((words - plan.first_root_word()) * 16, 1));
   tile_top_ = DeviceBuffer<i32>(plan.tiles());
   bits_ = DeviceBuffer<u32>(static_cast<std::size_t>(plan.tiles()) * p * kStages);
   meta_ = DeviceBuffer<u32>(meta_size() + 2);
@@ -614,7 +606,7 @@ ZerotreeEncoder::ZerotreeEncoder(const TreePlan& plan, FastMode mode, int planes
 
 std::size_t ZerotreeEncoder::device_bytes(const TreePlan& plan, int planes, std::size_t capacity) {
   const std::size_t words = static_cast<std::size_t>(plan.tiles()) * kTileWords, p = static_cast<std::size_t>(planes);
-  return words * (p * 10 + 8 + 2) + (words - first_root_word(plan)) * 16 + plan.tiles() * (4 + p * 4 * kStages) +
+  return words * (p * 10 + 8 + 2) + (words - plan.first_root_word()) * 16 + plan.tiles() * (4 + p * 4 * kStages) +
          (static_cast<std::size_t>(plan.segments()) + plan.parts() + 4) * 4 + plan.parts() * 8 +
          padded_output(capacity) * 4;
 }
@@ -631,7 +623,7 @@ ZerotreeEncodeArgs ZerotreeEncoder::args() const {
   a.count = count_.data();
   a.top = top_.data();
   a.root_planes = root_planes_.data();
-  a.first_root_word = first_root_word(*plan_);
+  a.first_root_word = plan_->first_root_word();
   a.tile_top = tile_top_.data();
   a.bits = bits_.data();
   a.total = meta_.data();
