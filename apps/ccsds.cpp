@@ -1,17 +1,18 @@
-// trivelet ccsds: CCSDS 122.0-B-2 still images: encode, decode, info, bench.
+// trivelet ccsds: CCSDS 122.0-B-2 still images: encode, decode, info; bench and compare are in files of their own.
 
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cmath>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 
+#include "apps/ccsds.h"
 #include "apps/ccsds_image.h"
 #include "apps/json.h"
+#include "apps/still_codec.h"
 #include "codec/still/ccsds122.h"
 
 namespace trivelet::cli {
@@ -23,7 +24,8 @@ using ccsds122::SegmentReport;
 using ccsds122::SegmentState;
 
 struct EncodeOptions {
-  std::string input, output, index;
+  std::vector<std::string> files;
+  std::string index, device = "auto";
   StillInput reading;
   std::string dwt = "integer";
   bool lossless = false;
@@ -44,21 +46,13 @@ struct EncodeOptions {
 };
 
 struct DecodeOptions {
-  std::string input, output, index;
+  std::vector<std::string> files;
+  std::string index, device = "auto", extension = "pgm";
   bool strict = false;
 };
 
 struct InfoOptions {
   std::string input;
-  bool json = false;
-};
-
-struct BenchOptions {
-  std::string input;
-  StillInput reading;
-  int size = 4096;
-  int repeat = 5;
-  int segment_size = 256;
   bool json = false;
 };
 
@@ -108,16 +102,21 @@ void write_file(const std::string& path, const std::vector<std::byte>& bytes, bo
 }
 
 int run_encode(const EncodeOptions& o, const Common& common) {
-  const StillImage image = read_still(o.input, o.reading, common.threads);
-  const ccsds122::Params params = make_params(o, image, common);
-  ThreadPool pool(common.threads);
-  const ccsds122::Encoded e = ccsds122::encode(image.view(), params, pool);
-  write_file(o.output, e.bytes, common.overwrite);
-  if (!o.index.empty()) write_file(o.index, ccsds122::write_index(e.segment_bytes), common.overwrite);
-  const double samples = static_cast<double>(image.width) * image.height;
-  spdlog::info("{}x{}, {} bits: {} bytes in {} segments, {:.4f} bits per pixel, {:.1f} Mpixel/s", image.width,
-               image.height, image.bits, e.bytes.size(), e.segment_bytes.size(),
-               8 * static_cast<double>(e.bytes.size()) / samples, samples / 1e6 / (e.seconds.dwt + e.seconds.coder));
+  const std::vector<FileJob> jobs = make_file_jobs(o.files, ".c122");
+  require(jobs.size() == 1 || o.index.empty(), ErrorKind::kBadArgument, "--index is for one picture");
+  const DeviceChoice device = choose_device(o.device);
+  run_file_jobs(jobs, device, common.threads, [&](const FileJob& job, StillCodec& codec) {
+    const StillImage image = read_still(job.input, o.reading, common.threads);
+    const ccsds122::Params params = make_params(o, image, common);
+    const ccsds122::Encoded e = codec.encode(image.view(), params);
+    write_file(job.output, e.bytes, common.overwrite);
+    if (!o.index.empty()) write_file(o.index, ccsds122::write_index(e.segment_bytes), common.overwrite);
+    const double samples = static_cast<double>(image.width) * image.height;
+    spdlog::info("{}{}x{}, {} bits: {} bytes in {} segments, {:.4f} bits per pixel, {:.1f} Mpixel/s",
+                 jobs.size() > 1 ? job.output + ": " : "", image.width, image.height, image.bits, e.bytes.size(),
+                 e.segment_bytes.size(), 8 * static_cast<double>(e.bytes.size()) / samples,
+                 samples / 1e6 / (e.seconds.dwt + e.seconds.coder));
+  });
   return kExitDone;
 }
 
@@ -132,31 +131,38 @@ const char* state_name(SegmentState s) {
 }
 
 int run_decode(const DecodeOptions& o, const Common& common) {
-  const std::vector<std::byte> stream = read_bytes(o.input);
-  ThreadPool pool(common.threads);
+  const std::vector<FileJob> jobs = make_file_jobs(o.files, "." + o.extension);
+  require(jobs.size() == 1 || o.index.empty(), ErrorKind::kBadArgument, "--index is for one stream");
+  const DeviceChoice device = choose_device(o.device);
   ccsds122::DecodeParams params;
   params.simd = parse_simd(common.simd);
   params.keep_damaged = !o.strict;
   std::vector<std::uint32_t> lengths;
   if (!o.index.empty()) lengths = ccsds122::read_index(read_bytes(o.index));
   params.segment_bytes = lengths;
-  const ccsds122::Decoded d = ccsds122::decode(stream, params, pool);
-  StillImage image;
-  image.width = d.width;
-  image.height = d.height;
-  image.bits = d.bits;
-  image.is_signed = d.is_signed;
-  image.bytes = d.samples;
-  write_still(o.output, image, common.overwrite);
-  for (const SegmentReport& s : d.segments)
-    if (s.state != SegmentState::kComplete)
-      spdlog::warn("segment {} at byte {} is {}: {}", s.header.count, s.offset, state_name(s.state), s.message);
-  if (!d.ended) spdlog::warn("the stream ends before its last segment");
-  if (d.trailing_bytes) spdlog::warn("{} bytes after the last segment were ignored", d.trailing_bytes);
-  const double samples = static_cast<double>(d.width) * d.height;
-  spdlog::info("{}x{}, {} bits{}: {:.1f} Mpixel/s", d.width, d.height, d.bits, d.is_signed ? " signed" : "",
-               samples / 1e6 / (d.seconds.dwt + d.seconds.coder));
-  return d.intact() ? kExitDone : kExitBadStream;
+  std::atomic<bool> intact = true;
+  run_file_jobs(jobs, device, common.threads, [&](const FileJob& job, StillCodec& codec) {
+    const ccsds122::Decoded d = codec.decode(read_bytes(job.input), params);
+    StillImage image;
+    image.width = d.width;
+    image.height = d.height;
+    image.bits = d.bits;
+    image.is_signed = d.is_signed;
+    image.bytes = d.samples;
+    write_still(job.output, image, common.overwrite);
+    const std::string name = jobs.size() > 1 ? job.input + ": " : "";
+    for (const SegmentReport& s : d.segments)
+      if (s.state != SegmentState::kComplete)
+        spdlog::warn("{}segment {} at byte {} is {}: {}", name, s.header.count, s.offset, state_name(s.state),
+                     s.message);
+    if (!d.ended) spdlog::warn("{}the stream ends before its last segment", name);
+    if (d.trailing_bytes) spdlog::warn("{}{} bytes after the last segment were ignored", name, d.trailing_bytes);
+    const double samples = static_cast<double>(d.width) * d.height;
+    spdlog::info("{}{}x{}, {} bits{}: {:.1f} Mpixel/s", name, d.width, d.height, d.bits, d.is_signed ? " signed" : "",
+                 samples / 1e6 / (d.seconds.dwt + d.seconds.coder));
+    if (!d.intact()) intact = false;
+  });
+  return intact ? kExitDone : kExitBadStream;
 }
 
 // ----------------------------------------------------------------------------------------------------------- info
@@ -265,146 +271,16 @@ int run_info(const InfoOptions& o, const Common& common) {
   return intact ? kExitDone : kExitBadStream;
 }
 
-// ---------------------------------------------------------------------------------------------------------- bench
-
-/// Something like a photograph: waves at every scale and a little noise.
-StillImage synthetic_image(int size) {
-  StillImage image;
-  image.width = image.height = size;
-  image.bits = 8;
-  image.bytes.resize(static_cast<std::size_t>(size) * static_cast<std::size_t>(size));
-  std::vector<float> wave(static_cast<std::size_t>(size) * 4);
-  for (std::size_t i = 0; i < wave.size(); ++i) {
-    const auto x = static_cast<float>(i);
-    wave[i] = 30 * std::sin(x / 97) + 16 * std::sin(x / 23 + 1) + 6 * std::sin(x / 5 + 2);
-  }
-  std::uint32_t state = 1;
-  for (int y = 0; y < size; ++y)
-    for (int x = 0; x < size; ++x) {
-      state = state * 1664525U + 1013904223U;
-      const auto at = [&](int i) { return wave[static_cast<std::size_t>(i)]; };
-      const float v = 128 + at(x + y) + at(2 * size + x - y) * 0.7F + static_cast<float>(state >> 29);
-      image.bytes[static_cast<std::size_t>(y) * static_cast<std::size_t>(size) + static_cast<std::size_t>(x)] =
-          static_cast<std::byte>(std::clamp(static_cast<int>(v), 0, 255));
-    }
-  return image;
-}
-
-struct Timing {
-  std::string name;
-  int threads = 1;
-  double encode = 1e30, decode = 1e30, decode_indexed = 1e30;
-  ccsds122::StageSeconds encode_stages, decode_stages;
-  std::size_t bytes = 0;
-};
-
-Timing time_codec(const StillImage& image, const std::string& name, const ccsds122::Params& params, int threads,
-                  int repeat) {
-  using Clock = std::chrono::steady_clock;
-  ThreadPool pool(threads);
-  Timing t;
-  t.name = name;
-  t.threads = pool.threads();
-  for (int i = 0; i < repeat; ++i) {
-    auto start = Clock::now();
-    const ccsds122::Encoded e = ccsds122::encode(image.view(), params, pool);
-    const double encode = std::chrono::duration<double>(Clock::now() - start).count();
-    if (encode < t.encode) {
-      t.encode = encode;
-      t.encode_stages = e.seconds;
-    }
-    t.bytes = e.bytes.size();
-    ccsds122::DecodeParams dp;
-    dp.simd = params.simd;
-    for (const bool indexed : {false, true}) {
-      if (indexed) dp.segment_bytes = e.segment_bytes;
-      start = Clock::now();
-      const ccsds122::Decoded d = ccsds122::decode(e.bytes, dp, pool);
-      const double decode = std::chrono::duration<double>(Clock::now() - start).count();
-      require(d.intact() && d.width == image.width && d.height == image.height, ErrorKind::kMismatch,
-              "the stream just written does not decode");
-      if (params.dwt == Dwt::kInteger)
-        require(d.samples == image.bytes, ErrorKind::kMismatch, "the lossless stream does not decode to the picture");
-      if (indexed) {
-        t.decode_indexed = std::min(t.decode_indexed, decode);
-      } else if (decode < t.decode) {
-        t.decode = decode;
-        t.decode_stages = d.seconds;
-      }
-    }
-  }
-  return t;
-}
-
-int run_bench(const BenchOptions& o, const Common& common) {
-  const StillImage image = o.input.empty() ? synthetic_image(o.size) : read_still(o.input, o.reading, common.threads);
-  const double mpixel = static_cast<double>(image.width) * image.height / 1e6;
-  std::vector<Timing> timings;
-  std::vector<int> counts{1};
-  if (common.threads != 1) counts.push_back(common.threads);
-  for (const int threads : counts) {
-    ccsds122::Params p;
-    p.bits = image.bits;
-    p.is_signed = image.is_signed;
-    p.segment_blocks = static_cast<std::uint32_t>(o.segment_size);
-    p.simd = parse_simd(common.simd);
-    timings.push_back(time_codec(image, "integer lossless", p, threads, o.repeat));
-    p.dwt = Dwt::kFloat;
-    p.total_bytes = static_cast<std::uint64_t>(mpixel * 1e6 / 8);
-    timings.push_back(time_codec(image, "float 1 bpp", p, threads, o.repeat));
-  }
-  const auto share = [](const ccsds122::StageSeconds& s) { return s.dwt / (s.dwt + s.coder); };
-  if (o.json) {
-    Json json;
-    json.begin_object();
-    json.member("width", image.width);
-    json.member("height", image.height);
-    json.member("bits", image.bits);
-    json.member("segment_size", o.segment_size);
-    json.member("simd", to_string(resolve_simd(parse_simd(common.simd))));
-    json.begin_array("cases");
-    for (const Timing& t : timings) {
-      json.begin_object();
-      json.member("name", t.name);
-      json.member("threads", t.threads);
-      json.member("bytes", t.bytes);
-      json.member("encode_mpixel_s", mpixel / t.encode);
-      json.member("encode_dwt_mpixel_s", mpixel / t.encode_stages.dwt);
-      json.member("encode_coder_mpixel_s", mpixel / t.encode_stages.coder);
-      json.member("encode_dwt_share", share(t.encode_stages));
-      json.member("decode_mpixel_s", mpixel / t.decode);
-      json.member("decode_dwt_mpixel_s", mpixel / t.decode_stages.dwt);
-      json.member("decode_coder_mpixel_s", mpixel / t.decode_stages.coder);
-      json.member("decode_dwt_share", share(t.decode_stages));
-      json.member("decode_indexed_mpixel_s", mpixel / t.decode_indexed);
-      json.end_object();
-    }
-    json.end_array();
-    json.end_object();
-    fmt::print("{}", json.text());
-    return kExitDone;
-  }
-  fmt::print("{}x{}, {} bits, segments of {} blocks, {}; Mpixel/s, best of {}\n", image.width, image.height, image.bits,
-             o.segment_size, to_string(resolve_simd(parse_simd(common.simd))), o.repeat);
-  fmt::print("{:<18} {:>7} {:>6} | {:>8} {:>7} {:>7} {:>9} | {:>8} {:>7} {:>7} {:>9} {:>10}\n", "case", "threads",
-             "bpp", "encode", "DWT", "coder", "DWT share", "decode", "DWT", "coder", "DWT share", "with index");
-  for (const Timing& t : timings)
-    fmt::print(
-        "{:<18} {:>7} {:>6.3f} | {:>8.1f} {:>7.1f} {:>7.1f} {:>8.1f}% | {:>8.1f} {:>7.1f} {:>7.1f} {:>8.1f}% "
-        "{:>10.1f}\n",
-        t.name, t.threads, 8 * static_cast<double>(t.bytes) / (mpixel * 1e6), mpixel / t.encode,
-        mpixel / t.encode_stages.dwt, mpixel / t.encode_stages.coder, 100 * share(t.encode_stages), mpixel / t.decode,
-        mpixel / t.decode_stages.dwt, mpixel / t.decode_stages.coder, 100 * share(t.decode_stages),
-        mpixel / t.decode_indexed);
-  return kExitDone;
-}
-
 // -------------------------------------------------------------------------------------------------------- options
 
 Action define_ccsds_encode(CLI::App& app, Common& common) {
   auto o = std::make_shared<EncodeOptions>();
-  app.add_option("IN", o->input, "Picture: .pgm, .raw, or anything FFmpeg reads (.png, .tif)")->required();
-  app.add_option("OUT", o->output, "Stream to write (.c122)")->required();
+  app.add_option(
+         "FILES", o->files,
+         "IN OUT: a picture (.pgm, .raw, or anything FFmpeg reads: .png, .tif) and the stream to write (.c122);\n"
+         "or IN... FOLDER")
+      ->required()
+      ->expected(2, 1 << 20);
   app.add_option("--dwt", o->dwt, "Wavelet: integer (lossless possible) or float")
       ->check(CLI::IsMember({"integer", "float"}))
       ->capture_default_str();
@@ -436,6 +312,7 @@ Action define_ccsds_encode(CLI::App& app, Common& common) {
   app.add_flag("--all-headers", o->every_header, "All header parts in every segment");
   app.add_option("--index", o->index, "Also write the segment lengths to this file (for parallel decoding)");
   add_still_input_options(app, o->reading);
+  add_device_option(app, o->device);
   add_work_options(app, common);
   add_overwrite_option(app, common);
   add_log_options(app, common);
@@ -444,10 +321,17 @@ Action define_ccsds_encode(CLI::App& app, Common& common) {
 
 Action define_ccsds_decode(CLI::App& app, Common& common) {
   auto o = std::make_shared<DecodeOptions>();
-  app.add_option("IN", o->input, "Stream; - = standard input")->required();
-  app.add_option("OUT", o->output, "Picture: .pgm, .raw (little-endian), .png")->required();
+  app.add_option("FILES", o->files,
+                 "IN OUT: a stream (- = standard input) and the picture to write (.pgm, .raw little-endian, .png);\n"
+                 "or IN... FOLDER")
+      ->required()
+      ->expected(2, 1 << 20);
+  app.add_option("--to", o->extension, "Kind of the pictures in FOLDER")
+      ->check(CLI::IsMember({"pgm", "raw", "png"}))
+      ->capture_default_str();
   app.add_option("--index", o->index, "Segment lengths written by the encoder");
   app.add_flag("--strict", o->strict, "Fail at the first damaged segment, write nothing");
+  add_device_option(app, o->device);
   add_work_options(app, common);
   add_overwrite_option(app, common);
   add_log_options(app, common);
@@ -463,23 +347,6 @@ Action define_ccsds_info(CLI::App& app, Common& common) {
   return [o, &common] { return run_info(*o, common); };
 }
 
-Action define_ccsds_bench(CLI::App& app, Common& common) {
-  auto o = std::make_shared<BenchOptions>();
-  app.add_option("IN", o->input, "Picture; default: a synthetic one");
-  app.add_option("--side", o->size, "Side of the synthetic picture")
-      ->check(CLI::Range(64, 32768))
-      ->capture_default_str();
-  app.add_option("--repeat", o->repeat, "Best of so many runs")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--segment-size", o->segment_size, "Blocks per segment")
-      ->check(CLI::Range(16, 1 << 20))
-      ->capture_default_str();
-  app.add_flag("--json", o->json, "Print JSON");
-  add_still_input_options(app, o->reading);
-  add_work_options(app, common);
-  add_log_options(app, common);
-  return [o, &common] { return run_bench(*o, common); };
-}
-
 }  // namespace
 
 Action define_ccsds(CLI::App& app, Common& common) {
@@ -488,10 +355,11 @@ Action define_ccsds(CLI::App& app, Common& common) {
     const char* help;
     Action (*define)(CLI::App&, Common&);
   };
-  static constexpr std::array<Command, 4> kCommands = {{
+  static constexpr std::array<Command, 5> kCommands = {{
       {"encode", "Encode a greyscale picture into a CCSDS 122.0-B-2 stream", define_ccsds_encode},
       {"decode", "Decode a stream into a picture", define_ccsds_decode},
       {"info", "List the segments and headers of a stream", define_ccsds_info},
+      {"compare", "Compare two pictures or streams: PSNR, largest error", define_ccsds_compare},
       {"bench", "Time the stages in memory and check the result", define_ccsds_bench},
   }};
   app.require_subcommand(1);

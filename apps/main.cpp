@@ -12,8 +12,10 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <system_error>
 
+#include "apps/ccsds.h"
 #include "apps/cli.h"
 #include "apps/help.h"
 
@@ -36,7 +38,7 @@ constexpr std::array<Command, 9> kCommands = {{
     {"verify", "Check a stream for damage, and against its original", cli::define_verify},
     {"compare", "Compare two videos: PSNR, SSIM, maximum error", cli::define_compare},
     {"bench", "Encode and decode in memory, check the result and time the stages", cli::define_bench},
-    {"ccsds", "Still images in CCSDS 122.0-B-2: encode, decode, info, bench", cli::define_ccsds},
+    {"ccsds", "Still images in CCSDS 122.0-B-2: encode, decode, info, compare, bench", cli::define_ccsds},
 }};
 
 constexpr const char* kDescription =
@@ -147,6 +149,13 @@ int main(int argc, char** argv) {
     CLI::App* command = app.add_subcommand(kCommands[i].name, kCommands[i].help);
     command->set_help_flag();  // for the order: ours comes last
     actions[i] = kCommands[i].define(*command, common);
+    if (kCommands[i].name == std::string_view("bench")) {  // also found as "trivelet ccsds bench"
+      CLI::App* still = command->add_subcommand("ccsds", "The same for CCSDS 122.0 still images");
+      actions[i] = [still, video = actions[i], action = cli::define_ccsds_bench(*still, common)] {
+        return still->parsed() ? action() : video();
+      };
+      still->set_help_flag("-h,--help", "This help")->group("Common");
+    }
     command->set_help_flag("-h,--help", "This help")->group("Common");
   }
   app.set_help_all_flag("--help-all", "Help of all commands");
