@@ -80,12 +80,9 @@ void read_one_chunk(const Sample& s, const std::uint8_t* data, std::size_t size)
           expect(part.low <= low && part.size <= size);
           low = part.low;
         }
-        // The three chunks lie on one path, so what is new hangs on what was read.
+        // Cuts may ask for more than the parent has: the decoder stops where that ends.
         const int k = static_cast<int>(i) % component.grid->resolutions();
-        if (k != 1 || segment.parts.size() != 1 || block[i - 1].parts.empty()) continue;
-        expect(segment.top <= block[i - 1].top);
-        if (segment.parts[0].low < cuts_per_plane(profile) * segment.top)
-          expect(segment.parts[0].low >= lowest_cut(profile, block[i - 1].parts[0].low));
+        if (k == 1 && !segment.parts.empty()) expect(segment.top <= block[i - 1].top);
       }
 }
 
