@@ -89,6 +89,13 @@ enum class Profile : std::uint8_t {
 /// How the fast profile sends new significance: kRaw bit by bit; kStaged first a flag per group of siblings.
 enum class FastMode : std::uint8_t { kRaw = 0, kStaged = 1 };
 
+/// A box of the stream beside the pictures, between its header and the first GOP: FORMAT.md "Volumes", or of an
+/// application's own (then its type begins with a small letter).
+struct ExtraBox {
+  std::string type;  ///< 4 characters
+  std::vector<std::uint8_t> payload;
+};
+
 struct EncoderParams {
   // What to reach: constant quality, or one of the targets (lossy only), or lossless.
   bool lossless = false;
@@ -119,6 +126,7 @@ struct EncoderParams {
   /// Where coded GOPs wait for the end of the video when there is a target for its bytes; removed afterwards. Empty: a
   /// temporary file of the system's.
   std::string spool_path;
+  std::vector<ExtraBox> boxes{};
 
   bool has_byte_target() const { return target_bytes > 0 || bits_per_pixel > 0 || bit_rate > 0; }
 };
@@ -216,6 +224,7 @@ struct StreamInfo {
   int layers = 0;
   std::string settings;    ///< of the encoder, may be empty
   std::string writer;      ///< name and version of the writing library
+  std::vector<ExtraBox> boxes{};
   bool has_index = false;  ///< `gops` came from the index (or a scan), else it is empty
   bool complete = false;   ///< the end of the stream was found where it should be
   std::vector<GopInfo> gops;

@@ -36,6 +36,12 @@ struct Box {
   bool critical() const { return type[0] >= 'A' && type[0] <= 'Z'; }
 };
 inline constexpr std::size_t kBoxHeaderBytes = 16;
+/// Extra boxes (codec.h): the largest a decoder takes in.
+inline constexpr std::size_t kMaxExtraBytes = std::size_t{1} << 28;
+/// The boxes a stream consists of.
+inline bool is_stream_box(const std::string& type) {
+  return type == "Head" || type == "Gop " || type == "Indx" || type == "Done";
+}
 
 void write_box_header(const char* type, std::uint64_t length, std::uint8_t* out);
 /// False when the CRC does not match.

@@ -1,8 +1,10 @@
 // Decoder of codec.h: find the boxes, read the chunks that are wanted, hand them to the backend.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -74,11 +76,13 @@ struct Decoder::State {
   std::uint64_t expected_frame = 0;
   std::uint64_t promised_frames = 0;  // what the end of the stream says, once it is known
   std::uint64_t first_box = 0;
+  std::optional<std::array<std::uint8_t, kBoxHeaderBytes>> pending_box;  // read from a pipe, not yet looked at
   bool at_end = false;
 
   State(ByteSource& source, const DecoderParams& p) : params(p), in(source, stats.stream_bytes) {}
 
   void read_header();
+  void read_extra_boxes();
   void read_index();
   void scan();
   bool resync();
@@ -133,7 +137,8 @@ void Decoder::State::read_header() {
             std::string("unknown critical box '") + box.type + "' before the stream header");
     if (!in.skip(box.length)) bad("the stream ends before its header");
   }
-  first_box = in.position();
+  read_extra_boxes();
+  first_box = in.position() - (pending_box ? kBoxHeaderBytes : 0);
   info.video = header.video;
   info.format_major = header.major;
   info.format_minor = header.minor;
@@ -147,6 +152,34 @@ void Decoder::State::read_header() {
   info.settings = header.settings;
   info.writer = header.writer;
   info.file_bytes = in.size();
+}
+
+// Boxes between the header and the first GOP. A pipe's next box header is kept for open_next_packet().
+void Decoder::State::read_extra_boxes() {
+  for (;;) {
+    const std::uint64_t at = in.position();
+    std::uint8_t head[kBoxHeaderBytes];
+    Box box;
+    const bool intact = in.read(head, sizeof head) == sizeof head && parse_box_header(head, box);
+    if (!intact || is_stream_box(box.type)) {
+      if (in.seekable()) {
+        in.seek(at);
+      } else if (in.position() == at + sizeof head) {
+        pending_box.emplace();
+        std::memcpy(pending_box->data(), head, sizeof head);
+      }
+      return;
+    }
+    require(!box.critical() || box.is("Volm"), ErrorKind::kUnsupported,
+            std::string("unknown critical box '") + box.type + "' at byte " + std::to_string(at));
+    if (box.length > kMaxExtraBytes)
+      bad("a box '" + std::string(box.type) + "' of " + std::to_string(box.length) + " bytes; the limit is " +
+          std::to_string(kMaxExtraBytes));
+    ExtraBox extra;
+    extra.type = box.type;
+    if (!in.append(extra.payload, box.length)) bad("the stream ends inside the box '" + extra.type + "'");
+    info.boxes.push_back(std::move(extra));
+  }
 }
 
 // The index at the end of a seekable source, else a scan over the packets' headers.
@@ -407,7 +440,14 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
   for (;;) {
     offset = in.position();
     std::uint8_t head[kBoxHeaderBytes];
-    const std::size_t got = in.read(head, sizeof head);
+    std::size_t got = sizeof head;
+    if (pending_box) {
+      std::memcpy(head, pending_box->data(), sizeof head);
+      offset -= sizeof head;
+      pending_box.reset();
+    } else {
+      got = in.read(head, sizeof head);
+    }
     if (got < sizeof head) {
       at_end = true;
       report("the stream ends at byte " + std::to_string(in.position()) + ", after frame " +

@@ -600,6 +600,12 @@ Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& s
   if (s.params.has_byte_target()) s.spool = std::make_unique<Spool>(s.params.spool_path);
   s.write(kSignature, sizeof kSignature);
   s.write_box("Head", head);
+  for (const ExtraBox& box : s.params.boxes) {
+    require(box.type.size() == 4 && !is_stream_box(box.type) && box.payload.size() <= kMaxExtraBytes,
+            ErrorKind::kBadArgument,
+            "an extra box '" + box.type + "' of " + std::to_string(box.payload.size()) + " bytes");
+    s.write_box(box.type.c_str(), box.payload);
+  }
 }
 
 Encoder::~Encoder() = default;

@@ -11,6 +11,7 @@
 #include "codec/container.h"
 #include "codec/hash.h"
 #include "codec/stream_input.h"
+#include "codec/volume_map.h"
 
 namespace trivelet {
 
@@ -92,6 +93,13 @@ class Rewriter {
         header_ = parse_stream_header(bytes.data() + kBoxHeaderBytes, bytes.size() - kBoxHeaderBytes);
         have = true;
       } else {
+        require(
+            !box.is("Volm") ||
+                parse_volume_map(bytes.data() + kBoxHeaderBytes, bytes.size() - kBoxHeaderBytes).prediction ==
+                    VolumeMap::Prediction::kNone,
+            ErrorKind::kUnsupported,
+            "this volume is coded by prediction: every voxel depends on all before it, so nothing can be taken out; "
+            "encode it with --transform wavelet");
         others_.push_back(std::move(bytes));  // the decoder that read the index above knows it, or it is not critical
       }
     }

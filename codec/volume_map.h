@@ -1,0 +1,170 @@
+// From the scalars of a volume (8..64 bits, integers and floats) to the codec's samples (1..16 bits), and exactly back.
+//
+// Every stored scalar has a *key*: an unsigned integer of the scalar's width that keeps the order of the values (signed
+// integers: sign bit flipped; IEEE floats: sign bit flipped, all bits of negative ones inverted). A map turns keys into
+// *numbers* 0, 1, 2, …:
+//
+//   affine    key = offset + scale * number        (scale: what all differences have in common; 2E + 1 times that when
+//                                                   every value may err by E)
+//   palette   key = table[number]                   (table: the keys that occur, ascending)
+//   real      value = offset + scale * number       (floats that may err; offset and scale are real)
+//
+// Numbers of more than 16 bits are split into planes, the first holding the 16 most significant bits. A voxel of
+// several channels (RGB, complex) has planes for each. Planes are the components of the coded picture. FORMAT.md
+// "Volumes" is normative; the box there is what serialise() writes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codec/types.h"
+
+namespace trivelet {
+
+enum class VoxelType : std::uint8_t {
+  kU8 = 0,
+  kI8 = 1,
+  kU16 = 2,
+  kI16 = 3,
+  kU32 = 4,
+  kI32 = 5,
+  kU64 = 6,
+  kI64 = 7,
+  kF32 = 8,
+  kF64 = 9,
+};
+inline constexpr int kVoxelTypes = 10;
+inline constexpr int kMaxChannels = 4;
+inline constexpr std::size_t kMaxPalette = 65536;
+
+inline int bytes_of(VoxelType t) {
+  return t >= VoxelType::kF32 ? (t == VoxelType::kF32 ? 4 : 8) : 1 << (static_cast<int>(t) / 2);
+}
+inline bool is_real(VoxelType t) { return t >= VoxelType::kF32; }
+inline bool is_signed(VoxelType t) { return is_real(t) || (static_cast<int>(t) & 1) != 0; }
+/// "uint8", "int16", "float32", …
+std::string to_string(VoxelType type);
+
+/// What is stored for each voxel of a file.
+struct VoxelFormat {
+  VoxelType type = VoxelType::kU8;
+  bool big_endian = false;
+  int channels = 1;  ///< scalars per voxel, one after the other
+  std::size_t bytes() const { return static_cast<std::size_t>(bytes_of(type)) * static_cast<std::size_t>(channels); }
+  bool operator==(const VoxelFormat&) const = default;
+};
+
+/// The value of a stored scalar. 64-bit integers lose their last bits.
+double scalar_value(const std::byte* stored, VoxelType type, bool big_endian);
+
+struct VolumeMap {
+  enum class Kind : std::uint8_t { kAffine = 0, kPalette = 1, kReal = 2 };
+  enum class Order : std::uint8_t {
+    kFile = 0,        ///< slice by slice of volume by volume
+    kFourthAxis = 1,  ///< all volumes' slice 0, then all volumes' slice 1, …
+  };
+  /// volume_predict.h
+  enum class Prediction : std::uint8_t { kNone = 0, kInSlice = 1, kAcross = 2 };
+  VoxelFormat format;
+  Kind kind = Kind::kAffine;
+  Order order = Order::kFile;
+  Prediction prediction = Prediction::kNone;
+  std::uint64_t offset = 0;  ///< a key (affine)
+  std::uint64_t scale = 1;   ///< affine
+  double real_offset = 0;
+  double real_scale = 1;
+  std::uint64_t last = 0;                ///< the largest number
+  std::uint64_t last_key = 0;            ///< affine: keys above are limited to it
+  double max_error = 0;                  ///< no value is further from the original than this
+  std::vector<std::uint64_t> palette{};  ///< ascending keys
+  std::uint64_t slices = 1;              ///< along the third axis
+  std::uint64_t volumes = 1;             ///< along all further ones
+
+  int bits() const;    ///< of a number
+  int planes() const;  ///< components per channel, 1..4
+  int plane_bits() const { return bits() < 16 ? bits() : 16; }
+  bool exact() const { return max_error == 0; }
+  /// Of the coded picture. Unsupported when channels and planes make more than four components.
+  PixelFormat pixel_format() const;
+  /// Place of a slice (volume by volume) in the coded sequence.
+  std::uint64_t frame_of(std::uint64_t slice) const {
+    return order == Order::kFile ? slice : slice % slices * volumes + slice / slices;
+  }
+  bool operator==(const VolumeMap&) const = default;
+};
+
+std::vector<std::uint8_t> serialise(const VolumeMap& map);
+/// Throws BadStream or Unsupported.
+VolumeMap parse_volume_map(const std::uint8_t* bytes, std::size_t size);
+
+/// What occurs in a volume; from all its voxels, in any pieces.
+class VolumeAnalysis {
+ public:
+  explicit VolumeAnalysis(const VoxelFormat& format);
+  void add(const std::byte* stored, std::size_t voxels);
+
+  const VoxelFormat& format() const { return format_; }
+  std::uint64_t scalars() const { return scalars_; }
+  std::uint64_t min_key() const { return min_; }
+  std::uint64_t max_key() const { return max_; }
+  /// What all differences of keys are multiples of; 1 when there is nothing but one value.
+  std::uint64_t common_scale() const;
+  /// How many different keys there are, 0 when more than kMaxPalette.
+  std::size_t distinct() const;
+  std::vector<std::uint64_t> keys() const;  ///< ascending; only when distinct() > 0
+  std::uint64_t not_finite() const { return not_finite_; }
+  double min_value() const { return min_value_; }  ///< over finite values
+  double max_value() const { return max_value_; }
+
+ private:
+  template <class U>
+  void add_keys(const std::byte* stored, std::size_t scalars);
+  void add_key(std::uint64_t key);
+
+  VoxelFormat format_;
+  std::uint64_t scalars_ = 0;
+  std::uint64_t min_ = ~std::uint64_t{0};
+  std::uint64_t max_ = 0;
+  std::uint64_t first_ = 0;
+  std::uint64_t gcd_ = 0;
+  std::uint64_t not_finite_ = 0;
+  double min_value_ = 0;
+  double max_value_ = 0;
+  std::vector<std::uint8_t> seen_;    // narrow scalars: by key
+  std::vector<std::uint64_t> table_;  // wide scalars: open addressing, key + 1; empty when given up
+  std::size_t used_ = 0;
+  bool has_last_ = false;  // the last key of the wide table is ~0, which key + 1 cannot say
+};
+
+/// The map with which every scalar comes back bit for bit: a palette if `palette`, else affine. Unsupported when a
+/// palette is wanted and there are too many different values.
+VolumeMap exact_map(const VolumeAnalysis& analysis, bool palette);
+/// A palette is worth trying: fewer values occur than lie between the least and the largest.
+bool palette_may_pay(const VolumeAnalysis& analysis);
+/// The map with which no value errs by more than `max_error` (stored units). BadArgument when the type's own resolution
+/// does not allow it, or when floats are not finite.
+VolumeMap bounded_map(const VolumeAnalysis& analysis, double max_error);
+
+/// Applies a map. Thread safe once made.
+class VolumeMapper {
+ public:
+  explicit VolumeMapper(VolumeMap map);
+  const VolumeMap& map() const { return map_; }
+  /// Stored scalars of a picture into frame `frame` of `gop`, row by row.
+  void to_samples(const std::byte* stored, Gop& gop, int frame) const;
+  /// The inverse. Numbers above `last` are limited to it.
+  void to_stored(const Gop& gop, int frame, std::byte* stored) const;
+
+ private:
+  std::uint64_t number(std::uint64_t key) const;
+  std::uint64_t key(std::uint64_t number) const;
+
+  VolumeMap map_;
+  std::vector<std::uint16_t> samples_;  // narrow scalars, one plane: by stored bits
+  std::vector<std::uint16_t> stored_;   // one plane and narrow scalars: by number
+};
+
+}  // namespace trivelet
