@@ -26,7 +26,10 @@ void Md5::block(const unsigned char* data) {
   std::array<std::uint32_t, 16> x;
   static_assert(std::endian::native == std::endian::little);
   std::memcpy(x.data(), data, 64);
-  auto [a, b, c, d] = state_;
+  std::uint32_t a = state_[0];  // a structured binding could not be captured in the eyes of Clang 14
+  std::uint32_t b = state_[1];
+  std::uint32_t c = state_[2];
+  std::uint32_t d = state_[3];
   // One step of all rounds: a, b, c, d move on by one place, so every round uses the same statement.
   auto step = [&](std::uint32_t f, std::size_t k, std::size_t i) {
     const std::uint32_t sum = a + f + x[k] + kSines[i];

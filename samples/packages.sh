@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2034
 # Sourced by the scripts: installs what a fresh Debian 12 lacks. When all is there nothing is done and no network needed.
 BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libcli11-dev libspdlog-dev libgtest-dev libavformat-dev libavcodec-dev
-  libavutil-dev libswscale-dev)
-TEST_PACKAGES=(ffmpeg python3 python3-numpy)
+  libavutil-dev libswscale-dev zlib1g-dev libgdcm-dev)
+TEST_PACKAGES=(ffmpeg python3 python3-numpy python3-nibabel python3-pydicom)
 
 install_missing() { # install_missing PACKAGE...
   local missing=() package as_root=()
