@@ -11,6 +11,7 @@
 #include "apps/metrics.h"
 #include "apps/progress.h"
 #include "apps/video.h"
+#include "apps/volume.h"
 
 namespace trivelet::cli {
 
@@ -24,6 +25,7 @@ struct Options {
   std::uint64_t frames = std::numeric_limits<std::uint64_t>::max();
   double min_psnr = -std::numeric_limits<double>::infinity();
   InputOptions reading;
+  std::string voxel_type;
 };
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
@@ -95,6 +97,11 @@ int run(const Options& options, const Common& common) {
           "-y allows to replace the file of --frames-csv, which is missing");
   require(!(options.json && options.frames_csv == "-"), ErrorKind::kBadArgument,
           "--json and --frames-csv - would both print to standard output");
+  const VolumeTyped typed_volume{volume_size(options.reading), options.voxel_type, options.reading.format};
+  if (wants_volume(options.a, typed_volume) || wants_volume(options.b, typed_volume) || volume_boxes(options.a) ||
+      volume_boxes(options.b))
+    return compare_volumes(options.a, options.b, typed_volume, options.json, options.frames_csv, options.min_psnr,
+                           common);
   FrameRange range;
   range.end = options.frames;
   // What was typed describes the file that is not .tvl; a raw file takes what was not typed from the other video.
@@ -183,6 +190,9 @@ Action define_compare(CLI::App& app, Common& common) {
       ->type_name("DB")
       ->group("Selection and checks");
   add_input_options(app, options->reading);
+  app.add_option("--type", options->voxel_type, "Type of a raw volume, as for encode")
+      ->type_name("T")
+      ->group("Raw input and pipes");
   add_memory_option(app, common);
   add_work_options(app, common);
   add_progress_option(app, common);

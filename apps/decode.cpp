@@ -6,6 +6,7 @@
 
 #include "apps/progress.h"
 #include "apps/video.h"
+#include "apps/volume.h"
 
 namespace trivelet::cli {
 
@@ -22,10 +23,23 @@ struct Options {
   std::string max_bytes;
   double max_bpp = 0;
   bool keep_partial = false;
+  std::string slices;
+  std::string region;
   io::WriterOptions writer;
 };
 
 int run(const Options& options, const Common& common) {
+  if (volume_boxes(options.input)) {
+    require(options.frames.empty() && options.temporal_reduce == 0 && options.writer.format.empty() &&
+                options.writer.video_codec.empty() && !options.keep_partial,
+            ErrorKind::kUnsupported,
+            "'" + options.input +
+                "' holds a volume: --frames, --temporal-reduce, --format, --codec and --keep-partial are for videos");
+    VolumeDecoding decoding{options.reduce, options.slices, options.region, options.max_layers, options.max_planes};
+    return decode_volume_to(options.input, options.output, decoding, common);
+  }
+  require(options.slices.empty() && options.region.empty(), ErrorKind::kBadArgument,
+          "'" + options.input + "' holds a video: --slices and --region are for volumes");
   const std::string& kind = options.writer.format.empty() ? options.output : options.writer.format;
   const bool is_text = kind == "md5" || kind == "null";
   check_output(options.input, options.output, !is_text);
@@ -107,6 +121,12 @@ Action define_decode(CLI::App& app, Common& common) {
       ->group(kPart);
   app.add_option("--frames", options->frames, "Only frames A up to, without, B; A: and :B leave an end open")
       ->type_name("A:B")
+      ->group(kPart);
+  app.add_option("--slices", options->slices, "Volumes: only slices A up to, without, B along the third axis")
+      ->type_name("A:B")
+      ->group(kPart);
+  app.add_option("--region", options->region, "Volumes: only a box: first voxel and extent")
+      ->type_name("X,Y,Z,W,H,D")
       ->group(kPart);
   app.add_option("--max-planes", options->max_planes, "Only so many bit planes from the top; 0 = all")
       ->check(CLI::Range(0, 30))

@@ -10,6 +10,7 @@
 #include "apps/progress.h"
 #include "apps/scene.h"
 #include "apps/video.h"
+#include "apps/volume.h"
 
 namespace trivelet::cli {
 
@@ -22,6 +23,8 @@ struct Options {
   bool verify = false;
   InputOptions reading;
   CodingOptions coding;
+  std::string voxel_type;
+  VolumeCoding volume;
 };
 
 double bits_per_pixel(const VideoInfo& info, std::uint64_t frames, std::uint64_t bytes) {
@@ -92,7 +95,40 @@ std::string verify_lossy(const std::string& path, const Options& options, const 
   return "PSNR " + format_psnr(error.psnr()) + ", verified";
 }
 
+VolumeTyped typed_volume(const Options& options) {
+  return {volume_size(options.reading), options.voxel_type, options.reading.format};
+}
+
+int run_volume(const Options& options, const Common& common, const CLI::App& app) {
+  for (const char* option : {"--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts", "--plain-ends"})
+    require(app.count(option) == 0, ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
+  CodingOptions coding = options.coding;
+  coding.lossless = false;
+  EncoderParams params = encoder_params(app, coding, options.reading, common);
+  const bool bounded = options.volume.max_error >= 0 || options.volume.max_error_hu >= 0;
+  const bool lossy = params.target_bytes > 0 || options.volume.ratio > 0 ||
+                     app.count("-q") + app.count("--step") + app.count("--bpp") + app.count("--psnr") > 0;
+  require(
+      !(lossy && (bounded || options.coding.lossless)), ErrorKind::kBadArgument,
+      "--max-error and --lossless say how good every voxel is, and take no other target (-q, --step, --bpp, --psnr, "
+      "--size, --ratio)");
+  require(options.volume.ratio == 0 ||
+              (params.target_bytes == 0 &&
+               app.count("-q") + app.count("--step") + app.count("--bpp") + app.count("--psnr") == 0),
+          ErrorKind::kBadArgument, "--ratio excludes the other targets: a file has one");
+  if (!lossy) {
+    coding.lossless = true;
+    params = encoder_params(app, coding, options.reading, common);
+  }
+  return encode_volume(options.input, options.output, typed_volume(options), options.volume, params,
+                       options.coding.preset, app, common);
+}
+
 int run(const Options& options, const Common& common, const CLI::App& app) {
+  if (wants_volume(options.input, typed_volume(options))) return run_volume(options, common, app);
+  for (const char* option :
+       {"--max-error", "--max-error-hu", "--slab", "--transform", "--ratio", "--no-verify", "--type"})
+    require(app.count(option) == 0, ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
   check_output(options.input, options.output, true);
   require(!(options.verify && options.output == "-"), ErrorKind::kBadArgument,
           "--verify decodes the finished file again, and standard output cannot be read back; write to a file");
@@ -182,6 +218,36 @@ Action define_encode(CLI::App& app, Common& common) {
          "Decode the finished file and compare: lossless must be identical (else exit code 6), lossy says its PSNR")
       ->group("Selection and checks");
   add_coding_options(app, options->coding);
+  constexpr const char* kVolumes = "Volumes (lossless unless told otherwise; not a medical device)";
+  auto* error = app.add_option("--max-error", options->volume.max_error,
+                               "No voxel errs by more, in stored units; holds for every voxel by construction")
+                    ->check(CLI::NonNegativeNumber)
+                    ->type_name("E")
+                    ->group(kVolumes);
+  app.add_option("--max-error-hu", options->volume.max_error_hu, "The same in scaled units (Hounsfield, ...)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("E")
+      ->group(kVolumes)
+      ->excludes(error);
+  app.add_option("--ratio", options->volume.ratio, "Lossy: a file so many times smaller than the voxels, never larger")
+      ->check(CLI::Range(1.0, 1e9))
+      ->type_name("R")
+      ->group(kVolumes);
+  app.add_option("--transform", options->volume.transform,
+                 "prediction is often smaller when lossless, but has no reduced sizes or qualities in it")
+      ->check(CLI::IsMember({"auto", "wavelet", "prediction"}))
+      ->capture_default_str()
+      ->group(kVolumes);
+  app.add_option("--slab", options->volume.slab, "Slices transformed together, 1..128 [parts of about 64]")
+      ->check(CLI::Range(1, 128))
+      ->type_name("N")
+      ->group(kVolumes);
+  app.add_flag("--no-verify", options->volume.no_verify, "Do not decode and compare the finished file")
+      ->group(kVolumes);
+  app.add_option("--type", options->voxel_type,
+                 "Raw volumes (--size WxHxD): u8 s8 u16 s16 u32 s32 f32 f64 ..., be behind for big-endian")
+      ->type_name("T")
+      ->group(kVolumes);
   add_input_options(app, options->reading, true);
   add_overwrite_option(app, common);
   add_work_options(app, common);

@@ -7,6 +7,7 @@
 #include "apps/json.h"
 #include "apps/metrics.h"
 #include "apps/video.h"
+#include "apps/volume.h"
 #include "codec/container.h"
 
 namespace trivelet::cli {
@@ -16,6 +17,7 @@ namespace {
 struct Options {
   std::string input;
   bool json = false;
+  bool show_private = false;
 };
 
 std::string ratio(const Rational& r) { return r.num == 0 ? "unknown" : fmt::format("{}/{}", r.num, r.den); }
@@ -87,6 +89,31 @@ void print_video(const VideoInfo& video, std::uint64_t frames) {
     print_row("colour", fmt::format("primaries {}, transfer {}, matrix {}, range {}, chroma location {}",
                                     video.colour.primaries, video.colour.transfer, video.colour.matrix,
                                     range_name(video.colour), video.colour.chroma_location));
+}
+
+int info_of_volume(const Options& options) {
+  const auto reader = io::open_volume(options.input, {});
+  io::Envelope envelope;
+  if (options.show_private) {
+    std::vector<std::byte> slice(reader->info().slice_bytes());
+    for (std::uint64_t z = 0; z < reader->info().all_slices(); ++z) reader->read(slice.data(), slice.size());
+    envelope = reader->envelope();
+  }
+  if (options.json) {
+    Json json;
+    json.begin_object();
+    json.member("file", options.input);
+    json.member("type", "volume");
+    put_volume(json, reader->info(), nullptr, envelope, options.show_private);
+    json.end_object();
+    fmt::print("{}", json.text());
+  } else {
+    print_row("file", options.input);
+    for (const auto& [name, value] : volume_rows(reader->info(), nullptr, envelope, options.show_private))
+      print_row(name, value);
+    for (const std::string& remark : reader->remarks()) print_row("remark", remark);
+  }
+  return kExitDone;
 }
 
 int info_of_video(const Options& options) {
@@ -177,6 +204,8 @@ void print_stream_json(const Options& options, const StreamInfo& stream) {
   json.member("block_size", stream.block_size);
   json.member("layers", stream.layers);
   json.end_object();
+  if (const auto volume = volume_boxes(stream))
+    put_volume(json, volume->info, &volume->map, volume->envelope, options.show_private);
   json.member("has_index", stream.has_index);
   json.member("complete", stream.complete);
   json.begin_array("layers");
@@ -217,7 +246,12 @@ void print_stream(const Options& options, const StreamInfo& stream, bool verbose
   print_row("file", options.input);
   print_row("stream", fmt::format("Trivelet {}.{}, written by {}", stream.format_major, stream.format_minor,
                                   stream.writer.empty() ? "unknown" : stream.writer));
-  print_video(stream.video, frames);
+  const auto volume = volume_boxes(stream);
+  if (volume)
+    for (const auto& [name, value] : volume_rows(volume->info, &volume->map, volume->envelope, options.show_private))
+      print_row(name, value);
+  else
+    print_video(stream.video, frames);
   if (stream.file_bytes > 0) {
     std::string size = fmt::format("{} bytes", stream.file_bytes);
     if (f.bits_per_pixel > 0) size += fmt::format(", {:.4g} bits per pixel", f.bits_per_pixel);
@@ -253,7 +287,8 @@ void print_stream(const Options& options, const StreamInfo& stream, bool verbose
 }
 
 int run(const Options& options, const Common& common) {
-  if (!is_tvl_file(options.input)) return info_of_video(options);
+  if (!is_tvl_file(options.input))
+    return io::is_volume(options.input) ? info_of_volume(options) : info_of_video(options);
   FileSource source(options.input);
   DecoderParams params;
   params.threads = 1;
@@ -269,6 +304,8 @@ Action define_info(CLI::App& app, Common& common) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->input, "Stream or any other video; - = standard input")->required();
   app.add_flag("--json", options->json, "Print JSON, with every GOP");
+  app.add_flag("--show-private", options->show_private,
+               "Volumes: also print the texts of the original header, which may name the patient");
   add_log_options(app, common);
   app.footer("With -v every GOP gets a line: offset, bytes, first frame, frames, bits per pixel.");
   return [options, &common] { return run(*options, common); };

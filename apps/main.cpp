@@ -29,8 +29,9 @@ struct Command {
   cli::Action (*define)(CLI::App& app, cli::Common& common);
 };
 
-constexpr std::array<Command, 9> kCommands = {{
-    {"encode", "Encode a video into a .tvl stream", cli::define_encode},
+constexpr std::array<Command, 10> kCommands = {{
+    {"encode", "Encode a video or a volume (NIfTI, NRRD, MetaImage, DICOM, raw) into a .tvl stream",
+     cli::define_encode},
     {"decode", "Decode a .tvl stream: whole, or reduced in size, frame rate, quality or length", cli::define_decode},
     {"info", "Describe a stream or video", cli::define_info},
     {"truncate", "Make a stream smaller in bytes without coding it again", cli::define_truncate},
@@ -38,6 +39,7 @@ constexpr std::array<Command, 9> kCommands = {{
     {"verify", "Check a stream for damage, and against its original", cli::define_verify},
     {"compare", "Compare two videos: PSNR, SSIM, maximum error", cli::define_compare},
     {"bench", "Encode and decode in memory, check the result and time the stages", cli::define_bench},
+    {"view", "Show slices of a volume: write one, or three planes, as a picture", cli::define_view},
     {"ccsds", "Still images in CCSDS 122.0-B-2: encode, decode, info, compare, bench", cli::define_ccsds},
 }};
 

@@ -6,6 +6,7 @@
 #include "apps/metrics.h"
 #include "apps/progress.h"
 #include "apps/video.h"
+#include "apps/volume.h"
 
 namespace trivelet::cli {
 
@@ -15,12 +16,16 @@ struct Options {
   std::string input;
   std::string against;
   InputOptions reading;
+  std::string voxel_type;
 };
 
 int run(const Options& options, const Common& common, const CLI::App& app) {
   for (const char* option : {"--size", "--pix-fmt", "--fps", "--format"})
     require(app.count(option) == 0 || !options.against.empty(), ErrorKind::kBadArgument,
             std::string(option) + " describes the file of --against, which is missing");
+  if (volume_boxes(options.input))
+    return verify_volume(options.input, options.against,
+                         {volume_size(options.reading), options.voxel_type, options.reading.format}, common);
   DecoderParams params = decoder_params(common);
   params.keep_partial = true;  // find all damage, not only the first
   FileSource source(options.input);
@@ -93,6 +98,9 @@ Action define_verify(CLI::App& app, Common& common) {
          "Compare with this video: a lossless stream must be identical (else exit code 6), a lossy one says its PSNR")
       ->type_name("ORIG");
   add_input_options(app, options->reading);
+  app.add_option("--type", options->voxel_type, "Type of a raw volume, as for encode")
+      ->type_name("T")
+      ->group("Raw input and pipes");
   add_memory_option(app, common);
   add_work_options(app, common);
   add_progress_option(app, common);
