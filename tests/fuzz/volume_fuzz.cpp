@@ -1,0 +1,91 @@
+// Readers of volumes: the bytes are a file of the format the program is built for (TRIVELET_VOLUME_FORMAT), or with
+// "map" and "envelope" the content of the stream's boxes. Every outcome but a volume or an Error of a damaged or
+// unsupported file is a finding. What can be read to its end must give a header that survives the stream's boxes and
+// says the same about the volume.
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "codec/volume_map.h"
+#include "io/volume.h"
+
+namespace {
+
+using namespace trivelet;
+
+void expect(bool ok) {
+  if (!ok) __builtin_trap();
+}
+
+void read_file(const std::byte* data, std::size_t size, const std::string& format) {
+  const auto reader = io::open_volume(data, size, format);
+  const io::VolumeInfo& info = reader->info();
+  expect(info.width >= 1 && info.height >= 1 && info.slices >= 1 && info.volumes >= 1);
+  std::uint64_t left = info.voxels() * info.voxel.bytes();
+  std::byte piece[4096];
+  VolumeAnalysis analysis(info.voxel);
+  bool first = true;
+  while (left > 0) {
+    const std::size_t n =
+        static_cast<std::size_t>(std::min<std::uint64_t>(left, sizeof piece / 32 * info.voxel.bytes()));
+    reader->read(piece, n);  // throws at the end of the file
+    if (first) analysis.add(piece, n / info.voxel.bytes());
+    first = false;
+    left -= n;
+  }
+  const io::Envelope e = reader->envelope();
+  std::size_t kept = 0;
+  std::uint64_t voxels = 0;
+  for (const io::VolumeFile& f : e.files) {
+    kept += f.head.size() + f.tail.size();
+    voxels += f.voxel_bytes;
+  }
+  expect(voxels == info.voxels() * info.voxel.bytes());
+  expect(e.files[0].packing != io::Packing::kNone || e.files[0].gzip || kept + voxels == size);
+  const auto packed = serialise(e);
+  const io::Envelope again = io::parse_envelope(packed.data(), packed.size());
+  expect(again.files.size() == e.files.size() && again.files[0].head == e.files[0].head &&
+         again.files[0].tail == e.files[0].tail);
+  const io::VolumeInfo said = io::volume_info(again);
+  expect(said.width == info.width && said.height == info.height && said.slices == info.slices &&
+         said.volumes == info.volumes && said.voxel == info.voxel && said.slope == info.slope &&
+         said.affine == info.affine);
+}
+
+void read_map(const std::uint8_t* data, std::size_t size) {
+  const VolumeMap map = parse_volume_map(data, size);
+  const auto packed = serialise(map);
+  const VolumeMap again = parse_volume_map(packed.data(), packed.size());
+  expect(serialise(again) == packed);
+  // Any samples come out as some scalars.
+  VideoInfo info;
+  info.width = 3;
+  info.height = 2;
+  info.format = map.pixel_format();
+  Gop gop(info, 1);
+  gop.set_frames(1);
+  for (int c = 0; c < gop.components(); ++c)
+    std::memset(gop.plane(c).data, 0xFF, static_cast<std::size_t>(6 * info.format.bytes_per_sample()));
+  std::byte out[6 * 32];
+  if (bytes_of(map.format.type) > 2)
+    VolumeMapper(map).to_stored(gop, 0, out);  // tables of narrow ones are slow to make
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string format = TRIVELET_VOLUME_FORMAT;
+  try {
+    if (format == "map")
+      read_map(data, size);
+    else if (format == "envelope")
+      (void)io::volume_info(io::parse_envelope(data, size));
+    else
+      read_file(reinterpret_cast<const std::byte*>(data), size, format);
+  } catch (const Error& e) {
+    expect(e.kind() != ErrorKind::kInternal && e.kind() != ErrorKind::kBadArgument);
+  }
+  return 0;
+}

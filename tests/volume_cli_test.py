@@ -1,0 +1,332 @@
+#!/usr/bin/env python3
+"""Volumes through the program, judged by nibabel and pydicom: files come back byte for byte, parts are parts of the
+whole, bounds hold, bad input is refused with the right exit code.
+
+    volume_cli_test.py TRIVELET [FILE...]     with files: encode, verify, decode and compare those instead
+"""
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import zlib
+
+try:
+    import nibabel
+    import numpy as np
+    import pydicom
+    from pydicom.dataset import FileDataset, FileMetaDataset
+except ImportError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+TRIVELET = sys.argv[1]
+failures = 0
+
+
+def run(*args, code=0):
+    r = subprocess.run([TRIVELET, *map(str, args)], capture_output=True, text=True)
+    if r.returncode != code:
+        raise AssertionError(f"{' '.join(map(str, args))}: exit code {r.returncode}, not {code}\n{r.stdout}{r.stderr}")
+    return r.stdout, r.stderr
+
+
+def content(path):
+    data = open(path, "rb").read()
+    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+
+
+def unpacked(path):
+    """What a file says, whatever its compression: NRRD and MetaImage pack their voxels themselves."""
+    data = content(path)
+    if data.startswith(b"NRRD") and b"encoding: gz" in data[:4096]:
+        head, _, body = data.partition(b"\n\n")
+        return head + b"\n\n" + gzip.decompress(body)
+    if b"CompressedData = True" in data[:4096] and b"ElementDataFile = LOCAL" in data:
+        head, mark, body = data.partition(b"ElementDataFile = LOCAL\n")
+        lines = [l for l in head.split(b"\n") if not l.startswith(b"CompressedDataSize")]
+        return b"\n".join(lines) + mark + zlib.decompress(body)
+    return data
+
+
+def check(ok, what):
+    global failures
+    if not ok:
+        failures += 1
+        print("FAILED:", what)
+
+
+def bytes_read(stderr):
+    return int(stderr.split(" bytes read")[0].split()[-1])
+
+
+def same_files(a, b, what):
+    if os.path.isdir(a):
+        names = sorted(os.listdir(a))
+        check(names == sorted(os.listdir(b)), f"{what}: names of files")
+        for n in names:
+            check(content(os.path.join(a, n)) == content(os.path.join(b, n)), f"{what}: {n} differs")
+    else:
+        check(unpacked(a) == unpacked(b), f"{what}: the restored file differs")
+
+
+def round_trip(path, folder, *options, typed=()):
+    name = os.path.basename(path)
+    coded = os.path.join(folder, name + ".tvl")
+    again = os.path.join(folder, "again", name)
+    run("encode", path, coded, "-y", *typed, *options)
+    out, _ = run("verify", coded, "--against", path, *typed)
+    check("identical" in out, f"{name}: verify says {out}")
+    run("decode", coded, again, "-y")
+    same_files(path, again, name)
+    return coded, again
+
+
+def noise_volume(shape, dtype, seed=1):
+    """Smooth, a little noise, air around: what volumes are like."""
+    random = np.random.default_rng(seed)
+    grids = np.meshgrid(*[np.linspace(-1, 1, n) for n in shape[:3]], indexing="ij")
+    v = np.where(sum(g * g for g in grids) < 0.8, 1 + np.sin(5 * grids[0]) * np.cos(4 * grids[1] + grids[2]), 0)
+    v = v[..., None] if len(shape) > 3 else v
+    noisy = np.broadcast_to(v, shape) * (1 + 0.02 * random.standard_normal(shape))
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        return (1e-3 * noisy).astype(dtype)
+    top = min(np.iinfo(dtype).max, 3000)
+    low = max(np.iinfo(dtype).min, -1000)
+    return np.clip(low + noisy * (top - low) / 2.2, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
+
+
+def test_nifti(folder):
+    affine = np.array([[-2.0, 0, 0, 90], [0, 2, 0.5, -126], [0, -0.5, 3, -72], [0, 0, 0, 1]])
+    kinds = [("int16", "<", (40, 33, 21)), ("uint8", "<", (37, 18, 9)), ("int8", "<", (16, 20, 5)),
+             ("uint16", ">", (31, 17, 6)), ("int32", ">", (20, 21, 5)), ("float32", "<", (24, 22, 7)),
+             ("float64", ">", (9, 10, 4)), ("int16", ">", (16, 18, 7, 9))]
+    for i, (kind, order, shape) in enumerate(kinds):
+        dtype = np.dtype(kind).newbyteorder(order)
+        data = noise_volume(shape, kind, i).astype(dtype)
+        header = nibabel.Nifti1Header(endianness=order)
+        header.set_data_dtype(dtype)
+        header["descrip"] = b"made for a test"
+        image = nibabel.Nifti1Image(data, affine, header)
+        if np.dtype(kind).kind != "f":
+            image.header.set_slope_inter(2.0, -100)
+        image.header.extensions.append(nibabel.nifti1.Nifti1Extension("comment", b"an extension"))
+        path = os.path.join(folder, f"{kind}{'be' if order == '>' else ''}{len(shape)}.nii" + (".gz" if i % 2 else ""))
+        nibabel.save(image, path)
+        coded, again = round_trip(path, folder)
+        restored = nibabel.load(again)
+        check(np.array_equal(restored.dataobj.get_unscaled(), nibabel.load(path).dataobj.get_unscaled()), f"{path}: voxels")
+        check(np.allclose(restored.affine, nibabel.load(path).affine), f"{path}: affine")
+        # a region is the sub-array, under a header that says where it lies
+        w, h, d = shape[0] // 2, shape[1] // 3, 2
+        part = os.path.join(folder, "again", "part.nii")
+        run("decode", coded, part, "-y", "--region", f"3,2,1,{w},{h},{d}")
+        p = nibabel.load(part)
+        raw = np.asanyarray(nibabel.load(path).dataobj.get_unscaled())
+        check(np.array_equal(p.dataobj.get_unscaled(), raw[3:3 + w, 2:2 + h, 1:1 + d]), f"{path}: region")
+        check(np.allclose(p.affine[:3, 3], (affine @ [3, 2, 1, 1])[:3], atol=1e-4), f"{path}: place of the region")
+        # bounds
+        if np.dtype(kind).kind in "iu" and len(shape) == 3:
+            for e in (1, 2, 5, 20):
+                near = os.path.join(folder, "near.tvl")
+                run("encode", path, near, "-y", "--max-error", e, "--preset", "fast")
+                run("decode", near, part, "-y")
+                worst = np.abs(np.asanyarray(nibabel.load(part).dataobj.get_unscaled()).astype(np.int64) - raw.astype(np.int64)).max()
+                check(worst <= e, f"{path}: error {worst} above {e}")
+                check(e < 5 or worst > 0, f"{path}: nothing was lost with --max-error {e}")
+                run("verify", near, "--against", path)
+            out, _ = run("info", near, "--json")
+            check(json.loads(out)["volume"]["max_error"] <= 20, f"{path}: info on the bound")
+    pair = nibabel.Nifti1Pair(noise_volume((12, 11, 10), "int16"), affine)
+    nibabel.save(pair, os.path.join(folder, "pair.hdr"))
+    coded, again = round_trip(os.path.join(folder, "pair.hdr"), folder)
+    same_files(os.path.join(folder, "pair.img"), os.path.join(folder, "again", "pair.img"), "pair.img")
+    two = nibabel.Nifti2Image(noise_volume((12, 11, 10), "uint16"), affine)
+    nibabel.save(two, os.path.join(folder, "two.nii.gz"))
+    round_trip(os.path.join(folder, "two.nii.gz"), folder)
+    # NaN: exact when lossless, refused with a bound
+    nan = noise_volume((12, 11, 10), "float32")
+    nan[3, 3, 3] = np.nan
+    path = os.path.join(folder, "nan.nii")
+    nibabel.save(nibabel.Nifti1Image(nan, affine), path)
+    round_trip(path, folder)
+    run("encode", path, os.path.join(folder, "n.tvl"), "--max-error", "0.1", code=2)
+    # the other formats it can be written in
+    path = os.path.join(folder, "int163.nii")
+    if not os.path.exists(path):
+        path = os.path.join(folder, "int163.nii.gz")
+    coded = os.path.join(folder, os.path.basename(path) + ".tvl")
+    for name in ("o.nrrd", "o.mha", "o.nii.gz"):
+        run("decode", coded, os.path.join(folder, "again", name), "-y")
+        out, _ = run("compare", os.path.join(folder, "again", name), coded)
+        check("identical" in out, f"{name}: {out}")
+
+
+def test_parts_and_quality(folder):
+    data = noise_volume((96, 80, 70), "int16")
+    path = os.path.join(folder, "big.nii")
+    nibabel.save(nibabel.Nifti1Image(data, np.eye(4)), path)
+    coded = os.path.join(folder, "big.tvl")
+    part = os.path.join(folder, "again", "big.nii")
+    for transform in ("wavelet", "prediction"):
+        run("encode", path, coded, "-y", "--transform", transform, "--slab", 16)
+        _, whole = run("decode", coded, part, "-y")
+        check(content(part) == content(path), f"{transform}: restored")
+        _, some = run("decode", coded, part, "-y", "--slices", "20:30")
+        check(bytes_read(some) < 0.6 * bytes_read(whole), f"{transform}: a part reads {some}, the whole {whole}")
+        check(np.array_equal(np.asanyarray(nibabel.load(part).dataobj), data[:, :, 20:30]), f"{transform}: slices")
+        run("decode", coded, part, "-y", "--region", "5,6,40,20,30,9")
+        check(np.array_equal(np.asanyarray(nibabel.load(part).dataobj), data[5:25, 6:36, 40:49]), f"{transform}: region")
+    run("decode", coded, part, "-y", "--reduce", 1, code=5)
+    run("encode", path, coded, "-y", "--transform", "wavelet", "--slab", 16, "--levels", "2x3")
+    run("decode", coded, part, "-y", "--reduce", 1)
+    small = nibabel.load(part)
+    check(small.shape == (48, 40, 36) or small.shape == (48, 40, 35), f"reduced to {small.shape}")
+    check(np.allclose(small.header.get_zooms()[:3], 2), "spacing of the reduced volume")
+    mean = data[::2, ::2, ::2].astype(float)
+    reduced = np.asanyarray(small.dataobj).astype(float)[:, :, :mean.shape[2]]
+    check(np.abs(reduced - mean[:, :, :reduced.shape[2]]).mean() < 0.1 * np.ptp(data), "the reduced volume looks like it")
+    run("decode", coded, part, "-y", "--region", "90,0,0,10,10,10", code=2)
+    run("decode", coded, part, "-y", "--slices", "80:90", code=2)
+    # lossy targets
+    run("encode", path, coded, "-y", "--bpp", "1")
+    check(os.path.getsize(coded) <= data.size / 8, "--bpp 1 is exceeded")
+    run("encode", path, coded, "-y", "--ratio", "20")
+    check(os.path.getsize(coded) <= data.nbytes / 20, "--ratio 20 is exceeded")
+    run("encode", path, coded, "-y", "--psnr", "50")
+    out, _ = run("compare", path, coded, "--json")
+    # What is clamped at the least value comes out better than asked for, and half of this volume is that.
+    check(49.8 < json.loads(out)["psnr"] < 54, f"--psnr 50 gives {json.loads(out)['psnr']}")
+    run("encode", path, coded, "-y", "--max-error", "3", "-q", "50", code=2)
+    run("view", path, "--slice", "y=40", "-o", os.path.join(folder, "again", "y.pgm"))
+    run("view", coded, "--montage", "-o", os.path.join(folder, "again", "m.pgm"))
+    pgm = open(os.path.join(folder, "again", "y.pgm"), "rb").read()
+    check(pgm.startswith(b"P5\n96 70\n255\n") or b"96 70" in pgm[:20], "size of the picture")
+    picture = np.frombuffer(pgm[-96 * 70:], np.uint8).reshape(70, 96)[::-1]
+    plane = data[:, 40, :].T.astype(float)
+    wanted = np.rint(255 * (plane - plane.min()) / np.ptp(plane))
+    check(np.abs(picture - wanted).max() <= 1, "the picture shows the plane")
+
+
+def dicom_file(path, pixels, z, number, uid):
+    meta = FileMetaDataset()
+    meta.MediaStorageSOPClassUID = pydicom.uid.CTImageStorage
+    meta.MediaStorageSOPInstanceUID = uid
+    meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+    ds = FileDataset(path, {}, file_meta=meta, preamble=b"\0" * 128)
+    ds.is_little_endian, ds.is_implicit_VR = True, False
+    ds.SOPClassUID, ds.SOPInstanceUID = meta.MediaStorageSOPClassUID, uid
+    ds.SeriesInstanceUID, ds.StudyInstanceUID = "1.2.3.4", "1.2.3"
+    ds.PatientName, ds.PatientID, ds.Modality = "Secret^Patient", "007", "CT"
+    ds.ImageType = ["ORIGINAL", "PRIMARY", "AXIAL"]
+    ds.InstanceNumber = number
+    ds.ImagePositionPatient, ds.ImageOrientationPatient = [0, 0, z], [1, 0, 0, 0, 1, 0]
+    ds.PixelSpacing, ds.SliceThickness = [0.5, 0.5], 2
+    ds.Rows, ds.Columns = pixels.shape
+    ds.SamplesPerPixel, ds.PhotometricInterpretation = 1, "MONOCHROME2"
+    ds.BitsAllocated, ds.BitsStored, ds.HighBit, ds.PixelRepresentation = 16, 16, 15, 1
+    ds.RescaleSlope, ds.RescaleIntercept = 2, -1024
+    ds.PixelData = pixels.astype("<i2").tobytes()
+    ds.save_as(path, write_like_original=False)
+    return ds
+
+
+def test_dicom(folder):
+    series = os.path.join(folder, "series")
+    os.mkdir(series)
+    data = noise_volume((48, 40, 9), "int16")
+    for i in range(9):
+        dicom_file(os.path.join(series, f"s{(i * 5) % 9}.dcm"), data[:, :, i].T, 2.0 * i, i + 1, f"1.2.3.4.{i + 1}")
+    coded, again = round_trip(series, folder)
+    out, _ = run("info", coded)
+    check("Secret" not in out and "007" not in out, "info names the patient")
+    out, _ = run("info", coded, "--show-private")
+    check("Secret^Patient" in out, "info --show-private does not")
+    part = os.path.join(folder, "again", "dicom.nii")
+    run("decode", coded, part, "-y")
+    check(np.array_equal(np.asanyarray(nibabel.load(part).dataobj.get_unscaled()), data), "DICOM as NIfTI")
+    restored = nibabel.load(part).dataobj
+    check((restored.slope, restored.inter) == (2.0, -1024.0), "rescale slope in NIfTI")
+    # lossy: marked, under new UIDs, with the bound in Hounsfield units
+    lossy = os.path.join(folder, "lossy.tvl")
+    run("encode", series, lossy, "--max-error-hu", "10")
+    target = os.path.join(folder, "again", "lossy")
+    run("decode", lossy, target)
+    uids = set()
+    worst = 0
+    for n in sorted(os.listdir(series)):
+        a, b = pydicom.dcmread(os.path.join(series, n)), pydicom.dcmread(os.path.join(target, n))
+        worst = max(worst, np.abs(a.pixel_array.astype(int) - b.pixel_array).max() * 2)
+        check(b.LossyImageCompression == "01" and float(b.LossyImageCompressionRatio) > 1, f"{n}: lossy marks")
+        check(b.SOPInstanceUID != a.SOPInstanceUID and b.file_meta.MediaStorageSOPInstanceUID == b.SOPInstanceUID, f"{n}: UID")
+        check(b.ImageType[0] == "DERIVED" and b.PatientName == a.PatientName, f"{n}: attributes")
+        uids.add(b.SOPInstanceUID)
+        for element in a:
+            if element.tag not in (0x00080008, 0x00080018, 0x7FE00010):
+                check(b.get(element.tag) == element, f"{n}: {element}")
+    check(len(uids) == 9 and 0 < worst <= 10, f"lossy: {len(uids)} UIDs, largest error {worst} HU")
+    # compressed pixels, if GDCM is there
+    packed = os.path.join(folder, "packed")
+    os.mkdir(packed)
+    for n in os.listdir(series):
+        ds = pydicom.dcmread(os.path.join(series, n))
+        ds.compress(pydicom.uid.RLELossless)
+        ds.save_as(os.path.join(packed, n))
+    r = subprocess.run([TRIVELET, "encode", packed, os.path.join(folder, "packed.tvl")], capture_output=True, text=True)
+    check(r.returncode in (0, 5), f"compressed DICOM: {r.stderr}")
+    if r.returncode == 0:
+        run("decode", os.path.join(folder, "packed.tvl"), part, "-y")
+        check(np.array_equal(np.asanyarray(nibabel.load(part).dataobj.get_unscaled()), data), "DICOM RLE")
+    else:
+        check("GDCM" in r.stderr, r.stderr)
+    ds = pydicom.dcmread(os.path.join(series, "s0.dcm"))
+    ds.SeriesInstanceUID = "9.9"
+    ds.save_as(os.path.join(series, "other.dcm"))
+    run("encode", series, os.path.join(folder, "mixed.tvl"), code=4)
+
+
+def test_bad_input(folder):
+    def save(name, data):
+        path = os.path.join(folder, name)
+        open(path, "wb").write(data)
+        return path
+
+    good = content(os.path.join(folder, "big.nii"))
+    out = os.path.join(folder, "bad.tvl")
+    run("encode", save("cut.nii", good[:-1000]), out, code=4)
+    run("encode", save("cut.nii.gz", gzip.compress(good)[:-1000]), out, code=4)
+    zero = bytearray(good)
+    zero[42:44] = b"\0\0"
+    run("encode", save("zero.nii", bytes(zero)), out, code=4)
+    raw = save("v.raw", bytes(range(256)) * 2)
+    run("encode", raw, out, "--size", "8x8x9", "--type", "u8", code=4)
+    run("encode", raw, out, "--size", "8x8x8", "--type", "u7", code=2)
+    check(not os.path.exists(out) and not os.path.exists(out + ".part"), "output of a failed encode")
+    coded, _ = round_trip(raw, folder, typed=("--size", "8x8x8", "--type", "u8"))
+    data = bytearray(open(coded, "rb").read())
+    run("decode", save("cut.tvl", bytes(data[:len(data) // 2])), os.path.join(folder, "x.raw"), code=4)
+    check(not os.path.exists(os.path.join(folder, "x.raw")), "output of a failed decode")
+    run("decode", coded, raw, code=2)  # exists
+
+
+if len(sys.argv) > 2:
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(os.path.join(folder, "again"))
+        for path in sys.argv[2:]:
+            typed = ("--size", "128x128x41", "--type", "f32") if path.endswith(".raw") else ()
+            coded, _ = round_trip(path, folder, typed=typed)
+            for bound in (1, 2, 5, 20):
+                if not typed:
+                    run("encode", path, coded, "-y", "--max-error", bound, "--preset", "fast")
+                    run("verify", coded, "--against", path)
+            print(f"{path}: ok")
+else:
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(os.path.join(folder, "again"))
+        for test in (test_nifti, test_parts_and_quality, test_dicom, test_bad_input):
+            test(folder)
+if failures:
+    sys.exit(1)
+print("all volumes came back")
