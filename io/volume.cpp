@@ -157,7 +157,7 @@ std::vector<FileToRead> dicom_files(const std::string& folder) {
     VolumeInput input(f.open(), path);
     if (is_dicom(input.ahead(4096))) files.push_back(std::move(f));
   }
-  require(!files.empty(), ErrorKind::kBadStream, folder + ": holds no DICOM files");
+  require(!files.empty(), ErrorKind::kIo, "cannot read " + folder + ": it is a directory without DICOM files");
   return files;
 }
 
