@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "apps/backends.h"
+#include "apps/bench_gpu.h"
 #include "apps/json.h"
 #include "apps/metrics.h"
 #include "apps/progress.h"
@@ -23,6 +25,9 @@ struct Options {
   bool json = false;
   InputOptions reading;
   CodingOptions coding;
+  DeviceOptions device;
+  std::string csv;
+  std::string plot;
 };
 
 struct Clip {
@@ -179,9 +184,10 @@ struct Run {
 };
 
 /// `used` becomes the parameters with every default resolved.
-Seconds encode(const Clip& clip, const EncoderParams& params, MemorySink& sink, EncoderParams& used) {
+Seconds encode(const Clip& clip, const EncoderParams& params, const Backend* backend, MemorySink& sink,
+               EncoderParams& used) {
   sink.bytes.clear();
-  Encoder encoder(clip.info, params, sink);
+  Encoder encoder(clip.info, params, sink, backend);
   const Stopwatch clock;
   for (const Gop& gop : clip.gops) encoder.push(gop);
   encoder.finish();
@@ -191,9 +197,10 @@ Seconds encode(const Clip& clip, const EncoderParams& params, MemorySink& sink, 
 }
 
 /// Decodes; with `error` also compares, outside the measured time.
-Seconds decode(const Clip& clip, const Common& common, const MemorySink& sink, ThreadPool* pool, VideoError* error) {
+Seconds decode(const Clip& clip, const Common& common, const Backend* backend, const MemorySink& sink, ThreadPool* pool,
+               VideoError* error) {
   MemorySource source(sink.bytes.data(), sink.bytes.size());
-  Decoder decoder(source, decoder_params(common));
+  Decoder decoder(source, decoder_params(common), backend);
   Gop gop = decoder.make_gop();
   double seconds = 0;
   for (std::size_t i = 0;; ++i) {
@@ -309,6 +316,17 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   const Clip clip = options.input.empty() ? synthesise(options, common, params.gop_frames, pool)
                                           : load(options, common, params.gop_frames);
 
+  if (app.got_subcommand("gpu")) {
+    require(options.plot.empty() || !options.csv.empty(), ErrorKind::kBadArgument,
+            "--plot needs --csv: the plot reads that file");
+    std::vector<Gop> whole;  // GOPs of full length
+    for (const Gop& g : clip.gops)
+      if (g.frames() == clip.gops.front().frames()) whole.push_back(g);
+    return bench_gpu({options.device, common.threads, options.repeat, options.csv, options.plot}, clip.info, whole,
+                     params);
+  }
+  const bool aims = params.psnr > 0 || params.has_byte_target();
+  const std::optional<Backend> backend = choose_backend(options.device, 0, !aims);
   Result result;
   result.clip = options.input.empty() ? "synthetic" : options.input;
   result.info = clip.info;
@@ -321,8 +339,8 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   Progress progress(common, "bench", result.frames * static_cast<std::uint64_t>(options.repeat));
   for (int i = 0; i < options.repeat; ++i) {
     Run one;
-    one.encode = encode(clip, params, sink, result.params);
-    one.decode = decode(clip, common, sink, &pool, i == 0 ? &error : nullptr);
+    one.encode = encode(clip, params, pointer(backend), sink, result.params);
+    one.decode = decode(clip, common, pointer(backend), sink, &pool, i == 0 ? &error : nullptr);
     result.runs.push_back(one);
     progress.update(result.frames * static_cast<std::uint64_t>(i + 1));
   }
@@ -356,6 +374,14 @@ Action define_bench(CLI::App& app, Common& common) {
       ->capture_default_str()
       ->group("Measurement");
   app.add_flag("--json", options->json, "Print JSON, with every run")->group("Measurement");
+  CLI::App* gpu = app.add_subcommand(
+      "gpu",
+      "Measure a GPU: raw frames to chunks and back with 1, 2 and 3 GOPs in flight, and the transform beside "
+      "convolutions in global and shared memory; the fast profile only");
+  gpu->fallthrough();
+  gpu->add_option("--csv", options->csv, "Write the figures to this file")->type_name("FILE");
+  gpu->add_option("--plot", options->plot, "Write a gnuplot script that draws the CSV file")->type_name("FILE");
+  add_device_option(app, options->device);
   add_coding_options(app, options->coding);
   add_input_options(app, options->reading, true);
   add_work_options(app, common);

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/spdlog.h>
 
+#include "apps/backends.h"
 #include "apps/progress.h"
 #include "apps/video.h"
 #include "apps/volume.h"
@@ -13,6 +14,7 @@ namespace trivelet::cli {
 namespace {
 
 struct Options {
+  DeviceOptions device;
   std::string input;
   std::string output;
   std::string frames;
@@ -63,7 +65,8 @@ int run(const Options& options, const Common& common) {
 
   const Stopwatch clock;
   FileSource source(options.input);
-  Decoder decoder(source, params);
+  const std::optional<Backend> backend = choose_backend(options.device, params.max_memory);
+  Decoder decoder(source, params, pointer(backend));
   const VideoInfo& info = decoder.output();
   const auto writer = io::open_writer(options.output, info, writing);
   std::uint64_t frames = 0;
@@ -160,6 +163,7 @@ Action define_decode(CLI::App& app, Common& common) {
       ->group(kOutput);
   add_overwrite_option(app, common);
   add_memory_option(app, common);
+  add_device_option(app, options->device);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);

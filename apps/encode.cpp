@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "apps/backends.h"
 #include "apps/metrics.h"
 #include "apps/preset.h"
 #include "apps/progress.h"
@@ -17,6 +18,8 @@ namespace trivelet::cli {
 namespace {
 
 struct Options {
+  DeviceOptions device;
+  std::string gpu_memory;
   std::string input;
   std::string output;
   std::string frames;
@@ -151,7 +154,10 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   FileSink sink(options.output, common.overwrite);
   require(!options.verify || sink.file().seekable(), ErrorKind::kBadArgument,
           "--verify decodes the finished file again and '" + options.output + "' cannot be read back");
-  Encoder encoder(input.info(), params, sink);
+  const bool aims = params.psnr > 0 || params.has_byte_target();
+  const std::optional<Backend> backend =
+      choose_backend(options.device, options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory), !aims);
+  Encoder encoder(input.info(), params, sink, pointer(backend));
   spdlog::debug("{}: {}", options.input, describe(input.info()));
 
   std::unique_ptr<Digest> digest;
@@ -250,6 +256,10 @@ Action define_encode(CLI::App& app, Common& common) {
       ->group(kVolumes);
   add_input_options(app, options->reading, true);
   add_overwrite_option(app, common);
+  app.add_option("--max-memory", options->gpu_memory, "Memory of the GPU to use at most; k, M and G are understood")
+      ->type_name("SIZE")
+      ->group("Common");
+  add_device_option(app, options->device);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);

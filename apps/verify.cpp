@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/spdlog.h>
 
+#include "apps/backends.h"
 #include "apps/metrics.h"
 #include "apps/progress.h"
 #include "apps/video.h"
@@ -13,6 +14,7 @@ namespace trivelet::cli {
 namespace {
 
 struct Options {
+  DeviceOptions device;
   std::string input;
   std::string against;
   InputOptions reading;
@@ -29,7 +31,8 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   DecoderParams params = decoder_params(common);
   params.keep_partial = true;  // find all damage, not only the first
   FileSource source(options.input);
-  Decoder decoder(source, params);
+  const std::optional<Backend> backend = choose_backend(options.device, params.max_memory);
+  Decoder decoder(source, params, pointer(backend));
   const StreamInfo& stream = decoder.info();
   const VideoInfo& info = decoder.output();
 
@@ -102,6 +105,7 @@ Action define_verify(CLI::App& app, Common& common) {
       ->type_name("T")
       ->group("Raw input and pipes");
   add_memory_option(app, common);
+  add_device_option(app, options->device);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);

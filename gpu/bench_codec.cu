@@ -210,20 +210,26 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
         return true;
       };
       std::vector<double> times;
-      LayeredGop ahead[2];
+      // Chunks of the next GOPs are read meanwhile, each GOP by a thread.
+      constexpr int kAhead = 4;
+      LayeredGop ahead[kAhead];
+      std::future<void> reading[kAhead];
       for (int repeat = -1; repeat < options.repeat; ++repeat) {
         const int gops = repeat < 0 ? 4 : options.gops;
         const double start = seconds();
         const auto read = [&](int i) {
-          read_packet(header, parsed.packets[static_cast<std::size_t>(i) % parsed.packets.size()], geometry,
-                      ahead[i % 2]);
+          if (i >= gops) return;
+          reading[i % kAhead] = std::async(std::launch::async, [&, i] {
+            read_packet(header, parsed.packets[static_cast<std::size_t>(i) % parsed.packets.size()], geometry,
+                        ahead[i % kAhead]);
+          });
         };
-        std::future<void> next = std::async(std::launch::async, read, 0);
+        for (int i = 0; i < kAhead; ++i) read(i);
         for (int i = 0; i < gops; ++i) {
-          next.get();
-          if (i + 1 < gops) next = std::async(std::launch::async, read, i + 1);
+          reading[i % kAhead].get();
           if (pipeline.in_flight() == slots) take();
-          pipeline.submit(ahead[i % 2]);
+          pipeline.submit(ahead[i % kAhead]);
+          read(i + kAhead);
         }
         while (take()) {
         }

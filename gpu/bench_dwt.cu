@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "codec/dwt.h"
+#include "gpu/bench_dwt.h"
 #include "gpu/convolution.cuh"
 #include "gpu/dwt.h"
 
@@ -49,7 +50,12 @@ std::string name(const Shape& s) {
   return std::to_string(s.width) + "x" + std::to_string(s.height) + "x" + std::to_string(s.frames);
 }
 
+std::vector<TransformFigure>* record = nullptr;  // instead of lines on standard output
+
+void note(const std::string& what, const Shape& s, double ms) { record->push_back({what, s, ms}); }
+
 void row(const std::string& what, const Shape& s, double ms, double bytes_per_sample) {
+  if (record) return note(what, s, ms);
   const double n = static_cast<double>(s.samples()), rate = n * bytes_per_sample / ms / 1e6;
   std::printf("%-44s | %-13s | %8.4f ms | %7.1f Gsamples/s | %6.0f GB/s | %5.1f %% of copy\n", what.c_str(),
               name(s).c_str(), ms, n / ms / 1e6, rate, 100 * rate / copy_gigabytes);
@@ -324,11 +330,13 @@ void measure(const Shape& s, bool sequential, const Stream& stream) {
       convolve_sequential(a, b, s, kLevels, naive == 0);
       best[naive] = std::min(best[naive], 1e3 * (seconds() - start));
     }
-  std::printf(
-      "sequential CPU convolution %s: %.0f ms by rows, %.0f ms line by line; speed-up over the first without "
-      "transfers: "
-      "global %.0f, shared %.0f, ours %.0f\n",
-      name(s).c_str(), best[0], best[1], best[0] / t.global, best[0] / t.shared, best[0] / t.ours);
+  if (record) note(kSequential, s, best[0]);
+  if (!record)
+    std::printf(
+        "sequential CPU convolution %s: %.0f ms by rows, %.0f ms line by line; speed-up over the first without "
+        "transfers: "
+        "global %.0f, shared %.0f, ours %.0f\n",
+        name(s).c_str(), best[0], best[1], best[0] / t.global, best[0] / t.shared, best[0] / t.ours);
   // with transfers, as the papers count: floats up, floats down, one after the other
   PinnedBuffer<float> host(n);
   std::memcpy(host.data(), a.data(), n * sizeof(float));
@@ -337,12 +345,26 @@ void measure(const Shape& s, bool sequential, const Stream& stream) {
       stream, [&](int) { copy(device.data(), host.data(), n, cudaMemcpyHostToDevice, stream); }, 5);
   const double down = milliseconds(
       stream, [&](int) { copy(host.data(), device.data(), n, cudaMemcpyDeviceToHost, stream); }, 5);
+  if (record) {
+    note(kUploadFloats, s, up);
+    note(kDownloadFloats, s, down);
+    return;
+  }
   std::printf("  up %.2f ms, down %.2f ms; speed-up with transfers: global %.1f, shared %.1f, ours %.1f\n", up, down,
               best[0] / (t.global + up + down), best[0] / (t.shared + up + down), best[0] / (t.ours + up + down));
   std::fflush(stdout);
 }
 
 }  // namespace
+
+std::vector<TransformFigure> bench_transforms(const std::vector<Shape>& shapes, bool sequential) {
+  std::vector<TransformFigure> figures;
+  record = &figures;
+  const Stream stream;
+  for (const Shape& s : shapes) measure(s, sequential, stream);
+  record = nullptr;
+  return figures;
+}
 
 int bench(const std::string& mode) {
   const bool quick = mode == "quick";
@@ -381,12 +403,3 @@ int bench(const std::string& mode) {
 }
 
 }  // namespace trivelet::gpu
-
-int main(int argc, char** argv) {
-  try {
-    return trivelet::gpu::bench(argc > 1 ? argv[1] : "");
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "gpu_dwt_bench: %s\n", e.what());
-    return 1;
-  }
-}

@@ -415,5 +415,21 @@ else
   skip "pixel formats and FFmpeg: no ffmpeg program, or built without FFmpeg"
 fi
 
+# Where to code. Without a GPU asking for one fails; with one the bytes are the same.
+expect 0 encode clip.y4m device_cpu.tvl -y --profile fast --device cpu
+expect 2 encode clip.y4m device.tvl -y --device tpu
+expect 2 decode device_cpu.tvl null --device gpu:x
+expect 5 decode device_cpu.tvl null --device gpu:99
+"$trivelet" encode clip.y4m device_gpu.tvl -y --profile fast --device gpu >out.txt 2>err.txt
+code=$?
+if [ $code -eq 5 ]; then
+  expect 5 bench gpu
+  expect_text err.txt 'GPU|CUDA'
+else
+  check "--device gpu: exit code $code" test $code -eq 0
+  check "the GPU writes other bytes" cmp -s device_cpu.tvl device_gpu.tvl
+fi
+expect 0 decode device_cpu.tvl null --device auto
+
 echo "$checks checks, $failures failed"
 [ "$failures" -eq 0 ]
