@@ -52,6 +52,7 @@ Action define_truncate(CLI::App& app, Common& common);
 Action define_extract(CLI::App& app, Common& common);
 Action define_view(CLI::App& app, Common& common);
 Action define_ccsds(CLI::App& app, Common& common);
+Action define_still(CLI::App& app, Common& common);
 
 // Groups of options. Each declares its options in `app` under a heading of its own.
 

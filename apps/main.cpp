@@ -18,6 +18,7 @@
 #include "apps/ccsds.h"
 #include "apps/cli.h"
 #include "apps/help.h"
+#include "apps/team.h"
 
 namespace {
 
@@ -29,7 +30,7 @@ struct Command {
   cli::Action (*define)(CLI::App& app, cli::Common& common);
 };
 
-constexpr std::array<Command, 10> kCommands = {{
+constexpr std::array<Command, 11> kCommands = {{
     {"encode", "Encode a video or a volume (NIfTI, NRRD, MetaImage, DICOM, raw) into a .tvl stream",
      cli::define_encode},
     {"decode", "Decode a .tvl stream: whole, or reduced in size, frame rate, quality or length", cli::define_decode},
@@ -57,8 +58,9 @@ constexpr const char* kFooter =
     "'trivelet COMMAND --help' lists the options of a command, 'trivelet --help-all' those of all.";
 
 std::string version() {
-  return fmt::format("trivelet {}\nstream format {}.{}\nFFmpeg {}\nSIMD {}", kLibraryVersion, kFormatMajor,
-                     kFormatMinor, io::have_ffmpeg() ? "yes" : "no", trivelet::to_string(detected_simd()));
+  return fmt::format("trivelet {}\nstream format {}.{}\nFFmpeg {}\nMPI {}\nSIMD {}", kLibraryVersion, kFormatMajor,
+                     kFormatMinor, io::have_ffmpeg() ? "yes" : "no", cli::have_mpi(),
+                     trivelet::to_string(detected_simd()));
 }
 
 /// "trivelet: error: " before warnings and errors, nothing before plain information.

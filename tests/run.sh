@@ -21,7 +21,7 @@ configure_and_build() { # configure_and_build FOLDER OPTIONS...
 mkdir -p "$(dirname "$build")"
 
 echo "== AddressSanitizer and UBSan: unit tests"
-configure_and_build "$build-asan" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTRIVELET_SANITIZE=address,undefined -DTRIVELET_CUDA=OFF
+configure_and_build "$build-asan" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTRIVELET_SANITIZE=address,undefined -DTRIVELET_CUDA=OFF -DTRIVELET_MPI=OFF -DTRIVELET_FFTW=OFF
 ctest --test-dir "$build-asan" --output-on-failure -j "$jobs" -LE cli || sanitized=failed
 
 echo "== Release: all tests"

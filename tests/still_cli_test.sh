@@ -1,0 +1,70 @@
+#!/bin/sh
+# trivelet still from outside: pictures in and out, exit codes and, with MPIRUN given, several processes.
+# Usage: still_cli_test.sh TRIVELET [MPIRUN]
+set -eu
+trivelet=$1
+mpirun=${2:-}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+fail() { echo "still_cli_test: $*" >&2; exit 1; }
+same() { cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
+expect() {  # expect CODE command...
+  want=$1; shift
+  code=0; "$@" > out.txt 2> err.txt || code=$?
+  [ "$code" -eq "$want" ] || { cat err.txt >&2; fail "exit code $code instead of $want: $*"; }
+}
+awk 'BEGIN { printf "P5\n96 80\n255\n"; for (y = 0; y < 80; y++) for (x = 0; x < 96; x++) printf "%c", 48 + (x * 3 + y * y / 7) % 64 }' > a.pgm
+awk 'BEGIN { printf "P6\n50 41\n255\n"; for (y = 0; y < 41; y++) for (x = 0; x < 150; x++) printf "%c", 40 + (x + 2 * y) % 80 }' > c.ppm
+
+expect 0 "$trivelet" still encode a.pgm a.tvs -q 27 -t 1
+expect 0 "$trivelet" still decode a.tvs a2.pgm
+expect 0 "$trivelet" compare a.pgm a2.pgm
+for options in "-t 3" "--simd scalar"; do
+  # shellcheck disable=SC2086
+  expect 0 "$trivelet" still encode a.pgm b.tvs -q 27 -y $options
+  same a.tvs b.tvs
+done
+for options in "--block 16" "--block 64 --effort fast" "--effort full --plain-levels -q 40" "-q 0"; do
+  # shellcheck disable=SC2086
+  expect 0 "$trivelet" still encode a.pgm b.tvs -y $options
+  expect 0 "$trivelet" still decode b.tvs b.pgm -y
+done
+expect 0 "$trivelet" compare a.pgm b.pgm --json
+expect 0 "$trivelet" still encode c.ppm c.tvs -q 20
+expect 0 "$trivelet" still decode c.tvs c2.ppm
+expect 0 "$trivelet" still info c.tvs --json
+grep -q '"pixel_format": "gbrp"' out.txt && grep -q '"qp": 20' out.txt || fail "info --json lacks something"
+expect 0 "$trivelet" still info a.tvs
+expect 0 "$trivelet" still encode a.pgm d.tvs --json
+grep -q '"residual_trials"' out.txt || fail "encode --json lacks something"
+
+expect 0 "$trivelet" still encode a.pgm e.tvs --codec dct -q 4
+expect 0 "$trivelet" still decode e.tvs e.pgm
+expect 0 "$trivelet" still encode c.ppm e.tvs --codec dct --keep 0.3 -y
+expect 0 "$trivelet" still decode e.tvs e.ppm
+expect 2 "$trivelet" still encode a.pgm x.tvs --codec dct --block 16
+expect 2 "$trivelet" still encode a.pgm x.tvs --keep 0.5
+
+# Exit codes: usage, existing file, missing file, damage, a codec unknown.
+expect 2 "$trivelet" still encode a.pgm x.tvs -q 52
+expect 2 "$trivelet" still encode a.pgm x.tvs --block 8
+expect 2 "$trivelet" still encode a.pgm a.tvs
+expect 3 "$trivelet" still decode nothing.tvs x.pgm
+expect 4 "$trivelet" still decode a.pgm x.pgm
+head -c 300 a.tvs > cut.tvs
+expect 4 "$trivelet" still decode cut.tvs x.pgm
+[ ! -e x.pgm ] && [ ! -e x.tvs ] || fail "a failed run wrote its output"
+
+if [ -n "$mpirun" ]; then
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  for share in rows candidates; do
+    for n in 2; do
+      expect 0 "$mpirun" -n $n --oversubscribe "$trivelet" still encode a.pgm m.tvs -q 27 -y --share $share
+      same a.tvs m.tvs
+    done
+  done
+  expect 0 "$mpirun" -n 2 --oversubscribe "$trivelet" still encode c.ppm m.tvs -q 20 -y --share rows
+  same c.tvs m.tvs
+fi
+echo "still_cli_test: all good"
