@@ -9,6 +9,7 @@
 
 #include "apps/backends.h"
 #include "apps/bench_gpu.h"
+#include "apps/bench_still.h"
 #include "apps/json.h"
 #include "apps/metrics.h"
 #include "apps/progress.h"
@@ -387,7 +388,12 @@ Action define_bench(CLI::App& app, Common& common) {
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);
-  return [options, &common, &app] { return run(*options, common, app); };
+  CLI::App* dwt2d =
+      app.add_subcommand("dwt2d", "2D 9/7 transform on cores in the ways of the papers, and the codec's own");
+  const Action run_dwt2d = define_bench_dwt2d(*dwt2d, common);
+  dwt2d->set_help_flag("-h,--help", "This help")->group("Common");
+  app.require_subcommand(0, 1);
+  return [=, &common, &app] { return dwt2d->parsed() ? run_dwt2d() : run(*options, common, app); };
 }
 
 }  // namespace trivelet::cli

@@ -96,6 +96,7 @@ def main():
     parser.add_argument("trivelet")
     parser.add_argument("pictures", nargs="+")
     parser.add_argument("--options", default="", help="further options of 'still encode'")
+    parser.add_argument("--streams", help="folder of streams made before, PICTURE.QP.tvs, PICTURE without its extension")
     parser.add_argument("--qp", default="22,27,32,37")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -110,9 +111,13 @@ def main():
             curves = {"vstc": [], "x264": [], "x264 psnr": []}
             seconds = 0
             for qp in qps:
-                said = json.loads(run(args.trivelet, "still", "encode", pgm, tvs, "-q", str(qp), "-y", "--json", "--quiet",
-                                      *args.options.split()))
-                seconds += said["seconds"]
+                if args.streams:
+                    name = os.path.splitext(os.path.basename(picture))[0]
+                    tvs = os.path.join(args.streams, "%s.%d.tvs" % (name, qp))
+                else:
+                    said = json.loads(run(args.trivelet, "still", "encode", pgm, tvs, "-q", str(qp), "-y", "--json", "--quiet",
+                                          *args.options.split()))
+                    seconds += said["seconds"]
                 run(args.trivelet, "still", "decode", tvs, out, "-y", "--quiet")
                 curves["vstc"].append((os.path.getsize(tvs), psnr(original, read_pgm(out)[2])))
                 for name, tune in (("x264", []), ("x264 psnr", ["-tune", "psnr"])):

@@ -1,0 +1,190 @@
+// trivelet bench dwt2d: the 2D 9/7 transform of a picture in the ways of Galiano et al. (2011), and the codec's own.
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+
+#include "apps/bench_still.h"
+#include "apps/ccsds_image.h"
+#include "codec/dwt.h"
+#include "codec/still/study97.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+using study97::Method;
+
+struct Dwt2dOptions {
+  std::string image, plot;
+  std::vector<std::string> sizes = {"512x512", "2048x2048", "2048x2560", "4096x4096"};
+  int levels = 1;
+  int repeat = 3;
+  bool csv = false;
+};
+
+struct Row {
+  std::string size, method;
+  int threads;
+  double seconds;
+  double speedup;  ///< over one thread of the same method
+  double ratio;    ///< over SMDWT on as many threads
+  std::size_t extra;
+};
+
+std::vector<float> picture_of(int width, int height, const StillImage* image) {
+  std::vector<float> out(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x) {
+      float v = 0;
+      if (image) {
+        // Repeated as often as it takes.
+        const auto at = static_cast<std::size_t>(y % image->height) * static_cast<std::size_t>(image->width) +
+                        static_cast<std::size_t>(x % image->width);
+        v = image->bits <= 8 ? static_cast<float>(std::to_integer<int>(image->bytes[at]))
+                             : static_cast<float>(std::to_integer<int>(image->bytes[2 * at]) |
+                                                  std::to_integer<int>(image->bytes[2 * at + 1]) << 8);
+      } else {
+        v = 128 + 60 * std::sin(0.013f * static_cast<float>(x + y)) + 20 * std::sin(0.21f * static_cast<float>(x - y));
+      }
+      out[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)] = v;
+    }
+  return out;
+}
+
+template <class Body>
+double best_of(int repeat, const std::vector<float>& picture, std::vector<float>& work, const Body& body) {
+  double best = 1e30;
+  for (int i = 0; i < repeat; ++i) {
+    work = picture;
+    const auto start = std::chrono::steady_clock::now();
+    body();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+/// The codec's low band (unscaled, at every 2^levels-th row) against that of the lifting method.
+void check_own(const std::vector<float>& own, const std::vector<float>& picture, int w, int h, int levels,
+               ThreadPool& pool) {
+  std::vector<float> other = picture;
+  study97::transform(Method::kLifting, other.data(), w, h, levels, pool);
+  const float scale = static_cast<float>(std::pow(study97::kZeta, -2 * levels));
+  const float range = *std::max_element(picture.begin(), picture.end());
+  for (int y = 0; y < h >> levels; ++y)
+    for (int x = 0; x < w >> levels; ++x) {
+      const auto row = static_cast<std::size_t>(w);
+      const float a = own[(static_cast<std::size_t>(y) << levels) * row + static_cast<std::size_t>(x)] * scale;
+      const float b = other[static_cast<std::size_t>(y) * row + static_cast<std::size_t>(x)];
+      require(std::abs(a - b) <= 1e-4f * range, ErrorKind::kMismatch,
+              fmt::format("the codec's transform gives {} at {},{} where lifting gives {}", a, x, y, b));
+    }
+}
+
+void plot(const std::string& path, const std::vector<Row>& rows) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> gnuplot(popen("gnuplot", "w"), pclose);
+  require(gnuplot != nullptr, ErrorKind::kUnsupported, "--plot needs gnuplot, which cannot be started");
+  std::vector<std::string> labels;
+  for (const Row& r : rows) {
+    const std::string label = r.size + " " + r.method;
+    if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
+  }
+  std::string text = fmt::format(
+      "set terminal png size 1000,600\nset output '{}'\nset xlabel 'threads'\nset ylabel 'ms'\n"
+      "set logscale y\nset key outside\nplot ",
+      path);
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    text += fmt::format("{}'-' with linespoints title '{}'", i ? ", " : "", labels[i]);
+  text += '\n';
+  for (const std::string& label : labels) {
+    for (const Row& r : rows)
+      if (r.size + " " + r.method == label) text += fmt::format("{} {}\n", r.threads, 1e3 * r.seconds);
+    text += "e\n";
+  }
+  require(std::fwrite(text.data(), 1, text.size(), gnuplot.get()) == text.size(), ErrorKind::kIo, "gnuplot went away");
+}
+
+int run(const Dwt2dOptions& o, const Common& common) {
+  StillImage image;
+  if (!o.image.empty()) image = read_still(o.image, {}, common.threads);
+  require(image.bits <= 16, ErrorKind::kUnsupported, "pictures of at most 16 bits are possible here");
+  const int most = ThreadPool(common.threads).threads();
+  std::vector<int> counts;
+  for (int n = 1; n < most; n *= 2) counts.push_back(n);
+  counts.push_back(most);
+  const SimdLevel simd = parse_simd(common.simd);
+  std::vector<Row> rows;
+  for (const std::string& size : o.sizes) {
+    const auto [w, h] = parse_pair(size, "--sizes", "width and height");
+    const std::vector<float> picture = picture_of(w, h, o.image.empty() ? nullptr : &image);
+    std::vector<float> work;
+    std::vector<double> alone;  // by method, one thread
+    for (const int threads : counts) {
+      ThreadPool pool(threads);
+      const std::size_t first = rows.size();
+      const auto add = [&](const std::string& method, double seconds, std::size_t extra) {
+        const std::size_t index = rows.size() - first;
+        if (alone.size() <= index) alone.push_back(seconds);
+        rows.push_back({size, method, threads, seconds, alone[index] / seconds, 0, extra});
+      };
+      for (const Method m : {Method::kConvolution, Method::kLifting, Method::kMasks, Method::kMasksLow})
+        add(study97::name_of(m),
+            best_of(o.repeat, picture, work,
+                    [&, wide = w, high = h] { study97::transform(m, work.data(), wide, high, o.levels, pool); }),
+            study97::extra_samples(m, w, h, threads));
+      add("Trivelet",
+          best_of(o.repeat, picture, work,
+                  [&, wide = w, high = h] {
+                    Field<float> field{work.data(), {1, high, wide}, wide, 0};
+                    Decomposition d;
+                    d.spatial_levels = o.levels;
+                    forward_transform(field, d, pool, simd);
+                  }),
+          0);
+      check_own(work, picture, w, h, o.levels, pool);
+      for (std::size_t i = first; i < rows.size(); ++i) rows[i].ratio = rows[first + 2].seconds / rows[i].seconds;
+    }
+  }
+  if (o.csv) {
+    fmt::print("size,levels,method,threads,milliseconds,mpixel_per_s,speedup,times_smdwt,extra_samples\n");
+  } else {
+    fmt::print(
+        "2D 9/7, {} level{}, float; best of {}. Speed-up: over one thread of the same method. Extra memory in samples; "
+        "Trivelet's own keeps a few rows per thread.\n",
+        o.levels, o.levels == 1 ? "" : "s", o.repeat);
+    fmt::print("{:<11} {:<16} {:>7} {:>10} {:>10} {:>9} {:>12} {:>12}\n", "size", "method", "threads", "ms", "Mpixel/s",
+               "speed-up", "times SMDWT", "extra");
+  }
+  for (const Row& r : rows) {
+    const auto [w, h] = parse_pair(r.size, "--sizes", "width and height");
+    const double rate = static_cast<double>(w) * h / 1e6 / r.seconds;
+    if (o.csv)
+      fmt::print("{},{},{},{},{:.4f},{:.2f},{:.3f},{:.3f},{}\n", r.size, o.levels, r.method, r.threads, 1e3 * r.seconds,
+                 rate, r.speedup, r.ratio, r.extra);
+    else
+      fmt::print("{:<11} {:<16} {:>7} {:>10.3f} {:>10.1f} {:>9.2f} {:>12.2f} {:>12}\n", r.size, r.method, r.threads,
+                 1e3 * r.seconds, rate, r.speedup, r.ratio, r.method == "Trivelet" ? "-" : std::to_string(r.extra));
+  }
+  if (!o.plot.empty()) plot(o.plot, rows);
+  return kExitDone;
+}
+
+}  // namespace
+
+Action define_bench_dwt2d(CLI::App& app, Common& common) {
+  auto o = std::make_shared<Dwt2dOptions>();
+  app.add_option("--image", o->image, "Picture to repeat over every size [waves]");
+  app.add_option("--sizes", o->sizes, "Sizes to measure")->delimiter(',')->type_name("WxH")->capture_default_str();
+  app.add_option("--levels", o->levels, "Levels of decomposition")->check(CLI::Range(1, 10))->capture_default_str();
+  app.add_option("--repeat", o->repeat, "Best of so many runs")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_flag("--csv", o->csv, "Print comma-separated values");
+  app.add_option("--plot", o->plot, "Also draw times over threads into this PNG (needs gnuplot)");
+  add_work_options(app, common);
+  add_log_options(app, common);
+  return [o, &common] { return run(*o, common); };
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,10 @@
+// The subcommands of "trivelet bench" that reproduce the papers' measurements.
+#pragma once
+
+#include "apps/cli.h"
+
+namespace trivelet::cli {
+
+Action define_bench_dwt2d(CLI::App& app, Common& common);
+
+}  // namespace trivelet::cli

@@ -1,0 +1,37 @@
+// The 2D Daubechies 9/7 transform in the ways of "2D-DWT from multicore to GPU" (Galiano, Lopez, Malumbres, Migallon
+// 2011), on cores. For comparison only: the codecs have their own transforms (codec/dwt.h, ccsds122_dwt.h).
+//
+// Float, any number of levels, Mallat layout (low quadrant top left), whole-sample symmetric extension; low
+// coefficients are those of the lifting steps divided by zeta, high ones multiplied by it. Sides must be divisible by
+// 2^levels.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "codec/parallel.h"
+
+namespace trivelet::study97 {
+
+inline constexpr double kAlpha = -1.586134342, kBeta = -0.052980118, kGamma = 0.882911075, kDelta = 0.443506852,
+                        kZeta = 1.230174105;
+
+enum class Method {
+  kConvolution,  ///< both filters by their taps, in place, through a buffer per thread
+  kLifting,      ///< predict and update steps, in place, through a buffer per thread
+  kMasks,        ///< SMDWT: four masks of 9x9, 9x7, 7x9, 7x7 taps, each coefficient of its own, into a second picture
+  kMasksLow,     ///< SMDWT of the low subband alone; the others are left as they are
+};
+const char* name_of(Method method);
+
+/// Transforms `data` (width x height, contiguous) in place. Throws BadArgument for sides that 2^levels does not divide.
+/// Results do not depend on the number of threads.
+void transform(Method method, float* data, int width, int height, int levels, ThreadPool& pool);
+
+/// Memory beside the picture in samples: the paper's table 1.
+std::size_t extra_samples(Method method, int width, int height, int threads);
+
+/// The same coefficients in binary64, by the definition of the filters on the extended signal.
+std::vector<double> reference(const std::vector<double>& data, int width, int height, int levels);
+
+}  // namespace trivelet::study97
