@@ -388,12 +388,28 @@ Action define_bench(CLI::App& app, Common& common) {
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);
-  CLI::App* dwt2d =
-      app.add_subcommand("dwt2d", "2D 9/7 transform on cores in the ways of the papers, and the codec's own");
-  const Action run_dwt2d = define_bench_dwt2d(*dwt2d, common);
-  dwt2d->set_help_flag("-h,--help", "This help")->group("Common");
+  struct Study {
+    const char* name;
+    const char* help;
+    Action (*define)(CLI::App&, Common&);
+  };
+  static constexpr Study kStudies[] = {
+      {"dwt2d", "2D 9/7 transform on cores in the ways of the papers, and the codec's own", define_bench_dwt2d},
+      {"dct2d", "DCT of a whole picture by definition and by FFT", define_bench_dct2d},
+      {"papers", "The papers' figures beside what this machine does in their way and in ours", define_bench_papers},
+  };
+  std::vector<std::pair<CLI::App*, Action>> studies;
+  for (const Study& s : kStudies) {
+    CLI::App* command = app.add_subcommand(s.name, s.help);
+    studies.emplace_back(command, s.define(*command, common));
+    command->set_help_flag("-h,--help", "This help")->group("Common");
+  }
   app.require_subcommand(0, 1);
-  return [=, &common, &app] { return dwt2d->parsed() ? run_dwt2d() : run(*options, common, app); };
+  return [=, &common, &app] {
+    for (const auto& [command, action] : studies)
+      if (command->parsed()) return action();
+    return run(*options, common, app);
+  };
 }
 
 }  // namespace trivelet::cli

@@ -6,5 +6,7 @@
 namespace trivelet::cli {
 
 Action define_bench_dwt2d(CLI::App& app, Common& common);
+Action define_bench_dct2d(CLI::App& app, Common& common);
+Action define_bench_papers(CLI::App& app, Common& common);
 
 }  // namespace trivelet::cli

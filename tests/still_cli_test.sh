@@ -46,6 +46,13 @@ expect 0 "$trivelet" still decode e.tvs e.ppm
 expect 2 "$trivelet" still encode a.pgm x.tvs --codec dct --block 16
 expect 2 "$trivelet" still encode a.pgm x.tvs --keep 0.5
 
+# The papers' measurements, small.
+expect 0 "$trivelet" bench dwt2d --sizes 64x32 --repeat 1 -t 2 --csv
+grep -q '^64x32,1,SMDWT,2,' out.txt || fail "bench dwt2d lacks a row"
+expect 2 "$trivelet" bench dwt2d --sizes 63x32
+expect 0 "$trivelet" bench dct2d --sizes 32,50 --repeat 1 -t 2
+expect 0 "$trivelet" bench papers --side 64 --vstc-side 16 --repeat 1 -t 2
+
 # Exit codes: usage, existing file, missing file, damage, a codec unknown.
 expect 2 "$trivelet" still encode a.pgm x.tvs -q 52
 expect 2 "$trivelet" still encode a.pgm x.tvs --block 8
