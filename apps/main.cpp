@@ -42,6 +42,7 @@ constexpr std::array<Command, 11> kCommands = {{
     {"bench", "Encode and decode in memory, check the result and time the stages", cli::define_bench},
     {"view", "Show slices of a volume: write one, or three planes, as a picture", cli::define_view},
     {"ccsds", "Still images in CCSDS 122.0-B-2: encode, decode, info, compare, bench", cli::define_ccsds},
+    {"still", "Still images in .tvs files, codecs vstc and dct: encode, decode, info", cli::define_still},
 }};
 
 constexpr const char* kDescription =
