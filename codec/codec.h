@@ -115,8 +115,9 @@ struct EncoderParams {
   Profile profile = Profile::kDense;
   FastMode fast_mode = FastMode::kStaged;
   int block_size = 128;  ///< code blocks cover block_size^2 samples of a component: 32, 64, 128, 256
-  /// Quality layers, 1..16; 0 = 9, fast profile without a target 4. They are a bit plane apart, the upper ones about
-  /// half of one, and the last one holds the rest.
+  /// Quality layers, 1..16; 0 = 9, fast profile without a target 4. They are about a bit plane apart, the upper ones
+  /// half of one, and the last one holds the rest. With 0, GOPs so small that the heads of all layers would take more
+  /// than a fiftieth of their bytes leave later layers empty.
   int layers = 0;
   bool even_ends = true;  ///< spend more on the frames at the ends of GOPs, which else come out worse. Lossy t+2D
   bool visual = false;    ///< weigh subbands by contrast sensitivity instead of for the best PSNR. Lossy
@@ -222,8 +223,8 @@ struct StreamInfo {
   int gop_frames = 0;
   int block_size = 0;
   int layers = 0;
-  std::string settings;    ///< of the encoder, may be empty
-  std::string writer;      ///< name and version of the writing library
+  std::string settings;  ///< of the encoder, may be empty
+  std::string writer;    ///< name and version of the writing library
   std::vector<ExtraBox> boxes{};
   bool has_index = false;  ///< `gops` came from the index (or a scan), else it is empty
   bool complete = false;   ///< the end of the stream was found where it should be

@@ -186,6 +186,7 @@ struct Encoder::State {
   std::uint64_t position = 0;
   std::uint64_t frames = 0;  // written
   bool finished = false;
+  bool fewer_layers;  // layers of GOPs that are too small for so many may be empty
   struct Pending {
     std::vector<FrameTime> times;
     int frames = 0;
@@ -208,7 +209,12 @@ struct Encoder::State {
   std::vector<Spooled> spooled;
 
   State(const VideoInfo& video, const EncoderParams& p, ByteSink& s, const Backend& b)
-      : params(resolve(video, p)), header(make_header(video, params)), sink(s), backend(b), step(params.step) {
+      : params(resolve(video, p)),
+        header(make_header(video, params)),
+        sink(s),
+        backend(b),
+        fewer_layers(p.layers == 0),
+        step(params.step) {
     if (params.psnr > 0) {
       const double peak = (1 << video.format.bits) - 1;
       target_error = peak * peak / std::pow(10.0, params.psnr / 10);
@@ -251,6 +257,9 @@ struct Encoder::State {
     return temporal_gains(gop_frames, header.temporal_levels, header.temporal);
   }
 
+  int layers_for(RateControl& control, const Cuts& final, double lambda) const {
+    return fewer_layers ? control.layers_worth(final, lambda) : header.layers;
+  }
   void drain(int in_flight);
   void write_layers(const Pending& p, const LayeredGop& layers, const std::vector<double>& errors);
   void write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers, LayeredGop& divided);
@@ -273,7 +282,9 @@ void Encoder::State::drain(int in_flight) {
     if (header.profile == Profile::kDense) {
       RateControl control(header, coded);
       const double unit = header.lossless ? 1 : static_cast<double>(p.step);
-      write_controlled(p, control, control.layers(control.complete(), unit * unit, header.layers), layers);
+      const Cuts final = control.complete();
+      const double lambda = unit * unit;
+      write_controlled(p, control, control.layers(final, lambda, layers_for(control, final, lambda)), layers);
     } else {
       divide_by_plan(coded, layers);
       write_layers(p, layers, {});
@@ -426,7 +437,8 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
       double low = 0;
       const Cuts final = control.with_error(wanted, low);
       const bool all = low < -39;
-      const std::vector<Cuts> layers = control.layers(final, std::exp2(low), header.layers);
+      const double lambda = std::exp2(low);
+      const std::vector<Cuts> layers = control.layers(final, lambda, layers_for(control, final, lambda));
       control.divide(layers, divided);
       const double measured = std::max(1e-9, measured_error(gop, divided));
       const double distance = std::abs(10 * std::log10(measured / target_error));
@@ -583,11 +595,12 @@ void Encoder::State::write_spooled() {
     double lambda = std::exp2(slope);
     LayeredGop divided;
     divided.frames = p.frames;
-    Cuts final;
-    require(control.fit(budget, header.layers, lambda, divided, final), ErrorKind::kBadArgument,
+    Cuts final = control.at(lambda);
+    const int layers = layers_for(control, final, lambda);
+    require(control.fit(budget, layers, lambda, divided, final), ErrorKind::kBadArgument,
             "a target of " + std::to_string(total) + " bytes is too small: GOP " + std::to_string(i) +
                 " cannot be coded in " + std::to_string(budget) + "; raise the target or lower --layers");
-    write_controlled(p, control, control.layers(final, lambda, header.layers), divided);
+    write_controlled(p, control, control.layers(final, lambda, layers), divided);
   }
 }
 

@@ -277,10 +277,12 @@ Cuts RateControl::with_error(double wanted, double& log2_lambda) const {
 
 namespace {
 
-// log2 of the slope of the n-th layer from the last, over that of the last. Planes are 2 apart; the two upper ones are
-// divided once more where about half of their bytes lie.
-double layer_slope(int n) {
+// log2 of the slope of the n-th of `layers` layers from the last, over that of the last. Planes are 2 apart. Many
+// layers divide the two upper planes once more, where about half of their bytes lie; few are further apart.
+double layer_slope(int n, int layers) {
   static constexpr double kFirst[] = {0, 1.4, 2, 3.4, 4};
+  if (layers < 5) return 3.0 * n;
+  if (layers < 7) return 2.0 * n;
   return n < 5 ? kFirst[n] : 4 + 2.0 * (n - 4);
 }
 
@@ -289,7 +291,7 @@ double layer_slope(int n) {
 std::vector<Cuts> RateControl::layers(const Cuts& final, double lambda, int layers) const {
   std::vector<Cuts> out;
   for (int l = 0; l + 1 < layers; ++l) {
-    Cuts cuts = at(lambda * std::exp2(layer_slope(layers - 1 - l)));
+    Cuts cuts = at(lambda * std::exp2(layer_slope(layers - 1 - l, layers)));
     // Every layer adds to those before and none goes beyond the last. Both keep what segments need of each other.
     for (std::size_t i = 0; i < cuts.size(); ++i) {
       if (l > 0) cuts[i] = std::min(cuts[i], out.back()[i]);
@@ -297,8 +299,20 @@ std::vector<Cuts> RateControl::layers(const Cuts& final, double lambda, int laye
     }
     out.push_back(std::move(cuts));
   }
-  out.push_back(final);
+  out.resize(header_.layers, final);
   return out;
+}
+
+int RateControl::layers_worth(const Cuts& final, double lambda) {
+  LayeredGop divided;
+  const auto bytes_of = [&](int n) {
+    divide(layers(final, lambda, n), divided, false);
+    return static_cast<double>(chunk_bytes(divided));
+  };
+  const double allowed = 1.02 * bytes_of(1);
+  int n = header_.layers;
+  while (n > 1 && bytes_of(n) > allowed) --n;
+  return n;
 }
 
 void RateControl::divide(const std::vector<Cuts>& layers, LayeredGop& out, bool contents) {

@@ -42,9 +42,11 @@ class RateControl {
   /// Samples of the GOP, all components.
   std::uint64_t samples() const { return samples_; }
 
-  /// `layers` rows of cuts of which the last is `final`: the others at slopes
-  /// that are a plane (a factor of 4) apart, the upper ones half a plane.
+  /// As many rows of cuts as the stream has layers. Row `layers` - 1 and those after it are `final`, so that these
+  /// layers are empty; the others are at slopes that are about a plane (a factor of 4) apart.
   std::vector<Cuts> layers(const Cuts& final, double lambda, int layers) const;
+  /// The largest number of layers whose heads take at most a fiftieth more bytes than those of one.
+  int layers_worth(const Cuts& final, double lambda);
   /// Divides the GOP. Parts point into this object; `out` is reused.
   /// Without `contents` only sizes are right, not the bytes.
   void divide(const std::vector<Cuts>& layers, LayeredGop& out, bool contents = true);

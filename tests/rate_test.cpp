@@ -121,7 +121,9 @@ TEST_P(Rate, PsnrIsReached) {
     for (const double wanted : {30.0, 40.0}) {
       EncoderParams p = params_of(GetParam());
       p.psnr = wanted;
-      EXPECT_NEAR(decibels(peak * peak / mse_of(clip, encode(clip, p))), wanted, GetParam() == Profile::kFast ? 0.3 : 0.15) << format;  // few planes of few blocks
+      EXPECT_NEAR(decibels(peak * peak / mse_of(clip, encode(clip, p))), wanted,
+                  GetParam() == Profile::kFast ? 0.3 : 0.15)
+          << format;  // few planes of few blocks
     }
   }
 }
@@ -192,15 +194,33 @@ TEST_P(Rate, TruncatedToAnySize) {
   }
 }
 
+TEST(Layers, FewInSmallGops) {
+  const Clip clip = clip_of("yuv420p", 27);
+  EncoderParams p = params_of(Profile::kDense);
+  p.step = 8;
+  const auto with_layers = [&](int layers) {
+    p.layers = layers;
+    return encode(clip, p);
+  };
+  const Stream chosen = with_layers(0);
+  const Stream one = with_layers(1);
+  const Stream nine = with_layers(9);
+  EXPECT_EQ(mse_of(clip, chosen), mse_of(clip, one));
+  EXPECT_LT(static_cast<double>(chosen.size()), 1.03 * static_cast<double>(one.size()) + 60);
+  EXPECT_GT(static_cast<double>(nine.size()), 1.06 * static_cast<double>(one.size()));
+}
+
 TEST(Rewrite, TruncatedToAPsnr) {
   const Clip clip = clip_of("yuv420p", 27);
-  const Stream whole = encode(clip, params_of(Profile::kDense));
+  EncoderParams p = params_of(Profile::kDense);
+  p.layers = 9;
+  const Stream whole = encode(clip, p);
   for (const double psnr : {28.0, 34.0}) {
     RewriteParams r;
     r.psnr = psnr;
     EXPECT_NEAR(decibels(255 * 255 / mse_of(clip, rewritten(whole, r))), psnr, 0.7);
   }
-  EncoderParams p = params_of(Profile::kFast);
+  p = params_of(Profile::kFast);
   RewriteParams r;
   r.psnr = 30;
   EXPECT_EQ(kind_of([&] { rewritten(encode(clip, p), r); }), ErrorKind::kBadArgument);  // knows no errors
