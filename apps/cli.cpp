@@ -174,7 +174,7 @@ void add_coding_options(CLI::App& app, CodingOptions& options) {
     for (std::size_t j = i + 1; j < goals.size(); ++j) goals[i]->excludes(goals[j]);
   app.add_option("--preset", options.preset,
                  "fast: the fast profile, nine tenths of the time saved for a fifth more bytes; medium: the dense one; "
-                 "slow: also tries temporal transforms and GOP lengths on the first frames and takes the best")
+                 "slow: also tries temporal wavelets, levels and GOP lengths on the first frames and takes the best")
       ->check(CLI::IsMember({"fast", "medium", "slow"}))
       ->capture_default_str()
       ->group(kQualityGroup);
@@ -219,10 +219,9 @@ void add_coding_options(CLI::App& app, CodingOptions& options) {
       ->check(CLI::IsMember({32, 64, 128, 256}))
       ->capture_default_str()
       ->group(kStructureGroup);
-  app.add_option(
-         "--layers", options.layers,
-         "Quality layers, 1..16, for truncation and for decoders that leave some out [9, as few of them used in "
-         "small GOPs as keep their cost below 2 %; fast profile at constant quality 4]")
+  app.add_option("--layers", options.layers,
+                 "Quality layers, 1..16, for truncation and for decoders that leave some out [16, fewer in small "
+                 "pictures and GOPs; fast profile at constant quality 4]")
       ->check(CLI::Range(1, 16))
       ->type_name("N")
       ->group(kStructureGroup);

@@ -115,9 +115,9 @@ struct EncoderParams {
   Profile profile = Profile::kDense;
   FastMode fast_mode = FastMode::kStaged;
   int block_size = 128;  ///< code blocks cover block_size^2 samples of a component: 32, 64, 128, 256
-  /// Quality layers, 1..16; 0 = 9, fast profile without a target 4. They are about a bit plane apart, the upper ones
-  /// half of one, and the last one holds the rest. With 0, GOPs so small that the heads of all layers would take more
-  /// than a fiftieth of their bytes leave later layers empty.
+  /// Quality layers, 1..16; 0 = 16 (small pictures 4 to 12), fast profile without a target 4. Many are a third of a bit
+  /// plane apart, few more; the first one holds what is above. With 0, GOPs so small that the heads of all layers would
+  /// take more than a fiftieth of their bytes leave later layers empty.
   int layers = 0;
   bool even_ends = true;  ///< spend more on the frames at the ends of GOPs, which else come out worse. Lossy t+2D
   bool visual = false;    ///< weigh subbands by contrast sensitivity instead of for the best PSNR. Lossy

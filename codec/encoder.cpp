@@ -5,12 +5,14 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "codec/backend.h"
 #include "codec/codec.h"
 #include "codec/colour.h"
 #include "codec/container.h"
+#include "codec/error_curve.h"
 #include "codec/gop_hash.h"
 #include "codec/hash.h"
 #include "codec/rate_control.h"
@@ -58,7 +60,11 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   if (p.bits_per_pixel < 0 || p.bit_rate < 0 || p.psnr < 0) refuse("a target must be positive");
   if (p.bit_rate > 0 && video.frame_rate.num == 0) refuse("a bit rate needs a frame rate, and the input has none");
   if (p.psnr > 120) refuse("a PSNR of " + std::to_string(p.psnr) + " dB; the limit is 120, lossless is beyond it");
-  if (p.layers == 0) p.layers = p.profile == Profile::kDense || targets > 0 ? 9 : 4;
+  if (p.layers == 0) {
+    const double pixels = static_cast<double>(video.width) * video.height * p.gop_frames;
+    const int affordable = pixels < 3e5 ? 4 : pixels < 12e5 ? 6 : pixels < 4e6 ? 12 : kMaxLayers;
+    p.layers = p.profile == Profile::kDense || targets > 0 ? affordable : 4;
+  }
   if (p.layers < 1 || p.layers > kMaxLayers)
     refuse("layers must be 1.." + std::to_string(kMaxLayers) + ", not " + std::to_string(p.layers));
   if (p.lossless) {
@@ -186,7 +192,9 @@ struct Encoder::State {
   std::uint64_t position = 0;
   std::uint64_t frames = 0;  // written
   bool finished = false;
-  bool fewer_layers;  // layers of GOPs that are too small for so many may be empty
+  ErrorCurve measured;   // of the GOP measured last
+  int measured_age = 0;  // GOPs since
+  bool fewer_layers;     // layers of GOPs that are too small for so many may be empty
   struct Pending {
     std::vector<FrameTime> times;
     int frames = 0;
@@ -194,6 +202,7 @@ struct Encoder::State {
     std::uint64_t hash = 0;
     float step = 0;
     std::vector<std::uint8_t> frame_gains;
+    std::shared_ptr<const Gop> samples;  // until it is drained, where errors are to be measured
   };
   std::vector<Pending> pending;
 
@@ -205,6 +214,7 @@ struct Encoder::State {
   struct Spooled {
     Pending gop;
     RateCurve curve;
+    ErrorCurve errors;
   };
   std::vector<Spooled> spooled;
 
@@ -213,6 +223,7 @@ struct Encoder::State {
         header(make_header(video, params)),
         sink(s),
         backend(b),
+        measured(header.lossless),
         fewer_layers(p.layers == 0),
         step(params.step) {
     if (params.psnr > 0) {
@@ -262,10 +273,12 @@ struct Encoder::State {
   }
   void drain(int in_flight);
   void write_layers(const Pending& p, const LayeredGop& layers, const std::vector<double>& errors);
-  void write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers, LayeredGop& divided);
+  void write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers,
+                        const ErrorCurve& curve, LayeredGop& divided);
 
   void push_to_psnr(const Gop& gop, Pending p);
   double measured_error(const Gop& gop, const LayeredGop& layers);
+  void measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers);
   void push_to_spool(const Gop& gop, Pending p);
   double target_bytes(std::uint64_t frame_count) const;
   double slope_for(double bytes) const;
@@ -284,7 +297,9 @@ void Encoder::State::drain(int in_flight) {
       const double unit = header.lossless ? 1 : static_cast<double>(p.step);
       const Cuts final = control.complete();
       const double lambda = unit * unit;
-      write_controlled(p, control, control.layers(final, lambda, layers_for(control, final, lambda)), layers);
+      const std::vector<Cuts> cuts = control.layers(final, lambda, layers_for(control, final, lambda));
+      if (p.samples) measure(*p.samples, p, control, cuts);
+      write_controlled(p, control, cuts, measured, layers);
     } else {
       divide_by_plan(coded, layers);
       write_layers(p, layers, {});
@@ -292,31 +307,13 @@ void Encoder::State::drain(int in_flight) {
   }
 }
 
-namespace {
-
-// Mean squared error once a normally distributed error has been rounded to integers with the samples: about 1/12 more,
-// but less than before where most of it is rounded away.
-double rounded_error(double squared) {
-  if (squared > 4) return squared + 1.0 / 12;
-  double sum = 0;
-  for (int k = 1; k <= 20; ++k) sum += (2 * k - 1) * std::erfc((k - 0.5) / std::sqrt(2 * std::max(squared, 1e-12)));
-  return std::max(sum, 1e-6);
-}
-
-}  // namespace
-
 void Encoder::State::write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers,
-                                      LayeredGop& divided) {
+                                      const ErrorCurve& curve, LayeredGop& divided) {
   control.divide(layers, divided);
   std::vector<double> errors;
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    // Errors of coefficients that are left out are a little correlated, which norms cannot see: measured over three
-    // clips and seven layers each, 1.00 to 1.06 times what they predict.
-    const double predicted = 1.04 * control.error(layers[l]) / static_cast<double>(control.samples());
-    // A lossless stream that is complete has no error.
-    errors.push_back(!header.lossless         ? rounded_error(predicted)
-                     : l + 1 == layers.size() ? 0
-                                              : std::max(predicted, 1e-6));
+  for (const Cuts& cuts : layers) {
+    const bool exact = header.lossless && cuts == control.complete();
+    errors.push_back(exact ? 0 : curve.actual(control.mean_error(cuts)));
   }
   write_layers(p, divided, errors);
 }
@@ -402,6 +399,33 @@ double Encoder::State::measured_error(const Gop& gop, const LayeredGop& layers) 
   return sum / samples;
 }
 
+// Decodes the GOP at some of these cuts, if what was measured before is too long ago or does not apply.
+void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers) {
+  constexpr int kMostPoints = 5;
+  constexpr int kMostAge = 16;
+  std::vector<const Cuts*> chosen;  // from the finest
+  double last = 0;
+  for (auto cuts = layers.rbegin(); cuts != layers.rend() && chosen.size() < kMostPoints; ++cuts) {
+    if (header.lossless && *cuts == control.complete()) continue;
+    const double error = control.mean_error(*cuts);
+    const double apart = last < 0.5 ? 2 : last < 8 ? 4 : 8;  // rounding changes small errors most
+    if (!chosen.empty() && error < apart * last) continue;
+    chosen.push_back(&*cuts);
+    last = error;
+  }
+  if (chosen.empty() || (measured.covers(control.mean_error(*chosen.front())) && ++measured_age < kMostAge)) return;
+  measured = ErrorCurve(header.lossless);
+  measured_age = 0;
+  LayeredGop divided;
+  divided.frames = p.frames;
+  divided.step = p.step;
+  divided.frame_gains = p.frame_gains;
+  for (auto cuts = chosen.rbegin(); cuts != chosen.rend(); ++cuts) {
+    control.divide({**cuts}, divided);
+    measured.add(control.mean_error(**cuts), measured_error(gop, divided));
+  }
+}
+
 // Cuts cost least where a plane ends everywhere: half a plane away the same bytes bring up to 0.4 dB less (luma of
 // mobile CIF at 1 bit per pixel). So with a target the step is chosen such that all planes but the last one just meet
 // it.
@@ -440,16 +464,16 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
       const double lambda = std::exp2(low);
       const std::vector<Cuts> layers = control.layers(final, lambda, layers_for(control, final, lambda));
       control.divide(layers, divided);
-      const double measured = std::max(1e-9, measured_error(gop, divided));
-      const double distance = std::abs(10 * std::log10(measured / target_error));
+      const double actual = std::max(1e-9, measured_error(gop, divided));
+      const double distance = std::abs(10 * std::log10(actual / target_error));
       if (distance < best_distance) {
         best_distance = distance;
         best = layers;
       }
-      too_coarse = all && measured > target_error * 1.005;
+      too_coarse = all && actual > target_error * 1.005;
       if (distance < 0.02 || too_coarse || distance == before) break;
       before = distance;
-      correction = std::clamp(measured / std::max(1e-9, control.error(final) / samples), 0.01, 1e6);
+      correction = std::clamp(actual / std::max(1e-9, control.error(final) / samples), 0.01, 1e6);
     }
     if (too_coarse && step > 0.06) {
       step = std::max(0.05, step / 2);
@@ -463,7 +487,8 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
       step = aligned;
       continue;
     }
-    write_controlled(p, control, best, divided);
+    measure(gop, p, control, best);
+    write_controlled(p, control, best, measured, divided);
     step = aligned;  // the next one's
     return;
   }
@@ -509,13 +534,14 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
     CodedGop coded;
     require(coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
     RateControl control(header, coded);
-    spooled.push_back({p, RateCurve(control)});
+    spooled.push_back({p, RateCurve(control), ErrorCurve()});
     const double finest = spooled.back().curve.bytes(RateCurve::kLeast);
     // Once there is something to compare with, what counts is the slope of the whole.
     double known = 0;
     for (const Spooled& s : spooled) known += s.gop.frames;
     const double budget = share > 0 ? share * known / gop.frames() : 0;
     const double finest_slope = 2 * std::log2(step);
+    double expected_slope = finest_slope;
     if (budget == 0) {  // nothing is known about the rate: as fine as makes sense
       if (step > 1 && attempt == 0) {
         spooled.pop_back();
@@ -540,8 +566,12 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
         }
         aligned_slope = slope - finest_slope;
       }
+      expected_slope = slope;
       step = std::clamp(std::exp2((slope - aligned_slope) / 2), 0.02, 1e6);  // the next one's
     }
+    const double lambda = std::exp2(expected_slope);
+    measure(gop, p, control, control.layers(control.at(lambda), lambda, header.layers));
+    spooled.back().errors = measured;
     control.save(spool->file());
     return;
   }
@@ -600,7 +630,7 @@ void Encoder::State::write_spooled() {
     require(control.fit(budget, layers, lambda, divided, final), ErrorKind::kBadArgument,
             "a target of " + std::to_string(total) + " bytes is too small: GOP " + std::to_string(i) +
                 " cannot be coded in " + std::to_string(budget) + "; raise the target or lower --layers");
-    write_controlled(p, control, control.layers(final, lambda, layers), divided);
+    write_controlled(p, control, control.layers(final, lambda, layers), spooled[i].errors, divided);
   }
 }
 
@@ -651,6 +681,10 @@ void Encoder::push(const Gop& gop) {
   if (s.params.psnr > 0) return s.push_to_psnr(gop, std::move(p));
   if (s.spool) return s.push_to_spool(gop, std::move(p));
   s.coder->push(gop, s.choices(p.frames));
+  if (s.header.profile == Profile::kDense) {
+    const bool at_once = s.coder->depth() == 1;  // then no copy is needed
+    p.samples = at_once ? std::shared_ptr<const Gop>(std::shared_ptr<void>(), &gop) : std::make_shared<Gop>(gop);
+  }
   s.pending.push_back(std::move(p));
   s.drain(s.coder->depth() - 1);
 }

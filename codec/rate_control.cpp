@@ -277,21 +277,26 @@ Cuts RateControl::with_error(double wanted, double& log2_lambda) const {
 
 namespace {
 
-// log2 of the slope of the n-th of `layers` layers from the last, over that of the last. Planes are 2 apart. Many
-// layers divide the two upper planes once more, where about half of their bytes lie; few are further apart.
-double layer_slope(int n, int layers) {
-  static constexpr double kFirst[] = {0, 1.4, 2, 3.4, 4};
-  if (layers < 5) return 3.0 * n;
-  if (layers < 7) return 2.0 * n;
-  return n < 5 ? kFirst[n] : 4 + 2.0 * (n - 4);
+// log2 of the slopes of so many layers over that of the last, descending. Planes are 2 apart. A layer that is cut is
+// sent from coarse to fine, which is not quite the order of its slopes, so that many layers, three a plane where they
+// reach, make better cuts: up to 1.4 dB on mobile at a third of its bytes. Few are further apart.
+std::vector<double> layer_slopes(int layers) {
+  static constexpr double kInOrderOfNeed[kMaxLayers] = {0,   2,   4,   6,   8,   10,  1.4, 3.4,
+                                                        5.4, 0.7, 2.7, 4.7, 7.4, 6.7, 9.4, 8.7};
+  std::vector<double> slopes(kInOrderOfNeed, kInOrderOfNeed + layers);
+  if (layers < 5)
+    for (double& s : slopes) s *= 1.5;
+  std::sort(slopes.rbegin(), slopes.rend());
+  return slopes;
 }
 
 }  // namespace
 
 std::vector<Cuts> RateControl::layers(const Cuts& final, double lambda, int layers) const {
   std::vector<Cuts> out;
+  const std::vector<double> slopes = layer_slopes(layers);
   for (int l = 0; l + 1 < layers; ++l) {
-    Cuts cuts = at(lambda * std::exp2(layer_slope(layers - 1 - l, layers)));
+    Cuts cuts = at(lambda * std::exp2(slopes[static_cast<std::size_t>(l)]));
     // Every layer adds to those before and none goes beyond the last. Both keep what segments need of each other.
     for (std::size_t i = 0; i < cuts.size(); ++i) {
       if (l > 0) cuts[i] = std::min(cuts[i], out.back()[i]);

@@ -39,6 +39,7 @@ class RateControl {
   std::uint64_t body_bytes(const Cuts& cuts) const;
   /// Squared error of all samples with these cuts, as predicted.
   double error(const Cuts& cuts) const;
+  double mean_error(const Cuts& cuts) const { return error(cuts) / static_cast<double>(samples_); }
   /// Samples of the GOP, all components.
   std::uint64_t samples() const { return samples_; }
 

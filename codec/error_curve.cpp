@@ -1,0 +1,50 @@
+#include "codec/error_curve.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trivelet {
+
+namespace {
+
+constexpr double kLeast = 1e-6;
+constexpr double kSame = 0.5;  // octaves between predictions that may share a curve: 1.5 dB
+
+// Mean squared error of a normally distributed error after rounding.
+double rounded_error(double squared) {
+  if (squared > 4) return squared + 1.0 / 12;
+  double sum = 0;
+  for (int k = 1; k <= 20; ++k) sum += (2 * k - 1) * std::erfc((k - 0.5) / std::sqrt(2 * std::max(squared, 1e-12)));
+  return sum;
+}
+
+}  // namespace
+
+// Without measurements. Correlation: measured over three clips and seven layers each, 1.00 to 1.06.
+double ErrorCurve::assumed(double predicted) const {
+  const double correlated = 1.04 * predicted;
+  return std::max(kLeast, lossless_ ? correlated : rounded_error(correlated));
+}
+
+void ErrorCurve::add(double predicted, double measured) {
+  points_.emplace_back(std::log2(std::max(predicted, kLeast)), std::log2(std::max(measured, kLeast)));
+}
+
+double ErrorCurve::actual(double predicted) const {
+  if (points_.empty()) return assumed(predicted);
+  const double at = std::log2(std::max(predicted, kLeast));
+  const auto right = std::find_if(points_.begin(), points_.end(), [at](const auto& p) { return p.first <= at; });
+  if (right == points_.begin() || right == points_.end()) {  // beyond what was measured the nearest point goes along
+    const auto& nearest = right == points_.end() ? points_.back() : *right;
+    return std::max(kLeast, assumed(predicted) * std::exp2(nearest.second) / assumed(std::exp2(nearest.first)));
+  }
+  const auto left = right - 1;
+  const double part = (at - right->first) / (left->first - right->first);
+  return std::exp2(right->second + (left->second - right->second) * part);
+}
+
+bool ErrorCurve::covers(double finest) const {
+  return !points_.empty() && std::abs(points_.back().first - std::log2(std::max(finest, kLeast))) < kSame;
+}
+
+}  // namespace trivelet
