@@ -62,7 +62,7 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   if (p.psnr > 120) refuse("a PSNR of " + std::to_string(p.psnr) + " dB; the limit is 120, lossless is beyond it");
   if (p.layers == 0) {
     const double pixels = static_cast<double>(video.width) * video.height * p.gop_frames;
-    const int affordable = pixels < 3e5 ? 4 : pixels < 12e5 ? 6 : pixels < 4e6 ? 12 : kMaxLayers;
+    const int affordable = pixels < 3e5 ? 4 : pixels < 1e6 ? 6 : pixels < 2e6 ? 12 : kMaxLayers;
     p.layers = p.profile == Profile::kDense || targets > 0 ? affordable : 4;
   }
   if (p.layers < 1 || p.layers > kMaxLayers)

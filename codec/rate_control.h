@@ -43,8 +43,9 @@ class RateControl {
   /// Samples of the GOP, all components.
   std::uint64_t samples() const { return samples_; }
 
-  /// As many rows of cuts as the stream has layers. Row `layers` - 1 and those after it are `final`, so that these
-  /// layers are empty; the others are at slopes that are about a plane (a factor of 4) apart.
+  /// As many rows of cuts as the stream has layers, of which the last is `final` and only `layers` differ from the one
+  /// before: the rest of the layers are empty. A row is at the same slope whatever their number, so that layers of
+  /// different GOPs go together.
   std::vector<Cuts> layers(const Cuts& final, double lambda, int layers) const;
   /// The largest number of layers whose heads take at most a fiftieth more bytes than those of one.
   int layers_worth(const Cuts& final, double lambda);
