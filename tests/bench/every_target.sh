@@ -50,7 +50,10 @@ for clip in "$folder"/*; do
     check "truncate to $size" "$got <= $size && $now >= $before - 0.02"
     before=$now
     line+=" $part% $now"
-    [ -z "$predicted" ] || line+=" ($predicted)"
+    if [ -n "$predicted" ]; then
+      line+=" ($predicted)"
+      check "truncate to $size: predicted" "$predicted - $now < 0.2 && $now - $predicted < 0.2"
+    fi
   done
   echo "$line"
 done
