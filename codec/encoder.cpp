@@ -47,6 +47,27 @@ void check_video(const VideoInfo& v) {
     refuse("time base " + std::to_string(v.time_base.num) + "/" + std::to_string(v.time_base.den) + " is not positive");
 }
 
+// Bytes that a target leaves for so many frames; 0 without one, or while it says nothing about a part of the video.
+double target_share(const VideoInfo& video, const EncoderParams& p, double frames) {
+  if (p.target_bytes > 0)
+    return video.frames > 0 ? static_cast<double>(p.target_bytes) * frames / static_cast<double>(video.frames) : 0;
+  if (p.bits_per_pixel > 0) return p.bits_per_pixel * static_cast<double>(video.width) * video.height * frames / 8;
+  return p.bit_rate > 0 ? p.bit_rate / 8 * frames / video.frame_rate.value() : 0;
+}
+
+// Empty chunks still take a byte each: as many layers as cost about a hundredth.
+int layers_for(const VideoInfo& video, const EncoderParams& p) {
+  if (p.profile == Profile::kFast && !p.has_byte_target() && p.psnr == 0) return 4;
+  const double pixels = static_cast<double>(video.width) * video.height * p.gop_frames;
+  double bytes = target_share(video, p, p.gop_frames);
+  if (p.target_bytes > 0 && bytes == 0) bytes = static_cast<double>(p.target_bytes) / 4;  // frames unknown: a few GOPs
+  if (bytes > 0) {
+    const int chunks = (p.temporal_levels + 1) * (p.spatial_levels + 1);
+    return static_cast<int>(std::clamp(0.01 * bytes / chunks, 1.0, static_cast<double>(kMaxLayers)));
+  }
+  return pixels < 3e5 ? 4 : pixels < 1e6 ? 6 : pixels < 2e6 ? 12 : kMaxLayers;
+}
+
 // Parameters with every default resolved, checked against each other.
 EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   check_video(video);
@@ -60,11 +81,8 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   if (p.bits_per_pixel < 0 || p.bit_rate < 0 || p.psnr < 0) refuse("a target must be positive");
   if (p.bit_rate > 0 && video.frame_rate.num == 0) refuse("a bit rate needs a frame rate, and the input has none");
   if (p.psnr > 120) refuse("a PSNR of " + std::to_string(p.psnr) + " dB; the limit is 120, lossless is beyond it");
-  if (p.layers == 0) {
-    const double pixels = static_cast<double>(video.width) * video.height * p.gop_frames;
-    const int affordable = pixels < 3e5 ? 4 : pixels < 1e6 ? 6 : pixels < 2e6 ? 12 : kMaxLayers;
-    p.layers = p.profile == Profile::kDense || targets > 0 ? affordable : 4;
-  }
+  const bool default_layers = p.layers == 0;
+  if (default_layers) p.layers = kMaxLayers;
   if (p.layers < 1 || p.layers > kMaxLayers)
     refuse("layers must be 1.." + std::to_string(kMaxLayers) + ", not " + std::to_string(p.layers));
   if (p.lossless) {
@@ -96,6 +114,7 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
            std::to_string(p.temporal_levels) + "x" + std::to_string(p.spatial_levels));
   if (p.block_size != 32 && p.block_size != 64 && p.block_size != 128 && p.block_size != 256)
     refuse("block size must be 32, 64, 128 or 256, not " + std::to_string(p.block_size));
+  if (default_layers) p.layers = layers_for(video, p);
   return p;
 }
 
@@ -500,11 +519,8 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
 // needed, waits in a file.
 
 double Encoder::State::target_bytes(std::uint64_t frame_count) const {
-  const auto n = static_cast<double>(frame_count);
   if (params.target_bytes > 0) return static_cast<double>(params.target_bytes);
-  if (params.bits_per_pixel > 0)
-    return params.bits_per_pixel * static_cast<double>(header.video.width) * header.video.height * n / 8;
-  return params.bit_rate / 8 * n / header.video.frame_rate.value();
+  return target_share(header.video, params, static_cast<double>(frame_count));
 }
 
 // log2 of the slope at which everything spooled so far takes so many bytes.
