@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "codec/dense_passes.h"
+#include "codec/lane_sums.h"
 #include "codec/range_coder.h"
 
 namespace trivelet {
@@ -60,7 +61,9 @@ struct EncodingCoder {
   float inverse_step = 1;
   double weight = 1;
   const double* frame_weight = nullptr;
-  double gain = 0;
+  LaneSums sums;  // of the frame `frame` of a subband
+  int frame = -1;
+  double gain = 0;  // of the frames before it
 
   bool code(dense::State& s, bool truth) {
     range->put(truth, probability(s));
@@ -69,6 +72,7 @@ struct EncodingCoder {
   }
   void row() { range->reserve(2048); }
   void orientation(int i) {
+    join();
     source = patch_view(*grid, by, bx, *field, grid->table().at(b, k, BlockGrid::orientation(k, i)));
     const std::size_t slot = subband_slot(*grid, b, k, i);
     if (inverse_steps) inverse_step = inverse_steps[slot];
@@ -82,30 +86,48 @@ struct EncodingCoder {
   double magnitude(int t, int y, int x) const {
     return static_cast<double>(limited_magnitude(source.row(t, y)[x], inverse_step));
   }
+  void join() {
+    if (frame >= 0) gain += weight_of(frame) * sums.take();
+    frame = -1;
+  }
+  double take_gain() {
+    join();
+    const double all = gain;
+    gain = 0;
+    return all;
+  }
+  void add(int t, int x, double term) {
+    if (t != frame) join();
+    frame = t;
+    sums.add(x, term);
+  }
   void became_significant(int t, int y, int x, int plane) {
     const double now = static_cast<double>(std::uint32_t{1} << plane) + offset[plane];
-    gain += weight_of(t) * (now * (2 * magnitude(t, y, x) - now));
+    add(t, x, now * (2 * magnitude(t, y, x) - now));
   }
   void refined(int t, int y, int x, int plane, std::uint32_t before, std::uint32_t known) {
     const double old = static_cast<double>(before) + offset[plane + 1];
     const double now = static_cast<double>(known) + offset[plane];
-    gain += weight_of(t) * ((now - old) * (2 * magnitude(t, y, x) - old - now));
+    add(t, x, (now - old) * (2 * magnitude(t, y, x) - old - now));
   }
-  // Of one segment, row by row: the order is the same wherever it is computed.
+  // Of one segment; group by group, as the passes go.
   double energy() {
     double sum = 0;
     const int n = k == 0 ? 1 : grid->table().orientations();
     for (int i = 0; i < n; ++i) {
       orientation(i);
-      for (int t = 0; t < source.shape.frames; ++t)
-        for (int y = 0; y < source.shape.height; ++y) {
-          double row_sum = 0;
-          for (int x = 0; x < source.shape.width; ++x) {
-            const double m = magnitude(t, y, x);
-            row_sum += m * m;
-          }
-          sum += weight_of(t) * row_sum;
-        }
+      for (int t = 0; t < source.shape.frames; ++t) {
+        for (int y = 0; y < source.shape.height; y += 2)
+          for (int x = 0; x < source.shape.width; x += 2)
+            for (int j = 0; j < 4; ++j) {
+              const int cy = y + (j >> 1);
+              const int cx = x + (j & 1);
+              if (cy >= source.shape.height || cx >= source.shape.width) continue;
+              const double m = magnitude(t, cy, cx);
+              sums.add(x, m * m);
+            }
+        sum += weight_of(t) * sums.take();
+      }
     }
     return sum;
   }
@@ -181,14 +203,12 @@ void DenseEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
       marks.clear();
       SegmentCoder<EncodingCoder<T>> segment(block, b, k, states.of, coder);
       for (int p = top - 1; p >= 0; --p) {
-        coder.gain = 0;
         segment.significance_pass(p);
         marks.push_back(range.mark());
-        table.passes.push_back({0, coder.gain});
-        coder.gain = 0;
+        table.passes.push_back({0, coder.take_gain()});
         segment.refinement_pass(p);
         marks.push_back(range.mark());
-        table.passes.push_back({0, coder.gain});
+        table.passes.push_back({0, coder.take_gain()});
       }
       range.finish();
       std::size_t bytes = 0;

@@ -1,9 +1,11 @@
 #include "codec/plane_gains.h"
 
+#include <algorithm>
 #include <bit>
 #include <type_traits>
 
 #include "codec/dense_block.h"
+#include "codec/lane_sums.h"
 
 namespace trivelet {
 
@@ -19,21 +21,27 @@ struct Sums {
 template <class T>
 void add(const Field<T>& patch, float inverse_step, const double* offset, double weight, const double* frame_weight,
          Sums& sums) {
+  LaneSums energy;
+  LaneSums gain[kMaxPlanes];
   for (int t = 0; t < patch.shape.frames; ++t) {
     const double w = frame_weight ? weight * frame_weight[t] : weight;
+    int planes = 0;
     for (int y = 0; y < patch.shape.height; ++y)
       for (int x = 0; x < patch.shape.width; ++x) {
         const auto limited = dense::limited_magnitude(patch.row(t, y)[x], inverse_step);
         const auto m = static_cast<double>(limited);
-        sums.energy += w * m * m;
+        energy.add(x, m * m);
         const auto known = static_cast<std::uint32_t>(limited);
         double old = 0;
+        planes = std::max(planes, static_cast<int>(std::bit_width(known)));
         for (int p = std::bit_width(known) - 1; p >= 0; --p) {
           const double now = static_cast<double>(known >> p << p) + offset[p];
-          sums.gain[p] += w * ((now - old) * (2 * m - old - now));
+          gain[p].add(x, (now - old) * (2 * m - old - now));
           old = now;
         }
       }
+    sums.energy += w * energy.take();
+    for (int p = 0; p < planes; ++p) sums.gain[p] += w * gain[p].take();
   }
 }
 

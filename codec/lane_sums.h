@@ -1,0 +1,30 @@
+// A sum of doubles that comes out the same on every backend: terms are added to one of 32 partial sums each, in an
+// order that is fixed within a partial sum only, and these are joined as a tree. A warp of a GPU adds like this with a
+// partial sum per lane, a CPU with a vector of them.
+#pragma once
+
+#include <cstddef>
+
+namespace trivelet {
+
+class LaneSums {
+ public:
+  static constexpr std::size_t kLanes = 32;
+
+  /// `column`: of a coefficient in its patch. Two neighbours, the columns of a 2x2 group, share a lane.
+  void add(int column, double term) { of_[static_cast<std::size_t>(column >> 1) % kLanes] += term; }
+
+  /// The sum of everything added since the last call.
+  double take() {
+    for (std::size_t d = kLanes / 2; d > 0; d /= 2)
+      for (std::size_t i = 0; i < d; ++i) of_[i] += of_[i + d];
+    const double sum = of_[0];
+    for (double& s : of_) s = 0;
+    return sum;
+  }
+
+ private:
+  double of_[kLanes] = {};
+};
+
+}  // namespace trivelet
