@@ -46,7 +46,7 @@ namespace {
 void append_codeword(Profile profile, const CodedBlock& block, std::size_t s, std::size_t layers,
                      std::vector<std::uint8_t>& out) {
   if (profile == Profile::kDense) {
-    const auto from = block.bytes.begin() + static_cast<std::ptrdiff_t>(block.offset[s]);
+    const std::uint8_t* from = (block.memory ? block.memory : block.bytes.data()) + block.offset[s];
     out.insert(out.end(), from, from + block.size[s]);
     return;
   }

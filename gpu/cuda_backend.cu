@@ -62,7 +62,7 @@ class CudaEncoder final : public GopEncoder {
   int depth() const override { return std::max(1, pipeline_.slots() > 0 ? pipeline_.slots() : wanted_); }
 
   void push(const Gop& gop, const GopChoices& choices) override {
-    require(!choices.passes, ErrorKind::kUnsupported,
+    require(!choices.passes || header_.profile == Profile::kDense, ErrorKind::kUnsupported,
             "a size or a quality is aimed at on the CPU (--device cpu); the GPU codes with a fixed quality or step");
     require(gop.frames() >= 1 && gop.frames() <= header_.gop_frames, ErrorKind::kBadArgument,
             "a GOP of " + std::to_string(gop.frames()) + " frames; this stream's hold 1.." +
@@ -153,11 +153,6 @@ class CudaDecoder final : public GopDecoder {
 
 constexpr int kSlots = 3;
 
-void check_profile(const StreamHeader& h) {
-  require(h.profile == Profile::kFast, ErrorKind::kUnsupported,
-          "the GPU codes the fast profile only; use --profile fast or --device cpu");
-}
-
 }  // namespace
 
 Backend cuda_backend(int number, std::size_t max_memory) {
@@ -165,11 +160,9 @@ Backend cuda_backend(int number, std::size_t max_memory) {
   return {
       "cuda",
       [pipeline](const StreamHeader& h, const BackendOptions& o) -> std::unique_ptr<GopEncoder> {
-        check_profile(h);
         return std::make_unique<CudaEncoder>(h, o, pipeline);
       },
       [pipeline](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {
-        check_profile(h);
         return std::make_unique<CudaDecoder>(h, r, o, pipeline);
       }};
 }

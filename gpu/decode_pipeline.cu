@@ -19,7 +19,8 @@ struct DecodeSlot {
   Stream stream;
   Event begun{true}, uploaded{true}, decoded{true}, done{true};
   const GopShape* shape = nullptr;
-  std::unique_ptr<ZerotreeDecoder> coder;
+  std::unique_ptr<ZerotreeDecoder> fast;
+  std::unique_ptr<DenseGopDecoder> dense;
   DeviceBuffer<std::byte> samples, coefficients;
   std::unique_ptr<GopTransforms<float>> real;
   std::unique_ptr<GopTransforms<std::int32_t>> integer;
@@ -27,6 +28,10 @@ struct DecodeSlot {
   DeviceBuffer<std::uint8_t> bytes;
   PinnedBuffer<SegmentInput> segments;
   PinnedBuffer<PartInput> parts;
+  PinnedBuffer<DenseSegmentInput> dense_segments;
+  PinnedBuffer<DensePartInput> dense_parts;
+  DeviceBuffer<DensePartInput> device_parts;
+  std::vector<std::string> damage;  // seen before decoding
   PinnedBuffer<BlockError> errors;
   PinnedBuffer<std::byte> host_samples;
   float step = -1;
@@ -37,7 +42,8 @@ struct DecodeSlot {
   std::size_t device_bytes() const {
     return samples.size() + coefficients.size() + bytes.size() + steps.size() * sizeof(float) +
            (real ? real->device_bytes() : 0) + (integer ? integer->device_bytes() : 0) +
-           (coder ? coder->device_bytes() : 0);
+           (fast ? fast->device_bytes() : 0) + (dense ? dense->device_bytes() : 0) +
+           device_parts.size() * sizeof(DensePartInput);
   }
 };
 
@@ -59,11 +65,14 @@ struct DecodePipeline::State {
     return *s;
   }
 
+  bool dense() const { return header.profile == Profile::kDense; }
+
   void prepare(DecodeSlot& slot, int frames, int planes) {
     const GopShape& shape = shape_of(frames);
     if (slot.shape != &shape) {
       slot.shape = nullptr;
-      slot.coder.reset();
+      slot.fast.reset();
+      slot.dense.reset();
       slot.real.reset();
       slot.integer.reset();
       slot.samples = {};
@@ -84,6 +93,11 @@ struct DecodePipeline::State {
       for (int c = 0; c < shape.geometry->components(); ++c) bands += shape.geometry->grid(c).table().all().size();
       grow(slot.segments, shape.plan->segments());
       grow(slot.parts, shape.plan->parts());
+      if (dense()) {
+        grow(slot.dense_segments, shape.plan->segments());
+        grow(slot.dense_parts, shape.plan->parts());
+        grow(slot.device_parts, shape.plan->parts());
+      }
       grow(slot.errors, shape.plan->blocks());
       grow(slot.host_samples, shape.sample_bytes());
       grow(slot.steps, shape.step_origin.back() + static_cast<std::size_t>(frames) + bands);
@@ -91,9 +105,14 @@ struct DecodePipeline::State {
       slot.step = -1;
       slot.shape = &shape;
     }
-    if (!slot.coder || slot.coder->planes() < planes) {
-      slot.coder.reset();
-      slot.coder = std::make_unique<ZerotreeDecoder>(*shape.plan, header.fast_mode, planes <= 15 ? 15 : 30);
+    const int made_for = planes <= 15 ? 15 : 30;
+    if (dense() && (!slot.dense || slot.dense->planes() < planes)) {
+      slot.dense.reset();
+      slot.dense = std::make_unique<DenseGopDecoder>(*shape.plan, *shape.dense, made_for);
+    }
+    if (!dense() && (!slot.fast || slot.fast->planes() < planes)) {
+      slot.fast.reset();
+      slot.fast = std::make_unique<ZerotreeDecoder>(*shape.plan, header.fast_mode, made_for);
     }
     if (slot.coefficients.size() == 0) reserve(slot, 2);
   }
@@ -114,7 +133,7 @@ struct DecodePipeline::State {
         if (slots.empty() || e.kind() != ErrorKind::kUnsupported) throw;
         break;  // what fits, works
       }
-      const std::size_t bytes = slot->device_bytes() + shape_of(frames).plan->device_bytes();
+      const std::size_t bytes = slot->device_bytes() + shape_of(frames).device_bytes();
       const bool fits = options.max_memory == 0 || bytes * (slots.size() + 1) <= options.max_memory;
       if (!fits && !slots.empty()) break;
       require(fits, ErrorKind::kUnsupported,
@@ -157,7 +176,10 @@ struct DecodePipeline::State {
 
   int list_segments(const LayeredGop& in, const GopShape& shape);
   bool plan_segments(const LayeredGop& in, DecodeSlot& slot);
-  std::size_t gather_parts(DecodeSlot& slot);
+  bool plan_dense(const LayeredGop& in, DecodeSlot& slot);
+  template <class Wanted>
+  std::size_t gather_parts(DecodeSlot& slot, const Wanted& wanted);
+  std::uint32_t list_dense_parts(DecodeSlot& slot, std::size_t& codeword_bytes);
 
   template <class T, class V>
   void run(DecodeSlot& slot, GopTransforms<T>& transforms) {
@@ -165,8 +187,11 @@ struct DecodePipeline::State {
     auto* coefficients = reinterpret_cast<V*>(slot.coefficients.data());
     check(cudaMemsetAsync(coefficients, 0, shape.coefficient_origin.back() * sizeof(V), slot.stream.get()),
           "cudaMemsetAsync");
-    slot.coder->restore(coefficients, header.lossless ? nullptr : slot.steps.data() + band_steps(shape),
-                        header.centroid, slot.stream);
+    const float* steps = header.lossless ? nullptr : slot.steps.data() + band_steps(shape);
+    if (slot.dense)
+      slot.dense->restore(coefficients, steps, header.centroid, slot.stream);
+    else
+      slot.fast->restore(coefficients, steps, header.centroid, slot.stream);
     const float* gains =
         slot.frame_gains.empty() || header.lossless ? nullptr : slot.steps.data() + shape.step_origin.back();
     transforms.inverse(coefficients, slot.steps.data(), gains, slot.samples.data(), slot.stream);
@@ -223,13 +248,86 @@ bool DecodePipeline::State::plan_segments(const LayeredGop& in, DecodeSlot& slot
   return whole;
 }
 
-// Copies the parts that are needed into page-locked memory; those of a chunk follow each other already. Returns bytes.
-std::size_t DecodePipeline::State::gather_parts(DecodeSlot& slot) {
+// The same for the dense profile (codec/dense.cpp): cuts instead of planes. A block that contradicts itself is left
+// out.
+bool DecodePipeline::State::plan_dense(const LayeredGop& in, DecodeSlot& slot) {
+  constexpr std::uint8_t kNotDecoded = 255;
+  const GopShape& shape = *slot.shape;
+  bool whole = true;
+  slot.damage.clear();
+  for (std::size_t c = 0; c < in.components.size(); ++c) {
+    const int component = static_cast<int>(c);
+    const BlockGrid& grid = shape.geometry->grid(component);
+    const int resolutions = grid.resolutions(), bands = grid.table().temporal_bands();
+    std::vector<int> cut(static_cast<std::size_t>(segment_count(grid)));
+    for (int block = 0; block < grid.blocks(); ++block) {
+      const char* wrong = nullptr;
+      for (int b = 0; b < bands; ++b)
+        for (int k = 0; k < resolutions; ++k) {
+          const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+          const std::uint32_t number = shape.plan->segment(component, b, k, block);
+          const LayeredSegment& r = *received[number];
+          DenseSegmentInput& input = slot.dense_segments.data()[number];
+          input = {0, 0, r.top, kNotDecoded, 0};
+          if (!shape.plan->level(component, b, k).wanted) continue;
+          if (r.top > 30) wrong = "a segment has more than 30 planes";
+          const int on = parent_segment(grid, b, k);
+          int own = r.parts.empty() ? 2 * r.top : r.parts.back().low;
+          if (on >= 0) {
+            const std::uint32_t parent = shape.plan->segment(component, on / resolutions, on % resolutions, block);
+            if (r.top > received[parent]->top) wrong = "a segment has more planes than the one it depends on";
+            own = std::max(own, lowest_cut(Profile::kDense, cut[static_cast<std::size_t>(on)]));
+          }
+          cut[s] = std::max(own, 2 * in.stop_plane);
+          if (r.parts.empty() || cut[s] >= 2 * r.top) continue;
+          input.cut = static_cast<std::uint8_t>(cut[s]);
+          if (cut[s] > 0) whole = false;
+        }
+      if (!wrong) continue;
+      slot.damage.push_back("component " + std::to_string(c) + ", code block " +
+                            std::to_string(block / grid.columns()) + "," + std::to_string(block % grid.columns()) +
+                            ": " + wrong);
+      for (int b = 0; b < bands; ++b)
+        for (int k = 0; k < resolutions; ++k)
+          slot.dense_segments.data()[shape.plan->segment(component, b, k, block)].cut = kNotDecoded;
+    }
+  }
+  return whole;
+}
+
+// What the device puts together to codewords: the parts of every segment that its cut needs. Returns how many.
+std::uint32_t DecodePipeline::State::list_dense_parts(DecodeSlot& slot, std::size_t& codeword_bytes) {
+  const auto layers = static_cast<std::size_t>(slot.shape->plan->layers());
+  std::uint32_t count = 0;
+  codeword_bytes = 0;
+  for (std::size_t s = 0; s < received.size(); ++s) {
+    DenseSegmentInput& input = slot.dense_segments.data()[s];
+    if (input.cut >= 2 * input.top) continue;
+    const auto& parts = received[s]->parts;
+    input.offset = codeword_bytes;
+    std::size_t n = 0;
+    while (n + 1 < parts.size() && parts[n].low > input.cut) ++n;
+    for (std::size_t i = 0; i <= n; ++i) {
+      const PartInput& p = slot.parts.data()[s * layers + i];
+      if (p.size == 0) continue;
+      slot.dense_parts.data()[count++] = {p.offset, codeword_bytes, p.size, 0};
+      codeword_bytes += p.size;
+    }
+    input.size = static_cast<std::uint32_t>(codeword_bytes - input.offset);
+    codeword_bytes = (codeword_bytes + 3) / 4 * 4;
+  }
+  return count;
+}
+
+// Copies the parts of wanted segments into page-locked memory; those of a chunk follow each other already. Returns
+// bytes.
+template <class Wanted>
+std::size_t DecodePipeline::State::gather_parts(DecodeSlot& slot, const Wanted& wanted) {
   const TreePlan& plan = *slot.shape->plan;
   const auto layers = static_cast<std::size_t>(plan.layers());
   std::size_t total = 0;
   for (std::size_t s = 0; s < received.size(); ++s)
-    if (slot.segments.data()[s].low < received[s]->top)
+    if (wanted(s))
       for (const LayerPart& p : received[s]->parts) total += p.size;
   if (slot.host_bytes.size() < total + kPadding) {
     const std::size_t room = total + total / 4 + 4096;
@@ -254,7 +352,7 @@ std::size_t DecodePipeline::State::gather_parts(DecodeSlot& slot) {
     if (layer >= r.parts.size()) continue;
     const LayerPart& p = r.parts[layer];
     part.low = p.low;
-    if (slot.segments.data()[s].low >= r.top) continue;
+    if (!wanted(s)) continue;
     part.size = p.size;
     if (p.size == 0) continue;
     if (run_bytes == 0 || run + run_bytes != p.data) {
@@ -283,7 +381,7 @@ int DecodePipeline::in_flight() const { return static_cast<int>(state_->flying);
 std::size_t DecodePipeline::device_bytes() const {
   std::size_t n = 0;
   for (const auto& s : state_->slots) n += s->device_bytes();
-  for (const auto& [frames, s] : state_->shapes) n += s->plan->device_bytes();
+  for (const auto& [frames, s] : state_->shapes) n += s->device_bytes();
   return n;
 }
 
@@ -296,18 +394,36 @@ void DecodePipeline::submit(const LayeredGop& in) {
   DecodeSlot& slot = *s.slots[s.next];
   s.prepare(slot, in.frames, top);
   const GopShape& shape = *slot.shape;
-  const bool whole = s.plan_segments(in, slot);
-  const std::size_t bytes = s.gather_parts(slot);
+  const bool whole = s.dense() ? s.plan_dense(in, slot) : s.plan_segments(in, slot);
+  std::size_t bytes = 0, codeword_bytes = 0;
+  std::uint32_t dense_parts = 0;
+  if (s.dense()) {
+    bytes = s.gather_parts(slot, [&](std::size_t i) {
+      const DenseSegmentInput& d = slot.dense_segments.data()[i];
+      return d.cut < 2 * d.top;
+    });
+    dense_parts = s.list_dense_parts(slot, codeword_bytes);
+  } else {
+    bytes = s.gather_parts(slot, [&](std::size_t i) { return slot.segments.data()[i].low < s.received[i]->top; });
+  }
   const Storage storage = !s.header.lossless && !whole ? Storage::kReal : top <= 15 ? Storage::kNarrow : Storage::kWide;
   s.reserve(slot, storage == Storage::kNarrow ? 2 : 4);
 
   slot.begun.record(slot.stream);
   s.set_steps(slot, in.step, in.frame_gains);
   copy(slot.bytes.data(), slot.host_bytes.data(), bytes + kPadding, cudaMemcpyHostToDevice, slot.stream);
-  copy(slot.coder->segments(), slot.segments.data(), shape.plan->segments(), cudaMemcpyHostToDevice, slot.stream);
-  copy(slot.coder->parts(), slot.parts.data(), shape.plan->parts(), cudaMemcpyHostToDevice, slot.stream);
-  slot.uploaded.record(slot.stream);
-  slot.coder->decode(slot.bytes.data(), bytes, slot.stream);
+  if (s.dense()) {
+    copy(slot.dense->segments(), slot.dense_segments.data(), shape.plan->segments(), cudaMemcpyHostToDevice,
+         slot.stream);
+    copy(slot.device_parts.data(), slot.dense_parts.data(), dense_parts, cudaMemcpyHostToDevice, slot.stream);
+    slot.uploaded.record(slot.stream);
+    slot.dense->decode(slot.bytes.data(), slot.device_parts.data(), dense_parts, codeword_bytes, slot.stream);
+  } else {
+    copy(slot.fast->segments(), slot.segments.data(), shape.plan->segments(), cudaMemcpyHostToDevice, slot.stream);
+    copy(slot.fast->parts(), slot.parts.data(), shape.plan->parts(), cudaMemcpyHostToDevice, slot.stream);
+    slot.uploaded.record(slot.stream);
+    slot.fast->decode(slot.bytes.data(), bytes, slot.stream);
+  }
   if (s.header.lossless)
     storage == Storage::kNarrow ? s.run<std::int32_t, std::int16_t>(slot, *slot.integer)
                                 : s.run<std::int32_t, std::int32_t>(slot, *slot.integer);
@@ -317,7 +433,8 @@ void DecodePipeline::submit(const LayeredGop& in) {
     storage == Storage::kNarrow ? s.run<float, std::int16_t>(slot, *slot.real)
                                 : s.run<float, std::int32_t>(slot, *slot.real);
   slot.decoded.record(slot.stream);
-  copy(slot.errors.data(), slot.coder->errors(), shape.plan->blocks(), cudaMemcpyDeviceToHost, slot.stream);
+  if (slot.fast)
+    copy(slot.errors.data(), slot.fast->errors(), shape.plan->blocks(), cudaMemcpyDeviceToHost, slot.stream);
   copy(slot.host_samples.data(), slot.samples.data(), shape.sample_bytes(), cudaMemcpyDeviceToHost, slot.stream);
   slot.done.record(slot.stream);
   s.next = (s.next + 1) % s.slots.size();
@@ -336,8 +453,8 @@ bool DecodePipeline::collect(Result& result) {
   result.shape = &shape;
   result.samples = slot.host_samples.data();
   result.times = {slot.uploaded.since(slot.begun), slot.decoded.since(slot.uploaded), slot.done.since(slot.decoded)};
-  result.damage.clear();
-  for (std::uint32_t i = 0; i < shape.plan->blocks(); ++i) {
+  result.damage = slot.damage;
+  for (std::uint32_t i = 0; slot.fast && i < shape.plan->blocks(); ++i) {
     const BlockError& e = slot.errors.data()[i];
     if (!e.segment_and_one) continue;
     for (const DeviceLevel& l : shape.plan->levels()) {

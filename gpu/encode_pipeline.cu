@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 
+#include "codec/rate_control.h"
 #include "gpu/coefficient_range.h"
 #include "gpu/pipeline.h"
 #include "gpu/transforms.h"
@@ -24,19 +25,30 @@ struct EncodeSlot {
   DeviceBuffer<std::byte> samples, coefficients;
   std::unique_ptr<GopTransforms<float>> real;
   std::unique_ptr<GopTransforms<std::int32_t>> integer;
-  std::unique_ptr<ZerotreeEncoder> coder;
-  PinnedBuffer<std::uint32_t> meta;
+  std::unique_ptr<ZerotreeEncoder> fast;
+  std::unique_ptr<DenseGopEncoder> dense;
+  PinnedBuffer<std::byte> meta;
   PinnedBuffer<std::uint8_t> bytes;
   std::size_t fetched = 0;  // of the bytes, without knowing how many there are
   float step = -1;
   std::vector<std::uint8_t> frame_gains;
-  PinnedBuffer<float> host_steps;  // then a gain per frame
+  PinnedBuffer<float> host_steps;  // then a gain per frame, then, dense, one per subband
   DeviceBuffer<float> steps;
+  PinnedBuffer<double> host_weights;  // dense: per subband, then per frame of the bands
+  DeviceBuffer<double> weights;
 
   std::size_t device_bytes() const {
     return samples.size() + coefficients.size() + steps.size() * sizeof(float) + (real ? real->device_bytes() : 0) +
-           (integer ? integer->device_bytes() : 0) + (coder ? coder->device_bytes() : 0);
+           (integer ? integer->device_bytes() : 0) + (fast ? fast->device_bytes() : 0) +
+           (dense ? dense->device_bytes() : 0) + weights.size() * sizeof(double);
   }
+  const std::byte* coder_meta() const {
+    return dense ? dense->meta() : reinterpret_cast<const std::byte*>(fast->meta());
+  }
+  std::size_t meta_bytes() const { return dense ? dense->meta_bytes() : 4 * fast->meta_size(); }
+  const std::uint8_t* output() const { return dense ? dense->output() : fast->output(); }
+  std::size_t capacity() const { return dense ? dense->capacity() : fast->capacity(); }
+  const std::uint32_t* words() const { return reinterpret_cast<const std::uint32_t*>(meta.data()); }
 };
 
 struct EncodePipeline::State {
@@ -59,6 +71,7 @@ struct EncodePipeline::State {
   void prepare(EncodeSlot& slot, int frames, const GopChoices& choices) {
     const float step = choices.step;
     const GopShape& shape = shape_of(frames);
+    const bool dense = header.profile == Profile::kDense;
     if (slot.shape == &shape && (header.lossless || (slot.step == step && slot.frame_gains == choices.frame_gains)))
       return;
     double bound = 0;
@@ -71,13 +84,16 @@ struct EncodePipeline::State {
     const int planes = wide ? std::clamp(static_cast<int>(std::log2(std::min(bound, 1e18))) + 1, 1, 30) : kNarrowPlanes;
     if (slot.shape != &shape || slot.wide != wide || slot.planes < planes) {
       slot.shape = nullptr;
-      slot.coder.reset();
+      slot.fast.reset();
+      slot.dense.reset();
       slot.real.reset();
       slot.integer.reset();
       slot.samples = {};
       slot.coefficients = {};
       slot.samples = DeviceBuffer<std::byte>(shape.sample_bytes());
-      slot.coefficients = DeviceBuffer<std::byte>(shape.coefficient_origin.back() * (wide ? 4 : 2));
+      // The dense coder quantises for itself: what it gains by a bit depends on what lies behind it.
+      const bool four_bytes = wide || (dense && !header.lossless);
+      slot.coefficients = DeviceBuffer<std::byte>(shape.coefficient_origin.back() * (four_bytes ? 4 : 2));
       // Rows of a band are padded; nobody looks at the padding, but it shall not be what another program left.
       check(cudaMemsetAsync(slot.coefficients.data(), 0, slot.coefficients.size(), slot.stream.get()),
             "cudaMemsetAsync");
@@ -86,13 +102,21 @@ struct EncodePipeline::State {
       else
         slot.real = std::make_unique<GopTransforms<float>>(header, Reduction{}, shape);
       const std::size_t capacity = shape.sample_bytes() / (header.lossless ? 1 : 2) + 4096;
-      slot.coder = std::make_unique<ZerotreeEncoder>(*shape.plan, header.fast_mode, planes, capacity);
-      if (slot.meta.size() < slot.coder->meta_size()) slot.meta = PinnedBuffer<std::uint32_t>(slot.coder->meta_size());
+      if (dense)
+        slot.dense = std::make_unique<DenseGopEncoder>(*shape.plan, *shape.dense, planes, header.centroid, capacity);
+      else
+        slot.fast = std::make_unique<ZerotreeEncoder>(*shape.plan, header.fast_mode, planes, capacity);
+      if (slot.meta.size() < slot.meta_bytes()) slot.meta = PinnedBuffer<std::byte>(slot.meta_bytes());
       if (slot.bytes.size() < capacity) slot.bytes = PinnedBuffer<std::uint8_t>(capacity);
-      const std::size_t steps = shape.step_origin.back() + static_cast<std::size_t>(frames);
+      const std::size_t steps =
+          shape.step_origin.back() + static_cast<std::size_t>(frames) + (dense ? shape.dense->subbands() : 0);
       if (slot.steps.size() < steps) {
         slot.steps = DeviceBuffer<float>(steps);
         slot.host_steps = PinnedBuffer<float>(steps);
+      }
+      if (dense) {
+        slot.weights = DeviceBuffer<double>(shape.dense->subbands() + shape.dense->frame_weights());
+        slot.host_weights = PinnedBuffer<double>(slot.weights.size());
       }
       slot.shape = &shape;
       slot.wide = wide;
@@ -109,11 +133,36 @@ struct EncodePipeline::State {
               ErrorKind::kBadArgument, "frame gains that do not fit the GOP");
       float* gains = slot.host_steps.data() + shape.step_origin.back();
       for (const std::uint8_t g : choices.frame_gains) *gains++ = static_cast<float>(g) / 64.0f;
+      if (dense) {
+        gains = slot.host_steps.data() + subband_steps(shape);
+        for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
+          const StepTable of(shape.geometry->grid(static_cast<int>(c)).table(), step, header.components[c]);
+          gains = std::copy(of.inverse.begin(), of.inverse.end(), gains);
+        }
+      }
       copy(slot.steps.data(), slot.host_steps.data(), static_cast<std::size_t>(gains - slot.host_steps.data()),
            cudaMemcpyHostToDevice, slot.stream);
     }
+    if (dense) set_weights(slot, choices);
     slot.step = step;
     slot.frame_gains = choices.frame_gains;
+  }
+
+  static std::size_t subband_steps(const GopShape& shape) {
+    return shape.step_origin.back() + static_cast<std::size_t>(shape.frames);
+  }
+
+  // What the squared error of samples is, given that of quantised coefficients.
+  void set_weights(EncodeSlot& slot, const GopChoices& choices) {
+    double* of_subband = slot.host_weights.data();
+    double* of_frame = of_subband + slot.shape->dense->subbands();
+    for (int c = 0; c < slot.shape->geometry->components(); ++c) {
+      const ErrorWeights w =
+          error_weights(header, c, slot.shape->geometry->grid(c).table(), choices.step, choices.frame_gains);
+      of_subband = std::copy(w.subband.begin(), w.subband.end(), of_subband);
+      for (const std::vector<double>& band : w.frame) of_frame = std::copy(band.begin(), band.end(), of_frame);
+    }
+    copy(slot.weights.data(), slot.host_weights.data(), slot.weights.size(), cudaMemcpyHostToDevice, slot.stream);
   }
 
   void make_slots(int frames, const GopChoices& choices) {
@@ -126,7 +175,7 @@ struct EncodePipeline::State {
         if (slots.empty() || e.kind() != ErrorKind::kUnsupported) throw;
         break;  // what fits, works
       }
-      const std::size_t bytes = slot->device_bytes() + shape_of(frames).plan->device_bytes();
+      const std::size_t bytes = slot->device_bytes() + shape_of(frames).device_bytes();
       const bool fits = options.max_memory == 0 || bytes * (slots.size() + 1) <= options.max_memory;
       if (!fits && !slots.empty()) break;
       require(fits, ErrorKind::kUnsupported,
@@ -152,7 +201,28 @@ struct EncodePipeline::State {
     const float* gains =
         slot.frame_gains.empty() || header.lossless ? nullptr : slot.steps.data() + slot.shape->step_origin.back();
     transforms.forward(slot.samples.data(), coefficients, slot.steps.data(), gains, slot.stream);
-    slot.coder->encode(coefficients, slot.stream);
+    if (slot.dense)
+      slot.dense->encode(coefficients, measure(slot), slot.stream);
+    else if constexpr (!std::is_same_v<Q, float>)
+      slot.fast->encode(coefficients, slot.stream);
+  }
+  DenseMeasure measure(const EncodeSlot& slot) const {
+    return {header.lossless ? nullptr : slot.steps.data() + subband_steps(*slot.shape), slot.weights.data(),
+            slot.weights.data() + slot.shape->dense->subbands()};
+  }
+  // The dense coder once more, with room for what it turned out to need.
+  void encode_again(EncodeSlot& slot, std::size_t bytes) {
+    const auto again = [&](auto* coefficients) {
+      slot.dense->encode_larger(bytes, coefficients, measure(slot), slot.stream);
+    };
+    if (!header.lossless)
+      again(reinterpret_cast<const float*>(slot.coefficients.data()));
+    else if (slot.wide)
+      again(reinterpret_cast<const std::int32_t*>(slot.coefficients.data()));
+    else
+      again(reinterpret_cast<const std::int16_t*>(slot.coefficients.data()));
+    copy(slot.meta.data(), slot.coder_meta(), slot.meta_bytes(), cudaMemcpyDeviceToHost, slot.stream);
+    slot.stream.synchronize();
   }
 };
 
@@ -170,7 +240,7 @@ int EncodePipeline::in_flight() const { return static_cast<int>(state_->flying);
 std::size_t EncodePipeline::device_bytes() const {
   std::size_t n = 0;
   for (const auto& s : state_->slots) n += s->device_bytes();
-  for (const auto& [frames, s] : state_->shapes) n += s->plan->device_bytes();
+  for (const auto& [frames, s] : state_->shapes) n += s->device_bytes();
   return n;
 }
 
@@ -189,17 +259,19 @@ void EncodePipeline::submit(int frames, const GopChoices& choices, const std::by
   copy(slot.samples.data(), samples ? samples : slot.staging.data(), shape.sample_bytes(), cudaMemcpyHostToDevice,
        slot.stream);
   slot.uploaded.record(slot.stream);
-  if (slot.real)
+  if (slot.real && slot.dense)
+    s.run<float, float>(slot, *slot.real);
+  else if (slot.real)
     slot.wide ? s.run<float, std::int32_t>(slot, *slot.real) : s.run<float, std::int16_t>(slot, *slot.real);
   else
     slot.wide ? s.run<std::int32_t, std::int32_t>(slot, *slot.integer)
               : s.run<std::int32_t, std::int16_t>(slot, *slot.integer);
   slot.coded.record(slot.stream);
-  copy(slot.meta.data(), slot.coder->meta(), slot.coder->meta_size(), cudaMemcpyDeviceToHost, slot.stream);
+  copy(slot.meta.data(), slot.coder_meta(), slot.meta_bytes(), cudaMemcpyDeviceToHost, slot.stream);
   // How many bytes there are is known on the device only: as many as the GOP before had, and a little more, are fetched
   // at once.
-  slot.fetched = std::min({s.expected + s.expected / 8 + 4096, slot.coder->capacity(), slot.bytes.size()});
-  copy(slot.bytes.data(), slot.coder->output(), slot.fetched, cudaMemcpyDeviceToHost, slot.stream);
+  slot.fetched = std::min({s.expected + s.expected / 8 + 4096, slot.capacity(), slot.bytes.size()});
+  copy(slot.bytes.data(), slot.output(), slot.fetched, cudaMemcpyDeviceToHost, slot.stream);
   slot.done.record(slot.stream);
   s.next = (s.next + 1) % s.slots.size();
   ++s.flying;
@@ -213,9 +285,18 @@ bool EncodePipeline::collect(Result& result) {
   --s.flying;
   slot.done.synchronize();
   check(cudaGetLastError(), "a kernel of the encoder");
-  const auto total = static_cast<std::size_t>(ZerotreeEncoder::total(slot.meta.data()));
-  if (total > slot.coder->capacity()) {
-    slot.coder->grow(total + total / 4, slot.stream);
+  auto total = static_cast<std::size_t>(ZerotreeEncoder::total(slot.words()));
+  if (slot.dense) {
+    DenseGopEncoder::Meta meta = slot.dense->view(slot.meta.data());
+    while (!slot.dense->complete(meta)) {
+      const auto needed = static_cast<std::size_t>(std::max(meta.total, meta.pool));
+      s.encode_again(slot, needed + needed / 4);
+      slot.fetched = 0;
+      meta = slot.dense->view(slot.meta.data());
+    }
+    total = static_cast<std::size_t>(meta.total);
+  } else if (total > slot.fast->capacity()) {
+    slot.fast->grow(total + total / 4, slot.stream);
     slot.fetched = 0;
   }
   if (total > slot.bytes.size()) {
@@ -224,22 +305,78 @@ bool EncodePipeline::collect(Result& result) {
     slot.fetched = 0;
   }
   if (total > slot.fetched) {
-    copy(slot.bytes.data() + slot.fetched, slot.coder->output() + slot.fetched, total - slot.fetched,
-         cudaMemcpyDeviceToHost, slot.stream);
+    copy(slot.bytes.data() + slot.fetched, slot.output() + slot.fetched, total - slot.fetched, cudaMemcpyDeviceToHost,
+         slot.stream);
     slot.stream.synchronize();
   }
   s.expected = total;
   result.shape = slot.shape;
-  result.tops = slot.coder->tops(slot.meta.data());
-  result.sizes = slot.coder->sizes(slot.meta.data());
+  if (slot.dense) {
+    result.dense = slot.dense->view(slot.meta.data());
+    result.tops = result.dense.tops;
+    result.sizes = result.dense.sizes;
+  } else {
+    result.tops = slot.fast->tops(slot.words());
+    result.sizes = slot.fast->sizes(slot.words());
+  }
   result.bytes = slot.bytes.data();
   result.total = total;
   result.times = {slot.uploaded.since(slot.begun), slot.coded.since(slot.uploaded), slot.done.since(slot.coded)};
   return true;
 }
 
-// Parts stand in the order of the chunks and stay in the slot's memory.
-void unpack(const StreamHeader& header, const EncodePipeline::Result& r, PartPlaces& places, CodedGop& out) {
+namespace {
+
+// Calls f(component, segment of a block, its number on the device for block 0).
+template <class F>
+void for_segments(const GopShape& shape, std::size_t c, const F& f) {
+  const BlockGrid& grid = shape.geometry->grid(static_cast<int>(c));
+  for (int band = 0; band < grid.table().temporal_bands(); ++band)
+    for (int k = 0; k < grid.resolutions(); ++k)
+      f(static_cast<std::size_t>(segment_index(grid, band, k)), shape.plan->segment(static_cast<int>(c), band, k, 0));
+}
+
+// Codewords stand in the order of the segments.
+void unpack_dense(const EncodePipeline::Result& r, PartPlaces& places, CodedGop& out) {
+  const GopShape& shape = *r.shape;
+  const DenseGopEncoder::Meta& meta = r.dense;
+  places.resize(shape.plan->segments());
+  std::size_t at = 0;
+  for (std::size_t s = 0; s < places.size(); ++s) {
+    places[s] = at;
+    at += (r.sizes[s] + std::size_t{3}) / 4 * 4;
+  }
+  for (std::size_t c = 0; c < out.components.size(); ++c) {
+    auto& component = out.components[c];
+    const auto segments = static_cast<std::size_t>(segment_count(*component.grid));
+    component.passes.resize(component.blocks.size());
+    for (std::size_t i = 0; i < component.blocks.size(); ++i) {
+      CodedBlock& b = component.blocks[i];
+      PassTable& table = component.passes[i];
+      b.top.resize(segments);
+      b.size.resize(segments);
+      b.offset.resize(segments);
+      b.memory = r.bytes;
+      table.first.resize(segments);
+      table.energy.resize(segments);
+      table.passes.clear();
+      for_segments(shape, c, [&](std::size_t s, std::size_t number) {
+        number += i;
+        b.top[s] = static_cast<std::uint8_t>(r.tops[number]);
+        b.size[s] = r.sizes[number];
+        b.offset[s] = places[number];
+        table.first[s] = static_cast<std::uint32_t>(table.passes.size());
+        table.energy[s] = meta.energy[number];
+        const std::size_t first = number * static_cast<std::size_t>(meta.passes);
+        for (std::size_t p = first; p < first + 2 * std::size_t{b.top[s]}; ++p)
+          table.passes.push_back({meta.bytes[p], meta.gains[p]});
+      });
+    }
+  }
+}
+
+// Parts stand in the order of the chunks.
+void unpack_fast(const StreamHeader& header, const EncodePipeline::Result& r, PartPlaces& places, CodedGop& out) {
   const GopShape& shape = *r.shape;
   const auto layers = static_cast<std::size_t>(header.layers);
   places.resize(shape.plan->parts());
@@ -248,34 +385,41 @@ void unpack(const StreamHeader& header, const EncodePipeline::Result& r, PartPla
     places[id] = at;
     at += r.sizes[id];
   }
-  out.components.resize(shape.shapes.size());
-  for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
-    const BlockGrid& grid = shape.geometry->grid(static_cast<int>(c));
-    const auto segments = static_cast<std::size_t>(segment_count(grid));
+  for (std::size_t c = 0; c < out.components.size(); ++c) {
     auto& component = out.components[c];
-    component.grid = &grid;
-    component.plan = layer_plan(header, grid);
-    component.blocks.resize(static_cast<std::size_t>(grid.blocks()));
+    const auto segments = static_cast<std::size_t>(segment_count(*component.grid));
+    component.plan = layer_plan(header, *component.grid);
     for (CodedBlock& b : component.blocks) {
       b.top.resize(segments);
       b.size.resize(segments * layers);
       b.offset.resize(segments * layers);
       b.memory = r.bytes;
     }
-    for (int band = 0; band < grid.table().temporal_bands(); ++band)
-      for (int k = 0; k < grid.resolutions(); ++k) {
-        const auto s = static_cast<std::size_t>(segment_index(grid, band, k));
-        std::size_t number = shape.plan->segment(static_cast<int>(c), band, k, 0);
-        for (CodedBlock& b : component.blocks) {
-          b.top[s] = static_cast<std::uint8_t>(r.tops[number]);
-          for (std::size_t l = 0; l < layers; ++l) {
-            b.size[s * layers + l] = r.sizes[number * layers + l];
-            b.offset[s * layers + l] = places[number * layers + l];
-          }
-          ++number;
+    for_segments(shape, c, [&](std::size_t s, std::size_t number) {
+      for (CodedBlock& b : component.blocks) {
+        b.top[s] = static_cast<std::uint8_t>(r.tops[number]);
+        for (std::size_t l = 0; l < layers; ++l) {
+          b.size[s * layers + l] = r.sizes[number * layers + l];
+          b.offset[s * layers + l] = places[number * layers + l];
         }
+        ++number;
       }
+    });
   }
+}
+
+}  // namespace
+
+void unpack(const StreamHeader& header, const EncodePipeline::Result& r, PartPlaces& places, CodedGop& out) {
+  out.components.resize(r.shape->shapes.size());
+  for (std::size_t c = 0; c < out.components.size(); ++c) {
+    out.components[c].grid = &r.shape->geometry->grid(static_cast<int>(c));
+    out.components[c].blocks.resize(static_cast<std::size_t>(out.components[c].grid->blocks()));
+  }
+  if (header.profile == Profile::kDense)
+    unpack_dense(r, places, out);
+  else
+    unpack_fast(header, r, places, out);
 }
 
 }  // namespace trivelet::gpu

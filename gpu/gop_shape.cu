@@ -31,6 +31,7 @@ GopShape::GopShape(const StreamHeader& header, const Reduction& reduction, int g
     step_origin.push_back(step_origin.back() + align(layouts.back().steps()));
   }
   plan = std::make_unique<TreePlan>(header, *geometry, layouts, coefficient_origin, stream);
+  if (header.profile == Profile::kDense) dense = std::make_unique<DensePlan>(header, *geometry, *plan, stream);
 }
 
 }  // namespace trivelet::gpu

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "codec/backend.h"
+#include "gpu/dense.h"
 #include "gpu/zerotree.h"
 
 namespace trivelet::gpu {
@@ -34,9 +35,11 @@ struct GopShape {
   std::vector<std::size_t> sample_origin;       ///< bytes; one more at the end
   std::vector<std::size_t> step_origin;         ///< of CoefficientLayout::spread; one more at the end
   std::unique_ptr<TreePlan> plan;
+  std::unique_ptr<DensePlan> dense;  ///< dense profile only
 
   GopShape(const StreamHeader& header, const Reduction& reduction, int frames, const Stream& stream);
   std::size_t sample_bytes() const { return sample_origin.back(); }
+  std::size_t device_bytes() const { return plan->device_bytes() + (dense ? dense->device_bytes() : 0); }
 };
 
 /// Milliseconds of one GOP's stages on the device.
@@ -61,8 +64,9 @@ class EncodePipeline {
   struct Result {
     const GopShape* shape = nullptr;
     const std::uint32_t* tops = nullptr;   ///< [segment]
-    const std::uint32_t* sizes = nullptr;  ///< [segment * layers + layer]
-    const std::uint8_t* bytes = nullptr;   ///< parts in the order of TreePlan::part_order()
+    const std::uint32_t* sizes = nullptr;  ///< [segment * layers + layer]; dense: [segment]
+    const std::uint8_t* bytes = nullptr;   ///< parts in the order of TreePlan::part_order(); dense: segments in order
+    DenseGopEncoder::Meta dense{};         ///< dense profile only
     std::uint64_t total = 0;
     StageTimes times;
   };

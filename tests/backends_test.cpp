@@ -57,7 +57,7 @@ EncoderParams lossless(int temporal, int spatial, int block, FastMode mode = Fas
   return p;
 }
 
-std::vector<Case> cases() {
+std::vector<Case> fast_cases() {
   const auto raw = FastMode::kRaw, staged = FastMode::kStaged;
   const auto dyadic = Layout::kDyadic, t2d = Layout::kT2d;
   return {
@@ -101,6 +101,27 @@ std::vector<Case> cases() {
        true},
       {"128 frames", 320, 200, 128, 128, "gbrp", Pattern::kTexture, lossy(80, 5, 4, 64), true},
   };
+}
+
+// Every case in both profiles; the dense one has no modes.
+std::vector<std::string>& names() {
+  static std::vector<std::string> kept;
+  return kept;
+}
+std::vector<Case> cases() {
+  std::vector<Case> all = fast_cases();
+  const std::vector<Case> fast = all;
+  names().reserve(fast.size());
+  for (Case c : fast) {
+    if (c.params.fast_mode == FastMode::kRaw) continue;
+    names().push_back(std::string("dense ") + c.name);
+    c.name = names().back().c_str();
+    c.params.profile = Profile::kDense;
+    // Every decision of noise takes its time where a fibre stands for a thread.
+    c.large = c.large || (c.pattern == Pattern::kNoise && c.width * c.height > 100);
+    all.push_back(c);
+  }
+  return all;
 }
 
 std::vector<std::byte> encode_with(const Backend* backend, const Clip& clip, const EncoderParams& params) {
@@ -182,6 +203,7 @@ TEST_P(Backends, SamplesAreTheSame) {
   const bool volume = info.decomposition.layout == Layout::kDyadic;
   add([](DecoderParams& p) { p.max_planes = 3; });
   if (info.layers > 1) add([](DecoderParams& p) { p.max_layers = 1; });
+  if (info.layers > 2) add([](DecoderParams& p) { p.max_layers = 2; });
   if (info.decomposition.spatial_levels > 1) add([](DecoderParams& p) { p.reduce = 1; });
   if (!volume && info.decomposition.temporal_levels > 0)
     add([](DecoderParams& p) {

@@ -1,0 +1,474 @@
+// The decoder of the dense profile.
+//
+//   gather    per part: its bytes to the other parts of its segment
+//   decode    per resolution, coarse to fine: a warp per segment. All lanes
+//   gather what is known around a batch of quads;
+//             one lane decodes quad after quad and holds the range; all write
+//             what came out
+//   restore   magnitudes -> coefficients
+//
+// Bound: the chain of dependent instructions from one decision to the next, hidden by other segments and GOPs: as many
+// warps as the shared memory of their probabilities allows (16 KiB, dyadic 38). Bytes that must move per sample: the
+// magnitudes' zeros once, what is not zero once per plane from cache, coefficients once.
+#include <algorithm>
+
+#include "gpu/dense.cuh"
+#include "gpu/dense.h"
+
+namespace trivelet::gpu {
+
+struct DenseDecodeArgs {
+  TreeTables t;
+  DenseTables dense;
+  u8 *group, *open, *closed, *any, *all;
+  const DenseSegmentInput* segment;
+  const u32* codewords;
+};
+
+namespace {
+
+using Args = DenseDecodeArgs;
+
+template <class V>
+__device__ __forceinline__ DenseArrays<V> arrays(const Args& a, V* values) {
+  return {values, a.group, a.open, a.closed, a.any, a.all};
+}
+
+constexpr u32 kGatherWarps = 4;
+
+__global__ void __launch_bounds__(kGatherWarps * 32)
+    gather_kernel(const u8* bytes, const DensePartInput* parts, u32 count, u8* codewords) {
+  const u32 i = blockIdx.x * kGatherWarps + threadIdx.x / 32;
+  if (i >= count) return;
+  const DensePartInput part = parts[i];
+  for (u32 n = threadIdx.x % 32; n < part.size; n += 32) codewords[part.to + n] = bytes[part.from + n];
+}
+
+// -------------------------------------------------------------------------------------------------------------- decode
+
+constexpr int kMostGroups = 128;  // along a row
+constexpr int kResultBits = 9;
+
+struct DecodeShared {
+  QuadPack quad[32];
+  u32 result[32];
+  u32 trail[2][kMostGroups + 2];  // by column, of a row and the one before it:
+                                  // its tag and the quad's result
+  Queue queue;
+  u16 rates[dense::kSeenLimit + 2];
+  u8 energy_class[256];
+};
+
+/// codec/range_coder.h's decoder, with the probabilities of a segment.
+struct RangeReader {
+  u32* states;
+  const u16* rates;
+  const u8* classes;
+  const u32* words;
+  u32 count, next = 0, ahead = 0;
+  u64 value = 0;
+  int spare = -32;
+  u32 range = 0xffffffffu;
+
+  __device__ void start() {
+    load();
+    fill();
+    fill();
+  }
+  __device__ __forceinline__ void load() {
+    const u32 w = next < count ? words[next] : 0;
+    ahead = w << 24 | (w & 0xff00) << 8 | (w >> 8 & 0xff00) | w >> 24;
+    ++next;
+  }
+  __device__ __forceinline__ void fill() {
+    value |= static_cast<u64>(ahead) << -spare;
+    spare += 32;
+    load();
+  }
+  __device__ __forceinline__ u32 energy_class(u32 energy) const { return classes[energy]; }
+  __device__ __forceinline__ bool code(u32 context, bool) {
+    const u32 state = states[context], one = state & 0xffff, seen = state >> 16;
+    const u32 probability = one < 24 ? 24 : one > 65512 ? 65512 : one;
+    const u32 split = static_cast<u32>(static_cast<u64>(range) * probability >> 16);
+    const bool bit = static_cast<u32>(value >> 32) < split;
+    value -= bit ? 0 : static_cast<u64>(split) << 32;
+    range = bit ? split : range - split;
+    const int shift = __clz(static_cast<int>(range));
+    range <<= shift;
+    value <<= shift;
+    spare -= shift;
+    if (spare < 0) fill();
+    const i32 target = bit ? 65535 : 0;
+    const i32 moved = static_cast<i32>(one) + ((target - static_cast<i32>(one)) * rates[seen] >> 16);
+    states[context] = static_cast<u32>(moved) | (seen + (seen < dense::kSeenLimit)) << 16;
+    return bit;
+  }
+};
+
+/// The batches of a segment: decoded by lane 0, written by all.
+template <class V>
+struct BatchDecoder {
+  static constexpr bool kByFrame = true;
+  DecodeShared& shared;
+  const DenseSegment<V>& s;
+  RangeReader range;
+  int lane, plane = 0;
+  u32 mask = 255;
+  u32 tag = 0;                   // of the row that is being decoded; never used twice
+  u32 left_index = 0, left = 0;  // the quad decoded last
+
+  __device__ void begin() { left_index = ~u32{0} - 1; }
+
+  /// What the quads above, in the same batch, came to: those at columns x - 1, x and x + 1.
+  __device__ __forceinline__ u32 trail(u32 row_tag, u32 column) const {
+    const u32 entry = shared.trail[row_tag & 1][column];
+    return entry >> kResultBits == row_tag ? entry & ((1u << kResultBits) - 1) : 0;
+  }
+  /// pack(place, q) of every lane, then code(q, o, left, above) in order by one of them. `around`: how the results of
+  /// the row above become code's `above`. Returns what this lane's came to.
+  template <class Pack, class Around, class Code>
+  __device__ __forceinline__ u32 batch(const u32* indices, u32 n, int log2_groups, int frames, Place& p, QuadPack& q,
+                                       Pack pack, Around around, Code code) {
+    bool busy = static_cast<u32>(lane) < n;
+    if (busy) {
+      q.index = indices[lane];
+      p = place(q.index, log2_groups, frames);
+      busy = pack(p, q);
+    }
+    const u32 todo = __ballot_sync(kAllLanes, busy);
+    if (todo == 0) return 0;
+    if (busy) shared.quad[lane] = q;
+    __syncwarp();
+    if (lane == 0) {
+      const u32 columns = (1u << log2_groups) - 1;
+      u32 row = ~u32{0}, above_tag = 0, row_context = 0;
+      for (u32 m = todo; m; m &= m - 1) {
+        const int i = __ffs(static_cast<int>(m)) - 1;
+        const QuadPack quad = shared.quad[i];
+        const u32 x = quad.index & columns;
+        if (quad.index >> log2_groups != row) {
+          const u32 next = quad.index >> log2_groups;
+          above_tag = next == row + 1 && (next & columns) != 0 ? tag : 0;
+          row = next;
+          ++tag;
+          row_context = (row >> log2_groups) / static_cast<u32>(frames);
+        }
+        const u32 above = above_tag ? around(above_tag, x) : 0;
+        left = code(quad, static_cast<int>(row_context), quad.index == left_index + 1 && x > 0 ? left : 0, above);
+        left_index = quad.index;
+        shared.trail[tag & 1][x + 1] = tag << kResultBits | left;
+        shared.result[i] = left;
+      }
+    }
+    __syncwarp();
+    return busy ? shared.result[lane] : 0;
+  }
+
+  __device__ void children(const u32* indices, u32 n) {
+    const DenseLevel &d = *s.d, &u = *s.up_d;
+    Place p{};
+    QuadPack q{};
+    const u32 got = batch(
+        indices, n, u.log2_groups, u.groups_t, p, q,
+        [&](const Place& at, QuadPack& quad) {
+          QuadTruth none;
+          return pack_children(s, at.o, at.t, at.y, at.x, plane, quad, none);
+        },
+        [&](u32 row_tag, u32 x) { return trail(row_tag, x + 1); },
+        [&](const QuadPack& quad, int o, u32 before, u32 above) {
+          return code_children(range, quad, before, above, 0, static_cast<u32>(o * dense::kContexts));
+        });
+    if (got) {
+      const u8 planes = static_cast<u8>(plane + 1);
+      if (got >> kNewlyOpenAt & 1) s.up_open[q.index] = planes;
+      if (((q.info | got) & 255) == (q.info >> 8 & 255)) s.up_closed[q.index] = planes;
+      for (u32 m = got & 255; m; m &= m - 1) {
+        const int j = __ffs(static_cast<int>(m)) - 1, t = p.t * u.depth + (j >> 2);
+        s.group[(static_cast<std::ptrdiff_t>(p.o * d.groups_t + t) * d.groups + 2 * p.y + (j >> 1 & 1)) * d.groups +
+                2 * p.x + (j & 1)] = planes;
+      }
+    }
+    __syncwarp();
+  }
+  __device__ void singles(const u32* indices, u32 n) {
+    Place p{};
+    QuadPack q{};
+    const u32 got = batch(
+        indices, n, s.d->log2_groups, s.d->groups_t, p, q,
+        [&](const Place& at, QuadPack& quad) {
+          QuadTruth none;
+          return pack_single(s, at.o, at.t, at.y, at.x, plane, quad, none);
+        },
+        [&](u32 row_tag, u32 x) { return trail(row_tag, x + 1); },
+        [&](const QuadPack& quad, int o, u32 before, u32 above) {
+          return code_single(range, quad, before, above, 0, static_cast<u32>(o * dense::kContexts), s.k);
+        });
+    if (got) s.group[q.index] = static_cast<u8>(plane + 1);
+    __syncwarp();
+  }
+
+  /// For quads of coefficients; see kAboveLeft.
+  __device__ __forceinline__ u32 above_quad(u32 row_tag, u32 x) const {
+    const u32 last = trail(row_tag, x), same = trail(row_tag, x + 1), next = trail(row_tag, x + 2);
+    return (same >> 2 & 1) << kAboveLeft | (next >> 2 & 1) << kAboveLeftOfNext | (last >> 3 & 1) << kAboveRightOfLast |
+           (same >> 3 & 1) << kAboveRight | (same >> 6 & 3) << kAboveSigns;
+  }
+  /// Frames of a single quad look at each other: then one at a time.
+  template <class F>
+  __device__ __forceinline__ void by_frame(const u32* indices, u32 n, const F& f) {
+    if (s.d->log2_groups > 0) return f(indices, n);
+    for (u32 i = 0; i < n; ++i) f(indices + i, 1u);
+  }
+  __device__ void significance(const u32* indices, u32 n) {
+    const DenseLevel& d = *s.d;
+    by_frame(indices, n, [&](const u32* some, u32 count) {
+      Place p{};
+      QuadPack q{};
+      const u32 got = batch(
+          some, count, d.log2_groups, d.frames, p, q,
+          [&](const Place& at, QuadPack& quad) {
+            QuadTruth none;
+            return pack_significance(s, at.o, at.t, at.y, at.x, plane, quad, none);
+          },
+          [&](u32 row_tag, u32 x) { return above_quad(row_tag, x); },
+          [&](const QuadPack& quad, int o, u32 before, u32 above) {
+            return code_significance<V>(range, quad, before, above, 0, static_cast<u32>(o * dense::kContexts),
+                                        quad_weights(s.k, o), mask);
+          });
+      if (got) {
+        const int side = 2 * d.groups;
+        V* to = s.value + (static_cast<std::ptrdiff_t>(p.o * d.frames + p.t) * side + 2 * p.y) * side + 2 * p.x;
+        TRIVELET_UNROLL
+        for (int j = 0; j < 4; ++j)
+          if (got >> j & 1)
+            to[(j >> 1) * side + (j & 1)] = static_cast<V>(1u << plane | (got >> (4 + j) & 1) << kSignBit<V>);
+        const u32 significant = q.info >> kSignificantAt & 15, valid = q.info >> kValidAt & 15;
+        if (significant == 0) s.any[q.index] = static_cast<u8>(plane + 1);
+        if (((significant | got) & valid) == valid) s.all[q.index] = static_cast<u8>(plane + 1);
+      }
+      __syncwarp();
+    });
+  }
+  __device__ void refinement(const u32* indices, u32 n) {
+    const DenseLevel& d = *s.d;
+    Place p{};
+    QuadPack q{};
+    const u32 got = batch(
+        indices, n, d.log2_groups, d.frames, p, q,
+        [&](const Place& at, QuadPack& quad) {
+          QuadTruth none;
+          return pack_refinement(s, at.o, at.t, at.y, at.x, plane, quad, none);
+        },
+        [&](u32 row_tag, u32 x) { return above_quad(row_tag, x); },
+        [&](const QuadPack& quad, int o, u32 before, u32 above) {
+          return code_refinement<V>(range, quad, before, above, 0, static_cast<u32>(o * dense::kContexts),
+                                    quad_weights(s.k, o), mask);
+        });
+    if (got) {
+      const int side = 2 * d.groups;
+      V* to = s.value + (static_cast<std::ptrdiff_t>(p.o * d.frames + p.t) * side + 2 * p.y) * side + 2 * p.x;
+      TRIVELET_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        V& v = to[(j >> 1) * side + (j & 1)];
+        if (got >> j & 1) v = static_cast<V>(v | 1u << plane);
+      }
+    }
+    __syncwarp();
+  }
+};
+
+template <class V>
+__device__ void decode_segment(const Args& a, V* values, DecodeShared& shared, u32* states, u32 level, u32 block) {
+  const DeviceLevel& l = a.t.levels[level];
+  const DenseSegmentInput input = a.segment[l.first_segment + block];
+  const int lane = static_cast<int>(threadIdx.x), top = input.top, cut = input.cut;
+  if (cut >= 2 * top) return;
+  const DenseSegment<V> s = dense_segment(a.t, a.dense, arrays(a, values), level, block);
+  const DenseLevel& d = *s.d;
+  for (int i = lane; i < s.orientations * dense::kContexts; i += 32)
+    states[i] = a.dense.start[d.table[i / dense::kContexts] + static_cast<u32>(i % dense::kContexts)];
+  if (l.k == 0 && l.temporal < 0) {  // root groups without a temporal parent are active from the top
+    const DenseBox e = s.exists[0];
+    for (u32 i = threadIdx.x; i < static_cast<u32>(d.groups_t) << (2 * d.log2_groups); i += 32) {
+      const Place p = place(i, d.log2_groups, d.groups_t);
+      if (p.t < e.t && p.y < e.y && p.x < e.x) s.group[i] = static_cast<u8>(top);
+    }
+  }
+  for (u32 i = threadIdx.x; i < kMostGroups + 2; i += 32) shared.trail[0][i] = shared.trail[1][i] = 0;
+  __syncwarp();
+  RangeReader range{states, shared.rates, shared.energy_class, a.codewords + input.offset / 4, (input.size + 3) / 4};
+  if (lane == 0) range.start();
+  BatchDecoder<V> decoder{shared, s, range, lane};
+  for (int p = top - 1; 2 * p + 1 >= cut && p >= 0; --p) {
+    decoder.plane = p;
+    decoder.mask = energy_mask<V>(p);
+    first_pass(s, p, lane, shared.queue, decoder);
+    if (2 * p >= cut && p + 1 < top) second_pass(s, p, lane, shared.queue, decoder);
+  }
+  __syncwarp();
+}
+
+/// `lowest`: all lowest bands of a code block, parents first; otherwise segments from `first` on.
+template <class V>
+__global__ void __launch_bounds__(32) decode_kernel(Args a, V* values, u32 first, bool lowest) {
+  __shared__ DecodeShared shared;
+  u32* states = dynamic_shared<u32>();
+  for (u32 i = threadIdx.x; i <= dense::kSeenLimit; i += 32) shared.rates[i] = a.dense.rates[i];
+  for (u32 i = threadIdx.x; i < 256; i += 32) shared.energy_class[i] = a.dense.energy_class[i];
+  __syncwarp();
+  if (!lowest) {
+    const DeviceSegment at = a.t.segments[first + blockIdx.x];
+    decode_segment(a, values, shared, states, at.level, at.block);
+    return;
+  }
+  u32 c = 0;
+  while (blockIdx.x >= a.t.root_block[c + 1]) ++c;
+  for (int b = 0; b < a.t.families; ++b)
+    decode_segment(a, values, shared, states, a.t.roots[c * static_cast<u32>(a.t.families) + static_cast<u32>(b)],
+                   blockIdx.x - a.t.root_block[c]);
+}
+
+// ------------------------------------------------------------------------------------------------------------- restore
+
+constexpr u32 kRestoreWarps = 4;
+
+__device__ __forceinline__ float restored(u32 m, bool negative, float step, float offset, i32, const float*) {
+  const float v = (static_cast<float>(static_cast<i32>(m)) + offset) * step;
+  return negative ? -v : v;
+}
+template <class C>
+__device__ __forceinline__ C restored(u32 m, bool negative, float, float, i32 offset, const C*) {
+  const i32 v = static_cast<i32>(m) + offset;
+  return static_cast<C>(negative ? -v : v);
+}
+
+/// A warp per frame of an orientation of a block; writes what is not zero.
+template <class C, class V>
+__global__ void __launch_bounds__(kRestoreWarps * 32)
+    restore_kernel(Args a, V* values, C* coefficients, const float* steps, int centroid, u32 first_level) {
+  const u32 level = a.dense.of_resolution[first_level + blockIdx.y];
+  const DeviceLevel& l = a.t.levels[level];
+  const DenseLevel& d = a.dense.levels[level];
+  const u32 task = blockIdx.x * kRestoreWarps + threadIdx.x / 32,
+            per_block = static_cast<u32>(l.orientations * d.frames);
+  if (per_block == 0 || !l.wanted || task >= per_block * static_cast<u32>(l.rows * l.columns)) return;
+  const u32 block = task / per_block;
+  const int o = static_cast<int>(task % per_block) / d.frames, t = static_cast<int>(task % per_block) % d.frames;
+  const DenseSegmentInput input = a.segment[l.first_segment + block];
+  if (input.cut >= 2 * input.top) return;
+  const DenseSegment<V> s = dense_segment(a.t, a.dense, arrays(a, values), level, block);
+  const DenseBox valid = s.valid[o];
+  if (t >= valid.t) return;
+  const int lane = static_cast<int>(threadIdx.x % 32), side = 2 * d.groups, low = input.cut >> 1;
+  const DeviceBand band = a.t.bands[l.band + static_cast<u32>(o)];
+  const int by = static_cast<int>(block) / l.columns, bx = static_cast<int>(block) % l.columns;
+  C* out = coefficients + band.origin + static_cast<u64>(t) * band.frame_stride +
+           static_cast<u64>(by * l.side) * band.row_stride + static_cast<u64>(bx * l.side);
+  const V* in = s.value + static_cast<std::ptrdiff_t>(o * d.frames + t) * side * side;
+  const float step = steps ? steps[d.slot + static_cast<u32>(o)] : 1.0f;
+  // After a first pass alone, coefficients that are older than it still have an interval twice as wide.
+  const u32 older = input.cut & 1 ? 2u << low : 0xffffffffu;
+  const auto offset_at = [&](int p) {
+    return static_cast<float>(centroid) / 256.0f * static_cast<float>(std::int64_t{1} << p);
+  };
+  const auto integer_at = [&](int p) {
+    return p == 0 ? 0 : static_cast<i32>((static_cast<std::int64_t>(centroid) << p) >> 8);
+  };
+  const float fine = offset_at(low), wide = offset_at(low + 1);
+  const i32 integer_fine = integer_at(low), integer_wide = integer_at(low + 1);
+  for (int y = 0; y < valid.y; ++y) {
+    for (int x = lane; x < valid.x; x += 32) {
+      const u32 v = in[y * side + x], m = magnitude_bits<V>(v);
+      if (m == 0) continue;
+      const bool is_older = m >= older;
+      out[static_cast<u64>(y) * band.row_stride + static_cast<u64>(x)] =
+          restored(m, is_negative<V>(v), step, is_older ? wide : fine, is_older ? integer_wide : integer_fine,
+                   static_cast<const C*>(nullptr));
+    }
+  }
+}
+
+}  // namespace
+
+DenseGopDecoder::DenseGopDecoder(const TreePlan& tree, const DensePlan& plan, int planes)
+    : tree_(&tree),
+      plan_(&plan),
+      planes_(planes),
+      values_(plan.values() * (planes > 15 ? 4 : 2)),
+      bytes_(3 * plan.groups() + 2 * plan.quads()),
+      segments_(tree.segments()) {}
+
+std::size_t DenseGopDecoder::device_bytes() const {
+  return values_.size() + bytes_.size() + segments_.size() * sizeof(DenseSegmentInput) + codewords_.size() * 4;
+}
+
+DenseDecodeArgs DenseGopDecoder::args() const {
+  Args a{};
+  a.t = tree_->tables();
+  a.dense = plan_->tables();
+  a.group = bytes_.data();
+  a.open = a.group + plan_->groups();
+  a.closed = a.open + plan_->groups();
+  a.any = a.closed + plan_->groups();
+  a.all = a.any + plan_->quads();
+  a.segment = segments_.data();
+  a.codewords = codewords_.data();
+  return a;
+}
+
+template <class V>
+void DenseGopDecoder::run(const Stream& stream) {
+  V* values = reinterpret_cast<V*>(values_.data());
+  for (int k = 0; k < tree_->resolutions(); ++k) {
+    const std::size_t states = static_cast<std::size_t>(plan_->orientations(k) * dense::kContexts) * 4;
+    const u32 first = tree_->first_segment(k);
+    const u32 blocks = k == 0 ? tree_->blocks() : tree_->first_segment(k + 1) - first;
+    if (blocks == 0) continue;
+    check(cudaFuncSetAttribute(decode_kernel<V>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(states)),
+          "cudaFuncSetAttribute");
+    launch("decode_kernel", decode_kernel<V>, dim3(blocks), dim3(32), states, stream.get(), args(), values, first,
+           k == 0);
+  }
+}
+
+void DenseGopDecoder::decode(const std::uint8_t* bytes, const DensePartInput* parts, std::uint32_t part_count,
+                             std::size_t codeword_bytes, const Stream& stream) {
+  const std::size_t words = (codeword_bytes + 3) / 4;
+  if (codewords_.size() < words) {
+    stream.synchronize();
+    codewords_ = {};
+    codewords_ = DeviceBuffer<u32>(words + words / 4);
+  }
+  const auto clear = [&](auto& buffer, std::size_t bytes_used) {
+    if (bytes_used) check(cudaMemsetAsync(buffer.data(), 0, bytes_used, stream.get()), "cudaMemsetAsync");
+  };
+  clear(codewords_, words * 4);
+  clear(values_, values_.size());
+  clear(bytes_, bytes_.size());
+  if (part_count)
+    launch("gather_kernel", gather_kernel, dim3((part_count + kGatherWarps - 1) / kGatherWarps),
+           dim3(kGatherWarps * 32), 0, stream.get(), bytes, parts, part_count,
+           reinterpret_cast<u8*>(codewords_.data()));
+  wide() ? run<u32>(stream) : run<u16>(stream);
+}
+
+template <class C>
+void DenseGopDecoder::restore(C* coefficients, const float* steps, int centroid, const Stream& stream) {
+  for (int k = 0; k < tree_->resolutions(); ++k) {
+    const u32 levels = plan_->first_level(k + 1) - plan_->first_level(k), frames = plan_->most_frames(k, false);
+    if (levels == 0 || frames == 0) continue;
+    const dim3 grid((frames + kRestoreWarps - 1) / kRestoreWarps, levels), threads(kRestoreWarps * 32);
+    if (wide())
+      launch("restore_kernel", restore_kernel<C, u32>, grid, threads, 0, stream.get(), args(),
+             reinterpret_cast<u32*>(values_.data()), coefficients, steps, centroid, plan_->first_level(k));
+    else
+      launch("restore_kernel", restore_kernel<C, u16>, grid, threads, 0, stream.get(), args(),
+             reinterpret_cast<u16*>(values_.data()), coefficients, steps, centroid, plan_->first_level(k));
+  }
+}
+
+template void DenseGopDecoder::restore(float*, const float*, int, const Stream&);
+template void DenseGopDecoder::restore(std::int16_t*, const float*, int, const Stream&);
+template void DenseGopDecoder::restore(std::int32_t*, const float*, int, const Stream&);
+
+}  // namespace trivelet::gpu
