@@ -4,6 +4,8 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <deque>
+#include <exception>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -61,6 +63,17 @@ constexpr std::size_t kPadding = 16;  // readable bytes behind chunk data, for t
 }  // namespace
 
 struct Decoder::State {
+  // A GOP on its way through the backend.
+  struct Packet {
+    GopHeader head;
+    std::shared_ptr<const StreamGeometry> geometry;
+    LayeredGop received;
+    std::vector<std::uint8_t> bytes;  // chunks, each followed by padding
+    std::vector<std::string> damage;  // found by the backend
+    bool counted_damaged = false;
+    bool whole = false;  // everything was received and asked for
+  };
+
   DecoderParams params;
   CodecStats stats;
   StreamInput in;
@@ -69,10 +82,11 @@ struct Decoder::State {
   VideoInfo output;
   Reduction reduction;
   std::unique_ptr<GopDecoder> backend;
-  std::unique_ptr<StreamGeometry> geometry;
-  LayeredGop received;
-  std::vector<std::uint8_t> bytes;  // chunks of the current GOP, each followed by padding
-  std::size_t next_gop = 0;         // with an index
+  std::shared_ptr<const StreamGeometry> geometry;
+  std::deque<std::unique_ptr<Packet>> flying;  // in the order of the stream
+  std::unique_ptr<Packet> spare;               // its memory is used again
+  std::exception_ptr later;                    // from reading ahead: comes after the GOPs before it
+  std::size_t next_gop = 0;                    // with an index
   std::uint64_t expected_frame = 0;
   std::uint64_t promised_frames = 0;  // what the end of the stream says, once it is known
   std::uint64_t first_box = 0;
@@ -90,22 +104,22 @@ struct Decoder::State {
   std::uint64_t memory_needed() const;
   void report(const std::string& what);
   // Reads packets until one of the wanted range is received. False at the end.
-  bool next(GopHeader& g);
+  bool next(Packet& packet);
   bool open_next_packet(Box& box, std::uint64_t& offset);
-  bool receive(GopHeader& g, std::uint64_t payload, std::uint64_t offset);
+  bool receive(Packet& packet, std::uint64_t payload, std::uint64_t offset);
   bool wanted(std::uint64_t first_frame, int frames) const {
     return first_frame < params.end_frame && first_frame + static_cast<std::uint64_t>(frames) > params.first_frame;
   }
-  // Hands what was received to the backend and takes the result.
+  // Gives the backend as many GOPs as it likes to have.
+  void read_ahead();
+  // Takes the result of the oldest; null at the end.
   template <class T>
-  void decode(T& result);
-  void verify(const Gop& gop, const GopHeader& g);
-  void count_damaged() {
-    if (!counted_damaged) ++stats.damaged_gops;
-    counted_damaged = true;
+  std::unique_ptr<Packet> decode(T& result);
+  void verify(const Gop& gop, Packet& packet);
+  void count_damaged(Packet& packet) {
+    if (!packet.counted_damaged) ++stats.damaged_gops;
+    packet.counted_damaged = true;
   }
-  bool counted_damaged = false;  // the current GOP
-  bool whole = false;            // everything of the current GOP was received and asked for
 };
 
 void Decoder::State::report(const std::string& what) {
@@ -487,7 +501,10 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
 }
 
 // Reads the wanted chunks of one packet. False when the packet is not wanted or beyond use.
-bool Decoder::State::receive(GopHeader& g, std::uint64_t payload, std::uint64_t offset) {
+bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_t offset) {
+  GopHeader& g = packet.head;
+  LayeredGop& received = packet.received;
+  std::vector<std::uint8_t>& bytes = packet.bytes;
   const std::string where = "GOP packet at byte " + std::to_string(offset);
   std::vector<std::uint8_t> head;
   std::uint32_t n = 0;
@@ -538,7 +555,7 @@ bool Decoder::State::receive(GopHeader& g, std::uint64_t payload, std::uint64_t 
   // Read the chunks of the wanted layers, temporal bands and resolutions; skip the others.
   int layers = params.max_layers > 0 ? params.max_layers : header.layers;
   const int stop = params.max_planes > 0 ? std::max(0, g.planes - params.max_planes) : 0;
-  whole = layers == header.layers && stop == 0 && reduction.spatial == 0 && reduction.temporal == 0;
+  packet.whole = layers == header.layers && stop == 0 && reduction.spatial == 0 && reduction.temporal == 0;
   while (layers > 1 && g.layer_top[static_cast<std::size_t>(layers) - 1] <= stop) --layers;  // nothing wanted in them
   std::uint64_t budget = ~std::uint64_t{0};                                                  // for chunks
   if (params.max_bytes > 0)
@@ -568,7 +585,7 @@ bool Decoder::State::receive(GopHeader& g, std::uint64_t payload, std::uint64_t 
         if (l >= layers || b >= bands || d < reduction.spatial) continue;
         if (c.size > budget) {  // what does not fit any more ends the reading
           budget = 0;
-          whole = false;
+          packet.whole = false;
           continue;
         }
         budget -= c.size;
@@ -594,7 +611,8 @@ bool Decoder::State::receive(GopHeader& g, std::uint64_t payload, std::uint64_t 
   bytes.insert(bytes.end(), kPadding, 0);
   if (!at_end && !in.skip(body + g.body_bytes - in.position())) at_end = true;
 
-  if (!geometry || geometry->frames() != g.frames) geometry = std::make_unique<StreamGeometry>(header, g.frames);
+  if (!geometry || geometry->frames() != g.frames) geometry = std::make_shared<StreamGeometry>(header, g.frames);
+  packet.geometry = geometry;
   received.frames = g.frames;
   received.step = g.step;
   received.stop_plane = stop;
@@ -647,35 +665,56 @@ bool Decoder::State::receive(GopHeader& g, std::uint64_t payload, std::uint64_t 
           }
         }
       }
-  counted_damaged = false;
+  packet.counted_damaged = false;
   if (damaged) {
-    count_damaged();
-    whole = false;
+    count_damaged(packet);
+    packet.whole = false;
   }
   return true;
 }
 
+void Decoder::State::read_ahead() {
+  while (!later && static_cast<int>(flying.size()) < backend->depth()) {
+    auto packet = spare ? std::move(spare) : std::make_unique<Packet>();
+    try {
+      if (!next(*packet)) return;
+    } catch (...) {
+      later = std::current_exception();
+      return;
+    }
+    packet->damage.clear();
+    backend->push(packet->received, params.keep_partial ? &packet->damage : nullptr);
+    flying.push_back(std::move(packet));
+  }
+}
+
 template <class T>
-void Decoder::State::decode(T& result) {
-  std::vector<std::string> damage;
-  backend->push(received, params.keep_partial ? &damage : nullptr);
+std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(T& result) {
+  read_ahead();
+  if (flying.empty()) {
+    if (later) std::rethrow_exception(std::exchange(later, nullptr));
+    return nullptr;
+  }
+  std::unique_ptr<Packet> packet = std::move(flying.front());
+  flying.pop_front();
   require(backend->pull(result), ErrorKind::kInternal, "the backend lost a GOP");
   stats.seconds_transform = backend->seconds_transform();
   stats.seconds_coder = backend->seconds_coder();
-  if (damage.empty()) return;
-  std::sort(damage.begin(), damage.end());  // threads find it in any order
-  for (const std::string& d : damage)
-    report("frames from " + std::to_string(expected_frame - static_cast<std::uint64_t>(received.frames)) + ": " + d);
-  count_damaged();
-  whole = false;
+  std::sort(packet->damage.begin(), packet->damage.end());  // threads find it in any order
+  for (const std::string& d : packet->damage) {
+    report("frames from " + std::to_string(packet->head.first_frame) + ": " + d);
+    count_damaged(*packet);
+    packet->whole = false;
+  }
+  return packet;
 }
 
-bool Decoder::State::next(GopHeader& g) {
+bool Decoder::State::next(Packet& packet) {
   while (!at_end) {
     Box box;
     std::uint64_t offset = 0;
     const auto start = std::chrono::steady_clock::now();
-    const bool got = open_next_packet(box, offset) && receive(g, box.length, offset);
+    const bool got = open_next_packet(box, offset) && receive(packet, box.length, offset);
     stats.seconds_container += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (got) return true;
     if (!info.has_index && expected_frame >= params.end_frame) at_end = true;  // a pipe need not be read to its end
@@ -683,8 +722,9 @@ bool Decoder::State::next(GopHeader& g) {
   return false;
 }
 
-void Decoder::State::verify(const Gop& gop, const GopHeader& g) {
-  if (!(whole && g.has_hash && params.verify_hash)) return;
+void Decoder::State::verify(const Gop& gop, Packet& packet) {
+  const GopHeader& g = packet.head;
+  if (!(packet.whole && g.has_hash && params.verify_hash)) return;
   const auto start = std::chrono::steady_clock::now();
   const bool same = hash_samples(gop) == g.hash;
   stats.seconds_container += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -692,7 +732,7 @@ void Decoder::State::verify(const Gop& gop, const GopHeader& g) {
     report("frames " + std::to_string(g.first_frame) + ".." +
            std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) +
            ": the decoded samples do not have the hash of the originals");
-    count_damaged();
+    count_damaged(packet);
   }
 }
 
@@ -730,10 +770,10 @@ void keep_frames(Gop& gop, int from, int to) {
 bool Decoder::pull(Gop& gop) {
   State& s = *state_;
   for (;;) {
-    GopHeader g;
-    if (!s.next(g)) return false;
-    s.decode(gop);
-    s.verify(gop, g);
+    std::unique_ptr<State::Packet> packet = s.decode(gop);
+    if (!packet) return false;
+    const GopHeader& g = packet->head;
+    s.verify(gop, *packet);
     const std::vector<FrameTime> times = reduced_times(g.times, s.reduction.temporal);
     std::copy(times.begin(), times.end(), gop.times().begin());
 
@@ -749,18 +789,19 @@ bool Decoder::pull(Gop& gop) {
     ++s.stats.gops;
     s.stats.frames += static_cast<std::uint64_t>(gop.frames());
     for (int c = 0; c < gop.components(); ++c) s.stats.samples += gop.plane(c).shape.samples();
+    s.spare = std::move(packet);
     return true;
   }
 }
 
 bool Decoder::pull_coefficients(CoefficientGop& coefficients) {
   State& s = *state_;
-  GopHeader g;
-  if (!s.next(g)) return false;
+  const std::unique_ptr<State::Packet> packet = s.decode(coefficients);
+  if (!packet) return false;
+  const GopHeader& g = packet->head;
   require(g.first_frame >= s.params.first_frame &&
               g.first_frame + static_cast<std::uint64_t>(g.frames) <= s.params.end_frame,
           ErrorKind::kBadArgument, "coefficients come in whole GOPs; the selected frames begin or end inside one");
-  s.decode(coefficients);
   coefficients.times = reduced_times(g.times, s.reduction.temporal);
   ++s.stats.gops;
   s.stats.frames += static_cast<std::uint64_t>(coefficients.frames);
