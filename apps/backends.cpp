@@ -25,17 +25,17 @@ std::vector<Gpu> gpus() {
   return found;
 }
 Backend backend_of(int number, std::size_t max_memory) { return gpu::cuda_backend(number, max_memory); }
-constexpr const char* kNone = "there is no NVIDIA GPU with a driver here";
+constexpr const char* kNone = "there is no NVIDIA GPU with a driver here; use --device cpu";
 #else
 std::vector<Gpu> gpus() { return {}; }
 Backend backend_of(int, std::size_t) { return cpu_backend(); }
-constexpr const char* kNone = "this program was built without CUDA";
+constexpr const char* kNone = "this program was built without CUDA; use --device cpu";
 #endif
 
 }  // namespace
 
-void add_device_option(CLI::App& app, DeviceOptions& options) {
-  app.add_option("--device", options.device,
+void add_device_option(CLI::App& app, std::string& device) {
+  app.add_option("--device", device,
                  "Where to code: auto = a GPU if there is one and it can, cpu, gpu, gpu:N. Never changes the output")
       ->check(CLI::Validator(
           [](const std::string& s) {
@@ -50,36 +50,32 @@ void add_device_option(CLI::App& app, DeviceOptions& options) {
       ->group("Common");
 }
 
-int choose_gpu(const DeviceOptions& options) {
+DeviceChoice choose_device(const std::string& device) {
+  DeviceChoice choice;
+  if (device == "cpu") return choice;
+  choice.automatic = device == "auto";
   const std::vector<Gpu> found = gpus();
-  require(!found.empty(), ErrorKind::kUnsupported, "--device " + options.device + ": " + kNone);
-  if (!options.device.starts_with("gpu:")) return found.front().number;
-  int wanted = 0;
-  std::from_chars(options.device.data() + 4, options.device.data() + options.device.size(), wanted);
+  if (choice.automatic && found.empty()) return choice;
+  require(!found.empty(), ErrorKind::kUnsupported, "--device " + device + ": " + kNone);
+  int wanted = found.front().number;
+  if (device.starts_with("gpu:")) std::from_chars(device.data() + 4, device.data() + device.size(), wanted);
   for (const Gpu& g : found)
-    if (g.number == wanted) return wanted;
-  fail(ErrorKind::kUnsupported,
-       "--device " + options.device + ": there are " + std::to_string(found.size()) + " GPUs, numbered from 0");
+    if (g.number == wanted) {
+      choice.gpu = wanted;
+      choice.name = g.name;
+    }
+  require(choice.gpu >= 0, ErrorKind::kUnsupported,
+          "--device " + device + ": there are " + std::to_string(found.size()) + " GPUs, numbered from 0");
+  return choice;
 }
 
-std::optional<Backend> choose_backend(const DeviceOptions& options, std::size_t max_memory, bool suits) {
-  if (options.device == "cpu") return std::nullopt;
-  if (options.device != "auto") return backend_of(choose_gpu(options), max_memory);
-  const std::vector<Gpu> found = gpus();
-  if (!suits || found.empty()) return std::nullopt;
-  const Gpu& chosen = found.front();
-  const Backend on_gpu = backend_of(chosen.number, max_memory);
-  const auto says = [chosen](bool fast) {
-    if (fast) spdlog::info("coding on GPU {}: {}", chosen.number, chosen.name);
-    return fast;
-  };
-  return Backend{"auto",
-                 [on_gpu, says](const StreamHeader& h, const BackendOptions& o) {
-                   return (says(h.profile == Profile::kFast) ? on_gpu : cpu_backend()).make_encoder(h, o);
-                 },
-                 [on_gpu, says](const StreamHeader& h, const Reduction& r, const BackendOptions& o) {
-                   return (says(h.profile == Profile::kFast) ? on_gpu : cpu_backend()).make_decoder(h, r, o);
-                 }};
+int choose_gpu(const std::string& device) { return choose_device(device == "auto" ? "gpu" : device).gpu; }
+
+std::optional<Backend> choose_backend(const std::string& device, std::size_t max_memory, bool suits) {
+  const DeviceChoice choice = choose_device(device);
+  if (choice.gpu < 0 || (choice.automatic && !suits)) return std::nullopt;
+  if (choice.automatic) spdlog::info("coding on GPU {}: {}", choice.gpu, choice.name);
+  return backend_of(choice.gpu, max_memory);
 }
 
 }  // namespace trivelet::cli

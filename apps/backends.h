@@ -1,4 +1,4 @@
-// --device: which backend codes. The one place that knows whether the GPU code was built.
+// --device: what computes. The one place of the program that knows whether the GPU code was built.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,25 @@
 
 namespace trivelet::cli {
 
-struct DeviceOptions {
-  std::string device = "auto";
-};
-void add_device_option(CLI::App& app, DeviceOptions& options);
+/// Adds --device auto|cpu|gpu|gpu:N.
+void add_device_option(CLI::App& app, std::string& device);
 
-/// The backend that --device means; none is the CPU. `auto` takes the first GPU, if there is one, for everything it can
-/// do (fast profile) and says so. `gpu` and `gpu:N` without that GPU throw Unsupported. `suits`: what is to be done can
-/// be done on a GPU. `max_memory`: of the GPU, in bytes; 0 = all.
-std::optional<Backend> choose_backend(const DeviceOptions& options, std::size_t max_memory, bool suits = true);
+/// What the option asks for.
+struct DeviceChoice {
+  bool automatic = false;
+  int gpu = -1;      ///< its number; -1: the CPU
+  std::string name;  ///< of the GPU
+};
+/// Looks at the machine: `auto` takes the first GPU when there is one. Throws Unsupported when a GPU is asked for that
+/// is not there, or none can be used by this build.
+DeviceChoice choose_device(const std::string& device);
 
 /// Number of the GPU that --device means, for what runs on a GPU only. Throws Unsupported when there is none.
-int choose_gpu(const DeviceOptions& options);
+int choose_gpu(const std::string& device);
+
+/// The video codec's backend; none is the CPU. With `auto` it says which GPU it takes. `suits`: what is to be done can
+/// be done on a GPU. `max_memory`: of the GPU, in bytes; 0 = all.
+std::optional<Backend> choose_backend(const std::string& device, std::size_t max_memory, bool suits = true);
 
 inline const Backend* pointer(const std::optional<Backend>& backend) { return backend ? &*backend : nullptr; }
 

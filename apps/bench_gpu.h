@@ -9,7 +9,7 @@
 namespace trivelet::cli {
 
 struct GpuBench {
-  DeviceOptions device;
+  std::string device;
   int threads = 0;
   int repeat = 5;
   std::string csv;   ///< file to write, or none

@@ -11,7 +11,7 @@
 
 #include "apps/ccsds.h"
 #include "apps/ccsds_image.h"
-#include "apps/device_option.h"
+#include "apps/backends.h"
 #include "apps/json.h"
 #include "codec/still/ccsds122.h"
 #include "codec/still/ccsds122_dwt.h"

@@ -14,7 +14,7 @@ namespace trivelet::cli {
 namespace {
 
 struct Options {
-  DeviceOptions device;
+  std::string device = "auto";
   std::string input;
   std::string output;
   std::string frames;

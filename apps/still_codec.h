@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/device_option.h"
+#include "apps/backends.h"
 #include "codec/still/ccsds122.h"
 
 namespace trivelet::gpu {
