@@ -1,15 +1,15 @@
 // What other lossless coders make of a volume, slice by slice: bytes and seconds of CharLS (JPEG-LS) and OpenJPEG.
 //
-//   volume_peers VOLUME [--size WxHxD --type T]     one line per coder: name, bytes, encode and decode seconds
-//   volume_peers VOLUME --raw OUT.raw               the samples both get, as 16-bit or 8-bit little-endian planes, for
-//                                                   coders that are programs of their own; prints width, height, bits
+//   volume_peers VOLUME                 one line per coder: name, bytes, seconds of processor time to encode and decode
+//   volume_peers VOLUME --raw OUT.raw   the samples both get, as 16-bit or 8-bit little-endian planes, for
+//                                       coders that are programs of their own; prints width, height, bits
 //
 // Samples are what a user of these coders would give them: integers made non-negative by subtracting the least value,
 // with as many bits as the range needs (neither coder knows about values that never occur). Every slice is decoded and
 // compared.
-#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <stdexcept>
 #include <string>
@@ -38,7 +38,7 @@ struct Result {
   bool same = true;
 };
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }  // of the processor
 
 #ifdef TRIVELET_HAVE_CHARLS
 void run_charls(const Picture& p, Result& r) {
