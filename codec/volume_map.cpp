@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace trivelet {
 
@@ -275,7 +276,14 @@ VolumeAnalysis::VolumeAnalysis(const VoxelFormat& format) : format_(format) {
   if (bytes_of(format.type) <= 2)
     seen_.assign(std::size_t{1} << width_bits(format.type), 0);
   else
-    table_.assign(4 * kMaxPalette, 0);
+    table_.assign(1024, 0);  // grows; few volumes of wide scalars have few values
+}
+
+// Where `key` is in the table, or would be.
+std::uint64_t& VolumeAnalysis::slot_of(std::uint64_t key) {
+  std::size_t at = static_cast<std::size_t>((key * 0x9E3779B97F4A7C15u) >> 32) & (table_.size() - 1);
+  while (table_[at] != 0 && table_[at] != key + 1) at = (at + 1) & (table_.size() - 1);
+  return table_[at];
 }
 
 void VolumeAnalysis::add_key(std::uint64_t key) {
@@ -283,15 +291,16 @@ void VolumeAnalysis::add_key(std::uint64_t key) {
   if (key == ~std::uint64_t{0}) {
     used_ += has_last_ ? 0 : 1;
     has_last_ = true;
-  } else {
-    std::size_t at = (key * 0x9E3779B97F4A7C15u) >> 46;  // 18 bits
-    while (table_[at] != 0 && table_[at] != key + 1) at = (at + 1) & (table_.size() - 1);
-    if (table_[at] == 0) {
-      table_[at] = key + 1;
-      ++used_;
+  } else if (std::uint64_t& slot = slot_of(key); slot == 0) {
+    slot = key + 1;
+    ++used_;
+    if (3 * used_ > 2 * table_.size()) {
+      const std::vector<std::uint64_t> old = std::exchange(table_, std::vector<std::uint64_t>(2 * table_.size(), 0));
+      for (const std::uint64_t k : old)
+        if (k != 0) slot_of(k - 1) = k;
     }
   }
-  if (used_ > kMaxPalette) table_.clear();
+  if (used_ > kMaxPalette) table_ = {};
 }
 
 template <class U>

@@ -122,6 +122,7 @@ class VolumeAnalysis {
  private:
   template <class U>
   void add_keys(const std::byte* stored, std::size_t scalars);
+  std::uint64_t& slot_of(std::uint64_t key);
   void add_key(std::uint64_t key);
 
   VoxelFormat format_;
