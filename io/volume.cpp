@@ -345,6 +345,12 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c < 32 || c == 127 ? '?' : c;  // other alphabets too: encodings differ
+  return out;
+}
+
 std::optional<std::vector<double>> parse_numbers(std::string_view text, std::string_view also) {
   std::vector<double> numbers;
   std::size_t at = 0;

@@ -132,6 +132,8 @@ std::optional<std::vector<double>> parse_numbers(std::string_view text, std::str
 std::optional<std::uint64_t> parse_whole(std::string_view text);
 std::string_view trim(std::string_view text);
 std::string lower(std::string_view text);
+/// For messages: what cannot be printed becomes "?".
+std::string printable(std::string_view text);
 /// A number in the shortest form that reads back the same.
 std::string number_text(double value);
 std::vector<std::byte> to_bytes(std::string_view text);

@@ -45,7 +45,7 @@ MetaHeader read_header(VolumeInput& in) {
     const std::size_t equals = line.find('=');
     if (trim(line).empty()) continue;
     require(equals != std::string::npos, ErrorKind::kBadStream,
-            in.name() + ": header line '" + std::string(trim(line).substr(0, 60)) + "' is no 'Key = Value'");
+            in.name() + ": header line '" + printable(trim(line).substr(0, 60)) + "' is no 'Key = Value'");
     const std::string key(trim(std::string_view(line).substr(0, equals)));
     const std::string value(trim(std::string_view(line).substr(equals + 1)));
     const auto bad_value = [&]() {
@@ -209,6 +209,8 @@ VolumeLayout metaimage_layout(const FileToRead& file) {
   for (const std::string& name : names) {
     const Opener open = file.neighbour(name);
     require(static_cast<bool>(open), ErrorKind::kIo, file.path + ": its data file '" + name + "' is missing");
+    if (base_name(name) != name)
+      layout.remarks.push_back("its data file '" + name + "' is in another folder; decoding puts it beside the header");
     add(name, open, 0, bytes / names.size());
   }
   return layout;

@@ -195,6 +195,10 @@ VolumeLayout nifti_layout(const FileToRead& file) {
   set_extents(info, size, file.path);
   info.voxel = voxel_format(h.short_at(h.at().datatype), file.path);
   info.voxel.big_endian = kind.big_endian;
+  if (const std::int64_t bits = h.short_at(h.at().datatype + 2);
+      bits != 0 && bits != static_cast<std::int64_t>(8 * info.voxel.bytes()))
+    layout.remarks.push_back("bitpix is " + std::to_string(bits) + ", but its data type has " +
+                             std::to_string(8 * info.voxel.bytes()) + " bits, which are taken");
   const double slope = h.real(h.at().slope, 0);
   if (slope != 0 && std::isfinite(slope) && std::isfinite(h.real(h.at().intercept, 0))) {
     info.slope = slope;

@@ -95,7 +95,7 @@ NrrdHeader read_header(VolumeInput& in) {
     if (key != std::string_view::npos && (colon == std::string_view::npos || key < colon)) continue;  // key/value pair
     const std::size_t end = text.find(':');
     require(end != std::string_view::npos, ErrorKind::kBadStream,
-            in.name() + ": header line '" + std::string(text.substr(0, 60)) + "' is no 'field: value'");
+            in.name() + ": header line '" + printable(text.substr(0, 60)) + "' is no 'field: value'");
     const std::string field = lower(trim(text.substr(0, end)));
     const std::string value(trim(text.substr(end + 1)));
     const auto bad_value = [&]() {
@@ -307,6 +307,8 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
   for (const std::string& name : names) {
     const Opener open = file.neighbour(name);
     require(static_cast<bool>(open), ErrorKind::kIo, file.path + ": its data file '" + name + "' is missing");
+    if (base_name(name) != name)
+      layout.remarks.push_back("its data file '" + name + "' is in another folder; decoding puts it beside the header");
     add(name, open, 0, bytes / names.size());
   }
   return layout;

@@ -9,11 +9,9 @@ namespace trivelet::io {
 
 namespace {
 
-/// Printable characters of a field, without the padding.
-std::string printable(std::string_view text) {
-  text = text.substr(0, text.find('\0'));
-  std::string out;
-  for (const char c : trim(text)) out += c < 32 || c == 127 ? '?' : c;  // other alphabets too: encodings differ
+/// A field without its padding.
+std::string text_of(std::string_view text) {
+  const std::string out = printable(trim(text.substr(0, text.find('\0'))));
   return out.size() > 200 ? out.substr(0, 200) + "..." : out;
 }
 
@@ -30,7 +28,7 @@ std::vector<std::string> nifti_texts(std::string_view head) {
   const auto add = [&](const auto& fields) {
     for (const Field& f : fields) {
       if (f.at + f.size > head.size()) continue;
-      const std::string text = printable(head.substr(f.at, f.size));
+      const std::string text = text_of(head.substr(f.at, f.size));
       if (!text.empty()) lines.push_back(f.name + std::string(" = ") + text);
     }
   };
@@ -70,7 +68,7 @@ std::vector<std::string> dicom_texts(const VolumeFile& file) {
     const bool binary = e.vr[0] != 0 && std::strstr("US UL SS SL FL FD AT OB OW OF OD UN", e.vr) != nullptr;
     const bool text = !binary && std::all_of(value.begin(), value.end(),
                                              [](char c) { return c == '\0' || static_cast<unsigned char>(c) >= 9; });
-    lines.push_back(name + (text ? printable(value) : std::to_string(value.size()) + " bytes"));
+    lines.push_back(name + (text ? text_of(value) : std::to_string(value.size()) + " bytes"));
   }
   return lines;
 }
@@ -86,7 +84,7 @@ std::vector<std::string> header_texts(const Envelope& envelope) {
   std::vector<std::string> lines;
   while (!head.empty()) {
     const std::size_t end = std::min(head.find('\n'), head.size());
-    lines.push_back(printable(head.substr(0, end)));
+    lines.push_back(text_of(head.substr(0, end)));
     head.remove_prefix(std::min(end + 1, head.size()));
   }
   return lines;
