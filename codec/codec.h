@@ -128,6 +128,11 @@ struct EncoderParams {
   /// temporary file of the system's.
   std::string spool_path;
   std::vector<ExtraBox> boxes{};
+  /// Write checks of the parts of chunks, with which a region is read alone; not with a target for the bytes.
+  bool part_checks = false;
+  /// Decode some GOPs at some layers, so that the errors in the index are those of samples; else they are predicted. At
+  /// constant quality and lossless, dense profile; targets measure anyway.
+  bool measure_errors = true;
 
   bool has_byte_target() const { return target_bytes > 0 || bits_per_pixel > 0 || bit_rate > 0; }
 };
@@ -181,6 +186,14 @@ class Encoder {
 
 // --------------------------------------------------------------------------------------------------------- decode
 
+/// Samples x .. x + width - 1 of rows y .. y + height - 1.
+struct PictureRegion {
+  int x = 0;
+  int y = 0;
+  int width = 0;  ///< 0 = everything
+  int height = 0;
+};
+
 struct DecoderParams {
   int reduce = 0;                 ///< drop so many spatial levels: sizes become ceil(size / 2^reduce)
   int temporal_reduce = 0;        ///< drop so many temporal levels: one frame of 2^n remains
@@ -190,6 +203,10 @@ struct DecoderParams {
   double max_bits_per_pixel = 0;  ///< likewise, bits per pixel of the pictures that are decoded
   std::uint64_t first_frame = 0;  ///< frames [first_frame, end_frame) of the stream, before temporal reduction
   std::uint64_t end_frame = std::numeric_limits<std::uint64_t>::max();
+  /// Of the pictures that pull() delivers: only these samples count. Pictures keep their size; what lies outside is not
+  /// defined. From a seekable source with checks of parts (EncoderParams::part_checks) only what the region needs is
+  /// read, else all of every picture, but only the region's blocks are decoded.
+  PictureRegion region{};
   bool keep_partial = false;  ///< decode what is intact, fill the rest, and report it in stats(); else throw BadStream
   bool verify_hash = true;    ///< check the content hash of lossless GOPs that are decoded whole
   int threads = 0;

@@ -15,6 +15,7 @@
 #include "codec/container.h"
 #include "codec/gop_hash.h"
 #include "codec/hash.h"
+#include "codec/region.h"
 #include "codec/stream_input.h"
 
 namespace trivelet {
@@ -83,10 +84,11 @@ struct Decoder::State {
   Reduction reduction;
   std::unique_ptr<GopDecoder> backend;
   std::shared_ptr<const StreamGeometry> geometry;
-  std::deque<std::unique_ptr<Packet>> flying;  // in the order of the stream
-  std::unique_ptr<Packet> spare;               // its memory is used again
-  std::exception_ptr later;                    // from reading ahead: comes after the GOPs before it
-  std::size_t next_gop = 0;                    // with an index
+  std::deque<std::unique_ptr<Packet>> flying;     // in the order of the stream
+  std::unique_ptr<Packet> spare;                  // its memory is used again
+  std::exception_ptr later;                       // from reading ahead: comes after the GOPs before it
+  std::size_t next_gop = 0;                       // with an index
+  std::vector<std::vector<std::uint8_t>> needed;  // with a region: per component, needed_segments()
   std::uint64_t expected_frame = 0;
   std::uint64_t promised_frames = 0;  // what the end of the stream says, once it is known
   std::uint64_t first_box = 0;
@@ -107,6 +109,14 @@ struct Decoder::State {
   bool next(Packet& packet);
   bool open_next_packet(Box& box, std::uint64_t& offset);
   bool receive(Packet& packet, std::uint64_t payload, std::uint64_t offset);
+  // The checks behind a GOP packet, with which its chunks can be read in part; none when there are no good ones.
+  std::vector<ChunkChecks> read_checks(const GopHeader& g, std::uint64_t end_of_packet);
+  // Reads the parts of a chunk that are needed into its place in `bytes`. False when one is damaged.
+  bool read_parts(Packet& packet, const ChunkEntry& chunk, const ChunkChecks& checks, std::uint64_t body,
+                  std::size_t place, int band, int distance);
+  void find_needed();
+  void forget_unneeded(LayeredGop& received) const;
+  bool has_region() const { return params.region.width > 0; }
   bool wanted(std::uint64_t first_frame, int frames) const {
     return first_frame < params.end_frame && first_frame + static_cast<std::uint64_t>(frames) > params.first_frame;
   }
@@ -370,9 +380,22 @@ void Decoder::State::check_request() {
   require(p.max_layers >= 0 && p.max_layers <= header.layers, ErrorKind::kBadArgument,
           "this stream has " + std::to_string(header.layers) + " layers, not " + std::to_string(p.max_layers));
   require(p.first_frame < p.end_frame, ErrorKind::kBadArgument, "an empty range of frames");
-  const std::uint64_t needed = memory_needed();
-  require(needed <= p.max_memory, ErrorKind::kUnsupported,
-          "decoding needs about " + std::to_string(needed >> 20) + " MiB, the limit is " +
+  if (has_region()) {
+    const PictureRegion& r = p.region;
+    const int width = low_length(header.video.width, reduction.spatial);
+    const int height = low_length(header.video.height, reduction.spatial);
+    require(r.x >= 0 && r.y >= 0 && r.height > 0 && r.x < width && r.width <= width - r.x && r.y < height &&
+                r.height <= height - r.y,
+            ErrorKind::kBadArgument,
+            "a region of " + std::to_string(r.width) + "x" + std::to_string(r.height) + " at " + std::to_string(r.x) +
+                "," + std::to_string(r.y) + " leaves the pictures of " + std::to_string(width) + "x" +
+                std::to_string(height));
+    require(p.max_bytes == 0 && p.max_bits_per_pixel == 0, ErrorKind::kBadArgument,
+            "a region excludes limits of bytes: these count whole pictures");
+  }
+  const std::uint64_t memory = memory_needed();
+  require(memory <= p.max_memory, ErrorKind::kUnsupported,
+          "decoding needs about " + std::to_string(memory >> 20) + " MiB, the limit is " +
               std::to_string(p.max_memory >> 20) + " MiB; raise it, or decode at a lower resolution");
 }
 
@@ -555,7 +578,8 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   // Read the chunks of the wanted layers, temporal bands and resolutions; skip the others.
   int layers = params.max_layers > 0 ? params.max_layers : header.layers;
   const int stop = params.max_planes > 0 ? std::max(0, g.planes - params.max_planes) : 0;
-  packet.whole = layers == header.layers && stop == 0 && reduction.spatial == 0 && reduction.temporal == 0;
+  packet.whole =
+      layers == header.layers && stop == 0 && reduction.spatial == 0 && reduction.temporal == 0 && !has_region();
   while (layers > 1 && g.layer_top[static_cast<std::size_t>(layers) - 1] <= stop) --layers;  // nothing wanted in them
   std::uint64_t budget = ~std::uint64_t{0};                                                  // for chunks
   if (params.max_bytes > 0)
@@ -577,6 +601,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   bytes.clear();
   bool damaged = false;
   const std::uint64_t body = in.position();
+  const std::vector<ChunkChecks> checks = read_checks(g, body + g.body_bytes);
   std::size_t i = 0;
   for (int l = 0; l < header.layers && !at_end; ++l)
     for (int b = 0; b < header.temporal_bands() && !at_end; ++b)
@@ -591,6 +616,20 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
         budget -= c.size;
         have[i] = {bytes.size(), static_cast<std::size_t>(c.size), true};
         if (c.size == 0) continue;
+        if (!checks.empty()) {  // only its head yet
+          bytes.resize(bytes.size() + static_cast<std::size_t>(c.size) + kPadding);
+          in.seek(body + c.offset);
+          const auto n_head = static_cast<std::size_t>(checks[i].head_bytes);
+          if (in.read(bytes.data() + have[i].at, n_head) < n_head ||
+              crc32c(bytes.data() + have[i].at, n_head) != checks[i].head_crc) {
+            have[i].ok = false;
+            damaged = true;
+            report(where + ": the head of the chunk of layer " + std::to_string(l) + ", temporal band " +
+                   std::to_string(b) + ", distance " + std::to_string(d) + " at byte " +
+                   std::to_string(body + c.offset) + " has a wrong checksum");
+          }
+          continue;
+        }
         if (!in.skip(body + c.offset - in.position()) || !in.append(bytes, c.size)) {
           at_end = true;
           damaged = true;
@@ -609,7 +648,10 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
         bytes.insert(bytes.end(), kPadding, 0);
       }
   bytes.insert(bytes.end(), kPadding, 0);
-  if (!at_end && !in.skip(body + g.body_bytes - in.position())) at_end = true;
+  if (!checks.empty())
+    in.seek(body + g.body_bytes);
+  else if (!at_end && !in.skip(body + g.body_bytes - in.position()))
+    at_end = true;
 
   if (!geometry || geometry->frames() != g.frames) geometry = std::make_shared<StreamGeometry>(header, g.frames);
   packet.geometry = geometry;
@@ -630,6 +672,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
       }
     }
   }
+  if (has_region()) find_needed();
   // A chunk can be read if those before it that it leans on were: coarser distances and lower bands in layer 0, the
   // same distance and band in the layers before.
   i = 0;
@@ -649,6 +692,11 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
         if (!usable) continue;
         try {
           read_chunk(header, bytes.data() + have[i].at, have[i].size, l, b, d, received);
+          if (!checks.empty() && have[i].size > 0 &&
+              !read_parts(packet, g.chunks[i], checks[i], body, have[i].at, b, d))
+            bad("a part of the chunk of layer " + std::to_string(l) + ", temporal band " + std::to_string(b) +
+                ", distance " + std::to_string(d) + " at byte " + std::to_string(body + g.chunks[i].offset) +
+                " has a wrong checksum");
         } catch (const Error& e) {
           if (e.kind() != ErrorKind::kBadStream) throw;
           have[i].ok = false;
@@ -665,12 +713,78 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
           }
         }
       }
+  if (has_region()) forget_unneeded(received);
   packet.counted_damaged = false;
   if (damaged) {
     count_damaged(packet);
     packet.whole = false;
   }
   return true;
+}
+
+std::vector<ChunkChecks> Decoder::State::read_checks(const GopHeader& g, std::uint64_t end_of_packet) {
+  if (!has_region() || !in.seekable() || !info.has_index) return {};
+  const std::uint64_t back = in.position();
+  std::vector<ChunkChecks> checks;
+  std::uint8_t head[kBoxHeaderBytes];
+  Box box;
+  std::vector<std::uint8_t> payload;
+  if (end_of_packet <= in.size()) {
+    in.seek(end_of_packet);
+    if (in.read(head, sizeof head) == sizeof head && parse_box_header(head, box) && box.is("part") &&
+        box.length <= kMaxExtraBytes && in.append(payload, box.length))
+      checks = parse_checks(g, payload.data(), payload.size()).value_or(std::vector<ChunkChecks>{});
+  }
+  in.seek(back);
+  return checks;
+}
+
+bool Decoder::State::read_parts(Packet& packet, const ChunkEntry& chunk, const ChunkChecks& checks, std::uint64_t body,
+                                std::size_t place, int band, int distance) {
+  LayeredGop& received = packet.received;
+  std::vector<std::uint8_t>& bytes = packet.bytes;
+  std::size_t next = 0;
+  bool intact = true;
+  for_parts(header, received, band, distance, [&](std::size_t c, std::size_t b, std::size_t s) {
+    const LayerPart& part = received.components[c].blocks[b][s].parts.back();
+    if (part.size == 0 || !intact) return;
+    intact = next < checks.parts.size();
+    const std::uint32_t crc = intact ? checks.parts[next++] : 0;
+    const auto resolutions = static_cast<std::size_t>(received.components[c].grid->resolutions());
+    if (!intact || !needed[c][b * resolutions + s % resolutions]) return;
+    const auto at = static_cast<std::size_t>(part.data - bytes.data());
+    in.seek(body + chunk.offset + (at - place));
+    intact = in.read(bytes.data() + at, part.size) == part.size && crc32c(bytes.data() + at, part.size) == crc;
+  });
+  return intact;
+}
+
+void Decoder::State::find_needed() {
+  needed.clear();
+  for (int c = 0; c < geometry->components(); ++c) {
+    const PixelFormat& f = header.video.format;
+    PictureRegion r = params.region;
+    if (f.is_chroma(c)) {  // the chroma samples of these columns and rows
+      const int end_x = (r.x + r.width + (1 << f.log2_chroma_w) - 1) >> f.log2_chroma_w;
+      const int end_y = (r.y + r.height + (1 << f.log2_chroma_h) - 1) >> f.log2_chroma_h;
+      r.x >>= f.log2_chroma_w;
+      r.y >>= f.log2_chroma_h;
+      r.width = end_x - r.x;
+      r.height = end_y - r.y;
+    }
+    needed.push_back(needed_segments(geometry->grid(c), reduction.spatial, r));
+  }
+}
+
+// What was not read, or need not be decoded.
+void Decoder::State::forget_unneeded(LayeredGop& received) const {
+  for (std::size_t c = 0; c < received.components.size(); ++c) {
+    auto& component = received.components[c];
+    const auto resolutions = static_cast<std::size_t>(component.grid->resolutions());
+    for (std::size_t b = 0; b < component.blocks.size(); ++b)
+      for (std::size_t s = 0; s < component.blocks[b].size(); ++s)
+        if (!needed[c][b * resolutions + s % resolutions]) component.blocks[b][s] = {};
+  }
 }
 
 void Decoder::State::read_ahead() {

@@ -16,6 +16,7 @@
 #include "codec/gop_hash.h"
 #include "codec/hash.h"
 #include "codec/rate_control.h"
+#include "codec/region.h"
 #include "codec/spool.h"
 #include "codec/temporal_weights.h"
 
@@ -78,6 +79,8 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   const int targets = (p.target_bytes > 0) + (p.bits_per_pixel > 0) + (p.bit_rate > 0) + (p.psnr > 0);
   if (targets > 1) refuse("a stream has one target: a size, bits per pixel, a bit rate or a PSNR");
   if (targets > 0 && p.lossless) refuse("a lossless stream has no target for its size or PSNR");
+  if (p.part_checks && p.has_byte_target())
+    refuse("checks of parts are not written into streams with a target for their bytes: they are not known in advance");
   if (p.bits_per_pixel < 0 || p.bit_rate < 0 || p.psnr < 0) refuse("a target must be positive");
   if (p.bit_rate > 0 && video.frame_rate.num == 0) refuse("a bit rate needs a frame rate, and the input has none");
   if (p.psnr > 120) refuse("a PSNR of " + std::to_string(p.psnr) + " dB; the limit is 120, lossless is beyond it");
@@ -366,6 +369,7 @@ void Encoder::State::write_layers(const Pending& p, const LayeredGop& layers, co
     if (!errors.empty()) layer.error = error_code(errors[static_cast<std::size_t>(l)]);
     info.layers.push_back(layer);
   }
+  if (header.lossless && errors.empty()) info.layers.back().error = 0;  // exact, if nothing else is known
   const std::vector<std::uint8_t> head = serialise(header, g);
   info.offset = position;
   info.first_frame = frames;
@@ -376,6 +380,9 @@ void Encoder::State::write_layers(const Pending& p, const LayeredGop& layers, co
   write(head.data(), head.size());
   for (const auto& c : chunks) write(c.data(), c.size());
   info.bytes = position - info.offset;
+  const bool divided = std::any_of(layers.components.begin(), layers.components.end(),
+                                   [](const auto& c) { return c.blocks.size() > 1; });
+  if (params.part_checks && divided) write_box("part", serialise_checks(header, g.index, layers, chunks));
   index.push_back(info);
   frames += static_cast<std::uint64_t>(p.frames);
   stats.gops += 1;
@@ -697,7 +704,7 @@ void Encoder::push(const Gop& gop) {
   if (s.params.psnr > 0) return s.push_to_psnr(gop, std::move(p));
   if (s.spool) return s.push_to_spool(gop, std::move(p));
   s.coder->push(gop, s.choices(p.frames));
-  if (s.header.profile == Profile::kDense) {
+  if (s.header.profile == Profile::kDense && s.params.measure_errors) {
     const bool at_once = s.coder->depth() == 1;  // then no copy is needed
     p.samples = at_once ? std::shared_ptr<const Gop>(std::shared_ptr<void>(), &gop) : std::make_shared<Gop>(gop);
   }

@@ -32,10 +32,10 @@ class Rewriter {
  public:
   Rewriter(ByteSource& source, const RewriteParams& params, ByteSink& sink)
       : params_(params), in_(source, bytes_read_), sink_(sink) {
-    const int targets =
-        (params.target_bytes > 0) + (params.bits_per_pixel > 0) + (params.bit_rate > 0) + (params.psnr > 0);
+    const int targets = (params.target_bytes > 0) + (params.bits_per_pixel > 0) + (params.bit_rate > 0) +
+                        (params.psnr > 0) + (params.layers > 0);
     require(targets <= 1, ErrorKind::kBadArgument,
-            "a stream has one target: a size, bits per pixel, a bit rate or a PSNR");
+            "a stream has one target: a size, bits per pixel, a bit rate, a PSNR or a number of layers");
     require(source.seekable(), ErrorKind::kBadArgument,
             "the index at the end of the stream is needed first, and a pipe cannot be read from its end; use a file");
     DecoderParams all;
@@ -49,9 +49,12 @@ class Rewriter {
     read_head();
     read_gops();
     choose();
+    result_.layers = whole_;
+    result_.part_of_next = fraction_ > 0;
     write(kSignature, sizeof kSignature);
     write_box("Head", serialise(header_));
     for (const auto& box : others_) write(box.data(), box.size());
+    write_cuts();
     for (std::size_t i = 0; i < gops_.size(); ++i) write_gop(i);
     StreamEnd end;
     end.frames = result_.frames;
@@ -75,6 +78,16 @@ class Rewriter {
     write(payload.data(), payload.size());
   }
 
+  // What the layers of the new stream are worth: those that were kept whole what they were, those that were left out
+  // what the last one kept is.
+  void write_cuts() {
+    if (result_.cuts.cuts.empty()) return;
+    VolumeCuts cuts = result_.cuts;
+    for (std::size_t l = static_cast<std::size_t>(whole_); l < cuts.cuts.size(); ++l)
+      cuts.cuts[l] = whole_ > 0 && fraction_ == 0 ? cuts.cuts[l - 1] : VolumeCuts::Cut{};
+    write_box("volq", serialise(cuts));
+  }
+
   // The stream header and what stands between it and the first GOP, which is copied.
   void read_head() {
     std::uint8_t signature[sizeof kSignature];
@@ -92,18 +105,16 @@ class Rewriter {
       if (box.is("Head")) {
         header_ = parse_stream_header(bytes.data() + kBoxHeaderBytes, bytes.size() - kBoxHeaderBytes);
         have = true;
+      } else if (box.is("volq")) {
+        result_.cuts = parse_volume_cuts(bytes.data() + kBoxHeaderBytes, bytes.size() - kBoxHeaderBytes);
       } else {
-        require(
-            !box.is("Volm") ||
-                parse_volume_map(bytes.data() + kBoxHeaderBytes, bytes.size() - kBoxHeaderBytes).prediction ==
-                    VolumeMap::Prediction::kNone,
-            ErrorKind::kUnsupported,
-            "this volume is coded by prediction: every voxel depends on all before it, so nothing can be taken out; "
-            "encode it with --transform wavelet");
+        if (box.is("Volm"))
+          check_volume(parse_volume_map(bytes.data() + kBoxHeaderBytes, bytes.size() - kBoxHeaderBytes));
         others_.push_back(std::move(bytes));  // the decoder that read the index above knows it, or it is not critical
       }
     }
     if (!have) bad("the stream has no header");
+    if (result_.cuts.cuts.size() != header_.layers) result_.cuts = {};
     const int most = header_.max_reduce() - header_.dropped_spatial;
     require(params_.reduce >= 0 && params_.reduce <= most, ErrorKind::kBadArgument,
             "this stream can be reduced 0.." + std::to_string(most) + " times, not " + std::to_string(params_.reduce));
@@ -113,6 +124,18 @@ class Rewriter {
                 std::to_string(params_.temporal_reduce));
     header_.dropped_spatial = static_cast<std::uint8_t>(header_.dropped_spatial + params_.reduce);
     header_.dropped_temporal = static_cast<std::uint8_t>(header_.dropped_temporal + params_.temporal_reduce);
+  }
+
+  void check_volume(const VolumeMap& map) const {
+    require(map.prediction == VolumeMap::Prediction::kNone, ErrorKind::kUnsupported,
+            "this volume is coded by prediction: every voxel depends on all before it, so nothing can be taken out; "
+            "encode it with --transform wavelet");
+    // Its file header would no longer fit.
+    require(params_.reduce == 0 && params_.temporal_reduce == 0 && params_.first_frame == 0 &&
+                params_.end_frame == std::numeric_limits<std::uint64_t>::max(),
+            ErrorKind::kUnsupported,
+            "a volume's stream is not cut into smaller volumes; 'trivelet decode' writes a part of it (--region, "
+            "--slices) or a smaller one (--reduce)");
   }
 
   bool kept(int band, int distance) const {
@@ -191,6 +214,21 @@ class Rewriter {
   void choose() {
     whole_ = header_.layers;
     fraction_ = 0;
+    if (params_.layers > 0) {
+      require(params_.layers <= header_.layers, ErrorKind::kBadArgument,
+              "this stream has " + std::to_string(header_.layers) + " layers, not " + std::to_string(params_.layers));
+      whole_ = params_.layers;
+      return;
+    }
+    const std::vector<VolumeCuts::Cut>& cuts = result_.cuts.cuts;
+    if (params_.psnr > 0 && !cuts.empty() &&
+        std::all_of(cuts.begin(), cuts.end(), [](const VolumeCuts::Cut& c) { return c.known(); })) {
+      // Measured: the first layer that is good enough, as a whole.
+      whole_ = 1;
+      while (whole_ < header_.layers && psnr_of(result_.cuts, static_cast<std::size_t>(whole_ - 1)) < params_.psnr)
+        ++whole_;
+      return;
+    }
     if (params_.psnr > 0) {
       require(known_, ErrorKind::kBadArgument,
               "the index of this stream tells no errors, so a PSNR cannot be aimed at; give a size");
@@ -233,6 +271,7 @@ class Rewriter {
     double fixed = sizeof kSignature + 3.0 * kBoxHeaderBytes + static_cast<double>(serialise(header_).size()) +
                    kEndPayloadBytes + 8;
     for (const auto& box : others_) fixed += static_cast<double>(box.size());
+    if (!result_.cuts.cuts.empty()) fixed += kBoxHeaderBytes + static_cast<double>(serialise(result_.cuts).size());
     for (const SourceGop& g : gops_) fixed += static_cast<double>(head_bytes(g, 0)) + index_bytes();
     require(fixed < target, ErrorKind::kBadArgument,
             "a target of " + std::to_string(limit_) + " bytes is too small: the heads alone take " +
@@ -397,6 +436,8 @@ class Rewriter {
     h.has_hash = h.has_hash && same;
     h.index = number;
     h.first_frame = written_frames_;
+    for (std::size_t l = 0; l < static_cast<std::size_t>(whole_) && !dropped_; ++l)
+      info.layers[l].error = g.info.layers[l].error;
     if (known_) {
       // A layer in part brings its share of the gain.
       const auto whole = static_cast<std::size_t>(whole_);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "codec/codec.h"
+#include "codec/volume_cuts.h"
 
 namespace trivelet {
 
@@ -14,7 +15,8 @@ struct RewriteParams {
   std::uint64_t target_bytes = 0;  ///< of the new stream, never exceeded; 0 = no target
   double bits_per_pixel = 0;       ///< likewise, of the pictures the new stream delivers
   double bit_rate = 0;             ///< likewise, bits per second
-  double psnr = 0;                 ///< predicted by the index, at least
+  double psnr = 0;                 ///< predicted by the index, at least; of volumes measured, where the stream tells
+  int layers = 0;                  ///< whole layers, so many at most; 0 = all
 
   // What to leave out.
   int reduce = 0;                 ///< finest spatial levels
@@ -29,6 +31,9 @@ struct RewriteResult {
   std::uint64_t frames = 0;        ///< of the source that are in the new stream
   std::uint64_t first_frame = 0;   ///< of the source, where the new stream begins
   double mean_squared_error = -1;  ///< predicted; negative when not known
+  int layers = 0;                  ///< whole ones that were kept
+  bool part_of_next = false;       ///< something of the next layer was kept too
+  VolumeCuts cuts{};               ///< of volumes: what the source knows of its layers; empty when nothing
 };
 
 /// Throws BadArgument when the target is smaller than the heads of the stream or, for a PSNR, the index tells no
