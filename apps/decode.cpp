@@ -33,10 +33,13 @@ struct Options {
 int run(const Options& options, const Common& common) {
   if (volume_boxes(options.input)) {
     require(options.frames.empty() && options.temporal_reduce == 0 && options.writer.format.empty() &&
-                options.writer.video_codec.empty() && !options.keep_partial,
+                options.writer.video_codec.empty() && !options.keep_partial && options.max_bytes.empty() &&
+                options.max_bpp == 0,
             ErrorKind::kUnsupported,
             "'" + options.input +
-                "' holds a volume: --frames, --temporal-reduce, --format, --codec and --keep-partial are for videos");
+                "' holds a volume: --frames, --temporal-reduce, --format, --codec, --max-bytes, --max-bpp and "
+                "--keep-partial are for videos; --max-layers decodes a lower quality");
+    refuse_gpu(options.device);
     VolumeDecoding decoding{options.reduce, options.slices, options.region, options.max_layers, options.max_planes};
     return decode_volume_to(options.input, options.output, decoding, common);
   }
@@ -128,7 +131,8 @@ Action define_decode(CLI::App& app, Common& common) {
   app.add_option("--slices", options->slices, "Volumes: only slices A up to, without, B along the third axis")
       ->type_name("A:B")
       ->group(kPart);
-  app.add_option("--region", options->region, "Volumes: only a box: first voxel and extent")
+  app.add_option("--region", options->region,
+                 "Volumes: only a box: first voxel and extent, in voxels of the full size; reads less")
       ->type_name("X,Y,Z,W,H,D")
       ->group(kPart);
   app.add_option("--max-planes", options->max_planes, "Only so many bit planes from the top; 0 = all")

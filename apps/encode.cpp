@@ -105,6 +105,9 @@ VolumeTyped typed_volume(const Options& options) {
 int run_volume(const Options& options, const Common& common, const CLI::App& app) {
   for (const char* option : {"--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts", "--plain-ends"})
     require(app.count(option) == 0, ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
+  refuse_gpu(options.device);
+  require(options.gpu_memory.empty(), ErrorKind::kUnsupported,
+          "--max-memory is of the GPU, and volumes are coded on the CPU");
   CodingOptions coding = options.coding;
   coding.lossless = false;
   EncoderParams params = encoder_params(app, coding, options.reading, common);
@@ -219,10 +222,11 @@ Action define_encode(CLI::App& app, Common& common) {
   app.add_option("--frames", options->frames, "Encode only frames A up to, without, B; A: and :B leave an end open")
       ->type_name("A:B")
       ->group("Selection and checks");
-  app.add_flag(
-         "--verify", options->verify,
-         "Decode the finished file and compare: lossless must be identical (else exit code 6), lossy says its PSNR")
-      ->group("Selection and checks");
+  auto* verify =
+      app.add_flag(
+             "--verify", options->verify,
+             "Decode the finished file and compare: lossless must be identical (else exit code 6), lossy says its PSNR")
+          ->group("Selection and checks");
   add_coding_options(app, options->coding);
   constexpr const char* kVolumes = "Volumes (lossless unless told otherwise; not a medical device)";
   auto* error = app.add_option("--max-error", options->volume.max_error,
@@ -249,7 +253,8 @@ Action define_encode(CLI::App& app, Common& common) {
       ->type_name("N")
       ->group(kVolumes);
   app.add_flag("--no-verify", options->volume.no_verify, "Do not decode and compare the finished file")
-      ->group(kVolumes);
+      ->group(kVolumes)
+      ->excludes(verify);
   app.add_option("--type", options->voxel_type,
                  "Raw volumes (--size WxHxD): u8 s8 u16 s16 u32 s32 f32 f64 ..., be behind for big-endian")
       ->type_name("T")

@@ -104,12 +104,12 @@ int info_of_volume(const Options& options) {
     json.begin_object();
     json.member("file", options.input);
     json.member("type", "volume");
-    put_volume(json, reader->info(), nullptr, envelope, options.show_private);
+    put_volume(json, reader->info(), nullptr, false, envelope, options.show_private);
     json.end_object();
     fmt::print("{}", json.text());
   } else {
     print_row("file", options.input);
-    for (const auto& [name, value] : volume_rows(reader->info(), nullptr, envelope, options.show_private))
+    for (const auto& [name, value] : volume_rows(reader->info(), nullptr, false, envelope, options.show_private))
       print_row(name, value);
     for (const std::string& remark : reader->remarks()) print_row("remark", remark);
   }
@@ -138,10 +138,12 @@ int info_of_video(const Options& options) {
 struct LayerRow {
   std::uint64_t bytes = 0;
   double bits_per_pixel = 0;
-  double mse = -1;  ///< negative: not known
+  double mse = -1;  ///< predicted; negative: not known
+  VolumeCuts::Cut measured{};
+  double measured_psnr = 0;
 };
 
-std::vector<LayerRow> layer_rows(const StreamInfo& stream) {
+std::vector<LayerRow> layer_rows(const StreamInfo& stream, const VolumeCuts& cuts) {
   std::vector<LayerRow> rows;
   if (stream.gops.empty()) return rows;
   std::uint64_t chunks = 0;
@@ -165,6 +167,10 @@ std::vector<LayerRow> layer_rows(const StreamInfo& stream) {
     rows[l].bits_per_pixel =
         8.0 * static_cast<double>(bytes) / (static_cast<double>(stream.video.width) * stream.video.height * frames);
     if (known) rows[l].mse = sum / frames;
+    if (l < cuts.cuts.size() && cuts.cuts[l].known()) {
+      rows[l].measured = cuts.cuts[l];
+      rows[l].measured_psnr = psnr_of(cuts, l);
+    }
   }
   return rows;
 }
@@ -204,16 +210,21 @@ void print_stream_json(const Options& options, const StreamInfo& stream) {
   json.member("block_size", stream.block_size);
   json.member("layers", stream.layers);
   json.end_object();
-  if (const auto volume = volume_boxes(stream))
-    put_volume(json, volume->info, &volume->map, volume->envelope, options.show_private);
+  const auto volume = volume_boxes(stream);
+  if (volume)
+    put_volume(json, volume->info, &volume->map, has_exact_pictures(stream), volume->envelope, options.show_private);
   json.member("has_index", stream.has_index);
   json.member("complete", stream.complete);
   json.begin_array("layers");
-  for (const LayerRow& row : layer_rows(stream)) {
+  for (const LayerRow& row : layer_rows(stream, volume ? volume->cuts : VolumeCuts{})) {
     json.begin_object();
     json.member("bytes", row.bytes);
     json.member("bits_per_pixel", row.bits_per_pixel);
     if (row.mse >= 0) json.member("mse", row.mse);
+    if (row.measured.known()) {
+      json.member("psnr", row.measured_psnr);
+      json.member("max_error", row.measured.max_error);
+    }
     json.end_object();
   }
   json.end_array();
@@ -248,7 +259,8 @@ void print_stream(const Options& options, const StreamInfo& stream, bool verbose
                                   stream.writer.empty() ? "unknown" : stream.writer));
   const auto volume = volume_boxes(stream);
   if (volume)
-    for (const auto& [name, value] : volume_rows(volume->info, &volume->map, volume->envelope, options.show_private))
+    for (const auto& [name, value] :
+         volume_rows(volume->info, &volume->map, has_exact_pictures(stream), volume->envelope, options.show_private))
       print_row(name, value);
   else
     print_video(stream.video, frames);
@@ -271,11 +283,20 @@ void print_stream(const Options& options, const StreamInfo& stream, bool verbose
   if (stream.file_bytes > 0)
     print_row("state", std::string(stream.complete ? "complete" : "cut short") +
                            (stream.has_index ? ", " + count_of(stream.gops.size(), "GOP") : ", no index"));
-  if (const std::vector<LayerRow> rows = layer_rows(stream); !rows.empty()) {
+  const VolumeCuts cuts = volume ? volume->cuts : VolumeCuts{};
+  if (const std::vector<LayerRow> rows = layer_rows(stream, cuts); !rows.empty() && cuts.cuts.empty()) {
     fmt::print("\n{:>6} {:>14} {:>11} {:>15}\n", "layers", "bytes", "bits/pixel", "predicted PSNR");
     for (std::size_t l = 0; l < rows.size(); ++l)
       fmt::print("{:>6} {:>14} {:>11.4g} {:>15}\n", l + 1, rows[l].bytes, rows[l].bits_per_pixel,
                  psnr_of(rows[l].mse, stream.video.format.bits));
+  } else if (!rows.empty()) {
+    fmt::print("\n{:>6} {:>14} {:>11} {:>15} {:>14}\n", "layers", "bytes", "bits/voxel", "PSNR", "largest error");
+    for (std::size_t l = 0; l < rows.size(); ++l)
+      fmt::print("{:>6} {:>14} {:>11.4g} {:>15} {:>14}\n", l + 1, rows[l].bytes, rows[l].bits_per_pixel,
+                 !rows[l].measured.known()                  ? "unknown"
+                 : rows[l].measured.mean_squared_error == 0 ? "lossless"
+                                                            : format_psnr(rows[l].measured_psnr),
+                 rows[l].measured.known() ? fmt::format("{:g}", rows[l].measured.max_error) : "unknown");
   }
   if (!verbose || stream.gops.empty()) return;
   fmt::print("\n{:>6} {:>14} {:>12} {:>10} {:>7} {:>10}\n", "GOP", "offset", "bytes", "first", "frames", "bits/pixel");

@@ -28,19 +28,21 @@ struct Command {
   const char* name;
   const char* help;
   cli::Action (*define)(CLI::App& app, cli::Common& common);
+  bool volumes = false;  ///< takes volumes, too
 };
 
 constexpr std::array<Command, 11> kCommands = {{
-    {"encode", "Encode a video or a volume (NIfTI, NRRD, MetaImage, DICOM, raw) into a .tvl stream",
-     cli::define_encode},
-    {"decode", "Decode a .tvl stream: whole, or reduced in size, frame rate, quality or length", cli::define_decode},
-    {"info", "Describe a stream or video", cli::define_info},
-    {"truncate", "Make a stream smaller in bytes without coding it again", cli::define_truncate},
+    {"encode", "Encode a video or a volume (NIfTI, NRRD, MetaImage, DICOM, raw) into a .tvl stream", cli::define_encode,
+     true},
+    {"decode", "Decode a .tvl stream: whole, or reduced in size, frame rate, quality or length", cli::define_decode,
+     true},
+    {"info", "Describe a stream, video or volume", cli::define_info, true},
+    {"truncate", "Make a stream smaller in bytes without coding it again", cli::define_truncate, true},
     {"extract", "Take a lower resolution, frame rate or some GOPs out of a stream", cli::define_extract},
-    {"verify", "Check a stream for damage, and against its original", cli::define_verify},
-    {"compare", "Compare two videos: PSNR, SSIM, maximum error", cli::define_compare},
+    {"verify", "Check a stream for damage, and against its original", cli::define_verify, true},
+    {"compare", "Compare two videos or volumes: PSNR, SSIM, maximum error", cli::define_compare, true},
     {"bench", "Encode and decode in memory, check the result and time the stages", cli::define_bench},
-    {"view", "Show slices of a volume: write one, or three planes, as a picture", cli::define_view},
+    {"view", "Show slices of a volume: write one, or three planes, as a picture", cli::define_view, true},
     {"ccsds", "Still images in CCSDS 122.0-B-2: encode, decode, info, compare, bench", cli::define_ccsds},
     {"still", "Still images in .tvs files, codecs vstc and dct: encode, decode, info", cli::define_still},
 }};
@@ -52,6 +54,8 @@ constexpr const char* kDescription =
     "  trivelet encode in.mp4 out.tvl -q 60\n"
     "  trivelet decode out.tvl half.mkv --reduce 1\n"
     "  ffmpeg -i in.mov -f yuv4mpegpipe -strict -1 - | trivelet encode - out.tvl --lossless";
+
+constexpr const char* kNotMedical = "Volumes: not for primary diagnosis; not a medical device.";
 
 constexpr const char* kFooter =
     "Exit codes: 0 done, 1 internal error, 2 usage, 3 input/output, 4 corrupt input, 5 unsupported,\n"
@@ -162,6 +166,10 @@ int main(int argc, char** argv) {
       still->set_help_flag("-h,--help", "This help")->group("Common");
     }
     command->set_help_flag("-h,--help", "This help")->group("Common");
+    if (kCommands[i].volumes) {
+      const std::string footer = command->get_footer();
+      command->footer(footer + (footer.empty() ? "" : "\n") + kNotMedical);
+    }
   }
   app.set_help_all_flag("--help-all", "Help of all commands");
   app.footer(kFooter);

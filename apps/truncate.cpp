@@ -20,10 +20,23 @@ struct Options {
   double bits_per_pixel = 0;
   std::string bit_rate;
   double psnr = 0;
+  int layers = 0;
   int reduce = 0;
   int temporal_reduce = 0;
   std::string frames;
 };
+
+/// Of a volume whose stream tells what its layers are worth, else empty.
+std::string quality_of_cut(const RewriteResult& result) {
+  const auto layer = static_cast<std::size_t>(result.layers);
+  if (layer == 0 || result.cuts.cuts.size() < layer || !result.cuts.cuts[layer - 1].known()) return {};
+  const VolumeCuts::Cut& cut = result.cuts.cuts[layer - 1];
+  if (cut.mean_squared_error == 0) return ", lossless";
+  const std::string layers = fmt::format(", {} of {} layers", result.layers, result.cuts.cuts.size());
+  const std::string errors =
+      fmt::format("PSNR {}, largest error {:g}", format_psnr(psnr_of(result.cuts, layer - 1)), cut.max_error);
+  return result.part_of_next ? layers + " (" + errors + ") and a part of the next" : layers + ": " + errors;
+}
 
 int run(const Options& options, const Common& common) {
   check_output(options.input, options.output, true);
@@ -35,6 +48,7 @@ int run(const Options& options, const Common& common) {
   params.bits_per_pixel = options.bits_per_pixel;
   if (!options.bit_rate.empty()) params.bit_rate = parse_bit_rate(options.bit_rate);
   params.psnr = options.psnr;
+  params.layers = options.layers;
   params.reduce = options.reduce;
   params.temporal_reduce = options.temporal_reduce;
   const FrameRange range = parse_frame_range(options.frames);
@@ -46,8 +60,8 @@ int run(const Options& options, const Common& common) {
   FileSink sink(options.output, common.overwrite);
   const RewriteResult result = rewrite(source, params, sink);
   sink.file().commit();
-  std::string quality;
-  if (result.mean_squared_error >= 0) {
+  std::string quality = quality_of_cut(result);
+  if (quality.empty() && result.mean_squared_error >= 0) {
     FileSource again(options.input);
     DecoderParams all;
     all.threads = 1;
@@ -78,6 +92,11 @@ void add_targets(CLI::App& app, Options& options, bool required) {
       ->check(CLI::PositiveNumber)
       ->type_name("X");
   group->add_option("--bitrate", options.bit_rate, "Bits per second the output may have: 8M, 500k")->type_name("R");
+  group
+      ->add_option("--layers", options.layers,
+                   "Whole quality layers to keep: of volumes, 'trivelet info' lists PSNR and largest error of each")
+      ->check(CLI::Range(1, 16))
+      ->type_name("N");
   group->add_option("--psnr", options.psnr, "PSNR to keep, in dB over all planes, as the index predicts it")
       ->check(CLI::Range(1.0, 120.0))
       ->type_name("DB");
@@ -98,7 +117,9 @@ Action define_truncate(CLI::App& app, Common& common) {
   add_common(app, common);
   app.footer(
       "Whole quality layers are kept as far as they fit, then parts of the next one. 'trivelet info' lists the\n"
-      "sizes and the quality of the layers. The result can be truncated again.");
+      "sizes and the quality of the layers; of volumes what was measured, in PSNR and largest error. The result can "
+      "be\n"
+      "truncated again.");
   return [options, &common] { return run(*options, common); };
 }
 

@@ -25,9 +25,11 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   for (const char* option : {"--size", "--pix-fmt", "--fps", "--format"})
     require(app.count(option) == 0 || !options.against.empty(), ErrorKind::kBadArgument,
             std::string(option) + " describes the file of --against, which is missing");
-  if (volume_boxes(options.input))
+  if (volume_boxes(options.input)) {
+    refuse_gpu(options.device);
     return verify_volume(options.input, options.against,
                          {volume_size(options.reading), options.voxel_type, options.reading.format}, common);
+  }
   DecoderParams params = decoder_params(common);
   params.keep_partial = true;  // find all damage, not only the first
   FileSource source(options.input);

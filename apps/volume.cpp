@@ -22,11 +22,14 @@ std::optional<VolumeBoxes> volume_boxes(const StreamInfo& stream) {
     }
   if (!found) return found;
   io::VolumeInfo said;
-  for (const ExtraBox& box : stream.boxes)
+  for (const ExtraBox& box : stream.boxes) {
     if (box.type == kEnvelopeBox) {
       found->envelope = io::parse_envelope(box.payload.data(), box.payload.size());
       said = io::volume_info(found->envelope);
     }
+    if (box.type == kCutsBox) found->cuts = parse_volume_cuts(box.payload.data(), box.payload.size());
+  }
+  if (found->cuts.cuts.size() != static_cast<std::size_t>(stream.layers)) found->cuts = {};
   // Sizes come from the pictures, which are there; the header only adds what they do not know.
   io::VolumeInfo& info = found->info;
   info = said;
@@ -61,6 +64,11 @@ bool has_exact_pictures(const StreamInfo& stream) {
   return stream.lossless && std::all_of(stream.gops.begin(), stream.gops.end(), [](const GopInfo& g) {
            return g.layers.empty() || g.layers.back().error == 0;
          });
+}
+
+void refuse_gpu(const std::string& device) {
+  require(device.rfind("gpu", 0) != 0, ErrorKind::kUnsupported,
+          "--device " + device + ": volumes are coded on the CPU; leave the option out");
 }
 
 namespace {
@@ -123,7 +131,12 @@ bool wants_volume(const std::string& path, const VolumeTyped& typed) {
   for (const char* format : {"nifti", "nrrd", "metaimage", "dicom"})
     if (typed.format == format) return true;
   if (names_voxels(typed.size) || !typed.type.empty()) return true;
-  return typed.format.empty() && typed.size.empty() && io::is_volume(path);
+  if (!typed.format.empty() || !typed.size.empty()) return false;
+  // By name, too, so that a damaged one is called a damaged volume.
+  const std::string extension = io::volume_extension(path);
+  for (const char* known : {"nii", "nii.gz", "nrrd", "nhdr", "mha", "mhd", "dcm"})
+    if (extension == known) return true;
+  return io::is_volume(path);
 }
 
 io::VolumeOptions volume_options(const VolumeTyped& typed) {

@@ -12,6 +12,7 @@
 #include "apps/json.h"
 #include "apps/video.h"
 #include "codec/codec.h"
+#include "codec/volume_cuts.h"
 #include "codec/volume_map.h"
 #include "io/volume.h"
 
@@ -20,11 +21,13 @@ namespace trivelet::cli {
 /// The boxes of a stream that holds a volume (FORMAT.md "Volumes").
 inline constexpr const char* kMapBox = "Volm";
 inline constexpr const char* kEnvelopeBox = "volh";
+inline constexpr const char* kCutsBox = "volq";
 
 /// What the boxes say; nothing for a stream that holds a video.
 struct VolumeBoxes {
   VolumeMap map;
   io::Envelope envelope;
+  VolumeCuts cuts;  ///< empty when the stream does not tell
   io::VolumeInfo info;
 };
 std::optional<VolumeBoxes> volume_boxes(const StreamInfo& stream);
@@ -33,6 +36,9 @@ std::optional<VolumeBoxes> volume_boxes(const std::string& path);
 
 /// Whether the pictures of the stream are those that were coded: lossless, and nothing was cut off afterwards.
 bool has_exact_pictures(const StreamInfo& stream);
+
+/// Volumes are coded on the CPU: Unsupported when --device asks for a GPU.
+void refuse_gpu(const std::string& device);
 
 /// A box of voxels: half open ranges along x, y, z.
 struct VoxelRegion {
@@ -92,11 +98,12 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
 int verify_volume(const std::string& input, const std::string& against, const VolumeTyped& typed, const Common& common);
 
 /// What `info` says about a volume: names and values. `show_private` adds the texts of its header, which may name the
-/// patient.
+/// patient. `exact_pictures`: the map's bound holds, has_exact_pictures().
 std::vector<std::pair<std::string, std::string>> volume_rows(const io::VolumeInfo& info, const VolumeMap* map,
-                                                             const io::Envelope& envelope, bool show_private);
-void put_volume(Json& json, const io::VolumeInfo& info, const VolumeMap* map, const io::Envelope& envelope,
-                bool show_private);
+                                                             bool exact_pictures, const io::Envelope& envelope,
+                                                             bool show_private);
+void put_volume(Json& json, const io::VolumeInfo& info, const VolumeMap* map, bool exact_pictures,
+                const io::Envelope& envelope, bool show_private);
 
 /// Distance of two volumes in stored units.
 struct VolumeError {

@@ -26,7 +26,6 @@ class StreamVolume final : public VolumeSource {
     params.reduce = decoding.reduce;
     params.max_layers = decoding.max_layers;
     params.max_planes = decoding.max_planes;
-    int slab = 1;
     {
       DecoderParams look = params;
       look.reduce = 0;
@@ -34,11 +33,11 @@ class StreamVolume final : public VolumeSource {
       const auto boxes = volume_boxes(header.info());
       require(boxes.has_value(), ErrorKind::kBadArgument, "'" + path + "' holds a video, not a volume");
       map_ = boxes->map;
-      slab = header.info().gop_frames;
+      slab_ = static_cast<std::uint64_t>(header.info().gop_frames);
+      decomposition_ = header.info().decomposition;
       info_ = boxes->info;
       source_.seek(0);
     }
-    const io::VolumeInfo whole = info_;
     region_ = {0,           0, 0, static_cast<std::uint64_t>(info_.width), static_cast<std::uint64_t>(info_.height),
                info_.slices};
     if (!decoding.region.empty()) region_ = parse_region(decoding.region, info_);
@@ -52,60 +51,32 @@ class StreamVolume final : public VolumeSource {
     }
     partial_ = region_.width < static_cast<std::uint64_t>(info_.width) ||
                region_.height < static_cast<std::uint64_t>(info_.height) || region_.depth < info_.slices;
-    require(!(partial_ && decoding.reduce > 0), ErrorKind::kUnsupported,
-            "--reduce together with --region or --slices is not there yet; decode one, then the other");
+    reduced_ = decoding.reduce > 0;
     in_order_ = map_.order == VolumeMap::Order::kFile || info_.volumes == 1;
     const bool predicted = map_.prediction != VolumeMap::Prediction::kNone;
-    require(!predicted || (decoding.reduce == 0 && decoding.max_layers == 0 && decoding.max_planes == 0),
-            ErrorKind::kUnsupported,
+    require(!predicted || (!reduced_ && decoding.max_layers == 0 && decoding.max_planes == 0), ErrorKind::kUnsupported,
             "'" + path +
                 "' is coded by prediction, which has no smaller pictures and no lower quality in it; encode "
                 "with --transform wavelet for those");
-    if (in_order_ && info_.volumes == 1) {
-      // Differences across slices begin with the first of their group.
-      const std::uint64_t group =
-          map_.prediction == VolumeMap::Prediction::kAcross ? static_cast<std::uint64_t>(slab) : 1;
-      params.first_frame = seen_ = region_.z / group * group;
-      params.end_frame = region_.z + region_.depth;
-    }
+    const std::uint64_t z_step = reduced_ ? reduce(decoding.reduce, path) : 1;
+    select_frames(params, z_step);
+    // Differences lean on everything above and to the left.
+    const auto begin = [predicted](std::uint64_t first) { return predicted ? 0 : static_cast<int>(first); };
+    if (region_.width < static_cast<std::uint64_t>(info_.width) ||
+        region_.height < static_cast<std::uint64_t>(info_.height))
+      params.region = {begin(region_.x), begin(region_.y),
+                       static_cast<int>(region_.x + region_.width) - begin(region_.x),
+                       static_cast<int>(region_.y + region_.height) - begin(region_.y)};
     decoder_ = std::make_unique<Decoder>(source_, params);
-    if (decoding.reduce > 0) {
-      const VideoInfo& out = decoder_->output();
-      info_.width = out.width;
-      info_.height = out.height;
-      const Decomposition& d = decoder_->info().decomposition;
-      const int z = d.layout == Layout::kDyadic ? std::min(decoding.reduce, d.temporal_levels) : 0;
-      require(in_order_ || z == 0, ErrorKind::kUnsupported,
-              "--reduce of a volume whose fourth axis is transformed would leave out volumes, not slices");
-      // Slices left of every group; groups may end inside a volume only when they were made so.
-      reduced_ = true;
-      const auto group = static_cast<std::uint64_t>(slab);
-      require(info_.volumes == 1 || info_.slices % group == 0 || z == 0, ErrorKind::kUnsupported,
-              "--reduce: the volumes do not end where the coded groups of slices do");
-      const auto low = [z](std::uint64_t n) { return (n + (std::uint64_t{1} << z) - 1) >> z; };
-      info_.slices = info_.slices / group * low(group) + (info_.slices % group ? low(info_.slices % group) : 0);
-      const double shrink = std::exp2(decoding.reduce);
-      info_.spacing[0] *= shrink;
-      info_.spacing[1] *= shrink;
-      info_.spacing[2] *= std::exp2(z);
-      for (std::size_t row = 0; row < 3; ++row) {
-        info_.affine[4 * row] *= shrink;
-        info_.affine[4 * row + 1] *= shrink;
-        info_.affine[4 * row + 2] *= std::exp2(z);
-      }
-      region_ = {0,           0, 0, static_cast<std::uint64_t>(info_.width), static_cast<std::uint64_t>(info_.height),
-                 info_.slices};
-    } else if (partial_) {
-      info_.width = static_cast<int>(region_.width);
-      info_.height = static_cast<int>(region_.height);
-      info_.slices = region_.depth;
-      for (std::size_t row = 0; row < 3; ++row)
-        info_.affine[4 * row + 3] += whole.affine[4 * row] * static_cast<double>(region_.x) +
-                                     whole.affine[4 * row + 1] * static_cast<double>(region_.y) +
-                                     whole.affine[4 * row + 2] * static_cast<double>(region_.z);
-    }
+    coded_slices_ = info_.slices;
+    info_.width = static_cast<int>(region_.width);
+    info_.height = static_cast<int>(region_.height);
+    info_.slices = region_.depth;
+    for (std::size_t row = 0; row < 3; ++row)
+      info_.affine[4 * row + 3] += info_.affine[4 * row] * static_cast<double>(region_.x) +
+                                   info_.affine[4 * row + 1] * static_cast<double>(region_.y) +
+                                   info_.affine[4 * row + 2] * static_cast<double>(region_.z);
     coded_ = decoder_->output();
-    coded_slices_ = whole.slices;
     mapper_ = std::make_unique<VolumeMapper>(map_);
     picture_.resize(static_cast<std::size_t>(coded_.width) * static_cast<std::size_t>(coded_.height) *
                     map_.format.bytes());
@@ -132,7 +103,7 @@ class StreamVolume final : public VolumeSource {
     for (;;) {
       if (!next_picture()) return false;
       // Of several volumes, the slices wanted of each.
-      const std::uint64_t z = reduced_ ? 0 : seen_++ % coded_slices_;
+      const std::uint64_t z = seen_++ % coded_slices_;
       const int frame = at_++;
       if (z < region_.z || z >= region_.z + region_.depth) continue;
       cut(*gop_, frame, slice);
@@ -141,6 +112,62 @@ class StreamVolume final : public VolumeSource {
   }
 
  private:
+  /// Makes `info_` and `region_` those of the volume at its smaller size. Returns how many slices one is left of.
+  std::uint64_t reduce(int levels, const std::string& path) {
+    const Decomposition& d = decomposition_;
+    require(levels <= d.spatial_levels, ErrorKind::kBadArgument,
+            fmt::format("'{}' can be reduced 0..{} times, not {}", path, d.spatial_levels, levels));
+    const int z_levels = d.layout == Layout::kDyadic ? std::min(levels, d.temporal_levels) : 0;
+    require(in_order_ || z_levels == 0, ErrorKind::kUnsupported,
+            "--reduce of a volume whose fourth axis is transformed would leave out volumes, not slices");
+    // Slices left of every group; groups may end inside a volume only when they were made so.
+    require(info_.volumes == 1 || info_.slices % slab_ == 0 || z_levels == 0, ErrorKind::kUnsupported,
+            "--reduce: the volumes do not end where the coded groups of slices do");
+    // The voxel at x is left as the one at x / step; a range keeps all that a voxel of it is left as.
+    const std::uint64_t step = std::uint64_t{1} << levels;
+    const std::uint64_t z_step = std::uint64_t{1} << z_levels;
+    const auto z_place = [&](std::uint64_t z) {
+      return z / slab_ * ((slab_ + z_step - 1) / z_step) + z % slab_ / z_step;
+    };
+    const auto last_x = (region_.x + region_.width - 1) / step;
+    const auto last_y = (region_.y + region_.height - 1) / step;
+    const auto last_z = z_place(region_.z + region_.depth - 1);
+    region_.x = region_.x / step;
+    region_.y = region_.y / step;
+    region_.z = z_place(region_.z);
+    region_.width = last_x - region_.x + 1;
+    region_.height = last_y - region_.y + 1;
+    region_.depth = last_z - region_.z + 1;
+    info_.width = low_length(info_.width, levels);
+    info_.height = low_length(info_.height, levels);
+    info_.slices = z_place(info_.slices - 1) + 1;
+    info_.spacing[0] *= static_cast<double>(step);
+    info_.spacing[1] *= static_cast<double>(step);
+    info_.spacing[2] *= static_cast<double>(z_step);
+    for (std::size_t row = 0; row < 3; ++row) {
+      info_.affine[4 * row] *= static_cast<double>(step);
+      info_.affine[4 * row + 1] *= static_cast<double>(step);
+      info_.affine[4 * row + 2] *= static_cast<double>(z_step);
+    }
+    return z_step;
+  }
+
+  /// Of a single volume, and where the fourth axis was coded first, the slices wanted follow each other in the stream:
+  /// whole groups of them where differences begin with the first of a group, or where groups were reduced.
+  void select_frames(DecoderParams& params, std::uint64_t z_step) {
+    if (info_.volumes > 1 && in_order_) return;
+    const std::uint64_t per_slice = in_order_ ? 1 : info_.volumes;
+    const std::uint64_t left = (slab_ + z_step - 1) / z_step;  // of a group
+    std::uint64_t first = region_.z * per_slice;
+    std::uint64_t end = (region_.z + region_.depth) * per_slice;
+    const bool groups = z_step > 1 || map_.prediction == VolumeMap::Prediction::kAcross;
+    if (groups) first = first / left * left;
+    if (z_step > 1) end = (end + left - 1) / left * left;
+    seen_ = first;
+    params.first_frame = first / left * slab_ + first % left * z_step;
+    params.end_frame = end / left * slab_ + end % left * z_step;
+  }
+
   bool next_picture() {
     while (!gop_ || at_ == gop_->frames()) {
       gop_ = gops_->next();
@@ -168,7 +195,7 @@ class StreamVolume final : public VolumeSource {
 
   void hold_all() {
     held_.resize(checked_mul(static_cast<std::size_t>(info_.all_slices()), info_.slice_bytes()));
-    for (std::uint64_t frame = 0; next_picture(); ++frame, ++at_) {
+    for (std::uint64_t frame = seen_; next_picture(); ++frame, ++at_) {
       const std::uint64_t z = frame / info_.volumes;
       const std::uint64_t volume = frame % info_.volumes;
       if (z < region_.z || z >= region_.z + region_.depth) continue;
@@ -186,12 +213,14 @@ class StreamVolume final : public VolumeSource {
   bool in_order_ = true;
   std::unique_ptr<Decoder> decoder_;
   VideoInfo coded_;
-  std::uint64_t coded_slices_ = 0;
+  Decomposition decomposition_;
+  std::uint64_t slab_ = 1;          // frames of a group
+  std::uint64_t coded_slices_ = 0;  // of the whole volume, reduced
   std::unique_ptr<VolumeMapper> mapper_;
   std::vector<std::byte> picture_;
   std::vector<std::byte> held_;
   std::uint64_t given_ = 0;
-  std::uint64_t seen_ = 0;
+  std::uint64_t seen_ = 0;  // frames of the stream so far, reduced; those that were passed over count
   const Gop* gop_ = nullptr;
   int at_ = 0;
   std::unique_ptr<Prefetch> gops_;  // last: its thread uses the decoder
@@ -254,7 +283,7 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
     for (; slices < info.all_slices() && volume.read(slice.data()); ++slices) {
       if (writer)
         writer->write(slice.data(), slice.size());
-      else
+      else if (output == "md5")
         digest.update(slice.data(), slice.size());
       progress.update(slices + 1);
     }

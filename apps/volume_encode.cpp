@@ -62,6 +62,19 @@ void keep_for_trial(Trial& t, const io::VolumeInfo& info, const std::byte* slice
   }
 }
 
+/// What a lossy stream is made of: numbers in proportion to the values (those of floats stand for their exponents), and
+/// a single plane of them, because an error in the upper of two would be a large one.
+VolumeMap lossy_map(const VolumeAnalysis& analysis, VolumeMap exact) {
+  require(
+      analysis.not_finite() == 0, ErrorKind::kBadArgument,
+      fmt::format("{} voxels are not finite (NaN or infinite); code this volume losslessly", analysis.not_finite()));
+  const bool real = is_real(exact.format.type);
+  if ((!real && exact.planes() == 1) || exact.last == 0) return exact;
+  const double range = analysis.max_value() - analysis.min_value();
+  constexpr double kSteps = 65000;  // of 16 bits; the rest is room for rounding
+  return bounded_map(analysis, real ? range / (2 * kSteps) : std::ceil(range / (2 * kSteps)));
+}
+
 bool voxel_bytes_fit(const io::VolumeInfo& info) { return info.voxels() * info.voxel.bytes() <= kMostHeld; }
 
 VideoInfo video_info(const VolumeMap& map, int width, int height, std::uint64_t frames) {
@@ -278,12 +291,13 @@ class Chooser {
   std::uint64_t wavelet_bytes_ = ~std::uint64_t{0};
 };
 
-/// Reads the file again and compares.
-std::string verify(const std::string& coded, io::VolumeReader& reader, const VolumeMap& map, bool lossy,
-                   const Common& common) {
+/// Distance of the volume from what so many layers of its stream give. Reads the file again.
+VolumeError measure(const std::string& coded, io::VolumeReader& reader, int layers, const Common& common) {
   Common unlimited = common;
   unlimited.max_memory = "1000000G";  // what could be encoded may be decoded
-  const auto decoded = decode_volume(coded, {}, unlimited);
+  VolumeDecoding decoding;
+  decoding.max_layers = layers;
+  const auto decoded = decode_volume(coded, decoding, unlimited);
   const io::VolumeInfo& info = decoded->info();
   std::vector<std::byte> slice(info.slice_bytes());
   std::vector<std::byte> wanted(info.slice_bytes());
@@ -293,16 +307,29 @@ std::string verify(const std::string& coded, io::VolumeReader& reader, const Vol
   for (std::uint64_t z = 0; z < info.all_slices(); ++z) {
     require(decoded->read(slice.data()), ErrorKind::kMismatch, "slices are missing");
     reader.read(wanted.data(), wanted.size());
-    if (!lossy && map.exact()) {
-      require(slice == wanted, ErrorKind::kMismatch, fmt::format("slice {} differs from the input", z));
-      continue;
-    }
-    error.add(compare_scalars(wanted.data(), info.voxel, slice.data(), info.voxel, scalars));
+    if (slice == wanted)
+      error.scalars += scalars;
+    else
+      error.add(compare_scalars(wanted.data(), info.voxel, slice.data(), info.voxel, scalars));
   }
-  if (!lossy && map.exact()) return ", lossless, verified";
-  require(lossy || error.max <= map.max_error, ErrorKind::kMismatch,
-          fmt::format("an error of {:g} where at most {:g} was promised", error.max, map.max_error));
-  return fmt::format(", largest error {:g}, PSNR {}, verified", error.max, format_psnr(error.psnr()));
+  return error;
+}
+
+/// Decodes every cut of the finished stream, checks the whole, and says what each layer is worth.
+VolumeCuts verify(const std::string& coded, io::VolumeReader& reader, const VolumeMap& map, bool lossy, int layers,
+                  double peak, const Common& common) {
+  VolumeCuts result;
+  result.peak = peak;
+  for (int l = 1; l <= layers; ++l) {
+    const VolumeError error = measure(coded, reader, l < layers ? l : 0, common);
+    result.cuts.push_back({error.max, error.squared / static_cast<double>(error.scalars)});
+    if (l < layers) continue;
+    require(lossy || !map.exact() || error.different == 0, ErrorKind::kMismatch,
+            fmt::format("{} values differ from the input", error.different));
+    require(lossy || error.max <= map.max_error, ErrorKind::kMismatch,
+            fmt::format("an error of {:g} where at most {:g} was promised", error.max, map.max_error));
+  }
+  return result;
 }
 
 }  // namespace
@@ -338,6 +365,7 @@ int encode_volume(const std::string& input, const std::string& output, const Vol
     bound = coding.max_error_hu / std::fabs(info.slope);
   }
   VolumeMap map = bound > 0 ? bounded_map(analysis, bound) : exact_map(analysis, false);
+  if (lossy) map = lossy_map(analysis, std::move(map));
   map.slices = info.slices;
   map.volumes = info.volumes;
   (void)map.pixel_format();
@@ -345,9 +373,13 @@ int encode_volume(const std::string& input, const std::string& output, const Vol
   // Transform.
   EncoderParams params = typed_params;
   if (coding.ratio > 0) params.bits_per_pixel = 8.0 * static_cast<double>(info.voxel.bytes()) / coding.ratio;
-  if (params.psnr > 0)  // the peak is what occurs, not what the bits could hold
+  if (params.psnr > 0 && map.last > 0)  // the peak is what occurs, not what the bits could hold
     params.psnr += 20 * std::log10(std::exp2(map.plane_bits()) - 1) - 20 * std::log10(static_cast<double>(map.last));
   params.even_ends = false;
+  // The number of layers is known before the stream begins, because what they are worth stands before them.
+  if (params.layers == 0) params.layers = params.profile == Profile::kDense || lossy ? 9 : 4;
+  params.measure_errors = false;                   // verify() measures every cut
+  params.part_checks = !params.has_byte_target();  // for regions
   params.gop_frames = coding.slab;
   Candidate c;
   const auto is_typed = [&app](const char* option) { return app.count(option) > 0; };
@@ -367,6 +399,8 @@ int encode_volume(const std::string& input, const std::string& output, const Vol
       trial_params.threads = params.threads;
       trial_params.simd = params.simd;
       trial_params.even_ends = false;
+      trial_params.layers = params.layers;
+      trial_params.measure_errors = false;
     }
     c = Chooser(trial, info, analysis, map, trial_params).choose(preset, coding.transform);
     if (c.palette) {
@@ -386,8 +420,19 @@ int encode_volume(const std::string& input, const std::string& output, const Vol
 
   // Code.
   FileSink sink(output, common.overwrite);
+  const bool verified = !coding.no_verify && sink.file().seekable();
+  require(verified || !is_typed("--verify"), ErrorKind::kBadArgument,
+          "--verify decodes the finished file again, and '" + output + "' cannot be read back; write to a file");
+  if (!verified && !coding.no_verify) spdlog::warn("'{}' cannot be read back and is not verified", output);
+  if (verified) {
+    VolumeCuts unknown;
+    unknown.cuts.resize(static_cast<std::size_t>(params.layers));
+    params.boxes.push_back({kCutsBox, serialise(unknown)});
+  }
   const VideoInfo video = video_info(map, info.width, info.height, info.all_slices());
   Encoder encoder(video, params, sink);
+  // Where what the layers are worth will be written when it is known.
+  const std::uint64_t cuts_at = verified ? encoder.stats().stream_bytes - params.boxes.back().payload.size() : 0;
   const VolumeMapper mapper(map);
   std::vector<std::byte> held;
   reader->rewind();
@@ -430,11 +475,21 @@ int encode_volume(const std::string& input, const std::string& output, const Vol
   spdlog::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
                 stats.seconds_transform, stats.seconds_coder, stats.seconds_container, seconds);
 
-  std::string verified;
-  if (!coding.no_verify && sink.file().seekable()) {
-    sink.file().seek(sink.file().position());
+  std::string result;
+  if (verified) {
+    // Seeking writes out what is buffered, so that the file can be read by its temporary name.
+    const std::uint64_t end = sink.file().position();
+    sink.file().seek(cuts_at);
     try {
-      verified = verify(sink.file().temporary_path(), *reader, map, lossy, common);
+      const VolumeCuts cuts = verify(sink.file().temporary_path(), *reader, map, lossy, params.layers,
+                                     analysis.max_value() - analysis.min_value(), common);
+      const std::vector<std::uint8_t> bytes = serialise(cuts);
+      sink.file().write(bytes.data(), bytes.size());
+      sink.file().seek(end);
+      result = !lossy && map.exact()
+                   ? ", lossless, verified"
+                   : fmt::format(", largest error {:g}, PSNR {}, verified", cuts.cuts.back().max_error,
+                                 format_psnr(psnr_of(cuts, cuts.cuts.size() - 1)));
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kMismatch && e.kind() != ErrorKind::kBadStream) throw;
       fail(ErrorKind::kMismatch, "verification of '" + output + "' failed, nothing is kept: " + e.what());
@@ -446,7 +501,7 @@ int encode_volume(const std::string& input, const std::string& output, const Vol
                info.slices, info.volumes > 1 ? fmt::format("x{}", info.volumes) : "",
                trivelet::to_string(info.voxel.type), stats.stream_bytes,
                8.0 * static_cast<double>(stats.stream_bytes) / static_cast<double>(info.voxels()),
-               bytes / static_cast<double>(stats.stream_bytes), 1e-6 * bytes / seconds, verified);
+               bytes / static_cast<double>(stats.stream_bytes), 1e-6 * bytes / seconds, result);
   return kExitDone;
 }
 

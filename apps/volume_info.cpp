@@ -50,7 +50,8 @@ constexpr const char* kPredictions[] = {"none", "in the slice", "across slices"}
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> volume_rows(const io::VolumeInfo& info, const VolumeMap* map,
-                                                             const io::Envelope& envelope, bool show_private) {
+                                                             bool exact_pictures, const io::Envelope& envelope,
+                                                             bool show_private) {
   std::vector<std::pair<std::string, std::string>> rows;
   std::string size = fmt::format("{}x{}x{}", info.width, info.height, info.slices);
   if (info.volumes > 1) size += fmt::format("x{}", info.volumes);
@@ -70,15 +71,16 @@ std::vector<std::pair<std::string, std::string>> volume_rows(const io::VolumeInf
     if (map->prediction != VolumeMap::Prediction::kNone)
       rows.emplace_back("prediction", kPredictions[static_cast<int>(map->prediction)]);
     if (map->order == VolumeMap::Order::kFourthAxis) rows.emplace_back("order", "along the fourth axis");
-    if (!map->exact()) rows.emplace_back("max error", fmt::format("{:g}, for every voxel", map->max_error));
+    if (exact_pictures && !map->exact())
+      rows.emplace_back("max error", fmt::format("{:g}, for every voxel", map->max_error));
   }
   if (show_private)
     for (const std::string& line : io::header_texts(envelope)) rows.emplace_back("header", line);
   return rows;
 }
 
-void put_volume(Json& json, const io::VolumeInfo& info, const VolumeMap* map, const io::Envelope& envelope,
-                bool show_private) {
+void put_volume(Json& json, const io::VolumeInfo& info, const VolumeMap* map, bool exact_pictures,
+                const io::Envelope& envelope, bool show_private) {
   json.begin_object("volume");
   json.member("width", info.width);
   json.member("height", info.height);
@@ -105,7 +107,7 @@ void put_volume(Json& json, const io::VolumeInfo& info, const VolumeMap* map, co
     json.member("map", kind_name(*map));
     json.member("prediction", kPredictions[static_cast<int>(map->prediction)]);
     json.member("along_fourth_axis", map->order == VolumeMap::Order::kFourthAxis);
-    json.member("max_error", map->max_error);
+    if (exact_pictures) json.member("max_error", map->max_error);
   }
   if (show_private) {
     json.begin_array("header");

@@ -2,7 +2,7 @@
 """Volumes through the program, judged by nibabel and pydicom: files come back byte for byte, parts are parts of the
 whole, bounds hold, bad input is refused with the right exit code.
 
-    volume_cli_test.py TRIVELET [FILE...]     with files: encode, verify, decode and compare those instead
+    volume_cli_test.py TRIVELET [FILE...]     with files or folders: all promises on each of those instead
 """
 import gzip
 import json
@@ -210,6 +210,90 @@ def test_parts_and_quality(folder):
     check(np.abs(picture - wanted).max() <= 1, "the picture shows the plane")
 
 
+def check_region(coded, shape, box, folder, what, *options, blocks=2):
+    """A region is the sub-array of what is decoded with the same options, and reads fewer bytes where there are several
+    code blocks."""
+    whole, part = os.path.join(folder, "again", "whole.nii"), os.path.join(folder, "again", "part.nii")
+    _, all_read = run("decode", coded, whole, "-y", *options)
+    _, some_read = run("decode", coded, part, "-y", "--region", ",".join(map(str, box)), *options)
+    step = 2 ** int(options[options.index("--reduce") + 1]) if "--reduce" in options else 1
+    a, b = (np.asanyarray(nibabel.load(p).dataobj.get_unscaled()) for p in (whole, part))
+    first = [v // step for v in box[:2]]
+    last = [(v + n - 1) // step + 1 for v, n in zip(box[:2], box[3:5])]
+    a = a[first[0]:last[0], first[1]:last[1]]
+    if step == 1:
+        a = a[:, :, box[2]:box[2] + box[5]]
+    else:  # which slices are left depends on the slabs: find them
+        n = b.shape[2]
+        at = [z for z in range(a.shape[2] - n + 1) if np.array_equal(a[:, :, z:z + n], b)]
+        check(len(at) > 0, f"{what}: {options} region {box} is no part of the whole")
+        a = a[:, :, at[0]:at[0] + n] if at else b
+    check(np.array_equal(a, b), f"{what}: {options} region {box} differs from the whole")
+    check(blocks == 1 or bytes_read(some_read) < bytes_read(all_read),
+          f"{what}: {options} region {box} of {shape} reads {bytes_read(some_read)} bytes, the whole {bytes_read(all_read)}")
+    return bytes_read(some_read) / bytes_read(all_read)
+
+
+def check_cuts(path, coded, folder, what, typed=()):
+    """What info says of each layer is what decoding so many layers gives; truncate says the same of its result."""
+    out, _ = run("info", coded, "--json")
+    layers = json.loads(out)["layers"]
+    cut, again = os.path.join(folder, "cut.tvl"), os.path.join(folder, "again", "cut.nii")
+    for n, layer in enumerate(layers, 1):
+        check("max_error" in layer, f"{what}: info does not know layer {n}")
+        run("truncate", coded, cut, "-y", "--layers", n)
+        out, _ = run("compare", path, cut, "--json", *typed)
+        got = json.loads(out)
+        check(got["max_error"] <= layer["max_error"], f"{what}: layer {n}: error {got['max_error']}, info says {layer}")
+        psnr = lambda v: 999 if v is None or v == "inf" else float(v)  # infinite when exact
+        check(abs(psnr(got["psnr"]) - psnr(layer["psnr"])) < 0.01, f"{what}: layer {n}: {got['psnr']} dB, info says {layer}")
+        out, _ = run("info", cut, "--json")
+        left = json.loads(out)["layers"]
+        check(left[n - 1].get("max_error") == layer["max_error"] and left[-1].get("max_error") == layer["max_error"],
+              f"{what}: layer {n}: info of the cut stream says {left}")
+    check(layers[-1]["max_error"] == 0, f"{what}: the last layer is not exact")
+    return [l["max_error"] for l in layers]
+
+
+def test_regions_and_cuts(folder):
+    data = noise_volume((300, 260, 40), "int16")
+    path = os.path.join(folder, "wide.nii")
+    nibabel.save(nibabel.Nifti1Image(data, np.eye(4)), path)
+    coded = os.path.join(folder, "wide.tvl")
+    for options in (("--transform", "prediction"), ("--transform", "wavelet", "--slab", 16),
+                    ("--levels", "2x3", "--wavelet", "5/3", "--gop", 16), ("-q", "70"),
+                    ("--profile", "fast", "--lossless")):
+        run("encode", path, coded, "-y", *options)
+        for box in ((0, 0, 0, 20, 20, 40), (100, 90, 10, 60, 50, 20), (0, 100, 39, 300, 3, 1)):
+            share = check_region(coded, data.shape, box, folder, f"{options}")
+            check(share < (0.75 if box[3] == 20 else 1), f"{options}: region {box} reads {share:.2f} of the bytes")
+        if "prediction" not in options:
+            check_region(coded, data.shape, (33, 40, 20, 77, 60, 9), folder, f"{options}", "--reduce", 1)
+            check_region(coded, data.shape, (0, 0, 0, 40, 40, 40), folder, f"{options}", "--max-layers", 4)
+    # damage where the region does not look is not seen, damage where it does is
+    run("encode", path, coded, "-y", "--transform", "wavelet", "--slab", 40)
+    out, _ = run("info", coded, "--json")
+    gop = json.loads(out)["gops"][0]
+    stream = bytearray(open(coded, "rb").read())
+    for at in range(gop["offset"] + gop["bytes"] // 2, gop["offset"] + gop["bytes"] - 100, 5000):
+        stream[at] ^= 0x55
+    broken = os.path.join(folder, "broken.tvl")
+    open(broken, "wb").write(bytes(stream))
+    run("decode", broken, os.path.join(folder, "again", "x.nii"), "-y", "--region", "100,90,10,60,50,20", code=4)
+    # layers: a small volume, every filter
+    small = os.path.join(folder, "small.nii")
+    nibabel.save(nibabel.Nifti1Image(noise_volume((50, 40, 20), "int16"), np.eye(4)), small)
+    for options in (("--transform", "wavelet"), ("--transform", "wavelet", "--profile", "fast"),
+                    ("--levels", "1x2", "--wavelet", "haar")):
+        run("encode", small, coded, "-y", *options)
+        errors = check_cuts(small, coded, folder, f"{options}")
+        check(errors[0] > 0, f"{options}: errors of the layers {errors}")
+    run("truncate", coded, os.path.join(folder, "cut.tvl"), "-y", "--psnr", 40)
+    out, _ = run("compare", small, os.path.join(folder, "cut.tvl"), "--json")
+    check(float(json.loads(out)["psnr"] or 999) >= 40, f"truncate --psnr 40: {out}")
+    run("extract", coded, os.path.join(folder, "cut.tvl"), "-y", "--reduce", 1, code=5)
+
+
 def dicom_file(path, pixels, z, number, uid):
     meta = FileMetaDataset()
     meta.MediaStorageSOPClassUID = pydicom.uid.CTImageStorage
@@ -311,21 +395,84 @@ def test_bad_input(folder):
     run("decode", coded, raw, code=2)  # exists
 
 
+def read_voxels(path):
+    """The stored scalars of a file (x, y, z[, t]), read without Trivelet."""
+    if os.path.isdir(path):
+        slices = [pydicom.dcmread(os.path.join(path, n)) for n in os.listdir(path)]
+        o = np.array(slices[0].ImageOrientationPatient, float)
+        slices.sort(key=lambda s: np.dot(np.cross(o[:3], o[3:]), np.array(s.ImagePositionPatient, float)))
+        return np.stack([s.pixel_array.T for s in slices], axis=2)
+    if path.endswith((".nii", ".nii.gz")):
+        return np.asanyarray(nibabel.load(path).dataobj.get_unscaled())
+    data = open(path, "rb").read()
+    if path.endswith(".nrrd"):
+        head, _, body = data.partition(b"\n\n")
+        fields = dict(l.split(": ", 1) for l in head.decode().split("\n") if ": " in l)
+        kind = {"short": "i2", "int16": "i2", "unsigned char": "u1", "uint8": "u1", "uint16": "u2"}[fields["type"]]
+        order = ">" if fields.get("endian") == "big" else "<"
+        body = gzip.decompress(body) if fields["encoding"].startswith("gz") else body
+        size = [int(n) for n in fields["sizes"].split()]
+    elif path.endswith(".mha"):
+        head, _, body = data.partition(b"ElementDataFile = LOCAL\n")
+        fields = dict(l.split(" = ", 1) for l in head.decode("latin1").split("\n") if " = " in l)
+        kind = {"MET_SHORT": "i2", "MET_UCHAR": "u1", "MET_USHORT": "u2"}[fields["ElementType"].strip()]
+        order = ">" if fields.get("BinaryDataByteOrderMSB", fields.get("ElementByteOrderMSB", "False")).strip() == "True" else "<"
+        body = zlib.decompress(body) if fields.get("CompressedData", "False").strip() == "True" else body
+        size = [int(n) for n in fields["DimSize"].split()]
+    else:
+        kind, order, body = "f4", "<", data
+        size = [int(n) for n in os.path.basename(path).split("_")[1].split("x")]
+    return np.frombuffer(body, np.dtype(kind).newbyteorder(order)).reshape(size[::-1]).T
+
+
+def prove(path, folder):
+    """Everything that is promised, on one file."""
+    typed = ()
+    name = os.path.basename(path)
+    if path.endswith(".raw"):  # NAME_WxHxD_f32.raw
+        typed = ("--size", name.split("_")[1], "--type", name.split("_")[2][:-4])
+    coded, again = round_trip(path, folder, typed=typed)
+    ratio = os.path.getsize(coded)
+    if os.path.isdir(path):
+        for n in os.listdir(path):
+            a, b = pydicom.dcmread(os.path.join(path, n)), pydicom.dcmread(os.path.join(again, n))
+            check(np.array_equal(a.pixel_array, b.pixel_array) and a == b, f"{name}: pydicom on {n}")
+    truth = read_voxels(path)
+    nifti = os.path.join(folder, "again", "as.nii")
+    run("decode", coded, nifti, "-y")
+    get = lambda p: np.asanyarray(nibabel.load(p).dataobj.get_unscaled()).reshape(truth.shape)
+    check(np.array_equal(get(nifti), truth), f"{name}: nibabel reads other voxels")
+    # bounds
+    exact = truth.astype(np.float64)
+    worst = []
+    for bound in (1, 2, 5, 20, *((1e-3 * np.ptp(exact),) if truth.dtype.kind == "f" else ())):
+        run("encode", path, coded, "-y", "--max-error", repr(bound), "--preset", "fast", *typed)
+        run("verify", coded, "--against", path, *typed)
+        run("decode", coded, nifti, "-y")
+        worst.append(float(np.abs(get(nifti).astype(np.float64) - exact).max()))
+        check(worst[-1] <= bound, f"{name}: error {worst[-1]} above {bound}")
+    # parts and layers
+    shape = truth.shape[:3]
+    box = [n // 3 for n in shape] + [max(1, n // 8) for n in shape]
+    shares = []
+    for transform in ("prediction", "wavelet"):
+        run("encode", path, coded, "-y", "--preset", "fast", "--profile", "dense", "--transform", transform, *typed)
+        block = json.loads(run("info", coded, "--json")[0])["coding"]["block_size"]
+        shares.append(check_region(coded, shape, box, folder, name, blocks=1 if max(shape[:2]) <= block else 2))
+    cuts = check_cuts(path, coded, folder, name, typed) if max(truth.shape[:3]) > 1 else []
+    print(f"{name}: {ratio} bytes; largest errors for bounds 1, 2, 5, 20: {worst}; a region of an eighth each way reads "
+          f"{shares[0]:.2f} and {shares[1]:.2f} of the bytes; errors of the layers {cuts}", flush=True)
+
+
 if len(sys.argv) > 2:
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, "again"))
         for path in sys.argv[2:]:
-            typed = ("--size", "128x128x41", "--type", "f32") if path.endswith(".raw") else ()
-            coded, _ = round_trip(path, folder, typed=typed)
-            for bound in (1, 2, 5, 20):
-                if not typed:
-                    run("encode", path, coded, "-y", "--max-error", bound, "--preset", "fast")
-                    run("verify", coded, "--against", path)
-            print(f"{path}: ok")
+            prove(path.rstrip("/"), folder)
 else:
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, "again"))
-        for test in (test_nifti, test_parts_and_quality, test_dicom, test_bad_input):
+        for test in (test_nifti, test_parts_and_quality, test_regions_and_cuts, test_dicom, test_bad_input):
             test(folder)
 if failures:
     sys.exit(1)
