@@ -241,7 +241,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
       };
       std::vector<double> times;
       // Chunks of the next GOPs are read meanwhile, each GOP by a thread.
-      constexpr int kAhead = 8;
+      constexpr int kAhead = 12;
       LayeredGop ahead[kAhead];
       std::future<void> reading[kAhead];
       for (int repeat = -1; repeat < options.repeat; ++repeat) {

@@ -127,6 +127,9 @@ inline constexpr int kParentAt = 12, kValidAt = 14, kSignificantAt = 18, kFreshA
 // info of a refinement: 4 x 2 bits of the size, then
 inline constexpr int kRefinedAt = 8;
 
+/// The orientation, where a decoder asks for it.
+inline constexpr int kOrientationAt = 28;
+
 /// What a lane's quad will turn out to be, known to the encoder; and the quad to the left of it. Bits 0..3: newly
 /// significant, or the refinement bits; 4..7: negative.
 struct QuadTruth {
@@ -586,7 +589,7 @@ __device__ __forceinline__ bool pack_single(const DenseSegment<V>& s, int o, int
 template <class Coder>
 __device__ __forceinline__ u32 code_single(Coder& coder, const QuadPack& q, u32 left, u32 above, u32 truth, u32 context,
                                            int k) {
-  u32 near = q.info + (left & 1) + (above & 1);
+  u32 near = (q.info & 7) + (left & 1) + (above & 1);
   if (k == 0) near = near < 3 ? near : 3;
   return coder.code(context + q.energy + near * (k == 0 ? 2 : 10), truth & 1);
 }

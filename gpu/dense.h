@@ -113,6 +113,7 @@ class DenseGopDecoder {
   DeviceBuffer<std::byte> values_;
   DeviceBuffer<std::uint8_t> bytes_;  // group, open, closed, any, all
   DeviceBuffer<DenseSegmentInput> segments_;
+  DeviceBuffer<std::uint32_t> progress_;
   DeviceBuffer<std::uint32_t> codewords_;
 };
 

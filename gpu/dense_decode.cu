@@ -1,10 +1,9 @@
 // The decoder of the dense profile.
 //
 //   gather    per part: its bytes to the other parts of its segment
-//   decode    per resolution, coarse to fine: a warp per segment. All lanes
-//   gather what is known around a batch of quads;
-//             one lane decodes quad after quad and holds the range; all write
-//             what came out
+//   decode    a warp per segment, all at once: plane by plane it waits until the segment it depends on is there. All
+//             lanes gather what is known around a batch of quads; one lane decodes quad after quad and holds the range;
+//             all write what came out
 //   restore   magnitudes -> coefficients
 //
 // Bound: the chain of dependent instructions from one decision to the next, hidden by other segments and GOPs: as many
@@ -23,6 +22,7 @@ struct DenseDecodeArgs {
   u8 *group, *open, *closed, *any, *all;
   const DenseSegmentInput* segment;
   const u32* codewords;
+  u32* progress;  // [segment]: the lowest plane whose first pass is done; one more: tickets given out
 };
 
 namespace {
@@ -134,6 +134,7 @@ struct BatchDecoder {
       q.index = indices[lane];
       p = place(q.index, log2_groups, frames);
       busy = pack(p, q);
+      q.info |= static_cast<u32>(p.o) << kOrientationAt;
     }
     const u32 todo = __ballot_sync(kAllLanes, busy);
     if (todo == 0) return 0;
@@ -141,7 +142,7 @@ struct BatchDecoder {
     __syncwarp();
     if (lane == 0) {
       const u32 columns = (1u << log2_groups) - 1;
-      u32 row = ~u32{0}, above_tag = 0, row_context = 0;
+      u32 row = ~u32{0}, above_tag = 0;
       for (u32 m = todo; m; m &= m - 1) {
         const int i = __ffs(static_cast<int>(m)) - 1;
         const QuadPack quad = shared.quad[i];
@@ -151,10 +152,10 @@ struct BatchDecoder {
           above_tag = next == row + 1 && (next & columns) != 0 ? tag : 0;
           row = next;
           ++tag;
-          row_context = (row >> log2_groups) / static_cast<u32>(frames);
         }
         const u32 above = above_tag ? around(above_tag, x) : 0;
-        left = code(quad, static_cast<int>(row_context), quad.index == left_index + 1 && x > 0 ? left : 0, above);
+        left = code(quad, static_cast<int>(quad.info >> kOrientationAt),
+                    quad.index == left_index + 1 && x > 0 ? left : 0, above);
         left_index = quad.index;
         shared.trail[tag & 1][x + 1] = tag << kResultBits | left;
         shared.result[i] = left;
@@ -277,55 +278,59 @@ struct BatchDecoder {
   }
 };
 
+/// Waits until the first pass of a plane of the segment depended on is done and what it wrote can be seen.
+__device__ __forceinline__ void wait_for(const u32* progress, int plane, int lane) {
+  if (lane == 0)
+    while (*static_cast<const volatile u32*>(progress) > static_cast<u32>(plane)) __nanosleep(500);
+  __syncwarp();
+  __threadfence();
+}
+
+/// Blocks of threads take segments in an order in which those depended on come first, so that they are at work already.
 template <class V>
-__device__ void decode_segment(const Args& a, V* values, DecodeShared& shared, u32* states, u32 level, u32 block) {
-  const DeviceLevel& l = a.t.levels[level];
-  const DenseSegmentInput input = a.segment[l.first_segment + block];
-  const int lane = static_cast<int>(threadIdx.x), top = input.top, cut = input.cut;
+__global__ void __launch_bounds__(32) decode_kernel(Args a, V* values) {
+  __shared__ DecodeShared shared;
+  u32* states = dynamic_shared<u32>();
+  const int lane = static_cast<int>(threadIdx.x);
+  u32 ticket = lane == 0 ? atomicAdd(&a.progress[a.t.segment_count], 1u) + 1 : 0;
+  ticket = __shfl_sync(kAllLanes, ticket, 0);
+  const u32 segment = a.dense.parents_first[ticket];
+  const DenseSegmentInput input = a.segment[segment];
+  const int top = input.top, cut = input.cut;
   if (cut >= 2 * top) return;
-  const DenseSegment<V> s = dense_segment(a.t, a.dense, arrays(a, values), level, block);
+  const DeviceSegment at = a.t.segments[segment];
+  const DeviceLevel& l = a.t.levels[at.level];
+  const DenseSegment<V> s = dense_segment(a.t, a.dense, arrays(a, values), at.level, at.block);
   const DenseLevel& d = *s.d;
   for (int i = lane; i < s.orientations * dense::kContexts; i += 32)
     states[i] = a.dense.start[d.table[i / dense::kContexts] + static_cast<u32>(i % dense::kContexts)];
-  if (l.k == 0 && l.temporal < 0) {  // root groups without a temporal parent are active from the top
+  for (u32 i = threadIdx.x; i <= dense::kSeenLimit; i += 32) shared.rates[i] = a.dense.rates[i];
+  for (u32 i = threadIdx.x; i < 256; i += 32) shared.energy_class[i] = a.dense.energy_class[i];
+  for (u32 i = threadIdx.x; i < kMostGroups + 2; i += 32) shared.trail[0][i] = shared.trail[1][i] = 0;
+  const int up = l.k > 0 ? l.up : l.temporal;
+  if (up < 0) {  // root groups without a temporal parent are active from the top
     const DenseBox e = s.exists[0];
     for (u32 i = threadIdx.x; i < static_cast<u32>(d.groups_t) << (2 * d.log2_groups); i += 32) {
       const Place p = place(i, d.log2_groups, d.groups_t);
       if (p.t < e.t && p.y < e.y && p.x < e.x) s.group[i] = static_cast<u8>(top);
     }
   }
-  for (u32 i = threadIdx.x; i < kMostGroups + 2; i += 32) shared.trail[0][i] = shared.trail[1][i] = 0;
   __syncwarp();
+  const u32* depended_on = up < 0 ? nullptr : &a.progress[a.t.levels[up].first_segment + at.block];
   RangeReader range{states, shared.rates, shared.energy_class, a.codewords + input.offset / 4, (input.size + 3) / 4};
   if (lane == 0) range.start();
   BatchDecoder<V> decoder{shared, s, range, lane};
   for (int p = top - 1; 2 * p + 1 >= cut && p >= 0; --p) {
     decoder.plane = p;
     decoder.mask = energy_mask<V>(p);
+    if (depended_on) wait_for(depended_on, p, lane);
     first_pass(s, p, lane, shared.queue, decoder);
+    if (lane == 0) {
+      __threadfence();
+      *static_cast<volatile u32*>(&a.progress[segment]) = static_cast<u32>(p);
+    }
     if (2 * p >= cut && p + 1 < top) second_pass(s, p, lane, shared.queue, decoder);
   }
-  __syncwarp();
-}
-
-/// `lowest`: all lowest bands of a code block, parents first; otherwise segments from `first` on.
-template <class V>
-__global__ void __launch_bounds__(32) decode_kernel(Args a, V* values, u32 first, bool lowest) {
-  __shared__ DecodeShared shared;
-  u32* states = dynamic_shared<u32>();
-  for (u32 i = threadIdx.x; i <= dense::kSeenLimit; i += 32) shared.rates[i] = a.dense.rates[i];
-  for (u32 i = threadIdx.x; i < 256; i += 32) shared.energy_class[i] = a.dense.energy_class[i];
-  __syncwarp();
-  if (!lowest) {
-    const DeviceSegment at = a.t.segments[first + blockIdx.x];
-    decode_segment(a, values, shared, states, at.level, at.block);
-    return;
-  }
-  u32 c = 0;
-  while (blockIdx.x >= a.t.root_block[c + 1]) ++c;
-  for (int b = 0; b < a.t.families; ++b)
-    decode_segment(a, values, shared, states, a.t.roots[c * static_cast<u32>(a.t.families) + static_cast<u32>(b)],
-                   blockIdx.x - a.t.root_block[c]);
 }
 
 // ------------------------------------------------------------------------------------------------------------- restore
@@ -396,7 +401,8 @@ DenseGopDecoder::DenseGopDecoder(const TreePlan& tree, const DensePlan& plan, in
       planes_(planes),
       values_(plan.values() * (planes > 15 ? 4 : 2)),
       bytes_(3 * plan.groups() + 2 * plan.quads()),
-      segments_(tree.segments()) {}
+      segments_(tree.segments()),
+      progress_(tree.segments() + 1) {}
 
 std::size_t DenseGopDecoder::device_bytes() const {
   return values_.size() + bytes_.size() + segments_.size() * sizeof(DenseSegmentInput) + codewords_.size() * 4;
@@ -413,22 +419,19 @@ DenseDecodeArgs DenseGopDecoder::args() const {
   a.all = a.any + plan_->quads();
   a.segment = segments_.data();
   a.codewords = codewords_.data();
+  a.progress = progress_.data();
   return a;
 }
 
 template <class V>
 void DenseGopDecoder::run(const Stream& stream) {
-  V* values = reinterpret_cast<V*>(values_.data());
-  for (int k = 0; k < tree_->resolutions(); ++k) {
-    const std::size_t states = static_cast<std::size_t>(plan_->orientations(k) * dense::kContexts) * 4;
-    const u32 first = tree_->first_segment(k);
-    const u32 blocks = k == 0 ? tree_->blocks() : tree_->first_segment(k + 1) - first;
-    if (blocks == 0) continue;
-    check(cudaFuncSetAttribute(decode_kernel<V>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(states)),
-          "cudaFuncSetAttribute");
-    launch("decode_kernel", decode_kernel<V>, dim3(blocks), dim3(32), states, stream.get(), args(), values, first,
-           k == 0);
-  }
+  int orientations = 1;
+  for (int k = 0; k < tree_->resolutions(); ++k) orientations = std::max(orientations, plan_->orientations(k));
+  const std::size_t states = static_cast<std::size_t>(orientations * dense::kContexts) * 4;
+  check(cudaFuncSetAttribute(decode_kernel<V>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(states)),
+        "cudaFuncSetAttribute");
+  launch("decode_kernel", decode_kernel<V>, dim3(tree_->segments()), dim3(32), states, stream.get(), args(),
+         reinterpret_cast<V*>(values_.data()));
 }
 
 void DenseGopDecoder::decode(const std::uint8_t* bytes, const DensePartInput* parts, std::uint32_t part_count,
@@ -445,6 +448,7 @@ void DenseGopDecoder::decode(const std::uint8_t* bytes, const DensePartInput* pa
   clear(codewords_, words * 4);
   clear(values_, values_.size());
   clear(bytes_, bytes_.size());
+  check(cudaMemsetAsync(progress_.data(), 0xff, progress_.size() * 4, stream.get()), "cudaMemsetAsync");
   if (part_count)
     launch("gather_kernel", gather_kernel, dim3((part_count + kGatherWarps - 1) / kGatherWarps),
            dim3(kGatherWarps * 32), 0, stream.get(), bytes, parts, part_count,

@@ -89,6 +89,14 @@ DensePlan::DensePlan(const StreamHeader& header, const StreamGeometry& geometry,
   }
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return size[a] > size[b]; });
+  // The lowest bands depend on each other by family; the other segments stand behind them, coarse to fine.
+  std::vector<std::uint32_t> parents_first(tree.segments());
+  std::iota(parents_first.begin(), parents_first.end(), 0u);
+  std::vector<int> family(tree.first_segment(1));
+  for (const DeviceLevel& l : tree.levels())
+    if (l.k == 0) std::fill_n(family.begin() + l.first_segment, l.rows * l.columns, l.family);
+  std::stable_sort(parents_first.begin(), parents_first.begin() + tree.first_segment(1),
+                   [&](std::uint32_t a, std::uint32_t b) { return family[a] < family[b]; });
   for (int k = 0; k < tree.resolutions(); ++k) {
     first_level_.push_back(static_cast<std::uint32_t>(of_resolution.size()));
     for (std::size_t i = 0; i < levels_.size(); ++i)
@@ -108,6 +116,7 @@ DensePlan::DensePlan(const StreamHeader& header, const StreamGeometry& geometry,
   for (std::uint32_t i = 0; i < 256; ++i) energy_class.push_back(static_cast<std::uint8_t>(dense::energy_class(i)));
   d_levels_ = to_device(levels_, stream);
   d_start_ = to_device(start, stream);
+  d_parents_first_ = to_device(parents_first, stream);
   d_order_ = to_device(order, stream);
   d_of_resolution_ = to_device(of_resolution, stream);
   d_rates_ = to_device(rates, stream);
@@ -116,8 +125,8 @@ DensePlan::DensePlan(const StreamHeader& header, const StreamGeometry& geometry,
 }
 
 DenseTables DensePlan::tables() const {
-  return {d_levels_.data(),       d_start_.data(), d_rates_.data(),
-          d_energy_class_.data(), d_order_.data(), d_of_resolution_.data()};
+  return {d_levels_.data(),        d_start_.data(), d_rates_.data(),        d_energy_class_.data(),
+          d_parents_first_.data(), d_order_.data(), d_of_resolution_.data()};
 }
 
 std::uint32_t DensePlan::most_frames(int k, bool of_groups) const {

@@ -44,6 +44,7 @@ struct DenseTables {
   const std::uint32_t* start;  ///< states: probability, and decisions seen in the upper half
   const std::uint16_t* rates;
   const std::uint8_t* energy_class;    ///< [256]
+  const std::uint32_t* parents_first;  ///< segments, each behind the one it depends on
   const std::uint32_t* order;          ///< segments, the largest first
   const std::uint32_t* of_resolution;  ///< levels, by k
 };
@@ -74,7 +75,7 @@ class DensePlan {
   std::uint32_t subbands_ = 0, frame_weights_ = 0;
   std::vector<std::uint32_t> first_level_;
   DeviceBuffer<DenseLevel> d_levels_;
-  DeviceBuffer<std::uint32_t> d_start_, d_order_, d_of_resolution_;
+  DeviceBuffer<std::uint32_t> d_start_, d_order_, d_parents_first_, d_of_resolution_;
   DeviceBuffer<std::uint16_t> d_rates_;
   DeviceBuffer<std::uint8_t> d_energy_class_;
 };

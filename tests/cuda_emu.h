@@ -256,6 +256,8 @@ inline void __syncthreads() { trivelet::emu::block.barrier(); }
 inline void __syncwarp(unsigned mask = ~0u) { trivelet::emu::block.exchange(mask, 0); }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
+/// Blocks run one after the other: what a thread waits for here never comes.
+inline void __nanosleep(unsigned) { trivelet::emu::wrong("a thread waits for a block that comes later"); }
 
 template <class T>
 T __shfl_sync(unsigned mask, T v, int from) {
