@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 
 #include "codec/parallel.h"
@@ -9,7 +10,16 @@
 
 namespace trivelet::gpu {
 
+namespace {
+
+// GOPs whose streams share a work queue of the driver wait for each other, and it makes 8 unless told otherwise before
+// its start. The dense profile likes to have more.
+void ask_for_queues() { (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
+
+}  // namespace
+
 std::vector<DeviceInfo> devices() {
+  ask_for_queues();
   std::vector<DeviceInfo> found;
   const int n = device_count();
   for (int i = 0; i < n; ++i) {
@@ -62,8 +72,6 @@ class CudaEncoder final : public GopEncoder {
   int depth() const override { return std::max(1, pipeline_.slots() > 0 ? pipeline_.slots() : wanted_); }
 
   void push(const Gop& gop, const GopChoices& choices) override {
-    require(!choices.passes || header_.profile == Profile::kDense, ErrorKind::kUnsupported,
-            "a size or a quality is aimed at on the CPU (--device cpu); the GPU codes with a fixed quality or step");
     require(gop.frames() >= 1 && gop.frames() <= header_.gop_frames, ErrorKind::kBadArgument,
             "a GOP of " + std::to_string(gop.frames()) + " frames; this stream's hold 1.." +
                 std::to_string(header_.gop_frames));
@@ -151,20 +159,25 @@ class CudaDecoder final : public GopDecoder {
   double seconds_coder_ = 0;
 };
 
-constexpr int kSlots = 3;
+// GOPs in flight. The dense profile's kernels wait for their longest segments, and other GOPs fill the device
+// meanwhile.
+constexpr int kFastSlots = 3, kDenseSlots = 8;
+
+PipelineOptions options_for(const StreamHeader& h, int device, std::size_t max_memory) {
+  return {device, h.profile == Profile::kDense ? kDenseSlots : kFastSlots, max_memory};
+}
 
 }  // namespace
 
 Backend cuda_backend(int number, std::size_t max_memory) {
-  const PipelineOptions pipeline{number, kSlots, max_memory};
-  return {
-      "cuda",
-      [pipeline](const StreamHeader& h, const BackendOptions& o) -> std::unique_ptr<GopEncoder> {
-        return std::make_unique<CudaEncoder>(h, o, pipeline);
-      },
-      [pipeline](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {
-        return std::make_unique<CudaDecoder>(h, r, o, pipeline);
-      }};
+  ask_for_queues();
+  return {"cuda",
+          [=](const StreamHeader& h, const BackendOptions& o) -> std::unique_ptr<GopEncoder> {
+            return std::make_unique<CudaEncoder>(h, o, options_for(h, number, max_memory));
+          },
+          [=](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {
+            return std::make_unique<CudaDecoder>(h, r, o, options_for(h, number, max_memory));
+          }};
 }
 
 }  // namespace trivelet::gpu
