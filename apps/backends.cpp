@@ -71,9 +71,9 @@ DeviceChoice choose_device(const std::string& device) {
 
 int choose_gpu(const std::string& device) { return choose_device(device == "auto" ? "gpu" : device).gpu; }
 
-std::optional<Backend> choose_backend(const std::string& device, std::size_t max_memory, bool suits) {
+std::optional<Backend> choose_backend(const std::string& device, std::size_t max_memory) {
   const DeviceChoice choice = choose_device(device);
-  if (choice.gpu < 0 || (choice.automatic && !suits)) return std::nullopt;
+  if (choice.gpu < 0) return std::nullopt;
   if (choice.automatic) spdlog::info("coding on GPU {}: {}", choice.gpu, choice.name);
   return backend_of(choice.gpu, max_memory);
 }

@@ -25,9 +25,9 @@ DeviceChoice choose_device(const std::string& device);
 /// Number of the GPU that --device means, for what runs on a GPU only. Throws Unsupported when there is none.
 int choose_gpu(const std::string& device);
 
-/// The video codec's backend; none is the CPU. With `auto` it says which GPU it takes. `suits`: what is to be done can
-/// be done on a GPU. `max_memory`: of the GPU, in bytes; 0 = all.
-std::optional<Backend> choose_backend(const std::string& device, std::size_t max_memory, bool suits = true);
+/// The video codec's backend; none is the CPU. With `auto` it says which GPU it takes. `max_memory`: of the GPU, in
+/// bytes; 0 = all.
+std::optional<Backend> choose_backend(const std::string& device, std::size_t max_memory);
 
 inline const Backend* pointer(const std::optional<Backend>& backend) { return backend ? &*backend : nullptr; }
 

@@ -326,8 +326,7 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
     return bench_gpu({options.device, common.threads, options.repeat, options.csv, options.plot}, clip.info, whole,
                      params);
   }
-  const bool aims = params.profile == Profile::kFast && (params.psnr > 0 || params.has_byte_target());
-  const std::optional<Backend> backend = choose_backend(options.device, 0, !aims);
+  const std::optional<Backend> backend = choose_backend(options.device, 0);
   Result result;
   result.clip = options.input.empty() ? "synthetic" : options.input;
   result.info = clip.info;

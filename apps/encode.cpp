@@ -157,9 +157,8 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   FileSink sink(options.output, common.overwrite);
   require(!options.verify || sink.file().seekable(), ErrorKind::kBadArgument,
           "--verify decodes the finished file again and '" + options.output + "' cannot be read back");
-  const bool aims = params.profile == Profile::kFast && (params.psnr > 0 || params.has_byte_target());
   const std::optional<Backend> backend =
-      choose_backend(options.device, options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory), !aims);
+      choose_backend(options.device, options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory));
   Encoder encoder(input.info(), params, sink, pointer(backend));
   spdlog::debug("{}: {}", options.input, describe(input.info()));
 

@@ -36,6 +36,8 @@ class StreamGeometry {
 
 /// Where the layers cut the segments of a component (encoder's choice; FORMAT.md "Layers").
 LayerPlan layer_plan(const StreamHeader& header, const BlockGrid& grid);
+/// Every plane a layer of its own: what GopChoices::passes asks for.
+LayerPlan plane_plan(const BlockGrid& grid);
 
 /// Decoding less than everything.
 struct Reduction {

@@ -71,9 +71,6 @@ LayerPlan layer_plan(const StreamHeader& header, const BlockGrid& grid) {
   return plan;
 }
 
-namespace {
-
-// Every plane a layer of its own.
 LayerPlan plane_plan(const BlockGrid& grid) {
   LayerPlan plan;
   plan.layers = dense::kMaxPlanes;
@@ -82,6 +79,8 @@ LayerPlan plane_plan(const BlockGrid& grid) {
                     static_cast<std::uint8_t>(dense::kMaxPlanes - 1 - l));
   return plan;
 }
+
+namespace {
 
 class Stopwatch {
  public:

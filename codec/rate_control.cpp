@@ -45,15 +45,16 @@ namespace {
 // Appends all of segment s. A part per plane becomes one bit string without padding.
 void append_codeword(Profile profile, const CodedBlock& block, std::size_t s, std::size_t layers,
                      std::vector<std::uint8_t>& out) {
+  const std::uint8_t* bytes = block.memory ? block.memory : block.bytes.data();
   if (profile == Profile::kDense) {
-    const std::uint8_t* from = (block.memory ? block.memory : block.bytes.data()) + block.offset[s];
+    const std::uint8_t* from = bytes + block.offset[s];
     out.insert(out.end(), from, from + block.size[s]);
     return;
   }
   unsigned held = 0;
   unsigned count = 0;
   for (std::size_t part = s * layers; part < (s + 1) * layers; ++part) {
-    const std::uint8_t* from = block.bytes.data() + block.offset[part];
+    const std::uint8_t* from = bytes + block.offset[part];
     std::uint32_t left = block.bits[part];
     for (; left > 0; ++from) {
       const unsigned n = std::min<std::uint32_t>(left, 8);

@@ -61,7 +61,7 @@ struct DecodePipeline::State {
 
   const GopShape& shape_of(int frames) {
     auto& s = shapes[frames];
-    if (!s) s = std::make_unique<GopShape>(header, reduction, frames, setup);
+    if (!s) s = std::make_unique<GopShape>(header, reduction, frames, false, setup);
     return *s;
   }
 

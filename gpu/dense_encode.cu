@@ -19,6 +19,7 @@
 
 #include "gpu/dense.cuh"
 #include "gpu/dense.h"
+#include "gpu/measure.cuh"
 
 namespace trivelet::gpu {
 
@@ -57,47 +58,6 @@ __device__ __forceinline__ DenseArrays<V> arrays(const Args& a, V* values) {
 
 // ---------------------------------------------------------------------------------------------------------------- load
 
-/// A patch of a subband in the array of coefficients, and how its coefficients become magnitudes.
-template <class C>
-struct Patch {
-  const C* data;
-  u64 frame_stride;
-  u32 row_stride;
-  float inverse_step;
-  __device__ __forceinline__ C at(int t, int y, int x) const {
-    return data[static_cast<u64>(t) * frame_stride + static_cast<u64>(y) * row_stride + static_cast<u64>(x)];
-  }
-};
-
-template <class C>
-__device__ __forceinline__ Patch<C> patch_of(const Args& a, const C* coefficients, u32 level, u32 block, int o) {
-  const DeviceLevel& l = a.t.levels[level];
-  const DeviceBand band = a.t.bands[l.band + static_cast<u32>(o)];
-  const int by = static_cast<int>(block) / l.columns, bx = static_cast<int>(block) % l.columns;
-  const float inverse =
-      a.measure.inverse_steps ? a.measure.inverse_steps[a.dense.levels[level].slot + static_cast<u32>(o)] : 1.0f;
-  return {coefficients + band.origin + static_cast<u64>(by * l.side) * band.row_stride + static_cast<u64>(bx * l.side),
-          band.frame_stride, band.row_stride, inverse};
-}
-
-/// Magnitude in quantiser steps, not yet rounded down.
-__device__ __forceinline__ float limited(float c, float inverse_step) {
-  const float m = (c < 0 ? -c : c) * inverse_step;
-  constexpr float kLimit = 1073741760.0f;
-  return m < kLimit ? m : kLimit;
-}
-__device__ __forceinline__ i32 limited(i32 c, float) {
-  constexpr i32 kLimit = (1 << 30) - 1;
-  return c > kLimit || c < -kLimit ? kLimit : c < 0 ? -c : c;
-}
-__device__ __forceinline__ i32 limited(std::int16_t c, float) { return c < 0 ? -static_cast<i32>(c) : c; }
-
-__device__ __forceinline__ double warp_tree(double v) {
-  TRIVELET_UNROLL
-  for (unsigned d = 16; d; d >>= 1) v += __shfl_down_sync(kAllLanes, v, d);
-  return v;
-}
-
 __device__ __forceinline__ double* frame_sums(const Args& a, const DenseLevel& d, u32 block, int frame) {
   return a.frame_sum + (d.frame_sum + static_cast<u64>(block) * d.frame_sum_span + static_cast<u64>(frame)) *
                            static_cast<u64>(2 * a.planes + 1);
@@ -118,7 +78,7 @@ __global__ void __launch_bounds__(kLoadWarps * 32)
   const int lane = static_cast<int>(threadIdx.x % 32), passes = 2 * a.planes;
   double* gains = dynamic_shared<double>() + static_cast<std::ptrdiff_t>(threadIdx.x / 32) * passes * 32 + lane;
   const DenseSegment<V> s = dense_segment(a.t, a.dense, arrays(a, values), level, block);
-  const Patch<C> patch = patch_of(a, coefficients, level, block, o);
+  const Patch<C> patch = patch_of(a.t, a.dense, a.measure.inverse_steps, coefficients, level, block, o);
   const DenseBox valid = s.valid[o];
   const int n = d.groups, side = 2 * n;
   for (int i = 0; i < passes; ++i) gains[32 * i] = 0;
@@ -281,21 +241,11 @@ __global__ void __launch_bounds__(kWeighWarps * 32) weigh_kernel(Args a) {
   const u32 segment = blockIdx.x * kWeighWarps + threadIdx.x / 32;
   if (segment >= a.t.segment_count) return;
   const DeviceSegment at = a.t.segments[segment];
-  const DeviceLevel& l = a.t.levels[at.level];
-  const DenseLevel& d = a.dense.levels[at.level];
-  const DenseBox* valid = d.valid[block_class(l, at.block)];
   const int top = static_cast<int>(a.top[segment]);
   // Pass i, first the top plane's first; behind the last one the energy.
   for (int i = static_cast<int>(threadIdx.x % 32); i <= 2 * top; i += 32) {
     const int from = i == 2 * top ? 2 * a.planes : 2 * (top - 1 - i / 2) + i % 2;
-    double sum = 0;
-    for (int o = 0; o < l.orientations; ++o) {
-      const double weight = a.measure.weights[d.slot + static_cast<u32>(o)];
-      for (int t = 0; t < valid[o].t; ++t) {
-        const double w = d.frame_weight < 0 ? weight : weight * a.measure.frame_weights[d.frame_weight + t];
-        sum += w * frame_sums(a, d, at.block, o * d.frames + t)[from];
-      }
-    }
+    const double sum = weighted_sum(a.t, a.dense, a.measure, a.frame_sum, 2 * a.planes + 1, at, from);
     if (i == 2 * top)
       a.energy[segment] = sum;
     else

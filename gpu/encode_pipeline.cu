@@ -5,6 +5,7 @@
 #include "codec/rate_control.h"
 #include "gpu/coefficient_range.h"
 #include "gpu/pipeline.h"
+#include "gpu/plane_gains.h"
 #include "gpu/transforms.h"
 
 namespace trivelet::gpu {
@@ -27,6 +28,9 @@ struct EncodeSlot {
   std::unique_ptr<GopTransforms<std::int32_t>> integer;
   std::unique_ptr<ZerotreeEncoder> fast;
   std::unique_ptr<DenseGopEncoder> dense;
+  std::unique_ptr<PlaneGains> gains;  // fast by plane, and what it needs
+  DeviceBuffer<float> exact;
+  PinnedBuffer<double> host_gains;
   PinnedBuffer<std::byte> meta;
   PinnedBuffer<std::uint8_t> bytes;
   std::size_t fetched = 0;  // of the bytes, without knowing how many there are
@@ -40,7 +44,8 @@ struct EncodeSlot {
   std::size_t device_bytes() const {
     return samples.size() + coefficients.size() + steps.size() * sizeof(float) + (real ? real->device_bytes() : 0) +
            (integer ? integer->device_bytes() : 0) + (fast ? fast->device_bytes() : 0) +
-           (dense ? dense->device_bytes() : 0) + weights.size() * sizeof(double);
+           (dense ? dense->device_bytes() : 0) + (gains ? gains->device_bytes() : 0) + exact.size() * sizeof(float) +
+           weights.size() * sizeof(double);
   }
   const std::byte* coder_meta() const {
     return dense ? dense->meta() : reinterpret_cast<const std::byte*>(fast->meta());
@@ -55,22 +60,23 @@ struct EncodePipeline::State {
   StreamHeader header;
   PipelineOptions options;
   Stream setup;
-  std::map<int, std::unique_ptr<GopShape>> shapes;
+  std::map<std::pair<int, bool>, std::unique_ptr<GopShape>> shapes;  // by frames and whether by plane
   std::vector<std::unique_ptr<EncodeSlot>> slots;
   std::size_t next = 0, flying = 0;
   std::size_t expected = 0;  // bytes of a coded GOP
 
   State(const StreamHeader& h, const PipelineOptions& o) : header(h), options(o) {}
 
-  const GopShape& shape_of(int frames) {
-    auto& s = shapes[frames];
-    if (!s) s = std::make_unique<GopShape>(header, Reduction{}, frames, setup);
+  bool by_plane(const GopChoices& choices) const { return choices.passes && header.profile == Profile::kFast; }
+  const GopShape& shape_of(int frames, bool planes) {
+    auto& s = shapes[{frames, planes}];
+    if (!s) s = std::make_unique<GopShape>(header, Reduction{}, frames, planes, setup);
     return *s;
   }
 
   void prepare(EncodeSlot& slot, int frames, const GopChoices& choices) {
     const float step = choices.step;
-    const GopShape& shape = shape_of(frames);
+    const GopShape& shape = shape_of(frames, by_plane(choices));
     const bool dense = header.profile == Profile::kDense;
     if (slot.shape == &shape && (header.lossless || (slot.step == step && slot.frame_gains == choices.frame_gains)))
       return;
@@ -86,6 +92,8 @@ struct EncodePipeline::State {
       slot.shape = nullptr;
       slot.fast.reset();
       slot.dense.reset();
+      slot.gains.reset();
+      slot.exact = {};
       slot.real.reset();
       slot.integer.reset();
       slot.samples = {};
@@ -106,15 +114,20 @@ struct EncodePipeline::State {
         slot.dense = std::make_unique<DenseGopEncoder>(*shape.plan, *shape.dense, planes, header.centroid, capacity);
       else
         slot.fast = std::make_unique<ZerotreeEncoder>(*shape.plan, header.fast_mode, planes, capacity);
+      if (by_plane(choices)) {
+        slot.gains = std::make_unique<PlaneGains>(*shape.plan, *shape.dense, planes, header.centroid);
+        if (!header.lossless) slot.exact = DeviceBuffer<float>(shape.coefficient_origin.back());
+        if (slot.host_gains.size() < slot.gains->size()) slot.host_gains = PinnedBuffer<double>(slot.gains->size());
+      }
       if (slot.meta.size() < slot.meta_bytes()) slot.meta = PinnedBuffer<std::byte>(slot.meta_bytes());
       if (slot.bytes.size() < capacity) slot.bytes = PinnedBuffer<std::uint8_t>(capacity);
       const std::size_t steps =
-          shape.step_origin.back() + static_cast<std::size_t>(frames) + (dense ? shape.dense->subbands() : 0);
+          shape.step_origin.back() + static_cast<std::size_t>(frames) + (shape.dense ? shape.dense->subbands() : 0);
       if (slot.steps.size() < steps) {
         slot.steps = DeviceBuffer<float>(steps);
         slot.host_steps = PinnedBuffer<float>(steps);
       }
-      if (dense) {
+      if (shape.dense) {
         slot.weights = DeviceBuffer<double>(shape.dense->subbands() + shape.dense->frame_weights());
         slot.host_weights = PinnedBuffer<double>(slot.weights.size());
       }
@@ -133,7 +146,7 @@ struct EncodePipeline::State {
               ErrorKind::kBadArgument, "frame gains that do not fit the GOP");
       float* gains = slot.host_steps.data() + shape.step_origin.back();
       for (const std::uint8_t g : choices.frame_gains) *gains++ = static_cast<float>(g) / 64.0f;
-      if (dense) {
+      if (shape.dense) {
         gains = slot.host_steps.data() + subband_steps(shape);
         for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
           const StepTable of(shape.geometry->grid(static_cast<int>(c)).table(), step, header.components[c]);
@@ -143,7 +156,7 @@ struct EncodePipeline::State {
       copy(slot.steps.data(), slot.host_steps.data(), static_cast<std::size_t>(gains - slot.host_steps.data()),
            cudaMemcpyHostToDevice, slot.stream);
     }
-    if (dense) set_weights(slot, choices);
+    if (shape.dense) set_weights(slot, choices);
     slot.step = step;
     slot.frame_gains = choices.frame_gains;
   }
@@ -175,7 +188,7 @@ struct EncodePipeline::State {
         if (slots.empty() || e.kind() != ErrorKind::kUnsupported) throw;
         break;  // what fits, works
       }
-      const std::size_t bytes = slot->device_bytes() + shape_of(frames).device_bytes();
+      const std::size_t bytes = slot->device_bytes() + shape_of(frames, by_plane(choices)).device_bytes();
       const bool fits = options.max_memory == 0 || bytes * (slots.size() + 1) <= options.max_memory;
       if (!fits && !slots.empty()) break;
       require(fits, ErrorKind::kUnsupported,
@@ -205,6 +218,13 @@ struct EncodePipeline::State {
       slot.dense->encode(coefficients, measure(slot), slot.stream);
     else if constexpr (!std::is_same_v<Q, float>)
       slot.fast->encode(coefficients, slot.stream);
+    if (!slot.gains) return;
+    if constexpr (std::is_same_v<T, float>) {
+      transforms.forward(slot.samples.data(), slot.exact.data(), slot.steps.data(), gains, slot.stream);
+      slot.gains->measure(slot.exact.data(), measure(slot), slot.stream);
+    } else {
+      slot.gains->measure(coefficients, measure(slot), slot.stream);
+    }
   }
   DenseMeasure measure(const EncodeSlot& slot) const {
     return {header.lossless ? nullptr : slot.steps.data() + subband_steps(*slot.shape), slot.weights.data(),
@@ -240,7 +260,7 @@ int EncodePipeline::in_flight() const { return static_cast<int>(state_->flying);
 std::size_t EncodePipeline::device_bytes() const {
   std::size_t n = 0;
   for (const auto& s : state_->slots) n += s->device_bytes();
-  for (const auto& [frames, s] : state_->shapes) n += s->device_bytes();
+  for (const auto& [key, s] : state_->shapes) n += s->device_bytes();
   return n;
 }
 
@@ -268,6 +288,8 @@ void EncodePipeline::submit(int frames, const GopChoices& choices, const std::by
               : s.run<std::int32_t, std::int16_t>(slot, *slot.integer);
   slot.coded.record(slot.stream);
   copy(slot.meta.data(), slot.coder_meta(), slot.meta_bytes(), cudaMemcpyDeviceToHost, slot.stream);
+  if (slot.gains)
+    copy(slot.host_gains.data(), slot.gains->gains(), slot.gains->size(), cudaMemcpyDeviceToHost, slot.stream);
   // How many bytes there are is known on the device only: as many as the GOP before had, and a little more, are fetched
   // at once.
   slot.fetched = std::min({s.expected + s.expected / 8 + 4096, slot.capacity(), slot.bytes.size()});
@@ -314,10 +336,11 @@ bool EncodePipeline::collect(Result& result) {
   if (slot.dense) {
     result.dense = slot.dense->view(slot.meta.data());
     result.tops = result.dense.tops;
-    result.sizes = result.dense.sizes;
   } else {
     result.tops = slot.fast->tops(slot.words());
-    result.sizes = slot.fast->sizes(slot.words());
+    result.bits = slot.fast->bits(slot.words());
+    result.gains = slot.gains ? slot.host_gains.data() : nullptr;
+    result.planes = slot.gains ? slot.gains->planes() : 0;
   }
   result.bytes = slot.bytes.data();
   result.total = total;
@@ -344,7 +367,7 @@ void unpack_dense(const EncodePipeline::Result& r, PartPlaces& places, CodedGop&
   std::size_t at = 0;
   for (std::size_t s = 0; s < places.size(); ++s) {
     places[s] = at;
-    at += (r.sizes[s] + std::size_t{3}) / 4 * 4;
+    at += (meta.sizes[s] + std::size_t{3}) / 4 * 4;
   }
   for (std::size_t c = 0; c < out.components.size(); ++c) {
     auto& component = out.components[c];
@@ -363,7 +386,7 @@ void unpack_dense(const EncodePipeline::Result& r, PartPlaces& places, CodedGop&
       for_segments(shape, c, [&](std::size_t s, std::size_t number) {
         number += i;
         b.top[s] = static_cast<std::uint8_t>(r.tops[number]);
-        b.size[s] = r.sizes[number];
+        b.size[s] = meta.sizes[number];
         b.offset[s] = places[number];
         table.first[s] = static_cast<std::uint32_t>(table.passes.size());
         table.energy[s] = meta.energy[number];
@@ -378,33 +401,54 @@ void unpack_dense(const EncodePipeline::Result& r, PartPlaces& places, CodedGop&
 // Parts stand in the order of the chunks.
 void unpack_fast(const StreamHeader& header, const EncodePipeline::Result& r, PartPlaces& places, CodedGop& out) {
   const GopShape& shape = *r.shape;
-  const auto layers = static_cast<std::size_t>(header.layers);
+  const auto layers = static_cast<std::size_t>(shape.plan->layers());
   places.resize(shape.plan->parts());
   std::size_t at = 0;
   for (const std::uint32_t id : shape.plan->part_order()) {
     places[id] = at;
-    at += r.sizes[id];
+    at += (r.bits[id] + 7) / 8;
   }
   for (std::size_t c = 0; c < out.components.size(); ++c) {
     auto& component = out.components[c];
     const auto segments = static_cast<std::size_t>(segment_count(*component.grid));
-    component.plan = layer_plan(header, *component.grid);
+    component.plan = r.gains ? plane_plan(*component.grid) : layer_plan(header, *component.grid);
     for (CodedBlock& b : component.blocks) {
       b.top.resize(segments);
       b.size.resize(segments * layers);
       b.offset.resize(segments * layers);
+      b.bits.resize(segments * layers);
       b.memory = r.bytes;
     }
     for_segments(shape, c, [&](std::size_t s, std::size_t number) {
       for (CodedBlock& b : component.blocks) {
         b.top[s] = static_cast<std::uint8_t>(r.tops[number]);
         for (std::size_t l = 0; l < layers; ++l) {
-          b.size[s * layers + l] = r.sizes[number * layers + l];
+          b.bits[s * layers + l] = r.bits[number * layers + l];
+          b.size[s * layers + l] = (b.bits[s * layers + l] + 7) / 8;
           b.offset[s * layers + l] = places[number * layers + l];
         }
         ++number;
       }
     });
+    if (!r.gains) continue;
+    component.passes.resize(component.blocks.size());
+    for (std::size_t i = 0; i < component.blocks.size(); ++i) {
+      const CodedBlock& b = component.blocks[i];
+      PassTable& table = component.passes[i];
+      table.first.resize(segments);
+      table.energy.resize(segments);
+      table.passes.clear();
+      for_segments(shape, c, [&](std::size_t s, std::size_t number) {
+        const double* gains = r.gains + (number + i) * static_cast<std::size_t>(r.planes + 1);
+        table.first[s] = static_cast<std::uint32_t>(table.passes.size());
+        table.energy[s] = gains[r.planes];
+        std::uint32_t bits = 0;
+        for (std::size_t p = b.top[s]; p-- > 0;) {
+          bits += b.bits[s * layers + layers - 1 - p];
+          table.passes.push_back({bits, gains[p]});
+        }
+      });
+    }
   }
 }
 

@@ -11,7 +11,8 @@ std::size_t align(std::size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 }  // namespace
 
-GopShape::GopShape(const StreamHeader& header, const Reduction& reduction, int gop_frames, const Stream& stream)
+GopShape::GopShape(const StreamHeader& header, const Reduction& reduction, int gop_frames, bool by_plane,
+                   const Stream& stream)
     : frames(gop_frames), geometry(std::make_unique<StreamGeometry>(header, gop_frames)) {
   coefficient_origin.push_back(0);
   sample_origin.push_back(0);
@@ -30,8 +31,9 @@ GopShape::GopShape(const StreamHeader& header, const Reduction& reduction, int g
     sample_origin.push_back(sample_origin.back() + shapes.back().samples() * bytes);
     step_origin.push_back(step_origin.back() + align(layouts.back().steps()));
   }
-  plan = std::make_unique<TreePlan>(header, *geometry, layouts, coefficient_origin, stream);
-  if (header.profile == Profile::kDense) dense = std::make_unique<DensePlan>(header, *geometry, *plan, stream);
+  plan = std::make_unique<TreePlan>(header, *geometry, layouts, coefficient_origin, by_plane, stream);
+  if (header.profile == Profile::kDense || by_plane)
+    dense = std::make_unique<DensePlan>(header, *geometry, *plan, stream);
 }
 
 }  // namespace trivelet::gpu

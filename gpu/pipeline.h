@@ -35,9 +35,10 @@ struct GopShape {
   std::vector<std::size_t> sample_origin;       ///< bytes; one more at the end
   std::vector<std::size_t> step_origin;         ///< of CoefficientLayout::spread; one more at the end
   std::unique_ptr<TreePlan> plan;
-  std::unique_ptr<DensePlan> dense;  ///< dense profile only
+  std::unique_ptr<DensePlan> dense;  ///< dense profile, or by plane
 
-  GopShape(const StreamHeader& header, const Reduction& reduction, int frames, const Stream& stream);
+  /// `by_plane`: as GopChoices::passes asks of the fast profile.
+  GopShape(const StreamHeader& header, const Reduction& reduction, int frames, bool by_plane, const Stream& stream);
   std::size_t sample_bytes() const { return sample_origin.back(); }
   std::size_t device_bytes() const { return plan->device_bytes() + (dense ? dense->device_bytes() : 0); }
 };
@@ -63,10 +64,12 @@ class EncodePipeline {
 
   struct Result {
     const GopShape* shape = nullptr;
-    const std::uint32_t* tops = nullptr;   ///< [segment]
-    const std::uint32_t* sizes = nullptr;  ///< [segment * layers + layer]; dense: [segment]
-    const std::uint8_t* bytes = nullptr;   ///< parts in the order of TreePlan::part_order(); dense: segments in order
-    DenseGopEncoder::Meta dense{};         ///< dense profile only
+    const std::uint32_t* tops = nullptr;  ///< [segment]
+    const std::uint32_t* bits = nullptr;  ///< fast: [segment * layers + layer]
+    const std::uint8_t* bytes = nullptr;  ///< parts in the order of TreePlan::part_order(); dense: segments in order
+    DenseGopEncoder::Meta dense{};        ///< dense profile only
+    const double* gains = nullptr;        ///< fast by plane: as PlaneGains::gains()
+    int planes = 0;                       ///< of those
     std::uint64_t total = 0;
     StageTimes times;
   };

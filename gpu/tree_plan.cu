@@ -24,8 +24,8 @@ std::uint32_t append(std::vector<T>& to, const std::vector<T>& from) {
 
 TreePlan::TreePlan(const StreamHeader& header, const StreamGeometry& geometry,
                    const std::vector<CoefficientLayout>& layouts, const std::vector<std::size_t>& origins,
-                   const Stream& stream)
-    : layers_(header.layers), components_(geometry.components()), families_(header.temporal_bands()) {
+                   bool by_plane, const Stream& stream)
+    : components_(geometry.components()), families_(header.temporal_bands()) {
   std::vector<std::uint64_t> valid, child;
   std::vector<std::uint16_t> exists;
   std::vector<WordBase> base, slot;
@@ -38,7 +38,8 @@ TreePlan::TreePlan(const StreamHeader& header, const StreamGeometry& geometry,
     const BlockGrid& grid = geometry.grid(c);
     const auto cu = static_cast<std::size_t>(c);
     const SubbandTable target(layouts[cu].shape(), layouts[cu].decomposition(), header.lossless);
-    const LayerPlan plan = layer_plan(header, grid);
+    const LayerPlan plan = by_plane ? plane_plan(grid) : layer_plan(header, grid);
+    layers_ = plan.layers;
     const int resolutions = grid.resolutions();
     const int segments = segment_count(grid);
     root_block_.push_back(root_block_.back() + static_cast<std::uint32_t>(grid.blocks()));

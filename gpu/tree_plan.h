@@ -73,9 +73,9 @@ struct TreeTables {
 class TreePlan {
  public:
   /// `layouts`: of the arrays of coefficients, per component; where they begin is `origins` (in elements). A
-  /// decoder's may be smaller than the geometry: reduced.
+  /// decoder's may be smaller than the geometry: reduced. `by_plane`: every plane is a layer.
   TreePlan(const StreamHeader& header, const StreamGeometry& geometry, const std::vector<CoefficientLayout>& layouts,
-           const std::vector<std::size_t>& origins, const Stream& stream);
+           const std::vector<std::size_t>& origins, bool by_plane, const Stream& stream);
 
   TreeTables tables() const;
   const std::vector<DeviceLevel>& levels() const { return levels_; }

@@ -25,13 +25,14 @@ class ZerotreeEncoder {
   /// The last step again, after the output was too small: makes room for `bytes`. Waits for the stream.
   void grow(std::size_t bytes, const Stream& stream);
 
-  /// What comes first: [0] bytes of output (0..capacity or more), then the top of every segment, then the bytes of
-  /// every part, [segment * layers + layer]. The parts stand in output() in the order of TreePlan::part_order().
+  /// What comes first: [0] bytes of output (0..capacity or more), then the top of every segment, then the bits of
+  /// every part, [segment * layers + layer]; each begins at a byte. The parts stand in output() in the order of
+  /// TreePlan::part_order().
   const std::uint32_t* meta() const { return meta_.data(); }
   std::size_t meta_size() const { return 2 + plan_->segments() + plan_->parts(); }
   static std::uint64_t total(const std::uint32_t* meta) { return meta[0] | static_cast<std::uint64_t>(meta[1]) << 32; }
   const std::uint32_t* tops(const std::uint32_t* meta) const { return meta + 2; }
-  const std::uint32_t* sizes(const std::uint32_t* meta) const { return meta + 2 + plan_->segments(); }
+  const std::uint32_t* bits(const std::uint32_t* meta) const { return meta + 2 + plan_->segments(); }
   const std::uint8_t* output() const { return reinterpret_cast<const std::uint8_t*>(output_.data()); }
   std::size_t capacity() const { return capacity_; }
   std::size_t device_bytes() const;

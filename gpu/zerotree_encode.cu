@@ -35,7 +35,7 @@ struct ZerotreeEncodeArgs {
   u32* bits;  // [tile][plane][kStages]: counts, then positions in the part
   u32* total;
   u32* segment_top;
-  u32* part_size;
+  u32* part_bits;
   u64* part_offset;
   u32* output;
   u64 capacity;
@@ -489,8 +489,8 @@ __global__ void __launch_bounds__(kWarps * 32) place_kernel(Args a) {
   const DeviceSegment at = a.t.segments[s];
   const DeviceLevel& l = a.t.levels[at.level];
   const u8* low = a.t.low + at.level * static_cast<u32>(a.t.layers);
-  u32* size = a.part_size + s * static_cast<u32>(a.t.layers);
-  for (int i = lane; i < a.t.layers; i += 32) size[i] = 0;
+  u32* part = a.part_bits + s * static_cast<u32>(a.t.layers);
+  for (int i = lane; i < a.t.layers; i += 32) part[i] = 0;
   __syncwarp();
   const int top = static_cast<int>(a.segment_top[s]);
   const u32 own = l.first_tile + at.block * static_cast<u32>(l.tiles);
@@ -500,7 +500,7 @@ __global__ void __launch_bounds__(kWarps * 32) place_kernel(Args a) {
   u32 bits = 0;
   for (int p = top - 1; p >= 0; --p) {
     if (low[layer] > p) {
-      if (lane == 0) size[layer] = (bits + 7) / 8;
+      if (lane == 0) part[layer] = bits;
       while (low[layer] > p) ++layer;
       bits = 0;
     }
@@ -533,7 +533,7 @@ __global__ void __launch_bounds__(kWarps * 32) place_kernel(Args a) {
       if (stage == kSets && l.k == 1) run(kOwnSets, own, static_cast<u32>(l.tiles), l);
     }
   }
-  if (lane == 0 && top > 0) size[layer] = (bits + 7) / 8;
+  if (lane == 0 && top > 0) part[layer] = bits;
 }
 
 // ------------------------------------------------------------------------------------------------------------- order
@@ -550,7 +550,7 @@ __global__ void __launch_bounds__(kOrderThreads) order_kernel(Args a) {
   for (u32 first = 0; first < parts; first += kOrderThreads) {
     const u32 i = first + thread;
     const u32 part = i < parts ? a.t.part_order[i] : 0;
-    const u64 size = i < parts ? a.part_size[part] : 0;
+    const u64 size = i < parts ? (a.part_bits[part] + 7) / 8 : 0;
     const u64 before = sum_before(size, lane);
     if (lane == 31) sums[thread / 32] = before + size;
     __syncthreads();
@@ -628,7 +628,7 @@ ZerotreeEncodeArgs ZerotreeEncoder::args() const {
   a.bits = bits_.data();
   a.total = meta_.data();
   a.segment_top = meta_.data() + 2;
-  a.part_size = a.segment_top + plan_->segments();
+  a.part_bits = a.segment_top + plan_->segments();
   a.part_offset = part_offset_.data();
   a.output = output_.data();
   a.capacity = capacity_;

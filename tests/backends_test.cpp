@@ -188,6 +188,29 @@ TEST_P(Backends, StreamsAreTheSame) {
   EXPECT_TRUE(expected == got);
 }
 
+// Towards a size or a PSNR: gains, bytes of every cut and what is measured on the way.
+TEST(Targets, StreamsAreTheSame) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  const Backend cuda = gpu::cuda_backend(0, 0);
+  const int width = kEmulated ? 36 : 200, height = kEmulated ? 28 : 120;
+  for (const char* format : {"yuv420p", "gbrp"})
+    for (const Profile profile : {Profile::kFast, Profile::kDense})
+      for (const int target : {0, 1, 2}) {
+        if (kEmulated && target > 0 && format[0] == 'g') continue;
+        SCOPED_TRACE(std::string(format) + ", profile " + std::to_string(static_cast<int>(profile)) + ", target " +
+                     std::to_string(target));
+        const Clip clip = test::make_clip(test::video(width, height, format, 10), 10, 8, Pattern::kTexture, 7);
+        EncoderParams p = lossy(60, 3, 3, 32);
+        p.profile = profile;
+        p.layers = 5;
+        p.gop_frames = 8;
+        if (target == 0) p.bits_per_pixel = 1.5;
+        if (target == 1) p.psnr = 36;
+        if (target == 2) p.target_bytes = static_cast<std::uint64_t>(width * height * 2);
+        EXPECT_TRUE(encode_with(nullptr, clip, p) == encode_with(&cuda, clip, p));
+      }
+}
+
 TEST_P(Backends, SamplesAreTheSame) {
   const Backend cuda = gpu::cuda_backend(0, 0);
   const std::vector<std::byte> stream = encode_with(nullptr, clip(), params());
