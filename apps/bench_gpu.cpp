@@ -42,13 +42,15 @@ set datafile separator ","
 set style data histograms
 set style fill solid 0.6
 set grid ytics
-set key top left
+set key outside top center horizontal
+set yrange [0:*]
 set multiplot layout 2,1
 set ylabel "frames/s"
 set xlabel "GOPs in flight"
 plot "<grep ^codec,encode '{0}'" using 9:xtic(6) title "encode", "<grep ^codec,decode '{0}'" using 9 title "decode"
 set ylabel "Gsamples/s"
 set xlabel "width x height x frames"
+set xtics rotate by 20 right
 plot "<grep '^transform,papers: convolution; global' '{0}'" using 8:xtic(sprintf("%sx%sx%s", strcol(3), strcol(4), strcol(5))) title "convolution, global memory", \
      "<grep '^transform,papers: convolution; shared' '{0}'" using 8 title "convolution, shared memory", \
      "<grep '^transform,dyadic f32 -> f32 forward' '{0}'" using 8 title "Trivelet, float", \
@@ -99,6 +101,7 @@ int bench_gpu(const GpuBench& bench, const VideoInfo& info, const std::vector<Go
   options.device = device;
   options.threads = bench.threads;
   options.repeat = bench.repeat;
+  if (params.profile == Profile::kDense) options.slots = {1, 4, 8, 16};
   const gpu::CodecFigures figures = gpu::bench_codec(info, clip, params, options);
   const int frames = clip.front().frames();
   double samples = 0;
