@@ -11,8 +11,8 @@
 // magnitudes' zeros once, what is not zero once per plane from cache, coefficients once.
 #include <algorithm>
 
-#include "gpu/dense.cuh"
 #include "gpu/dense.h"
+#include "gpu/dense_batches.cuh"
 
 namespace trivelet::gpu {
 
