@@ -1,9 +1,12 @@
 // make_seeds FOLDER: writes FOLDER/decode, small streams of every kind with the option bytes of decode_fuzz in front,
-// and FOLDER/header, the boxes and chunks of such streams for header_fuzz.
+// FOLDER/header, the boxes and chunks of such streams for header_fuzz, and FOLDER/vstc and FOLDER/dct, tiny pictures of
+// the still codecs.
 
 #include <filesystem>
 #include <fstream>
 
+#include "codec/still/dct.h"
+#include "codec/still/vstc.h"
 #include "tests/boxes.h"
 #include "tests/support.h"
 
@@ -73,6 +76,45 @@ bool write_header_seeds(const std::filesystem::path& folder, bool dyadic, Profil
   return ok;
 }
 
+/// Small pictures behind the option bytes of vstc_fuzz and dct_fuzz.
+bool write_still_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder / "vstc");
+  std::filesystem::create_directories(folder / "dct");
+  ThreadPool pool(1);
+  const auto transform = dct::make_own_transform(pool);
+  bool ok = true;
+  for (int i = 0; i < 12; ++i) {
+    const int kind = i % 4, bits = 8 + i % 5, qp = 5 + 7 * (i % 6);
+    still::Image image;
+    image.width = 4 + i % 8;
+    image.height = 12 - i;
+    image.format.model = kind == 0 ? ColourModel::kGrey : kind == 3 ? ColourModel::kRgb : ColourModel::kYuv;
+    image.format.log2_chroma_w = image.format.log2_chroma_h = kind == 1;
+    image.format.bits = bits;
+    image.allocate();
+    for (int c = 0; c < image.components(); ++c)
+      for (int y = 0; y < image.format.component_height(image.height, c); ++y)
+        for (int x = 0; x < image.format.component_width(image.width, c); ++x)
+          image.set_sample(c, x, y, (x * x * 7 + y * 19 * (x > 3) + 40 * c) << (bits - 8) & ((1 << bits) - 1));
+    const auto put = [&](const char* codec, const std::vector<std::byte>& file, Bytes head) {
+      const auto payload = still::read_file(file).payload;
+      head.insert(head.end(), payload.begin(), payload.end());
+      ok &= write(folder / codec / ("seed" + std::to_string(i)), head);
+    };
+    const auto width = static_cast<std::uint8_t>(image.width - 1), height = static_cast<std::uint8_t>(image.height - 1);
+    vstc::Params p;
+    p.qp = qp;
+    p.log2_block = 4 + i % 3;
+    p.effort = vstc::Effort::kFast;
+    put("vstc", vstc::encode(image, p, pool).bytes,
+        {static_cast<std::uint8_t>(kind << 1 | i % 3 << 3), width, height, static_cast<std::uint8_t>(qp),
+         static_cast<std::uint8_t>(bits - 8)});
+    put("dct", dct::encode(image, {.qp = qp, .keep = 1}, *transform),
+        {static_cast<std::uint8_t>(kind | (bits - 8) << 2), width, height, static_cast<std::uint8_t>(qp)});
+  }
+  return ok;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -84,6 +126,7 @@ int main(int argc, char** argv) {
   for (const bool dyadic : {false, true})
     for (const Profile profile : {Profile::kFast, Profile::kDense})
       if (!write_header_seeds(headers, dyadic, profile)) return 1;
+  if (!write_still_seeds(argv[1])) return 1;
   struct Kind {
     const char* name;
     int width, height, frames, gop_frames;

@@ -1,6 +1,7 @@
 // libFuzzer harness of .tvs files with VSTC. First byte: bit 0: the rest is a whole file whose check sum is put right;
-// else block size, sample format and QP come from it and the next two bytes, two bytes give a size of up to 72x72, and
-// the rest is the payload. Only trivelet::Error may come out, and all instruction sets must give the same picture.
+// else block size, sample format and QP come from it and the next two bytes, two bytes give a size of up to 8x8 (one
+// value of each, 68, for the large blocks: those executions cost a hundred times as much), and the rest is the payload.
+// Only trivelet::Error may come out, and where bit 7 is set all instruction sets must give the same picture.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +11,10 @@
 #include "codec/still/vstc.h"
 
 using namespace trivelet;
+
+namespace {
+int side(int byte) { return byte == 0x9D ? 68 : 1 + byte % 8; }
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 6) return 0;
@@ -21,8 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (int i = 0; i < 4; ++i) file.push_back(static_cast<std::byte>(crc >> 8 * i));
   } else {
     still::Header h;
-    h.width = 1 + data[1] % 72;
-    h.height = 1 + data[2] % 72;
+    h.width = side(data[1]);
+    h.height = side(data[2]);
     const int kind = data[0] >> 1 & 3;
     h.format.model = kind == 0 ? ColourModel::kGrey : kind == 3 ? ColourModel::kRgb : ColourModel::kYuv;
     h.format.log2_chroma_w = h.format.log2_chroma_h = kind == 1;
@@ -32,12 +37,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   try {
     vstc::DecodeParams params;
-    params.max_samples = 1 << 14;
+    params.max_samples = data[0] & 1 ? 64 : 68 * 68;
     params.simd = SimdLevel::kScalar;
     const still::Image image = vstc::decode(file, params, pool);
     if (image.samples.size() != image.plane_offset(image.components())) std::abort();
     params.simd = SimdLevel::kBest;
-    if (vstc::decode(file, params, pool).samples != image.samples) std::abort();
+    if (data[0] & 128 && vstc::decode(file, params, pool).samples != image.samples) std::abort();
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kBadStream && e.kind() != ErrorKind::kUnsupported) std::abort();
   }
