@@ -5,6 +5,7 @@
 
 #include "codec/hash.h"
 #include "codec/still/dct.h"
+#include "codec/still/dct_scan.h"
 
 using namespace trivelet;
 using still::Image;
@@ -51,6 +52,20 @@ double mean_square(const Image& a, const Image& b) {
       for (int x = 0; x < a.format.component_width(a.width, c); ++x, ++count)
         sum += std::pow(a.sample(c, x, y) - b.sample(c, x, y), 2);
   return sum / count;
+}
+
+TEST(DctScan, GoesThroughAllDiagonalsThereAndBack) {
+  for (const auto& [w, h] : {std::pair{1, 1}, {5, 1}, {1, 4}, {4, 4}, {7, 3}, {3, 8}, {6, 5}}) {
+    std::uint64_t place = 0;
+    for (int d = 0; d < w + h - 1; ++d)
+      for (int i = 0; i <= d; ++i) {
+        const int x = d % 2 == 0 ? i : d - i, y = d - x;
+        if (x >= w || y >= h) continue;
+        EXPECT_EQ(dct::scan_place(x, y, w, h), place) << x << "," << y << " of " << w << "x" << h;
+        ++place;
+      }
+    EXPECT_EQ(place, static_cast<std::uint64_t>(w * h));
+  }
 }
 
 TEST(DctTransform, FastOnesEqualTheDefinition) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "codec/range_coder.h"
+#include "codec/still/dct_scan.h"
 #include "codec/still/vstc_model.h"
 
 namespace trivelet::dct {
@@ -15,25 +16,8 @@ using vstc::Context;
 
 constexpr int kClasses = 12;
 constexpr int kMaxLength = 31;
-constexpr int kMaxLevel = 1 << 30;
-/// Levels round up from 1 - 0.4: less than a half, for the distribution within a step falls.
-constexpr double kRound = 0.4;
-
+constexpr std::uint32_t kMaxLevel = 1 << 30;
 double step_of(int qp, int bits) { return std::exp2((qp - 4) / 6.0 + bits - 8); }
-
-/// Calls visit(index) for every position of the plane along its diagonals until it returns false.
-template <class Visit>
-void scan(int width, int height, const Visit& visit) {
-  for (int d = 0; d < width + height - 1; ++d) {
-    // x rises on even diagonals, falls on odd ones
-    const int first = std::max(0, d - height + 1), last = std::min(d, width - 1);
-    for (int i = first; i <= last; ++i) {
-      const int x = d % 2 == 0 ? i : first + last - i;
-      if (!visit(static_cast<std::size_t>(d - x) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)))
-        return;
-    }
-  }
-}
 
 /// The running mean of a kind of numbers and their contexts.
 struct Numbers {
@@ -91,49 +75,77 @@ std::uint32_t code_number(Io& io, Numbers& n, std::uint32_t v) {
 
 }  // namespace
 
+std::vector<std::int32_t> Transform::levels(const still::Image& image, int component, double step, std::uint64_t kept) {
+  const int w = image.format.component_width(image.width, component),
+            h = image.format.component_height(image.height, component);
+  const double middle = 1 << (image.format.bits - 1);
+  std::vector<double> plane(static_cast<std::size_t>(w) * static_cast<std::size_t>(h));
+  double* value = plane.data();
+  for (int y = 0; y < h; ++y)
+    for (int x = 0; x < w; ++x) *value++ = image.sample(component, x, y) - middle;
+  forward(plane.data(), w, h);
+  std::vector<std::int32_t> out(kept);
+  value = plane.data();
+  for (int y = 0; y < h; ++y)
+    for (int x = 0; x < w; ++x, ++value) {
+      const std::uint64_t place = scan_place(x, y, w, h);
+      if (place < kept) out[place] = level_of(*value, step);
+    }
+  return out;
+}
+
+void Transform::samples(std::span<const std::int32_t> levels, double step, still::Image& image, int component) {
+  const int w = image.format.component_width(image.width, component),
+            h = image.format.component_height(image.height, component);
+  const double middle = 1 << (image.format.bits - 1), most = (1 << image.format.bits) - 1;
+  std::vector<double> plane(static_cast<std::size_t>(w) * static_cast<std::size_t>(h));
+  double* value = plane.data();
+  for (int y = 0; y < h; ++y)
+    for (int x = 0; x < w; ++x, ++value) {
+      const std::uint64_t place = scan_place(x, y, w, h);
+      if (place < levels.size()) *value = levels[place] * step;
+    }
+  inverse(plane.data(), w, h);
+  value = plane.data();
+  for (int y = 0; y < h; ++y)
+    for (int x = 0; x < w; ++x) image.set_sample(component, x, y, sample_of(*value++, middle, most));
+}
+
 std::vector<std::byte> encode(const still::Image& image, const Params& params, Transform& transform) {
   still::check_image(image, 8, 16);
   require(params.qp >= 0 && params.qp <= 51, ErrorKind::kBadArgument,
           "QP must be 0 to 51, not " + std::to_string(params.qp));
   require(params.keep >= 0 && params.keep <= 1, ErrorKind::kBadArgument,
           "the part to keep must be 0 to 1, not " + std::to_string(params.keep));
-  const double step = step_of(params.qp, image.format.bits), middle = 1 << (image.format.bits - 1);
+  const double step = step_of(params.qp, image.format.bits);
   Coder io;
   io.coder.start();
   Numbers runs, magnitudes;
   for (int c = 0; c < image.components(); ++c) {
     const int w = image.format.component_width(image.width, c), h = image.format.component_height(image.height, c);
     const std::size_t count = static_cast<std::size_t>(w) * static_cast<std::size_t>(h);
-    std::vector<double> plane(count);
     for (int y = 0; y < h; ++y)
       for (int x = 0; x < w; ++x) {
         const int v = image.sample(c, x, y);
-        require(v >> image.format.bits == 0, ErrorKind::kBadArgument,
-                "sample " + std::to_string(v) + " does not fit " + std::to_string(image.format.bits) + " bits");
-        plane[static_cast<std::size_t>(y) * static_cast<std::size_t>(w) + static_cast<std::size_t>(x)] = v - middle;
+        if (v >> image.format.bits != 0)
+          fail(ErrorKind::kBadArgument,
+               "sample " + std::to_string(v) + " does not fit " + std::to_string(image.format.bits) + " bits");
       }
-    transform.forward(plane.data(), w, h);
-
     struct Pair {
       std::uint32_t run;
       std::int32_t level;
     };
     std::vector<Pair> pairs;
     std::uint32_t run = 0;
-    auto kept = static_cast<std::uint64_t>(std::llround(params.keep * static_cast<double>(count)));
-    scan(w, h, [&](std::size_t at) {
-      if (kept == 0) return false;
-      --kept;
-      const double v = plane[at] / step;
-      const auto level = static_cast<std::int32_t>(std::abs(v) + kRound);
+    const auto kept = static_cast<std::uint64_t>(std::llround(params.keep * static_cast<double>(count)));
+    for (const std::int32_t level : transform.levels(image, c, step, kept)) {
       if (level == 0) {
         ++run;
       } else {
-        pairs.push_back({run, v < 0 ? -level : level});
+        pairs.push_back({run, level});
         run = 0;
       }
-      return true;
-    });
+    }
     for (int i = 31; i >= 0; --i) io.plain(pairs.size() >> i & 1);
     runs.mean = magnitudes.mean = 0;
     for (const Pair& p : pairs) {
@@ -169,8 +181,7 @@ still::Image decode(std::span<const std::byte> bytes, const DecodeParams& params
   image.height = header.height;
   image.format = header.format;
   image.allocate();
-  const double step = step_of(header.parameters[0], header.format.bits), middle = 1 << (header.format.bits - 1);
-  const double most = (1 << header.format.bits) - 1;
+  const double step = step_of(header.parameters[0], header.format.bits);
   Decoder io;
   io.coder.start(file.payload.data(), file.payload.size());
   Numbers runs, magnitudes;
@@ -181,39 +192,18 @@ still::Image decode(std::span<const std::byte> bytes, const DecodeParams& params
     for (int i = 0; i < 32; ++i) pairs = 2 * pairs + io.plain(false);
     require(pairs <= count, ErrorKind::kBadStream,
             std::to_string(pairs) + " levels in a plane of " + std::to_string(count) + " samples");
-    std::vector<double> plane(count);
+    std::vector<std::int32_t> levels;
     runs.mean = magnitudes.mean = 0;
-    std::uint64_t left = pairs, skip = 0;
-    double value = 0;
-    const auto next = [&] {
-      skip = code_number(io, runs, 0);
-      const std::uint32_t level = code_number(io, magnitudes, 0);
-      require(level < kMaxLevel, ErrorKind::kBadStream, "a level is above 2^30");
-      value = (static_cast<double>(level) + 1) * step;
-      if (io.plain(false)) value = -value;
-      --left;
-    };
-    if (pairs > 0) {
-      next();
-      bool done = false;
-      scan(w, h, [&](std::size_t at) {
-        if (skip > 0) {
-          --skip;
-          return true;
-        }
-        plane[at] = value;
-        done = left == 0;
-        if (!done) next();
-        return !done;
-      });
-      require(done, ErrorKind::kBadStream, "a run of zeros leaves the plane");
+    for (; pairs > 0; --pairs) {
+      const std::uint64_t place = levels.size() + std::uint64_t{code_number(io, runs, 0)};
+      if (place >= count) fail(ErrorKind::kBadStream, "a run of zeros leaves the plane");
+      const std::uint32_t above = code_number(io, magnitudes, 0);
+      if (above >= kMaxLevel) fail(ErrorKind::kBadStream, "a level is above 2^30");
+      const auto level = static_cast<std::int32_t>(above + 1);
+      levels.resize(place + 1);
+      levels[place] = io.plain(false) ? -level : level;
     }
-    transform.inverse(plane.data(), w, h);
-    for (int y = 0; y < h; ++y)
-      for (int x = 0; x < w; ++x) {
-        const double v = plane[static_cast<std::size_t>(y) * static_cast<std::size_t>(w) + static_cast<std::size_t>(x)];
-        image.set_sample(c, x, y, static_cast<int>(std::floor(std::clamp(v + middle, 0.0, most) + 0.5)));
-      }
+    transform.samples(levels, step, image, c);
   }
   return image;
 }

@@ -10,6 +10,7 @@
 
 #include "codec/still/vstc.h"
 #include "codec/still/vstc_search.h"
+#include "codec/still/vstc_wave.h"
 
 namespace trivelet::vstc {
 
@@ -34,8 +35,9 @@ std::vector<Plane> padded_source(const still::Image& image, const Picture& pictu
         from += 2 * p.width;
       }
       for (int x = 0; x < p.width; ++x)
-        require(row[x] <= most, ErrorKind::kBadArgument,
-                "sample " + std::to_string(row[x]) + " does not fit " + std::to_string(image.format.bits) + " bits");
+        if (row[x] > most)
+          fail(ErrorKind::kBadArgument,
+               "sample " + std::to_string(row[x]) + " does not fit " + std::to_string(image.format.bits) + " bits");
       std::fill(row + p.width, row + p.coded_width, row[p.width - 1]);
     }
   }
@@ -126,13 +128,35 @@ class Encoder {
       for (Tree& tree : picture_.trees) std::fill(tree.cells.begin(), tree.cells.end(), Cell{});
       Reconstructor reconstructor(picture_, params_.qp, kernels(params_.simd));
       for (int y = 0; y < high_; ++y)
-        for (int x = 0; x < wide_; ++x) {
-          const Token* at = tokens(x, y).data();
-          for (Tree& tree : picture_.trees) {
-            const int k = tree.log2_block;
-            at = reconstructor.tree(tree, x << k, y << k, k, k, at);
-          }
-        }
+        for (int x = 0; x < wide_; ++x) rebuild(x, y, reconstructor);
+    }
+  }
+
+  /// All blocks by a device: those of a wavefront at once, x + 2 y being the same.
+  void search_waves(const MakeWaveSearch& make) {
+    const std::unique_ptr<WaveSearch> device = make(picture_, source_, params_);
+    Reconstructor reconstructor(picture_, params_.qp, kernels(params_.simd));
+    std::vector<Contexts> contexts(static_cast<std::size_t>(high_));
+    for (int wave = 0; wave < wide_ + 2 * (high_ - 1); ++wave) {
+      std::vector<WaveSearch::Job> jobs;
+      for (int y = 0; y < high_; ++y) {
+        const int x = wave - 2 * y;
+        if (x < 0 || x >= wide_) continue;
+        Contexts& own = contexts[static_cast<std::size_t>(y)];
+        if (x == 0) own = row_start_[static_cast<std::size_t>(y)];
+        jobs.push_back({x, y, &own, &tokens(x, y)});
+      }
+      // Narrow pictures have waves without blocks.
+      if (jobs.empty()) continue;
+      device->search(jobs);
+      for (const WaveSearch::Job& job : jobs) {
+        rebuild(job.bx, job.by, reconstructor);
+        Contexts& own = contexts[static_cast<std::size_t>(job.by)];
+        AdaptingIo io(own, nullptr);
+        TokenReader reader{job.tokens->data()};
+        Syntax<AdaptingIo>(io, picture_).block(job.bx, job.by, reader);
+        if (job.bx == start_block() && job.by + 1 < high_) row_start_[static_cast<std::size_t>(job.by + 1)] = own;
+      }
     }
   }
 
@@ -172,6 +196,14 @@ class Encoder {
  private:
   std::vector<Token>& tokens(int x, int y) {
     return tokens_[static_cast<std::size_t>(y) * static_cast<std::size_t>(wide_) + static_cast<std::size_t>(x)];
+  }
+  /// Samples and cells of a block from its tokens.
+  void rebuild(int x, int y, Reconstructor& reconstructor) {
+    const Token* at = tokens(x, y).data();
+    for (Tree& tree : picture_.trees) {
+      const int k = tree.log2_block;
+      at = reconstructor.tree(tree, x << k, y << k, k, k, at);
+    }
   }
   /// The block of a row whose contexts start the next row.
   int start_block() const { return std::min(1, wide_ - 1); }
@@ -259,12 +291,29 @@ void Statistics::add(const Statistics& other) {
   predictions += other.predictions;
 }
 
-Encoded encode(const still::Image& image, const Params& params, ThreadPool& pool) {
+namespace {
+void check(const still::Image& image, const Params& params) {
   still::check_image(image, 8, 12);
   require(params.qp >= 0 && params.qp <= 51, ErrorKind::kBadArgument,
           "QP must be 0 to 51, not " + std::to_string(params.qp));
   require(params.log2_block >= 4 && params.log2_block <= 6, ErrorKind::kBadArgument,
           "blocks have 16, 32 or 64 samples a side, not " + std::to_string(1 << params.log2_block));
+}
+}  // namespace
+
+Encoded encode_waves(const still::Image& image, const Params& params, const MakeWaveSearch& make) {
+  check(image, params);
+  Params own = params;
+  own.team = nullptr;
+  Encoder encoder(image, own, 1);
+  encoder.search_waves(make);
+  Encoded out;
+  out.bytes = encoder.stream(image, out.statistics);
+  return out;
+}
+
+Encoded encode(const still::Image& image, const Params& params, ThreadPool& pool) {
+  check(image, params);
   Team* const team = params.team && params.team->size() > 1 ? params.team : nullptr;
   Params own = params;
   own.team = team && params.sharing == Sharing::kCandidates ? team : nullptr;

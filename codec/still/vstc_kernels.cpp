@@ -41,13 +41,4 @@ const Coefficient* matrix_of(int log2_n, bool sine) {
   return matrices.of[sine][log2_n].data();
 }
 
-bool smooths(int mode, int log2_w, int log2_h) {
-  const int s = (log2_w + log2_h) >> 1;
-  if (mode == 0) return s >= 3;
-  if (mode == 1) return false;
-  static constexpr int kThreshold[7] = {255, 255, 255, 7, 1, 0, 0};
-  const int distance = std::min(std::abs(mode - 26), std::abs(mode - 10));
-  return distance > kThreshold[s];
-}
-
 }  // namespace trivelet::vstc

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "codec/lift.h"
 #include "codec/simd.h"
 
 namespace trivelet::vstc {
@@ -53,11 +54,17 @@ const Kernels& avx512_kernels();
 const Coefficient* matrix_of(int log2_n, bool sine);
 
 /// Whether references are smoothed for this mode (VSTC.md, section 3).
-bool smooths(int mode, int log2_w, int log2_h);
+TRIVELET_HOST_DEVICE static inline bool smooths(int mode, int log2_w, int log2_h) {
+  const int s = (log2_w + log2_h) >> 1;
+  if (mode == 0) return s >= 3;
+  if (mode == 1) return false;
+  const int to_26 = mode < 26 ? 26 - mode : mode - 26, to_10 = mode < 10 ? 10 - mode : mode - 10;
+  return (to_26 < to_10 ? to_26 : to_10) > (s < 3 ? 255 : s == 3 ? 7 : s == 4 ? 1 : 0);
+}
 
 /// Which transform a mode asks for along each axis.
-constexpr bool sine_across(int mode) { return mode <= 25; }
-constexpr bool sine_down(int mode) { return mode <= 1 || mode >= 11; }
+TRIVELET_HOST_DEVICE constexpr bool sine_across(int mode) { return mode <= 25; }
+TRIVELET_HOST_DEVICE constexpr bool sine_down(int mode) { return mode <= 1 || mode >= 11; }
 inline constexpr int kMaxSineLog2 = 5;
 
 inline constexpr int kAngles[kModes] = {0,   0,   32,  26,  21,  17, 13, 9,  5, 2, 0, -2, -5, -9, -13, -17, -21, -26,

@@ -1,10 +1,13 @@
-// VSTC's adaptive contexts, which one a decision uses, and what a decision costs (VSTC.md, section 6).
+// VSTC's adaptive contexts, which one a decision uses, and what a decision costs (VSTC.md, section 6). Shared by the
+// CPU and CUDA.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+
+#include "codec/lift.h"
 
 namespace trivelet::vstc {
 
@@ -38,51 +41,57 @@ inline constexpr int kAbove2 = kAbove1 + 30;
 inline constexpr int kContexts = kAbove2 + 30;
 
 /// smaller: how many of the neighbours left and above have a smaller height (left) or width (above) than this block.
-inline int split_context(int log2_w, int log2_h, int smaller) {
+TRIVELET_HOST_DEVICE inline int split_context(int log2_w, int log2_h, int smaller) {
   return kSplit + ((log2_w - 2) * 5 + log2_h - 2) * 3 + smaller;
 }
-inline int direction_context(int log2_w, int log2_h) { return kDirection + (log2_w - 2) * 5 + log2_h - 2; }
+TRIVELET_HOST_DEVICE inline int direction_context(int log2_w, int log2_h) {
+  return kDirection + (log2_w - 2) * 5 + log2_h - 2;
+}
 /// `first`: -1 for the first plane of a tree, else whether the plane before is coded.
-inline int coded_root_context(int log2_area, int first) { return kCoded + 9 * (first + 1) + log2_area - 4; }
-inline int coded_context(int log2_area) { return kCoded + 27 + log2_area; }
-inline int divided_context(int log2_w, int log2_h) { return kDivided + log2_w * 7 + log2_h; }
-inline int across_context(int log2_w, int log2_h) { return kAcross + log2_w * 7 + log2_h; }
+TRIVELET_HOST_DEVICE inline int coded_root_context(int log2_area, int first) {
+  return kCoded + 9 * (first + 1) + log2_area - 4;
+}
+TRIVELET_HOST_DEVICE inline int coded_context(int log2_area) { return kCoded + 27 + log2_area; }
+TRIVELET_HOST_DEVICE inline int divided_context(int log2_w, int log2_h) { return kDivided + log2_w * 7 + log2_h; }
+TRIVELET_HOST_DEVICE inline int across_context(int log2_w, int log2_h) { return kAcross + log2_w * 7 + log2_h; }
 
 /// What the levels around a position add up to: sum of min(|a|, 5) in the low byte, number of a != 0 in the next, sum
 /// of min(|a|, 63) above.
-inline std::uint32_t neighbour_term(int magnitude) {
-  return static_cast<std::uint32_t>(std::min(magnitude, 5) | 1 << 8 | std::min(magnitude, 63) << 16);
+TRIVELET_HOST_DEVICE inline std::uint32_t neighbour_term(int magnitude) {
+  return static_cast<std::uint32_t>((magnitude < 5 ? magnitude : 5) | 1 << 8 | (magnitude < 63 ? magnitude : 63) << 16);
 }
-inline int area_class(int log2_area) { return log2_area <= 4 ? 0 : log2_area <= 6 ? 1 : 2; }
-inline constexpr std::array<std::uint8_t, 26> kSumClass = {0, 1, 2, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5,
-                                                           5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5};
-inline int significant_context(int log2_area, int x, int y, std::uint32_t around) {
+TRIVELET_HOST_DEVICE inline int area_class(int log2_area) { return log2_area <= 4 ? 0 : log2_area <= 6 ? 1 : 2; }
+/// 0, 1, 2, 3-4, 5-6, more.
+TRIVELET_HOST_DEVICE inline int sum_class(int sum) { return sum < 3 ? sum : sum < 7 ? (sum + 3) / 2 : 5; }
+TRIVELET_HOST_DEVICE inline int significant_context(int log2_area, int x, int y, std::uint32_t around) {
   const int d = x + y, place = d == 0 ? 0 : d == 1 ? 1 : d < 5 ? 2 : 3;
-  return kSignificant + (area_class(log2_area) * 4 + place) * 6 + kSumClass[around & 0xFF];
+  return kSignificant + (area_class(log2_area) * 4 + place) * 6 + sum_class(static_cast<int>(around & 0xFF));
 }
 /// Added to kAbove1 or kAbove2.
-inline int above_context(int log2_area, int x, int y, std::uint32_t around) {
+TRIVELET_HOST_DEVICE inline int above_context(int log2_area, int x, int y, std::uint32_t around) {
   const int d = x + y, place = d == 0 ? 0 : d < 3 ? 1 : 2;
   const int more = static_cast<int>(around & 0xFF) - static_cast<int>(around >> 8 & 0xFF);
   const int sum = more < 3 ? more : more < 6 ? 3 : 4;
   return ((log2_area <= 4 ? 0 : 1) * 3 + place) * 5 + sum;
 }
-inline int rest_order(std::uint32_t around) {
+TRIVELET_HOST_DEVICE inline int rest_order(std::uint32_t around) {
   const std::uint32_t a = around >> 16;
   return a < 12 ? 0 : a < 24 ? 1 : a < 48 ? 2 : a < 96 ? 3 : 4;
 }
 inline constexpr int kMaxRestOnes = 15;
 
 /// Groups of the last position: number of the group, its first value and the plain bits of its remainder.
-inline int last_group(int v) {
+TRIVELET_HOST_DEVICE inline int last_group(int v) {
   if (v < 4) return v;
-  const int k = 31 - __builtin_clz(static_cast<unsigned>(v));
+  const int k = v < 8 ? 2 : v < 16 ? 3 : v < 32 ? 4 : 5;
   return 2 * k + (v >> (k - 1) & 1);
 }
-inline int last_group_start(int group) { return group < 4 ? group : (2 + (group & 1)) << ((group >> 1) - 1); }
-inline int last_group_bits(int group) { return group < 4 ? 0 : (group >> 1) - 1; }
+TRIVELET_HOST_DEVICE inline int last_group_start(int group) {
+  return group < 4 ? group : (2 + (group & 1)) << ((group >> 1) - 1);
+}
+TRIVELET_HOST_DEVICE inline int last_group_bits(int group) { return group < 4 ? 0 : (group >> 1) - 1; }
 /// Groups of a side.
-inline int last_groups(int log2_side) { return log2_side == 0 ? 1 : 2 * log2_side; }
+TRIVELET_HOST_DEVICE inline int last_groups(int log2_side) { return log2_side == 0 ? 1 : 2 * log2_side; }
 
 using ContextSet = std::array<Context, kContexts>;
 /// Luma, chroma.

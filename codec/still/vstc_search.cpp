@@ -9,16 +9,7 @@ namespace trivelet::vstc {
 
 namespace {
 
-constexpr int kRoundBits = 20;
-/// A level rounds up from 1 - 0.36: less than a half, for the distribution within a step falls.
-constexpr std::int64_t kRound = static_cast<std::int64_t>(0.36 * (1 << kRoundBits));
-/// Zero blocks of less than this many bits' worth of distortion are not halved any more.
-constexpr Cost kLeastGain = 6 * kBit;
 constexpr int kBatchSamples = 1 << 14;
-/// The modes so that those with a sine transform across come first and those with one down come last.
-constexpr std::array<std::uint8_t, kModes> kModeOrder = {2,  3,  4,  5,  6,  7,  8,  9,  10, 0,  1,  11,
-                                                         12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
-                                                         24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34};
 int order_of(int mode) { return mode < 2 ? 9 + mode : mode <= 10 ? mode - 2 : mode; }
 
 std::ptrdiff_t stride_for(int lanes) { return ((lanes + 63) & ~63) + kSheetPad; }
@@ -90,6 +81,23 @@ struct Search::Leaf {
   std::uint16_t places[kMaxSide * kMaxSide];
 };
 
+SearchConstants::SearchConstants(int qp, int bits) {
+  const double weight = 0.92 * std::exp2((qp - 13.74) / 3.428) * std::exp2(2 * (bits - 8));
+  lambda = std::max<Joint>(std::llround(weight * 256), 1);
+  const std::int64_t root = std::llround(std::sqrt(weight) * 256);
+  // The gain of the coefficients is 2^(15 - bits - area / 2).
+  for (int area = 0; area <= 6; ++area)
+    mode_root[area] = std::llround(static_cast<double>(root) * std::exp2(15 - bits - area / 2.0));
+  for (int k = 0; k <= 12; ++k) {
+    const double step = std::exp2((qp - 4) / 6.0 + 7 - k / 2.0);
+    step_inverse[k] = std::llround(std::exp2(kRoundBits) / step);
+    const std::int64_t least = (std::int64_t{1} << kRoundBits) - kRound;
+    threshold[k] = static_cast<int>((least + step_inverse[k] - 1) / step_inverse[k]);
+  }
+}
+
+int trial_modes(Effort effort) { return effort == Effort::kFast ? 2 : effort == Effort::kMedium ? 4 : kModes; }
+
 Search::Search(Picture& picture, const std::vector<Plane>& source, const Params& params)
     : picture_(picture),
       source_(source),
@@ -98,20 +106,11 @@ Search::Search(Picture& picture, const std::vector<Plane>& source, const Params&
       dequantiser_(params.qp),
       reconstructor_(picture, params.qp, kernels_),
       bits_(picture.format.bits),
-      candidates_(params.effort == Effort::kFast     ? 2
-                  : params.effort == Effort::kMedium ? 4
-                                                     : kModes),
+      candidates_(trial_modes(params.effort)),
+      constants_(params.qp, bits_),
       leaf_(std::make_unique<Leaf>()) {
-  const double lambda = 0.92 * std::exp2((params.qp - 13.74) / 3.428) * std::exp2(2 * (bits_ - 8));
-  lambda_ = std::max<Joint>(std::llround(lambda * 256), 1);
-  lambda_root_ = std::llround(std::sqrt(lambda) * 256);
-  for (int k = 0; k <= 12; ++k) {
-    const double step = std::exp2((params.qp - 4) / 6.0 + 7 - k / 2.0);
-    step_inverse_[k] = std::llround(std::exp2(kRoundBits) / step);
-    const std::int64_t least = (std::int64_t{1} << kRoundBits) - kRound;
-    threshold_[k] = static_cast<int>((least + step_inverse_[k] - 1) / step_inverse_[k]);
+  for (int k = 0; k <= 12; ++k)
     for (int l = 0; l < 64; ++l) value_of_[k][l] = dequantiser_.value(l, k);
-  }
   for (auto& set : zero_run_)
     for (int kw = 0; kw <= 6; ++kw)
       for (int kh = 0; kh <= 6; ++kh) set[kw * 7 + kh].resize((std::size_t{1} << (kw + kh)) + 1);
@@ -298,9 +297,7 @@ void Search::choose_modes(const Tree& tree, int x, int y, int log2_w, int log2_h
     kernels_.add_magnitudes(l.second.data(), down, h, w, kModes, sums);
   }
   std::pair<std::int64_t, int> order[kModes];
-  // The gain of the coefficients is 2^(15 - bits - (a + b) / 2); a + b is 4, 5 or 6.
-  const std::int64_t root = static_cast<std::int64_t>(
-      std::llround(static_cast<double>(lambda_root_) * std::exp2(15 - bits_ - (a + b) / 2.0)));
+  const std::int64_t root = constants_.mode_root[a + b];
   for (int m = 0; m < kModes; ++m) order[m] = {std::int64_t{sums[m]} * 65536 + root * l.mode_costs[m], m};
   std::partial_sort(order, order + candidates_, order + kModes);
   l.mode_count = candidates_;
@@ -386,9 +383,11 @@ Joint Search::leaf(Tree& t, int x, int y, int log2_w, int log2_h, Team* team, st
     const int count = std::min(batch, mine_count - first);
     load(t, x, y, log2_w, log2_h, mine + first, count);
     int chosen = -1;
+    unsigned chosen_coded = 0;  // planes, in bits
     for (int i = 0; i < count; ++i) {
       Joint joint = weighed(l.mode_costs[mine[first + i]]);
       int before = -1;
+      unsigned coded_planes = 0;
       for (int p = 0; p < t.planes; ++p) {
         Sheets& s = l.sheets[p];
         const auto context = static_cast<std::size_t>(coded_root_context(log2_w + log2_h, before));
@@ -397,27 +396,25 @@ Joint Search::leaf(Tree& t, int x, int y, int log2_w, int log2_h, Team* team, st
                                ? kNever
                                : weighed(cost[context][1]) + coded(s, i, log2_w, log2_h, 0, 0);
         before = some < zero;
+        coded_planes |= static_cast<unsigned>(some < zero) << p;
         joint += std::min(zero, some);
         if (joint >= best) break;
       }
       if (joint < best) {
         best = joint;
         chosen = i;
+        chosen_coded = coded_planes;
         best_index = mine_index[first + i];
       }
     }
     if (chosen >= 0) {
       tokens.resize(start);
       tokens.push_back(static_cast<Token>(mine[first + chosen]));
-      int before = -1;
       for (int p = 0; p < t.planes; ++p) {
-        Sheets& s = l.sheets[p];
-        const auto context = static_cast<std::size_t>(coded_root_context(log2_w + log2_h, before));
-        const Joint zero = weighed(cost[context][0]) + (s.squares(chosen, 0, 0, w, h) << 16);
-        const bool tried = zero > weighed(cost[context][1] + 2 * kBit);
-        const Joint some = tried ? weighed(cost[context][1]) + s.node(chosen, log2_w, log2_h, 0, 0).coded : kNever;
-        before = some < zero && emit(s, chosen, log2_w, log2_h, 0, 0, tokens);
-        if (!before && !(some < zero)) tokens.push_back(0);
+        if (chosen_coded >> p & 1)
+          emit(l.sheets[p], chosen, log2_w, log2_h, 0, 0, tokens);
+        else
+          tokens.push_back(0);
       }
     }
   }
@@ -540,7 +537,7 @@ Joint Search::levels(Sheets& s, int mode_index, int a, int b, int tx, int ty) {
       kernels_.forward(down + done * s.down_stride, s.down_stride, w - done, s.count * h, matrix_of(a, false), a, true,
                        a == 0 ? 0 : a + 6, values + done * s.down_stride, s.down_stride);
     s.large[size].resize(static_cast<std::size_t>(s.words * w));
-    kernels_.find_large(values, s.down_stride, w, s.words, threshold_[log2_area], s.large[size].data());
+    kernels_.find_large(values, s.down_stride, w, s.words, constants_.threshold[log2_area], s.large[size].data());
     s.have[size] = true;
   }
 
@@ -559,7 +556,7 @@ Joint Search::levels(Sheets& s, int mode_index, int a, int b, int tx, int ty) {
     for (; word; word &= word - 1) {
       const int j = std::countr_zero(word), at = j << a | i;
       const int c = std::abs(static_cast<int>(values[row * s.down_stride + lane + j]));
-      const int level = static_cast<int>((c * step_inverse_[log2_area] + kRound) >> kRoundBits);
+      const int level = static_cast<int>((c * constants_.step_inverse[log2_area] + kRound) >> kRoundBits);
       const std::int64_t v = level < 64 ? value_of_[log2_area][level] : dequantiser_.value(level, log2_area);
       gain += v * (2 * c - v);
       l.magnitude[at] = static_cast<std::int16_t>(level);
@@ -688,7 +685,8 @@ void Search::emit_levels(Sheets& s, int mode_index, int a, int b, int tx, int ty
     return;
   }
   for (int i = 0; i < w * h; ++i) {
-    const int level = static_cast<int>((std::abs(int{block[i]}) * step_inverse_[a + b] + kRound) >> kRoundBits);
+    const int level =
+        static_cast<int>((std::abs(int{block[i]}) * constants_.step_inverse[a + b] + kRound) >> kRoundBits);
     out[i] = static_cast<Token>(block[i] < 0 ? -level : level);
   }
 }
@@ -700,7 +698,7 @@ void Search::optimise(int log2_w, int log2_h, const std::int16_t* values, Token*
   const int unit = log2_area + 2 * bits_ - 14;  // squared values to J: << unit
   const Scan& scan = scan_of(log2_w, log2_h);
   const CostSet& cost = costs_[static_cast<std::size_t>(set_)];
-  const std::int64_t inverse = step_inverse_[log2_area];
+  const std::int64_t inverse = constants_.step_inverse[log2_area];
   const auto nearest = [&](int c) {
     return static_cast<int>((std::abs(c) * inverse + (std::int64_t{1} << (kRoundBits - 1))) >> kRoundBits);
   };

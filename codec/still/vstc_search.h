@@ -25,6 +25,26 @@ namespace trivelet::vstc {
 
 using Joint = std::int64_t;
 inline constexpr Joint kNever = Joint{1} << 60;
+inline constexpr int kRoundBits = 20;
+/// A level rounds up from 1 - 0.36: less than a half, for the distribution within a step falls.
+inline constexpr std::int64_t kRound = static_cast<std::int64_t>(0.36 * (1 << kRoundBits));
+/// Zero blocks of less than this many bits' worth of distortion are not halved any more.
+inline constexpr Cost kLeastGain = 6 * kBit;
+/// The modes so that those with a sine transform across come first and those with one down come last.
+inline constexpr std::array<std::uint8_t, kModes> kModeOrder = {2,  3,  4,  5,  6,  7,  8,  9,  10, 0,  1,  11,
+                                                                12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
+                                                                24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34};
+
+/// What QP and bits per sample make of the search's arithmetic.
+struct SearchConstants {
+  SearchConstants(int qp, int bits);
+  Joint lambda;                   ///< J per 1/256 bit
+  std::int64_t mode_root[7];      ///< of the choice of modes: magnitudes * 256 per 1/256 bit, by log2 of the area
+  std::int64_t step_inverse[13];  ///< 2^20 / quantisation step, by log2 of the area
+  int threshold[13];              ///< least coefficient with a level
+};
+/// Modes that get a full trial.
+int trial_modes(Effort effort);
 
 /// One searcher per thread; they share the picture, of which each writes the samples and cells of its block.
 class Search {
@@ -54,7 +74,7 @@ class Search {
   void optimise(int log2_w, int log2_h, const std::int16_t* values, Token* levels);
   Joint last_cost(int log2_w, int log2_h, int at) const;
   Cost magnitude_cost(int log2_area, int x, int y, std::uint32_t around, int magnitude) const;
-  Joint weighed(std::int64_t cost) const { return lambda_ * cost; }
+  Joint weighed(std::int64_t cost) const { return constants_.lambda * cost; }
 
   Picture& picture_;
   const std::vector<Plane>& source_;
@@ -66,11 +86,8 @@ class Search {
   int bits_;
   int set_ = 0;
   int candidates_;
-  Joint lambda_;                   ///< J per 1/256 bit
-  std::int64_t lambda_root_;       ///< of the choice of modes: magnitudes * 256 per 1/256 bit, at gain 1
-  std::int64_t step_inverse_[13];  ///< 2^20 / quantisation step, by log2 of the area
-  int threshold_[13];              ///< least coefficient with a level
-  int value_of_[13][64];           ///< of small levels
+  SearchConstants constants_;
+  int value_of_[13][64];  ///< of small levels
   std::array<CostSet, 2> costs_;
   std::vector<Cost> zero_run_[2][49];  ///< [rank]: cost of zeros with nothing around at all ranks below
   std::unique_ptr<Leaf> leaf_;

@@ -26,28 +26,48 @@ struct TokenWriter {
   }
 };
 
-/// The three modes that have short codes.
+/// The three modes that have short codes, from those of the cells left (a) and above (b) and, for chroma, of the luma
+/// there (else -1).
+TRIVELET_HOST_DEVICE inline void known_modes_of(int a, int b, int luma, int (&out)[3]) {
+  const auto set = [&](int p, int q, int r) {
+    out[0] = p;
+    out[1] = q;
+    out[2] = r;
+  };
+  if (luma < 0) {
+    if (a != b)
+      set(a, b, a != 0 && b != 0 ? 0 : a != 1 && b != 1 ? 1 : 26);
+    else if (a < 2)
+      set(0, 1, 26);
+    else
+      set(a, 2 + (a + 29) % 32, 2 + (a - 1) % 32);
+    return;
+  }
+  // The first three different ones of the list.
+  const int list[7] = {luma, a, b, 0, 1, 26, 10};
+  int count = 0;
+  for (int i = 0; i < 7 && count < 3; ++i) {
+    bool fresh = true;
+    for (int j = 0; j < count; ++j) fresh = fresh && out[j] != list[i];
+    if (fresh) out[count++] = list[i];
+  }
+}
+
 inline std::array<int, 3> known_modes(const Picture& picture, const Tree& tree, int x, int y, int log2_w, int log2_h) {
   const int w = 1 << log2_w, h = 1 << log2_h;
   const int a = x > 0 ? tree.cell(x - 1, y + h - 1).mode : 1;
   const int b = y > 0 ? tree.cell(x + w - 1, y - 1).mode : 1;
-  if (tree.first_plane == 0) {
-    if (a == b && a < 2) return {0, 1, 26};
-    if (a == b) return {a, 2 + (a + 29) % 32, 2 + (a - 1) % 32};
-    const auto free = [&](int m) { return m != a && m != b; };
-    return {a, b, free(0) ? 0 : free(1) ? 1 : 26};
+  int mode = -1;
+  if (tree.first_plane > 0) {
+    const Tree& luma = picture.trees[0];
+    const int shift_x = picture.format.log2_chroma_w, shift_y = picture.format.log2_chroma_h;
+    mode =
+        luma.cell(std::min((x + w / 2) << shift_x, luma.width - 1), std::min((y + h / 2) << shift_y, luma.height - 1))
+            .mode;
   }
-  const Tree& luma = picture.trees[0];
-  const int shift_x = picture.format.log2_chroma_w, shift_y = picture.format.log2_chroma_h;
-  const int mode =
-      luma.cell(std::min((x + w / 2) << shift_x, luma.width - 1), std::min((y + h / 2) << shift_y, luma.height - 1))
-          .mode;
-  std::array<int, 3> out{};
-  int count = 0;
-  for (const int m : {mode, a, b, 0, 1, 26, 10})
-    if (count < 3 && std::find(out.begin(), out.begin() + count, m) == out.begin() + count)
-      out[static_cast<std::size_t>(count++)] = m;
-  return out;
+  int out[3];
+  known_modes_of(a, b, mode, out);
+  return {out[0], out[1], out[2]};
 }
 
 /// Neighbours smaller than the block: 0, 1, 2.
