@@ -16,6 +16,7 @@
 
 #include "codec/dwt.h"
 #include "gpu/bench_dwt.h"
+#include "gpu/clock.h"
 #include "gpu/convolution.cuh"
 #include "gpu/dwt.h"
 
@@ -29,21 +30,9 @@ bool all_right = true;
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// Median of the milliseconds that body(i) takes on the stream.
 template <class Body>
 double milliseconds(const Stream& stream, const Body& body, int at_most = 100) {
-  const int runs = std::min(device_runs, at_most), warm = warm_runs;
-  std::vector<float> times;
-  const Event start(true), end(true);
-  for (int i = 0; i < warm + runs; ++i) {
-    start.record(stream);
-    body(i);
-    end.record(stream);
-    end.synchronize();
-    if (i >= warm) times.push_back(end.since(start));
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  return median_milliseconds(stream, warm_runs, std::min(device_runs, at_most), body);
 }
 
 std::string name(const Shape& s) {

@@ -1,8 +1,8 @@
-// The papers' 3D transform on a GPU: separable convolution, one pass per axis, in global or in shared memory.
+// The papers' transforms on a GPU: separable convolution, one pass per axis, in global or in shared memory.
 //
 // After Galiano, Lopez-Granado, Malumbres and Migallon, "Fast 3D wavelet transform on multicore and many-core computing
-// platforms" (J. Supercomputing 2013). Baselines for the benchmark, not used by the codec: CDF 9/7 without scaling,
-// float, Mallat layout in all three axes, extents divisible by 2^levels.
+// platforms" (J. Supercomputing 2013); study97.cu has the two-dimensional ones of 2011. Baselines for the benchmark,
+// not used by the codec: CDF 9/7 without scaling, float, Mallat layout in all axes, extents divisible by 2^levels.
 #pragma once
 
 #include <utility>
@@ -59,14 +59,20 @@ __global__ void convolve_global(ConvolutionArgs a) {
   a.out[origin + (a.length / 2 + i) * a.stride] = high;
 }
 
-/// Rows: a block of 128 x 2 threads holds 256 samples and their neighbours of two rows in shared memory.
-template <int kUnused = 0>
+/// Lines that a block of convolve_rows_shared does, so that it has 256 threads or, for long ones, kBlock / 2.
+template <int kBlock>
+inline constexpr int kRowLines = kBlock < 512 ? 512 / kBlock : 1;
+
+/// Rows: a block of kBlock / 2 x kRowLines threads holds kBlock samples and their neighbours of some rows in shared
+/// memory.
+template <int kBlock>
 __global__ void convolve_rows_shared(ConvolutionArgs a) {
-  __shared__ float tile[2][256 + 8];
-  const int j = static_cast<int>(blockIdx.y * 2 + threadIdx.y), first = static_cast<int>(blockIdx.x) * 256;
+  constexpr int kLines = kRowLines<kBlock>;
+  __shared__ float tile[kLines][kBlock + 8];
+  const int j = static_cast<int>(blockIdx.y * kLines + threadIdx.y), first = static_cast<int>(blockIdx.x) * kBlock;
   const std::ptrdiff_t origin = j * a.across_stride + static_cast<std::ptrdiff_t>(blockIdx.z) * a.deep_stride;
   if (j < a.across)
-    for (int t = static_cast<int>(threadIdx.x); t < 264; t += 128)
+    for (int t = static_cast<int>(threadIdx.x); t < kBlock + 8; t += kBlock / 2)
       if (first - 4 + t < a.length + 4) tile[threadIdx.y][t] = a.in[origin + mirror(first - 4 + t, a.length)];
   __syncthreads();
   const int i = first / 2 + static_cast<int>(threadIdx.x);
@@ -81,17 +87,17 @@ __global__ void convolve_rows_shared(ConvolutionArgs a) {
   a.out[origin + a.length / 2 + i] = high;
 }
 
-/// Columns and time: 32 x 8 threads, 32 columns by 64 samples and their neighbours along the axis.
-template <int kUnused = 0>
+/// Columns and time: 32 x 8 threads, 32 columns by kBlock samples and their neighbours along the axis.
+template <int kBlock>
 __global__ void convolve_columns_shared(ConvolutionArgs a) {
-  __shared__ float tile[64 + 8][33];
-  const int x = static_cast<int>(blockIdx.x * 32 + threadIdx.x), first = static_cast<int>(blockIdx.y) * 64;
+  __shared__ float tile[kBlock + 8][33];
+  const int x = static_cast<int>(blockIdx.x * 32 + threadIdx.x), first = static_cast<int>(blockIdx.y) * kBlock;
   const std::ptrdiff_t origin = x + static_cast<std::ptrdiff_t>(blockIdx.z) * a.deep_stride;
-  for (int t = static_cast<int>(threadIdx.y); t < 72; t += 8)
+  for (int t = static_cast<int>(threadIdx.y); t < kBlock + 8; t += 8)
     if (x < a.across && first - 4 + t < a.length + 4)
       tile[t][threadIdx.x] = a.in[origin + mirror(first - 4 + t, a.length) * a.stride];
   __syncthreads();
-  for (int t = static_cast<int>(threadIdx.y); t < 32; t += 8) {
+  for (int t = static_cast<int>(threadIdx.y); t < kBlock / 2; t += 8) {
     const int i = first / 2 + t;
     if (x >= a.across || i >= a.length / 2) continue;
     float low = 0, high = 0;
@@ -134,10 +140,10 @@ inline void convolve(bool shared, const float* in, float* result, float* scratch
       a.deep_stride = axis == 2 ? pitch : frame;
       const auto deep = static_cast<unsigned>(a.deep);
       if (axis == 0 && shared)
-        launch("convolve_rows_shared", convolve_rows_shared<0>, dim3(blocks(w, 256), blocks(h, 2), deep), dim3(128, 2),
-               0, stream.get(), a);
+        launch("convolve_rows_shared", convolve_rows_shared<256>, dim3(blocks(w, 256), blocks(h, 2), deep),
+               dim3(128, 2), 0, stream.get(), a);
       else if (shared)
-        launch("convolve_columns_shared", convolve_columns_shared<0>, dim3(blocks(w, 32), blocks(a.length, 64), deep),
+        launch("convolve_columns_shared", convolve_columns_shared<64>, dim3(blocks(w, 32), blocks(a.length, 64), deep),
                dim3(32, 8), 0, stream.get(), a);
       else if (axis == 0)
         launch("convolve_global", convolve_global<true>, dim3(blocks(w / 2, 64), blocks(h, 4), deep), dim3(64, 4), 0,

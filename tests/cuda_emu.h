@@ -469,3 +469,49 @@ inline cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
   *ms = 0;
   return cudaSuccess;
 }
+
+// Textures: rows of floats in device memory, unfiltered, clamped, coordinates in samples.
+enum cudaResourceType { cudaResourceTypePitch2D };
+enum cudaTextureAddressMode { cudaAddressModeClamp };
+enum cudaTextureFilterMode { cudaFilterModePoint };
+enum cudaTextureReadMode { cudaReadModeElementType };
+struct cudaChannelFormatDesc {};
+template <class T>
+cudaChannelFormatDesc cudaCreateChannelDesc() {
+  return {};
+}
+struct cudaResourceDesc {
+  cudaResourceType resType;
+  struct {
+    struct {
+      void* devPtr;
+      cudaChannelFormatDesc desc;
+      std::size_t width, height, pitchInBytes;
+    } pitch2D;
+  } res;
+};
+struct cudaTextureDesc {
+  cudaTextureAddressMode addressMode[3];
+  cudaTextureFilterMode filterMode;
+  cudaTextureReadMode readMode;
+};
+using cudaTextureObject_t = const cudaResourceDesc*;
+inline cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResourceDesc* resource,
+                                           const cudaTextureDesc*, const void*) {
+  if (resource->res.pitch2D.pitchInBytes % 32 != 0) return cudaErrorInvalidValue;
+  *object = new cudaResourceDesc(*resource);
+  return cudaSuccess;
+}
+inline cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object) {
+  delete object;
+  return cudaSuccess;
+}
+template <class T>
+T tex2D(cudaTextureObject_t object, float x, float y) {
+  const auto& r = object->res.pitch2D;
+  const auto clamped = [](float v, std::size_t n) {
+    return static_cast<std::size_t>(std::clamp(std::floor(v), 0.0f, static_cast<float>(n - 1)));
+  };
+  const auto* row = static_cast<const std::byte*>(r.devPtr) + clamped(y, r.height) * r.pitchInBytes;
+  return reinterpret_cast<const T*>(row)[clamped(x, r.width)];
+}
