@@ -8,18 +8,25 @@
 #include <cstring>
 #include <memory>
 
+#include "apps/backends.h"
 #include "apps/ccsds_image.h"
 #include "apps/json.h"
+#include "apps/still_codec.h"
 #include "apps/team.h"
 #include "codec/still/dct.h"
-#include "codec/still/vstc.h"
+#include "codec/still/vstc_wave.h"
+#if defined(TRIVELET_HAVE_CUDA)
+#include "gpu/ccsds122.h"
+#include "gpu/dct.h"
+#include "gpu/vstc.h"
+#endif
 
 namespace trivelet::cli {
 
 namespace {
 
 struct StillEncodeOptions {
-  std::string input, output;
+  std::vector<std::string> files;
   InputOptions reading;
   std::uint64_t frame = 0;
   std::string codec = "vstc";
@@ -30,11 +37,13 @@ struct StillEncodeOptions {
   bool plain_recursion = false;
   bool plain_levels = false;
   std::string sharing = "rows";
+  std::string device = "cpu";
   bool json = false;
 };
 
 struct StillDecodeOptions {
   std::string input, output;
+  std::string device = "cpu";
 };
 
 struct StillInfoOptions {
@@ -89,6 +98,21 @@ void write_picture(const std::string& path, const still::Image& image, bool over
   writer->finish();
 }
 
+/// The transform of dct where --device says; "auto" stays on the CPU when a GPU is there but cuFFT is not.
+std::unique_ptr<dct::Transform> make_transform([[maybe_unused]] const DeviceChoice& choice, ThreadPool& pool) {
+#if defined(TRIVELET_HAVE_CUDA)
+  if (choice.gpu >= 0) {
+    try {
+      return gpu::make_dct_transform(choice.gpu);
+    } catch (const Error& e) {
+      if (!choice.automatic || e.kind() != ErrorKind::kUnsupported) throw;
+      spdlog::info("on the CPU: {}", e.what());
+    }
+  }
+#endif
+  return dct::make_fast_transform(pool);
+}
+
 vstc::Params vstc_params(const StillEncodeOptions& o, const Common& common) {
   vstc::Params p;
   p.qp = o.qp;
@@ -103,70 +127,85 @@ vstc::Params vstc_params(const StillEncodeOptions& o, const Common& common) {
   return p;
 }
 
-int run_encode_dct(const StillEncodeOptions& o, const Common& common) {
-  const still::Image image = read_picture(o.input, o.reading, o.frame, common);
-  ThreadPool pool(common.threads);
-  const auto transform = dct::make_fast_transform(pool);
-  const auto start = std::chrono::steady_clock::now();
-  const std::vector<std::byte> bytes = dct::encode(image, {.qp = o.qp, .keep = o.keep}, *transform);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  io::OutputFile file(o.output, common.overwrite);
-  file.write(bytes.data(), bytes.size());
-  file.commit();
-  const double bpp = 8 * static_cast<double>(bytes.size()) / (static_cast<double>(image.width) * image.height);
+/// What became of a picture.
+struct Outcome {
+  std::vector<std::byte> bytes;
+  std::string by;                              ///< the transform or device
+  const vstc::Statistics* searched = nullptr;  ///< of vstc on the CPU
+};
+
+void report(const StillEncodeOptions& o, const FileJob& job, const still::Image& image, const Outcome& outcome,
+            double seconds, int threads, int processes) {
+  const std::size_t size = outcome.bytes.size();
+  const double bpp = 8 * static_cast<double>(size) / (static_cast<double>(image.width) * image.height);
   if (o.json) {
     Json json;
     json.begin_object();
+    json.member("file", job.input);
     json.member("width", image.width);
     json.member("height", image.height);
-    json.member("bytes", bytes.size());
+    json.member("bytes", size);
     json.member("bits_per_pixel", bpp);
     json.member("seconds", seconds);
-    json.member("threads", pool.threads());
-    json.member("transform", std::string(transform->name()));
+    json.member("threads", threads);
+    json.member("processes", processes);
+    json.member("by", outcome.by);
+    if (outcome.searched) {
+      json.member("prediction_blocks_tried", outcome.searched->predictions);
+      json.member("residual_trials", outcome.searched->trials);
+      json.member("residual_trials_of_plain_recursion", outcome.searched->plain_trials);
+    }
     json.end_object();
     fmt::print("{}", json.text());
   }
-  spdlog::info("{}x{} {}: {} bytes, {:.4f} bits per pixel, {:.2f} s ({})", image.width, image.height,
-               trivelet::to_string(image.format), bytes.size(), bpp, seconds, transform->name());
-  return kExitDone;
+  spdlog::info("{}: {}x{} {}: {} bytes, {:.4f} bits per pixel, {:.2f} s ({})", job.output, image.width, image.height,
+               trivelet::to_string(image.format), size, bpp, seconds, outcome.by);
 }
 
+/// Several pictures are dealt out to the processes, and these use the GPUs in turn; one is searched by all together.
 int run_encode(const StillEncodeOptions& o, const Common& common) {
-  if (o.codec == "dct") return run_encode_dct(o, common);
   const std::unique_ptr<vstc::Team> team = make_team();
-  const still::Image image = read_picture(o.input, o.reading, o.frame, common);
+  const int rank = team ? team->rank() : 0, processes = team ? team->size() : 1;
+  const std::vector<FileJob> jobs = make_file_jobs(o.files, ".tvs");
+  const bool together = jobs.size() == 1;
+  const bool is_dct = o.codec == "dct";
+  DeviceChoice device = choose_device(o.device);
+#if defined(TRIVELET_HAVE_CUDA)
+  if (device.gpu >= 0 && (o.device == "gpu" || device.automatic)) device.gpu = rank % gpu::still_device_count();
+#endif
+  require(processes == 1 || !together || !(is_dct || (device.gpu >= 0 && !device.automatic)), ErrorKind::kBadArgument,
+          fmt::format("{} processes share one picture only with vstc on the CPU; give several pictures and a folder",
+                      processes));
+  if (together && processes > 1) device.gpu = -1;
   vstc::Params params = vstc_params(o, common);
-  params.team = team.get();
+  params.team = together ? team.get() : nullptr;
   ThreadPool pool(common.threads);
-  const auto start = std::chrono::steady_clock::now();
-  const vstc::Encoded e = vstc::encode(image, params, pool);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (team && team->rank() != 0) return kExitDone;
-  io::OutputFile file(o.output, common.overwrite);
-  file.write(e.bytes.data(), e.bytes.size());
-  file.commit();
-  const double bpp = 8 * static_cast<double>(e.bytes.size()) / (static_cast<double>(image.width) * image.height);
-  if (o.json) {
-    Json json;
-    json.begin_object();
-    json.member("width", image.width);
-    json.member("height", image.height);
-    json.member("bytes", e.bytes.size());
-    json.member("bits_per_pixel", bpp);
-    json.member("seconds", seconds);
-    json.member("threads", pool.threads());
-    json.member("processes", team ? team->size() : 1);
-    json.member("prediction_blocks_tried", e.statistics.predictions);
-    json.member("residual_trials", e.statistics.trials);
-    json.member("residual_trials_of_plain_recursion", e.statistics.plain_trials);
-    json.end_object();
-    fmt::print("{}", json.text());
+  std::unique_ptr<dct::Transform> transform;
+  if (is_dct) transform = make_transform(device, pool);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (!together && static_cast<int>(i) % processes != rank) continue;
+    const still::Image image = read_picture(jobs[i].input, o.reading, o.frame, common);
+    const auto start = std::chrono::steady_clock::now();
+    Outcome outcome;
+    vstc::Encoded e;
+    if (is_dct) {
+      outcome = {dct::encode(image, {.qp = o.qp, .keep = o.keep}, *transform), transform->name()};
+#if defined(TRIVELET_HAVE_CUDA)
+    } else if (device.gpu >= 0 && params.remember) {
+      e = vstc::encode_waves(image, params, gpu::make_vstc_search(device.gpu));
+      outcome = {std::move(e.bytes), fmt::format("GPU {}", device.gpu)};
+#endif
+    } else {
+      e = vstc::encode(image, params, pool);
+      outcome = {std::move(e.bytes), "CPU", &e.statistics};
+    }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (params.team && rank != 0) continue;
+    io::OutputFile file(jobs[i].output, common.overwrite);
+    file.write(outcome.bytes.data(), outcome.bytes.size());
+    file.commit();
+    report(o, jobs[i], image, outcome, seconds, pool.threads(), processes);
   }
-  spdlog::info("{}x{} {}: {} bytes, {:.4f} bits per pixel, {:.2f} s", image.width, image.height,
-               trivelet::to_string(image.format), e.bytes.size(), bpp, seconds);
-  spdlog::debug("{} prediction blocks tried, {} residual blocks; a plain recursion would have tried {}",
-                e.statistics.predictions, e.statistics.trials, e.statistics.plain_trials);
   return kExitDone;
 }
 
@@ -177,8 +216,10 @@ int run_decode(const StillDecodeOptions& o, const Common& common) {
   params.simd = parse_simd(common.simd);
   const auto start = std::chrono::steady_clock::now();
   const bool is_dct = still::read_file(bytes).header.codec == still::Codec::kDct;
-  const still::Image image =
-      is_dct ? dct::decode(bytes, {}, *dct::make_fast_transform(pool)) : vstc::decode(bytes, params, pool);
+  require(is_dct || o.device == "cpu" || o.device == "auto", ErrorKind::kUnsupported,
+          "--device " + o.device + ": pictures of vstc are decoded on the CPU only");
+  const still::Image image = is_dct ? dct::decode(bytes, {}, *make_transform(choose_device(o.device), pool))
+                                    : vstc::decode(bytes, params, pool);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   write_picture(o.output, image, common.overwrite);
   spdlog::info("{}x{} {}: {:.3f} s", image.width, image.height, trivelet::to_string(image.format), seconds);
@@ -221,8 +262,9 @@ int run_info(const StillInfoOptions& o) {
 
 Action define_still_encode(CLI::App& app, Common& common) {
   auto o = std::make_shared<StillEncodeOptions>();
-  app.add_option("IN", o->input, "Picture or video (one frame of it): anything the program reads")->required();
-  app.add_option("OUT", o->output, "File to write (.tvs)")->required();
+  app.add_option("FILES", o->files, "IN OUT.tvs, or IN... FOLDER; pictures, or videos of which one frame is taken")
+      ->required()
+      ->type_name("IN... OUT");
   app.add_option("--codec", o->codec,
                  "vstc: blocks of variable size, intra prediction; dct: one transform of the whole picture")
       ->check(CLI::IsMember({"vstc", "dct"}))
@@ -247,6 +289,7 @@ Action define_still_encode(CLI::App& app, Common& common) {
       ->check(CLI::IsMember({"rows", "candidates"}))
       ->capture_default_str();
   app.add_flag("--json", o->json, "Print JSON with size, time and counts");
+  add_device_option(app, o->device);
   add_input_options(app, o->reading);
   add_work_options(app, common);
   add_overwrite_option(app, common);
@@ -257,6 +300,8 @@ Action define_still_encode(CLI::App& app, Common& common) {
     require(!is_dct || (block->empty() && effort->empty() && !o->plain_levels && !o->plain_recursion),
             ErrorKind::kBadArgument, "--block, --effort, --plain-levels and --plain-recursion are for --codec vstc");
     require(is_dct || keep->empty(), ErrorKind::kBadArgument, "--keep is for --codec dct");
+    require(!o->plain_recursion || o->device == "cpu" || o->device == "auto", ErrorKind::kBadArgument,
+            "--plain-recursion is for the CPU; a GPU computes every cost once");
     return run_encode(*o, common);
   };
 }
@@ -265,6 +310,7 @@ Action define_still_decode(CLI::App& app, Common& common) {
   auto o = std::make_shared<StillDecodeOptions>();
   app.add_option("IN", o->input, "File; - = standard input")->required();
   app.add_option("OUT", o->output, "Picture: .pgm, .ppm, .y4m, .png, …")->required();
+  add_device_option(app, o->device);
   add_work_options(app, common);
   add_overwrite_option(app, common);
   add_log_options(app, common);

@@ -43,15 +43,32 @@ expect 0 "$trivelet" still encode a.pgm e.tvs --codec dct -q 4
 expect 0 "$trivelet" still decode e.tvs e.pgm
 expect 0 "$trivelet" still encode c.ppm e.tvs --codec dct --keep 0.3 -y
 expect 0 "$trivelet" still decode e.tvs e.ppm
+expect 0 "$trivelet" still encode c.ppm f.tvs --codec dct --keep 0.3 --device auto
+same e.tvs f.tvs
+expect 0 "$trivelet" still decode f.tvs f.ppm --device auto
+same e.ppm f.ppm
+expect 5 "$trivelet" still encode a.pgm x.tvs --codec dct --device gpu:99
+expect 5 "$trivelet" still encode a.pgm x.tvs --device gpu:99
+expect 0 "$trivelet" still encode a.pgm f.tvs -q 27 --device auto -y
+same a.tvs f.tvs
+expect 5 "$trivelet" still decode a.tvs x.pgm --device gpu:99
+expect 2 "$trivelet" still encode a.pgm x.tvs --codec dct --device tpu
 expect 2 "$trivelet" still encode a.pgm x.tvs --codec dct --block 16
 expect 2 "$trivelet" still encode a.pgm x.tvs --keep 0.5
 
+# Several pictures into a folder.
+mkdir folder
+expect 0 "$trivelet" still encode a.pgm c.ppm folder -q 27
+same a.tvs folder/a.tvs
+expect 2 "$trivelet" still encode a.pgm c.ppm nofolder
+
 # The papers' measurements, small.
 expect 0 "$trivelet" bench dwt2d --sizes 64x32 --repeat 1 -t 2 --csv
-grep -q '^64x32,1,SMDWT,2,' out.txt || fail "bench dwt2d lacks a row"
+grep -q '^64x32,1,cpu,SMDWT,2,' out.txt || fail "bench dwt2d lacks a row"
 expect 2 "$trivelet" bench dwt2d --sizes 63x32
 expect 0 "$trivelet" bench dct2d --sizes 32,50 --repeat 1 -t 2
-expect 0 "$trivelet" bench papers --side 64 --vstc-side 16 --repeat 1 -t 2
+expect 0 "$trivelet" bench papers --side 64 --dct-side 32 --vstc-side 16 --repeat 1 -t 2
+expect 5 "$trivelet" bench dwt2d --sizes 64x32 --device cpu --blocks
 
 # Exit codes: usage, existing file, missing file, damage, a codec unknown.
 expect 2 "$trivelet" still encode a.pgm x.tvs -q 52
@@ -73,5 +90,12 @@ if [ -n "$mpirun" ]; then
   done
   expect 0 "$mpirun" -n 2 --oversubscribe "$trivelet" still encode c.ppm m.tvs -q 20 -y --share rows
   same c.tvs m.tvs
+  # Pictures dealt out; one picture of dct cannot be shared.
+  expect 0 "$mpirun" -n 2 --oversubscribe "$trivelet" still encode a.pgm c.ppm folder -q 27 -y
+  same a.tvs folder/a.tvs
+  expect 0 "$mpirun" -n 2 --oversubscribe "$trivelet" still encode a.pgm c.ppm folder --codec dct --keep 0.3 -y
+  same e.tvs folder/c.tvs
+  code=0; "$mpirun" -n 2 --oversubscribe "$trivelet" still encode a.pgm x.tvs --codec dct > out.txt 2>&1 || code=$?
+  [ "$code" -ne 0 ] && [ ! -e x.tvs ] || fail "processes shared a picture of dct"
 fi
 echo "still_cli_test: all good"
