@@ -175,7 +175,7 @@ TEST_F(GpuStill, VstcsStreamIsTheCpus) {
       {8, 8, ColourModel::kGrey, 8, 0, {.qp = 4, .log2_block = 4, .effort = Effort::kFast}},
       {20, 4, ColourModel::kGrey, 8, 0, {.qp = 27, .log2_block = 4}},
       {4, 20, ColourModel::kGrey, 8, 0, {.qp = 20, .log2_block = 4}},
-      {8, 8, ColourModel::kYuv, 8, 1, {.qp = 24, .log2_block = 5}},
+      {8, 4, ColourModel::kYuv, 8, 1, {.qp = 24, .log2_block = 5}},
       {8, 4, ColourModel::kRgb, 10, 0, {.qp = 30, .log2_block = 4, .effort = Effort::kFast, .optimise_levels = false}},
       {4, 4, ColourModel::kGrey, 8, 0, {.qp = 33, .log2_block = 4, .effort = Effort::kFull}},
   };
