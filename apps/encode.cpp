@@ -247,7 +247,7 @@ Action define_encode(CLI::App& app, Common& common) {
       ->check(CLI::IsMember({"auto", "wavelet", "prediction"}))
       ->capture_default_str()
       ->group(kVolumes);
-  app.add_option("--slab", options->volume.slab, "Slices transformed together, 1..128 [parts of about 64]")
+  app.add_option("--slab", options->volume.slab, "Slices transformed together, 1..128 [parts of about 64, lossy 128]")
       ->check(CLI::Range(1, 128))
       ->type_name("N")
       ->group(kVolumes);

@@ -114,14 +114,15 @@ struct Candidate {
 };
 
 /// Frames transformed together.
-int slab_frames(const io::VolumeInfo& info, const Candidate& c, int wanted) {
+int slab_frames(const io::VolumeInfo& info, const Candidate& c, bool lossless, int wanted) {
   const std::uint64_t run = c.order == VolumeMap::Order::kFourthAxis ? info.volumes : info.slices;
   const std::uint64_t all = info.all_slices();
   if (wanted > 0) return static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(wanted), all));
-  constexpr std::uint64_t kUsual = 64;
-  if (run <= kUsual) return static_cast<int>(run);
+  // Twice as many bring 0.2 dB (CThead at 0.5 bits per voxel), and next to nothing when lossless.
+  const std::uint64_t usual = lossless ? 64 : 128;
+  if (run <= usual) return static_cast<int>(run);
   // Parts of nearly one size, and of whole groups of the transform.
-  const std::uint64_t parts = (run + kUsual - 1) / kUsual;
+  const std::uint64_t parts = (run + usual - 1) / usual;
   const std::uint64_t group = std::uint64_t{1} << c.z_levels;
   const std::uint64_t part = ((run + parts - 1) / parts + group - 1) / group * group;
   return static_cast<int>(std::min<std::uint64_t>(part, 128));
@@ -148,7 +149,7 @@ std::uint64_t try_out(const Trial& t, const io::VolumeInfo& info, VolumeMap map,
   small.slices = t.slices;
   small.volumes = t.volumes;
   const std::uint64_t all = small.all_slices();
-  const int frames = slab_frames(small, c, p.gop_frames);
+  const int frames = slab_frames(small, c, p.lossless, p.gop_frames);
   apply(c, frames, p);
   p.boxes.clear();
   const VideoInfo video = video_info(map, t.width, t.height, all);
@@ -388,7 +389,7 @@ int encode_volume(const std::string& input, const std::string& output, const Vol
   if (structure_typed) {
     if (!is_typed("--layout")) params.layout = Layout::kDyadic;
     if (is_typed("--gop")) params.gop_frames = typed_params.gop_frames;
-    params.gop_frames = slab_frames(info, c, params.gop_frames);
+    params.gop_frames = slab_frames(info, c, params.lossless, params.gop_frames);
   } else {
     EncoderParams trial_params = params;
     if (lossy) {  // the same quantiser for all
@@ -411,7 +412,7 @@ int encode_volume(const std::string& input, const std::string& output, const Vol
     }
     map.order = c.order;
     map.prediction = c.prediction;
-    apply(c, slab_frames(info, c, coding.slab), params);
+    apply(c, slab_frames(info, c, params.lossless, coding.slab), params);
     spdlog::debug("chosen: {}, slabs of {} slices", c.text(), params.gop_frames);
   }
   params.boxes.push_back({kMapBox, serialise(map)});

@@ -153,6 +153,22 @@ def test_nifti(folder):
     nibabel.save(nibabel.Nifti1Image(nan, affine), path)
     round_trip(path, folder)
     run("encode", path, os.path.join(folder, "n.tvl"), "--max-error", "0.1", code=2)
+    run("encode", path, os.path.join(folder, "n.tvl"), "-q", "50", code=2)
+    # lossy floats and wide integers are good in proportion to their values; a constant volume takes any target
+    for kind in ("float32", "int32"):
+        path = os.path.join(folder, f"wide_{kind}.nii")
+        data = noise_volume((40, 40, 20), "float32") * (1 if kind == "float32" else 1e9)
+        nibabel.save(nibabel.Nifti1Image(data.astype(kind), affine), path)
+        run("encode", path, os.path.join(folder, "n.tvl"), "-y", "--bpp", 4)
+        out, _ = run("compare", path, os.path.join(folder, "n.tvl"), "--json")
+        check(json.loads(out)["psnr"] > 45, f"{path}: {json.loads(out)['psnr']} dB at 4 bits per voxel")
+        check("max_error" not in json.loads(run("info", os.path.join(folder, "n.tvl"), "--json")[0])["volume"],
+              f"{path}: a lossy stream promises a bound")
+    path = os.path.join(folder, "constant.nii")
+    nibabel.save(nibabel.Nifti1Image(np.full((9, 8, 7), 5, "int16"), affine), path)
+    for options in ((), ("--psnr", 50), ("-q", 10), ("--max-error", 3)):
+        run("encode", path, os.path.join(folder, "n.tvl"), "-y", *options)
+        check("identical" in run("verify", os.path.join(folder, "n.tvl"), "--against", path)[0], f"constant, {options}")
     # the other formats it can be written in
     path = os.path.join(folder, "int163.nii")
     if not os.path.exists(path):
@@ -393,6 +409,14 @@ def test_bad_input(folder):
     run("decode", save("cut.tvl", bytes(data[:len(data) // 2])), os.path.join(folder, "x.raw"), code=4)
     check(not os.path.exists(os.path.join(folder, "x.raw")), "output of a failed decode")
     run("decode", coded, raw, code=2)  # exists
+    # options that volumes have no place for are refused
+    for options in (("--max-bytes", "1k"), ("--max-bpp", 1), ("--device", "gpu"), ("--frames", "0:1")):
+        run("decode", coded, os.path.join(folder, "x.raw"), *options, code=5)
+    run("encode", raw, out, "--size", "8x8x8", "--type", "u8", "--verify", "--no-verify", code=2)
+    damaged = save("damaged.nii", b"no volume at all" * 100)
+    check("NIfTI" in run("encode", damaged, out, code=4)[1], "a damaged volume is called one")
+    for command in ("encode", "decode", "info", "truncate", "verify", "compare", "view"):
+        check("not a medical device" in run(command, "--help")[0], f"help of {command}")
 
 
 def read_voxels(path):
