@@ -427,14 +427,14 @@ double Encoder::State::measured_error(const Gop& gop, const LayeredGop& layers) 
 
 // Decodes the GOP at some of these cuts, if what was measured before is too long ago or does not apply.
 void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers) {
-  constexpr int kMostPoints = 5;
+  constexpr int kMostPoints = 4;
   constexpr int kMostAge = 16;
   std::vector<const Cuts*> chosen;  // from the finest
   double last = 0;
   for (auto cuts = layers.rbegin(); cuts != layers.rend() && chosen.size() < kMostPoints; ++cuts) {
     if (header.lossless && *cuts == control.complete()) continue;
     const double error = control.mean_error(*cuts);
-    const double apart = last < 0.5 ? 2 : last < 8 ? 4 : 8;  // rounding changes small errors most
+    const double apart = last < 0.5 ? 3 : last < 8 ? 4 : 8;  // rounding changes small errors most
     if (!chosen.empty() && error < apart * last) continue;
     chosen.push_back(&*cuts);
     last = error;
