@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -70,7 +71,7 @@ class Trials {
   /// Finds the step that is about right for the target, and what a change of quality is worth there.
   void aim(const Structure& structure, const VideoInfo& whole) {
     if (params_.lossless) return;
-    double wanted = 0;  // log2 of bytes or of the mean squared error
+    std::optional<double> wanted;  // log2 of bytes or of the mean squared error
     const double pixels = static_cast<double>(info_.width) * info_.height * frames_.frames();
     const double share = pixels / (static_cast<double>(whole.width) * whole.height);
     if (target_.psnr > 0)
@@ -81,16 +82,15 @@ class Trials {
       wanted = std::log2(target_.bit_rate / 8 / whole.frame_rate.value() * share);
     else if (target_.target_bytes > 0 && whole.frames > 0)
       wanted = std::log2(static_cast<double>(target_.target_bytes) / static_cast<double>(whole.frames) * share);
-    const bool aims = target_.psnr > 0 || target_.has_byte_target();
     if (target_.has_byte_target()) params_.step = std::exp2(info_.format.bits - 4);
     const auto amount = [&] {
       const Outcome o = code(structure);
       return target_.psnr > 0 ? o.log2_error : o.log2_bytes;
     };
-    if (aims && wanted > 0) {
-      double octave = target_.psnr > 0 ? 1.5 : -1;  // what doubling the step does to it
+    if (wanted) {
+      const double octave = target_.psnr > 0 ? 1.5 : -1;  // what doubling the step does to it
       for (int i = 0; i < 3; ++i)
-        params_.step = std::clamp(params_.step * std::exp2((wanted - amount()) / octave), 0.05, 1e6);
+        params_.step = std::clamp(params_.step * std::exp2((*wanted - amount()) / octave), 0.05, 1e6);
     }
     const Outcome here = code(structure);
     params_.step *= 1.4;
@@ -163,7 +163,6 @@ class Trials {
 EncoderParams best_transform(const CLI::App& app, EncoderParams params, VideoInput& video) {
   Gop frames(video.info(), kFrames);
   if (!video.read(frames)) return params;
-  params.profile = Profile::kDense;
   EncoderParams resolved;
   {
     MemorySink nowhere;

@@ -188,6 +188,20 @@ check "the number of threads changes the stream" cmp one.tvl many.tvl
 "$trivelet" encode clip.y4m scalar.tvl --quiet --simd scalar
 check "the instruction set changes the stream" cmp one.tvl scalar.tvl
 
+section "--preset slow"
+# It chooses what is not typed, and nothing else.
+expect 0 encode clip.y4m slow.tvl -y --preset slow --profile fast --gop 8 --temporal-wavelet haar --levels 2x2
+expect 0 info slow.tvl
+expect_text out.txt 'profile fast'
+expect_text out.txt '2 temporal levels haar, 2 spatial levels'
+expect_text out.txt 'GOPs of 8 frames'
+expect 0 encode clip.y4m slow.tvl -y --preset slow --lossless --verify
+check "--preset slow is larger" test "$(size_of slow.tvl)" -le "$(size_of lossless.tvl)"
+expect 0 encode clip.y4m slow.tvl -y --preset slow --psnr 50
+expect 0 compare slow.tvl clip.y4m --min-psnr 49.9
+expect 0 encode clip.y4m slow.tvl -y --preset slow --size 20000
+check "--preset slow with a size is larger than it" test "$(size_of slow.tvl)" -le 20000
+
 section "pipes"
 cat clip.y4m | "$trivelet" encode - piped.tvl --lossless --verify 2>err.txt
 check "encode from a pipe" test $? -eq 0
