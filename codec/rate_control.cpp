@@ -279,11 +279,10 @@ Cuts RateControl::with_error(double wanted, double& log2_lambda) const {
 namespace {
 
 // log2 of the slopes of so many layers over that of the last, descending. Planes are 2 apart. A layer that is cut is
-// sent from coarse to fine, which is not quite the order of its slopes, so that many layers, three a plane where they
-// reach, make better cuts: up to 1.4 dB on mobile at a third of its bytes. Those of few are also among those of many.
+// sent from coarse to fine, which is not quite the order of its slopes, so that many layers, up to three a plane, make
+// better cuts: up to 1.4 dB on mobile at a third of its bytes. Those of few are also among those of many.
 std::vector<double> layer_slopes(int layers) {
-  static constexpr double kInOrderOfNeed[kMaxLayers] = {0,   4,   8,   2,   6,   10,  1.4, 3.4,
-                                                        5.4, 0.7, 2.7, 4.7, 7.4, 6.7, 9.4, 8.7};
+  static constexpr double kInOrderOfNeed[kMaxLayers] = {0, 4, 2, 6, 1.4, 3.4, 8, 10, 12, 14, 0.7, 2.7, 5.4, 4.7, 7, 9};
   std::vector<double> slopes(kInOrderOfNeed, kInOrderOfNeed + layers);
   std::sort(slopes.rbegin(), slopes.rend());
   return slopes;
