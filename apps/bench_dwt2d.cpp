@@ -114,7 +114,7 @@ void plot(const std::string& path, const std::vector<Row>& rows) {
   }
   std::string text = fmt::format(
       "set terminal png size 1000,600\nset output '{}'\nset xlabel 'threads'\nset ylabel 'ms'\n"
-      "set logscale y\nset key outside\nplot ",
+      "set logscale y\nset xtics 1\nset key outside\nplot ",
       path);
   for (std::size_t i = 0; i < labels.size(); ++i)
     text += fmt::format("{}'-' with linespoints title '{}'", i ? ", " : "", labels[i]);

@@ -158,7 +158,7 @@ const char* name_of(Method method) {
     case Method::kConvolution: return "convolution";
     case Method::kLifting: return "lifting";
     case Method::kMasks: return "SMDWT";
-    case Method::kMasksLow: return "SMDWT, low only";
+    case Method::kMasksLow: return "SMDWT low only";
   }
   return "?";
 }
