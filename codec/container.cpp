@@ -1,10 +1,10 @@
 #include "codec/container.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
+#include "codec/bytes.h"
 #include "codec/hash.h"
 
 namespace trivelet {
@@ -12,86 +12,6 @@ namespace trivelet {
 namespace {
 
 [[noreturn]] void bad(const std::string& message) { fail(ErrorKind::kBadStream, message); }
-
-// Little-endian fields, one list for both directions: a header's visit() runs over a ByteWriter or a ByteReader.
-class ByteWriter {
- public:
-  static constexpr bool kReading = false;
-  template <class T>
-  void fixed(T v) {
-    for (std::size_t i = 0; i < sizeof(T); ++i)
-      bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(v) >> (8 * i)));
-  }
-  void real(float v) { fixed(std::bit_cast<std::uint32_t>(v)); }
-  void varint(std::uint64_t v) {
-    for (; v >= 128; v >>= 7) bytes.push_back(static_cast<std::uint8_t>(v | 128));
-    bytes.push_back(static_cast<std::uint8_t>(v));
-  }
-  void signed_varint(std::int64_t v) { varint(static_cast<std::uint64_t>(v) << 1 ^ (v < 0 ? ~std::uint64_t{0} : 0)); }
-  void text(const std::string& s) {
-    const std::size_t n = std::min(s.size(), kMaxTextBytes);
-    varint(n);
-    bytes.insert(bytes.end(), s.begin(), s.begin() + static_cast<std::ptrdiff_t>(n));
-  }
-  std::vector<std::uint8_t> bytes;
-};
-
-class ByteReader {
- public:
-  static constexpr bool kReading = true;
-  ByteReader(const std::uint8_t* data, std::size_t size, const char* where) : data_(data), size_(size), where_(where) {}
-  template <class T>
-  void fixed(T& v) {
-    need(sizeof(T));
-    std::uint64_t x = 0;
-    for (std::size_t i = 0; i < sizeof(T); ++i) x |= static_cast<std::uint64_t>(data_[at_++]) << (8 * i);
-    v = static_cast<T>(x);
-  }
-  void real(float& v) {
-    std::uint32_t x = 0;
-    fixed(x);
-    v = std::bit_cast<float>(x);
-  }
-  void varint(std::uint64_t& v) {
-    v = 0;
-    for (int shift = 0;; shift += 7) {
-      need(1);
-      const std::uint8_t b = data_[at_++];
-      if (shift == 63 && b > 1) bad(std::string(where_) + ": a number does not fit 64 bits");
-      v |= static_cast<std::uint64_t>(b & 127) << shift;
-      if (b < 128) return;
-    }
-  }
-  void signed_varint(std::int64_t& v) {
-    std::uint64_t x = 0;
-    varint(x);
-    v = static_cast<std::int64_t>(x >> 1 ^ (x & 1 ? ~std::uint64_t{0} : 0));
-  }
-  void text(std::string& s) {
-    std::uint64_t n = 0;
-    varint(n);
-    if (n > kMaxTextBytes)
-      bad(std::string(where_) + ": a text of " + std::to_string(n) + " bytes, the limit is " +
-          std::to_string(kMaxTextBytes));
-    need(static_cast<std::size_t>(n));
-    s.assign(reinterpret_cast<const char*>(data_ + at_), static_cast<std::size_t>(n));
-    at_ += static_cast<std::size_t>(n);
-  }
-  void expect_end() const {
-    if (at_ != size_) bad(std::string(where_) + ": " + std::to_string(size_ - at_) + " bytes too many");
-  }
-  std::size_t left() const { return size_ - at_; }
-
- private:
-  void need(std::size_t n) const {
-    if (n > size_ - at_)
-      bad(std::string(where_) + " ends early, at byte " + std::to_string(at_) + " of " + std::to_string(size_));
-  }
-  const std::uint8_t* data_;
-  std::size_t size_;
-  std::size_t at_ = 0;
-  const char* where_;
-};
 
 // Small fields stored in one byte whatever their type.
 template <class IO, class T>
@@ -176,20 +96,8 @@ void visit_stream_header(IO& io, Header& h) {
   byte_field(io, quarter_turns, 0, 3, "rotation");
   if constexpr (IO::kReading) v.rotation = quarter_turns * 90;
   byte_field(io, v.field_order, 0, 2, "field order");
-  io.text(h.writer);
-  io.text(h.settings);
-}
-
-void append_crc(std::vector<std::uint8_t>& bytes) {
-  const std::uint32_t crc = crc32c(bytes.data(), bytes.size());
-  for (int i = 0; i < 4; ++i) bytes.push_back(static_cast<std::uint8_t>(crc >> (8 * i)));
-}
-
-bool crc_matches(const std::uint8_t* bytes, std::size_t size) {
-  if (size < 4) return false;
-  std::uint32_t stored = 0;
-  for (std::size_t i = 0; i < 4; ++i) stored |= static_cast<std::uint32_t>(bytes[size - 4 + i]) << (8 * i);
-  return crc32c(bytes, size - 4) == stored;
+  io.text(h.writer, kMaxTextBytes);
+  io.text(h.settings, kMaxTextBytes);
 }
 
 bool reversible_wavelet(Wavelet w) { return w != Wavelet::kCdf97; }
@@ -201,16 +109,14 @@ bool real_wavelet(Wavelet w) { return w != Wavelet::kRev137; }
 
 void write_box_header(const char* type, std::uint64_t length, std::uint8_t* out) {
   std::memcpy(out, type, 4);
-  for (int i = 0; i < 8; ++i) out[4 + i] = static_cast<std::uint8_t>(length >> (8 * i));
-  const std::uint32_t crc = crc32c(out, 12);
-  for (int i = 0; i < 4; ++i) out[12 + i] = static_cast<std::uint8_t>(crc >> (8 * i));
+  store_little_endian(length, out + 4);
+  store_little_endian(crc32c(out, 12), out + 12);
 }
 
 bool parse_box_header(const std::uint8_t* bytes, Box& box) {
   if (!crc_matches(bytes, kBoxHeaderBytes)) return false;
   std::memcpy(box.type, bytes, 4);
-  box.length = 0;
-  for (int i = 0; i < 8; ++i) box.length |= static_cast<std::uint64_t>(bytes[4 + i]) << (8 * i);
+  box.length = load_little_endian<std::uint64_t>(bytes + 4);
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "codec/backend.h"
+#include "codec/bytes.h"
 #include "codec/codec.h"
 #include "codec/container.h"
 #include "codec/gop_hash.h"
@@ -268,9 +269,7 @@ void Decoder::State::scan() {
       std::uint8_t size_bytes[4];
       std::vector<std::uint8_t> bytes_of_head;
       if (in.read(size_bytes, 4) == 4) {
-        const std::uint32_t n = size_bytes[0] | static_cast<std::uint32_t>(size_bytes[1]) << 8 |
-                                static_cast<std::uint32_t>(size_bytes[2]) << 16 |
-                                static_cast<std::uint32_t>(size_bytes[3]) << 24;
+        const auto n = load_little_endian<std::uint32_t>(size_bytes);
         if (n >= 8 && n <= kMaxHeaderBytes && n <= box.length) {
           bytes_of_head.assign(size_bytes, size_bytes + 4);
           if (in.append(bytes_of_head, n - 4)) {
@@ -537,7 +536,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
     return false;
   }
   if (in.append(head, 4)) {
-    for (std::size_t i = 0; i < 4; ++i) n |= static_cast<std::uint32_t>(head[i]) << (8 * i);
+    n = load_little_endian<std::uint32_t>(head.data());
     if (n < 8 || n > kMaxHeaderBytes || n > payload) {
       report(where + ": a header of " + std::to_string(n) + " bytes in a packet of " + std::to_string(payload));
       if (!in.skip(payload - 4)) at_end = true;

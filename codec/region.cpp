@@ -1,8 +1,9 @@
 #include "codec/region.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "codec/bits.h"
+#include "codec/bytes.h"
 #include "codec/hash.h"
 
 namespace trivelet {
@@ -36,44 +37,6 @@ Range next_level(Range r, int reach, int length) {
 }
 
 bool overlap(int begin, int length, const Range& r) { return length > 0 && begin < r.end && begin + length > r.begin; }
-
-void put_varint(std::vector<std::uint8_t>& out, std::uint64_t v) {
-  for (; v >= 128; v >>= 7) out.push_back(static_cast<std::uint8_t>(v | 128));
-  out.push_back(static_cast<std::uint8_t>(v));
-}
-void put_u32(std::vector<std::uint8_t>& out, std::uint32_t v) {
-  for (int i = 0; i < 4; ++i) out.push_back(static_cast<std::uint8_t>(v >> (8 * i)));
-}
-
-/// Reads fields; past the end they are 0 and ok() is false from then on.
-class Fields {
- public:
-  Fields(const std::uint8_t* bytes, std::size_t size) : bytes_(bytes), size_(size) {}
-  std::uint64_t fixed(std::size_t n) {
-    std::uint64_t v = 0;
-    if (n > left()) return ok_ = false, 0;
-    for (std::size_t i = 0; i < n; ++i) v |= static_cast<std::uint64_t>(bytes_[at_++]) << (8 * i);
-    return v;
-  }
-  std::uint64_t varint() {
-    std::uint64_t v = 0;
-    for (int shift = 0; shift < 63; shift += 7) {
-      const std::uint64_t b = fixed(1);
-      v |= (b & 127) << shift;
-      if (b < 128) return v;
-    }
-    ok_ = false;
-    return 0;
-  }
-  bool ok() const { return ok_; }
-  std::size_t left() const { return size_ - at_; }
-
- private:
-  const std::uint8_t* bytes_;
-  std::size_t size_;
-  std::size_t at_ = 0;
-  bool ok_ = true;
-};
 
 }  // namespace
 
@@ -110,8 +73,9 @@ std::vector<std::uint8_t> needed_segments(const BlockGrid& grid, int reduced, co
 
 std::vector<std::uint8_t> serialise_checks(const StreamHeader& stream, std::uint64_t gop, const LayeredGop& layers,
                                            const std::vector<std::vector<std::uint8_t>>& chunks) {
-  std::vector<std::uint8_t> out = {kVersion};
-  put_varint(out, gop);
+  ByteWriter out;
+  out.fixed(kVersion);
+  out.varint(gop);
   std::size_t i = 0;
   for (int l = 0; l < stream.layers; ++l)
     for (int b = 0; b < stream.temporal_bands(); ++b)
@@ -125,34 +89,43 @@ std::vector<std::uint8_t> serialise_checks(const StreamHeader& stream, std::uint
           if (size > 0) sizes.push_back(size);
           head -= size;
         });
-        put_varint(out, head);
-        put_varint(out, sizes.size());
-        put_u32(out, crc32c(chunk.data(), head));
+        out.varint(head);
+        out.varint(sizes.size());
+        out.fixed(crc32c(chunk.data(), head));
         for (std::size_t at = head; const std::uint32_t size : sizes) {
-          put_u32(out, crc32c(chunk.data() + at, size));
+          out.fixed(crc32c(chunk.data() + at, size));
           at += size;
         }
       }
-  put_u32(out, crc32c(out.data(), out.size()));
-  return out;
+  append_crc(out.bytes);
+  return std::move(out.bytes);
 }
 
 std::optional<std::vector<ChunkChecks>> parse_checks(const GopHeader& gop, const std::uint8_t* bytes,
-                                                     std::size_t size) {
-  if (size < 4 || crc32c(bytes, size - 4) != Fields(bytes + size - 4, 4).fixed(4)) return std::nullopt;
-  Fields in(bytes, size - 4);
-  if (in.fixed(1) != kVersion || in.varint() != gop.index) return std::nullopt;
+                                                     std::size_t size) try {
+  if (!crc_matches(bytes, size)) return std::nullopt;
+  ByteReader in(bytes, size - 4, "checks of parts");
+  std::uint8_t version = 0;
+  std::uint64_t index = 0;
+  in.fixed(version);
+  if (version != kVersion) return std::nullopt;
+  in.varint(index);
+  if (index != gop.index) return std::nullopt;
   std::vector<ChunkChecks> checks(gop.chunks.size());
   for (std::size_t i = 0; i < checks.size(); ++i) {
     if (gop.chunks[i].size == 0) continue;
-    checks[i].head_bytes = in.varint();
-    const std::uint64_t parts = in.varint();
-    checks[i].head_crc = static_cast<std::uint32_t>(in.fixed(4));
-    if (!in.ok() || checks[i].head_bytes > gop.chunks[i].size || parts > in.left() / 4) return std::nullopt;
-    for (std::uint64_t p = 0; p < parts; ++p) checks[i].parts.push_back(static_cast<std::uint32_t>(in.fixed(4)));
+    std::uint64_t parts = 0;
+    in.varint(checks[i].head_bytes);
+    in.varint(parts);
+    in.fixed(checks[i].head_crc);
+    if (checks[i].head_bytes > gop.chunks[i].size || parts > in.left() / 4) return std::nullopt;
+    checks[i].parts.resize(static_cast<std::size_t>(parts));
+    for (std::uint32_t& crc : checks[i].parts) in.fixed(crc);
   }
-  if (!in.ok() || in.left() != 0) return std::nullopt;
+  in.expect_end();
   return checks;
+} catch (const Error&) {  // the fields run past the end, or leave bytes over
+  return std::nullopt;
 }
 
 }  // namespace trivelet

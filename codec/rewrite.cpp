@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codec/backend.h"
+#include "codec/bytes.h"
 #include "codec/chunk.h"
 #include "codec/container.h"
 #include "codec/hash.h"
@@ -165,8 +166,7 @@ class Rewriter {
         bad("there is no intact " + where);
       bytes.clear();
       if (!in_.append(bytes, 4)) bad(where + " is cut");
-      std::uint32_t n = 0;
-      for (std::size_t i = 0; i < 4; ++i) n |= static_cast<std::uint32_t>(bytes[i]) << (8 * i);
+      const auto n = load_little_endian<std::uint32_t>(bytes.data());
       if (n < 8 || n > kMaxHeaderBytes || n > box.length || !in_.append(bytes, n - 4)) bad(where + " is damaged");
       g.header = parse_gop_header(header_, bytes.data(), bytes.size());
       g.body = in_.position();

@@ -1,10 +1,10 @@
 #include "codec/volume_cuts.h"
 
-#include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
-#include "codec/hash.h"
+#include "codec/bytes.h"
 
 namespace trivelet {
 
@@ -13,42 +13,35 @@ namespace {
 constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kMaxCuts = 16;
 
-void put(std::vector<std::uint8_t>& out, std::uint64_t v, int bytes) {
-  for (int i = 0; i < bytes; ++i) out.push_back(static_cast<std::uint8_t>(v >> (8 * i)));
-}
-std::uint64_t get(const std::uint8_t* p, int bytes) {
-  std::uint64_t v = 0;
-  for (int i = 0; i < bytes; ++i) v |= static_cast<std::uint64_t>(p[i]) << (8 * i);
-  return v;
-}
-double real(const std::uint8_t* p) { return std::bit_cast<double>(get(p, 8)); }
-
 std::size_t size_of(std::size_t cuts) { return 2 + 8 + 16 * cuts + 4; }
 
 }  // namespace
 
 std::vector<std::uint8_t> serialise(const VolumeCuts& c) {
-  std::vector<std::uint8_t> out = {kVersion, static_cast<std::uint8_t>(c.cuts.size())};
-  put(out, std::bit_cast<std::uint64_t>(c.peak), 8);
+  ByteWriter w;
+  w.fixed(kVersion);
+  w.fixed(static_cast<std::uint8_t>(c.cuts.size()));
+  w.real(c.peak);
   for (const VolumeCuts::Cut& cut : c.cuts) {
-    put(out, std::bit_cast<std::uint64_t>(cut.max_error), 8);
-    put(out, std::bit_cast<std::uint64_t>(cut.mean_squared_error), 8);
+    w.real(cut.max_error);
+    w.real(cut.mean_squared_error);
   }
-  put(out, crc32c(out.data(), out.size()), 4);
-  return out;
+  append_crc(w.bytes);
+  return std::move(w.bytes);
 }
 
 VolumeCuts parse_volume_cuts(const std::uint8_t* bytes, std::size_t size) {
   VolumeCuts c;
   if (size < size_of(1) || bytes[0] != kVersion || bytes[1] < 1 || bytes[1] > kMaxCuts || size != size_of(bytes[1]) ||
-      crc32c(bytes, size - 4) != get(bytes + size - 4, 4))
+      !crc_matches(bytes, size))
     return c;
-  c.peak = real(bytes + 2);
-  for (std::size_t i = 0; i < bytes[1]; ++i) {
-    const std::uint8_t* p = bytes + 10 + 16 * i;
-    VolumeCuts::Cut cut{real(p), real(p + 8)};
+  ByteReader r(bytes + 2, size - 2, "errors of the cuts");
+  r.real(c.peak);
+  c.cuts.resize(bytes[1]);
+  for (VolumeCuts::Cut& cut : c.cuts) {
+    r.real(cut.max_error);
+    r.real(cut.mean_squared_error);
     if (!std::isfinite(cut.max_error) || !std::isfinite(cut.mean_squared_error)) cut = {};
-    c.cuts.push_back(cut);
   }
   if (!std::isfinite(c.peak)) c = {};
   return c;

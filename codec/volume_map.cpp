@@ -6,7 +6,10 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
+
+#include "codec/bytes.h"
 
 namespace trivelet {
 
@@ -123,15 +126,7 @@ namespace {
 
 constexpr std::uint8_t kMapVersion = 1;
 
-void put_varint(std::vector<std::uint8_t>& out, std::uint64_t v) {
-  for (; v >= 0x80; v >>= 7) out.push_back(static_cast<std::uint8_t>(v | 0x80));
-  out.push_back(static_cast<std::uint8_t>(v));
-}
-void put_real(std::vector<std::uint8_t>& out, double v) {
-  const auto bits = std::bit_cast<std::uint64_t>(v);
-  for (int i = 0; i < 8; ++i) out.push_back(static_cast<std::uint8_t>(bits >> (8 * i)));
-}
-
+// Like ByteReader, in the words of the map.
 class Fields {
  public:
   Fields(const std::uint8_t* bytes, std::size_t size) : at_(bytes), end_(bytes + size) {}
@@ -140,19 +135,14 @@ class Fields {
     return *at_++;
   }
   std::uint64_t varint() {
-    std::uint64_t v = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      const std::uint8_t b = byte();
-      if (shift == 63 && b > 1) break;
-      v |= static_cast<std::uint64_t>(b & 0x7F) << shift;
-      if (!(b & 0x80)) return v;
-    }
-    bad("a number of more than 64 bits");
+    const std::optional<std::uint64_t> v = take_varint([this] { return byte(); });
+    if (!v) bad("a number of more than 64 bits");
+    return *v;
   }
   double real() {
-    std::uint64_t v = 0;
-    for (int i = 0; i < 8; ++i) v |= static_cast<std::uint64_t>(byte()) << (8 * i);
-    return std::bit_cast<double>(v);
+    std::uint8_t stored[8];
+    for (std::uint8_t& b : stored) b = byte();
+    return std::bit_cast<double>(load_little_endian<std::uint64_t>(stored));
   }
   std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
 
@@ -164,22 +154,20 @@ class Fields {
 }  // namespace
 
 std::vector<std::uint8_t> serialise(const VolumeMap& m) {
-  std::vector<std::uint8_t> out = {kMapVersion,
-                                   static_cast<std::uint8_t>(m.format.type),
-                                   static_cast<std::uint8_t>(m.format.big_endian ? 1 : 0),
-                                   static_cast<std::uint8_t>(m.format.channels),
-                                   static_cast<std::uint8_t>(m.kind),
-                                   static_cast<std::uint8_t>(m.order),
-                                   static_cast<std::uint8_t>(m.prediction)};
-  put_varint(out, m.slices);
-  put_varint(out, m.volumes);
-  put_real(out, m.max_error);
-  put_varint(out, m.last);
+  ByteWriter w;
+  w.fixed(kMapVersion);
+  for (const int v : {static_cast<int>(m.format.type), m.format.big_endian ? 1 : 0, m.format.channels,
+                      static_cast<int>(m.kind), static_cast<int>(m.order), static_cast<int>(m.prediction)})
+    w.fixed(static_cast<std::uint8_t>(v));
+  w.varint(m.slices);
+  w.varint(m.volumes);
+  w.real(m.max_error);
+  w.varint(m.last);
   switch (m.kind) {
     case VolumeMap::Kind::kAffine:
-      put_varint(out, m.offset);
-      put_varint(out, m.scale);
-      put_varint(out, m.last_key);
+      w.varint(m.offset);
+      w.varint(m.scale);
+      w.varint(m.last_key);
       break;
     case VolumeMap::Kind::kPalette: {
       std::uint64_t before = 0;
@@ -187,19 +175,19 @@ std::vector<std::uint8_t> serialise(const VolumeMap& m) {
         // a gap, then how many keys follow each other without one
         std::size_t run = 1;
         while (i + run < m.palette.size() && m.palette[i + run] == m.palette[i] + run) ++run;
-        put_varint(out, m.palette[i] - before);
-        put_varint(out, run);
+        w.varint(m.palette[i] - before);
+        w.varint(run);
         before = m.palette[i] + run;
         i += run;
       }
       break;
     }
     case VolumeMap::Kind::kReal:
-      put_real(out, m.real_offset);
-      put_real(out, m.real_scale);
+      w.real(m.real_offset);
+      w.real(m.real_scale);
       break;
   }
-  return out;
+  return std::move(w.bytes);
 }
 
 VolumeMap parse_volume_map(const std::uint8_t* bytes, std::size_t size) {

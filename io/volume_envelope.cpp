@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "codec/bytes.h"
 #include "io/volume_input.h"
 
 namespace trivelet::io {
@@ -15,10 +16,6 @@ constexpr std::size_t kMaxFiles = 1000000;
 
 [[noreturn]] void bad(const std::string& what) { fail(ErrorKind::kBadStream, "header of the volume's file: " + what); }
 
-void put_varint(std::vector<std::byte>& out, std::uint64_t v) {
-  for (; v >= 0x80; v >>= 7) out.push_back(static_cast<std::byte>(v | 0x80));
-  out.push_back(static_cast<std::byte>(v));
-}
 void put_bytes(std::vector<std::byte>& out, const std::byte* data, std::size_t size) {
   put_varint(out, size);
   out.insert(out.end(), data, data + size);
@@ -31,15 +28,13 @@ class Fields {
  public:
   explicit Fields(VolumeInput& in) : in_(in) {}
   std::uint64_t varint() {
-    std::uint64_t v = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
+    const std::optional<std::uint64_t> v = take_varint([this] {
       std::byte b{};
       in_.read_exactly(&b, 1, "header");
-      if (shift == 63 && b > std::byte{1}) break;
-      v |= static_cast<std::uint64_t>(b & std::byte{0x7F}) << shift;
-      if ((b & std::byte{0x80}) == std::byte{0}) return v;
-    }
-    bad("a number of more than 64 bits");
+      return std::to_integer<std::uint8_t>(b);
+    });
+    if (!v) bad("a number of more than 64 bits");
+    return *v;
   }
   std::vector<std::byte> bytes() {
     std::vector<std::byte> out;
