@@ -12,16 +12,6 @@ namespace {
 
 [[noreturn]] void bad(const std::string& message) { fail(ErrorKind::kBadStream, message); }
 
-// A component's share of a chunk: the segments of resolution k in temporal band b.
-struct ChunkShare {
-  int k;
-  bool present;
-};
-ChunkShare share_of(const StreamHeader& stream, std::size_t component, int distance) {
-  const int k = stream.components[component].spatial_levels - distance;
-  return {k, k >= 0};
-}
-
 constexpr unsigned kUnaryLimit = 128;
 unsigned zigzag(int v) { return v > 0 ? 2 * static_cast<unsigned>(v) - 1 : 2 * static_cast<unsigned>(-v); }
 int unzigzag(unsigned v) { return v & 1 ? static_cast<int>(v / 2) + 1 : -static_cast<int>(v / 2); }
@@ -81,14 +71,10 @@ std::vector<std::uint8_t> write_head(const StreamHeader& stream, const LayeredGo
   body = 0;
   std::vector<std::uint32_t> sizes;
   std::vector<std::pair<int, int>> steps;  // (low before, low) of the segments that are not at the bottom already
-  for (std::size_t c = 0; c < gop.components.size(); ++c) {
-    const ChunkShare share = share_of(stream, c, distance);
-    if (!share.present) continue;
+  for_shares(stream, gop, band, distance, [&](std::size_t c, int k) {
     const auto& component = gop.components[c];
-    const BlockGrid& grid = *component.grid;
-    if (grid.families()[static_cast<std::size_t>(band)].frames == 0) continue;
-    const auto s = static_cast<std::size_t>(segment_index(grid, band, share.k));
-    const int parent = parent_segment(grid, band, share.k);
+    const auto s = static_cast<std::size_t>(segment_index(*component.grid, band, k));
+    const int parent = parent_segment(*component.grid, band, k);
     auto before_of = [&](const LayeredSegment& seg) {
       return layer == 0 ? unit * seg.top : static_cast<int>(seg.parts[l - 1].low);
     };
@@ -125,7 +111,7 @@ std::vector<std::uint8_t> write_head(const StreamHeader& stream, const LayeredGo
       if (!uniform && before > 0) head.put_unary(zigzag(part.low - std::min(before, nominal)));
       if (part.low < before) head.put_rice(part.size, rice);
     }
-  }
+  });
   if (!says_something) return {};
   return head.take();
 }
@@ -197,22 +183,15 @@ std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const LayeredG
     if (run_bytes > 0) out.insert(out.end(), run, run + run_bytes);
     run_bytes = 0;
   };
-  for (std::size_t c = 0; c < gop.components.size(); ++c) {
-    const ChunkShare share = share_of(stream, c, distance);
-    if (!share.present) continue;
-    const auto& component = gop.components[c];
-    if (component.grid->families()[static_cast<std::size_t>(band)].frames == 0) continue;
-    const auto s = static_cast<std::size_t>(segment_index(*component.grid, band, share.k));
-    for (const auto& block : component.blocks) {
-      const LayerPart& part = block[s].parts[static_cast<std::size_t>(layer)];
-      if (part.size == 0) continue;
-      if (run_bytes == 0 || run + run_bytes != part.data) {
-        flush();
-        run = part.data;
-      }
-      run_bytes += part.size;
+  for_parts(stream, gop, band, distance, [&](std::size_t c, std::size_t b, std::size_t s) {
+    const LayerPart& part = gop.components[c].blocks[b][s].parts[static_cast<std::size_t>(layer)];
+    if (part.size == 0) return;
+    if (run_bytes == 0 || run + run_bytes != part.data) {
+      flush();
+      run = part.data;
     }
-  }
+    run_bytes += part.size;
+  });
   flush();
   return out;
 }
@@ -220,11 +199,11 @@ std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const LayeredG
 void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size, int layer, int band,
                 int distance, LayeredGop& gop) {
   const int unit = cuts_per_plane(stream.profile);
-  if (size == 0) {  // nothing new: tops stay 0, and later layers add nothing below the planes already there
+  if (size == 0) {  // nothing new: tops stay 0, later layers add nothing; also for a band without frames
     for (std::size_t c = 0; c < gop.components.size(); ++c) {
-      const ChunkShare share = share_of(stream, c, distance);
-      if (!share.present) continue;
-      const auto s = static_cast<std::size_t>(segment_index(*gop.components[c].grid, band, share.k));
+      const int k = stream.components[c].spatial_levels - distance;
+      if (k < 0) continue;
+      const auto s = static_cast<std::size_t>(segment_index(*gop.components[c].grid, band, k));
       for (auto& block : gop.components[c].blocks) {
         LayeredSegment& seg = block[s];
         const auto low = seg.parts.empty() ? static_cast<std::uint8_t>(unit * seg.top) : seg.parts.back().low;
@@ -236,13 +215,10 @@ void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size
   const std::string where = "chunk of layer " + std::to_string(layer) + ", temporal band " + std::to_string(band) +
                             ", distance " + std::to_string(distance);
   BitReader head(bytes, size);
-  for (std::size_t c = 0; c < gop.components.size(); ++c) {
-    const ChunkShare share = share_of(stream, c, distance);
-    if (!share.present) continue;
+  for_shares(stream, gop, band, distance, [&](std::size_t c, int k) {
     auto& component = gop.components[c];
-    const BlockGrid& grid = *component.grid;
-    if (grid.families()[static_cast<std::size_t>(band)].frames == 0) continue;
-    const auto s = static_cast<std::size_t>(segment_index(grid, band, share.k));
+    const auto s = static_cast<std::size_t>(segment_index(*component.grid, band, k));
+    const int bound = parent_segment(*component.grid, band, k);
     const int nominal = static_cast<int>(head.get(6));
     const bool uniform = head.get(1) != 0;
     const int rice = static_cast<int>(head.get(5));
@@ -251,7 +227,6 @@ void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size
       LayeredSegment& seg = block[s];
       if (layer == 0) {
         int top = 0;
-        const int bound = parent_segment(grid, band, share.k);
         if (bound < 0) {
           top = before + unzigzag(head.get_unary(kUnaryLimit));
           before = top;
@@ -271,21 +246,15 @@ void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size
       if (head.overrun() || bytes_of_part > size) bad(where + ": the head runs past its end");
       seg.parts.push_back({nullptr, bytes_of_part, static_cast<std::uint8_t>(to)});
     }
-  }
+  });
   std::size_t at = head.bytes();
-  for (std::size_t c = 0; c < gop.components.size(); ++c) {
-    const ChunkShare share = share_of(stream, c, distance);
-    if (!share.present) continue;
-    if (gop.components[c].grid->families()[static_cast<std::size_t>(band)].frames == 0) continue;
-    const auto s = static_cast<std::size_t>(segment_index(*gop.components[c].grid, band, share.k));
-    for (auto& block : gop.components[c].blocks) {
-      LayerPart& part = block[s].parts.back();
-      if (part.size > size - at)
-        bad(where + ": a part of " + std::to_string(part.size) + " bytes, " + std::to_string(size - at) + " are left");
-      part.data = bytes + at;
-      at += part.size;
-    }
-  }
+  for_parts(stream, gop, band, distance, [&](std::size_t c, std::size_t b, std::size_t s) {
+    LayerPart& part = gop.components[c].blocks[b][s].parts.back();
+    if (part.size > size - at)
+      bad(where + ": a part of " + std::to_string(part.size) + " bytes, " + std::to_string(size - at) + " are left");
+    part.data = bytes + at;
+    at += part.size;
+  });
   if (at != size) bad(where + ": " + std::to_string(size - at) + " bytes too many");
 }
 

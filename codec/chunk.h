@@ -52,6 +52,25 @@ inline int highest_parent_cut(Profile profile, int cut) { return profile == Prof
 /// The segment that (b, k) of the same block hangs on: its spatial parent, for k = 0 the temporal one; -1 for none.
 int parent_segment(const BlockGrid& grid, int b, int k);
 
+/// Calls f(component, resolution) for the components that have a share in the chunks of this band and distance; the
+/// others are too small for the distance, or have no frames in the band.
+template <class F>
+void for_shares(const StreamHeader& stream, const LayeredGop& gop, int band, int distance, const F& f) {
+  for (std::size_t c = 0; c < gop.components.size(); ++c) {
+    const int k = stream.components[c].spatial_levels - distance;
+    if (k >= 0 && gop.components[c].grid->families()[static_cast<std::size_t>(band)].frames > 0) f(c, k);
+  }
+}
+
+/// Calls f(component, block, segment) for the parts of a chunk in their order.
+template <class F>
+void for_parts(const StreamHeader& stream, const LayeredGop& gop, int band, int distance, const F& f) {
+  for_shares(stream, gop, band, distance, [&](std::size_t c, int k) {
+    const auto s = static_cast<std::size_t>(segment_index(*gop.components[c].grid, band, k));
+    for (std::size_t b = 0; b < gop.components[c].blocks.size(); ++b) f(c, b, s);
+  });
+}
+
 /// The layers of a GOP of the fast profile that was coded by a plan. Parts point into `coded`.
 void divide_by_plan(const CodedGop& coded, LayeredGop& out);
 

@@ -32,16 +32,4 @@ std::vector<std::uint8_t> serialise_checks(const StreamHeader& stream, std::uint
 /// One entry per chunk of the GOP; nothing when the bytes are damaged or of another GOP.
 std::optional<std::vector<ChunkChecks>> parse_checks(const GopHeader& gop, const std::uint8_t* bytes, std::size_t size);
 
-/// Calls f(component, block, segment) for the parts of a chunk in their order.
-template <class F>
-void for_parts(const StreamHeader& stream, const LayeredGop& gop, int band, int distance, const F& f) {
-  for (std::size_t c = 0; c < gop.components.size(); ++c) {
-    const int k = stream.components[c].spatial_levels - distance;
-    const BlockGrid& grid = *gop.components[c].grid;
-    if (k < 0 || grid.families()[static_cast<std::size_t>(band)].frames == 0) continue;
-    const auto s = static_cast<std::size_t>(segment_index(grid, band, k));
-    for (std::size_t b = 0; b < gop.components[c].blocks.size(); ++b) f(c, b, s);
-  }
-}
-
 }  // namespace trivelet

@@ -321,35 +321,19 @@ class Rewriter {
       read_chunk(header_, bytes.data() + at_[i], static_cast<std::size_t>(c.size), l, b, d, full);
     });
     // The parts in the order in which they may stay: whatever one hangs on comes before it.
-    std::vector<LayerPart*> parts;
-    for (int d = header_.spatial_levels; d >= 0; --d)
-      for (int b = 0; b < header_.temporal_bands(); ++b)
-        for (std::size_t c = 0; c < full.components.size(); ++c) {
-          const int k = header_.components[c].spatial_levels - d;
-          if (k < 0) continue;
-          const auto s = static_cast<std::size_t>(segment_index(*full.components[c].grid, b, k));
-          if (full.components[c].grid->families()[static_cast<std::size_t>(b)].frames == 0) continue;
-          for (auto& block : full.components[c].blocks) parts.push_back(&block[s].parts.back());
-        }
-    const std::vector<LayerPart> all = [&] {
-      std::vector<LayerPart> v;
-      for (const LayerPart* p : parts) v.push_back(*p);
-      return v;
-    }();
     const int unit = cuts_per_plane(header_.profile);
+    std::vector<LayerPart*> parts;
+    std::vector<LayerPart> all;
     std::vector<std::uint8_t> before;  // where the segment stood without the part
     for (int d = header_.spatial_levels; d >= 0; --d)
       for (int b = 0; b < header_.temporal_bands(); ++b)
-        for (std::size_t c = 0; c < full.components.size(); ++c) {
-          const int k = header_.components[c].spatial_levels - d;
-          if (k < 0) continue;
-          if (full.components[c].grid->families()[static_cast<std::size_t>(b)].frames == 0) continue;
-          const auto s = static_cast<std::size_t>(segment_index(*full.components[c].grid, b, k));
-          for (auto& block : full.components[c].blocks) {
-            const auto n = block[s].parts.size();
-            before.push_back(n >= 2 ? block[s].parts[n - 2].low : static_cast<std::uint8_t>(unit * block[s].top));
-          }
-        }
+        for_parts(header_, full, b, d, [&](std::size_t c, std::size_t block, std::size_t s) {
+          LayeredSegment& segment = full.components[c].blocks[block][s];
+          const std::size_t n = segment.parts.size();
+          parts.push_back(&segment.parts.back());
+          all.push_back(segment.parts.back());
+          before.push_back(n >= 2 ? segment.parts[n - 2].low : static_cast<std::uint8_t>(unit * segment.top));
+        });
     const auto keep = [&](std::size_t n) {
       for (std::size_t i = 0; i < parts.size(); ++i) *parts[i] = i < n ? all[i] : LayerPart{all[i].data, 0, before[i]};
       std::uint64_t sum = 0;
