@@ -6,9 +6,11 @@
 #include "codec/hash.h"
 #include "codec/still/dct.h"
 #include "codec/still/dct_scan.h"
+#include "tests/still_support.h"
 
 using namespace trivelet;
 using still::Image;
+using test::picture;
 
 namespace {
 
@@ -26,23 +28,6 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
   double most = 0;
   for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
   return most;
-}
-
-Image picture(int width, int height, ColourModel model, int bits, int subsampled) {
-  Image image;
-  image.width = width;
-  image.height = height;
-  image.format.model = model;
-  image.format.bits = bits;
-  image.format.log2_chroma_w = image.format.log2_chroma_h = subsampled;
-  image.allocate();
-  for (int c = 0; c < image.components(); ++c)
-    for (int y = 0; y < image.format.component_height(height, c); ++y)
-      for (int x = 0; x < image.format.component_width(width, c); ++x) {
-        const double v = 0.5 + 0.3 * std::sin(0.07 * x + 0.11 * y + c) + 0.1 * std::sin(0.9 * x - 0.5 * y);
-        image.set_sample(c, x, y, static_cast<int>(v * ((1 << bits) - 1)));
-      }
-  return image;
 }
 
 double mean_square(const Image& a, const Image& b) {

@@ -2,33 +2,23 @@
 // emulation and for a GPU.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "codec/still/study97.h"
 #include "gpu/dct.h"
 #include "gpu/real_fft.h"
 #include "gpu/study97.h"
 #include "gpu/vstc.h"
+#include "tests/still_support.h"
 
 using namespace trivelet;
 using gpu::Dwt2d;
 using gpu::Dwt2dMethod;
+using test::picture;
+using test::texture;
 
 namespace {
 
 constexpr Dwt2dMethod kMethods[] = {Dwt2dMethod::kConv, Dwt2dMethod::kMem, Dwt2dMethod::kText, Dwt2dMethod::kSep,
                                     Dwt2dMethod::kOwn};
-
-std::vector<double> texture(int w, int h) {
-  std::vector<double> v;
-  std::uint32_t state = 11;
-  for (int y = 0; y < h; ++y)
-    for (int x = 0; x < w; ++x) {
-      state = state * 1664525U + 1013904223U;
-      v.push_back(0.5 + 0.3 * std::sin(0.1 * x + 0.07 * y) + static_cast<double>(state >> 24) / 1280);
-    }
-  return v;
-}
 
 void expect_reference(Dwt2dMethod method, int w, int h, int levels, const gpu::Dwt2dBlocks& blocks) {
   const std::vector<double> in = texture(w, h), expected = study97::reference(in, w, h, levels);
@@ -79,23 +69,6 @@ TEST_F(GpuStill, MemoryOfTheDwtIsThatOfTheMethod) {
 // ------------------------------------------------------------------------------------------------------------- dct
 
 constexpr gpu::DctWay kWays[] = {gpu::DctWay::kFolded, gpu::DctWay::kMirror};
-
-still::Image picture(int width, int height, ColourModel model, int bits, int subsampled) {
-  still::Image image;
-  image.width = width;
-  image.height = height;
-  image.format.model = model;
-  image.format.bits = bits;
-  image.format.log2_chroma_w = image.format.log2_chroma_h = subsampled;
-  image.allocate();
-  for (int c = 0; c < image.components(); ++c)
-    for (int y = 0; y < image.format.component_height(height, c); ++y)
-      for (int x = 0; x < image.format.component_width(width, c); ++x) {
-        const double v = 0.5 + 0.3 * std::sin(0.07 * x + 0.11 * y + c) + 0.1 * std::sin(0.9 * x - 0.5 * y);
-        image.set_sample(c, x, y, static_cast<int>(v * ((1 << bits) - 1)));
-      }
-  return image;
-}
 
 class GpuDct : public GpuStill {
  protected:

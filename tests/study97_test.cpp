@@ -1,26 +1,15 @@
 // The 2D 9/7 transforms of the comparison: every method and number of threads against binary64, and known properties.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "codec/error.h"
 #include "codec/still/study97.h"
+#include "tests/still_support.h"
 
 using namespace trivelet;
 using study97::Method;
+using test::texture;
 
 namespace {
-
-std::vector<double> texture(int w, int h) {
-  std::vector<double> v;
-  std::uint32_t state = 11;
-  for (int y = 0; y < h; ++y)
-    for (int x = 0; x < w; ++x) {
-      state = state * 1664525U + 1013904223U;
-      v.push_back(0.5 + 0.3 * std::sin(0.1 * x + 0.07 * y) + static_cast<double>(state >> 24) / 1280);
-    }
-  return v;
-}
 
 TEST(Study97, EveryMethodGivesTheReferencesCoefficients) {
   for (const auto& [w, h, levels] :
