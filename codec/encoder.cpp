@@ -57,7 +57,7 @@ double target_share(const VideoInfo& video, const EncoderParams& p, double frame
 }
 
 // Empty chunks still take a byte each: as many layers as cost about a hundredth.
-int layers_for(const VideoInfo& video, const EncoderParams& p) {
+int affordable_layers(const VideoInfo& video, const EncoderParams& p) {
   if (p.profile == Profile::kFast && !p.has_byte_target() && p.psnr == 0) return 4;
   const double pixels = static_cast<double>(video.width) * video.height * p.gop_frames;
   double bytes = target_share(video, p, p.gop_frames);
@@ -117,7 +117,7 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
            std::to_string(p.temporal_levels) + "x" + std::to_string(p.spatial_levels));
   if (p.block_size != 32 && p.block_size != 64 && p.block_size != 128 && p.block_size != 256)
     refuse("block size must be 32, 64, 128 or 256, not " + std::to_string(p.block_size));
-  if (default_layers) p.layers = layers_for(video, p);
+  if (default_layers) p.layers = affordable_layers(video, p);
   return p;
 }
 
