@@ -77,6 +77,9 @@ void divide_by_plan(const CodedGop& coded, LayeredGop& out);
 /// Fills header.planes and header.layer_top.
 void set_planes(const StreamHeader& stream, const LayeredGop& gop, GopHeader& header);
 
+/// Readable bytes behind what a coder decodes, for its 64-bit loads.
+inline constexpr std::size_t kChunkPadding = 16;
+
 /// Chunk (layer, band, distance). Every segment must have a part in every layer up to this one. Empty when it says
 /// nothing.
 std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const LayeredGop& gop, int layer, int band,
@@ -84,9 +87,9 @@ std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const LayeredG
 /// Its size.
 std::size_t chunk_size(const StreamHeader& stream, const LayeredGop& gop, int layer, int band, int distance);
 
-/// Adds a chunk to what was received. `bytes` must stay alive and have 16 readable bytes behind `size`; layer 0 of a
-/// band and distance comes before its later layers, and coarser ones come first. An empty chunk is size 0. Throws
-/// BadStream.
+/// Adds a chunk to what was received. `bytes` must stay alive and have kChunkPadding readable bytes behind `size`;
+/// layer 0 of a band and distance comes before its later layers, and coarser ones come first. An empty chunk is size 0.
+/// Throws BadStream.
 void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size, int layer, int band,
                 int distance, LayeredGop& gop);
 

@@ -66,7 +66,7 @@ double Encoder::State::measured_error(const Gop& gop, const LayeredGop& layers) 
   for (const auto& c : layers.components)
     for (const auto& block : c.blocks)
       for (const auto& segment : block)
-        for (const auto& part : segment.parts) total += part.size + 16;
+        for (const auto& part : segment.parts) total += part.size + kChunkPadding;
   std::vector<std::uint8_t> memory(total, 0);
   std::size_t at = 0;
   for (auto& c : padded.components)
@@ -75,7 +75,7 @@ double Encoder::State::measured_error(const Gop& gop, const LayeredGop& layers) 
         for (auto& part : segment.parts) {
           std::copy_n(part.data, part.size, memory.data() + at);
           part.data = memory.data() + at;
-          at += part.size + 16;
+          at += part.size + kChunkPadding;
         }
   Gop decoded(header.video, gop.frames());
   decoder->push(padded, nullptr);

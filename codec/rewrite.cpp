@@ -18,8 +18,6 @@ namespace trivelet {
 
 namespace {
 
-constexpr std::size_t kPadding = 16;  // readable bytes behind chunk data
-
 [[noreturn]] void bad(const std::string& message) { fail(ErrorKind::kBadStream, message); }
 
 struct SourceGop {
@@ -375,9 +373,9 @@ class Rewriter {
       if (crc32c(bytes.data() + at_[i], static_cast<std::size_t>(c.size)) != c.crc)
         bad("GOP packet at byte " + std::to_string(g.info.offset) + ": the chunk of layer " + std::to_string(l) +
             ", temporal band " + std::to_string(b) + ", distance " + std::to_string(d) + " has a wrong checksum");
-      bytes.insert(bytes.end(), kPadding, 0);
+      bytes.insert(bytes.end(), kChunkPadding, 0);
     });
-    bytes.insert(bytes.end(), kPadding, 0);
+    bytes.insert(bytes.end(), kChunkPadding, 0);
 
     std::vector<std::vector<std::uint8_t>> cut;
     if (fraction_ > 0) {

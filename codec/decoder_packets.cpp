@@ -1,0 +1,360 @@
+// The packets of a stream (decoder_state.h): finds them, reads the chunks that are wanted and sorts out what is
+// damaged.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "codec/bytes.h"
+#include "codec/decoder_state.h"
+#include "codec/hash.h"
+
+namespace trivelet {
+
+namespace {
+
+[[noreturn]] void bad(const std::string& message) { fail(ErrorKind::kBadStream, message); }
+
+}  // namespace
+
+bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
+  if (info.has_index) {
+    while (next_gop < info.gops.size() && !wanted(info.gops[next_gop].first_frame, info.gops[next_gop].frames)) {
+      expected_frame = info.gops[next_gop].first_frame + static_cast<std::uint64_t>(info.gops[next_gop].frames);
+      ++next_gop;
+    }
+    if (next_gop == info.gops.size()) {
+      at_end = true;
+      if (!info.complete)
+        report("the stream is not complete: its end is missing after frame " + std::to_string(expected_frame));
+      else if (expected_frame < promised_frames && expected_frame < params.end_frame)
+        report("the stream should have " + std::to_string(promised_frames) + " frames, the last one found is " +
+               std::to_string(expected_frame));
+      return false;
+    }
+    // Only this one: a damaged packet must not lead into the next, which has its own place in the index.
+    const GopInfo& g = info.gops[next_gop++];
+    in.seek(g.offset);
+    offset = g.offset;
+    std::uint8_t head[kBoxHeaderBytes];
+    if (in.read(head, sizeof head) == sizeof head && parse_box_header(head, box) && box.is("Gop ") &&
+        box.length + kBoxHeaderBytes == g.bytes)
+      return true;
+    report("there is no intact GOP packet of " + std::to_string(g.bytes) + " bytes at byte " + std::to_string(offset));
+    return false;
+  }
+  for (;;) {
+    offset = in.position();
+    std::uint8_t head[kBoxHeaderBytes];
+    std::size_t got = sizeof head;
+    if (pending_box) {
+      std::memcpy(head, pending_box->data(), sizeof head);
+      offset -= sizeof head;
+      pending_box.reset();
+    } else {
+      got = in.read(head, sizeof head);
+    }
+    if (got < sizeof head) {
+      at_end = true;
+      report("the stream ends at byte " + std::to_string(in.position()) + ", after frame " +
+             std::to_string(expected_frame) + ", without its end box");
+      return false;
+    }
+    if (!parse_box_header(head, box)) {
+      report("damaged box header at byte " + std::to_string(offset));
+      at_end = !(in.seekable() && resync());
+      if (at_end) return false;
+      continue;
+    }
+    if (box.is("Gop ")) return true;
+    if (box.is("Done")) {
+      at_end = true;
+      std::uint8_t tail[kEndPayloadBytes];
+      StreamEnd end;
+      if (box.length != sizeof tail || in.read(tail, sizeof tail) < sizeof tail ||
+          !parse_stream_end(tail, sizeof tail, end)) {
+        report("the end of the stream, at byte " + std::to_string(offset) + ", is damaged");
+        return false;
+      }
+      info.complete = true;
+      if (expected_frame < end.frames)
+        report("the stream should have " + std::to_string(end.frames) + " frames, the last one found is " +
+               std::to_string(expected_frame));
+      return false;
+    }
+    require(box.is("Indx") || !box.critical(), ErrorKind::kUnsupported,
+            std::string("unknown critical box '") + box.type + "' at byte " + std::to_string(offset));
+    if (!in.skip(box.length)) {
+      at_end = true;
+      report("the stream ends inside the box '" + std::string(box.type) + "' at byte " + std::to_string(offset));
+      return false;
+    }
+  }
+}
+
+bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_t offset) {
+  GopHeader& g = packet.head;
+  LayeredGop& received = packet.received;
+  std::vector<std::uint8_t>& bytes = packet.bytes;
+  const std::string where = "GOP packet at byte " + std::to_string(offset);
+  std::vector<std::uint8_t> head;
+  std::uint32_t n = 0;
+  if (payload < 8) {
+    report(where + ": a packet of " + std::to_string(payload) + " bytes");
+    if (!in.skip(payload)) at_end = true;
+    return false;
+  }
+  if (in.append(head, 4)) {
+    n = load_little_endian<std::uint32_t>(head.data());
+    if (n < 8 || n > kMaxHeaderBytes || n > payload) {
+      report(where + ": a header of " + std::to_string(n) + " bytes in a packet of " + std::to_string(payload));
+      if (!in.skip(payload - 4)) at_end = true;
+      return false;
+    }
+  }
+  if (n == 0 || !in.append(head, n - 4)) {
+    at_end = true;
+    report(where + ": the stream ends inside its header");
+    return false;
+  }
+  try {
+    g = parse_gop_header(header, head.data(), head.size());
+    if (g.body_bytes != payload - n)
+      bad("chunks of " + std::to_string(g.body_bytes) + " bytes in a body of " + std::to_string(payload - n));
+  } catch (const Error& e) {
+    report(where + ": " + e.what());
+    if (!in.skip(payload - n)) at_end = true;
+    return false;
+  }
+  if (g.first_frame != expected_frame)
+    report(where + ": begins with frame " + std::to_string(g.first_frame) + ", expected " +
+           std::to_string(expected_frame));
+  expected_frame = g.first_frame + static_cast<std::uint64_t>(g.frames);
+  if (!wanted(g.first_frame, g.frames)) {
+    if (!in.skip(payload - n)) at_end = true;
+    return false;
+  }
+  std::uint64_t samples = 0;
+  for (int c = 0; c < static_cast<int>(header.components.size()); ++c)
+    samples += header.component_shape(c, g.frames).samples();
+  if (g.body_bytes > 8 * samples + kMaxHeaderBytes) {
+    report(where + ": " + std::to_string(g.body_bytes) + " bytes for " + std::to_string(samples) + " samples");
+    if (!in.skip(payload - n)) at_end = true;
+    return false;
+  }
+
+  // Read the chunks of the wanted layers, temporal bands and resolutions; skip the others.
+  int layers = params.max_layers > 0 ? params.max_layers : header.layers;
+  const int stop = params.max_planes > 0 ? std::max(0, g.planes - params.max_planes) : 0;
+  packet.whole =
+      layers == header.layers && stop == 0 && reduction.spatial == 0 && reduction.temporal == 0 && !has_region();
+  while (layers > 1 && g.layer_top[static_cast<std::size_t>(layers) - 1] <= stop) --layers;  // nothing wanted in them
+  std::uint64_t budget = ~std::uint64_t{0};                                                  // for chunks
+  if (params.max_bytes > 0)
+    budget = static_cast<std::uint64_t>(static_cast<double>(params.max_bytes) * static_cast<double>(payload) /
+                                        static_cast<double>(std::max<std::uint64_t>(1, in.size())));
+  if (params.max_bits_per_pixel > 0)
+    budget = static_cast<std::uint64_t>(params.max_bits_per_pixel * static_cast<double>(output.width) * output.height *
+                                        low_length(g.frames, reduction.temporal) / 8);
+  if (budget != ~std::uint64_t{0}) budget -= std::min<std::uint64_t>(budget, n);
+  const bool dyadic = header.layout == Layout::kDyadic;
+  const int bands = header.temporal_bands() - (dyadic ? 0 : reduction.temporal);
+  struct Have {
+    std::size_t at;
+    std::size_t size;
+    bool ok;
+  };
+  const auto distances = static_cast<std::size_t>(header.spatial_levels) + 1;
+  std::vector<Have> have(g.chunks.size(), {0, 0, false});
+  bytes.clear();
+  bool damaged = false;
+  const std::uint64_t body = in.position();
+  const std::vector<ChunkChecks> checks = read_checks(g, body + g.body_bytes);
+  std::size_t i = 0;
+  for (int l = 0; l < header.layers && !at_end; ++l)
+    for (int b = 0; b < header.temporal_bands() && !at_end; ++b)
+      for (int d = header.spatial_levels; d >= 0 && !at_end; --d, ++i) {
+        const ChunkEntry& c = g.chunks[i];
+        if (l >= layers || b >= bands || d < reduction.spatial) continue;
+        if (c.size > budget) {  // what does not fit any more ends the reading
+          budget = 0;
+          packet.whole = false;
+          continue;
+        }
+        budget -= c.size;
+        have[i] = {bytes.size(), static_cast<std::size_t>(c.size), true};
+        if (c.size == 0) continue;
+        if (!checks.empty()) {  // only its head yet
+          bytes.resize(bytes.size() + static_cast<std::size_t>(c.size) + kChunkPadding);
+          in.seek(body + c.offset);
+          const auto n_head = static_cast<std::size_t>(checks[i].head_bytes);
+          if (in.read(bytes.data() + have[i].at, n_head) < n_head ||
+              crc32c(bytes.data() + have[i].at, n_head) != checks[i].head_crc) {
+            have[i].ok = false;
+            damaged = true;
+            report(where + ": the head of the chunk of layer " + std::to_string(l) + ", temporal band " +
+                   std::to_string(b) + ", distance " + std::to_string(d) + " at byte " +
+                   std::to_string(body + c.offset) + " has a wrong checksum");
+          }
+          continue;
+        }
+        if (!in.skip(body + c.offset - in.position()) || !in.append(bytes, c.size)) {
+          at_end = true;
+          damaged = true;
+          have[i].ok = false;
+          report(where + ": the stream ends inside the packet");
+          break;
+        }
+        if (crc32c(bytes.data() + have[i].at, have[i].size) != c.crc) {
+          have[i].ok = false;
+          damaged = true;
+          report(where + ", frames " + std::to_string(g.first_frame) + ".." +
+                 std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) + ": the chunk of layer " +
+                 std::to_string(l) + ", temporal band " + std::to_string(b) + ", distance " + std::to_string(d) +
+                 " at byte " + std::to_string(body + c.offset) + " has a wrong checksum");
+        }
+        bytes.insert(bytes.end(), kChunkPadding, 0);
+      }
+  bytes.insert(bytes.end(), kChunkPadding, 0);
+  if (!checks.empty())
+    in.seek(body + g.body_bytes);
+  else if (!at_end && !in.skip(body + g.body_bytes - in.position()))
+    at_end = true;
+
+  if (!geometry || geometry->frames() != g.frames) geometry = std::make_shared<StreamGeometry>(header, g.frames);
+  packet.geometry = geometry;
+  received.frames = g.frames;
+  received.step = g.step;
+  received.stop_plane = stop;
+  received.frame_gains = g.frame_gains;
+  received.components.resize(header.components.size());
+  for (int c = 0; c < geometry->components(); ++c) {
+    auto& component = received.components[static_cast<std::size_t>(c)];
+    component.grid = &geometry->grid(c);
+    component.blocks.resize(static_cast<std::size_t>(component.grid->blocks()));
+    for (auto& block : component.blocks) {
+      block.resize(static_cast<std::size_t>(segment_count(*component.grid)));
+      for (auto& s : block) {
+        s.top = 0;
+        s.parts.clear();
+      }
+    }
+  }
+  if (has_region()) find_needed();
+  // A chunk can be read if those before it that it leans on were: coarser distances and lower bands in layer 0, the
+  // same distance and band in the layers before.
+  i = 0;
+  for (int l = 0; l < header.layers; ++l)
+    for (int b = 0; b < header.temporal_bands(); ++b)
+      for (int d = header.spatial_levels; d >= 0; --d, ++i) {
+        if (!have[i].ok) continue;
+        const std::size_t bands_all = static_cast<std::size_t>(header.temporal_bands());
+        bool usable = true;
+        if (l > 0) {
+          usable = have[i - bands_all * distances].ok;
+        } else {
+          if (d < header.spatial_levels) usable = usable && have[i - 1].ok;
+          if (b > 0) usable = usable && have[i - distances].ok;
+        }
+        have[i].ok = usable;
+        if (!usable) continue;
+        try {
+          read_chunk(header, bytes.data() + have[i].at, have[i].size, l, b, d, received);
+          if (!checks.empty() && have[i].size > 0 &&
+              !read_parts(packet, g.chunks[i], checks[i], body, have[i].at, b, d))
+            bad("a part of the chunk of layer " + std::to_string(l) + ", temporal band " + std::to_string(b) +
+                ", distance " + std::to_string(d) + " at byte " + std::to_string(body + g.chunks[i].offset) +
+                " has a wrong checksum");
+        } catch (const Error& e) {
+          if (e.kind() != ErrorKind::kBadStream) throw;
+          have[i].ok = false;
+          damaged = true;
+          report(where + ": " + e.what());
+          for (std::size_t c = 0; c < received.components.size(); ++c) {  // undo what the chunk had begun
+            const int k = header.components[c].spatial_levels - d;
+            if (k < 0) continue;
+            const auto s = static_cast<std::size_t>(segment_index(*received.components[c].grid, b, k));
+            for (auto& block : received.components[c].blocks) {
+              if (l == 0) block[s].top = 0;
+              block[s].parts.resize(std::min<std::size_t>(block[s].parts.size(), static_cast<std::size_t>(l)));
+            }
+          }
+        }
+      }
+  if (has_region()) forget_unneeded(received);
+  packet.counted_damaged = false;
+  if (damaged) {
+    count_damaged(packet);
+    packet.whole = false;
+  }
+  return true;
+}
+
+// The checks behind a GOP packet, with which its chunks can be read in part; none when there are no good ones.
+std::vector<ChunkChecks> Decoder::State::read_checks(const GopHeader& g, std::uint64_t end_of_packet) {
+  if (!has_region() || !in.seekable() || !info.has_index) return {};
+  const std::uint64_t back = in.position();
+  std::vector<ChunkChecks> checks;
+  std::uint8_t head[kBoxHeaderBytes];
+  Box box;
+  std::vector<std::uint8_t> payload;
+  if (end_of_packet <= in.size()) {
+    in.seek(end_of_packet);
+    if (in.read(head, sizeof head) == sizeof head && parse_box_header(head, box) && box.is("part") &&
+        box.length <= kMaxExtraBytes && in.append(payload, box.length))
+      checks = parse_checks(g, payload.data(), payload.size()).value_or(std::vector<ChunkChecks>{});
+  }
+  in.seek(back);
+  return checks;
+}
+
+// Reads the parts of a chunk that are needed into its place in `bytes`. False when one is damaged.
+bool Decoder::State::read_parts(Packet& packet, const ChunkEntry& chunk, const ChunkChecks& checks, std::uint64_t body,
+                                std::size_t place, int band, int distance) {
+  LayeredGop& received = packet.received;
+  std::vector<std::uint8_t>& bytes = packet.bytes;
+  std::size_t next = 0;
+  bool intact = true;
+  for_parts(header, received, band, distance, [&](std::size_t c, std::size_t b, std::size_t s) {
+    const LayerPart& part = received.components[c].blocks[b][s].parts.back();
+    if (part.size == 0 || !intact) return;
+    intact = next < checks.parts.size();
+    const std::uint32_t crc = intact ? checks.parts[next++] : 0;
+    const auto resolutions = static_cast<std::size_t>(received.components[c].grid->resolutions());
+    if (!intact || !needed[c][b * resolutions + s % resolutions]) return;
+    const auto at = static_cast<std::size_t>(part.data - bytes.data());
+    in.seek(body + chunk.offset + (at - place));
+    intact = in.read(bytes.data() + at, part.size) == part.size && crc32c(bytes.data() + at, part.size) == crc;
+  });
+  return intact;
+}
+
+void Decoder::State::find_needed() {
+  needed.clear();
+  for (int c = 0; c < geometry->components(); ++c) {
+    const PixelFormat& f = header.video.format;
+    PictureRegion r = params.region;
+    if (f.is_chroma(c)) {  // the chroma samples of these columns and rows
+      const int end_x = (r.x + r.width + (1 << f.log2_chroma_w) - 1) >> f.log2_chroma_w;
+      const int end_y = (r.y + r.height + (1 << f.log2_chroma_h) - 1) >> f.log2_chroma_h;
+      r.x >>= f.log2_chroma_w;
+      r.y >>= f.log2_chroma_h;
+      r.width = end_x - r.x;
+      r.height = end_y - r.y;
+    }
+    needed.push_back(needed_segments(geometry->grid(c), reduction.spatial, r));
+  }
+}
+
+// What was not read, or need not be decoded.
+void Decoder::State::forget_unneeded(LayeredGop& received) const {
+  for (std::size_t c = 0; c < received.components.size(); ++c) {
+    auto& component = received.components[c];
+    const auto resolutions = static_cast<std::size_t>(component.grid->resolutions());
+    for (std::size_t b = 0; b < component.blocks.size(); ++b)
+      for (std::size_t s = 0; s < component.blocks[b].size(); ++s)
+        if (!needed[c][b * resolutions + s % resolutions]) component.blocks[b][s] = {};
+  }
+}
+
+}  // namespace trivelet

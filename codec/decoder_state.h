@@ -1,0 +1,97 @@
+// What a Decoder holds: shared by decoder_index.cpp, which reads what a stream says about itself, decoder_packets.cpp,
+// which reads the chunks of GOPs, and decoder.cpp, which has them decoded.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codec/backend.h"
+#include "codec/codec.h"
+#include "codec/container.h"
+#include "codec/region.h"
+#include "codec/stream_input.h"
+
+namespace trivelet {
+
+struct Decoder::State {
+  /// A GOP on its way through the backend.
+  struct Packet {
+    GopHeader head;
+    std::shared_ptr<const StreamGeometry> geometry;
+    LayeredGop received;
+    std::vector<std::uint8_t> bytes;  ///< chunks, each followed by padding
+    std::vector<std::string> damage;  ///< found by the backend
+    bool counted_damaged = false;
+    bool whole = false;  ///< everything was received and asked for
+  };
+
+  DecoderParams params;
+  CodecStats stats;
+  StreamInput in;
+  StreamHeader header;
+  StreamInfo info;
+  VideoInfo output;
+  Reduction reduction;
+  std::unique_ptr<GopDecoder> backend;
+  std::shared_ptr<const StreamGeometry> geometry;
+  std::deque<std::unique_ptr<Packet>> flying;     ///< in the order of the stream
+  std::unique_ptr<Packet> spare;                  ///< its memory is used again
+  std::exception_ptr later;                       ///< from reading ahead: comes after the GOPs before it
+  std::size_t next_gop = 0;                       ///< with an index
+  std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: per component, needed_segments()
+  std::uint64_t expected_frame = 0;
+  std::uint64_t promised_frames = 0;  ///< what the end of the stream says, once it is known
+  std::optional<std::array<std::uint8_t, kBoxHeaderBytes>> pending_box;  ///< read from a pipe, not yet looked at
+  bool at_end = false;
+
+  State(ByteSource& source, const DecoderParams& p) : params(p), in(source, stats.stream_bytes) {}
+
+  bool has_region() const { return params.region.width > 0; }
+  bool wanted(std::uint64_t first_frame, int frames) const {
+    return first_frame < params.end_frame && first_frame + static_cast<std::uint64_t>(frames) > params.first_frame;
+  }
+  /// Damage: an Error, unless what is intact is to be delivered all the same.
+  void report(const std::string& what);
+  void count_damaged(Packet& packet);
+
+  // decoder_index.cpp
+  /// The header and the boxes up to the first GOP. A pipe's next box header is kept for open_next_packet().
+  void read_header();
+  void read_extra_boxes();
+  /// The index at the end of a seekable source, else a scan over the packets' headers.
+  void read_index();
+  void scan();
+  /// Moves to the next intact header of a GOP packet. Only for seekable sources.
+  bool resync();
+
+  // decoder_packets.cpp
+  /// Finds the next GOP box of the stream; false at its end.
+  bool open_next_packet(Box& box, std::uint64_t& offset);
+  /// Reads the wanted chunks of one packet. False when the packet is not wanted or beyond use.
+  bool receive(Packet& packet, std::uint64_t payload, std::uint64_t offset);
+  std::vector<ChunkChecks> read_checks(const GopHeader& g, std::uint64_t end_of_packet);
+  bool read_parts(Packet& packet, const ChunkEntry& chunk, const ChunkChecks& checks, std::uint64_t body,
+                  std::size_t place, int band, int distance);
+  void find_needed();
+  void forget_unneeded(LayeredGop& received) const;
+
+  // decoder.cpp
+  void check_request();
+  std::uint64_t memory_needed() const;
+  /// Reads packets until one of the wanted range is received. False at the end.
+  bool next(Packet& packet);
+  /// Gives the backend as many GOPs as it likes to have.
+  void read_ahead();
+  /// Takes the result of the oldest; null at the end.
+  template <class T>
+  std::unique_ptr<Packet> decode(T& result);
+  void verify(const Gop& gop, Packet& packet);
+};
+
+}  // namespace trivelet
