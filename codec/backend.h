@@ -27,6 +27,8 @@ class StreamGeometry {
   int frames() const { return frames_; }
   const BlockGrid& grid(int component) const { return grids_[grid_of_[static_cast<std::size_t>(component)]]; }
   int components() const { return static_cast<int>(grid_of_.size()); }
+  /// Makes `gop` what it is before its first chunk: all blocks of the grids, without parts. Its memory is used again.
+  void clear(LayeredGop& gop) const;
 
  private:
   int frames_;

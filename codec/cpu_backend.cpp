@@ -20,8 +20,7 @@
 
 namespace trivelet {
 
-// --------------------------------------------------------------------------------------------------- shared with
-// others
+// -------------------------------------------------------------------------------------------------- shared with others
 
 StreamGeometry::StreamGeometry(const StreamHeader& header, int frames) : frames_(frames) {
   std::vector<std::pair<Shape, int>> known;
@@ -33,6 +32,22 @@ StreamGeometry::StreamGeometry(const StreamHeader& header, int frames) : frames_
     if (at == known.end()) {
       known.push_back(key);
       grids_.emplace_back(key.first, header.decomposition(c), header.lossless, header.block_size());
+    }
+  }
+}
+
+void StreamGeometry::clear(LayeredGop& gop) const {
+  gop.components.resize(static_cast<std::size_t>(components()));
+  for (int c = 0; c < components(); ++c) {
+    LayeredGop::Component& component = gop.components[static_cast<std::size_t>(c)];
+    component.grid = &grid(c);
+    component.blocks.resize(static_cast<std::size_t>(component.grid->blocks()));
+    for (auto& block : component.blocks) {
+      block.resize(static_cast<std::size_t>(segment_count(*component.grid)));
+      for (LayeredSegment& s : block) {
+        s.top = 0;
+        s.parts.clear();
+      }
     }
   }
 }

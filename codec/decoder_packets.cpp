@@ -92,13 +92,10 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
   }
 }
 
-bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_t offset) {
-  GopHeader& g = packet.head;
-  LayeredGop& received = packet.received;
-  std::vector<std::uint8_t>& bytes = packet.bytes;
-  const std::string where = "GOP packet at byte " + std::to_string(offset);
+// The header of a packet of `payload` bytes and its own size. False when the packet is not wanted or beyond use.
+bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std::string& where, std::uint32_t& n) {
   std::vector<std::uint8_t> head;
-  std::uint32_t n = 0;
+  n = 0;
   if (payload < 8) {
     report(where + ": a packet of " + std::to_string(payload) + " bytes");
     if (!in.skip(payload)) at_end = true;
@@ -142,6 +139,16 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
     if (!in.skip(payload - n)) at_end = true;
     return false;
   }
+  return true;
+}
+
+bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_t offset) {
+  GopHeader& g = packet.head;
+  LayeredGop& received = packet.received;
+  std::vector<std::uint8_t>& bytes = packet.bytes;
+  const std::string where = "GOP packet at byte " + std::to_string(offset);
+  std::uint32_t n = 0;
+  if (!receive_head(g, payload, where, n)) return false;
 
   // Read the chunks of the wanted layers, temporal bands and resolutions; skip the others.
   int layers = params.max_layers > 0 ? params.max_layers : header.layers;
@@ -227,19 +234,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   received.step = g.step;
   received.stop_plane = stop;
   received.frame_gains = g.frame_gains;
-  received.components.resize(header.components.size());
-  for (int c = 0; c < geometry->components(); ++c) {
-    auto& component = received.components[static_cast<std::size_t>(c)];
-    component.grid = &geometry->grid(c);
-    component.blocks.resize(static_cast<std::size_t>(component.grid->blocks()));
-    for (auto& block : component.blocks) {
-      block.resize(static_cast<std::size_t>(segment_count(*component.grid)));
-      for (auto& s : block) {
-        s.top = 0;
-        s.parts.clear();
-      }
-    }
-  }
+  geometry->clear(received);
   if (has_region()) find_needed();
   // A chunk can be read if those before it that it leans on were: coarser distances and lower bands in layer 0, the
   // same distance and band in the layers before.
@@ -270,15 +265,11 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
           have[i].ok = false;
           damaged = true;
           report(where + ": " + e.what());
-          for (std::size_t c = 0; c < received.components.size(); ++c) {  // undo what the chunk had begun
-            const int k = header.components[c].spatial_levels - d;
-            if (k < 0) continue;
-            const auto s = static_cast<std::size_t>(segment_index(*received.components[c].grid, b, k));
-            for (auto& block : received.components[c].blocks) {
-              if (l == 0) block[s].top = 0;
-              block[s].parts.resize(std::min<std::size_t>(block[s].parts.size(), static_cast<std::size_t>(l)));
-            }
-          }
+          for_parts(header, received, b, d, [&](std::size_t c, std::size_t block, std::size_t s) {
+            LayeredSegment& begun = received.components[c].blocks[block][s];  // by the chunk: undone
+            if (l == 0) begun.top = 0;
+            begun.parts.resize(std::min<std::size_t>(begun.parts.size(), static_cast<std::size_t>(l)));
+          });
         }
       }
   if (has_region()) forget_unneeded(received);

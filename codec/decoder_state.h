@@ -75,6 +75,7 @@ struct Decoder::State {
   bool open_next_packet(Box& box, std::uint64_t& offset);
   /// Reads the wanted chunks of one packet. False when the packet is not wanted or beyond use.
   bool receive(Packet& packet, std::uint64_t payload, std::uint64_t offset);
+  bool receive_head(GopHeader& g, std::uint64_t payload, const std::string& where, std::uint32_t& n);
   std::vector<ChunkChecks> read_checks(const GopHeader& g, std::uint64_t end_of_packet);
   bool read_parts(Packet& packet, const ChunkEntry& chunk, const ChunkChecks& checks, std::uint64_t body,
                   std::size_t place, int band, int distance);

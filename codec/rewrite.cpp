@@ -299,63 +299,20 @@ class Rewriter {
   // An entry of the index at most.
   double index_bytes() const { return 12 + 6.0 * header_.layers; }
 
-  // Part of layer `whole_`: as many parts, from coarse to fine, as its chunks may take bytes.
-  std::vector<std::vector<std::uint8_t>> cut_layer(const SourceGop& g, const std::vector<std::uint8_t>& bytes,
-                                                   std::uint64_t budget) {
+  // Part of layer `whole_` of a GOP whose chunks are in `bytes`.
+  std::vector<std::vector<std::uint8_t>> part_of_layer(const SourceGop& g, const std::vector<std::uint8_t>& bytes,
+                                                       std::uint64_t budget) {
     if (!geometry_ || geometry_->frames() != g.header.frames)
       geometry_ = std::make_unique<StreamGeometry>(header_, g.header.frames);
     LayeredGop full;
     full.frames = g.header.frames;
-    full.components.resize(header_.components.size());
-    for (int c = 0; c < geometry_->components(); ++c) {
-      auto& component = full.components[static_cast<std::size_t>(c)];
-      component.grid = &geometry_->grid(c);
-      component.blocks.assign(static_cast<std::size_t>(component.grid->blocks()),
-                              std::vector<LayeredSegment>(static_cast<std::size_t>(segment_count(*component.grid))));
-    }
+    geometry_->clear(full);
     for_chunks([&](int l, int b, int d, std::size_t i) {
       if (l > whole_) return;
       const ChunkEntry& c = g.header.chunks[i];
       read_chunk(header_, bytes.data() + at_[i], static_cast<std::size_t>(c.size), l, b, d, full);
     });
-    // The parts in the order in which they may stay: whatever one hangs on comes before it.
-    const int unit = cuts_per_plane(header_.profile);
-    std::vector<LayerPart*> parts;
-    std::vector<LayerPart> all;
-    std::vector<std::uint8_t> before;  // where the segment stood without the part
-    for (int d = header_.spatial_levels; d >= 0; --d)
-      for (int b = 0; b < header_.temporal_bands(); ++b)
-        for_parts(header_, full, b, d, [&](std::size_t c, std::size_t block, std::size_t s) {
-          LayeredSegment& segment = full.components[c].blocks[block][s];
-          const std::size_t n = segment.parts.size();
-          parts.push_back(&segment.parts.back());
-          all.push_back(segment.parts.back());
-          before.push_back(n >= 2 ? segment.parts[n - 2].low : static_cast<std::uint8_t>(unit * segment.top));
-        });
-    const auto keep = [&](std::size_t n) {
-      for (std::size_t i = 0; i < parts.size(); ++i) *parts[i] = i < n ? all[i] : LayerPart{all[i].data, 0, before[i]};
-      std::uint64_t sum = 0;
-      for (int b = 0; b < header_.temporal_bands(); ++b)
-        for (int d = header_.spatial_levels; d >= 0; --d) {
-          const std::uint64_t size = chunk_size(header_, full, whole_, b, d);
-          sum += size + (size > 0 ? 4 : 0);
-          for (std::uint64_t v = size; v >= 128; v >>= 7) ++sum;
-        }
-      return sum;
-    };
-    std::vector<std::vector<std::uint8_t>> out;
-    std::size_t low = 0;
-    std::size_t high = parts.size() + 1;
-    if (whole_ > 0 || keep(0) <= budget) {
-      while (high - low > 1) {
-        const std::size_t middle = (low + high) / 2;
-        (keep(middle) <= budget ? low : high) = middle;
-      }
-    }
-    if (keep(low) > budget && whole_ > 0) return out;
-    for (int b = 0; b < header_.temporal_bands(); ++b)
-      for (int d = header_.spatial_levels; d >= 0; --d) out.push_back(write_chunk(header_, full, whole_, b, d));
-    return out;
+    return cut_layer(header_, full, whole_, budget);
   }
 
   void write_gop(std::size_t number) {
@@ -391,7 +348,7 @@ class Rewriter {
         const double room = static_cast<double>(limit_) - static_cast<double>(position_) - tail;
         budget = rest > 0 ? room * static_cast<double>(g.layers[static_cast<std::size_t>(whole_)]) / rest : 0;
       }
-      cut = cut_layer(g, bytes, static_cast<std::uint64_t>(std::max(0.0, budget)));
+      cut = part_of_layer(g, bytes, static_cast<std::uint64_t>(std::max(0.0, budget)));
     }
 
     GopHeader h = g.header;
