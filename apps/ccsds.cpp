@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
@@ -350,30 +349,14 @@ Action define_ccsds_info(CLI::App& app, Common& common) {
 }  // namespace
 
 Action define_ccsds(CLI::App& app, Common& common) {
-  struct Command {
-    const char* name;
-    const char* help;
-    Action (*define)(CLI::App&, Common&);
-  };
-  static constexpr std::array<Command, 5> kCommands = {{
+  static constexpr Subcommand kCommands[] = {
       {"encode", "Encode a greyscale picture into a CCSDS 122.0-B-2 stream", define_ccsds_encode},
       {"decode", "Decode a stream into a picture", define_ccsds_decode},
       {"info", "List the segments and headers of a stream", define_ccsds_info},
       {"compare", "Compare two pictures or streams: PSNR, largest error", define_ccsds_compare},
       {"bench", "Time the stages in memory and check the result", define_ccsds_bench},
-  }};
-  app.require_subcommand(1);
-  auto actions = std::make_shared<std::vector<std::pair<CLI::App*, Action>>>();
-  for (const Command& c : kCommands) {
-    CLI::App* command = app.add_subcommand(c.name, c.help);
-    actions->emplace_back(command, c.define(*command, common));
-    command->set_help_flag("-h,--help", "This help")->group("Common");
-  }
-  return [actions] {
-    for (const auto& [command, action] : *actions)
-      if (command->parsed()) return action();
-    return kExitUsage;
   };
+  return define_subcommands(app, common, kCommands);
 }
 
 }  // namespace trivelet::cli

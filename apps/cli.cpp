@@ -47,6 +47,21 @@ int exit_code(ErrorKind kind) {
   return kExitInternal;
 }
 
+Action define_subcommands(CLI::App& app, Common& common, std::span<const Subcommand> commands) {
+  app.require_subcommand(1);
+  auto actions = std::make_shared<std::vector<std::pair<CLI::App*, Action>>>();
+  for (const Subcommand& c : commands) {
+    CLI::App* command = app.add_subcommand(c.name, c.help);
+    actions->emplace_back(command, c.define(*command, common));
+    command->set_help_flag("-h,--help", "This help")->group("Common");
+  }
+  return [actions] {
+    for (const auto& [command, action] : *actions)
+      if (command->parsed()) return action();
+    return kExitUsage;
+  };
+}
+
 void add_log_options(CLI::App& app, Common& common) {
   auto* verbose = app.add_flag("-v,--verbose", common.verbose, "Say more");
   auto* quiet = app.add_flag("--quiet", common.quiet, "Errors only");

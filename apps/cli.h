@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 
 #include "codec/codec.h"
@@ -53,6 +54,15 @@ Action define_extract(CLI::App& app, Common& common);
 Action define_view(CLI::App& app, Common& common);
 Action define_ccsds(CLI::App& app, Common& common);
 Action define_still(CLI::App& app, Common& common);
+
+/// A command below another.
+struct Subcommand {
+  const char* name;
+  const char* help;
+  Action (*define)(CLI::App&, Common&);
+};
+/// Adds them to `app`, of which one must be given; its action runs that one.
+Action define_subcommands(CLI::App& app, Common& common, std::span<const Subcommand> commands);
 
 // Groups of options. Each declares its options in `app` under a heading of its own.
 

@@ -3,7 +3,6 @@
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/spdlog.h>
 
-#include <array>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -328,28 +327,12 @@ Action define_still_info(CLI::App& app, Common& common) {
 }  // namespace
 
 Action define_still(CLI::App& app, Common& common) {
-  struct Command {
-    const char* name;
-    const char* help;
-    Action (*define)(CLI::App&, Common&);
-  };
-  static constexpr std::array<Command, 3> kCommands = {{
+  static constexpr Subcommand kCommands[] = {
       {"encode", "Encode a picture into a .tvs file", define_still_encode},
       {"decode", "Decode a .tvs file into a picture", define_still_decode},
       {"info", "Describe a .tvs file", define_still_info},
-  }};
-  app.require_subcommand(1);
-  auto actions = std::make_shared<std::vector<std::pair<CLI::App*, Action>>>();
-  for (const Command& c : kCommands) {
-    CLI::App* command = app.add_subcommand(c.name, c.help);
-    actions->emplace_back(command, c.define(*command, common));
-    command->set_help_flag("-h,--help", "This help")->group("Common");
-  }
-  return [actions] {
-    for (const auto& [command, action] : *actions)
-      if (command->parsed()) return action();
-    return kExitUsage;
   };
+  return define_subcommands(app, common, kCommands);
 }
 
 }  // namespace trivelet::cli
