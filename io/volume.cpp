@@ -419,6 +419,24 @@ std::string base_name(const std::string& path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
+void add_data_files(VolumeLayout& layout, const FileToRead& file, const std::vector<std::string>& names,
+                    std::uint64_t bytes, const AddDataFile& add) {
+  FileLayout header;
+  header.name = file.name;
+  header.open = file.open;
+  layout.files.push_back(std::move(header));
+  require(!names.empty() && bytes % names.size() == 0, ErrorKind::kBadStream,
+          file.path + ": " + std::to_string(bytes) + " bytes of voxels cannot be divided among " +
+              std::to_string(names.size()) + " files");
+  for (const std::string& name : names) {
+    const Opener open = file.neighbour(name);
+    require(static_cast<bool>(open), ErrorKind::kIo, file.path + ": its data file '" + name + "' is missing");
+    if (base_name(name) != name)
+      layout.remarks.push_back("its data file '" + name + "' is in another folder; decoding puts it beside the header");
+    add(name, open, 0, bytes / names.size());
+  }
+}
+
 std::string volume_extension(const std::string& path) {
   const std::string name = lower(base_name(path));
   const std::size_t dot = name.find_last_of('.');

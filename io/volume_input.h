@@ -124,6 +124,11 @@ Envelope make_metaimage(const VolumeInfo& info);
 
 /// Checks the extents, sets width … volumes. Missing axes are 1. Throws BadStream.
 void set_extents(VolumeInfo& info, const std::vector<std::uint64_t>& size, const std::string& name);
+/// A header whose voxels are in other files, of equal shares: lists it as a file, then calls add(name, opener, where
+/// the voxels begin, their bytes) for each of them. Throws when one is missing.
+using AddDataFile = std::function<void(const std::string&, const Opener&, std::uint64_t, std::uint64_t)>;
+void add_data_files(VolumeLayout& layout, const FileToRead& file, const std::vector<std::string>& names,
+                    std::uint64_t bytes, const AddDataFile& add);
 /// A matrix with infinities or NaN is none.
 void drop_bad_affine(VolumeInfo& info);
 std::uint64_t voxel_bytes(const VolumeInfo& info);

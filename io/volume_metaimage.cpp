@@ -198,21 +198,7 @@ VolumeLayout metaimage_layout(const FileToRead& file) {
     add(file.name, file.open, in->position(), bytes);
     return layout;
   }
-  FileLayout header;
-  header.name = file.name;
-  header.open = file.open;
-  layout.files.push_back(std::move(header));
-  const std::vector<std::string> names = data_files(h, info, file.path);
-  require(!names.empty() && bytes % names.size() == 0, ErrorKind::kBadStream,
-          file.path + ": " + std::to_string(bytes) + " bytes of voxels cannot be divided among " +
-              std::to_string(names.size()) + " files");
-  for (const std::string& name : names) {
-    const Opener open = file.neighbour(name);
-    require(static_cast<bool>(open), ErrorKind::kIo, file.path + ": its data file '" + name + "' is missing");
-    if (base_name(name) != name)
-      layout.remarks.push_back("its data file '" + name + "' is in another folder; decoding puts it beside the header");
-    add(name, open, 0, bytes / names.size());
-  }
+  add_data_files(layout, file, data_files(h, info, file.path), bytes, add);
   return layout;
 }
 

@@ -27,8 +27,9 @@ constexpr Type kTypes[] = {
 };
 
 VoxelType parse_type(const std::string& text, const std::string& name) {
+  const std::string listed = ',' + lower(text) + ',';
   for (const Type& t : kTypes)
-    if (std::string_view(t.names).find(std::string(",") + lower(text) + ",") != std::string_view::npos) return t.type;
+    if (std::string_view(t.names).find(listed) != std::string_view::npos) return t.type;
   fail(ErrorKind::kUnsupported, name + ": NRRD type '" + text + "' cannot be coded");
 }
 
@@ -296,21 +297,7 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
     add(file.name, file.open, in->position(), bytes);
     return layout;
   }
-  FileLayout header;
-  header.name = file.name;
-  header.open = file.open;
-  layout.files.push_back(std::move(header));
-  const std::vector<std::string> names = data_files(h, file.path);
-  require(!names.empty() && bytes % names.size() == 0, ErrorKind::kBadStream,
-          file.path + ": " + std::to_string(bytes) + " bytes of voxels cannot be divided among " +
-              std::to_string(names.size()) + " files");
-  for (const std::string& name : names) {
-    const Opener open = file.neighbour(name);
-    require(static_cast<bool>(open), ErrorKind::kIo, file.path + ": its data file '" + name + "' is missing");
-    if (base_name(name) != name)
-      layout.remarks.push_back("its data file '" + name + "' is in another folder; decoding puts it beside the header");
-    add(name, open, 0, bytes / names.size());
-  }
+  add_data_files(layout, file, data_files(h, file.path), bytes, add);
   return layout;
 }
 
