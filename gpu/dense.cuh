@@ -301,11 +301,11 @@ __device__ __forceinline__ u32 energy_after(u32 energy, int j, QuadWeights w) {
 }
 
 /// Codes a quad's new coefficients. `left`: what came of the quad to the left of it, as in QuadTruth; `above`: see
-/// kAboveLeft. These loops are not unrolled: in the decoder one lane runs them, and the cache for instructions is what
-/// counts.
+/// kAboveLeft; `context` and `sign_context`: what is added to the numbers of contexts of significance and signs. These
+/// loops are not unrolled: in the decoder one lane runs them, and the cache for instructions is what counts.
 template <class V, class Coder>
 __device__ __forceinline__ u32 code_significance(Coder& coder, const QuadPack& q, u32 left, u32 above, u32 truth,
-                                                 u32 context, QuadWeights w, u32 mask) {
+                                                 u32 context, u32 sign_context, QuadWeights w, u32 mask) {
   constexpr u32 kTime = dense::kParents * dense::kPlaces, kEnergy = dense::kTimes * kTime;
   const u32 valid = q.info >> kValidAt & 15;
   const u32 fresh = q.info >> kFreshAt & 1, implied = fresh & q.info >> kImpliedAt;
@@ -337,7 +337,7 @@ __device__ __forceinline__ u32 code_significance(Coder& coder, const QuadPack& q
     const auto direction = [](u32 n) { return static_cast<u32>(n >= 2) + static_cast<u32>(n > 2); };
     const u32 pattern = direction(h) * 9 + direction(v) * 3 + (around >> 6 & 3);
     const bool flip = pattern > 13;
-    const bool negative = coder.code(context + dense::kSigns + (flip ? 26 - pattern : pattern),
+    const bool negative = coder.code(sign_context + dense::kSigns + (flip ? 26 - pattern : pattern),
                                      (truth >> (4 + j) & 1) != static_cast<u32>(flip)) != flip;
     own |= 1u << j | static_cast<u32>(negative) << (4 + j);
     energy = energy_after<V>(energy, j, w);

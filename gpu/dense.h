@@ -109,11 +109,11 @@ class DenseGopDecoder {
 
   const TreePlan* tree_;
   const DensePlan* plan_;
-  int planes_;
+  int planes_, orientations_;
   DeviceBuffer<std::byte> values_;
   DeviceBuffer<std::uint8_t> bytes_;  // group, open, closed, any, all
   DeviceBuffer<DenseSegmentInput> segments_;
-  DeviceBuffer<std::uint32_t> progress_;
+  DeviceBuffer<std::uint32_t> states_, progress_;
   DeviceBuffer<std::uint32_t> codewords_;
 };
 

@@ -7,8 +7,9 @@
 //   restore   magnitudes -> coefficients
 //
 // Bound: the chain of dependent instructions from one decision to the next, hidden by other segments and GOPs: as many
-// warps as the shared memory of their probabilities allows (16 KiB, dyadic 38). Bytes that must move per sample: the
-// magnitudes' zeros once, what is not zero once per plane from cache, coefficients once.
+// warps as registers and the shared memory of their probabilities allow. That is why only those of one orientation and
+// kind are in it at a time (7 KiB instead of 19 a warp). Bytes that must move per sample: the magnitudes' zeros once, what is not zero once per plane from
+// cache, coefficients once; per segment and plane its probabilities, 15 KiB to and fro.
 #include <algorithm>
 
 #include "gpu/dense.h"
@@ -22,7 +23,9 @@ struct DenseDecodeArgs {
   u8 *group, *open, *closed, *any, *all;
   const DenseSegmentInput* segment;
   const u32* codewords;
+  u32* states;    // [segment][orientation][kSavedStates]
   u32* progress;  // [segment]: the lowest plane whose first pass is done; one more: tickets given out
+  u32 orientations;
 };
 
 namespace {
@@ -57,6 +60,73 @@ struct DecodeShared {
   Queue queue;
   u16 rates[dense::kSeenLimit + 2];
   u8 energy_class[256];
+};
+
+// Contexts whose probabilities are in shared memory for one orientation at a time: those of significance, or those of
+// groups; and the others, which are there for all.
+constexpr u32 kSignificanceWindow = dense::kRefinement, kGroupWindow = dense::kContexts - dense::kAny,
+              kKept = dense::kAny - dense::kRefinement;
+constexpr u32 kWindowStates = std::max(kSignificanceWindow, kGroupWindow),
+              kSavedStates = kSignificanceWindow + kGroupWindow;
+static_assert(kSignificanceWindow % 4 == 0 && kGroupWindow % 4 == 0, "windows are copied by 16 bytes");
+
+enum class Window : u32 { kSignificance, kGroups };
+
+struct alignas(16) FourStates {
+  u32 state[4];
+};
+
+/// The probabilities of a segment.
+class SegmentStates {
+ public:
+  u32* states;  ///< shared: the window, then what is kept of each orientation
+
+  __device__ SegmentStates(u32* shared, u32* saved, const u32* start, const u32* tables, u32 orientations, u32 lane)
+      : states(shared), saved_(saved), start_(start), tables_(tables), lane_(lane) {
+    for (u32 i = lane; i < orientations * kKept; i += 32)
+      states[kWindowStates + i] = start[tables[i / kKept] + dense::kRefinement + i % kKept];
+  }
+  /// What to add to the number of a context to find it in `states`, modulo 2^32.
+  static __device__ __forceinline__ u32 at(Window window) {
+    return window == Window::kSignificance ? 0u : 0u - dense::kAny;
+  }
+  static __device__ __forceinline__ u32 kept_at(int orientation) {
+    return kWindowStates + static_cast<u32>(orientation) * kKept - dense::kRefinement;
+  }
+  /// By all lanes: makes this window the one that is there.
+  __device__ void open(Window window, u32 orientation) {
+    const u32 next = 2 * orientation + static_cast<u32>(window);
+    if (next == open_) return;
+    FourStates* here = reinterpret_cast<FourStates*>(states);
+    if (open_ != kNone) {
+      FourStates* to = place(open_);
+      for (u32 i = lane_; i < size(open_) / 4; i += 32) to[i] = here[i];
+      __syncwarp();
+    }
+    if (been_ >> next & 1) {
+      const FourStates* from = place(next);
+      for (u32 i = lane_; i < size(next) / 4; i += 32) here[i] = from[i];
+    } else {
+      const u32* from = start_ + tables_[orientation] + (window == Window::kGroups ? dense::kAny : 0);
+      for (u32 i = lane_; i < size(next); i += 32) states[i] = from[i];
+    }
+    open_ = next;
+    been_ |= 1u << next;
+    __syncwarp();
+  }
+
+ private:
+  static constexpr u32 kNone = ~0u;
+  static __device__ __forceinline__ u32 size(u32 number) { return number & 1 ? kGroupWindow : kSignificanceWindow; }
+  __device__ __forceinline__ FourStates* place(u32 number) const {
+    return reinterpret_cast<FourStates*>(saved_ + (number >> 1) * kSavedStates + (number & 1) * kSignificanceWindow);
+  }
+
+  u32* saved_;  // by the same lanes that take them back
+  const u32* start_;
+  const u32* tables_;
+  u32 lane_, open_ = kNone;
+  u32 been_ = 0;  // which windows were there
 };
 
 /// codec/range_coder.h's decoder, with the probabilities of a segment.
@@ -111,6 +181,7 @@ struct BatchDecoder {
   static constexpr bool kByFrame = true;
   DecodeShared& shared;
   const DenseSegment<V>& s;
+  SegmentStates& states;
   RangeReader range;
   int lane, plane = 0;
   u32 mask = 255;
@@ -124,11 +195,12 @@ struct BatchDecoder {
     const u32 entry = shared.trail[row_tag & 1][column];
     return entry >> kResultBits == row_tag ? entry & ((1u << kResultBits) - 1) : 0;
   }
-  /// pack(place, q) of every lane, then code(q, o, left, above) in order by one of them. `around`: how the results of
-  /// the row above become code's `above`. Returns what this lane's came to.
-  template <class Pack, class Around, class Code>
+  /// pack(place, q) of every lane, then prepare(o) for the orientation of the first, then code(q, o, left, above) in
+  /// order by one of them. `around`: how the results of the row above become code's `above`. Returns what this lane's
+  /// came to.
+  template <class Pack, class Prepare, class Around, class Code>
   __device__ __forceinline__ u32 batch(const u32* indices, u32 n, int log2_groups, int frames, Place& p, QuadPack& q,
-                                       Pack pack, Around around, Code code) {
+                                       Pack pack, Prepare prepare, Around around, Code code) {
     bool busy = static_cast<u32>(lane) < n;
     if (busy) {
       q.index = indices[lane];
@@ -138,6 +210,7 @@ struct BatchDecoder {
     }
     const u32 todo = __ballot_sync(kAllLanes, busy);
     if (todo == 0) return 0;
+    prepare(static_cast<u32>(__shfl_sync(kAllLanes, p.o, __ffs(static_cast<int>(todo)) - 1)));
     if (busy) shared.quad[lane] = q;
     __syncwarp();
     if (lane == 0) {
@@ -166,6 +239,17 @@ struct BatchDecoder {
   }
 
   __device__ void children(const u32* indices, u32 n) {
+    const auto frame_of = [&](u32 index) { return static_cast<int>(index >> (2 * s.up_d->log2_groups)); };
+    while (n > 0) {  // one orientation at a time
+      const int o = frame_of(indices[0]) / s.up_d->groups_t;
+      const u32 same = count_bits(
+          __ballot_sync(kAllLanes, static_cast<u32>(lane) < n && frame_of(indices[lane]) < (o + 1) * s.up_d->groups_t));
+      children_of_orientation(indices, same);
+      indices += same;
+      n -= same;
+    }
+  }
+  __device__ void children_of_orientation(const u32* indices, u32 n) {
     const DenseLevel &d = *s.d, &u = *s.up_d;
     Place p{};
     QuadPack q{};
@@ -175,9 +259,9 @@ struct BatchDecoder {
           QuadTruth none;
           return pack_children(s, at.o, at.t, at.y, at.x, plane, quad, none);
         },
-        [&](u32 row_tag, u32 x) { return trail(row_tag, x + 1); },
-        [&](const QuadPack& quad, int o, u32 before, u32 above) {
-          return code_children(range, quad, before, above, 0, static_cast<u32>(o * dense::kContexts));
+        [&](u32 o) { states.open(Window::kGroups, o); }, [&](u32 row_tag, u32 x) { return trail(row_tag, x + 1); },
+        [&](const QuadPack& quad, int, u32 before, u32 above) {
+          return code_children(range, quad, before, above, 0, SegmentStates::at(Window::kGroups));
         });
     if (got) {
       const u8 planes = static_cast<u8>(plane + 1);
@@ -200,9 +284,9 @@ struct BatchDecoder {
           QuadTruth none;
           return pack_single(s, at.o, at.t, at.y, at.x, plane, quad, none);
         },
-        [&](u32 row_tag, u32 x) { return trail(row_tag, x + 1); },
-        [&](const QuadPack& quad, int o, u32 before, u32 above) {
-          return code_single(range, quad, before, above, 0, static_cast<u32>(o * dense::kContexts), s.k);
+        [&](u32 o) { states.open(Window::kGroups, o); }, [&](u32 row_tag, u32 x) { return trail(row_tag, x + 1); },
+        [&](const QuadPack& quad, int, u32 before, u32 above) {
+          return code_single(range, quad, before, above, 0, SegmentStates::at(Window::kGroups), s.k);
         });
     if (got) s.group[q.index] = static_cast<u8>(plane + 1);
     __syncwarp();
@@ -214,27 +298,23 @@ struct BatchDecoder {
     return (same >> 2 & 1) << kAboveLeft | (next >> 2 & 1) << kAboveLeftOfNext | (last >> 3 & 1) << kAboveRightOfLast |
            (same >> 3 & 1) << kAboveRight | (same >> 6 & 3) << kAboveSigns;
   }
-  /// Frames of a single quad look at each other: then one at a time.
-  template <class F>
-  __device__ __forceinline__ void by_frame(const u32* indices, u32 n, const F& f) {
-    if (s.d->log2_groups > 0) return f(indices, n);
-    for (u32 i = 0; i < n; ++i) f(indices + i, 1u);
-  }
   __device__ void significance(const u32* indices, u32 n) {
     const DenseLevel& d = *s.d;
-    by_frame(indices, n, [&](const u32* some, u32 count) {
+    const u32 step = d.log2_groups > 0 ? n : 1;  // frames of a single quad look at each other: one at a time
+    for (u32 first = 0; first < n; first += step) {
       Place p{};
       QuadPack q{};
       const u32 got = batch(
-          some, count, d.log2_groups, d.frames, p, q,
+          indices + first, step, d.log2_groups, d.frames, p, q,
           [&](const Place& at, QuadPack& quad) {
             QuadTruth none;
             return pack_significance(s, at.o, at.t, at.y, at.x, plane, quad, none);
           },
+          [&](u32 o) { states.open(Window::kSignificance, o); },
           [&](u32 row_tag, u32 x) { return above_quad(row_tag, x); },
           [&](const QuadPack& quad, int o, u32 before, u32 above) {
-            return code_significance<V>(range, quad, before, above, 0, static_cast<u32>(o * dense::kContexts),
-                                        quad_weights(s.k, o), mask);
+            return code_significance<V>(range, quad, before, above, 0, SegmentStates::at(Window::kSignificance),
+                                        SegmentStates::kept_at(o), quad_weights(s.k, o), mask);
           });
       if (got) {
         const int side = 2 * d.groups;
@@ -248,7 +328,7 @@ struct BatchDecoder {
         if (((significant | got) & valid) == valid) s.all[q.index] = static_cast<u8>(plane + 1);
       }
       __syncwarp();
-    });
+    }
   }
   __device__ void refinement(const u32* indices, u32 n) {
     const DenseLevel& d = *s.d;
@@ -260,10 +340,10 @@ struct BatchDecoder {
           QuadTruth none;
           return pack_refinement(s, at.o, at.t, at.y, at.x, plane, quad, none);
         },
-        [&](u32 row_tag, u32 x) { return above_quad(row_tag, x); },
+        [](u32) {}, [&](u32 row_tag, u32 x) { return above_quad(row_tag, x); },
         [&](const QuadPack& quad, int o, u32 before, u32 above) {
-          return code_refinement<V>(range, quad, before, above, 0, static_cast<u32>(o * dense::kContexts),
-                                    quad_weights(s.k, o), mask);
+          return code_refinement<V>(range, quad, before, above, 0, SegmentStates::kept_at(o), quad_weights(s.k, o),
+                                    mask);
         });
     if (got) {
       const int side = 2 * d.groups;
@@ -286,11 +366,12 @@ __device__ __forceinline__ void wait_for(const u32* progress, int plane, int lan
   __threadfence();
 }
 
+constexpr int kWarpsAtATime = 24;  // on a multiprocessor; with 20 and with 28 it is slower
+
 /// Blocks of threads take segments in an order in which those depended on come first, so that they are at work already.
 template <class V>
-__global__ void __launch_bounds__(32) decode_kernel(Args a, V* values) {
+__global__ void __launch_bounds__(32, kWarpsAtATime) decode_kernel(Args a, V* values) {
   __shared__ DecodeShared shared;
-  u32* states = dynamic_shared<u32>();
   const int lane = static_cast<int>(threadIdx.x);
   u32 ticket = lane == 0 ? atomicAdd(&a.progress[a.t.segment_count], 1u) + 1 : 0;
   ticket = __shfl_sync(kAllLanes, ticket, 0);
@@ -302,8 +383,8 @@ __global__ void __launch_bounds__(32) decode_kernel(Args a, V* values) {
   const DeviceLevel& l = a.t.levels[at.level];
   const DenseSegment<V> s = dense_segment(a.t, a.dense, arrays(a, values), at.level, at.block);
   const DenseLevel& d = *s.d;
-  for (int i = lane; i < s.orientations * dense::kContexts; i += 32)
-    states[i] = a.dense.start[d.table[i / dense::kContexts] + static_cast<u32>(i % dense::kContexts)];
+  SegmentStates states(dynamic_shared<u32>(), a.states + static_cast<u64>(segment) * a.orientations * kSavedStates,
+                       a.dense.start, d.table, static_cast<u32>(s.orientations), threadIdx.x);
   for (u32 i = threadIdx.x; i <= dense::kSeenLimit; i += 32) shared.rates[i] = a.dense.rates[i];
   for (u32 i = threadIdx.x; i < 256; i += 32) shared.energy_class[i] = a.dense.energy_class[i];
   for (u32 i = threadIdx.x; i < kMostGroups + 2; i += 32) shared.trail[0][i] = shared.trail[1][i] = 0;
@@ -317,9 +398,10 @@ __global__ void __launch_bounds__(32) decode_kernel(Args a, V* values) {
   }
   __syncwarp();
   const u32* depended_on = up < 0 ? nullptr : &a.progress[a.t.levels[up].first_segment + at.block];
-  RangeReader range{states, shared.rates, shared.energy_class, a.codewords + input.offset / 4, (input.size + 3) / 4};
+  RangeReader range{states.states, shared.rates, shared.energy_class, a.codewords + input.offset / 4,
+                    (input.size + 3) / 4};
   if (lane == 0) range.start();
-  BatchDecoder<V> decoder{shared, s, range, lane};
+  BatchDecoder<V> decoder{shared, s, states, range, lane};
   for (int p = top - 1; 2 * p + 1 >= cut && p >= 0; --p) {
     decoder.plane = p;
     decoder.mask = energy_mask<V>(p);
@@ -399,13 +481,19 @@ DenseGopDecoder::DenseGopDecoder(const TreePlan& tree, const DensePlan& plan, in
     : tree_(&tree),
       plan_(&plan),
       planes_(planes),
+      orientations_(1),
       values_(plan.values() * (planes > 15 ? 4 : 2)),
       bytes_(3 * plan.groups() + 2 * plan.quads()),
       segments_(tree.segments()),
-      progress_(tree.segments() + 1) {}
+      progress_(tree.segments() + 1) {
+  for (int k = 0; k < tree.resolutions(); ++k) orientations_ = std::max(orientations_, plan.orientations(k));
+  states_ = DeviceBuffer<u32>(static_cast<std::size_t>(tree.segments()) * static_cast<std::size_t>(orientations_) *
+                              kSavedStates);
+}
 
 std::size_t DenseGopDecoder::device_bytes() const {
-  return values_.size() + bytes_.size() + segments_.size() * sizeof(DenseSegmentInput) + codewords_.size() * 4;
+  return values_.size() + bytes_.size() + segments_.size() * sizeof(DenseSegmentInput) +
+         (codewords_.size() + states_.size() + progress_.size()) * 4;
 }
 
 DenseDecodeArgs DenseGopDecoder::args() const {
@@ -419,15 +507,15 @@ DenseDecodeArgs DenseGopDecoder::args() const {
   a.all = a.any + plan_->quads();
   a.segment = segments_.data();
   a.codewords = codewords_.data();
+  a.states = states_.data();
+  a.orientations = static_cast<u32>(orientations_);
   a.progress = progress_.data();
   return a;
 }
 
 template <class V>
 void DenseGopDecoder::run(const Stream& stream) {
-  int orientations = 1;
-  for (int k = 0; k < tree_->resolutions(); ++k) orientations = std::max(orientations, plan_->orientations(k));
-  const std::size_t states = static_cast<std::size_t>(orientations * dense::kContexts) * 4;
+  const std::size_t states = (kWindowStates + static_cast<std::size_t>(orientations_) * kKept) * sizeof(u32);
   check(cudaFuncSetAttribute(decode_kernel<V>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(states)),
         "cudaFuncSetAttribute");
   launch("decode_kernel", decode_kernel<V>, dim3(tree_->segments()), dim3(32), states, stream.get(), args(),

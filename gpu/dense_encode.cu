@@ -349,7 +349,7 @@ struct Modeller {
           return pack_significance(s, p.o, p.t, p.y, p.x, plane, q, truth);
         },
         [&](Lister& list, const Place& p, const QuadPack& q, const QuadTruth& truth, u32 context) {
-          code_significance<V>(list, q, truth.left, 0, truth.own, context, quad_weights(s.k, p.o), mask);
+          code_significance<V>(list, q, truth.left, 0, truth.own, context, context, quad_weights(s.k, p.o), mask);
         });
   }
   __device__ void refinement(const u32* indices, u32 n) {
