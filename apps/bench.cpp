@@ -376,8 +376,8 @@ Action define_bench(CLI::App& app, Common& common) {
   app.add_flag("--json", options->json, "Print JSON, with every run")->group("Measurement");
   CLI::App* gpu = app.add_subcommand(
       "gpu",
-      "Measure a GPU: raw frames to chunks and back with 1, 2 and 3 GOPs in flight, and the transform beside "
-      "convolutions in global and shared memory; the fast profile only");
+      "Measure a GPU: raw frames to chunks and back with 1 to 3 GOPs in flight (dense profile: to 32), and the "
+      "transform beside convolutions in global and shared memory");
   gpu->fallthrough();
   gpu->add_option("--csv", options->csv, "Write the figures to this file")->type_name("FILE");
   gpu->add_option("--plot", options->plot, "Write a gnuplot script that draws the CSV file")->type_name("FILE");

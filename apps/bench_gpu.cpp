@@ -101,7 +101,7 @@ int bench_gpu(const GpuBench& bench, const VideoInfo& info, const std::vector<Go
   options.device = device;
   options.threads = bench.threads;
   options.repeat = bench.repeat;
-  if (params.profile == Profile::kDense) options.slots = {1, 4, 8, 16};
+  if (params.profile == Profile::kDense) options.slots = {1, 8, 16, 32};
   const gpu::CodecFigures figures = gpu::bench_codec(info, clip, params, options);
   const int frames = clip.front().frames();
   double samples = 0;

@@ -208,7 +208,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
       const int on_device = dense && slots > 2 ? slots - slots / 2 : slots;
       std::vector<double> times;
       for (int repeat = -1; repeat < options.repeat; ++repeat) {
-        const int gops = repeat < 0 ? 2 * slots : options.gops;
+        const int gops = repeat < 0 ? 2 * slots : std::max(options.gops, 6 * slots);
         taken = 0;
         const double start = seconds();
         for (int i = 0; i < gops; ++i) {
@@ -245,7 +245,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
       LayeredGop ahead[kAhead];
       std::future<void> reading[kAhead];
       for (int repeat = -1; repeat < options.repeat; ++repeat) {
-        const int gops = repeat < 0 ? 2 * slots : options.gops;
+        const int gops = repeat < 0 ? 2 * slots : std::max(options.gops, 6 * slots);
         const double start = seconds();
         const auto read = [&](int i) {
           if (i >= gops) return;

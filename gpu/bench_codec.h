@@ -30,7 +30,7 @@ struct CodecFigures {
 struct CodecBenchOptions {
   int device = 0;
   int threads = 0;  ///< that write and read chunks
-  int gops = 40;    ///< per run; the clip's are gone through again and again
+  int gops = 40;    ///< per run, at least six for every slot; the clip's are gone through again and again
   int repeat = 5;
   std::vector<int> slots{1, 2, 3};
   bool compare = true;  ///< with the CPU, once
