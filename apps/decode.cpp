@@ -73,6 +73,8 @@ int run(const Options& options, const Common& common) {
   const VideoInfo& info = decoder.output();
   const auto writer = io::open_writer(options.output, info, writing);
   std::uint64_t frames = 0;
+  const double begun = clock.seconds();
+  double waited = 0;
   {
     Progress progress(common, "decode", info.frames);
     Prefetch gops(decoder.make_gop(), decoder.make_gop(), [&](Gop& gop) { return decoder.pull(gop); });
@@ -82,6 +84,7 @@ int run(const Options& options, const Common& common) {
       progress.update(frames);
     }
     progress.finish();
+    waited = gops.seconds_waited();
   }
   const CodecStats& stats = decoder.stats();
   const bool damaged = stats.damaged_gops > 0 || !stats.damage.empty();
@@ -97,6 +100,8 @@ int run(const Options& options, const Common& common) {
     spdlog::warn("--frames {}: the stream ends before", options.frames);
   spdlog::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
                 stats.seconds_transform, stats.seconds_coder, stats.seconds_container, seconds);
+  spdlog::debug("{:.3f} to set up, {:.3f} waiting for the decoder, {:.3f} writing: {} is what limits", begun, waited,
+                seconds - begun - waited, 2 * waited > seconds - begun ? "decoding" : "writing");
   for (const std::string& line : stats.damage) spdlog::warn("{}", line);
   require(!damaged, ErrorKind::kBadStream,
           fmt::format("'{}': {} damaged; the output holds what was intact", options.input,

@@ -164,6 +164,8 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
 
   std::unique_ptr<Digest> digest;
   if (options.verify && params.lossless) digest = std::make_unique<Digest>(input.info());
+  const double begun = clock.seconds();
+  double waited = 0;
   {
     Progress progress(common, "encode", input.info().frames);
     const int capacity = encoder.gop_frames();
@@ -178,6 +180,7 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
       progress.update(encoder.stats().frames);
     }
     progress.finish();
+    waited = gops.seconds_waited();
   }
   const CodecStats& stats = encoder.stats();
   require(stats.frames > 0, options.frames.empty() ? ErrorKind::kBadStream : ErrorKind::kBadArgument,
@@ -186,6 +189,8 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   const double seconds = clock.seconds();
   spdlog::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
                 stats.seconds_transform, stats.seconds_coder, stats.seconds_container, seconds);
+  spdlog::debug("{:.3f} to set up, {:.3f} waiting for the input, {:.3f} in the encoder: {} is what limits", begun,
+                waited, seconds - begun - waited, 2 * waited > seconds - begun ? "reading" : "encoding");
 
   std::string verified;
   if (options.verify) {

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "apps/progress.h"
+
 namespace trivelet::cli {
 
 namespace {
@@ -259,7 +261,9 @@ const Gop* Prefetch::next() {
   std::unique_lock lock(mutex_);
   released_ = taken_;
   changed_.notify_all();
+  const Stopwatch clock;
   changed_.wait(lock, [this] { return filled_ > taken_ || ended_; });
+  waited_ += clock.seconds();
   if (filled_ > taken_) return &gops_[taken_++ % 2];
   if (error_) std::rethrow_exception(error_);
   return nullptr;

@@ -93,6 +93,7 @@ class Prefetch {
 
   /// The next filled Gop, valid until the call after this; null at the end. Rethrows what `fill` threw.
   const Gop* next();
+  double seconds_waited() const { return waited_; }  ///< of next(), for Gops that were not there yet
 
  private:
   void run();
@@ -107,6 +108,7 @@ class Prefetch {
   bool ended_ = false;
   bool stop_ = false;
   std::exception_ptr error_;
+  double waited_ = 0;
   std::thread thread_;
 };
 

@@ -188,6 +188,12 @@ check "the number of threads changes the stream" cmp one.tvl many.tvl
 "$trivelet" encode clip.y4m scalar.tvl --quiet --simd scalar
 check "the instruction set changes the stream" cmp one.tvl scalar.tvl
 
+section "what limits"
+expect 0 encode clip.y4m s.tvl -y -v
+expect_text err.txt 'is what limits'
+expect 0 decode s.tvl null -v
+expect_text err.txt 'is what limits'
+
 section "--preset slow"
 # It chooses what is not typed, and nothing else.
 expect 0 encode clip.y4m slow.tvl -y --preset slow --profile fast --gop 8 --temporal-wavelet haar --levels 2x2
