@@ -140,7 +140,7 @@ const char* name_of(Dwt2dMethod method) {
     case Dwt2dMethod::kMem: return "CUDA-Mem";
     case Dwt2dMethod::kText: return "CUDA-Text";
     case Dwt2dMethod::kSep: return "CUDA-Sep";
-    case Dwt2dMethod::kOwn: return "CUDA, Trivelet";
+    case Dwt2dMethod::kOwn: return "CUDA-Trivelet";
   }
   return "?";
 }
