@@ -8,8 +8,9 @@
 //
 // Bound: the chain of dependent instructions from one decision to the next, hidden by other segments and GOPs: as many
 // warps as registers and the shared memory of their probabilities allow. That is why only those of one orientation and
-// kind are in it at a time (7 KiB instead of 19 a warp). Bytes that must move per sample: the magnitudes' zeros once, what is not zero once per plane from
-// cache, coefficients once; per segment and plane its probabilities, 15 KiB to and fro.
+// kind are in it at a time (7 KiB instead of 19 a warp). Bytes that must move per sample: the magnitudes' zeros once,
+// what is not zero once per plane from cache, coefficients once; per segment and plane its probabilities, 15 KiB to
+// and fro.
 #include <algorithm>
 
 #include "gpu/dense.h"
