@@ -143,7 +143,7 @@ void plot_blocks(const std::string& path, const std::vector<BlockStudy>& studies
     text += tics("x", s.columns) + tics("y", s.rows) + "plot '-' matrix with image\n";
     for (std::size_t i = 0; i < s.milliseconds.size(); ++i)
       text += fmt::format("{}{}", s.milliseconds[i], (i + 1) % s.columns.size() == 0 ? '\n' : ' ');
-    text += "e\ne\n";
+    text += "e\n";
   }
   run_gnuplot(text + "unset multiplot\n");
 }
