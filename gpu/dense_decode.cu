@@ -367,7 +367,13 @@ __device__ __forceinline__ void wait_for(const u32* progress, int plane, int lan
   __threadfence();
 }
 
-constexpr int kWarpsAtATime = 24;  // on a multiprocessor; with 20 and with 28 it is slower
+// On a multiprocessor, as the registers are divided; with 20 and with 28 it is slower. Some allow no more than 16
+// blocks.
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 750 || __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870)
+constexpr int kWarpsAtATime = 16;
+#else
+constexpr int kWarpsAtATime = 24;
+#endif
 
 /// Blocks of threads take segments in an order in which those depended on come first, so that they are at work already.
 template <class V>
