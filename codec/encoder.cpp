@@ -104,8 +104,7 @@ void Encoder::State::write_controlled(const Pending& p, RateControl& control, co
   write_layers(p, divided, errors);
 }
 
-void Encoder::State::write_layers(const Pending& p, const LayeredGop& layers, const std::vector<double>& errors) {
-  const auto start = std::chrono::steady_clock::now();
+GopHeader Encoder::State::head_of(const Pending& p) const {
   GopHeader g;
   g.index = index.size();
   g.first_frame = frames;
@@ -115,6 +114,12 @@ void Encoder::State::write_layers(const Pending& p, const LayeredGop& layers, co
   g.hash = p.hash;
   g.times = p.times;
   g.frame_gains = p.frame_gains;
+  return g;
+}
+
+void Encoder::State::write_layers(const Pending& p, const LayeredGop& layers, const std::vector<double>& errors) {
+  const auto start = std::chrono::steady_clock::now();
+  GopHeader g = head_of(p);
   set_planes(header, layers, g);
   GopInfo info;
   std::vector<std::vector<std::uint8_t>> chunks;

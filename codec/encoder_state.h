@@ -67,6 +67,8 @@ struct Encoder::State {
   int layers_for(RateControl& control, const Cuts& final, double lambda) const;
   /// Writes GOPs that the backend has done, until so many are left in it.
   void drain(int in_flight);
+  /// The header of the GOP that is written next, but for what its layers say.
+  GopHeader head_of(const Pending& p) const;
   void write_layers(const Pending& p, const LayeredGop& layers, const std::vector<double>& errors);
   void write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers,
                         const ErrorCurve& curve, LayeredGop& divided);

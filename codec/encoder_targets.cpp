@@ -281,12 +281,7 @@ void Encoder::State::write_spooled() {
     so_far.push_back(worst);
     std::uint64_t tail = serialise_index(so_far).size() + 2 * kBoxHeaderBytes + kEndPayloadBytes;
     tail += (spooled.size() - i - 1) * (12 + 5 * header.layers);
-    GopHeader head;
-    head.index = index.size();
-    head.first_frame = frames;
-    head.frames = p.frames;
-    head.times = p.times;
-    head.frame_gains = p.frame_gains;
+    GopHeader head = head_of(p);
     head.layer_top.assign(header.layers, 0);
     const std::uint64_t own = serialise(header, head).size() + kBoxHeaderBytes;
     require(total > position + tail + own, ErrorKind::kBadArgument,
