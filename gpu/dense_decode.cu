@@ -367,7 +367,7 @@ __device__ __forceinline__ void wait_for(const u32* progress, int plane, int lan
   __threadfence();
 }
 
-// On a multiprocessor, as the registers are divided; with 20 and with 28 it is slower. Some allow no more than 16
+// On a multiprocessor, as the registers are divided; BENCHMARKS.md has other numbers. Some allow no more than 16
 // blocks.
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 750 || __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870)
 constexpr int kWarpsAtATime = 16;
