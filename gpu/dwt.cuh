@@ -299,8 +299,13 @@ __device__ __forceinline__ T dequantise(Q q, float step, float centroid) {
   if constexpr (std::is_same_v<T, Q> || std::is_same_v<T, std::int32_t>) {
     return static_cast<T>(q);
   } else {
-    const std::int32_t i = q;
-    const float v = (static_cast<float>(i < 0 ? -i : i) + centroid) * step;
+    const std::int32_t i = q, m = i < 0 ? -i : i;
+    float magnitude;
+    if constexpr (sizeof(Q) == 2)
+      magnitude = __int_as_float(0x4B000000 | m) - 8388608.0f;  // the same as a conversion, which is slower
+    else
+      magnitude = static_cast<float>(m);
+    const float v = (magnitude + centroid) * step;
     return i == 0 ? 0.0f : i < 0 ? -v : v;
   }
 }
@@ -479,59 +484,91 @@ struct BandTarget {
 /// restored when they are needed, so that nothing waits for memory before.
 template <class T, class Q>
 struct BandSource {
-  struct Raw {
-    Pack<T, 2> low;       // from scratch memory, or where T is stored
-    Pack<Q, 2> low_bits;  // else
+  struct Even {       // a row that is low along y
+    Pack<T, 2> low;   // from scratch memory, or where T is stored
+    Pack<Q, 2> bits;  // else
     Pack<Q, 2> high;
+  };
+  struct Odd {
+    Pack<Q, 2> low, high;
   };
   const T* low;
   const Q* field;
+  const T* next_low;  // of the pair of rows that load_inside() reads
+  const Q *next_even, *next_odd;
   float step[4];
 
-  __device__ __forceinline__ BandSource(const PlaneArgs<T, Q>& a, int frame) {
+  /// `even_y` >= 0: the even row that load_inside() begins with.
+  __device__ __forceinline__ BandSource(const PlaneArgs<T, Q>& a, int frame, int x, int even_y) {
     const bool from_low = a.low && frame % a.low_every == 0;
     low = from_low ? a.low + frame / a.low_every * a.low_frame : nullptr;
     field = a.field + frame * a.field_frame;
+    const std::ptrdiff_t row = even_y / 2, column = x / 2;
+    next_low = low ? low + row * a.low_pitch + column : nullptr;
+    next_even = field + row * a.pitch + column;
+    next_odd = field + (row + (a.height + 1) / 2) * a.pitch + column;
     BandTarget<T, Q>::load_steps(a, frame, step);
   }
-  /// Row y of the level for columns x .. x + 3, mirrored at the borders; `inside`: all of them are in the picture.
-  __device__ __forceinline__ void load(const PlaneArgs<T, Q>& a, int x, bool inside, int at, Raw& r) const {
-    const int y = mirror_near(at, a.height);
-    const bool odd = y % 2 != 0;
-    const std::ptrdiff_t row = y / 2 + (odd ? (a.height + 1) / 2 : 0);
+  __device__ __forceinline__ void advance(const PlaneArgs<T, Q>& a) {
+    if (next_low) next_low += a.low_pitch;
+    next_even += a.pitch;
+    next_odd += a.pitch;
+  }
+  /// The next pair of rows, if both are in the picture, with all columns.
+  __device__ __forceinline__ void load_inside(const PlaneArgs<T, Q>& a, Even& e, Odd& o) const {
+    if (next_low)
+      e.low = load_pack<T, 2>(next_low);
+    else if constexpr (std::is_same_v<T, Q>)
+      e.low = load_pack<Q, 2>(next_even);
+    else
+      e.bits = load_pack<Q, 2>(next_even);
+    e.high = load_pack<Q, 2>(next_even + a.high_column);
+    o.low = load_pack<Q, 2>(next_odd);
+    o.high = load_pack<Q, 2>(next_odd + a.high_column);
+  }
+  /// Row `at`, mirrored at the borders as its columns are. Even ones keep their parity, unless there is one row only,
+  /// which is then the odd one too and not used as such.
+  __device__ __forceinline__ void load(const PlaneArgs<T, Q>& a, int x, int at, Even& r) const {
+    const std::ptrdiff_t row = mirror_near(at, a.height) / 2;
     const Q* from = field + row * a.pitch;
-    const Q* high = from + a.high_column;
-    if (inside) {
-      r.high = load_pack<Q, 2>(high + x / 2);
-      if (!odd && low)
-        r.low = load_pack<T, 2>(low + row * a.low_pitch + x / 2);
+    TRIVELET_UNROLL
+    for (int c = 0; c < 2; ++c) {  // mirroring keeps the parity, unless there is one column only
+      const int even = mirror(x + 2 * c, a.width) / 2, i = mirror(x + 2 * c + 1, a.width);
+      if (i % 2) r.high.v[c] = from[a.high_column + i / 2];
+      if (low)
+        r.low.v[c] = low[row * a.low_pitch + even];
       else if constexpr (std::is_same_v<T, Q>)
-        r.low = load_pack<Q, 2>(from + x / 2);
+        r.low.v[c] = from[even];
       else
-        r.low_bits = load_pack<Q, 2>(from + x / 2);
-    } else {
-      TRIVELET_UNROLL
-      for (int c = 0; c < 2; ++c) {  // mirroring keeps the parity, unless there is one column only
-        const int even = mirror(x + 2 * c, a.width) / 2, i = mirror(x + 2 * c + 1, a.width);
-        if (i % 2) r.high.v[c] = high[i / 2];
-        if (!odd && low)
-          r.low.v[c] = low[row * a.low_pitch + even];
-        else if constexpr (std::is_same_v<T, Q>)
-          r.low.v[c] = from[even];
-        else
-          r.low_bits.v[c] = from[even];
-      }
+        r.bits.v[c] = from[even];
     }
   }
-  /// The values of a row that load() got for the same `at`.
-  __device__ __forceinline__ void restore(const PlaneArgs<T, Q>& a, int at, const Raw& raw, T (&r)[4]) const {
-    const bool odd = at % 2 != 0;  // as mirrored, unless there is one row only
-    const bool values = std::is_same_v<T, Q> || (low && (!odd || a.height == 1));
-    const float low_step = odd && a.height > 1 ? step[2] : step[0], high_step = odd && a.height > 1 ? step[3] : step[1];
+  __device__ __forceinline__ void load(const PlaneArgs<T, Q>& a, int x, int at, Odd& r) const {
+    if (a.height == 1) return;
+    const Q* from = field + (mirror_near(at, a.height) / 2 + (a.height + 1) / 2) * static_cast<std::ptrdiff_t>(a.pitch);
     TRIVELET_UNROLL
     for (int c = 0; c < 2; ++c) {
-      r[2 * c] = values ? raw.low.v[c] : dequantise<T>(raw.low_bits.v[c], low_step, a.centroid);
-      r[2 * c + 1] = dequantise<T>(raw.high.v[c], high_step, a.centroid);
+      const int even = mirror(x + 2 * c, a.width) / 2, i = mirror(x + 2 * c + 1, a.width);
+      if (i % 2) r.high.v[c] = from[a.high_column + i / 2];
+      r.low.v[c] = from[even];
+    }
+  }
+  /// The values of a row.
+  __device__ __forceinline__ void restore(const PlaneArgs<T, Q>& a, const Even& raw, T (&r)[4]) const {
+    TRIVELET_UNROLL
+    for (int c = 0; c < 2; ++c) {
+      if constexpr (std::is_same_v<T, Q>)
+        r[2 * c] = raw.low.v[c];
+      else
+        r[2 * c] = low ? raw.low.v[c] : dequantise<T>(raw.bits.v[c], step[0], a.centroid);
+      r[2 * c + 1] = dequantise<T>(raw.high.v[c], step[1], a.centroid);
+    }
+  }
+  __device__ __forceinline__ void restore(const PlaneArgs<T, Q>& a, const Odd& raw, T (&r)[4]) const {
+    TRIVELET_UNROLL
+    for (int c = 0; c < 2; ++c) {
+      r[2 * c] = dequantise<T>(raw.low.v[c], step[2], a.centroid);
+      r[2 * c + 1] = dequantise<T>(raw.high.v[c], step[3], a.centroid);
     }
   }
 };

@@ -18,6 +18,7 @@ constexpr int kBlocks = 6;  // per multiprocessor: what limits the registers; 5 
 struct Strip {
   int frame, x, y0, y1;
   bool inside;  // the lane's columns are all in the picture
+  bool whole;   // the warp's are
   bool writes;  // the lane's results are kept
 };
 
@@ -31,6 +32,7 @@ __device__ __forceinline__ bool find_strip(const Args& a, Strip& s) {
   s.y0 = segment * a.segment_rows;
   s.y1 = s.y0 + a.segment_rows < a.height ? s.y0 + a.segment_rows : a.height;
   s.inside = s.x >= 0 && s.x + 4 <= a.width;
+  s.whole = __all_sync(kAllLanes, s.inside);
   s.writes = lane >= kHaloLanes<F> && lane < 32 - kHaloLanes<F> && s.x < a.width;
   return s.frame < a.frames;  // the same for all lanes
 }
@@ -110,23 +112,24 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) forward_kernel(PlaneArgs
 
 // ------------------------------------------------------------------------------------------------------------ inverse
 
-template <class F, class Q, class T = typename F::Value>
-__global__ void __launch_bounds__(32 * kWarps, kBlocks) inverse_kernel(PlaneArgs<T, Q> a) {
-  Strip s;
-  if (!find_strip<F>(a, s)) return;
+/// kInside: all columns and the rows that the loop loads are in the picture, as nearly always.
+template <class F, bool kInside, class Q, class T = typename F::Value>
+__device__ __forceinline__ void inverse_strip(const PlaneArgs<T, Q>& a, const Strip& s) {
   const bool horizontal = a.width > 1, vertical = a.height > 1, load = useful<F>(a, s);
   const int unpaired = a.width % 2 ? a.width - 1 - s.x : -1;
-  T* out = a.plane + s.frame * a.plane_frame + s.x;
 
-  const BandSource<T, Q> source(a, s.frame);
-  using Raw = typename BandSource<T, Q>::Raw;
-  const auto load_at = [&](int y, Raw& x) {
-    if (load) source.load(a, s.x, s.inside, y, x);
+  constexpr int kFirst = F::kReach * (F::kSteps - 1);
+  const int start = F::kPairs ? s.y0 + 1 : s.y0 + 1 - kFirst + F::kReach;  // the first base, odd
+  BandSource<T, Q> source(a, s.frame, s.x, start + 3);
+  using Even = typename BandSource<T, Q>::Even;
+  using Odd = typename BandSource<T, Q>::Odd;
+  const auto load_at = [&](int y, auto& x) {
+    if (load) source.load(a, s.x, y, x);
   };
-  const auto store_row = [&](int y, const T(&r)[4]) {
+  T* out = a.plane + s.frame * a.plane_frame + (start - kFirst) * static_cast<std::ptrdiff_t>(a.plane_pitch) + s.x;
+  const auto store_row = [&](int y, T* to, const T(&r)[4]) {
     if (!s.writes || y < s.y0 || y >= s.y1) return;
-    T* to = out + static_cast<std::ptrdiff_t>(y) * a.plane_pitch;
-    if (s.inside) {
+    if (kInside || s.inside) {
       store_pack<T, 4>(to, {{r[0], r[1], r[2], r[3]}});
     } else {
       TRIVELET_UNROLL
@@ -135,20 +138,24 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) inverse_kernel(PlaneArgs
     }
   };
 
-  constexpr int kFirst = F::kReach * (F::kSteps - 1);
-  const int start = F::kPairs ? s.y0 + 1 : s.y0 + 1 - kFirst + F::kReach;  // the first base, odd
   T v[kWindow<F>][4] = {};
   TRIVELET_UNROLL
   for (int m = 2 * F::kReach; m >= 2; --m) {
-    Raw raw = {};
-    load_at(start - m, raw);
-    source.restore(a, start - m, raw, v[m - 2]);
+    const auto restore_at = [&](auto raw) {
+      load_at(start - m, raw);
+      source.restore(a, raw, v[m - 2]);
+    };
+    if (m % 2 == 0)
+      restore_at(Odd{});
+    else
+      restore_at(Even{});
   }
-  Raw next[2][2] = {};
+  Even next_even[2] = {};
+  Odd next_odd[2] = {};
   TRIVELET_UNROLL
   for (int i = 0; i < 2; ++i) {
-    load_at(start + 2 * i - 1, next[i][1]);
-    load_at(start + 2 * i, next[i][0]);
+    load_at(start + 2 * i - 1, next_even[i]);
+    load_at(start + 2 * i, next_odd[i]);
   }
 
   TRIVELET_UNROLL_BY(2)
@@ -158,13 +165,18 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) inverse_kernel(PlaneArgs
       TRIVELET_UNROLL
       for (int m = kWindow<F> - 1; m >= 2; --m) v[m][c] = v[m - 2][c];
     }
-    source.restore(a, base - 1, next[0][1], v[1]);
-    source.restore(a, base, next[0][0], v[0]);
-    next[0][1] = next[1][1];
-    next[0][0] = next[1][0];
+    source.restore(a, next_even[0], v[1]);
+    source.restore(a, next_odd[0], v[0]);
+    next_even[0] = next_even[1];
+    next_odd[0] = next_odd[1];
     if (base + 4 - kLag<F> < s.y1) {
-      load_at(base + 3, next[1][1]);
-      load_at(base + 4, next[1][0]);
+      if constexpr (kInside) {
+        source.load_inside(a, next_even[1], next_odd[1]);
+        source.advance(a);
+      } else {
+        load_at(base + 3, next_even[1]);
+        load_at(base + 4, next_odd[1]);
+      }
     }
     if (vertical) lift_columns<F, true, 4>(v, base - F::kReach == a.height - 1);
 
@@ -178,9 +190,20 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) inverse_kernel(PlaneArgs
       lift_lanes<F, true>(even, unpaired);
       lift_lanes<F, true>(odd, unpaired);
     }
-    store_row(base - kFirst, even);
-    store_row(base - kLag<F>, odd);
+    store_row(base - kFirst, out, even);
+    store_row(base - kLag<F>, out - (kLag<F> - kFirst) * static_cast<std::ptrdiff_t>(a.plane_pitch), odd);
+    out += 2 * static_cast<std::ptrdiff_t>(a.plane_pitch);
   }
+}
+
+template <class F, class Q, class T = typename F::Value>
+__global__ void __launch_bounds__(32 * kWarps, kBlocks) inverse_kernel(PlaneArgs<T, Q> a) {
+  Strip s;
+  if (!find_strip<F>(a, s)) return;
+  if (s.whole && s.y1 + kLag<F> <= a.height)
+    inverse_strip<F, true>(a, s);
+  else
+    inverse_strip<F, false>(a, s);
 }
 
 // ------------------------------------------------------------------------------------------------------- without split
