@@ -102,9 +102,10 @@ class ZerotreeDecoder {
   const TreePlan* plan_;
   bool staged_;
   int planes_;
+  std::uint32_t shared_bytes_ = 0;
   DeviceBuffer<std::uint64_t> planes_memory_, sign_, sig_;
   DeviceBuffer<std::uint32_t> history_;
-  DeviceBuffer<std::uint16_t> act_, seen_, open_, raw_, single_;
+  DeviceBuffer<std::uint16_t> act_, seen_, open_, raw_, single_;  // where shared memory is too small
   DeviceBuffer<std::uint8_t> root_planes_, asked_from_;
   DeviceBuffer<std::uint8_t> first_;  // [tile]: plane at which it came alive, 255: never
   DeviceBuffer<SegmentInput> segments_;

@@ -7,7 +7,8 @@
 // Each of these is a step: warps count the bits of their tiles, prefix sums over the tiles give the positions, and
 // every lane takes its word's bits. What the next resolution must know of this one is kept per plane (history). Reads
 // never leave the input, whatever the bits say; a part that does not end where it should is reported and its block left
-// out. Bound: the barriers of the largest segments; blocks of several GOPs fill the gaps. `restore` then writes the
+// out. What a segment keeps of every word between the steps is in shared memory (55 KB for 96 tiles), if it fits.
+// Bound: barriers and loads of the largest segments; blocks of several GOPs fill the gaps. `restore` then writes the
 // significant coefficients into zeroed memory: 2 or 4 bytes per sample plus the planes once.
 #include <algorithm>
 
@@ -38,6 +39,7 @@ namespace {
 using Args = ZerotreeDecodeArgs;
 constexpr int kMostWarps = 16, kTilesPerWarp = 2;
 constexpr u8 kNever = 255;
+constexpr u32 kMostSharedBytes = 64 << 10;  // a block's; four blocks of GOPs of 32 frames fit a multiprocessor
 
 /// Planes of a root group, and planes from which it can be asked.
 __device__ __forceinline__ u8* root_planes(const Args& a, u32 word, u32 group) {
@@ -67,6 +69,19 @@ struct Sums {
   __device__ u64& total() const { return memory[0]; }
   __device__ u64& tile(int t) const { return memory[1 + t]; }
 };
+
+/// What is kept of every word, by its number in the segment: in shared memory if it fits, else in device memory. open:
+/// by number in the segment above.
+struct Words {
+  u64* sig;
+  u16 *act, *seen, *raw, *single, *open;
+};
+
+/// Bytes of shared memory for sums and words of a segment.
+__host__ __device__ inline u32 sums_bytes(int tiles) { return 8 * (1 + static_cast<u32>(tiles)); }
+__host__ __device__ inline u32 words_bytes(int tiles, int parent_tiles) {
+  return kTileWords * (16 * static_cast<u32>(tiles) + 2 * static_cast<u32>(parent_tiles));
+}
 
 /// The threads that work on a segment: so many warps from the first on; the others have left.
 struct Team {
@@ -104,8 +119,8 @@ __device__ __forceinline__ void finish(const Team& team, int tiles, const Work& 
   for (int t = team.warp; t < tiles; t += team.warps) work(t);
 }
 
-/// Decodes a segment. All threads of the team call it with the same arguments.
-__device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, const Team& team) {
+/// Decodes a segment. All threads of the team call it with the same arguments. `shared`: memory for its words, or null.
+__device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, u64* shared, const Team& team) {
   const DeviceSegment at = a.t.segments[segment];
   const DeviceLevel& l = a.t.levels[at.level];
   const SegmentInput input = a.segment[segment];
@@ -133,13 +148,20 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
   const u64* child = a.t.child + up.child_mask + cls * up.child_mask_size;
   const u16* exists = a.t.exists + l.exists + cls * static_cast<u32>(words);
 
-  for (u32 w = thread; w < static_cast<u32>(tiles) * kTileWords; w += threads) {
-    a.act[own + w] = 0;
-    a.seen[own + w] = 0;
-    a.sig[own + w] = 0;
+  const u32 word_count = static_cast<u32>(tiles) * kTileWords;
+  Words kept{a.sig + own, a.act + own, a.seen + own, a.raw + own, a.single + own, a.open + parent};
+  if (shared) {
+    u16* const u = reinterpret_cast<u16*>(shared + word_count);
+    kept = {shared, u, u + word_count, u + 2 * word_count, u + 3 * word_count, u + 4 * word_count};
+  }
+  const Words of = kept;
+  for (u32 w = thread; w < word_count; w += threads) {
+    of.act[w] = 0;
+    of.seen[w] = 0;
+    of.sig[w] = 0;
     a.sign[own + w] = 0;
   }
-  for (u32 w = thread; w < static_cast<u32>(parent_tiles) * kTileWords; w += threads) a.open[parent + w] = 0;
+  for (u32 w = thread; w < static_cast<u32>(parent_tiles) * kTileWords; w += threads) of.open[w] = 0;
   if (k == 0) {
     // Planes from which every root group can be asked: those of its temporal parent, decoded before.
     const int groups = 64 / arity;
@@ -165,13 +187,13 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
   u32 position = 0;
 
   const auto live = [&](int t) { return a.first[own_tile + static_cast<u32>(t)] != kNever; };
-  const auto activate = [&](u32 word, u32 groups, int plane) {
-    a.act[word] = static_cast<u16>(a.act[word] | groups);
-    u8& first = a.first[word / kTileWords];
+  const auto activate = [&](u32 j, u32 groups, int plane) {
+    of.act[j] = static_cast<u16>(of.act[j] | groups);
+    u8& first = a.first[own_tile + j / kTileWords];
     if (first == kNever) first = static_cast<u8>(plane);  // whoever writes it, writes the same
     if (k == 0)
       for (u32 m = groups; m; m &= m - 1)
-        *root_planes(a, word, static_cast<u32>(__ffs(static_cast<int>(m)) - 1)) = static_cast<u8>(plane + 1);
+        *root_planes(a, own + j, static_cast<u32>(__ffs(static_cast<int>(m)) - 1)) = static_cast<u8>(plane + 1);
   };
 
   for (int p = input.top - 1; p >= low; --p) {
@@ -186,7 +208,7 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
     if (k == 0 && !temporal) {
       if (p == input.top - 1)
         for (u32 w = thread; w < static_cast<u32>(words); w += threads)
-          if (exists[w]) activate(own + w, exists[w], p);
+          if (exists[w]) activate(w, exists[w], p);
       __syncthreads();
     } else if (k == 0) {
       const auto asked = [&](int t) -> u32 {
@@ -200,7 +222,7 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
         TRIVELET_UNROLL
         for (int g = 0; g < 16; ++g)
           mask |= static_cast<u32>(p < static_cast<int>(quarter[g / 4] >> (8 * (g % 4)) & 0xff)) << g;
-        return mask & ~static_cast<u32>(a.act[own + static_cast<u32>(j)]);
+        return mask & ~static_cast<u32>(of.act[j]);
       };
       const u64 total = add_up(team, sums, tiles, [&](int t) -> u64 { return count_bits(asked(t)); });
       finish(team, tiles, [&](int t) {
@@ -208,7 +230,7 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
         const u64 at_bit = from + position + sums.tile(t) + sum_before(count_bits(mask), lane);
         if (!mask) return;
         const u32 groups = deposit_bits(static_cast<u32>(peek(a, at_bit)), mask);
-        if (groups) activate(own + static_cast<u32>(t * kTileWords + lane), groups, p);
+        if (groups) activate(static_cast<u32>(t * kTileWords + lane), groups, p);
       });
       position += first_of(total);
       __syncthreads();
@@ -219,7 +241,7 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
         const u32 word = parent + static_cast<u32>(j);
         const u8 first = a.first[word / kTileWords];
         if (j >= up.all_words || first == kNever || p > first) return 0;
-        const u32 history = a.history[plane_at(word, a.planes, p)], open = a.open[word];
+        const u32 history = a.history[plane_at(word, a.planes, p)], open = of.open[j];
         u32 sets = 0;
         if (k > 1)
           sets = any_of(child[j], up.arity);
@@ -232,7 +254,7 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
         u32 implied;
         const u32 ask = asked(t, implied);
         const u64 at_bit = from + position + sums.tile(t) + sum_before(count_bits(ask), lane);
-        u16* open = a.open + parent + static_cast<u32>(t * kTileWords + lane);
+        u16* open = of.open + t * kTileWords + lane;
         u32 now = *open;
         if (ask | implied) {
           now |= implied | (ask ? deposit_bits(static_cast<u32>(peek(a, at_bit)), ask) : 0);
@@ -252,8 +274,7 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
         const auto which = [&](int t) -> u32 {
           const int j = t * kTileWords + lane;
           if (j >= all_words) return 0;
-          return a.open[parent + static_cast<u32>(j % words)] & static_cast<u32>(child[j]) &
-                 ~static_cast<u32>(a.act[own + static_cast<u32>(j)]);
+          return of.open[j % words] & static_cast<u32>(child[j]) & ~static_cast<u32>(of.act[j]);
         };
         const u64 total = add_up(team, sums, tiles, [&](int t) -> u64 { return count_bits(which(t)); });
         finish(team, tiles, [&](int t) {
@@ -261,7 +282,7 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
           const u64 at_bit = from + position + sums.tile(t) + sum_before(count_bits(mask), lane);
           if (!mask) return;
           const u32 groups = deposit_bits(static_cast<u32>(peek(a, at_bit)), mask);
-          if (groups) activate(own + static_cast<u32>(t * kTileWords + lane), groups, p);
+          if (groups) activate(static_cast<u32>(t * kTileWords + lane), groups, p);
         });
         position += first_of(total);
       } else {
@@ -272,14 +293,14 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
           const int o = j / up.words, i = j - o * up.words;
           u64 found = 0;
           for (int c = 0; c < arity && i * arity + c < words; ++c)
-            found |= static_cast<u64>(a.act[own + static_cast<u32>(o * words + i * arity + c)]) << (c * piece);
+            found |= static_cast<u64>(of.act[o * words + i * arity + c]) << (c * piece);
           return expand(open, up.arity) & child[j] & ~found;
         };
         const u64 total =
             add_up(team, sums, parent_tiles, [&](int t) -> u64 { return count_bits(which(t, take_sets(t))); });
         position += first_of(sets);
         finish(team, parent_tiles, [&](int t) {
-          const u64 mask = which(t, a.open[parent + static_cast<u32>(t * kTileWords + lane)]);
+          const u64 mask = which(t, of.open[t * kTileWords + lane]);
           const u64 at_bit = from + position + sums.tile(t) + sum_before(count_bits(mask), lane);
           if (!mask) return;
           const u64 d = deposit_bits(peek(a, at_bit), mask);
@@ -287,7 +308,7 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
           const int j = t * kTileWords + lane, o = j / up.words, i = j - o * up.words;
           for (int c = 0; c < arity; ++c) {
             const u32 groups = static_cast<u32>(d >> (c * piece)) & ((1u << piece) - 1);
-            if (groups) activate(own + static_cast<u32>(o * words + i * arity + c), groups, p);
+            if (groups) activate(static_cast<u32>(o * words + i * arity + c), groups, p);
           }
         });
         position += first_of(total);
@@ -304,10 +325,9 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
       Word w{};
       const int j = t * kTileWords + lane;
       if (j >= all_words) return w;
-      const u32 word = own + static_cast<u32>(j);
-      w.active = a.act[word];
-      w.before = a.seen[word];
-      w.sig = a.sig[word];
+      w.active = of.act[j];
+      w.before = of.seen[j];
+      w.sig = of.sig[j];
       w.valid = valid[j];
       w.full = all_of(w.valid, arity);
       return w;
@@ -339,8 +359,8 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
         single = l.fine ? flags & newly : 0;
         raw = (w.active & ~flag_mask) | (l.fine ? (newly & ~flags) | (flag_mask & ~newly & flags) : flags);
       }
-      a.raw[word] = static_cast<u16>(raw);
-      a.single[word] = static_cast<u16>(single);
+      of.raw[t * kTileWords + lane] = static_cast<u16>(raw);
+      of.single[t * kTileWords + lane] = static_cast<u16>(single);
       a.plane[plane_at(word, a.planes, p)] = w.sig ? deposit_bits(peek(a, refine_at + first_of(before)), w.sig) : 0;
       return both(count_bits(expand(raw, arity) & w.valid & ~w.sig), count_bits(single) * position_bits);
     });
@@ -355,8 +375,8 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
       u64 ask = 0;
       u32 single = 0;
       if (w.active) {
-        ask = expand(a.raw[word], arity) & w.valid & ~w.sig;
-        single = a.single[word];
+        ask = expand(of.raw[t * kTileWords + lane], arity) & w.valid & ~w.sig;
+        single = of.single[t * kTileWords + lane];
       }
       const u64 before = sums.tile(t) + sum_before(both(count_bits(ask), count_bits(single) * position_bits), lane);
       u64 fresh = ask ? deposit_bits(peek(a, raw_at + first_of(before)), ask) : 0;
@@ -375,19 +395,19 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
     const u64 signs_at = from + position;
     finish(team, tiles, [&](int t) {
       if (!live(t)) return;
-      const u32 word = own + static_cast<u32>(t * kTileWords + lane);
-      const u32 active = a.act[word], seen = a.seen[word];
-      u64 sig = a.sig[word];
+      const u32 j = static_cast<u32>(t * kTileWords + lane), word = own + j;
+      const u32 active = of.act[j], seen = of.seen[j];
+      u64 sig = of.sig[j];
       u64* plane = a.plane + plane_at(word, a.planes, p);
       const u64 fresh = active ? *plane & ~sig : 0;
       const u64 at_bit = signs_at + sums.tile(t) + sum_before(count_bits(fresh), lane);
       if (fresh) {
         a.sign[word] |= deposit_bits(peek(a, at_bit), fresh);
         sig |= fresh;
-        a.sig[word] = sig;
+        of.sig[j] = sig;
       }
       if (!active) *plane = 0;
-      a.seen[word] = static_cast<u16>(active);
+      of.seen[j] = static_cast<u16>(active);
       a.history[plane_at(word, a.planes, p)] = active | (active & ~seen & ~any_of(sig, arity)) << 16;
     });
     position += first_of(signs);
@@ -406,11 +426,15 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, con
     }
   }
   __syncthreads();
+  if (!shared) return;
+  for (u32 w = thread; w < word_count; w += threads) a.sig[own + w] = of.sig[w];
+  __syncthreads();
 }
 
 /// The lowest bands of a code block, family by family.
-__global__ void __launch_bounds__(32 * kMostWarps) root_kernel(Args a) {
+__global__ void __launch_bounds__(32 * kMostWarps) root_kernel(Args a, int most_tiles, bool in_shared) {
   const Sums sums{dynamic_shared<u64>()};
+  u64* const words = in_shared ? sums.memory + sums_bytes(most_tiles) / 8 : nullptr;
   const Team team{static_cast<int>(blockDim.x / 32), static_cast<int>(threadIdx.x / 32),
                   static_cast<int>(threadIdx.x % 32)};
   u32 c = 0;
@@ -418,7 +442,7 @@ __global__ void __launch_bounds__(32 * kMostWarps) root_kernel(Args a) {
   const u32 block = blockIdx.x - a.t.root_block[c];
   for (int b = 0; b < a.t.families; ++b) {
     const DeviceLevel& l = a.t.levels[a.t.roots[c * static_cast<u32>(a.t.families) + static_cast<u32>(b)]];
-    if (l.words > 0) decode_segment(a, l.first_segment + block, sums, team);
+    if (l.words > 0) decode_segment(a, l.first_segment + block, sums, words, team);
   }
 }
 
@@ -428,14 +452,15 @@ __host__ __device__ inline int warps_for(int tiles) {
   return warps < kMostWarps ? warps : kMostWarps;
 }
 
-__global__ void __launch_bounds__(32 * kMostWarps) segment_kernel(Args a, u32 first) {
+__global__ void __launch_bounds__(32 * kMostWarps) segment_kernel(Args a, u32 first, int most_tiles, bool in_shared) {
   const DeviceLevel& l = a.t.levels[a.t.segments[first + blockIdx.x].level];
   const int parent_tiles = a.t.levels[l.up].tiles;
   int warps = warps_for(l.tiles > parent_tiles ? l.tiles : parent_tiles);
   warps = warps < 1 ? 1 : warps;
   const Team team{warps, static_cast<int>(threadIdx.x / 32), static_cast<int>(threadIdx.x % 32)};
   if (team.warp >= warps) return;  // barriers do not wait for those that have left
-  decode_segment(a, first + blockIdx.x, Sums{dynamic_shared<u64>()}, team);
+  const Sums sums{dynamic_shared<u64>()};
+  decode_segment(a, first + blockIdx.x, sums, in_shared ? sums.memory + sums_bytes(most_tiles) / 8 : nullptr, team);
 }
 
 // ----------------------------------------------------------------------------------------------------------- restore
@@ -508,6 +533,16 @@ ZerotreeDecoder::ZerotreeDecoder(const TreePlan& plan, FastMode mode, int planes
     : plan_(&plan), staged_(mode == FastMode::kStaged), planes_(planes) {
   require(planes >= 1 && planes <= 30, ErrorKind::kBadArgument, std::to_string(planes) + " bit planes; must be 1..30");
   const std::size_t words = static_cast<std::size_t>(plan.tiles()) * kTileWords, p = static_cast<std::size_t>(planes);
+  // What a block may have on this device, and not so much that blocks cannot share a multiprocessor.
+  int device = 0, most = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
+  shared_bytes_ = std::min(static_cast<u32>(most), kMostSharedBytes);
+  check(cudaFuncSetAttribute(root_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes_)),
+        "cudaFuncSetAttribute");
+  check(cudaFuncSetAttribute(segment_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(shared_bytes_)),
+        "cudaFuncSetAttribute");
   planes_memory_ = DeviceBuffer<u64>(words * p);
   history_ = DeviceBuffer<u32>(words * p);
   sign_ = DeviceBuffer<u64>(words);
@@ -562,14 +597,24 @@ void ZerotreeDecoder::decode(const std::uint8_t* bytes, std::size_t size, const 
   a.last_word = size / 4;  // with 16 bytes behind the parts, two more can be read
   check(cudaMemsetAsync(first_.data(), kNever, first_.size(), stream.get()), "cudaMemsetAsync");
   check(cudaMemsetAsync(errors_.data(), 0, errors_.size() * sizeof(BlockError), stream.get()), "cudaMemsetAsync");
-  const auto shared = [&](int k) { return (1 + static_cast<std::size_t>(plan_->most_tiles(k))) * sizeof(u64); };
-  launch("root_kernel", root_kernel, dim3(plan_->blocks()),
-         dim3(32 * static_cast<unsigned>(warps_for(plan_->most_tiles(0)))), shared(0), stream.get(), a);
-  for (int k = 1; k < plan_->resolutions(); ++k) {
+  for (int k = 0; k < plan_->resolutions(); ++k) {
+    const int most = plan_->most_tiles(k);
+    u32 words = 0;
+    for (const DeviceLevel& l : plan_->levels())
+      if (l.k == k)
+        words =
+            std::max(words, words_bytes(l.tiles, k > 0 ? plan_->levels()[static_cast<std::size_t>(l.up)].tiles : 0));
+    const bool in_shared = sums_bytes(most) + words <= shared_bytes_;
+    const u32 shared = sums_bytes(most) + (in_shared ? words : 0);
+    const dim3 threads(32 * static_cast<unsigned>(warps_for(most)));
+    if (k == 0) {
+      launch("root_kernel", root_kernel, dim3(plan_->blocks()), threads, shared, stream.get(), a, most, in_shared);
+      continue;
+    }
     const u32 first = plan_->first_segment(k), end = plan_->first_segment(k + 1);
-    if (first == end) continue;
-    const auto warps = static_cast<unsigned>(warps_for(plan_->most_tiles(k)));
-    launch("segment_kernel", segment_kernel, dim3(end - first), dim3(32 * warps), shared(k), stream.get(), a, first);
+    if (first < end)
+      launch("segment_kernel", segment_kernel, dim3(end - first), threads, shared, stream.get(), a, first, most,
+             in_shared);
   }
 }
 

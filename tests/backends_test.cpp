@@ -232,6 +232,11 @@ TEST_P(Backends, SamplesAreTheSame) {
     SCOPED_TRACE("reduce " + std::to_string(p.reduce) + "," + std::to_string(p.temporal_reduce) + " planes " +
                  std::to_string(p.max_planes) + " layers " + std::to_string(p.max_layers));
     p.threads = 2;
+#if defined(TRIVELET_CUDA_EMULATION)
+    // The fast decoder keeps its words in shared memory, if there is enough.
+    const auto way = static_cast<std::size_t>(&p - ways.data());
+    emulated_shared_memory = (way + GetParam().name.size()) % 2 == 0 ? 64 << 10 : 0;
+#endif
     expect_equal(decode_with(nullptr, stream, p), decode_with(&cuda, stream, p));
   }
 }

@@ -377,7 +377,7 @@ enum cudaMemcpyKind {
 };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount, cudaDevAttrMaxSharedMemoryPerBlockOptin };
 using cudaStream_t = struct TriveletEmuStream*;
 using cudaEvent_t = struct TriveletEmuEvent*;
 struct cudaDeviceProp {
@@ -407,8 +407,9 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   *p = {};
   return cudaSuccess;
 }
-inline cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr, int) {
-  *v = 2;
+inline int emulated_shared_memory = 64 << 10;  ///< what a block may have; tests take it away
+inline cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr attribute, int) {
+  *v = attribute == cudaDevAttrMultiProcessorCount ? 2 : emulated_shared_memory;
   return cudaSuccess;
 }
 inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
