@@ -229,7 +229,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
       figures.device_bytes = std::max(figures.device_bytes, pipeline.device_bytes());
     }
     {
-      DecodePipeline pipeline(header, {}, pipeline_options);
+      DecodePipeline pipeline(header, {}, pipeline_options, pool);
       const StreamGeometry geometry(header, frames);
       std::vector<StageTimes> stages;
       const auto take = [&] {

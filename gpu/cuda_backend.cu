@@ -121,7 +121,10 @@ class CudaDecoder final : public GopDecoder {
  public:
   CudaDecoder(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options,
               const PipelineOptions& pipeline)
-      : header_(header), pool_(options.threads), wanted_(pipeline.slots), pipeline_(header, reduction, pipeline) {}
+      : header_(header),
+        pool_(options.threads),
+        wanted_(pipeline.slots),
+        pipeline_(header, reduction, pipeline, pool_) {}
 
   int depth() const override { return std::max(1, pipeline_.slots() > 0 ? pipeline_.slots() : wanted_); }
 

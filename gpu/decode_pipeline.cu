@@ -1,7 +1,11 @@
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <map>
+#include <numeric>
 
+#include "codec/parallel.h"
 #include "gpu/pipeline.h"
 #include "gpu/transforms.h"
 
@@ -9,6 +13,7 @@ namespace trivelet::gpu {
 namespace {
 
 constexpr std::size_t kPadding = 16;  // readable bytes behind the parts
+constexpr int kMostShares = 4;        // of the host's work on a GOP; more wait for memory, and for being woken
 
 /// How coefficients are stored between coder and transform: quantised, or restored.
 enum class Storage { kNarrow, kWide, kReal };
@@ -17,7 +22,7 @@ enum class Storage { kNarrow, kWide, kReal };
 
 struct DecodeSlot {
   Stream stream;
-  Event begun{true}, uploaded{true}, decoded{true}, done{true};
+  Event begun{true}, uploaded{true}, decoded{true}, downloading{true}, done{true};
   const GopShape* shape = nullptr;
   std::unique_ptr<ZerotreeDecoder> fast;
   std::unique_ptr<DenseGopDecoder> dense;
@@ -51,13 +56,41 @@ struct DecodePipeline::State {
   StreamHeader header;
   Reduction reduction;
   PipelineOptions options;
+  ThreadPool& pool;
   Stream setup;
+  Stream download;  // of all slots: one after the other, and no upload waits behind them
   std::map<int, std::unique_ptr<GopShape>> shapes;
   std::vector<std::unique_ptr<DecodeSlot>> slots;
   std::size_t next = 0, flying = 0;
   std::vector<const LayeredSegment*> received;  // [segment]
 
-  State(const StreamHeader& h, const Reduction& r, const PipelineOptions& o) : header(h), reduction(r), options(o) {}
+  State(const StreamHeader& h, const Reduction& r, const PipelineOptions& o, ThreadPool& p)
+      : header(h), reduction(r), options(o), pool(p) {}
+
+  /// Calls body(first, end, share) for the shares of [0, count), each by a thread. Returns how many shares there are.
+  template <class Body>
+  int in_shares(std::size_t count, const Body& body) {
+    const int shares = std::min(pool.threads(), kMostShares);
+    const auto first = [&](int share) {
+      return count * static_cast<std::size_t>(share) / static_cast<std::size_t>(shares);
+    };
+    pool.parallel_for(shares, [&](int share, int) { body(first(share), first(share + 1), share); });
+    return shares;
+  }
+  /// body(component, block) for all code blocks, by several threads.
+  template <class Body>
+  void for_blocks(const GopShape& shape, const Body& body) {
+    in_shares(shape.plan->blocks(), [&](std::size_t first, std::size_t end, int) {
+      std::size_t c = 0, before = 0;
+      for (std::size_t i = first; i < end; ++i) {
+        const auto blocks = [&] {
+          return static_cast<std::size_t>(shape.geometry->grid(static_cast<int>(c)).blocks());
+        };
+        while (i >= before + blocks()) before += blocks(), ++c;
+        body(c, static_cast<int>(i - before));
+      }
+    });
+  }
 
   const GopShape& shape_of(int frames) {
     auto& s = shapes[frames];
@@ -200,51 +233,50 @@ struct DecodePipeline::State {
 
 // Which received segment has which number; the most planes of any.
 int DecodePipeline::State::list_segments(const LayeredGop& in, const GopShape& shape) {
-  int top = 1;
+  std::atomic<int> most{1};
   received.assign(shape.plan->segments(), nullptr);
-  for (std::size_t c = 0; c < in.components.size(); ++c) {
+  for_blocks(shape, [&](std::size_t c, int block) {
     const BlockGrid& grid = shape.geometry->grid(static_cast<int>(c));
-    const auto& blocks = in.components[c].blocks;
+    const auto& segments = in.components[c].blocks[static_cast<std::size_t>(block)];
+    int top = 1;
     for (int b = 0; b < grid.table().temporal_bands(); ++b)
       for (int k = 0; k < grid.resolutions(); ++k) {
-        const std::uint32_t first = shape.plan->segment(static_cast<int>(c), b, k, 0);
-        const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
-        for (std::size_t i = 0; i < blocks.size(); ++i) {
-          received[first + i] = &blocks[i][s];
-          top = std::max<int>(top, blocks[i][s].top);
-        }
+        const LayeredSegment& s = segments[static_cast<std::size_t>(segment_index(grid, b, k))];
+        received[shape.plan->segment(static_cast<int>(c), b, k, block)] = &s;
+        top = std::max<int>(top, s.top);
       }
-  }
-  return top;
+    for (int seen = most; seen < top && !most.compare_exchange_weak(seen, top);) {
+    }
+  });
+  return most;
 }
 
 // The lowest plane of every segment: where its own parts end, its parent's end, or the caller wants to stop. False if
 // any of them ends above plane 0.
 bool DecodePipeline::State::plan_segments(const LayeredGop& in, DecodeSlot& slot) {
   const GopShape& shape = *slot.shape;
-  bool whole = true;
-  for (std::size_t c = 0; c < in.components.size(); ++c) {
+  std::atomic<bool> whole{true};
+  for_blocks(shape, [&](std::size_t c, int block) {
     const BlockGrid& grid = shape.geometry->grid(static_cast<int>(c));
     const int resolutions = grid.resolutions();
     std::vector<int> low(static_cast<std::size_t>(segment_count(grid)));
-    for (int block = 0; block < grid.blocks(); ++block)
-      for (int b = 0; b < grid.table().temporal_bands(); ++b)
-        for (int k = 0; k < resolutions; ++k) {
-          const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
-          const std::uint32_t number = shape.plan->segment(static_cast<int>(c), b, k, block);
-          const LayeredSegment& r = *received[number];
-          int own = r.parts.empty() ? r.top : r.parts.back().low;
-          const int parent = grid.families()[static_cast<std::size_t>(b)].parent;
-          if (k > 0)
-            own = std::max(own, low[s - 1]);
-          else if (parent >= 0)
-            own = std::max(own, low[static_cast<std::size_t>(segment_index(grid, parent, 0))]);
-          const bool wanted = shape.plan->level(static_cast<int>(c), b, k).wanted;
-          low[s] = wanted ? std::max(own, in.stop_plane) : 31;
-          slot.segments.data()[number] = {r.top, static_cast<std::uint8_t>(low[s]), 0};
-          if (low[s] < r.top && low[s] > 0) whole = false;
-        }
-  }
+    for (int b = 0; b < grid.table().temporal_bands(); ++b)
+      for (int k = 0; k < resolutions; ++k) {
+        const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+        const std::uint32_t number = shape.plan->segment(static_cast<int>(c), b, k, block);
+        const LayeredSegment& r = *received[number];
+        int own = r.parts.empty() ? r.top : r.parts.back().low;
+        const int parent = grid.families()[static_cast<std::size_t>(b)].parent;
+        if (k > 0)
+          own = std::max(own, low[s - 1]);
+        else if (parent >= 0)
+          own = std::max(own, low[static_cast<std::size_t>(segment_index(grid, parent, 0))]);
+        const bool wanted = shape.plan->level(static_cast<int>(c), b, k).wanted;
+        low[s] = wanted ? std::max(own, in.stop_plane) : 31;
+        slot.segments.data()[number] = {r.top, static_cast<std::uint8_t>(low[s]), 0};
+        if (low[s] < r.top && low[s] > 0) whole = false;
+      }
+  });
   return whole;
 }
 
@@ -325,10 +357,21 @@ template <class Wanted>
 std::size_t DecodePipeline::State::gather_parts(DecodeSlot& slot, const Wanted& wanted) {
   const TreePlan& plan = *slot.shape->plan;
   const auto layers = static_cast<std::size_t>(plan.layers());
-  std::size_t total = 0;
-  for (std::size_t s = 0; s < received.size(); ++s)
-    if (wanted(s))
-      for (const LayerPart& p : received[s]->parts) total += p.size;
+  const std::vector<std::uint32_t>& order = plan.part_order();
+  const auto part_of = [&](std::uint32_t id) -> const LayerPart* {
+    const std::vector<LayerPart>& parts = received[id / layers]->parts;
+    return id % layers < parts.size() ? &parts[id % layers] : nullptr;
+  };
+  // Where the parts of a share begin; the first entry stays 0.
+  std::array<std::size_t, kMostShares + 1> begin{};
+  const int shares = in_shares(order.size(), [&](std::size_t first, std::size_t end, int share) {
+    std::size_t bytes = 0;
+    for (std::size_t i = first; i < end; ++i)
+      if (const LayerPart* p = part_of(order[i]); p && wanted(order[i] / layers)) bytes += p->size;
+    begin[static_cast<std::size_t>(share) + 1] = bytes;
+  });
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  const std::size_t total = begin[static_cast<std::size_t>(shares)];
   if (slot.host_bytes.size() < total + kPadding) {
     const std::size_t room = total + total / 4 + 4096;
     slot.bytes = {};
@@ -337,42 +380,44 @@ std::size_t DecodePipeline::State::gather_parts(DecodeSlot& slot, const Wanted& 
     slot.bytes = DeviceBuffer<std::uint8_t>(room);
   }
   std::uint8_t* to = slot.host_bytes.data();
-  std::size_t at = 0;
-  const std::uint8_t* run = nullptr;
-  std::size_t run_bytes = 0;
-  const auto flush = [&] {
-    if (run_bytes) std::memcpy(to + at - run_bytes, run, run_bytes);
-    run_bytes = 0;
-  };
-  for (const std::uint32_t id : plan.part_order()) {
-    const std::size_t s = id / layers, layer = id % layers;
-    PartInput& part = slot.parts.data()[id];
-    const LayeredSegment& r = *received[s];
-    part = {at, 0, 0};
-    if (layer >= r.parts.size()) continue;
-    const LayerPart& p = r.parts[layer];
-    part.low = p.low;
-    if (!wanted(s)) continue;
-    part.size = p.size;
-    if (p.size == 0) continue;
-    if (run_bytes == 0 || run + run_bytes != p.data) {
-      flush();
-      run = p.data;
+  in_shares(order.size(), [&](std::size_t first, std::size_t end, int share) {
+    std::size_t at = begin[static_cast<std::size_t>(share)];
+    const std::uint8_t* run = nullptr;
+    std::size_t run_bytes = 0;
+    const auto flush = [&] {
+      if (run_bytes) std::memcpy(to + at - run_bytes, run, run_bytes);
+      run_bytes = 0;
+    };
+    for (std::size_t i = first; i < end; ++i) {
+      PartInput& part = slot.parts.data()[order[i]];
+      part = {at, 0, 0};
+      const LayerPart* p = part_of(order[i]);
+      if (!p) continue;
+      part.low = p->low;
+      if (!wanted(order[i] / layers)) continue;
+      part.size = p->size;
+      if (p->size == 0) continue;
+      if (run_bytes == 0 || run + run_bytes != p->data) {
+        flush();
+        run = p->data;
+      }
+      run_bytes += p->size;
+      at += p->size;
     }
-    run_bytes += p.size;
-    at += p.size;
-  }
-  flush();
-  std::memset(to + at, 0, kPadding);
-  return at;
+    flush();
+  });
+  std::memset(to + total, 0, kPadding);
+  return total;
 }
 
-DecodePipeline::DecodePipeline(const StreamHeader& header, const Reduction& reduction, const PipelineOptions& options) {
+DecodePipeline::DecodePipeline(const StreamHeader& header, const Reduction& reduction, const PipelineOptions& options,
+                               ThreadPool& pool) {
   check(cudaSetDevice(options.device), "cudaSetDevice");
-  state_ = std::make_unique<State>(header, reduction, options);
+  state_ = std::make_unique<State>(header, reduction, options, pool);
 }
 DecodePipeline::~DecodePipeline() {
   for (const auto& s : state_->slots) (void)cudaStreamSynchronize(s->stream.get());
+  (void)cudaStreamSynchronize(state_->download.get());
 }
 
 int DecodePipeline::slots() const { return static_cast<int>(state_->slots.size()); }
@@ -433,10 +478,12 @@ void DecodePipeline::submit(const LayeredGop& in) {
     storage == Storage::kNarrow ? s.run<float, std::int16_t>(slot, *slot.real)
                                 : s.run<float, std::int32_t>(slot, *slot.real);
   slot.decoded.record(slot.stream);
+  slot.decoded.hold(s.download);
+  slot.downloading.record(s.download);
   if (slot.fast)
-    copy(slot.errors.data(), slot.fast->errors(), shape.plan->blocks(), cudaMemcpyDeviceToHost, slot.stream);
-  copy(slot.host_samples.data(), slot.samples.data(), shape.sample_bytes(), cudaMemcpyDeviceToHost, slot.stream);
-  slot.done.record(slot.stream);
+    copy(slot.errors.data(), slot.fast->errors(), shape.plan->blocks(), cudaMemcpyDeviceToHost, s.download);
+  copy(slot.host_samples.data(), slot.samples.data(), shape.sample_bytes(), cudaMemcpyDeviceToHost, s.download);
+  slot.done.record(s.download);
   s.next = (s.next + 1) % s.slots.size();
   ++s.flying;
 }
@@ -452,7 +499,8 @@ bool DecodePipeline::collect(Result& result) {
   const GopShape& shape = *slot.shape;
   result.shape = &shape;
   result.samples = slot.host_samples.data();
-  result.times = {slot.uploaded.since(slot.begun), slot.decoded.since(slot.uploaded), slot.done.since(slot.decoded)};
+  result.times = {slot.uploaded.since(slot.begun), slot.decoded.since(slot.uploaded),
+                  slot.done.since(slot.downloading)};
   result.damage = slot.damage;
   for (std::uint32_t i = 0; slot.fast && i < shape.plan->blocks(); ++i) {
     const BlockError& e = slot.errors.data()[i];

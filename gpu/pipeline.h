@@ -16,6 +16,10 @@
 #include "gpu/dense.h"
 #include "gpu/zerotree.h"
 
+namespace trivelet {
+class ThreadPool;
+}
+
 namespace trivelet::gpu {
 
 struct PipelineOptions {
@@ -89,7 +93,9 @@ void unpack(const StreamHeader& header, const EncodePipeline::Result& result, Pa
 
 class DecodePipeline {
  public:
-  DecodePipeline(const StreamHeader& header, const Reduction& reduction, const PipelineOptions& options);
+  /// `pool` puts together what the device gets; it is used by submit() only and must outlive the pipeline.
+  DecodePipeline(const StreamHeader& header, const Reduction& reduction, const PipelineOptions& options,
+                 ThreadPool& pool);
   ~DecodePipeline();
   int slots() const;
   int in_flight() const;
