@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 
 #include "apps/backends.h"
@@ -165,6 +166,33 @@ Clip load(const Options& options, const Common& common, int gop_frames) {
   return clip;
 }
 
+/// At least `frames` frames in GOPs of full length; a shorter clip goes on backwards and forwards.
+std::vector<Gop> whole_gops(const Clip& clip, int frames, int gop_frames) {
+  std::vector<std::pair<const Gop*, int>> at;
+  for (const Gop& gop : clip.gops)
+    for (int i = 0; i < gop.frames(); ++i) at.emplace_back(&gop, i);
+  const std::size_t period = at.size() > 1 ? 2 * at.size() - 2 : 1;
+  std::vector<Gop> whole;
+  for (std::size_t first = 0; first < static_cast<std::size_t>(frames) || whole.empty();
+       first += static_cast<std::size_t>(gop_frames)) {
+    Gop gop(clip.info, gop_frames);
+    gop.set_frames(gop_frames);
+    for (int i = 0; i < gop_frames; ++i) {
+      const std::size_t place = (first + static_cast<std::size_t>(i)) % period;
+      const auto [from, frame] = at[std::min(place, period - place)];
+      gop.times()[static_cast<std::size_t>(i)] = {static_cast<std::int64_t>(first) + i, 1};
+      for (int c = 0; c < gop.components(); ++c) {
+        const VolumeView in = from->plane(c);
+        const MutableVolumeView out = gop.plane(c);
+        const auto row = static_cast<std::size_t>(in.shape.width) * static_cast<std::size_t>(in.bytes_per_sample);
+        for (int y = 0; y < in.shape.height; ++y) std::memcpy(out.row(i, y), in.row(frame, y), row);
+      }
+    }
+    whole.push_back(std::move(gop));
+  }
+  return whole;
+}
+
 // ----------------------------------------------------------------------------------------------------------- a run
 
 /// Seconds of one direction: by the clock, and by the codec's own count per stage.
@@ -320,11 +348,10 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   if (app.got_subcommand("gpu")) {
     require(options.plot.empty() || !options.csv.empty(), ErrorKind::kBadArgument,
             "--plot needs --csv: the plot reads that file");
-    std::vector<Gop> whole;  // GOPs of full length
-    for (const Gop& g : clip.gops)
-      if (g.frames() == clip.gops.front().frames()) whole.push_back(g);
-    return bench_gpu({options.device, common.threads, options.repeat, options.csv, options.plot}, clip.info, whole,
-                     params);
+    VideoInfo info = clip.info;
+    info.frames = 0;  // another number than the clip's
+    return bench_gpu({options.device, common.threads, options.repeat, options.csv, options.plot}, info,
+                     whole_gops(clip, options.frames, params.gop_frames), params);
   }
   const std::optional<Backend> backend = choose_backend(options.device, 0);
   Result result;
@@ -377,7 +404,7 @@ Action define_bench(CLI::App& app, Common& common) {
   CLI::App* gpu = app.add_subcommand(
       "gpu",
       "Measure a GPU: raw frames to chunks and back with 1 to 3 GOPs in flight (dense profile: to 32), and the "
-      "transform beside convolutions in global and shared memory");
+      "transform beside convolutions in global and shared memory. A clip shorter than --frames is used to and fro");
   gpu->fallthrough();
   gpu->add_option("--csv", options->csv, "Write the figures to this file")->type_name("FILE");
   gpu->add_option("--plot", options->plot, "Write a gnuplot script that draws the CSV file")->type_name("FILE");
