@@ -212,7 +212,7 @@ TEST(Vstc, EverySizeAndFormatComesBack) {
   const PixelFormat formats[] = {format_of(ColourModel::kGrey, 8), format_of(ColourModel::kGrey, 12),
                                  format_of(ColourModel::kYuv, 8, 1), format_of(ColourModel::kYuv, 10, 0),
                                  format_of(ColourModel::kRgb, 8)};
-  test::OneOf chosen(3);
+  test::OneOf chosen(6);
   int i = 0;
   for (const auto& [w, h] : sizes)
     for (const PixelFormat& f : formats) {
