@@ -371,11 +371,13 @@ TYPED_TEST(DwtTest, EverySimdLevelAndThreadCountGivesTheBitsOfTheReference) {
 TYPED_TEST(DwtTest, SamplesInAndOutOfEveryFormat) {
   using T = TypeParam;
   ThreadPool pool1(1), pool3(3);
+  test::OneOf chosen(7);
   unsigned seed = 100;
   for (const Shape& s : {Shape{1, 1, 1}, Shape{1, 17, 31}, Shape{5, 9, 131}, Shape{3, 2, 66}, Shape{9, 16, 48}})
     for (const SampleFormat& f : kFormats)
       for (const Wavelet w : wavelets<T>())
         for (const Decomposition& d : decompositions(w, w)) {
+          if (!chosen()) continue;
           SCOPED_TRACE(describe(s, d) + " bytes " + std::to_string(f.bytes) + (f.is_signed ? " signed" : ""));
           const std::int32_t offset = f.is_signed ? 0 : (f.high + 1) / 2;
           const std::vector<std::int32_t> x = content(s, f.low, f.high, seed++);
@@ -427,8 +429,10 @@ TEST(Dwt, LargeFieldsRoundTrip) {
   Samples samples(s, kFormats[0], 0, 0);
   samples.set(c);
   std::vector<float> first;
+  test::OneOf chosen(5);
   for (const SimdLevel simd : simd_levels())
     for (const int gap : {9, 0}) {  // aligned and unaligned rows
+      if (!chosen()) continue;
       const Decomposition d{Layout::kT2d, 3, 2, Wavelet::kCdf97, Wavelet::kCdf97};
       std::vector<float> memory(static_cast<std::size_t>(1031 + gap) * 541 * 17);
       const Field<float> field{memory.data(), s, 1031 + gap, (1031 + gap) * 541};

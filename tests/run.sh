@@ -28,7 +28,7 @@ ctest --test-dir "$build-asan" --output-on-failure -j "$jobs" -LE cli || sanitiz
 
 echo "== Release: all tests"
 # CUDA, where nvcc is: for the GPU at hand, else for the oldest one only and not optimised, to see that it compiles.
-cuda=(-DCMAKE_CUDA_ARCHITECTURES=75-real "-DCMAKE_CUDA_FLAGS=-Xcicc=-O0 -Xptxas=-O0")
+cuda=(-DCMAKE_CUDA_ARCHITECTURES=75-real "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -Xcicc=-O0 -Xptxas=-O0")
 if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then cuda=(-DCMAKE_CUDA_ARCHITECTURES=native); fi
 configure_and_build "$build" -DCMAKE_BUILD_TYPE=Release -DTRIVELET_EMULATION=OFF -DTRIVELET_REPLAY=OFF \
   -DTRIVELET_MPI=AUTO "${cuda[@]}"
