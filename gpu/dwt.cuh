@@ -345,6 +345,7 @@ struct TimeArgs {
   int frames = 0, height = 0, width = 0;
   int levels = 0;
   const float* gains = nullptr;  ///< per frame, on the side of the temporal subbands; float only
+  bool quads = false;            ///< set by the launcher: 8-bit samples can be read and written four at a time
 };
 /// Temporal lifting, all `levels`; 0 levels: conversion only. in may be out.
 template <class T>
@@ -355,7 +356,7 @@ void inverse_time(const TimeArgs<T>& a, Wavelet w, const Stream& stream);
 // -------------------------------------------------------------------------------------------------- frames in
 // registers
 
-__device__ __forceinline__ int sample_bytes(SampleFormat f) {
+__host__ __device__ __forceinline__ int sample_bytes(SampleFormat f) {
   return f == SampleFormat::kValues ? 4 : f >= SampleFormat::kU16 ? 2 : 1;
 }
 
@@ -416,6 +417,46 @@ __device__ __forceinline__ void store_frames(const TimeArgs<T>& a, std::ptrdiff_
     case SampleFormat::kU16: store_frames_as<T, std::uint16_t, kFirst, kEnd>(a, at, first, v); break;
     case SampleFormat::kS16: store_frames_as<T, std::int16_t, kFirst, kEnd>(a, at, first, v); break;
     case SampleFormat::kValues: store_frames_as<T, T, kFirst, kEnd>(a, at, first, v); break;
+  }
+}
+
+/// Exchanges bytes between the four lanes of a group: byte i of lane l becomes byte l of lane i. `lanes`: all that
+/// call.
+__device__ __forceinline__ std::uint32_t transpose_bytes(std::uint32_t v, unsigned lanes) {
+  v = __byte_perm(v, __shfl_xor_sync(lanes, v, 1), threadIdx.x & 1 ? 0x3715 : 0x6240);
+  return __byte_perm(v, __shfl_xor_sync(lanes, v, 2), threadIdx.x & 2 ? 0x3276 : 0x5410);
+}
+
+/// load_frames() and store_frames() of all frames when a.quads: a lane reads and writes four columns of every fourth
+/// frame. `at` is that of the lane's own column.
+template <class Sample, class T, int kCount>
+__device__ __forceinline__ void load_quads(const TimeArgs<T>& a, std::ptrdiff_t at, unsigned lanes, T (&v)[kCount]) {
+  static_assert(kCount % 4 == 0);
+  const std::ptrdiff_t own = static_cast<std::ptrdiff_t>(threadIdx.x % 4);
+  const std::byte* p = static_cast<const std::byte*>(a.in) + at - own + own * a.in_frame;
+  std::uint32_t quads[kCount / 4];
+  TRIVELET_UNROLL
+  for (int i = 0; i < kCount / 4; ++i) quads[i] = *reinterpret_cast<const std::uint32_t*>(p + 4 * i * a.in_frame);
+  TRIVELET_UNROLL
+  for (int i = 0; i < kCount / 4; ++i) {
+    const std::uint32_t bytes = transpose_bytes(quads[i], lanes);
+    TRIVELET_UNROLL
+    for (int k = 0; k < 4; ++k)
+      v[4 * i + k] = to_value<T>(static_cast<Sample>(static_cast<std::uint8_t>(bytes >> 8 * k)), a.range.offset);
+  }
+}
+template <class Sample, class T, int kCount>
+__device__ __forceinline__ void store_quads(const TimeArgs<T>& a, std::ptrdiff_t at, unsigned lanes,
+                                            const T (&v)[kCount]) {
+  const std::ptrdiff_t own = static_cast<std::ptrdiff_t>(threadIdx.x % 4);
+  std::byte* p = static_cast<std::byte*>(a.out) + at - own + own * a.out_frame;
+  TRIVELET_UNROLL
+  for (int i = 0; i < kCount / 4; ++i) {
+    std::uint32_t bytes = 0;
+    TRIVELET_UNROLL
+    for (int k = 0; k < 4; ++k)
+      bytes |= static_cast<std::uint32_t>(static_cast<std::uint8_t>(to_sample<Sample>(v[4 * i + k], a.range))) << 8 * k;
+    *reinterpret_cast<std::uint32_t*>(p + 4 * i * a.out_frame) = transpose_bytes(bytes, lanes);
   }
 }
 

@@ -3,7 +3,8 @@
 // A thread owns one column of one row in all frames. For the usual filters and GOPs the line lives in registers, all
 // loads under way at once. Otherwise it lives in shared memory (a bank per thread, so no conflicts, and no barrier
 // since nobody else touches it) and every level is one pass over it with the lifting state in registers; lines that do
-// not fit are lifted in global memory. Samples are converted on the way in or out. Bytes: 8-bit samples to float 5,
+// not fit are lifted in global memory. 8-bit samples go four at a time between memory and a lane, and from there to the
+// lanes whose columns they are. Samples are converted on the way in or out. Bytes: 8-bit samples to float 5,
 // float to float 8 per sample; bound: memory.
 #include "gpu/dwt.cuh"
 
@@ -126,6 +127,7 @@ __global__ void time_kernel(TimeArgs<T> a) {
 template <class F, bool kInverse, int kFrames, class T = typename F::Value>
 __global__ void __launch_bounds__(kRegisterThreads) gop_kernel(TimeArgs<T> a) {
   const int x = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const unsigned lanes = __ballot_sync(kAllLanes, x < a.width);
   if (x >= a.width) return;
   for (int y = static_cast<int>(blockIdx.y); y < a.height; y += static_cast<int>(gridDim.y)) {
     T t[kFrames];
@@ -136,9 +138,19 @@ __global__ void __launch_bounds__(kRegisterThreads) gop_kernel(TimeArgs<T> a) {
       load_frames_as<T, T>(a, in + values, 0, t);
       amplify_signal(a, t);
       inverse_signal<F>(t, a.levels);
-      store_frames<0, kFrames>(a, out + samples, 0, t);
+      if (a.quads && a.format == SampleFormat::kU8)
+        store_quads<std::uint8_t>(a, out + samples, lanes, t);
+      else if (a.quads)
+        store_quads<std::int8_t>(a, out + samples, lanes, t);
+      else
+        store_frames<0, kFrames>(a, out + samples, 0, t);
     } else {
-      load_frames(a, in + samples, 0, t);
+      if (a.quads && a.format == SampleFormat::kU8)
+        load_quads<std::uint8_t>(a, in + samples, lanes, t);
+      else if (a.quads)
+        load_quads<std::int8_t>(a, in + samples, lanes, t);
+      else
+        load_frames(a, in + samples, 0, t);
       forward_signal<F>(t, a.levels);
       amplify_signal(a, t);
       store_frames_as<T, T, 0, kFrames>(a, out + values, 0, t);
@@ -167,7 +179,12 @@ bool run_gop(const TimeArgs<T>& a, const Stream& stream) {
 }
 
 template <bool kInverse, class T>
-void run_time(const TimeArgs<T>& a, Wavelet w, const Stream& stream) {
+void run_time(TimeArgs<T> a, Wavelet w, const Stream& stream) {
+  const auto multiples_of_4 = [](const void* p, std::ptrdiff_t row, std::ptrdiff_t frame) {
+    return reinterpret_cast<std::uintptr_t>(p) % 4 == 0 && row % 4 == 0 && frame % 4 == 0;
+  };
+  a.quads = sample_bytes(a.format) == 1 && a.width % 4 == 0 &&
+            (kInverse ? multiples_of_4(a.out, a.out_row, a.out_frame) : multiples_of_4(a.in, a.in_row, a.in_frame));
   const std::size_t line_bytes = static_cast<std::size_t>(a.frames) * sizeof(T);
   unsigned threads = 128;
   while (threads > 32 && line_bytes * threads > kSharedBytes) threads /= 2;

@@ -342,6 +342,12 @@ inline unsigned __brev(unsigned v) {
   for (int i = 0; i < 32; ++i) r |= (v >> i & 1) << (31 - i);
   return r;
 }
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  const std::uint64_t bytes = std::uint64_t{y} << 32 | x;
+  unsigned r = 0;
+  for (unsigned i = 0; i < 4; ++i) r |= static_cast<unsigned>(bytes >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+  return r;
+}
 inline float __int_as_float(int v) { return __builtin_bit_cast(float, v); }
 inline int __float_as_int(float v) { return __builtin_bit_cast(int, v); }
 template <class T>

@@ -97,8 +97,9 @@ void run(const Case& c, unsigned seed) {
   const std::size_t n = shape.samples();
   const auto width = static_cast<std::size_t>(shape.width), height = static_cast<std::size_t>(shape.height);
 
-  // samples, rows a little apart
-  const std::size_t pitch = width + 3, frame = pitch * height + 1;
+  // samples, rows a little apart, sometimes by words
+  const bool words = width % 4 == 0 && seed % 4 != 0;
+  const std::size_t pitch = width + (words ? 4 : 3), frame = pitch * height + (words ? 4 : 1);
   std::vector<Sample> samples(frame * static_cast<std::size_t>(shape.frames));
   std::mt19937 random(seed);
   constexpr int low = std::numeric_limits<Sample>::min(), high = std::numeric_limits<Sample>::max();
@@ -214,6 +215,8 @@ std::vector<Case> cases(bool reversible) {
   for (const int frames : {8, 16, 31, 32, 33, 64, 128})
     for (const Wavelet w : wavelets) list.push_back({{frames, 5, 7}, {Layout::kT2d, 5, 2, w, best}});
   for (const int frames : {16, 30, 32, 37, 64}) list.push_back({{frames, 12, 37}, {Layout::kDyadic, 3, 3, best, best}});
+  for (const int frames : {16, 32, 64, 128})
+    for (const int width : {8, 36, 132}) list.push_back({{frames, 3, width}, {Layout::kT2d, 4, 1, best, best}});
   list.push_back({{32, 40, 150}, {Layout::kT2d, 5, 3, best, best}});
   list.push_back({{400, 2, 3}, {Layout::kT2d, 8, 1, best, best}});
   list.push_back({{5, 12, 20}, {Layout::kT2d, 2, 0, best, best}});
