@@ -39,7 +39,6 @@ namespace {
 using Args = ZerotreeDecodeArgs;
 constexpr int kMostWarps = 16, kTilesPerWarp = 2;
 constexpr u8 kNever = 255;
-constexpr u32 kMostSharedBytes = 64 << 10;  // a block's; four blocks of GOPs of 32 frames fit a multiprocessor
 
 /// Planes of a root group, and planes from which it can be asked.
 __device__ __forceinline__ u8* root_planes(const Args& a, u32 word, u32 group) {
@@ -533,15 +532,21 @@ ZerotreeDecoder::ZerotreeDecoder(const TreePlan& plan, FastMode mode, int planes
     : plan_(&plan), staged_(mode == FastMode::kStaged), planes_(planes) {
   require(planes >= 1 && planes <= 30, ErrorKind::kBadArgument, std::to_string(planes) + " bit planes; must be 1..30");
   const std::size_t words = static_cast<std::size_t>(plan.tiles()) * kTileWords, p = static_cast<std::size_t>(planes);
-  // What a block may have on this device, and not so much that blocks cannot share a multiprocessor.
-  int device = 0, most = 0;
+  // What a block may have on this device, and not so much that blocks cannot fill a multiprocessor.
+  int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
-  shared_bytes_ = std::min(static_cast<u32>(most), kMostSharedBytes);
-  check(cudaFuncSetAttribute(root_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes_)),
-        "cudaFuncSetAttribute");
-  check(cudaFuncSetAttribute(segment_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(shared_bytes_)),
+  const auto attribute = [&](cudaDeviceAttr which) {
+    int v = 0;
+    check(cudaDeviceGetAttribute(&v, which, device), "cudaDeviceGetAttribute");
+    return static_cast<u32>(v);
+  };
+  const u32 blocks = std::max(1u, attribute(cudaDevAttrMaxThreadsPerMultiProcessor) / (32 * kMostWarps));
+  shared_bytes_ = std::min(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+                           attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor) / blocks -
+                               attribute(cudaDevAttrReservedSharedMemoryPerBlock));
+  const int most = static_cast<int>(std::max(shared_bytes_, 48u << 10));  // what every device has, for the sums
+  check(cudaFuncSetAttribute(root_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most), "cudaFuncSetAttribute");
+  check(cudaFuncSetAttribute(segment_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
         "cudaFuncSetAttribute");
   planes_memory_ = DeviceBuffer<u64>(words * p);
   history_ = DeviceBuffer<u32>(words * p);

@@ -383,7 +383,13 @@ enum cudaMemcpyKind {
 };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount, cudaDevAttrMaxSharedMemoryPerBlockOptin };
+enum cudaDeviceAttr {
+  cudaDevAttrMultiProcessorCount,
+  cudaDevAttrMaxThreadsPerMultiProcessor,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin,
+  cudaDevAttrMaxSharedMemoryPerMultiprocessor,
+  cudaDevAttrReservedSharedMemoryPerBlock
+};
 using cudaStream_t = struct TriveletEmuStream*;
 using cudaEvent_t = struct TriveletEmuEvent*;
 struct cudaDeviceProp {
@@ -415,7 +421,12 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
 }
 inline int emulated_shared_memory = 64 << 10;  ///< what a block may have; tests take it away
 inline cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr attribute, int) {
-  *v = attribute == cudaDevAttrMultiProcessorCount ? 2 : emulated_shared_memory;
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount: *v = 2; break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: *v = 512; break;
+    case cudaDevAttrReservedSharedMemoryPerBlock: *v = 0; break;
+    default: *v = emulated_shared_memory;
+  }
   return cudaSuccess;
 }
 inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
