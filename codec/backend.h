@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "codec/chunk.h"
-#include "codec/codec.h"
+#include "trivelet/codec.h"
 #include "codec/container.h"
 
 namespace trivelet {

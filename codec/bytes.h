@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/error.h"
+#include "trivelet/error.h"
 #include "codec/hash.h"
 
 namespace trivelet {

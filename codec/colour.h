@@ -7,7 +7,7 @@
 
 #include "codec/dwt.h"
 #include "codec/parallel.h"
-#include "codec/types.h"
+#include "trivelet/types.h"
 
 namespace trivelet {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/codec.h"
+#include "trivelet/codec.h"
 
 namespace trivelet {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "codec/backend.h"
-#include "codec/codec.h"
+#include "trivelet/codec.h"
 #include "codec/container.h"
 #include "codec/region.h"
 #include "codec/stream_input.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "codec/error.h"
+#include "trivelet/error.h"
 
 namespace trivelet::dense {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "codec/dwt_kernels.h"
-#include "codec/error.h"
+#include "trivelet/error.h"
 
 namespace trivelet {
 namespace {

@@ -22,7 +22,7 @@
 
 #include "codec/parallel.h"
 #include "codec/simd.h"
-#include "codec/types.h"
+#include "trivelet/types.h"
 
 namespace trivelet {
 

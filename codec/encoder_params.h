@@ -1,7 +1,7 @@
 // From what a caller asks of an encoder to the header of its stream.
 #pragma once
 
-#include "codec/codec.h"
+#include "trivelet/codec.h"
 #include "codec/container.h"
 
 namespace trivelet {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codec/backend.h"
-#include "codec/codec.h"
+#include "trivelet/codec.h"
 #include "codec/container.h"
 #include "codec/error_curve.h"
 #include "codec/rate_control.h"

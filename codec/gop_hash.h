@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "codec/types.h"
+#include "trivelet/types.h"
 
 namespace trivelet {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "codec/error.h"
+#include "trivelet/error.h"
 
 namespace trivelet {
 

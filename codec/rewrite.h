@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "codec/codec.h"
+#include "trivelet/codec.h"
 #include "codec/volume_cuts.h"
 
 namespace trivelet {

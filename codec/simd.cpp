@@ -1,6 +1,6 @@
 #include "codec/simd.h"
 
-#include "codec/error.h"
+#include "trivelet/error.h"
 
 namespace trivelet {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "codec/codec.h"
+#include "trivelet/codec.h"
 
 namespace trivelet {
 

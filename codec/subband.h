@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "codec/dwt.h"
-#include "codec/types.h"
+#include "trivelet/types.h"
 
 namespace trivelet {
 

@@ -1,4 +1,4 @@
-#include "codec/types.h"
+#include "trivelet/types.h"
 
 #include <array>
 

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/types.h"
+#include "trivelet/types.h"
 
 namespace trivelet {
 

@@ -12,7 +12,7 @@
 // slice of a GOP as in the slice. The bit-plane coder with its contexts does the rest (no transform levels).
 #pragma once
 
-#include "codec/types.h"
+#include "trivelet/types.h"
 #include "codec/volume_map.h"
 
 namespace trivelet {

@@ -16,7 +16,7 @@
 #include <memory>
 #include <vector>
 
-#include "codec/codec.h"
+#include "trivelet/codec.h"
 #include "codec/tree.h"
 
 namespace trivelet {

@@ -1,4 +1,4 @@
-#include "gpu/cuda_backend.h"
+#include "trivelet/cuda.h"
 
 #include <algorithm>
 #include <chrono>

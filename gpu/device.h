@@ -2,11 +2,11 @@
 //
 // Everything is move-only and gives back in its destructor. The runtime is linked statically: a program that contains
 // this starts on machines without a driver, and device_count() says 0 there. With TRIVELET_CUDA_EMULATION the kernels
-// run on the CPU (tests/cuda_emu.h).
+// run on the CPU (gpu/emulation/cuda_emu.h).
 #pragma once
 
 #if defined(TRIVELET_CUDA_EMULATION)
-#include "tests/cuda_emu.h"
+#include "gpu/emulation/cuda_emu.h"
 #else
 #include <cuda_runtime.h>
 #endif
@@ -16,8 +16,8 @@
 #include <string>
 #include <utility>
 
-#include "codec/error.h"
-#include "codec/types.h"
+#include "trivelet/error.h"
+#include "trivelet/types.h"
 
 namespace trivelet::gpu {
 

@@ -21,7 +21,7 @@
 #include <mutex>
 #include <vector>
 
-#include "io/io.h"
+#include "io/video/video_io.h"
 
 namespace trivelet::io {
 

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "codec/error.h"
+#include "trivelet/error.h"
 
 namespace trivelet::io {
 

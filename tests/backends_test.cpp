@@ -1,7 +1,7 @@
 // Every backend against the CPU: the same streams byte for byte, and from a stream the same samples, over a table of
 // shapes, depths and modes.
 //
-// Built twice: with the kernels emulated on the CPU (tests/cuda_emu.h; small shapes, sanitizers too) and for a GPU,
+// Built twice: with the kernels emulated on the CPU (gpu/emulation/cuda_emu.h; small shapes, sanitizers too) and for a GPU,
 // where it is skipped when there is none.
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "codec/backend.h"
-#include "codec/codec.h"
-#include "gpu/cuda_backend.h"
+#include "trivelet/codec.h"
+#include "trivelet/cuda.h"
 #include "gpu/device.h"
 #include "tests/one_of.h"
 #include "tests/support.h"

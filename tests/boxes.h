@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/codec.h"
+#include "trivelet/codec.h"
 #include "codec/container.h"
 #include "codec/hash.h"
 

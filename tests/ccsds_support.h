@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/still/ccsds122.h"
+#include "codec/still/ccsds122/ccsds122.h"
 
 namespace ccsds_test {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "codec/hash.h"
-#include "codec/still/dct.h"
-#include "codec/still/dct_scan.h"
+#include "codec/still/dct/dct.h"
+#include "codec/still/dct/dct_scan.h"
 #include "tests/still_support.h"
 
 using namespace trivelet;

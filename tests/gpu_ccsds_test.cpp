@@ -6,10 +6,10 @@
 #include <random>
 
 #include "ccsds_support.h"
-#include "codec/still/ccsds122_dwt.h"
-#include "gpu/ccsds122_decode.h"
-#include "gpu/ccsds122_dwt.h"
-#include "gpu/ccsds122_encode.h"
+#include "codec/still/ccsds122/ccsds122_dwt.h"
+#include "gpu/still/ccsds122_decode.h"
+#include "gpu/still/ccsds122_dwt.h"
+#include "gpu/still/ccsds122_encode.h"
 
 namespace trivelet::gpu {
 namespace {

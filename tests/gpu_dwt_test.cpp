@@ -1,6 +1,6 @@
 // The transform on the device against codec/dwt: every bit of every subband, and of the samples that come back.
 //
-// Built twice: with the kernels emulated on the CPU (tests/cuda_emu.h; everywhere, sanitizers included) and for a GPU,
+// Built twice: with the kernels emulated on the CPU (gpu/emulation/cuda_emu.h; everywhere, sanitizers included) and for a GPU,
 // where it is skipped when there is none.
 #include "gpu/dwt.h"
 

@@ -2,11 +2,11 @@
 // emulation and for a GPU.
 #include <gtest/gtest.h>
 
-#include "codec/still/study97.h"
-#include "gpu/dct.h"
-#include "gpu/real_fft.h"
-#include "gpu/study97.h"
-#include "gpu/vstc.h"
+#include "apps/bench/papers_dwt2d.h"
+#include "gpu/still/dct.h"
+#include "gpu/still/real_fft.h"
+#include "apps/bench/papers_dwt2d_gpu.h"
+#include "gpu/still/vstc.h"
 #include "tests/still_support.h"
 
 using namespace trivelet;

@@ -17,7 +17,7 @@
 #include <sstream>
 #include <thread>
 
-#include "io/io.h"
+#include "io/video/video_io.h"
 #include "io/md5.h"
 
 namespace trivelet::io {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "codec/still/still.h"
+#include "trivelet/still.h"
 
 namespace trivelet::test {
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ccsds_support.h"
-#include "codec/still/ccsds122.h"
+#include "codec/still/ccsds122/ccsds122.h"
 
 using namespace trivelet;
 using namespace ccsds_test;

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "codec/codec.h"
-#include "codec/types.h"
+#include "trivelet/codec.h"
+#include "trivelet/types.h"
 
 namespace trivelet::test {
 

@@ -9,7 +9,7 @@
 
 #include "codec/volume_map.h"
 #include "codec/volume_predict.h"
-#include "io/volume.h"
+#include "io/volume/volume_io.h"
 #include "tests/support.h"
 
 namespace trivelet {

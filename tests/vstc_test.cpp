@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "codec/hash.h"
-#include "codec/still/vstc.h"
-#include "codec/still/vstc_kernels.h"
-#include "codec/still/vstc_model.h"
+#include "codec/still/vstc/vstc.h"
+#include "codec/still/vstc/vstc_kernels.h"
+#include "codec/still/vstc/vstc_model.h"
 #include "tests/one_of.h"
 
 using namespace trivelet;

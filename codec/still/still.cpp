@@ -1,4 +1,4 @@
-#include "codec/still/still.h"
+#include "trivelet/still.h"
 
 #include <cstring>
 #include <string>

@@ -11,7 +11,7 @@
 
 #include "codec/dwt.h"
 #include "codec/tree.h"
-#include "codec/types.h"
+#include "trivelet/types.h"
 
 namespace trivelet::bench {
 

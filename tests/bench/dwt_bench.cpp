@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "codec/dwt.h"
-#include "codec/error.h"
+#include "trivelet/error.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-// Trains the start values of VSTC's contexts: codec/still/vstc_tables.inc.
+// Trains the start values of VSTC's contexts: codec/still/vstc/vstc_tables.inc.
 //
 //   train_vstc PICTURE... > codec/still/vstc_tables.inc
 //
@@ -10,9 +10,9 @@
 #include <cstring>
 #include <exception>
 
-#include "codec/still/vstc.h"
-#include "codec/still/vstc_model.h"
-#include "io/io.h"
+#include "codec/still/vstc/vstc.h"
+#include "codec/still/vstc/vstc_model.h"
+#include "io/video/video_io.h"
 
 using namespace trivelet;
 

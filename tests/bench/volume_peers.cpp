@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "codec/volume_map.h"
-#include "io/volume.h"
+#include "io/volume/volume_io.h"
 #ifdef TRIVELET_HAVE_CHARLS
 #include <charls/charls.h>
 #endif

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "codec/error.h"
+#include "trivelet/error.h"
 #include "tests/fuzz/block_support.h"
 
 using namespace trivelet;

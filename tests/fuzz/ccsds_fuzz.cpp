@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "codec/still/ccsds122.h"
+#include "codec/still/ccsds122/ccsds122.h"
 
 using namespace trivelet;
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "codec/still/dct.h"
+#include "codec/still/dct/dct.h"
 
 using namespace trivelet;
 

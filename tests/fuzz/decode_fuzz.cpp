@@ -10,7 +10,7 @@
 #include <random>
 
 #include "codec/backend.h"
-#include "codec/codec.h"
+#include "trivelet/codec.h"
 #include "codec/gop_hash.h"
 #include "tests/boxes.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "codec/dense.h"
-#include "codec/error.h"
+#include "trivelet/error.h"
 #include "tests/fuzz/block_support.h"
 
 using namespace trivelet;

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "codec/still/dct.h"
-#include "codec/still/vstc.h"
+#include "codec/still/dct/dct.h"
+#include "codec/still/vstc/vstc.h"
 #include "tests/boxes.h"
 #include "tests/support.h"
 

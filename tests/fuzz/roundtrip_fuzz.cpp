@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "codec/codec.h"
-#include "codec/error.h"
+#include "trivelet/codec.h"
+#include "trivelet/error.h"
 
 using namespace trivelet;
 

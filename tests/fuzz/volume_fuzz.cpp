@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "codec/volume_map.h"
-#include "io/volume.h"
+#include "io/volume/volume_io.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "codec/hash.h"
-#include "codec/still/vstc.h"
+#include "codec/still/vstc/vstc.h"
 
 using namespace trivelet;
 

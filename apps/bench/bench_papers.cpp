@@ -1,0 +1,343 @@
+// trivelet bench dct2d: the DCT of a whole picture, by definition and by FFT; trivelet bench papers: what the papers
+// behind Trivelet report beside what this machine does in their way and in ours.
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+
+#include "apps/cli/backends.h"
+#include "apps/bench/bench_still.h"
+#include "codec/dwt.h"
+#include "codec/still/dct/dct.h"
+#include "apps/bench/papers_dwt2d.h"
+#include "codec/still/vstc/vstc_wave.h"
+#if defined(TRIVELET_HAVE_CUDA)
+#include "gpu/still/dct.h"
+#include "gpu/still/real_fft.h"
+#include "apps/bench/papers_dwt2d_gpu.h"
+#include "gpu/still/vstc.h"
+#endif
+
+namespace trivelet::cli {
+
+namespace {
+
+template <class Body>
+double best_of(int repeat, const Body& body) {
+  double best = 1e30;
+  for (int i = 0; i < repeat; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    body();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+/// Something like a photograph: smooth parts, edges, texture, noise.
+still::Image test_picture(int side) {
+  still::Image image;
+  image.width = image.height = side;
+  image.allocate();
+  std::uint32_t state = 1;
+  for (int y = 0; y < side; ++y)
+    for (int x = 0; x < side; ++x) {
+      state = state * 1664525U + 1013904223U;
+      double v = 110 + 40 * std::sin(0.011 * x + 0.017 * y) + (x * 3 + y * 2 > 2 * side ? 35 : 0);
+      if (x > side / 2) v += 18 * std::sin(0.7 * x + 0.3 * y);
+      v += static_cast<double>(state >> 29);
+      image.samples[static_cast<std::size_t>(y) * static_cast<std::size_t>(side) + static_cast<std::size_t>(x)] =
+          static_cast<std::byte>(std::clamp(static_cast<int>(v), 0, 255));
+    }
+  return image;
+}
+
+double psnr(const still::Image& a, const still::Image& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.samples.size(); ++i) {
+    const double d = std::to_integer<int>(a.samples[i]) - std::to_integer<int>(b.samples[i]);
+    sum += d * d;
+  }
+  return 10 * std::log10(255 * 255 * static_cast<double>(a.samples.size()) / std::max(sum, 1e-9));
+}
+
+std::vector<double> values_of(const still::Image& image) {
+  std::vector<double> v;
+  for (const std::byte b : image.samples) v.push_back(std::to_integer<int>(b) - 128.0);
+  return v;
+}
+
+double time_forward(dct::Transform& transform, const still::Image& image, int repeat) {
+  const std::vector<double> in = values_of(image);
+  std::vector<double> work;
+  double best = 1e30;
+  for (int i = 0; i < repeat; ++i) {
+    work = in;
+    best = std::min(best, best_of(1, [&] { transform.forward(work.data(), image.width, image.height); }));
+  }
+  return best;
+}
+
+// ----------------------------------------------------------------------------------------------------------- dct2d
+
+struct DctOptions {
+  std::vector<int> sizes = {256, 512, 1024, 2048};
+  int direct_most = 1024;
+  int repeat = 3;
+  double keep = 0.5;
+  int qp = 27;
+  std::string device = "auto";
+};
+
+#if defined(TRIVELET_HAVE_CUDA)
+/// The GPU's times, and that its levels are the CPU's.
+gpu::DctFigure measure_gpu_dct(const still::Image& image, int qp, double keep, int device, gpu::DctWay way,
+                               dct::Transform& cpu) {
+  const double step = std::exp2((qp - 4) / 6.0);
+  const auto kept = static_cast<std::uint64_t>(keep * static_cast<double>(image.samples.size()));
+  require(gpu::make_dct_transform(device, way)->levels(image, 0, step, kept) == cpu.levels(image, 0, step, kept),
+          ErrorKind::kMismatch, "the GPU's levels differ from the CPU's");
+  return gpu::bench_dct(image, step, keep, device, way);
+}
+#endif
+
+/// Whether the GPU that --device asks for can do dct.
+bool can_do_dct([[maybe_unused]] const DeviceChoice& choice) {
+#if defined(TRIVELET_HAVE_CUDA)
+  return choice.gpu >= 0 && gpu::have_fft();
+#else
+  return false;
+#endif
+}
+
+int run_dct2d(const DctOptions& o, const Common& common) {
+  ThreadPool one(1), all(common.threads);
+  const auto direct = dct::make_direct_transform();
+  const auto own = dct::make_own_transform(one), fast = dct::make_fast_transform(one),
+             threaded = dct::make_fast_transform(all);
+  const DeviceChoice device = choose_device(o.device);
+  [[maybe_unused]] const bool on_gpu = can_do_dct(device);
+  fmt::print(
+      "Forward DCT in ms, best of {}. Definition: sums of O(n) on one thread, ~ estimated from the largest computed. "
+      "GPU: "
+      "8-bit samples to quantised levels in scan order, binary64, median, with transfers in brackets. Ratios over the "
+      "definition / over {} on one thread, the GPU's with transfers. Codec: QP {}, the lower {} kept\n",
+      o.repeat, fast->name(), o.qp, o.keep);
+  fmt::print("{:>6} {:>11} {:>9} {:>9} {:>9} {:>16} {:>16} {:>12} {:>14} {:>7} {:>7}\n", "side", "definition",
+             own->name(), fast->name(), fmt::format("x{}", all.threads()), "GPU, mirrored", "GPU, folded", "ratio CPU",
+             "ratio GPU", "bpp", "PSNR");
+  double per_cube = 0;
+  for (const int side : o.sizes) {
+    const still::Image image = test_picture(side);
+    const double cube = std::pow(side, 3);
+    const bool measured = side <= o.direct_most;
+    if (measured) per_cube = time_forward(*direct, image, 1) / cube;
+    const double slow = per_cube * cube;
+    const double a = time_forward(*own, image, o.repeat), b = time_forward(*fast, image, o.repeat),
+                 c = time_forward(*threaded, image, o.repeat);
+    std::string gpu[2] = {"-", "-"}, gpu_ratio = "-";
+#if defined(TRIVELET_HAVE_CUDA)
+    if (on_gpu) {
+      for (const gpu::DctWay way : {gpu::DctWay::kMirror, gpu::DctWay::kFolded}) {
+        const gpu::DctFigure f = measure_gpu_dct(image, o.qp, o.keep, device.gpu, way, *threaded);
+        gpu[way == gpu::DctWay::kFolded] = fmt::format("{:.3f} ({:.2f})", f.forward, f.with_transfers);
+        gpu_ratio = fmt::format("{:.0f} / {:.1f}", 1e3 * slow / f.with_transfers, 1e3 * b / f.with_transfers);
+      }
+    }
+#endif
+    const std::vector<std::byte> bytes = dct::encode(image, {.qp = o.qp, .keep = o.keep}, *fast);
+    const still::Image back = dct::decode(bytes, {}, *fast);
+    fmt::print("{:>6} {:>11} {:>9.2f} {:>9.2f} {:>9.2f} {:>16} {:>16} {:>12} {:>14} {:>7.3f} {:>7.2f}\n", side,
+               slow > 0 ? fmt::format("{}{:.1f}", measured ? "" : "~", 1e3 * slow) : "-", 1e3 * a, 1e3 * b, 1e3 * c,
+               gpu[0], gpu[1], slow > 0 ? fmt::format("{:.0f} / {:.1f}", slow / c, b / c) : "-", gpu_ratio,
+               8 * static_cast<double>(bytes.size()) / (double{1} * side * side), psnr(image, back));
+  }
+  return kExitDone;
+}
+
+// ---------------------------------------------------------------------------------------------------------- papers
+
+struct PapersOptions {
+  int side = 2048;
+  int dct_side = 512;
+  int vstc_side = 256;
+  int repeat = 3;
+  std::string device = "auto";
+};
+
+void line(const std::string& what, const std::string& theirs, const std::string& here, const std::string& ours) {
+  fmt::print("{:<58} {:>12} {:>14} {:>14}\n", what, theirs, here, ours);
+}
+
+int run_papers(const PapersOptions& o, const Common& common) {
+  const int most = ThreadPool(common.threads).threads();
+  const SimdLevel simd = parse_simd(common.simd);
+  const DeviceChoice device = choose_device(o.device);
+  const bool on_gpu = device.gpu >= 0;
+  ThreadPool one(1), all(common.threads);
+  line("", "paper", "their way here", "Trivelet's");
+
+  // 2D-DWT from multicore to GPU
+  const still::Image image = test_picture(o.side);
+  std::vector<float> picture, work;
+  for (const std::byte b : image.samples) picture.push_back(static_cast<float>(std::to_integer<int>(b)));
+  const auto dwt = [&](study97::Method m, int threads) {
+    ThreadPool pool(threads);
+    double best = 1e30;
+    for (int i = 0; i < o.repeat; ++i) {
+      work = picture;
+      best = std::min(best, best_of(1, [&] { study97::transform(m, work.data(), o.side, o.side, 1, pool); }));
+    }
+    return best;
+  };
+  const auto own_dwt = [&](int threads) {
+    ThreadPool pool(threads);
+    double best = 1e30;
+    for (int i = 0; i < o.repeat; ++i) {
+      work = picture;
+      best = std::min(best, best_of(1, [&] {
+                        Field<float> field{work.data(), {1, o.side, o.side}, o.side, 0};
+                        Decomposition d;
+                        d.spatial_levels = 1;
+                        forward_transform(field, d, pool, simd);
+                      }));
+    }
+    return best;
+  };
+  fmt::print("\n2D-DWT from multicore to GPU (Galiano et al. 2011), 9/7, one level, {0}x{0}\n", o.side);
+  const double convolution = dwt(study97::Method::kConvolution, 1), lifting = dwt(study97::Method::kLifting, 1),
+               masks = dwt(study97::Method::kMasks, 1), own = own_dwt(1);
+  line("convolution over SMDWT, 1 thread", "2.5", fmt::format("{:.2f}", masks / convolution),
+       fmt::format("{:.2f}", masks / own));
+  line("lifting over SMDWT, 1 thread", "2.5", fmt::format("{:.2f}", masks / lifting),
+       fmt::format("{:.2f}", masks / own));
+  for (const int n : {2, 4})
+    if (n <= most)
+      line(fmt::format("speed-up on {} threads, convolution", n), n == 2 ? "> 1.9" : "3.4",
+           fmt::format("{:.2f}", convolution / dwt(study97::Method::kConvolution, n)),
+           fmt::format("{:.2f}", own / own_dwt(n)));
+    else
+      line(fmt::format("speed-up on {} threads, convolution", n), n == 2 ? "> 1.9" : "3.4", "few cores", "few cores");
+
+  const char* const why_not = "no GPU";
+#if defined(TRIVELET_HAVE_CUDA)
+  if (on_gpu) {
+    gpu::use_device(device.gpu);
+    work = picture;
+    study97::transform(study97::Method::kLifting, work.data(), o.side, o.side, 1, all);
+    const auto measure = [&](gpu::Dwt2dMethod m) { return gpu::bench_dwt2d(m, picture, work, o.side, o.side, 1); };
+    const auto ratio = [&](double ms) { return fmt::format("{:.1f}", 1e3 * convolution / ms); };
+    const gpu::Dwt2dFigure conv = measure(gpu::Dwt2dMethod::kConv), mem = measure(gpu::Dwt2dMethod::kMem),
+                           text = measure(gpu::Dwt2dMethod::kText), sep = measure(gpu::Dwt2dMethod::kSep),
+                           lifted = measure(gpu::Dwt2dMethod::kOwn);
+    line("GPU over sequential convolution, CUDA-Sep", "20", ratio(sep.milliseconds), ratio(lifted.milliseconds));
+    line("the same with transfers", "-", ratio(sep.with_transfers), ratio(lifted.with_transfers));
+    const double others = (conv.milliseconds + mem.milliseconds + text.milliseconds) / 3;
+    line("CUDA-Sep over the mean of Conv, Mem, Text", "2.7", fmt::format("{:.2f}", others / sep.milliseconds),
+         fmt::format("{:.2f}", others / lifted.milliseconds));
+  }
+#endif
+  if (!on_gpu) line("GPU over sequential convolution, CUDA-Sep", "20", why_not, why_not);
+
+  // DCT by FFT
+  const still::Image small = test_picture(o.dct_side);
+  const double definition = time_forward(*dct::make_direct_transform(), small, 1);
+  const double single = time_forward(*dct::make_fast_transform(one), small, o.repeat),
+               threaded = time_forward(*dct::make_fast_transform(all), small, o.repeat);
+  fmt::print(
+      "\n2D-DCT by FFT (Ghetia, Gajjar, Gajjar), {0}x{0}; ratios over the definition on one thread; the paper's: GPU "
+      "with "
+      "transfers\n",
+      o.dct_side);
+  line(fmt::format("fast transform on 1 core, on {}", all.threads()), "-", fmt::format("{:.0f}", definition / single),
+       fmt::format("{:.0f}", definition / threaded));
+#if defined(TRIVELET_HAVE_CUDA)
+  if (can_do_dct(device)) {
+    const auto fast = dct::make_fast_transform(all);
+    const auto f = [&](gpu::DctWay way) { return measure_gpu_dct(small, 27, 0.5, device.gpu, way, *fast); };
+    const gpu::DctFigure mirror = f(gpu::DctWay::kMirror), folded = f(gpu::DctWay::kFolded);
+    const auto ratio = [&](double ms) { return fmt::format("{:.0f}", 1e3 * definition / ms); };
+    line("GPU with transfers", "97", ratio(mirror.with_transfers), ratio(folded.with_transfers));
+    line("GPU without transfers", "-", ratio(mirror.forward), ratio(folded.forward));
+  }
+#endif
+  if (!can_do_dct(device)) line("GPU with transfers", "97", why_not, why_not);
+
+  // VSTC
+  const still::Image block = test_picture(o.vstc_side);
+  vstc::Params p;
+  p.log2_block = 4;
+  p.qp = 27;
+  p.simd = simd;
+  vstc::Encoded kept, plain;
+  const double remembered = best_of(1, [&] { kept = vstc::encode(block, p, one); });
+  const double wavefront = best_of(1, [&] {
+    const vstc::Encoded e = vstc::encode(block, p, all);
+    require(e.bytes == kept.bytes, ErrorKind::kMismatch, "threads changed the stream");
+  });
+  p.remember = false;
+  const double recursion = best_of(1, [&] { plain = vstc::encode(block, p, one); });
+  require(plain.bytes == kept.bytes, ErrorKind::kMismatch, "the plain recursion gives another stream");
+  fmt::print("\nVSTC (Military Institute of Engineering 2015), {0}x{0}, blocks of 16, QP 27\n", o.vstc_side);
+  line("residual trials, plain recursion / costs kept", "future work", "1",
+       fmt::format("{:.2f}",
+                   static_cast<double>(plain.statistics.trials) / static_cast<double>(kept.statistics.trials)));
+  line("time, plain recursion / costs kept", "future work", "1", fmt::format("{:.2f}", recursion / remembered));
+  line("speed-up of the encoder: MPI, 16 ranks; here threads", "8.1", "-",
+       fmt::format("{:.2f} ({} thr.)", remembered / wavefront, all.threads()));
+#if defined(TRIVELET_HAVE_CUDA)
+  if (on_gpu) {
+    p.remember = true;
+    const double by_gpu = best_of(2, [&] {
+      require(vstc::encode_waves(block, p, gpu::make_vstc_search(device.gpu)).bytes == kept.bytes, ErrorKind::kMismatch,
+              "the GPU gives another stream");
+    });
+    line("speed-up of the encoder: GPU", "1.41", "-", fmt::format("{:.1f}", remembered / by_gpu));
+  }
+#endif
+  if (!on_gpu) line("speed-up of the encoder: GPU", "1.41", why_not, why_not);
+  return kExitDone;
+}
+
+}  // namespace
+
+Action define_bench_dct2d(CLI::App& app, Common& common) {
+  auto o = std::make_shared<DctOptions>();
+  app.add_option("--sizes", o->sizes, "Sides of square pictures")
+      ->delimiter(',')
+      ->check(CLI::Range(16, 8192))
+      ->capture_default_str();
+  app.add_option("--direct-most", o->direct_most, "Largest side that the definition is computed for")
+      ->capture_default_str();
+  app.add_option("--repeat", o->repeat, "Best of so many runs")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--keep", o->keep, "Part of the coefficients that is kept")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("-q,--qp", o->qp, "Quantiser")->check(CLI::Range(0, 51))->capture_default_str();
+  add_device_option(app, o->device);
+  add_work_options(app, common);
+  add_log_options(app, common);
+  return [o, &common] { return run_dct2d(*o, common); };
+}
+
+Action define_bench_papers(CLI::App& app, Common& common) {
+  auto o = std::make_shared<PapersOptions>();
+  app.add_option("--side", o->side, "Side of the picture for the 2D-DWT, even")
+      ->check(CLI::Range(64, 8192))
+      ->capture_default_str();
+  app.add_option("--dct-side", o->dct_side, "Side of the picture for the DCT")
+      ->check(CLI::Range(16, 2048))
+      ->capture_default_str();
+  add_device_option(app, o->device);
+  app.add_option("--vstc-side", o->vstc_side, "Side of the picture for VSTC")
+      ->check(CLI::Range(16, 2048))
+      ->capture_default_str();
+  app.add_option("--repeat", o->repeat, "Best of so many runs")->check(CLI::Range(1, 1000))->capture_default_str();
+  add_work_options(app, common);
+  add_log_options(app, common);
+  return [o, &common] { return run_papers(*o, common); };
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,32 @@
+// How fast the transform is on a GPU, beside the convolutions it replaces.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trivelet/types.h"
+
+namespace trivelet::gpu {
+
+inline constexpr const char* kSequential = "sequential CPU convolution";
+inline constexpr const char* kUploadFloats = "upload of floats";
+inline constexpr const char* kDownloadFloats = "download of floats";
+inline constexpr const char* kConvolutionGlobal = "papers: convolution, global memory";
+inline constexpr const char* kConvolutionShared = "papers: convolution, shared memory";
+inline constexpr const char* kOursDyadic = "dyadic f32 -> f32 forward";
+
+struct TransformFigure {
+  std::string what;
+  Shape shape;
+  double milliseconds = 0;  ///< median
+  double gigasamples() const { return static_cast<double>(shape.samples()) / milliseconds / 1e6; }
+};
+
+/// CDF 9/7, three levels, on the current device: the papers' convolutions, ours in both layouts and number formats, and
+/// with `sequential` what a sequential program on the CPU needs, and transfers.
+std::vector<TransformFigure> bench_transforms(const std::vector<Shape>& shapes, bool sequential);
+
+/// The whole table on standard output; `mode`: "", "quick" or "profile".
+int bench(const std::string& mode);
+
+}  // namespace trivelet::gpu

@@ -1,0 +1,81 @@
+#include "apps/cli/backends.h"
+
+#include <spdlog/spdlog.h>
+
+#include <charconv>
+#include <vector>
+
+#if defined(TRIVELET_HAVE_CUDA)
+#include "trivelet/cuda.h"
+#endif
+
+namespace trivelet::cli {
+
+namespace {
+
+struct Gpu {
+  int number;
+  std::string name;
+};
+
+#if defined(TRIVELET_HAVE_CUDA)
+std::vector<Gpu> gpus() {
+  std::vector<Gpu> found;
+  for (const gpu::DeviceInfo& d : gpu::devices()) found.push_back({d.number, d.name});
+  return found;
+}
+Backend backend_of(int number, std::size_t max_memory) { return gpu::cuda_backend(number, max_memory); }
+constexpr const char* kNone = "there is no NVIDIA GPU with a driver here; use --device cpu";
+#else
+std::vector<Gpu> gpus() { return {}; }
+Backend backend_of(int, std::size_t) { return cpu_backend(); }
+constexpr const char* kNone = "this program was built without CUDA; use --device cpu";
+#endif
+
+}  // namespace
+
+void add_device_option(CLI::App& app, std::string& device) {
+  app.add_option("--device", device,
+                 "Where to code: auto = a GPU if there is one and it can, cpu, gpu, gpu:N. Never changes the output")
+      ->check(CLI::Validator(
+          [](const std::string& s) {
+            const bool numbered = s.size() > 4 && s.starts_with("gpu:") &&
+                                  s.find_first_not_of("0123456789", 4) == std::string::npos && s.size() < 8;
+            return s == "auto" || s == "cpu" || s == "gpu" || numbered ? std::string()
+                                                                       : "'" + s + "' is not auto, cpu, gpu or gpu:N";
+          },
+          ""))
+      ->type_name("DEVICE")
+      ->capture_default_str()
+      ->group("Common");
+}
+
+DeviceChoice choose_device(const std::string& device) {
+  DeviceChoice choice;
+  if (device == "cpu") return choice;
+  choice.automatic = device == "auto";
+  const std::vector<Gpu> found = gpus();
+  if (choice.automatic && found.empty()) return choice;
+  require(!found.empty(), ErrorKind::kUnsupported, "--device " + device + ": " + kNone);
+  int wanted = found.front().number;
+  if (device.starts_with("gpu:")) std::from_chars(device.data() + 4, device.data() + device.size(), wanted);
+  for (const Gpu& g : found)
+    if (g.number == wanted) {
+      choice.gpu = wanted;
+      choice.name = g.name;
+    }
+  require(choice.gpu >= 0, ErrorKind::kUnsupported,
+          "--device " + device + ": there are " + std::to_string(found.size()) + " GPUs, numbered from 0");
+  return choice;
+}
+
+int choose_gpu(const std::string& device) { return choose_device(device == "auto" ? "gpu" : device).gpu; }
+
+std::optional<Backend> choose_backend(const std::string& device, std::size_t max_memory) {
+  const DeviceChoice choice = choose_device(device);
+  if (choice.gpu < 0) return std::nullopt;
+  if (choice.automatic) spdlog::info("coding on GPU {}: {}", choice.gpu, choice.name);
+  return backend_of(choice.gpu, max_memory);
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,421 @@
+#include "apps/cli/cli.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+namespace trivelet::cli {
+
+namespace {
+
+constexpr const char* kCommonGroup = "Common";
+constexpr const char* kInputGroup = "Raw input and pipes";
+constexpr const char* kQualityGroup = "Quality";
+constexpr const char* kStructureGroup = "Structure of the stream";
+
+const std::vector<std::string> kWavelets = {"9/7", "5/3", "13/7", "haar"};
+
+Wavelet parse_wavelet(const std::string& name) {
+  if (name == "5/3") return Wavelet::kCdf53;
+  if (name == "13/7") return Wavelet::kRev137;
+  if (name == "haar") return Wavelet::kHaar;
+  return Wavelet::kCdf97;
+}
+
+/// The whole of `text` as a number, or nothing.
+template <class T>
+bool parse_number(std::string_view text, T& value) {
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  return !text.empty() && result.ec == std::errc() && result.ptr == end;
+}
+
+}  // namespace
+
+int exit_code(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kBadArgument: return kExitUsage;
+    case ErrorKind::kIo: return kExitIo;
+    case ErrorKind::kBadStream: return kExitBadStream;
+    case ErrorKind::kUnsupported: return kExitUnsupported;
+    case ErrorKind::kMismatch: return kExitMismatch;
+    case ErrorKind::kInternal: break;
+  }
+  return kExitInternal;
+}
+
+Action define_subcommands(CLI::App& app, Common& common, std::span<const Subcommand> commands) {
+  app.require_subcommand(1);
+  auto actions = std::make_shared<std::vector<std::pair<CLI::App*, Action>>>();
+  for (const Subcommand& c : commands) {
+    CLI::App* command = app.add_subcommand(c.name, c.help);
+    actions->emplace_back(command, c.define(*command, common));
+    command->set_help_flag("-h,--help", "This help")->group("Common");
+  }
+  return [actions] {
+    for (const auto& [command, action] : *actions)
+      if (command->parsed()) return action();
+    return kExitUsage;
+  };
+}
+
+void add_log_options(CLI::App& app, Common& common) {
+  auto* verbose = app.add_flag("-v,--verbose", common.verbose, "Say more");
+  auto* quiet = app.add_flag("--quiet", common.quiet, "Errors only");
+  auto* level = app.add_option("--log-level", common.log_level, "What to say on standard error")
+                    ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
+                    ->capture_default_str();
+  verbose->excludes(quiet)->excludes(level)->group(kCommonGroup);
+  quiet->excludes(level)->group(kCommonGroup);
+  level->group(kCommonGroup);
+}
+
+void add_work_options(CLI::App& app, Common& common) {
+  app.add_option("-t,--threads", common.threads, "Threads; 0 = one per core. Never changes the output")
+      ->check(CLI::Range(0, 1024))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kCommonGroup);
+  app.add_option("--simd", common.simd, "Instruction set. Never changes the output")
+      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
+      ->capture_default_str()
+      ->group(kCommonGroup);
+}
+
+void add_progress_option(CLI::App& app, Common& common) {
+  app.add_option("--progress", common.progress,
+                 "Progress on standard error: auto = on a terminal, always, never, json = one object a line")
+      ->check(CLI::IsMember({"auto", "always", "never", "json"}))
+      ->capture_default_str()
+      ->group(kCommonGroup);
+}
+
+void add_memory_option(CLI::App& app, Common& common) {
+  app.add_option("--max-memory", common.max_memory, "Refuse streams that need more memory; k, M and G are understood")
+      ->type_name("SIZE")
+      ->capture_default_str()
+      ->group(kCommonGroup);
+}
+
+void add_overwrite_option(CLI::App& app, Common& common) {
+  app.add_flag("-y,--overwrite", common.overwrite, "Replace an existing output file")->group(kCommonGroup);
+}
+
+DecoderParams decoder_params(const Common& common) {
+  DecoderParams params;
+  params.threads = common.threads;
+  params.simd = parse_simd(common.simd);
+  params.max_memory = parse_size(common.max_memory);
+  return params;
+}
+
+void add_input_options(CLI::App& app, InputOptions& options, bool with_target) {
+  options.sizes_may_be_targets = with_target;
+  app.add_option("--size", options.sizes,
+                 with_target
+                     ? "10M: bytes the output may have, nearly all used; 1920x1080: width and height of raw video"
+                     : "Width and height of raw video, e.g. 1920x1080")
+      ->type_name(with_target ? "BYTES|WxH" : "WxH")
+      ->allow_extra_args(false)
+      ->take_all()
+      ->group(kInputGroup);
+  app.add_option("--pix-fmt", options.pixel_format,
+                 "Pixel format of raw video (yuv420p, yuv422p10, gray16, gbrp12, ...); through FFmpeg: convert to it")
+      ->type_name("FORMAT")
+      ->group(kInputGroup);
+  app.add_option("--fps", options.frame_rate,
+                 "Frame rate, e.g. 25, 29.97, 30000/1001; overrides what the file says (raw video: 25 without it)")
+      ->type_name("RATE")
+      ->group(kInputGroup);
+  app.add_option("--format", options.format,
+                 "Input format instead of guessing it: y4m, pnm, raw, ffmpeg, or FFmpeg's name")
+      ->type_name("F")
+      ->group(kInputGroup);
+}
+
+namespace {
+bool is_picture_size(const std::string& text) { return text.find('x') != std::string::npos; }
+}  // namespace
+
+io::ReaderOptions reader_options(const InputOptions& options, const Common& common) {
+  io::ReaderOptions reader;
+  reader.format = options.format;
+  for (const std::string& size : options.sizes) {
+    if (!is_picture_size(size)) {
+      require(options.sizes_may_be_targets, ErrorKind::kBadArgument,
+              "--size " + size + ": write width x height, e.g. 1920x1080");
+      continue;
+    }
+    require(reader.width == 0, ErrorKind::kBadArgument, "--size is given twice: " + size);
+    std::tie(reader.width, reader.height) = parse_pair(size, "--size", "width x height, e.g. 1920x1080");
+  }
+  if (!options.pixel_format.empty())
+    reader.pixel_format = trivelet::to_string(parse_pixel_format(options.pixel_format));
+  if (!options.frame_rate.empty()) reader.frame_rate = parse_frame_rate(options.frame_rate);
+  reader.threads = common.threads;
+  return reader;
+}
+
+void add_coding_options(CLI::App& app, CodingOptions& options) {
+  auto* quality =
+      app.add_option("-q,--quality", options.quality,
+                     "Constant quality, 0..100; 12 more halve the quantiser step, 100 is a step of 1/2 at 8 bits")
+          ->check(CLI::Range(0.0, 100.0))
+          ->type_name("Q")
+          ->capture_default_str()
+          ->group(kQualityGroup);
+  auto* step = app.add_option("--step", options.step, "Quantiser step in units of a sample, instead of -q")
+                   ->check(CLI::PositiveNumber)
+                   ->type_name("S")
+                   ->group(kQualityGroup);
+  auto* lossless =
+      app.add_flag("--lossless", options.lossless, "Every sample comes back exactly")->group(kQualityGroup);
+  auto* bpp = app.add_option("--bpp", options.bits_per_pixel, "Bits per pixel of the whole file, never more")
+                  ->check(CLI::PositiveNumber)
+                  ->type_name("X")
+                  ->group(kQualityGroup);
+  auto* rate = app.add_option("--bitrate", options.bit_rate, "Bits per second of the whole file, never more: 8M, 500k")
+                   ->type_name("R")
+                   ->group(kQualityGroup);
+  auto* psnr = app.add_option("--psnr", options.psnr, "PSNR in dB over all planes, within 0.1")
+                   ->check(CLI::Range(1.0, 120.0))
+                   ->type_name("DB")
+                   ->group(kQualityGroup);
+  const std::vector<CLI::Option*> goals = {quality, step, lossless, bpp, rate, psnr};
+  for (std::size_t i = 0; i < goals.size(); ++i)
+    for (std::size_t j = i + 1; j < goals.size(); ++j) goals[i]->excludes(goals[j]);
+  app.add_option("--preset", options.preset,
+                 "fast: the fast profile, nine tenths of the time saved for a fifth more bytes; medium: the dense one; "
+                 "slow: also tries temporal wavelets, levels and GOP lengths on the first frames and takes the best")
+      ->check(CLI::IsMember({"fast", "medium", "slow"}))
+      ->capture_default_str()
+      ->group(kQualityGroup);
+  app.add_option("--tune", options.tune, "What quality means: psnr, or visual = weighted by contrast sensitivity")
+      ->check(CLI::IsMember({"psnr", "visual"}))
+      ->capture_default_str()
+      ->group(kQualityGroup);
+
+  app.add_option("--gop", options.gop, "Frames transformed together, 1..128; each such group decodes alone")
+      ->check(CLI::Range(1, 128))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kStructureGroup);
+  app.add_option("--levels", options.levels,
+                 "Wavelet levels, temporal x spatial [4x5 from 720 rows or columns up, else 4x4; fewer for short GOPs "
+                 "and tiny pictures]")
+      ->type_name("TxS")
+      ->group(kStructureGroup);
+  app.add_option(
+         "--wavelet", options.spatial_wavelet,
+         "Spatial wavelet [lossy: 9/7, lossless: the reversible default]; 13/7 is lossless only, 9/7 lossy only")
+      ->check(CLI::IsMember(kWavelets))
+      ->group(kStructureGroup);
+  app.add_option("--temporal-wavelet", options.temporal_wavelet, "Temporal wavelet [as for --wavelet]")
+      ->check(CLI::IsMember(kWavelets))
+      ->group(kStructureGroup);
+  app.add_option("--layout", options.layout,
+                 "t+2d: all temporal levels first; dyadic: time, rows, columns level by level")
+      ->check(CLI::IsMember({"t+2d", "dyadic"}))
+      ->capture_default_str()
+      ->group(kStructureGroup);
+  app.add_option(
+         "--profile", options.profile,
+         "Entropy coder [dense; with --preset fast: fast]. fast needs a fifth more bytes and a tenth of the time")
+      ->check(CLI::IsMember({"fast", "dense"}))
+      ->group(kStructureGroup);
+  app.add_option("--mode", options.mode, "Significance in the fast profile: staged is smaller, raw is simpler")
+      ->check(CLI::IsMember({"staged", "raw"}))
+      ->capture_default_str()
+      ->group(kStructureGroup);
+  app.add_option("--block-size", options.block_size, "Side of the code blocks in samples")
+      ->check(CLI::IsMember({32, 64, 128, 256}))
+      ->capture_default_str()
+      ->group(kStructureGroup);
+  app.add_option("--layers", options.layers,
+                 "Quality layers, 1..16, for truncation and for decoders that leave some out [16, fewer in small "
+                 "pictures and GOPs; fast profile at constant quality 4]")
+      ->check(CLI::Range(1, 16))
+      ->type_name("N")
+      ->group(kStructureGroup);
+  app.add_flag("--no-scene-cuts", options.no_scene_cuts, "Do not begin a new GOP where the scene changes")
+      ->group(kStructureGroup);
+  app.add_flag("--plain-ends", options.plain_ends, "Do not spend more on the first and last frames of GOPs")
+      ->group(kStructureGroup);
+}
+
+EncoderParams encoder_params(const CLI::App& app, const CodingOptions& options, const InputOptions& input,
+                             const Common& common) {
+  EncoderParams params;
+  std::string target;
+  for (const std::string& size : input.sizes) {
+    if (is_picture_size(size)) continue;
+    require(target.empty(), ErrorKind::kBadArgument, "--size is given twice: " + target + " and " + size);
+    for (const char* other : {"-q", "--step", "--lossless", "--bpp", "--bitrate", "--psnr"})
+      require(app.count(other) == 0, ErrorKind::kBadArgument,
+              "--size " + size + " excludes " + other + ": a file has one target");
+    target = size;
+    params.target_bytes = parse_size(size);
+    require(params.target_bytes > 0, ErrorKind::kBadArgument, "--size " + size + ": a file cannot be empty");
+  }
+  params.bits_per_pixel = options.bits_per_pixel;
+  if (!options.bit_rate.empty()) params.bit_rate = parse_bit_rate(options.bit_rate);
+  params.psnr = options.psnr;
+  params.visual = options.tune == "visual";
+  require(!(params.visual && options.lossless), ErrorKind::kBadArgument,
+          "--tune visual weighs losses, and --lossless has none; drop one of them");
+  params.even_ends = !options.plain_ends;
+  params.lossless = options.lossless;
+  params.quality = options.quality;
+  params.step = options.step;
+  params.gop_frames = options.gop;
+  if (!options.levels.empty()) {
+    std::tie(params.temporal_levels, params.spatial_levels) =
+        parse_pair(options.levels, "--levels", "temporal x spatial levels, e.g. 4x5");
+    require(params.temporal_levels <= 8 && params.spatial_levels <= 8, ErrorKind::kBadArgument,
+            "--levels " + options.levels + ": at most 8 levels of either kind");
+  }
+  for (const auto& [option, name] :
+       {std::pair{"--wavelet", options.spatial_wavelet}, std::pair{"--temporal-wavelet", options.temporal_wavelet}})
+    require(!(options.lossless && name == "9/7"), ErrorKind::kBadArgument,
+            std::string(option) + " 9/7 cannot be lossless; the reversible wavelets are 5/3, 13/7 and haar");
+  params.spatial = parse_wavelet(options.spatial_wavelet);
+  params.temporal = parse_wavelet(options.temporal_wavelet);
+  params.layout = options.layout == "dyadic" ? Layout::kDyadic : Layout::kT2d;
+  const bool fast = options.profile.empty() ? options.preset == "fast" : options.profile == "fast";
+  params.profile = fast ? Profile::kFast : Profile::kDense;
+  require(fast || app.count("--mode") == 0, ErrorKind::kBadArgument,
+          "--mode is for the fast profile; add --profile fast or drop it");
+  params.fast_mode = options.mode == "raw" ? FastMode::kRaw : FastMode::kStaged;
+  params.block_size = options.block_size;
+  params.layers = options.layers;
+  params.threads = common.threads;
+  params.simd = parse_simd(common.simd);
+
+  // The settings text: how good, then what was typed about the structure. Neither file names nor machine settings.
+  params.settings = options.lossless             ? "--lossless"
+                    : options.step > 0           ? fmt::format("--step {}", options.step)
+                    : !target.empty()            ? "--size " + target
+                    : options.bits_per_pixel > 0 ? fmt::format("--bpp {}", options.bits_per_pixel)
+                    : !options.bit_rate.empty()  ? "--bitrate " + options.bit_rate
+                    : options.psnr > 0           ? fmt::format("--psnr {}", options.psnr)
+                                                 : fmt::format("-q {}", options.quality);
+  if (options.preset != "medium") params.settings += " --preset " + options.preset;
+  if (options.tune != "psnr") params.settings += " --tune " + options.tune;
+  for (const CLI::Option* option : app.get_options())
+    if (option->count() > 0 && option->get_group() == kStructureGroup)
+      params.settings += " " + option->get_name() + " " + option->as<std::string>();
+  return params;
+}
+
+std::size_t parse_size(const std::string& text) {
+  std::string digits = text;
+  int shift = 0;
+  if (!digits.empty()) {
+    switch (digits.back()) {
+      case 'k':
+      case 'K': shift = 10; break;
+      case 'm':
+      case 'M': shift = 20; break;
+      case 'g':
+      case 'G': shift = 30; break;
+      default: break;
+    }
+    if (shift != 0) digits.pop_back();
+  }
+  double value = 0;
+  require(parse_number(digits, value) && std::isfinite(value) && value >= 0 && std::ldexp(value, shift) < 9e18,
+          ErrorKind::kBadArgument, "'" + text + "' is not a size; write bytes, or 1500k, 10M, 4G");
+  return static_cast<std::size_t>(std::ldexp(value, shift));
+}
+
+double parse_bit_rate(const std::string& text) {
+  std::string digits = text;
+  double unit = 1;
+  if (!digits.empty()) {
+    const char last = digits.back();
+    unit = last == 'k' || last == 'K' ? 1e3 : last == 'm' || last == 'M' ? 1e6 : last == 'g' || last == 'G' ? 1e9 : 1;
+    if (unit > 1) digits.pop_back();
+  }
+  double value = 0;
+  require(parse_number(digits, value) && std::isfinite(value) && value > 0 && value * unit < 1e15,
+          ErrorKind::kBadArgument, "'" + text + "' is not a bit rate; write bits per second, or 500k, 8M");
+  return value * unit;
+}
+
+FrameRange parse_frame_range(const std::string& text) {
+  FrameRange range;
+  if (text.empty()) return range;
+  const std::string bad =
+      "--frames " + text + ": write A:B for the frames from A up to, without, B; A: or :B to leave one end open";
+  const std::size_t colon = text.find(':');
+  require(colon != std::string::npos && text.size() > 1, ErrorKind::kBadArgument, bad);
+  const std::string_view first = std::string_view(text).substr(0, colon);
+  const std::string_view end = std::string_view(text).substr(colon + 1);
+  require(first.empty() || parse_number(first, range.first), ErrorKind::kBadArgument, bad);
+  require(end.empty() || parse_number(end, range.end), ErrorKind::kBadArgument, bad);
+  require(range.first < range.end, ErrorKind::kBadArgument, "--frames " + text + ": the range is empty");
+  return range;
+}
+
+Rational parse_frame_rate(const std::string& text) {
+  const std::string bad = "--fps " + text + ": write a number above 0 such as 25, 29.97 or 30000/1001";
+  const std::size_t slash = text.find('/');
+  Rational rate;
+  if (slash != std::string::npos) {
+    const std::string_view view = text;
+    require(parse_number(view.substr(0, slash), rate.num) && parse_number(view.substr(slash + 1), rate.den),
+            ErrorKind::kBadArgument, bad);
+    require(rate.num > 0 && rate.den > 0, ErrorKind::kBadArgument, bad);
+  } else {
+    double value = 0;
+    require(parse_number(text, value) && value > 0 && value < 1e6, ErrorKind::kBadArgument, bad);
+    rate = {static_cast<std::int32_t>(std::lround(value * 1000)), 1000};
+    for (const int ntsc : {24, 30, 48, 60, 120})  // 23.976, 29.97, 47.952, 59.94, 119.88
+      if (value != ntsc && std::abs(value - ntsc * 1000 / 1001.0) < 0.0006) rate = {ntsc * 1000, 1001};
+    require(rate.num > 0, ErrorKind::kBadArgument, bad);
+  }
+  const std::int32_t divisor = std::gcd(rate.num, rate.den);
+  return {rate.num / divisor, rate.den / divisor};
+}
+
+std::pair<int, int> parse_pair(const std::string& text, const std::string& option, const std::string& meaning) {
+  const std::size_t x = text.find('x');
+  int a = 0;
+  int b = 0;
+  const std::string_view view = text;
+  require(x != std::string::npos && parse_number(view.substr(0, x), a) && parse_number(view.substr(x + 1), b) &&
+              a >= 0 && b >= 0,
+          ErrorKind::kBadArgument, option + " " + text + ": write " + meaning);
+  return {a, b};
+}
+
+std::string to_string(Wavelet wavelet) {
+  switch (wavelet) {
+    case Wavelet::kHaar: return "haar";
+    case Wavelet::kCdf53: return "5/3";
+    case Wavelet::kCdf97: return "9/7";
+    case Wavelet::kRev137: return "13/7";
+  }
+  return "?";
+}
+
+std::string to_string(Layout layout) { return layout == Layout::kDyadic ? "dyadic" : "t+2d"; }
+
+std::string to_string(Profile profile) { return profile == Profile::kFast ? "fast" : "dense"; }
+
+std::string to_string(FastMode mode) { return mode == FastMode::kRaw ? "raw" : "staged"; }
+
+std::string count_of(std::uint64_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string describe(const VideoInfo& info) {
+  std::string text = fmt::format("{}x{} {}", info.width, info.height, trivelet::to_string(info.format));
+  if (info.frame_rate.num > 0) text += fmt::format(", {:.6g} frames/s", info.frame_rate.value());
+  return text;
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,152 @@
+// What the subcommands share: the options they have in common and the parsing of their values.
+//
+// A subcommand is a function define_NAME(app, common): it adds its options to `app` and returns the action to run once
+// the command line is parsed. An action returns an exit code or throws Error, which main() maps:
+//   0 done   1 internal error   2 usage   3 input/output   4 corrupt or truncated input   5 unsupported
+//   6 a verification or comparison failed   130 interrupted
+// Standard output carries data only; everything else goes to standard error.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "trivelet/codec.h"
+#include "io/video/video_io.h"
+
+namespace trivelet::cli {
+
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitInternal = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitIo = 3;
+inline constexpr int kExitBadStream = 4;
+inline constexpr int kExitUnsupported = 5;
+inline constexpr int kExitMismatch = 6;
+
+int exit_code(ErrorKind kind);
+
+/// Values of the options that several subcommands have. Only the ones a subcommand declared can be typed.
+struct Common {
+  int threads = 0;
+  std::string simd = "auto";
+  std::string log_level = "info";
+  bool verbose = false;
+  bool quiet = false;
+  std::string progress = "auto";
+  bool overwrite = false;
+  std::string max_memory = "8G";
+};
+
+using Action = std::function<int()>;
+
+Action define_encode(CLI::App& app, Common& common);
+Action define_decode(CLI::App& app, Common& common);
+Action define_info(CLI::App& app, Common& common);
+Action define_verify(CLI::App& app, Common& common);
+Action define_compare(CLI::App& app, Common& common);
+Action define_bench(CLI::App& app, Common& common);
+Action define_truncate(CLI::App& app, Common& common);
+Action define_extract(CLI::App& app, Common& common);
+Action define_view(CLI::App& app, Common& common);
+Action define_ccsds(CLI::App& app, Common& common);
+Action define_still(CLI::App& app, Common& common);
+
+/// A command below another.
+struct Subcommand {
+  const char* name;
+  const char* help;
+  Action (*define)(CLI::App&, Common&);
+};
+/// Adds them to `app`, of which one must be given; its action runs that one.
+Action define_subcommands(CLI::App& app, Common& common, std::span<const Subcommand> commands);
+
+// Groups of options. Each declares its options in `app` under a heading of its own.
+
+void add_log_options(CLI::App& app, Common& common);       ///< -v --quiet --log-level
+void add_work_options(CLI::App& app, Common& common);      ///< -t --simd
+void add_progress_option(CLI::App& app, Common& common);   ///< --progress
+void add_memory_option(CLI::App& app, Common& common);     ///< --max-memory
+void add_overwrite_option(CLI::App& app, Common& common);  ///< -y
+
+/// Threads, instruction set and memory as the common options say.
+DecoderParams decoder_params(const Common& common);
+
+/// How to read input that does not say itself what it is.
+struct InputOptions {
+  std::vector<std::string> sizes;  ///< --size: WxH of raw video; where encoded, also the bytes to reach
+  bool sizes_may_be_targets = false;
+  std::string pixel_format;
+  std::string frame_rate;
+  std::string format;
+};
+/// `with_target`: --size may also be the size of the file to write.
+void add_input_options(CLI::App& app, InputOptions& options, bool with_target = false);
+io::ReaderOptions reader_options(const InputOptions& options, const Common& common);
+
+/// How to encode: everything in EncoderParams.
+struct CodingOptions {
+  double quality = EncoderParams{}.quality;
+  double step = 0;
+  double bits_per_pixel = 0;
+  std::string bit_rate;
+  double psnr = 0;
+  bool lossless = false;
+  std::string preset = "medium";
+  std::string tune = "psnr";
+  bool no_scene_cuts = false;
+  int gop = EncoderParams{}.gop_frames;
+  std::string levels;
+  std::string spatial_wavelet;
+  std::string temporal_wavelet;
+  std::string layout = "t+2d";
+  std::string profile;
+  std::string mode = "staged";
+  int block_size = EncoderParams{}.block_size;
+  int layers = EncoderParams{}.layers;
+  bool plain_ends = false;
+};
+void add_coding_options(CLI::App& app, CodingOptions& options);
+/// `app` tells which options were typed; they are noted in EncoderParams::settings.
+EncoderParams encoder_params(const CLI::App& app, const CodingOptions& options, const InputOptions& input,
+                             const Common& common);
+
+// Values.
+
+/// "4G", "10M", "1500k", "64" bytes (powers of 1024).
+std::size_t parse_size(const std::string& text);
+
+/// Frames [first, end).
+struct FrameRange {
+  std::uint64_t first = 0;
+  std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t count() const { return end - first; }
+  bool has_end() const { return end != std::numeric_limits<std::uint64_t>::max(); }
+};
+/// "A:B", "A:", ":B", "" = all.
+FrameRange parse_frame_range(const std::string& text);
+
+/// "8M", "1500k", "64000" bits per second (powers of 1000).
+double parse_bit_rate(const std::string& text);
+
+/// "25", "30000/1001", "29.97" (the NTSC rates mean n * 1000 / 1001).
+Rational parse_frame_rate(const std::string& text);
+
+/// "1920x1080", "4x5": two numbers.
+std::pair<int, int> parse_pair(const std::string& text, const std::string& option, const std::string& meaning);
+
+std::string to_string(Wavelet wavelet);
+std::string to_string(Layout layout);
+std::string to_string(Profile profile);
+std::string to_string(FastMode mode);
+
+/// "1 frame", "96 frames".
+std::string count_of(std::uint64_t count, const std::string& noun);
+
+/// "1280x720 yuv420p, 25 frames/s".
+std::string describe(const VideoInfo& info);
+
+}  // namespace trivelet::cli

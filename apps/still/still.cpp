@@ -1,0 +1,338 @@
+// trivelet still: pictures in .tvs files: encode, decode, info.
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+#include "apps/cli/backends.h"
+#include "apps/still/ccsds_image.h"
+#include "apps/cli/json.h"
+#include "apps/still/still_codec.h"
+#include "apps/still/team.h"
+#include "codec/still/dct/dct.h"
+#include "codec/still/vstc/vstc_wave.h"
+#if defined(TRIVELET_HAVE_CUDA)
+#include "gpu/still/ccsds122.h"
+#include "gpu/still/dct.h"
+#include "gpu/still/vstc.h"
+#endif
+
+namespace trivelet::cli {
+
+namespace {
+
+struct StillEncodeOptions {
+  std::vector<std::string> files;
+  InputOptions reading;
+  std::uint64_t frame = 0;
+  std::string codec = "vstc";
+  int qp = vstc::Params{}.qp;
+  double keep = dct::Params{}.keep;
+  int block = 1 << vstc::Params{}.log2_block;
+  std::string effort = "medium";
+  bool plain_recursion = false;
+  bool plain_levels = false;
+  std::string sharing = "rows";
+  std::string device = "cpu";
+  bool json = false;
+};
+
+struct StillDecodeOptions {
+  std::string input, output;
+  std::string device = "cpu";
+};
+
+struct StillInfoOptions {
+  std::string input;
+  bool json = false;
+};
+
+const char* codec_name(still::Codec codec) { return codec == still::Codec::kVstc ? "vstc" : "dct"; }
+
+/// One frame of anything the program reads.
+still::Image read_picture(const std::string& path, const InputOptions& options, std::uint64_t frame,
+                          const Common& common) {
+  const auto reader = io::open_reader(path, reader_options(options, common));
+  if (frame > 0) reader->skip(frame);
+  Gop gop(reader->info(), 1);
+  require(io::read_gop(*reader, gop), ErrorKind::kBadArgument, fmt::format("{} has no frame {}", path, frame));
+  still::Image image;
+  image.width = reader->info().width;
+  image.height = reader->info().height;
+  image.format = reader->info().format;
+  image.allocate();
+  std::byte* to = image.samples.data();
+  for (int c = 0; c < gop.components(); ++c) {
+    const Gop& all = gop;
+    const VolumeView plane = all.plane(c);
+    const std::size_t row =
+        static_cast<std::size_t>(plane.shape.width) * static_cast<std::size_t>(plane.bytes_per_sample);
+    for (int y = 0; y < plane.shape.height; ++y, to += row) std::memcpy(to, plane.row(0, y), row);
+  }
+  return image;
+}
+
+void write_picture(const std::string& path, const still::Image& image, bool overwrite) {
+  VideoInfo info;
+  info.width = image.width;
+  info.height = image.height;
+  info.format = image.format;
+  info.frames = 1;
+  Gop gop(info, 1);
+  gop.set_frames(1);
+  const std::byte* from = image.samples.data();
+  for (int c = 0; c < gop.components(); ++c) {
+    const MutableVolumeView plane = gop.plane(c);
+    const std::size_t row =
+        static_cast<std::size_t>(plane.shape.width) * static_cast<std::size_t>(plane.bytes_per_sample);
+    for (int y = 0; y < plane.shape.height; ++y, from += row) std::memcpy(plane.row(0, y), from, row);
+  }
+  io::WriterOptions options;
+  options.overwrite = overwrite;
+  const auto writer = io::open_writer(path, info, options);
+  writer->write(gop, 0);
+  writer->finish();
+}
+
+/// The transform of dct where --device says; "auto" stays on the CPU when a GPU is there but cuFFT is not.
+std::unique_ptr<dct::Transform> make_transform([[maybe_unused]] const DeviceChoice& choice, ThreadPool& pool) {
+#if defined(TRIVELET_HAVE_CUDA)
+  if (choice.gpu >= 0) {
+    try {
+      return gpu::make_dct_transform(choice.gpu);
+    } catch (const Error& e) {
+      if (!choice.automatic || e.kind() != ErrorKind::kUnsupported) throw;
+      spdlog::info("on the CPU: {}", e.what());
+    }
+  }
+#endif
+  return dct::make_fast_transform(pool);
+}
+
+vstc::Params vstc_params(const StillEncodeOptions& o, const Common& common) {
+  vstc::Params p;
+  p.qp = o.qp;
+  p.log2_block = o.block == 16 ? 4 : o.block == 32 ? 5 : 6;
+  p.effort = o.effort == "fast"   ? vstc::Effort::kFast
+             : o.effort == "full" ? vstc::Effort::kFull
+                                  : vstc::Effort::kMedium;
+  p.remember = !o.plain_recursion;
+  p.optimise_levels = !o.plain_levels;
+  p.sharing = o.sharing == "rows" ? vstc::Sharing::kRows : vstc::Sharing::kCandidates;
+  p.simd = parse_simd(common.simd);
+  return p;
+}
+
+/// What became of a picture.
+struct Outcome {
+  std::vector<std::byte> bytes;
+  std::string by;                              ///< the transform or device
+  const vstc::Statistics* searched = nullptr;  ///< of vstc on the CPU
+};
+
+void report(const StillEncodeOptions& o, const FileJob& job, const still::Image& image, const Outcome& outcome,
+            double seconds, int threads, int processes) {
+  const std::size_t size = outcome.bytes.size();
+  const double bpp = 8 * static_cast<double>(size) / (static_cast<double>(image.width) * image.height);
+  if (o.json) {
+    Json json;
+    json.begin_object();
+    json.member("file", job.input);
+    json.member("width", image.width);
+    json.member("height", image.height);
+    json.member("bytes", size);
+    json.member("bits_per_pixel", bpp);
+    json.member("seconds", seconds);
+    json.member("threads", threads);
+    json.member("processes", processes);
+    json.member("by", outcome.by);
+    if (outcome.searched) {
+      json.member("prediction_blocks_tried", outcome.searched->predictions);
+      json.member("residual_trials", outcome.searched->trials);
+      json.member("residual_trials_of_plain_recursion", outcome.searched->plain_trials);
+    }
+    json.end_object();
+    fmt::print("{}", json.text());
+  }
+  spdlog::info("{}: {}x{} {}: {} bytes, {:.4f} bits per pixel, {:.2f} s ({})", job.output, image.width, image.height,
+               trivelet::to_string(image.format), size, bpp, seconds, outcome.by);
+}
+
+/// Several pictures are dealt out to the processes, and these use the GPUs in turn; one is searched by all together.
+int run_encode(const StillEncodeOptions& o, const Common& common) {
+  const std::unique_ptr<vstc::Team> team = make_team();
+  const int rank = team ? team->rank() : 0, processes = team ? team->size() : 1;
+  const std::vector<FileJob> jobs = make_file_jobs(o.files, ".tvs");
+  const bool together = jobs.size() == 1;
+  const bool is_dct = o.codec == "dct";
+  DeviceChoice device = choose_device(o.device);
+#if defined(TRIVELET_HAVE_CUDA)
+  if (device.gpu >= 0 && (o.device == "gpu" || device.automatic)) device.gpu = rank % gpu::still_device_count();
+#endif
+  require(processes == 1 || !together || !(is_dct || (device.gpu >= 0 && !device.automatic)), ErrorKind::kBadArgument,
+          fmt::format("{} processes share one picture only with vstc on the CPU; give several pictures and a folder",
+                      processes));
+  if (together && processes > 1) device.gpu = -1;
+  vstc::Params params = vstc_params(o, common);
+  params.team = together ? team.get() : nullptr;
+  ThreadPool pool(common.threads);
+  std::unique_ptr<dct::Transform> transform;
+  if (is_dct) transform = make_transform(device, pool);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (!together && static_cast<int>(i) % processes != rank) continue;
+    const still::Image image = read_picture(jobs[i].input, o.reading, o.frame, common);
+    const auto start = std::chrono::steady_clock::now();
+    Outcome outcome;
+    vstc::Encoded e;
+    if (is_dct) {
+      outcome = {dct::encode(image, {.qp = o.qp, .keep = o.keep}, *transform), transform->name()};
+#if defined(TRIVELET_HAVE_CUDA)
+    } else if (device.gpu >= 0 && params.remember) {
+      e = vstc::encode_waves(image, params, gpu::make_vstc_search(device.gpu));
+      outcome = {std::move(e.bytes), fmt::format("GPU {}", device.gpu)};
+#endif
+    } else {
+      e = vstc::encode(image, params, pool);
+      outcome = {std::move(e.bytes), "CPU", &e.statistics};
+    }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (params.team && rank != 0) continue;
+    io::OutputFile file(jobs[i].output, common.overwrite);
+    file.write(outcome.bytes.data(), outcome.bytes.size());
+    file.commit();
+    report(o, jobs[i], image, outcome, seconds, pool.threads(), processes);
+  }
+  return kExitDone;
+}
+
+int run_decode(const StillDecodeOptions& o, const Common& common) {
+  const std::vector<std::byte> bytes = read_bytes(o.input);
+  ThreadPool pool(common.threads);
+  vstc::DecodeParams params;
+  params.simd = parse_simd(common.simd);
+  const auto start = std::chrono::steady_clock::now();
+  const bool is_dct = still::read_file(bytes).header.codec == still::Codec::kDct;
+  require(is_dct || o.device == "cpu" || o.device == "auto", ErrorKind::kUnsupported,
+          "--device " + o.device + ": pictures of vstc are decoded on the CPU only");
+  const still::Image image = is_dct ? dct::decode(bytes, {}, *make_transform(choose_device(o.device), pool))
+                                    : vstc::decode(bytes, params, pool);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  write_picture(o.output, image, common.overwrite);
+  spdlog::info("{}x{} {}: {:.3f} s", image.width, image.height, trivelet::to_string(image.format), seconds);
+  return kExitDone;
+}
+
+int run_info(const StillInfoOptions& o) {
+  const std::vector<std::byte> bytes = read_bytes(o.input);
+  const still::File file = still::read_file(bytes);
+  const still::Header& h = file.header;
+  const double bpp = 8 * static_cast<double>(bytes.size()) / (static_cast<double>(h.width) * h.height);
+  if (o.json) {
+    Json json;
+    json.begin_object();
+    json.member("file", o.input);
+    json.member("type", std::string("still"));
+    json.member("codec", std::string(codec_name(h.codec)));
+    json.member("width", h.width);
+    json.member("height", h.height);
+    json.member("pixel_format", trivelet::to_string(h.format));
+    json.member("bytes", bytes.size());
+    json.member("bits_per_pixel", bpp);
+    if (h.codec == still::Codec::kVstc) {
+      json.member("block", 1 << (h.parameters[0] & 7));
+      json.member("qp", static_cast<int>(h.parameters[1]));
+    }
+    json.end_object();
+    fmt::print("{}", json.text());
+    return kExitDone;
+  }
+  fmt::print("{:<12} {}\n", "file", o.input);
+  fmt::print("{:<12} {}\n", "codec", codec_name(h.codec));
+  fmt::print("{:<12} {}x{} {}\n", "picture", h.width, h.height, trivelet::to_string(h.format));
+  fmt::print("{:<12} {} bytes, {:.4f} bits per pixel\n", "size", bytes.size(), bpp);
+  if (h.codec == still::Codec::kDct) fmt::print("{:<12} one transform, QP {}\n", "coding", h.parameters[0]);
+  if (h.codec == still::Codec::kVstc)
+    fmt::print("{:<12} blocks of {}, QP {}\n", "coding", 1 << (h.parameters[0] & 7), h.parameters[1]);
+  return kExitDone;
+}
+
+Action define_still_encode(CLI::App& app, Common& common) {
+  auto o = std::make_shared<StillEncodeOptions>();
+  app.add_option("FILES", o->files, "IN OUT.tvs, or IN... FOLDER; pictures, or videos of which one frame is taken")
+      ->required()
+      ->type_name("IN... OUT");
+  app.add_option("--codec", o->codec,
+                 "vstc: blocks of variable size, intra prediction; dct: one transform of the whole picture")
+      ->check(CLI::IsMember({"vstc", "dct"}))
+      ->capture_default_str();
+  app.add_option("-q,--qp", o->qp, "Quantiser: 0 the finest, 51 the coarsest; 6 more double the step")
+      ->check(CLI::Range(0, 51))
+      ->capture_default_str();
+  auto* keep = app.add_option("--keep", o->keep, "dct: part of the coefficients that is kept, lowest frequencies first")
+                   ->check(CLI::Range(0.0, 1.0))
+                   ->capture_default_str();
+  auto* block = app.add_option("--block", o->block, "vstc: side of the blocks")
+                    ->check(CLI::IsMember({16, 32, 64}))
+                    ->capture_default_str();
+  auto* effort = app.add_option("--effort", o->effort, "vstc: how much is tried; full tries all 35 modes everywhere")
+                     ->check(CLI::IsMember({"fast", "medium", "full"}))
+                     ->capture_default_str();
+  app.add_option("--frame", o->frame, "Which frame of a video, from 0")->capture_default_str();
+  app.add_flag("--plain-recursion", o->plain_recursion,
+               "Compute the best cost of a residual block whenever it comes up, not once: same stream, very slow");
+  app.add_flag("--plain-levels", o->plain_levels, "Round levels instead of choosing them by rate and distortion");
+  app.add_option("--share", o->sharing, "Under mpirun: processes take rows of blocks, or candidates of every block")
+      ->check(CLI::IsMember({"rows", "candidates"}))
+      ->capture_default_str();
+  app.add_flag("--json", o->json, "Print JSON with size, time and counts");
+  add_device_option(app, o->device);
+  add_input_options(app, o->reading);
+  add_work_options(app, common);
+  add_overwrite_option(app, common);
+  add_log_options(app, common);
+  return [o, &common, keep, block, effort] {
+    // An option typed is obeyed or refused.
+    const bool is_dct = o->codec == "dct";
+    require(!is_dct || (block->empty() && effort->empty() && !o->plain_levels && !o->plain_recursion),
+            ErrorKind::kBadArgument, "--block, --effort, --plain-levels and --plain-recursion are for --codec vstc");
+    require(is_dct || keep->empty(), ErrorKind::kBadArgument, "--keep is for --codec dct");
+    require(!o->plain_recursion || o->device == "cpu" || o->device == "auto", ErrorKind::kBadArgument,
+            "--plain-recursion is for the CPU; a GPU computes every cost once");
+    return run_encode(*o, common);
+  };
+}
+
+Action define_still_decode(CLI::App& app, Common& common) {
+  auto o = std::make_shared<StillDecodeOptions>();
+  app.add_option("IN", o->input, "File; - = standard input")->required();
+  app.add_option("OUT", o->output, "Picture: .pgm, .ppm, .y4m, .png, …")->required();
+  add_device_option(app, o->device);
+  add_work_options(app, common);
+  add_overwrite_option(app, common);
+  add_log_options(app, common);
+  return [o, &common] { return run_decode(*o, common); };
+}
+
+Action define_still_info(CLI::App& app, Common& common) {
+  auto o = std::make_shared<StillInfoOptions>();
+  app.add_option("IN", o->input, "File; - = standard input")->required();
+  app.add_flag("--json", o->json, "Print JSON");
+  add_log_options(app, common);
+  return [o] { return run_info(*o); };
+}
+
+}  // namespace
+
+Action define_still(CLI::App& app, Common& common) {
+  static constexpr Subcommand kCommands[] = {
+      {"encode", "Encode a picture into a .tvs file", define_still_encode},
+      {"decode", "Decode a .tvs file into a picture", define_still_decode},
+      {"info", "Describe a .tvs file", define_still_info},
+  };
+  return define_subcommands(app, common, kCommands);
+}
+
+}  // namespace trivelet::cli

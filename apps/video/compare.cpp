@@ -1,0 +1,207 @@
+// trivelet compare: two videos, sample by sample.
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
+
+#include <cctype>
+#include <cmath>
+#include <limits>
+
+#include "apps/cli/json.h"
+#include "apps/video/metrics.h"
+#include "apps/cli/progress.h"
+#include "apps/video/video.h"
+#include "apps/volume/volume.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+struct Options {
+  std::string a;
+  std::string b;
+  bool json = false;
+  std::string frames_csv;
+  std::uint64_t frames = std::numeric_limits<std::uint64_t>::max();
+  double min_psnr = -std::numeric_limits<double>::infinity();
+  InputOptions reading;
+  std::string voxel_type;
+};
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+  return fmt::format("{:.3g} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+void print_text(const VideoInfo& info, const VideoError& error) {
+  const PlaneError total = error.total();
+  fmt::print("frames       {} ({})\n", error.frames(), describe(info));
+  std::string planes;
+  for (int c = 0; c < info.format.components(); ++c)
+    planes +=
+        fmt::format("  {} {}", component_name(info.format, c), format_psnr(error.plane(c).psnr(info.format.bits)));
+  fmt::print("PSNR         {}  ({})\n", format_psnr(error.psnr()), planes.substr(2));
+  fmt::print("SSIM         {}\n", std::isnan(error.ssim()) ? "picture too small" : fmt::format("{:.6f}", error.ssim()));
+  fmt::print("max error    {}\n", total.max);
+  fmt::print("different    {} of {} samples ({})\n", total.different, total.samples,
+             percent(total.different, total.samples));
+  if (error.identical()) fmt::print("identical\n");
+}
+
+void print_json(const Options& options, const VideoInfo& info, const VideoError& error) {
+  const auto put_error = [&](Json& json, const PlaneError& e) {
+    json.member("psnr", e.psnr(info.format.bits));
+    json.member("mse", e.squared / static_cast<double>(e.samples));
+    json.member("max_error", e.max);
+    json.member("different", e.different);
+    json.member("samples", e.samples);
+  };
+  Json json;
+  json.begin_object();
+  json.member("a", options.a);
+  json.member("b", options.b);
+  json.member("width", info.width);
+  json.member("height", info.height);
+  json.member("pixel_format", trivelet::to_string(info.format));
+  json.member("frames", error.frames());
+  json.member("identical", error.identical());
+  put_error(json, error.total());
+  json.member("ssim", error.ssim());
+  json.begin_object("planes");
+  for (int c = 0; c < info.format.components(); ++c) {
+    json.begin_object(component_name(info.format, c));
+    put_error(json, error.plane(c));
+    json.end_object();
+  }
+  json.end_object();
+  json.end_object();
+  fmt::print("{}", json.text());
+}
+
+std::string csv_header(const PixelFormat& format) {
+  std::string line = "frame,psnr";
+  for (int c = 0; c < format.components(); ++c) line += ",psnr_" + component_name(format, c);
+  return line + ",ssim,max_error,different\n";
+}
+
+std::string csv_line(const PixelFormat& format, std::uint64_t frame, const FrameError& error) {
+  const PlaneError total = error.total();
+  std::string line = fmt::format("{},{:.4f}", frame, total.psnr(format.bits));
+  for (int c = 0; c < format.components(); ++c)
+    line += fmt::format(",{:.4f}", error.planes[static_cast<std::size_t>(c)].psnr(format.bits));
+  return line + fmt::format(",{:.6f},{},{}\n", error.ssim, total.max, total.different);
+}
+
+int run(const Options& options, const Common& common) {
+  require(!(options.a == "-" && options.b == "-"), ErrorKind::kBadArgument, "standard input cannot be both videos");
+  require(!common.overwrite || !options.frames_csv.empty(), ErrorKind::kBadArgument,
+          "-y allows to replace the file of --frames-csv, which is missing");
+  require(!(options.json && options.frames_csv == "-"), ErrorKind::kBadArgument,
+          "--json and --frames-csv - would both print to standard output");
+  const VolumeTyped typed_volume{volume_size(options.reading), options.voxel_type, options.reading.format};
+  if (wants_volume(options.a, typed_volume) || wants_volume(options.b, typed_volume) || volume_boxes(options.a) ||
+      volume_boxes(options.b))
+    return compare_volumes(options.a, options.b, typed_volume, options.json, options.frames_csv, options.min_psnr,
+                           common);
+  FrameRange range;
+  range.end = options.frames;
+  // What was typed describes the file that is not .tvl; a raw file takes what was not typed from the other video.
+  const io::ReaderOptions typed = reader_options(options.reading, common);
+  const bool a_is_tvl = is_tvl_file(options.a);
+  const bool b_is_tvl = is_tvl_file(options.b);
+  const auto open = [&](const std::string& path, bool alone, const VideoInput* like) {
+    const io::ReaderOptions reading = alone ? io::ReaderOptions{} : typed;
+    return std::make_unique<VideoInput>(path, like ? like_video(reading, path, like->info()) : reading, common, range);
+  };
+  std::unique_ptr<VideoInput> a;
+  std::unique_ptr<VideoInput> b;
+  if (b_is_tvl) {
+    b = open(options.b, !a_is_tvl, nullptr);
+    a = open(options.a, false, b.get());
+  } else {
+    a = open(options.a, a_is_tvl, nullptr);
+    b = open(options.b, false, a.get());
+  }
+  const VideoInfo info = a->info();
+  require_comparable(info, b->info());
+  std::unique_ptr<FileSink> csv;
+  if (!options.frames_csv.empty()) {
+    csv = std::make_unique<FileSink>(options.frames_csv, common.overwrite);
+    const std::string header = csv_header(info.format);
+    csv->write(header.data(), header.size());
+  }
+
+  ThreadPool pool(common.threads);
+  VideoError error(info);
+  std::uint64_t line_number = 0;
+  {
+    const int capacity = buffer_frames(info);
+    const auto read_ahead = [&](VideoInput& video) {
+      return Prefetch(Gop(info, capacity), Gop(info, capacity), [&video](Gop& gop) { return video.read(gop); });
+    };
+    Prefetch left = read_ahead(*a);
+    Prefetch right = read_ahead(*b);
+    Progress progress(common, "compare", info.frames);
+    for (;;) {
+      const Gop* x = left.next();
+      const Gop* y = right.next();
+      const int in_x = x ? x->frames() : 0;
+      const int in_y = y ? y->frames() : 0;
+      require(in_x == in_y, ErrorKind::kMismatch,
+              fmt::format("the videos differ in length: '{}' ends after {}, the other goes on",
+                          in_x < in_y ? options.a : options.b,
+                          count_of(error.frames() + static_cast<std::uint64_t>(std::min(in_x, in_y)), "frame")));
+      if (!x) break;
+      for (const FrameError& frame : error.add(*x, *y, pool)) {
+        if (!csv) continue;
+        const std::string line = csv_line(info.format, line_number++, frame);
+        csv->write(line.data(), line.size());
+      }
+      progress.update(error.frames());
+    }
+    progress.finish();
+  }
+  require(error.frames() > 0, ErrorKind::kBadStream, "there are no frames to compare");
+  if (csv) csv->file().commit();
+  if (options.json)
+    print_json(options, info, error);
+  else if (options.frames_csv != "-")
+    print_text(info, error);
+  require(error.psnr() >= options.min_psnr, ErrorKind::kMismatch,
+          fmt::format("PSNR {} is below {} dB", format_psnr(error.psnr()), options.min_psnr));
+  return kExitDone;
+}
+
+}  // namespace
+
+Action define_compare(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("A", options->a, "A video or .tvl stream; - = standard input")->required();
+  app.add_option("B", options->b, "The other one, of the same size, format and length")->required();
+  app.add_flag("--json", options->json, "Print JSON; the PSNR of identical videos is null")->group("Output");
+  app.add_option("--frames-csv", options->frames_csv, "Also write a line of figures per frame; - = print these instead")
+      ->type_name("FILE")
+      ->group("Output");
+  add_overwrite_option(app, common);
+  app.add_option("--frames", options->frames, "Compare only the first N frames")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N")
+      ->group("Selection and checks");
+  app.add_option("--min-psnr", options->min_psnr, "Exit code 6 when the overall PSNR is below; inf = must be identical")
+      ->type_name("DB")
+      ->group("Selection and checks");
+  add_input_options(app, options->reading);
+  app.add_option("--type", options->voxel_type, "Type of a raw volume, as for encode")
+      ->type_name("T")
+      ->group("Raw input and pipes");
+  add_memory_option(app, common);
+  add_work_options(app, common);
+  add_progress_option(app, common);
+  add_log_options(app, common);
+  app.footer(
+      "PSNR: peak 2^bits - 1; overall over all samples of all planes. SSIM: first plane, windows of 8x8 samples every "
+      "4\n"
+      "samples (as FFmpeg's ssim filter). Exit code 6 when size, format or length differ.");
+  return [options, &common] { return run(*options, common); };
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,183 @@
+// trivelet decode: a .tvl stream, or a part of it, back into video. A thread decodes the next GOP while this one is
+// written.
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
+
+#include "apps/cli/backends.h"
+#include "apps/cli/progress.h"
+#include "apps/video/video.h"
+#include "apps/volume/volume.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+struct Options {
+  std::string device = "auto";
+  std::string input;
+  std::string output;
+  std::string frames;
+  int reduce = 0;
+  int temporal_reduce = 0;
+  int max_planes = 0;
+  int max_layers = 0;
+  std::string max_bytes;
+  double max_bpp = 0;
+  bool keep_partial = false;
+  std::string slices;
+  std::string region;
+  io::WriterOptions writer;
+};
+
+int run(const Options& options, const Common& common) {
+  if (volume_boxes(options.input)) {
+    require(options.frames.empty() && options.temporal_reduce == 0 && options.writer.format.empty() &&
+                options.writer.video_codec.empty() && !options.keep_partial && options.max_bytes.empty() &&
+                options.max_bpp == 0,
+            ErrorKind::kUnsupported,
+            "'" + options.input +
+                "' holds a volume: --frames, --temporal-reduce, --format, --codec, --max-bytes, --max-bpp and "
+                "--keep-partial are for videos; --max-layers decodes a lower quality");
+    refuse_gpu(options.device);
+    VolumeDecoding decoding{options.reduce, options.slices, options.region, options.max_layers, options.max_planes};
+    return decode_volume_to(options.input, options.output, decoding, common);
+  }
+  require(options.slices.empty() && options.region.empty(), ErrorKind::kBadArgument,
+          "'" + options.input + "' holds a video: --slices and --region are for volumes");
+  const std::string& kind = options.writer.format.empty() ? options.output : options.writer.format;
+  const bool is_text = kind == "md5" || kind == "null";
+  check_output(options.input, options.output, !is_text);
+  const FrameRange range = parse_frame_range(options.frames);
+  DecoderParams params = decoder_params(common);
+  params.reduce = options.reduce;
+  params.temporal_reduce = options.temporal_reduce;
+  params.max_planes = options.max_planes;
+  params.max_layers = options.max_layers;
+  if (!options.max_bytes.empty()) {
+    params.max_bytes = parse_size(options.max_bytes);
+    require(params.max_bytes > 0, ErrorKind::kBadArgument, "--max-bytes " + options.max_bytes + ": must be above 0");
+  }
+  params.max_bits_per_pixel = options.max_bpp;
+  params.keep_partial = options.keep_partial;
+  params.first_frame = range.first;
+  params.end_frame = range.end;
+  io::WriterOptions writing = options.writer;
+  writing.overwrite = common.overwrite;
+  writing.threads = common.threads;
+
+  const Stopwatch clock;
+  FileSource source(options.input);
+  const std::optional<Backend> backend = choose_backend(options.device, params.max_memory);
+  Decoder decoder(source, params, pointer(backend));
+  const VideoInfo& info = decoder.output();
+  const auto writer = io::open_writer(options.output, info, writing);
+  std::uint64_t frames = 0;
+  const double begun = clock.seconds();
+  double waited = 0;
+  {
+    Progress progress(common, "decode", info.frames);
+    Prefetch gops(decoder.make_gop(), decoder.make_gop(), [&](Gop& gop) { return decoder.pull(gop); });
+    while (const Gop* gop = gops.next()) {
+      for (int i = 0; i < gop->frames(); ++i) writer->write(*gop, i);
+      frames += static_cast<std::uint64_t>(gop->frames());
+      progress.update(frames);
+    }
+    progress.finish();
+    waited = gops.seconds_waited();
+  }
+  const CodecStats& stats = decoder.stats();
+  const bool damaged = stats.damaged_gops > 0 || !stats.damage.empty();
+  require(frames > 0 || damaged, ErrorKind::kBadArgument,
+          "'" + options.input + "' holds no frames" + (options.frames.empty() ? "" : " in --frames " + options.frames));
+  writer->finish();
+  const double seconds = clock.seconds();
+  if (const std::string result = writer->result(); !result.empty()) fmt::print("{}\n", result);
+
+  spdlog::info("{}, {}x{} {}, {:.1f} frames/s", count_of(frames, "frame"), info.width, info.height,
+               trivelet::to_string(info.format), static_cast<double>(frames) / seconds);
+  if (range.has_end() && params.temporal_reduce == 0 && frames < range.count() && !damaged)
+    spdlog::warn("--frames {}: the stream ends before", options.frames);
+  spdlog::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
+                stats.seconds_transform, stats.seconds_coder, stats.seconds_container, seconds);
+  spdlog::debug("{:.3f} to set up, {:.3f} waiting for the decoder, {:.3f} writing: {} is what limits", begun, waited,
+                seconds - begun - waited, 2 * waited > seconds - begun ? "decoding" : "writing");
+  for (const std::string& line : stats.damage) spdlog::warn("{}", line);
+  require(!damaged, ErrorKind::kBadStream,
+          fmt::format("'{}': {} damaged; the output holds what was intact", options.input,
+                      count_of(stats.damaged_gops, "GOP")));
+  return kExitDone;
+}
+
+}  // namespace
+
+Action define_decode(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  constexpr const char* kPart = "What to decode";
+  constexpr const char* kOutput = "Output";
+  app.add_option("IN", options->input, "Stream to decode; - = standard input")->required();
+  app.add_option("OUT", options->output,
+                 "Video to write, its kind by extension; - = standard output, null = nowhere, md5 = print the MD5 of "
+                 "the samples")
+      ->required();
+  app.add_option("--reduce", options->reduce, "Halve width and height so many times, 0..8")
+      ->check(CLI::Range(0, 8))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kPart);
+  app.add_option("--temporal-reduce", options->temporal_reduce, "Halve the frame rate so many times, 0..8")
+      ->check(CLI::Range(0, 8))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kPart);
+  app.add_option("--frames", options->frames, "Only frames A up to, without, B; A: and :B leave an end open")
+      ->type_name("A:B")
+      ->group(kPart);
+  app.add_option("--slices", options->slices, "Volumes: only slices A up to, without, B along the third axis")
+      ->type_name("A:B")
+      ->group(kPart);
+  app.add_option("--region", options->region,
+                 "Volumes: only a box: first voxel and extent, in voxels of the full size; reads less")
+      ->type_name("X,Y,Z,W,H,D")
+      ->group(kPart);
+  app.add_option("--max-planes", options->max_planes, "Only so many bit planes from the top; 0 = all")
+      ->check(CLI::Range(0, 30))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kPart);
+  app.add_option("--max-layers", options->max_layers, "Only so many quality layers; 0 = all")
+      ->check(CLI::Range(0, 16))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kPart);
+  auto* bytes = app.add_option("--max-bytes", options->max_bytes,
+                               "Read only about so many bytes of the file, the same share of every GOP: 10M, 500k")
+                    ->type_name("SIZE")
+                    ->group(kPart);
+  app.add_option("--max-bpp", options->max_bpp, "Read only about so many bits per decoded pixel")
+      ->check(CLI::PositiveNumber)
+      ->type_name("X")
+      ->excludes(bytes)
+      ->group(kPart);
+  app.add_flag("--keep-partial", options->keep_partial,
+               "Decode what is intact of a damaged stream; the exit code is 4 all the same")
+      ->group(kPart);
+  app.add_option("--format", options->writer.format,
+                 "Output format instead of the extension: y4m, raw, null, md5, matroska, ...")
+      ->type_name("F")
+      ->group(kOutput);
+  app.add_option("--codec", options->writer.video_codec,
+                 "Video codec for formats written through FFmpeg [ffv1 for .mkv .avi .nut, libx264 for .mp4 .mov]")
+      ->type_name("C")
+      ->group(kOutput);
+  add_overwrite_option(app, common);
+  add_memory_option(app, common);
+  add_device_option(app, options->device);
+  add_work_options(app, common);
+  add_progress_option(app, common);
+  add_log_options(app, common);
+  app.footer("Output formats: " + io::supported_writers() + ".");
+  return [options, &common] { return run(*options, common); };
+}
+
+}  // namespace trivelet::cli

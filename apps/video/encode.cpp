@@ -1,0 +1,278 @@
+// trivelet encode: any video into a .tvl stream. A thread reads the next GOP while this one is encoded.
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+
+#include "apps/cli/backends.h"
+#include "apps/video/metrics.h"
+#include "apps/video/preset.h"
+#include "apps/cli/progress.h"
+#include "apps/video/scene.h"
+#include "apps/video/video.h"
+#include "apps/volume/volume.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+struct Options {
+  std::string device = "auto";
+  std::string gpu_memory;
+  std::string input;
+  std::string output;
+  std::string frames;
+  bool verify = false;
+  InputOptions reading;
+  CodingOptions coding;
+  std::string voxel_type;
+  VolumeCoding volume;
+};
+
+double bits_per_pixel(const VideoInfo& info, std::uint64_t frames, std::uint64_t bytes) {
+  return 8.0 * static_cast<double>(bytes) /
+         (static_cast<double>(info.width) * static_cast<double>(info.height) * static_cast<double>(frames));
+}
+
+/// MD5 of all samples that pass by: proves a lossless round trip without reading the input twice.
+class Digest {
+ public:
+  explicit Digest(const VideoInfo& info) : writer_(io::open_writer("md5", info, {})) {}
+  void add(const Gop& gop) {
+    for (int i = 0; i < gop.frames(); ++i) writer_->write(gop, i);
+  }
+  std::string result() {
+    writer_->finish();
+    return writer_->result();
+  }
+
+ private:
+  std::unique_ptr<io::FrameWriter> writer_;
+};
+
+Prefetch decode_ahead(Decoder& decoder) {
+  return Prefetch(decoder.make_gop(), decoder.make_gop(), [&decoder](Gop& gop) { return decoder.pull(gop); });
+}
+
+/// Decodes `path` and compares its samples with the digest of the input. Returns what to say.
+std::string verify_lossless(const std::string& path, const Common& common, const std::string& wanted) {
+  FileSource source(path);
+  Decoder decoder(source, decoder_params(common));
+  Digest digest(decoder.output());
+  Prefetch decoded = decode_ahead(decoder);
+  while (const Gop* gop = decoded.next()) digest.add(*gop);
+  require(digest.result() == wanted, ErrorKind::kMismatch, "the decoded samples differ from the input");
+  return "lossless, verified";
+}
+
+/// Whether the input can be read a second time: files, and what only FFmpeg knows how to open (frames/%03d.png).
+bool can_read_again(const std::string& path) {
+  std::error_code ignored;
+  return path != "-" && (!std::filesystem::exists(path, ignored) || std::filesystem::is_regular_file(path, ignored));
+}
+
+/// Decodes `path` and measures its distance from the input, which is read again. Returns what to say.
+std::string verify_lossy(const std::string& path, const Options& options, const Common& common) {
+  VideoInput original(options.input, reader_options(options.reading, common), common,
+                      parse_frame_range(options.frames));
+  VideoInput coded(path, {}, common);
+  require_comparable(original.info(), coded.info());
+  const int capacity = buffer_frames(original.info());
+  const auto read_ahead = [capacity](VideoInput& video) {
+    return Prefetch(Gop(video.info(), capacity), Gop(video.info(), capacity),
+                    [&video](Gop& gop) { return video.read(gop); });
+  };
+  Prefetch a = read_ahead(original);
+  Prefetch b = read_ahead(coded);
+  ThreadPool pool(common.threads);
+  VideoError error(original.info());
+  for (;;) {
+    const Gop* x = a.next();
+    const Gop* y = b.next();
+    require((x ? x->frames() : 0) == (y ? y->frames() : 0), ErrorKind::kMismatch,
+            "the stream does not hold as many frames as the input");
+    if (!x) break;
+    error.add(*x, *y, pool);
+  }
+  return "PSNR " + format_psnr(error.psnr()) + ", verified";
+}
+
+VolumeTyped typed_volume(const Options& options) {
+  return {volume_size(options.reading), options.voxel_type, options.reading.format};
+}
+
+int run_volume(const Options& options, const Common& common, const CLI::App& app) {
+  for (const char* option : {"--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts", "--plain-ends"})
+    require(app.count(option) == 0, ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
+  refuse_gpu(options.device);
+  require(options.gpu_memory.empty(), ErrorKind::kUnsupported,
+          "--max-memory is of the GPU, and volumes are coded on the CPU");
+  CodingOptions coding = options.coding;
+  coding.lossless = false;
+  EncoderParams params = encoder_params(app, coding, options.reading, common);
+  const bool bounded = options.volume.max_error >= 0 || options.volume.max_error_hu >= 0;
+  const bool lossy = params.target_bytes > 0 || options.volume.ratio > 0 ||
+                     app.count("-q") + app.count("--step") + app.count("--bpp") + app.count("--psnr") > 0;
+  require(
+      !(lossy && (bounded || options.coding.lossless)), ErrorKind::kBadArgument,
+      "--max-error and --lossless say how good every voxel is, and take no other target (-q, --step, --bpp, --psnr, "
+      "--size, --ratio)");
+  require(options.volume.ratio == 0 ||
+              (params.target_bytes == 0 &&
+               app.count("-q") + app.count("--step") + app.count("--bpp") + app.count("--psnr") == 0),
+          ErrorKind::kBadArgument, "--ratio excludes the other targets: a file has one");
+  if (!lossy) {
+    coding.lossless = true;
+    params = encoder_params(app, coding, options.reading, common);
+  }
+  return encode_volume(options.input, options.output, typed_volume(options), options.volume, params,
+                       options.coding.preset, app, common);
+}
+
+int run(const Options& options, const Common& common, const CLI::App& app) {
+  if (wants_volume(options.input, typed_volume(options))) return run_volume(options, common, app);
+  for (const char* option :
+       {"--max-error", "--max-error-hu", "--slab", "--transform", "--ratio", "--no-verify", "--type"})
+    require(app.count(option) == 0, ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
+  check_output(options.input, options.output, true);
+  require(!(options.verify && options.output == "-"), ErrorKind::kBadArgument,
+          "--verify decodes the finished file again, and standard output cannot be read back; write to a file");
+  require(!options.verify || options.coding.lossless || can_read_again(options.input), ErrorKind::kBadArgument,
+          "--verify of a lossy stream reads the input twice, which a pipe does not allow; use a file or --lossless");
+  EncoderParams params = encoder_params(app, options.coding, options.reading, common);
+  const FrameRange range = parse_frame_range(options.frames);
+  if (options.coding.preset == "slow") {
+    require(can_read_again(options.input), ErrorKind::kBadArgument,
+            "--preset slow reads the beginning of the input twice, which a pipe does not allow; use a file or another "
+            "preset");
+    VideoInput beginning(options.input, reader_options(options.reading, common), common, range);
+    params = best_transform(app, params, beginning);
+  }
+  VideoInput input(options.input, reader_options(options.reading, common), common, range);
+  if (options.output != "-" && std::filesystem::path(options.output).extension() != ".tvl")
+    spdlog::warn("'{}' will hold a Trivelet stream although its name does not end in .tvl", options.output);
+
+  const Stopwatch clock;
+  FileSink sink(options.output, common.overwrite);
+  require(!options.verify || sink.file().seekable(), ErrorKind::kBadArgument,
+          "--verify decodes the finished file again and '" + options.output + "' cannot be read back");
+  const std::optional<Backend> backend =
+      choose_backend(options.device, options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory));
+  Encoder encoder(input.info(), params, sink, pointer(backend));
+  spdlog::debug("{}: {}", options.input, describe(input.info()));
+
+  std::unique_ptr<Digest> digest;
+  if (options.verify && params.lossless) digest = std::make_unique<Digest>(input.info());
+  const double begun = clock.seconds();
+  double waited = 0;
+  {
+    Progress progress(common, "encode", input.info().frames);
+    const int capacity = encoder.gop_frames();
+    SceneReader scenes(input, !options.coding.no_scene_cuts);
+    Prefetch gops(Gop(input.info(), capacity), Gop(input.info(), capacity), [&](Gop& gop) {
+      if (!scenes.read(gop)) return false;
+      if (digest) digest->add(gop);
+      return true;
+    });
+    while (const Gop* gop = gops.next()) {
+      encoder.push(*gop);
+      progress.update(encoder.stats().frames);
+    }
+    progress.finish();
+    waited = gops.seconds_waited();
+  }
+  const CodecStats& stats = encoder.stats();
+  require(stats.frames > 0, options.frames.empty() ? ErrorKind::kBadStream : ErrorKind::kBadArgument,
+          "'" + options.input + "' holds no frames" + (options.frames.empty() ? "" : " in --frames " + options.frames));
+  encoder.finish();
+  const double seconds = clock.seconds();
+  spdlog::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
+                stats.seconds_transform, stats.seconds_coder, stats.seconds_container, seconds);
+  spdlog::debug("{:.3f} to set up, {:.3f} waiting for the input, {:.3f} in the encoder: {} is what limits", begun,
+                waited, seconds - begun - waited, 2 * waited > seconds - begun ? "reading" : "encoding");
+
+  std::string verified;
+  if (options.verify) {
+    // Before the rename: a file that fails never gets its name. Seeking writes out what is buffered.
+    sink.file().seek(sink.file().position());
+    const std::string& path = sink.file().temporary_path();
+    Common unlimited = common;
+    unlimited.max_memory = "1000000G";  // what could be encoded may be decoded
+    try {
+      verified = ", " + (params.lossless ? verify_lossless(path, unlimited, digest->result())
+                                         : verify_lossy(path, options, unlimited));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kMismatch && e.kind() != ErrorKind::kBadStream) throw;
+      fail(ErrorKind::kMismatch, "verification of '" + options.output + "' failed, nothing is kept: " + e.what());
+    }
+  }
+  sink.file().commit();
+  if (range.has_end() && stats.frames < range.count())
+    spdlog::warn("--frames {}: the input ends before", options.frames);
+  spdlog::info("{}, {} bytes, {:.4g} bits per pixel, {:.1f} frames/s{}", count_of(stats.frames, "frame"),
+               stats.stream_bytes, bits_per_pixel(input.info(), stats.frames, stats.stream_bytes),
+               static_cast<double>(stats.frames) / seconds, verified);
+  return kExitDone;
+}
+
+}  // namespace
+
+Action define_encode(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("IN", options->input, "Video to encode; - = standard input (Y4M, or raw with --size and --pix-fmt)")
+      ->required();
+  app.add_option("OUT", options->output, "Stream to write, e.g. out.tvl; - = standard output")->required();
+  app.add_option("--frames", options->frames, "Encode only frames A up to, without, B; A: and :B leave an end open")
+      ->type_name("A:B")
+      ->group("Selection and checks");
+  auto* verify =
+      app.add_flag(
+             "--verify", options->verify,
+             "Decode the finished file and compare: lossless must be identical (else exit code 6), lossy says its PSNR")
+          ->group("Selection and checks");
+  add_coding_options(app, options->coding);
+  constexpr const char* kVolumes = "Volumes (lossless unless told otherwise; not a medical device)";
+  auto* error = app.add_option("--max-error", options->volume.max_error,
+                               "No voxel errs by more, in stored units; holds for every voxel by construction")
+                    ->check(CLI::NonNegativeNumber)
+                    ->type_name("E")
+                    ->group(kVolumes);
+  app.add_option("--max-error-hu", options->volume.max_error_hu, "The same in scaled units (Hounsfield, ...)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("E")
+      ->group(kVolumes)
+      ->excludes(error);
+  app.add_option("--ratio", options->volume.ratio, "Lossy: a file so many times smaller than the voxels, never larger")
+      ->check(CLI::Range(1.0, 1e9))
+      ->type_name("R")
+      ->group(kVolumes);
+  app.add_option("--transform", options->volume.transform,
+                 "prediction is often smaller when lossless, but has no reduced sizes or qualities in it")
+      ->check(CLI::IsMember({"auto", "wavelet", "prediction"}))
+      ->capture_default_str()
+      ->group(kVolumes);
+  app.add_option("--slab", options->volume.slab, "Slices transformed together, 1..128 [parts of about 64, lossy 128]")
+      ->check(CLI::Range(1, 128))
+      ->type_name("N")
+      ->group(kVolumes);
+  app.add_flag("--no-verify", options->volume.no_verify, "Do not decode and compare the finished file")
+      ->group(kVolumes)
+      ->excludes(verify);
+  app.add_option("--type", options->voxel_type,
+                 "Raw volumes (--size WxHxD): u8 s8 u16 s16 u32 s32 f32 f64 ..., be behind for big-endian")
+      ->type_name("T")
+      ->group(kVolumes);
+  add_input_options(app, options->reading, true);
+  add_overwrite_option(app, common);
+  app.add_option("--max-memory", options->gpu_memory, "Memory of the GPU to use at most; k, M and G are understood")
+      ->type_name("SIZE")
+      ->group("Common");
+  add_device_option(app, options->device);
+  add_work_options(app, common);
+  add_progress_option(app, common);
+  add_log_options(app, common);
+  return [options, &common, &app] { return run(*options, common, app); };
+}
+
+}  // namespace trivelet::cli

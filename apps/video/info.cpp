@@ -1,0 +1,335 @@
+// trivelet info: what a stream or any other video is, without decoding it.
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cmath>
+
+#include "apps/cli/json.h"
+#include "apps/video/metrics.h"
+#include "apps/video/video.h"
+#include "apps/volume/volume.h"
+#include "codec/container.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+struct Options {
+  std::string input;
+  bool json = false;
+  bool show_private = false;
+};
+
+std::string ratio(const Rational& r) { return r.num == 0 ? "unknown" : fmt::format("{}/{}", r.num, r.den); }
+
+const char* range_name(const ColourTags& tags) {
+  return tags.range == 1 ? "limited" : tags.range == 2 ? "full" : "unspecified";
+}
+
+/// Frames of a stream: from the index where there is one, else what the header says.
+std::uint64_t frame_count(const StreamInfo& stream) {
+  if (stream.gops.empty()) return stream.video.frames;
+  return stream.gops.back().first_frame + static_cast<std::uint64_t>(stream.gops.back().frames);
+}
+
+struct Figures {
+  double seconds = 0;         ///< 0 = unknown
+  double bits_per_pixel = 0;  ///< 0 = unknown
+};
+
+Figures figures(const VideoInfo& video, std::uint64_t frames, std::uint64_t bytes) {
+  Figures f;
+  const double pixels = static_cast<double>(video.width) * video.height * static_cast<double>(frames);
+  if (video.frame_rate.num > 0) f.seconds = static_cast<double>(frames) / video.frame_rate.value();
+  if (pixels > 0) f.bits_per_pixel = 8.0 * static_cast<double>(bytes) / pixels;
+  return f;
+}
+
+void put_video(Json& json, const VideoInfo& video, std::uint64_t frames) {
+  json.begin_object("video");
+  json.member("width", video.width);
+  json.member("height", video.height);
+  json.member("pixel_format", trivelet::to_string(video.format));
+  json.member("bits", video.format.bits);
+  json.member("components", video.format.components());
+  json.member("signed", video.format.is_signed);
+  json.member("frames", frames);
+  json.member("frame_rate", ratio(video.frame_rate));
+  json.member("frames_per_second", video.frame_rate.value());
+  json.member("duration_seconds", figures(video, frames, 0).seconds);
+  json.member("sample_aspect", ratio(video.sample_aspect));
+  json.member("time_base", ratio(video.time_base));
+  json.member("rotation", video.rotation);
+  json.member("field_order", video.field_order == 1 ? "top" : video.field_order == 2 ? "bottom" : "progressive");
+  json.begin_object("colour");
+  json.member("primaries", video.colour.primaries);
+  json.member("transfer", video.colour.transfer);
+  json.member("matrix", video.colour.matrix);
+  json.member("range", range_name(video.colour));
+  json.member("chroma_location", video.colour.chroma_location);
+  json.end_object();
+  json.end_object();
+}
+
+void print_row(const std::string& name, const std::string& value) { fmt::print("{:<12} {}\n", name, value); }
+
+void print_video(const VideoInfo& video, std::uint64_t frames) {
+  print_row("picture", fmt::format("{}x{} {}, {} bits, {} components", video.width, video.height,
+                                   trivelet::to_string(video.format), video.format.bits, video.format.components()));
+  const Figures f = figures(video, frames, 0);
+  std::string length = frames > 0 ? count_of(frames, "frame") : "number of frames unknown";
+  if (video.frame_rate.num > 0) length += fmt::format(", {:.6g} frames/s", video.frame_rate.value());
+  if (f.seconds > 0) length += fmt::format(", {:.3f} s", f.seconds);
+  print_row("length", length);
+  if (video.sample_aspect.num > 0 && !(video.sample_aspect == Rational{1, 1}))
+    print_row("aspect", "samples " + ratio(video.sample_aspect));
+  if (video.rotation != 0) print_row("rotation", fmt::format("{} degrees", video.rotation));
+  if (video.field_order != 0) print_row("fields", video.field_order == 1 ? "top first" : "bottom first");
+  if (!(video.colour == ColourTags{}))
+    print_row("colour", fmt::format("primaries {}, transfer {}, matrix {}, range {}, chroma location {}",
+                                    video.colour.primaries, video.colour.transfer, video.colour.matrix,
+                                    range_name(video.colour), video.colour.chroma_location));
+}
+
+int info_of_volume(const Options& options) {
+  const auto reader = io::open_volume(options.input, {});
+  io::Envelope envelope;
+  if (options.show_private) {
+    std::vector<std::byte> slice(reader->info().slice_bytes());
+    for (std::uint64_t z = 0; z < reader->info().all_slices(); ++z) reader->read(slice.data(), slice.size());
+    envelope = reader->envelope();
+  }
+  if (options.json) {
+    Json json;
+    json.begin_object();
+    json.member("file", options.input);
+    json.member("type", "volume");
+    put_volume(json, reader->info(), nullptr, false, envelope, options.show_private);
+    json.end_object();
+    fmt::print("{}", json.text());
+  } else {
+    print_row("file", options.input);
+    for (const auto& [name, value] : volume_rows(reader->info(), nullptr, false, envelope, options.show_private))
+      print_row(name, value);
+    for (const std::string& remark : reader->remarks()) print_row("remark", remark);
+  }
+  return kExitDone;
+}
+
+int info_of_video(const Options& options) {
+  const auto reader = io::open_reader(options.input, {});
+  const VideoInfo& video = reader->info();
+  if (options.json) {
+    Json json;
+    json.begin_object();
+    json.member("file", options.input);
+    json.member("type", "video");
+    put_video(json, video, video.frames);
+    json.end_object();
+    fmt::print("{}", json.text());
+  } else {
+    print_row("file", options.input);
+    print_video(video, video.frames);
+  }
+  return kExitDone;
+}
+
+/// A row per quality layer: what the stream would be if it ended there. From the index.
+struct LayerRow {
+  std::uint64_t bytes = 0;
+  double bits_per_pixel = 0;
+  double mse = -1;  ///< predicted; negative: not known
+  VolumeCuts::Cut measured{};
+  double measured_psnr = 0;
+};
+
+std::vector<LayerRow> layer_rows(const StreamInfo& stream, const VolumeCuts& cuts) {
+  std::vector<LayerRow> rows;
+  if (stream.gops.empty()) return rows;
+  std::uint64_t chunks = 0;
+  double frames = 0;
+  for (const GopInfo& gop : stream.gops) {
+    if (gop.layers.empty()) return {};
+    rows.resize(gop.layers.size());
+    frames += gop.frames;
+    for (const LayerInfo& layer : gop.layers) chunks += layer.bytes;
+  }
+  std::uint64_t bytes = stream.file_bytes - std::min(stream.file_bytes, chunks);  // heads
+  for (std::size_t l = 0; l < rows.size(); ++l) {
+    double sum = 0;
+    bool known = true;
+    for (const GopInfo& gop : stream.gops) {
+      bytes += gop.layers[l].bytes;
+      known = known && gop.layers[l].error != 65535;
+      sum += error_of(gop.layers[l].error) * gop.frames;
+    }
+    rows[l].bytes = bytes;
+    rows[l].bits_per_pixel =
+        8.0 * static_cast<double>(bytes) / (static_cast<double>(stream.video.width) * stream.video.height * frames);
+    if (known) rows[l].mse = sum / frames;
+    if (l < cuts.cuts.size() && cuts.cuts[l].known()) {
+      rows[l].measured = cuts.cuts[l];
+      rows[l].measured_psnr = psnr_of(cuts, l);
+    }
+  }
+  return rows;
+}
+
+std::string psnr_of(double mse, int bits) {
+  if (mse < 0) return "unknown";
+  if (mse == 0) return "lossless";
+  const double peak = (1 << bits) - 1;
+  return format_psnr(10 * std::log10(peak * peak / mse));
+}
+
+void print_stream_json(const Options& options, const StreamInfo& stream) {
+  const std::uint64_t frames = frame_count(stream);
+  const Decomposition& d = stream.decomposition;
+  const Figures f = figures(stream.video, frames, stream.file_bytes);
+  Json json;
+  json.begin_object();
+  json.member("file", options.input);
+  json.member("type", "tvl");
+  json.member("bytes", stream.file_bytes);
+  json.member("format_version", fmt::format("{}.{}", stream.format_major, stream.format_minor));
+  json.member("writer", stream.writer);
+  json.member("settings", stream.settings);
+  json.member("bits_per_pixel", f.bits_per_pixel);
+  json.member("bits_per_second", f.seconds > 0 ? 8.0 * static_cast<double>(stream.file_bytes) / f.seconds : 0.0);
+  put_video(json, stream.video, frames);
+  json.begin_object("coding");
+  json.member("lossless", stream.lossless);
+  json.member("profile", to_string(stream.profile));
+  json.member("mode", to_string(stream.fast_mode));
+  json.member("layout", to_string(d.layout));
+  json.member("temporal_levels", d.temporal_levels);
+  json.member("spatial_levels", d.spatial_levels);
+  json.member("temporal_wavelet", to_string(d.temporal));
+  json.member("spatial_wavelet", to_string(d.spatial));
+  json.member("gop_frames", stream.gop_frames);
+  json.member("block_size", stream.block_size);
+  json.member("layers", stream.layers);
+  json.end_object();
+  const auto volume = volume_boxes(stream);
+  if (volume)
+    put_volume(json, volume->info, &volume->map, has_exact_pictures(stream), volume->envelope, options.show_private);
+  json.member("has_index", stream.has_index);
+  json.member("complete", stream.complete);
+  json.begin_array("layers");
+  for (const LayerRow& row : layer_rows(stream, volume ? volume->cuts : VolumeCuts{})) {
+    json.begin_object();
+    json.member("bytes", row.bytes);
+    json.member("bits_per_pixel", row.bits_per_pixel);
+    if (row.mse >= 0) json.member("mse", row.mse);
+    if (row.measured.known()) {
+      json.member("psnr", row.measured_psnr);
+      json.member("max_error", row.measured.max_error);
+    }
+    json.end_object();
+  }
+  json.end_array();
+  json.begin_array("gops");
+  for (const GopInfo& gop : stream.gops) {
+    json.begin_object();
+    json.member("offset", gop.offset);
+    json.member("bytes", gop.bytes);
+    json.member("first_frame", gop.first_frame);
+    json.member("frames", gop.frames);
+    json.begin_array("layers");
+    for (const LayerInfo& layer : gop.layers) {
+      json.begin_object();
+      json.member("bytes", layer.bytes);
+      if (layer.error != 65535) json.member("mse", error_of(layer.error));
+      json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  fmt::print("{}", json.text());
+}
+
+void print_stream(const Options& options, const StreamInfo& stream, bool verbose) {
+  const std::uint64_t frames = frame_count(stream);
+  const Decomposition& d = stream.decomposition;
+  const Figures f = figures(stream.video, frames, stream.file_bytes);
+  print_row("file", options.input);
+  print_row("stream", fmt::format("Trivelet {}.{}, written by {}", stream.format_major, stream.format_minor,
+                                  stream.writer.empty() ? "unknown" : stream.writer));
+  const auto volume = volume_boxes(stream);
+  if (volume)
+    for (const auto& [name, value] :
+         volume_rows(volume->info, &volume->map, has_exact_pictures(stream), volume->envelope, options.show_private))
+      print_row(name, value);
+  else
+    print_video(stream.video, frames);
+  if (stream.file_bytes > 0) {
+    std::string size = fmt::format("{} bytes", stream.file_bytes);
+    if (f.bits_per_pixel > 0) size += fmt::format(", {:.4g} bits per pixel", f.bits_per_pixel);
+    if (f.seconds > 0)
+      size += fmt::format(", {:.4g} Mbit/s", 8e-6 * static_cast<double>(stream.file_bytes) / f.seconds);
+    print_row("size", size);
+  }
+  print_row("coding",
+            fmt::format("{}, profile {}", stream.lossless ? "lossless" : "lossy",
+                        to_string(stream.profile) +
+                            (stream.profile == Profile::kFast ? " (" + to_string(stream.fast_mode) + ")" : "")));
+  print_row("transform", fmt::format("{}, {} temporal levels {}, {} spatial levels {}", to_string(d.layout),
+                                     d.temporal_levels, to_string(d.temporal), d.spatial_levels, to_string(d.spatial)));
+  print_row("structure", fmt::format("GOPs of {} frames, blocks of {}, {} layers", stream.gop_frames, stream.block_size,
+                                     stream.layers));
+  if (!stream.settings.empty()) print_row("settings", stream.settings);
+  if (stream.file_bytes > 0)
+    print_row("state", std::string(stream.complete ? "complete" : "cut short") +
+                           (stream.has_index ? ", " + count_of(stream.gops.size(), "GOP") : ", no index"));
+  const VolumeCuts cuts = volume ? volume->cuts : VolumeCuts{};
+  if (const std::vector<LayerRow> rows = layer_rows(stream, cuts); !rows.empty() && cuts.cuts.empty()) {
+    fmt::print("\n{:>6} {:>14} {:>11} {:>15}\n", "layers", "bytes", "bits/pixel", "predicted PSNR");
+    for (std::size_t l = 0; l < rows.size(); ++l)
+      fmt::print("{:>6} {:>14} {:>11.4g} {:>15}\n", l + 1, rows[l].bytes, rows[l].bits_per_pixel,
+                 psnr_of(rows[l].mse, stream.video.format.bits));
+  } else if (!rows.empty()) {
+    fmt::print("\n{:>6} {:>14} {:>11} {:>15} {:>14}\n", "layers", "bytes", "bits/voxel", "PSNR", "largest error");
+    for (std::size_t l = 0; l < rows.size(); ++l)
+      fmt::print("{:>6} {:>14} {:>11.4g} {:>15} {:>14}\n", l + 1, rows[l].bytes, rows[l].bits_per_pixel,
+                 !rows[l].measured.known()                  ? "unknown"
+                 : rows[l].measured.mean_squared_error == 0 ? "lossless"
+                                                            : format_psnr(rows[l].measured_psnr),
+                 rows[l].measured.known() ? fmt::format("{:g}", rows[l].measured.max_error) : "unknown");
+  }
+  if (!verbose || stream.gops.empty()) return;
+  fmt::print("\n{:>6} {:>14} {:>12} {:>10} {:>7} {:>10}\n", "GOP", "offset", "bytes", "first", "frames", "bits/pixel");
+  for (std::size_t i = 0; i < stream.gops.size(); ++i) {
+    const GopInfo& gop = stream.gops[i];
+    fmt::print("{:>6} {:>14} {:>12} {:>10} {:>7} {:>10.4g}\n", i, gop.offset, gop.bytes, gop.first_frame, gop.frames,
+               figures(stream.video, static_cast<std::uint64_t>(gop.frames), gop.bytes).bits_per_pixel);
+  }
+}
+
+int run(const Options& options, const Common& common) {
+  if (!is_tvl_file(options.input))
+    return io::is_volume(options.input) ? info_of_volume(options) : info_of_video(options);
+  FileSource source(options.input);
+  DecoderParams params;
+  params.threads = 1;
+  params.max_memory = std::numeric_limits<std::size_t>::max();  // nothing is decoded
+  const Decoder decoder(source, params);
+  options.json ? print_stream_json(options, decoder.info()) : print_stream(options, decoder.info(), common.verbose);
+  return kExitDone;
+}
+
+}  // namespace
+
+Action define_info(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("IN", options->input, "Stream or any other video; - = standard input")->required();
+  app.add_flag("--json", options->json, "Print JSON, with every GOP");
+  app.add_flag("--show-private", options->show_private,
+               "Volumes: also print the texts of the original header, which may name the patient");
+  add_log_options(app, common);
+  app.footer("With -v every GOP gets a line: offset, bytes, first frame, frames, bits per pixel.");
+  return [options, &common] { return run(*options, common); };
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,149 @@
+// trivelet truncate, trivelet extract: smaller streams out of finished ones, without decoding a coefficient.
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
+
+#include <cmath>
+
+#include "apps/video/metrics.h"
+#include "apps/video/video.h"
+#include "codec/rewrite.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+struct Options {
+  std::string input;
+  std::string output;
+  std::string size;
+  double bits_per_pixel = 0;
+  std::string bit_rate;
+  double psnr = 0;
+  int layers = 0;
+  int reduce = 0;
+  int temporal_reduce = 0;
+  std::string frames;
+};
+
+/// Of a volume whose stream tells what its layers are worth, else empty.
+std::string quality_of_cut(const RewriteResult& result) {
+  const auto layer = static_cast<std::size_t>(result.layers);
+  if (layer == 0 || result.cuts.cuts.size() < layer || !result.cuts.cuts[layer - 1].known()) return {};
+  const VolumeCuts::Cut& cut = result.cuts.cuts[layer - 1];
+  if (cut.mean_squared_error == 0) return ", lossless";
+  const std::string layers = fmt::format(", {} of {} layers", result.layers, result.cuts.cuts.size());
+  const std::string errors =
+      fmt::format("PSNR {}, largest error {:g}", format_psnr(psnr_of(result.cuts, layer - 1)), cut.max_error);
+  return result.part_of_next ? layers + " (" + errors + ") and a part of the next" : layers + ": " + errors;
+}
+
+int run(const Options& options, const Common& common) {
+  check_output(options.input, options.output, true);
+  RewriteParams params;
+  if (!options.size.empty()) {
+    params.target_bytes = parse_size(options.size);
+    require(params.target_bytes > 0, ErrorKind::kBadArgument, "--size " + options.size + ": a file cannot be empty");
+  }
+  params.bits_per_pixel = options.bits_per_pixel;
+  if (!options.bit_rate.empty()) params.bit_rate = parse_bit_rate(options.bit_rate);
+  params.psnr = options.psnr;
+  params.layers = options.layers;
+  params.reduce = options.reduce;
+  params.temporal_reduce = options.temporal_reduce;
+  const FrameRange range = parse_frame_range(options.frames);
+  params.first_frame = range.first;
+  params.end_frame = range.end;
+
+  require(is_tvl_file(options.input), ErrorKind::kBadStream, "'" + options.input + "' is not a .tvl stream");
+  FileSource source(options.input);
+  FileSink sink(options.output, common.overwrite);
+  const RewriteResult result = rewrite(source, params, sink);
+  sink.file().commit();
+  std::string quality = quality_of_cut(result);
+  if (quality.empty() && result.mean_squared_error >= 0) {
+    FileSource again(options.input);
+    DecoderParams all;
+    all.threads = 1;
+    all.max_memory = std::numeric_limits<std::size_t>::max();  // nothing is decoded
+    const int bits = Decoder(again, all).info().video.format.bits;
+    const double peak = (1 << bits) - 1;
+    quality = result.mean_squared_error == 0
+                  ? ", lossless"
+                  : ", predicted PSNR " + format_psnr(10 * std::log10(peak * peak / result.mean_squared_error));
+  }
+  spdlog::info("{} of {} bytes, {} in {}{}", result.bytes, source.size(), count_of(result.frames, "frame"),
+               count_of(result.gops, "GOP"), quality);
+  if (range.first != result.first_frame || (range.has_end() && range.end != result.first_frame + result.frames))
+    spdlog::info("whole GOPs are kept: frames {}:{} of the source", result.first_frame,
+                 result.first_frame + result.frames);
+  return kExitDone;
+}
+
+void add_files(CLI::App& app, Options& options) {
+  app.add_option("IN", options.input, "Stream to read; a file, since its index is at its end")->required();
+  app.add_option("OUT", options.output, "Stream to write; - = standard output")->required();
+}
+
+void add_targets(CLI::App& app, Options& options, bool required) {
+  auto* group = app.add_option_group("How much to keep");
+  group->add_option("--size", options.size, "Bytes the output may have: 10M, 500k")->type_name("SIZE");
+  group->add_option("--bpp", options.bits_per_pixel, "Bits per pixel the output may have")
+      ->check(CLI::PositiveNumber)
+      ->type_name("X");
+  group->add_option("--bitrate", options.bit_rate, "Bits per second the output may have: 8M, 500k")->type_name("R");
+  group
+      ->add_option("--layers", options.layers,
+                   "Whole quality layers to keep: of volumes, 'trivelet info' lists PSNR and largest error of each")
+      ->check(CLI::Range(1, 16))
+      ->type_name("N");
+  group->add_option("--psnr", options.psnr, "PSNR to keep, in dB over all planes, as the index predicts it")
+      ->check(CLI::Range(1.0, 120.0))
+      ->type_name("DB");
+  group->require_option(required ? 1 : 0, 1);
+}
+
+void add_common(CLI::App& app, Common& common) {
+  add_overwrite_option(app, common);
+  add_log_options(app, common);
+}
+
+}  // namespace
+
+Action define_truncate(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  add_files(app, *options);
+  add_targets(app, *options, true);
+  add_common(app, common);
+  app.footer(
+      "Whole quality layers are kept as far as they fit, then parts of the next one. 'trivelet info' lists the\n"
+      "sizes and the quality of the layers; of volumes what was measured, in PSNR and largest error. The result can "
+      "be\n"
+      "truncated again.");
+  return [options, &common] { return run(*options, common); };
+}
+
+Action define_extract(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  constexpr const char* kPart = "What to keep";
+  add_files(app, *options);
+  app.add_option("--reduce", options->reduce, "Halve width and height so many times, 0..8")
+      ->check(CLI::Range(0, 8))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kPart);
+  app.add_option("--temporal-reduce", options->temporal_reduce, "Halve the frame rate so many times, 0..8")
+      ->check(CLI::Range(0, 8))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kPart);
+  app.add_option("--frames", options->frames,
+                 "Only the GOPs with frames A up to, without, B; A: and :B leave an end open")
+      ->type_name("A:B")
+      ->group(kPart);
+  add_targets(app, *options, false);
+  add_common(app, common);
+  return [options, &common] { return run(*options, common); };
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,117 @@
+// trivelet verify: decodes a whole stream, checks every CRC and hash, and says what is damaged.
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
+
+#include "apps/cli/backends.h"
+#include "apps/video/metrics.h"
+#include "apps/cli/progress.h"
+#include "apps/video/video.h"
+#include "apps/volume/volume.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+struct Options {
+  std::string device = "auto";
+  std::string input;
+  std::string against;
+  InputOptions reading;
+  std::string voxel_type;
+};
+
+int run(const Options& options, const Common& common, const CLI::App& app) {
+  for (const char* option : {"--size", "--pix-fmt", "--fps", "--format"})
+    require(app.count(option) == 0 || !options.against.empty(), ErrorKind::kBadArgument,
+            std::string(option) + " describes the file of --against, which is missing");
+  if (volume_boxes(options.input)) {
+    refuse_gpu(options.device);
+    return verify_volume(options.input, options.against,
+                         {volume_size(options.reading), options.voxel_type, options.reading.format}, common);
+  }
+  DecoderParams params = decoder_params(common);
+  params.keep_partial = true;  // find all damage, not only the first
+  FileSource source(options.input);
+  const std::optional<Backend> backend = choose_backend(options.device, params.max_memory);
+  Decoder decoder(source, params, pointer(backend));
+  const StreamInfo& stream = decoder.info();
+  const VideoInfo& info = decoder.output();
+
+  std::unique_ptr<VideoInput> original;
+  std::unique_ptr<ThreadPool> pool;
+  if (!options.against.empty()) {
+    require(!(options.input == "-" && options.against == "-"), ErrorKind::kBadArgument,
+            "standard input cannot be the stream and the original");
+    original = std::make_unique<VideoInput>(
+        options.against, like_video(reader_options(options.reading, common), options.against, info), common);
+    require_comparable(original->info(), info);
+    pool = std::make_unique<ThreadPool>(common.threads);
+  }
+
+  std::uint64_t frames = 0;
+  VideoError error(info);
+  bool same_count = true;
+  {
+    Progress progress(common, "verify", info.frames);
+    Prefetch gops(decoder.make_gop(), decoder.make_gop(), [&](Gop& gop) { return decoder.pull(gop); });
+    while (const Gop* gop = gops.next()) {
+      if (original && same_count) {
+        Gop wanted(info, gop->frames());
+        same_count = original->read(wanted) && wanted.frames() == gop->frames();
+        if (same_count) error.add(*gop, wanted, *pool);
+      }
+      frames += static_cast<std::uint64_t>(gop->frames());
+      progress.update(frames);
+    }
+    progress.finish();
+  }
+
+  const CodecStats& stats = decoder.stats();
+  for (const std::string& line : stats.damage) fmt::print("{}: {}\n", options.input, line);
+  require(stats.damaged_gops == 0 && stats.damage.empty(), ErrorKind::kBadStream,
+          fmt::format("'{}' is damaged: {} of {} GOPs", options.input, stats.damaged_gops, stats.gops));
+  require(frames > 0, ErrorKind::kBadStream, "'" + options.input + "' holds no frames");
+  if (original) {
+    if (same_count) {
+      Gop rest(info, 1);
+      same_count = !original->read(rest);
+    }
+    require(
+        same_count, ErrorKind::kMismatch,
+        fmt::format("'{}' holds {}, '{}' another number", options.input, count_of(frames, "frame"), options.against));
+    require(!stream.lossless || error.identical(), ErrorKind::kMismatch,
+            fmt::format("'{}' is a lossless stream, but {} samples differ from '{}', by up to {}", options.input,
+                        error.total().different, options.against, error.total().max));
+  }
+  std::string result = fmt::format("{} in {}, {}", count_of(frames, "frame"), count_of(stats.gops, "GOP"),
+                                   stream.lossless ? "lossless" : "lossy");
+  if (original)
+    result += error.identical() ? ", identical to " + options.against
+                                : ", PSNR " + format_psnr(error.psnr()) + " against " + options.against;
+  fmt::print("{}: OK, {}\n", options.input, result);
+  return kExitDone;
+}
+
+}  // namespace
+
+Action define_verify(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("IN", options->input, "Stream to check; - = standard input")->required();
+  app.add_option(
+         "--against", options->against,
+         "Compare with this video: a lossless stream must be identical (else exit code 6), a lossy one says its PSNR")
+      ->type_name("ORIG");
+  add_input_options(app, options->reading);
+  app.add_option("--type", options->voxel_type, "Type of a raw volume, as for encode")
+      ->type_name("T")
+      ->group("Raw input and pipes");
+  add_memory_option(app, common);
+  add_device_option(app, options->device);
+  add_work_options(app, common);
+  add_progress_option(app, common);
+  add_log_options(app, common);
+  return [options, &common, &app] { return run(*options, common, app); };
+}
+
+}  // namespace trivelet::cli

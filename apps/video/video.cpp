@@ -1,0 +1,297 @@
+#include "apps/video/video.h"
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+
+#include "apps/cli/progress.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+constexpr std::size_t kBufferBytes = std::size_t{1} << 16;
+
+std::string name_of(const std::string& path) { return path == "-" ? "standard input" : "'" + path + "'"; }
+
+[[noreturn]] void fail_errno(const std::string& what) { fail(ErrorKind::kIo, what + ": " + std::strerror(errno)); }
+
+/// The first bytes a pipe will deliver, left in it. Waits for them up to a second after the first one came.
+std::size_t peek_pipe(int fd, std::byte* data, std::size_t size) {
+  std::size_t seen = 0;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    int copy[2];
+    if (pipe(copy) != 0) return 0;
+    const ssize_t there = tee(fd, copy[1], size, 0);
+    seen = there > 0 ? static_cast<std::size_t>(std::max<ssize_t>(0, ::read(copy[0], data, size))) : 0;
+    close(copy[0]);
+    close(copy[1]);
+    if (there <= 0 || seen == size) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return seen;
+}
+
+/// A .tvl stream as a reader of frames.
+class TvlReader final : public io::FrameReader {
+ public:
+  TvlReader(const std::string& path, const Common& common, const FrameRange& range)
+      : source_(path), decoder_(source_, params(common, range)), gop_(decoder_.make_gop()) {}
+
+  const VideoInfo& info() const override { return decoder_.output(); }
+
+  bool read(Gop& gop, int index) override {
+    if (next_ >= gop_.frames()) {
+      if (!decoder_.pull(gop_)) return false;
+      next_ = 0;
+    }
+    const Gop& from = gop_;
+    for (int c = 0; c < from.components(); ++c) {
+      const VolumeView in = from.plane(c);
+      const MutableVolumeView out = gop.plane(c);
+      const std::size_t bytes =
+          static_cast<std::size_t>(in.shape.width) * static_cast<std::size_t>(in.bytes_per_sample);
+      for (int y = 0; y < in.shape.height; ++y) std::memcpy(out.row(index, y), in.row(next_, y), bytes);
+    }
+    gop.times()[static_cast<std::size_t>(index)] = from.times()[static_cast<std::size_t>(next_)];
+    ++next_;
+    return true;
+  }
+
+ private:
+  static DecoderParams params(const Common& common, const FrameRange& range) {
+    DecoderParams p = decoder_params(common);
+    p.first_frame = range.first;
+    p.end_frame = range.end;
+    return p;
+  }
+
+  FileSource source_;
+  Decoder decoder_;
+  Gop gop_;
+  int next_ = 0;
+};
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------------------------ byte source
+
+FileSource::FileSource(const std::string& path) : path_(path), buffer_(kBufferBytes) {
+  require(path != "-" || isatty(STDIN_FILENO) == 0, ErrorKind::kBadArgument,
+          "standard input is a terminal, not a stream");
+  fd_ = path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0) fail_errno("cannot open " + name_of(path_));
+  struct stat status {};
+  if (fstat(fd_, &status) != 0) fail_errno("cannot read " + name_of(path_));
+  if (S_ISDIR(status.st_mode)) fail(ErrorKind::kIo, name_of(path_) + " is a directory");
+  seekable_ = S_ISREG(status.st_mode) && lseek(fd_, 0, SEEK_CUR) == 0;
+  size_ = seekable_ ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+FileSource::~FileSource() {
+  if (fd_ > STDIN_FILENO) close(fd_);
+}
+
+std::size_t FileSource::read_file(std::byte* data, std::size_t size) {
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t n = ::read(fd_, data + done, size - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_errno("cannot read " + name_of(path_));
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
+std::size_t FileSource::read(void* data, std::size_t size) {
+  auto* out = static_cast<std::byte*>(data);
+  std::size_t done = std::min(size, buffered_ - taken_);
+  std::memcpy(out, buffer_.data() + taken_, done);
+  taken_ += done;
+  if (done == size) return done;
+  if (size - done >= buffer_.size()) return done + read_file(out + done, size - done);
+  // From a pipe only what is asked for: the rest may not have been written yet.
+  buffered_ = read_file(buffer_.data(), seekable_ ? buffer_.size() : size - done);
+  taken_ = std::min(size - done, buffered_);
+  std::memcpy(out + done, buffer_.data(), taken_);
+  return done + taken_;
+}
+
+void FileSource::seek(std::uint64_t position) {
+  require(seekable_, ErrorKind::kInternal, "seek in a pipe");
+  if (lseek(fd_, static_cast<off_t>(position), SEEK_SET) < 0) fail_errno("cannot seek in " + name_of(path_));
+  buffered_ = taken_ = 0;
+}
+
+bool is_tvl_file(const std::string& path) {
+  std::array<std::byte, 8> head{};
+  struct stat status {};
+  const bool standard = path == "-";
+  if ((standard ? fstat(STDIN_FILENO, &status) : stat(path.c_str(), &status)) != 0) return false;
+  if (S_ISREG(status.st_mode)) {
+    const int fd = standard ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    const ssize_t n = pread(fd, head.data(), head.size(), standard ? lseek(fd, 0, SEEK_CUR) : 0);
+    if (!standard) close(fd);
+    return n > 0 && trivelet::is_tvl(head.data(), static_cast<std::size_t>(n));
+  }
+  // A named pipe would lose its writer when it is closed again: its name has to tell.
+  if (!standard) return S_ISFIFO(status.st_mode) && std::filesystem::path(path).extension() == ".tvl";
+  return S_ISFIFO(status.st_mode) && trivelet::is_tvl(head.data(), peek_pipe(STDIN_FILENO, head.data(), head.size()));
+}
+
+// ------------------------------------------------------------------------------------------------------ video input
+
+VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options, const Common& common,
+                       const FrameRange& range)
+    : left_(range.count()) {
+  require(path != "-" || isatty(STDIN_FILENO) == 0, ErrorKind::kBadArgument,
+          "standard input is a terminal, not a video");
+  is_tvl_ = options.format.empty() && is_tvl_file(path);
+  if (is_tvl_) {
+    reader_ = std::make_unique<TvlReader>(path, common, range);
+    info_ = reader_->info();
+  } else {
+    reader_ = io::open_reader(path, options);
+    info_ = reader_->info();
+    if (range.first > 0) {
+      const std::uint64_t skipped = reader_->skip(range.first);
+      require(skipped == range.first, ErrorKind::kBadArgument,
+              "--frames starts at " + std::to_string(range.first) + ", but " + name_of(path) + " holds only " +
+                  count_of(skipped, "frame"));
+    }
+    if (info_.frames > 0) info_.frames = std::min(info_.frames - std::min(info_.frames, range.first), range.count());
+  }
+  require(options.width == 0 || (options.width == info_.width && options.height == info_.height),
+          ErrorKind::kBadArgument,
+          "--size " + std::to_string(options.width) + "x" + std::to_string(options.height) + ": " + name_of(path) +
+              " is " + describe(info_) + "; --size is for raw video");
+  require(options.pixel_format.empty() || parse_pixel_format(options.pixel_format) == info_.format,
+          ErrorKind::kBadArgument,
+          "--pix-fmt " + options.pixel_format + ": " + name_of(path) + " is " + describe(info_) +
+              " and is not converted; --format ffmpeg or a file that FFmpeg reads would be");
+  require(options.frame_rate.num == 0 || options.frame_rate == info_.frame_rate, ErrorKind::kBadArgument,
+          "--fps " + std::to_string(options.frame_rate.num) + "/" + std::to_string(options.frame_rate.den) + ": " +
+              name_of(path) + " is " + describe(info_) + " and keeps it");
+}
+
+VideoInput::~VideoInput() = default;
+
+bool VideoInput::read(Gop& gop) {
+  const auto wanted = static_cast<int>(std::min<std::uint64_t>(left_, static_cast<std::uint64_t>(gop.capacity())));
+  gop.set_frames(wanted);
+  int frames = 0;
+  while (frames < wanted && reader_->read(gop, frames)) ++frames;
+  gop.set_frames(frames);
+  left_ = frames < wanted ? 0 : left_ - static_cast<std::uint64_t>(frames);  // the end is asked for once
+  return frames > 0;
+}
+
+bool VideoInput::read_frame(Gop& gop, int index) {
+  if (left_ == 0 || !reader_->read(gop, index)) {
+    left_ = 0;  // the end is asked for once
+    return false;
+  }
+  --left_;
+  return true;
+}
+
+io::ReaderOptions like_video(io::ReaderOptions options, const std::string& path, const VideoInfo& like) {
+  const std::string extension = std::filesystem::path(path).extension().string();
+  const bool raw = options.format == "raw" || (options.format.empty() && (extension == ".yuv" || extension == ".raw" ||
+                                                                          extension == ".rgb" || extension == ".gray"));
+  if (!raw) return options;
+  if (options.width == 0) {
+    options.width = like.width;
+    options.height = like.height;
+  }
+  if (options.pixel_format.empty()) options.pixel_format = trivelet::to_string(like.format);
+  return options;
+}
+
+// --------------------------------------------------------------------------------------------------------- prefetch
+
+Prefetch::Prefetch(Gop first, Gop second, Fill fill)
+    : fill_(std::move(fill)), gops_{std::move(first), std::move(second)}, thread_([this] { run(); }) {}
+
+Prefetch::~Prefetch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Prefetch::run() {
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return stop_ || filled_ - released_ < 2; });
+      if (stop_) return;
+    }
+    bool more = false;
+    std::exception_ptr error;
+    try {
+      more = fill_(gops_[filled_ % 2]);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      filled_ += more ? 1 : 0;
+      ended_ = !more;
+      error_ = error;
+    }
+    changed_.notify_all();
+    if (!more) return;
+  }
+}
+
+const Gop* Prefetch::next() {
+  std::unique_lock lock(mutex_);
+  released_ = taken_;
+  changed_.notify_all();
+  const Stopwatch clock;
+  changed_.wait(lock, [this] { return filled_ > taken_ || ended_; });
+  waited_ += clock.seconds();
+  if (filled_ > taken_) return &gops_[taken_++ % 2];
+  if (error_) std::rethrow_exception(error_);
+  return nullptr;
+}
+
+// ------------------------------------------------------------------------------------------------------------ sizes
+
+std::size_t frame_bytes(const VideoInfo& info) {
+  std::size_t bytes = 0;
+  for (int c = 0; c < info.format.components(); ++c)
+    bytes += checked_mul(checked_mul(static_cast<std::size_t>(info.component_width(c)),
+                                     static_cast<std::size_t>(info.component_height(c))),
+                         static_cast<std::size_t>(info.format.bytes_per_sample()));
+  return bytes;
+}
+
+int buffer_frames(const VideoInfo& info) {
+  return static_cast<int>(
+      std::clamp<std::size_t>((std::size_t{64} << 20) / std::max<std::size_t>(frame_bytes(info), 1), 1, 32));
+}
+
+void check_output(const std::string& input, const std::string& output, bool binary) {
+  require(!(binary && output == "-" && isatty(STDOUT_FILENO) != 0), ErrorKind::kBadArgument,
+          "standard output is a terminal; name a file or a pipe");
+  std::error_code ignored;
+  if (input != "-" && output != "-" && std::filesystem::is_regular_file(input, ignored))
+    require(!std::filesystem::equivalent(input, output, ignored), ErrorKind::kBadArgument,
+            "'" + output + "' is input and output at once");
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,124 @@
+// Bytes and frames at the program's edges: .tvl streams over files and pipes, one kind of reader for every video
+// including .tvl, and a thread that reads or decodes ahead.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "apps/cli/cli.h"
+#include "trivelet/codec.h"
+#include "io/video/video_io.h"
+
+namespace trivelet::cli {
+
+/// A stream into a file that appears when complete, or to standard output.
+class FileSink final : public ByteSink {
+ public:
+  FileSink(const std::string& path, bool overwrite) : file_(path, overwrite) {}
+  void write(const void* data, std::size_t size) override { file_.write(data, size); }
+  io::OutputFile& file() { return file_; }
+
+ private:
+  io::OutputFile file_;
+};
+
+/// A stream from a file or "-". Regular files can seek, pipes cannot.
+class FileSource final : public ByteSource {
+ public:
+  explicit FileSource(const std::string& path);
+  ~FileSource() override;
+  FileSource(const FileSource&) = delete;
+  FileSource& operator=(const FileSource&) = delete;
+  std::size_t read(void* data, std::size_t size) override;
+  bool seekable() const override { return seekable_; }
+  void seek(std::uint64_t position) override;
+  std::uint64_t size() const override { return size_; }
+
+ private:
+  std::size_t read_file(std::byte* data, std::size_t size);
+
+  std::string path_;
+  int fd_ = -1;
+  bool seekable_ = false;
+  std::uint64_t size_ = 0;
+  std::vector<std::byte> buffer_;  ///< small reads come from here
+  std::size_t buffered_ = 0;
+  std::size_t taken_ = 0;
+};
+
+/// True when the file, or what comes out of the pipe "-", begins like a .tvl stream. Nothing is
+/// consumed. False for what cannot be opened.
+bool is_tvl_file(const std::string& path);
+
+/// Opens any video, .tvl included. `range` selects frames; frames before it are skipped here.
+/// Refuses options that the input contradicts: what was typed is obeyed or refused.
+class VideoInput {
+ public:
+  VideoInput(const std::string& path, const io::ReaderOptions& options, const Common& common,
+             const FrameRange& range = {});
+  ~VideoInput();
+
+  /// Of the selected frames; `frames` is 0 when the count is not known.
+  const VideoInfo& info() const { return info_; }
+  bool is_tvl() const { return is_tvl_; }
+  /// Fills `gop` up to its capacity. False when no frame was left.
+  bool read(Gop& gop);
+  /// Fills one frame of `gop`. False when none was left.
+  bool read_frame(Gop& gop, int index);
+
+ private:
+  std::unique_ptr<io::FrameReader> reader_;
+  VideoInfo info_;
+  std::uint64_t left_;  ///< frames that may still be read
+  bool is_tvl_;
+};
+
+/// Raw planes say nothing about themselves: where `path` is raw video, fills what was not typed from `like`.
+io::ReaderOptions like_video(io::ReaderOptions options, const std::string& path, const VideoInfo& like);
+
+/// Fills one Gop in a thread of its own while the other one is used.
+class Prefetch {
+ public:
+  using Fill = std::function<bool(Gop&)>;  ///< false = nothing left
+  Prefetch(Gop first, Gop second, Fill fill);
+  ~Prefetch();
+  Prefetch(const Prefetch&) = delete;
+  Prefetch& operator=(const Prefetch&) = delete;
+
+  /// The next filled Gop, valid until the call after this; null at the end. Rethrows what `fill` threw.
+  const Gop* next();
+  double seconds_waited() const { return waited_; }  ///< of next(), for Gops that were not there yet
+
+ private:
+  void run();
+
+  Fill fill_;
+  Gop gops_[2];
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int filled_ = 0;    ///< Gops filled so far
+  int taken_ = 0;     ///< Gops handed out so far
+  int released_ = 0;  ///< Gops given back so far
+  bool ended_ = false;
+  bool stop_ = false;
+  std::exception_ptr error_;
+  double waited_ = 0;
+  std::thread thread_;
+};
+
+/// Frames of `info` that make about 64 MB, between 1 and 32: a size for buffers where the GOP does not matter.
+int buffer_frames(const VideoInfo& info);
+
+/// Bytes of one frame in memory.
+std::size_t frame_bytes(const VideoInfo& info);
+
+/// Binary data does not go to a terminal, and no output replaces its own input.
+void check_output(const std::string& input, const std::string& output, bool binary);
+
+}  // namespace trivelet::cli

@@ -1,0 +1,32 @@
+// dct, a still codec with one cosine transform over the whole picture. DCT.md is the format.
+//
+//   ThreadPool pool(0);
+//   auto transform = dct::make_fast_transform(pool);
+//   std::vector<std::byte> bytes = dct::encode(image, {.qp = 30, .keep = 0.5}, *transform);
+//   still::Image decoded = dct::decode(bytes, {}, *transform);
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "codec/still/dct/dct_transform.h"
+#include "trivelet/still.h"
+
+namespace trivelet::dct {
+
+struct Params {
+  int qp = 27;      ///< 0..51: step = 2^((QP - 4) / 6) at 8 bits
+  double keep = 1;  ///< which part of the coefficients, lowest frequencies first, is kept: 0..1
+};
+
+/// Throws BadArgument for pictures that are not grey, YUV 4:2:0, 4:4:4 or RGB of 8 to 16 bits, and parameters out of
+/// range.
+std::vector<std::byte> encode(const still::Image& image, const Params& params, Transform& transform);
+
+struct DecodeParams {
+  std::uint64_t max_samples = still::kMaxSamples;  ///< of the first plane; Unsupported above
+};
+/// Throws BadStream for damaged streams, Unsupported for other codecs and larger pictures.
+still::Image decode(std::span<const std::byte> bytes, const DecodeParams& params, Transform& transform);
+
+}  // namespace trivelet::dct

@@ -1,0 +1,50 @@
+// The CCSDS 122.0 encoder on the device: the bytes of codec/still, every parameter.
+//
+// A picture goes through the transform, then every block becomes bit planes, and gaggles of 16 blocks are coded in
+// parallel, twice: once for the lengths of their codes, whose prefix sums are the places in the stream, and once to
+// write the codes there. Only a limit for the whole stream (total_bytes) needs the host in the middle.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "codec/still/ccsds122/ccsds122.h"
+#include "codec/still/ccsds122/ccsds122_plan.h"
+#include "gpu/still/ccsds122_dwt.h"
+#include "gpu/device.h"
+
+namespace trivelet::gpu {
+
+/// Encodes pictures of one size and set of parameters that lie in device memory. All memory is taken when it is made.
+/// One picture at a time; not thread-safe.
+class StillEncoder {
+ public:
+  /// `width` and `height` of the picture as given, before transposing. Throws like ccsds122::encode, and Unsupported
+  /// when the device has too little memory.
+  StillEncoder(int width, int height, StillFormat format, const ccsds122::Params& params);
+  ~StillEncoder();
+  StillEncoder(StillEncoder&&) noexcept;
+  StillEncoder& operator=(StillEncoder&&) noexcept;
+
+  /// Gives the work to the stream. The picture has to stay until finish().
+  void start(const DevicePicture& picture, const Stream& stream);
+  /// Waits for the stream; the bytes are then in device memory, ready for the next start(). Throws BadArgument for
+  /// samples out of range and when total_bytes is too small.
+  void finish(const Stream& stream);
+
+  const std::byte* bytes() const;  ///< device memory, after finish()
+  std::size_t size() const;
+  const std::vector<std::uint32_t>& segment_bytes() const;
+
+  /// For measurements: only the transform of what start() does, or only the coding of what it left.
+  void start_transform(const DevicePicture& picture, const Stream& stream);
+  void start_coding(const Stream& stream);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trivelet::gpu

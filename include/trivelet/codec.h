@@ -1,0 +1,311 @@
+// Trivelet's public interface: GOPs of samples in, a .tvl stream out, and back.
+//
+//   // encode                                              // decode
+//   FileSink sink = …;                                     FileSource source = …;
+//   Encoder enc(info, EncoderParams{}, sink);              Decoder dec(source, DecoderParams{});
+//   Gop gop(info, enc.gop_frames());                       Gop gop = dec.make_gop();
+//   while (read_gop(reader, gop)) enc.push(gop);           while (dec.pull(gop)) use(gop);
+//   enc.finish();
+//
+// Any stack of planes with one size and 1..16 bits is a "video" here: slices of a volume, bands of a multispectral
+// cube. Experiments on subband coefficients (statistics, watermarks) use Encoder::push_coefficients and
+// Decoder::pull_coefficients, which stand between the transform and the quantiser.
+//
+// Threads: an object is used by one thread at a time; it runs its own pool inside. Output bytes do not depend on the
+// number of threads nor on the instruction set. Errors are trivelet::Error (include/trivelet/error.h).
+// The stream format is described in codec/FORMAT.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codec/dwt.h"
+#include "codec/simd.h"
+#include "trivelet/types.h"
+
+namespace trivelet {
+
+struct Backend;  // codec/backend.h
+
+/// Version of the library and of the stream format it writes.
+inline constexpr const char* kLibraryVersion = "0.1.0";
+inline constexpr int kFormatMajor = 0;
+inline constexpr int kFormatMinor = 2;
+
+// ---------------------------------------------------------------------------------------------------------- bytes
+
+/// Where a stream goes. Written strictly forward.
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  virtual void write(const void* data, std::size_t size) = 0;  ///< throws Error(kIo)
+};
+
+/// Where a stream comes from.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  /// Reads up to `size` bytes at the current position; fewer only at the end. Throws Error(kIo).
+  virtual std::size_t read(void* data, std::size_t size) = 0;
+  virtual bool seekable() const = 0;
+  virtual void seek(std::uint64_t position) = 0;  ///< only when seekable
+  virtual std::uint64_t size() const = 0;         ///< only when seekable
+};
+
+/// A stream in memory; does not own it.
+class MemorySource final : public ByteSource {
+ public:
+  MemorySource(const void* data, std::size_t size) : data_(static_cast<const std::byte*>(data)), size_(size) {}
+  std::size_t read(void* data, std::size_t size) override;
+  bool seekable() const override { return true; }
+  void seek(std::uint64_t position) override;
+  std::uint64_t size() const override { return size_; }
+
+ private:
+  const std::byte* data_;
+  std::size_t size_;
+  std::size_t position_ = 0;
+};
+
+class MemorySink final : public ByteSink {
+ public:
+  void write(const void* data, std::size_t size) override;
+  std::vector<std::byte> bytes;
+};
+
+// --------------------------------------------------------------------------------------------------------- encode
+
+/// Entropy coding of the zerotree decisions.
+enum class Profile : std::uint8_t {
+  kFast = 0,   ///< bit-sliced, addressable by population counts
+  kDense = 1,  ///< adaptive range coder with contexts: about a sixth fewer bytes, at a tenth of the speed
+};
+
+/// How the fast profile sends new significance: kRaw bit by bit; kStaged first a flag per group of siblings.
+enum class FastMode : std::uint8_t { kRaw = 0, kStaged = 1 };
+
+/// A box of the stream beside the pictures, between its header and the first GOP: FORMAT.md "Volumes", or of an
+/// application's own (then its type begins with a small letter).
+struct ExtraBox {
+  std::string type;  ///< 4 characters
+  std::vector<std::uint8_t> payload;
+};
+
+struct EncoderParams {
+  // What to reach: constant quality, or one of the targets (lossy only), or lossless.
+  bool lossless = false;
+  double quality = 60;             ///< 0..100 (lossy): step = 2^((100 - quality) / 12 - 1) * 2^(bits - 8)
+  double step = 0;                 ///< quantiser step in sample units; 0 = from quality. Lossy only
+  std::uint64_t target_bytes = 0;  ///< of the whole stream; 0 = no target. Never exceeded
+  double bits_per_pixel = 0;       ///< likewise, times width * height * frames / 8
+  double bit_rate = 0;             ///< likewise, bits per second of video; needs a frame rate
+  double psnr = 0;                 ///< of all samples, in dB with the peak 2^bits - 1; every GOP is brought to it
+
+  int gop_frames = 33;       ///< 1..128; one more than a multiple of 2^temporal_levels gives even quality at both ends
+  int temporal_levels = -1;  ///< 0..8, -1 = 4 (fewer for GOPs shorter than 16)
+  int spatial_levels = -1;   ///< 0..8, -1 = by size: 5 from 720 rows or columns up, else 4, fewer for tiny pictures
+  Wavelet spatial = Wavelet::kCdf97;   ///< kCdf97 means "default" when lossless: kCdf53
+  Wavelet temporal = Wavelet::kCdf97;  ///< likewise: kCdf53 … the reversible default
+  Layout layout = Layout::kT2d;
+  Profile profile = Profile::kDense;
+  FastMode fast_mode = FastMode::kStaged;
+  int block_size = 128;  ///< code blocks cover block_size^2 samples of a component: 32, 64, 128, 256
+  /// Quality layers, 1..16; 0 = 16 (small pictures 4 to 12), fast profile without a target 4. Many are a third of a bit
+  /// plane apart, few more; the first one holds what is above. With 0, GOPs so small that the heads of all layers would
+  /// take more than a fiftieth of their bytes leave later layers empty.
+  int layers = 0;
+  bool even_ends = true;  ///< spend more on the frames at the ends of GOPs, which else come out worse. Lossy t+2D
+  bool visual = false;    ///< weigh subbands by contrast sensitivity instead of for the best PSNR. Lossy
+  int threads = 0;        ///< 0 = one per core
+  SimdLevel simd = SimdLevel::kBest;
+  std::string settings;  ///< stored as text in the stream (the command line), may be empty
+  /// Where coded GOPs wait for the end of the video when there is a target for its bytes; removed afterwards. Empty: a
+  /// temporary file of the system's.
+  std::string spool_path;
+  std::vector<ExtraBox> boxes{};
+  /// Write checks of the parts of chunks, with which a region is read alone; not with a target for the bytes.
+  bool part_checks = false;
+  /// Decode some GOPs at some layers, so that the errors in the index are those of samples; else they are predicted. At
+  /// constant quality and lossless, dense profile; targets measure anyway.
+  bool measure_errors = true;
+
+  bool has_byte_target() const { return target_bytes > 0 || bits_per_pixel > 0 || bit_rate > 0; }
+};
+
+/// Seconds of work by stage (summed over GOPs) and what came out.
+struct CodecStats {
+  std::uint64_t gops = 0;
+  std::uint64_t frames = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t stream_bytes = 0;  ///< written by the encoder, read by the decoder
+  double seconds_transform = 0;
+  double seconds_coder = 0;         ///< quantiser and zerotree coder
+  double seconds_container = 0;     ///< packing, CRC, hash, reading or writing
+  std::uint64_t damaged_gops = 0;   ///< decoder with keep_partial: GOPs with missing or damaged chunks
+  std::vector<std::string> damage;  ///< decoder with keep_partial: what and where, one line each (at most 100)
+};
+
+struct CoefficientGop;
+
+class Encoder {
+ public:
+  /// Writes the stream header at once. `info.frames` may be 0 (unknown). A null backend means the CPU.
+  /// Throws BadArgument for parameters outside their ranges or combinations that mean nothing.
+  Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend = nullptr);
+  ~Encoder();
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
+
+  /// Frames a GOP holds at most.
+  int gop_frames() const;
+  /// Codes one GOP of 1..gop_frames() frames; shorter ones are for scene cuts and the end. The samples are only read
+  /// during the call.
+  void push(const Gop& gop);
+  /// Codes coefficients instead of samples (as Decoder::pull_coefficients or transform() delivers them); they are
+  /// used up.
+  void push_coefficients(CoefficientGop& coefficients);
+  /// The forward transform alone.
+  CoefficientGop transform(const Gop& gop);
+  /// Writes index and end (with a target for the bytes: everything). No push may follow. Without it the stream is a
+  /// valid but unfinished one.
+  void finish();
+
+  const CodecStats& stats() const;
+  /// The parameters with every default replaced by the value in use.
+  const EncoderParams& params() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// --------------------------------------------------------------------------------------------------------- decode
+
+/// Samples x .. x + width - 1 of rows y .. y + height - 1.
+struct PictureRegion {
+  int x = 0;
+  int y = 0;
+  int width = 0;  ///< 0 = everything
+  int height = 0;
+};
+
+struct DecoderParams {
+  int reduce = 0;                 ///< drop so many spatial levels: sizes become ceil(size / 2^reduce)
+  int temporal_reduce = 0;        ///< drop so many temporal levels: one frame of 2^n remains
+  int max_planes = 0;             ///< decode only so many bit planes, counted from the top of each GOP; 0 = all
+  int max_layers = 0;             ///< decode only so many quality layers; 0 = all
+  std::uint64_t max_bytes = 0;    ///< read chunks only as far as this size allows, GOP by GOP in proportion; 0 = all
+  double max_bits_per_pixel = 0;  ///< likewise, bits per pixel of the pictures that are decoded
+  std::uint64_t first_frame = 0;  ///< frames [first_frame, end_frame) of the stream, before temporal reduction
+  std::uint64_t end_frame = std::numeric_limits<std::uint64_t>::max();
+  /// Of the pictures that pull() delivers: only these samples count. Pictures keep their size; what lies outside is not
+  /// defined. From a seekable source with checks of parts (EncoderParams::part_checks) only what the region needs is
+  /// read, else all of every picture, but only the region's blocks are decoded.
+  PictureRegion region{};
+  bool keep_partial = false;  ///< decode what is intact, fill the rest, and report it in stats(); else throw BadStream
+  bool verify_hash = true;    ///< check the content hash of lossless GOPs that are decoded whole
+  int threads = 0;
+  std::size_t max_memory = std::size_t{8} << 30;  ///< refuse streams whose GOPs need more; throws Unsupported
+  SimdLevel simd = SimdLevel::kBest;
+};
+
+/// What a quality layer of a GOP costs and brings.
+struct LayerInfo {
+  std::uint64_t bytes = 0;      ///< of its chunks
+  std::uint16_t error = 65535;  ///< mean squared error after this layer, as FORMAT.md "Indx" codes it; 65535 = unknown
+};
+
+struct GopInfo {
+  std::uint64_t offset = 0;  ///< of the GOP packet in the file
+  std::uint64_t bytes = 0;
+  std::uint64_t first_frame = 0;
+  int frames = 0;
+  std::vector<LayerInfo> layers;  ///< from the index; empty when it was rebuilt by a scan
+};
+
+/// What the stream header (and, for a seekable source, the index) says.
+struct StreamInfo {
+  VideoInfo video;
+  int format_major = 0;
+  int format_minor = 0;
+  Profile profile = Profile::kFast;
+  FastMode fast_mode = FastMode::kStaged;
+  bool lossless = false;
+  Decomposition decomposition;  ///< of the full-size components
+  int gop_frames = 0;
+  int block_size = 0;
+  int layers = 0;
+  std::string settings;  ///< of the encoder, may be empty
+  std::string writer;    ///< name and version of the writing library
+  std::vector<ExtraBox> boxes{};
+  bool has_index = false;  ///< `gops` came from the index (or a scan), else it is empty
+  bool complete = false;   ///< the end of the stream was found where it should be
+  std::vector<GopInfo> gops;
+  std::uint64_t file_bytes = 0;  ///< 0 when not seekable
+};
+
+class Decoder {
+ public:
+  /// Reads the header; for a seekable source also the index (rebuilt by a scan when it is lost).
+  Decoder(ByteSource& source, const DecoderParams& params, const Backend* backend = nullptr);
+  ~Decoder();
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  const StreamInfo& info() const;
+  /// The pictures pull() delivers: sizes, frame rate and frame count after reduction and selection.
+  const VideoInfo& output() const;
+  /// A Gop of the right format and capacity for pull().
+  Gop make_gop() const;
+  /// Decodes the next GOP of the selected range into `gop`. False at the end.
+  bool pull(Gop& gop);
+  /// The same without the inverse transform. Not with a frame selection that starts or ends inside a GOP.
+  bool pull_coefficients(CoefficientGop& coefficients);
+  /// The inverse transform alone.
+  void inverse(CoefficientGop& coefficients, Gop& gop);
+
+  const CodecStats& stats() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// True when the bytes begin like a .tvl stream (8 are enough).
+bool is_tvl(const void* data, std::size_t size);
+
+// --------------------------------------------------------------------------------------------------- coefficients
+
+/// One subband of a component: a view into a CoefficientGop, columns contiguous, strides in elements.
+struct SubbandView {
+  int component = 0;
+  int temporal_band = 0;  ///< t+2D: 0 = lowest … temporal_levels = finest; dyadic: 0
+  int level = 0;          ///< spatial splits: spatial_levels for the lowest … 1 for the finest; 0 when there is none
+  int orientation = 0;    ///< bit 0: high in x, bit 1: high in y, bit 2: high in t (dyadic); 0 = the lowest band
+  double norm = 1;        ///< L2 norm of its synthesis basis vectors
+  float step = 1;         ///< quantiser step in use (1 when lossless)
+  Shape shape;
+  std::ptrdiff_t row_stride = 0;
+  std::ptrdiff_t frame_stride = 0;
+  float* real = nullptr;            ///< set for lossy streams
+  std::int32_t* integer = nullptr;  ///< set for lossless streams
+};
+
+/// The transform coefficients of a GOP, all components. Move-only in spirit: copying copies hundreds of megabytes.
+struct CoefficientGop {
+  int frames = 0;         ///< in the fields: after a temporal reduction
+  int source_frames = 0;  ///< of the GOP they come from
+  bool lossless = false;
+  std::vector<std::uint8_t> frame_gains;  ///< per frame of the GOP they come from, 64 = 1: the factors in them; or none
+  std::vector<FrameTime> times;
+  std::vector<SubbandView> subbands;     ///< coarse to fine, component by component; views into the memory below
+  std::vector<std::vector<float>> real;  ///< per component (lossy)
+  std::vector<std::vector<std::int32_t>> integer;  ///< per component (lossless)
+};
+
+}  // namespace trivelet

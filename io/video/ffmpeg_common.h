@@ -1,0 +1,94 @@
+// Owners, error text and pixel layouts shared by the FFmpeg reader and writer. Internal to io: no FFmpeg type leaves
+// it.
+#pragma once
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/avutil.h>
+#include <libavutil/display.h>
+#include <libavutil/opt.h>
+#include <libavutil/pixdesc.h>
+#include <libswscale/swscale.h>
+}
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "trivelet/types.h"
+
+namespace trivelet::io {
+
+struct FreeFrame {
+  void operator()(AVFrame* p) const { av_frame_free(&p); }
+};
+struct FreePacket {
+  void operator()(AVPacket* p) const { av_packet_free(&p); }
+};
+struct FreeCodec {
+  void operator()(AVCodecContext* p) const { avcodec_free_context(&p); }
+};
+struct FreeScaler {
+  void operator()(SwsContext* p) const { sws_freeContext(p); }
+};
+struct FreeIo {
+  void operator()(AVIOContext* p) const {
+    if (p != nullptr) av_freep(&p->buffer);
+    avio_context_free(&p);
+  }
+};
+using FramePtr = std::unique_ptr<AVFrame, FreeFrame>;
+using PacketPtr = std::unique_ptr<AVPacket, FreePacket>;
+using CodecPtr = std::unique_ptr<AVCodecContext, FreeCodec>;
+using ScalerPtr = std::unique_ptr<SwsContext, FreeScaler>;
+using IoPtr = std::unique_ptr<AVIOContext, FreeIo>;
+
+FramePtr make_frame();
+PacketPtr make_packet();
+
+/// Throws an Error of the fitting kind: the system's refusals are Io, what FFmpeg lacks is Unsupported, else `kind`.
+/// The text ends with FFmpeg's words for the code, or with `reason` when there is one.
+[[noreturn]] void av_fail(int code, const std::string& what, ErrorKind kind, const std::string& reason = {});
+
+/// What the libraries report at level "error" about one coder or container, which by FFmpeg's definition means
+/// "something went wrong and cannot losslessly be recovered". Many decoders only say so and go on with a concealed or
+/// dropped picture, so this is how damage is seen. While a log exists nothing is printed.
+///
+/// Set the `opaque` of the AVCodecContext or AVFormatContext to the log, and let the log live longer.
+class ErrorLog {
+ public:
+  ErrorLog();
+  ~ErrorLog();
+  ErrorLog(const ErrorLog&) = delete;
+  ErrorLog& operator=(const ErrorLog&) = delete;
+  /// The first message since the last call, "" when there was none.
+  std::string take();
+  void add(std::string message);
+
+ private:
+  std::string first_;
+};
+
+/// The format of types.h that holds the same samples without loss; nothing for floating point, Bayer, hardware
+/// surfaces. Palettes depend on the frame: see unpack_format().
+std::optional<PixelFormat> same_samples(AVPixelFormat format);
+/// Like same_samples(), for pictures with a palette too: with alpha only if a used colour has some.
+std::optional<PixelFormat> unpack_format(const AVFrame& frame);
+/// True for FFmpeg's yuvj formats, which mean full range.
+bool implies_full_range(AVPixelFormat format);
+/// Copies the samples of a picture into frame `index`, whatever their layout. The format must be unpack_format().
+void unpack(const AVFrame& frame, Gop& gop, int index);
+
+/// FFmpeg's planar format of native byte order, or AV_PIX_FMT_NONE.
+AVPixelFormat planar_av_format(const PixelFormat& format);
+/// The first of `candidates` (ended by NONE; null = any) that can carry the samples of `format`, planar ones first.
+AVPixelFormat find_av_format(const PixelFormat& format, bool full_range, const AVPixelFormat* candidates);
+/// The inverse of unpack(), for formats of find_av_format().
+void pack(const Gop& gop, int index, AVFrame& frame);
+
+inline AVRational to_av(Rational r) { return {r.num, r.den}; }
+inline Rational from_av(AVRational r) { return {r.num, r.den}; }
+
+}  // namespace trivelet::io

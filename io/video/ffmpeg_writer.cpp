@@ -1,0 +1,393 @@
+// Video files through FFmpeg: lossless FFV1 in Matroska, AVI or NUT, H.264 in MP4 and MOV, other formats by name.
+//
+// The encoder gets a pixel layout that holds exactly our samples, or the format is refused: nothing is converted on the
+// way out. All choices are made before the file is created. Bytes go through an OutputFile, so the file appears under
+// its name only when complete. Times are kept where the container has them (Matroska rounds to milliseconds, AVI counts
+// frames); a time that does not increase is replaced by frame number / frame rate. Rotation is kept by MP4 and MOV.
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <new>
+#include <set>
+#include <type_traits>
+#include <utility>
+
+#include "io/video/ffmpeg_common.h"
+#include "io/video/video_formats.h"
+#include "io/video/planes.h"
+
+namespace trivelet::io {
+
+namespace {
+
+/// Lets libavformat write to an OutputFile. Exceptions wait here until the C code has returned.
+class FileIo {
+ public:
+  explicit FileIo(OutputFile& file) : file_(file) {
+    constexpr int kBufferSize = 1 << 16;
+    auto* buffer = static_cast<unsigned char*>(av_malloc(kBufferSize));
+    context_.reset(avio_alloc_context(buffer, kBufferSize, 1, this, nullptr, write, file.seekable() ? seek : nullptr));
+    if (!context_) {
+      av_free(buffer);
+      throw std::bad_alloc();
+    }
+  }
+  AVIOContext* context() const { return context_.get(); }
+  void rethrow() {
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+
+ private:
+  using Byte = std::conditional_t<(LIBAVFORMAT_VERSION_MAJOR >= 61), const std::uint8_t, std::uint8_t>;
+
+  static int write(void* opaque, Byte* data, int size) {
+    auto& self = *static_cast<FileIo*>(opaque);
+    try {
+      self.file_.write(data, static_cast<std::size_t>(size));
+      self.end_ = std::max(self.end_, self.file_.position());
+      return size;
+    } catch (...) {
+      self.error_ = std::current_exception();
+      return AVERROR(EIO);
+    }
+  }
+
+  static std::int64_t seek(void* opaque, std::int64_t offset, int whence) {
+    auto& self = *static_cast<FileIo*>(opaque);
+    whence &= ~AVSEEK_FORCE;
+    if (whence == AVSEEK_SIZE) return static_cast<std::int64_t>(self.end_);
+    if (whence == SEEK_CUR) offset += static_cast<std::int64_t>(self.file_.position());
+    if (whence == SEEK_END) offset += static_cast<std::int64_t>(self.end_);
+    if (offset < 0) return AVERROR(EINVAL);
+    try {
+      self.file_.seek(static_cast<std::uint64_t>(offset));
+      return offset;
+    } catch (...) {
+      self.error_ = std::current_exception();
+      return AVERROR(EIO);
+    }
+  }
+
+  OutputFile& file_;
+  IoPtr context_;
+  std::uint64_t end_ = 0;
+  std::exception_ptr error_;
+};
+
+struct FreeFormat {
+  void operator()(AVFormatContext* p) const { avformat_free_context(p); }
+};
+using FormatPtr = std::unique_ptr<AVFormatContext, FreeFormat>;
+
+struct Choice {
+  const AVOutputFormat* muxer = nullptr;
+  const AVCodec* codec = nullptr;
+  AVPixelFormat pixels = AV_PIX_FMT_NONE;
+  bool one_picture = false;  ///< a still image format
+};
+
+/// The format among `candidates` most like `format`: the same planes, more bits if possible. "" when there is none.
+std::string nearest(const PixelFormat& format, const AVPixelFormat* candidates) {
+  const PixelFormat* best = nullptr;
+  PixelFormat kept;
+  for (; candidates != nullptr && *candidates != AV_PIX_FMT_NONE; ++candidates) {
+    const std::optional<PixelFormat> samples = same_samples(*candidates);
+    if (!samples) continue;
+    PixelFormat same_depth = *samples;
+    same_depth.bits = format.bits;
+    if (same_depth != format) continue;
+    const auto rank = [&](int bits) { return bits >= format.bits ? 100 - bits : bits; };
+    if (best != nullptr && rank(samples->bits) <= rank(best->bits)) continue;
+    kept = *samples;
+    best = &kept;
+  }
+  return best != nullptr ? to_string(*best) : "";
+}
+
+const AVOutputFormat* choose_muxer(const std::string& path, const std::string& name) {
+  const AVOutputFormat* muxer = nullptr;
+  if (name.empty()) {
+    muxer = av_guess_format(nullptr, path.c_str(), nullptr);
+    require(muxer != nullptr, ErrorKind::kBadArgument,
+            "the extension of " + path + " names no format; known: " + supported_writers());
+  } else {
+    muxer = av_guess_format(name.c_str(), nullptr, nullptr);
+    if (muxer == nullptr) muxer = av_guess_format(nullptr, ("x." + name).c_str(), nullptr);
+    require(muxer != nullptr, ErrorKind::kBadArgument,
+            "unknown output format '" + name + "'; known: " + supported_writers());
+  }
+  return muxer;
+}
+
+const AVCodec* choose_codec(const AVOutputFormat& muxer, const std::string& path, const VideoInfo& info,
+                            const std::string& wanted) {
+  const std::string format = muxer.name;
+  std::string name = wanted;
+  if (name.empty() && (format == "matroska" || format == "avi" || format == "nut")) name = "ffv1";
+  if (name.empty() && (format == "mp4" || format == "mov"))
+    name = info.format.model == ColourModel::kRgb ? "libx264rgb" : "libx264";
+  if (!name.empty()) {
+    const AVCodec* codec = avcodec_find_encoder_by_name(name.c_str());
+    require(codec != nullptr, ErrorKind::kUnsupported, "this FFmpeg has no encoder '" + name + "'");
+    require(codec->type == AVMEDIA_TYPE_VIDEO, ErrorKind::kBadArgument, "'" + name + "' does not encode video");
+    return codec;
+  }
+  const AVCodecID id = av_guess_codec(&muxer, nullptr, path.c_str(), nullptr, AVMEDIA_TYPE_VIDEO);
+  require(id != AV_CODEC_ID_NONE, ErrorKind::kUnsupported, "the format " + format + " holds no video");
+  const AVCodec* codec = avcodec_find_encoder(id);
+  require(codec != nullptr, ErrorKind::kUnsupported,
+          std::string("this FFmpeg has no encoder for ") + avcodec_get_name(id));
+  return codec;
+}
+
+Choice choose(const std::string& path, const VideoInfo& info, const std::string& muxer_name,
+              const WriterOptions& options) {
+  Choice choice;
+  choice.muxer = choose_muxer(path, muxer_name);
+  choice.codec = choose_codec(*choice.muxer, path, info, options.video_codec);
+  const std::string codec = choice.codec->name;
+  if (std::string_view(choice.muxer->name) == "image2") {
+    require(path.find('%') == std::string::npos, ErrorKind::kUnsupported,
+            path + ": sequences of pictures cannot be written; write a video file");
+    // image2 opens files itself; image2pipe writes the same bytes to ours.
+    choice.one_picture = true;
+    choice.muxer = av_guess_format("image2pipe", nullptr, nullptr);
+  }
+  require(choice.muxer != nullptr && !(choice.muxer->flags & AVFMT_NOFILE), ErrorKind::kUnsupported,
+          path + ": this format does not write one file");
+  require(choice.one_picture || avformat_query_codec(choice.muxer, choice.codec->id, FF_COMPLIANCE_EXPERIMENTAL) != 0,
+          ErrorKind::kUnsupported, std::string(choice.muxer->name) + " cannot hold video coded by " + codec);
+  const AVPixelFormat* offered = choice.codec->pix_fmts;
+  choice.pixels = find_av_format(info.format, info.colour.range == 2, offered);
+  if (choice.pixels == AV_PIX_FMT_NONE) {
+    const std::string like = nearest(info.format, offered);
+    fail(ErrorKind::kUnsupported, codec + " has no pixel format for " + to_string(info.format) +
+                                      (info.format.is_signed ? " of signed samples" : "") +
+                                      (like.empty() ? "" : "; the nearest it has is " + like) +
+                                      "; raw (.yuv) holds every format, .mkv (ffv1) most");
+  }
+  const bool odd =
+      (info.format.log2_chroma_w > 0 && info.width % 2 != 0) || (info.format.log2_chroma_h > 0 && info.height % 2 != 0);
+  require(
+      !odd || codec.rfind("libx264", 0) != 0, ErrorKind::kUnsupported,
+      codec + " takes " + to_string(info.format) + " of even size only, not " + describe(info) + "; .mkv (ffv1) does");
+  return choice;
+}
+
+/// The number of slices with which FFV1 is lossless, 0 for none.
+///
+/// FFmpeg before 7.1 loses chroma rows or columns when a slice does not begin on a chroma sample (its ticket 5548), and
+/// everything when a slice is one sample wide or high. Asked for n slices it takes the first grid of the search below
+/// with n = columns * rows, so a grid that is safe can be chosen by its number.
+int safe_ffv1_slices(const VideoInfo& info) {
+  const PixelFormat& f = info.format;
+  const auto safe = [](int size, int parts, int log2_subsampling) {
+    if (size / parts < 2) return false;
+    for (int i = 1; i < parts; ++i)
+      if ((static_cast<std::int64_t>(size) * i / parts) % (1 << log2_subsampling) != 0) return false;
+    return true;
+  };
+  const int wanted = info.width * static_cast<std::int64_t>(info.height) >= 1280 * 720 ? 16 : 4;
+  int best = 0;
+  std::set<int> taken;
+  for (int rows = info.width > 352 || info.height > 288 ? 2 : 1; rows < 32; ++rows)
+    for (int columns = rows; columns < 2 * rows; ++columns) {
+      const std::int64_t slice_area =
+          static_cast<std::int64_t>((info.width + columns - 1) / columns) * ((info.height + rows - 1) / rows);
+      if (slice_area * (f.bits + 1) * f.components() > 8 << 24) continue;  // the encoder's own limit
+      const int slices = rows * columns;
+      if (!taken.insert(slices).second) continue;
+      if (!safe(info.width, columns, f.log2_chroma_w) || !safe(info.height, rows, f.log2_chroma_h)) continue;
+      if (best == 0 || (best < wanted && slices > best) || (slices >= wanted && slices < best)) best = slices;
+    }
+  return best;
+}
+
+class FfmpegWriter final : public FrameWriter {
+ public:
+  FfmpegWriter(const std::string& path, const VideoInfo& info, const std::string& muxer, const WriterOptions& options)
+      : info_(info), choice_(choose(path, info, muxer, options)), file_(path, options.overwrite) {
+    name_ = file_.is_stdout() ? "standard output" : path;
+    rate_ = info.frame_rate.num > 0 && info.frame_rate.den > 0 ? to_av(info.frame_rate) : AVRational{25, 1};
+    const std::string format = choice_.muxer->name;
+    const bool has_times = format != "avi" && !(choice_.muxer->flags & AVFMT_NOTIMESTAMPS);
+    keep_times_ = has_times && info.time_base.num > 0 && info.time_base.den > 0;
+    require(file_.seekable() || (format != "mp4" && format != "mov"), ErrorKind::kUnsupported,
+            format + " needs an output that can seek, which " + name_ + " cannot; use matroska or nut");
+    open_encoder(options.threads);
+    open_muxer();
+  }
+
+  void write(const Gop& gop, int index) override {
+    check_gop(gop, index, info_);
+    require(!choice_.one_picture || frames_ == 0, ErrorKind::kUnsupported,
+            name_ + ": " + choice_.codec->name + " files hold one picture; write a video file (.mkv)");
+    if (av_frame_make_writable(frame_.get()) < 0) throw std::bad_alloc();
+    pack(gop, index, *frame_);
+    const FrameTime time = next_time(gop.times()[static_cast<std::size_t>(index)]);
+    frame_->pts = time.pts;
+    durations_[time.pts] = time.duration;
+    const int code = avcodec_send_frame(codec_.get(), frame_.get());
+    if (code < 0) av_fail(code, at_frame() + " does not encode", ErrorKind::kUnsupported, log_.take());
+    drain();
+    ++frames_;
+  }
+
+  void finish() override {
+    if (finished_) return;
+    int code = avcodec_send_frame(codec_.get(), nullptr);
+    if (code < 0) av_fail(code, name_ + ": the encoder does not finish", ErrorKind::kInternal, log_.take());
+    drain();
+    code = av_write_trailer(format_.get());
+    avio_flush(io_->context());
+    check_written(code);
+    file_.commit();
+    finished_ = true;
+  }
+
+ private:
+  void open_encoder(int threads) {
+    codec_.reset(avcodec_alloc_context3(choice_.codec));
+    if (!codec_) throw std::bad_alloc();
+    AVCodecContext& c = *codec_;
+    c.opaque = &log_;
+    c.width = info_.width;
+    c.height = info_.height;
+    c.pix_fmt = choice_.pixels;
+    c.time_base = keep_times_ ? to_av(info_.time_base) : av_inv_q(rate_);
+    c.framerate = rate_;
+    c.sample_aspect_ratio = info_.sample_aspect.num > 0 ? to_av(info_.sample_aspect) : AVRational{0, 1};
+    c.color_primaries = static_cast<AVColorPrimaries>(info_.colour.primaries);
+    c.color_trc = static_cast<AVColorTransferCharacteristic>(info_.colour.transfer);
+    c.colorspace = static_cast<AVColorSpace>(info_.colour.matrix);
+    c.color_range = static_cast<AVColorRange>(std::min<int>(info_.colour.range, 2));
+    c.chroma_sample_location = static_cast<AVChromaLocation>(std::min<int>(info_.colour.chroma_location, 6));
+    c.field_order = info_.field_order == 1 ? AV_FIELD_TT : info_.field_order == 2 ? AV_FIELD_BB : AV_FIELD_PROGRESSIVE;
+    c.thread_count = std::max(threads, 0);
+    if (choice_.muxer->flags & AVFMT_GLOBALHEADER) c.flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+    const std::string codec = choice_.codec->name;
+    if (codec == "ffv1") {
+      c.slices = safe_ffv1_slices(info_);
+      c.level = c.slices > 0 ? 3 : 1;  // version 1 has no slices
+      c.gop_size = 1;
+      if (c.level == 3) av_opt_set_int(c.priv_data, "slicecrc", 1, 0);
+    } else if (codec.rfind("libx264", 0) == 0) {
+      av_opt_set(c.priv_data, "preset", "medium", 0);
+      av_opt_set(c.priv_data, "crf", "18", 0);
+    }
+    const int code = avcodec_open2(&c, choice_.codec, nullptr);
+    if (code < 0)
+      av_fail(code, name_ + ": " + codec + " refuses " + describe(info_), ErrorKind::kUnsupported, log_.take());
+    frame_ = make_frame();
+    frame_->format = c.pix_fmt;
+    frame_->width = c.width;
+    frame_->height = c.height;
+    frame_->sample_aspect_ratio = c.sample_aspect_ratio;
+    frame_->color_primaries = c.color_primaries;
+    frame_->color_trc = c.color_trc;
+    frame_->colorspace = c.colorspace;
+    frame_->color_range = c.color_range;
+    frame_->chroma_location = c.chroma_sample_location;
+#ifdef AV_FRAME_FLAG_INTERLACED
+    if (info_.field_order != 0) frame_->flags |= AV_FRAME_FLAG_INTERLACED;
+    if (info_.field_order == 1) frame_->flags |= AV_FRAME_FLAG_TOP_FIELD_FIRST;
+#else
+    frame_->interlaced_frame = info_.field_order != 0;
+    frame_->top_field_first = info_.field_order == 1;
+#endif
+    if (av_frame_get_buffer(frame_.get(), 0) < 0) throw std::bad_alloc();
+    // Layouts such as bgr0 have bytes that no component fills.
+    for (int plane = 0; plane < AV_NUM_DATA_POINTERS && frame_->buf[plane] != nullptr; ++plane)
+      std::fill_n(frame_->buf[plane]->data, frame_->buf[plane]->size, std::uint8_t{0});
+    packet_ = make_packet();
+  }
+
+  void open_muxer() {
+    AVFormatContext* context = nullptr;
+    int code = avformat_alloc_output_context2(&context, choice_.muxer, nullptr, nullptr);
+    if (code < 0) av_fail(code, name_ + ": no muxer", ErrorKind::kInternal);
+    format_.reset(context);
+    io_ = std::make_unique<FileIo>(file_);
+    context->opaque = &log_;
+    context->pb = io_->context();
+    stream_ = avformat_new_stream(context, nullptr);
+    if (stream_ == nullptr) throw std::bad_alloc();
+    code = avcodec_parameters_from_context(stream_->codecpar, codec_.get());
+    if (code < 0) av_fail(code, name_ + ": no stream", ErrorKind::kInternal);
+    stream_->time_base = codec_->time_base;
+    stream_->avg_frame_rate = rate_;
+    stream_->r_frame_rate = rate_;
+    stream_->sample_aspect_ratio = codec_->sample_aspect_ratio;
+    if (info_.rotation != 0) {
+      std::uint8_t* matrix = av_stream_new_side_data(stream_, AV_PKT_DATA_DISPLAYMATRIX, 9 * sizeof(std::int32_t));
+      if (matrix == nullptr) throw std::bad_alloc();
+      av_display_rotation_set(reinterpret_cast<std::int32_t*>(matrix), info_.rotation);
+    }
+    check_written(avformat_write_header(context, nullptr));
+  }
+
+  FrameTime next_time(FrameTime time) {
+    const std::int64_t one = std::max<std::int64_t>(1, av_rescale_q(1, av_inv_q(rate_), codec_->time_base));
+    if (!keep_times_) return {static_cast<std::int64_t>(frames_), 1};
+    if (frames_ == 0) first_pts_ = time.pts;
+    if (frames_ > 0 && time.pts <= last_pts_)
+      time.pts = std::max(last_pts_ + 1, first_pts_ + av_rescale_q(static_cast<std::int64_t>(frames_), av_inv_q(rate_),
+                                                                   codec_->time_base));
+    if (time.duration <= 0) time.duration = one;
+    last_pts_ = time.pts;
+    return time;
+  }
+
+  /// Moves the packets that are ready into the file.
+  void drain() {
+    for (;;) {
+      int code = avcodec_receive_packet(codec_.get(), packet_.get());
+      if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) return;
+      if (code < 0) av_fail(code, at_frame() + " does not encode", ErrorKind::kUnsupported, log_.take());
+      packet_->stream_index = stream_->index;
+      if (const auto known = durations_.find(packet_->pts); known != durations_.end()) {
+        packet_->duration = known->second;
+        durations_.erase(known);
+      }
+      av_packet_rescale_ts(packet_.get(), codec_->time_base, stream_->time_base);
+      code = av_interleaved_write_frame(format_.get(), packet_.get());
+      check_written(code);
+    }
+  }
+
+  void check_written(int code) {
+    io_->rethrow();
+    if (code < 0)
+      av_fail(code, "cannot write " + name_ + " (" + choice_.muxer->name + ")", ErrorKind::kUnsupported, log_.take());
+  }
+
+  std::string at_frame() const { return name_ + ": frame " + std::to_string(frames_); }
+
+  VideoInfo info_;
+  Choice choice_;
+  OutputFile file_;
+  std::string name_;
+  AVRational rate_ = {25, 1};
+  bool keep_times_ = true;
+  bool finished_ = false;
+  ErrorLog log_;
+  std::unique_ptr<FileIo> io_;
+  FormatPtr format_;
+  CodecPtr codec_;
+  AVStream* stream_ = nullptr;
+  FramePtr frame_;
+  PacketPtr packet_;
+  std::uint64_t frames_ = 0;
+  std::int64_t first_pts_ = 0;
+  std::int64_t last_pts_ = 0;
+  std::map<std::int64_t, std::int64_t> durations_;  ///< of frames in the encoder, by time
+};
+
+}  // namespace
+
+Writer make_ffmpeg_writer(const std::string& path, const VideoInfo& info, const std::string& muxer,
+                          const WriterOptions& options) {
+  return std::make_unique<FfmpegWriter>(path, info, muxer, options);
+}
+
+}  // namespace trivelet::io

@@ -1,0 +1,112 @@
+#include "io/video/planes.h"
+
+#include <bit>
+#include <cstring>
+
+namespace trivelet::io {
+
+static_assert(std::endian::native == std::endian::little, "raw samples are moved as they lie in memory");
+
+namespace {
+
+std::size_t row_bytes(const VolumeView& view) {
+  return static_cast<std::size_t>(view.shape.width) * static_cast<std::size_t>(view.bytes_per_sample);
+}
+
+bool rows_touch(const VolumeView& view) { return view.row_stride == static_cast<std::ptrdiff_t>(row_bytes(view)); }
+
+/// All bits that occur in a row of unsigned samples.
+template <class T>
+unsigned used_bits(const std::byte* row, int width) {
+  T all = 0;
+  for (int x = 0; x < width; ++x) {
+    T sample;
+    std::memcpy(&sample, row + static_cast<std::size_t>(x) * sizeof(T), sizeof(T));
+    all = static_cast<T>(all | sample);
+  }
+  return all;
+}
+
+}  // namespace
+
+void check_dimensions(std::int64_t width, std::int64_t height, ErrorKind kind, const std::string& where) {
+  const std::string size = std::to_string(width) + "x" + std::to_string(height);
+  require(width >= 1 && height >= 1 && width <= kMaxDimension && height <= kMaxDimension, kind,
+          where + ": the frame size " + size + " is outside 1x1..65536x65536");
+  require(static_cast<std::uint64_t>(width) * static_cast<std::uint64_t>(height) <= kMaxPixels, kind,
+          where + ": the frame size " + size + " exceeds 2^31 pixels");
+}
+
+std::size_t frame_bytes(const VideoInfo& info) {
+  std::size_t bytes = 0;
+  for (int c = 0; c < info.format.components(); ++c)
+    bytes += static_cast<std::size_t>(info.component_width(c)) * static_cast<std::size_t>(info.component_height(c)) *
+             static_cast<std::size_t>(info.format.bytes_per_sample());
+  return bytes;
+}
+
+void set_constant_rate(VideoInfo& info, Rational frame_rate) {
+  info.frame_rate = frame_rate;
+  info.time_base = {frame_rate.den, frame_rate.num};
+}
+
+std::string describe(const VideoInfo& info) {
+  return std::to_string(info.width) + "x" + std::to_string(info.height) + " " + to_string(info.format);
+}
+
+void check_gop(const Gop& gop, int index, const VideoInfo& info) {
+  require(index >= 0 && index < gop.capacity(), ErrorKind::kBadArgument,
+          "a GOP of " + std::to_string(gop.capacity()) + " frames has no frame " + std::to_string(index));
+  bool same = gop.components() == info.format.components();
+  for (int c = 0; same && c < gop.components(); ++c) {
+    const VolumeView view = gop.plane(c);
+    same = view.shape.width == info.component_width(c) && view.shape.height == info.component_height(c) &&
+           view.bytes_per_sample == info.format.bytes_per_sample();
+  }
+  require(same, ErrorKind::kBadArgument, "the GOP was not made for frames of " + describe(info));
+}
+
+std::size_t read_planes(ByteSource& source, Gop& gop, int index) {
+  std::size_t done = 0;
+  for (int c = 0; c < gop.components(); ++c) {
+    const MutableVolumeView view = gop.plane(c);
+    const VolumeView constant = static_cast<const Gop&>(gop).plane(c);
+    const bool whole = rows_touch(constant);
+    const std::size_t piece = row_bytes(constant) * (whole ? static_cast<std::size_t>(view.shape.height) : 1);
+    for (int y = 0; y < (whole ? 1 : view.shape.height); ++y) {
+      const std::size_t got = source.read(view.row(index, y), piece);
+      done += got;
+      if (got < piece) return done;
+    }
+  }
+  return done;
+}
+
+void write_planes(const Gop& gop, int index, const std::function<void(const void*, std::size_t)>& sink) {
+  for (int c = 0; c < gop.components(); ++c) {
+    const VolumeView view = gop.plane(c);
+    if (rows_touch(view)) {
+      sink(view.row(index, 0), row_bytes(view) * static_cast<std::size_t>(view.shape.height));
+    } else {
+      for (int y = 0; y < view.shape.height; ++y) sink(view.row(index, y), row_bytes(view));
+    }
+  }
+}
+
+void check_samples(const Gop& gop, int index, const PixelFormat& format, const std::string& name, std::uint64_t frame) {
+  if (format.is_signed || format.bits == 8 * format.bytes_per_sample()) return;
+  for (int c = 0; c < gop.components(); ++c) {
+    const VolumeView view = gop.plane(c);
+    for (int y = 0; y < view.shape.height; ++y) {
+      const std::byte* row = view.row(index, y);
+      const unsigned bits = format.bytes_per_sample() == 1 ? used_bits<std::uint8_t>(row, view.shape.width)
+                                                           : used_bits<std::uint16_t>(row, view.shape.width);
+      require(bits >> format.bits == 0, ErrorKind::kBadStream,
+              name + ": frame " + std::to_string(frame) + ", component " + std::to_string(c) + ", row " +
+                  std::to_string(y) + ": a sample exceeds the " + std::to_string(format.bits) + " bits of " +
+                  to_string(format));
+    }
+  }
+}
+
+}  // namespace trivelet::io

@@ -1,0 +1,42 @@
+// What the readers and writers of planar samples share: sizes and limits, moving one frame between a Gop and bytes,
+// and the check that samples keep within their bits. Internal to io.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "trivelet/types.h"
+#include "io/source.h"
+
+namespace trivelet::io {
+
+inline constexpr int kMaxDimension = 65536;
+inline constexpr std::uint64_t kMaxPixels = std::uint64_t{1} << 31;
+
+/// Throws `kind` unless 1 <= width, height <= 65536 and width x height <= 2^31; `where` begins the message.
+void check_dimensions(std::int64_t width, std::int64_t height, ErrorKind kind, const std::string& where);
+
+/// Bytes of one frame: all planes, samples of 1 or 2 bytes, no padding.
+std::size_t frame_bytes(const VideoInfo& info);
+
+/// Sets frame rate and a time base of one frame.
+void set_constant_rate(VideoInfo& info, Rational frame_rate);
+
+/// "WxH format", for messages.
+std::string describe(const VideoInfo& info);
+
+/// Throws BadArgument unless `gop` was made for frames of `info` and has a frame `index`.
+void check_gop(const Gop& gop, int index, const VideoInfo& info);
+
+/// Reads one frame; returns the number of bytes there were. Less than frame_bytes() = the input ended.
+std::size_t read_planes(ByteSource& source, Gop& gop, int index);
+
+/// Hands all samples of a frame to `sink`, component by component, in as few pieces as the memory allows.
+void write_planes(const Gop& gop, int index, const std::function<void(const void*, std::size_t)>& sink);
+
+/// Throws BadStream when a sample needs more than format.bits bits; `frame` is for the message.
+void check_samples(const Gop& gop, int index, const PixelFormat& format, const std::string& name, std::uint64_t frame);
+
+}  // namespace trivelet::io

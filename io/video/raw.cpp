@@ -1,0 +1,91 @@
+// Raw video: the samples of frame after frame, planar, rows without padding, 16-bit samples little-endian. Nothing in
+// the file says what it is, so size and pixel format come from the caller. Planes lie in the order of types.h: Y U V,
+// G B R, or grey, then alpha.
+#include "io/video/video_formats.h"
+#include "io/video/planes.h"
+
+namespace trivelet::io {
+
+namespace {
+
+class RawReader final : public FrameReader {
+ public:
+  RawReader(Source source, const ReaderOptions& options) : source_(std::move(source)) {
+    const std::string& name = source_->name();
+    require(options.width > 0 && options.height > 0, ErrorKind::kBadArgument,
+            name + ": raw video does not tell its size; give it (--size WxH)");
+    require(!options.pixel_format.empty(), ErrorKind::kBadArgument,
+            name + ": raw video does not tell its pixel format; give it (--pix-fmt yuv420p, gray10, …)");
+    check_dimensions(options.width, options.height, ErrorKind::kBadArgument, name);
+    info_.width = options.width;
+    info_.height = options.height;
+    info_.format = parse_pixel_format(options.pixel_format);
+    set_constant_rate(info_, options.frame_rate.num > 0 ? options.frame_rate : Rational{25, 1});
+    frame_bytes_ = frame_bytes(info_);
+    if (source_->size()) info_.frames = *source_->size() / frame_bytes_;
+  }
+
+  const VideoInfo& info() const override { return info_; }
+
+  bool read(Gop& gop, int index) override {
+    check_gop(gop, index, info_);
+    const std::size_t got = read_planes(*source_, gop, index);
+    if (got == 0) return false;
+    check_whole(got);
+    check_samples(gop, index, info_.format, source_->name(), frame_);
+    gop.times()[static_cast<std::size_t>(index)] = {static_cast<std::int64_t>(frame_), 1};
+    ++frame_;
+    return true;
+  }
+
+  std::uint64_t skip(std::uint64_t count) override {
+    for (std::uint64_t done = 0; done < count; ++done) {
+      const std::uint64_t got = source_->skip(frame_bytes_);
+      if (got == 0) return done;
+      check_whole(got);
+      ++frame_;
+    }
+    return count;
+  }
+
+ private:
+  void check_whole(std::uint64_t got) const {
+    require(got == frame_bytes_, ErrorKind::kBadStream,
+            source_->name() + ": " + std::to_string(got) + " bytes are left after " + std::to_string(frame_) +
+                " frames" + ", a frame of " + describe(info_) + " has " + std::to_string(frame_bytes_) +
+                "; the file is truncated, or size or pixel format are not those of the file");
+  }
+
+  Source source_;
+  VideoInfo info_;
+  std::size_t frame_bytes_ = 0;
+  std::uint64_t frame_ = 0;
+};
+
+class RawWriter final : public FrameWriter {
+ public:
+  RawWriter(const std::string& path, const VideoInfo& info, const WriterOptions& options)
+      : info_(info), file_(path, options.overwrite) {}
+
+  void write(const Gop& gop, int index) override {
+    check_gop(gop, index, info_);
+    write_planes(gop, index, [&](const void* data, std::size_t size) { file_.write(data, size); });
+  }
+  void finish() override { file_.commit(); }
+
+ private:
+  VideoInfo info_;
+  OutputFile file_;
+};
+
+}  // namespace
+
+Reader make_raw_reader(Source source, const ReaderOptions& options) {
+  return std::make_unique<RawReader>(std::move(source), options);
+}
+
+Writer make_raw_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options) {
+  return std::make_unique<RawWriter>(path, info, options);
+}
+
+}  // namespace trivelet::io

@@ -1,0 +1,154 @@
+// Chooses the reader by what the input contains and the writer by format name or extension.
+#include "io/video/video_io.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+
+#include "io/video/video_formats.h"
+
+namespace trivelet::io {
+
+namespace {
+
+/// The extension in lower case without the dot; "" when there is none.
+std::string extension_of(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  const std::size_t dot = path.find_last_of('.');
+  if (dot == std::string::npos || (slash != std::string::npos && dot < slash)) return {};
+  std::string extension = path.substr(dot + 1);
+  for (char& c : extension)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return extension;
+}
+
+bool is_raw_extension(std::string_view extension) {
+  constexpr std::array<std::string_view, 4> kRaw = {"yuv", "raw", "rgb", "gray"};
+  for (const std::string_view known : kRaw)
+    if (extension == known) return true;
+  return false;
+}
+
+/// "frames/%03d.png" names a sequence of pictures unless there is a file of that very name.
+bool is_pattern(const std::string& path) {
+  return path.find('%') != std::string::npos && ::access(path.c_str(), F_OK) != 0;
+}
+
+Reader open_with_ffmpeg(const std::string& path, Source source, const std::string& demuxer,
+                        const ReaderOptions& options) {
+#ifdef TRIVELET_HAVE_FFMPEG
+  return make_ffmpeg_reader(path, std::move(source), demuxer, options);
+#else
+  (void)source;
+  (void)demuxer;
+  (void)options;
+  fail(ErrorKind::kUnsupported, path + ": this build has no FFmpeg; readable without it: y4m, pgm, ppm, raw");
+#endif
+}
+
+Writer open_ffmpeg_writer(const std::string& path, const VideoInfo& info, const std::string& muxer,
+                          const WriterOptions& options) {
+#ifdef TRIVELET_HAVE_FFMPEG
+  return make_ffmpeg_writer(path, info, muxer, options);
+#else
+  (void)info;
+  (void)options;
+  fail(ErrorKind::kUnsupported, path + (muxer.empty() ? "" : " (" + muxer + ")") +
+                                    ": this build has no FFmpeg; it can write: " + supported_writers());
+#endif
+}
+
+}  // namespace
+
+std::uint64_t FrameReader::skip(std::uint64_t count) {
+  if (count == 0) return 0;
+  Gop gop(info(), 1);
+  std::uint64_t done = 0;
+  while (done < count && read(gop, 0)) ++done;
+  return done;
+}
+
+bool read_gop(FrameReader& reader, Gop& gop) {
+  int frames = 0;
+  gop.set_frames(0);
+  while (frames < gop.capacity() && reader.read(gop, frames)) ++frames;
+  gop.set_frames(frames);
+  return frames > 0;
+}
+
+std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOptions& options) {
+  require(options.frame_rate.num >= 0 && options.frame_rate.den > 0, ErrorKind::kBadArgument,
+          "the frame rate " + std::to_string(options.frame_rate.num) + "/" + std::to_string(options.frame_rate.den) +
+              " is not positive");
+  if (is_pattern(path)) return open_with_ffmpeg(path, nullptr, "image2", options);
+  auto source = std::make_unique<ByteSource>(path);
+  std::string format = options.format;
+  if (format.empty()) {
+    if (is_y4m(*source))
+      format = "y4m";
+    else if (is_raw_extension(extension_of(path)))
+      format = "raw";
+    else if (is_pnm(*source))
+      format = "pnm";
+    else
+      format = "ffmpeg";
+  }
+  if (format == "rawvideo") format = "raw";
+  if (format == "pgm" || format == "ppm") format = "pnm";
+  if (format == "raw") return make_raw_reader(std::move(source), options);
+  require(options.width == 0 && options.height == 0, ErrorKind::kBadArgument,
+          source->name() + ": only raw input (--format raw) takes a frame size");
+  if (format == "y4m") {
+    const bool convert =
+        !options.pixel_format.empty() && parse_pixel_format(options.pixel_format) != peek_y4m_format(*source);
+    if (!convert) return make_y4m_reader(std::move(source), options);
+    format = "yuv4mpegpipe";
+  }
+  if (format == "pnm" && options.pixel_format.empty()) return make_pnm_reader(std::move(source), options);
+  if (format == "pnm" || format == "ffmpeg") format.clear();  // FFmpeg looks for itself
+  return open_with_ffmpeg(path, std::move(source), format, options);
+}
+
+std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options) {
+  std::string format = options.format;
+  if (format.empty() && (path == "null" || path == "md5")) format = path;
+  if (format.empty()) {
+    const std::string extension = extension_of(path);
+    if (extension == "y4m") format = "y4m";
+    if (is_raw_extension(extension)) format = "raw";
+    if (extension == "pgm" || extension == "ppm" || extension == "pnm") format = "pnm";
+  }
+  require(!format.empty() || path != "-", ErrorKind::kBadArgument,
+          "standard output has no extension; name a format (--format): " + supported_writers());
+  if (format == "yuv4mpegpipe") format = "y4m";
+  if (format == "rawvideo") format = "raw";
+  if (format == "pgm" || format == "ppm") format = "pnm";
+  const bool own = format == "y4m" || format == "raw" || format == "pnm" || format == "null" || format == "md5";
+  require(!own || options.video_codec.empty(), ErrorKind::kBadArgument,
+          "the format " + format + " has no choice of codec (" + options.video_codec + ")");
+  if (format == "y4m") return make_y4m_writer(path, info, options);
+  if (format == "raw") return make_raw_writer(path, info, options);
+  if (format == "pnm") return make_pnm_writer(path, info, options);
+  if (format == "null") return make_null_writer(info);
+  if (format == "md5") return make_md5_writer(path, info, options);
+  return open_ffmpeg_writer(path, info, format, options);
+}
+
+std::string supported_writers() {
+  const std::string own = "y4m (.y4m), raw (.yuv .raw .rgb .gray), pnm (.pgm .ppm), null, md5";
+  return have_ffmpeg() ? own +
+                             ", matroska (.mkv), avi, nut with ffv1, mp4 and mov with libx264, png of one frame, "
+                             "and other formats of FFmpeg by name or extension"
+                       : own;
+}
+
+bool have_ffmpeg() {
+#ifdef TRIVELET_HAVE_FFMPEG
+  return true;
+#else
+  return false;
+#endif
+}
+
+}  // namespace trivelet::io

@@ -1,0 +1,107 @@
+// Readers and writers of video: files, pipes, raw planes. Data flows frame by frame into and out of Gop buffers.
+//
+//   auto in = open_reader("clip.mkv", {});
+//   Gop gop(in->info(), 32);
+//   while (read_gop(*in, gop)) …
+//
+// Formats: Y4M, PGM/PPM and raw planar always; everything FFmpeg reads, and .mkv/.mp4/… writing, when built with
+// FFmpeg; "null" (counts frames) and "md5" (prints the MD5 of the raw little-endian planar samples) as writers. A path
+// of "-" is standard input or output. Errors are trivelet::Error: Io for the operating system, BadStream for damaged
+// input, Unsupported for formats this build lacks. Objects are not thread safe; use one per thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "trivelet/types.h"
+
+namespace trivelet::io {
+
+class FrameReader {
+ public:
+  virtual ~FrameReader() = default;
+  virtual const VideoInfo& info() const = 0;
+  /// Reads the next frame into frame `index` of `gop` (all components, and times()[index]). False at the end of input.
+  virtual bool read(Gop& gop, int index) = 0;
+  /// Skips `count` frames without delivering them; returns how many there were. The default reads and drops.
+  virtual std::uint64_t skip(std::uint64_t count);
+};
+
+struct ReaderOptions {
+  std::string format{};        ///< "" = by content and name; "y4m", "pnm", "raw", "ffmpeg", or a name FFmpeg knows
+  int width = 0;               ///< raw only
+  int height = 0;              ///< raw only
+  std::string pixel_format{};  ///< raw: required. Elsewhere converts to this format (FFmpeg's swscale) when it differs
+  Rational frame_rate{0, 1};   ///< raw: default 25/1. Elsewhere overrides the file's when non-zero
+  int threads = 0;             ///< decoder threads, 0 = all cores
+};
+
+/// Opens a file or "-" for reading. Content decides (Y4M and PGM/PPM signatures, then FFmpeg); raw only when asked for
+/// by format or by the extensions .yuv, .raw, .rgb, .gray. A name with a number pattern ("frames/%03d.png") is a
+/// sequence of pictures.
+std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOptions& options);
+
+/// Fills `gop` with up to gop.capacity() frames; sets gop.frames(). False when not a single frame was left.
+bool read_gop(FrameReader& reader, Gop& gop);
+
+class FrameWriter {
+ public:
+  virtual ~FrameWriter() = default;
+  /// Writes frame `index` of `gop`.
+  virtual void write(const Gop& gop, int index) = 0;
+  /// Flushes, closes and renames the temporary file to its final name. Without this call the destructor removes the
+  /// temporary file.
+  virtual void finish() = 0;
+  /// What a writer wants to say at the end: the digest of "md5", else empty.
+  virtual std::string result() const { return {}; }
+};
+
+struct WriterOptions {
+  std::string format{};       ///< "" = by extension; "y4m", "pnm", "raw", "null", "md5", or FFmpeg's name
+  bool overwrite = false;     ///< replace an existing file
+  std::string video_codec{};  ///< FFmpeg only: "" = ffv1 for .mkv/.avi/.nut, libx264 for .mp4/.mov
+  int threads = 0;
+};
+
+/// Opens a destination for frames of `info`. `path` may be "-", "null" and "md5" (also as `format`; md5 with a file
+/// name writes the digest there). Unsupported when the format cannot hold such frames; the message says what can.
+std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
+
+/// Extensions and formats this build can write, for messages and --help.
+std::string supported_writers();
+/// True when the build has FFmpeg.
+bool have_ffmpeg();
+
+/// A file that appears under its final name only when complete: writes to `path`.part, renames on commit(), removes the
+/// temporary otherwise. "-" is standard output. Refuses to overwrite unless told so (BadArgument); write errors (disk
+/// full, closed pipe) throw Io with the path and the system's reason. Two processes cannot write the same temporary:
+/// the second gets Io. Devices and pipes are written directly. Writes are buffered; commit() flushes.
+class OutputFile {
+ public:
+  OutputFile(const std::string& path, bool overwrite);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  void write(const void* data, std::size_t size);
+  /// False for pipes, terminals and other places that take bytes in order only.
+  bool seekable() const;
+  /// Where the next write goes, in bytes from the start.
+  std::uint64_t position() const;
+  /// Moves the next write to `position` (to patch a header). Throws Io when not seekable.
+  void seek(std::uint64_t position);
+  /// Flushes, closes and renames. Nothing may be written afterwards.
+  void commit();
+  bool is_stdout() const;
+  const std::string& temporary_path() const;  ///< empty for standard output, devices and pipes
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Removes temporary files of all open OutputFiles; async-signal-safe (for SIGINT handlers).
+void remove_temporaries() noexcept;
+
+}  // namespace trivelet::io

@@ -1,0 +1,299 @@
+// NIfTI-1 and NIfTI-2: a binary header of 348 or 540 bytes in either byte order, extensions, voxels; in one file
+// (.nii) or two (.hdr, .img). Analyze 7.5 pairs, which NIfTI-1 grew from, are read too.
+// Source: nifti1.h and nifti2.h of the NIfTI Data Format Working Group.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "io/volume/volume_input.h"
+
+namespace trivelet::io {
+
+namespace {
+
+constexpr std::size_t kHeader1 = 348;
+constexpr std::size_t kHeader2 = 540;
+
+/// Places of the fields in the two headers.
+struct Fields {
+  std::size_t dim, datatype, pixdim, vox_offset, slope, intercept, qform, sform, quatern, qoffset, srow;
+};
+constexpr Fields kFields1 = {40, 70, 76, 108, 112, 116, 252, 254, 256, 268, 280};
+constexpr Fields kFields2 = {16, 12, 104, 168, 176, 184, 344, 348, 352, 376, 400};
+
+class Header {
+ public:
+  Header(const std::byte* bytes, bool second, bool big_endian)
+      : bytes_(bytes), second_(second), swap_(big_endian != (std::endian::native == std::endian::big)) {}
+  const Fields& at() const { return second_ ? kFields2 : kFields1; }
+  std::int64_t short_at(std::size_t offset) const { return static_cast<std::int16_t>(load<std::uint16_t>(offset)); }
+  std::int64_t dim(int i) const {
+    const auto n = static_cast<std::size_t>(i);
+    return second_ ? static_cast<std::int64_t>(load<std::uint64_t>(at().dim + 8 * n)) : short_at(at().dim + 2 * n);
+  }
+  /// The codes of qform and sform: 16 bits, in NIfTI-2 32.
+  std::int64_t code(std::size_t offset) const {
+    return second_ ? static_cast<std::int32_t>(load<std::uint32_t>(offset)) : short_at(offset);
+  }
+  /// Number i of an array of floats, in NIfTI-2 doubles.
+  double real(std::size_t offset, std::size_t i) const {
+    return second_ ? std::bit_cast<double>(load<std::uint64_t>(offset + 8 * i))
+                   : static_cast<double>(std::bit_cast<float>(load<std::uint32_t>(offset + 4 * i)));
+  }
+  double vox_offset() const {
+    return second_ ? static_cast<double>(static_cast<std::int64_t>(load<std::uint64_t>(at().vox_offset)))
+                   : real(at().vox_offset, 0);
+  }
+
+ private:
+  template <class T>
+  T load(std::size_t offset) const {
+    T v = 0;
+    for (std::size_t i = 0; i < sizeof v; ++i) {
+      const std::size_t from = swap_ ? sizeof v - 1 - i : i;
+      v = static_cast<T>(v | static_cast<T>(static_cast<T>(bytes_[offset + from]) << (8 * i)));
+    }
+    return v;
+  }
+  const std::byte* bytes_;
+  bool second_;
+  bool swap_;
+};
+
+struct Kind {
+  bool known = false;
+  bool second = false;
+  bool big_endian = false;
+  bool single = false;  ///< header and voxels in one file
+};
+
+Kind recognise(std::string_view b) {
+  Kind k;
+  if (b.size() < kHeader1) return k;
+  const auto u32 = [&b](bool big) {
+    std::uint32_t v = 0;
+    for (int i = 0; i < 4; ++i)
+      v |= static_cast<std::uint32_t>(static_cast<unsigned char>(b[static_cast<std::size_t>(i)]))
+           << (8 * (big ? 3 - i : i));
+    return v;
+  };
+  for (const bool big : {false, true}) {
+    if (u32(big) == kHeader1) {
+      k.big_endian = big;
+      const std::string_view magic = b.substr(344, 4);
+      k.single = magic == std::string_view("n+1\0", 4);
+      k.known = k.single || magic == std::string_view("ni1\0", 4);
+      // Analyze has no magic; a number of axes and a size that make sense must do.
+      if (!k.known && magic == std::string_view("\0\0\0\0", 4)) {
+        const Header h(reinterpret_cast<const std::byte*>(b.data()), false, big);
+        k.known = h.dim(0) >= 1 && h.dim(0) <= 7 && h.dim(1) >= 1 && h.short_at(72) > 0;
+      }
+    } else if (u32(big) == kHeader2 && b.size() >= kHeader2) {
+      k.big_endian = big;
+      k.second = true;
+      const std::string_view magic = b.substr(4, 8);
+      k.single = magic == std::string_view("n+2\0\r\n\032\n", 8);
+      k.known = k.single || magic == std::string_view("ni2\0\r\n\032\n", 8);
+    }
+    if (k.known) return k;
+  }
+  return k;
+}
+
+VoxelFormat voxel_format(std::int64_t datatype, const std::string& name) {
+  switch (datatype) {
+    case 2: return {VoxelType::kU8, false, 1};
+    case 4: return {VoxelType::kI16, false, 1};
+    case 8: return {VoxelType::kI32, false, 1};
+    case 16: return {VoxelType::kF32, false, 1};
+    case 32: return {VoxelType::kF32, false, 2};
+    case 64: return {VoxelType::kF64, false, 1};
+    case 128: return {VoxelType::kU8, false, 3};
+    case 256: return {VoxelType::kI8, false, 1};
+    case 512: return {VoxelType::kU16, false, 1};
+    case 768: return {VoxelType::kU32, false, 1};
+    case 1024: return {VoxelType::kI64, false, 1};
+    case 1280: return {VoxelType::kU64, false, 1};
+    case 1792: return {VoxelType::kF64, false, 2};
+    case 2304: return {VoxelType::kU8, false, 4};
+    default:
+      fail(ErrorKind::kUnsupported,
+           name + ": NIfTI data type " + std::to_string(datatype) + " (bits, 128-bit floats) cannot be coded");
+  }
+}
+
+void set_affine(VolumeInfo& info, const Header& h) {
+  const Fields& at = h.at();
+  for (int i = 0; i < 4; ++i) {
+    const double d = std::fabs(h.real(at.pixdim, static_cast<std::size_t>(i) + 1));
+    info.spacing[static_cast<std::size_t>(i)] = d > 0 && std::isfinite(d) ? d : 1;
+  }
+  if (h.code(at.sform) > 0) {
+    for (std::size_t i = 0; i < 12; ++i) info.affine[i] = h.real(at.srow, i);
+    info.has_affine = true;
+  } else if (h.code(at.qform) > 0) {
+    const double b = h.real(at.quatern, 0);
+    const double c = h.real(at.quatern, 1);
+    const double d = h.real(at.quatern, 2);
+    const double a = std::sqrt(std::max(0.0, 1 - b * b - c * c - d * d));
+    const double flip = h.real(at.pixdim, 0) < 0 ? -1 : 1;
+    const double rotation[9] = {
+        a * a + b * b - c * c - d * d, 2 * (b * c - a * d),           2 * (b * d + a * c),
+        2 * (b * c + a * d),           a * a + c * c - b * b - d * d, 2 * (c * d - a * b),
+        2 * (b * d - a * c),           2 * (c * d + a * b),           a * a + d * d - b * b - c * c};
+    for (std::size_t row = 0; row < 3; ++row) {
+      info.affine[4 * row] = rotation[3 * row] * info.spacing[0];
+      info.affine[4 * row + 1] = rotation[3 * row + 1] * info.spacing[1];
+      info.affine[4 * row + 2] = rotation[3 * row + 2] * info.spacing[2] * flip;
+      info.affine[4 * row + 3] = h.real(at.qoffset, row);
+    }
+    info.has_affine = true;
+  }
+  drop_bad_affine(info);
+}
+
+/// Names the .img of a .hdr may have.
+std::vector<std::string> image_names(const std::string& header) {
+  const bool gz = lower(header).ends_with(".gz");
+  std::string stem = gz ? header.substr(0, header.size() - 3) : header;
+  std::string extension = ".img";
+  if (lower(stem).ends_with(".hdr")) {
+    if (stem.ends_with(".HDR")) extension = ".IMG";
+    stem.resize(stem.size() - 4);
+  }
+  return {stem + extension + (gz ? ".gz" : ""), stem + extension + (gz ? "" : ".gz")};
+}
+
+}  // namespace
+
+bool is_nifti(std::string_view begin) { return recognise(begin).known; }
+
+VolumeLayout nifti_layout(const FileToRead& file) {
+  bool gzip = false;
+  const auto input = open_input(file.open, file.path, gzip);
+  const std::string_view begin = input->ahead(kHeader2);
+  const Kind kind = recognise(begin);
+  require(kind.known, ErrorKind::kBadStream, file.path + ": is no NIfTI file");
+  const std::size_t header_bytes = kind.second ? kHeader2 : kHeader1;
+  const Header h(reinterpret_cast<const std::byte*>(begin.data()), kind.second, kind.big_endian);
+
+  VolumeLayout layout;
+  VolumeInfo& info = layout.info;
+  info.format = kind.second ? "nifti-2" : "nifti-1";
+  const std::int64_t axes = h.dim(0);
+  require(axes >= 1 && axes <= 7, ErrorKind::kBadStream,
+          file.path + ": dim[0] = " + std::to_string(axes) + "; must be 1..7");
+  std::vector<std::uint64_t> size;
+  for (int i = 1; i <= axes; ++i) {
+    require(h.dim(i) >= 1, ErrorKind::kBadStream,
+            file.path + ": dim[" + std::to_string(i) + "] = " + std::to_string(h.dim(i)) +
+                "; a volume needs at least one voxel each way" +
+                (h.dim(i) < 0 && !kind.second ? " (NIfTI-1 holds at most 32767, larger ones need NIfTI-2)" : ""));
+    size.push_back(static_cast<std::uint64_t>(h.dim(i)));
+  }
+  set_extents(info, size, file.path);
+  info.voxel = voxel_format(h.short_at(h.at().datatype), file.path);
+  info.voxel.big_endian = kind.big_endian;
+  if (const std::int64_t bits = h.short_at(h.at().datatype + 2);
+      bits != 0 && bits != static_cast<std::int64_t>(8 * info.voxel.bytes()))
+    layout.remarks.push_back("bitpix is " + std::to_string(bits) + ", but its data type has " +
+                             std::to_string(8 * info.voxel.bytes()) + " bits, which are taken");
+  const double slope = h.real(h.at().slope, 0);
+  if (slope != 0 && std::isfinite(slope) && std::isfinite(h.real(h.at().intercept, 0))) {
+    info.slope = slope;
+    info.intercept = h.real(h.at().intercept, 0);
+  }
+  set_affine(info, h);
+
+  double offset = h.vox_offset();
+  if (kind.single && offset == 0) offset = static_cast<double>(header_bytes + 4);
+  require(offset >= (kind.single ? static_cast<double>(header_bytes) : 0.0) &&
+              offset <= static_cast<double>(kMaxHeadBytes) && offset == std::floor(offset),
+          ErrorKind::kBadStream,
+          file.path + ": the voxels begin at byte " + number_text(offset) + " (vox_offset), which cannot be");
+  FileLayout voxels;
+  voxels.head_bytes = static_cast<std::uint64_t>(offset);
+  voxels.voxel_bytes = voxel_bytes(info);
+  if (kind.single) {
+    voxels.name = file.name;
+    voxels.open = file.open;
+    layout.files.push_back(std::move(voxels));
+    return layout;
+  }
+  FileLayout header;
+  header.name = file.name;
+  header.open = file.open;
+  layout.files.push_back(std::move(header));
+  for (const std::string& name : image_names(file.name)) {
+    voxels.open = file.neighbour(name);
+    voxels.name = name;
+    if (voxels.open) break;
+  }
+  require(static_cast<bool>(voxels.open), ErrorKind::kIo,
+          file.path + ": its voxels should be in '" + image_names(file.name).front() + "' beside it, which is missing");
+  layout.files.push_back(std::move(voxels));
+  return layout;
+}
+
+Envelope make_nifti(const VolumeInfo& info) {
+  require(!is_real(info.voxel.type) || info.voxel.channels <= 2, ErrorKind::kUnsupported,
+          "NIfTI has no type for " + std::to_string(info.voxel.channels) + " floats per voxel");
+  std::int16_t datatype = 0;
+  std::int16_t bits = static_cast<std::int16_t>(8 * info.voxel.bytes());
+  for (const int code : {2, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024, 1280, 1792, 2304}) {
+    VoxelFormat f = voxel_format(code, {});
+    f.big_endian = info.voxel.big_endian;
+    if (f == info.voxel) datatype = static_cast<std::int16_t>(code);
+  }
+  require(datatype != 0, ErrorKind::kUnsupported,
+          "NIfTI has no type for " + std::to_string(info.voxel.channels) + " x " +
+              trivelet::to_string(info.voxel.type) + " per voxel");
+  const std::uint64_t longest =
+      std::max({static_cast<std::uint64_t>(std::max(info.width, info.height)), info.slices, info.volumes});
+  const bool second = longest > 32767;
+  const Fields& at = second ? kFields2 : kFields1;
+  const std::size_t size = second ? kHeader2 : kHeader1;
+  std::vector<std::byte> b(size + 4);
+  const bool big = info.voxel.big_endian;
+  const auto put = [&b, big](std::size_t offset, std::uint64_t value, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i)
+      b[offset + (big ? bytes - 1 - i : i)] = static_cast<std::byte>(value >> (8 * i));
+  };
+  const auto put_real = [&](std::size_t offset, std::size_t i, double value) {
+    if (second)
+      put(offset + 8 * i, std::bit_cast<std::uint64_t>(value), 8);
+    else
+      put(offset + 4 * i, std::bit_cast<std::uint32_t>(static_cast<float>(value)), 4);
+  };
+  put(0, size, 4);
+  const std::uint64_t extent[5] = {info.volumes > 1 ? 4u : 3u, static_cast<std::uint64_t>(info.width),
+                                   static_cast<std::uint64_t>(info.height), info.slices, info.volumes};
+  for (std::size_t i = 0; i < 8; ++i) put(at.dim + (second ? 8 : 2) * i, i < 5 ? extent[i] : 1, second ? 8 : 2);
+  put(at.datatype, static_cast<std::uint64_t>(datatype), 2);
+  put(at.datatype + 2, static_cast<std::uint64_t>(bits), 2);
+  put_real(at.pixdim, 0, 1);
+  for (std::size_t i = 0; i < 4; ++i) put_real(at.pixdim, i + 1, info.spacing[i]);
+  if (second)
+    put(at.vox_offset, size + 4, 8);
+  else
+    put_real(at.vox_offset, 0, static_cast<double>(size + 4));
+  put_real(at.slope, 0, info.slope);
+  put_real(at.intercept, 0, info.intercept);
+  if (info.has_affine) {
+    put(at.sform, 1, second ? 4 : 2);
+    for (std::size_t i = 0; i < 12; ++i) put_real(at.srow, i, info.affine[i]);
+  }
+  b[second ? 500 : 123] = std::byte{10};  // millimetres and seconds
+  if (second) put(500, 10, 4);
+  const std::string_view magic = second ? std::string_view("n+2\0\r\n\032\n", 8) : std::string_view("n+1\0", 4);
+  std::memcpy(b.data() + (second ? 4 : 344), magic.data(), magic.size());
+  Envelope e;
+  e.format = second ? "nifti-2" : "nifti-1";
+  e.files.emplace_back();
+  e.files[0].head = std::move(b);
+  e.files[0].voxel_bytes = voxel_bytes(info);
+  return e;
+}
+
+}  // namespace trivelet::io

@@ -1,0 +1,343 @@
+// NRRD: a text header, then the voxels behind an empty line, or in other files (detached header, .nhdr).
+// Source: "Definition of NRRD File Format", teem.sourceforge.net/nrrd/format.html.
+#include <algorithm>
+#include <cmath>
+
+#include "io/volume/volume_input.h"
+
+namespace trivelet::io {
+
+namespace {
+
+struct Type {
+  const char* names;  // between commas
+  VoxelType type;
+};
+constexpr Type kTypes[] = {
+    {",signed char,int8,int8_t,", VoxelType::kI8},
+    {",uchar,unsigned char,uint8,uint8_t,", VoxelType::kU8},
+    {",short,short int,signed short,signed short int,int16,int16_t,", VoxelType::kI16},
+    {",ushort,unsigned short,unsigned short int,uint16,uint16_t,", VoxelType::kU16},
+    {",int,signed int,int32,int32_t,", VoxelType::kI32},
+    {",uint,unsigned int,uint32,uint32_t,", VoxelType::kU32},
+    {",longlong,long long,long long int,signed long long,signed long long int,int64,int64_t,", VoxelType::kI64},
+    {",ulonglong,unsigned long long,unsigned long long int,uint64,uint64_t,", VoxelType::kU64},
+    {",float,", VoxelType::kF32},
+    {",double,", VoxelType::kF64},
+};
+
+VoxelType parse_type(const std::string& text, const std::string& name) {
+  const std::string listed = ',' + lower(text) + ',';
+  for (const Type& t : kTypes)
+    if (std::string_view(t.names).find(listed) != std::string_view::npos) return t.type;
+  fail(ErrorKind::kUnsupported, name + ": NRRD type '" + text + "' cannot be coded");
+}
+
+/// "(1,0,0) none (0,0,2)": a vector per axis, empty for none.
+std::vector<std::vector<double>> parse_vectors(std::string_view text) {
+  std::vector<std::vector<double>> out;
+  while (!(text = trim(text)).empty()) {
+    if (text.front() != '(') {
+      const std::size_t end = std::min(text.find_first_of(" \t"), text.size());
+      out.emplace_back();
+      text.remove_prefix(end);
+      continue;
+    }
+    const std::size_t close = text.find(')');
+    if (close == std::string_view::npos) return {};
+    const auto numbers = parse_numbers(text.substr(1, close - 1), ",");
+    out.push_back(numbers.value_or(std::vector<double>{}));
+    text.remove_prefix(close + 1);
+  }
+  return out;
+}
+
+struct NrrdHeader {
+  std::string type, encoding, data_file, space;
+  std::vector<std::string> listed;  // data file: LIST
+  std::vector<std::uint64_t> sizes;
+  std::vector<double> spacings;
+  std::vector<std::vector<double>> directions;
+  std::vector<double> origin;
+  std::vector<std::string> kinds;
+  std::uint64_t dimension = 0;
+  bool big_endian = false;
+  bool has_endian = false;
+  std::uint64_t line_skip = 0;
+  double byte_skip = 0;
+};
+
+bool field_is(const std::string& field, std::string_view name) {
+  // spaces in names may be left out
+  std::string packed;
+  for (const char c : field)
+    if (c != ' ') packed += c;
+  std::string wanted;
+  for (const char c : name)
+    if (c != ' ') wanted += c;
+  return packed == wanted;
+}
+
+NrrdHeader read_header(VolumeInput& in) {
+  NrrdHeader h;
+  std::string line;
+  in.line(line);
+  bool ended = false;
+  while (in.line(line)) {
+    require(in.position() <= kMaxHeadBytes, ErrorKind::kBadStream, in.name() + ": a header without end");
+    const std::string_view text = trim(line);
+    if (text.empty()) {
+      ended = true;
+      break;
+    }
+    if (text.front() == '#') continue;
+    const std::size_t colon = text.find(": ");
+    const std::size_t key = text.find(":=");
+    if (key != std::string_view::npos && (colon == std::string_view::npos || key < colon)) continue;  // key/value pair
+    const std::size_t end = text.find(':');
+    require(end != std::string_view::npos, ErrorKind::kBadStream,
+            in.name() + ": header line '" + printable(text.substr(0, 60)) + "' is no 'field: value'");
+    const std::string field = lower(trim(text.substr(0, end)));
+    const std::string value(trim(text.substr(end + 1)));
+    const auto bad_value = [&]() {
+      fail(ErrorKind::kBadStream, in.name() + ": '" + field + ": " + value.substr(0, 60) + "' makes no sense");
+    };
+    if (field == "type") {
+      h.type = value;
+    } else if (field == "encoding") {
+      h.encoding = lower(value);
+    } else if (field == "dimension") {
+      const auto n = parse_whole(value);
+      if (!n || *n < 1 || *n > 16) bad_value();
+      h.dimension = *n;
+    } else if (field == "sizes") {
+      h.sizes.clear();
+      const auto numbers = parse_numbers(value);
+      if (!numbers) bad_value();
+      for (const double v : *numbers) {
+        if (!(v >= 1 && v <= 1e15 && v == std::floor(v))) bad_value();
+        h.sizes.push_back(static_cast<std::uint64_t>(v));
+      }
+    } else if (field == "endian") {
+      h.has_endian = true;
+      h.big_endian = lower(value) == "big";
+      if (!h.big_endian && lower(value) != "little") bad_value();
+    } else if (field_is(field, "line skip")) {
+      const auto n = parse_whole(value);
+      if (!n) bad_value();
+      h.line_skip = *n;
+    } else if (field_is(field, "byte skip")) {
+      const auto numbers = parse_numbers(value);
+      if (!numbers || numbers->size() != 1 || !((*numbers)[0] >= -1 && (*numbers)[0] <= 1e15) ||
+          (*numbers)[0] != std::floor((*numbers)[0]))
+        bad_value();
+      h.byte_skip = (*numbers)[0];
+    } else if (field_is(field, "data file")) {
+      h.data_file = value;
+      if (value == "LIST" || value.rfind("LIST ", 0) == 0) {
+        while (in.line(line)) {
+          require(h.listed.size() < 100000, ErrorKind::kBadStream, in.name() + ": more than 100000 data files");
+          if (!trim(line).empty()) h.listed.emplace_back(trim(line));
+        }
+        ended = true;
+      }
+    } else if (field == "spacings") {
+      h.spacings = parse_numbers(value).value_or(std::vector<double>{});
+    } else if (field == "space") {
+      h.space = lower(value);
+    } else if (field_is(field, "space directions")) {
+      h.directions = parse_vectors(value);
+    } else if (field_is(field, "space origin")) {
+      const auto vectors = parse_vectors(value);
+      if (!vectors.empty()) h.origin = vectors[0];
+    } else if (field == "kinds") {
+      std::string_view rest = value;
+      while (!(rest = trim(rest)).empty()) {
+        const std::size_t n = std::min(rest.find_first_of(" \t"), rest.size());
+        h.kinds.push_back(lower(rest.substr(0, n)));
+        rest.remove_prefix(n);
+      }
+    }
+  }
+  require(ended || !h.data_file.empty(), ErrorKind::kBadStream,
+          in.name() + ": the header is cut: neither an empty line nor a data file follows");
+  return h;
+}
+
+void set_geometry(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis) {
+  for (std::size_t i = 0; i < 4 && first_axis + i < h.sizes.size(); ++i) {
+    const std::size_t axis = first_axis + i;
+    double d = axis < h.spacings.size() ? std::fabs(h.spacings[axis]) : 0;
+    if (axis < h.directions.size()) {
+      double sum = 0;
+      for (const double v : h.directions[axis]) sum += v * v;
+      if (sum > 0) d = std::sqrt(sum);
+    }
+    if (d > 0 && std::isfinite(d)) info.spacing[i] = d;
+  }
+  // The three spatial axes must be the first three for a matrix from our coordinates.
+  if (h.directions.size() < first_axis + 3 || h.origin.size() != 3) return;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (h.directions[first_axis + i].size() != 3) return;
+  const bool left = h.space == "left-posterior-superior" || h.space == "lps";
+  const bool right = h.space == "right-anterior-superior" || h.space == "ras";
+  const bool mixed = h.space == "left-anterior-superior" || h.space == "las";
+  if (!left && !right && !mixed) return;
+  const double sign[3] = {right ? 1.0 : -1.0, left ? -1.0 : 1.0, 1.0};
+  for (std::size_t row = 0; row < 3; ++row) {
+    for (std::size_t i = 0; i < 3; ++i) info.affine[4 * row + i] = sign[row] * h.directions[first_axis + i][row];
+    info.affine[4 * row + 3] = sign[row] * h.origin[row];
+  }
+  info.has_affine = true;
+  drop_bad_affine(info);
+}
+
+/// Names of the data files, in order.
+std::vector<std::string> data_files(const NrrdHeader& h, const std::string& name) {
+  if (!h.listed.empty()) return h.listed;
+  // "name%03d.raw first last step [subdim]"
+  const std::size_t space = h.data_file.find(' ');
+  if (h.data_file.find('%') == std::string::npos || space == std::string::npos) return {h.data_file};
+  const auto numbers = parse_numbers(std::string_view(h.data_file).substr(space));
+  if (!numbers || numbers->size() < 3) return {h.data_file};
+  const double first = (*numbers)[0];
+  const double last = (*numbers)[1];
+  const double step = (*numbers)[2];
+  require(step != 0 && first == std::floor(first) && step == std::floor(step) && std::fabs(first) < 1e9 &&
+              std::fabs(step) < 1e9 && (last - first) / step >= 0 && (last - first) / step < 100000,
+          ErrorKind::kBadStream, name + ": '" + h.data_file + "' does not count up to 100000 files");
+  std::vector<std::string> names;
+  for (double i = 0; i <= (last - first) / step; ++i)
+    names.push_back(numbered_name(h.data_file.substr(0, space), static_cast<std::int64_t>(first + i * step)));
+  return names;
+}
+
+/// Bytes of `lines` lines at the start of a file.
+std::uint64_t bytes_of_lines(const Opener& open, const std::string& name, std::uint64_t start, std::uint64_t lines) {
+  if (lines == 0) return 0;
+  bool gzip = false;
+  const auto in = open_input(open, name, gzip);
+  in->skip(start, "header");
+  std::string line;
+  for (std::uint64_t i = 0; i < lines; ++i) {
+    require(in->line(line), ErrorKind::kBadStream, name + ": has no " + std::to_string(lines) + " lines to skip");
+    require(in->position() <= kMaxHeadBytes, ErrorKind::kBadStream, name + ": too long a header");
+  }
+  return in->position() - start;
+}
+
+}  // namespace
+
+bool is_nrrd(std::string_view begin) {
+  return begin.size() >= 8 && begin.substr(0, 7) == "NRRD000" && begin[7] >= '1' && begin[7] <= '9';
+}
+
+VolumeLayout nrrd_layout(const FileToRead& file) {
+  bool whole_gzip = false;
+  const auto in = open_input(file.open, file.path, whole_gzip);
+  require(is_nrrd(in->ahead(8)), ErrorKind::kBadStream, file.path + ": is no NRRD file");
+  const NrrdHeader h = read_header(*in);
+  require(
+      h.dimension >= 1 && h.sizes.size() == h.dimension, ErrorKind::kBadStream,
+      file.path + ": " + std::to_string(h.sizes.size()) + " sizes for " + std::to_string(h.dimension) + " dimensions");
+  require(!h.type.empty() && !h.encoding.empty(), ErrorKind::kBadStream, file.path + ": type or encoding is missing");
+  VolumeLayout layout;
+  VolumeInfo& info = layout.info;
+  info.format = "nrrd";
+  info.voxel.type = parse_type(h.type, file.path);
+  require(h.has_endian || bytes_of(info.voxel.type) == 1, ErrorKind::kBadStream,
+          file.path + ": the byte order (endian) of " + h.type + " is missing");
+  info.voxel.big_endian = h.big_endian && bytes_of(info.voxel.type) > 1;
+  // A first axis of colours or components is not one of space.
+  std::size_t first_axis = 0;
+  if (h.sizes.size() >= 3 && h.sizes[0] >= 2 && h.sizes[0] <= 4) {
+    const std::string kind = h.kinds.empty() ? "" : h.kinds[0];
+    const bool no_direction = h.directions.size() == h.sizes.size() && h.directions[0].empty();
+    if (no_direction || kind.find("color") != std::string::npos || kind.find("vector") != std::string::npos ||
+        kind == "complex" || kind == "list") {
+      first_axis = 1;
+      info.voxel.channels = static_cast<int>(h.sizes[0]);
+    }
+  }
+  set_extents(info, {h.sizes.begin() + static_cast<std::ptrdiff_t>(first_axis), h.sizes.end()}, file.path);
+  set_geometry(info, h, first_axis);
+
+  Packing packing = Packing::kNone;
+  if (h.encoding == "gzip" || h.encoding == "gz")
+    packing = Packing::kGzip;
+  else
+    require(h.encoding == "raw", ErrorKind::kUnsupported,
+            file.path + ": NRRD encoding '" + h.encoding + "'; only raw and gzip are read");
+  require(h.byte_skip >= 0 || packing == Packing::kNone, ErrorKind::kBadStream,
+          file.path + ": byte skip -1 does not go with compressed data");
+  const std::uint64_t bytes = voxel_bytes(info);
+  const auto add = [&](const std::string& name, const Opener& open, std::uint64_t start, std::uint64_t share) {
+    FileLayout f;
+    f.name = base_name(name);
+    f.open = open;
+    f.voxel_bytes = share;
+    f.packing = packing;
+    f.head_bytes = start + bytes_of_lines(open, name, start, h.line_skip);
+    if (h.byte_skip > 0) {
+      // In compressed data the bytes to skip are behind the compression, where we have no place to keep them.
+      require(packing == Packing::kNone, ErrorKind::kUnsupported, name + ": byte skip in compressed data");
+      f.head_bytes += static_cast<std::uint64_t>(h.byte_skip);
+    } else if (h.byte_skip < 0) {
+      const auto size = open()->size();
+      require(size.has_value() && *size >= f.head_bytes + share, ErrorKind::kBadStream,
+              name + ": is too short for its voxels, or its length is not known");
+      f.head_bytes = *size - share;
+    }
+    require(f.head_bytes <= kMaxHeadBytes, ErrorKind::kBadStream,
+            name + ": the voxels begin at byte " + std::to_string(f.head_bytes) + "; the limit is " +
+                std::to_string(kMaxHeadBytes));
+    layout.files.push_back(std::move(f));
+  };
+  if (h.data_file.empty()) {
+    add(file.name, file.open, in->position(), bytes);
+    return layout;
+  }
+  add_data_files(layout, file, data_files(h, file.path), bytes, add);
+  return layout;
+}
+
+Envelope make_nrrd(const VolumeInfo& info) {
+  std::string text = "NRRD0004\ntype: ";
+  std::string type = trivelet::to_string(info.voxel.type);
+  if (type == "float32") type = "float";
+  if (type == "float64") type = "double";
+  const bool channels = info.voxel.channels > 1;
+  const bool fourth = info.volumes > 1;
+  text += type + "\ndimension: " + std::to_string(3 + channels + fourth);
+  if (info.has_affine) text += "\nspace: left-posterior-superior";
+  text += "\nsizes:" + (channels ? std::string(" ") + std::to_string(info.voxel.channels) : "") + std::string(" ") +
+          std::to_string(info.width) + std::string(" ") + std::to_string(info.height) + std::string(" ") +
+          std::to_string(info.slices) + (fourth ? std::string(" ") + std::to_string(info.volumes) : "");
+  if (info.has_affine) {
+    const double sign[3] = {-1, -1, 1};
+    const auto vector = [&](std::size_t column) {
+      std::string v = "(";
+      for (std::size_t row = 0; row < 3; ++row)
+        v += std::string(row ? "," : "") + number_text(sign[row] * info.affine[4 * row + column] + 0.0);
+      return v + ")";
+    };
+    text += "\nspace directions:" + std::string(channels ? " none" : "");
+    for (std::size_t i = 0; i < 3; ++i) text += " " + vector(i);
+    text += std::string(fourth ? " none" : "") + "\nspace origin: " + vector(3);
+  } else {
+    text += "\nspacings:" + std::string(channels ? " NaN" : "");
+    for (std::size_t i = 0; i < (fourth ? 4u : 3u); ++i) text += std::string(" ") + number_text(info.spacing[i]);
+  }
+  text += "\nkinds:" + std::string(channels ? " vector" : "") + " domain domain domain" + (fourth ? " list" : "");
+  if (bytes_of(info.voxel.type) > 1) text += std::string("\nendian: ") + (info.voxel.big_endian ? "big" : "little");
+  text += std::string("\nencoding: ") + (have_zlib() ? "gzip" : "raw") + "\n\n";
+  Envelope e;
+  e.format = "nrrd";
+  e.files.emplace_back();
+  e.files[0].head = to_bytes(text);
+  e.files[0].packing = have_zlib() ? Packing::kGzip : Packing::kNone;
+  e.files[0].voxel_bytes = voxel_bytes(info);
+  return e;
+}
+
+}  // namespace trivelet::io

@@ -1,0 +1,152 @@
+// Bytes of volume files, and what the readers of the formats make of their headers. Internal to io.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/volume/volume_io.h"
+
+namespace trivelet::io {
+
+/// A source of bytes in order.
+class Feed {
+ public:
+  virtual ~Feed() = default;
+  /// Up to `size` bytes, at least one, 0 at the end.
+  virtual std::size_t read(std::byte* data, std::size_t size) = 0;
+  virtual std::optional<std::uint64_t> size() const { return std::nullopt; }
+};
+using Opener = std::function<std::unique_ptr<Feed>()>;
+
+Opener file_opener(const std::string& path);
+Opener memory_opener(std::shared_ptr<const std::vector<std::byte>> bytes);
+
+/// A feed behind a buffer. `name` is for messages.
+class VolumeInput {
+ public:
+  VolumeInput(std::unique_ptr<Feed> feed, std::string name);
+
+  /// What is buffered, at least `wanted` bytes unless the end is nearer.
+  std::string_view ahead(std::size_t wanted);
+  void consume(std::size_t bytes);
+  std::size_t read(std::byte* data, std::size_t size);
+  /// Throws BadStream with `what` when there are fewer.
+  void read_exactly(std::byte* data, std::size_t size, const char* what);
+  /// Appends exactly `size` bytes to `out`, growing it as they arrive.
+  void append(std::vector<std::byte>& out, std::uint64_t size, const char* what);
+  void skip(std::uint64_t size, const char* what);
+  /// A line with its line feed. False at the end of input.
+  bool line(std::string& out);
+  /// Everything up to the end. BadStream when it is more than kMaxHeadBytes.
+  std::vector<std::byte> rest(const char* what);
+  std::uint64_t position() const { return position_; }
+  const std::string& name() const { return name_; }
+  Feed& feed() { return *feed_; }
+
+ private:
+  std::unique_ptr<Feed> feed_;
+  std::string name_;
+  std::vector<std::byte> buffer_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::uint64_t position_ = 0;
+};
+
+/// Opens a file; unpacks it when it is a .gz, and says so.
+std::unique_ptr<VolumeInput> open_input(const Opener& opener, const std::string& name, bool& gzip);
+/// Unpacks a gzip or zlib stream that begins at the input's position and is left behind its end. Unsupported without
+/// zlib.
+std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool zlib_format);
+
+/// Packs into `sink`.
+class Deflater {
+ public:
+  using Sink = std::function<void(const void*, std::size_t)>;
+  Deflater(Sink sink, bool zlib_format);
+  ~Deflater();
+  Deflater(const Deflater&) = delete;
+  Deflater& operator=(const Deflater&) = delete;
+  void write(const std::byte* data, std::size_t size);
+  void finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// One file of a volume: where it is and where its scalars are.
+struct FileLayout {
+  std::string name;
+  Opener open;
+  Packing packing = Packing::kNone;
+  std::uint64_t head_bytes = 0;  ///< bytes of the file before the scalars; a file without scalars is all head
+  std::uint64_t voxel_bytes = 0;
+};
+
+struct VolumeLayout {
+  VolumeInfo info;
+  std::vector<FileLayout> files;
+  std::vector<std::string> remarks;
+};
+
+/// Finds another file beside the one whose header is read. Empty for volumes in memory.
+using Neighbour = std::function<Opener(const std::string& name)>;
+
+struct FileToRead {
+  std::string name;  ///< without its folder
+  std::string path;  ///< for messages
+  Opener open;
+  Neighbour neighbour;
+};
+
+bool is_nifti(std::string_view begin);
+bool is_nrrd(std::string_view begin);
+bool is_metaimage(std::string_view begin);
+bool is_dicom(std::string_view begin);
+VolumeLayout nifti_layout(const FileToRead& file);
+VolumeLayout nrrd_layout(const FileToRead& file);
+VolumeLayout metaimage_layout(const FileToRead& file);
+VolumeLayout raw_layout(const FileToRead& file, const VolumeOptions& options);
+/// Files of one series in any order.
+VolumeLayout dicom_layout(const std::vector<FileToRead>& files);
+
+Envelope make_nifti(const VolumeInfo& info);
+Envelope make_nrrd(const VolumeInfo& info);
+Envelope make_metaimage(const VolumeInfo& info);
+
+// Shared by the readers.
+
+/// Checks the extents, sets width … volumes. Missing axes are 1. Throws BadStream.
+void set_extents(VolumeInfo& info, const std::vector<std::uint64_t>& size, const std::string& name);
+/// A header whose voxels are in other files, of equal shares: lists it as a file, then calls add(name, opener, where
+/// the voxels begin, their bytes) for each of them. Throws when one is missing.
+using AddDataFile = std::function<void(const std::string&, const Opener&, std::uint64_t, std::uint64_t)>;
+void add_data_files(VolumeLayout& layout, const FileToRead& file, const std::vector<std::string>& names,
+                    std::uint64_t bytes, const AddDataFile& add);
+/// A matrix with infinities or NaN is none.
+void drop_bad_affine(VolumeInfo& info);
+std::uint64_t voxel_bytes(const VolumeInfo& info);
+/// Numbers between spaces, tabs or any of `also`; nothing when something else stands there.
+std::optional<std::vector<double>> parse_numbers(std::string_view text, std::string_view also = "");
+std::optional<std::uint64_t> parse_whole(std::string_view text);
+std::string_view trim(std::string_view text);
+std::string lower(std::string_view text);
+/// For messages: what cannot be printed becomes "?".
+std::string printable(std::string_view text);
+/// A number in the shortest form that reads back the same.
+std::string number_text(double value);
+std::vector<std::byte> to_bytes(std::string_view text);
+/// Names like "slice%03d.raw" for numbers first, first + step, … last.
+std::string numbered_name(const std::string& pattern, std::int64_t number);
+/// True for a plain name: not empty, no folder, nothing hidden.
+bool is_plain_name(const std::string& name);
+/// The file part of a path.
+std::string base_name(const std::string& path);
+
+}  // namespace trivelet::io

@@ -1,0 +1,450 @@
+// Opens volumes: finds out the format, has the header read, delivers the scalars of its files one after the other.
+#include "io/volume/volume_io.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "io/source.h"
+#include "io/volume/volume_input.h"
+
+namespace trivelet::io {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxExtent = 65536;  // of a picture; the stream format's limit
+
+class LayoutReader final : public VolumeReader {
+ public:
+  explicit LayoutReader(VolumeLayout layout) : layout_(std::move(layout)) { rewind(); }
+
+  const VolumeInfo& info() const override { return layout_.info; }
+  const std::vector<std::string>& remarks() const override { return layout_.remarks; }
+
+  void rewind() override {
+    envelope_ = {};
+    envelope_.format = layout_.info.format;
+    open(0);
+  }
+
+  void read(std::byte* data, std::size_t bytes) override {
+    while (bytes > 0) {
+      while (left_ == 0) {
+        require(envelope_.files.size() < layout_.files.size(), ErrorKind::kInternal,
+                "more voxels wanted than there are");
+        next_file();
+      }
+      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, left_));
+      (unpacked_ ? *unpacked_ : *input_).read_exactly(data, n, "voxels");
+      left_ -= n;
+      data += n;
+      bytes -= n;
+    }
+  }
+
+  Envelope envelope() override {
+    while (envelope_.files.size() < layout_.files.size()) {
+      require(left_ == 0, ErrorKind::kInternal, "voxels are left");
+      next_file();
+    }
+    return envelope_;
+  }
+
+ private:
+  void open(std::size_t index) {
+    at_ = index;
+    const FileLayout& f = layout_.files.at(index);
+    unpacked_.reset();
+    // Data of its own that is packed by gzip is unpacked below, not as a whole.
+    if (f.packing == Packing::kGzip && f.head_bytes == 0)
+      input_ = std::make_unique<VolumeInput>(f.open(), f.name);
+    else
+      input_ = open_input(f.open, f.name, current_.gzip);
+    current_.name = f.name;
+    current_.packing = f.packing;
+    current_.voxel_bytes = f.voxel_bytes;
+    current_.head.clear();
+    current_.tail.clear();
+    if (f.voxel_bytes == 0)
+      current_.head = input_->rest("header");
+    else
+      input_->append(current_.head, f.head_bytes, "header");
+    if (f.packing != Packing::kNone && f.voxel_bytes > 0)
+      unpacked_ = std::make_unique<VolumeInput>(make_inflater(*input_, f.packing == Packing::kZlib), f.name);
+    left_ = f.voxel_bytes;
+  }
+
+  // Closes the current file, keeping its tail, and opens the one after.
+  void next_file() {
+    if (unpacked_) {
+      require(unpacked_->ahead(1).empty(), ErrorKind::kBadStream,
+              input_->name() + ": holds more compressed voxels than its header says");
+      unpacked_.reset();
+    }
+    current_.tail = input_->rest("data behind the voxels");
+    envelope_.files.push_back(std::move(current_));
+    current_ = {};
+    if (at_ + 1 < layout_.files.size()) open(at_ + 1);
+  }
+
+  VolumeLayout layout_;
+  Envelope envelope_;  // of the files that are done
+  VolumeFile current_;
+  std::size_t at_ = 0;  // the file that is open
+  std::unique_ptr<VolumeInput> input_;
+  std::unique_ptr<VolumeInput> unpacked_;
+  std::uint64_t left_ = 0;  // bytes of voxels in the current file
+};
+
+FileToRead file_to_read(const std::string& path) {
+  FileToRead f;
+  f.path = path;
+  f.name = base_name(path);
+  f.open = file_opener(path);
+  f.neighbour = [path](const std::string& name) -> Opener {
+    const fs::path beside = fs::path(path).parent_path() / name;
+    std::error_code ignored;
+    if (!fs::is_regular_file(beside, ignored)) return {};
+    return file_opener(beside.string());
+  };
+  return f;
+}
+
+/// Standard input, in memory: volumes are read twice.
+FileToRead standard_input() {
+  ByteSource source("-");
+  std::vector<std::byte> bytes;
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  for (;;) {
+    const std::size_t at = bytes.size();
+    bytes.resize(at + kPiece);
+    const std::size_t got = source.read(bytes.data() + at, kPiece);
+    bytes.resize(at + got);
+    if (got < kPiece) break;
+  }
+  FileToRead f;
+  f.path = f.name = "standard input";
+  f.open = memory_opener(std::make_shared<const std::vector<std::byte>>(std::move(bytes)));
+  f.neighbour = [](const std::string&) -> Opener { return {}; };
+  return f;
+}
+
+std::string format_by_content(const FileToRead& file) {
+  bool gzip = false;
+  const auto input = open_input(file.open, file.path, gzip);
+  const std::string_view begin = input->ahead(4096);
+  if (is_nifti(begin)) return "nifti";
+  if (is_nrrd(begin)) return "nrrd";
+  if (is_dicom(begin)) return "dicom";
+  if (is_metaimage(begin)) return "metaimage";
+  return {};
+}
+
+std::vector<FileToRead> dicom_files(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error))
+    if (i->is_regular_file() && i->path().filename().string()[0] != '.') paths.push_back(i->path().string());
+  require(!error, ErrorKind::kIo, "cannot read " + folder + ": " + error.message());
+  std::sort(paths.begin(), paths.end());
+  std::vector<FileToRead> files;
+  for (const std::string& path : paths) {
+    FileToRead f = file_to_read(path);
+    VolumeInput input(f.open(), path);
+    if (is_dicom(input.ahead(4096))) files.push_back(std::move(f));
+  }
+  require(!files.empty(), ErrorKind::kIo, "cannot read " + folder + ": it is a directory without DICOM files");
+  return files;
+}
+
+VolumeLayout layout_of(const FileToRead& file, const std::string& format, const VolumeOptions& options) {
+  if (format == "nifti") return nifti_layout(file);
+  if (format == "nrrd") return nrrd_layout(file);
+  if (format == "metaimage") return metaimage_layout(file);
+  if (format == "dicom") return dicom_layout({file});
+  if (format == "raw") return raw_layout(file, options);
+  fail(ErrorKind::kBadArgument, file.path + ": volumes are nifti, nrrd, metaimage, dicom or raw, not '" + format + "'");
+}
+
+}  // namespace
+
+bool is_volume(const std::string& path) {
+  if (path == "-") return false;
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return true;
+  if (!fs::is_regular_file(path, ignored)) return false;
+  try {
+    return !format_by_content(file_to_read(path)).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeOptions& options) {
+  const bool raw = options.format == "raw" || (options.format.empty() && !options.size.empty());
+  require(raw || (options.size.empty() && options.type.empty()), ErrorKind::kBadArgument,
+          path + ": only raw volumes take a size and a type");
+  std::error_code ignored;
+  if (path != "-" && fs::is_directory(path, ignored)) {
+    require(options.format.empty() || options.format == "dicom", ErrorKind::kBadArgument,
+            path + ": a folder can only hold DICOM files, not " + options.format);
+    return std::make_unique<LayoutReader>(dicom_layout(dicom_files(path)));
+  }
+  const FileToRead file = path == "-" ? standard_input() : file_to_read(path);
+  std::string format = raw ? "raw" : options.format;
+  if (format.empty()) format = format_by_content(file);
+  require(!format.empty(), ErrorKind::kBadStream,
+          file.path + ": is neither NIfTI, NRRD, MetaImage nor DICOM; raw scalars need --size WxHxD and --type");
+  return std::make_unique<LayoutReader>(layout_of(file, format, options));
+}
+
+std::unique_ptr<VolumeReader> open_volume(const std::byte* data, std::size_t size, const std::string& format) {
+  FileToRead f;
+  f.path = f.name = "memory";
+  f.open = memory_opener(std::make_shared<const std::vector<std::byte>>(data, data + size));
+  f.neighbour = [](const std::string&) -> Opener { return {}; };
+  const std::string known = format.empty() ? format_by_content(f) : format;
+  return std::make_unique<LayoutReader>(layout_of(f, known, {}));
+}
+
+namespace {
+
+/// The head of a file, which has the length of the whole.
+class HeadFeed final : public Feed {
+ public:
+  explicit HeadFeed(const VolumeFile& file)
+      : head_(memory_opener(std::make_shared<const std::vector<std::byte>>(file.head))()),
+        size_(file.head.size() + file.voxel_bytes + file.tail.size()) {}
+  std::size_t read(std::byte* data, std::size_t size) override { return head_->read(data, size); }
+  std::optional<std::uint64_t> size() const override { return size_; }
+
+ private:
+  std::unique_ptr<Feed> head_;
+  std::uint64_t size_;
+};
+
+Opener head_opener(const VolumeFile& file) {
+  return [&file] { return std::make_unique<HeadFeed>(file); };
+}
+
+}  // namespace
+
+VolumeInfo volume_info(const Envelope& envelope) {
+  if (envelope.format == "raw") return {};
+  // The heads alone, in memory; files are found by their names.
+  std::vector<FileToRead> files;
+  for (const VolumeFile& file : envelope.files) {
+    FileToRead f;
+    f.path = f.name = file.name;
+    f.open = head_opener(file);
+    f.neighbour = [&envelope](const std::string& name) -> Opener {
+      for (const VolumeFile& other : envelope.files)
+        if (other.name == base_name(name)) return head_opener(other);
+      return {};
+    };
+    files.push_back(std::move(f));
+  }
+  require(!files.empty(), ErrorKind::kBadStream, "a volume without files");
+  if (envelope.format == "dicom") return dicom_layout(files).info;
+  const std::string format = envelope.format.rfind("nifti", 0) == 0 ? "nifti" : envelope.format;
+  require(format == "nifti" || format == "nrrd" || format == "metaimage", ErrorKind::kBadStream,
+          "the header of a volume in an unknown format, '" + format.substr(0, 40) + "'");
+  return layout_of(files.front(), format, {}).info;
+}
+
+// ---------------------------------------------------------------------------------------------------------------- raw
+
+VoxelFormat parse_voxel_format(const std::string& name) {
+  std::string text = lower(name);
+  VoxelFormat f;
+  if (text.size() > 2 && text.ends_with("be")) f.big_endian = true;
+  if (text.size() > 2 && (text.ends_with("be") || text.ends_with("le"))) text.resize(text.size() - 2);
+  for (int i = 0; i < kVoxelTypes; ++i) {
+    f.type = static_cast<VoxelType>(i);
+    const std::string full = trivelet::to_string(f.type);
+    const std::string bits = std::to_string(8 * bytes_of(f.type));
+    const char letter = full[0];
+    if (text == full || text == letter + bits || (letter == 'i' && text == "s" + bits)) return f;
+  }
+  fail(ErrorKind::kBadArgument,
+       "unknown type '" + name + "'; known: u8 s8 u16 s16 u32 s32 u64 s64 f32 f64, and with be behind for big-endian");
+}
+
+VolumeLayout raw_layout(const FileToRead& file, const VolumeOptions& options) {
+  require(options.size.size() >= 2, ErrorKind::kBadArgument,
+          file.path + ": raw volumes do not tell their size; give it (--size WxHxD)");
+  require(!options.type.empty(), ErrorKind::kBadArgument,
+          file.path + ": raw volumes do not tell their type; give it (--type u8, s16, u16be, f32, …)");
+  VolumeLayout layout;
+  layout.info.format = "raw";
+  layout.info.voxel = parse_voxel_format(options.type);
+  set_extents(layout.info, options.size, file.path);
+  FileLayout f;
+  f.name = file.name;
+  f.open = file.open;
+  f.voxel_bytes = voxel_bytes(layout.info);
+  layout.files.push_back(std::move(f));
+  return layout;
+}
+
+// ------------------------------------------------------------------------------------------------------------- shared
+
+void set_extents(VolumeInfo& info, const std::vector<std::uint64_t>& size, const std::string& name) {
+  const auto text = [&size] {
+    std::string all;
+    for (const std::uint64_t n : size) all += (all.empty() ? "" : " x ") + std::to_string(n);
+    return all;
+  };
+  require(!size.empty() && size.size() <= 16, ErrorKind::kBadStream,
+          name + ": a volume of " + std::to_string(size.size()) + " axes; must be 1..16");
+  // Axes of one voxel in front would make pictures of a single column: nothing is lost by leaving them as they are.
+  std::uint64_t total = 1;
+  for (const std::uint64_t n : size) {
+    require(n >= 1 && n <= std::uint64_t{1} << 40, ErrorKind::kBadStream,
+            name + ": an axis of " + std::to_string(n) + " voxels (size " + text() + ")");
+    require(total <= (std::uint64_t{1} << 48) / n, ErrorKind::kBadStream,
+            name + ": " + text() + " are more than 2^48 voxels");
+    total *= n;
+  }
+  const std::uint64_t height = size.size() > 1 ? size[1] : 1;
+  require(size[0] <= kMaxExtent && height <= kMaxExtent, ErrorKind::kUnsupported,
+          name + ": slices of " + std::to_string(size[0]) + " x " + std::to_string(height) + "; at most " +
+              std::to_string(kMaxExtent) + " either way");
+  require(size[0] * height <= std::uint64_t{1} << 31, ErrorKind::kUnsupported,
+          name + ": slices of " + text() + " voxels; at most 2^31");
+  info.width = static_cast<int>(size[0]);
+  info.height = static_cast<int>(height);
+  info.slices = size.size() > 2 ? size[2] : 1;
+  info.volumes = 1;
+  for (std::size_t i = 3; i < size.size(); ++i) info.volumes *= size[i];
+}
+
+void drop_bad_affine(VolumeInfo& info) {
+  for (const double v : info.affine)
+    if (!std::isfinite(v)) info.has_affine = false;
+  if (!info.has_affine) info.affine = {};
+}
+
+std::uint64_t voxel_bytes(const VolumeInfo& info) { return info.voxels() * info.voxel.bytes(); }
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n\v\f";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c < 32 || c == 127 ? '?' : c;  // other alphabets too: encodings differ
+  return out;
+}
+
+std::optional<std::vector<double>> parse_numbers(std::string_view text, std::string_view also) {
+  std::vector<double> numbers;
+  std::size_t at = 0;
+  const auto separates = [also](char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || also.find(c) != std::string_view::npos;
+  };
+  while (at < text.size()) {
+    if (separates(text[at])) {
+      ++at;
+      continue;
+    }
+    std::size_t end = at;
+    while (end < text.size() && !separates(text[end])) ++end;
+    std::string_view word = text.substr(at, end - at);
+    if (word.front() == '+') word.remove_prefix(1);
+    double value = 0;
+    const auto result = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (result.ec != std::errc() || result.ptr != word.data() + word.size()) return std::nullopt;
+    numbers.push_back(value);
+    at = end;
+  }
+  return numbers;
+}
+
+std::optional<std::uint64_t> parse_whole(std::string_view text) {
+  text = trim(text);
+  std::uint64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string number_text(double value) {
+  char buffer[64];
+  const auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
+  return {buffer, result.ptr};
+}
+
+std::vector<std::byte> to_bytes(std::string_view text) {
+  const auto* p = reinterpret_cast<const std::byte*>(text.data());
+  return {p, p + text.size()};
+}
+
+std::string numbered_name(const std::string& pattern, std::int64_t number) {
+  const std::size_t percent = pattern.find('%');
+  const std::size_t end = percent == std::string::npos ? percent : pattern.find_first_not_of("0123456789", percent + 1);
+  require(end != std::string::npos && pattern[end] == 'd' && pattern.find('%', end) == std::string::npos &&
+              end - percent <= 3,
+          ErrorKind::kBadStream, "'" + pattern + "' is not a pattern of file names like slice%03d.raw");
+  std::size_t digits = 0;
+  for (std::size_t i = percent + 1; i < end; ++i) digits = 10 * digits + static_cast<std::size_t>(pattern[i] - '0');
+  std::string text = std::to_string(number < 0 ? -number : number);
+  const char fill = pattern[percent + 1] == '0' ? '0' : ' ';
+  while (text.size() + (number < 0) < digits) text.insert(0, 1, fill);
+  if (number < 0) text.insert(0, "-");
+  return pattern.substr(0, percent) + text + pattern.substr(end + 1);
+}
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.size() <= 255 && name[0] != '.' && name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos;
+}
+
+std::string base_name(const std::string& path) {
+  const std::size_t slash = path.find_last_of("/\\");
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+void add_data_files(VolumeLayout& layout, const FileToRead& file, const std::vector<std::string>& names,
+                    std::uint64_t bytes, const AddDataFile& add) {
+  FileLayout header;
+  header.name = file.name;
+  header.open = file.open;
+  layout.files.push_back(std::move(header));
+  require(!names.empty() && bytes % names.size() == 0, ErrorKind::kBadStream,
+          file.path + ": " + std::to_string(bytes) + " bytes of voxels cannot be divided among " +
+              std::to_string(names.size()) + " files");
+  for (const std::string& name : names) {
+    const Opener open = file.neighbour(name);
+    require(static_cast<bool>(open), ErrorKind::kIo, file.path + ": its data file '" + name + "' is missing");
+    if (base_name(name) != name)
+      layout.remarks.push_back("its data file '" + name + "' is in another folder; decoding puts it beside the header");
+    add(name, open, 0, bytes / names.size());
+  }
+}
+
+std::string volume_extension(const std::string& path) {
+  const std::string name = lower(base_name(path));
+  const std::size_t dot = name.find_last_of('.');
+  if (dot == std::string::npos) return {};
+  const std::string last = name.substr(dot + 1);
+  if (last != "gz" || dot == 0) return last;
+  const std::size_t before = name.find_last_of('.', dot - 1);
+  return before == std::string::npos ? last : name.substr(before + 1);
+}
+
+}  // namespace trivelet::io

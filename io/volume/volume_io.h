@@ -1,0 +1,146 @@
+// Volumes in files: NIfTI, NRRD, MetaImage, DICOM and raw scalars.
+//
+//   auto in = open_volume("brain.nii.gz", {});
+//   while (…) in->read(buffer, bytes);           // scalars as they are stored, slice by slice
+//   Envelope rest = in->envelope();              // all other bytes of the file or files
+//   …
+//   VolumeWriter out(rest, "again.nii.gz", {});  // the same files again, byte for byte (before compression by gzip)
+//   out.write(buffer, bytes); out.finish();
+//
+// A volume file is a head (header, extensions), the scalars, and a tail. Head and tail are kept as they are and never
+// interpreted on the way back. Readers work on streams: a .gz is never unpacked as a whole. Sizes are checked against
+// limits before memory is taken. Errors as in io.h. Objects are not thread safe; use one per thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codec/volume_map.h"
+#include "io/video/video_io.h"
+
+namespace trivelet::io {
+
+/// What the header says.
+struct VolumeInfo {
+  VoxelFormat voxel;
+  int width = 0;
+  int height = 0;
+  std::uint64_t slices = 1;   ///< extent of the third axis
+  std::uint64_t volumes = 1;  ///< of all further axes together
+  std::string format;         ///< "nifti-1", "nifti-2", "nrrd", "metaimage", "dicom", "raw"
+  double slope = 1;           ///< meaning of a stored value: slope * stored + intercept
+  double intercept = 0;
+  bool has_affine = false;
+  /// Rows of the matrix from (x, y, z, 1) to millimetres to the right, front and top of the patient.
+  std::array<double, 12> affine{};
+  std::array<double, 4> spacing = {1, 1, 1, 1};  ///< between voxels along x, y, z, t; 1 when unknown
+
+  std::uint64_t all_slices() const { return slices * volumes; }
+  std::size_t slice_bytes() const {
+    return static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * voxel.bytes();
+  }
+  std::uint64_t voxels() const {
+    return static_cast<std::uint64_t>(width) * static_cast<std::uint64_t>(height) * all_slices();
+  }
+};
+
+/// How the scalars lie in a file.
+enum class Packing : std::uint8_t { kNone = 0, kGzip = 1, kZlib = 2 };
+
+/// One file: head, scalars, tail.
+struct VolumeFile {
+  std::string name;                  ///< as it was found, without its folder
+  bool gzip = false;                 ///< the whole file was compressed by gzip
+  Packing packing = Packing::kNone;  ///< of the scalars alone
+  std::uint64_t voxel_bytes = 0;     ///< unpacked, 0 = a header of its own
+  std::vector<std::byte> head;
+  std::vector<std::byte> tail;
+};
+
+/// Everything of a volume but its scalars.
+struct Envelope {
+  std::string format;  ///< VolumeInfo::format
+  std::vector<VolumeFile> files;
+};
+
+/// Compressed by zlib when the build has it. `parse_envelope` throws BadStream or Unsupported.
+std::vector<std::uint8_t> serialise(const Envelope& envelope);
+Envelope parse_envelope(const std::uint8_t* bytes, std::size_t size);
+
+/// Header files, folders, and how many bytes of them are taken into memory.
+inline constexpr std::size_t kMaxHeadBytes = std::size_t{256} << 20;
+
+struct VolumeOptions {
+  std::string format{};               ///< "" = by content and name; "nifti", "nrrd", "metaimage", "dicom", "raw"
+  std::vector<std::uint64_t> size{};  ///< raw: 3 or more numbers, x first
+  std::string type{};                 ///< raw: "u8", "s16", "u16be", "f32", …; little-endian unless "be" follows
+};
+
+class VolumeReader {
+ public:
+  virtual ~VolumeReader() = default;
+  virtual const VolumeInfo& info() const = 0;
+  /// The next stored scalars, at most what is left of the volume. BadStream when the file ends before.
+  virtual void read(std::byte* data, std::size_t bytes) = 0;
+  /// Back to the first scalar.
+  virtual void rewind() = 0;
+  /// After the last scalar was read.
+  virtual Envelope envelope() = 0;
+  /// What a user should know: gaps between slices, tilt, bytes that were left out.
+  virtual const std::vector<std::string>& remarks() const = 0;
+};
+
+/// True for files and folders that open_volume() reads without being told the format: by content for what begins with a
+/// signature, by extension for MetaImage and header files. "-" is looked at without consuming it only if it is a file.
+bool is_volume(const std::string& path);
+/// Opens a file, a folder of DICOM files, or "-" (which is read into memory).
+std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeOptions& options);
+/// A volume in memory, for tests: the content of one file.
+std::unique_ptr<VolumeReader> open_volume(const std::byte* data, std::size_t size, const std::string& format);
+
+/// What the files of an envelope say about the volume.
+VolumeInfo volume_info(const Envelope& envelope);
+
+/// "u8", "int16", "s16be", "float32", …
+VoxelFormat parse_voxel_format(const std::string& name);
+/// Whether the build reads and writes .gz.
+bool have_zlib();
+
+/// Writes the files of an envelope with scalars in between. One file: `path`, packed by gzip if it ends in .gz. A
+/// header and its data: `path` is the header's name; data that NIfTI finds by its name is called alike, other data as
+/// the header calls it, beside the header. DICOM: `path` is a folder, made if need be.
+class VolumeWriter {
+ public:
+  VolumeWriter(Envelope envelope, const std::string& path, bool overwrite);
+  ~VolumeWriter();
+  VolumeWriter(const VolumeWriter&) = delete;
+  VolumeWriter& operator=(const VolumeWriter&) = delete;
+  void write(const std::byte* data, std::size_t bytes);
+  /// Throws BadArgument when scalars are missing. Gives the files their names.
+  void finish();
+  /// Bytes of all files before compression by gzip.
+  std::uint64_t bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// An envelope with a new header for the volume, for `extension` "nii", "nii.gz", "nrrd", "mha" or "raw". Unsupported
+/// when the format has no such type.
+Envelope make_envelope(const VolumeInfo& info, const std::string& extension);
+/// The envelope of a volume whose voxels are no longer the original ones. DICOM files get the marks and new instance
+/// UIDs that the standard asks for; headers of other formats have no place for it and stay.
+Envelope mark_lossy(Envelope envelope, double ratio);
+/// The texts in the header of the first file, a line each, for people. They may name the patient.
+std::vector<std::string> header_texts(const Envelope& envelope);
+/// The part after the first dot that matters: "nii.gz", "mha", … in lower case.
+std::string volume_extension(const std::string& path);
+/// The formats that make_envelope() can write.
+bool can_make(const std::string& extension);
+
+}  // namespace trivelet::io
