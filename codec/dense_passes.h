@@ -3,11 +3,12 @@
 //
 //   struct Coder {
 //     static constexpr bool kDecoding;
-//     bool code(State& context, bool truth);                    // returns the decision; `truth` is ignored by a
-//     decoder void row();                                               // before each row of groups void
-//     became_significant(int t, int y, int x, int plane);  // for the distortion void refined(int t, int y, int x, int
-//     plane, std::uint32_t known); void orientation(int index);                              // before coefficients of
-//     another subband
+//     bool code(State& context, bool truth);               // returns the decision; a decoder ignores `truth`
+//     bool negative(int t, int y, int x);                  // encoders only: the sign of a coefficient
+//     void orientation(int index);                         // before coefficients of another subband
+//     void row();                                          // before each row of groups
+//     void became_significant(int t, int y, int x, int plane);
+//     void refined(int t, int y, int x, int plane, std::uint32_t before, std::uint32_t known);
 //   };
 //
 // Per plane: (sets, coefficients that become significant, with their signs), then (refinement of those that were

@@ -2,8 +2,9 @@
 // it weighs, and which of the codec's three indices it belongs to.
 //
 //   temporal band  b  t+2D: 0 = lowest, 1 = coarsest high … temporal_levels = finest high. Dyadic: always 0.
-//   resolution     k  0 = lowest spatial band, 1 … spatial_levels = detail bands, coarse to fine (level = levels - k +
-//   1). orientation    o  bit 0: high along x, bit 1: high along y, bit 2: high along t (dyadic). 0 only at k = 0.
+//   resolution     k  0 = lowest spatial band, 1 … spatial_levels = detail bands, coarse to fine
+//                     (level = levels - k + 1).
+//   orientation    o  bit 0: high along x, bit 1: high along y, bit 2: high along t (dyadic). 0 only at k = 0.
 //
 // FORMAT.md "Subbands" is the same in prose.
 #pragma once

@@ -14,8 +14,7 @@ struct DenseDecodeArgs;
 
 /// What an encoder is told about a GOP beside its coefficients; all on the device.
 struct DenseMeasure {
-  const float* inverse_steps;   ///< per subband of all components; none:
-                                ///< coefficients are integers
+  const float* inverse_steps;   ///< per subband of all components; none: coefficients are integers
   const double* weights;        ///< per subband
   const double* frame_weights;  ///< in the order of DensePlan
 };
@@ -41,8 +40,7 @@ class DenseGopEncoder {
     std::uint64_t total;         ///< bytes of output; more than the capacity: it was too small
     std::uint64_t pool;          ///< of memory while coding, likewise
     const std::uint32_t* tops;   ///< [segment]
-    const std::uint32_t* sizes;  ///< [segment], bytes; each begins at a multiple
-                                 ///< of 4, one behind the other
+    const std::uint32_t* sizes;  ///< [segment], bytes; each begins at a multiple of 4, one behind the other
     const std::uint32_t* bytes;  ///< [segment * passes + pass]
     const double* gains;         ///< [segment * passes + pass]
     const double* energy;        ///< [segment]

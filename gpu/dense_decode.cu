@@ -56,8 +56,7 @@ constexpr int kResultBits = 9;
 struct DecodeShared {
   QuadPack quad[32];
   u32 result[32];
-  u32 trail[2][kMostGroups + 2];  // by column, of a row and the one before it:
-                                  // its tag and the quad's result
+  u32 trail[2][kMostGroups + 2];  // by column, of a row and the one before it: its tag and the quad's result
   Queue queue;
   u16 rates[dense::kSeenLimit + 2];
   u8 energy_class[256];

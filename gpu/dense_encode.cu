@@ -1,14 +1,12 @@
 // The encoder of the dense profile.
 //
-//   load      per resolution, fine to coarse: coefficients -> magnitudes block
-//   by block, planes of groups and quads; what
-//             every plane gains, by frame
-//   join      per block: root groups take over their temporal children's
-//   planes; tops of the lowest bands weigh     per segment: gains of the passes
-//   code      per segment a block of two warps: one lists decisions with their
-//   contexts, a batch of quads at once; a lane
-//             of the other updates probabilities and narrows the range. Two
-//             buffers of decisions in shared memory lie between them.
+//   load      per resolution, fine to coarse: coefficients -> magnitudes block by block, planes of groups and quads;
+//             what every plane gains, by frame
+//   join      per block: root groups take over their temporal children's planes; tops of the lowest bands
+//   weigh     per segment: gains of the passes
+//   code      per segment a block of two warps: one lists decisions with their contexts, a batch of quads at once; a
+//             lane of the other updates probabilities and narrows the range. Two buffers of decisions in shared memory
+//             lie between them.
 //   place, gather   codewords one behind the other
 //
 // A codeword grows in pages of 512, 1024, 2048 ... bytes from a pool, so nothing need be known of its length. Bytes

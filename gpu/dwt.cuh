@@ -115,8 +115,7 @@ inline constexpr int kLag = F::kReach* F::kSteps;
 template <class F>
 inline constexpr int kHalo = F::kPairs ? 0 : kLag<F>;
 
-// ------------------------------------------------------------------------------------------------------ along the
-// lanes
+// ----------------------------------------------------------------------------------------------------- along the lanes
 
 /// Lifts a row of which every lane holds four consecutive samples, the first of them even. Results of the outer
 /// kHalo<F> samples are of no use. `unpaired` is the position in x of a last even sample without a partner, else < 0.
@@ -165,8 +164,7 @@ __device__ __forceinline__ void lift_columns(T (&v)[kWindow<F>][kColumns], bool 
   }
 }
 
-// ------------------------------------------------------------------------------------------------ along a line in
-// memory
+// ---------------------------------------------------------------------------------------------- along a line in memory
 
 /// Steps J.. at `base` with mirrored neighbours near the ends.
 template <class F, bool kInverse, int J = 0, class T = typename F::Value>
@@ -353,8 +351,7 @@ void forward_time(const TimeArgs<T>& a, Wavelet w, const Stream& stream);
 template <class T>
 void inverse_time(const TimeArgs<T>& a, Wavelet w, const Stream& stream);
 
-// -------------------------------------------------------------------------------------------------- frames in
-// registers
+// ------------------------------------------------------------------------------------------------- frames in registers
 
 __host__ __device__ __forceinline__ int sample_bytes(SampleFormat f) {
   return f == SampleFormat::kValues ? 4 : f >= SampleFormat::kU16 ? 2 : 1;

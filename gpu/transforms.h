@@ -13,9 +13,8 @@ template <class T>
 class GopTransforms {
  public:
   GopTransforms(const StreamHeader& header, const Reduction& reduction, const GopShape& shape);
-  /// Q: see DeviceTransform. `steps`: at GopShape::step_origin, inverse ones. `frame_gains`: see
-  /// DeviceTransform. Samples and coefficients lie as the shape
-  /// says.
+  /// Q: see DeviceTransform. `steps`: at GopShape::step_origin, inverse ones. `frame_gains`: see DeviceTransform.
+  /// Samples and coefficients lie as the shape says.
   template <class Q>
   void forward(const std::byte* samples, Q* coefficients, const float* steps, const float* frame_gains,
                const Stream& stream);

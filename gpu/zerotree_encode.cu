@@ -1,10 +1,11 @@
 // The encoder of the fast zerotree coder. Every kernel works on tiles: a warp has 32 words of one level of one block.
 //
-//   slice    per resolution, fine to coarse: coefficients -> bit planes of words; which groups are active at which
-//   plane join     per block: root groups take over their temporal children's planes; tops of the lowest bands streams
-//   bits that every tile sends per plane and sub-stream: counted place    per segment: prefix sums over planes,
-//   sub-streams and tiles; bytes of the parts order    all parts one after the other streams  the same again, written:
-//   words of output are ORed together
+//   slice    per resolution, fine to coarse: coefficients -> bit planes of words; which groups are active at which plane
+//   join     per block: root groups take over their temporal children's planes; tops of the lowest bands
+//   streams  bits that every tile sends per plane and sub-stream: counted
+//   place    per segment: prefix sums over planes, sub-streams and tiles; bytes of the parts
+//   order    all parts one after the other
+//   streams  the same again, written: words of output are ORed together
 //
 // A plane's set bits (A, B, D) and coefficient bits (R, F, S, P, N) depend only on that plane and the one above, so
 // nothing is sequential but the positions, and those are sums. Bytes that must move per sample: coefficients once (2 or

@@ -18,8 +18,8 @@
 
 #include "codec/still/ccsds122/ccsds122_rate.h"
 #include "codec/still/ccsds122/ccsds122_segment.h"
-#include "gpu/still/ccsds122_words.cuh"
 #include "gpu/dwt.cuh"
+#include "gpu/still/ccsds122_words.cuh"
 
 namespace trivelet::gpu {
 
@@ -204,8 +204,7 @@ __global__ void __launch_bounds__(kCoderThreads) gather_kernel(CoderArgs a) {
   }
 }
 
-// ----------------------------------------------------------------------------------------------------- half a warp
-// each
+// ---------------------------------------------------------------------------------------------------- half a warp each
 
 /// The gaggle of 16 lanes. Collectives are of the whole warp; values of the two halves never meet.
 struct Gaggle {

@@ -1,4 +1,4 @@
-// VSTC's search, blocks of a wavefront at once, with the tokens that the recursion of codec/still/vstc_search.cpp
+// VSTC's search, blocks of a wavefront at once, with the tokens that the recursion of codec/still/vstc/vstc_search.cpp
 // finds.
 //
 // The recursion tries a block whole, as two halves one above the other and as two side by side, each half the same way.
@@ -11,8 +11,7 @@
 //   cost_residual  the costs of all sub-blocks of all sizes for the best few modes, from the smallest to the whole; one
 //                  per node, mode and plane
 //   finish_leaves  the best mode, its levels, tokens, samples and true cost; one per node
-//   merge_nodes    nodes that end with the slot choose between whole and both halvings; the result goes to the canvas
-//   of
+//   merge_nodes    nodes that end with the slot choose between whole and both halvings; the result goes to the canvas of
 //                  the path, where the second half finds the first, or into the picture
 //
 // What the recursion would prune is tried too; every cost is computed once.

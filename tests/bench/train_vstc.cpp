@@ -1,6 +1,6 @@
 // Trains the start values of VSTC's contexts: codec/still/vstc/vstc_tables.inc.
 //
-//   train_vstc PICTURE... > codec/still/vstc_tables.inc
+//   train_vstc PICTURE... > codec/still/vstc/vstc_tables.inc
 //
 // Codes the middle (up to 320x320 luma samples) of the first frame of every picture at QP 22, 27, 32 and 37 and counts
 // the decisions of every context; start value = (ones + 1/2) / (all + 1), pictures weighing by what they code. Pictures

@@ -58,8 +58,8 @@ struct Params {
   std::uint32_t segment_bytes = 0;  ///< SegByteLimit, header included; 0 = no limit. Rounded down to whole words
   bool shorten_last = true;         ///< a shorter last segment gets a limit in proportion to its blocks
   bool use_fill = false;            ///< pad every segment with zeros to SegByteLimit (needs segment_bytes)
-  std::uint64_t total_bytes = 0;    ///< at most so many bytes for the whole stream, spread over the segments by need;
-                                    ///< 0 = no such limit. Excludes segment_bytes and use_fill
+  std::uint64_t total_bytes = 0;    ///< of the whole stream, spread over the segments by need; 0 = no limit. Excludes
+                                    ///< segment_bytes and use_fill
 
   SimdLevel simd = SimdLevel::kBest;
 
