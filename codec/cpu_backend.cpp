@@ -14,7 +14,7 @@
 #include "codec/dense_block.h"
 #include "codec/dwt.h"
 #include "codec/parallel.h"
-#include "codec/plane_gains.h"
+#include "codec/fast_pass_table.h"
 #include "codec/rate_control.h"
 #include "codec/zerotree.h"
 

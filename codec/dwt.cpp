@@ -1,4 +1,4 @@
-// Tiles, passes and threads of the wavelet transform; the arithmetic is in lift.h, the loops in dwt_kernels.inc.
+// Tiles, passes and threads of the wavelet transform; the arithmetic is in lifting.h, the loops in dwt_kernels.inc.
 //
 // Time: a tile is a few hundred columns of one row in all frames. It is gathered into a small buffer (frames are often
 // a multiple of 4096 bytes apart and would fall into the same cache sets), converted from samples on the way, passes

@@ -11,7 +11,7 @@
 #include "codec/gop_hash.h"
 #include "codec/hash.h"
 #include "codec/region.h"
-#include "codec/temporal_weights.h"
+#include "codec/frame_gains.h"
 
 namespace trivelet {
 

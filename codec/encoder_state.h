@@ -9,7 +9,7 @@
 #include "codec/backend.h"
 #include "trivelet/codec.h"
 #include "codec/container.h"
-#include "codec/error_curve.h"
+#include "codec/sample_error.h"
 #include "codec/rate_control.h"
 #include "codec/spool.h"
 

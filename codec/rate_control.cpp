@@ -5,7 +5,7 @@
 #include <queue>
 
 #include "codec/colour.h"
-#include "codec/temporal_weights.h"
+#include "codec/frame_gains.h"
 
 namespace trivelet {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "codec/lift.h"
+#include "codec/lifting.h"
 #include "codec/zerotree.h"
 
 namespace trivelet::gpu {

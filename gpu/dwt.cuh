@@ -1,5 +1,5 @@
 // Building blocks of the transform kernels: filters, lifting along a warp's lanes, down its columns and along a line in
-// memory, conversion of samples, quantiser. Arithmetic is codec/lift.h's.
+// memory, conversion of samples, quantiser. Arithmetic is codec/lifting.h's.
 //
 // A filter is a list of kSteps lifting steps; the first of the forward transform changes odd samples, the next even
 // ones, and so on; the inverse runs them backwards. A step looks at neighbours up to kReach away. Steps at different
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "codec/lift.h"
+#include "codec/lifting.h"
 #include "gpu/dwt.h"
 
 #if defined(TRIVELET_CUDA_EMULATION)

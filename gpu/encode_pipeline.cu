@@ -5,7 +5,7 @@
 #include "codec/rate_control.h"
 #include "gpu/coefficient_range.h"
 #include "gpu/pipeline.h"
-#include "gpu/plane_gains.h"
+#include "gpu/fast_pass_table.h"
 #include "gpu/transforms.h"
 
 namespace trivelet::gpu {

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "codec/container.h"
-#include "codec/error_curve.h"
+#include "codec/sample_error.h"
 #include "codec/rewrite.h"
 #include "tests/support.h"
 

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "codec/still/ccsds122/ccsds122_lift.h"
+#include "codec/still/ccsds122/ccsds122_lifting.h"
 #include "gpu/dwt.cuh"
 
 namespace trivelet::gpu {

@@ -1,6 +1,6 @@
 // The three-level wavelet transform of CCSDS 122.0-B-2 §3 on the device: the bits of codec/still/ccsds122/ccsds122_dwt.h.
 //
-// Float 9/7 is computed in the order of operations of codec/still/ccsds122/ccsds122_lift.h without contraction, integer 9/7M in
+// Float 9/7 is computed in the order of operations of codec/still/ccsds122/ccsds122_lifting.h without contraction, integer 9/7M in
 // 32 bits (up to 16 bits a sample) or with 64-bit intermediates, as on the CPU. Bytes that must move per sample, 4-byte
 // samples to 4-byte coefficients: 8 at the first level, a quarter of that at the next, ...: 10.5 in all; 8-bit samples
 // 7.5.

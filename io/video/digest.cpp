@@ -2,7 +2,7 @@
 // would write, in the form of FFmpeg's md5 muxer, so that a decode can be compared with `ffmpeg -i X -f md5 -`.
 #include <optional>
 
-#include "io/video/video_formats.h"
+#include "io/video/video_format_table.h"
 #include "io/md5.h"
 #include "io/video/planes.h"
 

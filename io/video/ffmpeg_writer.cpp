@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "io/video/ffmpeg_common.h"
-#include "io/video/video_formats.h"
+#include "io/video/video_format_table.h"
 #include "io/video/planes.h"
 
 namespace trivelet::io {

@@ -6,7 +6,7 @@
 #include <bit>
 #include <vector>
 
-#include "io/video/video_formats.h"
+#include "io/video/video_format_table.h"
 #include "io/video/planes.h"
 
 namespace trivelet::io {

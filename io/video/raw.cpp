@@ -1,7 +1,7 @@
 // Raw video: the samples of frame after frame, planar, rows without padding, 16-bit samples little-endian. Nothing in
 // the file says what it is, so size and pixel format come from the caller. Planes lie in the order of types.h: Y U V,
 // G B R, or grey, then alpha.
-#include "io/video/video_formats.h"
+#include "io/video/video_format_table.h"
 #include "io/video/planes.h"
 
 namespace trivelet::io {

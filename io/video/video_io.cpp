@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "io/video/video_formats.h"
+#include "io/video/video_format_table.h"
 
 namespace trivelet::io {
 

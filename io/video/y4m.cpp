@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-#include "io/video/video_formats.h"
+#include "io/video/video_format_table.h"
 #include "io/video/planes.h"
 
 namespace trivelet::io {

@@ -5,7 +5,7 @@
 
 #include "codec/still/ccsds122/ccsds122_codes.h"
 #include "codec/still/ccsds122/ccsds122_kernels.h"
-#include "codec/still/ccsds122/ccsds122_lift.h"
+#include "codec/still/ccsds122/ccsds122_lifting.h"
 
 namespace trivelet::ccsds122 {
 namespace {

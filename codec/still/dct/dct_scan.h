@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "codec/lift.h"
+#include "codec/lifting.h"
 
 namespace trivelet::dct {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "codec/lift.h"
+#include "codec/lifting.h"
 #include "codec/simd.h"
 
 namespace trivelet::vstc {

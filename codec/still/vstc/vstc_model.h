@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "codec/lift.h"
+#include "codec/lifting.h"
 
 namespace trivelet::vstc {
 

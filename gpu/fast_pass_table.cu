@@ -1,4 +1,4 @@
-#include "gpu/plane_gains.h"
+#include "gpu/fast_pass_table.h"
 
 #include "gpu/measure.cuh"
 

@@ -1,4 +1,4 @@
-#include "codec/temporal_weights.h"
+#include "codec/frame_gains.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "codec/error_curve.h"
+#include "codec/sample_error.h"
 
 #include <algorithm>
 #include <cmath>

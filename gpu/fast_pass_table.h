@@ -1,4 +1,4 @@
-// What every bit plane of a segment costs and gains in the fast profile (codec/plane_gains.h), on the device.
+// What every bit plane of a segment costs and gains in the fast profile (codec/fast_pass_table.h), on the device.
 #pragma once
 
 #include "gpu/dense.h"

@@ -1,4 +1,4 @@
-#include "codec/plane_gains.h"
+#include "codec/fast_pass_table.h"
 
 #include <algorithm>
 #include <bit>
