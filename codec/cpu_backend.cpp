@@ -13,8 +13,8 @@
 #include "codec/dense.h"
 #include "codec/dense_block.h"
 #include "codec/dwt.h"
-#include "codec/parallel.h"
 #include "codec/fast_pass_table.h"
+#include "codec/parallel.h"
 #include "codec/rate_control.h"
 #include "codec/zerotree.h"
 
@@ -317,8 +317,8 @@ class CpuEncoder final : public GopEncoder {
       else
         coder.encode(*coded.grid, t.by, t.bx, field, coded.plan, out);
       if (choices.passes)
-        tabulate_planes(*coded.grid, t.by, t.bx, field, header_.lossless ? nullptr : &steps[c], header_.centroid,
-                        weights[c], coded.plan, out, coded.passes[block]);
+        fill_fast_pass_table(*coded.grid, t.by, t.bx, field, header_.lossless ? nullptr : &steps[c], header_.centroid,
+                             weights[c], coded.plan, out, coded.passes[block]);
     });
   }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "codec/dwt_kernels.h"
+#include "codec/lifting.h"
 #include "trivelet/error.h"
 
 namespace trivelet {
@@ -410,7 +411,7 @@ TRIVELET_INSTANTIATE(float)
 TRIVELET_INSTANTIATE(std::int32_t)
 #undef TRIVELET_INSTANTIATE
 
-double dc_gain(Wavelet w) { return w == Wavelet::kCdf97 ? 1.230174105 : 1.0; }
+double dc_gain(Wavelet w) { return w == Wavelet::kCdf97 ? kLift97Zeta : 1.0; }
 
 double synthesis_norm(Wavelet w, bool reversible, bool high, int level) {
   // Computed in double precision by inverting an impulse far from both ends; tests/dwt_test.cpp does it again.

@@ -8,10 +8,10 @@
 
 #include "codec/encoder_params.h"
 #include "codec/encoder_state.h"
+#include "codec/frame_gains.h"
 #include "codec/gop_hash.h"
 #include "codec/hash.h"
 #include "codec/region.h"
-#include "codec/frame_gains.h"
 
 namespace trivelet {
 
@@ -64,7 +64,7 @@ GopChoices Encoder::State::choices(int gop_frames) const {
 
 std::vector<std::uint8_t> Encoder::State::gains(int gop_frames) const {
   if (header.lossless || !params.even_ends || header.layout != Layout::kT2d) return {};
-  return temporal_gains(gop_frames, header.temporal_levels, header.temporal);
+  return even_frame_gains(gop_frames, header.temporal_levels, header.temporal);
 }
 
 int Encoder::State::layers_for(RateControl& control, const Cuts& final, double lambda) const {
@@ -94,7 +94,7 @@ void Encoder::State::drain(int in_flight) {
 }
 
 void Encoder::State::write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers,
-                                      const ErrorCurve& curve, LayeredGop& divided) {
+                                      const SampleErrorModel& curve, LayeredGop& divided) {
   control.divide(layers, divided);
   std::vector<double> errors;
   for (const Cuts& cuts : layers) {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "codec/backend.h"
-#include "trivelet/codec.h"
 #include "codec/container.h"
-#include "codec/sample_error.h"
 #include "codec/rate_control.h"
+#include "codec/sample_error.h"
 #include "codec/spool.h"
+#include "trivelet/codec.h"
 
 namespace trivelet {
 
@@ -29,7 +29,7 @@ struct Encoder::State {
   struct Spooled {
     Pending gop;
     RateCurve curve;
-    ErrorCurve errors;
+    SampleErrorModel errors;
   };
 
   EncoderParams params;
@@ -43,9 +43,9 @@ struct Encoder::State {
   std::uint64_t position = 0;
   std::uint64_t frames = 0;  ///< written
   bool finished = false;
-  ErrorCurve measured;   ///< of the GOP measured last
-  int measured_age = 0;  ///< GOPs since
-  bool fewer_layers;     ///< layers of GOPs that are too small for so many may be empty
+  SampleErrorModel measured;  ///< of the GOP measured last
+  int measured_age = 0;       ///< GOPs since
+  bool fewer_layers;          ///< layers of GOPs that are too small for so many may be empty
   std::vector<Pending> pending;
 
   // With a target
@@ -71,7 +71,7 @@ struct Encoder::State {
   GopHeader head_of(const Pending& p) const;
   void write_layers(const Pending& p, const LayeredGop& layers, const std::vector<double>& errors);
   void write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers,
-                        const ErrorCurve& curve, LayeredGop& divided);
+                        const SampleErrorModel& curve, LayeredGop& divided);
 
   // encoder_targets.cpp
   /// Decodes the GOP at some of these cuts, if what was measured before is too long ago or does not apply.

@@ -103,7 +103,7 @@ void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& cont
     last = error;
   }
   if (chosen.empty() || (measured.covers(control.mean_error(*chosen.front())) && ++measured_age < kMostAge)) return;
-  measured = ErrorCurve(header.lossless);
+  measured = SampleErrorModel(header.lossless);
   measured_age = 0;
   LayeredGop divided;
   divided.frames = p.frames;
@@ -209,7 +209,7 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
     CodedGop coded;
     require(coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
     RateControl control(header, coded);
-    spooled.push_back({p, RateCurve(control), ErrorCurve()});
+    spooled.push_back({p, RateCurve(control), SampleErrorModel()});
     const double finest = spooled.back().curve.bytes(RateCurve::kLeast);
     // Once there is something to compare with, what counts is the slope of the whole.
     double known = 0;

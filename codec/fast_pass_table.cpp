@@ -48,8 +48,9 @@ void add(const Field<T>& patch, float inverse_step, const double* offset, double
 }  // namespace
 
 template <class T>
-void tabulate_planes(const BlockGrid& grid, int by, int bx, const Field<T>& field, const StepTable* steps, int centroid,
-                     const ErrorWeights& weights, const LayerPlan& plan, const CodedBlock& block, PassTable& table) {
+void fill_fast_pass_table(const BlockGrid& grid, int by, int bx, const Field<T>& field, const StepTable* steps,
+                          int centroid, const ErrorWeights& weights, const LayerPlan& plan, const CodedBlock& block,
+                          PassTable& table) {
   double offset[kMaxPlanes];
   for (int p = 0; p < kMaxPlanes; ++p) {
     if constexpr (std::is_same_v<T, float>)
@@ -82,9 +83,9 @@ void tabulate_planes(const BlockGrid& grid, int by, int bx, const Field<T>& fiel
     }
 }
 
-template void tabulate_planes(const BlockGrid&, int, int, const Field<float>&, const StepTable*, int,
-                              const ErrorWeights&, const LayerPlan&, const CodedBlock&, PassTable&);
-template void tabulate_planes(const BlockGrid&, int, int, const Field<std::int32_t>&, const StepTable*, int,
-                              const ErrorWeights&, const LayerPlan&, const CodedBlock&, PassTable&);
+template void fill_fast_pass_table(const BlockGrid&, int, int, const Field<float>&, const StepTable*, int,
+                                   const ErrorWeights&, const LayerPlan&, const CodedBlock&, PassTable&);
+template void fill_fast_pass_table(const BlockGrid&, int, int, const Field<std::int32_t>&, const StepTable*, int,
+                                   const ErrorWeights&, const LayerPlan&, const CodedBlock&, PassTable&);
 
 }  // namespace trivelet

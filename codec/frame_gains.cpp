@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "codec/lifting.h"
 #include "codec/subband.h"
 
 namespace trivelet {
@@ -41,10 +42,7 @@ void inverse_level(double* x, int n, int stride, Wavelet wavelet) {
       lift(x, n, stride, 1, -9.0 / 16, 1.0 / 16);
       return;
     case Wavelet::kCdf97:
-      lift(x, n, stride, 0, 0.4435068522, 0);
-      lift(x, n, stride, 1, 0.8829110762, 0);
-      lift(x, n, stride, 0, -0.05298011854, 0);
-      lift(x, n, stride, 1, -1.586134342, 0);
+      for (int step = 3; step >= 0; --step) lift(x, n, stride, step % 2 == 0, kLift97[step], 0);
       return;
   }
 }
@@ -64,7 +62,7 @@ std::vector<std::vector<double>> squared_synthesis(int frames, int levels, Wavel
 
 }  // namespace
 
-std::vector<double> temporal_energies(int frames, int levels, Wavelet wavelet) {
+std::vector<double> temporal_synthesis_energies(int frames, int levels, Wavelet wavelet) {
   std::vector<double> energies;
   for (const auto& vector : squared_synthesis(frames, levels, wavelet)) {
     double sum = 0;
@@ -74,7 +72,7 @@ std::vector<double> temporal_energies(int frames, int levels, Wavelet wavelet) {
   return energies;
 }
 
-std::vector<std::uint8_t> temporal_gains(int frames, int levels, Wavelet wavelet) {
+std::vector<std::uint8_t> even_frame_gains(int frames, int levels, Wavelet wavelet) {
   if (levels == 0 || frames < 4) return {};
   const auto squares = squared_synthesis(frames, levels, wavelet);
   const auto n = static_cast<std::size_t>(frames);

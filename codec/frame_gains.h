@@ -15,10 +15,10 @@ namespace trivelet {
 
 /// Per frame position of the interleaved field (dwt.h): the sum of squares of its temporal synthesis vector. Reversible
 /// wavelets count as linear.
-std::vector<double> temporal_energies(int frames, int levels, Wavelet wavelet);
+std::vector<double> temporal_synthesis_energies(int frames, int levels, Wavelet wavelet);
 
 /// Gains (64 = 1) per frame position that even out the error over the frames of a GOP, if all coefficients had the
 /// error of their subband's step. Empty when there is nothing to even out.
-std::vector<std::uint8_t> temporal_gains(int frames, int levels, Wavelet wavelet);
+std::vector<std::uint8_t> even_frame_gains(int frames, int levels, Wavelet wavelet);
 
 }  // namespace trivelet

@@ -22,11 +22,14 @@
 namespace trivelet {
 
 // CDF 9/7 (Daubechies and Sweldens 1998; ISO/IEC 15444-1 Annex F), in the order of the forward transform: high, low,
-// high, low. No scaling follows.
-constexpr float kLift97Alpha = -1.586134342f;
-constexpr float kLift97Beta = -0.05298011854f;
-constexpr float kLift97Gamma = 0.8829110762f;
-constexpr float kLift97Delta = 0.4435068522f;
+// high, low. No scaling follows; kLift97Zeta is the gain of the low band at frequency 0 that one would divide by.
+// Samples are lifted with the floats; what is only planned with (gains, energies) takes the doubles.
+constexpr double kLift97[4] = {-1.586134342, -0.05298011854, 0.8829110762, 0.4435068522};
+constexpr double kLift97Zeta = 1.230174105;
+constexpr float kLift97Alpha = static_cast<float>(kLift97[0]);
+constexpr float kLift97Beta = static_cast<float>(kLift97[1]);
+constexpr float kLift97Gamma = static_cast<float>(kLift97[2]);
+constexpr float kLift97Delta = static_cast<float>(kLift97[3]);
 
 constexpr float kLift53Predict = -0.5f;
 constexpr float kLift53Update = 0.25f;

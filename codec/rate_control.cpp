@@ -21,7 +21,7 @@ ErrorWeights error_weights(const StreamHeader& header, int component, const Subb
   }
   if (header.layout == Layout::kT2d && header.temporal_levels > 0) {
     const int frames = table.shape().frames;
-    const std::vector<double> energies = temporal_energies(frames, header.temporal_levels, header.temporal);
+    const std::vector<double> energies = temporal_synthesis_energies(frames, header.temporal_levels, header.temporal);
     const SubbandTable axis({frames, 1, 1}, {Layout::kT2d, header.temporal_levels, 0, header.temporal, header.spatial},
                             header.lossless);
     for (int b = 0; b < axis.temporal_bands(); ++b) {

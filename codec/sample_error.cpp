@@ -21,16 +21,16 @@ double rounded_error(double squared) {
 }  // namespace
 
 // Without measurements. Correlation: measured over three clips and seven layers each, 1.00 to 1.06.
-double ErrorCurve::assumed(double predicted) const {
+double SampleErrorModel::assumed(double predicted) const {
   const double correlated = 1.04 * predicted;
   return std::max(kLeast, lossless_ ? correlated : rounded_error(correlated));
 }
 
-void ErrorCurve::add(double predicted, double measured) {
+void SampleErrorModel::add(double predicted, double measured) {
   points_.emplace_back(std::log2(std::max(predicted, kLeast)), std::log2(std::max(measured, kLeast)));
 }
 
-double ErrorCurve::actual(double predicted) const {
+double SampleErrorModel::actual(double predicted) const {
   if (points_.empty()) return assumed(predicted);
   const double at = std::log2(std::max(predicted, kLeast));
   const auto right = std::find_if(points_.begin(), points_.end(), [at](const auto& p) { return p.first <= at; });
@@ -43,7 +43,7 @@ double ErrorCurve::actual(double predicted) const {
   return std::exp2(right->second + (left->second - right->second) * part);
 }
 
-bool ErrorCurve::covers(double finest) const {
+bool SampleErrorModel::covers(double finest) const {
   return !points_.empty() && std::abs(points_.back().first - std::log2(std::max(finest, kLeast))) < kSame;
 }
 

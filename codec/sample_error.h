@@ -10,9 +10,9 @@
 
 namespace trivelet {
 
-class ErrorCurve {
+class SampleErrorModel {
  public:
-  explicit ErrorCurve(bool lossless = false) : lossless_(lossless) {}
+  explicit SampleErrorModel(bool lossless = false) : lossless_(lossless) {}
 
   /// Both mean squared. Predictions must descend.
   void add(double predicted, double measured);

@@ -4,8 +4,8 @@
 
 #include "codec/rate_control.h"
 #include "gpu/coefficient_range.h"
-#include "gpu/pipeline.h"
 #include "gpu/fast_pass_table.h"
+#include "gpu/pipeline.h"
 #include "gpu/transforms.h"
 
 namespace trivelet::gpu {
@@ -28,7 +28,7 @@ struct EncodeSlot {
   std::unique_ptr<GopTransforms<std::int32_t>> integer;
   std::unique_ptr<ZerotreeEncoder> fast;
   std::unique_ptr<DenseGopEncoder> dense;
-  std::unique_ptr<PlaneGains> gains;  // fast by plane, and what it needs
+  std::unique_ptr<FastPassTable> gains;  // fast by plane, and what it needs
   DeviceBuffer<float> exact;
   PinnedBuffer<double> host_gains;
   PinnedBuffer<std::byte> meta;
@@ -115,7 +115,7 @@ struct EncodePipeline::State {
       else
         slot.fast = std::make_unique<ZerotreeEncoder>(*shape.plan, header.fast_mode, planes, capacity);
       if (by_plane(choices)) {
-        slot.gains = std::make_unique<PlaneGains>(*shape.plan, *shape.dense, planes, header.centroid);
+        slot.gains = std::make_unique<FastPassTable>(*shape.plan, *shape.dense, planes, header.centroid);
         if (!header.lossless) slot.exact = DeviceBuffer<float>(shape.coefficient_origin.back());
         if (slot.host_gains.size() < slot.gains->size()) slot.host_gains = PinnedBuffer<double>(slot.gains->size());
       }

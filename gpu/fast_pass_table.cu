@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kWarps * 32) weigh_kernel(Args a) {
 
 }  // namespace
 
-PlaneGains::PlaneGains(const TreePlan& tree, const DensePlan& plan, int planes, int centroid)
+FastPassTable::FastPassTable(const TreePlan& tree, const DensePlan& plan, int planes, int centroid)
     : tree_(&tree),
       plan_(&plan),
       planes_(planes),
@@ -83,7 +83,7 @@ PlaneGains::PlaneGains(const TreePlan& tree, const DensePlan& plan, int planes, 
       gains_(tree.segments() * static_cast<std::size_t>(planes + 1)) {}
 
 template <class C>
-void PlaneGains::measure(const C* coefficients, const DenseMeasure& measure, const Stream& stream) {
+void FastPassTable::measure(const C* coefficients, const DenseMeasure& measure, const Stream& stream) {
   Args a{};
   a.t = tree_->tables();
   a.dense = plan_->tables();
@@ -109,8 +109,8 @@ void PlaneGains::measure(const C* coefficients, const DenseMeasure& measure, con
          stream.get(), a);
 }
 
-template void PlaneGains::measure(const float*, const DenseMeasure&, const Stream&);
-template void PlaneGains::measure(const std::int16_t*, const DenseMeasure&, const Stream&);
-template void PlaneGains::measure(const std::int32_t*, const DenseMeasure&, const Stream&);
+template void FastPassTable::measure(const float*, const DenseMeasure&, const Stream&);
+template void FastPassTable::measure(const std::int16_t*, const DenseMeasure&, const Stream&);
+template void FastPassTable::measure(const std::int32_t*, const DenseMeasure&, const Stream&);
 
 }  // namespace trivelet::gpu

@@ -5,10 +5,10 @@
 
 namespace trivelet::gpu {
 
-class PlaneGains {
+class FastPassTable {
  public:
   /// `planes`: that magnitudes can have.
-  PlaneGains(const TreePlan& tree, const DensePlan& plan, int planes, int centroid);
+  FastPassTable(const TreePlan& tree, const DensePlan& plan, int planes, int centroid);
   /// C as DenseGopEncoder has it. Gives work to the stream only.
   template <class C>
   void measure(const C* coefficients, const DenseMeasure& measure, const Stream& stream);

@@ -73,10 +73,10 @@ void transform_case(std::mt19937& rng, int width, int height, int bits, bool is_
   ccsds122::forward_dwt(view, dwt, bits, expected, k, pool);
 
   Stream stream;
-  StillTransform transform(wide, high);
+  Ccsds122Transform transform(wide, high);
   const std::ptrdiff_t stride = view.row_stride + slack;
   const DeviceBuffer<std::byte> in = upload(view, stride, stream);
-  const StillFormat format = still_format(view.bytes_per_sample, is_signed);
+  const SampleType format = sample_type_of(view.bytes_per_sample, is_signed);
   transform.forward({in.data(), format, width, height, stride}, dwt, bits, stream);
   for (int b = 0; b < ccsds122::kBands; ++b) {
     const std::vector<std::int32_t> got = download_band(transform.bands(), b, stream);
@@ -149,8 +149,8 @@ TEST_F(GpuCcsds, TransformBits) {
 /// The stream of a picture on the device.
 ccsds122::Encoded encode_on_device(const VolumeView& view, const ccsds122::Params& params) {
   Stream stream;
-  const StillFormat format = still_format(view.bytes_per_sample, view.is_signed);
-  StillEncoder encoder(view.shape.width, view.shape.height, format, params);
+  const SampleType format = sample_type_of(view.bytes_per_sample, view.is_signed);
+  Ccsds122Encoder encoder(view.shape.width, view.shape.height, format, params);
   const DeviceBuffer<std::byte> in = upload(view, view.row_stride, stream);
   encoder.start({in.data(), format, view.shape.width, view.shape.height, view.row_stride}, stream);
   encoder.finish(stream);
@@ -190,7 +190,8 @@ TEST_F(GpuCcsds, EncoderBytes) {
 }
 
 /// Decodes on both and compares pictures and reports, errors too.
-void compare_decoders(std::span<const std::byte> stream, const ccsds122::DecodeParams& params, StillDecoder& device) {
+void compare_decoders(std::span<const std::byte> stream, const ccsds122::DecodeParams& params,
+                      Ccsds122Decoder& device) {
   ThreadPool pool(1);
   ccsds122::Decoded a, b;
   std::string error_a, error_b;
@@ -226,7 +227,7 @@ void compare_decoders(std::span<const std::byte> stream, const ccsds122::DecodeP
 TEST_F(GpuCcsds, DecoderPictures) {
   std::mt19937 rng(40);
   ThreadPool pool(1);
-  StillDecoder device;
+  Ccsds122Decoder device;
   const int cases = case_count(150, 3000);
   for (int i = 0; i < cases; ++i) {
     Case c = make_case(rng, kEmulated && i % 10 ? 56 : 100);
@@ -247,7 +248,7 @@ TEST_F(GpuCcsds, DecoderPictures) {
 TEST_F(GpuCcsds, Vectors) {
   const std::filesystem::path folder = vectors_folder();
   if (folder.empty()) GTEST_SKIP() << "no test vectors: set TRIVELET_DATA_ROOT";
-  StillDecoder device;
+  Ccsds122Decoder device;
   int count = 0;
   for (const std::string& name : vector_names(folder)) {
     SCOPED_TRACE(name);
@@ -268,7 +269,7 @@ TEST_F(GpuCcsds, Vectors) {
 TEST_F(GpuCcsds, DamagedStreams) {
   std::mt19937 rng(60);
   ThreadPool pool(1);
-  StillDecoder device;
+  Ccsds122Decoder device;
   const int cases = case_count(5, 400);
   for (int i = 0; i < cases; ++i) {
     Case c = make_case(rng, 56);

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "apps/bench/papers_dwt2d.h"
+#include "apps/bench/papers_dwt2d_gpu.h"
 #include "gpu/still/dct.h"
 #include "gpu/still/real_fft.h"
-#include "apps/bench/papers_dwt2d_gpu.h"
 #include "gpu/still/vstc.h"
 #include "tests/still_support.h"
 
@@ -21,7 +21,7 @@ constexpr Dwt2dMethod kMethods[] = {Dwt2dMethod::kConv, Dwt2dMethod::kMem, Dwt2d
                                     Dwt2dMethod::kOwn};
 
 void expect_reference(Dwt2dMethod method, int w, int h, int levels, const gpu::Dwt2dBlocks& blocks) {
-  const std::vector<double> in = texture(w, h), expected = study97::reference(in, w, h, levels);
+  const std::vector<double> in = texture(w, h), expected = papers_dwt2d::reference(in, w, h, levels);
   const std::vector<float> picture(in.begin(), in.end());
   const gpu::Stream stream;
   Dwt2d transform(method, w, h, levels, blocks);

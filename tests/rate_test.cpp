@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "codec/container.h"
-#include "codec/sample_error.h"
 #include "codec/rewrite.h"
+#include "codec/sample_error.h"
 #include "tests/support.h"
 
 namespace trivelet {
@@ -195,8 +195,8 @@ TEST_P(Rate, TruncatedToAnySize) {
   }
 }
 
-TEST(ErrorCurve, PassesThroughWhatWasMeasured) {
-  ErrorCurve curve;
+TEST(SampleErrorModel, PassesThroughWhatWasMeasured) {
+  SampleErrorModel curve;
   // Large errors grow by a twelfth, small ones vanish in rounding.
   EXPECT_NEAR(curve.actual(100), 104, 0.2);
   EXPECT_LT(curve.actual(0.01), 0.001);

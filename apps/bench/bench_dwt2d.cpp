@@ -8,11 +8,12 @@
 #include <cmath>
 #include <memory>
 
-#include "apps/cli/backends.h"
 #include "apps/bench/bench_still.h"
+#include "apps/bench/papers_dwt2d.h"
+#include "apps/cli/backends.h"
 #include "apps/still/ccsds_image.h"
 #include "codec/dwt.h"
-#include "apps/bench/papers_dwt2d.h"
+#include "codec/lifting.h"
 #if defined(TRIVELET_HAVE_CUDA)
 #include "apps/bench/papers_dwt2d_gpu.h"
 #endif
@@ -21,7 +22,7 @@ namespace trivelet::cli {
 
 namespace {
 
-using study97::Method;
+using papers_dwt2d::Method;
 
 struct Dwt2dOptions {
   std::string image, plot, device = "auto", blocks_plot;
@@ -48,7 +49,7 @@ struct BlockStudy {
   std::vector<double> milliseconds;  ///< [row block][column block]
 };
 
-std::vector<float> picture_of(int width, int height, const StillImage* image) {
+std::vector<float> picture_of(int width, int height, const CcsdsImage* image) {
   std::vector<float> out(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x) {
@@ -84,8 +85,8 @@ double best_of(int repeat, const std::vector<float>& picture, std::vector<float>
 void check_own(const std::vector<float>& own, const std::vector<float>& picture, int w, int h, int levels,
                ThreadPool& pool) {
   std::vector<float> other = picture;
-  study97::transform(Method::kLifting, other.data(), w, h, levels, pool);
-  const float scale = static_cast<float>(std::pow(study97::kZeta, -2 * levels));
+  papers_dwt2d::transform(Method::kLifting, other.data(), w, h, levels, pool);
+  const float scale = static_cast<float>(std::pow(kLift97Zeta, -2 * levels));
   const float range = *std::max_element(picture.begin(), picture.end());
   for (int y = 0; y < h >> levels; ++y)
     for (int x = 0; x < w >> levels; ++x) {
@@ -197,8 +198,8 @@ int run(const Dwt2dOptions& o, const Common& common) {
   const DeviceChoice device = choose_device(o.device);
   require(device.gpu >= 0 || (!o.blocks && !o.gpu_only && o.blocks_plot.empty()), ErrorKind::kUnsupported,
           "--blocks, --blocks-plot and --gpu-only are about a GPU, and none is used here");
-  StillImage image;
-  if (!o.image.empty()) image = read_still(o.image, {}, common.threads);
+  CcsdsImage image;
+  if (!o.image.empty()) image = read_ccsds_image(o.image, {}, common.threads);
   require(image.bits <= 16, ErrorKind::kUnsupported, "pictures of at most 16 bits are possible here");
   const int most = ThreadPool(common.threads).threads();
   std::vector<int> counts;
@@ -222,10 +223,10 @@ int run(const Dwt2dOptions& o, const Common& common) {
       };
       for (const Method m : {Method::kConvolution, Method::kLifting, Method::kMasks, Method::kMasksLow}) {
         if (o.gpu_only && m != Method::kConvolution) break;
-        add(study97::name_of(m),
+        add(papers_dwt2d::name_of(m),
             best_of(o.repeat, picture, work,
-                    [&, wide = w, high = h] { study97::transform(m, work.data(), wide, high, o.levels, pool); }),
-            study97::extra_samples(m, w, h, threads));
+                    [&, wide = w, high = h] { papers_dwt2d::transform(m, work.data(), wide, high, o.levels, pool); }),
+            papers_dwt2d::extra_samples(m, w, h, threads));
       }
       if (o.gpu_only) continue;
       add("Trivelet",
@@ -245,7 +246,7 @@ int run(const Dwt2dOptions& o, const Common& common) {
       gpu::use_device(device.gpu);
       ThreadPool pool(most);
       work = picture;
-      study97::transform(Method::kLifting, work.data(), w, h, o.levels, pool);
+      papers_dwt2d::transform(Method::kLifting, work.data(), w, h, o.levels, pool);
       add_gpu_rows(size, picture, work, w, h, o.levels, alone[0], rows);
       if (o.blocks || !o.blocks_plot.empty()) studies.push_back(study_blocks(size, picture, work, w, h, o.levels));
     }

@@ -8,16 +8,16 @@
 #include <cmath>
 #include <memory>
 
-#include "apps/cli/backends.h"
 #include "apps/bench/bench_still.h"
+#include "apps/bench/papers_dwt2d.h"
+#include "apps/cli/backends.h"
 #include "codec/dwt.h"
 #include "codec/still/dct/dct.h"
-#include "apps/bench/papers_dwt2d.h"
 #include "codec/still/vstc/vstc_wave.h"
 #if defined(TRIVELET_HAVE_CUDA)
+#include "apps/bench/papers_dwt2d_gpu.h"
 #include "gpu/still/dct.h"
 #include "gpu/still/real_fft.h"
-#include "apps/bench/papers_dwt2d_gpu.h"
 #include "gpu/still/vstc.h"
 #endif
 
@@ -183,12 +183,12 @@ int run_papers(const PapersOptions& o, const Common& common) {
   const still::Image image = test_picture(o.side);
   std::vector<float> picture, work;
   for (const std::byte b : image.samples) picture.push_back(static_cast<float>(std::to_integer<int>(b)));
-  const auto dwt = [&](study97::Method m, int threads) {
+  const auto dwt = [&](papers_dwt2d::Method m, int threads) {
     ThreadPool pool(threads);
     double best = 1e30;
     for (int i = 0; i < o.repeat; ++i) {
       work = picture;
-      best = std::min(best, best_of(1, [&] { study97::transform(m, work.data(), o.side, o.side, 1, pool); }));
+      best = std::min(best, best_of(1, [&] { papers_dwt2d::transform(m, work.data(), o.side, o.side, 1, pool); }));
     }
     return best;
   };
@@ -207,8 +207,9 @@ int run_papers(const PapersOptions& o, const Common& common) {
     return best;
   };
   fmt::print("\n2D-DWT from multicore to GPU (Galiano et al. 2011), 9/7, one level, {0}x{0}\n", o.side);
-  const double convolution = dwt(study97::Method::kConvolution, 1), lifting = dwt(study97::Method::kLifting, 1),
-               masks = dwt(study97::Method::kMasks, 1), own = own_dwt(1);
+  const double convolution = dwt(papers_dwt2d::Method::kConvolution, 1),
+               lifting = dwt(papers_dwt2d::Method::kLifting, 1), masks = dwt(papers_dwt2d::Method::kMasks, 1),
+               own = own_dwt(1);
   line("convolution over SMDWT, 1 thread", "2.5", fmt::format("{:.2f}", masks / convolution),
        fmt::format("{:.2f}", masks / own));
   line("lifting over SMDWT, 1 thread", "2.5", fmt::format("{:.2f}", masks / lifting),
@@ -216,7 +217,7 @@ int run_papers(const PapersOptions& o, const Common& common) {
   for (const int n : {2, 4})
     if (n <= most)
       line(fmt::format("speed-up on {} threads, convolution", n), n == 2 ? "> 1.9" : "3.4",
-           fmt::format("{:.2f}", convolution / dwt(study97::Method::kConvolution, n)),
+           fmt::format("{:.2f}", convolution / dwt(papers_dwt2d::Method::kConvolution, n)),
            fmt::format("{:.2f}", own / own_dwt(n)));
     else
       line(fmt::format("speed-up on {} threads, convolution", n), n == 2 ? "> 1.9" : "3.4", "few cores", "few cores");
@@ -226,7 +227,7 @@ int run_papers(const PapersOptions& o, const Common& common) {
   if (on_gpu) {
     gpu::use_device(device.gpu);
     work = picture;
-    study97::transform(study97::Method::kLifting, work.data(), o.side, o.side, 1, all);
+    papers_dwt2d::transform(papers_dwt2d::Method::kLifting, work.data(), o.side, o.side, 1, all);
     const auto measure = [&](gpu::Dwt2dMethod m) { return gpu::bench_dwt2d(m, picture, work, o.side, o.side, 1); };
     const auto ratio = [&](double ms) { return fmt::format("{:.1f}", 1e3 * convolution / ms); };
     const gpu::Dwt2dFigure conv = measure(gpu::Dwt2dMethod::kConv), mem = measure(gpu::Dwt2dMethod::kMem),

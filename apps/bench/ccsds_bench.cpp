@@ -9,10 +9,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "apps/still/ccsds.h"
-#include "apps/still/ccsds_image.h"
 #include "apps/cli/backends.h"
 #include "apps/cli/json.h"
+#include "apps/still/ccsds.h"
+#include "apps/still/ccsds_image.h"
 #include "codec/still/ccsds122/ccsds122.h"
 #include "codec/still/ccsds122/ccsds122_dwt.h"
 #if defined(TRIVELET_HAVE_CUDA)
@@ -27,7 +27,7 @@ using ccsds122::Dwt;
 
 struct BenchOptions {
   std::string input;
-  StillInput reading;
+  CcsdsInput reading;
   int size = 4096;
   int repeat = 5;
   int segment_size = 256;
@@ -37,8 +37,8 @@ struct BenchOptions {
 };
 
 /// Something like a photograph: waves at every scale and a little noise.
-StillImage synthetic_image(int size) {
-  StillImage image;
+CcsdsImage synthetic_image(int size) {
+  CcsdsImage image;
   image.width = image.height = size;
   image.bits = 8;
   image.bytes.resize(static_cast<std::size_t>(size) * static_cast<std::size_t>(size));
@@ -67,7 +67,7 @@ struct Timing {
   std::size_t bytes = 0;
 };
 
-Timing time_codec(const StillImage& image, const std::string& name, const ccsds122::Params& params, int threads,
+Timing time_codec(const CcsdsImage& image, const std::string& name, const ccsds122::Params& params, int threads,
                   int repeat) {
   using Clock = std::chrono::steady_clock;
   ThreadPool pool(threads);
@@ -122,14 +122,14 @@ struct TransformTiming {
 };
 
 #if defined(TRIVELET_HAVE_CUDA)
-GpuTiming time_on_gpu(int device, const StillImage& image, const std::string& name, const ccsds122::Params& params,
+GpuTiming time_on_gpu(int device, const CcsdsImage& image, const std::string& name, const ccsds122::Params& params,
                       int repeat, ThreadPool& pool) {
   using Clock = std::chrono::steady_clock;
-  const gpu::StillTimes m = gpu::measure_still(device, image.view(), params, repeat, pool);
+  const gpu::Ccsds122Times m = gpu::measure_ccsds122(device, image.view(), params, repeat, pool);
   require(m.exact, ErrorKind::kMismatch, "the GPU's stream or picture is not the CPU's");
   GpuTiming t{name,    m.upload,  m.download, m.forward, m.coder, m.encode, m.parse,
               m.place, m.inverse, 1e30,       1e30,      1e30,    m.bytes};
-  gpu::StillCodec codec(device);
+  gpu::Ccsds122Codec codec(device);
   for (int i = 0; i <= repeat; ++i) {
     auto start = Clock::now();
     const ccsds122::Encoded e = codec.encode(image.view(), params, pool);
@@ -191,7 +191,7 @@ TransformTiming time_transform(int side, int repeat, int device) {
     }
 #if defined(TRIVELET_HAVE_CUDA)
   if (device >= 0) {
-    const gpu::StillTransformTimes m = gpu::measure_still_transform(device, side, side, Dwt::kFloat, 20);
+    const gpu::Ccsds122TransformTimes m = gpu::measure_ccsds122_transform(device, side, side, Dwt::kFloat, 20);
     t.upload = m.upload;
     t.forward = m.forward;
     t.inverse = m.inverse;
@@ -205,7 +205,7 @@ TransformTiming time_transform(int side, int repeat, int device) {
 
 double share(const ccsds122::StageSeconds& s) { return s.dwt / (s.dwt + s.coder); }
 
-void print_json(const StillImage& image, const BenchOptions& o, const Common& common,
+void print_json(const CcsdsImage& image, const BenchOptions& o, const Common& common,
                 const std::vector<Timing>& timings, const std::vector<GpuTiming>& on_gpu,
                 const std::vector<TransformTiming>& transforms) {
   const double mpixel = static_cast<double>(image.width) * image.height / 1e6;
@@ -276,7 +276,7 @@ void print_json(const StillImage& image, const BenchOptions& o, const Common& co
   fmt::print("{}", json.text());
 }
 
-void print_text(const StillImage& image, const BenchOptions& o, const Common& common,
+void print_text(const CcsdsImage& image, const BenchOptions& o, const Common& common,
                 const std::vector<Timing>& timings, const std::vector<GpuTiming>& on_gpu,
                 const std::vector<TransformTiming>& transforms) {
   const double mpixel = static_cast<double>(image.width) * image.height / 1e6;
@@ -329,7 +329,8 @@ void print_text(const StillImage& image, const BenchOptions& o, const Common& co
 
 int run_bench(const BenchOptions& o, const Common& common) {
   const DeviceChoice device = choose_device(o.device);
-  const StillImage image = o.input.empty() ? synthetic_image(o.size) : read_still(o.input, o.reading, common.threads);
+  const CcsdsImage image =
+      o.input.empty() ? synthetic_image(o.size) : read_ccsds_image(o.input, o.reading, common.threads);
   const double mpixel = static_cast<double>(image.width) * image.height / 1e6;
   std::vector<Timing> timings;
   std::vector<GpuTiming> on_gpu;
@@ -377,7 +378,7 @@ Action define_ccsds_bench(CLI::App& app, Common& common) {
   app.add_flag("--transform", o->transform, "Also time the float transform alone, 512^2 to 8192^2");
   add_device_option(app, o->device);
   app.add_flag("--json", o->json, "Print JSON");
-  add_still_input_options(app, o->reading);
+  add_ccsds_input_options(app, o->reading);
   add_work_options(app, common);
   add_log_options(app, common);
   return [o, &common] { return run_bench(*o, common); };

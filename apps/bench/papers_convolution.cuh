@@ -1,8 +1,9 @@
 // The papers' transforms on a GPU: separable convolution, one pass per axis, in global or in shared memory.
 //
 // After Galiano, Lopez-Granado, Malumbres and Migallon, "Fast 3D wavelet transform on multicore and many-core computing
-// platforms" (J. Supercomputing 2013); papers_dwt2d_gpu.cu has the two-dimensional ones of 2011. Baselines for the benchmark,
-// not used by the codec: CDF 9/7 without scaling, float, Mallat layout in all axes, extents divisible by 2^levels.
+// platforms" (J. Supercomputing 2013); papers_dwt2d_gpu.cu has the two-dimensional ones of 2011. Baselines for the
+// benchmark, not used by the codec: CDF 9/7 without scaling, float, Mallat layout in all axes, extents divisible by
+// 2^levels.
 #pragma once
 
 #include <utility>

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "codec/lifting.h"
 #include "trivelet/error.h"
 
-namespace trivelet::study97 {
+namespace trivelet::papers_dwt2d {
 
 namespace {
 
@@ -20,13 +21,12 @@ struct Taps {
     const auto response = [](int at, int coefficient) {
       double x[33] = {};
       x[at] = 1;
-      const double c[4] = {kAlpha, kBeta, kGamma, kDelta};
       for (int j = 0; j < 4; ++j)
-        for (int i = j % 2 ? 2 : 1; i < 32; i += 2) x[i] += c[j] * (x[i - 1] + x[i + 1]);
+        for (int i = j % 2 ? 2 : 1; i < 32; i += 2) x[i] += kLift97[j] * (x[i - 1] + x[i + 1]);
       return x[coefficient];
     };
-    for (int i = 0; i < 9; ++i) low[i] = static_cast<T>(response(12 + i, 16) / kZeta);
-    for (int i = 0; i < 7; ++i) high[i] = static_cast<T>(response(14 + i, 17) * kZeta);
+    for (int i = 0; i < 9; ++i) low[i] = static_cast<T>(response(12 + i, 16) / kLift97Zeta);
+    for (int i = 0; i < 7; ++i) high[i] = static_cast<T>(response(14 + i, 17) * kLift97Zeta);
   }
 };
 const Taps<float>& taps() {
@@ -70,15 +70,14 @@ template <int kWidth>
 void lift(float* line, std::ptrdiff_t step, int n, float* buffer) {
   for (int i = 0; i < n; ++i)
     for (int k = 0; k < kWidth; ++k) buffer[i * kWidth + k] = line[i * step + k];
-  constexpr float kSteps[4] = {static_cast<float>(kAlpha), static_cast<float>(kBeta), static_cast<float>(kGamma),
-                               static_cast<float>(kDelta)};
+  constexpr float kSteps[4] = {kLift97Alpha, kLift97Beta, kLift97Gamma, kLift97Delta};
   for (int s = 0; s < 4; ++s)
     for (int i = s % 2 ? 0 : 1; i < n; i += 2) {
       const float* a = buffer + (i > 0 ? i - 1 : 1) * kWidth;
       const float* b = buffer + (i + 1 < n ? i + 1 : n - 2) * kWidth;
       for (int k = 0; k < kWidth; ++k) buffer[i * kWidth + k] += kSteps[s] * (a[k] + b[k]);
     }
-  constexpr float kLow = static_cast<float>(1 / kZeta), kHigh = static_cast<float>(kZeta);
+  constexpr float kLow = static_cast<float>(1 / kLift97Zeta), kHigh = static_cast<float>(kLift97Zeta);
   for (int j = 0; j < n / 2; ++j)
     for (int k = 0; k < kWidth; ++k) {
       line[j * step + k] = kLow * buffer[2 * j * kWidth + k];
@@ -220,4 +219,4 @@ std::vector<double> reference(const std::vector<double>& data, int width, int he
   return out;
 }
 
-}  // namespace trivelet::study97
+}  // namespace trivelet::papers_dwt2d

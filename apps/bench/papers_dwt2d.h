@@ -11,10 +11,7 @@
 
 #include "codec/parallel.h"
 
-namespace trivelet::study97 {
-
-inline constexpr double kAlpha = -1.586134342, kBeta = -0.052980118, kGamma = 0.882911075, kDelta = 0.443506852,
-                        kZeta = 1.230174105;
+namespace trivelet::papers_dwt2d {
 
 enum class Method {
   kConvolution,  ///< both filters by their taps, in place, through a buffer per thread
@@ -34,4 +31,4 @@ std::size_t extra_samples(Method method, int width, int height, int threads);
 /// The same coefficients in binary64, by the definition of the filters on the extended signal.
 std::vector<double> reference(const std::vector<double>& data, int width, int height, int levels);
 
-}  // namespace trivelet::study97
+}  // namespace trivelet::papers_dwt2d

@@ -7,9 +7,10 @@
 #include <cstring>
 #include <string>
 
-#include "apps/bench/papers_dwt2d.h"
 #include "apps/bench/gpu_clock.h"
 #include "apps/bench/papers_convolution.cuh"
+#include "apps/bench/papers_dwt2d.h"
+#include "codec/lifting.h"
 #include "gpu/dwt.h"
 
 namespace trivelet::gpu {
@@ -98,8 +99,8 @@ namespace {
 /// The lifting steps' filters, scaled.
 Taps scaled_taps() {
   Taps t = make_taps();
-  for (float& v : t.low) v = static_cast<float>(v / study97::kZeta);
-  for (float& v : t.high) v = static_cast<float>(v * study97::kZeta);
+  for (float& v : t.low) v = static_cast<float>(v / kLift97Zeta);
+  for (float& v : t.high) v = static_cast<float>(v * kLift97Zeta);
   return t;
 }
 
@@ -290,7 +291,7 @@ std::vector<float> Dwt2d::result(const Stream& stream) const {
     const CoefficientLayout::Band at = layout.band(band);
     const int level = band.resolution == 0 ? s.levels : s.levels - band.resolution + 1;
     const bool right = band.orientation & 1, lower = band.orientation & 2;
-    const double scale = std::pow(study97::kZeta, 2 * (right + lower) - 2 * level);
+    const double scale = std::pow(kLift97Zeta, 2 * (right + lower) - 2 * level);
     const std::size_t x0 = right ? w >> level : 0, y0 = lower ? static_cast<std::size_t>(s.height >> level) : 0;
     for (std::size_t y = 0; y < static_cast<std::size_t>(band.shape.height); ++y)
       for (std::size_t x = 0; x < static_cast<std::size_t>(band.shape.width); ++x)

@@ -42,7 +42,7 @@ class Dwt2d {
   void download(float* coefficients, const Stream& stream) const;
   /// Transforms what is there. Once more transforms the coefficients (kOwn: the picture again).
   void run(const Stream& stream);
-  /// The coefficients in the layout and scale of study97::transform; waits for the stream.
+  /// The coefficients in the layout and scale of papers_dwt2d::transform; waits for the stream.
   std::vector<float> result(const Stream& stream) const;
 
  private:

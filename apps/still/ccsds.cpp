@@ -8,9 +8,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "apps/cli/json.h"
 #include "apps/still/ccsds.h"
 #include "apps/still/ccsds_image.h"
-#include "apps/cli/json.h"
 #include "apps/still/still_codec.h"
 #include "codec/still/ccsds122/ccsds122.h"
 
@@ -25,7 +25,7 @@ using ccsds122::SegmentState;
 struct EncodeOptions {
   std::vector<std::string> files;
   std::string index, device = "auto";
-  StillInput reading;
+  CcsdsInput reading;
   std::string dwt = "integer";
   bool lossless = false;
   double bpp = 0;
@@ -57,7 +57,7 @@ struct InfoOptions {
 
 std::uint64_t blocks_of(int size) { return static_cast<std::uint64_t>((size + 7) / 8); }
 
-ccsds122::Params make_params(const EncodeOptions& o, const StillImage& image, const Common& common) {
+ccsds122::Params make_params(const EncodeOptions& o, const CcsdsImage& image, const Common& common) {
   ccsds122::Params p;
   p.dwt = o.dwt == "float" ? Dwt::kFloat : Dwt::kInteger;
   require(!o.lossless || p.dwt == Dwt::kInteger, ErrorKind::kBadArgument, "--lossless needs --dwt integer");
@@ -104,8 +104,8 @@ int run_encode(const EncodeOptions& o, const Common& common) {
   const std::vector<FileJob> jobs = make_file_jobs(o.files, ".c122");
   require(jobs.size() == 1 || o.index.empty(), ErrorKind::kBadArgument, "--index is for one picture");
   const DeviceChoice device = choose_device(o.device);
-  run_file_jobs(jobs, device, common.threads, [&](const FileJob& job, StillCodec& codec) {
-    const StillImage image = read_still(job.input, o.reading, common.threads);
+  run_file_jobs(jobs, device, common.threads, [&](const FileJob& job, Ccsds122Codec& codec) {
+    const CcsdsImage image = read_ccsds_image(job.input, o.reading, common.threads);
     const ccsds122::Params params = make_params(o, image, common);
     const ccsds122::Encoded e = codec.encode(image.view(), params);
     write_file(job.output, e.bytes, common.overwrite);
@@ -140,15 +140,15 @@ int run_decode(const DecodeOptions& o, const Common& common) {
   if (!o.index.empty()) lengths = ccsds122::read_index(read_bytes(o.index));
   params.segment_bytes = lengths;
   std::atomic<bool> intact = true;
-  run_file_jobs(jobs, device, common.threads, [&](const FileJob& job, StillCodec& codec) {
+  run_file_jobs(jobs, device, common.threads, [&](const FileJob& job, Ccsds122Codec& codec) {
     const ccsds122::Decoded d = codec.decode(read_bytes(job.input), params);
-    StillImage image;
+    CcsdsImage image;
     image.width = d.width;
     image.height = d.height;
     image.bits = d.bits;
     image.is_signed = d.is_signed;
     image.bytes = d.samples;
-    write_still(job.output, image, common.overwrite);
+    write_ccsds_image(job.output, image, common.overwrite);
     const std::string name = jobs.size() > 1 ? job.input + ": " : "";
     for (const SegmentReport& s : d.segments)
       if (s.state != SegmentState::kComplete)
@@ -310,7 +310,7 @@ Action define_ccsds_encode(CLI::App& app, Common& common) {
       ->capture_default_str();
   app.add_flag("--all-headers", o->every_header, "All header parts in every segment");
   app.add_option("--index", o->index, "Also write the segment lengths to this file (for parallel decoding)");
-  add_still_input_options(app, o->reading);
+  add_ccsds_input_options(app, o->reading);
   add_device_option(app, o->device);
   add_work_options(app, common);
   add_overwrite_option(app, common);

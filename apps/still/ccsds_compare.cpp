@@ -6,9 +6,9 @@
 #include <cstring>
 #include <limits>
 
+#include "apps/cli/json.h"
 #include "apps/still/ccsds.h"
 #include "apps/still/ccsds_image.h"
-#include "apps/cli/json.h"
 #include "codec/still/ccsds122/ccsds122.h"
 
 namespace trivelet::cli {
@@ -17,17 +17,17 @@ namespace {
 
 struct CompareOptions {
   std::string a, b;
-  StillInput reading;
+  CcsdsInput reading;
   bool json = false;
   double min_psnr = -std::numeric_limits<double>::infinity();
 };
 
-StillImage load(const std::string& path, const StillInput& reading, const Common& common) {
+CcsdsImage load(const std::string& path, const CcsdsInput& reading, const Common& common) {
   if (path.size() > 5 && path.ends_with(".c122")) {
     ThreadPool pool(common.threads);
     const ccsds122::Decoded d = ccsds122::decode(read_bytes(path), {}, pool);
     require(d.intact(), ErrorKind::kBadStream, path + " is damaged or cut");
-    StillImage image;
+    CcsdsImage image;
     image.width = d.width;
     image.height = d.height;
     image.bits = d.bits;
@@ -35,10 +35,10 @@ StillImage load(const std::string& path, const StillInput& reading, const Common
     image.bytes = d.samples;
     return image;
   }
-  return read_still(path, reading, common.threads);
+  return read_ccsds_image(path, reading, common.threads);
 }
 
-std::int64_t sample_of(const StillImage& image, std::size_t i) {
+std::int64_t sample_of(const CcsdsImage& image, std::size_t i) {
   const int size = image.bytes_per_sample();
   const std::byte* p = image.bytes.data() + i * static_cast<std::size_t>(size);
   if (size == 1) return image.is_signed ? static_cast<std::int8_t>(*p) : static_cast<std::int64_t>(*p);
@@ -53,7 +53,7 @@ std::int64_t sample_of(const StillImage& image, std::size_t i) {
 }
 
 int run_compare(const CompareOptions& o, const Common& common) {
-  const StillImage a = load(o.a, o.reading, common), b = load(o.b, o.reading, common);
+  const CcsdsImage a = load(o.a, o.reading, common), b = load(o.b, o.reading, common);
   require(a.width == b.width && a.height == b.height, ErrorKind::kMismatch,
           fmt::format("{} is {}x{}, {} is {}x{}", o.a, a.width, a.height, o.b, b.width, b.height));
   require(a.bits == b.bits && a.is_signed == b.is_signed, ErrorKind::kMismatch,
@@ -107,7 +107,7 @@ Action define_ccsds_compare(CLI::App& app, Common& common) {
   app.add_flag("--json", o->json, "Print JSON; the PSNR of identical pictures is null");
   app.add_option("--min-psnr", o->min_psnr, "Exit code 6 when the PSNR is below; inf = must be identical")
       ->type_name("DB");
-  add_still_input_options(app, o->reading);
+  add_ccsds_input_options(app, o->reading);
   add_work_options(app, common);
   add_log_options(app, common);
   app.footer("PSNR: peak 2^bits - 1. Exit code 6 when size or depth differ.");

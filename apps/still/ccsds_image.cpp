@@ -33,7 +33,7 @@ RawType parse_type(const std::string& name) {
 }
 
 /// Samples of any type into the size that the bit depth asks for.
-void convert(const std::byte* from, const RawType& type, StillImage& image) {
+void convert(const std::byte* from, const RawType& type, CcsdsImage& image) {
   const std::size_t count = static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height);
   const std::size_t size = static_cast<std::size_t>(image.bytes_per_sample());
   image.bytes.resize(checked_mul(count, size));
@@ -98,9 +98,9 @@ class PgmHeader {
   std::size_t at_ = 2;
 };
 
-StillImage read_pgm(const std::string& path, const std::vector<std::byte>& data, const StillInput& o) {
+CcsdsImage read_pgm(const std::string& path, const std::vector<std::byte>& data, const CcsdsInput& o) {
   PgmHeader header(data);
-  StillImage image;
+  CcsdsImage image;
   image.width = header.number();
   image.height = header.number();
   const int most = header.number();
@@ -116,13 +116,13 @@ StillImage read_pgm(const std::string& path, const std::vector<std::byte>& data,
   return image;
 }
 
-StillImage read_raw(const std::string& path, const StillInput& o) {
+CcsdsImage read_raw(const std::string& path, const CcsdsInput& o) {
   require(!o.size.empty() && !o.type.empty(), ErrorKind::kBadArgument,
           path + ": raw samples need --size WxH and --type, e.g. --type s16le");
   const auto [width, height] = parse_pair(o.size, "--size", "width x height");
   const RawType type = parse_type(o.type);
   const std::vector<std::byte> data = read_bytes(path);
-  StillImage image;
+  CcsdsImage image;
   image.width = width;
   image.height = height;
   image.is_signed = type.is_signed;
@@ -138,7 +138,7 @@ StillImage read_raw(const std::string& path, const StillInput& o) {
 
 }  // namespace
 
-VolumeView StillImage::view() const {
+VolumeView CcsdsImage::view() const {
   VolumeView v;
   v.data = bytes.data();
   v.shape = {1, height, width};
@@ -148,7 +148,7 @@ VolumeView StillImage::view() const {
   return v;
 }
 
-void add_still_input_options(CLI::App& app, StillInput& o) {
+void add_ccsds_input_options(CLI::App& app, CcsdsInput& o) {
   constexpr const char* kGroup = "Input";
   app.add_option("--size", o.size, "Width and height of raw samples")->type_name("WxH")->group(kGroup);
   app.add_option("--type", o.type, "Type of raw samples: u8 s8 u16le s16le u16be s16be u32le s32le u32be s32be")
@@ -161,7 +161,7 @@ void add_still_input_options(CLI::App& app, StillInput& o) {
       ->group(kGroup);
 }
 
-StillImage read_still(const std::string& path, const StillInput& o, int threads) {
+CcsdsImage read_ccsds_image(const std::string& path, const CcsdsInput& o, int threads) {
   if (ends_with(path, ".raw") || !o.type.empty()) return read_raw(path, o);
   if (ends_with(path, ".pgm")) {
     const std::vector<std::byte> data = read_bytes(path);
@@ -177,7 +177,7 @@ StillImage read_still(const std::string& path, const StillInput& o, int threads)
   Gop gop(info, 1);
   require(io::read_gop(*reader, gop), ErrorKind::kBadStream, path + " holds no picture");
   const VolumeView plane = std::as_const(gop).plane(0);
-  StillImage image;
+  CcsdsImage image;
   image.width = plane.shape.width;
   image.height = plane.shape.height;
   image.is_signed = info.format.is_signed;
@@ -190,7 +190,7 @@ StillImage read_still(const std::string& path, const StillInput& o, int threads)
   return image;
 }
 
-void write_still(const std::string& path, const StillImage& image, bool overwrite) {
+void write_ccsds_image(const std::string& path, const CcsdsImage& image, bool overwrite) {
   const std::size_t count = static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height);
   const std::size_t size = static_cast<std::size_t>(image.bytes_per_sample());
   if (ends_with(path, ".png")) {

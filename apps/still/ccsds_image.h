@@ -10,7 +10,7 @@
 namespace trivelet::cli {
 
 /// One greyscale picture: 1, 2 or 4 bytes per sample by its bit depth, native byte order, no padding.
-struct StillImage {
+struct CcsdsImage {
   int width = 0;
   int height = 0;
   int bits = 8;
@@ -22,17 +22,17 @@ struct StillImage {
 };
 
 /// How to read a picture that does not say itself what it is.
-struct StillInput {
+struct CcsdsInput {
   std::string size;          ///< raw: "WxH"
   std::string type;          ///< raw: u8 s8 u16le s16le u16be s16be u32le s32le u32be s32be
   int bits = 0;              ///< significant bits; 0 = by the file or the type
   std::string pixel_format;  ///< convert to this one when FFmpeg reads
 };
-void add_still_input_options(CLI::App& app, StillInput& options);
+void add_ccsds_input_options(CLI::App& app, CcsdsInput& options);
 
-StillImage read_still(const std::string& path, const StillInput& options, int threads);
+CcsdsImage read_ccsds_image(const std::string& path, const CcsdsInput& options, int threads);
 /// By extension: .pgm, .raw (little-endian), .png. Throws Unsupported for depths the format cannot hold.
-void write_still(const std::string& path, const StillImage& image, bool overwrite);
+void write_ccsds_image(const std::string& path, const CcsdsImage& image, bool overwrite);
 
 /// A whole file, or standard input for "-".
 std::vector<std::byte> read_bytes(const std::string& path);

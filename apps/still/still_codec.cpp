@@ -14,7 +14,7 @@
 #include "gpu/still/ccsds122.h"
 #else
 namespace trivelet::gpu {
-class StillCodec {};  // never made
+class Ccsds122Codec {};  // never made
 }  // namespace trivelet::gpu
 #endif
 
@@ -44,18 +44,18 @@ bool worth_decoding_on_gpu(std::span<const std::byte> stream, std::size_t pictur
 
 }  // namespace
 
-StillCodec::StillCodec(const DeviceChoice& choice, int threads, std::size_t pictures)
+Ccsds122Codec::Ccsds122Codec(const DeviceChoice& choice, int threads, std::size_t pictures)
     : choice_(choice), pictures_(pictures), pool_(threads) {}
-StillCodec::~StillCodec() = default;
+Ccsds122Codec::~Ccsds122Codec() = default;
 
 #if defined(TRIVELET_HAVE_CUDA)
-gpu::StillCodec& StillCodec::on_gpu() {
-  if (!gpu_) gpu_ = std::make_unique<gpu::StillCodec>(choice_.gpu);
+gpu::Ccsds122Codec& Ccsds122Codec::on_gpu() {
+  if (!gpu_) gpu_ = std::make_unique<gpu::Ccsds122Codec>(choice_.gpu);
   return *gpu_;
 }
 #endif
 
-ccsds122::Encoded StillCodec::encode(const VolumeView& image, const ccsds122::Params& params) {
+ccsds122::Encoded Ccsds122Codec::encode(const VolumeView& image, const ccsds122::Params& params) {
 #if defined(TRIVELET_HAVE_CUDA)
   const std::uint64_t samples = image.shape.samples();
   if (choice_.gpu >= 0 && !(choice_.automatic && (samples < kSmallPicture || samples * pictures_ < kSmallWork))) {
@@ -70,7 +70,7 @@ ccsds122::Encoded StillCodec::encode(const VolumeView& image, const ccsds122::Pa
   return ccsds122::encode(image, params, pool_);
 }
 
-ccsds122::Decoded StillCodec::decode(std::span<const std::byte> stream, const ccsds122::DecodeParams& params) {
+ccsds122::Decoded Ccsds122Codec::decode(std::span<const std::byte> stream, const ccsds122::DecodeParams& params) {
 #if defined(TRIVELET_HAVE_CUDA)
   if (choice_.gpu >= 0 && !(choice_.automatic && !worth_decoding_on_gpu(stream, pictures_))) {
     try {
@@ -103,14 +103,14 @@ std::vector<FileJob> make_file_jobs(const std::vector<std::string>& files, const
 }
 
 void run_file_jobs(const std::vector<FileJob>& jobs, const DeviceChoice& choice, int threads,
-                   const std::function<void(const FileJob&, StillCodec&)>& work) {
+                   const std::function<void(const FileJob&, Ccsds122Codec&)>& work) {
   const int workers = std::min<int>(choice.gpu >= 0 ? kGpuWorkers : 1, static_cast<int>(jobs.size()));
   std::atomic<std::size_t> next = 0;
   std::exception_ptr error;
   std::mutex error_mutex;
   const auto run = [&] {
     try {
-      StillCodec codec(choice, threads, jobs.size());
+      Ccsds122Codec codec(choice, threads, jobs.size());
       for (std::size_t i = next++; i < jobs.size(); i = next++) work(jobs[i], codec);
     } catch (...) {
       next = jobs.size();

@@ -11,7 +11,7 @@
 #include "codec/still/ccsds122/ccsds122.h"
 
 namespace trivelet::gpu {
-class StillCodec;
+class Ccsds122Codec;
 }
 
 namespace trivelet::cli {
@@ -19,22 +19,22 @@ namespace trivelet::cli {
 /// One picture at a time, from one thread. With an automatic choice, work that is done before a GPU is set up (about
 /// 0.4 s), small pictures and streams of few segments stay on the CPU, and so do those for which the device has too
 /// little memory.
-class StillCodec {
+class Ccsds122Codec {
  public:
   /// `threads`: of the CPU, 0 = all; `pictures`: about how many there will be.
-  StillCodec(const DeviceChoice& choice, int threads, std::size_t pictures);
-  ~StillCodec();
+  Ccsds122Codec(const DeviceChoice& choice, int threads, std::size_t pictures);
+  ~Ccsds122Codec();
 
   ccsds122::Encoded encode(const VolumeView& image, const ccsds122::Params& params);
   ccsds122::Decoded decode(std::span<const std::byte> stream, const ccsds122::DecodeParams& params);
 
  private:
-  gpu::StillCodec& on_gpu();
+  gpu::Ccsds122Codec& on_gpu();
 
   DeviceChoice choice_;
   std::size_t pictures_;
   ThreadPool pool_;
-  std::unique_ptr<gpu::StillCodec> gpu_;  ///< made when it is first needed: that takes a while
+  std::unique_ptr<gpu::Ccsds122Codec> gpu_;  ///< made when it is first needed: that takes a while
 };
 
 struct FileJob {
@@ -46,6 +46,6 @@ std::vector<FileJob> make_file_jobs(const std::vector<std::string>& files, const
 /// Does the jobs in order; on a GPU three at a time, so that files, transfers and kernels of different pictures
 /// overlap. `work` may be called from several threads. The first error stops the rest and is thrown.
 void run_file_jobs(const std::vector<FileJob>& jobs, const DeviceChoice& choice, int threads,
-                   const std::function<void(const FileJob&, StillCodec&)>& work);
+                   const std::function<void(const FileJob&, Ccsds122Codec&)>& work);
 
 }  // namespace trivelet::cli

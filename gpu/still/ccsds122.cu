@@ -69,42 +69,42 @@ struct PictureMemory {
         std::memcpy(host.data() + static_cast<std::size_t>(y) * stride, v.row(0, y), row);
     });
     copy(device.data(), host.data(), size, cudaMemcpyHostToDevice, stream);
-    return {device.data(), still_format(v.bytes_per_sample, v.is_signed), v.shape.width, v.shape.height,
+    return {device.data(), sample_type_of(v.bytes_per_sample, v.is_signed), v.shape.width, v.shape.height,
             static_cast<std::ptrdiff_t>(stride)};
   }
 };
 
-struct StillCodec::State {
+struct Ccsds122Codec::State {
   int device = 0;
   Stream stream;
   Event marks[3] = {Event(true), Event(true), Event(true)};
   PictureMemory picture;
   PinnedBuffer<std::byte> bytes;
-  std::unique_ptr<StillEncoder> encoder;
+  std::unique_ptr<Ccsds122Encoder> encoder;
   int width = 0, height = 0;  // of the encoder
-  StillFormat format = StillFormat::kU8;
+  SampleType format = SampleType::kU8;
   ccsds122::Params params;
-  std::unique_ptr<StillDecoder> decoder;
+  std::unique_ptr<Ccsds122Decoder> decoder;
 };
 
-StillCodec::StillCodec(int device) {
+Ccsds122Codec::Ccsds122Codec(int device) {
   use(device);
   state_ = std::make_unique<State>();
   state_->device = device;
 }
-StillCodec::~StillCodec() = default;
-StillCodec::StillCodec(StillCodec&&) noexcept = default;
-StillCodec& StillCodec::operator=(StillCodec&&) noexcept = default;
+Ccsds122Codec::~Ccsds122Codec() = default;
+Ccsds122Codec::Ccsds122Codec(Ccsds122Codec&&) noexcept = default;
+Ccsds122Codec& Ccsds122Codec::operator=(Ccsds122Codec&&) noexcept = default;
 
-ccsds122::Encoded StillCodec::encode(const VolumeView& image, const ccsds122::Params& params, ThreadPool& pool) {
+ccsds122::Encoded Ccsds122Codec::encode(const VolumeView& image, const ccsds122::Params& params, ThreadPool& pool) {
   State& s = *state_;
   use(s.device);
   ccsds122::check_parameters(image, params);
-  const StillFormat format = still_format(image.bytes_per_sample, image.is_signed);
+  const SampleType format = sample_type_of(image.bytes_per_sample, image.is_signed);
   if (!s.encoder || s.width != image.shape.width || s.height != image.shape.height || s.format != format ||
       !(s.params == params)) {
     s.encoder.reset();
-    s.encoder = std::make_unique<StillEncoder>(image.shape.width, image.shape.height, format, params);
+    s.encoder = std::make_unique<Ccsds122Encoder>(image.shape.width, image.shape.height, format, params);
     s.width = image.shape.width;
     s.height = image.shape.height;
     s.format = format;
@@ -137,26 +137,26 @@ ccsds122::Encoded StillCodec::encode(const VolumeView& image, const ccsds122::Pa
   return out;
 }
 
-ccsds122::Decoded StillCodec::decode(std::span<const std::byte> stream, const ccsds122::DecodeParams& params,
-                                     ThreadPool& pool) {
+ccsds122::Decoded Ccsds122Codec::decode(std::span<const std::byte> stream, const ccsds122::DecodeParams& params,
+                                        ThreadPool& pool) {
   State& s = *state_;
   use(s.device);
-  if (!s.decoder) s.decoder = std::make_unique<StillDecoder>();
+  if (!s.decoder) s.decoder = std::make_unique<Ccsds122Decoder>();
   return ccsds122::decode(stream, params, pool, *s.decoder);
 }
 
-StillTimes measure_still(int device, const VolumeView& image, const ccsds122::Params& params, int repeat,
-                         ThreadPool& pool) {
+Ccsds122Times measure_ccsds122(int device, const VolumeView& image, const ccsds122::Params& params, int repeat,
+                               ThreadPool& pool) {
   use(device);
-  StillTimes t;
+  Ccsds122Times t;
   const Stream stream;
-  const StillFormat format = still_format(image.bytes_per_sample, image.is_signed);
+  const SampleType format = sample_type_of(image.bytes_per_sample, image.is_signed);
   PictureMemory memory;
   const DevicePicture picture = memory.upload(image, pool, stream);
   const std::size_t size = memory.device.size();
   t.upload = time_on(stream, repeat,
                      [&] { copy(memory.device.data(), memory.host.data(), size, cudaMemcpyHostToDevice, stream); });
-  StillEncoder encoder(image.shape.width, image.shape.height, format, params);
+  Ccsds122Encoder encoder(image.shape.width, image.shape.height, format, params);
   encoder.start(picture, stream);
   encoder.finish(stream);  // makes room, when more is needed
   t.forward = time_on(stream, repeat, [&] { encoder.start_transform(picture, stream); });
@@ -170,7 +170,7 @@ StillTimes measure_still(int device, const VolumeView& image, const ccsds122::Pa
   const ccsds122::Encoded expected = ccsds122::encode(image, params, pool);
   t.exact = bytes == expected.bytes && encoder.segment_bytes() == expected.segment_bytes;
 
-  StillDecoder decoder;
+  Ccsds122Decoder decoder;
   ccsds122::DecodeParams dp;
   dp.segment_bytes = expected.segment_bytes;
   dp.simd = params.simd;
@@ -192,7 +192,7 @@ StillTimes measure_still(int device, const VolumeView& image, const ccsds122::Pa
   return t;
 }
 
-StillTransformTimes measure_still_transform(int device, int width, int height, ccsds122::Dwt dwt, int repeat) {
+Ccsds122TransformTimes measure_ccsds122_transform(int device, int width, int height, ccsds122::Dwt dwt, int repeat) {
   use(device);
   const Stream stream;
   const std::size_t pitch = (static_cast<std::size_t>(width) + 15) / 16 * 16;
@@ -207,10 +207,10 @@ StillTransformTimes measure_still_transform(int device, int width, int height, c
     const float f = static_cast<float>(v);
     std::memcpy(host.data() + i, real ? static_cast<const void*>(&f) : &v, 4);
   }
-  StillTransform transform((width + 7) / 8, (height + 7) / 8);
-  const StillFormat format = real ? StillFormat::kF32 : StillFormat::kS32;
+  Ccsds122Transform transform((width + 7) / 8, (height + 7) / 8);
+  const SampleType format = real ? SampleType::kF32 : SampleType::kS32;
   const std::ptrdiff_t stride = static_cast<std::ptrdiff_t>(pitch) * 4;
-  StillTransformTimes t;
+  Ccsds122TransformTimes t;
   t.upload = time_on(stream, repeat, [&] { copy(from.data(), host.data(), size, cudaMemcpyHostToDevice, stream); });
   t.forward = time_on(stream, repeat, [&] {
     transform.forward({reinterpret_cast<const std::byte*>(from.data()), format, width, height, stride}, dwt, 8, stream);

@@ -1,6 +1,6 @@
-// CCSDS 122.0 on a GPU, from and to host memory: the bytes and pictures of codec/still/ccsds122/ccsds122.h. No CUDA in sight.
+// CCSDS 122.0 on a GPU, from and to host memory: the bytes and pictures of codec/still/ccsds122. No CUDA in sight.
 //
-//   gpu::StillCodec codec(0);                                  // device 0
+//   gpu::Ccsds122Codec codec(0);                               // device 0
 //   ccsds122::Encoded e = codec.encode(view, params, pool);    // like ccsds122::encode
 //   ccsds122::Decoded d = codec.decode(e.bytes, {}, pool);     // like ccsds122::decode
 //
@@ -23,13 +23,13 @@ namespace trivelet::gpu {
 int still_device_count();
 std::string still_device_name(int device);
 
-class StillCodec {
+class Ccsds122Codec {
  public:
   /// Throws Unsupported when there is no such device.
-  explicit StillCodec(int device);
-  ~StillCodec();
-  StillCodec(StillCodec&&) noexcept;
-  StillCodec& operator=(StillCodec&&) noexcept;
+  explicit Ccsds122Codec(int device);
+  ~Ccsds122Codec();
+  Ccsds122Codec(Ccsds122Codec&&) noexcept;
+  Ccsds122Codec& operator=(Ccsds122Codec&&) noexcept;
 
   /// Throws like ccsds122::encode, and Unsupported when the device has too little memory. `pool` is used to look for
   /// the sample that is out of range, when there is one.
@@ -43,7 +43,7 @@ class StillCodec {
 };
 
 /// Median seconds of the stages on a device; the picture lies in device memory, but for the transfers.
-struct StillTimes {
+struct Ccsds122Times {
   double upload = 0, download = 0;           ///< of the picture, page-locked memory
   double forward = 0, coder = 0;             ///< transform; everything after it up to the bytes in device memory
   double encode = 0;                         ///< the two together
@@ -52,13 +52,13 @@ struct StillTimes {
   bool exact = false;  ///< stream and picture are the CPU's
 };
 /// Codes and decodes `image` with `params`, `repeat` times after a warm-up, and compares with codec/still.
-StillTimes measure_still(int device, const VolumeView& image, const ccsds122::Params& params, int repeat,
-                         ThreadPool& pool);
+Ccsds122Times measure_ccsds122(int device, const VolumeView& image, const ccsds122::Params& params, int repeat,
+                               ThreadPool& pool);
 
 /// Median seconds of the float transform of a width x height picture of 4-byte floats in device memory.
-struct StillTransformTimes {
+struct Ccsds122TransformTimes {
   double upload = 0, forward = 0, inverse = 0, download = 0;
 };
-StillTransformTimes measure_still_transform(int device, int width, int height, ccsds122::Dwt dwt, int repeat);
+Ccsds122TransformTimes measure_ccsds122_transform(int device, int width, int height, ccsds122::Dwt dwt, int repeat);
 
 }  // namespace trivelet::gpu

@@ -7,7 +7,7 @@
 //   place_kernel   a thread per block: planes to coefficients, coefficients to their places in the subbands
 //   then the inverse transform (ccsds122_dwt.cu)
 //
-// Everything a damaged segment may do ends in the same state as in codec/still/ccsds122/ccsds122_parse.cpp: which planes and
+// Everything a damaged segment may do ends in the same state as on the CPU (ccsds122_parse.cpp): which planes and
 // blocks are known is part of the result.
 #include "gpu/still/ccsds122_decode.h"
 
@@ -17,12 +17,12 @@
 #include <string>
 
 #include "codec/still/ccsds122/ccsds122_segment.h"
-#include "gpu/still/ccsds122_words.cuh"
 #include "gpu/dwt.cuh"
+#include "gpu/still/ccsds122_words.cuh"
 
 namespace trivelet::gpu {
 
-namespace still_decode {  // not unnamed: State has members of these types
+namespace ccsds122_decode {  // not unnamed: State has members of these types
 
 using ccsds122::kBands;
 using ccsds122::kLL3;
@@ -79,11 +79,11 @@ struct PlaceTile {
   std::uint32_t job = 0, first = 0;
 };
 
-}  // namespace still_decode
+}  // namespace ccsds122_decode
 
 namespace {
 
-using namespace still_decode;
+using namespace ccsds122_decode;
 using ccsds122::Damage;
 using ccsds122::ParseEnd;
 
@@ -862,7 +862,7 @@ struct ParsedBatch {
   std::uint32_t blocks = 0;
 };
 
-struct StillDecoder::State {
+struct Ccsds122Decoder::State {
   Stream stream;
   Event marks[2] = {Event(true), Event(true)};
   Times times;
@@ -871,13 +871,13 @@ struct StillDecoder::State {
   DeviceBuffer<std::int32_t> d_dc;
   DeviceBuffer<std::uint8_t> d_depth, d_families;
   DeviceBuffer<std::uint32_t> d_options;
-  DeviceBuffer<still_decode::ParseJob> d_jobs;
-  DeviceBuffer<still_decode::ParseResult> d_results;
-  DeviceBuffer<still_decode::PlaceJob> d_places;
+  DeviceBuffer<ccsds122_decode::ParseJob> d_jobs;
+  DeviceBuffer<ccsds122_decode::ParseResult> d_results;
+  DeviceBuffer<ccsds122_decode::PlaceJob> d_places;
   DeviceBuffer<PlaceTile> d_tiles;
   DeviceBuffer<std::byte> d_picture, d_turned;
   PinnedBuffer<std::byte> staging;
-  std::unique_ptr<StillTransform> transform;
+  std::unique_ptr<Ccsds122Transform> transform;
   std::vector<ParsedBatch> parsed;       ///< by SegmentData::on_device
   std::uint64_t blocks = 0, planes = 0;  ///< used of the arrays
 
@@ -887,11 +887,11 @@ struct StillDecoder::State {
   }
 };
 
-StillDecoder::StillDecoder() : state_(std::make_unique<State>()) {}
-StillDecoder::~StillDecoder() = default;
-StillDecoder::Times StillDecoder::times() const { return state_->times; }
+Ccsds122Decoder::Ccsds122Decoder() : state_(std::make_unique<State>()) {}
+Ccsds122Decoder::~Ccsds122Decoder() = default;
+Ccsds122Decoder::Times Ccsds122Decoder::times() const { return state_->times; }
 
-void StillDecoder::begin(std::span<const std::byte> bytes) {
+void Ccsds122Decoder::begin(std::span<const std::byte> bytes) {
   State& s = *state_;
   s.parsed.clear();
   s.blocks = s.planes = 0;
@@ -903,17 +903,17 @@ void StillDecoder::begin(std::span<const std::byte> bytes) {
         "cudaMemcpyAsync");
 }
 
-void StillDecoder::parse(std::span<ccsds122::ParseTask> tasks) {
+void Ccsds122Decoder::parse(std::span<ccsds122::ParseTask> tasks) {
   if (tasks.empty()) return;
   State& s = *state_;
   // Arrays that grow lose what is in them, so the segments of one stream are parsed in one call; more calls would need
   // room beside the old ones.
   require(s.parsed.empty(), ErrorKind::kInternal, "a stream is parsed once");
-  std::vector<still_decode::ParseJob> jobs(tasks.size());
+  std::vector<ccsds122_decode::ParseJob> jobs(tasks.size());
   std::uint64_t gaggles = 0;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const ccsds122::SegmentHeader& h = *tasks[i].header;
-    still_decode::ParseJob& j = jobs[i];
+    ccsds122_decode::ParseJob& j = jobs[i];
     j.start = tasks[i].bits.position;
     j.end = tasks[i].bits.end;
     j.block = s.blocks;
@@ -949,12 +949,12 @@ void StillDecoder::parse(std::span<ccsds122::ParseTask> tasks) {
          dim3(32 * kParseWarps), 0, s.stream.get(), s.arrays, s.d_jobs.data(), s.d_results.data(),
          static_cast<std::uint32_t>(jobs.size()));
   s.marks[1].record(s.stream);
-  std::vector<still_decode::ParseResult> results(jobs.size());
+  std::vector<ccsds122_decode::ParseResult> results(jobs.size());
   copy(results.data(), s.d_results.data(), jobs.size(), cudaMemcpyDeviceToHost, s.stream);
   s.stream.synchronize();
   s.times.parse = s.elapsed();
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    const still_decode::ParseResult& r = results[i];
+    const ccsds122_decode::ParseResult& r = results[i];
     ccsds122::ParseTask& t = tasks[i];
     t.end = static_cast<ParseEnd>(r.end);
     t.position = r.position;
@@ -971,25 +971,25 @@ void StillDecoder::parse(std::span<ccsds122::ParseTask> tasks) {
   }
 }
 
-void StillDecoder::picture(const ccsds122::PictureTask& task, const MutableVolumeView& out, ThreadPool& pool,
-                           ccsds122::StageSeconds& seconds) {
+void Ccsds122Decoder::picture(const ccsds122::PictureTask& task, const MutableVolumeView& out, ThreadPool& pool,
+                              ccsds122::StageSeconds& seconds) {
   State& s = *state_;
   auto start = std::chrono::steady_clock::now();
   if (!s.transform || s.transform->bands().blocks_wide != task.blocks_wide ||
       s.transform->bands().blocks_high != task.blocks_high) {
     s.transform.reset();
-    s.transform = std::make_unique<StillTransform>(task.blocks_wide, task.blocks_high);
+    s.transform = std::make_unique<Ccsds122Transform>(task.blocks_wide, task.blocks_high);
   }
   const DeviceBands& bands = s.transform->bands();
 
   // Segments that the host has parsed go behind the others.
-  std::vector<still_decode::PlaceJob> places;
+  std::vector<ccsds122_decode::PlaceJob> places;
   std::vector<PlaceTile> tiles;
   std::uint64_t blocks = s.blocks, planes = s.planes;
   for (const ccsds122::PlacedSegment& p : task.segments) {
     const ccsds122::SegmentHeader& h = *p.header;
     const ccsds122::SegmentData& d = *p.data;
-    still_decode::PlaceJob j;
+    ccsds122_decode::PlaceJob j;
     const auto shift = ccsds122::band_shifts(h.shifts());
     for (int b = 0; b < kBands; ++b) j.shift[b] = static_cast<std::int8_t>(shift[static_cast<std::size_t>(b)]);
     j.first_block = p.first_block;
@@ -1034,7 +1034,7 @@ void StillDecoder::picture(const ccsds122::PictureTask& task, const MutableVolum
     s.arrays.plane = grow(s.d_plane, s.planes, planes);
     for (std::size_t i = 0; i < places.size(); ++i) {
       const ccsds122::SegmentData& d = *task.segments[i].data;
-      const still_decode::PlaceJob& j = places[i];
+      const ccsds122_decode::PlaceJob& j = places[i];
       if (d.on_device >= 0 || d.dc.empty()) continue;
       copy(s.arrays.dc + j.block, d.dc.data(), d.dc.size(), cudaMemcpyHostToDevice, s.stream);
       copy(s.arrays.depth + j.block, d.depth.data(), d.depth.size(), cudaMemcpyHostToDevice, s.stream);
@@ -1071,7 +1071,7 @@ void StillDecoder::picture(const ccsds122::PictureTask& task, const MutableVolum
   const int width = h.transpose ? out.shape.height : out.shape.width;  // as coded
   const int height = h.transpose ? out.shape.width : out.shape.height;
   const auto stride_of = [&](int w) { return static_cast<std::ptrdiff_t>((w + 15) / 16 * 16) * bytes; };
-  const StillFormat format = still_format(bytes, h.is_signed);
+  const SampleType format = sample_type_of(bytes, h.is_signed);
   MutableDevicePicture picture{nullptr, format, width, height, stride_of(width)};
   picture.data = at_least(s.d_picture, static_cast<std::size_t>(picture.row_stride) * static_cast<std::size_t>(height));
   s.marks[0].record(s.stream);

@@ -2,23 +2,24 @@
 //
 // A segment's codes can only be read one after the other, so segments are what runs in parallel: streams of many small
 // ones decode fastest, a picture in one segment slower than on a CPU. Where segments begin is found by the host
-// (codec/still/ccsds122/ccsds122_decode.cpp): from a side index, or by having every place parsed that can be a beginning.
+// (codec/still/ccsds122/ccsds122_decode.cpp): from a side index, or by having every place parsed that can be a
+// beginning.
 #pragma once
 
 #include <memory>
 
 #include "codec/still/ccsds122/ccsds122_device.h"
-#include "gpu/still/ccsds122_dwt.h"
 #include "gpu/device.h"
+#include "gpu/still/ccsds122_dwt.h"
 
 namespace trivelet::gpu {
 
 /// Belongs to the device that is current when it is made, and to one thread at a time. Keeps its memory for the next
 /// stream.
-class StillDecoder : public ccsds122::SegmentDevice {
+class Ccsds122Decoder : public ccsds122::SegmentDevice {
  public:
-  StillDecoder();
-  ~StillDecoder() override;
+  Ccsds122Decoder();
+  ~Ccsds122Decoder() override;
 
   void begin(std::span<const std::byte> bytes) override;
   void parse(std::span<ccsds122::ParseTask> tasks) override;

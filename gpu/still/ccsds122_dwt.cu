@@ -27,7 +27,7 @@ constexpr int kUsualSegment = 48;   // row pairs
 constexpr int kShortestSegment = 4;
 
 /// The part of a level a warp works on.
-struct StillStrip {
+struct SubbandStrip {
   int x, j0, j1;  // first column of the lane, row pairs
   bool writes;    // the lane's results are kept
 };
@@ -37,7 +37,7 @@ struct LevelGeometry {
   int tiles = 0, segments = 0, segment_pairs = 0;
 };
 
-__device__ __forceinline__ bool find_still_strip(const LevelGeometry& g, StillStrip& s) {
+__device__ __forceinline__ bool find_strip(const LevelGeometry& g, SubbandStrip& s) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(blockIdx.x) * kStripWarps + static_cast<int>(threadIdx.x / 32);
   const int tile = warp % g.tiles, segment = warp / g.tiles;
@@ -62,7 +62,7 @@ __device__ __forceinline__ T from_right(T v) {
 }
 
 template <class A>
-struct StillFilter {  // integer 9/7M
+struct StripFilter {  // integer 9/7M
   using T = std::int32_t;
 
   static __device__ __forceinline__ void forward_row(T (&x)[4]) {
@@ -134,7 +134,7 @@ struct StillFilter {  // integer 9/7M
 };
 
 template <>
-struct StillFilter<Float97> {
+struct StripFilter<Float97> {
   using T = float;
 
   static __device__ __forceinline__ void forward_row(T (&x)[4]) {
@@ -197,7 +197,7 @@ struct ForwardLevel {
 };
 
 template <class S>
-__device__ __forceinline__ void load_samples(const ForwardLevel& a, const StillStrip& s, bool inside, int y,
+__device__ __forceinline__ void load_samples(const ForwardLevel& a, const SubbandStrip& s, bool inside, int y,
                                              S (&r)[4]) {
   const int height = 2 * a.g.high, width = 2 * a.g.wide;
   const int m = y < 0 ? -y : y >= height ? 2 * (height - 1) - y : y;
@@ -218,11 +218,11 @@ __device__ __forceinline__ void load_samples(const ForwardLevel& a, const StillS
 
 /// A: arithmetic, S: samples read, kLast: the low band is LL3.
 template <class A, class S, bool kLast>
-__global__ void __launch_bounds__(32 * kStripWarps, kStripBlocks) still_forward_kernel(ForwardLevel a) {
-  using F = StillFilter<A>;
+__global__ void __launch_bounds__(32 * kStripWarps, kStripBlocks) ccsds122_forward_kernel(ForwardLevel a) {
+  using F = StripFilter<A>;
   using T = typename F::T;
-  StillStrip s;
-  if (!find_still_strip(a.g, s)) return;
+  SubbandStrip s;
+  if (!find_strip(a.g, s)) return;
   const bool inside = a.packed && s.x >= 0 && s.x + 4 <= a.real_width;
   constexpr int kAhead = 4;  // rows on their way
 
@@ -291,7 +291,8 @@ struct InverseLevel {
 /// Row j of the low (kHigh = 0) or high bands: two columns of the band that is low along x, and of the other one,
 /// interleaved.
 template <bool kHigh, class T>
-__device__ __forceinline__ void load_bands(const InverseLevel& a, const StillStrip& s, bool inside, int j, T (&r)[4]) {
+__device__ __forceinline__ void load_bands(const InverseLevel& a, const SubbandStrip& s, bool inside, int j,
+                                           T (&r)[4]) {
   const int n = a.g.high, w = a.g.wide;
   const int row = kHigh ? (j < 0 ? -j - 1 : j >= n ? 2 * (n - 1) - j : j) : (j < 0 ? -j : j >= n ? 2 * n - 1 - j : j);
   const T* left = static_cast<const T*>(a.band[kHigh ? 2 : 0]) + static_cast<std::ptrdiff_t>(row) * a.pitch;
@@ -325,11 +326,11 @@ __device__ __forceinline__ S as_sample(float v, std::int32_t low, std::int32_t h
 
 /// S: samples written; kPlain: they are the transform's own values.
 template <class A, class S, bool kPlain>
-__global__ void __launch_bounds__(32 * kStripWarps, kStripBlocks) still_inverse_kernel(InverseLevel a) {
-  using F = StillFilter<A>;
+__global__ void __launch_bounds__(32 * kStripWarps, kStripBlocks) ccsds122_inverse_kernel(InverseLevel a) {
+  using F = StripFilter<A>;
   using T = typename F::T;
-  StillStrip s;
-  if (!find_still_strip(a.g, s)) return;
+  SubbandStrip s;
+  if (!find_strip(a.g, s)) return;
   const bool inside = s.x >= 0 && s.x + 4 <= 2 * a.g.wide;
   const auto store_row = [&](int y, const T(&r)[4]) {
     if (!s.writes || y >= a.real_height) return;
@@ -440,14 +441,14 @@ unsigned cut(LevelGeometry& g, int processors) {
 
 /// Calls f with a value of the stored type.
 template <class Call>
-void with_samples(StillFormat format, const Call& call) {
+void with_samples(SampleType format, const Call& call) {
   switch (format) {
-    case StillFormat::kU8: return call(std::uint8_t{});
-    case StillFormat::kS8: return call(std::int8_t{});
-    case StillFormat::kU16: return call(std::uint16_t{});
-    case StillFormat::kS16: return call(std::int16_t{});
-    case StillFormat::kS32: return call(std::int32_t{});
-    case StillFormat::kF32: return call(float{});
+    case SampleType::kU8: return call(std::uint8_t{});
+    case SampleType::kS8: return call(std::int8_t{});
+    case SampleType::kU16: return call(std::uint16_t{});
+    case SampleType::kS16: return call(std::int16_t{});
+    case SampleType::kS32: return call(std::int32_t{});
+    case SampleType::kF32: return call(float{});
   }
 }
 
@@ -473,7 +474,7 @@ int pitch_of(int n) { return (n + 7) / 8 * 8; }
 
 }  // namespace
 
-StillTransform::StillTransform(int blocks_wide, int blocks_high) {
+Ccsds122Transform::Ccsds122Transform(int blocks_wide, int blocks_high) {
   require(blocks_wide >= 3 && blocks_high >= 3, ErrorKind::kBadArgument,
           "the transform needs 3 x 3 blocks, not " + std::to_string(blocks_wide) + " x " + std::to_string(blocks_high));
   bands_.blocks_wide = blocks_wide;
@@ -502,7 +503,7 @@ StillTransform::StillTransform(int blocks_wide, int blocks_high) {
   check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
 }
 
-void StillTransform::forward(const DevicePicture& picture, ccsds122::Dwt dwt, int bits, const Stream& stream) {
+void Ccsds122Transform::forward(const DevicePicture& picture, ccsds122::Dwt dwt, int bits, const Stream& stream) {
   require((picture.width + 7) / 8 == bands_.blocks_wide && (picture.height + 7) / 8 == bands_.blocks_high,
           ErrorKind::kBadArgument, "a picture of another size");
   for (int level = 1; level <= 3; ++level) {
@@ -520,17 +521,17 @@ void StillTransform::forward(const DevicePicture& picture, ccsds122::Dwt dwt, in
     for (int b = 0; b < 3; ++b) a.band[b] = bands_.data[first + b];
     const unsigned blocks = cut(a.g, processors_);
     const auto go = [&](auto kernel) {
-      launch("still_forward_kernel", kernel, dim3(blocks), dim3(32 * kStripWarps), 0, stream.get(), a);
+      launch("ccsds122_forward_kernel", kernel, dim3(blocks), dim3(32 * kStripWarps), 0, stream.get(), a);
     };
     with_arithmetic(dwt, bits, [&](auto arithmetic) {
       using A = decltype(arithmetic);
-      using T = typename StillFilter<A>::T;
-      if (level == 3) return go(still_forward_kernel<A, T, true>);
-      if (level == 2) return go(still_forward_kernel<A, T, false>);
+      using T = typename StripFilter<A>::T;
+      if (level == 3) return go(ccsds122_forward_kernel<A, T, true>);
+      if (level == 2) return go(ccsds122_forward_kernel<A, T, false>);
       with_samples(picture.format, [&](auto sample) {
         using S = decltype(sample);
         if constexpr (!std::is_same_v<S, float> || std::is_same_v<T, float>)
-          go(still_forward_kernel<A, S, false>);
+          go(ccsds122_forward_kernel<A, S, false>);
         else
           fail(ErrorKind::kBadArgument, "float samples need the float DWT");
       });
@@ -538,8 +539,8 @@ void StillTransform::forward(const DevicePicture& picture, ccsds122::Dwt dwt, in
   }
 }
 
-void StillTransform::inverse(ccsds122::Dwt dwt, int bits, std::int64_t low, std::int64_t high,
-                             const MutableDevicePicture& picture, const Stream& stream) {
+void Ccsds122Transform::inverse(ccsds122::Dwt dwt, int bits, std::int64_t low, std::int64_t high,
+                                const MutableDevicePicture& picture, const Stream& stream) {
   require((picture.width + 7) / 8 == bands_.blocks_wide && picture.height <= 8 * bands_.blocks_high,
           ErrorKind::kBadArgument, "a picture of another size");
   for (int level = 3; level >= 1; --level) {
@@ -559,18 +560,18 @@ void StillTransform::inverse(ccsds122::Dwt dwt, int bits, std::int64_t low, std:
     a.high = static_cast<std::int32_t>(high);
     const unsigned blocks = cut(a.g, processors_);
     const auto go = [&](auto kernel) {
-      launch("still_inverse_kernel", kernel, dim3(blocks), dim3(32 * kStripWarps), 0, stream.get(), a);
+      launch("ccsds122_inverse_kernel", kernel, dim3(blocks), dim3(32 * kStripWarps), 0, stream.get(), a);
     };
     with_arithmetic(dwt, bits, [&](auto arithmetic) {
       using A = decltype(arithmetic);
-      using T = typename StillFilter<A>::T;
-      if (level > 1) return go(still_inverse_kernel<A, T, true>);
+      using T = typename StripFilter<A>::T;
+      if (level > 1) return go(ccsds122_inverse_kernel<A, T, true>);
       with_samples(picture.format, [&](auto sample) {
         using S = decltype(sample);
         if constexpr (std::is_same_v<S, float> && std::is_same_v<T, float>)
-          go(still_inverse_kernel<A, float, true>);
+          go(ccsds122_inverse_kernel<A, float, true>);
         else if constexpr (!std::is_same_v<S, float>)
-          go(still_inverse_kernel<A, S, false>);
+          go(ccsds122_inverse_kernel<A, S, false>);
         else
           fail(ErrorKind::kBadArgument, "float samples need the float DWT");
       });

@@ -1,9 +1,8 @@
-// The three-level wavelet transform of CCSDS 122.0-B-2 §3 on the device: the bits of codec/still/ccsds122/ccsds122_dwt.h.
+// The three-level wavelet transform of CCSDS 122.0-B-2 §3 on the device: the bits of the CPU's (ccsds122_dwt.cpp).
 //
-// Float 9/7 is computed in the order of operations of codec/still/ccsds122/ccsds122_lifting.h without contraction, integer 9/7M in
-// 32 bits (up to 16 bits a sample) or with 64-bit intermediates, as on the CPU. Bytes that must move per sample, 4-byte
-// samples to 4-byte coefficients: 8 at the first level, a quarter of that at the next, ...: 10.5 in all; 8-bit samples
-// 7.5.
+// Float 9/7 is computed in the order of operations of ccsds122_lifting.h without contraction, integer 9/7M in 32 bits
+// (up to 16 bits a sample) or with 64-bit intermediates, as on the CPU. Bytes that must move per sample, 4-byte samples
+// to 4-byte coefficients: 8 at the first level, a quarter of that at the next, ...: 10.5 in all; 8-bit samples 7.5.
 #pragma once
 
 #include <cstddef>
@@ -16,19 +15,19 @@
 namespace trivelet::gpu {
 
 /// Samples in device memory. kF32 (the transform's own type) only with the float DWT.
-enum class StillFormat : std::uint8_t { kU8 = 0, kS8 = 1, kU16 = 2, kS16 = 3, kS32 = 4, kF32 = 5 };
+enum class SampleType : std::uint8_t { kU8 = 0, kS8 = 1, kU16 = 2, kS16 = 3, kS32 = 4, kF32 = 5 };
 
-inline StillFormat still_format(int bytes_per_sample, bool is_signed) {
-  return bytes_per_sample == 4 ? StillFormat::kS32
-                               : static_cast<StillFormat>(2 * (bytes_per_sample - 1) + (is_signed ? 1 : 0));
+inline SampleType sample_type_of(int bytes_per_sample, bool is_signed) {
+  return bytes_per_sample == 4 ? SampleType::kS32
+                               : static_cast<SampleType>(2 * (bytes_per_sample - 1) + (is_signed ? 1 : 0));
 }
-inline int sample_bytes(StillFormat f) { return f <= StillFormat::kS8 ? 1 : f <= StillFormat::kS16 ? 2 : 4; }
+inline int sample_bytes(SampleType f) { return f <= SampleType::kS8 ? 1 : f <= SampleType::kS16 ? 2 : 4; }
 
 /// A picture in device memory; rows contiguous, `row_stride` in bytes.
 template <class Byte>
 struct BasicDevicePicture {
   Byte* data = nullptr;
-  StillFormat format = StillFormat::kU8;
+  SampleType format = SampleType::kU8;
   int width = 0, height = 0;
   std::ptrdiff_t row_stride = 0;
 };
@@ -49,11 +48,11 @@ inline int band_level(int band) { return band < ccsds122::kHL2 ? 3 : band < ccsd
 
 /// The transform of pictures of one padded size, with its memory. Calls only give work to the stream; one call at a
 /// time per object and stream.
-class StillTransform {
+class Ccsds122Transform {
  public:
   /// For pictures of blocks_wide x blocks_high blocks, 3 at least each way. Throws Unsupported when the device has too
   /// little memory.
-  StillTransform(int blocks_wide, int blocks_high);
+  Ccsds122Transform(int blocks_wide, int blocks_high);
 
   const DeviceBands& bands() const { return bands_; }
   std::size_t bytes() const { return memory_.size() * sizeof(std::int32_t); }

@@ -36,7 +36,7 @@ PlaneMasks make_plane_masks(const std::array<int, ccsds122::kBands>& shift) {
   return masks;
 }
 
-namespace still_encode {  // not unnamed: State has members of these types
+namespace ccsds122_encode {  // not unnamed: State has members of these types
 
 using ccsds122::kBands;
 using ccsds122::kLL3;
@@ -101,11 +101,11 @@ struct CoderArgs {
   std::uint32_t* stream;
 };
 
-}  // namespace still_encode
+}  // namespace ccsds122_encode
 
 namespace {
 
-using namespace still_encode;
+using namespace ccsds122_encode;
 
 /// Lists of pieces: 0 DC, 1 AC depths, then stages 1..4 of the planes from the highest on.
 __host__ __device__ inline int list_count(int planes) { return 2 + 4 * planes; }
@@ -822,18 +822,18 @@ __global__ void __launch_bounds__(kCoderThreads) write_kernel(CoderArgs a) {
 
 // --------------------------------------------------------------------------------------------------------------- host
 
-using namespace still_encode;
+using namespace ccsds122_encode;
 
-struct StillEncoder::State {
+struct Ccsds122Encoder::State {
   ccsds122::Params params;
   int width = 0, height = 0;  // as coded
-  StillFormat format = StillFormat::kU8;
+  SampleType format = SampleType::kU8;
   bool check_range = false;
   std::vector<ccsds122::SegmentPlan> plan;
   std::vector<SegmentIn> in;
   std::array<int, kBands> shift{};
 
-  StillTransform transform;
+  Ccsds122Transform transform;
   CoderArgs args{};
   DevicePicture picture;  // given to start()
 
@@ -852,7 +852,7 @@ struct StillEncoder::State {
   std::vector<std::uint32_t> segment_bytes;
   std::uint64_t total = 0;
 
-  State(int w, int h, StillFormat f, const ccsds122::Params& p);
+  State(int w, int h, SampleType f, const ccsds122::Params& p);
   void make_room(int planes, std::uint64_t capacity);
   void transform_picture(const Stream& stream);
   void code(const Stream& stream);
@@ -861,17 +861,17 @@ struct StillEncoder::State {
 
 namespace {
 
-VolumeView view_of(int width, int height, StillFormat format) {
+VolumeView view_of(int width, int height, SampleType format) {
   VolumeView v;
   v.shape = {1, height, width};
   v.bytes_per_sample = sample_bytes(format);
-  v.is_signed = format == StillFormat::kS8 || format == StillFormat::kS16 || format == StillFormat::kS32;
+  v.is_signed = format == SampleType::kS8 || format == SampleType::kS16 || format == SampleType::kS32;
   return v;
 }
 
 }  // namespace
 
-StillEncoder::State::State(int w, int h, StillFormat f, const ccsds122::Params& p)
+Ccsds122Encoder::State::State(int w, int h, SampleType f, const ccsds122::Params& p)
     : params(p),
       width(p.transpose ? h : w),
       height(p.transpose ? w : h),
@@ -954,7 +954,7 @@ StillEncoder::State::State(int w, int h, StillFormat f, const ccsds122::Params& 
   make_room(std::min(ccsds122::kMaxPlanes, p.bits + 7), room);
 }
 
-void StillEncoder::State::make_room(int planes, std::uint64_t capacity) {
+void Ccsds122Encoder::State::make_room(int planes, std::uint64_t capacity) {
   CoderArgs& a = args;
   if (planes != a.planes) {
     a.planes = planes;
@@ -986,7 +986,7 @@ void StillEncoder::State::make_room(int planes, std::uint64_t capacity) {
   }
 }
 
-void StillEncoder::State::transform_picture(const Stream& stream) {
+void Ccsds122Encoder::State::transform_picture(const Stream& stream) {
   DevicePicture p = picture;
   check(cudaMemsetAsync(d_summary.data(), 0, sizeof(Summary), stream.get()), "cudaMemsetAsync");
   if (check_range) {
@@ -998,10 +998,10 @@ void StillEncoder::State::transform_picture(const Stream& stream) {
              static_cast<std::int32_t>(limits.high), d_summary.data());
     };
     switch (p.format) {
-      case StillFormat::kU8: go(check_kernel<std::uint8_t>); break;
-      case StillFormat::kS8: go(check_kernel<std::int8_t>); break;
-      case StillFormat::kU16: go(check_kernel<std::uint16_t>); break;
-      case StillFormat::kS16: go(check_kernel<std::int16_t>); break;
+      case SampleType::kU8: go(check_kernel<std::uint8_t>); break;
+      case SampleType::kS8: go(check_kernel<std::int8_t>); break;
+      case SampleType::kU16: go(check_kernel<std::uint16_t>); break;
+      case SampleType::kS16: go(check_kernel<std::int16_t>); break;
       default: go(check_kernel<std::int32_t>); break;
     }
   }
@@ -1013,7 +1013,7 @@ void StillEncoder::State::transform_picture(const Stream& stream) {
   transform.forward(p, params.dwt, params.bits, stream);
 }
 
-void StillEncoder::State::code(const Stream& stream) {
+void Ccsds122Encoder::State::code(const Stream& stream) {
   const CoderArgs& a = args;
   copy(d_in.data(), in.data(), in.size(), cudaMemcpyHostToDevice, stream);
   check(cudaMemsetAsync(d_out.data(), 0, d_out.size() * sizeof(SegmentOut), stream.get()), "cudaMemsetAsync");
@@ -1038,8 +1038,8 @@ void StillEncoder::State::code(const Stream& stream) {
   copy(lengths.data(), d_lengths.data(), in.size(), cudaMemcpyDeviceToHost, stream);
 }
 
-/// Chooses the byte limits for total_bytes, as codec/still/ccsds122/ccsds122_encode.cpp does. False: the planes did not fit.
-bool StillEncoder::State::spread(const Stream& stream) {
+/// Chooses the byte limits for total_bytes, as ccsds122_encode.cpp does on the CPU. False: the planes did not fit.
+bool Ccsds122Encoder::State::spread(const Stream& stream) {
   const CoderArgs& a = args;
   const std::size_t planes = static_cast<std::size_t>(a.planes), lists = static_cast<std::size_t>(list_count(a.planes));
   std::vector<SegmentOut> out(in.size());
@@ -1112,21 +1112,21 @@ bool StillEncoder::State::spread(const Stream& stream) {
   return true;
 }
 
-StillEncoder::StillEncoder(int width, int height, StillFormat format, const ccsds122::Params& params) {
-  require(format != StillFormat::kF32, ErrorKind::kBadArgument, "the encoder takes integer samples");
+Ccsds122Encoder::Ccsds122Encoder(int width, int height, SampleType format, const ccsds122::Params& params) {
+  require(format != SampleType::kF32, ErrorKind::kBadArgument, "the encoder takes integer samples");
   ccsds122::check_parameters(view_of(width, height, format), params);
   state_ = std::make_unique<State>(width, height, format, params);
 }
-StillEncoder::~StillEncoder() = default;
-StillEncoder::StillEncoder(StillEncoder&&) noexcept = default;
-StillEncoder& StillEncoder::operator=(StillEncoder&&) noexcept = default;
+Ccsds122Encoder::~Ccsds122Encoder() = default;
+Ccsds122Encoder::Ccsds122Encoder(Ccsds122Encoder&&) noexcept = default;
+Ccsds122Encoder& Ccsds122Encoder::operator=(Ccsds122Encoder&&) noexcept = default;
 
-void StillEncoder::start(const DevicePicture& picture, const Stream& stream) {
+void Ccsds122Encoder::start(const DevicePicture& picture, const Stream& stream) {
   start_transform(picture, stream);
   state_->code(stream);
 }
 
-void StillEncoder::start_transform(const DevicePicture& picture, const Stream& stream) {
+void Ccsds122Encoder::start_transform(const DevicePicture& picture, const Stream& stream) {
   State& s = *state_;
   const bool turned = s.params.transpose;
   require(picture.format == s.format && picture.width == (turned ? s.height : s.width) &&
@@ -1135,9 +1135,9 @@ void StillEncoder::start_transform(const DevicePicture& picture, const Stream& s
   s.picture = picture;
   s.transform_picture(stream);
 }
-void StillEncoder::start_coding(const Stream& stream) { state_->code(stream); }
+void Ccsds122Encoder::start_coding(const Stream& stream) { state_->code(stream); }
 
-void StillEncoder::finish(const Stream& stream) {
+void Ccsds122Encoder::finish(const Stream& stream) {
   State& s = *state_;
   for (;;) {
     stream.synchronize();
@@ -1157,8 +1157,8 @@ void StillEncoder::finish(const Stream& stream) {
   s.segment_bytes.assign(s.lengths.data(), s.lengths.data() + s.in.size());
 }
 
-const std::byte* StillEncoder::bytes() const { return reinterpret_cast<const std::byte*>(state_->d_stream.data()); }
-std::size_t StillEncoder::size() const { return state_->total; }
-const std::vector<std::uint32_t>& StillEncoder::segment_bytes() const { return state_->segment_bytes; }
+const std::byte* Ccsds122Encoder::bytes() const { return reinterpret_cast<const std::byte*>(state_->d_stream.data()); }
+std::size_t Ccsds122Encoder::size() const { return state_->total; }
+const std::vector<std::uint32_t>& Ccsds122Encoder::segment_bytes() const { return state_->segment_bytes; }
 
 }  // namespace trivelet::gpu

@@ -12,21 +12,21 @@
 
 #include "codec/still/ccsds122/ccsds122.h"
 #include "codec/still/ccsds122/ccsds122_plan.h"
-#include "gpu/still/ccsds122_dwt.h"
 #include "gpu/device.h"
+#include "gpu/still/ccsds122_dwt.h"
 
 namespace trivelet::gpu {
 
 /// Encodes pictures of one size and set of parameters that lie in device memory. All memory is taken when it is made.
 /// One picture at a time; not thread-safe.
-class StillEncoder {
+class Ccsds122Encoder {
  public:
   /// `width` and `height` of the picture as given, before transposing. Throws like ccsds122::encode, and Unsupported
   /// when the device has too little memory.
-  StillEncoder(int width, int height, StillFormat format, const ccsds122::Params& params);
-  ~StillEncoder();
-  StillEncoder(StillEncoder&&) noexcept;
-  StillEncoder& operator=(StillEncoder&&) noexcept;
+  Ccsds122Encoder(int width, int height, SampleType format, const ccsds122::Params& params);
+  ~Ccsds122Encoder();
+  Ccsds122Encoder(Ccsds122Encoder&&) noexcept;
+  Ccsds122Encoder& operator=(Ccsds122Encoder&&) noexcept;
 
   /// Gives the work to the stream. The picture has to stay until finish().
   void start(const DevicePicture& picture, const Stream& stream);

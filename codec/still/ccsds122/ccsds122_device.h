@@ -1,5 +1,6 @@
 // The seam between the decoder's search for segments and a device that parses many at once and puts the picture
-// together (gpu/still/ccsds122_decode.h). The search, the headers, the reports and everything about damage stay on the host.
+// together (gpu/still/ccsds122_decode.h). The search, the headers, the reports and everything about damage stay on the
+// host.
 #pragma once
 
 #include <cstdint>
