@@ -209,6 +209,7 @@ class OpenJpeg(Ffmpeg):
 
 
 X264 = "-c:v libx264 -tune psnr -crf {} -preset "
+X265 = "-c:v libx265 -tune psnr -crf {} -x265-params info=0:log-level=error:pools=none:frame-threads=1 -preset "
 OPENJPEG = "-c:v libopenjpeg -format j2k "
 
 
@@ -219,6 +220,7 @@ def make_codec(label: str, program: Path) -> Codec:
         "x264-intra": lambda: Ffmpeg(label, X264 + "medium -g 1"),
         "x264-medium": lambda: Ffmpeg(label, X264 + "medium"),
         "x264-ultrafast": lambda: Ffmpeg(label, X264 + "ultrafast"),
+        "x265-medium": lambda: Ffmpeg(label, X265 + "medium"),
         "openjpeg": lambda: OpenJpeg(label, OPENJPEG + "-irreversible 1 -compression_level {}"),
         "snow": lambda: Ffmpeg(label, "-c:v snow -g 250 -q:v {}", start=8.0, octave=5.0, worst=60.0, best=0.3, whole=False),
         "ffv1-lossless": lambda: Ffmpeg(label, "-c:v ffv1 -level 3 -coder 1 -context 1 -g 300 -slices 4"),
