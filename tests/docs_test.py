@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The documents against the tree: links lead somewhere, files they name exist, README.md stays short.
 
-In every *.md of the tree: the target of a relative link exists, and the heading it names; what stands in backticks or in
-an indented line and looks like a file (codec/dwt.h, dwt.h, tests/bench/rd) is one, by its path from the root or from the document, or, without
-a folder, anywhere. README.md has at most 110 lines, and its C++ lines occur in samples/roundtrip.cpp in that order.
+In every *.md of the tree the target of a relative link exists, and the heading it names. What stands in backticks or in
+an indented line and looks like a file (codec/dwt.h, dwt.h, tests/bench/rd) is one: by its path from the root or from the
+document, or, without a folder, anywhere. README.md has at most 110 lines, and its C++ lines occur in
+samples/roundtrip.cpp in that order.
 """
 
 import re
@@ -11,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SKIPPED = {".git", "build"}
+SKIPPED = {"build"}
 SOURCES = {".h", ".cpp", ".inc", ".cu", ".cuh", ".py", ".sh", ".md"}  # by these a name without folder is known as ours
 
 
@@ -20,7 +21,7 @@ def tree() -> list[Path]:
     while folders:
         for path in folders.pop().iterdir():
             if path.is_dir() and not path.is_symlink():
-                if path.name not in SKIPPED and not path.name.startswith("build-"):
+                if path.name not in SKIPPED and not path.name.startswith((".", "build-")):
                     folders.append(path)
             else:
                 found.append(path)
