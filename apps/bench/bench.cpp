@@ -1,19 +1,18 @@
 // trivelet bench: a clip in memory, encoded and decoded in memory, checked, and timed stage by stage.
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
 
-#include "apps/cli/backends.h"
 #include "apps/bench/bench_gpu.h"
 #include "apps/bench/bench_still.h"
+#include "apps/cli/backends.h"
 #include "apps/cli/json.h"
-#include "apps/video/metrics.h"
 #include "apps/cli/progress.h"
+#include "apps/video/metrics.h"
 #include "apps/video/video.h"
 
 namespace trivelet::cli {
@@ -337,7 +336,7 @@ void print_json(const Result& r) {
   fmt::print("{}", json.text());
 }
 
-int run(const Options& options, const Common& common, const CLI::App& app) {
+int run(const Options& options, const Common& common, const Command& app, bool on_gpu) {
   const EncoderParams params = encoder_params(app, options.coding, options.reading, common);
   require(!options.input.empty() || options.reading.format.empty(), ErrorKind::kBadArgument,
           "--format describes an input file, and the clip is synthesised");
@@ -345,7 +344,7 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   const Clip clip = options.input.empty() ? synthesise(options, common, params.gop_frames, pool)
                                           : load(options, common, params.gop_frames);
 
-  if (app.got_subcommand("gpu")) {
+  if (on_gpu) {
     require(options.plot.empty() || !options.csv.empty(), ErrorKind::kBadArgument,
             "--plot needs --csv: the plot reads that file");
     VideoInfo info = clip.info;
@@ -386,55 +385,50 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
 
 }  // namespace
 
-Action define_bench(CLI::App& app, Common& common) {
+Action define_bench(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->input,
                  "Video to use [a moving texture, 1920x1080 yuv420p unless --size, --pix-fmt say otherwise]");
   app.add_option("--frames", options->frames, "Use the first N frames; all of them are held in memory")
-      ->check(CLI::Range(1, 1000000))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group("Measurement");
+      .range(1, 1000000)
+      .type_name("N")
+      .show_default()
+      .group("Measurement");
   app.add_option("--repeat", options->repeat, "Run so many times and say the median")
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group("Measurement");
-  app.add_flag("--json", options->json, "Print JSON, with every run")->group("Measurement");
-  CLI::App* gpu = app.add_subcommand(
+      .range(1, 1000)
+      .type_name("N")
+      .show_default()
+      .group("Measurement");
+  app.add_flag("--json", options->json, "Print JSON, with every run").group("Measurement");
+  Command gpu = app.add_command(
       "gpu",
       "Measure a GPU: raw frames to chunks and back with 1 to 3 GOPs in flight (dense profile: to 32), and the "
       "transform beside convolutions in global and shared memory. A clip shorter than --frames is used to and fro");
-  gpu->fallthrough();
-  gpu->add_option("--csv", options->csv, "Write the figures to this file")->type_name("FILE");
-  gpu->add_option("--plot", options->plot, "Write a gnuplot script that draws the CSV file")->type_name("FILE");
+  gpu.fall_through();
+  gpu.add_option("--csv", options->csv, "Write the figures to this file").type_name("FILE");
+  gpu.add_option("--plot", options->plot, "Write a gnuplot script that draws the CSV file").type_name("FILE");
   add_device_option(app, options->device);
   add_coding_options(app, options->coding);
   add_input_options(app, options->reading, true);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);
-  struct Study {
-    const char* name;
-    const char* help;
-    Action (*define)(CLI::App&, Common&);
-  };
-  static constexpr Study kStudies[] = {
+  static constexpr Subcommand kStudies[] = {
       {"dwt2d", "2D 9/7 transform on cores in the ways of the papers, and the codec's own", define_bench_dwt2d},
       {"dct2d", "DCT of a whole picture by definition and by FFT", define_bench_dct2d},
       {"papers", "The papers' figures beside what this machine does in their way and in ours", define_bench_papers},
   };
-  std::vector<std::pair<CLI::App*, Action>> studies;
-  for (const Study& s : kStudies) {
-    CLI::App* command = app.add_subcommand(s.name, s.help);
-    studies.emplace_back(command, s.define(*command, common));
-    command->set_help_flag("-h,--help", "This help")->group("Common");
+  std::vector<std::pair<Command, Action>> studies;
+  for (const Subcommand& s : kStudies) {
+    Command command = app.add_command(s.name, s.help);
+    studies.emplace_back(command, s.define(command, common));
+    command.add_help();
   }
-  app.require_subcommand(0, 1);
-  return [=, &common, &app] {
+  app.require_command(0, 1);
+  return [=, &common] {
     for (const auto& [command, action] : studies)
-      if (command->parsed()) return action();
-    return run(*options, common, app);
+      if (command.chosen()) return action();
+    return run(*options, common, app, gpu.chosen());
   };
 }
 

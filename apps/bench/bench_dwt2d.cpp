@@ -288,12 +288,12 @@ int run(const Dwt2dOptions& o, const Common& common) {
 
 }  // namespace
 
-Action define_bench_dwt2d(CLI::App& app, Common& common) {
+Action define_bench_dwt2d(Command& app, Common& common) {
   auto o = std::make_shared<Dwt2dOptions>();
   app.add_option("--image", o->image, "Picture to repeat over every size [waves]");
-  app.add_option("--sizes", o->sizes, "Sizes to measure")->delimiter(',')->type_name("WxH")->capture_default_str();
-  app.add_option("--levels", o->levels, "Levels of decomposition")->check(CLI::Range(1, 10))->capture_default_str();
-  app.add_option("--repeat", o->repeat, "Best of so many runs")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--sizes", o->sizes, "Sizes to measure").delimiter(',').type_name("WxH").show_default();
+  app.add_option("--levels", o->levels, "Levels of decomposition").range(1, 10).show_default();
+  app.add_option("--repeat", o->repeat, "Best of so many runs").range(1, 1000).show_default();
   app.add_flag("--csv", o->csv, "Print comma-separated values");
   app.add_option("--plot", o->plot, "Also draw times over threads into this PNG (needs gnuplot)");
   app.add_flag("--gpu-only", o->gpu_only, "On cores only one thread of convolution, to which the GPU is compared");

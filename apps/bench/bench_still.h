@@ -5,8 +5,8 @@
 
 namespace trivelet::cli {
 
-Action define_bench_dwt2d(CLI::App& app, Common& common);
-Action define_bench_dct2d(CLI::App& app, Common& common);
-Action define_bench_papers(CLI::App& app, Common& common);
+Action define_bench_dwt2d(Command& app, Common& common);
+Action define_bench_dct2d(Command& app, Common& common);
+Action define_bench_papers(Command& app, Common& common);
 
 }  // namespace trivelet::cli

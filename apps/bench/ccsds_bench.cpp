@@ -2,7 +2,6 @@
 // checked.
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
@@ -365,16 +364,12 @@ int run_bench(const BenchOptions& o, const Common& common) {
 
 }  // namespace
 
-Action define_ccsds_bench(CLI::App& app, Common& common) {
+Action define_ccsds_bench(Command& app, Common& common) {
   auto o = std::make_shared<BenchOptions>();
   app.add_option("IN", o->input, "Picture; default: a synthetic one");
-  app.add_option("--side", o->size, "Side of the synthetic picture")
-      ->check(CLI::Range(64, 32768))
-      ->capture_default_str();
-  app.add_option("--repeat", o->repeat, "Best of so many runs")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--segment-size", o->segment_size, "Blocks per segment")
-      ->check(CLI::Range(16, 1 << 20))
-      ->capture_default_str();
+  app.add_option("--side", o->size, "Side of the synthetic picture").range(64, 32768).show_default();
+  app.add_option("--repeat", o->repeat, "Best of so many runs").range(1, 1000).show_default();
+  app.add_option("--segment-size", o->segment_size, "Blocks per segment").range(16, 1 << 20).show_default();
   app.add_flag("--transform", o->transform, "Also time the float transform alone, 512^2 to 8192^2");
   add_device_option(app, o->device);
   app.add_flag("--json", o->json, "Print JSON");

@@ -1,6 +1,5 @@
 #include "apps/cli/backends.h"
-
-#include <spdlog/spdlog.h>
+#include "apps/cli/log.h"
 
 #include <charconv>
 #include <vector>
@@ -34,20 +33,18 @@ constexpr const char* kNone = "this program was built without CUDA; use --device
 
 }  // namespace
 
-void add_device_option(CLI::App& app, std::string& device) {
+void add_device_option(Command& app, std::string& device) {
   app.add_option("--device", device,
                  "Where to code: auto = a GPU if there is one and it can, cpu, gpu, gpu:N. Never changes the output")
-      ->check(CLI::Validator(
-          [](const std::string& s) {
-            const bool numbered = s.size() > 4 && s.starts_with("gpu:") &&
-                                  s.find_first_not_of("0123456789", 4) == std::string::npos && s.size() < 8;
-            return s == "auto" || s == "cpu" || s == "gpu" || numbered ? std::string()
-                                                                       : "'" + s + "' is not auto, cpu, gpu or gpu:N";
-          },
-          ""))
-      ->type_name("DEVICE")
-      ->capture_default_str()
-      ->group("Common");
+      .check([](const std::string& s) {
+        const bool numbered = s.size() > 4 && s.starts_with("gpu:") &&
+                              s.find_first_not_of("0123456789", 4) == std::string::npos && s.size() < 8;
+        return s == "auto" || s == "cpu" || s == "gpu" || numbered ? std::string()
+                                                                   : "'" + s + "' is not auto, cpu, gpu or gpu:N";
+      })
+      .type_name("DEVICE")
+      .show_default()
+      .group("Common");
 }
 
 DeviceChoice choose_device(const std::string& device) {
@@ -74,7 +71,7 @@ int choose_gpu(const std::string& device) { return choose_device(device == "auto
 std::optional<Backend> choose_backend(const std::string& device, std::size_t max_memory) {
   const DeviceChoice choice = choose_device(device);
   if (choice.gpu < 0) return std::nullopt;
-  if (choice.automatic) spdlog::info("coding on GPU {}: {}", choice.gpu, choice.name);
+  if (choice.automatic) log::info("coding on GPU {}: {}", choice.gpu, choice.name);
   return backend_of(choice.gpu, max_memory);
 }
 

@@ -10,7 +10,7 @@
 namespace trivelet::cli {
 
 /// Adds --device auto|cpu|gpu|gpu:N.
-void add_device_option(CLI::App& app, std::string& device);
+void add_device_option(Command& app, std::string& device);
 
 /// What the option asks for.
 struct DeviceChoice {

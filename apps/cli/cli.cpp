@@ -47,61 +47,61 @@ int exit_code(ErrorKind kind) {
   return kExitInternal;
 }
 
-Action define_subcommands(CLI::App& app, Common& common, std::span<const Subcommand> commands) {
-  app.require_subcommand(1);
-  auto actions = std::make_shared<std::vector<std::pair<CLI::App*, Action>>>();
+Action define_subcommands(Command& app, Common& common, std::span<const Subcommand> commands) {
+  app.require_command(1, 1);
+  auto actions = std::make_shared<std::vector<std::pair<Command, Action>>>();
   for (const Subcommand& c : commands) {
-    CLI::App* command = app.add_subcommand(c.name, c.help);
-    actions->emplace_back(command, c.define(*command, common));
-    command->set_help_flag("-h,--help", "This help")->group("Common");
+    Command command = app.add_command(c.name, c.help);
+    actions->emplace_back(command, c.define(command, common));
+    command.add_help();
   }
   return [actions] {
     for (const auto& [command, action] : *actions)
-      if (command->parsed()) return action();
+      if (command.chosen()) return action();
     return kExitUsage;
   };
 }
 
-void add_log_options(CLI::App& app, Common& common) {
-  auto* verbose = app.add_flag("-v,--verbose", common.verbose, "Say more");
-  auto* quiet = app.add_flag("--quiet", common.quiet, "Errors only");
-  auto* level = app.add_option("--log-level", common.log_level, "What to say on standard error")
-                    ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
-                    ->capture_default_str();
-  verbose->excludes(quiet)->excludes(level)->group(kCommonGroup);
-  quiet->excludes(level)->group(kCommonGroup);
-  level->group(kCommonGroup);
+void add_log_options(Command& app, Common& common) {
+  auto verbose = app.add_flag("-v,--verbose", common.verbose, "Say more");
+  auto quiet = app.add_flag("--quiet", common.quiet, "Errors only");
+  auto level = app.add_option("--log-level", common.log_level, "What to say on standard error")
+                   .one_of({"trace", "debug", "info", "warn", "error", "off"})
+                   .show_default();
+  verbose.excludes(quiet).excludes(level).group(kCommonGroup);
+  quiet.excludes(level).group(kCommonGroup);
+  level.group(kCommonGroup);
 }
 
-void add_work_options(CLI::App& app, Common& common) {
+void add_work_options(Command& app, Common& common) {
   app.add_option("-t,--threads", common.threads, "Threads; 0 = one per core. Never changes the output")
-      ->check(CLI::Range(0, 1024))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(kCommonGroup);
+      .range(0, 1024)
+      .type_name("N")
+      .show_default()
+      .group(kCommonGroup);
   app.add_option("--simd", common.simd, "Instruction set. Never changes the output")
-      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
-      ->capture_default_str()
-      ->group(kCommonGroup);
+      .one_of({"auto", "scalar", "avx2", "avx512"})
+      .show_default()
+      .group(kCommonGroup);
 }
 
-void add_progress_option(CLI::App& app, Common& common) {
+void add_progress_option(Command& app, Common& common) {
   app.add_option("--progress", common.progress,
                  "Progress on standard error: auto = on a terminal, always, never, json = one object a line")
-      ->check(CLI::IsMember({"auto", "always", "never", "json"}))
-      ->capture_default_str()
-      ->group(kCommonGroup);
+      .one_of({"auto", "always", "never", "json"})
+      .show_default()
+      .group(kCommonGroup);
 }
 
-void add_memory_option(CLI::App& app, Common& common) {
+void add_memory_option(Command& app, Common& common) {
   app.add_option("--max-memory", common.max_memory, "Refuse streams that need more memory; k, M and G are understood")
-      ->type_name("SIZE")
-      ->capture_default_str()
-      ->group(kCommonGroup);
+      .type_name("SIZE")
+      .show_default()
+      .group(kCommonGroup);
 }
 
-void add_overwrite_option(CLI::App& app, Common& common) {
-  app.add_flag("-y,--overwrite", common.overwrite, "Replace an existing output file")->group(kCommonGroup);
+void add_overwrite_option(Command& app, Common& common) {
+  app.add_flag("-y,--overwrite", common.overwrite, "Replace an existing output file").group(kCommonGroup);
 }
 
 DecoderParams decoder_params(const Common& common) {
@@ -112,28 +112,28 @@ DecoderParams decoder_params(const Common& common) {
   return params;
 }
 
-void add_input_options(CLI::App& app, InputOptions& options, bool with_target) {
+void add_input_options(Command& app, InputOptions& options, bool with_target) {
   options.sizes_may_be_targets = with_target;
   app.add_option("--size", options.sizes,
                  with_target
                      ? "10M: bytes the output may have, nearly all used; 1920x1080: width and height of raw video"
                      : "Width and height of raw video, e.g. 1920x1080")
-      ->type_name(with_target ? "BYTES|WxH" : "WxH")
-      ->allow_extra_args(false)
-      ->take_all()
-      ->group(kInputGroup);
+      .type_name(with_target ? "BYTES|WxH" : "WxH")
+
+      .repeatable()
+      .group(kInputGroup);
   app.add_option("--pix-fmt", options.pixel_format,
                  "Pixel format of raw video (yuv420p, yuv422p10, gray16, gbrp12, ...); through FFmpeg: convert to it")
-      ->type_name("FORMAT")
-      ->group(kInputGroup);
+      .type_name("FORMAT")
+      .group(kInputGroup);
   app.add_option("--fps", options.frame_rate,
                  "Frame rate, e.g. 25, 29.97, 30000/1001; overrides what the file says (raw video: 25 without it)")
-      ->type_name("RATE")
-      ->group(kInputGroup);
+      .type_name("RATE")
+      .group(kInputGroup);
   app.add_option("--format", options.format,
                  "Input format instead of guessing it: y4m, pnm, raw, ffmpeg, or FFmpeg's name")
-      ->type_name("F")
-      ->group(kInputGroup);
+      .type_name("F")
+      .group(kInputGroup);
 }
 
 namespace {
@@ -159,94 +159,93 @@ io::ReaderOptions reader_options(const InputOptions& options, const Common& comm
   return reader;
 }
 
-void add_coding_options(CLI::App& app, CodingOptions& options) {
-  auto* quality =
+void add_coding_options(Command& app, CodingOptions& options) {
+  auto quality =
       app.add_option("-q,--quality", options.quality,
                      "Constant quality, 0..100; 12 more halve the quantiser step, 100 is a step of 1/2 at 8 bits")
-          ->check(CLI::Range(0.0, 100.0))
-          ->type_name("Q")
-          ->capture_default_str()
-          ->group(kQualityGroup);
-  auto* step = app.add_option("--step", options.step, "Quantiser step in units of a sample, instead of -q")
-                   ->check(CLI::PositiveNumber)
-                   ->type_name("S")
-                   ->group(kQualityGroup);
-  auto* lossless =
-      app.add_flag("--lossless", options.lossless, "Every sample comes back exactly")->group(kQualityGroup);
-  auto* bpp = app.add_option("--bpp", options.bits_per_pixel, "Bits per pixel of the whole file, never more")
-                  ->check(CLI::PositiveNumber)
-                  ->type_name("X")
-                  ->group(kQualityGroup);
-  auto* rate = app.add_option("--bitrate", options.bit_rate, "Bits per second of the whole file, never more: 8M, 500k")
-                   ->type_name("R")
-                   ->group(kQualityGroup);
-  auto* psnr = app.add_option("--psnr", options.psnr, "PSNR in dB over all planes, within 0.1")
-                   ->check(CLI::Range(1.0, 120.0))
-                   ->type_name("DB")
-                   ->group(kQualityGroup);
-  const std::vector<CLI::Option*> goals = {quality, step, lossless, bpp, rate, psnr};
+          .range(0.0, 100.0)
+          .type_name("Q")
+          .show_default()
+          .group(kQualityGroup);
+  auto step = app.add_option("--step", options.step, "Quantiser step in units of a sample, instead of -q")
+                  .positive()
+                  .type_name("S")
+                  .group(kQualityGroup);
+  auto lossless = app.add_flag("--lossless", options.lossless, "Every sample comes back exactly").group(kQualityGroup);
+  auto bpp = app.add_option("--bpp", options.bits_per_pixel, "Bits per pixel of the whole file, never more")
+                 .positive()
+                 .type_name("X")
+                 .group(kQualityGroup);
+  auto rate = app.add_option("--bitrate", options.bit_rate, "Bits per second of the whole file, never more: 8M, 500k")
+                  .type_name("R")
+                  .group(kQualityGroup);
+  auto psnr = app.add_option("--psnr", options.psnr, "PSNR in dB over all planes, within 0.1")
+                  .range(1.0, 120.0)
+                  .type_name("DB")
+                  .group(kQualityGroup);
+  std::vector<Option> goals = {quality, step, lossless, bpp, rate, psnr};
   for (std::size_t i = 0; i < goals.size(); ++i)
-    for (std::size_t j = i + 1; j < goals.size(); ++j) goals[i]->excludes(goals[j]);
+    for (std::size_t j = i + 1; j < goals.size(); ++j) goals[i].excludes(goals[j]);
   app.add_option("--preset", options.preset,
                  "fast: the fast profile, nine tenths of the time saved for a fifth more bytes; medium: the dense one; "
                  "slow: also tries temporal wavelets, levels and GOP lengths on the first frames and takes the best")
-      ->check(CLI::IsMember({"fast", "medium", "slow"}))
-      ->capture_default_str()
-      ->group(kQualityGroup);
+      .one_of({"fast", "medium", "slow"})
+      .show_default()
+      .group(kQualityGroup);
   app.add_option("--tune", options.tune, "What quality means: psnr, or visual = weighted by contrast sensitivity")
-      ->check(CLI::IsMember({"psnr", "visual"}))
-      ->capture_default_str()
-      ->group(kQualityGroup);
+      .one_of({"psnr", "visual"})
+      .show_default()
+      .group(kQualityGroup);
 
   app.add_option("--gop", options.gop, "Frames transformed together, 1..128; each such group decodes alone")
-      ->check(CLI::Range(1, 128))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(kStructureGroup);
+      .range(1, 128)
+      .type_name("N")
+      .show_default()
+      .group(kStructureGroup);
   app.add_option("--levels", options.levels,
                  "Wavelet levels, temporal x spatial [4x5 from 720 rows or columns up, else 4x4; fewer for short GOPs "
                  "and tiny pictures]")
-      ->type_name("TxS")
-      ->group(kStructureGroup);
+      .type_name("TxS")
+      .group(kStructureGroup);
   app.add_option(
          "--wavelet", options.spatial_wavelet,
          "Spatial wavelet [lossy: 9/7, lossless: the reversible default]; 13/7 is lossless only, 9/7 lossy only")
-      ->check(CLI::IsMember(kWavelets))
-      ->group(kStructureGroup);
+      .one_of(kWavelets)
+      .group(kStructureGroup);
   app.add_option("--temporal-wavelet", options.temporal_wavelet, "Temporal wavelet [as for --wavelet]")
-      ->check(CLI::IsMember(kWavelets))
-      ->group(kStructureGroup);
+      .one_of(kWavelets)
+      .group(kStructureGroup);
   app.add_option("--layout", options.layout,
                  "t+2d: all temporal levels first; dyadic: time, rows, columns level by level")
-      ->check(CLI::IsMember({"t+2d", "dyadic"}))
-      ->capture_default_str()
-      ->group(kStructureGroup);
+      .one_of({"t+2d", "dyadic"})
+      .show_default()
+      .group(kStructureGroup);
   app.add_option(
          "--profile", options.profile,
          "Entropy coder [dense; with --preset fast: fast]. fast needs a fifth more bytes and a tenth of the time")
-      ->check(CLI::IsMember({"fast", "dense"}))
-      ->group(kStructureGroup);
+      .one_of({"fast", "dense"})
+      .group(kStructureGroup);
   app.add_option("--mode", options.mode, "Significance in the fast profile: staged is smaller, raw is simpler")
-      ->check(CLI::IsMember({"staged", "raw"}))
-      ->capture_default_str()
-      ->group(kStructureGroup);
+      .one_of({"staged", "raw"})
+      .show_default()
+      .group(kStructureGroup);
   app.add_option("--block-size", options.block_size, "Side of the code blocks in samples")
-      ->check(CLI::IsMember({32, 64, 128, 256}))
-      ->capture_default_str()
-      ->group(kStructureGroup);
+      .one_of({32, 64, 128, 256})
+      .show_default()
+      .group(kStructureGroup);
   app.add_option("--layers", options.layers,
                  "Quality layers, 1..16, for truncation and for decoders that leave some out [16, fewer in small "
                  "pictures and GOPs; fast profile at constant quality 4]")
-      ->check(CLI::Range(1, 16))
-      ->type_name("N")
-      ->group(kStructureGroup);
+      .range(1, 16)
+      .type_name("N")
+      .group(kStructureGroup);
   app.add_flag("--no-scene-cuts", options.no_scene_cuts, "Do not begin a new GOP where the scene changes")
-      ->group(kStructureGroup);
+      .group(kStructureGroup);
   app.add_flag("--plain-ends", options.plain_ends, "Do not spend more on the first and last frames of GOPs")
-      ->group(kStructureGroup);
+      .group(kStructureGroup);
 }
 
-EncoderParams encoder_params(const CLI::App& app, const CodingOptions& options, const InputOptions& input,
+EncoderParams encoder_params(const Command& app, const CodingOptions& options, const InputOptions& input,
                              const Common& common) {
   EncoderParams params;
   std::string target;
@@ -254,7 +253,7 @@ EncoderParams encoder_params(const CLI::App& app, const CodingOptions& options, 
     if (is_picture_size(size)) continue;
     require(target.empty(), ErrorKind::kBadArgument, "--size is given twice: " + target + " and " + size);
     for (const char* other : {"-q", "--step", "--lossless", "--bpp", "--bitrate", "--psnr"})
-      require(app.count(other) == 0, ErrorKind::kBadArgument,
+      require(!app.typed(other), ErrorKind::kBadArgument,
               "--size " + size + " excludes " + other + ": a file has one target");
     target = size;
     params.target_bytes = parse_size(size);
@@ -286,7 +285,7 @@ EncoderParams encoder_params(const CLI::App& app, const CodingOptions& options, 
   params.layout = options.layout == "dyadic" ? Layout::kDyadic : Layout::kT2d;
   const bool fast = options.profile.empty() ? options.preset == "fast" : options.profile == "fast";
   params.profile = fast ? Profile::kFast : Profile::kDense;
-  require(fast || app.count("--mode") == 0, ErrorKind::kBadArgument,
+  require(fast || !app.typed("--mode"), ErrorKind::kBadArgument,
           "--mode is for the fast profile; add --profile fast or drop it");
   params.fast_mode = options.mode == "raw" ? FastMode::kRaw : FastMode::kStaged;
   params.block_size = options.block_size;
@@ -304,9 +303,7 @@ EncoderParams encoder_params(const CLI::App& app, const CodingOptions& options, 
                                                  : fmt::format("-q {}", options.quality);
   if (options.preset != "medium") params.settings += " --preset " + options.preset;
   if (options.tune != "psnr") params.settings += " --tune " + options.tune;
-  for (const CLI::Option* option : app.get_options())
-    if (option->count() > 0 && option->get_group() == kStructureGroup)
-      params.settings += " " + option->get_name() + " " + option->as<std::string>();
+  for (const auto& [name, value] : app.typed_under(kStructureGroup)) params.settings += " " + name + " " + value;
   return params;
 }
 

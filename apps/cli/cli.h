@@ -7,15 +7,15 @@
 // Standard output carries data only; everything else goes to standard error.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <span>
 #include <string>
 
-#include "trivelet/codec.h"
+#include "apps/cli/command.h"
 #include "io/video/video_io.h"
+#include "trivelet/codec.h"
 
 namespace trivelet::cli {
 
@@ -43,34 +43,34 @@ struct Common {
 
 using Action = std::function<int()>;
 
-Action define_encode(CLI::App& app, Common& common);
-Action define_decode(CLI::App& app, Common& common);
-Action define_info(CLI::App& app, Common& common);
-Action define_verify(CLI::App& app, Common& common);
-Action define_compare(CLI::App& app, Common& common);
-Action define_bench(CLI::App& app, Common& common);
-Action define_truncate(CLI::App& app, Common& common);
-Action define_extract(CLI::App& app, Common& common);
-Action define_view(CLI::App& app, Common& common);
-Action define_ccsds(CLI::App& app, Common& common);
-Action define_still(CLI::App& app, Common& common);
+Action define_encode(Command& app, Common& common);
+Action define_decode(Command& app, Common& common);
+Action define_info(Command& app, Common& common);
+Action define_verify(Command& app, Common& common);
+Action define_compare(Command& app, Common& common);
+Action define_bench(Command& app, Common& common);
+Action define_truncate(Command& app, Common& common);
+Action define_extract(Command& app, Common& common);
+Action define_view(Command& app, Common& common);
+Action define_ccsds(Command& app, Common& common);
+Action define_still(Command& app, Common& common);
 
 /// A command below another.
 struct Subcommand {
   const char* name;
   const char* help;
-  Action (*define)(CLI::App&, Common&);
+  Action (*define)(Command&, Common&);
 };
 /// Adds them to `app`, of which one must be given; its action runs that one.
-Action define_subcommands(CLI::App& app, Common& common, std::span<const Subcommand> commands);
+Action define_subcommands(Command& app, Common& common, std::span<const Subcommand> commands);
 
 // Groups of options. Each declares its options in `app` under a heading of its own.
 
-void add_log_options(CLI::App& app, Common& common);       ///< -v --quiet --log-level
-void add_work_options(CLI::App& app, Common& common);      ///< -t --simd
-void add_progress_option(CLI::App& app, Common& common);   ///< --progress
-void add_memory_option(CLI::App& app, Common& common);     ///< --max-memory
-void add_overwrite_option(CLI::App& app, Common& common);  ///< -y
+void add_log_options(Command& app, Common& common);       ///< -v --quiet --log-level
+void add_work_options(Command& app, Common& common);      ///< -t --simd
+void add_progress_option(Command& app, Common& common);   ///< --progress
+void add_memory_option(Command& app, Common& common);     ///< --max-memory
+void add_overwrite_option(Command& app, Common& common);  ///< -y
 
 /// Threads, instruction set and memory as the common options say.
 DecoderParams decoder_params(const Common& common);
@@ -84,7 +84,7 @@ struct InputOptions {
   std::string format;
 };
 /// `with_target`: --size may also be the size of the file to write.
-void add_input_options(CLI::App& app, InputOptions& options, bool with_target = false);
+void add_input_options(Command& app, InputOptions& options, bool with_target = false);
 io::ReaderOptions reader_options(const InputOptions& options, const Common& common);
 
 /// How to encode: everything in EncoderParams.
@@ -109,9 +109,9 @@ struct CodingOptions {
   int layers = EncoderParams{}.layers;
   bool plain_ends = false;
 };
-void add_coding_options(CLI::App& app, CodingOptions& options);
+void add_coding_options(Command& app, CodingOptions& options);
 /// `app` tells which options were typed; they are noted in EncoderParams::settings.
-EncoderParams encoder_params(const CLI::App& app, const CodingOptions& options, const InputOptions& input,
+EncoderParams encoder_params(const Command& app, const CodingOptions& options, const InputOptions& input,
                              const Common& common);
 
 // Values.

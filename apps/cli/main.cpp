@@ -2,36 +2,35 @@
 
 #include <signal.h>
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
-#include <memory>
 #include <new>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
-#include "apps/still/ccsds.h"
 #include "apps/cli/cli.h"
-#include "apps/cli/help.h"
+#include "apps/cli/log.h"
+#include "apps/still/ccsds.h"
 #include "apps/still/team.h"
 
 namespace {
 
 using namespace trivelet;
 
-struct Command {
+struct Entry {
   const char* name;
   const char* help;
-  cli::Action (*define)(CLI::App& app, cli::Common& common);
+  cli::Action (*define)(cli::Command& app, cli::Common& common);
   bool volumes = false;  ///< takes volumes, too
 };
 
-constexpr std::array<Command, 11> kCommands = {{
+constexpr std::array<Entry, 11> kCommands = {{
     {"encode", "Encode a video or a volume (NIfTI, NRRD, MetaImage, DICOM, raw) into a .tvl stream", cli::define_encode,
      true},
     {"decode", "Decode a .tvl stream: whole, or reduced in size, frame rate, quality or length", cli::define_decode,
@@ -68,32 +67,10 @@ std::string version() {
                      trivelet::to_string(detected_simd()));
 }
 
-/// "trivelet: error: " before warnings and errors, nothing before plain information.
-class Prefix final : public spdlog::custom_flag_formatter {
- public:
-  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
-    if (message.level == spdlog::level::info) return;
-    const auto level = spdlog::level::to_string_view(message.level);
-    fmt::format_to(std::back_inserter(out), "trivelet: {}: ", std::string_view(level.data(), level.size()));
-  }
-  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<Prefix>(); }
-};
-
-void set_up_log() {
-  const char* no_colour = std::getenv("NO_COLOR");
-  const auto mode = no_colour && *no_colour ? spdlog::color_mode::never : spdlog::color_mode::automatic;
-  auto logger =
-      std::make_shared<spdlog::logger>("trivelet", std::make_shared<spdlog::sinks::stderr_color_sink_st>(mode));
-  auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  formatter->add_flag<Prefix>('*').set_pattern("%^%*%$%v");
-  logger->set_formatter(std::move(formatter));
-  spdlog::set_default_logger(std::move(logger));
-}
-
 void set_log_level(const cli::Common& common) {
-  spdlog::set_level(common.verbose ? spdlog::level::debug
-                    : common.quiet ? spdlog::level::err
-                                   : spdlog::level::from_str(common.log_level));
+  cli::log::set_level(common.log_level);
+  if (common.verbose) cli::log::set_level(cli::log::Level::kDebug);
+  if (common.quiet) cli::log::set_level(cli::log::Level::kError);
 }
 
 /// Temporary files go, nothing is said. A closed pipe ends the program as quietly.
@@ -120,72 +97,68 @@ int run(const cli::Action& action) {
     require(std::fflush(stdout) == 0, ErrorKind::kIo, "cannot write to standard output");
     return code;
   } catch (const Error& e) {
-    spdlog::error("{}", e.what());
+    cli::log::error("{}", e.what());
     return cli::exit_code(e.kind());
   } catch (const std::bad_alloc&) {
-    spdlog::error("out of memory");
+    cli::log::error("out of memory");
     return cli::kExitInternal;
   } catch (const std::system_error& e) {
-    spdlog::error("{}", e.what());
+    cli::log::error("{}", e.what());
     return cli::kExitIo;
   } catch (const std::exception& e) {
-    spdlog::error("internal error: {}", e.what());
+    cli::log::error("internal error: {}", e.what());
     return cli::kExitInternal;
   }
 }
 
-int usage_error(const CLI::App& app, const std::string& what) {
-  const auto chosen = app.get_subcommands();
-  spdlog::error("{}", what);
-  spdlog::info("'trivelet {}--help' shows how it is used", chosen.empty() ? "" : chosen.front()->get_name() + " ");
+int usage_error(const cli::CommandLine& line, const std::string& what) {
+  const std::string command = line.chosen_name();
+  cli::log::error("{}", what);
+  cli::log::info("'trivelet {}--help' shows how it is used", command.empty() ? "" : command + " ");
   return cli::kExitUsage;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  set_up_log();
+  cli::log::set_up();
   set_up_signals();
 
   cli::Common common;
-  CLI::App app(kDescription, "trivelet");
-  app.formatter(cli::make_help_formatter());
-  app.set_version_flag("--version", version, "Versions of program and stream format, and what this build has");
-  app.set_help_flag("-h,--help", "Help; trivelet COMMAND --help for that of a command");
-  app.require_subcommand(0, 1);
-  std::array<cli::Action, kCommands.size()> actions;
-  for (std::size_t i = 0; i < kCommands.size(); ++i) {
-    CLI::App* command = app.add_subcommand(kCommands[i].name, kCommands[i].help);
-    command->set_help_flag();  // for the order: ours comes last
-    actions[i] = kCommands[i].define(*command, common);
-    if (kCommands[i].name == std::string_view("bench")) {  // also found as "trivelet ccsds bench"
-      CLI::App* still = command->add_subcommand("ccsds", "The same for CCSDS 122.0 still images");
-      actions[i] = [still, video = actions[i], action = cli::define_ccsds_bench(*still, common)] {
-        return still->parsed() ? action() : video();
+  cli::CommandLine line("trivelet", kDescription);
+  line.add_version("--version", version, "Versions of program and stream format, and what this build has");
+  line.add_help("Help; trivelet COMMAND --help for that of a command");
+  line.require_command(0, 1);
+  std::vector<std::pair<cli::Command, cli::Action>> commands;
+  for (const Entry& entry : kCommands) {
+    cli::Command command = line.add_command(entry.name, entry.help);
+    cli::Action action = entry.define(command, common);
+    if (entry.name == std::string_view("bench")) {  // also found as "trivelet ccsds bench"
+      cli::Command ccsds = command.add_command("ccsds", "The same for CCSDS 122.0 still images");
+      action = [ccsds, video = action, still = cli::define_ccsds_bench(ccsds, common)] {
+        return ccsds.chosen() ? still() : video();
       };
-      still->set_help_flag("-h,--help", "This help")->group("Common");
+      ccsds.add_help();
     }
-    command->set_help_flag("-h,--help", "This help")->group("Common");
-    if (kCommands[i].volumes) {
-      const std::string footer = command->get_footer();
-      command->footer(footer + (footer.empty() ? "" : "\n") + kNotMedical);
-    }
+    command.add_help();
+    if (entry.volumes) command.add_footer(kNotMedical);
+    commands.emplace_back(command, std::move(action));
   }
-  app.set_help_all_flag("--help-all", "Help of all commands");
-  app.footer(kFooter);
+  line.add_help_all("Help of all commands");
+  line.add_footer(kFooter);
 
   try {
-    app.parse(argc, argv);
-    require(!app.get_subcommands().empty(), ErrorKind::kBadArgument, "a command is missing: encode, decode, info, …");
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
-      return run([&] { return app.exit(e); });  // --help, --version
-    return usage_error(app, e.what());
+    if (const std::optional<std::string> text = line.parse(argc, argv))  // --help, --version
+      return run([&text] {
+        std::fputs(text->c_str(), stdout);
+        return cli::kExitDone;
+      });
+    require(!line.chosen_name().empty(), ErrorKind::kBadArgument, "a command is missing: encode, decode, info, …");
   } catch (const Error& e) {
-    return usage_error(app, e.what());
+    return usage_error(line, e.what());
   }
   set_log_level(common);
-  for (std::size_t i = 0; i < kCommands.size(); ++i)
-    if (app.got_subcommand(kCommands[i].name)) return run(actions[i]);
+  for (const auto& [command, action] : commands)
+    if (command.chosen()) return run(action);
   return cli::kExitUsage;
 }

@@ -1,7 +1,6 @@
 // trivelet ccsds: CCSDS 122.0-B-2 still images: encode, decode, info; bench and compare are in files of their own.
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +8,7 @@
 #include <filesystem>
 
 #include "apps/cli/json.h"
+#include "apps/cli/log.h"
 #include "apps/still/ccsds.h"
 #include "apps/still/ccsds_image.h"
 #include "apps/still/still_codec.h"
@@ -111,10 +111,10 @@ int run_encode(const EncodeOptions& o, const Common& common) {
     write_file(job.output, e.bytes, common.overwrite);
     if (!o.index.empty()) write_file(o.index, ccsds122::write_index(e.segment_bytes), common.overwrite);
     const double samples = static_cast<double>(image.width) * image.height;
-    spdlog::info("{}{}x{}, {} bits: {} bytes in {} segments, {:.4f} bits per pixel, {:.1f} Mpixel/s",
-                 jobs.size() > 1 ? job.output + ": " : "", image.width, image.height, image.bits, e.bytes.size(),
-                 e.segment_bytes.size(), 8 * static_cast<double>(e.bytes.size()) / samples,
-                 samples / 1e6 / (e.seconds.dwt + e.seconds.coder));
+    log::info("{}{}x{}, {} bits: {} bytes in {} segments, {:.4f} bits per pixel, {:.1f} Mpixel/s",
+              jobs.size() > 1 ? job.output + ": " : "", image.width, image.height, image.bits, e.bytes.size(),
+              e.segment_bytes.size(), 8 * static_cast<double>(e.bytes.size()) / samples,
+              samples / 1e6 / (e.seconds.dwt + e.seconds.coder));
   });
   return kExitDone;
 }
@@ -152,13 +152,12 @@ int run_decode(const DecodeOptions& o, const Common& common) {
     const std::string name = jobs.size() > 1 ? job.input + ": " : "";
     for (const SegmentReport& s : d.segments)
       if (s.state != SegmentState::kComplete)
-        spdlog::warn("{}segment {} at byte {} is {}: {}", name, s.header.count, s.offset, state_name(s.state),
-                     s.message);
-    if (!d.ended) spdlog::warn("{}the stream ends before its last segment", name);
-    if (d.trailing_bytes) spdlog::warn("{}{} bytes after the last segment were ignored", name, d.trailing_bytes);
+        log::warn("{}segment {} at byte {} is {}: {}", name, s.header.count, s.offset, state_name(s.state), s.message);
+    if (!d.ended) log::warn("{}the stream ends before its last segment", name);
+    if (d.trailing_bytes) log::warn("{}{} bytes after the last segment were ignored", name, d.trailing_bytes);
     const double samples = static_cast<double>(d.width) * d.height;
-    spdlog::info("{}{}x{}, {} bits{}: {:.1f} Mpixel/s", name, d.width, d.height, d.bits, d.is_signed ? " signed" : "",
-                 samples / 1e6 / (d.seconds.dwt + d.seconds.coder));
+    log::info("{}{}x{}, {} bits{}: {:.1f} Mpixel/s", name, d.width, d.height, d.bits, d.is_signed ? " signed" : "",
+              samples / 1e6 / (d.seconds.dwt + d.seconds.coder));
     if (!d.intact()) intact = false;
   });
   return intact ? kExitDone : kExitBadStream;
@@ -272,42 +271,40 @@ int run_info(const InfoOptions& o, const Common& common) {
 
 // -------------------------------------------------------------------------------------------------------- options
 
-Action define_ccsds_encode(CLI::App& app, Common& common) {
+Action define_ccsds_encode(Command& app, Common& common) {
   auto o = std::make_shared<EncodeOptions>();
   app.add_option(
          "FILES", o->files,
          "IN OUT: a picture (.pgm, .raw, or anything FFmpeg reads: .png, .tif) and the stream to write (.c122);\n"
          "or IN... FOLDER")
-      ->required()
-      ->expected(2, 1 << 20);
+      .required()
+      .expected(2, 1 << 20);
   app.add_option("--dwt", o->dwt, "Wavelet: integer (lossless possible) or float")
-      ->check(CLI::IsMember({"integer", "float"}))
-      ->capture_default_str();
-  auto* lossless = app.add_flag("--lossless", o->lossless, "Code everything: the default with the integer DWT");
-  auto* bpp = app.add_option("--bpp", o->bpp, "Bits per pixel of the whole stream, spread over the segments by need")
-                  ->check(CLI::PositiveNumber);
-  auto* bytes = app.add_option("--segment-bytes", o->segment_bytes, "SegByteLimit: most bytes of every segment");
-  app.add_option("--bit-plane-stop", o->bit_plane_stop, "Lowest bit plane to code")->check(CLI::Range(0, 31));
-  app.add_option("--stage-stop", o->stage_stop, "Last stage of that plane")
-      ->check(CLI::Range(1, 4))
-      ->capture_default_str();
+      .one_of({"integer", "float"})
+      .show_default();
+  auto lossless = app.add_flag("--lossless", o->lossless, "Code everything: the default with the integer DWT");
+  auto bpp = app.add_option("--bpp", o->bpp, "Bits per pixel of the whole stream, spread over the segments by need")
+                 .positive();
+  auto bytes = app.add_option("--segment-bytes", o->segment_bytes, "SegByteLimit: most bytes of every segment");
+  app.add_option("--bit-plane-stop", o->bit_plane_stop, "Lowest bit plane to code").range(0, 31);
+  app.add_option("--stage-stop", o->stage_stop, "Last stage of that plane").range(1, 4).show_default();
   app.add_flag("--dc-stop", o->dc_stop, "Code the DC values only");
-  app.add_flag("--fill", o->fill, "Pad every segment with zeros to --segment-bytes")->needs(bytes);
-  lossless->excludes(bpp)->excludes(bytes);
-  bpp->excludes(bytes);
-  auto* size = app.add_option("--segment-size", o->segment_size, "Blocks of 8x8 per segment, 16..1048576 (default 256)")
-                   ->check(CLI::Range(16, 1 << 20));
-  auto* strip = app.add_flag("--strip", o->strip, "One row of blocks per segment");
-  auto* frame = app.add_flag("--frame", o->frame, "The whole picture in one segment");
-  size->excludes(strip)->excludes(frame);
-  strip->excludes(frame);
+  app.add_flag("--fill", o->fill, "Pad every segment with zeros to --segment-bytes").needs(bytes);
+  lossless.excludes(bpp).excludes(bytes);
+  bpp.excludes(bytes);
+  auto size = app.add_option("--segment-size", o->segment_size, "Blocks of 8x8 per segment, 16..1048576 (default 256)")
+                  .range(16, 1 << 20);
+  auto strip = app.add_flag("--strip", o->strip, "One row of blocks per segment");
+  auto frame = app.add_flag("--frame", o->frame, "The whole picture in one segment");
+  size.excludes(strip).excludes(frame);
+  strip.excludes(frame);
   app.add_flag("--transpose", o->transpose, "Code the transposed picture");
-  app.add_option("--word-bytes", o->word_bytes, "Coded word length")->check(CLI::Range(1, 8))->capture_default_str();
+  app.add_option("--word-bytes", o->word_bytes, "Coded word length").range(1, 8).show_default();
   app.add_option("--custom-weights", o->weights,
                  "Weight exponents: ten digits 0..3, HH1 HL1 LH1 HH2 HL2 LH2 HH3 HL3 LH3 LL3");
   app.add_option("--opt", o->selection, "Choice of DC and AC-depth codes")
-      ->check(CLI::IsMember({"heuristic", "optimal"}))
-      ->capture_default_str();
+      .one_of({"heuristic", "optimal"})
+      .show_default();
   app.add_flag("--all-headers", o->every_header, "All header parts in every segment");
   app.add_option("--index", o->index, "Also write the segment lengths to this file (for parallel decoding)");
   add_ccsds_input_options(app, o->reading);
@@ -318,29 +315,27 @@ Action define_ccsds_encode(CLI::App& app, Common& common) {
   return [o, &common] { return run_encode(*o, common); };
 }
 
-Action define_ccsds_decode(CLI::App& app, Common& common) {
+Action define_ccsds_decode(Command& app, Common& common) {
   auto o = std::make_shared<DecodeOptions>();
   app.add_option("FILES", o->files,
                  "IN OUT: a stream (- = standard input) and the picture to write (.pgm, .raw little-endian, .png);\n"
                  "or IN... FOLDER")
-      ->required()
-      ->expected(2, 1 << 20);
-  app.add_option("--to", o->extension, "Kind of the pictures in FOLDER")
-      ->check(CLI::IsMember({"pgm", "raw", "png"}))
-      ->capture_default_str();
+      .required()
+      .expected(2, 1 << 20);
+  app.add_option("--to", o->extension, "Kind of the pictures in FOLDER").one_of({"pgm", "raw", "png"}).show_default();
   app.add_option("--index", o->index, "Segment lengths written by the encoder");
   app.add_flag("--strict", o->strict, "Fail at the first damaged segment, write nothing");
   add_device_option(app, o->device);
   add_work_options(app, common);
   add_overwrite_option(app, common);
   add_log_options(app, common);
-  app.footer("Damaged and missing segments are filled and reported; the exit code is then 4.");
+  app.add_footer("Damaged and missing segments are filled and reported; the exit code is then 4.");
   return [o, &common] { return run_decode(*o, common); };
 }
 
-Action define_ccsds_info(CLI::App& app, Common& common) {
+Action define_ccsds_info(Command& app, Common& common) {
   auto o = std::make_shared<InfoOptions>();
-  app.add_option("IN", o->input, "Stream; - = standard input")->required();
+  app.add_option("IN", o->input, "Stream; - = standard input").required();
   app.add_flag("--json", o->json, "Print JSON, with every segment and header");
   add_log_options(app, common);
   return [o, &common] { return run_info(*o, common); };
@@ -348,7 +343,7 @@ Action define_ccsds_info(CLI::App& app, Common& common) {
 
 }  // namespace
 
-Action define_ccsds(CLI::App& app, Common& common) {
+Action define_ccsds(Command& app, Common& common) {
   static constexpr Subcommand kCommands[] = {
       {"encode", "Encode a greyscale picture into a CCSDS 122.0-B-2 stream", define_ccsds_encode},
       {"decode", "Decode a stream into a picture", define_ccsds_decode},

@@ -5,7 +5,7 @@
 
 namespace trivelet::cli {
 
-Action define_ccsds_bench(CLI::App& app, Common& common);
-Action define_ccsds_compare(CLI::App& app, Common& common);
+Action define_ccsds_bench(Command& app, Common& common);
+Action define_ccsds_compare(Command& app, Common& common);
 
 }  // namespace trivelet::cli

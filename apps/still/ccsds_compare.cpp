@@ -100,17 +100,17 @@ int run_compare(const CompareOptions& o, const Common& common) {
 
 }  // namespace
 
-Action define_ccsds_compare(CLI::App& app, Common& common) {
+Action define_ccsds_compare(Command& app, Common& common) {
   auto o = std::make_shared<CompareOptions>();
-  app.add_option("A", o->a, "Picture or .c122 stream")->required();
-  app.add_option("B", o->b, "The other one, of the same size and depth")->required();
+  app.add_option("A", o->a, "Picture or .c122 stream").required();
+  app.add_option("B", o->b, "The other one, of the same size and depth").required();
   app.add_flag("--json", o->json, "Print JSON; the PSNR of identical pictures is null");
   app.add_option("--min-psnr", o->min_psnr, "Exit code 6 when the PSNR is below; inf = must be identical")
-      ->type_name("DB");
+      .type_name("DB");
   add_ccsds_input_options(app, o->reading);
   add_work_options(app, common);
   add_log_options(app, common);
-  app.footer("PSNR: peak 2^bits - 1. Exit code 6 when size or depth differ.");
+  app.add_footer("PSNR: peak 2^bits - 1. Exit code 6 when size or depth differ.");
   return [o, &common] { return run_compare(*o, common); };
 }
 

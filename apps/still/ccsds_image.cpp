@@ -148,17 +148,17 @@ VolumeView CcsdsImage::view() const {
   return v;
 }
 
-void add_ccsds_input_options(CLI::App& app, CcsdsInput& o) {
+void add_ccsds_input_options(Command& app, CcsdsInput& o) {
   constexpr const char* kGroup = "Input";
-  app.add_option("--size", o.size, "Width and height of raw samples")->type_name("WxH")->group(kGroup);
+  app.add_option("--size", o.size, "Width and height of raw samples").type_name("WxH").group(kGroup);
   app.add_option("--type", o.type, "Type of raw samples: u8 s8 u16le s16le u16be s16be u32le s32le u32be s32be")
-      ->group(kGroup);
+      .group(kGroup);
   app.add_option("--bits", o.bits, "Significant bits per sample (default: what the file or type says)")
-      ->check(CLI::Range(1, 28))
-      ->group(kGroup);
+      .range(1, 28)
+      .group(kGroup);
   app.add_option("--pix-fmt", o.pixel_format, "Convert to this pixel format when FFmpeg reads, e.g. gray")
-      ->type_name("FORMAT")
-      ->group(kGroup);
+      .type_name("FORMAT")
+      .group(kGroup);
 }
 
 CcsdsImage read_ccsds_image(const std::string& path, const CcsdsInput& o, int threads) {

@@ -28,7 +28,7 @@ struct CcsdsInput {
   int bits = 0;              ///< significant bits; 0 = by the file or the type
   std::string pixel_format;  ///< convert to this one when FFmpeg reads
 };
-void add_ccsds_input_options(CLI::App& app, CcsdsInput& options);
+void add_ccsds_input_options(Command& app, CcsdsInput& options);
 
 CcsdsImage read_ccsds_image(const std::string& path, const CcsdsInput& options, int threads);
 /// By extension: .pgm, .raw (little-endian), .png. Throws Unsupported for depths the format cannot hold.

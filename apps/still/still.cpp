@@ -1,15 +1,15 @@
 // trivelet still: pictures in .tvs files: encode, decode, info.
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <cstring>
 #include <memory>
 
 #include "apps/cli/backends.h"
-#include "apps/still/ccsds_image.h"
 #include "apps/cli/json.h"
+#include "apps/cli/log.h"
+#include "apps/still/ccsds_image.h"
 #include "apps/still/still_codec.h"
 #include "apps/still/team.h"
 #include "codec/still/dct/dct.h"
@@ -105,7 +105,7 @@ std::unique_ptr<dct::Transform> make_transform([[maybe_unused]] const DeviceChoi
       return gpu::make_dct_transform(choice.gpu);
     } catch (const Error& e) {
       if (!choice.automatic || e.kind() != ErrorKind::kUnsupported) throw;
-      spdlog::info("on the CPU: {}", e.what());
+      log::info("on the CPU: {}", e.what());
     }
   }
 #endif
@@ -157,8 +157,8 @@ void report(const StillEncodeOptions& o, const FileJob& job, const still::Image&
     json.end_object();
     fmt::print("{}", json.text());
   }
-  spdlog::info("{}: {}x{} {}: {} bytes, {:.4f} bits per pixel, {:.2f} s ({})", job.output, image.width, image.height,
-               trivelet::to_string(image.format), size, bpp, seconds, outcome.by);
+  log::info("{}: {}x{} {}: {} bytes, {:.4f} bits per pixel, {:.2f} s ({})", job.output, image.width, image.height,
+            trivelet::to_string(image.format), size, bpp, seconds, outcome.by);
 }
 
 /// Several pictures are dealt out to the processes, and these use the GPUs in turn; one is searched by all together.
@@ -221,7 +221,7 @@ int run_decode(const StillDecodeOptions& o, const Common& common) {
                                     : vstc::decode(bytes, params, pool);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   write_picture(o.output, image, common.overwrite);
-  spdlog::info("{}x{} {}: {:.3f} s", image.width, image.height, trivelet::to_string(image.format), seconds);
+  log::info("{}x{} {}: {:.3f} s", image.width, image.height, trivelet::to_string(image.format), seconds);
   return kExitDone;
 }
 
@@ -259,34 +259,32 @@ int run_info(const StillInfoOptions& o) {
   return kExitDone;
 }
 
-Action define_still_encode(CLI::App& app, Common& common) {
+Action define_still_encode(Command& app, Common& common) {
   auto o = std::make_shared<StillEncodeOptions>();
   app.add_option("FILES", o->files, "IN OUT.tvs, or IN... FOLDER; pictures, or videos of which one frame is taken")
-      ->required()
-      ->type_name("IN... OUT");
+      .required()
+      .type_name("IN... OUT");
   app.add_option("--codec", o->codec,
                  "vstc: blocks of variable size, intra prediction; dct: one transform of the whole picture")
-      ->check(CLI::IsMember({"vstc", "dct"}))
-      ->capture_default_str();
+      .one_of({"vstc", "dct"})
+      .show_default();
   app.add_option("-q,--qp", o->qp, "Quantiser: 0 the finest, 51 the coarsest; 6 more double the step")
-      ->check(CLI::Range(0, 51))
-      ->capture_default_str();
-  auto* keep = app.add_option("--keep", o->keep, "dct: part of the coefficients that is kept, lowest frequencies first")
-                   ->check(CLI::Range(0.0, 1.0))
-                   ->capture_default_str();
-  auto* block = app.add_option("--block", o->block, "vstc: side of the blocks")
-                    ->check(CLI::IsMember({16, 32, 64}))
-                    ->capture_default_str();
-  auto* effort = app.add_option("--effort", o->effort, "vstc: how much is tried; full tries all 35 modes everywhere")
-                     ->check(CLI::IsMember({"fast", "medium", "full"}))
-                     ->capture_default_str();
-  app.add_option("--frame", o->frame, "Which frame of a video, from 0")->capture_default_str();
+      .range(0, 51)
+      .show_default();
+  auto keep = app.add_option("--keep", o->keep, "dct: part of the coefficients that is kept, lowest frequencies first")
+                  .range(0.0, 1.0)
+                  .show_default();
+  auto block = app.add_option("--block", o->block, "vstc: side of the blocks").one_of({16, 32, 64}).show_default();
+  auto effort = app.add_option("--effort", o->effort, "vstc: how much is tried; full tries all 35 modes everywhere")
+                    .one_of({"fast", "medium", "full"})
+                    .show_default();
+  app.add_option("--frame", o->frame, "Which frame of a video, from 0").show_default();
   app.add_flag("--plain-recursion", o->plain_recursion,
                "Compute the best cost of a residual block whenever it comes up, not once: same stream, very slow");
   app.add_flag("--plain-levels", o->plain_levels, "Round levels instead of choosing them by rate and distortion");
   app.add_option("--share", o->sharing, "Under mpirun: processes take rows of blocks, or candidates of every block")
-      ->check(CLI::IsMember({"rows", "candidates"}))
-      ->capture_default_str();
+      .one_of({"rows", "candidates"})
+      .show_default();
   app.add_flag("--json", o->json, "Print JSON with size, time and counts");
   add_device_option(app, o->device);
   add_input_options(app, o->reading);
@@ -296,19 +294,19 @@ Action define_still_encode(CLI::App& app, Common& common) {
   return [o, &common, keep, block, effort] {
     // An option typed is obeyed or refused.
     const bool is_dct = o->codec == "dct";
-    require(!is_dct || (block->empty() && effort->empty() && !o->plain_levels && !o->plain_recursion),
+    require(!is_dct || (!block.typed() && !effort.typed() && !o->plain_levels && !o->plain_recursion),
             ErrorKind::kBadArgument, "--block, --effort, --plain-levels and --plain-recursion are for --codec vstc");
-    require(is_dct || keep->empty(), ErrorKind::kBadArgument, "--keep is for --codec dct");
+    require(is_dct || !keep.typed(), ErrorKind::kBadArgument, "--keep is for --codec dct");
     require(!o->plain_recursion || o->device == "cpu" || o->device == "auto", ErrorKind::kBadArgument,
             "--plain-recursion is for the CPU; a GPU computes every cost once");
     return run_encode(*o, common);
   };
 }
 
-Action define_still_decode(CLI::App& app, Common& common) {
+Action define_still_decode(Command& app, Common& common) {
   auto o = std::make_shared<StillDecodeOptions>();
-  app.add_option("IN", o->input, "File; - = standard input")->required();
-  app.add_option("OUT", o->output, "Picture: .pgm, .ppm, .y4m, .png, …")->required();
+  app.add_option("IN", o->input, "File; - = standard input").required();
+  app.add_option("OUT", o->output, "Picture: .pgm, .ppm, .y4m, .png, …").required();
   add_device_option(app, o->device);
   add_work_options(app, common);
   add_overwrite_option(app, common);
@@ -316,9 +314,9 @@ Action define_still_decode(CLI::App& app, Common& common) {
   return [o, &common] { return run_decode(*o, common); };
 }
 
-Action define_still_info(CLI::App& app, Common& common) {
+Action define_still_info(Command& app, Common& common) {
   auto o = std::make_shared<StillInfoOptions>();
-  app.add_option("IN", o->input, "File; - = standard input")->required();
+  app.add_option("IN", o->input, "File; - = standard input").required();
   app.add_flag("--json", o->json, "Print JSON");
   add_log_options(app, common);
   return [o] { return run_info(*o); };
@@ -326,7 +324,7 @@ Action define_still_info(CLI::App& app, Common& common) {
 
 }  // namespace
 
-Action define_still(CLI::App& app, Common& common) {
+Action define_still(Command& app, Common& common) {
   static constexpr Subcommand kCommands[] = {
       {"encode", "Encode a picture into a .tvs file", define_still_encode},
       {"decode", "Decode a .tvs file into a picture", define_still_decode},

@@ -1,6 +1,5 @@
 #include "apps/still/still_codec.h"
-
-#include <spdlog/spdlog.h>
+#include "apps/cli/log.h"
 
 #include <algorithm>
 #include <atomic>
@@ -63,7 +62,7 @@ ccsds122::Encoded Ccsds122Codec::encode(const VolumeView& image, const ccsds122:
       return on_gpu().encode(image, params, pool_);
     } catch (const Error& e) {
       if (!choice_.automatic || e.kind() != ErrorKind::kUnsupported) throw;
-      spdlog::info("on the CPU, because on the GPU: {}", e.what());
+      log::info("on the CPU, because on the GPU: {}", e.what());
     }
   }
 #endif
@@ -77,7 +76,7 @@ ccsds122::Decoded Ccsds122Codec::decode(std::span<const std::byte> stream, const
       return on_gpu().decode(stream, params, pool_);
     } catch (const Error& e) {
       if (!choice_.automatic || e.kind() != ErrorKind::kUnsupported) throw;
-      spdlog::info("on the CPU, because on the GPU: {}", e.what());
+      log::info("on the CPU, because on the GPU: {}", e.what());
     }
   }
 #endif

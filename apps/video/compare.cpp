@@ -1,15 +1,14 @@
 // trivelet compare: two videos, sample by sample.
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/spdlog.h>
 
 #include <cctype>
 #include <cmath>
 #include <limits>
 
 #include "apps/cli/json.h"
-#include "apps/video/metrics.h"
 #include "apps/cli/progress.h"
+#include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
 
@@ -173,31 +172,31 @@ int run(const Options& options, const Common& common) {
 
 }  // namespace
 
-Action define_compare(CLI::App& app, Common& common) {
+Action define_compare(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("A", options->a, "A video or .tvl stream; - = standard input")->required();
-  app.add_option("B", options->b, "The other one, of the same size, format and length")->required();
-  app.add_flag("--json", options->json, "Print JSON; the PSNR of identical videos is null")->group("Output");
+  app.add_option("A", options->a, "A video or .tvl stream; - = standard input").required();
+  app.add_option("B", options->b, "The other one, of the same size, format and length").required();
+  app.add_flag("--json", options->json, "Print JSON; the PSNR of identical videos is null").group("Output");
   app.add_option("--frames-csv", options->frames_csv, "Also write a line of figures per frame; - = print these instead")
-      ->type_name("FILE")
-      ->group("Output");
+      .type_name("FILE")
+      .group("Output");
   add_overwrite_option(app, common);
   app.add_option("--frames", options->frames, "Compare only the first N frames")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N")
-      ->group("Selection and checks");
+      .positive()
+      .type_name("N")
+      .group("Selection and checks");
   app.add_option("--min-psnr", options->min_psnr, "Exit code 6 when the overall PSNR is below; inf = must be identical")
-      ->type_name("DB")
-      ->group("Selection and checks");
+      .type_name("DB")
+      .group("Selection and checks");
   add_input_options(app, options->reading);
   app.add_option("--type", options->voxel_type, "Type of a raw volume, as for encode")
-      ->type_name("T")
-      ->group("Raw input and pipes");
+      .type_name("T")
+      .group("Raw input and pipes");
   add_memory_option(app, common);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);
-  app.footer(
+  app.add_footer(
       "PSNR: peak 2^bits - 1; overall over all samples of all planes. SSIM: first plane, windows of 8x8 samples every "
       "4\n"
       "samples (as FFmpeg's ssim filter). Exit code 6 when size, format or length differ.");

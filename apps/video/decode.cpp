@@ -2,9 +2,9 @@
 // written.
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/spdlog.h>
 
 #include "apps/cli/backends.h"
+#include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
@@ -94,15 +94,15 @@ int run(const Options& options, const Common& common) {
   const double seconds = clock.seconds();
   if (const std::string result = writer->result(); !result.empty()) fmt::print("{}\n", result);
 
-  spdlog::info("{}, {}x{} {}, {:.1f} frames/s", count_of(frames, "frame"), info.width, info.height,
-               trivelet::to_string(info.format), static_cast<double>(frames) / seconds);
+  log::info("{}, {}x{} {}, {:.1f} frames/s", count_of(frames, "frame"), info.width, info.height,
+            trivelet::to_string(info.format), static_cast<double>(frames) / seconds);
   if (range.has_end() && params.temporal_reduce == 0 && frames < range.count() && !damaged)
-    spdlog::warn("--frames {}: the stream ends before", options.frames);
-  spdlog::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
-                stats.seconds_transform, stats.seconds_coder, stats.seconds_container, seconds);
-  spdlog::debug("{:.3f} to set up, {:.3f} waiting for the decoder, {:.3f} writing: {} is what limits", begun, waited,
-                seconds - begun - waited, 2 * waited > seconds - begun ? "decoding" : "writing");
-  for (const std::string& line : stats.damage) spdlog::warn("{}", line);
+    log::warn("--frames {}: the stream ends before", options.frames);
+  log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
+             stats.seconds_coder, stats.seconds_container, seconds);
+  log::debug("{:.3f} to set up, {:.3f} waiting for the decoder, {:.3f} writing: {} is what limits", begun, waited,
+             seconds - begun - waited, 2 * waited > seconds - begun ? "decoding" : "writing");
+  for (const std::string& line : stats.damage) log::warn("{}", line);
   require(!damaged, ErrorKind::kBadStream,
           fmt::format("'{}': {} damaged; the output holds what was intact", options.input,
                       count_of(stats.damaged_gops, "GOP")));
@@ -111,72 +111,72 @@ int run(const Options& options, const Common& common) {
 
 }  // namespace
 
-Action define_decode(CLI::App& app, Common& common) {
+Action define_decode(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   constexpr const char* kPart = "What to decode";
   constexpr const char* kOutput = "Output";
-  app.add_option("IN", options->input, "Stream to decode; - = standard input")->required();
+  app.add_option("IN", options->input, "Stream to decode; - = standard input").required();
   app.add_option("OUT", options->output,
                  "Video to write, its kind by extension; - = standard output, null = nowhere, md5 = print the MD5 of "
                  "the samples")
-      ->required();
+      .required();
   app.add_option("--reduce", options->reduce, "Halve width and height so many times, 0..8")
-      ->check(CLI::Range(0, 8))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(kPart);
+      .range(0, 8)
+      .type_name("N")
+      .show_default()
+      .group(kPart);
   app.add_option("--temporal-reduce", options->temporal_reduce, "Halve the frame rate so many times, 0..8")
-      ->check(CLI::Range(0, 8))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(kPart);
+      .range(0, 8)
+      .type_name("N")
+      .show_default()
+      .group(kPart);
   app.add_option("--frames", options->frames, "Only frames A up to, without, B; A: and :B leave an end open")
-      ->type_name("A:B")
-      ->group(kPart);
+      .type_name("A:B")
+      .group(kPart);
   app.add_option("--slices", options->slices, "Volumes: only slices A up to, without, B along the third axis")
-      ->type_name("A:B")
-      ->group(kPart);
+      .type_name("A:B")
+      .group(kPart);
   app.add_option("--region", options->region,
                  "Volumes: only a box: first voxel and extent, in voxels of the full size; reads less")
-      ->type_name("X,Y,Z,W,H,D")
-      ->group(kPart);
+      .type_name("X,Y,Z,W,H,D")
+      .group(kPart);
   app.add_option("--max-planes", options->max_planes, "Only so many bit planes from the top; 0 = all")
-      ->check(CLI::Range(0, 30))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(kPart);
+      .range(0, 30)
+      .type_name("N")
+      .show_default()
+      .group(kPart);
   app.add_option("--max-layers", options->max_layers, "Only so many quality layers; 0 = all")
-      ->check(CLI::Range(0, 16))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(kPart);
-  auto* bytes = app.add_option("--max-bytes", options->max_bytes,
-                               "Read only about so many bytes of the file, the same share of every GOP: 10M, 500k")
-                    ->type_name("SIZE")
-                    ->group(kPart);
+      .range(0, 16)
+      .type_name("N")
+      .show_default()
+      .group(kPart);
+  auto bytes = app.add_option("--max-bytes", options->max_bytes,
+                              "Read only about so many bytes of the file, the same share of every GOP: 10M, 500k")
+                   .type_name("SIZE")
+                   .group(kPart);
   app.add_option("--max-bpp", options->max_bpp, "Read only about so many bits per decoded pixel")
-      ->check(CLI::PositiveNumber)
-      ->type_name("X")
-      ->excludes(bytes)
-      ->group(kPart);
+      .positive()
+      .type_name("X")
+      .excludes(bytes)
+      .group(kPart);
   app.add_flag("--keep-partial", options->keep_partial,
                "Decode what is intact of a damaged stream; the exit code is 4 all the same")
-      ->group(kPart);
+      .group(kPart);
   app.add_option("--format", options->writer.format,
                  "Output format instead of the extension: y4m, raw, null, md5, matroska, ...")
-      ->type_name("F")
-      ->group(kOutput);
+      .type_name("F")
+      .group(kOutput);
   app.add_option("--codec", options->writer.video_codec,
                  "Video codec for formats written through FFmpeg [ffv1 for .mkv .avi .nut, libx264 for .mp4 .mov]")
-      ->type_name("C")
-      ->group(kOutput);
+      .type_name("C")
+      .group(kOutput);
   add_overwrite_option(app, common);
   add_memory_option(app, common);
   add_device_option(app, options->device);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);
-  app.footer("Output formats: " + io::supported_writers() + ".");
+  app.add_footer("Output formats: " + io::supported_writers() + ".");
   return [options, &common] { return run(*options, common); };
 }
 

@@ -1,14 +1,14 @@
 // trivelet encode: any video into a .tvl stream. A thread reads the next GOP while this one is encoded.
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/spdlog.h>
 
 #include <filesystem>
 
 #include "apps/cli/backends.h"
+#include "apps/cli/log.h"
+#include "apps/cli/progress.h"
 #include "apps/video/metrics.h"
 #include "apps/video/preset.h"
-#include "apps/cli/progress.h"
 #include "apps/video/scene.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
@@ -102,9 +102,9 @@ VolumeTyped typed_volume(const Options& options) {
   return {volume_size(options.reading), options.voxel_type, options.reading.format};
 }
 
-int run_volume(const Options& options, const Common& common, const CLI::App& app) {
+int run_volume(const Options& options, const Common& common, const Command& app) {
   for (const char* option : {"--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts", "--plain-ends"})
-    require(app.count(option) == 0, ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
+    require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
   refuse_gpu(options.device);
   require(options.gpu_memory.empty(), ErrorKind::kUnsupported,
           "--max-memory is of the GPU, and volumes are coded on the CPU");
@@ -112,15 +112,14 @@ int run_volume(const Options& options, const Common& common, const CLI::App& app
   coding.lossless = false;
   EncoderParams params = encoder_params(app, coding, options.reading, common);
   const bool bounded = options.volume.max_error >= 0 || options.volume.max_error_hu >= 0;
-  const bool lossy = params.target_bytes > 0 || options.volume.ratio > 0 ||
-                     app.count("-q") + app.count("--step") + app.count("--bpp") + app.count("--psnr") > 0;
+  const bool lossy = params.target_bytes > 0 || options.volume.ratio > 0 || app.typed("-q") || app.typed("--step") ||
+                     app.typed("--bpp") || app.typed("--psnr");
   require(
       !(lossy && (bounded || options.coding.lossless)), ErrorKind::kBadArgument,
       "--max-error and --lossless say how good every voxel is, and take no other target (-q, --step, --bpp, --psnr, "
       "--size, --ratio)");
-  require(options.volume.ratio == 0 ||
-              (params.target_bytes == 0 &&
-               app.count("-q") + app.count("--step") + app.count("--bpp") + app.count("--psnr") == 0),
+  require(options.volume.ratio == 0 || (params.target_bytes == 0 && !app.typed("-q") && !app.typed("--step") &&
+                                        !app.typed("--bpp") && !app.typed("--psnr")),
           ErrorKind::kBadArgument, "--ratio excludes the other targets: a file has one");
   if (!lossy) {
     coding.lossless = true;
@@ -130,11 +129,11 @@ int run_volume(const Options& options, const Common& common, const CLI::App& app
                        options.coding.preset, app, common);
 }
 
-int run(const Options& options, const Common& common, const CLI::App& app) {
+int run(const Options& options, const Common& common, const Command& app) {
   if (wants_volume(options.input, typed_volume(options))) return run_volume(options, common, app);
   for (const char* option :
        {"--max-error", "--max-error-hu", "--slab", "--transform", "--ratio", "--no-verify", "--type"})
-    require(app.count(option) == 0, ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
+    require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
   check_output(options.input, options.output, true);
   require(!(options.verify && options.output == "-"), ErrorKind::kBadArgument,
           "--verify decodes the finished file again, and standard output cannot be read back; write to a file");
@@ -151,7 +150,7 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   }
   VideoInput input(options.input, reader_options(options.reading, common), common, range);
   if (options.output != "-" && std::filesystem::path(options.output).extension() != ".tvl")
-    spdlog::warn("'{}' will hold a Trivelet stream although its name does not end in .tvl", options.output);
+    log::warn("'{}' will hold a Trivelet stream although its name does not end in .tvl", options.output);
 
   const Stopwatch clock;
   FileSink sink(options.output, common.overwrite);
@@ -160,7 +159,7 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
   const std::optional<Backend> backend =
       choose_backend(options.device, options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory));
   Encoder encoder(input.info(), params, sink, pointer(backend));
-  spdlog::debug("{}: {}", options.input, describe(input.info()));
+  log::debug("{}: {}", options.input, describe(input.info()));
 
   std::unique_ptr<Digest> digest;
   if (options.verify && params.lossless) digest = std::make_unique<Digest>(input.info());
@@ -187,10 +186,10 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
           "'" + options.input + "' holds no frames" + (options.frames.empty() ? "" : " in --frames " + options.frames));
   encoder.finish();
   const double seconds = clock.seconds();
-  spdlog::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
-                stats.seconds_transform, stats.seconds_coder, stats.seconds_container, seconds);
-  spdlog::debug("{:.3f} to set up, {:.3f} waiting for the input, {:.3f} in the encoder: {} is what limits", begun,
-                waited, seconds - begun - waited, 2 * waited > seconds - begun ? "reading" : "encoding");
+  log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
+             stats.seconds_coder, stats.seconds_container, seconds);
+  log::debug("{:.3f} to set up, {:.3f} waiting for the input, {:.3f} in the encoder: {} is what limits", begun, waited,
+             seconds - begun - waited, 2 * waited > seconds - begun ? "reading" : "encoding");
 
   std::string verified;
   if (options.verify) {
@@ -208,71 +207,70 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
     }
   }
   sink.file().commit();
-  if (range.has_end() && stats.frames < range.count())
-    spdlog::warn("--frames {}: the input ends before", options.frames);
-  spdlog::info("{}, {} bytes, {:.4g} bits per pixel, {:.1f} frames/s{}", count_of(stats.frames, "frame"),
-               stats.stream_bytes, bits_per_pixel(input.info(), stats.frames, stats.stream_bytes),
-               static_cast<double>(stats.frames) / seconds, verified);
+  if (range.has_end() && stats.frames < range.count()) log::warn("--frames {}: the input ends before", options.frames);
+  log::info("{}, {} bytes, {:.4g} bits per pixel, {:.1f} frames/s{}", count_of(stats.frames, "frame"),
+            stats.stream_bytes, bits_per_pixel(input.info(), stats.frames, stats.stream_bytes),
+            static_cast<double>(stats.frames) / seconds, verified);
   return kExitDone;
 }
 
 }  // namespace
 
-Action define_encode(CLI::App& app, Common& common) {
+Action define_encode(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->input, "Video to encode; - = standard input (Y4M, or raw with --size and --pix-fmt)")
-      ->required();
-  app.add_option("OUT", options->output, "Stream to write, e.g. out.tvl; - = standard output")->required();
+      .required();
+  app.add_option("OUT", options->output, "Stream to write, e.g. out.tvl; - = standard output").required();
   app.add_option("--frames", options->frames, "Encode only frames A up to, without, B; A: and :B leave an end open")
-      ->type_name("A:B")
-      ->group("Selection and checks");
-  auto* verify =
+      .type_name("A:B")
+      .group("Selection and checks");
+  auto verify =
       app.add_flag(
              "--verify", options->verify,
              "Decode the finished file and compare: lossless must be identical (else exit code 6), lossy says its PSNR")
-          ->group("Selection and checks");
+          .group("Selection and checks");
   add_coding_options(app, options->coding);
   constexpr const char* kVolumes = "Volumes (lossless unless told otherwise; not a medical device)";
-  auto* error = app.add_option("--max-error", options->volume.max_error,
-                               "No voxel errs by more, in stored units; holds for every voxel by construction")
-                    ->check(CLI::NonNegativeNumber)
-                    ->type_name("E")
-                    ->group(kVolumes);
+  auto error = app.add_option("--max-error", options->volume.max_error,
+                              "No voxel errs by more, in stored units; holds for every voxel by construction")
+                   .non_negative()
+                   .type_name("E")
+                   .group(kVolumes);
   app.add_option("--max-error-hu", options->volume.max_error_hu, "The same in scaled units (Hounsfield, ...)")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("E")
-      ->group(kVolumes)
-      ->excludes(error);
+      .non_negative()
+      .type_name("E")
+      .group(kVolumes)
+      .excludes(error);
   app.add_option("--ratio", options->volume.ratio, "Lossy: a file so many times smaller than the voxels, never larger")
-      ->check(CLI::Range(1.0, 1e9))
-      ->type_name("R")
-      ->group(kVolumes);
+      .range(1.0, 1e9)
+      .type_name("R")
+      .group(kVolumes);
   app.add_option("--transform", options->volume.transform,
                  "prediction is often smaller when lossless, but has no reduced sizes or qualities in it")
-      ->check(CLI::IsMember({"auto", "wavelet", "prediction"}))
-      ->capture_default_str()
-      ->group(kVolumes);
+      .one_of({"auto", "wavelet", "prediction"})
+      .show_default()
+      .group(kVolumes);
   app.add_option("--slab", options->volume.slab, "Slices transformed together, 1..128 [parts of about 64, lossy 128]")
-      ->check(CLI::Range(1, 128))
-      ->type_name("N")
-      ->group(kVolumes);
+      .range(1, 128)
+      .type_name("N")
+      .group(kVolumes);
   app.add_flag("--no-verify", options->volume.no_verify, "Do not decode and compare the finished file")
-      ->group(kVolumes)
-      ->excludes(verify);
+      .group(kVolumes)
+      .excludes(verify);
   app.add_option("--type", options->voxel_type,
                  "Raw volumes (--size WxHxD): u8 s8 u16 s16 u32 s32 f32 f64 ..., be behind for big-endian")
-      ->type_name("T")
-      ->group(kVolumes);
+      .type_name("T")
+      .group(kVolumes);
   add_input_options(app, options->reading, true);
   add_overwrite_option(app, common);
   app.add_option("--max-memory", options->gpu_memory, "Memory of the GPU to use at most; k, M and G are understood")
-      ->type_name("SIZE")
-      ->group("Common");
+      .type_name("SIZE")
+      .group("Common");
   add_device_option(app, options->device);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);
-  return [options, &common, &app] { return run(*options, common, app); };
+  return [options, &common, app] { return run(*options, common, app); };
 }
 
 }  // namespace trivelet::cli

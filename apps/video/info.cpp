@@ -321,14 +321,14 @@ int run(const Options& options, const Common& common) {
 
 }  // namespace
 
-Action define_info(CLI::App& app, Common& common) {
+Action define_info(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("IN", options->input, "Stream or any other video; - = standard input")->required();
+  app.add_option("IN", options->input, "Stream or any other video; - = standard input").required();
   app.add_flag("--json", options->json, "Print JSON, with every GOP");
   app.add_flag("--show-private", options->show_private,
                "Volumes: also print the texts of the original header, which may name the patient");
   add_log_options(app, common);
-  app.footer("With -v every GOP gets a line: offset, bytes, first frame, frames, bits per pixel.");
+  app.add_footer("With -v every GOP gets a line: offset, bytes, first frame, frames, bits per pixel.");
   return [options, &common] { return run(*options, common); };
 }
 

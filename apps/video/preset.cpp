@@ -1,7 +1,5 @@
 #include "apps/video/preset.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/cli/log.h"
 #include "apps/video/metrics.h"
 #include "codec/parallel.h"
 
@@ -99,8 +98,8 @@ class Trials {
     const double exchange =
         (here.log2_bytes - coarser.log2_bytes) / std::max(0.05, coarser.log2_error - here.log2_error);
     bytes_per_error_ = std::clamp(exchange, 0.2, 3.0);
-    spdlog::debug("trials at step {:.2f}, {:.2f} octaves of bytes for one of squared error", params_.step,
-                  bytes_per_error_);
+    log::debug("trials at step {:.2f}, {:.2f} octaves of bytes for one of squared error", params_.step,
+               bytes_per_error_);
   }
 
   /// log2 of the bytes for a picture of the same quality; lower is better.
@@ -109,8 +108,8 @@ class Trials {
     if (is_new) {
       const Outcome o = code(s);
       known->second = o.log2_bytes + bytes_per_error_ * o.log2_error;
-      spdlog::debug("temporal {} x{}, spatial {} x{}, GOPs of {}: cost {:.4f}", to_string(s.temporal),
-                    s.temporal_levels, to_string(s.spatial), s.spatial_levels, s.gop, known->second);
+      log::debug("temporal {} x{}, spatial {} x{}, GOPs of {}: cost {:.4f}", to_string(s.temporal), s.temporal_levels,
+                 to_string(s.spatial), s.spatial_levels, s.gop, known->second);
     }
     return known->second;
   }
@@ -160,7 +159,7 @@ class Trials {
 
 }  // namespace
 
-EncoderParams best_transform(const CLI::App& app, EncoderParams params, VideoInput& video) {
+EncoderParams best_transform(const Command& app, EncoderParams params, VideoInput& video) {
   Gop frames(video.info(), kFrames);
   if (!video.read(frames)) return params;
   EncoderParams resolved;
@@ -168,7 +167,7 @@ EncoderParams best_transform(const CLI::App& app, EncoderParams params, VideoInp
     MemorySink nowhere;
     resolved = Encoder(video.info(), params, nowhere).params();
   }
-  const auto typed = [&app](const char* name) { return app.count(name) > 0; };
+  const auto typed = [&app](const char* name) { return app.typed(name); };
   const bool fixed_levels = typed("--levels") || params.layout == Layout::kDyadic;
   Structure best{resolved.temporal, resolved.spatial, resolved.temporal_levels, resolved.spatial_levels,
                  resolved.gop_frames};
@@ -224,8 +223,8 @@ EncoderParams best_transform(const CLI::App& app, EncoderParams params, VideoInp
   params.temporal_levels = best.temporal_levels;
   params.spatial_levels = best.spatial_levels;
   params.gop_frames = best.gop;
-  spdlog::info("--preset slow: temporal wavelet {}, spatial {}, {}x{} levels, GOPs of {}", to_string(best.temporal),
-               to_string(best.spatial), best.temporal_levels, best.spatial_levels, best.gop);
+  log::info("--preset slow: temporal wavelet {}, spatial {}, {}x{} levels, GOPs of {}", to_string(best.temporal),
+            to_string(best.spatial), best.temporal_levels, best.spatial_levels, best.gop);
   return params;
 }
 

@@ -1,10 +1,10 @@
 // trivelet truncate, trivelet extract: smaller streams out of finished ones, without decoding a coefficient.
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/spdlog.h>
 
 #include <cmath>
 
+#include "apps/cli/log.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "codec/rewrite.h"
@@ -72,50 +72,47 @@ int run(const Options& options, const Common& common) {
                   ? ", lossless"
                   : ", predicted PSNR " + format_psnr(10 * std::log10(peak * peak / result.mean_squared_error));
   }
-  spdlog::info("{} of {} bytes, {} in {}{}", result.bytes, source.size(), count_of(result.frames, "frame"),
-               count_of(result.gops, "GOP"), quality);
+  log::info("{} of {} bytes, {} in {}{}", result.bytes, source.size(), count_of(result.frames, "frame"),
+            count_of(result.gops, "GOP"), quality);
   if (range.first != result.first_frame || (range.has_end() && range.end != result.first_frame + result.frames))
-    spdlog::info("whole GOPs are kept: frames {}:{} of the source", result.first_frame,
-                 result.first_frame + result.frames);
+    log::info("whole GOPs are kept: frames {}:{} of the source", result.first_frame,
+              result.first_frame + result.frames);
   return kExitDone;
 }
 
-void add_files(CLI::App& app, Options& options) {
-  app.add_option("IN", options.input, "Stream to read; a file, since its index is at its end")->required();
-  app.add_option("OUT", options.output, "Stream to write; - = standard output")->required();
+void add_files(Command& app, Options& options) {
+  app.add_option("IN", options.input, "Stream to read; a file, since its index is at its end").required();
+  app.add_option("OUT", options.output, "Stream to write; - = standard output").required();
 }
 
-void add_targets(CLI::App& app, Options& options, bool required) {
-  auto* group = app.add_option_group("How much to keep");
-  group->add_option("--size", options.size, "Bytes the output may have: 10M, 500k")->type_name("SIZE");
-  group->add_option("--bpp", options.bits_per_pixel, "Bits per pixel the output may have")
-      ->check(CLI::PositiveNumber)
-      ->type_name("X");
-  group->add_option("--bitrate", options.bit_rate, "Bits per second the output may have: 8M, 500k")->type_name("R");
+void add_targets(Command& app, Options& options, bool required) {
+  Command group = app.add_group("How much to keep", required ? 1 : 0, 1);
+  group.add_option("--size", options.size, "Bytes the output may have: 10M, 500k").type_name("SIZE");
+  group.add_option("--bpp", options.bits_per_pixel, "Bits per pixel the output may have").positive().type_name("X");
+  group.add_option("--bitrate", options.bit_rate, "Bits per second the output may have: 8M, 500k").type_name("R");
   group
-      ->add_option("--layers", options.layers,
-                   "Whole quality layers to keep: of volumes, 'trivelet info' lists PSNR and largest error of each")
-      ->check(CLI::Range(1, 16))
-      ->type_name("N");
-  group->add_option("--psnr", options.psnr, "PSNR to keep, in dB over all planes, as the index predicts it")
-      ->check(CLI::Range(1.0, 120.0))
-      ->type_name("DB");
-  group->require_option(required ? 1 : 0, 1);
+      .add_option("--layers", options.layers,
+                  "Whole quality layers to keep: of volumes, 'trivelet info' lists PSNR and largest error of each")
+      .range(1, 16)
+      .type_name("N");
+  group.add_option("--psnr", options.psnr, "PSNR to keep, in dB over all planes, as the index predicts it")
+      .range(1.0, 120.0)
+      .type_name("DB");
 }
 
-void add_common(CLI::App& app, Common& common) {
+void add_common(Command& app, Common& common) {
   add_overwrite_option(app, common);
   add_log_options(app, common);
 }
 
 }  // namespace
 
-Action define_truncate(CLI::App& app, Common& common) {
+Action define_truncate(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   add_files(app, *options);
   add_targets(app, *options, true);
   add_common(app, common);
-  app.footer(
+  app.add_footer(
       "Whole quality layers are kept as far as they fit, then parts of the next one. 'trivelet info' lists the\n"
       "sizes and the quality of the layers; of volumes what was measured, in PSNR and largest error. The result can "
       "be\n"
@@ -123,24 +120,24 @@ Action define_truncate(CLI::App& app, Common& common) {
   return [options, &common] { return run(*options, common); };
 }
 
-Action define_extract(CLI::App& app, Common& common) {
+Action define_extract(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   constexpr const char* kPart = "What to keep";
   add_files(app, *options);
   app.add_option("--reduce", options->reduce, "Halve width and height so many times, 0..8")
-      ->check(CLI::Range(0, 8))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(kPart);
+      .range(0, 8)
+      .type_name("N")
+      .show_default()
+      .group(kPart);
   app.add_option("--temporal-reduce", options->temporal_reduce, "Halve the frame rate so many times, 0..8")
-      ->check(CLI::Range(0, 8))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(kPart);
+      .range(0, 8)
+      .type_name("N")
+      .show_default()
+      .group(kPart);
   app.add_option("--frames", options->frames,
                  "Only the GOPs with frames A up to, without, B; A: and :B leave an end open")
-      ->type_name("A:B")
-      ->group(kPart);
+      .type_name("A:B")
+      .group(kPart);
   add_targets(app, *options, false);
   add_common(app, common);
   return [options, &common] { return run(*options, common); };

@@ -1,11 +1,10 @@
 // trivelet verify: decodes a whole stream, checks every CRC and hash, and says what is damaged.
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/spdlog.h>
 
 #include "apps/cli/backends.h"
-#include "apps/video/metrics.h"
 #include "apps/cli/progress.h"
+#include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
 
@@ -21,9 +20,9 @@ struct Options {
   std::string voxel_type;
 };
 
-int run(const Options& options, const Common& common, const CLI::App& app) {
+int run(const Options& options, const Common& common, const Command& app) {
   for (const char* option : {"--size", "--pix-fmt", "--fps", "--format"})
-    require(app.count(option) == 0 || !options.against.empty(), ErrorKind::kBadArgument,
+    require(!app.typed(option) || !options.against.empty(), ErrorKind::kBadArgument,
             std::string(option) + " describes the file of --against, which is missing");
   if (volume_boxes(options.input)) {
     refuse_gpu(options.device);
@@ -95,23 +94,23 @@ int run(const Options& options, const Common& common, const CLI::App& app) {
 
 }  // namespace
 
-Action define_verify(CLI::App& app, Common& common) {
+Action define_verify(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("IN", options->input, "Stream to check; - = standard input")->required();
+  app.add_option("IN", options->input, "Stream to check; - = standard input").required();
   app.add_option(
          "--against", options->against,
          "Compare with this video: a lossless stream must be identical (else exit code 6), a lossy one says its PSNR")
-      ->type_name("ORIG");
+      .type_name("ORIG");
   add_input_options(app, options->reading);
   app.add_option("--type", options->voxel_type, "Type of a raw volume, as for encode")
-      ->type_name("T")
-      ->group("Raw input and pipes");
+      .type_name("T")
+      .group("Raw input and pipes");
   add_memory_option(app, common);
   add_device_option(app, options->device);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);
-  return [options, &common, &app] { return run(*options, common, app); };
+  return [options, &common, app] { return run(*options, common, app); };
 }
 
 }  // namespace trivelet::cli

@@ -1,7 +1,6 @@
 #include "apps/video/video.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

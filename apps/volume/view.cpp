@@ -1,12 +1,12 @@
 // trivelet view: slices of a volume as a picture. A slice is cut from a stream without decoding more than its slab.
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
+#include "apps/cli/log.h"
 #include "apps/volume/volume.h"
 
 namespace trivelet::cli {
@@ -176,25 +176,25 @@ int run(const Options& options, const Common& common) {
   const auto writer = io::open_writer(options.output, info, writing);
   writer->write(gop, 0);
   writer->finish();
-  spdlog::info("{}x{}, values {:g}..{:g} from black to white", picture.width, picture.height, low, high);
+  log::info("{}x{}, values {:g}..{:g} from black to white", picture.width, picture.height, low, high);
   return kExitDone;
 }
 
 }  // namespace
 
-Action define_view(CLI::App& app, Common& common) {
+Action define_view(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("IN", options->input, "Volume, or stream of one")->required();
+  app.add_option("IN", options->input, "Volume, or stream of one").required();
   app.add_option("-o,--output", options->output, "Picture to write: .png (with FFmpeg) or .pgm")
-      ->required()
-      ->type_name("FILE");
-  auto* slice =
-      app.add_option("--slice", options->slice, "Which one: x=N, y=N, z=N [the middle along z]")->type_name("z=N");
-  app.add_flag("--montage", options->montage, "The middle planes along z, y and x side by side")->excludes(slice);
+      .required()
+      .type_name("FILE");
+  auto slice =
+      app.add_option("--slice", options->slice, "Which one: x=N, y=N, z=N [the middle along z]").type_name("z=N");
+  app.add_flag("--montage", options->montage, "The middle planes along z, y and x side by side").excludes(slice);
   app.add_option("--window", options->window, "Scaled values that become black and white [what occurs in the picture]")
-      ->type_name("LOW:HIGH");
-  app.add_option("--size", options->typed.size, "Of a raw volume")->type_name("WxHxD");
-  app.add_option("--type", options->typed.type, "Of a raw volume, as for encode")->type_name("T");
+      .type_name("LOW:HIGH");
+  app.add_option("--size", options->typed.size, "Of a raw volume").type_name("WxHxD");
+  app.add_option("--type", options->typed.type, "Of a raw volume, as for encode").type_name("T");
   add_overwrite_option(app, common);
   add_memory_option(app, common);
   add_work_options(app, common);

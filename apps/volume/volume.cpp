@@ -1,7 +1,6 @@
 #include "apps/volume/volume.h"
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <charconv>

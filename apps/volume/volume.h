@@ -11,10 +11,10 @@
 #include "apps/cli/cli.h"
 #include "apps/cli/json.h"
 #include "apps/video/video.h"
-#include "trivelet/codec.h"
 #include "codec/volume_cuts.h"
 #include "codec/volume_map.h"
 #include "io/volume/volume_io.h"
+#include "trivelet/codec.h"
 
 namespace trivelet::cli {
 
@@ -92,7 +92,7 @@ struct VolumeCoding {
 /// Encodes as `params` says (lossless or a lossy target); `preset` decides how much is tried.
 int encode_volume(const std::string& input, const std::string& output, const VolumeTyped& typed,
                   const VolumeCoding& coding, const EncoderParams& params, const std::string& preset,
-                  const CLI::App& app, const Common& common);
+                  const Command& app, const Common& common);
 int decode_volume_to(const std::string& input, const std::string& output, const VolumeDecoding& decoding,
                      const Common& common);
 int verify_volume(const std::string& input, const std::string& against, const VolumeTyped& typed, const Common& common);

@@ -1,15 +1,15 @@
 // Decoding streams of volumes: the whole volume into its old files, or a part of it under a new header.
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "apps/cli/json.h"
-#include "apps/video/metrics.h"
+#include "apps/cli/log.h"
 #include "apps/cli/progress.h"
+#include "apps/video/metrics.h"
 #include "apps/volume/volume.h"
 #include "codec/volume_predict.h"
 #include "io/md5.h"
@@ -271,7 +271,7 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
       envelope = io::mark_lossy(std::move(envelope),
                                 static_cast<double>(info.voxels() * info.voxel.bytes()) /
                                     static_cast<double>(std::max<std::uint64_t>(1, volume.stream().file_bytes)));
-      spdlog::warn("the DICOM files are marked as lossy and have new instance UIDs");
+      log::warn("the DICOM files are marked as lossy and have new instance UIDs");
     }
     writer = std::make_unique<io::VolumeWriter>(std::move(envelope), output, common.overwrite);
   }
@@ -293,10 +293,10 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
           fmt::format("'{}' ends after {} of {} slices", input, slices, info.all_slices()));
   if (writer) writer->finish();
   if (output == "md5") fmt::print("{}\n", digest.hex());
-  spdlog::info("{}x{}x{}{} {}, {} bytes read, {:.1f} MB/s", info.width, info.height, info.slices,
-               info.volumes > 1 ? fmt::format("x{}", info.volumes) : "", trivelet::to_string(info.voxel.type),
-               volume.stats().stream_bytes,
-               1e-6 * static_cast<double>(info.voxels() * info.voxel.bytes()) / clock.seconds());
+  log::info("{}x{}x{}{} {}, {} bytes read, {:.1f} MB/s", info.width, info.height, info.slices,
+            info.volumes > 1 ? fmt::format("x{}", info.volumes) : "", trivelet::to_string(info.voxel.type),
+            volume.stats().stream_bytes,
+            1e-6 * static_cast<double>(info.voxels() * info.voxel.bytes()) / clock.seconds());
   return kExitDone;
 }
 

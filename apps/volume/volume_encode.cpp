@@ -4,15 +4,15 @@
 // fourth axis is transformed is held as a whole, because its slices are wanted in another order.
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 
-#include "apps/video/metrics.h"
+#include "apps/cli/log.h"
 #include "apps/cli/progress.h"
+#include "apps/video/metrics.h"
 #include "apps/volume/volume.h"
 #include "codec/volume_predict.h"
 
@@ -258,7 +258,7 @@ class Chooser {
   }
   std::uint64_t consider(const Candidate& c) {
     const std::uint64_t bytes = try_out(trial_, info_, c.palette ? palette_ : plain_, c, params_);
-    spdlog::debug("tried {}: {} bytes", c.text(), bytes);
+    log::debug("tried {}: {} bytes", c.text(), bytes);
     // What only a wavelet can do (smaller pictures, lower quality) is worth a little.
     const double weight = c.prediction == VolumeMap::Prediction::kNone ? 1 : 1.01;
     if (const double cost = weight * static_cast<double>(bytes); cost < least_) {
@@ -337,13 +337,13 @@ VolumeCuts verify(const std::string& coded, io::VolumeReader& reader, const Volu
 
 int encode_volume(const std::string& input, const std::string& output, const VolumeTyped& typed,
                   const VolumeCoding& coding, const EncoderParams& typed_params, const std::string& preset,
-                  const CLI::App& app, const Common& common) {
+                  const Command& app, const Common& common) {
   const bool lossy = !typed_params.lossless;
   check_output("", output, true);
   const Stopwatch clock;
   const auto reader = io::open_volume(input, volume_options(typed));
   const io::VolumeInfo& info = reader->info();
-  for (const std::string& remark : reader->remarks()) spdlog::warn("{}: {}", input, remark);
+  for (const std::string& remark : reader->remarks()) log::warn("{}: {}", input, remark);
 
   // Look at everything once.
   VolumeAnalysis analysis(info.voxel);
@@ -356,8 +356,8 @@ int encode_volume(const std::string& input, const std::string& output, const Vol
   }
   const io::Envelope envelope = reader->envelope();
   const std::size_t values = analysis.distinct();
-  spdlog::debug("values {:g}..{:g}, {} different", analysis.min_value(), analysis.max_value(),
-                values > 0 ? std::to_string(values) : "many");
+  log::debug("values {:g}..{:g}, {} different", analysis.min_value(), analysis.max_value(),
+             values > 0 ? std::to_string(values) : "many");
 
   // Map.
   double bound = coding.max_error;
@@ -383,7 +383,7 @@ int encode_volume(const std::string& input, const std::string& output, const Vol
   params.part_checks = !params.has_byte_target();  // for regions
   params.gop_frames = coding.slab;
   Candidate c;
-  const auto is_typed = [&app](const char* option) { return app.count(option) > 0; };
+  const auto is_typed = [&app](const char* option) { return app.typed(option); };
   const bool structure_typed = is_typed("--levels") || is_typed("--wavelet") || is_typed("--temporal-wavelet") ||
                                is_typed("--layout") || is_typed("--gop");
   if (structure_typed) {
@@ -413,7 +413,7 @@ int encode_volume(const std::string& input, const std::string& output, const Vol
     map.order = c.order;
     map.prediction = c.prediction;
     apply(c, slab_frames(info, c, params.lossless, coding.slab), params);
-    spdlog::debug("chosen: {}, slabs of {} slices", c.text(), params.gop_frames);
+    log::debug("chosen: {}, slabs of {} slices", c.text(), params.gop_frames);
   }
   params.boxes.push_back({kMapBox, serialise(map)});
   params.boxes.push_back({kEnvelopeBox, serialise(envelope)});
@@ -424,7 +424,7 @@ int encode_volume(const std::string& input, const std::string& output, const Vol
   const bool verified = !coding.no_verify && sink.file().seekable();
   require(verified || !is_typed("--verify"), ErrorKind::kBadArgument,
           "--verify decodes the finished file again, and '" + output + "' cannot be read back; write to a file");
-  if (!verified && !coding.no_verify) spdlog::warn("'{}' cannot be read back and is not verified", output);
+  if (!verified && !coding.no_verify) log::warn("'{}' cannot be read back and is not verified", output);
   if (verified) {
     VolumeCuts unknown;
     unknown.cuts.resize(static_cast<std::size_t>(params.layers));
@@ -473,8 +473,8 @@ int encode_volume(const std::string& input, const std::string& output, const Vol
   held = {};
   const double seconds = clock.seconds();
   const CodecStats& stats = encoder.stats();
-  spdlog::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
-                stats.seconds_transform, stats.seconds_coder, stats.seconds_container, seconds);
+  log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
+             stats.seconds_coder, stats.seconds_container, seconds);
 
   std::string result;
   if (verified) {
@@ -498,11 +498,10 @@ int encode_volume(const std::string& input, const std::string& output, const Vol
   }
   sink.file().commit();
   const auto bytes = static_cast<double>(info.voxels() * info.voxel.bytes());
-  spdlog::info("{}x{}x{}{} {}, {} bytes, {:.4g} bits per voxel, ratio {:.2f}, {:.1f} MB/s{}", info.width, info.height,
-               info.slices, info.volumes > 1 ? fmt::format("x{}", info.volumes) : "",
-               trivelet::to_string(info.voxel.type), stats.stream_bytes,
-               8.0 * static_cast<double>(stats.stream_bytes) / static_cast<double>(info.voxels()),
-               bytes / static_cast<double>(stats.stream_bytes), 1e-6 * bytes / seconds, result);
+  log::info("{}x{}x{}{} {}, {} bytes, {:.4g} bits per voxel, ratio {:.2f}, {:.1f} MB/s{}", info.width, info.height,
+            info.slices, info.volumes > 1 ? fmt::format("x{}", info.volumes) : "", trivelet::to_string(info.voxel.type),
+            stats.stream_bytes, 8.0 * static_cast<double>(stats.stream_bytes) / static_cast<double>(info.voxels()),
+            bytes / static_cast<double>(stats.stream_bytes), 1e-6 * bytes / seconds, result);
   return kExitDone;
 }
 

@@ -1,0 +1,253 @@
+#include "apps/cli/command.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <sstream>
+
+#include "trivelet/error.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+// ------------------------------------------------------------------------------------------------- the look of --help
+
+constexpr std::size_t kNames = 34;  // columns for the names of the options
+constexpr std::size_t kLine = 100;
+
+/// Breaks `text` between words so that it fits `width` columns.
+std::string wrap(const std::string& text, std::size_t width) {
+  std::string out;
+  std::size_t column = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (column > 0 && column + 1 + word.size() > width) {
+      out += '\n';
+      column = 0;
+    } else if (column > 0) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+    begin = end + 1;
+  }
+  return out;
+}
+
+/// Values and defaults readable, lines of at most 100 columns.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(kNames); }
+
+  /// "N", "A:B", "t+2d|dyadic": CLI11 gives the type, then after a colon what the value is checked against.
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_positional() || option->get_type_size() == 0) return {};
+    const std::string type = option->get_type_name();
+    const std::size_t brace = type.find('{');
+    std::string choices = type.substr(brace == std::string::npos ? 0 : brace + 1, type.find_last_of('}') - brace - 1);
+    std::replace(choices.begin(), choices.end(), ',', '|');
+    // "A:B" is a name of ours, "INT:INT in [0 - 8]" a check.
+    const std::size_t check = type.find(':', type == "A:B" ? 3 : 0);
+    return " " + (brace == std::string::npos ? type.substr(0, check) : choices);
+  }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    std::string text = option->get_description();
+    if (!option->get_default_str().empty()) text += " [" + option->get_default_str() + "]";
+    return wrap(text, kLine - kNames);
+  }
+};
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------------------------------- Option
+
+Option Option::required() {
+  option_->required();
+  return *this;
+}
+
+Option Option::group(const std::string& heading) {
+  option_->group(heading);
+  return *this;
+}
+
+Option Option::type_name(const std::string& name) {
+  option_->type_name(name);
+  return *this;
+}
+
+Option Option::show_default() {
+  option_->capture_default_str();
+  return *this;
+}
+
+Option Option::range(int least, int most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Option Option::range(double least, double most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Option Option::positive() {
+  option_->check(CLI::PositiveNumber);
+  return *this;
+}
+
+Option Option::non_negative() {
+  option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+
+Option Option::one_of(std::vector<std::string> values) {
+  option_->check(CLI::IsMember(std::move(values)));
+  return *this;
+}
+
+Option Option::one_of(std::initializer_list<int> values) {
+  option_->check(CLI::IsMember(std::vector<int>(values)));
+  return *this;
+}
+
+Option Option::check(std::function<std::string(const std::string&)> complaint) {
+  option_->check(CLI::Validator([complaint = std::move(complaint)](std::string& s) { return complaint(s); }, ""));
+  return *this;
+}
+
+Option Option::excludes(Option other) {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Option Option::needs(Option other) {
+  option_->needs(other.option_);
+  return *this;
+}
+
+Option Option::expected(int least, int most) {
+  option_->expected(least, most);
+  return *this;
+}
+
+Option Option::repeatable() {
+  option_->allow_extra_args(false)->take_all();
+  return *this;
+}
+
+Option Option::delimiter(char between) {
+  option_->delimiter(between);
+  return *this;
+}
+
+bool Option::typed() const { return option_->count() > 0; }
+
+// ------------------------------------------------------------------------------------------------------------ Command
+
+Option Command::add_option(const std::string& names, std::string& value, const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+
+Option Command::add_option(const std::string& names, int& value, const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+
+Option Command::add_option(const std::string& names, std::uint32_t& value, const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+
+Option Command::add_option(const std::string& names, std::uint64_t& value, const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+
+Option Command::add_option(const std::string& names, double& value, const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+
+Option Command::add_option(const std::string& names, std::vector<std::string>& values, const std::string& help) {
+  return Option(app_->add_option(names, values, help));
+}
+
+Option Command::add_option(const std::string& names, std::vector<int>& values, const std::string& help) {
+  return Option(app_->add_option(names, values, help));
+}
+
+Option Command::add_flag(const std::string& names, bool& value, const std::string& help) {
+  return Option(app_->add_flag(names, value, help));
+}
+
+Command Command::add_group(const std::string& heading, std::size_t least, std::size_t most) {
+  CLI::App* group = app_->add_option_group(heading);
+  group->require_option(least, most);
+  return Command(group);
+}
+
+Command Command::add_command(const std::string& name, const std::string& help) {
+  CLI::App* command = app_->add_subcommand(name, help);
+  command->set_help_flag();  // the one inherited; add_help() puts it after the other options
+  return Command(command);
+}
+
+void Command::require_command(std::size_t least, std::size_t most) { app_->require_subcommand(least, most); }
+
+void Command::fall_through() { app_->fallthrough(); }
+
+void Command::add_help() { app_->set_help_flag("-h,--help", "This help")->group("Common"); }
+
+void Command::add_footer(const std::string& text) {
+  const std::string before = app_->get_footer();
+  app_->footer(before + (before.empty() ? "" : "\n") + text);
+}
+
+bool Command::chosen() const { return app_->parsed(); }
+
+bool Command::typed(const std::string& option) const { return app_->count(option) > 0; }
+
+std::vector<std::pair<std::string, std::string>> Command::typed_under(const std::string& heading) const {
+  std::vector<std::pair<std::string, std::string>> typed;
+  for (const CLI::Option* option : static_cast<const CLI::App*>(app_)->get_options())
+    if (option->count() > 0 && option->get_group() == heading)
+      typed.emplace_back(option->get_name(), option->as<std::string>());
+  return typed;
+}
+
+// -------------------------------------------------------------------------------------------------------- CommandLine
+
+CommandLine::CommandLine(const std::string& name, const std::string& description)
+    : Command(nullptr), owned_(std::make_unique<CLI::App>(description, name)) {
+  app_ = owned_.get();
+  app_->formatter(std::make_shared<HelpFormatter>());
+}
+
+CommandLine::~CommandLine() = default;
+
+void CommandLine::add_version(const std::string& names, std::function<std::string()> version, const std::string& help) {
+  app_->set_version_flag(names, std::move(version), help);
+}
+
+void CommandLine::add_help(const std::string& help) { app_->set_help_flag("-h,--help", help); }
+
+void CommandLine::add_help_all(const std::string& help) { app_->set_help_all_flag("--help-all", help); }
+
+std::optional<std::string> CommandLine::parse(int argc, char** argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) fail(ErrorKind::kBadArgument, e.what());
+    std::ostringstream text;
+    app_->exit(e, text, text);
+    return text.str();
+  }
+  return std::nullopt;
+}
+
+std::string CommandLine::chosen_name() const {
+  const auto chosen = app_->get_subcommands();
+  return chosen.empty() ? "" : chosen.front()->get_name();
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,57 @@
+#include "apps/cli/log.h"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+namespace trivelet::cli::log {
+
+namespace {
+
+/// "trivelet: error: " before warnings and errors, nothing before plain information.
+class Prefix final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
+    if (message.level == spdlog::level::info) return;
+    const auto level = spdlog::level::to_string_view(message.level);
+    fmt::format_to(std::back_inserter(out), "trivelet: {}: ", std::string_view(level.data(), level.size()));
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<Prefix>(); }
+};
+
+spdlog::level::level_enum to_spdlog(Level level) {
+  switch (level) {
+    case Level::kDebug: return spdlog::level::debug;
+    case Level::kInfo: return spdlog::level::info;
+    case Level::kWarn: return spdlog::level::warn;
+    case Level::kError: break;
+  }
+  return spdlog::level::err;
+}
+
+}  // namespace
+
+void set_up() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const auto mode = no_colour && *no_colour ? spdlog::color_mode::never : spdlog::color_mode::automatic;
+  auto logger =
+      std::make_shared<spdlog::logger>("trivelet", std::make_shared<spdlog::sinks::stderr_color_sink_st>(mode));
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<Prefix>('*').set_pattern("%^%*%$%v");
+  logger->set_formatter(std::move(formatter));
+  spdlog::set_default_logger(std::move(logger));
+}
+
+void set_level(Level level) { spdlog::set_level(to_spdlog(level)); }
+
+void set_level(const std::string& name) { spdlog::set_level(spdlog::level::from_str(name)); }
+
+bool is_said(Level level) { return spdlog::should_log(to_spdlog(level)); }
+
+void say(Level level, std::string_view text) { spdlog::default_logger_raw()->log(to_spdlog(level), text); }
+
+}  // namespace trivelet::cli::log
