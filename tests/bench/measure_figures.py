@@ -106,7 +106,7 @@ class Program:
         return math.inf if said["identical"] else said["psnr"]
 
     def frames(self, stream: Path) -> int:
-        return json.loads(output_of([self.path, "info", str(stream), "--json"]))["frames"]
+        return json.loads(output_of([self.path, "info", str(stream), "--json"]))["video"]["frames"]
 
 
 def y4m(name: str, work: Path) -> Path:
