@@ -1,31 +1,34 @@
 #!/usr/bin/env bash
 # nvJPEG2000 beside Trivelet, in two steps, because the machine with the GPU may have no network and no FFmpeg:
-#   tests/bench/nvjpeg2000.sh prepare          here: fetches the library from PyPI and the clips from $TRIVELET_DATA
-#                                              (else ../shared/data) into build/nvjpeg2000
-#   tests/bench/nvjpeg2000.sh run [CSV]        there: builds nvjpeg2000.cpp with nvcc's headers and measures every clip
+#   tests/bench/nvjpeg2000.sh prepare          here: fetches the library from PyPI, and the clips from $TRIVELET_DATA (else
+#                                              ../shared/data) as lossless streams, into build/gpu and build/gpu/video
+#   tests/bench/nvjpeg2000.sh run [CSV]        there: builds nvjpeg2000.cpp against the library and measures every clip
 # CSV: [$OUT/nvjpeg2000.csv, without $OUT tests/bench/data/nvjpeg2000.csv], from which draw_pictures.sh and figures.py
-# take what is shown. Needs CUDA 12 or 13 (PACKAGE=nvidia-nvjpeg2k-cu12 for 12), a C++ compiler, python3.
+# take what is shown. $TRIVELET is the program. Needs CUDA 13 (or 12, with PACKAGE=nvidia-nvjpeg2k-cu12), a C++ compiler
+# and python3. readme_figures.sh --gpu finds its clip there, too, with TRIVELET_DATA=build/gpu.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-folder=build/nvjpeg2000
+folder=build/gpu
+trivelet=${TRIVELET:-build/release/apps/trivelet}
+clips() { # name, width x height, frames, file
+  cat <<'LIST'
+bbb 1920x1080 24 bbb_1920x1080_24f_yuv420p.x264ll.mkv
+mobile_cif 352x288 65 mobile_cif_352x288_30f_yuv420p.mkv
+calendar 720x576 65 calendar_720x576_24f_yuv420p.mkv
+walk 720x480 65 walk_720x480_32f_yuv420p.mkv
+BasketballPass 416x240 65 BasketballPass_416x240_100f_yuv420p.mkv
+LIST
+}
 case ${1:-} in
 prepare)
   data=${TRIVELET_DATA:-../shared/data}/video
-  mkdir -p "$folder"
+  mkdir -p "$folder/video"
   python3 -m pip download -q --no-deps --only-binary=:all: -d "$folder" "${PACKAGE:-nvidia-nvjpeg2k-cu13}"
   python3 -m zipfile -e "$folder"/nvidia_nvjpeg2k*.whl "$folder"
-  rm -f "$folder"/*.whl
-  while read -r name frames file; do
-    size=$(ffprobe -v error -select_streams v:0 -show_entries stream=width,height -of csv=p=0:s=x "$data/$file")
-    ffmpeg -v error -nostdin -y -i "$data/$file" -frames:v "$frames" -pix_fmt yuv420p -f rawvideo - |
-      xz -3 -T0 >"$folder/${name}_$size.yuv.xz"
-  done <<'CLIPS'
-mobile_cif 65 mobile_cif_352x288_30f_yuv420p.mkv
-calendar 65 calendar_720x576_24f_yuv420p.mkv
-walk 65 walk_720x480_32f_yuv420p.mkv
-BasketballPass 65 BasketballPass_416x240_100f_yuv420p.mkv
-bbb 24 bbb_1920x1080_24f_yuv420p.x264ll.mkv
-CLIPS
+  rm "$folder"/*.whl
+  clips | while read -r _ _ frames file; do
+    "$trivelet" encode "$data/$file" "$folder/video/${file%%.*}.tvl" --lossless --frames ":$frames" -y --quiet </dev/null
+  done
   du -sh "$folder"
   ;;
 run)
@@ -44,21 +47,20 @@ run)
       "$library/include/nvjpeg2k_version.h" | paste -sd. -)"
     echo "clip,codec,step,frames,bpp,psnr,psnr_y,encode_fps,decode_fps"
   } >"$csv"
-  for packed in "$folder"/*.yuv.xz; do
-    clip=$(basename "$packed" .xz)
-    python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], "wb"))' \
-      "$packed" "$scratch/$clip"
-    echo "$clip" >&2
+  clips | while read -r name size _ file; do
+    echo "$name" >&2
+    raw=$scratch/${name}_$size.yuv
+    "$trivelet" decode "$folder/video/${file%%.*}.tvl" "$raw" -y --quiet </dev/null
     # Speeds are of interest for 1080p only.
     options=(--seconds 0)
-    [[ $clip != *1920x1080* ]] || options=(--seconds 2 --rates 0.25,0.4,0.5,1)
-    "$scratch/nvjpeg2000" "$scratch/$clip" "${options[@]}" | sed "s/^/${clip%_*},/" >>"$csv"
-    rm "$scratch/$clip"
+    [ "$size" != 1920x1080 ] || options=(--seconds 2 --rates 0.25,0.4,0.5,1)
+    "$scratch/nvjpeg2000" "$raw" "${options[@]}" </dev/null | sed "s/^/$name,/" >>"$csv"
+    rm "$raw"
   done
   cat "$csv"
   ;;
 *)
-  sed -n '2,8s/^# \{0,1\}//p' "$0"
+  sed -n '2,10s/^# \{0,1\}//p' "$0"
   exit 2
   ;;
 esac
