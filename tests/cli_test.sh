@@ -388,6 +388,26 @@ check "an interrupted encode left a file" test ! -e interrupted.tvl.part -a ! -e
 kill $feeder 2>/dev/null
 wait $feeder 2>/dev/null
 
+section "modules"
+# FFmpeg, GDCM and MPI are loaded when first needed, not at every start.
+if have ldd; then
+  ldd "$trivelet" >libraries.txt
+  check "FFmpeg, GDCM or MPI is loaded at every start" test -z "$(grep -E 'libav|libsw|libgdcm|libmpi' libraries.txt)"
+  check "ldd lists nothing" grep -q libc libraries.txt
+fi
+if "$trivelet" --version | grep -q 'FFmpeg yes'; then
+  mkdir alone
+  cp "$trivelet" alone/
+  printf 'no video' >other.mp4
+  check "without its modules Y4M cannot be encoded" alone/trivelet encode clip.y4m alone.tvl -y --quiet
+  alone/trivelet info other.mp4 >out.txt 2>err.txt
+  check "a missing module does not exit with 5" test $? -eq 5
+  check "a missing module is not named" grep -q 'other.mp4: needs libtrivelet-ffmpeg.so.*cmake --install' err.txt
+  cp "$(dirname "$trivelet")"/libtrivelet-ffmpeg.so alone/
+  alone/trivelet info other.mp4 >out.txt 2>err.txt
+  check "a module beside the program is not loaded" test $? -eq 4
+fi
+
 section "pixel formats"
 if have ffmpeg && "$trivelet" --version | grep -q 'FFmpeg yes'; then
   make_clip() { # make_clip FORMAT SIZE FILE: raw frames

@@ -16,8 +16,8 @@
 
 #include "apps/cli/cli.h"
 #include "apps/cli/log.h"
+#include "apps/cli/modules.h"
 #include "apps/still/ccsds.h"
-#include "apps/still/team.h"
 
 namespace {
 
@@ -63,7 +63,7 @@ constexpr const char* kFooter =
 
 std::string version() {
   return fmt::format("trivelet {}\nstream format {}.{}\nFFmpeg {}\nMPI {}\nSIMD {}", kLibraryVersion, kFormatMajor,
-                     kFormatMinor, io::have_ffmpeg() ? "yes" : "no", cli::have_mpi(),
+                     kFormatMinor, cli::has_module("ffmpeg") ? "yes" : "no", cli::has_module("mpi") ? "yes" : "no",
                      trivelet::to_string(detected_simd()));
 }
 

@@ -11,7 +11,10 @@ namespace trivelet::cli {
 /// process would do the whole work and write the same file.
 std::unique_ptr<vstc::Team> make_team();
 
-/// "yes", "no": for --version.
-const char* have_mpi();
+/// What the module with MPI gives.
+struct MpiAdapter {
+  std::unique_ptr<vstc::Team> (*start)();
+};
+extern "C" const MpiAdapter trivelet_mpi;
 
 }  // namespace trivelet::cli

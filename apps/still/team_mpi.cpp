@@ -1,7 +1,8 @@
-// vstc::Team over MPI. Compiled when MPI is found.
+// vstc::Team over MPI. Compiled when MPI is found, into a module that is loaded under mpirun only.
 #include <mpi.h>
 
 #include <cstdlib>
+#include <exception>
 #include <list>
 
 #include "apps/still/team.h"
@@ -90,17 +91,15 @@ class MpiTeam final : public vstc::Team {
   std::list<Message> sent_;
 };
 
-}  // namespace
-
-std::unique_ptr<vstc::Team> make_team() {
-  // Only under mpirun: without it starting MPI costs a second and needs what a plain run does not.
-  if (!std::getenv("OMPI_COMM_WORLD_SIZE") && !std::getenv("PMI_SIZE") && !std::getenv("PMIX_RANK")) return nullptr;
+std::unique_ptr<vstc::Team> start() {
   int provided = 0;
   require(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) == MPI_SUCCESS, ErrorKind::kUnsupported,
           "MPI cannot be started");
   return std::make_unique<MpiTeam>(MPI_COMM_WORLD, true);
 }
 
-const char* have_mpi() { return "yes"; }
+}  // namespace
+
+const MpiAdapter trivelet_mpi = {start};
 
 }  // namespace trivelet::cli

@@ -17,6 +17,7 @@ extern "C" {
 #include <optional>
 #include <string>
 
+#include "io/adapters.h"
 #include "trivelet/types.h"
 
 namespace trivelet::io {
@@ -87,6 +88,12 @@ AVPixelFormat planar_av_format(const PixelFormat& format);
 AVPixelFormat find_av_format(const PixelFormat& format, bool full_range, const AVPixelFormat* candidates);
 /// The inverse of unpack(), for formats of find_av_format().
 void pack(const Gop& gop, int index, AVFrame& frame);
+
+/// The functions of FfmpegAdapter.
+Reader make_ffmpeg_reader(const std::string& path, Source source, const std::string& demuxer,
+                          const ReaderOptions& options);
+Writer make_ffmpeg_writer(const std::string& path, const VideoInfo& info, const std::string& muxer,
+                          const WriterOptions& options);
 
 inline AVRational to_av(Rational r) { return {r.num, r.den}; }
 inline Rational from_av(AVRational r) { return {r.num, r.den}; }

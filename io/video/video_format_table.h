@@ -33,13 +33,4 @@ Writer make_null_writer(const VideoInfo& info);
 /// Writes the digest to `path` too unless that is "", "-" or "md5".
 Writer make_md5_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 
-#ifdef TRIVELET_HAVE_FFMPEG
-/// `demuxer`: a name of FFmpeg's, "" = by content. A null source = a sequence of pictures named by `path`.
-Reader make_ffmpeg_reader(const std::string& path, Source source, const std::string& demuxer,
-                          const ReaderOptions& options);
-/// `muxer`: a name of FFmpeg's or an extension, "" = by the extension of `path`.
-Writer make_ffmpeg_writer(const std::string& path, const VideoInfo& info, const std::string& muxer,
-                          const WriterOptions& options);
-#endif
-
 }  // namespace trivelet::io

@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "io/adapters.h"
 #include "io/video/video_format_table.h"
 
 namespace trivelet::io {
@@ -37,26 +38,19 @@ bool is_pattern(const std::string& path) {
 
 Reader open_with_ffmpeg(const std::string& path, Source source, const std::string& demuxer,
                         const ReaderOptions& options) {
-#ifdef TRIVELET_HAVE_FFMPEG
-  return make_ffmpeg_reader(path, std::move(source), demuxer, options);
-#else
-  (void)source;
-  (void)demuxer;
-  (void)options;
-  fail(ErrorKind::kUnsupported, path + ": this build has no FFmpeg; readable without it: y4m, pgm, ppm, raw");
-#endif
+  const FfmpegAdapter* ffmpeg = ffmpeg_adapter(path);
+  require(ffmpeg != nullptr, ErrorKind::kUnsupported,
+          path + ": this build has no FFmpeg; readable without it: y4m, pgm, ppm, raw");
+  return ffmpeg->make_reader(path, std::move(source), demuxer, options);
 }
 
 Writer open_ffmpeg_writer(const std::string& path, const VideoInfo& info, const std::string& muxer,
                           const WriterOptions& options) {
-#ifdef TRIVELET_HAVE_FFMPEG
-  return make_ffmpeg_writer(path, info, muxer, options);
-#else
-  (void)info;
-  (void)options;
-  fail(ErrorKind::kUnsupported, path + (muxer.empty() ? "" : " (" + muxer + ")") +
-                                    ": this build has no FFmpeg; it can write: " + supported_writers());
-#endif
+  const FfmpegAdapter* ffmpeg = ffmpeg_adapter(path);
+  require(ffmpeg != nullptr, ErrorKind::kUnsupported,
+          path + (muxer.empty() ? "" : " (" + muxer + ")") +
+              ": this build has no FFmpeg; it can write: " + supported_writers());
+  return ffmpeg->make_writer(path, info, muxer, options);
 }
 
 }  // namespace
@@ -141,14 +135,6 @@ std::string supported_writers() {
                              ", matroska (.mkv), avi, nut with ffv1, mp4 and mov with libx264, png of one frame, "
                              "and other formats of FFmpeg by name or extension"
                        : own;
-}
-
-bool have_ffmpeg() {
-#ifdef TRIVELET_HAVE_FFMPEG
-  return true;
-#else
-  return false;
-#endif
 }
 
 }  // namespace trivelet::io

@@ -2,7 +2,7 @@
 // head and tail, kept byte for byte.
 //
 // Uncompressed transfer syntaxes (implicit and explicit little-endian, explicit big-endian) are read here; a file in
-// another one is first turned into explicit little-endian by GDCM, if the build has it (volume_gdcm.cpp).
+// another one is first turned into explicit little-endian by GDCM, if the build has it (gdcm.cpp).
 // Slices are sorted along the normal of their plane. Source: DICOM PS3.5 7 (data set encoding), PS3.3 C.7.6.2 (image
 // plane).
 #include <algorithm>
@@ -10,8 +10,9 @@
 #include <cstring>
 #include <map>
 
-#include "io/volume/dicom_elements.h"
+#include "io/adapters.h"
 #include "io/volume/dicom.h"
+#include "io/volume/dicom_elements.h"
 
 namespace trivelet::io {
 
@@ -281,6 +282,26 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files) {
     layout.files.push_back(std::move(f));
   }
   return layout;
+}
+
+Opener decompressed_dicom(const FileToRead& file, const std::string& transfer_syntax) {
+  const GdcmAdapter* gdcm = gdcm_adapter(file.path);
+  require(gdcm != nullptr, ErrorKind::kUnsupported,
+          file.path + ": its pixels are compressed (transfer syntax " + transfer_syntax +
+              "), and this build has no GDCM to decompress them");
+  return [gdcm, file, transfer_syntax]() -> std::unique_ptr<Feed> {
+    std::string bytes;
+    {
+      const std::unique_ptr<Feed> feed = file.open();
+      std::vector<std::byte> piece(std::size_t{1} << 20);
+      while (const std::size_t n = feed->read(piece.data(), piece.size()))
+        bytes.append(reinterpret_cast<const char*>(piece.data()), n);
+    }
+    std::string plain;
+    require(gdcm->decompress(bytes, plain), ErrorKind::kUnsupported,
+            file.path + ": GDCM cannot decompress its pixels (transfer syntax " + transfer_syntax + ")");
+    return memory_opener(std::make_shared<const std::vector<std::byte>>(to_bytes(plain)))();
+  };
 }
 
 }  // namespace trivelet::io

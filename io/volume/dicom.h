@@ -29,6 +29,5 @@ DicomFile read_dicom(VolumeInput& in);
 
 /// The file with its pixels uncompressed, by GDCM. Unsupported without it, or for what GDCM cannot read.
 Opener decompressed_dicom(const FileToRead& file, const std::string& transfer_syntax);
-bool have_gdcm();
 
 }  // namespace trivelet::io

@@ -1,0 +1,34 @@
+// What the libraries of other projects do for io. Each is reached through a table of functions, so that a program can
+// have it linked (io/adapters.cpp) or load it when it is first needed, as apps/cli/modules.cpp does: FFmpeg alone brings
+// a hundred shared libraries, which take the loader longer than many a run.
+#pragma once
+
+#include <string>
+
+#include "io/video/video_format_table.h"
+
+namespace trivelet::io {
+
+struct FfmpegAdapter {
+  /// `demuxer`: a name of FFmpeg's, "" = by content. A null source = a sequence of pictures named by `path`.
+  Reader (*make_reader)(const std::string& path, Source source, const std::string& demuxer,
+                        const ReaderOptions& options);
+  /// `muxer`: a name of FFmpeg's or an extension, "" = by the extension of `path`.
+  Writer (*make_writer)(const std::string& path, const VideoInfo& info, const std::string& muxer,
+                        const WriterOptions& options);
+};
+
+struct GdcmAdapter {
+  /// A DICOM file with its pixels uncompressed, explicit little-endian; false for what GDCM cannot read.
+  bool (*decompress)(const std::string& file, std::string& plain);
+};
+
+/// Null in builds without the library. `user`: the file it is wanted for, which begins the message of the Error when it
+/// cannot be had.
+const FfmpegAdapter* ffmpeg_adapter(const std::string& user);
+const GdcmAdapter* gdcm_adapter(const std::string& user);
+
+extern "C" const FfmpegAdapter trivelet_ffmpeg;
+extern "C" const GdcmAdapter trivelet_gdcm;
+
+}  // namespace trivelet::io
