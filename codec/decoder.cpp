@@ -34,23 +34,6 @@ bool is_tvl(const void* data, std::size_t size) {
   return size >= sizeof kSignature && std::memcmp(data, kSignature, sizeof kSignature) == 0;
 }
 
-namespace {
-
-// Size and frame rate of what is left.
-VideoInfo reduced_video(VideoInfo v, const Reduction& r) {
-  v.width = low_length(v.width, r.spatial);
-  v.height = low_length(v.height, r.spatial);
-  if (r.temporal > 0 && v.frame_rate.num > 0) {
-    if (v.frame_rate.num % (1 << r.temporal) == 0)
-      v.frame_rate.num >>= r.temporal;
-    else if (v.frame_rate.den <= (0x7fffffff >> r.temporal))
-      v.frame_rate.den <<= r.temporal;
-  }
-  return v;
-}
-
-}  // namespace
-
 void Decoder::State::report(const std::string& what) {
   if (!params.keep_partial) fail(ErrorKind::kBadStream, what);
   if (stats.damage.size() < 100) stats.damage.push_back(what);
@@ -142,14 +125,9 @@ void Decoder::State::check_request() {
 Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend* backend)
     : state_(std::make_unique<State>(source, params)) {
   State& s = *state_;
-  s.read_header();
+  s.read(s.in);
   s.check_request();
-  if (s.in.seekable()) s.read_index();
-
-  const bool dyadic = s.header.layout == Layout::kDyadic;
-  const int dropped = s.header.dropped_spatial;
-  s.info.video = reduced_video(
-      s.header.video, {dropped, dyadic ? std::min<int>(dropped, s.header.temporal_levels) : s.header.dropped_temporal});
+  if (!s.info.header_damage.empty()) s.report(s.info.header_damage);
   s.output = reduced_video(s.header.video, s.reduction);
   VideoInfo& o = s.output;
   const int t = s.reduction.temporal;
@@ -225,13 +203,13 @@ std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(T& result) {
 
 bool Decoder::State::next(Packet& packet) {
   while (!at_end) {
+    if (!info.has_index && expected_frame >= params.end_frame) return false;  // a pipe need not be read to its end
     Box box;
     std::uint64_t offset = 0;
     const auto start = std::chrono::steady_clock::now();
     const bool got = open_next_packet(box, offset) && receive(packet, box.length, offset);
     stats.seconds_container += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (got) return true;
-    if (!info.has_index && expected_frame >= params.end_frame) at_end = true;  // a pipe need not be read to its end
   }
   return false;
 }

@@ -20,14 +20,15 @@ namespace {
 bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
   if (info.has_index) {
     while (next_gop < info.gops.size() && !wanted(info.gops[next_gop].first_frame, info.gops[next_gop].frames)) {
-      expected_frame = info.gops[next_gop].first_frame + static_cast<std::uint64_t>(info.gops[next_gop].frames);
-      ++next_gop;
+      const GopInfo& g = info.gops[next_gop++];
+      follow(g.first_frame, g.frames, "GOP packet at byte " + std::to_string(g.offset));
     }
     if (next_gop == info.gops.size()) {
       at_end = true;
+      if (expected_frame >= params.end_frame) return false;
       if (!info.complete)
         report("the stream is not complete: its end is missing after frame " + std::to_string(expected_frame));
-      else if (expected_frame < promised_frames && expected_frame < params.end_frame)
+      else if (expected_frame < promised_frames)
         report("the stream should have " + std::to_string(promised_frames) + " frames, the last one found is " +
                std::to_string(expected_frame));
       return false;
@@ -62,7 +63,7 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
     }
     if (!parse_box_header(head, box)) {
       report("damaged box header at byte " + std::to_string(offset));
-      at_end = !(in.seekable() && resync());
+      at_end = !(in.seekable() && resync(in));
       if (at_end) return false;
       continue;
     }
@@ -90,6 +91,14 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
       return false;
     }
   }
+}
+
+void Decoder::State::follow(std::uint64_t first_frame, int frames, const std::string& where) {
+  const auto [from, to] = std::minmax(first_frame, expected_frame);
+  if (from < to && from < params.end_frame && to > params.first_frame)
+    report(where + ": begins with frame " + std::to_string(first_frame) + ", expected " +
+           std::to_string(expected_frame));
+  expected_frame = first_frame + static_cast<std::uint64_t>(frames);
 }
 
 // The header of a packet of `payload` bytes and its own size. False when the packet is not wanted or beyond use.
@@ -123,12 +132,12 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
     if (!in.skip(payload - n)) at_end = true;
     return false;
   }
-  if (g.first_frame != expected_frame)
-    report(where + ": begins with frame " + std::to_string(g.first_frame) + ", expected " +
-           std::to_string(expected_frame));
-  expected_frame = g.first_frame + static_cast<std::uint64_t>(g.frames);
+  follow(g.first_frame, g.frames, where);
   if (!wanted(g.first_frame, g.frames)) {
-    if (!in.skip(payload - n)) at_end = true;
+    if (!in.skip(payload - n)) {
+      at_end = true;
+      if (expected_frame < params.end_frame) report(where + ": the stream ends inside the packet");
+    }
     return false;
   }
   std::uint64_t samples = 0;
@@ -223,10 +232,13 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
         bytes.insert(bytes.end(), kChunkPadding, 0);
       }
   bytes.insert(bytes.end(), kChunkPadding, 0);
-  if (!checks.empty())
+  if (!checks.empty()) {
     in.seek(body + g.body_bytes);
-  else if (!at_end && !in.skip(body + g.body_bytes - in.position()))
+  } else if (!at_end && !in.skip(body + g.body_bytes - in.position())) {
+    // Also where nothing of what is missing was asked for: the stream is cut, and so may be what follows.
     at_end = true;
+    if (expected_frame < params.end_frame) report(where + ": the stream ends inside the packet");
+  }
 
   if (!geometry || geometry->frames() != g.frames) geometry = std::make_shared<StreamGeometry>(header, g.frames);
   packet.geometry = geometry;

@@ -1,25 +1,24 @@
-// What a Decoder holds: shared by decoder_index.cpp, which reads what a stream says about itself, decoder_packets.cpp,
-// which reads the chunks of GOPs, and decoder.cpp, which has them decoded.
+// What a Decoder holds beside what the stream says about itself: shared by decoder_packets.cpp, which reads the chunks of
+// GOPs, and decoder.cpp, which has them decoded.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "codec/backend.h"
-#include "trivelet/codec.h"
 #include "codec/container.h"
 #include "codec/region.h"
 #include "codec/stream_input.h"
+#include "codec/stream_layout.h"
+#include "trivelet/codec.h"
 
 namespace trivelet {
 
-struct Decoder::State {
+struct Decoder::State : StreamLayout {
   /// A GOP on its way through the backend.
   struct Packet {
     GopHeader head;
@@ -34,8 +33,6 @@ struct Decoder::State {
   DecoderParams params;
   CodecStats stats;
   StreamInput in;
-  StreamHeader header;
-  StreamInfo info;
   VideoInfo output;
   Reduction reduction;
   std::unique_ptr<GopDecoder> backend;
@@ -46,8 +43,6 @@ struct Decoder::State {
   std::size_t next_gop = 0;                       ///< with an index
   std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: per component, needed_segments()
   std::uint64_t expected_frame = 0;
-  std::uint64_t promised_frames = 0;  ///< what the end of the stream says, once it is known
-  std::optional<std::array<std::uint8_t, kBoxHeaderBytes>> pending_box;  ///< read from a pipe, not yet looked at
   bool at_end = false;
 
   State(ByteSource& source, const DecoderParams& p) : params(p), in(source, stats.stream_bytes) {}
@@ -60,22 +55,14 @@ struct Decoder::State {
   void report(const std::string& what);
   void count_damaged(Packet& packet);
 
-  // decoder_index.cpp
-  /// The header and the boxes up to the first GOP. A pipe's next box header is kept for open_next_packet().
-  void read_header();
-  void read_extra_boxes();
-  /// The index at the end of a seekable source, else a scan over the packets' headers.
-  void read_index();
-  void scan();
-  /// Moves to the next intact header of a GOP packet. Only for seekable sources.
-  bool resync();
-
   // decoder_packets.cpp
   /// Finds the next GOP box of the stream; false at its end.
   bool open_next_packet(Box& box, std::uint64_t& offset);
   /// Reads the wanted chunks of one packet. False when the packet is not wanted or beyond use.
   bool receive(Packet& packet, std::uint64_t payload, std::uint64_t offset);
   bool receive_head(GopHeader& g, std::uint64_t payload, const std::string& where, std::uint32_t& n);
+  /// Frames of a GOP that follows: what is missing before it is reported if it is wanted.
+  void follow(std::uint64_t first_frame, int frames, const std::string& where);
   std::vector<ChunkChecks> read_checks(const GopHeader& g, std::uint64_t end_of_packet);
   bool read_parts(Packet& packet, const ChunkEntry& chunk, const ChunkChecks& checks, std::uint64_t body,
                   std::size_t place, int band, int distance);

@@ -12,6 +12,7 @@
 #include "codec/container.h"
 #include "codec/hash.h"
 #include "codec/stream_input.h"
+#include "codec/stream_layout.h"
 #include "codec/volume_map.h"
 
 namespace trivelet {
@@ -37,22 +38,26 @@ class Rewriter {
             "a stream has one target: a size, bits per pixel, a bit rate, a PSNR or a number of layers");
     require(source.seekable(), ErrorKind::kBadArgument,
             "the index at the end of the stream is needed first, and a pipe cannot be read from its end; use a file");
-    DecoderParams all;
-    all.threads = 1;
-    all.max_memory = std::numeric_limits<std::size_t>::max();  // nothing is decoded
-    info_ = Decoder(source, all).info();
-    source.seek(0);
+    StreamLayout layout;
+    layout.read(in_);
+    header_ = layout.header;
+    info_ = std::move(layout.info);
+    promised_frames_ = layout.promised_frames;
   }
 
   RewriteResult run() {
-    read_head();
+    if (!info_.header_damage.empty()) report(info_.header_damage);
+    take_boxes();
+    check_levels();
     read_gops();
     choose();
+    result_.bits = header_.video.format.bits;
+    result_.index_damage = info_.index_damage;
     result_.layers = whole_;
     result_.part_of_next = fraction_ > 0;
     write(kSignature, sizeof kSignature);
     write_box("Head", serialise(header_));
-    for (const auto& box : others_) write(box.data(), box.size());
+    for (const ExtraBox& box : others_) write_box(box.type.c_str(), box.payload);
     write_cuts();
     for (std::size_t i = 0; i < gops_.size(); ++i) write_gop(i);
     StreamEnd end;
@@ -87,33 +92,23 @@ class Rewriter {
     write_box("volq", serialise(cuts));
   }
 
-  // The stream header and what stands between it and the first GOP, which is copied.
-  void read_head() {
-    std::uint8_t signature[sizeof kSignature];
-    require(in_.read(signature, sizeof signature) == sizeof signature, ErrorKind::kBadStream,
-            "the stream has no header");
-    bool have = false;
-    for (;;) {
-      std::vector<std::uint8_t> bytes;
-      Box box;
-      if (!in_.append(bytes, kBoxHeaderBytes) || !parse_box_header(bytes.data(), box))
-        bad("damaged boxes before the first GOP");
-      if (box.is("Gop ") || box.is("Indx") || box.is("Done")) break;
-      require(box.length <= in_.size(), ErrorKind::kBadStream, "a box larger than the stream");
-      if (!in_.append(bytes, box.length)) bad("the stream ends before its first GOP");
-      if (box.is("Head")) {
-        header_ = parse_stream_header(bytes.data() + kBoxHeaderBytes, bytes.size() - kBoxHeaderBytes);
-        have = true;
-      } else if (box.is("volq")) {
-        result_.cuts = parse_volume_cuts(bytes.data() + kBoxHeaderBytes, bytes.size() - kBoxHeaderBytes);
+  // What stands between the stream header and the first GOP is copied.
+  void take_boxes() {
+    for (ExtraBox& box : info_.boxes) {
+      if (box.type == "volq") {
+        result_.cuts = parse_volume_cuts(box.payload.data(), box.payload.size());
+        if (result_.cuts.cuts.size() != header_.layers) {  // damaged: nothing is known, and takes as many bytes
+          result_.cuts = {};
+          result_.cuts.cuts.resize(header_.layers);
+        }
       } else {
-        if (box.is("Volm"))
-          check_volume(parse_volume_map(bytes.data() + kBoxHeaderBytes, bytes.size() - kBoxHeaderBytes));
-        others_.push_back(std::move(bytes));  // the decoder that read the index above knows it, or it is not critical
+        if (box.type == "Volm") check_volume(parse_volume_map(box.payload.data(), box.payload.size()));
+        others_.push_back(std::move(box));
       }
     }
-    if (!have) bad("the stream has no header");
-    if (result_.cuts.cuts.size() != header_.layers) result_.cuts = {};
+  }
+
+  void check_levels() {
     const int most = header_.max_reduce() - header_.dropped_spatial;
     require(params_.reduce >= 0 && params_.reduce <= most, ErrorKind::kBadArgument,
             "this stream can be reduced 0.." + std::to_string(most) + " times, not " + std::to_string(params_.reduce));
@@ -125,7 +120,10 @@ class Rewriter {
     header_.dropped_temporal = static_cast<std::uint8_t>(header_.dropped_temporal + params_.temporal_reduce);
   }
 
-  void check_volume(const VolumeMap& map) const {
+  void check_volume(const VolumeMap& map) {
+    pictures_ = map.slices * map.volumes;
+    require(!params_.keep_partial, ErrorKind::kUnsupported,
+            "damaged parts of a volume cannot be left out: its slices would no longer fit its header");
     require(map.prediction == VolumeMap::Prediction::kNone, ErrorKind::kUnsupported,
             "this volume is coded by prediction: every voxel depends on all before it, so nothing can be taken out; "
             "encode it with --transform wavelet");
@@ -149,44 +147,104 @@ class Rewriter {
         for (int d = header_.spatial_levels; d >= 0; --d, ++i) f(l, b, d, i);
   }
 
+  // Damage: an Error, unless what is intact is to be kept all the same.
+  void report(const std::string& what) {
+    if (!params_.keep_partial) bad(what);
+    if (result_.damage.size() < 100) result_.damage.push_back(what);
+  }
+
+  bool wanted(std::uint64_t from, std::uint64_t to) const {
+    return from < to && from < params_.end_frame && to > params_.first_frame;
+  }
+
+  // The header of the GOP packet that `info` tells of.
+  SourceGop read_gop_head(const GopInfo& info, const std::string& where) {
+    SourceGop g;
+    g.info = info;
+    in_.seek(info.offset);
+    std::vector<std::uint8_t> bytes;
+    Box box;
+    if (!in_.append(bytes, kBoxHeaderBytes) || !parse_box_header(bytes.data(), box) || !box.is("Gop ") ||
+        box.length + kBoxHeaderBytes != info.bytes)
+      bad("there is no intact " + where);
+    bytes.clear();
+    if (box.length > in_.size() - in_.position()) bad(where + " is cut: the stream ends inside it");
+    if (!in_.append(bytes, 4)) bad(where + " is damaged");
+    const auto n = load_little_endian<std::uint32_t>(bytes.data());
+    if (n < 8 || n > kMaxHeaderBytes || n > box.length || !in_.append(bytes, n - 4)) bad(where + " is damaged");
+    g.header = parse_gop_header(header_, bytes.data(), bytes.size());
+    g.body = in_.position();
+    if (g.header.first_frame != info.first_frame || g.header.frames != info.frames)
+      bad(where + " holds other frames than the index says");
+    std::uint64_t samples = 0;
+    for (int c = 0; c < static_cast<int>(header_.components.size()); ++c)
+      samples += header_.component_shape(c, g.header.frames).samples();
+    if (g.header.body_bytes != box.length - n || g.header.body_bytes > 8 * samples + kMaxHeaderBytes)
+      bad(where + ": its chunks have " + std::to_string(g.header.body_bytes) + " bytes");
+    return g;
+  }
+
+  // A chunk of a GOP, checked.
+  void read_chunk_bytes(const SourceGop& g, std::size_t i, std::vector<std::uint8_t>& bytes) {
+    const ChunkEntry& c = g.header.chunks[i];
+    const std::size_t at = bytes.size();
+    in_.seek(g.body + c.offset);
+    if (!in_.append(bytes, c.size)) bad("the stream ends inside a GOP");
+    if (crc32c(bytes.data() + at, static_cast<std::size_t>(c.size)) == c.crc) return;
+    const std::size_t distances = header_.spatial_levels + std::size_t{1};
+    const std::size_t bands = static_cast<std::size_t>(header_.temporal_bands());
+    bad(place_of(g.info) + ": the chunk of layer " + std::to_string(i / distances / bands) + ", temporal band " +
+        std::to_string(i / distances % bands) + ", distance " + std::to_string(header_.spatial_levels - i % distances) +
+        " has a wrong checksum");
+  }
+
+  static std::string place_of(const GopInfo& info) { return "GOP packet at byte " + std::to_string(info.offset); }
+
   void read_gops() {
+    std::uint64_t next = 0;  // frame, as far as the GOPs before follow each other
     for (const GopInfo& info : info_.gops) {
-      if (info.first_frame >= params_.end_frame ||
-          info.first_frame + static_cast<std::uint64_t>(info.frames) <= params_.first_frame)
-        continue;
-      SourceGop g;
-      g.info = info;
-      in_.seek(info.offset);
-      std::vector<std::uint8_t> bytes;
-      Box box;
-      const std::string where = "GOP packet at byte " + std::to_string(info.offset);
-      if (!in_.append(bytes, kBoxHeaderBytes) || !parse_box_header(bytes.data(), box) || !box.is("Gop "))
-        bad("there is no intact " + where);
-      bytes.clear();
-      if (!in_.append(bytes, 4)) bad(where + " is cut");
-      const auto n = load_little_endian<std::uint32_t>(bytes.data());
-      if (n < 8 || n > kMaxHeaderBytes || n > box.length || !in_.append(bytes, n - 4)) bad(where + " is damaged");
-      g.header = parse_gop_header(header_, bytes.data(), bytes.size());
-      g.body = in_.position();
-      std::uint64_t samples = 0;
-      for (int c = 0; c < static_cast<int>(header_.components.size()); ++c)
-        samples += header_.component_shape(c, g.header.frames).samples();
-      if (g.header.body_bytes != box.length - n || g.header.body_bytes > 8 * samples + kMaxHeaderBytes)
-        bad(where + ": its chunks have " + std::to_string(g.header.body_bytes) + " bytes");
-      g.layers.assign(header_.layers, 0);
-      for_chunks([&](int l, int b, int d, std::size_t i) {
-        ChunkEntry& c = g.header.chunks[i];
-        if (kept(b, d)) {
-          g.layers[static_cast<std::size_t>(l)] += c.size;
-        } else if (c.size > 0) {
-          c.size = 0;
-          dropped_ = true;
-        }
-      });
-      if (gops_.empty()) result_.first_frame = info.first_frame;
-      result_.frames += static_cast<std::uint64_t>(info.frames);
-      gops_.push_back(std::move(g));
+      const std::uint64_t end = info.first_frame + static_cast<std::uint64_t>(info.frames);
+      const auto [from, to] = std::minmax(next, info.first_frame);
+      if (wanted(from, to))
+        report(place_of(info) + ": begins with frame " + std::to_string(info.first_frame) + ", expected " +
+               std::to_string(next));
+      next = end;
+      if (!wanted(info.first_frame, end)) continue;
+      try {
+        SourceGop g = read_gop_head(info, place_of(info));
+        g.layers.assign(header_.layers, 0);
+        std::vector<std::uint8_t> bytes;
+        for_chunks([&](int l, int b, int d, std::size_t i) {
+          ChunkEntry& c = g.header.chunks[i];
+          if (kept(b, d)) {
+            g.layers[static_cast<std::size_t>(l)] += c.size;
+            // What is to be left out must be known before the first byte is written.
+            bytes.clear();
+            if (params_.keep_partial && c.size > 0) read_chunk_bytes(g, i, bytes);
+          } else if (c.size > 0) {
+            c.size = 0;
+            dropped_ = true;
+          }
+        });
+        if (gops_.empty()) result_.first_frame = info.first_frame;
+        result_.frames += static_cast<std::uint64_t>(info.frames);
+        gops_.push_back(std::move(g));
+      } catch (const Error& e) {
+        if (e.kind() != ErrorKind::kBadStream) throw;
+        report(e.what());
+      }
     }
+    if (next < params_.end_frame) {
+      if (!info_.complete)
+        report("the stream is not complete: its end is missing after frame " + std::to_string(next));
+      else if (next < promised_frames_)
+        report("the stream should have " + std::to_string(promised_frames_) + " frames, the last one found is " +
+               std::to_string(next));
+    }
+    if (pictures_ > 0 && pictures_ != result_.frames)
+      bad("the volume has " + std::to_string(pictures_) + " slices, the stream " + std::to_string(result_.frames));
+    require(!gops_.empty() || result_.damage.empty(), ErrorKind::kBadStream,
+            result_.damage.empty() ? "" : "nothing is intact: " + result_.damage.front());
     require(!gops_.empty(), ErrorKind::kBadArgument, "no GOP of the stream has a frame in the range");
     result_.gops = gops_.size();
     if (header_.video.frames > 0) header_.video.frames = result_.frames;
@@ -229,7 +287,9 @@ class Rewriter {
     }
     if (params_.psnr > 0) {
       require(known_, ErrorKind::kBadArgument,
-              "the index of this stream tells no errors, so a PSNR cannot be aimed at; give a size");
+              (info_.index_damage.empty() ? std::string("the index of this stream tells no errors")
+                                          : info_.index_damage + "; only it knew the errors of the layers") +
+                  ", so a PSNR cannot be aimed at; give a size");
       const double peak = (1 << header_.video.format.bits) - 1;
       double samples = 0;
       for (const SourceGop& g : gops_) samples += samples_of(g);
@@ -268,7 +328,7 @@ class Rewriter {
     // Head, end, and per GOP its header, which is shorter when layers are empty.
     double fixed = sizeof kSignature + 3.0 * kBoxHeaderBytes + static_cast<double>(serialise(header_).size()) +
                    kEndPayloadBytes + 8;
-    for (const auto& box : others_) fixed += static_cast<double>(box.size());
+    for (const ExtraBox& box : others_) fixed += kBoxHeaderBytes + static_cast<double>(box.payload.size());
     if (!result_.cuts.cuts.empty()) fixed += kBoxHeaderBytes + static_cast<double>(serialise(result_.cuts).size());
     for (const SourceGop& g : gops_) fixed += static_cast<double>(head_bytes(g, 0)) + index_bytes();
     require(fixed < target, ErrorKind::kBadArgument,
@@ -321,15 +381,10 @@ class Rewriter {
     const int layers = std::min<int>(header_.layers, whole_ + (fraction_ > 0 ? 1 : 0));
     std::vector<std::uint8_t> bytes;
     at_.assign(g.header.chunks.size(), 0);
-    for_chunks([&](int l, int b, int d, std::size_t i) {
-      const ChunkEntry& c = g.header.chunks[i];
-      if (l >= layers || c.size == 0) return;
-      in_.seek(g.body + c.offset);
+    for_chunks([&](int l, int, int, std::size_t i) {
+      if (l >= layers || g.header.chunks[i].size == 0) return;
       at_[i] = bytes.size();
-      if (!in_.append(bytes, c.size)) bad("the stream ends inside a GOP");
-      if (crc32c(bytes.data() + at_[i], static_cast<std::size_t>(c.size)) != c.crc)
-        bad("GOP packet at byte " + std::to_string(g.info.offset) + ": the chunk of layer " + std::to_string(l) +
-            ", temporal band " + std::to_string(b) + ", distance " + std::to_string(d) + " has a wrong checksum");
+      read_chunk_bytes(g, i, bytes);
       bytes.insert(bytes.end(), kChunkPadding, 0);
     });
     bytes.insert(bytes.end(), kChunkPadding, 0);
@@ -418,7 +473,9 @@ class Rewriter {
   ByteSink& sink_;
   StreamInfo info_;
   StreamHeader header_;
-  std::vector<std::vector<std::uint8_t>> others_;
+  std::uint64_t promised_frames_ = 0;
+  std::uint64_t pictures_ = 0;  // of a volume
+  std::vector<ExtraBox> others_;
   std::vector<SourceGop> gops_;
   bool dropped_ = false;  // something that was in the source is left out by levels
   bool known_ = false;    // the errors of all layers

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <vector>
 
-#include "trivelet/codec.h"
 #include "codec/volume_cuts.h"
+#include "trivelet/codec.h"
 
 namespace trivelet {
 
@@ -23,21 +25,27 @@ struct RewriteParams {
   int temporal_reduce = 0;        ///< finest temporal levels (t+2D)
   std::uint64_t first_frame = 0;  ///< GOPs without a frame in [first_frame, end_frame) are left out
   std::uint64_t end_frame = std::numeric_limits<std::uint64_t>::max();
+
+  bool keep_partial = false;  ///< leave damaged GOPs out and say so in the result; else throw BadStream
 };
 
 struct RewriteResult {
   std::uint64_t bytes = 0;
   std::uint64_t gops = 0;
-  std::uint64_t frames = 0;        ///< of the source that are in the new stream
-  std::uint64_t first_frame = 0;   ///< of the source, where the new stream begins
-  double mean_squared_error = -1;  ///< predicted; negative when not known
-  int layers = 0;                  ///< whole ones that were kept
-  bool part_of_next = false;       ///< something of the next layer was kept too
-  VolumeCuts cuts{};               ///< of volumes: what the source knows of its layers; empty when nothing
+  std::uint64_t frames = 0;         ///< of the source that are in the new stream
+  std::uint64_t first_frame = 0;    ///< of the source, where the new stream begins
+  double mean_squared_error = -1;   ///< predicted; negative when not known
+  int layers = 0;                   ///< whole ones that were kept
+  bool part_of_next = false;        ///< something of the next layer was kept too
+  VolumeCuts cuts{};                ///< of volumes: what the source knows of its layers; empty when nothing
+  int bits = 0;                     ///< of a sample
+  std::string index_damage;         ///< of the source, as StreamInfo tells it
+  std::vector<std::string> damage;  ///< with keep_partial: what was left out and why, at most 100 lines
 };
 
 /// Throws BadArgument when the target is smaller than the heads of the stream or, for a PSNR, the index tells no
-/// errors; BadStream when the source is damaged where it is needed. `source` must be seekable.
+/// errors; BadStream when the source is damaged where it is needed: an unfinished one lacks whatever comes after its last
+/// frame, so that only ranges of frames before that are intact. A lost index is rebuilt. `source` must be seekable.
 RewriteResult rewrite(ByteSource& source, const RewriteParams& params, ByteSink& sink);
 
 }  // namespace trivelet

@@ -362,6 +362,35 @@ head -c 20 lossless.tvl >short.tvl
 expect 4 decode short.tvl short.y4m
 : >empty.tvl
 expect 4 decode empty.tvl empty.y4m
+# A cut tail, or an index with a flipped byte: nothing crashes, no half of a file is left, what is intact can be had.
+expect 0 encode clip.y4m gops.tvl --gop 4 --profile fast
+bytes=$(size_of gops.tvl)
+for cut in $((bytes - 1)) $((bytes - 40)) $((bytes * 4 / 5)); do
+  head -c "$cut" gops.tvl >cut.tvl
+  expect 4 truncate cut.tvl cut_out.tvl --layers 1
+  expect 4 extract cut.tvl cut_out.tvl --reduce 1
+  check "a failed truncate left a file" test ! -e cut_out.tvl -a ! -e cut_out.tvl.part
+  expect 4 decode cut.tvl cut.y4m --max-bytes $((bytes / 4))
+  expect 4 verify cut.tvl
+  expect 0 info cut.tvl
+  expect_text out.txt 'cut short'
+  expect 0 extract cut.tvl cut_out.tvl --frames 0:4
+  expect_text err.txt 'the GOPs were found by their packets'
+  expect 0 verify cut_out.tvl
+  expect 4 truncate cut.tvl cut_out.tvl -y --layers 1 --keep-partial
+  expect 0 verify cut_out.tvl
+  rm cut_out.tvl
+done
+expect 0 truncate gops.tvl whole_index.tvl --size $((bytes * 3 / 4))
+cp gops.tvl broken.tvl
+flip broken.tvl $((bytes - 60))
+expect 4 verify broken.tvl
+expect_text out.txt 'index'
+expect 0 truncate broken.tvl rebuilt_index.tvl --size $((bytes * 3 / 4))
+check "the warning comes not once" test "$(grep -c 'found by their packets' err.txt)" -eq 1
+expect 0 compare whole_index.tvl rebuilt_index.tvl --min-psnr inf
+expect 2 truncate broken.tvl cut_out.tvl --psnr 30
+expect 0 decode broken.tvl broken.y4m --max-bytes $((bytes / 2))
 expect 4 verify clip.y4m
 head -c 3000 clip.y4m >short.y4m
 expect 4 encode short.y4m short.tvl -y

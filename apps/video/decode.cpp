@@ -70,6 +70,7 @@ int run(const Options& options, const Common& common) {
   FileSource source(options.input);
   const std::optional<Backend> backend = choose_backend(options.device, params.max_memory);
   Decoder decoder(source, params, pointer(backend));
+  warn_of_lost_index(options.input, decoder.info().index_damage);
   const VideoInfo& info = decoder.output();
   const auto writer = io::open_writer(options.output, info, writing);
   std::uint64_t frames = 0;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "apps/cli/json.h"
+#include "apps/cli/log.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
@@ -214,6 +215,7 @@ void print_stream_json(const Options& options, const StreamInfo& stream) {
   if (volume)
     put_volume(json, volume->info, &volume->map, has_exact_pictures(stream), volume->envelope, options.show_private);
   json.member("has_index", stream.has_index);
+  json.member("index_rebuilt", !stream.index_damage.empty());
   json.member("complete", stream.complete);
   json.begin_array("layers");
   for (const LayerRow& row : layer_rows(stream, volume ? volume->cuts : VolumeCuts{})) {
@@ -282,7 +284,8 @@ void print_stream(const Options& options, const StreamInfo& stream, bool verbose
   if (!stream.settings.empty()) print_row("settings", stream.settings);
   if (stream.file_bytes > 0)
     print_row("state", std::string(stream.complete ? "complete" : "cut short") +
-                           (stream.has_index ? ", " + count_of(stream.gops.size(), "GOP") : ", no index"));
+                           (stream.has_index ? ", " + count_of(stream.gops.size(), "GOP") : ", no index") +
+                           (stream.index_damage.empty() ? "" : ", index rebuilt"));
   const VolumeCuts cuts = volume ? volume->cuts : VolumeCuts{};
   if (const std::vector<LayerRow> rows = layer_rows(stream, cuts); !rows.empty() && cuts.cuts.empty()) {
     fmt::print("\n{:>6} {:>14} {:>11} {:>15}\n", "layers", "bytes", "bits/pixel", "predicted PSNR");
@@ -311,11 +314,10 @@ int run(const Options& options, const Common& common) {
   if (!is_tvl_file(options.input))
     return io::is_volume(options.input) ? info_of_volume(options) : info_of_video(options);
   FileSource source(options.input);
-  DecoderParams params;
-  params.threads = 1;
-  params.max_memory = std::numeric_limits<std::size_t>::max();  // nothing is decoded
-  const Decoder decoder(source, params);
-  options.json ? print_stream_json(options, decoder.info()) : print_stream(options, decoder.info(), common.verbose);
+  const StreamInfo stream = probe(source);
+  warn_of_lost_index(options.input, stream.index_damage);
+  if (!stream.header_damage.empty()) log::warn("'{}': {}", options.input, stream.header_damage);
+  options.json ? print_stream_json(options, stream) : print_stream(options, stream, common.verbose);
   return kExitDone;
 }
 

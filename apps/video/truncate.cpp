@@ -24,6 +24,7 @@ struct Options {
   int reduce = 0;
   int temporal_reduce = 0;
   std::string frames;
+  bool keep_partial = false;
 };
 
 /// Of a volume whose stream tells what its layers are worth, else empty.
@@ -54,20 +55,17 @@ int run(const Options& options, const Common& common) {
   const FrameRange range = parse_frame_range(options.frames);
   params.first_frame = range.first;
   params.end_frame = range.end;
+  params.keep_partial = options.keep_partial;
 
   require(is_tvl_file(options.input), ErrorKind::kBadStream, "'" + options.input + "' is not a .tvl stream");
   FileSource source(options.input);
   FileSink sink(options.output, common.overwrite);
   const RewriteResult result = rewrite(source, params, sink);
   sink.file().commit();
+  warn_of_lost_index(options.input, result.index_damage);
   std::string quality = quality_of_cut(result);
   if (quality.empty() && result.mean_squared_error >= 0) {
-    FileSource again(options.input);
-    DecoderParams all;
-    all.threads = 1;
-    all.max_memory = std::numeric_limits<std::size_t>::max();  // nothing is decoded
-    const int bits = Decoder(again, all).info().video.format.bits;
-    const double peak = (1 << bits) - 1;
+    const double peak = (1 << result.bits) - 1;
     quality = result.mean_squared_error == 0
                   ? ", lossless"
                   : ", predicted PSNR " + format_psnr(10 * std::log10(peak * peak / result.mean_squared_error));
@@ -77,6 +75,9 @@ int run(const Options& options, const Common& common) {
   if (range.first != result.first_frame || (range.has_end() && range.end != result.first_frame + result.frames))
     log::info("whole GOPs are kept: frames {}:{} of the source", result.first_frame,
               result.first_frame + result.frames);
+  for (const std::string& line : result.damage) log::warn("{}", line);
+  require(result.damage.empty(), ErrorKind::kBadStream,
+          "'" + options.input + "' is damaged; the output holds what was intact");
   return kExitDone;
 }
 
@@ -100,7 +101,9 @@ void add_targets(Command& app, Options& options, bool required) {
       .type_name("DB");
 }
 
-void add_common(Command& app, Common& common) {
+void add_common(Command& app, Options& options, Common& common) {
+  app.add_flag("--keep-partial", options.keep_partial,
+               "Leave damaged GOPs of the input out; the exit code is 4 all the same");
   add_overwrite_option(app, common);
   add_log_options(app, common);
 }
@@ -111,7 +114,7 @@ Action define_truncate(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   add_files(app, *options);
   add_targets(app, *options, true);
-  add_common(app, common);
+  add_common(app, *options, common);
   app.add_footer(
       "Whole quality layers are kept as far as they fit, then parts of the next one. 'trivelet info' lists the\n"
       "sizes and the quality of the layers; of volumes what was measured, in PSNR and largest error. The result can "
@@ -139,7 +142,7 @@ Action define_extract(Command& app, Common& common) {
       .type_name("A:B")
       .group(kPart);
   add_targets(app, *options, false);
-  add_common(app, common);
+  add_common(app, *options, common);
   return [options, &common] { return run(*options, common); };
 }
 

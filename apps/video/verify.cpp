@@ -7,6 +7,7 @@
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
+#include "codec/verify.h"
 
 namespace trivelet::cli {
 
@@ -29,13 +30,12 @@ int run(const Options& options, const Common& common, const Command& app) {
     return verify_volume(options.input, options.against,
                          {volume_size(options.reading), options.voxel_type, options.reading.format}, common);
   }
-  DecoderParams params = decoder_params(common);
-  params.keep_partial = true;  // find all damage, not only the first
+  const DecoderParams params = decoder_params(common);
   FileSource source(options.input);
   const std::optional<Backend> backend = choose_backend(options.device, params.max_memory);
-  Decoder decoder(source, params, pointer(backend));
-  const StreamInfo& stream = decoder.info();
-  const VideoInfo& info = decoder.output();
+  StreamVerifier verifier(source, params, pointer(backend));
+  const StreamInfo& stream = verifier.info();
+  const VideoInfo& info = verifier.output();
 
   std::unique_ptr<VideoInput> original;
   std::unique_ptr<ThreadPool> pool;
@@ -53,7 +53,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   bool same_count = true;
   {
     Progress progress(common, "verify", info.frames);
-    Prefetch gops(decoder.make_gop(), decoder.make_gop(), [&](Gop& gop) { return decoder.pull(gop); });
+    Prefetch gops(verifier.make_gop(), verifier.make_gop(), [&](Gop& gop) { return verifier.pull(gop); });
     while (const Gop* gop = gops.next()) {
       if (original && same_count) {
         Gop wanted(info, gop->frames());
@@ -66,10 +66,10 @@ int run(const Options& options, const Common& common, const Command& app) {
     progress.finish();
   }
 
-  const CodecStats& stats = decoder.stats();
-  for (const std::string& line : stats.damage) fmt::print("{}: {}\n", options.input, line);
-  require(stats.damaged_gops == 0 && stats.damage.empty(), ErrorKind::kBadStream,
-          fmt::format("'{}' is damaged: {} of {} GOPs", options.input, stats.damaged_gops, stats.gops));
+  const VerifyResult found = verifier.finish();
+  for (const std::string& line : found.damage) fmt::print("{}: {}\n", options.input, line);
+  require(found.damage.empty(), ErrorKind::kBadStream,
+          fmt::format("'{}' is damaged: {} of {} GOPs", options.input, found.damaged_gops, found.gops));
   require(frames > 0, ErrorKind::kBadStream, "'" + options.input + "' holds no frames");
   if (original) {
     if (same_count) {
@@ -83,7 +83,7 @@ int run(const Options& options, const Common& common, const Command& app) {
             fmt::format("'{}' is a lossless stream, but {} samples differ from '{}', by up to {}", options.input,
                         error.total().different, options.against, error.total().max));
   }
-  std::string result = fmt::format("{} in {}, {}", count_of(frames, "frame"), count_of(stats.gops, "GOP"),
+  std::string result = fmt::format("{} in {}, {}", count_of(frames, "frame"), count_of(found.gops, "GOP"),
                                    stream.lossless ? "lossless" : "lossy");
   if (original)
     result += error.identical() ? ", identical to " + options.against

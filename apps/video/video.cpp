@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 
 namespace trivelet::cli {
@@ -43,7 +44,9 @@ std::size_t peek_pipe(int fd, std::byte* data, std::size_t size) {
 class TvlReader final : public io::FrameReader {
  public:
   TvlReader(const std::string& path, const Common& common, const FrameRange& range)
-      : source_(path), decoder_(source_, params(common, range)), gop_(decoder_.make_gop()) {}
+      : source_(path), decoder_(source_, params(common, range)), gop_(decoder_.make_gop()) {
+    warn_of_lost_index(path, decoder_.info().index_damage);
+  }
 
   const VideoInfo& info() const override { return decoder_.output(); }
 
@@ -282,6 +285,10 @@ std::size_t frame_bytes(const VideoInfo& info) {
 int buffer_frames(const VideoInfo& info) {
   return static_cast<int>(
       std::clamp<std::size_t>((std::size_t{64} << 20) / std::max<std::size_t>(frame_bytes(info), 1), 1, 32));
+}
+
+void warn_of_lost_index(const std::string& path, const std::string& index_damage) {
+  if (!index_damage.empty()) log::warn("{}: {}; the GOPs were found by their packets", name_of(path), index_damage);
 }
 
 void check_output(const std::string& input, const std::string& output, bool binary) {

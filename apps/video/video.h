@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "apps/cli/cli.h"
-#include "trivelet/codec.h"
 #include "io/video/video_io.h"
+#include "trivelet/codec.h"
 
 namespace trivelet::cli {
 
@@ -117,6 +117,9 @@ int buffer_frames(const VideoInfo& info);
 
 /// Bytes of one frame in memory.
 std::size_t frame_bytes(const VideoInfo& info);
+
+/// Warns, once, when the index of a stream was lost and had to be rebuilt.
+void warn_of_lost_index(const std::string& path, const std::string& index_damage);
 
 /// Binary data does not go to a terminal, and no output replaces its own input.
 void check_output(const std::string& input, const std::string& output, bool binary);

@@ -52,11 +52,7 @@ std::optional<VolumeBoxes> volume_boxes(const StreamInfo& stream) {
 std::optional<VolumeBoxes> volume_boxes(const std::string& path) {
   if (path == "-" || !is_tvl_file(path)) return std::nullopt;
   FileSource source(path);
-  DecoderParams params;
-  params.threads = 1;
-  params.keep_partial = true;
-  params.max_memory = std::numeric_limits<std::size_t>::max();  // nothing is decoded
-  return volume_boxes(Decoder(source, params).info());
+  return volume_boxes(probe(source));
 }
 
 bool has_exact_pictures(const StreamInfo& stream) {

@@ -11,6 +11,7 @@
 #include "apps/cli/progress.h"
 #include "apps/video/metrics.h"
 #include "apps/volume/volume.h"
+#include "codec/verify.h"
 #include "codec/volume_predict.h"
 #include "io/md5.h"
 
@@ -249,6 +250,7 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
                      const Common& common) {
   const Stopwatch clock;
   StreamVolume volume(input, decoding, common);
+  warn_of_lost_index(input, volume.stream().index_damage);
   const io::VolumeInfo& info = volume.info();
   const auto boxes = volume_boxes(volume.stream());
   const bool lossy =
@@ -302,6 +304,9 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
 
 int verify_volume(const std::string& input, const std::string& against, const VolumeTyped& typed,
                   const Common& common) {
+  FileSource source(input);
+  const std::vector<std::string> damage = check_boxes(source);
+  for (const std::string& line : damage) fmt::print("{}: {}\n", input, line);
   StreamVolume volume(input, {}, common);
   const auto boxes = volume_boxes(volume.stream());
   const io::VolumeInfo& info = volume.info();
@@ -331,6 +336,7 @@ int verify_volume(const std::string& input, const std::string& against, const Vo
   }
   require(slices == info.all_slices(), ErrorKind::kBadStream,
           fmt::format("'{}' ends after {} of {} slices", input, slices, info.all_slices()));
+  require(damage.empty(), ErrorKind::kBadStream, "'" + input + "' is damaged");
   const bool bounded = has_exact_pictures(volume.stream());
   std::string result = fmt::format("{} slices, {}", slices,
                                    !bounded             ? "lossy"

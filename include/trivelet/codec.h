@@ -225,7 +225,7 @@ struct GopInfo {
   std::uint64_t bytes = 0;
   std::uint64_t first_frame = 0;
   int frames = 0;
-  std::vector<LayerInfo> layers;  ///< from the index; empty when it was rebuilt by a scan
+  std::vector<LayerInfo> layers;  ///< where the index was rebuilt, their errors are not known
 };
 
 /// What the stream header (and, for a seekable source, the index) says.
@@ -243,11 +243,16 @@ struct StreamInfo {
   std::string settings;  ///< of the encoder, may be empty
   std::string writer;    ///< name and version of the writing library
   std::vector<ExtraBox> boxes{};
-  bool has_index = false;  ///< `gops` came from the index (or a scan), else it is empty
-  bool complete = false;   ///< the end of the stream was found where it should be
+  bool has_index = false;     ///< `gops` came from the index (or a scan), else it is empty
+  bool complete = false;      ///< the end of the stream was found
+  std::string header_damage;  ///< seekable sources: what is lost between the header and the first GOP
+  std::string index_damage;   ///< seekable sources: why `gops` was rebuilt from the packets; empty: it is the index
   std::vector<GopInfo> gops;
   std::uint64_t file_bytes = 0;  ///< 0 when not seekable
 };
+
+/// What a stream says about itself, without decoding anything. Throws BadStream or Unsupported.
+StreamInfo probe(ByteSource& source);
 
 class Decoder {
  public:
