@@ -131,6 +131,19 @@ def block_speed() -> str:
     return table(header, rows) + source("speed")
 
 
+def block_peers() -> str:
+    nearest: dict[str, dict] = {}
+    for r in rows_of("peers"):
+        best = nearest.get(r["codec"])
+        if not best or abs(float(r["bpp"]) - 0.4) < abs(float(best["bpp"]) - 0.4):
+            nearest[r["codec"]] = r
+    rows = []
+    for r in nearest.values():
+        speeds = [number(float(r[k]), 2) for k in ("encode_msamples", "decode_msamples")]
+        rows.append([r["codec"], f"{float(r['bpp']):.3f}", *speeds, f"{float(r['psnr']):.1f}"])
+    return table(["", "bits/pixel", "encode", "decode", "PSNR dB"], rows) + source("peers")
+
+
 def block_rd() -> str:
     types = {"clip": str, "frames": int, "codec": str}
     points = [Point(**{k: types.get(k, float)(v) for k, v in r.items()}) for r in rows_of("rd")]

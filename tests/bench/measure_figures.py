@@ -144,7 +144,7 @@ def measure_memory(p: Program, out: Path) -> None:
         process.returncode = status
         if status:
             raise Failure(" ".join(command))
-        return usage.ru_maxrss // 1000
+        return usage.ru_maxrss * 1024 // 10**6
 
     film, stream, rows = clip_path("film"), p.work / "m.tvl", []
     for profile in ("fast", "dense"):
@@ -313,6 +313,7 @@ def main() -> int:
                 function(Program(Path(folder)), options.out)
             except Skipped as e:
                 say(f"{name}: skipped, {e}")
+                continue
             except (Failure, subprocess.CalledProcessError) as e:
                 say(f"{name}: {e}")
                 return 1
