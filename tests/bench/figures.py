@@ -124,7 +124,7 @@ def block_speed() -> str:
                 continue
             r = found[0]
             psnr = "exact" if r["psnr"] == "inf" else f"{float(r['psnr']):.1f}"
-            speeds = [number(float(r[k]) * per_frame, 2) for k in ("encode_fps", "decode_fps")]
+            speeds = [number(float(r[k]) * per_frame) for k in ("encode_fps", "decode_fps")]
             cells += [number(float(r["bpp"])), *speeds]
         rows.append([*cells, psnr])
     header = ["", "`dense` bits/pixel", "encode", "decode", "`fast` bits/pixel", "encode", "decode", "PSNR dB"]
@@ -139,7 +139,7 @@ def block_peers() -> str:
             nearest[r["codec"]] = r
     rows = []
     for r in nearest.values():
-        speeds = [number(float(r[k]), 2) for k in ("encode_msamples", "decode_msamples")]
+        speeds = [number(float(r[k])) for k in ("encode_msamples", "decode_msamples")]
         rows.append([r["codec"], f"{float(r['bpp']):.3f}", *speeds, f"{float(r['psnr']):.1f}"])
     return table(["", "bits/pixel", "encode", "decode", "PSNR dB"], rows) + source("peers")
 
