@@ -5,6 +5,7 @@
 set -u
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: $0 path/to/trivelet" >&2; exit 2; }
 trivelet=$(realpath "$1")
+script=$(realpath "$0")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -272,6 +273,24 @@ check "--max-layers" test "$(size_of layers.yuv)" -eq $((10 * frame))
 expect 5 decode lossy.tvl memory.yuv --max-memory 1k
 check "a refused stream left a file" test ! -e memory.yuv -a ! -e memory.yuv.part
 
+section "golden streams"
+# golden_test decodes them all; here some by the program, with every option once, from files and pipes.
+golden=$(dirname "$script")/golden
+seen=
+while read -r md5 name options; do
+  case "$seen" in *"|$options|"*) continue ;; esac
+  seen="$seen|$options|"
+  want=0
+  [ "$options" != --keep-partial ] || want=4  # its end is lost
+  # shellcheck disable=SC2086  # the options are words
+  expect $want decode "$golden/$name.tvl" md5 --quiet $options
+  check "$name $options: other samples" test "$(cat out.txt)" = "MD5=$md5"
+  # shellcheck disable=SC2086
+  cat "$golden/$name.tvl" | "$trivelet" decode - md5 --quiet $options >out.txt 2>err.txt
+  check "$name $options from a pipe: other samples" test "$(cat out.txt)" = "MD5=$md5"
+done <"$golden/golden.txt"
+check "no golden stream was decoded" test -n "$seen"
+
 section "compare"
 expect 0 compare lossless.tvl clip.y4m
 expect_text out.txt '^PSNR +inf'
@@ -439,19 +458,25 @@ fi
 
 section "pixel formats"
 if have ffmpeg && "$trivelet" --version | grep -q 'FFmpeg yes'; then
-  make_clip() { # make_clip FORMAT SIZE FILE: raw frames
-    ffmpeg -v error -nostdin -f lavfi -i testsrc2=size=128x96:rate=10:duration=0.7 -vf "noise=alls=8:allf=t,scale=${2/x/:}" \
-      -pix_fmt "$1" -f rawvideo -y "$3"
-  }
-  for format in gray gray10le gray12le gray16le ya8 yuv410p yuv411p yuv420p yuv422p yuv440p yuv444p yuv420p10le \
-    yuv422p10le yuv444p12le yuv420p16le yuva420p yuva444p10le gbrp gbrp10le gbrp12le gbrp16le gbrap gbrap12le; do
+  formats="gray gray10le gray12le gray16le ya8 yuv410p yuv411p yuv420p yuv422p yuv440p yuv444p yuv420p10le yuv422p10le
+    yuv444p12le yuv420p16le yuva420p yuva444p10le gbrp gbrp10le gbrp12le gbrp16le gbrap gbrap12le"
+  # One start of ffmpeg for all of them.
+  outputs=()
+  for format in $formats; do
     for size in 64x48 71x33; do
-      make_clip $format $size clip.raw 2>err.txt || { fail "ffmpeg cannot make $format $size"; continue; }
-      expect 0 encode clip.raw format.tvl -y --lossless --size $size --pix-fmt $format --gop 4
-      expect 0 decode format.tvl format.raw -y
-      check "lossless $format $size: the frames differ" cmp clip.raw format.raw
+      outputs+=(-vf "noise=alls=8:allf=t,scale=${size/x/:}" -pix_fmt $format -f rawvideo "$format.$size.raw")
     done
-    expect 0 encode clip.raw format.tvl -y --size $size --pix-fmt $format --gop 4 -q 80 --verify
+  done
+  ffmpeg -v error -nostdin -f lavfi -i testsrc2=size=128x96:rate=10:duration=0.7 "${outputs[@]}" 2>err.txt ||
+    fail "ffmpeg cannot make the clips"
+  for format in $formats; do
+    for size in 64x48 71x33; do
+      clip=$format.$size.raw
+      expect 0 encode $clip format.tvl -y --lossless --size $size --pix-fmt $format --gop 4
+      expect 0 decode format.tvl format.raw -y
+      check "lossless $format $size: the frames differ" cmp $clip format.raw
+    done
+    expect 0 encode $clip format.tvl -y --size $size --pix-fmt $format --gop 4 -q 80 --verify
   done
 
   section "FFmpeg"

@@ -210,11 +210,6 @@ const std::vector<Tiny>& tiny_streams() {
   return streams;
 }
 
-bool full() {
-  const char* set = std::getenv("TRIVELET_FULL");
-  return set != nullptr && *set == '1';
-}
-
 // One command over one damaged stream.
 void check(const Tiny& t, std::size_t command, const Bytes& bytes, bool prefix, bool pipe) {
   const Command& c = t.commands[command];

@@ -1,10 +1,14 @@
-// Tests over everything there is (every byte, every option), thinned out under sanitizers.
+// Tests over everything there is (every byte, every option) try a part of it; TRIVELET_FULL=1 in the environment, which
+// tests/run.sh --full sets, makes them try all.
 #pragma once
+
+#include <cstdlib>
+#include <cstring>
 
 namespace trivelet::test {
 
 #if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kSanitized = true;
+inline constexpr bool kSanitized = true;  ///< everything takes ten times as long
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 inline constexpr bool kSanitized = true;
@@ -15,11 +19,16 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// Says which cases to try: all of them, or with a sanitizer, which takes ten times as long, one of `n`. Choose an `n`
-/// that has no divisor in common with the numbers of options, so that each of them has its turn.
+inline bool full() {
+  const char* set = std::getenv("TRIVELET_FULL");
+  return set != nullptr && std::strcmp(set, "") != 0 && std::strcmp(set, "0") != 0;
+}
+
+/// Says which cases to try: one of `n`, or all of them. Choose an `n` that has no divisor in common with the numbers of
+/// options, so that each of them has its turn.
 class OneOf {
  public:
-  explicit OneOf(unsigned n) : n_(kSanitized ? n : 1) {}
+  explicit OneOf(unsigned n) : n_(full() ? 1 : n) {}
   bool operator()() { return count_++ % n_ == 0; }
 
  private:

@@ -1,40 +1,77 @@
 #!/usr/bin/env bash
-# The whole test suite, from a fresh checkout on Debian 12 to ctest's summary:
-#   tests/run.sh
-# Installs what is missing (apt-get, as root or through sudo; no network is needed when nothing is), builds Release with
-# warnings as errors and once more with AddressSanitizer and UBSan, runs the unit tests of the latter and everything of
-# the former. BUILD_DIR (default build/test) and JOBS (default: one per core) can be set in the environment.
+# The whole test suite, from a fresh checkout on Debian 12 to the ten slowest tests:
+#   tests/run.sh [--full]
+# Installs what is missing (apt-get, as root or through sudo; no network is needed when nothing is) and builds twice with
+# warnings as errors: under AddressSanitizer and UBSan for the unit tests, and as a release for the program, its tests and
+# those that hold instruction sets against each other. Grids of cases are sampled; --full tries all of them and builds
+# the benchmarks too. BUILD_DIR (default build/test) and JOBS (default: one per core) can be set in the environment.
 set -euo pipefail
+full=
+case "$*" in
+  "") ;;
+  --full) full=1 ;;
+  *) echo "usage: $0 [--full]" >&2; exit 2 ;;
+esac
 cd "$(dirname "$0")/.."
 build=${BUILD_DIR:-build/test}
 jobs=${JOBS:-$(nproc)}
+export TRIVELET_FULL=$full
 
 # shellcheck source=samples/packages.sh
 source samples/packages.sh
 install_missing "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+[ -d "${TRIVELET_DATA:-../shared/data}" ] || echo "== no folder of real clips and volumes: the tests that read some are skipped"
 
-configure_and_build() { # configure_and_build FOLDER OPTIONS...
-  cmake -S . -B "$@" -G Ninja -DTRIVELET_WERROR=ON >"$build.log" || { cat "$build.log"; exit 1; }
-  cmake --build "$1" -j "$jobs" >"$build.log" || { grep -vE '^\[[0-9]+/[0-9]+\]' "$build.log" | head -n 200; exit 1; }
-  tail -n 1 "$build.log"
-}
 mkdir -p "$(dirname "$build")"
+common=(-G Ninja -DTRIVELET_WERROR=ON -DTRIVELET_UNITY=ON)
+command -v ccache >/dev/null && common+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
 
-echo "== AddressSanitizer and UBSan: unit tests"
+# configure FOLDER OPTIONS...
+configure() {
+  cmake -S . -B "$@" "${common[@]}" >"$build.log" || { cat "$build.log"; exit 1; }
+}
+
+# build FOLDER TARGETS...
+build() {
+  local folder=$1
+  shift
+  cmake --build "$folder" -j "$jobs" --target "$@" >"$build.log" ||
+    { grep -vE '^\[[0-9]+/[0-9]+\]' "$build.log" | head -n 200; exit 1; }
+}
+
+# run_tests FOLDER OPTIONS...: remembers a failure, for the other tests are to run all the same
+failed=
+: >"$build.tests"
+run_tests() {
+  local folder=$1
+  shift
+  ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$jobs" "$@" | tee -a "$build.tests" || failed=1
+}
+
+echo "== AddressSanitizer and UBSan: unit tests, the GPU's kernels emulated"
 # Less optimised, which compiles in half the time, and without the program, whose tests are those of the release build.
-configure_and_build "$build-asan" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" \
+configure "$build-asan" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" \
   -DTRIVELET_SANITIZE=address,undefined -DTRIVELET_PROGRAM=OFF -DTRIVELET_CUDA=OFF -DTRIVELET_FFTW=OFF
-ctest --test-dir "$build-asan" --output-on-failure -j "$jobs" -LE cli || sanitized=failed
+build "$build-asan" unit_tests
+run_tests "$build-asan" -L unit
 
-echo "== Release: all tests"
-# CUDA, where nvcc is: for the GPU at hand, else for the oldest one only and not optimised, to see that it compiles.
-cuda=(-DCMAKE_CUDA_ARCHITECTURES=75-real "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -Xcicc=-O0 -Xptxas=-O0")
-if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then cuda=(-DCMAKE_CUDA_ARCHITECTURES=native); fi
-configure_and_build "$build" -DCMAKE_BUILD_TYPE=Release -DTRIVELET_EMULATION=OFF -DTRIVELET_REPLAY=OFF \
-  -DTRIVELET_MPI=AUTO "${cuda[@]}"
-ctest --test-dir "$build" --output-on-failure -j "$jobs"
+echo "== Release: the program, and instruction sets against each other"
+targets=(trivelet identity_tests)
+labels='cli|identity'
+# CUDA, where nvcc is: for the GPU at hand, else not optimised and to PTX alone, to see that it compiles and links.
+cuda=(-DCMAKE_CUDA_ARCHITECTURES=75-virtual "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -Xcicc=-O0")
+if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then
+  cuda=(-DCMAKE_CUDA_ARCHITECTURES=native -DCMAKE_CUDA_FLAGS_RELEASE=-O3)
+  targets+=(gpu_tests)
+  labels+='|gpu'
+elif [ "$full" ]; then
+  cuda=(-DCMAKE_CUDA_ARCHITECTURES=75-real "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -Xcicc=-O0 -Xptxas=-O0")
+fi
+[ -z "$full" ] || targets+=(all)
+configure "$build" -DCMAKE_BUILD_TYPE=Release -DTRIVELET_EMULATION=OFF -DTRIVELET_REPLAY=OFF "${cuda[@]}"
+build "$build" "${targets[@]}"
+run_tests "$build" -L "$labels"
 
-echo "== Release without MPI: its tests"
-configure_and_build "$build" -DTRIVELET_MPI=OFF
-ctest --test-dir "$build" --output-on-failure -R '^still_cli_test$'
-[ -z "${sanitized:-}" ] || { echo "the tests under AddressSanitizer and UBSan failed, see above"; exit 1; }
+echo "== The slowest tests, in seconds"
+awk '/ Test +#[0-9]+: .* sec/ { print $(NF - 1), $4 }' "$build.tests" | sort -rn | head
+[ -z "$failed" ] || { echo "tests failed, see above"; exit 1; }

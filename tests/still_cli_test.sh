@@ -80,6 +80,15 @@ head -c 300 a.tvs > cut.tvs
 expect 4 "$trivelet" still decode cut.tvs x.pgm
 [ ! -e x.pgm ] && [ ! -e x.tvs ] || fail "a failed run wrote its output"
 
+# Without the module that wraps MPI: alone as ever, but not one of several processes.
+mkdir alone
+cp "$trivelet" alone/trivelet
+expect 0 alone/trivelet still encode a.pgm alone.tvs -q 27
+same a.tvs alone.tvs
+expect 5 env OMPI_COMM_WORLD_SIZE=2 alone/trivelet still encode a.pgm x.tvs -q 27
+grep -qi mpi err.txt || fail "what lacks is not named"
+[ ! -e x.tvs ] || fail "a process of several wrote a file without MPI"
+
 if [ -n "$mpirun" ]; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   for share in rows candidates; do

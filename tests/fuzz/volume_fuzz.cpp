@@ -1,4 +1,4 @@
-// Readers of volumes: the bytes are a file of the format the program is built for (TRIVELET_VOLUME_FORMAT), or with
+// Readers of volumes: the bytes are a file of a format (of libFuzzer's programs TRIVELET_VOLUME_FORMAT), or with
 // "map" and "envelope" the content of the stream's boxes. Every outcome but a volume or an Error of a damaged or
 // unsupported file is a finding. What can be read to its end must give a header that survives the stream's boxes and
 // says the same about the volume.
@@ -73,10 +73,7 @@ void read_map(const std::uint8_t* data, std::size_t size) {
     VolumeMapper(map).to_stored(gop, 0, out);  // tables of narrow ones are slow to make
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string format = TRIVELET_VOLUME_FORMAT;
+int fuzz(const std::string& format, const std::uint8_t* data, std::size_t size) {
   try {
     if (format == "map")
       read_map(data, size);
@@ -89,3 +86,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace
+
+#ifdef TRIVELET_FUZZ
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return fuzz(TRIVELET_VOLUME_FORMAT, data, size);
+}
+#else
+extern "C" {
+int fuzz_nifti(const std::uint8_t* data, std::size_t size) { return fuzz("nifti", data, size); }
+int fuzz_nrrd(const std::uint8_t* data, std::size_t size) { return fuzz("nrrd", data, size); }
+int fuzz_metaimage(const std::uint8_t* data, std::size_t size) { return fuzz("metaimage", data, size); }
+int fuzz_dicom(const std::uint8_t* data, std::size_t size) { return fuzz("dicom", data, size); }
+int fuzz_envelope(const std::uint8_t* data, std::size_t size) { return fuzz("envelope", data, size); }
+int fuzz_map(const std::uint8_t* data, std::size_t size) { return fuzz("map", data, size); }
+}
+#endif
