@@ -1,17 +1,13 @@
-// Bytes and frames at the program's edges: .tvl streams over files and pipes, one kind of reader for every video
-// including .tvl, and a thread that reads or decodes ahead.
+// Bytes and frames at the program's edges: .tvl streams over files and pipes, and one kind of reader for every video
+// including .tvl.
 #pragma once
 
-#include <condition_variable>
-#include <exception>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "apps/cli/cli.h"
+#include "codec/prefetch.h"
 #include "io/video/video_io.h"
 #include "trivelet/codec.h"
 
@@ -81,36 +77,6 @@ class VideoInput {
 
 /// Raw planes say nothing about themselves: where `path` is raw video, fills what was not typed from `like`.
 io::ReaderOptions like_video(io::ReaderOptions options, const std::string& path, const VideoInfo& like);
-
-/// Fills one Gop in a thread of its own while the other one is used.
-class Prefetch {
- public:
-  using Fill = std::function<bool(Gop&)>;  ///< false = nothing left
-  Prefetch(Gop first, Gop second, Fill fill);
-  ~Prefetch();
-  Prefetch(const Prefetch&) = delete;
-  Prefetch& operator=(const Prefetch&) = delete;
-
-  /// The next filled Gop, valid until the call after this; null at the end. Rethrows what `fill` threw.
-  const Gop* next();
-  double seconds_waited() const { return waited_; }  ///< of next(), for Gops that were not there yet
-
- private:
-  void run();
-
-  Fill fill_;
-  Gop gops_[2];
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int filled_ = 0;    ///< Gops filled so far
-  int taken_ = 0;     ///< Gops handed out so far
-  int released_ = 0;  ///< Gops given back so far
-  bool ended_ = false;
-  bool stop_ = false;
-  std::exception_ptr error_;
-  double waited_ = 0;
-  std::thread thread_;
-};
 
 /// Frames of `info` that make about 64 MB, between 1 and 32: a size for buffers where the GOP does not matter.
 int buffer_frames(const VideoInfo& info);
