@@ -9,6 +9,7 @@
 
 #include "codec/decoder_state.h"
 #include "codec/gop_hash.h"
+#include "codec/volume_map.h"
 
 namespace trivelet {
 
@@ -180,8 +181,18 @@ void Decoder::State::read_ahead() {
   }
 }
 
+void Decoder::State::refuse_differences() {
+  if (params.differences || looked_for_volume) return;
+  const std::optional<VolumeMap> map = volume_map_of(info.boxes);
+  require(!map || map->prediction == VolumePrediction::kNone, ErrorKind::kUnsupported,
+          "this stream holds a volume coded by prediction: its samples are differences, not pictures; decode it as a "
+          "volume (VolumeDecoder)");
+  looked_for_volume = true;
+}
+
 template <class T>
 std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(T& result) {
+  refuse_differences();
   read_ahead();
   if (flying.empty()) {
     if (later) std::rethrow_exception(std::exchange(later, nullptr));

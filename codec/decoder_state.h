@@ -44,6 +44,7 @@ struct Decoder::State : StreamLayout {
   std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: per component, needed_segments()
   std::uint64_t expected_frame = 0;
   bool at_end = false;
+  bool looked_for_volume = false;  ///< and found none, or one whose samples are numbers
 
   State(ByteSource& source, const DecoderParams& p) : params(p), in(source, stats.stream_bytes) {}
 
@@ -72,6 +73,8 @@ struct Decoder::State : StreamLayout {
   // decoder.cpp
   void check_request();
   std::uint64_t memory_needed() const;
+  /// Unsupported for volumes by prediction, unless their differences are asked for.
+  void refuse_differences();
   /// Reads packets until one of the wanted range is received. False at the end.
   bool next(Packet& packet);
   /// Gives the backend as many GOPs as it likes to have.

@@ -126,13 +126,12 @@ class Rewriter {
             "damaged parts of a volume cannot be left out: its slices would no longer fit its header");
     require(map.prediction == VolumeMap::Prediction::kNone, ErrorKind::kUnsupported,
             "this volume is coded by prediction: every voxel depends on all before it, so nothing can be taken out; "
-            "encode it with --transform wavelet");
+            "encode it with the wavelet transform");
     // Its file header would no longer fit.
     require(params_.reduce == 0 && params_.temporal_reduce == 0 && params_.first_frame == 0 &&
                 params_.end_frame == std::numeric_limits<std::uint64_t>::max(),
             ErrorKind::kUnsupported,
-            "a volume's stream is not cut into smaller volumes; 'trivelet decode' writes a part of it (--region, "
-            "--slices) or a smaller one (--reduce)");
+            "a volume's stream is not cut into smaller volumes; decoding gives a region, some slices or a smaller one");
   }
 
   bool kept(int band, int distance) const {

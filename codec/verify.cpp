@@ -290,6 +290,7 @@ struct StreamVerifier::State {
 StreamVerifier::StreamVerifier(ByteSource& source, DecoderParams params, const Backend* backend)
     : state_(std::make_unique<State>(source)) {
   params.keep_partial = true;  // find all damage, not only the first
+  params.differences = true;   // of volumes by prediction: their hashes are of these
   ByteSource& from = source.seekable() ? source : static_cast<ByteSource&>(state_->pipe);
   state_->decoder = std::make_unique<Decoder>(from, params, backend);
 }

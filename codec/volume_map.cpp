@@ -258,6 +258,13 @@ VolumeMap parse_volume_map(const std::uint8_t* bytes, std::size_t size) {
   return m;
 }
 
+std::optional<VolumeMap> volume_map_of(const std::vector<ExtraBox>& boxes) {
+  std::optional<VolumeMap> map;
+  for (const ExtraBox& box : boxes)
+    if (box.type == kMapBox) map = parse_volume_map(box.payload.data(), box.payload.size());
+  return map;
+}
+
 // ----------------------------------------------------------------------------------------------------------- analysis
 
 VolumeAnalysis::VolumeAnalysis(const VoxelFormat& format) : format_(format) {
@@ -484,6 +491,10 @@ std::uint64_t VolumeMapper::key(std::uint64_t n) const {
   const std::uint64_t bits = map_.format.type == VoxelType::kF32 ? std::bit_cast<std::uint32_t>(static_cast<float>(v))
                                                                  : std::bit_cast<std::uint64_t>(v);
   return key_of(bits, map_.format.type);
+}
+
+double VolumeMapper::value(std::uint64_t n) const {
+  return value_of(bits_of(key(n), map_.format.type), map_.format.type);
 }
 
 VolumeMapper::VolumeMapper(VolumeMap map) : map_(std::move(map)) {

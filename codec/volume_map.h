@@ -16,58 +16,25 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "trivelet/types.h"
+#include "trivelet/volume.h"
 
 namespace trivelet {
 
-enum class VoxelType : std::uint8_t {
-  kU8 = 0,
-  kI8 = 1,
-  kU16 = 2,
-  kI16 = 3,
-  kU32 = 4,
-  kI32 = 5,
-  kU64 = 6,
-  kI64 = 7,
-  kF32 = 8,
-  kF64 = 9,
-};
-inline constexpr int kVoxelTypes = 10;
-inline constexpr int kMaxChannels = 4;
 inline constexpr std::size_t kMaxPalette = 65536;
 
-inline int bytes_of(VoxelType t) {
-  return t >= VoxelType::kF32 ? (t == VoxelType::kF32 ? 4 : 8) : 1 << (static_cast<int>(t) / 2);
-}
-inline bool is_real(VoxelType t) { return t >= VoxelType::kF32; }
-inline bool is_signed(VoxelType t) { return is_real(t) || (static_cast<int>(t) & 1) != 0; }
-/// "uint8", "int16", "float32", …
-std::string to_string(VoxelType type);
-
-/// What is stored for each voxel of a file.
-struct VoxelFormat {
-  VoxelType type = VoxelType::kU8;
-  bool big_endian = false;
-  int channels = 1;  ///< scalars per voxel, one after the other
-  std::size_t bytes() const { return static_cast<std::size_t>(bytes_of(type)) * static_cast<std::size_t>(channels); }
-  bool operator==(const VoxelFormat&) const = default;
-};
-
-/// The value of a stored scalar. 64-bit integers lose their last bits.
-double scalar_value(const std::byte* stored, VoxelType type, bool big_endian);
+/// The boxes of a stream that holds a volume (FORMAT.md "Volumes").
+inline constexpr const char* kMapBox = "Volm";
+inline constexpr const char* kEnvelopeBox = "volh";
+inline constexpr const char* kCutsBox = "volq";
 
 struct VolumeMap {
-  enum class Kind : std::uint8_t { kAffine = 0, kPalette = 1, kReal = 2 };
-  enum class Order : std::uint8_t {
-    kFile = 0,        ///< slice by slice of volume by volume
-    kFourthAxis = 1,  ///< all volumes' slice 0, then all volumes' slice 1, …
-  };
-  /// volume_predict.h
-  enum class Prediction : std::uint8_t { kNone = 0, kInSlice = 1, kAcross = 2 };
+  using Kind = VolumeMapKind;
+  using Order = VolumeOrder;
+  using Prediction = VolumePrediction;  // volume_predict.h
   VoxelFormat format;
   Kind kind = Kind::kAffine;
   Order order = Order::kFile;
@@ -99,6 +66,8 @@ struct VolumeMap {
 std::vector<std::uint8_t> serialise(const VolumeMap& map);
 /// Throws BadStream or Unsupported.
 VolumeMap parse_volume_map(const std::uint8_t* bytes, std::size_t size);
+/// The map in a stream's boxes; nothing when it holds no volume. Throws as parse_volume_map().
+std::optional<VolumeMap> volume_map_of(const std::vector<ExtraBox>& boxes);
 
 /// What occurs in a volume; from all its voxels, in any pieces.
 class VolumeAnalysis {
@@ -154,6 +123,8 @@ class VolumeMapper {
  public:
   explicit VolumeMapper(VolumeMap map);
   const VolumeMap& map() const { return map_; }
+  /// What a number stands for.
+  double value(std::uint64_t number) const;
   /// Stored scalars of a picture into frame `frame` of `gop`, row by row.
   void to_samples(const std::byte* stored, Gop& gop, int frame) const;
   /// The inverse. Numbers above `last` are limited to it.

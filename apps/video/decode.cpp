@@ -31,7 +31,7 @@ struct Options {
 };
 
 int run(const Options& options, const Common& common) {
-  if (volume_boxes(options.input)) {
+  if (volume_in(options.input)) {
     require(options.frames.empty() && options.temporal_reduce == 0 && options.writer.format.empty() &&
                 options.writer.video_codec.empty() && !options.keep_partial && options.max_bytes.empty() &&
                 options.max_bpp == 0,

@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "apps/cli/backends.h"
@@ -27,7 +28,12 @@ struct Options {
   InputOptions reading;
   CodingOptions coding;
   std::string voxel_type;
-  VolumeCoding volume;
+  std::string transform = "auto";  // of volumes, as all below
+  double max_error = -1;           // < 0 = not asked for
+  double max_error_hu = -1;
+  double ratio = 0;  // 0 = not asked for
+  int slab = 0;
+  bool no_verify = false;
 };
 
 double bits_per_pixel(const VideoInfo& info, std::uint64_t frames, std::uint64_t bytes) {
@@ -102,6 +108,40 @@ VolumeTyped typed_volume(const Options& options) {
   return {volume_size(options.reading), options.voxel_type, options.reading.format};
 }
 
+/// What was typed of a volume's structure is fixed, all else is left to trials. `p`: of all options.
+VolumeEncoderParams volume_params(const Options& options, const EncoderParams& p, const Command& app) {
+  VolumeEncoderParams v;
+  v.max_error = std::max(0.0, options.max_error);
+  if (app.typed("-q")) v.quality = p.quality;
+  if (app.typed("--step")) v.step = p.step;
+  if (app.typed("--psnr")) v.psnr = p.psnr;
+  if (app.typed("--bpp")) v.bits_per_voxel = p.bits_per_pixel;
+  if (options.ratio > 0) v.ratio = options.ratio;
+  if (p.target_bytes > 0) v.total_bytes = p.target_bytes;
+  v.effort = options.coding.preset == "fast"   ? VolumeEffort::kFast
+             : options.coding.preset == "slow" ? VolumeEffort::kSlow
+                                               : VolumeEffort::kMedium;
+  if (options.transform == "wavelet") v.transform = VolumeTransform::kWavelet;
+  if (options.transform == "prediction") v.transform = VolumeTransform::kPrediction;
+  if (options.slab > 0) v.slab = options.slab;
+  if (app.typed("--gop")) v.slab = p.gop_frames;
+  if (app.typed("--levels")) v.depth_levels = p.temporal_levels;
+  if (app.typed("--levels")) v.slice_levels = p.spatial_levels;
+  if (app.typed("--wavelet")) v.slice_wavelet = p.spatial;
+  if (app.typed("--temporal-wavelet")) v.depth_wavelet = p.temporal;
+  if (app.typed("--layout")) v.layout = p.layout;
+  if (app.typed("--gop") && !v.layout && options.transform != "prediction") v.layout = Layout::kDyadic;
+  v.profile = p.profile;
+  v.fast_mode = p.fast_mode;
+  v.block_size = p.block_size;
+  v.layers = p.layers;
+  v.visual = p.visual;
+  v.threads = p.threads;
+  v.simd = p.simd;
+  v.settings = p.settings;
+  return v;
+}
+
 int run_volume(const Options& options, const Common& common, const Command& app) {
   for (const char* option : {"--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts", "--plain-ends"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
@@ -111,22 +151,26 @@ int run_volume(const Options& options, const Common& common, const Command& app)
   CodingOptions coding = options.coding;
   coding.lossless = false;
   EncoderParams params = encoder_params(app, coding, options.reading, common);
-  const bool bounded = options.volume.max_error >= 0 || options.volume.max_error_hu >= 0;
-  const bool lossy = params.target_bytes > 0 || options.volume.ratio > 0 || app.typed("-q") || app.typed("--step") ||
-                     app.typed("--bpp") || app.typed("--psnr");
+  const bool bounded = options.max_error >= 0 || options.max_error_hu >= 0;
+  const bool other_target =
+      params.target_bytes > 0 || app.typed("-q") || app.typed("--step") || app.typed("--bpp") || app.typed("--psnr");
+  const bool lossy = other_target || options.ratio > 0;
   require(
       !(lossy && (bounded || options.coding.lossless)), ErrorKind::kBadArgument,
       "--max-error and --lossless say how good every voxel is, and take no other target (-q, --step, --bpp, --psnr, "
       "--size, --ratio)");
-  require(options.volume.ratio == 0 || (params.target_bytes == 0 && !app.typed("-q") && !app.typed("--step") &&
-                                        !app.typed("--bpp") && !app.typed("--psnr")),
-          ErrorKind::kBadArgument, "--ratio excludes the other targets: a file has one");
+  require(options.ratio == 0 || !other_target, ErrorKind::kBadArgument,
+          "--ratio excludes the other targets: a file has one");
   if (!lossy) {
     coding.lossless = true;
     params = encoder_params(app, coding, options.reading, common);
   }
-  return encode_volume(options.input, options.output, typed_volume(options), options.volume, params,
-                       options.coding.preset, app, common);
+  VolumeCoding volume;
+  volume.params = volume_params(options, params, app);
+  volume.max_error_hu = options.max_error_hu;
+  volume.verify = !options.no_verify;
+  volume.must_verify = options.verify;
+  return encode_volume_to(options.input, options.output, typed_volume(options), volume, common);
 }
 
 int run(const Options& options, const Common& common, const Command& app) {
@@ -231,30 +275,30 @@ Action define_encode(Command& app, Common& common) {
           .group("Selection and checks");
   add_coding_options(app, options->coding);
   constexpr const char* kVolumes = "Volumes (lossless unless told otherwise; not a medical device)";
-  auto error = app.add_option("--max-error", options->volume.max_error,
+  auto error = app.add_option("--max-error", options->max_error,
                               "No voxel errs by more, in stored units; holds for every voxel by construction")
                    .non_negative()
                    .type_name("E")
                    .group(kVolumes);
-  app.add_option("--max-error-hu", options->volume.max_error_hu, "The same in scaled units (Hounsfield, ...)")
+  app.add_option("--max-error-hu", options->max_error_hu, "The same in scaled units (Hounsfield, ...)")
       .non_negative()
       .type_name("E")
       .group(kVolumes)
       .excludes(error);
-  app.add_option("--ratio", options->volume.ratio, "Lossy: a file so many times smaller than the voxels, never larger")
+  app.add_option("--ratio", options->ratio, "Lossy: a file so many times smaller than the voxels, never larger")
       .range(1.0, 1e9)
       .type_name("R")
       .group(kVolumes);
-  app.add_option("--transform", options->volume.transform,
+  app.add_option("--transform", options->transform,
                  "prediction is often smaller when lossless, but has no reduced sizes or qualities in it")
       .one_of({"auto", "wavelet", "prediction"})
       .show_default()
       .group(kVolumes);
-  app.add_option("--slab", options->volume.slab, "Slices transformed together, 1..128 [parts of about 64, lossy 128]")
+  app.add_option("--slab", options->slab, "Slices transformed together, 1..128 [parts of about 64, lossy 128]")
       .range(1, 128)
       .type_name("N")
       .group(kVolumes);
-  app.add_flag("--no-verify", options->volume.no_verify, "Do not decode and compare the finished file")
+  app.add_flag("--no-verify", options->no_verify, "Do not decode and compare the finished file")
       .group(kVolumes)
       .excludes(verify);
   app.add_option("--type", options->voxel_type,

@@ -105,12 +105,12 @@ int info_of_volume(const Options& options) {
     json.begin_object();
     json.member("file", options.input);
     json.member("type", "volume");
-    put_volume(json, reader->info(), nullptr, false, envelope, options.show_private);
+    put_volume(json, reader->info(), nullptr, envelope, options.show_private);
     json.end_object();
     fmt::print("{}", json.text());
   } else {
     print_row("file", options.input);
-    for (const auto& [name, value] : volume_rows(reader->info(), nullptr, false, envelope, options.show_private))
+    for (const auto& [name, value] : volume_rows(reader->info(), nullptr, envelope, options.show_private))
       print_row(name, value);
     for (const std::string& remark : reader->remarks()) print_row("remark", remark);
   }
@@ -211,14 +211,13 @@ void print_stream_json(const Options& options, const StreamInfo& stream) {
   json.member("block_size", stream.block_size);
   json.member("layers", stream.layers);
   json.end_object();
-  const auto volume = volume_boxes(stream);
-  if (volume)
-    put_volume(json, volume->info, &volume->map, has_exact_pictures(stream), volume->envelope, options.show_private);
+  const auto volume = volume_in(stream);
+  if (volume) put_volume(json, volume->info, &volume->coded, volume->envelope, options.show_private);
   json.member("has_index", stream.has_index);
   json.member("index_rebuilt", !stream.index_damage.empty());
   json.member("complete", stream.complete);
   json.begin_array("layers");
-  for (const LayerRow& row : layer_rows(stream, volume ? volume->cuts : VolumeCuts{})) {
+  for (const LayerRow& row : layer_rows(stream, volume ? volume->coded.cuts : VolumeCuts{})) {
     json.begin_object();
     json.member("bytes", row.bytes);
     json.member("bits_per_pixel", row.bits_per_pixel);
@@ -259,10 +258,9 @@ void print_stream(const Options& options, const StreamInfo& stream, bool verbose
   print_row("file", options.input);
   print_row("stream", fmt::format("Trivelet {}.{}, written by {}", stream.format_major, stream.format_minor,
                                   stream.writer.empty() ? "unknown" : stream.writer));
-  const auto volume = volume_boxes(stream);
+  const auto volume = volume_in(stream);
   if (volume)
-    for (const auto& [name, value] :
-         volume_rows(volume->info, &volume->map, has_exact_pictures(stream), volume->envelope, options.show_private))
+    for (const auto& [name, value] : volume_rows(volume->info, &volume->coded, volume->envelope, options.show_private))
       print_row(name, value);
   else
     print_video(stream.video, frames);
@@ -286,7 +284,7 @@ void print_stream(const Options& options, const StreamInfo& stream, bool verbose
     print_row("state", std::string(stream.complete ? "complete" : "cut short") +
                            (stream.has_index ? ", " + count_of(stream.gops.size(), "GOP") : ", no index") +
                            (stream.index_damage.empty() ? "" : ", index rebuilt"));
-  const VolumeCuts cuts = volume ? volume->cuts : VolumeCuts{};
+  const VolumeCuts cuts = volume ? volume->coded.cuts : VolumeCuts{};
   if (const std::vector<LayerRow> rows = layer_rows(stream, cuts); !rows.empty() && cuts.cuts.empty()) {
     fmt::print("\n{:>6} {:>14} {:>11} {:>15}\n", "layers", "bytes", "bits/pixel", "predicted PSNR");
     for (std::size_t l = 0; l < rows.size(); ++l)

@@ -25,7 +25,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   for (const char* option : {"--size", "--pix-fmt", "--fps", "--format"})
     require(!app.typed(option) || !options.against.empty(), ErrorKind::kBadArgument,
             std::string(option) + " describes the file of --against, which is missing");
-  if (volume_boxes(options.input)) {
+  if (volume_in(options.input)) {
     refuse_gpu(options.device);
     return verify_volume(options.input, options.against,
                          {volume_size(options.reading), options.voxel_type, options.reading.format}, common);

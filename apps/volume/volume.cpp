@@ -4,61 +4,31 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <cstring>
-#include <filesystem>
-
-#include "codec/parallel.h"
 
 namespace trivelet::cli {
 
-std::optional<VolumeBoxes> volume_boxes(const StreamInfo& stream) {
-  std::optional<VolumeBoxes> found;
-  for (const ExtraBox& box : stream.boxes)
-    if (box.type == kMapBox) {
-      found.emplace();
-      found->map = parse_volume_map(box.payload.data(), box.payload.size());
-    }
-  if (!found) return found;
-  io::VolumeInfo said;
-  for (const ExtraBox& box : stream.boxes) {
-    if (box.type == kEnvelopeBox) {
-      found->envelope = io::parse_envelope(box.payload.data(), box.payload.size());
-      said = io::volume_info(found->envelope);
-    }
-    if (box.type == kCutsBox) found->cuts = parse_volume_cuts(box.payload.data(), box.payload.size());
+std::optional<VolumeInStream> volume_in(const StreamInfo& stream) {
+  std::optional<VolumeStreamInfo> coded = volume_stream_info(stream);
+  if (!coded) return std::nullopt;
+  VolumeInStream found;
+  if (!coded->envelope.empty()) {
+    found.envelope = io::parse_envelope(coded->envelope.data(), coded->envelope.size());
+    found.info = io::volume_info(found.envelope);
   }
-  if (found->cuts.cuts.size() != static_cast<std::size_t>(stream.layers)) found->cuts = {};
   // Sizes come from the pictures, which are there; the header only adds what they do not know.
-  io::VolumeInfo& info = found->info;
-  info = said;
-  info.voxel = found->map.format;
-  info.width = stream.video.width;
-  info.height = stream.video.height;
-  info.slices = found->map.slices;
-  info.volumes = found->map.volumes;
-  const std::uint64_t pictures = info.all_slices();
-  require(stream.video.frames == 0 || stream.video.frames == pictures, ErrorKind::kBadStream,
-          fmt::format("the stream has {} pictures, its volume {} slices", stream.video.frames, pictures));
-  require(stream.video.format == found->map.pixel_format(), ErrorKind::kBadStream,
-          "the pictures of the stream are not what its map of the volume makes");
+  static_cast<VolumeDescription&>(found.info) = coded->volume;
   std::uint64_t bytes = 0;
-  for (const io::VolumeFile& f : found->envelope.files) bytes += f.voxel_bytes;
-  require(found->envelope.files.empty() || bytes == info.voxels() * info.voxel.bytes(), ErrorKind::kBadStream,
+  for (const io::VolumeFile& f : found.envelope.files) bytes += f.voxel_bytes;
+  require(found.envelope.files.empty() || bytes == found.info.bytes(), ErrorKind::kBadStream,
           "the header in the stream is one of a volume of another size");
+  found.coded = std::move(*coded);
   return found;
 }
 
-std::optional<VolumeBoxes> volume_boxes(const std::string& path) {
+std::optional<VolumeInStream> volume_in(const std::string& path) {
   if (path == "-" || !is_tvl_file(path)) return std::nullopt;
   FileSource source(path);
-  return volume_boxes(probe(source));
-}
-
-bool has_exact_pictures(const StreamInfo& stream) {
-  return stream.lossless && std::all_of(stream.gops.begin(), stream.gops.end(), [](const GopInfo& g) {
-           return g.layers.empty() || g.layers.back().error == 0;
-         });
+  return volume_in(probe(source));
 }
 
 void refuse_gpu(const std::string& device) {
@@ -145,57 +115,8 @@ io::VolumeOptions volume_options(const VolumeTyped& typed) {
 
 std::unique_ptr<VolumeSource> open_volume_source(const std::string& path, const io::VolumeOptions& options,
                                                  const Common& common) {
-  if (volume_boxes(path)) return decode_volume(path, {}, common);
+  if (volume_in(path)) return decode_volume(path, {}, common);
   return std::make_unique<FileVolume>(path, options);
-}
-
-// ------------------------------------------------------------------------------------------------------------ compare
-
-void VolumeError::add(const VolumeError& e) {
-  if (e.scalars == 0) return;
-  least = scalars == 0 ? e.least : std::min(least, e.least);
-  largest = scalars == 0 ? e.largest : std::max(largest, e.largest);
-  scalars += e.scalars;
-  different += e.different;
-  squared += e.squared;
-  max = std::max(max, e.max);
-}
-
-double VolumeError::psnr() const {
-  if (squared == 0 && max == 0) return std::numeric_limits<double>::infinity();
-  const double peak = largest - least;
-  return 10 * std::log10(peak * peak * static_cast<double>(scalars) / squared);
-}
-
-VolumeError compare_scalars(const std::byte* a, const VoxelFormat& fa, const std::byte* b, const VoxelFormat& fb,
-                            std::size_t scalars) {
-  VolumeError e;
-  e.scalars = scalars;
-  const auto step_a = static_cast<std::size_t>(bytes_of(fa.type));
-  const auto step_b = static_cast<std::size_t>(bytes_of(fb.type));
-  const bool same_format = fa == fb;
-  bool first = true;
-  for (std::size_t i = 0; i < scalars; ++i, a += step_a, b += step_b) {
-    const double va = scalar_value(a, fa.type, fa.big_endian);
-    if (std::isfinite(va)) {
-      e.least = first ? va : std::min(e.least, va);
-      e.largest = first ? va : std::max(e.largest, va);
-      first = false;
-    }
-    if (same_format && std::memcmp(a, b, step_a) == 0) continue;
-    const double vb = scalar_value(b, fb.type, fb.big_endian);
-    if (va == vb && !same_format) continue;
-    ++e.different;
-    const double d = std::fabs(va - vb);
-    if (d == 0) continue;  // the two zeros of floats
-    if (std::isnan(d)) {
-      e.max = e.squared = std::numeric_limits<double>::infinity();
-    } else {
-      e.max = std::max(e.max, d);
-      e.squared += d * d;
-    }
-  }
-  return e;
 }
 
 }  // namespace trivelet::cli

@@ -209,6 +209,8 @@ struct DecoderParams {
   PictureRegion region{};
   bool keep_partial = false;  ///< decode what is intact, fill the rest, and report it in stats(); else throw BadStream
   bool verify_hash = true;    ///< check the content hash of lossless GOPs that are decoded whole
+  /// Deliver the samples of a volume coded by prediction, which are differences of numbers; else pull() refuses them.
+  bool differences = false;
   int threads = 0;
   std::size_t max_memory = std::size_t{8} << 30;  ///< refuse streams whose GOPs need more; throws Unsupported
   SimdLevel simd = SimdLevel::kBest;
@@ -267,7 +269,8 @@ class Decoder {
   const VideoInfo& output() const;
   /// A Gop of the right format and capacity for pull().
   Gop make_gop() const;
-  /// Decodes the next GOP of the selected range into `gop`. False at the end.
+  /// Decodes the next GOP of the selected range into `gop`. False at the end. Samples of a volume are the numbers that
+  /// stand for its voxels; Unsupported when they are only differences of those: VolumeDecoder (volume.h) knows both.
   bool pull(Gop& gop);
   /// The same without the inverse transform. Not with a frame selection that starts or ends inside a GOP.
   bool pull_coefficients(CoefficientGop& coefficients);

@@ -316,7 +316,7 @@ Envelope make_envelope(const VolumeInfo& info, const std::string& extension) {
     Envelope e;
     e.format = "raw";
     e.files.emplace_back();
-    e.files[0].voxel_bytes = voxel_bytes(info);
+    e.files[0].voxel_bytes = info.bytes();
     return e;
   }
   fail(ErrorKind::kUnsupported,

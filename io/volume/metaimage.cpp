@@ -174,7 +174,7 @@ VolumeLayout metaimage_layout(const FileToRead& file) {
     drop_bad_affine(info);
   }
 
-  const std::uint64_t bytes = voxel_bytes(info);
+  const std::uint64_t bytes = info.bytes();
   const auto add = [&](const std::string& name, const Opener& open, std::uint64_t start, std::uint64_t share) {
     FileLayout f;
     f.name = base_name(name);
@@ -235,7 +235,7 @@ Envelope make_metaimage(const VolumeInfo& info) {
   e.files.emplace_back();
   e.files[0].head = to_bytes(text);
   e.files[0].packing = have_zlib() ? Packing::kZlib : Packing::kNone;
-  e.files[0].voxel_bytes = voxel_bytes(info);
+  e.files[0].voxel_bytes = info.bytes();
   return e;
 }
 

@@ -214,7 +214,7 @@ VolumeLayout nifti_layout(const FileToRead& file) {
           file.path + ": the voxels begin at byte " + number_text(offset) + " (vox_offset), which cannot be");
   FileLayout voxels;
   voxels.head_bytes = static_cast<std::uint64_t>(offset);
-  voxels.voxel_bytes = voxel_bytes(info);
+  voxels.voxel_bytes = info.bytes();
   if (kind.single) {
     voxels.name = file.name;
     voxels.open = file.open;
@@ -292,7 +292,7 @@ Envelope make_nifti(const VolumeInfo& info) {
   e.format = second ? "nifti-2" : "nifti-1";
   e.files.emplace_back();
   e.files[0].head = std::move(b);
-  e.files[0].voxel_bytes = voxel_bytes(info);
+  e.files[0].voxel_bytes = info.bytes();
   return e;
 }
 

@@ -270,7 +270,7 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
             file.path + ": NRRD encoding '" + h.encoding + "'; only raw and gzip are read");
   require(h.byte_skip >= 0 || packing == Packing::kNone, ErrorKind::kBadStream,
           file.path + ": byte skip -1 does not go with compressed data");
-  const std::uint64_t bytes = voxel_bytes(info);
+  const std::uint64_t bytes = info.bytes();
   const auto add = [&](const std::string& name, const Opener& open, std::uint64_t start, std::uint64_t share) {
     FileLayout f;
     f.name = base_name(name);
@@ -336,7 +336,7 @@ Envelope make_nrrd(const VolumeInfo& info) {
   e.files.emplace_back();
   e.files[0].head = to_bytes(text);
   e.files[0].packing = have_zlib() ? Packing::kGzip : Packing::kNone;
-  e.files[0].voxel_bytes = voxel_bytes(info);
+  e.files[0].voxel_bytes = info.bytes();
   return e;
 }
 

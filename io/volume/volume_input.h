@@ -131,7 +131,6 @@ void add_data_files(VolumeLayout& layout, const FileToRead& file, const std::vec
                     std::uint64_t bytes, const AddDataFile& add);
 /// A matrix with infinities or NaN is none.
 void drop_bad_affine(VolumeInfo& info);
-std::uint64_t voxel_bytes(const VolumeInfo& info);
 /// Numbers between spaces, tabs or any of `also`; nothing when something else stands there.
 std::optional<std::vector<double>> parse_numbers(std::string_view text, std::string_view also = "");
 std::optional<std::uint64_t> parse_whole(std::string_view text);

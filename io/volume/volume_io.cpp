@@ -286,7 +286,7 @@ VolumeLayout raw_layout(const FileToRead& file, const VolumeOptions& options) {
   FileLayout f;
   f.name = file.name;
   f.open = file.open;
-  f.voxel_bytes = voxel_bytes(layout.info);
+  f.voxel_bytes = layout.info.bytes();
   layout.files.push_back(std::move(f));
   return layout;
 }
@@ -328,8 +328,6 @@ void drop_bad_affine(VolumeInfo& info) {
     if (!std::isfinite(v)) info.has_affine = false;
   if (!info.has_affine) info.affine = {};
 }
-
-std::uint64_t voxel_bytes(const VolumeInfo& info) { return info.voxels() * info.voxel.bytes(); }
 
 std::string_view trim(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n\v\f";

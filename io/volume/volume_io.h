@@ -19,33 +19,20 @@
 #include <string>
 #include <vector>
 
-#include "codec/volume_map.h"
 #include "io/video/video_io.h"
+#include "trivelet/volume.h"
 
 namespace trivelet::io {
 
 /// What the header says.
-struct VolumeInfo {
-  VoxelFormat voxel;
-  int width = 0;
-  int height = 0;
-  std::uint64_t slices = 1;   ///< extent of the third axis
-  std::uint64_t volumes = 1;  ///< of all further axes together
-  std::string format;         ///< "nifti-1", "nifti-2", "nrrd", "metaimage", "dicom", "raw"
-  double slope = 1;           ///< meaning of a stored value: slope * stored + intercept
+struct VolumeInfo : VolumeDescription {
+  std::string format;  ///< "nifti-1", "nifti-2", "nrrd", "metaimage", "dicom", "raw"
+  double slope = 1;    ///< meaning of a stored value: slope * stored + intercept
   double intercept = 0;
   bool has_affine = false;
   /// Rows of the matrix from (x, y, z, 1) to millimetres to the right, front and top of the patient.
   std::array<double, 12> affine{};
   std::array<double, 4> spacing = {1, 1, 1, 1};  ///< between voxels along x, y, z, t; 1 when unknown
-
-  std::uint64_t all_slices() const { return slices * volumes; }
-  std::size_t slice_bytes() const {
-    return static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * voxel.bytes();
-  }
-  std::uint64_t voxels() const {
-    return static_cast<std::uint64_t>(width) * static_cast<std::uint64_t>(height) * all_slices();
-  }
 };
 
 /// How the scalars lie in a file.

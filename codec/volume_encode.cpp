@@ -1,0 +1,343 @@
+// encode_volume() of volume.h: look at all voxels, choose the map and the structure, code slab by slab, decode again and
+// compare.
+//
+// The source is read anew for each of these rather than held: memory stays at a few slabs. Only a volume whose fourth
+// axis is coded first is held as a whole, because its slices are wanted in another order.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "codec/prefetch.h"
+#include "codec/volume_choice.h"
+#include "codec/volume_cuts.h"
+#include "codec/volume_predict.h"
+#include "trivelet/volume.h"
+
+namespace trivelet {
+
+void MemorySlices::read(std::byte* slice) {
+  require(next_ < description_.all_slices(), ErrorKind::kBadArgument, "more slices are wanted than the volume has");
+  const std::size_t bytes = description_.slice_bytes();
+  std::memcpy(slice, voxels_ + static_cast<std::size_t>(next_++) * bytes, bytes);
+}
+
+std::unique_ptr<ByteSource> MemoryReadBack::open() {
+  return std::make_unique<MemorySource>(sink_.bytes.data(), sink_.bytes.size());
+}
+
+void MemoryReadBack::replace(std::uint64_t position, const void* data, std::size_t size) {
+  require(position <= sink_.bytes.size() && size <= sink_.bytes.size() - position, ErrorKind::kBadArgument,
+          "only bytes that were written can be written over");
+  std::memcpy(sink_.bytes.data() + position, data, size);
+}
+
+namespace {
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+void remark(const VolumeEncoderParams& params, const std::string& text) {
+  if (params.on_remark) params.on_remark(text);
+}
+
+bool has_fixed_wavelet(const VolumeEncoderParams& p) {
+  return p.slice_levels || p.depth_levels || p.slice_wavelet || p.depth_wavelet || p.layout;
+}
+
+void check_request(const VolumeDescription& v, const VolumeEncoderParams& p) {
+  const auto refuse = [](const std::string& why) { fail(ErrorKind::kBadArgument, why); };
+  if (v.width < 1 || v.height < 1 || v.slices < 1 || v.volumes < 1)
+    refuse("a volume of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "x" + std::to_string(v.slices) +
+           "x" + std::to_string(v.volumes) + " voxels");
+  if (static_cast<int>(v.voxel.type) >= kVoxelTypes || v.voxel.channels < 1 || v.voxel.channels > kMaxChannels)
+    refuse("voxels of " + std::to_string(v.voxel.channels) + " channels; must be 1.." + std::to_string(kMaxChannels));
+  const int targets = (p.max_error > 0 ? 1 : 0) + (p.quality ? 1 : 0) + (p.step ? 1 : 0) + (p.psnr ? 1 : 0) +
+                      (p.bits_per_voxel ? 1 : 0) + (p.ratio ? 1 : 0) + (p.total_bytes ? 1 : 0);
+  if (targets > 1)
+    refuse("a volume has one target: a largest error, a quality, step or PSNR, bits per voxel, a ratio or a size");
+  if (p.psnr && !(*p.psnr > 0)) refuse("a PSNR of " + number_text(*p.psnr) + " dB; must be positive");
+  if (p.ratio && !(*p.ratio > 0)) refuse("a ratio of " + number_text(*p.ratio) + "; must be positive");
+  if (p.bits_per_voxel && !(*p.bits_per_voxel > 0)) refuse("a target of no bits");
+  if (p.total_bytes && *p.total_bytes == 0) refuse("a target of no bytes");
+  if (p.slab && (*p.slab < 1 || *p.slab > 128)) refuse("slabs hold 1..128 slices, not " + std::to_string(*p.slab));
+  if (has_fixed_wavelet(p) && p.transform && *p.transform != VolumeTransform::kWavelet)
+    refuse("prediction has neither levels nor wavelets nor a layout");
+}
+
+/// What a lossy stream is made of: numbers in proportion to the values (those of floats stand for their exponents), and
+/// a single plane of them, because an error in the upper of two would be a large one.
+VolumeMap lossy_map(const VolumeAnalysis& analysis, VolumeMap exact) {
+  require(
+      analysis.not_finite() == 0, ErrorKind::kBadArgument,
+      std::to_string(analysis.not_finite()) + " voxels are not finite (NaN or infinite); code this volume losslessly");
+  const bool real = is_real(exact.format.type);
+  if ((!real && exact.planes() == 1) || exact.last == 0) return exact;
+  const double range = analysis.max_value() - analysis.min_value();
+  constexpr double kSteps = 65000;  // of 16 bits; the rest is room for rounding
+  return bounded_map(analysis, real ? range / (2 * kSteps) : std::ceil(range / (2 * kSteps)));
+}
+
+VolumeMap map_without_palette(const VolumeDescription& volume, const VolumeAnalysis& analysis,
+                              const VolumeEncoderParams& params) {
+  VolumeMap map = params.max_error != 0 ? bounded_map(analysis, params.max_error) : exact_map(analysis, false);
+  if (params.is_lossy()) map = lossy_map(analysis, std::move(map));
+  map.slices = volume.slices;
+  map.volumes = volume.volumes;
+  (void)map.pixel_format();  // that there is one
+  return map;
+}
+
+/// All but the structure.
+EncoderParams coding_params(const VolumeDescription& volume, const VolumeMap& map, const VolumeEncoderParams& v) {
+  EncoderParams p;
+  p.lossless = !v.is_lossy();
+  p.quality = v.quality.value_or(p.quality);
+  p.step = v.step.value_or(0);
+  p.target_bytes = v.total_bytes.value_or(0);
+  p.bits_per_pixel = v.bits_per_voxel.value_or(0);
+  if (v.ratio) p.bits_per_pixel = 8.0 * static_cast<double>(volume.voxel.bytes()) / *v.ratio;
+  p.psnr = v.psnr.value_or(0);
+  if (p.psnr > 0 && map.last > 0)  // the peak is what occurs, not what the bits could hold
+    p.psnr += 20 * std::log10(std::exp2(map.plane_bits()) - 1) - 20 * std::log10(static_cast<double>(map.last));
+  p.profile = v.profile;
+  p.fast_mode = v.fast_mode;
+  p.block_size = v.block_size;
+  p.visual = v.visual;
+  p.threads = v.threads;
+  p.simd = v.simd;
+  p.settings = v.settings;
+  p.spool_path = v.spool_path;
+  p.even_ends = false;
+  // The number of layers is known before the stream begins, because what they are worth stands before them.
+  p.layers = v.layers != 0 ? v.layers : p.profile == Profile::kDense || v.is_lossy() ? 9 : 4;
+  p.measure_errors = false;              // verify() measures every cut
+  p.part_checks = !p.has_byte_target();  // for regions
+  return p;
+}
+
+/// With what candidates are tried: lossy ones with the same quantiser, so that bytes can be compared.
+EncoderParams trial_params(const VolumeMap& map, const EncoderParams& coding) {
+  if (coding.lossless) return coding;
+  EncoderParams p;
+  p.profile = coding.profile;
+  p.step = std::exp2(map.plane_bits() - 8);
+  p.threads = coding.threads;
+  p.simd = coding.simd;
+  p.even_ends = false;
+  p.layers = coding.layers;
+  p.measure_errors = false;
+  return p;
+}
+
+/// Everything that is settled before the first slice is coded.
+struct Plan {
+  VolumeMap map;
+  EncoderParams coding;
+  std::string text;
+  double peak = 0;  ///< largest minus least value
+};
+
+VolumeCandidate fixed_candidate(const VolumeEncoderParams& params, EncoderParams& coding) {
+  VolumeCandidate c;
+  c.palette = params.palette.value_or(false);
+  c.order = params.fourth_axis_first.value_or(false) ? VolumeOrder::kFourthAxis : VolumeOrder::kFile;
+  coding.layout = params.layout.value_or(Layout::kDyadic);
+  coding.spatial = params.slice_wavelet.value_or(coding.spatial);
+  coding.temporal = params.depth_wavelet.value_or(coding.temporal);
+  coding.spatial_levels = params.slice_levels.value_or(-1);
+  coding.temporal_levels = params.depth_levels.value_or(-1);
+  return c;
+}
+
+/// Reads the volume for the first time. Throws what is wrong with the request before any byte is written.
+Plan make_plan(SliceSource& source, const VolumeEncoderParams& params) {
+  const VolumeDescription volume = source.description();
+  check_request(volume, params);
+  VolumeAnalysis analysis(volume.voxel);
+  VolumeTrial trial(volume);
+  std::vector<std::byte> slice(volume.slice_bytes());
+  for (std::uint64_t s = 0; s < volume.all_slices(); ++s) {
+    source.read(slice.data());
+    analysis.add(slice.data(), slice.size() / volume.voxel.bytes());
+    trial.add(s, slice.data());
+  }
+  const std::vector<std::uint8_t> envelope = source.envelope();
+  const std::size_t values = analysis.distinct();
+  remark(params, "values " + number_text(analysis.min_value()) + ".." + number_text(analysis.max_value()) + ", " +
+                     (values > 0 ? std::to_string(values) : "many") + " different");
+
+  Plan plan;
+  plan.peak = analysis.max_value() - analysis.min_value();
+  plan.map = map_without_palette(volume, analysis, params);
+  plan.coding = coding_params(volume, plan.map, params);
+  const VolumeChoice choice{volume, analysis, plan.map, params};
+  choice.check();
+  VolumeCandidate c;
+  if (has_fixed_wavelet(params)) {
+    c = fixed_candidate(params, plan.coding);
+    plan.coding.gop_frames = slab_frames(volume, c, plan.coding.lossless, params.slab.value_or(0));
+    plan.text = "as asked for";
+  } else {
+    c = choose_candidate(choice, trial, trial_params(plan.map, plan.coding));
+    apply(c, slab_frames(volume, c, plan.coding.lossless, params.slab.value_or(0)), plan.coding);
+    plan.text = c.text();
+  }
+  plan.text += ", slabs of " + std::to_string(plan.coding.gop_frames) + " slices";
+  remark(params, "chosen: " + plan.text);
+  if (c.palette) {
+    plan.map = exact_map(analysis, true);
+    plan.map.slices = volume.slices;
+    plan.map.volumes = volume.volumes;
+  }
+  plan.map.order = c.order;
+  plan.map.prediction = c.prediction;
+  plan.coding.boxes.push_back({kMapBox, serialise(plan.map)});
+  if (!envelope.empty()) plan.coding.boxes.push_back({kEnvelopeBox, envelope});
+  return plan;
+}
+
+/// The slices as samples, in the order they are coded.
+class SliceFeed {
+ public:
+  SliceFeed(SliceSource& source, const VolumeMap& map)
+      : source_(source), volume_(source.description()), mapper_(map), slice_(volume_.slice_bytes()) {
+    source.rewind();
+    if (map.order == VolumeOrder::kFile) return;
+    held_.resize(static_cast<std::size_t>(volume_.bytes()));
+    for (std::uint64_t s = 0; s < volume_.all_slices(); ++s)
+      source.read(held_.data() + static_cast<std::size_t>(s) * slice_.size());
+  }
+
+  /// As many as go in; false when there are none left.
+  bool fill(Gop& gop) {
+    const int n = static_cast<int>(
+        std::min<std::uint64_t>(volume_.all_slices() - next_, static_cast<std::uint64_t>(gop.capacity())));
+    gop.set_frames(n);
+    for (int i = 0; i < n; ++i, ++next_) {
+      mapper_.to_samples(next_slice(), gop, i);
+      gop.times()[static_cast<std::size_t>(i)] = {static_cast<std::int64_t>(next_), 1};
+    }
+    predict(mapper_.map().prediction, mapper_.map().plane_bits(), gop);
+    return n > 0;
+  }
+
+ private:
+  const std::byte* next_slice() {
+    if (held_.empty()) {
+      source_.read(slice_.data());
+      return slice_.data();
+    }
+    const std::uint64_t s = next_ % volume_.volumes * volume_.slices + next_ / volume_.volumes;
+    return held_.data() + static_cast<std::size_t>(s) * slice_.size();
+  }
+
+  SliceSource& source_;
+  VolumeDescription volume_;
+  VolumeMapper mapper_;
+  std::vector<std::byte> slice_;
+  std::vector<std::byte> held_;  ///< all slices, where they are wanted in another order
+  std::uint64_t next_ = 0;       ///< frame
+};
+
+/// Reads the volume for the second time. Returns the position of the last box's payload.
+std::uint64_t code(SliceSource& source, const Plan& plan, const VolumeEncoderParams& params, ByteSink& sink,
+                   CodecStats& stats) {
+  const VolumeDescription volume = source.description();
+  const VideoInfo video = slice_video(plan.map, volume.width, volume.height, volume.all_slices());
+  Encoder encoder(video, plan.coding, sink);
+  const std::uint64_t last_box = encoder.stats().stream_bytes - plan.coding.boxes.back().payload.size();
+  SliceFeed feed(source, plan.map);
+  {
+    const int capacity = encoder.gop_frames();
+    Prefetch gops(Gop(video, capacity), Gop(video, capacity), [&feed](Gop& gop) { return feed.fill(gop); });
+    while (const Gop* gop = gops.next()) {
+      encoder.push(*gop);
+      if (params.progress) params.progress(encoder.stats().frames);
+    }
+  }
+  encoder.finish();
+  stats = encoder.stats();
+  return last_box;
+}
+
+/// Distance of the volume from what so many layers of its stream give. Reads the volume again.
+VolumeError measure(SliceSource& source, ByteSource& coded, int layers, const VolumeEncoderParams& params) {
+  VolumeDecoderParams decoding;
+  decoding.max_layers = layers;
+  decoding.threads = params.threads;
+  decoding.simd = params.simd;
+  decoding.max_memory = std::numeric_limits<std::size_t>::max();  // what could be encoded may be decoded
+  VolumeDecoder decoder(coded, decoding);
+  const VolumeDescription& volume = decoder.output();
+  std::vector<std::byte> slice(volume.slice_bytes());
+  std::vector<std::byte> wanted(volume.slice_bytes());
+  const std::size_t scalars = slice.size() / static_cast<std::size_t>(bytes_of(volume.voxel.type));
+  source.rewind();
+  VolumeError error;
+  for (std::uint64_t z = 0; z < volume.all_slices(); ++z) {
+    require(decoder.read(slice.data()), ErrorKind::kMismatch, "slices are missing");
+    source.read(wanted.data());
+    if (slice == wanted)
+      error.scalars += scalars;
+    else
+      error.add(compare_scalars(wanted.data(), volume.voxel, slice.data(), volume.voxel, scalars));
+  }
+  return error;
+}
+
+/// Decodes every cut of the finished stream, checks the whole, and says what each layer is worth.
+VolumeCuts verify(SliceSource& source, ReadBack& again, const Plan& plan, const VolumeEncoderParams& params) {
+  VolumeCuts result;
+  result.peak = plan.peak;
+  const int layers = plan.coding.layers;
+  for (int l = 1; l <= layers; ++l) {
+    const std::unique_ptr<ByteSource> coded = again.open();
+    const VolumeError error = measure(source, *coded, l < layers ? l : 0, params);
+    result.cuts.push_back({error.max, error.squared / static_cast<double>(error.scalars)});
+    if (l < layers || params.is_lossy()) continue;
+    require(!plan.map.exact() || error.different == 0, ErrorKind::kMismatch,
+            std::to_string(error.different) + " values differ from the input");
+    require(error.max <= plan.map.max_error, ErrorKind::kMismatch,
+            "an error of " + number_text(error.max) + " where at most " + number_text(plan.map.max_error) +
+                " was promised");
+  }
+  return result;
+}
+
+}  // namespace
+
+VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& params, ByteSink& sink, ReadBack* again) {
+  const auto start = std::chrono::steady_clock::now();
+  Plan plan = make_plan(source, params);
+  if (again) {  // room for what the layers are worth, which is written when it is known
+    VolumeCuts unknown;
+    unknown.cuts.resize(static_cast<std::size_t>(plan.coding.layers));
+    plan.coding.boxes.push_back({kCutsBox, serialise(unknown)});
+  }
+  VolumeResult result;
+  const std::uint64_t cuts_at = code(source, plan, params, sink, result.stats);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.transform = plan.text;
+  result.promised_error = params.is_lossy() ? std::numeric_limits<double>::infinity() : plan.map.max_error;
+  if (!again) return result;
+  try {
+    result.cuts = verify(source, *again, plan, params);
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::kBadStream) fail(ErrorKind::kMismatch, e.what());  // of our own making
+    throw;
+  }
+  const std::vector<std::uint8_t> cuts = serialise(result.cuts);
+  again->replace(cuts_at, cuts.data(), cuts.size());
+  result.verified = true;
+  return result;
+}
+
+}  // namespace trivelet
