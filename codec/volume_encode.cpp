@@ -79,10 +79,14 @@ VolumeMap lossy_map(const VolumeAnalysis& analysis, VolumeMap exact) {
       analysis.not_finite() == 0, ErrorKind::kBadArgument,
       std::to_string(analysis.not_finite()) + " voxels are not finite (NaN or infinite); code this volume losslessly");
   const bool real = is_real(exact.format.type);
-  if ((!real && exact.planes() == 1) || exact.last == 0) return exact;
   const double range = analysis.max_value() - analysis.min_value();
+  if ((!real && exact.planes() == 1) || exact.last == 0 || range == 0) return exact;
   constexpr double kSteps = 65000;  // of 16 bits; the rest is room for rounding
-  return bounded_map(analysis, real ? range / (2 * kSteps) : std::ceil(range / (2 * kSteps)));
+  double bound = range / (2 * kSteps);
+  bound = real ? std::max(bound, least_bound(analysis)) : std::ceil(bound);
+  // More, where the resolution of a float or what all integers are multiples of takes more room than that.
+  for (;; bound *= 2)
+    if (VolumeMap map = bounded_map(analysis, bound); map.planes() == 1) return map;
 }
 
 VolumeMap map_without_palette(const VolumeDescription& volume, const VolumeAnalysis& analysis,
@@ -336,6 +340,7 @@ VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& param
   }
   const std::vector<std::uint8_t> cuts = serialise(result.cuts);
   again->replace(cuts_at, cuts.data(), cuts.size());
+  result.cuts = parse_volume_cuts(cuts.data(), cuts.size());  // errors without a number are not known
   result.verified = true;
   return result;
 }

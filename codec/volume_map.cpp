@@ -412,6 +412,22 @@ bool palette_may_pay(const VolumeAnalysis& a) {
   return n > 0 && n - 1 < (a.max_key() - a.min_key()) / a.common_scale();
 }
 
+namespace {
+
+double largest_magnitude(const VolumeAnalysis& a) {
+  return std::max(std::fabs(a.min_value()), std::fabs(a.max_value()));
+}
+
+// Of a float that was calculated from a step, at most.
+double rounding_of(const VolumeAnalysis& a) {
+  const double largest = largest_magnitude(a);
+  return resolution(a.format().type, largest) + 4 * resolution(VoxelType::kF64, largest);
+}
+
+}  // namespace
+
+double least_bound(const VolumeAnalysis& a) { return 4 * rounding_of(a); }
+
 VolumeMap bounded_map(const VolumeAnalysis& a, double max_error) {
   require(a.scalars() > 0, ErrorKind::kBadStream, "a volume without voxels");
   require(max_error >= 0 && std::isfinite(max_error), ErrorKind::kBadArgument,
@@ -437,12 +453,11 @@ VolumeMap bounded_map(const VolumeAnalysis& a, double max_error) {
           std::to_string(a.not_finite()) +
               " voxels are not finite (NaN or infinite) and have no error; code this volume losslessly");
   if (max_error == 0) return exact_map(a, false);
-  const double largest = std::max(std::fabs(a.min_value()), std::fabs(a.max_value()));
   // Half a step, plus the rounding of the sum in double and of the result to the type, stays within the bound.
-  const double rounding = resolution(m.format.type, largest) + 4 * resolution(VoxelType::kF64, largest);
+  const double rounding = rounding_of(a);
   require(max_error > 2 * rounding, ErrorKind::kBadArgument,
           "a maximum error of " + std::to_string(max_error) + " is below the resolution of " +
-              to_string(m.format.type) + " for values up to " + std::to_string(largest) +
+              to_string(m.format.type) + " for values up to " + std::to_string(largest_magnitude(a)) +
               "; code this volume losslessly");
   m.kind = VolumeMap::Kind::kReal;
   m.real_offset = a.min_value();

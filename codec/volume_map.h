@@ -117,6 +117,8 @@ bool palette_may_pay(const VolumeAnalysis& analysis);
 /// The map with which no value errs by more than `max_error` (stored units). BadArgument when the type's own resolution
 /// does not allow it, or when floats are not finite.
 VolumeMap bounded_map(const VolumeAnalysis& analysis, double max_error);
+/// Of floats: a bound that their resolution allows, about the least.
+double least_bound(const VolumeAnalysis& analysis);
 
 /// Applies a map. Thread safe once made.
 class VolumeMapper {
