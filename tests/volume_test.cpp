@@ -65,7 +65,7 @@ struct Decoded {
   VoxelRegion selection;
   std::array<std::uint64_t, 3> step;
   std::uint64_t bytes_read = 0;
-  Bytes voxels;
+  Bytes voxels{};
 };
 
 Decoded decode(const std::vector<std::byte>& stream, VolumeDecoderParams params = {}) {
@@ -135,6 +135,7 @@ VolumeEncoderParams params_of(const Way& way) {
   p.fourth_axis_first = way.fourth_axis;
   p.threads = 1;
   p.layers = 2;
+  p.block_size = 32;
   return p;
 }
 
@@ -148,8 +149,8 @@ TEST(Volume, every_kind_comes_back) {
         for (const Content content : {Content::kSparse, Content::kRandom}) {
           const VolumeDescription v{{static_cast<VoxelType>(t), big, channels}, 19, 13, 4, 3};
           const Bytes voxels = make_scalars(content, v.voxel, static_cast<std::size_t>(v.voxels()), 7);
-          // Half of the ways for each, so that every type meets every way in one byte order.
-          for (std::size_t w = static_cast<std::size_t>(turn++ % 2); w < std::size(kWays); w += 2) {
+          // Two of the ways each, so that every type meets every way.
+          for (std::size_t w = static_cast<std::size_t>(turn++ % 3); w < std::size(kWays); w += 3) {
             const Way& way = kWays[w];
             VolumeEncoderParams params = params_of(way);
             if (way.transform != VolumeTransform::kWavelet && channels > 2)
@@ -179,8 +180,8 @@ TEST(Volume, every_kind_comes_back) {
             EXPECT_EQ(coded.result.stats.stream_bytes, coded.bytes.size());
           }
         }
-  EXPECT_GT(kinds, 250);
-  EXPECT_GT(too_wide, 60);
+  EXPECT_GT(kinds, 150);
+  EXPECT_GT(too_wide, 40);
 }
 
 TEST(Volume, errors_stay_within_the_bound) {
@@ -209,14 +210,16 @@ TEST(Volume, errors_stay_within_the_bound) {
 }
 
 TEST(Volume, lossy_targets_are_kept) {
-  for (const VoxelType type : {VoxelType::kU8, VoxelType::kI16, VoxelType::kI32, VoxelType::kF32, VoxelType::kF64}) {
-    const VolumeDescription v{{type, true, 1}, 64, 48, 20, 1};
+  for (const VoxelType type : {VoxelType::kU8, VoxelType::kI32, VoxelType::kF32}) {
+    const VolumeDescription v{{type, true, 1}, 50, 40, 10, 1};
     const double low = is_signed(type) ? -50 : 5;
-    const Bytes voxels = make_body(v, low, type == VoxelType::kI32 ? 2e9 : type == VoxelType::kI16 ? 4000 : 200);
+    const Bytes voxels = make_body(v, low, type == VoxelType::kI32 ? 2e9 : 200);
     const auto with = [&](const auto& set) {
       VolumeEncoderParams params;
       params.threads = 1;
       params.effort = VolumeEffort::kFast;
+      params.layers = 2;
+      params.block_size = 32;
       set(params);
       const Coded coded = encode(v, voxels, params);
       const VolumeError error = distance(v, voxels, decode(coded.bytes).voxels);
@@ -226,28 +229,47 @@ TEST(Volume, lossy_targets_are_kept) {
     };
     SCOPED_TRACE(to_string(type));
     EXPECT_LE(with([](auto& p) { p.bits_per_voxel = 1.5; }).first * 8, 1.5 * static_cast<double>(v.voxels()));
-    EXPECT_LE(with([](auto& p) { p.total_bytes = 9000; }).first, 9000u);
+    EXPECT_LE(with([](auto& p) { p.total_bytes = 4000; }).first, 4000u);
     EXPECT_LE(with([](auto& p) { p.ratio = 8; }).first * 8, v.bytes());
     const double psnr = with([](auto& p) { p.psnr = 42; }).second;
     EXPECT_GT(psnr, 41.8);
-    EXPECT_LT(psnr, 44);
+    EXPECT_LT(psnr, 48);
     EXPECT_GT(with([](auto& p) { p.quality = 80; }).second, with([](auto& p) { p.quality = 40; }).second + 6);
     EXPECT_GT(with([](auto& p) { p.step = 2; }).second, with([](auto& p) { p.step = 20; }).second + 6);
   }
 }
 
+TEST(Volume, lossy_floats_and_multiples_of_any_range_have_one_plane) {
+  for (const double low : {-50.0, 300.0, 100000.0}) {
+    const VolumeDescription v{{VoxelType::kF32, false, 1}, 40, 30, 4, 1};
+    Bytes voxels = make_body(v, low, 40);
+    VolumeEncoderParams params;
+    params.threads = 1;
+    params.quality = 90;
+    const Decoded d = decode(encode(v, voxels, params).bytes);
+    EXPECT_LE(d.info.bits, 16) << low;
+    EXPECT_GT(distance(v, voxels, d.voxels).psnr(), 50) << low;
+  }
+  const VolumeDescription v{{VoxelType::kI32, false, 1}, 400, 300, 1, 1};
+  Bytes tens;
+  for (std::uint64_t i = 0; i < v.voxels(); ++i) test::put_scalar(tens, i * 10, v.voxel);
+  VolumeEncoderParams params;
+  params.threads = 1;
+  params.quality = 90;
+  EXPECT_LE(decode(encode(v, tens, params, false).bytes).info.bits, 16);
+}
+
 TEST(Volume, a_region_is_a_part_of_the_whole) {
   for (const std::uint64_t volumes : {1u, 3u}) {
-    const VolumeDescription v{{VoxelType::kI16, false, 1}, 150, 140, 12, volumes};
+    const VolumeDescription v{{VoxelType::kI16, false, 1}, 80, 70, 8, volumes};
     const Bytes voxels = make_body(v, -1000, 3000);
     for (const Way& way : kWays) {
       VolumeEncoderParams params = params_of(way);
-      params.block_size = 64;
-      params.slab = 6;
+      params.slab = 4;
       const Coded coded = encode(v, voxels, params, false);
       const std::uint64_t all = decode(coded.bytes).bytes_read;
-      for (const VoxelRegion& r : {VoxelRegion{0, 0, 0, 20, 20, 12}, VoxelRegion{100, 90, 5, 40, 31, 4},
-                                   VoxelRegion{0, 139, 11, 150, 1, 1}, VoxelRegion{0, 0, 3, 150, 140, 2}}) {
+      for (const VoxelRegion& r : {VoxelRegion{0, 0, 0, 20, 20, 8}, VoxelRegion{40, 33, 3, 40, 31, 3},
+                                   VoxelRegion{0, 69, 7, 80, 1, 1}, VoxelRegion{0, 0, 2, 80, 70, 2}}) {
         VolumeDecoderParams part;
         part.region = r;
         const Decoded d = decode(coded.bytes, part);
@@ -310,8 +332,8 @@ TEST(Volume, layers_are_worth_what_the_stream_says) {
     params.profile = profile;
     params.transform = VolumeTransform::kWavelet;
     params.threads = 1;
-    const Decoded all = decode(encode(v, voxels, params).bytes);
     const std::vector<std::byte> stream = encode(v, voxels, params).bytes;
+    const Decoded all = decode(stream);
     ASSERT_EQ(all.info.cuts.cuts.size(), profile == Profile::kDense ? 9u : 4u);
     for (int n = 1; n <= static_cast<int>(all.info.cuts.cuts.size()); ++n) {
       VolumeDecoderParams fewer;
@@ -334,7 +356,7 @@ TEST(Volume, trials_choose_what_is_smaller) {
   Bytes labels;
   for (std::uint64_t i = 0; i < steps.voxels(); ++i)
     test::put_scalar(labels, static_cast<std::uint64_t>((i / 8 * 7 + i / (48 * 12)) % 5 * 977), steps.voxel);
-  const VolumeDescription waves{{VoxelType::kI16, false, 1}, 48, 48, 8, 12};
+  const VolumeDescription waves{{VoxelType::kI16, false, 1}, 40, 32, 4, 12};
   const Bytes body = make_body(waves, 0, 3000);
   VolumeEncoderParams params;
   params.threads = 1;
@@ -360,9 +382,10 @@ TEST(Volume, trials_choose_what_is_smaller) {
 }
 
 TEST(Volume, bytes_do_not_depend_on_threads_or_reading_back) {
-  const VolumeDescription v{{VoxelType::kU16, false, 1}, 60, 50, 20, 2};
+  const VolumeDescription v{{VoxelType::kU16, false, 1}, 60, 50, 10, 2};
   const Bytes voxels = make_body(v, 0, 5000);
   VolumeEncoderParams params;
+  params.effort = VolumeEffort::kFast;
   params.slab = 5;
   params.threads = 1;
   std::uint64_t last = 0;
