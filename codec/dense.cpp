@@ -36,13 +36,12 @@ struct SegmentStates {
   }
 };
 
-// Where in its interval a magnitude of plane `p` is put, beyond its known bits.
 template <class T>
-double reconstruction_offset(int centroid, int plane) {
+T offset_of(int centroid, int plane) {
   if constexpr (std::is_same_v<T, float>)
-    return static_cast<double>(static_cast<float>(centroid) / 256.0f * static_cast<float>(std::int64_t{1} << plane));
+    return reconstruction_offset(centroid, plane);
   else
-    return plane == 0 ? 0.0 : static_cast<double>((static_cast<std::int64_t>(centroid) << plane) >> 8);
+    return integer_reconstruction_offset(centroid, plane);
 }
 
 // ------------------------------------------------------------------------------------------------------------ encoder
@@ -182,7 +181,7 @@ void DenseEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
   coder.weights = weights;
   coder.by = by;
   coder.bx = bx;
-  for (int p = 0; p <= kMaxPlanes; ++p) coder.offset[p] = reconstruction_offset<T>(centroid, p);
+  for (int p = 0; p <= kMaxPlanes; ++p) coder.offset[p] = static_cast<double>(offset_of<T>(centroid, p));
 
   for (int b = 0; b < static_cast<int>(block.families.size()); ++b)
     for (int k = 0; k < grid.resolutions(); ++k) {
@@ -314,9 +313,7 @@ void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, in
   const int o = std::max(0, band.orientation - 1);
   // After a first pass alone, coefficients that are older than it still have an interval twice as wide.
   const std::uint32_t older = coded && (last & 1) ? std::uint32_t{2} << low : 0xffffffffu;
-  const double fine = coded ? reconstruction_offset<T>(centroid, low) : 0;
-  const double wide = coded ? reconstruction_offset<T>(centroid, low + 1) : 0;
-  const T offset[2] = {static_cast<T>(fine), static_cast<T>(wide)};
+  const T offset[2] = {coded ? offset_of<T>(centroid, low) : 0, coded ? offset_of<T>(centroid, low + 1) : 0};
   T step = 1;
   if (steps) step = static_cast<T>(steps[subband_slot(grid, b, k, o)]);
   for (int t = 0; t < out.shape.frames; ++t)

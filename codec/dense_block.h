@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "codec/quantiser.h"
 #include "codec/tree.h"
 
 namespace trivelet::dense {
@@ -105,16 +106,6 @@ Field<T> patch_view(const BlockGrid& grid, int by, int bx, const Field<T>& field
   v.shape.height = p.height;
   v.shape.width = p.width;
   return v;
-}
-
-inline float limited_magnitude(float c, float inverse_step) {
-  const float m = (c < 0 ? -c : c) * inverse_step;
-  constexpr float kLimit = 1073741760.0f;  // largest float below 2^30; also where NaN ends
-  return m < kLimit ? m : kLimit;
-}
-inline std::int32_t limited_magnitude(std::int32_t c, float) {
-  constexpr std::int32_t kLimit = (1 << 30) - 1;
-  return c > kLimit || c < -kLimit ? kLimit : c < 0 ? -c : c;
 }
 
 }  // namespace trivelet::dense

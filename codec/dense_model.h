@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "codec/dense_arithmetic.h"
+
 namespace trivelet::dense {
 
 /// An estimate of P(1) in units of 1 / 65536 and how many decisions it stands for.
@@ -25,7 +27,6 @@ struct State {
   std::uint16_t seen = 1;  ///< 1..kSeenLimit; sets the rate
 };
 
-inline constexpr std::size_t kSeenLimit = 126;
 struct RateTable {
   std::array<std::int32_t, kSeenLimit + 1> of{};
   constexpr RateTable() {
@@ -34,27 +35,14 @@ struct RateTable {
 };
 inline constexpr RateTable kRates;
 
-inline std::uint32_t probability(const State& s) { return s.one < 24 ? 24u : s.one > 65512 ? 65512u : s.one; }
+inline std::uint32_t probability(const State& s) { return limited_probability(s.one); }
 
 inline void update(State& s, bool bit) {
-  const std::int32_t target = bit ? 65535 : 0;
-  s.one = static_cast<std::uint16_t>(s.one + ((target - s.one) * kRates.of[s.seen] >> 16));
+  s.one = static_cast<std::uint16_t>(moved_estimate(s.one, bit, kRates.of[s.seen]));
   s.seen = static_cast<std::uint16_t>(s.seen + (s.seen < kSeenLimit));
 }
 
-// ------------------------------------------------------------------------------------------------- contexts of a class
-
-inline constexpr int kEnergies = 15;
-inline constexpr int kTimes = 5;
-inline constexpr int kParents = 3;
-inline constexpr int kPlaces = 4;
-inline constexpr int kSignificance = 0;
-inline constexpr int kRefinement = kSignificance + kEnergies * kTimes * kParents * kPlaces;
-inline constexpr int kSigns = kRefinement + 3 * kEnergies;
-inline constexpr int kAny = kSigns + 14;             // "any child group active"
-inline constexpr int kChild = kAny + 4 * 2 * 5 * 2;  // "this child group active"
-inline constexpr int kRoot = kChild + 3 * 2 * 5 * 5 * 2;
-inline constexpr int kContexts = kRoot + 8;
+// ------------------------------------------------------------------------------------------------------------ classes
 
 inline constexpr int kResolutionClasses = 4;  // finest, next, other detail bands, lowest band
 inline constexpr int kOrientationClasses = 8;

@@ -37,26 +37,7 @@ struct EnergyTable {
 inline constexpr EnergyTable kEnergyTable;
 inline std::size_t energy_class(std::uint32_t sum) { return kEnergyTable.of[sum < 128 ? sum : 128]; }
 
-inline std::size_t octave_class(std::uint32_t n) { return n == 0 ? 0 : n < 2 ? 1 : n < 4 ? 2 : n < 8 ? 3 : 4; }
-
-/// 0: insignificant after the first pass of the plane, 1: significant since, 2: significant before.
-inline std::uint32_t stage(std::uint32_t known, int plane) {
-  const std::uint32_t v = known >> plane;
-  return v < 2 ? v : 2;
-}
-
-/// Sign contexts: signs of horizontal, vertical and temporal neighbours; a pattern and its negative share a context.
-struct SignTable {
-  std::uint8_t context[27] = {};
-  bool flip[27] = {};
-  constexpr SignTable() {
-    for (int i = 0; i < 27; ++i) {
-      flip[i] = i > 13;
-      context[i] = static_cast<std::uint8_t>(i > 13 ? 26 - i : i);
-    }
-  }
-};
-inline constexpr SignTable kSignTable;
+inline std::uint32_t stage(std::uint32_t known, int plane) { return stage(known >> plane); }
 
 /// Bits [0, n) of a row from word `w` on.
 inline std::uint64_t row_mask(int n, int w) {
@@ -134,7 +115,7 @@ class SegmentCoder {
     }
     const Level& up = block_.families[static_cast<std::size_t>(family_.parent)].levels[0];
     if (plane >= up.top) return;
-    State* states = states_[0] + kRoot;
+    State* states = states_[0];
     for (int t = 0; t < e.t; ++t) {
       const int ut = family_.parent_frame[static_cast<std::size_t>(t)];
       for (int y = 0; y < e.y; ++y) {
@@ -148,7 +129,7 @@ class SegmentCoder {
             const int bit = std::countr_zero(m);
             const std::ptrdiff_t at = l.group_at(0, t, y, 64 * w + bit);
             const unsigned near = std::min(3u, around(&l.active[static_cast<std::size_t>(at)], l.group_stride));
-            if (coder_.code(states[near * 2 + (fresh >> bit & 1)],
+            if (coder_.code(states[root_context(near, fresh >> bit & 1)],
                             truth(l.planes, l.group(0, t, y, 64 * w + bit), plane)))
               activate(l, word, bit, at, plane);
           }
@@ -164,7 +145,7 @@ class SegmentCoder {
     const int depth = up.arity == 8 ? 2 : 1;
     for (int o = 0; o < l.orientations; ++o) {
       const Box& e = l.exists[o];
-      State* states = states_[o] + kChild;
+      State* states = states_[o];
       for (int t = 0; t < e.t; ++t)
         for (int y = 0; y < e.y; ++y) {
           coder_.row();
@@ -186,7 +167,7 @@ class SegmentCoder {
               for (int i = 0; i < o; ++i) others += l.active[static_cast<std::size_t>(l.group_at(i, t, y, x))];
               const unsigned near = around(&l.active[static_cast<std::size_t>(at)], l.group_stride);
               const std::size_t context =
-                  (((stage(most, plane) * 2 + (fresh >> bit & 1)) * 5 + near) * 5 + std::min(others, 4u)) * 2;
+                  child_context(stage(most, plane), fresh >> bit & 1, near, std::min(others, 4u), false);
               if (coder_.code(states[context], truth(l.planes, l.group(o, t, y, x), plane)))
                 activate(l, word, bit, at, plane);
             }
@@ -203,8 +184,7 @@ class SegmentCoder {
     for (int o = 0; o < l.orientations; ++o) {
       const Box& e = l.exists[o];
       if (e.empty()) continue;
-      State* any = states_[o] + kAny;
-      State* child = states_[o] + kChild;
+      State* states = states_[o];
       const int rows_t = octets ? (e.t + 1) / 2 : e.t;
       for (int t = 0; t < rows_t; ++t)
         for (int y = 0; y < (e.y + 1) / 2; ++y) {
@@ -215,7 +195,7 @@ class SegmentCoder {
             for (std::uint64_t m = up.mask_of(plane)[word] & ~up.done[word] & row_mask((e.x + 1) / 2, w); m;
                  m &= m - 1) {
               const int bit = std::countr_zero(m);
-              if (children(o, t, y, 64 * w + bit, !(before >> bit & 1), octets, plane, any, child))
+              if (children(o, t, y, 64 * w + bit, !(before >> bit & 1), octets, plane, states))
                 up.done[word] |= std::uint64_t{1} << bit;
             }
           }
@@ -224,7 +204,7 @@ class SegmentCoder {
   }
 
   // The child groups of one group; true when all are active now.
-  bool children(int o, int t, int y, int x, bool fresh, bool octets, int plane, State* any, State* child) {
+  bool children(int o, int t, int y, int x, bool fresh, bool octets, int plane, State* states) {
     Level& l = level_;
     Level& up = *parent_;
     const Box& e = l.exists[o];
@@ -249,8 +229,8 @@ class SegmentCoder {
       // A group that has just become active without a significant coefficient has an active child.
       if (!(fresh && significant == 0)) {
         const unsigned near = around(open, up.group_stride);
-        const std::size_t context = ((std::min(significant, 3u) * 2 + fresh) * 5 + near) * 2 + (most > 1);
-        if (!coder_.code(any[context], truth(up.planes_below, up.group(o, t, y, x), plane))) return false;
+        const std::size_t context = any_child_context(std::min(significant, 3u), fresh, near, most > 1);
+        if (!coder_.code(states[context], truth(up.planes_below, up.group(o, t, y, x), plane))) return false;
       }
       *open = 1;
     }
@@ -272,9 +252,8 @@ class SegmentCoder {
         const std::uint32_t near_parent =
             stage(c[-1], plane) + stage(c[1], plane) + stage(c[-s], plane) + stage(c[s], plane);
         const unsigned near = around(&l.active[static_cast<std::size_t>(at)], l.group_stride);
-        const std::size_t context =
-            (((stages[j] * 2 + first) * 5 + near) * 5 + octave_class(near_parent)) * 2 + (first && !found);
-        yes = coder_.code(child[context], truth(l.planes, l.group(o, ct, cy, cx), plane));
+        const std::size_t context = child_context(stages[j], first, near, octave_class(near_parent), first && !found);
+        yes = coder_.code(states[context], truth(l.planes, l.group(o, ct, cy, cx), plane));
       }
       if (yes) {
         found = true;
@@ -286,92 +265,101 @@ class SegmentCoder {
     return complete;
   }
 
-  struct Weights {
-    std::uint32_t horizontal, vertical;
-  };
-  Weights weights(int o) const {
-    const int direction = k_ == 0 ? 0 : (o + 1) & 3;
-    return {direction == 2 ? 3u : 2u, direction == 1 ? 3u : 2u};
+  /// What is known around a coefficient of its own frame.
+  static std::uint32_t energy_around(const std::uint32_t* c, std::ptrdiff_t s, NeighbourWeights weight) {
+    return weight.horizontal * (c[-1] + c[1]) + weight.vertical * (c[-s] + c[s]) +
+           (c[-s - 1] + c[-s + 1] + c[s - 1] + c[s + 1]);
+  }
+  static std::uint32_t pattern_around(const std::int8_t* g, std::ptrdiff_t s, std::ptrdiff_t frame) {
+    const auto direction = [](int n) { return n < 0 ? 0u : n > 0 ? 2u : 1u; };
+    return sign_pattern(direction(g[-1] + g[1]), direction(g[-s] + g[s]), direction(g[-frame] + g[frame]));
   }
 
-  // Coefficients of active groups that are not significant yet.
-  void coefficients(int o, int plane) {
+  // What the quads of a row have in common.
+  struct QuadRow {
+    const Box& valid;
+    State* states;
+    NeighbourWeights weight;
+    int o, t, y;
+    bool second_half,
+        last_half;  // of groups that hold two frames; frames that are a group of their own are a last half
+    const std::uint32_t* parents;  // of coefficients (t, y, 0) and on; null: there are none
+  };
+
+  // The coefficients of quad x of a row that are not significant yet. `fresh`: its group is active since this plane.
+  // Inlined: its state lives in the registers of the loop over a row.
+  [[gnu::always_inline]] void quad(const QuadRow& row, int x, std::size_t quad_word, bool fresh, int plane) {
+    Level& l = level_;
+    const std::ptrdiff_t s = l.stride;
+    const int last = (2 * row.y + 1 < row.valid.y ? 2 : 0) + (2 * x + 1 < row.valid.x ? 1 : 0);
+    const std::ptrdiff_t origin = l.at(row.o, row.t, 2 * row.y, 2 * x);
+    std::uint32_t* const q = &l.known[static_cast<std::size_t>(origin)];
+    std::int8_t* const sq = &l.sign[static_cast<std::size_t>(origin)];
+    const std::uint32_t parent = row.parents ? stage(row.parents[x], plane) : 0;
+    bool found = false;
+    if (row.second_half && fresh) {
+      const std::uint32_t* f = q - l.frame;
+      found = (f[0] | f[1] | f[s] | f[s + 1]) != 0;
+    }
+    unsigned insignificant = 0;
+    for (int j = 0; j <= last; ++j) {
+      const std::ptrdiff_t at = (j >> 1) * s + (j & 1);
+      if ((j & 1) && 2 * x + 1 >= row.valid.x) continue;
+      std::uint32_t* const c = q + at;
+      if (*c) continue;
+      bool yes = finest_ && fresh && row.last_half && j == last && !found;
+      if (!yes) {
+        const std::size_t context = significance_context(
+            static_cast<std::uint32_t>(energy_class(energy_around(c, s, row.weight) >> plane)),
+            octave_class((c[-l.frame] + c[l.frame]) >> plane), parent, place_class(fresh, found, j));
+        bool is = false;
+        if constexpr (!Coder::kDecoding) is = l.magnitude[static_cast<std::size_t>(origin + at)] >> plane & 1;
+        yes = coder_.code(row.states[context], is);
+      }
+      if (yes) {
+        found = true;
+        const std::uint32_t pattern = pattern_around(sq + at, s, l.frame);
+        const bool flip = sign_flips(pattern);
+        bool negative = false;
+        if constexpr (!Coder::kDecoding) negative = coder_.negative(row.t, 2 * row.y + (j >> 1), 2 * x + (j & 1));
+        negative = coder_.code(row.states[sign_context(pattern)], negative != flip) != flip;
+        *c = std::uint32_t{1} << plane;
+        sq[at] = negative ? -1 : 1;
+        coder_.became_significant(row.t, 2 * row.y + (j >> 1), 2 * x + (j & 1), plane);
+        l.some[quad_word] |= std::uint64_t{1} << (x & 63);
+      } else {
+        ++insignificant;
+      }
+    }
+    if (insignificant == 0) l.all[quad_word] |= std::uint64_t{1} << (x & 63);
+  }
+
+  // Coefficients of active groups that are not significant yet. Not inlined: with the groups' loops around it there are
+  // not enough registers.
+  [[gnu::noinline]] void coefficients(int o, int plane) {
     Level& l = level_;
     const Box& v = l.valid[o];
     if (v.empty()) return;
     coder_.orientation(o);
     const bool octets = l.arity == 8;
-    const Weights weight = weights(o);
-    State* states = states_[o] + kSignificance;
-    State* signs = states_[o] + kSigns;
     const int quads_y = (v.y + 1) / 2;
     const int quads_x = (v.x + 1) / 2;
-    const std::ptrdiff_t s = l.stride;
-    const std::uint32_t one = std::uint32_t{1} << plane;
-    for (int t = 0; t < v.t; ++t) {
-      const int gt = octets ? t >> 1 : t;
-      const bool second_half = octets && (t & 1);
-      const bool last_half = !octets || (t & 1) || t + 1 == v.t;
-      const std::uint32_t* parents =
-          k_ >= 2 ? &parent_->known[static_cast<std::size_t>(parent_->at(o, octets ? t >> 1 : t, 0, 0))] : nullptr;
-      for (int y = 0; y < quads_y; ++y) {
+    QuadRow row{v, states_[o], neighbour_weights(k_, o), o, 0, 0, false, false, nullptr};
+    for (row.t = 0; row.t < v.t; ++row.t) {
+      const int gt = octets ? row.t >> 1 : row.t;
+      row.second_half = octets && (row.t & 1);
+      row.last_half = !octets || (row.t & 1) || row.t + 1 == v.t;
+      for (row.y = 0; row.y < quads_y; ++row.y) {
         coder_.row();
+        if (k_ >= 2) row.parents = &parent_->known[static_cast<std::size_t>(parent_->at(o, gt, row.y, 0))];
         for (int w = 0; w < l.words; ++w) {
-          const std::size_t word = l.row(o, gt, y) + static_cast<std::size_t>(w);
-          const std::size_t quad_word = l.quad_row(o, t, y) + static_cast<std::size_t>(w);
+          const std::size_t word = l.row(o, gt, row.y) + static_cast<std::size_t>(w);
+          const std::size_t quad_word = l.quad_row(o, row.t, row.y) + static_cast<std::size_t>(w);
           const std::uint64_t was_active = word_before(l, word, plane);
           std::uint64_t m = l.mask_of(plane)[word] & ~l.all[quad_word] & row_mask(quads_x, w);
           for (; m; m &= m - 1) {
             const int bit = std::countr_zero(m);
-            const int x = 64 * w + bit;
-            const bool fresh = !(was_active >> bit & 1);
-            const int last = (2 * y + 1 < v.y ? 2 : 0) + (2 * x + 1 < v.x ? 1 : 0);
-            const std::ptrdiff_t origin = l.at(o, t, 2 * y, 2 * x);
-            std::uint32_t* const q = &l.known[static_cast<std::size_t>(origin)];
-            std::int8_t* const sq = &l.sign[static_cast<std::size_t>(origin)];
-            const std::uint32_t parent = parents ? stage(parents[y * parent_->stride + x], plane) : 0;
-            bool found = false;
-            if (second_half && fresh) {
-              const std::uint32_t* f = q - l.frame;
-              found = (f[0] | f[1] | f[s] | f[s + 1]) != 0;
-            }
-            unsigned insignificant = 0;
-            for (int j = 0; j <= last; ++j) {
-              const std::ptrdiff_t at = (j >> 1) * s + (j & 1);
-              if ((j & 1) && 2 * x + 1 >= v.x) continue;
-              std::uint32_t* const c = q + at;
-              if (*c) continue;
-              bool yes = finest_ && fresh && last_half && j == last && !found;
-              if (!yes) {
-                const std::uint32_t sum = weight.horizontal * (c[-1] + c[1]) + weight.vertical * (c[-s] + c[s]) +
-                                          (c[-s - 1] + c[-s + 1] + c[s - 1] + c[s + 1]);
-                const std::size_t time = octave_class((c[-l.frame] + c[l.frame]) >> plane);
-                const std::size_t place = !fresh ? 0 : found ? 3 : j == 3 ? 2 : 1;
-                const std::size_t context =
-                    ((energy_class(sum >> plane) * kTimes + time) * kParents + parent) * kPlaces + place;
-                bool is = false;
-                if constexpr (!Coder::kDecoding) is = l.magnitude[static_cast<std::size_t>(origin + at)] >> plane & 1;
-                yes = coder_.code(states[context], is);
-              }
-              if (yes) {
-                found = true;
-                const std::int8_t* g = sq + at;
-                auto direction = [](int n) { return n < 0 ? 0 : n > 0 ? 2 : 1; };
-                const int pattern =
-                    direction(g[-1] + g[1]) * 9 + direction(g[-s] + g[s]) * 3 + direction(g[-l.frame] + g[l.frame]);
-                const bool flip = kSignTable.flip[pattern];
-                bool negative = false;
-                if constexpr (!Coder::kDecoding) negative = coder_.negative(t, 2 * y + (j >> 1), 2 * x + (j & 1));
-                negative = coder_.code(signs[kSignTable.context[pattern]], negative != flip) != flip;
-                *c = one;
-                sq[at] = negative ? -1 : 1;
-                coder_.became_significant(t, 2 * y + (j >> 1), 2 * x + (j & 1), plane);
-                l.some[quad_word] |= std::uint64_t{1} << bit;
-              } else {
-                ++insignificant;
-              }
-            }
-            if (insignificant == 0) l.all[quad_word] |= std::uint64_t{1} << bit;
+            quad(row, 64 * w + bit, quad_word, !(was_active >> bit & 1), plane);
           }
         }
       }
@@ -383,8 +371,8 @@ class SegmentCoder {
     const Box& v = l.valid[o];
     if (v.empty()) return;
     coder_.orientation(o);
-    const Weights weight = weights(o);
-    State* states = states_[o] + kRefinement;
+    const NeighbourWeights weight = neighbour_weights(k_, o);
+    State* states = states_[o];
     const int quads_y = (v.y + 1) / 2;
     const std::ptrdiff_t s = l.stride;
     const std::uint32_t one = std::uint32_t{1} << plane;
@@ -401,13 +389,12 @@ class SegmentCoder {
               std::uint32_t* const c = q + at;
               const std::uint32_t value = *c >> plane;
               if (value < 2) continue;
-              const std::uint32_t sum = weight.horizontal * (c[-1] + c[1]) + weight.vertical * (c[-s] + c[s]) +
-                                        (c[-s - 1] + c[-s + 1] + c[s - 1] + c[s + 1]);
-              const std::size_t size = value < 4 ? 0 : value < 8 ? 1 : 2;
+              const std::size_t context = refinement_context(
+                  size_class(value), static_cast<std::uint32_t>(energy_class(energy_around(c, s, weight) >> plane)));
               bool is = false;
               if constexpr (!Coder::kDecoding) is = l.magnitude[static_cast<std::size_t>(origin + at)] >> plane & 1;
               const std::uint32_t before = *c;
-              if (coder_.code(states[size * kEnergies + energy_class(sum >> plane)], is)) *c = before | one;
+              if (coder_.code(states[context], is)) *c = before | one;
               coder_.refined(t, 2 * y + (j >> 1), 2 * x + (j & 1), plane, before, *c);
             }
           }

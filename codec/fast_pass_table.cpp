@@ -28,7 +28,7 @@ void add(const Field<T>& patch, float inverse_step, const double* offset, double
     int planes = 0;
     for (int y = 0; y < patch.shape.height; ++y)
       for (int x = 0; x < patch.shape.width; ++x) {
-        const auto limited = dense::limited_magnitude(patch.row(t, y)[x], inverse_step);
+        const auto limited = limited_magnitude(patch.row(t, y)[x], inverse_step);
         const auto m = static_cast<double>(limited);
         energy.add(x, m * m);
         const auto known = static_cast<std::uint32_t>(limited);
@@ -54,9 +54,9 @@ void fill_fast_pass_table(const BlockGrid& grid, int by, int bx, const Field<T>&
   double offset[kMaxPlanes];
   for (int p = 0; p < kMaxPlanes; ++p) {
     if constexpr (std::is_same_v<T, float>)
-      offset[p] = static_cast<double>(centroid) / 256 * static_cast<double>(std::int64_t{1} << p);
+      offset[p] = static_cast<double>(reconstruction_offset(centroid, p));
     else
-      offset[p] = p == 0 ? 0.0 : static_cast<double>((static_cast<std::int64_t>(centroid) << p) >> 8);
+      offset[p] = integer_reconstruction_offset(centroid, p);
   }
   const std::size_t segments = block.top.size();
   table.first.assign(segments, 0);

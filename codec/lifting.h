@@ -4,20 +4,11 @@
 // each add and multiply is rounded on its own to binary32 (the CPU files are compiled with -ffp-contract=off, the
 // device code names the rounding intrinsics). Integers: two's complement wrap-around, hence the detour over uint32;
 // shifts are arithmetic. Nothing here is undefined for any input, infinities and NaN included.
-//
-// The functions have internal linkage on purpose: this header is compiled with several instruction sets, and a merged
-// copy of one of them must never end up in code that runs on a lesser machine.
 #pragma once
 
 #include <cstdint>
 
-#ifndef TRIVELET_HOST_DEVICE
-#if defined(__CUDACC__)
-#define TRIVELET_HOST_DEVICE __host__ __device__
-#else
-#define TRIVELET_HOST_DEVICE
-#endif
-#endif
+#include "codec/host_device.h"
 
 namespace trivelet {
 

@@ -18,7 +18,9 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <vector>
+#include <utility>
+
+#include "codec/dense_arithmetic.h"
 
 namespace trivelet::dense {
 
@@ -48,7 +50,7 @@ class RangeEncoder {
     bytes_ = std::move(larger);
   }
   void put(bool bit, std::uint32_t probability) {
-    const auto split = static_cast<std::uint32_t>(std::uint64_t{range_} * probability >> 16);
+    const std::uint32_t split = split_range(range_, probability);
     const std::uint32_t upper = bit ? 0 : ~0u;
     low_ += split & upper;
     range_ = bit ? split : range_ - split;
@@ -65,14 +67,7 @@ class RangeEncoder {
   }
   /// Chooses the fraction of the final interval with the fewest bytes; data() and size() are the codeword afterwards.
   void finish() {
-    const std::uint64_t high = low_ + range_ - 1;
-    for (int zeros = 31 + 16; zeros >= 0; --zeros) {
-      const std::uint64_t value = high >> zeros << zeros;
-      if (value >= low_) {
-        low_ = value;
-        break;
-      }
-    }
+    low_ = shortest_fraction(low_, range_, 32 + 16);
     reserve(16);
     low_ <<= 16 - pending_;
     pending_ = 16;
@@ -89,12 +84,8 @@ class RangeEncoder {
 
   /// After finish(): how many bytes of the codeword decode everything before the mark.
   std::size_t bytes_until(const Mark& m) const {
-    auto byte = [&](std::size_t i) -> std::uint64_t { return i < size_ ? bytes_[i] : 0; };
-    std::size_t n = m.bytes;
-    const bool carried = n > 0 && (byte(n - 1) & 1) != m.odd;
-    std::uint64_t value = 0;
-    for (int shift = 40; !carried && shift >= 0 && value < m.low; shift -= 8, ++n) value |= byte(n) << shift;
-    return n < size_ ? n : size_;
+    return bytes_until_mark(m.bytes, m.low, m.odd, size_,
+                            [&](std::size_t i) -> std::uint64_t { return i < size_ ? bytes_[i] : 0; });
   }
 
  private:
@@ -131,7 +122,7 @@ class RangeDecoder {
     fill();
   }
   bool get(std::uint32_t probability) {
-    const auto split = static_cast<std::uint32_t>(std::uint64_t{range_} * probability >> 16);
+    const std::uint32_t split = split_range(range_, probability);
     const std::uint64_t border = std::uint64_t{split} << 32;
     const bool bit = value_ < border;
     value_ -= bit ? 0 : border;

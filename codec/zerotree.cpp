@@ -5,6 +5,7 @@
 #include <string>
 
 #include "codec/container.h"
+#include "codec/quantiser.h"
 #include "codec/zerotree_kernels.h"
 
 namespace trivelet {
@@ -603,9 +604,8 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
     a.frame_stride = v.frame_stride;
     a.orientation_index = std::max(0, band.orientation - 1);
     if (steps) a.step = steps[subband_slot(grid, band.temporal_band, band.resolution, a.orientation_index)];
-    a.offset = static_cast<float>(centroid) / 256.0f * static_cast<float>(std::int64_t{1} << low[s]);
-    a.integer_offset =
-        low[s] == 0 ? 0 : static_cast<std::int32_t>((static_cast<std::int64_t>(centroid) << low[s]) >> 8);
+    a.offset = reconstruction_offset(centroid, low[s]);
+    a.integer_offset = integer_reconstruction_offset(centroid, low[s]);
     a.low = low[s];
     a.level = view(all[b].levels[k], masks.families[b].levels[k]);
     a.state = &states[b][k];

@@ -9,7 +9,7 @@
 // quad by quad.
 #pragma once
 
-#include "codec/dense_model.h"
+#include "codec/dense_arithmetic.h"
 #include "gpu/dense_plan.h"
 #include "gpu/zerotree.cuh"
 
@@ -32,7 +32,6 @@ __device__ __forceinline__ bool is_negative(u32 v) {
 /// What of magnitude >> plane is known before the first pass of the plane, after it, and after the second.
 __device__ __forceinline__ u32 known_before(u32 shifted) { return shifted & ~1u; }
 __device__ __forceinline__ u32 known_between(u32 shifted) { return shifted < 2 ? shifted : shifted & ~1u; }
-__device__ __forceinline__ u32 octave(u32 n) { return n == 0 ? 0 : n < 2 ? 1 : n < 4 ? 2 : n < 8 ? 3 : 4; }
 
 /// Arrays of a segment's block. `up`: the level it depends on, its spatial parent's or for k = 0 its temporal one's.
 template <class V>
@@ -157,13 +156,7 @@ __device__ __forceinline__ u32 energy_mask(int plane) {
   return sizeof(V) > 2 && plane > 24 ? (1u << (32 - plane)) - 1 : 255;
 }
 
-struct QuadWeights {
-  u32 horizontal, vertical;
-};
-__device__ __forceinline__ QuadWeights quad_weights(int k, int o) {
-  const int direction = k == 0 ? 0 : (o + 1) & 3;
-  return {direction == 2 ? 3u : 2u, direction == 1 ? 3u : 2u};
-}
+using dense::NeighbourWeights;
 
 template <class V>
 __device__ __forceinline__ int sign_of(u32 v, int plane, u32 least) {
@@ -172,7 +165,7 @@ __device__ __forceinline__ int sign_of(u32 v, int plane, u32 least) {
 
 /// Energies of a quad; `seen` and `not_yet` say what is known of neighbours before and after the row.
 template <class V, class Seen, class NotYet>
-__device__ __forceinline__ u32 quad_energies(const u32 rows[4][4], QuadWeights w, int plane, Seen seen,
+__device__ __forceinline__ u32 quad_energies(const u32 rows[4][4], NeighbourWeights w, int plane, Seen seen,
                                              NotYet not_yet) {
   u32 e[4][4];
   TRIVELET_UNROLL
@@ -239,7 +232,7 @@ __device__ __forceinline__ bool pack_significance(const DenseSegment<V>& s, int 
   }
   if ((valid & ~significant) == 0) return false;
 
-  q.energy = quad_energies<V>(rows, quad_weights(s.k, o), plane, known_between, known_before);
+  q.energy = quad_energies<V>(rows, dense::neighbour_weights(s.k, o), plane, known_between, known_before);
   const int side = 2 * d.groups;
   const std::ptrdiff_t frame = static_cast<std::ptrdiff_t>(side) * side;
   const V* here = s.value + static_cast<std::ptrdiff_t>(o * d.frames + t) * frame + 2 * y * side + 2 * x;
@@ -253,7 +246,7 @@ __device__ __forceinline__ bool pack_significance(const DenseSegment<V>& s, int 
     const u32 b = known_between(magnitude_bits<V>(before) >> plane),
               f = known_before(magnitude_bits<V>(after) >> plane);
     before_any |= b;
-    info |= octave(b + f) << (3 * j);
+    info |= dense::octave_class(b + f) << (3 * j);
     const int h = sign_of<V>(rows[r][c - 1], plane, 2) + sign_of<V>(rows[r][c + 1], plane, 2);
     const int vertical = sign_of<V>(rows[r - 1][c], plane, r == 1 ? 1 : 2) + sign_of<V>(rows[r + 1][c], plane, 2);
     const int time = sign_of<V>(before, plane, 1) + sign_of<V>(after, plane, 2);
@@ -262,8 +255,7 @@ __device__ __forceinline__ bool pack_significance(const DenseSegment<V>& s, int 
   if (s.k >= 2) {
     const int n = 2 * s.up_d->groups;
     const V up = s.up_value[(static_cast<std::ptrdiff_t>(o * s.up_d->frames + (octets ? t >> 1 : t)) * n + y) * n + x];
-    const u32 stage = magnitude_bits<V>(up) >> plane;
-    info |= (stage < 2 ? stage : 2) << kParentAt;
+    info |= dense::stage(magnitude_bits<V>(up) >> plane) << kParentAt;
   }
   const u32 fresh = active == plane + 1;
   info |= valid << kValidAt | significant << kSignificantAt | fresh << kFreshAt;
@@ -282,7 +274,7 @@ __device__ __forceinline__ u32 add_bytes(u32 a, u32 b) {
 }
 /// What neighbours that came in the same batch add to the energies of a quad.
 template <class V>
-__device__ __forceinline__ u32 energy_around(u32 energy, u32 left, u32 above, QuadWeights w) {
+__device__ __forceinline__ u32 energy_around(u32 energy, u32 left, u32 above, NeighbourWeights w) {
   if (left & 2) energy = add_bytes<V>(energy, w.horizontal | 1u << 16);
   if (left & 8) energy = add_bytes<V>(energy, 1u | w.horizontal << 16);
   if (above >> kAboveLeft & 1) energy = add_bytes<V>(energy, w.vertical | 1u << 8);
@@ -293,7 +285,7 @@ __device__ __forceinline__ u32 energy_around(u32 energy, u32 left, u32 above, Qu
 }
 /// What the quad's own coefficient j adds.
 template <class V>
-__device__ __forceinline__ u32 energy_after(u32 energy, int j, QuadWeights w) {
+__device__ __forceinline__ u32 energy_after(u32 energy, int j, NeighbourWeights w) {
   return add_bytes<V>(energy, j == 0   ? w.horizontal << 8 | w.vertical << 16 | 1u << 24
                               : j == 1 ? 1u << 16 | w.vertical << 24
                               : j == 2 ? w.horizontal << 24
@@ -305,7 +297,7 @@ __device__ __forceinline__ u32 energy_after(u32 energy, int j, QuadWeights w) {
 /// loops are not unrolled: in the decoder one lane runs them, and the cache for instructions is what counts.
 template <class V, class Coder>
 __device__ __forceinline__ u32 code_significance(Coder& coder, const QuadPack& q, u32 left, u32 above, u32 truth,
-                                                 u32 context, u32 sign_context, QuadWeights w, u32 mask) {
+                                                 u32 context, u32 sign_context, NeighbourWeights w, u32 mask) {
   constexpr u32 kTime = dense::kParents * dense::kPlaces, kEnergy = dense::kTimes * kTime;
   const u32 valid = q.info >> kValidAt & 15;
   const u32 fresh = q.info >> kFreshAt & 1, implied = fresh & q.info >> kImpliedAt;
@@ -326,7 +318,7 @@ __device__ __forceinline__ u32 code_significance(Coder& coder, const QuadPack& q
     const int j = __ffs(static_cast<int>(todo)) - 1;
     bool yes = implied && j == last && !found;
     if (!yes) {
-      const u32 place = !fresh ? 0 : found ? 3 : j == 3 ? 2 : 1;
+      const u32 place = dense::place_class(fresh, found, j);
       yes = coder.code(
           at + coder.energy_class(energy >> (8 * j) & mask) * kEnergy + (q.info >> (3 * j) & 7) * kTime + place,
           truth >> j & 1);
@@ -335,9 +327,9 @@ __device__ __forceinline__ u32 code_significance(Coder& coder, const QuadPack& q
     found = 1;
     const u32 around = signs >> (8 * j), h = around & 7, v = around >> 3 & 7;  // sums of signs, and 2
     const auto direction = [](u32 n) { return static_cast<u32>(n >= 2) + static_cast<u32>(n > 2); };
-    const u32 pattern = direction(h) * 9 + direction(v) * 3 + (around >> 6 & 3);
-    const bool flip = pattern > 13;
-    const bool negative = coder.code(sign_context + dense::kSigns + (flip ? 26 - pattern : pattern),
+    const u32 pattern = dense::sign_pattern(direction(h), direction(v), around >> 6 & 3);
+    const bool flip = dense::sign_flips(pattern);
+    const bool negative = coder.code(sign_context + dense::sign_context(pattern),
                                      (truth >> (4 + j) & 1) != static_cast<u32>(flip)) != flip;
     own |= 1u << j | static_cast<u32>(negative) << (4 + j);
     energy = energy_after<V>(energy, j, w);
@@ -364,7 +356,7 @@ __device__ __forceinline__ bool pack_refinement(const DenseSegment<V>& s, int o,
   for (int j = 0; j < 4; ++j) {
     const u32 m = magnitude_bits<V>(rows[1 + (j >> 1)][1 + (j & 1)]) >> plane;
     if (m >= 2) {
-      info |= 1u << (kRefinedAt + j) | (m < 4 ? 0u : m < 8 ? 1u : 2u) << (2 * j);
+      info |= 1u << (kRefinedAt + j) | dense::size_class(m) << (2 * j);
       truth.own |= (m & 1) << j;
     }
     if (!(j & 1)) {
@@ -376,7 +368,7 @@ __device__ __forceinline__ bool pack_refinement(const DenseSegment<V>& s, int o,
   load_row(p - side, x, s.d->groups, y > 0, rows[0]);
   load_row(p + 2 * side, x, s.d->groups, y + 1 < s.d->groups, rows[3]);
   q.energy = quad_energies<V>(
-      rows, quad_weights(s.k, o), plane, [](u32 m) { return m; }, known_between);
+      rows, dense::neighbour_weights(s.k, o), plane, [](u32 m) { return m; }, known_between);
   q.info = info;
   q.signs = 0;
   return true;
@@ -384,14 +376,13 @@ __device__ __forceinline__ bool pack_refinement(const DenseSegment<V>& s, int o,
 
 template <class V, class Coder>
 __device__ __forceinline__ u32 code_refinement(Coder& coder, const QuadPack& q, u32 left, u32 above, u32 truth,
-                                               u32 context, QuadWeights w, u32 mask) {
+                                               u32 context, NeighbourWeights w, u32 mask) {
   u32 own = 0, energy = q.energy;
   if ((left | above) & 15) energy = energy_around<V>(energy, left, above, w);
   TRIVELET_UNROLL_BY(1)
   for (u32 todo = q.info >> kRefinedAt & 15; todo; todo &= todo - 1) {
     const int j = __ffs(static_cast<int>(todo)) - 1;
-    const u32 at =
-        dense::kRefinement + (q.info >> (2 * j) & 3) * dense::kEnergies + coder.energy_class(energy >> (8 * j) & mask);
+    const u32 at = dense::refinement_context(q.info >> (2 * j) & 3, coder.energy_class(energy >> (8 * j) & mask));
     if (!coder.code(context + at, truth >> j & 1)) continue;
     own |= 1u << j;
     energy = energy_after<V>(energy, j, w);
@@ -438,8 +429,7 @@ __device__ __forceinline__ bool pack_children(const DenseSegment<V>& s, int o, i
     for (int r = 0; r < 4; ++r) {
       TRIVELET_UNROLL
       for (int i = 0; i < 4; ++i) {
-        const u32 m = magnitude_bits<V>(c[r][i]) >> plane;
-        c[r][i] = m < 2 ? m : 2;
+        c[r][i] = dense::stage(magnitude_bits<V>(c[r][i]) >> plane);
       }
     }
     // Activity of the children and of the groups around them, rows 2y - 1 .. 2y + 2.
@@ -455,7 +445,7 @@ __device__ __forceinline__ bool pack_children(const DenseSegment<V>& s, int o, i
       count += stage > 0;
       most = stage > most ? stage : most;
       const u32 near_parent = c[1 + r][i] + c[1 + r][2 + i] + c[r][1 + i] + c[2 + r][1 + i];
-      words[h] |= stage << (2 * j) | octave(near_parent) << (kNearParentAt + 3 * j);
+      words[h] |= stage << (2 * j) | dense::octave_class(near_parent) << (kNearParentAt + 3 * j);
       if (!there || 2 * x + i >= e.x || 2 * y + r >= e.y) continue;
       exists |= 1u << (4 * h + j);
       const int own = planes(r, i);
@@ -498,7 +488,7 @@ __device__ __forceinline__ u32 code_children(Coder& coder, const QuadPack& q, u3
     // A group that has just become active without a significant coefficient has an active child.
     if (!(fresh && count == 0)) {
       const u32 near = (q.info >> kNearOpenAt & 7) + (left >> kNewlyOpenAt & 1) + (above >> kNewlyOpenAt & 1);
-      if (!coder.code(context + dense::kAny + ((count * 2 + fresh) * 5 + near) * 2 + (q.info >> kMostAt & 1),
+      if (!coder.code(context + dense::any_child_context(count, fresh, near, q.info >> kMostAt & 1),
                       truth >> kNewlyOpenAt & 1))
         return 0;
     }
@@ -523,8 +513,8 @@ __device__ __forceinline__ u32 code_children(Coder& coder, const QuadPack& q, u3
       bool yes = first && !found && j == last;
       if (!yes) {
         const u32 stage = word >> (2 * i) & 3, near = word >> (kNearAt + 3 * i) & 7;
-        const u32 at = (((stage * 2 + first) * 5 + near) * 5 + (word >> (kNearParentAt + 3 * i) & 7)) * 2;
-        yes = coder.code(context + dense::kChild + at + (first && !found), truth >> j & 1);
+        const u32 at = dense::child_context(stage, first, near, word >> (kNearParentAt + 3 * i) & 7, first && !found);
+        yes = coder.code(context + at, truth >> j & 1);
       }
       if (!yes) continue;
       found = true;
@@ -568,7 +558,7 @@ __device__ __forceinline__ bool pack_single(const DenseSegment<V>& s, int o, int
            static_cast<u32>(x + 1 < n && group_planes(s, o, t, y, x + 1) > plane + 1);
   q.signs = 0;
   if (s.k == 0) {
-    q.energy = dense::kRoot + fresh;
+    q.energy = dense::root_context(0, fresh);
     return true;
   }
   u32 most = 0;
@@ -582,7 +572,7 @@ __device__ __forceinline__ bool pack_single(const DenseSegment<V>& s, int o, int
   }
   u32 others = 0;
   for (int i = 0; i < o; ++i) others += group_planes(s, i, t, y, x) > plane;
-  q.energy = dense::kChild + (((most < 2 ? most : 2) * 2 + fresh) * 25 + (others < 4 ? others : 4)) * 2;
+  q.energy = dense::child_context(dense::stage(most), fresh, 0, others < 4 ? others : 4, false);
   return true;
 }
 
@@ -591,7 +581,7 @@ __device__ __forceinline__ u32 code_single(Coder& coder, const QuadPack& q, u32 
                                            int k) {
   u32 near = (q.info & 7) + (left & 1) + (above & 1);
   if (k == 0) near = near < 3 ? near : 3;
-  return coder.code(context + q.energy + near * (k == 0 ? 2 : 10), truth & 1);
+  return coder.code(context + q.energy + near * (k == 0 ? dense::kRootNear : dense::kChildNear), truth & 1);
 }
 
 }  // namespace trivelet::gpu

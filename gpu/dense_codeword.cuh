@@ -2,6 +2,7 @@
 // pool that it grows in, 512, 1024, 2048 ... bytes long, so that nothing need be known of its length.
 #pragma once
 
+#include "codec/dense_arithmetic.h"
 #include "gpu/zerotree.cuh"
 
 namespace trivelet::gpu {
@@ -32,7 +33,7 @@ class RangeWriter {
       : pool_(pool), pool_size_(pool_size), pool_used_(pool_used), pages_(pages) {}
 
   __device__ __forceinline__ void put(bool bit, u32 probability) {
-    const u32 split = static_cast<u32>(static_cast<u64>(range_) * probability >> 16);
+    const u32 split = dense::split_range(range_, probability);
     low_ += bit ? 0 : split;
     range_ = bit ? split : range_ - split;
     const int shift = __clz(static_cast<int>(range_));
@@ -49,14 +50,7 @@ class RangeWriter {
   }
   /// Writes the rest; returns the length in bytes.
   __device__ u32 finish() {
-    const u64 high = low_ + range_ - 1;
-    for (int zeros = 31 + 16; zeros >= 0; --zeros) {
-      const u64 value = high >> zeros << zeros;
-      if (value >= low_) {
-        low_ = value;
-        break;
-      }
-    }
+    low_ = dense::shortest_fraction(low_, range_, 32 + 16);
     low_ <<= 16 - pending_;
     pending_ = 16;
     emit();
@@ -76,13 +70,8 @@ class RangeWriter {
 
   /// After finish(): how many bytes of the codeword decode everything before the mark.
   static __device__ u32 bytes_until(const Mark& m, const Pages& pages, u32 size) {
-    const auto byte = [&](u32 i) -> u64 { return i < size ? *pages.at(i) : 0; };
-    u32 n = m.bytes;
-    const u64 low = m.low & 0xffffffffffffull;
-    const bool carried = n > 0 && (byte(n - 1) & 1) != m.low >> 63;
-    u64 value = 0;
-    for (int shift = 40; !carried && shift >= 0 && value < low; shift -= 8, ++n) value |= byte(n) << shift;
-    return n < size ? n : size;
+    return dense::bytes_until_mark(m.bytes, m.low & 0xffffffffffffull, m.low >> 63 != 0, size,
+                                   [&](u32 i) -> u64 { return i < size ? *pages.at(i) : 0; });
   }
 
  private:

@@ -13,6 +13,7 @@
 // and fro.
 #include <algorithm>
 
+#include "codec/quantiser.h"
 #include "gpu/dense.h"
 #include "gpu/dense_batches.cuh"
 
@@ -158,8 +159,7 @@ struct RangeReader {
   __device__ __forceinline__ u32 energy_class(u32 energy) const { return classes[energy]; }
   __device__ __forceinline__ bool code(u32 context, bool) {
     const u32 state = states[context], one = state & 0xffff, seen = state >> 16;
-    const u32 probability = one < 24 ? 24 : one > 65512 ? 65512 : one;
-    const u32 split = static_cast<u32>(static_cast<u64>(range) * probability >> 16);
+    const u32 split = dense::split_range(range, dense::limited_probability(one));
     const bool bit = static_cast<u32>(value >> 32) < split;
     value -= bit ? 0 : static_cast<u64>(split) << 32;
     range = bit ? split : range - split;
@@ -168,9 +168,8 @@ struct RangeReader {
     value <<= shift;
     spare -= shift;
     if (spare < 0) fill();
-    const i32 target = bit ? 65535 : 0;
-    const i32 moved = static_cast<i32>(one) + ((target - static_cast<i32>(one)) * rates[seen] >> 16);
-    states[context] = static_cast<u32>(moved) | (seen + (seen < dense::kSeenLimit)) << 16;
+    states[context] = static_cast<u32>(dense::moved_estimate(static_cast<i32>(one), bit, rates[seen])) |
+                      (seen + (seen < dense::kSeenLimit)) << 16;
     return bit;
   }
 };
@@ -314,7 +313,7 @@ struct BatchDecoder {
           [&](u32 row_tag, u32 x) { return above_quad(row_tag, x); },
           [&](const QuadPack& quad, int o, u32 before, u32 above) {
             return code_significance<V>(range, quad, before, above, 0, SegmentStates::at(Window::kSignificance),
-                                        SegmentStates::kept_at(o), quad_weights(s.k, o), mask);
+                                        SegmentStates::kept_at(o), dense::neighbour_weights(s.k, o), mask);
           });
       if (got) {
         const int side = 2 * d.groups;
@@ -342,8 +341,8 @@ struct BatchDecoder {
         },
         [](u32) {}, [&](u32 row_tag, u32 x) { return above_quad(row_tag, x); },
         [&](const QuadPack& quad, int o, u32 before, u32 above) {
-          return code_refinement<V>(range, quad, before, above, 0, SegmentStates::kept_at(o), quad_weights(s.k, o),
-                                    mask);
+          return code_refinement<V>(range, quad, before, above, 0, SegmentStates::kept_at(o),
+                                    dense::neighbour_weights(s.k, o), mask);
         });
     if (got) {
       const int side = 2 * d.groups;
@@ -461,14 +460,9 @@ __global__ void __launch_bounds__(kRestoreWarps * 32)
   const float step = steps ? steps[d.slot + static_cast<u32>(o)] : 1.0f;
   // After a first pass alone, coefficients that are older than it still have an interval twice as wide.
   const u32 older = input.cut & 1 ? 2u << low : 0xffffffffu;
-  const auto offset_at = [&](int p) {
-    return static_cast<float>(centroid) / 256.0f * static_cast<float>(std::int64_t{1} << p);
-  };
-  const auto integer_at = [&](int p) {
-    return p == 0 ? 0 : static_cast<i32>((static_cast<std::int64_t>(centroid) << p) >> 8);
-  };
-  const float fine = offset_at(low), wide = offset_at(low + 1);
-  const i32 integer_fine = integer_at(low), integer_wide = integer_at(low + 1);
+  const float fine = reconstruction_offset(centroid, low), wide = reconstruction_offset(centroid, low + 1);
+  const i32 integer_fine = integer_reconstruction_offset(centroid, low),
+            integer_wide = integer_reconstruction_offset(centroid, low + 1);
   for (int y = 0; y < valid.y; ++y) {
     for (int x = lane; x < valid.x; x += 32) {
       const u32 v = in[y * side + x], m = magnitude_bits<V>(v);

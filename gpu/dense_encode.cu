@@ -347,7 +347,8 @@ struct Modeller {
           return pack_significance(s, p.o, p.t, p.y, p.x, plane, q, truth);
         },
         [&](Lister& list, const Place& p, const QuadPack& q, const QuadTruth& truth, u32 context) {
-          code_significance<V>(list, q, truth.left, 0, truth.own, context, context, quad_weights(s.k, p.o), mask);
+          code_significance<V>(list, q, truth.left, 0, truth.own, context, context, dense::neighbour_weights(s.k, p.o),
+                               mask);
         });
   }
   __device__ void refinement(const u32* indices, u32 n) {
@@ -357,7 +358,7 @@ struct Modeller {
           return pack_refinement(s, p.o, p.t, p.y, p.x, plane, q, truth);
         },
         [&](Lister& list, const Place& p, const QuadPack& q, const QuadTruth& truth, u32 context) {
-          code_refinement<V>(list, q, truth.left, 0, truth.own, context, quad_weights(s.k, p.o), mask);
+          code_refinement<V>(list, q, truth.left, 0, truth.own, context, dense::neighbour_weights(s.k, p.o), mask);
         });
   }
 };
@@ -376,9 +377,9 @@ __device__ __forceinline__ void code_decisions(RangeWriter& range, const u16* de
     const bool bit = decision >> 15;
     const u32 one = state & 0xffff, seen = state >> 16;
     const i32 rate = rates[seen];
-    range.put(bit, one < 24 ? 24 : one > 65512 ? 65512 : one);
-    const i32 moved = static_cast<i32>(one) + (((bit ? 65535 : 0) - static_cast<i32>(one)) * rate >> 16);
-    state = static_cast<u32>(moved) | (seen + (seen < dense::kSeenLimit)) << 16;
+    range.put(bit, dense::limited_probability(one));
+    state = static_cast<u32>(dense::moved_estimate(static_cast<i32>(one), bit, rate)) |
+            (seen + (seen < dense::kSeenLimit)) << 16;
     states[context] = state;
     if (next_context != context) state = next_state;
     decision = next;
@@ -573,11 +574,8 @@ void DenseGopEncoder::run(const C* coefficients, const DenseMeasure& measure, co
   DenseEncodeArgs a = args();
   a.measure = measure;
   for (int p = 0; p <= 30; ++p)
-    a.offset[p] =
-        measure.inverse_steps
-            ? static_cast<double>(static_cast<float>(centroid_) / 256.0f * static_cast<float>(std::int64_t{1} << p))
-        : p == 0 ? 0.0
-                 : static_cast<double>((static_cast<std::int64_t>(centroid_) << p) >> 8);
+    a.offset[p] = measure.inverse_steps ? static_cast<double>(reconstruction_offset(centroid_, p))
+                                        : static_cast<double>(integer_reconstruction_offset(centroid_, p));
   V* values = reinterpret_cast<V*>(values_.data());
   check(cudaMemsetAsync(meta_.data(), 0, meta_.size(), stream.get()), "cudaMemsetAsync");
   const auto gains = static_cast<std::size_t>(kLoadWarps * 2 * planes_ * 32) * sizeof(double);

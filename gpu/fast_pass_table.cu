@@ -90,10 +90,8 @@ void FastPassTable::measure(const C* coefficients, const DenseMeasure& measure, 
   a.measure = measure;
   a.planes = planes_;
   for (int p = 0; p < 30; ++p)
-    a.offset[p] = measure.inverse_steps
-                      ? static_cast<double>(centroid_) / 256 * static_cast<double>(std::int64_t{1} << p)
-                  : p == 0 ? 0.0
-                           : static_cast<double>((static_cast<std::int64_t>(centroid_) << p) >> 8);
+    a.offset[p] = measure.inverse_steps ? static_cast<double>(reconstruction_offset(centroid_, p))
+                                        : static_cast<double>(integer_reconstruction_offset(centroid_, p));
   a.frame_sum = frame_sums_.data();
   a.gain = gains_.data();
   const auto shared = static_cast<std::size_t>(planes_) * kWarps * 32 * sizeof(double);

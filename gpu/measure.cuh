@@ -2,6 +2,7 @@
 // codec/lane_sums.h adds, and their weighted sum over a segment. Both profiles' rate control begins here.
 #pragma once
 
+#include "codec/quantiser.h"
 #include "gpu/dense.h"
 #include "gpu/zerotree.cuh"
 
@@ -31,16 +32,13 @@ __device__ __forceinline__ Patch<C> patch_of(const TreeTables& t, const DenseTab
 }
 
 /// Magnitude in quantiser steps, not yet rounded down.
-__device__ __forceinline__ float limited(float c, float inverse_step) {
-  const float m = (c < 0 ? -c : c) * inverse_step;
-  constexpr float kLimit = 1073741760.0f;
-  return m < kLimit ? m : kLimit;
+template <class C>
+__device__ __forceinline__ auto limited(C c, float inverse_step) {
+  if constexpr (std::is_same_v<C, std::int16_t>)
+    return c < 0 ? -static_cast<i32>(c) : static_cast<i32>(c);
+  else
+    return limited_magnitude(c, inverse_step);
 }
-__device__ __forceinline__ i32 limited(i32 c, float) {
-  constexpr i32 kLimit = (1 << 30) - 1;
-  return c > kLimit || c < -kLimit ? kLimit : c < 0 ? -c : c;
-}
-__device__ __forceinline__ i32 limited(std::int16_t c, float) { return c < 0 ? -static_cast<i32>(c) : c; }
 
 __device__ __forceinline__ double warp_tree(double v) {
   TRIVELET_UNROLL

@@ -93,7 +93,7 @@ const StepTable* steps_for(const Field<std::int32_t>&, const StepTable&) { retur
 
 // The value a decoder must give for a coefficient when its segment ends at `cut`.
 float expected(float c, float inverse, float step, int cut, int centroid) {
-  const auto m = static_cast<std::uint32_t>(dense::limited_magnitude(c, inverse));
+  const auto m = static_cast<std::uint32_t>(limited_magnitude(c, inverse));
   const int low = cut >> 1;
   std::uint32_t known = m >> low << low;
   int at = low;
@@ -108,7 +108,7 @@ float expected(float c, float inverse, float step, int cut, int centroid) {
   return c < 0 ? -v : v;
 }
 std::int32_t expected(std::int32_t c, float, float, int cut, int centroid) {
-  const auto m = static_cast<std::uint32_t>(dense::limited_magnitude(c, 1));
+  const auto m = static_cast<std::uint32_t>(limited_magnitude(c, 1));
   const int low = cut >> 1;
   std::uint32_t known = m >> low << low;
   int at = low;
@@ -197,7 +197,7 @@ void check(const BlockGrid& grid, const Volume<T>& v, const Coded& coded, const 
                                       << " cut " << cut;
               }
               if (!squared) continue;
-              double m = static_cast<double>(dense::limited_magnitude(a[x], steps.inverse[slot]));
+              double m = static_cast<double>(limited_magnitude(a[x], steps.inverse[slot]));
               double r = std::abs(static_cast<double>(b[x]));
               if constexpr (std::is_same_v<T, float>) r /= static_cast<double>(steps.step[slot]);
               sum += (m - r) * (m - r);

@@ -1,0 +1,10 @@
+// TRIVELET_HOST_DEVICE: for arithmetic that runs on the host and, when nvcc compiles it, on a device. Functions so marked
+// are `static inline` on purpose: the headers are compiled with several instruction sets, and a merged copy of one of
+// them must never end up in code that runs on a lesser machine.
+#pragma once
+
+#if defined(__CUDACC__)
+#define TRIVELET_HOST_DEVICE __host__ __device__
+#else
+#define TRIVELET_HOST_DEVICE
+#endif
