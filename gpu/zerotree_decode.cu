@@ -12,6 +12,7 @@
 // significant coefficients into zeroed memory: 2 or 4 bytes per sample plus the planes once.
 #include <algorithm>
 
+#include "codec/quantiser.h"
 #include "gpu/zerotree.cuh"
 #include "gpu/zerotree.h"
 
@@ -118,222 +119,255 @@ __device__ __forceinline__ void finish(const Team& team, int tiles, const Work& 
   for (int t = team.warp; t < tiles; t += team.warps) work(t);
 }
 
-/// Decodes a segment. All threads of the team call it with the same arguments. `shared`: memory for its words, or null.
-__device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, u64* shared, const Team& team) {
-  const DeviceSegment at = a.t.segments[segment];
-  const DeviceLevel& l = a.t.levels[at.level];
-  const SegmentInput input = a.segment[segment];
-  const int low = input.low;
-  if (low >= input.top) return;
-  const u32 block = a.t.root_block[l.component] + at.block;
-  const u32 thread = static_cast<u32>(team.warp * 32 + team.lane), threads = static_cast<u32>(team.threads());
-  // Another segment of the block may be found wrong at this moment: one thread looks for all.
-  if (thread == 0) sums.total() = a.error[block].segment_and_one;
-  __syncthreads();
-  const bool given_up = sums.total() != 0;
-  __syncthreads();
-  if (given_up) return;
+/// A segment while it is decoded: where its words lie in the tables, what is kept of them, and the place in its bits.
+/// All threads of the team have one each and call the same functions; a step's name is that of FORMAT.md.
+struct SegmentDecoder {
+  const Args& a;
+  const Sums& sums;
+  const Team& team;
+  const DeviceLevel& l;
+  const DeviceLevel& up;  ///< of the spatial parent; of level 0 where there is none
+  u32 segment, block, block_of_level;
+  int lane, arity, k;
+  bool temporal;  ///< k = 0 with a temporal parent
+  u32 own, parent, own_tile;
+  int tiles, parent_tiles, all_words, words;
+  const u64 *valid, *child;
+  const u16* exists;
+  Words of;
+  u64 from = 0;      ///< the first bit of the part
+  u32 position = 0;  ///< bits of the part that are taken
 
-  const int lane = team.lane, arity = l.arity, k = l.k;
-  const bool has_parent = k > 0;
-  const DeviceLevel& up = a.t.levels[has_parent ? l.up : 0];
-  const bool temporal = k == 0 && l.temporal >= 0;
-  const u32 cls = block_class(l, at.block);
-  const u32 own = first_word(l, at.block), parent = has_parent ? first_word(up, at.block) : 0;
-  const u32 own_tile = own / kTileWords;
-  const int tiles = l.tiles, parent_tiles = has_parent ? up.tiles : 0;
-  const int all_words = l.all_words, words = l.words;
-  const u64* valid = a.t.valid + l.valid + cls * static_cast<u32>(all_words);
-  const u64* child = a.t.child + up.child_mask + cls * up.child_mask_size;
-  const u16* exists = a.t.exists + l.exists + cls * static_cast<u32>(words);
-
-  const u32 word_count = static_cast<u32>(tiles) * kTileWords;
-  Words kept{a.sig + own, a.act + own, a.seen + own, a.raw + own, a.single + own, a.open + parent};
-  if (shared) {
-    u16* const u = reinterpret_cast<u16*>(shared + word_count);
-    kept = {shared, u, u + word_count, u + 2 * word_count, u + 3 * word_count, u + 4 * word_count};
-  }
-  const Words of = kept;
-  for (u32 w = thread; w < word_count; w += threads) {
-    of.act[w] = 0;
-    of.seen[w] = 0;
-    of.sig[w] = 0;
-    a.sign[own + w] = 0;
-  }
-  for (u32 w = thread; w < static_cast<u32>(parent_tiles) * kTileWords; w += threads) of.open[w] = 0;
-  if (k == 0) {
-    // Planes from which every root group can be asked: those of its temporal parent, decoded before.
-    const int groups = 64 / arity;
-    const DeviceLevel& above = a.t.levels[temporal ? l.temporal : 0];
-    const u32 above_first = temporal ? first_word(above, at.block) : 0;
-    for (u32 i = thread; i < static_cast<u32>(words * groups); i += threads) {
-      const u32 w = i / static_cast<u32>(groups), g = i % static_cast<u32>(groups);
-      u8 from = 0;
-      if (temporal && (exists[w] >> g & 1)) {
-        const u32 parent_group = static_cast<u32>(temporal_parent(l, above, static_cast<int>(i)));
-        from = *root_planes(a, above_first + parent_group / static_cast<u32>(groups),
-                            parent_group % static_cast<u32>(groups));
-      }
-      *asked_from(a, own + w, g) = from;
-      *root_planes(a, own + w, g) = 0;
+  __device__ __forceinline__ SegmentDecoder(const Args& args, u32 number, const DeviceSegment& at, const Sums& s,
+                                            u64* shared, const Team& t)
+      : a(args),
+        sums(s),
+        team(t),
+        l(args.t.levels[at.level]),
+        up(args.t.levels[l.k > 0 ? l.up : 0]),
+        segment(number),
+        block(args.t.root_block[l.component] + at.block),
+        block_of_level(at.block),
+        lane(t.lane),
+        arity(l.arity),
+        k(l.k),
+        temporal(l.k == 0 && l.temporal >= 0),
+        own(first_word(l, at.block)),
+        parent(l.k > 0 ? first_word(up, at.block) : 0),
+        own_tile(own / kTileWords),
+        tiles(l.tiles),
+        parent_tiles(l.k > 0 ? up.tiles : 0),
+        all_words(l.all_words),
+        words(l.words) {
+    const u32 cls = block_class(l, at.block);
+    valid = a.t.valid + l.valid + cls * static_cast<u32>(all_words);
+    child = a.t.child + up.child_mask + cls * up.child_mask_size;
+    exists = a.t.exists + l.exists + cls * static_cast<u32>(words);
+    of = {a.sig + own, a.act + own, a.seen + own, a.raw + own, a.single + own, a.open + parent};
+    if (shared) {
+      u16* const u = reinterpret_cast<u16*>(shared + word_count());
+      of = {shared, u, u + word_count(), u + 2 * word_count(), u + 3 * word_count(), u + 4 * word_count()};
     }
   }
-  __syncthreads();
 
-  const PartInput* part = a.part + static_cast<std::size_t>(segment) * static_cast<std::size_t>(a.t.layers);
-  int layer = 0;
-  u64 begin = part->offset * 8;
-  u32 position = 0;
+  __device__ __forceinline__ u32 word_count() const { return static_cast<u32>(tiles) * kTileWords; }
+  __device__ __forceinline__ u32 thread() const { return static_cast<u32>(team.warp * 32 + team.lane); }
+  __device__ __forceinline__ u32 threads() const { return static_cast<u32>(team.threads()); }
+  __device__ __forceinline__ bool live(int t) const { return a.first[own_tile + static_cast<u32>(t)] != kNever; }
+  /// This lane's bits of a step, when those of all lanes before it lie between.
+  __device__ __forceinline__ u64 my_bits(int t, u32 count) const {
+    return from + position + sums.tile(t) + sum_before(count, lane);
+  }
 
-  const auto live = [&](int t) { return a.first[own_tile + static_cast<u32>(t)] != kNever; };
-  const auto activate = [&](u32 j, u32 groups, int plane) {
+  /// Nothing is known of any word; root groups hang on those of their temporal parent, decoded before.
+  __device__ __forceinline__ void clear() const {
+    for (u32 w = thread(); w < word_count(); w += threads()) {
+      of.act[w] = 0;
+      of.seen[w] = 0;
+      of.sig[w] = 0;
+      a.sign[own + w] = 0;
+    }
+    for (u32 w = thread(); w < static_cast<u32>(parent_tiles) * kTileWords; w += threads()) of.open[w] = 0;
+    if (k == 0) {
+      // Planes from which every root group can be asked.
+      const int groups = 64 / arity;
+      const DeviceLevel& above = a.t.levels[temporal ? l.temporal : 0];
+      const u32 above_first = temporal ? first_word(above, block_of_level) : 0;
+      for (u32 i = thread(); i < static_cast<u32>(words * groups); i += threads()) {
+        const u32 w = i / static_cast<u32>(groups), g = i % static_cast<u32>(groups);
+        u8 asked = 0;
+        if (temporal && (exists[w] >> g & 1)) {
+          const u32 parent_group = static_cast<u32>(temporal_parent(l, above, static_cast<int>(i)));
+          asked = *root_planes(a, above_first + parent_group / static_cast<u32>(groups),
+                               parent_group % static_cast<u32>(groups));
+        }
+        *asked_from(a, own + w, g) = asked;
+        *root_planes(a, own + w, g) = 0;
+      }
+    }
+    __syncthreads();
+  }
+
+  __device__ __forceinline__ void activate(u32 j, u32 groups, int plane) const {
     of.act[j] = static_cast<u16>(of.act[j] | groups);
     u8& first = a.first[own_tile + j / kTileWords];
     if (first == kNever) first = static_cast<u8>(plane);  // whoever writes it, writes the same
     if (k == 0)
       for (u32 m = groups; m; m &= m - 1)
         *root_planes(a, own + j, static_cast<u32>(__ffs(static_cast<int>(m)) - 1)) = static_cast<u8>(plane + 1);
-  };
+  }
+  /// Takes a bit for each group in `mask`, this lane's of tile t, and activates those that are 1.
+  __device__ __forceinline__ void take_groups(int t, u32 mask, int plane) const {
+    const u64 at_bit = my_bits(t, count_bits(mask));
+    if (!mask) return;
+    const u32 groups = deposit_bits(static_cast<u32>(peek(a, at_bit)), mask);
+    if (groups) activate(static_cast<u32>(t * kTileWords + lane), groups, plane);
+  }
 
-  for (int p = input.top - 1; p >= low; --p) {
-    if (static_cast<int>(part[layer].low) > p) {
-      while (static_cast<int>(part[layer].low) > p) ++layer;
-      begin = part[layer].offset * 8;
-      position = 0;
+  /// Root groups without a temporal parent: all are active from the top.
+  __device__ __forceinline__ void activate_existing(int plane) const {
+    for (u32 w = thread(); w < static_cast<u32>(words); w += threads())
+      if (exists[w]) activate(w, exists[w], plane);
+  }
+
+  /// A: root groups whose temporal parent is active.
+  __device__ __forceinline__ u32 roots_asked(int t, int plane) const {
+    const int j = t * kTileWords + lane;
+    if (j >= words) return 0;
+    const u8* planes = asked_from(a, own + static_cast<u32>(j), 0);
+    const int4 packed = *reinterpret_cast<const int4*>(planes);
+    const u32 quarter[4] = {static_cast<u32>(packed.x), static_cast<u32>(packed.y), static_cast<u32>(packed.z),
+                            static_cast<u32>(packed.w)};
+    u32 mask = 0;
+    TRIVELET_UNROLL
+    for (int g = 0; g < 16; ++g)
+      mask |= static_cast<u32>(plane < static_cast<int>(quarter[g / 4] >> (8 * (g % 4)) & 0xff)) << g;
+    return mask & ~static_cast<u32>(of.act[j]);
+  }
+  __device__ __forceinline__ void take_roots(int plane) {
+    const u64 total = add_up(team, sums, tiles, [&](int t) -> u64 { return count_bits(roots_asked(t, plane)); });
+    finish(team, tiles, [&](int t) { take_groups(t, roots_asked(t, plane), plane); });
+    position += first_of(total);
+  }
+
+  /// B: groups of the parent level that are asked whether any group below them is active, and those where that follows.
+  __device__ __forceinline__ u32 sets_asked(int t, int plane, u32& implied) const {
+    const int j = t * kTileWords + lane;
+    implied = 0;
+    const u32 word = parent + static_cast<u32>(j);
+    const u8 first = a.first[word / kTileWords];
+    if (j >= up.all_words || first == kNever || plane > first) return 0;
+    const u32 history = a.history[plane_at(word, a.planes, plane)], open = of.open[j];
+    u32 sets = 0;
+    if (k > 1)
+      sets = any_of(child[j], up.arity);
+    else
+      for (int c = 0; c < l.orientations; ++c) sets |= static_cast<u32>(child[c * up.words + j]);
+    if (k > 1) implied = history >> 16 & sets;
+    return history & 0xffff & ~open & ~implied & sets;
+  }
+  /// Takes their bits; returns which are open now.
+  __device__ __forceinline__ u32 take_sets(int t, int plane) const {
+    u32 implied;
+    const u32 ask = sets_asked(t, plane, implied);
+    const u64 at_bit = my_bits(t, count_bits(ask));
+    u16* open = of.open + t * kTileWords + lane;
+    u32 now = *open;
+    if (ask | implied) {
+      now |= implied | (ask ? deposit_bits(static_cast<u32>(peek(a, at_bit)), ask) : 0);
+      *open = static_cast<u16>(now);
     }
-    const u64 from = begin;
+    return now;
+  }
+  __device__ __forceinline__ u64 count_sets(int plane) const {
+    return add_up(team, sums, parent_tiles, [&](int t) -> u64 {
+      u32 implied;
+      return count_bits(sets_asked(t, plane, implied));
+    });
+  }
 
-    // Which groups are active.
-    if (k == 0 && !temporal) {
-      if (p == input.top - 1)
-        for (u32 w = thread; w < static_cast<u32>(words); w += threads)
-          if (exists[w]) activate(w, exists[w], p);
-      __syncthreads();
-    } else if (k == 0) {
-      const auto asked = [&](int t) -> u32 {
-        const int j = t * kTileWords + lane;
-        if (j >= words) return 0;
-        const u8* planes = asked_from(a, own + static_cast<u32>(j), 0);
-        const int4 packed = *reinterpret_cast<const int4*>(planes);
-        const u32 quarter[4] = {static_cast<u32>(packed.x), static_cast<u32>(packed.y), static_cast<u32>(packed.z),
-                                static_cast<u32>(packed.w)};
-        u32 mask = 0;
-        TRIVELET_UNROLL
-        for (int g = 0; g < 16; ++g)
-          mask |= static_cast<u32>(p < static_cast<int>(quarter[g / 4] >> (8 * (g % 4)) & 0xff)) << g;
-        return mask & ~static_cast<u32>(of.act[j]);
-      };
-      const u64 total = add_up(team, sums, tiles, [&](int t) -> u64 { return count_bits(asked(t)); });
-      finish(team, tiles, [&](int t) {
-        const u32 mask = asked(t);
-        const u64 at_bit = from + position + sums.tile(t) + sum_before(count_bits(mask), lane);
-        if (!mask) return;
-        const u32 groups = deposit_bits(static_cast<u32>(peek(a, at_bit)), mask);
-        if (groups) activate(static_cast<u32>(t * kTileWords + lane), groups, p);
-      });
-      position += first_of(total);
-      __syncthreads();
-    } else {
-      const auto asked = [&](int t, u32& implied) -> u32 {
-        const int j = t * kTileWords + lane;
-        implied = 0;
-        const u32 word = parent + static_cast<u32>(j);
-        const u8 first = a.first[word / kTileWords];
-        if (j >= up.all_words || first == kNever || p > first) return 0;
-        const u32 history = a.history[plane_at(word, a.planes, p)], open = of.open[j];
-        u32 sets = 0;
-        if (k > 1)
-          sets = any_of(child[j], up.arity);
-        else
-          for (int c = 0; c < l.orientations; ++c) sets |= static_cast<u32>(child[c * up.words + j]);
-        if (k > 1) implied = history >> 16 & sets;
-        return history & 0xffff & ~open & ~implied & sets;
-      };
-      const auto take_sets = [&](int t) -> u32 {  // which groups are open now
-        u32 implied;
-        const u32 ask = asked(t, implied);
-        const u64 at_bit = from + position + sums.tile(t) + sum_before(count_bits(ask), lane);
-        u16* open = of.open + t * kTileWords + lane;
-        u32 now = *open;
-        if (ask | implied) {
-          now |= implied | (ask ? deposit_bits(static_cast<u32>(peek(a, at_bit)), ask) : 0);
-          *open = static_cast<u16>(now);
-        }
-        return now;
-      };
-      const u64 sets = add_up(team, sums, parent_tiles, [&](int t) -> u64 {
-        u32 implied;
-        return count_bits(asked(t, implied));
-      });
-
-      if (k == 1) {
-        finish(team, parent_tiles, [&](int t) { (void)take_sets(t); });
-        position += first_of(sets);
-        __syncthreads();
-        const auto which = [&](int t) -> u32 {
-          const int j = t * kTileWords + lane;
-          if (j >= all_words) return 0;
-          return of.open[j % words] & static_cast<u32>(child[j]) & ~static_cast<u32>(of.act[j]);
-        };
-        const u64 total = add_up(team, sums, tiles, [&](int t) -> u64 { return count_bits(which(t)); });
-        finish(team, tiles, [&](int t) {
-          const u32 mask = which(t);
-          const u64 at_bit = from + position + sums.tile(t) + sum_before(count_bits(mask), lane);
-          if (!mask) return;
-          const u32 groups = deposit_bits(static_cast<u32>(peek(a, at_bit)), mask);
-          if (groups) activate(static_cast<u32>(t * kTileWords + lane), groups, p);
-        });
-        position += first_of(total);
-      } else {
-        const int piece = 64 / arity;  // groups of a word of this level
-        const auto which = [&](int t, u32 open) -> u64 {
-          const int j = t * kTileWords + lane;
-          if (j >= up.all_words || !open) return 0;
-          const int o = j / up.words, i = j - o * up.words;
-          u64 found = 0;
-          for (int c = 0; c < arity && i * arity + c < words; ++c)
-            found |= static_cast<u64>(of.act[o * words + i * arity + c]) << (c * piece);
-          return expand(open, up.arity) & child[j] & ~found;
-        };
-        const u64 total =
-            add_up(team, sums, parent_tiles, [&](int t) -> u64 { return count_bits(which(t, take_sets(t))); });
-        position += first_of(sets);
-        finish(team, parent_tiles, [&](int t) {
-          const u64 mask = which(t, of.open[t * kTileWords + lane]);
-          const u64 at_bit = from + position + sums.tile(t) + sum_before(count_bits(mask), lane);
-          if (!mask) return;
-          const u64 d = deposit_bits(peek(a, at_bit), mask);
-          if (!d) return;
-          const int j = t * kTileWords + lane, o = j / up.words, i = j - o * up.words;
-          for (int c = 0; c < arity; ++c) {
-            const u32 groups = static_cast<u32>(d >> (c * piece)) & ((1u << piece) - 1);
-            if (groups) activate(static_cast<u32>(o * words + i * arity + c), groups, p);
-          }
-        });
-        position += first_of(total);
-      }
-      __syncthreads();
-    }
-
-    // Refinement and flags.
-    struct Word {
-      u64 valid, sig;
-      u32 active, before, full;
-    };
-    const auto load = [&](int t) {
-      Word w{};
+  /// B and D at k = 1: a root group has a group of its own shape below it in every orientation.
+  __device__ __forceinline__ void take_groups_below_roots(int plane, u64 sets) {
+    finish(team, parent_tiles, [&](int t) { (void)take_sets(t, plane); });
+    position += first_of(sets);
+    __syncthreads();
+    const auto asked = [&](int t) -> u32 {
       const int j = t * kTileWords + lane;
-      if (j >= all_words) return w;
-      w.active = of.act[j];
-      w.before = of.seen[j];
-      w.sig = of.sig[j];
-      w.valid = valid[j];
-      w.full = all_of(w.valid, arity);
-      return w;
+      if (j >= all_words) return 0;
+      return of.open[j % words] & static_cast<u32>(child[j]) & ~static_cast<u32>(of.act[j]);
     };
-    const auto flagged = [&](const Word& w) -> u32 {
-      return a.staged ? w.active & w.full & (~w.before | ~any_of(w.sig, arity)) : 0;
-    };
+    const u64 total = add_up(team, sums, tiles, [&](int t) -> u64 { return count_bits(asked(t)); });
+    finish(team, tiles, [&](int t) { take_groups(t, asked(t), plane); });
+    position += first_of(total);
+  }
+
+  /// D from k = 2 on: slots of a word of the parent level, of its open groups, whose group here is not active yet.
+  __device__ __forceinline__ u64 children_asked(int t, u32 open) const {
+    const int j = t * kTileWords + lane, piece = 64 / arity;  // groups of a word of this level
+    if (j >= up.all_words || !open) return 0;
+    const int o = j / up.words, i = j - o * up.words;
+    u64 found = 0;
+    for (int c = 0; c < arity && i * arity + c < words; ++c)
+      found |= static_cast<u64>(of.act[o * words + i * arity + c]) << (c * piece);
+    return expand(open, up.arity) & child[j] & ~found;
+  }
+  __device__ __forceinline__ void take_children(int plane, u64 sets) {
+    const u64 total = add_up(team, sums, parent_tiles,
+                             [&](int t) -> u64 { return count_bits(children_asked(t, take_sets(t, plane))); });
+    position += first_of(sets);
+    finish(team, parent_tiles, [&](int t) {
+      const u64 mask = children_asked(t, of.open[t * kTileWords + lane]);
+      const u64 at_bit = my_bits(t, count_bits(mask));
+      if (!mask) return;
+      const u64 d = deposit_bits(peek(a, at_bit), mask);
+      if (!d) return;
+      const int j = t * kTileWords + lane, o = j / up.words, i = j - o * up.words, piece = 64 / arity;
+      for (int c = 0; c < arity; ++c) {
+        const u32 groups = static_cast<u32>(d >> (c * piece)) & ((1u << piece) - 1);
+        if (groups) activate(static_cast<u32>(o * words + i * arity + c), groups, plane);
+      }
+    });
+    position += first_of(total);
+  }
+
+  /// Which groups are active at a plane.
+  __device__ __forceinline__ void take_activity(int plane, bool top) {
+    if (k > 0) {
+      const u64 sets = count_sets(plane);
+      if (k == 1)
+        take_groups_below_roots(plane, sets);
+      else
+        take_children(plane, sets);
+    } else if (temporal) {
+      take_roots(plane);
+    } else if (top) {
+      activate_existing(plane);
+    }
+    __syncthreads();
+  }
+
+  struct Word {
+    u64 valid, sig;
+    u32 active, before, full;
+  };
+  __device__ __forceinline__ Word load(int t) const {
+    Word w{};
+    const int j = t * kTileWords + lane;
+    if (j >= all_words) return w;
+    w.active = of.act[j];
+    w.before = of.seen[j];
+    w.sig = of.sig[j];
+    w.valid = valid[j];
+    w.full = all_of(w.valid, arity);
+    return w;
+  }
+  __device__ __forceinline__ u32 flagged(const Word& w) const {
+    return a.staged ? w.active & w.full & (~w.before | ~any_of(w.sig, arity)) : 0;
+  }
+  __device__ __forceinline__ u32 position_bits() const { return arity == 4 ? 2 : 3; }
+
+  /// R, F: counted, and taken when the slots of S are counted. Returns the bits of S, those of P in the upper half.
+  __device__ __forceinline__ u64 take_refinement_and_flags(int plane) {
     const u64 refinement = add_up(team, sums, tiles, [&](int t) -> u64 {
       if (!live(t)) return 0;
       const Word w = load(t);
@@ -342,9 +376,7 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, u64
     const u64 refine_at = from + position, flags_at = refine_at + first_of(refinement);
     position += first_of(refinement) + second_of(refinement);
 
-    // Significance: which slots are asked, bit by bit or by their place.
-    const u32 position_bits = arity == 4 ? 2 : 3;
-    const u64 significance = add_up(team, sums, tiles, [&](int t) -> u64 {
+    return add_up(team, sums, tiles, [&](int t) -> u64 {
       if (!live(t)) return 0;
       const Word w = load(t);
       const u32 flag_mask = flagged(w), word = own + static_cast<u32>(t * kTileWords + lane);
@@ -360,14 +392,27 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, u64
       }
       of.raw[t * kTileWords + lane] = static_cast<u16>(raw);
       of.single[t * kTileWords + lane] = static_cast<u16>(single);
-      a.plane[plane_at(word, a.planes, p)] = w.sig ? deposit_bits(peek(a, refine_at + first_of(before)), w.sig) : 0;
-      return both(count_bits(expand(raw, arity) & w.valid & ~w.sig), count_bits(single) * position_bits);
+      a.plane[plane_at(word, a.planes, plane)] = w.sig ? deposit_bits(peek(a, refine_at + first_of(before)), w.sig) : 0;
+      return both(count_bits(expand(raw, arity) & w.valid & ~w.sig), count_bits(single) * position_bits());
     });
-    const u64 raw_at = from + position, singles_at = raw_at + first_of(significance);
-    position += first_of(significance) + second_of(significance);
+  }
 
-    // Signs.
-    const u64 signs = add_up(team, sums, tiles, [&](int t) -> u64 {
+  /// P: the slot of each group with a single new coefficient; the bits are those at `v`.
+  __device__ __forceinline__ u64 single_slots(u64 v, u32 single) const {
+    const u32 n = count_bits(single);
+    u64 place = (expand(deposit_bits(static_cast<u32>(v), single), arity) ^ 0x5555555555555555ull) &
+                (expand(deposit_bits(static_cast<u32>(v >> n), single), arity) ^ 0x3333333333333333ull);
+    if (arity == 8)
+      place &= expand(deposit_bits(static_cast<u32>(v >> (2 * n)), single), arity) ^ 0x0f0f0f0f0f0f0f0full;
+    return place & expand(single, arity);
+  }
+
+  /// S, P: coefficients that become significant, asked bit by bit or by their place; `counts` as returned above.
+  /// Returns the bits of N.
+  __device__ __forceinline__ u64 take_significance(int plane, u64 counts) {
+    const u64 raw_at = from + position, singles_at = raw_at + first_of(counts);
+    position += first_of(counts) + second_of(counts);
+    return add_up(team, sums, tiles, [&](int t) -> u64 {
       if (!live(t)) return 0;
       const Word w = load(t);
       const u32 word = own + static_cast<u32>(t * kTileWords + lane);
@@ -377,56 +422,88 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, u64
         ask = expand(of.raw[t * kTileWords + lane], arity) & w.valid & ~w.sig;
         single = of.single[t * kTileWords + lane];
       }
-      const u64 before = sums.tile(t) + sum_before(both(count_bits(ask), count_bits(single) * position_bits), lane);
+      const u64 before = sums.tile(t) + sum_before(both(count_bits(ask), count_bits(single) * position_bits()), lane);
       u64 fresh = ask ? deposit_bits(peek(a, raw_at + first_of(before)), ask) : 0;
-      if (single) {
-        const u32 n = count_bits(single);
-        const u64 v = peek(a, singles_at + second_of(before));
-        u64 place = (expand(deposit_bits(static_cast<u32>(v), single), arity) ^ 0x5555555555555555ull) &
-                    (expand(deposit_bits(static_cast<u32>(v >> n), single), arity) ^ 0x3333333333333333ull);
-        if (arity == 8)
-          place &= expand(deposit_bits(static_cast<u32>(v >> (2 * n)), single), arity) ^ 0x0f0f0f0f0f0f0f0full;
-        fresh |= place & expand(single, arity);
-      }
-      if (fresh) a.plane[plane_at(word, a.planes, p)] |= fresh;
+      if (single) fresh |= single_slots(peek(a, singles_at + second_of(before)), single);
+      if (fresh) a.plane[plane_at(word, a.planes, plane)] |= fresh;
       return count_bits(fresh);
     });
-    const u64 signs_at = from + position;
+  }
+
+  /// N: signs; and what the next plane and the next level must know of this one.
+  __device__ __forceinline__ void take_signs(int plane, u64 count) {
     finish(team, tiles, [&](int t) {
       if (!live(t)) return;
       const u32 j = static_cast<u32>(t * kTileWords + lane), word = own + j;
       const u32 active = of.act[j], seen = of.seen[j];
       u64 sig = of.sig[j];
-      u64* plane = a.plane + plane_at(word, a.planes, p);
-      const u64 fresh = active ? *plane & ~sig : 0;
-      const u64 at_bit = signs_at + sums.tile(t) + sum_before(count_bits(fresh), lane);
+      u64* bits = a.plane + plane_at(word, a.planes, plane);
+      const u64 fresh = active ? *bits & ~sig : 0;
+      const u64 at_bit = my_bits(t, count_bits(fresh));
       if (fresh) {
         a.sign[word] |= deposit_bits(peek(a, at_bit), fresh);
         sig |= fresh;
         of.sig[j] = sig;
       }
-      if (!active) *plane = 0;
+      if (!active) *bits = 0;
       of.seen[j] = static_cast<u16>(active);
-      a.history[plane_at(word, a.planes, p)] = active | (active & ~seen & ~any_of(sig, arity)) << 16;
+      a.history[plane_at(word, a.planes, plane)] = active | (active & ~seen & ~any_of(sig, arity)) << 16;
     });
-    position += first_of(signs);
+    position += first_of(count);
     __syncthreads();
+  }
 
-    const u32 used = (position + 7) / 8, size = part[layer].size;
-    const bool ends = static_cast<int>(part[layer].low) == p;
-    if (used > size || (ends && used != size)) {
-      if (thread == 0) {
-        a.error[block].plane = static_cast<u32>(p);
-        a.error[block].used = used;
-        a.error[block].size = size;
-        a.error[block].segment_and_one = segment + 1;
+  /// Planes from the top to the lowest that was received. A part that does not end where it should ends the segment.
+  __device__ __forceinline__ void planes(const SegmentInput& input) {
+    const PartInput* part = a.part + static_cast<std::size_t>(segment) * static_cast<std::size_t>(a.t.layers);
+    int layer = 0;
+    from = part->offset * 8;
+    for (int p = input.top - 1; p >= static_cast<int>(input.low); --p) {
+      if (static_cast<int>(part[layer].low) > p) {
+        while (static_cast<int>(part[layer].low) > p) ++layer;
+        from = part[layer].offset * 8;
+        position = 0;
       }
-      break;
+      take_activity(p, p == input.top - 1);
+      const u64 significance = take_refinement_and_flags(p);
+      const u64 signs = take_significance(p, significance);
+      take_signs(p, signs);
+
+      const u32 used = (position + 7) / 8, size = part[layer].size;
+      const bool ends = static_cast<int>(part[layer].low) == p;
+      if (used > size || (ends && used != size)) {
+        if (thread() == 0) {
+          a.error[block].plane = static_cast<u32>(p);
+          a.error[block].used = used;
+          a.error[block].size = size;
+          a.error[block].segment_and_one = segment + 1;
+        }
+        return;
+      }
     }
   }
+};
+
+/// Decodes a segment. All threads of the team call it with the same arguments. `shared`: memory for its words, or null.
+__device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, u64* shared, const Team& team) {
+  const DeviceSegment at = a.t.segments[segment];
+  const SegmentInput input = a.segment[segment];
+  if (input.low >= input.top) return;
+  // Another segment of the block may be found wrong at this moment: one thread looks for all.
+  if (team.warp == 0 && team.lane == 0)
+    sums.total() = a.error[a.t.root_block[a.t.levels[at.level].component] + at.block].segment_and_one;
+  __syncthreads();
+  const bool given_up = sums.total() != 0;
+  __syncthreads();
+  if (given_up) return;
+
+  SegmentDecoder decoder(a, segment, at, sums, shared, team);
+  decoder.clear();
+  decoder.planes(input);
   __syncthreads();
   if (!shared) return;
-  for (u32 w = thread; w < word_count; w += threads) a.sig[own + w] = of.sig[w];
+  for (u32 w = decoder.thread(); w < decoder.word_count(); w += decoder.threads())
+    a.sig[decoder.own + w] = decoder.of.sig[w];
   __syncthreads();
 }
 
@@ -499,8 +576,8 @@ __global__ void __launch_bounds__(kRestoreWarps * 32)
                      static_cast<u64>(by * l.side + base.y) * band.row_stride + static_cast<u64>(bx * l.side + base.x);
   const float step = steps ? steps[l.band + static_cast<u32>(o)] : 1.0f;
   const int low = a.segment[l.first_segment + at.block].low;
-  const float offset = static_cast<float>(centroid) / 256.0f * static_cast<float>(i32{1} << low);
-  const i32 integer_offset = low == 0 ? 0 : static_cast<i32>((static_cast<std::int64_t>(centroid) << low) >> 8);
+  const float offset = reconstruction_offset(centroid, low);
+  const i32 integer_offset = integer_reconstruction_offset(centroid, low);
   const WordBase s0 = a.t.slot[l.slot + static_cast<u32>(lane)], s1 = a.t.slot[l.slot + 32 + static_cast<u32>(lane)];
   const std::size_t planes_at = plane_at(tile * kTileWords, a.planes, 0);
   for (u32 pending = __ballot_sync(kAllLanes, sig != 0); pending; pending &= pending - 1) {

@@ -289,6 +289,184 @@ __device__ __forceinline__ void put_bits(u32* output, u64 at, u64 value) {
   if (high) atomicOr(to + 2, high);
 }
 
+/// What a word says at a plane: per sub-stream the bits, and behind "asked" the groups or slots that have one.
+struct PlaneWord {
+  u64 bits, fresh;       ///< of the plane; coefficients that become significant
+  u32 own, own_asked;    ///< sets of this word's own groups
+  u32 sets, sets_asked;  ///< B: groups with an active group below them
+  u64 children, children_asked;
+  u32 flags, flagged;
+  u64 significance_asked;
+  u32 single;  ///< groups that say the place of their only new coefficient
+};
+
+/// A word on its way through the planes: what is known above the plane, and the words its sets are in.
+struct WordCoder {
+  const Args& a;
+  const DeviceLevel& l;
+  const DeviceLevel& cl;  ///< of the children; of level 0 where there are none
+  int lane, arity, j;     ///< j: number of the word in its level
+  bool inside, root, below_root, has_children;
+  int o, i;
+  u32 cls, word, own_base, child_base;
+  u64 valid, sign = 0;
+  int top, count;
+  u32 full;
+  std::size_t planes_at;
+  int child_planes, children;
+  u64 child_tops = 0;
+  u64 exists = 0;  ///< slots (k >= 1) or groups (k = 0) with child groups
+  u32 has_sets = 0;
+  u64 sibling_tops = 0;      ///< k = 1: of the other orientations' words with this number
+  u32 below = 0;             ///< k = 1: root groups with a child in this word
+  u64 sig = 0, found = 0;    ///< significant so far; child groups active so far
+  u32 before = 0, open = 0;  ///< groups active, groups open so far
+
+  __device__ __forceinline__ WordCoder(const Args& args, const DeviceTile& at, const DeviceLevel& level, u32 tile)
+      : a(args),
+        l(level),
+        cl(args.t.levels[level.child >= 0 ? level.child : 0]),
+        lane(static_cast<int>(threadIdx.x % 32)),
+        arity(level.arity),
+        j(static_cast<int>(at.first) + lane),
+        inside(j < level.all_words),
+        root(level.k == 0),
+        below_root(level.k == 1),
+        has_children(level.child >= 0),
+        o(inside ? j / level.words : 0),
+        i(inside ? j - o * level.words : 0),
+        cls(block_class(level, at.block)),
+        word(tile * kTileWords + static_cast<u32>(lane)) {
+    valid = inside ? a.t.valid[l.valid + cls * static_cast<u32>(l.all_words) + static_cast<u32>(j)] : 0;
+    top = inside ? a.top[word] : 0;
+    count = inside ? a.count[word] : 0;
+    sign = count ? a.sign[word] : 0;
+    full = all_of(valid, arity);
+    planes_at = plane_at(word, a.planes, 0);
+    find_children(at.block);
+    own_base = first_word(l, at.block);
+    if (below_root && inside) find_siblings();
+  }
+
+  /// The words below this one (k >= 1), or the orientations' words with this number (k = 0).
+  __device__ __forceinline__ void find_children(u32 block) {
+    child_planes = has_children ? static_cast<int>(a.segment_top[cl.first_segment + block]) : 0;
+    child_base = has_children ? first_word(cl, block) : 0;
+    children = !has_children || !inside ? 0 : root ? cl.orientations : cl.arity;
+    for (int c = 0; c < children; ++c) {
+      const int cw = root ? c * cl.words + j : i * cl.arity + c < cl.words ? o * cl.words + i * cl.arity + c : -1;
+      if (cw >= 0) child_tops |= static_cast<u64>(a.top[child_base + static_cast<u32>(cw)]) << (8 * c);
+      if (root) exists |= a.t.child[l.child_mask + cls * l.child_mask_size + static_cast<u32>(cw)];
+    }
+    if (!root && has_children && inside)
+      exists = a.t.child[l.child_mask + cls * l.child_mask_size + static_cast<u32>(j)];
+    has_sets = root ? static_cast<u32>(exists) : any_of(exists, arity);
+  }
+  __device__ __forceinline__ void find_siblings() {
+    const DeviceLevel& up = a.t.levels[l.up];
+    below = static_cast<u32>(a.t.child[up.child_mask + cls * up.child_mask_size + static_cast<u32>(j)]);
+    for (int c = 0; c < l.orientations; ++c)
+      sibling_tops |= static_cast<u64>(a.top[own_base + static_cast<u32>(c * l.words + i)]) << (8 * c);
+  }
+  /// k = 0 with a temporal parent: planes from which each group can be asked, a byte each. (Not a member: it is indexed
+  /// at run time, and the whole object would have to lie in memory.)
+  __device__ __forceinline__ void find_temporal_parents(u32 block, u64 (&asked_from)[2]) const {
+    if (!root || l.temporal < 0 || !inside) return;
+    const DeviceLevel& parent = a.t.levels[l.temporal];
+    const int groups = 64 / arity;
+    const u32 mask = a.t.exists[l.exists + cls * static_cast<u32>(l.words) + static_cast<u32>(j)];
+    for (int g = 0; g < groups; ++g) {
+      if (!(mask >> g & 1)) continue;
+      const int up = temporal_parent(l, parent, j * groups + g);
+      const u32 planes = parent.temporal < 0
+                             ? a.segment_top[parent.first_segment + block]
+                             : *root_group(a, first_word(parent, block) + static_cast<u32>(up / groups), up % groups);
+      asked_from[g >> 3] |= static_cast<u64>(planes) << (8 * (g & 7));
+    }
+  }
+
+  /// B and D: sets below this word.
+  __device__ __forceinline__ void sets_below(int p, u32 active, u64 now, PlaneWord& w) const {
+    if (p >= child_planes) return;
+    for (int c = 0; c < children; ++c)
+      if (p < static_cast<int>(child_tops >> (8 * c) & 0xff)) {
+        const int cw = root ? c * cl.words + j : o * cl.words + i * cl.arity + c;
+        const u32 act = a.act[plane_at(child_base + static_cast<u32>(cw), a.planes, p)];
+        if (root)
+          w.sets |= act;
+        else
+          w.children |= static_cast<u64>(act) << (c * (64 / cl.arity));
+      }
+    if (!root) w.sets = any_of(w.children, arity);
+    const u32 implied = root ? 0 : active & ~before & ~any_of(now, arity);
+    w.sets_asked = active & ~open & ~implied & has_sets;
+    if (!root) w.children_asked = expand(w.sets, arity) & exists & ~found;
+  }
+  /// A, and D at k = 1: sets of this word's own groups.
+  __device__ __forceinline__ void own_sets(int p, u32 active, const u64 (&asked_from)[2], PlaneWord& w) const {
+    if (below_root) {
+      u32 any = 0;
+      for (int c = 0; c < l.orientations; ++c)
+        if (p < static_cast<int>(sibling_tops >> (8 * c) & 0xff))
+          any |= a.act[plane_at(own_base + static_cast<u32>(c * l.words + i), a.planes, p)];
+      w.own_asked = inside ? any & below & ~before : 0;
+      w.own = active;
+    } else if (root && l.temporal >= 0) {
+      TRIVELET_UNROLL
+      for (int g = 0; g < 16; ++g)
+        w.own_asked |= static_cast<u32>(p < static_cast<int>(asked_from[g >> 3] >> (8 * (g & 7)) & 0xff)) << g;
+      w.own_asked &= ~before;
+      w.own = active;
+    }
+  }
+  /// F, S, P: coefficients that become significant.
+  __device__ __forceinline__ void coefficients(u32 active, PlaneWord& w) const {
+    const u64 unknown = expand(active, arity) & valid & ~sig;
+    if (a.staged) {
+      const u32 fresh_groups = any_of(w.fresh, arity);
+      const u32 newly = active & ~before & full;
+      const u32 quiet = active & before & ~any_of(sig, arity) & full;
+      w.flagged = newly | quiet;
+      w.single = l.fine ? one_of(w.fresh, arity) & newly : 0;
+      w.flags = l.fine ? w.single | (fresh_groups & quiet) : fresh_groups;
+      const u32 raw =
+          (active & ~w.flagged) | (l.fine ? (newly & ~w.single) | (quiet & fresh_groups) : w.flagged & fresh_groups);
+      w.significance_asked = expand(raw, arity) & unknown;
+    } else {
+      w.significance_asked = unknown;
+    }
+  }
+  /// P: bit 0 of all places, then bit 1, then with 8 slots to a group bit 2.
+  __device__ __forceinline__ u64 places(const PlaneWord& w, u32 singles) const {
+    u64 v = extract_bits(any_of(w.fresh & 0xaaaaaaaaaaaaaaaaull, arity), w.single) |
+            static_cast<u64>(extract_bits(any_of(w.fresh & 0xccccccccccccccccull, arity), w.single)) << singles;
+    if (arity == 8)
+      v |= static_cast<u64>(extract_bits(any_of(w.fresh & 0xf0f0f0f0f0f0f0f0ull, arity), w.single)) << (2 * singles);
+    return v;
+  }
+};
+
+/// The parts that a segment's planes go to: its layer, and where the part begins.
+struct PartCursor {
+  const Args& a;
+  const u8* low;  ///< by layer
+  u32 first;      ///< part of layer 0
+  int layer = 0;
+  u64 begin = 0;
+
+  __device__ __forceinline__ PartCursor(const Args& args, u32 level, u32 segment, bool there)
+      : a(args),
+        low(args.t.low + level * static_cast<u32>(args.t.layers)),
+        first(segment * static_cast<u32>(args.t.layers)) {
+    begin = there ? a.part_offset[first] * 8 : 0;
+  }
+  __device__ __forceinline__ void move_to(int plane) {
+    if (low[layer] <= plane) return;
+    while (low[layer] > plane) ++layer;
+    begin = a.part_offset[first + static_cast<u32>(layer)] * 8;
+  }
+};
+
 /// kWrite false: counts the bits of every sub-stream per plane. True: writes them.
 template <bool kWrite>
 __global__ void __launch_bounds__(kWarps * 32) streams_kernel(Args a) {
@@ -299,136 +477,28 @@ __global__ void __launch_bounds__(kWarps * 32) streams_kernel(Args a) {
   const DeviceLevel& l = a.t.levels[at.level];
   const int rows = tile_rows(a, l, tile, at.block);
   if (rows == 0) return;
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const int arity = l.arity, j = static_cast<int>(at.first) + lane;
-  const bool inside = j < l.all_words, root = l.k == 0, below_root = l.k == 1;
-  const int o = inside ? j / l.words : 0, i = inside ? j - o * l.words : 0;
-  const u32 cls = block_class(l, at.block), word = tile * kTileWords + static_cast<u32>(lane);
-  const u64 valid = inside ? a.t.valid[l.valid + cls * static_cast<u32>(l.all_words) + static_cast<u32>(j)] : 0;
-  const int top = inside ? a.top[word] : 0, n = inside ? a.count[word] : 0;
-  const u64 sign = n ? a.sign[word] : 0;
-  const u32 full = all_of(valid, arity);
-  const std::size_t planes_at = plane_at(word, a.planes, 0);
-
-  // Children: the words below this one (k >= 1), or the orientations' words with this number (k = 0).
-  const bool has_children = l.child >= 0;
-  const DeviceLevel& cl = a.t.levels[has_children ? l.child : 0];
-  const int child_planes = has_children ? static_cast<int>(a.segment_top[cl.first_segment + at.block]) : 0;
-  const u32 child_base = has_children ? first_word(cl, at.block) : 0;
-  const int children = !has_children || !inside ? 0 : root ? cl.orientations : cl.arity;
-  u64 child_tops = 0, exists = 0;  // exists: slots (k >= 1) or groups (k = 0) with child groups
-  for (int c = 0; c < children; ++c) {
-    const int cw = root ? c * cl.words + j : i * cl.arity + c < cl.words ? o * cl.words + i * cl.arity + c : -1;
-    if (cw >= 0) child_tops |= static_cast<u64>(a.top[child_base + static_cast<u32>(cw)]) << (8 * c);
-    if (root) exists |= a.t.child[l.child_mask + cls * l.child_mask_size + static_cast<u32>(cw)];
-  }
-  if (!root && has_children && inside) exists = a.t.child[l.child_mask + cls * l.child_mask_size + static_cast<u32>(j)];
-  const u32 has_sets = root ? static_cast<u32>(exists) : any_of(exists, arity);
-
-  // k = 1: the other orientations' words with this number, and which of the root groups have a child here.
-  const u32 own_base = first_word(l, at.block);
-  u64 sibling_tops = 0;
-  u32 below = 0;
-  if (below_root && inside) {
-    const DeviceLevel& up = a.t.levels[l.up];
-    below = static_cast<u32>(a.t.child[up.child_mask + cls * up.child_mask_size + static_cast<u32>(j)]);
-    for (int c = 0; c < l.orientations; ++c)
-      sibling_tops |= static_cast<u64>(a.top[own_base + static_cast<u32>(c * l.words + i)]) << (8 * c);
-  }
-  // k = 0 with a temporal parent: planes from which each group can be asked.
+  WordCoder c(a, at, l, tile);
   u64 asked_from[2] = {0, 0};
-  if (root && l.temporal >= 0 && inside) {
-    const DeviceLevel& parent = a.t.levels[l.temporal];
-    const int groups = 64 / arity;
-    const u32 mask = a.t.exists[l.exists + cls * static_cast<u32>(l.words) + static_cast<u32>(j)];
-    for (int g = 0; g < groups; ++g) {
-      if (!(mask >> g & 1)) continue;
-      const int up = temporal_parent(l, parent, j * groups + g);
-      const u32 planes =
-          parent.temporal < 0
-              ? a.segment_top[parent.first_segment + at.block]
-              : *root_group(a, first_word(parent, at.block) + static_cast<u32>(up / groups), up % groups);
-      asked_from[g >> 3] |= static_cast<u64>(planes) << (8 * (g & 7));
-    }
-  }
-
-  const u32 segment = l.first_segment + at.block, child_segment = cl.first_segment + at.block;
-  const u8* low = a.t.low + at.level * static_cast<u32>(a.t.layers);
-  const u8* child_low = a.t.low + static_cast<u32>(has_children ? l.child : 0) * static_cast<u32>(a.t.layers);
-  int layer = 0, child_layer = 0;
-  u64 part = 0, child_part = 0;
-  if (kWrite) {
-    part = a.part_offset[segment * static_cast<u32>(a.t.layers)] * 8;
-    child_part = has_children ? a.part_offset[child_segment * static_cast<u32>(a.t.layers)] * 8 : 0;
-  }
-
-  u64 sig = 0, found = 0;
-  u32 before = 0, open = 0;
+  c.find_temporal_parents(at.block, asked_from);
+  PartCursor part(a, at.level, l.first_segment + at.block, kWrite);
+  PartCursor child_part(a, static_cast<u32>(c.has_children ? l.child : 0), c.cl.first_segment + at.block,
+                        kWrite && c.has_children);
   for (int p = rows - 1; p >= 0; --p) {
-    const u64 bits = p < n ? a.plane[planes_at + static_cast<std::size_t>(p) * kTileWords] : 0;
-    const u32 active = p < top ? a.act[planes_at + static_cast<std::size_t>(p) * kTileWords] : 0;
-    const u64 fresh = bits & ~sig;
-    const u64 now = sig | bits;
+    PlaneWord w{};
+    w.bits = p < c.count ? a.plane[c.planes_at + static_cast<std::size_t>(p) * kTileWords] : 0;
+    const u32 active = p < c.top ? a.act[c.planes_at + static_cast<std::size_t>(p) * kTileWords] : 0;
+    w.fresh = w.bits & ~c.sig;
+    const u64 now = c.sig | w.bits;
+    c.sets_below(p, active, now, w);
+    c.own_sets(p, active, asked_from, w);
+    c.coefficients(active, w);
+    const u32 singles = count_bits(w.single);
 
-    // sets below this word
-    u64 d = 0, which = 0;
-    u32 b = 0, ask = 0;
-    if (p < child_planes) {
-      for (int c = 0; c < children; ++c)
-        if (p < static_cast<int>(child_tops >> (8 * c) & 0xff)) {
-          const int cw = root ? c * cl.words + j : o * cl.words + i * cl.arity + c;
-          const u32 act = a.act[plane_at(child_base + static_cast<u32>(cw), a.planes, p)];
-          if (root)
-            b |= act;
-          else
-            d |= static_cast<u64>(act) << (c * (64 / cl.arity));
-        }
-      if (!root) b = any_of(d, arity);
-      const u32 implied = root ? 0 : active & ~before & ~any_of(now, arity);
-      ask = active & ~open & ~implied & has_sets;
-      if (!root) which = expand(b, arity) & exists & ~found;
-    }
-
-    // sets of this word's own groups
-    u32 own = 0, own_which = 0;
-    if (below_root) {
-      u32 any = 0;
-      for (int c = 0; c < l.orientations; ++c)
-        if (p < static_cast<int>(sibling_tops >> (8 * c) & 0xff))
-          any |= a.act[plane_at(own_base + static_cast<u32>(c * l.words + i), a.planes, p)];
-      own_which = inside ? any & below & ~before : 0;
-      own = active;
-    } else if (root && l.temporal >= 0) {
-      TRIVELET_UNROLL
-      for (int g = 0; g < 16; ++g)
-        own_which |= static_cast<u32>(p < static_cast<int>(asked_from[g >> 3] >> (8 * (g & 7)) & 0xff)) << g;
-      own_which &= ~before;
-      own = active;
-    }
-
-    // coefficients
-    u32 flags = 0, flagged = 0, single = 0;
-    u64 asked = 0;
-    const u64 unknown = expand(active, arity) & valid & ~sig;
-    if (a.staged) {
-      const u32 fresh_groups = any_of(fresh, arity);
-      const u32 newly = active & ~before & full;
-      const u32 quiet = active & before & ~any_of(sig, arity) & full;
-      flagged = newly | quiet;
-      single = l.fine ? one_of(fresh, arity) & newly : 0;
-      flags = l.fine ? single | (fresh_groups & quiet) : fresh_groups;
-      const u32 raw =
-          (active & ~flagged) | (l.fine ? (newly & ~single) | (quiet & fresh_groups) : flagged & fresh_groups);
-      asked = expand(raw, arity) & unknown;
-    } else {
-      asked = unknown;
-    }
-    const u32 singles = count_bits(single);
-
-    u32 c0 = count_bits(own_which) | count_bits(ask) << 16;
-    u32 c1 = count_bits(which) | count_bits(sig) << 16;
-    u32 c2 = count_bits(flagged) | count_bits(asked) << 16;
-    u32 c3 = singles * (arity == 4 ? 2 : 3) | count_bits(fresh) << 16;
+    // Two sub-streams in a number.
+    u32 c0 = count_bits(w.own_asked) | count_bits(w.sets_asked) << 16;
+    u32 c1 = count_bits(w.children_asked) | count_bits(c.sig) << 16;
+    u32 c2 = count_bits(w.flagged) | count_bits(w.significance_asked) << 16;
+    u32 c3 = singles * (c.arity == 4 ? 2 : 3) | count_bits(w.fresh) << 16;
     u32* row =
         a.bits +
         (static_cast<std::size_t>(tile) * static_cast<std::size_t>(a.planes) + static_cast<std::size_t>(p)) * kStages;
@@ -440,43 +510,34 @@ __global__ void __launch_bounds__(kWarps * 32) streams_kernel(Args a) {
         c2 = warp_sum(c2);
         c3 = warp_sum(c3);
       }
-      if (lane < 4) {
-        const u32 c = lane == 0 ? c0 : lane == 1 ? c1 : lane == 2 ? c2 : c3;
-        row[2 * lane] = c & 0xffff;
-        row[2 * lane + 1] = c >> 16;
+      if (c.lane < 4) {
+        const u32 sum = c.lane == 0 ? c0 : c.lane == 1 ? c1 : c.lane == 2 ? c2 : c3;
+        row[2 * c.lane] = sum & 0xffff;
+        row[2 * c.lane + 1] = sum >> 16;
       }
     } else if (something) {
-      if (low[layer] > p) {
-        while (low[layer] > p) ++layer;
-        part = a.part_offset[segment * static_cast<u32>(a.t.layers) + static_cast<u32>(layer)] * 8;
-      }
-      if (has_children && child_low[child_layer] > p) {
-        while (child_low[child_layer] > p) ++child_layer;
-        child_part = a.part_offset[child_segment * static_cast<u32>(a.t.layers) + static_cast<u32>(child_layer)] * 8;
-      }
-      const u32 e0 = sum_before(c0, lane), e1 = sum_before(c1, lane), e2 = sum_before(c2, lane),
-                e3 = sum_before(c3, lane);
-      if (own_which) put_bits(a.output, part + row[kOwnSets] + (e0 & 0xffff), extract_bits(own, own_which));
-      if (ask) put_bits(a.output, child_part + row[kSets] + (e0 >> 16), extract_bits(b, ask));
-      if (which) put_bits(a.output, child_part + row[kChildren] + (e1 & 0xffff), extract_bits(d, which));
-      if (sig & bits) put_bits(a.output, part + row[kRefinement] + (e1 >> 16), extract_bits(bits, sig));
-      if (flags) put_bits(a.output, part + row[kFlags] + (e2 & 0xffff), extract_bits(flags, flagged));
-      if (fresh) {
-        put_bits(a.output, part + row[kSignificance] + (e2 >> 16), extract_bits(fresh, asked));
-        if (single) {
-          u64 v = extract_bits(any_of(fresh & 0xaaaaaaaaaaaaaaaaull, arity), single) |
-                  static_cast<u64>(extract_bits(any_of(fresh & 0xccccccccccccccccull, arity), single)) << singles;
-          if (arity == 8)
-            v |= static_cast<u64>(extract_bits(any_of(fresh & 0xf0f0f0f0f0f0f0f0ull, arity), single)) << (2 * singles);
-          put_bits(a.output, part + row[kPositions] + (e3 & 0xffff), v);
-        }
-        put_bits(a.output, part + row[kSigns] + (e3 >> 16), extract_bits(sign, fresh));
+      part.move_to(p);
+      if (c.has_children) child_part.move_to(p);
+      const u32 e0 = sum_before(c0, c.lane), e1 = sum_before(c1, c.lane), e2 = sum_before(c2, c.lane),
+                e3 = sum_before(c3, c.lane);
+      const auto put = [&](const PartCursor& to, Stage stage, u32 at_bit, u64 value) {
+        put_bits(a.output, to.begin + row[stage] + at_bit, value);
+      };
+      if (w.own_asked) put(part, kOwnSets, e0 & 0xffff, extract_bits(w.own, w.own_asked));
+      if (w.sets_asked) put(child_part, kSets, e0 >> 16, extract_bits(w.sets, w.sets_asked));
+      if (w.children_asked) put(child_part, kChildren, e1 & 0xffff, extract_bits(w.children, w.children_asked));
+      if (c.sig & w.bits) put(part, kRefinement, e1 >> 16, extract_bits(w.bits, c.sig));
+      if (w.flags) put(part, kFlags, e2 & 0xffff, extract_bits(w.flags, w.flagged));
+      if (w.fresh) {
+        put(part, kSignificance, e2 >> 16, extract_bits(w.fresh, w.significance_asked));
+        if (w.single) put(part, kPositions, e3 & 0xffff, c.places(w, singles));
+        put(part, kSigns, e3 >> 16, extract_bits(c.sign, w.fresh));
       }
     }
-    sig = now;
-    before = active;
-    open = b;
-    found = d;
+    c.sig = now;
+    c.before = active;
+    c.open = w.sets;
+    c.found = w.children;
   }
 }
 
