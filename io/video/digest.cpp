@@ -2,9 +2,9 @@
 // would write, in the form of FFmpeg's md5 muxer, so that a decode can be compared with `ffmpeg -i X -f md5 -`.
 #include <optional>
 
-#include "io/video/video_format_table.h"
 #include "io/md5.h"
 #include "io/video/planes.h"
+#include "io/video/video_format_table.h"
 
 namespace trivelet::io {
 
@@ -52,7 +52,9 @@ class Md5Writer final : public FrameWriter {
 
 }  // namespace
 
-Writer make_null_writer(const VideoInfo& info) { return std::make_unique<NullWriter>(info); }
+Writer make_null_writer(const std::string&, const VideoInfo& info, const WriterOptions&) {
+  return std::make_unique<NullWriter>(info);
+}
 
 Writer make_md5_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options) {
   return std::make_unique<Md5Writer>(path, info, options);

@@ -1,18 +1,44 @@
-// The table of readers and writers: one function per format. Internal to io; io.cpp chooses among them.
+// The table of video formats that need no FFmpeg (video_format_table.cpp), and the readers and writers in it, one
+// function per format. Internal to io. A new format is a file with these functions and a row of the table.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "io/video/video_io.h"
 #include "io/source.h"
+#include "io/video/video_io.h"
 
 namespace trivelet::io {
 
 using Source = std::unique_ptr<ByteSource>;
 using Reader = std::unique_ptr<FrameReader>;
 using Writer = std::unique_ptr<FrameWriter>;
+
+struct InputFormat {
+  std::string_view names;       ///< the name, then its synonyms, between spaces
+  std::string_view extensions;  ///< where content cannot tell
+  bool takes_size;              ///< ReaderOptions::width and height
+  bool (*begins_like)(ByteSource&);
+  /// False: FFmpeg reads it, by this demuxer ("" = it looks for itself), since the options ask for another pixel format.
+  bool (*can_read)(ByteSource&, const ReaderOptions&);
+  std::string_view demuxer;
+  Reader (*open)(Source, const ReaderOptions&);
+};
+/// By name, or by content and extension. Null: none of the table, so FFmpeg's.
+const InputFormat* input_format(std::string_view name);
+const InputFormat* input_format(ByteSource& source, std::string_view extension);
+
+struct OutputFormat {
+  std::string_view names;
+  std::string_view extensions;
+  Writer (*open)(const std::string& path, const VideoInfo&, const WriterOptions&);
+
+  std::string_view name() const { return names.substr(0, names.find(' ')); }
+};
+const OutputFormat* output_format(std::string_view name);
+const OutputFormat* output_format_of_extension(std::string_view extension);
 
 /// True when the input begins with the signature of Y4M.
 bool is_y4m(ByteSource& source);
@@ -29,7 +55,7 @@ bool is_pnm(ByteSource& source);
 Reader make_pnm_reader(Source source, const ReaderOptions& options);
 Writer make_pnm_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 
-Writer make_null_writer(const VideoInfo& info);
+Writer make_null_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 /// Writes the digest to `path` too unless that is "", "-" or "md5".
 Writer make_md5_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 

@@ -3,9 +3,6 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <string_view>
-
 #include "io/adapters.h"
 #include "io/video/video_format_table.h"
 
@@ -22,13 +19,6 @@ std::string extension_of(const std::string& path) {
   for (char& c : extension)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return extension;
-}
-
-bool is_raw_extension(std::string_view extension) {
-  constexpr std::array<std::string_view, 4> kRaw = {"yuv", "raw", "rgb", "gray"};
-  for (const std::string_view known : kRaw)
-    if (extension == known) return true;
-  return false;
 }
 
 /// "frames/%03d.png" names a sequence of pictures unless there is a file of that very name.
@@ -77,56 +67,25 @@ std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOp
               " is not positive");
   if (is_pattern(path)) return open_with_ffmpeg(path, nullptr, "image2", options);
   auto source = std::make_unique<ByteSource>(path);
-  std::string format = options.format;
-  if (format.empty()) {
-    if (is_y4m(*source))
-      format = "y4m";
-    else if (is_raw_extension(extension_of(path)))
-      format = "raw";
-    else if (is_pnm(*source))
-      format = "pnm";
-    else
-      format = "ffmpeg";
-  }
-  if (format == "rawvideo") format = "raw";
-  if (format == "pgm" || format == "ppm") format = "pnm";
-  if (format == "raw") return make_raw_reader(std::move(source), options);
-  require(options.width == 0 && options.height == 0, ErrorKind::kBadArgument,
+  const InputFormat* known =
+      options.format.empty() ? input_format(*source, extension_of(path)) : input_format(options.format);
+  require((known && known->takes_size) || (options.width == 0 && options.height == 0), ErrorKind::kBadArgument,
           source->name() + ": only raw input (--format raw) takes a frame size");
-  if (format == "y4m") {
-    const bool convert =
-        !options.pixel_format.empty() && parse_pixel_format(options.pixel_format) != peek_y4m_format(*source);
-    if (!convert) return make_y4m_reader(std::move(source), options);
-    format = "yuv4mpegpipe";
-  }
-  if (format == "pnm" && options.pixel_format.empty()) return make_pnm_reader(std::move(source), options);
-  if (format == "pnm" || format == "ffmpeg") format.clear();  // FFmpeg looks for itself
-  return open_with_ffmpeg(path, std::move(source), format, options);
+  if (known && known->can_read(*source, options)) return known->open(std::move(source), options);
+  const std::string demuxer(known ? known->demuxer : options.format == "ffmpeg" ? "" : options.format);
+  return open_with_ffmpeg(path, std::move(source), demuxer, options);
 }
 
 std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options) {
   std::string format = options.format;
   if (format.empty() && (path == "null" || path == "md5")) format = path;
-  if (format.empty()) {
-    const std::string extension = extension_of(path);
-    if (extension == "y4m") format = "y4m";
-    if (is_raw_extension(extension)) format = "raw";
-    if (extension == "pgm" || extension == "ppm" || extension == "pnm") format = "pnm";
-  }
-  require(!format.empty() || path != "-", ErrorKind::kBadArgument,
+  const OutputFormat* known = format.empty() ? output_format_of_extension(extension_of(path)) : output_format(format);
+  require(known || !format.empty() || path != "-", ErrorKind::kBadArgument,
           "standard output has no extension; name a format (--format): " + supported_writers());
-  if (format == "yuv4mpegpipe") format = "y4m";
-  if (format == "rawvideo") format = "raw";
-  if (format == "pgm" || format == "ppm") format = "pnm";
-  const bool own = format == "y4m" || format == "raw" || format == "pnm" || format == "null" || format == "md5";
-  require(!own || options.video_codec.empty(), ErrorKind::kBadArgument,
-          "the format " + format + " has no choice of codec (" + options.video_codec + ")");
-  if (format == "y4m") return make_y4m_writer(path, info, options);
-  if (format == "raw") return make_raw_writer(path, info, options);
-  if (format == "pnm") return make_pnm_writer(path, info, options);
-  if (format == "null") return make_null_writer(info);
-  if (format == "md5") return make_md5_writer(path, info, options);
-  return open_ffmpeg_writer(path, info, format, options);
+  if (!known) return open_ffmpeg_writer(path, info, format, options);
+  require(options.video_codec.empty(), ErrorKind::kBadArgument,
+          "the format " + std::string(known->name()) + " has no choice of codec (" + options.video_codec + ")");
+  return known->open(path, info, options);
 }
 
 std::string supported_writers() {

@@ -308,23 +308,4 @@ void VolumeWriter::finish() {
 
 std::uint64_t VolumeWriter::bytes() const { return state_->bytes; }
 
-Envelope make_envelope(const VolumeInfo& info, const std::string& extension) {
-  if (extension == "nii" || extension == "nii.gz") return make_nifti(info);
-  if (extension == "nrrd") return make_nrrd(info);
-  if (extension == "mha") return make_metaimage(info);
-  if (extension == "raw") {
-    Envelope e;
-    e.format = "raw";
-    e.files.emplace_back();
-    e.files[0].voxel_bytes = info.bytes();
-    return e;
-  }
-  fail(ErrorKind::kUnsupported,
-       "volumes can be written as .nii, .nii.gz, .nrrd, .mha and .raw, not '." + extension + "'");
-}
-
-bool can_make(const std::string& extension) {
-  return extension == "nii" || extension == "nii.gz" || extension == "nrrd" || extension == "mha" || extension == "raw";
-}
-
 }  // namespace trivelet::io

@@ -116,6 +116,10 @@ VolumeLayout raw_layout(const FileToRead& file, const VolumeOptions& options);
 /// Files of one series in any order.
 VolumeLayout dicom_layout(const std::vector<FileToRead>& files);
 
+/// The name of the format in the table of formats (volume_format_table.cpp); "" when the file begins like none.
+std::string volume_format_by_content(const FileToRead& file);
+VolumeLayout volume_layout(const FileToRead& file, const std::string& format, const VolumeOptions& options);
+
 Envelope make_nifti(const VolumeInfo& info);
 Envelope make_nrrd(const VolumeInfo& info);
 Envelope make_metaimage(const VolumeInfo& info);

@@ -133,17 +133,6 @@ FileToRead standard_input() {
   return f;
 }
 
-std::string format_by_content(const FileToRead& file) {
-  bool gzip = false;
-  const auto input = open_input(file.open, file.path, gzip);
-  const std::string_view begin = input->ahead(4096);
-  if (is_nifti(begin)) return "nifti";
-  if (is_nrrd(begin)) return "nrrd";
-  if (is_dicom(begin)) return "dicom";
-  if (is_metaimage(begin)) return "metaimage";
-  return {};
-}
-
 std::vector<FileToRead> dicom_files(const std::string& folder) {
   std::vector<std::string> paths;
   std::error_code error;
@@ -161,15 +150,6 @@ std::vector<FileToRead> dicom_files(const std::string& folder) {
   return files;
 }
 
-VolumeLayout layout_of(const FileToRead& file, const std::string& format, const VolumeOptions& options) {
-  if (format == "nifti") return nifti_layout(file);
-  if (format == "nrrd") return nrrd_layout(file);
-  if (format == "metaimage") return metaimage_layout(file);
-  if (format == "dicom") return dicom_layout({file});
-  if (format == "raw") return raw_layout(file, options);
-  fail(ErrorKind::kBadArgument, file.path + ": volumes are nifti, nrrd, metaimage, dicom or raw, not '" + format + "'");
-}
-
 }  // namespace
 
 bool is_volume(const std::string& path) {
@@ -178,7 +158,7 @@ bool is_volume(const std::string& path) {
   if (fs::is_directory(path, ignored)) return true;
   if (!fs::is_regular_file(path, ignored)) return false;
   try {
-    return !format_by_content(file_to_read(path)).empty();
+    return !volume_format_by_content(file_to_read(path)).empty();
   } catch (const Error&) {
     return false;
   }
@@ -196,10 +176,10 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
   }
   const FileToRead file = path == "-" ? standard_input() : file_to_read(path);
   std::string format = raw ? "raw" : options.format;
-  if (format.empty()) format = format_by_content(file);
+  if (format.empty()) format = volume_format_by_content(file);
   require(!format.empty(), ErrorKind::kBadStream,
           file.path + ": is neither NIfTI, NRRD, MetaImage nor DICOM; raw scalars need --size WxHxD and --type");
-  return std::make_unique<LayoutReader>(layout_of(file, format, options));
+  return std::make_unique<LayoutReader>(volume_layout(file, format, options));
 }
 
 std::unique_ptr<VolumeReader> open_volume(const std::byte* data, std::size_t size, const std::string& format) {
@@ -207,8 +187,8 @@ std::unique_ptr<VolumeReader> open_volume(const std::byte* data, std::size_t siz
   f.path = f.name = "memory";
   f.open = memory_opener(std::make_shared<const std::vector<std::byte>>(data, data + size));
   f.neighbour = [](const std::string&) -> Opener { return {}; };
-  const std::string known = format.empty() ? format_by_content(f) : format;
-  return std::make_unique<LayoutReader>(layout_of(f, known, {}));
+  const std::string known = format.empty() ? volume_format_by_content(f) : format;
+  return std::make_unique<LayoutReader>(volume_layout(f, known, {}));
 }
 
 namespace {
@@ -253,7 +233,7 @@ VolumeInfo volume_info(const Envelope& envelope) {
   const std::string format = envelope.format.rfind("nifti", 0) == 0 ? "nifti" : envelope.format;
   require(format == "nifti" || format == "nrrd" || format == "metaimage", ErrorKind::kBadStream,
           "the header of a volume in an unknown format, '" + format.substr(0, 40) + "'");
-  return layout_of(files.front(), format, {}).info;
+  return volume_layout(files.front(), format, {}).info;
 }
 
 // ---------------------------------------------------------------------------------------------------------------- raw

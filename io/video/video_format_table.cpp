@@ -1,0 +1,63 @@
+#include "io/video/video_format_table.h"
+
+namespace trivelet::io {
+
+namespace {
+
+constexpr std::string_view kRawExtensions = "yuv raw rgb gray";
+
+bool any_pixel_format(ByteSource&, const ReaderOptions&) { return true; }
+bool y4m_as_it_is(ByteSource& source, const ReaderOptions& options) {
+  return options.pixel_format.empty() || parse_pixel_format(options.pixel_format) == peek_y4m_format(source);
+}
+bool pnm_as_it_is(ByteSource&, const ReaderOptions& options) { return options.pixel_format.empty(); }
+
+// In the order in which inputs are looked at.
+constexpr InputFormat kInputFormats[] = {
+    {"y4m", "", false, is_y4m, y4m_as_it_is, "yuv4mpegpipe", make_y4m_reader},
+    {"raw rawvideo", kRawExtensions, true, nullptr, any_pixel_format, "", make_raw_reader},
+    {"pnm pgm ppm", "", false, is_pnm, pnm_as_it_is, "", make_pnm_reader},
+};
+
+constexpr OutputFormat kOutputFormats[] = {
+    {"y4m yuv4mpegpipe", "y4m", make_y4m_writer},
+    {"raw rawvideo", kRawExtensions, make_raw_writer},
+    {"pnm pgm ppm", "pgm ppm pnm", make_pnm_writer},
+    {"null", "", make_null_writer},
+    {"md5", "", make_md5_writer},
+};
+
+bool has_word(std::string_view words, std::string_view word) {
+  while (!words.empty()) {
+    const std::size_t end = words.find(' ');
+    if (words.substr(0, end) == word) return true;
+    words = end == std::string_view::npos ? std::string_view() : words.substr(end + 1);
+  }
+  return false;
+}
+
+}  // namespace
+
+const InputFormat* input_format(std::string_view name) {
+  for (const InputFormat& f : kInputFormats)
+    if (has_word(f.names, name)) return &f;
+  return nullptr;
+}
+const InputFormat* input_format(ByteSource& source, std::string_view extension) {
+  for (const InputFormat& f : kInputFormats)
+    if ((f.begins_like && f.begins_like(source)) || has_word(f.extensions, extension)) return &f;
+  return nullptr;
+}
+
+const OutputFormat* output_format(std::string_view name) {
+  for (const OutputFormat& f : kOutputFormats)
+    if (has_word(f.names, name)) return &f;
+  return nullptr;
+}
+const OutputFormat* output_format_of_extension(std::string_view extension) {
+  for (const OutputFormat& f : kOutputFormats)
+    if (has_word(f.extensions, extension)) return &f;
+  return nullptr;
+}
+
+}  // namespace trivelet::io
