@@ -4,14 +4,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "codec/bad_stream.h"
 #include "codec/bytes.h"
 #include "codec/hash.h"
 
 namespace trivelet {
 
 namespace {
-
-[[noreturn]] void bad(const std::string& message) { fail(ErrorKind::kBadStream, message); }
 
 // Small fields stored in one byte whatever their type.
 template <class IO, class T>
@@ -361,6 +360,14 @@ std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops) {
   }
   append_crc(w.bytes);
   return std::move(w.bytes);
+}
+
+// Offset and frame follow those of the entry before (a byte each, or little more behind a "part" box); bytes of the
+// packet and frames as varints of at most 6 and 2 bytes; per layer its bytes and the code of its error.
+std::uint64_t index_entry_bound(int layers, std::uint64_t layer_bytes) {
+  std::uint64_t varint = 1;
+  for (; layer_bytes >= 128; layer_bytes >>= 7) ++varint;
+  return 12 + (varint + sizeof LayerInfo::error) * static_cast<std::uint64_t>(layers);
 }
 
 std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size, int layers) {

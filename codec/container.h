@@ -140,6 +140,8 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
 
 /// `gops` have `layers` entries each.
 std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops);
+/// Bytes that an entry takes at most when no layer of the GOP has more than `layer_bytes`.
+std::uint64_t index_entry_bound(int layers, std::uint64_t layer_bytes);
 std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size, int layers);
 
 /// Mean squared errors as the index keeps them: 512 * log2, 1/512 of an octave fine.

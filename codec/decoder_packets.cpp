@@ -5,17 +5,12 @@
 #include <cstring>
 #include <utility>
 
+#include "codec/bad_stream.h"
 #include "codec/bytes.h"
 #include "codec/decoder_state.h"
 #include "codec/hash.h"
 
 namespace trivelet {
-
-namespace {
-
-[[noreturn]] void bad(const std::string& message) { fail(ErrorKind::kBadStream, message); }
-
-}  // namespace
 
 bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
   if (info.has_index) {
@@ -151,83 +146,78 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
   return true;
 }
 
-bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_t offset) {
-  GopHeader& g = packet.head;
-  LayeredGop& received = packet.received;
-  std::vector<std::uint8_t>& bytes = packet.bytes;
-  const std::string where = "GOP packet at byte " + std::to_string(offset);
-  std::uint32_t n = 0;
-  if (!receive_head(g, payload, where, n)) return false;
-
-  // Read the chunks of the wanted layers, temporal bands and resolutions; skip the others.
-  int layers = params.max_layers > 0 ? params.max_layers : header.layers;
-  const int stop = params.max_planes > 0 ? std::max(0, g.planes - params.max_planes) : 0;
-  packet.whole =
-      layers == header.layers && stop == 0 && reduction.spatial == 0 && reduction.temporal == 0 && !has_region();
-  while (layers > 1 && g.layer_top[static_cast<std::size_t>(layers) - 1] <= stop) --layers;  // nothing wanted in them
-  std::uint64_t budget = ~std::uint64_t{0};                                                  // for chunks
+// Layers, temporal bands and bytes that the caller wants. `head_bytes`: of the packet's header, which count.
+Decoder::State::Share Decoder::State::wanted_share(const GopHeader& g, std::uint64_t payload,
+                                                   std::uint64_t head_bytes) const {
+  Share share;
+  share.layers = params.max_layers > 0 ? params.max_layers : header.layers;
+  share.stop_plane = params.max_planes > 0 ? std::max(0, g.planes - params.max_planes) : 0;
+  share.whole = share.layers == header.layers && share.stop_plane == 0 && reduction.spatial == 0 &&
+                reduction.temporal == 0 && !has_region();
+  while (share.layers > 1 && g.layer_top[static_cast<std::size_t>(share.layers) - 1] <= share.stop_plane)
+    --share.layers;  // nothing wanted in them
+  share.bands = header.temporal_bands() - (header.layout == Layout::kDyadic ? 0 : reduction.temporal);
+  share.budget = ~std::uint64_t{0};
   if (params.max_bytes > 0)
-    budget = static_cast<std::uint64_t>(static_cast<double>(params.max_bytes) * static_cast<double>(payload) /
-                                        static_cast<double>(std::max<std::uint64_t>(1, in.size())));
+    share.budget = static_cast<std::uint64_t>(static_cast<double>(params.max_bytes) * static_cast<double>(payload) /
+                                              static_cast<double>(std::max<std::uint64_t>(1, in.size())));
   if (params.max_bits_per_pixel > 0)
-    budget = static_cast<std::uint64_t>(params.max_bits_per_pixel * static_cast<double>(output.width) * output.height *
-                                        low_length(g.frames, reduction.temporal) / 8);
-  if (budget != ~std::uint64_t{0}) budget -= std::min<std::uint64_t>(budget, n);
-  const bool dyadic = header.layout == Layout::kDyadic;
-  const int bands = header.temporal_bands() - (dyadic ? 0 : reduction.temporal);
-  struct Have {
-    std::size_t at;
-    std::size_t size;
-    bool ok;
-  };
-  const auto distances = static_cast<std::size_t>(header.spatial_levels) + 1;
-  std::vector<Have> have(g.chunks.size(), {0, 0, false});
+    share.budget = static_cast<std::uint64_t>(params.max_bits_per_pixel * static_cast<double>(output.width) *
+                                              output.height * low_length(g.frames, reduction.temporal) / 8);
+  if (share.budget != ~std::uint64_t{0}) share.budget -= std::min<std::uint64_t>(share.budget, head_bytes);
+  return share;
+}
+
+// Reads the chunks of a share into packet.bytes, skips the others, and leaves the source behind the packet. Of chunks
+// with `checks` only the head is read. Returns where they are; false when some are damaged.
+bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std::vector<ChunkChecks>& checks,
+                                  std::uint64_t body, const std::string& where, std::vector<FetchedChunk>& fetched) {
+  const GopHeader& g = packet.head;
+  std::vector<std::uint8_t>& bytes = packet.bytes;
+  fetched.assign(g.chunks.size(), {});
   bytes.clear();
-  bool damaged = false;
-  const std::uint64_t body = in.position();
-  const std::vector<ChunkChecks> checks = read_checks(g, body + g.body_bytes);
+  bool intact = true;
+  std::uint64_t budget = share.budget;
   std::size_t i = 0;
   for (int l = 0; l < header.layers && !at_end; ++l)
     for (int b = 0; b < header.temporal_bands() && !at_end; ++b)
       for (int d = header.spatial_levels; d >= 0 && !at_end; --d, ++i) {
         const ChunkEntry& c = g.chunks[i];
-        if (l >= layers || b >= bands || d < reduction.spatial) continue;
+        if (l >= share.layers || b >= share.bands || d < reduction.spatial) continue;
         if (c.size > budget) {  // what does not fit any more ends the reading
           budget = 0;
           packet.whole = false;
           continue;
         }
         budget -= c.size;
-        have[i] = {bytes.size(), static_cast<std::size_t>(c.size), true};
+        FetchedChunk& chunk = fetched[i];
+        chunk = {bytes.size(), static_cast<std::size_t>(c.size), true};
         if (c.size == 0) continue;
+        const auto name = [&] {
+          return "chunk of layer " + std::to_string(l) + ", temporal band " + std::to_string(b) + ", distance " +
+                 std::to_string(d) + " at byte " + std::to_string(body + c.offset) + " has a wrong checksum";
+        };
         if (!checks.empty()) {  // only its head yet
-          bytes.resize(bytes.size() + static_cast<std::size_t>(c.size) + kChunkPadding);
+          bytes.resize(bytes.size() + chunk.size + kChunkPadding);
           in.seek(body + c.offset);
           const auto n_head = static_cast<std::size_t>(checks[i].head_bytes);
-          if (in.read(bytes.data() + have[i].at, n_head) < n_head ||
-              crc32c(bytes.data() + have[i].at, n_head) != checks[i].head_crc) {
-            have[i].ok = false;
-            damaged = true;
-            report(where + ": the head of the chunk of layer " + std::to_string(l) + ", temporal band " +
-                   std::to_string(b) + ", distance " + std::to_string(d) + " at byte " +
-                   std::to_string(body + c.offset) + " has a wrong checksum");
+          if (in.read(bytes.data() + chunk.at, n_head) < n_head ||
+              crc32c(bytes.data() + chunk.at, n_head) != checks[i].head_crc) {
+            chunk.ok = intact = false;
+            report(where + ": the head of the " + name());
           }
           continue;
         }
         if (!in.skip(body + c.offset - in.position()) || !in.append(bytes, c.size)) {
           at_end = true;
-          damaged = true;
-          have[i].ok = false;
+          chunk.ok = intact = false;
           report(where + ": the stream ends inside the packet");
           break;
         }
-        if (crc32c(bytes.data() + have[i].at, have[i].size) != c.crc) {
-          have[i].ok = false;
-          damaged = true;
+        if (!is_intact(c, bytes.data() + chunk.at)) {
+          chunk.ok = intact = false;
           report(where + ", frames " + std::to_string(g.first_frame) + ".." +
-                 std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) + ": the chunk of layer " +
-                 std::to_string(l) + ", temporal band " + std::to_string(b) + ", distance " + std::to_string(d) +
-                 " at byte " + std::to_string(body + c.offset) + " has a wrong checksum");
+                 std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) + ": the " + name());
         }
         bytes.insert(bytes.end(), kChunkPadding, 0);
       }
@@ -239,43 +229,40 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
     at_end = true;
     if (expected_frame < params.end_frame) report(where + ": the stream ends inside the packet");
   }
+  return intact;
+}
 
-  if (!geometry || geometry->frames() != g.frames) geometry = std::make_shared<StreamGeometry>(header, g.frames);
-  packet.geometry = geometry;
-  received.frames = g.frames;
-  received.step = g.step;
-  received.stop_plane = stop;
-  received.frame_gains = g.frame_gains;
-  geometry->clear(received);
-  if (has_region()) find_needed();
-  // A chunk can be read if those before it that it leans on were: coarser distances and lower bands in layer 0, the
-  // same distance and band in the layers before.
-  i = 0;
+// Puts fetched chunks into packet.received. A chunk can be read if those before it that it leans on were: coarser
+// distances and lower bands in layer 0, the same distance and band in the layers before. False when some are damaged.
+bool Decoder::State::join_chunks(Packet& packet, const std::vector<ChunkChecks>& checks, std::uint64_t body,
+                                 const std::string& where, std::vector<FetchedChunk>& fetched) {
+  LayeredGop& received = packet.received;
+  const auto distances = static_cast<std::size_t>(header.spatial_levels) + 1;
+  const auto bands = static_cast<std::size_t>(header.temporal_bands());
+  bool intact = true;
+  std::size_t i = 0;
   for (int l = 0; l < header.layers; ++l)
     for (int b = 0; b < header.temporal_bands(); ++b)
       for (int d = header.spatial_levels; d >= 0; --d, ++i) {
-        if (!have[i].ok) continue;
-        const std::size_t bands_all = static_cast<std::size_t>(header.temporal_bands());
-        bool usable = true;
+        FetchedChunk& chunk = fetched[i];
+        if (!chunk.ok) continue;
         if (l > 0) {
-          usable = have[i - bands_all * distances].ok;
+          chunk.ok = fetched[i - bands * distances].ok;
         } else {
-          if (d < header.spatial_levels) usable = usable && have[i - 1].ok;
-          if (b > 0) usable = usable && have[i - distances].ok;
+          if (d < header.spatial_levels) chunk.ok = chunk.ok && fetched[i - 1].ok;
+          if (b > 0) chunk.ok = chunk.ok && fetched[i - distances].ok;
         }
-        have[i].ok = usable;
-        if (!usable) continue;
+        if (!chunk.ok) continue;
         try {
-          read_chunk(header, bytes.data() + have[i].at, have[i].size, l, b, d, received);
-          if (!checks.empty() && have[i].size > 0 &&
-              !read_parts(packet, g.chunks[i], checks[i], body, have[i].at, b, d))
+          read_chunk(header, packet.bytes.data() + chunk.at, chunk.size, l, b, d, received);
+          if (!checks.empty() && chunk.size > 0 &&
+              !read_parts(packet, packet.head.chunks[i], checks[i], body, chunk.at, b, d))
             bad("a part of the chunk of layer " + std::to_string(l) + ", temporal band " + std::to_string(b) +
-                ", distance " + std::to_string(d) + " at byte " + std::to_string(body + g.chunks[i].offset) +
+                ", distance " + std::to_string(d) + " at byte " + std::to_string(body + packet.head.chunks[i].offset) +
                 " has a wrong checksum");
         } catch (const Error& e) {
           if (e.kind() != ErrorKind::kBadStream) throw;
-          have[i].ok = false;
-          damaged = true;
+          chunk.ok = intact = false;
           report(where + ": " + e.what());
           for_parts(header, received, b, d, [&](std::size_t c, std::size_t block, std::size_t s) {
             LayeredSegment& begun = received.components[c].blocks[block][s];  // by the chunk: undone
@@ -284,9 +271,34 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
           });
         }
       }
+  return intact;
+}
+
+bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_t offset) {
+  GopHeader& g = packet.head;
+  LayeredGop& received = packet.received;
+  const std::string where = "GOP packet at byte " + std::to_string(offset);
+  std::uint32_t n = 0;
+  if (!receive_head(g, payload, where, n)) return false;
+  const Share share = wanted_share(g, payload, n);
+  packet.whole = share.whole;
+  const std::uint64_t body = in.position();
+  const std::vector<ChunkChecks> checks = read_checks(g, body + g.body_bytes);
+  std::vector<FetchedChunk> fetched;
+  bool intact = fetch_chunks(packet, share, checks, body, where, fetched);
+
+  if (!geometry || geometry->frames() != g.frames) geometry = std::make_shared<StreamGeometry>(header, g.frames);
+  packet.geometry = geometry;
+  received.frames = g.frames;
+  received.step = g.step;
+  received.stop_plane = share.stop_plane;
+  received.frame_gains = g.frame_gains;
+  geometry->clear(received);
+  if (has_region()) find_needed();
+  intact = join_chunks(packet, checks, body, where, fetched) && intact;
   if (has_region()) forget_unneeded(received);
   packet.counted_damaged = false;
-  if (damaged) {
+  if (!intact) {
     count_damaged(packet);
     packet.whole = false;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codec/backend.h"
+#include "codec/chunk_check.h"
 #include "codec/container.h"
 #include "codec/region.h"
 #include "codec/stream_input.h"
@@ -61,6 +62,25 @@ struct Decoder::State : StreamLayout {
   bool open_next_packet(Box& box, std::uint64_t& offset);
   /// Reads the wanted chunks of one packet. False when the packet is not wanted or beyond use.
   bool receive(Packet& packet, std::uint64_t payload, std::uint64_t offset);
+  /// What of a packet is to be read.
+  struct Share {
+    int layers = 0;
+    int bands = 0;             ///< temporal ones, from the lowest
+    int stop_plane = 0;        ///< planes below are not wanted
+    std::uint64_t budget = 0;  ///< bytes of chunks
+    bool whole = false;        ///< all of it
+  };
+  /// A chunk in Packet::bytes.
+  struct FetchedChunk {
+    std::size_t at = 0;
+    std::size_t size = 0;
+    bool ok = false;  ///< was wanted, is there, and all it leans on
+  };
+  Share wanted_share(const GopHeader& g, std::uint64_t payload, std::uint64_t head_bytes) const;
+  bool fetch_chunks(Packet& packet, const Share& share, const std::vector<ChunkChecks>& checks, std::uint64_t body,
+                    const std::string& where, std::vector<FetchedChunk>& fetched);
+  bool join_chunks(Packet& packet, const std::vector<ChunkChecks>& checks, std::uint64_t body, const std::string& where,
+                   std::vector<FetchedChunk>& fetched);
   bool receive_head(GopHeader& g, std::uint64_t payload, const std::string& where, std::uint32_t& n);
   /// Frames of a GOP that follows: what is missing before it is reported if it is wanted.
   void follow(std::uint64_t first_frame, int frames, const std::string& where);

@@ -42,15 +42,33 @@ double squared_error(const VolumeView& a, const VolumeView& b) {
 
 // Cuts cost least where a plane ends everywhere: half a plane away the same bytes bring up to 0.4 dB less (luma of
 // mobile CIF at 1 bit per pixel). So with a target the step is chosen such that all planes but the last one just meet
-// it.
-constexpr double kNear = 0.03;  // octaves
+// it, this near, in octaves.
+constexpr double kAligned = 0.03;
+
+// The finest and coarsest step that a target is tried with. Samples are integers, so errors below those of a step of
+// 0.05 (a variance of 0.0002) vanish in rounding. With a target in bytes it may be finer still: what is coded too finely
+// is cut again, what is coded too coarsely takes fewer bytes than there are.
+constexpr double kFinestStep = 0.05;
+constexpr double kFinestStepForBytes = 0.02;
+constexpr double kCoarsestStep = 1e6;  // larger than any coefficient
+
+// Of the bytes aimed at, what is left for chunks when heads and index are not known yet.
+constexpr double kBodyShare = 0.97;
+
+// A layer of a GOP, as long as it is not known: the entry in the index has room for twice as much.
+constexpr std::uint64_t kLayerBytes = std::uint64_t{1} << 20;
 
 // By how many octaves the step should grow for `of_planes`, the amount with plane 1 as the last, to become `wanted`;
 // `of_all` is the amount with plane 0. Amounts are bytes or errors.
 double octaves_off(double of_planes, double of_all, double wanted) {
   const double per_octave = std::log2(std::max(of_planes, 1e-9) / std::max(of_all, 1e-9));
-  const double limited = per_octave < 0 ? std::min(per_octave, -0.25) : std::max(per_octave, 0.25);
-  return std::clamp(std::log2(wanted / std::max(of_planes, 1e-9)) / limited, -2.0, 2.0);
+  // A plane that changes next to nothing tells nothing about the way to go: no slope is taken to be flatter than this,
+  // and no step is longer than two planes; the caller looks again after it.
+  constexpr double kLeastPerOctave = 0.25;
+  constexpr double kLongest = 2.0;
+  const double limited =
+      per_octave < 0 ? std::min(per_octave, -kLeastPerOctave) : std::max(per_octave, kLeastPerOctave);
+  return std::clamp(std::log2(wanted / std::max(of_planes, 1e-9)) / limited, -kLongest, kLongest);
 }
 
 }  // namespace
@@ -90,8 +108,8 @@ double Encoder::State::measured_error(const Gop& gop, const LayeredGop& layers) 
 }
 
 void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers) {
-  constexpr int kMostPoints = 4;
-  constexpr int kMostAge = 16;
+  constexpr int kMostPoints = 4;    // each costs a decoding
+  constexpr int kMostAge = 16;      // GOPs; measuring doubles the time of one
   std::vector<const Cuts*> chosen;  // from the finest
   double last = 0;
   for (auto cuts = layers.rbegin(); cuts != layers.rend() && chosen.size() < kMostPoints; ++cuts) {
@@ -118,6 +136,10 @@ void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& cont
 // ------------------------------------------------------------------------------------------------------- target: PSNR
 
 void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
+  constexpr double kNear = 0.02;      // dB from the target that are good enough
+  constexpr int kMostAttempts = 8;    // each a decoding
+  constexpr int kMostAlignments = 4;  // each a coding, of the first GOP only
+  constexpr double kFewer = 1.005;    // of the error wanted: above it, with all that was coded, the step is at fault
   for (int alignments = 0;;) {
     p.step = static_cast<float>(step);
     coder->push(gop, choices(gop.frames()));
@@ -134,11 +156,11 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
     std::vector<Cuts> best;
     bool too_coarse = false;
     double before = -1;
-    for (int attempt = 0; attempt < 8; ++attempt) {
+    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
       const double wanted = target_error / correction * samples;
       double low = 0;
       const Cuts final = control.with_error(wanted, low);
-      const bool all = low < -39;
+      const bool all = low < RateControl::kEverything;
       const double lambda = std::exp2(low);
       const std::vector<Cuts> layers = control.layers(final, lambda, layers_for(control, final, lambda));
       control.divide(layers, divided);
@@ -148,20 +170,20 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
         best_distance = distance;
         best = layers;
       }
-      too_coarse = all && actual > target_error * 1.005;
-      if (distance < 0.02 || too_coarse || distance == before) break;
+      too_coarse = all && actual > target_error * kFewer;
+      if (distance < kNear || too_coarse || distance == before) break;
       before = distance;
       correction = std::clamp(actual / std::max(1e-9, control.error(final) / samples), 0.01, 1e6);
     }
-    if (too_coarse && step > 0.06) {
-      step = std::max(0.05, step / 2);
+    if (too_coarse && step > 1.2 * kFinestStep) {
+      step = std::max(kFinestStep, step / 2);
       correction = 1;
       continue;
     }
     const double octaves = octaves_off(control.error(control.planes(1)), control.error(control.complete()),
                                        target_error / correction * samples);
-    const double aligned = std::clamp(step * std::exp2(octaves), 0.05, 1e6);
-    if (std::abs(octaves) > 2 * kNear && ++alignments < 4 && index.empty()) {
+    const double aligned = std::clamp(step * std::exp2(octaves), kFinestStep, kCoarsestStep);
+    if (std::abs(octaves) > 2 * kAligned && ++alignments < kMostAlignments && index.empty()) {
       step = aligned;
       continue;
     }
@@ -196,6 +218,10 @@ double Encoder::State::slope_for(double bytes) const {
 }
 
 void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
+  constexpr int kMostHalvings = 12;    // of the step, for a GOP: 72 dB
+  constexpr int kMostAlignments = 6;   // of the first GOP; the next ones follow it
+  constexpr double kFinerSlope = 0.3;  // octaves between the finest slope coded and the one needed: some cuts to choose
+  constexpr double kPlenty = 40;       // times the GOP's share: what takes more is fine enough for any slope
   // Bytes this GOP may expect, while only part of the video is known.
   const std::uint64_t all = header.video.frames > 0 ? std::max(header.video.frames, stats.frames) : 0;
   double share = 0;
@@ -225,24 +251,24 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
       }
     } else {
       const double slope = slope_for(budget);
-      const bool too_coarse = slope < finest_slope + 0.3 && finest < 40 * share;
+      const bool too_coarse = slope < finest_slope + kFinerSlope && finest < kPlenty * share;
       const double octaves =
-          octaves_off(static_cast<double>(control.body_bytes(control.planes(1))), finest, 0.97 * budget);
-      if (too_coarse && attempt < 12 && step > 0.02) {
+          octaves_off(static_cast<double>(control.body_bytes(control.planes(1))), finest, kBodyShare * budget);
+      if (too_coarse && attempt < kMostHalvings && step > kFinestStepForBytes) {
         spooled.pop_back();
         step /= 2;
         continue;
       }
       if (spooled.size() == 1) {
-        if (std::abs(octaves) > kNear && attempt < 6) {
+        if (std::abs(octaves) > kAligned && attempt < kMostAlignments) {
           spooled.pop_back();
-          step = std::clamp(step * std::exp2(octaves), 0.02, 1e6);
+          step = std::clamp(step * std::exp2(octaves), kFinestStepForBytes, kCoarsestStep);
           continue;
         }
         aligned_slope = slope - finest_slope;
       }
       expected_slope = slope;
-      step = std::clamp(std::exp2((slope - aligned_slope) / 2), 0.02, 1e6);  // the next one's
+      step = std::clamp(std::exp2((slope - aligned_slope) / 2), kFinestStepForBytes, kCoarsestStep);  // the next one's
     }
     const double lambda = std::exp2(expected_slope);
     measure(gop, p, control, control.layers(control.at(lambda), lambda, header.layers));
@@ -258,7 +284,7 @@ void Encoder::State::write_spooled() {
   std::uint64_t all = 0;
   for (const Spooled& s : spooled) all += static_cast<std::uint64_t>(s.gop.frames);
   const auto total = static_cast<std::uint64_t>(target_bytes(all));
-  double slope = slope_for(static_cast<double>(total) * 0.97);
+  double slope = slope_for(static_cast<double>(total) * kBodyShare);
   double left = 0;
   for (const Spooled& s : spooled) left += s.curve.bytes(slope);
   std::map<int, std::unique_ptr<StreamGeometry>> geometries;
@@ -277,10 +303,10 @@ void Encoder::State::write_spooled() {
     worst.bytes = std::uint64_t{1} << 40;
     worst.first_frame = frames;
     worst.frames = p.frames;
-    worst.layers.assign(header.layers, {std::uint64_t{1} << 20, 0});
+    worst.layers.assign(header.layers, {kLayerBytes, 0});
     so_far.push_back(worst);
     std::uint64_t tail = serialise_index(so_far).size() + 2 * kBoxHeaderBytes + kEndPayloadBytes;
-    tail += (spooled.size() - i - 1) * (12 + 5 * header.layers);
+    tail += (spooled.size() - i - 1) * index_entry_bound(header.layers, kLayerBytes);
     GopHeader head = head_of(p);
     head.layer_top.assign(header.layers, 0);
     const std::uint64_t own = serialise(header, head).size() + kBoxHeaderBytes;

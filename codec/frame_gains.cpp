@@ -79,16 +79,21 @@ std::vector<std::uint8_t> even_frame_gains(int frames, int levels, Wavelet wavel
 
   // The squared error of every coefficient: its subband's step, less where most coefficients fall into the dead zone
   // and their error is their own small energy: by a third from level to level.
+  constexpr double kOfLevel = 0.67;
+  constexpr int kRounds = 200;           // of the fixed point below; it converges
+  constexpr double kMostSquared = 2.25;  // a gain of 1.5: 3.5 dB
+  constexpr int kUnit = 64;              // FORMAT.md "Frame gains"
+  constexpr int kLeastGain = 77;         // 1.2: smaller ones are not worth a table
   std::vector<double> error(n, 1);
   const SubbandTable table({frames, 1, 1}, {Layout::kT2d, levels, 0, wavelet, wavelet}, wavelet == Wavelet::kRev137);
   for (const Subband& s : table.all())
     for (int t = 0; t < s.shape.frames; ++t)
       error[static_cast<std::size_t>(s.frame_origin + t * s.frame_step)] =
-          std::pow(0.67, s.temporal_band) / (s.norm * s.norm);
+          std::pow(kOfLevel, s.temporal_band) / (s.norm * s.norm);
 
   std::vector<double> gain2(n, 1);
   std::vector<double> of_frame(n);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     std::fill(of_frame.begin(), of_frame.end(), 0.0);
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t f = 0; f < n; ++f) of_frame[f] += squares[i][f] * error[i] / gain2[i];
@@ -102,15 +107,15 @@ std::vector<std::uint8_t> even_frame_gains(int frames, int levels, Wavelet wavel
         sum += squares[i][f];
         weighted += squares[i][f] * of_frame[f];
       }
-      gain2[i] = std::clamp(gain2[i] * std::sqrt(weighted / (sum * median)), 1.0, 2.25);
+      gain2[i] = std::clamp(gain2[i] * std::sqrt(weighted / (sum * median)), 1.0, kMostSquared);
     }
   }
   std::vector<std::uint8_t> gains;
   bool any = false;
   for (std::size_t i = 0; i < n; ++i) {
-    const long g = std::lround(64 * std::sqrt(gain2[i]));
-    gains.push_back(static_cast<std::uint8_t>(g < 77 ? 64 : g));
-    any = any || gains.back() != 64;
+    const long g = std::lround(kUnit * std::sqrt(gain2[i]));
+    gains.push_back(static_cast<std::uint8_t>(g < kLeastGain ? kUnit : g));
+    any = any || gains.back() != kUnit;
   }
   if (!any) gains.clear();
   return gains;

@@ -245,14 +245,14 @@ double RateControl::error(const Cuts& cuts) const {
 }
 
 Cuts RateControl::with_error(double wanted, double& log2_lambda) const {
-  double low = -40;
-  double high = 60;
+  double low = kEverything - 1;
+  double high = 60;  // no error of a picture's is worth that much
   for (int i = 0; i < 45; ++i) {
     const double middle = (low + high) / 2;
     (error(at(std::exp2(middle))) > wanted ? high : low) = middle;
   }
   log2_lambda = low;
-  if (low < -39) return complete();
+  if (low < kEverything) return complete();
   // Between the slopes on both sides of it lie segments that change at once: as many of them as are needed.
   const Cuts finer = at(std::exp2(low));
   Cuts cuts = at(std::exp2(high));
@@ -415,8 +415,10 @@ void RateControl::fill(std::uint64_t budget, int layers, double lambda, Cuts& fi
     }
   };
   std::uint64_t used = bytes_of(final);
-  double share = 0.95;  // of the room: heads grow too, by an amount that is only known afterwards
-  for (int round = 0; round < 12 && used + std::max<std::uint64_t>(4, budget / 4000) < budget; ++round) {
+  constexpr int kMostRounds = 12;
+  constexpr std::uint64_t kNear = 4000;  // the budget is used up when less than one part of this is left
+  double share = 0.95;                   // of the room: heads grow too, by an amount that is only known afterwards
+  for (int round = 0; round < kMostRounds && used + std::max<std::uint64_t>(4, budget / kNear) < budget; ++round) {
     Cuts next = final;
     const auto next_point = [&](std::size_t i) -> const Point* {
       const Run& run = runs_[i];

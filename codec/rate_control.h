@@ -33,7 +33,9 @@ class RateControl {
   /// Everything that was coded down to a plane; 0 = all.
   Cuts planes(int lowest) const;
   Cuts complete() const { return planes(0); }
-  /// The cuts with about this predicted error, not more, and the slope they are at. Everything if that is not enough.
+  /// The cuts with about this predicted error, not more, and the slope they are at. Everything if that is not enough; the
+  /// slope is then below kEverything.
+  static constexpr double kEverything = -39;
   Cuts with_error(double wanted, double& log2_lambda) const;
   /// Bytes of the segments up to these cuts, without heads.
   std::uint64_t body_bytes(const Cuts& cuts) const;

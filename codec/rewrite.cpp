@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "codec/backend.h"
+#include "codec/bad_stream.h"
 #include "codec/bytes.h"
-#include "codec/chunk.h"
+#include "codec/chunk_check.h"
 #include "codec/container.h"
 #include "codec/hash.h"
+#include "codec/layer_cut.h"
 #include "codec/stream_input.h"
 #include "codec/stream_layout.h"
 #include "codec/volume_map.h"
@@ -18,8 +20,6 @@
 namespace trivelet {
 
 namespace {
-
-[[noreturn]] void bad(const std::string& message) { fail(ErrorKind::kBadStream, message); }
 
 struct SourceGop {
   GopInfo info;
@@ -189,7 +189,7 @@ class Rewriter {
     const std::size_t at = bytes.size();
     in_.seek(g.body + c.offset);
     if (!in_.append(bytes, c.size)) bad("the stream ends inside a GOP");
-    if (crc32c(bytes.data() + at, static_cast<std::size_t>(c.size)) == c.crc) return;
+    if (is_intact(c, bytes.data() + at)) return;
     const std::size_t distances = header_.spatial_levels + std::size_t{1};
     const std::size_t bands = static_cast<std::size_t>(header_.temporal_bands());
     bad(place_of(g.info) + ": the chunk of layer " + std::to_string(i / distances / bands) + ", temporal band " +
@@ -355,8 +355,10 @@ class Rewriter {
     });
     return serialise(header_, h).size() + kBoxHeaderBytes;
   }
-  // An entry of the index at most.
-  double index_bytes() const { return 12 + 6.0 * header_.layers; }
+  // An entry of the index, of a GOP with less than 256 MiB in a layer.
+  double index_bytes() const {
+    return static_cast<double>(index_entry_bound(header_.layers, (std::uint64_t{1} << 28) - 1));
+  }
 
   // Part of layer `whole_` of a GOP whose chunks are in `bytes`.
   std::vector<std::vector<std::uint8_t>> part_of_layer(const SourceGop& g, const std::vector<std::uint8_t>& bytes,

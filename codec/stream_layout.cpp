@@ -5,15 +5,10 @@
 #include <utility>
 
 #include "codec/backend.h"
+#include "codec/bad_stream.h"
 #include "codec/bytes.h"
 
 namespace trivelet {
-
-namespace {
-
-[[noreturn]] void bad(const std::string& message) { fail(ErrorKind::kBadStream, message); }
-
-}  // namespace
 
 VideoInfo reduced_video(VideoInfo v, const Reduction& r) {
   v.width = low_length(v.width, r.spatial);

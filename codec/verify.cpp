@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "codec/bytes.h"
+#include "codec/chunk_check.h"
 #include "codec/container.h"
 #include "codec/hash.h"
-#include "codec/region.h"
 #include "codec/stream_input.h"
 #include "codec/stream_layout.h"
 #include "codec/volume_map.h"
