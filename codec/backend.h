@@ -5,13 +5,15 @@
 // return before the work is done, pull() delivers in the order of the pushes.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "codec/chunk.h"
-#include "trivelet/codec.h"
 #include "codec/container.h"
+#include "trivelet/coefficients.h"
 
 namespace trivelet {
 
@@ -59,7 +61,7 @@ class GopEncoder {
   virtual ~GopEncoder() = default;
   /// GOPs it likes to have in flight before the first pull.
   virtual int depth() const = 0;
-  /// `gop` is only read during the call.
+  /// `gop` may be read until it is pulled, or until wait_for_samples() returns.
   virtual void push(const Gop& gop, const GopChoices& choices) = 0;
   /// Coefficients come with their frame gains, whatever choices.frame_gains says.
   virtual void push(CoefficientGop& coefficients, const GopChoices& choices) = 0;
@@ -67,6 +69,8 @@ class GopEncoder {
   virtual void transform(const Gop& gop, const std::vector<std::uint8_t>& frame_gains, CoefficientGop& out) = 0;
   /// False when nothing is pending. Grids in `out` stay valid as long as the encoder.
   virtual bool pull(CodedGop& out) = 0;
+  /// Returns when no sample of any GOP pushed is going to be read any more.
+  virtual void wait_for_samples() noexcept {}
   virtual double seconds_transform() const = 0;
   virtual double seconds_coder() const = 0;
 };
@@ -90,6 +94,8 @@ struct Backend {
   const char* name;
   std::function<std::unique_ptr<GopEncoder>(const StreamHeader&, const BackendOptions&)> make_encoder;
   std::function<std::unique_ptr<GopDecoder>(const StreamHeader&, const Reduction&, const BackendOptions&)> make_decoder;
+  /// Memory from which the encoder takes samples without a copy in between; null: any memory is as good.
+  SampleAllocator allocate = nullptr;
 };
 
 const Backend& cpu_backend();

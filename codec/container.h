@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "trivelet/codec.h"
+#include "trivelet/parameters.h"
+#include "trivelet/stream_info.h"
+#include "trivelet/types.h"
 
 namespace trivelet {
 

@@ -16,6 +16,7 @@
 #include "codec/fast_pass_table.h"
 #include "codec/parallel.h"
 #include "codec/rate_control.h"
+#include "codec/simd.h"
 #include "codec/zerotree.h"
 
 namespace trivelet {

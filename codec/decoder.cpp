@@ -13,24 +13,6 @@
 
 namespace trivelet {
 
-std::size_t MemorySource::read(void* data, std::size_t size) {
-  const std::size_t n = std::min(size, size_ - position_);
-  if (n > 0) std::memcpy(data, data_ + position_, n);
-  position_ += n;
-  return n;
-}
-
-void MemorySource::seek(std::uint64_t position) {
-  require(position <= size_, ErrorKind::kIo,
-          "seek to " + std::to_string(position) + " in " + std::to_string(size_) + " bytes");
-  position_ = static_cast<std::size_t>(position);
-}
-
-void MemorySink::write(const void* data, std::size_t size) {
-  const auto* p = static_cast<const std::byte*>(data);
-  bytes.insert(bytes.end(), p, p + size);
-}
-
 bool is_tvl(const void* data, std::size_t size) {
   return size >= sizeof kSignature && std::memcmp(data, kSignature, sizeof kSignature) == 0;
 }
@@ -162,9 +144,7 @@ const StreamInfo& Decoder::info() const { return state_->info; }
 const VideoInfo& Decoder::output() const { return state_->output; }
 const CodecStats& Decoder::stats() const { return state_->stats; }
 
-Gop Decoder::make_gop() const {
-  return Gop(state_->output, low_length(state_->header.gop_frames, state_->reduction.temporal));
-}
+Gop Decoder::make_gop() const { return Gop(state_->output, state_->capacity()); }
 
 void Decoder::State::read_ahead() {
   while (!later && static_cast<int>(flying.size()) < backend->depth()) {
@@ -261,7 +241,7 @@ void keep_frames(Gop& gop, int from, int to) {
     for (int c = 0; c < gop.components(); ++c) {
       const MutableVolumeView v = gop.plane(c);
       for (int f = from; f < to; ++f)
-        std::memcpy(v.row(f - from, 0), v.row(f, 0), static_cast<std::size_t>(v.frame_stride));
+        for (int y = 0; y < v.shape.height; ++y) std::memcpy(v.row(f - from, y), v.row(f, y), v.row_bytes());
     }
   for (int f = from; f < to; ++f)
     gop.times()[static_cast<std::size_t>(f - from)] = gop.times()[static_cast<std::size_t>(f)];
@@ -295,6 +275,18 @@ bool Decoder::pull(Gop& gop) {
     s.spare = std::move(packet);
     return true;
   }
+}
+
+int Decoder::pull(std::span<MutableFrameView> frames) {
+  const auto needed = static_cast<std::size_t>(state_->capacity());
+  require(
+      frames.size() >= needed, ErrorKind::kBadArgument,
+      "room for " + std::to_string(frames.size()) + " frames; a GOP of this stream needs " + std::to_string(needed));
+  Gop gop(state_->output, std::span<const MutableFrameView>(frames));
+  if (!pull(gop)) return 0;
+  for (int f = 0; f < gop.frames(); ++f)
+    frames[static_cast<std::size_t>(f)].time = gop.times()[static_cast<std::size_t>(f)];
+  return gop.frames();
 }
 
 bool Decoder::pull_coefficients(CoefficientGop& coefficients) {

@@ -49,6 +49,8 @@ struct Decoder::State : StreamLayout {
 
   State(ByteSource& source, const DecoderParams& p) : params(p), in(source, stats.stream_bytes) {}
 
+  /// Frames a decoded GOP has at most.
+  int capacity() const { return low_length(header.gop_frames, reduction.temporal); }
   bool has_region() const { return params.region.width > 0; }
   bool wanted(std::uint64_t first_frame, int frames) const {
     return first_frame < params.end_frame && first_frame + static_cast<std::uint64_t>(frames) > params.first_frame;

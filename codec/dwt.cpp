@@ -15,6 +15,7 @@
 
 #include "codec/dwt_kernels.h"
 #include "codec/lifting.h"
+#include "codec/simd.h"
 #include "trivelet/error.h"
 
 namespace trivelet {

@@ -21,31 +21,10 @@
 #include <vector>
 
 #include "codec/parallel.h"
-#include "codec/simd.h"
+#include "trivelet/parameters.h"
 #include "trivelet/types.h"
 
 namespace trivelet {
-
-enum class Wavelet : std::uint8_t {
-  kHaar = 0,    ///< float Haar; reversible: S-transform
-  kCdf53 = 1,   ///< Cohen-Daubechies-Feauveau 5/3
-  kCdf97 = 2,   ///< CDF 9/7, float only
-  kRev137 = 3,  ///< 13/7-T, reversible integer only
-};
-
-enum class Layout : std::uint8_t {
-  kT2d = 0,     ///< all temporal levels first, then a 2D pyramid on every temporal-subband frame
-  kDyadic = 1,  ///< level l splits rows and columns and, for l <= temporal_levels, time too
-};
-
-/// How a volume is decomposed. Levels that find a length of 1 leave it as it is.
-struct Decomposition {
-  Layout layout = Layout::kT2d;
-  int temporal_levels = 0;  ///< 0..8; in kDyadic at most spatial_levels
-  int spatial_levels = 0;   ///< 0..8
-  Wavelet temporal = Wavelet::kCdf97;
-  Wavelet spatial = Wavelet::kCdf97;
-};
 
 /// A strided volume of coefficients; strides in elements, columns contiguous.
 template <class T>

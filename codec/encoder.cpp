@@ -181,8 +181,20 @@ Encoder::~Encoder() = default;
 
 int Encoder::gop_frames() const { return state_->header.gop_frames; }
 
+Gop Encoder::make_gop() const { return Gop(state_->header.video, state_->header.gop_frames, state_->backend.allocate); }
+
+void Encoder::push(std::span<const FrameView> frames) {
+  require(!frames.empty(), ErrorKind::kBadArgument, "a GOP of 0 frames");
+  push(Gop(state_->header.video, frames));
+}
+
 void Encoder::push(const Gop& gop) {
   State& s = *state_;
+  // Samples may be on their way to a device while earlier GOPs are written, but not any longer.
+  struct Reading {
+    GopEncoder& coder;
+    ~Reading() { coder.wait_for_samples(); }
+  } const reading{*s.coder};
   s.accept(gop.frames());
   require(gop.components() == s.header.video.format.components(), ErrorKind::kBadArgument,
           "a GOP of " + std::to_string(gop.components()) + " components in a stream of " +

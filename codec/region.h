@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "codec/chunk.h"
+#include "trivelet/codec.h"
 
 namespace trivelet {
 

@@ -16,6 +16,7 @@
 #include "codec/stream_input.h"
 #include "codec/stream_layout.h"
 #include "codec/volume_map.h"
+#include "trivelet/codec.h"
 
 namespace trivelet {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "codec/volume_cuts.h"
-#include "trivelet/codec.h"
+#include "trivelet/streams.h"
 
 namespace trivelet {
 

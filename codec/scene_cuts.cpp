@@ -1,16 +1,26 @@
-#include "apps/video/scene.h"
+#include "trivelet/scene_cuts.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
-namespace trivelet::cli {
+namespace trivelet {
 
 namespace {
 
+// Bins of the histogram: as wide as noise and slow changes of light, so that only another picture fills others.
 constexpr int kBins = 32;
-constexpr int kGrid = 96;  // samples along each side that are looked at, at most
+// Samples along each side that are looked at, at most: some thousands are enough for a histogram, and take no time
+// beside the coding of the frame.
+constexpr int kGrid = 96;
+// A cut has all of these. One that is missed costs bytes in one GOP, one found in vain the heads of one GOP more.
+constexpr double kLeastDifference = 0.05;  // mean, of the full range: below it even a cut has little to smear
+constexpr double kLeastMoved = 0.2;     // share of samples in other bins: a pan moves them about, but not out of bins
+constexpr double kMoreThanUsual = 2.5;  // times the mean difference in this scene: fast motion differs every time
+constexpr int kUsualFrames = 12;        // over which that mean is taken: half a second
 
 void copy_frame(const Gop& from, int a, Gop& to, int b) {
   for (int c = 0; c < from.components(); ++c) {
@@ -33,12 +43,9 @@ int value(const VolumeView& v, int frame, int y, int x, int offset) {
 
 }  // namespace
 
-SceneReader::SceneReader(VideoInput& video, bool cuts) : video_(video), enabled_(cuts), held_(video.info(), 1) {}
-
-bool SceneReader::is_cut(const Gop& gop, int frame) {
-  const PixelFormat& format = video_.info().format;
+bool SceneCuts::begins_at(const Gop& gop, int index) {
   const VolumeView v = gop.plane(0);
-  const int offset = format.is_signed ? 1 << (format.bits - 1) : 0;
+  const int offset = format_.is_signed ? 1 << (format_.bits - 1) : 0;
   const int step_y = std::max(1, v.shape.height / kGrid);
   const int step_x = std::max(1, v.shape.width / kGrid);
   std::array<int, kBins> before{};
@@ -47,10 +54,10 @@ bool SceneReader::is_cut(const Gop& gop, int frame) {
   int samples = 0;
   for (int y = step_y / 2; y < v.shape.height; y += step_y)
     for (int x = step_x / 2; x < v.shape.width; x += step_x) {
-      const int a = value(v, frame - 1, y, x, offset);
-      const int b = value(v, frame, y, x, offset);
+      const int a = value(v, index - 1, y, x, offset);
+      const int b = value(v, index, y, x, offset);
       const auto bin = [&](int s) {
-        return static_cast<std::size_t>(std::clamp(format.bits >= 5 ? s >> (format.bits - 5) : s, 0, kBins - 1));
+        return static_cast<std::size_t>(std::clamp(format_.bits >= 5 ? s >> (format_.bits - 5) : s, 0, kBins - 1));
       };
       ++before[bin(a)];
       ++after[bin(b)];
@@ -60,35 +67,37 @@ bool SceneReader::is_cut(const Gop& gop, int frame) {
   double moved = 0;
   for (std::size_t i = 0; i < kBins; ++i) moved += std::abs(before[i] - after[i]);
   moved /= 2.0 * samples;
-  difference /= static_cast<double>(samples) * ((1 << format.bits) - 1);
-  const bool cut = difference > 0.05 && moved > 0.2 && difference > 2.5 * usual_;
-  if (!cut) {
-    ++known_;
-    usual_ += (difference - usual_) / std::min(known_, 12);
+  difference /= static_cast<double>(samples) * ((1 << format_.bits) - 1);
+  if (difference > kLeastDifference && moved > kLeastMoved && difference > kMoreThanUsual * usual_) {
+    usual_ = 0;
+    known_ = 0;
+    return true;
   }
-  return cut;
+  ++known_;
+  usual_ += (difference - usual_) / std::min(known_, kUsualFrames);
+  return false;
 }
 
+SceneReader::SceneReader(const VideoInfo& info, FrameInput input)
+    : input_(std::move(input)), detector_(info.format), held_(info, 1) {}
+
 bool SceneReader::read(Gop& gop) {
-  if (!enabled_) return video_.read(gop);
   int n = 0;
   gop.set_frames(gop.capacity());
   if (holds_) {
     copy_frame(held_, 0, gop, n++);
     holds_ = false;
   }
-  for (; n < gop.capacity() && video_.read_frame(gop, n); ++n) {
-    if (n == 0 || !is_cut(gop, n)) continue;
+  for (; n < gop.capacity() && input_(gop, n); ++n) {
+    if (n == 0 || !detector_.begins_at(gop, n)) continue;
     held_.set_frames(1);
     copy_frame(gop, n, held_, 0);
     holds_ = true;
     ++cuts_;
-    usual_ = 0;
-    known_ = 0;
     break;
   }
   gop.set_frames(n);
   return n > 0;
 }
 
-}  // namespace trivelet::cli
+}  // namespace trivelet

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trivelet/codec.h"
+#include "trivelet/streams.h"
 
 namespace trivelet {
 

@@ -1,4 +1,4 @@
-#include "apps/video/preset.h"
+#include "trivelet/structure_search.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,28 +9,25 @@
 #include <utility>
 #include <vector>
 
-#include "apps/cli/log.h"
-#include "apps/video/metrics.h"
-#include "codec/parallel.h"
+#include "codec/squared_error.h"
 
-namespace trivelet::cli {
+namespace trivelet {
 
 namespace {
 
 constexpr int kFrames = 65;  // of the beginning that are coded: two GOPs of 33 and 32, or one
-constexpr int kWidth = 960;  // and of them the middle
+constexpr int kWidth = 960;  // and of them the middle: a quarter of 1080p tells as much in a quarter of the time
 constexpr int kHeight = 544;
+// What bytes are worth in quality is read off between the step in use and this many times it: about half a bit plane.
+constexpr double kCoarser = 1.4;
+constexpr double kOctavesPerStep = 1.5;  // of squared error, when the step doubles; of bytes it is about -1
 
-/// What is chosen.
-struct Structure {
-  Wavelet temporal;
-  Wavelet spatial;
-  int temporal_levels;
-  int spatial_levels;
-  int gop;
-  friend bool operator<(const Structure& a, const Structure& b) {
-    return std::tie(a.temporal, a.spatial, a.temporal_levels, a.spatial_levels, a.gop) <
-           std::tie(b.temporal, b.spatial, b.temporal_levels, b.spatial_levels, b.gop);
+using Structure = StructureTrial;  // its cost left open
+
+struct Before {
+  bool operator()(const Structure& a, const Structure& b) const {
+    return std::tie(a.temporal, a.spatial, a.temporal_levels, a.spatial_levels, a.gop_frames) <
+           std::tie(b.temporal, b.spatial, b.temporal_levels, b.spatial_levels, b.gop_frames);
   }
 };
 
@@ -46,16 +43,16 @@ Gop part_of(const Gop& all, const VideoInfo& info, int first, int frames) {
     const std::size_t left = static_cast<std::size_t>((in.shape.width - out.shape.width) / 2) * sample;
     for (int f = 0; f < frames; ++f)
       for (int y = 0; y < out.shape.height; ++y)
-        std::memcpy(out.row(f, y), static_cast<const std::byte*>(in.row(first + f, top + y)) + left,
-                    static_cast<std::size_t>(out.shape.width) * sample);
+        std::memcpy(out.row(f, y), in.row(first + f, top + y) + left, out.row_bytes());
   }
   return gop;
 }
 
 class Trials {
  public:
-  Trials(EncoderParams params, const Gop& frames, const VideoInfo& info)
-      : params_(std::move(params)), frames_(frames), info_(info), target_(params_), pool_(params_.threads) {
+  Trials(EncoderParams params, const Gop& frames, const VideoInfo& info,
+         const std::function<void(const StructureTrial&)>& on_trial)
+      : params_(std::move(params)), frames_(frames), info_(info), target_(params_), on_trial_(on_trial) {
     info_.width = std::min(info.width, kWidth);
     info_.height = std::min(info.height, kHeight);
     info_.frames = static_cast<std::uint64_t>(frames.frames());
@@ -87,19 +84,17 @@ class Trials {
       return target_.psnr > 0 ? o.log2_error : o.log2_bytes;
     };
     if (wanted) {
-      const double octave = target_.psnr > 0 ? 1.5 : -1;  // what doubling the step does to it
+      const double octave = target_.psnr > 0 ? kOctavesPerStep : -1;
       for (int i = 0; i < 3; ++i)
         params_.step = std::clamp(params_.step * std::exp2((*wanted - amount()) / octave), 0.05, 1e6);
     }
     const Outcome here = code(structure);
-    params_.step *= 1.4;
+    params_.step *= kCoarser;
     const Outcome coarser = code(structure);
-    params_.step /= 1.4;
+    params_.step /= kCoarser;
     const double exchange =
         (here.log2_bytes - coarser.log2_bytes) / std::max(0.05, coarser.log2_error - here.log2_error);
     bytes_per_error_ = std::clamp(exchange, 0.2, 3.0);
-    log::debug("trials at step {:.2f}, {:.2f} octaves of bytes for one of squared error", params_.step,
-               bytes_per_error_);
   }
 
   /// log2 of the bytes for a picture of the same quality; lower is better.
@@ -108,8 +103,11 @@ class Trials {
     if (is_new) {
       const Outcome o = code(s);
       known->second = o.log2_bytes + bytes_per_error_ * o.log2_error;
-      log::debug("temporal {} x{}, spatial {} x{}, GOPs of {}: cost {:.4f}", to_string(s.temporal), s.temporal_levels,
-                 to_string(s.spatial), s.spatial_levels, s.gop, known->second);
+      if (on_trial_) {
+        Structure tried = s;
+        tried.cost = known->second;
+        on_trial_(tried);
+      }
     }
     return known->second;
   }
@@ -126,11 +124,11 @@ class Trials {
     p.spatial = s.spatial;
     p.temporal_levels = s.temporal_levels;
     p.spatial_levels = s.spatial_levels;
-    p.gop_frames = s.gop;
+    p.gop_frames = s.gop_frames;
     MemorySink sink;
     Encoder encoder(info_, p, sink);
-    for (int first = 0; first < frames_.frames(); first += s.gop)
-      encoder.push(part_of(frames_, info_, first, std::min(s.gop, frames_.frames() - first)));
+    for (int first = 0; first < frames_.frames(); first += s.gop_frames)
+      encoder.push(part_of(frames_, info_, first, std::min(s.gop_frames, frames_.frames() - first)));
     encoder.finish();
     Outcome o;
     o.log2_bytes = std::log2(static_cast<double>(sink.bytes.size()));
@@ -140,11 +138,16 @@ class Trials {
     reading.threads = p.threads;
     Decoder decoder(source, reading);
     Gop decoded = decoder.make_gop();
-    VideoError error(info_);
-    for (int first = 0; decoder.pull(decoded); first += decoded.frames())
-      error.add(part_of(frames_, info_, first, decoded.frames()), decoded, pool_);
-    const PlaneError total = error.total();
-    o.log2_error = std::log2(std::max(1e-6, total.squared / static_cast<double>(total.samples)));
+    double squared = 0;
+    std::size_t samples = 0;
+    for (int first = 0; decoder.pull(decoded); first += decoded.frames()) {
+      const Gop original = part_of(frames_, info_, first, decoded.frames());
+      for (int c = 0; c < original.components(); ++c) {
+        squared += squared_error(original.plane(c), std::as_const(decoded).plane(c));
+        samples += original.plane(c).shape.samples();
+      }
+    }
+    o.log2_error = std::log2(std::max(1e-6, squared / static_cast<double>(samples)));
     return o;
   }
 
@@ -152,41 +155,46 @@ class Trials {
   const Gop& frames_;
   VideoInfo info_;
   EncoderParams target_;
-  ThreadPool pool_;
   double bytes_per_error_ = 1;
-  std::map<Structure, double> costs_;
+  std::map<Structure, double, Before> costs_;
+  const std::function<void(const StructureTrial&)>& on_trial_;
 };
 
 }  // namespace
 
-EncoderParams best_transform(const Command& app, EncoderParams params, VideoInput& video) {
-  Gop frames(video.info(), kFrames);
-  if (!video.read(frames)) return params;
+EncoderParams search_structure(const VideoInfo& info, const FrameInput& input, EncoderParams params,
+                               const FixedStructure& fixed,
+                               const std::function<void(const StructureTrial&)>& on_trial) {
+  Gop frames(info, kFrames);
+  frames.set_frames(kFrames);
+  int count = 0;
+  while (count < kFrames && input(frames, count)) ++count;
+  if (count == 0) return params;
+  frames.set_frames(count);
   EncoderParams resolved;
   {
     MemorySink nowhere;
-    resolved = Encoder(video.info(), params, nowhere).params();
+    resolved = Encoder(info, params, nowhere).params();
   }
-  const auto typed = [&app](const char* name) { return app.typed(name); };
-  const bool fixed_levels = typed("--levels") || params.layout == Layout::kDyadic;
-  Structure best{resolved.temporal, resolved.spatial, resolved.temporal_levels, resolved.spatial_levels,
-                 resolved.gop_frames};
-  Trials trials(params, frames, video.info());
-  trials.aim(best, video.info());
+  const bool fixed_levels = fixed.levels || params.layout == Layout::kDyadic;
+  Structure best{resolved.temporal,       resolved.spatial,    resolved.temporal_levels,
+                 resolved.spatial_levels, resolved.gop_frames, 0};
+  Trials trials(params, frames, info, on_trial);
+  trials.aim(best, info);
   const auto better = [&](const Structure& s) {
     if (!(trials.cost(s) < trials.cost(best))) return false;
     best = s;
     return true;
   };
   // One thing after the other; what is worth trying next follows from what was best before.
-  if (!typed("--temporal-wavelet"))
+  if (!fixed.temporal_wavelet)
     for (const Wavelet w : {Wavelet::kHaar, Wavelet::kCdf53, Wavelet::kRev137}) {
       if (w == Wavelet::kRev137 && !params.lossless) continue;
       Structure s = best;
       s.temporal = w;
       better(s);
     }
-  if (!typed("--wavelet") && params.lossless) {
+  if (!fixed.spatial_wavelet && params.lossless) {
     Structure s = best;
     s.spatial = Wavelet::kRev137;
     better(s);
@@ -201,18 +209,17 @@ EncoderParams best_transform(const Command& app, EncoderParams params, VideoInpu
     }
   };
   if (!fixed_levels) {
-    const int most = static_cast<int>(std::log2(std::max(1, best.gop)));
+    const int most = static_cast<int>(std::log2(std::max(1, best.gop_frames)));
     if (!climb(&Structure::temporal_levels, -1, 0, most)) climb(&Structure::temporal_levels, 1, 0, most);
-    if (best.temporal != Wavelet::kHaar && best.temporal_levels < resolved.temporal_levels &&
-        !typed("--temporal-wavelet")) {
+    if (best.temporal != Wavelet::kHaar && best.temporal_levels < resolved.temporal_levels && !fixed.temporal_wavelet) {
       Structure s = best;  // with fewer levels it may pay
       s.temporal = Wavelet::kHaar;
       if (better(s)) climb(&Structure::temporal_levels, -1, 0, most);
     }
   }
-  if (!typed("--gop") && best.temporal_levels > 0 && frames.frames() > best.gop) {
+  if (!fixed.gop_frames && best.temporal_levels > 0 && frames.frames() > best.gop_frames) {
     Structure s = best;
-    s.gop = frames.frames();
+    s.gop_frames = frames.frames();
     better(s);
     ++s.temporal_levels;
     if (!fixed_levels) better(s);
@@ -222,10 +229,8 @@ EncoderParams best_transform(const Command& app, EncoderParams params, VideoInpu
   params.spatial = best.spatial;
   params.temporal_levels = best.temporal_levels;
   params.spatial_levels = best.spatial_levels;
-  params.gop_frames = best.gop;
-  log::info("--preset slow: temporal wavelet {}, spatial {}, {}x{} levels, GOPs of {}", to_string(best.temporal),
-            to_string(best.spatial), best.temporal_levels, best.spatial_levels, best.gop);
+  params.gop_frames = best.gop_frames;
   return params;
 }
 
-}  // namespace trivelet::cli
+}  // namespace trivelet

@@ -1,6 +1,8 @@
 #include "trivelet/types.h"
 
 #include <array>
+#include <cstring>
+#include <utility>
 
 namespace trivelet {
 
@@ -77,7 +79,17 @@ PixelFormat parse_pixel_format(const std::string& name) {
   return f;
 }
 
-Gop::Gop(const VideoInfo& info, int capacity) : format_(info.format), capacity_(capacity) {
+namespace {
+
+std::shared_ptr<std::byte> heap(std::size_t bytes, bool zero) {
+  const std::shared_ptr<std::byte[]> memory(zero ? new std::byte[bytes]() : new std::byte[bytes]);
+  return {memory, memory.get()};
+}
+
+}  // namespace
+
+Gop::Gop(const VideoInfo& info, int capacity, const SampleAllocator& allocate)
+    : format_(info.format), capacity_(capacity) {
   require(capacity >= 1, ErrorKind::kBadArgument,
           "a GOP needs room for 1 frame or more, not " + std::to_string(capacity));
   planes_.resize(static_cast<std::size_t>(format_.components()));
@@ -85,10 +97,63 @@ Gop::Gop(const VideoInfo& info, int capacity) : format_(info.format), capacity_(
     Plane& p = planes_[static_cast<std::size_t>(c)];
     p.width = info.component_width(c);
     p.height = info.component_height(c);
+    p.row_stride = static_cast<std::ptrdiff_t>(p.width) * format_.bytes_per_sample();
     const Shape shape{capacity, p.height, p.width};
-    p.bytes.resize(checked_mul(shape.samples(), static_cast<std::size_t>(format_.bytes_per_sample())));
+    const std::size_t bytes = checked_mul(shape.samples(), static_cast<std::size_t>(format_.bytes_per_sample()));
+    p.memory = allocate ? allocate(bytes) : heap(bytes, true);
   }
   times_.resize(static_cast<std::size_t>(capacity));
+}
+
+template <class T>
+void Gop::borrow(const VideoInfo& info, std::span<const BasicFrameView<T>> frames) {
+  require(!frames.empty(), ErrorKind::kBadArgument, "a GOP of no frames");
+  format_ = info.format;
+  capacity_ = frames_ = static_cast<int>(frames.size());
+  planes_.resize(static_cast<std::size_t>(format_.components()));
+  const auto sample = static_cast<std::size_t>(format_.bytes_per_sample());
+  for (std::size_t c = 0; c < planes_.size(); ++c) {
+    Plane& p = planes_[c];
+    p.width = info.component_width(static_cast<int>(c));
+    p.height = info.component_height(static_cast<int>(c));
+    p.row_stride = frames[0].planes[c].row_stride;
+    const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(p.width) * static_cast<std::ptrdiff_t>(sample);
+    require(p.height == 1 || p.row_stride >= row || p.row_stride <= -row, ErrorKind::kBadArgument,
+            "rows of component " + std::to_string(c) + " are " + std::to_string(p.row_stride) +
+                " bytes apart and hold " + std::to_string(row));
+    for (const BasicFrameView<T>& frame : frames) {
+      const auto& plane = frame.planes[c];
+      require(plane.data != nullptr, ErrorKind::kBadArgument, "a frame without component " + std::to_string(c));
+      require(plane.row_stride == p.row_stride, ErrorKind::kBadArgument,
+              "frames of one GOP with rows " + std::to_string(p.row_stride) + " and " +
+                  std::to_string(plane.row_stride) + " bytes apart in component " + std::to_string(c));
+      require((reinterpret_cast<std::uintptr_t>(plane.data) | static_cast<std::size_t>(plane.row_stride)) % sample == 0,
+              ErrorKind::kBadArgument, "samples of two bytes at odd addresses");
+      p.frames.push_back(const_cast<std::byte*>(plane.data));
+    }
+  }
+  for (const BasicFrameView<T>& frame : frames) times_.push_back(frame.time);
+}
+
+Gop::Gop(const VideoInfo& info, std::span<const FrameView> frames) : read_only_(true) { borrow(info, frames); }
+Gop::Gop(const VideoInfo& info, std::span<const MutableFrameView> frames) { borrow(info, frames); }
+
+Gop::Gop(const Gop& other)
+    : format_(other.format_), capacity_(other.capacity_), frames_(other.frames_), times_(other.times_) {
+  for (const Plane& from : other.planes_) {
+    Plane p;
+    p.width = from.width;
+    p.height = from.height;
+    const auto row = static_cast<std::size_t>(p.width) * static_cast<std::size_t>(format_.bytes_per_sample());
+    p.row_stride = static_cast<std::ptrdiff_t>(row);
+    const std::size_t frame = row * static_cast<std::size_t>(p.height);
+    p.memory = heap(frame * static_cast<std::size_t>(capacity_), false);
+    if (from.memory) std::memcpy(p.memory.get(), from.memory.get(), frame * static_cast<std::size_t>(capacity_));
+    std::byte* to = p.memory.get();
+    for (const std::byte* first : from.frames)
+      for (int y = 0; y < p.height; ++y, to += row) std::memcpy(to, first + y * from.row_stride, row);
+    planes_.push_back(std::move(p));
+  }
 }
 
 void Gop::set_frames(int frames) {
@@ -97,21 +162,27 @@ void Gop::set_frames(int frames) {
   frames_ = frames;
 }
 
-MutableVolumeView Gop::plane(int component) {
-  Plane& p = planes_.at(static_cast<std::size_t>(component));
+MutableVolumeView Gop::view(int component) const {
+  const Plane& p = planes_.at(static_cast<std::size_t>(component));
   MutableVolumeView v;
-  v.data = p.bytes.data();
+  v.data = p.memory ? p.memory.get() : p.frames.front();
   v.shape = {frames_, p.height, p.width};
   v.bytes_per_sample = format_.bytes_per_sample();
   v.is_signed = format_.is_signed;
-  v.row_stride = static_cast<std::ptrdiff_t>(p.width) * v.bytes_per_sample;
-  v.frame_stride = v.row_stride * p.height;
+  v.row_stride = p.row_stride;
+  v.frame_stride = p.row_stride * p.height;
+  v.frames = p.frames.empty() ? nullptr : p.frames.data();
   return v;
 }
 
+MutableVolumeView Gop::plane(int component) {
+  require(!read_only_, ErrorKind::kBadArgument, "frames that are only to be read cannot be written");
+  return view(component);
+}
+
 VolumeView Gop::plane(int component) const {
-  const MutableVolumeView v = const_cast<Gop*>(this)->plane(component);
-  return {v.data, v.shape, v.bytes_per_sample, v.is_signed, v.row_stride, v.frame_stride};
+  const MutableVolumeView v = view(component);
+  return {v.data, v.shape, v.bytes_per_sample, v.is_signed, v.row_stride, v.frame_stride, v.frames};
 }
 
 }  // namespace trivelet

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "codec/dwt.h"
 #include "codec/prefetch.h"
 #include "codec/volume_cuts.h"
 #include "codec/volume_map.h"

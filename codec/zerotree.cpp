@@ -6,6 +6,7 @@
 
 #include "codec/container.h"
 #include "codec/quantiser.h"
+#include "codec/simd.h"
 #include "codec/zerotree_kernels.h"
 
 namespace trivelet {

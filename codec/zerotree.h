@@ -16,8 +16,8 @@
 #include <memory>
 #include <vector>
 
-#include "trivelet/codec.h"
 #include "codec/tree.h"
+#include "trivelet/parameters.h"
 
 namespace trivelet {
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "codec/backend.h"
 #include "codec/parallel.h"
 #include "gpu/pipeline.h"
 
@@ -42,7 +43,7 @@ namespace {
 // Copies rows of all frames of a component, in parallel over frames.
 template <class From, class To>
 void copy_plane(const From& from, const To& to, ThreadPool& pool) {
-  const auto row = static_cast<std::size_t>(from.shape.width) * static_cast<std::size_t>(from.bytes_per_sample);
+  const std::size_t row = from.row_bytes();
   const bool dense = from.row_stride == to.row_stride && from.row_stride == static_cast<std::ptrdiff_t>(row);
   pool.parallel_for(from.shape.frames, [&](int f, int) {
     if (dense)
@@ -75,10 +76,12 @@ class CudaEncoder final : public GopEncoder {
     require(gop.frames() >= 1 && gop.frames() <= header_.gop_frames, ErrorKind::kBadArgument,
             "a GOP of " + std::to_string(gop.frames()) + " frames; this stream's hold 1.." +
                 std::to_string(header_.gop_frames));
+    if (is_page_locked(gop)) return pipeline_.submit(gop, choices);
     std::byte* to = pipeline_.staging(gop.frames(), choices);
     copy_in(gop, to);
     pipeline_.submit(gop.frames(), choices);
   }
+  void wait_for_samples() noexcept override { pipeline_.wait_uploaded(); }
   void push(CoefficientGop&, const GopChoices&) override { no_coefficients(); }
   void transform(const Gop&, const std::vector<std::uint8_t>&, CoefficientGop&) override { no_coefficients(); }
 
@@ -172,15 +175,25 @@ PipelineOptions options_for(const StreamHeader& h, int device, std::size_t max_m
 
 }  // namespace
 
-Backend cuda_backend(int number, std::size_t max_memory) {
+std::shared_ptr<std::byte> page_locked(std::size_t bytes) {
+  const auto buffer = std::make_shared<PinnedBuffer<std::byte>>(bytes);
+  return {buffer, buffer->data()};
+}
+
+std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory) {
   ask_for_queues();
-  return {"cuda",
-          [=](const StreamHeader& h, const BackendOptions& o) -> std::unique_ptr<GopEncoder> {
-            return std::make_unique<CudaEncoder>(h, o, options_for(h, number, max_memory));
-          },
-          [=](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {
-            return std::make_unique<CudaDecoder>(h, r, o, options_for(h, number, max_memory));
-          }};
+  return std::make_shared<const Backend>(
+      Backend{"cuda",
+              [=](const StreamHeader& h, const BackendOptions& o) -> std::unique_ptr<GopEncoder> {
+                return std::make_unique<CudaEncoder>(h, o, options_for(h, number, max_memory));
+              },
+              [=](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {
+                return std::make_unique<CudaDecoder>(h, r, o, options_for(h, number, max_memory));
+              },
+              [=](std::size_t bytes) {
+                check(cudaSetDevice(number), "cudaSetDevice");
+                return page_locked(bytes);
+              }});
 }
 
 }  // namespace trivelet::gpu

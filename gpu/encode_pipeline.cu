@@ -63,7 +63,8 @@ struct EncodePipeline::State {
   std::map<std::pair<int, bool>, std::unique_ptr<GopShape>> shapes;  // by frames and whether by plane
   std::vector<std::unique_ptr<EncodeSlot>> slots;
   std::size_t next = 0, flying = 0;
-  std::size_t expected = 0;  // bytes of a coded GOP
+  std::size_t expected = 0;             // bytes of a coded GOP
+  const EncodeSlot* reading = nullptr;  // it uploads from memory of the caller
 
   State(const StreamHeader& h, const PipelineOptions& o) : header(h), options(o) {}
 
@@ -194,7 +195,7 @@ struct EncodePipeline::State {
       require(fits, ErrorKind::kUnsupported,
               "a GOP needs " + std::to_string(bytes >> 20) + " MiB of device memory, the limit is " +
                   std::to_string(options.max_memory >> 20) +
-                  " MiB; raise --max-memory, use shorter GOPs or --device cpu");
+                  " MiB; allow more, use shorter GOPs or the CPU");
       slots.push_back(std::move(slot));
     }
   }
@@ -208,6 +209,7 @@ struct EncodePipeline::State {
     return slot;
   }
 
+  void code(EncodeSlot& slot);
   template <class T, class Q>
   void run(EncodeSlot& slot, GopTransforms<T>& transforms) {
     auto* coefficients = reinterpret_cast<Q*>(slot.coefficients.data());
@@ -271,32 +273,101 @@ std::byte* EncodePipeline::staging(int frames, const GopChoices& choices) {
   return slot.staging.data();
 }
 
+namespace {
+
+// Calls f(first row, frames) for the runs of frames that follow each other without a gap.
+template <class F>
+void for_runs(const VolumeView& v, const F& f) {
+  const bool one = !v.frames && v.row_stride == static_cast<std::ptrdiff_t>(v.row_bytes()) &&
+                   v.frame_stride == v.row_stride * v.shape.height;
+  const int frames = one ? v.shape.frames : 1;
+  for (int i = 0; i < v.shape.frames; i += frames) f(v.row(i, 0), frames);
+}
+
+bool is_page_locked(const void* p) {
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, p) == cudaSuccess) return attributes.type == cudaMemoryTypeHost;
+  (void)cudaGetLastError();  // not sticky: the next call starts afresh
+  return false;
+}
+
+void upload(const Gop& gop, const GopShape& shape, std::byte* samples, const Stream& stream) {
+  for (int c = 0; c < gop.components(); ++c) {
+    const VolumeView v = gop.plane(c);
+    const std::size_t row = v.row_bytes(), height = static_cast<std::size_t>(v.shape.height);
+    const auto pitch = static_cast<std::size_t>(v.row_stride);
+    std::byte* to = samples + shape.sample_origin[static_cast<std::size_t>(c)];
+    for_runs(v, [&](const std::byte* from, int frames) {
+      const std::size_t bytes = row * height * static_cast<std::size_t>(frames);
+      if (pitch == row)
+        copy(to, from, bytes, cudaMemcpyHostToDevice, stream);
+      else
+        check(cudaMemcpy2DAsync(to, row, from, pitch, row, height, cudaMemcpyHostToDevice, stream.get()),
+              "cudaMemcpy2DAsync");
+      to += bytes;
+    });
+  }
+}
+
+}  // namespace
+
+bool is_page_locked(const Gop& gop) {
+  bool all = true;
+  for (int c = 0; c < gop.components(); ++c) {
+    const VolumeView v = gop.plane(c);
+    if (v.row_stride < static_cast<std::ptrdiff_t>(v.row_bytes())) return false;  // upside down
+    for_runs(v, [&](const std::byte* first, int frames) {
+      const std::ptrdiff_t rows = static_cast<std::ptrdiff_t>(v.shape.height) * frames;
+      const std::byte* last = first + (rows - 1) * v.row_stride + static_cast<std::ptrdiff_t>(v.row_bytes()) - 1;
+      all = all && is_page_locked(first) && is_page_locked(last);
+    });
+  }
+  return all;
+}
+
 void EncodePipeline::submit(int frames, const GopChoices& choices, const std::byte* samples) {
-  State& s = *state_;
-  EncodeSlot& slot = s.next_slot(frames, choices);
-  const GopShape& shape = *slot.shape;
+  EncodeSlot& slot = state_->next_slot(frames, choices);
   slot.begun.record(slot.stream);
-  copy(slot.samples.data(), samples ? samples : slot.staging.data(), shape.sample_bytes(), cudaMemcpyHostToDevice,
+  copy(slot.samples.data(), samples ? samples : slot.staging.data(), slot.shape->sample_bytes(), cudaMemcpyHostToDevice,
        slot.stream);
+  state_->code(slot);
+}
+
+void EncodePipeline::submit(const Gop& gop, const GopChoices& choices) {
+  wait_uploaded();
+  EncodeSlot& slot = state_->next_slot(gop.frames(), choices);
+  slot.begun.record(slot.stream);
+  state_->reading = &slot;
+  upload(gop, *slot.shape, slot.samples.data(), slot.stream);
+  state_->code(slot);
+}
+
+void EncodePipeline::wait_uploaded() noexcept {
+  if (state_->reading) (void)cudaEventSynchronize(state_->reading->uploaded.get());
+  state_->reading = nullptr;
+}
+
+// Everything behind the upload.
+void EncodePipeline::State::code(EncodeSlot& slot) {
   slot.uploaded.record(slot.stream);
   if (slot.real && slot.dense)
-    s.run<float, float>(slot, *slot.real);
+    run<float, float>(slot, *slot.real);
   else if (slot.real)
-    slot.wide ? s.run<float, std::int32_t>(slot, *slot.real) : s.run<float, std::int16_t>(slot, *slot.real);
+    slot.wide ? run<float, std::int32_t>(slot, *slot.real) : run<float, std::int16_t>(slot, *slot.real);
   else
-    slot.wide ? s.run<std::int32_t, std::int32_t>(slot, *slot.integer)
-              : s.run<std::int32_t, std::int16_t>(slot, *slot.integer);
+    slot.wide ? run<std::int32_t, std::int32_t>(slot, *slot.integer)
+              : run<std::int32_t, std::int16_t>(slot, *slot.integer);
   slot.coded.record(slot.stream);
   copy(slot.meta.data(), slot.coder_meta(), slot.meta_bytes(), cudaMemcpyDeviceToHost, slot.stream);
   if (slot.gains)
     copy(slot.host_gains.data(), slot.gains->gains(), slot.gains->size(), cudaMemcpyDeviceToHost, slot.stream);
   // How many bytes there are is known on the device only: as many as the GOP before had, and a little more, are fetched
   // at once.
-  slot.fetched = std::min({s.expected + s.expected / 8 + 4096, slot.capacity(), slot.bytes.size()});
+  slot.fetched = std::min({expected + expected / 8 + 4096, slot.capacity(), slot.bytes.size()});
   copy(slot.bytes.data(), slot.output(), slot.fetched, cudaMemcpyDeviceToHost, slot.stream);
   slot.done.record(slot.stream);
-  s.next = (s.next + 1) % s.slots.size();
-  ++s.flying;
+  next = (next + 1) % slots.size();
+  ++flying;
 }
 
 bool EncodePipeline::collect(Result& result) {

@@ -64,6 +64,9 @@ class EncodePipeline {
   std::byte* staging(int frames, const GopChoices& choices);
   /// Codes the GOP in staging(), or in `samples`, which must be page-locked and stay as it is until collected.
   void submit(int frames, const GopChoices& choices, const std::byte* samples = nullptr);
+  /// Codes frames where they are: is_page_locked(gop). They are read until wait_uploaded() returns.
+  void submit(const Gop& gop, const GopChoices& choices);
+  void wait_uploaded() noexcept;
   int in_flight() const;
 
   struct Result {
@@ -85,6 +88,9 @@ class EncodePipeline {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// Whether the device can read all samples of the GOP where they are.
+bool is_page_locked(const Gop& gop);
 
 /// Where every part of a result begins; scratch memory of unpack().
 using PartPlaces = std::vector<std::size_t>;

@@ -13,7 +13,7 @@
 
 namespace trivelet::io {
 
-ByteSource::ByteSource(const std::string& path) : name_(path == "-" ? "standard input" : path) {
+InputBytes::InputBytes(const std::string& path) : name_(path == "-" ? "standard input" : path) {
   owned_ = path != "-";
   file_ = owned_ ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
   struct stat status = {};
@@ -36,11 +36,11 @@ ByteSource::ByteSource(const std::string& path) : name_(path == "-" ? "standard 
   }
 }
 
-ByteSource::~ByteSource() {
+InputBytes::~InputBytes() {
   if (owned_) ::close(file_);
 }
 
-std::size_t ByteSource::read_file(void* data, std::size_t size) {
+std::size_t InputBytes::read_file(void* data, std::size_t size) {
   constexpr std::size_t kMost = std::size_t{1} << 30;  // Linux moves at most 2 GiB a call
   for (;;) {
     const ssize_t got = ::read(file_, data, std::min(size, kMost));
@@ -49,7 +49,7 @@ std::size_t ByteSource::read_file(void* data, std::size_t size) {
   }
 }
 
-std::string_view ByteSource::peek(std::size_t count) {
+std::string_view InputBytes::peek(std::size_t count) {
   if (ahead_begin_ > 0) {
     ahead_.erase(ahead_.begin(), ahead_.begin() + static_cast<std::ptrdiff_t>(ahead_begin_));
     ahead_begin_ = 0;
@@ -64,7 +64,7 @@ std::string_view ByteSource::peek(std::size_t count) {
   return {ahead_.data(), std::min(count, ahead_.size())};
 }
 
-std::size_t ByteSource::read_some(void* data, std::size_t size) {
+std::size_t InputBytes::read_some(void* data, std::size_t size) {
   if (size == 0) return 0;
   std::size_t got = std::min(size, ahead_.size() - ahead_begin_);
   if (got > 0) {
@@ -77,7 +77,7 @@ std::size_t ByteSource::read_some(void* data, std::size_t size) {
   return got;
 }
 
-std::size_t ByteSource::read(void* data, std::size_t size) {
+std::size_t InputBytes::read(void* data, std::size_t size) {
   std::size_t done = 0;
   while (done < size) {
     const std::size_t got = read_some(static_cast<char*>(data) + done, size - done);
@@ -87,7 +87,7 @@ std::size_t ByteSource::read(void* data, std::size_t size) {
   return done;
 }
 
-std::uint64_t ByteSource::skip(std::uint64_t count) {
+std::uint64_t InputBytes::skip(std::uint64_t count) {
   if (size_) {
     const std::uint64_t left = *size_ > position_ ? *size_ - position_ : 0;
     const std::uint64_t step = std::min(count, left);
@@ -105,7 +105,7 @@ std::uint64_t ByteSource::skip(std::uint64_t count) {
   return done;
 }
 
-void ByteSource::seek(std::uint64_t position) {
+void InputBytes::seek(std::uint64_t position) {
   if (::lseek(file_, static_cast<off_t>(start_ + position), SEEK_SET) < 0)
     fail(ErrorKind::kIo, "cannot seek in " + name_ + ": " + std::strerror(errno));
   ahead_.clear();

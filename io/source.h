@@ -13,13 +13,14 @@
 
 namespace trivelet::io {
 
-class ByteSource {
+/// Not a trivelet::ByteSource: it looks ahead, and knows its name.
+class InputBytes {
  public:
   /// Opens `path`, "-" being standard input. Throws Io.
-  explicit ByteSource(const std::string& path);
-  ~ByteSource();
-  ByteSource(const ByteSource&) = delete;
-  ByteSource& operator=(const ByteSource&) = delete;
+  explicit InputBytes(const std::string& path);
+  ~InputBytes();
+  InputBytes(const InputBytes&) = delete;
+  InputBytes& operator=(const InputBytes&) = delete;
 
   /// The next `count` bytes without consuming them; fewer only at the end. Valid until the next call.
   std::string_view peek(std::size_t count);

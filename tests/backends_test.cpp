@@ -176,9 +176,9 @@ class Backends : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(Backends, StreamsAreTheSame) {
-  const Backend cuda = gpu::cuda_backend(0, 0);
+  const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
   const Clip c = clip();
-  const std::vector<std::byte> expected = encode_with(nullptr, c, params()), got = encode_with(&cuda, c, params());
+  const std::vector<std::byte> expected = encode_with(nullptr, c, params()), got = encode_with(cuda.get(), c, params());
   ASSERT_EQ(expected.size(), got.size());
   EXPECT_TRUE(expected == got);
 }
@@ -186,7 +186,7 @@ TEST_P(Backends, StreamsAreTheSame) {
 // Towards a size or a PSNR: gains, bytes of every cut and what is measured on the way.
 TEST(Targets, StreamsAreTheSame) {
   if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
-  const Backend cuda = gpu::cuda_backend(0, 0);
+  const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
   const int width = kEmulated ? 20 : 200, height = kEmulated ? 16 : 120, frames = kEmulated ? 4 : 10;
   for (const char* format : {"gray", "yuv420p", "gbrp"})
     for (const Profile profile : {Profile::kFast, Profile::kDense})
@@ -203,12 +203,12 @@ TEST(Targets, StreamsAreTheSame) {
         if (target == 0) p.bits_per_pixel = 3;
         if (target == 1) p.psnr = 36;
         if (target == 2) p.target_bytes = static_cast<std::uint64_t>(width * height * 2);
-        EXPECT_TRUE(encode_with(nullptr, clip, p) == encode_with(&cuda, clip, p));
+        EXPECT_TRUE(encode_with(nullptr, clip, p) == encode_with(cuda.get(), clip, p));
       }
 }
 
 TEST_P(Backends, SamplesAreTheSame) {
-  const Backend cuda = gpu::cuda_backend(0, 0);
+  const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
   const std::vector<std::byte> stream = encode_with(nullptr, clip(), params());
   MemorySource source(stream.data(), stream.size());
   const Decoder probe(source, DecoderParams{});
@@ -240,7 +240,7 @@ TEST_P(Backends, SamplesAreTheSame) {
     if (!test::full() && way > 0 && way != 1 + other % (ways.size() - 1)) continue;  // two of them
     emulated_shared_memory = (way + other / 2) % 2 == 0 ? 64 << 10 : 0;
 #endif
-    expect_equal(decode_with(nullptr, stream, p), decode_with(&cuda, stream, p));
+    expect_equal(decode_with(nullptr, stream, p), decode_with(cuda.get(), stream, p));
   }
 }
 

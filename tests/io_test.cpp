@@ -801,7 +801,7 @@ TEST_F(Io, RefusesToOverwrite) {
   }
   EXPECT_EQ(read_file(path("a.y4m")).substr(0, 9), "YUV4MPEG2");
   // A file that appears while we write survives.
-  OutputFile late(path("late"), false);
+  FileSink late(path("late"), false);
   late.write("new", 3);
   write_file(path("late"), "other");
   EXPECT_EQ(error_of([&] { late.commit(); }), ErrorKind::kBadArgument);
@@ -822,21 +822,21 @@ TEST_F(Io, TemporaryIsRemoved) {
     }
     EXPECT_TRUE(fs::is_empty(folder_)) << name;
   }
-  OutputFile one(path("one"), false);
-  OutputFile two(path("two"), false);
+  FileSink one(path("one"), false);
+  FileSink two(path("two"), false);
   EXPECT_EQ(one.temporary_path(), path("one.part"));
   remove_temporaries();
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 
 TEST_F(Io, TwoWritersOfOneFile) {
-  OutputFile first(path("a"), true);
+  FileSink first(path("a"), true);
   first.write("first", 5);
-  EXPECT_EQ(error_of([&] { OutputFile(path("a"), true); }), ErrorKind::kIo);
+  EXPECT_EQ(error_of([&] { FileSink(path("a"), true); }), ErrorKind::kIo);
   first.commit();
   EXPECT_EQ(read_file(path("a")), "first");
   write_file(path("b.part"), "left by a crash, and long");
-  OutputFile second(path("b"), false);
+  FileSink second(path("b"), false);
   second.write("second", 6);
   second.commit();
   EXPECT_EQ(read_file(path("b")), "second");
@@ -845,7 +845,7 @@ TEST_F(Io, TwoWritersOfOneFile) {
 TEST_F(Io, SeekAndLink) {
   fs::create_symlink(path("target"), path("link"));
   write_file(path("target"), "old");
-  OutputFile file(path("link"), true);
+  FileSink file(path("link"), true);
   EXPECT_TRUE(file.seekable());
   file.write("hello", 5);
   EXPECT_EQ(file.position(), 5u);

@@ -14,6 +14,7 @@
 #include "apps/cli/progress.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
+#include "codec/simd.h"
 
 namespace trivelet::cli {
 
@@ -352,7 +353,7 @@ int run(const Options& options, const Common& common, const Command& app, bool o
     return bench_gpu({options.device, common.threads, options.repeat, options.csv, options.plot}, info,
                      whole_gops(clip, options.frames, params.gop_frames), params);
   }
-  const std::optional<Backend> backend = choose_backend(options.device, 0);
+  const std::shared_ptr<const Backend> backend = choose_backend(options.device, 0);
   Result result;
   result.clip = options.input.empty() ? "synthetic" : options.input;
   result.info = clip.info;
@@ -365,8 +366,8 @@ int run(const Options& options, const Common& common, const Command& app, bool o
   Progress progress(common, "bench", result.frames * static_cast<std::uint64_t>(options.repeat));
   for (int i = 0; i < options.repeat; ++i) {
     Run one;
-    one.encode = encode(clip, params, pointer(backend), sink, result.params);
-    one.decode = decode(clip, common, pointer(backend), sink, &pool, i == 0 ? &error : nullptr);
+    one.encode = encode(clip, params, backend.get(), sink, result.params);
+    one.decode = decode(clip, common, backend.get(), sink, &pool, i == 0 ? &error : nullptr);
     result.runs.push_back(one);
     progress.update(result.frames * static_cast<std::uint64_t>(i + 1));
   }

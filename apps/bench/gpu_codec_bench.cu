@@ -114,10 +114,10 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
   ThreadPool pool(options.threads);
 
   // The streams: what is decoded, and what the CPU would write.
-  const Backend cuda = cuda_backend(options.device, 0);
+  const std::shared_ptr<const Backend> cuda = cuda_backend(options.device, 0);
   MemorySink sink;
   {
-    Encoder encoder(info, params, sink, &cuda);
+    Encoder encoder(info, params, sink, cuda.get());
     for (const Gop& g : clip) encoder.push(g);
     encoder.finish();
   }
@@ -134,7 +134,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
     encoder.finish();
     figures.identical = reference.bytes == sink.bytes;
     MemorySource a(sink.bytes.data(), sink.bytes.size()), b(sink.bytes.data(), sink.bytes.size());
-    Decoder on_gpu(a, DecoderParams{}, &cuda), on_cpu(b, DecoderParams{});
+    Decoder on_gpu(a, DecoderParams{}, cuda.get()), on_cpu(b, DecoderParams{});
     Gop x = on_gpu.make_gop(), y = on_cpu.make_gop();
     while (on_cpu.pull(y)) {
       if (!on_gpu.pull(x)) figures.identical = false;

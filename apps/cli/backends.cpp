@@ -23,11 +23,13 @@ std::vector<Gpu> gpus() {
   for (const gpu::DeviceInfo& d : gpu::devices()) found.push_back({d.number, d.name});
   return found;
 }
-Backend backend_of(int number, std::size_t max_memory) { return gpu::cuda_backend(number, max_memory); }
+std::shared_ptr<const Backend> backend_of(int number, std::size_t max_memory) {
+  return gpu::cuda_backend(number, max_memory);
+}
 constexpr const char* kNone = "there is no NVIDIA GPU with a driver here; use --device cpu";
 #else
 std::vector<Gpu> gpus() { return {}; }
-Backend backend_of(int, std::size_t) { return cpu_backend(); }
+std::shared_ptr<const Backend> backend_of(int, std::size_t) { return nullptr; }
 constexpr const char* kNone = "this program was built without CUDA; use --device cpu";
 #endif
 
@@ -68,9 +70,9 @@ DeviceChoice choose_device(const std::string& device) {
 
 int choose_gpu(const std::string& device) { return choose_device(device == "auto" ? "gpu" : device).gpu; }
 
-std::optional<Backend> choose_backend(const std::string& device, std::size_t max_memory) {
+std::shared_ptr<const Backend> choose_backend(const std::string& device, std::size_t max_memory) {
   const DeviceChoice choice = choose_device(device);
-  if (choice.gpu < 0) return std::nullopt;
+  if (choice.gpu < 0) return nullptr;
   if (choice.automatic) log::info("coding on GPU {}: {}", choice.gpu, choice.name);
   return backend_of(choice.gpu, max_memory);
 }

@@ -1,11 +1,11 @@
 // --device: what computes. The one place of the program that knows whether the GPU code was built.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "apps/cli/cli.h"
-#include "codec/backend.h"
+#include "trivelet/codec.h"
 
 namespace trivelet::cli {
 
@@ -25,10 +25,8 @@ DeviceChoice choose_device(const std::string& device);
 /// Number of the GPU that --device means, for what runs on a GPU only. Throws Unsupported when there is none.
 int choose_gpu(const std::string& device);
 
-/// The video codec's backend; none is the CPU. With `auto` it says which GPU it takes. `max_memory`: of the GPU, in
+/// The video codec's backend; null is the CPU. With `auto` it says which GPU it takes. `max_memory`: of the GPU, in
 /// bytes; 0 = all.
-std::optional<Backend> choose_backend(const std::string& device, std::size_t max_memory);
-
-inline const Backend* pointer(const std::optional<Backend>& backend) { return backend ? &*backend : nullptr; }
+std::shared_ptr<const Backend> choose_backend(const std::string& device, std::size_t max_memory);
 
 }  // namespace trivelet::cli

@@ -75,7 +75,7 @@ void set_log_level(const cli::Common& common) {
 
 /// Temporary files go, nothing is said. A closed pipe ends the program as quietly.
 extern "C" void on_signal(int signal) {
-  io::remove_temporaries();
+  remove_temporaries();
   _exit(128 + signal);
 }
 

@@ -95,7 +95,7 @@ ccsds122::Params make_params(const EncodeOptions& o, const CcsdsImage& image, co
 }
 
 void write_file(const std::string& path, const std::vector<std::byte>& bytes, bool overwrite) {
-  io::OutputFile file(path, overwrite);
+  FileSink file(path, overwrite);
   file.write(bytes.data(), bytes.size());
   file.commit();
 }

@@ -226,7 +226,7 @@ void write_ccsds_image(const std::string& path, const CcsdsImage& image, bool ov
     for (std::size_t i = 0; i < count; ++i)
       std::reverse(out.begin() + static_cast<std::ptrdiff_t>(i * size),
                    out.begin() + static_cast<std::ptrdiff_t>((i + 1) * size));
-  io::OutputFile file(path, overwrite);
+  FileSink file(path, overwrite);
   if (pgm) {
     const std::string header = fmt::format("P5\n{} {}\n{}\n", image.width, image.height, (1 << image.bits) - 1);
     file.write(header.data(), header.size());

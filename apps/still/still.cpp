@@ -200,7 +200,7 @@ int run_encode(const StillEncodeOptions& o, const Common& common) {
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (params.team && rank != 0) continue;
-    io::OutputFile file(jobs[i].output, common.overwrite);
+    FileSink file(jobs[i].output, common.overwrite);
     file.write(outcome.bytes.data(), outcome.bytes.size());
     file.commit();
     report(o, jobs[i], image, outcome, seconds, pool.threads(), processes);

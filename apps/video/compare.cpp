@@ -160,7 +160,7 @@ int run(const Options& options, const Common& common) {
     progress.finish();
   }
   require(error.frames() > 0, ErrorKind::kBadStream, "there are no frames to compare");
-  if (csv) csv->file().commit();
+  if (csv) csv->commit();
   if (options.json)
     print_json(options, info, error);
   else if (options.frames_csv != "-")

@@ -68,8 +68,8 @@ int run(const Options& options, const Common& common) {
 
   const Stopwatch clock;
   FileSource source(options.input);
-  const std::optional<Backend> backend = choose_backend(options.device, params.max_memory);
-  Decoder decoder(source, params, pointer(backend));
+  const std::shared_ptr<const Backend> backend = choose_backend(options.device, params.max_memory);
+  Decoder decoder(source, params, backend.get());
   warn_of_lost_index(options.input, decoder.info().index_damage);
   const VideoInfo& info = decoder.output();
   const auto writer = io::open_writer(options.output, info, writing);

@@ -9,10 +9,10 @@
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/video/metrics.h"
-#include "apps/video/preset.h"
-#include "apps/video/scene.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
+#include "trivelet/scene_cuts.h"
+#include "trivelet/structure_search.h"
 
 namespace trivelet::cli {
 
@@ -173,6 +173,24 @@ int run_volume(const Options& options, const Common& common, const Command& app)
   return encode_volume_to(options.input, options.output, typed_volume(options), volume, common);
 }
 
+/// --preset slow: what was typed stays.
+EncoderParams best_structure(const Command& app, EncoderParams params, VideoInput& beginning) {
+  FixedStructure fixed;
+  fixed.temporal_wavelet = app.typed("--temporal-wavelet");
+  fixed.spatial_wavelet = app.typed("--wavelet");
+  fixed.levels = app.typed("--levels");
+  fixed.gop_frames = app.typed("--gop");
+  params = search_structure(
+      beginning.info(), [&](Gop& gop, int index) { return beginning.read_frame(gop, index); }, params, fixed,
+      [](const StructureTrial& t) {
+        log::debug("temporal {} x{}, spatial {} x{}, GOPs of {}: cost {:.4f}", to_string(t.temporal), t.temporal_levels,
+                   to_string(t.spatial), t.spatial_levels, t.gop_frames, t.cost);
+      });
+  log::info("--preset slow: temporal wavelet {}, spatial {}, {}x{} levels, GOPs of {}", to_string(params.temporal),
+            to_string(params.spatial), params.temporal_levels, params.spatial_levels, params.gop_frames);
+  return params;
+}
+
 int run(const Options& options, const Common& common, const Command& app) {
   if (wants_volume(options.input, typed_volume(options))) return run_volume(options, common, app);
   for (const char* option :
@@ -190,7 +208,7 @@ int run(const Options& options, const Common& common, const Command& app) {
             "--preset slow reads the beginning of the input twice, which a pipe does not allow; use a file or another "
             "preset");
     VideoInput beginning(options.input, reader_options(options.reading, common), common, range);
-    params = best_transform(app, params, beginning);
+    params = best_structure(app, params, beginning);
   }
   VideoInput input(options.input, reader_options(options.reading, common), common, range);
   if (options.output != "-" && std::filesystem::path(options.output).extension() != ".tvl")
@@ -198,11 +216,11 @@ int run(const Options& options, const Common& common, const Command& app) {
 
   const Stopwatch clock;
   FileSink sink(options.output, common.overwrite);
-  require(!options.verify || sink.file().seekable(), ErrorKind::kBadArgument,
+  require(!options.verify || sink.seekable(), ErrorKind::kBadArgument,
           "--verify decodes the finished file again and '" + options.output + "' cannot be read back");
-  const std::optional<Backend> backend =
+  const std::shared_ptr<const Backend> backend =
       choose_backend(options.device, options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory));
-  Encoder encoder(input.info(), params, sink, pointer(backend));
+  Encoder encoder(input.info(), params, sink, backend.get());
   log::debug("{}: {}", options.input, describe(input.info()));
 
   std::unique_ptr<Digest> digest;
@@ -211,10 +229,9 @@ int run(const Options& options, const Common& common, const Command& app) {
   double waited = 0;
   {
     Progress progress(common, "encode", input.info().frames);
-    const int capacity = encoder.gop_frames();
-    SceneReader scenes(input, !options.coding.no_scene_cuts);
-    Prefetch gops(Gop(input.info(), capacity), Gop(input.info(), capacity), [&](Gop& gop) {
-      if (!scenes.read(gop)) return false;
+    SceneReader scenes(input.info(), [&](Gop& gop, int index) { return input.read_frame(gop, index); });
+    Prefetch gops(encoder.make_gop(), encoder.make_gop(), [&](Gop& gop) {
+      if (!(options.coding.no_scene_cuts ? input.read(gop) : scenes.read(gop))) return false;
       if (digest) digest->add(gop);
       return true;
     });
@@ -238,8 +255,8 @@ int run(const Options& options, const Common& common, const Command& app) {
   std::string verified;
   if (options.verify) {
     // Before the rename: a file that fails never gets its name. Seeking writes out what is buffered.
-    sink.file().seek(sink.file().position());
-    const std::string& path = sink.file().temporary_path();
+    sink.seek(sink.position());
+    const std::string& path = sink.temporary_path();
     Common unlimited = common;
     unlimited.max_memory = "1000000G";  // what could be encoded may be decoded
     try {
@@ -250,7 +267,7 @@ int run(const Options& options, const Common& common, const Command& app) {
       fail(ErrorKind::kMismatch, "verification of '" + options.output + "' failed, nothing is kept: " + e.what());
     }
   }
-  sink.file().commit();
+  sink.commit();
   if (range.has_end() && stats.frames < range.count()) log::warn("--frames {}: the input ends before", options.frames);
   log::info("{}, {} bytes, {:.4g} bits per pixel, {:.1f} frames/s{}", count_of(stats.frames, "frame"),
             stats.stream_bytes, bits_per_pixel(input.info(), stats.frames, stats.stream_bytes),

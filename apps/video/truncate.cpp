@@ -61,7 +61,7 @@ int run(const Options& options, const Common& common) {
   FileSource source(options.input);
   FileSink sink(options.output, common.overwrite);
   const RewriteResult result = rewrite(source, params, sink);
-  sink.file().commit();
+  sink.commit();
   warn_of_lost_index(options.input, result.index_damage);
   std::string quality = quality_of_cut(result);
   if (quality.empty() && result.mean_squared_error >= 0) {

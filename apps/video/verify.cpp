@@ -32,8 +32,8 @@ int run(const Options& options, const Common& common, const Command& app) {
   }
   const DecoderParams params = decoder_params(common);
   FileSource source(options.input);
-  const std::optional<Backend> backend = choose_backend(options.device, params.max_memory);
-  StreamVerifier verifier(source, params, pointer(backend));
+  const std::shared_ptr<const Backend> backend = choose_backend(options.device, params.max_memory);
+  StreamVerifier verifier(source, params, backend.get());
   const StreamInfo& stream = verifier.info();
   const VideoInfo& info = verifier.output();
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -18,11 +17,7 @@ namespace trivelet::cli {
 
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{1} << 16;
-
 std::string name_of(const std::string& path) { return path == "-" ? "standard input" : "'" + path + "'"; }
-
-[[noreturn]] void fail_errno(const std::string& what) { fail(ErrorKind::kIo, what + ": " + std::strerror(errno)); }
 
 /// The first bytes a pipe will deliver, left in it. Waits for them up to a second after the first one came.
 std::size_t peek_pipe(int fd, std::byte* data, std::size_t size) {
@@ -83,56 +78,6 @@ class TvlReader final : public io::FrameReader {
 };
 
 }  // namespace
-
-// ------------------------------------------------------------------------------------------------------ byte source
-
-FileSource::FileSource(const std::string& path) : path_(path), buffer_(kBufferBytes) {
-  require(path != "-" || isatty(STDIN_FILENO) == 0, ErrorKind::kBadArgument,
-          "standard input is a terminal, not a stream");
-  fd_ = path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) fail_errno("cannot open " + name_of(path_));
-  struct stat status {};
-  if (fstat(fd_, &status) != 0) fail_errno("cannot read " + name_of(path_));
-  if (S_ISDIR(status.st_mode)) fail(ErrorKind::kIo, name_of(path_) + " is a directory");
-  seekable_ = S_ISREG(status.st_mode) && lseek(fd_, 0, SEEK_CUR) == 0;
-  size_ = seekable_ ? static_cast<std::uint64_t>(status.st_size) : 0;
-}
-
-FileSource::~FileSource() {
-  if (fd_ > STDIN_FILENO) close(fd_);
-}
-
-std::size_t FileSource::read_file(std::byte* data, std::size_t size) {
-  std::size_t done = 0;
-  while (done < size) {
-    const ssize_t n = ::read(fd_, data + done, size - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_errno("cannot read " + name_of(path_));
-    if (n == 0) break;
-    done += static_cast<std::size_t>(n);
-  }
-  return done;
-}
-
-std::size_t FileSource::read(void* data, std::size_t size) {
-  auto* out = static_cast<std::byte*>(data);
-  std::size_t done = std::min(size, buffered_ - taken_);
-  std::memcpy(out, buffer_.data() + taken_, done);
-  taken_ += done;
-  if (done == size) return done;
-  if (size - done >= buffer_.size()) return done + read_file(out + done, size - done);
-  // From a pipe only what is asked for: the rest may not have been written yet.
-  buffered_ = read_file(buffer_.data(), seekable_ ? buffer_.size() : size - done);
-  taken_ = std::min(size - done, buffered_);
-  std::memcpy(out + done, buffer_.data(), taken_);
-  return done + taken_;
-}
-
-void FileSource::seek(std::uint64_t position) {
-  require(seekable_, ErrorKind::kInternal, "seek in a pipe");
-  if (lseek(fd_, static_cast<off_t>(position), SEEK_SET) < 0) fail_errno("cannot seek in " + name_of(path_));
-  buffered_ = taken_ = 0;
-}
 
 bool is_tvl_file(const std::string& path) {
   std::array<std::byte, 8> head{};

@@ -1,5 +1,4 @@
-// Bytes and frames at the program's edges: .tvl streams over files and pipes, and one kind of reader for every video
-// including .tvl.
+// Frames at the program's edges: one kind of reader for every video, .tvl included.
 #pragma once
 
 #include <memory>
@@ -12,41 +11,6 @@
 #include "trivelet/codec.h"
 
 namespace trivelet::cli {
-
-/// A stream into a file that appears when complete, or to standard output.
-class FileSink final : public ByteSink {
- public:
-  FileSink(const std::string& path, bool overwrite) : file_(path, overwrite) {}
-  void write(const void* data, std::size_t size) override { file_.write(data, size); }
-  io::OutputFile& file() { return file_; }
-
- private:
-  io::OutputFile file_;
-};
-
-/// A stream from a file or "-". Regular files can seek, pipes cannot.
-class FileSource final : public ByteSource {
- public:
-  explicit FileSource(const std::string& path);
-  ~FileSource() override;
-  FileSource(const FileSource&) = delete;
-  FileSource& operator=(const FileSource&) = delete;
-  std::size_t read(void* data, std::size_t size) override;
-  bool seekable() const override { return seekable_; }
-  void seek(std::uint64_t position) override;
-  std::uint64_t size() const override { return size_; }
-
- private:
-  std::size_t read_file(std::byte* data, std::size_t size);
-
-  std::string path_;
-  int fd_ = -1;
-  bool seekable_ = false;
-  std::uint64_t size_ = 0;
-  std::vector<std::byte> buffer_;  ///< small reads come from here
-  std::size_t buffered_ = 0;
-  std::size_t taken_ = 0;
-};
 
 /// True when the file, or what comes out of the pipe "-", begins like a .tvl stream. Nothing is
 /// consumed. False for what cannot be opened.

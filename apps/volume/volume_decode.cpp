@@ -264,7 +264,7 @@ int compare_volumes(const std::string& a, const std::string& b, const VolumeType
     }
     progress.finish();
   }
-  if (csv) csv->file().commit();
+  if (csv) csv->commit();
   const double rms = std::sqrt(error.squared / static_cast<double>(error.scalars));
   if (json) {
     Json out;

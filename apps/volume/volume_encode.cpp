@@ -32,14 +32,14 @@ class FileReadBack final : public ReadBack {
  public:
   explicit FileReadBack(FileSink& sink) : sink_(sink) {}
   std::unique_ptr<ByteSource> open() override {
-    sink_.file().seek(sink_.file().position());  // writes out what is buffered
-    return std::make_unique<FileSource>(sink_.file().temporary_path());
+    sink_.seek(sink_.position());  // writes out what is buffered
+    return std::make_unique<FileSource>(sink_.temporary_path());
   }
   void replace(std::uint64_t position, const void* data, std::size_t size) override {
-    const std::uint64_t end = sink_.file().position();
-    sink_.file().seek(position);
-    sink_.file().write(data, size);
-    sink_.file().seek(end);
+    const std::uint64_t end = sink_.position();
+    sink_.seek(position);
+    sink_.write(data, size);
+    sink_.seek(end);
   }
 
  private:
@@ -69,7 +69,7 @@ int encode_volume_to(const std::string& input, const std::string& output, const 
   for (const std::string& remark : reader->remarks()) log::warn("{}: {}", input, remark);
 
   FileSink sink(output, common.overwrite);
-  const bool verified = coding.verify && sink.file().seekable();
+  const bool verified = coding.verify && sink.seekable();
   require(verified || !coding.must_verify, ErrorKind::kBadArgument,
           "--verify decodes the finished file again, and '" + output + "' cannot be read back; write to a file");
   if (!verified && coding.verify) log::warn("'{}' cannot be read back and is not verified", output);
@@ -91,7 +91,7 @@ int encode_volume_to(const std::string& input, const std::string& output, const 
     if (e.kind() != ErrorKind::kMismatch) throw;
     fail(ErrorKind::kMismatch, "verification of '" + output + "' failed, nothing is kept: " + e.what());
   }
-  sink.file().commit();
+  sink.commit();
   const CodecStats& stats = result.stats;
   log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
              stats.seconds_coder, stats.seconds_container, result.seconds);

@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -390,6 +391,10 @@ enum cudaDeviceAttr {
   cudaDevAttrMaxSharedMemoryPerMultiprocessor,
   cudaDevAttrReservedSharedMemoryPerBlock
 };
+enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
+struct cudaPointerAttributes {
+  cudaMemoryType type;
+};
 using cudaStream_t = struct TriveletEmuStream*;
 using cudaEvent_t = struct TriveletEmuEvent*;
 struct cudaDeviceProp {
@@ -447,8 +452,25 @@ inline cudaError_t cudaFree(void* p) {
   std::free(p);
   return cudaSuccess;
 }
-inline cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) { return cudaMalloc(p, bytes); }
-inline cudaError_t cudaFreeHost(void* p) { return cudaFree(p); }
+namespace trivelet::emu {
+inline std::map<const void*, std::size_t> page_locked;  // bytes by address
+}
+inline cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) {
+  const cudaError_t result = cudaMalloc(p, bytes);
+  if (result == cudaSuccess) trivelet::emu::page_locked[*p] = bytes;
+  return result;
+}
+inline cudaError_t cudaFreeHost(void* p) {
+  trivelet::emu::page_locked.erase(p);
+  return cudaFree(p);
+}
+inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* p) {
+  auto after = trivelet::emu::page_locked.upper_bound(p);
+  const bool inside = after != trivelet::emu::page_locked.begin() &&
+                      static_cast<const char*>(p) < static_cast<const char*>((--after)->first) + after->second;
+  attributes->type = inside ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+  return cudaSuccess;
+}
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                                    cudaStream_t = nullptr) {
   if (bytes) std::memcpy(to, from, bytes);

@@ -1,11 +1,23 @@
 // Trivelet's public interface: GOPs of samples in, a .tvl stream out, and back.
 //
-//   // encode                                              // decode
-//   FileSink sink = …;                                     FileSource source = …;
-//   Encoder enc(info, EncoderParams{}, sink);              Decoder dec(source, DecoderParams{});
-//   Gop gop(info, enc.gop_frames());                       Gop gop = dec.make_gop();
-//   while (read_gop(reader, gop)) enc.push(gop);           while (dec.pull(gop)) use(gop);
-//   enc.finish();
+//   #include "trivelet/codec.h"
+//   using namespace trivelet;
+//
+//   void encode(const VideoInfo& info, const std::function<bool(Gop&)>& read, const std::string& path) {
+//     FileSink sink(path, false);
+//     Encoder encoder(info, EncoderParams{.quality = 70}, sink);
+//     Gop gop = encoder.make_gop();
+//     while (read(gop)) encoder.push(gop);
+//     encoder.finish();
+//     sink.commit();  // now the file has its name
+//   }
+//
+//   void decode(const std::string& path, const std::function<void(const Gop&)>& use) {
+//     FileSource source(path);
+//     Decoder decoder(source, DecoderParams{});
+//     Gop gop = decoder.make_gop();
+//     while (decoder.pull(gop)) use(gop);
+//   }
 //
 // Any stack of planes with one size and 1..16 bits is a "video" here: slices of a volume, bands of a multispectral
 // cube. Experiments on subband coefficients (statistics, watermarks) use Encoder::push_coefficients and
@@ -21,80 +33,23 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "codec/dwt.h"
-#include "codec/simd.h"
+#include "trivelet/coefficients.h"
+#include "trivelet/error.h"
+#include "trivelet/parameters.h"
+#include "trivelet/stream_info.h"
+#include "trivelet/streams.h"
 #include "trivelet/types.h"
 
 namespace trivelet {
 
-struct Backend;  // codec/backend.h
-
-/// Version of the library and of the stream format it writes.
-inline constexpr const char* kLibraryVersion = "0.1.0";
-inline constexpr int kFormatMajor = 0;
-inline constexpr int kFormatMinor = 2;
-
-// ---------------------------------------------------------------------------------------------------------- bytes
-
-/// Where a stream goes. Written strictly forward.
-class ByteSink {
- public:
-  virtual ~ByteSink() = default;
-  virtual void write(const void* data, std::size_t size) = 0;  ///< throws Error(kIo)
-};
-
-/// Where a stream comes from.
-class ByteSource {
- public:
-  virtual ~ByteSource() = default;
-  /// Reads up to `size` bytes at the current position; fewer only at the end. Throws Error(kIo).
-  virtual std::size_t read(void* data, std::size_t size) = 0;
-  virtual bool seekable() const = 0;
-  virtual void seek(std::uint64_t position) = 0;  ///< only when seekable
-  virtual std::uint64_t size() const = 0;         ///< only when seekable
-};
-
-/// A stream in memory; does not own it.
-class MemorySource final : public ByteSource {
- public:
-  MemorySource(const void* data, std::size_t size) : data_(static_cast<const std::byte*>(data)), size_(size) {}
-  std::size_t read(void* data, std::size_t size) override;
-  bool seekable() const override { return true; }
-  void seek(std::uint64_t position) override;
-  std::uint64_t size() const override { return size_; }
-
- private:
-  const std::byte* data_;
-  std::size_t size_;
-  std::size_t position_ = 0;
-};
-
-class MemorySink final : public ByteSink {
- public:
-  void write(const void* data, std::size_t size) override;
-  std::vector<std::byte> bytes;
-};
+/// What transforms and codes: the CPU unless told otherwise (trivelet/cuda.h makes one of a GPU).
+struct Backend;
 
 // --------------------------------------------------------------------------------------------------------- encode
-
-/// Entropy coding of the zerotree decisions.
-enum class Profile : std::uint8_t {
-  kFast = 0,   ///< bit-sliced, addressable by population counts
-  kDense = 1,  ///< adaptive range coder with contexts: about a sixth fewer bytes, at a tenth of the speed
-};
-
-/// How the fast profile sends new significance: kRaw bit by bit; kStaged first a flag per group of siblings.
-enum class FastMode : std::uint8_t { kRaw = 0, kStaged = 1 };
-
-/// A box of the stream beside the pictures, between its header and the first GOP: FORMAT.md "Volumes", or of an
-/// application's own (then its type begins with a small letter).
-struct ExtraBox {
-  std::string type;  ///< 4 characters
-  std::vector<std::uint8_t> payload;
-};
 
 struct EncoderParams {
   // What to reach: constant quality, or one of the targets (lossy only), or lossless.
@@ -123,10 +78,10 @@ struct EncoderParams {
   bool visual = false;    ///< weigh subbands by contrast sensitivity instead of for the best PSNR. Lossy
   int threads = 0;        ///< 0 = one per core
   SimdLevel simd = SimdLevel::kBest;
-  std::string settings;  ///< stored as text in the stream (the command line), may be empty
+  std::string settings{};  ///< stored as text in the stream (the command line), may be empty
   /// Where coded GOPs wait for the end of the video when there is a target for its bytes; removed afterwards. Empty: a
   /// temporary file of the system's.
-  std::string spool_path;
+  std::string spool_path{};
   std::vector<ExtraBox> boxes{};
   /// Write checks of the parts of chunks, with which a region is read alone; not with a target for the bytes.
   bool part_checks = false;
@@ -150,8 +105,6 @@ struct CodecStats {
   std::vector<std::string> damage;  ///< decoder with keep_partial: what and where, one line each (at most 100)
 };
 
-struct CoefficientGop;
-
 class Encoder {
  public:
   /// Writes the stream header at once. `info.frames` may be 0 (unknown). A null backend means the CPU.
@@ -163,9 +116,14 @@ class Encoder {
 
   /// Frames a GOP holds at most.
   int gop_frames() const;
+  /// A Gop of the right format and capacity for push(), in the memory that the backend reads fastest.
+  Gop make_gop() const;
   /// Codes one GOP of 1..gop_frames() frames; shorter ones are for scene cuts and the end. The samples are only read
   /// during the call.
   void push(const Gop& gop);
+  /// The same with frames in memory of the caller, which are not copied on the CPU. A GPU reads them where they are if
+  /// they lie in page-locked memory (trivelet/cuda.h), else they are copied into such memory first.
+  void push(std::span<const FrameView> frames);
   /// Codes coefficients instead of samples (as Decoder::pull_coefficients or transform() delivers them); they are
   /// used up.
   void push_coefficients(CoefficientGop& coefficients);
@@ -216,43 +174,6 @@ struct DecoderParams {
   SimdLevel simd = SimdLevel::kBest;
 };
 
-/// What a quality layer of a GOP costs and brings.
-struct LayerInfo {
-  std::uint64_t bytes = 0;      ///< of its chunks
-  std::uint16_t error = 65535;  ///< mean squared error after this layer, as FORMAT.md "Indx" codes it; 65535 = unknown
-};
-
-struct GopInfo {
-  std::uint64_t offset = 0;  ///< of the GOP packet in the file
-  std::uint64_t bytes = 0;
-  std::uint64_t first_frame = 0;
-  int frames = 0;
-  std::vector<LayerInfo> layers;  ///< where the index was rebuilt, their errors are not known
-};
-
-/// What the stream header (and, for a seekable source, the index) says.
-struct StreamInfo {
-  VideoInfo video;
-  int format_major = 0;
-  int format_minor = 0;
-  Profile profile = Profile::kFast;
-  FastMode fast_mode = FastMode::kStaged;
-  bool lossless = false;
-  Decomposition decomposition;  ///< of the full-size components
-  int gop_frames = 0;
-  int block_size = 0;
-  int layers = 0;
-  std::string settings;  ///< of the encoder, may be empty
-  std::string writer;    ///< name and version of the writing library
-  std::vector<ExtraBox> boxes{};
-  bool has_index = false;     ///< `gops` came from the index (or a scan), else it is empty
-  bool complete = false;      ///< the end of the stream was found
-  std::string header_damage;  ///< seekable sources: what is lost between the header and the first GOP
-  std::string index_damage;   ///< seekable sources: why `gops` was rebuilt from the packets; empty: it is the index
-  std::vector<GopInfo> gops;
-  std::uint64_t file_bytes = 0;  ///< 0 when not seekable
-};
-
 /// What a stream says about itself, without decoding anything. Throws BadStream or Unsupported.
 StreamInfo probe(ByteSource& source);
 
@@ -272,6 +193,9 @@ class Decoder {
   /// Decodes the next GOP of the selected range into `gop`. False at the end. Samples of a volume are the numbers that
   /// stand for its voxels; Unsupported when they are only differences of those: VolumeDecoder (volume.h) knows both.
   bool pull(Gop& gop);
+  /// The same into memory of the caller: the planes and times of the first frames of `frames`, of which there are at
+  /// least as many as make_gop() has room for. Returns how many; 0 at the end.
+  int pull(std::span<MutableFrameView> frames);
   /// The same without the inverse transform. Not with a frame selection that starts or ends inside a GOP.
   bool pull_coefficients(CoefficientGop& coefficients);
   /// The inverse transform alone.
@@ -286,34 +210,5 @@ class Decoder {
 
 /// True when the bytes begin like a .tvl stream (8 are enough).
 bool is_tvl(const void* data, std::size_t size);
-
-// --------------------------------------------------------------------------------------------------- coefficients
-
-/// One subband of a component: a view into a CoefficientGop, columns contiguous, strides in elements.
-struct SubbandView {
-  int component = 0;
-  int temporal_band = 0;  ///< t+2D: 0 = lowest … temporal_levels = finest; dyadic: 0
-  int level = 0;          ///< spatial splits: spatial_levels for the lowest … 1 for the finest; 0 when there is none
-  int orientation = 0;    ///< bit 0: high in x, bit 1: high in y, bit 2: high in t (dyadic); 0 = the lowest band
-  double norm = 1;        ///< L2 norm of its synthesis basis vectors
-  float step = 1;         ///< quantiser step in use (1 when lossless)
-  Shape shape;
-  std::ptrdiff_t row_stride = 0;
-  std::ptrdiff_t frame_stride = 0;
-  float* real = nullptr;            ///< set for lossy streams
-  std::int32_t* integer = nullptr;  ///< set for lossless streams
-};
-
-/// The transform coefficients of a GOP, all components. Move-only in spirit: copying copies hundreds of megabytes.
-struct CoefficientGop {
-  int frames = 0;         ///< in the fields: after a temporal reduction
-  int source_frames = 0;  ///< of the GOP they come from
-  bool lossless = false;
-  std::vector<std::uint8_t> frame_gains;  ///< per frame of the GOP they come from, 64 = 1: the factors in them; or none
-  std::vector<FrameTime> times;
-  std::vector<SubbandView> subbands;     ///< coarse to fine, component by component; views into the memory below
-  std::vector<std::vector<float>> real;  ///< per component (lossy)
-  std::vector<std::vector<std::int32_t>> integer;  ///< per component (lossless)
-};
 
 }  // namespace trivelet

@@ -1,11 +1,14 @@
-// The codec's backend on an NVIDIA GPU, and which GPUs there are. The only header of this folder that apps need.
+// The codec on an NVIDIA GPU, and which GPUs there are. Only in builds with CUDA; no type of CUDA appears.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "codec/backend.h"
+namespace trivelet {
+struct Backend;  // for Encoder and Decoder (codec.h), which it must outlive
+}
 
 namespace trivelet::gpu {
 
@@ -21,6 +24,11 @@ std::vector<DeviceInfo> devices();
 
 /// Codes on device `number`. `max_memory`: of the device, in bytes; 0 = all there is. Makers throw Unsupported for what
 /// the GPU cannot do (coefficients instead of samples) and when its memory does not hold one GOP.
-Backend cuda_backend(int number, std::size_t max_memory);
+std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory);
+
+/// Page-locked memory: an encoder on a GPU reads frames in it where they are. To be had from here (it fits Gop's
+/// allocator), from cudaHostAlloc, or by cudaHostRegister for memory that is there already. Throws Unsupported when
+/// there is none left.
+std::shared_ptr<std::byte> page_locked(std::size_t bytes);
 
 }  // namespace trivelet::gpu

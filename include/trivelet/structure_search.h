@@ -1,12 +1,37 @@
-// --preset slow: tries temporal transforms and GOP lengths on the beginning of the video.
+// Which temporal and spatial transforms and which GOP length suit a video, found by coding its beginning.
 #pragma once
 
-#include "apps/video/video.h"
+#include <functional>
 
-namespace trivelet::cli {
+#include "trivelet/codec.h"
+#include "trivelet/scene_cuts.h"
 
-/// Codes the first frames of `video` with each choice that `app` does not say was typed, and returns `params` with the
-/// one that needs the fewest bytes for what it brings. Reads from `video`, which is of no use afterwards.
-EncoderParams best_transform(const Command& app, EncoderParams params, VideoInput& video);
+namespace trivelet {
 
-}  // namespace trivelet::cli
+/// What the search may not choose, but has to take from the parameters.
+struct FixedStructure {
+  bool temporal_wavelet = false;
+  bool spatial_wavelet = false;
+  bool levels = false;  ///< temporal and spatial ones
+  bool gop_frames = false;
+};
+
+/// One structure that was tried.
+struct StructureTrial {
+  Wavelet temporal = Wavelet::kCdf97;
+  Wavelet spatial = Wavelet::kCdf97;
+  int temporal_levels = 0;
+  int spatial_levels = 0;
+  int gop_frames = 0;
+  double cost = 0;  ///< log2 of the bytes for a picture of the same quality; lower is better
+};
+
+/// Codes the first frames of `input` (65 at most) with one structure after another, on the CPU, and returns `params`
+/// with the one that needs the fewest bytes for what it brings. `on_trial` sees them as they are tried. Takes as long
+/// as coding about fifteen times those frames, of large pictures their middle. Without a frame `params` come back as
+/// they are.
+EncoderParams search_structure(const VideoInfo& info, const FrameInput& input, EncoderParams params,
+                               const FixedStructure& fixed = {},
+                               const std::function<void(const StructureTrial&)>& on_trial = nullptr);
+
+}  // namespace trivelet

@@ -4,9 +4,13 @@
 // Components are planar. RGB pictures are stored in the order G, B, R (FFmpeg's "gbrp"); alpha is a further plane.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -104,6 +108,21 @@ struct FrameTime {
   std::int64_t duration = 0;
 };
 
+/// One frame in memory of the caller: where the rows of every component begin. `T` is std::byte or const std::byte.
+/// Rows are contiguous samples, aligned as their type asks; strides may be any value that keeps samples inside the
+/// memory, negative ones for pictures stored from the bottom up.
+template <class T>
+struct BasicFrameView {
+  struct Plane {
+    T* data = nullptr;
+    std::ptrdiff_t row_stride = 0;  ///< bytes from a row to the next
+  };
+  std::array<Plane, 4> planes{};  ///< in the order of the components; those the format has not are ignored
+  FrameTime time{};
+};
+using FrameView = BasicFrameView<const std::byte>;
+using MutableFrameView = BasicFrameView<std::byte>;
+
 /// One component of a run of frames: a strided, non-owning view. `T` is std::byte or const std::byte.
 /// Rows are contiguous samples; strides are in bytes and may be any value that keeps samples inside the memory.
 template <class T>
@@ -113,19 +132,37 @@ struct BasicVolumeView {
   int bytes_per_sample = 1;
   bool is_signed = false;
   std::ptrdiff_t row_stride = 0;    ///< bytes from a row to the next
-  std::ptrdiff_t frame_stride = 0;  ///< bytes from a frame to the next
+  std::ptrdiff_t frame_stride = 0;  ///< bytes from a frame to the next, unless `frames` tells where they are
+  T* const* frames = nullptr;       ///< the first rows of frames that lie anywhere; null for equal distances
 
-  T* row(int frame, int y) const { return data + frame * frame_stride + y * row_stride; }
+  T* row(int frame, int y) const { return (frames ? frames[frame] : data + frame * frame_stride) + y * row_stride; }
+  /// Bytes of a row's samples.
+  std::size_t row_bytes() const {
+    return static_cast<std::size_t>(shape.width) * static_cast<std::size_t>(bytes_per_sample);
+  }
 };
 using VolumeView = BasicVolumeView<const std::byte>;
 using MutableVolumeView = BasicVolumeView<std::byte>;
 
-/// A run of frames with all their components, owning its memory: every plane is frames x height x width, contiguous.
+/// Makes memory for samples, e.g. such as a device reads directly. Throws Unsupported when there is none left.
+using SampleAllocator = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
+
+/// A run of frames with all their components. It owns their memory, every plane being frames x height x width samples
+/// without gaps, or borrows frames of the caller. A copy always owns its memory.
 class Gop {
  public:
   Gop() = default;
-  /// Allocates room for `capacity` frames of the format; `frames()` starts at 0.
-  Gop(const VideoInfo& info, int capacity);
+  /// Allocates room for `capacity` frames of the format; `frames()` starts at 0. Without an allocator memory comes from
+  /// the heap and is zero.
+  Gop(const VideoInfo& info, int capacity, const SampleAllocator& allocate = nullptr);
+  /// Frames of the caller, to be read or (the other one) written: no sample is copied, they stay where they are as long
+  /// as the Gop is used. All have the same row strides. The read-only one refuses to be written with BadArgument.
+  Gop(const VideoInfo& info, std::span<const FrameView> frames);
+  Gop(const VideoInfo& info, std::span<const MutableFrameView> frames);
+  Gop(const Gop& other);
+  Gop& operator=(const Gop& other) { return *this = Gop(other); }
+  Gop(Gop&&) = default;
+  Gop& operator=(Gop&&) = default;
 
   int frames() const { return frames_; }
   int capacity() const { return capacity_; }
@@ -141,9 +178,16 @@ class Gop {
   struct Plane {
     int width = 0;
     int height = 0;
-    std::vector<std::byte> bytes;
+    std::ptrdiff_t row_stride = 0;
+    std::shared_ptr<std::byte> memory;  // owned; else
+    std::vector<std::byte*> frames;     // borrowed
   };
+  template <class T>
+  void borrow(const VideoInfo& info, std::span<const BasicFrameView<T>> frames);
+  MutableVolumeView view(int component) const;
+
   PixelFormat format_;
+  bool read_only_ = false;
   int capacity_ = 0;
   int frames_ = 0;
   std::vector<Plane> planes_;

@@ -46,7 +46,7 @@ class Md5Writer final : public FrameWriter {
  private:
   VideoInfo info_;
   Md5 digest_;
-  std::optional<OutputFile> file_;
+  std::optional<FileSink> file_;
   std::string result_;
 };
 

@@ -1,6 +1,6 @@
 // Frames of anything FFmpeg decodes: the best video stream, one picture after the other.
 //
-// Bytes come from a ByteSource, so a pipe can be looked at before and errors of the system keep their words. The first
+// Bytes come from a InputBytes, so a pipe can be looked at before and errors of the system keep their words. The first
 // picture is decoded at opening: only then are size, pixel layout and colour tags certain. Pictures go into planes by
 // unpack(), exactly; swscale is used only when the caller asks for another pixel format. Damage is an error and names
 // the frame; nothing is skipped or concealed in silence.
@@ -17,10 +17,10 @@ namespace trivelet::io {
 
 namespace {
 
-/// Lets libavformat read from a ByteSource. Exceptions wait here until the C code has returned.
+/// Lets libavformat read from a InputBytes. Exceptions wait here until the C code has returned.
 class SourceIo {
  public:
-  explicit SourceIo(ByteSource& source) : source_(source) {
+  explicit SourceIo(InputBytes& source) : source_(source) {
     constexpr int kBufferSize = 1 << 16;
     auto* buffer = static_cast<unsigned char*>(av_malloc(kBufferSize));
     context_.reset(avio_alloc_context(buffer, kBufferSize, 0, this, read, nullptr, source.size() ? seek : nullptr));
@@ -63,7 +63,7 @@ class SourceIo {
     }
   }
 
-  ByteSource& source_;
+  InputBytes& source_;
   IoPtr context_;
   std::exception_ptr error_;
 };

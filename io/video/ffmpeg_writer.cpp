@@ -1,7 +1,7 @@
 // Video files through FFmpeg: lossless FFV1 in Matroska, AVI or NUT, H.264 in MP4 and MOV, other formats by name.
 //
 // The encoder gets a pixel layout that holds exactly our samples, or the format is refused: nothing is converted on the
-// way out. All choices are made before the file is created. Bytes go through an OutputFile, so the file appears under
+// way out. All choices are made before the file is created. Bytes go through a FileSink, so the file appears under
 // its name only when complete. Times are kept where the container has them (Matroska rounds to milliseconds, AVI counts
 // frames); a time that does not increase is replaced by frame number / frame rate. Rotation is kept by MP4 and MOV.
 #include <algorithm>
@@ -20,10 +20,10 @@ namespace trivelet::io {
 
 namespace {
 
-/// Lets libavformat write to an OutputFile. Exceptions wait here until the C code has returned.
+/// Lets libavformat write to a FileSink. Exceptions wait here until the C code has returned.
 class FileIo {
  public:
-  explicit FileIo(OutputFile& file) : file_(file) {
+  explicit FileIo(FileSink& file) : file_(file) {
     constexpr int kBufferSize = 1 << 16;
     auto* buffer = static_cast<unsigned char*>(av_malloc(kBufferSize));
     context_.reset(avio_alloc_context(buffer, kBufferSize, 1, this, nullptr, write, file.seekable() ? seek : nullptr));
@@ -68,7 +68,7 @@ class FileIo {
     }
   }
 
-  OutputFile& file_;
+  FileSink& file_;
   IoPtr context_;
   std::uint64_t end_ = 0;
   std::exception_ptr error_;
@@ -365,7 +365,7 @@ class FfmpegWriter final : public FrameWriter {
 
   VideoInfo info_;
   Choice choice_;
-  OutputFile file_;
+  FileSink file_;
   std::string name_;
   AVRational rate_ = {25, 1};
   bool keep_times_ = true;

@@ -66,7 +66,7 @@ void check_gop(const Gop& gop, int index, const VideoInfo& info) {
   require(same, ErrorKind::kBadArgument, "the GOP was not made for frames of " + describe(info));
 }
 
-std::size_t read_planes(ByteSource& source, Gop& gop, int index) {
+std::size_t read_planes(InputBytes& source, Gop& gop, int index) {
   std::size_t done = 0;
   for (int c = 0; c < gop.components(); ++c) {
     const MutableVolumeView view = gop.plane(c);

@@ -31,7 +31,7 @@ std::string describe(const VideoInfo& info);
 void check_gop(const Gop& gop, int index, const VideoInfo& info);
 
 /// Reads one frame; returns the number of bytes there were. Less than frame_bytes() = the input ended.
-std::size_t read_planes(ByteSource& source, Gop& gop, int index);
+std::size_t read_planes(InputBytes& source, Gop& gop, int index);
 
 /// Hands all samples of a frame to `sink`, component by component, in as few pieces as the memory allows.
 void write_planes(const Gop& gop, int index, const std::function<void(const void*, std::size_t)>& sink);

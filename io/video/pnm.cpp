@@ -176,12 +176,12 @@ class PnmWriter final : public FrameWriter {
   }
 
   VideoInfo info_;
-  OutputFile file_;
+  FileSink file_;
 };
 
 }  // namespace
 
-bool is_pnm(ByteSource& source) {
+bool is_pnm(InputBytes& source) {
   const std::string_view start = source.peek(3);
   return start.size() == 3 && start[0] == 'P' && (start[1] == '5' || start[1] == '6') &&
          (is_space(start[2]) || start[2] == '#');

@@ -75,7 +75,7 @@ class RawWriter final : public FrameWriter {
 
  private:
   VideoInfo info_;
-  OutputFile file_;
+  FileSink file_;
 };
 
 }  // namespace

@@ -6,11 +6,11 @@ namespace {
 
 constexpr std::string_view kRawExtensions = "yuv raw rgb gray";
 
-bool any_pixel_format(ByteSource&, const ReaderOptions&) { return true; }
-bool y4m_as_it_is(ByteSource& source, const ReaderOptions& options) {
+bool any_pixel_format(InputBytes&, const ReaderOptions&) { return true; }
+bool y4m_as_it_is(InputBytes& source, const ReaderOptions& options) {
   return options.pixel_format.empty() || parse_pixel_format(options.pixel_format) == peek_y4m_format(source);
 }
-bool pnm_as_it_is(ByteSource&, const ReaderOptions& options) { return options.pixel_format.empty(); }
+bool pnm_as_it_is(InputBytes&, const ReaderOptions& options) { return options.pixel_format.empty(); }
 
 // In the order in which inputs are looked at.
 constexpr InputFormat kInputFormats[] = {
@@ -43,7 +43,7 @@ const InputFormat* input_format(std::string_view name) {
     if (has_word(f.names, name)) return &f;
   return nullptr;
 }
-const InputFormat* input_format(ByteSource& source, std::string_view extension) {
+const InputFormat* input_format(InputBytes& source, std::string_view extension) {
   for (const InputFormat& f : kInputFormats)
     if ((f.begins_like && f.begins_like(source)) || has_word(f.extensions, extension)) return &f;
   return nullptr;

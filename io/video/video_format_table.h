@@ -12,7 +12,7 @@
 
 namespace trivelet::io {
 
-using Source = std::unique_ptr<ByteSource>;
+using Source = std::unique_ptr<InputBytes>;
 using Reader = std::unique_ptr<FrameReader>;
 using Writer = std::unique_ptr<FrameWriter>;
 
@@ -20,15 +20,15 @@ struct InputFormat {
   std::string_view names;       ///< the name, then its synonyms, between spaces
   std::string_view extensions;  ///< where content cannot tell
   bool takes_size;              ///< ReaderOptions::width and height
-  bool (*begins_like)(ByteSource&);
+  bool (*begins_like)(InputBytes&);
   /// False: FFmpeg reads it, by this demuxer ("" = it looks for itself), since the options ask for another pixel format.
-  bool (*can_read)(ByteSource&, const ReaderOptions&);
+  bool (*can_read)(InputBytes&, const ReaderOptions&);
   std::string_view demuxer;
   Reader (*open)(Source, const ReaderOptions&);
 };
 /// By name, or by content and extension. Null: none of the table, so FFmpeg's.
 const InputFormat* input_format(std::string_view name);
-const InputFormat* input_format(ByteSource& source, std::string_view extension);
+const InputFormat* input_format(InputBytes& source, std::string_view extension);
 
 struct OutputFormat {
   std::string_view names;
@@ -41,9 +41,9 @@ const OutputFormat* output_format(std::string_view name);
 const OutputFormat* output_format_of_extension(std::string_view extension);
 
 /// True when the input begins with the signature of Y4M.
-bool is_y4m(ByteSource& source);
+bool is_y4m(InputBytes& source);
 /// The pixel format a Y4M header announces; consumes nothing. Throws BadStream like the reader.
-PixelFormat peek_y4m_format(ByteSource& source);
+PixelFormat peek_y4m_format(InputBytes& source);
 Reader make_y4m_reader(Source source, const ReaderOptions& options);
 Writer make_y4m_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 
@@ -51,7 +51,7 @@ Reader make_raw_reader(Source source, const ReaderOptions& options);
 Writer make_raw_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 
 /// True when the input begins like a binary PGM or PPM.
-bool is_pnm(ByteSource& source);
+bool is_pnm(InputBytes& source);
 Reader make_pnm_reader(Source source, const ReaderOptions& options);
 Writer make_pnm_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 

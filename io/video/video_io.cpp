@@ -66,7 +66,7 @@ std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOp
           "the frame rate " + std::to_string(options.frame_rate.num) + "/" + std::to_string(options.frame_rate.den) +
               " is not positive");
   if (is_pattern(path)) return open_with_ffmpeg(path, nullptr, "image2", options);
-  auto source = std::make_unique<ByteSource>(path);
+  auto source = std::make_unique<InputBytes>(path);
   const InputFormat* known =
       options.format.empty() ? input_format(*source, extension_of(path)) : input_format(options.format);
   require((known && known->takes_size) || (options.width == 0 && options.height == 0), ErrorKind::kBadArgument,

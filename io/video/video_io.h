@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 
+#include "trivelet/streams.h"
 #include "trivelet/types.h"
 
 namespace trivelet::io {
@@ -73,35 +74,5 @@ std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInf
 std::string supported_writers();
 /// True when the build has FFmpeg.
 bool have_ffmpeg();
-
-/// A file that appears under its final name only when complete: writes to `path`.part, renames on commit(), removes the
-/// temporary otherwise. "-" is standard output. Refuses to overwrite unless told so (BadArgument); write errors (disk
-/// full, closed pipe) throw Io with the path and the system's reason. Two processes cannot write the same temporary:
-/// the second gets Io. Devices and pipes are written directly. Writes are buffered; commit() flushes.
-class OutputFile {
- public:
-  OutputFile(const std::string& path, bool overwrite);
-  ~OutputFile();
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-  void write(const void* data, std::size_t size);
-  /// False for pipes, terminals and other places that take bytes in order only.
-  bool seekable() const;
-  /// Where the next write goes, in bytes from the start.
-  std::uint64_t position() const;
-  /// Moves the next write to `position` (to patch a header). Throws Io when not seekable.
-  void seek(std::uint64_t position);
-  /// Flushes, closes and renames. Nothing may be written afterwards.
-  void commit();
-  bool is_stdout() const;
-  const std::string& temporary_path() const;  ///< empty for standard output, devices and pipes
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
-/// Removes temporary files of all open OutputFiles; async-signal-safe (for SIGINT handlers).
-void remove_temporaries() noexcept;
 
 }  // namespace trivelet::io

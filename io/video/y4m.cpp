@@ -275,18 +275,18 @@ class Y4mWriter final : public FrameWriter {
  private:
   VideoInfo info_;
   std::string tag_;  ///< found out before the file is created: a refusal leaves no trace
-  OutputFile file_;
+  FileSink file_;
 };
 
 }  // namespace
 
-bool is_y4m(ByteSource& source) {
+bool is_y4m(InputBytes& source) {
   const std::string_view start = source.peek(kSignature.size() + 1);
   return start.substr(0, kSignature.size()) == kSignature &&
          (start.size() == kSignature.size() || start.back() == ' ' || start.back() == '\n');
 }
 
-PixelFormat peek_y4m_format(ByteSource& source) {
+PixelFormat peek_y4m_format(InputBytes& source) {
   return parse_header(source.peek(kLongestLine), source.name()).info.format;
 }
 

@@ -161,8 +161,8 @@ struct VolumeWriter::State {
   Envelope envelope;
   std::string path;
   bool overwrite = false;
-  std::vector<std::unique_ptr<OutputFile>> done;
-  std::unique_ptr<OutputFile> file;
+  std::vector<std::unique_ptr<FileSink>> done;
+  std::unique_ptr<FileSink> file;
   std::unique_ptr<Deflater> outer;  // .gz
   std::unique_ptr<Deflater> inner;  // the voxels' own packing
   std::vector<std::byte> packed;    // packed voxels whose size the head must tell
@@ -204,7 +204,7 @@ struct VolumeWriter::State {
   void open() {
     opened = true;
     const std::string name = path_of(at);
-    file = std::make_unique<OutputFile>(name, overwrite);
+    file = std::make_unique<FileSink>(name, overwrite);
     // A file that was compressed without its name saying so is so again only if the name to be written says so.
     const bool data_alone = current().packing == Packing::kGzip && current().head.empty();
     if (lower(name).ends_with(".gz") && !data_alone)

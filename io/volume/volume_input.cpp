@@ -22,7 +22,7 @@ class FileFeed final : public Feed {
   std::optional<std::uint64_t> size() const override { return source_.size(); }
 
  private:
-  ByteSource source_;
+  InputBytes source_;
 };
 
 class MemoryFeed final : public Feed {

@@ -116,7 +116,7 @@ FileToRead file_to_read(const std::string& path) {
 
 /// Standard input, in memory: volumes are read twice.
 FileToRead standard_input() {
-  ByteSource source("-");
+  InputBytes source("-");
   std::vector<std::byte> bytes;
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   for (;;) {

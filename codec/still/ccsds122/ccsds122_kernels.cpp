@@ -1,5 +1,7 @@
 #include "codec/still/ccsds122/ccsds122_kernels.h"
 
+#include "codec/simd.h"
+
 namespace trivelet::ccsds122 {
 
 const Kernels& kernels(SimdLevel level) {

@@ -5,6 +5,8 @@
 #include <numbers>
 #include <vector>
 
+#include "codec/simd.h"
+
 namespace trivelet::vstc {
 
 const Kernels& kernels(SimdLevel level) {

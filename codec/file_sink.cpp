@@ -1,4 +1,4 @@
-// Complete or absent: data goes to PATH.part, which commit() renames to PATH.
+// FileSink: complete or absent. Data goes to PATH.part, which commit() renames to PATH.
 //
 // The temporary is locked (flock) while it is written, so a second process that wants the same name is told so instead
 // of mixing its bytes in; a temporary left by a crash is not locked and is reused. After the lock the name is looked up
@@ -21,9 +21,10 @@
 #include <mutex>
 #include <vector>
 
-#include "io/video/video_io.h"
+#include "trivelet/error.h"
+#include "trivelet/streams.h"
 
-namespace trivelet::io {
+namespace trivelet {
 
 namespace {
 
@@ -69,7 +70,7 @@ constexpr std::size_t kBufferSize = std::size_t{1} << 18;
 
 }  // namespace
 
-struct OutputFile::State {
+struct FileSink::State {
   std::string name;  // for messages
   std::string path;
   std::string temporary;
@@ -138,7 +139,7 @@ struct OutputFile::State {
   }
 };
 
-OutputFile::OutputFile(const std::string& path, bool overwrite) : state_(std::make_unique<State>()) {
+FileSink::FileSink(const std::string& path, bool overwrite) : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.overwrite = overwrite;
   s.name = path;
@@ -165,7 +166,7 @@ OutputFile::OutputFile(const std::string& path, bool overwrite) : state_(std::ma
     if (s.file < 0) s.give_up(errno);
     return;
   }
-  require(!exists || overwrite, ErrorKind::kBadArgument, path + " exists; say -y to replace it");
+  require(!exists || overwrite, ErrorKind::kBadArgument, path + " exists and is not to be overwritten");
   try {
     s.open_temporary();
   } catch (...) {
@@ -174,11 +175,11 @@ OutputFile::OutputFile(const std::string& path, bool overwrite) : state_(std::ma
   }
 }
 
-OutputFile::~OutputFile() {
+FileSink::~FileSink() {
   if (state_) state_->close_and_remove();
 }
 
-void OutputFile::write(const void* data, std::size_t size) {
+void FileSink::write(const void* data, std::size_t size) {
   State& s = *state_;
   require(!s.done, ErrorKind::kInternal, "write to " + s.name + " after commit");
   if (size == 0) return;
@@ -191,11 +192,11 @@ void OutputFile::write(const void* data, std::size_t size) {
   s.position += size;
 }
 
-bool OutputFile::seekable() const { return state_->seekable; }
+bool FileSink::seekable() const { return state_->seekable; }
 
-std::uint64_t OutputFile::position() const { return state_->position; }
+std::uint64_t FileSink::position() const { return state_->position; }
 
-void OutputFile::seek(std::uint64_t position) {
+void FileSink::seek(std::uint64_t position) {
   State& s = *state_;
   require(s.seekable, ErrorKind::kIo, "cannot seek in " + s.name);
   s.flush();
@@ -203,7 +204,7 @@ void OutputFile::seek(std::uint64_t position) {
   s.position = position;
 }
 
-void OutputFile::commit() {
+void FileSink::commit() {
   State& s = *state_;
   if (s.done) return;
   s.flush();
@@ -215,7 +216,7 @@ void OutputFile::commit() {
         ::renameat2(AT_FDCWD, s.temporary.c_str(), AT_FDCWD, s.path.c_str(), s.overwrite ? 0 : RENAME_NOREPLACE);
     if (failed != 0 && (errno == EINVAL || errno == ENOSYS)) failed = std::rename(s.temporary.c_str(), s.path.c_str());
     if (failed != 0 && errno == EEXIST)
-      fail(ErrorKind::kBadArgument, s.name + " appeared while it was being written; say -y to replace it");
+      fail(ErrorKind::kBadArgument, s.name + " appeared while it was being written and is not to be overwritten");
     if (failed != 0) s.give_up(errno);
     s.node->active.store(false);
     forget(s.node);
@@ -226,9 +227,9 @@ void OutputFile::commit() {
   if (closed != 0 && errno != EINTR) s.give_up(errno);
 }
 
-bool OutputFile::is_stdout() const { return state_->is_stdout; }
+bool FileSink::is_stdout() const { return state_->is_stdout; }
 
-const std::string& OutputFile::temporary_path() const { return state_->temporary; }
+const std::string& FileSink::temporary_path() const { return state_->temporary; }
 
 void remove_temporaries() noexcept {
   const int saved = errno;
@@ -237,4 +238,4 @@ void remove_temporaries() noexcept {
   errno = saved;
 }
 
-}  // namespace trivelet::io
+}  // namespace trivelet

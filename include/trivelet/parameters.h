@@ -1,0 +1,61 @@
+// The choices that describe how a stream is coded, and the versions of library and format.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace trivelet {
+
+/// Version of the library and of the stream format it writes.
+inline constexpr const char* kLibraryVersion = "0.1.0";
+inline constexpr int kFormatMajor = 0;
+inline constexpr int kFormatMinor = 2;
+
+/// Filters along one axis.
+enum class Wavelet : std::uint8_t {
+  kHaar = 0,    ///< float Haar; reversible: S-transform
+  kCdf53 = 1,   ///< Cohen-Daubechies-Feauveau 5/3
+  kCdf97 = 2,   ///< CDF 9/7, float only
+  kRev137 = 3,  ///< 13/7-T, reversible integer only
+};
+
+/// In which order the axes are split.
+enum class Layout : std::uint8_t {
+  kT2d = 0,     ///< all temporal levels first, then a 2D pyramid on every temporal-subband frame
+  kDyadic = 1,  ///< level l splits rows and columns and, for l <= temporal_levels, time too
+};
+
+/// How a volume is decomposed. Levels that find a length of 1 leave it as it is.
+struct Decomposition {
+  Layout layout = Layout::kT2d;
+  int temporal_levels = 0;  ///< 0..8; in kDyadic at most spatial_levels
+  int spatial_levels = 0;   ///< 0..8
+  Wavelet temporal = Wavelet::kCdf97;
+  Wavelet spatial = Wavelet::kCdf97;
+};
+
+/// Entropy coding of the zerotree decisions.
+enum class Profile : std::uint8_t {
+  kFast = 0,   ///< bit-sliced, addressable by population counts
+  kDense = 1,  ///< adaptive range coder with contexts: about a sixth fewer bytes, at a tenth of the speed
+};
+
+/// How the fast profile sends new significance: kRaw bit by bit; kStaged first a flag per group of siblings.
+enum class FastMode : std::uint8_t { kRaw = 0, kStaged = 1 };
+
+/// Which instruction set the CPU kernels use. Every level gives the same bytes; the scalar code is the reference.
+enum class SimdLevel {
+  kScalar = 0,
+  kAvx2 = 1,    ///< AVX2 and BMI2
+  kAvx512 = 2,  ///< AVX-512 F, BW, DQ, VL and BMI2
+  kBest = 99,   ///< whatever this machine has
+};
+
+/// The best level this machine and this build have.
+SimdLevel detected_simd();
+
+/// "scalar", "avx2", "avx512", "auto"; parse throws BadArgument for other names.
+std::string to_string(SimdLevel level);
+SimdLevel parse_simd(const std::string& name);
+
+}  // namespace trivelet

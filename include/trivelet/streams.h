@@ -1,0 +1,106 @@
+// Where the bytes of a stream come from and go to: memory, files, pipes, or a class of one's own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace trivelet {
+
+/// Where a stream goes. Written strictly forward.
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  virtual void write(const void* data, std::size_t size) = 0;  ///< throws Error(kIo)
+};
+
+/// Where a stream comes from.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  /// Reads up to `size` bytes at the current position; fewer only at the end. Throws Error(kIo).
+  virtual std::size_t read(void* data, std::size_t size) = 0;
+  virtual bool seekable() const = 0;
+  virtual void seek(std::uint64_t position) = 0;  ///< only when seekable
+  virtual std::uint64_t size() const = 0;         ///< only when seekable
+};
+
+/// A stream in memory; does not own it.
+class MemorySource final : public ByteSource {
+ public:
+  MemorySource(const void* data, std::size_t size) : data_(static_cast<const std::byte*>(data)), size_(size) {}
+  std::size_t read(void* data, std::size_t size) override;
+  bool seekable() const override { return true; }
+  void seek(std::uint64_t position) override;
+  std::uint64_t size() const override { return size_; }
+
+ private:
+  const std::byte* data_;
+  std::size_t size_;
+  std::size_t position_ = 0;
+};
+
+class MemorySink final : public ByteSink {
+ public:
+  void write(const void* data, std::size_t size) override;
+  std::vector<std::byte> bytes;
+};
+
+/// A file, or "-" for standard input. Regular files can seek, pipes cannot.
+class FileSource final : public ByteSource {
+ public:
+  explicit FileSource(const std::string& path);
+  ~FileSource() override;
+  FileSource(const FileSource&) = delete;
+  FileSource& operator=(const FileSource&) = delete;
+  std::size_t read(void* data, std::size_t size) override;
+  bool seekable() const override { return seekable_; }
+  void seek(std::uint64_t position) override;
+  std::uint64_t size() const override { return size_; }
+
+ private:
+  std::size_t read_file(std::byte* data, std::size_t size);
+
+  std::string path_;
+  int fd_ = -1;
+  bool seekable_ = false;
+  std::uint64_t size_ = 0;
+  std::vector<std::byte> buffer_;  // small reads come from here
+  std::size_t buffered_ = 0;
+  std::size_t taken_ = 0;
+};
+
+/// A file that appears under its name only when complete: bytes go to `path`.part, which commit() renames; without a
+/// commit the destructor removes it. "-" is standard output; devices and pipes are written directly. An existing file
+/// is replaced only when `overwrite` says so (else BadArgument). Write errors (disk full, closed pipe) throw Io with
+/// the path and the system's reason, as does a second process that wants to write the same file. Writes are buffered.
+class FileSink final : public ByteSink {
+ public:
+  FileSink(const std::string& path, bool overwrite);
+  ~FileSink() override;
+  FileSink(const FileSink&) = delete;
+  FileSink& operator=(const FileSink&) = delete;
+  void write(const void* data, std::size_t size) override;
+  /// False for pipes, terminals and other places that take bytes in order only.
+  bool seekable() const;
+  /// Where the next write goes, in bytes from the start.
+  std::uint64_t position() const;
+  /// Writes out what is buffered and moves the next write to `position` (to patch a header). Throws Io when not
+  /// seekable.
+  void seek(std::uint64_t position);
+  /// Flushes, closes and renames. Nothing may be written afterwards.
+  void commit();
+  bool is_stdout() const;
+  const std::string& temporary_path() const;  ///< empty for standard output, devices and pipes
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Removes the temporary files of all FileSinks that are open; async-signal-safe (for handlers of SIGINT).
+void remove_temporaries() noexcept;
+
+}  // namespace trivelet
