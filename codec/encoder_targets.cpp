@@ -287,7 +287,7 @@ void Encoder::State::write_spooled() {
     const std::uint64_t own = serialise(header, head).size() + kBoxHeaderBytes;
     require(total > position + tail + own, ErrorKind::kBadArgument,
             "a target of " + std::to_string(total) + " bytes is too small: " + std::to_string(position + tail + own) +
-                " are needed before GOP " + std::to_string(i) + " says anything; raise the target or lower --layers");
+                " are needed before GOP " + std::to_string(i) + " says anything; raise the target or lower EncoderParams::layers");
     const double room = static_cast<double>(total - position - tail);
     const double mine = spooled[i].curve.bytes(slope);
     const double share = i + 1 == spooled.size() ? 1.0 : left > 0 ? mine / left : 1.0;
@@ -300,7 +300,7 @@ void Encoder::State::write_spooled() {
     const int layers = layers_for(control, final, lambda);
     require(control.fit(budget, layers, lambda, divided, final), ErrorKind::kBadArgument,
             "a target of " + std::to_string(total) + " bytes is too small: GOP " + std::to_string(i) +
-                " cannot be coded in " + std::to_string(budget) + "; raise the target or lower --layers");
+                " cannot be coded in " + std::to_string(budget) + "; raise the target or lower EncoderParams::layers");
     write_controlled(p, control, control.layers(final, lambda, layers), spooled[i].errors, divided);
   }
 }

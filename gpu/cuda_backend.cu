@@ -37,7 +37,7 @@ std::vector<DeviceInfo> devices() {
 namespace {
 
 [[noreturn]] void no_coefficients() {
-  fail(ErrorKind::kUnsupported, "coefficients stay on the GPU; use the CPU (--device cpu) to read or write them");
+  fail(ErrorKind::kUnsupported, "coefficients stay on the GPU; use the CPU to read or write them");
 }
 
 // Copies rows of all frames of a component, in parallel over frames.

@@ -172,7 +172,7 @@ struct DecodePipeline::State {
       require(fits, ErrorKind::kUnsupported,
               "a GOP needs " + std::to_string(bytes >> 20) + " MiB of device memory, the limit is " +
                   std::to_string(options.max_memory >> 20) +
-                  " MiB; raise --max-memory, decode at a lower resolution or use --device cpu");
+                  " MiB; allow more, decode at a lower resolution or on the CPU");
       slots.push_back(std::move(slot));
     }
   }

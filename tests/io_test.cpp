@@ -515,7 +515,7 @@ TEST_F(Io, RawNeedsItsOptions) {
   EXPECT_HAS(message, "--size");
   EXPECT_EQ(error_of([&] { open_reader(path("a.yuv"), {.width = 2, .height = 2}); }, &message),
             ErrorKind::kBadArgument);
-  EXPECT_HAS(message, "--pix-fmt");
+  EXPECT_HAS(message, "ReaderOptions::pixel_format");
   EXPECT_EQ(error_of([&] { open_reader(path("a.yuv"), {.width = 2, .height = 2, .pixel_format = "foo"}); }),
             ErrorKind::kBadArgument);
   write_file(path("a.y4m"), "YUV4MPEG2 W4 H2\n");

@@ -35,6 +35,27 @@ bool parse_number(std::string_view text, T& value) {
 
 }  // namespace
 
+std::string in_options(std::string message) {
+  // What libraries call it, and how it is typed.
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"EncoderParams::layers", "--layers"},
+      {"use SimdLevel::kBest", "use --simd auto"},
+      {"ReaderOptions::width, height", "--size WxH"},
+      {"ReaderOptions::pixel_format", "--pix-fmt"},
+      {"ReaderOptions::format", "--format"},
+      {"WriterOptions::format", "--format"},
+      {" and is not to be overwritten", "; say -y to replace it"},
+      {"MiB; allow more", "MiB; raise --max-memory"},
+      {"or on the CPU", "or use --device cpu"},
+      {"or the CPU", "or --device cpu"},
+      {"use the CPU to", "use --device cpu to"},
+  };
+  for (const auto& [library, program] : kNames)
+    if (const std::size_t at = message.find(library); at != std::string::npos)
+      message.replace(at, library.size(), program);
+  return message;
+}
+
 int exit_code(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kBadArgument: return kExitUsage;

@@ -29,6 +29,9 @@ inline constexpr int kExitMismatch = 6;
 
 int exit_code(ErrorKind kind);
 
+/// A message of a library, which names parameters, in the words of the command line.
+std::string in_options(std::string message);
+
 /// Values of the options that several subcommands have. Only the ones a subcommand declared can be typed.
 struct Common {
   int threads = 0;

@@ -97,7 +97,7 @@ int run(const cli::Action& action) {
     require(std::fflush(stdout) == 0, ErrorKind::kIo, "cannot write to standard output");
     return code;
   } catch (const Error& e) {
-    cli::log::error("{}", e.what());
+    cli::log::error("{}", cli::in_options(e.what()));
     return cli::exit_code(e.kind());
   } catch (const std::bad_alloc&) {
     cli::log::error("out of memory");

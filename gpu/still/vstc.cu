@@ -180,7 +180,7 @@ class DeviceSearch final : public vstc::WaveSearch {
                const vstc::Params& params)
       : device_(device), picture_(picture) {
     require(params.remember, ErrorKind::kBadArgument,
-            "--plain-recursion is for the CPU; a GPU computes every cost once");
+            "computing costs again (Params::remember = false) is for the CPU; a GPU computes every cost once");
     check(cudaSetDevice(device), "cudaSetDevice");
     stream_ = std::make_unique<Stream>();
     tables_ = std::make_unique<DeviceTables>(*stream_);

@@ -312,7 +312,7 @@ class FfmpegReader final : public FrameReader {
   void check_palette() const {
     if (frame_->format != AV_PIX_FMT_PAL8 || info_.format.alpha) return;
     require(unpack_format(*frame_) == info_.format, ErrorKind::kUnsupported,
-            at_frame() + " has transparent colours, the first had none; give a pixel format (--pix-fmt gbrap)");
+            at_frame() + " has transparent colours, the first had none; give a pixel format (ReaderOptions::pixel_format gbrap)");
   }
 
   FrameTime next_time() {
@@ -352,7 +352,7 @@ class FfmpegReader final : public FrameReader {
     }
     require(!options.pixel_format.empty(), ErrorKind::kUnsupported,
             name_ + ": the pixel format " + size_and_format(first_width_, first_height_, first_format_) +
-                " has no planes of integers; ask for a conversion (--pix-fmt gbrp16)");
+                " has no planes of integers; ask for a conversion (ReaderOptions::pixel_format gbrp16)");
     converter_.emplace(*frame_, info_, name_);
   }
 

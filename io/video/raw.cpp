@@ -13,9 +13,9 @@ class RawReader final : public FrameReader {
   RawReader(Source source, const ReaderOptions& options) : source_(std::move(source)) {
     const std::string& name = source_->name();
     require(options.width > 0 && options.height > 0, ErrorKind::kBadArgument,
-            name + ": raw video does not tell its size; give it (--size WxH)");
+            name + ": raw video does not tell its size; give it (ReaderOptions::width, height)");
     require(!options.pixel_format.empty(), ErrorKind::kBadArgument,
-            name + ": raw video does not tell its pixel format; give it (--pix-fmt yuv420p, gray10, …)");
+            name + ": raw video does not tell its pixel format; give it (ReaderOptions::pixel_format yuv420p, gray10, …)");
     check_dimensions(options.width, options.height, ErrorKind::kBadArgument, name);
     info_.width = options.width;
     info_.height = options.height;

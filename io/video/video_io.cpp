@@ -70,7 +70,7 @@ std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOp
   const InputFormat* known =
       options.format.empty() ? input_format(*source, extension_of(path)) : input_format(options.format);
   require((known && known->takes_size) || (options.width == 0 && options.height == 0), ErrorKind::kBadArgument,
-          source->name() + ": only raw input (--format raw) takes a frame size");
+          source->name() + ": only raw input (ReaderOptions::format raw) takes a frame size");
   if (known && known->can_read(*source, options)) return known->open(std::move(source), options);
   const std::string demuxer(known ? known->demuxer : options.format == "ffmpeg" ? "" : options.format);
   return open_with_ffmpeg(path, std::move(source), demuxer, options);
@@ -81,7 +81,7 @@ std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInf
   if (format.empty() && (path == "null" || path == "md5")) format = path;
   const OutputFormat* known = format.empty() ? output_format_of_extension(extension_of(path)) : output_format(format);
   require(known || !format.empty() || path != "-", ErrorKind::kBadArgument,
-          "standard output has no extension; name a format (--format): " + supported_writers());
+          "standard output has no extension; name a format (WriterOptions::format): " + supported_writers());
   if (!known) return open_ffmpeg_writer(path, info, format, options);
   require(options.video_codec.empty(), ErrorKind::kBadArgument,
           "the format " + std::string(known->name()) + " has no choice of codec (" + options.video_codec + ")");
