@@ -16,7 +16,6 @@
 #include "codec/stream_input.h"
 #include "codec/stream_layout.h"
 #include "codec/volume_map.h"
-#include "trivelet/codec.h"
 
 namespace trivelet {
 

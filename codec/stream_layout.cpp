@@ -7,6 +7,7 @@
 #include "codec/backend.h"
 #include "codec/bad_stream.h"
 #include "codec/bytes.h"
+#include "trivelet/codec.h"
 
 namespace trivelet {
 

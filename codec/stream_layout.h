@@ -9,7 +9,7 @@
 
 #include "codec/container.h"
 #include "codec/stream_input.h"
-#include "trivelet/codec.h"
+#include "trivelet/stream_info.h"
 
 namespace trivelet {
 

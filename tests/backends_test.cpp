@@ -5,15 +5,17 @@
 // where it is skipped when there is none.
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "codec/backend.h"
-#include "trivelet/codec.h"
-#include "trivelet/cuda.h"
 #include "gpu/device.h"
 #include "tests/one_of.h"
 #include "tests/support.h"
+#include "trivelet/codec.h"
+#include "trivelet/cuda.h"
 
 namespace trivelet {
 namespace {
@@ -206,6 +208,102 @@ TEST(Targets, StreamsAreTheSame) {
         EXPECT_TRUE(encode_with(nullptr, clip, p) == encode_with(cuda.get(), clip, p));
       }
 }
+
+// Frames that the device reads where they are, and such as it cannot.
+TEST(Frames, StreamsAreTheSameWhereverTheyLie) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
+  const int width = kEmulated ? 34 : 642, height = kEmulated ? 22 : 358, frames = 10;
+  for (const char* format : {"yuv420p", "gray12le"})
+    for (const bool exact : {false, true}) {
+      SCOPED_TRACE(std::string(format) + (exact ? ", lossless" : ""));
+      EncoderParams params = exact ? lossless(2, 3, 32) : lossy(70, 2, 3, 32);
+      params.gop_frames = 4;
+      if (!exact) params.profile = Profile::kDense;
+      const VideoInfo info = test::video(width, height, format, frames);
+      const Clip clip = test::make_clip(info, frames, 4, Pattern::kTexture, 5);
+      const std::vector<std::byte> expected = encode_with(nullptr, clip, params);
+
+      // One piece of page-locked memory for everything.
+      MemorySink sink;
+      Encoder encoder(info, params, sink, cuda.get());
+      Gop gop = encoder.make_gop();
+      for (const Gop& original : clip.gops) {
+        gop.set_frames(original.frames());
+        for (int c = 0; c < original.components(); ++c) {
+          const VolumeView from = original.plane(c);
+          std::memcpy(gop.plane(c).data, from.data,
+                      from.shape.samples() * static_cast<std::size_t>(from.bytes_per_sample));
+        }
+        gop.times() = original.times();
+        encoder.push(gop);
+        for (int c = 0; c < original.components(); ++c)  // it is the caller's again
+          std::memset(gop.plane(c).data, 0x55, gop.plane(c).shape.samples());
+      }
+      encoder.finish();
+      EXPECT_TRUE(sink.bytes == expected);
+
+      // Frames with gaps between rows: all in page-locked memory, some of them, none, and upside down.
+      for (const int way : {0, 1, 2, 3}) {
+        SCOPED_TRACE(way);
+        MemorySink scattered;
+        Encoder other(info, params, scattered, cuda.get());
+        for (const Gop& original : clip.gops) {
+          std::vector<std::shared_ptr<std::byte>> memory;
+          std::vector<FrameView> views;
+          for (int f = 0; f < original.frames(); ++f) {
+            FrameView view;
+            for (int c = 0; c < original.components(); ++c) {
+              const VolumeView from = original.plane(c);
+              const std::ptrdiff_t stride = static_cast<std::ptrdiff_t>(from.row_bytes()) + 14;
+              const std::size_t bytes = static_cast<std::size_t>(stride) * static_cast<std::size_t>(from.shape.height);
+              const bool locked = way == 0 || way == 3 || (way == 1 && f % 2 == 0);
+              memory.push_back(
+                  locked ? gpu::page_locked(bytes)
+                         : std::shared_ptr<std::byte>(new std::byte[bytes], std::default_delete<std::byte[]>()));
+              const int rows = from.shape.height;
+              for (int y = 0; y < rows; ++y)
+                std::memcpy(memory.back().get() + (way == 3 ? rows - 1 - y : y) * stride, from.row(f, y),
+                            from.row_bytes());
+              view.planes[static_cast<std::size_t>(c)] = {memory.back().get() + (way == 3 ? (rows - 1) * stride : 0),
+                                                          way == 3 ? -stride : stride};
+            }
+            view.time = original.times()[static_cast<std::size_t>(f)];
+            views.push_back(view);
+          }
+          other.push(views);
+          for (const auto& m : memory) *m = std::byte{0x55};
+        }
+        other.finish();
+        EXPECT_TRUE(scattered.bytes == expected);
+      }
+    }
+}
+
+#if defined(TRIVELET_CUDA_EMULATION)
+// Nothing is copied into page-locked memory when frames are there already.
+TEST(Frames, NothingIsStagedForPageLockedOnes) {
+  const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
+  const VideoInfo info = test::video(40, 24, "gray", 4);
+  const Clip clip = test::make_clip(info, 4, 4, Pattern::kTexture, 5);
+  EncoderParams params = lossy(60, 2, 3, 32);
+  params.gop_frames = 4;
+  const auto page_locked_bytes = [&](const Gop& gop) {
+    MemorySink sink;
+    Encoder encoder(info, params, sink, cuda.get());
+    encoder.push(gop);
+    std::size_t bytes = 0;
+    for (const auto& [at, size] : emu::page_locked) bytes += size;
+    encoder.finish();
+    return bytes;
+  };
+  Gop locked(info, 4, gpu::page_locked);
+  const std::size_t own = 4 * 40 * 24;
+  locked.set_frames(4);
+  std::memcpy(locked.plane(0).data, clip.gops[0].plane(0).data, own);
+  EXPECT_EQ(page_locked_bytes(clip.gops[0]), page_locked_bytes(locked) + own);
+}
+#endif
 
 TEST_P(Backends, SamplesAreTheSame) {
   const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);

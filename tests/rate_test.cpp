@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "codec/container.h"
+#include "codec/dwt.h"
 #include "codec/rewrite.h"
 #include "codec/sample_error.h"
 #include "tests/support.h"

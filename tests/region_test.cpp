@@ -5,6 +5,7 @@
 #include <random>
 
 #include "codec/container.h"
+#include "codec/dwt.h"
 #include "codec/rewrite.h"
 #include "codec/volume_cuts.h"
 #include "tests/support.h"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "codec/dwt.h"
 #include "tests/one_of.h"
 #include "tests/support.h"
 
