@@ -72,8 +72,7 @@ def main() -> int:
     lines = readme.count("\n")
     if lines > 110:
         complaints.append(f"README.md has {lines} lines, of 110 at most")
-    roundtrip = ROOT / "samples/roundtrip.cpp"
-    sample = [line.strip() for line in (roundtrip.read_text() if roundtrip.exists() else readme).splitlines()]
+    sample = [line.strip() for line in (ROOT / "samples/roundtrip.cpp").read_text().splitlines()]
     for block in re.findall(r"^```cpp\n(.*?)^```", readme, flags=re.M | re.S):
         at = 0
         for line in filter(None, map(str.strip, block.splitlines())):
