@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,12 +22,6 @@ namespace synopsis {
 using namespace trivelet;
 #include "synopsis.inc"  // the text at the top of codec.h
 }  // namespace synopsis
-namespace readme {
-using namespace trivelet;
-void encode(const VideoInfo& info, const std::function<bool(Gop&)>& read) {
-#include "readme.inc"
-}
-}  // namespace readme
 
 namespace trivelet {
 namespace {
@@ -61,20 +57,29 @@ TEST(Api, SynopsisEncodesAndDecodes) {
   std::filesystem::remove(path);
 }
 
-TEST(Api, ReadmeEncodes) {
-  const auto before = std::filesystem::current_path();
-  const std::filesystem::path folder = temporary("folder");
-  std::filesystem::create_directory(folder);
-  std::filesystem::current_path(folder);
-  int left = 1;
-  readme::encode(test::video(48, 32, "yuv420p"), [&](Gop& gop) {
-    gop.set_frames(1);
-    return left-- > 0;
-  });
-  FileSource source("out.tvl");
-  EXPECT_EQ(Decoder(source, DecoderParams{}).output().frames, 1U);
-  std::filesystem::current_path(before);
-  std::filesystem::remove_all(folder);
+std::string text_of(const std::string& file) {
+  std::ifstream in(std::filesystem::path(TRIVELET_SOURCE_FOLDER) / file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// The README quotes the sample, which is compiled and run.
+TEST(Api, ReadmeShowsTheSample) {
+  const std::string readme = text_of("README.md"), sample = text_of("samples/roundtrip.cpp");
+  const std::string fence = "```cpp\n";
+  std::size_t quotes = 0;
+  for (std::size_t at = readme.find(fence); at != std::string::npos; at = readme.find(fence, at)) {
+    at += fence.size();
+    const std::size_t end = readme.find("```", at);
+    ASSERT_NE(end, std::string::npos);
+    std::istringstream lines(readme.substr(at, end - at));
+    std::string indented;
+    for (std::string line; std::getline(lines, line);) indented += (line.empty() ? "" : "  ") + line + "\n";
+    EXPECT_NE(sample.find(indented), std::string::npos) << indented;
+    ++quotes;
+  }
+  EXPECT_GT(quotes, 0U);
 }
 
 TEST(Api, FilesAppearWhenComplete) {
