@@ -19,6 +19,8 @@ void ask_for_queues() { (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
 
 }  // namespace
 
+bool is_built() { return true; }
+
 std::vector<DeviceInfo> devices() {
   ask_for_queues();
   std::vector<DeviceInfo> found;

@@ -14,6 +14,7 @@
 
 #include "codec/backend.h"
 #include "gpu/dense.h"
+#include "gpu/stage_times.h"
 #include "gpu/zerotree.h"
 
 namespace trivelet {
@@ -45,11 +46,6 @@ struct GopShape {
   GopShape(const StreamHeader& header, const Reduction& reduction, int frames, bool by_plane, const Stream& stream);
   std::size_t sample_bytes() const { return sample_origin.back(); }
   std::size_t device_bytes() const { return plan->device_bytes() + (dense ? dense->device_bytes() : 0); }
-};
-
-/// Milliseconds of one GOP's stages on the device.
-struct StageTimes {
-  double upload = 0, kernels = 0, download = 0;
 };
 
 class EncodePipeline {

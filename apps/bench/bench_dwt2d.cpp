@@ -14,9 +14,7 @@
 #include "apps/still/ccsds_image.h"
 #include "codec/dwt.h"
 #include "codec/lifting.h"
-#if defined(TRIVELET_HAVE_CUDA)
 #include "apps/bench/papers_dwt2d_gpu.h"
-#endif
 
 namespace trivelet::cli {
 
@@ -149,7 +147,6 @@ void plot_blocks(const std::string& path, const std::vector<BlockStudy>& studies
   run_gnuplot(text + "unset multiplot\n");
 }
 
-#if defined(TRIVELET_HAVE_CUDA)
 constexpr gpu::Dwt2dMethod kGpuMethods[] = {gpu::Dwt2dMethod::kConv, gpu::Dwt2dMethod::kMem, gpu::Dwt2dMethod::kText,
                                             gpu::Dwt2dMethod::kSep, gpu::Dwt2dMethod::kOwn};
 
@@ -175,7 +172,6 @@ BlockStudy study_blocks(const std::string& size, const std::vector<float>& pictu
           gpu::bench_dwt2d(gpu::Dwt2dMethod::kSep, picture, expected, w, h, levels, {row, column}).milliseconds);
   return s;
 }
-#endif
 
 void print_blocks(const std::vector<BlockStudy>& studies, bool csv) {
   for (const BlockStudy& s : studies) {
@@ -241,7 +237,6 @@ int run(const Dwt2dOptions& o, const Common& common) {
       check_own(work, picture, w, h, o.levels, pool);
       for (std::size_t i = first; i < rows.size(); ++i) rows[i].ratio = rows[first + 2].seconds / rows[i].seconds;
     }
-#if defined(TRIVELET_HAVE_CUDA)
     if (device.gpu >= 0) {
       gpu::use_device(device.gpu);
       ThreadPool pool(most);
@@ -250,7 +245,6 @@ int run(const Dwt2dOptions& o, const Common& common) {
       add_gpu_rows(size, picture, work, w, h, o.levels, alone[0], rows);
       if (o.blocks || !o.blocks_plot.empty()) studies.push_back(study_blocks(size, picture, work, w, h, o.levels));
     }
-#endif
   }
   if (o.csv) {
     fmt::print(

@@ -4,15 +4,12 @@
 
 #include <fstream>
 
-#if defined(TRIVELET_HAVE_CUDA)
 #include "apps/bench/gpu_codec_bench.h"
 #include "apps/bench/gpu_dwt_bench.h"
 #include "trivelet/cuda.h"
-#endif
 
 namespace trivelet::cli {
 
-#if defined(TRIVELET_HAVE_CUDA)
 
 namespace {
 
@@ -130,13 +127,5 @@ int bench_gpu(const GpuBench& bench, const VideoInfo& info, const std::vector<Go
   return kExitDone;
 }
 
-#else
-
-int bench_gpu(const GpuBench& bench, const VideoInfo&, const std::vector<Gop>&, const EncoderParams&) {
-  (void)choose_gpu(bench.device);  // says that there is none
-  return kExitUnsupported;
-}
-
-#endif
 
 }  // namespace trivelet::cli

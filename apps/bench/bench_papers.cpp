@@ -14,12 +14,10 @@
 #include "codec/dwt.h"
 #include "codec/still/dct/dct.h"
 #include "codec/still/vstc/vstc_wave.h"
-#if defined(TRIVELET_HAVE_CUDA)
 #include "apps/bench/papers_dwt2d_gpu.h"
 #include "gpu/still/dct.h"
 #include "gpu/still/real_fft.h"
 #include "gpu/still/vstc.h"
-#endif
 
 namespace trivelet::cli {
 
@@ -91,7 +89,6 @@ struct DctOptions {
   std::string device = "auto";
 };
 
-#if defined(TRIVELET_HAVE_CUDA)
 /// The GPU's times, and that its levels are the CPU's.
 gpu::DctFigure measure_gpu_dct(const still::Image& image, int qp, double keep, int device, gpu::DctWay way,
                                dct::Transform& cpu) {
@@ -101,15 +98,10 @@ gpu::DctFigure measure_gpu_dct(const still::Image& image, int qp, double keep, i
           ErrorKind::kMismatch, "the GPU's levels differ from the CPU's");
   return gpu::bench_dct(image, step, keep, device, way);
 }
-#endif
 
 /// Whether the GPU that --device asks for can do dct.
 bool can_do_dct([[maybe_unused]] const DeviceChoice& choice) {
-#if defined(TRIVELET_HAVE_CUDA)
   return choice.gpu >= 0 && gpu::have_fft();
-#else
-  return false;
-#endif
 }
 
 int run_dct2d(const DctOptions& o, const Common& common) {
@@ -138,7 +130,6 @@ int run_dct2d(const DctOptions& o, const Common& common) {
     const double a = time_forward(*own, image, o.repeat), b = time_forward(*fast, image, o.repeat),
                  c = time_forward(*threaded, image, o.repeat);
     std::string gpu[2] = {"-", "-"}, gpu_ratio = "-";
-#if defined(TRIVELET_HAVE_CUDA)
     if (on_gpu) {
       for (const gpu::DctWay way : {gpu::DctWay::kMirror, gpu::DctWay::kFolded}) {
         const gpu::DctFigure f = measure_gpu_dct(image, o.qp, o.keep, device.gpu, way, *threaded);
@@ -146,7 +137,6 @@ int run_dct2d(const DctOptions& o, const Common& common) {
         gpu_ratio = fmt::format("{:.0f} / {:.1f}", 1e3 * slow / f.with_transfers, 1e3 * b / f.with_transfers);
       }
     }
-#endif
     const std::vector<std::byte> bytes = dct::encode(image, {.qp = o.qp, .keep = o.keep}, *fast);
     const still::Image back = dct::decode(bytes, {}, *fast);
     fmt::print("{:>6} {:>11} {:>9.2f} {:>9.2f} {:>9.2f} {:>16} {:>16} {:>12} {:>14} {:>7.3f} {:>7.2f}\n", side,
@@ -223,7 +213,6 @@ int run_papers(const PapersOptions& o, const Common& common) {
       line(fmt::format("speed-up on {} threads, convolution", n), n == 2 ? "> 1.9" : "3.4", "few cores", "few cores");
 
   const char* const why_not = "no GPU";
-#if defined(TRIVELET_HAVE_CUDA)
   if (on_gpu) {
     gpu::use_device(device.gpu);
     work = picture;
@@ -239,7 +228,6 @@ int run_papers(const PapersOptions& o, const Common& common) {
     line("CUDA-Sep over the mean of Conv, Mem, Text", "2.7", fmt::format("{:.2f}", others / sep.milliseconds),
          fmt::format("{:.2f}", others / lifted.milliseconds));
   }
-#endif
   if (!on_gpu) line("GPU over sequential convolution, CUDA-Sep", "20", why_not, why_not);
 
   // DCT by FFT
@@ -254,7 +242,6 @@ int run_papers(const PapersOptions& o, const Common& common) {
       o.dct_side);
   line(fmt::format("fast transform on 1 core, on {}", all.threads()), "-", fmt::format("{:.0f}", definition / single),
        fmt::format("{:.0f}", definition / threaded));
-#if defined(TRIVELET_HAVE_CUDA)
   if (can_do_dct(device)) {
     const auto fast = dct::make_fast_transform(all);
     const auto f = [&](gpu::DctWay way) { return measure_gpu_dct(small, 27, 0.5, device.gpu, way, *fast); };
@@ -263,7 +250,6 @@ int run_papers(const PapersOptions& o, const Common& common) {
     line("GPU with transfers", "97", ratio(mirror.with_transfers), ratio(folded.with_transfers));
     line("GPU without transfers", "-", ratio(mirror.forward), ratio(folded.forward));
   }
-#endif
   if (!can_do_dct(device)) line("GPU with transfers", "97", why_not, why_not);
 
   // VSTC
@@ -288,7 +274,6 @@ int run_papers(const PapersOptions& o, const Common& common) {
   line("time, plain recursion / costs kept", "future work", "1", fmt::format("{:.2f}", recursion / remembered));
   line("speed-up of the encoder: MPI, 16 ranks; here threads", "8.1", "-",
        fmt::format("{:.2f} ({} thr.)", remembered / wavefront, all.threads()));
-#if defined(TRIVELET_HAVE_CUDA)
   if (on_gpu) {
     p.remember = true;
     const double by_gpu = best_of(2, [&] {
@@ -297,7 +282,6 @@ int run_papers(const PapersOptions& o, const Common& common) {
     });
     line("speed-up of the encoder: GPU", "1.41", "-", fmt::format("{:.1f}", remembered / by_gpu));
   }
-#endif
   if (!on_gpu) line("speed-up of the encoder: GPU", "1.41", why_not, why_not);
   return kExitDone;
 }

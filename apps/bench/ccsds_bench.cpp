@@ -15,9 +15,7 @@
 #include "codec/simd.h"
 #include "codec/still/ccsds122/ccsds122.h"
 #include "codec/still/ccsds122/ccsds122_dwt.h"
-#if defined(TRIVELET_HAVE_CUDA)
 #include "gpu/still/ccsds122.h"
-#endif
 
 namespace trivelet::cli {
 
@@ -121,7 +119,6 @@ struct TransformTiming {
   double upload = 0, forward = 0, inverse = 0, download = 0;
 };
 
-#if defined(TRIVELET_HAVE_CUDA)
 GpuTiming time_on_gpu(int device, const CcsdsImage& image, const std::string& name, const ccsds122::Params& params,
                       int repeat, ThreadPool& pool) {
   using Clock = std::chrono::steady_clock;
@@ -145,7 +142,6 @@ GpuTiming time_on_gpu(int device, const CcsdsImage& image, const std::string& na
   }
   return t;
 }
-#endif
 
 TransformTiming time_transform(int side, int repeat, int device) {
   using Clock = std::chrono::steady_clock;
@@ -189,7 +185,6 @@ TransformTiming time_transform(int side, int repeat, int device) {
       ccsds122::inverse_dwt(bands, Dwt::kFloat, 8, -(1 << 15), 1 << 15, view, k, one);
       best[1] = std::min(best[1], std::chrono::duration<double>(Clock::now() - start).count());
     }
-#if defined(TRIVELET_HAVE_CUDA)
   if (device >= 0) {
     const gpu::Ccsds122TransformTimes m = gpu::measure_ccsds122_transform(device, side, side, Dwt::kFloat, 20);
     t.upload = m.upload;
@@ -197,9 +192,6 @@ TransformTiming time_transform(int side, int repeat, int device) {
     t.inverse = m.inverse;
     t.download = m.download;
   }
-#else
-  (void)device;
-#endif
   return t;
 }
 
@@ -349,13 +341,11 @@ int run_bench(const BenchOptions& o, const Common& common) {
     timings.push_back(time_codec(image, "integer lossless", lossless, threads, o.repeat));
     timings.push_back(time_codec(image, "float 1 bpp", lossy, threads, o.repeat));
   }
-#if defined(TRIVELET_HAVE_CUDA)
   if (device.gpu >= 0) {
     ThreadPool pool(common.threads);
     on_gpu.push_back(time_on_gpu(device.gpu, image, "integer lossless", lossless, o.repeat, pool));
     on_gpu.push_back(time_on_gpu(device.gpu, image, "float 1 bpp", lossy, o.repeat, pool));
   }
-#endif
   if (o.transform)
     for (int side = 512; side <= 8192; side *= 2)
       transforms.push_back(time_transform(side, std::min(o.repeat, side > 2048 ? 2 : 5), device.gpu));

@@ -8,6 +8,7 @@
 #include "codec/hash.h"
 #include "codec/parallel.h"
 #include "codec/rate_control.h"
+#include "gpu/pipeline.h"
 #include "trivelet/cuda.h"
 
 namespace trivelet::gpu {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trivelet/codec.h"
-#include "gpu/pipeline.h"
+#include "gpu/stage_times.h"
 
 namespace trivelet::gpu {
 

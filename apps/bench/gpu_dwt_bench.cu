@@ -16,7 +16,7 @@
 
 #include "codec/dwt.h"
 #include "apps/bench/gpu_dwt_bench.h"
-#include "apps/bench/gpu_clock.h"
+#include "gpu/clock.h"
 #include "apps/bench/papers_convolution.cuh"
 #include "gpu/dwt.h"
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "apps/bench/gpu_clock.h"
+#include "gpu/clock.h"
 #include "apps/bench/papers_convolution.cuh"
 #include "apps/bench/papers_dwt2d.h"
 #include "codec/lifting.h"

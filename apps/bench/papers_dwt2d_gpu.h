@@ -2,12 +2,13 @@
 // 2011), and the codec's own lifting. For comparison only. Coefficients are those of apps/bench/papers_dwt2d.h.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
-#include "gpu/device.h"
-
 namespace trivelet::gpu {
+
+class Stream;  // gpu/device.h
 
 enum class Dwt2dMethod {
   kConv,  ///< CUDA-Conv: a row or column per block, in a buffer in shared memory; the result in place

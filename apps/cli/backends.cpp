@@ -4,9 +4,7 @@
 #include <charconv>
 #include <vector>
 
-#if defined(TRIVELET_HAVE_CUDA)
 #include "trivelet/cuda.h"
-#endif
 
 namespace trivelet::cli {
 
@@ -17,21 +15,11 @@ struct Gpu {
   std::string name;
 };
 
-#if defined(TRIVELET_HAVE_CUDA)
 std::vector<Gpu> gpus() {
   std::vector<Gpu> found;
   for (const gpu::DeviceInfo& d : gpu::devices()) found.push_back({d.number, d.name});
   return found;
 }
-std::shared_ptr<const Backend> backend_of(int number, std::size_t max_memory) {
-  return gpu::cuda_backend(number, max_memory);
-}
-constexpr const char* kNone = "there is no NVIDIA GPU with a driver here; use --device cpu";
-#else
-std::vector<Gpu> gpus() { return {}; }
-std::shared_ptr<const Backend> backend_of(int, std::size_t) { return nullptr; }
-constexpr const char* kNone = "this program was built without CUDA; use --device cpu";
-#endif
 
 }  // namespace
 
@@ -55,7 +43,10 @@ DeviceChoice choose_device(const std::string& device) {
   choice.automatic = device == "auto";
   const std::vector<Gpu> found = gpus();
   if (choice.automatic && found.empty()) return choice;
-  require(!found.empty(), ErrorKind::kUnsupported, "--device " + device + ": " + kNone);
+  require(!found.empty(), ErrorKind::kUnsupported,
+          "--device " + device + ": " +
+              (gpu::is_built() ? "there is no NVIDIA GPU with a driver here; use --device cpu"
+                               : "this program was built without CUDA; use --device cpu"));
   int wanted = found.front().number;
   if (device.starts_with("gpu:")) std::from_chars(device.data() + 4, device.data() + device.size(), wanted);
   for (const Gpu& g : found)
@@ -74,7 +65,7 @@ std::shared_ptr<const Backend> choose_backend(const std::string& device, std::si
   const DeviceChoice choice = choose_device(device);
   if (choice.gpu < 0) return nullptr;
   if (choice.automatic) log::info("coding on GPU {}: {}", choice.gpu, choice.name);
-  return backend_of(choice.gpu, max_memory);
+  return gpu::cuda_backend(choice.gpu, max_memory);
 }
 
 }  // namespace trivelet::cli

@@ -1,4 +1,4 @@
-// --device: what computes. The one place of the program that knows whether the GPU code was built.
+// --device: what computes.
 #pragma once
 
 #include <memory>

@@ -14,11 +14,9 @@
 #include "apps/still/team.h"
 #include "codec/still/dct/dct.h"
 #include "codec/still/vstc/vstc_wave.h"
-#if defined(TRIVELET_HAVE_CUDA)
 #include "gpu/still/ccsds122.h"
 #include "gpu/still/dct.h"
 #include "gpu/still/vstc.h"
-#endif
 
 namespace trivelet::cli {
 
@@ -98,8 +96,7 @@ void write_picture(const std::string& path, const still::Image& image, bool over
 }
 
 /// The transform of dct where --device says; "auto" stays on the CPU when a GPU is there but cuFFT is not.
-std::unique_ptr<dct::Transform> make_transform([[maybe_unused]] const DeviceChoice& choice, ThreadPool& pool) {
-#if defined(TRIVELET_HAVE_CUDA)
+std::unique_ptr<dct::Transform> make_transform(const DeviceChoice& choice, ThreadPool& pool) {
   if (choice.gpu >= 0) {
     try {
       return gpu::make_dct_transform(choice.gpu);
@@ -108,7 +105,6 @@ std::unique_ptr<dct::Transform> make_transform([[maybe_unused]] const DeviceChoi
       log::info("on the CPU: {}", e.what());
     }
   }
-#endif
   return dct::make_fast_transform(pool);
 }
 
@@ -169,9 +165,7 @@ int run_encode(const StillEncodeOptions& o, const Common& common) {
   const bool together = jobs.size() == 1;
   const bool is_dct = o.codec == "dct";
   DeviceChoice device = choose_device(o.device);
-#if defined(TRIVELET_HAVE_CUDA)
   if (device.gpu >= 0 && (o.device == "gpu" || device.automatic)) device.gpu = rank % gpu::still_device_count();
-#endif
   require(processes == 1 || !together || !(is_dct || (device.gpu >= 0 && !device.automatic)), ErrorKind::kBadArgument,
           fmt::format("{} processes share one picture only with vstc on the CPU; give several pictures and a folder",
                       processes));
@@ -189,11 +183,9 @@ int run_encode(const StillEncodeOptions& o, const Common& common) {
     vstc::Encoded e;
     if (is_dct) {
       outcome = {dct::encode(image, {.qp = o.qp, .keep = o.keep}, *transform), transform->name()};
-#if defined(TRIVELET_HAVE_CUDA)
     } else if (device.gpu >= 0 && params.remember) {
       e = vstc::encode_waves(image, params, gpu::make_vstc_search(device.gpu));
       outcome = {std::move(e.bytes), fmt::format("GPU {}", device.gpu)};
-#endif
     } else {
       e = vstc::encode(image, params, pool);
       outcome = {std::move(e.bytes), "CPU", &e.statistics};

@@ -9,28 +9,19 @@
 #include <thread>
 
 #include "trivelet/error.h"
-#if defined(TRIVELET_HAVE_CUDA)
 #include "gpu/still/ccsds122.h"
-#else
-namespace trivelet::gpu {
-class Ccsds122Codec {};  // never made
-}  // namespace trivelet::gpu
-#endif
 
 namespace trivelet::cli {
 
 namespace {
 
-#if defined(TRIVELET_HAVE_CUDA)
 constexpr std::uint64_t kSmallPicture = 1 << 18;  // samples: not worth the way over the bus
 constexpr std::uint64_t kSmallWork = 1 << 27;     // samples of all pictures: done before a GPU is set up
 constexpr std::size_t kSmallStream = 1 << 16;     // bytes
 constexpr std::size_t kSmallStreams = 1 << 25;    // bytes of all streams
 constexpr std::uint32_t kLargeSegment = 2048;     // blocks: too few segments to fill a GPU
-#endif
 constexpr int kGpuWorkers = 3;
 
-#if defined(TRIVELET_HAVE_CUDA)
 bool worth_decoding_on_gpu(std::span<const std::byte> stream, std::size_t pictures) {
   if (stream.size() < kSmallStream || stream.size() * pictures < kSmallStreams) return false;
   try {
@@ -39,7 +30,6 @@ bool worth_decoding_on_gpu(std::span<const std::byte> stream, std::size_t pictur
     return false;
   }
 }
-#endif
 
 }  // namespace
 
@@ -47,15 +37,12 @@ Ccsds122Codec::Ccsds122Codec(const DeviceChoice& choice, int threads, std::size_
     : choice_(choice), pictures_(pictures), pool_(threads) {}
 Ccsds122Codec::~Ccsds122Codec() = default;
 
-#if defined(TRIVELET_HAVE_CUDA)
 gpu::Ccsds122Codec& Ccsds122Codec::on_gpu() {
   if (!gpu_) gpu_ = std::make_unique<gpu::Ccsds122Codec>(choice_.gpu);
   return *gpu_;
 }
-#endif
 
 ccsds122::Encoded Ccsds122Codec::encode(const VolumeView& image, const ccsds122::Params& params) {
-#if defined(TRIVELET_HAVE_CUDA)
   const std::uint64_t samples = image.shape.samples();
   if (choice_.gpu >= 0 && !(choice_.automatic && (samples < kSmallPicture || samples * pictures_ < kSmallWork))) {
     try {
@@ -65,12 +52,10 @@ ccsds122::Encoded Ccsds122Codec::encode(const VolumeView& image, const ccsds122:
       log::info("on the CPU, because on the GPU: {}", e.what());
     }
   }
-#endif
   return ccsds122::encode(image, params, pool_);
 }
 
 ccsds122::Decoded Ccsds122Codec::decode(std::span<const std::byte> stream, const ccsds122::DecodeParams& params) {
-#if defined(TRIVELET_HAVE_CUDA)
   if (choice_.gpu >= 0 && !(choice_.automatic && !worth_decoding_on_gpu(stream, pictures_))) {
     try {
       return on_gpu().decode(stream, params, pool_);
@@ -79,7 +64,6 @@ ccsds122::Decoded Ccsds122Codec::decode(std::span<const std::byte> stream, const
       log::info("on the CPU, because on the GPU: {}", e.what());
     }
   }
-#endif
   return ccsds122::decode(stream, params, pool_);
 }
 

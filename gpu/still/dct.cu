@@ -11,7 +11,7 @@
 #include <string>
 
 #include "codec/still/dct/dct_scan.h"
-#include "apps/bench/gpu_clock.h"
+#include "gpu/clock.h"
 #include "gpu/device.h"
 #include "gpu/still/real_fft.h"
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "gpu/device.h"
+
 #if defined(TRIVELET_HAVE_CUFFT) && !defined(TRIVELET_CUDA_EMULATION)
 #include <cufft.h>
 #include <dlfcn.h>

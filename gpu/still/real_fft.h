@@ -2,9 +2,9 @@
 // program starts on machines without it.
 #pragma once
 
-#include "gpu/device.h"
-
 namespace trivelet::gpu {
+
+class Stream;  // gpu/device.h
 
 struct alignas(16) Complex {
   double re, im;

@@ -19,7 +19,10 @@ struct DeviceInfo {
   int major = 0, minor = 0;
 };
 
-/// Usable devices; none without a driver. Never throws.
+/// Whether this library was built with CUDA. Without, everything that needs a GPU throws Unsupported.
+bool is_built();
+
+/// Usable devices; none without a driver or CUDA. Never throws.
 std::vector<DeviceInfo> devices();
 
 /// Codes on device `number`. `max_memory`: of the device, in bytes; 0 = all there is. Makers throw Unsupported for what

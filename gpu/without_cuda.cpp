@@ -1,0 +1,45 @@
+// What the host calls of this library, in a build without CUDA: there are no devices, and all else says why it cannot be.
+// The one file that is compiled instead of the others; nobody but the build system asks which it was.
+#include "codec/backend.h"
+#include "gpu/still/ccsds122.h"
+#include "gpu/still/dct.h"
+#include "gpu/still/real_fft.h"
+#include "gpu/still/vstc.h"
+#include "trivelet/cuda.h"
+#include "trivelet/error.h"
+
+namespace trivelet::gpu {
+
+namespace {
+
+[[noreturn]] void without_cuda() { fail(ErrorKind::kUnsupported, "this library was built without CUDA"); }
+
+}  // namespace
+
+bool is_built() { return false; }
+std::vector<DeviceInfo> devices() { return {}; }
+std::shared_ptr<const Backend> cuda_backend(int, std::size_t) { without_cuda(); }
+std::shared_ptr<std::byte> page_locked(std::size_t) { without_cuda(); }
+
+int still_device_count() { return 0; }
+std::string still_device_name(int) { without_cuda(); }
+
+struct Ccsds122Codec::State {};
+Ccsds122Codec::Ccsds122Codec(int) { without_cuda(); }
+Ccsds122Codec::~Ccsds122Codec() = default;
+Ccsds122Codec::Ccsds122Codec(Ccsds122Codec&&) noexcept = default;
+Ccsds122Codec& Ccsds122Codec::operator=(Ccsds122Codec&&) noexcept = default;
+ccsds122::Encoded Ccsds122Codec::encode(const VolumeView&, const ccsds122::Params&, ThreadPool&) { without_cuda(); }
+ccsds122::Decoded Ccsds122Codec::decode(std::span<const std::byte>, const ccsds122::DecodeParams&, ThreadPool&) {
+  without_cuda();
+}
+Ccsds122Times measure_ccsds122(int, const VolumeView&, const ccsds122::Params&, int, ThreadPool&) { without_cuda(); }
+Ccsds122TransformTimes measure_ccsds122_transform(int, int, int, ccsds122::Dwt, int) { without_cuda(); }
+
+bool have_fft() { return false; }
+std::unique_ptr<dct::Transform> make_dct_transform(int, DctWay) { without_cuda(); }
+DctFigure bench_dct(const still::Image&, double, double, int, DctWay) { without_cuda(); }
+
+vstc::MakeWaveSearch make_vstc_search(int) { without_cuda(); }
+
+}  // namespace trivelet::gpu
