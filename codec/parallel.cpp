@@ -6,6 +6,7 @@
 #include <exception>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -38,6 +39,15 @@ struct ThreadPool::State {
     }
   }
 
+  void join() {
+    {
+      std::lock_guard lock(mutex);
+      stop = true;
+    }
+    wake.notify_all();
+    for (auto& w : workers) w.join();
+  }
+
   void run(int worker) {
     unsigned long long seen = 0;
     std::unique_lock lock(mutex);
@@ -57,17 +67,18 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   require(threads >= 0 && threads <= 1024, ErrorKind::kBadArgument,
           "threads must be 0 (all cores) to 1024, not " + std::to_string(threads));
   if (threads == 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  for (int i = 1; i < threads; ++i) state_->workers.emplace_back([s = state_.get(), i] { s->run(i); });
+  try {
+    state_->workers.reserve(static_cast<std::size_t>(threads) - 1);
+    for (int i = 1; i < threads; ++i) state_->workers.emplace_back([s = state_.get(), i] { s->run(i); });
+  } catch (
+      const std::system_error&) {  // the system has no more threads, or no memory for their stacks: those there are
+  } catch (...) {
+    state_->join();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->stop = true;
-  }
-  state_->wake.notify_all();
-  for (auto& w : state_->workers) w.join();
-}
+ThreadPool::~ThreadPool() { state_->join(); }
 
 int ThreadPool::threads() const { return static_cast<int>(state_->workers.size()) + 1; }
 

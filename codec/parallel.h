@@ -9,7 +9,8 @@ namespace trivelet {
 /// Threads that wait for work. One parallel_for at a time; the calling thread takes part as worker 0.
 class ThreadPool {
  public:
-  /// `threads` in all, the caller included; 0 = one per core of the machine. Throws BadArgument above 1024 or below 0.
+  /// `threads` in all, the caller included; 0 = one per core of the machine; fewer where the system starts no more.
+  /// Throws BadArgument above 1024 or below 0.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
