@@ -77,8 +77,11 @@ TreePlan::TreePlan(const StreamHeader& header, const StreamGeometry& geometry,
         d.band = static_cast<std::uint32_t>(bands.size());
         for (int i = 0; i < l.orientations; ++i) {
           DeviceBand band;
-          if (d.wanted) {
-            const CoefficientLayout::Band at = layouts[cu].band(target.at(b, k, BlockGrid::orientation(k, i)));
+          // Where all levels that split time are dropped, a dyadic target has no bands that are high along it; those of
+          // the tree are empty then.
+          const int orientation = BlockGrid::orientation(k, i);
+          if (d.wanted && orientation <= target.orientations()) {
+            const CoefficientLayout::Band at = layouts[cu].band(target.at(b, k, orientation));
             band.origin = origins[cu] + at.origin;
             band.frame_stride = at.frame_stride;
             band.row_stride = static_cast<std::uint32_t>(at.row_stride);

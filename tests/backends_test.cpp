@@ -94,6 +94,7 @@ std::vector<Case> fast_cases() {
       {"lossless colours", 34, 22, 4, 4, "gbrp", Pattern::kNoise, lossless(2, 3, 32)},
       {"lossless dyadic", 33, 36, 8, 8, "gray16le", Pattern::kTexture, lossless(3, 3, 64, staged, dyadic)},
       {"lossless dyadic raw", 32, 32, 8, 8, "gray", Pattern::kNoise, lossless(2, 3, 32, raw, dyadic, Wavelet::kHaar)},
+      {"lossless dyadic, time first", 33, 36, 4, 4, "gray", Pattern::kTexture, lossless(1, 3, 32, staged, dyadic)},
       {"bits of one", 40, 24, 4, 4, "gray", Pattern::kExtremes, lossless(2, 3, 32)},
       {"720p", 1280, 720, 40, 32, "yuv420p", Pattern::kTexture, lossy(60, 4, 5, 128), true},
       {"720p, one step more", 1282, 722, 32, 32, "yuv420p", Pattern::kNoise, lossy(60, 4, 5, 128, raw), true},
