@@ -38,6 +38,9 @@ class StreamGeometry {
   std::vector<std::size_t> grid_of_;
 };
 
+/// Bytes that the geometry of a stream's full GOPs and what is received of one take, without the parts' own.
+std::uint64_t geometry_memory(const StreamHeader& header);
+
 /// Where the layers cut the segments of a component (encoder's choice; FORMAT.md "Layers").
 LayerPlan layer_plan(const StreamHeader& header, const BlockGrid& grid);
 /// Every plane a layer of its own: what GopChoices::passes asks for.

@@ -37,6 +37,24 @@ StreamGeometry::StreamGeometry(const StreamHeader& header, int frames) : frames_
   }
 }
 
+std::uint64_t geometry_memory(const StreamHeader& header) {
+  constexpr std::uint64_t kMaskBytes = 4 * 16 + 8;  // of a word
+  const std::uint64_t segment = sizeof(LayeredSegment) + header.layers * sizeof(LayerPart);
+  std::uint64_t bytes = 0;
+  std::vector<std::pair<Shape, int>> known;  // components of equal shape share their masks
+  for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
+    const Shape s = header.component_shape(c, header.gop_frames);
+    const Decomposition d = header.decomposition(c);
+    const GridSize grid = grid_size(s, d, header.block_size());
+    bytes += grid.blocks * static_cast<std::uint64_t>(grid.segments) * segment;
+    const std::pair<Shape, int> key{s, d.spatial_levels};
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    known.push_back(key);
+    bytes += grid.words * kMaskBytes;
+  }
+  return bytes;
+}
+
 void StreamGeometry::clear(LayeredGop& gop) const {
   gop.components.resize(static_cast<std::size_t>(components()));
   for (int c = 0; c < components(); ++c) {

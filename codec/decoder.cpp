@@ -30,33 +30,21 @@ void Decoder::State::count_damaged(Packet& packet) {
 std::uint64_t Decoder::State::memory_needed() const {
   // Per sample of a GOP at the decoded size: 4 bytes of coefficient, the sample itself twice (a GOP in work, one being
   // written), and as much again for the compressed bytes. The coder works on whole blocks, however little of them lies
-  // inside the picture: masks of their words once, the state of decoding for each thread.
-  constexpr std::uint64_t kMaskBytes = 4 * 16 + 8;
+  // inside the picture: the state of decoding for each thread.
   const std::uint64_t state_bytes = header.profile == Profile::kDense ? 640 : 30 * 8 + 3 * 8 + 6 * 2 + 4;
   const auto threads = static_cast<std::uint64_t>(
       params.threads > 0 ? params.threads : std::max(1u, std::thread::hardware_concurrency()));
-  std::uint64_t coder = 0;
   std::uint64_t largest_block = 0;
-  std::vector<std::pair<Shape, int>> known;  // components of equal shape share their masks
   std::uint64_t samples = 0;
   for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
     const Shape s = header.component_shape(c, header.gop_frames);
     samples += static_cast<std::uint64_t>(low_length(s.frames, reduction.temporal)) *
                static_cast<std::uint64_t>(low_length(s.height, reduction.spatial)) *
                static_cast<std::uint64_t>(low_length(s.width, reduction.spatial));
-    const Decomposition d = header.decomposition(c);
-    const GridSize grid = grid_size(s, d, header.block_size());
-    const std::uint64_t segment = sizeof(LayeredSegment) + header.layers * sizeof(LayerPart);
-    coder += grid.blocks * static_cast<std::uint64_t>(grid.segments) * segment;
-    largest_block = std::max(largest_block, grid.words);
-    const std::pair<Shape, int> key{s, d.spatial_levels};
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
-      known.push_back(key);
-      coder += grid.words * kMaskBytes;
-    }
+    largest_block = std::max(largest_block, grid_size(s, header.decomposition(c), header.block_size()).words);
   }
-  coder += largest_block * state_bytes * threads;
-  return coder + samples * (4 + 2 * static_cast<unsigned>(header.video.format.bytes_per_sample()) + 2);
+  return geometry_memory(header) + largest_block * state_bytes * threads +
+         samples * (4 + 2 * static_cast<unsigned>(header.video.format.bytes_per_sample()) + 2);
 }
 
 void Decoder::State::check_request() {

@@ -197,10 +197,17 @@ class Rewriter {
         " has a wrong checksum");
   }
 
+  void check_memory(std::uint64_t needed) const {
+    require(needed <= params_.max_memory, ErrorKind::kUnsupported,
+            "taking a part of this stream needs more than about " + std::to_string(needed >> 20) +
+                " MiB, the limit is " + std::to_string(params_.max_memory >> 20) + " MiB; raise it");
+  }
+
   static std::string place_of(const GopInfo& info) { return "GOP packet at byte " + std::to_string(info.offset); }
 
   void read_gops() {
-    std::uint64_t next = 0;  // frame, as far as the GOPs before follow each other
+    std::uint64_t headers = 0;  // bytes of memory
+    std::uint64_t next = 0;     // frame, as far as the GOPs before follow each other
     for (const GopInfo& info : info_.gops) {
       const std::uint64_t end = info.first_frame + static_cast<std::uint64_t>(info.frames);
       const auto [from, to] = std::minmax(next, info.first_frame);
@@ -225,6 +232,8 @@ class Rewriter {
             dropped_ = true;
           }
         });
+        headers += g.header.chunks.size() * sizeof(ChunkEntry) + g.layers.size() * 8 + sizeof(SourceGop);
+        check_memory(headers);
         if (gops_.empty()) result_.first_frame = info.first_frame;
         result_.frames += static_cast<std::uint64_t>(info.frames);
         gops_.push_back(std::move(g));
@@ -363,6 +372,7 @@ class Rewriter {
   // Part of layer `whole_` of a GOP whose chunks are in `bytes`.
   std::vector<std::vector<std::uint8_t>> part_of_layer(const SourceGop& g, const std::vector<std::uint8_t>& bytes,
                                                        std::uint64_t budget) {
+    if (!geometry_) check_memory(geometry_memory(header_) + bytes.size());
     if (!geometry_ || geometry_->frames() != g.header.frames)
       geometry_ = std::make_unique<StreamGeometry>(header_, g.header.frames);
     LayeredGop full;

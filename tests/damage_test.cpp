@@ -394,6 +394,32 @@ TEST(Damage, WhatIsIntactIsKept) {
   EXPECT_EQ(result.damage.size(), 1u);
 }
 
+// A header that says the pictures are huge: nothing is taken for them before it is known to be allowed.
+TEST(Damage, TakingAPartIsLimited) {
+  for (const Tiny& t : tiny_streams()) {
+    Bytes bytes = t.bytes;
+    const BoxAt head = list_boxes(bytes.data(), bytes.size()).front();
+    store(bytes.data() + head.payload() + 18, 65536, 4);
+    store(bytes.data() + head.payload() + 22, 8192, 4);
+    repair_crc(bytes.data() + head.payload(), head.length);
+    MemorySource source(bytes.data(), bytes.size());
+    ASSERT_EQ(probe(source).video.width, 65536);
+    source.seek(0);
+    RewriteParams params;
+    params.max_memory = std::size_t{50} << 20;
+    params.target_bytes = bytes.size() * 9 / 10;
+    MemorySink sink;
+    most_held = held.load();
+    try {
+      rewrite(source, params, sink);
+      ADD_FAILURE() << "nothing was refused";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kUnsupported) << e.what();
+    }
+    EXPECT_LT(most_held, held + (std::size_t{1} << 20));
+  }
+}
+
 // A header that promises more than there is.
 TEST(Damage, PromisedFramesAreCounted) {
   for (const Tiny& t : tiny_streams()) {
