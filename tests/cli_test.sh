@@ -381,6 +381,10 @@ head -c 20 lossless.tvl >short.tvl
 expect 4 decode short.tvl short.y4m
 : >empty.tvl
 expect 4 decode empty.tvl empty.y4m
+# What a stream says does nothing to a terminal.
+sed "s/trivelet/tri\x1b[31/" lossless.tvl >escape.tvl
+"$trivelet" info escape.tvl >out.txt 2>err.txt
+check "control characters are printed" sh -c '! grep -q "$(printf "\033")" out.txt err.txt'
 # A cut tail, or an index with a flipped byte: nothing crashes, no half of a file is left, what is intact can be had.
 expect 0 encode clip.y4m gops.tvl --gop 4 --profile fast
 bytes=$(size_of gops.tvl)

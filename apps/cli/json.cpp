@@ -60,9 +60,19 @@ std::size_t utf8_length(std::string_view text) {
 }  // namespace
 
 void Json::put(std::string_view v) {
+  const auto escape = [this](unsigned character) {
+    char text[8];
+    std::snprintf(text, sizeof text, "\\u%04x", character);
+    text_ += text;
+  };
   text_ += '"';
   while (!v.empty()) {
     const std::size_t length = utf8_length(v);
+    if (length == 2 && static_cast<unsigned char>(v[0]) == 0xc2 && static_cast<unsigned char>(v[1]) < 0xa0) {
+      escape(static_cast<unsigned char>(v[1]));  // control characters do nothing to a terminal
+      v.remove_prefix(2);
+      continue;
+    }
     if (length != 1) {
       text_ += length == 0 ? std::string_view("\\ufffd") : v.substr(0, length);
       v.remove_prefix(length == 0 ? 1 : length);
@@ -77,13 +87,10 @@ void Json::put(std::string_view v) {
       case '\r': text_ += "\\r"; break;
       case '\t': text_ += "\\t"; break;
       default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          char escape[8];
-          std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
-          text_ += escape;
-        } else {
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+          escape(static_cast<unsigned char>(c));
+        else
           text_ += c;
-        }
     }
   }
   text_ += '"';

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -52,6 +53,28 @@ void set_level(const std::string& name) { spdlog::set_level(spdlog::level::from_
 
 bool is_said(Level level) { return spdlog::should_log(to_spdlog(level)); }
 
-void say(Level level, std::string_view text) { spdlog::default_logger_raw()->log(to_spdlog(level), text); }
+void say(Level level, std::string_view text) {
+  spdlog::default_logger_raw()->log(to_spdlog(level), printable(text, true));
+}
+
+std::string printable(std::string_view text, bool keep_lines) {
+  std::string out;
+  const auto escape = [&](unsigned byte) { fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte); };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0u;
+    if ((c < 0x20 && !(keep_lines && (c == '\n' || c == '\t'))) || c == 0x7f) {
+      escape(c);
+    } else if (c == 0xc2 && next >= 0x80 && next < 0xa0) {  // the control characters above ASCII, in UTF-8
+      escape(next);
+      ++i;
+    } else if (c >= 0x80 && c < 0xa0 && (i == 0 || static_cast<unsigned char>(text[i - 1]) < 0x80)) {  // and alone
+      escape(c);
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
 
 }  // namespace trivelet::cli::log

@@ -18,7 +18,11 @@ void set_level(Level level);
 /// A name as spdlog has it: "trace", "debug", "info", "warn", "error", "off".
 void set_level(const std::string& name);
 
+/// Text that may come from a file, for a terminal: control characters as \\x1b, so that none of them does anything.
+std::string printable(std::string_view text, bool keep_lines = false);
+
 bool is_said(Level level);
+/// `text` may have lines, but does nothing else to a terminal: see printable().
 void say(Level level, std::string_view text);
 
 template <class... Args>

@@ -72,7 +72,9 @@ void put_video(Json& json, const VideoInfo& video, std::uint64_t frames) {
   json.end_object();
 }
 
-void print_row(const std::string& name, const std::string& value) { fmt::print("{:<12} {}\n", name, value); }
+void print_row(const std::string& name, const std::string& value) {
+  fmt::print("{:<12} {}\n", log::printable(name), log::printable(value));
+}
 
 void print_video(const VideoInfo& video, std::uint64_t frames) {
   print_row("picture", fmt::format("{}x{} {}, {} bits, {} components", video.width, video.height,

@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "apps/cli/backends.h"
+#include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
@@ -67,7 +68,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   }
 
   const VerifyResult found = verifier.finish();
-  for (const std::string& line : found.damage) fmt::print("{}: {}\n", options.input, line);
+  for (const std::string& line : found.damage) fmt::print("{}: {}\n", options.input, log::printable(line));
   require(found.damage.empty(), ErrorKind::kBadStream,
           fmt::format("'{}' is damaged: {} of {} GOPs", options.input, found.damaged_gops, found.gops));
   require(frames > 0, ErrorKind::kBadStream, "'" + options.input + "' holds no frames");

@@ -171,7 +171,7 @@ int verify_volume(const std::string& input, const std::string& against, const Vo
                   const Common& common) {
   FileSource source(input);
   const std::vector<std::string> damage = check_boxes(source);
-  for (const std::string& line : damage) fmt::print("{}: {}\n", input, line);
+  for (const std::string& line : damage) fmt::print("{}: {}\n", input, log::printable(line));
   StreamVolume volume(input, {}, common);
   const VolumeStreamInfo& coded = volume.in_stream().coded;
   const io::VolumeInfo& info = volume.info();
