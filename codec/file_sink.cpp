@@ -3,7 +3,11 @@
 // The temporary is locked (flock) while it is written, so a second process that wants the same name is told so instead
 // of mixing its bytes in; a temporary left by a crash is not locked and is reused. After the lock the name is looked up
 // again: the other process may have renamed the file between our open and our lock. Without permission to overwrite,
-// the rename itself refuses an existing name, so a file that appeared meanwhile survives.
+// the rename itself refuses an existing name, so a file that appeared meanwhile survives. What stands at the temporary's
+// name must be a file with no other name: a link or a pipe put there would send the bytes elsewhere.
+//
+// Data reaches the disk before the name does (fsync of the file, the rename, fsync of the folder), so that after a crash
+// of the system there is the old file or the new one. A file that is replaced hands its permissions down.
 //
 // Names of temporaries are kept in a list of nodes that are never freed, which a signal handler may walk at any time.
 #include <fcntl.h>
@@ -83,17 +87,25 @@ struct FileSink::State {
   std::uint64_t start = 0;     // file offset of our position 0
   std::uint64_t position = 0;  // with the buffer
   std::vector<char> buffer;
+  struct stat suspended = {};  // what the file was when its descriptor was handed back
 
   [[noreturn]] void give_up(int reason) const {
     fail(ErrorKind::kIo, "cannot write " + name + ": " + std::strerror(reason));
   }
 
-  void open_temporary() {
+  // `replaced`: the file whose place it will take, or null.
+  void open_temporary(const struct stat* replaced) {
     temporary = path + ".part";
     node = remember(temporary);
     for (int attempt = 0;; ++attempt) {
-      file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+      const mode_t mode = replaced != nullptr ? replaced->st_mode & 0777 : 0666;
+      // Not to wait for the reader of a pipe; files do not know the difference.
+      file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
       if (file < 0) fail(ErrorKind::kIo, "cannot create " + temporary + ": " + std::strerror(errno));
+      struct stat there = {};
+      if (::fstat(file, &there) != 0) give_up(errno);
+      require(S_ISREG(there.st_mode) && there.st_nlink <= 1, ErrorKind::kIo,
+              "cannot create " + temporary + ": what has that name is a pipe, or a file with other names; remove it");
       // A file system without locks is used without.
       if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         fail(ErrorKind::kIo, "another process is writing " + temporary);
@@ -107,6 +119,11 @@ struct FileSink::State {
       require(attempt < 100, ErrorKind::kIo, "another process is writing " + temporary);
     }
     node->active.store(true);
+    if (replaced != nullptr) {
+      // Another owner's file can be replaced but not made theirs by everybody; the permissions count.
+      if (::fchown(file, replaced->st_uid, replaced->st_gid) != 0 && errno != EPERM) give_up(errno);
+      if (::fchmod(file, replaced->st_mode & 0777) != 0 && errno != EPERM) give_up(errno);
+    }
     if (::ftruncate(file, 0) != 0) give_up(errno);
     seekable = true;
   }
@@ -128,6 +145,33 @@ struct FileSink::State {
     write_out(full.data(), full.size());
     full.clear();
     buffer.swap(full);
+  }
+
+  // The lock was given up with the descriptor: the file must be what it was.
+  void resume() {
+    file = ::open(temporary.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0) give_up(errno);
+    struct stat there = {};
+    const bool locked = ::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    require(locked && ::fstat(file, &there) == 0 && there.st_ino == suspended.st_ino &&
+                there.st_dev == suspended.st_dev && there.st_size == suspended.st_size,
+            ErrorKind::kIo, "another process has changed " + temporary);
+  }
+
+  // Some file systems, and files that are none, cannot be told to.
+  static bool synced(int descriptor) {
+    return ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP || errno == ENOSYS || errno == EROFS;
+  }
+
+  void sync_folder() const {
+    const std::size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) return;  // a folder one may write to but not read
+    const bool done_so = synced(descriptor);
+    const int reason = errno;
+    ::close(descriptor);
+    if (!done_so) give_up(reason);
   }
 
   void close_and_remove() noexcept {
@@ -168,7 +212,7 @@ FileSink::FileSink(const std::string& path, bool overwrite) : state_(std::make_u
   }
   require(!exists || overwrite, ErrorKind::kBadArgument, path + " exists and is not to be overwritten");
   try {
-    s.open_temporary();
+    s.open_temporary(exists ? &status : nullptr);
   } catch (...) {
     s.close_and_remove();
     throw;
@@ -204,13 +248,27 @@ void FileSink::seek(std::uint64_t position) {
   s.position = position;
 }
 
+void FileSink::suspend() {
+  State& s = *state_;
+  if (s.done || s.temporary.empty()) return;
+  s.flush();
+  std::vector<char>().swap(s.buffer);
+  if (!State::synced(s.file) || ::fstat(s.file, &s.suspended) != 0) s.give_up(errno);
+  ::close(s.file);
+  s.file = -1;
+}
+
 void FileSink::commit() {
   State& s = *state_;
   if (s.done) return;
-  s.flush();
+  if (s.file < 0)
+    s.resume();
+  else
+    s.flush();
   s.done = true;
   if (s.is_stdout) return;
   if (!s.temporary.empty()) {
+    if (!State::synced(s.file)) s.give_up(errno);
     // Renamed before it is closed: closing gives up the lock.
     int failed =
         ::renameat2(AT_FDCWD, s.temporary.c_str(), AT_FDCWD, s.path.c_str(), s.overwrite ? 0 : RENAME_NOREPLACE);
@@ -221,6 +279,7 @@ void FileSink::commit() {
     s.node->active.store(false);
     forget(s.node);
     s.node = nullptr;
+    s.sync_folder();
   }
   const int closed = ::close(s.file);
   s.file = -1;

@@ -2,6 +2,7 @@
 // clear error and never crashes; files appear complete or not at all; digests agree with the ffmpeg program's.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,8 +18,9 @@
 #include <sstream>
 #include <thread>
 
-#include "io/video/video_io.h"
 #include "io/md5.h"
+#include "io/video/video_io.h"
+#include "io/volume/volume_io.h"
 
 namespace trivelet::io {
 namespace {
@@ -840,6 +842,91 @@ TEST_F(Io, TwoWritersOfOneFile) {
   second.write("second", 6);
   second.commit();
   EXPECT_EQ(read_file(path("b")), "second");
+}
+
+TEST_F(Io, WhatIsReplacedHandsItsPermissionsDown) {
+  write_file(path("a"), "old");
+  fs::permissions(path("a"), fs::perms::owner_read | fs::perms::owner_write);
+  FileSink file(path("a"), true);
+  EXPECT_EQ(fs::status(path("a.part")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  file.write("new", 3);
+  file.commit();
+  EXPECT_EQ(read_file(path("a")), "new");
+  EXPECT_EQ(fs::status(path("a")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+// Links and pipes at the temporary's name would send the bytes elsewhere.
+TEST_F(Io, TheTemporaryIsAFileOfItsOwn) {
+  write_file(path("precious"), "precious");
+  fs::create_hard_link(path("precious"), path("a.part"));
+  EXPECT_EQ(error_of([&] { FileSink(path("a"), true); }), ErrorKind::kIo);
+  fs::remove(path("a.part"));
+  fs::create_symlink(path("precious"), path("a.part"));
+  EXPECT_EQ(error_of([&] { FileSink(path("a"), true); }), ErrorKind::kIo);
+  fs::remove(path("a.part"));
+  ASSERT_EQ(mkfifo(path("a.part").c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { FileSink(path("a"), true); }), ErrorKind::kIo);  // and nobody waits for a reader
+  EXPECT_TRUE(fs::exists(path("a.part")));
+  EXPECT_EQ(read_file(path("precious")), "precious");
+}
+
+Envelope series(int files, const std::string& format) {
+  Envelope e;
+  e.format = format;
+  for (int i = 0; i < files; ++i) {
+    VolumeFile f;
+    f.name = "i" + std::to_string(i) + (i == 0 ? ".mhd" : ".raw");
+    f.head.resize(132);
+    std::memcpy(f.head.data() + 128, "DICM", 4);
+    f.voxel_bytes = 4;
+    e.files.push_back(f);
+  }
+  return e;
+}
+
+// A series has more files than a process may have open.
+TEST_F(Io, ManyFilesOfAVolume) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{40, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const std::vector<std::byte> voxels(4 * 100, std::byte{7});
+  {
+    VolumeWriter writer(series(100, "dicom"), path("series"), false);
+    writer.write(voxels.data(), voxels.size());
+    EXPECT_FALSE(fs::exists(path("series/i99.raw")));
+    writer.finish();
+  }
+  {
+    VolumeWriter again(series(100, "dicom"), path("series"), true);
+    again.write(voxels.data(), voxels.size());
+    again.finish();
+  }
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(read_file(path("series/i99.raw")).size(), 136u);
+  EXPECT_EQ(std::distance(fs::directory_iterator(path("series")), {}), 100);
+  // A temporary that somebody else has changed is not taken for ours.
+  VolumeWriter other(series(2, "dicom"), path("other"), false);
+  other.write(voxels.data(), 8);
+  write_file(path("other/i0.mhd.part"), "something else");
+  EXPECT_EQ(error_of([&] { other.finish(); }), ErrorKind::kIo);
+}
+
+// Names that come from the stream: -y does not mean them.
+TEST_F(Io, WhatAStreamNamesIsNotReplaced) {
+  write_file(path("i1.raw"), "precious");
+  EXPECT_EQ(error_of([&] { VolumeWriter(series(2, "metaimage"), path("v.mhd"), true); }), ErrorKind::kBadArgument);
+  fs::create_directory(path("series"));
+  write_file(path("series/i1.raw"), "precious");
+  EXPECT_EQ(error_of([&] { VolumeWriter(series(2, "dicom"), path("series"), true); }), ErrorKind::kBadArgument);
+  EXPECT_EQ(read_file(path("i1.raw")) + read_file(path("series/i1.raw")), "preciousprecious");
+  write_file(path("i1.mhd"), "an older version");  // named after the volume itself
+  write_file(path("i1.raw"), "its data");
+  const std::vector<std::byte> voxels(8, std::byte{7});
+  VolumeWriter writer(series(2, "metaimage"), path("i1.mhd"), true);
+  writer.write(voxels.data(), voxels.size());
+  writer.finish();
+  EXPECT_EQ(read_file(path("i1.raw")).size(), 136u);
 }
 
 TEST_F(Io, SeekAndLink) {

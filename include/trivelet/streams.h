@@ -76,6 +76,7 @@ class FileSource final : public ByteSource {
 /// commit the destructor removes it. "-" is standard output; devices and pipes are written directly. An existing file
 /// is replaced only when `overwrite` says so (else BadArgument). Write errors (disk full, closed pipe) throw Io with
 /// the path and the system's reason, as does a second process that wants to write the same file. Writes are buffered.
+/// A file that is replaced hands its permissions down.
 class FileSink final : public ByteSink {
  public:
   FileSink(const std::string& path, bool overwrite);
@@ -90,7 +91,9 @@ class FileSink final : public ByteSink {
   /// Writes out what is buffered and moves the next write to `position` (to patch a header). Throws Io when not
   /// seekable.
   void seek(std::uint64_t position);
-  /// Flushes, closes and renames. Nothing may be written afterwards.
+  /// Hands the file descriptor back until commit(), for the many files of a series. Nothing may be written meanwhile.
+  void suspend();
+  /// Flushes, closes and renames; the file is then on the disk under its name. Nothing may be written afterwards.
   void commit();
   bool is_stdout() const;
   const std::string& temporary_path() const;  ///< empty for standard output, devices and pipes

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "codec/bytes.h"
 #include "io/volume/volume_input.h"
@@ -193,6 +194,22 @@ struct VolumeWriter::State {
     return (fs::path(path).parent_path() / f.name).string();
   }
 
+  /// Whether a file that is there may be replaced. -y is about what was named: a name that comes from the stream must
+  /// not cost anything else than an older version of the same volume.
+  bool replaceable(std::size_t index) const {
+    const std::string name = path_of(index);
+    if (!overwrite) return false;
+    if (name == path || (!folder() && envelope.format.rfind("nifti", 0) == 0)) return true;
+    if (folder()) {  // another file of a series
+      std::ifstream in(name, std::ios::binary);
+      char mark[4] = {};
+      in.seekg(128);
+      return in.read(mark, sizeof mark) && std::memcmp(mark, "DICM", sizeof mark) == 0;
+    }
+    const std::string there = fs::path(name).filename().string();
+    return there.rfind(fs::path(path).stem().string() + ".", 0) == 0;
+  }
+
   void put(const void* data, std::size_t size) {
     bytes += size;
     if (outer)
@@ -236,6 +253,7 @@ struct VolumeWriter::State {
     put(current().tail.data(), current().tail.size());
     if (outer) outer->finish();
     outer.reset();
+    if (folder()) file->suspend();  // a series has more files than a process may have open
     done.push_back(std::move(file));
     ++at;
     opened = false;
@@ -265,8 +283,10 @@ VolumeWriter::VolumeWriter(Envelope envelope, const std::string& path, bool over
             "cannot make the folder " + path + (error ? ": " + error.message() : ""));
   }
   // Files that are there are found before any work is done.
-  for (std::size_t i = 0; i < s.envelope.files.size() && !overwrite && path != "-"; ++i)
-    require(!fs::is_regular_file(s.path_of(i)), ErrorKind::kBadArgument, s.path_of(i) + " exists; -y replaces it");
+  for (std::size_t i = 0; i < s.envelope.files.size() && path != "-"; ++i)
+    require(!fs::is_regular_file(s.path_of(i)) || s.replaceable(i), ErrorKind::kBadArgument,
+            s.path_of(i) + (overwrite ? " exists, and its name comes from the stream; remove it if it is not needed"
+                                      : " exists; -y replaces it"));
 }
 
 VolumeWriter::~VolumeWriter() = default;
