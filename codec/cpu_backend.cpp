@@ -1,8 +1,10 @@
 // The backend on the CPU: transform, then all code blocks of all components in parallel. One GOP at a time.
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <type_traits>
@@ -376,6 +378,11 @@ class CpuDecoder final : public GopDecoder {
   }
 
   bool pull(Gop& gop) override {
+    if (received_ && says_nothing(*received_)) {
+      fill(*received_, gop);
+      received_ = nullptr;
+      return true;
+    }
     if (!pull(coefficients_)) return false;
     inverse(coefficients_, gop);
     return true;
@@ -397,9 +404,51 @@ class CpuDecoder final : public GopDecoder {
   double seconds_coder() const override { return seconds_coder_; }
 
  private:
+  // A GOP without a plane of any segment is of one colour, and costs no more than that.
+  bool says_nothing(const LayeredGop& in) const {
+    const int unit = cuts_per_plane(header_.profile);
+    for (const auto& component : in.components)
+      for (const auto& block : component.blocks)
+        for (const LayeredSegment& s : block)
+          if (!s.parts.empty() && s.parts.back().low < unit * s.top) return false;
+    return true;
+  }
+
+  void fill(const LayeredGop& in, Gop& gop) {
+    const Stopwatch watch(seconds_transform_);
+    gop.set_frames(Reduced(header_, reduction_, in.frames).frames);
+    const PixelFormat& f = header_.video.format;
+    for (int c = 0; c < gop.components(); ++c) {
+      const std::size_t offset_of = header_.colour_transform && c < 3 ? 0 : static_cast<std::size_t>(c);
+      const int value = std::clamp(header_.components[offset_of].offset, lowest_sample(f), highest_sample(f));
+      const MutableVolumeView v = gop.plane(c);
+      pool_.parallel_for(gop.frames(), [&](int frame, int) {
+        for (int y = 0; y < v.shape.height; ++y) {
+          std::byte* row = v.row(frame, y);
+          if (v.bytes_per_sample == 1)
+            std::memset(row, value & 0xff, static_cast<std::size_t>(v.shape.width));
+          else
+            std::fill_n(reinterpret_cast<std::uint16_t*>(row), v.shape.width, static_cast<std::uint16_t>(value));
+        }
+      });
+    }
+  }
+
+  // What codewords may ask for behind their ends is what the stream itself holds, and a little more.
+  void allow(const LayeredGop& in) {
+    std::int64_t bytes = 0;
+    for (const auto& component : in.components)
+      for (const auto& block : component.blocks)
+        for (const LayeredSegment& s : block)
+          for (const LayerPart& part : s.parts) bytes += part.size;
+    allowance_ += 8 * bytes;
+    for (const auto& decoder : dense_) decoder->set_allowance(&allowance_);
+  }
+
   template <class T>
   void decode_as(const LayeredGop& in, CoefficientGop& out) {
     const Stopwatch watch(seconds_coder_);
+    allow(in);
     const Reduced r(header_, reduction_, in.frames);
     lay_out<T>(r, in.frames, in.step, out);
     out.frames = r.frames;
@@ -493,6 +542,7 @@ class CpuDecoder final : public GopDecoder {
   ThreadPool pool_;
   std::vector<std::unique_ptr<BlockDecoder>> fast_;
   std::vector<std::unique_ptr<DenseDecoder>> dense_;
+  std::atomic<std::int64_t> allowance_{8 * 4096};  // bits
   CoefficientGop coefficients_;
   const LayeredGop* received_ = nullptr;
   std::vector<std::string>* damage_ = nullptr;

@@ -1,6 +1,7 @@
 #include "codec/dense.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <type_traits>
@@ -227,12 +228,26 @@ namespace {
 struct DecodingCoder {
   static constexpr bool kDecoding = true;
   RangeDecoder range;
+  std::atomic<std::int64_t>* allowance = nullptr;
+  std::int64_t charged = 0;  // bits of this codeword
+
   bool code(dense::State& s, bool) {
     const bool bit = range.get(probability(s));
     update(s, bit);
     return bit;
   }
-  void row() {}
+  void row() {
+    const std::int64_t beyond = range.beyond_end();
+    if (beyond > charged) charge(beyond);
+  }
+  void charge(std::int64_t beyond) {
+    if (!allowance) return;
+    if (allowance->fetch_sub(beyond - charged) < beyond - charged)
+      fail(ErrorKind::kUnsupported,
+           "code blocks hold far more than their few bytes could say; such a stream is made to "
+           "take time, and is not decoded");
+    charged = beyond;
+  }
   void orientation(int) {}
   bool negative(int, int, int) const { return false; }
   void became_significant(int, int, int, int) {}
@@ -250,6 +265,8 @@ struct DenseDecoder::State {
   std::vector<std::uint8_t> joined;
 
   static constexpr int kNone = 2 * kMaxPlanes + 2;
+  // Behind the end of a codeword: an encoder leaves trailing zeros out.
+  static constexpr std::int64_t kFreeBits = 16;
   void plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<LayeredSegment>& segments,
             int stop_plane);
   void start(const LayeredSegment& segment, int last_cut);
@@ -259,6 +276,7 @@ struct DenseDecoder::State {
 
 DenseDecoder::DenseDecoder(const StartTables* tables) : state_(std::make_unique<State>()) { state_->tables = tables; }
 DenseDecoder::~DenseDecoder() = default;
+void DenseDecoder::set_allowance(std::atomic<std::int64_t>* bits) { state_->coder.allowance = bits; }
 
 // The cut of every segment: where its own parts end, what those it depends on allow, or where the caller wants to stop.
 void DenseDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target,
@@ -285,6 +303,7 @@ void DenseDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target
 
 // Puts the parts that a cut needs one behind the other.
 void DenseDecoder::State::start(const LayeredSegment& segment, int last_cut) {
+  coder.charged = kFreeBits;
   std::size_t n = 0;
   while (n + 1 < segment.parts.size() && segment.parts[n].low > last_cut) ++n;
   if (n == 0) {

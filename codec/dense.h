@@ -8,6 +8,7 @@
 // parent (b, k - 1), for k = 0 the temporal parent's. FORMAT.md "Dense profile" is the description.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -45,6 +46,9 @@ class DenseDecoder {
  public:
   explicit DenseDecoder(const dense::StartTables* tables = nullptr);
   ~DenseDecoder();
+  /// Bits that codewords may use behind their ends, for all decoders that share it; null: any number. decode() throws
+  /// Unsupported when it is used up.
+  void set_allowance(std::atomic<std::int64_t>* bits);
   /// As BlockDecoder::decode, but LayerPart::low is a cut. Any bytes decode to something; missing ones are zeros.
   template <class T>
   void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,

@@ -115,6 +115,7 @@ class RangeDecoder {
   void start(const std::uint8_t* data, std::size_t size) {
     at_ = data;
     end_ = data + size;
+    beyond_ = -8 * static_cast<std::int64_t>(size);
     value_ = 0;
     spare_ = -32;
     range_ = 0xffffffffu;
@@ -134,6 +135,9 @@ class RangeDecoder {
     if (spare_ < 0) fill();
     return bit;
   }
+  /// Bits that the decisions so far have used up behind the end of the codeword; hardly any, unless it was made for that:
+  /// decisions that always take the lower part need no bytes at all. Negative inside the codeword.
+  std::int64_t beyond_end() const { return beyond_ - spare_ - 32; }
 
  private:
   // value_ holds 32 + spare_ bits from its top down; at least 32 are needed.
@@ -147,11 +151,13 @@ class RangeDecoder {
     }
     const int shift = -spare_;  // free bits below the valid ones: 32 - spare_ of which the word fills 32
     value_ |= std::uint64_t{word} << shift;
+    beyond_ += 32;
     spare_ += 32;
   }
 
   const std::uint8_t* at_ = nullptr;
   const std::uint8_t* end_ = nullptr;
+  std::int64_t beyond_ = 0;  // bits taken in, less those of the codeword
   std::uint64_t value_ = 0;
   std::uint32_t range_ = 0xffffffffu;
   int spare_ = 0;

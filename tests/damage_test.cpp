@@ -11,6 +11,7 @@
 #include <new>
 #include <set>
 
+#include "codec/backend.h"
 #include "codec/rewrite.h"
 #include "codec/verify.h"
 #include "codec/volume_cuts.h"
@@ -417,6 +418,93 @@ TEST(Damage, TakingAPartIsLimited) {
       EXPECT_EQ(e.kind(), ErrorKind::kUnsupported) << e.what();
     }
     EXPECT_LT(most_held, held + (std::size_t{1} << 20));
+  }
+}
+
+// A GOP of 480x320 and 32 frames in some hundred bytes: all segments have `top` planes, in codewords without a byte.
+Bytes bomb(Profile profile, int top) {
+  const Clip small = make_clip(video(48, 32, "gray"), 1, 1, Pattern::kTexture, 1);
+  EncoderParams p;
+  p.profile = profile;
+  p.gop_frames = 32;
+  p.layers = 1;
+  p.lossless = true;
+  const std::vector<std::byte> coded = encode(small, p);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(coded.data());
+  const BoxAt head = list_boxes(bytes, coded.size()).front();
+  StreamHeader header = parse_stream_header(bytes + head.payload(), head.length);
+  header.video.width = 480;
+  header.video.height = 320;
+  header.video.frames = 32;
+  const StreamGeometry geometry(header, 32);
+  LayeredGop layers;
+  layers.frames = 32;
+  geometry.clear(layers);
+  for (auto& component : layers.components)
+    for (auto& block : component.blocks)
+      for (LayeredSegment& s : block) {
+        s.top = static_cast<std::uint8_t>(top);
+        s.parts.assign(1, {nullptr, 0, 0});
+      }
+  GopHeader g;
+  g.frames = 32;
+  g.times.assign(32, {0, 1});
+  set_planes(header, layers, g);
+  Bytes body;
+  for (int b = 0; b < header.temporal_bands(); ++b)
+    for (int d = header.spatial_levels; d >= 0; --d) {
+      const std::vector<std::uint8_t> chunk = write_chunk(header, layers, 0, b, d);
+      g.chunks.push_back({chunk.size(), crc32c(chunk.data(), chunk.size()), body.size()});
+      body.insert(body.end(), chunk.begin(), chunk.end());
+    }
+  Bytes packet = serialise(header, g);
+  packet.insert(packet.end(), body.begin(), body.end());
+  Bytes out(kSignature, kSignature + sizeof kSignature);
+  const auto add = [&](const char* type, const Bytes& payload) {
+    const Bytes box = make_box(type, payload);
+    out.insert(out.end(), box.begin(), box.end());
+  };
+  add("Head", serialise(header));
+  GopInfo info;
+  info.offset = out.size();
+  info.frames = 32;
+  info.layers = {{body.size(), kErrorUnknown}};
+  add("Gop ", packet);
+  info.bytes = out.size() - info.offset;
+  StreamEnd end;
+  end.frames = 32;
+  end.index_offset = out.size();
+  add("Indx", serialise_index({info}));
+  add("Done", serialise(end));
+  return out;
+}
+
+// Work is in proportion to what a stream holds.
+TEST(Damage, FewBytesTakeLittleTime) {
+  const auto decode_bytes = [](const Bytes& bytes, Bytes& samples) {
+    MemorySource source(bytes.data(), bytes.size());
+    decode_all(source, {.max_layers = 1}, samples);
+  };
+  Bytes samples;
+  for (const Profile profile : {Profile::kDense, Profile::kFast}) {
+    // Nothing at all: a grey GOP.
+    const Bytes empty = bomb(profile, 0);
+    EXPECT_LT(empty.size(), 600u);
+    samples.clear();
+    decode_bytes(empty, samples);
+    ASSERT_EQ(samples.size(), 8u * (1 + 32 * (2 + 480 * 320)));
+    EXPECT_EQ(load(samples.data() + samples.size() - 8, 8), 128u);
+    EXPECT_EQ(load(samples.data() + 8 * 3, 8), 128u);
+    // Thirty planes of empty codewords.
+    const Bytes full_of_nothing = bomb(profile, 30);
+    try {
+      decode_bytes(full_of_nothing, samples);
+      ADD_FAILURE() << "not refused";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), profile == Profile::kDense ? ErrorKind::kUnsupported : ErrorKind::kBadStream) << e.what();
+      EXPECT_TRUE(profile == Profile::kFast || std::string(e.what()).find("take time") != std::string::npos)
+          << e.what();
+    }
   }
 }
 
