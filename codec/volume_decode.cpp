@@ -234,13 +234,27 @@ void VolumeDecoder::State::cut(int frame, std::byte* slice) {
 }
 
 void VolumeDecoder::State::hold_all() {
-  held.resize(checked_mul(static_cast<std::size_t>(output.all_slices()), output.slice_bytes()));
+  const std::uint64_t slices = output.all_slices();
+  const StreamInfo& stream = decoder->info();
+  std::uint64_t pictures = 0;
+  for (const GopInfo& g : stream.gops) pictures += static_cast<std::uint64_t>(g.frames);
+  require(!stream.has_index || pictures >= slices, ErrorKind::kBadStream,
+          "the stream has " + std::to_string(pictures) + " pictures, its volume " + std::to_string(slices) + " slices");
+  const std::size_t bytes = checked_mul(static_cast<std::size_t>(slices), output.slice_bytes());
+  require(bytes <= params.max_memory, ErrorKind::kUnsupported,
+          "volumes whose fourth axis was coded first are held in memory, here " + std::to_string(bytes >> 20) +
+              " MiB; the limit is " + std::to_string(params.max_memory >> 20) + " MiB; raise it, or decode a part");
+  held.resize(bytes);
+  std::uint64_t found = 0;
   for (std::uint64_t frame = seen; next_picture(); ++frame, ++at) {
     const std::uint64_t z = frame / output.volumes;
     const std::uint64_t volume = frame % output.volumes;
-    if (z < selection.z || z >= selection.z + selection.depth) continue;
+    if (z < selection.z || z >= selection.z + selection.depth || found == slices) continue;
+    ++found;
     cut(at, held.data() + static_cast<std::size_t>(volume * output.slices + (z - selection.z)) * output.slice_bytes());
   }
+  require(found == slices, ErrorKind::kBadStream,
+          "the stream ends after " + std::to_string(found) + " of " + std::to_string(slices) + " slices");
 }
 
 bool VolumeDecoder::State::read(std::byte* slice) {

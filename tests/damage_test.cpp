@@ -19,6 +19,7 @@
 #include "tests/boxes.h"
 #include "tests/one_of.h"
 #include "tests/support.h"
+#include "trivelet/volume.h"
 
 // What is held at once: no damage may make these tiny streams take much.
 namespace {
@@ -419,6 +420,36 @@ TEST(Damage, TakingAPartIsLimited) {
     }
     EXPECT_LT(most_held, held + (std::size_t{1} << 20));
   }
+}
+
+// Of 2 volumes of 2048 slices one slice is there: the others cost neither memory nor are they taken for decoded.
+TEST(Damage, VolumesOfMissingSlicesAreRefused) {
+  VolumeMap map;
+  map.order = VolumeMap::Order::kFourthAxis;
+  map.slices = 2048;
+  map.volumes = 2;
+  map.last = 255;
+  map.last_key = 255;
+  EncoderParams p;
+  p.lossless = true;
+  p.gop_frames = 1;
+  p.boxes = {{"Volm", serialise(map)}};
+  const std::vector<std::byte> bytes = encode(make_clip(video(512, 512, "gray"), 1, 1, Pattern::kZero, 1), p);
+  EXPECT_LT(bytes.size(), 1000u);
+  MemorySource source(bytes.data(), bytes.size());
+  VolumeDecoderParams params;
+  params.threads = 1;
+  params.max_memory = std::size_t{50} << 20;
+  most_held = held.load();
+  try {
+    VolumeDecoder decoder(source, params);
+    ADD_FAILURE() << "not refused";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << e.what();
+  }
+  EXPECT_LT(most_held, held + params.max_memory);
+  source.seek(0);
+  EXPECT_FALSE(verify_stream(source, {.threads = 1}).damage.empty());
 }
 
 // A GOP of 480x320 and 32 frames in some hundred bytes: all segments have `top` planes, in codewords without a byte.
