@@ -11,12 +11,44 @@
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
+#include "codec/container.h"
 #include "trivelet/scene_cuts.h"
 #include "trivelet/structure_search.h"
 
 namespace trivelet::cli {
 
 namespace {
+
+/// Keeps the first bytes of a stream, to write its header again: containers may promise another number of frames than
+/// they deliver, and a stream that promises more than it has does not verify.
+class HeadSink final : public ByteSink {
+ public:
+  explicit HeadSink(FileSink& sink) : sink_(sink) {}
+  void write(const void* data, std::size_t size) override {
+    const auto* p = static_cast<const std::uint8_t*>(data);
+    head_.insert(head_.end(), p, p + std::min(size, kMost - std::min(kMost, head_.size())));
+    sink_.write(data, size);
+  }
+  void set_frames(std::uint64_t frames) {
+    constexpr std::size_t kAt = sizeof kSignature + kBoxHeaderBytes;
+    Box box;
+    if (!sink_.seekable() || head_.size() < kAt || !parse_box_header(head_.data() + sizeof kSignature, box) ||
+        box.length > head_.size() - kAt)
+      return;
+    StreamHeader header = parse_stream_header(head_.data() + kAt, static_cast<std::size_t>(box.length));
+    header.video.frames = frames;
+    const std::vector<std::uint8_t> again = serialise(header);
+    const std::uint64_t end = sink_.position();
+    sink_.seek(kAt);
+    sink_.write(again.data(), again.size());
+    sink_.seek(end);
+  }
+
+ private:
+  static constexpr std::size_t kMost = 1 << 16;
+  FileSink& sink_;
+  std::vector<std::uint8_t> head_;
+};
 
 struct Options {
   std::string device = "auto";
@@ -220,7 +252,8 @@ int run(const Options& options, const Common& common, const Command& app) {
           "--verify decodes the finished file again and '" + options.output + "' cannot be read back");
   const std::shared_ptr<const Backend> backend =
       choose_backend(options.device, options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory));
-  Encoder encoder(input.info(), params, sink, backend.get());
+  HeadSink stream(sink);
+  Encoder encoder(input.info(), params, stream, backend.get());
   log::debug("{}: {}", options.input, describe(input.info()));
 
   std::unique_ptr<Digest> digest;
@@ -246,6 +279,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   require(stats.frames > 0, options.frames.empty() ? ErrorKind::kBadStream : ErrorKind::kBadArgument,
           "'" + options.input + "' holds no frames" + (options.frames.empty() ? "" : " in --frames " + options.frames));
   encoder.finish();
+  if (input.info().frames > encoder.stats().frames) stream.set_frames(encoder.stats().frames);
   const double seconds = clock.seconds();
   log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
              stats.seconds_coder, stats.seconds_container, seconds);
