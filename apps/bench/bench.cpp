@@ -30,6 +30,7 @@ struct Options {
   std::string device = "auto";
   std::string csv;
   std::string plot;
+  bool codec_only = false;
 };
 
 struct Clip {
@@ -350,8 +351,8 @@ int run(const Options& options, const Common& common, const Command& app, bool o
             "--plot needs --csv: the plot reads that file");
     VideoInfo info = clip.info;
     info.frames = 0;  // another number than the clip's
-    return bench_gpu({options.device, common.threads, options.repeat, options.csv, options.plot}, info,
-                     whole_gops(clip, options.frames, params.gop_frames), params);
+    return bench_gpu({options.device, common.threads, options.repeat, options.csv, options.plot, options.codec_only},
+                     info, whole_gops(clip, options.frames, params.gop_frames), params);
   }
   const std::shared_ptr<const Backend> backend = choose_backend(options.device, 0);
   Result result;
@@ -408,6 +409,7 @@ Action define_bench(Command& app, Common& common) {
   gpu.fall_through();
   gpu.add_option("--csv", options->csv, "Write the figures to this file").type_name("FILE");
   gpu.add_option("--plot", options->plot, "Write a gnuplot script that draws the CSV file").type_name("FILE");
+  gpu.add_flag("--codec-only", options->codec_only, "Leave out the transforms and the sequential program beside them");
   add_device_option(app, options->device);
   add_coding_options(app, options->coding);
   add_input_options(app, options->reading, true);

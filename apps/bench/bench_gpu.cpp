@@ -120,7 +120,7 @@ int bench_gpu(const GpuBench& bench, const VideoInfo& info, const std::vector<Go
             f.frames_per_second);
   }
   std::fflush(stdout);
-  transforms(csv);
+  if (!bench.codec_only) transforms(csv);
   if (!bench.csv.empty()) write_file(bench.csv, csv.text);
   if (!bench.plot.empty()) write_file(bench.plot, gnuplot(bench.csv));
   require(figures.identical, ErrorKind::kMismatch, "the GPU's bytes or samples are not the CPU's");

@@ -12,8 +12,9 @@ struct GpuBench {
   std::string device;
   int threads = 0;
   int repeat = 5;
-  std::string csv;   ///< file to write, or none
-  std::string plot;  ///< gnuplot script to write, or none; it reads the CSV file
+  std::string csv;          ///< file to write, or none
+  std::string plot;         ///< gnuplot script to write, or none; it reads the CSV file
+  bool codec_only = false;  ///< without the transforms
 };
 
 /// `clip`: GOPs of equal length. Prints a table on standard output.

@@ -265,14 +265,14 @@ def measure_gpu(p: Program, out: Path) -> None:
         table = p.work / "gpu.csv"
         repeat = "5" if profile == "fast" else "2"
         command = [p.path, "bench", "gpu", str(clip), "--gop", "32", "--profile", profile, *setting.split()]
-        said = output_of([*command, "--repeat", repeat, "--csv", str(table)])
+        said = output_of([*command, "--repeat", repeat, "--codec-only", "--csv", str(table)])
         print(said, flush=True)
         bpp = re.search(r"([0-9.]+) bits per pixel", said).group(1)
         with open(table, newline="") as f:
             for row in csv.DictReader(f):
                 if row["kind"] == "codec":
                     rows.append([profile, setting, bpp, row["what"], row["slots"], row["frames_per_second"]])
-    how = "trivelet bench gpu bbb.y4m --gop 32 --profile PROFILE SETTING --repeat 5 (dense: 2)"
+    how = "trivelet bench gpu bbb.y4m --gop 32 --profile PROFILE SETTING --repeat 5 (dense: 2) --codec-only"
     save(out, "gpu_codec", how, gpu_name(), ["profile", "setting", "bpp", "way", "gops_in_flight", "fps"], rows)
 
     memory = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else p.work
