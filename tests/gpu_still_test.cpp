@@ -4,6 +4,7 @@
 
 #include "apps/bench/papers_dwt2d.h"
 #include "apps/bench/papers_dwt2d_gpu.h"
+#include "gpu/device.h"
 #include "gpu/still/dct.h"
 #include "gpu/still/real_fft.h"
 #include "gpu/still/vstc.h"
