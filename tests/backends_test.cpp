@@ -214,9 +214,10 @@ TEST(Targets, StreamsAreTheSame) {
 TEST(Frames, StreamsAreTheSameWhereverTheyLie) {
   if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
   const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
-  const int width = kEmulated ? 34 : 642, height = kEmulated ? 22 : 358, frames = 10;
+  const int width = kEmulated ? 18 : 642, height = kEmulated ? 14 : 358, frames = kEmulated ? 5 : 10;
   for (const char* format : {"yuv420p", "gray12le"})
     for (const bool exact : {false, true}) {
+      if (kEmulated && exact == (format[0] == 'y')) continue;
       SCOPED_TRACE(std::string(format) + (exact ? ", lossless" : ""));
       EncoderParams params = exact ? lossless(2, 3, 32) : lossy(70, 2, 3, 32);
       params.gop_frames = 4;

@@ -514,7 +514,7 @@ TEST_F(Io, RawNeedsItsOptions) {
   write_file(path("a.yuv"), "123456");
   std::string message;
   EXPECT_EQ(error_of([&] { open_reader(path("a.yuv"), {}); }, &message), ErrorKind::kBadArgument);
-  EXPECT_HAS(message, "--size");
+  EXPECT_HAS(message, "ReaderOptions::width");
   EXPECT_EQ(error_of([&] { open_reader(path("a.yuv"), {.width = 2, .height = 2}); }, &message),
             ErrorKind::kBadArgument);
   EXPECT_HAS(message, "ReaderOptions::pixel_format");
