@@ -12,6 +12,7 @@
 #include <limits>
 #include <utility>
 
+#include "codec/container.h"
 #include "codec/prefetch.h"
 #include "codec/volume_choice.h"
 #include "codec/volume_cuts.h"
@@ -57,6 +58,9 @@ void check_request(const VolumeDescription& v, const VolumeEncoderParams& p) {
   if (v.width < 1 || v.height < 1 || v.slices < 1 || v.volumes < 1)
     refuse("a volume of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "x" + std::to_string(v.slices) +
            "x" + std::to_string(v.volumes) + " voxels");
+  if (v.width > kMaxDimension || v.height > kMaxDimension)
+    refuse("pictures of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "; sizes must be 1.." +
+           std::to_string(kMaxDimension));
   if (static_cast<int>(v.voxel.type) >= kVoxelTypes || v.voxel.channels < 1 || v.voxel.channels > kMaxChannels)
     refuse("voxels of " + std::to_string(v.voxel.channels) + " channels; must be 1.." + std::to_string(kMaxChannels));
   const int targets = (p.max_error > 0 ? 1 : 0) + (p.quality ? 1 : 0) + (p.step ? 1 : 0) + (p.psnr ? 1 : 0) +

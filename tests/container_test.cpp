@@ -10,6 +10,7 @@
 
 #include "codec/backend.h"
 #include "codec/bits.h"
+#include "codec/verify.h"
 #include "tests/boxes.h"
 #include "tests/support.h"
 
@@ -754,7 +755,11 @@ TEST(Stream, ALostIndexIsRebuilt) {
   s = e.bytes;
   ASSERT_EQ(index.size(), e.boxes[5].length + kBoxHeaderBytes);
   std::copy(index.begin(), index.end(), s.begin() + static_cast<std::ptrdiff_t>(e.boxes[5].at));
-  EXPECT_EQ(kind_of([&] { decode_bytes(s); }), ErrorKind::kBadStream);
+  d = decode_bytes(s);
+  e.expect_whole(d);
+  EXPECT_FALSE(d.info.index_damage.empty());
+  MemorySource source(s.data(), s.size());
+  EXPECT_FALSE(check_boxes(source).empty());
 }
 
 TEST(Stream, WithoutItsEnd) {
