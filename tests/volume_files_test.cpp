@@ -295,6 +295,11 @@ TEST_F(VolumeFiles, files_are_not_replaced_and_not_written_elsewhere) {
   }
   e.files[1].name = "fine.raw";
   save("fine.raw", "here already");
+  // The user named x.nhdr only: an older x.raw beside it may go, a file of another name may not.
+  for (const bool overwrite : {false, true})
+    EXPECT_THROW(io::VolumeWriter(e, path("x.nhdr"), overwrite), Error) << overwrite;
+  e.files[1].name = "x.raw";
+  save("x.raw", "here already");
   EXPECT_THROW(io::VolumeWriter(e, path("x.nhdr"), false), Error);
   {
     io::VolumeWriter writer(e, path("x.nhdr"), true);
@@ -302,6 +307,7 @@ TEST_F(VolumeFiles, files_are_not_replaced_and_not_written_elsewhere) {
     EXPECT_THROW(writer.finish(), Error);
   }
   EXPECT_EQ(load("fine.raw"), bytes("here already"));
+  EXPECT_EQ(load("x.raw"), bytes("here already"));
   EXPECT_FALSE(fs::exists(path("x.nhdr")));
 }
 
