@@ -110,33 +110,13 @@ struct EncodingCoder {
     const double now = static_cast<double>(known) + offset[plane];
     add(t, x, (now - old) * (2 * magnitude(t, y, x) - old - now));
   }
-  // Of one segment; group by group, as the passes go.
-  double energy() {
-    double sum = 0;
-    const int n = k == 0 ? 1 : grid->table().orientations();
-    for (int i = 0; i < n; ++i) {
-      orientation(i);
-      for (int t = 0; t < source.shape.frames; ++t) {
-        for (int y = 0; y < source.shape.height; y += 2)
-          for (int x = 0; x < source.shape.width; x += 2)
-            for (int j = 0; j < 4; ++j) {
-              const int cy = y + (j >> 1);
-              const int cx = x + (j & 1);
-              if (cy >= source.shape.height || cx >= source.shape.width) continue;
-              const double m = magnitude(t, cy, cx);
-              sums.add(x, m * m);
-            }
-        sum += weight_of(t) * sums.take();
-      }
-    }
-    return sum;
-  }
 };
 
 }  // namespace
 
 struct DenseEncoder::State {
   const StartTables* tables;
+  SimdLevel simd;
   Block block;
   SegmentStates states;
   RangeEncoder range;
@@ -147,7 +127,10 @@ struct DenseEncoder::State {
               const ErrorWeights* weights, CodedBlock& out, PassTable& table);
 };
 
-DenseEncoder::DenseEncoder(const StartTables* tables) : state_(std::make_unique<State>()) { state_->tables = tables; }
+DenseEncoder::DenseEncoder(const StartTables* tables, SimdLevel simd) : state_(std::make_unique<State>()) {
+  state_->tables = tables;
+  state_->simd = simd;
+}
 DenseEncoder::~DenseEncoder() = default;
 
 void DenseEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<float>& field, const StepTable& steps,
@@ -165,14 +148,13 @@ void DenseEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
                                  PassTable& table) {
   const StartTables& start = tables ? *tables : start_tables(table_set(grid, std::is_same_v<T, std::int32_t>));
   block.lay_out(grid, by, bx);
-  block.load(grid, by, bx, field, inverse_steps, out.top);
+  block.load(grid, by, bx, field, inverse_steps, weights, simd, out.top, table.energy);
   const std::size_t segments = out.top.size();
   out.size.assign(segments, 0);
   out.offset.assign(segments, 0);
   out.bytes.clear();
   table.first.assign(segments, 0);
   table.passes.clear();
-  table.energy.assign(segments, 0);
 
   EncodingCoder<T> coder;
   coder.range = &range;
@@ -195,7 +177,6 @@ void DenseEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
       level.top = 0;
       coder.b = b;
       coder.k = k;
-      table.energy[s] = coder.energy();
       if (top == 0) continue;
       level.reset(top);
       states.start(start, grid, b, k);

@@ -27,7 +27,7 @@ inline int lowest_dense_cut(int parent_cut) { return parent_cut & ~1; }
 class DenseEncoder {
  public:
   /// Other than the built-in tables are for training only.
-  explicit DenseEncoder(const dense::StartTables* tables = nullptr);
+  explicit DenseEncoder(const dense::StartTables* tables = nullptr, SimdLevel simd = SimdLevel::kBest);
   ~DenseEncoder();
   /// Quantises (float) and codes block (by, bx) of `field`. |quantised| is limited to 2^30 - 1. `out` has a single
   /// layer: whole codewords. Gains count on reconstruction at `centroid` / 256 and are weighted by `weights` (null: in

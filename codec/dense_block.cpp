@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "codec/coefficient_kernels.h"
+#include "codec/lane_sums.h"
+
 namespace trivelet::dense {
 
 namespace {
@@ -87,30 +90,28 @@ void Block::lay_out(const BlockGrid& grid, int by, int bx) {
 
 namespace {
 
-// Magnitudes of a patch, and per group the planes of its coefficients.
+// Magnitudes of a patch, and per group the planes of its coefficients. Returns the patch's energy, frame by frame times
+// its weight.
 template <class T>
-void load_patch(Level& l, int o, const Field<T>& v, float inverse_step, std::vector<std::uint32_t>& joined) {
+double load_patch(Level& l, int o, const Field<T>& v, float inverse_step, const CoefficientKernels<T>& kernels,
+                  double weight, const double* frame_weight, std::vector<std::uint32_t>& joined, double sum) {
   const Box& valid = l.valid[o];
   const int depth = l.arity == 8 ? 2 : 1;
   const auto columns = static_cast<std::size_t>(2 * l.groups_x);
   joined.resize(columns);
-  for (int t = 0; t < l.exists[o].t; ++t)
+  LaneSums energy[2];  // of the frames of a group
+  for (int t = 0; t < l.exists[o].t; ++t) {
+    const int frames = std::min(depth, valid.t - t * depth);
     for (int y = 0; y < l.exists[o].y; ++y) {
       std::fill(joined.begin(), joined.end(), 0u);
       std::uint32_t any = 0;
-      for (int f = t * depth; f < std::min(t * depth + depth, valid.t); ++f)
-        for (int r = 2 * y; r < std::min(2 * y + 2, valid.y); ++r) {
-          const T* in = v.row(f, r);
-          std::uint32_t* out = l.magnitude.data() + l.at(o, f, r, 0);
-          std::uint32_t* join = joined.data();
-          for (int x = 0; x < valid.x; ++x) {
-            const auto m =
-                static_cast<std::uint32_t>(static_cast<std::int32_t>(limited_magnitude(in[x], inverse_step)));
-            out[x] = m;
-            join[x] |= m;
-            any |= m;
-          }
-        }
+      for (int f = 0; f < frames && 2 * y < valid.y; ++f) {
+        const int frame = t * depth + f;
+        const bool two = 2 * y + 1 < valid.y;
+        std::uint32_t* out = l.magnitude.data() + l.at(o, frame, 2 * y, 0);
+        any |= kernels.quantise(v.row(frame, 2 * y), two ? v.row(frame, 2 * y + 1) : nullptr, valid.x, inverse_step,
+                                out, out + l.stride, joined.data(), energy[f].lanes());
+      }
       std::uint8_t* planes = l.planes.data() + l.group(o, t, y, 0);
       if (any == 0) {
         std::fill(planes, planes + l.groups_x, std::uint8_t{0});
@@ -120,6 +121,10 @@ void load_patch(Level& l, int o, const Field<T>& v, float inverse_step, std::vec
         planes[x] = static_cast<std::uint8_t>(
             std::bit_width(joined[static_cast<std::size_t>(2 * x)] | joined[static_cast<std::size_t>(2 * x + 1)]));
     }
+    for (int f = 0; f < frames; ++f)
+      sum += (frame_weight ? weight * frame_weight[t * depth + f] : weight) * energy[f].take();
+  }
+  return sum;
 }
 
 // Joins the planes of the children into their parents' groups (both of level k >= 1).
@@ -147,10 +152,13 @@ void join_children(Level& l, const Level& c, int o) {
 
 template <class T>
 void Block::load(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps,
-                 std::vector<std::uint8_t>& top) {
+                 const ErrorWeights* weights, SimdLevel simd, std::vector<std::uint8_t>& top,
+                 std::vector<double>& energy) {
+  const CoefficientKernels<T>& kernels = coefficient_kernels<T>(simd);
   std::vector<std::uint32_t> joined;
   const auto resolutions = static_cast<std::size_t>(grid.resolutions());
   top.assign(families.size() * resolutions, 0);
+  energy.assign(families.size() * resolutions, 0);
   for (std::size_t b = families.size(); b-- > 0;) {
     BlockFamily& f = families[b];
     if (!f.used) continue;
@@ -164,8 +172,11 @@ void Block::load(const BlockGrid& grid, int by, int bx, const Field<T>& field, c
         const int bi = static_cast<int>(b);
         const int ki = static_cast<int>(k);
         const Subband& band = grid.table().at(bi, ki, BlockGrid::orientation(ki, i));
-        load_patch(l, i, patch_view(grid, by, bx, field, band),
-                   inverse_steps ? inverse_steps[subband_slot(grid, bi, ki, i)] : 1.0f, joined);
+        const std::size_t slot = subband_slot(grid, bi, ki, i);
+        double& sum = energy[b * resolutions + k];
+        sum = load_patch(l, i, patch_view(grid, by, bx, field, band), inverse_steps ? inverse_steps[slot] : 1.0f,
+                         kernels, weights ? weights->subband[slot] : 1.0,
+                         weights && !weights->frame.empty() ? weights->frame[b].data() : nullptr, joined, sum);
         if (k > 0 && k + 1 < f.levels.size()) join_children(l, f.levels[k + 1], i);
       }
       if (k == 0 && f.levels.size() > 1)
@@ -195,8 +206,9 @@ void Block::load(const BlockGrid& grid, int by, int bx, const Field<T>& field, c
   }
 }
 
-template void Block::load(const BlockGrid&, int, int, const Field<float>&, const float*, std::vector<std::uint8_t>&);
-template void Block::load(const BlockGrid&, int, int, const Field<std::int32_t>&, const float*,
-                          std::vector<std::uint8_t>&);
+template void Block::load(const BlockGrid&, int, int, const Field<float>&, const float*, const ErrorWeights*, SimdLevel,
+                          std::vector<std::uint8_t>&, std::vector<double>&);
+template void Block::load(const BlockGrid&, int, int, const Field<std::int32_t>&, const float*, const ErrorWeights*,
+                          SimdLevel, std::vector<std::uint8_t>&, std::vector<double>&);
 
 }  // namespace trivelet::dense

@@ -8,6 +8,7 @@
 
 #include "codec/quantiser.h"
 #include "codec/tree.h"
+#include "codec/zerotree.h"
 
 namespace trivelet::dense {
 
@@ -88,10 +89,11 @@ struct BlockFamily {
 struct Block {
   std::vector<BlockFamily> families;
   void lay_out(const BlockGrid& grid, int by, int bx);
-  /// Quantises the block's coefficients and finds the planes of all sets; `top` gets the planes of every segment.
+  /// Quantises the block's coefficients and finds the planes of all sets; `top` gets the planes of every segment,
+  /// `energy` the weighted squares of its coefficients (null weights: 1).
   template <class T>
   void load(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps,
-            std::vector<std::uint8_t>& top);
+            const ErrorWeights* weights, SimdLevel simd, std::vector<std::uint8_t>& top, std::vector<double>& energy);
 };
 
 /// Place of subband (b, k, orientation index) in SubbandTable::all().

@@ -14,6 +14,9 @@ class LaneSums {
   /// `column`: of a coefficient in its patch. Two neighbours, the columns of a 2x2 group, share a lane.
   void add(int column, double term) { of_[static_cast<std::size_t>(column >> 1) % kLanes] += term; }
 
+  /// For loops that add many terms at once: kLanes partial sums.
+  double* lanes() { return of_; }
+
   /// The sum of everything added since the last call.
   double take() {
     for (std::size_t d = kLanes / 2; d > 0; d /= 2)

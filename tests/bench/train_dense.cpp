@@ -70,10 +70,12 @@ void collect(const Clip& clip, const Setup& setup, int block_size, float step, S
     coder.grid = &grid;
     coder.field = &v.field;
     std::vector<std::uint8_t> top;
+    std::vector<double> energy;
     for (coder.by = 0; coder.by < grid.rows(); ++coder.by)
       for (coder.bx = 0; coder.bx < grid.columns(); ++coder.bx) {
         block.lay_out(grid, coder.by, coder.bx);
-        block.load(grid, coder.by, coder.bx, v.field, integer ? nullptr : steps.inverse.data(), top);
+        block.load(grid, coder.by, coder.bx, v.field, integer ? nullptr : steps.inverse.data(), nullptr,
+                   SimdLevel::kBest, top, energy);
         for (int b = 0; b < static_cast<int>(block.families.size()); ++b)
           for (int k = 0; k < grid.resolutions(); ++k) {
             const int planes = top[static_cast<std::size_t>(segment_index(grid, b, k))];
