@@ -15,40 +15,40 @@ constexpr unsigned kUnaryLimit = 128;
 unsigned zigzag(int v) { return v > 0 ? 2 * static_cast<unsigned>(v) - 1 : 2 * static_cast<unsigned>(-v); }
 int unzigzag(unsigned v) { return v & 1 ? static_cast<int>(v / 2) + 1 : -static_cast<int>(v / 2); }
 
-// Rice parameter that codes these sizes in the fewest bits.
-int best_rice(const std::vector<std::uint32_t>& sizes) {
-  int best = 0;
-  std::uint64_t fewest = ~std::uint64_t{0};
-  for (int k = 0; k < 24; ++k) {
-    std::uint64_t bits = 0;
-    for (const std::uint32_t s : sizes) bits += (s >> k) + 1u + static_cast<unsigned>(k);
-    if (bits < fewest) {
-      fewest = bits;
-      best = k;
-    }
-  }
-  return best;
+// Rice parameter that codes the sizes of the parts in the fewest bits.
+int best_rice(const HeadRows& rows, std::uint64_t& fewest) {
+  constexpr int kParameters = 24;
+  std::uint64_t bits[kParameters] = {};
+  for (std::size_t i = 0; i < rows.low.size(); ++i)
+    if (rows.low[i] < rows.before[i])
+      for (unsigned k = 0; k < kParameters; ++k) bits[k] += (rows.size[i] >> k) + 1u + k;
+  const std::uint64_t* best = std::min_element(bits, bits + kParameters);
+  fewest = *best;
+  return static_cast<int>(best - bits);
 }
 
-// The plane or pass most segments end at, as the unary codes of the others are short, and whether all do.
-// `steps` are (where the segment stands, where it ends).
-int best_nominal(const std::vector<std::pair<int, int>>& steps, bool& uniform) {
+// The plane or pass most segments end at, as the unary codes of the others are short, and whether all do. Segments that
+// are at the bottom already do not count.
+int best_nominal(const HeadRows& rows, bool& uniform, std::uint64_t& fewest) {
   int least = 60;
   int most = 0;
-  for (const auto& [before, low] : steps) {
-    least = std::min(least, low);
-    most = std::max(most, low);
+  uniform = true;
+  for (std::size_t i = 0; i < rows.low.size(); ++i) {
+    if (rows.before[i] == 0) continue;
+    uniform = false;
+    least = std::min<int>(least, rows.low[i]);
+    most = std::max<int>(most, rows.low[i]);
   }
   int best = std::min(least, most);
-  std::uint64_t fewest = ~std::uint64_t{0};
-  uniform = steps.empty();
+  fewest = uniform ? 0 : ~std::uint64_t{0};
   for (int p = least; p <= most; ++p) {
     std::uint64_t bits = 0;
     bool same = true;
-    for (const auto& [before, low] : steps) {
-      const int n = std::min(before, p);
-      bits += zigzag(low - n) + 1;
-      same = same && low == n;
+    for (std::size_t i = 0; i < rows.low.size(); ++i) {
+      if (rows.before[i] == 0) continue;
+      const int n = std::min<int>(rows.before[i], p);
+      bits += zigzag(rows.low[i] - n) + 1;
+      same = same && rows.low[i] == n;
     }
     if (same) bits = 0;
     if (bits < fewest) {
@@ -60,62 +60,92 @@ int best_nominal(const std::vector<std::pair<int, int>>& steps, bool& uniform) {
   return best;
 }
 
-// The head of a chunk; `body` gets the bytes of its parts. Empty when the chunk says nothing.
-std::vector<std::uint8_t> write_head(const StreamHeader& stream, const LayeredGop& gop, int layer, int band,
-                                     int distance, std::size_t& body) {
+// Calls f(rows, has a segment to hang on) for the components that have a share in a chunk.
+template <class F>
+void for_head_rows(const StreamHeader& stream, const LayeredGop& gop, int layer, int band, int distance, const F& f) {
   const auto l = static_cast<std::size_t>(layer);
   const int unit = cuts_per_plane(stream.profile);
-  BitWriter head;
-  bool says_something = false;
-  body = 0;
-  std::vector<std::uint32_t> sizes;
-  std::vector<std::pair<int, int>> steps;  // (low before, low) of the segments that are not at the bottom already
+  HeadRows rows;
   for_shares(stream, gop, band, distance, [&](std::size_t c, int k) {
     const auto& component = gop.components[c];
     const auto s = static_cast<std::size_t>(segment_index(*component.grid, band, k));
     const int parent = parent_segment(*component.grid, band, k);
-    auto before_of = [&](const LayeredSegment& seg) {
-      return layer == 0 ? unit * seg.top : static_cast<int>(seg.parts[l - 1].low);
-    };
-    sizes.clear();
-    steps.clear();
-    for (const auto& block : component.blocks) {
-      const LayeredSegment& seg = block[s];
-      const int before = before_of(seg);
-      const LayerPart& part = seg.parts[l];
-      if (part.low < before) sizes.push_back(part.size);
-      body += part.size;
-      if (before > 0) steps.emplace_back(before, part.low);
-      says_something = says_something || part.low < before || (layer == 0 && seg.top > 0);
+    rows.resize(component.blocks.size());
+    for (std::size_t i = 0; i < component.blocks.size(); ++i) {
+      const LayeredSegment& segment = component.blocks[i][s];
+      rows.top[i] = segment.top;
+      rows.limit[i] = parent < 0 ? std::uint8_t{0} : component.blocks[i][static_cast<std::size_t>(parent)].top;
+      rows.before[i] = layer == 0 ? static_cast<std::uint8_t>(unit * segment.top) : segment.parts[l - 1].low;
+      rows.low[i] = segment.parts[l].low;
+      rows.size[i] = segment.parts[l].size;
     }
-    bool uniform = false;
-    const int nominal = best_nominal(steps, uniform);
-    const int rice = best_rice(sizes);
-    head.put(static_cast<std::uint32_t>(nominal), 6);
-    head.put(uniform, 1);
-    head.put(static_cast<std::uint32_t>(rice), 5);
-    int top_before = 0;
-    for (const auto& block : component.blocks) {
-      const LayeredSegment& seg = block[s];
-      if (layer == 0) {
-        if (parent < 0) {
-          head.put_unary(zigzag(seg.top - top_before));
-          top_before = seg.top;
-        } else if (const int limit = block[static_cast<std::size_t>(parent)].top; limit > 0) {
-          head.put_unary(static_cast<unsigned>(limit - seg.top));
-        }
-      }
-      const int before = before_of(seg);
-      const LayerPart& part = seg.parts[l];
-      if (!uniform && before > 0) head.put_unary(zigzag(part.low - std::min(before, nominal)));
-      if (part.low < before) head.put_rice(part.size, rice);
+    f(rows, parent < 0);
+  });
+}
+
+void write_rows(const HeadRows& rows, const HeadCodes& codes, bool first_layer, bool root, BitWriter& head) {
+  head.put(static_cast<std::uint32_t>(codes.nominal), 6);
+  head.put(codes.uniform, 1);
+  head.put(static_cast<std::uint32_t>(codes.rice), 5);
+  int top_before = 0;
+  for (std::size_t i = 0; i < rows.low.size(); ++i) {
+    if (first_layer && root) {
+      head.put_unary(zigzag(rows.top[i] - top_before));
+      top_before = rows.top[i];
+    } else if (first_layer && rows.limit[i] > 0) {
+      head.put_unary(static_cast<unsigned>(rows.limit[i] - rows.top[i]));
     }
+    if (!codes.uniform && rows.before[i] > 0)
+      head.put_unary(zigzag(rows.low[i] - std::min<int>(rows.before[i], codes.nominal)));
+    if (rows.low[i] < rows.before[i]) head.put_rice(rows.size[i], codes.rice);
+  }
+}
+
+// The head of a chunk; `body` gets the bytes of its parts. Empty when the chunk says nothing.
+std::vector<std::uint8_t> write_head(const StreamHeader& stream, const LayeredGop& gop, int layer, int band,
+                                     int distance, std::size_t& body) {
+  BitWriter head;
+  bool says_something = false;
+  body = 0;
+  for_head_rows(stream, gop, layer, band, distance, [&](const HeadRows& rows, bool root) {
+    const HeadCodes codes = head_codes(rows, layer == 0, root);
+    write_rows(rows, codes, layer == 0, root, head);
+    body += codes.body;
+    says_something = says_something || codes.says_something;
   });
   if (!says_something) return {};
   return head.take();
 }
 
 }  // namespace
+
+void HeadRows::resize(std::size_t blocks) {
+  for (std::vector<std::uint8_t>* v : {&top, &limit, &before, &low}) v->resize(blocks);
+  size.resize(blocks);
+}
+
+HeadCodes head_codes(const HeadRows& rows, bool first_layer, bool root) {
+  constexpr std::uint64_t kFixedBits = 6 + 1 + 5;
+  HeadCodes codes;
+  std::uint64_t of_sizes = 0;
+  std::uint64_t of_cuts = 0;
+  codes.nominal = best_nominal(rows, codes.uniform, of_cuts);
+  codes.rice = best_rice(rows, of_sizes);
+  codes.bits = kFixedBits + of_sizes + of_cuts;
+  int top_before = 0;
+  for (std::size_t i = 0; i < rows.low.size(); ++i) {
+    codes.body += rows.size[i];
+    codes.says_something |= rows.low[i] < rows.before[i] || (first_layer && rows.top[i] > 0);
+    if (!first_layer) continue;
+    if (root) {
+      codes.bits += zigzag(rows.top[i] - top_before) + 1;
+      top_before = rows.top[i];
+    } else if (rows.limit[i] > 0) {
+      codes.bits += static_cast<unsigned>(rows.limit[i] - rows.top[i]) + 1;
+    }
+  }
+  return codes;
+}
 
 int parent_segment(const BlockGrid& grid, int b, int k) {
   if (k > 0) return segment_index(grid, b, k - 1);
@@ -167,8 +197,10 @@ void set_planes(const StreamHeader& stream, const LayeredGop& gop, GopHeader& he
 }
 
 std::size_t chunk_size(const StreamHeader& stream, const LayeredGop& gop, int layer, int band, int distance) {
-  std::size_t body = 0;
-  return write_head(stream, gop, layer, band, distance, body).size() + body;
+  ChunkSize size;
+  for_head_rows(stream, gop, layer, band, distance,
+                [&](const HeadRows& rows, bool root) { size.add(head_codes(rows, layer == 0, root)); });
+  return static_cast<std::size_t>(size.bytes());
 }
 
 std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const LayeredGop& gop, int layer, int band,

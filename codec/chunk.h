@@ -87,6 +87,43 @@ std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const LayeredG
 /// Its size.
 std::size_t chunk_size(const StreamHeader& stream, const LayeredGop& gop, int layer, int band, int distance);
 
+/// What the head of a chunk tells of one component: a row per code block, in raster order.
+struct HeadRows {
+  std::vector<std::uint8_t> top;     ///< planes of the segment
+  std::vector<std::uint8_t> limit;   ///< of the one it hangs on, if it does
+  std::vector<std::uint8_t> before;  ///< cut of the layers before
+  std::vector<std::uint8_t> low;     ///< and with this one
+  std::vector<std::uint32_t> size;   ///< bytes of the part
+  void resize(std::size_t blocks);
+};
+/// How its numbers are written, and how many bits they take.
+struct HeadCodes {
+  int nominal = 0;
+  int rice = 0;
+  bool uniform = false;
+  bool says_something = false;
+  std::uint64_t bits = 0;
+  std::uint64_t body = 0;  ///< bytes of the parts
+};
+/// `first_layer`: tops are told; `root`: the segments hang on no other.
+HeadCodes head_codes(const HeadRows& rows, bool first_layer, bool root);
+
+/// The bytes of a chunk from the codes of its components.
+class ChunkSize {
+ public:
+  void add(const HeadCodes& codes) {
+    bits_ += codes.bits;
+    body_ += codes.body;
+    says_something_ |= codes.says_something;
+  }
+  std::uint64_t bytes() const { return (says_something_ ? (bits_ + 7) / 8 : 0) + body_; }
+
+ private:
+  std::uint64_t bits_ = 0;
+  std::uint64_t body_ = 0;
+  bool says_something_ = false;
+};
+
 /// Adds a chunk to what was received. `bytes` must stay alive and have kChunkPadding readable bytes behind `size`;
 /// layer 0 of a band and distance comes before its later layers, and coarser ones come first. An empty chunk is size 0.
 /// Throws BadStream.

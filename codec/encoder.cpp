@@ -20,6 +20,7 @@ Encoder::State::State(const VideoInfo& video, const EncoderParams& p, ByteSink& 
       header(make_header(video, params)),
       sink(s),
       backend(b),
+      pool(params.threads),
       measured(header.lossless),
       fewer_layers(p.layers == 0),
       step(params.step) {
@@ -70,7 +71,7 @@ std::vector<std::uint8_t> Encoder::State::gains(int gop_frames) const {
   return even_frame_gains(gop_frames, header.temporal_levels, header.temporal);
 }
 
-int Encoder::State::layers_for(RateControl& control, const Cuts& final, double lambda) const {
+int Encoder::State::layers_for(const RateControl& control, const Cuts& final, double lambda) const {
   return fewer_layers ? control.layers_worth(final, lambda) : header.layers;
 }
 
@@ -82,7 +83,7 @@ void Encoder::State::drain(int in_flight) {
     LayeredGop layers;
     layers.frames = p.frames;
     if (header.profile == Profile::kDense) {
-      RateControl control(header, coded);
+      RateControl control(header, coded, &pool);
       const double unit = header.lossless ? 1 : static_cast<double>(p.step);
       const Cuts final = control.complete();
       const double lambda = unit * unit;

@@ -37,7 +37,8 @@ struct Encoder::State {
   ByteSink& sink;
   const Backend& backend;
   std::unique_ptr<GopEncoder> coder;
-  std::unique_ptr<GopDecoder> decoder;  ///< measures errors
+  std::unique_ptr<GopDecoder> decoder;  ///< measures errors, where the backend does not
+  ThreadPool pool;                      ///< of rate control
   CodecStats stats;
   std::vector<GopInfo> index;
   std::uint64_t position = 0;
@@ -64,7 +65,7 @@ struct Encoder::State {
   void accept(int gop_frames);
   GopChoices choices(int gop_frames) const;
   std::vector<std::uint8_t> gains(int gop_frames) const;
-  int layers_for(RateControl& control, const Cuts& final, double lambda) const;
+  int layers_for(const RateControl& control, const Cuts& final, double lambda) const;
   /// Writes GOPs that the backend has done, until so many are left in it.
   void drain(int in_flight);
   /// The header of the GOP that is written next, but for what its layers say.

@@ -1,8 +1,10 @@
 #include "codec/rate_control.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <queue>
+#include <utility>
 
 #include "codec/colour.h"
 #include "codec/frame_gains.h"
@@ -41,6 +43,11 @@ ErrorWeights error_weights(const StreamHeader& header, int component, const Subb
 // -------------------------------------------------------------------------------------------------------------- hulls
 
 namespace {
+
+void in_parallel(ThreadPool* pool, int count, const std::function<void(int, int)>& body) {
+  if (pool) return pool->parallel_for(count, body);
+  for (int i = 0; i < count; ++i) body(i, 0);
+}
 
 // Appends all of segment s. A part per plane becomes one bit string without padding.
 void append_codeword(Profile profile, const CodedBlock& block, std::size_t s, std::size_t layers,
@@ -86,16 +93,28 @@ void RateControl::prepare(const std::vector<const BlockGrid*>& grids) {
     c.children.resize(static_cast<std::size_t>(c.segments));
     for (std::size_t s = 0; s < c.parents.size(); ++s)
       if (c.parents[s] >= 0) c.children[static_cast<std::size_t>(c.parents[s])].push_back(s);
-    first += static_cast<std::size_t>(c.segments) * static_cast<std::size_t>(grid->blocks());
+    c.count = static_cast<std::size_t>(c.segments) * static_cast<std::size_t>(grid->blocks());
+    first += c.count;
     samples_ += grid->table().shape().samples();
     components_.push_back(std::move(c));
   }
 }
 
-RateControl::RateControl(const StreamHeader& header, CodedGop& gop) : header_(header) {
+RateControl::RateControl(const StreamHeader& header, const CodedGop& gop, ThreadPool* pool)
+    : header_(header), pool_(pool) {
   std::vector<const BlockGrid*> grids;
-  for (const auto& c : gop.components) grids.push_back(c.grid);
+  std::size_t bytes = 0;
+  std::size_t passes_in_all = 0;
+  for (const auto& c : gop.components) {
+    grids.push_back(c.grid);
+    for (const CodedBlock& block : c.blocks)
+      for (const std::uint32_t size : block.size) bytes += size;
+    for (const PassTable& table : c.passes) passes_in_all += table.passes.size();
+  }
   prepare(grids);
+  runs_.reserve(components_.empty() ? 0 : components_.back().first + components_.back().count);
+  bytes_.reserve(bytes);
+  points_.reserve(passes_in_all);
   std::vector<Point> hull;
   for (std::size_t c = 0; c < gop.components.size(); ++c) {
     auto& component = gop.components[c];
@@ -146,12 +165,15 @@ RateControl::RateControl(const StreamHeader& header, CodedGop& gop) : header_(he
 }
 
 template <class F>
-void RateControl::for_segments(const F& f) const {
-  for (const Component& c : components_) {
-    std::size_t i = c.first;
-    for (int block = 0; block < c.grid->blocks(); ++block)
-      for (int s = 0; s < c.segments; ++s, ++i) f(c, i, s);
-  }
+void RateControl::for_blocks(const F& f) const {
+  std::vector<std::pair<const Component*, std::size_t>> blocks;
+  for (const Component& c : components_)
+    for (std::size_t i = c.first; i < c.first + c.count; i += static_cast<std::size_t>(c.segments))
+      blocks.emplace_back(&c, i);
+  const auto body = [&](int i, int) {
+    f(*blocks[static_cast<std::size_t>(i)].first, blocks[static_cast<std::size_t>(i)].second);
+  };
+  in_parallel(pool_, static_cast<int>(blocks.size()), body);
 }
 
 // The last hull point that a cut includes, null for none.
@@ -164,64 +186,73 @@ const RateControl::Point* RateControl::point_at(const Run& run, int cut) const {
 
 Cuts RateControl::at(double lambda) const {
   Cuts cuts(runs_.size());
-  for (std::size_t i = 0; i < runs_.size(); ++i) {
-    const Run& run = runs_[i];
+  for_blocks([&](const Component& c, std::size_t first) { at(lambda, c, first, cuts.data() + first); });
+  return cuts;
+}
+
+// The cuts of one block.
+void RateControl::at(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const {
+  bool allowed = true;
+  for (std::size_t s = 0; s < static_cast<std::size_t>(c.segments); ++s) {
+    const Run& run = runs_[first + s];
     const Point* begin = points_.data() + run.first;
-    const Point* end = begin + run.count;
-    const Point* p =
-        std::partition_point(begin, end, [lambda](const Point& q) { return static_cast<double>(q.slope) >= lambda; });
-    cuts[i] = static_cast<std::uint8_t>(p == begin ? unit_ * run.top : (p - 1)->cut);
+    const Point* p = std::partition_point(begin, begin + run.count,
+                                          [lambda](const Point& q) { return static_cast<double>(q.slope) >= lambda; });
+    cuts[s] = static_cast<std::uint8_t>(p == begin ? unit_ * run.top : (p - 1)->cut);
   }
-  // A segment may want more than the one it hangs on allows. Then either that one sends more than is worth it by
-  // itself, or the other less, with all that hangs on it: whatever comes out best at this slope, from the leaves up.
-  const auto worth = [&](std::size_t i, int cut) {
-    const Point* p = point_at(runs_[i], cut);
-    return p ? p->gain * runs_[i].emphasis - lambda * p->end / 8 : 0.0;
+  for (std::size_t s = 0; s < static_cast<std::size_t>(c.segments); ++s)
+    if (const int parent = c.parents[s]; parent >= 0)
+      allowed = allowed && cuts[s] >= lowest_cut(header_.profile, cuts[static_cast<std::size_t>(parent)]);
+  if (!allowed) settle(lambda, c, first, cuts);
+}
+
+// A segment may want more than the one it hangs on allows. Then either that one sends more than is worth it by itself,
+// or the other less, with all that hangs on it: whatever comes out best at this slope, from the leaves up.
+void RateControl::settle(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const {
+  const auto worth = [&](std::size_t s, int cut) {
+    const Run& run = runs_[first + s];
+    const Point* p = point_at(run, cut);
+    return p ? p->gain * run.emphasis - lambda * p->end / 8 : 0.0;
   };
   // Where a segment ends if it may not go below `lowest`.
-  const auto held = [&](std::size_t i, int lowest) {
-    if (cuts[i] >= lowest) return static_cast<int>(cuts[i]);
-    const Point* p = point_at(runs_[i], lowest);
-    return p ? p->cut : unit_ * runs_[i].top;
+  const auto held = [&](std::size_t s, int lowest) {
+    if (cuts[s] >= lowest) return static_cast<int>(cuts[s]);
+    const Run& run = runs_[first + s];
+    const Point* p = point_at(run, lowest);
+    return p ? p->cut : unit_ * run.top;
   };
-  for (const Component& c : components_)
-    for (int block = 0; block < c.grid->blocks(); ++block) {
-      const std::size_t first = c.first + static_cast<std::size_t>(block) * static_cast<std::size_t>(c.segments);
-      // What is lost when what hangs on segment s must do with its ending at `cut`.
-      const auto loss = [&](const auto& self, std::size_t s, int cut) -> double {
-        double sum = 0;
-        for (const std::size_t child : c.children[s]) {
-          const int to = held(first + child, lowest_cut(header_.profile, cut));
-          if (to == cuts[first + child]) continue;
-          sum += worth(first + child, cuts[first + child]) - worth(first + child, to) + self(self, child, to);
-        }
-        return sum;
-      };
-      for (std::size_t s = static_cast<std::size_t>(c.segments); s-- > 0;) {
-        const Run& run = runs_[first + s];
-        const Point* begin = points_.data() + run.first;
-        double best = worth(first + s, cuts[first + s]) - loss(loss, s, cuts[first + s]);
-        int choice = cuts[first + s];
-        for (const std::size_t child : c.children[s]) {
-          if (cuts[first + child] == unit_ * runs_[first + child].top) continue;
-          const int needed = highest_parent_cut(header_.profile, cuts[first + child]);
-          if (cuts[first + s] <= needed) continue;
-          const Point* p =
-              std::partition_point(begin, begin + run.count, [needed](const Point& q) { return q.cut > needed; });
-          const double value = worth(first + s, p->cut) - loss(loss, s, p->cut);
-          if (value > best || (value == best && p->cut < choice)) {
-            best = value;
-            choice = p->cut;
-          }
-        }
-        cuts[first + s] = static_cast<std::uint8_t>(choice);
-      }
-      for (std::size_t s = 0; s < static_cast<std::size_t>(c.segments); ++s)
-        for (const std::size_t child : c.children[s])
-          cuts[first + child] =
-              static_cast<std::uint8_t>(held(first + child, lowest_cut(header_.profile, cuts[first + s])));
+  // What is lost when what hangs on segment s must do with its ending at `cut`.
+  const auto loss = [&](const auto& self, std::size_t s, int cut) -> double {
+    double sum = 0;
+    for (const std::size_t child : c.children[s]) {
+      const int to = held(child, lowest_cut(header_.profile, cut));
+      if (to == cuts[child]) continue;
+      sum += worth(child, cuts[child]) - worth(child, to) + self(self, child, to);
     }
-  return cuts;
+    return sum;
+  };
+  for (std::size_t s = static_cast<std::size_t>(c.segments); s-- > 0;) {
+    const Run& run = runs_[first + s];
+    const Point* begin = points_.data() + run.first;
+    double best = worth(s, cuts[s]) - loss(loss, s, cuts[s]);
+    int choice = cuts[s];
+    for (const std::size_t child : c.children[s]) {
+      if (cuts[child] == unit_ * runs_[first + child].top) continue;
+      const int needed = highest_parent_cut(header_.profile, cuts[child]);
+      if (cuts[s] <= needed) continue;
+      const Point* p =
+          std::partition_point(begin, begin + run.count, [needed](const Point& q) { return q.cut > needed; });
+      const double value = worth(s, p->cut) - loss(loss, s, p->cut);
+      if (value > best || (value == best && p->cut < choice)) {
+        best = value;
+        choice = p->cut;
+      }
+    }
+    cuts[s] = static_cast<std::uint8_t>(choice);
+  }
+  for (std::size_t s = 0; s < static_cast<std::size_t>(c.segments); ++s)
+    for (const std::size_t child : c.children[s])
+      cuts[child] = static_cast<std::uint8_t>(held(child, lowest_cut(header_.profile, cuts[s])));
 }
 
 Cuts RateControl::planes(int lowest) const {
@@ -235,6 +266,20 @@ std::uint64_t RateControl::body_bytes(const Cuts& cuts) const {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < runs_.size(); ++i) sum += (end_at(runs_[i], cuts[i]) + 7) / 8;
   return sum;
+}
+
+std::vector<std::uint64_t> RateControl::body_bytes_at(const std::vector<double>& lambdas) const {
+  std::vector<std::atomic<std::uint64_t>> sums(lambdas.size());
+  for_blocks([&](const Component& c, std::size_t first) {
+    std::vector<std::uint8_t> cuts(static_cast<std::size_t>(c.segments));
+    for (std::size_t i = 0; i < lambdas.size(); ++i) {
+      at(lambdas[i], c, first, cuts.data());
+      std::uint64_t bytes = 0;
+      for (std::size_t s = 0; s < cuts.size(); ++s) bytes += (end_at(runs_[first + s], cuts[s]) + 7) / 8;
+      sums[i] += bytes;
+    }
+  });
+  return {sums.begin(), sums.end()};
 }
 
 double RateControl::error(const Cuts& cuts) const {
@@ -290,17 +335,31 @@ std::vector<double> layer_slopes(int layers) {
 
 }  // namespace
 
+const std::vector<Cuts>& RateControl::rows(double lambda) const {
+  const std::vector<double> slopes = layer_slopes(header_.layers);
+  if (rows_at_ == lambda && rows_.size() == slopes.size()) return rows_;
+  rows_.assign(slopes.size(), Cuts(runs_.size()));
+  for_blocks([&](const Component& c, std::size_t first) {
+    for (std::size_t l = 0; l < slopes.size(); ++l)
+      at(lambda * std::exp2(slopes[l]), c, first, rows_[l].data() + first);
+  });
+  rows_at_ = lambda;
+  return rows_;
+}
+
 std::vector<Cuts> RateControl::layers(const Cuts& final, double lambda, int layers) const {
   std::vector<Cuts> out;
   const std::vector<double> used = layer_slopes(layers);
   const std::vector<double> all = layer_slopes(header_.layers);
+  const std::vector<Cuts>& of_slope = rows(lambda);
   for (std::size_t l = 0; l + 1 < all.size(); ++l) {
     const bool is_used = std::find(used.begin(), used.end(), all[l]) != used.end();
     if (l > 0 && !is_used) {
       out.push_back(out.back());
       continue;
     }
-    Cuts cuts = at(lambda * std::exp2(is_used ? all[l] : used.front()));
+    const auto row = std::find(all.begin(), all.end(), is_used ? all[l] : used.front()) - all.begin();
+    Cuts cuts = of_slope[static_cast<std::size_t>(row)];
     // Every layer adds to those before and none goes beyond the last. Both keep what segments need of each other.
     for (std::size_t i = 0; i < cuts.size(); ++i) {
       if (l > 0) cuts[i] = std::min(cuts[i], out.back()[i]);
@@ -312,44 +371,40 @@ std::vector<Cuts> RateControl::layers(const Cuts& final, double lambda, int laye
   return out;
 }
 
-int RateControl::layers_worth(const Cuts& final, double lambda) {
-  LayeredGop divided;
-  const auto bytes_of = [&](int n) {
-    divide(layers(final, lambda, n), divided, false);
-    return static_cast<double>(chunk_bytes(divided));
-  };
+int RateControl::layers_worth(const Cuts& final, double lambda) const {
+  const auto bytes_of = [&](int n) { return static_cast<double>(chunk_bytes(layers(final, lambda, n))); };
   const double allowed = 1.02 * bytes_of(1);
   int n = header_.layers;
   while (n > 1 && bytes_of(n) > allowed) --n;
   return n;
 }
 
-void RateControl::divide(const std::vector<Cuts>& layers, LayeredGop& out, bool contents) {
+void RateControl::divide(const std::vector<Cuts>& layers, LayeredGop& out) {
   out.components.resize(components_.size());
   for (std::size_t c = 0; c < components_.size(); ++c) {
     out.components[c].grid = components_[c].grid;
-    auto& blocks = out.components[c].blocks;
-    blocks.resize(static_cast<std::size_t>(components_[c].grid->blocks()));
-    std::size_t i = components_[c].first;
-    for (auto& block : blocks) {
-      block.resize(static_cast<std::size_t>(components_[c].segments));
-      for (LayeredSegment& segment : block) {
-        const Run& run = runs_[i];
-        segment.top = run.top;
-        segment.parts.resize(layers.size());
-        std::uint32_t done = 0;
-        for (std::size_t l = 0; l < layers.size(); ++l) {
-          const int cut = std::min<int>(layers[l][i], unit_ * run.top);
-          const std::uint32_t end = std::max(done, end_at(run, cut));
-          segment.parts[l] = {bytes_.data() + run.offset + done / 8, (end - done + 7) / 8,
-                              static_cast<std::uint8_t>(cut)};
-          done = end;
-        }
-        ++i;
+    out.components[c].blocks.resize(static_cast<std::size_t>(components_[c].grid->blocks()));
+  }
+  for_blocks([&](const Component& c, std::size_t first) {
+    auto& blocks = out.components[static_cast<std::size_t>(&c - components_.data())].blocks;
+    auto& block = blocks[(first - c.first) / static_cast<std::size_t>(c.segments)];
+    block.resize(static_cast<std::size_t>(c.segments));
+    for (std::size_t s = 0; s < block.size(); ++s) {
+      const Run& run = runs_[first + s];
+      LayeredSegment& segment = block[s];
+      segment.top = run.top;
+      segment.parts.resize(layers.size());
+      std::uint32_t done = 0;
+      for (std::size_t l = 0; l < layers.size(); ++l) {
+        const int cut = std::min<int>(layers[l][first + s], unit_ * run.top);
+        const std::uint32_t end = std::max(done, end_at(run, cut));
+        segment.parts[l] = {bytes_.data() + run.offset + done / 8, (end - done + 7) / 8,
+                            static_cast<std::uint8_t>(cut)};
+        done = end;
       }
     }
-  }
-  if (contents && header_.profile == Profile::kFast) shift_parts(layers, out);
+  });
+  if (header_.profile == Profile::kFast) shift_parts(layers, out);
 }
 
 // Parts of the fast profile begin at any bit of their codeword: here they get bytes of their own.
@@ -389,24 +444,60 @@ void RateControl::shift_parts(const std::vector<Cuts>& layers, LayeredGop& out) 
   }
 }
 
-std::uint64_t RateControl::chunk_bytes(const LayeredGop& gop) const {
-  std::uint64_t sum = 0;
-  for (int l = 0; l < header_.layers; ++l)
-    for (int b = 0; b < header_.temporal_bands(); ++b)
-      for (int d = header_.spatial_levels; d >= 0; --d) {
-        const std::uint64_t size = chunk_size(header_, gop, l, b, d);
-        sum += size + (size > 0 ? 4 : 0) + 1;
-        for (std::uint64_t v = size; v >= 128; v >>= 7) ++sum;
+// [layer][segment]
+std::vector<std::uint32_t> RateControl::part_sizes(const std::vector<Cuts>& layers) const {
+  std::vector<std::uint32_t> sizes(layers.size() * runs_.size());
+  for_blocks([&](const Component& c, std::size_t first) {
+    for (std::size_t i = first; i < first + static_cast<std::size_t>(c.segments); ++i) {
+      std::uint32_t done = 0;
+      for (std::size_t l = 0; l < layers.size(); ++l) {
+        const std::uint32_t end = std::max(done, end_at(runs_[i], layers[l][i]));
+        sizes[l * runs_.size() + i] = (end - done + 7) / 8;
+        done = end;
       }
+    }
+  });
+  return sizes;
+}
+
+std::uint64_t RateControl::chunk_bytes(const std::vector<Cuts>& layers) const {
+  const std::vector<std::uint32_t> sizes = part_sizes(layers);
+  const int bands = header_.temporal_bands();
+  const int distances = header_.spatial_levels + 1;
+  std::atomic<std::uint64_t> sum = 0;
+  in_parallel(pool_, header_.layers * bands * distances, [&](int chunk, int) {
+    const auto l = static_cast<std::size_t>(chunk / (bands * distances));
+    const int b = chunk / distances % bands;
+    ChunkSize size;
+    HeadRows rows;
+    for (std::size_t c = 0; c < components_.size(); ++c) {
+      const Component& component = components_[c];
+      const int k = header_.components[c].spatial_levels - chunk % distances;
+      if (k < 0 || component.grid->families()[static_cast<std::size_t>(b)].frames == 0) continue;
+      const auto s = static_cast<std::size_t>(segment_index(*component.grid, b, k));
+      const int parent = component.parents[s];
+      rows.resize(static_cast<std::size_t>(component.grid->blocks()));
+      std::size_t i = component.first;
+      for (std::size_t n = 0; n < rows.top.size(); ++n, i += static_cast<std::size_t>(component.segments)) {
+        const auto whole = static_cast<std::uint8_t>(unit_ * runs_[i + s].top);
+        rows.top[n] = runs_[i + s].top;
+        rows.limit[n] = parent < 0 ? std::uint8_t{0} : runs_[i + static_cast<std::size_t>(parent)].top;
+        rows.before[n] = l == 0 ? whole : std::min(layers[l - 1][i + s], whole);
+        rows.low[n] = std::min(layers[l][i + s], whole);
+        rows.size[n] = sizes[l * runs_.size() + i + s];
+      }
+      size.add(head_codes(rows, l == 0, parent < 0));
+    }
+    const std::uint64_t bytes = size.bytes();
+    sum += bytes + (bytes > 0 ? 4 : 0) + 1;
+    for (std::uint64_t v = bytes; v >= 128; v >>= 7) ++sum;
+  });
   return sum;
 }
 
 // What is left of the budget goes to the cuts that come next by slope, whichever still fit.
 void RateControl::fill(std::uint64_t budget, int layers, double lambda, Cuts& final, LayeredGop& out) {
-  const auto bytes_of = [&](const Cuts& cuts) {
-    divide(this->layers(cuts, lambda, layers), out, false);
-    return chunk_bytes(out);
-  };
+  const auto bytes_of = [&](const Cuts& cuts) { return chunk_bytes(this->layers(cuts, lambda, layers)); };
   struct Candidate {
     float slope;
     std::size_t component, segment;
@@ -463,10 +554,7 @@ void RateControl::fill(std::uint64_t budget, int layers, double lambda, Cuts& fi
 }
 
 bool RateControl::fit(std::uint64_t budget, int layers, double& lambda, LayeredGop& out, Cuts& final) {
-  const auto bytes_of = [&](const Cuts& cuts, double at) {
-    divide(this->layers(cuts, at, layers), out, false);
-    return chunk_bytes(out);
-  };
+  const auto bytes_of = [&](const Cuts& cuts, double at) { return chunk_bytes(this->layers(cuts, at, layers)); };
   // All of it?
   final = complete();
   if (bytes_of(final, lambda) <= budget) {
@@ -518,8 +606,9 @@ void RateControl::save(std::FILE* file) const {
   put(file, bytes_.data(), bytes_.size());
 }
 
-RateControl::RateControl(const StreamHeader& header, const std::vector<const BlockGrid*>& grids, std::FILE* file)
-    : header_(header) {
+RateControl::RateControl(const StreamHeader& header, const std::vector<const BlockGrid*>& grids, std::FILE* file,
+                         ThreadPool* pool)
+    : header_(header), pool_(pool) {
   prepare(grids);
   std::uint64_t sizes[3] = {};
   take(file, sizes, 3);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codec/chunk.h"
+#include "codec/parallel.h"
 
 namespace trivelet {
 
@@ -25,8 +26,9 @@ ErrorWeights error_weights(const StreamHeader& header, int component, const Subb
 
 class RateControl {
  public:
-  /// Takes the codewords and tables out of `gop`; grids must outlive this object.
-  RateControl(const StreamHeader& header, CodedGop& gop);
+  /// Copies the codewords and tables of `gop`; grids and pool must outlive this object. Work on blocks is dealt out to
+  /// the pool, null = the caller does it; results are the same.
+  RateControl(const StreamHeader& header, const CodedGop& gop, ThreadPool* pool = nullptr);
 
   /// The cuts at which another byte gains less than `lambda` squared error; what a segment hangs on is respected.
   Cuts at(double lambda) const;
@@ -39,6 +41,8 @@ class RateControl {
   Cuts with_error(double wanted, double& log2_lambda) const;
   /// Bytes of the segments up to these cuts, without heads.
   std::uint64_t body_bytes(const Cuts& cuts) const;
+  /// The same of at(lambda), for each lambda.
+  std::vector<std::uint64_t> body_bytes_at(const std::vector<double>& lambdas) const;
   /// Squared error of all samples with these cuts, as predicted.
   double error(const Cuts& cuts) const;
   double mean_error(const Cuts& cuts) const { return error(cuts) / static_cast<double>(samples_); }
@@ -50,12 +54,11 @@ class RateControl {
   /// different GOPs go together.
   std::vector<Cuts> layers(const Cuts& final, double lambda, int layers) const;
   /// The largest number of layers whose heads take at most a fiftieth more bytes than those of one.
-  int layers_worth(const Cuts& final, double lambda);
+  int layers_worth(const Cuts& final, double lambda) const;
   /// Divides the GOP. Parts point into this object; `out` is reused.
-  /// Without `contents` only sizes are right, not the bytes.
-  void divide(const std::vector<Cuts>& layers, LayeredGop& out, bool contents = true);
-  /// Of all chunks of a divided GOP and what their entries in the table take.
-  std::uint64_t chunk_bytes(const LayeredGop& gop) const;
+  void divide(const std::vector<Cuts>& layers, LayeredGop& out);
+  /// Of all chunks of a GOP that is divided so, and what their entries in the table take.
+  std::uint64_t chunk_bytes(const std::vector<Cuts>& layers) const;
 
   /// Finds the cuts whose chunks take at most `budget` bytes, using nearly all of it. `lambda` is a first guess and
   /// then the slope reached. False when not even the first layer's heads fit.
@@ -64,7 +67,8 @@ class RateControl {
   /// To and from a temporary file. Throws Error(kIo).
   void save(std::FILE* file) const;
   /// `grids`: per component.
-  RateControl(const StreamHeader& header, const std::vector<const BlockGrid*>& grids, std::FILE* file);
+  RateControl(const StreamHeader& header, const std::vector<const BlockGrid*>& grids, std::FILE* file,
+              ThreadPool* pool = nullptr);
 
  private:
   struct Point {        // of a segment's hull, from its top down
@@ -83,6 +87,7 @@ class RateControl {
   struct Component {
     const BlockGrid* grid = nullptr;
     std::size_t first = 0;     // of its segments in runs_
+    std::size_t count = 0;     // of its segments
     int segments = 0;          // per block
     std::vector<int> parents;  // per segment of a block
     std::vector<std::vector<std::size_t>> children;
@@ -93,19 +98,28 @@ class RateControl {
     const Point* p = point_at(run, cut);
     return p ? p->end : 0;
   }
-  void shift_parts(const std::vector<Cuts>& layers, LayeredGop& out);
+  /// Calls f(component, first segment) for every block, on the pool.
   template <class F>
-  void for_segments(const F& f) const;
+  void for_blocks(const F& f) const;
+  void at(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const;
+  void settle(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const;
+  /// at() of the slopes of all layers, in their order; those of the slope asked for last are kept.
+  const std::vector<Cuts>& rows(double lambda) const;
+  std::vector<std::uint32_t> part_sizes(const std::vector<Cuts>& layers) const;
+  void shift_parts(const std::vector<Cuts>& layers, LayeredGop& out);
   void fill(std::uint64_t budget, int layers, double lambda, Cuts& final, LayeredGop& out);
 
   const StreamHeader& header_;
-  int unit_;
+  ThreadPool* pool_;
+  int unit_ = 1;
   std::uint64_t samples_ = 0;
   double energy_ = 0;
   std::vector<Component> components_;
   std::vector<Run> runs_;
   std::vector<Point> points_;
   std::vector<std::uint8_t> bytes_;    // codewords
+  mutable double rows_at_ = -1;        // lambda
+  mutable std::vector<Cuts> rows_;     // of rows()
   std::vector<std::uint8_t> shifted_;  // fast profile: parts that do not begin at a byte of their codeword
 };
 

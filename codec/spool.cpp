@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 
 namespace trivelet {
@@ -27,8 +28,10 @@ constexpr double kPerOctave = 8;
 }
 
 RateCurve::RateCurve(const RateControl& control) {
+  std::vector<double> lambdas;
   for (int i = 0; i <= static_cast<int>((kMost - kLeast) * kPerOctave); ++i)
-    bytes_.push_back(static_cast<float>(control.body_bytes(control.at(std::exp2(kLeast + i / kPerOctave)))));
+    lambdas.push_back(std::exp2(kLeast + i / kPerOctave));
+  for (const std::uint64_t bytes : control.body_bytes_at(lambdas)) bytes_.push_back(static_cast<float>(bytes));
 }
 
 double RateCurve::bytes(double log2_slope) const {
