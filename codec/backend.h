@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -56,7 +57,9 @@ struct Reduction {
 struct GopChoices {
   float step = 1;                         ///< quantiser step; ignored for lossless streams
   std::vector<std::uint8_t> frame_gains;  ///< GopHeader::frame_gains
-  bool passes = false;                    ///< fast profile: deliver PassTables, a part per plane, and no layers
+  /// There is a target, for which the GOP may be coded again. Fast profile: deliver PassTables, a part per plane, and no
+  /// layers.
+  bool passes = false;
 };
 
 class GopEncoder {
@@ -70,6 +73,11 @@ class GopEncoder {
   virtual void push(CoefficientGop& coefficients, const GopChoices& choices) = 0;
   /// Coefficients of a GOP, not coded.
   virtual void transform(const Gop& gop, const std::vector<std::uint8_t>& frame_gains, CoefficientGop& out) = 0;
+  /// Codes the samples of the last push once more: the same GOP and frame gains, with choices.passes both times.
+  virtual void push_again(const Gop& gop, const GopChoices& choices) { push(gop, choices); }
+  /// The mean squared error of what a decoder makes of a GOP that was coded with `choices` and whose segments end at
+  /// these cuts (rate_control.h). Negative where there is no faster way than to decode it.
+  virtual double squared_error(const Gop&, const GopChoices&, const std::vector<std::uint8_t>& /*cuts*/) { return -1; }
   /// False when nothing is pending. Grids in `out` stay valid as long as the encoder.
   virtual bool pull(CodedGop& out) = 0;
   /// Returns when no sample of any GOP pushed is going to be read any more.

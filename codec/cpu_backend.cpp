@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "codec/backend.h"
+#include "codec/block_cut.h"
 #include "codec/colour.h"
 #include "codec/dense.h"
 #include "codec/dense_block.h"
@@ -19,6 +20,7 @@
 #include "codec/parallel.h"
 #include "codec/rate_control.h"
 #include "codec/simd.h"
+#include "codec/squared_error.h"
 #include "codec/zerotree.h"
 
 namespace trivelet {
@@ -140,15 +142,20 @@ std::vector<std::vector<std::int32_t>>& memory<std::int32_t>(CoefficientGop& c) 
 }
 
 template <class T>
-Field<T> field_of(CoefficientGop& c, int component, const Shape& shape) {
-  auto& m = memory<T>(c)[static_cast<std::size_t>(component)];
-  if (m.size() < shape.samples()) m.resize(shape.samples());
+Field<T> packed_field(T* data, const Shape& shape) {
   Field<T> f;
-  f.data = m.data();
+  f.data = data;
   f.shape = shape;
   f.row_stride = shape.width;
   f.frame_stride = static_cast<std::ptrdiff_t>(shape.width) * shape.height;
   return f;
+}
+
+template <class T>
+Field<T> field_of(CoefficientGop& c, int component, const Shape& shape) {
+  auto& m = memory<T>(c)[static_cast<std::size_t>(component)];
+  if (m.size() < shape.samples()) m.resize(shape.samples());
+  return packed_field(m.data(), shape);
 }
 
 void set_pointer(SubbandView& v, float* p) { v.real = p; }
@@ -216,6 +223,27 @@ void lay_out(const Reduced& r, int full_frames, float step, CoefficientGop& out)
 std::int32_t lowest_sample(const PixelFormat& f) { return f.is_signed ? -(1 << (f.bits - 1)) : 0; }
 std::int32_t highest_sample(const PixelFormat& f) { return f.is_signed ? (1 << (f.bits - 1)) - 1 : (1 << f.bits) - 1; }
 
+// Low bands of the unscaled 9/7 are amplified by dc_gain once per split and axis that has more than one sample.
+template <class T>
+float synthesis_gain(const StreamHeader& header, const Reduction& reduction, int c, int source_frames) {
+  if (std::is_integral_v<T>) return 1.0f;
+  const Shape full = header.component_shape(c, source_frames);
+  const int times = effective_levels(full.frames, std::min<int>(reduction.temporal, header.temporal_levels));
+  const int spaces = effective_levels(full.width, reduction.spatial) + effective_levels(full.height, reduction.spatial);
+  double amplified = 1;
+  for (int i = 0; i < times; ++i) amplified *= dc_gain(header.temporal);
+  for (int i = 0; i < spaces; ++i) amplified *= dc_gain(header.spatial);
+  return static_cast<float>(1.0 / amplified);
+}
+
+// The inverse ones, of the frames that are left.
+std::vector<float> inverse_gains(const std::vector<std::uint8_t>& frame_gains, int temporal_reduction) {
+  std::vector<float> gains;
+  for (std::size_t t = 0; t < frame_gains.size(); t += std::size_t{1} << temporal_reduction)
+    gains.push_back(static_cast<float>(64.0 / frame_gains[t]));
+  return gains;
+}
+
 // ------------------------------------------------------------------------------------------------------------ encoder
 
 class CpuEncoder final : public GopEncoder {
@@ -224,7 +252,7 @@ class CpuEncoder final : public GopEncoder {
       : header_(header), simd_(resolve_simd(options.simd)), pool_(options.threads) {
     for (int i = 0; i < pool_.threads(); ++i) {
       if (header.profile == Profile::kDense)
-        dense_.push_back(std::make_unique<DenseEncoder>());
+        dense_.push_back(std::make_unique<DenseEncoder>(nullptr, simd_));
       else
         fast_.push_back(std::make_unique<BlockEncoder>(header.fast_mode, simd_));
     }
@@ -238,9 +266,12 @@ class CpuEncoder final : public GopEncoder {
   }
 
   void push(const Gop& gop, const GopChoices& choices) override {
+    if (!choices.passes) return header_.lossless ? push_as<std::int32_t>(gop, choices) : push_as<float>(gop, choices);
     transform(gop, choices.frame_gains, coefficients_);
     push(coefficients_, choices);
   }
+
+  void push_again(const Gop&, const GopChoices& choices) override { push(coefficients_, choices); }
 
   void push(CoefficientGop& coefficients, const GopChoices& choices) override {
     require(coefficients.lossless == header_.lossless, ErrorKind::kBadArgument,
@@ -248,8 +279,12 @@ class CpuEncoder final : public GopEncoder {
     require(coefficients.frames >= 1 && coefficients.frames <= header_.gop_frames, ErrorKind::kBadArgument,
             "coefficients of " + std::to_string(coefficients.frames) + " frames; GOPs hold 1.." +
                 std::to_string(header_.gop_frames));
-    header_.lossless ? code_as<std::int32_t>(coefficients, choices) : code_as<float>(coefficients, choices);
-    pending_ = true;
+    header_.lossless ? code_all<std::int32_t>(coefficients, choices) : code_all<float>(coefficients, choices);
+  }
+
+  double squared_error(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) override {
+    return header_.lossless ? squared_error_as<std::int32_t>(gop, choices, cuts)
+                            : squared_error_as<float>(gop, choices, cuts);
   }
 
   bool pull(CodedGop& out) override {
@@ -264,6 +299,78 @@ class CpuEncoder final : public GopEncoder {
   double seconds_coder() const override { return seconds_coder_; }
 
  private:
+  // How a GOP is coded, component by component.
+  struct Coding {
+    const GopChoices& choices;
+    bool dense;
+    std::vector<StepTable> steps;
+    std::vector<ErrorWeights> weights;
+  };
+
+  int components() const { return static_cast<int>(header_.components.size()); }
+
+  const StreamGeometry& geometry_of(int frames) {
+    auto& geometry = geometries_[frames];
+    if (!geometry) geometry = std::make_unique<StreamGeometry>(header_, frames);
+    return *geometry;
+  }
+
+  // Components whose coefficients are in memory at once: as many as find room in that of the largest, three of a colour
+  // transform. Returns the end of the group that begins with `first`.
+  int group_end(int first, int frames) const {
+    if (first == 0 && header_.colour_transform) return 3;
+    std::size_t room = 0;
+    for (int c = 0; c < components(); ++c) room = std::max(room, header_.component_shape(c, frames).samples());
+    int end = first;
+    for (std::size_t used = 0; end < components(); ++end) {
+      used += header_.component_shape(end, frames).samples();
+      if (end > first && used > room) break;
+    }
+    return end;
+  }
+
+  // Fields for the components [first, end), one behind the other in `memory`.
+  template <class T>
+  std::vector<Field<T>> fields_in(std::vector<T>& memory, int first, int end, int frames) const {
+    std::size_t samples = 0;
+    for (int c = first; c < end; ++c) samples += header_.component_shape(c, frames).samples();
+    if (memory.size() < samples) memory.resize(samples);
+    std::vector<Field<T>> fields;
+    T* at = memory.data();
+    for (int c = first; c < end; ++c) {
+      fields.push_back(packed_field(at, header_.component_shape(c, frames)));
+      at += fields.back().shape.samples();
+    }
+    return fields;
+  }
+
+  template <class T>
+  std::vector<T>& group_memory() {
+    if constexpr (std::is_same_v<T, float>)
+      return real_;
+    else
+      return integer_;
+  }
+
+  // The components from `first` on that `fields` are for.
+  template <class T>
+  void transform_group(const Gop& gop, const std::vector<std::uint8_t>& frame_gains, int first,
+                       const std::vector<Field<T>>& fields) {
+    std::vector<float> gains;
+    for (const std::uint8_t g : frame_gains) gains.push_back(static_cast<float>(g) / 64.0f);
+    std::size_t i = 0;
+    if (first == 0 && header_.colour_transform) {
+      forward_colour<T>(gop, header_.components[0].offset, fields[0], fields[1], fields[2], pool_);
+      for (; i < 3; ++i)
+        forward_transform<T>(fields[i], header_.decomposition(static_cast<int>(i)), pool_, simd_, gains);
+    }
+    for (; i < fields.size(); ++i) {
+      const int c = first + static_cast<int>(i);
+      forward_transform<T>(gop.plane(c), header_.components[static_cast<std::size_t>(c)].offset, fields[i],
+                           header_.decomposition(c), pool_, simd_, gains);
+    }
+  }
+
   template <class T>
   void transform_as(const Gop& gop, CoefficientGop& out) {
     const Stopwatch watch(seconds_transform_);
@@ -272,76 +379,171 @@ class CpuEncoder final : public GopEncoder {
     out.frames = gop.frames();
     out.source_frames = gop.frames();
     out.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
-    std::vector<float> gains;
-    for (const std::uint8_t g : out.frame_gains) gains.push_back(static_cast<float>(g) / 64.0f);
-    int c = 0;
-    if (header_.colour_transform) {
-      const Shape s = r.shape(0);
-      const Field<T> f[3] = {field_of<T>(out, 0, s), field_of<T>(out, 1, s), field_of<T>(out, 2, s)};
-      forward_colour<T>(gop, header_.components[0].offset, f[0], f[1], f[2], pool_);
-      for (; c < 3; ++c) forward_transform<T>(f[c], header_.decomposition(c), pool_, simd_, gains);
-    }
-    for (; c < gop.components(); ++c)
-      forward_transform<T>(gop.plane(c), header_.components[static_cast<std::size_t>(c)].offset,
-                           field_of<T>(out, c, r.shape(c)), header_.decomposition(c), pool_, simd_, gains);
+    transform_group<T>(gop, out.frame_gains, 0, fields_of<T>(out, r));
   }
 
   template <class T>
-  void code_as(CoefficientGop& in, const GopChoices& choices) {
-    const Stopwatch watch(seconds_coder_);
-    auto& geometry = geometries_[in.frames];
-    if (!geometry) geometry = std::make_unique<StreamGeometry>(header_, in.frames);
-    const bool dense = header_.profile == Profile::kDense;
-    const Reduced r(header_, {}, in.frames);
-    const auto components = header_.components.size();
-    coded_.components.resize(components);
-    struct Task {
-      int component, by, bx;
-    };
-    std::vector<Task> tasks;
-    std::vector<StepTable> steps;
-    std::vector<ErrorWeights> weights;
-    for (int c = 0; c < static_cast<int>(components); ++c) {
-      const BlockGrid& grid = geometry->grid(c);
+  std::vector<Field<T>> fields_of(CoefficientGop& in, const Reduced& r) const {
+    std::vector<Field<T>> fields;
+    for (int c = 0; c < components(); ++c) fields.push_back(field_of<T>(in, c, r.shape(c)));
+    return fields;
+  }
+
+  Coding start_coding(int frames, const std::vector<std::uint8_t>& frame_gains, const GopChoices& choices) {
+    const StreamGeometry& geometry = geometry_of(frames);
+    Coding coding{choices, header_.profile == Profile::kDense, {}, {}};
+    coded_.components.resize(static_cast<std::size_t>(components()));
+    for (int c = 0; c < components(); ++c) {
+      const BlockGrid& grid = geometry.grid(c);
       auto& coded = coded_.components[static_cast<std::size_t>(c)];
       coded.grid = &grid;
       coded.blocks.resize(static_cast<std::size_t>(grid.blocks()));
-      steps.emplace_back(grid.table(), header_.lossless ? 1.0f : choices.step,
-                         header_.components[static_cast<std::size_t>(c)]);
-      if (!dense) coded.plan = choices.passes ? plane_plan(grid) : layer_plan(header_, grid);
-      if (dense || choices.passes) {
+      coding.steps.push_back(steps_of(grid, c, choices));
+      if (!coding.dense) coded.plan = choices.passes ? plane_plan(grid) : layer_plan(header_, grid);
+      if (coding.dense || choices.passes) {
         coded.passes.resize(coded.blocks.size());
-        weights.push_back(error_weights(header_, c, grid.table(), choices.step, in.frame_gains));
+        coding.weights.push_back(error_weights(header_, c, grid.table(), choices.step, frame_gains));
       }
-      for (int by = 0; by < grid.rows(); ++by)
-        for (int bx = 0; bx < grid.columns(); ++bx) tasks.push_back({c, by, bx});
     }
-    pool_.parallel_for(static_cast<int>(tasks.size()), [&](int i, int worker) {
-      const Task& t = tasks[static_cast<std::size_t>(i)];
-      const auto c = static_cast<std::size_t>(t.component);
-      auto& coded = coded_.components[c];
-      const auto block = static_cast<std::size_t>(t.by * coded.grid->columns() + t.bx);
-      CodedBlock& out = coded.blocks[block];
-      const Field<T> field = field_of<T>(in, t.component, r.shape(t.component));
-      if (dense) {
-        DenseEncoder& coder = *dense_[static_cast<std::size_t>(worker)];
-        if constexpr (std::is_same_v<T, float>)
-          coder.encode(*coded.grid, t.by, t.bx, field, steps[c], header_.centroid, &weights[c], out,
-                       coded.passes[block]);
-        else
-          coder.encode(*coded.grid, t.by, t.bx, field, header_.centroid, &weights[c], out, coded.passes[block]);
-        return;
+    return coding;
+  }
+
+  StepTable steps_of(const BlockGrid& grid, int c, const GopChoices& choices) const {
+    return {grid.table(), header_.lossless ? 1.0f : choices.step, header_.components[static_cast<std::size_t>(c)]};
+  }
+
+  template <class T>
+  void push_as(const Gop& gop, const GopChoices& choices) {
+    const Coding coding = start_coding(gop.frames(), choices.frame_gains, choices);
+    for (int first = 0; first < components();) {
+      const int end = group_end(first, gop.frames());
+      const std::vector<Field<T>> fields = fields_in(group_memory<T>(), first, end, gop.frames());
+      {
+        const Stopwatch watch(seconds_transform_);
+        transform_group<T>(gop, choices.frame_gains, first, fields);
       }
-      BlockEncoder& coder = *fast_[static_cast<std::size_t>(worker)];
-      if constexpr (std::is_same_v<T, float>)
-        coder.encode(*coded.grid, t.by, t.bx, field, steps[c], coded.plan, out);
-      else
-        coder.encode(*coded.grid, t.by, t.bx, field, coded.plan, out);
-      if (choices.passes)
-        fill_fast_pass_table(*coded.grid, t.by, t.bx, field, header_.lossless ? nullptr : &steps[c], header_.centroid,
-                             weights[c], coded.plan, out, coded.passes[block]);
+      code_group<T>(coding, first, fields);
+      first = end;
+    }
+    pending_ = true;
+  }
+
+  template <class T>
+  void code_all(CoefficientGop& in, const GopChoices& choices) {
+    const Reduced r(header_, {}, in.frames);
+    code_group<T>(start_coding(in.frames, in.frame_gains, choices), 0, fields_of<T>(in, r));
+    pending_ = true;
+  }
+
+  // The blocks of the components from `first` on.
+  template <class T>
+  void code_group(const Coding& coding, int first, const std::vector<Field<T>>& fields) {
+    const Stopwatch watch(seconds_coder_);
+    for_blocks(first, static_cast<int>(fields.size()), [&](int component, int block, int worker) {
+      const auto c = static_cast<std::size_t>(component);
+      auto& coded = coded_.components[c];
+      code_block(coding, c, block / coded.grid->columns(), block % coded.grid->columns(),
+                 fields[static_cast<std::size_t>(component - first)], worker);
     });
   }
+
+  // Calls f(component, block, worker) for the blocks of `count` components from `first` on, in parallel.
+  template <class F>
+  void for_blocks(int first, int count, const F& f) {
+    std::vector<std::pair<int, int>> tasks;
+    for (int c = first; c < first + count; ++c)
+      for (int i = 0; i < coded_grid(c).blocks(); ++i) tasks.emplace_back(c, i);
+    pool_.parallel_for(static_cast<int>(tasks.size()), [&](int i, int worker) {
+      f(tasks[static_cast<std::size_t>(i)].first, tasks[static_cast<std::size_t>(i)].second, worker);
+    });
+  }
+
+  template <class T>
+  void code_block(const Coding& coding, std::size_t c, int by, int bx, const Field<T>& field, int worker) {
+    auto& coded = coded_.components[c];
+    const auto block = static_cast<std::size_t>(by * coded.grid->columns() + bx);
+    CodedBlock& out = coded.blocks[block];
+    if (coding.dense) {
+      DenseEncoder& coder = *dense_[static_cast<std::size_t>(worker)];
+      if constexpr (std::is_same_v<T, float>)
+        coder.encode(*coded.grid, by, bx, field, coding.steps[c], header_.centroid, &coding.weights[c], out,
+                     coded.passes[block]);
+      else
+        coder.encode(*coded.grid, by, bx, field, header_.centroid, &coding.weights[c], out, coded.passes[block]);
+      return;
+    }
+    BlockEncoder& coder = *fast_[static_cast<std::size_t>(worker)];
+    if constexpr (std::is_same_v<T, float>)
+      coder.encode(*coded.grid, by, bx, field, coding.steps[c], coded.plan, out);
+    else
+      coder.encode(*coded.grid, by, bx, field, coded.plan, out);
+    if (coding.choices.passes)
+      fill_fast_pass_table(*coded.grid, by, bx, field, header_.lossless ? nullptr : &coding.steps[c], header_.centroid,
+                           coding.weights[c], coded.plan, out, coded.passes[block]);
+  }
+
+  // Coefficients are there again by a second transform, unless they were kept to be coded again: keeping them all would
+  // take as much memory as everything else together.
+  template <class T>
+  double squared_error_as(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) {
+    const int frames = gop.frames();
+    const StreamGeometry& geometry = geometry_of(frames);
+    const Reduced r(header_, {}, frames);
+    double sum = 0;
+    double samples = 0;
+    std::size_t at = 0;
+    for (int first = 0; first < components();) {
+      const int end = group_end(first, frames);
+      const std::vector<Field<T>> fields = fields_in(group_memory<T>(), first, end, frames);
+      std::vector<Field<T>> from = fields;
+      if (choices.passes)
+        for (int c = first; c < end; ++c)
+          from[static_cast<std::size_t>(c - first)] = field_of<T>(coefficients_, c, r.shape(c));
+      else
+        transform_group<T>(gop, choices.frame_gains, first, fields);
+      for (int c = first; c < end; ++c) {
+        const BlockGrid& grid = geometry.grid(c);
+        const StepTable steps = steps_of(grid, c, choices);
+        const auto segments = static_cast<std::size_t>(segment_count(grid));
+        const auto i = static_cast<std::size_t>(c - first);
+        cut_coefficients(header_.profile, grid, cuts.data() + at, header_.centroid, header_.lossless ? nullptr : &steps,
+                         from[i], fields[i], pool_, simd_);
+        at += static_cast<std::size_t>(grid.blocks()) * segments;
+        samples += static_cast<double>(fields[i].shape.samples());
+      }
+      sum = add_group_error<T>(gop, choices.frame_gains, first, fields, sum);
+      first = end;
+    }
+    return sum / samples;
+  }
+
+  // `sum` and the squared errors of the components from `first` on, one after the other.
+  template <class T>
+  double add_group_error(const Gop& gop, const std::vector<std::uint8_t>& frame_gains, int first,
+                         const std::vector<Field<T>>& fields, double sum) {
+    const std::vector<float> gains = inverse_gains(frame_gains, 0);
+    const PixelFormat& f = header_.video.format;
+    std::size_t i = 0;
+    if (first == 0 && header_.colour_transform) {
+      for (; i < 3; ++i)
+        inverse_transform<T>(fields[i], header_.decomposition(static_cast<int>(i)), pool_, simd_, gains);
+      Gop decoded(header_.video, gop.frames());
+      decoded.set_frames(gop.frames());
+      inverse_colour<T>(fields[0], fields[1], fields[2], synthesis_gain<T>(header_, {}, 0, gop.frames()),
+                        header_.components[0].offset, highest_sample(f), decoded, pool_);
+      for (int c = 0; c < 3; ++c) sum += trivelet::squared_error(gop.plane(c), std::as_const(decoded).plane(c));
+    }
+    for (; i < fields.size(); ++i) {
+      const int c = first + static_cast<int>(i);
+      sum += inverse_transform_error<T>(fields[i], header_.decomposition(c),
+                                        synthesis_gain<T>(header_, {}, c, gop.frames()),
+                                        header_.components[static_cast<std::size_t>(c)].offset, lowest_sample(f),
+                                        highest_sample(f), gop.plane(c), pool_, simd_, gains);
+    }
+    return sum;
+  }
+
+  const BlockGrid& coded_grid(int c) const { return *coded_.components[static_cast<std::size_t>(c)].grid; }
 
   StreamHeader header_;
   SimdLevel simd_;
@@ -349,7 +551,9 @@ class CpuEncoder final : public GopEncoder {
   std::vector<std::unique_ptr<BlockEncoder>> fast_;
   std::vector<std::unique_ptr<DenseEncoder>> dense_;
   std::map<int, std::unique_ptr<StreamGeometry>> geometries_;  // by frames: few lengths occur, results refer to them
-  CoefficientGop coefficients_;
+  std::vector<float> real_;                                    // of a group of components
+  std::vector<std::int32_t> integer_;
+  CoefficientGop coefficients_;  // of the last GOP, all components, if it may be coded again
   CodedGop coded_;
   bool pending_ = false;
   double seconds_transform_ = 0;
@@ -498,28 +702,13 @@ class CpuDecoder final : public GopDecoder {
     const Reduced r(header_, reduction_, 1);
     gop.set_frames(in.frames);
     const PixelFormat& f = header_.video.format;
-    // Low bands of the unscaled 9/7 are amplified by dc_gain once per split and axis that has more than one sample.
-    auto gain_of = [&](int c) {
-      if (header_.lossless) return 1.0f;
-      const Shape full = header_.component_shape(c, in.source_frames);
-      double amplified = 1;
-      for (int i = 0; i < effective_levels(full.frames, std::min<int>(reduction_.temporal, header_.temporal_levels));
-           ++i)
-        amplified *= dc_gain(header_.temporal);
-      for (int i = 0;
-           i < effective_levels(full.width, reduction_.spatial) + effective_levels(full.height, reduction_.spatial);
-           ++i)
-        amplified *= dc_gain(header_.spatial);
-      return static_cast<float>(1.0 / amplified);
-    };
+    const auto gain_of = [&](int c) { return synthesis_gain<T>(header_, reduction_, c, in.source_frames); };
     auto shape = [&](int c) {
       Shape s = r.shape(c);
       s.frames = in.frames;
       return s;
     };
-    std::vector<float> gains;  // the inverse ones, of the frames that are left
-    for (std::size_t t = 0; t < in.frame_gains.size(); t += std::size_t{1} << reduction_.temporal)
-      gains.push_back(static_cast<float>(64.0 / in.frame_gains[t]));
+    const std::vector<float> gains = inverse_gains(in.frame_gains, reduction_.temporal);
     int c = 0;
     if (header_.colour_transform) {
       Field<T> fields[3];

@@ -16,6 +16,7 @@
 #include "codec/dwt_kernels.h"
 #include "codec/lifting.h"
 #include "codec/simd.h"
+#include "codec/squared_error.h"
 #include "trivelet/error.h"
 
 namespace trivelet {
@@ -70,6 +71,20 @@ void check_samples(const Shape& field, const Shape& samples, int bytes_per_sampl
           "sample offset " + std::to_string(offset) + " is beyond +-" + std::to_string(kMaxOffset));
 }
 
+template <class T, class View>
+void check_target(const Shape& field, const View& samples, float gain, std::int32_t offset, std::int32_t min_sample,
+                  std::int32_t max_sample) {
+  check_samples(field, samples.shape, samples.bytes_per_sample, offset);
+  const int bits = 8 * samples.bytes_per_sample;
+  const std::int32_t least = samples.is_signed ? -(1 << (bits - 1)) : 0;
+  const std::int32_t most = least + (1 << bits) - 1;
+  require(least <= min_sample && min_sample <= max_sample && max_sample <= most, ErrorKind::kBadArgument,
+          "sample range [" + std::to_string(min_sample) + ", " + std::to_string(max_sample) + "] does not fit into [" +
+              std::to_string(least) + ", " + std::to_string(most) + "]");
+  require(std::is_floating_point_v<T> || gain == 1.0f, ErrorKind::kBadArgument,
+          "integer transforms have gain 1, not " + std::to_string(gain));
+}
+
 /// Memory of one worker, 64-byte aligned, uninitialised.
 template <class T>
 class Scratch {
@@ -91,9 +106,11 @@ void prefetch(const void* from, std::ptrdiff_t bytes) {
   for (std::ptrdiff_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
 }
 
-/// Where rounded samples go.
+/// Where rounded samples go, or what they are compared with.
 struct Target {
   MutableVolumeView samples;
+  VolumeView original;              // of a comparison: instead of `samples`
+  std::uint64_t* errors = nullptr;  // of a comparison: [frame][row], squared differences are added
   float gain = 1;
   std::int32_t offset = 0;
   std::int32_t min_sample = 0;
@@ -255,11 +272,27 @@ class Transform {
     const int n = frames(at.time);
     if (n == 1) levels = 0;
     if (levels == 0 && !target && gains_.empty()) return;
-    const StoreKernel<T> store = target ? kernels_.store[format_index(target->samples)] : nullptr;
+    const bool compares = target && target->errors;
+    const StoreKernel<T> store =
+        !target ? nullptr : kernels_.store[compares ? format_index(target->original) : format_index(target->samples)];
     const auto store_row = [&](const T* line, int t, int y, int x, int columns) {
-      const MutableVolumeView& s = target->samples;
-      store(line, target->gain, target->offset, target->min_sample, target->max_sample,
-            s.row(t, y) + static_cast<std::ptrdiff_t>(x) * s.bytes_per_sample, columns);
+      const auto store_to = [&](std::byte* to, int from, int count) {
+        store(line + from, target->gain, target->offset, target->min_sample, target->max_sample, to, count);
+      };
+      if (!compares) {
+        const MutableVolumeView& s = target->samples;
+        return store_to(s.row(t, y) + static_cast<std::ptrdiff_t>(x) * s.bytes_per_sample, 0, columns);
+      }
+      const VolumeView& o = target->original;
+      alignas(64) std::byte rounded[2 * kMaxTileColumns];
+      for (int from = 0; from < columns; from += kMaxTileColumns) {
+        const int count = std::min(kMaxTileColumns, columns - from);
+        store_to(rounded, from, count);
+        target->errors[static_cast<std::size_t>(t) * static_cast<std::size_t>(o.shape.height) +
+                       static_cast<std::size_t>(y)] +=
+            squared_row_error(o, o.row(t, y) + static_cast<std::ptrdiff_t>(x + from) * o.bytes_per_sample, rounded,
+                              count);
+      }
     };
     if (levels == 0) {
       pool_.parallel_for(field_.shape.height, [&](int y, int) {
@@ -385,17 +418,23 @@ template <class T>
 void inverse_transform(const Field<T>& field, const Decomposition& d, float gain, std::int32_t offset,
                        std::int32_t min_sample, std::int32_t max_sample, const MutableVolumeView& samples,
                        ThreadPool& pool, SimdLevel simd, const std::vector<float>& frame_gains) {
-  check_samples(field.shape, samples.shape, samples.bytes_per_sample, offset);
-  const int bits = 8 * samples.bytes_per_sample;
-  const std::int32_t least = samples.is_signed ? -(1 << (bits - 1)) : 0;
-  const std::int32_t most = least + (1 << bits) - 1;
-  require(least <= min_sample && min_sample <= max_sample && max_sample <= most, ErrorKind::kBadArgument,
-          "sample range [" + std::to_string(min_sample) + ", " + std::to_string(max_sample) + "] does not fit into [" +
-              std::to_string(least) + ", " + std::to_string(most) + "]");
-  require(std::is_floating_point_v<T> || gain == 1.0f, ErrorKind::kBadArgument,
-          "integer transforms have gain 1, not " + std::to_string(gain));
-  const Target target{samples, gain, offset, min_sample, max_sample};
+  check_target<T>(field.shape, samples, gain, offset, min_sample, max_sample);
+  const Target target{samples, {}, nullptr, gain, offset, min_sample, max_sample};
   Transform<T>(field, d, pool, simd, frame_gains).inverse(&target);
+}
+
+template <class T>
+double inverse_transform_error(const Field<T>& field, const Decomposition& d, float gain, std::int32_t offset,
+                               std::int32_t min_sample, std::int32_t max_sample, const VolumeView& samples,
+                               ThreadPool& pool, SimdLevel simd, const std::vector<float>& frame_gains) {
+  check_target<T>(field.shape, samples, gain, offset, min_sample, max_sample);
+  const Shape& s = field.shape;
+  std::vector<std::uint64_t> errors(static_cast<std::size_t>(s.frames) * static_cast<std::size_t>(s.height));
+  const Target target{{}, samples, errors.data(), gain, offset, min_sample, max_sample};
+  Transform<T>(field, d, pool, simd, frame_gains).inverse(&target);
+  double sum = 0;
+  for (const std::uint64_t row : errors) sum += static_cast<double>(row);
+  return sum;
 }
 
 #define TRIVELET_INSTANTIATE(T)                                                                                        \
@@ -407,7 +446,10 @@ void inverse_transform(const Field<T>& field, const Decomposition& d, float gain
                                   const std::vector<float>&);                                                          \
   template void inverse_transform(const Field<T>&, const Decomposition&, float, std::int32_t, std::int32_t,            \
                                   std::int32_t, const MutableVolumeView&, ThreadPool&, SimdLevel,                      \
-                                  const std::vector<float>&);
+                                  const std::vector<float>&);                                                          \
+  template double inverse_transform_error(const Field<T>&, const Decomposition&, float, std::int32_t, std::int32_t,    \
+                                          std::int32_t, const VolumeView&, ThreadPool&, SimdLevel,                     \
+                                          const std::vector<float>&);
 TRIVELET_INSTANTIATE(float)
 TRIVELET_INSTANTIATE(std::int32_t)
 #undef TRIVELET_INSTANTIATE

@@ -65,6 +65,13 @@ void inverse_transform(const Field<T>& field, const Decomposition& d, float gain
                        std::int32_t min_sample, std::int32_t max_sample, const MutableVolumeView& samples,
                        ThreadPool& pool, SimdLevel simd, const std::vector<float>& frame_gains = {});
 
+/// The sum of squared differences between the samples that this would store and `samples`: rows are summed in integers,
+/// frame by frame, then over both as squared_error() does.
+template <class T>
+double inverse_transform_error(const Field<T>& field, const Decomposition& d, float gain, std::int32_t offset,
+                               std::int32_t min_sample, std::int32_t max_sample, const VolumeView& samples,
+                               ThreadPool& pool, SimdLevel simd, const std::vector<float>& frame_gains = {});
+
 /// Amplification of a constant signal by one low-pass step of the unscaled lifting: 1.230174105 for the float 9/7, 1
 /// for the others. A low band of a levels in time and b in both rows and columns is brought back to sample scale by
 /// dividing by dc_gain(temporal)^a * dc_gain(spatial)^(2b).

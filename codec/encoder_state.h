@@ -77,7 +77,8 @@ struct Encoder::State {
   // encoder_targets.cpp
   /// Decodes the GOP at some of these cuts, if what was measured before is too long ago or does not apply.
   void measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers);
-  double measured_error(const Gop& gop, const LayeredGop& layers);
+  double measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
+  double decoded_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
   void push_to_psnr(const Gop& gop, Pending p);
   void push_to_spool(const Gop& gop, Pending p);
   void write_spooled();

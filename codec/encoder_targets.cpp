@@ -51,10 +51,21 @@ double octaves_off(double of_planes, double of_all, double wanted) {
 // ----------------------------------------------------------------------------------------------------- measured errors
 
 // What the decoder would really make of it.
-double Encoder::State::measured_error(const Gop& gop, const LayeredGop& layers) {
+double Encoder::State::measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts) {
+  GopChoices coded = choices(p.frames);
+  coded.step = p.step;
+  const double error = coder->squared_error(gop, coded, cuts);
+  return error >= 0 ? error : decoded_error(gop, p, control, cuts);
+}
+
+double Encoder::State::decoded_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts) {
   if (!decoder) decoder = backend.make_decoder(header, {}, {params.threads, params.simd});
+  LayeredGop layers;
+  layers.frames = p.frames;
+  layers.step = p.step;
+  layers.frame_gains = p.frame_gains;
+  control.divide({cuts}, layers);
   // Decoders read a little behind every part.
-  LayeredGop padded = layers;
   std::size_t total = 0;
   for (const auto& c : layers.components)
     for (const auto& block : c.blocks)
@@ -62,7 +73,7 @@ double Encoder::State::measured_error(const Gop& gop, const LayeredGop& layers) 
         for (const auto& part : segment.parts) total += part.size + kChunkPadding;
   std::vector<std::uint8_t> memory(total, 0);
   std::size_t at = 0;
-  for (auto& c : padded.components)
+  for (auto& c : layers.components)
     for (auto& block : c.blocks)
       for (auto& segment : block)
         for (auto& part : segment.parts) {
@@ -71,7 +82,7 @@ double Encoder::State::measured_error(const Gop& gop, const LayeredGop& layers) 
           at += part.size + kChunkPadding;
         }
   Gop decoded(header.video, gop.frames());
-  decoder->push(padded, nullptr);
+  decoder->push(layers, nullptr);
   require(decoder->pull(decoded), ErrorKind::kInternal, "the backend lost a GOP");
   double sum = 0;
   double samples = 0;
@@ -98,14 +109,8 @@ void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& cont
   if (chosen.empty() || (measured.covers(control.mean_error(*chosen.front())) && ++measured_age < kMostAge)) return;
   measured = SampleErrorModel(header.lossless);
   measured_age = 0;
-  LayeredGop divided;
-  divided.frames = p.frames;
-  divided.step = p.step;
-  divided.frame_gains = p.frame_gains;
-  for (auto cuts = chosen.rbegin(); cuts != chosen.rend(); ++cuts) {
-    control.divide({**cuts}, divided);
-    measured.add(control.mean_error(**cuts), measured_error(gop, divided));
-  }
+  for (auto cuts = chosen.rbegin(); cuts != chosen.rend(); ++cuts)
+    measured.add(control.mean_error(**cuts), measured_error(gop, p, control, **cuts));
 }
 
 // ------------------------------------------------------------------------------------------------------- target: PSNR
@@ -115,17 +120,14 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
   constexpr int kMostAttempts = 8;    // each a decoding
   constexpr int kMostAlignments = 4;  // each a coding, of the first GOP only
   constexpr double kFewer = 1.005;    // of the error wanted: above it, with all that was coded, the step is at fault
-  for (int alignments = 0;;) {
+  bool again = false;
+  for (int alignments = 0;; again = true) {
     p.step = static_cast<float>(step);
-    coder->push(gop, choices(gop.frames()));
+    again ? coder->push_again(gop, choices(gop.frames())) : coder->push(gop, choices(gop.frames()));
     CodedGop coded;
     require(coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
-    RateControl control(header, coded);
+    RateControl control(header, coded, &pool);
     const auto samples = static_cast<double>(control.samples());
-    LayeredGop divided;
-    divided.frames = p.frames;
-    divided.step = p.step;
-    divided.frame_gains = p.frame_gains;
     // The error predicted is that of coefficients; what the samples really have is measured and made good for.
     double best_distance = 1e9;
     std::vector<Cuts> best;
@@ -138,8 +140,7 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
       const bool all = low < RateControl::kEverything;
       const double lambda = std::exp2(low);
       const std::vector<Cuts> layers = control.layers(final, lambda, layers_for(control, final, lambda));
-      control.divide(layers, divided);
-      const double actual = std::max(1e-9, measured_error(gop, divided));
+      const double actual = std::max(1e-9, measured_error(gop, p, control, final));
       const double distance = std::abs(10 * std::log10(actual / target_error));
       if (distance < best_distance) {
         best_distance = distance;
@@ -163,6 +164,8 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
       continue;
     }
     measure(gop, p, control, best);
+    LayeredGop divided;
+    divided.frames = p.frames;
     write_controlled(p, control, best, measured, divided);
     step = aligned;  // the next one's
     return;
@@ -206,10 +209,10 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
     share = target_bytes(all) * gop.frames() / static_cast<double>(all);
   for (int attempt = 0;; ++attempt) {
     p.step = static_cast<float>(step);
-    coder->push(gop, choices(gop.frames()));
+    attempt > 0 ? coder->push_again(gop, choices(gop.frames())) : coder->push(gop, choices(gop.frames()));
     CodedGop coded;
     require(coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
-    RateControl control(header, coded);
+    RateControl control(header, coded, &pool);
     spooled.push_back({p, RateCurve(control), SampleErrorModel()});
     const double finest = spooled.back().curve.bytes(RateCurve::kLeast);
     // Once there is something to compare with, what counts is the slope of the whole.
@@ -269,7 +272,7 @@ void Encoder::State::write_spooled() {
     if (!geometry) geometry = std::make_unique<StreamGeometry>(header, p.frames);
     std::vector<const BlockGrid*> grids;
     for (int c = 0; c < geometry->components(); ++c) grids.push_back(&geometry->grid(c));
-    RateControl control(header, grids, spool->file());
+    RateControl control(header, grids, spool->file(), &pool);
 
     // What the end of the stream and the heads of the GOPs to come will take.
     std::vector<GopInfo> so_far = index;
@@ -287,7 +290,8 @@ void Encoder::State::write_spooled() {
     const std::uint64_t own = serialise(header, head).size() + kBoxHeaderBytes;
     require(total > position + tail + own, ErrorKind::kBadArgument,
             "a target of " + std::to_string(total) + " bytes is too small: " + std::to_string(position + tail + own) +
-                " are needed before GOP " + std::to_string(i) + " says anything; raise the target or lower EncoderParams::layers");
+                " are needed before GOP " + std::to_string(i) +
+                " says anything; raise the target or lower EncoderParams::layers");
     const double room = static_cast<double>(total - position - tail);
     const double mine = spooled[i].curve.bytes(slope);
     const double share = i + 1 == spooled.size() ? 1.0 : left > 0 ? mine / left : 1.0;

@@ -1,9 +1,15 @@
 // The squared error of samples, by which encoders judge what they made.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "trivelet/types.h"
 
 namespace trivelet {
+
+/// Of `n` samples of a row; `like` says what they are.
+std::uint64_t squared_row_error(const VolumeView& like, const std::byte* a, const std::byte* b, int n);
 
 /// The sum over all samples of a component; both views of one shape and sample type.
 double squared_error(const VolumeView& a, const VolumeView& b);

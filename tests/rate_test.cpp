@@ -5,9 +5,14 @@
 
 #include <cmath>
 #include <functional>
+#include <tuple>
 
+#include "codec/backend.h"
 #include "codec/container.h"
 #include "codec/dwt.h"
+#include "codec/encoder_params.h"
+#include "codec/frame_gains.h"
+#include "codec/rate_control.h"
 #include "codec/rewrite.h"
 #include "codec/sample_error.h"
 #include "tests/support.h"
@@ -194,6 +199,105 @@ TEST_P(Rate, TruncatedToAnySize) {
     none.target_bytes = 60;
     EXPECT_EQ(kind_of([&] { rewritten(whole, none); }), ErrorKind::kBadArgument);
   }
+}
+
+// A coded GOP, its cuts at a row of slopes, and what a decoder makes of each.
+class CutErrors : public testing::TestWithParam<std::tuple<const char*, int>> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, CutErrors,
+                         testing::Combine(testing::Values("yuv420p", "gbrp", "gray12", "yuva444p10"),
+                                          testing::Values(0, 1, 2, 3)));
+
+TEST_P(CutErrors, AreThoseOfTheDecoder) {
+  const auto [format, kind] = GetParam();
+  Clip clip = clip_of(format, 9);
+  EncoderParams p = params_of(kind == 1 ? Profile::kFast : Profile::kDense);
+  p.lossless = kind == 2;
+  p.even_ends = kind == 0;
+  if (kind == 3) p.layout = Layout::kDyadic;
+  p = resolve(clip.info, p);
+  const StreamHeader header = make_header(clip.info, p);
+  const Gop& gop = clip.gops[0];
+  for (const bool passes : {false, true}) {
+    if (kind == 1 && !passes) continue;  // the fast profile has tables only if asked for
+    const auto encoder = cpu_backend().make_encoder(header, {2, SimdLevel::kBest});
+    const auto decoder = cpu_backend().make_decoder(header, {}, {});
+    GopChoices choices;
+    choices.step = 3;
+    choices.passes = passes;
+    if (kind == 0) choices.frame_gains = even_frame_gains(gop.frames(), header.temporal_levels, header.temporal);
+    encoder->push(gop, choices);
+    CodedGop coded;
+    ASSERT_TRUE(encoder->pull(coded));
+    RateControl control(header, coded);
+    for (const double slope : {0.0, 1.0, 40.0, 3000.0, 1e12}) {
+      const Cuts cuts = control.at(slope);
+      LayeredGop layers;
+      layers.frames = gop.frames();
+      layers.step = choices.step;
+      layers.frame_gains = choices.frame_gains;
+      control.divide({cuts}, layers);
+      std::vector<std::vector<std::uint8_t>> padded;  // decoders read a little behind every part
+      for (auto& c : layers.components)
+        for (auto& block : c.blocks)
+          for (auto& segment : block)
+            for (auto& part : segment.parts) {
+              padded.emplace_back(part.data, part.data + part.size);
+              padded.back().resize(part.size + kChunkPadding);
+              part.data = padded.back().data();
+            }
+      Gop decoded(clip.info, gop.frames());
+      decoder->push(layers, nullptr);
+      ASSERT_TRUE(decoder->pull(decoded));
+      const Difference d = compare(gop, decoded);
+      const double expected = d.squared / static_cast<double>(d.samples);
+      EXPECT_EQ(encoder->squared_error(gop, choices, cuts), expected) << slope;
+      if (slope == 0 && header.lossless) {
+        EXPECT_EQ(expected, 0);
+      }
+      if (slope > 1e9) {
+        EXPECT_GT(expected, 0);
+      }
+    }
+  }
+}
+
+TEST(RateControl, KnowsTheSizeOfChunks) {
+  for (const Profile profile : {Profile::kDense, Profile::kFast})
+    for (const char* format : {"yuv420p", "gray"}) {
+      const Clip clip = clip_of(format, 9);
+      EncoderParams p = params_of(profile);
+      p.layers = 5;
+      p = resolve(clip.info, p);
+      const StreamHeader header = make_header(clip.info, p);
+      const auto encoder = cpu_backend().make_encoder(header, {});
+      GopChoices choices;
+      choices.step = 2;
+      choices.passes = true;
+      encoder->push(clip.gops[0], choices);
+      CodedGop coded;
+      ASSERT_TRUE(encoder->pull(coded));
+      ThreadPool pool(3);
+      RateControl control(header, coded);
+      RateControl shared(header, coded, &pool);
+      for (const int layers : {1, 3, 5}) {
+        const std::vector<Cuts> cuts = control.layers(control.complete(), 4, layers);
+        EXPECT_EQ(cuts, shared.layers(shared.complete(), 4, layers));
+        LayeredGop divided;
+        control.divide(cuts, divided);
+        std::uint64_t expected = 0;
+        for (int l = 0; l < header.layers; ++l)
+          for (int b = 0; b < header.temporal_bands(); ++b)
+            for (int d = header.spatial_levels; d >= 0; --d) {
+              const std::size_t size = write_chunk(header, divided, l, b, d).size();
+              expected += size + 1 + (size >= 128) + (size >= 16384) + (size > 0 ? 4 : 0);
+            }
+        EXPECT_EQ(control.chunk_bytes(cuts), expected);
+        EXPECT_EQ(shared.chunk_bytes(cuts), expected);
+      }
+      const std::vector<double> slopes = {0.5, 4, 100, 1e5};
+      const std::vector<std::uint64_t> bytes = shared.body_bytes_at(slopes);
+      for (std::size_t i = 0; i < slopes.size(); ++i) EXPECT_EQ(bytes[i], control.body_bytes(control.at(slopes[i])));
+    }
 }
 
 TEST(SampleErrorModel, PassesThroughWhatWasMeasured) {

@@ -1,0 +1,96 @@
+#include "codec/block_cut.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+#include "codec/chunk.h"
+#include "codec/coefficient_kernels.h"
+#include "codec/dense_block.h"
+
+namespace trivelet {
+
+namespace {
+
+template <class T>
+T offset_of(int centroid, int plane) {
+  if constexpr (std::is_same_v<T, float>)
+    return reconstruction_offset(centroid, plane);
+  else
+    return integer_reconstruction_offset(centroid, plane);
+}
+
+// `cut` in half planes: 2p = down to plane p, 2p + 1 = only the first pass of plane p, after which coefficients that are
+// older than it still have an interval twice as wide.
+template <class T>
+CutRow<T> row_cut_at(int cut, int centroid) {
+  const int low = std::min(cut >> 1, dense::kMaxPlanes);
+  const bool half = (cut & 1) != 0 && low < dense::kMaxPlanes;
+  const int low_of_older = half ? low + 1 : low;
+  CutRow<T> r;
+  r.older = half ? static_cast<std::int32_t>(std::uint32_t{2} << low) : 0;
+  r.kept[0] = std::int32_t{1} << low;
+  r.kept[1] = -(std::int32_t{1} << low_of_older);
+  r.offset[0] = offset_of<T>(centroid, low);
+  r.offset[1] = offset_of<T>(centroid, low_of_older);
+  return r;
+}
+
+// The cuts that count, of all segments of all blocks.
+std::vector<int> effective_cuts(Profile profile, const BlockGrid& grid, const std::uint8_t* cuts) {
+  const auto segments = static_cast<std::size_t>(segment_count(grid));
+  std::vector<int> out(cuts, cuts + static_cast<std::size_t>(grid.blocks()) * segments);
+  for (int b = 0; b < grid.table().temporal_bands(); ++b)
+    for (int k = 0; k < grid.resolutions(); ++k) {
+      const int parent = parent_segment(grid, b, k);
+      if (parent < 0) continue;
+      const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+      for (std::size_t at = 0; at < out.size(); at += segments)
+        out[at + s] = std::max(out[at + s], lowest_cut(profile, out[at + static_cast<std::size_t>(parent)]));
+    }
+  return out;
+}
+
+}  // namespace
+
+template <class T>
+void cut_coefficients(Profile profile, const BlockGrid& grid, const std::uint8_t* cuts, int centroid,
+                      const StepTable* steps, const Field<T>& from, const Field<T>& to, ThreadPool& pool,
+                      SimdLevel simd) {
+  const CoefficientKernels<T>& kernels = coefficient_kernels<T>(simd);
+  const std::vector<int> effective = effective_cuts(profile, grid, cuts);
+  const auto segments = static_cast<std::size_t>(segment_count(grid));
+  const int half_planes = 2 / cuts_per_plane(profile);
+  // Row by row of the field, across blocks: the rows of one block lie far apart in memory.
+  const auto cut_band = [&](std::size_t i, int t) {
+    const Subband& band = grid.table().all()[i];
+    const auto s = static_cast<std::size_t>(segment_index(grid, band.temporal_band, band.resolution));
+    const Field<T> source = subband_view(from, band);
+    const Field<T> target = subband_view(to, band);
+    for (int block = 0; block < grid.blocks(); block += grid.columns())
+      for (int bx = 0; bx < grid.columns(); ++bx) {
+        const BlockGrid::Patch p = grid.patch(band, block / grid.columns(), bx);
+        const int cut = half_planes * effective[static_cast<std::size_t>(block + bx) * segments + s];
+        CutRow<T> row = row_cut_at<T>(cut, centroid);
+        row.inverse_step = steps ? steps->inverse[i] : 1.0f;
+        row.step = steps ? static_cast<T>(steps->step[i]) : T{1};
+        for (int y = p.y; y < p.y + p.height; ++y)
+          kernels.cut(row, source.row(t, y) + p.x, target.row(t, y) + p.x, p.width);
+      }
+  };
+  pool.parallel_for(from.shape.frames, [&](int frame, int) {
+    for (std::size_t i = 0; i < grid.table().all().size(); ++i) {
+      const Subband& band = grid.table().all()[i];
+      const int t = (frame - band.frame_origin) / band.frame_step;
+      if (frame >= band.frame_origin && band.frame_origin + t * band.frame_step == frame && t < band.shape.frames)
+        cut_band(i, t);
+    }
+  });
+}
+
+template void cut_coefficients(Profile, const BlockGrid&, const std::uint8_t*, int, const StepTable*,
+                               const Field<float>&, const Field<float>&, ThreadPool&, SimdLevel);
+template void cut_coefficients(Profile, const BlockGrid&, const std::uint8_t*, int, const StepTable*,
+                               const Field<std::int32_t>&, const Field<std::int32_t>&, ThreadPool&, SimdLevel);
+
+}  // namespace trivelet

@@ -1,0 +1,22 @@
+// What a decoder makes of segments that end at some cuts, straight from the coefficients: a codeword says nothing about
+// a coefficient but its sign and its magnitude down to the cut, so an encoder that wants to know the error of a cut need
+// not decode.
+#pragma once
+
+#include <cstdint>
+
+#include "codec/dwt.h"
+#include "codec/zerotree.h"
+#include "trivelet/parameters.h"
+
+namespace trivelet {
+
+/// Writes into `to` what is decoded of a component; both may be the same field. `cuts`: block by block of every segment,
+/// as in LayerPart::low; those that a segment hangs on limit it, as they do in the decoders. `steps` is null for
+/// integers.
+template <class T>
+void cut_coefficients(Profile profile, const BlockGrid& grid, const std::uint8_t* cuts, int centroid,
+                      const StepTable* steps, const Field<T>& from, const Field<T>& to, ThreadPool& pool,
+                      SimdLevel simd);
+
+}  // namespace trivelet
