@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -21,6 +20,7 @@
 #include "codec/rate_control.h"
 #include "codec/simd.h"
 #include "codec/squared_error.h"
+#include "codec/stopwatch.h"
 #include "codec/zerotree.h"
 
 namespace trivelet {
@@ -119,16 +119,6 @@ LayerPlan plane_plan(const BlockGrid& grid) {
 }
 
 namespace {
-
-class Stopwatch {
- public:
-  explicit Stopwatch(double& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
-  ~Stopwatch() { total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  double& total_;
-  std::chrono::steady_clock::time_point start_;
-};
 
 template <class T>
 std::vector<std::vector<T>>& memory(CoefficientGop& c);
@@ -373,7 +363,7 @@ class CpuEncoder final : public GopEncoder {
 
   template <class T>
   void transform_as(const Gop& gop, CoefficientGop& out) {
-    const Stopwatch watch(seconds_transform_);
+    const ScopeTimer timer(seconds_transform_);
     const Reduced r(header_, {}, gop.frames());
     lay_out<T>(r, gop.frames(), 0, out);
     out.frames = gop.frames();
@@ -419,7 +409,7 @@ class CpuEncoder final : public GopEncoder {
       const int end = group_end(first, gop.frames());
       const std::vector<Field<T>> fields = fields_in(group_memory<T>(), first, end, gop.frames());
       {
-        const Stopwatch watch(seconds_transform_);
+        const ScopeTimer timer(seconds_transform_);
         transform_group<T>(gop, choices.frame_gains, first, fields);
       }
       code_group<T>(coding, first, fields);
@@ -438,7 +428,7 @@ class CpuEncoder final : public GopEncoder {
   // The blocks of the components from `first` on.
   template <class T>
   void code_group(const Coding& coding, int first, const std::vector<Field<T>>& fields) {
-    const Stopwatch watch(seconds_coder_);
+    const ScopeTimer timer(seconds_coder_);
     for_blocks(first, static_cast<int>(fields.size()), [&](int component, int block, int worker) {
       const auto c = static_cast<std::size_t>(component);
       auto& coded = coded_.components[c];
@@ -619,7 +609,7 @@ class CpuDecoder final : public GopDecoder {
   }
 
   void fill(const LayeredGop& in, Gop& gop) {
-    const Stopwatch watch(seconds_transform_);
+    const ScopeTimer timer(seconds_transform_);
     gop.set_frames(Reduced(header_, reduction_, in.frames).frames);
     const PixelFormat& f = header_.video.format;
     for (int c = 0; c < gop.components(); ++c) {
@@ -651,7 +641,7 @@ class CpuDecoder final : public GopDecoder {
 
   template <class T>
   void decode_as(const LayeredGop& in, CoefficientGop& out) {
-    const Stopwatch watch(seconds_coder_);
+    const ScopeTimer timer(seconds_coder_);
     allow(in);
     const Reduced r(header_, reduction_, in.frames);
     lay_out<T>(r, in.frames, in.step, out);
@@ -698,7 +688,7 @@ class CpuDecoder final : public GopDecoder {
 
   template <class T>
   void inverse_as(CoefficientGop& in, Gop& gop) {
-    const Stopwatch watch(seconds_transform_);
+    const ScopeTimer timer(seconds_transform_);
     const Reduced r(header_, reduction_, 1);
     gop.set_frames(in.frames);
     const PixelFormat& f = header_.video.format;

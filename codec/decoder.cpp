@@ -1,7 +1,6 @@
 // Decoder of codec.h: checks what is asked for, keeps the backend busy with GOPs and delivers frames.
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -9,6 +8,7 @@
 
 #include "codec/decoder_state.h"
 #include "codec/gop_hash.h"
+#include "codec/stopwatch.h"
 #include "codec/volume_map.h"
 
 namespace trivelet {
@@ -185,10 +185,8 @@ bool Decoder::State::next(Packet& packet) {
     if (!info.has_index && expected_frame >= params.end_frame) return false;  // a pipe need not be read to its end
     Box box;
     std::uint64_t offset = 0;
-    const auto start = std::chrono::steady_clock::now();
-    const bool got = open_next_packet(box, offset) && receive(packet, box.length, offset);
-    stats.seconds_container += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (got) return true;
+    const ScopeTimer timer(stats.seconds_container);
+    if (open_next_packet(box, offset) && receive(packet, box.length, offset)) return true;
   }
   return false;
 }
@@ -196,9 +194,9 @@ bool Decoder::State::next(Packet& packet) {
 void Decoder::State::verify(const Gop& gop, Packet& packet) {
   const GopHeader& g = packet.head;
   if (!(packet.whole && g.has_hash && params.verify_hash)) return;
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   const bool same = hash_samples(gop) == g.hash;
-  stats.seconds_container += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  stats.seconds_container += watch.seconds();
   if (!same) {
     report("frames " + std::to_string(g.first_frame) + ".." +
            std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) +

@@ -1,7 +1,6 @@
 // Encoder of codec.h: GOPs -> backend -> chunks -> packets; index and end.
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "codec/frame_gains.h"
 #include "codec/gop_hash.h"
 #include "codec/hash.h"
+#include "codec/stopwatch.h"
 
 namespace trivelet {
 
@@ -122,7 +122,7 @@ GopHeader Encoder::State::head_of(const Pending& p) const {
 }
 
 void Encoder::State::write_layers(const Pending& p, const LayeredGop& layers, const std::vector<double>& errors) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   GopHeader g = head_of(p);
   set_planes(header, layers, g);
   GopInfo info;
@@ -158,7 +158,7 @@ void Encoder::State::write_layers(const Pending& p, const LayeredGop& layers, co
   stats.gops += 1;
   stats.seconds_transform = coder->seconds_transform();
   stats.seconds_coder = coder->seconds_coder();
-  stats.seconds_container += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  stats.seconds_container += watch.seconds();
 }
 
 Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend)
@@ -213,9 +213,8 @@ void Encoder::push(const Gop& gop) {
   p.frame_gains = s.gains(p.frames);
   p.has_hash = s.header.lossless;
   if (s.header.lossless) {
-    const auto start = std::chrono::steady_clock::now();
+    const ScopeTimer timer(s.stats.seconds_container);
     p.hash = hash_samples(gop);
-    s.stats.seconds_container += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   if (s.params.psnr > 0) return s.push_to_psnr(gop, std::move(p));
   if (s.spool) return s.push_to_spool(gop, std::move(p));

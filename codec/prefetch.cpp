@@ -1,7 +1,8 @@
 #include "codec/prefetch.h"
 
-#include <chrono>
 #include <utility>
+
+#include "codec/stopwatch.h"
 
 namespace trivelet {
 
@@ -46,9 +47,10 @@ const Gop* Prefetch::next() {
   std::unique_lock lock(mutex_);
   released_ = taken_;
   changed_.notify_all();
-  const auto start = std::chrono::steady_clock::now();
-  changed_.wait(lock, [this] { return filled_ > taken_ || ended_; });
-  waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  {
+    const ScopeTimer timer(waited_);
+    changed_.wait(lock, [this] { return filled_ > taken_ || ended_; });
+  }
   if (filled_ > taken_) return &gops_[taken_++ % 2];
   if (error_) std::rethrow_exception(error_);
   return nullptr;

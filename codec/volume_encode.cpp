@@ -5,7 +5,6 @@
 // axis is coded first is held as a whole, because its slices are wanted in another order.
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +13,7 @@
 
 #include "codec/container.h"
 #include "codec/prefetch.h"
+#include "codec/stopwatch.h"
 #include "codec/volume_choice.h"
 #include "codec/volume_cuts.h"
 #include "codec/volume_predict.h"
@@ -323,7 +323,7 @@ VolumeCuts verify(SliceSource& source, ReadBack& again, const Plan& plan, const 
 }  // namespace
 
 VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& params, ByteSink& sink, ReadBack* again) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   Plan plan = make_plan(source, params);
   if (again) {  // room for what the layers are worth, which is written when it is known
     VolumeCuts unknown;
@@ -332,7 +332,7 @@ VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& param
   }
   VolumeResult result;
   const std::uint64_t cuts_at = code(source, plan, params, sink, result.stats);
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = watch.seconds();
   result.transform = plan.text;
   result.promised_error = params.is_lossy() ? std::numeric_limits<double>::infinity() : plan.map.max_error;
   if (!again) return result;

@@ -43,6 +43,8 @@ std::string in_options(std::string message) {
       {"ReaderOptions::width, height", "--size WxH"},
       {"ReaderOptions::pixel_format", "--pix-fmt"},
       {"ReaderOptions::format", "--format"},
+      {"VolumeOptions::size", "--size WxHxD"},
+      {"VolumeOptions::type", "--type"},
       {"WriterOptions::format", "--format"},
       {" and is not to be overwritten", "; say -y to replace it"},
       {"MiB; allow more", "MiB; raise --max-memory"},

@@ -1,22 +1,13 @@
 // Progress on standard error: a line that redraws itself on a terminal, whole lines elsewhere, or JSON objects.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 
 #include "apps/cli/cli.h"
+#include "codec/stopwatch.h"
 
 namespace trivelet::cli {
-
-/// Seconds since it was made.
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 class Progress {
  public:

@@ -178,7 +178,7 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
   std::string format = raw ? "raw" : options.format;
   if (format.empty()) format = volume_format_by_content(file);
   require(!format.empty(), ErrorKind::kBadStream,
-          file.path + ": is neither NIfTI, NRRD, MetaImage nor DICOM; raw scalars need --size WxHxD and --type");
+          file.path + ": is neither NIfTI, NRRD, MetaImage nor DICOM; raw scalars need VolumeOptions::size and VolumeOptions::type");
   return std::make_unique<LayoutReader>(volume_layout(file, format, options));
 }
 
@@ -256,9 +256,9 @@ VoxelFormat parse_voxel_format(const std::string& name) {
 
 VolumeLayout raw_layout(const FileToRead& file, const VolumeOptions& options) {
   require(options.size.size() >= 2, ErrorKind::kBadArgument,
-          file.path + ": raw volumes do not tell their size; give it (--size WxHxD)");
+          file.path + ": raw volumes do not tell their size; give it (VolumeOptions::size)");
   require(!options.type.empty(), ErrorKind::kBadArgument,
-          file.path + ": raw volumes do not tell their type; give it (--type u8, s16, u16be, f32, …)");
+          file.path + ": raw volumes do not tell their type; give it (VolumeOptions::type: u8, s16, u16be, f32, …)");
   VolumeLayout layout;
   layout.info.format = "raw";
   layout.info.voxel = parse_voxel_format(options.type);
