@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "codec/dwt.h"
+#include "tests/one_of.h"
 
 namespace trivelet::gpu {
 namespace {
@@ -241,22 +242,27 @@ class GpuDwt : public ::testing::Test {
   }
 };
 
+/// Emulated, each of the three ways to store coefficients of the float transform takes every third case, so that together
+/// they have all of them.
+bool has_turn(std::size_t index, std::size_t way) { return !kEmulated || test::full() || index % 3 == way; }
+
 TEST_F(GpuDwt, FloatBits) {
-  unsigned seed = 1;
-  for (const Case& c : cases(false)) {
-    run<float, float, std::uint8_t>(c, seed++);
+  const std::vector<Case> all = cases(false);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (has_turn(i, 1)) run<float, float, std::uint8_t>(all[i], 1 + static_cast<unsigned>(i));
     if (HasFatalFailure()) return;
   }
 }
 
 TEST_F(GpuDwt, QuantisedTo16Bits) {
-  unsigned seed = 1000;
-  for (const Case& c : cases(false)) {
+  const std::vector<Case> all = cases(false);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!has_turn(i, 2)) continue;
+    const auto seed = 1000 + static_cast<unsigned>(i);
     if (seed % 2)
-      run<float, std::int16_t, std::uint16_t>(c, seed);
+      run<float, std::int16_t, std::uint16_t>(all[i], seed);
     else
-      run<float, std::int16_t, std::uint8_t>(c, seed);
-    ++seed;
+      run<float, std::int16_t, std::uint8_t>(all[i], seed);
     if (HasFatalFailure()) return;
   }
 }
