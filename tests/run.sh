@@ -4,7 +4,7 @@
 # Installs what is missing (apt-get, as root or through sudo; no network is needed when nothing is) and builds twice with
 # warnings as errors: under AddressSanitizer and UBSan for the unit tests, and as a release for the program, its tests and
 # those that hold instruction sets against each other. Grids of cases are sampled; --full tries all of them and builds
-# the benchmarks too. BUILD_DIR (default build/test) and JOBS (default: one per core) can be set in the environment.
+# CUDA and the benchmarks too. BUILD_DIR (default build/test) and JOBS (default: one per core) can be set in the environment.
 set -euo pipefail
 full=
 case "$*" in
