@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+#include <vector>
+
+#include "codec/parallel.h"
 
 namespace trivelet {
 
@@ -21,6 +25,8 @@ constexpr double kLeastDifference = 0.05;  // mean, of the full range: below it 
 constexpr double kLeastMoved = 0.2;     // share of samples in other bins: a pan moves them about, but not out of bins
 constexpr double kMoreThanUsual = 2.5;  // times the mean difference in this scene: fast motion differs every time
 constexpr int kUsualFrames = 12;        // over which that mean is taken: half a second
+// Frames that are read before they are looked at: more than any GOP has.
+constexpr int kMostAtOnce = 128;
 
 void copy_frame(const Gop& from, int a, Gop& to, int b) {
   for (int c = 0; c < from.components(); ++c) {
@@ -32,43 +38,56 @@ void copy_frame(const Gop& from, int a, Gop& to, int b) {
   to.times()[static_cast<std::size_t>(b)] = from.times()[static_cast<std::size_t>(a)];
 }
 
-int value(const VolumeView& v, int frame, int y, int x, int offset) {
-  const std::byte* p = v.row(frame, y) + static_cast<std::ptrdiff_t>(x) * v.bytes_per_sample;
-  if (v.bytes_per_sample == 1)
-    return (v.is_signed ? static_cast<std::int8_t>(*p) : static_cast<std::uint8_t>(*p)) + offset;
-  std::uint16_t w = 0;
-  std::memcpy(&w, p, 2);
-  return (v.is_signed ? static_cast<std::int16_t>(w) : w) + offset;
+// Samples that are looked at in a frame and the one before.
+struct Grid {
+  std::array<int, kBins> before{};
+  std::array<int, kBins> after{};
+  std::int64_t difference = 0;
+  int samples = 0;
+};
+
+template <class T>
+Grid look(const VolumeView& v, int index, const PixelFormat& format) {
+  const int offset = format.is_signed ? 1 << (format.bits - 1) : 0;
+  const int step_y = std::max(1, v.shape.height / kGrid);
+  const int step_x = std::max(1, v.shape.width / kGrid);
+  const int shift = std::max(0, format.bits - 5);
+  const auto bin = [shift](int s) { return static_cast<std::size_t>(std::clamp(s >> shift, 0, kBins - 1)); };
+  Grid grid;
+  for (int y = step_y / 2; y < v.shape.height; y += step_y) {
+    const T* before = reinterpret_cast<const T*>(v.row(index - 1, y));
+    const T* after = reinterpret_cast<const T*>(v.row(index, y));
+    for (int x = step_x / 2; x < v.shape.width; x += step_x) {
+      const int a = before[x] + offset;
+      const int b = after[x] + offset;
+      ++grid.before[bin(a)];
+      ++grid.after[bin(b)];
+      grid.difference += std::abs(a - b);
+      ++grid.samples;
+    }
+  }
+  return grid;
 }
 
 }  // namespace
 
-bool SceneCuts::begins_at(const Gop& gop, int index) {
+SceneCuts::Change SceneCuts::compare(const Gop& gop, int index) const {
   const VolumeView v = gop.plane(0);
-  const int offset = format_.is_signed ? 1 << (format_.bits - 1) : 0;
-  const int step_y = std::max(1, v.shape.height / kGrid);
-  const int step_x = std::max(1, v.shape.width / kGrid);
-  std::array<int, kBins> before{};
-  std::array<int, kBins> after{};
-  double difference = 0;
-  int samples = 0;
-  for (int y = step_y / 2; y < v.shape.height; y += step_y)
-    for (int x = step_x / 2; x < v.shape.width; x += step_x) {
-      const int a = value(v, index - 1, y, x, offset);
-      const int b = value(v, index, y, x, offset);
-      const auto bin = [&](int s) {
-        return static_cast<std::size_t>(std::clamp(format_.bits >= 5 ? s >> (format_.bits - 5) : s, 0, kBins - 1));
-      };
-      ++before[bin(a)];
-      ++after[bin(b)];
-      difference += std::abs(a - b);
-      ++samples;
-    }
-  double moved = 0;
-  for (std::size_t i = 0; i < kBins; ++i) moved += std::abs(before[i] - after[i]);
-  moved /= 2.0 * samples;
-  difference /= static_cast<double>(samples) * ((1 << format_.bits) - 1);
-  if (difference > kLeastDifference && moved > kLeastMoved && difference > kMoreThanUsual * usual_) {
+  const Grid grid =
+      v.bytes_per_sample == 1
+          ? (v.is_signed ? look<std::int8_t>(v, index, format_) : look<std::uint8_t>(v, index, format_))
+          : (v.is_signed ? look<std::int16_t>(v, index, format_) : look<std::uint16_t>(v, index, format_));
+  Change change;
+  for (std::size_t i = 0; i < kBins; ++i) change.moved += std::abs(grid.before[i] - grid.after[i]);
+  change.moved /= 2.0 * grid.samples;
+  change.difference =
+      static_cast<double>(grid.difference) / (static_cast<double>(grid.samples) * ((1 << format_.bits) - 1));
+  return change;
+}
+
+bool SceneCuts::judge(const Change& change) {
+  const double difference = change.difference;
+  if (difference > kLeastDifference && change.moved > kLeastMoved && difference > kMoreThanUsual * usual_) {
     usual_ = 0;
     known_ = 0;
     return true;
@@ -78,23 +97,81 @@ bool SceneCuts::begins_at(const Gop& gop, int index) {
   return false;
 }
 
+struct SceneReader::Threads {
+  explicit Threads(int threads) : pool(threads) {}
+  ThreadPool pool;
+};
+
+SceneReader::SceneReader(const VideoInfo& info, FramesInput input, int threads)
+    : input_(std::move(input)), info_(info), detector_(info.format), threads_(std::make_unique<Threads>(threads)) {
+  if (input_.unread) batch_ = kMostAtOnce;
+}
+
 SceneReader::SceneReader(const VideoInfo& info, FrameInput input)
-    : input_(std::move(input)), detector_(info.format), held_(info, 1) {}
+    : SceneReader(info,
+                  FramesInput{[one = std::move(input)](Gop& gop, int first, int count) {
+                                int n = 0;
+                                while (n < count && one(gop, first + n)) ++n;
+                                return n;
+                              },
+                              nullptr},
+                  1) {}
+
+SceneReader::~SceneReader() = default;
+
+// Frames that were held, at the front of `gop`; those that find no room stay.
+int SceneReader::take_held(Gop& gop) {
+  if (!held_) return 0;
+  const Gop held = std::move(*held_);
+  held_.reset();
+  const int n = std::min(held.frames(), gop.capacity());
+  for (int f = 0; f < n; ++f) copy_frame(held, f, gop, f);
+  if (n < held.frames()) give_back(held, n, held.frames());
+  return n;
+}
+
+void SceneReader::give_back(const Gop& gop, int first, int end) {
+  if (input_.unread && input_.unread(end - first)) return;
+  Gop rest(info_, end - first);
+  rest.set_frames(end - first);
+  for (int f = first; f < end; ++f) copy_frame(gop, f, rest, f - first);
+  held_ = std::move(rest);
+}
+
+// The first frame among [first, end) with which a scene begins; `end` if there is none.
+int SceneReader::find_cut(const Gop& gop, int first, int end) {
+  first = std::max(first, 1);
+  if (first >= end) return end;
+  std::vector<SceneCuts::Change> changes(static_cast<std::size_t>(end - first));
+  threads_->pool.parallel_for(
+      end - first, [&](int i, int) { changes[static_cast<std::size_t>(i)] = detector_.compare(gop, first + i); });
+  for (int f = first; f < end; ++f)
+    if (detector_.judge(changes[static_cast<std::size_t>(f - first)])) return f;
+  return end;
+}
 
 bool SceneReader::read(Gop& gop) {
-  int n = 0;
   gop.set_frames(gop.capacity());
-  if (holds_) {
-    copy_frame(held_, 0, gop, n++);
-    holds_ = false;
-  }
-  for (; n < gop.capacity() && input_(gop, n); ++n) {
-    if (n == 0 || !detector_.begins_at(gop, n)) continue;
-    held_.set_frames(1);
-    copy_frame(gop, n, held_, 0);
-    holds_ = true;
-    ++cuts_;
-    break;
+  int n = take_held(gop);
+  int looked_at = 0;
+  bool more = !held_;
+  for (;;) {
+    const int cut = find_cut(gop, looked_at, n);
+    if (cut < n) {
+      give_back(gop, cut, n);
+      ++cuts_;
+      // Where scenes are short, what is read ahead would be read again and again.
+      if (input_.unread) batch_ = std::clamp(2 * cut, 4, kMostAtOnce);
+      n = cut;
+      break;
+    }
+    looked_at = n;
+    if (!more || n == gop.capacity()) break;
+    const int wanted = std::min(batch_, gop.capacity() - n);
+    const int got = input_.read(gop, n, wanted);
+    more = got == wanted;
+    n += got;
+    if (input_.unread) batch_ = std::min(2 * batch_, kMostAtOnce);
   }
   gop.set_frames(n);
   return n > 0;

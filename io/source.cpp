@@ -87,6 +87,19 @@ std::size_t InputBytes::read(void* data, std::size_t size) {
   return done;
 }
 
+std::size_t InputBytes::read_at(std::uint64_t position, void* data, std::size_t size) const {
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t got =
+        ::pread(file_, static_cast<char*>(data) + done, size - done, static_cast<off_t>(start_ + position + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(ErrorKind::kIo, "cannot read " + name_ + ": " + std::strerror(errno));
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
 std::uint64_t InputBytes::skip(std::uint64_t count) {
   if (size_) {
     const std::uint64_t left = *size_ > position_ ? *size_ - position_ : 0;

@@ -35,6 +35,9 @@ class InputBytes {
   std::uint64_t position() const { return position_; }
   /// Regular files only.
   void seek(std::uint64_t position);
+  /// Reads from a place of a regular file, whatever position() is; any thread may. Returns how many bytes there were,
+  /// fewer only at the end.
+  std::size_t read_at(std::uint64_t position, void* data, std::size_t size) const;
   /// For messages: the path or "standard input".
   const std::string& name() const { return name_; }
 

@@ -472,6 +472,56 @@ TEST_F(Io, FrameParametersAndPipes) {
   EXPECT_EQ(reader->skip(5), 0u);
 }
 
+// Several frames at once, by several threads, are what they are one by one: also behind frames with parameters, and at
+// the frame that is damaged.
+TEST_F(Io, SeveralFramesAtOnce) {
+  const VideoInfo info = make_info("yuv422p10", {34, 21});
+  const Gop gop = random_gop(info, 9);
+  write_all(path("a.y4m"), info, gop);
+  write_all(path("a.yuv"), info, gop);
+  std::string bytes = read_file(path("a.y4m"));
+  const std::size_t header = bytes.find('\n') + 1, frame = (bytes.size() - header) / 9;
+  std::string tagged = bytes, wrong = bytes;
+  tagged.replace(header + 3 * frame, 6, "FRAME Ip\n");
+  wrong[header + 5 * frame + 6 + 1] = '\x7f';  // a sample above ten bits
+  write_file(path("tagged.y4m"), tagged);
+  write_file(path("wrong.y4m"), wrong);
+  write_file(path("short.y4m"), bytes.substr(0, bytes.size() - 5));
+
+  const ReaderOptions raw{.width = 34, .height = 21, .pixel_format = "yuv422p10"};
+  for (const char* name : {"a.y4m", "a.yuv", "tagged.y4m"}) {
+    SCOPED_TRACE(name);
+    const auto reader = open_reader(path(name), std::string(name) == "a.yuv" ? raw : ReaderOptions{});
+    Gop back(reader->info(), 9);
+    EXPECT_EQ(reader->read_frames(back, 0, 2), 2);
+    EXPECT_TRUE(reader->read(back, 2));
+    EXPECT_FALSE(reader->unread(1)) << "one that was read alone";
+    EXPECT_EQ(reader->read_frames(back, 3, 6), 6);
+    EXPECT_TRUE(reader->unread(4));
+    EXPECT_FALSE(reader->unread(100));
+    Gop again(reader->info(), 9);
+    EXPECT_EQ(reader->read_frames(again, 5, 4), 4);
+    for (int f = 0; f < 9; ++f) {
+      EXPECT_TRUE(same_frame(gop, f, f < 5 ? back : again, f)) << f;
+      EXPECT_EQ((f < 5 ? back : again).times()[static_cast<std::size_t>(f)].pts, f);
+    }
+    EXPECT_EQ(reader->read_frames(back, 0, 9), 0);
+  }
+  for (const auto& [name, message] :
+       {std::pair{"wrong.y4m", "frame 5"}, std::pair{"short.y4m", "frame 8 is truncated"}}) {
+    SCOPED_TRACE(name);
+    const auto reader = open_reader(path(name), {});
+    Gop back(reader->info(), 9);
+    try {
+      (void)reader->read_frames(back, 0, 9);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kBadStream);
+      EXPECT_NE(std::string(e.what()).find(message), std::string::npos) << e.what();
+    }
+  }
+}
+
 TEST_F(Io, StandardInput) {
   const VideoInfo info = make_info("yuv420p", {17, 31});
   const Gop gop = random_gop(info, 4);

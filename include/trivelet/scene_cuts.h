@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 
 #include "trivelet/types.h"
 
@@ -10,6 +12,15 @@ namespace trivelet {
 /// Where frames come from: fills frame `index` of `gop`, its samples and its time. False when none was left.
 using FrameInput = std::function<bool(Gop& gop, int index)>;
 
+/// The same for several frames at once.
+struct FramesInput {
+  /// Fills up to `count` frames of `gop` from `first` on. Returns how many, fewer only at the end.
+  std::function<int(Gop& gop, int first, int count)> read;
+  /// Gives back the last `count` frames, to be read again; false if it cannot. Null: it never can, and frames are asked
+  /// for one by one.
+  std::function<bool(int count)> unread;
+};
+
 /// Tells the first frames of scenes. A sparse grid of samples of the first component is compared with the frame before:
 /// at a cut their histogram changes, and they differ by much more than from frame to frame within the scene.
 class SceneCuts {
@@ -17,7 +28,15 @@ class SceneCuts {
   explicit SceneCuts(const PixelFormat& format) : format_(format) {}
   /// True when a scene begins at frame `index` >= 1 of `gop`; `index - 1` is the frame before. Ask for every frame in
   /// order, for what is usual in a scene is learnt from its frames.
-  bool begins_at(const Gop& gop, int index);
+  bool begins_at(const Gop& gop, int index) { return judge(compare(gop, index)); }
+
+  /// The two halves of it: what is looked at in the frames, by any number of threads, and what is made of it, in order.
+  struct Change {
+    double difference = 0;  ///< mean, of the full range
+    double moved = 0;       ///< share of samples in other bins of the histogram
+  };
+  Change compare(const Gop& gop, int index) const;
+  bool judge(const Change& change);
 
  private:
   PixelFormat format_;
@@ -29,15 +48,25 @@ class SceneCuts {
 class SceneReader {
  public:
   SceneReader(const VideoInfo& info, FrameInput input);
+  /// `threads` look at the frames; 0 = all cores.
+  SceneReader(const VideoInfo& info, FramesInput input, int threads);
+  ~SceneReader();
   /// Fills `gop` up to its capacity or the next cut. False when no frame was left.
   bool read(Gop& gop);
   int cuts() const { return cuts_; }
 
  private:
-  FrameInput input_;
+  int take_held(Gop& gop);
+  int find_cut(const Gop& gop, int first, int end);
+  void give_back(const Gop& gop, int first, int end);
+
+  struct Threads;
+  FramesInput input_;
+  VideoInfo info_;
   SceneCuts detector_;
-  Gop held_;  // the first frame of the next scene
-  bool holds_ = false;
+  std::unique_ptr<Threads> threads_;
+  std::optional<Gop> held_;  // the first frames of the next scene, where the input does not take them back
+  int batch_ = 1;            // frames to ask for next
   int cuts_ = 0;
 };
 

@@ -1,7 +1,10 @@
 #include "io/video/planes.h"
 
+#include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
+#include <vector>
 
 namespace trivelet::io {
 
@@ -26,6 +29,25 @@ unsigned used_bits(const std::byte* row, int width) {
   }
   return all;
 }
+
+bool row_fits(const VolumeView& view, int index, int y, const PixelFormat& format) {
+  const std::byte* row = view.row(index, y);
+  const unsigned bits = format.bytes_per_sample() == 1 ? used_bits<std::uint8_t>(row, view.shape.width)
+                                                       : used_bits<std::uint16_t>(row, view.shape.width);
+  return bits >> format.bits == 0;
+}
+
+bool any_samples_fit(const PixelFormat& format) {
+  return format.is_signed || format.bits == 8 * format.bytes_per_sample();
+}
+
+/// A piece of a file and where it goes.
+struct Piece {
+  std::uint64_t at;
+  std::byte* to;
+  std::size_t size;
+  int frame;
+};
 
 }  // namespace
 
@@ -82,6 +104,63 @@ std::size_t read_planes(InputBytes& source, Gop& gop, int index) {
   return done;
 }
 
+FrameFile::FrameFile(InputBytes& source, const VideoInfo& info, std::string_view head, int threads)
+    : source_(source), format_(info.format), head_(head), frame_bytes_(frame_bytes(info)), threads_(threads) {}
+
+int FrameFile::read(Gop& gop, int first, int count) {
+  // One system call copies this much with one thread: small enough to divide the frames of a GOP evenly.
+  constexpr std::size_t kPiece = std::size_t{1} << 19;
+  if (!source_.size() || count < 1) return 0;
+  const std::uint64_t begin = source_.position(), step = head_.size() + frame_bytes_;
+  const std::uint64_t left = *source_.size() - std::min(*source_.size(), begin);
+  int whole = 0;
+  for (std::string found(head_.size(), 0); whole < count && left / step > static_cast<std::uint64_t>(whole); ++whole)
+    if (source_.read_at(begin + static_cast<std::uint64_t>(whole) * step, found.data(), found.size()) < found.size() ||
+        found != head_)
+      break;
+  std::vector<Piece> pieces;
+  for (int f = 0; f < whole; ++f) {
+    std::uint64_t at = begin + static_cast<std::uint64_t>(f) * step + head_.size();
+    for (int c = 0; c < gop.components(); ++c) {
+      const MutableVolumeView view = gop.plane(c);
+      const std::size_t row = view.row_bytes();
+      const bool touch = view.row_stride == static_cast<std::ptrdiff_t>(row);
+      const int rows =
+          touch ? std::clamp(static_cast<int>(kPiece / std::max<std::size_t>(row, 1)), 1, view.shape.height) : 1;
+      for (int y = 0; y < view.shape.height; y += rows) {
+        const std::size_t size = row * static_cast<std::size_t>(std::min(rows, view.shape.height - y));
+        pieces.push_back({at, view.row(first + f, y), size, f});
+        at += size;
+      }
+    }
+  }
+  std::atomic<int> good{whole};  // frames before the first that is not
+  const auto spoil = [&](int frame) {
+    for (int seen = good; frame < seen && !good.compare_exchange_weak(seen, frame);) {
+    }
+  };
+  if (whole > 0 && !pool_) pool_.emplace(threads_);
+  if (whole > 0)
+    pool_->parallel_for(static_cast<int>(pieces.size()), [&](int i, int) {
+      const Piece& p = pieces[static_cast<std::size_t>(i)];
+      if (source_.read_at(p.at, p.to, p.size) < p.size) spoil(p.frame);
+    });
+  if (whole > 0 && !any_samples_fit(format_))
+    pool_->parallel_for(good, [&](int f, int) {
+      if (!samples_fit(gop, first + f, format_)) spoil(f);
+    });
+  source_.seek(begin + static_cast<std::uint64_t>(good.load()) * step);
+  behind_ += static_cast<std::uint64_t>(good.load());
+  return good;
+}
+
+bool FrameFile::unread(int count) {
+  if (static_cast<std::uint64_t>(count) > behind_) return false;
+  behind_ -= static_cast<std::uint64_t>(count);
+  source_.seek(source_.position() - static_cast<std::uint64_t>(count) * (head_.size() + frame_bytes_));
+  return true;
+}
+
 void write_planes(const Gop& gop, int index, const std::function<void(const void*, std::size_t)>& sink) {
   for (int c = 0; c < gop.components(); ++c) {
     const VolumeView view = gop.plane(c);
@@ -93,19 +172,24 @@ void write_planes(const Gop& gop, int index, const std::function<void(const void
   }
 }
 
+bool samples_fit(const Gop& gop, int index, const PixelFormat& format) {
+  for (int c = 0; c < gop.components() && !any_samples_fit(format); ++c) {
+    const VolumeView view = gop.plane(c);
+    for (int y = 0; y < view.shape.height; ++y)
+      if (!row_fits(view, index, y, format)) return false;
+  }
+  return true;
+}
+
 void check_samples(const Gop& gop, int index, const PixelFormat& format, const std::string& name, std::uint64_t frame) {
-  if (format.is_signed || format.bits == 8 * format.bytes_per_sample()) return;
+  if (any_samples_fit(format)) return;
   for (int c = 0; c < gop.components(); ++c) {
     const VolumeView view = gop.plane(c);
-    for (int y = 0; y < view.shape.height; ++y) {
-      const std::byte* row = view.row(index, y);
-      const unsigned bits = format.bytes_per_sample() == 1 ? used_bits<std::uint8_t>(row, view.shape.width)
-                                                           : used_bits<std::uint16_t>(row, view.shape.width);
-      require(bits >> format.bits == 0, ErrorKind::kBadStream,
+    for (int y = 0; y < view.shape.height; ++y)
+      require(row_fits(view, index, y, format), ErrorKind::kBadStream,
               name + ": frame " + std::to_string(frame) + ", component " + std::to_string(c) + ", row " +
                   std::to_string(y) + ": a sample exceeds the " + std::to_string(format.bits) + " bits of " +
                   to_string(format));
-    }
   }
 }
 

@@ -5,10 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 
-#include "trivelet/types.h"
+#include "codec/parallel.h"
 #include "io/source.h"
+#include "trivelet/types.h"
 
 namespace trivelet::io {
 
@@ -33,9 +36,51 @@ void check_gop(const Gop& gop, int index, const VideoInfo& info);
 /// Reads one frame; returns the number of bytes there were. Less than frame_bytes() = the input ended.
 std::size_t read_planes(InputBytes& source, Gop& gop, int index);
 
+/// Frames of one size that lie one behind the other in a file, each after the same few bytes: read by several threads
+/// straight to where they are wanted.
+class FrameFile {
+ public:
+  /// `head`: what stands before every frame; `threads`: 0 = all cores.
+  FrameFile(InputBytes& source, const VideoInfo& info, std::string_view head, int threads);
+  /// Reads frames of `source` from where it stands. Returns how many were there whole, behind their heads and with
+  /// samples within their bits; at the one after them, where `source` stands then, something else has to look.
+  int read(Gop& gop, int first, int count);
+  /// Goes back by `count` frames, if so many were read here one after the other. `elsewhere()` says that they were not.
+  bool unread(int count);
+  void elsewhere() { behind_ = 0; }
+
+ private:
+  InputBytes& source_;
+  PixelFormat format_;
+  std::string_view head_;
+  std::size_t frame_bytes_;
+  int threads_;
+  std::optional<ThreadPool> pool_;  ///< made when it is needed
+  std::uint64_t behind_ = 0;        ///< frames before where `source` stands that were read here
+};
+
+/// FrameReader::read_frames() of a reader with a FrameFile: several frames at once, and by read() those that are not
+/// plain. `number`: of the frame that comes next, which is moved on.
+template <class Reader>
+int read_from_file(Reader& reader, FrameFile& file, Gop& gop, int first, int count, std::uint64_t& number) {
+  int done = 0;
+  if (count > 0) check_gop(gop, first + count - 1, reader.info());
+  while (done < count) {
+    const int plain = file.read(gop, first + done, count - done);
+    for (int i = 0; i < plain; ++i)
+      gop.times()[static_cast<std::size_t>(first + done + i)] = {static_cast<std::int64_t>(number++), 1};
+    done += plain;
+    if (done < count && !reader.read(gop, first + done)) break;
+    if (done < count) ++done;
+  }
+  return done;
+}
+
 /// Hands all samples of a frame to `sink`, component by component, in as few pieces as the memory allows.
 void write_planes(const Gop& gop, int index, const std::function<void(const void*, std::size_t)>& sink);
 
+/// Whether all samples of a frame keep within format.bits bits.
+bool samples_fit(const Gop& gop, int index, const PixelFormat& format);
 /// Throws BadStream when a sample needs more than format.bits bits; `frame` is for the message.
 void check_samples(const Gop& gop, int index, const PixelFormat& format, const std::string& name, std::uint64_t frame);
 

@@ -1,8 +1,10 @@
 // Raw video: the samples of frame after frame, planar, rows without padding, 16-bit samples little-endian. Nothing in
 // the file says what it is, so size and pixel format come from the caller. Planes lie in the order of types.h: Y U V,
 // G B R, or grey, then alpha.
-#include "io/video/video_format_table.h"
+#include <optional>
+
 #include "io/video/planes.h"
+#include "io/video/video_format_table.h"
 
 namespace trivelet::io {
 
@@ -14,8 +16,9 @@ class RawReader final : public FrameReader {
     const std::string& name = source_->name();
     require(options.width > 0 && options.height > 0, ErrorKind::kBadArgument,
             name + ": raw video does not tell its size; give it (ReaderOptions::width, height)");
-    require(!options.pixel_format.empty(), ErrorKind::kBadArgument,
-            name + ": raw video does not tell its pixel format; give it (ReaderOptions::pixel_format yuv420p, gray10, …)");
+    require(
+        !options.pixel_format.empty(), ErrorKind::kBadArgument,
+        name + ": raw video does not tell its pixel format; give it (ReaderOptions::pixel_format yuv420p, gray10, …)");
     check_dimensions(options.width, options.height, ErrorKind::kBadArgument, name);
     info_.width = options.width;
     info_.height = options.height;
@@ -23,6 +26,7 @@ class RawReader final : public FrameReader {
     set_constant_rate(info_, options.frame_rate.num > 0 ? options.frame_rate : Rational{25, 1});
     frame_bytes_ = frame_bytes(info_);
     if (source_->size()) info_.frames = *source_->size() / frame_bytes_;
+    file_.emplace(*source_, info_, "", options.threads);
   }
 
   const VideoInfo& info() const override { return info_; }
@@ -35,10 +39,21 @@ class RawReader final : public FrameReader {
     check_samples(gop, index, info_.format, source_->name(), frame_);
     gop.times()[static_cast<std::size_t>(index)] = {static_cast<std::int64_t>(frame_), 1};
     ++frame_;
+    file_->elsewhere();
+    return true;
+  }
+
+  int read_frames(Gop& gop, int first, int count) override {
+    return read_from_file(*this, *file_, gop, first, count, frame_);
+  }
+  bool unread(int count) override {
+    if (!file_->unread(count)) return false;
+    frame_ -= static_cast<std::uint64_t>(count);
     return true;
   }
 
   std::uint64_t skip(std::uint64_t count) override {
+    file_->elsewhere();
     for (std::uint64_t done = 0; done < count; ++done) {
       const std::uint64_t got = source_->skip(frame_bytes_);
       if (got == 0) return done;
@@ -60,6 +75,7 @@ class RawReader final : public FrameReader {
   VideoInfo info_;
   std::size_t frame_bytes_ = 0;
   std::uint64_t frame_ = 0;
+  std::optional<FrameFile> file_;
 };
 
 class RawWriter final : public FrameWriter {

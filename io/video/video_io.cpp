@@ -53,12 +53,22 @@ std::uint64_t FrameReader::skip(std::uint64_t count) {
   return done;
 }
 
+int FrameReader::read_frames(Gop& gop, int first, int count) {
+  int done = 0;
+  while (done < count && read(gop, first + done)) ++done;
+  return done;
+}
+
+bool FrameReader::unread(int) { return false; }
+
+void FrameWriter::write_frames(const Gop& gop) {
+  for (int i = 0; i < gop.frames(); ++i) write(gop, i);
+}
+
 bool read_gop(FrameReader& reader, Gop& gop) {
-  int frames = 0;
   gop.set_frames(0);
-  while (frames < gop.capacity() && reader.read(gop, frames)) ++frames;
-  gop.set_frames(frames);
-  return frames > 0;
+  gop.set_frames(reader.read_frames(gop, 0, gop.capacity()));
+  return gop.frames() > 0;
 }
 
 std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOptions& options) {

@@ -26,6 +26,12 @@ class FrameReader {
   virtual const VideoInfo& info() const = 0;
   /// Reads the next frame into frame `index` of `gop` (all components, and times()[index]). False at the end of input.
   virtual bool read(Gop& gop, int index) = 0;
+  /// Reads up to `count` frames into those from `first` on; returns how many, fewer only at the end of input. Files of
+  /// raw frames are read by several threads.
+  virtual int read_frames(Gop& gop, int first, int count);
+  /// Gives back the last `count` frames: they are the next to be read. False where that cannot be done, and nothing
+  /// changes.
+  virtual bool unread(int count);
   /// Skips `count` frames without delivering them; returns how many there were. The default reads and drops.
   virtual std::uint64_t skip(std::uint64_t count);
 };
@@ -36,7 +42,7 @@ struct ReaderOptions {
   int height = 0;              ///< raw only
   std::string pixel_format{};  ///< raw: required. Elsewhere converts to this format (FFmpeg's swscale) when it differs
   Rational frame_rate{0, 1};   ///< raw: default 25/1. Elsewhere overrides the file's when non-zero
-  int threads = 0;             ///< decoder threads, 0 = all cores
+  int threads = 0;             ///< of the decoder, or that read a file of raw frames; 0 = all cores
 };
 
 /// Opens a file or "-" for reading. Content decides (Y4M and PGM/PPM signatures, then FFmpeg); raw only when asked for
@@ -52,6 +58,8 @@ class FrameWriter {
   virtual ~FrameWriter() = default;
   /// Writes frame `index` of `gop`.
   virtual void write(const Gop& gop, int index) = 0;
+  /// Writes all frames of `gop`; raw frames into a file by several threads.
+  virtual void write_frames(const Gop& gop);
   /// Flushes, closes and renames the temporary file to its final name. Without this call the destructor removes the
   /// temporary file.
   virtual void finish() = 0;

@@ -8,10 +8,11 @@
 // Without C the format is 4:2:0; without F we say 25 frames a second, as FFmpeg does.
 #include <charconv>
 #include <numeric>
+#include <optional>
 #include <vector>
 
-#include "io/video/video_format_table.h"
 #include "io/video/planes.h"
+#include "io/video/video_format_table.h"
 
 namespace trivelet::io {
 
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::string_view kSignature = "YUV4MPEG2";
 constexpr std::size_t kLongestLine = 4096;
+constexpr std::string_view kFrameLine = "FRAME\n";
 
 struct Header {
   VideoInfo info;
@@ -160,9 +162,10 @@ class Y4mReader final : public FrameReader {
     if (options.frame_rate.num > 0) set_constant_rate(info_, options.frame_rate);
     frame_bytes_ = frame_bytes(info_);
     // With plain "FRAME" lines the size of the file tells the number of frames.
-    const std::uint64_t step = frame_bytes_ + 6;
-    if (source_->size() && source_->peek(6) == "FRAME\n" && (*source_->size() - header.bytes) % step == 0)
+    const std::uint64_t step = frame_bytes_ + kFrameLine.size();
+    if (source_->size() && source_->peek(6) == kFrameLine && (*source_->size() - header.bytes) % step == 0)
       info_.frames = (*source_->size() - header.bytes) / step;
+    file_.emplace(*source_, info_, kFrameLine, options.threads);
   }
 
   const VideoInfo& info() const override { return info_; }
@@ -174,10 +177,21 @@ class Y4mReader final : public FrameReader {
     check_samples(gop, index, info_.format, source_->name(), frame_);
     gop.times()[static_cast<std::size_t>(index)] = {static_cast<std::int64_t>(frame_), 1};
     ++frame_;
+    file_->elsewhere();
+    return true;
+  }
+
+  int read_frames(Gop& gop, int first, int count) override {
+    return read_from_file(*this, *file_, gop, first, count, frame_);
+  }
+  bool unread(int count) override {
+    if (!file_->unread(count)) return false;
+    frame_ -= static_cast<std::uint64_t>(count);
     return true;
   }
 
   std::uint64_t skip(std::uint64_t count) override {
+    file_->elsewhere();
     for (std::uint64_t done = 0; done < count; ++done) {
       if (!read_frame_line()) return done;
       check_whole(source_->skip(frame_bytes_));
@@ -217,6 +231,7 @@ class Y4mReader final : public FrameReader {
   VideoInfo info_;
   std::size_t frame_bytes_ = 0;
   std::uint64_t frame_ = 0;
+  std::optional<FrameFile> file_;
 };
 
 /// The value of the C tag. Only forms that other programs read are written.

@@ -313,6 +313,37 @@ TEST(Scenes, GopsEndBeforeCuts) {
   EXPECT_EQ(reader.cuts(), 2);
 }
 
+// Frames come in batches, and those of the next scene are given back, or kept where the input takes none back.
+TEST(Scenes, BatchesGiveTheSameGops) {
+  const VideoInfo info = test::video(64, 48, "gray", 30);
+  for (const bool takes_back : {true, false})
+    for (const int capacity : {2, 9, 33}) {
+      int expected_next = 0, next = 0, most = 0;
+      SceneReader one_by_one(info, [&](Gop& gop, int i) { return scene_frame(info, gop, i, expected_next++); });
+      SceneReader batches(info,
+                          {[&](Gop& gop, int first, int count) {
+                             most = std::max(most, count);
+                             int n = 0;
+                             while (n < count && scene_frame(info, gop, first + n, next)) ++n, ++next;
+                             return n;
+                           },
+                           [&](int count) { return takes_back && (next -= count, true); }},
+                          2);
+      Gop a(info, capacity), b(info, capacity);
+      while (one_by_one.read(a)) {
+        ASSERT_TRUE(batches.read(b));
+        ASSERT_EQ(a.frames(), b.frames());
+        for (int f = 0; f < a.frames(); ++f) {
+          EXPECT_EQ(std::memcmp(a.plane(0).row(f, 0), b.plane(0).row(f, 0), 64 * 48), 0);
+          EXPECT_EQ(a.times()[static_cast<std::size_t>(f)].pts, b.times()[static_cast<std::size_t>(f)].pts);
+        }
+      }
+      EXPECT_FALSE(batches.read(b));
+      EXPECT_EQ(batches.cuts(), one_by_one.cuts());
+      EXPECT_GT(most, 1);
+    }
+}
+
 TEST(Structure, SearchFindsWhatIsCheaperAndLeavesWhatIsFixed) {
   const VideoInfo info = test::video(24, 16, "gray", 34);
   // Every frame another one: no temporal transform pays.
