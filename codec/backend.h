@@ -67,6 +67,9 @@ class GopEncoder {
   virtual ~GopEncoder() = default;
   /// GOPs it likes to have in flight before the first pull.
   virtual int depth() const = 0;
+  /// So many GOPs of them may have been pulled and still be used by other threads; 0: a pulled one is used before anything
+  /// else is asked.
+  virtual int lends() const { return 0; }
   /// `gop` may be read until it is pulled, or until wait_for_samples() returns.
   virtual void push(const Gop& gop, const GopChoices& choices) = 0;
   /// Coefficients come with their frame gains, whatever choices.frame_gains says.
@@ -95,6 +98,8 @@ class GopDecoder {
   virtual void push(const LayeredGop& received, std::vector<std::string>* damage) = 0;
   /// Decodes into samples (of the reduced size); sets gop.frames().
   virtual bool pull(Gop& gop) = 0;
+  /// The same; `gop` may come back with other memory of the kind that Backend::allocate makes.
+  virtual bool exchange(Gop& gop) { return pull(gop); }
   virtual bool pull(CoefficientGop& coefficients) = 0;
   virtual void inverse(CoefficientGop& coefficients, Gop& gop) = 0;
   virtual double seconds_transform() const = 0;
@@ -105,7 +110,8 @@ struct Backend {
   const char* name;
   std::function<std::unique_ptr<GopEncoder>(const StreamHeader&, const BackendOptions&)> make_encoder;
   std::function<std::unique_ptr<GopDecoder>(const StreamHeader&, const Reduction&, const BackendOptions&)> make_decoder;
-  /// Memory from which the encoder takes samples without a copy in between; null: any memory is as good.
+  /// Memory from which an encoder takes samples, and in which a decoder leaves them, without a copy in between; null: any
+  /// memory is as good.
   SampleAllocator allocate = nullptr;
 };
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "codec/container.h"
@@ -23,6 +24,7 @@ struct CodedGop {
     std::vector<PassTable> passes;   ///< per block, where rate control decides: dense always; fast when asked for
   };
   std::vector<Component> components;
+  std::function<void(Gop&)> samples;  ///< fetches what was coded into a Gop, where the backend has it still; else null
 };
 
 /// A GOP in layers: what an encoder sends or a decoder received. Parts point into memory of others.

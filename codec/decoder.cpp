@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "codec/decoder_state.h"
 #include "codec/gop_hash.h"
 #include "codec/stopwatch.h"
+#include "codec/trace.h"
 #include "codec/volume_map.h"
 
 namespace trivelet {
@@ -19,7 +21,7 @@ bool is_tvl(const void* data, std::size_t size) {
 
 void Decoder::State::report(const std::string& what) {
   if (!params.keep_partial) fail(ErrorKind::kBadStream, what);
-  if (stats.damage.size() < 100) stats.damage.push_back(what);
+  if (stats.damage.size() < kMostDamage) stats.damage.push_back(what);
 }
 
 void Decoder::State::count_damaged(Packet& packet) {
@@ -124,6 +126,9 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
 
   const Backend& b = backend ? *backend : cpu_backend();
   s.backend = b.make_decoder(s.header, s.reduction, {params.threads, params.simd});
+  s.allocate = b.allocate;
+  s.stats.damage = std::exchange(s.found, {});
+  s.stats.stream_bytes = s.bytes_read;
 }
 
 Decoder::~Decoder() = default;
@@ -132,20 +137,69 @@ const StreamInfo& Decoder::info() const { return state_->info; }
 const VideoInfo& Decoder::output() const { return state_->output; }
 const CodecStats& Decoder::stats() const { return state_->stats; }
 
-Gop Decoder::make_gop() const { return Gop(state_->output, state_->capacity()); }
+Gop Decoder::make_gop() const { return Gop(state_->output, state_->capacity(), state_->allocate); }
+
+Decoder::State::ReadPacket Decoder::State::read_next() {
+  ReadPacket read;
+  const Stopwatch watch;
+  try {
+    const trace::Span span("read packet");
+    read.packet = spare.try_pop().value_or(nullptr);
+    if (!read.packet) read.packet = std::make_unique<Packet>();
+    if (!next(*read.packet)) read.packet.reset();
+  } catch (...) {
+    read.error = std::current_exception();
+    read.packet.reset();
+  }
+  read.damage = std::exchange(found, {});
+  read.bytes = bytes_read;
+  read.seconds = watch.seconds();
+  return read;
+}
+
+Decoder::State::Reader::Reader(State& s, std::size_t ahead) : packets(ahead) {
+  thread = std::thread([this, &s] {
+    trace::name_thread("read packets");
+    for (bool more = true; more;) {
+      ReadPacket read = s.read_next();
+      more = read.packet || read.error;
+      if (!packets.push(std::move(read))) return;
+    }
+  });
+}
+
+Decoder::State::Reader::~Reader() {
+  packets.stop();
+  if (thread.joinable()) thread.join();
+}
+
+// Pipes are read by whoever asks for frames: nobody knows when more will come, and a thread that waits for it cannot be
+// ended. Without an index, what reading finds out is said by info().
+void Decoder::State::begin_reading() {
+  if (std::exchange(reading_begun, true) || !in.seekable() || !info.has_index) return;
+  constexpr int kMostAhead = 4;
+  try {
+    reader.emplace(*this, static_cast<std::size_t>(std::clamp(backend->depth(), 1, kMostAhead)));
+  } catch (const std::system_error&) {  // the system starts no more threads
+  }
+}
 
 void Decoder::State::read_ahead() {
-  while (!later && static_cast<int>(flying.size()) < backend->depth()) {
-    auto packet = spare ? std::move(spare) : std::make_unique<Packet>();
-    try {
-      if (!next(*packet)) return;
-    } catch (...) {
-      later = std::current_exception();
-      return;
-    }
-    packet->damage.clear();
-    backend->push(packet->received, params.keep_partial ? &packet->damage : nullptr);
-    flying.push_back(std::move(packet));
+  begin_reading();
+  while (!later && !all_read && static_cast<int>(flying.size()) < backend->depth()) {
+    std::optional<ReadPacket> read = reader ? reader->packets.pop() : read_next();
+    stats.stream_bytes = read->bytes;
+    stats.seconds_container += read->seconds;
+    for (std::string& line : read->damage)
+      if (stats.damage.size() < kMostDamage) stats.damage.push_back(std::move(line));
+    later = read->error;
+    all_read = !read->packet && !later;
+    if (!read->packet) return;
+    if (read->packet->counted_damaged) ++stats.damaged_gops;
+    read->packet->damage.clear();
+    const trace::Span span("submit");
+    backend->push(read->packet->received, params.keep_partial ? &read->packet->damage : nullptr);
+    flying.push_back(std::move(read->packet));
   }
 }
 
@@ -158,8 +212,8 @@ void Decoder::State::refuse_differences() {
   looked_for_volume = true;
 }
 
-template <class T>
-std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(T& result) {
+template <class Take>
+std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(const Take& take) {
   refuse_differences();
   read_ahead();
   if (flying.empty()) {
@@ -168,7 +222,10 @@ std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(T& result) {
   }
   std::unique_ptr<Packet> packet = std::move(flying.front());
   flying.pop_front();
-  require(backend->pull(result), ErrorKind::kInternal, "the backend lost a GOP");
+  {
+    const trace::Span span("decode");
+    require(take(*backend), ErrorKind::kInternal, "the backend lost a GOP");
+  }
   stats.seconds_transform = backend->seconds_transform();
   stats.seconds_coder = backend->seconds_coder();
   std::sort(packet->damage.begin(), packet->damage.end());  // threads find it in any order
@@ -185,7 +242,6 @@ bool Decoder::State::next(Packet& packet) {
     if (!info.has_index && expected_frame >= params.end_frame) return false;  // a pipe need not be read to its end
     Box box;
     std::uint64_t offset = 0;
-    const ScopeTimer timer(stats.seconds_container);
     if (open_next_packet(box, offset) && receive(packet, box.length, offset)) return true;
   }
   return false;
@@ -236,32 +292,36 @@ void keep_frames(Gop& gop, int from, int to) {
 
 }  // namespace
 
-bool Decoder::pull(Gop& gop) {
-  State& s = *state_;
+bool Decoder::State::pull(Gop& gop, bool may_exchange) {
   for (;;) {
-    std::unique_ptr<State::Packet> packet = s.decode(gop);
+    std::unique_ptr<Packet> packet =
+        decode([&](GopDecoder& from) { return may_exchange ? from.exchange(gop) : from.pull(gop); });
     if (!packet) return false;
     const GopHeader& g = packet->head;
-    s.verify(gop, *packet);
-    const std::vector<FrameTime> times = reduced_times(g.times, s.reduction.temporal);
+    verify(gop, *packet);
+    const std::vector<FrameTime> times = reduced_times(g.times, reduction.temporal);
     std::copy(times.begin(), times.end(), gop.times().begin());
 
     // Drop what lies outside the wanted range.
-    const std::uint64_t step = std::uint64_t{1} << s.reduction.temporal;
+    const std::uint64_t step = std::uint64_t{1} << reduction.temporal;
     int from = 0;
     int to = gop.frames();
-    while (from < to && g.first_frame + static_cast<std::uint64_t>(from) * step < s.params.first_frame) ++from;
-    while (to > from && g.first_frame + static_cast<std::uint64_t>(to - 1) * step >= s.params.end_frame) --to;
+    while (from < to && g.first_frame + static_cast<std::uint64_t>(from) * step < params.first_frame) ++from;
+    while (to > from && g.first_frame + static_cast<std::uint64_t>(to - 1) * step >= params.end_frame) --to;
+    if (from < to && (from > 0 || to < gop.frames())) keep_frames(gop, from, to);
+    (void)spare.push(std::move(packet));
     if (from == to) continue;
-    if (from > 0 || to < gop.frames()) keep_frames(gop, from, to);
 
-    ++s.stats.gops;
-    s.stats.frames += static_cast<std::uint64_t>(gop.frames());
-    for (int c = 0; c < gop.components(); ++c) s.stats.samples += gop.plane(c).shape.samples();
-    s.spare = std::move(packet);
+    ++stats.gops;
+    stats.frames += static_cast<std::uint64_t>(gop.frames());
+    for (int c = 0; c < gop.components(); ++c) stats.samples += gop.plane(c).shape.samples();
     return true;
   }
 }
+
+bool Decoder::pull(Gop& gop) { return state_->pull(gop, false); }
+
+bool Decoder::exchange(Gop& gop) { return state_->pull(gop, true); }
 
 int Decoder::pull(std::span<MutableFrameView> frames) {
   const auto needed = static_cast<std::size_t>(state_->capacity());
@@ -277,7 +337,7 @@ int Decoder::pull(std::span<MutableFrameView> frames) {
 
 bool Decoder::pull_coefficients(CoefficientGop& coefficients) {
   State& s = *state_;
-  const std::unique_ptr<State::Packet> packet = s.decode(coefficients);
+  const std::unique_ptr<State::Packet> packet = s.decode([&](GopDecoder& from) { return from.pull(coefficients); });
   if (!packet) return false;
   const GopHeader& g = packet->head;
   require(g.first_frame >= s.params.first_frame &&

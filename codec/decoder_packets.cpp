@@ -12,6 +12,11 @@
 
 namespace trivelet {
 
+void Decoder::State::report_read(const std::string& what) {
+  if (!params.keep_partial) fail(ErrorKind::kBadStream, what);
+  if (found.size() < kMostDamage) found.push_back(what);
+}
+
 bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
   if (info.has_index) {
     while (next_gop < info.gops.size() && !wanted(info.gops[next_gop].first_frame, info.gops[next_gop].frames)) {
@@ -22,10 +27,10 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
       at_end = true;
       if (expected_frame >= params.end_frame) return false;
       if (!info.complete)
-        report("the stream is not complete: its end is missing after frame " + std::to_string(expected_frame));
+        report_read("the stream is not complete: its end is missing after frame " + std::to_string(expected_frame));
       else if (expected_frame < promised_frames)
-        report("the stream should have " + std::to_string(promised_frames) + " frames, the last one found is " +
-               std::to_string(expected_frame));
+        report_read("the stream should have " + std::to_string(promised_frames) + " frames, the last one found is " +
+                    std::to_string(expected_frame));
       return false;
     }
     // Only this one: a damaged packet must not lead into the next, which has its own place in the index.
@@ -36,7 +41,8 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
     if (in.read(head, sizeof head) == sizeof head && parse_box_header(head, box) && box.is("Gop ") &&
         box.length + kBoxHeaderBytes == g.bytes)
       return true;
-    report("there is no intact GOP packet of " + std::to_string(g.bytes) + " bytes at byte " + std::to_string(offset));
+    report_read("there is no intact GOP packet of " + std::to_string(g.bytes) + " bytes at byte " +
+                std::to_string(offset));
     return false;
   }
   for (;;) {
@@ -52,12 +58,12 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
     }
     if (got < sizeof head) {
       at_end = true;
-      report("the stream ends at byte " + std::to_string(in.position()) + ", after frame " +
-             std::to_string(expected_frame) + ", without its end box");
+      report_read("the stream ends at byte " + std::to_string(in.position()) + ", after frame " +
+                  std::to_string(expected_frame) + ", without its end box");
       return false;
     }
     if (!parse_box_header(head, box)) {
-      report("damaged box header at byte " + std::to_string(offset));
+      report_read("damaged box header at byte " + std::to_string(offset));
       at_end = !(in.seekable() && resync(in));
       if (at_end) return false;
       continue;
@@ -69,20 +75,20 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
       StreamEnd end;
       if (box.length != sizeof tail || in.read(tail, sizeof tail) < sizeof tail ||
           !parse_stream_end(tail, sizeof tail, end)) {
-        report("the end of the stream, at byte " + std::to_string(offset) + ", is damaged");
+        report_read("the end of the stream, at byte " + std::to_string(offset) + ", is damaged");
         return false;
       }
       info.complete = true;
       if (expected_frame < end.frames)
-        report("the stream should have " + std::to_string(end.frames) + " frames, the last one found is " +
-               std::to_string(expected_frame));
+        report_read("the stream should have " + std::to_string(end.frames) + " frames, the last one found is " +
+                    std::to_string(expected_frame));
       return false;
     }
     require(box.is("Indx") || !box.critical(), ErrorKind::kUnsupported,
             std::string("unknown critical box '") + box.type + "' at byte " + std::to_string(offset));
     if (!in.skip(box.length)) {
       at_end = true;
-      report("the stream ends inside the box '" + std::string(box.type) + "' at byte " + std::to_string(offset));
+      report_read("the stream ends inside the box '" + std::string(box.type) + "' at byte " + std::to_string(offset));
       return false;
     }
   }
@@ -91,8 +97,8 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
 void Decoder::State::follow(std::uint64_t first_frame, int frames, const std::string& where) {
   const auto [from, to] = std::minmax(first_frame, expected_frame);
   if (from < to && from < params.end_frame && to > params.first_frame)
-    report(where + ": begins with frame " + std::to_string(first_frame) + ", expected " +
-           std::to_string(expected_frame));
+    report_read(where + ": begins with frame " + std::to_string(first_frame) + ", expected " +
+                std::to_string(expected_frame));
   expected_frame = first_frame + static_cast<std::uint64_t>(frames);
 }
 
@@ -101,21 +107,21 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
   std::vector<std::uint8_t> head;
   n = 0;
   if (payload < 8) {
-    report(where + ": a packet of " + std::to_string(payload) + " bytes");
+    report_read(where + ": a packet of " + std::to_string(payload) + " bytes");
     if (!in.skip(payload)) at_end = true;
     return false;
   }
   if (in.append(head, 4)) {
     n = load_little_endian<std::uint32_t>(head.data());
     if (n < 8 || n > kMaxHeaderBytes || n > payload) {
-      report(where + ": a header of " + std::to_string(n) + " bytes in a packet of " + std::to_string(payload));
+      report_read(where + ": a header of " + std::to_string(n) + " bytes in a packet of " + std::to_string(payload));
       if (!in.skip(payload - 4)) at_end = true;
       return false;
     }
   }
   if (n == 0 || !in.append(head, n - 4)) {
     at_end = true;
-    report(where + ": the stream ends inside its header");
+    report_read(where + ": the stream ends inside its header");
     return false;
   }
   try {
@@ -123,7 +129,7 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
     if (g.body_bytes != payload - n)
       bad("chunks of " + std::to_string(g.body_bytes) + " bytes in a body of " + std::to_string(payload - n));
   } catch (const Error& e) {
-    report(where + ": " + e.what());
+    report_read(where + ": " + e.what());
     if (!in.skip(payload - n)) at_end = true;
     return false;
   }
@@ -131,7 +137,7 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
   if (!wanted(g.first_frame, g.frames)) {
     if (!in.skip(payload - n)) {
       at_end = true;
-      if (expected_frame < params.end_frame) report(where + ": the stream ends inside the packet");
+      if (expected_frame < params.end_frame) report_read(where + ": the stream ends inside the packet");
     }
     return false;
   }
@@ -139,7 +145,7 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
   for (int c = 0; c < static_cast<int>(header.components.size()); ++c)
     samples += header.component_shape(c, g.frames).samples();
   if (g.body_bytes > 8 * samples + kMaxHeaderBytes) {
-    report(where + ": " + std::to_string(g.body_bytes) + " bytes for " + std::to_string(samples) + " samples");
+    report_read(where + ": " + std::to_string(g.body_bytes) + " bytes for " + std::to_string(samples) + " samples");
     if (!in.skip(payload - n)) at_end = true;
     return false;
   }
@@ -204,20 +210,20 @@ bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std:
           if (in.read(bytes.data() + chunk.at, n_head) < n_head ||
               crc32c(bytes.data() + chunk.at, n_head) != checks[i].head_crc) {
             chunk.ok = intact = false;
-            report(where + ": the head of the " + name());
+            report_read(where + ": the head of the " + name());
           }
           continue;
         }
         if (!in.skip(body + c.offset - in.position()) || !in.append(bytes, c.size)) {
           at_end = true;
           chunk.ok = intact = false;
-          report(where + ": the stream ends inside the packet");
+          report_read(where + ": the stream ends inside the packet");
           break;
         }
         if (!is_intact(c, bytes.data() + chunk.at)) {
           chunk.ok = intact = false;
-          report(where + ", frames " + std::to_string(g.first_frame) + ".." +
-                 std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) + ": the " + name());
+          report_read(where + ", frames " + std::to_string(g.first_frame) + ".." +
+                      std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) + ": the " + name());
         }
         bytes.insert(bytes.end(), kChunkPadding, 0);
       }
@@ -227,7 +233,7 @@ bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std:
   } else if (!at_end && !in.skip(body + g.body_bytes - in.position())) {
     // Also where nothing of what is missing was asked for: the stream is cut, and so may be what follows.
     at_end = true;
-    if (expected_frame < params.end_frame) report(where + ": the stream ends inside the packet");
+    if (expected_frame < params.end_frame) report_read(where + ": the stream ends inside the packet");
   }
   return intact;
 }
@@ -263,7 +269,7 @@ bool Decoder::State::join_chunks(Packet& packet, const std::vector<ChunkChecks>&
         } catch (const Error& e) {
           if (e.kind() != ErrorKind::kBadStream) throw;
           chunk.ok = intact = false;
-          report(where + ": " + e.what());
+          report_read(where + ": " + e.what());
           for_parts(header, received, b, d, [&](std::size_t c, std::size_t block, std::size_t s) {
             LayeredSegment& begun = received.components[c].blocks[block][s];  // by the chunk: undone
             if (l == 0) begun.top = 0;
@@ -299,7 +305,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   if (has_region()) forget_unneeded(received);
   packet.counted_damaged = false;
   if (!intact) {
-    count_damaged(packet);
+    packet.counted_damaged = true;
     packet.whole = false;
   }
   return true;

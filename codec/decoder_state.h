@@ -6,13 +6,16 @@
 #include <deque>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "codec/backend.h"
 #include "codec/chunk_check.h"
 #include "codec/container.h"
 #include "codec/region.h"
+#include "codec/stage_queue.h"
 #include "codec/stream_input.h"
 #include "codec/stream_layout.h"
 #include "trivelet/codec.h"
@@ -20,6 +23,9 @@
 namespace trivelet {
 
 struct Decoder::State : StreamLayout {
+  static constexpr std::size_t kMostSpare = 64;
+  static constexpr std::size_t kMostDamage = 100;  ///< lines in CodecStats
+
   /// A GOP on its way through the backend.
   struct Packet {
     GopHeader head;
@@ -31,23 +37,48 @@ struct Decoder::State : StreamLayout {
     bool whole = false;  ///< everything was received and asked for
   };
 
+  /// What reading came to next, and what it found on the way.
+  struct ReadPacket {
+    std::unique_ptr<Packet> packet;  ///< null at the end
+    std::exception_ptr error;        ///< instead; what follows may be read all the same
+    std::vector<std::string> damage;
+    std::uint64_t bytes = 0;  ///< read so far
+    double seconds = 0;
+  };
+  /// A thread that reads packets while those before are decoded. Its thread alone then uses the reading half below.
+  struct Reader {
+    Reader(State& s, std::size_t ahead);
+    ~Reader();
+    StageQueue<ReadPacket> packets;
+    std::thread thread;
+  };
+
   DecoderParams params;
   CodecStats stats;
-  StreamInput in;
   VideoInfo output;
   Reduction reduction;
   std::unique_ptr<GopDecoder> backend;
+  SampleAllocator allocate;
+  std::deque<std::unique_ptr<Packet>> flying;  ///< in the order of the stream
+  std::exception_ptr later;                    ///< from reading ahead: comes after the GOPs before it
+  bool looked_for_volume = false;              ///< and found none, or one whose samples are numbers
+  bool all_read = false;
+  bool reading_begun = false;
+
+  // The reading half.
+  std::uint64_t bytes_read = 0;
+  StreamInput in;
+  std::vector<std::string> found;  ///< damage, since the last packet
   std::shared_ptr<const StreamGeometry> geometry;
-  std::deque<std::unique_ptr<Packet>> flying;     ///< in the order of the stream
-  std::unique_ptr<Packet> spare;                  ///< its memory is used again
-  std::exception_ptr later;                       ///< from reading ahead: comes after the GOPs before it
   std::size_t next_gop = 0;                       ///< with an index
   std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: per component, needed_segments()
   std::uint64_t expected_frame = 0;
   bool at_end = false;
-  bool looked_for_volume = false;  ///< and found none, or one whose samples are numbers
 
-  State(ByteSource& source, const DecoderParams& p) : params(p), in(source, stats.stream_bytes) {}
+  StageQueue<std::unique_ptr<Packet>> spare{kMostSpare};  ///< their memory is used again
+  std::optional<Reader> reader;                           ///< last: it ends first
+
+  State(ByteSource& source, const DecoderParams& p) : params(p), in(source, bytes_read) {}
 
   /// Frames a decoded GOP has at most.
   int capacity() const { return low_length(header.gop_frames, reduction.temporal); }
@@ -59,7 +90,9 @@ struct Decoder::State : StreamLayout {
   void report(const std::string& what);
   void count_damaged(Packet& packet);
 
-  // decoder_packets.cpp
+  // decoder_packets.cpp: the reading half
+  /// Likewise; it is told with the packet that comes next.
+  void report_read(const std::string& what);
   /// Finds the next GOP box of the stream; false at its end.
   bool open_next_packet(Box& box, std::uint64_t& offset);
   /// Reads the wanted chunks of one packet. False when the packet is not wanted or beyond use.
@@ -99,11 +132,14 @@ struct Decoder::State : StreamLayout {
   void refuse_differences();
   /// Reads packets until one of the wanted range is received. False at the end.
   bool next(Packet& packet);
+  ReadPacket read_next();
+  void begin_reading();
   /// Gives the backend as many GOPs as it likes to have.
   void read_ahead();
-  /// Takes the result of the oldest; null at the end.
-  template <class T>
-  std::unique_ptr<Packet> decode(T& result);
+  /// Takes the result of the oldest by `take(backend)`; null at the end.
+  template <class Take>
+  std::unique_ptr<Packet> decode(const Take& take);
+  bool pull(Gop& gop, bool may_exchange);
   void verify(const Gop& gop, Packet& packet);
 };
 

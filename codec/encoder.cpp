@@ -5,7 +5,6 @@
 #include <memory>
 #include <utility>
 
-#include "codec/chunk_check.h"
 #include "codec/encoder_params.h"
 #include "codec/encoder_state.h"
 #include "codec/frame_gains.h"
@@ -38,7 +37,8 @@ Encoder::State::State(const VideoInfo& video, const EncoderParams& p, ByteSink& 
 void Encoder::State::write(const void* data, std::size_t size) {
   sink.write(data, size);
   position += size;
-  stats.stream_bytes += size;
+  const std::lock_guard lock(written_mutex);
+  written.stream_bytes += size;
 }
 
 void Encoder::State::write_box(const char* type, const std::vector<std::uint8_t>& payload) {
@@ -50,6 +50,7 @@ void Encoder::State::write_box(const char* type, const std::vector<std::uint8_t>
 
 void Encoder::State::accept(int gop_frames) {
   require(!finished, ErrorKind::kBadArgument, "push after finish");
+  if (finisher) finisher->wait(static_cast<std::size_t>(coder->lends()));  // what went wrong there is told here
   require(
       gop_frames >= 1 && gop_frames <= header.gop_frames, ErrorKind::kBadArgument,
       "a GOP of " + std::to_string(gop_frames) + " frames; this stream's hold 1.." + std::to_string(header.gop_frames));
@@ -75,98 +76,13 @@ int Encoder::State::layers_for(const RateControl& control, const Cuts& final, do
   return fewer_layers ? control.layers_worth(final, lambda) : header.layers;
 }
 
-void Encoder::State::drain(int in_flight) {
-  CodedGop coded;
-  while (static_cast<int>(pending.size()) > in_flight && coder->pull(coded)) {
-    const Pending p = std::move(pending.front());
-    pending.erase(pending.begin());
-    LayeredGop layers;
-    layers.frames = p.frames;
-    if (header.profile == Profile::kDense) {
-      RateControl control(header, coded, &pool);
-      const double unit = header.lossless ? 1 : static_cast<double>(p.step);
-      const Cuts final = control.complete();
-      const double lambda = unit * unit;
-      const std::vector<Cuts> cuts = control.layers(final, lambda, layers_for(control, final, lambda));
-      if (p.samples) measure(*p.samples, p, control, cuts);
-      write_controlled(p, control, cuts, measured, layers);
-    } else {
-      divide_by_plan(coded, layers);
-      write_layers(p, layers, {});
-    }
-  }
-}
-
-void Encoder::State::write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers,
-                                      const SampleErrorModel& curve, LayeredGop& divided) {
-  control.divide(layers, divided);
-  std::vector<double> errors;
-  for (const Cuts& cuts : layers) {
-    const bool exact = header.lossless && cuts == control.complete();
-    errors.push_back(exact ? 0 : curve.actual(control.mean_error(cuts)));
-  }
-  write_layers(p, divided, errors);
-}
-
-GopHeader Encoder::State::head_of(const Pending& p) const {
-  GopHeader g;
-  g.index = index.size();
-  g.first_frame = frames;
-  g.frames = p.frames;
-  g.step = p.step;
-  g.has_hash = p.has_hash;
-  g.hash = p.hash;
-  g.times = p.times;
-  g.frame_gains = p.frame_gains;
-  return g;
-}
-
-void Encoder::State::write_layers(const Pending& p, const LayeredGop& layers, const std::vector<double>& errors) {
-  const Stopwatch watch;
-  GopHeader g = head_of(p);
-  set_planes(header, layers, g);
-  GopInfo info;
-  std::vector<std::vector<std::uint8_t>> chunks;
-  for (int l = 0; l < header.layers; ++l) {
-    LayerInfo layer;
-    for (int b = 0; b < header.temporal_bands(); ++b)
-      for (int d = header.spatial_levels; d >= 0; --d) {
-        chunks.push_back(write_chunk(header, layers, l, b, d));
-        g.chunks.push_back(chunk_entry(chunks.back()));
-        g.body_bytes += chunks.back().size();
-        layer.bytes += chunks.back().size();
-      }
-    if (!errors.empty()) layer.error = error_code(errors[static_cast<std::size_t>(l)]);
-    info.layers.push_back(layer);
-  }
-  if (header.lossless && errors.empty()) info.layers.back().error = 0;  // exact, if nothing else is known
-  const std::vector<std::uint8_t> head = serialise(header, g);
-  info.offset = position;
-  info.first_frame = frames;
-  info.frames = p.frames;
-  std::uint8_t box[kBoxHeaderBytes];
-  write_box_header("Gop ", head.size() + g.body_bytes, box);
-  write(box, sizeof box);
-  write(head.data(), head.size());
-  for (const auto& c : chunks) write(c.data(), c.size());
-  info.bytes = position - info.offset;
-  const bool divided = std::any_of(layers.components.begin(), layers.components.end(),
-                                   [](const auto& c) { return c.blocks.size() > 1; });
-  if (params.part_checks && divided) write_box("part", serialise_checks(header, g.index, layers, chunks));
-  index.push_back(info);
-  frames += static_cast<std::uint64_t>(p.frames);
-  stats.gops += 1;
-  stats.seconds_transform = coder->seconds_transform();
-  stats.seconds_coder = coder->seconds_coder();
-  stats.seconds_container += watch.seconds();
-}
-
 Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend)
     : state_(std::make_unique<State>(info, params, sink, backend ? *backend : cpu_backend())) {
   State& s = *state_;
   const std::vector<std::uint8_t> head = serialise(s.header);
   (void)parse_stream_header(head.data(), head.size());  // what a decoder would refuse is refused here
   s.coder = s.backend.make_encoder(s.header, {s.params.threads, s.params.simd});
+  s.begin_finishing();
   if (s.params.has_byte_target()) s.spool = std::make_unique<Spool>(s.params.spool_path);
   s.write(kSignature, sizeof kSignature);
   s.write_box("Head", head);
@@ -219,12 +135,10 @@ void Encoder::push(const Gop& gop) {
   if (s.params.psnr > 0) return s.push_to_psnr(gop, std::move(p));
   if (s.spool) return s.push_to_spool(gop, std::move(p));
   s.coder->push(gop, s.choices(p.frames));
-  if (s.header.profile == Profile::kDense && s.params.measure_errors) {
-    const bool at_once = s.coder->depth() == 1;  // then no copy is needed
-    p.samples = at_once ? std::shared_ptr<const Gop>(std::shared_ptr<void>(), &gop) : std::make_shared<Gop>(gop);
-  }
+  p.measures = s.header.profile == Profile::kDense && s.params.measure_errors;
+  if (s.coder->depth() == 1) p.samples = &gop;  // else the backend has them still
   s.pending.push_back(std::move(p));
-  s.drain(s.coder->depth() - 1);
+  s.drain(s.in_backend());
 }
 
 void Encoder::push_coefficients(CoefficientGop& coefficients) {
@@ -242,7 +156,7 @@ void Encoder::push_coefficients(CoefficientGop& coefficients) {
   p.frame_gains = coefficients.frame_gains;
   s.coder->push(coefficients, s.choices(p.frames));
   s.pending.push_back(std::move(p));
-  s.drain(s.coder->depth() - 1);
+  s.drain(s.in_backend());
 }
 
 CoefficientGop Encoder::transform(const Gop& gop) {
@@ -262,6 +176,7 @@ void Encoder::finish() {
   State& s = *state_;
   require(!s.finished, ErrorKind::kBadArgument, "finish called twice");
   s.drain(0);
+  if (s.finisher) s.finisher->wait(0);
   if (s.spool) s.write_spooled();
   s.finished = true;
   StreamEnd end;
@@ -269,6 +184,7 @@ void Encoder::finish() {
   end.index_offset = s.position;
   s.write_box("Indx", serialise_index(s.index));
   s.write_box("Done", serialise(end));
+  s.add_written();
 }
 
 const CodecStats& Encoder::stats() const { return state_->stats; }

@@ -2,15 +2,23 @@
 // the steps and cuts that meet a target.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "codec/backend.h"
 #include "codec/container.h"
+#include "codec/parallel.h"
 #include "codec/rate_control.h"
 #include "codec/sample_error.h"
 #include "codec/spool.h"
+#include "codec/stage_queue.h"
 #include "trivelet/codec.h"
 
 namespace trivelet {
@@ -24,12 +32,53 @@ struct Encoder::State {
     std::uint64_t hash = 0;
     float step = 0;
     std::vector<std::uint8_t> frame_gains;
-    std::shared_ptr<const Gop> samples;  ///< until it is drained, where errors are to be measured
+    const Gop* samples = nullptr;  ///< where they are still there when it is drained
+    bool measures = false;         ///< errors are to be measured
   };
   struct Spooled {
     Pending gop;
     RateCurve curve;
     SampleErrorModel errors;
+  };
+
+  struct Chunks {
+    std::vector<std::vector<std::uint8_t>> bytes;
+    std::vector<ChunkEntry> entries;
+  };
+  /// A GOP that the backend has done, and what becomes of it.
+  struct Work {
+    CodedGop coded;
+    Pending gop;
+    std::unique_ptr<RateControl> control;  ///< dense profile
+    std::vector<Cuts> cuts;                ///< of the layers
+    LayeredGop layers;
+    Chunks chunks;
+    std::uint64_t number = 0;
+    std::exception_ptr error;
+  };
+  /// Threads that divide coded GOPs, and one that writes them in order, while the backend codes others. That one alone
+  /// then uses what write_gop() changes.
+  class Finisher {
+   public:
+    Finisher(State& s, int threads);
+    ~Finisher();
+    void hand_over(Work work);
+    /// Waits until so many GOPs at most are not written yet. Throws what went wrong.
+    void wait(std::size_t unfinished);
+    /// A GOP that was written, for its memory.
+    Work used();
+
+   private:
+    void stop();
+    void divide(State& s);
+    void write(State& s);
+    std::uint64_t handed_over_ = 0;
+    std::size_t unfinished_ = 0;  ///< as the caller knows
+    std::vector<Work> used_;
+    OrderedQueue<Work> divided_;
+    StageQueue<Work> work_;
+    StageQueue<Work> done_;
+    std::vector<std::thread> threads_;
   };
 
   EncoderParams params;
@@ -38,8 +87,10 @@ struct Encoder::State {
   const Backend& backend;
   std::unique_ptr<GopEncoder> coder;
   std::unique_ptr<GopDecoder> decoder;  ///< measures errors, where the backend does not
-  ThreadPool pool;                      ///< of rate control
+  ThreadPool pool;                      ///< of rate control and chunks
   CodecStats stats;
+  CodecStats written;  ///< what is counted where it is written; in `stats` by add_written()
+  std::mutex written_mutex;
   std::vector<GopInfo> index;
   std::uint64_t position = 0;
   std::uint64_t frames = 0;  ///< written
@@ -48,6 +99,7 @@ struct Encoder::State {
   int measured_age = 0;       ///< GOPs since
   bool fewer_layers;          ///< layers of GOPs that are too small for so many may be empty
   std::vector<Pending> pending;
+  Work current;  ///< for its memory
 
   // With a target
   double step;                 ///< of the next GOP
@@ -66,17 +118,32 @@ struct Encoder::State {
   GopChoices choices(int gop_frames) const;
   std::vector<std::uint8_t> gains(int gop_frames) const;
   int layers_for(const RateControl& control, const Cuts& final, double lambda) const;
-  /// Writes GOPs that the backend has done, until so many are left in it.
-  void drain(int in_flight);
-  /// The header of the GOP that is written next, but for what its layers say.
   GopHeader head_of(const Pending& p) const;
-  void write_layers(const Pending& p, const LayeredGop& layers, const std::vector<double>& errors);
+
+  // encoder_finish.cpp
+  void begin_finishing();
+  /// GOPs of the backend's depth that may be with the finisher.
+  int lent() const;
+  /// GOPs that may stay in the backend when another one is to be pushed.
+  int in_backend() const;
+  /// Writes GOPs that the backend has done, or has them written, until so many are left in it.
+  void drain(int in_flight);
+  /// What can be done to a GOP before those before it are written. `with` null: alone.
+  void divide_gop(Work& done, ThreadPool* with) const;
+  void write_gop(Work& done);
+  void make_chunks(const LayeredGop& layers, Chunks& out, ThreadPool* with) const;
+  std::vector<double> errors_of(const RateControl& control, const std::vector<Cuts>& layers,
+                                const SampleErrorModel& curve) const;
+  void write_chunks(const Pending& p, const LayeredGop& layers, const Chunks& chunks,
+                    const std::vector<double>& errors);
   void write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers,
                         const SampleErrorModel& curve, LayeredGop& divided);
+  void add_written();
 
   // encoder_targets.cpp
   /// Decodes the GOP at some of these cuts, if what was measured before is too long ago or does not apply.
-  void measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers);
+  using Samples = std::function<const Gop&()>;
+  void measure(const Samples& samples, const Pending& p, RateControl& control, const std::vector<Cuts>& layers);
   double measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
   double decoded_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
   void push_to_psnr(const Gop& gop, Pending p);
@@ -84,6 +151,8 @@ struct Encoder::State {
   void write_spooled();
   double target_bytes(std::uint64_t frame_count) const;
   double slope_for(double bytes) const;
+
+  std::optional<Finisher> finisher;  ///< last: it ends first
 };
 
 }  // namespace trivelet

@@ -93,7 +93,8 @@ double Encoder::State::decoded_error(const Gop& gop, const Pending& p, RateContr
   return sum / samples;
 }
 
-void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers) {
+void Encoder::State::measure(const Samples& samples, const Pending& p, RateControl& control,
+                             const std::vector<Cuts>& layers) {
   constexpr int kMostPoints = 4;    // each costs a decoding
   constexpr int kMostAge = 16;      // GOPs; measuring doubles the time of one
   std::vector<const Cuts*> chosen;  // from the finest
@@ -109,6 +110,7 @@ void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& cont
   if (chosen.empty() || (measured.covers(control.mean_error(*chosen.front())) && ++measured_age < kMostAge)) return;
   measured = SampleErrorModel(header.lossless);
   measured_age = 0;
+  const Gop& gop = samples();
   for (auto cuts = chosen.rbegin(); cuts != chosen.rend(); ++cuts)
     measured.add(control.mean_error(**cuts), measured_error(gop, p, control, **cuts));
 }
@@ -163,7 +165,7 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
       step = aligned;
       continue;
     }
-    measure(gop, p, control, best);
+    measure([&]() -> const Gop& { return gop; }, p, control, best);
     LayeredGop divided;
     divided.frames = p.frames;
     write_controlled(p, control, best, measured, divided);
@@ -249,7 +251,7 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
       step = std::clamp(std::exp2((slope - aligned_slope) / 2), kFinestStepForBytes, kCoarsestStep);  // the next one's
     }
     const double lambda = std::exp2(expected_slope);
-    measure(gop, p, control, control.layers(control.at(lambda), lambda, header.layers));
+    measure([&]() -> const Gop& { return gop; }, p, control, control.layers(control.at(lambda), lambda, header.layers));
     spooled.back().errors = measured;
     control.save(spool->file());
     return;

@@ -1,59 +1,51 @@
 #include "codec/prefetch.h"
 
+#include <exception>
+#include <optional>
 #include <utility>
 
 #include "codec/stopwatch.h"
+#include "codec/trace.h"
 
 namespace trivelet {
 
-Prefetch::Prefetch(Gop first, Gop second, Fill fill)
-    : fill_(std::move(fill)), gops_{std::move(first), std::move(second)}, thread_([this] { run(); }) {}
+Prefetch::Prefetch(Make make, int most, Fill fill)
+    : make_(std::move(make)),
+      fill_(std::move(fill)),
+      most_(most),
+      filled_(static_cast<std::size_t>(most)),
+      free_(static_cast<std::size_t>(most)),
+      thread_([this] { run(); }) {}
 
 Prefetch::~Prefetch() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_all();
+  filled_.stop();
+  free_.stop();
   thread_.join();
 }
 
-void Prefetch::run() {
-  for (;;) {
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stop_ || filled_ - released_ < 2; });
-      if (stop_) return;
+void Prefetch::run() try {
+  trace::name_thread("read ahead");
+  for (int made = 0;;) {
+    std::optional<std::unique_ptr<Gop>> gop = made < most_ ? free_.try_pop() : free_.pop();
+    if (!gop && made == most_) return;
+    if (!gop) {
+      gop = std::make_unique<Gop>(make_());
+      ++made;
     }
-    bool more = false;
-    std::exception_ptr error;
-    try {
-      more = fill_(gops_[filled_ % 2]);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      filled_ += more ? 1 : 0;
-      ended_ = !more;
-      error_ = error;
-    }
-    changed_.notify_all();
-    if (!more) return;
+    if (!fill_(**gop)) break;
+    if (!filled_.push(std::move(*gop))) return;
   }
+  filled_.close();
+} catch (...) {
+  filled_.close(std::current_exception());
 }
 
-const Gop* Prefetch::next() {
-  std::unique_lock lock(mutex_);
-  released_ = taken_;
-  changed_.notify_all();
-  {
-    const ScopeTimer timer(waited_);
-    changed_.wait(lock, [this] { return filled_ > taken_ || ended_; });
-  }
-  if (filled_ > taken_) return &gops_[taken_++ % 2];
-  if (error_) std::rethrow_exception(error_);
-  return nullptr;
+Gop* Prefetch::next() {
+  if (used_) (void)free_.push(std::move(used_));
+  const ScopeTimer timer(waited_);
+  const trace::Span span("wait");
+  if (auto gop = filled_.pop()) used_ = std::move(*gop);
+  return used_.get();
 }
 
 }  // namespace trivelet

@@ -201,11 +201,12 @@ void VolumeDecoder::State::begin() {
   if (cuts_rows)
     picture.resize(static_cast<std::size_t>(coded.width) * static_cast<std::size_t>(coded.height) * map.format.bytes());
   mapper = std::make_unique<VolumeMapper>(map);
-  gops = std::make_unique<Prefetch>(decoder->make_gop(), decoder->make_gop(), [this](Gop& g) {
-    if (!decoder->pull(g)) return false;
-    unpredict(map.prediction, map.plane_bits(), g);
-    return true;
-  });
+  gops = std::make_unique<Prefetch>([this] { return decoder->make_gop(); }, 2,
+                                    [this](Gop& g) {
+                                      if (!decoder->pull(g)) return false;
+                                      unpredict(map.prediction, map.plane_bits(), g);
+                                      return true;
+                                    });
   if (!in_order) hold_all();
 }
 

@@ -265,7 +265,7 @@ std::uint64_t code(SliceSource& source, const Plan& plan, const VolumeEncoderPar
   SliceFeed feed(source, plan.map);
   {
     const int capacity = encoder.gop_frames();
-    Prefetch gops(Gop(video, capacity), Gop(video, capacity), [&feed](Gop& gop) { return feed.fill(gop); });
+    Prefetch gops([&] { return Gop(video, capacity); }, 2, [&feed](Gop& gop) { return feed.fill(gop); });
     while (const Gop* gop = gops.next()) {
       encoder.push(*gop);
       if (params.progress) params.progress(encoder.stats().frames);

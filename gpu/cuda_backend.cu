@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "codec/backend.h"
 #include "codec/parallel.h"
@@ -15,14 +16,18 @@ namespace {
 
 // GOPs whose streams share a work queue of the driver wait for each other, and it makes 8 unless told otherwise before
 // its start. The dense profile likes to have more.
-void ask_for_queues() { (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
+constexpr int kMostQueues = 32;
+
+void ask_for_queues(int count) { (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(count).c_str(), 0); }
 
 }  // namespace
 
 bool is_built() { return true; }
 
+void expect_gops(int in_flight) { ask_for_queues(std::clamp(in_flight + 1, 1, kMostQueues)); }
+
 std::vector<DeviceInfo> devices() {
-  ask_for_queues();
+  ask_for_queues(kMostQueues);
   std::vector<DeviceInfo> found;
   const int n = device_count();
   for (int i = 0; i < n; ++i) {
@@ -55,24 +60,17 @@ void copy_plane(const From& from, const To& to, ThreadPool& pool) {
   });
 }
 
-template <class Byte>
-BasicVolumeView<Byte> plane_of(Byte* samples, const GopShape& shape, std::size_t component, const PixelFormat& f) {
-  BasicVolumeView<Byte> v;
-  v.data = samples + shape.sample_origin[component];
-  v.shape = shape.shapes[component];
-  v.bytes_per_sample = f.bytes_per_sample();
-  v.is_signed = f.is_signed;
-  v.row_stride = static_cast<std::ptrdiff_t>(v.shape.width) * v.bytes_per_sample;
-  v.frame_stride = v.row_stride * v.shape.height;
-  return v;
-}
-
 class CudaEncoder final : public GopEncoder {
  public:
   CudaEncoder(const StreamHeader& header, const BackendOptions& options, const PipelineOptions& pipeline)
-      : header_(header), pool_(options.threads), wanted_(pipeline.slots), pipeline_(header, pipeline) {}
+      : header_(header),
+        options_(options),
+        pool_(options.threads),
+        lends_(pipeline.lent),
+        pipeline_(header, pipeline) {}
 
-  int depth() const override { return std::max(1, pipeline_.slots() > 0 ? pipeline_.slots() : wanted_); }
+  int depth() const override { return pipeline_.slots(); }
+  int lends() const override { return lends_; }
 
   void push(const Gop& gop, const GopChoices& choices) override {
     require(gop.frames() >= 1 && gop.frames() <= header_.gop_frames, ErrorKind::kBadArgument,
@@ -92,7 +90,14 @@ class CudaEncoder final : public GopEncoder {
     if (!pipeline_.collect(r)) return false;
     seconds_coder_ += r.times.kernels / 1e3;
     unpack(header_, r, places_, out);
+    out.samples = [this, r](Gop& gop) { pipeline_.fetch_samples(r, gop); };
     return true;
+  }
+  // The host has the cuts and, by then, the samples, and less to do than to decode them takes the device.
+  double squared_error(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) override {
+    if (choices.passes) return -1;
+    if (!measuring_) measuring_ = cpu_backend().make_encoder(header_, options_);
+    return measuring_->squared_error(gop, choices, cuts);
   }
   double seconds_transform() const override { return 0; }
   double seconds_coder() const override { return seconds_coder_; }
@@ -101,9 +106,11 @@ class CudaEncoder final : public GopEncoder {
   void copy_in(const Gop& gop, std::byte* to);
 
   StreamHeader header_;
+  BackendOptions options_;
   ThreadPool pool_;
-  int wanted_;
+  int lends_;
   EncodePipeline pipeline_;
+  std::unique_ptr<GopEncoder> measuring_;
   PartPlaces places_;
   double seconds_coder_ = 0;
 };
@@ -126,53 +133,77 @@ class CudaDecoder final : public GopDecoder {
  public:
   CudaDecoder(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options,
               const PipelineOptions& pipeline)
-      : header_(header),
-        pool_(options.threads),
-        wanted_(pipeline.slots),
-        pipeline_(header, reduction, pipeline, pool_) {}
+      : header_(header), pool_(options.threads), pipeline_(header, reduction, pipeline, pool_) {}
 
-  int depth() const override { return std::max(1, pipeline_.slots() > 0 ? pipeline_.slots() : wanted_); }
+  int depth() const override { return pipeline_.slots(); }
 
   void push(const LayeredGop& received, std::vector<std::string>* damage) override {
     pipeline_.submit(received);
     damage_.push_back(damage);
   }
 
-  bool pull(Gop& gop) override {
-    DecodePipeline::Result r;
-    if (!pipeline_.collect(r)) return false;
-    std::vector<std::string>* damage = damage_.front();
-    damage_.erase(damage_.begin());
-    seconds_coder_ += r.times.kernels / 1e3;
-    if (!r.damage.empty()) {
-      if (!damage) fail(ErrorKind::kBadStream, r.damage.front());
-      damage->insert(damage->end(), r.damage.begin(), r.damage.end());
-    }
-    gop.set_frames(r.shape->shapes[0].frames);
-    for (int c = 0; c < gop.components(); ++c)
-      copy_plane(plane_of(r.samples, *r.shape, static_cast<std::size_t>(c), header_.video.format), gop.plane(c), pool_);
-    return true;
-  }
+  bool pull(Gop& gop) override { return pull(gop, false); }
+  bool exchange(Gop& gop) override { return pull(gop, true); }
   bool pull(CoefficientGop&) override { no_coefficients(); }
   void inverse(CoefficientGop&, Gop&) override { no_coefficients(); }
   double seconds_transform() const override { return 0; }
   double seconds_coder() const override { return seconds_coder_; }
 
  private:
+  bool pull(Gop& gop, bool may_exchange);
+
   StreamHeader header_;
   ThreadPool pool_;
-  int wanted_;
   DecodePipeline pipeline_;
   std::vector<std::vector<std::string>*> damage_;
   double seconds_coder_ = 0;
 };
 
-// GOPs in flight. The dense profile's kernels wait for their longest segments, and other GOPs fill the device
-// meanwhile.
-constexpr int kFastSlots = 3, kDenseSlots = 8;
+// Whether frames can be downloaded to `a` as well as to `b`, which is page-locked.
+bool are_alike(const Gop& a, const Gop& b) {
+  if (a.capacity() != b.capacity() || a.components() != b.components() || !is_page_locked(a)) return false;
+  for (int c = 0; c < a.components(); ++c) {
+    const VolumeView v = a.plane(c), w = b.plane(c);
+    if (v.frames || v.shape.height != w.shape.height || v.shape.width != w.shape.width ||
+        v.bytes_per_sample != w.bytes_per_sample)
+      return false;
+  }
+  return true;
+}
 
-PipelineOptions options_for(const StreamHeader& h, int device, std::size_t max_memory) {
-  return {device, h.profile == Profile::kDense ? kDenseSlots : kFastSlots, max_memory};
+bool CudaDecoder::pull(Gop& gop, bool may_exchange) {
+  DecodePipeline::Result r;
+  if (!pipeline_.collect(r)) return false;
+  std::vector<std::string>* damage = damage_.front();
+  damage_.erase(damage_.begin());
+  seconds_coder_ += r.times.kernels / 1e3;
+  const int frames = r.frames->frames();
+  gop.set_frames(gop.capacity());
+  if (may_exchange && are_alike(gop, *r.frames)) {
+    std::swap(gop, *r.frames);
+  } else {
+    gop.set_frames(frames);
+    for (int c = 0; c < gop.components(); ++c) copy_plane(std::as_const(*r.frames).plane(c), gop.plane(c), pool_);
+  }
+  pipeline_.give_back(std::move(r.frames));
+  gop.set_frames(frames);
+  if (r.damage.empty()) return true;
+  if (!damage) fail(ErrorKind::kBadStream, r.damage.front());
+  damage->insert(damage->end(), r.damage.begin(), r.damage.end());
+  return true;
+}
+
+// GOPs on the device at once. The dense profile's kernels wait for their longest segments, and other GOPs fill the
+// device meanwhile.
+constexpr int kFastSlots = 3, kDenseSlots = 32;
+// Results that are divided and written while the device codes others (encoder_finish.cpp). Rate control of the dense
+// profile takes a thread of the host about ten times as long as a full device the GOP.
+constexpr int kFastLent = 3, kDenseLent = 12;
+
+PipelineOptions options_for(const StreamHeader& h, int device, std::size_t max_memory, bool lends) {
+  const bool dense = h.profile == Profile::kDense;
+  const int lent = !lends ? 0 : dense ? kDenseLent : kFastLent;
+  return {device, (dense ? kDenseSlots : kFastSlots) + lent, max_memory, lent};
 }
 
 }  // namespace
@@ -183,14 +214,15 @@ std::shared_ptr<std::byte> page_locked(std::size_t bytes) {
 }
 
 std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory) {
-  ask_for_queues();
+  ask_for_queues(kMostQueues);
+  check(cudaSetDevice(number), "cudaSetDevice");  // starts it, which takes a while
   return std::make_shared<const Backend>(
       Backend{"cuda",
               [=](const StreamHeader& h, const BackendOptions& o) -> std::unique_ptr<GopEncoder> {
-                return std::make_unique<CudaEncoder>(h, o, options_for(h, number, max_memory));
+                return std::make_unique<CudaEncoder>(h, o, options_for(h, number, max_memory, true));
               },
               [=](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {
-                return std::make_unique<CudaDecoder>(h, r, o, options_for(h, number, max_memory));
+                return std::make_unique<CudaDecoder>(h, r, o, options_for(h, number, max_memory, false));
               },
               [=](std::size_t bytes) {
                 check(cudaSetDevice(number), "cudaSetDevice");

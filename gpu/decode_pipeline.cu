@@ -6,14 +6,18 @@
 #include <numeric>
 
 #include "codec/parallel.h"
+#include "codec/stream_layout.h"
 #include "gpu/pipeline.h"
 #include "gpu/transforms.h"
+#include "trivelet/cuda.h"
 
 namespace trivelet::gpu {
 namespace {
 
 constexpr std::size_t kPadding = 16;  // readable bytes behind the parts
 constexpr int kMostShares = 4;        // of the host's work on a GOP; more wait for memory, and for being woken
+// GOPs whose frames have a place on the host: one is taken while the next one comes. Others wait on the device.
+constexpr std::size_t kDownloads = 2;
 
 /// How coefficients are stored between coder and transform: quantised, or restored.
 enum class Storage { kNarrow, kWide, kReal };
@@ -38,7 +42,7 @@ struct DecodeSlot {
   DeviceBuffer<DensePartInput> device_parts;
   std::vector<std::string> damage;  // seen before decoding
   PinnedBuffer<BlockError> errors;
-  PinnedBuffer<std::byte> host_samples;
+  std::unique_ptr<Gop> frames;  // where they are downloaded to, once that has begun
   float step = -1;
   std::vector<std::uint8_t> frame_gains;
   PinnedBuffer<float> host_steps;  // spread for the transform, then a gain per frame, then one per band for the coder
@@ -62,10 +66,23 @@ struct DecodePipeline::State {
   std::map<int, std::unique_ptr<GopShape>> shapes;
   std::vector<std::unique_ptr<DecodeSlot>> slots;
   std::size_t next = 0, flying = 0;
+  std::size_t most_slots;                       // slots, so far as is known
+  std::size_t memory = 0;                       // for them
   std::vector<const LayeredSegment*> received;  // [segment]
+  VideoInfo output;
+  std::vector<std::unique_ptr<Gop>> unused;  // of the places on the host
+  std::size_t places = 0;                    // there are
 
   State(const StreamHeader& h, const Reduction& r, const PipelineOptions& o, ThreadPool& p)
-      : header(h), reduction(r), options(o), pool(p) {}
+      : header(h),
+        reduction(r),
+        options(o),
+        pool(p),
+        most_slots(static_cast<std::size_t>(std::max(1, o.slots))),
+        output(reduced_video(h.video, r)) {}
+
+  DecodeSlot& flying_slot(std::size_t i) { return *slots[(next + slots.size() - flying + i) % slots.size()]; }
+  void start_downloads();
 
   /// Calls body(first, end, share) for the shares of [0, count), each by a thread. Returns how many shares there are.
   template <class Body>
@@ -132,7 +149,6 @@ struct DecodePipeline::State {
         grow(slot.device_parts, shape.plan->parts());
       }
       grow(slot.errors, shape.plan->blocks());
-      grow(slot.host_samples, shape.sample_bytes());
       grow(slot.steps, shape.step_origin.back() + static_cast<std::size_t>(frames) + bands);
       grow(slot.host_steps, shape.step_origin.back() + static_cast<std::size_t>(frames) + bands);
       slot.step = -1;
@@ -156,25 +172,25 @@ struct DecodePipeline::State {
     slot.coefficients = DeviceBuffer<std::byte>(bytes);
   }
 
-  void make_slots(int frames, int planes) {
-    if (!slots.empty()) return;
-    while (static_cast<int>(slots.size()) < std::max(1, options.slots)) {
-      auto slot = std::make_unique<DecodeSlot>();
-      try {
-        prepare(*slot, frames, planes);
-      } catch (const Error& e) {
-        if (slots.empty() || e.kind() != ErrorKind::kUnsupported) throw;
-        break;  // what fits, works
-      }
-      const std::size_t bytes = slot->device_bytes() + shape_of(frames).device_bytes();
-      const bool fits = options.max_memory == 0 || bytes * (slots.size() + 1) <= options.max_memory;
-      if (!fits && !slots.empty()) break;
-      require(fits, ErrorKind::kUnsupported,
-              "a GOP needs " + std::to_string(bytes >> 20) + " MiB of device memory, the limit is " +
-                  std::to_string(options.max_memory >> 20) +
-                  " MiB; allow more, decode at a lower resolution or on the CPU");
-      slots.push_back(std::move(slot));
+  // As EncodePipeline's.
+  void add_slot(int frames, int planes) {
+    if (slots.empty()) memory = options.max_memory > 0 ? options.max_memory : usable_memory();
+    auto slot = std::make_unique<DecodeSlot>();
+    try {
+      prepare(*slot, frames, planes);
+    } catch (const Error& e) {
+      if (slots.empty() || e.kind() != ErrorKind::kUnsupported) throw;
+      most_slots = slots.size();
+      return;
     }
+    const std::size_t bytes = slot->device_bytes() + shape_of(frames).device_bytes();
+    const bool fits = bytes * (slots.size() + 1) <= memory;
+    require(fits || !slots.empty() || options.max_memory == 0, ErrorKind::kUnsupported,
+            "a GOP needs " + std::to_string(bytes >> 20) + " MiB of device memory, the limit is " +
+                std::to_string(options.max_memory >> 20) +
+                " MiB; allow more, decode at a lower resolution or on the CPU");
+    if (!fits) most_slots = std::max<std::size_t>(1, slots.size());
+    if (fits || slots.empty()) slots.insert(slots.begin() + static_cast<std::ptrdiff_t>(next), std::move(slot));
   }
 
   void set_steps(DecodeSlot& slot, float step, const std::vector<std::uint8_t>& frame_gains) {
@@ -420,7 +436,7 @@ DecodePipeline::~DecodePipeline() {
   (void)cudaStreamSynchronize(state_->download.get());
 }
 
-int DecodePipeline::slots() const { return static_cast<int>(state_->slots.size()); }
+int DecodePipeline::slots() const { return static_cast<int>(state_->most_slots); }
 int DecodePipeline::in_flight() const { return static_cast<int>(state_->flying); }
 
 std::size_t DecodePipeline::device_bytes() const {
@@ -434,7 +450,7 @@ void DecodePipeline::submit(const LayeredGop& in) {
   State& s = *state_;
   check(cudaSetDevice(s.options.device), "cudaSetDevice");
   const int top = s.list_segments(in, s.shape_of(in.frames));
-  s.make_slots(in.frames, top);
+  if (s.slots.empty()) s.add_slot(in.frames, top);
   require(s.flying < s.slots.size(), ErrorKind::kInternal, "no free slot: collect a GOP first");
   DecodeSlot& slot = *s.slots[s.next];
   s.prepare(slot, in.frames, top);
@@ -478,27 +494,55 @@ void DecodePipeline::submit(const LayeredGop& in) {
     storage == Storage::kNarrow ? s.run<float, std::int16_t>(slot, *slot.real)
                                 : s.run<float, std::int32_t>(slot, *slot.real);
   slot.decoded.record(slot.stream);
-  slot.decoded.hold(s.download);
-  slot.downloading.record(s.download);
-  if (slot.fast)
-    copy(slot.errors.data(), slot.fast->errors(), shape.plan->blocks(), cudaMemcpyDeviceToHost, s.download);
-  copy(slot.host_samples.data(), slot.samples.data(), shape.sample_bytes(), cudaMemcpyDeviceToHost, s.download);
-  slot.done.record(s.download);
   s.next = (s.next + 1) % s.slots.size();
   ++s.flying;
+  s.start_downloads();
+  if (s.flying == s.slots.size() && s.slots.size() < s.most_slots) s.add_slot(in.frames, top);
 }
+
+// Those of the oldest GOPs, one after the other.
+void DecodePipeline::State::start_downloads() {
+  for (std::size_t i = 0; i < std::min(flying, kDownloads); ++i) {
+    DecodeSlot& slot = flying_slot(i);
+    if (slot.frames) continue;
+    if (unused.empty() && places < kDownloads) {
+      unused.push_back(
+          std::make_unique<Gop>(output, low_length(header.gop_frames, reduction.temporal), gpu::page_locked));
+      ++places;
+    }
+    if (unused.empty()) return;
+    slot.frames = std::move(unused.back());
+    unused.pop_back();
+    const GopShape& shape = *slot.shape;
+    slot.decoded.hold(download);
+    slot.downloading.record(download);
+    if (slot.fast)
+      copy(slot.errors.data(), slot.fast->errors(), shape.plan->blocks(), cudaMemcpyDeviceToHost, download);
+    slot.frames->set_frames(shape.shapes[0].frames);
+    for (int c = 0; c < slot.frames->components(); ++c) {
+      const auto n = static_cast<std::size_t>(c);
+      copy(slot.frames->plane(c).data, slot.samples.data() + shape.sample_origin[n],
+           shape.sample_origin[n + 1] - shape.sample_origin[n], cudaMemcpyDeviceToHost, download);
+    }
+    slot.done.record(download);
+  }
+}
+
+void DecodePipeline::give_back(std::unique_ptr<Gop> frames) { state_->unused.push_back(std::move(frames)); }
 
 bool DecodePipeline::collect(Result& result) {
   State& s = *state_;
   if (s.flying == 0) return false;
   check(cudaSetDevice(s.options.device), "cudaSetDevice");
-  DecodeSlot& slot = *s.slots[(s.next + s.slots.size() - s.flying) % s.slots.size()];
-  --s.flying;
+  s.start_downloads();
+  DecodeSlot& slot = s.flying_slot(0);
+  require(slot.frames != nullptr, ErrorKind::kInternal, "frames of the GOP before were not given back");
   slot.done.synchronize();
+  --s.flying;
   check(cudaGetLastError(), "a kernel of the decoder");
   const GopShape& shape = *slot.shape;
   result.shape = &shape;
-  result.samples = slot.host_samples.data();
+  result.frames = std::move(slot.frames);
   result.times = {slot.uploaded.since(slot.begun), slot.decoded.since(slot.uploaded),
                   slot.done.since(slot.downloading)};
   result.damage = slot.damage;

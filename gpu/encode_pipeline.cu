@@ -63,10 +63,13 @@ struct EncodePipeline::State {
   std::map<std::pair<int, bool>, std::unique_ptr<GopShape>> shapes;  // by frames and whether by plane
   std::vector<std::unique_ptr<EncodeSlot>> slots;
   std::size_t next = 0, flying = 0;
+  std::size_t most_slots;               // slots, so far as is known
+  std::size_t memory = 0;               // for them
   std::size_t expected = 0;             // bytes of a coded GOP
   const EncodeSlot* reading = nullptr;  // it uploads from memory of the caller
 
-  State(const StreamHeader& h, const PipelineOptions& o) : header(h), options(o) {}
+  State(const StreamHeader& h, const PipelineOptions& o)
+      : header(h), options(o), most_slots(static_cast<std::size_t>(std::max(1, o.slots))) {}
 
   bool by_plane(const GopChoices& choices) const { return choices.passes && header.profile == Profile::kFast; }
   const GopShape& shape_of(int frames, bool planes) {
@@ -121,7 +124,9 @@ struct EncodePipeline::State {
         if (slot.host_gains.size() < slot.gains->size()) slot.host_gains = PinnedBuffer<double>(slot.gains->size());
       }
       if (slot.meta.size() < slot.meta_bytes()) slot.meta = PinnedBuffer<std::byte>(slot.meta_bytes());
-      if (slot.bytes.size() < capacity) slot.bytes = PinnedBuffer<std::uint8_t>(capacity);
+      // Most GOPs need much less than there is room for on the device; collect() makes more room for those that do not.
+      const std::size_t usual = std::max(capacity / 4, expected + expected / 4);
+      if (slot.bytes.size() < usual) slot.bytes = PinnedBuffer<std::uint8_t>(usual);
       const std::size_t steps =
           shape.step_origin.back() + static_cast<std::size_t>(frames) + (shape.dense ? shape.dense->subbands() : 0);
       if (slot.steps.size() < steps) {
@@ -179,34 +184,39 @@ struct EncodePipeline::State {
     copy(slot.weights.data(), slot.host_weights.data(), slot.weights.size(), cudaMemcpyHostToDevice, slot.stream);
   }
 
-  void make_slots(int frames, const GopChoices& choices) {
-    if (!slots.empty()) return;
-    while (static_cast<int>(slots.size()) < std::max(1, options.slots)) {
-      auto slot = std::make_unique<EncodeSlot>();
-      try {
-        prepare(*slot, frames, choices);
-      } catch (const Error& e) {
-        if (slots.empty() || e.kind() != ErrorKind::kUnsupported) throw;
-        break;  // what fits, works
-      }
-      const std::size_t bytes = slot->device_bytes() + shape_of(frames, by_plane(choices)).device_bytes();
-      const bool fits = options.max_memory == 0 || bytes * (slots.size() + 1) <= options.max_memory;
-      if (!fits && !slots.empty()) break;
-      require(fits, ErrorKind::kUnsupported,
-              "a GOP needs " + std::to_string(bytes >> 20) + " MiB of device memory, the limit is " +
-                  std::to_string(options.max_memory >> 20) +
-                  " MiB; allow more, use shorter GOPs or the CPU");
-      slots.push_back(std::move(slot));
+  // One more, before the oldest GOP in flight: its turn comes next. Where it finds no room, it was the last.
+  void add_slot(int frames, const GopChoices& choices) {
+    if (slots.empty()) memory = options.max_memory > 0 ? options.max_memory : usable_memory();
+    auto slot = std::make_unique<EncodeSlot>();
+    try {
+      prepare(*slot, frames, choices);
+    } catch (const Error& e) {
+      if (slots.empty() || e.kind() != ErrorKind::kUnsupported) throw;
+      most_slots = slots.size();
+      return;
     }
+    const std::size_t bytes = slot->device_bytes() + shape_of(frames, by_plane(choices)).device_bytes();
+    const bool fits = bytes * (slots.size() + 1) <= memory;
+    require(fits || !slots.empty() || options.max_memory == 0, ErrorKind::kUnsupported,
+            "a GOP needs " + std::to_string(bytes >> 20) + " MiB of device memory, the limit is " +
+                std::to_string(options.max_memory >> 20) + " MiB; allow more, use shorter GOPs or the CPU");
+    if (!fits) most_slots = std::max<std::size_t>(1, slots.size());
+    if (fits || slots.empty()) slots.insert(slots.begin() + static_cast<std::ptrdiff_t>(next), std::move(slot));
   }
 
   EncodeSlot& next_slot(int frames, const GopChoices& choices) {
     check(cudaSetDevice(options.device), "cudaSetDevice");
-    make_slots(frames, choices);
+    if (slots.empty()) add_slot(frames, choices);
     require(flying < slots.size(), ErrorKind::kInternal, "no free slot: collect a GOP first");
     EncodeSlot& slot = *slots[next];
     prepare(slot, frames, choices);
     return slot;
+  }
+
+  // Slots are made when they are needed, but one ahead, so that slots() is right about the next push.
+  void make_room(int frames, const GopChoices& choices) {
+    const std::size_t used = flying + static_cast<std::size_t>(options.lent);
+    if (used >= slots.size() && slots.size() < most_slots) add_slot(frames, choices);
   }
 
   void code(EncodeSlot& slot);
@@ -256,7 +266,7 @@ EncodePipeline::~EncodePipeline() {
   for (const auto& s : state_->slots) (void)cudaStreamSynchronize(s->stream.get());
 }
 
-int EncodePipeline::slots() const { return static_cast<int>(state_->slots.size()); }
+int EncodePipeline::slots() const { return static_cast<int>(state_->most_slots); }
 int EncodePipeline::in_flight() const { return static_cast<int>(state_->flying); }
 
 std::size_t EncodePipeline::device_bytes() const {
@@ -331,6 +341,7 @@ void EncodePipeline::submit(int frames, const GopChoices& choices, const std::by
   copy(slot.samples.data(), samples ? samples : slot.staging.data(), slot.shape->sample_bytes(), cudaMemcpyHostToDevice,
        slot.stream);
   state_->code(slot);
+  state_->make_room(frames, choices);
 }
 
 void EncodePipeline::submit(const Gop& gop, const GopChoices& choices) {
@@ -340,6 +351,7 @@ void EncodePipeline::submit(const Gop& gop, const GopChoices& choices) {
   state_->reading = &slot;
   upload(gop, *slot.shape, slot.samples.data(), slot.stream);
   state_->code(slot);
+  state_->make_room(gop.frames(), choices);
 }
 
 void EncodePipeline::wait_uploaded() noexcept {
@@ -414,9 +426,22 @@ bool EncodePipeline::collect(Result& result) {
     result.planes = slot.gains ? slot.gains->planes() : 0;
   }
   result.bytes = slot.bytes.data();
+  result.device_samples = slot.samples.data();
   result.total = total;
   result.times = {slot.uploaded.since(slot.begun), slot.coded.since(slot.uploaded), slot.done.since(slot.coded)};
   return true;
+}
+
+void EncodePipeline::fetch_samples(const Result& result, Gop& gop) const {
+  check(cudaSetDevice(state_->options.device), "cudaSetDevice");
+  const Stream stream;
+  const GopShape& shape = *result.shape;
+  for (int c = 0; c < gop.components(); ++c) {
+    const auto n = static_cast<std::size_t>(c);
+    copy(gop.plane(c).data, result.device_samples + shape.sample_origin[n],
+         shape.sample_origin[n + 1] - shape.sample_origin[n], cudaMemcpyDeviceToHost, stream);
+  }
+  stream.synchronize();
 }
 
 namespace {

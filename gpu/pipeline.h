@@ -1,9 +1,9 @@
 // GOPs through the device: several in flight, each in a slot of its own with a stream, page-locked and device memory.
 // Upload, kernels and download of different slots overlap; nothing is allocated per GOP.
 //
-// A slot is filled by the caller (staging), submitted, and collected in the order of submission. As many slots are made
-// as are wanted and fit into `max_memory` and into the device; none is an error. Memory is taken when the first GOP of
-// a length comes; a shorter last GOP changes its slot only.
+// A slot is filled by the caller (staging), submitted, and collected in the order of submission. Slots are made when all
+// others are in flight, until there are as many as are wanted or fit into `max_memory` and into the device; none is an
+// error. A shorter last GOP changes its slot only.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ namespace trivelet::gpu {
 struct PipelineOptions {
   int device = 0;
   int slots = 3;
-  std::size_t max_memory = 0;  ///< device memory in all; 0: what there is
+  std::size_t max_memory = 0;  ///< device memory in all; 0: three quarters of what is free
+  int lent = 0;                ///< results of an encoder that are still used when the next is collected
 };
 
 /// Everything about GOPs of one length: geometry, memory layout, tables on the device.
@@ -53,7 +54,7 @@ class EncodePipeline {
   EncodePipeline(const StreamHeader& header, const PipelineOptions& options);
   ~EncodePipeline();
 
-  /// Slots there are; the first call of staging() or submit() makes them, for GOPs of so many frames.
+  /// GOPs that may be in flight: as many as are wanted, until it turns out that fewer find room.
   int slots() const;
   /// Page-locked memory for the samples of the next GOP: components one after the other, frames and rows without gaps.
   /// Waits for nothing; all slots but one may be in flight.
@@ -75,9 +76,13 @@ class EncodePipeline {
     int planes = 0;                       ///< of those
     std::uint64_t total = 0;
     StageTimes times;
+    const std::byte* device_samples = nullptr;
   };
-  /// Waits for the oldest GOP; false when none is in flight. The result is valid until its slot is used again.
+  /// Waits for the oldest GOP; false when none is in flight. The result is valid until PipelineOptions::lent more are
+  /// collected and another GOP is submitted.
   bool collect(Result& result);
+  /// Copies the samples of a result that is still valid from the device; any thread may.
+  void fetch_samples(const Result& result, Gop& gop) const;
   std::size_t device_bytes() const;
 
  private:
@@ -106,11 +111,14 @@ class DecodePipeline {
 
   struct Result {
     const GopShape* shape = nullptr;
-    const std::byte* samples = nullptr;  ///< page-locked, as EncodePipeline::staging()
-    std::vector<std::string> damage;     ///< blocks that contradict themselves; they are zero
+    std::unique_ptr<Gop> frames;      ///< page-locked, with room for the longest GOP; times are not set
+    std::vector<std::string> damage;  ///< blocks that contradict themselves; they are zero
     StageTimes times;
   };
+  /// Waits for the oldest GOP; false when none is in flight.
   bool collect(Result& result);
+  /// Result::frames, or others of the same kind: before the next collect().
+  void give_back(std::unique_ptr<Gop> frames);
   std::size_t device_bytes() const;
 
  private:

@@ -354,7 +354,7 @@ int run(const Options& options, const Common& common, const Command& app, bool o
     return bench_gpu({options.device, common.threads, options.repeat, options.csv, options.plot, options.codec_only},
                      info, whole_gops(clip, options.frames, params.gop_frames), params);
   }
-  const std::shared_ptr<const Backend> backend = choose_backend(options.device, 0);
+  const std::shared_ptr<const Backend> backend = choose_backend(options.device, 0, 0);
   Result result;
   result.clip = options.input.empty() ? "synthetic" : options.input;
   result.info = clip.info;

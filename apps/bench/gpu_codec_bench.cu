@@ -151,7 +151,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
   choices.step = parsed.packets.front().header.step;
   choices.frame_gains = parsed.packets.front().header.frame_gains;
   for (const int slots : options.slots) {
-    const PipelineOptions pipeline_options{options.device, slots, 0};
+    const PipelineOptions pipeline_options{options.device, slots, 0, slots};
     {
       EncodePipeline pipeline(header, pipeline_options);
       // Page-locked originals.

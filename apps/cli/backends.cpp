@@ -1,9 +1,11 @@
 #include "apps/cli/backends.h"
 #include "apps/cli/log.h"
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 
+#include "codec/trace.h"
 #include "trivelet/cuda.h"
 
 namespace trivelet::cli {
@@ -61,11 +63,23 @@ DeviceChoice choose_device(const std::string& device) {
 
 int choose_gpu(const std::string& device) { return choose_device(device == "auto" ? "gpu" : device).gpu; }
 
-std::shared_ptr<const Backend> choose_backend(const std::string& device, std::size_t max_memory) {
+std::shared_ptr<const Backend> choose_backend(const std::string& device, std::size_t max_memory, std::uint64_t gops) {
+  const trace::Span span("start the GPU");
+  if (gops > 0) gpu::expect_gops(static_cast<int>(std::min<std::uint64_t>(gops, 1000)));
   const DeviceChoice choice = choose_device(device);
   if (choice.gpu < 0) return nullptr;
   if (choice.automatic) log::info("coding on GPU {}: {}", choice.gpu, choice.name);
   return gpu::cuda_backend(choice.gpu, max_memory);
+}
+
+std::future<std::shared_ptr<const Backend>> start_backend(const std::string& device, std::size_t max_memory,
+                                                          std::uint64_t gops) {
+  // The CPU is there already.
+  const auto policy = device == "cpu" ? std::launch::deferred : std::launch::async;
+  return std::async(policy, [=] {
+    if (policy == std::launch::async) trace::name_thread("start the GPU");
+    return choose_backend(device, max_memory, gops);
+  });
 }
 
 }  // namespace trivelet::cli

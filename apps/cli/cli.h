@@ -42,6 +42,7 @@ struct Common {
   std::string progress = "auto";
   bool overwrite = false;
   std::string max_memory = "8G";
+  std::string trace{};  ///< file to write; empty = none
 };
 
 using Action = std::function<int()>;

@@ -135,7 +135,7 @@ int run(const Options& options, const Common& common) {
   {
     const int capacity = buffer_frames(info);
     const auto read_ahead = [&](VideoInput& video) {
-      return Prefetch(Gop(info, capacity), Gop(info, capacity), [&video](Gop& gop) { return video.read(gop); });
+      return Prefetch([=] { return Gop(info, capacity); }, 2, [&video](Gop& gop) { return video.read(gop); });
     };
     Prefetch left = read_ahead(*a);
     Prefetch right = read_ahead(*b);

@@ -6,8 +6,10 @@
 #include "apps/cli/backends.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
+#include "apps/cli/trace_file.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
+#include "codec/trace.h"
 
 namespace trivelet::cli {
 
@@ -30,7 +32,15 @@ struct Options {
   io::WriterOptions writer;
 };
 
-int run(const Options& options, const Common& common) {
+/// How many GOPs of the stream will be on a device at once; 0 if it cannot be told before reading.
+std::uint64_t gops_in_flight(FileSource& source) {
+  if (!source.seekable()) return 0;
+  const StreamInfo info = probe(source);
+  source.seek(0);
+  return info.profile == Profile::kFast ? kFastGops : info.gops.size();
+}
+
+int run(const Options& options, const Common& common, const Command& app) {
   if (volume_in(options.input)) {
     require(options.frames.empty() && options.temporal_reduce == 0 && options.writer.format.empty() &&
                 options.writer.video_codec.empty() && !options.keep_partial && options.max_bytes.empty() &&
@@ -66,9 +76,12 @@ int run(const Options& options, const Common& common) {
   writing.overwrite = common.overwrite;
   writing.threads = common.threads;
 
+  TraceFile trace(common);
   const Stopwatch clock;
   FileSource source(options.input);
-  const std::shared_ptr<const Backend> backend = choose_backend(options.device, params.max_memory);
+  const std::shared_ptr<const Backend> backend =
+      choose_backend(options.device, app.typed("--max-memory") ? params.max_memory : 0,
+                     options.device == "cpu" ? 0 : gops_in_flight(source));
   Decoder decoder(source, params, backend.get());
   warn_of_lost_index(options.input, decoder.info().index_damage);
   const VideoInfo& info = decoder.output();
@@ -78,9 +91,10 @@ int run(const Options& options, const Common& common) {
   double waited = 0;
   {
     Progress progress(common, "decode", info.frames);
-    Prefetch gops(decoder.make_gop(), decoder.make_gop(), [&](Gop& gop) { return decoder.pull(gop); });
+    Prefetch gops([&] { return decoder.make_gop(); }, 2, [&](Gop& gop) { return decoder.exchange(gop); });
     while (const Gop* gop = gops.next()) {
-      for (int i = 0; i < gop->frames(); ++i) writer->write(*gop, i);
+      const trace::Span span("write frames");
+      writer->write_frames(*gop);
       frames += static_cast<std::uint64_t>(gop->frames());
       progress.update(frames);
     }
@@ -92,6 +106,7 @@ int run(const Options& options, const Common& common) {
   require(frames > 0 || damaged, ErrorKind::kBadArgument,
           "'" + options.input + "' holds no frames" + (options.frames.empty() ? "" : " in --frames " + options.frames));
   writer->finish();
+  trace.finish();
   const double seconds = clock.seconds();
   if (const std::string result = writer->result(); !result.empty()) fmt::print("{}\n", result);
 
@@ -175,10 +190,11 @@ Action define_decode(Command& app, Common& common) {
   add_memory_option(app, common);
   add_device_option(app, options->device);
   add_work_options(app, common);
+  add_trace_option(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);
   app.add_footer("Output formats: " + io::supported_writers() + ".");
-  return [options, &common] { return run(*options, common); };
+  return [options, &common, app] { return run(*options, common, app); };
 }
 
 }  // namespace trivelet::cli

@@ -8,10 +8,12 @@
 #include "apps/cli/backends.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
+#include "apps/cli/trace_file.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
 #include "codec/container.h"
+#include "codec/trace.h"
 #include "trivelet/scene_cuts.h"
 #include "trivelet/structure_search.h"
 
@@ -90,7 +92,7 @@ class Digest {
 };
 
 Prefetch decode_ahead(Decoder& decoder) {
-  return Prefetch(decoder.make_gop(), decoder.make_gop(), [&decoder](Gop& gop) { return decoder.pull(gop); });
+  return Prefetch([&decoder] { return decoder.make_gop(); }, 2, [&decoder](Gop& gop) { return decoder.pull(gop); });
 }
 
 /// Decodes `path` and compares its samples with the digest of the input. Returns what to say.
@@ -118,7 +120,7 @@ std::string verify_lossy(const std::string& path, const Options& options, const 
   require_comparable(original.info(), coded.info());
   const int capacity = buffer_frames(original.info());
   const auto read_ahead = [capacity](VideoInput& video) {
-    return Prefetch(Gop(video.info(), capacity), Gop(video.info(), capacity),
+    return Prefetch([&video, capacity] { return Gop(video.info(), capacity); }, 2,
                     [&video](Gop& gop) { return video.read(gop); });
   };
   Prefetch a = read_ahead(original);
@@ -213,7 +215,7 @@ EncoderParams best_structure(const Command& app, EncoderParams params, VideoInpu
   fixed.levels = app.typed("--levels");
   fixed.gop_frames = app.typed("--gop");
   params = search_structure(
-      beginning.info(), [&](Gop& gop, int index) { return beginning.read_frame(gop, index); }, params, fixed,
+      beginning.info(), [&](Gop& gop, int index) { return beginning.read_frames(gop, index, 1) == 1; }, params, fixed,
       [](const StructureTrial& t) {
         log::debug("temporal {} x{}, spatial {} x{}, GOPs of {}: cost {:.4f}", to_string(t.temporal), t.temporal_levels,
                    to_string(t.spatial), t.spatial_levels, t.gop_frames, t.cost);
@@ -221,6 +223,15 @@ EncoderParams best_structure(const Command& app, EncoderParams params, VideoInpu
   log::info("--preset slow: temporal wavelet {}, spatial {}, {}x{} levels, GOPs of {}", to_string(params.temporal),
             to_string(params.spatial), params.temporal_levels, params.spatial_levels, params.gop_frames);
   return params;
+}
+
+// GOPs that are read ahead of a device: one goes up while two are read, by all threads, and one is to spare.
+constexpr int kGopsForDevice = 4;
+
+/// How many there will be; 0 if nobody knows.
+std::uint64_t gops_of(const VideoInfo& info, int gop_frames) {
+  const auto length = static_cast<std::uint64_t>(gop_frames);
+  return (info.frames + length - 1) / length;
 }
 
 int run(const Options& options, const Common& common, const Command& app) {
@@ -242,16 +253,20 @@ int run(const Options& options, const Common& common, const Command& app) {
     VideoInput beginning(options.input, reader_options(options.reading, common), common, range);
     params = best_structure(app, params, beginning);
   }
+  TraceFile trace(common);
+  const Stopwatch clock;
+  const std::size_t gpu_memory = options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory);
+  std::future<std::shared_ptr<const Backend>> starting;
+  if (params.profile == Profile::kFast) starting = start_backend(options.device, gpu_memory, kFastGops);
   VideoInput input(options.input, reader_options(options.reading, common), common, range);
+  if (!starting.valid()) starting = start_backend(options.device, gpu_memory, gops_of(input.info(), params.gop_frames));
   if (options.output != "-" && std::filesystem::path(options.output).extension() != ".tvl")
     log::warn("'{}' will hold a Trivelet stream although its name does not end in .tvl", options.output);
 
-  const Stopwatch clock;
   FileSink sink(options.output, common.overwrite);
   require(!options.verify || sink.seekable(), ErrorKind::kBadArgument,
           "--verify decodes the finished file again and '" + options.output + "' cannot be read back");
-  const std::shared_ptr<const Backend> backend =
-      choose_backend(options.device, options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory));
+  const std::shared_ptr<const Backend> backend = starting.get();
   HeadSink stream(sink);
   Encoder encoder(input.info(), params, stream, backend.get());
   log::debug("{}: {}", options.input, describe(input.info()));
@@ -262,12 +277,17 @@ int run(const Options& options, const Common& common, const Command& app) {
   double waited = 0;
   {
     Progress progress(common, "encode", input.info().frames);
-    SceneReader scenes(input.info(), [&](Gop& gop, int index) { return input.read_frame(gop, index); });
-    Prefetch gops(encoder.make_gop(), encoder.make_gop(), [&](Gop& gop) {
-      if (!(options.coding.no_scene_cuts ? input.read(gop) : scenes.read(gop))) return false;
-      if (digest) digest->add(gop);
-      return true;
-    });
+    SceneReader scenes(input.info(),
+                       {[&](Gop& gop, int first, int count) { return input.read_frames(gop, first, count); },
+                        [&](int count) { return input.unread(count); }},
+                       common.threads);
+    Prefetch gops([&] { return encoder.make_gop(); }, backend ? kGopsForDevice : 2,
+                  [&](Gop& gop) {
+                    const trace::Span span("read frames");
+                    if (!(options.coding.no_scene_cuts ? input.read(gop) : scenes.read(gop))) return false;
+                    if (digest) digest->add(gop);
+                    return true;
+                  });
     while (const Gop* gop = gops.next()) {
       encoder.push(*gop);
       progress.update(encoder.stats().frames);
@@ -302,6 +322,7 @@ int run(const Options& options, const Common& common, const Command& app) {
     }
   }
   sink.commit();
+  trace.finish();
   if (range.has_end() && stats.frames < range.count()) log::warn("--frames {}: the input ends before", options.frames);
   log::info("{}, {} bytes, {:.4g} bits per pixel, {:.1f} frames/s{}", count_of(stats.frames, "frame"),
             stats.stream_bytes, bits_per_pixel(input.info(), stats.frames, stats.stream_bytes),
@@ -363,6 +384,7 @@ Action define_encode(Command& app, Common& common) {
       .group("Common");
   add_device_option(app, options->device);
   add_work_options(app, common);
+  add_trace_option(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);
   return [options, &common, app] { return run(*options, common, app); };

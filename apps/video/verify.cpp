@@ -33,7 +33,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   }
   const DecoderParams params = decoder_params(common);
   FileSource source(options.input);
-  const std::shared_ptr<const Backend> backend = choose_backend(options.device, params.max_memory);
+  const std::shared_ptr<const Backend> backend = choose_backend(options.device, params.max_memory, 0);
   StreamVerifier verifier(source, params, backend.get());
   const StreamInfo& stream = verifier.info();
   const VideoInfo& info = verifier.output();
@@ -54,7 +54,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   bool same_count = true;
   {
     Progress progress(common, "verify", info.frames);
-    Prefetch gops(verifier.make_gop(), verifier.make_gop(), [&](Gop& gop) { return verifier.pull(gop); });
+    Prefetch gops([&] { return verifier.make_gop(); }, 2, [&](Gop& gop) { return verifier.pull(gop); });
     while (const Gop* gop = gops.next()) {
       if (original && same_count) {
         Gop wanted(info, gop->frames());

@@ -134,21 +134,21 @@ VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options
 VideoInput::~VideoInput() = default;
 
 bool VideoInput::read(Gop& gop) {
-  const auto wanted = static_cast<int>(std::min<std::uint64_t>(left_, static_cast<std::uint64_t>(gop.capacity())));
-  gop.set_frames(wanted);
-  int frames = 0;
-  while (frames < wanted && reader_->read(gop, frames)) ++frames;
-  gop.set_frames(frames);
-  left_ = frames < wanted ? 0 : left_ - static_cast<std::uint64_t>(frames);  // the end is asked for once
-  return frames > 0;
+  gop.set_frames(gop.capacity());
+  gop.set_frames(read_frames(gop, 0, gop.capacity()));
+  return gop.frames() > 0;
 }
 
-bool VideoInput::read_frame(Gop& gop, int index) {
-  if (left_ == 0 || !reader_->read(gop, index)) {
-    left_ = 0;  // the end is asked for once
-    return false;
-  }
-  --left_;
+int VideoInput::read_frames(Gop& gop, int first, int count) {
+  const auto wanted = static_cast<int>(std::min<std::uint64_t>(left_, static_cast<std::uint64_t>(count)));
+  const int got = wanted > 0 ? reader_->read_frames(gop, first, wanted) : 0;
+  left_ = got < wanted ? 0 : left_ - static_cast<std::uint64_t>(got);  // the end is asked for once
+  return got;
+}
+
+bool VideoInput::unread(int count) {
+  if (!reader_->unread(count)) return false;
+  left_ += static_cast<std::uint64_t>(count);
   return true;
 }
 

@@ -29,8 +29,10 @@ class VideoInput {
   bool is_tvl() const { return is_tvl_; }
   /// Fills `gop` up to its capacity. False when no frame was left.
   bool read(Gop& gop);
-  /// Fills one frame of `gop`. False when none was left.
-  bool read_frame(Gop& gop, int index);
+  /// Fills up to `count` frames of `gop` from `first` on. Returns how many, fewer only at the end.
+  int read_frames(Gop& gop, int first, int count);
+  /// Gives back the last `count` frames; false if that cannot be.
+  bool unread(int count);
 
  private:
   std::unique_ptr<io::FrameReader> reader_;

@@ -22,6 +22,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -491,19 +492,30 @@ inline cudaError_t cudaFree(void* p) {
   std::free(p);
   return cudaSuccess;
 }
+inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *free = *total = std::size_t{8} << 30;
+  return cudaSuccess;
+}
 namespace trivelet::emu {
 inline std::map<const void*, std::size_t> page_locked;  // bytes by address
-}
+inline std::mutex page_locked_mutex;
+inline std::mutex launching;
+}  // namespace trivelet::emu
 inline cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) {
   const cudaError_t result = cudaMalloc(p, bytes);
+  const std::lock_guard lock(trivelet::emu::page_locked_mutex);
   if (result == cudaSuccess) trivelet::emu::page_locked[*p] = bytes;
   return result;
 }
 inline cudaError_t cudaFreeHost(void* p) {
-  trivelet::emu::page_locked.erase(p);
+  {
+    const std::lock_guard lock(trivelet::emu::page_locked_mutex);
+    trivelet::emu::page_locked.erase(p);
+  }
   return cudaFree(p);
 }
 inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* p) {
+  const std::lock_guard lock(trivelet::emu::page_locked_mutex);
   auto after = trivelet::emu::page_locked.upper_bound(p);
   const bool inside = after != trivelet::emu::page_locked.begin() &&
                       static_cast<const char*>(p) < static_cast<const char*>((--after)->first) + after->second;

@@ -23,7 +23,8 @@
 // cube. Experiments on subband coefficients (statistics, watermarks) use Encoder::push_coefficients and
 // Decoder::pull_coefficients, which stand between the transform and the quantiser.
 //
-// Threads: an object is used by one thread at a time; it runs its own pool inside. Output bytes do not depend on the
+// Threads: an object is used by one thread at a time; it runs its own pool inside, and a Decoder reads a file that can
+// seek ahead in a thread of its own, which alone uses the ByteSource from the first pull on. Output bytes do not depend on the
 // number of threads nor on the instruction set. Errors are trivelet::Error (include/trivelet/error.h).
 // The stream format is described in codec/FORMAT.md.
 #pragma once
@@ -188,11 +189,14 @@ class Decoder {
   const StreamInfo& info() const;
   /// The pictures pull() delivers: sizes, frame rate and frame count after reduction and selection.
   const VideoInfo& output() const;
-  /// A Gop of the right format and capacity for pull().
+  /// A Gop of the right format and capacity for pull(), in memory that the backend writes fastest.
   Gop make_gop() const;
   /// Decodes the next GOP of the selected range into `gop`. False at the end. Samples of a volume are the numbers that
   /// stand for its voxels; Unsupported when they are only differences of those: VolumeDecoder (volume.h) knows both.
   bool pull(Gop& gop);
+  /// The same without a copy where a GPU decodes: `gop`, from make_gop(), comes back with other memory than it had, and
+  /// what pointed into it is void.
+  bool exchange(Gop& gop);
   /// The same into memory of the caller: the planes and times of the first frames of `frames`, of which there are at
   /// least as many as make_gop() has room for. Returns how many; 0 at the end.
   int pull(std::span<MutableFrameView> frames);

@@ -1,0 +1,251 @@
+// From coded GOPs to the stream (encoder_state.h): layers, chunks, packets. Where the backend has several GOPs in flight,
+// some of them are divided into layers and chunks at once, a thread each, while it codes others; one thread then does
+// what has to be done in their order, and writes.
+
+#include <algorithm>
+#include <utility>
+
+#include "codec/chunk_check.h"
+#include "codec/encoder_params.h"
+#include "codec/encoder_state.h"
+#include "codec/stopwatch.h"
+#include "codec/trace.h"
+
+namespace trivelet {
+
+// ------------------------------------------------------------------------------------------------- one GOP, two steps
+
+void Encoder::State::divide_gop(Work& work, ThreadPool* with) const {
+  const trace::Span span("layers and chunks");
+  work.layers.frames = work.gop.frames;
+  if (header.profile == Profile::kDense) {
+    work.control = std::make_unique<RateControl>(header, work.coded, with);
+    RateControl& control = *work.control;
+    const double unit = header.lossless ? 1 : static_cast<double>(work.gop.step);
+    const Cuts final = control.complete();
+    work.cuts = control.layers(final, unit * unit, layers_for(control, final, unit * unit));
+    control.divide(work.cuts, work.layers);
+  } else {
+    divide_by_plan(work.coded, work.layers);
+  }
+  make_chunks(work.layers, work.chunks, with);
+}
+
+void Encoder::State::write_gop(Work& work) {
+  const trace::Span span("write");
+  if (!work.control) return write_chunks(work.gop, work.layers, work.chunks, {});
+  std::optional<Gop> fetched;
+  const auto samples = [&]() -> const Gop& {
+    if (work.gop.samples) return *work.gop.samples;
+    fetched.emplace(header.video, header.gop_frames, backend.allocate);
+    fetched->set_frames(work.gop.frames);
+    work.coded.samples(*fetched);
+    return *fetched;
+  };
+  if (work.gop.measures) measure(samples, work.gop, *work.control, work.cuts);
+  write_chunks(work.gop, work.layers, work.chunks, errors_of(*work.control, work.cuts, measured));
+  work.control.reset();
+}
+
+void Encoder::State::make_chunks(const LayeredGop& layers, Chunks& out, ThreadPool* with) const {
+  const int distances = header.spatial_levels + 1;
+  const int of_layer = header.temporal_bands() * distances;
+  out.bytes.resize(static_cast<std::size_t>(header.layers * of_layer));
+  out.entries.resize(out.bytes.size());
+  const auto make = [&](int i) {
+    const auto n = static_cast<std::size_t>(i);
+    out.bytes[n] =
+        write_chunk(header, layers, i / of_layer, i % of_layer / distances, header.spatial_levels - i % distances);
+    out.entries[n] = chunk_entry(out.bytes[n]);
+  };
+  if (with) return with->parallel_for(header.layers * of_layer, [&](int i, int) { make(i); });
+  for (int i = 0; i < header.layers * of_layer; ++i) make(i);
+}
+
+std::vector<double> Encoder::State::errors_of(const RateControl& control, const std::vector<Cuts>& layers,
+                                              const SampleErrorModel& curve) const {
+  std::vector<double> errors;
+  for (const Cuts& cuts : layers) {
+    const bool exact = header.lossless && cuts == control.complete();
+    errors.push_back(exact ? 0 : curve.actual(control.mean_error(cuts)));
+  }
+  return errors;
+}
+
+void Encoder::State::write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers,
+                                      const SampleErrorModel& curve, LayeredGop& divided) {
+  control.divide(layers, divided);
+  Chunks chunks;
+  make_chunks(divided, chunks, &pool);
+  write_chunks(p, divided, chunks, errors_of(control, layers, curve));
+  add_written();
+}
+
+GopHeader Encoder::State::head_of(const Pending& p) const {
+  GopHeader g;
+  g.index = index.size();
+  g.first_frame = frames;
+  g.frames = p.frames;
+  g.step = p.step;
+  g.has_hash = p.has_hash;
+  g.hash = p.hash;
+  g.times = p.times;
+  g.frame_gains = p.frame_gains;
+  return g;
+}
+
+void Encoder::State::write_chunks(const Pending& p, const LayeredGop& layers, const Chunks& chunks,
+                                  const std::vector<double>& errors) {
+  const Stopwatch watch;
+  GopHeader g = head_of(p);
+  set_planes(header, layers, g);
+  g.chunks = chunks.entries;
+  GopInfo info;
+  info.layers.resize(header.layers);
+  const std::size_t of_layer = chunks.bytes.size() / header.layers;
+  for (std::size_t i = 0; i < chunks.bytes.size(); ++i) {
+    g.body_bytes += chunks.bytes[i].size();
+    info.layers[i / of_layer].bytes += chunks.bytes[i].size();
+  }
+  for (std::size_t l = 0; l < errors.size(); ++l) info.layers[l].error = error_code(errors[l]);
+  if (header.lossless && errors.empty()) info.layers.back().error = 0;  // exact, if nothing else is known
+  const std::vector<std::uint8_t> head = serialise(header, g);
+  info.offset = position;
+  info.first_frame = frames;
+  info.frames = p.frames;
+  std::uint8_t box[kBoxHeaderBytes];
+  write_box_header("Gop ", head.size() + g.body_bytes, box);
+  write(box, sizeof box);
+  write(head.data(), head.size());
+  for (const auto& c : chunks.bytes) write(c.data(), c.size());
+  info.bytes = position - info.offset;
+  const bool divided = std::any_of(layers.components.begin(), layers.components.end(),
+                                   [](const auto& c) { return c.blocks.size() > 1; });
+  if (params.part_checks && divided) write_box("part", serialise_checks(header, g.index, layers, chunks.bytes));
+  index.push_back(info);
+  frames += static_cast<std::uint64_t>(p.frames);
+  const std::lock_guard lock(written_mutex);
+  written.gops += 1;
+  written.seconds_container += watch.seconds();
+}
+
+void Encoder::State::add_written() {
+  const std::lock_guard lock(written_mutex);
+  stats.gops = written.gops;
+  stats.stream_bytes = written.stream_bytes;
+  stats.seconds_container += std::exchange(written.seconds_container, 0);
+}
+
+// -------------------------------------------------------------------------------------------------- GOPs in their order
+
+void Encoder::State::begin_finishing() {
+  // A target looks at a GOP's size before the next is coded.
+  if (params.has_byte_target() || params.psnr > 0 || coder->lends() == 0) return;
+  finisher.emplace(*this, std::min(coder->lends(), std::max(2, pool.threads())));
+}
+
+// A backend with little memory keeps half of what it has.
+int Encoder::State::lent() const { return finisher ? std::min(coder->lends(), coder->depth() / 2) : 0; }
+
+int Encoder::State::in_backend() const { return std::max(0, coder->depth() - 1 - lent()); }
+
+void Encoder::State::drain(int in_flight) {
+  while (static_cast<int>(pending.size()) > in_flight) {
+    if (finisher) {
+      finisher->wait(static_cast<std::size_t>(std::max(0, lent() - 1)));
+      current = finisher->used();
+    }
+    {
+      const trace::Span span("wait for the backend");
+      if (!coder->pull(current.coded)) return;
+    }
+    stats.seconds_transform = coder->seconds_transform();
+    stats.seconds_coder = coder->seconds_coder();
+    current.gop = std::move(pending.front());
+    pending.erase(pending.begin());
+    if (finisher) {
+      finisher->hand_over(std::move(current));
+    } else {
+      divide_gop(current, &pool);
+      write_gop(current);
+    }
+  }
+  // The backend may have found less memory than it hoped for.
+  const int left = std::max(0, coder->depth() - 1 - static_cast<int>(pending.size()));
+  if (finisher) finisher->wait(static_cast<std::size_t>(std::min(coder->lends(), left)));
+  add_written();
+}
+
+Encoder::State::Finisher::Finisher(State& s, int threads)
+    : divided_(static_cast<std::size_t>(threads)),
+      work_(static_cast<std::size_t>(s.coder->lends())),
+      done_(static_cast<std::size_t>(s.coder->lends()) + 1) {
+  // They end by themselves when the queues do; what could not be started is done by those that were.
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this, &s] { divide(s); });
+    threads_.emplace_back([this, &s] { write(s); });
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+Encoder::State::Finisher::~Finisher() { stop(); }
+
+void Encoder::State::Finisher::stop() {
+  work_.stop();
+  done_.stop();
+  divided_.stop();
+  for (std::thread& t : threads_) t.join();
+}
+
+void Encoder::State::Finisher::divide(State& s) {
+  trace::name_thread("layers and chunks");
+  while (std::optional<Work> work = work_.pop()) {
+    try {
+      s.divide_gop(*work, nullptr);
+    } catch (...) {
+      work->error = std::current_exception();
+    }
+    const std::uint64_t number = work->number;
+    if (!divided_.put(number, std::move(*work))) return;
+  }
+}
+
+void Encoder::State::Finisher::write(State& s) try {
+  trace::name_thread("write");
+  for (std::uint64_t next = 0; std::optional<Work> work = divided_.take(next); ++next) {
+    if (work->error) std::rethrow_exception(work->error);
+    s.write_gop(*work);
+    if (!done_.push(std::move(*work))) return;
+  }
+} catch (...) {
+  work_.stop();
+  divided_.stop();
+  done_.close(std::current_exception());
+}
+
+void Encoder::State::Finisher::hand_over(Work work) {
+  work.number = handed_over_++;
+  ++unfinished_;
+  (void)work_.push(std::move(work));
+}
+
+void Encoder::State::Finisher::wait(std::size_t unfinished) {
+  const trace::Span span("wait for layers");
+  for (;;) {
+    std::optional<Work> done = unfinished_ > unfinished ? done_.pop() : done_.try_pop();
+    if (!done) return;
+    --unfinished_;
+    used_.push_back(std::move(*done));
+  }
+}
+
+Encoder::State::Work Encoder::State::Finisher::used() {
+  if (used_.empty()) return {};
+  Work work = std::move(used_.back());
+  used_.pop_back();
+  return work;
+}
+
+}  // namespace trivelet

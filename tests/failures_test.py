@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""The program when something fails while all of its stages are busy: one clear error, no file left, an end in time.
+
+    tests/failures_test.py path/to/trivelet
+
+A disk that is full (a limit on the size of files), a reader of the output that goes away, an interrupt, an input that ends
+or is damaged in the middle; encoding and decoding, both profiles, GOPs of few frames so that many are on their way.
+"""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+WIDTH, HEIGHT, FRAMES = 320, 240, 120
+IN_TIME = 120  # seconds, also under sanitizers
+GOPS = ["--gop", "5", "--quiet"]
+
+program = ""
+failures = []
+
+
+def complain(what: str, result=None) -> None:
+    failures.append(what)
+    print(f"FAILED: {what}")
+    if result is not None:
+        print(f"  exit code {result.returncode}, said: {result.stderr.decode(errors='replace')[:500]}")
+
+
+def clip(path: Path) -> None:
+    """A texture that moves, with a cut in the middle: GOPs end there, and frames are given back to the reader."""
+    texture = bytes((x * x * 7 + (x >> 5) * 13) & 255 for x in range(1 << 16)) * 3
+    size = WIDTH * HEIGHT * 3 // 2
+    with open(path, "wb") as out:
+        out.write(b"YUV4MPEG2 W%d H%d F25:1 C420jpeg\n" % (WIDTH, HEIGHT))
+        for frame in range(FRAMES):
+            at = 3 * frame + (20011 if frame > 61 else 0)
+            out.write(b"FRAME\n" + texture[at : at + size].ljust(size, b"\x50"))
+
+
+def run(arguments, **more) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [program, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=IN_TIME, **more
+    )
+
+
+def expect_error(what: str, result: subprocess.CompletedProcess, code: int, text: str, folder: Path) -> None:
+    said = result.stderr.decode(errors="replace")
+    errors = [line for line in said.splitlines() if "error:" in line]
+    if result.returncode != code or len(errors) != 1 or text not in said:
+        complain(f"{what}: exit code {code} and one error with '{text}'", result)
+    expect_nothing_left(what, folder)
+
+
+def expect_nothing_left(what: str, folder: Path) -> None:
+    left = sorted(p.name for p in folder.iterdir())
+    if left:
+        complain(f"{what}: left {left}")
+    for path in folder.iterdir():
+        path.unlink()
+
+
+def small_files() -> None:
+    """As on a disk with room for 100 kB: a write beyond fails instead of ending the process."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+
+def interrupted(arguments, folder: Path, what: str) -> None:
+    """Ctrl-C once the output has begun to grow."""
+    process = subprocess.Popen(
+        [program, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    try:
+        source = open(folder.parent / "clip.y4m", "rb").read()
+        process.stdin.write(source[: len(source) * 2 // 3])  # and then nothing: all stages wait for more
+        process.stdin.flush()
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        process.stdin.close()
+        process.wait(IN_TIME)
+        if process.returncode != 130:
+            complain(f"{what}: exit code {process.returncode} instead of 130")
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+    expect_nothing_left(what, folder)
+
+
+def closed_pipe(arguments, what: str, folder: Path) -> None:
+    """Whoever reads the output takes a little of it and goes."""
+    process = subprocess.Popen([program, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.read(20_000)
+    process.stdout.close()
+    try:
+        said = process.stderr.read().decode(errors="replace")
+        process.wait(IN_TIME)
+        if process.returncode != 128 + signal.SIGPIPE or "error" in said:
+            complain(f"{what}: exit code {process.returncode}, said: {said[:300]}")
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+    expect_nothing_left(what, folder)
+
+
+def damaged(source: Path, target: Path, at: float, cut: bool) -> Path:
+    data = bytearray(source.read_bytes())
+    place = int(len(data) * at)
+    if cut:
+        del data[place:]
+    else:
+        for i in range(place, place + 64):
+            data[i] ^= 0x5A
+    target.write_bytes(data)
+    return target
+
+
+def main() -> int:
+    global program
+    if len(sys.argv) != 2:
+        print(__doc__)
+        return 2
+    program = os.path.realpath(sys.argv[1])
+    with tempfile.TemporaryDirectory() as name:
+        base = Path(name)
+        out = base / "out"
+        out.mkdir()
+        source = base / "clip.y4m"
+        clip(source)
+        cut_clip = damaged(source, base / "cut.y4m", 0.7, True)
+        for profile in ("fast", "dense"):
+            encode = ["encode", "--profile", profile, *GOPS]
+            stream = base / f"{profile}.tvl"
+            result = run([*encode, source, stream])
+            if result.returncode != 0:
+                complain(f"{profile}: the clip is encoded", result)
+                continue
+            for where, file in (("file", cut_clip), ("pipe", "-")):
+                with open(cut_clip, "rb") as pipe:
+                    result = run([*encode, file, out / "a.tvl"], stdin=pipe if where == "pipe" else None)
+                expect_error(f"{profile}: a {where} that ends in a frame", result, 4, "truncated", out)
+            result = run([*encode, source, out / "a.tvl"], preexec_fn=small_files)
+            expect_error(f"{profile}: a full disk while encoding", result, 3, "cannot write", out)
+            result = run(["decode", "--quiet", stream, out / "a.y4m"], preexec_fn=small_files)
+            expect_error(f"{profile}: a full disk while decoding", result, 3, "cannot write", out)
+            closed_pipe([*encode, source, "-"], f"{profile}: nobody reads the stream", out)
+            closed_pipe(["decode", "--quiet", "--format", "y4m", stream, "-"], f"{profile}: nobody reads the video", out)
+            interrupted([*encode, "-", out / "a.tvl"], out, f"{profile}: an interrupt while encoding")
+            bad = damaged(stream, base / "bad.tvl", 0.6, False)
+            result = run(["decode", "--quiet", bad, out / "a.y4m"])
+            expect_error(f"{profile}: a damaged stream", result, 4, "wrong checksum", out)
+            bad = damaged(stream, base / "bad.tvl", 0.6, True)
+            with open(bad, "rb") as pipe:
+                result = run(["decode", "--quiet", "-", out / "a.y4m"], stdin=pipe)
+            expect_error(f"{profile}: a stream that ends", result, 4, "ends", out)
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,318 @@
+// The stages that run beside each other: their queues, reading ahead, an encoder whose GOPs are divided by other threads
+// while the backend codes, a decoder that reads ahead. What goes wrong in one of them ends all, once and for good.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "codec/backend.h"
+#include "codec/prefetch.h"
+#include "codec/stage_queue.h"
+#include "codec/trace.h"
+#include "tests/support.h"
+
+namespace trivelet {
+namespace {
+
+using test::Clip;
+using test::Pattern;
+
+int threads_of_process() {
+  int n = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) ++n;
+  return n;
+}
+
+/// A thread that was joined may be listed for a moment longer.
+bool threads_fall_to(int count) {
+  for (int i = 0; i < 200 && threads_of_process() > count; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return threads_of_process() <= count;
+}
+
+template <class F>
+std::string error_of(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Queue, KeepsOrderAndEndsWithTheError) {
+  StageQueue<int> queue(2);
+  std::thread writer([&] {
+    for (int i = 0; i < 100; ++i) EXPECT_TRUE(queue.push(i));
+    queue.close(std::make_exception_ptr(Error(ErrorKind::kIo, "the end")));
+  });
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(queue.pop(), i);
+  EXPECT_EQ(error_of([&] { (void)queue.pop(); }), "the end");
+  EXPECT_EQ(error_of([&] { (void)queue.try_pop(); }), "the end") << "again, for it stays wrong";
+  writer.join();
+}
+
+TEST(Queue, StopWakesBothSides) {
+  StageQueue<int> full(1);
+  EXPECT_TRUE(full.push(1));
+  std::thread writer([&] { EXPECT_FALSE(full.push(2)); });
+  StageQueue<int> empty(1);
+  std::thread reader([&] { EXPECT_EQ(empty.pop(), std::nullopt); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  full.stop();
+  empty.stop();
+  writer.join();
+  reader.join();
+  EXPECT_EQ(full.pop(), std::nullopt);
+}
+
+TEST(Queue, OrderedOneSortsWhatThreadsFinish) {
+  OrderedQueue<int> queue(3);
+  std::atomic<std::uint64_t> next{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (std::uint64_t n = next++; n < 200; n = next++) EXPECT_TRUE(queue.put(n, static_cast<int>(3 * n)));
+    });
+  for (std::uint64_t n = 0; n < 200; ++n) EXPECT_EQ(queue.take(n), static_cast<int>(3 * n));
+  for (std::thread& t : threads) t.join();
+  std::thread late([&] { EXPECT_EQ(queue.take(200), std::nullopt); });
+  queue.stop();
+  late.join();
+  EXPECT_FALSE(queue.put(200, 0));
+}
+
+TEST(ReadAhead, DeliversInOrderWithAsManyGopsAsItMay) {
+  const VideoInfo info = test::video(4, 4, "gray");
+  for (const int most : {2, 3, 5}) {
+    std::atomic<int> made{0};
+    int filled = 0;
+    Prefetch gops([&] { return ++made, Gop(info, 1); }, most,
+                  [&](Gop& gop) {
+                    gop.set_frames(1);
+                    gop.times()[0].pts = filled;
+                    return filled++ < 50;
+                  });
+    for (int i = 0; i < 50; ++i) {
+      Gop* gop = gops.next();
+      ASSERT_NE(gop, nullptr);
+      EXPECT_EQ(gop->times()[0].pts, i);
+    }
+    EXPECT_EQ(gops.next(), nullptr);
+    EXPECT_EQ(gops.next(), nullptr);
+    EXPECT_LE(made, most);
+    EXPECT_GE(made, 1);
+  }
+}
+
+TEST(ReadAhead, ErrorsComeBehindWhatWasReadBefore) {
+  const int before = threads_of_process();
+  const VideoInfo info = test::video(4, 4, "gray");
+  {
+    int filled = 0;
+    Prefetch gops([&] { return Gop(info, 1); }, 3,
+                  [&](Gop&) {
+                    require(filled < 7, ErrorKind::kIo, "the disk is gone");
+                    return ++filled, true;
+                  });
+    for (int i = 0; i < 7; ++i) EXPECT_NE(gops.next(), nullptr);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(error_of([&] { (void)gops.next(); }), "the disk is gone");
+  }
+  {  // left while its thread waits for room
+    Prefetch gops([&] { return Gop(info, 1); }, 2, [](Gop&) { return true; });
+    EXPECT_NE(gops.next(), nullptr);
+  }
+  {  // there is no memory for Gops
+    Prefetch gops([]() -> Gop { fail(ErrorKind::kUnsupported, "no memory"); }, 2, [](Gop&) { return true; });
+    EXPECT_EQ(error_of([&] { (void)gops.next(); }), "no memory");
+  }
+  EXPECT_TRUE(threads_fall_to(before));
+}
+
+// ---------------------------------------------------------------------------------------------------- busy stages
+
+/// The CPU's encoder as if it were a device: several GOPs in flight, some of them lent.
+class DeepEncoder final : public GopEncoder {
+ public:
+  DeepEncoder(const StreamHeader& header, const BackendOptions& options)
+      : coder_(cpu_backend().make_encoder(header, options)) {}
+  int depth() const override { return 6; }
+  int lends() const override { return 3; }
+  void push(const Gop& gop, const GopChoices& choices) override {
+    EXPECT_LT(static_cast<int>(done_.size()), depth());
+    coder_->push(gop, choices);
+    CodedGop coded;
+    EXPECT_TRUE(coder_->pull(coded));
+    coded.samples = [copy = gop](Gop& to) {
+      for (int c = 0; c < copy.components(); ++c) {
+        const VolumeView v = copy.plane(c);
+        std::memcpy(to.plane(c).data, v.data, v.shape.samples() * static_cast<std::size_t>(v.bytes_per_sample));
+      }
+    };
+    done_.push_back(std::move(coded));
+  }
+  void push(CoefficientGop&, const GopChoices&) override { FAIL(); }
+  void transform(const Gop&, const std::vector<std::uint8_t>&, CoefficientGop&) override { FAIL(); }
+  bool pull(CodedGop& out) override {
+    if (done_.empty()) return false;
+    out = std::move(done_.front());
+    done_.pop_front();
+    return true;
+  }
+  double seconds_transform() const override { return 0; }
+  double seconds_coder() const override { return 0; }
+
+ private:
+  std::unique_ptr<GopEncoder> coder_;
+  std::deque<CodedGop> done_;
+};
+
+Backend deep_backend() {
+  Backend b = cpu_backend();
+  b.make_encoder = [](const StreamHeader& h, const BackendOptions& o) { return std::make_unique<DeepEncoder>(h, o); };
+  return b;
+}
+
+/// A disk that is full after so many bytes.
+class FullSink final : public ByteSink {
+ public:
+  explicit FullSink(std::size_t most) : most_(most) {}
+  void write(const void* data, std::size_t size) override {
+    require(bytes.size() + size <= most_, ErrorKind::kIo, "no space left");
+    const auto* p = static_cast<const std::byte*>(data);
+    bytes.insert(bytes.end(), p, p + size);
+  }
+  std::vector<std::byte> bytes;
+
+ private:
+  std::size_t most_;
+};
+
+EncoderParams params_of(Profile profile, bool lossless) {
+  EncoderParams p;
+  p.profile = profile;
+  p.lossless = lossless;
+  p.gop_frames = 4;
+  p.temporal_levels = 2;
+  p.block_size = 32;
+  p.threads = 2;
+  return p;
+}
+
+void encode_to(ByteSink& sink, const Clip& clip, const EncoderParams& params, const Backend* backend) {
+  Encoder encoder(clip.info, params, sink, backend);
+  for (const Gop& g : clip.gops) encoder.push(g);
+  encoder.finish();
+  EXPECT_EQ(encoder.stats().gops, clip.gops.size());
+}
+
+TEST(Stages, DividingBesideCodingWritesTheSameBytes) {
+  const Clip clip = test::make_clip(test::video(70, 50, "yuv420p", 79), 79, 4, Pattern::kTexture, 3);
+  const Backend deep = deep_backend();
+  for (const Profile profile : {Profile::kFast, Profile::kDense})
+    for (const bool lossless : {false, true}) {
+      MemorySink expected, sink;
+      encode_to(expected, clip, params_of(profile, lossless), nullptr);
+      encode_to(sink, clip, params_of(profile, lossless), &deep);
+      EXPECT_TRUE(expected.bytes == sink.bytes) << static_cast<int>(profile) << lossless;
+    }
+}
+
+TEST(Stages, AFullDiskEndsThemOnce) {
+  const int before = threads_of_process();
+  const Clip clip = test::make_clip(test::video(70, 50, "yuv420p", 79), 79, 4, Pattern::kTexture, 3);
+  const Backend deep = deep_backend();
+  for (const Profile profile : {Profile::kFast, Profile::kDense}) {
+    MemorySink whole;
+    encode_to(whole, clip, params_of(profile, false), nullptr);
+    for (const std::size_t most : {std::size_t{2000}, whole.bytes.size() / 2, whole.bytes.size() - 1}) {
+      FullSink sink(most);
+      EXPECT_EQ(error_of([&] { encode_to(sink, clip, params_of(profile, false), &deep); }), "no space left");
+    }
+    // Whoever goes on all the same is told again, and nobody waits for ever.
+    FullSink sink(whole.bytes.size() / 4);
+    Encoder encoder(clip.info, params_of(profile, false), sink, &deep);
+    int refused = 0;
+    for (const Gop& g : clip.gops) refused += error_of([&] { encoder.push(g); }).empty() ? 0 : 1;
+    EXPECT_GT(refused, 1);
+    EXPECT_EQ(error_of([&] { encoder.finish(); }), "no space left");
+  }
+  {  // left in the middle
+    MemorySink sink;
+    Encoder encoder(clip.info, params_of(Profile::kDense, false), sink, &deep);
+    for (int i = 0; i < 9; ++i) encoder.push(clip.gops[static_cast<std::size_t>(i)]);
+  }
+  EXPECT_TRUE(threads_fall_to(before));
+}
+
+/// A disk that fails after so many bytes.
+class FailingSource final : public ByteSource {
+ public:
+  FailingSource(const std::vector<std::byte>& bytes, std::size_t good)
+      : source_(bytes.data(), bytes.size()), good_(good) {}
+  std::size_t read(void* data, std::size_t size) override {
+    read_ += size;
+    require(read_ <= good_, ErrorKind::kIo, "the disk is gone");
+    return source_.read(data, size);
+  }
+  bool seekable() const override { return true; }
+  void seek(std::uint64_t position) override { source_.seek(position); }
+  std::uint64_t size() const override { return source_.size(); }
+
+ private:
+  MemorySource source_;
+  std::size_t good_;
+  std::size_t read_ = 0;
+};
+
+TEST(Stages, AFailingReaderEndsADecoderBehindWhatItRead) {
+  const int before = threads_of_process();
+  const Clip clip = test::make_clip(test::video(70, 50, "yuv420p", 79), 79, 4, Pattern::kTexture, 3);
+  const std::vector<std::byte> stream = test::encode(clip, params_of(Profile::kFast, false));
+  const std::vector<Gop> whole = test::decode(stream, {});
+  ASSERT_EQ(whole.size(), clip.gops.size());
+  for (const std::size_t good : {stream.size() / 2, stream.size() * 3 / 4}) {
+    FailingSource source(stream, good);
+    Decoder decoder(source, DecoderParams{.threads = 2});
+    Gop gop = decoder.make_gop();
+    std::size_t got = 0;
+    const std::string error = error_of([&] {
+      for (; decoder.pull(gop); ++got) EXPECT_EQ(test::compare(gop, whole[got]).largest, 0);
+    });
+    EXPECT_EQ(error, "the disk is gone");
+    EXPECT_GT(got, 0u);
+    EXPECT_LT(got, whole.size());
+  }
+  {  // left in the middle
+    MemorySource source(stream.data(), stream.size());
+    Decoder decoder(source, DecoderParams{.threads = 2});
+    Gop gop = decoder.make_gop();
+    EXPECT_TRUE(decoder.pull(gop));
+  }
+  EXPECT_TRUE(threads_fall_to(before));
+}
+
+TEST(Trace, TellsWhatThreadsDid) {
+  { const trace::Span unseen("before"); }
+  trace::start();
+  trace::name_thread("main");
+  { const trace::Span span("work", 7); }
+  std::thread([] {
+    trace::name_thread("other");
+    const trace::Span span("elsewhere");
+  }).join();
+  const std::string text = trace::json();
+  for (const char* wanted : {"\"traceEvents\"", "\"name\":\"work\"", "\"gop\":7", "\"name\":\"elsewhere\"",
+                             "{\"name\":\"main\"}", "{\"name\":\"other\"}"})
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted << " in " << text;
+  EXPECT_EQ(text.find("before"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace trivelet
