@@ -21,6 +21,7 @@ Encoder::State::State(const VideoInfo& video, const EncoderParams& p, ByteSink& 
       backend(b),
       pool(params.threads),
       measured(header.lossless),
+      planned(header.lossless),
       fewer_layers(p.layers == 0),
       step(params.step) {
   if (params.psnr > 0) {
@@ -176,7 +177,10 @@ void Encoder::finish() {
   State& s = *state_;
   require(!s.finished, ErrorKind::kBadArgument, "finish called twice");
   s.drain(0);
-  if (s.finisher) s.finisher->wait(0);
+  if (s.finisher) s.finisher->finish();
+  for (std::size_t g = 0; g < s.late_errors.size(); ++g)
+    for (std::size_t l = 0; l < s.late_errors[g].size(); ++l)
+      s.index[g].layers[l].error = error_code(s.late_errors[g][l]);
   if (s.spool) s.write_spooled();
   s.finished = true;
   StreamEnd end;

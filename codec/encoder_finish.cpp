@@ -13,6 +13,14 @@
 
 namespace trivelet {
 
+namespace {
+
+// GOPs, some megabytes each, that may be written while the errors of one before are measured, which takes as long as
+// coding a dozen on a large device.
+constexpr std::size_t kMostJudgements = 48;
+
+}  // namespace
+
 // ------------------------------------------------------------------------------------------------- one GOP, two steps
 
 void Encoder::State::divide_gop(Work& work, ThreadPool* with) const {
@@ -33,18 +41,25 @@ void Encoder::State::divide_gop(Work& work, ThreadPool* with) const {
 
 void Encoder::State::write_gop(Work& work) {
   const trace::Span span("write");
-  if (!work.control) return write_chunks(work.gop, work.layers, work.chunks, {});
-  std::optional<Gop> fetched;
-  const auto samples = [&]() -> const Gop& {
-    if (work.gop.samples) return *work.gop.samples;
-    fetched.emplace(header.video, header.gop_frames, backend.allocate);
-    fetched->set_frames(work.gop.frames);
-    work.coded.samples(*fetched);
-    return *fetched;
-  };
-  if (work.gop.measures) measure(samples, work.gop, *work.control, work.cuts);
-  write_chunks(work.gop, work.layers, work.chunks, errors_of(*work.control, work.cuts, measured));
-  work.control.reset();
+  write_chunks(work.gop, work.layers, work.chunks, {});
+  if (!work.control) return;
+  Judgement j;
+  if (work.gop.measures) j.measured_at = measuring_points(*work.control, work.cuts);
+  if (!j.measured_at.empty() && !work.gop.samples) {
+    j.samples.emplace(header.video, header.gop_frames, backend.allocate);
+    j.samples->set_frames(work.gop.frames);
+    work.coded.samples(*j.samples);
+  }
+  j.gop = std::move(work.gop);
+  j.control = std::move(work.control);
+  j.cuts = std::move(work.cuts);  // with it go the places that measured_at points to
+  finisher ? finisher->judge_later(std::move(j)) : judge(j);
+}
+
+// The errors of a GOP's layers: by what was measured of it, or of one before.
+void Encoder::State::judge(Judgement& j) {
+  if (!j.measured_at.empty()) measure_at(j.measured_at, j.samples ? *j.samples : *j.gop.samples, j.gop, *j.control);
+  late_errors.push_back(errors_of(*j.control, j.cuts, measured));
 }
 
 void Encoder::State::make_chunks(const LayeredGop& layers, Chunks& out, ThreadPool* with) const {
@@ -179,11 +194,13 @@ void Encoder::State::drain(int in_flight) {
 Encoder::State::Finisher::Finisher(State& s, int threads)
     : divided_(static_cast<std::size_t>(threads)),
       work_(static_cast<std::size_t>(s.coder->lends())),
-      done_(static_cast<std::size_t>(s.coder->lends()) + 1) {
+      done_(static_cast<std::size_t>(s.coder->lends()) + 1),
+      judgements_(kMostJudgements) {
   // They end by themselves when the queues do; what could not be started is done by those that were.
   try {
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this, &s] { divide(s); });
     threads_.emplace_back([this, &s] { write(s); });
+    if (s.header.profile == Profile::kDense) threads_.emplace_back([this, &s] { judge(s); });
   } catch (...) {
     stop();
     throw;
@@ -196,7 +213,9 @@ void Encoder::State::Finisher::stop() {
   work_.stop();
   done_.stop();
   divided_.stop();
+  judgements_.stop();
   for (std::thread& t : threads_) t.join();
+  threads_.clear();
 }
 
 void Encoder::State::Finisher::divide(State& s) {
@@ -223,6 +242,26 @@ void Encoder::State::Finisher::write(State& s) try {
   work_.stop();
   divided_.stop();
   done_.close(std::current_exception());
+}
+
+void Encoder::State::Finisher::judge(State& s) try {
+  trace::name_thread("errors");
+  while (std::optional<Judgement> judgement = judgements_.pop()) s.judge(*judgement);
+} catch (...) {
+  misjudged_ = std::current_exception();
+  judgements_.stop();
+}
+
+void Encoder::State::Finisher::finish() {
+  wait(0);
+  judgements_.close();
+  const trace::Span span("wait for errors");
+  // All have nothing left to do, but for the errors.
+  work_.stop();
+  divided_.stop();
+  for (std::thread& t : threads_) t.join();
+  threads_.clear();
+  if (misjudged_) std::rethrow_exception(misjudged_);
 }
 
 void Encoder::State::Finisher::hand_over(Work work) {

@@ -56,8 +56,16 @@ struct Encoder::State {
     std::uint64_t number = 0;
     std::exception_ptr error;
   };
-  /// Threads that divide coded GOPs, and one that writes them in order, while the backend codes others. That one alone
-  /// then uses what write_gop() changes.
+  /// A GOP that is written but for its errors in the index, which is written last.
+  struct Judgement {
+    Pending gop;
+    std::unique_ptr<RateControl> control;
+    std::vector<Cuts> cuts;
+    std::vector<const Cuts*> measured_at;  ///< some of them; none: as GOPs before
+    std::optional<Gop> samples;            ///< for that, else gop.samples
+  };
+  /// Threads that divide coded GOPs, one that writes them in order, and one that finds their errors, while the backend
+  /// codes others. The second alone then uses what write_gop() changes, the third what judge() does.
   class Finisher {
    public:
     Finisher(State& s, int threads);
@@ -67,17 +75,23 @@ struct Encoder::State {
     void wait(std::size_t unfinished);
     /// A GOP that was written, for its memory.
     Work used();
+    /// Waits until nothing is left to do. Throws what went wrong.
+    void finish();
+    void judge_later(Judgement judgement) { (void)judgements_.push(std::move(judgement)); }
 
    private:
     void stop();
     void divide(State& s);
     void write(State& s);
+    void judge(State& s);
     std::uint64_t handed_over_ = 0;
     std::size_t unfinished_ = 0;  ///< as the caller knows
     std::vector<Work> used_;
     OrderedQueue<Work> divided_;
     StageQueue<Work> work_;
     StageQueue<Work> done_;
+    StageQueue<Judgement> judgements_;
+    std::exception_ptr misjudged_;
     std::vector<std::thread> threads_;
   };
 
@@ -96,10 +110,12 @@ struct Encoder::State {
   std::uint64_t frames = 0;  ///< written
   bool finished = false;
   SampleErrorModel measured;  ///< of the GOP measured last
+  SampleErrorModel planned;   ///< where it was, or is going to be, measured
   int measured_age = 0;       ///< GOPs since
   bool fewer_layers;          ///< layers of GOPs that are too small for so many may be empty
   std::vector<Pending> pending;
-  Work current;  ///< for its memory
+  Work current;                                  ///< for its memory
+  std::vector<std::vector<double>> late_errors;  ///< for the index, GOP by GOP, where they come after the GOP
 
   // With a target
   double step;                 ///< of the next GOP
@@ -131,6 +147,7 @@ struct Encoder::State {
   /// What can be done to a GOP before those before it are written. `with` null: alone.
   void divide_gop(Work& done, ThreadPool* with) const;
   void write_gop(Work& done);
+  void judge(Judgement& judgement);
   void make_chunks(const LayeredGop& layers, Chunks& out, ThreadPool* with) const;
   std::vector<double> errors_of(const RateControl& control, const std::vector<Cuts>& layers,
                                 const SampleErrorModel& curve) const;
@@ -142,8 +159,10 @@ struct Encoder::State {
 
   // encoder_targets.cpp
   /// Decodes the GOP at some of these cuts, if what was measured before is too long ago or does not apply.
-  using Samples = std::function<const Gop&()>;
-  void measure(const Samples& samples, const Pending& p, RateControl& control, const std::vector<Cuts>& layers);
+  void measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers);
+  /// Where a GOP is to be measured; nowhere if one before is like it.
+  std::vector<const Cuts*> measuring_points(const RateControl& control, const std::vector<Cuts>& layers);
+  void measure_at(const std::vector<const Cuts*>& points, const Gop& gop, const Pending& p, RateControl& control);
   double measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
   double decoded_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
   void push_to_psnr(const Gop& gop, Pending p);

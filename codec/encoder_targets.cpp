@@ -10,6 +10,7 @@
 #include "codec/encoder_params.h"
 #include "codec/encoder_state.h"
 #include "codec/squared_error.h"
+#include "codec/trace.h"
 
 namespace trivelet {
 
@@ -93,8 +94,12 @@ double Encoder::State::decoded_error(const Gop& gop, const Pending& p, RateContr
   return sum / samples;
 }
 
-void Encoder::State::measure(const Samples& samples, const Pending& p, RateControl& control,
-                             const std::vector<Cuts>& layers) {
+void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers) {
+  const std::vector<const Cuts*> points = measuring_points(control, layers);
+  if (!points.empty()) measure_at(points, gop, p, control);
+}
+
+std::vector<const Cuts*> Encoder::State::measuring_points(const RateControl& control, const std::vector<Cuts>& layers) {
   constexpr int kMostPoints = 4;    // each costs a decoding
   constexpr int kMostAge = 16;      // GOPs; measuring doubles the time of one
   std::vector<const Cuts*> chosen;  // from the finest
@@ -107,12 +112,19 @@ void Encoder::State::measure(const Samples& samples, const Pending& p, RateContr
     chosen.push_back(&*cuts);
     last = error;
   }
-  if (chosen.empty() || (measured.covers(control.mean_error(*chosen.front())) && ++measured_age < kMostAge)) return;
-  measured = SampleErrorModel(header.lossless);
+  if (chosen.empty() || (planned.covers(control.mean_error(*chosen.front())) && ++measured_age < kMostAge)) return {};
+  planned = SampleErrorModel(header.lossless);
   measured_age = 0;
-  const Gop& gop = samples();
-  for (auto cuts = chosen.rbegin(); cuts != chosen.rend(); ++cuts)
-    measured.add(control.mean_error(**cuts), measured_error(gop, p, control, **cuts));
+  std::reverse(chosen.begin(), chosen.end());
+  for (const Cuts* cuts : chosen) planned.add(control.mean_error(*cuts), control.mean_error(*cuts));
+  return chosen;
+}
+
+void Encoder::State::measure_at(const std::vector<const Cuts*>& points, const Gop& gop, const Pending& p,
+                                RateControl& control) {
+  const trace::Span span("measure errors");
+  measured = SampleErrorModel(header.lossless);
+  for (const Cuts* cuts : points) measured.add(control.mean_error(*cuts), measured_error(gop, p, control, *cuts));
 }
 
 // ------------------------------------------------------------------------------------------------------- target: PSNR
@@ -165,7 +177,7 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
       step = aligned;
       continue;
     }
-    measure([&]() -> const Gop& { return gop; }, p, control, best);
+    measure(gop, p, control, best);
     LayeredGop divided;
     divided.frames = p.frames;
     write_controlled(p, control, best, measured, divided);
@@ -251,7 +263,7 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
       step = std::clamp(std::exp2((slope - aligned_slope) / 2), kFinestStepForBytes, kCoarsestStep);  // the next one's
     }
     const double lambda = std::exp2(expected_slope);
-    measure([&]() -> const Gop& { return gop; }, p, control, control.layers(control.at(lambda), lambda, header.layers));
+    measure(gop, p, control, control.layers(control.at(lambda), lambda, header.layers));
     spooled.back().errors = measured;
     control.save(spool->file());
     return;
