@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <utility>
 
 #include "codec/hash.h"
 #include "codec/parallel.h"
@@ -238,6 +239,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
         if (!pipeline.collect(r)) return false;
         stages.push_back(r.times);
         require(r.damage.empty(), ErrorKind::kInternal, "bench: a damaged block");
+        pipeline.give_back(std::move(r.frames));
         return true;
       };
       std::vector<double> times;
