@@ -26,6 +26,16 @@ void lift(double* x, int n, int stride, int parity, double inner, double outer) 
   }
 }
 
+// One level of the transform along motion where nothing moves: the last frame may have no low frame behind it.
+void inverse_motion_level(double* x, int n, int stride) {
+  const auto at = [&](int i) -> double& { return x[static_cast<std::ptrdiff_t>(i) * stride]; };
+  for (int i = 0; i < n; i += 2) {
+    if (i > 0) at(i) -= 0.25 * at(i - 1);
+    if (i + 1 < n) at(i) -= (i + 2 < n ? 0.25 : 0.5) * at(i + 1);
+  }
+  for (int i = 1; i < n; i += 2) at(i) += i + 1 < n ? 0.5 * (at(i - 1) + at(i + 1)) : at(i - 1);
+}
+
 void inverse_level(double* x, int n, int stride, Wavelet wavelet) {
   if (n < 2) return;
   switch (wavelet) {
@@ -37,6 +47,7 @@ void inverse_level(double* x, int n, int stride, Wavelet wavelet) {
       lift(x, n, stride, 0, 0.25, 0);
       lift(x, n, stride, 1, -0.5, 0);
       return;
+    case Wavelet::kMotion: return inverse_motion_level(x, n, stride);
     case Wavelet::kRev137:
       lift(x, n, stride, 0, 9.0 / 32, -1.0 / 32);
       lift(x, n, stride, 1, -9.0 / 16, 1.0 / 16);

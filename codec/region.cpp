@@ -13,6 +13,7 @@ int reach_of(Wavelet w) {
     case Wavelet::kCdf53: return 2;
     case Wavelet::kCdf97: return 4;
     case Wavelet::kRev137: return 6;
+    case Wavelet::kMotion: break;  // not in space
   }
   return 6;
 }

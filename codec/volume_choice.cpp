@@ -23,7 +23,8 @@ const char* name_of(Wavelet wavelet) {
     case Wavelet::kHaar: return "haar";
     case Wavelet::kCdf53: return "5/3";
     case Wavelet::kCdf97: return "9/7";
-    case Wavelet::kRev137: break;
+    case Wavelet::kRev137:
+    case Wavelet::kMotion: break;  // not for volumes
   }
   return "13/7";
 }

@@ -39,6 +39,7 @@ void lift_once(std::vector<double>& x, Wavelet w) {
       step(1, [](int i, auto old) { return -(9 * (old(i - 1) + old(i + 1)) - (old(i - 3) + old(i + 3))) / 16; });
       step(0, [](int i, auto old) { return (9 * (old(i - 1) + old(i + 1)) - (old(i - 3) + old(i + 3))) / 32; });
       break;
+    case Wavelet::kMotion: break;  // has no filter of its own
   }
 }
 

@@ -418,6 +418,7 @@ std::string to_string(Wavelet wavelet) {
     case Wavelet::kCdf53: return "5/3";
     case Wavelet::kCdf97: return "9/7";
     case Wavelet::kRev137: return "13/7";
+    case Wavelet::kMotion: return "motion";
   }
   return "?";
 }

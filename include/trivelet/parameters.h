@@ -17,6 +17,7 @@ enum class Wavelet : std::uint8_t {
   kCdf53 = 1,   ///< Cohen-Daubechies-Feauveau 5/3
   kCdf97 = 2,   ///< CDF 9/7, float only
   kRev137 = 3,  ///< 13/7-T, reversible integer only
+  kMotion = 4,  ///< 5/3 along the motion: of GOPs with motion. Nothing to ask for
 };
 
 /// In which order the axes are split.

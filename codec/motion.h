@@ -1,0 +1,131 @@
+// The motion of a GOP, as its temporal transform uses it (FORMAT.md "Motion"): which frames predict which, the vectors
+// of every cell, and how both look for a component of another size.
+//
+// A GOP with motion has its key frame first. The frames at odd multiples of 2^l are the high frames of level l; they are
+// predicted from the low frames of the level around them. All decisions are kept per cell of 8x8 luma samples, the
+// smallest block there is; a larger block is so many cells of the same motion.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "trivelet/types.h"
+
+namespace trivelet {
+
+inline constexpr int kMotionCell = 8;       ///< luma samples
+inline constexpr int kMotionRoot = 8;       ///< cells along a side of the largest block
+inline constexpr int kMotionRegion = 32;    ///< cells along a side of what is coded by itself
+inline constexpr int kMotionReach = 8191;   ///< quarter samples, of a vector's components
+inline constexpr int kMotionPlainBits = 6;  ///< of a constant that stands for a block
+
+/// In quarters of a luma sample.
+struct MotionVector {
+  std::int16_t x = 0;
+  std::int16_t y = 0;
+  bool operator==(const MotionVector&) const = default;
+};
+
+enum class MotionMode : std::uint8_t {
+  kPast = 0,   ///< from the first reference
+  kOther = 1,  ///< from the second one
+  kBoth = 2,   ///< from the mean of both
+  kPlain = 3,  ///< from nothing: constants
+};
+
+struct MotionCell {
+  std::array<MotionVector, 2> vector{};  ///< that of a reference not used is only a guess for other blocks
+  std::array<std::int8_t, 4> plain{};    ///< per component, -32..31, of kPlain
+  MotionMode mode = MotionMode::kPast;   ///< kPast with a vector of 0: what is taken for motion that is not known
+  std::uint8_t log2_cells = 0;           ///< of the side of its block
+  bool uses(int reference) const {
+    return mode == MotionMode::kBoth || mode == (reference == 0 ? MotionMode::kPast : MotionMode::kOther);
+  }
+  /// Whether it predicts the same samples.
+  bool predicts_as(const MotionCell& o) const {
+    if (mode != o.mode) return false;
+    if (mode == MotionMode::kPlain) return plain == o.plain;
+    return (!uses(0) || vector[0] == o.vector[0]) && (!uses(1) || vector[1] == o.vector[1]);
+  }
+};
+
+/// Where the low frames that predict a high frame stand in the GOP.
+struct MotionReferences {
+  int past = 0;
+  int other = -1;      ///< -1: there is none
+  bool older = false;  ///< `other` is not the frame behind but the second one before
+};
+
+/// Of frame t of level `level` (0 = finest) in a GOP of `frames`.
+inline MotionReferences motion_references(int t, int level, int frames) {
+  const int s = 1 << level;
+  if (t + s < frames) return {t - s, t + s, false};
+  if (t >= 3 * s) return {t - s, t - 3 * s, true};
+  return {t - s, -1, false};
+}
+
+/// The high frames of a level, in order.
+inline std::vector<int> motion_frames(int level, int frames) {
+  std::vector<int> out;
+  for (int t = 1 << level; t < frames; t += 2 << level) out.push_back(t);
+  return out;
+}
+
+/// The cells of a picture.
+struct MotionGrid {
+  int columns = 0;
+  int rows = 0;
+  MotionGrid() = default;
+  MotionGrid(int width, int height)
+      : columns((width + kMotionCell - 1) / kMotionCell), rows((height + kMotionCell - 1) / kMotionCell) {}
+  std::size_t cells() const { return static_cast<std::size_t>(columns) * static_cast<std::size_t>(rows); }
+  std::size_t index(int y, int x) const {
+    return static_cast<std::size_t>(y) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(x);
+  }
+  int region_columns() const { return (columns + kMotionRegion - 1) / kMotionRegion; }
+  int region_rows() const { return (rows + kMotionRegion - 1) / kMotionRegion; }
+  int regions() const { return region_columns() * region_rows(); }
+  bool operator==(const MotionGrid&) const = default;
+};
+
+using MotionField = std::vector<MotionCell>;  ///< of a frame, cell by cell
+
+/// All motion of a GOP.
+struct GopMotion {
+  int frames = 0;
+  int levels = 0;
+  MotionGrid grid;
+  std::vector<MotionField> fields;  ///< by frame of the GOP; those of low frames, and of levels left out, are empty
+  float step = 0;                   ///< encoder: the quantiser step it was chosen for
+  std::vector<std::vector<std::uint8_t>> sections;  ///< as bytes, from the coarsest level on (motion_field.h)
+
+  GopMotion() = default;
+  /// Without any movement, in the levels from `first_level` on.
+  GopMotion(int gop_frames, int temporal_levels, int width, int height, int first_level = 0)
+      : frames(gop_frames), levels(temporal_levels), grid(width, height), fields(static_cast<std::size_t>(gop_frames)) {
+    for (int l = first_level; l < levels; ++l)
+      for (const int t : motion_frames(l, frames)) fields[static_cast<std::size_t>(t)].resize(grid.cells());
+  }
+};
+
+/// A component beside luma samples: halved so often in each direction (by subsampling and by decoding less).
+struct MotionScale {
+  int shift_x = 0;
+  int shift_y = 0;
+};
+
+/// Samples of a cell along an axis.
+inline int cell_size(int shift) { return shift >= 3 ? 1 : kMotionCell >> shift; }
+/// The cell of place i among cells of cell_size() samples: where that is 1 some are passed over.
+inline int cell_at(int i, int shift, int count) { return std::clamp(shift > 3 ? i << (shift - 3) : i, 0, count - 1); }
+/// A vector's component in eighths of the component's samples.
+inline int eighths(int quarters, int shift) {
+  if (shift == 0) return 2 * quarters;
+  if (shift == 1) return quarters;
+  return (quarters + (1 << (shift - 2))) >> (shift - 1);
+}
+
+}  // namespace trivelet

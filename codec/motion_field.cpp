@@ -1,0 +1,121 @@
+#include "codec/motion_field.h"
+
+#include <utility>
+
+#include "codec/bytes.h"
+#include "codec/motion_syntax.h"
+#include "codec/range_coder.h"
+
+namespace trivelet {
+
+namespace {
+
+// Vectors change their statistics along a region: an estimate stands for no more decisions than this.
+constexpr std::uint16_t kSeenLimit = 40;
+
+void learn(dense::State& s, bool bit) {
+  dense::update(s, bit);
+  s.seen = std::min(s.seen, kSeenLimit);
+}
+
+constexpr std::uint32_t kHalf = 32768;
+
+struct Writer {
+  static constexpr bool kReading = false;
+  dense::RangeEncoder range;
+  bool bit(dense::State& s, bool b) {
+    range.put(b, dense::probability(s));
+    learn(s, b);
+    return b;
+  }
+  bool flat(bool b) {
+    range.put(b, kHalf);
+    return b;
+  }
+};
+
+struct Reader {
+  static constexpr bool kReading = true;
+  dense::RangeDecoder range;
+  bool bit(dense::State& s, bool) {
+    const bool b = range.get(dense::probability(s));
+    learn(s, b);
+    return b;
+  }
+  bool flat(bool) { return range.get(kHalf); }
+};
+
+// Decisions of a block at most: one for each division above it, merging, guess, mode, constants or two vectors.
+constexpr std::size_t kDecisionsOfBlock = 3 + 1 + 5 + 3 + 24 + 4 * 40;
+
+template <class Coder>
+void code_tree(Coder& coder, MotionContexts& m, MotionRegion& r, int y, int x, int log2) {
+  if (y >= r.y1 || x >= r.x1) return;
+  bool split = must_split(r, y, x, log2);
+  if (!split && log2 > 0) split = coder.bit(split_context(m, r, y, x, log2), r.at(y, x).log2_cells < log2);
+  if (split) {
+    const int half = 1 << (log2 - 1);
+    for (int k = 0; k < 4; ++k) code_tree(coder, m, r, y + (k >> 1) * half, x + (k & 1) * half, log2 - 1);
+    return;
+  }
+  const MotionGuesses guesses(r, y, x, log2);
+  MotionCell c = r.at(y, x);
+  int guess = -1;
+  if constexpr (!Coder::kReading) {
+    coder.range.reserve(kDecisionsOfBlock);
+    for (int i = guesses.count - 1; i >= 0; --i)
+      if (guesses.cell[static_cast<std::size_t>(i)].predicts_as(c)) guess = i;
+  }
+  code_motion_block(coder, m, r, y, x, log2, guesses, guess, c);
+  c.log2_cells = static_cast<std::uint8_t>(log2);
+  r.set(y, x, log2, c);
+}
+
+// All frames of a level in a region, one after the other.
+template <class Coder>
+void code_region(Coder& coder, GopMotion& motion, int level, int region, int components) {
+  MotionContexts contexts;
+  for (const int t : motion_frames(level, motion.frames)) {
+    MotionRegion r(motion, t, level, region, components);
+    for (int y = r.y0; y < r.y1; y += kMotionRoot)
+      for (int x = r.x0; x < r.x1; x += kMotionRoot) code_tree(coder, contexts, r, y, x, 3);
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> encode_motion(GopMotion& motion, int level, int components) {
+  if (motion_frames(level, motion.frames).empty()) return {};
+  ByteWriter sizes;
+  std::vector<std::uint8_t> codewords;
+  Writer writer;
+  for (int region = 0; region < motion.grid.regions(); ++region) {
+    writer.range.start();
+    code_region(writer, motion, level, region, components);
+    writer.range.finish();
+    sizes.varint(writer.range.size());
+    codewords.insert(codewords.end(), writer.range.data(), writer.range.data() + writer.range.size());
+  }
+  sizes.bytes.insert(sizes.bytes.end(), codewords.begin(), codewords.end());
+  return std::move(sizes.bytes);
+}
+
+void decode_motion(const std::uint8_t* data, std::size_t size, int level, int components, GopMotion& motion) {
+  ByteReader r(data, size, "motion");
+  if (motion_frames(level, motion.frames).empty()) return r.expect_end();
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(motion.grid.regions()));
+  for (std::uint64_t& n : sizes) r.varint(n);
+  std::size_t at = size - r.left();
+  Reader reader;
+  for (std::size_t region = 0; region < sizes.size(); ++region) {
+    if (sizes[region] > size - at)
+      bad("motion: a region of " + std::to_string(sizes[region]) + " bytes, of which " + std::to_string(size - at) +
+          " are there");
+    reader.range.start(data + at, static_cast<std::size_t>(sizes[region]));
+    code_region(reader, motion, level, static_cast<int>(region), components);
+    at += static_cast<std::size_t>(sizes[region]);
+  }
+  if (at != size) bad("motion: " + std::to_string(size - at) + " bytes too many");
+}
+
+}  // namespace trivelet

@@ -1,0 +1,20 @@
+// The motion of a GOP as bytes (FORMAT.md "Motion", "Sections"): a section per temporal level, in it a codeword per
+// region of 256x256 luma samples, which decodes without the others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "codec/motion.h"
+
+namespace trivelet {
+
+/// The section of a level; those of coarser levels have the same motion before. Empty for a level without frames.
+/// Vectors that blocks do not use become in `motion` what a decoder takes them for.
+std::vector<std::uint8_t> encode_motion(GopMotion& motion, int level, int components);
+
+/// Fills the fields of a level; all coarser ones are there. Throws BadStream.
+void decode_motion(const std::uint8_t* data, std::size_t size, int level, int components, GopMotion& motion);
+
+}  // namespace trivelet

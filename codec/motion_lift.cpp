@@ -1,0 +1,348 @@
+#include "codec/motion_lift.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "codec/motion_kernels.h"
+
+namespace trivelet {
+
+const MotionKernels& motion_kernels([[maybe_unused]] SimdLevel simd) {
+#if defined(TRIVELET_HAVE_X86_KERNELS)
+  if (simd == SimdLevel::kAvx512) return kMotionKernelsAvx512;
+  if (simd == SimdLevel::kAvx2) return kMotionKernelsAvx2;
+#endif
+  return kMotionKernelsScalar;
+}
+
+namespace {
+
+constexpr int kTaps = 8;
+constexpr int kBefore = 3;    // taps at lower places
+constexpr int kMostRun = 64;  // samples predicted in one go, where neighbours move alike
+constexpr int kWeight = 16;   // of an axis of a window
+constexpr int kLog2Weights = 8;
+constexpr int kWhole = 256;      // of the update: a sample that is predicted from one reference alone has half of it
+constexpr int kMostShare = 205;  // of kWhole that a sample gets at most
+constexpr int kClip = 12;        // grey levels of 8 bits that an update changes at most
+
+// The weight, of kWeight, of the cell behind a border between cells, for the samples around it: a raised cosine.
+// [log2 of the cell's size]
+constexpr std::uint8_t kRamp[4][8] = {{16}, {2, 14}, {1, 5, 11, 15}, {0, 1, 4, 6, 10, 12, 15, 16}};
+
+int log2_of(int n) { return n == 8 ? 3 : n == 4 ? 2 : n == 2 ? 1 : 0; }
+
+/// Memory of one worker.
+struct Scratch {
+  static constexpr int kRows = kMotionCell + kTaps;
+  static constexpr int kColumns = kMostRun + 2 * kTaps;
+  std::int32_t patch[kRows * kColumns];     // of a reference, where it reaches beyond the picture
+  std::int32_t filtered[kRows * kColumns];  // along rows
+  std::int32_t first[kMotionCell * kMostRun];
+  std::int32_t second[kMotionCell * kMostRun];
+  std::int32_t sum[kMotionCell * kMotionCell];
+  std::int32_t weight[kMotionCell * kMotionCell];
+  std::vector<std::int32_t> update;  // sums of a stripe, then totals
+};
+
+class MotionLift {
+ public:
+  MotionLift(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component, int dropped,
+             ThreadPool& pool, SimdLevel simd)
+      : field_(field),
+        motion_(motion),
+        component_(component),
+        dropped_(dropped),
+        pool_(pool),
+        kernels_(motion_kernels(resolve_simd(simd))),
+        up_(kMotionFraction - component.fraction),
+        cell_x_(cell_size(component.scale.shift_x)),
+        cell_y_(cell_size(component.scale.shift_y)),
+        scratch_(static_cast<std::size_t>(pool.threads())) {
+    const int places = component.fraction + component.bits - 8;
+    clip_ = places >= 0 ? kClip << places : std::max(1, kClip >> -places);
+    require(component.fraction == 0 || component.fraction == kMotionFraction, ErrorKind::kInternal,
+            "an unknown number of binary places");
+    require(field.shape.frames == low_length(motion.frames, dropped), ErrorKind::kBadArgument,
+            "motion of another number of frames than the field's");
+  }
+
+  void forward() {
+    for (int l = dropped_; l < motion_.levels; ++l) {
+      predict_level(l, false);
+      update_level(l, false);
+    }
+  }
+  void inverse() {
+    for (int l = motion_.levels - 1; l >= dropped_; --l) {
+      update_level(l, true);
+      predict_level(l, true);
+    }
+  }
+
+ private:
+  std::int32_t* row(int t, int y) const { return field_.row(t >> dropped_, y); }
+  int width() const { return field_.shape.width; }
+  int height() const { return field_.shape.height; }
+  int cell_row(int i) const { return cell_at(i, component_.scale.shift_y, motion_.grid.rows); }
+  int cell_column(int i) const { return cell_at(i, component_.scale.shift_x, motion_.grid.columns); }
+  const MotionCell& cell(const MotionField& f, int y, int x) const {
+    return f[motion_.grid.index(cell_row(y), cell_column(x))];
+  }
+
+  // ---------------------------------------------------------------------------------------------------- prediction
+
+  void predict_level(int level, bool add) {
+    const std::vector<int> frames = motion_frames(level, motion_.frames);
+    const int tile_rows = height() / cell_y_ + 2;  // the last ones may be empty
+    pool_.parallel_for(static_cast<int>(frames.size()) * tile_rows, [&](int i, int worker) {
+      const int t = frames[static_cast<std::size_t>(i / tile_rows)];
+      predict_tiles(t, motion_references(t, level, motion_.frames), i % tile_rows, add,
+                    scratch_[static_cast<std::size_t>(worker)]);
+    });
+  }
+
+  // A row of tiles: the samples around the corners of cells, each predicted by the four cells that meet there.
+  void predict_tiles(int t, const MotionReferences& references, int tile, bool add, Scratch& s) {
+    const int y0 = std::max(0, tile * cell_y_ - cell_y_ / 2);
+    const int y1 = std::min(height(), tile * cell_y_ + (cell_y_ + 1) / 2);
+    if (y0 >= y1) return;
+    const MotionField& f = motion_.fields[static_cast<std::size_t>(t)];
+    const int shift = component_.fraction == 0 ? up_ : 0;
+    const auto alike = [&](int i) {  // the four cells of tile i, compared with the one behind it
+      const MotionCell& c = cell(f, tile, i);
+      return c.predicts_as(cell(f, tile - 1, i - 1)) && c.predicts_as(cell(f, tile - 1, i)) &&
+             c.predicts_as(cell(f, tile, i - 1));
+    };
+    for (int i = 0; i * cell_x_ - cell_x_ / 2 < width();) {
+      const int x0 = std::max(0, i * cell_x_ - cell_x_ / 2);
+      int end = i + 1;
+      const bool one = alike(i);
+      const MotionCell& c = cell(f, tile, i);
+      const auto end_of = [&](int e) { return std::min(width(), e * cell_x_ - cell_x_ / 2); };
+      if (one)
+        while (end_of(end) < width() && end_of(end + 1) - x0 <= kMostRun && alike(end) &&
+               c.predicts_as(cell(f, tile, end)))
+          ++end;
+      const int columns = end_of(end) - x0;
+      const std::int32_t* p = s.first;
+      std::ptrdiff_t stride = kMostRun;
+      if (columns > 0) {
+        if (one) {
+          predict_cell(c, references, y0, x0, y1 - y0, columns, s);
+        } else {
+          predict_corner(f, references, tile, i, y0, x0, y1 - y0, columns, s);
+          p = s.sum;
+          stride = kMotionCell;
+        }
+        for (int y = y0; y < y1; ++y) kernels_.lift(row(t, y) + x0, p + (y - y0) * stride, columns, shift, add);
+      }
+      i = end;
+    }
+  }
+
+  // The samples around a corner of four cells that do not all move alike, into s.sum.
+  void predict_corner(const MotionField& f, const MotionReferences& references, int tile_y, int tile_x, int y0, int x0,
+                      int rows, int columns, Scratch& s) {
+    const MotionCell* cells[4];
+    bool done[4] = {};
+    for (int k = 0; k < 4; ++k) cells[k] = &cell(f, tile_y - 1 + (k >> 1), tile_x - 1 + (k & 1));
+    const std::uint8_t* ramp_y = kRamp[log2_of(cell_y_)] + (y0 - (tile_y * cell_y_ - cell_y_ / 2));
+    const std::uint8_t* ramp_x = kRamp[log2_of(cell_x_)] + (x0 - (tile_x * cell_x_ - cell_x_ / 2));
+    bool first = true;
+    for (int k = 0; k < 4; ++k) {
+      if (done[k]) continue;
+      std::memset(s.weight, 0, sizeof s.weight);
+      for (int j = k; j < 4; ++j) {
+        if (done[j] || !cells[j]->predicts_as(*cells[k])) continue;
+        done[j] = true;
+        for (int y = 0; y < rows; ++y)
+          for (int x = 0; x < columns; ++x)
+            s.weight[y * kMotionCell + x] +=
+                (j >> 1 ? ramp_y[y] : kWeight - ramp_y[y]) * (j & 1 ? ramp_x[x] : kWeight - ramp_x[x]);
+      }
+      predict_cell(*cells[k], references, y0, x0, rows, columns, s);
+      for (int y = 0; y < rows; ++y)
+        kernels_.weigh(s.first + y * kMostRun, s.weight + y * kMotionCell, s.sum + y * kMotionCell, columns, first);
+      first = false;
+    }
+    for (int y = 0; y < rows; ++y)
+      for (int x = 0; x < columns; ++x) {
+        std::int32_t& v = s.sum[y * kMotionCell + x];
+        v = static_cast<std::int32_t>(static_cast<std::uint32_t>(v) + (1u << (kLog2Weights - 1))) >> kLog2Weights;
+      }
+  }
+
+  // What a cell's motion makes of some samples, in sixteenths of a grey level, into s.first.
+  void predict_cell(const MotionCell& c, const MotionReferences& references, int y0, int x0, int rows, int columns,
+                    Scratch& s) {
+    if (c.mode == MotionMode::kPlain) {
+      const int places = component_.bits + kMotionFraction - kMotionPlainBits;
+      const int plain = c.plain[static_cast<std::size_t>(component_.index)];
+      const int value = places >= 0 ? plain * (1 << places) : plain >> -places;
+      for (int y = 0; y < rows; ++y) std::fill_n(s.first + y * kMostRun, columns, value);
+      return;
+    }
+    const bool past = c.uses(0) || references.other < 0;
+    const bool other = c.uses(1) && references.other >= 0;
+    if (past) look_up(references.past, c.vector[0], y0, x0, rows, columns, s, s.first);
+    if (other) look_up(references.other, c.vector[1], y0, x0, rows, columns, s, past ? s.second : s.first);
+    if (past && other)
+      for (int y = 0; y < rows; ++y) kernels_.average(s.first + y * kMostRun, s.second + y * kMostRun, columns);
+  }
+
+  // A block of a reference at a vector's other end. Outside the picture stand its border samples.
+  void look_up(int t, MotionVector v, int y0, int x0, int rows, int columns, Scratch& s, std::int32_t* out) const {
+    const int ex = eighths(v.x, component_.scale.shift_x);
+    const int ey = eighths(v.y, component_.scale.shift_y);
+    const int x = x0 + (ex >> 3);
+    const int y = y0 + (ey >> 3);
+    const std::int32_t* from;
+    std::ptrdiff_t stride;
+    if (x >= kBefore && y >= kBefore && x + columns + kTaps - kBefore <= width() &&
+        y + rows + kTaps - kBefore <= height()) {
+      from = row(t, y) + x;
+      stride = field_.row_stride;
+    } else {
+      for (int j = 0; j < rows + kTaps; ++j) {
+        const std::int32_t* line = row(t, std::clamp(y + j - kBefore, 0, height() - 1));
+        std::int32_t* to = s.patch + j * Scratch::kColumns;
+        for (int i = 0; i < columns + kTaps; ++i) to[i] = line[std::clamp(x + i - kBefore, 0, width() - 1)];
+      }
+      from = s.patch + kBefore * Scratch::kColumns + kBefore;
+      stride = Scratch::kColumns;
+    }
+    if ((ey & 7) == 0) {
+      kernels_.filter_rows(from, stride, out, kMostRun, rows, columns, ex & 7, up_);
+      return;
+    }
+    kernels_.filter_rows(from - kBefore * stride, stride, s.filtered, Scratch::kColumns, rows + kTaps - 1, columns,
+                         ex & 7, up_);
+    kernels_.filter_columns(s.filtered + kBefore * Scratch::kColumns, Scratch::kColumns, out, kMostRun, rows, columns,
+                            ey & 7);
+  }
+
+  // -------------------------------------------------------------------------------------------------------- update
+
+  void update_level(int level, bool inverse) {
+    const int s = 1 << level;
+    const int targets = (motion_.frames + 2 * s - 1) / (2 * s);
+    const int stripe = 32;
+    const int stripes = (height() + stripe - 1) / stripe;
+    pool_.parallel_for(targets * stripes, [&](int i, int worker) {
+      const int t = i / stripes * 2 * s;
+      const int y0 = i % stripes * stripe;
+      const int y1 = std::min(height(), y0 + stripe);
+      Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
+      const std::size_t samples = static_cast<std::size_t>(y1 - y0) * static_cast<std::size_t>(width());
+      bool any = false;
+      for (const int high : {t - s, t + s}) {
+        if (high < 0 || high >= motion_.frames) continue;
+        const int reference = high > t ? 0 : 1;
+        if (!any) scratch.update.assign(2 * samples, 0);
+        any = true;
+        scatter_frame(high, reference, y0, y1, scratch.update.data(), scratch.update.data() + samples);
+      }
+      if (any) apply(t, y0, y1, scratch.update.data(), scratch.update.data() + samples, inverse);
+    });
+  }
+
+  // Adds what the cells of a high frame give back to rows [y0, y1) of the reference they were predicted from.
+  void scatter_frame(int high, int reference, int y0, int y1, std::int32_t* sum, std::int32_t* total) const {
+    const MotionField& f = motion_.fields[static_cast<std::size_t>(high)];
+    for (int cy = 0; cy * cell_y_ < height(); ++cy)
+      for (int cx = 0; cx * cell_x_ < width(); ++cx) {
+        const MotionCell& c = cell(f, cy, cx);
+        if (!c.uses(reference)) continue;
+        const MotionVector v = c.vector[static_cast<std::size_t>(reference)];
+        const int ey = eighths(v.y, component_.scale.shift_y);
+        const int top = cy * cell_y_ + (ey >> 3);
+        if (top >= y1 || top + cell_y_ < y0) continue;
+        scatter_cell(high, cy, cx, c.mode == MotionMode::kBoth ? 1 : 2, ey, eighths(v.x, component_.scale.shift_x), y0,
+                     y1, sum, total);
+      }
+  }
+
+  void scatter_cell(int high, int cy, int cx, int share, int ey, int ex, int y0, int y1, std::int32_t* sum,
+                    std::int32_t* total) const {
+    const int end = std::min(height(), (cy + 1) * cell_y_);
+    const int left = cx * cell_x_;
+    const int columns = std::min(width(), left + cell_x_) - left;
+    for (int y = cy * cell_y_; y < end; ++y)
+      for (int k = 0; k < 2; ++k) {
+        const int to = y + (ey >> 3) + k;
+        const int weight = share * (k == 0 ? 8 - (ey & 7) : ey & 7);
+        if (weight == 0 || to < y0 || to >= y1) continue;
+        const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(to - y0) * width();
+        scatter_row(row(high, y) + left, columns, left + (ex >> 3), weight * (8 - (ex & 7)), weight * (ex & 7),
+                    sum + at, total + at);
+      }
+  }
+
+  // `near` of each sample goes to place x + i, `far` to the one behind, as far as they are inside.
+  void scatter_row(const std::int32_t* h, int n, int x, int near, int far, std::int32_t* sum,
+                   std::int32_t* total) const {
+    if (x >= 0 && x + n < width()) {
+      kernels_.scatter(h, n, near, far, sum + x, total + x);
+      return;
+    }
+    const auto add = [&](int to, int weight, std::int32_t value) {
+      if (to < 0 || to >= width()) return;
+      sum[to] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[to]) +
+                                          static_cast<std::uint32_t>(weight) * static_cast<std::uint32_t>(value));
+      total[to] = static_cast<std::int32_t>(static_cast<std::uint32_t>(total[to]) + static_cast<std::uint32_t>(weight));
+    };
+    for (int i = 0; i < n; ++i) {
+      add(x + i, near, h[i]);
+      add(x + i + 1, far, h[i]);
+    }
+  }
+
+  // Where more than kMostShare arrives, it is brought down to that.
+  void apply(int t, int y0, int y1, const std::int32_t* sum, const std::int32_t* total, bool inverse) const {
+    for (int y = y0; y < y1; ++y, sum += width(), total += width()) {
+      std::int32_t* line = row(t, y);
+      for (int x = 0; x < width(); ++x) {
+        std::int32_t a = sum[x];
+        const auto share = static_cast<std::uint32_t>(total[x]);
+        if (share > kMostShare) {
+          const std::int64_t factor = (kMostShare << 15) / share;
+          a = static_cast<std::int32_t>(a * factor >> 15);
+        }
+        const std::int32_t v =
+            std::clamp(static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + kWhole / 2) >> 8, -clip_, clip_);
+        line[x] = static_cast<std::int32_t>(static_cast<std::uint32_t>(line[x]) +
+                                            static_cast<std::uint32_t>(inverse ? -v : v));
+      }
+    }
+  }
+
+  const Field<std::int32_t>& field_;
+  const GopMotion& motion_;
+  MotionComponent component_;
+  int dropped_;
+  ThreadPool& pool_;
+  const MotionKernels& kernels_;
+  int up_;  // places by which the field's integers lack those of a prediction
+  int cell_x_;
+  int cell_y_;
+  int clip_ = 0;
+  std::vector<Scratch> scratch_;
+};
+
+}  // namespace
+
+void forward_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
+                    ThreadPool& pool, SimdLevel simd) {
+  MotionLift(field, motion, component, 0, pool, simd).forward();
+}
+
+void inverse_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
+                    int dropped, ThreadPool& pool, SimdLevel simd) {
+  MotionLift(field, motion, component, dropped, pool, simd).inverse();
+}
+
+}  // namespace trivelet

@@ -1,0 +1,572 @@
+#include "codec/motion_search.h"
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "codec/motion_kernels.h"
+#include "codec/motion_syntax.h"
+#include "codec/subband.h"
+
+namespace trivelet {
+
+namespace {
+
+constexpr int kPad = 80;         // samples around a picture: a block, and the reach of the filters
+constexpr int kMargin = 16;      // of these that no block begins in
+constexpr int kSearchBits = 12;  // samples are searched in integers of this range
+constexpr int kQuarters = 4;
+constexpr std::size_t kPictureMemory = std::size_t{256} << 20;  // for interpolated pictures, at least three of them
+constexpr int kBlock = kMotionCell * kMotionRoot;
+
+// What a bit counts, in the units of MotionKernels::hadamard, for a quantiser step of one grey level of 8 bits: the
+// optimum over CIF clips at steps of 12 to 72 is flat.
+constexpr double kLambda = 0.35 * 1.5 * 16;
+
+/// A picture at all quarters of a sample, with a frame around it.
+struct SearchPicture {
+  int width = 0, height = 0;
+  std::ptrdiff_t stride = 0;
+  std::vector<std::int16_t> planes[kQuarters * kQuarters];  // [y quarter * 4 + x quarter]
+
+  const std::int16_t* at(int y, int x, MotionVector v) const {
+    const int py = y + (v.y >> 2) + kPad;
+    const int px = x + (v.x >> 2) + kPad;
+    return planes[(v.y & 3) * kQuarters + (v.x & 3)].data() + py * stride + px;
+  }
+};
+
+/// A smaller copy, each sample the mean of a square.
+struct SmallPicture {
+  int width = 0, height = 0;
+  std::vector<std::int16_t> samples;
+};
+
+// ------------------------------------------------------------------------------------------------------------ pictures
+
+void load_row(const Field<std::int32_t>& f, int t, int y, int bits, std::int16_t* out) {
+  const std::int32_t* in = f.row(t, y);
+  if (bits <= kSearchBits) {
+    for (int x = 0; x < f.shape.width; ++x) out[x] = static_cast<std::int16_t>(in[x] * (1 << (kSearchBits - bits)));
+  } else {
+    for (int x = 0; x < f.shape.width; ++x) out[x] = static_cast<std::int16_t>(in[x] >> (bits - kSearchBits));
+  }
+}
+
+void load_picture(const Field<std::int32_t>& f, int t, int bits, SearchPicture& p) {
+  p.width = f.shape.width;
+  p.height = f.shape.height;
+  p.stride = p.width + 2 * kPad;
+  auto& plane = p.planes[0];
+  plane.resize(static_cast<std::size_t>(p.stride) * static_cast<std::size_t>(p.height + 2 * kPad));
+  for (int y = -kPad; y < p.height + kPad; ++y) {
+    std::int16_t* row = plane.data() + (y + kPad) * p.stride;
+    if (y > 0 && y >= p.height) {
+      std::memcpy(row, row - p.stride, static_cast<std::size_t>(p.stride) * 2);
+      continue;
+    }
+    load_row(f, t, std::max(0, y), bits, row + kPad);
+    std::fill_n(row, kPad, row[kPad]);
+    std::fill_n(row + kPad + p.width, kPad, row[kPad + p.width - 1]);
+  }
+}
+
+// Planes of one quarter along x, all along y. Next to the outer edge, where no block is looked for, whole samples stand.
+void interpolate_columns(SearchPicture& p, int x_quarter, const MotionKernels& kernels) {
+  const int rows = p.height + 2 * kPad;
+  const auto n = static_cast<int>(p.stride);
+  const std::int16_t* whole = p.planes[0].data();
+  if (x_quarter > 0) {
+    auto& out = p.planes[x_quarter];
+    out.resize(p.planes[0].size());
+    for (int y = 0; y < rows; ++y) {
+      const std::ptrdiff_t at = y * p.stride;
+      std::memcpy(out.data() + at, whole + at, static_cast<std::size_t>(n) * 2);
+      kernels.filter_rows16(whole + at + 4, out.data() + at + 4, n - 8, 2 * x_quarter);
+    }
+  }
+  const std::int16_t* from = p.planes[x_quarter].data();
+  for (int q = 1; q < kQuarters; ++q) {
+    auto& out = p.planes[q * kQuarters + x_quarter];
+    out.resize(p.planes[0].size());
+    for (int y = 0; y < rows; ++y) {
+      const std::ptrdiff_t at = y * p.stride;
+      if (y < 4 || y >= rows - 4)
+        std::memcpy(out.data() + at, from + at, static_cast<std::size_t>(n) * 2);
+      else
+        kernels.filter_columns16(from + at, p.stride, out.data() + at, n, 2 * q);
+    }
+  }
+}
+
+void shrink(const Field<std::int32_t>& f, int t, int bits, int factor, SmallPicture& p) {
+  p.width = (f.shape.width + factor - 1) / factor;
+  p.height = (f.shape.height + factor - 1) / factor;
+  // A frame of a block's size around what is compared with blocks of 8x8.
+  p.samples.assign(static_cast<std::size_t>(p.width) * static_cast<std::size_t>(p.height), 0);
+  std::vector<std::int16_t> row(static_cast<std::size_t>(f.shape.width));
+  std::vector<int> sums(static_cast<std::size_t>(p.width));
+  std::vector<int> counts(sums.size());
+  for (int y = 0; y < p.height; ++y) {
+    std::fill(sums.begin(), sums.end(), 0);
+    std::fill(counts.begin(), counts.end(), 0);
+    for (int j = y * factor; j < std::min(f.shape.height, (y + 1) * factor); ++j) {
+      load_row(f, t, j, bits, row.data());
+      for (int x = 0; x < f.shape.width; ++x) {
+        sums[static_cast<std::size_t>(x / factor)] += row[static_cast<std::size_t>(x)];
+        ++counts[static_cast<std::size_t>(x / factor)];
+      }
+    }
+    for (std::size_t x = 0; x < sums.size(); ++x)
+      p.samples[static_cast<std::size_t>(y * p.width) + x] = static_cast<std::int16_t>(sums[x] / counts[x]);
+  }
+}
+
+// --------------------------------------------------------------------------------------------------------------- bits
+
+/// Sums what decisions would take with states as they are at a region's start.
+struct Counter {
+  static constexpr bool kReading = false;
+  float bits = 0;
+  bool bit(const dense::State& s, bool b) {
+    bits += price(s, b);
+    return b;
+  }
+  bool flat(bool b) {
+    bits += 1;
+    return b;
+  }
+  static float price(const dense::State& s, bool b) {
+    static const std::vector<float> of = [] {
+      std::vector<float> table;
+      for (int i = 0; i < 256; ++i) table.push_back(static_cast<float>(-std::log2((i + 0.5) / 256)));
+      return table;
+    }();
+    return of[(b ? s.one : 65535u - s.one) >> 8];
+  }
+};
+
+/// Of a difference of vectors, before it is known what it is relative to: bits of both numbers.
+float vector_bits(MotionVector v, MotionVector e) {
+  const auto bits = [](int d) {
+    unsigned u = static_cast<unsigned>(std::abs(d)) * 2 + 1;
+    int n = 0;
+    while (u >> n) ++n;
+    return 2 * n - 1;
+  };
+  return 0.8f * static_cast<float>(bits(v.x - e.x) + bits(v.y - e.y));
+}
+
+// -------------------------------------------------------------------------------------------------------------- region
+
+/// What the search of a region of a frame works with.
+class RegionSearch {
+ public:
+  RegionSearch(GopMotion& motion, int t, int level, int region, const std::vector<MotionPlane>& components, int bits,
+               const MotionKernels& kernels, const SearchPicture* past, const SearchPicture* other,
+               const std::vector<SmallPicture>& small, int factor, float lambda)
+      : r_(motion, t, level, region, static_cast<int>(components.size())),
+        references_(motion_references(t, level, motion.frames)),
+        components_(components),
+        t_(t),
+        bits_(bits),
+        kernels_(kernels),
+        pictures_{past, other},
+        small_(small),
+        factor_(factor),
+        lambda_(lambda) {}
+
+  void run(const SearchPicture& current) {
+    current_ = &current;
+    for (int y = r_.y0; y < r_.y1; y += kMotionRoot)
+      for (int x = r_.x0; x < r_.x1; x += kMotionRoot) {
+        find_coarse(y, x);
+        decide(y, x, 3, {});
+      }
+  }
+
+ private:
+  struct Best {
+    float cost = 1e30f;
+    MotionCell cell;
+  };
+  using Pair = std::array<MotionVector, 2>;
+  struct Hints {  // vectors found for the block around
+    Pair v{};
+    bool any = false;
+  };
+
+  int width() const { return current_->width; }
+  int height() const { return current_->height; }
+  int references() const { return r_.has_other ? 2 : 1; }
+
+  // Where blocks do not reach beyond the frame around the picture.
+  MotionVector inside(MotionVector v, int y, int x, int size) const {
+    const auto limit = [&](int q, int at, int n) {
+      return static_cast<std::int16_t>(
+          std::clamp(q, -(kPad - kMargin + at) * kQuarters, (n + kPad - kMargin - at - size) * kQuarters));
+    };
+    return {limit(v.x, x, width()), limit(v.y, y, height())};
+  }
+
+  // The best place of each quarter of a root block among smaller pictures, every one looked at.
+  void find_coarse(int cy, int cx) {
+    constexpr int kSide = 8;    // small samples of a block's side
+    constexpr int kReach = 16;  // small samples
+    const int span = kSide * factor_;
+    coarse_span_ = span;
+    coarse_y_ = cy * kMotionCell;
+    coarse_x_ = cx * kMotionCell;
+    const int blocks = std::max(1, kBlock / span);
+    coarse_blocks_ = blocks;
+    const SmallPicture& current = small_[static_cast<std::size_t>(t_)];
+    for (int k = 0; k < references(); ++k) {
+      const SmallPicture& reference = small_[static_cast<std::size_t>(k == 0 ? references_.past : references_.other)];
+      for (int b = 0; b < blocks * blocks; ++b) {
+        const int y = coarse_y_ / factor_ + b / blocks * kSide;
+        const int x = coarse_x_ / factor_ + b % blocks * kSide;
+        MotionVector& best = coarse_[b][k];
+        best = {};
+        if (y + kSide > current.height || x + kSide > current.width) continue;
+        const std::int16_t* from = current.samples.data() + y * current.width + x;
+        int least = 1 << 30;
+        const auto look = [&](int dy, int dx) {
+          const int j = y + dy;
+          const int i = x + dx;
+          if (j < 0 || i < 0 || j + kSide > reference.height || i + kSide > reference.width) return;
+          const int d = kernels_.difference(from, current.width, reference.samples.data() + j * reference.width + i,
+                                            reference.width, kSide, kSide) +
+                        kSide * kSearchBits / 4 * (std::abs(dy) + std::abs(dx));
+          if (d >= least) return;
+          least = d;
+          best = limited_vector(kQuarters * factor_ * dx, kQuarters * factor_ * dy);
+        };
+        for (int dy = -kReach; dy <= kReach; dy += 2)
+          for (int dx = -kReach; dx <= kReach; dx += 2) look(dy, dx);
+        const int by = best.y / (kQuarters * factor_);
+        const int bx = best.x / (kQuarters * factor_);
+        for (int dy = -1; dy <= 1; ++dy)
+          for (int dx = -1; dx <= 1; ++dx) look(by + dy, bx + dx);
+      }
+    }
+  }
+  MotionVector coarse(int y, int x, int size, int reference) const {
+    const int j = std::min(coarse_blocks_ - 1, (y + size / 2 - coarse_y_) / coarse_span_);
+    const int i = std::min(coarse_blocks_ - 1, (x + size / 2 - coarse_x_) / coarse_span_);
+    return coarse_[j * coarse_blocks_ + i][reference];
+  }
+
+  int distance(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride, int size,
+               bool hadamard) const {
+    return hadamard ? kernels_.hadamard(a, a_stride, b, b_stride, size, size)
+                    : kernels_.difference(a, a_stride, b, b_stride, size, size);
+  }
+
+  // The vector of a block in one reference: from the best of some guesses downhill in steps that become smaller.
+  float search_vector(int reference, const std::int16_t* target, std::ptrdiff_t target_stride, int y, int x, int size,
+                      MotionVector expected, const MotionVector* guesses, int count, float lambda, bool near,
+                      MotionVector& best) const {
+    const SearchPicture& p = *pictures_[reference];
+    float least = 1e30f;
+    bool fine = false;
+    const auto look = [&](int vx, int vy) {
+      const MotionVector v = inside(limited_vector(vx, vy), y, x, size);
+      const int d = distance(target, target_stride, p.at(y, x, v), p.stride, size, fine);
+      const float cost = static_cast<float>(d) + lambda * vector_bits(v, expected);
+      if (!(cost < least)) return false;
+      least = cost;
+      best = v;
+      return true;
+    };
+    for (int i = 0; i < count; ++i) {
+      bool seen = false;
+      for (int j = 0; j < i; ++j) seen = seen || guesses[j] == guesses[i];
+      if (!seen) look(guesses[i].x, guesses[i].y);
+    }
+    static constexpr int kSteps[8][2] = {{-1, 0}, {1, 0}, {0, -1}, {0, 1}, {-1, -1}, {1, 1}, {-1, 1}, {1, -1}};
+    for (int s = near ? 2 : 2 * kQuarters; s >= 1; s /= 2) {
+      if (s < kQuarters && !fine) {
+        fine = true;
+        const MotionVector v = best;
+        least = 1e30f;
+        look(v.x, v.y);
+      }
+      for (int round = 0; round < (s < kQuarters ? 2 : 6); ++round) {
+        const MotionVector from = best;
+        bool moved = false;
+        for (int i = 0; i < (s < kQuarters ? 8 : 4); ++i)
+          moved = look(from.x + s * kSteps[i][0], from.y + s * kSteps[i][1]) || moved;
+        if (!moved) break;
+      }
+    }
+    return least;
+  }
+
+  // What a motion predicts of a block, at `out` with rows of kBlock.
+  void predict(const MotionCell& c, int y, int x, int size, std::int16_t* out) const {
+    if (c.mode == MotionMode::kPlain) {
+      std::fill_n(out, size * kBlock, static_cast<std::int16_t>(c.plain[0] * (1 << (kSearchBits - kMotionPlainBits))));
+      return;
+    }
+    const MotionVector v[2] = {inside(c.vector[0], y, x, size), inside(c.vector[1], y, x, size)};
+    const std::int16_t* from[2] = {nullptr, nullptr};
+    for (int k = 0; k < 2; ++k)
+      if (c.uses(k)) from[k] = pictures_[k]->at(y, x, v[k]);
+    for (int j = 0; j < size; ++j) {
+      if (from[0] && from[1])
+        kernels_.average16(from[0] + j * pictures_[0]->stride, from[1] + j * pictures_[1]->stride, out + j * kBlock,
+                           size);
+      else
+        std::memcpy(out + j * kBlock, from[0] ? from[0] + j * pictures_[0]->stride : from[1] + j * pictures_[1]->stride,
+                    static_cast<std::size_t>(size) * 2);
+    }
+  }
+
+  void plain_of(int cy, int cx, int log2, MotionCell& c) const {
+    c.mode = MotionMode::kPlain;
+    for (std::size_t i = 0; i < components_.size(); ++i) {
+      const MotionPlane& p = components_[i];
+      const int y0 = cy * cell_size(p.scale.shift_y), x0 = cx * cell_size(p.scale.shift_x);
+      const int y1 = std::min(p.samples.shape.height, y0 + (cell_size(p.scale.shift_y) << log2));
+      const int x1 = std::min(p.samples.shape.width, x0 + (cell_size(p.scale.shift_x) << log2));
+      std::int64_t sum = 0;
+      for (int y = y0; y < y1; ++y)
+        for (int x = x0; x < x1; ++x) sum += p.samples.row(t_, y)[x];
+      const std::int64_t n = std::max(1, (y1 - y0) * (x1 - x0));
+      const double unit = std::exp2(bits_ - kMotionPlainBits);
+      c.plain[i] = static_cast<std::int8_t>(
+          std::clamp(std::lround(static_cast<double>(sum) / (static_cast<double>(n) * unit)), -32L, 31L));
+    }
+    complete_cell(c, r_.older);
+  }
+
+  // The best motion of a block as a whole.
+  Best leaf(int cy, int cx, int log2, const Hints& around, Pair& found) {
+    const int y = cy * kMotionCell, x = cx * kMotionCell, size = kMotionCell << log2;
+    const MotionGuesses guesses(r_, cy, cx, log2);
+    const std::int16_t* target = current_->planes[0].data() + (y + kPad) * current_->stride + x + kPad;
+    const std::ptrdiff_t stride = current_->stride;
+    Best best;
+    std::int16_t* block = block_.get();
+    const auto consider = [&](const MotionCell& c, int guess) {
+      predict(c, y, x, size, block);
+      const auto d = static_cast<float>(kernels_.hadamard(target, stride, block, kBlock, size, size));
+      Counter counter;
+      MotionCell coded = c;
+      code_motion_block(counter, contexts_, r_, cy, cx, log2, guesses, guess, coded);
+      const float cost = d + lambda_ * counter.bits;
+      if (!(cost < best.cost)) return;
+      best.cost = cost;
+      best.cell = coded;
+    };
+    for (int i = 0; i < guesses.count; ++i) consider(guesses.cell[static_cast<std::size_t>(i)], i);
+    // What neighbours do may be good enough: then nothing else is tried.
+    if (best.cost < lambda_ * kGoodEnough) {
+      found = best.cell.vector;
+      return best;
+    }
+    float cost[2] = {1e30f, 1e30f};
+    Pair expected{};
+    for (int k = 0; k < references(); ++k) {
+      const auto kk = static_cast<std::size_t>(k);
+      expected[kk] = expected_vector(r_, cy, cx, log2, k);
+      MotionVector tries[kMotionGuesses + 4];
+      int n = 0;
+      tries[n++] = expected[kk];
+      tries[n++] = {};
+      tries[n++] = coarse(y, x, size, k);
+      if (around.any) tries[n++] = around.v[kk];
+      for (int i = 0; i < guesses.count; ++i) tries[n++] = guesses.cell[static_cast<std::size_t>(i)].vector[kk];
+      cost[k] = search_vector(k, target, stride, y, x, size, expected[kk], tries, n, lambda_, false, found[kk]);
+      MotionCell c;
+      c.mode = k == 0 ? MotionMode::kPast : MotionMode::kOther;
+      c.vector[kk] = found[kk];
+      complete_cell(c, r_.older);
+      consider(c, -1);
+    }
+    if (r_.has_other) refine_both(target, stride, y, x, size, expected, found, cost[0] < cost[1] ? 0 : 1, consider);
+    MotionCell plain;
+    plain_of(cy, cx, log2, plain);
+    consider(plain, -1);
+    return best;
+  }
+
+  // Both references: each vector in turn against what the other leaves.
+  template <class F>
+  void refine_both(const std::int16_t* target, std::ptrdiff_t stride, int y, int x, int size, const Pair& expected,
+                   const Pair& found, int better, const F& consider) {
+    MotionCell c;
+    c.mode = MotionMode::kBoth;
+    c.vector = found;
+    consider(c, -1);
+    for (const int k : {1 - better, better}) {
+      const auto kk = static_cast<std::size_t>(k);
+      MotionCell one = c;
+      one.mode = k == 0 ? MotionMode::kOther : MotionMode::kPast;
+      std::int16_t* block = block_.get();
+      predict(one, y, x, size, block);
+      std::int16_t* rest = rest_.get();
+      for (int j = 0; j < size; ++j)
+        for (int i = 0; i < size; ++i)
+          rest[j * kBlock + i] = static_cast<std::int16_t>(2 * target[j * stride + i] - block[j * kBlock + i]);
+      const MotionVector tries[2] = {c.vector[kk], expected[kk]};
+      MotionVector v = c.vector[kk];
+      search_vector(k, rest, kBlock, y, x, size, expected[kk], tries, 2, 2 * lambda_, true, v);
+      c.vector[kk] = v;
+      consider(c, -1);
+    }
+  }
+
+  // The cheapest division of a block into blocks of its own motion; sets its cells.
+  float decide(int cy, int cx, int log2, const Hints& around) {
+    if (cy >= r_.y1 || cx >= r_.x1) return 0;
+    const bool must = must_split(r_, cy, cx, log2);
+    Best whole;
+    Hints hints = around;
+    float split_price = 0;
+    if (!must) {
+      if (log2 > 0) {
+        const dense::State& s = split_context(contexts_, r_, cy, cx, log2);
+        split_price = lambda_ * Counter::price(s, true);
+        whole = leaf(cy, cx, log2, around, hints.v);
+        whole.cost += lambda_ * Counter::price(s, false);
+        hints.any = true;
+      } else {
+        whole = leaf(cy, cx, log2, around, hints.v);
+      }
+      whole.cell.log2_cells = static_cast<std::uint8_t>(log2);
+    }
+    const bool good = !must && whole.cost < lambda_ * kGoodEnough;
+    if (log2 > 0 && !good) {
+      const int half = 1 << (log2 - 1);
+      float cost = split_price;
+      for (int k = 0; k < 4 && (must || cost < whole.cost); ++k)
+        cost += decide(cy + (k >> 1) * half, cx + (k & 1) * half, log2 - 1, hints);
+      if (must || cost < whole.cost) return cost;
+    }
+    r_.set(cy, cx, log2, whole.cell);
+    return whole.cost;
+  }
+
+  static constexpr float kGoodEnough = 12;  // bits: little more than the least motion costs
+
+  MotionRegion r_;
+  MotionReferences references_;
+  const std::vector<MotionPlane>& components_;
+  int t_;
+  int bits_;
+  const MotionKernels& kernels_;
+  const SearchPicture* pictures_[2];
+  const SearchPicture* current_ = nullptr;
+  const std::vector<SmallPicture>& small_;
+  int factor_;
+  float lambda_;
+  MotionContexts contexts_;
+  int coarse_span_ = 1, coarse_y_ = 0, coarse_x_ = 0, coarse_blocks_ = 1;
+  MotionVector coarse_[4][2];
+  std::unique_ptr<std::int16_t[]> block_ = std::make_unique<std::int16_t[]>(kBlock * kBlock);
+  std::unique_ptr<std::int16_t[]> rest_ = std::make_unique<std::int16_t[]>(kBlock * kBlock);
+};
+
+// ----------------------------------------------------------------------------------------------------------------- GOP
+
+/// Interpolated pictures of the frames that a batch of searches looks at.
+class PictureCache {
+ public:
+  PictureCache(const Field<std::int32_t>& luma, int bits, const MotionKernels& kernels, ThreadPool& pool)
+      : luma_(luma),
+        bits_(bits),
+        kernels_(kernels),
+        pool_(pool),
+        pictures_(static_cast<std::size_t>(luma.shape.frames)) {
+    const std::size_t plane = static_cast<std::size_t>(luma.shape.width + 2 * kPad) *
+                              static_cast<std::size_t>(luma.shape.height + 2 * kPad) * sizeof(std::int16_t);
+    most_ = std::max<std::size_t>(3, kPictureMemory / (plane * kQuarters * kQuarters));
+  }
+  /// How many at a time.
+  std::size_t most() const { return most_; }
+  /// Those of `wanted` are there afterwards, others no longer.
+  void hold(const std::vector<int>& wanted) {
+    std::vector<int> missing;
+    std::vector<std::unique_ptr<SearchPicture>> kept(pictures_.size());
+    for (const int t : wanted) {
+      const auto i = static_cast<std::size_t>(t);
+      if (kept[i]) continue;
+      kept[i] = std::move(pictures_[i]);
+      if (kept[i]) continue;
+      kept[i] = std::make_unique<SearchPicture>();
+      missing.push_back(t);
+    }
+    pictures_ = std::move(kept);
+    pool_.parallel_for(static_cast<int>(missing.size()), [&](int i, int) {
+      const int t = missing[static_cast<std::size_t>(i)];
+      load_picture(luma_, t, bits_, *pictures_[static_cast<std::size_t>(t)]);
+    });
+    pool_.parallel_for(static_cast<int>(missing.size()) * kQuarters, [&](int i, int) {
+      interpolate_columns(*pictures_[static_cast<std::size_t>(missing[static_cast<std::size_t>(i / kQuarters)])],
+                          i % kQuarters, kernels_);
+    });
+  }
+  const SearchPicture* at(int t) const { return t < 0 ? nullptr : pictures_[static_cast<std::size_t>(t)].get(); }
+
+ private:
+  const Field<std::int32_t>& luma_;
+  int bits_;
+  const MotionKernels& kernels_;
+  ThreadPool& pool_;
+  std::vector<std::unique_ptr<SearchPicture>> pictures_;
+  std::size_t most_;
+};
+
+}  // namespace
+
+GopMotion search_motion(const std::vector<MotionPlane>& components, const MotionSearchParams& params, int levels,
+                        ThreadPool& pool, SimdLevel simd) {
+  const Field<std::int32_t>& luma = components[0].samples;
+  const MotionKernels& kernels = motion_kernels(resolve_simd(simd));
+  const int frames = luma.shape.frames;
+  GopMotion motion(frames, levels, luma.shape.width, luma.shape.height);
+  motion.step = static_cast<float>(params.step);
+  const int factor = luma.shape.height >= 720 || luma.shape.width >= 1280 ? 8 : 4;
+  std::vector<SmallPicture> small(static_cast<std::size_t>(frames));
+  pool.parallel_for(frames,
+                    [&](int t, int) { shrink(luma, t, params.bits, factor, small[static_cast<std::size_t>(t)]); });
+  PictureCache pictures(luma, params.bits, kernels, pool);
+  for (int level = levels - 1; level >= 0; --level) {
+    const double step =
+        params.step * std::exp2(8 - params.bits) / synthesis_norm(Wavelet::kMotion, false, true, level + 1);
+    const auto lambda = static_cast<float>(kLambda * step);
+    const std::vector<int> high = motion_frames(level, frames);
+    for (std::size_t first = 0; first < high.size();) {
+      std::vector<int> wanted;
+      std::size_t end = first;
+      for (; end < high.size(); ++end) {
+        const MotionReferences r = motion_references(high[end], level, frames);
+        std::vector<int> with = wanted;
+        for (const int t : {r.past, r.other})
+          if (t >= 0 && std::find(with.begin(), with.end(), t) == with.end()) with.push_back(t);
+        if (end > first && with.size() > pictures.most()) break;
+        wanted = std::move(with);
+      }
+      pictures.hold(wanted);
+      std::vector<SearchPicture> current(end - first);
+      pool.parallel_for(static_cast<int>(end - first), [&](int i, int) {
+        load_picture(luma, high[first + static_cast<std::size_t>(i)], params.bits,
+                     current[static_cast<std::size_t>(i)]);
+      });
+      const int regions = motion.grid.regions();
+      pool.parallel_for(static_cast<int>(end - first) * regions, [&](int i, int) {
+        const auto k = static_cast<std::size_t>(i / regions);
+        const int t = high[first + k];
+        const MotionReferences r = motion_references(t, level, frames);
+        RegionSearch search(motion, t, level, i % regions, components, params.bits, kernels, pictures.at(r.past),
+                            pictures.at(r.other), small, factor, lambda);
+        search.run(current[k]);
+      });
+      first = end;
+    }
+  }
+  return motion;
+}
+
+}  // namespace trivelet

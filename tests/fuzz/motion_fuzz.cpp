@@ -1,0 +1,100 @@
+// Sections of motion. The first bytes choose the size of the picture, frames, levels and components; the others are the
+// sections, one after the other, each behind two bytes with its size.
+//
+// Every input is an Error of a bad stream or motion that keeps its limits. Coded again it must come back the same, and
+// lifting along it and back must change nothing.
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "codec/motion_field.h"
+#include "codec/motion_lift.h"
+#include "trivelet/error.h"
+
+using namespace trivelet;
+
+namespace {
+
+[[noreturn]] void wrong(const char* what) {
+  std::fprintf(stderr, "wrong: %s\n", what);
+  std::abort();
+}
+
+void check_limits(const GopMotion& m) {
+  for (const MotionField& f : m.fields)
+    for (const MotionCell& c : f) {
+      if (c.log2_cells > 3) wrong("a block's size");
+      for (const std::int8_t p : c.plain)
+        if (p < -32 || p > 31) wrong("a constant");
+      for (const MotionVector& v : c.vector)
+        if (std::abs(v.x) > kMotionReach || std::abs(v.y) > kMotionReach) wrong("a vector");
+    }
+}
+
+void check_coding(const GopMotion& m, int components) {
+  GopMotion original = m;
+  GopMotion again = m;
+  for (MotionField& f : again.fields) f.assign(f.size(), {});
+  for (int level = m.levels - 1; level >= 0; --level) {
+    const std::vector<std::uint8_t> bytes = encode_motion(original, level, components);
+    decode_motion(bytes.data(), bytes.size(), level, components, again);
+  }
+  for (std::size_t t = 0; t < m.fields.size(); ++t)
+    for (std::size_t i = 0; i < m.fields[t].size(); ++i)
+      if (!m.fields[t][i].predicts_as(again.fields[t][i]) || again.fields[t][i].vector != original.fields[t][i].vector)
+        wrong("other motion after coding it again");
+}
+
+void check_lifting(const GopMotion& m, int width, int height, int shift, std::uint32_t seed) {
+  static ThreadPool pool(1);
+  const Shape s{m.frames, (height + (1 << shift) - 1) >> shift, (width + (1 << shift) - 1) >> shift};
+  std::vector<std::int32_t> x(s.samples());
+  for (std::int32_t& v : x) v = static_cast<std::int32_t>(seed = seed * 1664525 + 1013904223) >> (seed & 16);
+  std::vector<std::int32_t> y = x;
+  const auto field = [&](std::vector<std::int32_t>& v) {
+    return Field<std::int32_t>{v.data(), s, s.width, static_cast<std::ptrdiff_t>(s.width) * s.height};
+  };
+  const MotionComponent c{0, {shift, shift}, seed & 32 ? kMotionFraction : 0, 8};
+  forward_motion(field(y), m, c, pool, SimdLevel::kScalar);
+  std::vector<std::int32_t> best = x;
+  forward_motion(field(best), m, c, pool, SimdLevel::kBest);
+  if (best != y) wrong("instruction sets differ");
+  inverse_motion(field(y), m, c, 0, pool, SimdLevel::kBest);
+  if (x != y) wrong("the inverse is not exact");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t kHead = 4;
+  if (size < kHead) return 0;
+  const bool large = data[3] & 128;  // several regions
+  const int width = 1 + data[0] * (large ? 3 : 1) / 2;
+  const int height = 1 + data[1] % 48;
+  const int frames = 1 + data[2] % 7;
+  const int levels = 1 + data[2] / 7 % 3;
+  const int components = 1 + (data[3] & 3);
+  const int shift = data[3] >> 2 & 7;
+  GopMotion m(frames, levels, width, height);
+  const std::uint8_t* at = data + kHead;
+  const std::uint8_t* end = data + size;
+  try {
+    for (int level = levels - 1; level >= 0; --level) {
+      std::size_t n = 0;
+      if (end - at >= 2) {
+        n = std::min<std::size_t>(at[0] | at[1] << 8, static_cast<std::size_t>(end - at - 2));
+        at += 2;
+      }
+      decode_motion(at, n, level, components, m);
+      at += n;
+    }
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kBadStream) wrong("kind of error");
+    check_limits(m);
+    return 0;
+  }
+  check_limits(m);
+  check_coding(m, components);
+  check_lifting(m, width, height, shift, static_cast<std::uint32_t>(size) * 2654435761u);
+  return 0;
+}

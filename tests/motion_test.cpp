@@ -1,0 +1,246 @@
+// Motion: lifting along it and back, and its bytes. motion_stream_test.cpp has the streams.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "codec/motion_field.h"
+#include "codec/motion_lift.h"
+#include "codec/simd.h"
+
+namespace trivelet {
+namespace {
+
+enum class Vectors { kStill, kSmall, kAny, kFar };
+
+MotionVector vector_of(Vectors kind, std::mt19937& random) {
+  const int reach = kind == Vectors::kStill   ? 0
+                    : kind == Vectors::kSmall ? 40
+                    : kind == Vectors::kAny   ? 400
+                                              : kMotionReach;
+  std::uniform_int_distribution<int> q(-reach, reach);
+  return {static_cast<std::int16_t>(q(random)), static_cast<std::int16_t>(q(random))};
+}
+
+// Every cell with motion of its own, or in runs of equal cells.
+GopMotion random_motion(int frames, int levels, int width, int height, Vectors kind, std::mt19937& random) {
+  GopMotion m(frames, levels, width, height);
+  for (int l = 0; l < levels; ++l)
+    for (const int t : motion_frames(l, frames)) {
+      MotionField& f = m.fields[static_cast<std::size_t>(t)];
+      for (std::size_t i = 0; i < f.size(); ++i) {
+        if (i > 0 && random() % 2 == 0) {
+          f[i] = f[i - 1];
+          continue;
+        }
+        MotionCell& c = f[i];
+        const auto mode = random() % 8;
+        c.mode = mode == 0  ? MotionMode::kPlain
+                 : mode < 4 ? MotionMode::kBoth
+                 : mode < 6 ? MotionMode::kPast
+                            : MotionMode::kOther;
+        if (motion_references(t, l, frames).other < 0 && c.mode != MotionMode::kPlain) c.mode = MotionMode::kPast;
+        for (MotionVector& v : c.vector) v = vector_of(kind, random);
+        for (std::int8_t& p : c.plain) p = static_cast<std::int8_t>(static_cast<int>(random() % 64) - 32);
+      }
+    }
+  return m;
+}
+
+struct Volume {
+  Shape shape;
+  std::vector<std::int32_t> samples;
+  Volume(Shape s, int bits, int fraction, std::mt19937& random) : shape(s), samples(s.samples()) {
+    std::uniform_int_distribution<std::int32_t> value(-(1 << (bits - 1)), (1 << (bits - 1)) - 1);
+    for (auto& v : samples) v = value(random) * (1 << fraction);
+  }
+  Field<std::int32_t> field() {
+    return {samples.data(), shape, shape.width, static_cast<std::ptrdiff_t>(shape.width) * shape.height};
+  }
+};
+
+// Sizes smaller than a cell, odd, of several regions; components of every scale.
+TEST(MotionLift, InverseOfForwardIsExact) {
+  std::mt19937 random(1);
+  ThreadPool pool(3);
+  const int sizes[][2] = {{1, 1}, {3, 5}, {17, 9}, {64, 48}, {71, 33}, {300, 20}};
+  for (const auto& [width, height] : sizes)
+    for (const int frames : {1, 2, 3, 5, 8, 9})
+      for (const Vectors kind : {Vectors::kStill, Vectors::kSmall, Vectors::kAny, Vectors::kFar})
+        for (const int bits : {1, 8, 16})
+          for (const int fraction : {0, kMotionFraction}) {
+            const int sx = static_cast<int>(random() % 3), sy = static_cast<int>(random() % 3);
+            const GopMotion m = random_motion(frames, 3, width, height, kind, random);
+            const Shape s{frames, (height + (1 << sy) - 1) >> sy, (width + (1 << sx) - 1) >> sx};
+            Volume v(s, bits, fraction, random);
+            const Volume original = v;
+            const MotionComponent c{static_cast<int>(random() % 4), {sx, sy}, fraction, bits};
+            forward_motion(v.field(), m, c, pool, SimdLevel::kBest);
+            if (frames > 1 && kind == Vectors::kAny && bits > 1) {
+              EXPECT_NE(v.samples, original.samples);
+            }
+            inverse_motion(v.field(), m, c, 0, pool, SimdLevel::kBest);
+            ASSERT_EQ(v.samples, original.samples)
+                << width << "x" << height << "x" << frames << ", " << bits << " bits, scale " << sx << "," << sy;
+          }
+}
+
+// Coefficients that no encoder makes, at any scale: the inverse does as it is told, and forward undoes that.
+TEST(MotionLift, TakesAnyIntegers) {
+  std::mt19937 random(2);
+  ThreadPool pool(1);
+  for (int round = 0; round < 40; ++round) {
+    const int shift = round % 7;
+    const GopMotion m = random_motion(8, 3, 90, 50, Vectors::kFar, random);
+    Volume v({8, (50 + (1 << shift) - 1) >> shift, (90 + (1 << shift) - 1) >> shift}, 8, 0, random);
+    for (auto& x : v.samples) x = static_cast<std::int32_t>(random());
+    const Volume original = v;
+    const MotionComponent c{0, {shift, shift}, kMotionFraction, 8};
+    inverse_motion(v.field(), m, c, 0, pool, SimdLevel::kBest);
+    forward_motion(v.field(), m, c, pool, SimdLevel::kBest);
+    ASSERT_EQ(v.samples, original.samples) << "scale " << shift;
+  }
+}
+
+TEST(MotionLift, DependsNeitherOnThreadsNorOnInstructions) {
+  std::mt19937 random(3);
+  const GopMotion m = random_motion(9, 4, 200, 70, Vectors::kAny, random);
+  Volume v({9, 70, 200}, 10, kMotionFraction, random);
+  Volume reference = v;
+  ThreadPool one(1);
+  const MotionComponent c{0, {0, 0}, kMotionFraction, 10};
+  forward_motion(reference.field(), m, c, one, SimdLevel::kScalar);
+  for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512})
+    for (const int threads : {1, 4}) {
+      if (simd > detected_simd()) continue;
+      ThreadPool pool(threads);
+      Volume other = v;
+      forward_motion(other.field(), m, c, pool, simd);
+      EXPECT_EQ(other.samples, reference.samples) << to_string(simd) << ", " << threads << " threads";
+    }
+}
+
+// Blocks that stand still and are predicted from both sides: inside a GOP, where no update is clipped, these are the
+// steps of the reversible 5/3.
+TEST(MotionLift, WithoutMovementItIsTheFiveThree) {
+  std::mt19937 random(4);
+  ThreadPool pool(1);
+  GopMotion m(9, 1, 40, 24);
+  for (const int t : motion_frames(0, 9))
+    for (MotionCell& c : m.fields[static_cast<std::size_t>(t)]) c.mode = MotionMode::kBoth;
+  Volume v({9, 24, 40}, 5, 0, random);  // small differences
+  Volume old = v;
+  forward_motion(v.field(), m, {0, {0, 0}, 0, 8}, pool, SimdLevel::kBest);
+  forward_transform<std::int32_t>(old.field(), {Layout::kT2d, 1, 0, Wavelet::kCdf53, Wavelet::kCdf53}, pool,
+                                  SimdLevel::kBest);
+  for (int t = 1; t < 8; ++t)
+    for (int y = 0; y < 24; ++y)
+      for (int x = 0; x < 40; ++x) {
+        const std::int32_t wanted = old.field().row(t, y)[x];
+        if (t % 2 == 0 && std::abs(wanted - v.field().row(t, y)[x]) > 0) {
+          // Only by the clip: 12 grey levels.
+          ASSERT_LE(std::abs(v.field().row(t, y)[x]), 16 + 12);
+          continue;
+        }
+        ASSERT_EQ(v.field().row(t, y)[x], wanted) << t << " " << y << " " << x;
+      }
+}
+
+// A picture that moves by whole samples is predicted without a rest where nothing comes in from outside.
+TEST(MotionLift, FollowsMovement) {
+  std::mt19937 random(5);
+  ThreadPool pool(2);
+  constexpr int kWidth = 96, kHeight = 64;
+  Volume big({1, 200, 200}, 8, 0, random);
+  Volume v({2, kHeight, kWidth}, 8, 0, random);
+  for (int t = 0; t < 2; ++t)
+    for (int y = 0; y < kHeight; ++y)
+      for (int x = 0; x < kWidth; ++x) v.field().row(t, y)[x] = big.field().row(0, 50 + y - 3 * t)[50 + x + 5 * t];
+  GopMotion m(2, 1, kWidth, kHeight);
+  for (MotionCell& c : m.fields[1]) c.vector[0] = {20, -12};
+  forward_motion(v.field(), m, {0, {0, 0}, 0, 8}, pool, SimdLevel::kBest);
+  for (int y = 8; y < kHeight - 8; ++y)
+    for (int x = 8; x < kWidth - 8; ++x) ASSERT_EQ(v.field().row(1, y)[x], 0);
+}
+
+// A level less: low frames alone come back to what they were as low frames of the finer level.
+TEST(MotionLift, LeavesOutFineLevels) {
+  std::mt19937 random(6);
+  ThreadPool pool(1);
+  const GopMotion m = random_motion(8, 3, 40, 40, Vectors::kSmall, random);
+  Volume v({8, 40, 40}, 8, 0, random);
+  const MotionComponent c{0, {0, 0}, 0, 8};
+  Volume one = v;
+  GopMotion finest = m;
+  finest.levels = 1;
+  forward_motion(one.field(), finest, c, pool, SimdLevel::kBest);
+  forward_motion(v.field(), m, c, pool, SimdLevel::kBest);
+  Volume half({4, 40, 40}, 8, 0, random);
+  for (int t = 0; t < 4; ++t) std::copy_n(v.field().row(2 * t, 0), 1600, half.field().row(t, 0));
+  inverse_motion(half.field(), m, c, 1, pool, SimdLevel::kBest);
+  for (int t = 0; t < 4; ++t)
+    for (int i = 0; i < 1600; ++i) ASSERT_EQ(half.field().row(t, 0)[i], one.field().row(2 * t, 0)[i]);
+}
+
+// --------------------------------------------------------------------------------------------------------------- bytes
+
+bool same_prediction(const GopMotion& a, const GopMotion& b) {
+  for (std::size_t t = 0; t < a.fields.size(); ++t) {
+    if (a.fields[t].size() != b.fields[t].size()) return false;
+    for (std::size_t i = 0; i < a.fields[t].size(); ++i)
+      if (!a.fields[t][i].predicts_as(b.fields[t][i])) return false;
+  }
+  return true;
+}
+
+TEST(MotionBytes, ComeBack) {
+  std::mt19937 random(7);
+  for (const auto& [width, height] : {std::pair{1, 1}, {40, 24}, {263, 31}, {300, 530}})
+    for (const int frames : {2, 3, 5, 8, 13})
+      for (const Vectors kind : {Vectors::kStill, Vectors::kSmall, Vectors::kFar}) {
+        GopMotion m = random_motion(frames, 3, width, height, kind, random);
+        GopMotion back(frames, 3, width, height);
+        for (int level = 2; level >= 0; --level) {
+          const std::vector<std::uint8_t> bytes = encode_motion(m, level, 4);
+          decode_motion(bytes.data(), bytes.size(), level, 4, back);
+        }
+        ASSERT_TRUE(same_prediction(m, back)) << width << "x" << height << "x" << frames;
+      }
+}
+
+TEST(MotionBytes, LargeBlocksAreCheap) {
+  GopMotion m(2, 1, 256, 256);
+  for (MotionCell& c : m.fields[1]) {
+    c.vector[0] = {5, -9};
+    c.log2_cells = 3;
+  }
+  EXPECT_LT(encode_motion(m, 0, 1).size(), 16u);
+}
+
+TEST(MotionBytes, DamageIsAnErrorOrOtherMotion) {
+  std::mt19937 random(8);
+  int errors = 0;
+  for (int round = 0; round < 400; ++round) {
+    GopMotion m = random_motion(5, 2, 300, 80, Vectors::kFar, random);
+    std::vector<std::uint8_t> bytes = encode_motion(m, 1, 3);
+    if (round % 3 == 0)
+      bytes.resize(random() % bytes.size());
+    else
+      bytes[random() % bytes.size()] ^= static_cast<std::uint8_t>(1 + random() % 255);
+    GopMotion back(5, 2, 300, 80);
+    try {
+      decode_motion(bytes.data(), bytes.size(), 1, 3, back);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kBadStream);
+      ++errors;
+    }
+    for (const MotionField& f : back.fields)
+      for (const MotionCell& c : f)
+        for (const MotionVector& v : c.vector) ASSERT_LE(std::max(std::abs(v.x), std::abs(v.y)), kMotionReach);
+  }
+  EXPECT_GT(errors, 50);
+}
+
+}  // namespace
+}  // namespace trivelet
