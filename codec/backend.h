@@ -57,6 +57,7 @@ struct Reduction {
 struct GopChoices {
   float step = 1;                         ///< quantiser step; ignored for lossless streams
   std::vector<std::uint8_t> frame_gains;  ///< GopHeader::frame_gains
+  Motion motion = Motion::kOff;           ///< streams with motion only
   /// There is a target, for which the GOP may be coded again. Fast profile: deliver PassTables, a part per plane, and no
   /// layers.
   bool passes = false;
@@ -72,10 +73,10 @@ class GopEncoder {
   virtual int lends() const { return 0; }
   /// `gop` may be read until it is pulled, or until wait_for_samples() returns.
   virtual void push(const Gop& gop, const GopChoices& choices) = 0;
-  /// Coefficients come with their frame gains, whatever choices.frame_gains says.
+  /// Coefficients come with their frame gains and motion, whatever choices say.
   virtual void push(CoefficientGop& coefficients, const GopChoices& choices) = 0;
   /// Coefficients of a GOP, not coded.
-  virtual void transform(const Gop& gop, const std::vector<std::uint8_t>& frame_gains, CoefficientGop& out) = 0;
+  virtual void transform(const Gop& gop, const GopChoices& choices, CoefficientGop& out) = 0;
   /// Codes the samples of the last push once more: the same GOP and frame gains, with choices.passes both times.
   virtual void push_again(const Gop& gop, const GopChoices& choices) { push(gop, choices); }
   /// The mean squared error of what a decoder makes of a GOP that was coded with `choices` and whose segments end at

@@ -8,9 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "codec/container.h"
+#include "codec/motion.h"
 #include "codec/zerotree.h"
 
 namespace trivelet {
@@ -25,14 +27,16 @@ struct CodedGop {
   };
   std::vector<Component> components;
   std::function<void(Gop&)> samples;  ///< fetches what was coded into a Gop, where the backend has it still; else null
+  std::shared_ptr<const GopMotion> motion;  ///< with its sections; null: none
 };
 
 /// A GOP in layers: what an encoder sends or a decoder received. Parts point into memory of others.
 struct LayeredGop {
   int frames = 0;
   float step = 0;
-  int stop_plane = 0;                     ///< planes below are not wanted
-  std::vector<std::uint8_t> frame_gains;  ///< GopHeader::frame_gains
+  int stop_plane = 0;                       ///< planes below are not wanted
+  std::vector<std::uint8_t> frame_gains;    ///< GopHeader::frame_gains
+  std::shared_ptr<const GopMotion> motion;  ///< null: none
   struct Component {
     const BlockGrid* grid = nullptr;
     std::vector<std::vector<LayeredSegment>> blocks;  ///< [block][segment]

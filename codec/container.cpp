@@ -97,6 +97,7 @@ void visit_stream_header(IO& io, Header& h) {
   byte_field(io, v.field_order, 0, 2, "field order");
   io.text(h.writer, kMaxTextBytes);
   io.text(h.settings, kMaxTextBytes);
+  if (h.minor > kFormatMinorWithoutMotion) byte_field(io, h.motion, 1, 1, "motion");
 }
 
 bool reversible_wavelet(Wavelet w) { return w != Wavelet::kCdf97; }
@@ -129,9 +130,10 @@ int StreamHeader::max_reduce() const {
 
 std::vector<std::uint8_t> serialise(const StreamHeader& header) {
   ByteWriter w;
-  w.fixed(header.major);
-  w.fixed(header.minor);
   StreamHeader h = header;
+  h.minor = static_cast<std::uint8_t>(header.motion ? kFormatMinor : kFormatMinorWithoutMotion);
+  w.fixed(h.major);
+  w.fixed(h.minor);
   visit_stream_header(w, h);
   append_crc(w.bytes);
   return std::move(w.bytes);
@@ -143,8 +145,10 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
   StreamHeader h;
   r.fixed(h.major);
   r.fixed(h.minor);
-  require(h.major == kFormatMajor && (h.major != 0 || h.minor == kFormatMinor), ErrorKind::kUnsupported,
+  require(h.major == kFormatMajor && (h.major != 0 || h.minor == kFormatMinor || h.minor == kFormatMinorWithoutMotion),
+          ErrorKind::kUnsupported,
           "stream format " + std::to_string(h.major) + "." + std::to_string(h.minor) + "; this library reads " +
+              std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinorWithoutMotion) + " and " +
               std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor) +
               ". Use the version that wrote it, or a newer one");
   visit_stream_header(r, h);
@@ -155,6 +159,7 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
   if (h.layout == Layout::kDyadic && h.temporal_levels > h.spatial_levels)
     bad("stream header: dyadic layout with " + std::to_string(h.temporal_levels) + " temporal and " +
         std::to_string(h.spatial_levels) + " spatial levels");
+  if (h.motion && h.layout != Layout::kT2d) bad("stream header: motion in a dyadic layout");
   for (const Wavelet w : {h.temporal, h.spatial})
     if (h.lossless ? !reversible_wavelet(w) : !real_wavelet(w))
       bad(std::string("stream header: wavelet ") + std::to_string(static_cast<int>(w)) + " in a " +
@@ -201,6 +206,7 @@ namespace {
 constexpr std::uint8_t kGopHasHash = 1;
 constexpr std::uint8_t kGopIrregularTimes = 2;
 constexpr std::uint8_t kGopHasGains = 4;
+constexpr std::uint8_t kGopHasMotion = 8;
 
 // Times wrap around rather than overflow: some mean nothing, but none may be undefined.
 std::int64_t add(std::int64_t a, std::int64_t b) {
@@ -222,7 +228,8 @@ std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader&
   w.varint(g.first_frame);
   w.varint(static_cast<std::uint64_t>(g.frames));
   w.fixed(static_cast<std::uint8_t>((g.has_hash ? kGopHasHash : 0) | (irregular ? kGopIrregularTimes : 0) |
-                                    (g.frame_gains.empty() ? 0 : kGopHasGains)));
+                                    (g.frame_gains.empty() ? 0 : kGopHasGains) |
+                                    (g.motion.empty() ? 0 : kGopHasMotion)));
   w.signed_varint(first.pts);
   w.signed_varint(first.duration);
   if (irregular) {
@@ -247,12 +254,16 @@ std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader&
       next = f + 1;
     }
   }
+  const auto table = [&](const std::vector<ChunkEntry>& entries) {
+    for (const ChunkEntry& c : entries) {
+      w.varint(c.size);
+      if (c.size > 0) w.fixed(c.crc);
+    }
+  };
+  table(g.motion);
   w.fixed(g.planes);
   for (const std::uint8_t t : g.layer_top) w.fixed(t);
-  for (const ChunkEntry& c : g.chunks) {
-    w.varint(c.size);
-    if (c.size > 0) w.fixed(c.crc);
-  }
+  table(g.chunks);
   ByteWriter out;
   out.fixed(static_cast<std::uint32_t>(w.bytes.size() + 8));
   out.bytes.insert(out.bytes.end(), w.bytes.begin(), w.bytes.end());
@@ -273,7 +284,7 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   g.frames = static_cast<int>(frames);
   std::uint8_t flags = 0;
   r.fixed(flags);
-  if (flags > 7) bad("GOP header: unknown flags " + std::to_string(flags));
+  if (flags > (stream.motion ? 15 : 7)) bad("GOP header: unknown flags " + std::to_string(flags));
   FrameTime t;
   r.signed_varint(t.pts);
   r.signed_varint(t.duration);
@@ -296,7 +307,7 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
     if (!(g.step >= 1e-6f && g.step <= 1e9f)) bad("GOP header: quantiser step out of range");
   }
   if (flags & kGopHasGains) {
-    if (stream.lossless || stream.layout != Layout::kT2d)
+    if (stream.lossless || stream.layout != Layout::kT2d || (flags & kGopHasMotion))
       bad("GOP header: frame gains in a stream that cannot have them");
     g.frame_gains.assign(static_cast<std::size_t>(g.frames), 64);
     std::uint64_t listed = 0;
@@ -317,6 +328,20 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
         bad("GOP header: gains of frames behind the last");
     }
   }
+  const auto table = [&](std::vector<ChunkEntry>& entries, std::size_t count) {
+    entries.resize(count);
+    for (auto& c : entries) {
+      r.varint(c.size);
+      if (c.size > 0) r.fixed(c.crc);
+      c.offset = g.body_bytes;
+      if (c.size > (std::uint64_t{1} << 40)) bad("GOP header: a chunk of " + std::to_string(c.size) + " bytes");
+      g.body_bytes += c.size;
+    }
+  };
+  if (flags & kGopHasMotion) {
+    if (stream.temporal_levels == 0) bad("GOP header: motion without temporal levels");
+    table(g.motion, stream.temporal_levels);
+  }
   r.fixed(g.planes);
   if (g.planes > 30) bad("GOP header: " + std::to_string(g.planes) + " bit planes, the limit is 30");
   g.layer_top.resize(stream.layers);
@@ -325,16 +350,8 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
     if (l > g.planes)
       bad("GOP header: a layer begins at plane " + std::to_string(l) + " of " + std::to_string(g.planes));
   }
-  const std::size_t chunks = static_cast<std::size_t>(stream.layers) *
-                             static_cast<std::size_t>(stream.temporal_bands()) * (stream.spatial_levels + 1u);
-  g.chunks.resize(chunks);
-  for (auto& c : g.chunks) {
-    r.varint(c.size);
-    if (c.size > 0) r.fixed(c.crc);
-    c.offset = g.body_bytes;
-    if (c.size > (std::uint64_t{1} << 40)) bad("GOP header: a chunk of " + std::to_string(c.size) + " bytes");
-    g.body_bytes += c.size;
-  }
+  table(g.chunks, static_cast<std::size_t>(stream.layers) * static_cast<std::size_t>(stream.temporal_bands()) *
+                      (stream.spatial_levels + 1u));
   r.expect_end();
   return g;
 }

@@ -18,6 +18,9 @@ namespace trivelet {
 
 inline constexpr std::uint8_t kSignature[8] = {0x89, 'T', 'V', 'L', 0x0D, 0x0A, 0x1A, 0x0A};
 
+/// The version that a stream without motion needs.
+inline constexpr int kFormatMinorWithoutMotion = 2;
+
 /// Limits a decoder imposes (FORMAT.md "Limits").
 inline constexpr int kMaxDimension = 65536;
 inline constexpr int kMaxGopFrames = 128;
@@ -67,7 +70,7 @@ struct ComponentHeader {
 /// The content of the "Head" box.
 struct StreamHeader {
   std::uint8_t major = kFormatMajor;
-  std::uint8_t minor = kFormatMinor;
+  std::uint8_t minor = kFormatMinorWithoutMotion;
   Profile profile = Profile::kFast;
   FastMode fast_mode = FastMode::kStaged;
   bool lossless = false;
@@ -87,6 +90,7 @@ struct StreamHeader {
   std::vector<ComponentHeader> components;
   std::string writer;
   std::string settings;
+  bool motion = false;  ///< GOPs may have motion; t+2D
 
   int block_size() const { return 1 << log2_block; }
   Shape component_shape(int c, int frames) const {
@@ -94,6 +98,12 @@ struct StreamHeader {
   }
   Decomposition decomposition(int c) const {
     return {layout, temporal_levels, components[static_cast<std::size_t>(c)].spatial_levels, temporal, spatial};
+  }
+  /// As it describes a GOP: what those with motion have along time is not what the header says.
+  StreamHeader of_gop(bool with_motion) const {
+    StreamHeader h = *this;
+    if (with_motion) h.temporal = Wavelet::kMotion;
+    return h;
   }
   int temporal_bands() const { return layout == Layout::kDyadic ? 1 : temporal_levels + 1; }
   /// How often all components can be halved, from the full size.
@@ -126,8 +136,10 @@ struct GopHeader {
   /// Empty, or per frame of the GOP's field: the coefficients of that frame after the temporal transform were
   /// multiplied by this / 64 before the spatial one.
   std::vector<std::uint8_t> frame_gains;
+  /// Empty, or the sections of motion, from the coarsest temporal level on; they stand before the chunks.
+  std::vector<ChunkEntry> motion;
   std::vector<ChunkEntry> chunks;  ///< [(layer * bands + band) * distances + i], i = 0 for the coarsest
-  std::uint64_t body_bytes = 0;    ///< sum of the chunk sizes
+  std::uint64_t body_bytes = 0;    ///< sum of the sizes of sections and chunks
 
   const ChunkEntry& chunk(const StreamHeader& h, int layer, int band, int distance) const {
     const int n = h.spatial_levels + 1;

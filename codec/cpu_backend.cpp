@@ -16,6 +16,7 @@
 #include "codec/dense_block.h"
 #include "codec/dwt.h"
 #include "codec/fast_pass_table.h"
+#include "codec/motion_gop.h"
 #include "codec/parallel.h"
 #include "codec/rate_control.h"
 #include "codec/simd.h"
@@ -226,6 +227,12 @@ float synthesis_gain(const StreamHeader& header, const Reduction& reduction, int
   return static_cast<float>(1.0 / amplified);
 }
 
+// Without what happens along time.
+Decomposition in_space(Decomposition d) {
+  d.temporal_levels = 0;
+  return d;
+}
+
 // The inverse ones, of the frames that are left.
 std::vector<float> inverse_gains(const std::vector<std::uint8_t>& frame_gains, int temporal_reduction) {
   std::vector<float> gains;
@@ -239,7 +246,11 @@ std::vector<float> inverse_gains(const std::vector<std::uint8_t>& frame_gains, i
 class CpuEncoder final : public GopEncoder {
  public:
   CpuEncoder(const StreamHeader& header, const BackendOptions& options)
-      : header_(header), simd_(resolve_simd(options.simd)), pool_(options.threads) {
+      : header_(header),
+        moving_(header.of_gop(true)),
+        simd_(resolve_simd(options.simd)),
+        pool_(options.threads),
+        motion_(header_, pool_, simd_) {
     for (int i = 0; i < pool_.threads(); ++i) {
       if (header.profile == Profile::kDense)
         dense_.push_back(std::make_unique<DenseEncoder>(nullptr, simd_));
@@ -250,18 +261,39 @@ class CpuEncoder final : public GopEncoder {
 
   int depth() const override { return 1; }
 
-  void transform(const Gop& gop, const std::vector<std::uint8_t>& frame_gains, CoefficientGop& out) override {
-    out.frame_gains = frame_gains;
-    header_.lossless ? transform_as<std::int32_t>(gop, out) : transform_as<float>(gop, out);
+  void transform(const Gop& gop, const GopChoices& choices, CoefficientGop& out) override {
+    out.frame_gains = choices.frame_gains;
+    out.motion = nullptr;
+    const bool moves = may_move(gop, choices);
+    if (!moves || choices.motion == Motion::kAuto) transform_still(gop, out);
+    if (!moves) return;
+    const double still = choices.motion == Motion::kAuto ? coding_cost(header_, out, choices.step) : 0;
+    transform_moving(gop, choices, out);
+    if (choices.motion == Motion::kOn ||
+        still > coding_cost(moving_, out, choices.step) + motion_cost(header_, *out.motion, choices.step))
+      return;
+    out.frame_gains = choices.frame_gains;
+    out.motion = nullptr;
+    transform_still(gop, out);
   }
 
   void push(const Gop& gop, const GopChoices& choices) override {
-    if (!choices.passes) return header_.lossless ? push_as<std::int32_t>(gop, choices) : push_as<float>(gop, choices);
-    transform(gop, choices.frame_gains, coefficients_);
+    if (!choices.passes && !may_move(gop, choices)) {
+      coefficients_.motion = nullptr;
+      return header_.lossless ? push_as<std::int32_t>(gop, choices) : push_as<float>(gop, choices);
+    }
+    transform(gop, choices, coefficients_);
+    motion_step_ = choices.step;
     push(coefficients_, choices);
   }
 
-  void push_again(const Gop&, const GopChoices& choices) override { push(coefficients_, choices); }
+  // Motion that was chosen for a much finer or coarser step would not be chosen for this one.
+  void push_again(const Gop& gop, const GopChoices& choices) override {
+    constexpr float kMuch = 1.5f;
+    if (may_move(gop, choices) && (choices.step > kMuch * motion_step_ || kMuch * choices.step < motion_step_))
+      return push(gop, choices);
+    push(coefficients_, choices);
+  }
 
   void push(CoefficientGop& coefficients, const GopChoices& choices) override {
     require(coefficients.lossless == header_.lossless, ErrorKind::kBadArgument,
@@ -269,10 +301,15 @@ class CpuEncoder final : public GopEncoder {
     require(coefficients.frames >= 1 && coefficients.frames <= header_.gop_frames, ErrorKind::kBadArgument,
             "coefficients of " + std::to_string(coefficients.frames) + " frames; GOPs hold 1.." +
                 std::to_string(header_.gop_frames));
+    require(!coefficients.motion || (header_.motion && coefficients.motion->frames == coefficients.frames),
+            ErrorKind::kBadArgument, "the motion of other coefficients");
     header_.lossless ? code_all<std::int32_t>(coefficients, choices) : code_all<float>(coefficients, choices);
   }
 
   double squared_error(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) override {
+    if (coefficients_.motion)
+      return header_.lossless ? moving_error_as<std::int32_t>(gop, choices, cuts)
+                              : moving_error_as<float>(gop, choices, cuts);
     return header_.lossless ? squared_error_as<std::int32_t>(gop, choices, cuts)
                             : squared_error_as<float>(gop, choices, cuts);
   }
@@ -299,10 +336,45 @@ class CpuEncoder final : public GopEncoder {
 
   int components() const { return static_cast<int>(header_.components.size()); }
 
-  const StreamGeometry& geometry_of(int frames) {
-    auto& geometry = geometries_[frames];
-    if (!geometry) geometry = std::make_unique<StreamGeometry>(header_, frames);
+  const StreamGeometry& geometry_of(int frames, bool moves) {
+    auto& geometry = geometries_[{frames, moves}];
+    if (!geometry) geometry = std::make_unique<StreamGeometry>(moves ? moving_ : header_, frames);
     return *geometry;
+  }
+
+  bool may_move(const Gop& gop, const GopChoices& choices) const {
+    return header_.motion && choices.motion != Motion::kOff && gop.frames() > 1;
+  }
+
+  void transform_still(const Gop& gop, CoefficientGop& out) {
+    header_.lossless ? transform_as<std::int32_t>(gop, out) : transform_as<float>(gop, out);
+  }
+
+  void transform_moving(const Gop& gop, const GopChoices& choices, CoefficientGop& out) {
+    const ScopeTimer timer(seconds_transform_);
+    motion_.load(gop);
+    out.frame_gains.clear();
+    out.motion = motion_.search(choices.step);
+    header_.lossless ? move_as<std::int32_t>(gop, out) : move_as<float>(gop, out);
+  }
+
+  // What was loaded and searched.
+  template <class T>
+  void move_as(const Gop& gop, CoefficientGop& out) {
+    const Reduced r(moving_, {}, gop.frames());
+    lay_out<T>(r, gop.frames(), 0, out);
+    set_times(gop, out);
+    for (int c = 0; c < components(); ++c) {
+      const Field<T> field = field_of<T>(out, c, r.shape(c));
+      motion_.forward<T>(*out.motion, c, field);
+      forward_transform<T>(field, in_space(r.decomposition(c)), pool_, simd_);
+    }
+  }
+
+  static void set_times(const Gop& gop, CoefficientGop& out) {
+    out.frames = gop.frames();
+    out.source_frames = gop.frames();
+    out.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
   }
 
   // Components whose coefficients are in memory at once: as many as find room in that of the largest, three of a colour
@@ -366,9 +438,7 @@ class CpuEncoder final : public GopEncoder {
     const ScopeTimer timer(seconds_transform_);
     const Reduced r(header_, {}, gop.frames());
     lay_out<T>(r, gop.frames(), 0, out);
-    out.frames = gop.frames();
-    out.source_frames = gop.frames();
-    out.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
+    set_times(gop, out);
     transform_group<T>(gop, out.frame_gains, 0, fields_of<T>(out, r));
   }
 
@@ -379,8 +449,10 @@ class CpuEncoder final : public GopEncoder {
     return fields;
   }
 
-  Coding start_coding(int frames, const std::vector<std::uint8_t>& frame_gains, const GopChoices& choices) {
-    const StreamGeometry& geometry = geometry_of(frames);
+  Coding start_coding(int frames, const std::vector<std::uint8_t>& frame_gains,
+                      const std::shared_ptr<const GopMotion>& motion, const GopChoices& choices) {
+    const StreamGeometry& geometry = geometry_of(frames, motion != nullptr);
+    coded_.motion = motion;
     Coding coding{choices, header_.profile == Profile::kDense, {}, {}};
     coded_.components.resize(static_cast<std::size_t>(components()));
     for (int c = 0; c < components(); ++c) {
@@ -392,7 +464,7 @@ class CpuEncoder final : public GopEncoder {
       if (!coding.dense) coded.plan = choices.passes ? plane_plan(grid) : layer_plan(header_, grid);
       if (coding.dense || choices.passes) {
         coded.passes.resize(coded.blocks.size());
-        coding.weights.push_back(error_weights(header_, c, grid.table(), choices.step, frame_gains));
+        coding.weights.push_back(error_weights(motion ? moving_ : header_, c, grid.table(), choices.step, frame_gains));
       }
     }
     return coding;
@@ -404,7 +476,7 @@ class CpuEncoder final : public GopEncoder {
 
   template <class T>
   void push_as(const Gop& gop, const GopChoices& choices) {
-    const Coding coding = start_coding(gop.frames(), choices.frame_gains, choices);
+    const Coding coding = start_coding(gop.frames(), choices.frame_gains, nullptr, choices);
     for (int first = 0; first < components();) {
       const int end = group_end(first, gop.frames());
       const std::vector<Field<T>> fields = fields_in(group_memory<T>(), first, end, gop.frames());
@@ -421,7 +493,7 @@ class CpuEncoder final : public GopEncoder {
   template <class T>
   void code_all(CoefficientGop& in, const GopChoices& choices) {
     const Reduced r(header_, {}, in.frames);
-    code_group<T>(start_coding(in.frames, in.frame_gains, choices), 0, fields_of<T>(in, r));
+    code_group<T>(start_coding(in.frames, in.frame_gains, in.motion, choices), 0, fields_of<T>(in, r));
     pending_ = true;
   }
 
@@ -477,7 +549,7 @@ class CpuEncoder final : public GopEncoder {
   template <class T>
   double squared_error_as(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) {
     const int frames = gop.frames();
-    const StreamGeometry& geometry = geometry_of(frames);
+    const StreamGeometry& geometry = geometry_of(frames, false);
     const Reduced r(header_, {}, frames);
     double sum = 0;
     double samples = 0;
@@ -504,6 +576,34 @@ class CpuEncoder final : public GopEncoder {
       sum = add_group_error<T>(gop, choices.frame_gains, first, fields, sum);
       first = end;
     }
+    return sum / samples;
+  }
+
+  // The same of a GOP with motion, whose coefficients are kept.
+  template <class T>
+  double moving_error_as(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) {
+    const int frames = gop.frames();
+    const StreamGeometry& geometry = geometry_of(frames, true);
+    const Reduced r(moving_, {}, frames);
+    const std::vector<Field<T>> from = fields_of<T>(coefficients_, r);
+    const std::vector<Field<T>> fields = fields_in(group_memory<T>(), 0, components(), frames);
+    std::size_t at = 0;
+    double samples = 0;
+    for (std::size_t c = 0; c < fields.size(); ++c) {
+      const BlockGrid& grid = geometry.grid(static_cast<int>(c));
+      const StepTable steps = steps_of(grid, static_cast<int>(c), choices);
+      cut_coefficients(header_.profile, grid, cuts.data() + at, header_.centroid, header_.lossless ? nullptr : &steps,
+                       from[c], fields[c], pool_, simd_);
+      inverse_transform<T>(fields[c], in_space(r.decomposition(static_cast<int>(c))), pool_, simd_);
+      at += static_cast<std::size_t>(grid.blocks()) * static_cast<std::size_t>(segment_count(grid));
+      samples += static_cast<double>(fields[c].shape.samples());
+    }
+    Gop decoded(header_.video, frames);
+    decoded.set_frames(frames);
+    motion_.inverse<T>(fields, std::vector<float>(fields.size(), 1.0f), *coefficients_.motion, {}, decoded);
+    double sum = 0;
+    for (int c = 0; c < components(); ++c)
+      sum += trivelet::squared_error(gop.plane(c), std::as_const(decoded).plane(c));
     return sum / samples;
   }
 
@@ -536,14 +636,18 @@ class CpuEncoder final : public GopEncoder {
   const BlockGrid& coded_grid(int c) const { return *coded_.components[static_cast<std::size_t>(c)].grid; }
 
   StreamHeader header_;
+  StreamHeader moving_;  // of GOPs with motion
   SimdLevel simd_;
   ThreadPool pool_;
+  MotionTransform motion_;
   std::vector<std::unique_ptr<BlockEncoder>> fast_;
   std::vector<std::unique_ptr<DenseEncoder>> dense_;
-  std::map<int, std::unique_ptr<StreamGeometry>> geometries_;  // by frames: few lengths occur, results refer to them
-  std::vector<float> real_;                                    // of a group of components
+  // By frames, and whether there is motion: few lengths occur, results refer to them.
+  std::map<std::pair<int, bool>, std::unique_ptr<StreamGeometry>> geometries_;
+  std::vector<float> real_;  // of a group of components
   std::vector<std::int32_t> integer_;
-  CoefficientGop coefficients_;  // of the last GOP, all components, if it may be coded again
+  CoefficientGop coefficients_;  // of the last GOP, all components, if it may be coded again or has motion
+  float motion_step_ = 0;        // of which they are
   CodedGop coded_;
   bool pending_ = false;
   double seconds_transform_ = 0;
@@ -555,7 +659,12 @@ class CpuEncoder final : public GopEncoder {
 class CpuDecoder final : public GopDecoder {
  public:
   CpuDecoder(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options)
-      : header_(header), reduction_(reduction), simd_(resolve_simd(options.simd)), pool_(options.threads) {
+      : header_(header),
+        moving_(header.of_gop(true)),
+        reduction_(reduction),
+        simd_(resolve_simd(options.simd)),
+        pool_(options.threads),
+        motion_(header_, pool_, simd_) {
     for (int i = 0; i < pool_.threads(); ++i) {
       if (header.profile == Profile::kDense)
         dense_.push_back(std::make_unique<DenseDecoder>());
@@ -572,7 +681,7 @@ class CpuDecoder final : public GopDecoder {
   }
 
   bool pull(Gop& gop) override {
-    if (received_ && says_nothing(*received_)) {
+    if (received_ && !received_->motion && says_nothing(*received_)) {
       fill(*received_, gop);
       received_ = nullptr;
       return true;
@@ -643,8 +752,9 @@ class CpuDecoder final : public GopDecoder {
   void decode_as(const LayeredGop& in, CoefficientGop& out) {
     const ScopeTimer timer(seconds_coder_);
     allow(in);
-    const Reduced r(header_, reduction_, in.frames);
+    const Reduced r(in.motion ? moving_ : header_, reduction_, in.frames);
     lay_out<T>(r, in.frames, in.step, out);
+    out.motion = in.motion;
     out.frames = r.frames;
     out.source_frames = in.frames;
     out.frame_gains = in.frame_gains;
@@ -692,12 +802,23 @@ class CpuDecoder final : public GopDecoder {
     const Reduced r(header_, reduction_, 1);
     gop.set_frames(in.frames);
     const PixelFormat& f = header_.video.format;
-    const auto gain_of = [&](int c) { return synthesis_gain<T>(header_, reduction_, c, in.source_frames); };
+    const StreamHeader& header = in.motion ? moving_ : header_;
+    const auto gain_of = [&](int c) { return synthesis_gain<T>(header, reduction_, c, in.source_frames); };
     auto shape = [&](int c) {
       Shape s = r.shape(c);
       s.frames = in.frames;
       return s;
     };
+    if (in.motion) {
+      std::vector<Field<T>> fields;
+      std::vector<float> field_gains;
+      for (int k = 0; k < gop.components(); ++k) {
+        fields.push_back(field_of<T>(in, k, shape(k)));
+        field_gains.push_back(gain_of(k));
+        inverse_transform<T>(fields.back(), in_space(r.decomposition(k)), pool_, simd_);
+      }
+      return motion_.inverse<T>(fields, field_gains, *in.motion, reduction_, gop);
+    }
     const std::vector<float> gains = inverse_gains(in.frame_gains, reduction_.temporal);
     int c = 0;
     if (header_.colour_transform) {
@@ -716,9 +837,11 @@ class CpuDecoder final : public GopDecoder {
   }
 
   StreamHeader header_;
+  StreamHeader moving_;  // of GOPs with motion
   Reduction reduction_;
   SimdLevel simd_;
   ThreadPool pool_;
+  MotionTransform motion_;
   std::vector<std::unique_ptr<BlockDecoder>> fast_;
   std::vector<std::unique_ptr<DenseDecoder>> dense_;
   std::atomic<std::int64_t> allowance_{8 * 4096};  // bits

@@ -45,7 +45,12 @@ std::uint64_t Decoder::State::memory_needed() const {
                static_cast<std::uint64_t>(low_length(s.width, reduction.spatial));
     largest_block = std::max(largest_block, grid_size(s, header.decomposition(c), header.block_size()).words);
   }
-  return geometry_memory(header) + largest_block * state_bytes * threads +
+  // Motion: the integers that are lifted, and what every cell does.
+  const std::uint64_t motion = header.motion
+                                   ? 4 * samples + MotionGrid(header.video.width, header.video.height).cells() *
+                                                       sizeof(MotionCell) * header.gop_frames
+                                   : 0;
+  return geometry_memory(header) + largest_block * state_bytes * threads + motion +
          samples * (4 + 2 * static_cast<unsigned>(header.video.format.bytes_per_sample()) + 2);
 }
 

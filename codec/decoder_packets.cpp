@@ -9,6 +9,7 @@
 #include "codec/bytes.h"
 #include "codec/decoder_state.h"
 #include "codec/hash.h"
+#include "codec/motion_field.h"
 
 namespace trivelet {
 
@@ -170,8 +171,40 @@ Decoder::State::Share Decoder::State::wanted_share(const GopHeader& g, std::uint
   if (params.max_bits_per_pixel > 0)
     share.budget = static_cast<std::uint64_t>(params.max_bits_per_pixel * static_cast<double>(output.width) *
                                               output.height * low_length(g.frames, reduction.temporal) / 8);
+  for (const ChunkEntry& section : g.motion) head_bytes += section.size;
   if (share.budget != ~std::uint64_t{0}) share.budget -= std::min<std::uint64_t>(share.budget, head_bytes);
   return share;
+}
+
+// Reads the motion of the levels that are decoded. What is lost, and finer levels, which lean on it, is without
+// movement then. False when some is damaged.
+bool Decoder::State::fetch_motion(Packet& packet, const std::string& where) {
+  const GopHeader& g = packet.head;
+  const int levels = header.temporal_levels;
+  const auto motion =
+      std::make_shared<GopMotion>(g.frames, levels, header.video.width, header.video.height, reduction.temporal);
+  motion->sections.resize(g.motion.size());
+  packet.received.motion = motion;
+  for (int level = levels - 1; level >= reduction.temporal; --level) {
+    const auto i = static_cast<std::size_t>(levels - 1 - level);
+    std::vector<std::uint8_t>& bytes = motion->sections[i];
+    try {
+      if (!in.append(bytes, g.motion[i].size)) bad("the stream ends inside it");
+      if (!is_intact(g.motion[i], bytes.data())) bad("it has a wrong checksum");
+      decode_motion(bytes.data(), bytes.size(), level, static_cast<int>(header.components.size()), *motion);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kBadStream) throw;
+      const GopMotion still(g.frames, levels, header.video.width, header.video.height);
+      for (int l = level; l >= reduction.temporal; --l)
+        for (const int t : motion_frames(l, g.frames))
+          motion->fields[static_cast<std::size_t>(t)] = still.fields[static_cast<std::size_t>(t)];
+      report_read(where + ", frames " + std::to_string(g.first_frame) + ".." +
+                  std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) + ": the motion of level " +
+                  std::to_string(level + 1) + ": " + e.what());
+      return false;
+    }
+  }
+  return true;
 }
 
 // Reads the chunks of a share into packet.bytes, skips the others, and leaves the source behind the packet. Of chunks
@@ -291,18 +324,23 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   const std::uint64_t body = in.position();
   const std::vector<ChunkChecks> checks = read_checks(g, body + g.body_bytes);
   std::vector<FetchedChunk> fetched;
-  bool intact = fetch_chunks(packet, share, checks, body, where, fetched);
+  const bool moves = !g.motion.empty();
+  bool intact = !moves || fetch_motion(packet, where);
+  intact = fetch_chunks(packet, share, checks, body, where, fetched) && intact;
 
-  if (!geometry || geometry->frames() != g.frames) geometry = std::make_shared<StreamGeometry>(header, g.frames);
+  if (!geometry || geometry->frames() != g.frames || geometry_moves != moves)
+    geometry = std::make_shared<StreamGeometry>(header.of_gop(moves), g.frames);
+  geometry_moves = moves;
   packet.geometry = geometry;
   received.frames = g.frames;
   received.step = g.step;
   received.stop_plane = share.stop_plane;
   received.frame_gains = g.frame_gains;
+  if (!moves) received.motion = nullptr;
   geometry->clear(received);
-  if (has_region()) find_needed();
+  if (has_region(g)) find_needed();
   intact = join_chunks(packet, checks, body, where, fetched) && intact;
-  if (has_region()) forget_unneeded(received);
+  if (has_region(g)) forget_unneeded(received);
   packet.counted_damaged = false;
   if (!intact) {
     packet.counted_damaged = true;
@@ -313,7 +351,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
 
 // The checks behind a GOP packet, with which its chunks can be read in part; none when there are no good ones.
 std::vector<ChunkChecks> Decoder::State::read_checks(const GopHeader& g, std::uint64_t end_of_packet) {
-  if (!has_region() || !in.seekable() || !info.has_index) return {};
+  if (!has_region(g) || !in.seekable() || !info.has_index) return {};
   const std::uint64_t back = in.position();
   std::vector<ChunkChecks> checks;
   std::uint8_t head[kBoxHeaderBytes];

@@ -70,6 +70,7 @@ struct Decoder::State : StreamLayout {
   StreamInput in;
   std::vector<std::string> found;  ///< damage, since the last packet
   std::shared_ptr<const StreamGeometry> geometry;
+  bool geometry_moves = false;                    ///< it is that of GOPs with motion
   std::size_t next_gop = 0;                       ///< with an index
   std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: per component, needed_segments()
   std::uint64_t expected_frame = 0;
@@ -83,6 +84,8 @@ struct Decoder::State : StreamLayout {
   /// Frames a decoded GOP has at most.
   int capacity() const { return low_length(header.gop_frames, reduction.temporal); }
   bool has_region() const { return params.region.width > 0; }
+  /// Whether only a part of the GOP is decoded: motion may lead anywhere.
+  bool has_region(const GopHeader& g) const { return has_region() && g.motion.empty(); }
   bool wanted(std::uint64_t first_frame, int frames) const {
     return first_frame < params.end_frame && first_frame + static_cast<std::uint64_t>(frames) > params.first_frame;
   }
@@ -112,6 +115,7 @@ struct Decoder::State : StreamLayout {
     bool ok = false;  ///< was wanted, is there, and all it leans on
   };
   Share wanted_share(const GopHeader& g, std::uint64_t payload, std::uint64_t head_bytes) const;
+  bool fetch_motion(Packet& packet, const std::string& where);
   bool fetch_chunks(Packet& packet, const Share& share, const std::vector<ChunkChecks>& checks, std::uint64_t body,
                     const std::string& where, std::vector<FetchedChunk>& fetched);
   bool join_chunks(Packet& packet, const std::vector<ChunkChecks>& checks, std::uint64_t body, const std::string& where,

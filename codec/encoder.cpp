@@ -64,8 +64,21 @@ GopChoices Encoder::State::choices(int gop_frames) const {
   GopChoices c;
   c.step = static_cast<float>(step);
   c.frame_gains = gains(gop_frames);
+  c.motion = params.motion;
   c.passes = params.has_byte_target() || params.psnr > 0;
   return c;
+}
+
+void Encoder::State::take_motion(const CodedGop& coded, Pending& p) {
+  p.motion = coded.motion;
+  if (p.motion) p.frame_gains.clear();
+}
+
+std::uint64_t Encoder::State::Pending::motion_bytes() const {
+  std::uint64_t bytes = 0;
+  if (motion)
+    for (const auto& section : motion->sections) bytes += section.size();
+  return bytes;
 }
 
 std::vector<std::uint8_t> Encoder::State::gains(int gop_frames) const {
@@ -155,6 +168,8 @@ void Encoder::push_coefficients(CoefficientGop& coefficients) {
   p.times.resize(static_cast<std::size_t>(p.frames));
   p.step = static_cast<float>(s.step);
   p.frame_gains = coefficients.frame_gains;
+  require(!coefficients.motion || s.header.motion, ErrorKind::kBadArgument,
+          "coefficients along a motion in a stream without: encode with EncoderParams::motion");
   s.coder->push(coefficients, s.choices(p.frames));
   s.pending.push_back(std::move(p));
   s.drain(s.in_backend());
@@ -163,7 +178,7 @@ void Encoder::push_coefficients(CoefficientGop& coefficients) {
 CoefficientGop Encoder::transform(const Gop& gop) {
   State& s = *state_;
   CoefficientGop out;
-  s.coder->transform(gop, s.gains(gop.frames()), out);
+  s.coder->transform(gop, s.choices(gop.frames()), out);
   if (s.header.lossless) return out;
   for (SubbandView& v : out.subbands) {
     const ComponentHeader& c = s.header.components[static_cast<std::size_t>(v.component)];

@@ -106,6 +106,9 @@ GopHeader Encoder::State::head_of(const Pending& p) const {
   g.hash = p.hash;
   g.times = p.times;
   g.frame_gains = p.frame_gains;
+  if (p.motion)
+    for (const auto& section : p.motion->sections) g.motion.push_back(chunk_entry(section));
+  g.body_bytes = p.motion_bytes();
   return g;
 }
 
@@ -132,6 +135,8 @@ void Encoder::State::write_chunks(const Pending& p, const LayeredGop& layers, co
   write_box_header("Gop ", head.size() + g.body_bytes, box);
   write(box, sizeof box);
   write(head.data(), head.size());
+  if (p.motion)
+    for (const auto& section : p.motion->sections) write(section.data(), section.size());
   for (const auto& c : chunks.bytes) write(c.data(), c.size());
   info.bytes = position - info.offset;
   const bool divided = std::any_of(layers.components.begin(), layers.components.end(),
@@ -178,6 +183,7 @@ void Encoder::State::drain(int in_flight) {
     stats.seconds_coder = coder->seconds_coder();
     current.gop = std::move(pending.front());
     pending.erase(pending.begin());
+    take_motion(current.coded, current.gop);
     if (finisher) {
       finisher->hand_over(std::move(current));
     } else {

@@ -105,8 +105,11 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
     const int smallest = std::min(video.width, video.height);
     p.spatial_levels = std::clamp(p.spatial_levels, 0, std::max(0, log2_floor(smallest) - 1));
   }
+  if (p.spatial == Wavelet::kMotion || p.temporal == Wavelet::kMotion)
+    refuse("a transform along motion is asked for by EncoderParams::motion, not as a wavelet");
+  if (p.motion != Motion::kOff && p.layout == Layout::kDyadic) refuse("a dyadic layout cannot follow motion; use t+2D");
   if (p.temporal_levels < 0) {
-    p.temporal_levels = std::min(4, log2_floor(p.gop_frames));
+    p.temporal_levels = std::min(p.motion == Motion::kOff ? 4 : 5, log2_floor(p.gop_frames));
     if (p.layout == Layout::kDyadic) p.temporal_levels = std::min(p.temporal_levels, p.spatial_levels);
   }
   if (p.temporal_levels > 8 || p.spatial_levels > 8)
@@ -117,6 +120,7 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   if (p.block_size != 32 && p.block_size != 64 && p.block_size != 128 && p.block_size != 256)
     refuse("block size must be 32, 64, 128 or 256, not " + std::to_string(p.block_size));
   if (default_layers) p.layers = affordable_layers(video, p);
+  if (p.temporal_levels == 0) p.motion = Motion::kOff;  // nothing to do along time
   return p;
 }
 
@@ -135,6 +139,7 @@ StreamHeader make_header(const VideoInfo& video, const EncoderParams& p) {
   h.gop_frames = static_cast<std::uint16_t>(p.gop_frames);
   h.colour_transform = video.format.model == ColourModel::kRgb ? 1 : 0;
   h.video = video;
+  h.motion = p.motion != Motion::kOff && p.temporal_levels > 0;
   h.writer = std::string("Trivelet ") + kLibraryVersion;
   h.settings = p.settings;
   const PixelFormat& f = video.format;

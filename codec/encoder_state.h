@@ -32,6 +32,8 @@ struct Encoder::State {
     std::uint64_t hash = 0;
     float step = 0;
     std::vector<std::uint8_t> frame_gains;
+    std::shared_ptr<const GopMotion> motion;
+    std::uint64_t motion_bytes() const;
     const Gop* samples = nullptr;  ///< where they are still there when it is drained
     bool measures = false;         ///< errors are to be measured
   };
@@ -39,6 +41,7 @@ struct Encoder::State {
     Pending gop;
     RateCurve curve;
     SampleErrorModel errors;
+    double bytes(double log2_slope) const { return curve.bytes(log2_slope) + static_cast<double>(gop.motion_bytes()); }
   };
 
   struct Chunks {
@@ -132,6 +135,8 @@ struct Encoder::State {
   void write_box(const char* type, const std::vector<std::uint8_t>& payload);
   void accept(int gop_frames);
   GopChoices choices(int gop_frames) const;
+  /// What the backend decided about a GOP.
+  static void take_motion(const CodedGop& coded, Pending& p);
   std::vector<std::uint8_t> gains(int gop_frames) const;
   int layers_for(const RateControl& control, const Cuts& final, double lambda) const;
   GopHeader head_of(const Pending& p) const;

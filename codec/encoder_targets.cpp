@@ -65,6 +65,7 @@ double Encoder::State::decoded_error(const Gop& gop, const Pending& p, RateContr
   layers.frames = p.frames;
   layers.step = p.step;
   layers.frame_gains = p.frame_gains;
+  layers.motion = p.motion;
   control.divide({cuts}, layers);
   // Decoders read a little behind every part.
   std::size_t total = 0;
@@ -100,14 +101,15 @@ void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& cont
 }
 
 std::vector<const Cuts*> Encoder::State::measuring_points(const RateControl& control, const std::vector<Cuts>& layers) {
-  constexpr int kMostPoints = 4;    // each costs a decoding
-  constexpr int kMostAge = 16;      // GOPs; measuring doubles the time of one
-  std::vector<const Cuts*> chosen;  // from the finest
+  const std::size_t most_points = header.motion ? 6 : 4;  // each costs a decoding
+  constexpr int kMostAge = 16;                            // GOPs; measuring doubles the time of one
+  std::vector<const Cuts*> chosen;                        // from the finest
   double last = 0;
-  for (auto cuts = layers.rbegin(); cuts != layers.rend() && chosen.size() < kMostPoints; ++cuts) {
+  for (auto cuts = layers.rbegin(); cuts != layers.rend() && chosen.size() < most_points; ++cuts) {
     if (header.lossless && *cuts == control.complete()) continue;
     const double error = control.mean_error(*cuts);
-    const double apart = last < 0.5 ? 3 : last < 8 ? 4 : 8;  // rounding changes small errors most
+    // Rounding changes small errors most; motion, which follows what was decoded, changes all.
+    const double apart = (last < 0.5 ? 3 : last < 8 ? 4 : 8) / (header.motion ? 2.0 : 1.0);
     if (!chosen.empty() && error < apart * last) continue;
     chosen.push_back(&*cuts);
     last = error;
@@ -137,9 +139,12 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
   bool again = false;
   for (int alignments = 0;; again = true) {
     p.step = static_cast<float>(step);
-    again ? coder->push_again(gop, choices(gop.frames())) : coder->push(gop, choices(gop.frames()));
+    const GopChoices choice = choices(gop.frames());
+    again ? coder->push_again(gop, choice) : coder->push(gop, choice);
     CodedGop coded;
     require(coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
+    p.frame_gains = choice.frame_gains;
+    take_motion(coded, p);
     RateControl control(header, coded, &pool);
     const auto samples = static_cast<double>(control.samples());
     // The error predicted is that of coefficients; what the samples really have is measured and made good for.
@@ -203,7 +208,7 @@ double Encoder::State::slope_for(double bytes) const {
   for (int i = 0; i < 40; ++i) {
     const double middle = (low + high) / 2;
     double sum = 0;
-    for (const Spooled& s : spooled) sum += s.curve.bytes(middle);
+    for (const Spooled& s : spooled) sum += s.bytes(middle);
     (sum > bytes ? low : high) = middle;
   }
   return high;
@@ -223,12 +228,15 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
     share = target_bytes(all) * gop.frames() / static_cast<double>(all);
   for (int attempt = 0;; ++attempt) {
     p.step = static_cast<float>(step);
-    attempt > 0 ? coder->push_again(gop, choices(gop.frames())) : coder->push(gop, choices(gop.frames()));
+    const GopChoices choice = choices(gop.frames());
+    attempt > 0 ? coder->push_again(gop, choice) : coder->push(gop, choice);
     CodedGop coded;
     require(coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
+    p.frame_gains = choice.frame_gains;
+    take_motion(coded, p);
     RateControl control(header, coded, &pool);
     spooled.push_back({p, RateCurve(control), SampleErrorModel()});
-    const double finest = spooled.back().curve.bytes(RateCurve::kLeast);
+    const double finest = spooled.back().bytes(RateCurve::kLeast);
     // Once there is something to compare with, what counts is the slope of the whole.
     double known = 0;
     for (const Spooled& s : spooled) known += s.gop.frames;
@@ -244,8 +252,8 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
     } else {
       const double slope = slope_for(budget);
       const bool too_coarse = slope < finest_slope + kFinerSlope && finest < kPlenty * share;
-      const double octaves =
-          octaves_off(static_cast<double>(control.body_bytes(control.planes(1))), finest, kBodyShare * budget);
+      const double octaves = octaves_off(static_cast<double>(control.body_bytes(control.planes(1)) + p.motion_bytes()),
+                                         finest, kBodyShare * budget);
       if (too_coarse && attempt < kMostHalvings && step > kFinestStepForBytes) {
         spooled.pop_back();
         step /= 2;
@@ -278,12 +286,13 @@ void Encoder::State::write_spooled() {
   const auto total = static_cast<std::uint64_t>(target_bytes(all));
   double slope = slope_for(static_cast<double>(total) * kBodyShare);
   double left = 0;
-  for (const Spooled& s : spooled) left += s.curve.bytes(slope);
-  std::map<int, std::unique_ptr<StreamGeometry>> geometries;
+  for (const Spooled& s : spooled) left += s.bytes(slope);
+  std::map<std::pair<int, bool>, std::unique_ptr<StreamGeometry>> geometries;
   for (std::size_t i = 0; i < spooled.size(); ++i) {
     const Pending& p = spooled[i].gop;
-    auto& geometry = geometries[p.frames];
-    if (!geometry) geometry = std::make_unique<StreamGeometry>(header, p.frames);
+    const bool moves = p.motion != nullptr;
+    auto& geometry = geometries[{p.frames, moves}];
+    if (!geometry) geometry = std::make_unique<StreamGeometry>(header.of_gop(moves), p.frames);
     std::vector<const BlockGrid*> grids;
     for (int c = 0; c < geometry->components(); ++c) grids.push_back(&geometry->grid(c));
     RateControl control(header, grids, spool->file(), &pool);
@@ -301,13 +310,13 @@ void Encoder::State::write_spooled() {
     tail += (spooled.size() - i - 1) * index_entry_bound(header.layers, kLayerBytes);
     GopHeader head = head_of(p);
     head.layer_top.assign(header.layers, 0);
-    const std::uint64_t own = serialise(header, head).size() + kBoxHeaderBytes;
+    const std::uint64_t own = serialise(header, head).size() + kBoxHeaderBytes + p.motion_bytes();
     require(total > position + tail + own, ErrorKind::kBadArgument,
             "a target of " + std::to_string(total) + " bytes is too small: " + std::to_string(position + tail + own) +
                 " are needed before GOP " + std::to_string(i) +
                 " says anything; raise the target or lower EncoderParams::layers");
     const double room = static_cast<double>(total - position - tail);
-    const double mine = spooled[i].curve.bytes(slope);
+    const double mine = spooled[i].bytes(slope);
     const double share = i + 1 == spooled.size() ? 1.0 : left > 0 ? mine / left : 1.0;
     const auto budget = static_cast<std::uint64_t>(std::max(0.0, room * share - static_cast<double>(own)));
     left -= mine;

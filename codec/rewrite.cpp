@@ -197,6 +197,24 @@ class Rewriter {
         " has a wrong checksum");
   }
 
+  /// Section i of motion, from the coarsest temporal level on.
+  bool keeps_motion(std::size_t i) const {
+    return i < static_cast<std::size_t>(header_.temporal_levels - header_.dropped_temporal);
+  }
+  void read_section(const SourceGop& g, std::size_t i, std::vector<std::uint8_t>& bytes) {
+    const ChunkEntry& c = g.header.motion[i];
+    if (c.size == 0) return;
+    const std::size_t at = bytes.size();
+    in_.seek(g.body + c.offset);
+    if (!in_.append(bytes, c.size)) bad("the stream ends inside a GOP");
+    if (!is_intact(c, bytes.data() + at)) bad(place_of(g.info) + ": the motion has a wrong checksum");
+  }
+  static std::uint64_t motion_bytes(const SourceGop& g) {
+    std::uint64_t bytes = 0;
+    for (const ChunkEntry& c : g.header.motion) bytes += c.size;
+    return bytes;
+  }
+
   void check_memory(std::uint64_t needed) const {
     require(needed <= params_.max_memory, ErrorKind::kUnsupported,
             "taking a part of this stream needs more than about " + std::to_string(needed >> 20) +
@@ -232,6 +250,15 @@ class Rewriter {
             dropped_ = true;
           }
         });
+        for (std::size_t i = 0; i < g.header.motion.size(); ++i) {
+          ChunkEntry& section = g.header.motion[i];
+          if (section.size > 0 && !keeps_motion(i)) {
+            section.size = 0;
+            dropped_ = true;
+          }
+          bytes.clear();
+          if (params_.keep_partial) read_section(g, i, bytes);
+        }
         headers += g.header.chunks.size() * sizeof(ChunkEntry) + g.layers.size() * 8 + sizeof(SourceGop);
         check_memory(headers);
         if (gops_.empty()) result_.first_frame = info.first_frame;
@@ -356,13 +383,13 @@ class Rewriter {
     }
   }
 
-  // Of the box and header of a GOP whose chunks are those of so many layers.
+  // Of the box, header and motion of a GOP whose chunks are those of so many layers.
   std::uint64_t head_bytes(const SourceGop& g, int layers) const {
     GopHeader h = g.header;
     for_chunks([&](int l, int, int, std::size_t i) {
       if (l >= layers) h.chunks[i].size = 0;
     });
-    return serialise(header_, h).size() + kBoxHeaderBytes;
+    return serialise(header_, h).size() + kBoxHeaderBytes + motion_bytes(g);
   }
   // An entry of the index, of a GOP with less than 256 MiB in a layer.
   double index_bytes() const {
@@ -420,7 +447,7 @@ class Rewriter {
     GopHeader h = g.header;
     GopInfo info;
     info.layers.assign(header_.layers, {});
-    h.body_bytes = 0;
+    h.body_bytes = motion_bytes(g);
     bool same = !dropped_;
     std::vector<std::pair<const std::uint8_t*, std::size_t>> chunks;
     const std::size_t per_layer = h.chunks.size() / header_.layers;
@@ -471,6 +498,9 @@ class Rewriter {
     write_box_header("Gop ", head.size() + h.body_bytes, box);
     write(box, sizeof box);
     write(head.data(), head.size());
+    std::vector<std::uint8_t> motion;
+    for (std::size_t i = 0; i < h.motion.size(); ++i) read_section(g, i, motion);
+    write(motion.data(), motion.size());
     for (const auto& [data, size] : chunks)
       if (size > 0) write(data, size);
     info.bytes = position_ - info.offset;

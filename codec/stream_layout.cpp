@@ -75,6 +75,7 @@ void StreamLayout::read_head(StreamInput& in) {
   info.fast_mode = header.fast_mode;
   info.lossless = header.lossless;
   info.decomposition = header.decomposition(0);
+  info.motion = header.motion;
   info.gop_frames = header.gop_frames;
   info.block_size = header.block_size();
   info.layers = header.layers;

@@ -165,6 +165,7 @@ class Trials {
 EncoderParams search_structure(const VideoInfo& info, const FrameInput& input, EncoderParams params,
                                const FixedStructure& fixed,
                                const std::function<void(const StructureTrial&)>& on_trial) {
+  if (params.motion != Motion::kOff) return params;
   Gop frames(info, kFrames);
   frames.set_frames(kFrames);
   int count = 0;

@@ -83,7 +83,7 @@ class CudaEncoder final : public GopEncoder {
   }
   void wait_for_samples() noexcept override { pipeline_.wait_uploaded(); }
   void push(CoefficientGop&, const GopChoices&) override { no_coefficients(); }
-  void transform(const Gop&, const std::vector<std::uint8_t>&, CoefficientGop&) override { no_coefficients(); }
+  void transform(const Gop&, const GopChoices&, CoefficientGop&) override { no_coefficients(); }
 
   bool pull(CodedGop& out) override {
     EncodePipeline::Result r;
@@ -206,6 +206,11 @@ PipelineOptions options_for(const StreamHeader& h, int device, std::size_t max_m
   return {device, (dense ? kDenseSlots : kFastSlots) + lent, max_memory, lent};
 }
 
+void refuse_motion(const StreamHeader& h) {
+  require(!h.motion, ErrorKind::kUnsupported,
+          "motion (Motion::kOn, Motion::kAuto, and streams that have it) is for the CPU: the GPU cannot follow it yet");
+}
+
 }  // namespace
 
 std::shared_ptr<std::byte> page_locked(std::size_t bytes) {
@@ -219,9 +224,11 @@ std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory) 
   return std::make_shared<const Backend>(
       Backend{"cuda",
               [=](const StreamHeader& h, const BackendOptions& o) -> std::unique_ptr<GopEncoder> {
+                refuse_motion(h);
                 return std::make_unique<CudaEncoder>(h, o, options_for(h, number, max_memory, true));
               },
               [=](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {
+                refuse_motion(h);
                 return std::make_unique<CudaDecoder>(h, r, o, options_for(h, number, max_memory, false));
               },
               [=](std::size_t bytes) {

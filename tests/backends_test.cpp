@@ -186,6 +186,30 @@ TEST_P(Backends, StreamsAreTheSame) {
   EXPECT_TRUE(expected == got);
 }
 
+// What the GPU cannot do it says before it begins.
+TEST(Motion, IsRefused) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
+  EncoderParams params;
+  params.motion = Motion::kAuto;
+  params.gop_frames = 4;
+  const Clip clip = test::make_clip(test::video(16, 16, "gray", 4), 4, 4, Pattern::kTexture, 5);
+  const auto refused = [](const auto& make) {
+    try {
+      make();
+      return false;
+    } catch (const Error& e) {
+      return e.kind() == ErrorKind::kUnsupported && std::string(e.what()).find("motion") != std::string::npos;
+    }
+  };
+  EXPECT_TRUE(refused([&] { encode_with(cuda.get(), clip, params); }));
+  const std::vector<std::byte> stream = encode_with(nullptr, clip, params);
+  EXPECT_TRUE(refused([&] {
+    MemorySource source(stream.data(), stream.size());
+    Decoder decoder(source, {}, cuda.get());
+  }));
+}
+
 // Towards a size or a PSNR: gains, bytes of every cut and what is measured on the way.
 TEST(Targets, StreamsAreTheSame) {
   if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";

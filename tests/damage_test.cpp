@@ -189,6 +189,9 @@ const std::vector<Tiny>& tiny_streams() {
     EncoderParams p;
     p.profile = Profile::kDense;
     all.push_back(make("dense", 24, 18, "gray", p));
+    p.motion = Motion::kOn;
+    all.push_back(make("motion", 24, 18, "gray", p));
+    p.motion = Motion::kOff;
     p.lossless = true;
     VolumeMap map;  // of bytes as they are
     map.slices = 5;

@@ -158,7 +158,7 @@ class DeepEncoder final : public GopEncoder {
     done_.push_back(std::move(coded));
   }
   void push(CoefficientGop&, const GopChoices&) override { FAIL(); }
-  void transform(const Gop&, const std::vector<std::uint8_t>&, CoefficientGop&) override { FAIL(); }
+  void transform(const Gop&, const GopChoices&, CoefficientGop&) override { FAIL(); }
   bool pull(CodedGop& out) override {
     if (done_.empty()) return false;
     out = std::move(done_.front());

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <vector>
 
+#include "codec/backend.h"
 #include "codec/trace.h"
 #include "trivelet/cuda.h"
 
@@ -69,7 +70,17 @@ std::shared_ptr<const Backend> choose_backend(const std::string& device, std::si
   const DeviceChoice choice = choose_device(device);
   if (choice.gpu < 0) return nullptr;
   if (choice.automatic) log::info("coding on GPU {}: {}", choice.gpu, choice.name);
-  return gpu::cuda_backend(choice.gpu, max_memory);
+  const std::shared_ptr<const Backend> on_gpu = gpu::cuda_backend(choice.gpu, max_memory);
+  if (!choice.automatic) return on_gpu;
+  // What the GPU cannot do is done on the CPU.
+  const auto either = std::make_shared<Backend>(*on_gpu);
+  either->make_encoder = [on_gpu](const StreamHeader& h, const BackendOptions& o) {
+    return (h.motion ? cpu_backend() : *on_gpu).make_encoder(h, o);
+  };
+  either->make_decoder = [on_gpu](const StreamHeader& h, const Reduction& r, const BackendOptions& o) {
+    return (h.motion ? cpu_backend() : *on_gpu).make_decoder(h, r, o);
+  };
+  return either;
 }
 
 std::future<std::shared_ptr<const Backend>> start_backend(const std::string& device, std::size_t max_memory,

@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kCommonGroup = "Common";
 constexpr const char* kInputGroup = "Raw input and pipes";
 constexpr const char* kQualityGroup = "Quality";
+constexpr int kMotionGop = 32;  // frames: every one can be halved evenly
 constexpr const char* kStructureGroup = "Structure of the stream";
 
 const std::vector<std::string> kWavelets = {"9/7", "5/3", "13/7", "haar"};
@@ -209,9 +210,11 @@ void add_coding_options(Command& app, CodingOptions& options) {
   std::vector<Option> goals = {quality, step, lossless, bpp, rate, psnr};
   for (std::size_t i = 0; i < goals.size(); ++i)
     for (std::size_t j = i + 1; j < goals.size(); ++j) goals[i].excludes(goals[j]);
-  app.add_option("--preset", options.preset,
-                 "fast: the fast profile, nine tenths of the time saved for a fifth more bytes; medium: the dense one; "
-                 "slow: also tries temporal wavelets, levels and GOP lengths on the first frames and takes the best")
+  app.add_option(
+         "--preset", options.preset,
+         "fast: the fast profile, nine tenths of the time saved for a fifth more bytes; medium: the dense one; "
+         "slow: also tries temporal wavelets, levels and GOP lengths on the first frames and takes the best, but for "
+         "--motion")
       .one_of({"fast", "medium", "slow"})
       .show_default()
       .group(kQualityGroup);
@@ -237,6 +240,12 @@ void add_coding_options(Command& app, CodingOptions& options) {
       .group(kStructureGroup);
   app.add_option("--temporal-wavelet", options.temporal_wavelet, "Temporal wavelet [as for --wavelet]")
       .one_of(kWavelets)
+      .group(kStructureGroup);
+  app.add_option("--motion", options.motion,
+                 "Transform along the motion: off, on, auto = in the groups where it pays; on the CPU, in groups of 32 "
+                 "frames unless --gop says otherwise")
+      .one_of({"off", "on", "auto"})
+      .show_default()
       .group(kStructureGroup);
   app.add_option("--layout", options.layout,
                  "t+2d: all temporal levels first; dyadic: time, rows, columns level by level")
@@ -305,6 +314,8 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
             std::string(option) + " 9/7 cannot be lossless; the reversible wavelets are 5/3, 13/7 and haar");
   params.spatial = parse_wavelet(options.spatial_wavelet);
   params.temporal = parse_wavelet(options.temporal_wavelet);
+  params.motion = options.motion == "on" ? Motion::kOn : options.motion == "auto" ? Motion::kAuto : Motion::kOff;
+  if (params.motion != Motion::kOff && !app.typed("--gop")) params.gop_frames = kMotionGop;
   params.layout = options.layout == "dyadic" ? Layout::kDyadic : Layout::kT2d;
   const bool fast = options.profile.empty() ? options.preset == "fast" : options.profile == "fast";
   params.profile = fast ? Profile::kFast : Profile::kDense;

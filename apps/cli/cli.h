@@ -107,6 +107,7 @@ struct CodingOptions {
   std::string spatial_wavelet;
   std::string temporal_wavelet;
   std::string layout = "t+2d";
+  std::string motion = "off";
   std::string profile;
   std::string mode = "staged";
   int block_size = EncoderParams{}.block_size;

@@ -246,7 +246,7 @@ int run(const Options& options, const Common& common, const Command& app) {
           "--verify of a lossy stream reads the input twice, which a pipe does not allow; use a file or --lossless");
   EncoderParams params = encoder_params(app, options.coding, options.reading, common);
   const FrameRange range = parse_frame_range(options.frames);
-  if (options.coding.preset == "slow") {
+  if (options.coding.preset == "slow" && params.motion == Motion::kOff) {
     require(can_read_again(options.input), ErrorKind::kBadArgument,
             "--preset slow reads the beginning of the input twice, which a pipe does not allow; use a file or another "
             "preset");

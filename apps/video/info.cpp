@@ -208,6 +208,7 @@ void print_stream_json(const Options& options, const StreamInfo& stream) {
   json.member("temporal_levels", d.temporal_levels);
   json.member("spatial_levels", d.spatial_levels);
   json.member("temporal_wavelet", to_string(d.temporal));
+  json.member("motion", stream.motion);
   json.member("spatial_wavelet", to_string(d.spatial));
   json.member("gop_frames", stream.gop_frames);
   json.member("block_size", stream.block_size);
@@ -277,8 +278,9 @@ void print_stream(const Options& options, const StreamInfo& stream, bool verbose
             fmt::format("{}, profile {}", stream.lossless ? "lossless" : "lossy",
                         to_string(stream.profile) +
                             (stream.profile == Profile::kFast ? " (" + to_string(stream.fast_mode) + ")" : "")));
-  print_row("transform", fmt::format("{}, {} temporal levels {}, {} spatial levels {}", to_string(d.layout),
-                                     d.temporal_levels, to_string(d.temporal), d.spatial_levels, to_string(d.spatial)));
+  print_row("transform", fmt::format("{}, {} temporal levels {}{}, {} spatial levels {}", to_string(d.layout),
+                                     d.temporal_levels, to_string(d.temporal), stream.motion ? " or along motion" : "",
+                                     d.spatial_levels, to_string(d.spatial)));
   print_row("structure", fmt::format("GOPs of {} frames, blocks of {}, {} layers", stream.gop_frames, stream.block_size,
                                      stream.layers));
   if (!stream.settings.empty()) print_row("settings", stream.settings);

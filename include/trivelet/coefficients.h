@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "trivelet/types.h"
@@ -25,12 +26,15 @@ struct SubbandView {
   std::int32_t* integer = nullptr;  ///< set for lossless streams
 };
 
+struct GopMotion;
+
 /// The transform coefficients of a GOP, all components. Move-only in spirit: copying copies hundreds of megabytes.
 struct CoefficientGop {
   int frames = 0;         ///< in the fields: after a temporal reduction
   int source_frames = 0;  ///< of the GOP they come from
   bool lossless = false;
   std::vector<std::uint8_t> frame_gains;  ///< per frame of the GOP they come from, 64 = 1: the factors in them; or none
+  std::shared_ptr<const GopMotion> motion{};  ///< that the transform along time followed; null: none
   std::vector<FrameTime> times;
   std::vector<SubbandView> subbands;     ///< coarse to fine, component by component; views into the memory below
   std::vector<std::vector<float>> real;  ///< per component (lossy)

@@ -9,7 +9,7 @@ namespace trivelet {
 /// Version of the library and of the stream format it writes.
 inline constexpr const char* kLibraryVersion = "0.1.0";
 inline constexpr int kFormatMajor = 0;
-inline constexpr int kFormatMinor = 2;
+inline constexpr int kFormatMinor = 3;  ///< of streams with motion; others are written as 0.2 and read as well
 
 /// Filters along one axis.
 enum class Wavelet : std::uint8_t {
@@ -17,7 +17,14 @@ enum class Wavelet : std::uint8_t {
   kCdf53 = 1,   ///< Cohen-Daubechies-Feauveau 5/3
   kCdf97 = 2,   ///< CDF 9/7, float only
   kRev137 = 3,  ///< 13/7-T, reversible integer only
-  kMotion = 4,  ///< 5/3 along the motion: of GOPs with motion. Nothing to ask for
+  kMotion = 4,  ///< 5/3 along the motion: what GOPs with motion have along time. Nothing to ask for, see Motion
+};
+
+/// Whether GOPs are transformed along the motion in them.
+enum class Motion : std::uint8_t {
+  kOff = 0,
+  kOn = 1,    ///< all of them
+  kAuto = 2,  ///< those where it pays
 };
 
 /// In which order the axes are split.

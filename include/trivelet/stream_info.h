@@ -40,6 +40,7 @@ struct StreamInfo {
   FastMode fast_mode = FastMode::kStaged;
   bool lossless = false;
   Decomposition decomposition;  ///< of the full-size components
+  bool motion = false;          ///< GOPs may be transformed along their motion
   int gop_frames = 0;
   int block_size = 0;
   int layers = 0;

@@ -1,10 +1,12 @@
 // make_seeds FOLDER: writes FOLDER/decode, small streams of every kind with the option bytes of decode_fuzz in front,
-// FOLDER/header, the boxes and chunks of such streams for header_fuzz, and FOLDER/vstc and FOLDER/dct, tiny pictures of
-// the still codecs.
+// FOLDER/header, the boxes and chunks of such streams for header_fuzz, FOLDER/motion, sections of motion, and FOLDER/vstc
+// and FOLDER/dct, tiny pictures of the still codecs.
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 
+#include "codec/motion_field.h"
 #include "codec/still/dct/dct.h"
 #include "codec/still/vstc/vstc.h"
 #include "tests/boxes.h"
@@ -115,6 +117,39 @@ bool write_still_seeds(const std::filesystem::path& folder) {
   return ok;
 }
 
+/// Motion of all kinds behind the option bytes of motion_fuzz.
+bool write_motion_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  std::mt19937 random(11);
+  bool ok = true;
+  for (int i = 0; i < 10; ++i) {
+    const bool large = i == 9;
+    const auto w = static_cast<std::uint8_t>(large ? 180 : 7 + 13 * i);
+    const auto h = static_cast<std::uint8_t>(5 + 4 * i);
+    const int levels = 1 + i % 3, frames = 1 + (i * 2 + 3) % 7, components = 1 + i % 4;
+    GopMotion m(frames, levels, 1 + w * (large ? 3 : 1) / 2, 1 + h % 48);
+    for (MotionField& f : m.fields)
+      for (MotionCell& c : f) {
+        c.mode = static_cast<MotionMode>(random() % 4);
+        c.log2_cells = static_cast<std::uint8_t>(i % 4);
+        if (i % 2 == 0 && &c != f.data()) c = f[0];
+        for (MotionVector& v : c.vector)
+          v = {static_cast<std::int16_t>(random() % 200), static_cast<std::int16_t>(random() % 100)};
+        for (std::int8_t& p : c.plain) p = static_cast<std::int8_t>(static_cast<int>(random() % 64) - 32);
+      }
+    Bytes out = {w, h, static_cast<std::uint8_t>((frames - 1) + 7 * (levels - 1)),
+                 static_cast<std::uint8_t>((components - 1) | (i % 8) << 2 | (large ? 128 : 0))};
+    for (int level = levels - 1; level >= 0; --level) {
+      const std::vector<std::uint8_t> bytes = encode_motion(m, level, components);
+      out.push_back(static_cast<std::uint8_t>(bytes.size()));
+      out.push_back(static_cast<std::uint8_t>(bytes.size() >> 8));
+      out.insert(out.end(), bytes.begin(), bytes.end());
+    }
+    ok &= write(folder / ("seed0" + std::to_string(i)), out);
+  }
+  return ok;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -127,6 +162,7 @@ int main(int argc, char** argv) {
     for (const Profile profile : {Profile::kFast, Profile::kDense})
       if (!write_header_seeds(headers, dyadic, profile)) return 1;
   if (!write_still_seeds(argv[1])) return 1;
+  if (!write_motion_seeds(std::filesystem::path(argv[1]) / "motion")) return 1;
   struct Kind {
     const char* name;
     int width, height, frames, gop_frames;
@@ -139,6 +175,7 @@ int main(int argc, char** argv) {
     Profile profile = Profile::kFast;
     double bits_per_pixel = 0;
     bool visual = false;
+    Motion motion = Motion::kOff;
   };
   constexpr Profile kDense = Profile::kDense;
   const Kind kinds[] = {
@@ -159,6 +196,12 @@ int main(int argc, char** argv) {
       {"dense_yuv", 8, 6, 2, 1, "yuv420p", false, Layout::kT2d, FastMode::kStaged, 2, 0, 4, 0x0002, kDense, 0, true},
       {"dense_rate", 12, 9, 4, 4, "gray", false, Layout::kT2d, FastMode::kStaged, 2, 2, 3, 0x4000, kDense, 14},
       {"dense_rate_dyadic", 9, 8, 4, 4, "gray", false, Layout::kDyadic, FastMode::kStaged, 2, 2, 2, 0x4010, kDense, 20},
+      {"motion", 24, 17, 6, 4, "gray", false, Layout::kT2d, FastMode::kStaged, 2, 2, 2, 0x3002, kDense, 0, false,
+       Motion::kOn},
+      {"motion_lossless", 18, 9, 5, 5, "yuv420p", true, Layout::kT2d, FastMode::kStaged, 1, 3, 1, 0x3042, kDense, 0,
+       false, Motion::kOn},
+      {"motion_fast", 16, 16, 4, 4, "gbrp", false, Layout::kT2d, FastMode::kStaged, 2, 2, 2, 0x3010, Profile::kFast, 0,
+       false, Motion::kAuto},
   };
   for (const Kind& k : kinds) {
     EncoderParams p;
@@ -168,6 +211,7 @@ int main(int argc, char** argv) {
     p.fast_mode = k.mode;
     p.bits_per_pixel = k.bits_per_pixel;
     p.visual = k.visual;
+    p.motion = k.motion;
     p.spatial_levels = k.spatial;
     p.temporal_levels = k.temporal;
     p.layers = k.layers;

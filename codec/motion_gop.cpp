@@ -1,0 +1,201 @@
+#include "codec/motion_gop.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "codec/colour.h"
+#include "codec/lifting.h"
+#include "codec/motion_field.h"
+#include "codec/motion_lift.h"
+#include "codec/motion_search.h"
+#include "codec/rate_control.h"
+
+namespace trivelet {
+
+namespace {
+
+constexpr Decomposition kNoTransform{Layout::kT2d, 0, 0, Wavelet::kHaar, Wavelet::kHaar};
+constexpr float kLargest = 4194303.0f;  // 2^22 - 1 sixteenths of a grey level: what clamp_round() takes
+
+// Lossless streams have no step; noise of a grey level or two is what motion has to beat there.
+constexpr double kLosslessStep = 3;
+
+// The squared error that a bit is worth, for a step of 1: between what theory says for fine steps, 2 ln 2 / 12, and what
+// the rate control chooses at coarse ones.
+constexpr double kErrorPerBit = 0.13;
+
+}  // namespace
+
+Field<std::int32_t> MotionTransform::integers(int component, const Shape& shape) {
+  integers_.resize(header_.components.size());
+  auto& memory = integers_[static_cast<std::size_t>(component)];
+  if (memory.size() < shape.samples()) memory.resize(shape.samples());
+  return {memory.data(), shape, shape.width, static_cast<std::ptrdiff_t>(shape.width) * shape.height};
+}
+
+MotionScale MotionTransform::scale_of(int component, int reduced) const {
+  const PixelFormat& f = header_.video.format;
+  const bool chroma = f.is_chroma(component);
+  return {(chroma ? f.log2_chroma_w : 0) + reduced, (chroma ? f.log2_chroma_h : 0) + reduced};
+}
+
+void MotionTransform::load(const Gop& gop) {
+  frames_ = gop.frames();
+  int c = 0;
+  if (header_.colour_transform) {
+    const Shape s = header_.component_shape(0, frames_);
+    forward_colour<std::int32_t>(gop, header_.components[0].offset, integers(0, s), integers(1, s), integers(2, s),
+                                 pool_);
+    c = 3;
+  }
+  for (; c < gop.components(); ++c)
+    forward_transform<std::int32_t>(gop.plane(c), header_.components[static_cast<std::size_t>(c)].offset,
+                                    integers(c, header_.component_shape(c, frames_)), kNoTransform, pool_, simd_);
+}
+
+std::shared_ptr<const GopMotion> MotionTransform::search(float step) {
+  std::vector<MotionPlane> planes;
+  const int components = static_cast<int>(header_.components.size());
+  for (int c = 0; c < components; ++c)
+    planes.push_back({integers(c, header_.component_shape(c, frames_)), scale_of(c, 0)});
+  MotionSearchParams params;
+  params.bits = header_.video.format.bits;
+  params.step = header_.lossless ? kLosslessStep : static_cast<double>(step);
+  auto motion = std::make_shared<GopMotion>(search_motion(planes, params, header_.temporal_levels, pool_, simd_));
+  motion->step = step;
+  for (int level = header_.temporal_levels - 1; level >= 0; --level)
+    motion->sections.push_back(encode_motion(*motion, level, components));
+  return motion;
+}
+
+template <class T>
+void MotionTransform::forward(const GopMotion& motion, int component, const Field<T>& out) {
+  const Field<std::int32_t> field = integers(component, out.shape);
+  constexpr bool kReal = std::is_floating_point_v<T>;
+  const int fraction = kReal ? kMotionFraction : 0;
+  const auto for_rows = [&](const auto& body) {
+    pool_.parallel_for(out.shape.frames * out.shape.height, [&](int i, int) {
+      body(field.row(i / out.shape.height, i % out.shape.height), out.row(i / out.shape.height, i % out.shape.height));
+    });
+  };
+  if constexpr (kReal)
+    for_rows([&](std::int32_t* x, T*) {
+      for (int i = 0; i < out.shape.width; ++i) x[i] *= 1 << kMotionFraction;
+    });
+  forward_motion(field, motion, {component, scale_of(component, 0), fraction, header_.video.format.bits}, pool_, simd_);
+  for_rows([&](const std::int32_t* x, T* to) {
+    for (int i = 0; i < out.shape.width; ++i) {
+      if constexpr (kReal)
+        to[i] = static_cast<float>(x[i]) * (1.0f / (1 << kMotionFraction));
+      else
+        to[i] = x[i];
+    }
+  });
+}
+
+template <class T>
+void MotionTransform::inverse(const std::vector<Field<T>>& fields, const std::vector<float>& gains,
+                              const GopMotion& motion, const Reduction& reduction, Gop& gop) {
+  constexpr bool kReal = std::is_floating_point_v<T>;
+  const PixelFormat& f = header_.video.format;
+  const std::int32_t least = f.is_signed ? -(1 << (f.bits - 1)) : 0;
+  const std::int32_t most = least + (1 << f.bits) - 1;
+  const auto sample_values = [&](int c) {
+    const Field<T>& from = fields[static_cast<std::size_t>(c)];
+    const Shape& s = from.shape;
+    const Field<std::int32_t> field = integers(c, s);
+    const auto for_rows = [&](const auto& body) {
+      pool_.parallel_for(s.frames * s.height, [&](int i, int) {
+        body(from.row(i / s.height, i % s.height), field.row(i / s.height, i % s.height));
+      });
+    };
+    const float gain = gains[static_cast<std::size_t>(c)] * (1 << kMotionFraction);
+    for_rows([&](const T* x, std::int32_t* to) {
+      for (int i = 0; i < s.width; ++i) {
+        if constexpr (kReal)
+          to[i] = clamp_round(x[i] * gain, -kLargest, kLargest);
+        else
+          to[i] = x[i];
+      }
+    });
+    inverse_motion(field, motion, {c, scale_of(c, reduction.spatial), kReal ? kMotionFraction : 0, f.bits},
+                   reduction.temporal, pool_, simd_);
+    if constexpr (kReal)
+      for_rows([&](const T*, std::int32_t* to) {
+        constexpr std::uint32_t kHalf = 1u << (kMotionFraction - 1);
+        for (int i = 0; i < s.width; ++i)
+          to[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(to[i]) + kHalf) >> kMotionFraction;
+      });
+    return field;
+  };
+  int c = 0;
+  if (header_.colour_transform) {
+    const Field<std::int32_t> y = sample_values(0), co = sample_values(1), cg = sample_values(2);
+    inverse_colour<std::int32_t>(y, co, cg, 1.0f, header_.components[0].offset, most, gop, pool_);
+    c = 3;
+  }
+  for (; c < gop.components(); ++c)
+    inverse_transform<std::int32_t>(sample_values(c), kNoTransform, 1.0f,
+                                    header_.components[static_cast<std::size_t>(c)].offset, least, most, gop.plane(c),
+                                    pool_, simd_);
+}
+
+template void MotionTransform::forward(const GopMotion&, int, const Field<float>&);
+template void MotionTransform::forward(const GopMotion&, int, const Field<std::int32_t>&);
+template void MotionTransform::inverse(const std::vector<Field<float>>&, const std::vector<float>&, const GopMotion&,
+                                       const Reduction&, Gop&);
+template void MotionTransform::inverse(const std::vector<Field<std::int32_t>>&, const std::vector<float>&,
+                                       const GopMotion&, const Reduction&, Gop&);
+
+namespace {
+
+// Bits of a coefficient of so many steps, about.
+double bits_of(double steps) { return 0.5 * std::log2(1 + 12 * steps * steps); }
+
+double error_per_bit(const StreamHeader& header, float step) {
+  return header.lossless ? 1.0 : kErrorPerBit * static_cast<double>(step) * static_cast<double>(step);
+}
+
+}  // namespace
+
+double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float step) {
+  constexpr int kRows = 2;  // of so many one is looked at: this is for a choice between two
+  double cost = 0;
+  const double per_bit = error_per_bit(header, step);
+  std::size_t view = 0;
+  for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
+    const SubbandTable table(header.component_shape(c, gop.frames), header.decomposition(c), header.lossless);
+    const StepTable steps(table, header.lossless ? 1.0f : step, header.components[static_cast<std::size_t>(c)]);
+    const ErrorWeights weights = error_weights(header, c, table, step, gop.frame_gains);
+    for (std::size_t i = 0; i < table.all().size(); ++i) {
+      if (table.all()[i].shape.samples() == 0) continue;
+      const SubbandView& v = gop.subbands[view++];
+      double sum = 0;
+      for (int t = 0; t < v.shape.frames; ++t) {
+        const auto& of_frame = weights.frame;
+        const double weight =
+            weights.subband[i] *
+            (of_frame.empty() ? 1.0 : of_frame[static_cast<std::size_t>(v.temporal_band)][static_cast<std::size_t>(t)]);
+        for (int y = 0; y < v.shape.height; y += kRows) {
+          const std::ptrdiff_t at = t * v.frame_stride + y * v.row_stride;
+          for (int x = 0; x < v.shape.width; ++x) {
+            const double q = v.real ? std::abs(static_cast<double>(v.real[at + x] * steps.inverse[i]))
+                                    : std::abs(static_cast<double>(v.integer[at + x]));
+            sum += per_bit * bits_of(q);
+            if (v.real) sum += weight * (q < 1 ? q * q : 1.0 / 12);
+          }
+        }
+      }
+      cost += sum * v.shape.height / ((v.shape.height + kRows - 1) / kRows);
+    }
+  }
+  return cost;
+}
+
+double motion_cost(const StreamHeader& header, const GopMotion& motion, float step) {
+  double bytes = 0;
+  for (const auto& section : motion.sections) bytes += static_cast<double>(section.size());
+  return 8 * bytes * error_per_bit(header, step);
+}
+
+}  // namespace trivelet

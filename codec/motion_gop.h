@@ -1,0 +1,51 @@
+// What a backend on the CPU does with GOPs that have motion: samples become integers, these are lifted along the motion,
+// and back. In between stands the transform in space, which does not know of it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "codec/backend.h"
+#include "codec/dwt.h"
+#include "codec/motion.h"
+
+namespace trivelet {
+
+class MotionTransform {
+ public:
+  MotionTransform(const StreamHeader& header, ThreadPool& pool, SimdLevel simd)
+      : header_(header), pool_(pool), simd_(simd) {}
+
+  /// Samples minus offset, after the colour transform.
+  void load(const Gop& gop);
+  /// The motion of what was loaded, with its sections.
+  std::shared_ptr<const GopMotion> search(float step);
+  /// A component of what was loaded as the transform along time leaves it. load() holds for one call per component.
+  template <class T>
+  void forward(const GopMotion& motion, int component, const Field<T>& out);
+
+  /// Samples from the components after the inverse transform in space, of a GOP decoded so much smaller; `gains` as for
+  /// inverse_transform().
+  template <class T>
+  void inverse(const std::vector<Field<T>>& fields, const std::vector<float>& gains, const GopMotion& motion,
+               const Reduction& reduction, Gop& gop);
+
+ private:
+  Field<std::int32_t> integers(int component, const Shape& shape);
+  MotionScale scale_of(int component, int reduced) const;
+
+  const StreamHeader& header_;
+  ThreadPool& pool_;
+  SimdLevel simd_;
+  int frames_ = 0;
+  std::vector<std::vector<std::int32_t>> integers_;  // per component
+};
+
+/// About what it takes to code these coefficients with this step, in squared error of samples: their bits at the slope
+/// that goes with the step, and the errors that remain. `header`: as of_gop() describes the GOP.
+double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float step);
+
+/// The bits of motion in the same measure.
+double motion_cost(const StreamHeader& header, const GopMotion& motion, float step);
+
+}  // namespace trivelet

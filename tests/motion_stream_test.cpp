@@ -1,0 +1,345 @@
+// Streams with motion: exact where they are lossless, better where they are not, the same on every way through the
+// library, and cut, damaged and reduced as others are.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "codec/container.h"
+#include "codec/rewrite.h"
+#include "codec/simd.h"
+#include "codec/verify.h"
+#include "tests/support.h"
+
+namespace trivelet {
+namespace {
+
+// Two textures that move apart, one over the other, with a little noise.
+void draw(Gop& gop, int frames, int first, const PixelFormat& format, std::uint32_t seed) {
+  gop.set_frames(frames);
+  const int most = (1 << format.bits) - 1;
+  for (int c = 0; c < gop.components(); ++c) {
+    const MutableVolumeView v = gop.plane(c);
+    const bool chroma = format.is_chroma(c);
+    const double sx = chroma ? 1 << format.log2_chroma_w : 1, sy = chroma ? 1 << format.log2_chroma_h : 1;
+    for (int f = 0; f < frames; ++f) {
+      std::mt19937 random(seed + static_cast<std::uint32_t>(100 * (first + f) + c));
+      const double t = first + f;
+      for (int y = 0; y < v.shape.height; ++y)
+        for (int x = 0; x < v.shape.width; ++x) {
+          double px = sx * x - 1.75 * t, py = sy * y + 0.5 * t;
+          if (std::hypot(sx * x - 20 - 2 * t, sy * y - 20) < 12) {
+            px = sx * x - 2 * t;
+            py = sy * y + 50;
+          }
+          const double value = 0.5 + 0.2 * std::sin(0.61 * px + 0.13 * py + c) + 0.2 * std::sin(0.29 * py - 0.37 * px) +
+                               0.01 * (static_cast<double>(random() % 1000) / 500 - 1);
+          const int q = static_cast<int>(std::lround(most * std::clamp(value, 0.0, 1.0)));
+          std::byte* p = v.row(f, y) + static_cast<std::ptrdiff_t>(x) * v.bytes_per_sample;
+          const auto b = static_cast<std::uint8_t>(q);
+          const auto w = static_cast<std::uint16_t>(q);
+          v.bytes_per_sample == 1 ? std::memcpy(p, &b, 1) : std::memcpy(p, &w, 2);
+        }
+    }
+  }
+  for (int f = 0; f < frames; ++f) gop.times()[static_cast<std::size_t>(f)] = {first + f, 1};
+}
+
+test::Clip moving_clip(int width, int height, const std::string& format, int frames, int gop_frames) {
+  test::Clip clip;
+  clip.info = test::video(width, height, format, static_cast<std::uint64_t>(frames));
+  for (int f = 0; f < frames; f += gop_frames) {
+    clip.gops.emplace_back(clip.info, gop_frames);
+    draw(clip.gops.back(), std::min(gop_frames, frames - f), f, clip.info.format, 1);
+  }
+  return clip;
+}
+
+EncoderParams with_motion(int gop_frames, Motion motion = Motion::kOn) {
+  EncoderParams p;
+  p.motion = motion;
+  p.gop_frames = gop_frames;
+  p.threads = 2;
+  p.block_size = 32;
+  p.layers = 3;
+  return p;
+}
+
+double psnr(const test::Clip& clip, const std::vector<Gop>& decoded) {
+  double squared = 0, samples = 0;
+  for (std::size_t i = 0; i < decoded.size(); ++i) {
+    const test::Difference d = test::compare(clip.gops[i], decoded[i]);
+    squared += d.squared;
+    samples += static_cast<double>(d.samples);
+  }
+  const double peak = (1 << clip.info.format.bits) - 1;
+  return 10 * std::log10(peak * peak * samples / squared);
+}
+
+TEST(MotionStream, LosslessIsExactInEveryFormat) {
+  int number = 0;
+  for (const char* format : {"gray", "yuv420p", "yuv422p", "yuv444p", "gbrp", "yuva420p", "gray16", "yuv420p10",
+                             "gbrp12", "yuv411p", "yuv410p"})
+    for (const auto& [width, height] : {std::pair{1, 1}, {5, 3}, {37, 23}, {64, 48}}) {
+      const int frames = 1 + (number++ * 3) % 11;
+      const test::Clip clip = moving_clip(width, height, format, frames, 8);
+      EncoderParams p = with_motion(8);
+      p.lossless = true;
+      p.profile = number % 2 ? Profile::kDense : Profile::kFast;
+      const std::vector<Gop> decoded = test::decode(test::encode(clip, p), {.threads = 2});
+      ASSERT_EQ(decoded.size(), clip.gops.size());
+      for (std::size_t i = 0; i < decoded.size(); ++i)
+        ASSERT_EQ(test::compare(clip.gops[i], decoded[i]).largest, 0) << format << " " << width << "x" << height;
+    }
+}
+
+TEST(MotionStream, IsBetterThanWithoutInEveryFormat) {
+  for (const char* format : {"gray", "yuv420p", "yuv422p", "yuv444p", "gbrp", "yuva420p", "gray16", "yuv420p10"}) {
+    const test::Clip clip = moving_clip(144, 96, format, 16, 16);
+    EncoderParams p = with_motion(16);
+    p.psnr = 38;
+    const auto moving = test::encode(clip, p);
+    p.motion = Motion::kOff;
+    const auto still = test::encode(clip, p);
+    EXPECT_LT(moving.size() * 10, still.size() * 9) << format;
+    EXPECT_NEAR(psnr(clip, test::decode(moving, {.threads = 2})), 38, 0.1) << format;
+  }
+}
+
+TEST(MotionStream, DependsNeitherOnThreadsNorOnInstructions) {
+  const test::Clip clip = moving_clip(300, 72, "yuv420p", 9, 9);
+  EncoderParams p = with_motion(9);
+  p.threads = 1;
+  p.simd = SimdLevel::kScalar;
+  const auto reference = test::encode(clip, p);
+  const std::vector<Gop> decoded = test::decode(reference, {.threads = 1, .simd = SimdLevel::kScalar});
+  for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512})
+    for (const int threads : {2, 4}) {
+      if (simd > detected_simd()) continue;
+      p.threads = threads;
+      p.simd = simd;
+      EXPECT_EQ(test::encode(clip, p), reference) << to_string(simd) << ", " << threads << " threads";
+      const std::vector<Gop> other = test::decode(reference, {.threads = threads, .simd = simd});
+      ASSERT_EQ(test::compare(other[0], decoded[0]).largest, 0) << to_string(simd) << ", " << threads << " threads";
+    }
+}
+
+std::uint8_t minor_version(const std::vector<std::byte>& stream) {
+  return std::to_integer<std::uint8_t>(stream[sizeof kSignature + kBoxHeaderBytes + 1]);
+}
+
+TEST(MotionStream, OnlyStreamsWithMotionHaveTheNewVersion) {
+  const test::Clip clip = moving_clip(40, 24, "gray", 4, 4);
+  EXPECT_EQ(minor_version(test::encode(clip, with_motion(4))), 3);
+  EXPECT_EQ(minor_version(test::encode(clip, with_motion(4, Motion::kAuto))), 3);
+  EXPECT_EQ(minor_version(test::encode(clip, with_motion(4, Motion::kOff))), 2);
+}
+
+// Noise has no motion: `auto` leaves it out, and costs next to nothing.
+TEST(MotionStream, AutoLeavesOutWhatDoesNotPay) {
+  const test::Clip noise = test::make_clip(test::video(96, 64, "gray", 16), 16, 16, test::Pattern::kNoise, 3);
+  const auto still = test::encode(noise, with_motion(16, Motion::kOff)).size();
+  const auto chosen = test::encode(noise, with_motion(16, Motion::kAuto)).size();
+  EXPECT_LE(chosen, still + 16);
+  const test::Clip clip = moving_clip(96, 64, "gray", 16, 16);
+  EXPECT_EQ(test::encode(clip, with_motion(16, Motion::kAuto)).size(), test::encode(clip, with_motion(16)).size());
+}
+
+TEST(MotionStream, MeetsTargets) {
+  const test::Clip clip = moving_clip(96, 64, "yuv420p", 32, 16);
+  for (const double bpp : {0.2, 0.6}) {
+    EncoderParams p = with_motion(16);
+    p.bits_per_pixel = bpp;
+    const double wanted = bpp * 96 * 64 * 32 / 8;
+    const auto size = static_cast<double>(test::encode(clip, p).size());
+    EXPECT_LE(size, wanted);
+    EXPECT_GE(size, 0.97 * wanted);
+  }
+}
+
+// What the index says of a layer is what its pictures have.
+TEST(MotionStream, ErrorsInTheIndexAreTrue) {
+  const test::Clip clip = moving_clip(320, 192, "yuv420p", 16, 16);
+  EncoderParams p = with_motion(16);
+  p.quality = 50;
+  p.layers = 6;
+  const auto stream = test::encode(clip, p);
+  MemorySource source(stream.data(), stream.size());
+  const StreamInfo info = probe(source);
+  for (int layers = 3; layers <= 6; ++layers) {
+    const double error = error_of(info.gops[0].layers[static_cast<std::size_t>(layers - 1)].error);
+    const double said = 10 * std::log10(255 * 255 / error);
+    EXPECT_NEAR(said, psnr(clip, test::decode(stream, {.max_layers = layers, .threads = 2})), 0.3) << layers;
+  }
+}
+
+// 20 frames in GOPs of 8, at a third of the rates: evenly spaced, and what an extract delivers.
+TEST(MotionStream, FrameRatesAreHalvedEvenly) {
+  const test::Clip clip = moving_clip(64, 48, "yuv420p", 20, 8);
+  const auto stream = test::encode(clip, with_motion(8));
+  for (const int halvings : {1, 2, 3}) {
+    std::vector<std::int64_t> times;
+    const std::vector<Gop> slow = test::decode(stream, {.temporal_reduce = halvings, .threads = 2});
+    for (const Gop& g : slow)
+      for (int f = 0; f < g.frames(); ++f) times.push_back(g.times()[static_cast<std::size_t>(f)].pts);
+    for (std::size_t i = 0; i < times.size(); ++i) EXPECT_EQ(times[i], static_cast<std::int64_t>(i) << halvings);
+    EXPECT_EQ(times.size(), static_cast<std::size_t>((20 + (1 << halvings) - 1) >> halvings));
+
+    MemorySource source(stream.data(), stream.size());
+    MemorySink sink;
+    rewrite(source, {.temporal_reduce = halvings}, sink);
+    EXPECT_LT(sink.bytes.size(), stream.size());
+    const std::vector<Gop> extracted = test::decode(sink.bytes, {.threads = 2});
+    ASSERT_EQ(extracted.size(), slow.size());
+    for (std::size_t i = 0; i < slow.size(); ++i) EXPECT_EQ(test::compare(slow[i], extracted[i]).largest, 0);
+    MemorySource again(sink.bytes.data(), sink.bytes.size());
+    EXPECT_TRUE(verify_stream(again, {.threads = 2}).damage.empty());
+  }
+}
+
+// The mean of squares of 2x2 samples, which a picture of half the size comes near to.
+double distance_from_half(const Gop& full, const Gop& half) {
+  const VolumeView a = full.plane(0), b = half.plane(0);
+  double sum = 0;
+  for (int f = 0; f < b.shape.frames; ++f)
+    for (int y = 0; y + 1 < b.shape.height; ++y)
+      for (int x = 0; x + 1 < b.shape.width; ++x) {
+        const double mean = (test::sample(a, f, 2 * y, 2 * x) + test::sample(a, f, 2 * y, 2 * x + 1) +
+                             test::sample(a, f, 2 * y + 1, 2 * x) + test::sample(a, f, 2 * y + 1, 2 * x + 1)) /
+                            4.0;
+        sum += std::pow(test::sample(b, f, y, x) - mean, 2);
+      }
+  return sum / static_cast<double>(b.shape.samples());
+}
+
+// Half the size follows the same motion; how far it strays is bounded by what half the size without motion does.
+TEST(MotionStream, SmallerPicturesFollowTheSameMotion) {
+  for (const char* format : {"gray", "yuv420p", "gbrp"}) {
+    const test::Clip clip = moving_clip(96, 64, format, 16, 16);
+    EncoderParams p = with_motion(16);
+    p.quality = 70;
+    const auto moving = test::encode(clip, p);
+    p.motion = Motion::kOff;
+    const auto still = test::encode(clip, p);
+    const double strays = distance_from_half(clip.gops[0], test::decode(moving, {.reduce = 1, .threads = 2})[0]);
+    const double plain = distance_from_half(clip.gops[0], test::decode(still, {.reduce = 1, .threads = 2})[0]);
+    EXPECT_LT(strays, 1.5 * plain + 4) << format;
+    for (int reduce = 1; reduce <= 3; ++reduce) {
+      MemorySource source(moving.data(), moving.size());
+      MemorySink sink;
+      rewrite(source, {.reduce = reduce}, sink);
+      const std::vector<Gop> direct = test::decode(moving, {.reduce = reduce, .threads = 2});
+      const std::vector<Gop> extracted = test::decode(sink.bytes, {.threads = 2});
+      EXPECT_EQ(test::compare(direct[0], extracted[0]).largest, 0) << format << " " << reduce;
+    }
+  }
+}
+
+TEST(MotionStream, RegionsAndRangesAreThoseOfTheWhole) {
+  const test::Clip clip = moving_clip(160, 96, "yuv420p", 16, 8);
+  EncoderParams p = with_motion(8);
+  p.part_checks = true;
+  const auto stream = test::encode(clip, p);
+  const std::vector<Gop> whole = test::decode(stream, {.threads = 2});
+  DecoderParams part;
+  part.threads = 2;
+  part.region = {64, 32, 40, 30};
+  const std::vector<Gop> region = test::decode(stream, part);
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    for (int f = 0; f < 8; ++f)
+      for (int y = 32; y < 62; ++y)
+        for (int x = 64; x < 104; ++x)
+          ASSERT_EQ(test::sample(std::as_const(region[i]).plane(0), f, y, x),
+                    test::sample(std::as_const(whole[i]).plane(0), f, y, x));
+  const std::vector<Gop> range = test::decode(stream, {.first_frame = 10, .end_frame = 13, .threads = 2});
+  ASSERT_EQ(range.size(), 1u);
+  ASSERT_EQ(range[0].frames(), 3);
+  EXPECT_EQ(test::sample(range[0].plane(0), 0, 5, 5), test::sample(whole[1].plane(0), 2, 5, 5));
+}
+
+TEST(MotionStream, TruncationKeepsTheMotion) {
+  const test::Clip clip = moving_clip(160, 96, "yuv420p", 16, 8);
+  EncoderParams p = with_motion(8);
+  p.layers = 6;
+  const auto stream = test::encode(clip, p);
+  double before = 0;
+  for (const std::uint64_t size : {stream.size() / 2, stream.size() * 3 / 4, stream.size() * 9 / 10}) {
+    MemorySource source(stream.data(), stream.size());
+    MemorySink sink;
+    rewrite(source, {.target_bytes = size}, sink);
+    EXPECT_LE(sink.bytes.size(), size);
+    EXPECT_GE(sink.bytes.size(), size * 9 / 10);
+    const double now = psnr(clip, test::decode(sink.bytes, {.threads = 2}));
+    EXPECT_GT(now, before + 0.2);
+    before = now;
+  }
+  EXPECT_GT(before, 30);
+}
+
+// Coefficients and their motion, taken out of one stream and put into another.
+TEST(MotionStream, CoefficientsKeepTheirMotion) {
+  const test::Clip clip = moving_clip(64, 48, "yuv420p", 8, 8);
+  const EncoderParams p = with_motion(8);
+  MemorySink direct, again;
+  {
+    Encoder encoder(clip.info, p, direct);
+    CoefficientGop c = encoder.transform(clip.gops[0]);
+    ASSERT_TRUE(c.motion);
+    encoder.push_coefficients(c);
+    encoder.finish();
+  }
+  const std::vector<Gop> decoded = test::decode(direct.bytes, {.threads = 2});
+  EXPECT_EQ(test::compare(decoded[0], test::decode(test::encode(clip, p), {.threads = 2})[0]).largest, 0);
+  MemorySource source(direct.bytes.data(), direct.bytes.size());
+  Decoder decoder(source, {.threads = 2});
+  CoefficientGop c;
+  ASSERT_TRUE(decoder.pull_coefficients(c));
+  Gop gop = decoder.make_gop();
+  CoefficientGop copy = c;
+  decoder.inverse(copy, gop);
+  EXPECT_EQ(test::compare(decoded[0], gop).largest, 0);
+  Encoder without(clip.info, with_motion(8, Motion::kOff), again);
+  EXPECT_THROW(without.push_coefficients(c), Error);
+}
+
+// A damaged section costs its level and finer ones, in its GOP alone, and is told.
+TEST(MotionStream, DamagedMotionIsFoundAndContained) {
+  const test::Clip clip = moving_clip(64, 48, "gray", 24, 8);
+  const auto stream = test::encode(clip, with_motion(8));
+  const std::vector<Gop> whole = test::decode(stream, {.threads = 2});
+  MemorySource intact(stream.data(), stream.size());
+  const StreamInfo info = probe(intact);
+  auto bytes = stream;
+  const std::size_t packet = static_cast<std::size_t>(info.gops[1].offset) + kBoxHeaderBytes;
+  std::uint32_t head = 0;
+  std::memcpy(&head, bytes.data() + packet, 4);
+  bytes[packet + head + 3] ^= std::byte{255};
+  EXPECT_THROW(test::decode(bytes, {.threads = 2}), Error);
+  CodecStats stats;
+  const std::vector<Gop> partial = test::decode(bytes, {.keep_partial = true, .threads = 2}, &stats);
+  ASSERT_EQ(partial.size(), 3u);
+  EXPECT_EQ(stats.damaged_gops, 1u);
+  ASSERT_FALSE(stats.damage.empty());
+  EXPECT_NE(stats.damage[0].find("motion"), std::string::npos) << stats.damage[0];
+  EXPECT_EQ(test::compare(partial[0], whole[0]).largest, 0);
+  EXPECT_EQ(test::compare(partial[2], whole[2]).largest, 0);
+  EXPECT_GT(test::compare(partial[1], whole[1]).largest, 0);
+  MemorySource source(bytes.data(), bytes.size());
+  EXPECT_FALSE(verify_stream(source, {.threads = 2}).damage.empty());
+}
+
+TEST(MotionStream, RefusesWhatItCannotDo) {
+  const VideoInfo info = test::video(64, 48, "gray");
+  MemorySink sink;
+  EncoderParams p = with_motion(8);
+  p.layout = Layout::kDyadic;
+  EXPECT_THROW(Encoder(info, p, sink), Error);
+  p.layout = Layout::kT2d;
+  p.motion = Motion::kOff;
+  p.temporal = Wavelet::kMotion;
+  EXPECT_THROW(Encoder(info, p, sink), Error);
+}
+
+}  // namespace
+}  // namespace trivelet
