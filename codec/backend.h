@@ -68,8 +68,8 @@ class GopEncoder {
   virtual ~GopEncoder() = default;
   /// GOPs it likes to have in flight before the first pull.
   virtual int depth() const = 0;
-  /// So many GOPs of them may have been pulled and still be used by other threads; 0: a pulled one is used before anything
-  /// else is asked.
+  /// So many GOPs of them may have been pulled and still be used by other threads; 0: a pulled one is used before
+  /// anything else is asked.
   virtual int lends() const { return 0; }
   /// `gop` may be read until it is pulled, or until wait_for_samples() returns.
   virtual void push(const Gop& gop, const GopChoices& choices) = 0;
@@ -111,8 +111,8 @@ struct Backend {
   const char* name;
   std::function<std::unique_ptr<GopEncoder>(const StreamHeader&, const BackendOptions&)> make_encoder;
   std::function<std::unique_ptr<GopDecoder>(const StreamHeader&, const Reduction&, const BackendOptions&)> make_decoder;
-  /// Memory from which an encoder takes samples, and in which a decoder leaves them, without a copy in between; null: any
-  /// memory is as good.
+  /// Memory from which an encoder takes samples, and in which a decoder leaves them, without a copy in between; null:
+  /// any memory is as good.
   SampleAllocator allocate = nullptr;
 };
 

@@ -1,6 +1,6 @@
-// From coded GOPs to the stream (encoder_state.h): layers, chunks, packets. Where the backend has several GOPs in flight,
-// some of them are divided into layers and chunks at once, a thread each, while it codes others; one thread then does
-// what has to be done in their order, and writes.
+// From coded GOPs to the stream (encoder_state.h): layers, chunks, packets. Where the backend has several GOPs in
+// flight, some of them are divided into layers and chunks at once, a thread each, while it codes others; one thread then
+// does what has to be done in their order, and writes; one more finds the errors for the index.
 
 #include <algorithm>
 #include <utility>
@@ -156,7 +156,7 @@ void Encoder::State::add_written() {
   stats.seconds_container += std::exchange(written.seconds_container, 0);
 }
 
-// -------------------------------------------------------------------------------------------------- GOPs in their order
+// ------------------------------------------------------------------------------------------------ GOPs in their order
 
 void Encoder::State::begin_finishing() {
   // A target looks at a GOP's size before the next is coded.

@@ -133,8 +133,8 @@ struct PinnedSpace {
 };
 template <class T>
 using DeviceBuffer = Buffer<T, DeviceSpace>;
-/// Page-locked host memory: copies from and to it overlap with everything else. Large pieces lie in huge pages where the
-/// system has them, which are locked ten times as fast.
+/// Page-locked host memory: copies from and to it overlap with everything else. Large pieces lie in huge pages where
+/// the system has them, which are locked ten times as fast.
 template <class T>
 using PinnedBuffer = Buffer<T, PinnedSpace>;
 

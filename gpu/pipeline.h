@@ -1,8 +1,8 @@
 // GOPs through the device: several in flight, each in a slot of its own with a stream, page-locked and device memory.
 // Upload, kernels and download of different slots overlap; nothing is allocated per GOP.
 //
-// A slot is filled by the caller (staging), submitted, and collected in the order of submission. Slots are made when all
-// others are in flight, until there are as many as are wanted or fit into `max_memory` and into the device; none is an
+// A slot is filled by the caller (staging), submitted, and collected in the order of submission. Slots are made when
+// all others are in flight, until there are as many as are wanted or fit into `max_memory` and into the device; none is an
 // error. A shorter last GOP changes its slot only.
 #pragma once
 

@@ -3,8 +3,8 @@
 
     tests/failures_test.py path/to/trivelet
 
-A disk that is full (a limit on the size of files), a reader of the output that goes away, an interrupt, an input that ends
-or is damaged in the middle; encoding and decoding, both profiles, GOPs of few frames so that many are on their way.
+A disk that is full (a limit on the size of files), a reader of the output that goes away, an interrupt, an input that
+ends or is damaged in the middle; encoding and decoding, both profiles, GOPs of few frames so that many are on their way.
 """
 
 import os
@@ -150,7 +150,8 @@ def main() -> int:
             result = run(["decode", "--quiet", stream, out / "a.y4m"], preexec_fn=small_files)
             expect_error(f"{profile}: a full disk while decoding", result, 3, "cannot write", out)
             closed_pipe([*encode, source, "-"], f"{profile}: nobody reads the stream", out)
-            closed_pipe(["decode", "--quiet", "--format", "y4m", stream, "-"], f"{profile}: nobody reads the video", out)
+            decode = ["decode", "--quiet", "--format", "y4m", stream, "-"]
+            closed_pipe(decode, f"{profile}: nobody reads the video", out)
             interrupted([*encode, "-", out / "a.tvl"], out, f"{profile}: an interrupt while encoding")
             bad = damaged(stream, base / "bad.tvl", 0.6, False)
             result = run(["decode", "--quiet", bad, out / "a.y4m"])

@@ -1,5 +1,5 @@
-// The stages that run beside each other: their queues, reading ahead, an encoder whose GOPs are divided by other threads
-// while the backend codes, a decoder that reads ahead. What goes wrong in one of them ends all, once and for good.
+// The stages that run beside each other: their queues, reading ahead, an encoder whose GOPs are divided by other
+// threads while the backend codes, a decoder that reads ahead. What goes wrong in one of them ends all, once and for good.
 
 #include <gtest/gtest.h>
 

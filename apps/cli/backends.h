@@ -27,8 +27,8 @@ DeviceChoice choose_device(const std::string& device);
 int choose_gpu(const std::string& device);
 
 /// The video codec's backend; null is the CPU. With `auto` it says which GPU it takes. `max_memory`: of the GPU, in
-/// bytes; 0 = all. `gops`: in flight at most, if that is known, for a GPU that need not have many starts sooner; 0 = not
-/// known.
+/// bytes; 0 = all. `gops`: in flight at most, if that is known, for a GPU that need not have many starts sooner; 0 =
+/// not known.
 std::shared_ptr<const Backend> choose_backend(const std::string& device, std::size_t max_memory, std::uint64_t gops);
 
 /// The same in a thread of its own: a GPU takes some tenths of a second to start, in which other things can be done.

@@ -90,7 +90,8 @@ def block_summary() -> str:
                 else ["–"] * 3
             )
             cells.append(f"{best_gpu(profile, setting, 'encode')} / {best_gpu(profile, setting, 'decode')}")
-            files = [r for r in rows_of("gpu_files") if (r["profile"], r["setting"]) == (profile, setting)]
+            wanted = ("gpu", profile, setting)
+            files = [r for r in rows_of("gpu_files") if (r["device"], r["profile"], r["setting"]) == wanted]
             fps = (
                 [number(int(files[0]["frames"]) / float(files[0][k])) for k in ("encode_s", "decode_s")]
                 if files
@@ -227,14 +228,17 @@ def block_gpu() -> str:
 
 
 def block_gpu_files() -> str:
+    """Frames a second without and with what it takes to start and to end."""
+    names = {"gpu": "GPU", "cpu": "CPU"}
     rows = []
     for r in rows_of("gpu_files"):
-        seconds = [float(r[k]) for k in ("encode_s", "decode_s")]
-        fps = [number(int(r["frames"]) / s) for s in seconds]
-        rows.append([f"`{r['profile']}`, `{r['setting']}`", *(f"{s:.2f} s" for s in seconds), *fps])
-    return table(["240 frames of 1080p", "encode", "decode", "encode, frames/s", "decode, frames/s"], rows) + source(
-        "gpu_files"
-    )
+        frames = int(r["frames"])
+        cells = [f"{names[r['device']]}, `{r['profile']}`, `{r['setting']}`", number(frames)]
+        for way in ("encode", "decode"):
+            cells.append(" / ".join(number(frames / float(r[f"{way}{s}"])) for s in ("_work_s", "_s")))
+        rows.append([*cells, number(frames / float(r["y4m_s"])), f"{float(r['short_s']):.2f} s"])
+    heads = ["", "frames", "encode, frames/s", "decode to `null`, frames/s", "to a Y4M file, frames/s"]
+    return table([*heads, "64 frames encoded in"], rows) + source("gpu_files")
 
 
 def block_nvjpeg2000() -> str:

@@ -2,7 +2,7 @@
 """Measures the figures of README.md and docs/ that are not curves, and writes them to tests/bench/data.
 
     tests/bench/measure_figures.py cpu [--out DIR] [NAME…]   speed memory targets truncate lossless luma ends
-    tests/bench/measure_figures.py gpu [--out DIR]           codec and whole program on a GPU
+    tests/bench/measure_figures.py gpu [--out DIR]           codec on a GPU; the whole program: program_files.py
 
 A CSV file for each table, whose first lines say when, at which commit, on what and how it was measured. Clips are read
 from $TRIVELET_DATA/video (else ../shared/data/video); what is not there is skipped, and said so. The program is
@@ -274,29 +274,6 @@ def measure_gpu(p: Program, out: Path) -> None:
                     rows.append([profile, setting, bpp, row["what"], row["slots"], row["frames_per_second"]])
     how = "trivelet bench gpu bbb.y4m --gop 32 --profile PROFILE SETTING --repeat 5 (dense: 2) --codec-only"
     save(out, "gpu_codec", how, gpu_name(), ["profile", "setting", "bpp", "way", "gops_in_flight", "fps"], rows)
-
-    memory = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else p.work
-    long_clip, stream, frames, rows = memory / "trivelet_figures.y4m", memory / "trivelet_figures.tvl", 240, []
-    try:
-        to_and_fro(clip, frames, long_clip)
-        for profile, setting in ((kind, q) for kind, q in GPU_SETTINGS if q != "-q 70"):
-            best = [math.inf, math.inf]
-            commands = (
-                [p.path, "encode", str(long_clip), str(stream), "--profile", profile, *setting.split(), "-y"],
-                [p.path, "decode", str(stream), "null"],
-            )
-            for _ in range(3):
-                for way, command in enumerate(commands):
-                    begun = time.monotonic()
-                    run([*command, "--device", "gpu", "--quiet"])
-                    best[way] = min(best[way], time.monotonic() - begun)
-            rows.append([profile, setting, frames] + [f"{seconds:.2f}" for seconds in best])
-    finally:
-        long_clip.unlink(missing_ok=True)
-        stream.unlink(missing_ok=True)
-    how = "trivelet encode|decode --device gpu, 240 frames of 1080p Y4M in a memory file system, decoded to null; "
-    how += "best of 3"
-    save(out, "gpu_files", how, gpu_name(), ["profile", "setting", "frames", "encode_s", "decode_s"], rows)
 
 
 def main() -> int:
