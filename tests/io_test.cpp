@@ -602,6 +602,19 @@ TEST_F(Io, DamageIsNotConcealed) {
     EXPECT_EQ(error_of([&] { read_all(whole.substr(0, size)); }), ErrorKind::kBadStream);
 }
 
+// A playlist, whatever its name, has no other file coded unless that is asked for.
+TEST_F(Io, PlaylistsLeadNowhere) {
+  if (!have_ffmpeg()) GTEST_SKIP() << "this build has no FFmpeg";
+  const VideoInfo info = make_info("yuv420p", {64, 48});
+  write_all(path("secret.mkv"), info, random_gop(info, 5));
+  write_file(path("list.mp4"), "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:1\n#EXTINF:0.2,\nfile://" +
+                                   path("secret.mkv") + "\n#EXT-X-ENDLIST\n");
+  EXPECT_EQ(error_of([&] { (void)open_reader(path("list.mp4"), {}); }), ErrorKind::kBadStream);
+  ReaderOptions allowed;
+  allowed.allow_outside = true;
+  EXPECT_EQ(open_reader(path("list.mp4"), allowed)->info().width, 64);
+}
+
 TEST_F(Io, ChangeOfSize) {
   if (!have_ffmpeg()) GTEST_SKIP() << "this build has no FFmpeg";
   const VideoInfo small = make_info("gray", {4, 4});

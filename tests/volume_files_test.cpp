@@ -363,6 +363,67 @@ TEST_F(VolumeFiles, inconsistent_headers_are_refused) {
   EXPECT_THROW(io::open_volume(path("cut.nii"), {}), Error);
 }
 
+/// What open_volume() says of a file, "" if it takes it.
+std::string refusal(const std::string& path, const io::VolumeOptions& options = {}) {
+  try {
+    (void)io::open_volume(path, options);
+    return {};
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+// A header from elsewhere cannot have any file of the user's coded, unless that is asked for.
+TEST_F(VolumeFiles, data_files_lie_beside_their_header) {
+  const std::string nrrd = "NRRD0004\ntype: uchar\ndimension: 3\nsizes: 2 2 2\nencoding: raw\n";
+  const std::string meta = "ObjectType = Image\nNDims = 3\nElementType = MET_UCHAR\nDimSize = 2 2 2\n";
+  save("secret.raw", std::string("12345678"));
+  fs::create_directories(folder_ / "in");
+  save("in/beside.raw", std::string("abcdefgh"));
+  for (const std::string& name : {std::string("../secret.raw"), path("secret.raw"), std::string("./beside.raw")}) {
+    save("in/a.nhdr", nrrd + "data file: " + name + "\n");
+    save("in/a.mhd", meta + "ElementDataFile = " + name + "\n");
+    for (const char* header : {"in/a.nhdr", "in/a.mhd"}) {
+      EXPECT_NE(refusal(path(header)).find("VolumeOptions::allow_outside"), std::string::npos) << name;
+      EXPECT_EQ(refusal(path(header), {.allow_outside = true}), "") << name;
+    }
+  }
+  save("in/a.nhdr", nrrd + "data file: beside.raw\n");
+  EXPECT_EQ(refusal(path("in/a.nhdr")), "");
+}
+
+// Headers that promise much more than there is, or ask for much more work than they are long.
+TEST_F(VolumeFiles, short_files_take_little_memory_and_time) {
+  io::VolumeInfo large = small_volume({VoxelType::kF64, false, 1});
+  large.width = large.height = 40000;
+  save("large.nii", io::make_envelope(large, "nii").files[0].head + Bytes(100));
+  EXPECT_NE(refusal(path("large.nii")).find("are promised"), std::string::npos);
+
+  const std::string nrrd = "NRRD0004\ntype: uchar\ndimension: 3\nsizes: 2 2 4\nencoding: raw\n";
+  save("x.raw", std::string("12345678"));
+  save("twice.nhdr", nrrd + "data file: LIST\nx.raw\nx.raw\n");
+  EXPECT_NE(refusal(path("twice.nhdr")).find("twice"), std::string::npos);
+  std::string many = nrrd + "data file: LIST\n";
+  for (int i = 0; i < 300; ++i) many += std::string(60000, 'n') + std::to_string(i) + "\n";
+  save("many.nhdr", many);
+  EXPECT_NE(refusal(path("many.nhdr")).find("bytes of their names"), std::string::npos);
+
+  // Lines to skip, again and again, in a header that a stream holds.
+  io::Envelope lines;
+  lines.format = "nrrd";
+  lines.files.resize(401);
+  lines.files[0].name = "lines.nhdr";
+  lines.files[0].head = bytes("NRRD0004\ntype: uchar\ndimension: 3\nsizes: 2 2 400\nencoding: raw\nline skip: 600\n"
+                              "data file: x%d.raw 1 400 1\n");
+  for (std::size_t i = 1; i < lines.files.size(); ++i) {
+    lines.files[i].name = "x" + std::to_string(i) + ".raw";
+    lines.files[i].voxel_bytes = 4;
+    lines.files[i].head.assign(60000, std::byte{'n'});
+    for (std::size_t end = 99; end < 60000; end += 100) lines.files[i].head[end] = std::byte{'\n'};
+  }
+  EXPECT_THROW(io::volume_info(lines), Error);
+}
+
 // -------------------------------------------------------------------------------------------------------------- DICOM
 
 /// Just enough of a DICOM file.
@@ -446,6 +507,26 @@ struct DicomMaker {
     return out;
   }
 };
+
+// Pixels were uncompressed before their header came into a stream: what says otherwise is not handed to a decompressor.
+TEST_F(VolumeFiles, a_stored_dicom_header_is_uncompressed) {
+  const Bytes whole = DicomMaker{}.make(Bytes(24));
+  std::string text(reinterpret_cast<const char*>(whole.data()), whole.size());
+  io::Envelope stored;
+  stored.format = "dicom";
+  stored.files.resize(1);
+  stored.files[0].name = "a.dcm";
+  stored.files[0].head = bytes(text);
+  EXPECT_EQ(io::volume_info(stored).width, 4);
+  text.replace(text.find("1.2.840.10008.1.2.1"), 19, "1.2.840.10008.1.2.5");
+  stored.files[0].head = bytes(text);
+  try {
+    (void)io::volume_info(stored);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << e.what();
+  }
+}
 
 TEST_F(VolumeFiles, dicom_series) {
   for (int kind = 0; kind < 3; ++kind) {

@@ -46,6 +46,7 @@ std::string in_options(std::string message) {
       {"ReaderOptions::format", "--format"},
       {"VolumeOptions::size", "--size WxHxD"},
       {"VolumeOptions::type", "--type"},
+      {"VolumeOptions::allow_outside", "--allow-outside"},
       {"WriterOptions::format", "--format"},
       {" and is not to be overwritten", "; say -y to replace it"},
       {"MiB; allow more", "MiB; raise --max-memory"},
@@ -158,6 +159,9 @@ void add_input_options(Command& app, InputOptions& options, bool with_target) {
                  "Input format instead of guessing it: y4m, pnm, raw, ffmpeg, or FFmpeg's name")
       .type_name("F")
       .group(kInputGroup);
+  app.add_flag("--allow-outside", options.allow_outside,
+               "Read files that the input names: of playlists, and data files in other folders than a volume's header")
+      .group(kInputGroup);
 }
 
 namespace {
@@ -167,6 +171,7 @@ bool is_picture_size(const std::string& text) { return text.find('x') != std::st
 io::ReaderOptions reader_options(const InputOptions& options, const Common& common) {
   io::ReaderOptions reader;
   reader.format = options.format;
+  reader.allow_outside = options.allow_outside;
   for (const std::string& size : options.sizes) {
     if (!is_picture_size(size)) {
       require(options.sizes_may_be_targets, ErrorKind::kBadArgument,

@@ -86,6 +86,7 @@ struct InputOptions {
   std::string pixel_format;
   std::string frame_rate;
   std::string format;
+  bool allow_outside = false;
 };
 /// `with_target`: --size may also be the size of the file to write.
 void add_input_options(Command& app, InputOptions& options, bool with_target = false);

@@ -96,7 +96,8 @@ int run(const Options& options, const Common& common) {
           "-y allows to replace the file of --frames-csv, which is missing");
   require(!(options.json && options.frames_csv == "-"), ErrorKind::kBadArgument,
           "--json and --frames-csv - would both print to standard output");
-  const VolumeTyped typed_volume{volume_size(options.reading), options.voxel_type, options.reading.format};
+  const VolumeTyped typed_volume{volume_size(options.reading), options.voxel_type, options.reading.format,
+                                 options.reading.allow_outside};
   if (wants_volume(options.a, typed_volume) || wants_volume(options.b, typed_volume) || volume_in(options.a) ||
       volume_in(options.b))
     return compare_volumes(options.a, options.b, typed_volume, options.json, options.frames_csv, options.min_psnr,

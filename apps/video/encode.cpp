@@ -139,7 +139,7 @@ std::string verify_lossy(const std::string& path, const Options& options, const 
 }
 
 VolumeTyped typed_volume(const Options& options) {
-  return {volume_size(options.reading), options.voxel_type, options.reading.format};
+  return {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside};
 }
 
 /// What was typed of a volume's structure is fixed, all else is left to trials. `p`: of all options.

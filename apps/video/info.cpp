@@ -95,7 +95,9 @@ void print_video(const VideoInfo& video, std::uint64_t frames) {
 }
 
 int info_of_volume(const Options& options) {
-  const auto reader = io::open_volume(options.input, {});
+  io::VolumeOptions reading;
+  reading.allow_outside = true;  // nothing of what data files hold is shown
+  const auto reader = io::open_volume(options.input, reading);
   io::Envelope envelope;
   if (options.show_private) {
     std::vector<std::byte> slice(reader->info().slice_bytes());

@@ -29,7 +29,8 @@ int run(const Options& options, const Common& common, const Command& app) {
   if (volume_in(options.input)) {
     refuse_gpu(options.device);
     return verify_volume(options.input, options.against,
-                         {volume_size(options.reading), options.voxel_type, options.reading.format}, common);
+                         {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside},
+                         common);
   }
   const DecoderParams params = decoder_params(common);
   FileSource source(options.input);

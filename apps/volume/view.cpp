@@ -195,6 +195,7 @@ Action define_view(Command& app, Common& common) {
       .type_name("LOW:HIGH");
   app.add_option("--size", options->typed.size, "Of a raw volume").type_name("WxHxD");
   app.add_option("--type", options->typed.type, "Of a raw volume, as for encode").type_name("T");
+  app.add_flag("--allow-outside", options->typed.allow_outside, "Read data files in other folders than the header's");
   add_overwrite_option(app, common);
   add_memory_option(app, common);
   add_work_options(app, common);

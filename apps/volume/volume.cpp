@@ -108,6 +108,7 @@ io::VolumeOptions volume_options(const VolumeTyped& typed) {
   io::VolumeOptions options;
   options.format = typed.format;
   options.type = typed.type;
+  options.allow_outside = typed.allow_outside;
   if (!typed.size.empty())
     options.size = parse_list(typed.size, 'x', "--size " + typed.size + ": write WxHxD, e.g. 256x256x113");
   return options;

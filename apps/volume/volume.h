@@ -60,6 +60,7 @@ struct VolumeTyped {
   std::string size;    ///< --size
   std::string type;    ///< --type
   std::string format;  ///< --format
+  bool allow_outside = false;
 };
 /// The --size that has three numbers or more; empty when there is none.
 std::string volume_size(const InputOptions& input);

@@ -228,7 +228,9 @@ int verify_volume(const std::string& input, const std::string& against, const Vo
 int compare_volumes(const std::string& a, const std::string& b, const VolumeTyped& typed, bool json,
                     const std::string& csv_path, double min_psnr, const Common& common) {
   const auto open = [&](const std::string& path) {
-    return open_volume_source(path, wants_volume(path, {}) ? io::VolumeOptions{} : volume_options(typed), common);
+    io::VolumeOptions options = volume_options(wants_volume(path, {}) ? VolumeTyped{} : typed);
+    options.allow_outside = typed.allow_outside;
+    return open_volume_source(path, options, common);
   };
   const auto left = open(a);
   const auto right = open(b);

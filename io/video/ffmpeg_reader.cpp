@@ -201,8 +201,8 @@ class FfmpegReader final : public FrameReader {
       context->pb = io_->context();
     }
     AVDictionary* settings = nullptr;
-    // A playlist may lead to other files, never to the network.
-    av_dict_set(&settings, "protocol_whitelist", "file,crypto,data", 0);
+    // What we read ourselves may lead to no other file, a playlist to some if allowed; nothing leads to the network.
+    av_dict_set(&settings, "protocol_whitelist", source_ && !options.allow_outside ? "data" : "file,crypto,data", 0);
     if (options.frame_rate.num > 0 && demuxer == "image2") {
       const std::string rate = std::to_string(options.frame_rate.num) + "/" + std::to_string(options.frame_rate.den);
       av_dict_set(&settings, "framerate", rate.c_str(), 0);

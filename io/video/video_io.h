@@ -43,6 +43,9 @@ struct ReaderOptions {
   std::string pixel_format{};  ///< raw: required. Elsewhere converts to this format (FFmpeg's swscale) when it differs
   Rational frame_rate{0, 1};   ///< raw: default 25/1. Elsewhere overrides the file's when non-zero
   int threads = 0;             ///< of the decoder, or that read a file of raw frames; 0 = all cores
+  /// Playlists may name further files to read. Without it whoever made the input cannot have a file of the user's coded
+  /// into the stream.
+  bool allow_outside = false;
 };
 
 /// Opens a file or "-" for reading. Content decides (Y4M and PGM/PPM signatures, then FFmpeg); raw only when asked for

@@ -39,6 +39,7 @@ struct Slice {
   FileToRead file;
   DicomFile found;
   double position = 0;
+  bool converted = false;  ///< from compressed pixels
 };
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {
@@ -130,9 +131,13 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files) {
       return read_dicom(in);
     }();
     if (!s.found.plain) {
+      require(file.may_unpack, ErrorKind::kBadStream,
+              file.path + ": a stored header of compressed pixels (transfer syntax " +
+                  printable(s.found.transfer_syntax.substr(0, 64)) + ")");
       s.file.open = decompressed_dicom(file, s.found.transfer_syntax);
       VolumeInput in(s.file.open(), s.file.path);
       s.found = read_dicom(in);
+      s.converted = true;
       ++converted;
     }
     if (s.found.pixels_at == 0) {
@@ -275,6 +280,7 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files) {
     f.name = s.file.name;
     f.open = s.file.open;
     f.head_bytes = s.found.pixels_at;
+    f.converted = s.converted;
     f.voxel_bytes = static_cast<std::uint64_t>(info.slice_bytes()) * s.found.frames * (planar ? first.samples : 1);
     require(f.voxel_bytes <= s.found.pixel_bytes, ErrorKind::kBadStream,
             s.file.path + ": " + std::to_string(s.found.pixel_bytes) + " bytes of pixels where " +

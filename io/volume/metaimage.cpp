@@ -93,11 +93,7 @@ MetaHeader read_header(VolumeInput& in) {
       h.header_size = n[0];
     } else if (key == "ElementDataFile") {
       h.data_file = value;
-      if (value.rfind("LIST", 0) == 0)
-        while (in.line(line)) {
-          require(h.listed.size() < 100000, ErrorKind::kBadStream, in.name() + ": more than 100000 data files");
-          if (!trim(line).empty()) h.listed.emplace_back(trim(line));
-        }
+      if (value.rfind("LIST", 0) == 0) h.listed = listed_files(in);
       return h;
     }
   }

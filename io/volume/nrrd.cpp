@@ -135,10 +135,7 @@ NrrdHeader read_header(VolumeInput& in) {
     } else if (field_is(field, "data file")) {
       h.data_file = value;
       if (value == "LIST" || value.rfind("LIST ", 0) == 0) {
-        while (in.line(line)) {
-          require(h.listed.size() < 100000, ErrorKind::kBadStream, in.name() + ": more than 100000 data files");
-          if (!trim(line).empty()) h.listed.emplace_back(trim(line));
-        }
+        h.listed = listed_files(in);
         ended = true;
       }
     } else if (field == "spacings") {
@@ -221,7 +218,7 @@ std::uint64_t bytes_of_lines(const Opener& open, const std::string& name, std::u
   std::string line;
   for (std::uint64_t i = 0; i < lines; ++i) {
     require(in->line(line), ErrorKind::kBadStream, name + ": has no " + std::to_string(lines) + " lines to skip");
-    require(in->position() <= kMaxHeadBytes, ErrorKind::kBadStream, name + ": too long a header");
+    require(in->position() - start <= kMaxListBytes, ErrorKind::kBadStream, name + ": too many lines to skip");
   }
   return in->position() - start;
 }
@@ -271,6 +268,7 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
   require(h.byte_skip >= 0 || packing == Packing::kNone, ErrorKind::kBadStream,
           file.path + ": byte skip -1 does not go with compressed data");
   const std::uint64_t bytes = info.bytes();
+  std::uint64_t lines_bytes = 0;  // of all files
   const auto add = [&](const std::string& name, const Opener& open, std::uint64_t start, std::uint64_t share) {
     FileLayout f;
     f.name = base_name(name);
@@ -278,6 +276,9 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
     f.voxel_bytes = share;
     f.packing = packing;
     f.head_bytes = start + bytes_of_lines(open, name, start, h.line_skip);
+    lines_bytes += f.head_bytes - start;
+    require(lines_bytes <= kMaxListBytes, ErrorKind::kBadStream,
+            file.path + ": more than " + std::to_string(kMaxListBytes) + " bytes of lines to skip in its data files");
     if (h.byte_skip > 0) {
       // In compressed data the bytes to skip are behind the compression, where we have no place to keep them.
       require(packing == Packing::kNone, ErrorKind::kUnsupported, name + ": byte skip in compressed data");

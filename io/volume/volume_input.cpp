@@ -156,6 +156,18 @@ std::vector<std::byte> VolumeInput::rest(const char* what) {
   }
 }
 
+std::vector<std::string> listed_files(VolumeInput& in) {
+  std::vector<std::string> names;
+  const std::uint64_t start = in.position();
+  for (std::string line; in.line(line);) {
+    require(names.size() < kMaxListedFiles && in.position() - start <= kMaxListBytes, ErrorKind::kBadStream,
+            in.name() + ": more than " + std::to_string(kMaxListedFiles) + " data files, or " +
+                std::to_string(kMaxListBytes) + " bytes of their names");
+    if (!trim(line).empty()) names.emplace_back(trim(line));
+  }
+  return names;
+}
+
 // --------------------------------------------------------------------------------------------------------------- zlib
 
 #ifdef TRIVELET_HAVE_ZLIB

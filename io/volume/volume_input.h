@@ -87,6 +87,7 @@ struct FileLayout {
   Packing packing = Packing::kNone;
   std::uint64_t head_bytes = 0;  ///< bytes of the file before the scalars; a file without scalars is all head
   std::uint64_t voxel_bytes = 0;
+  bool converted = false;  ///< opening it is the work of reading it
 };
 
 struct VolumeLayout {
@@ -94,6 +95,12 @@ struct VolumeLayout {
   std::vector<FileLayout> files;
   std::vector<std::string> remarks;
 };
+
+/// What is left of a header as names of data files, a line each. Throws BadStream for more than kMaxListedFiles of them
+/// or kMaxListBytes together.
+inline constexpr std::size_t kMaxListedFiles = 100000;
+inline constexpr std::size_t kMaxListBytes = std::size_t{16} << 20;
+std::vector<std::string> listed_files(VolumeInput& in);
 
 /// Finds another file beside the one whose header is read. Empty for volumes in memory.
 using Neighbour = std::function<Opener(const std::string& name)>;
@@ -103,6 +110,7 @@ struct FileToRead {
   std::string path;  ///< for messages
   Opener open;
   Neighbour neighbour;
+  bool may_unpack = true;  ///< false: a header from a stream, in which pixels are never compressed
 };
 
 bool is_nifti(std::string_view begin);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "io/source.h"
 #include "io/volume/volume_input.h"
@@ -20,7 +22,10 @@ constexpr std::uint64_t kMaxExtent = 65536;  // of a picture; the stream format'
 
 class LayoutReader final : public VolumeReader {
  public:
-  explicit LayoutReader(VolumeLayout layout) : layout_(std::move(layout)) { rewind(); }
+  explicit LayoutReader(VolumeLayout layout) : layout_(std::move(layout)) {
+    for (const FileLayout& f : layout_.files) check_size(f);
+    rewind();
+  }
 
   const VolumeInfo& info() const override { return layout_.info; }
   const std::vector<std::string>& remarks() const override { return layout_.remarks; }
@@ -55,6 +60,21 @@ class LayoutReader final : public VolumeReader {
   }
 
  private:
+  /// Files that are too short for what their header promises are refused before memory is taken for it.
+  static void check_size(const FileLayout& f) {
+    constexpr std::uint64_t kMostDeflated = 1032;  // bytes that a byte of deflate can stand for (zlib's technical notes)
+    const std::unique_ptr<Feed> feed = f.voxel_bytes > 0 && !f.converted ? f.open() : nullptr;
+    const auto size = feed ? feed->size() : std::nullopt;
+    if (!size) return;
+    std::byte begin[2] = {};
+    const bool gzip = feed->read(begin, 2) == 2 && begin[0] == std::byte{0x1f} && begin[1] == std::byte{0x8b};
+    const bool packed = gzip || f.packing != Packing::kNone;
+    const std::uint64_t wanted = (packed ? 0 : f.head_bytes) + f.voxel_bytes;
+    require(wanted / (packed ? kMostDeflated : 1) <= *size, ErrorKind::kBadStream,
+            f.name + ": ends at byte " + std::to_string(*size) + (packed ? ", compressed" : "") + ", where " +
+                std::to_string(wanted) + " are promised");
+  }
+
   void open(std::size_t index) {
     at_ = index;
     const FileLayout& f = layout_.files.at(index);
@@ -100,12 +120,15 @@ class LayoutReader final : public VolumeReader {
   std::uint64_t left_ = 0;  // bytes of voxels in the current file
 };
 
-FileToRead file_to_read(const std::string& path) {
+FileToRead file_to_read(const std::string& path, bool allow_outside = false) {
   FileToRead f;
   f.path = path;
   f.name = base_name(path);
   f.open = file_opener(path);
-  f.neighbour = [path](const std::string& name) -> Opener {
+  f.neighbour = [path, allow_outside](const std::string& name) -> Opener {
+    require(allow_outside || (base_name(name) == name && name != ".."), ErrorKind::kUnsupported,
+            path + ": its data file '" + printable(name.substr(0, 200)) +
+                "' is in another folder, so it may be any file of yours; VolumeOptions::allow_outside lets it be read");
     const fs::path beside = fs::path(path).parent_path() / name;
     std::error_code ignored;
     if (!fs::is_regular_file(beside, ignored)) return {};
@@ -174,7 +197,7 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
             path + ": a folder can only hold DICOM files, not " + options.format);
     return std::make_unique<LayoutReader>(dicom_layout(dicom_files(path)));
   }
-  const FileToRead file = path == "-" ? standard_input() : file_to_read(path);
+  const FileToRead file = path == "-" ? standard_input() : file_to_read(path, options.allow_outside);
   std::string format = raw ? "raw" : options.format;
   if (format.empty()) format = volume_format_by_content(file);
   require(!format.empty(), ErrorKind::kBadStream,
@@ -196,15 +219,20 @@ namespace {
 /// The head of a file, which has the length of the whole.
 class HeadFeed final : public Feed {
  public:
-  explicit HeadFeed(const VolumeFile& file)
-      : head_(memory_opener(std::make_shared<const std::vector<std::byte>>(file.head))()),
-        size_(file.head.size() + file.voxel_bytes + file.tail.size()) {}
-  std::size_t read(std::byte* data, std::size_t size) override { return head_->read(data, size); }
-  std::optional<std::uint64_t> size() const override { return size_; }
+  explicit HeadFeed(const VolumeFile& file) : file_(file) {}
+  std::size_t read(std::byte* data, std::size_t size) override {
+    const std::size_t n = std::min(size, file_.head.size() - at_);
+    std::copy_n(file_.head.data() + at_, n, data);
+    at_ += n;
+    return n;
+  }
+  std::optional<std::uint64_t> size() const override {
+    return file_.head.size() + file_.voxel_bytes + file_.tail.size();
+  }
 
  private:
-  std::unique_ptr<Feed> head_;
-  std::uint64_t size_;
+  const VolumeFile& file_;
+  std::size_t at_ = 0;
 };
 
 Opener head_opener(const VolumeFile& file) {
@@ -216,16 +244,18 @@ Opener head_opener(const VolumeFile& file) {
 VolumeInfo volume_info(const Envelope& envelope) {
   if (envelope.format == "raw") return {};
   // The heads alone, in memory; files are found by their names.
+  std::unordered_map<std::string_view, const VolumeFile*> by_name;
+  for (const VolumeFile& file : envelope.files) by_name.emplace(file.name, &file);
   std::vector<FileToRead> files;
   for (const VolumeFile& file : envelope.files) {
     FileToRead f;
     f.path = f.name = file.name;
     f.open = head_opener(file);
-    f.neighbour = [&envelope](const std::string& name) -> Opener {
-      for (const VolumeFile& other : envelope.files)
-        if (other.name == base_name(name)) return head_opener(other);
-      return {};
+    f.neighbour = [&by_name](const std::string& name) -> Opener {
+      const auto other = by_name.find(base_name(name));
+      return other == by_name.end() ? Opener{} : head_opener(*other->second);
     };
+    f.may_unpack = false;
     files.push_back(std::move(f));
   }
   require(!files.empty(), ErrorKind::kBadStream, "a volume without files");
@@ -406,7 +436,11 @@ void add_data_files(VolumeLayout& layout, const FileToRead& file, const std::vec
   require(!names.empty() && bytes % names.size() == 0, ErrorKind::kBadStream,
           file.path + ": " + std::to_string(bytes) + " bytes of voxels cannot be divided among " +
               std::to_string(names.size()) + " files");
+  std::unordered_set<std::string_view> seen;
   for (const std::string& name : names) {
+    // A short header could make much of a small file otherwise, and decoding could not put it back.
+    require(seen.insert(name).second, ErrorKind::kUnsupported,
+            file.path + ": names its data file '" + printable(name.substr(0, 200)) + "' twice");
     const Opener open = file.neighbour(name);
     require(static_cast<bool>(open), ErrorKind::kIo, file.path + ": its data file '" + name + "' is missing");
     if (base_name(name) != name)

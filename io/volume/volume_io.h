@@ -65,6 +65,9 @@ struct VolumeOptions {
   std::string format{};               ///< "" = by content and name; "nifti", "nrrd", "metaimage", "dicom", "raw"
   std::vector<std::uint64_t> size{};  ///< raw: 3 or more numbers, x first
   std::string type{};                 ///< raw: "u8", "s16", "u16be", "f32", …; little-endian unless "be" follows
+  /// Headers may name data files in other folders than their own. Without it whoever made the header cannot have any
+  /// file of the user's coded into the stream.
+  bool allow_outside = false;
 };
 
 class VolumeReader {

@@ -6,6 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-build/coverage}
+mkdir -p "$(dirname "$folder")"
 
 cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g0" -DCMAKE_CXX_FLAGS=--coverage \
   -DTRIVELET_CUDA=OFF >"$folder.log" || { cat "$folder.log"; exit 1; }
