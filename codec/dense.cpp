@@ -64,13 +64,26 @@ struct EncodingCoder {
   LaneSums sums;  // of the frame `frame` of a subband
   int frame = -1;
   double gain = 0;  // of the frames before it
+  // Changes of coefficients of a row. What a float one was before it was rounded down lies far away in memory: it is
+  // fetched now and looked at when the row is done.
+  struct Change {
+    const T* at;
+    int x;
+    double old, now;
+  };
+  static constexpr int kMostChanges = 512;
+  Change changes[kMostChanges];
+  int waiting = 0;
 
   bool code(dense::State& s, bool truth) {
     range->put(truth, probability(s));
     update(s, truth);
     return truth;
   }
-  void row() { range->reserve(2048); }
+  void row() {
+    add_changes();
+    range->reserve(2048);
+  }
   void orientation(int i) {
     join();
     source = patch_view(*grid, by, bx, *field, grid->table().at(b, k, BlockGrid::orientation(k, i)));
@@ -82,11 +95,13 @@ struct EncodingCoder {
     }
   }
   double weight_of(int t) const { return frame_weight ? weight * frame_weight[t] : weight; }
-  bool negative(int t, int y, int x) const { return source.row(t, y)[x] < 0; }
-  double magnitude(int t, int y, int x) const {
-    return static_cast<double>(limited_magnitude(source.row(t, y)[x], inverse_step));
+  void add_changes() {
+    for (const Change* c = changes; c < changes + waiting; ++c)
+      add(c->x, c->old, c->now, static_cast<double>(limited_magnitude(*c->at, inverse_step)));
+    waiting = 0;
   }
   void join() {
+    add_changes();
     if (frame >= 0) gain += weight_of(frame) * sums.take();
     frame = -1;
   }
@@ -96,19 +111,25 @@ struct EncodingCoder {
     gain = 0;
     return all;
   }
-  void add(int t, int x, double term) {
+  void add(int x, double old, double now, double exact) { sums.add(x, (now - old) * (2 * exact - old - now)); }
+  void changed(int t, int y, int x, double old, double now, [[maybe_unused]] std::uint32_t magnitude) {
     if (t != frame) join();
     frame = t;
-    sums.add(x, term);
+    if constexpr (std::is_same_v<T, float>) {
+      if (waiting == kMostChanges) add_changes();
+      const T* at = source.row(t, y) + x;
+      __builtin_prefetch(at);
+      changes[waiting++] = {at, x, old, now};
+    } else {
+      add(x, old, now, magnitude);
+    }
   }
-  void became_significant(int t, int y, int x, int plane) {
-    const double now = static_cast<double>(std::uint32_t{1} << plane) + offset[plane];
-    add(t, x, now * (2 * magnitude(t, y, x) - now));
+  void became_significant(int t, int y, int x, int plane, std::uint32_t magnitude) {
+    changed(t, y, x, 0, static_cast<double>(std::uint32_t{1} << plane) + offset[plane], magnitude);
   }
-  void refined(int t, int y, int x, int plane, std::uint32_t before, std::uint32_t known) {
-    const double old = static_cast<double>(before) + offset[plane + 1];
-    const double now = static_cast<double>(known) + offset[plane];
-    add(t, x, (now - old) * (2 * magnitude(t, y, x) - old - now));
+  void refined(int t, int y, int x, int plane, std::uint32_t before, std::uint32_t known, std::uint32_t magnitude) {
+    changed(t, y, x, static_cast<double>(before) + offset[plane + 1], static_cast<double>(known) + offset[plane],
+            magnitude);
   }
 };
 
@@ -230,9 +251,8 @@ struct DecodingCoder {
     charged = beyond;
   }
   void orientation(int) {}
-  bool negative(int, int, int) const { return false; }
-  void became_significant(int, int, int, int) {}
-  void refined(int, int, int, int, std::uint32_t, std::uint32_t) {}
+  void became_significant(int, int, int, int, std::uint32_t) {}
+  void refined(int, int, int, int, std::uint32_t, std::uint32_t, std::uint32_t) {}
 };
 
 }  // namespace

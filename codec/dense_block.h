@@ -15,6 +15,8 @@ namespace trivelet::dense {
 inline constexpr int kMaxPlanes = 30;
 inline constexpr int kMaxOrientations = 7;
 
+inline constexpr std::uint32_t kSignBit = 0x80000000u;  ///< magnitudes are below 2^30
+
 struct Box {
   int t = 0;
   int y = 0;
@@ -42,7 +44,7 @@ struct Level {
   Box exists[kMaxOrientations];  ///< groups with a coefficient or a descendant inside the picture
 
   // Encoder: the truth
-  std::vector<std::uint32_t> magnitude;    ///< indexed like `known`; written where valid
+  std::vector<std::uint32_t> magnitude;    ///< indexed like `known`; written where valid; negative ones with kSignBit
   std::vector<std::uint8_t> planes;        ///< per group: planes of its set (its coefficients and all descendants)
   std::vector<std::uint8_t> planes_below;  ///< per group: planes of its descendants
 

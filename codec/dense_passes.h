@@ -4,11 +4,10 @@
 //   struct Coder {
 //     static constexpr bool kDecoding;
 //     bool code(State& context, bool truth);               // returns the decision; a decoder ignores `truth`
-//     bool negative(int t, int y, int x);                  // encoders only: the sign of a coefficient
 //     void orientation(int index);                         // before coefficients of another subband
 //     void row();                                          // before each row of groups
-//     void became_significant(int t, int y, int x, int plane);
-//     void refined(int t, int y, int x, int plane, std::uint32_t before, std::uint32_t known);
+//     void became_significant(int t, int y, int x, int plane, std::uint32_t magnitude);  // which encoders know
+//     void refined(int t, int y, int x, int plane, std::uint32_t before, std::uint32_t known, std::uint32_t magnitude);
 //   };
 //
 // Per plane: (sets, coefficients that become significant, with their signs), then (refinement of those that were
@@ -265,6 +264,14 @@ class SegmentCoder {
     return complete;
   }
 
+  /// Encoders: a coefficient of this segment, as in Level::magnitude.
+  std::uint32_t truth_at([[maybe_unused]] std::ptrdiff_t at) const {
+    if constexpr (Coder::kDecoding)
+      return 0;
+    else
+      return level_.magnitude[static_cast<std::size_t>(at)];
+  }
+
   /// What is known around a coefficient of its own frame.
   static std::uint32_t energy_around(const std::uint32_t* c, std::ptrdiff_t s, NeighbourWeights weight) {
     return weight.horizontal * (c[-1] + c[1]) + weight.vertical * (c[-s] + c[s]) +
@@ -312,20 +319,17 @@ class SegmentCoder {
         const std::size_t context = significance_context(
             static_cast<std::uint32_t>(energy_class(energy_around(c, s, row.weight) >> plane)),
             octave_class((c[-l.frame] + c[l.frame]) >> plane), parent, place_class(fresh, found, j));
-        bool is = false;
-        if constexpr (!Coder::kDecoding) is = l.magnitude[static_cast<std::size_t>(origin + at)] >> plane & 1;
-        yes = coder_.code(row.states[context], is);
+        yes = coder_.code(row.states[context], truth_at(origin + at) >> plane & 1);
       }
       if (yes) {
         found = true;
         const std::uint32_t pattern = pattern_around(sq + at, s, l.frame);
         const bool flip = sign_flips(pattern);
-        bool negative = false;
-        if constexpr (!Coder::kDecoding) negative = coder_.negative(row.t, 2 * row.y + (j >> 1), 2 * x + (j & 1));
-        negative = coder_.code(row.states[sign_context(pattern)], negative != flip) != flip;
+        const std::uint32_t truth = truth_at(origin + at);
+        const bool negative = coder_.code(row.states[sign_context(pattern)], ((truth >> 31) != 0) != flip) != flip;
         *c = std::uint32_t{1} << plane;
         sq[at] = negative ? -1 : 1;
-        coder_.became_significant(row.t, 2 * row.y + (j >> 1), 2 * x + (j & 1), plane);
+        coder_.became_significant(row.t, 2 * row.y + (j >> 1), 2 * x + (j & 1), plane, truth & ~kSignBit);
         l.some[quad_word] |= std::uint64_t{1} << (x & 63);
       } else {
         ++insignificant;
@@ -391,11 +395,10 @@ class SegmentCoder {
               if (value < 2) continue;
               const std::size_t context = refinement_context(
                   size_class(value), static_cast<std::uint32_t>(energy_class(energy_around(c, s, weight) >> plane)));
-              bool is = false;
-              if constexpr (!Coder::kDecoding) is = l.magnitude[static_cast<std::size_t>(origin + at)] >> plane & 1;
+              const std::uint32_t truth = truth_at(origin + at);
               const std::uint32_t before = *c;
-              if (coder_.code(states[context], is)) *c = before | one;
-              coder_.refined(t, 2 * y + (j >> 1), 2 * x + (j & 1), plane, before, *c);
+              if (coder_.code(states[context], truth >> plane & 1)) *c = before | one;
+              coder_.refined(t, 2 * y + (j >> 1), 2 * x + (j & 1), plane, before, *c, truth & ~kSignBit);
             }
           }
       }

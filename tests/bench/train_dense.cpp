@@ -35,10 +35,6 @@ struct CountingCoder {
   static constexpr bool kDecoding = false;
   std::vector<State> states;
   std::vector<Pair> counts;
-  const BlockGrid* grid;
-  const Field<T>* field;
-  int by, bx, b, k;
-  Field<T> source;
 
   bool code(State& s, bool truth) {
     Pair& p = counts[static_cast<std::size_t>(&s - states.data())];
@@ -50,12 +46,9 @@ struct CountingCoder {
     return code(s, truth);
   }
   void row() {}
-  void orientation(int i) {
-    source = patch_view(*grid, by, bx, *field, grid->table().at(b, k, BlockGrid::orientation(k, i)));
-  }
-  bool negative(int t, int y, int x) const { return source.row(t, y)[x] < 0; }
-  void became_significant(int, int, int, int) {}
-  void refined(int, int, int, int, std::uint32_t, std::uint32_t) {}
+  void orientation(int) {}
+  void became_significant(int, int, int, int, std::uint32_t) {}
+  void refined(int, int, int, int, std::uint32_t, std::uint32_t, std::uint32_t) {}
 };
 
 template <class T>
@@ -67,15 +60,13 @@ void collect(const Clip& clip, const Setup& setup, int block_size, float step, S
     const bool integer = std::is_same_v<T, std::int32_t>;
     const BlockGrid grid(v.field.shape, v.d, integer, block_size);
     const StepTable steps(grid.table(), step, ComponentHeader{});
-    coder.grid = &grid;
-    coder.field = &v.field;
     std::vector<std::uint8_t> top;
     std::vector<double> energy;
-    for (coder.by = 0; coder.by < grid.rows(); ++coder.by)
-      for (coder.bx = 0; coder.bx < grid.columns(); ++coder.bx) {
-        block.lay_out(grid, coder.by, coder.bx);
-        block.load(grid, coder.by, coder.bx, v.field, integer ? nullptr : steps.inverse.data(), nullptr,
-                   SimdLevel::kBest, top, energy);
+    for (int by = 0; by < grid.rows(); ++by)
+      for (int bx = 0; bx < grid.columns(); ++bx) {
+        block.lay_out(grid, by, bx);
+        block.load(grid, by, bx, v.field, integer ? nullptr : steps.inverse.data(), nullptr, SimdLevel::kBest, top,
+                   energy);
         for (int b = 0; b < static_cast<int>(block.families.size()); ++b)
           for (int k = 0; k < grid.resolutions(); ++k) {
             const int planes = top[static_cast<std::size_t>(segment_index(grid, b, k))];
@@ -89,8 +80,6 @@ void collect(const Clip& clip, const Setup& setup, int block_size, float step, S
             coder.counts.assign(coder.states.size(), {0, 0});
             State* of[kMaxOrientations];
             for (int i = 0; i < n; ++i) of[i] = coder.states.data() + i * kContexts;
-            coder.b = b;
-            coder.k = k;
             SegmentCoder<CountingCoder<T>> segment(block, b, k, of, coder);
             for (int p = planes - 1; p >= 0; --p) {
               segment.significance_pass(p);
