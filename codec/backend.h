@@ -14,6 +14,7 @@
 
 #include "codec/chunk.h"
 #include "codec/container.h"
+#include "codec/parallel.h"
 #include "trivelet/coefficients.h"
 
 namespace trivelet {
@@ -88,6 +89,10 @@ class GopEncoder {
   virtual void wait_for_samples() noexcept {}
   virtual double seconds_transform() const = 0;
   virtual double seconds_coder() const = 0;
+  /// The same of all threads together.
+  virtual double busy_transform() const { return seconds_transform(); }
+  /// The threads of the host that do the work; null where a device does it.
+  virtual const ThreadPool* pool() const { return nullptr; }
 };
 
 class GopDecoder {

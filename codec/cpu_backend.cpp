@@ -21,6 +21,7 @@
 #include "codec/rate_control.h"
 #include "codec/simd.h"
 #include "codec/squared_error.h"
+#include "codec/stage_timer.h"
 #include "codec/stopwatch.h"
 #include "codec/zerotree.h"
 
@@ -322,8 +323,10 @@ class CpuEncoder final : public GopEncoder {
     return true;
   }
 
-  double seconds_transform() const override { return seconds_transform_; }
-  double seconds_coder() const override { return seconds_coder_; }
+  double seconds_transform() const override { return transform_time_.seconds; }
+  double seconds_coder() const override { return coder_time_.seconds; }
+  double busy_transform() const override { return transform_time_.busy; }
+  const ThreadPool* pool() const override { return &pool_; }
 
  private:
   // How a GOP is coded, component by component.
@@ -333,6 +336,10 @@ class CpuEncoder final : public GopEncoder {
     std::vector<StepTable> steps;
     std::vector<ErrorWeights> weights;
   };
+
+  auto pool_times() const {
+    return [this] { return pool_.times(); };
+  }
 
   int components() const { return static_cast<int>(header_.components.size()); }
 
@@ -351,7 +358,7 @@ class CpuEncoder final : public GopEncoder {
   }
 
   void transform_moving(const Gop& gop, const GopChoices& choices, CoefficientGop& out) {
-    const ScopeTimer timer(seconds_transform_);
+    const StageTimer timer(transform_time_, pool_times());
     motion_.load(gop);
     out.frame_gains.clear();
     out.motion = motion_.search(choices.step);
@@ -435,7 +442,7 @@ class CpuEncoder final : public GopEncoder {
 
   template <class T>
   void transform_as(const Gop& gop, CoefficientGop& out) {
-    const ScopeTimer timer(seconds_transform_);
+    const StageTimer timer(transform_time_, pool_times());
     const Reduced r(header_, {}, gop.frames());
     lay_out<T>(r, gop.frames(), 0, out);
     set_times(gop, out);
@@ -481,7 +488,7 @@ class CpuEncoder final : public GopEncoder {
       const int end = group_end(first, gop.frames());
       const std::vector<Field<T>> fields = fields_in(group_memory<T>(), first, end, gop.frames());
       {
-        const ScopeTimer timer(seconds_transform_);
+        const StageTimer timer(transform_time_, pool_times());
         transform_group<T>(gop, choices.frame_gains, first, fields);
       }
       code_group<T>(coding, first, fields);
@@ -500,7 +507,7 @@ class CpuEncoder final : public GopEncoder {
   // The blocks of the components from `first` on.
   template <class T>
   void code_group(const Coding& coding, int first, const std::vector<Field<T>>& fields) {
-    const ScopeTimer timer(seconds_coder_);
+    const StageTimer timer(coder_time_, pool_times());
     for_blocks(first, static_cast<int>(fields.size()), [&](int component, int block, int worker) {
       const auto c = static_cast<std::size_t>(component);
       auto& coded = coded_.components[c];
@@ -650,8 +657,8 @@ class CpuEncoder final : public GopEncoder {
   float motion_step_ = 0;        // of which they are
   CodedGop coded_;
   bool pending_ = false;
-  double seconds_transform_ = 0;
-  double seconds_coder_ = 0;
+  StageTime transform_time_;
+  StageTime coder_time_;
 };
 
 // ------------------------------------------------------------------------------------------------------------ decoder

@@ -36,7 +36,7 @@ Encoder::State::State(const VideoInfo& video, const EncoderParams& p, ByteSink& 
 }
 
 void Encoder::State::write(const void* data, std::size_t size) {
-  sink.write(data, size);
+  timed(&EncoderStages::write, true, [&] { sink.write(data, size); });
   position += size;
   const std::lock_guard lock(written_mutex);
   written.stream_bytes += size;
@@ -123,9 +123,11 @@ void Encoder::push(const Gop& gop) {
   State& s = *state_;
   // Samples may be on their way to a device while earlier GOPs are written, but not any longer.
   struct Reading {
-    GopEncoder& coder;
-    ~Reading() { coder.wait_for_samples(); }
-  } const reading{*s.coder};
+    const State& state;
+    ~Reading() {
+      state.timed(&EncoderStages::wait, true, [this] { state.coder->wait_for_samples(); });
+    }
+  } const reading{s};
   s.accept(gop.frames());
   require(gop.components() == s.header.video.format.components(), ErrorKind::kBadArgument,
           "a GOP of " + std::to_string(gop.components()) + " components in a stream of " +
@@ -135,20 +137,21 @@ void Encoder::push(const Gop& gop) {
                 gop.plane(c).bytes_per_sample == s.header.video.format.bytes_per_sample(),
             ErrorKind::kBadArgument,
             "component " + std::to_string(c) + " of the GOP has another size than the stream's");
-  check_samples(gop, s.header.video.format.bits);
   State::Pending p;
   p.frames = gop.frames();
   p.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
   p.step = static_cast<float>(s.step);
   p.frame_gains = s.gains(p.frames);
   p.has_hash = s.header.lossless;
-  if (s.header.lossless) {
+  s.timed(&EncoderStages::hash, true, [&] {
+    check_samples(gop, s.header.video.format.bits);
+    if (!s.header.lossless) return;
     const ScopeTimer timer(s.stats.seconds_container);
     p.hash = hash_samples(gop);
-  }
+  });
   if (s.params.psnr > 0) return s.push_to_psnr(gop, std::move(p));
   if (s.spool) return s.push_to_spool(gop, std::move(p));
-  s.coder->push(gop, s.choices(p.frames));
+  s.code([&] { s.coder->push(gop, s.choices(p.frames)); });
   p.measures = s.header.profile == Profile::kDense && s.params.measure_errors;
   if (s.coder->depth() == 1) p.samples = &gop;  // else the backend has them still
   s.pending.push_back(std::move(p));
@@ -170,7 +173,7 @@ void Encoder::push_coefficients(CoefficientGop& coefficients) {
   p.frame_gains = coefficients.frame_gains;
   require(!coefficients.motion || s.header.motion, ErrorKind::kBadArgument,
           "coefficients along a motion in a stream without: encode with EncoderParams::motion");
-  s.coder->push(coefficients, s.choices(p.frames));
+  s.code([&] { s.coder->push(coefficients, s.choices(p.frames)); });
   s.pending.push_back(std::move(p));
   s.drain(s.in_backend());
 }

@@ -27,16 +27,18 @@ void Encoder::State::divide_gop(Work& work, ThreadPool* with) const {
   const trace::Span span("layers and chunks");
   work.layers.frames = work.gop.frames;
   if (header.profile == Profile::kDense) {
-    work.control = std::make_unique<RateControl>(header, work.coded, with);
-    RateControl& control = *work.control;
-    const double unit = header.lossless ? 1 : static_cast<double>(work.gop.step);
-    const Cuts final = control.complete();
-    work.cuts = control.layers(final, unit * unit, layers_for(control, final, unit * unit));
-    control.divide(work.cuts, work.layers);
-  } else {
-    divide_by_plan(work.coded, work.layers);
+    timed(&EncoderStages::layers, !with, [&] {
+      work.control = std::make_unique<RateControl>(header, work.coded, with);
+      const RateControl& control = *work.control;
+      const double unit = header.lossless ? 1 : static_cast<double>(work.gop.step);
+      const Cuts final = control.complete();
+      work.cuts = control.layers(final, unit * unit, layers_for(control, final, unit * unit));
+    });
   }
-  make_chunks(work.layers, work.chunks, with);
+  timed(&EncoderStages::pack, !with, [&] {
+    work.control ? work.control->divide(work.cuts, work.layers) : divide_by_plan(work.coded, work.layers);
+    make_chunks(work.layers, work.chunks, with);
+  });
 }
 
 void Encoder::State::write_gop(Work& work) {
@@ -89,9 +91,11 @@ std::vector<double> Encoder::State::errors_of(const RateControl& control, const 
 
 void Encoder::State::write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers,
                                       const SampleErrorModel& curve, LayeredGop& divided) {
-  control.divide(layers, divided);
   Chunks chunks;
-  make_chunks(divided, chunks, &pool);
+  timed(&EncoderStages::pack, false, [&] {
+    control.divide(layers, divided);
+    make_chunks(divided, chunks, &pool);
+  });
   write_chunks(p, divided, chunks, errors_of(control, layers, curve));
   add_written();
 }
@@ -141,7 +145,9 @@ void Encoder::State::write_chunks(const Pending& p, const LayeredGop& layers, co
   info.bytes = position - info.offset;
   const bool divided = std::any_of(layers.components.begin(), layers.components.end(),
                                    [](const auto& c) { return c.blocks.size() > 1; });
-  if (params.part_checks && divided) write_box("part", serialise_checks(header, g.index, layers, chunks.bytes));
+  if (params.part_checks && divided)
+    write_box("part", timed(&EncoderStages::pack, true,
+                            [&] { return serialise_checks(header, g.index, layers, chunks.bytes); }));
   index.push_back(info);
   frames += static_cast<std::uint64_t>(p.frames);
   const std::lock_guard lock(written_mutex);
@@ -154,6 +160,21 @@ void Encoder::State::add_written() {
   stats.gops = written.gops;
   stats.stream_bytes = written.stream_bytes;
   stats.seconds_container += std::exchange(written.seconds_container, 0);
+  stats.stages = times;
+}
+
+void Encoder::State::add_time(StageTime EncoderStages::*stage, const StageTime& time) const {
+  const std::lock_guard lock(written_mutex);
+  (times.*stage).seconds += time.seconds;
+  (times.*stage).busy += time.busy;
+}
+
+// Of the pools that the caller's thread uses.
+ThreadPool::Times Encoder::State::pool_times() const {
+  const ThreadPool::Times own = pool.times();
+  if (!coder->pool()) return own;
+  const ThreadPool::Times of_coder = coder->pool()->times();
+  return {own.seconds + of_coder.seconds, own.busy + of_coder.busy};
 }
 
 // ------------------------------------------------------------------------------------------------ GOPs in their order
@@ -172,12 +193,14 @@ int Encoder::State::in_backend() const { return std::max(0, coder->depth() - 1 -
 void Encoder::State::drain(int in_flight) {
   while (static_cast<int>(pending.size()) > in_flight) {
     if (finisher) {
-      finisher->wait(static_cast<std::size_t>(std::max(0, lent() - 1)));
+      timed(&EncoderStages::wait, true, [&] { finisher->wait(static_cast<std::size_t>(std::max(0, lent() - 1))); });
       current = finisher->used();
     }
     {
       const trace::Span span("wait for the backend");
-      if (!coder->pull(current.coded)) return;
+      bool more = false;
+      code([&] { more = coder->pull(current.coded); });
+      if (!more) return;
     }
     stats.seconds_transform = coder->seconds_transform();
     stats.seconds_coder = coder->seconds_coder();
@@ -193,7 +216,9 @@ void Encoder::State::drain(int in_flight) {
   }
   // The backend may have found less memory than it hoped for.
   const int left = std::max(0, coder->depth() - 1 - static_cast<int>(pending.size()));
-  if (finisher) finisher->wait(static_cast<std::size_t>(std::min(coder->lends(), left)));
+  if (finisher)
+    timed(&EncoderStages::wait, true,
+          [&] { finisher->wait(static_cast<std::size_t>(std::min(coder->lends(), left))); });
   add_written();
 }
 

@@ -19,6 +19,7 @@
 #include "codec/sample_error.h"
 #include "codec/spool.h"
 #include "codec/stage_queue.h"
+#include "codec/stage_timer.h"
 #include "trivelet/codec.h"
 
 namespace trivelet {
@@ -106,8 +107,9 @@ struct Encoder::State {
   std::unique_ptr<GopDecoder> decoder;  ///< measures errors, where the backend does not
   ThreadPool pool;                      ///< of rate control and chunks
   CodecStats stats;
-  CodecStats written;  ///< what is counted where it is written; in `stats` by add_written()
-  std::mutex written_mutex;
+  CodecStats written;           ///< what is counted where it is written; in `stats` by add_written()
+  mutable EncoderStages times;  ///< likewise, by timed()
+  mutable std::mutex written_mutex;
   std::vector<GopInfo> index;
   std::uint64_t position = 0;
   std::uint64_t frames = 0;  ///< written
@@ -129,6 +131,35 @@ struct Encoder::State {
   std::vector<Spooled> spooled;
 
   State(const VideoInfo& video, const EncoderParams& p, ByteSink& s, const Backend& b);
+
+  /// f(), and its time to a stage. `alone`: by the calling thread without a pool.
+  template <class F>
+  auto timed(StageTime EncoderStages::*stage, bool alone, const F& f) const {
+    struct Add {
+      const State& state;
+      StageTime EncoderStages::*stage;
+      StageTime time{};
+      ~Add() { state.add_time(stage, time); }
+    } add{*this, stage};
+    const StageTimer timer(add.time, [this, alone] { return alone ? ThreadPool::Times() : pool_times(); });
+    return f();
+  }
+  /// What the backend does, f(), and its time to the stages that it is.
+  template <class F>
+  void code(const F& f) const {
+    const StageTime before{coder->seconds_transform(), coder->busy_transform()};
+    StageTime all;
+    {
+      const StageTimer timer(all, [this] { return pool_times(); });
+      f();
+    }
+    if (!coder->pool()) return add_time(&EncoderStages::wait, all);
+    const StageTime transform{coder->seconds_transform() - before.seconds, coder->busy_transform() - before.busy};
+    add_time(&EncoderStages::transform, transform);
+    add_time(&EncoderStages::coder, {all.seconds - transform.seconds, all.busy - transform.busy});
+  }
+  void add_time(StageTime EncoderStages::*stage, const StageTime& time) const;
+  ThreadPool::Times pool_times() const;
 
   // encoder.cpp
   void write(const void* data, std::size_t size);
@@ -170,6 +201,7 @@ struct Encoder::State {
   void measure_at(const std::vector<const Cuts*>& points, const Gop& gop, const Pending& p, RateControl& control);
   double measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
   double decoded_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
+  RateControl coded_at_once(const Gop& gop, bool again, Pending& p);
   void push_to_psnr(const Gop& gop, Pending p);
   void push_to_spool(const Gop& gop, Pending p);
   void write_spooled();

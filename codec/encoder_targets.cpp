@@ -55,8 +55,10 @@ double octaves_off(double of_planes, double of_all, double wanted) {
 double Encoder::State::measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts) {
   GopChoices coded = choices(p.frames);
   coded.step = p.step;
-  const double error = coder->squared_error(gop, coded, cuts);
-  return error >= 0 ? error : decoded_error(gop, p, control, cuts);
+  return timed(&EncoderStages::measure, !coder->pool(), [&] {
+    const double error = coder->squared_error(gop, coded, cuts);
+    return error >= 0 ? error : decoded_error(gop, p, control, cuts);
+  });
 }
 
 double Encoder::State::decoded_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts) {
@@ -131,6 +133,19 @@ void Encoder::State::measure_at(const std::vector<const Cuts*>& points, const Go
 
 // ------------------------------------------------------------------------------------------------------- target: PSNR
 
+// A GOP through the backend; `again`: the one before, with another step.
+RateControl Encoder::State::coded_at_once(const Gop& gop, bool again, Pending& p) {
+  const GopChoices choice = choices(gop.frames());
+  CodedGop coded;
+  code([&] {
+    again ? coder->push_again(gop, choice) : coder->push(gop, choice);
+    require(coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
+  });
+  p.frame_gains = choice.frame_gains;
+  take_motion(coded, p);
+  return timed(&EncoderStages::layers, false, [&] { return RateControl(header, coded, &pool); });
+}
+
 void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
   constexpr double kNear = 0.02;      // dB from the target that are good enough
   constexpr int kMostAttempts = 8;    // each a decoding
@@ -139,13 +154,7 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
   bool again = false;
   for (int alignments = 0;; again = true) {
     p.step = static_cast<float>(step);
-    const GopChoices choice = choices(gop.frames());
-    again ? coder->push_again(gop, choice) : coder->push(gop, choice);
-    CodedGop coded;
-    require(coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
-    p.frame_gains = choice.frame_gains;
-    take_motion(coded, p);
-    RateControl control(header, coded, &pool);
+    RateControl control = coded_at_once(gop, again, p);
     const auto samples = static_cast<double>(control.samples());
     // The error predicted is that of coefficients; what the samples really have is measured and made good for.
     double best_distance = 1e9;
@@ -155,10 +164,13 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
     for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
       const double wanted = target_error / correction * samples;
       double low = 0;
-      const Cuts final = control.with_error(wanted, low);
+      Cuts final;
+      const std::vector<Cuts> layers = timed(&EncoderStages::layers, false, [&] {
+        final = control.with_error(wanted, low);
+        const double lambda = std::exp2(low);
+        return control.layers(final, lambda, layers_for(control, final, lambda));
+      });
       const bool all = low < RateControl::kEverything;
-      const double lambda = std::exp2(low);
-      const std::vector<Cuts> layers = control.layers(final, lambda, layers_for(control, final, lambda));
       const double actual = std::max(1e-9, measured_error(gop, p, control, final));
       const double distance = std::abs(10 * std::log10(actual / target_error));
       if (distance < best_distance) {
@@ -228,14 +240,9 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
     share = target_bytes(all) * gop.frames() / static_cast<double>(all);
   for (int attempt = 0;; ++attempt) {
     p.step = static_cast<float>(step);
-    const GopChoices choice = choices(gop.frames());
-    attempt > 0 ? coder->push_again(gop, choice) : coder->push(gop, choice);
-    CodedGop coded;
-    require(coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
-    p.frame_gains = choice.frame_gains;
-    take_motion(coded, p);
-    RateControl control(header, coded, &pool);
-    spooled.push_back({p, RateCurve(control), SampleErrorModel()});
+    RateControl control = coded_at_once(gop, attempt > 0, p);
+    spooled.push_back(
+        {p, timed(&EncoderStages::layers, false, [&] { return RateCurve(control); }), SampleErrorModel()});
     const double finest = spooled.back().bytes(RateCurve::kLeast);
     // Once there is something to compare with, what counts is the slope of the whole.
     double known = 0;
@@ -271,9 +278,12 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
       step = std::clamp(std::exp2((slope - aligned_slope) / 2), kFinestStepForBytes, kCoarsestStep);  // the next one's
     }
     const double lambda = std::exp2(expected_slope);
-    measure(gop, p, control, control.layers(control.at(lambda), lambda, header.layers));
+    const std::vector<Cuts> layers =
+        timed(&EncoderStages::layers, false, [&] { return control.layers(control.at(lambda), lambda, header.layers); });
+    measure(gop, p, control, layers);
     spooled.back().errors = measured;
-    control.save(spool->file());
+    timed(&EncoderStages::pack, true, [&] { control.save(spool->file()); });
+    add_written();
     return;
   }
 }
@@ -295,7 +305,8 @@ void Encoder::State::write_spooled() {
     if (!geometry) geometry = std::make_unique<StreamGeometry>(header.of_gop(moves), p.frames);
     std::vector<const BlockGrid*> grids;
     for (int c = 0; c < geometry->components(); ++c) grids.push_back(&geometry->grid(c));
-    RateControl control(header, grids, spool->file(), &pool);
+    RateControl control =
+        timed(&EncoderStages::pack, true, [&] { return RateControl(header, grids, spool->file(), &pool); });
 
     // What the end of the stream and the heads of the GOPs to come will take.
     std::vector<GopInfo> so_far = index;
@@ -323,9 +334,14 @@ void Encoder::State::write_spooled() {
     double lambda = std::exp2(slope);
     LayeredGop divided;
     divided.frames = p.frames;
-    Cuts final = control.at(lambda);
-    const int layers = layers_for(control, final, lambda);
-    require(control.fit(budget, layers, lambda, divided, final), ErrorKind::kBadArgument,
+    Cuts final;
+    int layers = 0;
+    const bool fits = timed(&EncoderStages::layers, false, [&] {
+      final = control.at(lambda);
+      layers = layers_for(control, final, lambda);
+      return control.fit(budget, layers, lambda, divided, final);
+    });
+    require(fits, ErrorKind::kBadArgument,
             "a target of " + std::to_string(total) + " bytes is too small: GOP " + std::to_string(i) +
                 " cannot be coded in " + std::to_string(budget) + "; raise the target or lower EncoderParams::layers");
     write_controlled(p, control, control.layers(final, lambda, layers), spooled[i].errors, divided);

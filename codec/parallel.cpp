@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "codec/stopwatch.h"
 #include "trivelet/error.h"
 
 namespace trivelet {
@@ -26,8 +27,11 @@ struct ThreadPool::State {
   unsigned long long generation = 0;
   bool stop = false;
   std::exception_ptr error;
+  double seconds = 0;           // of calls, by the clock
+  std::atomic<double> busy{0};  // of all threads
 
   void drain(int worker) {
+    const Stopwatch watch;
     for (int i = next.fetch_add(1); i < count; i = next.fetch_add(1)) {
       try {
         (*body)(i, worker);
@@ -37,6 +41,7 @@ struct ThreadPool::State {
         next.store(count);
       }
     }
+    busy += watch.seconds();
   }
 
   void join() {
@@ -82,10 +87,15 @@ ThreadPool::~ThreadPool() { state_->join(); }
 
 int ThreadPool::threads() const { return static_cast<int>(state_->workers.size()) + 1; }
 
+ThreadPool::Times ThreadPool::times() const { return {state_->seconds, state_->busy}; }
+
 void ThreadPool::parallel_for(int count, const std::function<void(int, int)>& body) {
   State& s = *state_;
+  const ScopeTimer timer(s.seconds);
   if (s.workers.empty() || count <= 1) {
+    const Stopwatch watch;
     for (int i = 0; i < count; ++i) body(i, 0);
+    s.busy += watch.seconds();
     return;
   }
   {

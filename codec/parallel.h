@@ -18,6 +18,13 @@ class ThreadPool {
 
   int threads() const;
 
+  /// What parallel_for took so far: by the clock, and of all threads together.
+  struct Times {
+    double seconds = 0;
+    double busy = 0;
+  };
+  Times times() const;
+
   /// Calls body(index, worker) once for every index in [0, count), worker in [0, threads()). Returns when all are done.
   /// The first exception thrown by a body is rethrown here; indices not yet started are then dropped.
   void parallel_for(int count, const std::function<void(int index, int worker)>& body);

@@ -15,6 +15,7 @@
 #include "codec/rate_control.h"
 #include "codec/rewrite.h"
 #include "codec/sample_error.h"
+#include "codec/stopwatch.h"
 #include "tests/support.h"
 
 namespace trivelet {
@@ -298,6 +299,35 @@ TEST(RateControl, KnowsTheSizeOfChunks) {
       const std::vector<std::uint64_t> bytes = shared.body_bytes_at(slopes);
       for (std::size_t i = 0; i < slopes.size(); ++i) EXPECT_EQ(bytes[i], control.body_bytes(control.at(slopes[i])));
     }
+}
+
+// What an encoder does has a name, in every mode.
+TEST(Stages, TakeNearlyAllOfTheTime) {
+  const Clip clip = make_clip(video(320, 240, "yuv420p", 18), 18, 9, Pattern::kTexture, 5);
+  for (const int mode : {0, 1, 2, 3, 4}) {
+    EncoderParams p = params_of(mode == 1 ? Profile::kFast : Profile::kDense);
+    p.block_size = 128;
+    p.lossless = mode == 2;
+    if (mode == 3) p.psnr = 36;
+    if (mode == 4) p.bits_per_pixel = 0.5;
+    MemorySink sink;
+    Encoder encoder(clip.info, p, sink);
+    const Stopwatch watch;
+    for (const Gop& gop : clip.gops) encoder.push(gop);
+    encoder.finish();
+    const double seconds = watch.seconds();
+    const EncoderStages& s = encoder.stats().stages;
+    double named = 0;
+    for (const StageTime& stage : {s.hash, s.transform, s.coder, s.layers, s.measure, s.pack, s.write, s.wait}) {
+      named += stage.seconds;
+      EXPECT_GE(stage.seconds, 0) << mode;
+      EXPECT_GE(stage.busy, 0) << mode;
+    }
+    EXPECT_LE(named, seconds) << mode;
+    EXPECT_GT(named, 0.8 * seconds) << mode;  // other work may come in between
+    EXPECT_EQ(s.hash.seconds > 0 && s.pack.seconds > 0 && s.coder.seconds > 0, true) << mode;
+    EXPECT_EQ(s.measure.seconds > 0, mode != 1) << mode;
+  }
 }
 
 TEST(SampleErrorModel, PassesThroughWhatWasMeasured) {

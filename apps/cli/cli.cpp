@@ -455,4 +455,22 @@ std::string describe(const VideoInfo& info) {
   return text;
 }
 
+std::vector<std::pair<const char*, StageTime>> stages_by_name(const EncoderStages& stages) {
+  return {
+      {"hash", stages.hash},       {"transform", stages.transform}, {"coder", stages.coder}, {"layers", stages.layers},
+      {"measure", stages.measure}, {"pack", stages.pack},           {"write", stages.write}, {"wait", stages.wait}};
+}
+
+std::string describe(const EncoderStages& stages, double seconds) {
+  constexpr double kShown = 0.0005;
+  std::string text;
+  double left = seconds;
+  for (const auto& [name, time] : stages_by_name(stages)) {
+    left -= time.seconds;
+    if (time.seconds >= kShown)
+      text += fmt::format("{} {:.3f} ({:.1f} threads), ", name, time.seconds, time.busy / time.seconds);
+  }
+  return fmt::format("{}other {:.3f}", text, std::max(0.0, left));
+}
+
 }  // namespace trivelet::cli

@@ -303,6 +303,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   const double seconds = clock.seconds();
   log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
              stats.seconds_coder, stats.seconds_container, seconds);
+  log::debug("seconds in the encoder by stage: {}", describe(stats.stages, seconds - begun - waited));
   log::debug("{:.3f} to set up, {:.3f} waiting for the input, {:.3f} in the encoder: {} is what limits", begun, waited,
              seconds - begun - waited, 2 * waited > seconds - begun ? "reading" : "encoding");
 

@@ -96,6 +96,25 @@ struct EncoderParams {
   bool has_byte_target() const { return target_bytes > 0 || bits_per_pixel > 0 || bit_rate > 0; }
 };
 
+/// A stage of the work, summed over GOPs.
+struct StageTime {
+  double seconds = 0;  ///< by the clock
+  double busy = 0;     ///< of all threads together: busy / seconds of them worked
+};
+
+/// What an encoder does with the calling thread: nearly all of the time of its calls. On a GPU `transform` is part of
+/// `coder`, and both are the device's; what the caller waits for them is `wait`.
+struct EncoderStages {
+  StageTime hash;  ///< and checks of samples
+  StageTime transform;
+  StageTime coder;    ///< quantiser and coder
+  StageTime layers;   ///< rate control: where segments are cut
+  StageTime measure;  ///< errors of some cuts
+  StageTime pack;     ///< chunks and their checksums; with a target for the bytes also the temporary file
+  StageTime write;
+  StageTime wait;
+};
+
 /// Seconds of work by stage (summed over GOPs) and what came out.
 struct CodecStats {
   std::uint64_t gops = 0;
@@ -105,6 +124,7 @@ struct CodecStats {
   double seconds_transform = 0;
   double seconds_coder = 0;         ///< quantiser and zerotree coder
   double seconds_container = 0;     ///< packing, CRC, hash, reading or writing
+  EncoderStages stages;             ///< of an encoder
   std::uint64_t damaged_gops = 0;   ///< decoder with keep_partial: GOPs with missing or damaged chunks
   std::vector<std::string> damage;  ///< decoder with keep_partial: what and where, one line each (at most 100)
 };
