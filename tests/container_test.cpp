@@ -346,6 +346,53 @@ TEST(Container, GopHeaderFieldsAreChecked) {
   }
 }
 
+TEST(Container, MotionInHeaders) {
+  std::mt19937 random(3);
+  StreamHeader h = grey_header();
+  const Bytes without = serialise(h);
+  EXPECT_EQ(without[1], kFormatMinorWithoutMotion);
+  h.motion = true;
+  Bytes with = serialise(h);
+  EXPECT_EQ(with[1], kFormatMinor);
+  EXPECT_EQ(with.size(), without.size() + 1);
+  const StreamHeader read = parse_stream_header(with.data(), with.size());
+  EXPECT_TRUE(read.motion);
+  EXPECT_TRUE(serialise(read) == with);
+  EXPECT_FALSE(parse_stream_header(without.data(), without.size()).motion);
+  const auto refused = [](Bytes bytes) {
+    repair_crc(bytes.data(), bytes.size());
+    return kind_of([&] { parse_stream_header(bytes.data(), bytes.size()); });
+  };
+  with[with.size() - 5] = 2;
+  EXPECT_EQ(refused(with), ErrorKind::kBadStream) << "motion of another kind";
+  with[1] = kFormatMinor + 1;
+  EXPECT_EQ(refused(with), ErrorKind::kUnsupported);
+  StreamHeader dyadic = h;
+  dyadic.layout = Layout::kDyadic;
+  EXPECT_EQ(refused(serialise(dyadic)), ErrorKind::kBadStream);
+
+  // GOPs: sections stand before the chunks, not beside frame gains, and only where the stream says so.
+  GopHeader g = random_gop(h, random, 0);
+  g.frame_gains.clear();
+  g.motion = {{100, 7, 0}, {0, 0, 100}};
+  g.body_bytes += 100;
+  const Bytes bytes = serialise(h, g);
+  const GopHeader r = parse_gop_header(h, bytes.data(), bytes.size());
+  ASSERT_EQ(r.motion.size(), 2u);
+  EXPECT_EQ(r.motion[0].size, 100u);
+  EXPECT_EQ(r.motion[0].crc, 7u);
+  EXPECT_EQ(r.chunks[0].offset, 100u);
+  EXPECT_EQ(r.body_bytes, g.body_bytes);
+  const auto parse = [](const StreamHeader& stream, const Bytes& b) {
+    return kind_of([&] { parse_gop_header(stream, b.data(), b.size()); });
+  };
+  StreamHeader still = h;
+  still.motion = false;
+  EXPECT_EQ(parse(still, bytes), ErrorKind::kBadStream);
+  g.frame_gains.assign(static_cast<std::size_t>(g.frames), 65);
+  EXPECT_EQ(parse(h, serialise(h, g)), ErrorKind::kBadStream);
+}
+
 // -------------------------------------------------------------------------------------------------------- index, end
 
 TEST(Container, IndexRoundTrip) {
