@@ -49,7 +49,10 @@ void check_lifting(const GopMotion& m, int width, int height, int shift, std::ui
   static ThreadPool pool(1);
   const Shape s{m.frames, (height + (1 << shift) - 1) >> shift, (width + (1 << shift) - 1) >> shift};
   std::vector<std::int32_t> x(s.samples());
-  for (std::int32_t& v : x) v = static_cast<std::int32_t>(seed = seed * 1664525 + 1013904223) >> (seed & 16);
+  for (std::int32_t& v : x) {
+    seed = seed * 1664525 + 1013904223;
+    v = static_cast<std::int32_t>(seed) >> (seed & 16);
+  }
   std::vector<std::int32_t> y = x;
   const auto field = [&](std::vector<std::int32_t>& v) {
     return Field<std::int32_t>{v.data(), s, s.width, static_cast<std::ptrdiff_t>(s.width) * s.height};
