@@ -106,6 +106,7 @@ Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& s
             "an extra box '" + box.type + "' of " + std::to_string(box.payload.size()) + " bytes");
     s.write_box(box.type.c_str(), box.payload);
   }
+  s.add_written();  // stats() counts the head from the beginning
 }
 
 Encoder::~Encoder() = default;
