@@ -38,7 +38,7 @@ curves() { # curves NAME ARGUMENTS… CLIP…: tests/bench/rd, its points with d
   {
     echo "# $(date +%F), $(git rev-parse --short HEAD 2>/dev/null || echo unknown);" \
       "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores"
-    echo "# tests/bench/rd --anchor x264-intra $(printf "%q " "${arguments[@]}")CLIP…"
+    echo "# tests/bench/rd --anchor x264-intra ${arguments[*]} CLIP…"
     cat "$out/$name.points"
   } >"$out/$name.csv"
   rm "$out/$name.points"
