@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from pathlib import Path
 
@@ -44,9 +45,13 @@ def main(arguments: list[str]) -> int:
         return 0
     compared = failed = 0
     names = set()
-    for line in (FOLDER / "golden.txt").read_text(encoding="ascii").splitlines():
+    # Whole streams all, of the ways to decode less every second one.
+    full = os.environ.get("TRIVELET_FULL", "0") not in ("", "0")
+    for number, line in enumerate((FOLDER / "golden.txt").read_text(encoding="ascii").splitlines()):
         expected, name, *options = line.split()
         names.add(name)
+        if options and number % 2 and not full:
+            continue
         compared += 1
         try:
             found = digest(name, options)
