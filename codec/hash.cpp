@@ -74,7 +74,11 @@ std::uint32_t crc32c(const void* data, std::size_t size, std::uint32_t crc) {
   static const bool fast = __builtin_cpu_supports("sse4.2");
   if (fast) return ~crc_instruction(p, size, ~crc);
 #endif
-  return ~crc_tables(p, size, ~crc);
+  return crc32c_portable(p, size, crc);
+}
+
+std::uint32_t crc32c_portable(const void* data, std::size_t size, std::uint32_t crc) {
+  return ~crc_tables(static_cast<const std::uint8_t*>(data), size, ~crc);
 }
 
 void XxHash64::update(const void* data, std::size_t size) {

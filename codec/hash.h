@@ -9,6 +9,9 @@ namespace trivelet {
 /// CRC-32C of `size` bytes, continuing from `crc` (0 to begin). Uses the processor's instruction when there is one.
 std::uint32_t crc32c(const void* data, std::size_t size, std::uint32_t crc = 0);
 
+/// The same on processors that have no such instruction.
+std::uint32_t crc32c_portable(const void* data, std::size_t size, std::uint32_t crc = 0);
+
 /// XXH64 with seed 0, as specified by the xxHash project, fed piece by piece.
 class XxHash64 {
  public:
