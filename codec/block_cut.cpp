@@ -1,7 +1,6 @@
 #include "codec/block_cut.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <vector>
 
 #include "codec/chunk.h"
@@ -11,14 +10,6 @@
 namespace trivelet {
 
 namespace {
-
-template <class T>
-T offset_of(int centroid, int plane) {
-  if constexpr (std::is_same_v<T, float>)
-    return reconstruction_offset(centroid, plane);
-  else
-    return integer_reconstruction_offset(centroid, plane);
-}
 
 // `cut` in half planes: 2p = down to plane p, 2p + 1 = only the first pass of plane p, after which coefficients that are
 // older than it still have an interval twice as wide.
@@ -31,8 +22,8 @@ CutRow<T> row_cut_at(int cut, int centroid) {
   r.older = half ? static_cast<std::int32_t>(std::uint32_t{2} << low) : 0;
   r.kept[0] = std::int32_t{1} << low;
   r.kept[1] = -(std::int32_t{1} << low_of_older);
-  r.offset[0] = offset_of<T>(centroid, low);
-  r.offset[1] = offset_of<T>(centroid, low_of_older);
+  r.offset[0] = reconstruction_offset_of<T>(centroid, low);
+  r.offset[1] = reconstruction_offset_of<T>(centroid, low_of_older);
   return r;
 }
 

@@ -24,7 +24,6 @@ inline constexpr int kFormatMinorWithoutMotion = 2;
 /// Limits a decoder imposes (FORMAT.md "Limits").
 inline constexpr int kMaxDimension = 65536;
 inline constexpr int kMaxGopFrames = 128;
-inline constexpr int kMaxComponents = 4;
 inline constexpr int kMaxLayers = 16;
 inline constexpr std::size_t kMaxHeaderBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxTextBytes = 4096;

@@ -37,14 +37,6 @@ struct SegmentStates {
   }
 };
 
-template <class T>
-T offset_of(int centroid, int plane) {
-  if constexpr (std::is_same_v<T, float>)
-    return reconstruction_offset(centroid, plane);
-  else
-    return integer_reconstruction_offset(centroid, plane);
-}
-
 // ------------------------------------------------------------------------------------------------------------ encoder
 
 template <class T>
@@ -185,7 +177,7 @@ void DenseEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
   coder.weights = weights;
   coder.by = by;
   coder.bx = bx;
-  for (int p = 0; p <= kMaxPlanes; ++p) coder.offset[p] = static_cast<double>(offset_of<T>(centroid, p));
+  for (int p = 0; p <= kMaxPlanes; ++p) coder.offset[p] = static_cast<double>(reconstruction_offset_of<T>(centroid, p));
 
   for (int b = 0; b < static_cast<int>(block.families.size()); ++b)
     for (int k = 0; k < grid.resolutions(); ++k) {
@@ -333,7 +325,8 @@ void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, in
   const int o = std::max(0, band.orientation - 1);
   // After a first pass alone, coefficients that are older than it still have an interval twice as wide.
   const std::uint32_t older = coded && (last & 1) ? std::uint32_t{2} << low : 0xffffffffu;
-  const T offset[2] = {coded ? offset_of<T>(centroid, low) : 0, coded ? offset_of<T>(centroid, low + 1) : 0};
+  const T offset[2] = {coded ? reconstruction_offset_of<T>(centroid, low) : 0,
+                       coded ? reconstruction_offset_of<T>(centroid, low + 1) : 0};
   T step = 1;
   if (steps) step = static_cast<T>(steps[subband_slot(grid, b, k, o)]);
   for (int t = 0; t < out.shape.frames; ++t)

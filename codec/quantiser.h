@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "codec/host_device.h"
 
@@ -28,6 +29,15 @@ TRIVELET_HOST_DEVICE static inline float reconstruction_offset(int centroid, int
 /// Of integers; complete ones are exact.
 TRIVELET_HOST_DEVICE static inline std::int32_t integer_reconstruction_offset(int centroid, int plane) {
   return plane == 0 ? 0 : static_cast<std::int32_t>((static_cast<std::int64_t>(centroid) << plane) >> 8);
+}
+
+/// Either of the two, by the type of the coefficients.
+template <class T>
+T reconstruction_offset_of(int centroid, int plane) {
+  if constexpr (std::is_same_v<T, float>)
+    return reconstruction_offset(centroid, plane);
+  else
+    return integer_reconstruction_offset(centroid, plane);
 }
 
 }  // namespace trivelet
