@@ -142,6 +142,8 @@ const StreamInfo& Decoder::info() const { return state_->info; }
 const VideoInfo& Decoder::output() const { return state_->output; }
 const CodecStats& Decoder::stats() const { return state_->stats; }
 
+int Decoder::gop_frames() const { return state_->capacity(); }
+
 Gop Decoder::make_gop() const { return Gop(state_->output, state_->capacity(), state_->allocate); }
 
 Decoder::State::ReadPacket Decoder::State::read_next() {

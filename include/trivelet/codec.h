@@ -212,6 +212,8 @@ class Decoder {
   const StreamInfo& info() const;
   /// The pictures pull() delivers: sizes, frame rate and frame count after reduction and selection.
   const VideoInfo& output() const;
+  /// Frames that a GOP gives at most.
+  int gop_frames() const;
   /// A Gop of the right format and capacity for pull(), in memory that the backend writes fastest.
   Gop make_gop() const;
   /// Decodes the next GOP of the selected range into `gop`. False at the end. Samples of a volume are the numbers that

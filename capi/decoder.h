@@ -1,0 +1,36 @@
+// What a tvl_decoder holds.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+
+#include "capi/byte_streams.h"
+#include "capi/handle.h"
+#include "trivelet/codec.h"
+#include "trivelet/volume.h"
+
+struct tvl_decoder : trivelet::capi::Handle {
+  std::unique_ptr<trivelet::ByteSource> source;
+  std::shared_ptr<const trivelet::Backend> backend;
+  trivelet::VideoInfo output;         ///< of the frames that are delivered
+  trivelet::PictureRegion region;     ///< of the pictures that the decoder gives; width 0: all
+  std::optional<trivelet::Gop> held;  ///< frames that were decoded and are not delivered yet
+  int next_held = 0;
+  std::size_t damage_said = 0;
+  std::unique_ptr<trivelet::Decoder> decoder;  ///< one of these, which use source and backend
+  std::unique_ptr<trivelet::VolumeDecoder> volume;
+
+  const trivelet::StreamInfo& stream() const { return volume ? volume->stream() : decoder->info(); }
+  bool is_open() const { return decoder || volume; }
+  void close() {
+    decoder.reset();
+    volume.reset();
+    held.reset();
+    next_held = 0;
+    damage_said = 0;
+    backend.reset();
+    source.reset();
+  }
+  ~tvl_decoder() { close(); }
+};

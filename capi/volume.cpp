@@ -1,0 +1,371 @@
+// Volumes of trivelet.h, in the handles of video.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "capi/decoder.h"
+#include "capi/encoder.h"
+
+namespace trivelet::capi {
+
+namespace {
+
+tvl_volume default_volume() {
+  tvl_volume v{};
+  v.struct_size = sizeof v;
+  v.channels = 1;
+  v.slices = v.volumes = 1;
+  return v;
+}
+
+VolumeDescription to_description(const tvl_volume* given) {
+  const tvl_volume v = read_struct(not_null(given, "volume"), default_volume(), "tvl_volume");
+  VolumeDescription d;
+  d.voxel.type = to_enum<VoxelType>(v.type, TVL_F64, "type");
+  d.voxel.big_endian = v.big_endian != 0;
+  d.voxel.channels = v.channels;
+  d.width = v.width;
+  d.height = v.height;
+  d.slices = v.slices;
+  d.volumes = v.volumes;
+  require(v.channels >= 1 && v.channels <= kMaxChannels, ErrorKind::kBadArgument,
+          std::to_string(v.channels) + " channels; must be 1.." + std::to_string(kMaxChannels));
+  require(v.width >= 1 && v.height >= 1 && v.width <= 65536 && v.height <= 65536, ErrorKind::kBadArgument,
+          "slices of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "; sizes must be 1..65536");
+  require(v.slices >= 1 && v.volumes >= 1, ErrorKind::kBadArgument, "a volume without slices");
+  (void)checked_mul(checked_mul(v.slices, v.volumes), d.slice_bytes());
+  return d;
+}
+
+tvl_volume to_volume(const VolumeDescription& d) {
+  tvl_volume v = default_volume();
+  v.type = static_cast<std::int32_t>(d.voxel.type);
+  v.big_endian = d.voxel.big_endian;
+  v.channels = d.voxel.channels;
+  v.width = d.width;
+  v.height = d.height;
+  v.slices = d.slices;
+  v.volumes = d.volumes;
+  return v;
+}
+
+tvl_volume_params default_params() {
+  const VolumeEncoderParams d;
+  tvl_volume_params p{};
+  p.struct_size = sizeof p;
+  p.quality = p.psnr = p.bits_per_voxel = -1;
+  p.effort = static_cast<std::int32_t>(d.effort);
+  p.profile = static_cast<std::int32_t>(d.profile);
+  p.block_size = d.block_size;
+  return p;
+}
+
+VolumeEncoderParams to_params(const tvl_volume_params& p) {
+  VolumeEncoderParams out;
+  out.max_error = p.max_error;
+  if (p.quality >= 0) out.quality = p.quality;
+  if (p.psnr >= 0) out.psnr = p.psnr;
+  if (p.bits_per_voxel >= 0) out.bits_per_voxel = p.bits_per_voxel;
+  if (p.total_bytes > 0) out.total_bytes = p.total_bytes;
+  const int wants =
+      (p.max_error != 0) + (p.quality >= 0) + (p.psnr >= 0) + (p.bits_per_voxel >= 0) + (p.total_bytes > 0);
+  require(wants <= 1, ErrorKind::kBadArgument,
+          std::to_string(wants) + " of max_error, quality, psnr, bits_per_voxel and total_bytes; a volume has one");
+  require(p.transform >= TVL_TRANSFORM_AUTO && p.transform <= TVL_TRANSFORM_PREDICTION, ErrorKind::kBadArgument,
+          "transform is " + std::to_string(p.transform) + "; there are 0..2");
+  if (p.transform == TVL_TRANSFORM_WAVELET) out.transform = VolumeTransform::kWavelet;
+  if (p.transform == TVL_TRANSFORM_PREDICTION) out.transform = VolumeTransform::kPrediction;
+  out.effort = to_enum<VolumeEffort>(p.effort, TVL_EFFORT_SLOW, "effort");
+  out.profile = to_enum<Profile>(p.profile, TVL_PROFILE_DENSE, "profile");
+  out.block_size = p.block_size;
+  out.layers = p.layers;
+  if (p.slab != 0) out.slab = p.slab;
+  out.threads = p.threads;
+  if (p.settings) out.settings = p.settings;
+  return out;
+}
+
+// Slices of the caller's memory, or of the function that gives them.
+class CallerSlices final : public SliceSource {
+ public:
+  CallerSlices(const Handle& handle, const VolumeDescription& description, const tvl_voxels* voxels,
+               tvl_slice_reader reader, void* user, const tvl_volume_params& params)
+      : handle_(handle), description_(description), reader_(reader), user_(user), params_(params) {
+    require((voxels != nullptr) != (reader != nullptr), ErrorKind::kBadArgument,
+            "voxels come from memory or from a function, one of the two");
+    require(params.envelope || params.envelope_bytes == 0, ErrorKind::kBadArgument,
+            "an envelope of " + std::to_string(params.envelope_bytes) + " bytes at NULL");
+    if (!voxels) return;
+    voxels_ = *voxels;
+    (void)not_null(voxels->data, "voxels->data");
+    if (voxels_.row_stride == 0) voxels_.row_stride = row_bytes();
+    if (voxels_.slice_stride == 0) voxels_.slice_stride = voxels_.row_stride * description.height;
+    if (voxels_.volume_stride == 0)
+      voxels_.volume_stride = voxels_.slice_stride * static_cast<std::int64_t>(description.slices);
+  }
+  const VolumeDescription& description() const override { return description_; }
+  void read(std::byte* slice) override {
+    handle_.check_cancelled();
+    const std::uint64_t n = next_++;
+    if (reader_) {
+      const int result = reader_(user_, n, slice);
+      require(result == 0, ErrorKind::kIo,
+              "the caller's function returned " + std::to_string(result) + " for slice " + std::to_string(n));
+      return;
+    }
+    const auto* from = static_cast<const std::byte*>(voxels_.data) +
+                       static_cast<std::int64_t>(n / description_.slices) * voxels_.volume_stride +
+                       static_cast<std::int64_t>(n % description_.slices) * voxels_.slice_stride;
+    for (int y = 0; y < description_.height; ++y)
+      std::memcpy(slice + y * row_bytes(), from + y * voxels_.row_stride, static_cast<std::size_t>(row_bytes()));
+  }
+  void rewind() override { next_ = 0; }
+  std::vector<std::uint8_t> envelope() override {
+    const auto* bytes = static_cast<const std::uint8_t*>(params_.envelope);
+    return {bytes, bytes + params_.envelope_bytes};
+  }
+
+ private:
+  std::ptrdiff_t row_bytes() const {
+    return static_cast<std::ptrdiff_t>(description_.width) * static_cast<std::ptrdiff_t>(description_.voxel.bytes());
+  }
+  const Handle& handle_;
+  VolumeDescription description_;
+  tvl_voxels voxels_{};
+  tvl_slice_reader reader_;
+  void* user_;
+  const tvl_volume_params& params_;
+  std::uint64_t next_ = 0;
+};
+
+void write_volume(tvl_encoder& e, const tvl_volume* volume, const tvl_volume_params* given, const tvl_voxels* voxels,
+                  tvl_slice_reader reader, void* user) {
+  const tvl_volume_params p = read_struct(given, default_params(), "tvl_volume_params");
+  CallerSlices slices(e, to_description(volume), voxels, reader, user, p);
+  VolumeEncoderParams params = to_params(p);
+  params.progress = [&e](std::uint64_t) { e.check_cancelled(); };
+  params.on_remark = [&e](const std::string& text) { e.say(0, text); };
+  std::unique_ptr<ReadBack> back;
+  if (p.verify) {
+    back = e.output->read_back();
+    require(back != nullptr, ErrorKind::kBadArgument,
+            "what is written here cannot be read back, so that it cannot be verified; write to memory or a file");
+  }
+  const VolumeResult result = encode_volume(slices, params, *e.output, back.get());
+  e.done = {sizeof e.done, result.stats.gops, result.stats.frames, result.stats.stream_bytes};
+  e.output->commit();
+  e.has_stream = true;
+}
+
+VolumeDecoderParams to_params(const tvl_volume_decode_params& p) {
+  VolumeDecoderParams out;
+  if (p.width != 0 || p.height != 0 || p.depth != 0 || p.x != 0 || p.y != 0 || p.z != 0)
+    out.region = VoxelRegion{p.x, p.y, p.z, p.width, p.height, p.depth};
+  out.reduce = p.reduce;
+  out.max_layers = p.max_layers;
+  out.max_planes = p.max_planes;
+  out.threads = p.threads;
+  out.max_memory =
+      static_cast<std::size_t>(std::min<std::uint64_t>(p.max_memory, std::numeric_limits<std::size_t>::max()));
+  return out;
+}
+
+tvl_volume_decode_params default_decode_params() {
+  const VolumeDecoderParams d;
+  tvl_volume_decode_params p{};
+  p.struct_size = sizeof p;
+  p.max_memory = d.max_memory;
+  return p;
+}
+
+void open_volume(tvl_decoder& d, std::unique_ptr<ByteSource> source, const tvl_volume_decode_params* given) {
+  const tvl_volume_decode_params p = read_struct(given, default_decode_params(), "tvl_volume_decode_params");
+  require(source->seekable(), ErrorKind::kBadArgument, "a volume's stream must be able to seek, which a pipe cannot");
+  d.source = std::move(source);
+  d.volume = std::make_unique<VolumeDecoder>(*d.source, to_params(p));
+  if (const std::string& lost = d.volume->stream().index_damage; !lost.empty()) d.say(1, lost);
+}
+
+void check_open(const tvl_decoder& d) {
+  require(d.volume != nullptr, ErrorKind::kBadArgument, "no stream is open by tvl_decoder_open_volume");
+}
+
+void read_slices(tvl_decoder& d, const tvl_voxels& given, std::uint64_t capacity, std::uint64_t& count) {
+  const VolumeDescription& v = d.volume->output();
+  const auto row = static_cast<std::ptrdiff_t>(v.slice_bytes() / static_cast<std::size_t>(v.height));
+  tvl_voxels to = given;
+  if (to.row_stride == 0) to.row_stride = row;
+  if (to.slice_stride == 0) to.slice_stride = to.row_stride * v.height;
+  const bool gaps = to.row_stride != row;
+  std::vector<std::byte> slice(gaps ? v.slice_bytes() : 0);
+  while (count < capacity) {
+    d.check_cancelled();
+    auto* out = static_cast<std::byte*>(to.data) + static_cast<std::int64_t>(count) * to.slice_stride;
+    if (!d.volume->read(gaps ? slice.data() : out)) return;
+    for (int y = 0; gaps && y < v.height; ++y)
+      std::memcpy(out + y * to.row_stride, slice.data() + y * row, static_cast<std::size_t>(row));
+    ++count;
+  }
+}
+
+tvl_volume_info to_info(const VolumeDecoder& v) {
+  tvl_volume_info out{};
+  out.struct_size = sizeof out;
+  out.exact = v.info().exact();
+  out.has_bound = v.info().has_bound;
+  out.max_error = v.info().max_error;
+  out.least = v.info().least;
+  out.largest = v.info().largest;
+  out.prediction = v.info().prediction != VolumePrediction::kNone;
+  const VoxelRegion& r = v.selection();
+  out.x = r.x;
+  out.y = r.y;
+  out.z = r.z;
+  out.width = r.width;
+  out.height = r.height;
+  out.depth = r.depth;
+  out.step_x = v.step()[0];
+  out.step_y = v.step()[1];
+  out.step_z = v.step()[2];
+  return out;
+}
+
+}  // namespace
+
+}  // namespace trivelet::capi
+
+using namespace trivelet;
+using namespace trivelet::capi;
+
+extern "C" {
+
+void tvl_volume_init(tvl_volume* volume, uint64_t struct_size) { init_struct(volume, struct_size, default_volume()); }
+
+void tvl_volume_params_init(tvl_volume_params* params, uint64_t struct_size) {
+  init_struct(params, struct_size, default_params());
+}
+
+void tvl_volume_decode_params_init(tvl_volume_decode_params* params, uint64_t struct_size) {
+  init_struct(params, struct_size, default_decode_params());
+}
+
+void tvl_volume_info_init(tvl_volume_info* info, uint64_t struct_size) {
+  init_struct(info, struct_size, tvl_volume_info{});
+}
+
+uint64_t tvl_volume_bytes(const tvl_volume* volume) {
+  char ignored[64];
+  std::uint64_t bytes = 0;
+  (void)to_result(ignored, [&] { bytes = to_description(volume).bytes(); });
+  return bytes;
+}
+
+tvl_result tvl_encoder_write_volume(tvl_encoder* encoder, const tvl_volume* volume, const tvl_volume_params* params,
+                                    const tvl_voxels* voxels, tvl_slice_reader read, void* user, const tvl_sink* sink) {
+  const tvl_result result = call(encoder, [&] {
+    encoder->reset();
+    encoder->output = open_output(*encoder, sink, encoder->kept);
+    write_volume(*encoder, volume, params, voxels, read, user);
+  });
+  if (encoder) encoder->close();
+  return result;
+}
+
+tvl_result tvl_encode_volume(tvl_encoder* encoder, const tvl_volume* volume, const tvl_volume_params* params,
+                             const tvl_voxels* voxels, void* stream, uint64_t capacity, uint64_t* size) {
+  if (size) *size = 0;
+  const tvl_result result = call(encoder, [&] {
+    (void)not_null(size, "size");
+    encoder->reset();
+    encoder->output = open_output(*encoder, stream, capacity);
+    write_volume(*encoder, volume, params, voxels, nullptr, nullptr);
+  });
+  if (encoder) {
+    if (encoder->output && (result == TVL_OK || result == TVL_BUFFER_TOO_SMALL)) *size = encoder->output->size();
+    encoder->close();
+  }
+  return result;
+}
+
+uint64_t tvl_encode_volume_bound(const tvl_volume* volume, const tvl_volume_params* params) {
+  char ignored[64];
+  std::uint64_t bound = 0;
+  (void)to_result(ignored, [&] {
+    const tvl_volume_params p = read_struct(params, default_params(), "tvl_volume_params");
+    const VolumeDescription d = to_description(volume);
+    // Numbers of more than 16 bits are split into planes; a palette has 65536 keys of up to 10 bytes.
+    const auto planes = static_cast<std::size_t>(std::max(1, bytes_of(d.voxel.type) / 2));
+    const std::size_t scalars =
+        checked_mul(static_cast<std::size_t>(d.voxels()), static_cast<std::size_t>(d.voxel.channels));
+    const std::uint64_t palette = 10 * std::min<std::uint64_t>(scalars, 65536);
+    const std::uint64_t slab = p.slab > 0 ? static_cast<std::uint64_t>(p.slab) : 1;
+    bound = stream_bound(checked_mul(scalars, planes), (d.all_slices() + slab - 1) / slab) + palette + p.envelope_bytes;
+  });
+  return bound;
+}
+
+tvl_result tvl_decoder_open_volume(tvl_decoder* decoder, const tvl_source* source,
+                                   const tvl_volume_decode_params* params) {
+  return call_or_close(
+      decoder, [] {},
+      [&] {
+        decoder->close();
+        open_volume(*decoder, open_source(*decoder, source), params);
+      });
+}
+
+tvl_result tvl_decoder_volume(tvl_decoder* decoder, tvl_volume* whole, tvl_volume* output, tvl_volume_info* info) {
+  return call(decoder, [&] {
+    check_open(*decoder);
+    if (whole) write_struct(whole, to_volume(decoder->volume->info().volume), "tvl_volume");
+    if (output) write_struct(output, to_volume(decoder->volume->output()), "tvl_volume");
+    if (info) write_struct(info, capi::to_info(*decoder->volume), "tvl_volume_info");
+  });
+}
+
+tvl_result tvl_decoder_envelope(tvl_decoder* decoder, const void** data, uint64_t* size) {
+  return call(decoder, [&] {
+    check_open(*decoder);
+    *not_null(data, "data") = decoder->volume->info().envelope.data();
+    *not_null(size, "size") = decoder->volume->info().envelope.size();
+  });
+}
+
+tvl_result tvl_decoder_read_slices(tvl_decoder* decoder, const tvl_voxels* voxels, uint64_t capacity, uint64_t* count) {
+  if (count) *count = 0;
+  return call(decoder, [&] {
+    (void)not_null(count, "count");
+    check_open(*decoder);
+    if (capacity == 0) return;
+    (void)not_null(not_null(voxels, "voxels")->data, "voxels->data");
+    read_slices(*decoder, *voxels, capacity, *count);
+  });
+}
+
+tvl_result tvl_decode_volume(tvl_decoder* decoder, const void* stream, uint64_t size,
+                             const tvl_volume_decode_params* params, void* voxels, uint64_t capacity,
+                             uint64_t* needed) {
+  if (needed) *needed = 0;
+  const tvl_result result = call(decoder, [&] {
+    (void)not_null(needed, "needed");
+    decoder->close();
+    tvl_source source = default_source();
+    source.data = not_null(stream, "stream");
+    source.size = size;
+    open_volume(*decoder, open_source(*decoder, &source), params);
+    const VolumeDescription& output = decoder->volume->output();
+    *needed = output.bytes();
+    if (*needed > capacity) throw BufferTooSmall("bytes", capacity, *needed);
+    std::uint64_t count = 0;
+    read_slices(*decoder, {not_null(voxels, "voxels"), 0, 0, 0}, output.all_slices(), count);
+    require(
+        count == output.all_slices(), ErrorKind::kBadStream,
+        "the stream ends after " + std::to_string(count) + " of " + std::to_string(output.all_slices()) + " slices");
+  });
+  if (decoder) decoder->close();
+  return result;
+}
+
+}  // extern "C"

@@ -1,0 +1,512 @@
+/* Trivelet's interface in C: frames or volumes into a .tvl stream and back.
+ *
+ *   tvl_encoder* encoder = tvl_encoder_new();
+ *   tvl_video video;
+ *   tvl_video_init(&video, sizeof video);
+ *   video.width = 320, video.height = 240;
+ *   tvl_video_set_format(&video, "gray");
+ *   tvl_frame frame = {{{samples, 0, 0}}, 0, 1};                        // rows without gaps
+ *   if (tvl_encoder_open(encoder, &video, NULL, NULL) != TVL_OK ||     // quality 60, kept in memory
+ *       tvl_encoder_write(encoder, &frame, 1) != TVL_OK || tvl_encoder_finish(encoder) != TVL_OK)
+ *     fprintf(stderr, "%s\n", tvl_encoder_error(encoder));
+ *   tvl_encoder_free(encoder);
+ *
+ * samples/c_roundtrip.c is a whole program. The interface in C++ (codec.h, volume.h) stands below this one and says more
+ * of what the parameters do; it is in the static library only, for it has no stable ABI. Shared and static library have
+ * what is declared here.
+ *
+ * Structures. Those that begin with `struct_size` are set to defaults by their _init function, which is given sizeof the
+ * structure, so that programs run with later libraries, which append members. A structure made for a later library
+ * is refused with TVL_UNSUPPORTED. Numbers of truth are 0 or 1.
+ *
+ * Results. Functions that can fail return a tvl_result; of a handle the error function gives the text, which names the
+ * value seen, the limit and what to do. It is of the last call on that handle and valid until the next one.
+ *
+ * Ownership. What is passed stays the caller's. Pointers are used during the call only, but for the bytes, files and
+ * callbacks of a tvl_source, which are needed until the decoder opens another one, is closed or freed, and the callback
+ * of a tvl_sink until the encoder has finished.
+ *
+ * Threads. Handles are independent of each other. One is used by one thread at a time, but _cancel may be called by
+ * any. A handle runs `threads` threads inside; results do not depend on their number, on the instruction set or the
+ * device. Callbacks of sources, sinks and slices come one at a time, but not always in the calling thread, between
+ * the beginning of open and the end of finish, close or free; they must not call functions of their handle but _cancel.
+ *
+ * Cancelling. _cancel makes the call that is running, or else the next one, return TVL_CANCELLED. It is looked at before
+ * each GOP (or slice) and whenever bytes are read or written, so the answer may take as long as one GOP.
+ *
+ * Not here: an allocator or a runner of threads of the caller's. The library takes memory and threads through the C++
+ * standard library in too many places to promise otherwise; `threads` and `max_memory` limit what is taken.
+ */
+#ifndef TRIVELET_TRIVELET_H
+#define TRIVELET_TRIVELET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TVL_API __attribute__((visibility("default")))
+#else
+#define TVL_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------------------------------------------------- library */
+
+typedef enum tvl_result {
+  TVL_OK = 0,
+  TVL_INTERNAL = 1,        /* a broken invariant of the library */
+  TVL_BAD_ARGUMENT = 2,    /* the caller asked for something outside the documented range */
+  TVL_IO = 3,              /* the system, or a callback of the caller, did not read or write */
+  TVL_BAD_STREAM = 4,      /* the input is corrupt, truncated or not what it claims to be */
+  TVL_UNSUPPORTED = 5,     /* valid, but this build, version, device or limit does not allow it */
+  TVL_MISMATCH = 6,        /* a verification failed */
+  TVL_OUT_OF_MEMORY = 7,   /* the system has no more */
+  TVL_CANCELLED = 8,       /* as asked */
+  TVL_BUFFER_TOO_SMALL = 9 /* the caller's memory does not hold the result; the call tells how much is needed */
+} tvl_result;
+
+/* What a result means, in a few words; static. */
+TVL_API const char* tvl_result_text(tvl_result result);
+
+/* Version of the library, "0.1.0", static. */
+TVL_API const char* tvl_version(void);
+
+/* Version of the stream format that is written at most, 256 * major + minor. */
+TVL_API int32_t tvl_format_version(void);
+
+typedef enum tvl_feature {
+  TVL_FEATURE_CUDA = 0,   /* the GPU backend was built */
+  TVL_FEATURE_AVX2 = 1,   /* built, and this machine has it */
+  TVL_FEATURE_AVX512 = 2, /* likewise */
+  TVL_FEATURE_MOTION = 3, /* streams with motion are written and read */
+  TVL_FEATURE_VOLUMES = 4
+} tvl_feature;
+
+/* 1 or 0; 0 for features that the library does not know. */
+TVL_API int32_t tvl_has(tvl_feature feature);
+
+typedef enum tvl_limit {
+  TVL_LIMIT_SIZE = 0,       /* columns and rows of a picture */
+  TVL_LIMIT_BITS = 1,       /* of a sample */
+  TVL_LIMIT_GOP_FRAMES = 2, /* frames of a GOP */
+  TVL_LIMIT_LAYERS = 3,     /* quality layers of a stream */
+  TVL_LIMIT_CHANNELS = 4    /* scalars of a voxel */
+} tvl_limit;
+
+/* The largest value; 0 for limits that the library does not know. */
+TVL_API uint64_t tvl_limit_of(tvl_limit limit);
+
+/* Usable GPUs: 0 without a driver or a build with CUDA. They are numbered from 0. */
+TVL_API int32_t tvl_gpu_count(void);
+
+/* Messages that are no errors: what was chosen for a volume, damage that was passed over. `level`: 0 remark, 1 warning.
+ * `text` is valid during the call. Called in the thread that calls the handle. */
+typedef void (*tvl_log)(void* user, int32_t level, const char* text);
+
+/* ----------------------------------------------------------------------------------------------------------- frames */
+
+enum { TVL_GREY = 0, TVL_YUV = 1, TVL_RGB = 2 }; /* colour models */
+
+/* All about a video but its samples. */
+typedef struct tvl_video {
+  uint64_t struct_size;
+  int32_t width;         /* 1..65536 samples of component 0 */
+  int32_t height;        /* 1..65536 rows of it */
+  int32_t colour_model;  /* TVL_YUV */
+  int32_t bits;          /* significant bits of a sample, 1..16; up to 8 a sample is a byte, above two (native order) */
+  int32_t log2_chroma_w; /* 1: chroma of YUV has half the columns, 2: a quarter; sizes are rounded up */
+  int32_t log2_chroma_h; /* likewise rows */
+  int32_t alpha;         /* 1: an alpha component of full size follows the colours */
+  int32_t is_signed;     /* 1: samples are two's complement; not of RGB */
+  int32_t frame_rate_num, frame_rate_den;       /* frames a second, 25 / 1; 0 / 1 = not known */
+  int32_t sample_aspect_num, sample_aspect_den; /* 1 / 1; 0 / 1 = not known */
+  int32_t time_base_num, time_base_den;         /* seconds in a unit of time, 1 / 25 */
+  int32_t primaries, transfer, matrix;          /* ITU-T H.273 code points, 2 = unspecified */
+  int32_t range;                                /* 0 unspecified, 1 limited, 2 full */
+  int32_t chroma_location;                      /* 0 unspecified, else H.273's chroma sample location type + 1 */
+  int32_t rotation;                             /* clockwise degrees for display: 0, 90, 180, 270 */
+  int32_t field_order;                          /* 0 progressive or unknown, 1 top field first, 2 bottom field first */
+  uint64_t frames;                              /* 0 = not known */
+} tvl_video;
+
+/* Defaults as above, 8 bits, 4:2:0, no size yet. */
+TVL_API void tvl_video_init(tvl_video* video, uint64_t struct_size);
+
+/* Sets colour model, subsampling, bits, alpha from FFmpeg's names: "gray", "yuv420p10", "gbrp16", "yuva444p", ...
+ * TVL_BAD_ARGUMENT for other names, and nothing is set then. */
+TVL_API tvl_result tvl_video_set_format(tvl_video* video, const char* name);
+
+/* One component of a frame. */
+typedef struct tvl_plane {
+  void* data;            /* its first sample, aligned to 1 byte or, of more than 8 bits, to 2 */
+  int64_t row_stride;    /* bytes from a row to the next, negative from the bottom up; 0 = without gaps */
+  int64_t sample_stride; /* bytes from a sample to the next of its row, for interleaved samples; 0 = without gaps */
+} tvl_plane;
+
+/* Where a frame lies. Components in order: grey; Y, U, V; or G, B, R; then alpha. Encoders only read. */
+typedef struct tvl_frame {
+  tvl_plane planes[4]; /* those that the format has not are ignored */
+  int64_t pts;         /* presentation time in units of the time base */
+  int64_t duration;
+} tvl_frame;
+
+enum { TVL_PLANAR = 0, TVL_INTERLEAVED = 1 }; /* arrangements */
+
+/* Bytes of a frame whose samples have no gaps; 0 where the size is impossible. */
+TVL_API uint64_t tvl_frame_bytes(const tvl_video* video);
+
+/* Points the planes of `frame` into memory of tvl_frame_bytes(). TVL_PLANAR: one component after the other, in the order
+ * of the components. TVL_INTERLEAVED: for each pixel Y, U, V or R, G, B, then alpha; not with subsampled chroma
+ * (TVL_BAD_ARGUMENT). Times are left as they are. */
+TVL_API tvl_result tvl_frame_layout(const tvl_video* video, int32_t arrangement, void* memory, tvl_frame* frame);
+
+/* ---------------------------------------------------------------------------------------------------- bytes of streams */
+
+/* Where a stream goes: one of the following; nothing = memory of the encoder (tvl_encoder_stream). */
+typedef struct tvl_sink {
+  uint64_t struct_size;
+  const char* path;  /* a file, which has its name only after finish; "-" = standard output */
+  int32_t overwrite; /* 1: an existing file is replaced; else TVL_BAD_ARGUMENT */
+  int32_t reserved;
+  void* data; /* memory of `capacity` bytes; TVL_BUFFER_TOO_SMALL when more are needed */
+  uint64_t capacity;
+  int (*write)(void* user, const void* data, uint64_t size); /* takes all bytes, in order; not 0 = TVL_IO */
+  void* user;
+} tvl_sink;
+TVL_API void tvl_sink_init(tvl_sink* sink, uint64_t struct_size);
+
+/* Where a stream comes from: exactly one of the following. */
+typedef struct tvl_source {
+  uint64_t struct_size;
+  const char* path; /* a file; "-" = standard input */
+  const void* data; /* `size` bytes in memory */
+  uint64_t size;    /* of `data`, or of what can seek */
+  /* Reads up to `size` bytes where the last read or seek left off: how many, fewer only at the end; < 0 = TVL_IO. */
+  int64_t (*read)(void* user, void* data, uint64_t size);
+  /* Goes to `position` <= size; not 0 = TVL_IO. NULL: a pipe, of which index and regions are not used. */
+  int (*seek)(void* user, uint64_t position);
+  void* user;
+} tvl_source;
+TVL_API void tvl_source_init(tvl_source* source, uint64_t struct_size);
+
+/* ---------------------------------------------------------------------------------------------------------- encoding */
+
+typedef struct tvl_encoder tvl_encoder;
+
+enum { TVL_PROFILE_FAST = 0, TVL_PROFILE_DENSE = 1 };
+enum { TVL_HAAR = 0, TVL_CDF53 = 1, TVL_CDF97 = 2, TVL_REV137 = 3 }; /* wavelets */
+enum { TVL_T2D = 0, TVL_DYADIC = 1 };                                /* layouts */
+enum { TVL_MOTION_OFF = 0, TVL_MOTION_ON = 1, TVL_MOTION_AUTO = 2 };
+enum { TVL_CPU = -1 }; /* device; else the number of a GPU */
+
+/* How to encode; every member is as in EncoderParams of codec.h. */
+typedef struct tvl_encode_params {
+  uint64_t struct_size;
+  int32_t lossless;        /* 1: every sample comes back, and the members down to psnr mean nothing */
+  int32_t profile;         /* TVL_PROFILE_DENSE */
+  double quality;          /* 0..100, 60: constant quality */
+  double step;             /* quantiser step in sample units instead; 0 = from quality */
+  uint64_t target_bytes;   /* at most so many in the whole stream; 0 = no target. One of this and the next three */
+  double bits_per_pixel;   /* likewise, times width * height * frames / 8 */
+  double bit_rate;         /* likewise, bits per second of video */
+  double psnr;             /* dB over all samples, peak 2^bits - 1 */
+  int32_t gop_frames;      /* 33: frames that are transformed together, 1..128 */
+  int32_t temporal_levels; /* -1 = by the GOP, 0..8 */
+  int32_t spatial_levels;  /* -1 = by size, 0..8 */
+  int32_t temporal_wavelet, spatial_wavelet; /* TVL_CDF97; which lossless means TVL_CDF53 */
+  int32_t layout;                            /* TVL_T2D */
+  int32_t motion;                            /* TVL_MOTION_OFF; CPU and TVL_T2D only */
+  int32_t staged;                            /* 1: mode of the fast profile, 0 = raw */
+  int32_t block_size;                        /* 128; 32, 64, 128, 256 */
+  int32_t layers;                            /* quality layers, 1..16; 0 = by size */
+  int32_t even_ends;                         /* 1: spend more on the frames at the ends of GOPs. Lossy */
+  int32_t visual;                            /* 1: weigh by contrast sensitivity instead of for PSNR. Lossy */
+  int32_t part_checks;    /* 1: checks with which a region is read alone; not with a target for the bytes */
+  int32_t measure_errors; /* 1: the errors in the index are measured, else predicted */
+  int32_t threads;        /* 0 = one for each core */
+  int32_t device;         /* TVL_CPU, or the number of a GPU */
+  uint64_t device_memory; /* bytes of the GPU's memory that may be used; 0 = all */
+  const char* settings;   /* text that is kept in the stream, at most 4096 bytes; NULL = none */
+  const char* spool_path; /* temporary file for a target of bytes; NULL = one of the system's */
+} tvl_encode_params;
+TVL_API void tvl_encode_params_init(tvl_encode_params* params, uint64_t struct_size);
+
+/* A handle that does nothing yet; NULL when there is no memory. It can code any number of streams, one after the other. */
+TVL_API tvl_encoder* tvl_encoder_new(void);
+/* Leaves an unfinished stream as it is (a file is removed). NULL is allowed. */
+TVL_API void tvl_encoder_free(tvl_encoder* encoder);
+TVL_API const char* tvl_encoder_error(const tvl_encoder* encoder);               /* "" after success */
+TVL_API void tvl_encoder_set_log(tvl_encoder* encoder, tvl_log log, void* user); /* NULL = silence, as at first */
+TVL_API void tvl_encoder_cancel(tvl_encoder* encoder);
+
+/* Begins a stream; one that was not finished is left as it is. `video->frames` may be 0. params, sink: NULL = defaults.
+ * TVL_BAD_ARGUMENT for parameters outside their ranges or that exclude each other, TVL_UNSUPPORTED for what the device
+ * cannot do. After an error nothing is open. */
+TVL_API tvl_result tvl_encoder_open(tvl_encoder* encoder, const tvl_video* video, const tvl_encode_params* params,
+                                    const tvl_sink* sink);
+/* Frames that a GOP of the open stream holds at most; 0 when none is open. */
+TVL_API int32_t tvl_encoder_gop_frames(const tvl_encoder* encoder);
+/* Codes `count` frames. Whole GOPs of planes without gaps between samples are coded where they are; frames that do not
+ * fill a GOP are copied and wait for more. After an error the stream is lost and nothing is open. */
+TVL_API tvl_result tvl_encoder_write(tvl_encoder* encoder, const tvl_frame* frames, uint64_t count);
+/* Ends a GOP before it is full: for scene cuts, which a caller who knows of one tells so. No frame waiting: nothing. */
+TVL_API tvl_result tvl_encoder_end_gop(tvl_encoder* encoder);
+/* Writes what waits, the index and the end. A file has its name now. */
+TVL_API tvl_result tvl_encoder_finish(tvl_encoder* encoder);
+/* The finished stream, when no sink was given (else *size is 0): valid until the next open or free. */
+TVL_API tvl_result tvl_encoder_stream(tvl_encoder* encoder, const void** data, uint64_t* size);
+
+typedef struct tvl_encode_stats {
+  uint64_t struct_size;
+  uint64_t gops;         /* pushed to the coder */
+  uint64_t frames;       /* likewise; of volumes slices */
+  uint64_t stream_bytes; /* written */
+} tvl_encode_stats;
+/* Of the open or last stream. */
+TVL_API tvl_result tvl_encoder_stats(tvl_encoder* encoder, tvl_encode_stats* stats);
+
+/* Whole streams: `count` frames to memory of `capacity` bytes. *size: bytes of the stream, also with
+ * TVL_BUFFER_TOO_SMALL, where coding goes on to the end to know it. */
+TVL_API tvl_result tvl_encode(tvl_encoder* encoder, const tvl_video* video, const tvl_encode_params* params,
+                              const tvl_frame* frames, uint64_t count, void* stream, uint64_t capacity, uint64_t* size);
+/* Bytes that no stream of tvl_encode exceeds: 9 a sample and 16 KiB a GOP, and more for settings. Real streams are
+ * much smaller: memory of the size of the samples and 64 KiB suffices but for noise. 0 where the size is impossible. */
+TVL_API uint64_t tvl_encode_bound(const tvl_video* video, const tvl_encode_params* params, uint64_t count);
+
+/* ---------------------------------------------------------------------------------------------------------- decoding */
+
+typedef struct tvl_decoder tvl_decoder;
+
+/* What to decode; every member is as in DecoderParams of codec.h. */
+typedef struct tvl_decode_params {
+  uint64_t struct_size;
+  int32_t reduce;            /* halve width and height so many times */
+  int32_t temporal_reduce;   /* halve the frame rate so many times */
+  int32_t max_layers;        /* so many quality layers; 0 = all */
+  int32_t max_planes;        /* so many bit planes from the top of every GOP; 0 = all */
+  uint64_t max_bytes;        /* about so many bytes of the stream; 0 = all */
+  double max_bits_per_pixel; /* likewise, of the pictures that are decoded; 0 = all */
+  uint64_t first_frame;      /* frames [first_frame, end_frame) of the stream */
+  uint64_t end_frame;        /* UINT64_MAX = to the end */
+  int32_t x, y;              /* region of the pictures after reduction; begins at whole chroma samples */
+  int32_t region_width;      /* 0 = whole pictures; else frames have this size */
+  int32_t region_height;
+  int32_t keep_partial;   /* 1: decode what is intact of a damaged stream, and count and log the rest */
+  int32_t verify_hash;    /* 1: check the samples of lossless GOPs that are decoded whole */
+  int32_t threads;        /* 0 = one for each core */
+  int32_t device;         /* TVL_CPU, or the number of a GPU */
+  uint64_t device_memory; /* bytes of the GPU's memory that may be used; 0 = all */
+  uint64_t max_memory;    /* bytes; streams whose GOPs need more are refused with TVL_UNSUPPORTED. 8 GiB */
+} tvl_decode_params;
+TVL_API void tvl_decode_params_init(tvl_decode_params* params, uint64_t struct_size);
+
+/* A handle that has nothing open; NULL when there is no memory. It can decode any number of streams. */
+TVL_API tvl_decoder* tvl_decoder_new(void);
+TVL_API void tvl_decoder_free(tvl_decoder* decoder);               /* closes; NULL is allowed */
+TVL_API const char* tvl_decoder_error(const tvl_decoder* decoder); /* "" after success */
+TVL_API void tvl_decoder_set_log(tvl_decoder* decoder, tvl_log log, void* user);
+TVL_API void tvl_decoder_cancel(tvl_decoder* decoder);
+
+/* Reads header and index and checks the request. params: NULL = everything. After an error nothing is open. */
+TVL_API tvl_result tvl_decoder_open(tvl_decoder* decoder, const tvl_source* source, const tvl_decode_params* params);
+/* Lets go of the source. */
+TVL_API void tvl_decoder_close(tvl_decoder* decoder);
+
+/* What a stream says about itself. */
+typedef struct tvl_stream_info {
+  uint64_t struct_size;
+  int32_t format_version; /* 256 * major + minor */
+  int32_t profile;
+  int32_t lossless;
+  int32_t motion;     /* 1: GOPs may have motion */
+  int32_t gop_frames; /* the most frames of a GOP */
+  int32_t block_size;
+  int32_t layers;
+  int32_t temporal_levels; /* of the transform; reductions can be as many, but for what was left out already */
+  int32_t spatial_levels;
+  int32_t layout;
+  int32_t is_volume;
+  int32_t has_index;     /* 1: the number of GOPs is known (from the index, or by looking for them) */
+  int32_t index_rebuilt; /* 1: by looking for them, for the index is lost */
+  int32_t complete;      /* 1: the end of the stream was found */
+  uint64_t gops;
+  uint64_t bytes; /* of the stream; 0 = not known */
+} tvl_stream_info;
+TVL_API void tvl_stream_info_init(tvl_stream_info* info, uint64_t struct_size);
+/* TVL_BAD_ARGUMENT when nothing is open, as all functions below. */
+TVL_API tvl_result tvl_decoder_stream(tvl_decoder* decoder, tvl_stream_info* info);
+/* Texts of the stream, valid while it is open; NULL when nothing is. */
+TVL_API const char* tvl_decoder_settings(const tvl_decoder* decoder);
+TVL_API const char* tvl_decoder_writer(const tvl_decoder* decoder);
+
+typedef struct tvl_gop {
+  uint64_t struct_size;
+  uint64_t offset; /* of its packet in the stream, bytes */
+  uint64_t bytes;
+  uint64_t first_frame;
+  uint64_t frames;
+  uint64_t layer_bytes[16];
+  double layer_error[16]; /* mean squared error of all samples after this layer; < 0 = not known */
+} tvl_gop;
+TVL_API void tvl_gop_init(tvl_gop* gop, uint64_t struct_size);
+/* GOP `number` < tvl_stream_info.gops. */
+TVL_API tvl_result tvl_decoder_gop(tvl_decoder* decoder, uint64_t number, tvl_gop* gop);
+
+/* The frames that tvl_decoder_read delivers: size, rate and, where it can be known, their number after reduction and
+ * selection. */
+TVL_API tvl_result tvl_decoder_video(tvl_decoder* decoder, tvl_video* video);
+/* Frames that a GOP gives at most: reading as many at once into planes without gaps saves a copy. 0: nothing is open. */
+TVL_API int32_t tvl_decoder_gop_frames(const tvl_decoder* decoder);
+/* Decodes the next `capacity` frames, fewer at the end: samples and times where `frames` says. *count: how many, also
+ * with an error. After TVL_BAD_STREAM reading may go on behind what is damaged. Streams of volumes give the numbers that
+ * stand for their voxels, unless these are coded by prediction (TVL_UNSUPPORTED). */
+TVL_API tvl_result tvl_decoder_read(tvl_decoder* decoder, tvl_frame* frames, uint64_t capacity, uint64_t* count);
+
+typedef struct tvl_decode_stats {
+  uint64_t struct_size;
+  uint64_t frames; /* decoded; of volumes slices */
+  uint64_t gops;
+  uint64_t bytes_read;   /* of the stream */
+  uint64_t damaged_gops; /* with keep_partial */
+} tvl_decode_stats;
+TVL_API tvl_result tvl_decoder_stats(tvl_decoder* decoder, tvl_decode_stats* stats);
+
+/* Whole streams in memory: as open, read and close. *count: frames of the selection, also with TVL_BUFFER_TOO_SMALL,
+ * where nothing is decoded because `capacity` is smaller. */
+TVL_API tvl_result tvl_decode(tvl_decoder* decoder, const void* stream, uint64_t size, const tvl_decode_params* params,
+                              tvl_frame* frames, uint64_t capacity, uint64_t* count);
+
+/* ----------------------------------------------------------------------------------------------------------- volumes */
+
+enum { /* types of scalars */
+       TVL_U8 = 0,
+       TVL_I8 = 1,
+       TVL_U16 = 2,
+       TVL_I16 = 3,
+       TVL_U32 = 4,
+       TVL_I32 = 5,
+       TVL_U64 = 6,
+       TVL_I64 = 7,
+       TVL_F32 = 8,
+       TVL_F64 = 9
+};
+
+/* The shape of a volume, or of several after one another (points in time, directions). */
+typedef struct tvl_volume {
+  uint64_t struct_size;
+  int32_t type;       /* TVL_U8 */
+  int32_t big_endian; /* 1: bytes of scalars are stored the most significant first */
+  int32_t channels;   /* 1..4 scalars a voxel, one after the other; 1 */
+  int32_t width;      /* voxels of a row, 1..65536 */
+  int32_t height;     /* rows of a slice, 1..65536 */
+  int32_t reserved;
+  uint64_t slices;  /* of a volume; 1 */
+  uint64_t volumes; /* 1 */
+} tvl_volume;
+TVL_API void tvl_volume_init(tvl_volume* volume, uint64_t struct_size);
+/* Bytes of all voxels without gaps; 0 where the shape is impossible. */
+TVL_API uint64_t tvl_volume_bytes(const tvl_volume* volume);
+
+/* Where voxels lie. Voxels of a row have no gaps; strides are bytes and may be negative. */
+typedef struct tvl_voxels {
+  void* data;
+  int64_t row_stride;    /* from a row to the next; 0 = without gaps */
+  int64_t slice_stride;  /* from a slice to the next; 0 = rows * row_stride */
+  int64_t volume_stride; /* from a volume to the next; 0 = slices * slice_stride */
+} tvl_voxels;
+
+/* Gives slices instead: fills `slice`, of width * height voxels without gaps. `number` counts through all volumes. They
+ * are asked for in order, from 0 on, two times, once more for each layer with `verify`. Not 0 = TVL_IO. */
+typedef int (*tvl_slice_reader)(void* user, uint64_t number, void* slice);
+
+enum { TVL_TRANSFORM_AUTO = 0, TVL_TRANSFORM_WAVELET = 1, TVL_TRANSFORM_PREDICTION = 2 };
+enum { TVL_EFFORT_FAST = 0, TVL_EFFORT_MEDIUM = 1, TVL_EFFORT_SLOW = 2 };
+
+/* How to encode a volume, as VolumeEncoderParams of volume.h. Every voxel comes back bit for bit unless one of max_error
+ * to total_bytes is set; at most one is. */
+typedef struct tvl_volume_params {
+  uint64_t struct_size;
+  double max_error;      /* no voxel errs by more, in stored units; 0 = lossless */
+  double quality;        /* 0..100; < 0 = not asked for, as the default of this and the next two */
+  double psnr;           /* dB; the peak is the largest minus the least value */
+  double bits_per_voxel; /* of the stream, never exceeded */
+  uint64_t total_bytes;  /* of the stream, never exceeded; 0 = not asked for */
+  int32_t transform;     /* TVL_TRANSFORM_AUTO: what is smaller; only the wavelet has reduced sizes and layers */
+  int32_t effort;        /* TVL_EFFORT_MEDIUM: how much is tried on a piece of the volume first */
+  int32_t profile;       /* TVL_PROFILE_DENSE */
+  int32_t block_size;    /* 128 */
+  int32_t layers;        /* 0 = by profile */
+  int32_t slab;          /* slices transformed together, 1..128; 0 = by trying */
+  int32_t verify;        /* 1: decode and compare before the end, TVL_MISMATCH; not with a `write` function */
+  int32_t threads;       /* 0 = one for each core */
+  const char* settings;  /* text that is kept in the stream; NULL = none */
+  const void* envelope;  /* bytes kept beside the voxels (a file's header); NULL = none */
+  uint64_t envelope_bytes;
+} tvl_volume_params;
+TVL_API void tvl_volume_params_init(tvl_volume_params* params, uint64_t struct_size);
+
+/* Codes a volume to `sink` (NULL = memory of the encoder), on the CPU. The voxels, or what `read` gives when `voxels` is
+ * NULL. params: NULL = defaults. */
+TVL_API tvl_result tvl_encoder_write_volume(tvl_encoder* encoder, const tvl_volume* volume,
+                                            const tvl_volume_params* params, const tvl_voxels* voxels,
+                                            tvl_slice_reader read, void* user, const tvl_sink* sink);
+/* The same to memory of `capacity` bytes. *size: bytes of the stream, also with TVL_BUFFER_TOO_SMALL. */
+TVL_API tvl_result tvl_encode_volume(tvl_encoder* encoder, const tvl_volume* volume, const tvl_volume_params* params,
+                                     const tvl_voxels* voxels, void* stream, uint64_t capacity, uint64_t* size);
+/* Bytes that no stream of tvl_encode_volume exceeds, its envelope included; memory of tvl_volume_bytes() and 64 KiB
+ * suffices but for noise. 0 where the shape is impossible. */
+TVL_API uint64_t tvl_encode_volume_bound(const tvl_volume* volume, const tvl_volume_params* params);
+
+/* What to decode of a volume, as VolumeDecoderParams of volume.h. */
+typedef struct tvl_volume_decode_params {
+  uint64_t struct_size;
+  uint64_t x, y, z;              /* first voxel of a box, in voxels of the full size */
+  uint64_t width, height, depth; /* its extent; all 0 = everything */
+  int32_t reduce;                /* halve the size so many times; not by prediction */
+  int32_t max_layers;            /* likewise; 0 = all */
+  int32_t max_planes;            /* likewise; 0 = all */
+  int32_t threads;               /* 0 = one for each core */
+  uint64_t max_memory;           /* bytes; 8 GiB */
+} tvl_volume_decode_params;
+TVL_API void tvl_volume_decode_params_init(tvl_volume_decode_params* params, uint64_t struct_size);
+
+/* As tvl_decoder_open. The source must be able to seek. TVL_BAD_ARGUMENT when the stream holds no volume. */
+TVL_API tvl_result tvl_decoder_open_volume(tvl_decoder* decoder, const tvl_source* source,
+                                           const tvl_volume_decode_params* params);
+
+typedef struct tvl_volume_info {
+  uint64_t struct_size;
+  int32_t exact;     /* 1: voxels are those that were coded, bit for bit */
+  int32_t has_bound; /* 1: no voxel of the full volume errs by more than max_error */
+  double max_error;  /* stored units */
+  double least;      /* the range of values that the stream can give */
+  double largest;
+  int32_t prediction; /* 1: coded by prediction: no reduction, layers or planes */
+  int32_t reserved;
+  uint64_t x, y, z, width, height, depth; /* of the full volume, what is read */
+  uint64_t step_x, step_y, step_z;        /* voxels of it that are one of what is read */
+} tvl_volume_info;
+TVL_API void tvl_volume_info_init(tvl_volume_info* info, uint64_t struct_size);
+/* whole: the volume of the stream; output: what tvl_decoder_read_slices delivers; either may be NULL, info too. */
+TVL_API tvl_result tvl_decoder_volume(tvl_decoder* decoder, tvl_volume* whole, tvl_volume* output,
+                                      tvl_volume_info* info);
+/* What the encoder kept beside the voxels, valid while the stream is open; *size 0 when nothing. */
+TVL_API tvl_result tvl_decoder_envelope(tvl_decoder* decoder, const void** data, uint64_t* size);
+/* Decodes the next `capacity` slices, fewer at the end: slice i of the call at voxels->data + i * slice_stride;
+ * volume_stride is not used. *count: how many, also with an error. */
+TVL_API tvl_result tvl_decoder_read_slices(tvl_decoder* decoder, const tvl_voxels* voxels, uint64_t capacity,
+                                           uint64_t* count);
+/* Whole volumes in memory: as open, read and close, into `capacity` bytes without gaps. *size: bytes of the selection, also
+ * with TVL_BUFFER_TOO_SMALL, where nothing is decoded. */
+TVL_API tvl_result tvl_decode_volume(tvl_decoder* decoder, const void* stream, uint64_t size,
+                                     const tvl_volume_decode_params* params, void* voxels, uint64_t capacity,
+                                     uint64_t* needed);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
