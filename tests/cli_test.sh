@@ -284,6 +284,32 @@ check "--max-layers" test "$(size_of layers.yuv)" -eq $((10 * frame))
 expect 5 decode lossy.tvl memory.yuv --max-memory 1k
 check "a refused stream left a file" test ! -e memory.yuv -a ! -e memory.yuv.part
 
+section "encoded in parts"
+for options in "" "--lossless" "--preset slow"; do
+  # shellcheck disable=SC2086  # the options are words
+  {
+    expect 0 encode clip.y4m whole.tvl -y --joinable --gop 4 $options
+    expect 0 encode clip.y4m first.tvl -y --joinable --gop 4 $options --frames :4
+    expect 0 encode clip.y4m second.tvl -y --joinable --gop 4 $options --frames 4:8 --pin-from first.tvl
+    expect 0 encode clip.y4m third.tvl -y --joinable --gop 4 $options --frames 8: --pin-from first.tvl
+  }
+  expect 0 join first.tvl second.tvl third.tvl -o joined.tvl -y
+  check "parts are the whole, $options" cmp whole.tvl joined.tvl
+done
+expect 2 encode clip.y4m part.tvl -y --joinable --gop 4 --frames 3:
+expect_text err.txt 'multiple of 4'
+expect 2 encode clip.y4m part.tvl -y --joinable --gop 4 --frames 4: --pin-from first.tvl -q 50
+expect_text err.txt "encoded with '-q 60"
+expect 2 encode clip.y4m part.tvl -y --pin-from first.tvl
+expect 2 encode clip.y4m part.tvl -y --joinable --psnr 40
+expect 2 encode clip.y4m part.tvl -y --joinable --size 10k
+expect 2 join first.tvl lossless.tvl -o joined.tvl -y
+expect_text err.txt "'lossless.tvl' does not fit 'first.tvl': lossless 0 and 1"
+expect 2 join first.tvl joined.tvl -o joined.tvl -y
+head -c 1000 second.tvl >cut.tvl
+expect 4 join first.tvl cut.tvl -o cut_joined.tvl
+check "a failed join left a file" test ! -e cut_joined.tvl -a ! -e cut_joined.tvl.part
+
 section "golden streams"
 # golden_test decodes them all; here some by the program, with every option once, from files and pipes.
 golden=$(dirname "$script")/golden

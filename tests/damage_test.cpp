@@ -12,6 +12,7 @@
 #include <set>
 
 #include "codec/backend.h"
+#include "codec/join.h"
 #include "codec/rewrite.h"
 #include "codec/verify.h"
 #include "codec/volume_cuts.h"
@@ -97,6 +98,17 @@ void rewrite_all(ByteSource& source, const RewriteParams& params, Bytes& out) {
   decode_all(again, {}, out);
 }
 
+void join_all(ByteSource& source, Bytes& out) {
+  MemorySink sink;
+  const JoinInput input{"it", &source};
+  join({&input, 1}, sink);
+  MemorySource again(sink.bytes.data(), sink.bytes.size());
+  const VerifyResult found = verify_stream(again, {.threads = 1});
+  EXPECT_TRUE(found.damage.empty()) << "a damaged stream was written: " << found.damage.front();
+  again.seek(0);
+  decode_all(again, {}, out);
+}
+
 std::uint64_t frames_in(const StreamInfo& info) {
   return info.gops.empty() ? 0 : info.gops.back().first_frame + static_cast<std::uint64_t>(info.gops.back().frames);
 }
@@ -153,6 +165,7 @@ std::vector<Command> commands_for(const StreamInfo& info, std::uint64_t bytes, b
     all.push_back(rewriting("extract --reduce 1", {.reduce = 1}));
     if (t2d) all.push_back(rewriting("extract --temporal-reduce 1", {.temporal_reduce = 1}));
     all.push_back(rewriting("extract --frames 2:4", {.first_frame = 2, .end_frame = 4}, false));
+    all.push_back({"join", true, join_all});
   }
   return all;
 }

@@ -55,6 +55,7 @@ Action define_compare(Command& app, Common& common);
 Action define_bench(Command& app, Common& common);
 Action define_truncate(Command& app, Common& common);
 Action define_extract(Command& app, Common& common);
+Action define_join(Command& app, Common& common);
 Action define_view(Command& app, Common& common);
 Action define_ccsds(Command& app, Common& common);
 Action define_still(Command& app, Common& common);

@@ -13,6 +13,8 @@
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
 #include "codec/container.h"
+#include "codec/join.h"
+#include "codec/stream_layout.h"
 #include "codec/trace.h"
 #include "trivelet/scene_cuts.h"
 #include "trivelet/structure_search.h"
@@ -31,15 +33,19 @@ class HeadSink final : public ByteSink {
     head_.insert(head_.end(), p, p + std::min(size, kMost - std::min(kMost, head_.size())));
     sink_.write(data, size);
   }
-  void set_frames(std::uint64_t frames) {
-    constexpr std::size_t kAt = sizeof kSignature + kBoxHeaderBytes;
+  /// What was written first.
+  StreamHeader header() const {
     Box box;
-    if (!sink_.seekable() || head_.size() < kAt || !parse_box_header(head_.data() + sizeof kSignature, box) ||
-        box.length > head_.size() - kAt)
-      return;
-    StreamHeader header = parse_stream_header(head_.data() + kAt, static_cast<std::size_t>(box.length));
-    header.video.frames = frames;
-    const std::vector<std::uint8_t> again = serialise(header);
+    require(head_.size() >= kAt && parse_box_header(head_.data() + sizeof kSignature, box) &&
+                box.length <= head_.size() - kAt,
+            ErrorKind::kInternal, "the encoder wrote no header");
+    return parse_stream_header(head_.data() + kAt, static_cast<std::size_t>(box.length));
+  }
+  void set_frames(std::uint64_t frames) {
+    if (!sink_.seekable()) return;
+    StreamHeader header_again = header();
+    header_again.video.frames = frames;
+    const std::vector<std::uint8_t> again = serialise(header_again);
     const std::uint64_t end = sink_.position();
     sink_.seek(kAt);
     sink_.write(again.data(), again.size());
@@ -47,6 +53,7 @@ class HeadSink final : public ByteSink {
   }
 
  private:
+  static constexpr std::size_t kAt = sizeof kSignature + kBoxHeaderBytes;
   static constexpr std::size_t kMost = 1 << 16;
   FileSink& sink_;
   std::vector<std::uint8_t> head_;
@@ -58,6 +65,8 @@ struct Options {
   std::string input;
   std::string output;
   std::string frames;
+  bool joinable = false;
+  std::string pin_from;
   bool verify = false;
   InputOptions reading;
   CodingOptions coding;
@@ -177,7 +186,8 @@ VolumeEncoderParams volume_params(const Options& options, const EncoderParams& p
 }
 
 int run_volume(const Options& options, const Common& common, const Command& app) {
-  for (const char* option : {"--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts", "--plain-ends"})
+  for (const char* option :
+       {"--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts", "--plain-ends", "--joinable", "--pin-from"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
   refuse_gpu(options.device);
   require(options.gpu_memory.empty(), ErrorKind::kUnsupported,
@@ -225,6 +235,41 @@ EncoderParams best_structure(const Command& app, EncoderParams params, VideoInpu
   return params;
 }
 
+/// --joinable: no GOP depends on those before it, so that parts are what the whole would be. `first`: of --pin-from.
+void make_joinable(const Command& app, const Options& options, const std::optional<StreamLayout>& first,
+                   EncoderParams& params) {
+  for (const char* option : {"--bpp", "--bitrate", "--psnr"})
+    require(!app.typed(option), ErrorKind::kBadArgument,
+            std::string(option) +
+                " decides by what came before, which --joinable excludes; join first, then "
+                "'trivelet truncate' to a size or PSNR");
+  require(params.target_bytes == 0, ErrorKind::kBadArgument,
+          "--size looks at the whole, which --joinable excludes; join first, then 'trivelet truncate --size'");
+  params.measure_errors = false;
+  params.settings += " --joinable";
+  if (!first) return;
+  const std::string name = "--pin-from '" + options.pin_from + "'";
+  require(first->info.settings == params.settings, ErrorKind::kBadArgument,
+          name + ": it was encoded with '" + first->info.settings + "', this part with '" + params.settings + "'");
+  params.temporal = first->header.temporal;
+  params.spatial = first->header.spatial;
+  params.temporal_levels = first->header.temporal_levels;
+  params.spatial_levels = first->header.spatial_levels;
+  params.gop_frames = first->header.gop_frames;
+}
+
+/// The stream of --pin-from.
+std::optional<StreamLayout> pinned(const Options& options) {
+  if (options.pin_from.empty()) return std::nullopt;
+  require(is_tvl_file(options.pin_from), ErrorKind::kBadStream, "'" + options.pin_from + "' is not a .tvl stream");
+  FileSource source(options.pin_from);
+  std::uint64_t bytes_read = 0;
+  StreamInput in(source, bytes_read);
+  StreamLayout layout;
+  layout.read(in);
+  return layout;
+}
+
 // GOPs that are read ahead of a device: one goes up while two are read, by all threads, and one is to spare.
 constexpr int kGopsForDevice = 4;
 
@@ -246,11 +291,15 @@ int run(const Options& options, const Common& common, const Command& app) {
           "--verify of a lossy stream reads the input twice, which a pipe does not allow; use a file or --lossless");
   EncoderParams params = encoder_params(app, options.coding, options.reading, common);
   const FrameRange range = parse_frame_range(options.frames);
-  if (options.coding.preset == "slow" && params.motion == Motion::kOff) {
+  const std::optional<StreamLayout> pin = pinned(options);
+  if (options.joinable) make_joinable(app, options, pin, params);
+  if (options.coding.preset == "slow" && params.motion == Motion::kOff && !pin) {
     require(can_read_again(options.input), ErrorKind::kBadArgument,
             "--preset slow reads the beginning of the input twice, which a pipe does not allow; use a file or another "
             "preset");
-    VideoInput beginning(options.input, reader_options(options.reading, common), common, range);
+    // Of a first part what the whole would show: the search looks as far as it likes.
+    const FrameRange shown = options.joinable ? FrameRange{range.first} : range;
+    VideoInput beginning(options.input, reader_options(options.reading, common), common, shown);
     params = best_structure(app, params, beginning);
   }
   TraceFile trace(common);
@@ -260,6 +309,13 @@ int run(const Options& options, const Common& common, const Command& app) {
   if (params.profile == Profile::kFast) starting = start_backend(options.device, gpu_memory, kFastGops);
   VideoInput input(options.input, reader_options(options.reading, common), common, range);
   if (!starting.valid()) starting = start_backend(options.device, gpu_memory, gops_of(input.info(), params.gop_frames));
+  VideoInfo video = input.info();
+  if (options.joinable) {
+    video.frames = 0;  // of the part, which decides nothing
+    require(range.first % static_cast<std::uint64_t>(params.gop_frames) == 0, ErrorKind::kBadArgument,
+            "--frames " + options.frames + ": joinable parts begin where a GOP does, at a multiple of " +
+                std::to_string(params.gop_frames));
+  }
   if (options.output != "-" && std::filesystem::path(options.output).extension() != ".tvl")
     log::warn("'{}' will hold a Trivelet stream although its name does not end in .tvl", options.output);
 
@@ -268,11 +324,17 @@ int run(const Options& options, const Common& common, const Command& app) {
           "--verify decodes the finished file again and '" + options.output + "' cannot be read back");
   const std::shared_ptr<const Backend> backend = starting.get();
   HeadSink stream(sink);
-  Encoder encoder(input.info(), params, stream, backend.get());
+  Encoder encoder(video, params, stream, backend.get());
+  if (pin) {
+    const std::string difference = header_difference(pin->header, stream.header(), true);
+    require(difference.empty(), ErrorKind::kBadArgument,
+            "'" + options.input + "' does not fit --pin-from '" + options.pin_from + "': " + difference);
+  }
   log::debug("{}: {}", options.input, describe(input.info()));
 
   std::unique_ptr<Digest> digest;
   if (options.verify && params.lossless) digest = std::make_unique<Digest>(input.info());
+  const bool plain_gops = options.coding.no_scene_cuts || options.joinable;
   const double begun = clock.seconds();
   double waited = 0;
   {
@@ -284,7 +346,7 @@ int run(const Options& options, const Common& common, const Command& app) {
     Prefetch gops([&] { return encoder.make_gop(); }, backend ? kGopsForDevice : 2,
                   [&](Gop& gop) {
                     const trace::Span span("read frames");
-                    if (!(options.coding.no_scene_cuts ? input.read(gop) : scenes.read(gop))) return false;
+                    if (!(plain_gops ? input.read(gop) : scenes.read(gop))) return false;
                     if (digest) digest->add(gop);
                     return true;
                   });
@@ -299,7 +361,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   require(stats.frames > 0, options.frames.empty() ? ErrorKind::kBadStream : ErrorKind::kBadArgument,
           "'" + options.input + "' holds no frames" + (options.frames.empty() ? "" : " in --frames " + options.frames));
   encoder.finish();
-  if (input.info().frames > encoder.stats().frames) stream.set_frames(encoder.stats().frames);
+  if (options.joinable || input.info().frames > encoder.stats().frames) stream.set_frames(encoder.stats().frames);
   const double seconds = clock.seconds();
   log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
              stats.seconds_coder, stats.seconds_container, seconds);
@@ -341,6 +403,16 @@ Action define_encode(Command& app, Common& common) {
   app.add_option("--frames", options->frames, "Encode only frames A up to, without, B; A: and :B leave an end open")
       .type_name("A:B")
       .group("Selection and checks");
+  auto joinable =
+      app.add_flag("--joinable", options->joinable,
+                   "For 'trivelet join': GOPs have equal lengths, and none depends on those before; --frames "
+                   "begins at a multiple of --gop")
+          .group("Selection and checks");
+  app.add_option("--pin-from", options->pin_from,
+                 "The first part, whose choices (--preset slow) this part takes; it was encoded with the same options")
+      .type_name("FIRST.tvl")
+      .group("Selection and checks")
+      .needs(joinable);
   auto verify =
       app.add_flag(
              "--verify", options->verify,

@@ -1,0 +1,308 @@
+#include "codec/join.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "codec/bad_stream.h"
+#include "codec/bytes.h"
+#include "codec/chunk_check.h"
+#include "codec/stream_input.h"
+#include "codec/stream_layout.h"
+#include "codec/volume_map.h"
+
+namespace trivelet {
+
+namespace {
+
+std::string text_of(const Rational& r) { return std::to_string(r.num) + "/" + std::to_string(r.den); }
+std::string text_of(const std::string& s) { return s; }
+template <class T>
+std::string text_of(const T& v) {
+  return std::to_string(static_cast<long long>(v));
+}
+
+// Finds the first of a list of fields that is not the same.
+class Comparison {
+ public:
+  template <class T>
+  void field(const char* name, const T& a, const T& b) {
+    if (found.empty() && !(a == b)) found = std::string(name) + " " + text_of(a) + " and " + text_of(b);
+  }
+  void same(const char* name, bool is_same) {
+    if (found.empty() && !is_same) found = std::string("different ") + name;
+  }
+  std::string found;
+};
+
+// A stream of those to join: what it says about itself, and access to its bytes.
+struct Part {
+  Part(const JoinInput& input) : name("'" + input.name + "'"), in(*input.source, bytes_read) {
+    require(
+        in.seekable(), ErrorKind::kBadArgument,
+        name +
+            ": the index at the end of the stream is needed first, and a pipe cannot be read from its end; use a file");
+    layout.read(in);
+    const StreamInfo& info = layout.info;
+    if (!info.header_damage.empty()) fail_here(info.header_damage);
+    if (!info.complete) fail_here("the stream is not complete, its end is missing");
+    require(!volume_map_of(info.boxes), ErrorKind::kUnsupported,
+            name + " holds a volume, whose shape is that of one stream; encode its slices together");
+  }
+  [[noreturn]] void fail_here(const std::string& what) const { bad(name + ": " + what); }
+
+  std::string name;
+  std::uint64_t bytes_read = 0;
+  StreamInput in;
+  StreamLayout layout;
+};
+
+class Joiner {
+ public:
+  Joiner(std::span<const JoinInput> inputs, ByteSink& sink) : sink_(sink) {
+    require(!inputs.empty(), ErrorKind::kBadArgument, "no stream to join");
+    for (const JoinInput& input : inputs) parts_.push_back(std::make_unique<Part>(input));
+    header_ = parts_[0]->layout.header;
+    bool known = true;
+    std::uint64_t frames = 0;
+    for (const auto& part : parts_) {
+      const StreamLayout& l = part->layout;
+      const std::string difference = header_difference(header_, l.header, false);
+      require(difference.empty(), ErrorKind::kBadArgument,
+              part->name + " does not fit " + parts_[0]->name + ": " + difference);
+      check_boxes(*part);
+      known = known && l.header.video.frames > 0;
+      frames += l.promised_frames;
+      header_.gop_frames = std::max(header_.gop_frames, l.header.gop_frames);
+    }
+    header_.video.frames = known ? frames : 0;
+    for (const auto& part : parts_) result_.index_damage.push_back(part->layout.info.index_damage);
+  }
+
+  JoinResult run() {
+    write(kSignature, sizeof kSignature);
+    write_box("Head", serialise(header_));
+    for (const ExtraBox& box : parts_[0]->layout.info.boxes) write_box(box.type.c_str(), box.payload);
+    for (const auto& part : parts_) append(*part);
+    StreamEnd end;
+    end.frames = result_.frames;
+    end.index_offset = position_;
+    write_box("Indx", serialise_index(index_));
+    write_box("Done", serialise(end));
+    result_.bytes = position_;
+    return result_;
+  }
+
+ private:
+  void write(const void* data, std::size_t size) {
+    sink_.write(data, size);
+    position_ += size;
+  }
+  void write_box(const char* type, const std::vector<std::uint8_t>& payload) {
+    std::uint8_t head[kBoxHeaderBytes];
+    write_box_header(type, payload.size(), head);
+    write(head, sizeof head);
+    write(payload.data(), payload.size());
+  }
+
+  void check_boxes(const Part& part) const {
+    const std::vector<ExtraBox>& a = parts_[0]->layout.info.boxes;
+    const std::vector<ExtraBox>& b = part.layout.info.boxes;
+    for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+      const bool same = i < a.size() && i < b.size() && a[i].type == b[i].type && a[i].payload == b[i].payload;
+      require(same, ErrorKind::kBadArgument,
+              part.name + " does not fit " + parts_[0]->name + ": different boxes '" + (i < a.size() ? a : b)[i].type +
+                  "' behind the header");
+    }
+  }
+
+  void append(Part& part) {
+    const StreamInfo& info = part.layout.info;
+    const std::uint64_t first_frame = result_.frames;
+    std::uint64_t next = 0;
+    std::int64_t shift = 0;
+    for (std::size_t i = 0; i < info.gops.size(); ++i) {
+      const GopInfo& g = info.gops[i];
+      if (g.first_frame != next)
+        part.fail_here("a GOP begins with frame " + std::to_string(g.first_frame) + ", expected " +
+                       std::to_string(next));
+      next += static_cast<std::uint64_t>(g.frames);
+      const std::string where = "the GOP packet at byte " + std::to_string(g.offset);
+      GopHeader h = read_head(part, g, where);
+      const std::uint64_t body = part.in.position();
+      if (i == 0 && result_.gops > 0 && h.times[0].pts < end_time_) shift = difference(end_time_, h.times[0].pts);
+      for (FrameTime& t : h.times) t.pts = sum(t.pts, shift);
+      end_time_ = sum(h.times.back().pts, h.times.back().duration);
+      h.index = result_.gops;
+      h.first_frame = first_frame + g.first_frame;
+      GopInfo written = g;
+      written.offset = position_;
+      written.first_frame = h.first_frame;
+      const std::vector<std::uint8_t> head = serialise(header_, h);
+      std::uint8_t box[kBoxHeaderBytes];
+      write_box_header("Gop ", head.size() + h.body_bytes, box);
+      write(box, sizeof box);
+      write(head.data(), head.size());
+      for (const ChunkEntry& section : h.motion) copy_chunk(part, body, section, where);
+      for (const ChunkEntry& chunk : h.chunks) copy_chunk(part, body, chunk, where);
+      written.bytes = position_ - written.offset;
+      index_.push_back(std::move(written));
+      copy_boxes(part, g);
+      ++result_.gops;
+    }
+    if (next != part.layout.promised_frames)
+      part.fail_here("the stream should have " + std::to_string(part.layout.promised_frames) + " frames and has " +
+                     std::to_string(next));
+    result_.frames += next;
+  }
+
+  static std::int64_t sum(std::int64_t a, std::int64_t b) {
+    std::int64_t s = 0;
+    require(!__builtin_add_overflow(a, b, &s), ErrorKind::kBadStream, "times of frames beyond 64 bits");
+    return s;
+  }
+  static std::int64_t difference(std::int64_t a, std::int64_t b) {
+    std::int64_t s = 0;
+    require(!__builtin_sub_overflow(a, b, &s), ErrorKind::kBadStream, "times of frames beyond 64 bits");
+    return s;
+  }
+
+  GopHeader read_head(Part& part, const GopInfo& g, const std::string& where) {
+    part.in.seek(g.offset);
+    std::vector<std::uint8_t> bytes;
+    Box box;
+    if (!part.in.append(bytes, kBoxHeaderBytes) || !parse_box_header(bytes.data(), box) || !box.is("Gop ") ||
+        box.length + kBoxHeaderBytes != g.bytes)
+      part.fail_here("there is not " + where);
+    bytes.clear();
+    if (!part.in.append(bytes, 4)) part.fail_here(where + " is cut");
+    const auto n = load_little_endian<std::uint32_t>(bytes.data());
+    if (n < 8 || n > kMaxHeaderBytes || n > box.length || !part.in.append(bytes, n - 4))
+      part.fail_here(where + " is damaged");
+    GopHeader h;
+    try {
+      h = parse_gop_header(part.layout.header, bytes.data(), bytes.size());
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kBadStream) throw;
+      part.fail_here(where + ": " + e.what());
+    }
+    if (h.first_frame != g.first_frame || h.frames != g.frames)
+      part.fail_here(where + " holds other frames than the index says");
+    std::vector<std::uint64_t> layers(part.layout.header.layers);
+    for (std::size_t i = 0; i < h.chunks.size(); ++i) layers[i * layers.size() / h.chunks.size()] += h.chunks[i].size;
+    for (std::size_t l = 0; l < layers.size(); ++l)
+      if (layers[l] != g.layers[l].bytes) part.fail_here(where + " has other layers than the index says");
+    if (h.body_bytes != box.length - n) part.fail_here(where + ": its chunks do not fill it");
+    return h;
+  }
+
+  void copy_chunk(Part& part, std::uint64_t body, const ChunkEntry& chunk, const std::string& where) {
+    if (chunk.size == 0) return;
+    part.in.seek(body + chunk.offset);
+    bytes_.clear();
+    if (!part.in.append(bytes_, chunk.size)) part.fail_here(where + " is cut");
+    if (!is_intact(chunk, bytes_.data()))
+      part.fail_here(where + ": the chunk at byte " + std::to_string(body + chunk.offset) + " has a wrong checksum");
+    write(bytes_.data(), bytes_.size());
+  }
+
+  // What stands between a GOP and the next one, or the index: checks of parts, with the number of their GOP, and boxes
+  // that nobody here knows.
+  void copy_boxes(Part& part, const GopInfo& gop) {
+    for (std::uint64_t at = gop.offset + gop.bytes;;) {
+      const std::string where = "box at byte " + std::to_string(at);
+      part.in.seek(at);
+      std::uint8_t head[kBoxHeaderBytes];
+      Box box;
+      if (part.in.read(head, sizeof head) < sizeof head || !parse_box_header(head, box))
+        part.fail_here("there is no intact " + where + ", behind a GOP");
+      if (is_stream_box(box.type)) return;
+      require(!box.critical(), ErrorKind::kUnsupported,
+              part.name + ": unknown critical box '" + box.type + "' at byte " + std::to_string(at));
+      bytes_.clear();
+      if (box.length > kMaxExtraBytes || !part.in.append(bytes_, box.length))
+        part.fail_here("the " + where + " has " + std::to_string(box.length) + " bytes; the limit is " +
+                       std::to_string(kMaxExtraBytes) + ", or the end of the stream");
+      if (box.is("part") && !renumber_checks(bytes_))
+        part.fail_here("the checks of parts in the " + where + " are damaged");
+      write_box(box.type, bytes_);
+      at += sizeof head + box.length;
+    }
+  }
+
+  // Version, number of the GOP, the rest. Checks of other versions are copied as they are.
+  bool renumber_checks(std::vector<std::uint8_t>& checks) const {
+    if (!crc_matches(checks.data(), checks.size())) return false;
+    ByteReader in(checks.data(), checks.size() - 4, "checks of parts");
+    std::uint8_t version = 0;
+    std::uint64_t number = 0;
+    in.fixed(version);
+    if (version != 1) return true;
+    in.varint(number);
+    ByteWriter out;
+    out.fixed(version);
+    out.varint(result_.gops);
+    out.bytes.insert(out.bytes.end(), checks.end() - 4 - static_cast<std::ptrdiff_t>(in.left()), checks.end() - 4);
+    append_crc(out.bytes);
+    checks = std::move(out.bytes);
+    return true;
+  }
+
+  ByteSink& sink_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  StreamHeader header_;
+  std::vector<GopInfo> index_;
+  std::vector<std::uint8_t> bytes_;  // of the chunk or box in work
+  std::uint64_t position_ = 0;
+  std::int64_t end_time_ = 0;  // of the last frame
+  JoinResult result_;
+};
+
+}  // namespace
+
+std::string header_difference(const StreamHeader& a, const StreamHeader& b, bool gop_frames) {
+  Comparison c;
+  const VideoInfo& v = a.video;
+  const VideoInfo& w = b.video;
+  c.field("width", v.width, w.width);
+  c.field("height", v.height, w.height);
+  c.field("pixel format", to_string(v.format), to_string(w.format));
+  c.same("signs of samples", v.format.is_signed == w.format.is_signed);
+  c.field("frame rate", v.frame_rate, w.frame_rate);
+  c.field("time base", v.time_base, w.time_base);
+  c.field("sample aspect", v.sample_aspect, w.sample_aspect);
+  c.same("colour tags", v.colour == w.colour);
+  c.field("rotation", v.rotation, w.rotation);
+  c.field("field order", v.field_order, w.field_order);
+  c.field("lossless", a.lossless, b.lossless);
+  c.field("profile", a.profile, b.profile);
+  c.field("mode of the fast profile", a.fast_mode, b.fast_mode);
+  c.field("layout", a.layout, b.layout);
+  c.field("temporal wavelet", a.temporal, b.temporal);
+  c.field("spatial wavelet", a.spatial, b.spatial);
+  c.field("temporal levels", a.temporal_levels, b.temporal_levels);
+  c.field("spatial levels", a.spatial_levels, b.spatial_levels);
+  if (gop_frames) c.field("frames of a GOP", a.gop_frames, b.gop_frames);
+  c.field("block size", a.block_size(), b.block_size());
+  c.field("layers", a.layers, b.layers);
+  c.field("motion", a.motion, b.motion);
+  c.field("format minor version", a.minor, b.minor);
+  c.field("reconstruction point", a.centroid, b.centroid);
+  c.field("colour transform", a.colour_transform, b.colour_transform);
+  c.field("spatial levels left out", a.dropped_spatial, b.dropped_spatial);
+  c.field("temporal levels left out", a.dropped_temporal, b.dropped_temporal);
+  const bool same = std::equal(a.components.begin(), a.components.end(), b.components.begin(), b.components.end(),
+                               [](const ComponentHeader& x, const ComponentHeader& y) {
+                                 return x.offset == y.offset && x.weight == y.weight &&
+                                        x.spatial_levels == y.spatial_levels && x.scale == y.scale;
+                               });
+  c.same("weights of components", same);
+  return c.found;
+}
+
+JoinResult join(std::span<const JoinInput> inputs, ByteSink& sink) { return Joiner(inputs, sink).run(); }
+
+}  // namespace trivelet

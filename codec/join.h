@@ -1,0 +1,39 @@
+// One stream out of several that were encoded alike, one after the other in time: GOPs are numbered anew, the indexes
+// merged, all other bytes copied.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codec/container.h"
+#include "trivelet/streams.h"
+
+namespace trivelet {
+
+/// A stream to join, and what messages call it.
+struct JoinInput {
+  std::string name;
+  ByteSource* source = nullptr;
+};
+
+struct JoinResult {
+  std::uint64_t bytes = 0;
+  std::uint64_t gops = 0;
+  std::uint64_t frames = 0;
+  std::vector<std::string>
+      index_damage;  ///< of each stream, as StreamInfo tells it: errors of its layers are not known
+};
+
+/// Header, boxes behind it and settings are those of the first stream. Times of a stream that does not begin where the
+/// one before ends, or later, are shifted to that. All that is copied is checked: BadStream for damaged and unfinished
+/// streams (a lost index is rebuilt), BadArgument for streams that differ in more than their length (the message names it), Unsupported for
+/// volumes. Sources must be seekable; they are read one after the other, a chunk at a time.
+JoinResult join(std::span<const JoinInput> inputs, ByteSink& sink);
+
+/// The first thing that two streams' headers say differently about how they are coded, "GOPs of 33 frames and of 17";
+/// empty when there is none. Length, settings, writer and, unless `gop_frames`, the most frames of a GOP do not count.
+std::string header_difference(const StreamHeader& a, const StreamHeader& b, bool gop_frames);
+
+}  // namespace trivelet
