@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Callable, Iterator
 
 import numpy as np
@@ -375,6 +376,9 @@ class Geometry:
         self.size = (frames, info.height, info.width)
         self.dyadic = head.layout == DYADIC
         self.lt = head.temporal_levels
+        self.shape = cache(self.shape)  # these are often asked for
+        self.low_size = cache(self.low_size)
+        self.arity = cache(self.arity)
 
     def level(self, k: int) -> int:
         """Level l of resolution k >= 1; for the lowest band that of k = 1."""
@@ -401,6 +405,10 @@ class Geometry:
             return t, low(height, self.levels), low(width, self.levels)
         return (t, low(height, level - 1) // 2 if o & ORIENTATION_Y else low(height, level),
                 low(width, level - 1) // 2 if o & ORIENTATION_X else low(width, level))
+
+    def low_size(self, k: int) -> tuple[int, int]:
+        """Rows and columns of the low-low part of the level of resolution k."""
+        return tuple(low(n, self.level(k)) for n in self.size[ROWS:])
 
     def has_frames(self, b: int) -> bool:
         return self.shape(b, 0, 0)[TIME] > 0
@@ -532,6 +540,15 @@ class Segment:
         return self.spatial_parent or self.temporal_parent
 
 
+@cache
+def z_order(g: int) -> list[tuple[int, int, int]]:
+    """The numbers of g x g groups in Z order, with their rows and columns."""
+    def every_second_bit(z: int) -> int:
+        return sum((z >> 2 * i & 1) << i for i in range(8))
+
+    return [(z, every_second_bit(z >> 1), every_second_bit(z)) for z in range(g * g)]
+
+
 class Block:
     """A code block of a component: the segments by temporal band and level."""
 
@@ -553,9 +570,7 @@ class Block:
             roots[b] = {}
             frames = geometry.shape(b, 0, 0)[TIME]
             for t in range(-(-frames // 2) if geometry.arity(0) == 8 else frames):
-                for z in range(g * g):
-                    x = sum((z >> 2 * i & 1) << i for i in range(8))
-                    y = sum((z >> 2 * i + 1 & 1) << i for i in range(8))
+                for z, y, x in z_order(g):
                     where = (t, row * g + y, column * g + x)
                     root = self.build(b, 0, 0, where, t * g * g + z)
                     if root is None:
@@ -573,17 +588,18 @@ class Block:
         """
         geometry = self.geometry
         t, y, x = where
-        levels_left = geometry.levels if k == 0 else geometry.level(k)
-        if 2 * y >= low(geometry.size[ROWS], levels_left) or 2 * x >= low(geometry.size[COLUMNS], levels_left):
+        rows, columns = geometry.low_size(k)
+        if 2 * y >= rows or 2 * x >= columns:
             return None  # a shortcut: no coefficient there, and none of its descendants, is inside its subband
         arity = geometry.arity(k)
-        shape = geometry.shape(b, k, o)
+        frames, rows, columns = geometry.shape(b, k, o)
         places, coefficients, children = [], [], []
         for place in range(arity):
             i, j, h = place & 1, place >> 1 & 1, place >> 2
             coefficient = (2 * t + h if arity == 8 else t, 2 * y + j, 2 * x + i)
             places.append(coefficient)
-            coefficients.append(coefficient if all(c < n for c, n in zip(coefficient, shape)) else None)
+            valid = coefficient[0] < frames and coefficient[1] < rows and coefficient[2] < columns
+            coefficients.append(coefficient if valid else None)
             if 1 <= k < geometry.levels:
                 children.append(self.build(b, k + 1, o, coefficient, arity * number + place))
         if k == 0 and geometry.levels > 0:

@@ -5,6 +5,7 @@ The only other source is codec/dense_tables.inc, the start states that the text 
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,8 +40,8 @@ class RangeDecoder:
         while self.range < 1 << 31:
             self.range *= 2
             byte = self.position >> 3
-            bit = self.codeword[byte] >> (7 - (self.position & 7)) & 1 if byte < len(self.codeword) else 0
-            self.window = 2 * self.window + bit
+            following = self.codeword[byte] >> (7 - (self.position & 7)) & 1 if byte < len(self.codeword) else 0
+            self.window = 2 * self.window + following
             self.position += 1
         state[0] = one + (((65535 if decision else 0) - one) * (131072 // (2 * seen + 3)) >> 16)
         state[1] = min(seen + 1, 126)
@@ -77,16 +78,28 @@ def read_tables() -> list[dict[tuple[int, int], str]]:
 TABLES: list[dict[tuple[int, int], str]] = []
 
 
+class States(dict[int, State]):
+    """The states of a kind of contexts by number, made when they are first asked for."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__()
+        self.table = table
+
+    def __missing__(self, number: int) -> State:
+        digit = DIGITS.index(self.table[number])
+        state = self[number] = [START_ONE[digit // 3], START_SEEN[digit % 3]]
+        return state
+
+
 class Contexts:
-    """The states of an orientation of a segment, by class of contexts."""
+    """The states of an orientation of a segment."""
 
     def __init__(self, table_set: int, name: tuple[int, int]) -> None:
         if not TABLES:
             TABLES.extend(read_tables())
-        digits = [DIGITS.index(character) for character in TABLES[table_set][name]]
-        states = iter([START_ONE[digit // 3], START_SEEN[digit % 3]] for digit in digits)
+        table, ends = TABLES[table_set][name], list(accumulate(SIZES.values()))
         self.significance, self.refinement, self.sign, self.any, self.child, self.root = (
-            [next(states) for _ in range(size)] for size in SIZES.values())
+            States(table[begin:end]) for begin, end in zip([0, *ends], ends))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
