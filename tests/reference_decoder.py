@@ -21,6 +21,7 @@ import numpy as np
 
 from reference_conventions import BitReader, ByteReader, FormatError, check, crc32c, xxh64
 from reference_dense import Known, PassDecoder
+from reference_motion import CELL, LOSSY_PLACES, HighFrame, Plane, inverse_motion, read_level, to_integers, to_samples
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Stream
@@ -66,12 +67,15 @@ def read_boxes(data: bytes) -> Iterator[Box]:
 
 @dataclass
 class ComponentInfo:
+    index: int
     offset: int
     weight: np.float32
     levels: int
     scales: list[int]  # by resolution
-    width: int = 0
-    height: int = 0
+    width: int
+    height: int
+    chroma_x: int  # log2 subsampling
+    chroma_y: int
 
 
 @dataclass
@@ -97,6 +101,7 @@ class Head:
     bits: int
     signed: bool
     components: list[ComponentInfo]
+    motion: bool  # GOPs may have motion
 
     @property
     def bands(self) -> int:
@@ -115,7 +120,7 @@ class Head:
 def read_head(payload: bytes) -> Head:
     reader = ByteReader(payload)
     major, minor, profile, mode, lossless, layout = reader.unpack("6B")
-    check((major, minor) == (0, 2), f"version {major}.{minor}")
+    check((major, minor) in ((0, 2), (0, 3)), f"version {major}.{minor}")
     check(profile <= DENSE and (mode <= STAGED or profile == DENSE) and lossless <= 1 and layout <= 1, "unknown profile, mode or layout")
     wavelet_t, wavelet_s, lt, ls, log2_block, layers, centroid, colour = reader.unpack("8B")
     check(max(wavelet_t, wavelet_s) <= 3, "unknown wavelet")
@@ -140,7 +145,8 @@ def read_head(payload: bytes) -> Head:
         scales = list(reader.take(levels + 1))
         check(0 not in scales and (not lossless or set(scales) == {64}), "scale")
         x, y = (chroma_x, chroma_y) if model == YUV and c in (1, 2) else (0, 0)
-        components.append(ComponentInfo(offset, np.float32(weight), levels, scales, -(-width >> x), -(-height >> y)))
+        components.append(ComponentInfo(c, offset, np.float32(weight), levels, scales, -(-width >> x), -(-height >> y),
+                                        x, y))
     check(not colour or len({c.levels for c in components[:3]}) == 1, "levels with YCoCg-R")
     for numerator, denominator in (reader.unpack("ii"), reader.unpack("ii")):
         check(denominator > 0 and numerator >= 0, "frame rate or sample aspect")
@@ -150,9 +156,12 @@ def read_head(payload: bytes) -> Head:
     check(_range <= 2 and rotation <= 3 and field_order <= 2, "range, rotation or field order")
     reader.text()  # writer
     reader.text()  # settings
+    motion = reader.number("B") if minor == 3 else 0
+    check(minor == 2 or (motion == 1 and layout == T_PLUS_2D), "motion")
     reader.crc()
     return Head(profile, mode, bool(lossless), layout, wavelet_t, wavelet_s, lt, ls, 1 << log2_block, layers, centroid,
-                bool(colour), dropped, temporal_dropped, gop_frames, width, height, frames, bits, bool(signed), components)
+                bool(colour), dropped, temporal_dropped, gop_frames, width, height, frames, bits, bool(signed),
+                components, bool(motion))
 
 
 @dataclass
@@ -163,6 +172,7 @@ class Gop:
     hash: int | None
     step: np.float32
     gains: dict[int, int]  # by frame of the interleaved volume
+    motion: dict[int, bytes] | None  # the sections, by temporal level
     planes: int
     layer_tops: list[int]
     chunks: dict[tuple[int, int, int], bytes]  # by layer, temporal band, distance; those of size 0 are left out
@@ -176,8 +186,9 @@ def read_gop(payload: bytes, head: Head) -> Gop:
     samples = frames * sum(c.width * c.height for c in head.components)
     check(samples <= LARGEST_GOP, f"a GOP of {samples} samples is too large for this decoder")
     flags = reader.number("B")
-    check(flags < 8, "reserved flags")
-    check(not flags & 4 or not (head.lossless or head.layout == DYADIC), "frame gains where there are none")
+    check(flags < (16 if head.motion else 8), "reserved flags")
+    check(not flags & 4 or not (head.lossless or head.layout == DYADIC or flags & 8), "frame gains out of place")
+    check(not flags & 8 or head.temporal_levels > 0, "motion without temporal levels")
     reader.svarint()  # pts
     reader.svarint()  # duration
     if flags & 2:
@@ -194,6 +205,10 @@ def read_gop(payload: bytes, head: Head) -> Gop:
         frame += reader.varint() + 1
         gains[frame] = reader.number("B")
         check(frame < frames and gains[frame] > 0, "frame gain")
+    motion_table = []
+    for level in range(head.temporal_levels, 0, -1) if flags & 8 else []:
+        size = reader.varint()
+        motion_table.append((level, size, reader.number("I") if size else 0))
     planes = reader.number("B")
     check(planes <= 30, "planes")
     layer_tops = list(reader.take(head.layers))
@@ -205,13 +220,17 @@ def read_gop(payload: bytes, head: Head) -> Gop:
                 table.append(((layer, band, distance), size, reader.number("I") if size else 0))
     reader.crc()
     check(reader.position == header_bytes, "size of the GOP header")
+    motion = {} if flags & 8 else None
+    for level, size, crc in motion_table:
+        motion[level] = reader.take(size)
+        check(size == 0 or crc32c(motion[level]) == crc, f"crc of the motion of level {level}")
     chunks = {}
     for key, size, crc in table:
         if size:
             chunks[key] = reader.take(size)
             check(crc32c(chunks[key]) == crc, f"crc of chunk {key}")
     check(reader.position == len(payload), "size of the GOP")
-    return Gop(index, first_frame, frames, digest, step, gains, planes, layer_tops, chunks)
+    return Gop(index, first_frame, frames, digest, step, gains, motion, planes, layer_tops, chunks)
 
 
 def check_index(index: Box, gops: list[tuple[Box, Gop]], layers: int) -> None:
@@ -324,6 +343,14 @@ def undo_gains(frames: np.ndarray, first: int, distance: int, gains: dict[int, i
             frames[(frame - first) // distance] *= np.float32(64 / gain)
 
 
+def inverse_frames(bands: Subbands, b: int, levels: int, reduce: int, wavelet: int) -> np.ndarray:
+    """The frames of temporal band b (t+2D), all spatial levels but the finest reduce."""
+    frames = bands[b, 0, 0]
+    for k in range(1, levels - reduce + 1):
+        frames = merge_spatially([frames, *(bands[b, k, o] for o in (1, 2, 3))], wavelet)
+    return frames
+
+
 def inverse_volume(bands: Subbands, head: Head, levels: int, gains: dict[int, int], reduce: int,
                    temporal_reduce: int) -> np.ndarray:
     """All levels of a component but the finest reduce and temporal_reduce."""
@@ -338,9 +365,7 @@ def inverse_volume(bands: Subbands, head: Head, levels: int, gains: dict[int, in
                 volume = merge(volume, high, TIME, temporal)
         return volume
     for b in range(head.temporal_levels + 1 - temporal_reduce):
-        frames = bands[b, 0, 0]
-        for k in range(1, levels - reduce + 1):
-            frames = merge_spatially([frames, *(bands[b, k, o] for o in (1, 2, 3))], spatial)
+        frames = inverse_frames(bands, b, levels, reduce, spatial)
         level = head.temporal_levels - max(b, 1) + 1  # of the split that made the band
         if head.temporal_levels == 0:
             undo_gains(frames, 0, 1, gains)
@@ -364,14 +389,17 @@ NORMS = {  # low[0..8], high[1..8]
     CRF_13_7: ((1, 1.28086885, 1.79158528, 2.53151344, 3.57988771, 5.06270591, 7.15974555, 10.1254091, 14.3194909),
                (0.809253958, 0.966665795, 1.33939897, 1.89114887, 2.67418922, 3.78184676, 5.34833644, 7.5636897)),
 }
+MOTION_NORMS = ((1, 1.1869, 1.66167, 2.32633, 3.25687, 4.55961, 6.38346, 8.93684, 12.5116),
+                (0.847791, 1.1869, 1.66167, 2.32633, 3.25687, 4.55961, 6.38346, 8.93684))
 ORIENTATION_X, ORIENTATION_Y, ORIENTATION_T = 1, 2, 4
 
 
 class Geometry:
     """Sizes, norms and tree shape of a component of a GOP."""
 
-    def __init__(self, head: Head, info: ComponentInfo, frames: int) -> None:
+    def __init__(self, head: Head, info: ComponentInfo, frames: int, motion: bool) -> None:
         self.head = head
+        self.motion = motion
         self.levels = info.levels
         self.size = (frames, info.height, info.width)
         self.dyadic = head.layout == DYADIC
@@ -420,8 +448,8 @@ class Geometry:
     # Norms and quantiser
 
     def norm(self, b: int, k: int, o: int) -> float:
-        def axis(wavelet: int, n: int, high_level: int | None, splits: int) -> float:
-            lows, highs = NORMS[wavelet]
+        def axis(norms: tuple, n: int, high_level: int | None, splits: int) -> float:
+            lows, highs = norms
             if high_level is not None:
                 return float(highs[high_level - 1])
             return float(lows[sum(low(n, j) > 1 for j in range(splits))])
@@ -435,9 +463,10 @@ class Geometry:
             time_level = level if o & ORIENTATION_T else None
             time_splits = self.lt if k == 0 else min(level, self.lt)
         frames, height, width = self.size
-        time = axis(self.head.temporal_wavelet, frames, time_level, time_splits)
-        rows = axis(self.head.spatial_wavelet, height, level if o & ORIENTATION_Y else None, splits)
-        columns = axis(self.head.spatial_wavelet, width, level if o & ORIENTATION_X else None, splits)
+        spatial = NORMS[self.head.spatial_wavelet]
+        time = axis(MOTION_NORMS if self.motion else NORMS[self.head.temporal_wavelet], frames, time_level, time_splits)
+        rows = axis(spatial, height, level if o & ORIENTATION_Y else None, splits)
+        columns = axis(spatial, width, level if o & ORIENTATION_X else None, splits)
         return (time * rows) * columns
 
     # Trees
@@ -616,10 +645,10 @@ class Block:
 # ----------------------------------------------------------------------------------------------------------------------
 
 class Component:
-    def __init__(self, head: Head, info: ComponentInfo, frames: int) -> None:
+    def __init__(self, head: Head, info: ComponentInfo, frames: int, motion: bool) -> None:
         self.head = head
         self.info = info
-        self.geometry = Geometry(head, info, frames)
+        self.geometry = Geometry(head, info, frames, motion)
         rows, columns = self.geometry.block_grid
         self.blocks = [Block(self.geometry, row, column) for row in range(rows) for column in range(columns)]
 
@@ -848,6 +877,40 @@ def reduced_scale(head: Head, info: ComponentInfo, frames: int, temporal: int, s
     return np.float32(1 / product)
 
 
+def cells_of(head: Head) -> tuple[int, int]:
+    """Rows and columns of the cells of motion."""
+    return -(-head.height // CELL), -(-head.width // CELL)
+
+
+def read_motion(gop: Gop, head: Head, temporal_reduce: int) -> list[list[HighFrame]]:
+    """The high frames of the levels that are left, the coarsest first."""
+    result: list[list[HighFrame]] = []
+    for level in range(head.temporal_levels, temporal_reduce, -1):
+        coarser = result[-1] if result else []
+        result.append(read_level(gop.motion[level], level, gop.frames, cells_of(head), len(head.components), coarser))
+    return result
+
+
+def component_samples_with_motion(component: Component, gop: Gop, motion: list[list[HighFrame]],
+                                  options: Options) -> np.ndarray:
+    """The same for a GOP with motion."""
+    head, info = component.head, component.info
+    bands = component.subbands(gop.step)
+    frames: dict[int, np.ndarray] = {}  # by number
+    for b in range(head.bands - options.temporal_reduce):
+        decoded = inverse_frames(bands, b, info.levels, options.reduce, head.spatial_wavelet)
+        if not head.lossless:
+            decoded = to_integers(decoded, reduced_scale(head, info, 1, 0, options.reduce))
+        distance = 1 << head.temporal_levels - max(b - 1, 0)
+        frames.update(zip(range(0 if b == 0 else distance // 2, gop.frames, distance), decoded))
+    scale = info.chroma_x + options.reduce, info.chroma_y + options.reduce
+    size = low(info.height, options.reduce), low(info.width, options.reduce)
+    plane = Plane(info.index, scale, size, cells_of(head), head.bits, 0 if head.lossless else LOSSY_PLACES)
+    inverse_motion(frames, motion, plane)
+    volume = np.stack([frames[t] for t in sorted(frames)])
+    return (volume if head.lossless else to_samples(volume)).astype(np.int64)
+
+
 def component_samples(component: Component, gop: Gop, options: Options) -> np.ndarray:
     """The transformed samples, in lossy streams rounded, without their offset."""
     head = component.head
@@ -861,7 +924,7 @@ def component_samples(component: Component, gop: Gop, options: Options) -> np.nd
 
 def read_components(gop: Gop, head: Head, options: Options) -> list[Component]:
     """The components with the coefficients that are asked for."""
-    components = [Component(head, info, gop.frames) for info in head.components]
+    components = [Component(head, info, gop.frames, gop.motion is not None) for info in head.components]
     first_plane = options.first_plane(gop)
     bands = head.bands - options.temporal_reduce
     layers = min(head.layers, options.layers or head.layers)
@@ -877,7 +940,11 @@ def read_components(gop: Gop, head: Head, options: Options) -> list[Component]:
 def decode_gop(gop: Gop, head: Head, options: Options) -> list[np.ndarray]:
     """The components, each an array of frames, rows and columns."""
     components = read_components(gop, head, options)
-    samples = [component_samples(component, gop, options) for component in components]
+    if gop.motion is None:
+        samples = [component_samples(component, gop, options) for component in components]
+    else:
+        motion = read_motion(gop, head, options.temporal_reduce)
+        samples = [component_samples_with_motion(component, gop, motion, options) for component in components]
     if head.ycocg:
         samples[:3] = inverse_ycocg(samples[0] + head.components[0].offset, samples[1], samples[2])
     for c, info in enumerate(head.components):

@@ -31,6 +31,8 @@ except ImportError:
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import reference_decoder as reference  # noqa: E402
 from reference_extract import extract  # noqa: E402
+from reference_motion import BOTH, OTHER, PAST  # noqa: E402
+from reference_motion_writer import invent_motion  # noqa: E402
 
 
 class PixelFormat(NamedTuple):
@@ -65,7 +67,7 @@ class Case(NamedTuple):
 
 # Options of "trivelet decode" with those of the reference decoder
 WHOLE = reference.Options()
-R1, R2, R3 = (reference.Options(reduce=n) for n in (1, 2, 3))
+R1, R2, R3, R4, R5 = (reference.Options(reduce=n) for n in (1, 2, 3, 4, 5))
 T1, T2 = (reference.Options(temporal_reduce=n) for n in (1, 2))
 R1T1 = reference.Options(reduce=1, temporal_reduce=1)
 R2T3 = reference.Options(reduce=2, temporal_reduce=3)
@@ -144,11 +146,40 @@ CASES: list[tuple[Case, list[reference.Options]]] = [
     (Case("gray10", "24x16", 8, "--bpp 3 --gop 8 --levels 2x3 --tune visual"), [R1T1, L1]),
     (Case("yuv420p", "24x16", 8, "--size 1100 --gop 8 --levels 2x3 --layers 4"), [R1T1, L2]),
     (Case("yuv420p", "24x16", 8, "--psnr 36 --gop 8 --levels 2x3 --layers 2"), [R1T1, L1]),
+    # Motion: formats; GOPs of all lengths, with a short last one; sizes
+    (Case("yuv420p", "48x40", 11, "-q 60 --gop 8 --levels 3x3 --motion on"), [R1, R2, T1, R1T1, R2T3, L1, L2, P2, ALL_LESS]),
+    (Case("yuv420p", "40x24", 9, "--lossless --gop 8 --levels 3x3 --motion on"), [R1T1, T1, L2]),
+    (Case("gray", "40x24", 6, "--lossless --gop 6 --levels 2x4 --wavelet 13/7 --motion on"), [R1, R3, L1]),
+    (Case("yuv422p10", "33x17", 7, "-q 50 --gop 7 --levels 2x3 --motion on"), [R1, R1T1, P5]),
+    (Case("gray16", "33x17", 5, "-q 90 --gop 5 --levels 2x4 --temporal-wavelet haar --motion on", "noise"), [R3, T1, L1]),
+    (Case("yuv444p", "17x31", 4, "-q 70 --gop 4 --levels 2x3 --wavelet 5/3 --motion on"), [R2, T1, L1]),
+    (Case("gbrp", "24x16", 5, "--lossless --gop 4 --levels 2x3 --motion on"), [R1, T1, L1]),
+    (Case("gbrp12", "24x16", 4, "-q 60 --gop 4 --levels 2x3 --motion on"), [R1, T1, ALL_LESS]),
+    (Case("yuva420p", "18x10", 5, "-q 60 --gop 5 --levels 2x2 --motion on"), [R1T1, T2, L1]),
+    (Case("gbrap", "17x31", 3, "-q 50 --gop 3 --levels 1x3 --motion on"), [R3, T1, L1]),
+    (Case("yuv411p", "70x8", 5, "-q 60 --gop 5 --levels 2x3 --motion on"), [R1, T1, P5]),
+    (Case("gray", "5x3", 6, "-q 60 --gop 6 --levels 2x2 --motion on"), [R1, T1, R2]),
+    (Case("gray", "1x1", 6, "--lossless --gop 4 --levels 2x1 --motion on"), [T1]),
+    (Case("gray", "40x24", 3, "-q 60 --gop 1 --motion on"), [R1]),
+    (Case("gray", "24x16", 17, "-q 60 --gop 17 --levels 4x2 --motion on"), [R1, R1T1, L1]),
+    (Case("gray", "300x12", 3, "-q 30 --gop 3 --levels 1x2 --motion on"), [R1, T1, L1]),
+    (Case("yuv420p", "96x64", 2, "-q 60 --gop 2 --levels 1x3 --motion on", "flat"), [R1, T1, L1]),
+    (Case("yuv420p", "40x24", 8, "--bpp 1.5 --gop 8 --levels 3x3 --layers 4 --motion on"), [R1, L1, ALL_LESS]),
+    (Case("yuv420p", "40x24", 8, "-q 60 --gop 4 --levels 2x3 --motion auto", "stopping"), [R1T1, T1, L1]),
+]
+
+# Motion drawn at random: what is coded, ways to decode it, and how wild the vectors are
+INVENTED: list[tuple[Case, list[reference.Options], float]] = [
+    (Case("yuv420p", "40x24", 6, "-q 30 --gop 8 --levels 3x3 --motion on"), [WHOLE, R1, R2, T1], 0.5),
+    (Case("gbrap", "20x20", 4, "--lossless --gop 4 --levels 2x3 --motion on"), [WHOLE, R2, T1], 0.6),
+    (Case("yuv420p", "70x40", 4, "-q 20 --gop 4 --levels 2x5 --motion on"), [WHOLE, R4], 0.7),
+    (Case("gray16", "33x17", 7, "-q 60 --gop 7 --levels 2x2 --motion on", "noise"), [WHOLE, R1], 0.8),
+    (Case("gray", "264x12", 3, "-q 20 --gop 3 --levels 1x5 --motion on"), [WHOLE, R5], 0.8),
 ]
 
 
 def make_raw(case: Case) -> bytes:
-    """Raw samples of waves that move, with a little noise; or of nothing but noise, or of one value."""
+    """Raw samples of waves that move, all the time or half of it, with a little noise; or of noise, or of one value."""
     pixel_format = FORMATS[case.pixel_format]
     width, height = (int(n) for n in case.size.split("x"))
     peak = (1 << pixel_format.bits) - 1
@@ -164,9 +195,10 @@ def make_raw(case: Case) -> bytes:
                     value = 0.5
                     if case.content == "noise":
                         value = generator.random()
-                    elif case.content == "moving":
-                        value += 0.25 * math.sin((x + 2 * frame) / 5 + component) + 0.2 * math.cos((y - frame) / 4)
-                        value += 0.3 * ((x + frame) % 13 == 6) + 0.05 * (generator.random() - 0.5)
+                    elif case.content in ("moving", "stopping"):
+                        time = frame if case.content == "moving" else min(frame, case.frames // 2)
+                        value += 0.25 * math.sin((x + 2 * time) / 5 + component) + 0.2 * math.cos((y - time) / 4)
+                        value += 0.3 * ((x + time) % 13 == 6) + 0.05 * (generator.random() - 0.5)
                     sample = min(max(round(value * peak), 0), peak)
                     result += sample.to_bytes(1 if pixel_format.bits <= 8 else 2, "little")
     return bytes(result)
@@ -241,6 +273,7 @@ class Tester:
             (Case("yuv420p", "40x24", 8, "--bpp 2 --gop 8 --levels 3x3 --layers 3"), (0, 2, 3), options(0, 0, 0, 2)),
             (Case("gbrp", "20x12", 8, "--lossless --gop 4 --levels 2x2 --profile fast"), (2, 0, 2), options(2, 0, 2, 0)),
             (Case("gray", "33x17", 8, "-q 60 --gop 8 --levels 2x3 --layout dyadic"), (1, 0, 2), options(2, 0, 1, 0)),
+            (Case("yuv420p", "40x24", 6, "-q 60 --gop 8 --levels 3x3 --motion on"), (1, 1, 2), options(2, 0, 1, 1)),
         ]
         for case, (dropped, temporal_dropped, layers), less in kinds:
             name = " ".join(map(str, case)) + f" | extract {dropped} {temporal_dropped} {layers}"
@@ -273,6 +306,14 @@ class Tester:
                 gop = reference.read_gop(box.payload, head)
                 if gop.gains:
                     self.seen.add(f"{profile} frame gains")
+                if head.motion and gop.motion is None:
+                    self.seen.add("GOPs without motion beside others")
+                for highs in reference.read_motion(gop, head, 0) if gop.motion is not None else []:
+                    for frame in highs:
+                        self.seen |= {f"motion, mode {motion.mode}" for motion in frame.cells.values()}
+                        self.seen |= {f"motion, blocks of {side} cells" for side in frame.sides.values()}
+                        if frame.older and any(motion.mode != PAST for motion in frame.cells.values()):
+                            self.seen.add("motion to an older frame")
                 for component in reference.read_components(gop, head, reference.Options(planes=1)) if has_target else []:
                     lows = [segment.low for block in component.blocks for segment in block.segments.values()]
                     if any(low % 2 for low in lows) and profile == "dense":
@@ -283,12 +324,38 @@ class Tester:
     def coverage(self) -> None:
         """The cases above must have what they are there for."""
         for what in ("fast scales", "fast frame gains", "fast planes left out", "dense scales", "dense frame gains",
-                     "dense planes left out", "dense odd cuts"):
+                     "dense planes left out", "dense odd cuts", "GOPs without motion beside others",
+                     "motion to an older frame",
+                     *(f"motion, mode {mode}" for mode in (PAST, OTHER, BOTH)),
+                     *(f"motion, blocks of {side} cells" for side in (1, 2, 4, 8))):
             self.report(what in self.seen, f"coverage: {what}", "no stream has them")
 
-    def damage(self, profile: str) -> None:
+    def invented(self, every: bool) -> None:
+        """Motion that no encoder chooses, and motion with a vector that is too long."""
+        stream = self.folder / "stream.tvl"
+        for number, (case, less, wildness) in enumerate(INVENTED):
+            reason = self.encode(case, make_raw(case), stream)
+            if reason is not None:
+                self.report(False, f"{case}", reason)
+                continue
+            data = stream.read_bytes()
+            for seed in range(10 if every else 1):
+                stream.write_bytes(invent_motion(data, seed, wildness))
+                for options in less if every else less[number % 2::2]:
+                    self.compare(" ".join(map(str, case)) + f" | invented {seed} {options}", stream, options)
+        invented = invent_motion(data, 0, 0.9, damaged=True)
+        stream.write_bytes(invented)
+        reason = self.run("decode", "-y", "--quiet", "-t", "1", str(stream), str(self.folder / "out.yuv"))
+        self.report("exit status 4" in (reason or ""), "damaged motion", f"the program decodes it: {reason}")
+        try:
+            reference.decode(invented, WHOLE, len)
+            self.report(False, "damaged motion", "the reference decoder decodes it")
+        except reference.FormatError:
+            self.report(True, "damaged motion")
+
+    def damage(self, settings: str) -> None:
         """The reference decoder must refuse a stream with a changed byte, whole GOPs of a cut one are valid."""
-        case = Case("gray", "20x12", 8, f"--lossless --gop 4 --levels 2x2 --no-scene-cuts --profile {profile}")
+        case = Case("gray", "20x12", 8, f"--lossless --gop 4 --levels 2x2 --no-scene-cuts {settings}")
         stream = self.folder / "stream.tvl"
         samples = make_raw(case)
         reason = self.encode(case, samples, stream)
@@ -328,8 +395,10 @@ def main() -> int:
                 tester.case(case, less[number // 2 % 3 :: 3])
         tester.coverage()
         tester.extracts()
-        tester.damage("fast")
-        tester.damage("dense")
+        tester.invented(every)
+        tester.damage("--profile fast")
+        tester.damage("--profile dense")
+        tester.damage("--motion on")
     print(f"{tester.passed} passed, {tester.failed} failed")
     return 1 if tester.failed else 0
 

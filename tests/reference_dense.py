@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 State = list[int]  # one, seen
 
 
+def probability(state: State) -> int:
+    return min(max(state[0], 24), 65512)
+
+
+def adapt(state: State, decision: int, seen_limit: int) -> None:
+    one, seen = state
+    state[0] = one + (((65535 if decision else 0) - one) * (131072 // (2 * seen + 3)) >> 16)
+    state[1] = min(seen + 1, seen_limit)
+
+
 class RangeDecoder:
     """Decisions of a codeword; behind its bytes are zeros."""
 
@@ -28,9 +38,17 @@ class RangeDecoder:
         self.range = (1 << 32) - 1
         self.window = int.from_bytes(codeword[:4].ljust(4, b"\0"), "big")
 
-    def decide(self, state: State) -> int:
-        one, seen = state
-        split = self.range * min(max(one, 24), 65512) >> 16
+    def decide(self, state: State, seen_limit: int = 126) -> int:
+        decision = self.bit(probability(state))
+        adapt(state, decision, seen_limit)
+        return decision
+
+    def plain(self) -> int:
+        """A decision as probable as not."""
+        return self.bit(1 << 15)
+
+    def bit(self, p: int) -> int:
+        split = self.range * p >> 16
         decision = int(self.window < split)
         if decision:
             self.range = split
@@ -43,8 +61,6 @@ class RangeDecoder:
             following = self.codeword[byte] >> (7 - (self.position & 7)) & 1 if byte < len(self.codeword) else 0
             self.window = 2 * self.window + following
             self.position += 1
-        state[0] = one + (((65535 if decision else 0) - one) * (131072 // (2 * seen + 3)) >> 16)
-        state[1] = min(seen + 1, 126)
         return decision
 
 

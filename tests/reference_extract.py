@@ -9,8 +9,11 @@ SPATIAL and TEMPORAL are the finest levels to drop, LAYERS those to keep. The in
 from __future__ import annotations
 
 import sys
+from typing import Callable
 
 import reference_decoder as reference
+
+Change = Callable[[reference.Head, reference.Gop], None]
 
 
 def varint(value: int) -> bytes:
@@ -25,8 +28,49 @@ def with_crc(data: bytes) -> bytes:
     return data + reference.crc32c(data).to_bytes(4, "little")
 
 
-def extract(data: bytes, dropped: int, temporal_dropped: int, layers: int) -> bytes:
-    """The stream without its finest levels and with the last layers empty, see "Extracts" in FORMAT.md."""
+def change_gop(payload: bytes, head: reference.Head, change: Change) -> tuple[reference.Gop, bytes]:
+    """A Gop box with other sections and chunks, and without its hash."""
+    gop = reference.read_gop(payload, head)
+    reader = reference.ByteReader(payload, 4)
+    for _ in range(3):
+        reader.varint()
+    flags = reader.number("B")
+    fields = payload[4:reader.position - 1] + bytes([flags & ~1])
+    start = reader.position
+    for _ in range(2 * gop.frames if flags & 2 else 2):
+        reader.varint()
+    fields += payload[start:reader.position]
+    reader.take(8 if flags & 1 else 0)  # the hash goes
+    start = reader.position
+    reader.take(0 if head.lossless else 4)
+    for _ in range(reader.varint() if flags & 4 else 0):
+        reader.varint()
+        reader.number("B")
+    fields += payload[start:reader.position]
+    for size in (reader.varint() for _ in gop.motion or {}):
+        reader.take(4 if size else 0)
+    tops = reader.take(1 + head.layers)
+
+    change(head, gop)
+    body = b""
+
+    def add(part: bytes) -> None:
+        nonlocal fields, body
+        fields += varint(len(part)) + (reference.crc32c(part).to_bytes(4, "little") if part else b"")
+        body += part
+
+    for level in range(head.temporal_levels, 0, -1) if gop.motion is not None else []:
+        add(gop.motion[level])
+    fields += tops
+    for layer in range(head.layers):
+        for band in range(head.bands):
+            for distance in range(head.spatial_levels, -1, -1):
+                add(gop.chunks.get((layer, band, distance), b""))
+    return gop, with_crc((len(fields) + 8).to_bytes(4, "little") + fields) + body
+
+
+def change_stream(data: bytes, change: Change, dropped: int = 0, temporal_dropped: int = 0) -> bytes:
+    """The stream with change(head, gop) applied to the sections and chunks of every GOP."""
     result = bytearray(reference.SIGNATURE)
     index = b""
     end = next_frame = 0
@@ -40,46 +84,30 @@ def extract(data: bytes, dropped: int, temporal_dropped: int, layers: int) -> by
             head = reference.read_head(box.payload)
             add(b"Head", with_crc(box.payload[:14] + bytes([dropped, temporal_dropped]) + box.payload[16:-4]))
         elif box.kind == b"Gop ":
-            gop = reference.read_gop(box.payload, head)
-            reader = reference.ByteReader(box.payload, 4)
-            for _ in range(3):
-                reader.varint()
-            flags = reader.number("B")
-            fields = box.payload[4:reader.position - 1] + bytes([flags & ~1])
-            start = reader.position
-            for _ in range(2 * gop.frames if flags & 2 else 2):
-                reader.varint()
-            fields += box.payload[start:reader.position]
-            reader.take(8 if flags & 1 else 0)  # the hash goes
-            start = reader.position
-            reader.take(0 if head.lossless else 4)
-            for _ in range(reader.varint() if flags & 4 else 0):
-                reader.varint()
-                reader.number("B")
-            reader.take(1 + head.layers)
-            fields += box.payload[start:reader.position]
-            chunks = b""
-            sizes = [0] * head.layers
-            for layer in range(head.layers):
-                for band in range(head.bands):
-                    for distance in range(head.spatial_levels, -1, -1):
-                        chunk = gop.chunks.get((layer, band, distance), b"")
-                        if layer >= layers or distance < dropped or band >= head.bands - temporal_dropped:
-                            chunk = b""
-                        fields += varint(len(chunk))
-                        fields += reference.crc32c(chunk).to_bytes(4, "little") if chunk else b""
-                        chunks += chunk
-                        sizes[layer] += len(chunk)
+            gop, payload = change_gop(box.payload, head, change)
             offset = len(result)
-            add(b"Gop ", with_crc((len(fields) + 8).to_bytes(4, "little") + fields) + chunks)
-            index += b"".join(map(varint, (offset - end, len(result) - offset, gop.first_frame - next_frame, gop.frames)))
-            index += b"".join(varint(size) + b"\xff\xff" for size in sizes)
+            add(b"Gop ", payload)
+            entry = offset - end, len(result) - offset, gop.first_frame - next_frame, gop.frames
+            index += b"".join(map(varint, entry))
+            for layer in range(head.layers):
+                index += varint(sum(len(chunk) for key, chunk in gop.chunks.items() if key[0] == layer)) + b"\xff\xff"
             end, next_frame = len(result), gop.first_frame + gop.frames
             count = gop.index + 1
     offset = len(result)
     add(b"Indx", with_crc(varint(count) + index))
     add(b"Done", with_crc(next_frame.to_bytes(8, "little") + offset.to_bytes(8, "little")))
     return bytes(result)
+
+
+def extract(data: bytes, dropped: int, temporal_dropped: int, layers: int) -> bytes:
+    """The stream without its finest levels and with the last layers empty, see "Extracts" in FORMAT.md."""
+    def change(head: reference.Head, gop: reference.Gop) -> None:
+        gop.chunks = {(layer, band, distance): chunk for (layer, band, distance), chunk in gop.chunks.items()
+                      if layer < layers and distance >= dropped and band < head.bands - temporal_dropped}
+        if gop.motion is not None:
+            gop.motion = {level: b"" if level <= temporal_dropped else section for level, section in gop.motion.items()}
+
+    return change_stream(data, change, dropped, temporal_dropped)
 
 
 def main(arguments: list[str]) -> int:
