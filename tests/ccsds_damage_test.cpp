@@ -4,6 +4,7 @@
 
 #include "ccsds_support.h"
 #include "codec/still/ccsds122/ccsds122.h"
+#include "tests/one_of.h"
 
 using namespace trivelet;
 using namespace ccsds_test;
@@ -84,7 +85,9 @@ TEST(Ccsds122Damage, EveryFlippedBit) {
   for (const ccsds122::Params& p : kinds()) {
     const auto e = ccsds122::encode(picture.view(), p, pool);
     std::vector<std::byte> bytes = e.bytes;
+    test::OneOf chosen(3);
     for (std::size_t i = 0; i < bytes.size() * 8; ++i) {
+      if (!chosen()) continue;
       bytes[i / 8] ^= std::byte{1} << (i % 8);
       try_decode(bytes, pool);
       if (i % 7 == 0) try_decode(bytes, pool, e.segment_bytes);

@@ -14,7 +14,7 @@ expect() {  # expect CODE command...
   code=0; "$@" > out.txt 2> err.txt || code=$?
   [ "$code" -eq "$want" ] || { cat err.txt >&2; fail "exit code $code instead of $want: $*"; }
 }
-awk 'BEGIN { printf "P5\n96 80\n255\n"; for (y = 0; y < 80; y++) for (x = 0; x < 96; x++) printf "%c", 48 + (x * 3 + y * y / 7) % 64 }' > a.pgm
+awk 'BEGIN { printf "P5\n64 48\n255\n"; for (y = 0; y < 48; y++) for (x = 0; x < 64; x++) printf "%c", 48 + (x * 3 + y * y / 7) % 64 }' > a.pgm
 awk 'BEGIN { printf "P6\n50 41\n255\n"; for (y = 0; y < 41; y++) for (x = 0; x < 150; x++) printf "%c", 40 + (x + 2 * y) % 80 }' > c.ppm
 
 expect 0 "$trivelet" still encode a.pgm a.tvs -q 27 -t 1
