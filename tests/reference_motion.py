@@ -228,10 +228,9 @@ class Region:
         return None if motion.mode == PLAIN else vectors
 
     def guesses(self, y: int, x: int, n: int) -> list[Motion]:
-        bottom, right = self.bottom, self.right
-        candidates = [self.cell(min(y + n, bottom) - 1, x - 1), self.cell(y - 1, min(x + n, right) - 1),
-                      self.cell(y - 1, x + n), self.cell(y + n, x - 1), self.cell(y - 1, x - 1)]
-        parents = self.parent_vectors(min(y + n // 2, bottom - 1), min(x + n // 2, right - 1))
+        candidates = [self.cell(y + n - 1, x - 1), self.cell(y - 1, x + n - 1), self.cell(y - 1, x + n),
+                      self.cell(y + n, x - 1), self.cell(y - 1, x - 1)]
+        parents = self.parent_vectors(y + n // 2, x + n // 2)
         if parents is not None:
             candidates.append(Motion(BOTH, *parents))
         candidates.append(Motion(BOTH))

@@ -66,7 +66,8 @@ def invent_level(generator: random.Random, wildness: float, level: int, frames: 
             region = motion.Region(b"", (y, x), size, components)
             dice = region.coder = Dice(generator)
             dice.chances = {id(state): wildness for prefix in region.contexts.prefix for state in prefix}
-            dice.chances |= {id(state): 0.4 for state in region.contexts.merge}
+            dice.chances |= {id(state): 0.3 for state in region.contexts.merge}
+            dice.chances |= {id(state): 0.8 for state in region.contexts.guess}
             try:
                 for frame in highs:
                     region.decode(frame, parents)
