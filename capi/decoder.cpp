@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "capi/encoder.h"
+#include "capi/request.h"
 #include "capi/video.h"
 
 namespace trivelet::capi {
@@ -162,6 +163,10 @@ tvl_gop to_gop(const GopInfo& g) {
 }
 
 }  // namespace
+
+DecoderParams decoder_params(const tvl_decode_params* params) {
+  return to_params(read_struct(params, default_params(), "tvl_decode_params"));
+}
 
 }  // namespace trivelet::capi
 

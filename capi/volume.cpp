@@ -7,6 +7,7 @@
 
 #include "capi/decoder.h"
 #include "capi/encoder.h"
+#include "capi/request.h"
 
 namespace trivelet::capi {
 
@@ -181,10 +182,9 @@ tvl_volume_decode_params default_decode_params() {
 }
 
 void open_volume(tvl_decoder& d, std::unique_ptr<ByteSource> source, const tvl_volume_decode_params* given) {
-  const tvl_volume_decode_params p = read_struct(given, default_decode_params(), "tvl_volume_decode_params");
   require(source->seekable(), ErrorKind::kBadArgument, "a volume's stream must be able to seek, which a pipe cannot");
   d.source = std::move(source);
-  d.volume = std::make_unique<VolumeDecoder>(*d.source, to_params(p));
+  d.volume = std::make_unique<VolumeDecoder>(*d.source, volume_decoder_params(given));
   if (const std::string& lost = d.volume->stream().index_damage; !lost.empty()) d.say(1, lost);
 }
 
@@ -233,6 +233,10 @@ tvl_volume_info to_info(const VolumeDecoder& v) {
 }
 
 }  // namespace
+
+VolumeDecoderParams volume_decoder_params(const tvl_volume_decode_params* params) {
+  return to_params(read_struct(params, default_decode_params(), "tvl_volume_decode_params"));
+}
 
 }  // namespace trivelet::capi
 

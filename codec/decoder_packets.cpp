@@ -187,6 +187,10 @@ bool Decoder::State::fetch_motion(Packet& packet, const std::string& where) {
   packet.received.motion = motion;
   for (int level = levels - 1; level >= reduction.temporal; --level) {
     const auto i = static_cast<std::size_t>(levels - 1 - level);
+    if (planned) {
+      planned->add(in.position() + g.motion[i].offset, g.motion[i].size);
+      continue;
+    }
     std::vector<std::uint8_t>& bytes = motion->sections[i];
     try {
       if (!in.append(bytes, g.motion[i].size)) bad("the stream ends inside it");
@@ -213,6 +217,7 @@ bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std:
                                   std::uint64_t body, const std::string& where, std::vector<FetchedChunk>& fetched) {
   const GopHeader& g = packet.head;
   std::vector<std::uint8_t>& bytes = packet.bytes;
+  const auto* given = planned ? static_cast<const GivenBytes*>(&in.source()) : nullptr;
   fetched.assign(g.chunks.size(), {});
   bytes.clear();
   bool intact = true;
@@ -232,6 +237,12 @@ bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std:
         FetchedChunk& chunk = fetched[i];
         chunk = {bytes.size(), static_cast<std::size_t>(c.size), true};
         if (c.size == 0) continue;
+        if (planned) {
+          const ByteRange range{body + c.offset, checks.empty() ? c.size : checks[i].head_bytes};
+          planned->add(range.offset, range.size);
+          chunk.ok = given->has(range) && !checks.empty();  // heads tell which parts are wanted
+          if (!chunk.ok) continue;
+        }
         const auto name = [&] {
           return "chunk of layer " + std::to_string(l) + ", temporal band " + std::to_string(b) + ", distance " +
                  std::to_string(d) + " at byte " + std::to_string(body + c.offset) + " has a wrong checksum";
@@ -261,7 +272,7 @@ bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std:
         bytes.insert(bytes.end(), kChunkPadding, 0);
       }
   bytes.insert(bytes.end(), kChunkPadding, 0);
-  if (!checks.empty()) {
+  if (!checks.empty() || planned) {
     in.seek(body + g.body_bytes);
   } else if (!at_end && !in.skip(body + g.body_bytes - in.position())) {
     // Also where nothing of what is missing was asked for: the stream is cut, and so may be what follows.
@@ -327,6 +338,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   const bool moves = !g.motion.empty();
   bool intact = !moves || fetch_motion(packet, where);
   intact = fetch_chunks(packet, share, checks, body, where, fetched) && intact;
+  if (planned && checks.empty()) return true;
 
   if (!geometry || geometry->frames() != g.frames || geometry_moves != moves)
     geometry = std::make_shared<StreamGeometry>(header.of_gop(moves), g.frames);
@@ -382,6 +394,7 @@ bool Decoder::State::read_parts(Packet& packet, const ChunkEntry& chunk, const C
     const auto resolutions = static_cast<std::size_t>(received.components[c].grid->resolutions());
     if (!intact || !needed[c][b * resolutions + s % resolutions]) return;
     const auto at = static_cast<std::size_t>(part.data - bytes.data());
+    if (planned) return planned->add(body + chunk.offset + (at - place), part.size);
     in.seek(body + chunk.offset + (at - place));
     intact = in.read(bytes.data() + at, part.size) == part.size && crc32c(bytes.data() + at, part.size) == crc;
   });

@@ -14,6 +14,7 @@
 #include "codec/backend.h"
 #include "codec/chunk_check.h"
 #include "codec/container.h"
+#include "codec/given_bytes.h"
 #include "codec/region.h"
 #include "codec/stage_queue.h"
 #include "codec/stream_input.h"
@@ -75,6 +76,7 @@ struct Decoder::State : StreamLayout {
   std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: per component, needed_segments()
   std::uint64_t expected_frame = 0;
   bool at_end = false;
+  RangeSet* planned = nullptr;  ///< what would be read of chunks is noted here instead (plan.cpp)
 
   StageQueue<std::unique_ptr<Packet>> spare{kMostSpare};  ///< their memory is used again
   std::optional<Reader> reader;                           ///< last: it ends first
@@ -127,6 +129,8 @@ struct Decoder::State : StreamLayout {
   bool read_parts(Packet& packet, const ChunkEntry& chunk, const ChunkChecks& checks, std::uint64_t body,
                   std::size_t place, int band, int distance);
   void find_needed();
+  /// plan.cpp: what stands in front of the chunks of a GOP, and behind them.
+  void plan_heads(std::size_t gop, RangeSet& wanted);
   void forget_unneeded(LayeredGop& received) const;
 
   // decoder.cpp

@@ -17,6 +17,7 @@ class StreamInput {
       : source_(source), bytes_read_(bytes_read), seekable_(source.seekable()) {
     if (seekable_) size_ = source.size();
   }
+  const ByteSource& source() const { return source_; }
   bool seekable() const { return seekable_; }
   std::uint64_t size() const { return size_; }
   std::uint64_t position() const { return position_; }

@@ -134,6 +134,7 @@ void StreamLayout::read_end(StreamInput& in) {
               ErrorKind::kBadStream, "it is not where the end of the stream says");
       read_index(in, start, end.index_offset, size - kEndBytes);
       info.has_index = true;
+      index_offset = end.index_offset;
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kBadStream) throw;
       info.index_damage = std::string("the index of the stream is damaged (") + e.what() + ")";

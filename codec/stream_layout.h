@@ -17,6 +17,7 @@ struct StreamLayout {
   StreamHeader header;
   StreamInfo info;
   std::uint64_t promised_frames = 0;  ///< what the end of the stream says, once it is known
+  std::uint64_t index_offset = 0;     ///< of its box; 0 unless `info.gops` came from it
   std::optional<std::array<std::uint8_t, kBoxHeaderBytes>> pending_box;  ///< read from a pipe, not yet looked at
 
   /// Header, boxes up to the first GOP and, from a seekable source, the index. Stands at the first GOP afterwards, of a

@@ -75,19 +75,27 @@ std::size_t FileSource::read(void* data, std::size_t size) {
   std::size_t done = std::min(size, buffered_ - taken_);
   std::memcpy(out, buffer_.data() + taken_, done);
   taken_ += done;
+  run_ += size;
   if (done == size) return done;
-  if (size - done >= buffer_.size()) return done + read_file(out + done, size - done);
-  // From a pipe only what is asked for: the rest may not have been written yet.
-  buffered_ = read_file(buffer_.data(), seekable_ ? buffer_.size() : size - done);
+  if (size - done >= ahead()) return done + read_file(out + done, size - done);
+  buffered_ = read_file(buffer_.data(), ahead());
   taken_ = std::min(size - done, buffered_);
   std::memcpy(out + done, buffer_.data(), taken_);
   return done + taken_;
+}
+
+// Who reads parts of a file reads these and nothing else: only behind a long run without a seek there is more to come.
+// From a pipe only what is asked for: the rest may not have been written yet.
+std::size_t FileSource::ahead() const {
+  const bool more = seekable_ && run_ >= buffer_.size();
+  return more ? static_cast<std::size_t>(std::min<std::uint64_t>(run_ / 8, buffer_.size())) : 0;
 }
 
 void FileSource::seek(std::uint64_t position) {
   require(seekable_, ErrorKind::kInternal, "seek in a pipe");
   if (lseek(fd_, static_cast<off_t>(position), SEEK_SET) < 0) fail_errno("cannot seek in " + name_of(path_));
   buffered_ = taken_ = 0;
+  run_ = 0;
 }
 
 }  // namespace trivelet

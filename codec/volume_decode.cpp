@@ -10,6 +10,7 @@
 #include "codec/volume_cuts.h"
 #include "codec/volume_map.h"
 #include "codec/volume_predict.h"
+#include "codec/volume_request.h"
 #include "trivelet/volume.h"
 
 namespace trivelet {
@@ -79,6 +80,7 @@ struct VolumeDecoder::State {
   void reduce();
   void select_frames(DecoderParams& decoding);
   void select_region(DecoderParams& decoding);
+  DecoderParams request();
   void begin();
   bool next_picture();
   void cut(int frame, std::byte* slice);
@@ -184,7 +186,7 @@ void VolumeDecoder::State::select_region(DecoderParams& decoding) {
                      static_cast<int>(selection.y + selection.height) - y};
 }
 
-void VolumeDecoder::State::begin() {
+DecoderParams VolumeDecoder::State::request() {
   DecoderParams decoding;
   decoding.reduce = params.reduce;
   decoding.max_layers = params.max_layers;
@@ -195,7 +197,11 @@ void VolumeDecoder::State::begin() {
   decoding.differences = true;
   select_frames(decoding);
   select_region(decoding);
-  decoder = std::make_unique<Decoder>(source, decoding);
+  return decoding;
+}
+
+void VolumeDecoder::State::begin() {
+  decoder = std::make_unique<Decoder>(source, request());
   const VideoInfo& coded = decoder->output();
   picture_width = coded.width;
   if (cuts_rows)
@@ -273,6 +279,13 @@ bool VolumeDecoder::State::read(std::byte* slice) {
     cut(frame, slice);
     return true;
   }
+}
+
+DecoderParams volume_request(ByteSource& source, const VolumeDecoderParams& params) {
+  VolumeDecoder::State state(source, params);
+  state.read_header();
+  state.select();
+  return state.request();
 }
 
 VolumeDecoder::VolumeDecoder(ByteSource& source, const VolumeDecoderParams& params)

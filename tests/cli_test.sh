@@ -284,6 +284,30 @@ check "--max-layers" test "$(size_of layers.yuv)" -eq $((10 * frame))
 expect 5 decode lossy.tvl memory.yuv --max-memory 1k
 check "a refused stream left a file" test ! -e memory.yuv -a ! -e memory.yuv.part
 
+section "plan"
+expect 0 encode clip.y4m planned.tvl -y --gop 4
+for options in "" "--reduce 1" "--temporal-reduce 1 --max-layers 2" "--frames 5:7"; do
+  # shellcheck disable=SC2086  # the options are words
+  {
+    expect 0 plan planned.tvl $options
+    cp out.txt ranges.txt
+    rm -f sparse.tvl
+    truncate -s "$(size_of planned.tvl)" sparse.tvl
+    while read -r offset bytes; do
+      tail -c +$((offset + 1)) planned.tvl | head -c "$bytes" | dd of=sparse.tvl oflag=seek_bytes seek="$offset" conv=notrunc status=none
+    done <ranges.txt
+    expect 0 decode sparse.tvl sparse.yuv -y $options
+    expect 0 decode planned.tvl planned.yuv -y $options
+  }
+  check "a file of what is planned, $options" cmp sparse.yuv planned.yuv
+done
+check "not all is planned" test "$(awk '{ sum += $2 } END { print sum }' ranges.txt)" -lt "$(size_of planned.tvl)"
+expect 0 plan planned.tvl --reduce 1 --json
+expect_text out.txt '"rounds": 3'
+expect 2 plan planned.tvl --reduce 8
+expect 2 plan planned.tvl --slices 0:2
+expect 4 plan clip.y4m
+
 section "encoded in parts"
 for options in "" "--lossless" "--preset slow"; do
   # shellcheck disable=SC2086  # the options are words

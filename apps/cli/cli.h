@@ -56,6 +56,7 @@ Action define_bench(Command& app, Common& common);
 Action define_truncate(Command& app, Common& common);
 Action define_extract(Command& app, Common& common);
 Action define_join(Command& app, Common& common);
+Action define_plan(Command& app, Common& common);
 Action define_view(Command& app, Common& common);
 Action define_ccsds(Command& app, Common& common);
 Action define_still(Command& app, Common& common);

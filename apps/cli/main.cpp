@@ -30,7 +30,7 @@ struct Entry {
   bool volumes = false;  ///< takes volumes, too
 };
 
-constexpr std::array<Entry, 12> kCommands = {{
+constexpr std::array<Entry, 13> kCommands = {{
     {"encode", "Encode a video or a volume (NIfTI, NRRD, MetaImage, DICOM, raw) into a .tvl stream", cli::define_encode,
      true},
     {"decode", "Decode a .tvl stream: whole, or reduced in size, frame rate, quality or length", cli::define_decode,
@@ -39,6 +39,7 @@ constexpr std::array<Entry, 12> kCommands = {{
     {"truncate", "Make a stream smaller in bytes without coding it again", cli::define_truncate, true},
     {"extract", "Take a lower resolution, frame rate or some GOPs out of a stream", cli::define_extract},
     {"join", "Join streams that were encoded alike, without coding them again", cli::define_join},
+    {"plan", "List the bytes of a stream that decoding a part of it reads", cli::define_plan, true},
     {"verify", "Check a stream for damage, and against its original", cli::define_verify, true},
     {"compare", "Compare two videos or volumes: PSNR, SSIM, maximum error", cli::define_compare, true},
     {"bench", "Encode and decode in memory, check the result and time the stages", cli::define_bench},

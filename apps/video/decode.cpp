@@ -19,16 +19,7 @@ struct Options {
   std::string device = "auto";
   std::string input;
   std::string output;
-  std::string frames;
-  int reduce = 0;
-  int temporal_reduce = 0;
-  int max_planes = 0;
-  int max_layers = 0;
-  std::string max_bytes;
-  double max_bpp = 0;
-  bool keep_partial = false;
-  std::string slices;
-  std::string region;
+  DecodingOptions part;
   io::WriterOptions writer;
 };
 
@@ -41,37 +32,20 @@ std::uint64_t gops_in_flight(FileSource& source) {
 }
 
 int run(const Options& options, const Common& common, const Command& app) {
+  const DecodingOptions& part = options.part;
   if (volume_in(options.input)) {
-    require(options.frames.empty() && options.temporal_reduce == 0 && options.writer.format.empty() &&
-                options.writer.video_codec.empty() && !options.keep_partial && options.max_bytes.empty() &&
-                options.max_bpp == 0,
-            ErrorKind::kUnsupported,
-            "'" + options.input +
-                "' holds a volume: --frames, --temporal-reduce, --format, --codec, --max-bytes, --max-bpp and "
-                "--keep-partial are for videos; --max-layers decodes a lower quality");
+    refuse_video_parts(options.input, part);
+    require(options.writer.format.empty() && options.writer.video_codec.empty(), ErrorKind::kUnsupported,
+            "'" + options.input + "' holds a volume: --format and --codec are for videos");
     refuse_gpu(options.device);
-    VolumeDecoding decoding{options.reduce, options.slices, options.region, options.max_layers, options.max_planes};
+    VolumeDecoding decoding{part.reduce, part.slices, part.region, part.max_layers, part.max_planes};
     return decode_volume_to(options.input, options.output, decoding, common);
   }
-  require(options.slices.empty() && options.region.empty(), ErrorKind::kBadArgument,
-          "'" + options.input + "' holds a video: --slices and --region are for volumes");
+  const DecoderParams params = part_params(options.input, part, common);
   const std::string& kind = options.writer.format.empty() ? options.output : options.writer.format;
   const bool is_text = kind == "md5" || kind == "null";
   check_output(options.input, options.output, !is_text);
-  const FrameRange range = parse_frame_range(options.frames);
-  DecoderParams params = decoder_params(common);
-  params.reduce = options.reduce;
-  params.temporal_reduce = options.temporal_reduce;
-  params.max_planes = options.max_planes;
-  params.max_layers = options.max_layers;
-  if (!options.max_bytes.empty()) {
-    params.max_bytes = parse_size(options.max_bytes);
-    require(params.max_bytes > 0, ErrorKind::kBadArgument, "--max-bytes " + options.max_bytes + ": must be above 0");
-  }
-  params.max_bits_per_pixel = options.max_bpp;
-  params.keep_partial = options.keep_partial;
-  params.first_frame = range.first;
-  params.end_frame = range.end;
+  const FrameRange range = parse_frame_range(part.frames);
   io::WriterOptions writing = options.writer;
   writing.overwrite = common.overwrite;
   writing.threads = common.threads;
@@ -104,7 +78,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   const CodecStats& stats = decoder.stats();
   const bool damaged = stats.damaged_gops > 0 || !stats.damage.empty();
   require(frames > 0 || damaged, ErrorKind::kBadArgument,
-          "'" + options.input + "' holds no frames" + (options.frames.empty() ? "" : " in --frames " + options.frames));
+          "'" + options.input + "' holds no frames" + (part.frames.empty() ? "" : " in --frames " + part.frames));
   writer->finish();
   trace.finish();
   const double seconds = clock.seconds();
@@ -113,7 +87,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   log::info("{}, {}x{} {}, {:.1f} frames/s", count_of(frames, "frame"), info.width, info.height,
             trivelet::to_string(info.format), static_cast<double>(frames) / seconds);
   if (range.has_end() && params.temporal_reduce == 0 && frames < range.count() && !damaged)
-    log::warn("--frames {}: the stream ends before", options.frames);
+    log::warn("--frames {}: the stream ends before", part.frames);
   log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
              stats.seconds_coder, stats.seconds_container, seconds);
   log::debug("{:.3f} to set up, {:.3f} waiting for the decoder, {:.3f} writing: {} is what limits", begun, waited,
@@ -127,57 +101,91 @@ int run(const Options& options, const Common& common, const Command& app) {
 
 }  // namespace
 
+void add_decoding_options(Command& app, DecodingOptions& options) {
+  constexpr const char* kPart = "What to decode";
+  app.add_option("--reduce", options.reduce, "Halve width and height so many times, 0..8")
+      .range(0, 8)
+      .type_name("N")
+      .show_default()
+      .group(kPart);
+  app.add_option("--temporal-reduce", options.temporal_reduce, "Halve the frame rate so many times, 0..8")
+      .range(0, 8)
+      .type_name("N")
+      .show_default()
+      .group(kPart);
+  app.add_option("--frames", options.frames, "Only frames A up to, without, B; A: and :B leave an end open")
+      .type_name("A:B")
+      .group(kPart);
+  app.add_option("--slices", options.slices, "Volumes: only slices A up to, without, B along the third axis")
+      .type_name("A:B")
+      .group(kPart);
+  app.add_option("--region", options.region,
+                 "Volumes: only a box: first voxel and extent, in voxels of the full size; reads less")
+      .type_name("X,Y,Z,W,H,D")
+      .group(kPart);
+  app.add_option("--max-planes", options.max_planes, "Only so many bit planes from the top; 0 = all")
+      .range(0, 30)
+      .type_name("N")
+      .show_default()
+      .group(kPart);
+  app.add_option("--max-layers", options.max_layers, "Only so many quality layers; 0 = all")
+      .range(0, 16)
+      .type_name("N")
+      .show_default()
+      .group(kPart);
+  auto bytes = app.add_option("--max-bytes", options.max_bytes,
+                              "Read only about so many bytes of the file, the same share of every GOP: 10M, 500k")
+                   .type_name("SIZE")
+                   .group(kPart);
+  app.add_option("--max-bpp", options.max_bpp, "Read only about so many bits per decoded pixel")
+      .positive()
+      .type_name("X")
+      .excludes(bytes)
+      .group(kPart);
+  app.add_flag("--keep-partial", options.keep_partial,
+               "Decode what is intact of a damaged stream; the exit code is 4 all the same")
+      .group(kPart);
+}
+
+DecoderParams part_params(const std::string& input, const DecodingOptions& options, const Common& common) {
+  require(options.slices.empty() && options.region.empty(), ErrorKind::kBadArgument,
+          "'" + input + "' holds a video: --slices and --region are for volumes");
+  const FrameRange range = parse_frame_range(options.frames);
+  DecoderParams params = decoder_params(common);
+  params.reduce = options.reduce;
+  params.temporal_reduce = options.temporal_reduce;
+  params.max_planes = options.max_planes;
+  params.max_layers = options.max_layers;
+  if (!options.max_bytes.empty()) {
+    params.max_bytes = parse_size(options.max_bytes);
+    require(params.max_bytes > 0, ErrorKind::kBadArgument, "--max-bytes " + options.max_bytes + ": must be above 0");
+  }
+  params.max_bits_per_pixel = options.max_bpp;
+  params.keep_partial = options.keep_partial;
+  params.first_frame = range.first;
+  params.end_frame = range.end;
+  return params;
+}
+
+void refuse_video_parts(const std::string& input, const DecodingOptions& options) {
+  require(
+      options.frames.empty() && options.temporal_reduce == 0 && !options.keep_partial && options.max_bytes.empty() &&
+          options.max_bpp == 0,
+      ErrorKind::kUnsupported,
+      "'" + input +
+          "' holds a volume: --frames, --temporal-reduce, --max-bytes, --max-bpp and --keep-partial are for videos; "
+          "--max-layers decodes a lower quality");
+}
+
 Action define_decode(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
-  constexpr const char* kPart = "What to decode";
   constexpr const char* kOutput = "Output";
   app.add_option("IN", options->input, "Stream to decode; - = standard input").required();
   app.add_option("OUT", options->output,
                  "Video to write, its kind by extension; - = standard output, null = nowhere, md5 = print the MD5 of "
                  "the samples")
       .required();
-  app.add_option("--reduce", options->reduce, "Halve width and height so many times, 0..8")
-      .range(0, 8)
-      .type_name("N")
-      .show_default()
-      .group(kPart);
-  app.add_option("--temporal-reduce", options->temporal_reduce, "Halve the frame rate so many times, 0..8")
-      .range(0, 8)
-      .type_name("N")
-      .show_default()
-      .group(kPart);
-  app.add_option("--frames", options->frames, "Only frames A up to, without, B; A: and :B leave an end open")
-      .type_name("A:B")
-      .group(kPart);
-  app.add_option("--slices", options->slices, "Volumes: only slices A up to, without, B along the third axis")
-      .type_name("A:B")
-      .group(kPart);
-  app.add_option("--region", options->region,
-                 "Volumes: only a box: first voxel and extent, in voxels of the full size; reads less")
-      .type_name("X,Y,Z,W,H,D")
-      .group(kPart);
-  app.add_option("--max-planes", options->max_planes, "Only so many bit planes from the top; 0 = all")
-      .range(0, 30)
-      .type_name("N")
-      .show_default()
-      .group(kPart);
-  app.add_option("--max-layers", options->max_layers, "Only so many quality layers; 0 = all")
-      .range(0, 16)
-      .type_name("N")
-      .show_default()
-      .group(kPart);
-  auto bytes = app.add_option("--max-bytes", options->max_bytes,
-                              "Read only about so many bytes of the file, the same share of every GOP: 10M, 500k")
-                   .type_name("SIZE")
-                   .group(kPart);
-  app.add_option("--max-bpp", options->max_bpp, "Read only about so many bits per decoded pixel")
-      .positive()
-      .type_name("X")
-      .excludes(bytes)
-      .group(kPart);
-  app.add_flag("--keep-partial", options->keep_partial,
-               "Decode what is intact of a damaged stream; the exit code is 4 all the same")
-      .group(kPart);
+  add_decoding_options(app, options->part);
   app.add_option("--format", options->writer.format,
                  "Output format instead of the extension: y4m, raw, null, md5, matroska, ...")
       .type_name("F")

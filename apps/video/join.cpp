@@ -29,8 +29,7 @@ int run(const Options& options, const Common& common) {
   FileSink sink(options.output, common.overwrite);
   const JoinResult result = join(inputs, sink);
   sink.commit();
-  for (std::size_t i = 0; i < options.inputs.size(); ++i)
-    warn_of_lost_index(options.inputs[i], result.index_damage[i]);
+  for (std::size_t i = 0; i < options.inputs.size(); ++i) warn_of_lost_index(options.inputs[i], result.index_damage[i]);
   log::info("{} in {}, {} bytes", count_of(result.frames, "frame"), count_of(result.gops, "GOP"), result.bytes);
   return kExitDone;
 }

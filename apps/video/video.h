@@ -53,6 +53,25 @@ std::size_t frame_bytes(const VideoInfo& info);
 /// Warns, once, when the index of a stream was lost and had to be rebuilt.
 void warn_of_lost_index(const std::string& path, const std::string& index_damage);
 
+/// What of a stream to decode, as it is typed.
+struct DecodingOptions {
+  std::string frames;
+  int reduce = 0;
+  int temporal_reduce = 0;
+  int max_planes = 0;
+  int max_layers = 0;
+  std::string max_bytes;
+  double max_bpp = 0;
+  bool keep_partial = false;
+  std::string slices;
+  std::string region;
+};
+void add_decoding_options(Command& app, DecodingOptions& options);
+/// What they ask of a video. Refuses what is for volumes.
+DecoderParams part_params(const std::string& input, const DecodingOptions& options, const Common& common);
+/// Of a volume: refuses what is for videos.
+void refuse_video_parts(const std::string& input, const DecodingOptions& options);
+
 /// Binary data does not go to a terminal, and no output replaces its own input.
 void check_output(const std::string& input, const std::string& output, bool binary);
 

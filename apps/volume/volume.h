@@ -51,6 +51,9 @@ struct VolumeDecoding {
   int max_layers = 0;
   int max_planes = 0;
 };
+/// What it asks of the stream in a file.
+VolumeDecoderParams volume_decoder_params(const VolumeDecoding& decoding, const std::string& path,
+                                          const Common& common);
 /// Decodes a stream of a volume. `info()` is of what is selected.
 std::unique_ptr<VolumeSource> decode_volume(const std::string& path, const VolumeDecoding& decoding,
                                             const Common& common);

@@ -16,10 +16,8 @@
 
 namespace trivelet::cli {
 
-namespace {
-
-/// What the options ask of the stream.
-VolumeDecoderParams decoding_of(const VolumeDecoding& decoding, const std::string& path, const Common& common) {
+VolumeDecoderParams volume_decoder_params(const VolumeDecoding& decoding, const std::string& path,
+                                          const Common& common) {
   VolumeDecoderParams params;
   const DecoderParams work = decoder_params(common);
   params.threads = work.threads;
@@ -50,10 +48,12 @@ VolumeDecoderParams decoding_of(const VolumeDecoding& decoding, const std::strin
   return params;
 }
 
+namespace {
+
 class StreamVolume final : public VolumeSource {
  public:
   StreamVolume(const std::string& path, const VolumeDecoding& decoding, const Common& common) : source_(path) {
-    const VolumeDecoderParams params = decoding_of(decoding, path, common);
+    const VolumeDecoderParams params = volume_decoder_params(decoding, path, common);
     try {
       decoder_ = std::make_unique<VolumeDecoder>(source_, params);
     } catch (const Error& e) {

@@ -47,6 +47,9 @@
 
 namespace trivelet {
 
+class GivenBytes;  // for ReadPlan (plan.h), which runs the half of a decoder that reads
+class RangeSet;
+
 /// What transforms and codes: the CPU unless told otherwise (trivelet/cuda.h makes one of a GPU).
 struct Backend;
 
@@ -233,6 +236,7 @@ class Decoder {
   const CodecStats& stats() const;
 
  private:
+  friend void plan_reads(GivenBytes& given, const DecoderParams& params, RangeSet& wanted);
   struct State;
   std::unique_ptr<State> state_;
 };

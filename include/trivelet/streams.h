@@ -62,12 +62,14 @@ class FileSource final : public ByteSource {
 
  private:
   std::size_t read_file(std::byte* data, std::size_t size);
+  std::size_t ahead() const;
 
   std::string path_;
   int fd_ = -1;
   bool seekable_ = false;
   std::uint64_t size_ = 0;
   std::vector<std::byte> buffer_;  // small reads come from here
+  std::uint64_t run_ = 0;          // bytes since the last seek
   std::size_t buffered_ = 0;
   std::size_t taken_ = 0;
 };

@@ -505,6 +505,43 @@ TVL_API tvl_result tvl_decode_volume(tvl_decoder* decoder, const void* stream, u
                                      const tvl_volume_decode_params* params, void* voxels, uint64_t capacity,
                                      uint64_t* needed);
 
+/* ------------------------------------------------------------------------------------------------------------- plans */
+
+/* Which bytes of a stream a decoder is going to read, for those who fetch them in their own way (over a network, from a
+ * store of objects). Nothing is read here: what is asked for depends on what was given alone.
+ *
+ *   tvl_plan_begin(plan, stream_bytes, params);
+ *   while (tvl_plan_next(plan, ranges, capacity, &count) == TVL_OK && count > 0)
+ *     for (i = 0; i < count; ++i) tvl_plan_give(plan, ranges[i].offset, fetch(ranges[i]), ranges[i].size);
+ *   tvl_plan_source(plan, &source);
+ *   tvl_decoder_open(decoder, &source, params);
+ *
+ * A stream with an index needs three rounds, one more with motion, two more for a region: beginning and end; heads of the
+ * GOPs; chunks, or their heads and then the parts that the region needs. Where the index is lost, all is asked for. */
+typedef struct tvl_plan tvl_plan;
+TVL_API tvl_plan* tvl_plan_new(void);                     /* NULL when there is no memory */
+TVL_API void tvl_plan_free(tvl_plan* plan);               /* NULL is allowed */
+TVL_API const char* tvl_plan_error(const tvl_plan* plan); /* "" after success */
+
+/* Begins anew, with nothing given. For a decoder that is opened with the same params; NULL = everything. */
+TVL_API tvl_result tvl_plan_begin(tvl_plan* plan, uint64_t stream_bytes, const tvl_decode_params* params);
+TVL_API tvl_result tvl_plan_begin_volume(tvl_plan* plan, uint64_t stream_bytes, const tvl_volume_decode_params* params);
+
+typedef struct tvl_range {
+  uint64_t offset; /* from the first byte of the stream */
+  uint64_t size;   /* bytes */
+} tvl_range;
+
+/* What has to be given next: ascending, apart from each other. *count: how many, 0 = all is there; with
+ * TVL_BUFFER_TOO_SMALL how many there is no room for, and the call is made again. Else as the decoder would fail:
+ * TVL_BAD_ARGUMENT for a request that the stream cannot answer, TVL_BAD_STREAM for damage. */
+TVL_API tvl_result tvl_plan_next(tvl_plan* plan, tvl_range* ranges, uint64_t capacity, uint64_t* count);
+/* Bytes of the stream, which are copied; any, in any order. */
+TVL_API tvl_result tvl_plan_give(tvl_plan* plan, uint64_t offset, const void* data, uint64_t size);
+/* Sets `source`, after its _init, to what was given: a stream that can seek. Reading what was not given is TVL_IO. The
+ * plan must live, and not be begun anew, as long as a decoder reads from it. */
+TVL_API tvl_result tvl_plan_source(tvl_plan* plan, tvl_source* source);
+
 #ifdef __cplusplus
 }
 #endif

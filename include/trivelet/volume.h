@@ -318,6 +318,7 @@ class VolumeDecoder {
   const CodecStats& stats() const;
 
  private:
+  friend DecoderParams volume_request(ByteSource& source, const VolumeDecoderParams& params);
   struct State;
   std::unique_ptr<State> state_;
 };

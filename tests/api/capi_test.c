@@ -669,6 +669,61 @@ static void test_volume_sources(void) {
   free(first);
 }
 
+/* The other half of a stream is not needed for half the size, and is not there. */
+static void test_plan(void) {
+  const coding c = {
+      .format = "gray", .width = 96, .height = 64, .frames = 8, .gop = 4, .quality = 80, .device = TVL_CPU};
+  const tvl_video v = video_of(&c);
+  void* samples = make_samples(&v, c.frames);
+  size_t size = 0, wanted_bytes = 0;
+  uint8_t* stream = reference_encode(&c, samples, &size);
+  void* wanted = reference_decode(stream, size, 1, 0, 0, 0, UINT64_MAX, &wanted_bytes);
+  tvl_decode_params params;
+  tvl_decode_params_init(&params, sizeof params);
+  params.reduce = 1;
+  tvl_plan* plan = tvl_plan_new();
+  tvl_range ranges[64];
+  uint64_t count = 0, given = 0;
+  CHECK(tvl_plan_next(plan, ranges, 64, &count) == TVL_BAD_ARGUMENT);
+  CHECK_RESULT(tvl_plan_begin(plan, size, &params), TVL_OK, tvl_plan_error(plan));
+  CHECK(tvl_plan_next(plan, ranges, 0, &count) == TVL_BUFFER_TOO_SMALL && count > 0);
+  tvl_source source;
+  tvl_source_init(&source, sizeof source);
+  CHECK_RESULT(tvl_plan_source(plan, &source), TVL_OK, tvl_plan_error(plan));
+  tvl_decoder* decoder = tvl_decoder_new();
+  CHECK(tvl_decoder_open(decoder, &source, &params) == TVL_IO);
+  for (;;) {
+    CHECK_RESULT(tvl_plan_next(plan, ranges, 64, &count), TVL_OK, tvl_plan_error(plan));
+    if (count == 0) break;
+    for (uint64_t i = 0; i < count; ++i) {
+      given += ranges[i].size;
+      CHECK_RESULT(tvl_plan_give(plan, ranges[i].offset, stream + ranges[i].offset, ranges[i].size), TVL_OK,
+                   tvl_plan_error(plan));
+    }
+  }
+  CHECK(given < size / 2 + 1536);
+  CHECK(tvl_plan_give(plan, size, stream, 1) == TVL_BAD_ARGUMENT);
+  CHECK_RESULT(tvl_plan_source(plan, &source), TVL_OK, tvl_plan_error(plan));
+  DECODE_OK(decoder, tvl_decoder_open(decoder, &source, &params));
+  tvl_video half;
+  tvl_video_init(&half, sizeof half);
+  DECODE_OK(decoder, tvl_decoder_video(decoder, &half));
+  void* decoded = calloc(8, tvl_frame_bytes(&half));
+  tvl_frame frames[8];
+  planar_frames(&half, decoded, 8, frames);
+  DECODE_OK(decoder, tvl_decoder_read(decoder, frames, 8, &count));
+  CHECK(count == 8 && same(decoded, 8 * tvl_frame_bytes(&half), wanted, wanted_bytes));
+  CHECK_RESULT(tvl_plan_begin_volume(plan, size, NULL), TVL_OK, tvl_plan_error(plan));
+  CHECK_RESULT(tvl_plan_give(plan, 0, stream, size), TVL_OK, tvl_plan_error(plan));
+  CHECK(tvl_plan_next(plan, ranges, 64, &count) == TVL_BAD_ARGUMENT && strstr(tvl_plan_error(plan), "volume"));
+  tvl_decoder_free(decoder);
+  tvl_plan_free(plan);
+  free(decoded);
+  free(wanted);
+  free(stream);
+  free(samples);
+}
+
 /* Noise is what takes the most. */
 static void test_bounds(void) {
   const int kGop[] = {1, 8};
@@ -751,6 +806,7 @@ int main(void) {
   test_errors_and_damage();
   for (size_t i = 0; i < sizeof kVolumes / sizeof *kVolumes; ++i) test_volume(&kVolumes[i]);
   test_volume_sources();
+  test_plan();
   test_bounds();
   if (failures) fprintf(stderr, "%d checks failed\n", failures);
   return failures ? 1 : 0;

@@ -1,0 +1,91 @@
+// trivelet plan: which bytes of a stream decoding a part of it reads.
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "apps/cli/json.h"
+#include "apps/cli/log.h"
+#include "apps/video/video.h"
+#include "apps/volume/volume.h"
+#include "trivelet/plan.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+struct Options {
+  std::string input;
+  DecodingOptions decoding;
+  bool json = false;
+};
+
+std::unique_ptr<ReadPlan> make_plan(const Options& options, const Common& common, std::uint64_t bytes) {
+  const DecodingOptions& d = options.decoding;
+  if (volume_in(options.input)) {
+    refuse_video_parts(options.input, d);
+    const VolumeDecoding volume{d.reduce, d.slices, d.region, d.max_layers, d.max_planes};
+    return std::make_unique<ReadPlan>(bytes, volume_decoder_params(volume, options.input, common));
+  }
+  return std::make_unique<ReadPlan>(bytes, part_params(options.input, d, common));
+}
+
+int run(const Options& options, const Common& common) {
+  require(is_tvl_file(options.input), ErrorKind::kBadStream, "'" + options.input + "' is not a .tvl stream");
+  FileSource source(options.input);
+  require(source.seekable(), ErrorKind::kBadArgument, "a pipe cannot be read in parts; use a file");
+  const std::unique_ptr<ReadPlan> plan = make_plan(options, common, source.size());
+  int rounds = 0;
+  std::vector<std::byte> bytes;
+  for (std::vector<ByteRange> wanted = plan->next(); !wanted.empty(); wanted = plan->next(), ++rounds)
+    for (const ByteRange& range : wanted) {
+      bytes.resize(static_cast<std::size_t>(range.size));
+      source.seek(range.offset);
+      require(source.read(bytes.data(), bytes.size()) == bytes.size(), ErrorKind::kIo,
+              "'" + options.input + "' became shorter while it was read");
+      plan->give(range.offset, bytes.data(), bytes.size());
+    }
+  const std::vector<ByteRange> ranges = plan->ranges();
+  std::uint64_t total = 0;
+  for (const ByteRange& range : ranges) total += range.size;
+  if (options.json) {
+    Json json;
+    json.begin_object();
+    json.member("bytes", total);
+    json.member("rounds", rounds);
+    json.begin_array("ranges");
+    for (const ByteRange& range : ranges) {
+      json.begin_object();
+      json.member("offset", range.offset);
+      json.member("bytes", range.size);
+      json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+    std::fputs(json.text().c_str(), stdout);
+    return kExitDone;
+  }
+  for (const ByteRange& range : ranges) fmt::print("{} {}\n", range.offset, range.size);
+  log::info("{} of {} bytes in {}, asked for in {}", total, source.size(), count_of(ranges.size(), "range"),
+            count_of(static_cast<std::uint64_t>(rounds), "round"));
+  return kExitDone;
+}
+
+}  // namespace
+
+Action define_plan(Command& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("IN", options->input, "Stream; a file").required();
+  app.add_flag("--json", options->json, "Print JSON");
+  add_decoding_options(app, options->decoding);
+  add_memory_option(app, common);
+  add_log_options(app, common);
+  app.add_footer(
+      "Prints a line for every range: its first byte and how many follow. A file that holds nothing else decodes with\n"
+      "the same options.");
+  return [options, &common] { return run(*options, common); };
+}
+
+}  // namespace trivelet::cli

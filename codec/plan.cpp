@@ -1,0 +1,211 @@
+// ReadPlan of plan.h: runs the reading half of the decoder (decoder_packets.cpp) over what was given, and notes what it
+// would read instead of reading it.
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "codec/bytes.h"
+#include "codec/decoder_state.h"
+#include "codec/given_bytes.h"
+#include "codec/volume_request.h"
+
+namespace trivelet {
+
+// ------------------------------------------------------------------------------------------------------------- ranges
+
+void RangeSet::add(std::uint64_t offset, std::uint64_t size) {
+  if (size == 0) return;
+  std::uint64_t end = offset + size;
+  auto next = ends_.upper_bound(offset);
+  if (next != ends_.begin() && std::prev(next)->second >= offset) {
+    --next;
+    offset = next->first;
+  }
+  while (next != ends_.end() && next->first <= end) {
+    end = std::max(end, next->second);
+    next = ends_.erase(next);
+  }
+  ends_[offset] = end;
+}
+
+std::vector<ByteRange> RangeSet::missing(const ByteRange& range) const {
+  std::vector<ByteRange> out;
+  std::uint64_t at = range.offset;
+  const std::uint64_t end = range.offset + range.size;
+  auto next = ends_.upper_bound(at);
+  if (next != ends_.begin()) at = std::max(at, std::prev(next)->second);
+  for (; at < end; ++next) {
+    const std::uint64_t stop = next == ends_.end() ? end : std::min(end, next->first);
+    if (at < stop) out.push_back({at, stop - at});
+    if (next == ends_.end()) break;
+    at = next->second;
+  }
+  return out;
+}
+
+std::vector<ByteRange> RangeSet::all() const {
+  std::vector<ByteRange> out;
+  for (const auto& [begin, end] : ends_) out.push_back({begin, end - begin});
+  return out;
+}
+
+void GivenBytes::give(std::uint64_t offset, const void* data, std::size_t size) {
+  require(offset <= size_ && size <= size_ - offset, ErrorKind::kBadArgument,
+          "bytes " + std::to_string(offset) + " to " + std::to_string(offset + size) + " of a stream of " +
+              std::to_string(size_));
+  for (const ByteRange& piece : known_.missing({offset, size})) {
+    const auto* from = static_cast<const std::byte*>(data) + (piece.offset - offset);
+    pieces_[piece.offset].assign(from, from + piece.size);
+  }
+  known_.add(offset, size);
+}
+
+std::vector<ByteRange> GivenBytes::missing(const RangeSet& wanted) const {
+  std::vector<ByteRange> out;
+  for (const ByteRange& range : wanted.all())
+    for (const ByteRange& piece : known_.missing(range)) out.push_back(piece);
+  return out;
+}
+
+std::size_t GivenBytes::read(void* data, std::size_t size) {
+  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(size, size_ - position_));
+  if (const std::vector<ByteRange> missing = known_.missing({position_, n}); !missing.empty())
+    throw NotGiven({missing.front().offset, position_ + n - missing.front().offset});
+  auto* out = static_cast<std::byte*>(data);
+  for (std::size_t done = 0; done < n;) {
+    const auto piece = std::prev(pieces_.upper_bound(position_));
+    const auto at = static_cast<std::size_t>(position_ - piece->first);
+    const std::size_t some = std::min(n - done, piece->second.size() - at);
+    std::memcpy(out + done, piece->second.data() + at, some);
+    done += some;
+    position_ += some;
+  }
+  return n;
+}
+
+void GivenBytes::seek(std::uint64_t position) {
+  require(position <= size_, ErrorKind::kIo,
+          "seek to " + std::to_string(position) + " in " + std::to_string(size_) + " bytes");
+  position_ = position;
+}
+
+// --------------------------------------------------------------------------------------------------------------- plan
+
+struct ReadPlan::State {
+  State(std::uint64_t bytes, std::variant<DecoderParams, VolumeDecoderParams> r)
+      : given(bytes), request(std::move(r)) {}
+  GivenBytes given;
+  std::variant<DecoderParams, VolumeDecoderParams> request;
+  RangeSet asked;
+
+  void want_begin_and_end(RangeSet& wanted) const;
+};
+
+namespace {
+
+// Header, boxes of volumes and an index of some GOPs; what does not fit is asked for when its size is known.
+constexpr std::uint64_t kBegin = 1024;
+constexpr std::uint64_t kEnd = 512;
+
+}  // namespace
+
+ReadPlan::ReadPlan(std::uint64_t stream_bytes, const DecoderParams& request)
+    : state_(std::make_unique<State>(stream_bytes, request)) {}
+ReadPlan::ReadPlan(std::uint64_t stream_bytes, const VolumeDecoderParams& request)
+    : state_(std::make_unique<State>(stream_bytes, request)) {}
+ReadPlan::~ReadPlan() = default;
+
+void ReadPlan::give(std::uint64_t offset, const void* data, std::size_t size) {
+  state_->given.give(offset, data, size);
+}
+ByteSource& ReadPlan::source() { return state_->given; }
+std::vector<ByteRange> ReadPlan::ranges() const { return state_->asked.all(); }
+
+void ReadPlan::State::want_begin_and_end(RangeSet& wanted) const {
+  const std::uint64_t size = given.size();
+  wanted.add(0, std::min(kBegin, size));
+  wanted.add(size - std::min(kEnd, size), std::min(kEnd, size));
+}
+
+// A GOP's head, and with a region the box behind the packet, in which checks may be. The head is what the index does not
+// count as layers; where motion may stand between the two, it says itself how long it is.
+void Decoder::State::plan_heads(std::size_t gop, RangeSet& wanted) {
+  const GopInfo& g = info.gops[gop];
+  std::uint64_t chunks = 0;
+  for (const LayerInfo& layer : g.layers) chunks += std::min(layer.bytes, g.bytes);
+  std::uint64_t head = g.bytes - std::min(chunks, g.bytes - kBoxHeaderBytes);
+  if (header.motion) {
+    std::uint8_t begin[kBoxHeaderBytes + 4];
+    wanted.add(g.offset, std::min<std::uint64_t>(sizeof begin, g.bytes));
+    try {
+      in.seek(g.offset);
+      if (in.read(begin, sizeof begin) < sizeof begin) return;
+    } catch (const NotGiven&) {
+      return;
+    }
+    head = std::min<std::uint64_t>(head, kBoxHeaderBytes + load_little_endian<std::uint32_t>(begin + kBoxHeaderBytes));
+  }
+  wanted.add(g.offset, head);
+  if (!has_region()) return;
+  const std::uint64_t end = g.offset + g.bytes;
+  const std::uint64_t next = gop + 1 < info.gops.size() ? info.gops[gop + 1].offset : index_offset;
+  const std::uint64_t behind = std::max<std::uint64_t>(kBoxHeaderBytes, next > end ? next - end : 0);
+  wanted.add(end, std::min(behind, in.size() - end));
+}
+
+void plan_reads(GivenBytes& given, const DecoderParams& params, RangeSet& wanted) {
+  Decoder::State s(given, params);
+  try {
+    s.read(s.in);
+  } catch (const NotGiven& missing) {
+    const ByteRange& range = missing.range();
+    const bool scans = !s.info.index_damage.empty();  // it would look at every packet
+    scans ? wanted.add(0, given.size()) : wanted.add(range.offset, range.size);
+    return;
+  }
+  s.check_request();
+  s.output = reduced_video(s.header.video, s.reduction);
+  if (!s.info.index_damage.empty() || !s.info.has_index) return wanted.add(0, given.size());
+  s.planned = &wanted;
+  for (std::size_t i = 0; i < s.info.gops.size(); ++i) {
+    const GopInfo& g = s.info.gops[i];
+    if (!s.wanted(g.first_frame, g.frames)) continue;
+    s.plan_heads(i, wanted);
+    s.next_gop = i;
+    s.expected_frame = g.first_frame;
+    try {
+      Decoder::State::Packet packet;
+      Box box;
+      std::uint64_t offset = 0;
+      if (s.open_next_packet(box, offset)) (void)s.receive(packet, box.length, offset);
+    } catch (const NotGiven& missing) {
+      wanted.add(missing.range().offset, missing.range().size);
+    }
+  }
+}
+
+std::vector<ByteRange> ReadPlan::next() {
+  State& s = *state_;
+  RangeSet wanted;
+  s.want_begin_and_end(wanted);
+  if (s.given.missing(wanted).empty()) {
+    try {
+      s.given.seek(0);
+      const auto* volume = std::get_if<VolumeDecoderParams>(&s.request);
+      const DecoderParams params = volume ? volume_request(s.given, *volume) : std::get<DecoderParams>(s.request);
+      s.given.seek(0);
+      plan_reads(s.given, params, wanted);
+    } catch (const NotGiven& missing) {  // header and index, looked at for the volume
+      wanted.add(missing.range().offset, missing.range().size);
+    }
+  }
+  s.given.seek(0);
+  for (const ByteRange& range : wanted.all()) s.asked.add(range.offset, range.size);
+  return s.given.missing(wanted);
+}
+
+}  // namespace trivelet

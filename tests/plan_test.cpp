@@ -1,0 +1,233 @@
+// ReadPlan: a stream of which only the planned ranges are there decodes to the same; little more is planned than the
+// decoder reads, and nothing else is read.
+#include "trivelet/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/boxes.h"
+#include "tests/support.h"
+
+namespace trivelet {
+namespace {
+
+using namespace test;
+using Stream = std::vector<std::byte>;
+
+/// Remembers which bytes were read.
+class CountingSource final : public ByteSource {
+ public:
+  explicit CountingSource(const Stream& stream) : of_(stream.data(), stream.size()), read_(stream.size()) {}
+  std::size_t read(void* data, std::size_t size) override {
+    const std::size_t n = of_.read(data, size);
+    std::fill_n(read_.begin() + static_cast<std::ptrdiff_t>(at_), n, true);
+    at_ += n;
+    return n;
+  }
+  bool seekable() const override { return true; }
+  void seek(std::uint64_t position) override {
+    of_.seek(position);
+    at_ = static_cast<std::size_t>(position);
+  }
+  std::uint64_t size() const override { return of_.size(); }
+  const std::vector<bool>& bytes() const { return read_; }
+
+ private:
+  MemorySource of_;
+  std::size_t at_ = 0;
+  std::vector<bool> read_;
+};
+
+// Gives a plan what it asks for. Returns how often it asked.
+int fetch(ReadPlan& plan, const Stream& stream) {
+  int rounds = 0;
+  for (std::vector<ByteRange> wanted = plan.next(); !wanted.empty() && rounds < 20; wanted = plan.next(), ++rounds)
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_TRUE(i == 0 || wanted[i - 1].offset + wanted[i - 1].size < wanted[i].offset);
+      plan.give(wanted[i].offset, stream.data() + wanted[i].offset, static_cast<std::size_t>(wanted[i].size));
+    }
+  return rounds;
+}
+
+// What is read is planned; what is planned is read, but for the guess at beginning and end and a sixth.
+void check_ranges(const ReadPlan& plan, const CountingSource& counted, std::size_t stream_bytes) {
+  std::vector<bool> planned(stream_bytes);
+  for (const ByteRange& r : plan.ranges())
+    for (std::uint64_t i = r.offset; i < r.offset + r.size; ++i) planned[static_cast<std::size_t>(i)] = true;
+  std::size_t not_planned = 0;
+  for (std::size_t i = 0; i < stream_bytes; ++i) not_planned += counted.bytes()[i] && !planned[i];
+  EXPECT_EQ(not_planned, 0U);
+  const auto read = std::count(counted.bytes().begin(), counted.bytes().end(), true);
+  const auto asked = std::count(planned.begin(), planned.end(), true);
+  EXPECT_LE(static_cast<double>(asked), 1.15 * static_cast<double>(read) + 1536);
+}
+
+struct Pictures {
+  std::vector<Gop> gops;
+  bool operator==(const Pictures& other) const {
+    if (gops.size() != other.gops.size()) return false;
+    for (std::size_t i = 0; i < gops.size(); ++i)
+      if (gops[i].frames() != other.gops[i].frames() || compare(gops[i], other.gops[i]).squared != 0 ||
+          gops[i].times()[0].pts != other.gops[i].times()[0].pts)
+        return false;
+    return true;
+  }
+};
+
+// Of a region what lies inside.
+Pictures decoded(ByteSource& source, const DecoderParams& params) {
+  Decoder decoder(source, params);
+  Pictures out;
+  Gop gop = decoder.make_gop();
+  while (decoder.pull(gop)) {
+    Gop copy = gop;
+    const PictureRegion& r = params.region;
+    if (r.width > 0)
+      for (int c = 0; c < copy.components(); ++c) {
+        const MutableVolumeView v = copy.plane(c);
+        for (int f = 0; f < v.shape.frames; ++f)
+          for (int y = 0; y < v.shape.height; ++y)
+            for (int x = 0; x < v.shape.width; ++x)
+              if (x < r.x || y < r.y || x >= r.x + r.width || y >= r.y + r.height)
+                std::memset(v.row(f, y) + x * v.bytes_per_sample, 0, static_cast<std::size_t>(v.bytes_per_sample));
+      }
+    out.gops.push_back(std::move(copy));
+  }
+  return out;
+}
+
+void check_video(const Stream& stream, const DecoderParams& params, int most_rounds) {
+  CountingSource counted(stream);
+  const Pictures wanted = decoded(counted, params);
+  ReadPlan plan(stream.size(), params);
+  EXPECT_LE(fetch(plan, stream), most_rounds);
+  EXPECT_TRUE(decoded(plan.source(), params) == wanted);
+  check_ranges(plan, counted, stream.size());
+}
+
+TEST(Plan, PartsOfAVideo) {
+  EncoderParams dense;
+  EncoderParams fast{.lossless = true, .profile = Profile::kFast};
+  EncoderParams motion{.motion = Motion::kOn};
+  for (const EncoderParams& given : {dense, fast, motion}) {
+    EncoderParams p = given;
+    p.gop_frames = 8;
+    const Stream stream = encode(make_clip(video(160, 120, "yuv420p"), 24, 8, Pattern::kTexture, 5), p);
+    const int rounds = p.motion == Motion::kOn ? 4 : 3;
+    int i = 0;
+    for (const DecoderParams& d :
+         {DecoderParams{}, DecoderParams{.reduce = 2}, DecoderParams{.temporal_reduce = 2},
+          DecoderParams{.reduce = 1, .temporal_reduce = 1, .max_layers = 2}, DecoderParams{.max_layers = 1},
+          DecoderParams{.max_planes = 3}, DecoderParams{.max_bytes = 9000}, DecoderParams{.max_bits_per_pixel = 0.3},
+          DecoderParams{.first_frame = 9, .end_frame = 12}, DecoderParams{.reduce = 1, .first_frame = 17}}) {
+      SCOPED_TRACE(i++);
+      check_video(stream, d, rounds);
+    }
+  }
+}
+
+TEST(Plan, Regions) {
+  for (const bool checks : {false, true}) {
+    EncoderParams p{.lossless = true};
+    p.gop_frames = 4;
+    p.block_size = 32;
+    p.part_checks = checks;
+    const Stream stream = encode(make_clip(video(200, 150, "gray"), 8, 4, Pattern::kTexture, 5), p);
+    DecoderParams d;
+    d.region = {70, 40, 20, 10};
+    check_video(stream, d, 5);
+    d.reduce = 1;
+    d.region = {5, 30, 40, 8};
+    check_video(stream, d, 5);
+    if (!checks) continue;
+    ReadPlan plan(stream.size(), d);
+    fetch(plan, stream);
+    std::uint64_t bytes = 0;
+    for (const ByteRange& r : plan.ranges()) bytes += r.size;
+    EXPECT_LT(bytes, stream.size() / 2);
+  }
+}
+
+TEST(Plan, Volumes) {
+  VolumeDescription ct{.voxel = {VoxelType::kI16}, .width = 150, .height = 130, .slices = 24};
+  std::vector<std::byte> voxels(ct.bytes());
+  for (std::size_t i = 0; i < voxels.size() / 2; ++i) {
+    const auto v =
+        static_cast<std::int16_t>(300 * std::sin(0.03 * static_cast<double>(i % 150)) +
+                                  50 * std::cos(0.001 * static_cast<double>(i)) + static_cast<double>(i * 7919 % 5));
+    std::memcpy(voxels.data() + 2 * i, &v, 2);
+  }
+  const auto decoded_volume = [](ByteSource& source, const VolumeDecoderParams& params) {
+    VolumeDecoder decoder(source, params);
+    std::vector<std::byte> out(decoder.output().bytes());
+    for (std::uint64_t z = 0; z < decoder.output().all_slices(); ++z)
+      EXPECT_TRUE(decoder.read(out.data() + z * decoder.output().slice_bytes()));
+    return out;
+  };
+  for (const VolumeTransform transform : {VolumeTransform::kWavelet, VolumeTransform::kPrediction}) {
+    MemorySlices slices(ct, voxels.data());
+    VolumeEncoderParams p;
+    p.transform = transform;
+    p.block_size = 32;
+    p.slab = 8;
+    MemorySink sink;
+    encode_volume(slices, p, sink);
+    std::vector<VolumeDecoderParams> requests(3);
+    requests[1].region = VoxelRegion{60, 50, 9, 20, 10, 4};
+    requests[2].region = VoxelRegion{0, 0, 3, 150, 130, 2};
+    if (transform == VolumeTransform::kWavelet) {
+      requests.resize(5);
+      requests[3].reduce = 2;
+      requests[4].max_layers = 2;
+    }
+    for (const VolumeDecoderParams& request : requests) {
+      CountingSource counted(sink.bytes);
+      const std::vector<std::byte> wanted = decoded_volume(counted, request);
+      ReadPlan plan(sink.bytes.size(), request);
+      EXPECT_LE(fetch(plan, sink.bytes), 5);
+      EXPECT_TRUE(decoded_volume(plan.source(), request) == wanted);
+      check_ranges(plan, counted, sink.bytes.size());
+    }
+  }
+}
+
+TEST(Plan, WithoutAnIndexEverythingIsWanted) {
+  const Stream whole = encode(make_clip(video(64, 48, "gray"), 8, 4, Pattern::kTexture, 5), {.gop_frames = 4});
+  const Stream cut(whole.begin(), whole.end() - 30);
+  ReadPlan plan(cut.size(), DecoderParams{.reduce = 1});
+  fetch(plan, cut);
+  EXPECT_EQ(plan.ranges(), (std::vector<ByteRange>{{0, cut.size()}}));
+}
+
+TEST(Plan, SaysWhatIsWrong) {
+  const Stream stream = encode(make_clip(video(64, 48, "gray"), 8, 4, Pattern::kTexture, 5), {.gop_frames = 4});
+  ReadPlan plan(stream.size(), DecoderParams{.reduce = 9});
+  EXPECT_THROW(fetch(plan, stream), Error);
+  ReadPlan other(stream.size(), DecoderParams{});
+  EXPECT_THROW(other.give(stream.size() - 1, stream.data(), 2), Error);
+  std::byte b[4];
+  EXPECT_THROW((void)other.source().read(b, 4), Error);
+  ReadPlan volume(stream.size(), VolumeDecoderParams{});
+  EXPECT_THROW(fetch(volume, stream), Error);
+  // Any byte changed: an Error, or a plan; never a crash or an endless one.
+  for (std::size_t at = 0; at < stream.size(); at += 1 + at / 40) {
+    Stream damaged = stream;
+    damaged[at] ^= std::byte{0x15};
+    ReadPlan tried(damaged.size(), DecoderParams{.reduce = 1, .keep_partial = at % 2 == 0});
+    try {
+      EXPECT_LT(fetch(tried, damaged), 10);
+    } catch (const Error& e) {
+      EXPECT_TRUE(e.kind() == ErrorKind::kBadStream || e.kind() == ErrorKind::kUnsupported ||
+                  e.kind() == ErrorKind::kBadArgument)
+          << e.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trivelet
