@@ -6,10 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/container.h"
 #include "codec/verify.h"
-#include "codec/volume_map.h"
-#include "tests/boxes.h"
 #include "tests/support.h"
 #include "trivelet/volume.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/boxes.h"
+#include "tests/one_of.h"
 #include "tests/support.h"
 
 namespace trivelet {
@@ -114,10 +114,11 @@ TEST(Plan, PartsOfAVideo) {
   EncoderParams dense;
   EncoderParams fast{.lossless = true, .profile = Profile::kFast};
   EncoderParams motion{.motion = Motion::kOn};
+  OneOf some(kSanitized ? 3 : 1);
   for (const EncoderParams& given : {dense, fast, motion}) {
     EncoderParams p = given;
     p.gop_frames = 8;
-    const Stream stream = encode(make_clip(video(160, 120, "yuv420p"), 24, 8, Pattern::kTexture, 5), p);
+    const Stream stream = encode(make_clip(video(112, 96, "yuv420p"), 24, 8, Pattern::kTexture, 5), p);
     const int rounds = p.motion == Motion::kOn ? 4 : 3;
     int i = 0;
     for (const DecoderParams& d :
@@ -126,7 +127,7 @@ TEST(Plan, PartsOfAVideo) {
           DecoderParams{.max_planes = 3}, DecoderParams{.max_bytes = 9000}, DecoderParams{.max_bits_per_pixel = 0.3},
           DecoderParams{.first_frame = 9, .end_frame = 12}, DecoderParams{.reduce = 1, .first_frame = 17}}) {
       SCOPED_TRACE(i++);
-      check_video(stream, d, rounds);
+      if (some()) check_video(stream, d, rounds);
     }
   }
 }
@@ -154,11 +155,11 @@ TEST(Plan, Regions) {
 }
 
 TEST(Plan, Volumes) {
-  VolumeDescription ct{.voxel = {VoxelType::kI16}, .width = 150, .height = 130, .slices = 24};
+  VolumeDescription ct{.voxel = {VoxelType::kI16}, .width = 110, .height = 100, .slices = 16};
   std::vector<std::byte> voxels(ct.bytes());
   for (std::size_t i = 0; i < voxels.size() / 2; ++i) {
     const auto v =
-        static_cast<std::int16_t>(300 * std::sin(0.03 * static_cast<double>(i % 150)) +
+        static_cast<std::int16_t>(300 * std::sin(0.03 * static_cast<double>(i % 110)) +
                                   50 * std::cos(0.001 * static_cast<double>(i)) + static_cast<double>(i * 7919 % 5));
     std::memcpy(voxels.data() + 2 * i, &v, 2);
   }
@@ -179,7 +180,7 @@ TEST(Plan, Volumes) {
     encode_volume(slices, p, sink);
     std::vector<VolumeDecoderParams> requests(3);
     requests[1].region = VoxelRegion{60, 50, 9, 20, 10, 4};
-    requests[2].region = VoxelRegion{0, 0, 3, 150, 130, 2};
+    requests[2].region = VoxelRegion{0, 0, 3, 110, 100, 2};
     if (transform == VolumeTransform::kWavelet) {
       requests.resize(5);
       requests[3].reduce = 2;
