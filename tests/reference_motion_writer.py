@@ -1,8 +1,14 @@
-"""Sections of motion for reference_decoder_test.py with decisions drawn at random: motion that no encoder chooses."""
+"""Sections of motion with decisions drawn at random: motion that no encoder chooses.
+
+    reference_motion_writer.py IN.tvl OUT.tvl SEED WILDNESS
+
+Gives a stream with motion other motion. WILDNESS, 0..1: how probable it is that a vector's difference has another bit.
+"""
 
 from __future__ import annotations
 
 import random
+import sys
 
 import reference_decoder as reference
 import reference_motion as motion
@@ -54,7 +60,7 @@ class TooLong(Exception):
 
 def invent_level(generator: random.Random, wildness: float, level: int, frames: int, size: tuple[int, int],
                  components: int, coarser: list[motion.HighFrame]) -> tuple[bytes, list[motion.HighFrame]]:
-    """A section and its motion. wildness: how probable it is that a vector's difference has another bit."""
+    """A section and its motion."""
     def section() -> bytes:
         return b"".join(varint(len(codeword)) for codeword in codewords) + b"".join(codewords)
 
@@ -99,3 +105,18 @@ def invent_motion(data: bytes, seed: int, wildness: float, damaged: bool = False
                     done = level == 1 and damaged
 
     return change_stream(data, change)
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 5:
+        print(__doc__, file=sys.stderr)
+        return 2
+    with open(arguments[1], "rb") as source:
+        result = invent_motion(source.read(), int(arguments[3]), float(arguments[4]))
+    with open(arguments[2], "wb") as sink:
+        sink.write(result)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

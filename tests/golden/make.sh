@@ -63,6 +63,18 @@ stream fast_rate 48x32 yuv422p10 8 moving "--profile fast --bpp 2 --gop 8 --leve
 stream fast_dyadic_lossless 24x17 gray 8 moving "--profile fast --lossless --gop 8 --layout dyadic --levels 3x3" "$r1" "$p4" "$dyadic_all"
 stream fast_dyadic_lossy 40x24 yuv420p 8 moving "--profile fast -q 55 --gop 8 --layout dyadic --levels 2x4" "$r1" "$l1" "$dyadic_all"
 stream fast_blocks 100x70 gray 2 moving "--profile fast -q 45 --gop 2 --levels 1x3 --block-size 32 --tune visual" "$r1t1" "$l1"
+# Motion
+stream motion_lossy_yuv420p 64x48 yuv420p 11 moving "--motion on -q 45 --gop 8 --levels 3x3 --layers 4" "$r1" "$t1" "$r1t1" "$l1" "$p4" "$all"
+stream motion_lossless_yuv420p 40x24 yuv420p 6 moving "--motion on --lossless --gop 4 --levels 2x2" "$r1" "$t1" "$l2"
+stream motion_lossless_gbrp 24x16 gbrp 5 moving "--motion on --lossless --gop 8 --levels 2x2" "$r1t1"
+stream motion_lossy_yuv422p10 33x17 yuv422p10 9 moving "--motion on -q 50 --gop 9 --levels 3x4" "$r1" "--reduce 3" "$all"
+stream motion_lossy_gbrp10 32x24 gbrp10 4 moving "--motion on -q 50 --gop 4 --levels 2x3" "$r1t1"
+stream motion_lossy_yuva420p 24x16 yuva420p 5 moving "--motion on -q 60 --gop 5 --levels 2x2" "$r1t1"
+stream motion_gray16 24x17 gray16 5 noise "--motion on -q 60 --gop 4 --levels 2x2" "$r1t1"
+stream motion_rate 48x32 yuv420p 16 moving "--motion on --bpp 1 --gop 16 --levels 4x3 --layers 5" "$r1t1" "$l1" "$l2"
+stream motion_fast 48x32 yuv420p 8 moving "--motion on --profile fast -q 50 --gop 8 --levels 3x3 --layers 4" "$r1t1" "$l1"
+stream motion_regions 300x20 gray 3 moving "--motion on -q 35 --gop 3 --levels 1x3" "$r1" "$t1"
+stream motion_tiny 5x3 gray 6 moving "--motion on -q 60 --gop 6 --levels 2x2" "$t1"
 # Sizes
 stream one_sample 1x1 gray 3 moving "--lossless --gop 3 --levels 1x2"
 stream one_column 1x33 gray 6 moving "-q 60 --gop 6 --levels 2x3" "$r1t1"
@@ -73,6 +85,10 @@ PYTHONPATH=.. "$python" -B ../reference_extract.py dense_rate.tvl extract_dense.
 pin extract_dense "$r1" "$t1"
 PYTHONPATH=.. "$python" -B ../reference_extract.py fast_dyadic_lossy.tvl extract_fast_dyadic.tvl 1 0 2
 pin extract_fast_dyadic "$r1"
+PYTHONPATH=.. "$python" -B ../reference_extract.py motion_rate.tvl extract_motion.tvl 1 1 3
+pin extract_motion "$t1"
+"$python" -B ../reference_motion_writer.py motion_lossy_gbrp10.tvl motion_wild.tvl 1 0.6
+pin motion_wild "$r1" "$t1"
 head -c $(($(stat -c %s dense_lossy_yuv420p.tvl) - 60)) dense_lossy_yuv420p.tvl >unfinished.tvl
 echo "unfinished --keep-partial" >>"$work/list"
 
