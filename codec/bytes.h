@@ -56,7 +56,7 @@ inline void append_crc(std::vector<std::uint8_t>& bytes) {
 }
 /// Whether the last four bytes are the CRC-32C of those before.
 inline bool crc_matches(const std::uint8_t* bytes, std::size_t size) {
-  return size >= 4 && crc32c(bytes, size - 4) == load_little_endian<std::uint32_t>(bytes + size - 4);
+  return size >= 4 && has_crc32c(bytes, size - 4, load_little_endian<std::uint32_t>(bytes + size - 4));
 }
 
 /// Appends fields to `bytes`.

@@ -21,7 +21,7 @@ inline ChunkEntry chunk_entry(const std::vector<std::uint8_t>& bytes) {
 }
 /// `bytes`: as many as the header says.
 inline bool is_intact(const ChunkEntry& chunk, const std::uint8_t* bytes) {
-  return crc32c(bytes, static_cast<std::size_t>(chunk.size)) == chunk.crc;
+  return has_crc32c(bytes, static_cast<std::size_t>(chunk.size), chunk.crc);
 }
 
 /// What lets a part of a chunk be read alone.

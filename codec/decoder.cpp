@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "codec/decoder_state.h"
+#include "codec/fuzzing.h"
 #include "codec/gop_hash.h"
 #include "codec/stopwatch.h"
 #include "codec/trace.h"
@@ -183,7 +184,7 @@ Decoder::State::Reader::~Reader() {
 // Pipes are read by whoever asks for frames: nobody knows when more will come, and a thread that waits for it cannot be
 // ended. Without an index, what reading finds out is said by info().
 void Decoder::State::begin_reading() {
-  if (std::exchange(reading_begun, true) || !in.seekable() || !info.has_index) return;
+  if (std::exchange(reading_begun, true) || !in.seekable() || !info.has_index || !kThreadsAhead) return;
   constexpr int kMostAhead = 4;
   try {
     reader.emplace(*this, static_cast<std::size_t>(std::clamp(backend->depth(), 1, kMostAhead)));
@@ -258,7 +259,7 @@ void Decoder::State::verify(const Gop& gop, Packet& packet) {
   const GopHeader& g = packet.head;
   if (!(packet.whole && g.has_hash && params.verify_hash)) return;
   const Stopwatch watch;
-  const bool same = hash_samples(gop) == g.hash;
+  const bool same = checks_are_believed || hash_samples(gop) == g.hash;
   stats.seconds_container += watch.seconds();
   if (!same) {
     report("frames " + std::to_string(g.first_frame) + ".." +

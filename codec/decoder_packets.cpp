@@ -252,7 +252,7 @@ bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std:
           in.seek(body + c.offset);
           const auto n_head = static_cast<std::size_t>(checks[i].head_bytes);
           if (in.read(bytes.data() + chunk.at, n_head) < n_head ||
-              crc32c(bytes.data() + chunk.at, n_head) != checks[i].head_crc) {
+              !has_crc32c(bytes.data() + chunk.at, n_head, checks[i].head_crc)) {
             chunk.ok = intact = false;
             report_read(where + ": the head of the " + name());
           }
@@ -396,7 +396,7 @@ bool Decoder::State::read_parts(Packet& packet, const ChunkEntry& chunk, const C
     const auto at = static_cast<std::size_t>(part.data - bytes.data());
     if (planned) return planned->add(body + chunk.offset + (at - place), part.size);
     in.seek(body + chunk.offset + (at - place));
-    intact = in.read(bytes.data() + at, part.size) == part.size && crc32c(bytes.data() + at, part.size) == crc;
+    intact = in.read(bytes.data() + at, part.size) == part.size && has_crc32c(bytes.data() + at, part.size, crc);
   });
   return intact;
 }

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "codec/fuzzing.h"
+
 namespace trivelet {
 
 /// CRC-32C of `size` bytes, continuing from `crc` (0 to begin). Uses the processor's instruction when there is one.
@@ -11,6 +13,11 @@ std::uint32_t crc32c(const void* data, std::size_t size, std::uint32_t crc = 0);
 
 /// The same on processors that have no such instruction.
 std::uint32_t crc32c_portable(const void* data, std::size_t size, std::uint32_t crc = 0);
+
+/// Whether bytes of a stream have the CRC-32C that stands there.
+inline bool has_crc32c(const void* data, std::size_t size, std::uint32_t crc) {
+  return checks_are_believed || crc32c(data, size) == crc;
+}
 
 /// XXH64 with seed 0, as specified by the xxHash project, fed piece by piece.
 class XxHash64 {

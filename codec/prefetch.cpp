@@ -2,8 +2,10 @@
 
 #include <exception>
 #include <optional>
+#include <system_error>
 #include <utility>
 
+#include "codec/fuzzing.h"
 #include "codec/stopwatch.h"
 #include "codec/trace.h"
 
@@ -14,13 +16,18 @@ Prefetch::Prefetch(Make make, int most, Fill fill)
       fill_(std::move(fill)),
       most_(most),
       filled_(static_cast<std::size_t>(most)),
-      free_(static_cast<std::size_t>(most)),
-      thread_([this] { run(); }) {}
+      free_(static_cast<std::size_t>(most)) {
+  if (!kThreadsAhead) return;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {  // the system starts no more threads: next() fills
+  }
+}
 
 Prefetch::~Prefetch() {
   filled_.stop();
   free_.stop();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Prefetch::run() try {
@@ -41,6 +48,10 @@ void Prefetch::run() try {
 }
 
 Gop* Prefetch::next() {
+  if (!thread_.joinable()) {
+    if (!used_) used_ = std::make_unique<Gop>(make_());
+    return fill_(*used_) ? used_.get() : nullptr;
+  }
   if (used_) (void)free_.push(std::move(used_));
   const ScopeTimer timer(waited_);
   const trace::Span span("wait");

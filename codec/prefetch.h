@@ -10,7 +10,7 @@
 
 namespace trivelet {
 
-/// Fills Gops in a thread of its own while another one is used.
+/// Fills Gops in a thread of its own while another one is used; where the system starts no more threads, in next().
 class Prefetch {
  public:
   using Make = std::function<Gop()>;

@@ -12,7 +12,6 @@
 #endif
 
 #include <cstddef>
-#include <source_location>
 #include <string>
 #include <utility>
 
@@ -22,12 +21,13 @@
 namespace trivelet::gpu {
 
 /// Throws when `result` is an error. `call` names the CUDA function or the kernel.
-inline void check(cudaError_t result, const char* call, std::source_location at = std::source_location::current()) {
+inline void check(cudaError_t result, const char* call, const char* file = __builtin_FILE(),
+                  int line = __builtin_LINE()) {
   if (result == cudaSuccess) return;
   const bool memory = result == cudaErrorMemoryAllocation;
   fail(memory ? ErrorKind::kUnsupported : ErrorKind::kInternal,
-       std::string(call) + ": " + cudaGetErrorString(result) + " (" + cudaGetErrorName(result) + ", " + at.file_name() +
-           ":" + std::to_string(at.line()) + ")");
+       std::string(call) + ": " + cudaGetErrorString(result) + " (" + cudaGetErrorName(result) + ", " + file + ":" +
+           std::to_string(line) + ")");
 }
 
 /// Devices that can be used; 0 without a driver or without a GPU.
