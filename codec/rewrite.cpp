@@ -66,6 +66,10 @@ class Rewriter {
     write_box("Indx", serialise_index(index_));
     write_box("Done", serialise(end));
     result_.bytes = position_;
+    // The first layer of every GOP says at least where its segments begin, whatever its share of the bytes is.
+    require(limit_ == 0 || position_ <= limit_, ErrorKind::kBadArgument,
+            "a target of " + std::to_string(limit_) + " bytes is too small: the least of every GOP takes " +
+                std::to_string(position_) + "; raise it, or leave levels or frames out");
     if (known_ && result_.frames > 0) result_.mean_squared_error = squared_error_ / samples_;
     return result_;
   }

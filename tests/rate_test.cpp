@@ -452,6 +452,24 @@ TEST(Rewrite, ExtractedGops) {
   EXPECT_EQ(kind_of([&] { rewritten(whole, r); }), ErrorKind::kBadArgument);
 }
 
+TEST(Rewrite, KeepsOrRefusesTinyTargets) {
+  for (const Profile profile : {Profile::kFast, Profile::kDense}) {
+    const Stream s = encode(make_clip(video(8, 8, "gray"), 4, 2, Pattern::kTexture, 9), params_of(profile, 2));
+    bool kept = false, refused = false;
+    for (std::uint64_t target = 200; target < s.size(); ++target) {
+      try {
+        EXPECT_LE(rewritten(s, {.target_bytes = target}).size(), target);
+        kept = true;
+      } catch (const Error& e) {
+        EXPECT_EQ(e.kind(), ErrorKind::kBadArgument) << e.what();
+        EXPECT_FALSE(kept) << target << ": " << e.what();
+        refused = true;
+      }
+    }
+    EXPECT_TRUE(kept && refused);
+  }
+}
+
 TEST(Rewrite, DamageIsNotCopied) {
   const Clip clip = clip_of("gray");
   Stream s = encode(clip, params_of(Profile::kDense));
