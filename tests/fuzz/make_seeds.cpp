@@ -1,16 +1,18 @@
-// make_seeds FOLDER: writes FOLDER/decode, small streams of every kind with the option bytes of decode_fuzz in front,
-// FOLDER/header, the boxes and chunks of such streams for header_fuzz, FOLDER/motion, sections of motion, and FOLDER/vstc
-// and FOLDER/dct, tiny pictures of the still codecs.
+// make_seeds FOLDER: writes seeds into a folder for each fuzzer: small streams of every kind, videos and volumes, with the
+// option bytes of the fuzzers of whole streams in front; boxes and chunks of such streams for header_fuzz; sections of
+// motion; tiny pictures of the still codecs; short files of video.
 
 #include <filesystem>
 #include <fstream>
 #include <random>
 
 #include "codec/motion_field.h"
+#include "codec/still/ccsds122/ccsds122.h"
 #include "codec/still/dct/dct.h"
 #include "codec/still/vstc/vstc.h"
 #include "tests/boxes.h"
 #include "tests/support.h"
+#include "trivelet/volume.h"
 
 using namespace trivelet;
 using namespace trivelet::test;
@@ -150,18 +152,148 @@ bool write_motion_seeds(const std::filesystem::path& folder) {
   return ok;
 }
 
+Bytes text(const std::string& s) { return Bytes(s.begin(), s.end()); }
+Bytes operator+(Bytes a, const Bytes& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+Bytes ramp(std::size_t size) {
+  Bytes out(size);
+  for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<std::uint8_t>(i * 37 % 251);
+  return out;
+}
+
+/// A stream for every fuzzer of whole streams that reads videos. `options` are those of decode_fuzz.
+bool write_stream_seeds(const std::filesystem::path& folder, const std::string& name, const Bytes& options,
+                        const Bytes& stream, unsigned i) {
+  const auto byte = [](unsigned v) { return static_cast<std::uint8_t>(v); };
+  bool ok = write(folder / "decode" / name, options + stream);
+  ok &= write(folder / "gpu" / name, Bytes{byte((i % 3) << 4), 0} + stream);
+  ok &= write(folder / "verify" / name, Bytes{byte(i % 2 * 2), 0} + stream);
+  ok &= write(folder / "layout" / name, Bytes{byte(i % 2 * 2), 0} + stream);
+  ok &= write(folder / "region" / name, Bytes{byte(128 | (i & 3) << 2), 0, byte(i), byte(i * 5), 3, byte(i)} + stream);
+  ok &= write(folder / "rewrite" / name,
+              Bytes{byte(32 | (i % 6) << 2), byte(i * 40 + 90), 1, byte(i % 5), 0, 0} + stream);
+  return ok;
+}
+
+/// Volumes of every kind of map, order and transform.
+bool write_volume_seeds(const std::filesystem::path& folder) {
+  struct Kind {
+    const char* name;
+    VolumeDescription shape;
+    VolumeTransform transform;
+    bool palette, fourth_axis;
+    double max_error, bits_per_voxel;
+  };
+  constexpr auto kWavelet = VolumeTransform::kWavelet;
+  const Kind kinds[] = {
+      {"bytes", {{VoxelType::kU8}, 9, 7, 5, 1}, kWavelet, false, false, 0, 0},
+      {"ct", {{VoxelType::kI16}, 8, 8, 6, 1}, kWavelet, false, false, 0, 0},
+      {"palette", {{VoxelType::kU16, true}, 7, 9, 4, 1}, kWavelet, true, false, 0, 0},
+      {"labels", {{VoxelType::kU8}, 12, 10, 4, 1}, VolumeTransform::kPredictionAcross, false, false, 0, 0},
+      {"in_slice", {{VoxelType::kI16}, 11, 6, 3, 1}, VolumeTransform::kPredictionInSlice, false, false, 0, 0},
+      {"planes", {{VoxelType::kI32}, 5, 6, 4, 1}, kWavelet, false, false, 0, 0},
+      {"colour", {{VoxelType::kU8, false, 3}, 6, 5, 3, 1}, kWavelet, false, false, 0, 0},
+      {"time", {{VoxelType::kI16}, 6, 6, 3, 4}, kWavelet, false, true, 0, 0},
+      {"times", {{VoxelType::kU8}, 6, 6, 3, 3}, kWavelet, false, false, 0, 0},
+      {"bound", {{VoxelType::kF32}, 8, 6, 4, 1}, kWavelet, false, false, 0.5, 0},
+      {"rate", {{VoxelType::kU16}, 10, 9, 4, 1}, kWavelet, false, false, 0, 24},
+  };
+  bool ok = true;
+  unsigned i = 0;
+  for (const Kind& k : kinds) {
+    std::vector<std::byte> voxels;
+    for (std::uint64_t n = 0; n < k.shape.bytes() / static_cast<std::size_t>(bytes_of(k.shape.voxel.type)); ++n) {
+      std::uint64_t v = n * n / 7 % 90 + n % 9;
+      if (k.shape.voxel.type == VoxelType::kF32) v = std::bit_cast<std::uint32_t>(static_cast<float>(v) / 3);
+      const int bytes = bytes_of(k.shape.voxel.type);
+      for (int b = 0; b < bytes; ++b)
+        voxels.push_back(static_cast<std::byte>(v >> 8 * (k.shape.voxel.big_endian ? bytes - 1 - b : b)));
+    }
+    VolumeEncoderParams p;
+    p.threads = 1;
+    p.block_size = 32;
+    p.slab = 3 + static_cast<int>(i % 2);
+    p.effort = VolumeEffort::kFast;
+    p.transform = k.transform;
+    p.palette = k.palette;
+    p.fourth_axis_first = k.fourth_axis;
+    p.max_error = k.max_error;
+    if (k.bits_per_voxel > 0) p.bits_per_voxel = k.bits_per_voxel;
+    MemorySlices slices(k.shape, voxels.data());
+    MemorySink sink;
+    MemoryReadBack again(sink);
+    encode_volume(slices, p, sink, &again);
+    const auto* s = reinterpret_cast<const std::uint8_t*>(sink.bytes.data());
+    const auto byte = static_cast<std::uint8_t>(i);
+    ok &=
+        write(folder / "volume_stream" / k.name, Bytes{0, 0, byte, 2, 1, 3, byte, 1} + Bytes(s, s + sink.bytes.size()));
+    for (const BoxAt& b : list_boxes(s, sink.bytes.size())) {
+      const Bytes payload(s + b.payload(), s + b.end());
+      if (b.type == "Volm") ok &= write(folder / "map" / (std::string("of_") + k.name), payload);
+      if (b.type == "volq") ok &= write(folder / "cuts" / k.name, payload);
+    }
+    ++i;
+  }
+  return ok;
+}
+
+/// Behind the four option bytes of video_fuzz.
+bool write_video_seeds(const std::filesystem::path& folder) {
+  bool ok = true;
+  const char* chromas[] = {"420jpeg", "422", "mono10", "444alpha", "420p10", "411", "440", "410"};
+  const std::size_t sizes[] = {36, 48, 48, 96, 72, 40, 48, 30};
+  for (std::size_t i = 0; i < std::size(chromas); ++i) {
+    const Bytes head = text("YUV4MPEG2 W6 H4 F30000:1001 It A1:1 C" + std::string(chromas[i]) + " XCOLORRANGE=FULL\n");
+    Bytes planes = ramp(sizes[i]);
+    if (sizes[i] != 96)
+      for (std::size_t k = 1; k < planes.size(); k += 2) planes[k] &= 3;
+    const Bytes frame = text("FRAME\n") + planes, other = text("FRAME Ip\n") + planes;
+    const auto option = static_cast<std::uint8_t>(i % 2 * 4);
+    ok &= write(folder / "y4m" / chromas[i], Bytes{option, 0, 0, 0} + head + frame + (i % 3 ? frame : other) + frame);
+    ok &= write(folder / "raw" / ("seed" + std::to_string(i)),
+                Bytes{option, 5, 3, static_cast<std::uint8_t>(i)} + Bytes(200, static_cast<std::uint8_t>(i == 1)));
+  }
+  const auto picture = [&](const std::string& head, std::size_t bytes) { return text(head) + ramp(bytes); };
+  const Bytes options = {4, 0, 0, 0};
+  ok &= write(folder / "pnm" / "grey", options + picture("P5\n# comment\n5 4\n255\n", 20));
+  ok &= write(folder / "pnm" / "colour", options + picture("P6 3 2 255\n", 18) + picture("P6 3 2 255\n", 18));
+  ok &= write(folder / "pnm" / "deep", options + text("P5 2 2 4095\n") + Bytes{15, 255, 0, 1, 7, 7, 1, 0});
+  ok &= write(folder / "pnm" / "bits", options + text("P5 3 1 1\n") + Bytes{0, 1, 1});
+  return ok;
+}
+
+/// The side index, and tiny differences of volumes.
+bool write_small_seeds(const std::filesystem::path& folder) {
+  bool ok = true;
+  for (std::uint32_t n = 0; n < 3; ++n) {
+    const std::vector<std::byte> index = ccsds122::write_index(std::vector<std::uint32_t>(n * 3, 1000 * n));
+    const auto* p = reinterpret_cast<const std::uint8_t*>(index.data());
+    ok &= write(folder / "ccsds_index" / ("seed" + std::to_string(n)), Bytes(p, p + index.size()));
+  }
+  for (unsigned i = 0; i < 9; ++i)
+    ok &= write(folder / "predict" / ("seed" + std::to_string(i)),
+                Bytes{static_cast<std::uint8_t>(i * 2), static_cast<std::uint8_t>(i % 3),
+                      static_cast<std::uint8_t>(0x54 + i), static_cast<std::uint8_t>(i)} +
+                    ramp(60));
+  return ok;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  const std::filesystem::path folder = std::filesystem::path(argv[1]) / "decode";
   const std::filesystem::path headers = std::filesystem::path(argv[1]) / "header";
-  std::filesystem::create_directories(folder);
-  std::filesystem::create_directories(headers);
+  for (const char* name : {"decode", "header", "gpu", "verify", "layout", "region", "rewrite", "volume_stream", "map",
+                           "cuts", "y4m", "raw", "pnm", "ccsds_index", "predict"})
+    std::filesystem::create_directories(std::filesystem::path(argv[1]) / name);
   for (const bool dyadic : {false, true})
     for (const Profile profile : {Profile::kFast, Profile::kDense})
       if (!write_header_seeds(headers, dyadic, profile)) return 1;
-  if (!write_still_seeds(argv[1])) return 1;
+  if (!write_still_seeds(argv[1]) || !write_volume_seeds(argv[1]) || !write_video_seeds(argv[1]) ||
+      !write_small_seeds(argv[1]))
+    return 1;
   if (!write_motion_seeds(std::filesystem::path(argv[1]) / "motion")) return 1;
   struct Kind {
     const char* name;
@@ -203,6 +335,7 @@ int main(int argc, char** argv) {
       {"motion_fast", 16, 16, 4, 4, "gbrp", false, Layout::kT2d, FastMode::kStaged, 2, 2, 2, 0x3010, Profile::kFast, 0,
        false, Motion::kAuto},
   };
+  unsigned i = 0;
   for (const Kind& k : kinds) {
     EncoderParams p;
     p.lossless = k.lossless;
@@ -221,10 +354,9 @@ int main(int argc, char** argv) {
     p.threads = 1;
     const auto stream =
         encode(make_clip(video(k.width, k.height, k.format), k.frames, k.gop_frames, Pattern::kTexture, 9), p);
-    std::ofstream out(folder / k.name, std::ios::binary);
-    out.put(static_cast<char>(k.options & 255)).put(static_cast<char>(k.options >> 8));
-    out.write(reinterpret_cast<const char*>(stream.data()), static_cast<std::streamsize>(stream.size()));
-    if (!out.flush()) return 1;
+    const auto* s = reinterpret_cast<const std::uint8_t*>(stream.data());
+    const Bytes options = {static_cast<std::uint8_t>(k.options), static_cast<std::uint8_t>(k.options >> 8)};
+    if (!write_stream_seeds(argv[1], k.name, options, Bytes(s, s + stream.size()), i++)) return 1;
   }
   return 0;
 }

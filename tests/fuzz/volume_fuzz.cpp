@@ -1,5 +1,5 @@
 // Readers of volumes: the bytes are a file of a format (of libFuzzer's programs TRIVELET_VOLUME_FORMAT), or with
-// "map" and "envelope" the content of the stream's boxes. Every outcome but a volume or an Error of a damaged or
+// "map", "envelope" and "cuts" the content of the stream's boxes. Every outcome but a volume or an Error of a damaged or
 // unsupported file is a finding. What can be read to its end must give a header that survives the stream's boxes and
 // says the same about the volume.
 
@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "codec/bytes.h"
+#include "codec/hash.h"
+#include "codec/volume_cuts.h"
 #include "codec/volume_map.h"
 #include "io/volume/volume_io.h"
 
@@ -73,10 +76,24 @@ void read_map(const std::uint8_t* data, std::size_t size) {
     VolumeMapper(map).to_stored(gop, 0, out);  // tables of narrow ones are slow to make
 }
 
+void read_cuts(const std::uint8_t* data, std::size_t size) {
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+  const VolumeCuts cuts = parse_volume_cuts(data, size);
+#else
+  std::vector<std::uint8_t> bytes(data, data + size);
+  if (size >= 4) store_little_endian(crc32c(data, size - 4), bytes.data() + size - 4);
+  const VolumeCuts cuts = parse_volume_cuts(bytes.data(), size);
+#endif
+  const auto packed = serialise(cuts);
+  expect(cuts.cuts.empty() || serialise(parse_volume_cuts(packed.data(), packed.size())) == packed);
+}
+
 int fuzz(const std::string& format, const std::uint8_t* data, std::size_t size) {
   try {
     if (format == "map")
       read_map(data, size);
+    else if (format == "cuts")
+      read_cuts(data, size);
     else if (format == "envelope")
       (void)io::volume_info(io::parse_envelope(data, size));
     else
@@ -100,6 +117,7 @@ int fuzz_nrrd(const std::uint8_t* data, std::size_t size) { return fuzz("nrrd", 
 int fuzz_metaimage(const std::uint8_t* data, std::size_t size) { return fuzz("metaimage", data, size); }
 int fuzz_dicom(const std::uint8_t* data, std::size_t size) { return fuzz("dicom", data, size); }
 int fuzz_envelope(const std::uint8_t* data, std::size_t size) { return fuzz("envelope", data, size); }
+int fuzz_cuts(const std::uint8_t* data, std::size_t size) { return fuzz("cuts", data, size); }
 int fuzz_map(const std::uint8_t* data, std::size_t size) { return fuzz("map", data, size); }
 }
 #endif

@@ -1,0 +1,85 @@
+// Regions of whole streams: six option bytes, then a .tvl stream whose checks are right. A region has the samples of the
+// whole, and is not refused where the whole is decoded.
+
+#include <cstdint>
+#include <vector>
+
+#include "tests/fuzz/stream_support.h"
+
+using namespace trivelet;
+using namespace trivelet::fuzz;
+
+namespace {
+
+constexpr std::size_t kOptionBytes = 6;
+
+// The samples of the region of every frame of every component, one after the other.
+struct Samples {
+  bool refused = false;
+  std::size_t damage = 0;
+  std::vector<std::byte> bytes;
+};
+
+Samples decode(const Bytes& s, const DecoderParams& p, const PictureRegion& r, const PixelFormat& format) {
+  Samples out;
+  MemorySource source(s.data(), s.size());
+  try {
+    Decoder d(source, p);
+    Gop gop = d.make_gop();
+    while (d.pull(gop))
+      for (int c = 0; c < gop.components(); ++c) {
+        const VolumeView v = static_cast<const Gop&>(gop).plane(c);
+        const int w = format.is_chroma(c) ? format.log2_chroma_w : 0;
+        const int h = format.is_chroma(c) ? format.log2_chroma_h : 0;
+        const int x = r.x >> w, y = r.y >> h;
+        const int x_end = (r.x + r.width + (1 << w) - 1) >> w, y_end = (r.y + r.height + (1 << h) - 1) >> h;
+        if (x_end > v.shape.width || y_end > v.shape.height) wrong("pictures of another size");
+        for (int f = 0; f < v.shape.frames; ++f)
+          for (int row = y; row < y_end; ++row)
+            out.bytes.insert(out.bytes.end(), v.row(f, row) + x * v.bytes_per_sample,
+                             v.row(f, row) + x_end * v.bytes_per_sample);
+      }
+    out.damage = d.stats().damage.size();
+  } catch (const Error& e) {
+    out.refused = true;
+    expect_refusal(e);
+  }
+  return out;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < kOptionBytes) return 0;
+  const unsigned options = data[0];
+  const Bytes s = stream_of(data, size, kOptionBytes, options & 1);
+  StreamHeader h;
+  if (!find_header(s, h) || h.components.empty()) return 0;
+
+  DecoderParams p;
+  p.threads = 1;
+  p.keep_partial = options & 2;
+  p.reduce = std::min<int>(options >> 2 & 3, h.max_reduce() - h.dropped_spatial);
+  p.max_layers = options & 16 ? 1 : 0;
+  p.first_frame = options & 32 ? 1 : 0;
+  p.simd = options & 64 ? SimdLevel::kScalar : SimdLevel::kBest;
+  const int reduced = p.reduce + h.dropped_spatial;
+  const int width = low_length(h.video.width, reduced), height = low_length(h.video.height, reduced);
+  PictureRegion r;
+  r.x = data[2] % width;
+  r.y = data[3] % height;
+  r.width = 1 + data[4] % (width - r.x);
+  r.height = 1 + data[5] % (height - r.y);
+  p.region = r;
+  const Samples part = decode(s, p, r, h.video.format);
+  // Checks of parts that were changed, and are believed, tell of parts that are not there: nothing to compare.
+  for (const test::BoxAt& b : test::list_boxes(s.data(), s.size()))
+    if (b.type == "part") return 0;
+  if (!(options & 128)) return 0;
+  p.region = {};
+  const Samples whole = decode(s, p, r, h.video.format);
+  if (whole.refused || whole.damage > 0) return 0;
+  if (part.refused) wrong("a region is refused, the whole is not");
+  if (part.bytes != whole.bytes) wrong("a region has other samples than the whole");
+  return 0;
+}

@@ -1,0 +1,71 @@
+// What the fuzzers of whole streams share: option bytes, then a .tvl stream. Its checks are right unless an option says
+// otherwise: put right, or, in programs for fuzzing, believed (codec/fuzzing.h).
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "codec/backend.h"
+#include "codec/fuzzing.h"
+#include "tests/boxes.h"
+#include "trivelet/codec.h"
+
+namespace trivelet::fuzz {
+
+using test::Bytes;
+
+[[noreturn]] inline void wrong(const char* what) {
+  std::fprintf(stderr, "wrong: %s\n", what);
+  std::abort();
+}
+
+/// The stream behind the option bytes.
+inline Bytes stream_of(const std::uint8_t* data, std::size_t size, std::size_t options, bool damaged) {
+  Bytes s(data + options, data + size);
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+  checks_are_believed = !damaged;
+  if (!damaged && s.size() >= sizeof kSignature) std::memcpy(s.data(), kSignature, sizeof kSignature);
+#else
+  if (!damaged) test::repair(s);
+#endif
+  return s;
+}
+
+/// Streams with larger GOPs are left out: they are slow, not different.
+inline bool is_small(const StreamHeader& h) {
+  std::uint64_t samples = 0;
+  std::uint64_t words = 0;
+  for (int c = 0; c < static_cast<int>(h.components.size()); ++c) {
+    const Shape s = h.component_shape(c, h.gop_frames);
+    const GridSize g = grid_size(s, h.decomposition(c), h.block_size());
+    samples += s.samples();
+    words += g.words * g.blocks;
+    if (g.blocks * static_cast<std::uint64_t>(g.segments) * h.layers > 4000) return false;
+  }
+  return samples <= 8192 && words <= 1000;
+}
+
+/// Reads the header, if there is one. False when it is one of a stream that is too large.
+inline bool find_header(const Bytes& s, StreamHeader& h) {
+  for (const test::BoxAt& b : test::list_boxes(s.data(), s.size())) {
+    if (b.type != "Head") continue;
+    try {
+      h = parse_stream_header(s.data() + b.payload(), b.length);
+      return is_small(h);
+    } catch (const Error&) {
+      return true;  // whoever reads the stream will say the same
+    }
+  }
+  return true;
+}
+
+/// What a stranger's stream may be answered with.
+inline void expect_refusal(const Error& e) {
+  if (e.kind() == ErrorKind::kBadStream || e.kind() == ErrorKind::kUnsupported) return;
+  std::fprintf(stderr, "%s\n", e.what());
+  wrong("kind of error");
+}
+
+}  // namespace trivelet::fuzz
