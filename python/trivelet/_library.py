@@ -1,0 +1,251 @@
+"""libtrivelet and what trivelet.h declares, as far as this package uses it, in the order of that header.
+
+Written by hand; tests/python_test.py compares names, types and order of everything here with the header.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import os
+from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
+from pathlib import Path
+from typing import Any
+
+from .errors import ArgumentError
+
+SONAME = "libtrivelet.so.1"
+
+
+def members(kind: Any, names: str) -> list[tuple[str, Any]]:
+    return [(name, kind) for name in names.split()]
+
+
+class Structure(ctypes.Structure):
+    """Of numbers that fit: ctypes would cut them."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(value, "__index__"):
+            value = operator.index(value)
+        super().__setattr__(name, value)
+        if isinstance(value, int) and (getattr(self, name) or 0) != value:
+            raise ArgumentError(f"{name} is {value}, which is out of its range")
+
+
+LOG = CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
+
+
+class Video(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        *members(c_int32, "width height colour_model bits log2_chroma_w log2_chroma_h alpha is_signed"),
+        *members(c_int32, "frame_rate_num frame_rate_den sample_aspect_num sample_aspect_den"),
+        *members(c_int32, "time_base_num time_base_den primaries transfer matrix range chroma_location rotation"),
+        ("field_order", c_int32),
+        ("frames", c_uint64),
+    ]
+
+
+class Plane(Structure):
+    _fields_ = [("data", c_void_p), ("row_stride", c_int64), ("sample_stride", c_int64)]
+
+
+class Frame(Structure):
+    _fields_ = [("planes", Plane * 4), ("pts", c_int64), ("duration", c_int64)]
+
+
+WRITE = CFUNCTYPE(c_int, c_void_p, c_void_p, c_uint64)
+
+
+class Sink(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        ("path", c_char_p),
+        *members(c_int32, "overwrite reserved"),
+        ("data", c_void_p),
+        ("capacity", c_uint64),
+        ("write", WRITE),
+        ("user", c_void_p),
+    ]
+
+
+READ = CFUNCTYPE(c_int64, c_void_p, c_void_p, c_uint64)
+SEEK = CFUNCTYPE(c_int, c_void_p, c_uint64)
+
+
+class Source(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        ("path", c_char_p),
+        ("data", c_void_p),
+        ("size", c_uint64),
+        ("read", READ),
+        ("seek", SEEK),
+        ("user", c_void_p),
+    ]
+
+
+class EncodeParams(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        *members(c_int32, "lossless profile"),
+        *members(c_double, "quality step"),
+        ("target_bytes", c_uint64),
+        *members(c_double, "bits_per_pixel bit_rate psnr"),
+        *members(c_int32, "gop_frames temporal_levels spatial_levels temporal_wavelet spatial_wavelet layout motion"),
+        *members(c_int32, "staged block_size layers even_ends visual part_checks measure_errors threads device"),
+        ("device_memory", c_uint64),
+        *members(c_char_p, "settings spool_path"),
+    ]
+
+
+class DecodeParams(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        *members(c_int32, "reduce temporal_reduce max_layers max_planes"),
+        ("max_bytes", c_uint64),
+        ("max_bits_per_pixel", c_double),
+        *members(c_uint64, "first_frame end_frame"),
+        *members(c_int32, "x y region_width region_height keep_partial verify_hash threads device"),
+        *members(c_uint64, "device_memory max_memory"),
+    ]
+
+
+class StreamInfo(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        *members(c_int32, "format_version profile lossless motion gop_frames block_size layers temporal_levels"),
+        *members(c_int32, "spatial_levels layout is_volume has_index index_rebuilt complete"),
+        *members(c_uint64, "gops bytes"),
+    ]
+
+
+class Volume(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        *members(c_int32, "type big_endian channels width height reserved"),
+        *members(c_uint64, "slices volumes"),
+    ]
+
+
+class Voxels(Structure):
+    _fields_ = [("data", c_void_p), *members(c_int64, "row_stride slice_stride volume_stride")]
+
+
+class VolumeParams(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        *members(c_double, "max_error quality psnr bits_per_voxel"),
+        ("total_bytes", c_uint64),
+        *members(c_int32, "transform effort profile block_size layers slab verify threads"),
+        ("settings", c_char_p),
+        ("envelope", c_void_p),
+        ("envelope_bytes", c_uint64),
+    ]
+
+
+class VolumeDecodeParams(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        *members(c_uint64, "x y z width height depth"),
+        *members(c_int32, "reduce max_layers max_planes threads"),
+        ("max_memory", c_uint64),
+    ]
+
+
+class VolumeInfo(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        *members(c_int32, "exact has_bound"),
+        *members(c_double, "max_error least largest"),
+        *members(c_int32, "prediction reserved"),
+        *members(c_uint64, "x y z width height depth step_x step_y step_z"),
+    ]
+
+
+STRUCTURES = {
+    "tvl_video": Video,
+    "tvl_plane": Plane,
+    "tvl_frame": Frame,
+    "tvl_sink": Sink,
+    "tvl_source": Source,
+    "tvl_encode_params": EncodeParams,
+    "tvl_decode_params": DecodeParams,
+    "tvl_stream_info": StreamInfo,
+    "tvl_volume": Volume,
+    "tvl_voxels": Voxels,
+    "tvl_volume_params": VolumeParams,
+    "tvl_volume_decode_params": VolumeDecodeParams,
+    "tvl_volume_info": VolumeInfo,
+}
+
+# Results and arguments; handles are c_void_p.
+FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
+    "tvl_result_text": (c_char_p, [c_int]),
+    "tvl_version": (c_char_p, []),
+    "tvl_video_set_format": (c_int, [POINTER(Video), c_char_p]),
+    "tvl_encoder_new": (c_void_p, []),
+    "tvl_encoder_free": (None, [c_void_p]),
+    "tvl_encoder_error": (c_char_p, [c_void_p]),
+    "tvl_encoder_set_log": (None, [c_void_p, LOG, c_void_p]),
+    "tvl_encoder_cancel": (None, [c_void_p]),
+    "tvl_encoder_open": (c_int, [c_void_p, POINTER(Video), POINTER(EncodeParams), POINTER(Sink)]),
+    "tvl_encoder_write": (c_int, [c_void_p, POINTER(Frame), c_uint64]),
+    "tvl_encoder_end_gop": (c_int, [c_void_p]),
+    "tvl_encoder_finish": (c_int, [c_void_p]),
+    "tvl_encoder_stream": (c_int, [c_void_p, POINTER(c_void_p), POINTER(c_uint64)]),
+    "tvl_decoder_new": (c_void_p, []),
+    "tvl_decoder_free": (None, [c_void_p]),
+    "tvl_decoder_error": (c_char_p, [c_void_p]),
+    "tvl_decoder_set_log": (None, [c_void_p, LOG, c_void_p]),
+    "tvl_decoder_cancel": (None, [c_void_p]),
+    "tvl_decoder_open": (c_int, [c_void_p, POINTER(Source), POINTER(DecodeParams)]),
+    "tvl_decoder_stream": (c_int, [c_void_p, POINTER(StreamInfo)]),
+    "tvl_decoder_settings": (c_char_p, [c_void_p]),
+    "tvl_decoder_video": (c_int, [c_void_p, POINTER(Video)]),
+    "tvl_decoder_gop_frames": (c_int32, [c_void_p]),
+    "tvl_decoder_read": (c_int, [c_void_p, POINTER(Frame), c_uint64, POINTER(c_uint64)]),
+    "tvl_encoder_write_volume": (
+        c_int,
+        [c_void_p, POINTER(Volume), POINTER(VolumeParams), POINTER(Voxels), c_void_p, c_void_p, POINTER(Sink)],
+    ),
+    "tvl_decoder_open_volume": (c_int, [c_void_p, POINTER(Source), POINTER(VolumeDecodeParams)]),
+    "tvl_decoder_volume": (c_int, [c_void_p, POINTER(Volume), POINTER(Volume), POINTER(VolumeInfo)]),
+    "tvl_decoder_read_slices": (c_int, [c_void_p, POINTER(Voxels), c_uint64, POINTER(c_uint64)]),
+}
+# Of structures that know their size.
+for name, structure in STRUCTURES.items():
+    if structure._fields_[0][0] == "struct_size":
+        FUNCTIONS[name + "_init"] = (None, [POINTER(structure), c_uint64])
+
+
+def load() -> ctypes.CDLL:
+    """The library: of the environment's TRIVELET_LIBRARY, else beside this file, else where the system looks."""
+    beside = Path(__file__).with_name(SONAME)
+    path = os.environ.get("TRIVELET_LIBRARY") or (str(beside) if beside.exists() else SONAME)
+    try:
+        library = ctypes.CDLL(path)  # which lets other threads of Python run during calls
+    except OSError as error:
+        raise ImportError(
+            f"{error}: Trivelet's library is neither beside {__file__} nor where the system looks for {SONAME}; "
+            "install the wheel, or let TRIVELET_LIBRARY name the file"
+        ) from error
+    for name, (result, arguments) in FUNCTIONS.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError as error:
+            raise ImportError(f"{path} has no {name}: it is older than this package") from error
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+library = load()
+
+
+def make(structure: Any) -> Any:
+    """A structure with the library's defaults."""
+    name = next(name for name, kind in STRUCTURES.items() if kind is structure)
+    made = structure()
+    getattr(library, name + "_init")(ctypes.byref(made), ctypes.sizeof(made))
+    return made

@@ -1,0 +1,121 @@
+"""Where streams come from and go to: paths, memory and files of Python as the library's sources and sinks."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+from typing import Any, Union
+
+import numpy as np
+
+from . import _library
+from ._handles import Handle
+
+# A path, an object with bytes in it, or a binary file that is open. Files of Python have no common type.
+Readable = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Any]
+Writable = Union[str, "os.PathLike[str]", Any]
+
+
+def path_bytes(path: Any) -> bytes:
+    encoded = os.fsencode(path)
+    return b"./-" if encoded == b"-" else encoded  # which the library takes for standard input
+
+
+def is_path(given: Any) -> bool:
+    return isinstance(given, (str, os.PathLike))
+
+
+class Source:
+    """A stream that can be opened any number of times: of a file in turns."""
+
+    def __init__(self, given: Any) -> None:
+        if is_path(given):
+            os.stat(given)  # raises what Python raises for files that are not there
+        elif not hasattr(given, "read"):
+            given = memoryview(given).cast("B")
+        self.given = given
+        self.lock: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+        if hasattr(given, "read"):
+            self.lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"given": bytes(self.given) if isinstance(self.given, memoryview) else self.given}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["given"])  # type: ignore[misc]
+
+    def structure(self, handle: Handle) -> Any:
+        """For `handle`, which keeps what it points to."""
+        source = _library.make(_library.Source)
+        if is_path(self.given):
+            source.path = path_bytes(self.given)
+        elif isinstance(self.given, memoryview):
+            memory = np.frombuffer(self.given, np.uint8) if self.given.nbytes else np.zeros(1, np.uint8)
+            handle.kept.append(memory)
+            source.data, source.size = memory.ctypes.data, self.given.nbytes
+        else:
+            self._use_file(source, handle)
+        handle.kept.append(source)
+        return source
+
+    def _use_file(self, source: Any, handle: Handle) -> None:
+        file: Any = self.given
+        raised = handle.raised
+
+        def read(_user: Any, data: int, size: int) -> int:
+            try:
+                done = 0
+                while done < size:
+                    part = file.read(size - done)
+                    if not part:
+                        break
+                    if len(part) > size - done:
+                        raise ValueError(f"{file!r} gave {len(part)} bytes where {size - done} were wanted")
+                    ctypes.memmove(data + done, bytes(part), len(part))
+                    done += len(part)
+                return done
+            except BaseException as error:
+                raised.append(error)
+                return -1
+
+        def seek(_user: Any, position: int) -> int:
+            try:
+                file.seek(position)
+                return 0
+            except BaseException as error:
+                raised.append(error)
+                return -1
+
+        source.read = _library.READ(read)
+        if not hasattr(file, "seekable") or file.seekable():
+            source.size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            source.seek = _library.SEEK(seek)
+
+
+def sink_for(target: Writable, overwrite: bool, handle: Handle) -> Any:
+    """For `handle`, which keeps what it points to."""
+    sink = _library.make(_library.Sink)
+    handle.kept.append(sink)
+    if is_path(target):
+        sink.path, sink.overwrite = path_bytes(target), overwrite
+        return sink
+
+    file: Any = target
+    raised = handle.raised
+
+    def write(_user: Any, data: int, size: int) -> int:
+        try:
+            rest = memoryview(ctypes.string_at(data, size))
+            while rest:
+                taken = file.write(rest)
+                rest = rest[len(rest) if taken is None else taken :]
+            return 0
+        except BaseException as error:
+            raised.append(error)
+            return -1
+
+    sink.write = _library.WRITE(write)
+    return sink

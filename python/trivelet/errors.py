@@ -1,0 +1,56 @@
+"""What the library answers when it does not do what it was asked: an exception for each of its results.
+
+Every one is an `Error`, and the exception of Python that it comes nearest to as well. The text is the library's: the
+value seen, the limit, what to do.
+"""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """Of the library; the classes below say which."""
+
+
+class InternalError(Error, RuntimeError):
+    """A broken invariant of the library."""
+
+
+class ArgumentError(Error, ValueError):
+    """The caller asked for something outside the documented range."""
+
+
+class IoError(Error, OSError):
+    """The system did not read or write."""
+
+
+class StreamError(Error, ValueError):
+    """The stream is corrupt, truncated or not what it claims to be."""
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """Valid, but this build, version, device or limit does not allow it."""
+
+
+class MismatchError(Error):
+    """A verification failed."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """The system has no more memory."""
+
+
+class CancelledError(Error):
+    """The call was cancelled."""
+
+
+BY_RESULT: dict[int, type[Error]] = {
+    1: InternalError,
+    2: ArgumentError,
+    3: IoError,
+    4: StreamError,
+    5: UnsupportedError,
+    6: MismatchError,
+    7: OutOfMemoryError,
+    8: CancelledError,
+    9: ArgumentError,  # the caller's memory does not hold the result
+}

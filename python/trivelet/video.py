@@ -1,0 +1,460 @@
+"""Videos: frames into a stream and back, one after the other.
+
+A frame is planes of samples: grey; Y, U, V; or G, B, R; then alpha. Planes are arrays of rows and columns, uint8 of up to
+8 bits a sample, else uint16.
+"""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import math
+import operator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Iterator, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _library
+from ._handles import Handle
+from ._streams import Readable, Source, Writable, sink_for
+from .errors import ArgumentError
+from .volume import Array, at_most_one, check_quality, number_of, positive
+
+_GREY, _YUV, _RGB = range(3)
+_SUBSAMPLINGS = {(0, 0): "444", (1, 0): "422", (1, 1): "420", (0, 1): "440", (2, 0): "411", (2, 2): "410"}
+_PROFILES = ["fast", "dense"]
+_MOTIONS = ["off", "on", "auto"]
+_RATIONAL_LIMIT = 2**31 - 1
+
+Rational = Union[int, float, str, Fraction]
+
+
+@dataclass(frozen=True)
+class VideoInfo:
+    """All about a video but its samples."""
+
+    width: int
+    height: int
+    format: str  #: as FFmpeg's, with the number of bits above 8: "yuv420p10"
+    rate: Optional[Fraction] = Fraction(25)  #: frames a second; None = not known
+    time_base: Optional[Fraction] = None  #: seconds in a unit of time; None = those of a frame
+    aspect: Optional[Fraction] = Fraction(1)  #: width of a sample by its height; None = not known
+    primaries: int = 2  #: this and the next two: code points of ITU-T H.273, 2 = unspecified
+    transfer: int = 2
+    matrix: int = 2
+    range: int = 0  #: 0 unspecified, 1 limited, 2 full
+    chroma_location: int = 0  #: 0 unspecified, else H.273's type + 1
+    rotation: int = 0  #: clockwise degrees for display
+    field_order: int = 0  #: 0 progressive or unknown, 1 top field first, 2 bottom field first
+    is_signed: bool = False
+    frames: Optional[int] = None  #: None = not known
+
+
+@dataclass(frozen=True)
+class Frame:
+    planes: tuple[Array, ...]
+    pts: int  #: presentation time in units of the time base
+    duration: int
+    time_base: Fraction
+    format: str
+
+    @property
+    def time(self) -> float:
+        """Seconds."""
+        return float(self.pts * self.time_base)
+
+    def pixels(self) -> Array:
+        """One array: rows and columns, and if there is more than grey, last Y, U, V or R, G, B, then alpha."""
+        planes = self.planes
+        if len(planes) == 1:
+            return planes[0]
+        if any(p.shape != planes[0].shape for p in planes):
+            raise ArgumentError(f"{self.format} has chroma of another size than luma, and no array of pixels")
+        if self.format.startswith("gbr"):
+            planes = (planes[2], planes[0], planes[1], *planes[3:])
+        return np.stack(planes, axis=-1)
+
+
+# -------------------------------------------------------------------------------------------------------------- format
+
+
+def _rational(name: str, value: Rational) -> Fraction:
+    exact = Fraction(value)
+    fraction = exact.limit_denominator(1001 * 1000) if isinstance(value, float) else exact
+    if not 0 < fraction.numerator <= _RATIONAL_LIMIT or fraction.denominator > _RATIONAL_LIMIT:
+        raise ArgumentError(f"{name} is {value}; it must be above 0, with numbers of 31 bits")
+    return fraction
+
+
+def _to_structure(info: VideoInfo) -> Any:
+    video = _library.make(_library.Video)
+    if _library.library.tvl_video_set_format(ctypes.byref(video), info.format.encode()) != 0:
+        raise ArgumentError(
+            f"unknown pixel format {info.format!r}; there are gray, yuv420p, yuv422p, yuv444p, yuv440p, yuv411p, yuv410p, "
+            "gbrp, and with alpha ya8, yuva420p and so on, gbrap; a number of bits may follow (yuv420p10, gray12)"
+        )
+    for name in ("width", "height"):
+        value = operator.index(getattr(info, name))
+        if not 1 <= value <= 65536:
+            raise ArgumentError(f"{name} is {value}; it must be 1..65536")
+        setattr(video, name, value)
+    for name in ("primaries", "transfer", "matrix", "range", "chroma_location", "rotation", "field_order"):
+        setattr(video, name, getattr(info, name))
+    video.is_signed = info.is_signed
+    rate = _rational("rate", info.rate) if info.rate is not None else Fraction(0)
+    aspect = _rational("aspect", info.aspect) if info.aspect is not None else Fraction(0)
+    base = _rational("time_base", info.time_base) if info.time_base is not None else 1 / (rate or Fraction(25))
+    video.frame_rate_num, video.frame_rate_den = rate.numerator, rate.denominator
+    video.sample_aspect_num, video.sample_aspect_den = aspect.numerator, aspect.denominator
+    video.time_base_num, video.time_base_den = base.numerator, base.denominator
+    video.frames = info.frames or 0
+    return video
+
+
+def _to_info(video: Any) -> VideoInfo:
+    def fraction(name: str) -> Optional[Fraction]:
+        number, by = getattr(video, name + "_num"), getattr(video, name + "_den")
+        return Fraction(number, by) if number > 0 and by > 0 else None
+
+    return VideoInfo(
+        width=video.width,
+        height=video.height,
+        format=_format_name(video),
+        rate=fraction("frame_rate"),
+        time_base=fraction("time_base"),
+        aspect=fraction("sample_aspect"),
+        primaries=video.primaries,
+        transfer=video.transfer,
+        matrix=video.matrix,
+        range=video.range,
+        chroma_location=video.chroma_location,
+        rotation=video.rotation,
+        field_order=video.field_order,
+        is_signed=bool(video.is_signed),
+        frames=video.frames or None,
+    )
+
+
+def _format_name(video: Any) -> str:
+    bits = "" if video.bits == 8 else str(video.bits)
+    if video.colour_model == _GREY:
+        return f"ya{video.bits}" if video.alpha else "gray" + bits
+    if video.colour_model == _RGB:
+        return ("gbrap" if video.alpha else "gbrp") + bits
+    sampling = _SUBSAMPLINGS.get((video.log2_chroma_w, video.log2_chroma_h))
+    if sampling is None:  # which the library writes, but FFmpeg has no name for
+        sampling = f"[{video.log2_chroma_w},{video.log2_chroma_h}]"
+    return ("yuva" if video.alpha else "yuv") + sampling + "p" + bits
+
+
+def _plane_shapes(video: Any) -> list[tuple[int, int]]:
+    full = (video.height, video.width)
+    if video.colour_model == _GREY:
+        shapes = [full]
+    elif video.colour_model == _RGB:
+        shapes = [full] * 3
+    else:
+        chroma = (-(-video.height // (1 << video.log2_chroma_h)), -(-video.width // (1 << video.log2_chroma_w)))
+        shapes = [full, chroma, chroma]
+    return shapes + [full] * bool(video.alpha)
+
+
+def _sample_type(video: Any) -> np.dtype[Any]:
+    return np.dtype(("i" if video.is_signed else "u") + ("1" if video.bits <= 8 else "2"))
+
+
+def _point_to(frame: Any, planes: Sequence[Array]) -> None:
+    for to, plane in zip(frame.planes, planes):
+        to.data = plane.ctypes.data
+        to.row_stride = plane.strides[0] if plane.shape[0] > 1 else 0
+        to.sample_stride = plane.strides[1] if plane.shape[1] > 1 else 0
+
+
+# ------------------------------------------------------------------------------------------------------------- writer
+
+
+class VideoWriter:
+    """Frames into a stream.
+
+    >>> import io, numpy as np, trivelet
+    >>> file = io.BytesIO()
+    >>> with trivelet.VideoWriter(file, 64, 48, "yuv420p", rate=30, quality=80) as writer:
+    ...     for t in range(10):
+    ...         writer.write([np.full((48, 64), 20 * t, np.uint8), *[np.full((24, 32), 128, np.uint8)] * 2])
+    >>> reader = trivelet.VideoReader(file.getvalue())
+    >>> [round(frame.time, 3) for frame in reader][:4]
+    [0.0, 0.033, 0.067, 0.1]
+
+    The stream is whole when the `with` block ends or `close` was called; a block that raises leaves no file, and what was
+    written to a file of Python's is of no use. Frames of a GOP wait until it is full.
+    """
+
+    def __init__(
+        self,
+        target: Writable,
+        width: int,
+        height: int,
+        format: str = "yuv420p",
+        rate: Optional[Rational] = None,
+        *,
+        quality: Optional[float] = None,
+        psnr: Optional[float] = None,
+        bpp: Optional[float] = None,
+        bitrate: Optional[float] = None,
+        size: Optional[int] = None,
+        lossless: bool = False,
+        profile: str = "dense",
+        gop: int = 33,
+        layers: Optional[int] = None,
+        motion: str = "off",
+        info: Optional[VideoInfo] = None,
+        threads: int = 0,
+        device: Optional[int] = None,
+        overwrite: bool = True,
+    ) -> None:
+        """target: a path, or a binary file that is written to in order.
+        width, height, format: of the pictures; formats have FFmpeg's names.
+        rate: frames a second; else those of `info`, else 25.
+        quality: 0..100, 60 if nothing else is asked for. psnr: dB. bpp, bitrate, size: bits a pixel, bits a second and
+          bytes of the stream that are never exceeded. lossless: every sample comes back. One of these.
+        profile: "dense" or "fast". gop: frames that are transformed together, 1..128. layers: quality layers, 1..16, else
+          by size. motion: "off", "on" or "auto".
+        info: times, colours and so on, for instance of a reader; its size and format give way to those above.
+        threads: 0 = one for each core. device: the number of a GPU; None = the CPU.
+        overwrite: False refuses a path that exists.
+        """
+        given = replace(
+            info or VideoInfo(width, height, format), width=width, height=height, format=format, frames=None
+        )
+        if rate is not None:
+            given = replace(given, rate=_rational("rate", rate))
+        self._video = _to_structure(given)
+        self.info = _to_info(self._video)
+        self._shapes, self._type = _plane_shapes(self._video), _sample_type(self._video)
+        at_most_one(
+            quality=quality, psnr=psnr, bpp=bpp, bitrate=bitrate, size=size, lossless=True if lossless else None
+        )
+        params = _library.make(_library.EncodeParams)
+        params.lossless = lossless
+        if quality is not None:
+            params.quality = check_quality(quality)
+        if psnr is not None:
+            params.psnr = positive("psnr", psnr)
+        if bpp is not None:
+            params.bits_per_pixel = positive("bpp", bpp)
+        if bitrate is not None:
+            params.bit_rate = positive("bitrate", bitrate)
+        if size is not None:
+            params.target_bytes = int(positive("size", operator.index(size)))
+        params.profile = number_of("profile", profile, _PROFILES)
+        params.motion = number_of("motion", motion, _MOTIONS)
+        params.gop_frames = gop
+        params.layers = layers if layers is not None else 0
+        params.threads = threads
+        if device is not None:
+            params.device = _device(device)
+        self._next = 0
+        self._encoder = Handle("encoder")
+        sink = sink_for(target, overwrite, self._encoder)
+        self._call("tvl_encoder_open", ctypes.byref(self._video), ctypes.byref(params), ctypes.byref(sink))
+
+    def write(
+        self, frame: Union[Frame, Array, Sequence[Array]], pts: Optional[int] = None, duration: Optional[int] = None
+    ) -> None:
+        """Codes a frame: a `Frame`, with its times; planes; or one array of pixels, as `Frame.pixels` gives.
+        pts, duration: in units of the time base; else every frame follows the last one by the rate."""
+        if isinstance(frame, Frame):
+            pts = frame.pts if pts is None else pts
+            duration = frame.duration if duration is None else duration
+        given = _library.Frame()
+        planes = self._planes(frame)
+        _point_to(given, planes)
+        given.pts = self._time(self._next) if pts is None else pts
+        given.duration = self._time(self._next + 1) - self._time(self._next) if duration is None else duration
+        self._call("tvl_encoder_write", ctypes.byref(given), 1)
+        self._next += 1
+
+    def end_gop(self) -> None:
+        """Ends a GOP before it is full: where a scene ends."""
+        self._call("tvl_encoder_end_gop")
+
+    def close(self) -> None:
+        """Finishes the stream."""
+        if not self._encoder.closed:
+            self._call("tvl_encoder_finish")
+            self._encoder.close()
+
+    def __enter__(self) -> VideoWriter:
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._encoder.close()
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        try:
+            self._encoder.call(getattr(_library.library, name), *arguments)
+        except BaseException:
+            self._encoder.close()  # the stream is lost
+            raise
+
+    def _time(self, number: int) -> int:
+        base = self.info.time_base or Fraction(1, 25)
+        return round(number / ((self.info.rate or Fraction(25)) * base))
+
+    def _planes(self, frame: Any) -> list[Array]:
+        if isinstance(frame, Frame):
+            planes = list(frame.planes)
+        elif isinstance(frame, np.ndarray) and len(self._shapes) > 1 and frame.ndim == 3 and frame.shape[2] <= 4:
+            planes = [frame[..., i] for i in range(frame.shape[2])]
+            if self._video.colour_model == _RGB and len(planes) >= 3:
+                planes = [planes[1], planes[2], planes[0], *planes[3:]]
+        elif isinstance(frame, np.ndarray) and frame.ndim == 2:
+            planes = [frame]
+        else:
+            planes = [np.asarray(plane) for plane in frame]
+        shapes = [plane.shape for plane in planes]
+        if shapes != self._shapes or any(plane.dtype != self._type for plane in planes):
+            types = " and ".join(sorted({str(plane.dtype) for plane in planes}))
+            raise ArgumentError(
+                f"planes {shapes} of {types}; those of {self.info.format} at {self.info.width}x{self.info.height} are "
+                f"{self._shapes} of {self._type}"
+            )
+        # A stride of 0 means none to the library, and samples lie at whole addresses of theirs.
+        return [p if all(p.strides) and p.flags.aligned else np.ascontiguousarray(p) for p in planes]
+
+
+# ------------------------------------------------------------------------------------------------------------- reader
+
+
+class VideoReader(Iterator[Frame]):
+    """Frames of a stream, each in memory of its own; `info` tells what they are. What is damaged raises after the frames
+    before it; with `keep_partial` those behind it come, too.
+    """
+
+    def __init__(
+        self,
+        source: Readable,
+        *,
+        reduce: int = 0,
+        temporal_reduce: int = 0,
+        layers: Optional[int] = None,
+        region: Optional[tuple[slice, slice]] = None,
+        start: int = 0,
+        stop: Optional[int] = None,
+        keep_partial: bool = False,
+        threads: int = 0,
+        device: Optional[int] = None,
+        max_memory: Optional[int] = None,
+    ) -> None:
+        """source: a path, bytes or another buffer, or a binary file; one that cannot seek is read in order.
+        reduce, temporal_reduce: halve the pictures, the rate, so many times. layers: quality layers; None = all.
+        region: rows and columns, after reduction, from whole samples of chroma on.
+        start, stop: frames of the stream, [start, stop).
+        keep_partial: gives what is intact of a damaged stream and tells of the rest in the log "trivelet".
+        threads: 0 = one for each core. device: the number of a GPU; None = the CPU.
+        max_memory: bytes; streams whose GOPs need more are refused with UnsupportedError; 8 GiB.
+        """
+        if layers is not None and layers < 1:
+            raise ArgumentError(f"layers is {layers}; it must be at least 1, or None for all")
+        params = _library.make(_library.DecodeParams)
+        params.reduce, params.temporal_reduce = reduce, temporal_reduce
+        params.max_layers = layers or 0
+        params.first_frame = _not_negative("start", start)
+        if stop is not None:
+            params.end_frame = _not_negative("stop", stop)
+        params.keep_partial = keep_partial
+        params.threads = threads
+        if device is not None:
+            params.device = _device(device)
+        if max_memory is not None:
+            params.max_memory = max_memory
+        self._decoder = Handle("decoder")
+        self._ready: collections.deque[Frame] = collections.deque()
+        self._failed: Optional[BaseException] = None
+        given = Source(source)
+        self._open(given, params)
+        if region is not None:
+            self._take_region(params, region)
+            self._open(given, params)
+
+    def _open(self, source: Source, params: Any) -> None:
+        library, decoder = _library.library, self._decoder
+        try:
+            structure = source.structure(decoder)
+            decoder.call(library.tvl_decoder_open, ctypes.byref(structure), ctypes.byref(params))
+            self._video = _library.make(_library.Video)
+            decoder.call(library.tvl_decoder_video, ctypes.byref(self._video))
+        except BaseException:
+            decoder.close()
+            raise
+        self.info = _to_info(self._video)
+        self._shapes, self._type = _plane_shapes(self._video), _sample_type(self._video)
+        self._at_once = max(1, library.tvl_decoder_gop_frames(decoder.pointer))
+
+    def _take_region(self, params: Any, region: tuple[slice, slice]) -> None:
+        places = []
+        for part, extent in zip(region, (self.info.height, self.info.width)):
+            wanted = range(*part.indices(extent))
+            if part.step not in (None, 1) or not wanted:
+                raise ArgumentError(f"a region {region}; it is two slices without a step, none of them empty")
+            places.append((wanted[0], len(wanted)))
+        (params.y, params.region_height), (params.x, params.region_width) = places
+
+    def __iter__(self) -> VideoReader:
+        return self
+
+    def __next__(self) -> Frame:
+        if not self._ready and self._failed is None:
+            self._decode()
+        if self._ready:
+            return self._ready.popleft()
+        if self._failed is not None:
+            failed, self._failed = self._failed, None
+            raise failed
+        raise StopIteration
+
+    def _decode(self) -> None:
+        """A GOP of frames, and what went wrong behind them."""
+        planes = [[np.empty(shape, self._type) for shape in self._shapes] for _ in range(self._at_once)]
+        frames = (_library.Frame * self._at_once)()
+        for frame, memory in zip(frames, planes):
+            _point_to(frame, memory)
+        count = ctypes.c_uint64()
+        try:
+            self._failed = self._decoder.try_call(
+                _library.library.tvl_decoder_read, frames, self._at_once, ctypes.byref(count)
+            )
+        except KeyboardInterrupt:
+            self.close()
+            raise
+        base = self.info.time_base or Fraction(1, 25)
+        for frame, memory in zip(frames[: count.value], planes):
+            self._ready.append(Frame(tuple(memory), frame.pts, frame.duration, base, self.info.format))
+
+    def close(self) -> None:
+        """Lets go of the source."""
+        self._decoder.close()
+        self._ready.clear()
+
+    def __enter__(self) -> VideoReader:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def _not_negative(name: str, value: int) -> int:
+    if operator.index(value) < 0:
+        raise ArgumentError(f"{name} is {value}; it must not be below 0")
+    return value
+
+
+def _device(number: int) -> int:
+    if operator.index(number) < 0:
+        raise ArgumentError(f"device is {number}; GPUs are numbered from 0, and None is the CPU")
+    return number

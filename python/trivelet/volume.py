@@ -1,0 +1,499 @@
+"""Volumes: NumPy arrays into streams and back, whole or in parts.
+
+Axes are in NumPy's order: slices, rows, columns (`zyx`), where several volumes follow each other `tzyx`, and where voxels
+are several scalars a last axis `c`. The names of the axes of an array are kept in its stream, so that it comes back in
+its shape.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import operator
+import re
+from typing import Any, Iterator, NamedTuple, Optional, Sequence, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _library
+from ._handles import Handle
+from ._streams import Readable, Source
+from .errors import ArgumentError, StreamError
+
+AXES = "tzyxc"
+_TYPES = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"]  # in the order of TVL_U8 ..
+_PROFILES = ["fast", "dense"]
+_TRANSFORMS = ["auto", "wavelet", "prediction"]
+_EFFORTS = ["fast", "medium", "slow"]
+
+Array = npt.NDArray[Any]
+
+
+def number_of(name: str, value: str, names: Sequence[str]) -> int:
+    if value not in names:
+        raise ArgumentError(f"{name} is {value!r}; there are {', '.join(names)}")
+    return names.index(value)
+
+
+def positive(name: str, value: float) -> float:
+    """The library takes some values below, or 0, as not asked for; asked for, they are mistakes."""
+    if not (value > 0 and math.isfinite(value)):
+        raise ArgumentError(f"{name} is {value}; it must be above 0 and finite")
+    return value
+
+
+def check_quality(value: float) -> float:
+    if not 0 <= value <= 100:
+        raise ArgumentError(f"quality is {value}; it must be 0..100")
+    return value
+
+
+def at_most_one(**wants: Any) -> None:
+    asked = [name for name, value in wants.items() if value is not None]
+    if len(asked) > 1:
+        raise ArgumentError(f"{' and '.join(asked)} together; ask for one of {', '.join(wants)}")
+
+
+# ------------------------------------------------------------------------------------------------------------- encode
+
+
+def _axes_of(array: Array, axes: Optional[str]) -> str:
+    if axes is None:
+        if not 1 <= array.ndim <= 5:
+            raise ArgumentError(f"an array of {array.ndim} dimensions; volumes have 1 to 5: {AXES}")
+        return AXES if array.ndim == 5 else AXES[4 - array.ndim : 4]
+    if len(axes) != array.ndim:
+        raise ArgumentError(f"axes {axes!r} of an array of {array.ndim} dimensions")
+    if "x" not in axes or [a for a in AXES if a in axes] != list(axes):
+        raise ArgumentError(f"axes {axes!r}; some of {AXES} in this order, x among them")
+    return axes
+
+
+def _with_all_axes(array: Array, axes: str) -> Array:
+    return array[tuple(slice(None) if a in axes else np.newaxis for a in AXES)]
+
+
+def _rows_without_gaps(array: Array) -> bool:
+    """The library's strides are of rows, slices and volumes; 0 means none to it."""
+    item = array.itemsize
+    columns, scalars = array.shape[3:]
+    return (
+        (scalars == 1 or array.strides[4] == item)
+        and (columns == 1 or array.strides[3] == item * scalars)
+        and all(n == 1 or s != 0 for n, s in zip(array.shape, array.strides))
+    )
+
+
+def _voxels(array: Array) -> Any:
+    def stride(axis: int) -> int:
+        return array.strides[axis] if array.shape[axis] > 1 else 0
+
+    return _library.Voxels(array.ctypes.data, stride(2), stride(1), stride(0))
+
+
+def _describe(array: Array) -> Any:
+    """tvl_volume of an array of all axes."""
+    volume = _library.make(_library.Volume)
+    code = array.dtype.kind + str(array.dtype.itemsize)
+    if code not in _TYPES:
+        raise ArgumentError(f"an array of {array.dtype}; there are integers of 8 to 64 bits, float32 and float64")
+    if array.size == 0:
+        raise ArgumentError(f"an array without voxels, of shape {array.shape}")
+    volume.type = _TYPES.index(code)
+    volume.big_endian = array.dtype.str[0] == ">"
+    limits = {"width": 65536, "height": 65536, "channels": 4}
+    for name, extent in zip(("volumes", "slices", "height", "width", "channels"), array.shape):
+        if extent > limits.get(name, extent):
+            raise ArgumentError(f"{name} {extent}; at most {limits[name]}")
+        setattr(volume, name, extent)
+    return volume
+
+
+def encode(
+    array: npt.ArrayLike,
+    *,
+    max_error: Optional[float] = None,
+    quality: Optional[float] = None,
+    psnr: Optional[float] = None,
+    bpp: Optional[float] = None,
+    size: Optional[int] = None,
+    ratio: Optional[float] = None,
+    axes: Optional[str] = None,
+    transform: str = "auto",
+    effort: str = "medium",
+    profile: str = "dense",
+    block_size: int = 128,
+    layers: Optional[int] = None,
+    slab: Optional[int] = None,
+    verify: bool = False,
+    threads: int = 0,
+) -> bytes:
+    """Codes an array: every voxel comes back bit for bit, unless one of `max_error` to `ratio` is given.
+
+    >>> import numpy as np, trivelet
+    >>> array = np.arange(8 * 32 * 32, dtype=np.int16).reshape(8, 32, 32)
+    >>> stream = trivelet.encode(array)
+    >>> np.array_equal(trivelet.decode(stream), array)
+    True
+    >>> about = trivelet.decode(trivelet.encode(array, max_error=5))
+    >>> int(abs(about - array).max()) <= 5
+    True
+
+    array: integers of 8 to 64 bits, float32 or float64 in either byte order, of 1 to 5 axes. It is coded where it
+      lies if its rows have no gaps, else copied.
+    max_error: no voxel errs by more, in units of the array.
+    quality: 0..100. psnr: dB, with the largest minus the least value as the peak.
+    bpp, size, ratio: bits a voxel and bytes of the stream that are never exceeded; bytes of the array over those of the
+      stream.
+    axes: what the axes are, some of "tzyxc" in this order; by their number, and the first four, when not given.
+    transform: "wavelet" has smaller sizes and lower qualities in it, "prediction" has not and is often smaller; "auto"
+      is what is smaller.
+    effort: "fast", "medium" or "slow": how much is tried on a piece of the array first. profile: "fast" or "dense".
+    block_size: 32, 64, 128, 256: what is read for a region at least. layers: quality layers, 1..16; slab: slices that
+      are transformed together, 1..128; else chosen.
+    verify: decodes and compares before it returns.
+    threads: 0 = one for each core. The stream does not depend on it.
+    """
+    given = np.asarray(array)
+    axes = _axes_of(given, axes)
+    full = _with_all_axes(given, axes)
+    volume = _describe(full)
+    if not _rows_without_gaps(full):
+        full = np.ascontiguousarray(full)
+    at_most_one(max_error=max_error, quality=quality, psnr=psnr, bpp=bpp, size=size, ratio=ratio)
+    params = _library.make(_library.VolumeParams)
+    if max_error is not None:
+        if not (max_error >= 0 and math.isfinite(max_error)):
+            raise ArgumentError(f"max_error is {max_error}; it must be finite and not below 0, which is lossless")
+        params.max_error = max_error
+    if quality is not None:
+        params.quality = check_quality(quality)
+    if psnr is not None:
+        params.psnr = positive("psnr", psnr)
+    if bpp is not None:
+        params.bits_per_voxel = positive("bpp", bpp)
+    if size is not None:
+        params.total_bytes = int(positive("size", operator.index(size)))
+    if ratio is not None:
+        params.total_bytes = max(1, int(full.nbytes / positive("ratio", ratio)))
+    params.transform = number_of("transform", transform, _TRANSFORMS)
+    params.effort = number_of("effort", effort, _EFFORTS)
+    params.profile = number_of("profile", profile, _PROFILES)
+    params.block_size = block_size
+    params.layers = layers if layers is not None else 0
+    params.slab = slab if slab is not None else 0
+    params.verify = verify
+    params.threads = threads
+    params.settings = b"axes " + axes.encode()
+
+    library = _library.library
+    voxels = _voxels(full)
+    with Handle("encoder") as encoder:
+        encoder.call(
+            library.tvl_encoder_write_volume,
+            ctypes.byref(volume),
+            ctypes.byref(params),
+            ctypes.byref(voxels),
+            None,
+            None,
+            None,
+        )
+        data, length = ctypes.c_void_p(), ctypes.c_uint64()
+        encoder.call(library.tvl_encoder_stream, ctypes.byref(data), ctypes.byref(length))
+        return ctypes.string_at(data.value or 0, length.value)
+
+
+# ------------------------------------------------------------------------------------------------------------- decode
+
+
+def _layout(volume: Any) -> tuple[Any, int, int, int, int, int]:
+    """Type of scalars and extents along all axes."""
+    dtype = np.dtype((">" if volume.big_endian else "<") + _TYPES[volume.type])
+    return dtype, volume.volumes, volume.slices, volume.height, volume.width, volume.channels
+
+
+class _Range(NamedTuple):
+    """What an index wants of one axis: [first, end), and of this box `within`."""
+
+    first: int
+    end: int
+    within: Union[int, slice]
+
+    @property
+    def extent(self) -> int:
+        return self.end - self.first
+
+
+def _range_of(index: Any, extent: int, axis: int) -> _Range:
+    if isinstance(index, slice):
+        wanted = range(*index.indices(extent))
+        if not wanted:
+            return _Range(0, 0, slice(0, 0))
+        first, last = min(wanted[0], wanted[-1]), max(wanted[0], wanted[-1])
+        begin = wanted[0] - first
+        stop = wanted[-1] - first + (1 if wanted.step > 0 else -1)
+        return _Range(first, last + 1, slice(begin, stop if stop >= 0 else None, wanted.step))
+    try:
+        number = operator.index(index)
+    except TypeError:
+        raise IndexError(
+            f"an index {index!r}; there are integers, slices and ... here. Other indices work on what these give"
+        ) from None
+    if not -extent <= number < extent:
+        raise IndexError(f"index {number} is out of bounds for axis {axis} with size {extent}")
+    number %= extent
+    return _Range(number, number + 1, 0)
+
+
+def _ranges_of(index: Any, shape: tuple[int, ...]) -> list[_Range]:
+    given = list(index) if isinstance(index, tuple) else [index]
+    dots = [i for i, part in enumerate(given) if part is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index with more than one ...")
+    missing = len(shape) - (len(given) - len(dots))
+    if missing < 0:
+        raise IndexError(f"{len(given) - len(dots)} indices for {len(shape)} axes")
+    at = dots[0] if dots else len(given)
+    given[at : at + 1] = [slice(None)] * missing
+    return [_range_of(part, extent, axis) for axis, (part, extent) in enumerate(zip(given, shape))]
+
+
+class Volume:
+    """An array in a stream, of which only what an index needs is read and decoded.
+
+    >>> import numpy as np, trivelet
+    >>> array = np.arange(40 * 50 * 60, dtype=np.float32).reshape(40, 50, 60)
+    >>> v = trivelet.open(trivelet.encode(array, transform="wavelet"))
+    >>> v.shape, v.dtype, v.exact
+    ((40, 50, 60), dtype('float32'), True)
+    >>> np.array_equal(v[10:20, ::-1, 5], array[10:20, ::-1, 5])
+    True
+    >>> v.at(reduce=2)[::2].shape[1:]
+    (13, 15)
+
+    Reduced, a volume has fewer slices if its encoder transformed across them in the same steps as within. Indices are
+    integers, slices and `...`; steps are taken from the box around them. Any number of threads may read, of one
+    file of Python's one after the other. A volume of a path can be pickled.
+    """
+
+    def __init__(
+        self,
+        source: Readable,
+        *,
+        reduce: int = 0,
+        layers: Optional[int] = None,
+        threads: int = 0,
+        max_memory: Optional[int] = None,
+    ) -> None:
+        """As `trivelet.open` and `at`."""
+        if layers is not None and layers < 1:
+            raise ArgumentError(f"layers is {layers}; it must be at least 1, or None for all")
+        self._source = source if isinstance(source, Source) else Source(source)
+        self._options = {"reduce": reduce, "layers": layers, "threads": threads, "max_memory": max_memory}
+        with self._source.lock, Handle("decoder") as decoder:
+            self._open(decoder, None)
+            whole, output, info = self._describe(decoder)
+            stream = _library.make(_library.StreamInfo)
+            decoder.call(_library.library.tvl_decoder_stream, ctypes.byref(stream))
+            settings = _library.library.tvl_decoder_settings(decoder.pointer) or b""
+        self._full: tuple[int, ...] = _layout(whole)[1:]
+        self._extents: tuple[int, ...] = _layout(output)[1:]
+        self._step: tuple[int, ...] = (info.step_z, info.step_y, info.step_x)
+        self._slab: int = stream.gop_frames
+        self.axes = self._axes(settings)
+        self.shape: tuple[int, ...] = tuple(n for n, a in zip(self._extents, AXES) if a in self.axes)
+        self.dtype: np.dtype[Any] = _layout(whole)[0]
+        self.exact = bool(info.exact and layers is None and reduce == 0)
+        self.max_error: Optional[float] = None
+        if info.has_bound and layers is None and reduce == 0:
+            self.max_error = info.max_error
+        self.layers: int = stream.layers
+        self.reductions: int = 0 if info.prediction else stream.spatial_levels
+
+    def _axes(self, settings: bytes) -> str:
+        """The encoder's names, if they agree with the extents; else by these."""
+        named = re.fullmatch(r"axes (t?z?y?xc?)", settings.decode(errors="replace"))
+        if named and all(n == 1 or a in named[1] for n, a in zip(self._full, AXES)):
+            return named[1]
+        return ("t" if self._full[0] > 1 else "") + "zyx" + ("c" if self._full[4] > 1 else "")
+
+    def _open(self, decoder: Handle, box: Optional[Sequence[tuple[int, int]]]) -> None:
+        """`box`: first and extent along z, y, x, in voxels of the full size."""
+        params = _library.make(_library.VolumeDecodeParams)
+        if box is not None:
+            (params.z, params.depth), (params.y, params.height), (params.x, params.width) = box
+        params.reduce = self._options["reduce"]
+        params.max_layers = self._options["layers"] or 0
+        params.threads = self._options["threads"]
+        if self._options["max_memory"] is not None:
+            params.max_memory = self._options["max_memory"]
+        source = self._source.structure(decoder)
+        decoder.call(_library.library.tvl_decoder_open_volume, ctypes.byref(source), ctypes.byref(params))
+
+    def _describe(self, decoder: Handle) -> tuple[Any, Any, Any]:
+        whole, output = _library.make(_library.Volume), _library.make(_library.Volume)
+        info = _library.make(_library.VolumeInfo)
+        decoder.call(_library.library.tvl_decoder_volume, ctypes.byref(whole), ctypes.byref(output), ctypes.byref(info))
+        return whole, output, info
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        at_once = max(1, self._slab // self._step[0]) if self.axes[0] == "z" else 1
+        for first in range(0, len(self), at_once):
+            yield from self[first : first + at_once]
+
+    def __repr__(self) -> str:
+        view = "".join(f", {k}={self._options[k]}" for k in ("reduce", "layers") if self._options[k])
+        return f"<trivelet.Volume {self.axes} {self.shape} {self.dtype}{view}>"
+
+    def at(self, reduce: int = 0, layers: Optional[int] = None) -> Volume:
+        """The same volume at its size halved `reduce` times, with `layers` of its quality layers; None = all."""
+        return Volume(self._source, **{**self._options, "reduce": reduce, "layers": layers})  # type: ignore[arg-type]
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Array:
+        if copy is False:
+            raise ValueError("an array of a Trivelet volume is always a new one")
+        array: Array = self[...]
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __getitem__(self, index: Any) -> Any:
+        ranges = _ranges_of(index, self.shape)
+        return self._without_other_axes(self._read(ranges))[tuple(r.within for r in ranges)]
+
+    def _without_other_axes(self, array: Array) -> Array:
+        named: Array = array[tuple(slice(None) if a in self.axes else 0 for a in AXES)]
+        return named
+
+    def _read(self, ranges: list[_Range], into: Optional[Array] = None) -> Array:
+        """The box of `ranges`, one for each of `shape`, with all axes; in new memory or in `into`."""
+        named = dict(zip(self.axes, ranges))
+        t, z, y, x, c = (named.get(a, _Range(0, 1, 0)) for a in AXES)
+        if 0 in (r.extent for r in ranges):
+            return np.empty((t.extent, z.extent, y.extent, x.extent, c.extent), self.dtype)
+        box = (z.extent, y.extent, x.extent, self._extents[4])
+        array = np.empty((t.extent, *box), self.dtype) if into is None else into
+        # All volumes before the first that is wanted are decoded, too: the library gives them one after the other.
+        passed_over = np.empty((1, *box), self.dtype) if t.first > 0 else array
+        with self._source.lock, Handle("decoder") as decoder:
+            self._open(decoder, [self._full_range(axis, r) for axis, r in enumerate((z, y, x))])
+            _, output, _ = self._describe(decoder)
+            given, expected = _layout(output), (self.dtype, self._extents[0], *box)
+            if given != expected:  # the source is another stream by now
+                raise StreamError(f"the stream gives {given} along {AXES}, where there was {expected}")
+            for number in range(t.end):
+                at = number - t.first
+                self._read_slices(decoder, array[at : at + 1] if at >= 0 else passed_over)
+        box_of_voxels: Array = array[..., c.first : c.end]
+        return box_of_voxels
+
+    def _reduced_ranges(self, region: Any) -> list[_Range]:
+        """What is left of a box of the full size."""
+        parts = (region,) if isinstance(region, slice) else tuple(region)
+        full = tuple(n for n, a in zip(self._full, AXES) if a in self.axes)
+        slices = [p for p in parts if p is not Ellipsis]
+        if len(slices) > len(full) or not all(isinstance(p, slice) and p.step in (None, 1) for p in slices):
+            raise ArgumentError(f"a region {region!r}; it is a slice without a step for each axis of {self.axes}")
+        ranges = _ranges_of(parts, full)
+        for i, axis in enumerate(self.axes):
+            if axis in "zyx" and ranges[i].extent > 0:
+                place = "zyx".index(axis)
+                first, last = self._place(place, ranges[i].first), self._place(place, ranges[i].end - 1)
+                ranges[i] = _Range(first, last + 1, slice(None))
+        return ranges
+
+    def _place(self, axis: int, full: int) -> int:
+        """As what the voxel of the full size is left."""
+        step = self._step[axis]
+        if axis > 0 or step == 1:
+            return full // step
+        return full // self._slab * -(-self._slab // step) + full % self._slab // step
+
+    def _full_range(self, axis: int, wanted: _Range) -> tuple[int, int]:
+        first = self._full_place(axis, wanted.first)
+        return first, self._full_place(axis, wanted.end - 1) - first + 1
+
+    def _full_place(self, axis: int, place: int) -> int:
+        """The first voxel of the full size that is left at `place`. Along z groups of slices are reduced each on its
+        own, and the last voxel of a group may stand for fewer."""
+        step = self._step[axis]
+        if axis > 0 or step == 1:
+            return place * step
+        left = -(-self._slab // step)
+        return place // left * self._slab + place % left * step
+
+    def _read_slices(self, decoder: Handle, volume: Array) -> None:
+        voxels, count = _voxels(volume), ctypes.c_uint64()
+        wanted = volume.shape[1]
+        decoder.call(_library.library.tvl_decoder_read_slices, ctypes.byref(voxels), wanted, ctypes.byref(count))
+        if count.value < wanted:
+            raise StreamError(f"the stream ends after {count.value} of {wanted} slices")
+
+
+def open(source: Readable, *, threads: int = 0, max_memory: Optional[int] = None) -> Volume:
+    """A volume whose parts are read as they are asked for.
+
+    source: a path, bytes or another buffer, or a binary file that can seek, such as fsspec gives for an URL. It is
+      used as long as the volume is.
+    threads: for each read; 0 = one for each core. max_memory: bytes; streams whose groups of slices need more are refused
+      with UnsupportedError; 8 GiB.
+    """
+    return Volume(source, threads=threads, max_memory=max_memory)
+
+
+def decode(
+    stream: Readable,
+    *,
+    region: Any = None,
+    reduce: int = 0,
+    layers: Optional[int] = None,
+    out: Optional[Array] = None,
+    threads: int = 0,
+    max_memory: Optional[int] = None,
+) -> Array:
+    """The array of a stream, or a part of it.
+
+    >>> import numpy as np, trivelet
+    >>> stream = trivelet.encode(np.ones((8, 64, 64), np.uint16), transform="wavelet")
+    >>> trivelet.decode(stream, region=np.s_[2:4, :, 32:40]).shape
+    (2, 64, 8)
+    >>> trivelet.decode(stream, reduce=3).shape
+    (1, 8, 8)
+
+    stream: what `trivelet.open` takes.
+    region: slices without a step for the axes, or `...` for some, in voxels of the full size, with `reduce` too.
+    reduce: halves the size so many times. layers: so many quality layers; None = all.
+    out: an array of the result's shape and type to decode into, which is returned; it may have gaps.
+    threads, max_memory: as of `trivelet.open`.
+    """
+    volume = Volume(stream, reduce=reduce, layers=layers, threads=threads, max_memory=max_memory)
+    ranges = _ranges_of(..., volume.shape) if region is None else volume._reduced_ranges(region)
+    shape = tuple(r.extent for r in ranges)
+    if out is None:
+        return volume._without_other_axes(volume._read(ranges))
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != volume.dtype:
+        seen = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise ArgumentError(f"out is {seen}; it must be an array of {volume.dtype} of shape {shape}")
+    if not out.flags.writeable:
+        raise ArgumentError("out is read-only")
+    into = _with_all_axes(out, volume.axes)
+    whole_voxels = into.shape[4] == volume._extents[4]
+    if 0 not in shape and whole_voxels and out.flags.aligned and _rows_without_gaps(into):
+        volume._read(ranges, into)
+    else:
+        out[...] = volume._without_other_axes(volume._read(ranges))
+    return out
