@@ -172,6 +172,8 @@ bool write_stream_seeds(const std::filesystem::path& folder, const std::string& 
   ok &= write(folder / "verify" / name, Bytes{byte(i % 2 * 2), 0} + stream);
   ok &= write(folder / "layout" / name, Bytes{byte(i % 2 * 2), 0} + stream);
   ok &= write(folder / "region" / name, Bytes{byte(128 | (i & 3) << 2), 0, byte(i), byte(i * 5), 3, byte(i)} + stream);
+  ok &= write(folder / "plan" / name,
+              Bytes{byte(128 | (i & 1) << 6 | (i & 3) << 2), 0, byte(i), byte(i * 5), 3, byte(i)} + stream);
   ok &= write(folder / "rewrite" / name,
               Bytes{byte(32 | (i % 6) << 2), byte(i * 40 + 90), 1, byte(i % 5), 0, 0} + stream);
   return ok;
@@ -285,7 +287,7 @@ bool write_small_seeds(const std::filesystem::path& folder) {
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::filesystem::path headers = std::filesystem::path(argv[1]) / "header";
-  for (const char* name : {"decode", "header", "gpu", "verify", "layout", "region", "rewrite", "volume_stream", "map",
+  for (const char* name : {"decode", "header", "gpu", "verify", "layout", "region", "plan", "rewrite", "volume_stream", "map",
                            "cuts", "y4m", "raw", "pnm", "ccsds_index", "predict"})
     std::filesystem::create_directories(std::filesystem::path(argv[1]) / name);
   for (const bool dyadic : {false, true})

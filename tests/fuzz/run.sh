@@ -19,11 +19,11 @@ export ASAN_OPTIONS=malloc_context_size=0:quarantine_size_mb=4:allocator_may_ret
 mkdir -p "$OUT"
 
 # Longest input, executions asked for in millions.
-declare -A longest=([decode]=1000 [region]=1000 [rewrite]=1000 [verify]=1000 [layout]=1000 [volume_stream]=1000 [gpu]=1000
+declare -A longest=([decode]=1000 [region]=1000 [plan]=1000 [rewrite]=1000 [verify]=1000 [layout]=1000 [volume_stream]=1000 [gpu]=1000
   [roundtrip]=200 [header]=300 [block]=200 [dense]=60 [motion]=300 [ccsds]=400 [ccsds_index]=80 [vstc]=48 [dct]=48
   [predict]=200 [nifti]=600 [nrrd]=250 [metaimage]=200 [dicom]=1500 [envelope]=200 [map]=120 [cuts]=300 [y4m]=300
   [pnm]=120 [raw]=300)
-declare -A wanted=([decode]=5 [region]=5 [rewrite]=5 [verify]=5 [layout]=5 [volume_stream]=5 [gpu]=5 [roundtrip]=5)
+declare -A wanted=([decode]=5 [region]=5 [plan]=5 [rewrite]=5 [verify]=5 [layout]=5 [volume_stream]=5 [gpu]=5 [roundtrip]=5)
 targets=()
 for program in "$FUZZERS"/*_fuzz; do
   name=$(basename "$program" _fuzz)
@@ -38,7 +38,7 @@ one_round() {  # TARGET NUMBER SECONDS
   local name=$1 folder=$OUT/$1 dictionary=
   mkdir -p "$folder/corpus" "$folder/findings"
   for d in "$name" stream; do
-    [ "$d" = stream ] && [[ " decode region rewrite verify layout volume_stream gpu " != *" $name "* ]] && continue
+    [ "$d" = stream ] && [[ " decode region plan rewrite verify layout volume_stream gpu " != *" $name "* ]] && continue
     [ -f "$DICTIONARIES/$d.dict" ] && { dictionary=-dict=$DICTIONARIES/$d.dict; break; }
   done
   local seeds=(); [ -d "$SEEDS/$name" ] && seeds=("$SEEDS/$name")

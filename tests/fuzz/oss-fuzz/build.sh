@@ -16,6 +16,6 @@ for program in "$WORK"/build/tests/fuzz/*_fuzz; do
   cp "$program" "$OUT/"
   zip -q -j "$OUT/${name}_fuzz_seed_corpus.zip" "$SRC/trivelet/tests/corrupt/$name"/*
   dictionary=$SRC/trivelet/tests/fuzz/dictionaries/$name.dict
-  case $name in decode|region|rewrite|verify|layout|volume_stream|gpu) dictionary=${dictionary%/*}/stream.dict ;; esac
+  case $name in decode|region|plan|rewrite|verify|layout|volume_stream|gpu) dictionary=${dictionary%/*}/stream.dict ;; esac
   [ ! -f "$dictionary" ] || cp "$dictionary" "$OUT/${name}_fuzz.dict"
 done

@@ -1,0 +1,113 @@
+// Plans: six option bytes, then a .tvl stream whose checks are right. A plan asks for bytes that there are, comes to an
+// end, and is kept: what was given decodes to what the whole stream does, or is refused as that is. A stream that can be
+// joined to itself gives one that has all frames twice.
+
+#include <cstdint>
+#include <vector>
+
+#include "codec/join.h"
+#include "tests/fuzz/stream_support.h"
+#include "trivelet/plan.h"
+
+using namespace trivelet;
+using namespace trivelet::fuzz;
+
+namespace {
+
+constexpr std::size_t kOptionBytes = 6;
+
+struct Outcome {
+  bool refused = false;
+  std::uint64_t frames = 0;
+  std::uint64_t sum = 0;  // of samples inside the region
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome decode(ByteSource& source, const DecoderParams& p) {
+  Outcome out;
+  try {
+    Decoder d(source, p);
+    Gop gop = d.make_gop();
+    const bool all = p.region.width == 0;
+    while (d.pull(gop)) {
+      out.frames += static_cast<std::uint64_t>(gop.frames());
+      const VolumeView v = static_cast<const Gop&>(gop).plane(0);
+      for (int f = 0; f < v.shape.frames; ++f)
+        for (int y = all ? 0 : p.region.y; y < (all ? v.shape.height : p.region.y + p.region.height); ++y)
+          for (int x = all ? 0 : p.region.x; x < (all ? v.shape.width : p.region.x + p.region.width); ++x)
+            out.sum = out.sum * 31 + static_cast<std::uint64_t>(v.row(f, y)[x * v.bytes_per_sample]);
+    }
+  } catch (const Error& e) {
+    out.refused = true;
+    expect_refusal(e);
+  }
+  return out;
+}
+
+// False when the plan is refused.
+bool fetch(ReadPlan& plan, const Bytes& s) {
+  try {
+    int rounds = 0;
+    for (std::vector<ByteRange> wanted = plan.next(); !wanted.empty(); wanted = plan.next(), ++rounds) {
+      if (rounds > 200) wrong("a plan without an end");
+      for (const ByteRange& r : wanted) {
+        if (r.size == 0 || r.offset > s.size() || r.size > s.size() - r.offset) wrong("bytes that there are not");
+        plan.give(r.offset, s.data() + r.offset, static_cast<std::size_t>(r.size));
+      }
+    }
+  } catch (const Error& e) {
+    expect_refusal(e);
+    return false;
+  }
+  return true;
+}
+
+void check_join(const Bytes& s) {
+  MemorySource a(s.data(), s.size());
+  MemorySource b(s.data(), s.size());
+  const JoinInput inputs[] = {{"a", &a}, {"b", &b}};
+  MemorySink sink;
+  JoinResult result;
+  try {
+    result = join(inputs, sink);
+  } catch (const Error& e) {
+    expect_refusal(e);
+    return;
+  }
+  MemorySource joined(sink.bytes.data(), sink.bytes.size());
+  const StreamInfo info = probe(joined);
+  if (result.bytes != sink.bytes.size() || info.gops.size() != result.gops || !info.index_damage.empty())
+    wrong("a joined stream that says something else");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < kOptionBytes) return 0;
+  const unsigned options = data[0];
+  const Bytes s = stream_of(data, size, kOptionBytes, options & 1);
+  StreamHeader h;
+  if (!find_header(s, h) || h.components.empty()) return 0;
+
+  DecoderParams p;
+  p.threads = 1;
+  p.keep_partial = options & 2;
+  p.reduce = std::min<int>(options >> 2 & 3, h.max_reduce() - h.dropped_spatial);
+  p.max_layers = options & 16 ? 1 : 0;
+  p.first_frame = options & 32 ? 1 : 0;
+  if (options & 64) {
+    const int reduced = p.reduce + h.dropped_spatial;
+    const int width = low_length(h.video.width, reduced), height = low_length(h.video.height, reduced);
+    p.region.x = data[2] % width;
+    p.region.y = data[3] % height;
+    p.region.width = 1 + data[4] % (width - p.region.x);
+    p.region.height = 1 + data[5] % (height - p.region.y);
+  }
+  ReadPlan plan(s.size(), p);
+  if (fetch(plan, s)) {
+    MemorySource whole(s.data(), s.size());
+    if (!(decode(plan.source(), p) == decode(whole, p))) wrong("what was planned decodes to something else");
+  }
+  if (options & 128) check_join(s);
+  return 0;
+}
