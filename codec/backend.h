@@ -80,8 +80,8 @@ class GopEncoder {
   virtual void transform(const Gop& gop, const GopChoices& choices, CoefficientGop& out) = 0;
   /// Codes the samples of the last push once more: the same GOP and frame gains, with choices.passes both times.
   virtual void push_again(const Gop& gop, const GopChoices& choices) { push(gop, choices); }
-  /// The mean squared error of what a decoder makes of a GOP that was coded with `choices` and whose segments end at
-  /// these cuts (rate_control.h). Negative where there is no faster way than to decode it.
+  /// The mean squared error of what a decoder makes of the GOP coded last, with choices.passes or motion, when its
+  /// segments end at these cuts (rate_control.h). Negative where there is no faster way than to decode it.
   virtual double squared_error(const Gop&, const GopChoices&, const std::vector<std::uint8_t>& /*cuts*/) { return -1; }
   /// False when nothing is pending. Grids in `out` stay valid as long as the encoder.
   virtual bool pull(CodedGop& out) = 0;

@@ -1,10 +1,8 @@
 #include "codec/block_cut.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "codec/chunk.h"
-#include "codec/coefficient_kernels.h"
 #include "codec/dense_block.h"
 
 namespace trivelet {
@@ -27,47 +25,54 @@ CutRow<T> row_cut_at(int cut, int centroid) {
   return r;
 }
 
-// The cuts that count, of all segments of all blocks.
-std::vector<int> effective_cuts(Profile profile, const BlockGrid& grid, const std::uint8_t* cuts) {
-  const auto segments = static_cast<std::size_t>(segment_count(grid));
-  std::vector<int> out(cuts, cuts + static_cast<std::size_t>(grid.blocks()) * segments);
+}  // namespace
+
+template <class T>
+BlockCut<T>::BlockCut(Profile profile, const BlockGrid& grid, const std::uint8_t* cuts, int centroid,
+                      const StepTable* steps)
+    : grid_(grid), steps_(steps), centroid_(centroid), cuts_(cuts, cuts + segment_count(grid)) {
   for (int b = 0; b < grid.table().temporal_bands(); ++b)
     for (int k = 0; k < grid.resolutions(); ++k) {
       const int parent = parent_segment(grid, b, k);
       if (parent < 0) continue;
-      const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
-      for (std::size_t at = 0; at < out.size(); at += segments)
-        out[at + s] = std::max(out[at + s], lowest_cut(profile, out[at + static_cast<std::size_t>(parent)]));
+      int& cut = cuts_[static_cast<std::size_t>(segment_index(grid, b, k))];
+      cut = std::max(cut, lowest_cut(profile, cuts_[static_cast<std::size_t>(parent)]));
     }
-  return out;
+  for (int& cut : cuts_) cut *= 2 / cuts_per_plane(profile);
 }
 
-}  // namespace
+template <class T>
+CutRow<T> BlockCut<T>::row(std::size_t i) const {
+  const Subband& band = grid_.table().all()[i];
+  const auto s = static_cast<std::size_t>(segment_index(grid_, band.temporal_band, band.resolution));
+  CutRow<T> row = row_cut_at<T>(cuts_[s], centroid_);
+  row.inverse_step = steps_ ? steps_->inverse[i] : 1.0f;
+  row.step = steps_ ? static_cast<T>(steps_->step[i]) : T{1};
+  return row;
+}
+
+template class BlockCut<float>;
+template class BlockCut<std::int32_t>;
 
 template <class T>
 void cut_coefficients(Profile profile, const BlockGrid& grid, const std::uint8_t* cuts, int centroid,
                       const StepTable* steps, const Field<T>& from, const Field<T>& to, ThreadPool& pool,
                       SimdLevel simd) {
   const CoefficientKernels<T>& kernels = coefficient_kernels<T>(simd);
-  const std::vector<int> effective = effective_cuts(profile, grid, cuts);
-  const auto segments = static_cast<std::size_t>(segment_count(grid));
-  const int half_planes = 2 / cuts_per_plane(profile);
+  std::vector<BlockCut<T>> blocks;
+  for (int block = 0; block < grid.blocks(); ++block)
+    blocks.emplace_back(profile, grid, cuts + block * segment_count(grid), centroid, steps);
   // Row by row of the field, across blocks: the rows of one block lie far apart in memory.
   const auto cut_band = [&](std::size_t i, int t) {
     const Subband& band = grid.table().all()[i];
-    const auto s = static_cast<std::size_t>(segment_index(grid, band.temporal_band, band.resolution));
     const Field<T> source = subband_view(from, band);
     const Field<T> target = subband_view(to, band);
-    for (int block = 0; block < grid.blocks(); block += grid.columns())
-      for (int bx = 0; bx < grid.columns(); ++bx) {
-        const BlockGrid::Patch p = grid.patch(band, block / grid.columns(), bx);
-        const int cut = half_planes * effective[static_cast<std::size_t>(block + bx) * segments + s];
-        CutRow<T> row = row_cut_at<T>(cut, centroid);
-        row.inverse_step = steps ? steps->inverse[i] : 1.0f;
-        row.step = steps ? static_cast<T>(steps->step[i]) : T{1};
-        for (int y = p.y; y < p.y + p.height; ++y)
-          kernels.cut(row, source.row(t, y) + p.x, target.row(t, y) + p.x, p.width);
-      }
+    for (int block = 0; block < grid.blocks(); ++block) {
+      const BlockGrid::Patch p = grid.patch(band, block / grid.columns(), block % grid.columns());
+      const CutRow<T> row = blocks[static_cast<std::size_t>(block)].row(i);
+      for (int y = p.y; y < p.y + p.height; ++y)
+        kernels.cut(row, source.row(t, y) + p.x, target.row(t, y) + p.x, p.width);
+    }
   };
   pool.parallel_for(from.shape.frames, [&](int frame, int) {
     for (std::size_t i = 0; i < grid.table().all().size(); ++i) {

@@ -5,15 +5,32 @@
 
 #include <cstdint>
 
+#include <vector>
+
+#include "codec/coefficient_kernels.h"
 #include "codec/dwt.h"
 #include "codec/zerotree.h"
 #include "trivelet/parameters.h"
 
 namespace trivelet {
 
-/// Writes into `to` what is decoded of a component; both may be the same field. `cuts`: block by block of every segment,
-/// as in LayerPart::low; those that a segment hangs on limit it, as they do in the decoders. `steps` is null for
-/// integers.
+/// One block: `cuts` of its segments, as in LayerPart::low; those that a segment hangs on limit it, as they do in the
+/// decoders. `steps` is null for integers.
+template <class T>
+class BlockCut {
+ public:
+  BlockCut(Profile profile, const BlockGrid& grid, const std::uint8_t* cuts, int centroid, const StepTable* steps);
+  /// For CoefficientKernels::cut, of subband i of SubbandTable::all().
+  CutRow<T> row(std::size_t i) const;
+
+ private:
+  const BlockGrid& grid_;
+  const StepTable* steps_;
+  int centroid_;
+  std::vector<int> cuts_;  // in half planes
+};
+
+/// Writes into `to` what is decoded of a component; both may be the same field. `cuts`: block by block.
 template <class T>
 void cut_coefficients(Profile profile, const BlockGrid& grid, const std::uint8_t* cuts, int centroid,
                       const StepTable* steps, const Field<T>& from, const Field<T>& to, ThreadPool& pool,

@@ -109,6 +109,12 @@ struct StreamHeader {
   int max_reduce() const;
 };
 
+/// What samples may be.
+inline std::int32_t lowest_sample(const PixelFormat& f) { return f.is_signed ? -(1 << (f.bits - 1)) : 0; }
+inline std::int32_t highest_sample(const PixelFormat& f) {
+  return f.is_signed ? (1 << (f.bits - 1)) - 1 : (1 << f.bits) - 1;
+}
+
 std::vector<std::uint8_t> serialise(const StreamHeader& header);
 /// Throws BadStream or Unsupported with the field, its value and its range.
 StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size);

@@ -212,9 +212,6 @@ void lay_out(const Reduced& r, int full_frames, float step, CoefficientGop& out)
   }
 }
 
-std::int32_t lowest_sample(const PixelFormat& f) { return f.is_signed ? -(1 << (f.bits - 1)) : 0; }
-std::int32_t highest_sample(const PixelFormat& f) { return f.is_signed ? (1 << (f.bits - 1)) - 1 : (1 << f.bits) - 1; }
-
 // Low bands of the unscaled 9/7 are amplified by dc_gain once per split and axis that has more than one sample.
 template <class T>
 float synthesis_gain(const StreamHeader& header, const Reduction& reduction, int c, int source_frames) {
@@ -551,8 +548,6 @@ class CpuEncoder final : public GopEncoder {
                            coding.weights[c], coded.plan, out, coded.passes[block]);
   }
 
-  // Coefficients are there again by a second transform, unless they were kept to be coded again: keeping them all would
-  // take as much memory as everything else together.
   template <class T>
   double squared_error_as(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) {
     const int frames = gop.frames();
@@ -564,19 +559,13 @@ class CpuEncoder final : public GopEncoder {
     for (int first = 0; first < components();) {
       const int end = group_end(first, frames);
       const std::vector<Field<T>> fields = fields_in(group_memory<T>(), first, end, frames);
-      std::vector<Field<T>> from = fields;
-      if (choices.passes)
-        for (int c = first; c < end; ++c)
-          from[static_cast<std::size_t>(c - first)] = field_of<T>(coefficients_, c, r.shape(c));
-      else
-        transform_group<T>(gop, choices.frame_gains, first, fields);
       for (int c = first; c < end; ++c) {
         const BlockGrid& grid = geometry.grid(c);
         const StepTable steps = steps_of(grid, c, choices);
         const auto segments = static_cast<std::size_t>(segment_count(grid));
         const auto i = static_cast<std::size_t>(c - first);
         cut_coefficients(header_.profile, grid, cuts.data() + at, header_.centroid, header_.lossless ? nullptr : &steps,
-                         from[i], fields[i], pool_, simd_);
+                         field_of<T>(coefficients_, c, r.shape(c)), fields[i], pool_, simd_);
         at += static_cast<std::size_t>(grid.blocks()) * segments;
         samples += static_cast<double>(fields[i].shape.samples());
       }

@@ -20,6 +20,7 @@ Encoder::State::State(const VideoInfo& video, const EncoderParams& p, ByteSink& 
       sink(s),
       backend(b),
       pool(params.threads),
+      sample(header, params.simd),
       measured(header.lossless),
       planned(header.lossless),
       fewer_layers(p.layers == 0),

@@ -182,6 +182,7 @@ ThreadPool::Times Encoder::State::pool_times() const {
 void Encoder::State::begin_finishing() {
   // A target looks at a GOP's size before the next is coded.
   if (params.has_byte_target() || params.psnr > 0 || coder->lends() == 0) return;
+  if (header.profile == Profile::kDense) sampling_pool = std::make_unique<ThreadPool>(params.threads);
   finisher.emplace(*this, std::min(coder->lends(), std::max(2, pool.threads())));
 }
 

@@ -14,6 +14,7 @@
 
 #include "codec/backend.h"
 #include "codec/container.h"
+#include "codec/error_sample.h"
 #include "codec/parallel.h"
 #include "codec/rate_control.h"
 #include "codec/sample_error.h"
@@ -106,6 +107,8 @@ struct Encoder::State {
   std::unique_ptr<GopEncoder> coder;
   std::unique_ptr<GopDecoder> decoder;  ///< measures errors, where the backend does not
   ThreadPool pool;                      ///< of rate control and chunks
+  ErrorSample sample;
+  std::unique_ptr<ThreadPool> sampling_pool;  ///< of the finisher, beside which the other one is in use; else null
   CodecStats stats;
   CodecStats written;           ///< what is counted where it is written; in `stats` by add_written()
   mutable EncoderStages times;  ///< likewise, by timed()

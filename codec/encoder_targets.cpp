@@ -103,11 +103,11 @@ void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& cont
 }
 
 std::vector<const Cuts*> Encoder::State::measuring_points(const RateControl& control, const std::vector<Cuts>& layers) {
-  const std::size_t most_points = header.motion ? 6 : 4;  // each costs a decoding
-  constexpr int kMostAge = 16;                            // GOPs; measuring doubles the time of one
+  const std::size_t most_points = header.motion ? 6 : 4;  // each costs a decoding, without motion of a few blocks
+  constexpr int kMostAge = 16;                            // GOPs
   std::vector<const Cuts*> chosen;                        // from the finest
   double last = 0;
-  for (auto cuts = layers.rbegin(); cuts != layers.rend() && chosen.size() < most_points; ++cuts) {
+  for (auto cuts = layers.rbegin(); cuts != layers.rend(); ++cuts) {
     if (header.lossless && *cuts == control.complete()) continue;
     const double error = control.mean_error(*cuts);
     // Rounding changes small errors most; motion, which follows what was decoded, changes all.
@@ -115,6 +115,12 @@ std::vector<const Cuts*> Encoder::State::measuring_points(const RateControl& con
     if (!chosen.empty() && error < apart * last) continue;
     chosen.push_back(&*cuts);
     last = error;
+  }
+  // Both ends, the finest two, and of those between as many as may be.
+  if (chosen.size() > most_points) {
+    const std::size_t others = most_points - 2;
+    for (std::size_t i = 1; i <= others; ++i) chosen[1 + i] = chosen[1 + i * (chosen.size() - 2) / others];
+    chosen.resize(most_points);
   }
   if (chosen.empty() || (planned.covers(control.mean_error(*chosen.front())) && ++measured_age < kMostAge)) return {};
   planned = SampleErrorModel(header.lossless);
@@ -128,7 +134,15 @@ void Encoder::State::measure_at(const std::vector<const Cuts*>& points, const Go
                                 RateControl& control) {
   const trace::Span span("measure errors");
   measured = SampleErrorModel(header.lossless);
-  for (const Cuts* cuts : points) measured.add(control.mean_error(*cuts), measured_error(gop, p, control, *cuts));
+  if (p.motion) {  // no block of it can be decoded alone
+    for (const Cuts* cuts : points) measured.add(control.mean_error(*cuts), measured_error(gop, p, control, *cuts));
+    return;
+  }
+  const std::vector<double> errors = timed(&EncoderStages::measure, finisher.has_value(), [&] {
+    return sample.errors(gop, p.step, p.frame_gains, control, points, sampling_pool ? *sampling_pool : pool);
+  });
+  for (std::size_t i = 0; i < points.size(); ++i)
+    measured.add(control.mean_error(*points[i]), errors[i] / static_cast<double>(control.samples()));
 }
 
 // ------------------------------------------------------------------------------------------------------- target: PSNR

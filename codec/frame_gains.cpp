@@ -58,28 +58,33 @@ void inverse_level(double* x, int n, int stride, Wavelet wavelet) {
   }
 }
 
-// Squares of all synthesis vectors: [coefficient][frame].
+// Squares of a synthesis vector.
+std::vector<double> squared_synthesis(int frames, int levels, Wavelet wavelet, int position) {
+  std::vector<double> x(static_cast<std::size_t>(frames), 0);
+  x[static_cast<std::size_t>(position)] = 1;
+  for (int l = levels; l >= 1; --l) inverse_level(x.data(), low_length(frames, l - 1), 1 << (l - 1), wavelet);
+  for (double& v : x) v *= v;
+  return x;
+}
+
+// Of all: [coefficient][frame].
 std::vector<std::vector<double>> squared_synthesis(int frames, int levels, Wavelet wavelet) {
   std::vector<std::vector<double>> all;
-  for (int i = 0; i < frames; ++i) {
-    std::vector<double> x(static_cast<std::size_t>(frames), 0);
-    x[static_cast<std::size_t>(i)] = 1;
-    for (int l = levels; l >= 1; --l) inverse_level(x.data(), low_length(frames, l - 1), 1 << (l - 1), wavelet);
-    for (double& v : x) v *= v;
-    all.push_back(std::move(x));
-  }
+  for (int i = 0; i < frames; ++i) all.push_back(squared_synthesis(frames, levels, wavelet, i));
   return all;
 }
 
 }  // namespace
 
+double synthesis_energy(int length, int levels, Wavelet wavelet, int position) {
+  double sum = 0;
+  for (const double v : squared_synthesis(length, levels, wavelet, position)) sum += v;
+  return sum;
+}
+
 std::vector<double> temporal_synthesis_energies(int frames, int levels, Wavelet wavelet) {
   std::vector<double> energies;
-  for (const auto& vector : squared_synthesis(frames, levels, wavelet)) {
-    double sum = 0;
-    for (const double v : vector) sum += v;
-    energies.push_back(sum);
-  }
+  for (int i = 0; i < frames; ++i) energies.push_back(synthesis_energy(frames, levels, wavelet, i));
   return energies;
 }
 

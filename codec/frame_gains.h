@@ -16,6 +16,8 @@ namespace trivelet {
 /// Per frame position of the interleaved field (dwt.h): the sum of squares of its temporal synthesis vector. Reversible
 /// wavelets count as linear.
 std::vector<double> temporal_synthesis_energies(int frames, int levels, Wavelet wavelet);
+/// Of one position of any axis.
+double synthesis_energy(int length, int levels, Wavelet wavelet, int position);
 
 /// Gains (64 = 1) per frame position that even out the error over the frames of a GOP, if all coefficients had the
 /// error of their subband's step. Empty when there is nothing to even out.

@@ -135,7 +135,8 @@ RateControl::RateControl(const StreamHeader& header, const CodedGop& gop, Thread
         append_codeword(header.profile, block, s, static_cast<std::size_t>(component.plan.layers), bytes_);
         const std::uint32_t bits_per_unit = header.profile == Profile::kDense ? 8 : 1;
         run.first = static_cast<std::uint32_t>(points_.size());
-        energy_ += table.energy[s];
+        run.energy = table.energy[s];
+        energy_ += run.energy;
         hull.clear();
         double gain = 0;
         const int passes = unit_ * run.top;
@@ -286,6 +287,16 @@ double RateControl::error(const Cuts& cuts) const {
   double sum = energy_;
   for (std::size_t i = 0; i < runs_.size(); ++i)
     if (const Point* p = point_at(runs_[i], cuts[i])) sum -= p->gain;
+  return std::max(0.0, sum);
+}
+
+double RateControl::block_error(int component, int block, const Cuts& cuts) const {
+  const std::size_t first = first_cut(component, block);
+  double sum = 0;
+  for (std::size_t i = first; i < first_cut(component, block + 1); ++i) {
+    const Point* p = point_at(runs_[i], cuts[i]);
+    sum += runs_[i].energy - (p ? p->gain : 0);
+  }
   return std::max(0.0, sum);
 }
 

@@ -46,8 +46,17 @@ class RateControl {
   /// Squared error of all samples with these cuts, as predicted.
   double error(const Cuts& cuts) const;
   double mean_error(const Cuts& cuts) const { return error(cuts) / static_cast<double>(samples_); }
+  /// The share of a block in it.
+  double block_error(int component, int block, const Cuts& cuts) const;
   /// Samples of the GOP, all components.
   std::uint64_t samples() const { return samples_; }
+  int components() const { return static_cast<int>(components_.size()); }
+  const BlockGrid& grid(int component) const { return *components_[static_cast<std::size_t>(component)].grid; }
+  /// Where the segments of a block begin among the cuts.
+  std::size_t first_cut(int component, int block) const {
+    const Component& c = components_[static_cast<std::size_t>(component)];
+    return c.first + static_cast<std::size_t>(block) * static_cast<std::size_t>(c.segments);
+  }
 
   /// As many rows of cuts as the stream has layers, of which the last is `final` and only `layers` differ from the one
   /// before: the rest of the layers are empty. A row is at the same slope whatever their number, so that layers of
@@ -82,6 +91,7 @@ class RateControl {
     std::uint32_t count = 0;
     std::uint64_t offset = 0;  // of its codeword in bytes_
     double emphasis = 1;       // how much more its error counts than the samples' it makes
+    double energy = 0;         // its error without any of it
     std::uint8_t top = 0;
   };
   struct Component {

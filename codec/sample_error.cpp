@@ -40,8 +40,10 @@ double SampleErrorModel::actual(double predicted) const {
     return std::max(kLeast, assumed(predicted) * std::exp2(nearest.second) / assumed(std::exp2(nearest.first)));
   }
   const auto left = right - 1;
+  // Between two points what was measured over what was assumed, so that rounding keeps its shape.
+  const auto over = [&](const auto& p) { return p.second - std::log2(assumed(std::exp2(p.first))); };
   const double part = (at - right->first) / (left->first - right->first);
-  return std::exp2(right->second + (left->second - right->second) * part);
+  return std::max(kLeast, assumed(predicted) * std::exp2(over(*right) + (over(*left) - over(*right)) * part));
 }
 
 bool SampleErrorModel::covers(double finest) const {

@@ -243,4 +243,14 @@ BlockGrid::Patch BlockGrid::patch(const Subband& band, int by, int bx) const {
   return p;
 }
 
+BlockGrid::Patch BlockGrid::extent(int block) const {
+  const int side = group_columns_ << (table_.decomposition().spatial_levels + 1);
+  Patch p;
+  p.y = block / columns_ * side;
+  p.x = block % columns_ * side;
+  p.height = std::min(side, table_.shape().height - p.y);
+  p.width = std::min(side, table_.shape().width - p.x);
+  return p;
+}
+
 }  // namespace trivelet

@@ -93,6 +93,8 @@ class BlockGrid {
     int width = 0;
   };
   Patch patch(const Subband& band, int by, int bx) const;
+  /// The samples it is made of, with those next to it.
+  Patch extent(int block) const;
 
  private:
   SubbandTable table_;

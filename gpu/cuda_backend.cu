@@ -93,12 +93,6 @@ class CudaEncoder final : public GopEncoder {
     out.samples = [this, r](Gop& gop) { pipeline_.fetch_samples(r, gop); };
     return true;
   }
-  // The host has the cuts and, by then, the samples, and less to do than to decode them takes the device.
-  double squared_error(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) override {
-    if (choices.passes) return -1;
-    if (!measuring_) measuring_ = cpu_backend().make_encoder(header_, options_);
-    return measuring_->squared_error(gop, choices, cuts);
-  }
   double seconds_transform() const override { return 0; }
   double seconds_coder() const override { return seconds_coder_; }
 
@@ -110,7 +104,6 @@ class CudaEncoder final : public GopEncoder {
   ThreadPool pool_;
   int lends_;
   EncodePipeline pipeline_;
-  std::unique_ptr<GopEncoder> measuring_;
   PartPlaces places_;
   double seconds_coder_ = 0;
 };

@@ -219,48 +219,118 @@ TEST_P(CutErrors, AreThoseOfTheDecoder) {
   p = resolve(clip.info, p);
   const StreamHeader header = make_header(clip.info, p);
   const Gop& gop = clip.gops[0];
-  for (const bool passes : {false, true}) {
-    if (kind == 1 && !passes) continue;  // the fast profile has tables only if asked for
-    const auto encoder = cpu_backend().make_encoder(header, {2, SimdLevel::kBest});
-    const auto decoder = cpu_backend().make_decoder(header, {}, {});
-    GopChoices choices;
-    choices.step = 3;
-    choices.passes = passes;
-    if (kind == 0) choices.frame_gains = even_frame_gains(gop.frames(), header.temporal_levels, header.temporal);
-    encoder->push(gop, choices);
-    CodedGop coded;
-    ASSERT_TRUE(encoder->pull(coded));
-    RateControl control(header, coded);
-    for (const double slope : {0.0, 1.0, 40.0, 3000.0, 1e12}) {
-      const Cuts cuts = control.at(slope);
-      LayeredGop layers;
-      layers.frames = gop.frames();
-      layers.step = choices.step;
-      layers.frame_gains = choices.frame_gains;
-      control.divide({cuts}, layers);
-      std::vector<std::vector<std::uint8_t>> padded;  // decoders read a little behind every part
-      for (auto& c : layers.components)
-        for (auto& block : c.blocks)
-          for (auto& segment : block)
-            for (auto& part : segment.parts) {
-              padded.emplace_back(part.data, part.data + part.size);
-              padded.back().resize(part.size + kChunkPadding);
-              part.data = padded.back().data();
-            }
-      Gop decoded(clip.info, gop.frames());
-      decoder->push(layers, nullptr);
-      ASSERT_TRUE(decoder->pull(decoded));
-      const Difference d = compare(gop, decoded);
-      const double expected = d.squared / static_cast<double>(d.samples);
-      EXPECT_EQ(encoder->squared_error(gop, choices, cuts), expected) << slope;
-      if (slope == 0 && header.lossless) {
-        EXPECT_EQ(expected, 0);
-      }
-      if (slope > 1e9) {
-        EXPECT_GT(expected, 0);
-      }
+  const auto encoder = cpu_backend().make_encoder(header, {2, SimdLevel::kBest});
+  const auto decoder = cpu_backend().make_decoder(header, {}, {});
+  GopChoices choices;
+  choices.step = 3;
+  choices.passes = true;
+  if (kind == 0) choices.frame_gains = even_frame_gains(gop.frames(), header.temporal_levels, header.temporal);
+  encoder->push(gop, choices);
+  CodedGop coded;
+  ASSERT_TRUE(encoder->pull(coded));
+  RateControl control(header, coded);
+  for (const double slope : {0.0, 1.0, 40.0, 3000.0, 1e12}) {
+    const Cuts cuts = control.at(slope);
+    LayeredGop layers;
+    layers.frames = gop.frames();
+    layers.step = choices.step;
+    layers.frame_gains = choices.frame_gains;
+    control.divide({cuts}, layers);
+    std::vector<std::vector<std::uint8_t>> padded;  // decoders read a little behind every part
+    for (auto& c : layers.components)
+      for (auto& block : c.blocks)
+        for (auto& segment : block)
+          for (auto& part : segment.parts) {
+            padded.emplace_back(part.data, part.data + part.size);
+            padded.back().resize(part.size + kChunkPadding);
+            part.data = padded.back().data();
+          }
+    Gop decoded(clip.info, gop.frames());
+    decoder->push(layers, nullptr);
+    ASSERT_TRUE(decoder->pull(decoded));
+    const Difference d = compare(gop, decoded);
+    const double expected = d.squared / static_cast<double>(d.samples);
+    EXPECT_EQ(encoder->squared_error(gop, choices, cuts), expected) << slope;
+    if (slope == 0 && header.lossless) {
+      EXPECT_EQ(expected, 0);
+    }
+    if (slope > 1e9) {
+      EXPECT_GT(expected, 0);
     }
   }
+}
+
+// The errors in the index, which come from a few blocks, beside what a decoder makes of every layer.
+struct Sampled {
+  const char* name;
+  int width, height, frames;
+  const char* format;
+  Pattern pattern;
+  void (*set)(EncoderParams&);
+};
+class SampledErrors : public testing::TestWithParam<Sampled> {};
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, SampledErrors,
+    testing::Values(
+        Sampled{"plain", 200, 150, 9, "yuv420p", Pattern::kTexture, [](auto&) {}},
+        Sampled{"smooth", 200, 150, 9, "gray12", Pattern::kSmooth, [](auto&) {}},
+        Sampled{"noise", 130, 97, 9, "yuv420p", Pattern::kNoise, [](auto&) {}},
+        Sampled{"extremes", 100, 97, 9, "gray", Pattern::kExtremes, [](auto&) {}},
+        Sampled{"flat", 64, 64, 9, "yuv420p", Pattern::kZero, [](auto&) {}},
+        Sampled{"pixel", 1, 1, 3, "gray", Pattern::kNoise, [](auto&) {}},
+        Sampled{"row", 160, 1, 9, "gray", Pattern::kTexture, [](auto&) {}},
+        Sampled{"colours", 130, 97, 9, "gbrp", Pattern::kTexture, [](auto&) {}},
+        Sampled{"alpha", 130, 97, 9, "yuva444p10", Pattern::kTexture, [](auto&) {}},
+        Sampled{"still", 200, 150, 1, "yuv420p", Pattern::kTexture, [](auto& p) { p.gop_frames = 1; }},
+        Sampled{"dyadic", 130, 97, 9, "yuv420p", Pattern::kTexture, [](auto& p) { p.layout = Layout::kDyadic; }},
+        Sampled{"haar", 130, 97, 9, "yuv420p", Pattern::kTexture, [](auto& p) { p.temporal = Wavelet::kHaar; }},
+        Sampled{"lossless", 130, 97, 9, "yuv420p", Pattern::kTexture, [](auto& p) { p.lossless = true; }},
+        Sampled{"coarse", 200, 150, 9, "yuv420p", Pattern::kTexture,
+                [](auto& p) {
+                  p.quality = 30;
+                  p.block_size = 64;
+                }},
+        Sampled{"fine", 200, 150, 9, "yuv420p", Pattern::kTexture, [](auto& p) { p.quality = 90; }}),
+    [](const auto& i) { return i.param.name; });
+
+TEST_P(SampledErrors, AreThoseOfTheDecoder) {
+  const Sampled& kind = GetParam();
+  const Clip clip = make_clip(video(kind.width, kind.height, kind.format, static_cast<std::uint64_t>(kind.frames)),
+                              kind.frames, 9, kind.pattern, 7);
+  EncoderParams p = params_of(Profile::kDense);
+  p.layers = 6;
+  kind.set(p);
+  if (p.lossless) p.spatial = p.temporal = Wavelet::kCdf53;
+  const Stream stream = encode(clip, p);
+  const StreamInfo info = info_of(stream);
+  for (int layers = 1; layers <= 6; ++layers) {
+    const double said = error_of(info.gops[0].layers[static_cast<std::size_t>(layers - 1)].error);
+    const std::vector<Gop> decoded = decode(stream, {.max_layers = layers});
+    const Difference d = compare(clip.gops[0], decoded[0]);
+    const double mse = d.squared / static_cast<double>(d.samples);
+    if (d.samples < 10 && layers < 6) continue;  // one of them more or less is no curve
+    if (mse < 1e-3)
+      EXPECT_LT(said, 2e-3) << layers;
+    else
+      EXPECT_NEAR(decibels(said / mse), 0, 0.3) << layers << ": " << said << " instead of " << mse;
+  }
+  // Threads, instruction sets and where frames lie do not matter.
+  p.threads = 3;
+  p.simd = SimdLevel::kScalar;
+  EXPECT_EQ(encode(clip, p), stream);
+  MemorySink sink;
+  Encoder encoder(clip.info, p, sink);
+  std::vector<FrameView> frames;
+  const Gop& gop = clip.gops[0];
+  for (int f = 0; f < gop.frames(); ++f) {
+    frames.emplace_back();
+    frames.back().time = gop.times()[static_cast<std::size_t>(f)];
+    for (int c = 0; c < gop.components(); ++c)
+      frames.back().planes[static_cast<std::size_t>(c)] = {gop.plane(c).row(f, 0), gop.plane(c).row_stride};
+  }
+  encoder.push(frames);
+  encoder.finish();
+  EXPECT_EQ(sink.bytes, stream);
 }
 
 TEST(RateControl, KnowsTheSizeOfChunks) {
@@ -341,7 +411,7 @@ TEST(SampleErrorModel, PassesThroughWhatWasMeasured) {
   curve.add(8, 9);
   curve.add(2, 1.5);
   EXPECT_NEAR(curve.actual(8), 9, 1e-9);
-  EXPECT_NEAR(curve.actual(16), std::sqrt(40.0 * 9.0), 1e-9);
+  EXPECT_NEAR(curve.actual(16), std::sqrt(40.0 * 9.0), 0.1);
   EXPECT_NEAR(curve.actual(64) / curve.actual(32), 2, 0.01);
   EXPECT_LT(curve.actual(1), 1.5);
   EXPECT_TRUE(curve.covers(2.2));

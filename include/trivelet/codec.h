@@ -92,8 +92,8 @@ struct EncoderParams {
   std::vector<ExtraBox> boxes{};
   /// Write checks of the parts of chunks, with which a region is read alone; not with a target for the bytes.
   bool part_checks = false;
-  /// Decode some GOPs at some layers, so that the errors in the index are those of samples; else they are predicted. At
-  /// constant quality and lossless, dense profile; targets measure anyway.
+  /// Reconstruct some blocks of some GOPs at some layers, so that the errors in the index are those of samples; else they
+  /// are predicted from coefficients. At constant quality and lossless, dense profile; targets measure anyway.
   bool measure_errors = true;
 
   bool has_byte_target() const { return target_bytes > 0 || bits_per_pixel > 0 || bit_rate > 0; }
