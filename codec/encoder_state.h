@@ -168,6 +168,7 @@ struct Encoder::State {
   void write(const void* data, std::size_t size);
   void write_box(const char* type, const std::vector<std::uint8_t>& payload);
   void accept(int gop_frames);
+  std::uint64_t samples_of(int gop_frames) const;
   GopChoices choices(int gop_frames) const;
   /// What the backend decided about a GOP.
   static void take_motion(const CodedGop& coded, Pending& p);
@@ -202,8 +203,14 @@ struct Encoder::State {
   /// Where a GOP is to be measured; nowhere if one before is like it.
   std::vector<const Cuts*> measuring_points(const RateControl& control, const std::vector<Cuts>& layers);
   void measure_at(const std::vector<const Cuts*>& points, const Gop& gop, const Pending& p, RateControl& control);
+  std::vector<double> sampled_errors(const Gop& gop, const Pending& p, const RateControl& control,
+                                     const std::vector<const Cuts*>& points);
   double measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
   double decoded_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
+  /// Finds the step of the first GOP by coding a sample of it; `octaves_off_of` tells of its StepSample::Amounts how far
+  /// the step should grow. False where that is not worth it.
+  template <class Off>
+  bool sample_first_step(const Gop& gop, double finest, const Off& octaves_off_of);
   RateControl coded_at_once(const Gop& gop, bool again, Pending& p);
   void push_to_psnr(const Gop& gop, Pending p);
   void push_to_spool(const Gop& gop, Pending p);

@@ -10,6 +10,7 @@
 #include "codec/encoder_params.h"
 #include "codec/encoder_state.h"
 #include "codec/squared_error.h"
+#include "codec/step_sample.h"
 #include "codec/trace.h"
 
 namespace trivelet {
@@ -20,6 +21,9 @@ namespace {
 // mobile CIF at 1 bit per pixel). So with a target the step is chosen such that all planes but the last one just meet
 // it, this near, in octaves.
 constexpr double kAligned = 0.03;
+
+// And where the step comes from a sample of the GOP: about as near as that tells.
+constexpr double kSampledAligned = 0.12;
 
 // The finest and coarsest step that a target is tried with. Samples are integers, so errors below those of a step of
 // 0.05 (a variance of 0.0002) vanish in rounding. With a target in bytes it may be finer still: what is coded too finely
@@ -130,6 +134,13 @@ std::vector<const Cuts*> Encoder::State::measuring_points(const RateControl& con
   return chosen;
 }
 
+std::vector<double> Encoder::State::sampled_errors(const Gop& gop, const Pending& p, const RateControl& control,
+                                                   const std::vector<const Cuts*>& points) {
+  return timed(&EncoderStages::measure, finisher.has_value(), [&] {
+    return sample.errors(gop, p.step, p.frame_gains, control, points, sampling_pool ? *sampling_pool : pool);
+  });
+}
+
 void Encoder::State::measure_at(const std::vector<const Cuts*>& points, const Gop& gop, const Pending& p,
                                 RateControl& control) {
   const trace::Span span("measure errors");
@@ -138,14 +149,28 @@ void Encoder::State::measure_at(const std::vector<const Cuts*>& points, const Go
     for (const Cuts* cuts : points) measured.add(control.mean_error(*cuts), measured_error(gop, p, control, *cuts));
     return;
   }
-  const std::vector<double> errors = timed(&EncoderStages::measure, finisher.has_value(), [&] {
-    return sample.errors(gop, p.step, p.frame_gains, control, points, sampling_pool ? *sampling_pool : pool);
-  });
+  const std::vector<double> errors = sampled_errors(gop, p, control, points);
   for (std::size_t i = 0; i < points.size(); ++i)
     measured.add(control.mean_error(*points[i]), errors[i] / static_cast<double>(control.samples()));
 }
 
 // ------------------------------------------------------------------------------------------------------- target: PSNR
+
+template <class Off>
+bool Encoder::State::sample_first_step(const Gop& gop, double finest, const Off& octaves_off_of) {
+  if (header.motion) return false;  // it is of whole pictures
+  StepSample windows(header, gop, params.simd);
+  if (!windows.worth_it()) return false;
+  constexpr int kMostRounds = 8;
+  timed(&EncoderStages::coder, false, [&] {
+    for (int round = 0; round < kMostRounds; ++round) {
+      const double octaves = octaves_off_of(windows.at(choices(gop.frames()), pool));
+      step = std::clamp(step * std::exp2(octaves), finest, kCoarsestStep);
+      if (std::abs(octaves) < kAligned) break;
+    }
+  });
+  return true;
+}
 
 // A GOP through the backend; `again`: the one before, with another step.
 RateControl Encoder::State::coded_at_once(const Gop& gop, bool again, Pending& p) {
@@ -161,11 +186,16 @@ RateControl Encoder::State::coded_at_once(const Gop& gop, bool again, Pending& p
 }
 
 void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
-  constexpr double kNear = 0.02;      // dB from the target that are good enough
+  constexpr double kNear = 0.03;      // dB from the target that are good enough
   constexpr int kMostAttempts = 8;    // each a decoding
   constexpr int kMostAlignments = 4;  // each a coding, of the first GOP only
   constexpr double kFewer = 1.005;    // of the error wanted: above it, with all that was coded, the step is at fault
   bool again = false;
+  const double all_samples = static_cast<double>(samples_of(gop.frames()));
+  const bool sampled = index.empty() && sample_first_step(gop, kFinestStep, [&](const StepSample::Amounts& a) {
+                         return octaves_off(a.error_without_last, a.error, target_error * all_samples);
+                       });
+  const double near_enough = sampled ? kSampledAligned : 2 * kAligned;
   for (int alignments = 0;; again = true) {
     p.step = static_cast<float>(step);
     RateControl control = coded_at_once(gop, again, p);
@@ -185,13 +215,15 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
         return control.layers(final, lambda, layers_for(control, final, lambda));
       });
       const bool all = low < RateControl::kEverything;
-      const double actual = std::max(1e-9, measured_error(gop, p, control, final));
-      const double distance = std::abs(10 * std::log10(actual / target_error));
+      const bool roughly = sampled && attempt == 0;  // a first correction need not be exact
+      const double actual = std::max(1e-9, roughly ? sampled_errors(gop, p, control, {&final})[0] / samples
+                                                   : measured_error(gop, p, control, final));
+      const double distance = roughly ? 1e3 : std::abs(10 * std::log10(actual / target_error));
       if (distance < best_distance) {
         best_distance = distance;
         best = layers;
       }
-      too_coarse = all && actual > target_error * kFewer;
+      too_coarse = !roughly && all && actual > target_error * kFewer;
       if (distance < kNear || too_coarse || distance == before) break;
       before = distance;
       correction = std::clamp(actual / std::max(1e-9, control.error(final) / samples), 0.01, 1e6);
@@ -204,7 +236,7 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
     const double octaves = octaves_off(control.error(control.planes(1)), control.error(control.complete()),
                                        target_error / correction * samples);
     const double aligned = std::clamp(step * std::exp2(octaves), kFinestStep, kCoarsestStep);
-    if (std::abs(octaves) > 2 * kAligned && ++alignments < kMostAlignments && index.empty()) {
+    if (std::abs(octaves) > near_enough && ++alignments < kMostAlignments && index.empty()) {
       step = aligned;
       continue;
     }
@@ -252,6 +284,10 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
     share = target_bytes(static_cast<std::uint64_t>(gop.frames()));
   else if (all > 0)
     share = target_bytes(all) * gop.frames() / static_cast<double>(all);
+  const bool sampled =
+      share > 0 && spooled.empty() && sample_first_step(gop, kFinestStepForBytes, [&](const StepSample::Amounts& a) {
+        return octaves_off(a.bytes_without_last, a.bytes, kBodyShare * share);
+      });
   for (int attempt = 0;; ++attempt) {
     p.step = static_cast<float>(step);
     RateControl control = coded_at_once(gop, attempt > 0, p);
@@ -281,7 +317,7 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
         continue;
       }
       if (spooled.size() == 1) {
-        if (std::abs(octaves) > kAligned && attempt < kMostAlignments) {
+        if (std::abs(octaves) > (sampled ? kSampledAligned : kAligned) && attempt < kMostAlignments) {
           spooled.pop_back();
           step = std::clamp(step * std::exp2(octaves), kFinestStepForBytes, kCoarsestStep);
           continue;

@@ -8,6 +8,7 @@
 
 #include "codec/block_cut.h"
 #include "codec/colour.h"
+#include "codec/draw.h"
 #include "codec/dwt.h"
 #include "codec/frame_gains.h"
 #include "codec/squared_error.h"
@@ -238,7 +239,6 @@ std::vector<ErrorSample::Unit> ErrorSample::all_units(const RateControl& control
   return units;
 }
 
-// In the order of components and blocks, at equal distances of what counts.
 std::vector<ErrorSample::Unit> ErrorSample::draw(std::vector<Unit> units) {
   if (units.size() <= static_cast<std::size_t>(kDraws)) {  // all there are: borders only where the pictures have them
     std::vector<Unit> whole;
@@ -251,30 +251,17 @@ std::vector<ErrorSample::Unit> ErrorSample::draw(std::vector<Unit> units) {
   }
   // All cuts count alike.
   std::vector<double> counts(units.size(), 0);
-  double of_counts = 0;
-  double samples = 0;
+  std::vector<double> samples;
   for (std::size_t p = 0; p < units[0].predicted.size(); ++p) {
     double all = 0;
     for (const Unit& unit : units) all += unit.predicted[p];
     for (std::size_t i = 0; i < units.size() && all > 0; ++i) counts[i] += units[i].predicted[p] / all;
   }
-  for (std::size_t i = 0; i < units.size(); ++i) {
-    of_counts += counts[i];
-    samples += units[i].samples;
-  }
-  const double by_samples = of_counts > 0 ? kBySamples : 1;
+  for (const Unit& unit : units) samples.push_back(unit.samples);
   std::vector<Unit> drawn;
-  double done = 0;
-  int next = 0;
-  for (std::size_t i = 0; i < units.size(); ++i) {
-    double chance = by_samples * units[i].samples / samples;
-    if (of_counts > 0) chance += (1 - by_samples) * counts[i] / of_counts;
-    done += kDraws * chance;
-    int hits = 0;
-    for (; next < kDraws && next + 0.5 < done; ++next) ++hits;
-    if (hits == 0) continue;
-    drawn.push_back(std::move(units[i]));
-    drawn.back().weight = hits / (kDraws * chance);
+  for (const Drawn& d : trivelet::draw(counts, samples, 1 - kBySamples, kDraws)) {
+    drawn.push_back(std::move(units[d.which]));
+    drawn.back().weight = d.weight;
   }
   return drawn;
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <tuple>
@@ -15,6 +16,7 @@
 #include "codec/rate_control.h"
 #include "codec/rewrite.h"
 #include "codec/sample_error.h"
+#include "codec/step_sample.h"
 #include "codec/stopwatch.h"
 #include "tests/one_of.h"
 #include "tests/support.h"
@@ -331,6 +333,55 @@ TEST_P(SampledErrors, AreThoseOfTheDecoder) {
   encoder.push(frames);
   encoder.finish();
   EXPECT_EQ(sink.bytes, stream);
+}
+
+// Pictures of so many blocks that targets begin with a sample of them: it tells about what all of them take, and the
+// targets are met, by any number of threads and any instruction set alike.
+TEST(StepSample, IsLikeTheWhole) {
+  Clip clip = make_clip(video(400, 260, "yuv420p", 9), 9, 9, Pattern::kTexture, 5);
+  for (int c = 0; c < 3; ++c) {  // half of it is still and of one colour
+    const MutableVolumeView v = clip.gops[0].plane(c);
+    for (int t = 0; t < v.shape.frames; ++t)
+      for (int y = 0; y < v.shape.height; ++y) std::fill_n(v.row(t, y), v.shape.width / 2, std::byte{90});
+  }
+  EncoderParams p = params_of(Profile::kDense);
+  const EncoderParams resolved = resolve(clip.info, p);
+  const StreamHeader header = make_header(clip.info, resolved);
+  ThreadPool pool(2);
+  StepSample sample(header, clip.gops[0], SimdLevel::kBest);
+  ASSERT_TRUE(sample.worth_it());
+  const auto encoder = cpu_backend().make_encoder(header, {});
+  for (const float step : {8.0f, 2.0f}) {
+    GopChoices choices;
+    choices.step = step;
+    choices.passes = true;
+    encoder->push(clip.gops[0], choices);
+    CodedGop coded;
+    ASSERT_TRUE(encoder->pull(coded));
+    const RateControl control(header, coded);
+    const StepSample::Amounts a = sample.at(choices, pool);
+    EXPECT_NEAR(a.bytes / static_cast<double>(control.body_bytes(control.complete())), 1, 0.25) << step;
+    EXPECT_NEAR(a.bytes_without_last / static_cast<double>(control.body_bytes(control.planes(1))), 1, 0.25) << step;
+    EXPECT_NEAR(a.error / control.error(control.complete()), 1, 0.3) << step;
+    EXPECT_NEAR(a.error_without_last / control.error(control.planes(1)), 1, 0.3) << step;
+  }
+  for (const bool psnr : {false, true}) {
+    (psnr ? p.psnr : p.bits_per_pixel) = psnr ? 38 : 0.7;
+    if (psnr) p.bits_per_pixel = 0;
+    p.threads = 1;
+    p.simd = SimdLevel::kScalar;
+    const Stream one = encode(clip, p);
+    p.threads = 3;
+    p.simd = SimdLevel::kBest;
+    EXPECT_TRUE(encode(clip, p) == one);
+    if (psnr) {
+      EXPECT_NEAR(decibels(255 * 255 / mse_of(clip, one)), 38, 0.1);
+    } else {
+      const double wanted = 0.7 * 400 * 260 * 9 / 8;
+      EXPECT_LE(static_cast<double>(one.size()), wanted);
+      EXPECT_GE(static_cast<double>(one.size()), 0.995 * wanted);
+    }
+  }
 }
 
 TEST(RateControl, KnowsTheSizeOfChunks) {

@@ -1,0 +1,39 @@
+// Draws a few of many by chances of their own, at equal distances of the sum of all chances: the same few on every
+// machine, spread over all that is alike.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace trivelet {
+
+struct Drawn {
+  std::size_t which = 0;
+  double weight = 0;  ///< for how many it speaks
+};
+
+/// `by_value` of the chances go by values, the others by sizes; without values all. What is drawn more than once comes
+/// once.
+inline std::vector<Drawn> draw(const std::vector<double>& values, const std::vector<double>& sizes, double by_value,
+                               int draws) {
+  double all_values = 0;
+  double all_sizes = 0;
+  for (const double v : values) all_values += v;
+  for (const double s : sizes) all_sizes += s;
+  if (!(all_values > 0)) by_value = 0;
+  std::vector<Drawn> drawn;
+  double done = 0;
+  int next = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    double chance = (1 - by_value) * sizes[i] / all_sizes;
+    if (by_value > 0) chance += by_value * values[i] / all_values;
+    done += draws * chance;
+    int hits = 0;
+    for (; next < draws && next + 0.5 < done; ++next) ++hits;
+    if (hits > 0) drawn.push_back({i, hits / (draws * chance)});
+  }
+  return drawn;
+}
+
+}  // namespace trivelet
