@@ -269,6 +269,7 @@ struct Sampled {
   const char* format;
   Pattern pattern;
   void (*set)(EncoderParams&);
+  friend void PrintTo(const Sampled& s, std::ostream* out) { *out << s.name; }
 };
 class SampledErrors : public testing::TestWithParam<Sampled> {};
 INSTANTIATE_TEST_SUITE_P(
