@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "codec/parallel.h"
+#include "codec/stopwatch.h"
+#include "codec/trace.h"
 
 namespace trivelet {
 
@@ -142,6 +144,8 @@ void SceneReader::give_back(const Gop& gop, int first, int end) {
 int SceneReader::find_cut(const Gop& gop, int first, int end) {
   first = std::max(first, 1);
   if (first >= end) return end;
+  const trace::Span span("scene cuts");
+  const ScopeTimer timer(seconds_);
   std::vector<SceneCuts::Change> changes(static_cast<std::size_t>(end - first));
   threads_->pool.parallel_for(
       end - first, [&](int i, int) { changes[static_cast<std::size_t>(i)] = detector_.compare(gop, first + i); });

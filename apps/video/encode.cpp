@@ -337,6 +337,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   const bool plain_gops = options.coding.no_scene_cuts || options.joinable;
   const double begun = clock.seconds();
   double waited = 0;
+  double looking = 0;
   {
     Progress progress(common, "encode", input.info().frames);
     SceneReader scenes(input.info(),
@@ -356,6 +357,7 @@ int run(const Options& options, const Common& common, const Command& app) {
     }
     progress.finish();
     waited = gops.seconds_waited();
+    looking = scenes.seconds();
   }
   const CodecStats& stats = encoder.stats();
   require(stats.frames > 0, options.frames.empty() ? ErrorKind::kBadStream : ErrorKind::kBadArgument,
@@ -366,6 +368,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
              stats.seconds_coder, stats.seconds_container, seconds);
   log::debug("seconds in the encoder by stage: {}", describe(stats.stages, seconds - begun - waited));
+  log::debug("{:.3f} looking for scene cuts, while reading", looking);
   log::debug("{:.3f} to set up, {:.3f} waiting for the input, {:.3f} in the encoder: {} is what limits", begun, waited,
              seconds - begun - waited, 2 * waited > seconds - begun ? "reading" : "encoding");
 

@@ -26,16 +26,14 @@ struct FramesInput {
 class SceneCuts {
  public:
   explicit SceneCuts(const PixelFormat& format) : format_(format) {}
-  /// True when a scene begins at frame `index` >= 1 of `gop`; `index - 1` is the frame before. Ask for every frame in
-  /// order, for what is usual in a scene is learnt from its frames.
-  bool begins_at(const Gop& gop, int index) { return judge(compare(gop, index)); }
-
-  /// The two halves of it: what is looked at in the frames, by any number of threads, and what is made of it, in order.
   struct Change {
     double difference = 0;  ///< mean, of the full range
     double moved = 0;       ///< share of samples in other bins of the histogram
   };
+  /// Frame `index` >= 1 of `gop` beside the one before; by any number of threads.
   Change compare(const Gop& gop, int index) const;
+  /// True when a scene begins with it. Ask for every frame in order, for what is usual in a scene is learnt from its
+  /// frames.
   bool judge(const Change& change);
 
  private:
@@ -54,6 +52,8 @@ class SceneReader {
   /// Fills `gop` up to its capacity or the next cut. False when no frame was left.
   bool read(Gop& gop);
   int cuts() const { return cuts_; }
+  /// What looking for cuts took, by the clock of the thread that reads.
+  double seconds() const { return seconds_; }
 
  private:
   int take_held(Gop& gop);
@@ -68,6 +68,7 @@ class SceneReader {
   std::optional<Gop> held_;  // the first frames of the next scene, where the input does not take them back
   int batch_ = 1;            // frames to ask for next
   int cuts_ = 0;
+  double seconds_ = 0;
 };
 
 }  // namespace trivelet
