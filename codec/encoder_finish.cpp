@@ -15,8 +15,7 @@ namespace trivelet {
 
 namespace {
 
-// GOPs, some megabytes each, that may be written while the errors of one before are measured, which takes as long as
-// coding a dozen on a large device.
+// GOPs, some megabytes each, that may be written while the errors of one before are measured.
 constexpr std::size_t kMostJudgements = 48;
 
 }  // namespace

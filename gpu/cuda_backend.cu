@@ -64,7 +64,6 @@ class CudaEncoder final : public GopEncoder {
  public:
   CudaEncoder(const StreamHeader& header, const BackendOptions& options, const PipelineOptions& pipeline)
       : header_(header),
-        options_(options),
         pool_(options.threads),
         lends_(pipeline.lent),
         pipeline_(header, pipeline) {}
@@ -100,7 +99,6 @@ class CudaEncoder final : public GopEncoder {
   void copy_in(const Gop& gop, std::byte* to);
 
   StreamHeader header_;
-  BackendOptions options_;
   ThreadPool pool_;
   int lends_;
   EncodePipeline pipeline_;
