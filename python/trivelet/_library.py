@@ -163,6 +163,11 @@ class VolumeInfo(Structure):
     ]
 
 
+class Range(Structure):
+    _fields_ = members(c_uint64, "offset size")
+
+
+BUFFER_TOO_SMALL = 9
 STRUCTURES = {
     "tvl_video": Video,
     "tvl_plane": Plane,
@@ -177,6 +182,7 @@ STRUCTURES = {
     "tvl_volume_params": VolumeParams,
     "tvl_volume_decode_params": VolumeDecodeParams,
     "tvl_volume_info": VolumeInfo,
+    "tvl_range": Range,
 }
 
 # Results and arguments; handles are c_void_p.
@@ -212,6 +218,13 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "tvl_decoder_open_volume": (c_int, [c_void_p, POINTER(Source), POINTER(VolumeDecodeParams)]),
     "tvl_decoder_volume": (c_int, [c_void_p, POINTER(Volume), POINTER(Volume), POINTER(VolumeInfo)]),
     "tvl_decoder_read_slices": (c_int, [c_void_p, POINTER(Voxels), c_uint64, POINTER(c_uint64)]),
+    "tvl_plan_new": (c_void_p, []),
+    "tvl_plan_free": (None, [c_void_p]),
+    "tvl_plan_error": (c_char_p, [c_void_p]),
+    "tvl_plan_begin_volume": (c_int, [c_void_p, c_uint64, POINTER(VolumeDecodeParams)]),
+    "tvl_plan_next": (c_int, [c_void_p, POINTER(Range), c_uint64, POINTER(c_uint64)]),
+    "tvl_plan_give": (c_int, [c_void_p, c_uint64, c_void_p, c_uint64]),
+    "tvl_plan_source": (c_int, [c_void_p, POINTER(Source)]),
 }
 # Of structures that know their size.
 for name, structure in STRUCTURES.items():

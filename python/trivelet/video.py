@@ -1,7 +1,7 @@
 """Videos: frames into a stream and back, one after the other.
 
-A frame is planes of samples: grey; Y, U, V; or G, B, R; then alpha. Planes are arrays of rows and columns, uint8 of up to
-8 bits a sample, else uint16.
+A frame is planes of samples: grey; Y, U, V; or G, B, R; then alpha. Planes are arrays of rows and columns, uint8
+of up to 8 bits a sample, else uint16.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _to_structure(info: VideoInfo) -> Any:
     video = _library.make(_library.Video)
     if _library.library.tvl_video_set_format(ctypes.byref(video), info.format.encode()) != 0:
         raise ArgumentError(
-            f"unknown pixel format {info.format!r}; there are gray, yuv420p, yuv422p, yuv444p, yuv440p, yuv411p, yuv410p, "
-            "gbrp, and with alpha ya8, yuva420p and so on, gbrap; a number of bits may follow (yuv420p10, gray12)"
+            f"unknown pixel format {info.format!r}; there are gray, yuv420p, yuv422p, yuv444p, yuv440p, yuv411p, "
+            "yuv410p, gbrp, and with alpha ya8, yuva420p and so on, gbrap; a number of bits may follow (yuv420p10)"
         )
     for name in ("width", "height"):
         value = operator.index(getattr(info, name))
@@ -187,8 +187,8 @@ class VideoWriter:
     >>> [round(frame.time, 3) for frame in reader][:4]
     [0.0, 0.033, 0.067, 0.1]
 
-    The stream is whole when the `with` block ends or `close` was called; a block that raises leaves no file, and what was
-    written to a file of Python's is of no use. Frames of a GOP wait until it is full.
+    The stream is whole when the `with` block ends or `close` was called; a block that raises leaves no file, and what
+    was written to a file of Python's is of no use. Frames of a GOP wait until it is full.
     """
 
     def __init__(
@@ -219,8 +219,8 @@ class VideoWriter:
         rate: frames a second; else those of `info`, else 25.
         quality: 0..100, 60 if nothing else is asked for. psnr: dB. bpp, bitrate, size: bits a pixel, bits a second and
           bytes of the stream that are never exceeded. lossless: every sample comes back. One of these.
-        profile: "dense" or "fast". gop: frames that are transformed together, 1..128. layers: quality layers, 1..16, else
-          by size. motion: "off", "on" or "auto".
+        profile: "dense" or "fast". gop: frames that are transformed together, 1..128. layers: quality layers, 1..16,
+          else by size. motion: "off", "on" or "auto".
         info: times, colours and so on, for instance of a reader; its size and format give way to those above.
         threads: 0 = one for each core. device: the number of a GPU; None = the CPU.
         overwrite: False refuses a path that exists.
@@ -332,8 +332,8 @@ class VideoWriter:
 
 
 class VideoReader(Iterator[Frame]):
-    """Frames of a stream, each in memory of its own; `info` tells what they are. What is damaged raises after the frames
-    before it; with `keep_partial` those behind it come, too.
+    """Frames of a stream, each in memory of its own; `info` tells what they are. What is damaged raises after the
+    frames before it; with `keep_partial` those behind it come, too.
     """
 
     def __init__(

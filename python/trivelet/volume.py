@@ -1,8 +1,8 @@
 """Volumes: NumPy arrays into streams and back, whole or in parts.
 
-Axes are in NumPy's order: slices, rows, columns (`zyx`), where several volumes follow each other `tzyx`, and where voxels
-are several scalars a last axis `c`. The names of the axes of an array are kept in its stream, so that it comes back in
-its shape.
+Axes are in NumPy's order: slices, rows, columns (`zyx`), where several volumes follow each other `tzyx`, and where
+voxels are several scalars a last axis `c`. The names of the axes of an array are kept in its stream, so that it
+comes back in its shape.
 """
 
 from __future__ import annotations
@@ -397,7 +397,7 @@ class Volume:
                 raise StreamError(f"the stream gives {given} along {AXES}, where there was {expected}")
             for number in range(t.end):
                 at = number - t.first
-                self._read_slices(decoder, array[at : at + 1] if at >= 0 else passed_over)
+                _read_slices(decoder, array[at : at + 1] if at >= 0 else passed_over)
         box_of_voxels: Array = array[..., c.first : c.end]
         return box_of_voxels
 
@@ -436,12 +436,13 @@ class Volume:
         left = -(-self._slab // step)
         return place // left * self._slab + place % left * step
 
-    def _read_slices(self, decoder: Handle, volume: Array) -> None:
-        voxels, count = _voxels(volume), ctypes.c_uint64()
-        wanted = volume.shape[1]
-        decoder.call(_library.library.tvl_decoder_read_slices, ctypes.byref(voxels), wanted, ctypes.byref(count))
-        if count.value < wanted:
-            raise StreamError(f"the stream ends after {count.value} of {wanted} slices")
+
+def _read_slices(decoder: Handle, volume: Array) -> None:
+    voxels, count = _voxels(volume), ctypes.c_uint64()
+    wanted = volume.shape[1]
+    decoder.call(_library.library.tvl_decoder_read_slices, ctypes.byref(voxels), wanted, ctypes.byref(count))
+    if count.value < wanted:
+        raise StreamError(f"the stream ends after {count.value} of {wanted} slices")
 
 
 def open(source: Readable, *, threads: int = 0, max_memory: Optional[int] = None) -> Volume:
@@ -449,8 +450,8 @@ def open(source: Readable, *, threads: int = 0, max_memory: Optional[int] = None
 
     source: a path, bytes or another buffer, or a binary file that can seek, such as fsspec gives for an URL. It is
       used as long as the volume is.
-    threads: for each read; 0 = one for each core. max_memory: bytes; streams whose groups of slices need more are refused
-      with UnsupportedError; 8 GiB.
+    threads: for each read; 0 = one for each core. max_memory: bytes; streams whose groups of slices need more are
+      refused with UnsupportedError; 8 GiB.
     """
     return Volume(source, threads=threads, max_memory=max_memory)
 
