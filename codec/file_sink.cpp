@@ -63,11 +63,8 @@ void forget(Temporary* node) {
 
 /// The file a symbolic link leads to, so that the rename replaces the file and not the link.
 std::string resolve(const std::string& path) {
-  char* real = ::realpath(path.c_str(), nullptr);
-  if (real == nullptr) return path;
-  std::string result = real;
-  std::free(real);
-  return result;
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
+  return real ? real.get() : path;
 }
 
 constexpr std::size_t kBufferSize = std::size_t{1} << 18;
@@ -104,8 +101,10 @@ struct FileSink::State {
       if (file < 0) fail(ErrorKind::kIo, "cannot create " + temporary + ": " + std::strerror(errno));
       struct stat there = {};
       if (::fstat(file, &there) != 0) give_up(errno);
-      require(S_ISREG(there.st_mode) && there.st_nlink <= 1, ErrorKind::kIo,
-              "cannot create " + temporary + ": what has that name is a pipe, or a file with other names; remove it");
+      // No memory is taken, for messages neither, until the file is known to be ours: who would remove it?
+      if (!S_ISREG(there.st_mode) || there.st_nlink > 1)
+        fail(ErrorKind::kIo,
+             "cannot create " + temporary + ": what has that name is a pipe, or a file with other names; remove it");
       // A file system without locks is used without.
       if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         fail(ErrorKind::kIo, "another process is writing " + temporary);
@@ -116,7 +115,7 @@ struct FileSink::State {
         break;
       ::close(file);
       file = -1;
-      require(attempt < 100, ErrorKind::kIo, "another process is writing " + temporary);
+      if (attempt >= 100) fail(ErrorKind::kIo, "another process is writing " + temporary);
     }
     node->active.store(true);
     if (replaced != nullptr) {
@@ -163,9 +162,12 @@ struct FileSink::State {
     return ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP || errno == ENOSYS || errno == EROFS;
   }
 
-  void sync_folder() const {
+  std::string folder() const {
     const std::size_t slash = path.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+    return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  }
+
+  void sync_folder(const std::string& folder) const {
     const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0) return;  // a folder one may write to but not read
     const bool done_so = synced(descriptor);
@@ -269,6 +271,7 @@ void FileSink::commit() {
   if (s.is_stdout) return;
   if (!s.temporary.empty()) {
     if (!State::synced(s.file)) s.give_up(errno);
+    const std::string folder = s.folder();  // nothing may fail for want of memory once the file has its name
     // Renamed before it is closed: closing gives up the lock.
     int failed =
         ::renameat2(AT_FDCWD, s.temporary.c_str(), AT_FDCWD, s.path.c_str(), s.overwrite ? 0 : RENAME_NOREPLACE);
@@ -279,7 +282,7 @@ void FileSink::commit() {
     s.node->active.store(false);
     forget(s.node);
     s.node = nullptr;
-    s.sync_folder();
+    s.sync_folder(folder);
   }
   const int closed = ::close(s.file);
   s.file = -1;

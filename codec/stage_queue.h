@@ -5,12 +5,12 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace trivelet {
 
@@ -18,7 +18,7 @@ template <class T>
 class StageQueue {
  public:
   /// Holds at most `most` values.
-  explicit StageQueue(std::size_t most) : most_(most) {}
+  explicit StageQueue(std::size_t most) : most_(most) { values_.reserve(most); }
 
   /// Waits for room. False when the reader has stopped; the value is gone then.
   bool push(T value) {
@@ -54,7 +54,7 @@ class StageQueue {
   }
   /// Wakes both sides: push() returns false, pop() nothing, and what waits here is dropped.
   void stop() {
-    std::deque<T> dropped;
+    std::vector<T> dropped;
     {
       const std::lock_guard lock(mutex_);
       stopped_ = true;
@@ -71,7 +71,7 @@ class StageQueue {
       return std::nullopt;
     }
     std::optional<T> value(std::move(values_.front()));
-    values_.pop_front();
+    values_.erase(values_.begin());
     changed_.notify_all();
     return value;
   }
@@ -79,7 +79,7 @@ class StageQueue {
   const std::size_t most_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<T> values_;
+  std::vector<T> values_;  // few; room for all is taken at first, so that no thread lacks the memory to say its end
   std::exception_ptr error_;
   bool closed_ = false;
   bool stopped_ = false;

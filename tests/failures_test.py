@@ -3,11 +3,12 @@
 
     tests/failures_test.py path/to/trivelet
 
-A disk that is full (a limit on the size of files), a reader of the output that goes away, an interrupt, an input that
+A process that is killed leaves what stood there before, or the whole new file. A disk that is full (a limit on the size of files), a reader of the output that goes away, an interrupt, an input that
 ends or is damaged in the middle; encoding and decoding, both profiles, GOPs of few frames so that many are on their way.
 """
 
 import os
+import random
 import resource
 import signal
 import subprocess
@@ -109,6 +110,36 @@ def closed_pipe(arguments, what: str, folder: Path) -> None:
     expect_nothing_left(what, folder)
 
 
+def killed(arguments, target: Path, what: str) -> None:
+    """Killed at any moment: the old file, or the new one, and the next run is not disturbed by what is left."""
+    begin = time.monotonic()
+    if run([*arguments, target, "-y"]).returncode != 0:
+        return complain(f"{what}: it does not work at all")
+    whole_time, whole = time.monotonic() - begin, target.read_bytes()
+    old = b"what stood there before"
+    times = 100 if os.environ.get("TRIVELET_FULL") else 4
+    outcomes = {old: 0, whole: 0}
+    for i in range(times):
+        target.write_bytes(old)
+        process = subprocess.Popen(
+            [program, *map(str, arguments), str(target), "-y"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        # The last moments are the interesting ones.
+        time.sleep(whole_time * (1.1 - (random.random() ** 2) * 1.1))
+        process.kill()
+        process.wait()
+        found = target.read_bytes()
+        if found not in outcomes:
+            return complain(f"{what}: killed, and {len(found)} bytes are left that are neither old nor new")
+        outcomes[found] += 1
+    if outcomes[old] == 0:
+        complain(f"{what}: never killed before its end")
+    if run([*arguments, target, "-y"]).returncode != 0 or target.read_bytes() != whole:
+        complain(f"{what}: the run after a kill gives something else")
+    for path in target.parent.iterdir():
+        path.unlink()
+
+
 def damaged(source: Path, target: Path, at: float, cut: bool) -> Path:
     data = bytearray(source.read_bytes())
     place = int(len(data) * at)
@@ -152,6 +183,11 @@ def main() -> int:
             closed_pipe([*encode, source, "-"], f"{profile}: nobody reads the stream", out)
             decode = ["decode", "--quiet", "--format", "y4m", stream, "-"]
             closed_pipe(decode, f"{profile}: nobody reads the video", out)
+            if profile == "fast" or os.environ.get("TRIVELET_FULL"):
+                killed([*encode, source], out / "a.tvl", f"{profile}: killed while encoding")
+                killed(["decode", "--quiet", stream], out / "a.y4m", f"{profile}: killed while decoding")
+                cut = ["truncate", "--quiet", stream, "--layers", "2"]
+                killed(cut, out / "a.tvl", f"{profile}: killed while truncating")
             interrupted([*encode, "-", out / "a.tvl"], out, f"{profile}: an interrupt while encoding")
             bad = damaged(stream, base / "bad.tvl", 0.6, False)
             result = run(["decode", "--quiet", bad, out / "a.y4m"])
