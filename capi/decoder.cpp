@@ -23,7 +23,7 @@ tvl_decode_params default_params() {
   p.end_frame = d.end_frame;
   p.verify_hash = d.verify_hash;
   p.device = TVL_CPU;
-  p.max_memory = d.max_memory;
+  p.max_memory = d.limits.memory;
   return p;
 }
 
@@ -41,8 +41,7 @@ DecoderParams to_params(const tvl_decode_params& p) {
   out.keep_partial = p.keep_partial != 0;
   out.verify_hash = p.verify_hash != 0;
   out.threads = p.threads;
-  out.max_memory =
-      static_cast<std::size_t>(std::min<std::uint64_t>(p.max_memory, std::numeric_limits<std::size_t>::max()));
+  out.limits.memory = p.max_memory;
   return out;
 }
 

@@ -168,8 +168,7 @@ VolumeDecoderParams to_params(const tvl_volume_decode_params& p) {
   out.max_layers = p.max_layers;
   out.max_planes = p.max_planes;
   out.threads = p.threads;
-  out.max_memory =
-      static_cast<std::size_t>(std::min<std::uint64_t>(p.max_memory, std::numeric_limits<std::size_t>::max()));
+  out.limits.memory = p.max_memory;
   return out;
 }
 
@@ -177,7 +176,7 @@ tvl_volume_decode_params default_decode_params() {
   const VolumeDecoderParams d;
   tvl_volume_decode_params p{};
   p.struct_size = sizeof p;
-  p.max_memory = d.max_memory;
+  p.max_memory = d.limits.memory;
   return p;
 }
 

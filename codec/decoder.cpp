@@ -10,6 +10,7 @@
 #include "codec/decoder_state.h"
 #include "codec/fuzzing.h"
 #include "codec/gop_hash.h"
+#include "codec/limits.h"
 #include "codec/stopwatch.h"
 #include "codec/trace.h"
 #include "codec/volume_map.h"
@@ -95,10 +96,11 @@ void Decoder::State::check_request() {
     require(p.max_bytes == 0 && p.max_bits_per_pixel == 0, ErrorKind::kBadArgument,
             "a region excludes limits of bytes: these count whole pictures");
   }
-  const std::uint64_t memory = memory_needed();
-  require(memory <= p.max_memory, ErrorKind::kUnsupported,
-          "decoding needs about " + std::to_string(memory >> 20) + " MiB, the limit is " +
-              std::to_string(p.max_memory >> 20) + " MiB; raise it, or decode at a lower resolution");
+  check_memory(p.limits, memory_needed(), "decoding", ", or decode at a lower resolution");
+  std::uint64_t samples = 0;
+  for (int c = 0; c < static_cast<int>(header.components.size()); ++c)
+    samples += header.component_shape(c, header.gop_frames).samples();
+  check_limit(samples, p.limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
 }
 
 Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend* backend)
@@ -129,6 +131,14 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
     frames = kept_before(std::min(all, params.end_frame)) - kept_before(std::min(all, params.first_frame));
   }
   o.frames = frames;
+  if (s.info.has_index) {
+    check_limit(frames, params.limits.frames, "frames", "a stream of " + std::to_string(frames) + " frames");
+    std::uint64_t samples = 0;  // of a frame
+    for (int c = 0; c < o.format.components(); ++c)
+      samples += static_cast<std::uint64_t>(o.component_width(c)) * static_cast<std::uint64_t>(o.component_height(c));
+    constexpr std::uint64_t kEmpty = 1024;  // samples that are left out, in the time of one that is coded
+    check_work(params.limits, checked_mul(frames, samples), s.info.file_bytes, kEmpty);
+  }
 
   const Backend& b = backend ? *backend : cpu_backend();
   s.backend = b.make_decoder(s.header, s.reduction, {params.threads, params.simd});
@@ -322,6 +332,8 @@ bool Decoder::State::pull(Gop& gop, bool may_exchange) {
 
     ++stats.gops;
     stats.frames += static_cast<std::uint64_t>(gop.frames());
+    check_limit(stats.frames, params.limits.frames, "frames",
+                "a stream of " + std::to_string(stats.frames) + " frames or more");
     for (int c = 0; c < gop.components(); ++c) stats.samples += gop.plane(c).shape.samples();
     return true;
   }

@@ -13,6 +13,7 @@
 #include "codec/container.h"
 #include "codec/hash.h"
 #include "codec/layer_cut.h"
+#include "codec/limits.h"
 #include "codec/stream_input.h"
 #include "codec/stream_layout.h"
 #include "codec/volume_map.h"
@@ -46,6 +47,7 @@ class Rewriter {
   }
 
   RewriteResult run() {
+    check_limits();
     if (!info_.header_damage.empty()) report(info_.header_damage);
     take_boxes();
     check_levels();
@@ -219,10 +221,16 @@ class Rewriter {
     return bytes;
   }
 
+  void check_limits() const {
+    std::uint64_t frames = 0, samples = 0;
+    for (const GopInfo& g : info_.gops) frames += static_cast<std::uint64_t>(g.frames);
+    check_limit(frames, params_.limits.frames, "frames", "a stream of " + std::to_string(frames) + " frames");
+    for (int c = 0; c < static_cast<int>(header_.components.size()); ++c)
+      samples += header_.component_shape(c, header_.gop_frames).samples();
+    check_limit(samples, params_.limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
+  }
   void check_memory(std::uint64_t needed) const {
-    require(needed <= params_.max_memory, ErrorKind::kUnsupported,
-            "taking a part of this stream needs more than about " + std::to_string(needed >> 20) +
-                " MiB, the limit is " + std::to_string(params_.max_memory >> 20) + " MiB; raise it");
+    trivelet::check_memory(params_.limits, needed, "taking a part of this stream");
   }
 
   static std::string place_of(const GopInfo& info) { return "GOP packet at byte " + std::to_string(info.offset); }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codec/volume_cuts.h"
+#include "trivelet/limits.h"
 #include "trivelet/streams.h"
 
 namespace trivelet {
@@ -26,7 +27,7 @@ struct RewriteParams {
   std::uint64_t first_frame = 0;  ///< GOPs without a frame in [first_frame, end_frame) are left out
   std::uint64_t end_frame = std::numeric_limits<std::uint64_t>::max();
 
-  std::size_t max_memory = std::size_t{8} << 30;  ///< refuse streams that need more; throws Unsupported
+  Limits limits{};            ///< refuse what would cost more; throws Unsupported
   bool keep_partial = false;  ///< leave damaged GOPs out and say so in the result; else throw BadStream
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codec/dwt.h"
+#include "codec/limits.h"
 #include "codec/prefetch.h"
 #include "codec/volume_cuts.h"
 #include "codec/volume_map.h"
@@ -192,7 +193,7 @@ DecoderParams VolumeDecoder::State::request() {
   decoding.max_layers = params.max_layers;
   decoding.max_planes = params.max_planes;
   decoding.threads = params.threads;
-  decoding.max_memory = params.max_memory;
+  decoding.limits = params.limits;
   decoding.simd = params.simd;
   decoding.differences = true;
   select_frames(decoding);
@@ -248,9 +249,7 @@ void VolumeDecoder::State::hold_all() {
   require(!stream.has_index || pictures >= slices, ErrorKind::kBadStream,
           "the stream has " + std::to_string(pictures) + " pictures, its volume " + std::to_string(slices) + " slices");
   const std::size_t bytes = checked_mul(static_cast<std::size_t>(slices), output.slice_bytes());
-  require(bytes <= params.max_memory, ErrorKind::kUnsupported,
-          "volumes whose fourth axis was coded first are held in memory, here " + std::to_string(bytes >> 20) +
-              " MiB; the limit is " + std::to_string(params.max_memory >> 20) + " MiB; raise it, or decode a part");
+  check_memory(params.limits, bytes, "to hold a volume whose fourth axis was coded first", ", or decode a part");
   held.resize(bytes);
   std::uint64_t found = 0;
   for (std::uint64_t frame = seen; next_picture(); ++frame, ++at) {

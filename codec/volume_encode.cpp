@@ -282,7 +282,7 @@ VolumeError measure(SliceSource& source, ByteSource& coded, int layers, const Vo
   decoding.max_layers = layers;
   decoding.threads = params.threads;
   decoding.simd = params.simd;
-  decoding.max_memory = std::numeric_limits<std::size_t>::max();  // what could be encoded may be decoded
+  decoding.limits = kNoLimits;  // what could be encoded may be decoded
   VolumeDecoder decoder(coded, decoding);
   const VolumeDescription& volume = decoder.output();
   std::vector<std::byte> slice(volume.slice_bytes());

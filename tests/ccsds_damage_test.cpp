@@ -16,8 +16,8 @@ namespace {
 /// Decodes anything; only Errors may come out.
 void try_decode(const std::vector<std::byte>& bytes, ThreadPool& pool, std::span<const std::uint32_t> lengths = {}) {
   ccsds122::DecodeParams p;
-  p.max_memory = std::size_t{64} << 20;
-  p.max_samples = 1 << 20;
+  p.limits.memory = std::size_t{64} << 20;
+  p.limits.samples = 1 << 20;
   p.segment_bytes = lengths;
   try {
     const auto d = ccsds122::decode(bytes, p, pool);

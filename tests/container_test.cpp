@@ -87,7 +87,8 @@ TEST(Hash, SamplesOutsideTheirBitsAreNamed) {
     check_samples(gop, 10);
     ADD_FAILURE() << "taken";
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("1024 of component 0 at frame 1 of the GOP, row 2, column 4"), std::string::npos)
+    EXPECT_NE(std::string(e.what()).find("1024 of component 0 at frame 1 of the GOP, row 2, column 4"),
+              std::string::npos)
         << e.what();
   }
 }
@@ -907,7 +908,7 @@ TEST(Stream, MemoryIsBoundedBeforeItIsTaken) {
     s.insert(s.end(), head.begin(), head.end());
     DecoderParams p;
     p.threads = 1;
-    p.max_memory = limit;
+    p.limits.memory = limit;
     MemorySource source(s.data(), s.size());
     Decoder d(source, p);
   };

@@ -82,7 +82,7 @@ void put_region(Bytes& out, const Gop& gop, const PictureRegion& region) {
 
 void decode_all(ByteSource& source, DecoderParams params, Bytes& out) {
   params.threads = 1;
-  params.max_memory = std::size_t{64} << 20;
+  params.limits.memory = std::size_t{64} << 20;
   Decoder decoder(source, params);
   Gop gop = decoder.make_gop();
   while (decoder.pull(gop)) put_region(out, gop, params.region);
@@ -424,7 +424,7 @@ TEST(Damage, TakingAPartIsLimited) {
     ASSERT_EQ(probe(source).video.width, 65536);
     source.seek(0);
     RewriteParams params;
-    params.max_memory = std::size_t{50} << 20;
+    params.limits.memory = std::size_t{50} << 20;
     params.target_bytes = bytes.size() * 9 / 10;
     MemorySink sink;
     most_held = held.load();
@@ -455,7 +455,7 @@ TEST(Damage, VolumesOfMissingSlicesAreRefused) {
   MemorySource source(bytes.data(), bytes.size());
   VolumeDecoderParams params;
   params.threads = 1;
-  params.max_memory = std::size_t{50} << 20;
+  params.limits.memory = std::size_t{50} << 20;
   most_held = held.load();
   try {
     VolumeDecoder decoder(source, params);
@@ -463,7 +463,7 @@ TEST(Damage, VolumesOfMissingSlicesAreRefused) {
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << e.what();
   }
-  EXPECT_LT(most_held, held + params.max_memory);
+  EXPECT_LT(most_held, held + params.limits.memory);
   source.seek(0);
   EXPECT_FALSE(verify_stream(source, {.threads = 1}).damage.empty());
 }

@@ -547,7 +547,7 @@ TEST(Volume, requests_without_meaning_are_refused) {
     refuse_decoding(ErrorKind::kUnsupported, "prediction", [what](auto& p) {
       (what == 0 ? p.reduce : what == 1 ? p.max_layers : p.max_planes) = 1;
     });
-  refuse_decoding(ErrorKind::kUnsupported, "limit", [](auto& p) { p.max_memory = 1000; });
+  refuse_decoding(ErrorKind::kUnsupported, "limit", [](auto& p) { p.limits.memory = 1000; });
 }
 
 TEST(Volume, other_streams_are_refused) {

@@ -49,6 +49,12 @@ std::string in_options(std::string message) {
       {"VolumeOptions::allow_outside", "--allow-outside"},
       {"WriterOptions::format", "--format"},
       {" and is not to be overwritten", "; say -y to replace it"},
+      {"Limits::memory", "--max-memory"},
+      {"Limits::samples_per_byte", "--max-work"},
+      {"Limits::samples", "--max-samples"},
+      {"Limits::frames", "--max-frames"},
+      {"Limits::files", "--max-files"},
+      {"Limits::unpacked", "--max-unpacked"},
       {"MiB; allow more", "MiB; raise --max-memory"},
       {"or on the CPU", "or use --device cpu"},
       {"or the CPU", "or --device cpu"},
@@ -118,11 +124,19 @@ void add_progress_option(Command& app, Common& common) {
       .group(kCommonGroup);
 }
 
-void add_memory_option(Command& app, Common& common) {
-  app.add_option("--max-memory", common.max_memory, "Refuse streams that need more memory; k, M and G are understood")
-      .type_name("SIZE")
-      .show_default()
-      .group(kCommonGroup);
+void add_limit_options(Command& app, Common& common, bool with_memory) {
+  const auto add = [&](const char* name, std::string& value, const char* help) {
+    app.add_option(name, value, help)
+        .type_name("N")
+        .show_default()
+        .group("Limits of what an input may cost; k, M and G are understood");
+  };
+  if (with_memory) add("--max-memory", common.max_memory, "Bytes of memory that decoding may need");
+  add("--max-samples", common.max_samples, "Samples of a group of frames, a picture or a frame");
+  add("--max-frames", common.max_frames, "Frames, or slices of a volume");
+  add("--max-files", common.max_files, "Files that a header may name");
+  add("--max-unpacked", common.max_unpacked, "Bytes that compressed data of a volume's file may become");
+  add("--max-work", common.max_work, "Samples that a byte of input may stand for, beyond the first 16M");
 }
 
 void add_overwrite_option(Command& app, Common& common) {
@@ -133,8 +147,14 @@ DecoderParams decoder_params(const Common& common) {
   DecoderParams params;
   params.threads = common.threads;
   params.simd = parse_simd(common.simd);
-  params.max_memory = parse_size(common.max_memory);
+  params.limits = limits(common);
   return params;
+}
+
+Limits limits(const Common& common) {
+  if (common.limitless) return kNoLimits;
+  return {parse_size(common.max_memory), parse_size(common.max_samples),  parse_size(common.max_frames),
+          parse_size(common.max_files),  parse_size(common.max_unpacked), parse_size(common.max_work)};
 }
 
 void add_input_options(Command& app, InputOptions& options, bool with_target) {
@@ -172,6 +192,7 @@ io::ReaderOptions reader_options(const InputOptions& options, const Common& comm
   io::ReaderOptions reader;
   reader.format = options.format;
   reader.allow_outside = options.allow_outside;
+  reader.limits = limits(common);
   for (const std::string& size : options.sizes) {
     if (!is_picture_size(size)) {
       require(options.sizes_may_be_targets, ErrorKind::kBadArgument,

@@ -41,7 +41,13 @@ struct Common {
   bool quiet = false;
   std::string progress = "auto";
   bool overwrite = false;
-  std::string max_memory = "8G";
+  std::string max_memory = "8G";  // the defaults are those of Limits
+  std::string max_samples = "8G";
+  std::string max_frames = "100000000";
+  std::string max_files = "100000";
+  std::string max_unpacked = "1024G";
+  std::string max_work = "4096";
+  bool limitless = false;
   std::string trace{};  ///< file to write; empty = none
 };
 
@@ -72,14 +78,16 @@ Action define_subcommands(Command& app, Common& common, std::span<const Subcomma
 
 // Groups of options. Each declares its options in `app` under a heading of its own.
 
-void add_log_options(Command& app, Common& common);       ///< -v --quiet --log-level
-void add_work_options(Command& app, Common& common);      ///< -t --simd
-void add_progress_option(Command& app, Common& common);   ///< --progress
-void add_memory_option(Command& app, Common& common);     ///< --max-memory
+void add_log_options(Command& app, Common& common);      ///< -v --quiet --log-level
+void add_work_options(Command& app, Common& common);     ///< -t --simd
+void add_progress_option(Command& app, Common& common);  ///< --progress
+/// --max-memory, unless that is the GPU's where something is encoded, and the other Limits
+void add_limit_options(Command& app, Common& common, bool with_memory = true);
 void add_overwrite_option(Command& app, Common& common);  ///< -y
 
 /// Threads, instruction set and memory as the common options say.
 DecoderParams decoder_params(const Common& common);
+Limits limits(const Common& common);
 
 /// How to read input that does not say itself what it is.
 struct InputOptions {

@@ -135,6 +135,7 @@ int run_decode(const DecodeOptions& o, const Common& common) {
   const DeviceChoice device = choose_device(o.device);
   ccsds122::DecodeParams params;
   params.simd = parse_simd(common.simd);
+  params.limits = limits(common);
   params.keep_damaged = !o.strict;
   std::vector<std::uint32_t> lengths;
   if (!o.index.empty()) lengths = ccsds122::read_index(read_bytes(o.index));
@@ -203,6 +204,7 @@ int run_info(const InfoOptions& o, const Common& common) {
   ThreadPool pool(1);
   ccsds122::DecodeParams params;
   params.simd = parse_simd(common.simd);
+  params.limits = limits(common);
   const std::vector<SegmentReport> segments = ccsds122::inspect(stream, params, pool);
   const ccsds122::SegmentHeader& h = segments.front().header;
   std::uint64_t blocks = 0;
@@ -326,6 +328,7 @@ Action define_ccsds_decode(Command& app, Common& common) {
   app.add_option("--index", o->index, "Segment lengths written by the encoder");
   app.add_flag("--strict", o->strict, "Fail at the first damaged segment, write nothing");
   add_device_option(app, o->device);
+  add_limit_options(app, common);
   add_work_options(app, common);
   add_overwrite_option(app, common);
   add_log_options(app, common);
@@ -337,6 +340,7 @@ Action define_ccsds_info(Command& app, Common& common) {
   auto o = std::make_shared<InfoOptions>();
   app.add_option("IN", o->input, "Stream; - = standard input").required();
   app.add_flag("--json", o->json, "Print JSON, with every segment and header");
+  add_limit_options(app, common);
   add_log_options(app, common);
   return [o, &common] { return run_info(*o, common); };
 }

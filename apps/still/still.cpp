@@ -205,12 +205,14 @@ int run_decode(const StillDecodeOptions& o, const Common& common) {
   ThreadPool pool(common.threads);
   vstc::DecodeParams params;
   params.simd = parse_simd(common.simd);
+  params.limits = limits(common);
   const auto start = std::chrono::steady_clock::now();
   const bool is_dct = still::read_file(bytes).header.codec == still::Codec::kDct;
   require(is_dct || o.device == "cpu" || o.device == "auto", ErrorKind::kUnsupported,
           "--device " + o.device + ": pictures of vstc are decoded on the CPU only");
-  const still::Image image = is_dct ? dct::decode(bytes, {}, *make_transform(choose_device(o.device), pool))
-                                    : vstc::decode(bytes, params, pool);
+  const still::Image image =
+      is_dct ? dct::decode(bytes, {.limits = params.limits}, *make_transform(choose_device(o.device), pool))
+             : vstc::decode(bytes, params, pool);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   write_picture(o.output, image, common.overwrite);
   log::info("{}x{} {}: {:.3f} s", image.width, image.height, trivelet::to_string(image.format), seconds);
@@ -279,6 +281,7 @@ Action define_still_encode(Command& app, Common& common) {
       .show_default();
   app.add_flag("--json", o->json, "Print JSON with size, time and counts");
   add_device_option(app, o->device);
+  add_limit_options(app, common);
   add_input_options(app, o->reading);
   add_work_options(app, common);
   add_overwrite_option(app, common);
@@ -300,6 +303,7 @@ Action define_still_decode(Command& app, Common& common) {
   app.add_option("IN", o->input, "File; - = standard input").required();
   app.add_option("OUT", o->output, "Picture: .pgm, .ppm, .y4m, .png, …").required();
   add_device_option(app, o->device);
+  add_limit_options(app, common);
   add_work_options(app, common);
   add_overwrite_option(app, common);
   add_log_options(app, common);

@@ -193,7 +193,7 @@ Action define_compare(Command& app, Common& common) {
   app.add_option("--type", options->voxel_type, "Type of a raw volume, as for encode")
       .type_name("T")
       .group("Raw input and pipes");
-  add_memory_option(app, common);
+  add_limit_options(app, common);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);

@@ -54,7 +54,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   const Stopwatch clock;
   FileSource source(options.input);
   const std::shared_ptr<const Backend> backend =
-      choose_backend(options.device, app.typed("--max-memory") ? params.max_memory : 0,
+      choose_backend(options.device, app.typed("--max-memory") ? params.limits.memory : 0,
                      options.device == "cpu" ? 0 : gops_in_flight(source));
   Decoder decoder(source, params, backend.get());
   warn_of_lost_index(options.input, decoder.info().index_damage);
@@ -195,7 +195,7 @@ Action define_decode(Command& app, Common& common) {
       .type_name("C")
       .group(kOutput);
   add_overwrite_option(app, common);
-  add_memory_option(app, common);
+  add_limit_options(app, common);
   add_device_option(app, options->device);
   add_work_options(app, common);
   add_trace_option(app, common);

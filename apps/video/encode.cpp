@@ -378,7 +378,7 @@ int run(const Options& options, const Common& common, const Command& app) {
     sink.seek(sink.position());
     const std::string& path = sink.temporary_path();
     Common unlimited = common;
-    unlimited.max_memory = "1000000G";  // what could be encoded may be decoded
+    unlimited.limitless = true;  // what could be encoded may be decoded
     try {
       verified = ", " + (params.lossless ? verify_lossless(path, unlimited, digest->result())
                                          : verify_lossy(path, options, unlimited));
@@ -458,6 +458,7 @@ Action define_encode(Command& app, Common& common) {
   app.add_option("--max-memory", options->gpu_memory, "Memory of the GPU to use at most; k, M and G are understood")
       .type_name("SIZE")
       .group("Common");
+  add_limit_options(app, common, false);
   add_device_option(app, options->device);
   add_work_options(app, common);
   add_trace_option(app, common);

@@ -94,8 +94,9 @@ void print_video(const VideoInfo& video, std::uint64_t frames) {
                                     range_name(video.colour), video.colour.chroma_location));
 }
 
-int info_of_volume(const Options& options) {
+int info_of_volume(const Options& options, const Common& common) {
   io::VolumeOptions reading;
+  reading.limits = limits(common);
   reading.allow_outside = true;  // nothing of what data files hold is shown
   const auto reader = io::open_volume(options.input, reading);
   io::Envelope envelope;
@@ -121,8 +122,8 @@ int info_of_volume(const Options& options) {
   return kExitDone;
 }
 
-int info_of_video(const Options& options) {
-  const auto reader = io::open_reader(options.input, {});
+int info_of_video(const Options& options, const Common& common) {
+  const auto reader = io::open_reader(options.input, {.limits = limits(common)});
   const VideoInfo& video = reader->info();
   if (options.json) {
     Json json;
@@ -316,7 +317,7 @@ void print_stream(const Options& options, const StreamInfo& stream, bool verbose
 
 int run(const Options& options, const Common& common) {
   if (!is_tvl_file(options.input))
-    return io::is_volume(options.input) ? info_of_volume(options) : info_of_video(options);
+    return io::is_volume(options.input) ? info_of_volume(options, common) : info_of_video(options, common);
   FileSource source(options.input);
   const StreamInfo stream = probe(source);
   warn_of_lost_index(options.input, stream.index_damage);
@@ -333,6 +334,7 @@ Action define_info(Command& app, Common& common) {
   app.add_flag("--json", options->json, "Print JSON, with every GOP");
   app.add_flag("--show-private", options->show_private,
                "Volumes: also print the texts of the original header, which may name the patient");
+  add_limit_options(app, common);
   add_log_options(app, common);
   app.add_footer("With -v every GOP gets a line: offset, bytes, first frame, frames, bits per pixel.");
   return [options, &common] { return run(*options, common); };

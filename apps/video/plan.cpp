@@ -80,7 +80,7 @@ Action define_plan(Command& app, Common& common) {
   app.add_option("IN", options->input, "Stream; a file").required();
   app.add_flag("--json", options->json, "Print JSON");
   add_decoding_options(app, options->decoding);
-  add_memory_option(app, common);
+  add_limit_options(app, common);
   add_log_options(app, common);
   app.add_footer(
       "Prints a line for every range: its first byte and how many follow. A file that holds nothing else decodes with\n"

@@ -56,7 +56,7 @@ int run(const Options& options, const Common& common) {
   params.first_frame = range.first;
   params.end_frame = range.end;
   params.keep_partial = options.keep_partial;
-  params.max_memory = decoder_params(common).max_memory;
+  params.limits = limits(common);
 
   require(is_tvl_file(options.input), ErrorKind::kBadStream, "'" + options.input + "' is not a .tvl stream");
   FileSource source(options.input);
@@ -106,7 +106,7 @@ void add_common(Command& app, Options& options, Common& common) {
   app.add_flag("--keep-partial", options.keep_partial,
                "Leave damaged GOPs of the input out; the exit code is 4 all the same");
   add_overwrite_option(app, common);
-  add_memory_option(app, common);
+  add_limit_options(app, common);
   add_log_options(app, common);
 }
 

@@ -28,13 +28,14 @@ int run(const Options& options, const Common& common, const Command& app) {
             std::string(option) + " describes the file of --against, which is missing");
   if (volume_in(options.input)) {
     refuse_gpu(options.device);
-    return verify_volume(options.input, options.against,
-                         {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside},
-                         common);
+    return verify_volume(
+        options.input, options.against,
+        {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside},
+        common);
   }
   const DecoderParams params = decoder_params(common);
   FileSource source(options.input);
-  const std::shared_ptr<const Backend> backend = choose_backend(options.device, params.max_memory, 0);
+  const std::shared_ptr<const Backend> backend = choose_backend(options.device, params.limits.memory, 0);
   StreamVerifier verifier(source, params, backend.get());
   const StreamInfo& stream = verifier.info();
   const VideoInfo& info = verifier.output();
@@ -107,7 +108,7 @@ Action define_verify(Command& app, Common& common) {
   app.add_option("--type", options->voxel_type, "Type of a raw volume, as for encode")
       .type_name("T")
       .group("Raw input and pipes");
-  add_memory_option(app, common);
+  add_limit_options(app, common);
   add_device_option(app, options->device);
   add_work_options(app, common);
   add_progress_option(app, common);

@@ -115,7 +115,7 @@ int run(const Options& options, const Common& common) {
   const bool is_stream = volume_in(options.input).has_value();
   require(is_stream || wants_volume(options.input, options.typed), ErrorKind::kBadArgument,
           "'" + options.input + "' is no volume");
-  auto source = is_stream ? nullptr : open_volume_source(options.input, volume_options(options.typed), common);
+  auto source = is_stream ? nullptr : open_volume_source(options.input, volume_options(options.typed, common), common);
   const io::VolumeInfo whole = is_stream ? volume_in(options.input)->info : source->info();
   std::vector<Plane> planes;
   if (options.montage) {
@@ -197,7 +197,7 @@ Action define_view(Command& app, Common& common) {
   app.add_option("--type", options->typed.type, "Of a raw volume, as for encode").type_name("T");
   app.add_flag("--allow-outside", options->typed.allow_outside, "Read data files in other folders than the header's");
   add_overwrite_option(app, common);
-  add_memory_option(app, common);
+  add_limit_options(app, common);
   add_work_options(app, common);
   add_log_options(app, common);
   return [options, &common] { return run(*options, common); };

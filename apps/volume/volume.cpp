@@ -104,11 +104,12 @@ bool wants_volume(const std::string& path, const VolumeTyped& typed) {
   return io::is_volume(path);
 }
 
-io::VolumeOptions volume_options(const VolumeTyped& typed) {
+io::VolumeOptions volume_options(const VolumeTyped& typed, const Common& common) {
   io::VolumeOptions options;
   options.format = typed.format;
   options.type = typed.type;
   options.allow_outside = typed.allow_outside;
+  options.limits = limits(common);
   if (!typed.size.empty())
     options.size = parse_list(typed.size, 'x', "--size " + typed.size + ": write WxHxD, e.g. 256x256x113");
   return options;

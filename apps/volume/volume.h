@@ -68,7 +68,7 @@ struct VolumeTyped {
 /// The --size that has three numbers or more; empty when there is none.
 std::string volume_size(const InputOptions& input);
 bool wants_volume(const std::string& path, const VolumeTyped& input);
-io::VolumeOptions volume_options(const VolumeTyped& input);
+io::VolumeOptions volume_options(const VolumeTyped& input, const Common& common);
 
 struct VolumeCoding {
   VolumeEncoderParams params;

@@ -22,7 +22,7 @@ VolumeDecoderParams volume_decoder_params(const VolumeDecoding& decoding, const 
   const DecoderParams work = decoder_params(common);
   params.threads = work.threads;
   params.simd = work.simd;
-  params.max_memory = work.max_memory;
+  params.limits = work.limits;
   params.reduce = decoding.reduce;
   params.max_layers = decoding.max_layers;
   params.max_planes = decoding.max_planes;
@@ -136,9 +136,9 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
                   " can be written as .nii, .nii.gz, .nrrd, .mha or .raw");
       envelope = io::make_envelope(info, extension);
     } else if (envelope.format == "dicom" && lossy) {
-      envelope = io::mark_lossy(
-          std::move(envelope),
-          static_cast<double>(info.bytes()) / static_cast<double>(std::max<std::uint64_t>(1, volume.stream().file_bytes)));
+      envelope = io::mark_lossy(std::move(envelope),
+                                static_cast<double>(info.bytes()) /
+                                    static_cast<double>(std::max<std::uint64_t>(1, volume.stream().file_bytes)));
       log::warn("the DICOM files are marked as lossy and have new instance UIDs");
     }
     writer = std::make_unique<io::VolumeWriter>(std::move(envelope), output, common.overwrite);
@@ -177,7 +177,7 @@ int verify_volume(const std::string& input, const std::string& against, const Vo
   const io::VolumeInfo& info = volume.info();
   std::unique_ptr<io::VolumeReader> original;
   if (!against.empty()) {
-    original = io::open_volume(against, volume_options(typed));
+    original = io::open_volume(against, volume_options(typed, common));
     const io::VolumeInfo& other = original->info();
     require(static_cast<const VolumeDescription&>(other) == info, ErrorKind::kMismatch,
             "'" + against + "' is a volume of another size or type than '" + input + "'");
@@ -228,7 +228,7 @@ int verify_volume(const std::string& input, const std::string& against, const Vo
 int compare_volumes(const std::string& a, const std::string& b, const VolumeTyped& typed, bool json,
                     const std::string& csv_path, double min_psnr, const Common& common) {
   const auto open = [&](const std::string& path) {
-    io::VolumeOptions options = volume_options(wants_volume(path, {}) ? VolumeTyped{} : typed);
+    io::VolumeOptions options = volume_options(wants_volume(path, {}) ? VolumeTyped{} : typed, common);
     options.allow_outside = typed.allow_outside;
     return open_volume_source(path, options, common);
   };

@@ -64,7 +64,7 @@ std::string result_text(const VolumeResult& r) {
 int encode_volume_to(const std::string& input, const std::string& output, const VolumeTyped& typed,
                      const VolumeCoding& coding, const Common& common) {
   check_output("", output, true);
-  const auto reader = io::open_volume(input, volume_options(typed));
+  const auto reader = io::open_volume(input, volume_options(typed, common));
   const io::VolumeInfo& info = reader->info();
   for (const std::string& remark : reader->remarks()) log::warn("{}: {}", input, remark);
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "codec/hash.h"
+#include "codec/limits.h"
 
 namespace trivelet::still {
 
@@ -154,6 +155,17 @@ File read_file(std::span<const std::byte> bytes) {
           "the check sum does not fit: the file is damaged or cut");
   file.payload = {reinterpret_cast<const std::uint8_t*>(bytes.data()) + begin, bytes.size() - begin - 4};
   return file;
+}
+
+void check_cost(const Header& header, std::uint64_t file_bytes, std::uint64_t bytes_of_sample, const Limits& limits) {
+  std::uint64_t samples = 0;
+  for (int c = 0; c < header.format.components(); ++c)
+    samples += static_cast<std::uint64_t>(header.format.component_width(header.width, c)) *
+               static_cast<std::uint64_t>(header.format.component_height(header.height, c));
+  const std::string picture = "a picture of " + std::to_string(header.width) + "x" + std::to_string(header.height);
+  check_limit(samples, limits.samples, "samples", picture + ", " + std::to_string(samples) + " samples");
+  check_work(limits, samples, file_bytes);
+  check_memory(limits, samples * bytes_of_sample, picture);
 }
 
 }  // namespace trivelet::still

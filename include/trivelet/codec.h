@@ -40,6 +40,7 @@
 
 #include "trivelet/coefficients.h"
 #include "trivelet/error.h"
+#include "trivelet/limits.h"
 #include "trivelet/parameters.h"
 #include "trivelet/stream_info.h"
 #include "trivelet/streams.h"
@@ -197,7 +198,7 @@ struct DecoderParams {
   /// Deliver the samples of a volume coded by prediction, which are differences of numbers; else pull() refuses them.
   bool differences = false;
   int threads = 0;
-  std::size_t max_memory = std::size_t{8} << 30;  ///< refuse streams whose GOPs need more; throws Unsupported
+  Limits limits{};  ///< refuse what would cost more; throws Unsupported
   SimdLevel simd = SimdLevel::kBest;
 };
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "trivelet/limits.h"
 #include "trivelet/types.h"
 
 namespace trivelet::still {
@@ -54,6 +55,10 @@ struct File {
 };
 /// Throws BadStream for what is no such file or damaged, Unsupported for versions and codecs unknown here.
 File read_file(std::span<const std::byte> bytes);
+
+/// Throws Unsupported when a picture of this header, in a file of `file_bytes`, costs more than `limits` allow.
+/// `bytes_of_sample`: memory that decoding takes for each sample.
+void check_cost(const Header& header, std::uint64_t file_bytes, std::uint64_t bytes_of_sample, const Limits& limits);
 
 /// True when the bytes begin like a `.tvs` file.
 bool is_still(std::span<const std::byte> bytes);

@@ -287,10 +287,10 @@ std::optional<VolumeStreamInfo> volume_stream_info(const StreamInfo& stream);
 struct VolumeDecoderParams {
   std::optional<VoxelRegion> region;  ///< voxels of the full size; of several volumes the same of each
   int reduce = 0;  ///< halve the size so many times: a voxel at x is left as the one at x / 2^reduce. Not by prediction
-  int max_layers = 0;                             ///< decode only so many quality layers; 0 = all. Not by prediction
-  int max_planes = 0;                             ///< decode only so many bit planes; 0 = all. Not by prediction
-  int threads = 0;                                ///< 0 = one per core
-  std::size_t max_memory = std::size_t{8} << 30;  ///< refuse streams whose GOPs need more; throws Unsupported
+  int max_layers = 0;  ///< decode only so many quality layers; 0 = all. Not by prediction
+  int max_planes = 0;  ///< decode only so many bit planes; 0 = all. Not by prediction
+  int threads = 0;     ///< 0 = one per core
+  Limits limits{};     ///< refuse what would cost more; throws Unsupported
   SimdLevel simd = SimdLevel::kBest;
 };
 

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "codec/limits.h"
 #include "io/adapters.h"
 #include "io/video/video_format_table.h"
 
@@ -71,7 +72,9 @@ bool read_gop(FrameReader& reader, Gop& gop) {
   return gop.frames() > 0;
 }
 
-std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOptions& options) {
+namespace {
+
+std::unique_ptr<FrameReader> open_any(const std::string& path, const ReaderOptions& options) {
   require(options.frame_rate.num >= 0 && options.frame_rate.den > 0, ErrorKind::kBadArgument,
           "the frame rate " + std::to_string(options.frame_rate.num) + "/" + std::to_string(options.frame_rate.den) +
               " is not positive");
@@ -84,6 +87,23 @@ std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOp
   if (known && known->can_read(*source, options)) return known->open(std::move(source), options);
   const std::string demuxer(known ? known->demuxer : options.format == "ffmpeg" ? "" : options.format);
   return open_with_ffmpeg(path, std::move(source), demuxer, options);
+}
+
+}  // namespace
+
+std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOptions& options) {
+  std::unique_ptr<FrameReader> reader = open_any(path, options);
+  const VideoInfo& v = reader->info();
+  std::uint64_t samples = 0;
+  for (int c = 0; c < v.format.components(); ++c)
+    samples += static_cast<std::uint64_t>(v.component_width(c)) * static_cast<std::uint64_t>(v.component_height(c));
+  const std::string size = std::to_string(v.width) + "x" + std::to_string(v.height);
+  check_limit(samples, options.limits.samples, "samples",
+              path + ": frames of " + size + ", " + std::to_string(samples) + " samples");
+  check_memory(options.limits, samples * static_cast<unsigned>(v.format.bytes_per_sample()),
+               path + ": a frame of " + size);
+  check_limit(v.frames, options.limits.frames, "frames", path + ": " + std::to_string(v.frames) + " frames");
+  return reader;
 }
 
 std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options) {

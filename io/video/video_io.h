@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 
+#include "trivelet/limits.h"
 #include "trivelet/streams.h"
 #include "trivelet/types.h"
 
@@ -46,6 +47,7 @@ struct ReaderOptions {
   /// Playlists may name further files to read. Without it whoever made the input cannot have a file of the user's coded
   /// into the stream.
   bool allow_outside = false;
+  Limits limits{};  ///< samples, memory of a frame; frames where the input says how many there are. Throws Unsupported
 };
 
 /// Opens a file or "-" for reading. Content decides (Y4M and PGM/PPM signatures, then FFmpeg); raw only when asked for

@@ -98,7 +98,7 @@ Envelope parse_envelope(const std::uint8_t* bytes, std::size_t size) {
   VolumeInput stored(memory_opener(std::make_shared<const std::vector<std::byte>>(p, p + (size - 2)))(),
                      "header of the volume's file");
   std::unique_ptr<VolumeInput> unpacked;
-  if (bytes[1] == 1) unpacked = std::make_unique<VolumeInput>(make_inflater(stored, true), stored.name());
+  if (bytes[1] == 1) unpacked = std::make_unique<VolumeInput>(make_inflater(stored, true, {}), stored.name());
   VolumeInput& in = unpacked ? *unpacked : stored;
   Fields fields(in);
   Envelope e;
@@ -253,7 +253,7 @@ struct VolumeWriter::State {
     put(current().tail.data(), current().tail.size());
     if (outer) outer->finish();
     outer.reset();
-    if (folder()) file->suspend();  // a series has more files than a process may have open
+    if (envelope.files.size() > 2) file->suspend();  // a series has more files than a process may have open
     done.push_back(std::move(file));
     ++at;
     opened = false;

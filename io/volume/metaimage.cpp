@@ -36,7 +36,7 @@ bool parse_flag(const std::string& value) {
   return !value.empty() && (value[0] == 'T' || value[0] == 't' || value[0] == '1');
 }
 
-MetaHeader read_header(VolumeInput& in) {
+MetaHeader read_header(VolumeInput& in, const Limits& limits) {
   MetaHeader h;
   std::string line;
   for (;;) {
@@ -93,7 +93,7 @@ MetaHeader read_header(VolumeInput& in) {
       h.header_size = n[0];
     } else if (key == "ElementDataFile") {
       h.data_file = value;
-      if (value.rfind("LIST", 0) == 0) h.listed = listed_files(in);
+      if (value.rfind("LIST", 0) == 0) h.listed = listed_files(in, limits);
       return h;
     }
   }
@@ -135,8 +135,8 @@ bool is_metaimage(std::string_view begin) {
 
 VolumeLayout metaimage_layout(const FileToRead& file) {
   bool gzip = false;
-  const auto in = open_input(file.open, file.path, gzip);
-  const MetaHeader h = read_header(*in);
+  const auto in = open_input(file.open, file.path, gzip, file.limits);
+  const MetaHeader h = read_header(*in, file.limits);
   VolumeLayout layout;
   VolumeInfo& info = layout.info;
   info.format = "metaimage";

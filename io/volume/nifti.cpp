@@ -171,7 +171,7 @@ bool is_nifti(std::string_view begin) { return recognise(begin).known; }
 
 VolumeLayout nifti_layout(const FileToRead& file) {
   bool gzip = false;
-  const auto input = open_input(file.open, file.path, gzip);
+  const auto input = open_input(file.open, file.path, gzip, file.limits);
   const std::string_view begin = input->ahead(kHeader2);
   const Kind kind = recognise(begin);
   require(kind.known, ErrorKind::kBadStream, file.path + ": is no NIfTI file");

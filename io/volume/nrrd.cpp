@@ -78,7 +78,7 @@ bool field_is(const std::string& field, std::string_view name) {
   return packed == wanted;
 }
 
-NrrdHeader read_header(VolumeInput& in) {
+NrrdHeader read_header(VolumeInput& in, const Limits& limits) {
   NrrdHeader h;
   std::string line;
   in.line(line);
@@ -135,7 +135,7 @@ NrrdHeader read_header(VolumeInput& in) {
     } else if (field_is(field, "data file")) {
       h.data_file = value;
       if (value == "LIST" || value.rfind("LIST ", 0) == 0) {
-        h.listed = listed_files(in);
+        h.listed = listed_files(in, limits);
         ended = true;
       }
     } else if (field == "spacings") {
@@ -210,10 +210,11 @@ std::vector<std::string> data_files(const NrrdHeader& h, const std::string& name
 }
 
 /// Bytes of `lines` lines at the start of a file.
-std::uint64_t bytes_of_lines(const Opener& open, const std::string& name, std::uint64_t start, std::uint64_t lines) {
+std::uint64_t bytes_of_lines(const Opener& open, const std::string& name, std::uint64_t start, std::uint64_t lines,
+                             const Limits& limits) {
   if (lines == 0) return 0;
   bool gzip = false;
-  const auto in = open_input(open, name, gzip);
+  const auto in = open_input(open, name, gzip, limits);
   in->skip(start, "header");
   std::string line;
   for (std::uint64_t i = 0; i < lines; ++i) {
@@ -231,9 +232,9 @@ bool is_nrrd(std::string_view begin) {
 
 VolumeLayout nrrd_layout(const FileToRead& file) {
   bool whole_gzip = false;
-  const auto in = open_input(file.open, file.path, whole_gzip);
+  const auto in = open_input(file.open, file.path, whole_gzip, file.limits);
   require(is_nrrd(in->ahead(8)), ErrorKind::kBadStream, file.path + ": is no NRRD file");
-  const NrrdHeader h = read_header(*in);
+  const NrrdHeader h = read_header(*in, file.limits);
   require(
       h.dimension >= 1 && h.sizes.size() == h.dimension, ErrorKind::kBadStream,
       file.path + ": " + std::to_string(h.sizes.size()) + " sizes for " + std::to_string(h.dimension) + " dimensions");
@@ -275,7 +276,7 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
     f.open = open;
     f.voxel_bytes = share;
     f.packing = packing;
-    f.head_bytes = start + bytes_of_lines(open, name, start, h.line_skip);
+    f.head_bytes = start + bytes_of_lines(open, name, start, h.line_skip, file.limits);
     lines_bytes += f.head_bytes - start;
     require(lines_bytes <= kMaxListBytes, ErrorKind::kBadStream,
             file.path + ": more than " + std::to_string(kMaxListBytes) + " bytes of lines to skip in its data files");

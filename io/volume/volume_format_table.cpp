@@ -42,7 +42,7 @@ constexpr NewEnvelope kNewEnvelopes[] = {
 
 std::string volume_format_by_content(const FileToRead& file) {
   bool gzip = false;
-  const auto input = open_input(file.open, file.path, gzip);
+  const auto input = open_input(file.open, file.path, gzip, file.limits);
   const std::string_view begin = input->ahead(4096);
   for (const VolumeFormat& f : kVolumeFormats)
     if (f.begins_like(begin)) return std::string(f.name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codec/limits.h"
 #include "io/source.h"
 #ifdef TRIVELET_HAVE_ZLIB
 #include <zlib.h>
@@ -156,13 +157,14 @@ std::vector<std::byte> VolumeInput::rest(const char* what) {
   }
 }
 
-std::vector<std::string> listed_files(VolumeInput& in) {
+std::vector<std::string> listed_files(VolumeInput& in, const Limits& limits) {
   std::vector<std::string> names;
   const std::uint64_t start = in.position();
   for (std::string line; in.line(line);) {
-    require(names.size() < kMaxListedFiles && in.position() - start <= kMaxListBytes, ErrorKind::kBadStream,
-            in.name() + ": more than " + std::to_string(kMaxListedFiles) + " data files, or " +
-                std::to_string(kMaxListBytes) + " bytes of their names");
+    check_limit(names.size() + 1, limits.files, "files",
+                in.name() + ": " + std::to_string(names.size() + 1) + " data files or more");
+    require(in.position() - start <= kMaxListBytes, ErrorKind::kBadStream,
+            in.name() + ": data files with more than " + std::to_string(kMaxListBytes) + " bytes of their names");
     if (!trim(line).empty()) names.emplace_back(trim(line));
   }
   return names;
@@ -181,7 +183,8 @@ constexpr int kZlibWindow = 15;
 
 class InflateFeed final : public Feed {
  public:
-  InflateFeed(VolumeInput& input, bool zlib_format) : input_(input), zlib_format_(zlib_format) {
+  InflateFeed(VolumeInput& input, bool zlib_format, const Limits& limits)
+      : input_(input), zlib_format_(zlib_format), most_(limits.unpacked) {
     const int result = inflateInit2(&stream_, zlib_format ? kZlibWindow : kGzipWindow);
     require(result == Z_OK, ErrorKind::kInternal, "zlib: cannot begin");
   }
@@ -213,12 +216,18 @@ class InflateFeed final : public Feed {
                                         (stream_.msg ? std::string(" (") + stream_.msg + ")" : std::string()));
       }
     }
-    return room - stream_.avail_out;
+    const std::size_t done = room - stream_.avail_out;
+    unpacked_ += done;
+    check_limit(unpacked_, most_, "unpacked",
+                input_.name() + ": compressed data of " + std::to_string(unpacked_) + " bytes or more");
+    return done;
   }
 
  private:
   VolumeInput& input_;
   bool zlib_format_;
+  std::uint64_t most_;
+  std::uint64_t unpacked_ = 0;
   bool ended_ = false;
   z_stream stream_ = {};
 };
@@ -226,7 +235,8 @@ class InflateFeed final : public Feed {
 /// Owns the packed input too.
 class GzipFile final : public Feed {
  public:
-  explicit GzipFile(std::unique_ptr<VolumeInput> packed) : packed_(std::move(packed)), inflate_(*packed_, false) {}
+  GzipFile(std::unique_ptr<VolumeInput> packed, const Limits& limits)
+      : packed_(std::move(packed)), inflate_(*packed_, false, limits) {}
   std::size_t read(std::byte* data, std::size_t size) override { return inflate_.read(data, size); }
 
  private:
@@ -236,8 +246,8 @@ class GzipFile final : public Feed {
 
 }  // namespace
 
-std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool zlib_format) {
-  return std::make_unique<InflateFeed>(input, zlib_format);
+std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool zlib_format, const Limits& limits) {
+  return std::make_unique<InflateFeed>(input, zlib_format, limits);
 }
 
 struct Deflater::State {
@@ -276,12 +286,13 @@ void Deflater::write(const std::byte* data, std::size_t size) {
 }
 void Deflater::finish() { state_->run(nullptr, 0, Z_FINISH); }
 
-std::unique_ptr<VolumeInput> open_input(const Opener& opener, const std::string& name, bool& gzip) {
+std::unique_ptr<VolumeInput> open_input(const Opener& opener, const std::string& name, bool& gzip,
+                                        const Limits& limits) {
   auto input = std::make_unique<VolumeInput>(opener(), name);
   const std::string_view begin = input->ahead(2);
   gzip = begin.size() >= 2 && begin[0] == '\x1f' && begin[1] == '\x8b';
   if (!gzip) return input;
-  return std::make_unique<VolumeInput>(std::make_unique<GzipFile>(std::move(input)), name);
+  return std::make_unique<VolumeInput>(std::make_unique<GzipFile>(std::move(input), limits), name);
 }
 
 #else
@@ -294,14 +305,14 @@ namespace {
 }
 }  // namespace
 
-std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool) { refuse(input.name()); }
+std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool, const Limits&) { refuse(input.name()); }
 struct Deflater::State {};
 Deflater::Deflater(Sink, bool) { refuse("the output"); }
 Deflater::~Deflater() = default;
 void Deflater::write(const std::byte*, std::size_t) {}
 void Deflater::finish() {}
 
-std::unique_ptr<VolumeInput> open_input(const Opener& opener, const std::string& name, bool& gzip) {
+std::unique_ptr<VolumeInput> open_input(const Opener& opener, const std::string& name, bool& gzip, const Limits&) {
   auto input = std::make_unique<VolumeInput>(opener(), name);
   const std::string_view begin = input->ahead(2);
   gzip = false;

@@ -59,10 +59,11 @@ class VolumeInput {
 };
 
 /// Opens a file; unpacks it when it is a .gz, and says so.
-std::unique_ptr<VolumeInput> open_input(const Opener& opener, const std::string& name, bool& gzip);
+std::unique_ptr<VolumeInput> open_input(const Opener& opener, const std::string& name, bool& gzip,
+                                        const Limits& limits);
 /// Unpacks a gzip or zlib stream that begins at the input's position and is left behind its end. Unsupported without
-/// zlib.
-std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool zlib_format);
+/// zlib, and for more bytes than Limits::unpacked.
+std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool zlib_format, const Limits& limits);
 
 /// Packs into `sink`.
 class Deflater {
@@ -94,13 +95,13 @@ struct VolumeLayout {
   VolumeInfo info;
   std::vector<FileLayout> files;
   std::vector<std::string> remarks;
+  Limits limits{};  ///< of whoever opened it
 };
 
-/// What is left of a header as names of data files, a line each. Throws BadStream for more than kMaxListedFiles of them
-/// or kMaxListBytes together.
-inline constexpr std::size_t kMaxListedFiles = 100000;
+/// What is left of a header as names of data files, a line each. Unsupported for more than Limits::files of them,
+/// BadStream for more than kMaxListBytes together.
 inline constexpr std::size_t kMaxListBytes = std::size_t{16} << 20;
-std::vector<std::string> listed_files(VolumeInput& in);
+std::vector<std::string> listed_files(VolumeInput& in, const Limits& limits);
 
 /// Finds another file beside the one whose header is read. Empty for volumes in memory.
 using Neighbour = std::function<Opener(const std::string& name)>;
@@ -110,6 +111,7 @@ struct FileToRead {
   std::string path;  ///< for messages
   Opener open;
   Neighbour neighbour;
+  Limits limits{};
   bool may_unpack = true;  ///< false: a header from a stream, in which pixels are never compressed
 };
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "codec/limits.h"
 #include "io/source.h"
 #include "io/volume/volume_input.h"
 
@@ -62,7 +63,8 @@ class LayoutReader final : public VolumeReader {
  private:
   /// Files that are too short for what their header promises are refused before memory is taken for it.
   static void check_size(const FileLayout& f) {
-    constexpr std::uint64_t kMostDeflated = 1032;  // bytes that a byte of deflate can stand for (zlib's technical notes)
+    constexpr std::uint64_t kMostDeflated =
+        1032;  // bytes that a byte of deflate can stand for (zlib's technical notes)
     const std::unique_ptr<Feed> feed = f.voxel_bytes > 0 && !f.converted ? f.open() : nullptr;
     const auto size = feed ? feed->size() : std::nullopt;
     if (!size) return;
@@ -83,7 +85,7 @@ class LayoutReader final : public VolumeReader {
     if (f.packing == Packing::kGzip && f.head_bytes == 0)
       input_ = std::make_unique<VolumeInput>(f.open(), f.name);
     else
-      input_ = open_input(f.open, f.name, current_.gzip);
+      input_ = open_input(f.open, f.name, current_.gzip, layout_.limits);
     current_.name = f.name;
     current_.packing = f.packing;
     current_.voxel_bytes = f.voxel_bytes;
@@ -94,7 +96,8 @@ class LayoutReader final : public VolumeReader {
     else
       input_->append(current_.head, f.head_bytes, "header");
     if (f.packing != Packing::kNone && f.voxel_bytes > 0)
-      unpacked_ = std::make_unique<VolumeInput>(make_inflater(*input_, f.packing == Packing::kZlib), f.name);
+      unpacked_ =
+          std::make_unique<VolumeInput>(make_inflater(*input_, f.packing == Packing::kZlib, layout_.limits), f.name);
     left_ = f.voxel_bytes;
   }
 
@@ -138,12 +141,13 @@ FileToRead file_to_read(const std::string& path, bool allow_outside = false) {
 }
 
 /// Standard input, in memory: volumes are read twice.
-FileToRead standard_input() {
+FileToRead standard_input(const Limits& limits) {
   InputBytes source("-");
   std::vector<std::byte> bytes;
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   for (;;) {
     const std::size_t at = bytes.size();
+    check_memory(limits, at + kPiece, "a volume from standard input");
     bytes.resize(at + kPiece);
     const std::size_t got = source.read(bytes.data() + at, kPiece);
     bytes.resize(at + got);
@@ -156,12 +160,28 @@ FileToRead standard_input() {
   return f;
 }
 
-std::vector<FileToRead> dicom_files(const std::string& folder) {
+/// A reader of a volume that is not too large.
+std::unique_ptr<VolumeReader> limited(VolumeLayout layout, const Limits& limits) {
+  const VolumeInfo& v = layout.info;
+  const std::string size = std::to_string(v.width) + "x" + std::to_string(v.height);
+  const std::uint64_t scalars = static_cast<std::uint64_t>(v.width) * static_cast<std::uint64_t>(v.height) *
+                                static_cast<std::uint64_t>(v.voxel.channels);
+  check_limit(v.all_slices(), limits.frames, "frames", "a volume of " + std::to_string(v.all_slices()) + " slices");
+  check_limit(scalars, limits.samples, "samples", "slices of " + size + ", " + std::to_string(scalars) + " samples");
+  check_memory(limits, v.slice_bytes(), "a slice of " + size);
+  check_limit(layout.files.size(), limits.files, "files",
+              "a volume of " + std::to_string(layout.files.size()) + " files");
+  layout.limits = limits;
+  return std::make_unique<LayoutReader>(std::move(layout));
+}
+
+std::vector<FileToRead> dicom_files(const std::string& folder, const Limits& limits) {
   std::vector<std::string> paths;
   std::error_code error;
   for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error))
     if (i->is_regular_file() && i->path().filename().string()[0] != '.') paths.push_back(i->path().string());
   require(!error, ErrorKind::kIo, "cannot read " + folder + ": " + error.message());
+  check_limit(paths.size(), limits.files, "files", folder + ": " + std::to_string(paths.size()) + " files");
   std::sort(paths.begin(), paths.end());
   std::vector<FileToRead> files;
   for (const std::string& path : paths) {
@@ -195,14 +215,17 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
   if (path != "-" && fs::is_directory(path, ignored)) {
     require(options.format.empty() || options.format == "dicom", ErrorKind::kBadArgument,
             path + ": a folder can only hold DICOM files, not " + options.format);
-    return std::make_unique<LayoutReader>(dicom_layout(dicom_files(path)));
+    return limited(dicom_layout(dicom_files(path, options.limits)), options.limits);
   }
-  const FileToRead file = path == "-" ? standard_input() : file_to_read(path, options.allow_outside);
+  FileToRead file = path == "-" ? standard_input(options.limits) : file_to_read(path, options.allow_outside);
+  file.limits = options.limits;
   std::string format = raw ? "raw" : options.format;
   if (format.empty()) format = volume_format_by_content(file);
   require(!format.empty(), ErrorKind::kBadStream,
-          file.path + ": is neither NIfTI, NRRD, MetaImage nor DICOM; raw scalars need VolumeOptions::size and VolumeOptions::type");
-  return std::make_unique<LayoutReader>(volume_layout(file, format, options));
+          file.path +
+              ": is neither NIfTI, NRRD, MetaImage nor DICOM; raw scalars need VolumeOptions::size and "
+              "VolumeOptions::type");
+  return limited(volume_layout(file, format, options), options.limits);
 }
 
 std::unique_ptr<VolumeReader> open_volume(const std::byte* data, std::size_t size, const std::string& format) {

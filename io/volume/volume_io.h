@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "io/video/video_io.h"
+#include "trivelet/limits.h"
 #include "trivelet/volume.h"
 
 namespace trivelet::io {
@@ -68,6 +69,7 @@ struct VolumeOptions {
   /// Headers may name data files in other folders than their own. Without it whoever made the header cannot have any
   /// file of the user's coded into the stream.
   bool allow_outside = false;
+  Limits limits{};  ///< all of them; throws Unsupported
 };
 
 class VolumeReader {

@@ -20,8 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const int choice = data[0];
   const std::span<const std::byte> stream(reinterpret_cast<const std::byte*>(data + 1), size - 1);
   ccsds122::DecodeParams p;
-  p.max_memory = std::size_t{8} << 20;
-  p.max_samples = 1 << 12;  // 64 blocks, up to four segments: small pictures, more runs a second
+  p.limits.memory = std::size_t{8} << 20;
+  p.limits.samples = 1 << 12;  // 64 blocks, up to four segments: small pictures, more runs a second
   p.simd = std::min(choice % 3 == 0   ? SimdLevel::kScalar
                     : choice % 3 == 1 ? SimdLevel::kAvx2
                                       : SimdLevel::kAvx512,

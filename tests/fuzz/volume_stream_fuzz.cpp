@@ -65,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   VolumeDecoderParams p;
   p.threads = 1;
-  p.max_memory = std::size_t{256} << 20;
+  p.limits.memory = std::size_t{256} << 20;
   if (info->prediction == VolumePrediction::kNone) {
     p.reduce = options & 2 ? 1 : 0;
     p.max_layers = options & 4 ? 1 : 0;

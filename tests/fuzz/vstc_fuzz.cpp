@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   try {
     vstc::DecodeParams params;
-    params.max_samples = data[0] & 1 ? 64 : 68 * 68;
+    params.limits.samples = data[0] & 1 ? 3 * 64 : 3 * 68 * 68;
     params.simd = SimdLevel::kScalar;
     const still::Image image = vstc::decode(file, params, pool);
     if (image.samples.size() != image.plane_offset(image.components())) std::abort();

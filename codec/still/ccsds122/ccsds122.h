@@ -21,6 +21,7 @@
 
 #include "codec/parallel.h"
 #include "codec/simd.h"
+#include "trivelet/limits.h"
 #include "trivelet/types.h"
 
 namespace trivelet::ccsds122 {
@@ -133,8 +134,7 @@ struct DecodeParams {
   /// and damage never spreads. Lengths that do not fit the stream throw BadArgument.
   std::span<const std::uint32_t> segment_bytes;
   bool keep_damaged = true;  ///< false: throw BadStream at the first damaged, cut or missing segment
-  std::size_t max_memory = std::size_t{4} << 30;       ///< throw Unsupported rather than allocate more than about this
-  std::uint64_t max_samples = std::uint64_t{1} << 32;  ///< throw Unsupported for larger pictures
+  Limits limits{};           ///< memory and samples: throw Unsupported rather than exceed them
   SimdLevel simd = SimdLevel::kBest;
 };
 
@@ -173,7 +173,7 @@ struct Decoded {
 };
 
 /// Decodes a stream. Throws BadStream when there is no usable first header (or anything is wrong and !keep_damaged),
-/// Unsupported beyond max_memory or max_samples. Any other damage is confined to its segments and reported.
+/// Unsupported beyond the limits. Any other damage is confined to its segments and reported.
 Decoded decode(std::span<const std::byte> stream, const DecodeParams& params, ThreadPool& pool);
 
 /// The segments of a stream without reconstructing samples: finds them by parsing, so it reads the whole stream.

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "codec/limits.h"
 #include "codec/still/ccsds122/ccsds122_device.h"
 #include "codec/still/ccsds122/ccsds122_dwt.h"
 #include "codec/still/ccsds122/ccsds122_parse.h"
@@ -77,11 +78,8 @@ class Decoder {
     const int high = static_cast<int>(std::max<std::uint64_t>(rows, 3));
     const int height = static_cast<int>(rows) * 8 - pad;
     const std::uint64_t samples = static_cast<std::uint64_t>(wide) * static_cast<std::uint64_t>(high) * 64;
-    require(samples <= p_.max_samples, ErrorKind::kUnsupported,
-            std::to_string(samples) + " samples are more than the limit of " + std::to_string(p_.max_samples));
-    require(samples * 10 + used_memory_ <= p_.max_memory, ErrorKind::kUnsupported,
-            "the picture needs " + std::to_string((samples * 10 + used_memory_) >> 20) +
-                " MiB, more than the memory limit");
+    check_limit(samples, p_.limits.samples, "samples", "a picture of " + std::to_string(samples) + " samples");
+    check_memory(p_.limits, samples * 10 + used_memory_, "the picture");
 
     out.bits = h.bits;
     out.is_signed = h.is_signed;
@@ -149,14 +147,14 @@ class Decoder {
     Found f;
     f.report.header = h;
     f.report.offset = offset;
-    const std::size_t left = p_.max_memory > used_memory_ ? p_.max_memory - used_memory_ : 0;
+    const std::size_t left = p_.limits.memory > used_memory_ ? p_.limits.memory - used_memory_ : 0;
     f.data = parse_segment(bytes_, size_, length, left, k_, f.report);
     return f;
   }
 
   void check_samples(std::uint64_t blocks) const {
-    require(blocks <= p_.max_samples / 64, ErrorKind::kUnsupported,
-            "more samples than the limit of " + std::to_string(p_.max_samples));
+    check_limit(blocks, p_.limits.samples / 64, "samples",
+                "a picture of " + std::to_string(blocks) + " blocks of 64 samples");
   }
 
   void keep(Found f) {
@@ -216,7 +214,7 @@ class Decoder {
       SegmentHeader h;
       if (gap > kMaxGap || !plausible(at, previous, gap, h)) continue;
       // A block has a bit at least.
-      if (h.blocks > 8 * (size_ - at) || blocks_ + h.blocks > p_.max_samples / 64) continue;
+      if (h.blocks > 8 * (size_ - at) || blocks_ + h.blocks > p_.limits.samples / 64) continue;
       searched_ += h.blocks;
       if (searched_ > 16 * size_ + 4096) return false;  // work stays in proportion to the stream
       out = parse(at, h, 0);
@@ -235,7 +233,7 @@ class Decoder {
     pool_.parallel_for(runs, [&](int r, int) {
       const std::uint64_t n = static_cast<std::uint64_t>(runs), i = static_cast<std::uint64_t>(r);
       try {
-        run_ahead(first, size_ * i / n, size_ * (i + 1) / n, p_.max_memory / (2 * n),
+        run_ahead(first, size_ * i / n, size_ * (i + 1) / n, p_.limits.memory / (2 * n),
                   found[static_cast<std::size_t>(r)]);
       } catch (const Error&) {  // the walk will meet it again, if it is real
       }
@@ -348,11 +346,11 @@ class Decoder {
     std::vector<Found> all(1);
     all[0].report.header = first;
     std::size_t memory = SegmentData::memory(first.blocks, first.ac_depth);
-    if (memory > p_.max_memory / 2) return;
+    if (memory > p_.limits.memory / 2) return;
     for (std::vector<Found>& part : found)
       for (Found& f : part) {
         memory += sizeof(Found) + SegmentData::memory(f.report.header.blocks, f.report.header.ac_depth);
-        if (memory > p_.max_memory / 2) break;
+        if (memory > p_.limits.memory / 2) break;
         all.push_back(std::move(f));
       }
     parse_on_device(all, std::vector<std::uint32_t>(all.size(), 0));
@@ -457,8 +455,7 @@ class Decoder {
     std::size_t need = 0;
     if (keep_data_)
       for (const Found& f : all) need += SegmentData::memory(f.report.header.blocks, f.report.header.ac_depth);
-    require(need <= p_.max_memory, ErrorKind::kUnsupported,
-            "the segments need " + std::to_string(need >> 20) + " MiB, more than the memory limit");
+    check_memory(p_.limits, need, "a segment");
     for (std::size_t i = 0; i < all.size(); ++i)  // a cut segment has no known length
       if (there[i] != p_.segment_bytes[i]) there[i] = 0;
     if (device_) {
@@ -468,7 +465,7 @@ class Decoder {
         Found& f = all[static_cast<std::size_t>(i)];
         if (f.report.state == SegmentState::kMissing) return;
         const std::uint32_t length = there[static_cast<std::size_t>(i)];
-        f.data = parse_segment(bytes_, size_, length, p_.max_memory, k_, f.report);
+        f.data = parse_segment(bytes_, size_, length, p_.limits.memory, k_, f.report);
         if (!keep_data_) f.data = SegmentData{};
       });
     for (Found& f : all) keep(std::move(f));

@@ -39,7 +39,8 @@ class Parser {
  private:
   void allow(std::size_t bytes) const {
     require(bytes <= max_memory_, ErrorKind::kUnsupported,
-            "a segment needs " + std::to_string(bytes >> 20) + " MiB, more than is left of the memory limit");
+            "a segment needs " + std::to_string(bytes >> 20) +
+                " MiB, more than is left of the limit (Limits::memory); raise it");
   }
 
   End quantised_dc(SegmentData& d, std::string& message) {

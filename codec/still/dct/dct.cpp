@@ -172,10 +172,8 @@ still::Image decode(std::span<const std::byte> bytes, const DecodeParams& params
           std::to_string(header.format.bits) + " bits per sample; dct has 8 to 16");
   require(header.parameters[0] <= 51, ErrorKind::kBadStream,
           "QP " + std::to_string(header.parameters[0]) + " is above 51");
-  require(static_cast<std::uint64_t>(header.width) * static_cast<std::uint64_t>(header.height) <= params.max_samples,
-          ErrorKind::kUnsupported,
-          "the picture has " + std::to_string(header.width) + "x" + std::to_string(header.height) +
-              " samples, more than the limit of " + std::to_string(params.max_samples));
+  constexpr std::uint64_t kBytesOfSample = 24;  // the picture's, its levels, and the transform's two copies of a plane
+  still::check_cost(header, bytes.size(), kBytesOfSample, params.limits);
   still::Image image;
   image.width = header.width;
   image.height = header.height;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codec/still/dct/dct_transform.h"
+#include "trivelet/limits.h"
 #include "trivelet/still.h"
 
 namespace trivelet::dct {
@@ -24,7 +25,7 @@ struct Params {
 std::vector<std::byte> encode(const still::Image& image, const Params& params, Transform& transform);
 
 struct DecodeParams {
-  std::uint64_t max_samples = still::kMaxSamples;  ///< of the first plane; Unsupported above
+  Limits limits{};  ///< Unsupported for what would cost more
 };
 /// Throws BadStream for damaged streams, Unsupported for other codecs and larger pictures.
 still::Image decode(std::span<const std::byte> bytes, const DecodeParams& params, Transform& transform);

@@ -19,6 +19,7 @@
 
 #include "codec/parallel.h"
 #include "codec/simd.h"
+#include "trivelet/limits.h"
 #include "trivelet/still.h"
 
 namespace trivelet::vstc {
@@ -86,7 +87,7 @@ struct Encoded {
 Encoded encode(const still::Image& image, const Params& params, ThreadPool& pool);
 
 struct DecodeParams {
-  std::uint64_t max_samples = still::kMaxSamples;  ///< of the first plane; Unsupported above
+  Limits limits{};  ///< Unsupported for what would cost more
   SimdLevel simd = SimdLevel::kBest;
 };
 /// Throws BadStream for damaged streams, Unsupported for other codecs and larger pictures.

@@ -17,10 +17,8 @@ still::Image decode(std::span<const std::byte> bytes, const DecodeParams& params
   require(log2_block >= 4 && log2_block <= 6, ErrorKind::kBadStream,
           "block size 2^" + std::to_string(log2_block) + " is not defined; 4 to 6 are");
   require(qp <= 51, ErrorKind::kBadStream, "QP " + std::to_string(qp) + " is above 51");
-  require(static_cast<std::uint64_t>(h.width) * static_cast<std::uint64_t>(h.height) <= params.max_samples,
-          ErrorKind::kUnsupported,
-          "the picture has " + std::to_string(h.width) + "x" + std::to_string(h.height) +
-              " samples, more than the limit of " + std::to_string(params.max_samples));
+  constexpr std::uint64_t kBytesOfSample = 8;  // of a picture in work, with what is known of its blocks
+  still::check_cost(h, bytes.size(), kBytesOfSample, params.limits);
 
   Picture picture(h.width, h.height, h.format, log2_block);
   dense::RangeDecoder coder;

@@ -1,0 +1,35 @@
+// The checks of include/trivelet/limits.h, with one wording.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trivelet/error.h"
+#include "trivelet/limits.h"
+
+namespace trivelet {
+
+/// `what` is a sentence's beginning with the value in it; `member` what the limit is called in Limits.
+inline void check_limit(std::uint64_t value, std::uint64_t limit, const char* member, const std::string& what) {
+  if (value > limit)
+    fail(ErrorKind::kUnsupported,
+         what + "; the limit (Limits::" + member + ") is " + std::to_string(limit) + ", raise it");
+}
+
+inline void check_memory(const Limits& limits, std::uint64_t bytes, const std::string& what, const char* otherwise = "") {
+  if (bytes > limits.memory)
+    fail(ErrorKind::kUnsupported, what + " needs about " + std::to_string(bytes >> 20) +
+                                      " MiB; the limit (Limits::memory) is " + std::to_string(limits.memory >> 20) +
+                                      " MiB, raise it" + otherwise);
+}
+
+/// Samples that `bytes` may stand for; `cheapness`: how many of them cost as much as one of a still picture.
+inline void check_work(const Limits& limits, std::uint64_t samples, std::uint64_t bytes, std::uint64_t cheapness = 1) {
+  constexpr std::uint64_t kFree = std::uint64_t{1} << 24;
+  const std::uint64_t beyond = samples / cheapness > kFree ? samples / cheapness - kFree : 0;
+  if (beyond == 0 || (bytes > 0 && beyond / bytes < limits.samples_per_byte)) return;
+  check_limit(cheapness * (beyond / (bytes > 0 ? bytes : 1) + 1), cheapness * limits.samples_per_byte, "samples_per_byte",
+              std::to_string(samples) + " samples in " + std::to_string(bytes) + " bytes");
+}
+
+}  // namespace trivelet

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""What small hostile inputs cost the program: each of them in little memory and time, or refused.
+
+    tests/limits_test.py path/to/trivelet
+
+Prints a table: the input, its bytes, the answer (exit code), seconds of the processor, peak memory. Where a thread, a
+file or an output was the trouble instead, the case is done as it happened and its end is what counts.
+"""
+
+import os
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from reference_conventions import crc32c  # noqa: E402
+
+SECONDS = 2.0
+MEGABYTES = 300
+failures = []
+program = ""
+
+
+def run(name: str, size: int, arguments, codes, folder: Path, setup=None, text: str = "") -> str:
+    """The program on an input; `codes`: the exit codes that are right, of which 0 only where nothing was promised."""
+    said, out = folder / "said", folder / "out"
+    with open(said, "wb") as err, open(out, "wb") as stdout:
+        process = subprocess.Popen(
+            [program, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=stdout, stderr=err, preexec_fn=setup
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    message = said.read_text(errors="replace")
+    seconds, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    bad = []
+    if process.returncode not in codes:
+        bad.append(f"exit code {process.returncode}, not one of {codes}")
+    if seconds > SECONDS:
+        bad.append("too long")
+    if peak > MEGABYTES:
+        bad.append("too much memory")
+    if text not in message:
+        bad.append(f"does not say '{text}'")
+    print(f"{name:44} {size:9} bytes  exit {process.returncode:2}  {seconds:5.2f} s  {peak:6.0f} MB  {'; '.join(bad)}")
+    if bad:
+        failures.append(f"{name}: {'; '.join(bad)}; it said: {message[:300]}")
+    return message + out.read_text(errors="replace")
+
+
+def still(codec: int, side_bytes: bytes, parameters: bytes) -> bytes:
+    data = b"\x89TVS" + bytes([codec, 1]) + side_bytes + bytes([7]) + parameters  # grey, 8 bits
+    return data + crc32c(data).to_bytes(4, "little")
+
+
+def leb(value: int) -> bytes:
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def boxes_of(data: bytes):
+    at = 8
+    while at + 16 <= len(data):
+        length = int.from_bytes(data[at + 4 : at + 12], "little")
+        yield data[at : at + 4], at, length
+        at += 16 + length
+
+
+def with_size(stream: bytes, width: int, height: int) -> bytes:
+    """The same stream, but its header says other pictures."""
+    data = bytearray(stream)
+    for kind, at, length in boxes_of(stream):
+        if kind == b"Head":
+            data[at + 16 + 18 : at + 16 + 26] = struct.pack("<II", width, height)
+            end = at + 16 + length - 4
+            data[end : end + 4] = crc32c(bytes(data[at + 16 : end])).to_bytes(4, "little")
+    return bytes(data)
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+
+        def put(name: str, data: bytes) -> Path:
+            (folder / name).write_bytes(data)
+            return folder / name
+
+        def make(name: str, arguments, source: bytes, extension: str) -> Path:
+            path = put(name + extension, source)
+            target = folder / (name + ".tvl")
+            subprocess.run([program, "encode", path, target, "--quiet", *arguments], check=True)
+            return target
+
+        def y4m(width: int, height: int, frames: int, chroma: str = "mono") -> bytes:
+            return b"YUV4MPEG2 W%d H%d F25:1 C%s\n" % (width, height, chroma.encode()) + frames * (
+                b"FRAME\n" + bytes(width * height)
+            )
+
+        # 1: of 2 x 2,048 promised slices one is there, in the middle of a file of a volume that was cut.
+        nrrd = b"NRRD0004\ntype: uint8\ndimension: 4\nsizes: 64 64 64 2\nencoding: raw\n\n" + bytes(64 * 64 * 128)
+        volume = make("volume", [], nrrd, ".nrrd").read_bytes()
+        gops = [(at, n) for kind, at, n in boxes_of(volume) if kind == b"Gop "]
+        lost = put("lost.tvl", volume[: gops[0][0] + 16 + gops[0][1]] if len(gops) > 1 else volume[: gops[0][0]])
+        run("1 slices that are missing", lost.stat().st_size, ["decode", lost, folder / "a.nrrd", "--max-memory", "50M"], [4, 5], folder)
+        run("1 the same, verified", lost.stat().st_size, ["verify", lost], [4, 6], folder)
+        # 2: threads that cannot start.
+        small = put("small.y4m", y4m(64, 64, 4))
+
+        def few_threads():
+            resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
+
+        run("2 threads that cannot start", 0, ["encode", small, folder / "t.tvl", "-y", "-t", "1024", "--quiet"], [0, 1, 5], folder, few_threads)
+        # 3: pictures that a header promises and nothing pays for.
+        stream = make("stream", ["--preset", "fast"], y4m(64, 64, 33), ".y4m").read_bytes()
+        promised = put("promised.tvl", with_size(stream, 65536, 65536))
+        run("3 pictures that are promised", len(stream), ["decode", promised, "null"], [4, 5], folder)
+        large = put("large.tvl", with_size(stream, 2800, 2800))
+        run("3 the same, smaller", len(stream), ["decode", large, "null", "--max-memory", "200M"], [4, 5], folder, text="--max-memory")
+        # 4: reducing dyadic streams of short groups (a table that was too short on GPUs).
+        dyadic = make("dyadic", "--layout dyadic --levels 1x3 --gop 4 --profile dense --lossless".split(), y4m(64, 64, 8), ".y4m")
+        run("4 reduced twice", dyadic.stat().st_size, ["decode", dyadic, "null", "--reduce", "2", "--quiet"], [0], folder)
+        # 5: a part of a stream of promised pictures.
+        run("5 truncated", len(stream), ["truncate", promised, folder / "t.tvl", "-y", "--size", "900"], [2, 4, 5], folder)
+        run("5 extracted", len(stream), ["extract", promised, folder / "t.tvl", "-y", "--reduce", "1"], [2, 4, 5], folder)
+        # 6: files of the user that a header names.
+        secret = put("secret", b"secret" * 100)
+        inside = folder / "inside"
+        inside.mkdir()
+        header = b"NRRD0004\ntype: uint8\ndimension: 3\nsizes: 10 10 2\nencoding: raw\ndata file: %s\n" % str(secret).encode()
+        (inside / "a.nhdr").write_bytes(header)
+        run("6 a file elsewhere", len(header), ["encode", inside / "a.nhdr", folder / "t.tvl", "-y"], [5], folder, text="--allow-outside")
+        playlist = put("list.mp4", b"#EXTM3U\n#EXTINF:1,\nfile://%s\n" % str(secret).encode())
+        run("6 a playlist", playlist.stat().st_size, ["encode", playlist, folder / "t.tvl", "-y"], [3, 4, 5], folder)
+        # 7: lists of data files, and lines to skip.
+        listed = b"NRRD0004\ntype: uint8\ndimension: 3\nsizes: 10 10 200000\nencoding: raw\ndata file: LIST\n" + b"a\n" * 200000
+        (inside / "list.nhdr").write_bytes(listed)
+        run("7 a list of files", len(listed), ["info", inside / "list.nhdr"], [4, 5], folder, text="--max-files")
+        (inside / "lines.raw").write_bytes(b"\n" * 5000)
+        lines = b"NRRD0004\ntype: uint8\ndimension: 3\nsizes: 1 1 700\nline skip: 4000\nencoding: raw\ndata file: LIST\n" + b"lines.raw\n" * 700
+        (inside / "lines.nhdr").write_bytes(lines)
+        run("7 lines to skip", len(lines), ["info", inside / "lines.nhdr"], [0, 4, 5], folder)
+        # 8: compressed lists, tails that repeat, headers that promise.
+        packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+        packed = packer.compress(b"NRRD0004\ntype: uint8\ndimension: 3\nsizes: 10 10 2\nencoding: raw\ndata file: LIST\n")
+        packed += b"".join(packer.compress(b"a\n" * (1 << 20)) for _ in range(100)) + packer.flush()
+        (inside / "list.nhdr.gz").write_bytes(packed)
+        os.replace(inside / "list.nhdr.gz", inside / "packed.nhdr")
+        run("8 a compressed list", len(packed), ["info", inside / "packed.nhdr"], [4, 5], folder)
+        nifti = bytearray(544)
+        struct.pack_into("<I8s", nifti, 0, 540, b"n+2\0\r\n\x1a\n")
+        struct.pack_into("<hh8q", nifti, 12, 2, 8, 3, 65536, 65536, 4, 1, 1, 1, 1)
+        struct.pack_into("<q", nifti, 168, 544)
+        promise = put("promise.nii", bytes(nifti))
+        run("8 a header of a huge volume", 544, ["encode", promise, folder / "t.tvl", "-y"], [4, 5], folder)
+        # 9: a stored head of a DICOM file, as compressed as it says.
+        run("9 information on a volume", volume.__len__(), ["info", folder / "volume.tvl"], [0], folder)
+        # 10: still pictures out of a few bytes.
+        vstc = put("vstc.tvs", still(1, leb(65536) + leb(4096), bytes([4, 20])))
+        run("10 vstc", vstc.stat().st_size, ["still", "decode", vstc, folder / "t.pgm", "-y"], [5], folder, text="--max-work")
+        dct = put("dct.tvs", still(2, leb(16384) + leb(16384), bytes([20])) )
+        run("10 dct", dct.stat().st_size, ["still", "decode", dct, folder / "t.pgm", "-y"], [5], folder, text="--max-work")
+        run("10 dct, the limit raised", dct.stat().st_size,
+            ["still", "decode", dct, folder / "t.pgm", "-y", "--max-work", "1000M", "--max-memory", "100M"], [5], folder, text="--max-memory")
+        # 11: more files than a process may have open. 12: what stands at the temporary's name. 13: a name from the stream.
+        def few_files():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+
+        slices = folder / "slices"
+        slices.mkdir()
+        detached = b"NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 4 300\nencoding: raw\ndata file: s%03d.raw 0 299 1 2\n"
+        for i in range(300):
+            (slices / f"s{i:03d}.raw").write_bytes(bytes(16))
+        (slices / "a.nhdr").write_bytes(detached)
+        subprocess.run([program, "encode", slices / "a.nhdr", folder / "slices.tvl", "--quiet"], check=True)
+        os.makedirs(folder / "many")
+        run("11 many files", 0, ["decode", folder / "slices.tvl", folder / "many" / "a.nhdr", "--quiet"], [0], folder, few_files)
+        os.mkfifo(folder / "pipe.tvl.part")
+        run("12 a pipe at the temporary's name", 0, ["encode", small, folder / "pipe.tvl", "--quiet"], [3], folder)
+        (folder / "taken").mkdir()
+        (folder / "taken" / "s005.raw").write_bytes(b"mine")
+        run("13 a name that the stream chose", 0, ["decode", folder / "slices.tvl", folder / "taken" / "a.nhdr", "-y", "--quiet"], [2, 3], folder)
+        if (folder / "taken" / "s005.raw").read_bytes() != b"mine":
+            failures.append("13: the file was replaced")
+        # 14: texts of a stream that would command the terminal.
+        escape = put("escape.tvl", b"")
+        data = bytearray(stream)
+        at = data.find(b"Trivelet ")
+        data[at : at + 4] = b"\x1b[2J"
+        for kind, place, length in boxes_of(stream):
+            if kind == b"Head":
+                end = place + 16 + length - 4
+                data[end : end + 4] = crc32c(bytes(data[place + 16 : end])).to_bytes(4, "little")
+        escape.write_bytes(data)
+        if "\x1b" in run("14 escapes in texts", len(data), ["info", escape], [0], folder):
+            failures.append("14: an escape was printed")
+    for line in failures:
+        print("FAILED:", line)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    program = str(Path(sys.argv[1]).resolve())
+    sys.exit(main())
