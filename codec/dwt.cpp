@@ -56,7 +56,6 @@ const DwtKernels<std::int32_t>& kernels<std::int32_t>(SimdLevel simd) {
   return kDwtIntScalar;
 }
 
-int ceil_div(int a, int b) { return a / b + (a % b != 0); }
 
 std::string to_string(const Shape& s) {
   return std::to_string(s.frames) + "x" + std::to_string(s.height) + "x" + std::to_string(s.width);

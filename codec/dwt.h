@@ -82,6 +82,9 @@ double dc_gain(Wavelet w);
 /// values.
 double synthesis_norm(Wavelet w, bool reversible, bool high, int level);
 
+/// a / b, rounded up; a >= 0, b > 0.
+constexpr int ceil_div(int a, int b) { return a / b + (a % b != 0); }
+
 /// Length of the low band after `levels` splits of `length` samples: ceil(length / 2^levels).
 inline int low_length(int length, int levels) {
   for (int l = 0; l < levels; ++l) length = (length + 1) / 2;

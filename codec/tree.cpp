@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "codec/dwt.h"
+
 namespace trivelet {
 
 std::uint32_t any_in_group(std::uint64_t slots, int arity) {
@@ -82,7 +84,6 @@ WordKind kind_of(const std::array<WordBase, 64>& slot) {
   return tile ? WordKind::kTile8x8 : cube ? WordKind::kCube4x4x4 : WordKind::kOther;
 }
 
-int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 // Arity of level k >= 1: groups are 2x2x2 where the step from the next coarser level doubles time as well.
 int arity(const Decomposition& d, int k) {

@@ -15,7 +15,7 @@ namespace trivelet {
 
 namespace {
 
-[[noreturn]] void bad(const std::string& message) { fail(ErrorKind::kBadStream, "map of the volume: " + message); }
+[[noreturn]] void bad_map(const std::string& message) { fail(ErrorKind::kBadStream, "map of the volume: " + message); }
 
 int width_bits(VoxelType t) { return 8 * bytes_of(t); }
 std::uint64_t mask_of(int bits) { return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1; }
@@ -131,12 +131,12 @@ class Fields {
  public:
   Fields(const std::uint8_t* bytes, std::size_t size) : at_(bytes), end_(bytes + size) {}
   std::uint8_t byte() {
-    if (at_ == end_) bad("it ends too early");
+    if (at_ == end_) bad_map("it ends too early");
     return *at_++;
   }
   std::uint64_t varint() {
     const std::optional<std::uint64_t> v = take_varint([this] { return byte(); });
-    if (!v) bad("a number of more than 64 bits");
+    if (!v) bad_map("a number of more than 64 bits");
     return *v;
   }
   double real() {
@@ -197,29 +197,29 @@ VolumeMap parse_volume_map(const std::uint8_t* bytes, std::size_t size) {
     fail(ErrorKind::kUnsupported, "map of the volume: version " + std::to_string(version) + "; this library knows " +
                                       std::to_string(kMapVersion));
   const int type = in.byte();
-  if (type >= kVoxelTypes) bad("type " + std::to_string(type));
+  if (type >= kVoxelTypes) bad_map("type " + std::to_string(type));
   m.format.type = static_cast<VoxelType>(type);
   const int endian = in.byte();
-  if (endian > 1) bad("byte order " + std::to_string(endian));
+  if (endian > 1) bad_map("byte order " + std::to_string(endian));
   m.format.big_endian = endian == 1;
   m.format.channels = in.byte();
   if (m.format.channels < 1 || m.format.channels > kMaxChannels)
-    bad(std::to_string(m.format.channels) + " channels; must be 1..4");
+    bad_map(std::to_string(m.format.channels) + " channels; must be 1..4");
   const int kind = in.byte();
-  if (kind > 2) bad("kind " + std::to_string(kind));
+  if (kind > 2) bad_map("kind " + std::to_string(kind));
   m.kind = static_cast<VolumeMap::Kind>(kind);
   const int order = in.byte();
-  if (order > 1) bad("order " + std::to_string(order));
+  if (order > 1) bad_map("order " + std::to_string(order));
   m.order = static_cast<VolumeMap::Order>(order);
   const int prediction = in.byte();
-  if (prediction > 2 || (prediction > 0 && m.format.channels >= 3)) bad("prediction " + std::to_string(prediction));
+  if (prediction > 2 || (prediction > 0 && m.format.channels >= 3)) bad_map("prediction " + std::to_string(prediction));
   m.prediction = static_cast<VolumeMap::Prediction>(prediction);
   m.slices = in.varint();
   m.volumes = in.varint();
   if (m.slices < 1 || m.volumes < 1 || m.slices > std::numeric_limits<std::uint64_t>::max() / m.volumes)
-    bad(std::to_string(m.slices) + " slices of " + std::to_string(m.volumes) + " volumes");
+    bad_map(std::to_string(m.slices) + " slices of " + std::to_string(m.volumes) + " volumes");
   m.max_error = in.real();
-  if (!(m.max_error >= 0) || std::isinf(m.max_error)) bad("a maximum error that is no number");
+  if (!(m.max_error >= 0) || std::isinf(m.max_error)) bad_map("a maximum error that is no number");
   m.last = in.varint();
   const std::uint64_t keys_end = mask_of(width_bits(m.format.type));
   switch (m.kind) {
@@ -229,17 +229,17 @@ VolumeMap parse_volume_map(const std::uint8_t* bytes, std::size_t size) {
       m.last_key = in.varint();
       if (m.scale < 1 || m.offset > m.last_key || m.last_key > keys_end ||
           m.last > (m.last_key - m.offset) / m.scale + 1)
-        bad("numbers 0.." + std::to_string(m.last) + " in steps of " + std::to_string(m.scale) + " leave the range");
+        bad_map("numbers 0.." + std::to_string(m.last) + " in steps of " + std::to_string(m.scale) + " leave the range");
       break;
     case VolumeMap::Kind::kPalette: {
-      if (m.last >= kMaxPalette) bad("a palette of " + std::to_string(m.last) + " values");
+      if (m.last >= kMaxPalette) bad_map("a palette of " + std::to_string(m.last) + " values");
       std::uint64_t next = 0;
       while (m.palette.size() <= m.last) {
         const std::uint64_t gap = in.varint();
         const std::uint64_t run = in.varint();
         if (run < 1 || run > m.last + 1 - m.palette.size() || gap > keys_end || next > keys_end - gap ||
             run - 1 > keys_end - gap - next || (!m.palette.empty() && next == 0))
-          bad("a palette that is not ascending");
+          bad_map("a palette that is not ascending");
         next += gap;
         for (std::uint64_t i = 0; i < run; ++i) m.palette.push_back(next + i);
         next += run;
@@ -250,10 +250,10 @@ VolumeMap parse_volume_map(const std::uint8_t* bytes, std::size_t size) {
       m.real_offset = in.real();
       m.real_scale = in.real();
       if (!is_real(m.format.type) || !std::isfinite(m.real_offset) || !std::isfinite(m.real_scale) || m.real_scale <= 0)
-        bad("a real map without sense");
+        bad_map("a real map without sense");
       break;
   }
-  if (in.left() > 0) bad(std::to_string(in.left()) + " bytes too many");
+  if (in.left() > 0) bad_map(std::to_string(in.left()) + " bytes too many");
   (void)m.pixel_format();
   return m;
 }

@@ -16,17 +16,17 @@ constexpr std::size_t kHeader1 = 348;
 constexpr std::size_t kHeader2 = 540;
 
 /// Places of the fields in the two headers.
-struct Fields {
+struct FieldPlaces {
   std::size_t dim, datatype, pixdim, vox_offset, slope, intercept, qform, sform, quatern, qoffset, srow;
 };
-constexpr Fields kFields1 = {40, 70, 76, 108, 112, 116, 252, 254, 256, 268, 280};
-constexpr Fields kFields2 = {16, 12, 104, 168, 176, 184, 344, 348, 352, 376, 400};
+constexpr FieldPlaces kFields1 = {40, 70, 76, 108, 112, 116, 252, 254, 256, 268, 280};
+constexpr FieldPlaces kFields2 = {16, 12, 104, 168, 176, 184, 344, 348, 352, 376, 400};
 
 class Header {
  public:
   Header(const std::byte* bytes, bool second, bool big_endian)
       : bytes_(bytes), second_(second), swap_(big_endian != (std::endian::native == std::endian::big)) {}
-  const Fields& at() const { return second_ ? kFields2 : kFields1; }
+  const FieldPlaces& at() const { return second_ ? kFields2 : kFields1; }
   std::int64_t short_at(std::size_t offset) const { return static_cast<std::int16_t>(load<std::uint16_t>(offset)); }
   std::int64_t dim(int i) const {
     const auto n = static_cast<std::size_t>(i);
@@ -124,7 +124,7 @@ VoxelFormat voxel_format(std::int64_t datatype, const std::string& name) {
 }
 
 void set_affine(VolumeInfo& info, const Header& h) {
-  const Fields& at = h.at();
+  const FieldPlaces& at = h.at();
   for (int i = 0; i < 4; ++i) {
     const double d = std::fabs(h.real(at.pixdim, static_cast<std::size_t>(i) + 1));
     info.spacing[static_cast<std::size_t>(i)] = d > 0 && std::isfinite(d) ? d : 1;
@@ -252,7 +252,7 @@ Envelope make_nifti(const VolumeInfo& info) {
   const std::uint64_t longest =
       std::max({static_cast<std::uint64_t>(std::max(info.width, info.height)), info.slices, info.volumes});
   const bool second = longest > 32767;
-  const Fields& at = second ? kFields2 : kFields1;
+  const FieldPlaces& at = second ? kFields2 : kFields1;
   const std::size_t size = second ? kHeader2 : kHeader1;
   std::vector<std::byte> b(size + 4);
   const bool big = info.voxel.big_endian;

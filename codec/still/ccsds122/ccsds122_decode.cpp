@@ -2,7 +2,6 @@
 // coefficients and transforms back. Where a segment contradicts itself or no header follows it, the next intact segment
 // is searched for; what lies between is reported and filled.
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 #include "codec/still/ccsds122/ccsds122_dwt.h"
 #include "codec/still/ccsds122/ccsds122_parse.h"
 #include "codec/still/ccsds122/ccsds122_segment.h"
+#include "codec/stopwatch.h"
 
 namespace trivelet::ccsds122 {
 namespace {
@@ -20,10 +20,6 @@ constexpr int kMaxGap = 8;  // lost segments in a row that a search looks across
 
 constexpr std::uint64_t kAheadBytes = 1 << 15;  // smaller streams are not worth a second thread
 constexpr int kAheadAttempts = 200;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 struct Found {
   SegmentReport report;
@@ -105,7 +101,7 @@ class Decoder {
       for (const Found& f : found_) task.segments.push_back({&f.report.header, &f.data, f.report.first_block});
       device_->picture(task, view, pool_, out.seconds);
     } else {
-      auto start = std::chrono::steady_clock::now();
+      Stopwatch watch;
       const Subbands bands(wide, high);
       if (!whole) fill_gaps(bands.view(), h, all_blocks);
       pool_.parallel_for(static_cast<int>(found_.size()), [&](int i, int) {
@@ -113,11 +109,11 @@ class Decoder {
         place(f, bands.view());
         f.data = SegmentData{};
       });
-      out.seconds.coder = seconds_since(start);
-      start = std::chrono::steady_clock::now();
+      out.seconds.coder = watch.seconds();
+      watch = {};
       inverse_dwt(bands, h.dwt, h.bits, low, top, view, k_, pool_);
       if (h.transpose) transpose(out);
-      out.seconds.dwt = seconds_since(start);
+      out.seconds.dwt = watch.seconds();
     }
     out.ended = ended_;
     out.trailing_bytes = size_ - std::min<std::uint64_t>(size_, end_);
@@ -613,10 +609,10 @@ namespace {
 
 Decoded decode_with(std::span<const std::byte> stream, const DecodeParams& params, ThreadPool& pool,
                     SegmentDevice* device) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   Decoder decoder(stream, params, pool, true, device);
   decoder.find_segments();
-  const double parsing = seconds_since(start);
+  const double parsing = watch.seconds();
   Decoded out = decoder.picture();
   out.seconds.coder += parsing;
   return out;

@@ -2,7 +2,6 @@
 // then every segment put together from its chunks. Chunks lie within segments and begin at gaggles, so a frame in one
 // segment runs in parallel just like many small segments.
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "codec/still/ccsds122/ccsds122_dwt.h"
@@ -10,15 +9,12 @@
 #include "codec/still/ccsds122/ccsds122_rate.h"
 #include "codec/still/ccsds122/ccsds122_segment.h"
 #include "codec/still/ccsds122/ccsds122_sequence.h"
+#include "codec/stopwatch.h"
 
 namespace trivelet::ccsds122 {
 namespace {
 
 constexpr int kChunkBlocks = 256;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// Where stages 1 to 4 of a coded plane lie in the words of their chunk.
 struct CodedPlane {
@@ -75,14 +71,14 @@ class Encoder {
 
   Encoded run() {
     Encoded out;
-    auto start = std::chrono::steady_clock::now();
+    Stopwatch watch;
     transpose_if_asked();
     check_samples(image_, p_, pool_);
     Subbands bands((image_.shape.width + 7) / 8, (image_.shape.height + 7) / 8);
     forward_dwt(image_, p_.dwt, p_.bits, bands, k_, pool_);
-    out.seconds.dwt = seconds_since(start);
+    out.seconds.dwt = watch.seconds();
 
-    start = std::chrono::steady_clock::now();
+    watch = {};
     bands_ = bands.view();
     plan();
     limited() ? code_in_turn() : code_at_once();
@@ -91,7 +87,7 @@ class Encoder {
                        [&](int i, int) { assemble(segments_[static_cast<std::size_t>(i)]); });
     if (p_.total_bytes) spread();
     join(out);
-    out.seconds.coder = seconds_since(start);
+    out.seconds.coder = watch.seconds();
     return out;
   }
 
