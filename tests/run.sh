@@ -23,7 +23,8 @@ install_missing "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 [ -d "${TRIVELET_DATA:-../shared/data}" ] || echo "== no folder of real clips and volumes: the tests that read some are skipped"
 
 mkdir -p "$(dirname "$build")"
-common=(-G Ninja -DTRIVELET_WERROR=ON -DTRIVELET_UNITY=ON)
+common=(-G Ninja -DTRIVELET_WERROR=ON)
+[ "$full" ] || common+=(-DTRIVELET_UNITY=ON)
 # Without a compiler's cache the standard headers are read once; --full lets every file read what it includes itself.
 if command -v ccache >/dev/null; then
   common+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
