@@ -10,9 +10,9 @@ namespace trivelet {
 
 namespace {
 
-constexpr int kBlocks = 2;    // a window is so many code blocks wide: one of chroma then is whole, too
-constexpr int kDraws = 8;     // a fifth of 1080p
-constexpr int kLeastOf = 24;  // windows; of fewer those drawn would be more than a third
+constexpr int kBlocks = 2;       // a window is so many code blocks wide: one of chroma then is whole, too
+constexpr int kWindowDraws = 8;  // a fifth of 1080p
+constexpr int kLeastOf = 24;     // windows; of fewer those drawn would be more than a third
 constexpr double kByActivity = 0.85;
 
 int sample_at(const VolumeView& v, int frame, int y, int x) {
@@ -65,7 +65,7 @@ StepSample::StepSample(const StreamHeader& header, const Gop& gop, SimdLevel sim
         activity(gop.plane(0), video.format.bits, i / columns * side, i % columns * side, height, width));
     sizes.push_back(static_cast<double>(height) * width);
   }
-  for (const Drawn& d : draw(activities, sizes, kByActivity, kDraws)) {
+  for (const Drawn& d : draw(activities, sizes, kByActivity, kWindowDraws)) {
     const int row = static_cast<int>(d.which) / columns;
     const int column = static_cast<int>(d.which) % columns;
     auto w = std::make_unique<Window>();
