@@ -9,11 +9,11 @@ namespace trivelet::io {
 
 namespace {
 
-struct Type {
+struct MetaType {
   const char* name;
   VoxelType type;
 };
-constexpr Type kTypes[] = {
+constexpr MetaType kMetaTypes[] = {
     {"MET_CHAR", VoxelType::kI8},        {"MET_UCHAR", VoxelType::kU8},  {"MET_SHORT", VoxelType::kI16},
     {"MET_USHORT", VoxelType::kU16},     {"MET_INT", VoxelType::kI32},   {"MET_UINT", VoxelType::kU32},
     {"MET_LONG", VoxelType::kI32},       {"MET_ULONG", VoxelType::kU32}, {"MET_LONG_LONG", VoxelType::kI64},
@@ -36,7 +36,7 @@ bool parse_flag(const std::string& value) {
   return !value.empty() && (value[0] == 'T' || value[0] == 't' || value[0] == '1');
 }
 
-MetaHeader read_header(VolumeInput& in, const Limits& limits) {
+MetaHeader read_meta_header(VolumeInput& in, const Limits& limits) {
   MetaHeader h;
   std::string line;
   for (;;) {
@@ -136,7 +136,7 @@ bool is_metaimage(std::string_view begin) {
 VolumeLayout metaimage_layout(const FileToRead& file) {
   bool gzip = false;
   const auto in = open_input(file.open, file.path, gzip, file.limits);
-  const MetaHeader h = read_header(*in, file.limits);
+  const MetaHeader h = read_meta_header(*in, file.limits);
   VolumeLayout layout;
   VolumeInfo& info = layout.info;
   info.format = "metaimage";
@@ -146,8 +146,9 @@ VolumeLayout metaimage_layout(const FileToRead& file) {
       file.path + ": DimSize has " + std::to_string(h.size.size()) + " numbers for NDims = " + std::to_string(h.axes));
   std::string type = h.type;
   if (type.size() > 6 && type.ends_with("_ARRAY")) type.resize(type.size() - 6);
-  const auto known = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const Type& t) { return type == t.name; });
-  require(known != std::end(kTypes), ErrorKind::kUnsupported,
+  const auto known =
+      std::find_if(std::begin(kMetaTypes), std::end(kMetaTypes), [&](const MetaType& t) { return type == t.name; });
+  require(known != std::end(kMetaTypes), ErrorKind::kUnsupported,
           file.path + ": ElementType '" + h.type + "' cannot be coded");
   require(h.channels <= kMaxChannels, ErrorKind::kUnsupported,
           file.path + ": " + std::to_string(h.channels) + " channels; at most 4 can be coded");
@@ -199,8 +200,8 @@ VolumeLayout metaimage_layout(const FileToRead& file) {
 }
 
 Envelope make_metaimage(const VolumeInfo& info) {
-  const auto type =
-      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const Type& t) { return t.type == info.voxel.type; });
+  const auto type = std::find_if(std::begin(kMetaTypes), std::end(kMetaTypes),
+                                 [&](const MetaType& t) { return t.type == info.voxel.type; });
   const bool fourth = info.volumes > 1;
   const std::size_t n = fourth ? 4 : 3;
   std::string text =
