@@ -229,7 +229,9 @@ void BlockEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
         a.parent_is_root = k == 1;
       } else if (f.parent >= 0) {
         write_root_activity(f, masks.families[b], static_cast<int>(b), planes,
-                            out.top[static_cast<std::size_t>(segment_index(grid, f.parent, 0))]);
+                            grid.families()[static_cast<std::size_t>(f.parent)].parent >= 0
+                                ? -1
+                                : out.top[static_cast<std::size_t>(segment_index(grid, f.parent, 0))]);
       }
       a.pools = &pools;
       a.sinks = sinks;
@@ -333,7 +335,7 @@ void BlockEncoder::State::write_root_activity(const Family& f, const FamilyMasks
       if (!(masks.root_exists[g / static_cast<std::size_t>(groups)] >> (g % static_cast<std::size_t>(groups)) & 1))
         continue;
       const int parent_planes =
-          f.parent == 0 ? parent_top : parents[static_cast<std::size_t>(f.parent_frame[t]) * per_frame + i];
+          parent_top >= 0 ? parent_top : parents[static_cast<std::size_t>(f.parent_frame[t]) * per_frame + i];
       for (int p = std::min(planes, parent_planes) - 1; p >= 0 && p >= own[g] - 1; --p) {
         BitSink& s = sinks[p][kSets];
         const std::uint64_t bit = p == own[g] - 1;
