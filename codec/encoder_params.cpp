@@ -109,7 +109,9 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
     refuse("a transform along motion is asked for by EncoderParams::motion, not as a wavelet");
   if (p.motion != Motion::kOff && p.layout == Layout::kDyadic) refuse("a dyadic layout cannot follow motion; use t+2D");
   if (p.temporal_levels < 0) {
-    p.temporal_levels = std::min(p.motion == Motion::kOff ? 4 : 5, log2_floor(p.gop_frames));
+    // With motion a GOP has one key frame alone, as long as five levels are enough for it.
+    p.temporal_levels = p.motion == Motion::kOff ? std::min(4, log2_floor(p.gop_frames))
+                                                 : std::min(5, log2_floor(2 * p.gop_frames - 1));
     if (p.layout == Layout::kDyadic) p.temporal_levels = std::min(p.temporal_levels, p.spatial_levels);
   }
   if (p.temporal_levels > 8 || p.spatial_levels > 8)

@@ -67,7 +67,7 @@ struct EncoderParams {
   double psnr = 0;                 ///< of all samples, in dB with the peak 2^bits - 1; every GOP is brought to it
 
   int gop_frames = 33;       ///< 1..128; one more than a multiple of 2^temporal_levels gives even quality at both ends
-  int temporal_levels = -1;  ///< 0..8, -1 = 4, with motion 5 (fewer for short GOPs)
+  int temporal_levels = -1;  ///< 0..8, -1 = 4 (fewer for short GOPs), with motion up to 5: one key frame a GOP
   int spatial_levels = -1;   ///< 0..8, -1 = by size: 5 from 720 rows or columns up, else 4, fewer for tiny pictures
   Wavelet spatial = Wavelet::kCdf97;   ///< kCdf97 means "default" when lossless: kCdf53
   Wavelet temporal = Wavelet::kCdf97;  ///< likewise: kCdf53 … the reversible default
