@@ -59,9 +59,11 @@ struct GopChoices {
   float step = 1;                         ///< quantiser step; ignored for lossless streams
   std::vector<std::uint8_t> frame_gains;  ///< GopHeader::frame_gains
   Motion motion = Motion::kOff;           ///< streams with motion only
+  GopKey key = GopKey::kFirst;            ///< of a GOP with motion; open: that before has left a key frame
   /// There is a target, for which the GOP may be coded again. Fast profile: deliver PassTables, a part per plane, and no
   /// layers.
   bool passes = false;
+  bool cut_as_before = false;  ///< squared_error(): the GOP before was measured at cuts of the same quality last
 };
 
 class GopEncoder {

@@ -37,6 +37,7 @@ struct LayeredGop {
   int stop_plane = 0;                       ///< planes below are not wanted
   std::vector<std::uint8_t> frame_gains;    ///< GopHeader::frame_gains
   std::shared_ptr<const GopMotion> motion;  ///< null: none
+  bool follows = false;                     ///< the GOP before was delivered just before; what an open one asks for
   struct Component {
     const BlockGrid* grid = nullptr;
     std::vector<std::vector<LayeredSegment>> blocks;  ///< [block][segment]

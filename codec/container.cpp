@@ -207,6 +207,8 @@ constexpr std::uint8_t kGopHasHash = 1;
 constexpr std::uint8_t kGopIrregularTimes = 2;
 constexpr std::uint8_t kGopHasGains = 4;
 constexpr std::uint8_t kGopHasMotion = 8;
+constexpr std::uint8_t kGopKeyLast = 16;
+constexpr std::uint8_t kGopOpen = 32;
 
 // Times wrap around rather than overflow: some mean nothing, but none may be undefined.
 std::int64_t add(std::int64_t a, std::int64_t b) {
@@ -227,9 +229,10 @@ std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader&
   w.varint(g.index);
   w.varint(g.first_frame);
   w.varint(static_cast<std::uint64_t>(g.frames));
-  w.fixed(static_cast<std::uint8_t>((g.has_hash ? kGopHasHash : 0) | (irregular ? kGopIrregularTimes : 0) |
-                                    (g.frame_gains.empty() ? 0 : kGopHasGains) |
-                                    (g.motion.empty() ? 0 : kGopHasMotion)));
+  w.fixed(
+      static_cast<std::uint8_t>((g.has_hash ? kGopHasHash : 0) | (irregular ? kGopIrregularTimes : 0) |
+                                (g.frame_gains.empty() ? 0 : kGopHasGains) | (g.motion.empty() ? 0 : kGopHasMotion) |
+                                (g.key == GopKey::kFirst ? 0 : kGopKeyLast) | (g.key == GopKey::kOpen ? kGopOpen : 0)));
   w.signed_varint(first.pts);
   w.signed_varint(first.duration);
   if (irregular) {
@@ -284,7 +287,12 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   g.frames = static_cast<int>(frames);
   std::uint8_t flags = 0;
   r.fixed(flags);
-  if (flags > (stream.motion ? 15 : 7)) bad("GOP header: unknown flags " + std::to_string(flags));
+  if (flags > (stream.motion ? 63 : 7)) bad("GOP header: unknown flags " + std::to_string(flags));
+  if (flags & kGopKeyLast) g.key = flags & kGopOpen ? GopKey::kOpen : GopKey::kLast;
+  if ((flags & (kGopKeyLast | kGopOpen)) && !((flags & kGopHasMotion) && (flags & kGopKeyLast)))
+    bad("GOP header: flags " + std::to_string(flags) + " contradict each other");
+  if (g.key == GopKey::kLast && g.frames < 1 << stream.temporal_levels)
+    bad("GOP header: " + std::to_string(g.frames) + " frames are too few to have their key frame last");
   FrameTime t;
   r.signed_varint(t.pts);
   r.signed_varint(t.duration);
@@ -358,6 +366,10 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
 
 // ---------------------------------------------------------------------------------------------------------- index, end
 
+namespace {
+constexpr std::uint64_t kIndexKey = 256;  // times the place of a GOP's key, added to its frames
+}  // namespace
+
 std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops) {
   ByteWriter w;
   w.varint(gops.size());
@@ -367,7 +379,7 @@ std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops) {
     w.varint(g.offset - end);
     w.varint(g.bytes);
     w.varint(g.first_frame - frame);
-    w.varint(static_cast<std::uint64_t>(g.frames));
+    w.varint(static_cast<std::uint64_t>(g.frames) + kIndexKey * static_cast<std::uint64_t>(g.key));
     for (const LayerInfo& l : g.layers) {
       w.varint(l.bytes);
       w.fixed(l.error);
@@ -406,8 +418,10 @@ std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size, in
     r.varint(skipped);
     r.varint(frames);
     constexpr std::uint64_t kHuge = std::uint64_t{1} << 60;
+    const std::uint64_t key = frames / kIndexKey;
+    frames %= kIndexKey;
     if (gap > kHuge || g.bytes > kHuge || skipped > kHuge || end > kHuge || frame > kHuge || frames < 1 ||
-        frames > kMaxGopFrames)
+        frames > kMaxGopFrames || key > static_cast<std::uint64_t>(GopKey::kOpen))
       bad("index: GOP " + std::to_string(i) + " is out of range");
     g.layers.resize(static_cast<std::size_t>(layers));
     for (LayerInfo& l : g.layers) {
@@ -418,6 +432,7 @@ std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size, in
     g.offset = end + gap;
     g.first_frame = frame + skipped;
     g.frames = static_cast<int>(frames);
+    g.key = static_cast<GopKey>(key);
     end = g.offset + g.bytes;
     frame = g.first_frame + frames;
     gops.push_back(g);

@@ -89,19 +89,23 @@ struct StreamHeader {
   std::vector<ComponentHeader> components;
   std::string writer;
   std::string settings;
-  bool motion = false;  ///< GOPs may have motion; t+2D
+  bool motion = false;    ///< GOPs may have motion; t+2D
+  bool key_last = false;  ///< of of_gop(): frames have a place before them that is not theirs
 
   int block_size() const { return 1 << log2_block; }
+  /// Of a GOP of so many frames, with that place.
   Shape component_shape(int c, int frames) const {
-    return {frames, video.component_height(c), video.component_width(c)};
+    return {frames + (key_last ? 1 : 0), video.component_height(c), video.component_width(c)};
   }
   Decomposition decomposition(int c) const {
-    return {layout, temporal_levels, components[static_cast<std::size_t>(c)].spatial_levels, temporal, spatial};
+    return {layout,   temporal_levels, components[static_cast<std::size_t>(c)].spatial_levels,
+            temporal, spatial,         key_last};
   }
   /// As it describes a GOP: what those with motion have along time is not what the header says.
-  StreamHeader of_gop(bool with_motion) const {
+  StreamHeader of_gop(bool with_motion, GopKey key) const {
     StreamHeader h = *this;
     if (with_motion) h.temporal = Wavelet::kMotion;
+    h.key_last = with_motion && key != GopKey::kFirst;
     return h;
   }
   int temporal_bands() const { return layout == Layout::kDyadic ? 1 : temporal_levels + 1; }
@@ -143,6 +147,7 @@ struct GopHeader {
   std::vector<std::uint8_t> frame_gains;
   /// Empty, or the sections of motion, from the coarsest temporal level on; they stand before the chunks.
   std::vector<ChunkEntry> motion;
+  GopKey key = GopKey::kFirst;     ///< with motion
   std::vector<ChunkEntry> chunks;  ///< [(layer * bands + band) * distances + i], i = 0 for the coarsest
   std::uint64_t body_bytes = 0;    ///< sum of the sizes of sections and chunks
 

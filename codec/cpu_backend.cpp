@@ -156,18 +156,21 @@ void set_pointer(SubbandView& v, std::int32_t* p) { v.integer = p; }
 // Shapes and decompositions of the components after a reduction.
 struct Reduced {
   VideoInfo video;
-  int frames;
+  int frames;  // of the GOP itself
   const StreamHeader& header;
   Reduction reduction;
 
   Reduced(const StreamHeader& h, const Reduction& r, int full_frames)
-      : video(h.video), frames(low_length(full_frames, r.temporal)), header(h), reduction(r) {
+      : video(h.video),
+        frames(low_length(h.component_shape(0, full_frames).frames, r.temporal) - (h.key_last ? 1 : 0)),
+        header(h),
+        reduction(r) {
     video.width = low_length(h.video.width, r.spatial);
     video.height = low_length(h.video.height, r.spatial);
   }
   Shape shape(int c) const {
-    const Shape full = header.component_shape(c, 1);
-    return {frames, low_length(full.height, reduction.spatial), low_length(full.width, reduction.spatial)};
+    const Shape full = header.component_shape(c, frames);
+    return {full.frames, low_length(full.height, reduction.spatial), low_length(full.width, reduction.spatial)};
   }
   Decomposition decomposition(int c) const {
     Decomposition d = header.decomposition(c);
@@ -241,11 +244,26 @@ std::vector<float> inverse_gains(const std::vector<std::uint8_t>& frame_gains, i
 
 // ------------------------------------------------------------------------------------------------------------ encoder
 
+// Headers that describe the GOPs of a stream: without motion, and with it by the place of their key.
+class GopHeaders {
+ public:
+  explicit GopHeaders(const StreamHeader& header)
+      : still_(header),
+        key_first_(header.of_gop(true, GopKey::kFirst)),
+        key_last_(header.of_gop(true, GopKey::kLast)) {}
+  const StreamHeader& of(const GopMotion* motion) const {
+    return !motion ? still_ : motion->places.key == GopKey::kFirst ? key_first_ : key_last_;
+  }
+
+ private:
+  StreamHeader still_, key_first_, key_last_;
+};
+
 class CpuEncoder final : public GopEncoder {
  public:
   CpuEncoder(const StreamHeader& header, const BackendOptions& options)
       : header_(header),
-        moving_(header.of_gop(true)),
+        headers_(header),
         simd_(resolve_simd(options.simd)),
         pool_(options.threads),
         motion_(header_, pool_, simd_) {
@@ -260,36 +278,22 @@ class CpuEncoder final : public GopEncoder {
   int depth() const override { return 1; }
 
   void transform(const Gop& gop, const GopChoices& choices, CoefficientGop& out) override {
-    out.frame_gains = choices.frame_gains;
-    out.motion = nullptr;
-    const bool moves = may_move(gop, choices);
-    if (!moves || choices.motion == Motion::kAuto) transform_still(gop, out);
-    if (!moves) return;
-    const double still = choices.motion == Motion::kAuto ? coding_cost(header_, out, choices.step) : 0;
-    transform_moving(gop, choices, out);
-    if (choices.motion == Motion::kOn ||
-        still > coding_cost(moving_, out, choices.step) + motion_cost(header_, *out.motion, choices.step))
-      return;
-    out.frame_gains = choices.frame_gains;
-    out.motion = nullptr;
-    transform_still(gop, out);
+    MotionKey unused;
+    transform(gop, choices, {nullptr, &unused, nullptr}, out);
   }
 
   void push(const Gop& gop, const GopChoices& choices) override {
-    if (!choices.passes && !may_move(gop, choices)) {
-      coefficients_.motion = nullptr;
-      return header_.lossless ? push_as<std::int32_t>(gop, choices) : push_as<float>(gop, choices);
-    }
-    transform(gop, choices, coefficients_);
-    motion_step_ = choices.step;
-    push(coefficients_, choices);
+    std::swap(key_before_, key_);
+    std::swap(decoded_before_, decoded_key_);
+    decoded_key_ = {};
+    push_gop(gop, choices);
   }
 
   // Motion that was chosen for a much finer or coarser step would not be chosen for this one.
   void push_again(const Gop& gop, const GopChoices& choices) override {
     constexpr float kMuch = 1.5f;
     if (may_move(gop, choices) && (choices.step > kMuch * motion_step_ || kMuch * choices.step < motion_step_))
-      return push(gop, choices);
+      return push_gop(gop, choices);
     push(coefficients_, choices);
   }
 
@@ -299,7 +303,7 @@ class CpuEncoder final : public GopEncoder {
     require(coefficients.frames >= 1 && coefficients.frames <= header_.gop_frames, ErrorKind::kBadArgument,
             "coefficients of " + std::to_string(coefficients.frames) + " frames; GOPs hold 1.." +
                 std::to_string(header_.gop_frames));
-    require(!coefficients.motion || (header_.motion && coefficients.motion->frames == coefficients.frames),
+    require(!coefficients.motion || (header_.motion && coefficients.motion->places.frames() == coefficients.frames),
             ErrorKind::kBadArgument, "the motion of other coefficients");
     header_.lossless ? code_all<std::int32_t>(coefficients, choices) : code_all<float>(coefficients, choices);
   }
@@ -340,37 +344,70 @@ class CpuEncoder final : public GopEncoder {
 
   int components() const { return static_cast<int>(header_.components.size()); }
 
-  const StreamGeometry& geometry_of(int frames, bool moves) {
-    auto& geometry = geometries_[{frames, moves}];
-    if (!geometry) geometry = std::make_unique<StreamGeometry>(moves ? moving_ : header_, frames);
+  const StreamGeometry& geometry_of(int frames, const GopMotion* motion) {
+    const StreamHeader& header = headers_.of(motion);
+    auto& geometry = geometries_[{frames, &header}];
+    if (!geometry) geometry = std::make_unique<StreamGeometry>(header, frames);
     return *geometry;
   }
 
   bool may_move(const Gop& gop, const GopChoices& choices) const {
-    return header_.motion && choices.motion != Motion::kOff && gop.frames() > 1;
+    return header_.motion && choices.motion != Motion::kOff && (gop.frames() > 1 || choices.key == GopKey::kOpen);
+  }
+
+  void push_gop(const Gop& gop, const GopChoices& choices) {
+    key_ = {};
+    if (!choices.passes && !may_move(gop, choices)) {
+      coefficients_.motion = nullptr;
+      return header_.lossless ? push_as<std::int32_t>(gop, choices) : push_as<float>(gop, choices);
+    }
+    transform(gop, choices, {&key_before_, &key_, nullptr}, coefficients_);
+    motion_step_ = choices.step;
+    push(coefficients_, choices);
+  }
+
+  void transform(const Gop& gop, const GopChoices& choices, const MotionKeys& keys, CoefficientGop& out) {
+    out.frame_gains = choices.frame_gains;
+    out.motion = nullptr;
+    const bool moves = may_move(gop, choices);
+    if (!moves || choices.motion == Motion::kAuto) transform_still(gop, out);
+    if (!moves) return;
+    const double still = choices.motion == Motion::kAuto ? coding_cost(header_, out, choices.step) : 0;
+    transform_moving(gop, choices, keys, out);
+    if (choices.motion == Motion::kOn || still > coding_cost(headers_.of(out.motion.get()), out, choices.step) +
+                                                     motion_cost(header_, *out.motion, choices.step))
+      return;
+    *keys.own = {};
+    out.frame_gains = choices.frame_gains;
+    out.motion = nullptr;
+    transform_still(gop, out);
   }
 
   void transform_still(const Gop& gop, CoefficientGop& out) {
     header_.lossless ? transform_as<std::int32_t>(gop, out) : transform_as<float>(gop, out);
   }
 
-  void transform_moving(const Gop& gop, const GopChoices& choices, CoefficientGop& out) {
+  void transform_moving(const Gop& gop, const GopChoices& choices, const MotionKeys& keys, CoefficientGop& out) {
     const StageTimer timer(transform_time_, pool_times());
-    motion_.load(gop);
+    const MotionKey none;
+    const MotionKey& before = keys.before ? *keys.before : none;
+    require(choices.key != GopKey::kOpen || !before.empty(), ErrorKind::kInternal,
+            "an open GOP behind one without a key");
+    motion_.load(gop, choices.key, before);
     out.frame_gains.clear();
     out.motion = motion_.search(choices.step);
-    header_.lossless ? move_as<std::int32_t>(gop, out) : move_as<float>(gop, out);
+    header_.lossless ? move_as<std::int32_t>(gop, keys, out) : move_as<float>(gop, keys, out);
   }
 
   // What was loaded and searched.
   template <class T>
-  void move_as(const Gop& gop, CoefficientGop& out) {
-    const Reduced r(moving_, {}, gop.frames());
+  void move_as(const Gop& gop, const MotionKeys& keys, CoefficientGop& out) {
+    const Reduced r(headers_.of(out.motion.get()), {}, gop.frames());
     lay_out<T>(r, gop.frames(), 0, out);
     set_times(gop, out);
     for (int c = 0; c < components(); ++c) {
       const Field<T> field = field_of<T>(out, c, r.shape(c));
-      motion_.forward<T>(*out.motion, c, field);
+      motion_.forward<T>(*out.motion, c, keys, field);
       forward_transform<T>(field, in_space(r.decomposition(c)), pool_, simd_);
     }
   }
@@ -455,7 +492,7 @@ class CpuEncoder final : public GopEncoder {
 
   Coding start_coding(int frames, const std::vector<std::uint8_t>& frame_gains,
                       const std::shared_ptr<const GopMotion>& motion, const GopChoices& choices) {
-    const StreamGeometry& geometry = geometry_of(frames, motion != nullptr);
+    const StreamGeometry& geometry = geometry_of(frames, motion.get());
     coded_.motion = motion;
     Coding coding{choices, header_.profile == Profile::kDense, {}, {}};
     coded_.components.resize(static_cast<std::size_t>(components()));
@@ -468,7 +505,7 @@ class CpuEncoder final : public GopEncoder {
       if (!coding.dense) coded.plan = choices.passes ? plane_plan(grid) : layer_plan(header_, grid);
       if (coding.dense || choices.passes) {
         coded.passes.resize(coded.blocks.size());
-        coding.weights.push_back(error_weights(motion ? moving_ : header_, c, grid.table(), choices.step, frame_gains));
+        coding.weights.push_back(error_weights(headers_.of(motion.get()), c, grid.table(), choices.step, frame_gains));
       }
     }
     return coding;
@@ -496,7 +533,7 @@ class CpuEncoder final : public GopEncoder {
 
   template <class T>
   void code_all(CoefficientGop& in, const GopChoices& choices) {
-    const Reduced r(header_, {}, in.frames);
+    const Reduced r(headers_.of(in.motion.get()), {}, in.frames);
     code_group<T>(start_coding(in.frames, in.frame_gains, in.motion, choices), 0, fields_of<T>(in, r));
     pending_ = true;
   }
@@ -551,7 +588,7 @@ class CpuEncoder final : public GopEncoder {
   template <class T>
   double squared_error_as(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) {
     const int frames = gop.frames();
-    const StreamGeometry& geometry = geometry_of(frames, false);
+    const StreamGeometry& geometry = geometry_of(frames, nullptr);
     const Reduced r(header_, {}, frames);
     double sum = 0;
     double samples = 0;
@@ -575,14 +612,24 @@ class CpuEncoder final : public GopEncoder {
     return sum / samples;
   }
 
+  // The key frame of the GOP before is taken as it was measured last, if that was at cuts like these or there is nothing
+  // better; else its error is about that of the key frame of this GOP.
+  MotionKeys measuring_keys(const GopChoices& choices) {
+    const bool has_key = !key_.empty();
+    const bool known = !decoded_before_.empty() && (choices.cut_as_before || !has_key);
+    return {known ? &decoded_before_ : &key_before_, has_key ? &decoded_key_ : nullptr,
+            has_key && !known ? &key_ : nullptr};
+  }
+
   // The same of a GOP with motion, whose coefficients are kept.
   template <class T>
   double moving_error_as(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) {
     const int frames = gop.frames();
-    const StreamGeometry& geometry = geometry_of(frames, true);
-    const Reduced r(moving_, {}, frames);
+    const GopMotion* motion = coefficients_.motion.get();
+    const StreamGeometry& geometry = geometry_of(frames, motion);
+    const Reduced r(headers_.of(motion), {}, frames);
     const std::vector<Field<T>> from = fields_of<T>(coefficients_, r);
-    const std::vector<Field<T>> fields = fields_in(group_memory<T>(), 0, components(), frames);
+    const std::vector<Field<T>> fields = fields_in(group_memory<T>(), 0, components(), motion->places.count);
     std::size_t at = 0;
     double samples = 0;
     for (std::size_t c = 0; c < fields.size(); ++c) {
@@ -592,11 +639,11 @@ class CpuEncoder final : public GopEncoder {
                        from[c], fields[c], pool_, simd_);
       inverse_transform<T>(fields[c], in_space(r.decomposition(static_cast<int>(c))), pool_, simd_);
       at += static_cast<std::size_t>(grid.blocks()) * static_cast<std::size_t>(segment_count(grid));
-      samples += static_cast<double>(fields[c].shape.samples());
+      samples += static_cast<double>(gop.plane(static_cast<int>(c)).shape.samples());
     }
     Gop decoded(header_.video, frames);
     decoded.set_frames(frames);
-    motion_.inverse<T>(fields, std::vector<float>(fields.size(), 1.0f), *coefficients_.motion, {}, decoded);
+    motion_.inverse<T>(fields, std::vector<float>(fields.size(), 1.0f), *motion, {}, measuring_keys(choices), decoded);
     double sum = 0;
     for (int c = 0; c < components(); ++c)
       sum += trivelet::squared_error(gop.plane(c), std::as_const(decoded).plane(c));
@@ -632,14 +679,16 @@ class CpuEncoder final : public GopEncoder {
   const BlockGrid& coded_grid(int c) const { return *coded_.components[static_cast<std::size_t>(c)].grid; }
 
   StreamHeader header_;
-  StreamHeader moving_;  // of GOPs with motion
+  GopHeaders headers_;
   SimdLevel simd_;
   ThreadPool pool_;
   MotionTransform motion_;
+  MotionKey key_, key_before_;              // of the GOP pushed last, and the one before, not quantised
+  MotionKey decoded_key_, decoded_before_;  // as they were when errors were measured last
   std::vector<std::unique_ptr<BlockEncoder>> fast_;
   std::vector<std::unique_ptr<DenseEncoder>> dense_;
-  // By frames, and whether there is motion: few lengths occur, results refer to them.
-  std::map<std::pair<int, bool>, std::unique_ptr<StreamGeometry>> geometries_;
+  // By frames, and motion: few lengths occur, results refer to them.
+  std::map<std::pair<int, const StreamHeader*>, std::unique_ptr<StreamGeometry>> geometries_;
   std::vector<float> real_;  // of a group of components
   std::vector<std::int32_t> integer_;
   CoefficientGop coefficients_;  // of the last GOP, all components, if it may be coded again or has motion
@@ -656,7 +705,7 @@ class CpuDecoder final : public GopDecoder {
  public:
   CpuDecoder(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options)
       : header_(header),
-        moving_(header.of_gop(true)),
+        headers_(header),
         reduction_(reduction),
         simd_(resolve_simd(options.simd)),
         pool_(options.threads),
@@ -679,6 +728,7 @@ class CpuDecoder final : public GopDecoder {
   bool pull(Gop& gop) override {
     if (received_ && !received_->motion && says_nothing(*received_)) {
       fill(*received_, gop);
+      ++number_;
       received_ = nullptr;
       return true;
     }
@@ -748,9 +798,11 @@ class CpuDecoder final : public GopDecoder {
   void decode_as(const LayeredGop& in, CoefficientGop& out) {
     const ScopeTimer timer(seconds_coder_);
     allow(in);
-    const Reduced r(in.motion ? moving_ : header_, reduction_, in.frames);
+    const Reduced r(headers_.of(in.motion.get()), reduction_, in.frames);
     lay_out<T>(r, in.frames, in.step, out);
     out.motion = in.motion;
+    out.follows = in.follows;
+    out.number = ++number_;
     out.frames = r.frames;
     out.source_frames = in.frames;
     out.frame_gains = in.frame_gains;
@@ -795,25 +847,33 @@ class CpuDecoder final : public GopDecoder {
   template <class T>
   void inverse_as(CoefficientGop& in, Gop& gop) {
     const ScopeTimer timer(seconds_transform_);
-    const Reduced r(header_, reduction_, 1);
+    const StreamHeader& header = headers_.of(in.motion.get());
+    const Reduced r(header, reduction_, 1);
     gop.set_frames(in.frames);
+    if (in.frames == 0) return;  // of a few frames none is left when their rate is reduced
     const PixelFormat& f = header_.video.format;
-    const StreamHeader& header = in.motion ? moving_ : header_;
     const auto gain_of = [&](int c) { return synthesis_gain<T>(header, reduction_, c, in.source_frames); };
     auto shape = [&](int c) {
       Shape s = r.shape(c);
-      s.frames = in.frames;
+      s.frames = header.component_shape(c, in.frames).frames;
       return s;
     };
     if (in.motion) {
       std::vector<Field<T>> fields;
       std::vector<float> field_gains;
+      const int first = first_place(in.motion->places.key);
       for (int k = 0; k < gop.components(); ++k) {
         fields.push_back(field_of<T>(in, k, shape(k)));
         field_gains.push_back(gain_of(k));
+        std::fill_n(fields.back().data, first * fields.back().frame_stride, T{});  // which is not coded
         inverse_transform<T>(fields.back(), in_space(r.decomposition(k)), pool_, simd_);
       }
-      return motion_.inverse<T>(fields, field_gains, *in.motion, reduction_, gop);
+      const bool open = in.motion->places.key == GopKey::kOpen && in.follows;
+      require(!open || (key_number_ + 1 == in.number && !key_.empty()), ErrorKind::kBadStream,
+              "a GOP is predicted from the one before, of which no samples were made");
+      const MotionKey before = open ? std::exchange(key_, {}) : MotionKey();
+      key_number_ = in.number;
+      return motion_.inverse<T>(fields, field_gains, *in.motion, reduction_, {&before, &key_, nullptr}, gop);
     }
     const std::vector<float> gains = inverse_gains(in.frame_gains, reduction_.temporal);
     int c = 0;
@@ -833,11 +893,14 @@ class CpuDecoder final : public GopDecoder {
   }
 
   StreamHeader header_;
-  StreamHeader moving_;  // of GOPs with motion
+  GopHeaders headers_;
   Reduction reduction_;
   SimdLevel simd_;
   ThreadPool pool_;
   MotionTransform motion_;
+  MotionKey key_;  // of the GOP with motion whose samples were made last
+  std::uint64_t key_number_ = 0;
+  std::uint64_t number_ = 0;  // of GOPs decoded
   std::vector<std::unique_ptr<BlockDecoder>> fast_;
   std::vector<std::unique_ptr<DenseDecoder>> dense_;
   std::atomic<std::int64_t> allowance_{8 * 4096};  // bits

@@ -17,6 +17,15 @@
 
 namespace trivelet {
 
+namespace {
+
+// The first frame of a GOP that remains after a temporal reduction.
+std::uint64_t first_kept(GopKey key, int levels) {
+  return key == GopKey::kFirst ? 0 : (std::uint64_t{1} << levels) - 1;
+}
+
+}  // namespace
+
 bool is_tvl(const void* data, std::size_t size) {
   return size >= sizeof kSignature && std::memcmp(data, kSignature, sizeof kSignature) == 0;
 }
@@ -41,17 +50,19 @@ std::uint64_t Decoder::State::memory_needed() const {
   std::uint64_t largest_block = 0;
   std::uint64_t samples = 0;
   for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
-    const Shape s = header.component_shape(c, header.gop_frames);
+    const Shape s = header.component_shape(c, header.gop_frames + (header.motion ? 1 : 0));
     samples += static_cast<std::uint64_t>(low_length(s.frames, reduction.temporal)) *
                static_cast<std::uint64_t>(low_length(s.height, reduction.spatial)) *
                static_cast<std::uint64_t>(low_length(s.width, reduction.spatial));
     largest_block = std::max(largest_block, grid_size(s, header.decomposition(c), header.block_size()).words);
   }
-  // Motion: the integers that are lifted, and what every cell does.
-  const std::uint64_t motion = header.motion
-                                   ? 4 * samples + MotionGrid(header.video.width, header.video.height).cells() *
-                                                       sizeof(MotionCell) * header.gop_frames
-                                   : 0;
+  // Motion: the integers that are lifted, what every cell does, and the key frames of two GOPs at each level.
+  const auto places = static_cast<std::uint64_t>(low_length(header.gop_frames + 1, reduction.temporal));
+  const std::uint64_t motion = header.motion ? 4 * samples +
+                                                   MotionGrid(header.video.width, header.video.height).cells() *
+                                                       sizeof(MotionCell) * header.gop_frames +
+                                                   2 * 4 * header.temporal_levels * (samples / places)
+                                             : 0;
   return geometry_memory(header) + largest_block * state_bytes * threads + motion +
          samples * (4 + 2 * static_cast<unsigned>(header.video.format.bytes_per_sample()) + 2);
 }
@@ -114,17 +125,18 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
   const int t = s.reduction.temporal;
   // Frames that pull() will deliver, where it can be known.
   std::uint64_t frames = 0;
-  auto count = [&](std::uint64_t first, std::uint64_t n) {
-    for (std::uint64_t f = 0; f < n; f += std::uint64_t{1} << t)
+  auto count = [&](std::uint64_t first, std::uint64_t n, GopKey key) {
+    for (std::uint64_t f = first_kept(key, t); f < n; f += std::uint64_t{1} << t)
       if (first + f >= params.first_frame && first + f < params.end_frame) ++frames;
   };
   if (s.info.has_index) {
-    for (const GopInfo& g : s.info.gops) count(g.first_frame, static_cast<std::uint64_t>(g.frames));
+    for (const GopInfo& g : s.info.gops) count(g.first_frame, static_cast<std::uint64_t>(g.frames), g.key);
   } else {
     // Kept frames before frame x of a stream whose GOPs are all full.
     auto kept_before = [&](std::uint64_t x) {
       const std::uint64_t length = s.header.gop_frames;
-      const std::uint64_t round = (std::uint64_t{1} << t) - 1;
+      const bool key_last = s.header.motion && length % (std::uint64_t{1} << s.header.temporal_levels) == 0;
+      const std::uint64_t round = key_last ? 0 : (std::uint64_t{1} << t) - 1;
       return x / length * ((length + round) >> t) + ((x % length + round) >> t);
     };
     const std::uint64_t all = s.header.video.frames;
@@ -246,6 +258,8 @@ std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(const Take& take)
   }
   stats.seconds_transform = backend->seconds_transform();
   stats.seconds_coder = backend->seconds_coder();
+  if (std::exchange(key_damaged, !packet->damage.empty()) && packet->head.key == GopKey::kOpen)
+    packet->damage.push_back("the key frame before them is damaged");
   std::sort(packet->damage.begin(), packet->damage.end());  // threads find it in any order
   for (const std::string& d : packet->damage) {
     report("frames from " + std::to_string(packet->head.first_frame) + ": " + d);
@@ -281,15 +295,17 @@ void Decoder::State::verify(const Gop& gop, Packet& packet) {
 
 namespace {
 
-// Times of the frames that remain after a temporal reduction.
-std::vector<FrameTime> reduced_times(const std::vector<FrameTime>& times, int levels) {
+// Times of the frames that remain after a temporal reduction. A last one lasts into the GOP behind, whose frames are
+// taken to be as long as its own.
+std::vector<FrameTime> reduced_times(const std::vector<FrameTime>& times, GopKey key, int levels) {
   std::vector<FrameTime> out;
   const std::size_t step = std::size_t{1} << levels;
-  for (std::size_t i = 0; i < times.size(); i += step) {
+  const std::size_t end = times.size() + first_kept(key, levels);
+  for (std::size_t i = first_kept(key, levels); i < times.size(); i += step) {
     FrameTime t = times[i];
-    for (std::size_t j = i + 1; j < std::min(i + step, times.size()); ++j)
+    for (std::size_t j = i + 1; j < std::min(i + step, end); ++j)
       t.duration = static_cast<std::int64_t>(static_cast<std::uint64_t>(t.duration) +
-                                             static_cast<std::uint64_t>(times[j].duration));
+                                             static_cast<std::uint64_t>(times[std::min(j, times.size() - 1)].duration));
     out.push_back(t);
   }
   return out;
@@ -317,15 +333,16 @@ bool Decoder::State::pull(Gop& gop, bool may_exchange) {
     if (!packet) return false;
     const GopHeader& g = packet->head;
     verify(gop, *packet);
-    const std::vector<FrameTime> times = reduced_times(g.times, reduction.temporal);
+    const std::vector<FrameTime> times = reduced_times(g.times, g.key, reduction.temporal);
     std::copy(times.begin(), times.end(), gop.times().begin());
 
     // Drop what lies outside the wanted range.
     const std::uint64_t step = std::uint64_t{1} << reduction.temporal;
+    const std::uint64_t first = g.first_frame + first_kept(g.key, reduction.temporal);
     int from = 0;
     int to = gop.frames();
-    while (from < to && g.first_frame + static_cast<std::uint64_t>(from) * step < params.first_frame) ++from;
-    while (to > from && g.first_frame + static_cast<std::uint64_t>(to - 1) * step >= params.end_frame) --to;
+    while (from < to && first + static_cast<std::uint64_t>(from) * step < params.first_frame) ++from;
+    while (to > from && first + static_cast<std::uint64_t>(to - 1) * step >= params.end_frame) --to;
     if (from < to && (from > 0 || to < gop.frames())) keep_frames(gop, from, to);
     (void)spare.push(std::move(packet));
     if (from == to) continue;
@@ -357,13 +374,22 @@ int Decoder::pull(std::span<MutableFrameView> frames) {
 
 bool Decoder::pull_coefficients(CoefficientGop& coefficients) {
   State& s = *state_;
-  const std::unique_ptr<State::Packet> packet = s.decode([&](GopDecoder& from) { return from.pull(coefficients); });
-  if (!packet) return false;
+  std::unique_ptr<State::Packet> packet;
+  bool passed = false;  // over a GOP before the selected ones, for its key frame
+  do {
+    passed = passed || packet;
+    packet = s.decode([&](GopDecoder& from) { return from.pull(coefficients); });
+    if (!packet) return false;
+  } while (packet->head.first_frame + static_cast<std::uint64_t>(packet->head.frames) <= s.params.first_frame);
   const GopHeader& g = packet->head;
+  require(!passed || g.key != GopKey::kOpen, ErrorKind::kBadArgument,
+          "the selected frames begin with a GOP that is predicted from the one before, of which its coefficients alone "
+          "do not tell; select from an earlier frame than " +
+              std::to_string(g.first_frame));
   require(g.first_frame >= s.params.first_frame &&
               g.first_frame + static_cast<std::uint64_t>(g.frames) <= s.params.end_frame,
           ErrorKind::kBadArgument, "coefficients come in whole GOPs; the selected frames begin or end inside one");
-  coefficients.times = reduced_times(g.times, s.reduction.temporal);
+  coefficients.times = reduced_times(g.times, g.key, s.reduction.temporal);
   ++s.stats.gops;
   s.stats.frames += static_cast<std::uint64_t>(coefficients.frames);
   return true;

@@ -20,7 +20,7 @@ void Decoder::State::report_read(const std::string& what) {
 
 bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
   if (info.has_index) {
-    while (next_gop < info.gops.size() && !wanted(info.gops[next_gop].first_frame, info.gops[next_gop].frames)) {
+    while (next_gop < info.gops.size() && !wanted_gop(next_gop)) {
       const GopInfo& g = info.gops[next_gop++];
       follow(g.first_frame, g.frames, "GOP packet at byte " + std::to_string(g.offset));
     }
@@ -135,7 +135,7 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
     return false;
   }
   follow(g.first_frame, g.frames, where);
-  if (!wanted(g.first_frame, g.frames)) {
+  if (!wanted_before(g.first_frame, g.frames)) {
     if (!in.skip(payload - n)) {
       at_end = true;
       if (expected_frame < params.end_frame) report_read(where + ": the stream ends inside the packet");
@@ -181,8 +181,8 @@ Decoder::State::Share Decoder::State::wanted_share(const GopHeader& g, std::uint
 bool Decoder::State::fetch_motion(Packet& packet, const std::string& where) {
   const GopHeader& g = packet.head;
   const int levels = header.temporal_levels;
-  const auto motion =
-      std::make_shared<GopMotion>(g.frames, levels, header.video.width, header.video.height, reduction.temporal);
+  const auto motion = std::make_shared<GopMotion>(MotionPlaces(g.frames, g.key), levels, header.video.width,
+                                                  header.video.height, reduction.temporal);
   motion->sections.resize(g.motion.size());
   packet.received.motion = motion;
   for (int level = levels - 1; level >= reduction.temporal; --level) {
@@ -198,9 +198,9 @@ bool Decoder::State::fetch_motion(Packet& packet, const std::string& where) {
       decode_motion(bytes.data(), bytes.size(), level, static_cast<int>(header.components.size()), *motion);
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kBadStream) throw;
-      const GopMotion still(g.frames, levels, header.video.width, header.video.height);
+      const GopMotion still(motion->places, levels, header.video.width, header.video.height);
       for (int l = level; l >= reduction.temporal; --l)
-        for (const int t : motion_frames(l, g.frames))
+        for (const int t : motion_frames(l, motion->places))
           motion->fields[static_cast<std::size_t>(t)] = still.fields[static_cast<std::size_t>(t)];
       report_read(where + ", frames " + std::to_string(g.first_frame) + ".." +
                   std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) + ": the motion of level " +
@@ -324,6 +324,26 @@ bool Decoder::State::join_chunks(Packet& packet, const std::vector<ChunkChecks>&
   return intact;
 }
 
+// A GOP of which all that is wanted was received, `intact` or not: looks whether the key frame of the one before is there
+// if it is open, and keeps what there is to know of its own. False when it is damaged by what it leans on.
+bool Decoder::State::follow_key(Packet& packet, bool intact, const std::string& where) {
+  const GopHeader& g = packet.head;
+  KeyLeft own;
+  if (!g.motion.empty() && MotionPlaces(g.frames, g.key).ends_with_key(header.temporal_levels))
+    own = {g.first_frame + static_cast<std::uint64_t>(g.frames), intact, intact && packet.whole};
+  const KeyLeft before = std::exchange(key_left, own);
+  const bool follows = before.end == g.first_frame && g.first_frame > 0;
+  packet.received.follows = follows;
+  if (g.key != GopKey::kOpen) return true;
+  packet.whole = packet.whole && follows && before.whole;
+  // What is decoded for its own key frame alone does not need the one before.
+  if ((follows && before.intact) || !wanted(g.first_frame, g.frames)) return true;
+  report_read(where + ", frames " + std::to_string(g.first_frame) + ".." +
+              std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) +
+              ": the key frame before them is " + (follows ? "damaged" : "not there"));
+  return false;
+}
+
 bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_t offset) {
   GopHeader& g = packet.head;
   LayeredGop& received = packet.received;
@@ -340,9 +360,11 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   intact = fetch_chunks(packet, share, checks, body, where, fetched) && intact;
   if (planned && checks.empty()) return true;
 
-  if (!geometry || geometry->frames() != g.frames || geometry_moves != moves)
-    geometry = std::make_shared<StreamGeometry>(header.of_gop(moves), g.frames);
+  const StreamHeader of_gop = header.of_gop(moves, g.key);
+  if (!geometry || geometry->frames() != g.frames || geometry_moves != moves || geometry_key_last != of_gop.key_last)
+    geometry = std::make_shared<StreamGeometry>(of_gop, g.frames);
   geometry_moves = moves;
+  geometry_key_last = of_gop.key_last;
   packet.geometry = geometry;
   received.frames = g.frames;
   received.step = g.step;
@@ -353,6 +375,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   if (has_region(g)) find_needed();
   intact = join_chunks(packet, checks, body, where, fetched) && intact;
   if (has_region(g)) forget_unneeded(received);
+  intact = follow_key(packet, intact, where) && intact;
   packet.counted_damaged = false;
   if (!intact) {
     packet.counted_damaged = true;

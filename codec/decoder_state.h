@@ -38,6 +38,13 @@ struct Decoder::State : StreamLayout {
     bool whole = false;  ///< everything was received and asked for
   };
 
+  /// What is known of the key frame that a GOP leaves to an open one.
+  struct KeyLeft {
+    std::uint64_t end = 0;  ///< the frame behind it; 0: there is none
+    bool intact = false;
+    bool whole = false;  ///< of its GOP everything was received
+  };
+
   /// What reading came to next, and what it found on the way.
   struct ReadPacket {
     std::unique_ptr<Packet> packet;  ///< null at the end
@@ -62,6 +69,7 @@ struct Decoder::State : StreamLayout {
   SampleAllocator allocate;
   std::deque<std::unique_ptr<Packet>> flying;  ///< in the order of the stream
   std::exception_ptr later;                    ///< from reading ahead: comes after the GOPs before it
+  bool key_damaged = false;                    ///< the GOP decoded last, as the backend found out
   bool looked_for_volume = false;              ///< and found none, or one whose samples are numbers
   bool all_read = false;
   bool reading_begun = false;
@@ -72,6 +80,8 @@ struct Decoder::State : StreamLayout {
   std::vector<std::string> found;  ///< damage, since the last packet
   std::shared_ptr<const StreamGeometry> geometry;
   bool geometry_moves = false;                    ///< it is that of GOPs with motion
+  bool geometry_key_last = false;                 ///< … whose key is their last frame
+  KeyLeft key_left;                               ///< by the GOP received last
   std::size_t next_gop = 0;                       ///< with an index
   std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: per component, needed_segments()
   std::uint64_t expected_frame = 0;
@@ -90,6 +100,19 @@ struct Decoder::State : StreamLayout {
   bool has_region(const GopHeader& g) const { return has_region() && g.motion.empty(); }
   bool wanted(std::uint64_t first_frame, int frames) const {
     return first_frame < params.end_frame && first_frame + static_cast<std::uint64_t>(frames) > params.first_frame;
+  }
+  /// Likewise; also that a GOP behind it needs.
+  bool wanted_gop(std::size_t i) const {
+    const auto is_wanted = [this](const GopInfo& g) { return wanted(g.first_frame, g.frames); };
+    const GopInfo& g = info.gops[i];
+    return is_wanted(g) ||
+           (i + 1 < info.gops.size() && info.gops[i + 1].key == GopKey::kOpen && is_wanted(info.gops[i + 1]));
+  }
+  /// Of a GOP behind which it is not known what comes: it may be needed for that.
+  bool wanted_before(std::uint64_t first_frame, int frames) const {
+    const std::uint64_t room = header.motion ? header.gop_frames : 0u;
+    return first_frame < params.end_frame &&
+           first_frame + static_cast<std::uint64_t>(frames) + room > params.first_frame;
   }
   /// Damage: an Error, unless what is intact is to be delivered all the same.
   void report(const std::string& what);
@@ -118,6 +141,7 @@ struct Decoder::State : StreamLayout {
   };
   Share wanted_share(const GopHeader& g, std::uint64_t payload, std::uint64_t head_bytes) const;
   bool fetch_motion(Packet& packet, const std::string& where);
+  bool follow_key(Packet& packet, bool intact, const std::string& where);
   bool fetch_chunks(Packet& packet, const Share& share, const std::vector<ChunkChecks>& checks, std::uint64_t body,
                     const std::string& where, std::vector<FetchedChunk>& fetched);
   bool join_chunks(Packet& packet, const std::vector<ChunkChecks>& checks, std::uint64_t body, const std::string& where,

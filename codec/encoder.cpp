@@ -67,11 +67,12 @@ std::uint64_t Encoder::State::samples_of(int gop_frames) const {
   return samples;
 }
 
-GopChoices Encoder::State::choices(int gop_frames) const {
+GopChoices Encoder::State::choices(const Pending& p) const {
   GopChoices c;
   c.step = static_cast<float>(step);
-  c.frame_gains = gains(gop_frames);
+  c.frame_gains = gains(p.frames);
   c.motion = params.motion;
+  c.key = p.wanted_key;
   c.passes = params.has_byte_target() || params.psnr > 0;
   return c;
 }
@@ -79,6 +80,24 @@ GopChoices Encoder::State::choices(int gop_frames) const {
 void Encoder::State::take_motion(const CodedGop& coded, Pending& p) {
   p.motion = coded.motion;
   if (p.motion) p.frame_gains.clear();
+}
+
+// GOPs of whole pyramids have their key last, so that others can follow; and where one cannot, of all GOPs the same
+// frames are left when the frame rate is halved.
+GopKey Encoder::State::next_key(int gop_frames, bool begins_scene) const {
+  if (!header.motion) return GopKey::kFirst;
+  const bool whole = MotionPlaces(gop_frames, GopKey::kLast).ends_with_key(header.temporal_levels);
+  const bool due =
+      whole && since_closed + static_cast<std::uint64_t>(gop_frames) > static_cast<std::uint64_t>(params.key_interval);
+  if (has_key && coder_has_key && !begins_scene && !due) return GopKey::kOpen;
+  return whole ? GopKey::kLast : GopKey::kFirst;
+}
+
+void Encoder::State::pass_on(const Pending& p) {
+  if (!p.motion || p.motion->places.key != GopKey::kOpen) since_closed = 0;
+  since_closed += static_cast<std::uint64_t>(p.frames);
+  coder_has_key = true;
+  has_key = p.motion && p.motion->places.ends_with_key(header.temporal_levels);
 }
 
 std::uint64_t Encoder::State::Pending::motion_bytes() const {
@@ -150,6 +169,7 @@ void Encoder::push(const Gop& gop) {
   p.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
   p.step = static_cast<float>(s.step);
   p.frame_gains = s.gains(p.frames);
+  p.wanted_key = s.next_key(p.frames, gop.begins_scene());
   p.has_hash = s.header.lossless;
   s.timed(&EncoderStages::hash, true, [&] {
     check_samples(gop, s.header.video.format.bits);
@@ -159,7 +179,7 @@ void Encoder::push(const Gop& gop) {
   });
   if (s.params.psnr > 0) return s.push_to_psnr(gop, std::move(p));
   if (s.spool) return s.push_to_spool(gop, std::move(p));
-  s.code([&] { s.coder->push(gop, s.choices(p.frames)); });
+  s.code([&] { s.coder->push(gop, s.choices(p)); });
   p.measures = s.header.profile == Profile::kDense && s.params.measure_errors;
   if (s.coder->depth() == 1) p.samples = &gop;  // else the backend has them still
   s.pending.push_back(std::move(p));
@@ -181,15 +201,21 @@ void Encoder::push_coefficients(CoefficientGop& coefficients) {
   p.frame_gains = coefficients.frame_gains;
   require(!coefficients.motion || s.header.motion, ErrorKind::kBadArgument,
           "coefficients along a motion in a stream without: encode with EncoderParams::motion");
-  s.code([&] { s.coder->push(coefficients, s.choices(p.frames)); });
+  require(!coefficients.motion || coefficients.motion->places.key != GopKey::kOpen || s.has_key,
+          ErrorKind::kBadArgument, "coefficients of a GOP that leans on the one before, which was not pushed");
+  s.code([&] { s.coder->push(coefficients, s.choices(p)); });
   s.pending.push_back(std::move(p));
   s.drain(s.in_backend());
+  s.coder_has_key = false;
 }
 
 CoefficientGop Encoder::transform(const Gop& gop) {
   State& s = *state_;
   CoefficientGop out;
-  s.coder->transform(gop, s.choices(gop.frames()), out);
+  State::Pending p;
+  p.frames = gop.frames();
+  p.wanted_key = s.next_key(p.frames, true);  // of this GOP alone
+  s.coder->transform(gop, s.choices(p), out);
   if (s.header.lossless) return out;
   for (SubbandView& v : out.subbands) {
     const ComponentHeader& c = s.header.components[static_cast<std::size_t>(v.component)];

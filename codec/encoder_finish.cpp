@@ -45,7 +45,7 @@ void Encoder::State::write_gop(Work& work) {
   write_chunks(work.gop, work.layers, work.chunks, {});
   if (!work.control) return;
   Judgement j;
-  if (work.gop.measures) j.measured_at = measuring_points(*work.control, work.cuts);
+  if (work.gop.measures) j.measured_at = measuring_points(work.gop, *work.control, work.cuts);
   if (!j.measured_at.empty() && !work.gop.samples) {
     j.samples.emplace(header.video, header.gop_frames, backend.allocate);
     j.samples->set_frames(work.gop.frames);
@@ -109,8 +109,10 @@ GopHeader Encoder::State::head_of(const Pending& p) const {
   g.hash = p.hash;
   g.times = p.times;
   g.frame_gains = p.frame_gains;
-  if (p.motion)
+  if (p.motion) {
+    g.key = p.motion->places.key;
     for (const auto& section : p.motion->sections) g.motion.push_back(chunk_entry(section));
+  }
   g.body_bytes = p.motion_bytes();
   return g;
 }
@@ -134,6 +136,7 @@ void Encoder::State::write_chunks(const Pending& p, const LayeredGop& layers, co
   info.offset = position;
   info.first_frame = frames;
   info.frames = p.frames;
+  info.key = g.key;
   std::uint8_t box[kBoxHeaderBytes];
   write_box_header("Gop ", head.size() + g.body_bytes, box);
   write(box, sizeof box);
@@ -207,6 +210,7 @@ void Encoder::State::drain(int in_flight) {
     current.gop = std::move(pending.front());
     pending.erase(pending.begin());
     take_motion(current.coded, current.gop);
+    pass_on(current.gop);
     if (finisher) {
       finisher->hand_over(std::move(current));
     } else {

@@ -123,6 +123,11 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
     refuse("block size must be 32, 64, 128 or 256, not " + std::to_string(p.block_size));
   if (default_layers) p.layers = affordable_layers(video, p);
   if (p.temporal_levels == 0) p.motion = Motion::kOff;  // nothing to do along time
+  if (p.key_interval < 0) refuse("a key interval of " + std::to_string(p.key_interval) + " frames; 0 = four seconds");
+  if (p.key_interval == 0) {
+    const double rate = video.frame_rate.num > 0 ? video.frame_rate.value() : 25;
+    p.key_interval = static_cast<int>(std::clamp(std::lround(4 * rate), 1L, 1000000L));
+  }
   return p;
 }
 

@@ -34,6 +34,7 @@ struct Encoder::State {
     std::uint64_t hash = 0;
     float step = 0;
     std::vector<std::uint8_t> frame_gains;
+    GopKey wanted_key = GopKey::kFirst;  ///< if it has motion
     std::shared_ptr<const GopMotion> motion;
     std::uint64_t motion_bytes() const;
     const Gop* samples = nullptr;  ///< where they are still there when it is drained
@@ -117,13 +118,19 @@ struct Encoder::State {
   std::uint64_t position = 0;
   std::uint64_t frames = 0;  ///< written
   bool finished = false;
-  SampleErrorModel measured;  ///< of the GOP measured last
-  SampleErrorModel planned;   ///< where it was, or is going to be, measured
-  int measured_age = 0;       ///< GOPs since
-  bool fewer_layers;          ///< layers of GOPs that are too small for so many may be empty
+  SampleErrorModel measured;   ///< of the GOP measured last
+  SampleErrorModel planned;    ///< where it was, or is going to be, measured
+  int measured_age = 0;        ///< GOPs since
+  bool measured_open = false;  ///< it was an open one
+  bool fewer_layers;           ///< layers of GOPs that are too small for so many may be empty
   std::vector<Pending> pending;
   Work current;                                  ///< for its memory
   std::vector<std::vector<double>> late_errors;  ///< for the index, GOP by GOP, where they come after the GOP
+
+  // With motion
+  bool has_key = false;            ///< the GOP pushed last leaves a key frame to the next
+  bool coder_has_key = false;      ///< … of samples, as the next samples need it
+  std::uint64_t since_closed = 0;  ///< frames from the last GOP that is not open
 
   // With a target
   double step;                 ///< of the next GOP
@@ -169,9 +176,13 @@ struct Encoder::State {
   void write_box(const char* type, const std::vector<std::uint8_t>& payload);
   void accept(int gop_frames);
   std::uint64_t samples_of(int gop_frames) const;
-  GopChoices choices(int gop_frames) const;
+  GopChoices choices(const Pending& p) const;
+  /// Where the key frame of the next GOP is to stand.
+  GopKey next_key(int gop_frames, bool begins_scene) const;
   /// What the backend decided about a GOP.
   static void take_motion(const CodedGop& coded, Pending& p);
+  /// A GOP is done, whatever becomes of it.
+  void pass_on(const Pending& p);
   std::vector<std::uint8_t> gains(int gop_frames) const;
   int layers_for(const RateControl& control, const Cuts& final, double lambda) const;
   GopHeader head_of(const Pending& p) const;
@@ -201,11 +212,14 @@ struct Encoder::State {
   /// Decodes the GOP at some of these cuts, if what was measured before is too long ago or does not apply.
   void measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers);
   /// Where a GOP is to be measured; nowhere if one before is like it.
-  std::vector<const Cuts*> measuring_points(const RateControl& control, const std::vector<Cuts>& layers);
+  std::vector<const Cuts*> measuring_points(const Pending& p, const RateControl& control,
+                                            const std::vector<Cuts>& layers);
   void measure_at(const std::vector<const Cuts*>& points, const Gop& gop, const Pending& p, RateControl& control);
   std::vector<double> sampled_errors(const Gop& gop, const Pending& p, const RateControl& control,
                                      const std::vector<const Cuts*>& points);
-  double measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
+  /// `as_before`: the GOP before was measured last at the same quality.
+  double measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts,
+                        bool as_before = false);
   double decoded_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
   /// Finds the step of the first GOP by coding a sample of it; `octaves_off_of` tells of its StepSample::Amounts how far
   /// the step should grow. False where that is not worth it.

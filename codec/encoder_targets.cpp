@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "codec/encoder_params.h"
@@ -56,9 +57,11 @@ double octaves_off(double of_planes, double of_all, double wanted) {
 // ----------------------------------------------------------------------------------------------------- measured errors
 
 // What the decoder would really make of it.
-double Encoder::State::measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts) {
-  GopChoices coded = choices(p.frames);
+double Encoder::State::measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts,
+                                      bool as_before) {
+  GopChoices coded = choices(p);
   coded.step = p.step;
+  coded.cut_as_before = as_before;
   return timed(&EncoderStages::measure, !coder->pool(), [&] {
     const double error = coder->squared_error(gop, coded, cuts);
     return error >= 0 ? error : decoded_error(gop, p, control, cuts);
@@ -102,11 +105,12 @@ double Encoder::State::decoded_error(const Gop& gop, const Pending& p, RateContr
 }
 
 void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers) {
-  const std::vector<const Cuts*> points = measuring_points(control, layers);
+  const std::vector<const Cuts*> points = measuring_points(p, control, layers);
   if (!points.empty()) measure_at(points, gop, p, control);
 }
 
-std::vector<const Cuts*> Encoder::State::measuring_points(const RateControl& control, const std::vector<Cuts>& layers) {
+std::vector<const Cuts*> Encoder::State::measuring_points(const Pending& p, const RateControl& control,
+                                                          const std::vector<Cuts>& layers) {
   const std::size_t most_points = header.motion ? 6 : 4;  // each costs a decoding, without motion of a few blocks
   constexpr int kMostAge = 16;                            // GOPs
   std::vector<const Cuts*> chosen;                        // from the finest
@@ -115,7 +119,7 @@ std::vector<const Cuts*> Encoder::State::measuring_points(const RateControl& con
     if (header.lossless && *cuts == control.complete()) continue;
     const double error = control.mean_error(*cuts);
     // Rounding changes small errors most; motion, which follows what was decoded, changes all.
-    const double apart = (last < 0.5 ? 3 : last < 8 ? 4 : 8) / (header.motion ? 2.0 : 1.0);
+    const double apart = (last < 0.5 ? 3 : last < 8 ? 4 : 8) / (header.motion ? 2.5 : 1.0);
     if (!chosen.empty() && error < apart * last) continue;
     chosen.push_back(&*cuts);
     last = error;
@@ -126,7 +130,11 @@ std::vector<const Cuts*> Encoder::State::measuring_points(const RateControl& con
     for (std::size_t i = 1; i <= others; ++i) chosen[1 + i] = chosen[1 + i * (chosen.size() - 2) / others];
     chosen.resize(most_points);
   }
-  if (chosen.empty() || (planned.covers(control.mean_error(*chosen.front())) && ++measured_age < kMostAge)) return {};
+  const bool open = p.motion && p.motion->places.key == GopKey::kOpen;
+  if (chosen.empty() ||
+      (planned.covers(control.mean_error(*chosen.front())) && open == measured_open && ++measured_age < kMostAge))
+    return {};
+  measured_open = open;
   planned = SampleErrorModel(header.lossless);
   measured_age = 0;
   std::reverse(chosen.begin(), chosen.end());
@@ -162,9 +170,11 @@ bool Encoder::State::sample_first_step(const Gop& gop, double finest, const Off&
   StepSample windows(header, gop, params.simd);
   if (!windows.worth_it()) return false;
   constexpr int kMostRounds = 8;
+  Pending p;
+  p.frames = gop.frames();
   timed(&EncoderStages::coder, false, [&] {
     for (int round = 0; round < kMostRounds; ++round) {
-      const double octaves = octaves_off_of(windows.at(choices(gop.frames()), pool));
+      const double octaves = octaves_off_of(windows.at(choices(p), pool));
       step = std::clamp(step * std::exp2(octaves), finest, kCoarsestStep);
       if (std::abs(octaves) < kAligned) break;
     }
@@ -174,7 +184,7 @@ bool Encoder::State::sample_first_step(const Gop& gop, double finest, const Off&
 
 // A GOP through the backend; `again`: the one before, with another step.
 RateControl Encoder::State::coded_at_once(const Gop& gop, bool again, Pending& p) {
-  const GopChoices choice = choices(gop.frames());
+  const GopChoices choice = choices(p);
   CodedGop coded;
   code([&] {
     again ? coder->push_again(gop, choice) : coder->push(gop, choice);
@@ -217,7 +227,7 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
       const bool all = low < RateControl::kEverything;
       const bool roughly = sampled && attempt == 0;  // a first correction need not be exact
       const double actual = std::max(1e-9, roughly ? sampled_errors(gop, p, control, {&final})[0] / samples
-                                                   : measured_error(gop, p, control, final));
+                                                   : measured_error(gop, p, control, final, true));
       const double distance = roughly ? 1e3 : std::abs(10 * std::log10(actual / target_error));
       if (distance < best_distance) {
         best_distance = distance;
@@ -241,6 +251,7 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
       continue;
     }
     measure(gop, p, control, best);
+    pass_on(p);
     LayeredGop divided;
     divided.frames = p.frames;
     write_controlled(p, control, best, measured, divided);
@@ -333,6 +344,7 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
     measure(gop, p, control, layers);
     spooled.back().errors = measured;
     timed(&EncoderStages::pack, true, [&] { control.save(spool->file()); });
+    pass_on(p);
     add_written();
     return;
   }
@@ -347,12 +359,13 @@ void Encoder::State::write_spooled() {
   double slope = slope_for(static_cast<double>(total) * kBodyShare);
   double left = 0;
   for (const Spooled& s : spooled) left += s.bytes(slope);
-  std::map<std::pair<int, bool>, std::unique_ptr<StreamGeometry>> geometries;
+  std::map<std::tuple<int, bool, GopKey>, std::unique_ptr<StreamGeometry>> geometries;
   for (std::size_t i = 0; i < spooled.size(); ++i) {
     const Pending& p = spooled[i].gop;
     const bool moves = p.motion != nullptr;
-    auto& geometry = geometries[{p.frames, moves}];
-    if (!geometry) geometry = std::make_unique<StreamGeometry>(header.of_gop(moves), p.frames);
+    const GopKey key = moves ? p.motion->places.key : GopKey::kFirst;
+    auto& geometry = geometries[{p.frames, moves, key}];
+    if (!geometry) geometry = std::make_unique<StreamGeometry>(header.of_gop(moves, key), p.frames);
     std::vector<const BlockGrid*> grids;
     for (int c = 0; c < geometry->components(); ++c) grids.push_back(&geometry->grid(c));
     RateControl control =

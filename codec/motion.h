@@ -1,9 +1,10 @@
 // The motion of a GOP, as its temporal transform uses it (FORMAT.md "Motion"): which frames predict which, the vectors
 // of every cell, and how both look for a component of another size.
 //
-// A GOP with motion has its key frame first. The frames at odd multiples of 2^l are the high frames of level l; they are
-// predicted from the low frames of the level around them. All decisions are kept per cell of 8x8 luma samples, the
-// smallest block there is; a larger block is so many cells of the same motion.
+// Frames stand at places. Those at odd multiples of 2^l are the high frames of level l; they are predicted from the low
+// frames of the level around them. The key frame, which nothing predicts, is the first of a GOP, or the last: then the
+// frames begin at place 1, and at place 0 stands, in an open GOP, the key frame of the GOP before. All decisions are
+// kept per cell of 8x8 luma samples, the smallest block there is; a larger block is so many cells of the same motion.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "trivelet/parameters.h"
 #include "trivelet/types.h"
 
 namespace trivelet {
@@ -52,25 +54,46 @@ struct MotionCell {
   }
 };
 
-/// Where the low frames that predict a high frame stand in the GOP.
+/// The place of a GOP's first frame.
+inline int first_place(GopKey key) { return key == GopKey::kFirst ? 0 : 1; }
+
+/// The places of a GOP's frames.
+struct MotionPlaces {
+  int count = 0;  ///< with place 0, whatever stands there
+  GopKey key = GopKey::kFirst;
+
+  MotionPlaces() = default;
+  MotionPlaces(int frames, GopKey k) : count(frames + first_place(k)), key(k) {}
+  int frames() const { return count - first_place(key); }
+  /// Whether a frame of this GOP, or one to refer to, stands at place t.
+  bool has(int t) const { return t < count && t >= (key == GopKey::kLast ? 1 : 0); }
+  /// Whether the frame at the last place is a low one of all levels: then a GOP that follows may be open.
+  bool ends_with_key(int levels) const { return count > 0 && (count - 1) % (1 << levels) == 0; }
+};
+
+/// Where the low frames that predict a high frame stand.
 struct MotionReferences {
   int past = 0;
   int other = -1;      ///< -1: there is none
-  bool older = false;  ///< `other` is not the frame behind but the second one before
+  bool older = false;  ///< `other` is not the frame on the other side but the one beyond `past`
+
+  /// The number of the reference that stands at a place, or -1.
+  int number_of(int place) const { return past == place ? 0 : other == place ? 1 : -1; }
 };
 
-/// Of frame t of level `level` (0 = finest) in a GOP of `frames`.
-inline MotionReferences motion_references(int t, int level, int frames) {
+/// Of place t of level `level` (0 = finest).
+inline MotionReferences motion_references(int t, int level, const MotionPlaces& places) {
   const int s = 1 << level;
-  if (t + s < frames) return {t - s, t + s, false};
-  if (t >= 3 * s) return {t - s, t - 3 * s, true};
+  if (!places.has(t - s)) return {t + s, places.has(t + 3 * s) ? t + 3 * s : -1, places.has(t + 3 * s)};
+  if (places.has(t + s)) return {t - s, t + s, false};
+  if (t >= 3 * s && places.has(t - 3 * s)) return {t - s, t - 3 * s, true};
   return {t - s, -1, false};
 }
 
-/// The high frames of a level, in order.
-inline std::vector<int> motion_frames(int level, int frames) {
+/// The places of the high frames of a level, in order.
+inline std::vector<int> motion_frames(int level, const MotionPlaces& places) {
   std::vector<int> out;
-  for (int t = 1 << level; t < frames; t += 2 << level) out.push_back(t);
+  for (int t = 1 << level; t < places.count; t += 2 << level) out.push_back(t);
   return out;
 }
 
@@ -95,19 +118,19 @@ using MotionField = std::vector<MotionCell>;  ///< of a frame, cell by cell
 
 /// All motion of a GOP.
 struct GopMotion {
-  int frames = 0;
+  MotionPlaces places;
   int levels = 0;
   MotionGrid grid;
-  std::vector<MotionField> fields;  ///< by frame of the GOP; those of low frames, and of levels left out, are empty
+  std::vector<MotionField> fields;  ///< by place; those of low frames, and of levels left out, are empty
   float step = 0;                   ///< encoder: the quantiser step it was chosen for
   std::vector<std::vector<std::uint8_t>> sections;  ///< as bytes, from the coarsest level on (motion_field.h)
 
   GopMotion() = default;
   /// Without any movement, in the levels from `first_level` on.
-  GopMotion(int gop_frames, int temporal_levels, int width, int height, int first_level = 0)
-      : frames(gop_frames), levels(temporal_levels), grid(width, height), fields(static_cast<std::size_t>(gop_frames)) {
+  GopMotion(const MotionPlaces& p, int temporal_levels, int width, int height, int first_level = 0)
+      : places(p), levels(temporal_levels), grid(width, height), fields(static_cast<std::size_t>(p.count)) {
     for (int l = first_level; l < levels; ++l)
-      for (const int t : motion_frames(l, frames)) fields[static_cast<std::size_t>(t)].resize(grid.cells());
+      for (const int t : motion_frames(l, places)) fields[static_cast<std::size_t>(t)].resize(grid.cells());
   }
 };
 

@@ -75,7 +75,7 @@ void code_tree(Coder& coder, MotionContexts& m, MotionRegion& r, int y, int x, i
 template <class Coder>
 void code_region(Coder& coder, GopMotion& motion, int level, int region, int components) {
   MotionContexts contexts;
-  for (const int t : motion_frames(level, motion.frames)) {
+  for (const int t : motion_frames(level, motion.places)) {
     MotionRegion r(motion, t, level, region, components);
     for (int y = r.y0; y < r.y1; y += kMotionRoot)
       for (int x = r.x0; x < r.x1; x += kMotionRoot) code_tree(coder, contexts, r, y, x, 3);
@@ -85,7 +85,7 @@ void code_region(Coder& coder, GopMotion& motion, int level, int region, int com
 }  // namespace
 
 std::vector<std::uint8_t> encode_motion(GopMotion& motion, int level, int components) {
-  if (motion_frames(level, motion.frames).empty()) return {};
+  if (motion_frames(level, motion.places).empty()) return {};
   ByteWriter sizes;
   std::vector<std::uint8_t> codewords;
   Writer writer;
@@ -102,7 +102,7 @@ std::vector<std::uint8_t> encode_motion(GopMotion& motion, int level, int compon
 
 void decode_motion(const std::uint8_t* data, std::size_t size, int level, int components, GopMotion& motion) {
   ByteReader r(data, size, "motion");
-  if (motion_frames(level, motion.frames).empty()) return r.expect_end();
+  if (motion_frames(level, motion.places).empty()) return r.expect_end();
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(motion.grid.regions()));
   for (std::uint64_t& n : sizes) r.varint(n);
   std::size_t at = size - r.left();

@@ -24,6 +24,13 @@ constexpr double kLosslessStep = 3;
 // the rate control chooses at coarse ones.
 constexpr double kErrorPerBit = 0.13;
 
+// A field without its first frames.
+Field<std::int32_t> frames_from(Field<std::int32_t> field, int first) {
+  field.data += first * field.frame_stride;
+  field.shape.frames -= first;
+  return field;
+}
+
 }  // namespace
 
 Field<std::int32_t> MotionTransform::integers(int component, const Shape& shape) {
@@ -39,29 +46,55 @@ MotionScale MotionTransform::scale_of(int component, int reduced) const {
   return {(chroma ? f.log2_chroma_w : 0) + reduced, (chroma ? f.log2_chroma_h : 0) + reduced};
 }
 
-void MotionTransform::load(const Gop& gop) {
-  frames_ = gop.frames();
+Shape MotionTransform::places_of(int component) const { return header_.component_shape(component, places_.count); }
+
+MotionBorders MotionTransform::borders(const MotionKeys& keys, const GopMotion& motion, int component) const {
+  const auto c = static_cast<std::size_t>(component);
+  MotionBorders b;
+  if (keys.before && !keys.before->empty()) b.before = &keys.before->components[c];
+  if (keys.own_exact && !keys.own_exact->empty()) b.own_exact = &keys.own_exact->components[c];
+  if (keys.own && motion.places.ends_with_key(motion.levels)) {
+    keys.own->components.resize(header_.components.size());
+    keys.own->components[c].resize(static_cast<std::size_t>(motion.levels));
+    b.own = &keys.own->components[c];
+  }
+  return b;
+}
+
+void MotionTransform::load(const Gop& gop, GopKey key, const MotionKey& before) {
+  places_ = {gop.frames(), key};
+  const auto frames_at = [&](int c) { return frames_from(integers(c, places_of(c)), first_place(key)); };
   int c = 0;
   if (header_.colour_transform) {
-    const Shape s = header_.component_shape(0, frames_);
-    forward_colour<std::int32_t>(gop, header_.components[0].offset, integers(0, s), integers(1, s), integers(2, s),
-                                 pool_);
+    forward_colour<std::int32_t>(gop, header_.components[0].offset, frames_at(0), frames_at(1), frames_at(2), pool_);
     c = 3;
   }
   for (; c < gop.components(); ++c)
-    forward_transform<std::int32_t>(gop.plane(c), header_.components[static_cast<std::size_t>(c)].offset,
-                                    integers(c, header_.component_shape(c, frames_)), kNoTransform, pool_, simd_);
+    forward_transform<std::int32_t>(gop.plane(c), header_.components[static_cast<std::size_t>(c)].offset, frames_at(c),
+                                    kNoTransform, pool_, simd_);
+  if (key == GopKey::kFirst) return;
+  const int fraction = header_.lossless ? 0 : kMotionFraction;
+  for (c = 0; c < gop.components(); ++c) {
+    const Field<std::int32_t> field = integers(c, places_of(c));
+    const std::size_t samples = static_cast<std::size_t>(field.frame_stride);
+    if (before.empty())
+      std::fill_n(field.data, samples, 0);
+    else  // nothing was added to it at the finest level
+      std::transform(before.components[static_cast<std::size_t>(c)][0].begin(),
+                     before.components[static_cast<std::size_t>(c)][0].end(), field.data,
+                     [fraction](std::int32_t x) { return x >> fraction; });
+  }
 }
 
 std::shared_ptr<const GopMotion> MotionTransform::search(float step) {
   std::vector<MotionPlane> planes;
   const int components = static_cast<int>(header_.components.size());
-  for (int c = 0; c < components; ++c)
-    planes.push_back({integers(c, header_.component_shape(c, frames_)), scale_of(c, 0)});
+  for (int c = 0; c < components; ++c) planes.push_back({integers(c, places_of(c)), scale_of(c, 0)});
   MotionSearchParams params;
   params.bits = header_.video.format.bits;
   params.step = header_.lossless ? kLosslessStep : static_cast<double>(step);
-  auto motion = std::make_shared<GopMotion>(search_motion(planes, params, header_.temporal_levels, pool_, simd_));
+  auto motion =
+      std::make_shared<GopMotion>(search_motion(planes, params, places_.key, header_.temporal_levels, pool_, simd_));
   motion->step = step;
   for (int level = header_.temporal_levels - 1; level >= 0; --level)
     motion->sections.push_back(encode_motion(*motion, level, components));
@@ -69,7 +102,7 @@ std::shared_ptr<const GopMotion> MotionTransform::search(float step) {
 }
 
 template <class T>
-void MotionTransform::forward(const GopMotion& motion, int component, const Field<T>& out) {
+void MotionTransform::forward(const GopMotion& motion, int component, const MotionKeys& keys, const Field<T>& out) {
   const Field<std::int32_t> field = integers(component, out.shape);
   constexpr bool kReal = std::is_floating_point_v<T>;
   const int fraction = kReal ? kMotionFraction : 0;
@@ -82,7 +115,10 @@ void MotionTransform::forward(const GopMotion& motion, int component, const Fiel
     for_rows([&](std::int32_t* x, T*) {
       for (int i = 0; i < out.shape.width; ++i) x[i] *= 1 << kMotionFraction;
     });
-  forward_motion(field, motion, {component, scale_of(component, 0), fraction, header_.video.format.bits}, pool_, simd_);
+  forward_motion(field, motion, {component, scale_of(component, 0), fraction, header_.video.format.bits},
+                 borders(keys, motion, component), pool_, simd_);
+  if (motion.places.key != GopKey::kFirst)
+    std::fill_n(field.data, static_cast<std::size_t>(field.frame_stride), 0);  // what is not coded
   for_rows([&](const std::int32_t* x, T* to) {
     for (int i = 0; i < out.shape.width; ++i) {
       if constexpr (kReal)
@@ -95,7 +131,7 @@ void MotionTransform::forward(const GopMotion& motion, int component, const Fiel
 
 template <class T>
 void MotionTransform::inverse(const std::vector<Field<T>>& fields, const std::vector<float>& gains,
-                              const GopMotion& motion, const Reduction& reduction, Gop& gop) {
+                              const GopMotion& motion, const Reduction& reduction, const MotionKeys& keys, Gop& gop) {
   constexpr bool kReal = std::is_floating_point_v<T>;
   const PixelFormat& f = header_.video.format;
   const std::int32_t least = f.is_signed ? -(1 << (f.bits - 1)) : 0;
@@ -119,14 +155,14 @@ void MotionTransform::inverse(const std::vector<Field<T>>& fields, const std::ve
       }
     });
     inverse_motion(field, motion, {c, scale_of(c, reduction.spatial), kReal ? kMotionFraction : 0, f.bits},
-                   reduction.temporal, pool_, simd_);
+                   reduction.temporal, borders(keys, motion, c), pool_, simd_);
     if constexpr (kReal)
       for_rows([&](const T*, std::int32_t* to) {
         constexpr std::uint32_t kHalf = 1u << (kMotionFraction - 1);
         for (int i = 0; i < s.width; ++i)
           to[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(to[i]) + kHalf) >> kMotionFraction;
       });
-    return field;
+    return frames_from(field, first_place(motion.places.key));
   };
   int c = 0;
   if (header_.colour_transform) {
@@ -140,12 +176,12 @@ void MotionTransform::inverse(const std::vector<Field<T>>& fields, const std::ve
                                     pool_, simd_);
 }
 
-template void MotionTransform::forward(const GopMotion&, int, const Field<float>&);
-template void MotionTransform::forward(const GopMotion&, int, const Field<std::int32_t>&);
+template void MotionTransform::forward(const GopMotion&, int, const MotionKeys&, const Field<float>&);
+template void MotionTransform::forward(const GopMotion&, int, const MotionKeys&, const Field<std::int32_t>&);
 template void MotionTransform::inverse(const std::vector<Field<float>>&, const std::vector<float>&, const GopMotion&,
-                                       const Reduction&, Gop&);
+                                       const Reduction&, const MotionKeys&, Gop&);
 template void MotionTransform::inverse(const std::vector<Field<std::int32_t>>&, const std::vector<float>&,
-                                       const GopMotion&, const Reduction&, Gop&);
+                                       const GopMotion&, const Reduction&, const MotionKeys&, Gop&);
 
 namespace {
 

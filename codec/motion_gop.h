@@ -8,36 +8,53 @@
 #include "codec/backend.h"
 #include "codec/dwt.h"
 #include "codec/motion.h"
+#include "codec/motion_lift.h"
 
 namespace trivelet {
+
+/// The key frame that a GOP leaves to the one behind it: per component, its states; none where it has no such frame.
+struct MotionKey {
+  std::vector<KeyStates> components;
+  bool empty() const { return components.empty(); }
+};
+
+/// The keys of a GOP that is transformed, as MotionBorders has them for each component.
+struct MotionKeys {
+  const MotionKey* before = nullptr;  ///< null or empty: there is none
+  MotionKey* own = nullptr;           ///< set to what this GOP leaves; null: not wanted
+  const MotionKey* own_exact = nullptr;
+};
 
 class MotionTransform {
  public:
   MotionTransform(const StreamHeader& header, ThreadPool& pool, SimdLevel simd)
       : header_(header), pool_(pool), simd_(simd) {}
 
-  /// Samples minus offset, after the colour transform.
-  void load(const Gop& gop);
+  /// Samples minus offset, after the colour transform. `before`: for open GOPs.
+  void load(const Gop& gop, GopKey key, const MotionKey& before);
   /// The motion of what was loaded, with its sections.
   std::shared_ptr<const GopMotion> search(float step);
   /// A component of what was loaded as the transform along time leaves it. load() holds for one call per component.
   template <class T>
-  void forward(const GopMotion& motion, int component, const Field<T>& out);
+  void forward(const GopMotion& motion, int component, const MotionKeys& keys, const Field<T>& out);
 
   /// Samples from the components after the inverse transform in space, of a GOP decoded so much smaller; `gains` as for
   /// inverse_transform().
   template <class T>
   void inverse(const std::vector<Field<T>>& fields, const std::vector<float>& gains, const GopMotion& motion,
-               const Reduction& reduction, Gop& gop);
+               const Reduction& reduction, const MotionKeys& keys, Gop& gop);
 
  private:
   Field<std::int32_t> integers(int component, const Shape& shape);
+  Shape places_of(int component) const;
+  /// What a component passes from GOP to GOP.
+  MotionBorders borders(const MotionKeys& keys, const GopMotion& motion, int component) const;
   MotionScale scale_of(int component, int reduced) const;
 
   const StreamHeader& header_;
   ThreadPool& pool_;
   SimdLevel simd_;
-  int frames_ = 0;
+  MotionPlaces places_;                              // of what was loaded
   std::vector<std::vector<std::int32_t>> integers_;  // per component
 };
 

@@ -51,11 +51,12 @@ struct Scratch {
 class MotionLift {
  public:
   MotionLift(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component, int dropped,
-             ThreadPool& pool, SimdLevel simd)
+             const MotionBorders& borders, ThreadPool& pool, SimdLevel simd)
       : field_(field),
         motion_(motion),
         component_(component),
         dropped_(dropped),
+        borders_(borders),
         pool_(pool),
         kernels_(motion_kernels(resolve_simd(simd))),
         up_(kMotionFraction - component.fraction),
@@ -66,12 +67,13 @@ class MotionLift {
     clip_ = places >= 0 ? kClip << places : std::max(1, kClip >> -places);
     require(component.fraction == 0 || component.fraction == kMotionFraction, ErrorKind::kInternal,
             "an unknown number of binary places");
-    require(field.shape.frames == low_length(motion.frames, dropped), ErrorKind::kBadArgument,
+    require(field.shape.frames == low_length(motion.places.count, dropped), ErrorKind::kBadArgument,
             "motion of another number of frames than the field's");
   }
 
   void forward() {
     for (int l = dropped_; l < motion_.levels; ++l) {
+      pass_keys(l);
       predict_level(l, false);
       update_level(l, false);
     }
@@ -79,11 +81,51 @@ class MotionLift {
   void inverse() {
     for (int l = motion_.levels - 1; l >= dropped_; --l) {
       update_level(l, true);
+      pass_keys(l);
       predict_level(l, true);
     }
   }
 
  private:
+  // Keeps the own key frame as level l predicts from it, and brings that of the GOP before to place 0.
+  void pass_keys(int l) {
+    const auto i = static_cast<std::size_t>(l);
+    const auto row_samples = static_cast<std::size_t>(width());
+    const int last = motion_.places.count - 1;
+    const bool has_key = motion_.places.ends_with_key(motion_.levels);
+    if (borders_.own && has_key) {
+      std::vector<std::int32_t>& to = (*borders_.own)[i];
+      to.resize(row_samples * static_cast<std::size_t>(height()));
+      for (int y = 0; y < height(); ++y)
+        std::copy_n(row(last, y), row_samples, to.data() + static_cast<std::size_t>(y) * row_samples);
+    }
+    if (motion_.places.key != GopKey::kOpen) return;
+    const int substitute = 1 << motion_.levels;
+    for (int y = 0; y < height(); ++y) {
+      const std::size_t at = static_cast<std::size_t>(y) * row_samples;
+      if (borders_.before)
+        std::copy_n((*borders_.before)[i].data() + at, row_samples, row(0, y));
+      else if (substitute <= last)
+        std::copy_n(row(substitute, y), row_samples, row(0, y));
+      else
+        std::fill_n(row(0, y), row_samples, 0);
+    }
+    if (borders_.own_exact && has_key) add_error((*borders_.own_exact)[i], row(last, 0));
+  }
+
+  // The error of one key frame for that of another, with alternating signs in a chessboard: as it stands it would add up
+  // with itself where a frame is predicted from both.
+  void add_error(const std::vector<std::int32_t>& exact, const std::int32_t* decoded) {
+    constexpr int kSquare = 5;  // log2
+    for (int y = 0; y < height(); ++y)
+      for (int x = 0; x < width(); ++x) {
+        const std::int32_t error =
+            decoded[y * field_.row_stride + x] -
+            exact[static_cast<std::size_t>(y) * static_cast<std::size_t>(width()) + static_cast<std::size_t>(x)];
+        row(0, y)[x] += ((x ^ y) >> kSquare & 1) != 0 ? -error : error;
+      }
+  }
+
   std::int32_t* row(int t, int y) const { return field_.row(t >> dropped_, y); }
   int width() const { return field_.shape.width; }
   int height() const { return field_.shape.height; }
@@ -96,11 +138,11 @@ class MotionLift {
   // ---------------------------------------------------------------------------------------------------- prediction
 
   void predict_level(int level, bool add) {
-    const std::vector<int> frames = motion_frames(level, motion_.frames);
+    const std::vector<int> frames = motion_frames(level, motion_.places);
     const int tile_rows = height() / cell_y_ + 2;  // the last ones may be empty
     pool_.parallel_for(static_cast<int>(frames.size()) * tile_rows, [&](int i, int worker) {
       const int t = frames[static_cast<std::size_t>(i / tile_rows)];
-      predict_tiles(t, motion_references(t, level, motion_.frames), i % tile_rows, add,
+      predict_tiles(t, motion_references(t, level, motion_.places), i % tile_rows, add,
                     scratch_[static_cast<std::size_t>(worker)]);
     });
   }
@@ -229,19 +271,22 @@ class MotionLift {
 
   void update_level(int level, bool inverse) {
     const int s = 1 << level;
-    const int targets = (motion_.frames + 2 * s - 1) / (2 * s);
+    const int first = first_place(motion_.places.key);  // nothing is given back to what is not of this GOP
+    const int targets = (motion_.places.count + 2 * s - 1) / (2 * s) - first;
     const int stripe = 32;
     const int stripes = (height() + stripe - 1) / stripe;
     pool_.parallel_for(targets * stripes, [&](int i, int worker) {
-      const int t = i / stripes * 2 * s;
+      const int t = (i / stripes + first) * 2 * s;
       const int y0 = i % stripes * stripe;
       const int y1 = std::min(height(), y0 + stripe);
       Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
       const std::size_t samples = static_cast<std::size_t>(y1 - y0) * static_cast<std::size_t>(width());
       bool any = false;
       for (const int high : {t - s, t + s}) {
-        if (high < 0 || high >= motion_.frames) continue;
-        const int reference = high > t ? 0 : 1;
+        if (high < 0 || high >= motion_.places.count) continue;
+        const MotionReferences references = motion_references(high, level, motion_.places);
+        const int reference = references.number_of(t);
+        if (reference < 0 || (reference == 1 && references.older)) continue;
         if (!any) scratch.update.assign(2 * samples, 0);
         any = true;
         scatter_frame(high, reference, y0, y1, scratch.update.data(), scratch.update.data() + samples);
@@ -324,6 +369,7 @@ class MotionLift {
   const GopMotion& motion_;
   MotionComponent component_;
   int dropped_;
+  MotionBorders borders_;
   ThreadPool& pool_;
   const MotionKernels& kernels_;
   int up_;  // places by which the field's integers lack those of a prediction
@@ -336,13 +382,13 @@ class MotionLift {
 }  // namespace
 
 void forward_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
-                    ThreadPool& pool, SimdLevel simd) {
-  MotionLift(field, motion, component, 0, pool, simd).forward();
+                    const MotionBorders& borders, ThreadPool& pool, SimdLevel simd) {
+  MotionLift(field, motion, component, 0, borders, pool, simd).forward();
 }
 
 void inverse_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
-                    int dropped, ThreadPool& pool, SimdLevel simd) {
-  MotionLift(field, motion, component, dropped, pool, simd).inverse();
+                    int dropped, const MotionBorders& borders, ThreadPool& pool, SimdLevel simd) {
+  MotionLift(field, motion, component, dropped, borders, pool, simd).inverse();
 }
 
 }  // namespace trivelet

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "codec/dwt.h"
 #include "codec/motion.h"
@@ -28,12 +29,25 @@ struct MotionComponent {
   int bits = 8;      ///< of samples
 };
 
-/// In place: samples minus offset become low and high frames, interleaved as dwt.h leaves them.
-void forward_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
-                    ThreadPool& pool, SimdLevel simd);
+/// A key frame's states of one component, by level, each packed row by row.
+using KeyStates = std::vector<std::vector<std::int32_t>>;
 
-/// Undoes it. `dropped` finest levels are not there: frame f of the field is frame f * 2^dropped of the GOP.
+/// The key frames that pass from GOP to GOP.
+struct MotionBorders {
+  const KeyStates* before = nullptr;  ///< of an open GOP: the key frame of the GOP before. Null: it is not there
+  KeyStates* own = nullptr;           ///< where the last frame goes, as the GOP behind refers to it. Null: nowhere
+  /// With `before` as it was before coding: the own key as it was then. Its error is taken for that of `before`.
+  const KeyStates* own_exact = nullptr;
+};
+
+/// In place: samples minus offset, at their places, become low and high frames, interleaved as dwt.h leaves them. What
+/// is left at place 0 of a GOP whose key is the last frame means nothing.
+void forward_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
+                    const MotionBorders& borders, ThreadPool& pool, SimdLevel simd);
+
+/// Undoes it. `dropped` finest levels are not there: frame i of the field is that of place i * 2^dropped. Without the
+/// key frame of the GOP before, the first low frame of all levels stands for it, and grey where there is none.
 void inverse_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
-                    int dropped, ThreadPool& pool, SimdLevel simd);
+                    int dropped, const MotionBorders& borders, ThreadPool& pool, SimdLevel simd);
 
 }  // namespace trivelet

@@ -166,7 +166,7 @@ class RegionSearch {
                const MotionKernels& kernels, const SearchPicture* past, const SearchPicture* other,
                const std::vector<SmallPicture>& small, int factor, float lambda)
       : r_(motion, t, level, region, static_cast<int>(components.size())),
-        references_(motion_references(t, level, motion.frames)),
+        references_(motion_references(t, level, motion.places)),
         components_(components),
         t_(t),
         bits_(bits),
@@ -520,28 +520,28 @@ class PictureCache {
 
 }  // namespace
 
-GopMotion search_motion(const std::vector<MotionPlane>& components, const MotionSearchParams& params, int levels,
-                        ThreadPool& pool, SimdLevel simd) {
+GopMotion search_motion(const std::vector<MotionPlane>& components, const MotionSearchParams& params, GopKey key,
+                        int levels, ThreadPool& pool, SimdLevel simd) {
   const Field<std::int32_t>& luma = components[0].samples;
   const MotionKernels& kernels = motion_kernels(resolve_simd(simd));
-  const int frames = luma.shape.frames;
-  GopMotion motion(frames, levels, luma.shape.width, luma.shape.height);
+  const int count = luma.shape.frames;
+  GopMotion motion(MotionPlaces(count - first_place(key), key), levels, luma.shape.width, luma.shape.height);
   motion.step = static_cast<float>(params.step);
   const int factor = luma.shape.height >= 720 || luma.shape.width >= 1280 ? 8 : 4;
-  std::vector<SmallPicture> small(static_cast<std::size_t>(frames));
-  pool.parallel_for(frames,
+  std::vector<SmallPicture> small(static_cast<std::size_t>(count));
+  pool.parallel_for(count,
                     [&](int t, int) { shrink(luma, t, params.bits, factor, small[static_cast<std::size_t>(t)]); });
   PictureCache pictures(luma, params.bits, kernels, pool);
   for (int level = levels - 1; level >= 0; --level) {
     const double step =
         params.step * std::exp2(8 - params.bits) / synthesis_norm(Wavelet::kMotion, false, true, level + 1);
     const auto lambda = static_cast<float>(kLambda * step);
-    const std::vector<int> high = motion_frames(level, frames);
+    const std::vector<int> high = motion_frames(level, motion.places);
     for (std::size_t first = 0; first < high.size();) {
       std::vector<int> wanted;
       std::size_t end = first;
       for (; end < high.size(); ++end) {
-        const MotionReferences r = motion_references(high[end], level, frames);
+        const MotionReferences r = motion_references(high[end], level, motion.places);
         std::vector<int> with = wanted;
         for (const int t : {r.past, r.other})
           if (t >= 0 && std::find(with.begin(), with.end(), t) == with.end()) with.push_back(t);
@@ -558,7 +558,7 @@ GopMotion search_motion(const std::vector<MotionPlane>& components, const Motion
       pool.parallel_for(static_cast<int>(end - first) * regions, [&](int i, int) {
         const auto k = static_cast<std::size_t>(i / regions);
         const int t = high[first + k];
-        const MotionReferences r = motion_references(t, level, frames);
+        const MotionReferences r = motion_references(t, level, motion.places);
         RegionSearch search(motion, t, level, i % regions, components, params.bits, kernels, pictures.at(r.past),
                             pictures.at(r.other), small, factor, lambda);
         search.run(current[k]);

@@ -18,14 +18,14 @@ struct MotionSearchParams {
   double step = 8;  ///< quantiser step; lossless: about what noise has
 };
 
-/// `luma`: samples minus offset of the first component, all frames. `others`: those of further components, for the
-/// constants of blocks that nothing predicts, with their scale.
+/// Samples minus offset of a component, all places. Those of further ones than the first are for the constants of blocks
+/// that nothing predicts.
 struct MotionPlane {
   Field<std::int32_t> samples;  ///< in whole grey levels
   MotionScale scale;
 };
 
-GopMotion search_motion(const std::vector<MotionPlane>& components, const MotionSearchParams& params, int levels,
-                        ThreadPool& pool, SimdLevel simd);
+GopMotion search_motion(const std::vector<MotionPlane>& components, const MotionSearchParams& params, GopKey key,
+                        int levels, ThreadPool& pool, SimdLevel simd);
 
 }  // namespace trivelet

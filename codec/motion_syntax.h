@@ -60,29 +60,32 @@ struct MotionRegion {
   bool older = false;
   const MotionField* parent = nullptr;  ///< of the frame of the next coarser level beside this one
   bool parent_behind = false;           ///< it stands behind this one
+  std::size_t parent_reference = 0;     ///< of its references the one on this frame's other side
   int components = 1;
   std::array<bool, kMotionRegion * kMotionRegion> done{};
 
   MotionRegion() = default;
-  /// Region number `region` of frame t of a level, in `motion`.
+  /// Region number `region` of the frame at place t of a level, in `motion`.
   MotionRegion(GopMotion& motion, int t, int level, int region, int component_count)
       : grid(&motion.grid), field(&motion.fields[static_cast<std::size_t>(t)]), components(component_count) {
     y0 = region / grid->region_columns() * kMotionRegion;
     x0 = region % grid->region_columns() * kMotionRegion;
     y1 = std::min(grid->rows, y0 + kMotionRegion);
     x1 = std::min(grid->columns, x0 + kMotionRegion);
-    const MotionReferences r = motion_references(t, level, motion.frames);
+    const MotionReferences r = motion_references(t, level, motion.places);
     has_other = r.other >= 0;
     older = r.older;
     const int s = 1 << level;
     const bool behind = (t / s / 2) % 2 == 0;
     const int beside = behind ? t + s : t - s;
-    if (level + 1 >= motion.levels || beside >= motion.frames) return;
-    if (!behind && motion_references(beside, level + 1, motion.frames).other != t + s) return;
+    if (level + 1 >= motion.levels || beside >= motion.places.count) return;
+    const int reference = motion_references(beside, level + 1, motion.places).number_of(2 * t - beside);
+    if (reference < 0) return;
     const MotionField& p = motion.fields[static_cast<std::size_t>(beside)];
     if (p.empty()) return;
     parent = &p;
     parent_behind = behind;
+    parent_reference = static_cast<std::size_t>(reference);
   }
 
   bool inside(int y, int x) const { return y >= y0 && x >= x0 && y < y1 && x < x1; }
@@ -131,7 +134,7 @@ inline bool parent_vectors(const MotionRegion& r, int y, int x, std::array<Motio
   if (!r.parent) return false;
   const MotionCell& p = (*r.parent)[r.grid->index(y, x)];
   if (p.mode == MotionMode::kPlain) return false;
-  const MotionVector whole = p.vector[r.parent_behind ? 0 : 1];
+  const MotionVector whole = p.vector[r.parent_reference];
   const MotionVector half = limited_vector(whole.x / 2, whole.y / 2);
   const MotionVector back = limited_vector(-half.x, -half.y);
   v = r.parent_behind ? std::array{half, back} : std::array{back, half};

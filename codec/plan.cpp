@@ -172,7 +172,7 @@ void plan_reads(GivenBytes& given, const DecoderParams& params, RangeSet& wanted
   s.planned = &wanted;
   for (std::size_t i = 0; i < s.info.gops.size(); ++i) {
     const GopInfo& g = s.info.gops[i];
-    if (!s.wanted(g.first_frame, g.frames)) continue;
+    if (!s.wanted_gop(i)) continue;
     s.plan_heads(i, wanted);
     s.next_gop = i;
     s.expected_frame = g.first_frame;

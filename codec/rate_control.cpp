@@ -23,8 +23,13 @@ ErrorWeights error_weights(const StreamHeader& header, int component, const Subb
   }
   if (header.layout == Layout::kT2d && header.temporal_levels > 0) {
     const int frames = table.shape().frames;
-    const std::vector<double> energies = temporal_synthesis_energies(frames, header.temporal_levels, header.temporal);
-    const SubbandTable axis({frames, 1, 1}, {Layout::kT2d, header.temporal_levels, 0, header.temporal, header.spatial},
+    const bool key_last = table.decomposition().key_last;
+    // A last key frame serves the GOP behind it, too.
+    const int behind = key_last && (frames - 1) % (1 << header.temporal_levels) == 0 ? 1 << header.temporal_levels : 0;
+    const std::vector<double> energies =
+        temporal_synthesis_energies(frames + behind, header.temporal_levels, header.temporal);
+    const SubbandTable axis({frames, 1, 1},
+                            {Layout::kT2d, header.temporal_levels, 0, header.temporal, header.spatial, key_last},
                             header.lossless);
     for (int b = 0; b < axis.temporal_bands(); ++b) {
       const Subband& s = axis.lowest(b);
@@ -95,7 +100,9 @@ void RateControl::prepare(const std::vector<const BlockGrid*>& grids) {
       if (c.parents[s] >= 0) c.children[static_cast<std::size_t>(c.parents[s])].push_back(s);
     c.count = static_cast<std::size_t>(c.segments) * static_cast<std::size_t>(grid->blocks());
     first += c.count;
-    samples_ += grid->table().shape().samples();
+    Shape shape = grid->table().shape();
+    if (grid->table().decomposition().key_last) --shape.frames;
+    samples_ += shape.samples();
     components_.push_back(std::move(c));
   }
 }

@@ -179,7 +179,7 @@ class Rewriter {
     if (n < 8 || n > kMaxHeaderBytes || n > box.length || !in_.append(bytes, n - 4)) bad(where + " is damaged");
     g.header = parse_gop_header(header_, bytes.data(), bytes.size());
     g.body = in_.position();
-    if (g.header.first_frame != info.first_frame || g.header.frames != info.frames)
+    if (g.header.first_frame != info.first_frame || g.header.frames != info.frames || g.header.key != info.key)
       bad(where + " holds other frames than the index says");
     std::uint64_t samples = 0;
     for (int c = 0; c < static_cast<int>(header_.components.size()); ++c)
@@ -235,19 +235,35 @@ class Rewriter {
 
   static std::string place_of(const GopInfo& info) { return "GOP packet at byte " + std::to_string(info.offset); }
 
+  // The GOP that those of the range begin with: an open one needs the one before.
+  std::size_t first_gop() const {
+    std::size_t i = 0;
+    const auto is_wanted = [this](const GopInfo& g) {
+      return wanted(g.first_frame, g.first_frame + static_cast<std::uint64_t>(g.frames));
+    };
+    while (i < info_.gops.size() && !is_wanted(info_.gops[i])) ++i;
+    while (i > 0 && i < info_.gops.size() && info_.gops[i].key == GopKey::kOpen) --i;
+    return i;
+  }
+
   void read_gops() {
     std::uint64_t headers = 0;  // bytes of memory
     std::uint64_t next = 0;     // frame, as far as the GOPs before follow each other
-    for (const GopInfo& info : info_.gops) {
+    const std::size_t first = first_gop();
+    const GopInfo* last = nullptr;  // that is kept
+    for (std::size_t number = 0; number < info_.gops.size(); ++number) {
+      const GopInfo& info = info_.gops[number];
       const std::uint64_t end = info.first_frame + static_cast<std::uint64_t>(info.frames);
       const auto [from, to] = std::minmax(next, info.first_frame);
       if (wanted(from, to))
         report(place_of(info) + ": begins with frame " + std::to_string(info.first_frame) + ", expected " +
                std::to_string(next));
       next = end;
-      if (!wanted(info.first_frame, end)) continue;
+      if (number < first || info.first_frame >= params_.end_frame) continue;
       try {
         SourceGop g = read_gop_head(info, place_of(info));
+        if (info.key == GopKey::kOpen && (!last || last + 1 != &info))
+          bad(place_of(info) + ": it is predicted from the GOP before, which is missing");
         g.layers.assign(header_.layers, 0);
         std::vector<std::uint8_t> bytes;
         for_chunks([&](int l, int b, int d, std::size_t i) {
@@ -276,6 +292,7 @@ class Rewriter {
         if (gops_.empty()) result_.first_frame = info.first_frame;
         result_.frames += static_cast<std::uint64_t>(info.frames);
         gops_.push_back(std::move(g));
+        last = &info;
       } catch (const Error& e) {
         if (e.kind() != ErrorKind::kBadStream) throw;
         report(e.what());
@@ -412,8 +429,10 @@ class Rewriter {
   std::vector<std::vector<std::uint8_t>> part_of_layer(const SourceGop& g, const std::vector<std::uint8_t>& bytes,
                                                        std::uint64_t budget) {
     if (!geometry_) check_memory(geometry_memory(header_) + bytes.size());
-    if (!geometry_ || geometry_->frames() != g.header.frames)
-      geometry_ = std::make_unique<StreamGeometry>(header_, g.header.frames);
+    const StreamHeader header = header_.of_gop(!g.header.motion.empty(), g.header.key);
+    if (!geometry_ || geometry_->frames() != g.header.frames || geometry_key_last_ != header.key_last)
+      geometry_ = std::make_unique<StreamGeometry>(header, g.header.frames);
+    geometry_key_last_ = header.key_last;
     LayeredGop full;
     full.frames = g.header.frames;
     geometry_->clear(full);
@@ -506,6 +525,7 @@ class Rewriter {
     info.offset = position_;
     info.first_frame = written_frames_;
     info.frames = h.frames;
+    info.key = h.key;
     std::uint8_t box[kBoxHeaderBytes];
     write_box_header("Gop ", head.size() + h.body_bytes, box);
     write(box, sizeof box);
@@ -536,6 +556,7 @@ class Rewriter {
   double fraction_ = 0;
   std::uint64_t limit_ = 0;
   std::unique_ptr<StreamGeometry> geometry_;
+  bool geometry_key_last_ = false;
   std::vector<std::size_t> at_;  // of the chunks in the bytes of the GOP in work
   std::vector<GopInfo> index_;
   std::uint64_t position_ = 0;

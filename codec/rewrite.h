@@ -22,13 +22,15 @@ struct RewriteParams {
   int layers = 0;                  ///< whole layers, so many at most; 0 = all
 
   // What to leave out.
-  int reduce = 0;                 ///< finest spatial levels
-  int temporal_reduce = 0;        ///< finest temporal levels (t+2D)
-  std::uint64_t first_frame = 0;  ///< GOPs without a frame in [first_frame, end_frame) are left out
+  int reduce = 0;           ///< finest spatial levels
+  int temporal_reduce = 0;  ///< finest temporal levels (t+2D)
+  /// GOPs without a frame in [first_frame, end_frame) are left out, but for those before them that open ones need.
+  std::uint64_t first_frame = 0;
   std::uint64_t end_frame = std::numeric_limits<std::uint64_t>::max();
 
-  Limits limits{};            ///< refuse what would cost more; throws Unsupported
-  bool keep_partial = false;  ///< leave damaged GOPs out and say so in the result; else throw BadStream
+  Limits limits{};  ///< refuse what would cost more; throws Unsupported
+  /// Leave damaged GOPs out, with the open ones behind them, and say so in the result; else throw BadStream.
+  bool keep_partial = false;
 };
 
 struct RewriteResult {

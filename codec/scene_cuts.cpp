@@ -156,6 +156,7 @@ int SceneReader::find_cut(const Gop& gop, int first, int end) {
 
 bool SceneReader::read(Gop& gop) {
   gop.set_frames(gop.capacity());
+  gop.set_begins_scene(std::exchange(cut_before_, false));
   int n = take_held(gop);
   int looked_at = 0;
   bool more = !held_;
@@ -164,6 +165,7 @@ bool SceneReader::read(Gop& gop) {
     if (cut < n) {
       give_back(gop, cut, n);
       ++cuts_;
+      cut_before_ = true;
       // Where scenes are short, what is read ahead would be read again and again.
       if (input_.unread) batch_ = std::clamp(2 * cut, 4, kMostAtOnce);
       n = cut;

@@ -175,6 +175,7 @@ GopInfo describe_gop(const StreamHeader& stream, const GopHeader& g, std::uint64
   info.bytes = bytes;
   info.first_frame = g.first_frame;
   info.frames = g.frames;
+  info.key = g.key;
   info.layers.resize(stream.layers);
   const std::size_t per_layer = g.chunks.size() / stream.layers;
   for (std::size_t i = 0; i < g.chunks.size(); ++i) info.layers[i / per_layer].bytes += g.chunks[i].size;

@@ -58,6 +58,10 @@ SubbandTable::SubbandTable(const Shape& shape, const Decomposition& d, bool reve
     if (!dyadic) {
       t = interleaved(shape.frames, b == 0 ? d.temporal_levels : d.temporal_levels - b + 1, b > 0, d.temporal,
                       reversible);
+      if (d.key_last && b == 0) {
+        t.origin += t.step;
+        t.length -= 1;
+      }
     } else if (o & 4) {
       if (level <= d.temporal_levels)
         t = interleaved(shape.frames, level, true, d.temporal, reversible);

@@ -109,6 +109,7 @@ GridSize grid_size(const Shape& shape, const Decomposition& d, int block_size) {
   for (int b = 0; b <= (dyadic ? 0 : d.temporal_levels); ++b) {
     int frames = low_length(shape.frames, b == 0 ? d.temporal_levels : d.temporal_levels - b);
     if (b > 0) frames /= 2;
+    if (b == 0 && d.key_last) --frames;
     if (arity(d, 1) == 8) frames = ceil_div(frames, 2);
     std::uint64_t slots = static_cast<std::uint64_t>(frames) * static_cast<std::uint64_t>(group_columns) *
                           static_cast<std::uint64_t>(group_columns);

@@ -139,7 +139,11 @@ Gop::Gop(const VideoInfo& info, std::span<const FrameView> frames) : read_only_(
 Gop::Gop(const VideoInfo& info, std::span<const MutableFrameView> frames) { borrow(info, frames); }
 
 Gop::Gop(const Gop& other)
-    : format_(other.format_), capacity_(other.capacity_), frames_(other.frames_), times_(other.times_) {
+    : format_(other.format_),
+      capacity_(other.capacity_),
+      frames_(other.frames_),
+      begins_scene_(other.begins_scene_),
+      times_(other.times_) {
   for (const Plane& from : other.planes_) {
     Plane p;
     p.width = from.width;

@@ -186,8 +186,9 @@ TEST(MotionStream, FrameRatesAreHalvedEvenly) {
     const std::vector<Gop> slow = test::decode(stream, {.temporal_reduce = halvings, .threads = 2});
     for (const Gop& g : slow)
       for (int f = 0; f < g.frames(); ++f) times.push_back(g.times()[static_cast<std::size_t>(f)].pts);
-    for (std::size_t i = 0; i < times.size(); ++i) EXPECT_EQ(times[i], static_cast<std::int64_t>(i) << halvings);
-    EXPECT_EQ(times.size(), static_cast<std::size_t>((20 + (1 << halvings) - 1) >> halvings));
+    for (std::size_t i = 0; i < times.size(); ++i)
+      EXPECT_EQ(times[i], (static_cast<std::int64_t>(i + 1) << halvings) - 1);
+    EXPECT_EQ(times.size(), static_cast<std::size_t>(20 >> halvings));
 
     MemorySource source(stream.data(), stream.size());
     MemorySink sink;
@@ -280,6 +281,17 @@ TEST(MotionStream, TruncationKeepsTheMotion) {
   EXPECT_GT(before, 30);
 }
 
+StreamInfo info_of(const std::vector<std::byte>& stream) {
+  MemorySource source(stream.data(), stream.size());
+  return probe(source);
+}
+
+std::string keys_of(const std::vector<std::byte>& stream) {
+  std::string keys;
+  for (const GopInfo& g : info_of(stream).gops) keys += "FLO"[static_cast<int>(g.key)];
+  return keys;
+}
+
 // Coefficients and their motion, taken out of one stream and put into another.
 TEST(MotionStream, CoefficientsKeepTheirMotion) {
   const test::Clip clip = moving_clip(64, 48, "yuv420p", 8, 8);
@@ -302,14 +314,178 @@ TEST(MotionStream, CoefficientsKeepTheirMotion) {
   CoefficientGop copy = c;
   decoder.inverse(copy, gop);
   EXPECT_EQ(test::compare(decoded[0], gop).largest, 0);
+  // Open ones, too, one after the other.
+  const test::Clip longer = moving_clip(64, 48, "yuv420p", 20, 8);
+  const auto open = test::encode(longer, p);
+  ASSERT_EQ(keys_of(open), "LOO");
+  MemorySource from(open.data(), open.size());
+  Decoder taken(from, {.threads = 2});
+  MemorySink copied;
+  {
+    Encoder encoder(longer.info, p, copied);
+    while (taken.pull_coefficients(c)) encoder.push_coefficients(c);
+    encoder.finish();
+  }
+  const std::vector<Gop> wanted = test::decode(open, {.threads = 2}),
+                         found = test::decode(copied.bytes, {.threads = 2});
+  ASSERT_EQ(found.size(), wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(test::compare(wanted[i], found[i]).largest, 0) << i;
+  MemorySource late(open.data(), open.size());
+  Decoder begins(late, {.first_frame = 8, .threads = 2});
+  EXPECT_THROW(begins.pull_coefficients(c), Error);
+  Encoder alone(longer.info, p, again);
+  EXPECT_THROW(alone.push_coefficients(c), Error);
+  again.bytes.clear();
   Encoder without(clip.info, with_motion(8, Motion::kOff), again);
   EXPECT_THROW(without.push_coefficients(c), Error);
+}
+
+// GOPs lean on the one before, but where a scene begins, after so many frames, and behind one that is cut short.
+TEST(MotionStream, GopsAreOpenWhereTheyMayBe) {
+  test::Clip clip = moving_clip(64, 48, "yuv420p", 52, 8);
+  EncoderParams p = with_motion(8);
+  const auto open = test::encode(clip, p);
+  EXPECT_EQ(keys_of(open), "LOOOOOO");
+  p.key_interval = 24;
+  EXPECT_EQ(keys_of(test::encode(clip, p)), "LOOLOOO");  // the last is too short to have its key alone
+  p.key_interval = 1;
+  const auto closed = test::encode(clip, p);
+  EXPECT_EQ(keys_of(closed), "LLLLLLO");
+  EXPECT_LT(open.size(), closed.size());
+  p.key_interval = 0;
+  clip.gops[2].set_begins_scene(true);
+  clip.gops[6].set_begins_scene(true);
+  EXPECT_EQ(keys_of(test::encode(clip, p)), "LOLOOOF");
+  clip.gops[4].set_frames(5);
+  EXPECT_EQ(keys_of(test::encode(clip, p)), "LOLOOLF");
+  clip.gops[1].set_frames(1);
+  const auto cut = test::encode(clip, p);
+  EXPECT_EQ(keys_of(cut), "LOLOOLF");
+  for (const int reduce : {0, 1, 3}) {
+    std::size_t kept = 0;
+    for (const Gop& g : test::decode(cut, {.temporal_reduce = reduce, .threads = 2}))
+      kept += static_cast<std::size_t>(g.frames());
+    MemorySource source(cut.data(), cut.size());
+    EXPECT_EQ(Decoder(source, {.temporal_reduce = reduce}).output().frames, kept) << reduce;
+  }
+}
+
+/// A source that cannot go back.
+class PipeSource final : public ByteSource {
+ public:
+  explicit PipeSource(ByteSource& source) : source_(source) {}
+  std::size_t read(void* data, std::size_t size) override { return source_.read(data, size); }
+  bool seekable() const override { return false; }
+  void seek(std::uint64_t) override { FAIL() << "a pipe"; }
+  std::uint64_t size() const override { return 0; }
+
+ private:
+  ByteSource& source_;
+};
+
+std::size_t sum_of_frames(const std::vector<Gop>& gops) {
+  std::size_t n = 0;
+  for (const Gop& g : gops) n += static_cast<std::size_t>(g.frames());
+  return n;
+}
+
+// Frames of any range are those of the whole, from a file and from a pipe, and so is an extract of them.
+TEST(MotionStream, OpenGopsAreReachedAtRandom) {
+  const test::Clip clip = moving_clip(64, 48, "yuv420p", 40, 8);
+  EncoderParams p = with_motion(8);
+  p.key_interval = 24;
+  p.lossless = true;  // hashes are looked at where they can be, not elsewhere
+  const auto stream = test::encode(clip, p);
+  ASSERT_EQ(keys_of(stream), "LOOLO");
+  const std::vector<Gop> whole = test::decode(stream, {.threads = 2});
+  for (const bool seekable : {true, false})
+    for (std::uint64_t first = 0; first < 40; first += 3) {
+      MemorySource memory(stream.data(), stream.size());
+      PipeSource pipe(memory);
+      Decoder decoder(seekable ? static_cast<ByteSource&>(memory) : pipe,
+                      {.first_frame = first, .end_frame = first + 3, .threads = 2});
+      Gop gop = decoder.make_gop();
+      std::uint64_t at = first;
+      while (decoder.pull(gop))
+        for (int f = 0; f < gop.frames(); ++f, ++at)
+          for (int y = 0; y < 48; ++y)
+            ASSERT_EQ(std::memcmp(std::as_const(gop).plane(0).row(f, y),
+                                  whole[at / 8].plane(0).row(static_cast<int>(at % 8), y), 64),
+                      0)
+                << at;
+      EXPECT_EQ(at, std::min<std::uint64_t>(40, first + 3));
+    }
+  for (const std::uint64_t first : {0, 12, 18, 25}) {
+    MemorySource source(stream.data(), stream.size());
+    MemorySink sink;
+    const RewriteResult r = rewrite(source, {.first_frame = first, .end_frame = first + 2}, sink);
+    EXPECT_EQ(r.first_frame, first / 24 * 24) << "a closed one";
+    const std::vector<Gop> part = test::decode(sink.bytes, {.threads = 2});
+    for (std::size_t i = 0; i < part.size(); ++i)
+      EXPECT_EQ(test::compare(whole[r.first_frame / 8 + i], part[i]).largest, 0);
+  }
+}
+
+// Lossless comes back, whatever is open; and errors that the index states hold for open GOPs, too.
+TEST(MotionStream, OpenGopsAreExactAndKnowTheirErrors) {
+  const test::Clip clip = moving_clip(160, 96, "yuv420p", 28, 8);
+  EncoderParams p = with_motion(8);
+  p.layers = 6;
+  p.psnr = 37;
+  const auto lossy = test::encode(clip, p);
+  const StreamInfo info = info_of(lossy);
+  EXPECT_NEAR(psnr(clip, test::decode(lossy, {.threads = 2})), 37, 0.1);
+  for (int layers = 4; layers <= 6; ++layers) {
+    double error = 0;
+    for (const GopInfo& g : info.gops)
+      error += g.frames * error_of(g.layers[static_cast<std::size_t>(layers - 1)].error);
+    const double said = 10 * std::log10(255 * 255 * 28 / error);
+    EXPECT_NEAR(said, psnr(clip, test::decode(lossy, {.max_layers = layers, .threads = 2})), 0.3) << layers;
+  }
+  p.psnr = 0;
+  p.lossless = true;
+  const auto exact = test::encode(clip, p);
+  EXPECT_EQ(keys_of(exact), "LOOO");
+  const std::vector<Gop> decoded = test::decode(exact, {.threads = 2});
+  for (std::size_t i = 0; i < decoded.size(); ++i) EXPECT_EQ(test::compare(clip.gops[i], decoded[i]).largest, 0);
+}
+
+// What is lost of a GOP costs it and the open ones that lean on it: the next alone.
+TEST(MotionStream, DamageEndsBehindTheNextOpenGop) {
+  const test::Clip clip = moving_clip(64, 48, "gray", 40, 8);
+  const auto stream = test::encode(clip, with_motion(8));
+  const std::vector<Gop> whole = test::decode(stream, {.threads = 2});
+  const StreamInfo info = info_of(stream);
+  auto bytes = stream;
+  bytes[static_cast<std::size_t>(info.gops[1].offset + info.gops[1].bytes) - 40] ^= std::byte{255};
+  EXPECT_THROW(test::decode(bytes, {.threads = 2}), Error);
+  CodecStats stats;
+  const std::vector<Gop> partial = test::decode(bytes, {.keep_partial = true, .threads = 2}, &stats);
+  ASSERT_EQ(partial.size(), 5u);
+  EXPECT_EQ(stats.damaged_gops, 2u);
+  for (const std::size_t i : {0, 3, 4}) EXPECT_EQ(test::compare(partial[i], whole[i]).largest, 0) << i;
+  EXPECT_NE(std::find_if(stats.damage.begin(), stats.damage.end(),
+                         [](const std::string& s) { return s.find("key frame before") != std::string::npos; }),
+            stats.damage.end());
+
+  // Without the whole packet.
+  auto lost = stream;
+  lost[static_cast<std::size_t>(info.gops[1].offset)] ^= std::byte{255};
+  const std::vector<Gop> fewer = test::decode(lost, {.keep_partial = true, .threads = 2}, &stats);
+  EXPECT_EQ(sum_of_frames(fewer), 32u);
+  EXPECT_GT(stats.damaged_gops, 0u);
+  EXPECT_EQ(test::compare(fewer[2], whole[3]).largest, 0);
+  MemorySource source(lost.data(), lost.size());
+  MemorySink sink;
+  EXPECT_EQ(rewrite(source, {.keep_partial = true}, sink).frames, 8u) << "what leans on what is lost goes with it";
 }
 
 // A damaged section costs its level and finer ones, in its GOP alone, and is told.
 TEST(MotionStream, DamagedMotionIsFoundAndContained) {
   const test::Clip clip = moving_clip(64, 48, "gray", 24, 8);
-  const auto stream = test::encode(clip, with_motion(8));
+  EncoderParams params = with_motion(8);
+  params.key_interval = 8;
+  const auto stream = test::encode(clip, params);
   const std::vector<Gop> whole = test::decode(stream, {.threads = 2});
   MemorySource intact(stream.data(), stream.size());
   const StreamInfo info = probe(intact);

@@ -24,10 +24,11 @@ MotionVector vector_of(Vectors kind, std::mt19937& random) {
 }
 
 // Every cell with motion of its own, or in runs of equal cells.
-GopMotion random_motion(int frames, int levels, int width, int height, Vectors kind, std::mt19937& random) {
-  GopMotion m(frames, levels, width, height);
+GopMotion random_motion(const MotionPlaces& places, int levels, int width, int height, Vectors kind,
+                        std::mt19937& random) {
+  GopMotion m(places, levels, width, height);
   for (int l = 0; l < levels; ++l)
-    for (const int t : motion_frames(l, frames)) {
+    for (const int t : motion_frames(l, places)) {
       MotionField& f = m.fields[static_cast<std::size_t>(t)];
       for (std::size_t i = 0; i < f.size(); ++i) {
         if (i > 0 && random() % 2 == 0) {
@@ -40,12 +41,20 @@ GopMotion random_motion(int frames, int levels, int width, int height, Vectors k
                  : mode < 4 ? MotionMode::kBoth
                  : mode < 6 ? MotionMode::kPast
                             : MotionMode::kOther;
-        if (motion_references(t, l, frames).other < 0 && c.mode != MotionMode::kPlain) c.mode = MotionMode::kPast;
+        if (motion_references(t, l, places).other < 0 && c.mode != MotionMode::kPlain) c.mode = MotionMode::kPast;
         for (MotionVector& v : c.vector) v = vector_of(kind, random);
         for (std::int8_t& p : c.plain) p = static_cast<std::int8_t>(static_cast<int>(random() % 64) - 32);
       }
     }
   return m;
+}
+
+MotionPlaces key_first(int frames) { return {frames, GopKey::kFirst}; }
+
+// The keys that a GOP of so many frames can have.
+std::vector<GopKey> keys_of(int frames, int levels) {
+  if (frames < 1 << levels) return {GopKey::kFirst, GopKey::kOpen};
+  return {GopKey::kFirst, GopKey::kLast, GopKey::kOpen};
 }
 
 struct Volume {
@@ -71,18 +80,28 @@ TEST(MotionLift, InverseOfForwardIsExact) {
         for (const int bits : {1, 8, 16})
           for (const int fraction : {0, kMotionFraction}) {
             const int sx = static_cast<int>(random() % 3), sy = static_cast<int>(random() % 3);
-            const GopMotion m = random_motion(frames, 3, width, height, kind, random);
-            const Shape s{frames, (height + (1 << sy) - 1) >> sy, (width + (1 << sx) - 1) >> sx};
+            const std::vector<GopKey> keys = keys_of(frames, 3);
+            const MotionPlaces places(frames, keys[random() % keys.size()]);
+            const GopMotion m = random_motion(places, 3, width, height, kind, random);
+            const Shape s{places.count, (height + (1 << sy) - 1) >> sy, (width + (1 << sx) - 1) >> sx};
             Volume v(s, bits, fraction, random);
+            KeyStates before;
+            for (int l = 0; l < 3; ++l)
+              before.push_back(Volume({1, s.height, s.width}, bits, fraction, random).samples);
+            if (places.key == GopKey::kLast) std::fill_n(v.samples.begin(), s.height * s.width, 0);
+            if (places.key == GopKey::kOpen) std::copy(before[0].begin(), before[0].end(), v.samples.begin());
             const Volume original = v;
             const MotionComponent c{static_cast<int>(random() % 4), {sx, sy}, fraction, bits};
-            forward_motion(v.field(), m, c, pool, SimdLevel::kBest);
+            KeyStates left(3), found(3);
+            forward_motion(v.field(), m, c, {&before, &left, nullptr}, pool, SimdLevel::kBest);
             if (frames > 1 && kind == Vectors::kAny && bits > 1) {
               EXPECT_NE(v.samples, original.samples);
             }
-            inverse_motion(v.field(), m, c, 0, pool, SimdLevel::kBest);
+            inverse_motion(v.field(), m, c, 0, {&before, &found, nullptr}, pool, SimdLevel::kBest);
             ASSERT_EQ(v.samples, original.samples)
                 << width << "x" << height << "x" << frames << ", " << bits << " bits, scale " << sx << "," << sy;
+            ASSERT_EQ(left, found);
+            ASSERT_EQ(left[0].empty(), !places.ends_with_key(3));
           }
 }
 
@@ -92,31 +111,31 @@ TEST(MotionLift, TakesAnyIntegers) {
   ThreadPool pool(1);
   for (int round = 0; round < 40; ++round) {
     const int shift = round % 7;
-    const GopMotion m = random_motion(8, 3, 90, 50, Vectors::kFar, random);
+    const GopMotion m = random_motion(key_first(8), 3, 90, 50, Vectors::kFar, random);
     Volume v({8, (50 + (1 << shift) - 1) >> shift, (90 + (1 << shift) - 1) >> shift}, 8, 0, random);
     for (auto& x : v.samples) x = static_cast<std::int32_t>(random());
     const Volume original = v;
     const MotionComponent c{0, {shift, shift}, kMotionFraction, 8};
-    inverse_motion(v.field(), m, c, 0, pool, SimdLevel::kBest);
-    forward_motion(v.field(), m, c, pool, SimdLevel::kBest);
+    inverse_motion(v.field(), m, c, 0, {}, pool, SimdLevel::kBest);
+    forward_motion(v.field(), m, c, {}, pool, SimdLevel::kBest);
     ASSERT_EQ(v.samples, original.samples) << "scale " << shift;
   }
 }
 
 TEST(MotionLift, DependsNeitherOnThreadsNorOnInstructions) {
   std::mt19937 random(3);
-  const GopMotion m = random_motion(9, 4, 200, 70, Vectors::kAny, random);
+  const GopMotion m = random_motion(key_first(9), 4, 200, 70, Vectors::kAny, random);
   Volume v({9, 70, 200}, 10, kMotionFraction, random);
   Volume reference = v;
   ThreadPool one(1);
   const MotionComponent c{0, {0, 0}, kMotionFraction, 10};
-  forward_motion(reference.field(), m, c, one, SimdLevel::kScalar);
+  forward_motion(reference.field(), m, c, {}, one, SimdLevel::kScalar);
   for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512})
     for (const int threads : {1, 4}) {
       if (simd > detected_simd()) continue;
       ThreadPool pool(threads);
       Volume other = v;
-      forward_motion(other.field(), m, c, pool, simd);
+      forward_motion(other.field(), m, c, {}, pool, simd);
       EXPECT_EQ(other.samples, reference.samples) << to_string(simd) << ", " << threads << " threads";
     }
 }
@@ -126,12 +145,12 @@ TEST(MotionLift, DependsNeitherOnThreadsNorOnInstructions) {
 TEST(MotionLift, WithoutMovementItIsTheFiveThree) {
   std::mt19937 random(4);
   ThreadPool pool(1);
-  GopMotion m(9, 1, 40, 24);
-  for (const int t : motion_frames(0, 9))
+  GopMotion m(key_first(9), 1, 40, 24);
+  for (const int t : motion_frames(0, key_first(9)))
     for (MotionCell& c : m.fields[static_cast<std::size_t>(t)]) c.mode = MotionMode::kBoth;
   Volume v({9, 24, 40}, 5, 0, random);  // small differences
   Volume old = v;
-  forward_motion(v.field(), m, {0, {0, 0}, 0, 8}, pool, SimdLevel::kBest);
+  forward_motion(v.field(), m, {0, {0, 0}, 0, 8}, {}, pool, SimdLevel::kBest);
   forward_transform<std::int32_t>(old.field(), {Layout::kT2d, 1, 0, Wavelet::kCdf53, Wavelet::kCdf53}, pool,
                                   SimdLevel::kBest);
   for (int t = 1; t < 8; ++t)
@@ -157,9 +176,9 @@ TEST(MotionLift, FollowsMovement) {
   for (int t = 0; t < 2; ++t)
     for (int y = 0; y < kHeight; ++y)
       for (int x = 0; x < kWidth; ++x) v.field().row(t, y)[x] = big.field().row(0, 50 + y - 3 * t)[50 + x + 5 * t];
-  GopMotion m(2, 1, kWidth, kHeight);
+  GopMotion m(key_first(2), 1, kWidth, kHeight);
   for (MotionCell& c : m.fields[1]) c.vector[0] = {20, -12};
-  forward_motion(v.field(), m, {0, {0, 0}, 0, 8}, pool, SimdLevel::kBest);
+  forward_motion(v.field(), m, {0, {0, 0}, 0, 8}, {}, pool, SimdLevel::kBest);
   for (int y = 8; y < kHeight - 8; ++y)
     for (int x = 8; x < kWidth - 8; ++x) ASSERT_EQ(v.field().row(1, y)[x], 0);
 }
@@ -168,17 +187,17 @@ TEST(MotionLift, FollowsMovement) {
 TEST(MotionLift, LeavesOutFineLevels) {
   std::mt19937 random(6);
   ThreadPool pool(1);
-  const GopMotion m = random_motion(8, 3, 40, 40, Vectors::kSmall, random);
+  const GopMotion m = random_motion(key_first(8), 3, 40, 40, Vectors::kSmall, random);
   Volume v({8, 40, 40}, 8, 0, random);
   const MotionComponent c{0, {0, 0}, 0, 8};
   Volume one = v;
   GopMotion finest = m;
   finest.levels = 1;
-  forward_motion(one.field(), finest, c, pool, SimdLevel::kBest);
-  forward_motion(v.field(), m, c, pool, SimdLevel::kBest);
+  forward_motion(one.field(), finest, c, {}, pool, SimdLevel::kBest);
+  forward_motion(v.field(), m, c, {}, pool, SimdLevel::kBest);
   Volume half({4, 40, 40}, 8, 0, random);
   for (int t = 0; t < 4; ++t) std::copy_n(v.field().row(2 * t, 0), 1600, half.field().row(t, 0));
-  inverse_motion(half.field(), m, c, 1, pool, SimdLevel::kBest);
+  inverse_motion(half.field(), m, c, 1, {}, pool, SimdLevel::kBest);
   for (int t = 0; t < 4; ++t)
     for (int i = 0; i < 1600; ++i) ASSERT_EQ(half.field().row(t, 0)[i], one.field().row(2 * t, 0)[i]);
 }
@@ -199,8 +218,10 @@ TEST(MotionBytes, ComeBack) {
   for (const auto& [width, height] : {std::pair{1, 1}, {40, 24}, {263, 31}, {300, 530}})
     for (const int frames : {2, 3, 5, 8, 13})
       for (const Vectors kind : {Vectors::kStill, Vectors::kSmall, Vectors::kFar}) {
-        GopMotion m = random_motion(frames, 3, width, height, kind, random);
-        GopMotion back(frames, 3, width, height);
+        const std::vector<GopKey> keys = keys_of(frames, 3);
+        const MotionPlaces places(frames, keys[random() % keys.size()]);
+        GopMotion m = random_motion(places, 3, width, height, kind, random);
+        GopMotion back(places, 3, width, height);
         for (int level = 2; level >= 0; --level) {
           const std::vector<std::uint8_t> bytes = encode_motion(m, level, 4);
           decode_motion(bytes.data(), bytes.size(), level, 4, back);
@@ -210,7 +231,7 @@ TEST(MotionBytes, ComeBack) {
 }
 
 TEST(MotionBytes, LargeBlocksAreCheap) {
-  GopMotion m(2, 1, 256, 256);
+  GopMotion m(key_first(2), 1, 256, 256);
   for (MotionCell& c : m.fields[1]) {
     c.vector[0] = {5, -9};
     c.log2_cells = 3;
@@ -222,13 +243,13 @@ TEST(MotionBytes, DamageIsAnErrorOrOtherMotion) {
   std::mt19937 random(8);
   int errors = 0;
   for (int round = 0; round < 400; ++round) {
-    GopMotion m = random_motion(5, 2, 300, 80, Vectors::kFar, random);
+    GopMotion m = random_motion(key_first(5), 2, 300, 80, Vectors::kFar, random);
     std::vector<std::uint8_t> bytes = encode_motion(m, 1, 3);
     if (round % 3 == 0)
       bytes.resize(random() % bytes.size());
     else
       bytes[random() % bytes.size()] ^= static_cast<std::uint8_t>(1 + random() % 255);
-    GopMotion back(5, 2, 300, 80);
+    GopMotion back(key_first(5), 2, 300, 80);
     try {
       decode_motion(bytes.data(), bytes.size(), 1, 3, back);
     } catch (const Error& e) {

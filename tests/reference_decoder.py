@@ -21,7 +21,8 @@ import numpy as np
 
 from reference_conventions import BitReader, ByteReader, FormatError, check, crc32c, xxh64
 from reference_dense import Known, PassDecoder
-from reference_motion import CELL, LOSSY_PLACES, HighFrame, Plane, inverse_motion, read_level, to_integers, to_samples
+from reference_motion import (CELL, KEY_FIRST, KEY_LAST, KEY_OPEN, LOSSY_PLACES, HighFrame, Plane, inverse_motion,
+                              places_of, read_level, to_integers, to_samples)
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Stream
@@ -176,6 +177,11 @@ class Gop:
     planes: int
     layer_tops: list[int]
     chunks: dict[tuple[int, int, int], bytes]  # by layer, temporal band, distance; those of size 0 are left out
+    key: int = KEY_FIRST  # where its key frame stands
+
+    @property
+    def places(self) -> int:
+        return places_of(self.frames, self.key)
 
 
 def read_gop(payload: bytes, head: Head) -> Gop:
@@ -186,7 +192,11 @@ def read_gop(payload: bytes, head: Head) -> Gop:
     samples = frames * sum(c.width * c.height for c in head.components)
     check(samples <= LARGEST_GOP, f"a GOP of {samples} samples is too large for this decoder")
     flags = reader.number("B")
-    check(flags < (16 if head.motion else 8), "reserved flags")
+    check(flags < (64 if head.motion else 8), "reserved flags")
+    check(not flags & 16 or flags & 8, "a last key without motion")
+    check(not flags & 32 or flags & 16, "an open GOP whose key is not last")
+    place = KEY_OPEN if flags & 32 else KEY_LAST if flags & 16 else KEY_FIRST
+    check(place != KEY_LAST or frames >= 1 << head.temporal_levels, "too few frames for a last key")
     check(not flags & 4 or not (head.lossless or head.layout == DYADIC or flags & 8), "frame gains out of place")
     check(not flags & 8 or head.temporal_levels > 0, "motion without temporal levels")
     reader.svarint()  # pts
@@ -230,7 +240,7 @@ def read_gop(payload: bytes, head: Head) -> Gop:
             chunks[key] = reader.take(size)
             check(crc32c(chunks[key]) == crc, f"crc of chunk {key}")
     check(reader.position == len(payload), "size of the GOP")
-    return Gop(index, first_frame, frames, digest, step, gains, motion, planes, layer_tops, chunks)
+    return Gop(index, first_frame, frames, digest, step, gains, motion, planes, layer_tops, chunks, place)
 
 
 def check_index(index: Box, gops: list[tuple[Box, Gop]], layers: int) -> None:
@@ -240,8 +250,8 @@ def check_index(index: Box, gops: list[tuple[Box, Gop]], layers: int) -> None:
     end, next_frame = 0, 0
     for box, gop in gops:
         entry = tuple(reader.varint() for _ in range(4))
-        check(entry == (box.offset - end, box.end - box.offset, gop.first_frame - next_frame, gop.frames),
-              f"index of GOP {gop.index}")
+        check(entry == (box.offset - end, box.end - box.offset, gop.first_frame - next_frame,
+                        gop.frames + 256 * gop.key), f"index of GOP {gop.index}")
         for layer in range(layers):
             size = sum(len(chunk) for key, chunk in gop.chunks.items() if key[0] == layer)
             check(reader.varint() == size, f"bytes of layer {layer} of GOP {gop.index} in the index")
@@ -397,9 +407,10 @@ ORIENTATION_X, ORIENTATION_Y, ORIENTATION_T = 1, 2, 4
 class Geometry:
     """Sizes, norms and tree shape of a component of a GOP."""
 
-    def __init__(self, head: Head, info: ComponentInfo, frames: int, motion: bool) -> None:
+    def __init__(self, head: Head, info: ComponentInfo, frames: int, motion: bool, key_first: bool = True) -> None:
         self.head = head
         self.motion = motion
+        self.key_first = key_first
         self.levels = info.levels
         self.size = (frames, info.height, info.width)
         self.dyadic = head.layout == DYADIC
@@ -422,7 +433,7 @@ class Geometry:
         frames, height, width = self.size
         level = self.level(k)
         if not self.dyadic:
-            t = low(frames, self.lt) if b == 0 else low(frames, self.lt - b) // 2
+            t = low(frames, self.lt) - (not self.key_first) if b == 0 else low(frames, self.lt - b) // 2
         elif k == 0:
             t = low(frames, self.lt)
         elif o & ORIENTATION_T:
@@ -645,10 +656,10 @@ class Block:
 # ----------------------------------------------------------------------------------------------------------------------
 
 class Component:
-    def __init__(self, head: Head, info: ComponentInfo, frames: int, motion: bool) -> None:
+    def __init__(self, head: Head, info: ComponentInfo, gop: Gop) -> None:
         self.head = head
         self.info = info
-        self.geometry = Geometry(head, info, frames, motion)
+        self.geometry = Geometry(head, info, gop.places, gop.motion is not None, gop.key == KEY_FIRST)
         rows, columns = self.geometry.block_grid
         self.blocks = [Block(self.geometry, row, column) for row in range(rows) for column in range(columns)]
 
@@ -887,28 +898,34 @@ def read_motion(gop: Gop, head: Head, temporal_reduce: int) -> list[list[HighFra
     result: list[list[HighFrame]] = []
     for level in range(head.temporal_levels, temporal_reduce, -1):
         coarser = result[-1] if result else []
-        result.append(read_level(gop.motion[level], level, gop.frames, cells_of(head), len(head.components), coarser))
+        result.append(read_level(gop.motion[level], level, gop.frames, gop.key, cells_of(head), len(head.components),
+                                 coarser))
     return result
 
 
-def component_samples_with_motion(component: Component, gop: Gop, motion: list[list[HighFrame]],
-                                  options: Options) -> np.ndarray:
-    """The same for a GOP with motion."""
+def component_samples_with_motion(component: Component, gop: Gop, motion: list[list[HighFrame]], options: Options,
+                                  before: list[np.ndarray] | None) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The same for a GOP with motion, and the key frame that it leaves, by level. before: that of the GOP before."""
     head, info = component.head, component.info
     bands = component.subbands(gop.step)
-    frames: dict[int, np.ndarray] = {}  # by number
+    frames: dict[int, np.ndarray] = {}  # by place
     for b in range(head.bands - options.temporal_reduce):
+        if not component.geometry.has_frames(b):
+            continue
         decoded = inverse_frames(bands, b, info.levels, options.reduce, head.spatial_wavelet)
         if not head.lossless:
             decoded = to_integers(decoded, reduced_scale(head, info, 1, 0, options.reduce))
         distance = 1 << head.temporal_levels - max(b - 1, 0)
-        frames.update(zip(range(0 if b == 0 else distance // 2, gop.frames, distance), decoded))
+        first = distance // 2 if b > 0 else 0 if gop.key == KEY_FIRST else distance
+        frames.update(zip(range(first, gop.places, distance), decoded))
     scale = info.chroma_x + options.reduce, info.chroma_y + options.reduce
     size = low(info.height, options.reduce), low(info.width, options.reduce)
     plane = Plane(info.index, scale, size, cells_of(head), head.bits, 0 if head.lossless else LOSSY_PLACES)
-    inverse_motion(frames, motion, plane)
-    volume = np.stack([frames[t] for t in sorted(frames)])
-    return (volume if head.lossless else to_samples(volume)).astype(np.int64)
+    keys = inverse_motion(frames, motion, plane, gop.key, before)
+    if gop.key == KEY_OPEN:
+        frames.pop(0, None)
+    volume = np.stack([frames[t] for t in sorted(frames)]) if frames else np.zeros((0, *size), np.int32)
+    return (volume if head.lossless else to_samples(volume)).astype(np.int64), keys
 
 
 def component_samples(component: Component, gop: Gop, options: Options) -> np.ndarray:
@@ -924,7 +941,7 @@ def component_samples(component: Component, gop: Gop, options: Options) -> np.nd
 
 def read_components(gop: Gop, head: Head, options: Options) -> list[Component]:
     """The components with the coefficients that are asked for."""
-    components = [Component(head, info, gop.frames, gop.motion is not None) for info in head.components]
+    components = [Component(head, info, gop) for info in head.components]
     first_plane = options.first_plane(gop)
     bands = head.bands - options.temporal_reduce
     layers = min(head.layers, options.layers or head.layers)
@@ -937,14 +954,22 @@ def read_components(gop: Gop, head: Head, options: Options) -> list[Component]:
     return components
 
 
-def decode_gop(gop: Gop, head: Head, options: Options) -> list[np.ndarray]:
-    """The components, each an array of frames, rows and columns."""
+def decode_gop(gop: Gop, head: Head, options: Options,
+               keys: list[list[np.ndarray]] | None = None) -> tuple[list[np.ndarray], list[list[np.ndarray]] | None]:
+    """The components, each an array of frames, rows and columns; and of each its key frame by level, if an open GOP may
+    follow. keys: those of the GOP before."""
     components = read_components(gop, head, options)
+    left = None
     if gop.motion is None:
         samples = [component_samples(component, gop, options) for component in components]
     else:
+        check(gop.key != KEY_OPEN or keys is not None, "an open GOP behind one without a key")
         motion = read_motion(gop, head, options.temporal_reduce)
-        samples = [component_samples_with_motion(component, gop, motion, options) for component in components]
+        both = [component_samples_with_motion(component, gop, motion, options, keys[c] if keys else None)
+                for c, component in enumerate(components)]
+        samples = [volume for volume, _ in both]
+        if (gop.places - 1) % (1 << head.temporal_levels) == 0:
+            left = [key for _, key in both]
     if head.ycocg:
         samples[:3] = inverse_ycocg(samples[0] + head.components[0].offset, samples[1], samples[2])
     for c, info in enumerate(head.components):
@@ -956,7 +981,7 @@ def decode_gop(gop: Gop, head: Head, options: Options) -> list[np.ndarray]:
     complete = all_layers and not (options.first_plane(gop) or options.reduce or options.temporal_reduce)
     if gop.hash is not None and complete:
         check(xxh64(b"".join(component.tobytes() for component in samples)) == gop.hash, "samples do not have the hash")
-    return samples
+    return samples, left
 
 
 def decode(data: bytes, options: Options, write: Callable[[bytes], object]) -> bool:
@@ -965,6 +990,7 @@ def decode(data: bytes, options: Options, write: Callable[[bytes], object]) -> b
     gops: list[tuple[Box, Gop]] = []
     index: Box | None = None
     next_frame = 0
+    keys: list[list[np.ndarray]] | None = None  # by component and level, of the GOP before
     for box in read_boxes(data):
         if box.kind == b"Head":
             check(head is None, "two Head boxes")
@@ -980,9 +1006,10 @@ def decode(data: bytes, options: Options, write: Callable[[bytes], object]) -> b
         if box.kind == b"Gop ":
             gop = read_gop(box.payload, head)
             check(gop.index == len(gops) and gop.first_frame >= next_frame, "GOPs out of order")
+            check(gop.key != KEY_OPEN or gop.first_frame == next_frame, "a gap before an open GOP")
             next_frame = gop.first_frame + gop.frames
             gops.append((box, gop))
-            samples = decode_gop(gop, head, options)
+            samples, keys = decode_gop(gop, head, options, keys)
             for frame in range(len(samples[0])):
                 for component in samples:
                     write(component[frame].tobytes())

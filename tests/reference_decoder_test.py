@@ -161,6 +161,7 @@ CASES: list[tuple[Case, list[reference.Options]]] = [
     (Case("gray", "5x3", 6, "-q 60 --gop 6 --levels 2x2 --motion on"), [R1, T1, R2]),
     (Case("gray", "1x1", 6, "--lossless --gop 4 --levels 2x1 --motion on"), [T1]),
     (Case("gray", "40x24", 3, "-q 60 --gop 1 --motion on"), [R1]),
+    (Case("gray", "24x16", 18, "-q 60 --gop 4 --levels 2x2 --motion on --keyint 8"), [R1T1, T1, T2, L1]),
     (Case("gray", "24x16", 17, "-q 60 --gop 17 --levels 4x2 --motion on"), [R1, R1T1, L1]),
     (Case("gray", "300x12", 3, "-q 30 --gop 3 --levels 1x2 --motion on"), [R1, T1, L1]),
     (Case("yuv420p", "96x64", 2, "-q 60 --gop 2 --levels 1x3 --motion on", "flat"), [R1, T1, L1]),

@@ -87,7 +87,7 @@ def change_stream(data: bytes, change: Change, dropped: int = 0, temporal_droppe
             gop, payload = change_gop(box.payload, head, change)
             offset = len(result)
             add(b"Gop ", payload)
-            entry = offset - end, len(result) - offset, gop.first_frame - next_frame, gop.frames
+            entry = offset - end, len(result) - offset, gop.first_frame - next_frame, gop.frames + 256 * gop.key
             index += b"".join(map(varint, entry))
             for layer in range(head.layers):
                 index += varint(sum(len(chunk) for key, chunk in gop.chunks.items() if key[0] == layer)) + b"\xff\xff"

@@ -32,27 +32,42 @@ class Motion(NamedTuple):
                       self.other if self.mode in (OTHER, BOTH) else (0, 0), self.numbers)
 
 
+KEY_FIRST, KEY_LAST, KEY_OPEN = range(3)  # where the key frame of a GOP stands
+
+
+def places_of(frames: int, key: int) -> int:
+    """N, of a GOP of so many frames."""
+    return frames if key == KEY_FIRST else frames + 1
+
+
 @dataclass
 class HighFrame:
-    """A high frame of a level with its motion, by cell (row, column)."""
+    """A high frame of a level with its motion, by cell (row, column). Frames are known by their places."""
     t: int
-    past: int          # the frame before
+    s: int             # of its level
+    past: int
     other: int | None  # the other reference
     cells: dict[tuple[int, int], Motion] = field(default_factory=dict)
     sides: dict[tuple[int, int], int] = field(default_factory=dict)  # of the block that a cell belongs to, in cells
 
     @property
     def older(self) -> bool:
-        return self.other is not None and self.other < self.past
+        return self.other is not None and abs(self.other - self.t) > self.s
 
 
-def high_frames(level: int, frames: int) -> list[HighFrame]:
+def high_frames(level: int, frames: int, key: int = KEY_FIRST) -> list[HighFrame]:
     """Those of a level, of a GOP of so many frames."""
     s = 1 << level - 1
+    places = range(1 if key == KEY_LAST else 0, places_of(frames, key))
     result = []
-    for t in range(s, frames, 2 * s):
-        other = t + s if t + s < frames else t - 3 * s if t >= 3 * s else None
-        result.append(HighFrame(t, t - s, other))
+    for t in range(s, places.stop, 2 * s):
+        if t - s not in places:
+            past, other = t + s, t + 3 * s
+        elif t + s in places:
+            past, other = t - s, t + s
+        else:
+            past, other = t - s, t - 3 * s
+        result.append(HighFrame(t, s, past, other if other in places else None))
     return result
 
 
@@ -104,10 +119,10 @@ def complete(motion: Motion, older: bool) -> Motion:
     return motion
 
 
-def read_level(section: bytes, level: int, frames: int, size: tuple[int, int], components: int,
+def read_level(section: bytes, level: int, frames: int, key: int, size: tuple[int, int], components: int,
                coarser: list[HighFrame]) -> list[HighFrame]:
     """Decode a section. size: rows and columns of cells; coarser: the high frames of the level above."""
-    result = high_frames(level, frames)
+    result = high_frames(level, frames, key)
     rows, columns = size
     corners = [(y, x) for y in range(0, rows, REGION) for x in range(0, columns, REGION)]
     if not result:
@@ -213,19 +228,19 @@ class Region:
 
     def parent_vectors(self, y: int, x: int) -> tuple[Vector, Vector] | None:
         """Past and other vector, made from the motion of the level above."""
-        t, s = self.frame.t, self.frame.t - self.frame.past
+        t, s = self.frame.t, self.frame.s
         after, before = self.parents.get(t + s), self.parents.get(t - s)
-        if after is not None:
-            motion = after.cells[y, x]
-            past = limit(*(toward_zero(v, 2) for v in motion.past))
-            vectors = past, limit(-past[0], -past[1])
-        elif before is not None and before.other == t + s:
-            motion = before.cells[y, x]
-            other = limit(*(toward_zero(v, 2) for v in motion.other))
-            vectors = limit(-other[0], -other[1]), other
-        else:
+        parent = after if after is not None else before
+        beyond = t - s if after is not None else t + s
+        if parent is None or beyond not in (parent.past, parent.other):
             return None
-        return None if motion.mode == PLAIN else vectors
+        motion = parent.cells[y, x]
+        if motion.mode == PLAIN:
+            return None
+        vector = motion.past if parent.past == beyond else motion.other
+        half = limit(*(toward_zero(v, 2) for v in vector))
+        back = limit(-half[0], -half[1])
+        return (half, back) if after is not None else (back, half)
 
     def guesses(self, y: int, x: int, n: int) -> list[Motion]:
         candidates = [self.cell(y + n - 1, x - 1), self.cell(y - 1, x + n - 1), self.cell(y - 1, x + n),
@@ -434,16 +449,24 @@ def update(a: np.ndarray, s: np.ndarray, plane: Plane) -> np.ndarray:
     return np.clip((a + np.int32(128)) >> 8, -clip, clip)
 
 
-def inverse_motion(frames: dict[int, np.ndarray], levels: list[list[HighFrame]], plane: Plane) -> None:
-    """Undo the transform along motion, in place. frames: by number; levels: high frames, the coarsest level first."""
-    for highs in levels:
+def inverse_motion(frames: dict[int, np.ndarray], levels: list[list[HighFrame]], plane: Plane, key: int = KEY_FIRST,
+                   before: list[np.ndarray] | None = None) -> list[np.ndarray]:
+    """Undo the transform along motion, in place. frames: by place; levels: high frames, the coarsest level first;
+    before: of an open GOP, what this returned for the GOP before: the last frame at every level."""
+    keys = []
+    for number, highs in enumerate(levels):
         fields = [Field(frame, plane) for frame in highs]
-        for t in sorted({frame.past for frame in highs} | {frame.other for frame in highs if frame.other is not None}):
+        low_frames = {frame.past for frame in highs} | {frame.other for frame in highs if frame.other is not None}
+        for t in sorted(low_frames - ({0} if key != KEY_FIRST else set())):
             a, s = np.zeros(plane.size, np.int32), np.zeros(plane.size, np.int32)
             for frame, motion in zip(highs, fields):
                 if frame.past == t or (frame.other == t and not frame.older):
                     spread(frames[frame.t], motion, plane, frame.past == t, a, s)
             frames[t] -= update(a, s, plane)
+        if frames:
+            keys.append(frames[max(frames)].copy())
+        if key == KEY_OPEN:
+            frames[0] = before[number]
         references = {}
         for frame, motion in zip(highs, fields):
             for t in (frame.past, frame.other):
@@ -451,3 +474,4 @@ def inverse_motion(frames: dict[int, np.ndarray], levels: list[list[HighFrame]],
                     references[t] = Reference(frames[t], plane.places)
             other = None if frame.other is None else references[frame.other]
             frames[frame.t] += predict(motion, plane, references[frame.past], other)
+    return keys

@@ -58,13 +58,13 @@ class TooLong(Exception):
     """A vector is. Holds the section up to there."""
 
 
-def invent_level(generator: random.Random, wildness: float, level: int, frames: int, size: tuple[int, int],
+def invent_level(generator: random.Random, wildness: float, level: int, gop: reference.Gop, size: tuple[int, int],
                  components: int, coarser: list[motion.HighFrame]) -> tuple[bytes, list[motion.HighFrame]]:
     """A section and its motion."""
     def section() -> bytes:
         return b"".join(varint(len(codeword)) for codeword in codewords) + b"".join(codewords)
 
-    highs = motion.high_frames(level, frames)
+    highs = motion.high_frames(level, gop.frames, gop.key)
     parents = {frame.t: frame for frame in coarser}
     codewords = []
     for y in range(0, size[0] if highs else 0, motion.REGION):
@@ -97,7 +97,7 @@ def invent_motion(data: bytes, seed: int, wildness: float, damaged: bool = False
             done = False
             while not done:
                 try:
-                    gop.motion[level], highs = invent_level(generator, wildness, level, gop.frames, size,
+                    gop.motion[level], highs = invent_level(generator, wildness, level, gop, size,
                                                             len(head.components), highs)
                     done = level > 1 or not damaged
                 except TooLong as error:

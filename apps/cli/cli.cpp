@@ -273,6 +273,12 @@ void add_coding_options(Command& app, CodingOptions& options) {
       .one_of({"off", "on", "auto"})
       .show_default()
       .group(kStructureGroup);
+  app.add_option("--keyint", options.key_interval,
+                 "With --motion: decoding can begin anew after so many frames at most, or after a group if that is "
+                 "longer, and at scene cuts [4 seconds]")
+      .range(1, 1000000)
+      .type_name("N")
+      .group(kStructureGroup);
   app.add_option("--layout", options.layout,
                  "t+2d: all temporal levels first; dyadic: time, rows, columns level by level")
       .one_of({"t+2d", "dyadic"})
@@ -342,6 +348,9 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   params.temporal = parse_wavelet(options.temporal_wavelet);
   params.motion = options.motion == "on" ? Motion::kOn : options.motion == "auto" ? Motion::kAuto : Motion::kOff;
   if (params.motion != Motion::kOff && !app.typed("--gop")) params.gop_frames = kMotionGop;
+  require(params.motion != Motion::kOff || !app.typed("--keyint"), ErrorKind::kBadArgument,
+          "--keyint is for groups that refer to each other; add --motion on or auto");
+  params.key_interval = options.key_interval;
   params.layout = options.layout == "dyadic" ? Layout::kDyadic : Layout::kT2d;
   const bool fast = options.profile.empty() ? options.preset == "fast" : options.profile == "fast";
   params.profile = fast ? Profile::kFast : Profile::kDense;

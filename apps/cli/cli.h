@@ -119,6 +119,7 @@ struct CodingOptions {
   std::string temporal_wavelet;
   std::string layout = "t+2d";
   std::string motion = "off";
+  int key_interval = 0;
   std::string profile;
   std::string mode = "staged";
   int block_size = EncoderParams{}.block_size;

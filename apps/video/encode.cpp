@@ -245,6 +245,9 @@ void make_joinable(const Command& app, const Options& options, const std::option
                 "'trivelet truncate' to a size or PSNR");
   require(params.target_bytes == 0, ErrorKind::kBadArgument,
           "--size looks at the whole, which --joinable excludes; join first, then 'trivelet truncate --size'");
+  require(!app.typed("--keyint"), ErrorKind::kBadArgument,
+          "--keyint says where groups may refer to others, which --joinable excludes");
+  if (params.motion != Motion::kOff) params.key_interval = 1;
   params.measure_errors = false;
   params.settings += " --joinable";
   if (!first) return;

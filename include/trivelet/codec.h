@@ -75,6 +75,9 @@ struct EncoderParams {
   /// With it choose GOPs of 2^n frames, of which every one can be halved evenly. On the CPU only, t+2D. `temporal` is
   /// the transform of GOPs that do without.
   Motion motion = Motion::kOff;
+  /// With motion GOPs may refer to the one before. Frames after which one does not, so that decoding can begin there: at
+  /// most so many, if they are those of a GOP or more. 0 = four seconds, 100 frames without a frame rate.
+  int key_interval = 0;
   Profile profile = Profile::kDense;
   FastMode fast_mode = FastMode::kStaged;
   int block_size = 128;  ///< code blocks cover block_size^2 samples of a component: 32, 64, 128, 256

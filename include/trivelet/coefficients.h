@@ -30,11 +30,13 @@ struct GopMotion;
 
 /// The transform coefficients of a GOP, all components. Move-only in spirit: copying copies hundreds of megabytes.
 struct CoefficientGop {
-  int frames = 0;         ///< in the fields: after a temporal reduction
+  int frames = 0;         ///< of the GOP after a temporal reduction; with motion fields may have one more before them
   int source_frames = 0;  ///< of the GOP they come from
   bool lossless = false;
   std::vector<std::uint8_t> frame_gains;  ///< per frame of the GOP they come from, 64 = 1: the factors in them; or none
   std::shared_ptr<const GopMotion> motion{};  ///< that the transform along time followed; null: none
+  bool follows = false;      ///< the GOP before was decoded just before: an open GOP with motion needs its key frame,
+  std::uint64_t number = 0;  ///< in this order: samples are made of one after the other
   std::vector<FrameTime> times;
   std::vector<SubbandView> subbands;     ///< coarse to fine, component by component; views into the memory below
   std::vector<std::vector<float>> real;  ///< per component (lossy)

@@ -27,6 +27,13 @@ enum class Motion : std::uint8_t {
   kAuto = 2,  ///< those where it pays
 };
 
+/// Where the key frame of a GOP with motion stands, the only one that is not predicted from others along time.
+enum class GopKey : std::uint8_t {
+  kFirst = 0,  ///< it is the first frame
+  kLast = 1,   ///< it is the last one
+  kOpen = 2,   ///< the last one, and frames may be predicted from the key frame of the GOP before
+};
+
 /// In which order the axes are split.
 enum class Layout : std::uint8_t {
   kT2d = 0,     ///< all temporal levels first, then a 2D pyramid on every temporal-subband frame
@@ -40,6 +47,7 @@ struct Decomposition {
   int spatial_levels = 0;   ///< 0..8
   Wavelet temporal = Wavelet::kCdf97;
   Wavelet spatial = Wavelet::kCdf97;
+  bool key_last = false;  ///< the first frame is not one of the GOP: the lowest temporal band is without it. t+2D
 };
 
 /// Entropy coding of the zerotree decisions.

@@ -49,7 +49,8 @@ class SceneReader {
   /// `threads` look at the frames; 0 = all cores.
   SceneReader(const VideoInfo& info, FramesInput input, int threads);
   ~SceneReader();
-  /// Fills `gop` up to its capacity or the next cut. False when no frame was left.
+  /// Fills `gop` up to its capacity or the next cut, and tells it whether it begins behind one. False when no frame was
+  /// left.
   bool read(Gop& gop);
   int cuts() const { return cuts_; }
   /// What looking for cuts took, by the clock of the thread that reads.
@@ -69,6 +70,7 @@ class SceneReader {
   int batch_ = 1;            // frames to ask for next
   int cuts_ = 0;
   double seconds_ = 0;
+  bool cut_before_ = false;  // the next frame
 };
 
 }  // namespace trivelet

@@ -28,6 +28,7 @@ struct GopInfo {
   std::uint64_t bytes = 0;
   std::uint64_t first_frame = 0;
   int frames = 0;
+  GopKey key = GopKey::kFirst;    ///< kFirst in GOPs without motion, too
   std::vector<LayerInfo> layers;  ///< where the index was rebuilt, their errors are not known
 };
 

@@ -171,6 +171,9 @@ class Gop {
   int components() const { return static_cast<int>(planes_.size()); }
   VolumeView plane(int component) const;
   MutableVolumeView plane(int component);
+  /// Whether its first frame begins a scene: nothing of it is then predicted from the GOP before.
+  bool begins_scene() const { return begins_scene_; }
+  void set_begins_scene(bool begins) { begins_scene_ = begins; }
   std::vector<FrameTime>& times() { return times_; }
   const std::vector<FrameTime>& times() const { return times_; }
 
@@ -190,6 +193,7 @@ class Gop {
   bool read_only_ = false;
   int capacity_ = 0;
   int frames_ = 0;
+  bool begins_scene_ = false;
   std::vector<Plane> planes_;
   std::vector<FrameTime> times_;
 };

@@ -129,7 +129,8 @@ bool write_motion_seeds(const std::filesystem::path& folder) {
     const auto w = static_cast<std::uint8_t>(large ? 180 : 7 + 13 * i);
     const auto h = static_cast<std::uint8_t>(5 + 4 * i);
     const int levels = 1 + i % 3, frames = 1 + (i * 2 + 3) % 7, components = 1 + i % 4;
-    GopMotion m(frames, levels, 1 + w * (large ? 3 : 1) / 2, 1 + h % 48);
+    const int which_key = i % 4 == 3 ? 2 : 0;  // open, or first
+    GopMotion m({frames, static_cast<GopKey>(which_key)}, levels, 1 + w * (large ? 3 : 1) / 2, 1 + h % 48);
     for (MotionField& f : m.fields)
       for (MotionCell& c : f) {
         c.mode = static_cast<MotionMode>(random() % 4);
@@ -139,7 +140,7 @@ bool write_motion_seeds(const std::filesystem::path& folder) {
           v = {static_cast<std::int16_t>(random() % 200), static_cast<std::int16_t>(random() % 100)};
         for (std::int8_t& p : c.plain) p = static_cast<std::int8_t>(static_cast<int>(random() % 64) - 32);
       }
-    Bytes out = {w, h, static_cast<std::uint8_t>((frames - 1) + 7 * (levels - 1)),
+    Bytes out = {w, h, static_cast<std::uint8_t>((frames - 1) + 7 * (levels - 1) + 21 * which_key),
                  static_cast<std::uint8_t>((components - 1) | (i % 8) << 2 | (large ? 128 : 0))};
     for (int level = levels - 1; level >= 0; --level) {
       const std::vector<std::uint8_t> bytes = encode_motion(m, level, components);

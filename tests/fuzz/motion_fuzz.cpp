@@ -47,23 +47,29 @@ void check_coding(const GopMotion& m, int components) {
 
 void check_lifting(const GopMotion& m, int width, int height, int shift, std::uint32_t seed) {
   static ThreadPool pool(1);
-  const Shape s{m.frames, (height + (1 << shift) - 1) >> shift, (width + (1 << shift) - 1) >> shift};
+  const Shape s{m.places.count, (height + (1 << shift) - 1) >> shift, (width + (1 << shift) - 1) >> shift};
   std::vector<std::int32_t> x(s.samples());
   for (std::int32_t& v : x) {
     seed = seed * 1664525 + 1013904223;
     v = static_cast<std::int32_t>(seed) >> (seed & 16);
   }
-  std::vector<std::int32_t> y = x;
   const auto field = [&](std::vector<std::int32_t>& v) {
     return Field<std::int32_t>{v.data(), s, s.width, static_cast<std::ptrdiff_t>(s.width) * s.height};
   };
   const MotionComponent c{0, {shift, shift}, seed & 32 ? kMotionFraction : 0, 8};
-  forward_motion(field(y), m, c, pool, SimdLevel::kScalar);
+  // The key frame before is the same at all levels; it comes back as the finest has it.
+  const auto frame = static_cast<std::ptrdiff_t>(s.width) * s.height;
+  if (m.places.key == GopKey::kLast) std::fill_n(x.begin(), frame, 0);
+  const KeyStates before(static_cast<std::size_t>(m.levels), {x.begin(), x.begin() + frame});
+  KeyStates left(before.size()), found(before.size());
+  std::vector<std::int32_t> y = x;
+  forward_motion(field(y), m, c, {&before, &left, nullptr}, pool, SimdLevel::kScalar);
   std::vector<std::int32_t> best = x;
-  forward_motion(field(best), m, c, pool, SimdLevel::kBest);
+  forward_motion(field(best), m, c, {&before, &left, nullptr}, pool, SimdLevel::kBest);
   if (best != y) wrong("instruction sets differ");
-  inverse_motion(field(y), m, c, 0, pool, SimdLevel::kBest);
+  inverse_motion(field(y), m, c, 0, {&before, &found, nullptr}, pool, SimdLevel::kBest);
   if (x != y) wrong("the inverse is not exact");
+  if (left != found) wrong("another key frame is left");
 }
 
 }  // namespace
@@ -75,10 +81,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const int width = 1 + data[0] * (large ? 3 : 1) / 2;
   const int height = 1 + data[1] % 48;
   const int frames = 1 + data[2] % 7;
+  const int which_key = data[2] / 21 % 3;  // where a key may be first or last, the latter as open GOPs have it
   const int levels = 1 + data[2] / 7 % 3;
   const int components = 1 + (data[3] & 3);
   const int shift = data[3] >> 2 & 7;
-  GopMotion m(frames, levels, width, height);
+  const GopKey key = which_key == 0                            ? GopKey::kFirst
+                     : which_key == 1 && frames >= 1 << levels ? GopKey::kLast
+                                                               : GopKey::kOpen;
+  GopMotion m({frames, key}, levels, width, height);
   const std::uint8_t* at = data + kHead;
   const std::uint8_t* end = data + size;
   try {
