@@ -62,8 +62,7 @@ void Encoder::State::accept(int gop_frames) {
 
 std::uint64_t Encoder::State::samples_of(int gop_frames) const {
   std::uint64_t samples = 0;
-  for (int c = 0; c < header.video.format.components(); ++c)
-    samples += header.component_shape(c, gop_frames).samples();
+  for (int c = 0; c < header.video.format.components(); ++c) samples += header.component_shape(c, gop_frames).samples();
   return samples;
 }
 
@@ -87,8 +86,10 @@ void Encoder::State::take_motion(const CodedGop& coded, Pending& p) {
 GopKey Encoder::State::next_key(int gop_frames, bool begins_scene) const {
   if (!header.motion) return GopKey::kFirst;
   const bool whole = MotionPlaces(gop_frames, GopKey::kLast).ends_with_key(header.temporal_levels);
+  // A short GOP at the end goes with the one before, unless none does.
   const bool due =
-      whole && since_closed + static_cast<std::uint64_t>(gop_frames) > static_cast<std::uint64_t>(params.key_interval);
+      params.key_interval <= params.gop_frames || (whole && since_closed + static_cast<std::uint64_t>(gop_frames) >
+                                                                static_cast<std::uint64_t>(params.key_interval));
   if (has_key && coder_has_key && !begins_scene && !due) return GopKey::kOpen;
   return whole ? GopKey::kLast : GopKey::kFirst;
 }

@@ -112,8 +112,9 @@ std::vector<double> AxisEnergies::of(int length, int levels, bool high, Wavelet 
   const int far = 4 * step;
   const int shorter = length < 3 * far ? length : 2 * far + length % step;
   const std::lock_guard lock(mutex_);
-  std::vector<double>& energies = known_[{length, levels, high, wavelet}];
-  if (!energies.empty()) return energies;
+  const std::tuple key(length, levels, high, wavelet);
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  std::vector<double> energies;  // known once it is complete
   double inside = 0;
   for (int i = 0; i < count; ++i) {
     const int at = origin + i * step;
@@ -122,7 +123,7 @@ std::vector<double> AxisEnergies::of(int length, int levels, bool high, Wavelet 
     energies.push_back(!ends ? inside
                              : synthesis_energy(shorter, levels, wavelet, at < far ? at : at - (length - shorter)));
   }
-  return energies;
+  return known_.emplace(key, std::move(energies)).first->second;
 }
 
 // A block of a component, or of the three that a colour transform made; or all their blocks.

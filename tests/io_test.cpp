@@ -974,8 +974,8 @@ TEST_F(Io, ManyFilesOfAVolume) {
   EXPECT_EQ(read_file(path("series/i99.raw")).size(), 136u);
   EXPECT_EQ(std::distance(fs::directory_iterator(path("series")), {}), 100);
   // A temporary that somebody else has changed is not taken for ours.
-  VolumeWriter other(series(2, "dicom"), path("other"), false);
-  other.write(voxels.data(), 8);
+  VolumeWriter other(series(3, "dicom"), path("other"), false);
+  other.write(voxels.data(), 12);
   write_file(path("other/i0.mhd.part"), "something else");
   EXPECT_EQ(error_of([&] { other.finish(); }), ErrorKind::kIo);
 }

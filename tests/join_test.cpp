@@ -70,7 +70,7 @@ TEST(Join, PartsAreTheWhole) {
   parts.block_size = 32;
   parts.part_checks = true;
   EncoderParams dyadic{.layout = Layout::kDyadic};
-  EncoderParams motion{.motion = Motion::kOn};
+  EncoderParams motion{.motion = Motion::kOn, .key_interval = 1};
   EncoderParams visual{.quality = 80, .visual = true};
   int i = 0;
   for (const EncoderParams& given : {dense, lossless, fast, parts, dyadic, motion, visual})

@@ -350,7 +350,7 @@ TEST(MotionStream, GopsAreOpenWhereTheyMayBe) {
   EXPECT_EQ(keys_of(test::encode(clip, p)), "LOOLOOO");  // the last is too short to have its key alone
   p.key_interval = 1;
   const auto closed = test::encode(clip, p);
-  EXPECT_EQ(keys_of(closed), "LLLLLLO");
+  EXPECT_EQ(keys_of(closed), "LLLLLLF");
   EXPECT_LT(open.size(), closed.size());
   p.key_interval = 0;
   clip.gops[2].set_begins_scene(true);

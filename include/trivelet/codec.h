@@ -76,7 +76,7 @@ struct EncoderParams {
   /// the transform of GOPs that do without.
   Motion motion = Motion::kOff;
   /// With motion GOPs may refer to the one before. Frames after which one does not, so that decoding can begin there: at
-  /// most so many, if they are those of a GOP or more. 0 = four seconds, 100 frames without a frame rate.
+  /// most so many, if they are more than those of a GOP; else none does. 0 = four seconds, 100 frames without a rate.
   int key_interval = 0;
   Profile profile = Profile::kDense;
   FastMode fast_mode = FastMode::kStaged;

@@ -19,14 +19,14 @@ constexpr std::size_t kHeader2 = 540;
 struct FieldPlaces {
   std::size_t dim, datatype, pixdim, vox_offset, slope, intercept, qform, sform, quatern, qoffset, srow;
 };
-constexpr FieldPlaces kFields1 = {40, 70, 76, 108, 112, 116, 252, 254, 256, 268, 280};
-constexpr FieldPlaces kFields2 = {16, 12, 104, 168, 176, 184, 344, 348, 352, 376, 400};
+constexpr FieldPlaces kPlaces1 = {40, 70, 76, 108, 112, 116, 252, 254, 256, 268, 280};
+constexpr FieldPlaces kPlaces2 = {16, 12, 104, 168, 176, 184, 344, 348, 352, 376, 400};
 
 class Header {
  public:
   Header(const std::byte* bytes, bool second, bool big_endian)
       : bytes_(bytes), second_(second), swap_(big_endian != (std::endian::native == std::endian::big)) {}
-  const FieldPlaces& at() const { return second_ ? kFields2 : kFields1; }
+  const FieldPlaces& at() const { return second_ ? kPlaces2 : kPlaces1; }
   std::int64_t short_at(std::size_t offset) const { return static_cast<std::int16_t>(load<std::uint16_t>(offset)); }
   std::int64_t dim(int i) const {
     const auto n = static_cast<std::size_t>(i);
@@ -252,7 +252,7 @@ Envelope make_nifti(const VolumeInfo& info) {
   const std::uint64_t longest =
       std::max({static_cast<std::uint64_t>(std::max(info.width, info.height)), info.slices, info.volumes});
   const bool second = longest > 32767;
-  const FieldPlaces& at = second ? kFields2 : kFields1;
+  const FieldPlaces& at = second ? kPlaces2 : kPlaces1;
   const std::size_t size = second ? kHeader2 : kHeader1;
   std::vector<std::byte> b(size + 4);
   const bool big = info.voxel.big_endian;
