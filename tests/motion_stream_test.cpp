@@ -96,7 +96,7 @@ TEST(MotionStream, LosslessIsExactInEveryFormat) {
 }
 
 TEST(MotionStream, IsBetterThanWithoutInEveryFormat) {
-  test::OneOf chosen(3);
+  test::OneOf chosen(5);
   for (const char* format : {"yuv420p", "gray", "yuv422p", "gbrp", "yuv444p", "yuva420p", "yuv420p10", "gray16"}) {
     if (!chosen()) continue;
     const test::Clip clip = moving_clip(144, 96, format, 16, 16);
