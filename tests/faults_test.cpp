@@ -18,6 +18,7 @@
 
 #include "codec/rewrite.h"
 #include "io/volume/volume_io.h"
+#include "tests/one_of.h"
 #include "tests/support.h"
 #include "trivelet/volume.h"
 
@@ -164,7 +165,7 @@ class Faults : public ::testing::Test {
     work();
     const std::string whole = writes ? content_of(output_) : "";
     const std::string old = "what stood there before";
-    const bool all = std::getenv("TRIVELET_FULL") != nullptr;
+    const bool all = test::full();
     for (int fault = 0; fault < kFaults; ++fault) {
       long refused = 0;
       long n = 1;
