@@ -97,6 +97,12 @@ struct StreamHeader {
   Shape component_shape(int c, int frames) const {
     return {frames + (key_last ? 1 : 0), video.component_height(c), video.component_width(c)};
   }
+  /// Of all components.
+  std::uint64_t samples(int frames) const {
+    std::uint64_t sum = 0;
+    for (int c = 0; c < video.format.components(); ++c) sum += component_shape(c, frames).samples();
+    return sum;
+  }
   Decomposition decomposition(int c) const {
     return {layout,   temporal_levels, components[static_cast<std::size_t>(c)].spatial_levels,
             temporal, spatial,         key_last};

@@ -108,9 +108,7 @@ void Decoder::State::check_request() {
             "a region excludes limits of bytes: these count whole pictures");
   }
   check_memory(p.limits, memory_needed(), "decoding", ", or decode at a lower resolution");
-  std::uint64_t samples = 0;
-  for (int c = 0; c < static_cast<int>(header.components.size()); ++c)
-    samples += header.component_shape(c, header.gop_frames).samples();
+  const std::uint64_t samples = header.samples(header.gop_frames);
   check_limit(samples, p.limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
 }
 

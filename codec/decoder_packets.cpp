@@ -142,9 +142,7 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
     }
     return false;
   }
-  std::uint64_t samples = 0;
-  for (int c = 0; c < static_cast<int>(header.components.size()); ++c)
-    samples += header.component_shape(c, g.frames).samples();
+  const std::uint64_t samples = header.samples(g.frames);
   if (g.body_bytes > 8 * samples + kMaxHeaderBytes) {
     report_read(where + ": " + std::to_string(g.body_bytes) + " bytes for " + std::to_string(samples) + " samples");
     if (!in.skip(payload - n)) at_end = true;

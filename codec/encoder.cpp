@@ -57,13 +57,7 @@ void Encoder::State::accept(int gop_frames) {
       gop_frames >= 1 && gop_frames <= header.gop_frames, ErrorKind::kBadArgument,
       "a GOP of " + std::to_string(gop_frames) + " frames; this stream's hold 1.." + std::to_string(header.gop_frames));
   stats.frames += static_cast<std::uint64_t>(gop_frames);
-  stats.samples += samples_of(gop_frames);
-}
-
-std::uint64_t Encoder::State::samples_of(int gop_frames) const {
-  std::uint64_t samples = 0;
-  for (int c = 0; c < header.video.format.components(); ++c) samples += header.component_shape(c, gop_frames).samples();
-  return samples;
+  stats.samples += header.samples(gop_frames);
 }
 
 GopChoices Encoder::State::choices(const Pending& p) const {

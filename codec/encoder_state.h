@@ -175,7 +175,6 @@ struct Encoder::State {
   void write(const void* data, std::size_t size);
   void write_box(const char* type, const std::vector<std::uint8_t>& payload);
   void accept(int gop_frames);
-  std::uint64_t samples_of(int gop_frames) const;
   GopChoices choices(const Pending& p) const;
   /// Where the key frame of the next GOP is to stand.
   GopKey next_key(int gop_frames, bool begins_scene) const;

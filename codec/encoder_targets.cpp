@@ -201,7 +201,7 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
   constexpr int kMostAlignments = 4;  // each a coding, of the first GOP only
   constexpr double kFewer = 1.005;    // of the error wanted: above it, with all that was coded, the step is at fault
   bool again = false;
-  const double all_samples = static_cast<double>(samples_of(gop.frames()));
+  const double all_samples = static_cast<double>(header.samples(gop.frames()));
   const bool sampled = index.empty() && sample_first_step(gop, kFinestStep, [&](const StepSample::Amounts& a) {
                          return octaves_off(a.error_without_last, a.error, target_error * all_samples);
                        });

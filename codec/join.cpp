@@ -12,6 +12,7 @@
 #include "codec/chunk_check.h"
 #include "codec/stream_input.h"
 #include "codec/stream_layout.h"
+#include "codec/stream_writer.h"
 #include "codec/volume_map.h"
 
 namespace trivelet {
@@ -62,7 +63,7 @@ struct Part {
 
 class Joiner {
  public:
-  Joiner(std::span<const JoinInput> inputs, ByteSink& sink) : sink_(sink) {
+  Joiner(std::span<const JoinInput> inputs, ByteSink& sink) : out_(sink) {
     require(!inputs.empty(), ErrorKind::kBadArgument, "no stream to join");
     for (const JoinInput& input : inputs) parts_.push_back(std::make_unique<Part>(input));
     header_ = parts_[0]->layout.header;
@@ -83,31 +84,15 @@ class Joiner {
   }
 
   JoinResult run() {
-    write(kSignature, sizeof kSignature);
-    write_box("Head", serialise(header_));
-    for (const ExtraBox& box : parts_[0]->layout.info.boxes) write_box(box.type.c_str(), box.payload);
+    out_.write_header(header_);
+    for (const ExtraBox& box : parts_[0]->layout.info.boxes) out_.write_box(box.type.c_str(), box.payload);
     for (const auto& part : parts_) append(*part);
-    StreamEnd end;
-    end.frames = result_.frames;
-    end.index_offset = position_;
-    write_box("Indx", serialise_index(index_));
-    write_box("Done", serialise(end));
-    result_.bytes = position_;
+    out_.write_end(result_.frames, index_);
+    result_.bytes = out_.position();
     return result_;
   }
 
  private:
-  void write(const void* data, std::size_t size) {
-    sink_.write(data, size);
-    position_ += size;
-  }
-  void write_box(const char* type, const std::vector<std::uint8_t>& payload) {
-    std::uint8_t head[kBoxHeaderBytes];
-    write_box_header(type, payload.size(), head);
-    write(head, sizeof head);
-    write(payload.data(), payload.size());
-  }
-
   void check_boxes(const Part& part) const {
     const std::vector<ExtraBox>& a = parts_[0]->layout.info.boxes;
     const std::vector<ExtraBox>& b = part.layout.info.boxes;
@@ -139,16 +124,11 @@ class Joiner {
       h.index = result_.gops;
       h.first_frame = first_frame + g.first_frame;
       GopInfo written = g;
-      written.offset = position_;
       written.first_frame = h.first_frame;
-      const std::vector<std::uint8_t> head = serialise(header_, h);
-      std::uint8_t box[kBoxHeaderBytes];
-      write_box_header("Gop ", head.size() + h.body_bytes, box);
-      write(box, sizeof box);
-      write(head.data(), head.size());
+      written.offset = out_.begin_gop(header_, h);
       for (const ChunkEntry& section : h.motion) copy_chunk(part, body, section, where);
       for (const ChunkEntry& chunk : h.chunks) copy_chunk(part, body, chunk, where);
-      written.bytes = position_ - written.offset;
+      written.bytes = out_.position() - written.offset;
       index_.push_back(std::move(written));
       copy_boxes(part, g);
       ++result_.gops;
@@ -206,7 +186,7 @@ class Joiner {
     if (!part.in.append(bytes_, chunk.size)) part.fail_here(where + " is cut");
     if (!is_intact(chunk, bytes_.data()))
       part.fail_here(where + ": the chunk at byte " + std::to_string(body + chunk.offset) + " has a wrong checksum");
-    write(bytes_.data(), bytes_.size());
+    out_.write(bytes_.data(), bytes_.size());
   }
 
   // What stands between a GOP and the next one, or the index: checks of parts, with the number of their GOP, and boxes
@@ -228,7 +208,7 @@ class Joiner {
                        std::to_string(kMaxExtraBytes) + ", or the end of the stream");
       if (box.is("part") && !renumber_checks(bytes_))
         part.fail_here("the checks of parts in the " + where + " are damaged");
-      write_box(box.type, bytes_);
+      out_.write_box(box.type, bytes_);
       at += sizeof head + box.length;
     }
   }
@@ -251,13 +231,12 @@ class Joiner {
     return true;
   }
 
-  ByteSink& sink_;
+  StreamWriter out_;
   std::vector<std::unique_ptr<Part>> parts_;
   StreamHeader header_;
   std::vector<GopInfo> index_;
   std::vector<std::uint8_t> bytes_;  // of the chunk or box in work
-  std::uint64_t position_ = 0;
-  std::int64_t end_time_ = 0;  // of the last frame
+  std::int64_t end_time_ = 0;        // of the last frame
   JoinResult result_;
 };
 

@@ -16,6 +16,7 @@
 #include "codec/limits.h"
 #include "codec/stream_input.h"
 #include "codec/stream_layout.h"
+#include "codec/stream_writer.h"
 #include "codec/volume_map.h"
 
 namespace trivelet {
@@ -32,7 +33,7 @@ struct SourceGop {
 class Rewriter {
  public:
   Rewriter(ByteSource& source, const RewriteParams& params, ByteSink& sink)
-      : params_(params), in_(source, bytes_read_), sink_(sink) {
+      : params_(params), in_(source, bytes_read_), out_(sink) {
     const int targets = (params.target_bytes > 0) + (params.bits_per_pixel > 0) + (params.bit_rate > 0) +
                         (params.psnr > 0) + (params.layers > 0);
     require(targets <= 1, ErrorKind::kBadArgument,
@@ -57,37 +58,21 @@ class Rewriter {
     result_.index_damage = info_.index_damage;
     result_.layers = whole_;
     result_.part_of_next = fraction_ > 0;
-    write(kSignature, sizeof kSignature);
-    write_box("Head", serialise(header_));
-    for (const ExtraBox& box : others_) write_box(box.type.c_str(), box.payload);
+    out_.write_header(header_);
+    for (const ExtraBox& box : others_) out_.write_box(box.type.c_str(), box.payload);
     write_cuts();
     for (std::size_t i = 0; i < gops_.size(); ++i) write_gop(i);
-    StreamEnd end;
-    end.frames = result_.frames;
-    end.index_offset = position_;
-    write_box("Indx", serialise_index(index_));
-    write_box("Done", serialise(end));
-    result_.bytes = position_;
+    out_.write_end(result_.frames, index_);
+    result_.bytes = out_.position();
     // The first layer of every GOP says at least where its segments begin, whatever its share of the bytes is.
-    require(limit_ == 0 || position_ <= limit_, ErrorKind::kBadArgument,
+    require(limit_ == 0 || result_.bytes <= limit_, ErrorKind::kBadArgument,
             "a target of " + std::to_string(limit_) + " bytes is too small: the least of every GOP takes " +
-                std::to_string(position_) + "; raise it, or leave levels or frames out");
+                std::to_string(result_.bytes) + "; raise it, or leave levels or frames out");
     if (known_ && result_.frames > 0) result_.mean_squared_error = squared_error_ / samples_;
     return result_;
   }
 
  private:
-  void write(const void* data, std::size_t size) {
-    sink_.write(data, size);
-    position_ += size;
-  }
-  void write_box(const char* type, const std::vector<std::uint8_t>& payload) {
-    std::uint8_t head[kBoxHeaderBytes];
-    write_box_header(type, payload.size(), head);
-    write(head, sizeof head);
-    write(payload.data(), payload.size());
-  }
-
   // What the layers of the new stream are worth: those that were kept whole what they were, those that were left out
   // what the last one kept is.
   void write_cuts() {
@@ -95,7 +80,7 @@ class Rewriter {
     VolumeCuts cuts = result_.cuts;
     for (std::size_t l = static_cast<std::size_t>(whole_); l < cuts.cuts.size(); ++l)
       cuts.cuts[l] = whole_ > 0 && fraction_ == 0 ? cuts.cuts[l - 1] : VolumeCuts::Cut{};
-    write_box("volq", serialise(cuts));
+    out_.write_box("volq", serialise(cuts));
   }
 
   // What stands between the stream header and the first GOP is copied.
@@ -181,9 +166,7 @@ class Rewriter {
     g.body = in_.position();
     if (g.header.first_frame != info.first_frame || g.header.frames != info.frames || g.header.key != info.key)
       bad(where + " holds other frames than the index says");
-    std::uint64_t samples = 0;
-    for (int c = 0; c < static_cast<int>(header_.components.size()); ++c)
-      samples += header_.component_shape(c, g.header.frames).samples();
+    const std::uint64_t samples = header_.samples(g.header.frames);
     if (g.header.body_bytes != box.length - n || g.header.body_bytes > 8 * samples + kMaxHeaderBytes)
       bad(where + ": its chunks have " + std::to_string(g.header.body_bytes) + " bytes");
     return g;
@@ -222,11 +205,10 @@ class Rewriter {
   }
 
   void check_limits() const {
-    std::uint64_t frames = 0, samples = 0;
+    std::uint64_t frames = 0;
     for (const GopInfo& g : info_.gops) frames += static_cast<std::uint64_t>(g.frames);
     check_limit(frames, params_.limits.frames, "frames", "a stream of " + std::to_string(frames) + " frames");
-    for (int c = 0; c < static_cast<int>(header_.components.size()); ++c)
-      samples += header_.component_shape(c, header_.gop_frames).samples();
+    const std::uint64_t samples = header_.samples(header_.gop_frames);
     check_limit(samples, params_.limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
   }
   void check_memory(std::uint64_t needed) const {
@@ -319,12 +301,7 @@ class Rewriter {
                             [](const LayerInfo& l) { return l.error == kErrorUnknown; });
   }
 
-  double samples_of(const SourceGop& g) const {
-    double n = 0;
-    for (int c = 0; c < static_cast<int>(header_.components.size()); ++c)
-      n += static_cast<double>(header_.component_shape(c, g.header.frames).samples());
-    return n;
-  }
+  double samples_of(const SourceGop& g) const { return static_cast<double>(header_.samples(g.header.frames)); }
   // Squared error of all samples with so many whole layers.
   double error_with(const SourceGop& g, int layers) const {
     return samples_of(g) * error_of(g.info.layers[static_cast<std::size_t>(layers - 1)].error);
@@ -469,7 +446,7 @@ class Rewriter {
           for (int l = 0; l < whole_; ++l) tail += static_cast<double>(gops_[i].layers[static_cast<std::size_t>(l)]);
           rest += static_cast<double>(gops_[i].layers[static_cast<std::size_t>(whole_)]);
         }
-        const double room = static_cast<double>(limit_) - static_cast<double>(position_) - tail;
+        const double room = static_cast<double>(limit_) - static_cast<double>(out_.position()) - tail;
         budget = rest > 0 ? room * static_cast<double>(g.layers[static_cast<std::size_t>(whole_)]) / rest : 0;
       }
       cut = part_of_layer(g, bytes, static_cast<std::uint64_t>(std::max(0.0, budget)));
@@ -521,21 +498,16 @@ class Rewriter {
       squared_error_ += samples_of(g) * error;
       samples_ += samples_of(g);
     }
-    const std::vector<std::uint8_t> head = serialise(header_, h);
-    info.offset = position_;
+    info.offset = out_.begin_gop(header_, h);
     info.first_frame = written_frames_;
     info.frames = h.frames;
     info.key = h.key;
-    std::uint8_t box[kBoxHeaderBytes];
-    write_box_header("Gop ", head.size() + h.body_bytes, box);
-    write(box, sizeof box);
-    write(head.data(), head.size());
     std::vector<std::uint8_t> motion;
     for (std::size_t i = 0; i < h.motion.size(); ++i) read_section(g, i, motion);
-    write(motion.data(), motion.size());
+    out_.write(motion.data(), motion.size());
     for (const auto& [data, size] : chunks)
-      if (size > 0) write(data, size);
-    info.bytes = position_ - info.offset;
+      if (size > 0) out_.write(data, size);
+    info.bytes = out_.position() - info.offset;
     index_.push_back(info);
     written_frames_ += static_cast<std::uint64_t>(h.frames);
   }
@@ -543,7 +515,7 @@ class Rewriter {
   RewriteParams params_;
   std::uint64_t bytes_read_ = 0;
   StreamInput in_;
-  ByteSink& sink_;
+  StreamWriter out_;
   StreamInfo info_;
   StreamHeader header_;
   std::uint64_t promised_frames_ = 0;
@@ -559,7 +531,6 @@ class Rewriter {
   bool geometry_key_last_ = false;
   std::vector<std::size_t> at_;  // of the chunks in the bytes of the GOP in work
   std::vector<GopInfo> index_;
-  std::uint64_t position_ = 0;
   std::uint64_t written_frames_ = 0;
   double squared_error_ = 0;
   double samples_ = 0;
