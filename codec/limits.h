@@ -16,7 +16,8 @@ inline void check_limit(std::uint64_t value, std::uint64_t limit, const char* me
          what + "; the limit (Limits::" + member + ") is " + std::to_string(limit) + ", raise it");
 }
 
-inline void check_memory(const Limits& limits, std::uint64_t bytes, const std::string& what, const char* otherwise = "") {
+inline void check_memory(const Limits& limits, std::uint64_t bytes, const std::string& what,
+                         const char* otherwise = "") {
   if (bytes > limits.memory)
     fail(ErrorKind::kUnsupported, what + " needs about " + std::to_string(bytes >> 20) +
                                       " MiB; the limit (Limits::memory) is " + std::to_string(limits.memory >> 20) +
@@ -28,8 +29,10 @@ inline void check_work(const Limits& limits, std::uint64_t samples, std::uint64_
   constexpr std::uint64_t kFree = std::uint64_t{1} << 24;
   const std::uint64_t beyond = samples / cheapness > kFree ? samples / cheapness - kFree : 0;
   if (beyond == 0 || (bytes > 0 && beyond / bytes < limits.samples_per_byte)) return;
-  check_limit(cheapness * (beyond / (bytes > 0 ? bytes : 1) + 1), cheapness * limits.samples_per_byte, "samples_per_byte",
-              std::to_string(samples) + " samples in " + std::to_string(bytes) + " bytes");
+  const std::uint64_t of_byte = beyond / (bytes > 0 ? bytes : 1) + 1;
+  check_limit(of_byte, limits.samples_per_byte, "samples_per_byte",
+              std::to_string(samples) + " samples in " + std::to_string(bytes) + " bytes cost as much as " +
+                  std::to_string(of_byte) + " for each byte of a picture");
 }
 
 }  // namespace trivelet
