@@ -89,12 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   StreamHeader h;
   if (!find_header(s, h) || h.components.empty()) return 0;
 
-  DecoderParams p;
-  p.threads = 1;
-  p.keep_partial = options & 2;
-  p.reduce = std::min<int>(options >> 2 & 3, h.max_reduce() - h.dropped_spatial);
-  p.max_layers = options & 16 ? 1 : 0;
-  p.first_frame = options & 32 ? 1 : 0;
+  DecoderParams p = part_of(options, h);
   if (options & 64) {
     const int reduced = p.reduce + h.dropped_spatial;
     const int width = low_length(h.video.width, reduced), height = low_length(h.video.height, reduced);

@@ -61,6 +61,17 @@ inline bool find_header(const Bytes& s, StreamHeader& h) {
   return true;
 }
 
+/// A part of a stream by an option byte, of which bits 0 and 6, 7 are left.
+inline DecoderParams part_of(unsigned options, const StreamHeader& h) {
+  DecoderParams p;
+  p.threads = 1;
+  p.keep_partial = options & 2;
+  p.reduce = std::min<int>(options >> 2 & 3, h.max_reduce() - h.dropped_spatial);
+  p.max_layers = options & 16 ? 1 : 0;
+  p.first_frame = options & 32 ? 1 : 0;
+  return p;
+}
+
 /// What a stranger's stream may be answered with.
 inline void expect_refusal(const Error& e) {
   if (e.kind() == ErrorKind::kBadStream || e.kind() == ErrorKind::kUnsupported) return;
