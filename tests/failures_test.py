@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 WIDTH, HEIGHT, FRAMES = 320, 240, 120
+FULL = os.environ.get("TRIVELET_FULL", "0") not in ("", "0")
 IN_TIME = 120  # seconds, also under sanitizers
 GOPS = ["--gop", "5", "--quiet"]
 
@@ -117,7 +118,7 @@ def killed(arguments, target: Path, what: str) -> None:
         return complain(f"{what}: it does not work at all")
     whole_time, whole = time.monotonic() - begin, target.read_bytes()
     old = b"what stood there before"
-    times = 100 if os.environ.get("TRIVELET_FULL") else 4
+    times = 100 if FULL else 4
     outcomes = {old: 0, whole: 0}
     for i in range(times):
         target.write_bytes(old)
@@ -183,7 +184,7 @@ def main() -> int:
             closed_pipe([*encode, source, "-"], f"{profile}: nobody reads the stream", out)
             decode = ["decode", "--quiet", "--format", "y4m", stream, "-"]
             closed_pipe(decode, f"{profile}: nobody reads the video", out)
-            if profile == "fast" or os.environ.get("TRIVELET_FULL"):
+            if profile == "fast" or FULL:
                 killed([*encode, source], out / "a.tvl", f"{profile}: killed while encoding")
                 killed(["decode", "--quiet", stream], out / "a.y4m", f"{profile}: killed while decoding")
                 cut = ["truncate", "--quiet", stream, "--layers", "2"]

@@ -361,7 +361,7 @@ TVL_API tvl_result tvl_decoder_video(tvl_decoder* decoder, tvl_video* video);
 /* Frames that a GOP gives at most: reading as many at once into planes without gaps saves a copy. 0: nothing is open. */
 TVL_API int32_t tvl_decoder_gop_frames(const tvl_decoder* decoder);
 /* Decodes the next `capacity` frames, fewer at the end: samples and times where `frames` says. *count: how many, also
- * with an error. After TVL_BAD_STREAM reading may go on behind what is damaged. Streams of volumes give the numbers that
+ * with an error. Frames behind what is damaged are given with keep_partial only. Streams of volumes give the numbers that
  * stand for their voxels, unless these are coded by prediction (TVL_UNSUPPORTED). */
 TVL_API tvl_result tvl_decoder_read(tvl_decoder* decoder, tvl_frame* frames, uint64_t capacity, uint64_t* count);
 
