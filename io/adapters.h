@@ -3,8 +3,10 @@
 // a hundred shared libraries, which take the loader longer than many a run.
 #pragma once
 
+#include <memory>
 #include <string>
 
+#include "io/video/matroska.h"
 #include "io/video/video_format_table.h"
 
 namespace trivelet::io {
@@ -16,6 +18,9 @@ struct FfmpegAdapter {
   /// `muxer`: a name of FFmpeg's or an extension, "" = by the extension of `path`.
   Writer (*make_writer)(const std::string& path, const VideoInfo& info, const std::string& muxer,
                         const WriterOptions& options);
+  /// io/video/matroska.h
+  std::unique_ptr<StreamOutput> (*make_matroska_output)(const std::string& path, bool overwrite,
+                                                        const CompanyOptions& company);
 };
 
 struct GdcmAdapter {

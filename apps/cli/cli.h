@@ -62,6 +62,8 @@ Action define_bench(Command& app, Common& common);
 Action define_truncate(Command& app, Common& common);
 Action define_extract(Command& app, Common& common);
 Action define_join(Command& app, Common& common);
+Action define_mux(Command& app, Common& common);
+Action define_demux(Command& app, Common& common);
 Action define_plan(Command& app, Common& common);
 Action define_view(Command& app, Common& common);
 Action define_ccsds(Command& app, Common& common);

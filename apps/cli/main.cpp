@@ -30,7 +30,7 @@ struct Entry {
   bool volumes = false;  ///< takes volumes, too
 };
 
-constexpr std::array<Entry, 13> kCommands = {{
+constexpr std::array<Entry, 15> kCommands = {{
     {"encode", "Encode a video or a volume (NIfTI, NRRD, MetaImage, DICOM, raw) into a .tvl stream", cli::define_encode,
      true},
     {"decode", "Decode a .tvl stream: whole, or reduced in size, frame rate, quality or length", cli::define_decode,
@@ -39,6 +39,8 @@ constexpr std::array<Entry, 13> kCommands = {{
     {"truncate", "Make a stream smaller in bytes without coding it again", cli::define_truncate, true},
     {"extract", "Take a lower resolution, frame rate or some GOPs out of a stream", cli::define_extract},
     {"join", "Join streams that were encoded alike, without coding them again", cli::define_join},
+    {"mux", "Put a stream into Matroska, with the sound, subtitles and chapters of another file", cli::define_mux},
+    {"demux", "Take the stream out of Matroska", cli::define_demux},
     {"plan", "List the bytes of a stream that decoding a part of it reads", cli::define_plan, true},
     {"verify", "Check a stream for damage, and against its original", cli::define_verify, true},
     {"compare", "Compare two videos or volumes: PSNR, SSIM, maximum error", cli::define_compare, true},

@@ -20,11 +20,12 @@ struct Options {
   std::string input;
   std::string output;
   DecodingOptions part;
+  FilmOptions film;
   io::WriterOptions writer;
 };
 
 /// How many GOPs of the stream will be on a device at once; 0 if it cannot be told before reading.
-std::uint64_t gops_in_flight(FileSource& source) {
+std::uint64_t gops_in_flight(ByteSource& source) {
   if (!source.seekable()) return 0;
   const StreamInfo info = probe(source);
   source.seek(0);
@@ -35,6 +36,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   const DecodingOptions& part = options.part;
   if (volume_in(options.input)) {
     refuse_video_parts(options.input, part);
+    refuse_film_options(options.output, app);
     require(options.writer.format.empty() && options.writer.video_codec.empty(), ErrorKind::kUnsupported,
             "'" + options.input + "' holds a volume: --format and --codec are for videos");
     refuse_gpu(options.device);
@@ -52,13 +54,20 @@ int run(const Options& options, const Common& common, const Command& app) {
 
   TraceFile trace(common);
   const Stopwatch clock;
-  FileSource source(options.input);
+  const StreamFile file = open_stream_file(options.input);
+  ByteSource& source = *file.source;
   const std::shared_ptr<const Backend> backend =
       choose_backend(options.device, app.typed("--max-memory") ? params.limits.memory : 0,
                      options.device == "cpu" ? 0 : gops_in_flight(source));
   Decoder decoder(source, params, backend.get());
   warn_of_lost_index(options.input, decoder.info().index_damage);
   const VideoInfo& info = decoder.output();
+  if (io::holds_company(options.output, options.writer.format)) {
+    writing.company = company_for(options.input, file.company, options.film, !part.frames.empty());
+  } else {
+    refuse_film_options(options.output, app);
+    if (!is_text) warn_of_loss(options.output, file.company, options.film);
+  }
   const auto writer = io::open_writer(options.output, info, writing);
   std::uint64_t frames = 0;
   const double begun = clock.seconds();
@@ -83,6 +92,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   trace.finish();
   const double seconds = clock.seconds();
   if (const std::string result = writer->result(); !result.empty()) fmt::print("{}\n", result);
+  warn_of_remarks(options.output, writer->remarks());
 
   log::info("{}, {}x{} {}, {:.1f} frames/s", count_of(frames, "frame"), info.width, info.height,
             trivelet::to_string(info.format), static_cast<double>(frames) / seconds);
@@ -194,6 +204,7 @@ Action define_decode(Command& app, Common& common) {
                  "Video codec for formats written through FFmpeg [ffv1 for .mkv .avi .nut, libx264 for .mp4 .mov]")
       .type_name("C")
       .group(kOutput);
+  add_film_options(app, options->film);
   add_overwrite_option(app, common);
   add_limit_options(app, common);
   add_device_option(app, options->device);

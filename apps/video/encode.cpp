@@ -27,7 +27,8 @@ namespace {
 /// they deliver, and a stream that promises more than it has does not verify.
 class HeadSink final : public ByteSink {
  public:
-  explicit HeadSink(FileSink& sink) : sink_(sink) {}
+  /// `file`: where the header can be written again; null if it cannot.
+  HeadSink(ByteSink& sink, FileSink* file) : sink_(sink), file_(file) {}
   void write(const void* data, std::size_t size) override {
     const auto* p = static_cast<const std::uint8_t*>(data);
     head_.insert(head_.end(), p, p + std::min(size, kMost - std::min(kMost, head_.size())));
@@ -42,20 +43,21 @@ class HeadSink final : public ByteSink {
     return parse_stream_header(head_.data() + kAt, static_cast<std::size_t>(box.length));
   }
   void set_frames(std::uint64_t frames) {
-    if (!sink_.seekable()) return;
+    if (file_ == nullptr) return;
     StreamHeader header_again = header();
     header_again.video.frames = frames;
     const std::vector<std::uint8_t> again = serialise(header_again);
-    const std::uint64_t end = sink_.position();
-    sink_.seek(kAt);
-    sink_.write(again.data(), again.size());
-    sink_.seek(end);
+    const std::uint64_t end = file_->position();
+    file_->seek(kAt);
+    file_->write(again.data(), again.size());
+    file_->seek(end);
   }
 
  private:
   static constexpr std::size_t kAt = sizeof kSignature + kBoxHeaderBytes;
   static constexpr std::size_t kMost = 1 << 16;
-  FileSink& sink_;
+  ByteSink& sink_;
+  FileSink* file_;
   std::vector<std::uint8_t> head_;
 };
 
@@ -70,6 +72,7 @@ struct Options {
   bool verify = false;
   InputOptions reading;
   CodingOptions coding;
+  FilmOptions film;
   std::string voxel_type;
   std::string transform = "auto";  // of volumes, as all below
   double max_error = -1;           // < 0 = not asked for
@@ -106,8 +109,8 @@ Prefetch decode_ahead(Decoder& decoder) {
 
 /// Decodes `path` and compares its samples with the digest of the input. Returns what to say.
 std::string verify_lossless(const std::string& path, const Common& common, const std::string& wanted) {
-  FileSource source(path);
-  Decoder decoder(source, decoder_params(common));
+  const StreamFile file = open_stream_file(path);
+  Decoder decoder(*file.source, decoder_params(common));
   Digest digest(decoder.output());
   Prefetch decoded = decode_ahead(decoder);
   while (const Gop* gop = decoded.next()) digest.add(*gop);
@@ -189,6 +192,9 @@ int run_volume(const Options& options, const Common& common, const Command& app)
   for (const char* option :
        {"--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts", "--plain-ends", "--joinable", "--pin-from"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
+  refuse_film_options(options.output, app);
+  require(!is_matroska_name(options.output), ErrorKind::kBadArgument,
+          "'" + options.output + "': volumes have no place in Matroska; write a .tvl file");
   refuse_gpu(options.device);
   require(options.gpu_memory.empty(), ErrorKind::kUnsupported,
           "--max-memory is of the GPU, and volumes are coded on the CPU");
@@ -265,9 +271,9 @@ void make_joinable(const Command& app, const Options& options, const std::option
 std::optional<StreamLayout> pinned(const Options& options) {
   if (options.pin_from.empty()) return std::nullopt;
   require(is_tvl_file(options.pin_from), ErrorKind::kBadStream, "'" + options.pin_from + "' is not a .tvl stream");
-  FileSource source(options.pin_from);
+  const StreamFile file = open_stream_file(options.pin_from);
   std::uint64_t bytes_read = 0;
-  StreamInput in(source, bytes_read);
+  StreamInput in(*file.source, bytes_read);
   StreamLayout layout;
   layout.read(in);
   return layout;
@@ -319,14 +325,26 @@ int run(const Options& options, const Common& common, const Command& app) {
             "--frames " + options.frames + ": joinable parts begin where a GOP does, at a multiple of " +
                 std::to_string(params.gop_frames));
   }
-  if (options.output != "-" && std::filesystem::path(options.output).extension() != ".tvl")
+  const bool matroska = is_matroska_name(options.output);
+  io::CompanyOptions company;
+  if (matroska) {
+    video.frames = 0;  // its header cannot be corrected afterwards
+    if (app.typed("--fps"))
+      log::warn("--fps changes how fast the pictures pass: '{}' gets neither sound nor subtitles", options.output);
+    else
+      company = company_for(options.input, input.company(), options.film, !options.frames.empty());
+  } else {
+    refuse_film_options(options.output, app);
+    warn_of_loss(options.output, input.company(), options.film);
+  }
+  if (!matroska && options.output != "-" && std::filesystem::path(options.output).extension() != ".tvl")
     log::warn("'{}' will hold a Trivelet stream although its name does not end in .tvl", options.output);
 
-  FileSink sink(options.output, common.overwrite);
-  require(!options.verify || sink.seekable(), ErrorKind::kBadArgument,
+  const auto sink = open_stream_output(options.output, common, company);
+  require(!options.verify || !sink->temporary_path().empty(), ErrorKind::kBadArgument,
           "--verify decodes the finished file again and '" + options.output + "' cannot be read back");
   const std::shared_ptr<const Backend> backend = starting.get();
-  HeadSink stream(sink);
+  HeadSink stream(*sink, sink->file());
   Encoder encoder(video, params, stream, backend.get());
   if (pin) {
     const std::string difference = header_difference(pin->header, stream.header(), true);
@@ -377,9 +395,9 @@ int run(const Options& options, const Common& common, const Command& app) {
 
   std::string verified;
   if (options.verify) {
-    // Before the rename: a file that fails never gets its name. Seeking writes out what is buffered.
-    sink.seek(sink.position());
-    const std::string& path = sink.temporary_path();
+    // Before the rename: a file that fails never gets its name.
+    sink->finish();
+    const std::string& path = sink->temporary_path();
     Common unlimited = common;
     unlimited.limitless = true;  // what could be encoded may be decoded
     try {
@@ -390,7 +408,8 @@ int run(const Options& options, const Common& common, const Command& app) {
       fail(ErrorKind::kMismatch, "verification of '" + options.output + "' failed, nothing is kept: " + e.what());
     }
   }
-  sink.commit();
+  sink->commit();
+  warn_of_remarks(options.output, sink->remarks());
   trace.finish();
   if (range.has_end() && stats.frames < range.count()) log::warn("--frames {}: the input ends before", options.frames);
   log::info("{}, {} bytes, {:.4g} bits per pixel, {:.1f} frames/s{}", count_of(stats.frames, "frame"),
@@ -405,7 +424,9 @@ Action define_encode(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->input, "Video to encode; - = standard input (Y4M, or raw with --size and --pix-fmt)")
       .required();
-  app.add_option("OUT", options->output, "Stream to write, e.g. out.tvl; - = standard output").required();
+  app.add_option("OUT", options->output,
+                 "Stream to write, e.g. out.tvl, or a film with sound, out.mkv; - = standard output")
+      .required();
   app.add_option("--frames", options->frames, "Encode only frames A up to, without, B; A: and :B leave an end open")
       .type_name("A:B")
       .group("Selection and checks");
@@ -425,6 +446,7 @@ Action define_encode(Command& app, Common& common) {
              "Decode the finished file and compare: lossless must be identical (else exit code 6), lossy says its PSNR")
           .group("Selection and checks");
   add_coding_options(app, options->coding);
+  add_film_options(app, options->film);
   constexpr const char* kVolumes = "Volumes (lossless unless told otherwise; not a medical device)";
   auto error = app.add_option("--max-error", options->max_error,
                               "No voxel errs by more, in stored units; holds for every voxel by construction")

@@ -94,6 +94,30 @@ void print_video(const VideoInfo& video, std::uint64_t frames) {
                                     range_name(video.colour), video.colour.chroma_location));
 }
 
+void put_company(Json& json, const io::Company& company) {
+  json.begin_array("other_tracks");
+  for (const io::OtherTrack& track : company.tracks) {
+    json.begin_object();
+    json.member("kind", track.kind);
+    json.member("codec", track.codec);
+    json.member("language", track.language);
+    json.member("name", track.name);
+    json.end_object();
+  }
+  json.end_array();
+  json.member("chapters", company.chapters);
+  json.member("attachments", company.attachments);
+}
+
+void print_company(const io::Company& company) {
+  for (const io::OtherTrack& track : company.tracks)
+    print_row(track.kind, track.codec + (track.language.empty() ? "" : ", " + track.language) +
+                              (track.name.empty() ? "" : ", " + track.name));
+  std::string more = company.chapters ? "chapters" : "";
+  if (company.attachments) more += more.empty() ? "attachments" : ", attachments";
+  if (!more.empty()) print_row("also", more);
+}
+
 int info_of_volume(const Options& options, const Common& common) {
   io::VolumeOptions reading;
   reading.limits = limits(common);
@@ -131,11 +155,13 @@ int info_of_video(const Options& options, const Common& common) {
     json.member("file", options.input);
     json.member("type", "video");
     put_video(json, video, video.frames);
+    put_company(json, reader->company());
     json.end_object();
     fmt::print("{}", json.text());
   } else {
     print_row("file", options.input);
     print_video(video, video.frames);
+    print_company(reader->company());
   }
   return kExitDone;
 }
@@ -188,7 +214,7 @@ std::string psnr_of(double mse, int bits) {
   return format_psnr(10 * std::log10(peak * peak / mse));
 }
 
-void print_stream_json(const Options& options, const StreamInfo& stream) {
+void print_stream_json(const Options& options, const StreamInfo& stream, const io::Company& company) {
   const std::uint64_t frames = frame_count(stream);
   const Decomposition& d = stream.decomposition;
   const Figures f = figures(stream.video, frames, stream.file_bytes);
@@ -203,6 +229,7 @@ void print_stream_json(const Options& options, const StreamInfo& stream) {
   json.member("bits_per_pixel", f.bits_per_pixel);
   json.member("bits_per_second", f.seconds > 0 ? 8.0 * static_cast<double>(stream.file_bytes) / f.seconds : 0.0);
   put_video(json, stream.video, frames);
+  put_company(json, company);
   json.begin_object("coding");
   json.member("lossless", stream.lossless);
   json.member("profile", to_string(stream.profile));
@@ -257,7 +284,7 @@ void print_stream_json(const Options& options, const StreamInfo& stream) {
   fmt::print("{}", json.text());
 }
 
-void print_stream(const Options& options, const StreamInfo& stream, bool verbose) {
+void print_stream(const Options& options, const StreamInfo& stream, const io::Company& company, bool verbose) {
   const std::uint64_t frames = frame_count(stream);
   const Decomposition& d = stream.decomposition;
   const Figures f = figures(stream.video, frames, stream.file_bytes);
@@ -270,6 +297,7 @@ void print_stream(const Options& options, const StreamInfo& stream, bool verbose
       print_row(name, value);
   else
     print_video(stream.video, frames);
+  print_company(company);
   if (stream.file_bytes > 0) {
     std::string size = fmt::format("{} bytes", stream.file_bytes);
     if (f.bits_per_pixel > 0) size += fmt::format(", {:.4g} bits per pixel", f.bits_per_pixel);
@@ -318,11 +346,12 @@ void print_stream(const Options& options, const StreamInfo& stream, bool verbose
 int run(const Options& options, const Common& common) {
   if (!is_tvl_file(options.input))
     return io::is_volume(options.input) ? info_of_volume(options, common) : info_of_video(options, common);
-  FileSource source(options.input);
-  const StreamInfo stream = probe(source);
+  const StreamFile file = open_stream_file(options.input);
+  const StreamInfo stream = probe(*file.source);
   warn_of_lost_index(options.input, stream.index_damage);
   if (!stream.header_damage.empty()) log::warn("'{}': {}", options.input, stream.header_damage);
-  options.json ? print_stream_json(options, stream) : print_stream(options, stream, common.verbose);
+  options.json ? print_stream_json(options, stream, file.company)
+               : print_stream(options, stream, file.company, common.verbose);
   return kExitDone;
 }
 

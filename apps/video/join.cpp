@@ -18,17 +18,21 @@ struct Options {
 };
 
 int run(const Options& options, const Common& common) {
-  std::vector<std::unique_ptr<FileSource>> sources;
+  std::vector<std::unique_ptr<ByteSource>> sources;
+  bool alone = true;
   std::vector<JoinInput> inputs;
   for (const std::string& input : options.inputs) {
     check_output(input, options.output, true);
     require(is_tvl_file(input), ErrorKind::kBadStream, "'" + input + "' is not a .tvl stream");
-    sources.push_back(std::make_unique<FileSource>(input));
+    StreamFile file = open_stream_file(input);
+    alone = alone && file.company.empty();
+    sources.push_back(std::move(file.source));
     inputs.push_back({input, sources.back().get()});
   }
-  FileSink sink(options.output, common.overwrite);
-  const JoinResult result = join(inputs, sink);
-  sink.commit();
+  const auto sink = open_stream_output(options.output, common, {});
+  const JoinResult result = join(inputs, *sink);
+  sink->commit();
+  if (!alone) log::warn("'{}' holds the pictures only: sound and the like are not joined", options.output);
   for (std::size_t i = 0; i < options.inputs.size(); ++i) warn_of_lost_index(options.inputs[i], result.index_damage[i]);
   log::info("{} in {}, {} bytes", count_of(result.frames, "frame"), count_of(result.gops, "GOP"), result.bytes);
   return kExitDone;

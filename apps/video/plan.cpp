@@ -34,6 +34,8 @@ std::unique_ptr<ReadPlan> make_plan(const Options& options, const Common& common
 
 int run(const Options& options, const Common& common) {
   require(is_tvl_file(options.input), ErrorKind::kBadStream, "'" + options.input + "' is not a .tvl stream");
+  require(!io::holds_stream(options.input), ErrorKind::kUnsupported,
+          "'" + options.input + "' is Matroska, in which a stream is not in one piece; 'trivelet demux' takes it out");
   FileSource source(options.input);
   require(source.seekable(), ErrorKind::kBadArgument, "a pipe cannot be read in parts; use a file");
   const std::unique_ptr<ReadPlan> plan = make_plan(options, common, source.size());

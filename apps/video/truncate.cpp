@@ -25,6 +25,7 @@ struct Options {
   int temporal_reduce = 0;
   std::string frames;
   bool keep_partial = false;
+  FilmOptions film;
 };
 
 /// Of a volume whose stream tells what its layers are worth, else empty.
@@ -39,7 +40,7 @@ std::string quality_of_cut(const RewriteResult& result) {
   return result.part_of_next ? layers + " (" + errors + ") and a part of the next" : layers + ": " + errors;
 }
 
-int run(const Options& options, const Common& common) {
+int run(const Options& options, const Common& common, const Command& app) {
   check_output(options.input, options.output, true);
   RewriteParams params;
   if (!options.size.empty()) {
@@ -59,10 +60,19 @@ int run(const Options& options, const Common& common) {
   params.limits = limits(common);
 
   require(is_tvl_file(options.input), ErrorKind::kBadStream, "'" + options.input + "' is not a .tvl stream");
-  FileSource source(options.input);
-  FileSink sink(options.output, common.overwrite);
-  const RewriteResult result = rewrite(source, params, sink);
-  sink.commit();
+  const StreamFile file = open_stream_file(options.input);
+  ByteSource& source = *file.source;
+  io::CompanyOptions company;
+  if (is_matroska_name(options.output)) {
+    company = company_for(options.input, file.company, options.film, !options.frames.empty());
+  } else {
+    refuse_film_options(options.output, app);
+    warn_of_loss(options.output, file.company, options.film);
+  }
+  const auto sink = open_stream_output(options.output, common, company);
+  const RewriteResult result = rewrite(source, params, *sink);
+  sink->commit();
+  warn_of_remarks(options.output, sink->remarks());
   warn_of_lost_index(options.input, result.index_damage);
   std::string quality = quality_of_cut(result);
   if (quality.empty() && result.mean_squared_error >= 0) {
@@ -105,6 +115,7 @@ void add_targets(Command& app, Options& options, bool required) {
 void add_common(Command& app, Options& options, Common& common) {
   app.add_flag("--keep-partial", options.keep_partial,
                "Leave damaged GOPs of the input out; the exit code is 4 all the same");
+  add_film_options(app, options.film);
   add_overwrite_option(app, common);
   add_limit_options(app, common);
   add_log_options(app, common);
@@ -122,7 +133,7 @@ Action define_truncate(Command& app, Common& common) {
       "sizes and the quality of the layers; of volumes what was measured, in PSNR and largest error. The result can "
       "be\n"
       "truncated again.");
-  return [options, &common] { return run(*options, common); };
+  return [options, &common, app] { return run(*options, common, app); };
 }
 
 Action define_extract(Command& app, Common& common) {
@@ -145,7 +156,7 @@ Action define_extract(Command& app, Common& common) {
       .group(kPart);
   add_targets(app, *options, false);
   add_common(app, *options, common);
-  return [options, &common] { return run(*options, common); };
+  return [options, &common, app] { return run(*options, common, app); };
 }
 
 }  // namespace trivelet::cli

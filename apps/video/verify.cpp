@@ -34,9 +34,9 @@ int run(const Options& options, const Common& common, const Command& app) {
         common);
   }
   const DecoderParams params = decoder_params(common);
-  FileSource source(options.input);
+  const StreamFile file = open_stream_file(options.input);
   const std::shared_ptr<const Backend> backend = choose_backend(options.device, params.limits.memory, 0);
-  StreamVerifier verifier(source, params, backend.get());
+  StreamVerifier verifier(*file.source, params, backend.get());
   const StreamInfo& stream = verifier.info();
   const VideoInfo& info = verifier.output();
 

@@ -39,11 +39,12 @@ std::size_t peek_pipe(int fd, std::byte* data, std::size_t size) {
 class TvlReader final : public io::FrameReader {
  public:
   TvlReader(const std::string& path, const Common& common, const FrameRange& range)
-      : source_(path), decoder_(source_, params(common, range)), gop_(decoder_.make_gop()) {
+      : file_(open_stream_file(path)), decoder_(*file_.source, params(common, range)), gop_(decoder_.make_gop()) {
     warn_of_lost_index(path, decoder_.info().index_damage);
   }
 
   const VideoInfo& info() const override { return decoder_.output(); }
+  io::Company company() const override { return file_.company; }
 
   bool read(Gop& gop, int index) override {
     if (next_ >= gop_.frames()) {
@@ -71,7 +72,7 @@ class TvlReader final : public io::FrameReader {
     return p;
   }
 
-  FileSource source_;
+  StreamFile file_;
   Decoder decoder_;
   Gop gop_;
   int next_ = 0;
@@ -89,7 +90,7 @@ bool is_tvl_file(const std::string& path) {
     if (fd < 0) return false;
     const ssize_t n = pread(fd, head.data(), head.size(), standard ? lseek(fd, 0, SEEK_CUR) : 0);
     if (!standard) close(fd);
-    return n > 0 && trivelet::is_tvl(head.data(), static_cast<std::size_t>(n));
+    return n > 0 && (trivelet::is_tvl(head.data(), static_cast<std::size_t>(n)) || io::holds_stream(path));
   }
   // A named pipe would lose its writer when it is closed again: its name has to tell.
   if (!standard) return S_ISFIFO(status.st_mode) && std::filesystem::path(path).extension() == ".tvl";
@@ -107,9 +108,11 @@ VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options
   if (is_tvl_) {
     reader_ = std::make_unique<TvlReader>(path, common, range);
     info_ = reader_->info();
+    company_ = reader_->company();
   } else {
     reader_ = io::open_reader(path, options);
     info_ = reader_->info();
+    company_ = reader_->company();
     if (range.first > 0) {
       const std::uint64_t skipped = reader_->skip(range.first);
       require(skipped == range.first, ErrorKind::kBadArgument,
@@ -150,6 +153,89 @@ bool VideoInput::unread(int count) {
   if (!reader_->unread(count)) return false;
   left_ += static_cast<std::uint64_t>(count);
   return true;
+}
+
+// ------------------------------------------------------------------------------------------------------------- films
+
+namespace {
+
+/// A stream in a file of its own.
+class PlainOutput final : public io::StreamOutput {
+ public:
+  PlainOutput(const std::string& path, bool overwrite) : file_(path, overwrite) {}
+  void write(const void* data, std::size_t size) override { file_.write(data, size); }
+  void finish() override {
+    if (file_.seekable()) file_.seek(file_.position());  // writes out what is buffered
+  }
+  void commit() override { file_.commit(); }
+  const std::string& temporary_path() const override { return file_.temporary_path(); }
+  FileSink* file() override { return file_.seekable() ? &file_ : nullptr; }
+  std::vector<std::string> remarks() const override { return {}; }
+
+ private:
+  FileSink file_;
+};
+
+}  // namespace
+
+void add_film_options(Command& app, FilmOptions& options) {
+  constexpr const char* kFilm = "Sound, subtitles, chapters (outputs that hold them: .mkv, .mp4 ...)";
+  auto audio = app.add_option("--audio", options.audio, "Sound: as it is, or none")
+                   .one_of({"copy", "none"})
+                   .show_default()
+                   .group(kFilm);
+  app.add_flag("--only-video", options.only_video, "Neither sound nor subtitles, chapters, attachments and tags")
+      .group(kFilm)
+      .excludes(audio);
+  app.add_option("--tracks-from", options.tracks_from, "Take all these from another file instead of the input")
+      .type_name("FILE")
+      .group(kFilm);
+}
+
+void refuse_film_options(const std::string& output, const Command& app) {
+  for (const char* option : {"--audio", "--only-video", "--tracks-from"})
+    require(!app.typed(option), ErrorKind::kBadArgument,
+            std::string(option) + ": '" + output + "' holds pictures only; .mkv holds more");
+}
+
+StreamFile open_stream_file(const std::string& path) {
+  if (!io::holds_stream(path)) return {std::make_unique<FileSource>(path)};
+  auto matroska = std::make_unique<io::MatroskaSource>(path);
+  io::Company company = matroska->company();
+  return {std::move(matroska), std::move(company)};
+}
+
+io::CompanyOptions company_for(const std::string& input, const io::Company& company, const FilmOptions& options,
+                               bool part) {
+  io::CompanyOptions taken;
+  if (options.only_video) return taken;
+  taken.sound = options.audio != "none";
+  taken.during_video = part;
+  taken.from = options.tracks_from;
+  if (taken.from.empty() && input != "-" && (!company.empty() || io::holds_stream(input))) taken.from = input;
+  if (!taken.from.empty() && io::holds_stream(taken.from))
+    taken.clock_offset_us = io::MatroskaSource(taken.from).clock_offset_us();
+  return taken;
+}
+
+bool is_matroska_name(const std::string& output) { return std::filesystem::path(output).extension() == ".mkv"; }
+
+std::unique_ptr<io::StreamOutput> open_stream_output(const std::string& output, const Common& common,
+                                                     const io::CompanyOptions& company) {
+  if (is_matroska_name(output)) return io::make_matroska_output(output, common.overwrite, company);
+  return std::make_unique<PlainOutput>(output, common.overwrite);
+}
+
+void warn_of_loss(const std::string& output, const io::Company& input, const FilmOptions& options) {
+  if (!input.empty() && !options.only_video)
+    log::warn("'{}' holds pictures only: {} of the input are left out; .mkv holds them", output, io::to_string(input));
+}
+
+void warn_of_remarks(const std::string& output, const std::vector<std::string>& remarks) {
+  if (remarks.empty()) return;
+  std::string all;
+  for (const std::string& remark : remarks) all += (all.empty() ? "" : "; ") + remark;
+  log::warn("'{}' lacks something of the input: {}", output, all);
 }
 
 io::ReaderOptions like_video(io::ReaderOptions options, const std::string& path, const VideoInfo& like) {

@@ -7,13 +7,14 @@
 
 #include "apps/cli/cli.h"
 #include "codec/prefetch.h"
+#include "io/video/matroska.h"
 #include "io/video/video_io.h"
 #include "trivelet/codec.h"
 
 namespace trivelet::cli {
 
-/// True when the file, or what comes out of the pipe "-", begins like a .tvl stream. Nothing is
-/// consumed. False for what cannot be opened.
+/// True when the file, or what comes out of the pipe "-", begins like a .tvl stream, or is a Matroska file with one.
+/// Nothing is consumed. False for what cannot be opened.
 bool is_tvl_file(const std::string& path);
 
 /// Opens any video, .tvl included. `range` selects frames; frames before it are skipped here.
@@ -27,6 +28,7 @@ class VideoInput {
   /// Of the selected frames; `frames` is 0 when the count is not known.
   const VideoInfo& info() const { return info_; }
   bool is_tvl() const { return is_tvl_; }
+  const io::Company& company() const { return company_; }
   /// Fills `gop` up to its capacity. False when no frame was left.
   bool read(Gop& gop);
   /// Fills up to `count` frames of `gop` from `first` on. Returns how many, fewer only at the end.
@@ -37,6 +39,7 @@ class VideoInput {
  private:
   std::unique_ptr<io::FrameReader> reader_;
   VideoInfo info_;
+  io::Company company_;
   std::uint64_t left_;  ///< frames that may still be read
   bool is_tvl_;
 };
@@ -52,6 +55,36 @@ std::size_t frame_bytes(const VideoInfo& info);
 
 /// Warns, once, when the index of a stream was lost and had to be rebuilt.
 void warn_of_lost_index(const std::string& path, const std::string& index_damage);
+
+/// Sound, subtitles and so on of films, as it is typed.
+struct FilmOptions {
+  std::string audio = "copy";
+  bool only_video = false;
+  std::string tracks_from;
+};
+void add_film_options(Command& app, FilmOptions& options);
+
+/// A stream to read, from a file of its own, a pipe or Matroska, and what else is there.
+struct StreamFile {
+  std::unique_ptr<ByteSource> source;
+  io::Company company{};
+};
+StreamFile open_stream_file(const std::string& path);
+
+/// What to take over for an output that can hold it: of `input`, which has `company`, unless --tracks-from names another
+/// file. `part`: only some frames are written.
+io::CompanyOptions company_for(const std::string& input, const io::Company& company, const FilmOptions& options,
+                               bool part);
+/// Options that an output of pictures alone cannot obey.
+void refuse_film_options(const std::string& output, const Command& app);
+
+/// Where a stream goes: a file of its own, or Matroska if `output` ends in .mkv.
+bool is_matroska_name(const std::string& output);
+std::unique_ptr<io::StreamOutput> open_stream_output(const std::string& output, const Common& common,
+                                                     const io::CompanyOptions& company);
+/// Says, once, what `output` lacks of what the input has.
+void warn_of_loss(const std::string& output, const io::Company& input, const FilmOptions& options);
+void warn_of_remarks(const std::string& output, const std::vector<std::string>& remarks);
 
 /// What of a stream to decode, as it is typed.
 struct DecodingOptions {

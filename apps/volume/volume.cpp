@@ -27,8 +27,7 @@ std::optional<VolumeInStream> volume_in(const StreamInfo& stream) {
 
 std::optional<VolumeInStream> volume_in(const std::string& path) {
   if (path == "-" || !is_tvl_file(path)) return std::nullopt;
-  FileSource source(path);
-  return volume_in(probe(source));
+  return volume_in(probe(*open_stream_file(path).source));
 }
 
 void refuse_gpu(const std::string& device) {

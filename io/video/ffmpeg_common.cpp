@@ -105,6 +105,6 @@ void av_fail(int code, const std::string& what, ErrorKind kind, const std::strin
   fail(kind, what + ": " + (reason.empty() ? av_text(code) : reason));
 }
 
-const FfmpegAdapter trivelet_ffmpeg = {make_ffmpeg_reader, make_ffmpeg_writer};
+const FfmpegAdapter trivelet_ffmpeg = {make_ffmpeg_reader, make_ffmpeg_writer, make_ffmpeg_matroska_output};
 
 }  // namespace trivelet::io

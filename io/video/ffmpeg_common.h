@@ -94,6 +94,8 @@ Reader make_ffmpeg_reader(const std::string& path, Source source, const std::str
                           const ReaderOptions& options);
 Writer make_ffmpeg_writer(const std::string& path, const VideoInfo& info, const std::string& muxer,
                           const WriterOptions& options);
+std::unique_ptr<StreamOutput> make_ffmpeg_matroska_output(const std::string& path, bool overwrite,
+                                                          const CompanyOptions& company);
 
 inline AVRational to_av(Rational r) { return {r.num, r.den}; }
 inline Rational from_av(AVRational r) { return {r.num, r.den}; }

@@ -9,69 +9,15 @@
 #include <exception>
 #include <utility>
 
+#include "io/video/ffmpeg_bytes.h"
 #include "io/video/ffmpeg_common.h"
-#include "io/video/video_format_table.h"
+#include "io/video/ffmpeg_company.h"
 #include "io/video/planes.h"
+#include "io/video/video_format_table.h"
 
 namespace trivelet::io {
 
 namespace {
-
-/// Lets libavformat read from a InputBytes. Exceptions wait here until the C code has returned.
-class SourceIo {
- public:
-  explicit SourceIo(InputBytes& source) : source_(source) {
-    constexpr int kBufferSize = 1 << 16;
-    auto* buffer = static_cast<unsigned char*>(av_malloc(kBufferSize));
-    context_.reset(avio_alloc_context(buffer, kBufferSize, 0, this, read, nullptr, source.size() ? seek : nullptr));
-    if (!context_) {
-      av_free(buffer);
-      throw std::bad_alloc();
-    }
-  }
-  AVIOContext* context() const { return context_.get(); }
-  void rethrow() {
-    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-  }
-
- private:
-  static int read(void* opaque, std::uint8_t* data, int size) {
-    auto& self = *static_cast<SourceIo*>(opaque);
-    try {
-      const std::size_t got = self.source_.read_some(data, static_cast<std::size_t>(size));
-      return got == 0 ? AVERROR_EOF : static_cast<int>(got);
-    } catch (...) {
-      self.error_ = std::current_exception();
-      return AVERROR(EIO);
-    }
-  }
-
-  static std::int64_t seek(void* opaque, std::int64_t offset, int whence) {
-    auto& self = *static_cast<SourceIo*>(opaque);
-    const auto size = static_cast<std::int64_t>(*self.source_.size());
-    whence &= ~AVSEEK_FORCE;
-    if (whence == AVSEEK_SIZE) return size;
-    if (whence == SEEK_CUR) offset += static_cast<std::int64_t>(self.source_.position());
-    if (whence == SEEK_END) offset += size;
-    if (offset < 0) return AVERROR(EINVAL);
-    try {
-      self.source_.seek(static_cast<std::uint64_t>(offset));
-      return offset;
-    } catch (...) {
-      self.error_ = std::current_exception();
-      return AVERROR(EIO);
-    }
-  }
-
-  InputBytes& source_;
-  IoPtr context_;
-  std::exception_ptr error_;
-};
-
-struct CloseInput {
-  void operator()(AVFormatContext* p) const { avformat_close_input(&p); }
-};
-using InputPtr = std::unique_ptr<AVFormatContext, CloseInput>;
 
 /// Degrees clockwise from a display matrix, to the nearest quarter turn.
 int rotation_of(const std::uint8_t* matrix) {
@@ -184,6 +130,8 @@ class FfmpegReader final : public FrameReader {
     }
     return count;
   }
+
+  Company company() const override { return company_of(*input_); }
 
  private:
   void open_input(const std::string& path, const std::string& demuxer, const ReaderOptions& options) {

@@ -8,76 +8,20 @@
 #include <exception>
 #include <map>
 #include <new>
+#include <optional>
 #include <set>
 #include <type_traits>
 #include <utility>
 
+#include "io/video/ffmpeg_bytes.h"
 #include "io/video/ffmpeg_common.h"
-#include "io/video/video_format_table.h"
+#include "io/video/ffmpeg_company.h"
 #include "io/video/planes.h"
+#include "io/video/video_format_table.h"
 
 namespace trivelet::io {
 
 namespace {
-
-/// Lets libavformat write to a FileSink. Exceptions wait here until the C code has returned.
-class FileIo {
- public:
-  explicit FileIo(FileSink& file) : file_(file) {
-    constexpr int kBufferSize = 1 << 16;
-    auto* buffer = static_cast<unsigned char*>(av_malloc(kBufferSize));
-    context_.reset(avio_alloc_context(buffer, kBufferSize, 1, this, nullptr, write, file.seekable() ? seek : nullptr));
-    if (!context_) {
-      av_free(buffer);
-      throw std::bad_alloc();
-    }
-  }
-  AVIOContext* context() const { return context_.get(); }
-  void rethrow() {
-    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-  }
-
- private:
-  using Byte = std::conditional_t<(LIBAVFORMAT_VERSION_MAJOR >= 61), const std::uint8_t, std::uint8_t>;
-
-  static int write(void* opaque, Byte* data, int size) {
-    auto& self = *static_cast<FileIo*>(opaque);
-    try {
-      self.file_.write(data, static_cast<std::size_t>(size));
-      self.end_ = std::max(self.end_, self.file_.position());
-      return size;
-    } catch (...) {
-      self.error_ = std::current_exception();
-      return AVERROR(EIO);
-    }
-  }
-
-  static std::int64_t seek(void* opaque, std::int64_t offset, int whence) {
-    auto& self = *static_cast<FileIo*>(opaque);
-    whence &= ~AVSEEK_FORCE;
-    if (whence == AVSEEK_SIZE) return static_cast<std::int64_t>(self.end_);
-    if (whence == SEEK_CUR) offset += static_cast<std::int64_t>(self.file_.position());
-    if (whence == SEEK_END) offset += static_cast<std::int64_t>(self.end_);
-    if (offset < 0) return AVERROR(EINVAL);
-    try {
-      self.file_.seek(static_cast<std::uint64_t>(offset));
-      return offset;
-    } catch (...) {
-      self.error_ = std::current_exception();
-      return AVERROR(EIO);
-    }
-  }
-
-  FileSink& file_;
-  IoPtr context_;
-  std::uint64_t end_ = 0;
-  std::exception_ptr error_;
-};
-
-struct FreeFormat {
-  void operator()(AVFormatContext* p) const { avformat_free_context(p); }
-};
-using FormatPtr = std::unique_ptr<AVFormatContext, FreeFormat>;
 
 struct Choice {
   const AVOutputFormat* muxer = nullptr;
@@ -215,6 +159,7 @@ class FfmpegWriter final : public FrameWriter {
     require(file_.seekable() || (format != "mp4" && format != "mov"), ErrorKind::kUnsupported,
             format + " needs an output that can seek, which " + name_ + " cannot; use matroska or nut");
     open_encoder(options.threads);
+    if (!options.company.from.empty() && !choice_.one_picture) company_.emplace(options.company);
     open_muxer();
   }
 
@@ -227,6 +172,7 @@ class FfmpegWriter final : public FrameWriter {
     const FrameTime time = next_time(gop.times()[static_cast<std::size_t>(index)]);
     frame_->pts = time.pts;
     durations_[time.pts] = time.duration;
+    if (company_ && frames_ == 0) company_->begin(microseconds(time.pts));
     const int code = avcodec_send_frame(codec_.get(), frame_.get());
     if (code < 0) av_fail(code, at_frame() + " does not encode", ErrorKind::kUnsupported, log_.take());
     drain();
@@ -238,11 +184,16 @@ class FfmpegWriter final : public FrameWriter {
     int code = avcodec_send_frame(codec_.get(), nullptr);
     if (code < 0) av_fail(code, name_ + ": the encoder does not finish", ErrorKind::kInternal, log_.take());
     drain();
+    if (company_) company_->finish(microseconds(last_pts_ + last_duration_));
     code = av_write_trailer(format_.get());
     avio_flush(io_->context());
     check_written(code);
     file_.commit();
     finished_ = true;
+  }
+
+  std::vector<std::string> remarks() const override {
+    return company_ ? company_->remarks() : std::vector<std::string>();
   }
 
  private:
@@ -323,20 +274,28 @@ class FfmpegWriter final : public FrameWriter {
       if (matrix == nullptr) throw std::bad_alloc();
       av_display_rotation_set(reinterpret_cast<std::int32_t*>(matrix), info_.rotation);
     }
+    if (company_) company_->add_to(*context);
     check_written(avformat_write_header(context, nullptr));
   }
 
   FrameTime next_time(FrameTime time) {
     const std::int64_t one = std::max<std::int64_t>(1, av_rescale_q(1, av_inv_q(rate_), codec_->time_base));
-    if (!keep_times_) return {static_cast<std::int64_t>(frames_), 1};
+    if (!keep_times_) {
+      last_pts_ = static_cast<std::int64_t>(frames_);
+      last_duration_ = 1;
+      return {last_pts_, 1};
+    }
     if (frames_ == 0) first_pts_ = time.pts;
     if (frames_ > 0 && time.pts <= last_pts_)
       time.pts = std::max(last_pts_ + 1, first_pts_ + av_rescale_q(static_cast<std::int64_t>(frames_), av_inv_q(rate_),
                                                                    codec_->time_base));
     if (time.duration <= 0) time.duration = one;
     last_pts_ = time.pts;
+    last_duration_ = time.duration;
     return time;
   }
+
+  std::int64_t microseconds(std::int64_t pts) const { return av_rescale_q(pts, codec_->time_base, {1, 1'000'000}); }
 
   /// Moves the packets that are ready into the file.
   void drain() {
@@ -345,6 +304,7 @@ class FfmpegWriter final : public FrameWriter {
       if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) return;
       if (code < 0) av_fail(code, at_frame() + " does not encode", ErrorKind::kUnsupported, log_.take());
       packet_->stream_index = stream_->index;
+      if (company_) company_->write_until(microseconds(packet_->dts));
       if (const auto known = durations_.find(packet_->pts); known != durations_.end()) {
         packet_->duration = known->second;
         durations_.erase(known);
@@ -371,6 +331,7 @@ class FfmpegWriter final : public FrameWriter {
   bool keep_times_ = true;
   bool finished_ = false;
   ErrorLog log_;
+  std::optional<CompanyCopy> company_;
   std::unique_ptr<FileIo> io_;
   FormatPtr format_;
   CodecPtr codec_;
@@ -380,6 +341,7 @@ class FfmpegWriter final : public FrameWriter {
   std::uint64_t frames_ = 0;
   std::int64_t first_pts_ = 0;
   std::int64_t last_pts_ = 0;
+  std::int64_t last_duration_ = 0;
   std::map<std::int64_t, std::int64_t> durations_;  ///< of frames in the encoder, by time
 };
 

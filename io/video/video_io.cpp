@@ -118,6 +118,21 @@ std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInf
   return known->open(path, info, options);
 }
 
+bool holds_company(const std::string& path, const std::string& format) {
+  if (path == "null" || path == "md5") return false;
+  return (format.empty() ? output_format_of_extension(extension_of(path)) : output_format(format)) == nullptr;
+}
+
+std::string to_string(const Company& company) {
+  std::string text;
+  const auto add = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
+  for (const OtherTrack& track : company.tracks) add(track.kind + " (" + track.codec + ")");
+  if (company.chapters) add("chapters");
+  if (company.attachments) add("attachments");
+  if (company.tags) add("tags");
+  return text;
+}
+
 std::string supported_writers() {
   const std::string own = "y4m (.y4m), raw (.yuv .raw .rgb .gray), pnm (.pgm .ppm), null, md5";
   return have_ffmpeg() ? own +

@@ -14,7 +14,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "io/video/company.h"
 #include "trivelet/limits.h"
 #include "trivelet/streams.h"
 #include "trivelet/types.h"
@@ -35,6 +37,8 @@ class FrameReader {
   virtual bool unread(int count);
   /// Skips `count` frames without delivering them; returns how many there were. The default reads and drops.
   virtual std::uint64_t skip(std::uint64_t count);
+  /// What else is in the input.
+  virtual Company company() const { return {}; }
 };
 
 struct ReaderOptions {
@@ -70,6 +74,8 @@ class FrameWriter {
   virtual void finish() = 0;
   /// What a writer wants to say at the end: the digest of "md5", else empty.
   virtual std::string result() const { return {}; }
+  /// What could not be taken over, a sentence each. Complete after finish().
+  virtual std::vector<std::string> remarks() const { return {}; }
 };
 
 struct WriterOptions {
@@ -77,11 +83,15 @@ struct WriterOptions {
   bool overwrite = false;     ///< replace an existing file
   std::string video_codec{};  ///< FFmpeg only: "" = ffv1 for .mkv/.avi/.nut, libx264 for .mp4/.mov
   int threads = 0;
+  CompanyOptions company{};  ///< FFmpeg only; other formats hold nothing but pictures
 };
 
 /// Opens a destination for frames of `info`. `path` may be "-", "null" and "md5" (also as `format`; md5 with a file
 /// name writes the digest there). Unsupported when the format cannot hold such frames; the message says what can.
 std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
+
+/// Whether files of the format can hold more than pictures, as far as its name or extension tells.
+bool holds_company(const std::string& path, const std::string& format);
 
 /// Extensions and formats this build can write, for messages and --help.
 std::string supported_writers();

@@ -1,0 +1,91 @@
+// trivelet mux, trivelet demux: a stream into Matroska and out of it, byte for byte.
+
+#include <vector>
+
+#include "apps/cli/log.h"
+#include "apps/video/video.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+struct Options {
+  std::string input;
+  std::string output;
+  FilmOptions film;
+};
+
+/// Copies the stream of `file`; returns its bytes.
+std::uint64_t copy(const StreamFile& file, io::StreamOutput& output) {
+  std::vector<std::byte> buffer(std::size_t{1} << 18);
+  std::uint64_t bytes = 0;
+  while (const std::size_t got = file.source->read(buffer.data(), buffer.size())) {
+    output.write(buffer.data(), got);
+    bytes += got;
+  }
+  output.commit();
+  return bytes;
+}
+
+/// Throws unless the stream is whole: Matroska gets its times and packets from it.
+void require_whole(const StreamFile& file, const std::string& input) {
+  require(file.source->seekable(), ErrorKind::kBadArgument,
+          "'" + input + "': a pipe cannot be checked first; use a file");
+  const StreamInfo info = probe(*file.source);
+  require(info.complete && info.index_damage.empty() && info.header_damage.empty(), ErrorKind::kBadStream,
+          "'" + input + "' is damaged or cut short; 'trivelet extract --keep-partial' keeps what is intact");
+  file.source->seek(0);
+}
+
+int run_mux(const Options& options, const Common& common) {
+  check_output(options.input, options.output, true);
+  require(is_matroska_name(options.output), ErrorKind::kBadArgument, "'" + options.output + "' does not end in .mkv");
+  require(is_tvl_file(options.input), ErrorKind::kBadStream, "'" + options.input + "' is not a .tvl stream");
+  const StreamFile file = open_stream_file(options.input);
+  require_whole(file, options.input);
+  const auto output =
+      open_stream_output(options.output, common, company_for(options.input, file.company, options.film, false));
+  const std::uint64_t bytes = copy(file, *output);
+  warn_of_remarks(options.output, output->remarks());
+  log::info("{} bytes of pictures", bytes);
+  return kExitDone;
+}
+
+int run_demux(const Options& options, const Common& common) {
+  check_output(options.input, options.output, true);
+  require(!is_matroska_name(options.output), ErrorKind::kBadArgument,
+          "'" + options.output + "': demux writes the stream alone, a .tvl file");
+  require(io::holds_stream(options.input), ErrorKind::kBadStream,
+          "'" + options.input + "' is not a Matroska file with a Trivelet stream");
+  const StreamFile file = open_stream_file(options.input);
+  const auto output = open_stream_output(options.output, common, {});
+  log::info("{} bytes", copy(file, *output));
+  return kExitDone;
+}
+
+}  // namespace
+
+Action define_mux(Command& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("IN", options->input, "Stream, a .tvl file or one in Matroska").required();
+  app.add_option("OUT", options->output, "Film to write, e.g. film.mkv").required();
+  add_film_options(app, options->film);
+  add_overwrite_option(app, common);
+  add_log_options(app, common);
+  app.add_footer(
+      "'--tracks-from in.mp4' adds the sound, subtitles, chapters, attachments and tags of the file that the stream "
+      "was\n"
+      "encoded from. 'trivelet demux' gives the stream back as it was.");
+  return [options, &common] { return run_mux(*options, common); };
+}
+
+Action define_demux(Command& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("IN", options->input, "Matroska file with a Trivelet stream").required();
+  app.add_option("OUT", options->output, "Stream to write, e.g. out.tvl; - = standard output").required();
+  add_overwrite_option(app, common);
+  add_log_options(app, common);
+  return [options, &common] { return run_demux(*options, common); };
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,340 @@
+#include "io/video/ffmpeg_company.h"
+
+#include <array>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+namespace trivelet::io {
+
+namespace {
+
+constexpr AVRational kMicroseconds = {1, 1'000'000};
+
+const char* kind_of(const AVStream& stream) {
+  if (stream.disposition & AV_DISPOSITION_ATTACHED_PIC) return "cover";
+  switch (stream.codecpar->codec_type) {
+    case AVMEDIA_TYPE_VIDEO: return "video";
+    case AVMEDIA_TYPE_AUDIO: return "sound";
+    case AVMEDIA_TYPE_SUBTITLE: return "subtitles";
+    default: return "other";
+  }
+}
+
+std::string tag_of(const AVDictionary* tags, const char* key) {
+  const AVDictionaryEntry* entry = av_dict_get(tags, key, nullptr, 0);
+  return entry != nullptr ? entry->value : "";
+}
+
+/// The form that text subtitles have in a container; NONE where they have no single one.
+AVCodecID text_subtitles_of(std::string_view muxer) {
+  if (muxer == "matroska") return AV_CODEC_ID_SUBRIP;
+  if (muxer == "mp4" || muxer == "mov") return AV_CODEC_ID_MOV_TEXT;
+  return AV_CODEC_ID_NONE;
+}
+
+bool holds_chapters(std::string_view muxer) {
+  return muxer == "matroska" || muxer == "webm" || muxer == "mp4" || muxer == "mov" || muxer == "nut";
+}
+
+/// MP4 has its chapters as a track of text, too.
+bool is_track_of_chapters(const AVFormatContext& input, const AVStream& stream) {
+  return input.nb_chapters > 0 && stream.codecpar->codec_type == AVMEDIA_TYPE_DATA &&
+         stream.codecpar->codec_tag == MKTAG('t', 'e', 'x', 't');
+}
+
+/// Tags that describe the container they are in.
+bool is_of_container(std::string_view key) {
+  for (const std::string_view own : {"major_brand", "minor_version", "compatible_brands", "encoder", "creation_time"})
+    if (key == own) return true;
+  return false;
+}
+
+}  // namespace
+
+int main_video(AVFormatContext& input) {
+  for (unsigned i = 0; i < input.nb_streams; ++i)
+    if (input.streams[i]->codecpar->codec_tag == MKTAG('T', 'R', 'V', 'L')) return static_cast<int>(i);
+  return av_find_best_stream(&input, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+}
+
+Company company_of(AVFormatContext& input) {
+  Company company;
+  const int video = main_video(input);
+  for (unsigned i = 0; i < input.nb_streams; ++i) {
+    const AVStream& stream = *input.streams[i];
+    if (static_cast<int>(i) == video || is_track_of_chapters(input, stream)) continue;
+    if (stream.codecpar->codec_type == AVMEDIA_TYPE_ATTACHMENT)
+      company.attachments = true;
+    else
+      company.tracks.push_back({kind_of(stream), avcodec_get_name(stream.codecpar->codec_id),
+                                tag_of(stream.metadata, "language"), tag_of(stream.metadata, "title")});
+  }
+  company.chapters = input.nb_chapters > 0;
+  const AVDictionaryEntry* tag = nullptr;
+  while ((tag = av_dict_get(input.metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
+    company.tags = company.tags || !is_of_container(tag->key);
+  return company;
+}
+
+struct CompanyCopy::Target {
+  AVStream* from = nullptr;
+  AVStream* to = nullptr;
+  CodecPtr decoder;  ///< of subtitles that change their form
+  CodecPtr encoder;
+  std::int64_t last_dts = AV_NOPTS_VALUE;
+};
+
+CompanyCopy::CompanyCopy(const CompanyOptions& options) : options_(options), source_(options.from) { open(); }
+CompanyCopy::~CompanyCopy() = default;
+
+void CompanyCopy::open() {
+  AVFormatContext* context = avformat_alloc_context();
+  if (context == nullptr) throw std::bad_alloc();
+  context->opaque = &log_;
+  io_ = std::make_unique<SourceIo>(source_);
+  context->pb = io_->context();
+  AVDictionary* settings = nullptr;
+  av_dict_set(&settings, "protocol_whitelist", "data", 0);
+  int code = avformat_open_input(&context, options_.from.c_str(), nullptr, &settings);
+  av_dict_free(&settings);
+  io_->rethrow();
+  if (code < 0)
+    av_fail(code, source_.name() + ": no sound, subtitles or chapters can be read from it", ErrorKind::kBadStream,
+            log_.take());
+  input_.reset(context);
+  code = avformat_find_stream_info(input_.get(), nullptr);
+  io_->rethrow();
+  if (code < 0) av_fail(code, source_.name() + ": FFmpeg finds no stream parameters", ErrorKind::kBadStream);
+  log_.take();  // of our own video it knows nothing, and says so
+  packet_ = make_packet();
+}
+
+void CompanyCopy::add_to(AVFormatContext& output) {
+  output_ = &output;
+  const int video = main_video(*input_);
+  for (unsigned i = 0; i < input_->nb_streams; ++i) {
+    AVStream& from = *input_->streams[i];
+    from.discard = AVDISCARD_ALL;
+    if (static_cast<int>(i) == video) {
+      if (video >= 0) av_dict_copy(&output.streams[0]->metadata, from.metadata, AV_DICT_DONT_OVERWRITE);
+      av_dict_set(&output.streams[0]->metadata, "encoder", nullptr, 0);
+    } else if (!is_track_of_chapters(*input_, from) &&
+               (from.codecpar->codec_type != AVMEDIA_TYPE_AUDIO || options_.sound)) {
+      add_track(from);
+    }
+  }
+  const AVDictionaryEntry* tag = nullptr;
+  while ((tag = av_dict_get(input_->metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
+    if (!is_of_container(tag->key)) av_dict_set(&output.metadata, tag->key, tag->value, AV_DICT_DONT_OVERWRITE);
+  add_chapters();
+}
+
+void CompanyCopy::add_track(AVStream& from) {
+  const AVCodecParameters& codec = *from.codecpar;
+  const std::string_view muxer = output_->oformat->name;
+  const bool attachment = codec.codec_type == AVMEDIA_TYPE_ATTACHMENT;
+  if (from.disposition & AV_DISPOSITION_ATTACHED_PIC) return add_cover(from);
+  const bool held = attachment ? muxer == "matroska"
+                               : avformat_query_codec(output_->oformat, codec.codec_id, FF_COMPLIANCE_NORMAL) == 1;
+  if (!held && add_converted(from)) return;
+  if (!held || codec.codec_type == AVMEDIA_TYPE_DATA) {
+    remarks_.push_back(std::string(kind_of(from)) + " (" + avcodec_get_name(codec.codec_id) + ", track " +
+                       std::to_string(from.index) + "): " + std::string(muxer) + " cannot hold it");
+    return;
+  }
+  auto target = std::make_unique<Target>();
+  target->from = &from;
+  target->to = avformat_new_stream(output_, nullptr);
+  if (target->to == nullptr || avcodec_parameters_copy(target->to->codecpar, &codec) < 0) throw std::bad_alloc();
+  target->to->codecpar->codec_tag = 0;
+  target->to->time_base = from.time_base;
+  target->to->avg_frame_rate = from.avg_frame_rate;
+  target->to->sample_aspect_ratio = from.sample_aspect_ratio;
+  target->to->disposition = from.disposition;
+  av_dict_copy(&target->to->metadata, from.metadata, 0);
+  if (attachment) return;
+  from.discard = AVDISCARD_DEFAULT;
+  targets_[from.index] = std::move(target);
+}
+
+// Matroska has covers as attachments, MP4 as a track of one packet.
+void CompanyCopy::add_cover(AVStream& from) {
+  const AVPacket& picture = from.attached_pic;
+  AVStream* to = nullptr;
+  if (std::string_view(output_->oformat->name) == "matroska" && picture.size > 0 &&
+      (from.codecpar->codec_id == AV_CODEC_ID_MJPEG || from.codecpar->codec_id == AV_CODEC_ID_PNG)) {
+    to = avformat_new_stream(output_, nullptr);
+    if (to == nullptr) throw std::bad_alloc();
+    const bool png = from.codecpar->codec_id == AV_CODEC_ID_PNG;
+    to->codecpar->codec_type = AVMEDIA_TYPE_ATTACHMENT;
+    to->codecpar->codec_id = from.codecpar->codec_id;
+    const auto size = static_cast<std::size_t>(picture.size);
+    to->codecpar->extradata = static_cast<std::uint8_t*>(av_mallocz(size + AV_INPUT_BUFFER_PADDING_SIZE));
+    if (to->codecpar->extradata == nullptr) throw std::bad_alloc();
+    std::memcpy(to->codecpar->extradata, picture.data, size);
+    to->codecpar->extradata_size = picture.size;
+    av_dict_set(&to->metadata, "filename", png ? "cover.png" : "cover.jpg", 0);
+    av_dict_set(&to->metadata, "mimetype", png ? "image/png" : "image/jpeg", 0);
+  } else {
+    remarks_.push_back("the cover (track " + std::to_string(from.index) + "): " + output_->oformat->name +
+                       " files get none here");
+  }
+}
+
+bool CompanyCopy::add_converted(AVStream& from) {
+  const AVCodecID form = text_subtitles_of(output_->oformat->name);
+  const AVCodecDescriptor* described = avcodec_descriptor_get(from.codecpar->codec_id);
+  if (from.codecpar->codec_type != AVMEDIA_TYPE_SUBTITLE || form == AV_CODEC_ID_NONE || described == nullptr ||
+      (described->props & AV_CODEC_PROP_TEXT_SUB) == 0)
+    return false;
+  const AVCodec* decoder = avcodec_find_decoder(from.codecpar->codec_id);
+  const AVCodec* encoder = avcodec_find_encoder(form);
+  if (decoder == nullptr || encoder == nullptr) return false;
+  auto target = std::make_unique<Target>();
+  target->from = &from;
+  target->decoder.reset(avcodec_alloc_context3(decoder));
+  target->encoder.reset(avcodec_alloc_context3(encoder));
+  if (!target->decoder || !target->encoder) throw std::bad_alloc();
+  AVCodecContext& in = *target->decoder;
+  AVCodecContext& out = *target->encoder;
+  in.opaque = &log_;
+  out.opaque = &log_;
+  in.pkt_timebase = from.time_base;
+  if (avcodec_parameters_to_context(&in, from.codecpar) < 0 || avcodec_open2(&in, decoder, nullptr) < 0) return false;
+  if (in.subtitle_header != nullptr) {
+    out.subtitle_header = static_cast<std::uint8_t*>(av_mallocz(static_cast<std::size_t>(in.subtitle_header_size) + 1));
+    if (out.subtitle_header == nullptr) throw std::bad_alloc();
+    std::memcpy(out.subtitle_header, in.subtitle_header, static_cast<std::size_t>(in.subtitle_header_size));
+    out.subtitle_header_size = in.subtitle_header_size;
+  }
+  out.time_base = {1, 1000};
+  if (avcodec_open2(&out, encoder, nullptr) < 0) return false;
+  target->to = avformat_new_stream(output_, nullptr);
+  if (target->to == nullptr || avcodec_parameters_from_context(target->to->codecpar, &out) < 0) throw std::bad_alloc();
+  target->to->time_base = {1, 1000};
+  target->to->disposition = from.disposition;
+  av_dict_copy(&target->to->metadata, from.metadata, 0);
+  from.discard = AVDISCARD_DEFAULT;
+  targets_[from.index] = std::move(target);
+  return true;
+}
+
+void CompanyCopy::add_chapters() {
+  if (input_->nb_chapters == 0) return;
+  if (!holds_chapters(output_->oformat->name)) {
+    remarks_.push_back(std::string("chapters: ") + output_->oformat->name + " cannot hold them");
+    return;
+  }
+  const std::size_t count = input_->nb_chapters;
+  output_->chapters = static_cast<AVChapter**>(av_calloc(count, sizeof *output_->chapters));
+  if (output_->chapters == nullptr) throw std::bad_alloc();
+  for (std::size_t i = 0; i < count; ++i) {
+    const AVChapter& from = *input_->chapters[i];
+    auto* to = static_cast<AVChapter*>(av_mallocz(sizeof(AVChapter)));
+    if (to == nullptr) throw std::bad_alloc();
+    output_->chapters[output_->nb_chapters++] = to;
+    to->id = from.id;
+    to->time_base = from.time_base;
+    to->start = from.start;  // muxers that shift tracks leave chapters where they are
+    to->end = from.end;
+    av_dict_copy(&to->metadata, from.metadata, 0);
+  }
+}
+
+void CompanyCopy::begin(std::int64_t us) {
+  if (options_.during_video) begin_us_ = us;
+}
+
+void CompanyCopy::write_until(std::int64_t us) {
+  while (!ended_ && !targets_.empty()) {
+    if (!pending_) {
+      av_packet_unref(packet_.get());
+      const int code = av_read_frame(input_.get(), packet_.get());
+      io_->rethrow();
+      if (code == AVERROR_EOF) {
+        ended_ = true;
+        return;
+      }
+      if (code < 0)
+        av_fail(code, source_.name() + ": its sound or subtitles are damaged", ErrorKind::kBadStream, log_.take());
+      pending_ = true;
+    }
+    const AVPacket& p = *packet_;
+    const std::int64_t time = p.dts != AV_NOPTS_VALUE ? p.dts : p.pts;
+    const AVRational base = input_->streams[p.stream_index]->time_base;
+    const std::int64_t at =
+        time == AV_NOPTS_VALUE ? INT64_MIN : av_rescale_q(time, base, kMicroseconds) + options_.clock_offset_us;
+    if (at >= us) return;
+    const bool passed = at != INT64_MIN && at + av_rescale_q(p.duration, base, kMicroseconds) <= begin_us_;
+    if (!passed && at < end_us_) write(*packet_);
+    pending_ = false;
+  }
+}
+
+void CompanyCopy::finish(std::int64_t us) {
+  if (options_.during_video) end_us_ = us;
+  write_until(options_.during_video ? us : INT64_MAX);
+  for (const auto& [index, target] : targets_)
+    if (target->last_dts == AV_NOPTS_VALUE && begin_us_ == INT64_MIN && !target->encoder)
+      remarks_.push_back(std::string(kind_of(*target->from)) + " (track " + std::to_string(index) + "): it is empty");
+}
+
+void CompanyCopy::write(AVPacket& packet) {
+  const auto found = targets_.find(packet.stream_index);
+  if (found == targets_.end()) return;
+  Target& target = *found->second;
+  if (target.encoder) return write_converted(target, packet);
+  const AVRational base = target.from->time_base;
+  const std::int64_t offset = av_rescale_q(options_.clock_offset_us, kMicroseconds, base);
+  if (packet.pts != AV_NOPTS_VALUE) packet.pts += offset;
+  if (packet.dts != AV_NOPTS_VALUE) packet.dts += offset;
+  av_packet_rescale_ts(&packet, base, target.to->time_base);
+  send(target, packet);
+}
+
+void CompanyCopy::write_converted(Target& target, AVPacket& packet) {
+  AVSubtitle subtitle = {};
+  int there = 0;
+  if (avcodec_decode_subtitle2(target.decoder.get(), &subtitle, &there, &packet) < 0 || there == 0) {
+    log_.take();
+    return;
+  }
+  const std::unique_ptr<AVSubtitle, void (*)(AVSubtitle*)> owner(&subtitle, avsubtitle_free);
+  if (subtitle.num_rects == 0) return;
+  std::array<std::uint8_t, 1 << 16> text;
+  const int size = avcodec_encode_subtitle(target.encoder.get(), text.data(), static_cast<int>(text.size()), &subtitle);
+  if (size <= 0) {
+    log_.take();
+    return;
+  }
+  const PacketPtr out = make_packet();
+  if (av_new_packet(out.get(), size) < 0) throw std::bad_alloc();
+  std::memcpy(out->data, text.data(), static_cast<std::size_t>(size));
+  const std::int64_t offset = av_rescale_q(options_.clock_offset_us, kMicroseconds, target.from->time_base);
+  out->pts = packet.pts + offset;
+  out->dts = out->pts;
+  out->duration = packet.duration;
+  av_packet_rescale_ts(out.get(), target.from->time_base, target.to->time_base);
+  send(target, *out);
+}
+
+void CompanyCopy::send(Target& target, AVPacket& packet) {
+  packet.stream_index = target.to->index;
+  packet.pos = -1;
+  if (packet.dts == AV_NOPTS_VALUE) packet.dts = packet.pts;
+  // Rounded to a coarser clock two times may fall together.
+  if (target.last_dts != AV_NOPTS_VALUE && packet.dts <= target.last_dts &&
+      !(output_->oformat->flags & AVFMT_TS_NONSTRICT))
+    packet.dts = target.last_dts + 1;
+  if (packet.pts != AV_NOPTS_VALUE && packet.pts < packet.dts) packet.pts = packet.dts;
+  target.last_dts = packet.dts;
+  const int code = av_interleaved_write_frame(output_, &packet);
+  if (code < 0)
+    av_fail(code,
+            std::string("cannot write ") + kind_of(*target.from) + " of " + source_.name() + " into " +
+                output_->oformat->name,
+            ErrorKind::kUnsupported);
+}
+
+}  // namespace trivelet::io

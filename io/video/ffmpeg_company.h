@@ -1,0 +1,69 @@
+// Takes over what a film has beside its pictures: other tracks without coding them again, chapters, attachments, tags.
+// Internal to io.
+//
+// Text subtitles change their form where the two containers have different ones (SubRip in Matroska, mov_text in MP4).
+// What the output cannot hold is left out and named in remarks().
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/video/ffmpeg_bytes.h"
+#include "io/video/ffmpeg_common.h"
+
+namespace trivelet::io {
+
+/// The stream that is the video of the file: one of ours, else the best; -1 if there is none.
+int main_video(AVFormatContext& input);
+/// What else is in it.
+Company company_of(AVFormatContext& input);
+
+class CompanyCopy {
+ public:
+  explicit CompanyCopy(const CompanyOptions& options);
+  ~CompanyCopy();
+  CompanyCopy(const CompanyCopy&) = delete;
+  CompanyCopy& operator=(const CompanyCopy&) = delete;
+
+  /// Adds tracks, chapters and tags to `output`, which has its video and lives longer, before its header is written.
+  void add_to(AVFormatContext& output);
+  /// The video shows its first frame then; nothing was written yet.
+  void begin(std::int64_t us);
+  /// Writes what comes before `us` in the time of the video. Throws what reading throws, and av_fail's errors.
+  void write_until(std::int64_t us);
+  /// The last frame ends then: writes the rest.
+  void finish(std::int64_t us);
+
+  const std::vector<std::string>& remarks() const { return remarks_; }
+
+ private:
+  struct Target;
+
+  void open();
+  void add_track(AVStream& from);
+  void add_cover(AVStream& from);
+  bool add_converted(AVStream& from);
+  void add_chapters();
+  void write(AVPacket& packet);
+  void write_converted(Target& target, AVPacket& packet);
+  void send(Target& target, AVPacket& packet);
+
+  CompanyOptions options_;
+  InputBytes source_;
+  ErrorLog log_;
+  std::unique_ptr<SourceIo> io_;
+  InputPtr input_;
+  AVFormatContext* output_ = nullptr;
+  std::map<int, std::unique_ptr<Target>> targets_;  ///< by the index of the stream they come from
+  PacketPtr packet_;
+  bool pending_ = false;  ///< packet_ is read and not yet written
+  bool ended_ = false;
+  std::int64_t begin_us_ = INT64_MIN;
+  std::int64_t end_us_ = INT64_MAX;
+  std::vector<std::string> remarks_;
+};
+
+}  // namespace trivelet::io

@@ -1,0 +1,444 @@
+// Reads Matroska as far as finding the packets of one track takes: RFC 8794 (EBML), RFC 9559 (Matroska). Payloads are
+// passed over, so that opening a film reads a few bytes a packet. Damaged elements are left by looking for the next
+// cluster; what was lost with them the stream itself finds out.
+#include "io/video/matroska.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "codec/bytes.h"
+#include "codec/container.h"
+#include "io/adapters.h"
+#include "trivelet/error.h"
+
+namespace trivelet::io {
+
+namespace {
+
+namespace id {
+constexpr std::uint32_t kEbml = 0x1A45DFA3;
+constexpr std::uint32_t kSegment = 0x18538067;
+constexpr std::uint32_t kSeekHead = 0x114D9B74;
+constexpr std::uint32_t kInfo = 0x1549A966;
+constexpr std::uint32_t kTimestampScale = 0x2AD7B1;
+constexpr std::uint32_t kTracks = 0x1654AE6B;
+constexpr std::uint32_t kTrackEntry = 0xAE;
+constexpr std::uint32_t kTrackNumber = 0xD7;
+constexpr std::uint32_t kTrackType = 0x83;
+constexpr std::uint32_t kCodecId = 0x86;
+constexpr std::uint32_t kCodecPrivate = 0x63A2;
+constexpr std::uint32_t kContentEncodings = 0x6D80;
+constexpr std::uint32_t kName = 0x536E;
+constexpr std::uint32_t kLanguage = 0x22B59C;
+constexpr std::uint32_t kCluster = 0x1F43B675;
+constexpr std::uint32_t kTimestamp = 0xE7;
+constexpr std::uint32_t kSimpleBlock = 0xA3;
+constexpr std::uint32_t kBlockGroup = 0xA0;
+constexpr std::uint32_t kBlock = 0xA1;
+constexpr std::uint32_t kCues = 0x1C53BB6B;
+constexpr std::uint32_t kChapters = 0x1043A770;
+constexpr std::uint32_t kAttachments = 0x1941A469;
+constexpr std::uint32_t kTags = 0x1254C367;
+}  // namespace id
+
+bool is_part_of_segment(std::uint32_t i) {
+  return i == id::kSeekHead || i == id::kInfo || i == id::kTracks || i == id::kCluster || i == id::kCues ||
+         i == id::kChapters || i == id::kAttachments || i == id::kTags;
+}
+
+struct Element {
+  std::uint32_t id = 0;
+  std::uint64_t begin = 0;  ///< of its content
+  std::uint64_t end = 0;    ///< at most the end of the file
+  bool open_ended = false;  ///< its size is not known
+  bool cut = false;         ///< it would go on behind the end of the file
+};
+
+/// Elements of a file, one after the other.
+class Elements {
+ public:
+  explicit Elements(const InputBytes& file) : file_(file), size_(file.size().value_or(0)) {}
+
+  /// The element at `at`; nothing where there is none.
+  std::optional<Element> element(std::uint64_t at) {
+    Element e;
+    std::size_t used = 0;
+    const std::uint8_t* p = bytes(at, 12);
+    if (p == nullptr) return std::nullopt;
+    const int id_bytes = leading_zeros(p[0]) + 1;
+    if (id_bytes > 4) return std::nullopt;
+    for (; used < static_cast<std::size_t>(id_bytes); ++used) e.id = e.id << 8 | p[used];
+    const int size_bytes = leading_zeros(p[used]) + 1;
+    if (size_bytes > 8) return std::nullopt;
+    std::uint64_t length = p[used++] & (0xFFu >> size_bytes);
+    bool all_ones = length == (0xFFu >> size_bytes);
+    for (int i = 1; i < size_bytes; ++i, ++used) {
+      all_ones = all_ones && p[used] == 0xFF;
+      length = length << 8 | p[used];
+    }
+    e.begin = at + used;
+    if (e.begin > size_) return std::nullopt;
+    e.open_ended = all_ones;
+    e.cut = !all_ones && length > size_ - e.begin;
+    e.end = all_ones || e.cut ? size_ : e.begin + length;
+    return e;
+  }
+
+  std::uint64_t number(const Element& e) {
+    std::uint64_t v = 0;
+    const std::uint8_t* p = bytes(e.begin, 8);
+    for (std::uint64_t i = 0; p != nullptr && i < std::min<std::uint64_t>(e.end - e.begin, 8); ++i) v = v << 8 | p[i];
+    return v;
+  }
+
+  std::vector<std::uint8_t> content(const Element& e, std::size_t most) const {
+    std::vector<std::uint8_t> data(static_cast<std::size_t>(std::min<std::uint64_t>(e.end - e.begin, most)));
+    data.resize(file_.read_at(e.begin, data.data(), data.size()));
+    return data;
+  }
+  std::string text(const Element& e) const {
+    constexpr std::size_t kMost = 256;
+    const std::vector<std::uint8_t> data = content(e, kMost);
+    return std::string(data.begin(), std::find(data.begin(), data.end(), std::uint8_t{0}));
+  }
+
+  /// Where the next cluster may begin, from `at` on; the end of the file if nowhere.
+  std::uint64_t next_cluster(std::uint64_t at) const {
+    constexpr std::array<std::uint8_t, 4> kId = {0x1F, 0x43, 0xB6, 0x75};
+    std::vector<std::uint8_t> window;
+    // The window grows, so that the work stays in proportion to the way that is gone.
+    for (std::size_t reach = 256; at + kId.size() <= size_; reach = std::min(2 * reach, std::size_t{1} << 18)) {
+      window.resize(reach);
+      const std::size_t got = file_.read_at(at, window.data(), window.size());
+      const auto end = window.begin() + static_cast<std::ptrdiff_t>(got);
+      const auto found = std::search(window.begin(), end, kId.begin(), kId.end());
+      if (found != end) return at + static_cast<std::uint64_t>(found - window.begin());
+      if (got < kId.size()) break;
+      at += got - kId.size() + 1;
+    }
+    return size_;
+  }
+
+  /// `count` bytes from `at` on, zeros behind the end of the file; null where the file ends before.
+  const std::uint8_t* bytes(std::uint64_t at, std::size_t count) {
+    if (at >= size_) return nullptr;
+    if (at < window_at_ || at + count > window_at_ + window_.size() || window_.empty()) {
+      window_.assign(4096, 0);
+      window_at_ = at;
+      file_.read_at(at, window_.data(), window_.size());
+    }
+    return window_.data() + (at - window_at_);
+  }
+  std::uint64_t size() const { return size_; }
+
+ private:
+  static int leading_zeros(std::uint8_t b) { return b == 0 ? 8 : std::countl_zero(b); }
+
+  const InputBytes& file_;
+  std::uint64_t size_;
+  std::uint64_t window_at_ = 0;
+  std::vector<std::uint8_t> window_;
+};
+
+struct Track {
+  std::uint64_t number = 0;
+  std::uint64_t type = 0;
+  bool encoded = false;  ///< compressed or encrypted
+  std::string codec;
+  std::vector<std::uint8_t> codec_private;
+  OtherTrack shown;
+
+  // The BITMAPINFOHEADER: its compression is the FourCC.
+  static constexpr std::size_t kBitmapHeader = 40;
+  bool is_ours() const {
+    return codec == "V_MS/VFW/FOURCC" && codec_private.size() >= kBitmapHeader &&
+           std::memcmp(codec_private.data() + 16, "TRVL", 4) == 0;
+  }
+};
+
+Track parse_track(Elements& elements, const Element& entry) {
+  constexpr std::size_t kMostPrivate = kMaxHeaderBytes + Track::kBitmapHeader;
+  Track track;
+  for (std::uint64_t at = entry.begin; at < entry.end;) {
+    const std::optional<Element> e = elements.element(at);
+    if (!e || e->end > entry.end) break;
+    switch (e->id) {
+      case id::kTrackNumber: track.number = elements.number(*e); break;
+      case id::kTrackType: track.type = elements.number(*e); break;
+      case id::kCodecId: track.codec = elements.text(*e); break;
+      case id::kCodecPrivate: track.codec_private = elements.content(*e, kMostPrivate); break;
+      case id::kContentEncodings: track.encoded = true; break;
+      case id::kName: track.shown.name = elements.text(*e); break;
+      case id::kLanguage: track.shown.language = elements.text(*e); break;
+      default: break;
+    }
+    at = e->end;
+  }
+  track.shown.codec = track.codec;
+  track.shown.kind = track.type == 1 ? "video" : track.type == 2 ? "sound" : track.type == 17 ? "subtitles" : "other";
+  return track;
+}
+
+std::vector<Track> parse_tracks(Elements& elements, const Element& tracks) {
+  constexpr std::size_t kMost = 1000;
+  std::vector<Track> all;
+  for (std::uint64_t at = tracks.begin; at < tracks.end && all.size() < kMost;) {
+    const std::optional<Element> e = elements.element(at);
+    if (!e) break;
+    if (e->id == id::kTrackEntry) all.push_back(parse_track(elements, *e));
+    at = e->end;
+  }
+  return all;
+}
+
+/// The segment of a Matroska file; nothing for other files.
+std::optional<Element> find_segment(Elements& elements) {
+  const std::optional<Element> ebml = elements.element(0);
+  if (!ebml || ebml->id != id::kEbml || ebml->open_ended) return std::nullopt;
+  const std::optional<Element> segment = elements.element(ebml->end);
+  if (!segment || segment->id != id::kSegment) return std::nullopt;
+  return segment;
+}
+
+/// How many bytes of a packet or CodecPrivate come before the first GOP or index: signature and boxes. Nothing if it does
+/// not begin with a signature.
+std::size_t head_bytes(const std::vector<std::uint8_t>& data) {
+  if (data.size() < sizeof trivelet::kSignature ||
+      std::memcmp(data.data(), trivelet::kSignature, sizeof trivelet::kSignature) != 0)
+    return 0;
+  std::size_t at = sizeof trivelet::kSignature;
+  Box box;
+  while (at + kBoxHeaderBytes <= data.size() && parse_box_header(data.data() + at, box) && !box.is("Gop ") &&
+         !box.is("Indx") && box.length <= data.size() - at - kBoxHeaderBytes)
+    at += kBoxHeaderBytes + static_cast<std::size_t>(box.length);
+  return at;
+}
+
+}  // namespace
+
+bool holds_stream(const std::string& path) {
+  struct stat status = {};
+  if (path == "-" || ::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  try {
+    const InputBytes file(path);
+    Elements elements(file);
+    const std::optional<Element> segment = find_segment(elements);
+    for (std::uint64_t at = segment ? segment->begin : elements.size(); at < elements.size();) {
+      const std::optional<Element> e = elements.element(at);
+      if (!e || e->id == id::kCluster) return false;
+      if (e->id == id::kTracks) {
+        const std::vector<Track> tracks = parse_tracks(elements, *e);
+        return std::any_of(tracks.begin(), tracks.end(), [](const Track& t) { return t.is_ours(); });
+      }
+      at = e->end;
+    }
+  } catch (const Error&) {  // whoever opens it will say so
+  }
+  return false;
+}
+
+/// Finds the packets.
+class MatroskaSource::Parser {
+ public:
+  explicit Parser(MatroskaSource& source) : source_(source), elements_(source.file_) {}
+
+  void parse() {
+    const std::optional<Element> segment = find_segment(elements_);
+    require(segment.has_value(), ErrorKind::kBadStream, source_.file_.name() + " is no Matroska file");
+    for (std::uint64_t at = segment->begin; at < segment->end;) {
+      const std::optional<Element> e = elements_.element(at);
+      if (!e || (e->cut && !is_part_of_segment(e->id)))
+        at = elements_.next_cluster(at + 1);
+      else if (e->id == id::kCluster)
+        at = cluster(*e);
+      else
+        at = part(*e);
+    }
+    require(track_.has_value(), ErrorKind::kBadStream, source_.file_.name() + " has no track of a Trivelet stream");
+    require(!source_.head_.empty(), ErrorKind::kBadStream,
+            source_.file_.name() + ": its Trivelet track has no header, neither in CodecPrivate nor before a GOP");
+  }
+
+ private:
+  std::uint64_t part(const Element& e) {
+    if (e.id == id::kChapters) source_.company_.chapters = true;
+    if (e.id == id::kAttachments) source_.company_.attachments = true;
+    if (e.id == id::kTracks && !track_) tracks(e);
+    if (e.id == id::kInfo)
+      for (std::uint64_t at = e.begin; at < e.end;) {
+        const std::optional<Element> field = elements_.element(at);
+        if (!field) break;
+        if (field->id == id::kTimestampScale) scale_ns_ = elements_.number(*field);
+        at = field->end;
+      }
+    return e.end;
+  }
+
+  void tracks(const Element& e) {
+    for (Track& track : parse_tracks(elements_, e)) {
+      if (track_ || !track.is_ours()) {
+        source_.company_.tracks.push_back(track.shown);
+        continue;
+      }
+      require(!track.encoded, ErrorKind::kUnsupported,
+              source_.file_.name() + ": the Trivelet track is compressed or encrypted by Matroska; write it without");
+      source_.head_.assign(track.codec_private.begin() + Track::kBitmapHeader, track.codec_private.end());
+      source_.head_.resize(head_bytes(source_.head_));
+      source_.size_ = source_.head_.size();
+      track_ = std::move(track);
+    }
+  }
+
+  // Where it ends: open-ended ones end where something begins that is no part of clusters.
+  std::uint64_t cluster(const Element& c) {
+    std::uint64_t timestamp = 0;
+    std::uint64_t at = c.begin;
+    while (at < c.end) {
+      const std::optional<Element> e = elements_.element(at);
+      if (!e || e->end > c.end) return elements_.next_cluster(at + 1);
+      if (is_part_of_segment(e->id)) return at;
+      if (e->id == id::kTimestamp) timestamp = elements_.number(*e);
+      if (e->id == id::kSimpleBlock) block(*e, timestamp);
+      if (e->id == id::kBlockGroup) {
+        for (std::uint64_t inner = e->begin; inner < e->end;) {
+          const std::optional<Element> b = elements_.element(inner);
+          if (!b) break;
+          if (b->id == id::kBlock) block(*b, timestamp);
+          inner = b->end;
+        }
+      }
+      at = e->end;
+    }
+    return c.end;
+  }
+
+  void block(const Element& e, std::uint64_t timestamp) {
+    const std::uint8_t* p = elements_.bytes(e.begin, 12);
+    if (!track_ || p == nullptr) return;
+    const int length = p[0] == 0 ? 9 : std::countl_zero(p[0]) + 1;
+    std::uint64_t number = p[0] & (0xFFu >> std::min(length, 8));
+    for (int i = 1; i < std::min(length, 8); ++i) number = number << 8 | p[i];
+    const std::uint64_t payload = e.begin + static_cast<std::uint64_t>(length) + 3;
+    if (length > 8 || number != track_->number || payload > e.end) return;
+    const auto relative = static_cast<std::int16_t>(p[length] << 8 | p[length + 1]);
+    const int flags = p[length + 2];
+    require((flags & 0x06) == 0, ErrorKind::kUnsupported,
+            source_.file_.name() + ": the packets of the Trivelet track are laced; write it without lacing");
+    if (source_.pieces_.empty()) {
+      // Beyond some centuries it is no time.
+      constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+      const std::uint64_t ticks = timestamp + static_cast<std::uint64_t>(static_cast<std::int64_t>(relative));
+      if (scale_ns_ > 0 && ticks < kMost / scale_ns_)
+        source_.first_block_ns_ = static_cast<std::int64_t>(ticks * scale_ns_);
+    }
+    packet(payload, e.end - payload);
+  }
+
+  // Without the repetition of the stream's header.
+  void packet(std::uint64_t at, std::uint64_t bytes) {
+    const std::uint8_t* p = elements_.bytes(at, sizeof trivelet::kSignature);
+    if (p != nullptr && bytes >= sizeof trivelet::kSignature &&
+        std::memcmp(p, trivelet::kSignature, sizeof trivelet::kSignature) == 0) {
+      std::vector<std::uint8_t> start(
+          static_cast<std::size_t>(std::min<std::uint64_t>(bytes, std::max(kMaxHeaderBytes, source_.head_.size()))));
+      start.resize(source_.file_.read_at(at, start.data(), start.size()));
+      if (source_.head_.empty()) {
+        start.resize(head_bytes(start));
+        source_.size_ = start.size();
+        source_.head_ = start;
+      }
+      const std::vector<std::uint8_t>& head = source_.head_;
+      const bool same = start.size() >= head.size() && std::equal(head.begin(), head.end(), start.begin());
+      // Cut off within it: what is there is passed over.
+      const bool cut = bytes < head.size() && at + bytes == elements_.size();
+      require(same || cut, ErrorKind::kBadStream,
+              source_.file_.name() + ": the packet at byte " + std::to_string(at) +
+                  " belongs to another stream than those before; files can only be joined by 'join'");
+      const std::uint64_t passed = std::min<std::uint64_t>(bytes, head.size());
+      at += passed;
+      bytes -= passed;
+    }
+    if (bytes > 0) source_.add(at, bytes);
+  }
+
+  MatroskaSource& source_;
+  Elements elements_;
+  std::optional<Track> track_;
+  std::uint64_t scale_ns_ = 1'000'000;
+};
+
+MatroskaSource::MatroskaSource(const std::string& path) : file_(path) {
+  require(file_.size().has_value(), ErrorKind::kUnsupported,
+          file_.name() + ": Matroska is read from files only, not from pipes");
+  Parser(*this).parse();
+}
+
+void MatroskaSource::add(std::uint64_t at, std::uint64_t bytes) {
+  pieces_.push_back({size_, at, bytes});
+  size_ += bytes;
+}
+
+std::size_t MatroskaSource::read(void* data, std::size_t size) {
+  auto* out = static_cast<std::uint8_t*>(data);
+  std::size_t done = 0;
+  if (position_ < head_.size()) {
+    done = std::min(size, head_.size() - static_cast<std::size_t>(position_));
+    std::memcpy(out, head_.data() + position_, done);
+    position_ += done;
+  }
+  auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), position_,
+                                [](std::uint64_t position, const Piece& p) { return position < p.begin; });
+  if (piece != pieces_.begin()) --piece;
+  for (; done < size && piece != pieces_.end() && position_ >= piece->begin; ++piece) {
+    const std::uint64_t into = position_ - piece->begin;
+    if (into >= piece->bytes) continue;
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(size - done, piece->bytes - into));
+    const std::size_t got = file_.read_at(piece->at + into, out + done, wanted);
+    done += got;
+    position_ += got;
+    if (got < wanted) break;
+  }
+  return done;
+}
+
+std::int64_t MatroskaSource::clock_offset_us() const {
+  if (pieces_.empty()) return 0;
+  Box box;
+  if (head_.size() < sizeof trivelet::kSignature + kBoxHeaderBytes ||
+      !parse_box_header(head_.data() + sizeof trivelet::kSignature, box) ||
+      box.length > head_.size() - sizeof trivelet::kSignature - kBoxHeaderBytes)
+    return 0;
+  try {
+    const StreamHeader stream = parse_stream_header(head_.data() + sizeof trivelet::kSignature + kBoxHeaderBytes,
+                                                    static_cast<std::size_t>(box.length));
+    std::array<std::uint8_t, 4> length = {};
+    const std::uint64_t at = pieces_[0].at + kBoxHeaderBytes;
+    if (file_.read_at(at, length.data(), length.size()) < length.size()) return 0;
+    const auto size = load_little_endian<std::uint32_t>(length.data());
+    if (size < 8 || size > kMaxHeaderBytes) return 0;
+    std::vector<std::uint8_t> bytes(size);
+    if (file_.read_at(at, bytes.data(), bytes.size()) < bytes.size()) return 0;
+    const GopHeader gop = parse_gop_header(stream, bytes.data(), bytes.size());
+    const double us = static_cast<double>(gop.times[0].pts) * stream.video.time_base.value() * 1e6;
+    constexpr double kMost = 1e18;
+    if (!(us > -kMost && us < kMost)) return 0;
+    return static_cast<std::int64_t>(us) - first_block_ns_ / 1000;
+  } catch (const Error&) {  // damaged: decoding says so
+    return 0;
+  }
+}
+
+std::unique_ptr<StreamOutput> make_matroska_output(const std::string& path, bool overwrite,
+                                                   const CompanyOptions& company) {
+  const FfmpegAdapter* ffmpeg = ffmpeg_adapter(path);
+  require(ffmpeg != nullptr, ErrorKind::kUnsupported, path + ": this build has no FFmpeg, which writes Matroska");
+  return ffmpeg->make_matroska_output(path, overwrite, company);
+}
+
+}  // namespace trivelet::io

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Films: sound, subtitles and chapters beside the pictures, through Matroska and back.
+
+    tests/film_test.py path/to/trivelet
+
+Judged by FFmpeg: what was copied is the same byte for byte, sound and pictures stay together, and remuxing changes
+nothing. Broken files end in one error. Skipped without ffmpeg.
+"""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SUBTITLES = """1
+00:00:00,500 --> 00:00:01,000
+first line
+
+2
+00:00:01,200 --> 00:00:01,900
+second <i>line</i>
+"""
+CHAPTERS = """;FFMETADATA1
+title=A film
+[CHAPTER]
+TIMEBASE=1/1000
+START=0
+END=1000
+title=One
+[CHAPTER]
+TIMEBASE=1/1000
+START=1000
+END=2000
+title=Two
+"""
+FULL = os.environ.get("TRIVELET_FULL", "0") not in ("", "0")
+FAST = ["--preset", "fast", "-q", "40", "--gop", "10", "-y"]
+
+program = ""
+failures = []
+
+
+def check(good: bool, what: str) -> None:
+    if not good:
+        failures.append(what)
+        print(f"FAILED: {what}")
+
+
+def run(*arguments, code: int = 0) -> str:
+    """What it said on stderr; stdout is in the way of nobody."""
+    result = subprocess.run([program, *map(str, arguments)], capture_output=True, timeout=120)
+    said = result.stderr.decode(errors="replace") + result.stdout.decode(errors="replace")
+    check(result.returncode == code, f"{' '.join(map(str, arguments))}: exit code {result.returncode}: {said[:400]}")
+    return said
+
+
+def ffmpeg(*arguments) -> bytes:
+    return subprocess.run(
+        ["ffmpeg", "-v", "error", "-nostdin", "-y", *map(str, arguments)], check=True, capture_output=True
+    ).stdout
+
+
+def ffprobe(file: Path, *arguments) -> dict:
+    command = ["ffprobe", "-v", "error", "-of", "json", *arguments, str(file)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def sound(file: Path) -> bytes:
+    return ffmpeg("-i", file, "-map", "0:a", "-c", "copy", "-f", "adts", "-")
+
+
+def subtitles(file: Path) -> list:
+    text = ffmpeg("-i", file, "-map", "0:s", "-f", "srt", "-").decode()
+    return [line for line in text.splitlines() if line and "-->" not in line and not line.isdigit()]
+
+
+def first_times(file: Path) -> dict:
+    """When the first packet of pictures and of sound begins."""
+    found = {}
+    for packet in ffprobe(file, "-show_packets", "-show_entries", "packet=codec_type,pts_time")["packets"]:
+        found.setdefault(packet["codec_type"], float(packet["pts_time"]))
+    return found
+
+
+def lag(file: Path) -> float:
+    times = first_times(file)
+    return times["video"] - times["audio"]
+
+
+def chapters(file: Path) -> list:
+    return [
+        (round(float(c["start_time"]), 2), c["tags"]["title"]) for c in ffprobe(file, "-show_chapters")["chapters"]
+    ]
+
+
+def make_film(folder: Path) -> Path:
+    (folder / "s.srt").write_text(SUBTITLES)
+    (folder / "meta").write_text(CHAPTERS)
+    film = folder / "film.mp4"
+    picture = "testsrc2=size=98x66:rate=25:duration=2"
+    tone = "sine=frequency=440:duration=2:sample_rate=48000"
+    ffmpeg("-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", tone, "-i", folder / "s.srt", "-i", folder / "meta",
+           "-map", "0:v", "-map", "1:a", "-map", "2:s", "-map_metadata", 3, "-map_chapters", 3, "-pix_fmt", "yuv420p",
+           "-c:v", "mpeg4", "-q:v", 2, "-c:a", "aac", "-c:s", "mov_text", "-metadata:s:a", "language=eng", film)  # fmt: skip
+    return film
+
+
+def test_round(folder: Path, film: Path) -> None:
+    mkv, tvl, back = folder / "film.mkv", folder / "film.tvl", folder / "back.tvl"
+    run("encode", film, mkv, *FAST)
+    check(sound(mkv) == sound(film), "encode: sound is copied")
+    check(subtitles(mkv) == subtitles(film), "encode: subtitles are kept")
+    check(chapters(mkv) == chapters(film) == [(0.0, "One"), (1.0, "Two")], "encode: chapters are kept")
+    check(abs(lag(mkv) - lag(film)) < 0.002, f"encode: sound stays with the pictures: {lag(mkv)}, {lag(film)}")
+    check(ffprobe(mkv, "-show_format")["format"]["tags"]["title"] == "A film", "encode: the title is kept")
+    run("verify", mkv)
+
+    said = run("encode", film, tvl, *FAST)
+    check(said.count("warning") == 1 and "sound (aac)" in said, "a .tvl file lacks sound, and says so once")
+    run("mux", tvl, folder / "muxed.mkv", "--tracks-from", film, "-y")
+    run("demux", folder / "muxed.mkv", back, "-y")
+    check(back.read_bytes() == tvl.read_bytes(), "mux, demux: the same stream")
+    check(sound(folder / "muxed.mkv") == sound(film), "mux: sound is copied")
+    run("demux", mkv, folder / "plain.tvl", "-y")
+    run("decode", folder / "plain.tvl", folder / "a.y4m", "-y")
+    run("decode", tvl, folder / "b.y4m", "-y")
+    check((folder / "a.y4m").read_bytes() == (folder / "b.y4m").read_bytes(), "the same pictures with and without sound")
+
+    remuxed = folder / "remuxed.mkv"
+    ffmpeg("-i", mkv, "-map", "0", "-c", "copy", remuxed)
+    run("demux", remuxed, back, "-y")
+    check(back.read_bytes() == (folder / "plain.tvl").read_bytes(), "ffmpeg -c copy keeps the stream")
+
+    told = json.loads(run("info", mkv, "--json"))
+    check([t["kind"] for t in told["other_tracks"]] == ["sound", "subtitles"] and told["chapters"], "info: tracks")
+    check(told["complete"] and not told["index_rebuilt"] and told["video"]["frames"] == 50, "info: the index")
+
+
+def test_outputs(folder: Path, film: Path) -> None:
+    mkv = folder / "film.mkv"
+    for name, codec in (("out.mp4", ["--codec", "mpeg4", "--tracks-from", film]), ("out.mkv", []), ("again.mkv", None)):
+        out = folder / name
+        if codec is None:
+            run("encode", mkv, out, *FAST)
+        else:
+            run("decode", mkv, out, "-y", *codec)
+        check(sound(out) == sound(film), f"{name}: sound is copied")
+        check(subtitles(out) == subtitles(film), f"{name}: subtitles are kept")
+        check(chapters(out) == chapters(film), f"{name}: chapters are kept: {chapters(out)}")
+        check(abs(lag(out) - lag(film)) < 0.002, f"{name}: sound stays with the pictures: {lag(out)}, {lag(film)}")
+    check("are left out" in run("decode", mkv, folder / "out.y4m", "-y"), "Y4M holds no sound, and says so")
+    run("decode", mkv, folder / "no.y4m", "--audio", "none", code=2)
+    run("decode", mkv, folder / "silent.mkv", "--audio", "none", "-y")
+    kinds = [s["codec_type"] for s in ffprobe(folder / "silent.mkv", "-show_streams")["streams"]]
+    check(kinds == ["video", "subtitle"], f"--audio none: {kinds}")
+    run("decode", mkv, folder / "video.mkv", "--only-video", "-y")
+    check(len(ffprobe(folder / "video.mkv", "-show_streams")["streams"]) == 1, "--only-video")
+
+    run("truncate", mkv, folder / "small.mkv", "--layers", "2", "-y")
+    run("verify", folder / "small.mkv")
+    check(sound(folder / "small.mkv") == sound(film), "truncate: sound is copied")
+    run("extract", mkv, folder / "part.mkv", "--frames", "20:40", "-y")
+    told = json.loads(run("info", folder / "part.mkv", "--json"))
+    check(told["video"]["frames"] == 20, "extract: whole GOPs")
+    times = first_times(folder / "part.mkv")
+    check(abs(times["video"] - times["audio"]) < 0.025, f"extract: sound of these frames: {times}")
+    run("join", mkv, mkv, "-o", folder / "twice.mkv", "-y")
+    run("verify", folder / "twice.mkv")
+    run("compare", mkv, film, "--min-psnr", "30")
+
+
+def test_open_gops(folder: Path, film: Path) -> None:
+    mkv = folder / "motion.mkv"
+    run("encode", film, mkv, "--motion", "on", "--keyint", "64", "--frames", ":50", "-y", "--levels", "2x2", "--gop", "8")
+    packets = ffprobe(mkv, "-show_packets", "-select_streams", "v", "-show_entries", "packet=flags")["packets"]
+    keys = [p["flags"][0] == "K" for p in packets]
+    check(keys[0] and not all(keys) and len(keys) == 8, f"only what decodes alone is a key packet: {keys}")
+    run("verify", mkv)
+
+
+def test_damage(folder: Path) -> None:
+    """Cut and flipped bytes: an Error, or what is left, and no other end."""
+    whole = (folder / "film.mkv").read_bytes()
+    broken = folder / "broken.mkv"
+    generator = random.Random(20)
+    cases = [whole[:size] for size in (0, 3, 40, 300, 700, len(whole) // 2, len(whole) - 1)]
+    for _ in range(200 if FULL else 25):
+        flipped = bytearray(whole)
+        for _ in range(generator.choice((1, 4, 100))):
+            flipped[generator.randrange(generator.choice((1200, len(whole))))] = generator.randrange(256)
+        cases.append(bytes(flipped))
+    for i, data in enumerate(cases):
+        broken.write_bytes(data)
+        for command in (["verify", broken], ["decode", broken, "null", "--keep-partial"], ["demux", broken, folder / "o.tvl", "-y"]):
+            result = subprocess.run([program, *map(str, command)], capture_output=True, timeout=60)
+            said = result.stderr.decode(errors="replace")
+            good = result.returncode in (0, 4, 5) and "internal" not in said and said.count("error:") <= 1
+            check(good, f"damage {i}, {command[0]}: exit code {result.returncode}: {said[:300]}")
+    broken.write_bytes(whole[: len(whole) * 2 // 3])
+    said = run("decode", broken, folder / "rest.mkv", "--keep-partial", "-y", code=4)
+    check("index" in said and (folder / "rest.mkv").exists(), f"of a cut film what is left is decoded: {said[:300]}")
+
+
+def main() -> int:
+    global program
+    program = os.path.abspath(sys.argv[1])
+    if not shutil.which("ffmpeg") or "FFmpeg no" in run("--version"):
+        print("skipped: no ffmpeg")
+        return 77
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        film = make_film(folder)
+        test_round(folder, film)
+        test_outputs(folder, film)
+        test_open_gops(folder, film)
+        test_damage(folder)
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

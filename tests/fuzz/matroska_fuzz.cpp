@@ -1,0 +1,71 @@
+// The stream in a Matroska file: the bytes are the file, behind an option byte. Every outcome but a stream or an Error of a
+// damaged or unsupported file is a finding. What is found is no longer than the file and its header's repetition, the
+// same read at once, in pieces and backwards, and is taken or refused as a stream like any other.
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "io/video/matroska.h"
+#include "trivelet/codec.h"
+
+namespace {
+
+using namespace trivelet;
+
+void must(bool ok) {
+  if (!ok) std::abort();
+}
+
+void probe_found(io::MatroskaSource& source) {
+  try {
+    probe(source);
+  } catch (const Error& e) {
+    must(e.kind() == ErrorKind::kBadStream || e.kind() == ErrorKind::kUnsupported);
+  }
+}
+
+void read_found(const std::string& path, std::size_t file_size, std::size_t piece) {
+  io::MatroskaSource source(path);
+  must(io::holds_stream(path));
+  must(source.size() <= file_size);
+  (void)source.clock_offset_us();
+  must(io::to_string(source.company()).size() < 1000 * file_size);
+  std::vector<std::byte> whole(static_cast<std::size_t>(source.size()));
+  must(source.read(whole.data(), whole.size()) == whole.size());
+  std::byte more;
+  must(source.read(&more, 1) == 0);
+  std::vector<std::byte> part(piece);
+  for (std::size_t at = 0; at < whole.size(); at += piece) {
+    const std::size_t from = (whole.size() - at - 1) / piece * piece;  // the last piece first
+    source.seek(from);
+    const std::size_t wanted = std::min(piece, whole.size() - from);
+    must(source.read(part.data(), wanted) == wanted);
+    must(std::equal(part.begin(), part.begin() + static_cast<std::ptrdiff_t>(wanted),
+                    whole.begin() + static_cast<std::ptrdiff_t>(from)));
+  }
+  source.seek(0);
+  probe_found(source);
+}
+
+int fuzz(const std::uint8_t* data, std::size_t size) {
+  if (size < 1) return 0;
+  const int file = ::memfd_create("fuzz", MFD_CLOEXEC);
+  must(file >= 0 && ::write(file, data + 1, size - 1) == static_cast<ssize_t>(size - 1));
+  try {
+    read_found("/proc/self/fd/" + std::to_string(file), size - 1, 1u + data[0]);
+  } catch (const Error& e) {
+    must(e.kind() == ErrorKind::kBadStream || e.kind() == ErrorKind::kUnsupported);
+  }
+  ::close(file);
+  return 0;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) { return fuzz(data, size); }
