@@ -13,16 +13,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "codec/host_device.h"
+#include "codec/motion_arithmetic.h"
 #include "trivelet/parameters.h"
 #include "trivelet/types.h"
 
 namespace trivelet {
 
-inline constexpr int kMotionCell = 8;       ///< luma samples
-inline constexpr int kMotionRoot = 8;       ///< cells along a side of the largest block
-inline constexpr int kMotionRegion = 32;    ///< cells along a side of what is coded by itself
-inline constexpr int kMotionReach = 8191;   ///< quarter samples, of a vector's components
-inline constexpr int kMotionPlainBits = 6;  ///< of a constant that stands for a block
+inline constexpr int kMotionCell = 8;      ///< luma samples
+inline constexpr int kMotionRoot = 8;      ///< cells along a side of the largest block
+inline constexpr int kMotionRegion = 32;   ///< cells along a side of what is coded by itself
+inline constexpr int kMotionReach = 8191;  ///< quarter samples, of a vector's components
 
 /// In quarters of a luma sample.
 struct MotionVector {
@@ -55,7 +56,7 @@ struct MotionCell {
 };
 
 /// The place of a GOP's first frame.
-inline int first_place(GopKey key) { return key == GopKey::kFirst ? 0 : 1; }
+TRIVELET_HOST_DEVICE static inline int first_place(GopKey key) { return key == GopKey::kFirst ? 0 : 1; }
 
 /// The places of a GOP's frames.
 struct MotionPlaces {
@@ -66,7 +67,7 @@ struct MotionPlaces {
   MotionPlaces(int frames, GopKey k) : count(frames + first_place(k)), key(k) {}
   int frames() const { return count - first_place(key); }
   /// Whether a frame of this GOP, or one to refer to, stands at place t.
-  bool has(int t) const { return t < count && t >= (key == GopKey::kLast ? 1 : 0); }
+  TRIVELET_HOST_DEVICE bool has(int t) const { return t < count && t >= (key == GopKey::kLast ? 1 : 0); }
   /// Whether the frame at the last place is a low one of all levels: then a GOP that follows may be open.
   bool ends_with_key(int levels) const { return count > 0 && (count - 1) % (1 << levels) == 0; }
 };
@@ -82,7 +83,7 @@ struct MotionReferences {
 };
 
 /// Of place t of level `level` (0 = finest).
-inline MotionReferences motion_references(int t, int level, const MotionPlaces& places) {
+TRIVELET_HOST_DEVICE static inline MotionReferences motion_references(int t, int level, const MotionPlaces& places) {
   const int s = 1 << level;
   if (!places.has(t - s)) return {t + s, places.has(t + 3 * s) ? t + 3 * s : -1, places.has(t + 3 * s)};
   if (places.has(t + s)) return {t - s, t + s, false};
@@ -141,11 +142,14 @@ struct MotionScale {
 };
 
 /// Samples of a cell along an axis.
-inline int cell_size(int shift) { return shift >= 3 ? 1 : kMotionCell >> shift; }
+TRIVELET_HOST_DEVICE static inline int cell_size(int shift) { return shift >= 3 ? 1 : kMotionCell >> shift; }
 /// The cell of place i among cells of cell_size() samples: where that is 1 some are passed over.
-inline int cell_at(int i, int shift, int count) { return std::clamp(shift > 3 ? i << (shift - 3) : i, 0, count - 1); }
+TRIVELET_HOST_DEVICE static inline int cell_at(int i, int shift, int count) {
+  const int at = shift > 3 ? i << (shift - 3) : i;
+  return at < 0 ? 0 : at < count ? at : count - 1;
+}
 /// A vector's component in eighths of the component's samples.
-inline int eighths(int quarters, int shift) {
+TRIVELET_HOST_DEVICE static inline int eighths(int quarters, int shift) {
   if (shift == 0) return 2 * quarters;
   if (shift == 1) return quarters;
   return (quarters + (1 << (shift - 2))) >> (shift - 1);

@@ -5,19 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "codec/motion_arithmetic.h"
 #include "codec/simd.h"
 
 namespace trivelet {
 
-/// Eight taps for each eighth of a sample, in 1/64 (FORMAT.md "Motion"): those of quarters are HEVC's.
-inline constexpr std::int32_t kMotionTaps[8][8] = {
-    {0, 0, 0, 64, 0, 0, 0, 0},       {0, 2, -6, 62, 8, -3, 1, 0},      {-1, 4, -10, 58, 17, -5, 1, 0},
-    {-1, 4, -11, 49, 29, -8, 3, -1}, {-1, 4, -11, 40, 40, -11, 4, -1}, {-1, 3, -8, 29, 49, -11, 4, -1},
-    {0, 1, -5, 17, 58, -10, 4, -1},  {0, 1, -3, 8, 62, -6, 2, 0},
-};
-
 struct MotionKernels {
-  /// out[y][x] = (sum of taps[phase][i] * in[y][x + i - 3] << up, + 32) >> 6; wraps around at 32 bits.
+  /// out[y][x] = (sum of motion_tap(phase, i) * in[y][x + i - 3] << up, + 32) >> 6; wraps around at 32 bits.
   void (*filter_rows)(const std::int32_t* in, std::ptrdiff_t in_stride, std::int32_t* out, std::ptrdiff_t out_stride,
                       int rows, int columns, int phase, int up);
   /// The same along columns, from row y - 3 on.

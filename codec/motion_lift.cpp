@@ -20,20 +20,9 @@ const MotionKernels& motion_kernels([[maybe_unused]] SimdLevel simd) {
 
 namespace {
 
-constexpr int kTaps = 8;
-constexpr int kBefore = 3;    // taps at lower places
+constexpr int kTaps = kMotionTaps;
+constexpr int kBefore = kMotionTapsBefore;
 constexpr int kMostRun = 64;  // samples predicted in one go, where neighbours move alike
-constexpr int kWeight = 16;   // of an axis of a window
-constexpr int kLog2Weights = 8;
-constexpr int kWhole = 256;      // of the update: a sample that is predicted from one reference alone has half of it
-constexpr int kMostShare = 205;  // of kWhole that a sample gets at most
-constexpr int kClip = 12;        // grey levels of 8 bits that an update changes at most
-
-// The weight, of kWeight, of the cell behind a border between cells, for the samples around it: a raised cosine.
-// [log2 of the cell's size]
-constexpr std::uint8_t kRamp[4][8] = {{16}, {2, 14}, {1, 5, 11, 15}, {0, 1, 4, 6, 10, 12, 15, 16}};
-
-int log2_of(int n) { return n == 8 ? 3 : n == 4 ? 2 : n == 2 ? 1 : 0; }
 
 /// Memory of one worker.
 struct Scratch {
@@ -60,11 +49,10 @@ class MotionLift {
         pool_(pool),
         kernels_(motion_kernels(resolve_simd(simd))),
         up_(kMotionFraction - component.fraction),
+        limit_(motion_update_limit(component.fraction, component.bits)),
         cell_x_(cell_size(component.scale.shift_x)),
         cell_y_(cell_size(component.scale.shift_y)),
         scratch_(static_cast<std::size_t>(pool.threads())) {
-    const int places = component.fraction + component.bits - 8;
-    clip_ = places >= 0 ? kClip << places : std::max(1, kClip >> -places);
     require(component.fraction == 0 || component.fraction == kMotionFraction, ErrorKind::kInternal,
             "an unknown number of binary places");
     require(field.shape.frames == low_length(motion.places.count, dropped), ErrorKind::kBadArgument,
@@ -192,8 +180,9 @@ class MotionLift {
     const MotionCell* cells[4];
     bool done[4] = {};
     for (int k = 0; k < 4; ++k) cells[k] = &cell(f, tile_y - 1 + (k >> 1), tile_x - 1 + (k & 1));
-    const std::uint8_t* ramp_y = kRamp[log2_of(cell_y_)] + (y0 - (tile_y * cell_y_ - cell_y_ / 2));
-    const std::uint8_t* ramp_x = kRamp[log2_of(cell_x_)] + (x0 - (tile_x * cell_x_ - cell_x_ / 2));
+    int ramp_y[kMotionCell], ramp_x[kMotionCell];
+    for (int y = 0; y < rows; ++y) ramp_y[y] = motion_weight(cell_y_, y0 + y - (tile_y * cell_y_ - cell_y_ / 2));
+    for (int x = 0; x < columns; ++x) ramp_x[x] = motion_weight(cell_x_, x0 + x - (tile_x * cell_x_ - cell_x_ / 2));
     bool first = true;
     for (int k = 0; k < 4; ++k) {
       if (done[k]) continue;
@@ -204,7 +193,7 @@ class MotionLift {
         for (int y = 0; y < rows; ++y)
           for (int x = 0; x < columns; ++x)
             s.weight[y * kMotionCell + x] +=
-                (j >> 1 ? ramp_y[y] : kWeight - ramp_y[y]) * (j & 1 ? ramp_x[x] : kWeight - ramp_x[x]);
+                (j >> 1 ? ramp_y[y] : kMotionWeight - ramp_y[y]) * (j & 1 ? ramp_x[x] : kMotionWeight - ramp_x[x]);
       }
       predict_cell(*cells[k], references, y0, x0, rows, columns, s);
       for (int y = 0; y < rows; ++y)
@@ -214,7 +203,7 @@ class MotionLift {
     for (int y = 0; y < rows; ++y)
       for (int x = 0; x < columns; ++x) {
         std::int32_t& v = s.sum[y * kMotionCell + x];
-        v = static_cast<std::int32_t>(static_cast<std::uint32_t>(v) + (1u << (kLog2Weights - 1))) >> kLog2Weights;
+        v = motion_mean(v);
       }
   }
 
@@ -222,9 +211,7 @@ class MotionLift {
   void predict_cell(const MotionCell& c, const MotionReferences& references, int y0, int x0, int rows, int columns,
                     Scratch& s) {
     if (c.mode == MotionMode::kPlain) {
-      const int places = component_.bits + kMotionFraction - kMotionPlainBits;
-      const int plain = c.plain[static_cast<std::size_t>(component_.index)];
-      const int value = places >= 0 ? plain * (1 << places) : plain >> -places;
+      const std::int32_t value = motion_plain(c.plain[static_cast<std::size_t>(component_.index)], component_.bits);
       for (int y = 0; y < rows; ++y) std::fill_n(s.first + y * kMostRun, columns, value);
       return;
     }
@@ -346,21 +333,12 @@ class MotionLift {
     }
   }
 
-  // Where more than kMostShare arrives, it is brought down to that.
   void apply(int t, int y0, int y1, const std::int32_t* sum, const std::int32_t* total, bool inverse) const {
     for (int y = y0; y < y1; ++y, sum += width(), total += width()) {
       std::int32_t* line = row(t, y);
       for (int x = 0; x < width(); ++x) {
-        std::int32_t a = sum[x];
-        const auto share = static_cast<std::uint32_t>(total[x]);
-        if (share > kMostShare) {
-          const std::int64_t factor = (kMostShare << 15) / share;
-          a = static_cast<std::int32_t>(a * factor >> 15);
-        }
-        const std::int32_t v =
-            std::clamp(static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + kWhole / 2) >> 8, -clip_, clip_);
-        line[x] = static_cast<std::int32_t>(static_cast<std::uint32_t>(line[x]) +
-                                            static_cast<std::uint32_t>(inverse ? -v : v));
+        const std::int32_t v = motion_update(sum[x], static_cast<std::uint32_t>(total[x]), limit_);
+        line[x] = inverse ? wrap_sub(line[x], v) : wrap_add(line[x], v);
       }
     }
   }
@@ -372,10 +350,10 @@ class MotionLift {
   MotionBorders borders_;
   ThreadPool& pool_;
   const MotionKernels& kernels_;
-  int up_;  // places by which the field's integers lack those of a prediction
+  int up_;              // places by which the field's integers lack those of a prediction
+  std::int32_t limit_;  // of an update
   int cell_x_;
   int cell_y_;
-  int clip_ = 0;
   std::vector<Scratch> scratch_;
 };
 

@@ -19,9 +19,6 @@
 
 namespace trivelet {
 
-/// Binary places of a grey level in the integers that lossy streams are lifted in; lossless ones have none.
-inline constexpr int kMotionFraction = 4;
-
 struct MotionComponent {
   int index = 0;  ///< of the component: which constants of MotionCell::plain
   MotionScale scale;
