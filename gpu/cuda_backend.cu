@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <utility>
 
 #include "codec/backend.h"
@@ -130,7 +131,8 @@ class CudaDecoder final : public GopDecoder {
 
   void push(const LayeredGop& received, std::vector<std::string>* damage) override {
     pipeline_.submit(received);
-    damage_.push_back(damage);
+    const bool leans = received.motion && received.motion->places.key == GopKey::kOpen && received.follows;
+    pushed_.push_back({damage, leans});
   }
 
   bool pull(Gop& gop) override { return pull(gop, false); }
@@ -141,12 +143,17 @@ class CudaDecoder final : public GopDecoder {
   double seconds_coder() const override { return seconds_coder_; }
 
  private:
+  struct Pushed {
+    std::vector<std::string>* damage = nullptr;
+    bool leans = false;  ///< on the key frame of the GOP before
+  };
   bool pull(Gop& gop, bool may_exchange);
 
   StreamHeader header_;
   ThreadPool pool_;
   DecodePipeline pipeline_;
-  std::vector<std::vector<std::string>*> damage_;
+  std::deque<Pushed> pushed_;
+  bool failed_ = false;  ///< the GOP pulled last
   double seconds_coder_ = 0;
 };
 
@@ -165,8 +172,8 @@ bool are_alike(const Gop& a, const Gop& b) {
 bool CudaDecoder::pull(Gop& gop, bool may_exchange) {
   DecodePipeline::Result r;
   if (!pipeline_.collect(r)) return false;
-  std::vector<std::string>* damage = damage_.front();
-  damage_.erase(damage_.begin());
+  const Pushed pushed = pushed_.front();
+  pushed_.pop_front();
   seconds_coder_ += r.times.kernels / 1e3;
   const int frames = r.frames->frames();
   gop.set_frames(gop.capacity());
@@ -178,9 +185,12 @@ bool CudaDecoder::pull(Gop& gop, bool may_exchange) {
   }
   pipeline_.give_back(std::move(r.frames));
   gop.set_frames(frames);
-  if (r.damage.empty()) return true;
-  if (!damage) fail(ErrorKind::kBadStream, r.damage.front());
-  damage->insert(damage->end(), r.damage.begin(), r.damage.end());
+  const bool failed_before = std::exchange(failed_, true);
+  if (!r.damage.empty() && !pushed.damage) fail(ErrorKind::kBadStream, r.damage.front());
+  require(!pushed.leans || !failed_before, ErrorKind::kBadStream,
+          "a GOP is predicted from the one before, of which no samples were made");
+  failed_ = false;
+  if (!r.damage.empty()) pushed.damage->insert(pushed.damage->end(), r.damage.begin(), r.damage.end());
   return true;
 }
 
@@ -199,7 +209,7 @@ PipelineOptions options_for(const StreamHeader& h, int device, std::size_t max_m
 
 void refuse_motion(const StreamHeader& h) {
   require(!h.motion, ErrorKind::kUnsupported,
-          "motion (Motion::kOn, Motion::kAuto, and streams that have it) is for the CPU: the GPU cannot follow it yet");
+          "motion (Motion::kOn, Motion::kAuto) is encoded on the CPU: the GPU only decodes it");
 }
 
 }  // namespace
@@ -219,7 +229,6 @@ std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory) 
                 return std::make_unique<CudaEncoder>(h, o, options_for(h, number, max_memory, true));
               },
               [=](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {
-                refuse_motion(h);
                 return std::make_unique<CudaDecoder>(h, r, o, options_for(h, number, max_memory, false));
               },
               [=](std::size_t bytes) {

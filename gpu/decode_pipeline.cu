@@ -7,6 +7,7 @@
 
 #include "codec/parallel.h"
 #include "codec/stream_layout.h"
+#include "gpu/motion.h"
 #include "gpu/pipeline.h"
 #include "gpu/transforms.h"
 #include "trivelet/cuda.h"
@@ -43,6 +44,7 @@ struct DecodeSlot {
   std::vector<std::string> damage;  // seen before decoding
   PinnedBuffer<BlockError> errors;
   std::unique_ptr<Gop> frames;  // where they are downloaded to, once that has begun
+  MotionUpload motion;
   float step = -1;
   std::vector<std::uint8_t> frame_gains;
   PinnedBuffer<float> host_steps;  // spread for the transform, then a gain per frame, then one per band for the coder
@@ -52,7 +54,7 @@ struct DecodeSlot {
     return samples.size() + coefficients.size() + bytes.size() + steps.size() * sizeof(float) +
            (real ? real->device_bytes() : 0) + (integer ? integer->device_bytes() : 0) +
            (fast ? fast->device_bytes() : 0) + (dense ? dense->device_bytes() : 0) +
-           device_parts.size() * sizeof(DensePartInput);
+           device_parts.size() * sizeof(DensePartInput) + motion.device_bytes();
   }
 };
 
@@ -63,7 +65,10 @@ struct DecodePipeline::State {
   ThreadPool& pool;
   Stream setup;
   Stream download;  // of all slots: one after the other, and no upload waits behind them
-  std::map<int, std::unique_ptr<GopShape>> shapes;
+  // By frames, and where the key of those with motion stands: 0 without, else a GopKey and 1. What a shape holds of the
+  // key is the same for kLast and kOpen.
+  std::map<std::pair<int, int>, std::unique_ptr<GopShape>> shapes;
+  std::unique_ptr<DeviceMotion> motion;
   std::vector<std::unique_ptr<DecodeSlot>> slots;
   std::size_t next = 0, flying = 0;
   std::size_t most_slots;                       // slots, so far as is known
@@ -109,16 +114,18 @@ struct DecodePipeline::State {
     });
   }
 
-  const GopShape& shape_of(int frames) {
-    auto& s = shapes[frames];
-    if (!s) s = std::make_unique<GopShape>(header, reduction, frames, false, setup);
+  const GopShape& shape_of(const LayeredGop& in) {
+    const GopKey key = in.motion ? in.motion->places.key : GopKey::kFirst;
+    auto& s = shapes[{in.frames, !in.motion ? 0 : key == GopKey::kFirst ? 1 : 2}];
+    if (!s)
+      s = std::make_unique<GopShape>(header.of_gop(in.motion != nullptr, key), reduction, in.frames, false, setup);
     return *s;
   }
 
   bool dense() const { return header.profile == Profile::kDense; }
 
-  void prepare(DecodeSlot& slot, int frames, int planes) {
-    const GopShape& shape = shape_of(frames);
+  void prepare(DecodeSlot& slot, const GopShape& shape, int planes) {
+    const int frames = shape.frames;
     if (slot.shape != &shape) {
       slot.shape = nullptr;
       slot.fast.reset();
@@ -129,9 +136,9 @@ struct DecodePipeline::State {
       slot.coefficients = {};
       slot.samples = DeviceBuffer<std::byte>(shape.sample_bytes());
       if (header.lossless)
-        slot.integer = std::make_unique<GopTransforms<std::int32_t>>(header, reduction, shape);
+        slot.integer = std::make_unique<GopTransforms<std::int32_t>>(reduction, shape);
       else
-        slot.real = std::make_unique<GopTransforms<float>>(header, reduction, shape);
+        slot.real = std::make_unique<GopTransforms<float>>(reduction, shape);
       const auto grow = [](auto& buffer, std::size_t size) {
         using B = std::remove_reference_t<decltype(buffer)>;
         if (buffer.size() < size) {
@@ -173,20 +180,24 @@ struct DecodePipeline::State {
   }
 
   // As EncodePipeline's.
-  void add_slot(int frames, int planes) {
+  void add_slot(const LayeredGop& in, int planes) {
+    const GopShape& shape = shape_of(in);
     if (slots.empty()) memory = options.max_memory > 0 ? options.max_memory : usable_memory();
+    if (header.motion && !motion) motion = std::make_unique<DeviceMotion>(header, reduction);
     auto slot = std::make_unique<DecodeSlot>();
     try {
-      prepare(*slot, frames, planes);
+      prepare(*slot, shape, planes);
+      if (in.motion) slot->motion.reserve(*in.motion);
     } catch (const Error& e) {
       if (slots.empty() || e.kind() != ErrorKind::kUnsupported) throw;
       most_slots = slots.size();
       return;
     }
-    const std::size_t bytes = slot->device_bytes() + shape_of(frames).device_bytes();
-    const bool fits = bytes * (slots.size() + 1) <= memory;
+    const std::size_t bytes = slot->device_bytes() + shape.device_bytes();
+    const std::size_t of_all = motion ? motion->device_bytes() : 0;
+    const bool fits = of_all + bytes * (slots.size() + 1) <= memory;
     require(fits || !slots.empty() || options.max_memory == 0, ErrorKind::kUnsupported,
-            "a GOP needs " + std::to_string(bytes >> 20) + " MiB of device memory, the limit is " +
+            "a GOP needs " + std::to_string((of_all + bytes) >> 20) + " MiB of device memory, the limit is " +
                 std::to_string(options.max_memory >> 20) +
                 " MiB; allow more, decode at a lower resolution or on the CPU");
     if (!fits) most_slots = std::max<std::size_t>(1, slots.size());
@@ -231,7 +242,7 @@ struct DecodePipeline::State {
   std::uint32_t list_dense_parts(DecodeSlot& slot, std::size_t& codeword_bytes);
 
   template <class T, class V>
-  void run(DecodeSlot& slot, GopTransforms<T>& transforms) {
+  void run(DecodeSlot& slot, GopTransforms<T>& transforms, const MotionOfGop* of_gop) {
     const GopShape& shape = *slot.shape;
     auto* coefficients = reinterpret_cast<V*>(slot.coefficients.data());
     check(cudaMemsetAsync(coefficients, 0, shape.coefficient_origin.back() * sizeof(V), slot.stream.get()),
@@ -243,7 +254,15 @@ struct DecodePipeline::State {
       slot.fast->restore(coefficients, steps, header.centroid, slot.stream);
     const float* gains =
         slot.frame_gains.empty() || header.lossless ? nullptr : slot.steps.data() + shape.step_origin.back();
-    transforms.inverse(coefficients, slot.steps.data(), gains, slot.samples.data(), slot.stream);
+    if (!of_gop) return transforms.inverse(coefficients, slot.steps.data(), gains, slot.samples.data(), slot.stream);
+    motion->begin(slot.stream);
+    std::vector<float> gain;
+    for (int c = 0; c < static_cast<int>(shape.shapes.size()); ++c) {
+      transforms.inverse(coefficients, slot.steps.data(), c, motion->values<T>(shape, c), slot.stream);
+      gain.push_back(transforms.gain_of(c));
+    }
+    motion->to_samples<T>(shape, *of_gop, gain.data(), slot.samples.data(), slot.stream);
+    motion->end(slot.stream);
   }
 };
 
@@ -442,19 +461,20 @@ int DecodePipeline::in_flight() const { return static_cast<int>(state_->flying);
 std::size_t DecodePipeline::device_bytes() const {
   std::size_t n = 0;
   for (const auto& s : state_->slots) n += s->device_bytes();
-  for (const auto& [frames, s] : state_->shapes) n += s->device_bytes();
+  for (const auto& [key, s] : state_->shapes) n += s->device_bytes();
+  if (state_->motion) n += state_->motion->device_bytes();
   return n;
 }
 
 void DecodePipeline::submit(const LayeredGop& in) {
   State& s = *state_;
   check(cudaSetDevice(s.options.device), "cudaSetDevice");
-  const int top = s.list_segments(in, s.shape_of(in.frames));
-  if (s.slots.empty()) s.add_slot(in.frames, top);
+  const GopShape& shape = s.shape_of(in);
+  const int top = s.list_segments(in, shape);
+  if (s.slots.empty()) s.add_slot(in, top);
   require(s.flying < s.slots.size(), ErrorKind::kInternal, "no free slot: collect a GOP first");
   DecodeSlot& slot = *s.slots[s.next];
-  s.prepare(slot, in.frames, top);
-  const GopShape& shape = *slot.shape;
+  s.prepare(slot, shape, top);
   const bool whole = s.dense() ? s.plan_dense(in, slot) : s.plan_segments(in, slot);
   std::size_t bytes = 0, codeword_bytes = 0;
   std::uint32_t dense_parts = 0;
@@ -472,6 +492,7 @@ void DecodePipeline::submit(const LayeredGop& in) {
 
   slot.begun.record(slot.stream);
   s.set_steps(slot, in.step, in.frame_gains);
+  if (in.motion) slot.motion.submit(*in.motion, s.reduction.temporal, s.pool, slot.stream);
   copy(slot.bytes.data(), slot.host_bytes.data(), bytes + kPadding, cudaMemcpyHostToDevice, slot.stream);
   if (s.dense()) {
     copy(slot.dense->segments(), slot.dense_segments.data(), shape.plan->segments(), cudaMemcpyHostToDevice,
@@ -485,19 +506,25 @@ void DecodePipeline::submit(const LayeredGop& in) {
     slot.uploaded.record(slot.stream);
     slot.fast->decode(slot.bytes.data(), bytes, slot.stream);
   }
+  MotionOfGop moving;
+  const MotionOfGop* motion = nullptr;
+  if (in.motion) {
+    moving = {in.motion->places, slot.motion.cells(), in.follows};
+    motion = &moving;
+  }
   if (s.header.lossless)
-    storage == Storage::kNarrow ? s.run<std::int32_t, std::int16_t>(slot, *slot.integer)
-                                : s.run<std::int32_t, std::int32_t>(slot, *slot.integer);
+    storage == Storage::kNarrow ? s.run<std::int32_t, std::int16_t>(slot, *slot.integer, motion)
+                                : s.run<std::int32_t, std::int32_t>(slot, *slot.integer, motion);
   else if (storage == Storage::kReal)
-    s.run<float, float>(slot, *slot.real);
+    s.run<float, float>(slot, *slot.real, motion);
   else
-    storage == Storage::kNarrow ? s.run<float, std::int16_t>(slot, *slot.real)
-                                : s.run<float, std::int32_t>(slot, *slot.real);
+    storage == Storage::kNarrow ? s.run<float, std::int16_t>(slot, *slot.real, motion)
+                                : s.run<float, std::int32_t>(slot, *slot.real, motion);
   slot.decoded.record(slot.stream);
   s.next = (s.next + 1) % s.slots.size();
   ++s.flying;
   s.start_downloads();
-  if (s.flying == s.slots.size() && s.slots.size() < s.most_slots) s.add_slot(in.frames, top);
+  if (s.flying == s.slots.size() && s.slots.size() < s.most_slots) s.add_slot(in, top);
 }
 
 // Those of the oldest GOPs, one after the other.
@@ -518,7 +545,7 @@ void DecodePipeline::State::start_downloads() {
     slot.downloading.record(download);
     if (slot.fast)
       copy(slot.errors.data(), slot.fast->errors(), shape.plan->blocks(), cudaMemcpyDeviceToHost, download);
-    slot.frames->set_frames(shape.shapes[0].frames);
+    slot.frames->set_frames(shape.frames_left());
     for (int c = 0; c < slot.frames->components(); ++c) {
       const auto n = static_cast<std::size_t>(c);
       copy(slot.frames->plane(c).data, slot.samples.data() + shape.sample_origin[n],

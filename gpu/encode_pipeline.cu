@@ -110,9 +110,9 @@ struct EncodePipeline::State {
       check(cudaMemsetAsync(slot.coefficients.data(), 0, slot.coefficients.size(), slot.stream.get()),
             "cudaMemsetAsync");
       if (header.lossless)
-        slot.integer = std::make_unique<GopTransforms<std::int32_t>>(header, Reduction{}, shape);
+        slot.integer = std::make_unique<GopTransforms<std::int32_t>>(Reduction{}, shape);
       else
-        slot.real = std::make_unique<GopTransforms<float>>(header, Reduction{}, shape);
+        slot.real = std::make_unique<GopTransforms<float>>(Reduction{}, shape);
       const std::size_t capacity = shape.sample_bytes() / (header.lossless ? 1 : 2) + 4096;
       if (dense)
         slot.dense = std::make_unique<DenseGopEncoder>(*shape.plan, *shape.dense, planes, header.centroid, capacity);

@@ -11,9 +11,9 @@ std::size_t align(std::size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 }  // namespace
 
-GopShape::GopShape(const StreamHeader& header, const Reduction& reduction, int gop_frames, bool by_plane,
+GopShape::GopShape(const StreamHeader& h, const Reduction& reduction, int gop_frames, bool by_plane,
                    const Stream& stream)
-    : frames(gop_frames), geometry(std::make_unique<StreamGeometry>(header, gop_frames)) {
+    : header(h), frames(gop_frames), geometry(std::make_unique<StreamGeometry>(header, gop_frames)) {
   coefficient_origin.push_back(0);
   sample_origin.push_back(0);
   step_origin.push_back(0);
@@ -28,7 +28,9 @@ GopShape::GopShape(const StreamHeader& header, const Reduction& reduction, int g
     decompositions.push_back(d);
     layouts.emplace_back(shapes.back(), d);
     coefficient_origin.push_back(coefficient_origin.back() + align(layouts.back().size()));
-    sample_origin.push_back(sample_origin.back() + shapes.back().samples() * bytes);
+    Shape samples = shapes.back();
+    samples.frames = frames_left();
+    sample_origin.push_back(sample_origin.back() + samples.samples() * bytes);
     step_origin.push_back(step_origin.back() + align(layouts.back().steps()));
   }
   plan = std::make_unique<TreePlan>(header, *geometry, layouts, coefficient_origin, by_plane, stream);

@@ -7,8 +7,8 @@
 namespace trivelet::gpu {
 
 template <class T>
-GopTransforms<T>::GopTransforms(const StreamHeader& header, const Reduction& reduction, const GopShape& shape)
-    : header_(header), reduction_(reduction), shape_(&shape) {
+GopTransforms<T>::GopTransforms(const Reduction& reduction, const GopShape& shape)
+    : reduction_(reduction), shape_(&shape) {
   for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
     std::size_t same = 0;
     while (same < c && !(shape.shapes[same] == shape.shapes[c] &&
@@ -18,10 +18,15 @@ GopTransforms<T>::GopTransforms(const StreamHeader& header, const Reduction& red
       of_component_.push_back(of_component_[same]);
     } else {
       of_component_.push_back(transforms_.size());
-      transforms_.push_back(std::make_unique<DeviceTransform<T>>(shape.shapes[c], shape.decompositions[c]));
+      Decomposition d = shape.decompositions[c];
+      if (shape.moves()) {
+        d.temporal = Wavelet::kHaar;
+        d.temporal_levels = 0;
+      }
+      transforms_.push_back(std::make_unique<DeviceTransform<T>>(shape.shapes[c], d));
     }
   }
-  if (header.colour_transform)
+  if (shape.header.colour_transform && !shape.moves())
     for (auto& v : colours_) v = DeviceBuffer<T>(shape.shapes[0].samples());
 }
 
@@ -51,21 +56,21 @@ template <class T>
 template <class Q>
 void GopTransforms<T>::forward(const std::byte* samples, Q* coefficients, const float* steps, const float* frame_gains,
                                const Stream& stream) {
-  const PixelFormat& f = header_.video.format;
+  const PixelFormat& f = shape_->header.video.format;
   const SampleFormat format = sample_format(f.bytes_per_sample(), f.is_signed);
-  if (header_.colour_transform) {
+  if (shape_->header.colour_transform) {
     const std::byte* const in[3] = {samples + shape_->sample_origin[0], samples + shape_->sample_origin[1],
                                     samples + shape_->sample_origin[2]};
     T* const out[3] = {colours_[0].data(), colours_[1].data(), colours_[2].data()};
-    forward_colour<T>(in, format, shape_->shapes[0].samples(), header_.components[0].offset, out, stream);
+    forward_colour<T>(in, format, shape_->shapes[0].samples(), shape_->header.components[0].offset, out, stream);
   }
   for (std::size_t c = 0; c < shape_->shapes.size(); ++c) {
-    const bool colour = header_.colour_transform && c < 3;
+    const bool colour = shape_->header.colour_transform && c < 3;
     const DeviceSamples in =
         colour ? view(reinterpret_cast<const std::byte*>(colours_[c].data()), SampleFormat::kValues, sizeof(T),
                       shape_->shapes[c])
                : view(samples + shape_->sample_origin[c], format, f.bytes_per_sample(), shape_->shapes[c]);
-    transforms_[of_component_[c]]->forward(in, colour ? 0 : header_.components[c].offset,
+    transforms_[of_component_[c]]->forward(in, colour ? 0 : shape_->header.components[c].offset,
                                            coefficients + shape_->coefficient_origin[c], steps + shape_->step_origin[c],
                                            stream, frame_gains);
   }
@@ -74,14 +79,15 @@ void GopTransforms<T>::forward(const std::byte* samples, Q* coefficients, const 
 // Low bands of the unscaled 9/7 are amplified by dc_gain once per dropped split and axis that has more than one sample.
 template <class T>
 float GopTransforms<T>::gain_of(int c) const {
-  if (header_.lossless) return 1.0f;
-  const Shape full = header_.component_shape(c, shape_->frames);
+  if (shape_->header.lossless) return 1.0f;
+  const Shape full = shape_->header.component_shape(c, shape_->frames);
   double amplified = 1;
-  for (int i = 0; i < effective_levels(full.frames, std::min<int>(reduction_.temporal, header_.temporal_levels)); ++i)
-    amplified *= dc_gain(header_.temporal);
+  for (int i = 0; i < effective_levels(full.frames, std::min<int>(reduction_.temporal, shape_->header.temporal_levels));
+       ++i)
+    amplified *= dc_gain(shape_->header.temporal);
   for (int i = 0;
        i < effective_levels(full.width, reduction_.spatial) + effective_levels(full.height, reduction_.spatial); ++i)
-    amplified *= dc_gain(header_.spatial);
+    amplified *= dc_gain(shape_->header.spatial);
   return static_cast<float>(1.0 / amplified);
 }
 
@@ -89,37 +95,49 @@ template <class T>
 template <class Q>
 void GopTransforms<T>::inverse(const Q* coefficients, const float* steps, const float* frame_gains, std::byte* samples,
                                const Stream& stream) {
-  const PixelFormat& f = header_.video.format;
+  const PixelFormat& f = shape_->header.video.format;
   const SampleFormat format = sample_format(f.bytes_per_sample(), f.is_signed);
   const std::int32_t most = f.is_signed ? (1 << (f.bits - 1)) - 1 : (1 << f.bits) - 1;
   for (std::size_t c = 0; c < shape_->shapes.size(); ++c) {
-    const bool colour = header_.colour_transform && c < 3;
+    const bool colour = shape_->header.colour_transform && c < 3;
     const auto out = colour ? view(reinterpret_cast<std::byte*>(colours_[c].data()), SampleFormat::kValues, sizeof(T),
                                    shape_->shapes[c])
                             : view(samples + shape_->sample_origin[c], format, f.bytes_per_sample(), shape_->shapes[c]);
     SampleRange range;
     range.gain = gain_of(static_cast<int>(c));
-    range.offset = header_.components[c].offset;
+    range.offset = shape_->header.components[c].offset;
     range.min_sample = f.is_signed ? -(1 << (f.bits - 1)) : 0;
     range.max_sample = most;
     transforms_[of_component_[c]]->inverse(coefficients + shape_->coefficient_origin[c], steps + shape_->step_origin[c],
-                                           static_cast<float>(header_.centroid) / 256.0f, range, out, stream,
+                                           static_cast<float>(shape_->header.centroid) / 256.0f, range, out, stream,
                                            frame_gains);
   }
-  if (header_.colour_transform) {
+  if (shape_->header.colour_transform) {
     const T* const in[3] = {colours_[0].data(), colours_[1].data(), colours_[2].data()};
     std::byte* const out[3] = {samples + shape_->sample_origin[0], samples + shape_->sample_origin[1],
                                samples + shape_->sample_origin[2]};
-    inverse_colour<T>(in, shape_->shapes[0].samples(), gain_of(0), header_.components[0].offset, most, out, format,
-                      stream);
+    inverse_colour<T>(in, shape_->shapes[0].samples(), gain_of(0), shape_->header.components[0].offset, most, out,
+                      format, stream);
   }
+}
+
+template <class T>
+template <class Q>
+void GopTransforms<T>::inverse(const Q* coefficients, const float* steps, int component, T* values,
+                               const Stream& stream) {
+  const auto c = static_cast<std::size_t>(component);
+  transforms_[of_component_[c]]->inverse(
+      coefficients + shape_->coefficient_origin[c], steps + shape_->step_origin[c],
+      static_cast<float>(shape_->header.centroid) / 256.0f, {},
+      view(reinterpret_cast<std::byte*>(values), SampleFormat::kValues, sizeof(T), shape_->shapes[c]), stream);
 }
 
 template class GopTransforms<float>;
 template class GopTransforms<std::int32_t>;
 #define TRIVELET_INSTANTIATE(T, Q)                                                                          \
   template void GopTransforms<T>::forward(const std::byte*, Q*, const float*, const float*, const Stream&); \
-  template void GopTransforms<T>::inverse(const Q*, const float*, const float*, std::byte*, const Stream&);
+  template void GopTransforms<T>::inverse(const Q*, const float*, const float*, std::byte*, const Stream&); \
+  template void GopTransforms<T>::inverse(const Q*, const float*, int, T*, const Stream&);
 TRIVELET_INSTANTIATE(float, float)
 TRIVELET_INSTANTIATE(float, std::int16_t)
 TRIVELET_INSTANTIATE(float, std::int32_t)

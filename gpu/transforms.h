@@ -8,11 +8,12 @@
 
 namespace trivelet::gpu {
 
-/// T as DeviceTransform has it. Components of equal shape share scratch memory.
+/// T as DeviceTransform has it. Components of equal shape share scratch memory. Of GOPs with motion only the transform in
+/// space is done here, between coefficients and values (gpu/motion.h).
 template <class T>
 class GopTransforms {
  public:
-  GopTransforms(const StreamHeader& header, const Reduction& reduction, const GopShape& shape);
+  GopTransforms(const Reduction& reduction, const GopShape& shape);
   /// Q: see DeviceTransform. `steps`: at GopShape::step_origin, inverse ones. `frame_gains`: see DeviceTransform.
   /// Samples and coefficients lie as the shape says.
   template <class Q>
@@ -21,11 +22,14 @@ class GopTransforms {
   template <class Q>
   void inverse(const Q* coefficients, const float* steps, const float* frame_gains, std::byte* samples,
                const Stream& stream);
+  /// The same of one component from and to values, all rows without gaps.
+  template <class Q>
+  void inverse(const Q* coefficients, const float* steps, int component, T* values, const Stream& stream);
+  /// What values are to be multiplied by for what was left out.
+  float gain_of(int component) const;
   std::size_t device_bytes() const;
 
  private:
-  float gain_of(int component) const;
-  StreamHeader header_;
   Reduction reduction_;
   const GopShape* shape_;
   std::vector<std::unique_ptr<DeviceTransform<T>>> transforms_;

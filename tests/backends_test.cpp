@@ -5,12 +5,15 @@
 // where it is skipped when there is none.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "codec/backend.h"
+#include "codec/motion_field.h"
 #include "gpu/device.h"
 #include "tests/one_of.h"
 #include "tests/support.h"
@@ -187,28 +190,183 @@ TEST_P(Backends, StreamsAreTheSame) {
 }
 
 // What the GPU cannot do it says before it begins.
-TEST(Motion, IsRefused) {
+TEST(Motion, EncodingIsRefused) {
   if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
   const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
   EncoderParams params;
   params.motion = Motion::kAuto;
   params.gop_frames = 4;
   const Clip clip = test::make_clip(test::video(16, 16, "gray", 4), 4, 4, Pattern::kTexture, 5);
-  const auto refused = [](const auto& make) {
-    try {
-      make();
-      return false;
-    } catch (const Error& e) {
-      return e.kind() == ErrorKind::kUnsupported && std::string(e.what()).find("motion") != std::string::npos;
-    }
-  };
-  EXPECT_TRUE(refused([&] { encode_with(cuda.get(), clip, params); }));
-  const std::vector<std::byte> stream = encode_with(nullptr, clip, params);
-  EXPECT_TRUE(refused([&] {
-    MemorySource source(stream.data(), stream.size());
-    Decoder decoder(source, {}, cuda.get());
-  }));
+  try {
+    encode_with(cuda.get(), clip, params);
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kUnsupported);
+    EXPECT_NE(std::string(e.what()).find("motion"), std::string::npos);
+  }
 }
+
+struct MotionCase {
+  std::string name;
+  int width, height, frames, gop;
+  const char* format;
+  EncoderParams params;
+  bool large = false;  ///< not emulated
+};
+
+std::vector<MotionCase> motion_cases() {
+  const auto with = [](EncoderParams p, Profile profile, Motion motion = Motion::kOn) {
+    p.profile = profile;
+    p.motion = motion;
+    p.temporal_levels = -1;
+    return p;
+  };
+  const EncoderParams exact = lossless(2, 3, 32), coarse = lossy(60, 2, 3, 32), fine = lossy(85, 2, 3, 32);
+  return {
+      {"open", 40, 24, 12, 4, "yuv420p", with(coarse, Profile::kFast)},
+      {"open dense", 40, 24, 12, 4, "yuv420p", with(coarse, Profile::kDense)},
+      {"rows between", 37, 29, 9, 8, "yuv422p", with(fine, Profile::kFast)},
+      {"whole colours", 33, 18, 6, 4, "gbrp", with(fine, Profile::kDense)},
+      {"alpha", 26, 22, 5, 4, "yuva420p", with(coarse, Profile::kFast)},
+      {"ten bits", 35, 21, 8, 4, "yuv444p10le", with(fine, Profile::kFast)},
+      {"sixteen bits", 30, 26, 5, 4, "gray16le", with(fine, Profile::kDense)},
+      {"lossless", 41, 27, 10, 4, "yuv420p", with(exact, Profile::kFast)},
+      {"lossless dense", 24, 18, 5, 4, "gbrp", with(exact, Profile::kDense)},
+      {"lossless sixteen bits", 30, 26, 8, 8, "gray16le", with(exact, Profile::kFast)},
+      {"one pixel", 1, 1, 5, 4, "gray", with(fine, Profile::kFast)},
+      {"one column", 1, 53, 4, 4, "gray", with(fine, Profile::kFast)},
+      {"smallest cells", 40, 36, 5, 4, "yuv410p", with(fine, Profile::kFast)},
+      {"two regions", 264, 12, 2, 2, "gray", with(coarse, Profile::kFast)},
+      {"some GOPs", 40, 24, 12, 4, "gray", with(coarse, Profile::kFast, Motion::kAuto)},
+      {"a last GOP shorter than its pyramid", 32, 24, 11, 8, "gray", with(fine, Profile::kDense)},
+      {"720p", 1280, 720, 40, 16, "yuv420p", with(coarse, Profile::kFast), true},
+      {"720p dense", 1282, 722, 20, 16, "yuv420p", with(coarse, Profile::kDense), true},
+      {"720p lossless", 1280, 720, 16, 8, "yuv420p10le", with(exact, Profile::kFast), true},
+      {"many frames", 320, 200, 130, 64, "gbrp", with(fine, Profile::kFast), true},
+  };
+}
+
+class MotionBackends : public ::testing::TestWithParam<MotionCase> {
+ protected:
+  void SetUp() override {
+    if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+    if (kEmulated && GetParam().large) GTEST_SKIP() << "too large to be emulated";
+  }
+  // Emulated, two thirds of the cases of a test are for TRIVELET_FULL.
+  bool is_sampled_out(std::size_t chosen) const {
+    return kEmulated && !test::full() && GetParam().name.size() % 3 != chosen;
+  }
+  Clip clip() const {
+    const MotionCase& c = GetParam();
+    const VideoInfo info = test::video(c.width, c.height, c.format, static_cast<std::uint64_t>(c.frames));
+    return test::make_clip(info, c.frames, c.gop, c.name.size() % 2 ? Pattern::kTexture : Pattern::kSmooth, 7);
+  }
+  EncoderParams params() const {
+    EncoderParams p = GetParam().params;
+    p.gop_frames = GetParam().gop;
+    return p;
+  }
+};
+
+// Whole, and with all that can be left out.
+void compare_ways(const Backend& cuda, const std::vector<std::byte>& stream) {
+  MemorySource source(stream.data(), stream.size());
+  const Decoder probe(source, DecoderParams{});
+  const Decomposition d = probe.info().decomposition;
+  for (int way = 0; way < 6; ++way) {
+    DecoderParams p;
+    p.threads = 2;
+    if (way == 1) p.max_planes = 3;
+    if (way == 2) p.max_layers = 1;
+    if (way == 3) p.reduce = std::min(1, d.spatial_levels);
+    if (way == 4) p.temporal_reduce = std::min(1, d.temporal_levels);
+    if (way == 5) {
+      p.reduce = std::min(3, d.spatial_levels);
+      p.temporal_reduce = d.temporal_levels;
+    }
+    if (kEmulated && !test::full() && way > 0 && (stream.size() + static_cast<std::size_t>(way)) % 5 > 1) continue;
+    SCOPED_TRACE("way " + std::to_string(way));
+    expect_equal(decode_with(nullptr, stream, p), decode_with(&cuda, stream, p));
+  }
+}
+
+TEST_P(MotionBackends, SamplesAreTheSame) {
+  const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
+  compare_ways(*cuda, encode_with(nullptr, clip(), params()));
+}
+
+// Motion that no encoder would choose: vectors that lead far outside, blocks of every size and mode beside each other.
+TEST_P(MotionBackends, AnyMotionIsFollowedTheSameWay) {
+  if (GetParam().params.lossless) GTEST_SKIP() << "coefficients go into lossy streams only";
+  if (is_sampled_out(1)) GTEST_SKIP() << "not of the sample";
+  const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
+  const Clip c = clip();
+  EncoderParams p = params();
+  p.motion = Motion::kOn;
+  const std::vector<std::byte> stream = encode_with(nullptr, c, p);
+  MemorySource source(stream.data(), stream.size());
+  Decoder taken(source, {.threads = 2});
+  MemorySink changed;
+  Encoder encoder(c.info, p, changed);
+  std::mt19937 random(5);
+  CoefficientGop gop;
+  while (taken.pull_coefficients(gop)) {
+    const auto motion = std::make_shared<GopMotion>(*gop.motion);
+    motion->sections.clear();
+    for (int level = motion->levels - 1; level >= 0; --level) {
+      for (const int t : motion_frames(level, motion->places)) {
+        const bool other = motion_references(t, level, motion->places).other >= 0;
+        for (MotionCell& cell : motion->fields[static_cast<std::size_t>(t)]) {
+          const auto kind = random() % 16;
+          cell.mode = kind == 0                 ? MotionMode::kPlain
+                      : !other || kind % 3 == 0 ? MotionMode::kPast
+                      : kind % 3 == 1           ? MotionMode::kOther
+                                                : MotionMode::kBoth;
+          const int reach = kind < 3 ? kMotionReach : kind < 8 ? 300 : 9;
+          std::uniform_int_distribution<int> q(-reach, reach);
+          for (MotionVector& v : cell.vector)
+            v = {static_cast<std::int16_t>(q(random)), static_cast<std::int16_t>(q(random))};
+          for (std::int8_t& v : cell.plain) v = static_cast<std::int8_t>(static_cast<int>(random() % 64) - 32);
+          cell.log2_cells = 0;
+        }
+      }
+      motion->sections.push_back(encode_motion(*motion, level, static_cast<int>(c.info.format.components())));
+    }
+    gop.motion = motion;
+    encoder.push_coefficients(gop);
+  }
+  encoder.finish();
+  compare_ways(*cuda, changed.bytes);
+}
+
+// Cut, and with bytes that were changed: what is lost, and what leans on it, is the same.
+TEST_P(MotionBackends, DamageIsTheSame) {
+  if (is_sampled_out(0)) GTEST_SKIP() << "not of the sample";
+  const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
+  const std::vector<std::byte> stream = encode_with(nullptr, clip(), params());
+  std::mt19937 random(9);
+  for (int i = 0; i < (kEmulated && !test::full() ? 3 : 12); ++i) {
+    std::vector<std::byte> damaged = stream;
+    if (i % 3 == 2) damaged.resize(stream.size() / 4 + random() % (stream.size() * 3 / 4));
+    for (int n = 0; n < 2; ++n) {
+      const std::size_t first = std::min<std::size_t>(200, damaged.size() / 2);  // behind the head
+      const std::size_t at = first + random() % (damaged.size() - first);
+      damaged[at] ^= static_cast<std::byte>(1u << random() % 8);
+    }
+    for (const bool keep : {false, true}) {
+      DecoderParams p;
+      p.keep_partial = keep;
+      p.threads = 2;
+      expect_equal(decode_with(nullptr, damaged, p), decode_with(cuda.get(), damaged, p));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MotionBackends, ::testing::ValuesIn(motion_cases()), [](const auto& of) {
+  std::string name;
+  for (const char c : of.param.name) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
+});
 
 // Towards a size or a PSNR: gains, bytes of every cut and what is measured on the way.
 TEST(Targets, StreamsAreTheSame) {

@@ -77,9 +77,6 @@ std::shared_ptr<const Backend> choose_backend(const std::string& device, std::si
   either->make_encoder = [on_gpu](const StreamHeader& h, const BackendOptions& o) {
     return (h.motion ? cpu_backend() : *on_gpu).make_encoder(h, o);
   };
-  either->make_decoder = [on_gpu](const StreamHeader& h, const Reduction& r, const BackendOptions& o) {
-    return (h.motion ? cpu_backend() : *on_gpu).make_decoder(h, r, o);
-  };
   return either;
 }
 

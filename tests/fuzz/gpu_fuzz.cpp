@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   p.max_planes = data[1] & 7;
   const Outcome gpu = decode(s, p, device.get());
-  if (gpu.unsupported) return 0;  // motion, which only the CPU has
+  if (gpu.unsupported) return 0;  // too large for it
   const Outcome cpu = decode(s, p, nullptr);
   if (gpu.refused != cpu.refused || gpu.gops != cpu.gops || gpu.hash != cpu.hash || gpu.damage != cpu.damage)
     wrong("CPU and GPU disagree");
