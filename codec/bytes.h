@@ -10,10 +10,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "trivelet/error.h"
 #include "codec/hash.h"
+#include "trivelet/error.h"
 
 namespace trivelet {
 
@@ -36,13 +37,14 @@ void put_varint(std::vector<Byte>& out, std::uint64_t v) {
   for (; v >= 128; v >>= 7) out.push_back(static_cast<Byte>(v | 128));
   out.push_back(static_cast<Byte>(v));
 }
-/// The varint whose bytes next() returns one by one, as numbers; nothing when it does not fit 64 bits.
+/// The varint whose bytes next() returns one by one, as numbers; nothing when it does not fit 64 bits or is longer than
+/// it need be.
 template <class Next>
 std::optional<std::uint64_t> take_varint(const Next& next) {
   std::uint64_t v = 0;
   for (int shift = 0;; shift += 7) {
     const std::uint8_t b = next();
-    if (shift == 63 && b > 1) return std::nullopt;
+    if ((shift == 63 && b > 1) || (shift > 0 && b == 0)) return std::nullopt;
     v |= static_cast<std::uint64_t>(b & 127) << shift;
     if (b < 128) return v;
   }
@@ -96,7 +98,7 @@ class ByteReader {
   void real(double& v) { v = std::bit_cast<double>(taken<std::uint64_t>()); }
   void varint(std::uint64_t& v) {
     const std::optional<std::uint64_t> taken_varint = take_varint([this] { return taken<std::uint8_t>(); });
-    if (!taken_varint) bad(": a number does not fit 64 bits");
+    if (!taken_varint) bad(": a number does not fit 64 bits, or takes more bytes than it needs");
     v = *taken_varint;
   }
   void signed_varint(std::int64_t& v) {
@@ -116,6 +118,17 @@ class ByteReader {
     if (left() > 0) bad(": " + std::to_string(left()) + " bytes too many");
   }
   std::size_t left() const { return size_ - at_; }
+  /// All that is left.
+  std::vector<std::uint8_t> rest() {
+    const std::size_t from = std::exchange(at_, size_);
+    return {data_ + from, data_ + size_};
+  }
+  /// A reader of the next `n` bytes alone, which this one passes over.
+  ByteReader piece(std::uint64_t n) {
+    if (n > left()) bad(": " + std::to_string(n) + " bytes of it, " + std::to_string(left()) + " are left");
+    const std::size_t from = std::exchange(at_, at_ + static_cast<std::size_t>(n));
+    return {data_ + from, static_cast<std::size_t>(n), where_};
+  }
 
  private:
   [[noreturn]] void bad(const std::string& what) const { fail(ErrorKind::kBadStream, where_ + what); }

@@ -278,6 +278,7 @@ void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size
       seg.parts.push_back({nullptr, bytes_of_part, static_cast<std::uint8_t>(to)});
     }
   });
+  if (!head.padding_is_zero()) bad(where + ": the padding of its head is not zero");
   std::size_t at = head.bytes();
   for_parts(stream, gop, band, distance, [&](std::size_t c, std::size_t b, std::size_t s) {
     LayerPart& part = gop.components[c].blocks[b][s].parts.back();

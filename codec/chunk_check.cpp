@@ -63,9 +63,8 @@ std::optional<std::vector<ChunkChecks>> parse_checks(const GopHeader& gop, const
     checks[i].parts.resize(static_cast<std::size_t>(parts));
     for (std::uint32_t& crc : checks[i].parts) in.fixed(crc);
   }
-  in.expect_end();
   return checks;
-} catch (const Error&) {  // the fields run past the end, or leave bytes over
+} catch (const Error&) {  // the fields run past the end
   return std::nullopt;
 }
 

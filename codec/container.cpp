@@ -1,8 +1,11 @@
 #include "codec/container.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
+#include <sstream>
 
 #include "codec/bad_stream.h"
 #include "codec/bytes.h"
@@ -48,6 +51,69 @@ void fraction(IO& io, Rational& r, bool positive, const char* name) {
       bad(std::string("stream header: ") + name + " is " + std::to_string(r.num) + "/" + std::to_string(r.den));
 }
 
+// Required features that are known, by their bits.
+constexpr const char* kFeatureNames[] = {"motion"};
+constexpr std::uint64_t kFeatureMotion = 1;
+
+std::string name_of_features(std::uint64_t features) {
+  std::string names;
+  for (std::size_t bit = 0; bit < std::size(kFeatureNames); ++bit)
+    if (features >> bit & 1) names += (names.empty() ? "" : " ") + std::string(kFeatureNames[bit]);
+  return names;
+}
+
+// The name of required feature `bit` in the list of those that a stream has.
+std::string name_of_feature(std::uint64_t features, int bit, const std::string& names) {
+  std::istringstream words(names);
+  std::string word;
+  for (int i = std::popcount(features & ((std::uint64_t{1} << bit) - 1)); i >= 0; --i)
+    if (!(words >> word)) return "which has no name";
+  std::replace_if(
+      word.begin(), word.end(), [](char c) { return c < 33 || c > 126; }, '?');
+  return "named '" + word.substr(0, 64) + "'";
+}
+
+void write_features(ByteWriter& w, const StreamHeader& h) {
+  const std::uint64_t required = h.motion ? kFeatureMotion : 0;
+  w.fixed(required);
+  w.fixed(h.optional_features);
+  w.text(name_of_features(required), kMaxTextBytes);
+}
+
+void read_features(ByteReader& r, StreamHeader& h) {
+  std::uint64_t required = 0;
+  std::string names;
+  r.fixed(required);
+  r.fixed(h.optional_features);
+  r.text(names, kMaxTextBytes);
+  if (const std::uint64_t unknown = required >> std::size(kFeatureNames) << std::size(kFeatureNames); unknown != 0) {
+    const int bit = std::countr_zero(unknown);
+    fail(ErrorKind::kUnsupported, "the stream needs feature " + std::to_string(bit) + ", " +
+                                      name_of_feature(required, bit, names) +
+                                      ", which this library does not know. Use the version that wrote it, or a newer "
+                                      "one");
+  }
+  if (names != name_of_features(required)) bad("stream header: the names of its features are not those of its bits");
+  h.motion = (required & kFeatureMotion) != 0;
+}
+
+// Straight or multiplied by it, where there is one.
+template <class IO>
+void alpha_field(IO& io, VideoInfo& v) {
+  int alpha = !v.format.alpha ? 0 : v.premultiplied ? 2 : 1;
+  byte_field(io, alpha, 0, 2, "alpha");
+  v.format.alpha = alpha > 0;
+  v.premultiplied = alpha == 2;
+}
+
+template <class IO>
+void rotation_field(IO& io, VideoInfo& v) {
+  int turns = v.rotation / 90 | (v.mirrored ? 4 : 0);
+  byte_field(io, turns, 0, 7, "rotation");
+  v.rotation = (turns & 3) * 90;
+  v.mirrored = (turns & 4) != 0;
+}
+
 template <class IO, class Header>
 void visit_stream_header(IO& io, Header& h) {
   byte_field(io, h.profile, 0, 1, "profile");
@@ -73,7 +139,7 @@ void visit_stream_header(IO& io, Header& h) {
   byte_field(io, v.format.bits, 1, 16, "bits per sample");
   byte_field(io, v.format.log2_chroma_w, 0, 2, "log2 of the horizontal chroma subsampling");
   byte_field(io, v.format.log2_chroma_h, 0, 2, "log2 of the vertical chroma subsampling");
-  byte_field(io, v.format.alpha, 0, 1, "alpha");
+  alpha_field(io, v);
   byte_field(io, v.format.is_signed, 0, 1, "signed");
   if constexpr (IO::kReading) h.components.resize(static_cast<std::size_t>(v.format.components()));
   for (auto& c : h.components) {
@@ -91,13 +157,10 @@ void visit_stream_header(IO& io, Header& h) {
   io.fixed(v.colour.matrix);
   byte_field(io, v.colour.range, 0, 2, "colour range");
   io.fixed(v.colour.chroma_location);
-  std::uint8_t quarter_turns = static_cast<std::uint8_t>(v.rotation / 90);
-  byte_field(io, quarter_turns, 0, 3, "rotation");
-  if constexpr (IO::kReading) v.rotation = quarter_turns * 90;
+  rotation_field(io, v);
   byte_field(io, v.field_order, 0, 2, "field order");
   io.text(h.writer, kMaxTextBytes);
   io.text(h.settings, kMaxTextBytes);
-  if (h.minor > kFormatMinorWithoutMotion) byte_field(io, h.motion, 1, 1, "motion");
 }
 
 bool reversible_wavelet(Wavelet w) { return w != Wavelet::kCdf97; }
@@ -113,8 +176,16 @@ void write_box_header(const char* type, std::uint64_t length, std::uint8_t* out)
   store_little_endian(crc32c(out, 12), out + 12);
 }
 
+BoxEnds box_around(const char* type, const std::vector<std::uint8_t>& content) {
+  BoxEnds ends;
+  write_box_header(type, content.size() + kBoxCrcBytes, ends.header);
+  store_little_endian(crc32c(content.data(), content.size()), ends.crc);
+  return ends;
+}
+
 bool parse_box_header(const std::uint8_t* bytes, Box& box) {
   if (!crc_matches(bytes, kBoxHeaderBytes)) return false;
+  if (!std::all_of(bytes, bytes + 4, [](std::uint8_t c) { return c >= 32 && c < 127; })) return false;
   std::memcpy(box.type, bytes, 4);
   box.length = load_little_endian<std::uint64_t>(bytes + 4);
   return true;
@@ -131,10 +202,11 @@ int StreamHeader::max_reduce() const {
 std::vector<std::uint8_t> serialise(const StreamHeader& header) {
   ByteWriter w;
   StreamHeader h = header;
-  h.minor = static_cast<std::uint8_t>(header.motion ? kFormatMinor : kFormatMinorWithoutMotion);
   w.fixed(h.major);
   w.fixed(h.minor);
+  write_features(w, h);
   visit_stream_header(w, h);
+  w.bytes.insert(w.bytes.end(), h.room.begin(), h.room.end());
   append_crc(w.bytes);
   return std::move(w.bytes);
 }
@@ -145,14 +217,14 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
   StreamHeader h;
   r.fixed(h.major);
   r.fixed(h.minor);
-  require(h.major == kFormatMajor && (h.major != 0 || h.minor == kFormatMinor || h.minor == kFormatMinorWithoutMotion),
-          ErrorKind::kUnsupported,
+  require((h.major == kFormatMajor && h.minor >= kFormatMinor) || h.major == kFormatMajor + 1, ErrorKind::kUnsupported,
           "stream format " + std::to_string(h.major) + "." + std::to_string(h.minor) + "; this library reads " +
-              std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinorWithoutMotion) + " and " +
-              std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor) +
-              ". Use the version that wrote it, or a newer one");
+              std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor) + " and later, and " +
+              std::to_string(kFormatMajor + 1) + ".x. Use the version that wrote it" +
+              (h.major > kFormatMajor ? ", or a newer one" : ""));
+  read_features(r, h);
   visit_stream_header(r, h);
-  r.expect_end();
+  h.room = r.rest();
   if (h.gop_frames < 1 || h.gop_frames > kMaxGopFrames)
     bad("stream header: GOP of " + std::to_string(h.gop_frames) + " frames, must be 1.." +
         std::to_string(kMaxGopFrames));
@@ -203,12 +275,12 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
 // --------------------------------------------------------------------------------------------------------- GOP packet
 
 namespace {
-constexpr std::uint8_t kGopHasHash = 1;
-constexpr std::uint8_t kGopIrregularTimes = 2;
-constexpr std::uint8_t kGopHasGains = 4;
-constexpr std::uint8_t kGopHasMotion = 8;
-constexpr std::uint8_t kGopKeyLast = 16;
-constexpr std::uint8_t kGopOpen = 32;
+constexpr std::uint64_t kGopHasHash = 1;
+constexpr std::uint64_t kGopIrregularTimes = 2;
+constexpr std::uint64_t kGopHasGains = 4;
+constexpr std::uint64_t kGopHasMotion = 8;
+constexpr std::uint64_t kGopKeyLast = 16;
+constexpr std::uint64_t kGopOpen = 32;
 
 // Times wrap around rather than overflow: some mean nothing, but none may be undefined.
 std::int64_t add(std::int64_t a, std::int64_t b) {
@@ -218,6 +290,10 @@ std::int64_t subtract(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 }  // namespace
+
+std::int64_t end_of(const std::vector<FrameTime>& times) {
+  return times.empty() ? 0 : add(times.back().pts, times.back().duration);
+}
 
 std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader& g) {
   const FrameTime first = g.times.empty() ? FrameTime{} : g.times[0];
@@ -229,10 +305,9 @@ std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader&
   w.varint(g.index);
   w.varint(g.first_frame);
   w.varint(static_cast<std::uint64_t>(g.frames));
-  w.fixed(
-      static_cast<std::uint8_t>((g.has_hash ? kGopHasHash : 0) | (irregular ? kGopIrregularTimes : 0) |
-                                (g.frame_gains.empty() ? 0 : kGopHasGains) | (g.motion.empty() ? 0 : kGopHasMotion) |
-                                (g.key == GopKey::kFirst ? 0 : kGopKeyLast) | (g.key == GopKey::kOpen ? kGopOpen : 0)));
+  w.varint((g.has_hash ? kGopHasHash : 0u) | (irregular ? kGopIrregularTimes : 0u) |
+           (g.frame_gains.empty() ? 0u : kGopHasGains) | (g.motion.empty() ? 0u : kGopHasMotion) |
+           (g.key == GopKey::kFirst ? 0u : kGopKeyLast) | (g.key == GopKey::kOpen ? kGopOpen : 0u));
   w.signed_varint(first.pts);
   w.signed_varint(first.duration);
   if (irregular) {
@@ -267,6 +342,7 @@ std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader&
   w.fixed(g.planes);
   for (const std::uint8_t t : g.layer_top) w.fixed(t);
   table(g.chunks);
+  w.bytes.insert(w.bytes.end(), g.room.begin(), g.room.end());
   ByteWriter out;
   out.fixed(static_cast<std::uint32_t>(w.bytes.size() + 8));
   out.bytes.insert(out.bytes.end(), w.bytes.begin(), w.bytes.end());
@@ -285,8 +361,8 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   if (frames < 1 || frames > stream.gop_frames)
     bad("GOP header: " + std::to_string(frames) + " frames, must be 1.." + std::to_string(stream.gop_frames));
   g.frames = static_cast<int>(frames);
-  std::uint8_t flags = 0;
-  r.fixed(flags);
+  std::uint64_t flags = 0;
+  r.varint(flags);
   if (flags > (stream.motion ? 63 : 7)) bad("GOP header: unknown flags " + std::to_string(flags));
   if (flags & kGopKeyLast) g.key = flags & kGopOpen ? GopKey::kOpen : GopKey::kLast;
   if ((flags & (kGopKeyLast | kGopOpen)) && !((flags & kGopHasMotion) && (flags & kGopKeyLast)))
@@ -360,84 +436,120 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   }
   table(g.chunks, static_cast<std::size_t>(stream.layers) * static_cast<std::size_t>(stream.temporal_bands()) *
                       (stream.spatial_levels + 1u));
-  r.expect_end();
+  g.room = r.rest();
   return g;
 }
 
 // ---------------------------------------------------------------------------------------------------------- index, end
 
 namespace {
-constexpr std::uint64_t kIndexKey = 256;  // times the place of a GOP's key, added to its frames
+constexpr std::uint8_t kIndexVersion = 1;
 }  // namespace
 
 std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops) {
   ByteWriter w;
+  w.fixed(kIndexVersion);
   w.varint(gops.size());
   std::uint64_t end = 0;
   std::uint64_t frame = 0;
+  std::int64_t time = 0;
   for (const GopInfo& g : gops) {
-    w.varint(g.offset - end);
-    w.varint(g.bytes);
-    w.varint(g.first_frame - frame);
-    w.varint(static_cast<std::uint64_t>(g.frames) + kIndexKey * static_cast<std::uint64_t>(g.key));
+    ByteWriter entry;
+    entry.varint(g.offset - end);
+    entry.varint(g.bytes);
+    entry.varint(g.first_frame - frame);
+    entry.varint(static_cast<std::uint64_t>(g.frames));
+    entry.fixed(static_cast<std::uint8_t>(g.key));
+    entry.signed_varint(subtract(g.begin_pts, time));
+    entry.signed_varint(subtract(g.end_pts, g.begin_pts));
     for (const LayerInfo& l : g.layers) {
-      w.varint(l.bytes);
-      w.fixed(l.error);
+      entry.varint(l.bytes);
+      entry.fixed(l.error);
     }
+    w.varint(entry.bytes.size());
+    w.bytes.insert(w.bytes.end(), entry.bytes.begin(), entry.bytes.end());
     end = g.offset + g.bytes;
     frame = g.first_frame + static_cast<std::uint64_t>(g.frames);
+    time = g.end_pts;
   }
   append_crc(w.bytes);
   return std::move(w.bytes);
 }
 
-// Offset and frame follow those of the entry before (a byte each, or little more behind a "part" box); bytes of the
-// packet and frames as varints of at most 6 and 2 bytes; per layer its bytes and the code of its error.
-std::uint64_t index_entry_bound(int layers, std::uint64_t layer_bytes) {
+// Offset and frame follow those of the entry before (a byte each, or little more behind a "part" box); size of the entry,
+// bytes of the packet and frames as varints of at most 2, 6 and 2 bytes; key; per layer its bytes and the code of its
+// error.
+std::uint64_t index_entry_bound(int layers, std::uint64_t layer_bytes, std::int64_t before_pts, std::int64_t begin_pts,
+                                std::int64_t end_pts) {
+  ByteWriter numbers;
+  numbers.signed_varint(subtract(begin_pts, before_pts));
+  numbers.signed_varint(subtract(end_pts, begin_pts));
   std::uint64_t varint = 1;
   for (; layer_bytes >= 128; layer_bytes >>= 7) ++varint;
-  return 12 + (varint + sizeof LayerInfo::error) * static_cast<std::uint64_t>(layers);
+  return 15 + numbers.bytes.size() + (varint + sizeof LayerInfo::error) * static_cast<std::uint64_t>(layers);
 }
+
+namespace {
+
+// `end`, `frame` and `time` are where the GOP before ends, and then where this one does.
+GopInfo parse_index_entry(ByteReader& r, int layers, std::uint64_t& end, std::uint64_t& frame, std::int64_t& time) {
+  std::uint64_t gap = 0;
+  std::uint64_t skipped = 0;
+  std::uint64_t frames = 0;
+  std::uint8_t key = 0;
+  std::int64_t begin = 0;
+  std::int64_t length = 0;
+  GopInfo g;
+  r.varint(gap);
+  r.varint(g.bytes);
+  r.varint(skipped);
+  r.varint(frames);
+  r.fixed(key);
+  r.signed_varint(begin);
+  r.signed_varint(length);
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 60;
+  bool in_range = gap <= kHuge && g.bytes <= kHuge && skipped <= kHuge && end <= kHuge && frame <= kHuge &&
+                  frames >= 1 && frames <= kMaxGopFrames && key <= static_cast<std::uint8_t>(GopKey::kOpen);
+  g.layers.resize(static_cast<std::size_t>(layers));
+  for (LayerInfo& l : g.layers) {
+    r.varint(l.bytes);
+    r.fixed(l.error);
+    in_range = in_range && l.bytes <= kHuge;
+  }
+  if (!in_range) bad("index: a GOP is out of range");
+  g.offset = end + gap;
+  g.first_frame = frame + skipped;
+  g.frames = static_cast<int>(frames);
+  g.key = static_cast<GopKey>(key);
+  g.begin_pts = add(time, begin);
+  g.end_pts = add(g.begin_pts, length);
+  end = g.offset + g.bytes;
+  frame = g.first_frame + frames;
+  time = g.end_pts;
+  return g;
+}
+
+}  // namespace
 
 std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size, int layers) {
   if (!crc_matches(bytes, size)) bad("index: checksum does not match");
   ByteReader r(bytes, size - 4, "index");
+  std::uint8_t version = 0;
+  r.fixed(version);
+  if (version != kIndexVersion) bad("index: version " + std::to_string(version) + " is not known");
   std::uint64_t n = 0;
   r.varint(n);
-  if (n > r.left() / 4) bad("index: " + std::to_string(n) + " GOPs in " + std::to_string(r.left()) + " bytes");
+  if (n > r.left() / 8) bad("index: " + std::to_string(n) + " GOPs in " + std::to_string(r.left()) + " bytes");
   std::vector<GopInfo> gops;
   std::uint64_t end = 0;
   std::uint64_t frame = 0;
+  std::int64_t time = 0;
   for (std::uint64_t i = 0; i < n; ++i) {
-    std::uint64_t gap = 0;
-    std::uint64_t skipped = 0;
-    std::uint64_t frames = 0;
-    GopInfo g;
-    r.varint(gap);
-    r.varint(g.bytes);
-    r.varint(skipped);
-    r.varint(frames);
-    constexpr std::uint64_t kHuge = std::uint64_t{1} << 60;
-    const std::uint64_t key = frames / kIndexKey;
-    frames %= kIndexKey;
-    if (gap > kHuge || g.bytes > kHuge || skipped > kHuge || end > kHuge || frame > kHuge || frames < 1 ||
-        frames > kMaxGopFrames || key > static_cast<std::uint64_t>(GopKey::kOpen))
-      bad("index: GOP " + std::to_string(i) + " is out of range");
-    g.layers.resize(static_cast<std::size_t>(layers));
-    for (LayerInfo& l : g.layers) {
-      r.varint(l.bytes);
-      r.fixed(l.error);
-      if (l.bytes > kHuge) bad("index: GOP " + std::to_string(i) + " is out of range");
-    }
-    g.offset = end + gap;
-    g.first_frame = frame + skipped;
-    g.frames = static_cast<int>(frames);
-    g.key = static_cast<GopKey>(key);
-    end = g.offset + g.bytes;
-    frame = g.first_frame + frames;
-    gops.push_back(g);
+    std::uint64_t entry_bytes = 0;
+    r.varint(entry_bytes);
+    ByteReader entry = r.piece(entry_bytes);
+    gops.push_back(parse_index_entry(entry, layers, end, frame, time));
   }
-  r.expect_end();
   return gops;
 }
 

@@ -18,9 +18,6 @@ namespace trivelet {
 
 inline constexpr std::uint8_t kSignature[8] = {0x89, 'T', 'V', 'L', 0x0D, 0x0A, 0x1A, 0x0A};
 
-/// The version that a stream without motion needs.
-inline constexpr int kFormatMinorWithoutMotion = 2;
-
 /// Limits a decoder imposes (FORMAT.md "Limits").
 inline constexpr int kMaxDimension = 65536;
 inline constexpr int kMaxGopFrames = 128;
@@ -32,7 +29,8 @@ inline constexpr std::uint64_t kMaxGopSamples = std::uint64_t{1} << 33;
 // --------------------------------------------------------------------------------------------------------------- box
 
 /// Every element of a stream after the signature is a box: type, payload length, CRC-32C of both, payload.
-/// Types beginning with a capital letter are critical: a reader that does not know one must refuse the stream.
+/// Types beginning with a capital letter are critical: a reader that does not know one must refuse the stream. Those
+/// whose fourth character is one are bound to what is coded.
 struct Box {
   char type[5] = {};
   std::uint64_t length = 0;
@@ -40,15 +38,33 @@ struct Box {
   bool critical() const { return type[0] >= 'A' && type[0] <= 'Z'; }
 };
 inline constexpr std::size_t kBoxHeaderBytes = 16;
+/// Behind the payload of every box but "Gop ", and part of it.
+inline constexpr std::size_t kBoxCrcBytes = 4;
 /// Extra boxes (codec.h): the largest a decoder takes in.
 inline constexpr std::size_t kMaxExtraBytes = std::size_t{1} << 28;
+/// A box of type `type` with this content: its header, the payload but the crc, and the crc, to be written one after the
+/// other.
+struct BoxEnds {
+  std::uint8_t header[kBoxHeaderBytes];
+  std::uint8_t crc[kBoxCrcBytes];
+};
+BoxEnds box_around(const char* type, const std::vector<std::uint8_t>& content);
 /// The boxes a stream consists of.
 inline bool is_stream_box(const std::string& type) {
   return type == "Head" || type == "Gop " || type == "Indx" || type == "Done";
 }
 
+/// Whether a box of this type depends on what is coded.
+inline bool is_bound(const std::string& type) { return type[3] >= 'A' && type[3] <= 'Z'; }
+/// Of those between header and first GOP: there is one at most.
+inline bool is_known_extra_box(const std::string& type) {
+  for (const char* known : {"Volm", "volh", "volq", "mdcv", "clli", "chap", "meta"})
+    if (type == known) return true;
+  return false;
+}
+
 void write_box_header(const char* type, std::uint64_t length, std::uint8_t* out);
-/// False when the CRC does not match.
+/// False when the CRC does not match, or the type is none.
 bool parse_box_header(const std::uint8_t* bytes, Box& box);
 
 // ------------------------------------------------------------------------------------------------------ stream header
@@ -69,7 +85,8 @@ struct ComponentHeader {
 /// The content of the "Head" box.
 struct StreamHeader {
   std::uint8_t major = kFormatMajor;
-  std::uint8_t minor = kFormatMinorWithoutMotion;
+  std::uint8_t minor = kFormatMinor;
+  std::uint64_t optional_features = 0;  ///< nobody here knows any; kept
   Profile profile = Profile::kFast;
   FastMode fast_mode = FastMode::kStaged;
   bool lossless = false;
@@ -89,8 +106,9 @@ struct StreamHeader {
   std::vector<ComponentHeader> components;
   std::string writer;
   std::string settings;
-  bool motion = false;    ///< GOPs may have motion; t+2D
-  bool key_last = false;  ///< of of_gop(): frames have a place before them that is not theirs
+  std::vector<std::uint8_t> room;  ///< fields of later versions; kept
+  bool motion = false;             ///< GOPs may have motion; t+2D
+  bool key_last = false;           ///< of of_gop(): frames have a place before them that is not theirs
 
   int block_size() const { return 1 << log2_block; }
   /// Of a GOP of so many frames, with that place.
@@ -156,12 +174,16 @@ struct GopHeader {
   GopKey key = GopKey::kFirst;     ///< with motion
   std::vector<ChunkEntry> chunks;  ///< [(layer * bands + band) * distances + i], i = 0 for the coarsest
   std::uint64_t body_bytes = 0;    ///< sum of the sizes of sections and chunks
+  std::vector<std::uint8_t> room;  ///< fields of later versions; kept
 
   const ChunkEntry& chunk(const StreamHeader& h, int layer, int band, int distance) const {
     const int n = h.spatial_levels + 1;
     return chunks[static_cast<std::size_t>((layer * h.temporal_bands() + band) * n + (h.spatial_levels - distance))];
   }
 };
+
+/// Where the last of these frames ends.
+std::int64_t end_of(const std::vector<FrameTime>& times);
 
 std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader& gop);
 GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size);
@@ -170,8 +192,10 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
 
 /// `gops` have `layers` entries each.
 std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops);
-/// Bytes that an entry takes at most when no layer of the GOP has more than `layer_bytes`.
-std::uint64_t index_entry_bound(int layers, std::uint64_t layer_bytes);
+/// Bytes that the entry of a GOP takes at most when none of its layers has more than `layer_bytes`. It begins at
+/// `begin_pts`, where the GOP before ends at `before_pts`.
+std::uint64_t index_entry_bound(int layers, std::uint64_t layer_bytes, std::int64_t before_pts, std::int64_t begin_pts,
+                                std::int64_t end_pts);
 std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size, int layers);
 
 /// Mean squared errors as the index keeps them: 512 * log2, 1/512 of an octave fine.

@@ -85,6 +85,7 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
                     std::to_string(expected_frame));
       return false;
     }
+    if (box.is("Head")) bad("a second stream header at byte " + std::to_string(offset));
     require(box.is("Indx") || !box.critical(), ErrorKind::kUnsupported,
             std::string("unknown critical box '") + box.type + "' at byte " + std::to_string(offset));
     if (!in.skip(box.length)) {

@@ -122,10 +122,13 @@ Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& s
   s.write(kSignature, sizeof kSignature);
   s.write_box("Head", head);
   for (const ExtraBox& box : s.params.boxes) {
-    require(box.type.size() == 4 && !is_stream_box(box.type) && box.payload.size() <= kMaxExtraBytes,
+    require(box.type.size() == 4 && !is_stream_box(box.type) && box.payload.size() <= kMaxExtraBytes - kBoxCrcBytes,
             ErrorKind::kBadArgument,
             "an extra box '" + box.type + "' of " + std::to_string(box.payload.size()) + " bytes");
-    s.write_box(box.type.c_str(), box.payload);
+    const BoxEnds ends = box_around(box.type.c_str(), box.payload);
+    s.write(ends.header, sizeof ends.header);
+    s.write(box.payload.data(), box.payload.size());
+    s.write(ends.crc, sizeof ends.crc);
   }
   s.add_written();  // stats() counts the head from the beginning
 }

@@ -137,6 +137,8 @@ void Encoder::State::write_chunks(const Pending& p, const LayeredGop& layers, co
   info.first_frame = frames;
   info.frames = p.frames;
   info.key = g.key;
+  info.begin_pts = g.times[0].pts;
+  info.end_pts = end_of(g.times);
   std::uint8_t box[kBoxHeaderBytes];
   write_box_header("Gop ", head.size() + g.body_bytes, box);
   write(box, sizeof box);

@@ -378,10 +378,14 @@ void Encoder::State::write_spooled() {
     worst.bytes = std::uint64_t{1} << 40;
     worst.first_frame = frames;
     worst.frames = p.frames;
+    worst.begin_pts = p.times[0].pts;
+    worst.end_pts = end_of(p.times);
     worst.layers.assign(header.layers, {kLayerBytes, 0});
     so_far.push_back(worst);
     std::uint64_t tail = serialise_index(so_far).size() + 2 * kBoxHeaderBytes + kEndPayloadBytes;
-    tail += (spooled.size() - i - 1) * index_entry_bound(header.layers, kLayerBytes);
+    for (std::size_t j = i + 1; j < spooled.size(); ++j)
+      tail += index_entry_bound(header.layers, kLayerBytes, end_of(spooled[j - 1].gop.times),
+                                spooled[j].gop.times[0].pts, end_of(spooled[j].gop.times));
     GopHeader head = head_of(p);
     head.layer_top.assign(header.layers, 0);
     const std::uint64_t own = serialise(header, head).size() + kBoxHeaderBytes + p.motion_bytes();

@@ -50,6 +50,7 @@ struct Part {
     const StreamInfo& info = layout.info;
     if (!info.header_damage.empty()) fail_here(info.header_damage);
     if (!info.complete) fail_here("the stream is not complete, its end is missing");
+    if (!info.damaged_boxes.empty()) fail_here("the box '" + info.damaged_boxes[0].type + "' is damaged");
     require(!volume_map_of(info.boxes), ErrorKind::kUnsupported,
             name + " holds a volume, whose shape is that of one stream; encode its slices together");
   }
@@ -85,7 +86,7 @@ class Joiner {
 
   JoinResult run() {
     out_.write_header(header_);
-    for (const ExtraBox& box : parts_[0]->layout.info.boxes) out_.write_box(box.type.c_str(), box.payload);
+    for (const ExtraBox& box : parts_[0]->layout.info.boxes) out_.write_box(box);
     for (const auto& part : parts_) append(*part);
     out_.write_end(result_.frames, index_);
     result_.bytes = out_.position();
@@ -125,6 +126,8 @@ class Joiner {
       h.first_frame = first_frame + g.first_frame;
       GopInfo written = g;
       written.first_frame = h.first_frame;
+      written.begin_pts = h.times[0].pts;
+      written.end_pts = end_time_;
       written.offset = out_.begin_gop(header_, h);
       for (const ChunkEntry& section : h.motion) copy_chunk(part, body, section, where);
       for (const ChunkEntry& chunk : h.chunks) copy_chunk(part, body, chunk, where);
@@ -206,21 +209,20 @@ class Joiner {
       if (box.length > kMaxExtraBytes || !part.in.append(bytes_, box.length))
         part.fail_here("the " + where + " has " + std::to_string(box.length) + " bytes; the limit is " +
                        std::to_string(kMaxExtraBytes) + ", or the end of the stream");
-      if (box.is("part") && !renumber_checks(bytes_))
-        part.fail_here("the checks of parts in the " + where + " are damaged");
+      if (!crc_matches(bytes_.data(), bytes_.size())) part.fail_here("the " + where + " is damaged");
+      if (box.is("part")) renumber_checks(bytes_);
       out_.write_box(box.type, bytes_);
       at += sizeof head + box.length;
     }
   }
 
   // Version, number of the GOP, the rest. Checks of other versions are copied as they are.
-  bool renumber_checks(std::vector<std::uint8_t>& checks) const {
-    if (!crc_matches(checks.data(), checks.size())) return false;
+  void renumber_checks(std::vector<std::uint8_t>& checks) const {
     ByteReader in(checks.data(), checks.size() - 4, "checks of parts");
     std::uint8_t version = 0;
     std::uint64_t number = 0;
     in.fixed(version);
-    if (version != 1) return true;
+    if (version != 1) return;
     in.varint(number);
     ByteWriter out;
     out.fixed(version);
@@ -228,7 +230,6 @@ class Joiner {
     out.bytes.insert(out.bytes.end(), checks.end() - 4 - static_cast<std::ptrdiff_t>(in.left()), checks.end() - 4);
     append_crc(out.bytes);
     checks = std::move(out.bytes);
-    return true;
   }
 
   StreamWriter out_;
@@ -255,6 +256,8 @@ std::string header_difference(const StreamHeader& a, const StreamHeader& b, bool
   c.field("sample aspect", v.sample_aspect, w.sample_aspect);
   c.same("colour tags", v.colour == w.colour);
   c.field("rotation", v.rotation, w.rotation);
+  c.same("mirrors", v.mirrored == w.mirrored);
+  c.same("kinds of alpha", v.premultiplied == w.premultiplied);
   c.field("field order", v.field_order, w.field_order);
   c.field("lossless", a.lossless, b.lossless);
   c.field("profile", a.profile, b.profile);
@@ -268,7 +271,10 @@ std::string header_difference(const StreamHeader& a, const StreamHeader& b, bool
   c.field("block size", a.block_size(), b.block_size());
   c.field("layers", a.layers, b.layers);
   c.field("motion", a.motion, b.motion);
-  c.field("format minor version", a.minor, b.minor);
+  c.field("major version of the format", a.major, b.major);
+  c.field("minor version of the format", a.minor, b.minor);
+  c.field("optional features", a.optional_features, b.optional_features);
+  c.same("fields of a later version", a.room == b.room);
   c.field("reconstruction point", a.centroid, b.centroid);
   c.field("colour transform", a.colour_transform, b.colour_transform);
   c.field("spatial levels left out", a.dropped_spatial, b.dropped_spatial);

@@ -28,6 +28,7 @@ struct SourceGop {
   GopHeader header;
   std::uint64_t body = 0;             // offset of the first chunk in the source
   std::vector<std::uint64_t> layers;  // bytes of the chunks that are kept, by layer
+  std::vector<ExtraBox> behind;       // boxes that belong to it
 };
 
 class Rewriter {
@@ -45,6 +46,7 @@ class Rewriter {
     header_ = layout.header;
     info_ = std::move(layout.info);
     promised_frames_ = layout.promised_frames;
+    index_offset_ = layout.index_offset;
   }
 
   RewriteResult run() {
@@ -59,7 +61,7 @@ class Rewriter {
     result_.layers = whole_;
     result_.part_of_next = fraction_ > 0;
     out_.write_header(header_);
-    for (const ExtraBox& box : others_) out_.write_box(box.type.c_str(), box.payload);
+    write_kept(others_);
     write_cuts();
     for (std::size_t i = 0; i < gops_.size(); ++i) write_gop(i);
     out_.write_end(result_.frames, index_);
@@ -80,15 +82,29 @@ class Rewriter {
     VolumeCuts cuts = result_.cuts;
     for (std::size_t l = static_cast<std::size_t>(whole_); l < cuts.cuts.size(); ++l)
       cuts.cuts[l] = whole_ > 0 && fraction_ == 0 ? cuts.cuts[l - 1] : VolumeCuts::Cut{};
-    out_.write_box("volq", serialise(cuts));
+    out_.write_box({"volq", serialise(cuts)});
+  }
+
+  // Those that depend on what is coded only if nothing of it is left out.
+  void write_kept(const std::vector<ExtraBox>& boxes) {
+    const bool all = !dropped_ && gops_.size() == info_.gops.size() && whole_ == header_.layers &&
+                     params_.reduce == 0 && params_.temporal_reduce == 0;
+    for (const ExtraBox& box : boxes)
+      if (all || !is_bound(box.type)) out_.write_box(box);
   }
 
   // What stands between the stream header and the first GOP is copied.
   void take_boxes() {
+    for (const ExtraBox& box : info_.damaged_boxes) {
+      if (box.type == "volq")  // nothing is known, and takes as many bytes
+        result_.cuts.cuts.resize(header_.layers);
+      else
+        report("the box '" + box.type + "' before the first GOP is damaged");
+    }
     for (ExtraBox& box : info_.boxes) {
       if (box.type == "volq") {
         result_.cuts = parse_volume_cuts(box.payload.data(), box.payload.size());
-        if (result_.cuts.cuts.size() != header_.layers) {  // damaged: nothing is known, and takes as many bytes
+        if (result_.cuts.cuts.size() != header_.layers) {
           result_.cuts = {};
           result_.cuts.cuts.resize(header_.layers);
         }
@@ -170,6 +186,36 @@ class Rewriter {
     if (g.header.body_bytes != box.length - n || g.header.body_bytes > 8 * samples + kMaxHeaderBytes)
       bad(where + ": its chunks have " + std::to_string(g.header.body_bytes) + " bytes");
     return g;
+  }
+
+  // What nobody here knows and belongs to a GOP, up to the next one; of checks of parts none are written.
+  void read_boxes_behind(std::size_t number, SourceGop& g) {
+    const std::uint64_t end = number + 1 < info_.gops.size() ? info_.gops[number + 1].offset : index_offset_;
+    for (std::uint64_t at = g.info.offset + g.info.bytes; at + kBoxHeaderBytes <= end;) {
+      in_.seek(at);
+      std::uint8_t head[kBoxHeaderBytes];
+      Box box;
+      if (in_.read(head, sizeof head) < sizeof head || !parse_box_header(head, box) ||
+          box.length > end - at - kBoxHeaderBytes) {
+        report("damaged box header at byte " + std::to_string(at));
+        return;
+      }
+      if (is_stream_box(box.type)) return;  // where the index is lost: of a GOP that is damaged
+      require(!box.critical(), ErrorKind::kUnsupported,
+              std::string("unknown critical box '") + box.type + "' at byte " + std::to_string(at));
+      at += kBoxHeaderBytes + box.length;
+      if (box.is("part")) continue;
+      ExtraBox kept;
+      kept.type = box.type;
+      check_memory(box.length);
+      if (!in_.append(kept.payload, box.length)) bad("the stream ends inside the box '" + kept.type + "'");
+      if (!crc_matches(kept.payload.data(), kept.payload.size())) {
+        report("the box '" + kept.type + "' at byte " + std::to_string(at - box.length) + " is damaged");
+        continue;
+      }
+      kept.payload.resize(kept.payload.size() - kBoxCrcBytes);
+      g.behind.push_back(std::move(kept));
+    }
   }
 
   // A chunk of a GOP, checked.
@@ -269,7 +315,9 @@ class Rewriter {
           bytes.clear();
           if (params_.keep_partial) read_section(g, i, bytes);
         }
+        read_boxes_behind(number, g);
         headers += g.header.chunks.size() * sizeof(ChunkEntry) + g.layers.size() * 8 + sizeof(SourceGop);
+        for (const ExtraBox& box : g.behind) headers += box.payload.size();
         check_memory(headers);
         if (gops_.empty()) result_.first_frame = info.first_frame;
         result_.frames += static_cast<std::uint64_t>(info.frames);
@@ -369,9 +417,9 @@ class Rewriter {
     // Head, end, and per GOP its header, which is shorter when layers are empty.
     double fixed = sizeof kSignature + 3.0 * kBoxHeaderBytes + static_cast<double>(serialise(header_).size()) +
                    kEndPayloadBytes + 8;
-    for (const ExtraBox& box : others_) fixed += kBoxHeaderBytes + static_cast<double>(box.payload.size());
-    if (!result_.cuts.cuts.empty()) fixed += kBoxHeaderBytes + static_cast<double>(serialise(result_.cuts).size());
-    for (const SourceGop& g : gops_) fixed += static_cast<double>(head_bytes(g, 0)) + index_bytes();
+    for (const ExtraBox& box : others_) fixed += size_of(box);
+    if (!result_.cuts.cuts.empty()) fixed += size_of({"volq", serialise(result_.cuts)});
+    for (std::size_t i = 0; i < gops_.size(); ++i) fixed += static_cast<double>(head_bytes(gops_[i], 0)) + end_bytes(i);
     require(fixed < target, ErrorKind::kBadArgument,
             "a target of " + std::to_string(limit_) + " bytes is too small: the heads alone take " +
                 std::to_string(static_cast<std::uint64_t>(fixed)));
@@ -397,9 +445,17 @@ class Rewriter {
     });
     return serialise(header_, h).size() + kBoxHeaderBytes + motion_bytes(g);
   }
-  // An entry of the index, of a GOP with less than 256 MiB in a layer.
-  double index_bytes() const {
-    return static_cast<double>(index_entry_bound(header_.layers, (std::uint64_t{1} << 28) - 1));
+  static double size_of(const ExtraBox& box) {
+    return static_cast<double>(kBoxHeaderBytes + box.payload.size() + kBoxCrcBytes);
+  }
+  // The boxes behind a GOP, and its entry of the index, of less than 256 MiB in a layer.
+  double end_bytes(std::size_t i) const {
+    const SourceGop& g = gops_[i];
+    const std::int64_t before = i > 0 ? end_of(gops_[i - 1].header.times) : 0;
+    double bytes = static_cast<double>(index_entry_bound(header_.layers, (std::uint64_t{1} << 28) - 1, before,
+                                                         g.header.times[0].pts, end_of(g.header.times)));
+    for (const ExtraBox& box : g.behind) bytes += size_of(box);
+    return bytes;
   }
 
   // Part of layer `whole_` of a GOP whose chunks are in `bytes`.
@@ -439,8 +495,9 @@ class Rewriter {
     if (fraction_ > 0) {
       double budget = fraction_ * static_cast<double>(g.layers[static_cast<std::size_t>(whole_)]);
       if (limit_ > 0) {  // what is really left, shared with the GOPs to come
-        double tail = 2.0 * kBoxHeaderBytes + kEndPayloadBytes + 8 + index_bytes() * static_cast<double>(gops_.size());
+        double tail = 2.0 * kBoxHeaderBytes + kEndPayloadBytes + 8;
         double rest = 0;
+        for (std::size_t i = 0; i < gops_.size(); ++i) tail += end_bytes(i);
         for (std::size_t i = number; i < gops_.size(); ++i) {
           tail += static_cast<double>(head_bytes(gops_[i], whole_));
           for (int l = 0; l < whole_; ++l) tail += static_cast<double>(gops_[i].layers[static_cast<std::size_t>(l)]);
@@ -502,12 +559,15 @@ class Rewriter {
     info.first_frame = written_frames_;
     info.frames = h.frames;
     info.key = h.key;
+    info.begin_pts = h.times[0].pts;
+    info.end_pts = end_of(h.times);
     std::vector<std::uint8_t> motion;
     for (std::size_t i = 0; i < h.motion.size(); ++i) read_section(g, i, motion);
     out_.write(motion.data(), motion.size());
     for (const auto& [data, size] : chunks)
       if (size > 0) out_.write(data, size);
     info.bytes = out_.position() - info.offset;
+    write_kept(g.behind);
     index_.push_back(info);
     written_frames_ += static_cast<std::uint64_t>(h.frames);
   }
@@ -519,6 +579,7 @@ class Rewriter {
   StreamInfo info_;
   StreamHeader header_;
   std::uint64_t promised_frames_ = 0;
+  std::uint64_t index_offset_ = 0;
   std::uint64_t pictures_ = 0;  // of a volume
   std::vector<ExtraBox> others_;
   std::vector<SourceGop> gops_;

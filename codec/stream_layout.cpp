@@ -23,6 +23,14 @@ VideoInfo reduced_video(VideoInfo v, const Reduction& r) {
   return v;
 }
 
+namespace {
+
+bool has_box(const StreamInfo& info, const std::string& type) {
+  return std::any_of(info.boxes.begin(), info.boxes.end(), [&](const ExtraBox& b) { return b.type == type; });
+}
+
+}  // namespace
+
 StreamInfo probe(ByteSource& source) {
   std::uint64_t bytes_read = 0;
   StreamInput in(source, bytes_read);
@@ -45,25 +53,17 @@ void StreamLayout::read_head(StreamInput& in) {
   const std::size_t got = in.read(signature, sizeof signature);
   if (!is_tvl(signature, got))
     bad("this is not a .tvl stream: it does not begin with the signature 89 'TVL' 0D 0A 1A 0A");
-  for (;;) {
-    std::uint8_t head[kBoxHeaderBytes];
-    if (in.read(head, sizeof head) < sizeof head) bad("the stream ends before its header");
-    Box box;
-    if (!parse_box_header(head, box))
-      bad("damaged box header at byte " + std::to_string(in.position() - sizeof head) + ", before the stream header");
-    if (box.is("Head")) {
-      if (box.length < 8 || box.length > kMaxHeaderBytes)
-        bad("stream header of " + std::to_string(box.length) + " bytes; the limit is " +
-            std::to_string(kMaxHeaderBytes));
-      std::vector<std::uint8_t> payload;
-      if (!in.append(payload, box.length)) bad("the stream ends inside its header");
-      header = parse_stream_header(payload.data(), payload.size());
-      break;
-    }
-    require(!box.critical(), ErrorKind::kUnsupported,
-            std::string("unknown critical box '") + box.type + "' before the stream header");
-    if (!in.skip(box.length)) bad("the stream ends before its header");
-  }
+  std::uint8_t head[kBoxHeaderBytes];
+  if (in.read(head, sizeof head) < sizeof head) bad("the stream ends before its header");
+  Box box;
+  if (!parse_box_header(head, box))
+    bad("damaged box header at byte " + std::to_string(in.position() - sizeof head) + ", before the stream header");
+  if (!box.is("Head")) bad(std::string("the stream begins with a box '") + box.type + "' instead of its header");
+  if (box.length < 8 || box.length > kMaxHeaderBytes)
+    bad("stream header of " + std::to_string(box.length) + " bytes; the limit is " + std::to_string(kMaxHeaderBytes));
+  std::vector<std::uint8_t> payload;
+  if (!in.append(payload, box.length)) bad("the stream ends inside its header");
+  header = parse_stream_header(payload.data(), payload.size());
   read_extra_boxes(in);
   const int dropped = header.dropped_spatial;
   const bool dyadic = header.layout == Layout::kDyadic;
@@ -90,6 +90,7 @@ void StreamLayout::read_extra_boxes(StreamInput& in) {
     std::uint8_t head[kBoxHeaderBytes];
     Box box;
     const bool intact = in.read(head, sizeof head) == sizeof head && parse_box_header(head, box);
+    if (intact && box.is("Head")) bad("a second stream header at byte " + std::to_string(at));
     if (!intact || is_stream_box(box.type)) {
       if (in.seekable()) {
         if (!intact && in.position() == at + sizeof head) damaged_box_ = at;
@@ -108,7 +109,17 @@ void StreamLayout::read_extra_boxes(StreamInput& in) {
     ExtraBox extra;
     extra.type = box.type;
     if (!in.append(extra.payload, box.length)) bad("the stream ends inside the box '" + extra.type + "'");
-    info.boxes.push_back(std::move(extra));
+    const bool sound = crc_matches(extra.payload.data(), extra.payload.size());
+    if (box.critical()) {
+      if (!sound) bad("the box '" + extra.type + "' at byte " + std::to_string(at) + " is damaged");
+      if (has_box(info, extra.type)) bad("a second box '" + extra.type + "' at byte " + std::to_string(at));
+    }
+    if (!sound) {
+      info.damaged_boxes.push_back(std::move(extra));
+    } else if (!is_known_extra_box(extra.type) || !has_box(info, extra.type)) {
+      extra.payload.resize(extra.payload.size() - kBoxCrcBytes);
+      info.boxes.push_back(std::move(extra));
+    }
   }
 }
 
@@ -176,6 +187,8 @@ GopInfo describe_gop(const StreamHeader& stream, const GopHeader& g, std::uint64
   info.first_frame = g.first_frame;
   info.frames = g.frames;
   info.key = g.key;
+  info.begin_pts = g.times[0].pts;
+  info.end_pts = end_of(g.times);
   info.layers.resize(stream.layers);
   const std::size_t per_layer = g.chunks.size() / stream.layers;
   for (std::size_t i = 0; i < g.chunks.size(); ++i) info.layers[i / per_layer].bytes += g.chunks[i].size;

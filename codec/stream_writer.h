@@ -18,9 +18,16 @@ class StreamWriter {
     sink_.write(data, size);
     position_ += size;
   }
+  /// `payload` with its crc.
   void write_box(const char* type, const std::vector<std::uint8_t>& payload) {
     begin_box(type, payload.size());
     write(payload.data(), payload.size());
+  }
+  void write_box(const ExtraBox& box) {
+    const BoxEnds ends = box_around(box.type.c_str(), box.payload);
+    write(ends.header, sizeof ends.header);
+    write(box.payload.data(), box.payload.size());
+    write(ends.crc, sizeof ends.crc);
   }
   void write_header(const StreamHeader& header) {
     write(kSignature, sizeof kSignature);

@@ -85,8 +85,9 @@ class BoxChecker {
       lose("damaged box header at byte " + std::to_string(box_at_));
       return;
     }
-    if (!have_header_ && !box_.is("Head")) report(place() + " stands before the stream header");
     const auto take = [&](std::uint64_t most, Handler handler) {
+      checked_ = handler;
+      handler = &BoxChecker::checked;
       if (box_.length > most) {
         report(place() + " has " + std::to_string(box_.length) + " bytes, at most " + std::to_string(most) +
                " make sense");
@@ -99,6 +100,7 @@ class BoxChecker {
     };
     skip_ = 0;
     if (box_.is("Head")) {
+      if (have_header_) report(place() + " is a second stream header");
       take(kMaxHeaderBytes, &BoxChecker::head);
     } else if (box_.is("Gop ")) {
       if (indexed_) report(place() + " stands behind the index");
@@ -111,22 +113,36 @@ class BoxChecker {
       take(behind_gop ? kMaxExtraBytes : 0, &BoxChecker::part);
     } else if (box_.is("Volm")) {
       take(kMaxExtraBytes, &BoxChecker::map);
-    } else if (box_.is("volq")) {
-      take(kMaxExtraBytes, &BoxChecker::cuts);
     } else if (box_.is("Indx")) {
       if (indexed_) report(place() + " is a second index");
       index_at_ = box_at_;
-      // A number is at most 10 bytes.
-      take(14 + gops_.size() * (40 + 12 * std::uint64_t{header_.layers}), &BoxChecker::index);
+      // A number is at most 10 bytes; as much again for later versions.
+      take(2 * (15 + gops_.size() * (71 + 12 * std::uint64_t{header_.layers})), &BoxChecker::index);
       indexed_ = true;
     } else if (box_.is("Done")) {
       take(kEndPayloadBytes, &BoxChecker::end);
     } else {
-      skip_ = box_.length;
+      take(kMaxExtraBytes, &BoxChecker::other);
     }
   }
 
+  // Every payload but that of a GOP ends in a checksum.
+  void checked(const std::vector<std::uint8_t>& bytes) {
+    if (crc_matches(bytes.data(), bytes.size()))
+      (this->*checked_)(bytes);
+    else if (box_.is("Indx"))
+      report("the index at byte " + std::to_string(box_at_) + " is damaged (its checksum does not match)");
+    else if (box_.is("Done"))
+      report("the end of the stream, at byte " + std::to_string(box_at_) + ", is damaged");
+    else
+      report(place() + " is damaged");
+    ended_ = ended_ || box_.is("Done");
+  }
+
+  void other(const std::vector<std::uint8_t>&) {}
+
   void head(const std::vector<std::uint8_t>& bytes) {
+    if (have_header_) return;
     header_ = parse_stream_header(bytes.data(), bytes.size());  // the decoder has read it before
     have_header_ = true;
   }
@@ -159,22 +175,16 @@ class BoxChecker {
 
   void part(const std::vector<std::uint8_t>& bytes) {
     const bool known = !bytes.empty() && bytes[0] == 1;
-    if (!crc_matches(bytes.data(), bytes.size()) ||
-        (known && !unknown_gop_ && !parse_checks(gop_, bytes.data(), bytes.size())))
-      report(place() + " is damaged");
+    if (known && !unknown_gop_ && !parse_checks(gop_, bytes.data(), bytes.size())) report(place() + " is damaged");
   }
 
   void map(const std::vector<std::uint8_t>& bytes) {
     try {
-      const VolumeMap map = parse_volume_map(bytes.data(), bytes.size());
+      const VolumeMap map = parse_volume_map(bytes.data(), bytes.size() - kBoxCrcBytes);
       pictures_ = map.slices * map.volumes;
     } catch (const Error& e) {
       report(place() + ": " + e.what());
     }
-  }
-
-  void cuts(const std::vector<std::uint8_t>& bytes) {
-    if (!crc_matches(bytes.data(), bytes.size())) report(place() + " is damaged");
   }
 
   void index(const std::vector<std::uint8_t>& bytes) {
@@ -183,7 +193,7 @@ class BoxChecker {
       if (unknown_gop_) return;
       const bool same = std::equal(said.begin(), said.end(), gops_.begin(), gops_.end(), [](auto& a, auto& b) {
         return a.offset == b.offset && a.bytes == b.bytes && a.first_frame == b.first_frame && a.frames == b.frames &&
-               a.key == b.key &&
+               a.key == b.key && a.begin_pts == b.begin_pts && a.end_pts == b.end_pts &&
                std::equal(a.layers.begin(), a.layers.end(), b.layers.begin(), b.layers.end(),
                           [](auto& x, auto& y) { return x.bytes == y.bytes; });
       });
@@ -208,6 +218,7 @@ class BoxChecker {
   std::uint64_t need_ = sizeof kSignature;
   std::uint64_t skip_ = 0;
   Handler next_ = &BoxChecker::signature;
+  Handler checked_ = nullptr;  // what a payload is for, if its checksum matches
   std::vector<std::uint8_t> bytes_;
   Box box_;
   std::uint64_t box_at_ = 0;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kMaxCuts = 16;
 
-std::size_t size_of(std::size_t cuts) { return 2 + 8 + 16 * cuts + 4; }
+std::size_t size_of(std::size_t cuts) { return 2 + 8 + 16 * cuts; }
 
 }  // namespace
 
@@ -26,14 +26,12 @@ std::vector<std::uint8_t> serialise(const VolumeCuts& c) {
     w.real(cut.max_error);
     w.real(cut.mean_squared_error);
   }
-  append_crc(w.bytes);
   return std::move(w.bytes);
 }
 
 VolumeCuts parse_volume_cuts(const std::uint8_t* bytes, std::size_t size) {
   VolumeCuts c;
-  if (size < size_of(1) || bytes[0] != kVersion || bytes[1] < 1 || bytes[1] > kMaxCuts || size != size_of(bytes[1]) ||
-      !crc_matches(bytes, size))
+  if (size < size_of(1) || bytes[0] != kVersion || bytes[1] < 1 || bytes[1] > kMaxCuts || size < size_of(bytes[1]))
     return c;
   ByteReader r(bytes + 2, size - 2, "errors of the cuts");
   r.real(c.peak);

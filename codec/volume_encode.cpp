@@ -11,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include "codec/bytes.h"
 #include "codec/container.h"
 #include "codec/prefetch.h"
 #include "codec/stopwatch.h"
@@ -261,7 +262,7 @@ std::uint64_t code(SliceSource& source, const Plan& plan, const VolumeEncoderPar
   const VolumeDescription volume = source.description();
   const VideoInfo video = slice_video(plan.map, volume.width, volume.height, volume.all_slices());
   Encoder encoder(video, plan.coding, sink);
-  const std::uint64_t last_box = encoder.stats().stream_bytes - plan.coding.boxes.back().payload.size();
+  const std::uint64_t last_box = encoder.stats().stream_bytes - kBoxCrcBytes - plan.coding.boxes.back().payload.size();
   SliceFeed feed(source, plan.map);
   {
     const int capacity = encoder.gop_frames();
@@ -342,7 +343,8 @@ VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& param
     if (e.kind() == ErrorKind::kBadStream) fail(ErrorKind::kMismatch, e.what());  // of our own making
     throw;
   }
-  const std::vector<std::uint8_t> cuts = serialise(result.cuts);
+  std::vector<std::uint8_t> cuts = serialise(result.cuts);
+  append_crc(cuts);
   again->replace(cuts_at, cuts.data(), cuts.size());
   result.cuts = parse_volume_cuts(cuts.data(), cuts.size());  // errors without a number are not known
   result.verified = true;

@@ -136,7 +136,7 @@ class Fields {
   }
   std::uint64_t varint() {
     const std::optional<std::uint64_t> v = take_varint([this] { return byte(); });
-    if (!v) bad_map("a number of more than 64 bits");
+    if (!v) bad_map("a number of more than 64 bits, or of more bytes than it needs");
     return *v;
   }
   double real() {
@@ -229,7 +229,8 @@ VolumeMap parse_volume_map(const std::uint8_t* bytes, std::size_t size) {
       m.last_key = in.varint();
       if (m.scale < 1 || m.offset > m.last_key || m.last_key > keys_end ||
           m.last > (m.last_key - m.offset) / m.scale + 1)
-        bad_map("numbers 0.." + std::to_string(m.last) + " in steps of " + std::to_string(m.scale) + " leave the range");
+        bad_map("numbers 0.." + std::to_string(m.last) + " in steps of " + std::to_string(m.scale) +
+                " leave the range");
       break;
     case VolumeMap::Kind::kPalette: {
       if (m.last >= kMaxPalette) bad_map("a palette of " + std::to_string(m.last) + " values");
@@ -253,7 +254,6 @@ VolumeMap parse_volume_map(const std::uint8_t* bytes, std::size_t size) {
         bad_map("a real map without sense");
       break;
   }
-  if (in.left() > 0) bad_map(std::to_string(in.left()) + " bytes too many");
   (void)m.pixel_format();
   return m;
 }

@@ -585,11 +585,15 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
         kernels->decode_plane(a);
         const std::size_t used = (bits[s].position + 7) / 8;
         const bool ends = segments[s].parts[part[s]].low == plane;
-        if (used > bits[s].size || (ends && used != bits[s].size))
-          fail(ErrorKind::kBadStream,
-               "code block " + std::to_string(by) + "," + std::to_string(bx) + ", temporal band " + std::to_string(b) +
-                   ", resolution " + std::to_string(k) + ", plane " + std::to_string(plane) + ": the bits need " +
-                   std::to_string(used) + " bytes, the part has " + std::to_string(bits[s].size));
+        const unsigned last_bits = bits[s].position & 7;  // of the last byte; the rest is padding
+        const bool padded = ends && used == bits[s].size && last_bits > 0 && bits[s].data[used - 1] >> last_bits != 0;
+        if (used > bits[s].size || (ends && used != bits[s].size) || padded)
+          fail(ErrorKind::kBadStream, "code block " + std::to_string(by) + "," + std::to_string(bx) +
+                                          ", temporal band " + std::to_string(b) + ", resolution " + std::to_string(k) +
+                                          ", plane " + std::to_string(plane) +
+                                          (padded ? ": the padding of the part is not zero"
+                                                  : ": the bits need " + std::to_string(used) +
+                                                        " bytes, the part has " + std::to_string(bits[s].size)));
       }
     }
 

@@ -580,11 +580,13 @@ bool DecodePipeline::collect(Result& result) {
       const std::uint32_t block = e.segment_and_one - 1 - l.first_segment;
       if (e.segment_and_one - 1 < l.first_segment || block >= static_cast<std::uint32_t>(l.rows * l.columns)) continue;
       const auto columns = static_cast<std::uint32_t>(l.columns);
-      result.damage.push_back("component " + std::to_string(l.component) + ", code block " +
-                              std::to_string(block / columns) + "," + std::to_string(block % columns) +
-                              ", temporal band " + std::to_string(l.family) + ", resolution " + std::to_string(l.k) +
-                              ", plane " + std::to_string(e.plane) + ": the bits need " + std::to_string(e.used) +
-                              " bytes, the part has " + std::to_string(e.size));
+      result.damage.push_back(
+          "component " + std::to_string(l.component) + ", code block " + std::to_string(block / columns) + "," +
+          std::to_string(block % columns) + ", temporal band " + std::to_string(l.family) + ", resolution " +
+          std::to_string(l.k) + ", plane " + std::to_string(e.plane) +
+          (e.used == e.size
+               ? ": the padding of the part is not zero"
+               : ": the bits need " + std::to_string(e.used) + " bytes, the part has " + std::to_string(e.size)));
       break;
     }
   }

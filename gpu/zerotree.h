@@ -67,7 +67,8 @@ struct PartInput {
   std::uint32_t size = 0;
   std::uint32_t low = 0;
 };
-/// What is wrong with a code block: `used` bytes were needed at `plane` of `segment`, the part has another size.
+/// What is wrong with a code block: `used` bytes were needed at `plane` of `segment`, the part has another size; or it has
+/// the same, and bits behind its end.
 struct BlockError {
   std::uint32_t segment_and_one = 0;  ///< 0: nothing
   std::uint32_t plane = 0;

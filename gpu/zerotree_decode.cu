@@ -471,7 +471,9 @@ struct SegmentDecoder {
 
       const u32 used = (position + 7) / 8, size = part[layer].size;
       const bool ends = static_cast<int>(part[layer].low) == p;
-      if (used > size || (ends && used != size)) {
+      const bool padded = ends && used == size && position % 8 != 0 &&
+                          (peek(a, from + position) & ((1u << (8 - position % 8)) - 1)) != 0;
+      if (used > size || (ends && used != size) || padded) {
         if (thread() == 0) {
           a.error[block].plane = static_cast<u32>(p);
           a.error[block].used = used;

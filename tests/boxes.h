@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "trivelet/codec.h"
 #include "codec/container.h"
 #include "codec/hash.h"
+#include "trivelet/codec.h"
 
 namespace trivelet::test {
 
@@ -52,11 +52,22 @@ inline std::vector<BoxAt> list_boxes(const std::uint8_t* p, std::size_t size) {
   return boxes;
 }
 
+/// Where the fields behind the features begin, with the profile, in the payload of Head.
+inline std::size_t head_fields(const std::uint8_t* payload) { return 19u + payload[18]; }
+
+/// `payload` with its checksum, if it has one.
 inline Bytes make_box(const char* type, const Bytes& payload) {
   Bytes out(kBoxHeaderBytes);
   write_box_header(type, payload.size(), out.data());
   out.insert(out.end(), payload.begin(), payload.end());
   return out;
+}
+
+/// A box beside the pictures, with this content and its checksum.
+inline Bytes make_extra_box(const char* type, Bytes content) {
+  content.resize(content.size() + kBoxCrcBytes);
+  repair_crc(content.data(), content.size());
+  return make_box(type, content);
 }
 
 /// Where the stored checksums and sizes of the chunks of a GOP header stand. Stops where the header ends early.
@@ -134,7 +145,7 @@ inline void repair(Bytes& s) {
         body += bytes;
       }
       repair_crc(p, head);
-    } else if (b.type == "Head" || b.type == "Indx" || b.type == "Done") {
+    } else {
       repair_crc(p, b.length);
       if (b.type == "Head" && !have_header) {
         try {

@@ -78,7 +78,8 @@ def with_size(stream: bytes, width: int, height: int) -> bytes:
     data = bytearray(stream)
     for kind, at, length in boxes_of(stream):
         if kind == b"Head":
-            data[at + 16 + 18 : at + 16 + 26] = struct.pack("<II", width, height)
+            fields = at + 16 + 19 + data[at + 16 + 18]  # behind the features and their names
+            data[fields + 16 : fields + 24] = struct.pack("<II", width, height)
             end = at + 16 + length - 4
             data[end : end + 4] = crc32c(bytes(data[at + 16 : end])).to_bytes(4, "little")
     return bytes(data)

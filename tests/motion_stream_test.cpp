@@ -128,15 +128,16 @@ TEST(MotionStream, DependsNeitherOnThreadsNorOnInstructions) {
     }
 }
 
-std::uint8_t minor_version(const std::vector<std::byte>& stream) {
-  return std::to_integer<std::uint8_t>(stream[sizeof kSignature + kBoxHeaderBytes + 1]);
+// The features that a stream needs, in its header behind the version.
+std::uint8_t required(const std::vector<std::byte>& stream) {
+  return std::to_integer<std::uint8_t>(stream[sizeof kSignature + kBoxHeaderBytes + 2]);
 }
 
-TEST(MotionStream, OnlyStreamsWithMotionHaveTheNewVersion) {
+TEST(MotionStream, OnlyStreamsWithMotionNeedTheFeature) {
   const test::Clip clip = moving_clip(40, 24, "gray", 4, 4);
-  EXPECT_EQ(minor_version(test::encode(clip, with_motion(4))), 3);
-  EXPECT_EQ(minor_version(test::encode(clip, with_motion(4, Motion::kAuto))), 3);
-  EXPECT_EQ(minor_version(test::encode(clip, with_motion(4, Motion::kOff))), 2);
+  EXPECT_EQ(required(test::encode(clip, with_motion(4))), 1);
+  EXPECT_EQ(required(test::encode(clip, with_motion(4, Motion::kAuto))), 1);
+  EXPECT_EQ(required(test::encode(clip, with_motion(4, Motion::kOff))), 0);
 }
 
 // Noise has no motion: `auto` leaves it out, and costs next to nothing.

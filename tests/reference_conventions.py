@@ -96,6 +96,7 @@ class ByteReader:
             byte = self.number("B")
             value |= (byte & 0x7F) << shift
             check(value <= MASK64 and shift < 70, "varint of more than 64 bits")
+            check(byte or not shift, "varint longer than need be")
             shift += 7
             if not byte & 0x80:
                 return value
@@ -117,6 +118,16 @@ class ByteReader:
         expected = crc32c(self.data[start:self.position])
         check(self.number("I") == expected, "crc does not match")
 
+    def room(self, end: int) -> None:
+        """Pass over bytes for later versions."""
+        check(self.position <= end <= len(self.data), "fields and their size do not agree")
+        self.position = end
+
+    def last_crc(self) -> None:
+        """Read the crc at the end of a payload, behind its room."""
+        self.room(len(self.data) - 4)
+        self.crc()
+
 
 class BitReader:
     def __init__(self, data: bytes) -> None:
@@ -132,18 +143,19 @@ class BitReader:
     def bits(self, count: int) -> int:
         return sum(self.bit() << i for i in range(count))
 
-    def unary(self) -> int:
+    def unary(self, most: int) -> int:
         value = 0
         while self.bit():
             value += 1
+            check(value <= most, "more ones than can be")
         return value
 
-    def rice(self, k: int) -> int:
-        high = self.unary()
+    def rice(self, k: int, most: int) -> int:
+        high = self.unary(most >> k)
         return high << k | self.bits(k)
 
-    def unary_zz(self) -> int:
-        value = self.unary()
+    def unary_zz(self, most: int) -> int:
+        value = self.unary(most)
         return (value + 1) // 2 if value & 1 else -(value // 2)
 
     def bytes_used(self) -> int:

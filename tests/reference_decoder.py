@@ -19,7 +19,7 @@ from typing import Callable, Iterator
 
 import numpy as np
 
-from reference_conventions import BitReader, ByteReader, FormatError, check, crc32c, xxh64
+from reference_conventions import MASK64, BitReader, ByteReader, FormatError, check, crc32c, xxh64
 from reference_dense import Known, PassDecoder
 from reference_motion import (CELL, KEY_FIRST, KEY_LAST, KEY_OPEN, LOSSY_PLACES, HighFrame, Plane, inverse_motion,
                               places_of, read_level, to_integers, to_samples)
@@ -49,8 +49,11 @@ class Box:
         return self.offset + BOX_HEADER + len(self.payload)
 
 
+KNOWN_BOXES = (b"Head", b"Gop ", b"Indx", b"Done")
+
+
 def read_boxes(data: bytes) -> Iterator[Box]:
-    """All complete boxes of the stream."""
+    """All complete boxes of the stream that this decoder knows, and the optional ones."""
     check(data[:8] == SIGNATURE, "not a Trivelet stream")
     reader = ByteReader(data, 8)
     while len(data) - reader.position >= BOX_HEADER:
@@ -59,11 +62,9 @@ def read_boxes(data: bytes) -> Iterator[Box]:
         reader.crc(offset)
         if length > len(data) - reader.position:
             return
-        box = Box(kind, offset, reader.take(length))
-        if kind in (b"Head", b"Gop ", b"Indx", b"Done"):
-            yield box
-        else:
-            check(not kind[:1].isupper(), f"unknown critical box {kind!r}")
+        check(kind in KNOWN_BOXES or not kind[:1].isupper(), f"unknown critical box {kind!r}")
+        check(all(32 <= character <= 126 for character in kind), "type of a box")
+        yield Box(kind, offset, reader.take(length))
 
 
 @dataclass
@@ -118,10 +119,28 @@ class Head:
         return ("i" if self.signed else "u") + ("1" if self.bits <= 8 else "2")
 
 
+MOTION = 1  # a required feature
+FEATURE_NAMES = {MOTION: "motion"}
+
+
+def read_features(reader: ByteReader) -> int:
+    """The required features, all of them known."""
+    required, _optional = reader.unpack("QQ")
+    names = reader.text()
+    for number, bit in enumerate(bit for bit in range(64) if required >> bit & 1):
+        words = names.split(" ")
+        name = words[number] if number < len(words) else "without a name"
+        check(1 << bit in FEATURE_NAMES, f"required feature {bit}: {name}")
+    check(names == " ".join(name for bit, name in FEATURE_NAMES.items() if required & bit), "names of features")
+    return required
+
+
 def read_head(payload: bytes) -> Head:
     reader = ByteReader(payload)
-    major, minor, profile, mode, lossless, layout = reader.unpack("6B")
-    check((major, minor) in ((0, 2), (0, 3)), f"version {major}.{minor}")
+    major, minor = reader.unpack("2B")
+    check((major == 0 and minor >= 9) or major == 1, f"version {major}.{minor}")
+    motion = bool(read_features(reader) & MOTION)
+    profile, mode, lossless, layout = reader.unpack("4B")
     check(profile <= DENSE and (mode <= STAGED or profile == DENSE) and lossless <= 1 and layout <= 1, "unknown profile, mode or layout")
     wavelet_t, wavelet_s, lt, ls, log2_block, layers, centroid, colour = reader.unpack("8B")
     check(max(wavelet_t, wavelet_s) <= 3, "unknown wavelet")
@@ -133,12 +152,12 @@ def read_head(payload: bytes) -> Head:
     gop_frames, width, height, frames = reader.unpack("HIIQ")
     check(1 <= gop_frames <= 128 and 1 <= width <= 65536 and 1 <= height <= 65536, "size")
     model, bits, chroma_x, chroma_y, alpha, signed = reader.unpack("6B")
-    check(model <= RGB and 1 <= bits <= 16 and alpha <= 1 and signed <= 1, "colour model")
+    check(model <= RGB and 1 <= bits <= 16 and alpha <= 2 and signed <= 1, "colour model")
     check(max(chroma_x, chroma_y) <= 2 and (model == YUV or chroma_x == chroma_y == 0), "subsampling")
     check(model == RGB or not colour, "YCoCg-R of something other than RGB")
     check(model != RGB or not signed, "signed RGB")
     components = []
-    for c in range((1 if model == GREY else 3) + alpha):
+    for c in range((1 if model == GREY else 3) + (alpha > 0)):
         offset, weight, levels = reader.unpack("ifB")
         check(abs(offset) <= 65536 and 1e-6 < weight < 1e6 and levels <= ls, "component")
         check(layout == T_PLUS_2D or levels >= lt, "component levels")
@@ -154,15 +173,14 @@ def read_head(payload: bytes) -> Head:
     check(min(reader.unpack("ii")) > 0, "time base")
     reader.unpack("3B")  # primaries, transfer, matrix
     _range, _location, rotation, field_order = reader.unpack("4B")
-    check(_range <= 2 and rotation <= 3 and field_order <= 2, "range, rotation or field order")
+    check(_range <= 2 and rotation <= 7 and field_order <= 2, "range, rotation or field order")
     reader.text()  # writer
     reader.text()  # settings
-    motion = reader.number("B") if minor == 3 else 0
-    check(minor == 2 or (motion == 1 and layout == T_PLUS_2D), "motion")
-    reader.crc()
+    check(not motion or layout == T_PLUS_2D, "motion")
+    reader.last_crc()
     return Head(profile, mode, bool(lossless), layout, wavelet_t, wavelet_s, lt, ls, 1 << log2_block, layers, centroid,
                 bool(colour), dropped, temporal_dropped, gop_frames, width, height, frames, bits, bool(signed),
-                components, bool(motion))
+                components, motion)
 
 
 @dataclass
@@ -178,6 +196,8 @@ class Gop:
     layer_tops: list[int]
     chunks: dict[tuple[int, int, int], bytes]  # by layer, temporal band, distance; those of size 0 are left out
     key: int = KEY_FIRST  # where its key frame stands
+    begin: int = 0        # pts of the first frame
+    end: int = 0          # pts + duration of the last one
 
     @property
     def places(self) -> int:
@@ -191,7 +211,7 @@ def read_gop(payload: bytes, head: Head) -> Gop:
     check(1 <= frames <= head.gop_frames, "frames of the GOP")
     samples = frames * sum(c.width * c.height for c in head.components)
     check(samples <= LARGEST_GOP, f"a GOP of {samples} samples is too large for this decoder")
-    flags = reader.number("B")
+    flags = reader.varint()
     check(flags < (64 if head.motion else 8), "reserved flags")
     check(not flags & 16 or flags & 8, "a last key without motion")
     check(not flags & 32 or flags & 16, "an open GOP whose key is not last")
@@ -199,11 +219,12 @@ def read_gop(payload: bytes, head: Head) -> Gop:
     check(place != KEY_LAST or frames >= 1 << head.temporal_levels, "too few frames for a last key")
     check(not flags & 4 or not (head.lossless or head.layout == DYADIC or flags & 8), "frame gains out of place")
     check(not flags & 8 or head.temporal_levels > 0, "motion without temporal levels")
-    reader.svarint()  # pts
-    reader.svarint()  # duration
-    if flags & 2:
-        for _ in range(2 * (frames - 1)):
-            reader.svarint()
+    pts, duration = reader.svarint(), reader.svarint()
+    end = pts + duration
+    for _ in range(frames - 1):
+        gap, change = (reader.svarint(), reader.svarint()) if flags & 2 else (0, 0)
+        duration += change
+        end += gap + duration
     digest = reader.number("Q") if flags & 1 else None
     step = np.float32(1)
     if not head.lossless:
@@ -228,8 +249,8 @@ def read_gop(payload: bytes, head: Head) -> Gop:
             for distance in range(head.spatial_levels, -1, -1):
                 size = reader.varint()
                 table.append(((layer, band, distance), size, reader.number("I") if size else 0))
+    reader.room(header_bytes - 4)
     reader.crc()
-    check(reader.position == header_bytes, "size of the GOP header")
     motion = {} if flags & 8 else None
     for level, size, crc in motion_table:
         motion[level] = reader.take(size)
@@ -240,24 +261,34 @@ def read_gop(payload: bytes, head: Head) -> Gop:
             chunks[key] = reader.take(size)
             check(crc32c(chunks[key]) == crc, f"crc of chunk {key}")
     check(reader.position == len(payload), "size of the GOP")
-    return Gop(index, first_frame, frames, digest, step, gains, motion, planes, layer_tops, chunks, place)
+    return Gop(index, first_frame, frames, digest, step, gains, motion, planes, layer_tops, chunks, place, pts, end)
 
 
 def check_index(index: Box, gops: list[tuple[Box, Gop]], layers: int) -> None:
     """Compare the Indx box with the boxes that the stream has."""
+    def wrapped(time: int) -> int:
+        return time & MASK64
+
     reader = ByteReader(index.payload)
+    if reader.number("B") != 1:
+        return  # lost
     check(reader.varint() == len(gops), "count of the index")
-    end, next_frame = 0, 0
+    end, next_frame, time = 0, 0, 0
     for box, gop in gops:
-        entry = tuple(reader.varint() for _ in range(4))
+        entry_end = reader.varint() + reader.position
+        entry = tuple(reader.varint() for _ in range(4)) + (reader.number("B"),)
         check(entry == (box.offset - end, box.end - box.offset, gop.first_frame - next_frame,
-                        gop.frames + 256 * gop.key), f"index of GOP {gop.index}")
+                        gop.frames, gop.key), f"index of GOP {gop.index}")
+        times = wrapped(reader.svarint()), wrapped(reader.svarint())
+        check(times == (wrapped(gop.begin - time), wrapped(gop.end - gop.begin)), f"times of GOP {gop.index}")
+        time = gop.end
         for layer in range(layers):
             size = sum(len(chunk) for key, chunk in gop.chunks.items() if key[0] == layer)
             check(reader.varint() == size, f"bytes of layer {layer} of GOP {gop.index} in the index")
             reader.number("H")  # error
+        reader.room(entry_end)
         end, next_frame = box.end, gop.first_frame + gop.frames
-    reader.crc()
+    reader.last_crc()
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -710,22 +741,22 @@ def read_chunk(data: bytes, layer: int, b: int, distance: int, components: list[
             segment = block.segments[b, k]
             if layer == 0:
                 if segment.parent is None:
-                    segment.top = top_before + bits.unary_zz()
+                    segment.top = top_before + bits.unary_zz(60)
                     top_before = segment.top
                 elif segment.parent.top > 0:
-                    segment.top = segment.parent.top - bits.unary()
+                    segment.top = segment.parent.top - bits.unary(segment.parent.top)
                 check(0 <= segment.top <= gop.planes, "top out of range")
                 segment.low = segment.decoded = segment.top if fast else 2 * segment.top
             begin = segment.low
             segment.low = min(begin, nominal)
             if not uniform and begin > 0:
-                segment.low += bits.unary_zz()
+                segment.low += bits.unary_zz(120)
             check(0 <= segment.low <= begin, "planes of a part out of range")
             if segment.low < begin:
                 check((begin if fast else begin + 1 >> 1) <= gop.layer_tops[layer], "planes above the top of the layer")
                 check(segment.parent is None or segment.low >= lowest_cut(segment.parent.low, fast),
                       "more planes than the parent has")
-                parts.append((segment, begin, segment.low, bits.rice(parameter)))
+                parts.append((segment, begin, segment.low, bits.rice(parameter, len(data))))
     position = bits.bytes_used()
     check(position + sum(size for *_, size in parts) == len(data), "sizes of parts and chunk do not agree")
     for segment, begin, end, size in parts:
@@ -992,8 +1023,8 @@ def decode(data: bytes, options: Options, write: Callable[[bytes], object]) -> b
     next_frame = 0
     keys: list[list[np.ndarray]] | None = None  # by component and level, of the GOP before
     for box in read_boxes(data):
-        if box.kind == b"Head":
-            check(head is None, "two Head boxes")
+        if head is None:
+            check(box.kind == b"Head", "Head is not first")
             head = read_head(box.payload)
             check(options.temporal_reduce == 0 or head.layout == T_PLUS_2D, "dyadic: no lower frame rate alone")
             options = replace(options, reduce=options.reduce + head.dropped)
@@ -1001,8 +1032,7 @@ def decode(data: bytes, options: Options, write: Callable[[bytes], object]) -> b
             check(options.reduce <= min(c.levels for c in head.components), "cannot be reduced so often")
             check(options.temporal_reduce <= head.temporal_levels, "frame rate cannot be reduced so often")
             continue
-        if head is None:
-            raise FormatError("Head is not first")
+        check(box.kind != b"Head", "two Head boxes")
         if box.kind == b"Gop ":
             gop = read_gop(box.payload, head)
             check(gop.index == len(gops) and gop.first_frame >= next_frame, "GOPs out of order")
@@ -1016,7 +1046,7 @@ def decode(data: bytes, options: Options, write: Callable[[bytes], object]) -> b
         elif box.kind == b"Indx":
             index = box
             check_index(box, gops, head.layers)
-        else:
+        elif box.kind == b"Done":
             reader = ByteReader(box.payload)
             frames, offset = reader.unpack("QQ")
             reader.crc()

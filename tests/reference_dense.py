@@ -9,6 +9,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reference_conventions import crc32c
+
 if TYPE_CHECKING:
     from reference_decoder import Group, Segment
 
@@ -71,6 +73,9 @@ START_SEEN = (2, 10, 50)
 DIGITS = [chr(code) for code in range(ord("!"), ord("~") + 1) if chr(code) not in '"?\\']
 
 
+TABLE_CRCS = (0x54A8FB6C, 0x68C5C1C5, 0x73B79484, 0x6FEDBA43)
+
+
 def read_tables() -> list[dict[tuple[int, int], str]]:
     """The four sets of tables, each by class (r, c)."""
     path = Path(__file__).resolve().parent.parent / "codec" / "dense_tables.inc"
@@ -81,7 +86,7 @@ def read_tables() -> list[dict[tuple[int, int], str]]:
             classes = [(r, c) for r in range(3) for c in orientations]
             classes += [(3, c) for c in ((0, 4) if len(sets) < 2 else (0,))]
             size = sum(SIZES.values())
-            assert len(text) == size * len(classes)
+            assert len(text) == size * len(classes) and crc32c(text.encode("ascii")) == TABLE_CRCS[len(sets)]
             sets.append({name: text[i * size:(i + 1) * size] for i, name in enumerate(classes)})
             text = ""
         else:

@@ -24,6 +24,10 @@ def varint(value: int) -> bytes:
     return bytes(result) + bytes([value])
 
 
+def svarint(value: int) -> bytes:
+    return varint(2 * value if value >= 0 else -2 * value - 1)
+
+
 def with_crc(data: bytes) -> bytes:
     return data + reference.crc32c(data).to_bytes(4, "little")
 
@@ -34,7 +38,7 @@ def change_gop(payload: bytes, head: reference.Head, change: Change) -> tuple[re
     reader = reference.ByteReader(payload, 4)
     for _ in range(3):
         reader.varint()
-    flags = reader.number("B")
+    flags = reader.varint()
     fields = payload[4:reader.position - 1] + bytes([flags & ~1])
     start = reader.position
     for _ in range(2 * gop.frames if flags & 2 else 2):
@@ -73,7 +77,7 @@ def change_stream(data: bytes, change: Change, dropped: int = 0, temporal_droppe
     """The stream with change(head, gop) applied to the sections and chunks of every GOP."""
     result = bytearray(reference.SIGNATURE)
     index = b""
-    end = next_frame = 0
+    end = next_frame = time = 0
 
     def add(kind: bytes, payload: bytes) -> None:
         result.extend(with_crc(kind + len(payload).to_bytes(8, "little")))
@@ -82,19 +86,22 @@ def change_stream(data: bytes, change: Change, dropped: int = 0, temporal_droppe
     for box in reference.read_boxes(data):
         if box.kind == b"Head":
             head = reference.read_head(box.payload)
-            add(b"Head", with_crc(box.payload[:14] + bytes([dropped, temporal_dropped]) + box.payload[16:-4]))
+            at = 18 + 1 + box.payload[18] + 12  # behind the features, their names, and what stands before these two
+            add(b"Head", with_crc(box.payload[:at] + bytes([dropped, temporal_dropped]) + box.payload[at + 2:-4]))
         elif box.kind == b"Gop ":
             gop, payload = change_gop(box.payload, head, change)
             offset = len(result)
             add(b"Gop ", payload)
-            entry = offset - end, len(result) - offset, gop.first_frame - next_frame, gop.frames + 256 * gop.key
-            index += b"".join(map(varint, entry))
+            numbers = offset - end, len(result) - offset, gop.first_frame - next_frame, gop.frames
+            entry = b"".join(map(varint, numbers)) + bytes([gop.key])
+            entry += svarint(gop.begin - time) + svarint(gop.end - gop.begin)
             for layer in range(head.layers):
-                index += varint(sum(len(chunk) for key, chunk in gop.chunks.items() if key[0] == layer)) + b"\xff\xff"
-            end, next_frame = len(result), gop.first_frame + gop.frames
+                entry += varint(sum(len(chunk) for key, chunk in gop.chunks.items() if key[0] == layer)) + b"\xff\xff"
+            index += varint(len(entry)) + entry
+            end, next_frame, time = len(result), gop.first_frame + gop.frames, gop.end
             count = gop.index + 1
     offset = len(result)
-    add(b"Indx", with_crc(varint(count) + index))
+    add(b"Indx", with_crc(b"\x01" + varint(count) + index))
     add(b"Done", with_crc(next_frame.to_bytes(8, "little") + offset.to_bytes(8, "little")))
     return bytes(result)
 

@@ -176,9 +176,6 @@ TEST(VolumeCuts, survive_writing_and_cutting) {
   const std::vector<std::uint8_t> bytes = serialise(cuts);
   EXPECT_EQ(parse_volume_cuts(bytes.data(), bytes.size()), cuts);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    std::vector<std::uint8_t> damaged = bytes;
-    damaged[i] ^= 4;
-    EXPECT_TRUE(parse_volume_cuts(damaged.data(), damaged.size()).cuts.empty()) << i;
     EXPECT_TRUE(parse_volume_cuts(bytes.data(), i).cuts.empty()) << i;
   }
 

@@ -9,7 +9,8 @@ namespace trivelet {
 /// Version of the library and of the stream format it writes.
 inline constexpr const char* kLibraryVersion = "0.1.0";
 inline constexpr int kFormatMajor = 0;
-inline constexpr int kFormatMinor = 3;  ///< of streams with motion; others are written as 0.2 and read as well
+inline constexpr int kFormatMinor =
+    9;  ///< the candidate for 1.0; streams of 0.9 and later are read, those before are not
 
 /// Filters along one axis.
 enum class Wavelet : std::uint8_t {

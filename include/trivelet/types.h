@@ -96,6 +96,8 @@ struct VideoInfo {
   Rational time_base{1, 25};     ///< unit of FrameTime
   ColourTags colour;
   int rotation = 0;              ///< clockwise degrees to turn the picture for display: 0, 90, 180, 270
+  bool mirrored = false;         ///< for display left and right change places, before the picture is turned
+  bool premultiplied = false;    ///< colours were multiplied by alpha; else they are straight
   std::uint8_t field_order = 0;  ///< 0 unknown or progressive, 1 top field first, 2 bottom field first
   std::uint64_t frames = 0;      ///< 0 when not known beforehand
   int component_width(int c) const { return format.component_width(width, c); }

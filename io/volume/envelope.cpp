@@ -34,7 +34,7 @@ class Fields {
       in_.read_exactly(&b, 1, "header");
       return std::to_integer<std::uint8_t>(b);
     });
-    if (!v) bad("a number of more than 64 bits");
+    if (!v) bad("a number of more than 64 bits, or of more bytes than it needs");
     return *v;
   }
   std::vector<std::byte> bytes() {

@@ -25,6 +25,9 @@ def box(kind: bytes, payload: bytes, length: int | None = None) -> bytes:
     return with_crc(kind + (len(payload) if length is None else length).to_bytes(8, "little")) + payload
 
 
+FIELDS = 19  # of Head, behind the features, which have no names here
+
+
 def patched(data: bytes, at: int, by: bytes) -> bytes:
     return data[:at] + by + data[at + len(by):]
 
@@ -47,10 +50,11 @@ def main(program: str) -> None:
         "box_beyond_the_end": data[:second.offset] + box(b"note", b"", 1 << 63) + data[second.offset:],
         # what looks like boxes, again and again
         "damaged_boxes": data[:second.offset] + b"xxxxxIndx\0\0\0\0\0\0\0\0Gop " * 500,
-        "promised_frames": reference.SIGNATURE + box(b"Head", with_crc(patched(head.payload[:-4], 26, b"\xff" * 4))),
+        "promised_frames": reference.SIGNATURE + box(b"Head", with_crc(patched(head.payload[:-4], FIELDS + 24, b"\xff" * 4))),
     }
     # ... of GOPs of 128 frames
-    one_sample = patched(patched(head.payload[:-4], 8, bytes([8, 8])), 16, bytes([128, 0, 1, 0, 0, 0, 1, 0, 0, 0]))
+    one_sample = patched(patched(head.payload[:-4], FIELDS + 6, bytes([8, 8])), FIELDS + 14,
+                         bytes([128, 0, 1, 0, 0, 0, 1, 0, 0, 0]))
     damaged["one_sample_eight_levels"] = reference.SIGNATURE + box(b"Head", with_crc(one_sample)) + data[head.end:]
     for name, content in damaged.items():
         (FOLDER / f"{name}.tvl").write_bytes(content)

@@ -57,7 +57,7 @@ bool write_header_seeds(const std::filesystem::path& folder, bool dyadic, Profil
       header = parse_stream_header(from, b.length);
       ok &= write(folder / ("head" + suffix), header_input(0, profile, from, crc));
     } else if (b.type == "Indx") {
-      ok &= write(folder / ("index" + suffix), header_input(3, profile, from, crc));
+      ok &= write(folder / ("index" + suffix), header_input(3 | header.layers << 4, profile, from, crc));
     } else if (b.type == "Done") {
       ok &= write(folder / ("end" + suffix), header_input(4, profile, from, crc));
       ok &= write(folder / ("box" + suffix), header_input(5, profile, s + b.at, s + b.at + 12));
@@ -233,7 +233,7 @@ bool write_volume_seeds(const std::filesystem::path& folder) {
     ok &=
         write(folder / "volume_stream" / k.name, Bytes{0, 0, byte, 2, 1, 3, byte, 1} + Bytes(s, s + sink.bytes.size()));
     for (const BoxAt& b : list_boxes(s, sink.bytes.size())) {
-      const Bytes payload(s + b.payload(), s + b.end());
+      const Bytes payload(s + b.payload(), s + b.end() - kBoxCrcBytes);
       if (b.type == "Volm") ok &= write(folder / "map" / (std::string("of_") + k.name), payload);
       if (b.type == "volq") ok &= write(folder / "cuts" / k.name, payload);
     }
@@ -288,8 +288,8 @@ bool write_small_seeds(const std::filesystem::path& folder) {
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::filesystem::path headers = std::filesystem::path(argv[1]) / "header";
-  for (const char* name : {"decode", "header", "gpu", "verify", "layout", "region", "plan", "rewrite", "volume_stream", "map",
-                           "cuts", "y4m", "raw", "pnm", "ccsds_index", "predict"})
+  for (const char* name : {"decode", "header", "gpu", "verify", "layout", "region", "plan", "rewrite", "volume_stream",
+                           "map", "cuts", "y4m", "raw", "pnm", "ccsds_index", "predict"})
     std::filesystem::create_directories(std::filesystem::path(argv[1]) / name);
   for (const bool dyadic : {false, true})
     for (const Profile profile : {Profile::kFast, Profile::kDense})
