@@ -231,7 +231,7 @@ struct Prepared {
 
 /// Calls f for one of so many cases.
 template <class T, class F>
-void for_cases(F f, unsigned one_of = 3) {
+void for_cases(F f, unsigned one_of = 7) {
   static std::map<unsigned, std::unique_ptr<const Prepared<T>>> known;
   unsigned seed = 1;
   test::OneOf chosen(one_of);
@@ -275,7 +275,7 @@ TYPED_TEST(Dense, TopsAreThoseOfTheFastProfile) {
           ASSERT_EQ(b.top, coded.blocks[i].top);
         }
       },
-      3);
+      7);
 }
 
 // Cuts at the same pass of all segments, and at passes drawn at random for each within what the decoder may use.

@@ -111,15 +111,16 @@ TEST(MotionStream, IsBetterThanWithoutInEveryFormat) {
 }
 
 TEST(MotionStream, DependsNeitherOnThreadsNorOnInstructions) {
-  const test::Clip clip = moving_clip(300, 72, "yuv420p", 9, 9);
+  const test::Clip clip = moving_clip(270, 40, "yuv420p", 9, 9);
   EncoderParams p = with_motion(9);
   p.threads = 1;
   p.simd = SimdLevel::kScalar;
   const auto reference = test::encode(clip, p);
   const std::vector<Gop> decoded = test::decode(reference, {.threads = 1, .simd = SimdLevel::kScalar});
+  test::OneOf chosen(3);  // both numbers of threads and, on most processors, all instruction sets
   for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512})
     for (const int threads : {2, 4}) {
-      if (simd > detected_simd()) continue;
+      if (simd > detected_simd() || !chosen()) continue;
       p.threads = threads;
       p.simd = simd;
       EXPECT_EQ(test::encode(clip, p), reference) << to_string(simd) << ", " << threads << " threads";
@@ -164,7 +165,7 @@ TEST(MotionStream, MeetsTargets) {
 
 // What the index says of a layer is what its pictures have.
 TEST(MotionStream, ErrorsInTheIndexAreTrue) {
-  const test::Clip clip = moving_clip(320, 192, "yuv420p", 16, 16);
+  const test::Clip clip = moving_clip(192, 128, "yuv420p", 16, 16);
   EncoderParams p = with_motion(16);
   p.quality = 50;
   p.layers = 6;
@@ -343,7 +344,7 @@ TEST(MotionStream, CoefficientsKeepTheirMotion) {
 
 // GOPs lean on the one before, but where a scene begins, after so many frames, and behind one that is cut short.
 TEST(MotionStream, GopsAreOpenWhereTheyMayBe) {
-  test::Clip clip = moving_clip(64, 48, "yuv420p", 52, 8);
+  test::Clip clip = moving_clip(32, 24, "yuv420p", 52, 8);
   EncoderParams p = with_motion(8);
   const auto open = test::encode(clip, p);
   EXPECT_EQ(keys_of(open), "LOOOOOO");

@@ -179,7 +179,9 @@ TEST_P(Rate, TruncatedToAnySize) {
     }
     const Stream whole = encode(clip, p);
     double before = 1e18;
+    test::OneOf chosen(3);
     for (const int percent : {10, 20, 30, 45, 60, 75, 90}) {
+      if (!chosen()) continue;
       RewriteParams r;
       r.target_bytes = whole.size() * static_cast<std::size_t>(percent) / 100;
       RewriteResult result;
@@ -307,6 +309,7 @@ TEST_P(SampledErrors, AreThoseOfTheDecoder) {
   const Stream stream = encode(clip, p);
   const StreamInfo info = info_of(stream);
   for (int layers = 1; layers <= 6; ++layers) {
+    if (!test::full() && layers % 3 == 2) continue;
     const double said = error_of(info.gops[0].layers[static_cast<std::size_t>(layers - 1)].error);
     const std::vector<Gop> decoded = decode(stream, {.max_layers = layers});
     const Difference d = compare(clip.gops[0], decoded[0]);
@@ -426,7 +429,7 @@ TEST(RateControl, KnowsTheSizeOfChunks) {
 
 // What an encoder does has a name, in every mode.
 TEST(Stages, TakeNearlyAllOfTheTime) {
-  const Clip clip = make_clip(video(320, 240, "yuv420p", 18), 18, 9, Pattern::kTexture, 5);
+  const Clip clip = make_clip(video(176, 144, "yuv420p", 18), 18, 9, Pattern::kTexture, 5);
   for (const int mode : {0, 1, 2, 3, 4}) {
     EncoderParams p = params_of(mode == 1 ? Profile::kFast : Profile::kDense);
     p.block_size = 128;

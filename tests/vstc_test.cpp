@@ -248,7 +248,7 @@ TEST(Vstc, FlatPicturesCostNothing) {
 
 TEST(Vstc, BytesDependNeitherOnThreadsNorOnInstructionSet) {
   for (const PixelFormat& f : {format_of(ColourModel::kGrey, 8), format_of(ColourModel::kYuv, 8, 1)}) {
-    const Image image = picture(61, 50, f);
+    const Image image = picture(45, 34, f);
     vstc::Params p;
     p.log2_block = 4;
     p.qp = 26;
