@@ -63,6 +63,8 @@ struct GopChoices {
   /// There is a target, for which the GOP may be coded again. Fast profile: deliver PassTables, a part per plane, and no
   /// layers.
   bool passes = false;
+  /// Lossy coefficients are rounded to what they are worth (rounding.h); without `passes`.
+  bool round_by_cost = false;
   bool cut_as_before = false;  ///< squared_error(): the GOP before was measured at cuts of the same quality last
 };
 
@@ -82,8 +84,8 @@ class GopEncoder {
   virtual void transform(const Gop& gop, const GopChoices& choices, CoefficientGop& out) = 0;
   /// Codes the samples of the last push once more: the same GOP and frame gains, with choices.passes both times.
   virtual void push_again(const Gop& gop, const GopChoices& choices) { push(gop, choices); }
-  /// The mean squared error of what a decoder makes of the GOP coded last, with choices.passes or motion, when its
-  /// segments end at these cuts (rate_control.h). Negative where there is no faster way than to decode it.
+  /// The mean squared error of what a decoder makes of the GOP coded last, with choices.passes, round_by_cost or motion,
+  /// when its segments end at these cuts (rate_control.h). Negative where there is no faster way than to decode it.
   virtual double squared_error(const Gop&, const GopChoices&, const std::vector<std::uint8_t>& /*cuts*/) { return -1; }
   /// False when nothing is pending. Grids in `out` stay valid as long as the encoder.
   virtual bool pull(CodedGop& out) = 0;

@@ -19,6 +19,7 @@
 #include "codec/motion_gop.h"
 #include "codec/parallel.h"
 #include "codec/rate_control.h"
+#include "codec/rounding.h"
 #include "codec/simd.h"
 #include "codec/squared_error.h"
 #include "codec/stage_timer.h"
@@ -357,12 +358,16 @@ class CpuEncoder final : public GopEncoder {
 
   void push_gop(const Gop& gop, const GopChoices& choices) {
     key_ = {};
-    if (!choices.passes && !may_move(gop, choices)) {
+    if (!choices.passes && !choices.round_by_cost && !may_move(gop, choices)) {
       coefficients_.motion = nullptr;
       return header_.lossless ? push_as<std::int32_t>(gop, choices) : push_as<float>(gop, choices);
     }
     transform(gop, choices, {&key_before_, &key_, nullptr}, coefficients_);
     motion_step_ = choices.step;
+    if (choices.round_by_cost) {
+      const StageTimer timer(coder_time_, pool_times());
+      trivelet::round_by_cost(headers_.of(coefficients_.motion.get()), coefficients_, choices.step, pool_);
+    }
     push(coefficients_, choices);
   }
 

@@ -67,6 +67,7 @@ GopChoices Encoder::State::choices(const Pending& p) const {
   c.motion = params.motion;
   c.key = p.wanted_key;
   c.passes = params.has_byte_target() || params.psnr > 0;
+  c.round_by_cost = rounds_by_cost(params);
   return c;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "codec/colour.h"
+#include "codec/rounding.h"
 
 namespace trivelet {
 
@@ -39,6 +40,9 @@ int affordable_layers(const VideoInfo& video, const EncoderParams& p) {
   const double pixels = static_cast<double>(video.width) * video.height * p.gop_frames;
   double bytes = target_share(video, p, p.gop_frames);
   if (p.target_bytes > 0 && bytes == 0) bytes = static_cast<double>(p.target_bytes) / 4;  // frames unknown: a few GOPs
+  // What motion leaves is about 2 bits per pixel for a step of 1 at 8 bits, and the fewer for larger steps.
+  if (bytes == 0 && p.motion != Motion::kOff && !p.lossless)
+    bytes = pixels / 8 * 2 * std::exp2(video.format.bits - 8) / p.step;
   if (bytes > 0) {
     const int chunks = (p.temporal_levels + 1) * (p.spatial_levels + 1);
     return static_cast<int>(std::clamp(0.01 * bytes / chunks, 1.0, static_cast<double>(kMaxLayers)));
@@ -131,6 +135,10 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   return p;
 }
 
+bool rounds_by_cost(const EncoderParams& p) {
+  return p.motion != Motion::kOff && !p.lossless && p.profile == Profile::kDense && !p.has_byte_target() && p.psnr == 0;
+}
+
 StreamHeader make_header(const VideoInfo& video, const EncoderParams& p) {
   StreamHeader h;
   h.profile = p.profile;
@@ -147,6 +155,7 @@ StreamHeader make_header(const VideoInfo& video, const EncoderParams& p) {
   h.colour_transform = video.format.model == ColourModel::kRgb ? 1 : 0;
   h.video = video;
   h.motion = p.motion != Motion::kOff && p.temporal_levels > 0;
+  if (rounds_by_cost(p)) h.centroid = kCostCentroid;
   h.writer = std::string("Trivelet ") + kLibraryVersion;
   h.settings = p.settings;
   const PixelFormat& f = video.format;

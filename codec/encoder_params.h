@@ -9,6 +9,9 @@ namespace trivelet {
 /// Parameters with every default resolved, checked against each other and the video. Throws BadArgument.
 EncoderParams resolve(const VideoInfo& video, EncoderParams params);
 
+/// Whether coefficients are rounded by what they cost (rounding.h): at constant quality, in streams that may have motion.
+bool rounds_by_cost(const EncoderParams& resolved);
+
 /// The header of a stream with resolved parameters.
 StreamHeader make_header(const VideoInfo& video, const EncoderParams& params);
 

@@ -153,7 +153,7 @@ void Encoder::State::measure_at(const std::vector<const Cuts*>& points, const Go
                                 RateControl& control) {
   const trace::Span span("measure errors");
   measured = SampleErrorModel(header.lossless);
-  if (p.motion) {  // no block of it can be decoded alone
+  if (p.motion || rounds_by_cost(params)) {  // no block of it can be decoded alone; or its rounding is in no sample
     for (const Cuts* cuts : points) measured.add(control.mean_error(*cuts), measured_error(gop, p, control, *cuts));
     return;
   }

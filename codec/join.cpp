@@ -263,6 +263,7 @@ std::string header_difference(const StreamHeader& a, const StreamHeader& b, bool
   c.field("profile", a.profile, b.profile);
   c.field("mode of the fast profile", a.fast_mode, b.fast_mode);
   c.field("layout", a.layout, b.layout);
+  c.field("motion", a.motion, b.motion);
   c.field("temporal wavelet", a.temporal, b.temporal);
   c.field("spatial wavelet", a.spatial, b.spatial);
   c.field("temporal levels", a.temporal_levels, b.temporal_levels);
@@ -270,7 +271,6 @@ std::string header_difference(const StreamHeader& a, const StreamHeader& b, bool
   if (gop_frames) c.field("frames of a GOP", a.gop_frames, b.gop_frames);
   c.field("block size", a.block_size(), b.block_size());
   c.field("layers", a.layers, b.layers);
-  c.field("motion", a.motion, b.motion);
   c.field("major version of the format", a.major, b.major);
   c.field("minor version of the format", a.minor, b.minor);
   c.field("optional features", a.optional_features, b.optional_features);

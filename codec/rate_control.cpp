@@ -391,7 +391,7 @@ std::vector<Cuts> RateControl::layers(const Cuts& final, double lambda, int laye
 
 int RateControl::layers_worth(const Cuts& final, double lambda) const {
   const auto bytes_of = [&](int n) { return static_cast<double>(chunk_bytes(layers(final, lambda, n))); };
-  const double allowed = 1.02 * bytes_of(1);
+  const double allowed = (header_.motion ? 1.01 : 1.02) * bytes_of(1);
   int n = header_.layers;
   while (n > 1 && bytes_of(n) > allowed) --n;
   return n;

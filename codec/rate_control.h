@@ -62,7 +62,8 @@ class RateControl {
   /// before: the rest of the layers are empty. A row is at the same slope whatever their number, so that layers of
   /// different GOPs go together.
   std::vector<Cuts> layers(const Cuts& final, double lambda, int layers) const;
-  /// The largest number of layers whose heads take at most a fiftieth more bytes than those of one.
+  /// The largest number of layers with which a GOP takes at most a fiftieth more bytes than with one; in streams with
+  /// motion, which are small, a hundredth.
   int layers_worth(const Cuts& final, double lambda) const;
   /// Divides the GOP. Parts point into this object; `out` is reused.
   void divide(const std::vector<Cuts>& layers, LayeredGop& out);

@@ -7,7 +7,10 @@
 #include <random>
 
 #include "codec/container.h"
+#include "codec/encoder_params.h"
+#include "codec/motion.h"
 #include "codec/rewrite.h"
+#include "codec/rounding.h"
 #include "codec/simd.h"
 #include "codec/verify.h"
 #include "tests/one_of.h"
@@ -144,9 +147,11 @@ TEST(MotionStream, OnlyStreamsWithMotionNeedTheFeature) {
 // Noise has no motion: `auto` leaves it out, and costs next to nothing.
 TEST(MotionStream, AutoLeavesOutWhatDoesNotPay) {
   const test::Clip noise = test::make_clip(test::video(96, 64, "gray", 16), 16, 16, test::Pattern::kNoise, 3);
-  const auto still = test::encode(noise, with_motion(16, Motion::kOff)).size();
-  const auto chosen = test::encode(noise, with_motion(16, Motion::kAuto)).size();
-  EXPECT_LE(chosen, still + 16);
+  EncoderParams p = with_motion(16, Motion::kOff);
+  p.psnr = 36;
+  const auto still = test::encode(noise, p).size();
+  p.motion = Motion::kAuto;
+  EXPECT_LE(test::encode(noise, p).size(), still + 16);
   const test::Clip clip = moving_clip(96, 64, "gray", 16, 16);
   EXPECT_EQ(test::encode(clip, with_motion(16, Motion::kAuto)).size(), test::encode(clip, with_motion(16)).size());
 }
@@ -294,10 +299,65 @@ std::string keys_of(const std::vector<std::byte>& stream) {
   return keys;
 }
 
+// Every coefficient that is moved ends in the interval next to its own, nothing else is touched, and the same is done
+// by any number of threads.
+TEST(MotionStream, RoundsByCostToTheNextInterval) {
+  const test::Clip clip = moving_clip(96, 80, "yuv420p", 8, 8);
+  EncoderParams p = with_motion(8);
+  p.step = 9;
+  MemorySink unused;
+  Encoder encoder(clip.info, p, unused);
+  const CoefficientGop exact = encoder.transform(clip.gops[0]);
+  const StreamHeader header = make_header(clip.info, resolve(clip.info, p)).of_gop(true, exact.motion->places.key);
+  EXPECT_EQ(header.centroid, kCostCentroid);
+  std::vector<std::vector<std::vector<float>>> results;
+  int up = 0, down = 0;
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    CoefficientGop moved = encoder.transform(clip.gops[0]);
+    round_by_cost(header, moved, 9, pool);
+    for (std::size_t i = 0; i < moved.subbands.size(); ++i) {
+      const SubbandView &a = exact.subbands[i], &b = moved.subbands[i];
+      const float inverse = 1 / a.step;
+      for (int t = 0; t < a.shape.frames; ++t)
+        for (int y = 0; y < a.shape.height; ++y)
+          for (int x = 0; x < a.shape.width; ++x) {
+            const std::ptrdiff_t at = t * a.frame_stride + y * a.row_stride + x;
+            const float was = a.real[at] * inverse, is = b.real[at] * inverse;
+            if (a.real[at] == b.real[at]) continue;
+            ASSERT_GT(was * is, 0);
+            const float change = std::abs(is) - std::abs(was);
+            (change > 0 ? up : down) += 1;
+            ASSERT_LT(std::abs(change), 2.5f) << was << " became " << is;
+            ASSERT_NE(std::floor(std::abs(was)), std::floor(std::abs(is))) << was << " became " << is;
+            ASSERT_LT(std::abs(std::abs(is) - std::round(std::abs(is))), 0.02f);
+          }
+    }
+    results.push_back(moved.real);
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_GT(up, 50);
+  EXPECT_GT(down, 50);
+}
+
+// What rounding by cost is for, and that the index knows of it.
+TEST(MotionStream, RoundingByCostSavesBytes) {
+  const test::Clip clip = moving_clip(144, 96, "yuv420p", 16, 16);
+  EncoderParams p = with_motion(16);
+  p.layers = 1;
+  p.quality = 45;
+  const auto rounded = test::encode(clip, p);
+  const double reached = psnr(clip, test::decode(rounded, {.threads = 2}));
+  EXPECT_NEAR(10 * std::log10(255 * 255 / error_of(info_of(rounded).gops[0].layers[0].error)), reached, 0.1);
+  p.psnr = reached;  // with a target all coefficients are rounded down
+  EXPECT_LT(rounded.size(), test::encode(clip, p).size());
+}
+
 // Coefficients and their motion, taken out of one stream and put into another.
 TEST(MotionStream, CoefficientsKeepTheirMotion) {
   const test::Clip clip = moving_clip(64, 48, "yuv420p", 8, 8);
-  const EncoderParams p = with_motion(8);
+  EncoderParams p = with_motion(8);
+  p.profile = Profile::kFast;  // the dense one rounds what it transforms itself by what it costs
   MemorySink direct, again;
   {
     Encoder encoder(clip.info, p, direct);
@@ -317,6 +377,7 @@ TEST(MotionStream, CoefficientsKeepTheirMotion) {
   decoder.inverse(copy, gop);
   EXPECT_EQ(test::compare(decoded[0], gop).largest, 0);
   // Open ones, too, one after the other.
+  p.profile = Profile::kDense;
   const test::Clip longer = moving_clip(64, 48, "yuv420p", 20, 8);
   const auto open = test::encode(longer, p);
   ASSERT_EQ(keys_of(open), "LOO");
