@@ -40,62 +40,64 @@ void copy_frame(const Gop& from, int a, Gop& to, int b) {
   to.times()[static_cast<std::size_t>(b)] = from.times()[static_cast<std::size_t>(a)];
 }
 
-// Samples that are looked at in a frame and the one before.
-struct Grid {
-  std::array<int, kBins> before{};
-  std::array<int, kBins> after{};
-  std::int64_t difference = 0;
-  int samples = 0;
-};
-
 template <class T>
-Grid look(const VolumeView& v, int index, const PixelFormat& format) {
-  const int offset = format.is_signed ? 1 << (format.bits - 1) : 0;
+void look(const VolumeView& v, int index, int offset, std::vector<int>& out) {
   const int step_y = std::max(1, v.shape.height / kGrid);
   const int step_x = std::max(1, v.shape.width / kGrid);
-  const int shift = std::max(0, format.bits - 5);
-  const auto bin = [shift](int s) { return static_cast<std::size_t>(std::clamp(s >> shift, 0, kBins - 1)); };
-  Grid grid;
   for (int y = step_y / 2; y < v.shape.height; y += step_y) {
-    const T* before = reinterpret_cast<const T*>(v.row(index - 1, y));
-    const T* after = reinterpret_cast<const T*>(v.row(index, y));
-    for (int x = step_x / 2; x < v.shape.width; x += step_x) {
-      const int a = before[x] + offset;
-      const int b = after[x] + offset;
-      ++grid.before[bin(a)];
-      ++grid.after[bin(b)];
-      grid.difference += std::abs(a - b);
-      ++grid.samples;
-    }
+    const T* row = reinterpret_cast<const T*>(v.row(index, y));
+    for (int x = step_x / 2; x < v.shape.width; x += step_x) out.push_back(row[x] + offset);
   }
-  return grid;
 }
 
 }  // namespace
 
-SceneCuts::Change SceneCuts::compare(const Gop& gop, int index) const {
+std::vector<int> SceneCuts::look_at(const Gop& gop, int index) const {
   const VolumeView v = gop.plane(0);
-  const Grid grid =
-      v.bytes_per_sample == 1
-          ? (v.is_signed ? look<std::int8_t>(v, index, format_) : look<std::uint8_t>(v, index, format_))
-          : (v.is_signed ? look<std::int16_t>(v, index, format_) : look<std::uint16_t>(v, index, format_));
+  const int offset = format_.is_signed ? 1 << (format_.bits - 1) : 0;
+  std::vector<int> samples;
+  if (v.bytes_per_sample == 1)
+    v.is_signed ? look<std::int8_t>(v, index, offset, samples) : look<std::uint8_t>(v, index, offset, samples);
+  else
+    v.is_signed ? look<std::int16_t>(v, index, offset, samples) : look<std::uint16_t>(v, index, offset, samples);
+  return samples;
+}
+
+SceneCuts::Change SceneCuts::compare(const Gop& gop, int index) const {
+  return compare(look_at(gop, index - 1), look_at(gop, index));
+}
+
+SceneCuts::Change SceneCuts::compare(const std::vector<int>& before, const std::vector<int>& after) const {
+  const int shift = std::max(0, format_.bits - 5);
+  const auto bin = [shift](int s) { return static_cast<std::size_t>(std::clamp(s >> shift, 0, kBins - 1)); };
+  std::array<int, kBins> more{};
+  std::int64_t difference = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    --more[bin(before[i])];
+    ++more[bin(after[i])];
+    difference += std::abs(before[i] - after[i]);
+  }
+  const auto samples = static_cast<double>(before.size());
   Change change;
-  for (std::size_t i = 0; i < kBins; ++i) change.moved += std::abs(grid.before[i] - grid.after[i]);
-  change.moved /= 2.0 * grid.samples;
-  change.difference =
-      static_cast<double>(grid.difference) / (static_cast<double>(grid.samples) * ((1 << format_.bits) - 1));
+  for (const int n : more) change.moved += std::abs(n);
+  change.moved /= 2.0 * samples;
+  change.difference = static_cast<double>(difference) / (samples * ((1 << format_.bits) - 1));
   return change;
 }
 
+bool SceneCuts::is_cut(const Change& change) const {
+  return change.difference > kLeastDifference && change.moved > kLeastMoved &&
+         change.difference > kMoreThanUsual * usual_;
+}
+
 bool SceneCuts::judge(const Change& change) {
-  const double difference = change.difference;
-  if (difference > kLeastDifference && change.moved > kLeastMoved && difference > kMoreThanUsual * usual_) {
+  if (is_cut(change)) {
     usual_ = 0;
     known_ = 0;
     return true;
   }
   ++known_;
-  usual_ += (difference - usual_) / std::min(known_, kUsualFrames);
+  usual_ += (change.difference - usual_) / std::min(known_, kUsualFrames);
   return false;
 }
 
@@ -154,6 +156,14 @@ int SceneReader::find_cut(const Gop& gop, int first, int end) {
   return end;
 }
 
+// A GOP that was filled may have ended with its scene. What is usual is not changed by that: nothing but the GOP's key
+// frame depends on it.
+bool SceneReader::begins_behind_last(const Gop& gop) {
+  if (last_.empty() || !detector_.is_cut(detector_.compare(last_, detector_.look_at(gop, 0)))) return false;
+  ++cuts_;
+  return true;
+}
+
 bool SceneReader::read(Gop& gop) {
   gop.set_frames(gop.capacity());
   gop.set_begins_scene(std::exchange(cut_before_, false));
@@ -161,6 +171,7 @@ bool SceneReader::read(Gop& gop) {
   int looked_at = 0;
   bool more = !held_;
   for (;;) {
+    if (looked_at == 0 && n > 0 && !gop.begins_scene()) gop.set_begins_scene(begins_behind_last(gop));
     const int cut = find_cut(gop, looked_at, n);
     if (cut < n) {
       give_back(gop, cut, n);
@@ -180,7 +191,9 @@ bool SceneReader::read(Gop& gop) {
     if (input_.unread) batch_ = std::min(2 * batch_, kMostAtOnce);
   }
   gop.set_frames(n);
-  return n > 0;
+  if (n == 0) return false;
+  last_ = detector_.look_at(gop, n - 1);
+  return true;
 }
 
 }  // namespace trivelet

@@ -15,6 +15,7 @@
 #include "codec/verify.h"
 #include "tests/one_of.h"
 #include "tests/support.h"
+#include "trivelet/scene_cuts.h"
 
 namespace trivelet {
 namespace {
@@ -401,6 +402,41 @@ TEST(MotionStream, CoefficientsKeepTheirMotion) {
   again.bytes.clear();
   Encoder without(clip.info, with_motion(8, Motion::kOff), again);
   EXPECT_THROW(without.push_coefficients(c), Error);
+}
+
+// A scene that begins with a GOP is seen as one that begins inside.
+TEST(MotionStream, ScenesMayBeginWithAGop) {
+  for (const int cut : {8, 11, 16, 40}) {
+    const VideoInfo info = test::video(64, 48, "yuv420p", 24);
+    test::Clip clip = moving_clip(64, 48, "yuv420p", 24, 24);
+    const MutableVolumeView luma = clip.gops[0].plane(0);
+    for (int f = cut; f < 24; ++f)
+      for (int y = 0; y < 48; ++y)
+        for (int x = 0; x < 64; ++x) {
+          std::byte& sample = luma.row(f, y)[x];
+          sample = static_cast<std::byte>(static_cast<int>(sample) / 8 + (x > 40 ? 200 : 0));
+        }
+    int next = 0;
+    SceneReader reader(info, [&](Gop& gop, int index) {
+      if (next == 24) return false;
+      for (int c = 0; c < gop.components(); ++c) {
+        const VolumeView from = std::as_const(clip.gops[0]).plane(c);
+        for (int y = 0; y < from.shape.height; ++y)
+          std::memcpy(gop.plane(c).row(index, y), from.row(next, y), static_cast<std::size_t>(from.shape.width));
+      }
+      ++next;
+      return true;
+    });
+    Gop gop(info, 8);
+    int at = 0, scenes = 0;
+    for (; reader.read(gop); at += gop.frames()) {
+      EXPECT_EQ(gop.begins_scene(), at == cut) << at << " of " << cut;
+      scenes += gop.begins_scene();
+    }
+    EXPECT_EQ(at, 24);
+    EXPECT_EQ(scenes, cut < 24);
+    EXPECT_EQ(reader.cuts(), cut < 24);
+  }
 }
 
 // GOPs lean on the one before, but where a scene begins, after so many frames, and behind one that is cut short.

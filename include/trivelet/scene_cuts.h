@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "trivelet/types.h"
 
@@ -32,6 +33,11 @@ class SceneCuts {
   };
   /// Frame `index` >= 1 of `gop` beside the one before; by any number of threads.
   Change compare(const Gop& gop, int index) const;
+  /// The samples of frame `index` that are compared.
+  std::vector<int> look_at(const Gop& gop, int index) const;
+  Change compare(const std::vector<int>& before, const std::vector<int>& after) const;
+  /// Whether a scene begins with such a change, by what is usual in this one.
+  bool is_cut(const Change& change) const;
   /// True when a scene begins with it. Ask for every frame in order, for what is usual in a scene is learnt from its
   /// frames.
   bool judge(const Change& change);
@@ -59,6 +65,7 @@ class SceneReader {
  private:
   int take_held(Gop& gop);
   int find_cut(const Gop& gop, int first, int end);
+  bool begins_behind_last(const Gop& gop);
   void give_back(const Gop& gop, int first, int end);
 
   struct Threads;
@@ -71,6 +78,7 @@ class SceneReader {
   int cuts_ = 0;
   double seconds_ = 0;
   bool cut_before_ = false;  // the next frame
+  std::vector<int> last_;    // of the last frame of the GOP before, what is compared
 };
 
 }  // namespace trivelet
