@@ -62,6 +62,9 @@ EncoderParams to_params(const tvl_encode_params& p) {
   out.threads = p.threads;
   if (p.settings) out.settings = p.settings;
   if (p.spool_path) out.spool_path = p.spool_path;
+  require(p.key_interval >= 0 && p.key_interval <= 1000000, ErrorKind::kBadArgument,
+          "key_interval is " + std::to_string(p.key_interval) + "; must be 0..1000000 frames");
+  out.key_interval = static_cast<int>(p.key_interval);
   return out;
 }
 

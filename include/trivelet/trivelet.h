@@ -231,6 +231,7 @@ typedef struct tvl_encode_params {
   uint64_t device_memory; /* bytes of the GPU's memory that may be used; 0 = all */
   const char* settings;   /* text that is kept in the stream, at most 4096 bytes; NULL = none */
   const char* spool_path; /* temporary file for a target of bytes; NULL = one of the system's */
+  int64_t key_interval;   /* with motion: after so many frames at most decoding can begin; 0 = four seconds */
 } tvl_encode_params;
 TVL_API void tvl_encode_params_init(tvl_encode_params* params, uint64_t struct_size);
 

@@ -96,6 +96,7 @@ class EncodeParams(Structure):
         *members(c_int32, "staged block_size layers even_ends visual part_checks measure_errors threads device"),
         ("device_memory", c_uint64),
         *members(c_char_p, "settings spool_path"),
+        ("key_interval", c_int64),
     ]
 
 

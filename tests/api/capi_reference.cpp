@@ -55,6 +55,7 @@ void* reference_encode(const coding* c, const void* samples, size_t* size) {
   if (c->gop) p.gop_frames = c->gop;
   if (c->fast) p.profile = Profile::kFast;
   p.motion = static_cast<Motion>(c->motion);
+  p.key_interval = c->key_interval;
   p.layers = c->layers;
   p.part_checks = c->part_checks != 0;
   MemorySink sink;

@@ -13,7 +13,7 @@ typedef struct coding {
   int lossless;
   double quality, psnr, bpp; /* 0 = not asked for */
   uint64_t bytes;
-  int gop, fast, motion, layers, part_checks, device;
+  int gop, fast, motion, key_interval, layers, part_checks, device;
 } coding;
 
 /* Frames lie one after the other, planar without gaps; their times are i, 1. */

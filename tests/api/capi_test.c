@@ -55,6 +55,7 @@ static tvl_encode_params params_of(const coding* c) {
   if (c->gop) p.gop_frames = c->gop;
   if (c->fast) p.profile = TVL_PROFILE_FAST;
   p.motion = c->motion;
+  p.key_interval = c->key_interval;
   p.layers = c->layers;
   p.part_checks = c->part_checks;
   p.device = c->device;
@@ -419,6 +420,9 @@ static void test_errors_and_damage(void) {
   p.gop_frames = 1000;
   CHECK(tvl_encoder_open(encoder, &v, &p, NULL) == TVL_BAD_ARGUMENT && strstr(tvl_encoder_error(encoder), "1000"));
   p = params_of(&c);
+  p.key_interval = -1;
+  CHECK(tvl_encoder_open(encoder, &v, &p, NULL) == TVL_BAD_ARGUMENT && strstr(tvl_encoder_error(encoder), "-1"));
+  p = params_of(&c);
   p.struct_size = sizeof p + 8;
   CHECK(tvl_encoder_open(encoder, &v, &p, NULL) == TVL_UNSUPPORTED);
   p.struct_size = 0;
@@ -780,6 +784,7 @@ int main(void) {
        .frames = 16,
        .gop = 8,
        .motion = TVL_MOTION_ON,
+       .key_interval = 9,
        .device = TVL_CPU},
       {.format = "gray",
        .width = 64,
