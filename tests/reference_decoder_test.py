@@ -147,26 +147,26 @@ CASES: list[tuple[Case, list[reference.Options]]] = [
     (Case("yuv420p", "24x16", 8, "--size 1100 --gop 8 --levels 2x3 --layers 4"), [R1T1, L2]),
     (Case("yuv420p", "24x16", 8, "--psnr 36 --gop 8 --levels 2x3 --layers 2"), [R1T1, L1]),
     # Motion: formats; GOPs of all lengths, with a short last one; sizes
-    (Case("yuv420p", "48x40", 11, "-q 60 --gop 8 --levels 3x3 --motion on"), [R1, R2, T1, R1T1, R2T3, L1, L2, P2, ALL_LESS]),
-    (Case("yuv420p", "40x24", 9, "--lossless --gop 8 --levels 3x3 --motion on"), [R1T1, T1, L2]),
-    (Case("gray", "40x24", 6, "--lossless --gop 6 --levels 2x4 --wavelet 13/7 --motion on"), [R1, R3, L1]),
+    (Case("yuv420p", "48x40", 11, "-q 60 --gop 8 --levels 3x3 --layers 4 --motion on"), [R1, R2, T1, R1T1, R2T3, L1, L2, P2, ALL_LESS]),
+    (Case("yuv420p", "40x24", 9, "--lossless --gop 8 --levels 3x3 --layers 4 --motion on"), [R1T1, T1, L2]),
+    (Case("gray", "40x24", 6, "--lossless --gop 6 --levels 2x4 --wavelet 13/7 --layers 4 --motion on"), [R1, R3, L1]),
     (Case("yuv422p10", "33x17", 7, "-q 50 --gop 7 --levels 2x3 --motion on"), [R1, R1T1, P5]),
-    (Case("gray16", "33x17", 5, "-q 90 --gop 5 --levels 2x4 --temporal-wavelet haar --motion on", "noise"), [R3, T1, L1]),
-    (Case("yuv444p", "17x31", 4, "-q 70 --gop 4 --levels 2x3 --wavelet 5/3 --motion on"), [R2, T1, L1]),
-    (Case("gbrp", "24x16", 5, "--lossless --gop 4 --levels 2x3 --motion on"), [R1, T1, L1]),
-    (Case("gbrp12", "24x16", 4, "-q 60 --gop 4 --levels 2x3 --motion on"), [R1, T1, ALL_LESS]),
-    (Case("yuva420p", "18x10", 5, "-q 60 --gop 5 --levels 2x2 --motion on"), [R1T1, T2, L1]),
-    (Case("gbrap", "17x31", 3, "-q 50 --gop 3 --levels 1x3 --motion on"), [R3, T1, L1]),
+    (Case("gray16", "33x17", 5, "-q 90 --gop 5 --levels 2x4 --temporal-wavelet haar --layers 4 --motion on", "noise"), [R3, T1, L1]),
+    (Case("yuv444p", "17x31", 4, "-q 70 --gop 4 --levels 2x3 --wavelet 5/3 --layers 4 --motion on"), [R2, T1, L1]),
+    (Case("gbrp", "24x16", 5, "--lossless --gop 4 --levels 2x3 --layers 4 --motion on"), [R1, T1, L1]),
+    (Case("gbrp12", "24x16", 4, "-q 60 --gop 4 --levels 2x3 --layers 4 --motion on"), [R1, T1, ALL_LESS]),
+    (Case("yuva420p", "18x10", 5, "-q 60 --gop 5 --levels 2x2 --layers 4 --motion on"), [R1T1, T2, L1]),
+    (Case("gbrap", "17x31", 3, "-q 50 --gop 3 --levels 1x3 --layers 4 --motion on"), [R3, T1, L1]),
     (Case("yuv411p", "70x8", 5, "-q 60 --gop 5 --levels 2x3 --motion on"), [R1, T1, P5]),
     (Case("gray", "5x3", 6, "-q 60 --gop 6 --levels 2x2 --motion on"), [R1, T1, R2]),
     (Case("gray", "1x1", 6, "--lossless --gop 4 --levels 2x1 --motion on"), [T1]),
     (Case("gray", "40x24", 3, "-q 60 --gop 1 --motion on"), [R1]),
-    (Case("gray", "24x16", 18, "-q 60 --gop 4 --levels 2x2 --motion on --keyint 8"), [R1T1, T1, T2, L1]),
-    (Case("gray", "24x16", 17, "-q 60 --gop 17 --levels 4x2 --motion on"), [R1, R1T1, L1]),
-    (Case("gray", "300x12", 3, "-q 30 --gop 3 --levels 1x2 --motion on"), [R1, T1, L1]),
-    (Case("yuv420p", "96x64", 2, "-q 60 --gop 2 --levels 1x3 --motion on", "flat"), [R1, T1, L1]),
+    (Case("gray", "24x16", 18, "-q 60 --gop 4 --levels 2x2 --layers 4 --motion on --keyint 8"), [R1T1, T1, T2, L1]),
+    (Case("gray", "24x16", 17, "-q 60 --gop 17 --levels 4x2 --layers 4 --motion on"), [R1, R1T1, L1]),
+    (Case("gray", "300x12", 3, "-q 30 --gop 3 --levels 1x2 --layers 4 --motion on"), [R1, T1, L1]),
+    (Case("yuv420p", "96x64", 2, "-q 60 --gop 2 --levels 1x3 --layers 4 --motion on", "flat"), [R1, T1, L1]),
     (Case("yuv420p", "40x24", 8, "--bpp 1.5 --gop 8 --levels 3x3 --layers 4 --motion on"), [R1, L1, ALL_LESS]),
-    (Case("yuv420p", "40x24", 8, "-q 60 --gop 4 --levels 2x3 --motion auto", "stopping"), [R1T1, T1, L1]),
+    (Case("yuv420p", "40x24", 8, "-q 60 --gop 4 --levels 2x3 --layers 4 --motion auto", "stopping"), [R1T1, T1, L1]),
 ]
 
 # Motion drawn at random: what is coded, ways to decode it, and how wild the vectors are; the last one, with several
@@ -177,6 +177,8 @@ INVENTED: list[tuple[Case, list[reference.Options], float]] = [
     (Case("yuv420p", "70x40", 4, "-q 20 --gop 4 --levels 2x5 --motion on"), [R4, WHOLE], 0.7),
     (Case("gray16", "33x17", 7, "-q 60 --gop 7 --levels 2x2 --motion on", "noise"), [R1, WHOLE], 0.85),
     (Case("gray", "264x12", 3, "-q 20 --gop 3 --levels 1x5 --motion on"), [WHOLE, R5], 0.8),
+    (Case("yuv420p", "40x24", 11, "-q 30 --gop 4 --levels 2x3 --motion on"), [WHOLE, R1T1, T2], 0.5),  # open GOPs, the last one short
+    (Case("gbrp", "20x20", 8, "--lossless --gop 2 --levels 1x3 --motion on --keyint 4"), [WHOLE, T1], 0.6),
     (Case("gray", "128x128", 4, "-q 10 --gop 4 --levels 2x4 --motion on"), [R1, WHOLE], 0.4),
 ]
 
@@ -276,7 +278,7 @@ class Tester:
             (Case("yuv420p", "40x24", 8, "--bpp 2 --gop 8 --levels 3x3 --layers 3"), (0, 2, 3), options(0, 0, 0, 2)),
             (Case("gbrp", "20x12", 8, "--lossless --gop 4 --levels 2x2 --profile fast"), (2, 0, 2), options(2, 0, 2, 0)),
             (Case("gray", "33x17", 8, "-q 60 --gop 8 --levels 2x3 --layout dyadic"), (1, 0, 2), options(2, 0, 1, 0)),
-            (Case("yuv420p", "40x24", 6, "-q 60 --gop 8 --levels 3x3 --motion on"), (1, 1, 2), options(2, 0, 1, 1)),
+            (Case("yuv420p", "40x24", 6, "-q 60 --gop 8 --levels 3x3 --layers 3 --motion on"), (1, 1, 2), options(2, 0, 1, 1)),
         ]
         for case, (dropped, temporal_dropped, layers), less in kinds:
             name = " ".join(map(str, case)) + f" | extract {dropped} {temporal_dropped} {layers}"
@@ -309,6 +311,8 @@ class Tester:
                 gop = reference.read_gop(box.payload, head)
                 if gop.gains:
                     self.seen.add(f"{profile} frame gains")
+                if gop.motion is not None and gop.key == reference.KEY_OPEN:
+                    self.seen.add("open GOPs")
                 if head.motion and gop.motion is None:
                     self.seen.add("GOPs without motion beside others")
                 for highs in reference.read_motion(gop, head, 0) if gop.motion is not None else []:
@@ -328,7 +332,7 @@ class Tester:
         """The cases above must have what they are there for."""
         for what in ("fast scales", "fast frame gains", "fast planes left out", "dense scales", "dense frame gains",
                      "dense planes left out", "dense odd cuts", "GOPs without motion beside others",
-                     "motion to an older frame",
+                     "motion to an older frame", "open GOPs",
                      *(f"motion, mode {mode}" for mode in (PAST, OTHER, BOTH)),
                      *(f"motion, blocks of {side} cells" for side in (1, 2, 4, 8))):
             self.report(what in self.seen, f"coverage: {what}", "no stream has them")

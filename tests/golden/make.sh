@@ -75,6 +75,8 @@ stream motion_rate 48x32 yuv420p 16 moving "--motion on --bpp 1 --gop 16 --level
 stream motion_fast 48x32 yuv420p 8 moving "--motion on --profile fast -q 50 --gop 8 --levels 3x3 --layers 4" "$r1t1" "$l1"
 stream motion_regions 300x20 gray 3 moving "--motion on -q 35 --gop 3 --levels 1x3" "$r1" "$t1"
 stream motion_tiny 5x3 gray 6 moving "--motion on -q 60 --gop 6 --levels 2x2" "$t1"
+stream motion_open 40x24 yuv420p 21 moving "--motion on -q 45 --gop 4 --levels 2x3 --layers 3 --keyint 12" "$r1" "$t1" "$r1t1" "$l1" "$p4" "$all"
+stream motion_open_lossless 24x16 gbrp 11 moving "--motion on --lossless --gop 4 --levels 2x2" "$t1"
 # Sizes
 stream one_sample 1x1 gray 3 moving "--lossless --gop 3 --levels 1x2"
 stream one_column 1x33 gray 6 moving "-q 60 --gop 6 --levels 2x3" "$r1t1"
@@ -89,6 +91,8 @@ PYTHONPATH=.. "$python" -B ../reference_extract.py motion_rate.tvl extract_motio
 pin extract_motion "$t1"
 "$python" -B ../reference_motion_writer.py motion_lossy_gbrp10.tvl motion_wild.tvl 1 0.6
 pin motion_wild "$r1" "$t1"
+"$python" -B ../reference_motion_writer.py motion_open.tvl motion_open_wild.tvl 2 0.5
+pin motion_open_wild "$r1" "$t1"
 head -c $(($(stat -c %s dense_lossy_yuv420p.tvl) - 60)) dense_lossy_yuv420p.tvl >unfinished.tvl
 echo "unfinished --keep-partial" >>"$work/list"
 
