@@ -57,16 +57,22 @@ TRIVELET_HOST_DEVICE static inline std::int32_t motion_update_limit(int fraction
   return places >= 0 ? kClip << places : kClip >> -places > 1 ? kClip >> -places : 1;
 }
 
-/// What arrives at a low value, `sum`, by weights of which `total` arrive, as the change of it: a high value predicted
-/// from it alone counts half. Where more than kMostShare arrives, it is brought down to that.
+/// By what a sum is multiplied, in 1/32768, of which weights of `total` arrived: where that is more than kMostShare, it
+/// is brought down to it.
+TRIVELET_HOST_DEVICE static inline std::int32_t motion_share(std::uint32_t total) {
+  constexpr std::uint32_t kMostShare = 205;  // of 256
+  return total > kMostShare ? static_cast<std::int32_t>((kMostShare << 15) / total) : 1 << 15;
+}
+
+/// What arrives at a low value, `sum`, as the change of it: a high value predicted from it alone counts half.
+TRIVELET_HOST_DEVICE static inline std::int32_t motion_update_by(std::int32_t sum, std::int32_t share,
+                                                                 std::int32_t limit) {
+  sum = static_cast<std::int32_t>(static_cast<std::int64_t>(sum) * share >> 15);
+  return clamp_int(wrap_add(sum, 128) >> 8, -limit, limit);
+}
 TRIVELET_HOST_DEVICE static inline std::int32_t motion_update(std::int32_t sum, std::uint32_t total,
                                                               std::int32_t limit) {
-  constexpr std::uint32_t kMostShare = 205;  // of 256
-  if (total > kMostShare) {
-    const std::int64_t factor = (kMostShare << 15) / total;
-    sum = static_cast<std::int32_t>(sum * factor >> 15);
-  }
-  return clamp_int(wrap_add(sum, 128) >> 8, -limit, limit);
+  return motion_update_by(sum, motion_share(total), limit);
 }
 
 }  // namespace trivelet

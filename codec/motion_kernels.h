@@ -23,7 +23,7 @@ struct MotionKernels {
   void (*weigh)(const std::int32_t* p, const std::int32_t* weight, std::int32_t* sum, int n, bool set);
   /// x -= p >> shift, or += with `add`
   void (*lift)(std::int32_t* x, const std::int32_t* p, int n, int shift, bool add);
-  /// sum[i] += near * h[i], sum[i + 1] += far * h[i]; total likewise with h = 1
+  /// sum[i] += near * h[i], sum[i + 1] += far * h[i], i = 0..n - 1; total likewise with h = 1; n >= 1
   void (*scatter)(const std::int32_t* h, int n, std::int32_t near, std::int32_t far, std::int32_t* sum,
                   std::int32_t* total);
 

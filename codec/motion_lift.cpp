@@ -285,25 +285,32 @@ class MotionLift {
   // Adds what the cells of a high frame give back to rows [y0, y1) of the reference they were predicted from.
   void scatter_frame(int high, int reference, int y0, int y1, std::int32_t* sum, std::int32_t* total) const {
     const MotionField& f = motion_.fields[static_cast<std::size_t>(high)];
+    const auto r = static_cast<std::size_t>(reference);
     for (int cy = 0; cy * cell_y_ < height(); ++cy)
-      for (int cx = 0; cx * cell_x_ < width(); ++cx) {
+      for (int cx = 0, end = 0; cx * cell_x_ < width(); cx = end) {
         const MotionCell& c = cell(f, cy, cx);
+        end = cx + 1;
         if (!c.uses(reference)) continue;
-        const MotionVector v = c.vector[static_cast<std::size_t>(reference)];
+        const bool both = c.mode == MotionMode::kBoth;
+        const MotionVector v = c.vector[r];
+        const auto alike = [&](const MotionCell& o) {
+          return o.uses(reference) && o.vector[r] == v && (o.mode == MotionMode::kBoth) == both;
+        };
+        while (end * cell_x_ < width() && alike(cell(f, cy, end))) ++end;
         const int ey = eighths(v.y, component_.scale.shift_y);
         const int top = cy * cell_y_ + (ey >> 3);
         if (top >= y1 || top + cell_y_ < y0) continue;
-        scatter_cell(high, cy, cx, c.mode == MotionMode::kBoth ? 1 : 2, ey, eighths(v.x, component_.scale.shift_x), y0,
-                     y1, sum, total);
+        scatter_cells(high, cy, cx, end, both ? 1 : 2, ey, eighths(v.x, component_.scale.shift_x), y0, y1, sum, total);
       }
   }
 
-  void scatter_cell(int high, int cy, int cx, int share, int ey, int ex, int y0, int y1, std::int32_t* sum,
-                    std::int32_t* total) const {
-    const int end = std::min(height(), (cy + 1) * cell_y_);
+  // Those of a row from cx up to `end`, which move alike.
+  void scatter_cells(int high, int cy, int cx, int end, int share, int ey, int ex, int y0, int y1, std::int32_t* sum,
+                     std::int32_t* total) const {
+    const int bottom = std::min(height(), (cy + 1) * cell_y_);
     const int left = cx * cell_x_;
-    const int columns = std::min(width(), left + cell_x_) - left;
-    for (int y = cy * cell_y_; y < end; ++y)
+    const int columns = std::min(width(), end * cell_x_) - left;
+    for (int y = cy * cell_y_; y < bottom; ++y)
       for (int k = 0; k < 2; ++k) {
         const int to = y + (ey >> 3) + k;
         const int weight = share * (k == 0 ? 8 - (ey & 7) : ey & 7);
@@ -317,27 +324,37 @@ class MotionLift {
   // `near` of each sample goes to place x + i, `far` to the one behind, as far as they are inside.
   void scatter_row(const std::int32_t* h, int n, int x, int near, int far, std::int32_t* sum,
                    std::int32_t* total) const {
-    if (x >= 0 && x + n < width()) {
-      kernels_.scatter(h, n, near, far, sum + x, total + x);
-      return;
-    }
+    const int first = std::clamp(-x, 0, n);
+    const int end = std::clamp(width() - 1 - x, first, n);
+    if (end > first) kernels_.scatter(h + first, end - first, near, far, sum + x + first, total + x + first);
     const auto add = [&](int to, int weight, std::int32_t value) {
       if (to < 0 || to >= width()) return;
       sum[to] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[to]) +
                                           static_cast<std::uint32_t>(weight) * static_cast<std::uint32_t>(value));
-      total[to] = static_cast<std::int32_t>(static_cast<std::uint32_t>(total[to]) + static_cast<std::uint32_t>(weight));
+      total[to] = wrap_add(total[to], weight);
     };
-    for (int i = 0; i < n; ++i) {
-      add(x + i, near, h[i]);
-      add(x + i + 1, far, h[i]);
-    }
+    const auto add_one_by_one = [&](int from, int until) {
+      for (int i = from; i < until; ++i) {
+        add(x + i, near, h[i]);
+        add(x + i + 1, far, h[i]);
+      }
+    };
+    add_one_by_one(0, first);
+    add_one_by_one(end, n);
   }
 
   void apply(int t, int y0, int y1, const std::int32_t* sum, const std::int32_t* total, bool inverse) const {
+    constexpr std::uint32_t kKnown = 1024;  // totals beyond, of many places that lead to one, are rare
+    static const std::vector<std::int32_t> shares = [] {
+      std::vector<std::int32_t> of;
+      for (std::uint32_t n = 0; n < kKnown; ++n) of.push_back(motion_share(n));
+      return of;
+    }();
     for (int y = y0; y < y1; ++y, sum += width(), total += width()) {
       std::int32_t* line = row(t, y);
       for (int x = 0; x < width(); ++x) {
-        const std::int32_t v = motion_update(sum[x], static_cast<std::uint32_t>(total[x]), limit_);
+        const auto n = static_cast<std::uint32_t>(total[x]);
+        const std::int32_t v = motion_update_by(sum[x], n < kKnown ? shares[n] : motion_share(n), limit_);
         line[x] = inverse ? wrap_sub(line[x], v) : wrap_add(line[x], v);
       }
     }
