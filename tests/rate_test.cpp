@@ -375,9 +375,11 @@ TEST(StepSample, IsLikeTheWhole) {
     p.threads = 1;
     p.simd = SimdLevel::kScalar;
     const Stream one = encode(clip, p);
-    p.threads = 3;
-    p.simd = SimdLevel::kBest;
-    EXPECT_TRUE(encode(clip, p) == one);
+    if (psnr || test::full()) {  // the sample is the same for both
+      p.threads = 3;
+      p.simd = SimdLevel::kBest;
+      EXPECT_TRUE(encode(clip, p) == one);
+    }
     if (psnr) {
       EXPECT_NEAR(decibels(255 * 255 / mse_of(clip, one)), 38, 0.1);
     } else {
