@@ -16,6 +16,7 @@
 #include "codec/dense_block.h"
 #include "codec/dwt.h"
 #include "codec/fast_pass_table.h"
+#include "codec/motion_decisions.h"
 #include "codec/motion_gop.h"
 #include "codec/parallel.h"
 #include "codec/rate_control.h"
@@ -260,7 +261,7 @@ class GopHeaders {
   StreamHeader still_, key_first_, key_last_;
 };
 
-class CpuEncoder final : public GopEncoder {
+class CpuEncoder final : public GopEncoder, public MotionDecisions {
  public:
   CpuEncoder(const StreamHeader& header, const BackendOptions& options)
       : header_(header),
@@ -284,18 +285,27 @@ class CpuEncoder final : public GopEncoder {
   }
 
   void push(const Gop& gop, const GopChoices& choices) override {
-    std::swap(key_before_, key_);
-    std::swap(decoded_before_, decoded_key_);
-    decoded_key_ = {};
+    next_gop();
     push_gop(gop, choices);
   }
 
-  // Motion that was chosen for a much finer or coarser step would not be chosen for this one.
   void push_again(const Gop& gop, const GopChoices& choices) override {
-    constexpr float kMuch = 1.5f;
-    if (may_move(gop, choices) && (choices.step > kMuch * motion_step_ || kMuch * choices.step < motion_step_))
-      return push_gop(gop, choices);
-    push(coefficients_, choices);
+    moves_otherwise(gop, choices) ? push_gop(gop, choices) : push(coefficients_, choices);
+  }
+
+  std::shared_ptr<const GopMotion> decide(const Gop& gop, const GopChoices& choices, bool again) override {
+    if (!again) next_gop();
+    if (again && !moves_otherwise(gop, choices)) return coefficients_.motion;
+    // Where nothing else is asked, vectors are enough.
+    const bool vectors_alone =
+        header_.profile == Profile::kFast && !choices.passes && choices.motion == Motion::kOn && may_move(gop, choices);
+    if (!vectors_alone) {
+      prepare(gop, choices);
+    } else {
+      coefficients_.motion = search(gop, choices, key_before_);
+      key_ = motion_.last_frame();
+    }
+    return coefficients_.motion;
   }
 
   void push(CoefficientGop& coefficients, const GopChoices& choices) override {
@@ -356,19 +366,35 @@ class CpuEncoder final : public GopEncoder {
     return header_.motion && choices.motion != Motion::kOff && (gop.frames() > 1 || choices.key == GopKey::kOpen);
   }
 
-  void push_gop(const Gop& gop, const GopChoices& choices) {
+  void next_gop() {
+    std::swap(key_before_, key_);
+    std::swap(decoded_before_, decoded_key_);
+    decoded_key_ = {};
+  }
+
+  // Motion that was chosen for a much finer or coarser step would not be chosen for this one.
+  bool moves_otherwise(const Gop& gop, const GopChoices& choices) const {
+    constexpr float kMuch = 1.5f;
+    return may_move(gop, choices) && (choices.step > kMuch * motion_step_ || kMuch * choices.step < motion_step_);
+  }
+
+  // The coefficients of all components, where more is done to them than to code them component by component.
+  bool prepare(const Gop& gop, const GopChoices& choices) {
     key_ = {};
-    if (!choices.passes && !choices.round_by_cost && !may_move(gop, choices)) {
-      coefficients_.motion = nullptr;
-      return header_.lossless ? push_as<std::int32_t>(gop, choices) : push_as<float>(gop, choices);
-    }
+    coefficients_.motion = nullptr;
+    if (!choices.passes && !choices.round_by_cost && !may_move(gop, choices)) return false;
     transform(gop, choices, {&key_before_, &key_, nullptr}, coefficients_);
     motion_step_ = choices.step;
     if (choices.round_by_cost) {
       const StageTimer timer(coder_time_, pool_times());
       trivelet::round_by_cost(headers_.of(coefficients_.motion.get()), coefficients_, choices.step, pool_);
     }
-    push(coefficients_, choices);
+    return true;
+  }
+
+  void push_gop(const Gop& gop, const GopChoices& choices) {
+    if (prepare(gop, choices)) return push(coefficients_, choices);
+    header_.lossless ? push_as<std::int32_t>(gop, choices) : push_as<float>(gop, choices);
   }
 
   void transform(const Gop& gop, const GopChoices& choices, const MotionKeys& keys, CoefficientGop& out) {
@@ -395,13 +421,16 @@ class CpuEncoder final : public GopEncoder {
   void transform_moving(const Gop& gop, const GopChoices& choices, const MotionKeys& keys, CoefficientGop& out) {
     const StageTimer timer(transform_time_, pool_times());
     const MotionKey none;
-    const MotionKey& before = keys.before ? *keys.before : none;
+    out.frame_gains.clear();
+    out.motion = search(gop, choices, keys.before ? *keys.before : none);
+    header_.lossless ? move_as<std::int32_t>(gop, keys, out) : move_as<float>(gop, keys, out);
+  }
+
+  std::shared_ptr<const GopMotion> search(const Gop& gop, const GopChoices& choices, const MotionKey& before) {
     require(choices.key != GopKey::kOpen || !before.empty(), ErrorKind::kInternal,
             "an open GOP behind one without a key");
     motion_.load(gop, choices.key, before);
-    out.frame_gains.clear();
-    out.motion = motion_.search(choices.step);
-    header_.lossless ? move_as<std::int32_t>(gop, keys, out) : move_as<float>(gop, keys, out);
+    return motion_.search(choices.step);
   }
 
   // What was loaded and searched.
@@ -924,6 +953,10 @@ std::unique_ptr<GopDecoder> make_cpu_decoder(const StreamHeader& h, const Reduct
 }
 
 }  // namespace
+
+std::unique_ptr<MotionDecisions> make_motion_decisions(const StreamHeader& header, const BackendOptions& options) {
+  return std::make_unique<CpuEncoder>(header, options);
+}
 
 const Backend& cpu_backend() {
   static const Backend backend{"cpu", make_cpu_encoder, make_cpu_decoder};

@@ -86,6 +86,20 @@ void MotionTransform::load(const Gop& gop, GopKey key, const MotionKey& before) 
   }
 }
 
+MotionKey MotionTransform::last_frame() {
+  MotionKey key;
+  if (!places_.ends_with_key(header_.temporal_levels)) return key;
+  const int fraction = header_.lossless ? 0 : kMotionFraction;
+  for (int c = 0; c < static_cast<int>(header_.components.size()); ++c) {
+    const Field<std::int32_t> field = integers(c, places_of(c));
+    const std::int32_t* last = field.row(places_.count - 1, 0);
+    std::vector<std::int32_t> samples(last, last + field.frame_stride);
+    for (std::int32_t& x : samples) x *= 1 << fraction;
+    key.components.push_back({std::move(samples)});
+  }
+  return key;
+}
+
 std::shared_ptr<const GopMotion> MotionTransform::search(float step) {
   std::vector<MotionPlane> planes;
   const int components = static_cast<int>(header_.components.size());

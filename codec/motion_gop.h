@@ -32,6 +32,9 @@ class MotionTransform {
 
   /// Samples minus offset, after the colour transform. `before`: for open GOPs.
   void load(const Gop& gop, GopKey key, const MotionKey& before);
+  /// Of what was loaded and not transformed, the last frame, as a MotionKey of which load() can make use; none where the
+  /// GOP leaves no key frame.
+  MotionKey last_frame();
   /// The motion of what was loaded, with its sections.
   std::shared_ptr<const GopMotion> search(float step);
   /// A component of what was loaded as the transform along time leaves it. load() holds for one call per component.
