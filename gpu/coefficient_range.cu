@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codec/lifting.h"
+#include "codec/motion_arithmetic.h"
 #include "codec/zerotree.h"
 
 namespace trivelet::gpu {
@@ -57,6 +58,14 @@ std::array<std::vector<double>, 2> filters(Wavelet w) {
   return taps;
 }
 
+// Of the transform along motion, at each level: [level][high]. A prediction is at most what the filters of both axes make
+// of the largest value, sums of magnitudes of taps 112 / 64 each; low values change by the update's limit alone, which is
+// counted with the samples.
+std::vector<std::array<double, 2>> motion_gains(int levels) {
+  constexpr double kTaps = 112.0 / 64;
+  return std::vector<std::array<double, 2>>(static_cast<std::size_t>(levels) + 1, {1, 1 + kTaps * kTaps});
+}
+
 // The largest L1 norm of the filters that lead to the subbands of an axis after up to `levels` splits: [level][high].
 // Mirroring at the ends folds taps onto each other, which makes no sum larger.
 std::vector<std::array<double, 2>> axis_gains(Wavelet w, int levels) {
@@ -97,9 +106,12 @@ double coefficient_bound(const StreamHeader& header, int component, int frames, 
   }
   most += 8;  // lifting steps of integers round by up to one
   const Decomposition d = header.decomposition(component);
+  const bool moves = d.temporal == Wavelet::kMotion;
+  if (moves) most += d.temporal_levels * static_cast<double>(motion_update_limit(0, f.bits));
   const SubbandTable table(header.component_shape(component, frames), d, header.lossless);
   const StepTable steps(table, header.lossless ? 1.0f : step, c);
-  const auto time = axis_gains(d.temporal, d.temporal_levels), space = axis_gains(d.spatial, d.spatial_levels);
+  const auto time = moves ? motion_gains(d.temporal_levels) : axis_gains(d.temporal, d.temporal_levels);
+  const auto space = axis_gains(d.spatial, d.spatial_levels);
   double bound = 0;
   for (std::size_t i = 0; i < table.all().size(); ++i) {
     const Subband& s = table.all()[i];

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "codec/backend.h"
+#include "codec/motion_decisions.h"
 #include "codec/parallel.h"
 #include "gpu/pipeline.h"
 
@@ -67,19 +68,17 @@ class CudaEncoder final : public GopEncoder {
       : header_(header),
         pool_(options.threads),
         lends_(pipeline.lent),
-        pipeline_(header, pipeline) {}
+        pipeline_(header, pipeline) {
+    if (header.motion) motion_ = make_motion_decisions(header, options);
+  }
 
   int depth() const override { return pipeline_.slots(); }
   int lends() const override { return lends_; }
 
-  void push(const Gop& gop, const GopChoices& choices) override {
-    require(gop.frames() >= 1 && gop.frames() <= header_.gop_frames, ErrorKind::kBadArgument,
-            "a GOP of " + std::to_string(gop.frames()) + " frames; this stream's hold 1.." +
-                std::to_string(header_.gop_frames));
-    if (is_page_locked(gop)) return pipeline_.submit(gop, choices);
-    std::byte* to = pipeline_.staging(gop.frames(), choices);
-    copy_in(gop, to);
-    pipeline_.submit(gop.frames(), choices);
+  void push(const Gop& gop, const GopChoices& choices) override { push(gop, choices, false); }
+  void push_again(const Gop& gop, const GopChoices& choices) override { push(gop, choices, true); }
+  double squared_error(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) override {
+    return motion_ ? motion_->squared_error(gop, choices, cuts) : -1;
   }
   void wait_for_samples() noexcept override { pipeline_.wait_uploaded(); }
   void push(CoefficientGop&, const GopChoices&) override { no_coefficients(); }
@@ -90,6 +89,7 @@ class CudaEncoder final : public GopEncoder {
     if (!pipeline_.collect(r)) return false;
     seconds_coder_ += r.times.kernels / 1e3;
     unpack(header_, r, places_, out);
+    out.motion = of_gop_;
     out.samples = [this, r](Gop& gop) { pipeline_.fetch_samples(r, gop); };
     return true;
   }
@@ -97,15 +97,34 @@ class CudaEncoder final : public GopEncoder {
   double seconds_coder() const override { return seconds_coder_; }
 
  private:
+  void push(const Gop& gop, const GopChoices& choices, bool again);
   void copy_in(const Gop& gop, std::byte* to);
 
   StreamHeader header_;
   ThreadPool pool_;
   int lends_;
   EncodePipeline pipeline_;
+  std::unique_ptr<MotionDecisions> motion_;  // of streams with motion, whose GOPs are in flight alone
+  std::shared_ptr<const GopMotion> of_gop_;  // pushed last
   PartPlaces places_;
   double seconds_coder_ = 0;
 };
+
+void CudaEncoder::push(const Gop& gop, const GopChoices& choices, bool again) {
+  require(gop.frames() >= 1 && gop.frames() <= header_.gop_frames, ErrorKind::kBadArgument,
+          "a GOP of " + std::to_string(gop.frames()) + " frames; this stream's hold 1.." +
+              std::to_string(header_.gop_frames));
+  GopChoices chosen = choices;
+  if (motion_) {
+    of_gop_ = motion_->decide(gop, choices, again);
+    if (of_gop_) chosen.frame_gains.clear();
+    if (!again) pipeline_.next_gop();
+  }
+  if (is_page_locked(gop)) return pipeline_.submit(gop, chosen, of_gop_.get());
+  std::byte* to = pipeline_.staging(gop.frames(), chosen, of_gop_.get());
+  copy_in(gop, to);
+  pipeline_.submit(gop.frames(), chosen, nullptr, of_gop_.get());
+}
 
 void CudaEncoder::copy_in(const Gop& gop, std::byte* to) {
   for (int c = 0; c < gop.components(); ++c) {
@@ -203,13 +222,10 @@ constexpr int kFastLent = 3, kDenseLent = 12;
 
 PipelineOptions options_for(const StreamHeader& h, int device, std::size_t max_memory, bool lends) {
   const bool dense = h.profile == Profile::kDense;
+  // What motion the next GOP may have is known when this one is coded: the host decides, and takes much longer.
+  if (lends && h.motion) return {device, 1, max_memory, 0};
   const int lent = !lends ? 0 : dense ? kDenseLent : kFastLent;
   return {device, (dense ? kDenseSlots : kFastSlots) + lent, max_memory, lent};
-}
-
-void refuse_motion(const StreamHeader& h) {
-  require(!h.motion, ErrorKind::kUnsupported,
-          "motion (Motion::kOn, Motion::kAuto) is encoded on the CPU: the GPU only decodes it");
 }
 
 }  // namespace
@@ -225,7 +241,6 @@ std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory) 
   return std::make_shared<const Backend>(
       Backend{"cuda",
               [=](const StreamHeader& h, const BackendOptions& o) -> std::unique_ptr<GopEncoder> {
-                refuse_motion(h);
                 return std::make_unique<CudaEncoder>(h, o, options_for(h, number, max_memory, true));
               },
               [=](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {

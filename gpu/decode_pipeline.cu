@@ -183,7 +183,7 @@ struct DecodePipeline::State {
   void add_slot(const LayeredGop& in, int planes) {
     const GopShape& shape = shape_of(in);
     if (slots.empty()) memory = options.max_memory > 0 ? options.max_memory : usable_memory();
-    if (header.motion && !motion) motion = std::make_unique<DeviceMotion>(header, reduction);
+    if (header.motion && !motion) motion = std::make_unique<DeviceMotion>(header, reduction, false);
     auto slot = std::make_unique<DecodeSlot>();
     try {
       prepare(*slot, shape, planes);
@@ -492,7 +492,7 @@ void DecodePipeline::submit(const LayeredGop& in) {
 
   slot.begun.record(slot.stream);
   s.set_steps(slot, in.step, in.frame_gains);
-  if (in.motion) slot.motion.submit(*in.motion, s.reduction.temporal, s.pool, slot.stream);
+  if (in.motion) slot.motion.submit(*in.motion, s.reduction.temporal, &s.pool, slot.stream);
   copy(slot.bytes.data(), slot.host_bytes.data(), bytes + kPadding, cudaMemcpyHostToDevice, slot.stream);
   if (s.dense()) {
     copy(slot.dense->segments(), slot.dense_segments.data(), shape.plan->segments(), cudaMemcpyHostToDevice,

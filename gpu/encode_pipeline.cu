@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "codec/rate_control.h"
 #include "gpu/coefficient_range.h"
 #include "gpu/fast_pass_table.h"
+#include "gpu/motion.h"
 #include "gpu/pipeline.h"
+#include "gpu/rounding.h"
 #include "gpu/transforms.h"
 
 namespace trivelet::gpu {
@@ -28,11 +31,14 @@ struct EncodeSlot {
   std::unique_ptr<GopTransforms<std::int32_t>> integer;
   std::unique_ptr<ZerotreeEncoder> fast;
   std::unique_ptr<DenseGopEncoder> dense;
-  std::unique_ptr<FastPassTable> gains;  // fast by plane, and what it needs
-  DeviceBuffer<float> exact;
+  std::unique_ptr<FastPassTable> gains;  // fast by plane
+  DeviceBuffer<float> exact;             // what that needs, or what is rounded by cost
   PinnedBuffer<double> host_gains;
   PinnedBuffer<std::byte> meta;
   PinnedBuffer<std::uint8_t> bytes;
+  MotionUpload motion;
+  MotionOfGop of_gop;
+  bool rounds = false;      // as GopChoices::round_by_cost says
   std::size_t fetched = 0;  // of the bytes, without knowing how many there are
   float step = -1;
   std::vector<std::uint8_t> frame_gains;
@@ -45,7 +51,7 @@ struct EncodeSlot {
     return samples.size() + coefficients.size() + steps.size() * sizeof(float) + (real ? real->device_bytes() : 0) +
            (integer ? integer->device_bytes() : 0) + (fast ? fast->device_bytes() : 0) +
            (dense ? dense->device_bytes() : 0) + (gains ? gains->device_bytes() : 0) + exact.size() * sizeof(float) +
-           weights.size() * sizeof(double);
+           weights.size() * sizeof(double) + motion.device_bytes();
   }
   const std::byte* coder_meta() const {
     return dense ? dense->meta() : reinterpret_cast<const std::byte*>(fast->meta());
@@ -60,7 +66,9 @@ struct EncodePipeline::State {
   StreamHeader header;
   PipelineOptions options;
   Stream setup;
-  std::map<std::pair<int, bool>, std::unique_ptr<GopShape>> shapes;  // by frames and whether by plane
+  // By frames, whether by plane, and as DecodePipeline has it by motion.
+  std::map<std::tuple<int, bool, int>, std::unique_ptr<GopShape>> shapes;
+  std::unique_ptr<DeviceMotion> motion;
   std::vector<std::unique_ptr<EncodeSlot>> slots;
   std::size_t next = 0, flying = 0;
   std::size_t most_slots;               // slots, so far as is known
@@ -72,21 +80,26 @@ struct EncodePipeline::State {
       : header(h), options(o), most_slots(static_cast<std::size_t>(std::max(1, o.slots))) {}
 
   bool by_plane(const GopChoices& choices) const { return choices.passes && header.profile == Profile::kFast; }
-  const GopShape& shape_of(int frames, bool planes) {
-    auto& s = shapes[{frames, planes}];
-    if (!s) s = std::make_unique<GopShape>(header, Reduction{}, frames, planes, setup);
+  const GopShape& shape_of(int frames, const GopChoices& choices, const GopMotion* of) {
+    const GopKey key = of ? of->places.key : GopKey::kFirst;
+    auto& s = shapes[{frames, by_plane(choices), !of ? 0 : key == GopKey::kFirst ? 1 : 2}];
+    if (!s)
+      s = std::make_unique<GopShape>(header.of_gop(of != nullptr, key), Reduction{}, frames, by_plane(choices), setup);
     return *s;
   }
 
-  void prepare(EncodeSlot& slot, int frames, const GopChoices& choices) {
+  void prepare(EncodeSlot& slot, int frames, const GopChoices& choices, const GopMotion* of) {
     const float step = choices.step;
-    const GopShape& shape = shape_of(frames, by_plane(choices));
+    const GopShape& shape = shape_of(frames, choices, of);
     const bool dense = header.profile == Profile::kDense;
+    slot.rounds = choices.round_by_cost;
+    require(!slot.rounds || (dense && !header.lossless), ErrorKind::kBadArgument,
+            "coefficients are rounded by cost in lossy streams of the dense profile");
     if (slot.shape == &shape && (header.lossless || (slot.step == step && slot.frame_gains == choices.frame_gains)))
       return;
     double bound = 0;
     for (std::size_t c = 0; c < shape.shapes.size(); ++c)
-      bound = std::max(bound, coefficient_bound(header, static_cast<int>(c), frames, step));
+      bound = std::max(bound, coefficient_bound(shape.header, static_cast<int>(c), frames, step));
     std::uint8_t most = 64;
     for (const std::uint8_t g : choices.frame_gains) most = std::max(most, g);
     bound *= most / 64.0;
@@ -120,9 +133,10 @@ struct EncodePipeline::State {
         slot.fast = std::make_unique<ZerotreeEncoder>(*shape.plan, header.fast_mode, planes, capacity);
       if (by_plane(choices)) {
         slot.gains = std::make_unique<FastPassTable>(*shape.plan, *shape.dense, planes, header.centroid);
-        if (!header.lossless) slot.exact = DeviceBuffer<float>(shape.coefficient_origin.back());
         if (slot.host_gains.size() < slot.gains->size()) slot.host_gains = PinnedBuffer<double>(slot.gains->size());
       }
+      if (!header.lossless && (by_plane(choices) || choices.round_by_cost))
+        slot.exact = DeviceBuffer<float>(shape.coefficient_origin.back());
       if (slot.meta.size() < slot.meta_bytes()) slot.meta = PinnedBuffer<std::byte>(slot.meta_bytes());
       // Most GOPs need much less than there is room for on the device; collect() makes more room for those that do not.
       const std::size_t usual = std::max(capacity / 4, expected + expected / 4);
@@ -155,8 +169,8 @@ struct EncodePipeline::State {
       if (shape.dense) {
         gains = slot.host_steps.data() + subband_steps(shape);
         for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
-          const StepTable of(shape.geometry->grid(static_cast<int>(c)).table(), step, header.components[c]);
-          gains = std::copy(of.inverse.begin(), of.inverse.end(), gains);
+          const StepTable dense_steps(shape.geometry->grid(static_cast<int>(c)).table(), step, header.components[c]);
+          gains = std::copy(dense_steps.inverse.begin(), dense_steps.inverse.end(), gains);
         }
       }
       copy(slot.steps.data(), slot.host_steps.data(), static_cast<std::size_t>(gains - slot.host_steps.data()),
@@ -176,8 +190,8 @@ struct EncodePipeline::State {
     double* of_subband = slot.host_weights.data();
     double* of_frame = of_subband + slot.shape->dense->subbands();
     for (int c = 0; c < slot.shape->geometry->components(); ++c) {
-      const ErrorWeights w =
-          error_weights(header, c, slot.shape->geometry->grid(c).table(), choices.step, choices.frame_gains);
+      const ErrorWeights w = error_weights(slot.shape->header, c, slot.shape->geometry->grid(c).table(), choices.step,
+                                           choices.frame_gains);
       of_subband = std::copy(w.subband.begin(), w.subband.end(), of_subband);
       for (const std::vector<double>& band : w.frame) of_frame = std::copy(band.begin(), band.end(), of_frame);
     }
@@ -185,58 +199,81 @@ struct EncodePipeline::State {
   }
 
   // One more, before the oldest GOP in flight: its turn comes next. Where it finds no room, it was the last.
-  void add_slot(int frames, const GopChoices& choices) {
+  void add_slot(int frames, const GopChoices& choices, const GopMotion* of) {
     if (slots.empty()) memory = options.max_memory > 0 ? options.max_memory : usable_memory();
+    if (header.motion && !motion) motion = std::make_unique<DeviceMotion>(header, Reduction{}, true);
     auto slot = std::make_unique<EncodeSlot>();
     try {
-      prepare(*slot, frames, choices);
+      prepare(*slot, frames, choices, of);
+      if (of) slot->motion.reserve(*of);
     } catch (const Error& e) {
       if (slots.empty() || e.kind() != ErrorKind::kUnsupported) throw;
       most_slots = slots.size();
       return;
     }
-    const std::size_t bytes = slot->device_bytes() + shape_of(frames, by_plane(choices)).device_bytes();
-    const bool fits = bytes * (slots.size() + 1) <= memory;
+    const std::size_t bytes = slot->device_bytes() + shape_of(frames, choices, of).device_bytes();
+    const std::size_t of_all = motion ? motion->device_bytes() : 0;
+    const bool fits = of_all + bytes * (slots.size() + 1) <= memory;
     require(fits || !slots.empty() || options.max_memory == 0, ErrorKind::kUnsupported,
-            "a GOP needs " + std::to_string(bytes >> 20) + " MiB of device memory, the limit is " +
+            "a GOP needs " + std::to_string((of_all + bytes) >> 20) + " MiB of device memory, the limit is " +
                 std::to_string(options.max_memory >> 20) + " MiB; allow more, use shorter GOPs or the CPU");
     if (!fits) most_slots = std::max<std::size_t>(1, slots.size());
     if (fits || slots.empty()) slots.insert(slots.begin() + static_cast<std::ptrdiff_t>(next), std::move(slot));
   }
 
-  EncodeSlot& next_slot(int frames, const GopChoices& choices) {
+  EncodeSlot& next_slot(int frames, const GopChoices& choices, const GopMotion* of) {
     check(cudaSetDevice(options.device), "cudaSetDevice");
-    if (slots.empty()) add_slot(frames, choices);
+    if (slots.empty()) add_slot(frames, choices, of);
     require(flying < slots.size(), ErrorKind::kInternal, "no free slot: collect a GOP first");
     EncodeSlot& slot = *slots[next];
-    prepare(slot, frames, choices);
+    prepare(slot, frames, choices, of);
     return slot;
   }
 
   // Slots are made when they are needed, but one ahead, so that slots() is right about the next push.
-  void make_room(int frames, const GopChoices& choices) {
+  void make_room(int frames, const GopChoices& choices, const GopMotion* of) {
     const std::size_t used = flying + static_cast<std::size_t>(options.lent);
-    if (used >= slots.size() && slots.size() < most_slots) add_slot(frames, choices);
+    if (used >= slots.size() && slots.size() < most_slots) add_slot(frames, choices, of);
   }
 
-  void code(EncodeSlot& slot);
+  void code(EncodeSlot& slot, const GopMotion* of);
+  // The transform alone; of a GOP with motion of its values.
+  template <class T, class Q>
+  void transform(EncodeSlot& slot, GopTransforms<T>& transforms, Q* coefficients) {
+    const GopShape& shape = *slot.shape;
+    const float* gains =
+        slot.frame_gains.empty() || header.lossless ? nullptr : slot.steps.data() + shape.step_origin.back();
+    if (!shape.moves())
+      return transforms.forward(slot.samples.data(), coefficients, slot.steps.data(), gains, slot.stream);
+    for (int c = 0; c < static_cast<int>(shape.shapes.size()); ++c)
+      transforms.forward(motion->values<T>(shape, c), c, coefficients, slot.steps.data(), slot.stream);
+  }
   template <class T, class Q>
   void run(EncodeSlot& slot, GopTransforms<T>& transforms) {
     auto* coefficients = reinterpret_cast<Q*>(slot.coefficients.data());
-    const float* gains =
-        slot.frame_gains.empty() || header.lossless ? nullptr : slot.steps.data() + slot.shape->step_origin.back();
-    transforms.forward(slot.samples.data(), coefficients, slot.steps.data(), gains, slot.stream);
+    const bool moves = slot.shape->moves();
+    if (moves) {
+      motion->begin(slot.stream);
+      motion->from_samples<T>(*slot.shape, slot.of_gop, slot.samples.data(), slot.stream);
+    }
+    if constexpr (std::is_same_v<Q, float>) {
+      transform(slot, transforms, slot.rounds ? slot.exact.data() : coefficients);
+      if (slot.rounds) round_by_cost(*slot.shape, slot.step, slot.exact.data(), coefficients, slot.stream);
+    } else {
+      transform(slot, transforms, coefficients);
+      if constexpr (std::is_same_v<T, float>)
+        if (slot.gains) transform(slot, transforms, slot.exact.data());
+    }
+    if (moves) motion->end(slot.stream);
     if (slot.dense)
       slot.dense->encode(coefficients, measure(slot), slot.stream);
     else if constexpr (!std::is_same_v<Q, float>)
       slot.fast->encode(coefficients, slot.stream);
     if (!slot.gains) return;
-    if constexpr (std::is_same_v<T, float>) {
-      transforms.forward(slot.samples.data(), slot.exact.data(), slot.steps.data(), gains, slot.stream);
+    if constexpr (std::is_same_v<T, float>)
       slot.gains->measure(slot.exact.data(), measure(slot), slot.stream);
-    } else {
+    else
       slot.gains->measure(coefficients, measure(slot), slot.stream);
-    }
   }
   DenseMeasure measure(const EncodeSlot& slot) const {
     return {header.lossless ? nullptr : slot.steps.data() + subband_steps(*slot.shape), slot.weights.data(),
@@ -273,11 +310,12 @@ std::size_t EncodePipeline::device_bytes() const {
   std::size_t n = 0;
   for (const auto& s : state_->slots) n += s->device_bytes();
   for (const auto& [key, s] : state_->shapes) n += s->device_bytes();
+  if (state_->motion) n += state_->motion->device_bytes();
   return n;
 }
 
-std::byte* EncodePipeline::staging(int frames, const GopChoices& choices) {
-  EncodeSlot& slot = state_->next_slot(frames, choices);
+std::byte* EncodePipeline::staging(int frames, const GopChoices& choices, const GopMotion* motion) {
+  EncodeSlot& slot = state_->next_slot(frames, choices, motion);
   if (slot.staging.size() < slot.shape->sample_bytes())
     slot.staging = PinnedBuffer<std::byte>(slot.shape->sample_bytes());
   return slot.staging.data();
@@ -335,23 +373,27 @@ bool is_page_locked(const Gop& gop) {
   return all;
 }
 
-void EncodePipeline::submit(int frames, const GopChoices& choices, const std::byte* samples) {
-  EncodeSlot& slot = state_->next_slot(frames, choices);
+void EncodePipeline::submit(int frames, const GopChoices& choices, const std::byte* samples, const GopMotion* motion) {
+  EncodeSlot& slot = state_->next_slot(frames, choices, motion);
   slot.begun.record(slot.stream);
   copy(slot.samples.data(), samples ? samples : slot.staging.data(), slot.shape->sample_bytes(), cudaMemcpyHostToDevice,
        slot.stream);
-  state_->code(slot);
-  state_->make_room(frames, choices);
+  state_->code(slot, motion);
+  state_->make_room(frames, choices, motion);
 }
 
-void EncodePipeline::submit(const Gop& gop, const GopChoices& choices) {
+void EncodePipeline::submit(const Gop& gop, const GopChoices& choices, const GopMotion* motion) {
   wait_uploaded();
-  EncodeSlot& slot = state_->next_slot(gop.frames(), choices);
+  EncodeSlot& slot = state_->next_slot(gop.frames(), choices, motion);
   slot.begun.record(slot.stream);
   state_->reading = &slot;
   upload(gop, *slot.shape, slot.samples.data(), slot.stream);
-  state_->code(slot);
-  state_->make_room(gop.frames(), choices);
+  state_->code(slot, motion);
+  state_->make_room(gop.frames(), choices, motion);
+}
+
+void EncodePipeline::next_gop() {
+  if (state_->motion) state_->motion->next_gop();
 }
 
 void EncodePipeline::wait_uploaded() noexcept {
@@ -360,7 +402,11 @@ void EncodePipeline::wait_uploaded() noexcept {
 }
 
 // Everything behind the upload.
-void EncodePipeline::State::code(EncodeSlot& slot) {
+void EncodePipeline::State::code(EncodeSlot& slot, const GopMotion* of) {
+  if (of) {
+    slot.motion.submit(*of, 0, nullptr, slot.stream);
+    slot.of_gop = {of->places, slot.motion.cells(), of->places.key == GopKey::kOpen};
+  }
   slot.uploaded.record(slot.stream);
   if (slot.real && slot.dense)
     run<float, float>(slot, *slot.real);

@@ -29,7 +29,8 @@ unsigned motion_blocks(std::size_t count, unsigned per_block) {
 struct DeviceMotionComponent {
   std::int32_t* values = nullptr;
   unsigned long long* sums = nullptr;
-  std::int32_t* keys = nullptr;  // of level 0
+  std::int32_t* keys = nullptr;          // that this GOP leaves, of level 0
+  const std::int32_t* before = nullptr;  // likewise, of the one before
   std::ptrdiff_t key_stride = 0;
   std::ptrdiff_t frame = 0;  // samples of a frame
   const DeviceMotionCell* cells = nullptr;
@@ -299,6 +300,23 @@ __global__ void to_samples_kernel(const std::int32_t* values, std::size_t count,
       range.offset);
 }
 
+__global__ void to_places_kernel(std::int32_t* values, std::size_t count, int fraction) {
+  const std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x;
+  if (i < count) values[i] = values[i] * (1 << fraction);
+}
+
+template <class Sample>
+__global__ void from_samples_kernel(const Sample* samples, std::size_t count, std::int32_t offset, int fraction,
+                                    std::int32_t* values) {
+  const std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x;
+  if (i < count) values[i] = (static_cast<std::int32_t>(samples[i]) - offset) * (1 << fraction);
+}
+
+__global__ void to_floats_kernel(std::int32_t* values, std::size_t count) {
+  const std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x;
+  if (i < count) values[i] = __float_as_int(static_cast<float>(values[i]) * (1.0f / (1 << kMotionFraction)));
+}
+
 // Starts a kernel of a thread per value.
 template <class... Parameters, class... Arguments>
 void launch_each(const char* name, void (*kernel)(Parameters...), std::size_t count, const Stream& stream,
@@ -329,12 +347,12 @@ void MotionUpload::reserve(const GopMotion& motion) {
   cells_ = DeviceBuffer<DeviceMotionCell>(size);
 }
 
-void MotionUpload::submit(const GopMotion& motion, int first_level, ThreadPool& pool, const Stream& stream) {
+void MotionUpload::submit(const GopMotion& motion, int first_level, ThreadPool* pool, const Stream& stream) {
   reserve(motion);
   const std::size_t cells = motion.grid.cells();
   const int apart = 1 << first_level;
   const int frames = (motion.places.count + apart - 1) / apart;
-  pool.parallel_for(frames, [&](int i, int) {
+  const auto convert = [&](int i) {
     const auto place = static_cast<std::size_t>(i) * static_cast<std::size_t>(apart);
     const MotionField& field = motion.fields[place];
     DeviceMotionCell* to = host_.data() + place * cells;
@@ -347,7 +365,11 @@ void MotionUpload::submit(const GopMotion& motion, int first_level, ThreadPool& 
       std::copy(c.plain.begin(), c.plain.end(), d.plain);
       d.mode = c.mode;
     }
-  });
+  };
+  if (pool)
+    pool->parallel_for(frames, [&](int i, int) { convert(i); });
+  else
+    for (int i = 0; i < frames; ++i) convert(i);
   for (int i = 0; i < frames; ++i) {
     const auto place = static_cast<std::size_t>(i) * static_cast<std::size_t>(apart);
     if (!motion.fields[place].empty())
@@ -357,8 +379,8 @@ void MotionUpload::submit(const GopMotion& motion, int first_level, ThreadPool& 
 
 // ------------------------------------------------------------------------------------------------------------- lifting
 
-DeviceMotion::DeviceMotion(const StreamHeader& header, const Reduction& reduction)
-    : header_(header), reduction_(reduction), grid_(header.video.width, header.video.height) {
+DeviceMotion::DeviceMotion(const StreamHeader& header, const Reduction& reduction, bool again)
+    : header_(header), reduction_(reduction), grid_(header.video.width, header.video.height), key_sets_(again ? 2 : 1) {
   const auto places = static_cast<std::size_t>(low_length(header.gop_frames + 1, reduction.temporal));
   const StreamHeader of_gop = header.of_gop(true, GopKey::kLast);
   std::size_t most = 0;
@@ -372,7 +394,7 @@ DeviceMotion::DeviceMotion(const StreamHeader& header, const Reduction& reductio
   }
   values_ = DeviceBuffer<std::int32_t>(checked_mul(key_origin_.back(), places));
   sums_ = DeviceBuffer<unsigned long long>(checked_mul(most, (places + 1) / 2));
-  keys_ = DeviceBuffer<std::int32_t>(checked_mul(key_origin_.back(), header.temporal_levels));
+  keys_ = DeviceBuffer<std::int32_t>(checked_mul(key_origin_.back(), key_sets_ * header.temporal_levels));
 }
 
 std::size_t DeviceMotion::device_bytes() const {
@@ -394,8 +416,10 @@ DeviceMotionComponent DeviceMotion::component(const GopShape& shape, const Motio
   DeviceMotionComponent d;
   d.values = values_.data() + value_origin(shape, c);
   d.sums = sums_.data();
-  d.keys = keys_.data() + key_origin_[n];
   d.key_stride = static_cast<std::ptrdiff_t>(key_origin_.back());
+  const std::ptrdiff_t set = header_.temporal_levels * d.key_stride;
+  d.keys = keys_.data() + keys_own_ * set + key_origin_[n];
+  d.before = keys_.data() + (key_sets_ - 1 - keys_own_) * set + key_origin_[n];
   d.frame = static_cast<std::ptrdiff_t>(key_origin_[n + 1] - key_origin_[n]);
   d.cells = motion.cells;
   d.places = motion.places;
@@ -446,11 +470,10 @@ void DeviceMotion::update(const DeviceMotionComponent& c, int level, bool invers
          dim3(kMotionThreads), 0, stream.get(), c, level, inverse);
 }
 
-// The key frame of the GOP before comes to place 0, and this GOP's own goes where that was, both as level `level`
-// predicts from them.
+// The key frame of the GOP before comes to place 0, and this GOP's own goes, perhaps, where that was, both as level
+// `level` predicts from them.
 void DeviceMotion::pass_keys(const DeviceMotionComponent& c, int level, bool follows, const Stream& stream) {
   const auto samples = static_cast<std::size_t>(c.frame);
-  std::int32_t* key = c.keys + level * c.key_stride;
   const auto move = [&](std::int32_t* to, const std::int32_t* from) {
     copy(to, from, samples, cudaMemcpyDeviceToDevice, stream);
   };
@@ -458,13 +481,13 @@ void DeviceMotion::pass_keys(const DeviceMotionComponent& c, int level, bool fol
   const int substitute = 1 << c.levels;
   if (c.places.key == GopKey::kOpen) {
     if (follows)
-      move(c.values, key);
+      move(c.values, c.before + level * c.key_stride);
     else if (substitute <= last)
       move(c.values, c.values + c.frame_at(substitute));
     else
       check(cudaMemsetAsync(c.values, 0, samples * sizeof *c.values, stream.get()), "cudaMemsetAsync");
   }
-  if (c.places.ends_with_key(c.levels)) move(key, c.values + c.frame_at(last));
+  if (c.places.ends_with_key(c.levels)) move(c.keys + level * c.key_stride, c.values + c.frame_at(last));
 }
 
 // ------------------------------------------------------------------------------------------------------------- samples
@@ -518,6 +541,61 @@ void DeviceMotion::to_samples(const GopShape& shape, const MotionOfGop& motion, 
                                sample_format(f.bytes_per_sample(), f.is_signed), stream);
 }
 
+template <class T>
+void DeviceMotion::from_samples(const GopShape& shape, const MotionOfGop& motion, const std::byte* samples,
+                                const Stream& stream) {
+  const PixelFormat& f = header_.video.format;
+  const SampleFormat format = sample_format(f.bytes_per_sample(), f.is_signed);
+  const int fraction = header_.lossless ? 0 : kMotionFraction;
+  const int components = static_cast<int>(shape.shapes.size());
+  const int first = first_place(motion.places.key);
+  const auto frames = static_cast<std::size_t>(shape.frames_left());
+  std::vector<DeviceMotionComponent> all;
+  for (int c = 0; c < components; ++c) all.push_back(component(shape, motion, c));
+  const auto frames_of = [&](const DeviceMotionComponent& d) { return d.values + first * d.frame; };
+  if (header_.colour_transform) {
+    const std::byte* const in[3] = {samples + shape.sample_origin[0], samples + shape.sample_origin[1],
+                                    samples + shape.sample_origin[2]};
+    std::int32_t* const out[3] = {frames_of(all[0]), frames_of(all[1]), frames_of(all[2])};
+    forward_colour<std::int32_t>(in, format, frames * static_cast<std::size_t>(all[0].frame),
+                                 header_.components[0].offset, out, stream);
+  }
+  for (const DeviceMotionComponent& d : all) {
+    const auto n = static_cast<std::size_t>(d.index);
+    const std::size_t count = frames * static_cast<std::size_t>(d.frame);
+    const auto load = [&](auto kind) {
+      using Sample = decltype(kind);
+      launch_each("from_samples_kernel", from_samples_kernel<Sample>, count, stream,
+                  reinterpret_cast<const Sample*>(samples + shape.sample_origin[n]), count,
+                  header_.components[n].offset, fraction, frames_of(d));
+    };
+    if (header_.colour_transform && d.index < 3) {
+      if (fraction > 0) launch_each("to_places_kernel", to_places_kernel, count, stream, frames_of(d), count, fraction);
+    } else {
+      switch (format) {
+        case SampleFormat::kU8: load(std::uint8_t{}); break;
+        case SampleFormat::kS8: load(std::int8_t{}); break;
+        case SampleFormat::kU16: load(std::uint16_t{}); break;
+        default: load(std::int16_t{}); break;
+      }
+    }
+    for (int level = 0; level < d.levels; ++level) {
+      pass_keys(d, level, motion.follows, stream);
+      predict(d, level, false, stream);
+      update(d, level, false, stream);
+    }
+    if (first > 0)  // what is not coded
+      check(cudaMemsetAsync(d.values, 0, static_cast<std::size_t>(d.frame) * sizeof *d.values, stream.get()),
+            "cudaMemsetAsync");
+    if constexpr (std::is_same_v<T, float>)
+      launch_each("to_floats_kernel", to_floats_kernel, shape.shapes[n].samples(), stream, d.values,
+                  shape.shapes[n].samples());
+  }
+}
+
+template void DeviceMotion::from_samples<float>(const GopShape&, const MotionOfGop&, const std::byte*, const Stream&);
+template void DeviceMotion::from_samples<std::int32_t>(const GopShape&, const MotionOfGop&, const std::byte*,
+                                                       const Stream&);
 template void DeviceMotion::to_samples<float>(const GopShape&, const MotionOfGop&, const float*, std::byte*,
                                               const Stream&);
 template void DeviceMotion::to_samples<std::int32_t>(const GopShape&, const MotionOfGop&, const float*, std::byte*,

@@ -27,8 +27,8 @@ class MotionUpload {
  public:
   /// Makes room for a GOP, so that submit() takes no memory.
   void reserve(const GopMotion& motion);
-  /// Copies the levels from `first_level` on; `motion` is not needed afterwards.
-  void submit(const GopMotion& motion, int first_level, ThreadPool& pool, const Stream& stream);
+  /// Copies the levels from `first_level` on; `motion` is not needed afterwards. `pool` null: alone.
+  void submit(const GopMotion& motion, int first_level, ThreadPool* pool, const Stream& stream);
   /// [place][cell]; nothing at places whose level was left out.
   const DeviceMotionCell* cells() const { return cells_.data(); }
   std::size_t device_bytes() const { return cells_.size() * sizeof(DeviceMotionCell); }
@@ -50,7 +50,8 @@ struct DeviceMotionComponent;
 class DeviceMotion {
  public:
   /// `header`: of the stream; for GOPs of all lengths it allows. `reduction`: what decoding leaves out.
-  DeviceMotion(const StreamHeader& header, const Reduction& reduction);
+  /// `again`: a GOP may be lifted more than once, before next_gop().
+  DeviceMotion(const StreamHeader& header, const Reduction& reduction, bool again);
   std::size_t device_bytes() const;
 
   /// The stream waits until the GOP before is done with all this.
@@ -65,7 +66,12 @@ class DeviceMotion {
   template <class T>
   void to_samples(const GopShape& shape, const MotionOfGop& motion, const float* gain, std::byte* samples,
                   const Stream& stream);
+  /// Values for the transform in space from samples.
+  template <class T>
+  void from_samples(const GopShape& shape, const MotionOfGop& motion, const std::byte* samples, const Stream& stream);
   void end(const Stream& stream);
+  /// What is lifted from now on follows what was lifted last.
+  void next_gop() { keys_own_ = keys_own_ == 0 ? key_sets_ - 1 : 0; }
 
  private:
   std::size_t value_origin(const GopShape& shape, int component) const;
@@ -79,8 +85,10 @@ class DeviceMotion {
   MotionGrid grid_;
   DeviceBuffer<std::int32_t> values_;
   DeviceBuffer<unsigned long long> sums_;  // of an update of a component: see scatter_kernel
-  DeviceBuffer<std::int32_t> keys_;        // of the GOP lifted last: [level][component]
-  std::vector<std::size_t> key_origin_;    // per component; one more at the end
+  int key_sets_;
+  int keys_own_ = 0;                 // of the sets that which the GOP lifted now fills; the other is of the one before
+  DeviceBuffer<std::int32_t> keys_;  // [set][level][component]
+  std::vector<std::size_t> key_origin_;  // per component; one more at the end
   Event done_;
 };
 

@@ -62,11 +62,15 @@ class EncodePipeline {
   int slots() const;
   /// Page-locked memory for the samples of the next GOP: components one after the other, frames and rows without gaps.
   /// Waits for nothing; all slots but one may be in flight.
-  std::byte* staging(int frames, const GopChoices& choices);
-  /// Codes the GOP in staging(), or in `samples`, which must be page-locked and stay as it is until collected.
-  void submit(int frames, const GopChoices& choices, const std::byte* samples = nullptr);
+  std::byte* staging(int frames, const GopChoices& choices, const GopMotion* motion = nullptr);
+  /// Codes the GOP in staging(), or in `samples`, which must be page-locked and stay as it is until collected; along
+  /// `motion`, if there is one, which is not needed afterwards.
+  void submit(int frames, const GopChoices& choices, const std::byte* samples = nullptr,
+              const GopMotion* motion = nullptr);
   /// Codes frames where they are: is_page_locked(gop). They are read until wait_uploaded() returns.
-  void submit(const Gop& gop, const GopChoices& choices);
+  void submit(const Gop& gop, const GopChoices& choices, const GopMotion* motion = nullptr);
+  /// The GOPs from here on are those behind the one submitted last, which may have been submitted several times.
+  void next_gop();
   void wait_uploaded() noexcept;
   int in_flight() const;
 

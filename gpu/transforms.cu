@@ -123,6 +123,17 @@ void GopTransforms<T>::inverse(const Q* coefficients, const float* steps, const 
 
 template <class T>
 template <class Q>
+void GopTransforms<T>::forward(const T* values, int component, Q* coefficients, const float* steps,
+                               const Stream& stream) {
+  const auto c = static_cast<std::size_t>(component);
+  const DeviceSamples in =
+      view(reinterpret_cast<const std::byte*>(values), SampleFormat::kValues, sizeof(T), shape_->shapes[c]);
+  transforms_[of_component_[c]]->forward(in, 0, coefficients + shape_->coefficient_origin[c],
+                                         steps + shape_->step_origin[c], stream);
+}
+
+template <class T>
+template <class Q>
 void GopTransforms<T>::inverse(const Q* coefficients, const float* steps, int component, T* values,
                                const Stream& stream) {
   const auto c = static_cast<std::size_t>(component);
@@ -137,6 +148,7 @@ template class GopTransforms<std::int32_t>;
 #define TRIVELET_INSTANTIATE(T, Q)                                                                          \
   template void GopTransforms<T>::forward(const std::byte*, Q*, const float*, const float*, const Stream&); \
   template void GopTransforms<T>::inverse(const Q*, const float*, const float*, std::byte*, const Stream&); \
+  template void GopTransforms<T>::forward(const T*, int, Q*, const float*, const Stream&);                  \
   template void GopTransforms<T>::inverse(const Q*, const float*, int, T*, const Stream&);
 TRIVELET_INSTANTIATE(float, float)
 TRIVELET_INSTANTIATE(float, std::int16_t)

@@ -24,6 +24,8 @@ class GopTransforms {
                const Stream& stream);
   /// The same of one component from and to values, all rows without gaps.
   template <class Q>
+  void forward(const T* values, int component, Q* coefficients, const float* steps, const Stream& stream);
+  template <class Q>
   void inverse(const Q* coefficients, const float* steps, int component, T* values, const Stream& stream);
   /// What values are to be multiplied by for what was left out.
   float gain_of(int component) const;

@@ -10,7 +10,6 @@
 
 namespace trivelet::cli {
 
-
 namespace {
 
 struct Csv {
@@ -108,7 +107,8 @@ int bench_gpu(const GpuBench& bench, const VideoInfo& info, const std::vector<Go
              info.height, trivelet::to_string(info.format), frames, figures.bits_per_pixel,
              figures.identical ? "bytes and samples as on the CPU" : "NOT AS ON THE CPU",
              static_cast<double>(figures.device_bytes) / (1 << 30));
-  fmt::print("raw frames in page-locked memory -> chunks in host memory and back; median of {}\n", bench.repeat);
+  fmt::print("raw frames in page-locked memory -> chunks in host memory and back{}; median of {}\n",
+             params.motion == Motion::kOff ? "" : ", without the search for motion, which the host does", bench.repeat);
   fmt::print("{:<8} {:>6} {:>12} {:>10} {:>14} | {:>8} {:>8} {:>8} | {}\n", "", "GOPs", "frames/s", "ms/GOP",
              "Gsamples/s", "up", "kernels", "down", "ms/GOP over the longest stage");
   Csv csv;
@@ -126,6 +126,5 @@ int bench_gpu(const GpuBench& bench, const VideoInfo& info, const std::vector<Go
   require(figures.identical, ErrorKind::kMismatch, "the GPU's bytes or samples are not the CPU's");
   return kExitDone;
 }
-
 
 }  // namespace trivelet::cli

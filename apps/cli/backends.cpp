@@ -70,14 +70,7 @@ std::shared_ptr<const Backend> choose_backend(const std::string& device, std::si
   const DeviceChoice choice = choose_device(device);
   if (choice.gpu < 0) return nullptr;
   if (choice.automatic) log::info("coding on GPU {}: {}", choice.gpu, choice.name);
-  const std::shared_ptr<const Backend> on_gpu = gpu::cuda_backend(choice.gpu, max_memory);
-  if (!choice.automatic) return on_gpu;
-  // What the GPU cannot do is done on the CPU.
-  const auto either = std::make_shared<Backend>(*on_gpu);
-  either->make_encoder = [on_gpu](const StreamHeader& h, const BackendOptions& o) {
-    return (h.motion ? cpu_backend() : *on_gpu).make_encoder(h, o);
-  };
-  return either;
+  return gpu::cuda_backend(choice.gpu, max_memory);
 }
 
 std::future<std::shared_ptr<const Backend>> start_backend(const std::string& device, std::size_t max_memory,
