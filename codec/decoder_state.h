@@ -82,6 +82,7 @@ struct Decoder::State : StreamLayout {
   bool geometry_moves = false;                    ///< it is that of GOPs with motion
   bool geometry_key_last = false;                 ///< … whose key is their last frame
   KeyLeft key_left;                               ///< by the GOP received last
+  std::unique_ptr<ThreadPool> motion_pool;        ///< reads it; made for the first GOP that has some
   std::size_t next_gop = 0;                       ///< with an index
   std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: per component, needed_segments()
   std::uint64_t expected_frame = 0;

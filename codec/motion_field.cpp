@@ -1,5 +1,6 @@
 #include "codec/motion_field.h"
 
+#include <string>
 #include <utility>
 
 #include "codec/bytes.h"
@@ -100,22 +101,40 @@ std::vector<std::uint8_t> encode_motion(GopMotion& motion, int level, int compon
   return std::move(sizes.bytes);
 }
 
-void decode_motion(const std::uint8_t* data, std::size_t size, int level, int components, GopMotion& motion) {
+void decode_motion(const std::uint8_t* data, std::size_t size, int level, int components, GopMotion& motion,
+                   ThreadPool* pool) {
   ByteReader r(data, size, "motion");
   if (motion_frames(level, motion.places).empty()) return r.expect_end();
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(motion.grid.regions()));
   for (std::uint64_t& n : sizes) r.varint(n);
   std::size_t at = size - r.left();
-  Reader reader;
-  for (std::size_t region = 0; region < sizes.size(); ++region) {
-    if (sizes[region] > size - at)
-      bad("motion: a region of " + std::to_string(sizes[region]) + " bytes, of which " + std::to_string(size - at) +
-          " are there");
-    reader.range.start(data + at, static_cast<std::size_t>(sizes[region]));
-    code_region(reader, motion, level, static_cast<int>(region), components);
-    at += static_cast<std::size_t>(sizes[region]);
+  std::vector<std::size_t> begin;
+  for (const std::uint64_t n : sizes) {
+    if (n > size - at)
+      bad("motion: a region of " + std::to_string(n) + " bytes, of which " + std::to_string(size - at) + " are there");
+    begin.push_back(at);
+    at += static_cast<std::size_t>(n);
   }
   if (at != size) bad("motion: " + std::to_string(size - at) + " bytes too many");
+  // Of several that are wrong the first is named, whichever thread was faster.
+  std::vector<std::string> wrong(sizes.size());
+  const auto decode = [&](int region) {
+    const auto i = static_cast<std::size_t>(region);
+    Reader reader;
+    reader.range.start(data + begin[i], static_cast<std::size_t>(sizes[i]));
+    try {
+      code_region(reader, motion, level, region, components);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kBadStream) throw;
+      wrong[i] = e.what();
+    }
+  };
+  if (pool)
+    pool->parallel_for(motion.grid.regions(), [&](int region, int) { decode(region); });
+  else
+    for (int region = 0; region < motion.grid.regions(); ++region) decode(region);
+  for (const std::string& what : wrong)
+    if (!what.empty()) bad(what);
 }
 
 }  // namespace trivelet

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codec/motion.h"
+#include "codec/parallel.h"
 
 namespace trivelet {
 
@@ -14,7 +15,9 @@ namespace trivelet {
 /// Vectors that blocks do not use become in `motion` what a decoder takes them for.
 std::vector<std::uint8_t> encode_motion(GopMotion& motion, int level, int components);
 
-/// Fills the fields of a level; all coarser ones are there. Throws BadStream.
-void decode_motion(const std::uint8_t* data, std::size_t size, int level, int components, GopMotion& motion);
+/// Fills the fields of a level, region by region on the threads of `pool`, if there is one; all coarser ones are there.
+/// Throws BadStream.
+void decode_motion(const std::uint8_t* data, std::size_t size, int level, int components, GopMotion& motion,
+                   ThreadPool* pool = nullptr);
 
 }  // namespace trivelet
