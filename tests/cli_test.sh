@@ -244,7 +244,8 @@ cat clip.y4m | "$trivelet" encode - no.tvl --verify >out.txt 2>err.txt
 check "--verify of a piped lossy encode is not refused" test $? -eq 2
 expect 2 encode <(cat clip.y4m) no.tvl --verify
 expect 0 encode <(cat clip.y4m) named_pipe.tvl --lossless --verify
-expect 2 decode lossless.tvl -
+expect 0 decode lossless.tvl -
+check "standard output is Y4M where no format is named" cmp out.txt back.y4m
 y4m 352 288 8 $((352 * 288 * 3 / 2)) 420jpeg >large.y4m
 expect 0 encode large.y4m large.tvl --lossless
 "$trivelet" decode large.tvl - --format raw --device cpu 2>err.txt | head -c 10 >/dev/null

@@ -173,6 +173,50 @@ def test_outputs(folder: Path, film: Path) -> None:
     run("compare", mkv, film, "--min-psnr", "30")
 
 
+def test_losses(folder: Path, film: Path) -> None:
+    """What a format cannot hold is said, and what was wrong about lengths is right."""
+    mkv, half, tvl = folder / "film.mkv", folder / "half.mkv", folder / "exact.tvl"
+    run("extract", mkv, half, "--temporal-reduce", "2", "-y")
+    told = json.loads(run("info", half, "--json"))["video"]
+    check(told["frames"] == 15 and abs(told["duration_seconds"] - 2) < 0.001, f"extract: frames and seconds: {told}")
+    said = run("decode", half, folder / "half.y4m", "--only-video", "-y")
+    check(said.count("warning") == 1 and "keeps no times" in said, f"Y4M of uneven frames: {said}")
+    run("encode", film, tvl, "--lossless", "--preset", "fast", "--frames", ":5", "--only-video", "-y")
+    check("warning" not in run("decode", tvl, folder / "l.mkv", "-y"), "FFV1 is exact")
+    listed = subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout
+    if b"libx264 " in listed:
+        check("the stream is lossless" in run("decode", tvl, folder / "l.mp4", "-y"), "lossless to H.264 is said")
+        check("warning" not in run("decode", tvl, folder / "l.mp4", "--crf", "0", "-y"), "--crf was typed")
+    run("decode", tvl, folder / "l.y4m", "--crf", "3", "-y", code=2)
+    plain = subprocess.run([program, "decode", tvl, "-"], capture_output=True)
+    check(plain.stdout.startswith(b"YUV4MPEG2 W98"), "standard output is Y4M")
+
+    turned = folder / "turned.mp4"
+    ffmpeg("-i", film, "-map", "0:v", "-c", "copy", "-metadata:s:v", "rotate=90", turned)
+    run("encode", turned, folder / "turned.tvl", *FAST, "--only-video")
+    said = run("decode", folder / "turned.tvl", folder / "turned.y4m", "-y")
+    check(said.count("warning") == 1 and "turned" in said, f"Y4M does not turn pictures: {said}")
+
+    cut = folder / "cut.mp4"
+    ffmpeg("-i", film, "-map", "0:v", "-c", "copy", "-movflags", "faststart", folder / "fast.mp4")
+    whole = (folder / "fast.mp4").read_bytes()
+    cut.write_bytes(whole[: len(whole) * 2 // 3])
+    run("encode", cut, folder / "cut.tvl", *FAST, code=4)
+    run("encode", cut, folder / "cut.tvl", *FAST, "--recover", code=4)
+    frames = json.loads(run("info", folder / "cut.tvl", "--json"))["video"]["frames"]
+    check(10 < frames < 50, f"--recover keeps the frames before the damage: {frames}")
+
+    intact = json.loads(subprocess.run([program, "verify", mkv, "--json"], capture_output=True).stdout)
+    check(intact["intact"] and intact["frames"] == 50 and intact["damage"] == [], "verify --json")
+    check("did you mean truncate" in run("trunkate", "a", "b", code=2), "a command is guessed")
+    check("did you mean --reduce" in run("decode", mkv, "null", "--redcue", "1", code=2), "an option is guessed")
+    check("Usage: trivelet truncate" in run("help", "truncate"), "help COMMAND")
+    check(run("-V") == run("--version"), "-V")
+    run("thumbnail", mkv, folder / "small.png", "--size", "64", "-y")
+    size = ffprobe(folder / "small.png", "-show_streams")["streams"][0]
+    check((size["width"], size["height"]) == (49, 33), "thumbnail: halved until it fits")
+
+
 def test_open_gops(folder: Path, film: Path) -> None:
     mkv = folder / "motion.mkv"
     run("encode", film, mkv, "--motion", "on", "--keyint", "64", "--frames", ":50", "-y", "--levels", "2x2", "--gop", "8")
@@ -216,6 +260,7 @@ def main() -> int:
         film = make_film(folder)
         test_round(folder, film)
         test_outputs(folder, film)
+        test_losses(folder, film)
         test_open_gops(folder, film)
         test_damage(folder)
     print(f"{len(failures)} failures")

@@ -62,6 +62,7 @@ Action define_bench(Command& app, Common& common);
 Action define_truncate(Command& app, Common& common);
 Action define_extract(Command& app, Common& common);
 Action define_join(Command& app, Common& common);
+Action define_thumbnail(Command& app, Common& common);
 Action define_mux(Command& app, Common& common);
 Action define_demux(Command& app, Common& common);
 Action define_plan(Command& app, Common& common);
@@ -99,6 +100,7 @@ struct InputOptions {
   std::string frame_rate;
   std::string format;
   bool allow_outside = false;
+  bool recover = false;
 };
 /// `with_target`: --size may also be the size of the file to write.
 void add_input_options(Command& app, InputOptions& options, bool with_target = false);

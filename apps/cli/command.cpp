@@ -233,11 +233,62 @@ void CommandLine::add_help(const std::string& help) { app_->set_help_flag("-h,--
 
 void CommandLine::add_help_all(const std::string& help) { app_->set_help_all_flag("--help-all", help); }
 
-std::optional<std::string> CommandLine::parse(int argc, char** argv) {
+namespace {
+
+/// Letters to add, leave out, change or swap with the next to make `b` of `a`.
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i)
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  return d[a.size()][b.size()];
+}
+
+/// ", did you mean X?" for the option or command most like one of `words` that nothing in `app` is called; else "".
+std::string meant(const CLI::App& app, const std::vector<std::string>& words) {
+  const auto chosen = app.get_subcommands();
+  const CLI::App& in = chosen.empty() ? app : *chosen.front();
+  std::vector<std::string> names;
+  if (chosen.empty())
+    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  const auto add_options = [&names](const CLI::App& of) {
+    for (const CLI::Option* option : of.get_options())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  };
+  add_options(in);
+  for (const CLI::App* group : in.get_subcommands({}))
+    if (group->get_name().empty()) add_options(*group);  // its groups of options
+  for (std::string word : words) {
+    word = word.substr(0, word.find('='));
+    if (word.size() < 3 || word.size() > 40 || (!chosen.empty() && word.rfind("--", 0) != 0)) continue;
+    if (std::find(names.begin(), names.end(), word) != names.end()) continue;
+    const auto nearer = [&word](const std::string& a, const std::string& b) {
+      return distance(word, a) < distance(word, b);
+    };
+    const auto best = std::min_element(names.begin(), names.end(), nearer);
+    if (best != names.end() && distance(word, *best) <= std::max<std::size_t>(1, word.size() / 4))
+      return "; did you mean " + *best + "?";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<std::string> CommandLine::parse(std::vector<std::string> words) {
+  const std::vector<std::string> typed = words;
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {
-    app_->parse(argc, argv);
+    app_->parse(std::move(words));
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) fail(ErrorKind::kBadArgument, e.what());
+    if (e.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success))
+      fail(ErrorKind::kBadArgument, e.what() + meant(*app_, typed));
     std::ostringstream text;
     app_->exit(e, text, text);
     return text.str();

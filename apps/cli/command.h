@@ -102,7 +102,7 @@ class CommandLine : public Command {
 
   /// Sets the variables. What to print where help or the version is asked for; throws Error(kBadArgument) for what
   /// cannot be understood.
-  std::optional<std::string> parse(int argc, char** argv);
+  std::optional<std::string> parse(std::vector<std::string> words);
   /// The command typed; empty without one.
   std::string chosen_name() const;
 

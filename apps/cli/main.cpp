@@ -30,7 +30,7 @@ struct Entry {
   bool volumes = false;  ///< takes volumes, too
 };
 
-constexpr std::array<Entry, 15> kCommands = {{
+constexpr std::array<Entry, 16> kCommands = {{
     {"encode", "Encode a video or a volume (NIfTI, NRRD, MetaImage, DICOM, raw) into a .tvl stream", cli::define_encode,
      true},
     {"decode", "Decode a .tvl stream: whole, or reduced in size, frame rate, quality or length", cli::define_decode,
@@ -39,6 +39,7 @@ constexpr std::array<Entry, 15> kCommands = {{
     {"truncate", "Make a stream smaller in bytes without coding it again", cli::define_truncate, true},
     {"extract", "Take a lower resolution, frame rate or some GOPs out of a stream", cli::define_extract},
     {"join", "Join streams that were encoded alike, without coding them again", cli::define_join},
+    {"thumbnail", "A small picture of a stream", cli::define_thumbnail},
     {"mux", "Put a stream into Matroska, with the sound, subtitles and chapters of another file", cli::define_mux},
     {"demux", "Take the stream out of Matroska", cli::define_demux},
     {"plan", "List the bytes of a stream that decoding a part of it reads", cli::define_plan, true},
@@ -63,11 +64,12 @@ constexpr const char* kNotMedical = "Volumes: not for primary diagnosis; not a m
 constexpr const char* kFooter =
     "Exit codes: 0 done, 1 internal error, 2 usage, 3 input/output, 4 corrupt input, 5 unsupported,\n"
     "6 verification or comparison failed, 130 interrupted.\n"
-    "'trivelet COMMAND --help' lists the options of a command, 'trivelet --help-all' those of all.";
+    "'trivelet help COMMAND' lists the options of a command, 'trivelet --help-all' those of all.";
 
 std::string version() {
-  return fmt::format("trivelet {}\nstream format {}.{}\nFFmpeg {}\nMPI {}\nSIMD {}", kLibraryVersion, kFormatMajor,
-                     kFormatMinor, cli::has_module("ffmpeg") ? "yes" : "no", cli::has_module("mpi") ? "yes" : "no",
+  return fmt::format("trivelet {}\nstream format {}.{}\nFFmpeg {}\nMPI {}\nSIMD {}", kLibraryVersion,
+                     kFormatMajor, kFormatMinor, cli::has_module("ffmpeg") ? "yes" : "no",
+                     cli::has_module("mpi") ? "yes" : "no",
                      trivelet::to_string(detected_simd()));
 }
 
@@ -130,7 +132,7 @@ int main(int argc, char** argv) {
 
   cli::Common common;
   cli::CommandLine line("trivelet", kDescription);
-  line.add_version("--version", version, "Versions of program and stream format, and what this build has");
+  line.add_version("-V,--version", version, "Versions of program and stream format, and what this build has");
   line.add_help("Help; trivelet COMMAND --help for that of a command");
   line.require_command(0, 1);
   std::vector<std::pair<cli::Command, cli::Action>> commands;
@@ -151,8 +153,14 @@ int main(int argc, char** argv) {
   line.add_help_all("Help of all commands");
   line.add_footer(kFooter);
 
+  // "help COMMAND" is "COMMAND --help".
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
   try {
-    if (const std::optional<std::string> text = line.parse(argc, argv))  // --help, --version
+    if (const std::optional<std::string> text = line.parse(words))  // --help, --version
       return run([&text] {
         std::fputs(text->c_str(), stdout);
         return cli::kExitDone;

@@ -3,6 +3,10 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
 #include "apps/cli/backends.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
@@ -32,13 +36,56 @@ std::uint64_t gops_in_flight(ByteSource& source) {
   return info.profile == Profile::kFast ? kFastGops : info.gops.size();
 }
 
+/// How long the frames last by their own times, and by their number.
+class Clock {
+ public:
+  explicit Clock(const VideoInfo& info) : info_(info) {}
+  void add(const Gop& gop) {
+    if (gop.frames() == 0) return;
+    if (frames_ == 0) begin_ = static_cast<double>(gop.times()[0].pts);
+    const FrameTime& last = gop.times()[static_cast<std::size_t>(gop.frames()) - 1];
+    end_ = static_cast<double>(last.pts) + static_cast<double>(last.duration);
+    frames_ += gop.frames();
+  }
+  /// Warns if `output` shows the frames in equal distances and that is not when they were.
+  void warn(const std::string& output) const {
+    if (info_.frame_rate.num <= 0 || info_.time_base.num <= 0) return;
+    const double rate = info_.frame_rate.value();
+    const double shown = static_cast<double>(frames_) / rate;
+    const double lasting = (end_ - begin_) * info_.time_base.value();
+    if (std::abs(shown - lasting) > std::max(1.5 / rate, 0.005 * lasting))
+      log::warn("'{}' keeps no times: at {:.6g} frames/s it lasts {:.2f} s, the video {:.2f} s; .mkv keeps them",
+                output, rate, shown, lasting);
+  }
+
+ private:
+  const VideoInfo& info_;
+  double begin_ = 0;  ///< in units of the time base
+  double end_ = 0;
+  std::int64_t frames_ = 0;
+};
+
+/// What the output cannot be of what the stream is.
+void warn_of_output(const Options& options, const StreamInfo& stream, const VideoInfo& info) {
+  const io::WriterOptions& writer = options.writer;
+  if (info.rotation != 0 && !io::holds_rotation(options.output, writer.format))
+    log::warn("'{}' will not be turned by {} degrees for display: .mp4 and .mov say so, its format does not",
+              options.output, info.rotation);
+  const std::string kind =
+      writer.format.empty() ? std::filesystem::path(options.output).extension().string() : "." + writer.format;
+  if (stream.lossless && writer.video_codec.empty() && writer.crf < 0 && (kind == ".mp4" || kind == ".mov"))
+    log::warn("the stream is lossless, '{}' is not: libx264 codes it with --crf 18; .mkv (ffv1) is exact",
+              options.output);
+}
+
 int run(const Options& options, const Common& common, const Command& app) {
   const DecodingOptions& part = options.part;
   if (volume_in(options.input)) {
     refuse_video_parts(options.input, part);
     refuse_film_options(options.output, app);
-    require(options.writer.format.empty() && options.writer.video_codec.empty(), ErrorKind::kUnsupported,
-            "'" + options.input + "' holds a volume: --format and --codec are for videos");
+    require(options.writer.format.empty() && options.writer.video_codec.empty() && !app.typed("--crf"),
+            ErrorKind::kUnsupported,
+            "'" + options.input + "' holds a volume: --format, --codec and --crf are for videos");
     refuse_gpu(options.device);
     VolumeDecoding decoding{part.reduce, part.slices, part.region, part.max_layers, part.max_planes};
     return decode_volume_to(options.input, options.output, decoding, common);
@@ -62,7 +109,11 @@ int run(const Options& options, const Common& common, const Command& app) {
   Decoder decoder(source, params, backend.get());
   warn_of_lost_index(options.input, decoder.info().index_damage);
   const VideoInfo& info = decoder.output();
-  if (io::holds_company(options.output, options.writer.format)) {
+  if (options.output == "-" && writing.format.empty()) writing.format = io::pipe_format(info);
+  require(writing.crf < 0 || io::holds_company(options.output, writing.format), ErrorKind::kBadArgument,
+          "--crf is for codecs of FFmpeg, and '" + options.output + "' takes samples as they are");
+  if (!is_text) warn_of_output(options, decoder.info(), info);
+  if (io::holds_company(options.output, writing.format)) {
     writing.company = company_for(options.input, file.company, options.film, !part.frames.empty());
   } else {
     refuse_film_options(options.output, app);
@@ -70,6 +121,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   }
   const auto writer = io::open_writer(options.output, info, writing);
   std::uint64_t frames = 0;
+  Clock times(info);
   const double begun = clock.seconds();
   double waited = 0;
   {
@@ -78,6 +130,7 @@ int run(const Options& options, const Common& common, const Command& app) {
     while (const Gop* gop = gops.next()) {
       const trace::Span span("write frames");
       writer->write_frames(*gop);
+      times.add(*gop);
       frames += static_cast<std::uint64_t>(gop->frames());
       progress.update(frames);
     }
@@ -93,6 +146,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   const double seconds = clock.seconds();
   if (const std::string result = writer->result(); !result.empty()) fmt::print("{}\n", result);
   warn_of_remarks(options.output, writer->remarks());
+  if (!is_text && !io::holds_times(options.output, writing.format)) times.warn(options.output);
 
   log::info("{}, {}x{} {}, {:.1f} frames/s", count_of(frames, "frame"), info.width, info.height,
             trivelet::to_string(info.format), static_cast<double>(frames) / seconds);
@@ -191,9 +245,10 @@ Action define_decode(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   constexpr const char* kOutput = "Output";
   app.add_option("IN", options->input, "Stream to decode; - = standard input").required();
-  app.add_option("OUT", options->output,
-                 "Video to write, its kind by extension; - = standard output, null = nowhere, md5 = print the MD5 of "
-                 "the samples")
+  app.add_option(
+         "OUT", options->output,
+         "Video to write, its kind by extension; - = standard output (Y4M, or Matroska where Y4M has no name for the "
+         "samples), null = nowhere, md5 = print the MD5 of the samples")
       .required();
   add_decoding_options(app, options->part);
   app.add_option("--format", options->writer.format,
@@ -203,6 +258,11 @@ Action define_decode(Command& app, Common& common) {
   app.add_option("--codec", options->writer.video_codec,
                  "Video codec for formats written through FFmpeg [ffv1 for .mkv .avi .nut, libx264 for .mp4 .mov]")
       .type_name("C")
+      .group(kOutput);
+  app.add_option("--crf", options->writer.crf,
+                 "Constant rate factor of the video codec: 18 for libx264 without it, 0 lossless")
+      .range(0, 63)
+      .type_name("N")
       .group(kOutput);
   add_film_options(app, options->film);
   add_overwrite_option(app, common);

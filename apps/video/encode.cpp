@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "apps/cli/backends.h"
@@ -189,8 +190,8 @@ VolumeEncoderParams volume_params(const Options& options, const EncoderParams& p
 }
 
 int run_volume(const Options& options, const Common& common, const Command& app) {
-  for (const char* option :
-       {"--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts", "--plain-ends", "--joinable", "--pin-from"})
+  for (const char* option : {"--recover", "--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts",
+                             "--plain-ends", "--joinable", "--pin-from"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
   refuse_film_options(options.output, app);
   require(!is_matroska_name(options.output), ErrorKind::kBadArgument,
@@ -359,6 +360,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   const double begun = clock.seconds();
   double waited = 0;
   double looking = 0;
+  double lasting = 0;  // seconds of the frames by their own times
   {
     Progress progress(common, "encode", input.info().frames);
     SceneReader scenes(input.info(),
@@ -373,6 +375,8 @@ int run(const Options& options, const Common& common, const Command& app) {
                     return true;
                   });
     while (const Gop* gop = gops.next()) {
+      for (int i = 0; i < gop->frames(); ++i)
+        lasting += static_cast<double>(gop->times()[static_cast<std::size_t>(i)].duration) * video.time_base.value();
       encoder.push(*gop);
       progress.update(encoder.stats().frames);
     }
@@ -415,6 +419,14 @@ int run(const Options& options, const Common& common, const Command& app) {
   log::info("{}, {} bytes, {:.4g} bits per pixel, {:.1f} frames/s{}", count_of(stats.frames, "frame"),
             stats.stream_bytes, bits_per_pixel(input.info(), stats.frames, stats.stream_bytes),
             static_cast<double>(stats.frames) / seconds, verified);
+  if (params.bit_rate > 0 && video.frame_rate.num > 0) {
+    const double counted = static_cast<double>(stats.frames) / video.frame_rate.value();
+    if (std::abs(counted - lasting) > std::max(0.1, 0.01 * counted))
+      log::warn("--bitrate counted {:.2f} s, at {:.6g} frames/s; by their own times the frames last {:.2f} s", counted,
+                video.frame_rate.value(), lasting);
+  }
+  require(input.damage().empty(), ErrorKind::kBadStream,
+          "'" + options.input + "' is damaged (" + input.damage() + "); the output holds the frames before");
   return kExitDone;
 }
 
@@ -446,6 +458,9 @@ Action define_encode(Command& app, Common& common) {
              "Decode the finished file and compare: lossless must be identical (else exit code 6), lossy says its PSNR")
           .group("Selection and checks");
   add_coding_options(app, options->coding);
+  app.add_flag("--recover", options->reading.recover,
+               "Of a damaged or cut input encode the frames before the damage; the exit code is 4 all the same")
+      .group("Selection and checks");
   add_film_options(app, options->film);
   constexpr const char* kVolumes = "Volumes (lossless unless told otherwise; not a medical device)";
   auto error = app.add_option("--max-error", options->max_error,

@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cmath>
+#include <limits>
 
 #include "apps/cli/json.h"
 #include "apps/cli/log.h"
@@ -10,6 +11,7 @@
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
 #include "codec/container.h"
+#include "codec/stream_layout.h"
 
 namespace trivelet::cli {
 
@@ -27,10 +29,47 @@ const char* range_name(const ColourTags& tags) {
   return tags.range == 1 ? "limited" : tags.range == 2 ? "full" : "unspecified";
 }
 
-/// Frames of a stream: from the index where there is one, else what the header says.
-std::uint64_t frame_count(const StreamInfo& stream) {
-  if (stream.gops.empty()) return stream.video.frames;
-  return stream.gops.back().first_frame + static_cast<std::uint64_t>(stream.gops.back().frames);
+/// What of a stream is shown: how many frames and for how long, which extracts and variable rates change.
+struct Length {
+  std::uint64_t frames = 0;  ///< 0 = unknown
+  double seconds = 0;        ///< 0 = unknown
+};
+
+/// Frames that decoding gives: of an extract with fewer frames a second, not those that were there once.
+std::uint64_t delivered_frames(const StreamLayout& layout) {
+  const int halved = layout.header.layout == Layout::kDyadic
+                         ? std::min<int>(layout.header.dropped_spatial, layout.header.temporal_levels)
+                         : layout.header.dropped_temporal;
+  const std::uint64_t round = (std::uint64_t{1} << halved) - 1;
+  std::uint64_t frames = 0;
+  for (const GopInfo& gop : layout.info.gops)
+    frames += (static_cast<std::uint64_t>(gop.frames) + (gop.key == GopKey::kFirst ? round : 0)) >> halved;
+  return frames;
+}
+
+Length length_of(ByteSource& source, const StreamInfo& stream) {
+  Length length;
+  length.frames = stream.video.frames;
+  if (stream.gops.empty() || !source.seekable()) return length;
+  const GopInfo& last = stream.gops.back();
+  const Rational base = stream.video.time_base;
+  try {
+    source.seek(0);
+    std::uint64_t bytes_read = 0;
+    StreamInput in(source, bytes_read);
+    StreamLayout layout;
+    layout.read(in);
+    length.frames = delivered_frames(layout);
+    if (base.num <= 0 || base.den <= 0 || stream.video.frame_rate.num == 0) return length;
+    const FrameTime begin = read_gop_header(in, layout.header, stream.gops.front()).times.front();
+    const FrameTime end = read_gop_header(in, layout.header, last).times.back();
+    const double ticks =
+        static_cast<double>(end.pts) + static_cast<double>(end.duration) - static_cast<double>(begin.pts);
+    length.seconds = std::max(0.0, ticks * base.value());
+  } catch (const Error& e) {  // damaged: what the index says is left
+    if (e.kind() != ErrorKind::kBadStream && e.kind() != ErrorKind::kUnsupported) throw;
+  }
+  return length;
 }
 
 struct Figures {
@@ -38,15 +77,23 @@ struct Figures {
   double bits_per_pixel = 0;  ///< 0 = unknown
 };
 
-Figures figures(const VideoInfo& video, std::uint64_t frames, std::uint64_t bytes) {
+Figures figures(const VideoInfo& video, const Length& length, std::uint64_t bytes) {
   Figures f;
-  const double pixels = static_cast<double>(video.width) * video.height * static_cast<double>(frames);
-  if (video.frame_rate.num > 0) f.seconds = static_cast<double>(frames) / video.frame_rate.value();
+  const double pixels = static_cast<double>(video.width) * video.height * static_cast<double>(length.frames);
+  f.seconds = length.seconds;
+  if (f.seconds == 0 && video.frame_rate.num > 0)
+    f.seconds = static_cast<double>(length.frames) / video.frame_rate.value();
   if (pixels > 0) f.bits_per_pixel = 8.0 * static_cast<double>(bytes) / pixels;
   return f;
 }
 
-void put_video(Json& json, const VideoInfo& video, std::uint64_t frames) {
+/// null where it is not known.
+template <class T>
+void put_known(Json& json, const std::string& name, bool known, const T& value) {
+  known ? json.member(name, value) : json.member(name, std::numeric_limits<double>::quiet_NaN());
+}
+
+void put_video(Json& json, const VideoInfo& video, const Length& length) {
   json.begin_object("video");
   json.member("width", video.width);
   json.member("height", video.height);
@@ -54,10 +101,11 @@ void put_video(Json& json, const VideoInfo& video, std::uint64_t frames) {
   json.member("bits", video.format.bits);
   json.member("components", video.format.components());
   json.member("signed", video.format.is_signed);
-  json.member("frames", frames);
+  put_known(json, "frames", length.frames > 0, length.frames);
   json.member("frame_rate", ratio(video.frame_rate));
   json.member("frames_per_second", video.frame_rate.value());
-  json.member("duration_seconds", figures(video, frames, 0).seconds);
+  const double seconds = figures(video, length, 0).seconds;
+  put_known(json, "duration_seconds", seconds > 0, seconds);
   json.member("sample_aspect", ratio(video.sample_aspect));
   json.member("time_base", ratio(video.time_base));
   json.member("rotation", video.rotation);
@@ -76,17 +124,17 @@ void print_row(const std::string& name, const std::string& value) {
   fmt::print("{:<12} {}\n", log::printable(name), log::printable(value));
 }
 
-void print_video(const VideoInfo& video, std::uint64_t frames) {
+void print_video(const VideoInfo& video, const Length& length) {
   print_row("picture", fmt::format("{}x{} {}, {} bits, {} components", video.width, video.height,
                                    trivelet::to_string(video.format), video.format.bits, video.format.components()));
-  const Figures f = figures(video, frames, 0);
-  std::string length = frames > 0 ? count_of(frames, "frame") : "number of frames unknown";
-  if (video.frame_rate.num > 0) length += fmt::format(", {:.6g} frames/s", video.frame_rate.value());
-  if (f.seconds > 0) length += fmt::format(", {:.3f} s", f.seconds);
-  print_row("length", length);
+  const Figures f = figures(video, length, 0);
+  std::string text = length.frames > 0 ? count_of(length.frames, "frame") : "number of frames unknown";
+  if (video.frame_rate.num > 0) text += fmt::format(", {:.6g} frames/s", video.frame_rate.value());
+  if (f.seconds > 0) text += fmt::format(", {:.3f} s", f.seconds);
+  print_row("length", text);
   if (video.sample_aspect.num > 0 && !(video.sample_aspect == Rational{1, 1}))
     print_row("aspect", "samples " + ratio(video.sample_aspect));
-  if (video.rotation != 0) print_row("rotation", fmt::format("{} degrees", video.rotation));
+  if (video.rotation != 0) print_row("rotation", fmt::format("{} degrees clockwise", video.rotation));
   if (video.field_order != 0) print_row("fields", video.field_order == 1 ? "top first" : "bottom first");
   if (!(video.colour == ColourTags{}))
     print_row("colour", fmt::format("primaries {}, transfer {}, matrix {}, range {}, chroma location {}",
@@ -154,13 +202,13 @@ int info_of_video(const Options& options, const Common& common) {
     json.begin_object();
     json.member("file", options.input);
     json.member("type", "video");
-    put_video(json, video, video.frames);
+    put_video(json, video, {video.frames, reader->seconds()});
     put_company(json, reader->company());
     json.end_object();
     fmt::print("{}", json.text());
   } else {
     print_row("file", options.input);
-    print_video(video, video.frames);
+    print_video(video, {video.frames, reader->seconds()});
     print_company(reader->company());
   }
   return kExitDone;
@@ -214,10 +262,10 @@ std::string psnr_of(double mse, int bits) {
   return format_psnr(10 * std::log10(peak * peak / mse));
 }
 
-void print_stream_json(const Options& options, const StreamInfo& stream, const io::Company& company) {
-  const std::uint64_t frames = frame_count(stream);
+void print_stream_json(const Options& options, const StreamInfo& stream, const Length& length,
+                       const io::Company& company) {
   const Decomposition& d = stream.decomposition;
-  const Figures f = figures(stream.video, frames, stream.file_bytes);
+  const Figures f = figures(stream.video, length, stream.file_bytes);
   Json json;
   json.begin_object();
   json.member("file", options.input);
@@ -226,9 +274,9 @@ void print_stream_json(const Options& options, const StreamInfo& stream, const i
   json.member("format_version", fmt::format("{}.{}", stream.format_major, stream.format_minor));
   json.member("writer", stream.writer);
   json.member("settings", stream.settings);
-  json.member("bits_per_pixel", f.bits_per_pixel);
-  json.member("bits_per_second", f.seconds > 0 ? 8.0 * static_cast<double>(stream.file_bytes) / f.seconds : 0.0);
-  put_video(json, stream.video, frames);
+  put_known(json, "bits_per_pixel", f.bits_per_pixel > 0, f.bits_per_pixel);
+  put_known(json, "bits_per_second", f.seconds > 0, 8.0 * static_cast<double>(stream.file_bytes) / f.seconds);
+  put_video(json, stream.video, length);
   put_company(json, company);
   json.begin_object("coding");
   json.member("lossless", stream.lossless);
@@ -284,10 +332,10 @@ void print_stream_json(const Options& options, const StreamInfo& stream, const i
   fmt::print("{}", json.text());
 }
 
-void print_stream(const Options& options, const StreamInfo& stream, const io::Company& company, bool verbose) {
-  const std::uint64_t frames = frame_count(stream);
+void print_stream(const Options& options, const StreamInfo& stream, const Length& length, const io::Company& company,
+                  bool verbose) {
   const Decomposition& d = stream.decomposition;
-  const Figures f = figures(stream.video, frames, stream.file_bytes);
+  const Figures f = figures(stream.video, length, stream.file_bytes);
   print_row("file", options.input);
   print_row("stream", fmt::format("Trivelet {}.{}, written by {}", stream.format_major, stream.format_minor,
                                   stream.writer.empty() ? "unknown" : stream.writer));
@@ -296,7 +344,7 @@ void print_stream(const Options& options, const StreamInfo& stream, const io::Co
     for (const auto& [name, value] : volume_rows(volume->info, &volume->coded, volume->envelope, options.show_private))
       print_row(name, value);
   else
-    print_video(stream.video, frames);
+    print_video(stream.video, length);
   print_company(company);
   if (stream.file_bytes > 0) {
     std::string size = fmt::format("{} bytes", stream.file_bytes);
@@ -339,7 +387,7 @@ void print_stream(const Options& options, const StreamInfo& stream, const io::Co
   for (std::size_t i = 0; i < stream.gops.size(); ++i) {
     const GopInfo& gop = stream.gops[i];
     fmt::print("{:>6} {:>14} {:>12} {:>10} {:>7} {:>10.4g}\n", i, gop.offset, gop.bytes, gop.first_frame, gop.frames,
-               figures(stream.video, static_cast<std::uint64_t>(gop.frames), gop.bytes).bits_per_pixel);
+               figures(stream.video, {static_cast<std::uint64_t>(gop.frames)}, gop.bytes).bits_per_pixel);
   }
 }
 
@@ -350,8 +398,9 @@ int run(const Options& options, const Common& common) {
   const StreamInfo stream = probe(*file.source);
   warn_of_lost_index(options.input, stream.index_damage);
   if (!stream.header_damage.empty()) log::warn("'{}': {}", options.input, stream.header_damage);
-  options.json ? print_stream_json(options, stream, file.company)
-               : print_stream(options, stream, file.company, common.verbose);
+  const Length length = length_of(*file.source, stream);
+  options.json ? print_stream_json(options, stream, length, file.company)
+               : print_stream(options, stream, length, file.company, common.verbose);
   return kExitDone;
 }
 

@@ -2,7 +2,10 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <limits>
+
 #include "apps/cli/backends.h"
+#include "apps/cli/json.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/video/metrics.h"
@@ -20,7 +23,30 @@ struct Options {
   std::string against;
   InputOptions reading;
   std::string voxel_type;
+  bool json = false;
 };
+
+void print_json(const Options& options, const VerifyResult& found, std::uint64_t frames, bool lossless,
+                const VideoError* error) {
+  Json json;
+  json.begin_object();
+  json.member("file", options.input);
+  json.member("intact", found.damage.empty() && frames > 0);
+  json.member("frames", frames);
+  json.member("gops", found.gops);
+  json.member("damaged_gops", found.damaged_gops);
+  json.member("lossless", lossless);
+  json.begin_array("damage");
+  for (const std::string& line : found.damage) json.value(line);
+  json.end_array();
+  if (error != nullptr) {
+    json.member("against", options.against);
+    json.member("identical", error->identical());
+    json.member("psnr", error->identical() ? std::numeric_limits<double>::quiet_NaN() : error->psnr());
+  }
+  json.end_object();
+  fmt::print("{}", json.text());
+}
 
 int run(const Options& options, const Common& common, const Command& app) {
   for (const char* option : {"--size", "--pix-fmt", "--fps", "--format"})
@@ -28,6 +54,7 @@ int run(const Options& options, const Common& common, const Command& app) {
             std::string(option) + " describes the file of --against, which is missing");
   if (volume_in(options.input)) {
     refuse_gpu(options.device);
+    require(!options.json, ErrorKind::kUnsupported, "'" + options.input + "' holds a volume: --json is for videos");
     return verify_volume(
         options.input, options.against,
         {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside},
@@ -70,7 +97,10 @@ int run(const Options& options, const Common& common, const Command& app) {
   }
 
   const VerifyResult found = verifier.finish();
-  for (const std::string& line : found.damage) fmt::print("{}: {}\n", options.input, log::printable(line));
+  if (options.json)
+    print_json(options, found, frames, stream.lossless, original && same_count ? &error : nullptr);
+  else
+    for (const std::string& line : found.damage) fmt::print("{}: {}\n", options.input, log::printable(line));
   require(found.damage.empty(), ErrorKind::kBadStream,
           fmt::format("'{}' is damaged: {} of {} GOPs", options.input, found.damaged_gops, found.gops));
   require(frames > 0, ErrorKind::kBadStream, "'" + options.input + "' holds no frames");
@@ -91,7 +121,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   if (original)
     result += error.identical() ? ", identical to " + options.against
                                 : ", PSNR " + format_psnr(error.psnr()) + " against " + options.against;
-  fmt::print("{}: OK, {}\n", options.input, result);
+  if (!options.json) fmt::print("{}: OK, {}\n", options.input, result);
   return kExitDone;
 }
 
@@ -104,6 +134,7 @@ Action define_verify(Command& app, Common& common) {
          "--against", options->against,
          "Compare with this video: a lossless stream must be identical (else exit code 6), a lossy one says its PSNR")
       .type_name("ORIG");
+  app.add_flag("--json", options->json, "Print JSON; the exit code is the same");
   add_input_options(app, options->reading);
   app.add_option("--type", options->voxel_type, "Type of a raw volume, as for encode")
       .type_name("T")

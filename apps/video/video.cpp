@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "apps/cli/log.h"
+#include "codec/bytes.h"
 
 namespace trivelet::cli {
 
@@ -193,7 +194,7 @@ void add_film_options(Command& app, FilmOptions& options) {
 }
 
 void refuse_film_options(const std::string& output, const Command& app) {
-  for (const char* option : {"--audio", "--only-video", "--tracks-from"})
+  for (const char* option : {"--audio", "--tracks-from"})
     require(!app.typed(option), ErrorKind::kBadArgument,
             std::string(option) + ": '" + output + "' holds pictures only; .mkv holds more");
 }
@@ -249,6 +250,16 @@ io::ReaderOptions like_video(io::ReaderOptions options, const std::string& path,
   }
   if (options.pixel_format.empty()) options.pixel_format = trivelet::to_string(like.format);
   return options;
+}
+
+GopHeader read_gop_header(StreamInput& in, const StreamHeader& stream, const GopInfo& gop) {
+  in.seek(gop.offset + kBoxHeaderBytes);
+  std::vector<std::uint8_t> bytes;
+  require(in.append(bytes, 4), ErrorKind::kBadStream, "a GOP ends within its head");
+  const auto size = load_little_endian<std::uint32_t>(bytes.data());
+  require(size >= 8 && size <= kMaxHeaderBytes && in.append(bytes, size - 4), ErrorKind::kBadStream,
+          "a GOP ends within its head");
+  return parse_gop_header(stream, bytes.data(), bytes.size());
 }
 
 // ------------------------------------------------------------------------------------------------------------ sizes

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "apps/cli/cli.h"
+#include "codec/container.h"
 #include "codec/prefetch.h"
+#include "codec/stream_input.h"
 #include "io/video/matroska.h"
 #include "io/video/video_io.h"
 #include "trivelet/codec.h"
@@ -29,6 +31,8 @@ class VideoInput {
   const VideoInfo& info() const { return info_; }
   bool is_tvl() const { return is_tvl_; }
   const io::Company& company() const { return company_; }
+  /// Of inputs that are recovered: why they ended.
+  std::string damage() const { return reader_->damage(); }
   /// Fills `gop` up to its capacity. False when no frame was left.
   bool read(Gop& gop);
   /// Fills up to `count` frames of `gop` from `first` on. Returns how many, fewer only at the end.
@@ -70,6 +74,9 @@ struct StreamFile {
   io::Company company{};
 };
 StreamFile open_stream_file(const std::string& path);
+
+/// The head of a GOP's packet, with the times of its frames. Throws BadStream.
+GopHeader read_gop_header(StreamInput& in, const StreamHeader& stream, const GopInfo& gop);
 
 /// What to take over for an output that can hold it: of `input`, which has `company`, unless --tracks-from names another
 /// file. `part`: only some frames are written.

@@ -95,7 +95,7 @@ class Converter {
 class FfmpegReader final : public FrameReader {
  public:
   FfmpegReader(const std::string& path, Source source, const std::string& demuxer, const ReaderOptions& options)
-      : name_(source ? source->name() : path), source_(std::move(source)) {
+      : name_(source ? source->name() : path), source_(std::move(source)), recover_(options.recover) {
     open_input(path, demuxer, options);
     open_decoder(options.threads);
     frame_ = make_frame();
@@ -131,6 +131,12 @@ class FfmpegReader final : public FrameReader {
     return count;
   }
 
+  std::string damage() const override { return damage_; }
+  double seconds() const override {
+    if (own_rate_ || io_ == nullptr) return 0;  // of pictures in a row nothing is known
+    if (stream_->duration > 0) return static_cast<double>(stream_->duration) * av_q2d(stream_->time_base);
+    return input_->duration > 0 && input_->nb_streams == 1 ? static_cast<double>(input_->duration) / AV_TIME_BASE : 0;
+  }
   Company company() const override { return company_of(*input_); }
 
  private:
@@ -195,21 +201,33 @@ class FfmpegReader final : public FrameReader {
 
   /// Decodes the next picture into frame_. False at the end.
   bool decode_next() {
+    if (recovered_) return false;
     for (;;) {
       const int code = avcodec_receive_frame(codec_.get(), frame_.get());
       if (code != AVERROR(EAGAIN)) check_damage(code == AVERROR_EOF ? 0 : code);
       if (code == AVERROR_EOF) return false;
       if (code == 0) break;
+      if (code != AVERROR(EAGAIN)) {  // only with recover_: what the decoder says is beyond repair
+        recovered_ = true;
+        return false;
+      }
       send_packet();
     }
-    if ((frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame_->decode_error_flags != 0)
+    if ((frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame_->decode_error_flags != 0) {
       check_damage(AVERROR_INVALIDDATA);
+      recovered_ = true;  // this picture is one of the damaged
+      return false;
+    }
     return true;
   }
 
   /// Gives the decoder one packet of our stream, or tells it that there are no more.
   void send_packet() {
     int code = 0;
+    if (!damage_.empty()) {  // what the decoder holds is still to come
+      avcodec_send_packet(codec_.get(), nullptr);
+      return;
+    }
     do {
       av_packet_unref(packet_.get());
       code = av_read_frame(input_.get(), packet_.get());
@@ -229,6 +247,10 @@ class FfmpegReader final : public FrameReader {
   void check_damage(int code) {
     const std::string reason = log_.take();
     if (code >= 0 && reason.empty()) return;
+    if (recover_) {
+      if (damage_.empty()) damage_ = reason.empty() ? "a packet is damaged" : reason;
+      return;
+    }
     av_fail(code < 0 ? code : AVERROR_INVALIDDATA,
             name_ + ": frame " + std::to_string(frames_) + " or one soon after is damaged or missing (" +
                 input_->iformat->name + ", " + codec_->codec->name + ")",
@@ -334,6 +356,9 @@ class FfmpegReader final : public FrameReader {
   int first_height_ = 0;
   AVPixelFormat first_format_ = AV_PIX_FMT_NONE;
   std::uint64_t frames_ = 0;
+  bool recover_ = false;
+  bool recovered_ = false;  ///< and nothing intact is left
+  std::string damage_;
   std::int64_t frame_ticks_ = 1;
   FrameTime last_time_;
 };

@@ -158,7 +158,7 @@ class FfmpegWriter final : public FrameWriter {
     keep_times_ = has_times && info.time_base.num > 0 && info.time_base.den > 0;
     require(file_.seekable() || (format != "mp4" && format != "mov"), ErrorKind::kUnsupported,
             format + " needs an output that can seek, which " + name_ + " cannot; use matroska or nut");
-    open_encoder(options.threads);
+    open_encoder(options.threads, options.crf);
     if (!options.company.from.empty() && !choice_.one_picture) company_.emplace(options.company);
     open_muxer();
   }
@@ -197,7 +197,7 @@ class FfmpegWriter final : public FrameWriter {
   }
 
  private:
-  void open_encoder(int threads) {
+  void open_encoder(int threads, int crf) {
     codec_.reset(avcodec_alloc_context3(choice_.codec));
     if (!codec_) throw std::bad_alloc();
     AVCodecContext& c = *codec_;
@@ -226,6 +226,8 @@ class FfmpegWriter final : public FrameWriter {
       av_opt_set(c.priv_data, "preset", "medium", 0);
       av_opt_set(c.priv_data, "crf", "18", 0);
     }
+    require(crf < 0 || (c.priv_data != nullptr && av_opt_set_double(c.priv_data, "crf", crf, 0) >= 0),
+            ErrorKind::kBadArgument, codec + " has no constant rate factor " + std::to_string(crf));
     const int code = avcodec_open2(&c, choice_.codec, nullptr);
     if (code < 0)
       av_fail(code, name_ + ": " + codec + " refuses " + describe(info_), ErrorKind::kUnsupported, log_.take());

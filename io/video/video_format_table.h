@@ -44,6 +44,8 @@ const OutputFormat* output_format_of_extension(std::string_view extension);
 bool is_y4m(InputBytes& source);
 /// The pixel format a Y4M header announces; consumes nothing. Throws BadStream like the reader.
 PixelFormat peek_y4m_format(InputBytes& source);
+/// Whether Y4M has a name for such samples.
+bool y4m_holds(const VideoInfo& info);
 Reader make_y4m_reader(Source source, const ReaderOptions& options);
 Writer make_y4m_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 

@@ -123,6 +123,17 @@ bool holds_company(const std::string& path, const std::string& format) {
   return (format.empty() ? output_format_of_extension(extension_of(path)) : output_format(format)) == nullptr;
 }
 
+bool holds_times(const std::string& path, const std::string& format) {
+  return holds_company(path, format) && (format.empty() ? extension_of(path) : format) != "avi";
+}
+
+bool holds_rotation(const std::string& path, const std::string& format) {
+  const std::string name = format.empty() ? extension_of(path) : format;
+  return name == "mp4" || name == "mov" || name == "m4v";
+}
+
+std::string pipe_format(const VideoInfo& info) { return y4m_holds(info) ? "y4m" : "matroska"; }
+
 std::string to_string(const Company& company) {
   std::string text;
   const auto add = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };

@@ -37,6 +37,10 @@ class FrameReader {
   virtual bool unread(int count);
   /// Skips `count` frames without delivering them; returns how many there were. The default reads and drops.
   virtual std::uint64_t skip(std::uint64_t count);
+  /// With ReaderOptions::recover: why it ended before its end; "" if it did not.
+  virtual std::string damage() const { return {}; }
+  /// How long it lasts, where the input says so; 0 = not known.
+  virtual double seconds() const { return 0; }
   /// What else is in the input.
   virtual Company company() const { return {}; }
 };
@@ -51,6 +55,8 @@ struct ReaderOptions {
   /// Playlists may name further files to read. Without it whoever made the input cannot have a file of the user's coded
   /// into the stream.
   bool allow_outside = false;
+  /// Of a damaged or cut file take the frames before the damage, as far as they decode (FFmpeg's readers).
+  bool recover = false;
   Limits limits{};  ///< samples, memory of a frame; frames where the input says how many there are. Throws Unsupported
 };
 
@@ -82,6 +88,7 @@ struct WriterOptions {
   std::string format{};       ///< "" = by extension; "y4m", "pnm", "raw", "null", "md5", or FFmpeg's name
   bool overwrite = false;     ///< replace an existing file
   std::string video_codec{};  ///< FFmpeg only: "" = ffv1 for .mkv/.avi/.nut, libx264 for .mp4/.mov
+  int crf = -1;  ///< constant rate factor of codecs that have one; -1 = 18 for libx264, else the codec's own
   int threads = 0;
   CompanyOptions company{};  ///< FFmpeg only; other formats hold nothing but pictures
 };
@@ -90,6 +97,11 @@ struct WriterOptions {
 /// name writes the digest there). Unsupported when the format cannot hold such frames; the message says what can.
 std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 
+/// The format for standard output where none is named: "y4m", or "matroska" where Y4M has no name for the samples.
+std::string pipe_format(const VideoInfo& info);
+/// Whether a format keeps the times of frames, and how pictures are to be turned, as far as its name or extension tells.
+bool holds_times(const std::string& path, const std::string& format);
+bool holds_rotation(const std::string& path, const std::string& format);
 /// Whether files of the format can hold more than pictures, as far as its name or extension tells.
 bool holds_company(const std::string& path, const std::string& format);
 

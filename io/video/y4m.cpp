@@ -309,6 +309,15 @@ Reader make_y4m_reader(Source source, const ReaderOptions& options) {
   return std::make_unique<Y4mReader>(std::move(source), options);
 }
 
+bool y4m_holds(const VideoInfo& info) {
+  try {
+    chroma_tag(info);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 Writer make_y4m_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options) {
   return std::make_unique<Y4mWriter>(path, info, options);
 }
