@@ -2,6 +2,8 @@
 # Sourced by the scripts: installs what a fresh Debian 12 lacks. When all is there nothing is done and no network needed.
 BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libcli11-dev libspdlog-dev libgtest-dev libavformat-dev libavcodec-dev
   libavutil-dev libswscale-dev zlib1g-dev libgdcm-dev libopenmpi-dev openmpi-bin libfftw3-dev)
+# Not installed by the scripts: the player is built where they are.
+PLAYER_PACKAGES=(libsdl2-dev libimgui-dev libgl-dev libswresample-dev xvfb)
 TEST_PACKAGES=(ffmpeg python3 python3-numpy python3-nibabel python3-pydicom)
 
 install_missing() { # install_missing PACKAGE...

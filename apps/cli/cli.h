@@ -62,6 +62,7 @@ Action define_bench(Command& app, Common& common);
 Action define_truncate(Command& app, Common& common);
 Action define_extract(Command& app, Common& common);
 Action define_join(Command& app, Common& common);
+Action define_play(Command& app, Common& common);
 Action define_thumbnail(Command& app, Common& common);
 Action define_mux(Command& app, Common& common);
 Action define_demux(Command& app, Common& common);

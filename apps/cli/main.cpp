@@ -30,7 +30,7 @@ struct Entry {
   bool volumes = false;  ///< takes volumes, too
 };
 
-constexpr std::array<Entry, 16> kCommands = {{
+constexpr std::array<Entry, 17> kCommands = {{
     {"encode", "Encode a video or a volume (NIfTI, NRRD, MetaImage, DICOM, raw) into a .tvl stream", cli::define_encode,
      true},
     {"decode", "Decode a .tvl stream: whole, or reduced in size, frame rate, quality or length", cli::define_decode,
@@ -39,6 +39,7 @@ constexpr std::array<Entry, 16> kCommands = {{
     {"truncate", "Make a stream smaller in bytes without coding it again", cli::define_truncate, true},
     {"extract", "Take a lower resolution, frame rate or some GOPs out of a stream", cli::define_extract},
     {"join", "Join streams that were encoded alike, without coding them again", cli::define_join},
+    {"play", "Play a stream or film: window, sound, seeking, any quality at once", cli::define_play},
     {"thumbnail", "A small picture of a stream", cli::define_thumbnail},
     {"mux", "Put a stream into Matroska, with the sound, subtitles and chapters of another file", cli::define_mux},
     {"demux", "Take the stream out of Matroska", cli::define_demux},
@@ -67,9 +68,9 @@ constexpr const char* kFooter =
     "'trivelet help COMMAND' lists the options of a command, 'trivelet --help-all' those of all.";
 
 std::string version() {
-  return fmt::format("trivelet {}\nstream format {}.{}\nFFmpeg {}\nMPI {}\nSIMD {}", kLibraryVersion,
+  return fmt::format("trivelet {}\nstream format {}.{}\nFFmpeg {}\nMPI {}\nplayer {}\nSIMD {}", kLibraryVersion,
                      kFormatMajor, kFormatMinor, cli::has_module("ffmpeg") ? "yes" : "no",
-                     cli::has_module("mpi") ? "yes" : "no",
+                     cli::has_module("mpi") ? "yes" : "no", cli::has_module("play") ? "yes" : "no",
                      trivelet::to_string(detected_simd()));
 }
 

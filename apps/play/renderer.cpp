@@ -1,0 +1,283 @@
+#define GL_GLEXT_PROTOTYPES
+#include "apps/play/renderer.h"
+
+#include <SDL_opengl.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "trivelet/error.h"
+
+namespace trivelet::play {
+
+namespace {
+
+constexpr const char* kVertexShader = R"(#version 330 core
+uniform vec4 area;    // left, bottom, right, top of the clip space
+uniform ivec2 turn;   // cosine and sine of the rotation
+out vec2 place;
+void main() {
+  vec2 corner = vec2(gl_VertexID & 1, gl_VertexID >> 1);
+  gl_Position = vec4(mix(area.xy, area.zw, corner), 0.0, 1.0);
+  vec2 centred = vec2(corner.x, 1.0 - corner.y) - 0.5;
+  place = vec2(turn.x * centred.x + turn.y * centred.y, turn.x * centred.y - turn.y * centred.x) + 0.5;
+}
+)";
+
+// Planes are luma, two of chroma, alpha; or G, B, R, alpha. A texture's 1 is the largest value of its type, `scale` makes
+// it that of the sample.
+constexpr const char* kFragmentShader = R"(#version 330 core
+uniform sampler2D planes[4];
+uniform float scale;
+uniform int model;          // 0 grey, 1 YUV, 2 RGB
+uniform bool alpha;
+uniform mat3 to_rgb;
+uniform vec3 offset;
+uniform vec2 chroma_shift;  // where chroma samples lie, in parts of the picture
+uniform vec2 chroma_part;   // how much of their planes the picture covers: less than 1 if its size is odd
+uniform int transfer;       // 0 as it is, 16 PQ, 18 HLG
+uniform bool wide;          // BT.2020 primaries
+in vec2 place;
+out vec4 colour;
+
+vec3 pq_to_light(vec3 v) {  // SMPTE ST 2084, 1 = 203 cd/m2
+  vec3 p = pow(max(v, 0.0), vec3(1.0 / 78.84375));
+  return pow(max(p - 0.8359375, 0.0) / (18.8515625 - 18.6875 * p), vec3(1.0 / 0.1593017578125)) * (10000.0 / 203.0);
+}
+vec3 hlg_to_light(vec3 v) {  // ARIB STD-B67 on a screen of 1000 cd/m2
+  vec3 scene = mix(v * v / 3.0, (exp((v - 0.55991073) / 0.17883277) + 0.28466892) / 12.0, step(0.5, v));
+  float y = dot(scene, vec3(0.2627, 0.6780, 0.0593));
+  return scene * pow(max(y, 1e-6), 0.2) * (1000.0 / 203.0);
+}
+vec3 to_screen(vec3 light) {  // Reinhard's curve, which leaves 1000 cd/m2 at white
+  if (wide)
+    light = mat3(1.6605, -0.1246, -0.0182, -0.5876, 1.1329, -0.1006, -0.0728, -0.0083, 1.1187) * light;
+  light = max(light, 0.0);
+  float peak = max(max(light.r, light.g), light.b);
+  const float white = 1000.0 / 203.0;
+  light *= (1.0 + peak / (white * white)) / (1.0 + peak);
+  return pow(min(light, 1.0), vec3(1.0 / 2.2));
+}
+
+void main() {
+  vec3 rgb;
+  float a = 1.0;
+  if (model == 0) {
+    rgb = to_rgb * (vec3(texture(planes[0], place).r * scale, 0.0, 0.0) - vec3(offset.x, 0.0, 0.0));
+    rgb = vec3(rgb.r);
+  } else {
+    vec2 chroma = model == 1 ? (place + chroma_shift) * chroma_part : place;
+    vec3 v = vec3(texture(planes[0], place).r, texture(planes[1], chroma).r, texture(planes[2], chroma).r) * scale;
+    rgb = model == 1 ? to_rgb * (v - offset) : v.brg;
+  }
+  if (alpha) a = texture(planes[3], place).r * scale;
+  if (transfer == 16) rgb = to_screen(pq_to_light(rgb));
+  if (transfer == 18) rgb = to_screen(hlg_to_light(rgb));
+  float board = mod(floor(gl_FragCoord.x / 8.0) + floor(gl_FragCoord.y / 8.0), 2.0) * 0.2 + 0.4;
+  colour = vec4(mix(vec3(board), rgb, a), 1.0);
+}
+)";
+
+unsigned compile(unsigned type, const char* text) {
+  const unsigned shader = glCreateShader(type);
+  glShaderSource(shader, 1, &text, nullptr);
+  glCompileShader(shader);
+  int good = 0;
+  glGetShaderiv(shader, GL_COMPILE_STATUS, &good);
+  if (good == 0) {
+    std::array<char, 1024> log = {};
+    glGetShaderInfoLog(shader, log.size() - 1, nullptr, log.data());
+    fail(ErrorKind::kUnsupported, std::string("OpenGL does not take the shader: ") + log.data());
+  }
+  return shader;
+}
+
+/// Kr and Kb of ITU-T H.273; pictures that do not say are BT.601 below 720 lines and BT.709 from there on.
+std::array<double, 2> luma_weights(const VideoInfo& info) {
+  switch (info.colour.matrix) {
+    case 1: return {0.2126, 0.0722};
+    case 4: return {0.30, 0.11};
+    case 5:
+    case 6: return {0.299, 0.114};
+    case 7: return {0.212, 0.087};
+    case 9:
+    case 10: return {0.2627, 0.0593};
+    default: break;
+  }
+  if (info.height < 720) return {0.299, 0.114};
+  return {0.2126, 0.0722};
+}
+
+struct Matrix {
+  std::array<float, 9> columns{};
+  std::array<float, 3> offset{};
+};
+
+Matrix matrix_of(const VideoInfo& info) {
+  const auto [kr, kb] = luma_weights(info);
+  const double kg = 1 - kr - kb;
+  const double most = (1 << info.format.bits) - 1;
+  const double unit = info.format.bits >= 8 ? (1 << (info.format.bits - 8)) : 1.0 / (1 << (8 - info.format.bits));
+  const bool full = info.colour.range == 2 || info.format.model == ColourModel::kRgb ||
+                    (info.format.model == ColourModel::kGrey && info.colour.range == 0);
+  const double luma = full ? 1 : most / (219 * unit);
+  const double chroma = full ? 1 : most / (224 * unit);
+  const double middle = (1 << info.format.bits) / 2 / most;
+  Matrix m;
+  m.offset = {static_cast<float>(full ? 0 : 16 * unit / most), static_cast<float>(middle), static_cast<float>(middle)};
+  const std::array<double, 9> columns = {luma,
+                                         luma,
+                                         luma,
+                                         0,
+                                         -2 * kb * (1 - kb) / kg * chroma,
+                                         2 * (1 - kb) * chroma,
+                                         2 * (1 - kr) * chroma,
+                                         -2 * kr * (1 - kr) / kg * chroma,
+                                         0};
+  for (std::size_t i = 0; i < columns.size(); ++i) m.columns[i] = static_cast<float>(columns[i]);
+  return m;
+}
+
+/// From the middle of a chroma sample's luma samples to where it lies, in parts of the picture.
+std::array<float, 2> chroma_shift(const VideoInfo& info) {
+  const int location = info.colour.chroma_location;  // 1 left, 2 centre, 3 top left, 4 top, 5 bottom left, 6 bottom
+  std::array<float, 2> shift = {0, 0};
+  const bool left = location == 0 || location == 1 || location == 3 || location == 5;
+  const float x = static_cast<float>((1 << info.format.log2_chroma_w) - 1) / 2 / static_cast<float>(info.width);
+  const float y = static_cast<float>((1 << info.format.log2_chroma_h) - 1) / 2 / static_cast<float>(info.height);
+  if (left) shift[0] = x;
+  if (location == 3 || location == 4) shift[1] = y;
+  if (location >= 5) shift[1] = -y;
+  return shift;
+}
+
+std::array<float, 2> chroma_part(const VideoInfo& info) {
+  if (info.format.model != ColourModel::kYuv) return {1, 1};
+  return {static_cast<float>(info.width) / static_cast<float>(info.component_width(1) << info.format.log2_chroma_w),
+          static_cast<float>(info.height) / static_cast<float>(info.component_height(1) << info.format.log2_chroma_h)};
+}
+
+}  // namespace
+
+Picture::Picture() {
+  glGenTextures(4, textures_);
+  for (const unsigned texture : textures_) {
+    glBindTexture(GL_TEXTURE_2D, texture);
+    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_LINEAR);
+    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, GL_LINEAR);
+    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_S, GL_CLAMP_TO_EDGE);
+    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_T, GL_CLAMP_TO_EDGE);
+  }
+}
+
+Picture::~Picture() { glDeleteTextures(4, textures_); }
+
+void Picture::upload(const VideoInfo& info, const Gop& gop, int frame) {
+  const bool same = info_.width == info.width && info_.height == info.height && info_.format == info.format;
+  info_ = info;
+  glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
+  for (int c = 0; c < info.format.components(); ++c) {
+    const VolumeView plane = gop.plane(c);
+    const bool wide = plane.bytes_per_sample == 2;
+    glBindTexture(GL_TEXTURE_2D, textures_[c]);
+    if (!same)
+      glTexImage2D(GL_TEXTURE_2D, 0, wide ? GL_R16 : GL_R8, plane.shape.width, plane.shape.height, 0, GL_RED,
+                   wide ? GL_UNSIGNED_SHORT : GL_UNSIGNED_BYTE, nullptr);
+    glPixelStorei(GL_UNPACK_ROW_LENGTH, static_cast<int>(plane.row_stride / plane.bytes_per_sample));
+    glTexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, plane.shape.width, plane.shape.height, GL_RED,
+                    wide ? GL_UNSIGNED_SHORT : GL_UNSIGNED_BYTE, plane.row(frame, 0));
+  }
+  glPixelStorei(GL_UNPACK_ROW_LENGTH, 0);
+}
+
+Renderer::Renderer() {
+  const unsigned vertex = compile(GL_VERTEX_SHADER, kVertexShader);
+  const unsigned fragment = compile(GL_FRAGMENT_SHADER, kFragmentShader);
+  program_ = glCreateProgram();
+  glAttachShader(program_, vertex);
+  glAttachShader(program_, fragment);
+  glLinkProgram(program_);
+  glDeleteShader(vertex);
+  glDeleteShader(fragment);
+  int good = 0;
+  glGetProgramiv(program_, GL_LINK_STATUS, &good);
+  require(good != 0, ErrorKind::kUnsupported, "OpenGL does not link the shader");
+  glGenVertexArrays(1, &vertices_);
+}
+
+Renderer::~Renderer() {
+  glDeleteVertexArrays(1, &vertices_);
+  glDeleteProgram(program_);
+}
+
+int Renderer::uniform(const char* name) const { return glGetUniformLocation(program_, name); }
+
+void Renderer::draw(const Picture& picture, const Area& area, double left, double right) {
+  if (picture.empty() || left >= right) return;
+  const VideoInfo& info = picture.info();
+  std::array<int, 4> window = {};
+  glGetIntegerv(GL_VIEWPORT, window.data());
+  glUseProgram(program_);
+  constexpr std::array<const char*, 4> kPlanes = {"planes[0]", "planes[1]", "planes[2]", "planes[3]"};
+  for (int i = 0; i < 4; ++i) {
+    glActiveTexture(static_cast<GLenum>(GL_TEXTURE0 + i));
+    glBindTexture(GL_TEXTURE_2D, picture.texture(i));
+    glUniform1i(uniform(kPlanes[static_cast<std::size_t>(i)]), i);
+  }
+  const float full = info.format.bytes_per_sample() == 2 ? 65535.0F : 255.0F;
+  const Matrix m = matrix_of(info);
+  const std::array<float, 2> shift = chroma_shift(info);
+  glUniform1f(uniform("scale"), full / static_cast<float>((1 << info.format.bits) - 1));
+  glUniform1i(uniform("model"), static_cast<int>(info.format.model));
+  glUniform1i(uniform("alpha"), info.format.alpha ? 1 : 0);
+  glUniformMatrix3fv(uniform("to_rgb"), 1, GL_FALSE, m.columns.data());
+  glUniform3fv(uniform("offset"), 1, m.offset.data());
+  glUniform2fv(uniform("chroma_shift"), 1, shift.data());
+  const std::array<float, 2> covered = chroma_part(info);
+  glUniform2fv(uniform("chroma_part"), 1, covered.data());
+  glUniform1i(uniform("transfer"), info.colour.transfer == 16 || info.colour.transfer == 18 ? info.colour.transfer : 0);
+  glUniform1i(uniform("wide"), info.colour.primaries == 9 ? 1 : 0);
+  const int quarter = info.rotation / 90;
+  constexpr std::array<std::array<int, 2>, 4> kTurns = {{{1, 0}, {0, 1}, {-1, 0}, {0, -1}}};
+  const auto& turn = kTurns[static_cast<std::size_t>(quarter & 3)];
+  glUniform2i(uniform("turn"), turn[0], turn[1]);
+  const auto clip = [](int at, int size) { return 2.0F * static_cast<float>(at) / static_cast<float>(size) - 1.0F; };
+  glUniform4f(uniform("area"), clip(area.x, window[2]), clip(area.y, window[3]), clip(area.x + area.width, window[2]),
+              clip(area.y + area.height, window[3]));
+  const auto column = [&area](double part) { return area.x + static_cast<int>(part * area.width); };
+  glEnable(GL_SCISSOR_TEST);
+  glScissor(column(left), area.y, column(right) - column(left), area.height);
+  glBindVertexArray(vertices_);
+  glDrawArrays(GL_TRIANGLE_STRIP, 0, 4);
+  glDisable(GL_SCISSOR_TEST);
+  glActiveTexture(GL_TEXTURE0);
+}
+
+Area fit(const VideoInfo& info, int width, int height) {
+  double w = info.width;
+  double h = info.height;
+  if (info.sample_aspect.num > 0 && info.sample_aspect.den > 0) w *= info.sample_aspect.value();
+  if (info.rotation % 180 != 0) std::swap(w, h);
+  const double factor = std::min(width / w, height / h);
+  Area area;
+  area.width = std::max(1, static_cast<int>(w * factor + 0.5));
+  area.height = std::max(1, static_cast<int>(h * factor + 0.5));
+  area.x = (width - area.width) / 2;
+  area.y = (height - area.height) / 2;
+  return area;
+}
+
+std::vector<std::uint8_t> read_pixels(int width, int height) {
+  const auto row = static_cast<std::size_t>(width) * 3;
+  std::vector<std::uint8_t> upside_down(row * static_cast<std::size_t>(height));
+  glPixelStorei(GL_PACK_ALIGNMENT, 1);
+  glReadPixels(0, 0, width, height, GL_RGB, GL_UNSIGNED_BYTE, upside_down.data());
+  std::vector<std::uint8_t> pixels(upside_down.size());
+  for (std::size_t y = 0; y < static_cast<std::size_t>(height); ++y)
+    std::copy_n(upside_down.begin() + static_cast<std::ptrdiff_t>((static_cast<std::size_t>(height) - 1 - y) * row),
+                row, pixels.begin() + static_cast<std::ptrdiff_t>(y * row));
+  return pixels;
+}
+
+}  // namespace trivelet::play

@@ -1,0 +1,63 @@
+// Pictures on an OpenGL 3.3 context: planes of 1 to 16 bits become textures, and a shader makes RGB of them as their colour
+// tags say; HDR is mapped to what an ordinary screen shows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trivelet/types.h"
+
+namespace trivelet::play {
+
+/// A place in the window, in pixels from its lower left corner.
+struct Area {
+  int x = 0;
+  int y = 0;
+  int width = 0;
+  int height = 0;
+};
+
+/// The planes of a picture on the graphics card.
+class Picture {
+ public:
+  Picture();
+  ~Picture();
+  Picture(const Picture&) = delete;
+  Picture& operator=(const Picture&) = delete;
+
+  void upload(const VideoInfo& info, const Gop& gop, int frame);
+  bool empty() const { return info_.width == 0; }
+  const VideoInfo& info() const { return info_; }
+  unsigned texture(int plane) const { return textures_[plane]; }
+
+ private:
+  VideoInfo info_;
+  unsigned textures_[4] = {};
+  std::vector<std::uint8_t> row_;
+};
+
+class Renderer {
+ public:
+  /// Throws Unsupported when the context cannot do it.
+  Renderer();
+  ~Renderer();
+  Renderer(const Renderer&) = delete;
+  Renderer& operator=(const Renderer&) = delete;
+
+  /// Draws the picture, turned as it says, into `area`; only the columns from `left` to `right` of it, 0..1.
+  void draw(const Picture& picture, const Area& area, double left = 0, double right = 1);
+
+ private:
+  int uniform(const char* name) const;
+
+  unsigned program_ = 0;
+  unsigned vertices_ = 0;
+};
+
+/// Where a picture of `info` is as large as it can be in a window.
+Area fit(const VideoInfo& info, int width, int height);
+
+/// The pixels of the frame buffer, from the top left, R G B.
+std::vector<std::uint8_t> read_pixels(int width, int height);
+
+}  // namespace trivelet::play

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""The player without a screen: what it draws is what 'decode' gives, converted as the standards say.
+
+    tests/play_test.py path/to/trivelet
+
+Draws by Xvfb's OpenGL. Skipped where the program has no player, or there is no ffmpeg or xvfb-run.
+"""
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+WIDTH, HEIGHT = 98, 66
+program = ""
+failures = []
+
+
+def check(good: bool, what: str) -> None:
+    if not good:
+        failures.append(what)
+        print(f"FAILED: {what}")
+
+
+def run(*arguments, screen: bool = False) -> subprocess.CompletedProcess:
+    # Not the whole suite's number of screens: one is started for each call, which finds a free one.
+    before = ["xvfb-run", "-a"] if screen else []
+    environment = {**os.environ, "SDL_AUDIODRIVER": "dummy", "LIBGL_ALWAYS_SOFTWARE": "1"}
+    result = subprocess.run([*before, program, *map(str, arguments)], capture_output=True, timeout=120, env=environment)
+    check(result.returncode == 0, f"{arguments[0]}: exit code {result.returncode}: {result.stderr.decode()[:400]}")
+    return result
+
+
+def planes(raw: bytes, sizes: list, wide: bool) -> list:
+    """Rows of every plane, as parts of the largest sample."""
+    found, at = [], 0
+    for width, height in sizes:
+        rows = []
+        for _ in range(height):
+            row = raw[at : at + width * (2 if wide else 1)]
+            rows.append([row[2 * i] | row[2 * i + 1] << 8 for i in range(width)] if wide else list(row))
+            at += len(row)
+        found.append(rows)
+    return found
+
+
+def between(rows: list, x: float, y: float) -> float:
+    """Bilinear, the edges going on for ever."""
+    x, y = min(max(x, 0), len(rows[0]) - 1), min(max(y, 0), len(rows) - 1)
+    x0, y0 = int(x), int(y)
+    x1, y1 = min(x0 + 1, len(rows[0]) - 1), min(y0 + 1, len(rows) - 1)
+    top = rows[y0][x0] * (1 - x + x0) + rows[y0][x1] * (x - x0)
+    low = rows[y1][x0] * (1 - x + x0) + rows[y1][x1] * (x - x0)
+    return top * (1 - y + y0) + low * (y - y0)
+
+
+def expected(raw: bytes, halved: int, bits: int) -> bytes:
+    """BT.601 of limited range; chroma to the left if it is halved."""
+    chroma = ((WIDTH + halved) >> halved, (HEIGHT + halved) >> halved)
+    luma, blue, red = planes(raw, [(WIDTH, HEIGHT), chroma, chroma], bits > 8)
+    unit, out = 1 << (bits - 8), bytearray()
+    for y in range(HEIGHT):
+        for x in range(WIDTH):
+            at = (x / 2, (y + 0.5) / 2 - 0.5) if halved else (x, y)
+            l = (luma[y][x] - 16 * unit) / (219 * unit)
+            u = (between(blue, *at) - 128 * unit) / (224 * unit)
+            v = (between(red, *at) - 128 * unit) / (224 * unit)
+            r, b = l + 1.402 * v, l + 1.772 * u
+            g = (l - 0.299 * r - 0.114 * b) / 0.587
+            out += bytes(min(255, max(0, math.floor(255 * c + 0.5))) for c in (r, g, b))
+    return bytes(out)
+
+
+def psnr(a: bytes, b: bytes) -> float:
+    error = sum((x - y) ** 2 for x, y in zip(a, b)) / max(1, len(a))
+    return 99 if error == 0 else 10 * math.log10(255 * 255 / error)
+
+
+def pixels(png: Path) -> bytes:
+    command = ["ffmpeg", "-v", "error", "-i", str(png), "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    return subprocess.run(command, check=True, capture_output=True).stdout
+
+
+def test_pictures(folder: Path) -> None:
+    for name, halved, bits in (("yuv420p", 1, 8), ("yuv444p", 0, 8), ("yuv420p10le", 1, 10)):
+        film, stream, shot = folder / f"{name}.mkv", folder / f"{name}.tvl.mkv", folder / f"{name}.png"
+        source = f"testsrc2=size={WIDTH}x{HEIGHT}:rate=25:duration=1"
+        subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", source, "-f", "lavfi", "-i", "sine=duration=1",
+                        "-pix_fmt", name, "-c:v", "ffv1", "-c:a", "pcm_s16le", str(film)], check=True)  # fmt: skip
+        run("encode", film, stream, "-q", "60", "--preset", "fast", "--gop", "10")
+        run("play", stream, "--headless", "--screenshot-at", "0.52", "--screenshot", shot, screen=True)
+        raw = run("decode", stream, "-", "--format", "raw", "--frames", "13:14").stdout
+        quality = psnr(pixels(shot), expected(raw, halved, bits))
+        check(quality >= 50, f"{name}: the screenshot is the frame: {quality:.1f} dB")
+        other = run("decode", stream, "-", "--format", "raw", "--frames", "12:13").stdout
+        check(psnr(pixels(shot), expected(other, halved, bits)) < 45, f"{name}: and not the one before")
+
+
+def test_playing(folder: Path) -> None:
+    film = folder / "yuv420p.tvl.mkv"
+    for more in ([], ["--budget", "--overlay"], ["--compare", film], ["--reduce", "1", "--max-layers", "2", "--seek", "0.4"]):
+        said = run("play", film, "--stats", "--quit-after", "5", *more, screen=True).stderr.decode()
+        check("frames shown" in said, f"play {more}: {said[:300]}")
+
+
+def main() -> int:
+    global program
+    program = os.path.abspath(sys.argv[1])
+    version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    if "player yes" not in version or not shutil.which("ffmpeg") or not shutil.which("xvfb-run"):
+        print("skipped: no player, ffmpeg or xvfb-run")
+        return 77
+    with tempfile.TemporaryDirectory() as name:
+        test_pictures(Path(name))
+        test_playing(Path(name))
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
