@@ -1,0 +1,181 @@
+// A module for VLC 3: decodes Trivelet streams in Matroska. VLC does the rest: sound, subtitles, seeking.
+//
+// A packet is a GOP. One that decodes alone begins with the stream's header (io/video/matroska.h); those behind it are
+// decoded together with it, as far as they need what came before. The packet with the index shows nothing. Samples that
+// VLC has no name for lose their lowest bits.
+//
+// --trivelet-layers and --trivelet-reduce decode less.
+
+#include <vlc_common.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <vlc_block.h>
+#include <vlc_codec.h>
+#include <vlc_plugin.h>
+
+#include "trivelet/codec.h"
+
+namespace {
+
+using namespace trivelet;
+
+struct Session {
+  std::vector<std::uint8_t> run;  // packets from the last one that decodes alone
+};
+
+/// VLC's name of planes, and how many bits its samples have.
+struct Chroma {
+  vlc_fourcc_t code = 0;
+  int bits = 8;
+};
+
+std::optional<Chroma> chroma_of(const PixelFormat& f) {
+  const int bits = f.bits <= 8 ? 8 : f.bits <= 10 ? 10 : 12;
+  const auto pick = [bits](vlc_fourcc_t eight, vlc_fourcc_t ten, vlc_fourcc_t twelve) {
+    return Chroma{bits == 8 ? eight : bits == 10 ? ten : twelve, bits};
+  };
+  if (f.model == ColourModel::kGrey) return pick(VLC_CODEC_GREY, VLC_CODEC_GREY_10L, VLC_CODEC_GREY_12L);
+  if (f.model == ColourModel::kRgb) {
+    if (bits == 12) return Chroma{VLC_CODEC_GBR_PLANAR_10L, 10};
+    return pick(VLC_CODEC_GBR_PLANAR, VLC_CODEC_GBR_PLANAR_10L, 0);
+  }
+  if (f.log2_chroma_w == 1 && f.log2_chroma_h == 1) return pick(VLC_CODEC_I420, VLC_CODEC_I420_10L, VLC_CODEC_I420_12L);
+  if (f.log2_chroma_w == 1 && f.log2_chroma_h == 0) return pick(VLC_CODEC_I422, VLC_CODEC_I422_10L, VLC_CODEC_I422_12L);
+  if (f.log2_chroma_w == 0 && f.log2_chroma_h == 0) return pick(VLC_CODEC_I444, VLC_CODEC_I444_10L, VLC_CODEC_I444_12L);
+  if (f.log2_chroma_w == 2 && f.log2_chroma_h == 0 && bits == 8) return Chroma{VLC_CODEC_I411, 8};
+  return std::nullopt;
+}
+
+void describe(decoder_t* vlc, const VideoInfo& info, const Chroma& chroma) {
+  es_format_t& out = vlc->fmt_out;
+  out.i_codec = chroma.code;
+  video_format_t& v = out.video;
+  video_format_Setup(&v, chroma.code, info.width, info.height, info.width, info.height,
+                     info.sample_aspect.num > 0 ? info.sample_aspect.num : 1,
+                     info.sample_aspect.num > 0 ? info.sample_aspect.den : 1);
+  v.i_frame_rate = static_cast<unsigned>(std::max(info.frame_rate.num, 0));
+  v.i_frame_rate_base = static_cast<unsigned>(std::max(info.frame_rate.den, 1));
+  v.b_color_range_full = info.colour.range == 2;
+  v.orientation = info.rotation == 90    ? ORIENT_ROTATED_90
+                  : info.rotation == 180 ? ORIENT_ROTATED_180
+                  : info.rotation == 270 ? ORIENT_ROTATED_270
+                                         : ORIENT_NORMAL;
+  switch (info.colour.matrix) {
+    case 1: v.space = COLOR_SPACE_BT709; break;
+    case 5:
+    case 6: v.space = COLOR_SPACE_BT601; break;
+    case 9:
+    case 10: v.space = COLOR_SPACE_BT2020; break;
+    default: break;
+  }
+}
+
+/// Copies a plane into VLC's, whose samples have `bits` bits in the lower part of bytes or words.
+void copy_plane(const VolumeView& from, int frame, int shift, bool bytes, plane_t& to) {
+  for (int y = 0; y < std::min(from.shape.height, to.i_lines); ++y) {
+    const std::byte* in = from.row(frame, y);
+    std::uint8_t* out = to.p_pixels + static_cast<std::ptrdiff_t>(y) * to.i_pitch;
+    if (shift == 0) {
+      std::memcpy(out, in, from.row_bytes());
+      continue;
+    }
+    for (int x = 0; x < from.shape.width; ++x) {
+      int v = from.bytes_per_sample == 1 ? static_cast<int>(in[x]) : reinterpret_cast<const std::uint16_t*>(in)[x];
+      v = shift > 0 ? v >> shift : v << -shift;
+      if (bytes)
+        out[x] = static_cast<std::uint8_t>(v);
+      else
+        reinterpret_cast<std::uint16_t*>(out)[x] = static_cast<std::uint16_t>(v);
+    }
+  }
+}
+
+void show(decoder_t* vlc, Session& session, mtime_t time) {
+  MemorySource source(session.run.data(), session.run.size());
+  const StreamInfo stream = probe(source);
+  if (stream.gops.empty()) return;
+  DecoderParams params;
+  params.first_frame = stream.gops.back().first_frame;
+  params.keep_partial = true;  // after seeking, what came before is missing
+  params.max_layers = std::min(static_cast<int>(var_InheritInteger(vlc, "trivelet-layers")), stream.layers);
+  params.reduce = static_cast<int>(var_InheritInteger(vlc, "trivelet-reduce"));
+  source.seek(0);
+  Decoder decoder(source, params);
+  const VideoInfo& info = decoder.output();
+  const std::optional<Chroma> chroma = chroma_of(info.format);
+  require(chroma.has_value(), ErrorKind::kUnsupported, "VLC has no name for " + trivelet::to_string(info.format));
+  describe(vlc, info, *chroma);
+  if (decoder_UpdateVideoFormat(vlc) != 0) return;
+  Gop gop = decoder.make_gop();
+  while (decoder.pull(gop))
+    for (int f = 0; f < gop.frames(); ++f) {
+      picture_t* picture = decoder_NewPicture(vlc);
+      if (picture == nullptr) return;
+      const Gop& samples = gop;
+      const int planes = std::min(picture->i_planes, samples.components());
+      for (int c = 0; c < planes; ++c)
+        copy_plane(samples.plane(c), f, info.format.bits - chroma->bits, chroma->bits == 8, picture->p[c]);
+      const double since = static_cast<double>(gop.times()[static_cast<std::size_t>(f)].pts - gop.times()[0].pts) *
+                           info.time_base.value();
+      picture->date = time + static_cast<mtime_t>(since * CLOCK_FREQ);
+      picture->b_progressive = info.field_order == 0;
+      decoder_QueueVideo(vlc, picture);
+    }
+}
+
+int decode(decoder_t* vlc, block_t* block) {
+  if (block == nullptr) return VLCDEC_SUCCESS;
+  auto& session = *reinterpret_cast<Session*>(vlc->p_sys);
+  const std::unique_ptr<block_t, void (*)(block_t*)> owner(block, [](block_t* b) { block_Release(b); });
+  try {
+    const bool alone = is_tvl(block->p_buffer, block->i_buffer);
+    const bool gop = alone || (block->i_buffer >= 4 && std::memcmp(block->p_buffer, "Gop ", 4) == 0);
+    if (alone) session.run.clear();
+    if (!gop || (!alone && session.run.empty())) return VLCDEC_SUCCESS;  // the index; or nothing to lean on
+    session.run.insert(session.run.end(), block->p_buffer, block->p_buffer + block->i_buffer);
+    // Matroska's time of this kind of track is that of decoding.
+    show(vlc, session, block->i_pts > VLC_TS_INVALID ? block->i_pts : block->i_dts);
+  } catch (const std::exception& e) {
+    msg_Err(vlc, "%s", e.what());
+  }
+  return VLCDEC_SUCCESS;
+}
+
+void flush(decoder_t* vlc) { reinterpret_cast<Session*>(vlc->p_sys)->run.clear(); }
+
+int open_decoder(vlc_object_t* object) {
+  auto* vlc = reinterpret_cast<decoder_t*>(object);
+  if (vlc->fmt_in.i_codec != VLC_FOURCC('T', 'R', 'V', 'L')) return VLC_EGENERIC;
+  auto* session = new (std::nothrow) Session;
+  if (session == nullptr) return VLC_ENOMEM;
+  vlc->p_sys = reinterpret_cast<decoder_sys_t*>(session);
+  vlc->pf_decode = decode;
+  vlc->pf_flush = flush;
+  return VLC_SUCCESS;
+}
+
+void close_decoder(vlc_object_t* object) {
+  delete reinterpret_cast<Session*>(reinterpret_cast<decoder_t*>(object)->p_sys);
+}
+
+}  // namespace
+
+// clang-format off
+vlc_module_begin()
+  set_shortname("Trivelet")
+  set_description("Trivelet video decoder")
+  set_capability("video decoder", 100)
+  set_category(CAT_INPUT)
+  set_subcategory(SUBCAT_INPUT_VCODEC)
+  add_integer("trivelet-layers", 0, "Quality layers", "Decode only so many quality layers; 0 = all", false)
+  add_integer("trivelet-reduce", 0, "Halvings", "Halve width and height so many times", false)
+  set_callbacks(open_decoder, close_decoder)
+vlc_module_end()
+// clang-format on
