@@ -86,14 +86,15 @@ class MatroskaOutput final : public StreamOutput {
     if (box.is("Gop ")) {
       take_gop();
     } else if (box.is("Indx")) {
-      index_ = buffer_;
+      write_held();
+      held_ = buffer_;
     } else if (box.is("Done")) {
       take_end();
     } else {
       require(!box.is("Volm"), ErrorKind::kUnsupported,
               name_ + ": volumes have no place in Matroska; write a .tvl file");
-      require(!format_, ErrorKind::kInternal, std::string("a box '") + box.type + "' behind the first GOP");
-      head_.insert(head_.end(), buffer_.begin(), buffer_.end());
+      std::vector<std::uint8_t>& before = ended_with_gop_ ? held_ : head_;
+      before.insert(before.end(), buffer_.begin(), buffer_.end());
     }
     buffer_.clear();
   }
@@ -108,6 +109,7 @@ class MatroskaOutput final : public StreamOutput {
 
   void take_gop() {
     if (!format_) open();
+    write_held();
     const auto bytes = load_little_endian<std::uint32_t>(buffer_.data() + kBoxHeaderBytes);
     require(bytes >= 8 && bytes <= buffer_.size() - kBoxHeaderBytes, ErrorKind::kInternal, "a GOP without a header");
     const GopHeader gop = parse_gop_header(header_, buffer_.data() + kBoxHeaderBytes, bytes);
@@ -118,14 +120,24 @@ class MatroskaOutput final : public StreamOutput {
       company_->write_until(first);
     }
     begun_ = true;
-    write_packet(first, std::max<std::int64_t>(0, end_us_ - first), gop.key != GopKey::kOpen, buffer_);
+    held_ = buffer_;
+    held_us_ = first;
+    held_alone_ = gop.key != GopKey::kOpen;
+    ended_with_gop_ = true;
+  }
+
+  // A GOP's packet takes the boxes behind the GOP along.
+  void write_held() {
+    if (ended_with_gop_) write_packet(held_us_, std::max<std::int64_t>(0, end_us_ - held_us_), held_alone_, held_);
+    held_.clear();
+    ended_with_gop_ = false;
   }
 
   void take_end() {
     if (!format_) open();
     if (company_) company_->finish(end_us_);
-    index_.insert(index_.end(), buffer_.begin(), buffer_.end());
-    write_packet(end_us_, 0, false, index_);
+    held_.insert(held_.end(), buffer_.begin(), buffer_.end());
+    write_packet(end_us_, 0, false, held_);
     ended_ = true;
   }
 
@@ -207,8 +219,11 @@ class MatroskaOutput final : public StreamOutput {
   FormatPtr format_;
   StreamHeader header_;
   Rational base_;
-  std::vector<std::uint8_t> head_;    ///< of the stream, before the first GOP
-  std::vector<std::uint8_t> index_;   ///< its box
+  std::vector<std::uint8_t> head_;  ///< of the stream, before the first GOP
+  std::vector<std::uint8_t> held_;  ///< the last GOP with the boxes behind it, or the index
+  std::int64_t held_us_ = 0;
+  bool held_alone_ = false;
+  bool ended_with_gop_ = false;
   std::vector<std::uint8_t> buffer_;  ///< of what is not yet whole
   bool signature_seen_ = false;
   bool begun_ = false;
