@@ -284,6 +284,7 @@ TEST_P(MotionBackends, StreamsAreTheSame) {
 // Every GOP is coded several times, along the same motion or another.
 TEST_P(MotionBackends, TargetsAreMetTheSameWay) {
   if (GetParam().params.lossless) GTEST_SKIP() << "lossless";
+  if (GetParam().width * GetParam().height < 100) GTEST_SKIP() << "headers alone take more";
   if (is_left_out('t')) GTEST_SKIP() << "not of the sample";
   const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
   const Clip c = clip();
