@@ -51,7 +51,7 @@ EncoderParams to_params(const tvl_encode_params& p) {
   out.spatial = to_enum<Wavelet>(p.spatial_wavelet, TVL_REV137, "spatial_wavelet");
   out.layout = to_enum<Layout>(p.layout, TVL_DYADIC, "layout");
   out.motion = to_enum<Motion>(p.motion, TVL_MOTION_AUTO, "motion");
-  out.profile = to_enum<Profile>(p.profile, TVL_PROFILE_DENSE, "profile");
+  out.profile = to_enum<Profile>(p.profile, TVL_PROFILE_PREDICTIVE, "profile");
   out.fast_mode = p.staged ? FastMode::kStaged : FastMode::kRaw;
   out.block_size = p.block_size;
   out.layers = p.layers;

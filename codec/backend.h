@@ -22,6 +22,7 @@ namespace trivelet {
 struct BackendOptions {
   int threads = 0;
   SimdLevel simd = SimdLevel::kBest;
+  Effort effort = Effort::kMedium;
 };
 
 /// Geometry of the components of a GOP of some length: shared by coder and container.

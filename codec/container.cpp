@@ -116,7 +116,7 @@ void rotation_field(IO& io, VideoInfo& v) {
 
 template <class IO, class Header>
 void visit_stream_header(IO& io, Header& h) {
-  byte_field(io, h.profile, 0, 1, "profile");
+  byte_field(io, h.profile, 0, 2, "profile");
   byte_field(io, h.fast_mode, 0, 1, "mode");
   byte_field(io, h.lossless, 0, 1, "lossless");
   byte_field(io, h.layout, 0, 1, "layout");
@@ -165,6 +165,16 @@ void visit_stream_header(IO& io, Header& h) {
 
 bool reversible_wavelet(Wavelet w) { return w != Wavelet::kCdf97; }
 bool real_wavelet(Wavelet w) { return w != Wavelet::kRev137; }
+
+void check_predictive(const StreamHeader& h) {
+  if (!h.lossless || h.layout != Layout::kT2d || h.temporal_levels != 0 || h.spatial_levels != 0 || h.layers != 1 ||
+      h.colour_transform != 0 || h.motion)
+    bad("stream header: predictive profile with loss, levels, layers, a colour transform or motion");
+  const PixelFormat& f = h.video.format;
+  for (const ComponentHeader& c : h.components)
+    if (c.offset != (f.is_signed ? 0 : 1 << (f.bits - 1)))
+      bad("stream header: predictive profile with an offset of " + std::to_string(c.offset));
+}
 
 }  // namespace
 
@@ -247,6 +257,7 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
         std::to_string(h.temporal_levels));
   if (h.colour_transform && (f.model != ColourModel::kRgb || f.is_signed))
     bad("stream header: colour transform of something that is not RGB");
+  if (h.profile == Profile::kPredictive) check_predictive(h);
   std::uint64_t samples = 0;
   for (std::size_t c = 0; c < h.components.size(); ++c) {
     const ComponentHeader& ch = h.components[c];

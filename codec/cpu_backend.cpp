@@ -19,6 +19,7 @@
 #include "codec/motion_decisions.h"
 #include "codec/motion_gop.h"
 #include "codec/parallel.h"
+#include "codec/prediction_backend.h"
 #include "codec/rate_control.h"
 #include "codec/rounding.h"
 #include "codec/simd.h"
@@ -946,9 +947,11 @@ class CpuDecoder final : public GopDecoder {
 };
 
 std::unique_ptr<GopEncoder> make_cpu_encoder(const StreamHeader& h, const BackendOptions& o) {
+  if (h.profile == Profile::kPredictive) return make_predictive_encoder(h, o);
   return std::make_unique<CpuEncoder>(h, o);
 }
 std::unique_ptr<GopDecoder> make_cpu_decoder(const StreamHeader& h, const Reduction& r, const BackendOptions& o) {
+  if (h.profile == Profile::kPredictive) return make_predictive_decoder(h, o);
   return std::make_unique<CpuDecoder>(h, r, o);
 }
 

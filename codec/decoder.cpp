@@ -44,7 +44,11 @@ std::uint64_t Decoder::State::memory_needed() const {
   // Per sample of a GOP at the decoded size: 4 bytes of coefficient, the sample itself twice (a GOP in work, one being
   // written), and as much again for the compressed bytes. The coder works on whole blocks, however little of them lies
   // inside the picture: the state of decoding for each thread.
-  const std::uint64_t state_bytes = header.profile == Profile::kDense ? 640 : 30 * 8 + 3 * 8 + 6 * 2 + 4;
+  const bool predictive =
+      header.profile == Profile::kPredictive;  // three frames of a block, tables, and no coefficients
+  const std::uint64_t state_bytes = predictive                          ? 64
+                                    : header.profile == Profile::kDense ? 640
+                                                                        : 30 * 8 + 3 * 8 + 6 * 2 + 4;
   const auto threads = static_cast<std::uint64_t>(
       params.threads > 0 ? params.threads : std::max(1u, std::thread::hardware_concurrency()));
   std::uint64_t largest_block = 0;
@@ -64,7 +68,7 @@ std::uint64_t Decoder::State::memory_needed() const {
                                                    2 * 4 * header.temporal_levels * (samples / places)
                                              : 0;
   return geometry_memory(header) + largest_block * state_bytes * threads + motion +
-         samples * (4 + 2 * static_cast<unsigned>(header.video.format.bytes_per_sample()) + 2);
+         samples * ((predictive ? 0u : 4u) + 2 * static_cast<unsigned>(header.video.format.bytes_per_sample()) + 2);
 }
 
 void Decoder::State::check_request() {
@@ -93,6 +97,9 @@ void Decoder::State::check_request() {
           "planes must be 1..30 (0 = all), not " + std::to_string(p.max_planes));
   require(p.max_layers >= 0 && p.max_layers <= header.layers, ErrorKind::kBadArgument,
           "this stream has " + std::to_string(header.layers) + " layers, not " + std::to_string(p.max_layers));
+  require(
+      header.profile != Profile::kPredictive || (p.max_bytes == 0 && p.max_bits_per_pixel == 0 && p.max_planes == 0),
+      ErrorKind::kUnsupported, "this stream is of the predictive profile, which has no lower quality in it");
   require(p.first_frame < p.end_frame, ErrorKind::kBadArgument, "an empty range of frames");
   if (has_region()) {
     const PictureRegion& r = p.region;
@@ -150,7 +157,7 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
     check_work(params.limits, checked_mul(frames, samples), s.info.file_bytes, kEmpty);
   }
 
-  const Backend& b = backend ? *backend : cpu_backend();
+  const Backend& b = backend && s.header.profile != Profile::kPredictive ? *backend : cpu_backend();
   s.backend = b.make_decoder(s.header, s.reduction, {params.threads, params.simd});
   s.allocate = b.allocate;
   s.stats.damage = std::exchange(s.found, {});

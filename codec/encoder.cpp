@@ -113,11 +113,12 @@ int Encoder::State::layers_for(const RateControl& control, const Cuts& final, do
 }
 
 Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend)
-    : state_(std::make_unique<State>(info, params, sink, backend ? *backend : cpu_backend())) {
+    : state_(std::make_unique<State>(info, params, sink,
+                                     backend && params.profile != Profile::kPredictive ? *backend : cpu_backend())) {
   State& s = *state_;
   const std::vector<std::uint8_t> head = serialise(s.header);
   (void)parse_stream_header(head.data(), head.size());  // what a decoder would refuse is refused here
-  s.coder = s.backend.make_encoder(s.header, {s.params.threads, s.params.simd});
+  s.coder = s.backend.make_encoder(s.header, {s.params.threads, s.params.simd, s.params.effort});
   s.begin_finishing();
   if (s.params.has_byte_target()) s.spool = std::make_unique<Spool>(s.params.spool_path);
   s.write(kSignature, sizeof kSignature);

@@ -87,6 +87,16 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   if (p.bits_per_pixel < 0 || p.bit_rate < 0 || p.psnr < 0) refuse("a target must be positive");
   if (p.bit_rate > 0 && video.frame_rate.num == 0) refuse("a bit rate needs a frame rate, and the input has none");
   if (p.psnr > 120) refuse("a PSNR of " + std::to_string(p.psnr) + " dB; the limit is 120, lossless is beyond it");
+  if (p.profile == Profile::kPredictive) {
+    if (!p.lossless) refuse("the predictive profile is lossless");
+    if (p.layers > 1) refuse("the predictive profile has one layer, not " + std::to_string(p.layers));
+    if (p.temporal_levels > 0 || p.spatial_levels > 0) refuse("the predictive profile has no levels");
+    if (p.layout != Layout::kT2d) refuse("the predictive profile has no layout");
+    if (p.motion == Motion::kOn) refuse("the predictive profile does not follow motion");
+    p.motion = Motion::kOff;
+    p.layers = 1;
+    p.temporal_levels = p.spatial_levels = 0;
+  }
   const bool default_layers = p.layers == 0;
   if (default_layers) p.layers = kMaxLayers;
   if (p.layers < 1 || p.layers > kMaxLayers)
@@ -152,7 +162,7 @@ StreamHeader make_header(const VideoInfo& video, const EncoderParams& p) {
   h.log2_block = static_cast<std::uint8_t>(log2_floor(p.block_size));
   h.layers = static_cast<std::uint8_t>(p.layers);
   h.gop_frames = static_cast<std::uint16_t>(p.gop_frames);
-  h.colour_transform = video.format.model == ColourModel::kRgb ? 1 : 0;
+  h.colour_transform = video.format.model == ColourModel::kRgb && p.profile != Profile::kPredictive ? 1 : 0;
   h.video = video;
   h.motion = p.motion != Motion::kOff && p.temporal_levels > 0;
   if (rounds_by_cost(p)) h.centroid = kCostCentroid;

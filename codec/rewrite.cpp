@@ -116,6 +116,11 @@ class Rewriter {
   }
 
   void check_levels() {
+    require(header_.profile != Profile::kPredictive || (params_.target_bytes == 0 && params_.bits_per_pixel == 0 &&
+                                                        params_.bit_rate == 0 && params_.psnr == 0),
+            ErrorKind::kUnsupported,
+            "this stream is of the predictive profile, which has one quality alone: nothing can be taken out of it but "
+            "frames");
     const int most = header_.max_reduce() - header_.dropped_spatial;
     require(params_.reduce >= 0 && params_.reduce <= most, ErrorKind::kBadArgument,
             "this stream can be reduced 0.." + std::to_string(most) + " times, not " + std::to_string(params_.reduce));

@@ -21,6 +21,7 @@ import numpy as np
 
 from reference_conventions import MASK64, BitReader, ByteReader, FormatError, check, crc32c, xxh64
 from reference_dense import Known, PassDecoder
+from reference_predictive import decode_block
 from reference_motion import (CELL, KEY_FIRST, KEY_LAST, KEY_OPEN, LOSSY_PLACES, HighFrame, Plane, inverse_motion,
                               places_of, read_level, to_integers, to_samples)
 
@@ -30,7 +31,7 @@ from reference_motion import (CELL, KEY_FIRST, KEY_LAST, KEY_OPEN, LOSSY_PLACES,
 
 SIGNATURE = bytes.fromhex("8954564C0D0A1A0A")
 BOX_HEADER = 16
-FAST, DENSE = 0, 1
+FAST, DENSE, PREDICTIVE = 0, 1, 2
 RAW, STAGED = 0, 1
 T_PLUS_2D, DYADIC = 0, 1
 HAAR, CDF_5_3, CDF_9_7, CRF_13_7 = 0, 1, 2, 3
@@ -141,7 +142,7 @@ def read_head(payload: bytes) -> Head:
     check((major == 0 and minor >= 9) or major == 1, f"version {major}.{minor}")
     motion = bool(read_features(reader) & MOTION)
     profile, mode, lossless, layout = reader.unpack("4B")
-    check(profile <= DENSE and (mode <= STAGED or profile == DENSE) and lossless <= 1 and layout <= 1, "unknown profile, mode or layout")
+    check(profile <= PREDICTIVE and (mode <= STAGED or profile != FAST) and lossless <= 1 and layout <= 1, "unknown profile, mode or layout")
     wavelet_t, wavelet_s, lt, ls, log2_block, layers, centroid, colour = reader.unpack("8B")
     check(max(wavelet_t, wavelet_s) <= 3, "unknown wavelet")
     check((CDF_9_7 if lossless else CRF_13_7) not in (wavelet_t, wavelet_s), "wavelet and lossless do not agree")
@@ -168,6 +169,9 @@ def read_head(payload: bytes) -> Head:
         components.append(ComponentInfo(c, offset, np.float32(weight), levels, scales, -(-width >> x), -(-height >> y),
                                         x, y))
     check(not colour or len({c.levels for c in components[:3]}) == 1, "levels with YCoCg-R")
+    if profile == PREDICTIVE:
+        check(lossless == 1 and layout == T_PLUS_2D and lt == ls == colour == 0 and layers == 1, "predictive profile")
+        check({c.offset for c in components} == {0 if signed else 1 << bits - 1}, "offset of the predictive profile")
     for numerator, denominator in (reader.unpack("ii"), reader.unpack("ii")):
         check(denominator > 0 and numerator >= 0, "frame rate or sample aspect")
     check(min(reader.unpack("ii")) > 0, "time base")
@@ -176,7 +180,7 @@ def read_head(payload: bytes) -> Head:
     check(_range <= 2 and rotation <= 7 and field_order <= 2, "range, rotation or field order")
     reader.text()  # writer
     reader.text()  # settings
-    check(not motion or layout == T_PLUS_2D, "motion")
+    check(not motion or (layout == T_PLUS_2D and profile != PREDICTIVE), "motion")
     reader.last_crc()
     return Head(profile, mode, bool(lossless), layout, wavelet_t, wavelet_s, lt, ls, 1 << log2_block, layers, centroid,
                 bool(colour), dropped, temporal_dropped, gop_frames, width, height, frames, bits, bool(signed),
@@ -602,7 +606,8 @@ class Segment:
     top: int = 0
     low: int = 0      # of the last layer read; dense: a cut
     decoded: int = 0  # the lowest plane known; dense: a cut
-    codeword: bytearray = field(default_factory=bytearray)            # dense only, as all below
+    codeword: bytearray = field(default_factory=bytearray)            # not fast
+    # dense only:
     ordered: list[list[Group]] = field(default_factory=list)          # groups in the order of decisions
     known: list[Known] = field(default_factory=list)                  # by orientation
 
@@ -729,7 +734,7 @@ def read_chunk(data: bytes, layer: int, b: int, distance: int, components: list[
                first_plane: int) -> None:
     """Read a chunk and decode its parts; planes below first_plane are passed over."""
     bits = BitReader(data)
-    fast = components[0].head.profile == FAST
+    fast = components[0].head.profile != DENSE  # cuts are planes
     parts: list[tuple[Segment, int, int, int]] = []
     for component in components:
         k = component.info.levels - distance
@@ -760,12 +765,26 @@ def read_chunk(data: bytes, layer: int, b: int, distance: int, components: list[
     position = bits.bytes_used()
     check(position + sum(size for *_, size in parts) == len(data), "sizes of parts and chunk do not agree")
     for segment, begin, end, size in parts:
-        if not fast:
+        if components[0].head.profile != FAST:
             segment.codeword += data[position:position + size]
             position += size
             continue
         decode_part(data[position:position + size], segment, begin, end, first_plane, components[0].head)
         position += size
+
+
+def predictive_samples(component: Component, gop: Gop) -> np.ndarray:
+    """The samples of a component without their offset."""
+    head, info, side = component.head, component.info, component.head.block
+    numbers = np.zeros((gop.frames, info.height, info.width), np.int64)
+    _, columns = component.geometry.block_grid
+    for i, block in enumerate(component.blocks):
+        segment = block.segments[0, 0]
+        check(segment.top <= 1 and segment.low == 0, "planes of a block")
+        part = numbers[:, i // columns * side:, i % columns * side:][:, :side, :side]
+        if segment.top > 0:
+            part[...] = decode_block(bytes(segment.codeword), part.shape, head.bits)
+    return numbers
 
 
 def lowest_cut(needed: int, fast: bool) -> int:
@@ -991,7 +1010,9 @@ def decode_gop(gop: Gop, head: Head, options: Options,
     follow. keys: those of the GOP before."""
     components = read_components(gop, head, options)
     left = None
-    if gop.motion is None:
+    if head.profile == PREDICTIVE:
+        samples = [predictive_samples(component, gop) for component in components]
+    elif gop.motion is None:
         samples = [component_samples(component, gop, options) for component in components]
     else:
         check(gop.key != KEY_OPEN or keys is not None, "an open GOP behind one without a key")

@@ -472,7 +472,14 @@ std::string to_string(Wavelet wavelet) {
 
 std::string to_string(Layout layout) { return layout == Layout::kDyadic ? "dyadic" : "t+2d"; }
 
-std::string to_string(Profile profile) { return profile == Profile::kFast ? "fast" : "dense"; }
+std::string to_string(Profile profile) {
+  switch (profile) {
+    case Profile::kFast: return "fast";
+    case Profile::kDense: return "dense";
+    case Profile::kPredictive: break;
+  }
+  return "predictive";
+}
 
 std::string to_string(FastMode mode) { return mode == FastMode::kRaw ? "raw" : "staged"; }
 

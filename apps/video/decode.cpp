@@ -29,10 +29,12 @@ struct Options {
 };
 
 /// How many GOPs of the stream will be on a device at once; 0 if it cannot be told before reading.
-std::uint64_t gops_in_flight(ByteSource& source) {
+std::uint64_t gops_in_flight(ByteSource& source, const std::string& device) {
   if (!source.seekable()) return 0;
   const StreamInfo info = probe(source);
   source.seek(0);
+  require(info.profile != Profile::kPredictive || device.rfind("gpu", 0) != 0, ErrorKind::kUnsupported,
+          "--device " + device + ": streams of the predictive profile are decoded on the CPU; leave the option out");
   return info.profile == Profile::kFast ? kFastGops : info.gops.size();
 }
 
@@ -105,7 +107,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   ByteSource& source = *file.source;
   const std::shared_ptr<const Backend> backend =
       choose_backend(options.device, app.typed("--max-memory") ? params.limits.memory : 0,
-                     options.device == "cpu" ? 0 : gops_in_flight(source));
+                     options.device == "cpu" ? 0 : gops_in_flight(source, options.device));
   Decoder decoder(source, params, backend.get());
   warn_of_lost_index(options.input, decoder.info().index_damage);
   const VideoInfo& info = decoder.output();

@@ -51,7 +51,8 @@ namespace trivelet {
 class GivenBytes;  // for ReadPlan (plan.h), which runs the half of a decoder that reads
 class RangeSet;
 
-/// What transforms and codes: the CPU unless told otherwise (trivelet/cuda.h makes one of a GPU).
+/// What transforms and codes: the CPU unless told otherwise (trivelet/cuda.h makes one of a GPU), and always the CPU in the
+/// predictive profile.
 struct Backend;
 
 // --------------------------------------------------------------------------------------------------------- encode
@@ -67,6 +68,7 @@ struct EncoderParams {
   double psnr = 0;                 ///< of all samples, in dB with the peak 2^bits - 1; every GOP is brought to it
 
   int gop_frames = 33;       ///< 1..128; one more than a multiple of 2^temporal_levels gives even quality at both ends
+  // The predictive profile has no levels, no wavelets, no motion and one layer.
   int temporal_levels = -1;  ///< 0..8, -1 = 4 (fewer for short GOPs), with motion up to 5: one key frame a GOP
   int spatial_levels = -1;   ///< 0..8, -1 = by size: 5 from 720 rows or columns up, else 4, fewer for tiny pictures
   Wavelet spatial = Wavelet::kCdf97;   ///< kCdf97 means "default" when lossless: kCdf53
@@ -80,6 +82,7 @@ struct EncoderParams {
   int key_interval = 0;
   Profile profile = Profile::kDense;
   FastMode fast_mode = FastMode::kStaged;
+  Effort effort = Effort::kMedium;  ///< predictive profile
   int block_size = 128;  ///< code blocks cover block_size^2 samples of a component: 32, 64, 128, 256
   /// Quality layers, 1..16; 0 = 16 (small pictures 4 to 12), fast profile without a target 4. Many are a third of a bit
   /// plane apart, few more; the first one holds what is above. With 0, GOPs so small that the heads of all layers would

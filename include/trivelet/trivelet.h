@@ -196,7 +196,8 @@ TVL_API void tvl_source_init(tvl_source* source, uint64_t struct_size);
 
 typedef struct tvl_encoder tvl_encoder;
 
-enum { TVL_PROFILE_FAST = 0, TVL_PROFILE_DENSE = 1 };
+/* Predictive: lossless, without layers; what is chosen for lossless volumes unless their transform or effort says else. */
+enum { TVL_PROFILE_FAST = 0, TVL_PROFILE_DENSE = 1, TVL_PROFILE_PREDICTIVE = 2 };
 enum { TVL_HAAR = 0, TVL_CDF53 = 1, TVL_CDF97 = 2, TVL_REV137 = 3 }; /* wavelets */
 enum { TVL_T2D = 0, TVL_DYADIC = 1 };                                /* layouts */
 enum { TVL_MOTION_OFF = 0, TVL_MOTION_ON = 1, TVL_MOTION_AUTO = 2 };
@@ -437,7 +438,7 @@ typedef struct tvl_volume_params {
   uint64_t total_bytes;  /* of the stream, never exceeded; 0 = not asked for */
   int32_t transform;     /* TVL_TRANSFORM_AUTO: what is smaller; only the wavelet has reduced sizes and layers */
   int32_t effort;        /* TVL_EFFORT_MEDIUM: how much is tried on a piece of the volume first */
-  int32_t profile;       /* TVL_PROFILE_DENSE */
+  int32_t profile;       /* TVL_PROFILE_DENSE: of wavelets; not TVL_PROFILE_PREDICTIVE */
   int32_t block_size;    /* 128 */
   int32_t layers;        /* 0 = by profile */
   int32_t slab;          /* slices transformed together, 1..128; 0 = by trying */

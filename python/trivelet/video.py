@@ -24,7 +24,7 @@ from .volume import Array, at_most_one, check_quality, number_of, positive
 
 _GREY, _YUV, _RGB = range(3)
 _SUBSAMPLINGS = {(0, 0): "444", (1, 0): "422", (1, 1): "420", (0, 1): "440", (2, 0): "411", (2, 2): "410"}
-_PROFILES = ["fast", "dense"]
+_PROFILES = ["fast", "dense", "predictive"]
 _MOTIONS = ["off", "on", "auto"]
 _RATIONAL_LIMIT = 2**31 - 1
 
@@ -219,8 +219,8 @@ class VideoWriter:
         rate: frames a second; else those of `info`, else 25.
         quality: 0..100, 60 if nothing else is asked for. psnr: dB. bpp, bitrate, size: bits a pixel, bits a second and
           bytes of the stream that are never exceeded. lossless: every sample comes back. One of these.
-        profile: "dense" or "fast". gop: frames that are transformed together, 1..128. layers: quality layers, 1..16,
-          else by size. motion: "off", "on" or "auto".
+        profile: "dense", "fast", or without loss "predictive", which has no layers. gop: frames that are transformed
+          together, 1..128. layers: quality layers, 1..16, else by size. motion: "off", "on" or "auto".
         info: times, colours and so on, for instance of a reader; its size and format give way to those above.
         threads: 0 = one for each core. device: the number of a GPU; None = the CPU.
         overwrite: False refuses a path that exists.

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "codec/motion_field.h"
+#include "codec/prediction_block.h"
 #include "codec/still/ccsds122/ccsds122.h"
 #include "codec/still/dct/dct.h"
 #include "codec/still/vstc/vstc.h"
@@ -283,13 +284,37 @@ bool write_small_seeds(const std::filesystem::path& folder) {
   return ok;
 }
 
+/// Codewords of the predictive profile behind the shape and bits that predictive_fuzz reads.
+bool write_predictive_seeds(const std::filesystem::path& folder) {
+  const int shapes[][4] = {
+      {1, 6, 5, 8}, {3, 20, 24, 8}, {2, 9, 33, 12}, {4, 12, 12, 16}};  // frames, rows, columns, bits
+  bool ok = true;
+  for (const auto& s : shapes)
+    for (const test::Pattern pattern : {test::Pattern::kSmooth, test::Pattern::kTexture}) {
+      VideoInfo info;
+      info.width = s[2];
+      info.height = s[1];
+      info.format = {ColourModel::kGrey, s[3], 0, 0, false, false};
+      Gop gop(info, s[0]);
+      test::fill(gop, s[0], info.format, pattern, 1);
+      prediction::Effort effort;
+      effort.log2_edge = 3;
+      Bytes bytes;
+      for (int i = 0; i < 4; ++i) bytes.push_back(static_cast<std::uint8_t>(s[i] - 1));
+      prediction::BlockEncoder(SimdLevel::kScalar)
+          .encode({std::as_const(gop).plane(0), 0, 0, s[1], s[2], s[3]}, effort, bytes);
+      ok &= write(folder / ("seed" + std::to_string(s[1]) + (pattern == test::Pattern::kSmooth ? "s" : "t")), bytes);
+    }
+  return ok;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::filesystem::path headers = std::filesystem::path(argv[1]) / "header";
   for (const char* name : {"decode", "header", "gpu", "verify", "layout", "region", "plan", "rewrite", "volume_stream",
-                           "map", "cuts", "y4m", "raw", "pnm", "ccsds_index", "predict"})
+                           "map", "cuts", "y4m", "raw", "pnm", "ccsds_index", "predict", "predictive"})
     std::filesystem::create_directories(std::filesystem::path(argv[1]) / name);
   for (const bool dyadic : {false, true})
     for (const Profile profile : {Profile::kFast, Profile::kDense})
@@ -297,6 +322,7 @@ int main(int argc, char** argv) {
   if (!write_still_seeds(argv[1]) || !write_volume_seeds(argv[1]) || !write_video_seeds(argv[1]) ||
       !write_small_seeds(argv[1]))
     return 1;
+  if (!write_predictive_seeds(std::filesystem::path(argv[1]) / "predictive")) return 1;
   if (!write_motion_seeds(std::filesystem::path(argv[1]) / "motion")) return 1;
   struct Kind {
     const char* name;
@@ -337,6 +363,8 @@ int main(int argc, char** argv) {
        false, Motion::kOn},
       {"motion_fast", 16, 16, 4, 4, "gbrp", false, Layout::kT2d, FastMode::kStaged, 2, 2, 2, 0x3010, Profile::kFast, 0,
        false, Motion::kAuto},
+      {"predictive", 40, 33, 5, 3, "yuv420p", true, Layout::kT2d, FastMode::kStaged, 0, 0, 1, 0x3000,
+       Profile::kPredictive},
   };
   unsigned i = 0;
   for (const Kind& k : kinds) {

@@ -1,0 +1,186 @@
+#include "codec/prediction_backend.h"
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "codec/bad_stream.h"
+#include "codec/prediction_block.h"
+#include "codec/stage_timer.h"
+#include "codec/stopwatch.h"
+
+namespace trivelet {
+
+namespace {
+
+using prediction::BlockSamples;
+
+// Of the sets in docs/VOLUMES.md "Speed": the table there is made with these.
+prediction::Effort effort_of(Effort effort) {
+  prediction::Effort e;  // the medium one
+  if (effort == Effort::kFast) {
+    e.classes = 2;
+    e.rounds = 1;
+    e.frame_step = 4;
+  }
+  if (effort == Effort::kSlow) {
+    e.classes = prediction::kMaxClasses;
+    e.rounds = 6;
+    e.tap_set = 3;
+    e.frame_step = e.row_step = 1;
+  }
+  return e;
+}
+
+[[noreturn]] void refuse_coefficients() {
+  fail(ErrorKind::kUnsupported, "the predictive profile has no coefficients; use the dense or the fast one");
+}
+
+template <class View>
+BlockSamples<View> block_of(const View& plane, int bits, const BlockGrid& grid, int block) {
+  const BlockGrid::Patch p = grid.patch(grid.table().lowest(0), block / grid.columns(), block % grid.columns());
+  return {plane, p.y, p.x, p.height, p.width, bits};
+}
+
+struct BlockTask {
+  int component;
+  int block;
+};
+
+class PredictiveEncoder final : public GopEncoder {
+ public:
+  PredictiveEncoder(const StreamHeader& header, const BackendOptions& options)
+      : header_(header), effort_(effort_of(options.effort)), pool_(options.threads) {
+    for (int i = 0; i < pool_.threads(); ++i) coders_.emplace_back(options.simd);
+  }
+
+  int depth() const override { return 1; }
+
+  void push(const Gop& gop, const GopChoices&) override {
+    const StageTimer timer(time_, [this] { return pool_.times(); });
+    auto& geometry = geometries_[gop.frames()];
+    if (!geometry) geometry = std::make_unique<StreamGeometry>(header_, gop.frames());
+    coded_.components.resize(header_.components.size());
+    std::vector<BlockTask> tasks;
+    for (int c = 0; c < geometry->components(); ++c) {
+      auto& component = coded_.components[static_cast<std::size_t>(c)];
+      component.grid = &geometry->grid(c);
+      component.plan = layer_plan(header_, *component.grid);
+      component.blocks.resize(static_cast<std::size_t>(component.grid->blocks()));
+      for (int b = 0; b < component.grid->blocks(); ++b) tasks.push_back({c, b});
+    }
+    pool_.parallel_for(static_cast<int>(tasks.size()), [&](int i, int worker) {
+      const BlockTask& t = tasks[static_cast<std::size_t>(i)];
+      auto& component = coded_.components[static_cast<std::size_t>(t.component)];
+      CodedBlock& out = component.blocks[static_cast<std::size_t>(t.block)];
+      out.bytes.clear();
+      coders_[static_cast<std::size_t>(worker)].encode(
+          block_of(gop.plane(t.component), header_.video.format.bits, *component.grid, t.block), effort_, out.bytes);
+      out.top.assign(1, out.bytes.empty() ? 0 : 1);
+      out.offset.assign(1, 0);
+      out.size.assign(1, static_cast<std::uint32_t>(out.bytes.size()));
+      out.bits.assign(1, 0);
+    });
+    pending_ = true;
+  }
+
+  void push(CoefficientGop&, const GopChoices&) override { refuse_coefficients(); }
+  void transform(const Gop&, const GopChoices&, CoefficientGop&) override { refuse_coefficients(); }
+
+  bool pull(CodedGop& out) override {
+    if (!std::exchange(pending_, false)) return false;
+    out = std::exchange(coded_, {});
+    return true;
+  }
+
+  double seconds_transform() const override { return 0; }
+  double seconds_coder() const override { return time_.seconds; }
+  const ThreadPool* pool() const override { return &pool_; }
+
+ private:
+  StreamHeader header_;
+  prediction::Effort effort_;
+  ThreadPool pool_;
+  std::deque<prediction::BlockEncoder> coders_;                // of a thread each
+  std::map<int, std::unique_ptr<StreamGeometry>> geometries_;  // by frames; results refer to them
+  CodedGop coded_;
+  bool pending_ = false;
+  StageTime time_;
+};
+
+class PredictiveDecoder final : public GopDecoder {
+ public:
+  PredictiveDecoder(const StreamHeader& header, const BackendOptions& options)
+      : header_(header), pool_(options.threads) {
+    for (int i = 0; i < pool_.threads(); ++i) coders_.emplace_back(options.simd);
+  }
+
+  int depth() const override { return 1; }
+
+  void push(const LayeredGop& received, std::vector<std::string>* damage) override {
+    received_ = &received;
+    damage_ = damage;
+  }
+
+  bool pull(Gop& gop) override {
+    if (!received_) return false;
+    const ScopeTimer timer(seconds_);
+    const LayeredGop& in = *std::exchange(received_, nullptr);
+    gop.set_frames(in.frames);
+    std::vector<BlockTask> tasks;
+    for (std::size_t c = 0; c < in.components.size(); ++c)
+      for (int b = 0; b < in.components[c].grid->blocks(); ++b) tasks.push_back({static_cast<int>(c), b});
+    std::mutex mutex;
+    pool_.parallel_for(static_cast<int>(tasks.size()), [&](int i, int worker) {
+      const BlockTask& t = tasks[static_cast<std::size_t>(i)];
+      const auto& component = in.components[static_cast<std::size_t>(t.component)];
+      const BlockSamples<MutableVolumeView> samples =
+          block_of(gop.plane(t.component), header_.video.format.bits, *component.grid, t.block);
+      try {
+        decode(samples, component.blocks[static_cast<std::size_t>(t.block)][0],
+               coders_[static_cast<std::size_t>(worker)]);
+      } catch (const Error& e) {
+        if (e.kind() != ErrorKind::kBadStream || !damage_) throw;
+        prediction::BlockDecoder::clear(samples);
+        const std::lock_guard lock(mutex);
+        damage_->push_back("component " + std::to_string(t.component) + ", block " + std::to_string(t.block) + ": " +
+                           e.what());
+      }
+    });
+    return true;
+  }
+
+  bool pull(CoefficientGop&) override { refuse_coefficients(); }
+  void inverse(CoefficientGop&, Gop&) override { refuse_coefficients(); }
+  double seconds_transform() const override { return 0; }
+  double seconds_coder() const override { return seconds_; }
+
+ private:
+  static void decode(const BlockSamples<MutableVolumeView>& samples, const LayeredSegment& segment,
+                     prediction::BlockDecoder& coder) {
+    if (segment.top > 1) bad("a block of " + std::to_string(segment.top) + " planes in the predictive profile");
+    if (segment.parts.empty() || segment.top == 0) return prediction::BlockDecoder::clear(samples);
+    if (segment.parts[0].low > 0) bad("a block without its codeword");
+    coder.decode(samples, segment.parts[0].data, segment.parts[0].size);
+  }
+
+  StreamHeader header_;
+  ThreadPool pool_;
+  std::deque<prediction::BlockDecoder> coders_;  // of a thread each
+  const LayeredGop* received_ = nullptr;
+  std::vector<std::string>* damage_ = nullptr;
+  double seconds_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<GopEncoder> make_predictive_encoder(const StreamHeader& header, const BackendOptions& options) {
+  return std::make_unique<PredictiveEncoder>(header, options);
+}
+
+std::unique_ptr<GopDecoder> make_predictive_decoder(const StreamHeader& header, const BackendOptions& options) {
+  return std::make_unique<PredictiveDecoder>(header, options);
+}
+
+}  // namespace trivelet

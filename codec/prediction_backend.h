@@ -1,0 +1,13 @@
+// The backend of the predictive profile on the CPU: the blocks of a GOP in parallel, one GOP at a time.
+#pragma once
+
+#include <memory>
+
+#include "codec/backend.h"
+
+namespace trivelet {
+
+std::unique_ptr<GopEncoder> make_predictive_encoder(const StreamHeader& header, const BackendOptions& options);
+std::unique_ptr<GopDecoder> make_predictive_decoder(const StreamHeader& header, const BackendOptions& options);
+
+}  // namespace trivelet

@@ -1,0 +1,28 @@
+// The head of a block's codeword: weights, and the frequencies of tokens (FORMAT.md "Head of a codeword").
+#pragma once
+
+#include <vector>
+
+#include "codec/bits.h"
+#include "codec/prediction_history.h"
+
+namespace trivelet::prediction {
+
+/// By context; all 0 where a context is not used. Else they add up to kFrequencySum.
+struct FrequencyTables {
+  std::vector<Frequencies> classes;  ///< of the map of tiles, by the class before; empty when there is one class
+  std::vector<Frequencies> samples;  ///< kContexts
+  std::array<std::uint32_t, kFlatContexts> zero{};  ///< of kZeroSum: of flat samples that are as predicted
+};
+
+/// What occurred so often -> frequencies. Everything that occurs gets at least 1.
+Frequencies frequencies_of(const std::vector<std::uint32_t>& counts);
+
+/// Of `zeros` among `all`: neither 0 nor kZeroSum if both kinds occur.
+std::uint32_t zero_frequency(std::uint32_t zeros, std::uint32_t all);
+
+void write_head(const BlockHead& head, bool one_frame, const FrequencyTables& tables, BitWriter& out);
+/// Throws BadStream.
+void read_head(BitReader& in, bool one_frame, BlockHead& head, FrequencyTables& tables);
+
+}  // namespace trivelet::prediction

@@ -1,0 +1,144 @@
+// What has been coded of a block: the numbers and the errors that the next row is predicted from (FORMAT.md
+// "Neighbours"), and what is the same for coder and decoder of a row.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "codec/prediction.h"
+#include "codec/prediction_kernels.h"
+
+namespace trivelet::prediction {
+
+/// Rows of some frames, the last `kept` ones at least.
+class History {
+ public:
+  void start(int kept, int height, int width) {
+    kept_ = kept;
+    height_ = height;
+    width_ = width;
+    stride_ = static_cast<std::size_t>(width) + 2 * kMargin + 2 * kKernelPadding;
+    const std::size_t size = (static_cast<std::size_t>(kept) * static_cast<std::size_t>(height) + 1) * stride_;
+    if (numbers_.size() < size) numbers_.resize(size);
+    std::fill_n(numbers_.begin(), stride_, std::int16_t{0});
+    const std::size_t errors = (2 * static_cast<std::size_t>(height) + 1) * stride_;
+    if (errors_.size() < errors) errors_.resize(errors);
+    std::fill_n(errors_.begin(), stride_, std::uint16_t{0});
+  }
+
+  std::int16_t* row(int frame, int y) { return &numbers_[place(frame % kept_, y)]; }
+  std::uint16_t* errors(int frame, int y) { return &errors_[place(frame % 2, y)]; }
+
+  /// A row as a neighbour: see "Neighbours" for those that are not in the block.
+  const std::int16_t* neighbour(int frame, int y, int frames_before, int rows_away) {
+    const int to = y + rows_away;
+    if (frames_before == 0) return to >= 0 ? row(frame, to) : frame > 0 ? row(frame - 1, 0) : zeros();
+    return row(std::max(frame - frames_before, 0), std::clamp(to, 0, height_ - 1));
+  }
+  /// To be called before a row is coded or decoded, and behind.
+  void begin_row(int frame, int y) {
+    std::int16_t* r = row(frame, y);
+    std::fill_n(r - kMargin, kMargin, neighbour(frame, y, 0, -1)[0]);
+    std::uint16_t* e = errors(frame, y);
+    std::fill_n(e - kMargin, kMargin, std::uint16_t{0});
+  }
+  void end_row(int frame, int y) {
+    std::int16_t* r = row(frame, y);
+    std::fill_n(r + width_, kMargin, r[width_ - 1]);
+    errors(frame, y)[width_] = 0;
+  }
+
+  const std::int16_t* zeros() const { return &numbers_[kBefore]; }
+  const std::uint16_t* no_errors() const { return &errors_[kBefore]; }
+  int height() const { return height_; }
+  int width() const { return width_; }
+
+ private:
+  static constexpr std::size_t kBefore = kMargin + kKernelPadding;
+  std::size_t place(int slot, int y) const {
+    return (static_cast<std::size_t>(slot) * static_cast<std::size_t>(height_) + static_cast<std::size_t>(y) + 1) *
+               stride_ +
+           kBefore;
+  }
+
+  int kept_ = 0;
+  int height_ = 0;
+  int width_ = 0;
+  std::size_t stride_ = 0;
+  std::vector<std::int16_t> numbers_;  // the first row is zeros
+  std::vector<std::uint16_t> errors_;  // of two frames, likewise
+};
+
+/// Of a class: weights of the taps in their order.
+using Weights = std::vector<std::int16_t>;
+
+/// What a block's head says.
+struct BlockHead {
+  int tap_set = 0;
+  int log2_edge = 4;
+  int log2_frames = 2;
+  Weights first;                 ///< of the first frame
+  std::vector<Weights> classes;  ///< of the others
+};
+
+/// What of a row is known before its first sample: sums of weighted neighbours above and in frames before, sums of
+/// errors, and where neighbours are all the same.
+class RowAhead {
+ public:
+  explicit RowAhead(const Kernels& k) : kernels_(k) {}
+
+  void start(const BlockHead& head, const Tiles& tiles, const std::uint8_t* map, int width) {
+    head_ = &head;
+    tiles_ = tiles;
+    map_ = map;
+    const std::size_t size = static_cast<std::size_t>(width) + kKernelPadding;
+    sums.resize(size);
+    around.resize(size);
+    flat.resize(size);
+  }
+
+  void prepare(History& history, int frame, int y);
+
+  /// Calls f(from, to, weights) for stretches of the row with one class.
+  template <class F>
+  void for_runs(int frame, int y, int width, const F& f) const {
+    if (frame == 0) return f(0, width, head_->first);
+    const std::uint8_t* map =
+        map_ + (frame >> tiles_.log2_frames) * tiles_.of_group() + (y >> tiles_.log2_edge) * tiles_.columns;
+    for (int t = 0; t < tiles_.columns;) {
+      int end = t + 1;
+      while (end < tiles_.columns && map[end] == map[t]) ++end;
+      f(t << tiles_.log2_edge, std::min(end << tiles_.log2_edge, width), head_->classes[map[t]]);
+      t = end;
+    }
+  }
+
+  std::vector<std::int32_t> sums;     ///< of all taps but those in the row
+  std::vector<std::uint16_t> around;  ///< errors above and in the frame before
+  std::vector<std::uint8_t> flat;     ///< 0 no; else 1 + context if the sample to the left is the same, too
+
+ private:
+  const Kernels& kernels_;
+  const BlockHead* head_ = nullptr;
+  Tiles tiles_;
+  const std::uint8_t* map_ = nullptr;
+};
+
+/// Prediction in sixteenths of a sample.
+inline int prediction_of(std::int32_t sum, int low, int high) {
+  constexpr int kShift = kWeightBits - kFractionBits;
+  return std::clamp((sum + (1 << (kShift - 1))) >> kShift, low << kFractionBits, high << kFractionBits);
+}
+inline int error_of_prediction(int number, int prediction) {
+  const int d = (number << kFractionBits) - prediction;
+  return std::min((d < 0 ? -d : d) >> (kFractionBits - 2), kMaxError);
+}
+/// Context of a sample that is not flat; `fraction`: of the prediction, -8..7.
+inline std::size_t context_of(const LevelEntry& level, int fraction) {
+  const int f = std::min((fraction < 0 ? -fraction : fraction) >> 1, 3);
+  return level.context + static_cast<std::size_t>(f & level.fractions);
+}
+
+}  // namespace trivelet::prediction

@@ -1,0 +1,72 @@
+// Codewords of the predictive profile. The first bytes choose shape and bits of a block; the others are its codeword,
+// given to the decoder without a byte behind them.
+//
+// It is refused as BadStream, or it decodes: to the same with every instruction set, and to what comes back when it is
+// encoded.
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "codec/prediction_block.h"
+#include "trivelet/error.h"
+
+using namespace trivelet;
+using prediction::BlockDecoder;
+using prediction::BlockEncoder;
+using prediction::BlockSamples;
+
+namespace {
+
+struct Input {
+  Shape shape;
+  int bits;
+  bool is_signed;
+  int bytes_per_sample() const { return bits <= 8 ? 1 : 2; }
+  template <class View, class Byte>
+  BlockSamples<View> block(Byte* samples) const {
+    const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(shape.width) * bytes_per_sample();
+    const View plane{samples, shape, bytes_per_sample(), is_signed, row, row * shape.height, nullptr};
+    return {plane, 0, 0, shape.height, shape.width, bits};
+  }
+};
+
+using Samples = std::vector<std::byte>;
+
+std::optional<Samples> decode(BlockDecoder& decoder, const Input& in, const std::uint8_t* codeword, std::size_t size) {
+  Samples out(in.shape.samples() * static_cast<std::size_t>(in.bytes_per_sample()));
+  try {
+    decoder.decode(in.block<MutableVolumeView>(out.data()), codeword, size);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kBadStream) std::abort();
+    return std::nullopt;
+  }
+  return out;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t kOptions = 4;
+  if (size < kOptions) return 0;
+  const Input in{{1 + data[0] % 5, 1 + data[1] % 48, 1 + data[2] % 48}, 1 + data[3] % 16, (data[3] & 128) != 0};
+  static BlockDecoder scalar(SimdLevel::kScalar);  // what one block leaves behind must not matter to the next
+  static BlockDecoder best(SimdLevel::kBest);
+  static BlockEncoder encoder(SimdLevel::kBest);
+  const auto codeword = std::make_unique<std::uint8_t[]>(size - kOptions);
+  std::memcpy(codeword.get(), data + kOptions, size - kOptions);
+  const std::optional<Samples> samples = decode(scalar, in, codeword.get(), size - kOptions);
+  if (samples != decode(best, in, codeword.get(), size - kOptions)) std::abort();
+  if (!samples) return 0;
+  prediction::Effort effort;
+  effort.tap_set = data[0] >> 6;
+  effort.log2_edge = 3;
+  std::vector<std::uint8_t> again;
+  encoder.encode(in.block<VolumeView>(samples->data()), effort, again);
+  if (again.empty()) return 0;  // all zeros
+  if (decode(scalar, in, again.data(), again.size()) != samples) std::abort();
+  return 0;
+}

@@ -1,0 +1,314 @@
+// The predictive profile: exact round trips of blocks and streams, the same bytes for every instruction set and number of
+// threads, kernels at their limits, damaged codewords.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <tuple>
+
+#include "codec/prediction_block.h"
+#include "codec/prediction_kernels.h"
+#include "tests/support.h"
+
+namespace trivelet {
+namespace {
+
+using prediction::BlockSamples;
+using test::Pattern;
+
+constexpr Pattern kPatterns[] = {Pattern::kSmooth, Pattern::kTexture, Pattern::kNoise, Pattern::kZero,
+                                 Pattern::kExtremes};
+
+VideoInfo video(int width, int height, int bits, bool is_signed) {
+  VideoInfo v;
+  v.width = width;
+  v.height = height;
+  v.format = {ColourModel::kGrey, bits, 0, 0, false, is_signed};
+  v.frame_rate = {0, 1};
+  v.sample_aspect = {0, 1};
+  v.time_base = {1, 1};
+  return v;
+}
+
+Gop picture(const VideoInfo& info, int frames, Pattern pattern, std::uint32_t seed) {
+  Gop gop(info, frames);
+  test::fill(gop, frames, info.format, pattern, seed);
+  return gop;
+}
+
+template <class G>
+auto block_of(G& gop, const VideoInfo& info) {
+  auto plane = gop.plane(0);
+  plane.shape.frames = gop.frames();
+  return BlockSamples<decltype(plane)>{plane, 0, 0, info.height, info.width, info.format.bits};
+}
+
+std::vector<std::uint8_t> encode(const Gop& gop, const VideoInfo& info, const prediction::Effort& effort,
+                                 SimdLevel simd) {
+  prediction::BlockEncoder coder(simd);
+  std::vector<std::uint8_t> out;
+  coder.encode(block_of(gop, info), effort, out);
+  return out;
+}
+
+Gop decode(const std::vector<std::uint8_t>& codeword, const VideoInfo& info, int frames, SimdLevel simd) {
+  Gop gop(info, frames);
+  gop.set_frames(frames);
+  if (codeword.empty()) {
+    prediction::BlockDecoder::clear(block_of(gop, info));
+    return gop;
+  }
+  prediction::BlockDecoder coder(simd);
+  // Nothing behind the codeword may be read.
+  const auto exact = std::make_unique<std::uint8_t[]>(codeword.size());
+  std::memcpy(exact.get(), codeword.data(), codeword.size());
+  coder.decode(block_of(gop, info), exact.get(), codeword.size());
+  return gop;
+}
+
+prediction::Effort effort(int tap_set, int edge, int classes) {
+  prediction::Effort e;
+  e.tap_set = tap_set;
+  e.log2_edge = edge;
+  e.classes = classes;
+  return e;
+}
+
+TEST(Predictive, BlocksComeBack) {
+  const std::tuple<int, int, int> shapes[] = {{1, 1, 1}, {1, 5, 3}, {2, 1, 40}, {3, 9, 17}, {5, 33, 65}, {9, 70, 50}};
+  std::uint32_t seed = 1;
+  for (const auto& [frames, height, width] : shapes)
+    for (const int bits : {1, 2, 8, 9, 13, 16})
+      for (const Pattern pattern : kPatterns) {
+        const VideoInfo info = video(width, height, bits, seed % 3 == 0);
+        const Gop gop = picture(info, frames, pattern, ++seed);
+        const prediction::Effort e = effort(static_cast<int>(seed % 4), 3 + static_cast<int>(seed % 3), 4);
+        const std::vector<std::uint8_t> codeword = encode(gop, info, e, SimdLevel::kScalar);
+        EXPECT_EQ(codeword, encode(gop, info, e, SimdLevel::kBest));
+        for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kBest})
+          EXPECT_EQ(test::compare(gop, decode(codeword, info, frames, simd)).largest, 0)
+              << frames << "x" << height << "x" << width << ", " << bits << " bits, seed " << seed;
+      }
+}
+
+TEST(Predictive, EmptyBlocksTakeNothing) {
+  const VideoInfo info = video(9, 7, 8, true);
+  EXPECT_TRUE(encode(picture(info, 3, Pattern::kZero, 1), info, {}, SimdLevel::kBest).empty());
+}
+
+// What is predicted must cost less than the samples, and what is not must cost hardly more.
+TEST(Predictive, SizesAreSensible) {
+  const VideoInfo info = video(120, 100, 12, false);
+  const double voxels = 120.0 * 100 * 12;
+  const auto bits = [&](Pattern p) {
+    return 8.0 * static_cast<double>(encode(picture(info, 12, p, 7), info, {}, SimdLevel::kBest).size()) / voxels;
+  };
+  EXPECT_LT(bits(Pattern::kSmooth), 1.5);
+  EXPECT_LT(bits(Pattern::kTexture), 8.5);
+  EXPECT_LT(bits(Pattern::kNoise), 12.4);
+}
+
+TEST(Predictive, KernelsAgreeAtTheirLimits) {
+  const prediction::Kernels& scalar = prediction::kernels(SimdLevel::kScalar);
+  const prediction::Kernels& best = prediction::kernels(SimdLevel::kBest);
+  std::mt19937 random(3);
+  const auto number = [&] {
+    const auto r = static_cast<std::uint32_t>(random());
+    return static_cast<std::int16_t>(r % 4 == 0 ? -32768 : r % 4 == 1 ? 32767 : static_cast<int>(r >> 16) - 32768);
+  };
+  constexpr std::size_t kRow = 256 + prediction::kKernelPadding;
+  std::vector<std::int16_t> rows(28 * kRow);
+  for (auto& v : rows) v = number();
+  for (const int n : {1, 7, 16, 33, 256}) {
+    const auto size = static_cast<std::size_t>(n);
+    for (const int count : {1, 2, 8, 17, 26}) {
+      std::array<const std::int16_t*, 28> taps{};
+      std::vector<std::int16_t> weights;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+        taps[i] = &rows[i * kRow];
+        weights.push_back(static_cast<std::int16_t>((random() % 2 ? 1 : -1) * (65535 / std::max(count, 2))));
+      }
+      std::vector<std::int32_t> a(kRow), b(kRow);
+      scalar.weigh(taps.data(), weights.data(), count, n, a.data());
+      best.weigh(taps.data(), weights.data(), count, n, b.data());
+      EXPECT_TRUE(std::equal(a.begin(), a.begin() + n, b.begin())) << n << " of " << count;
+    }
+    for (const int shift : {0, 3, 9}) {
+      std::vector<std::int16_t> a(kRow), b(kRow);
+      scalar.differences(rows.data(), &rows[kRow], shift, n, a.data());
+      best.differences(rows.data(), &rows[kRow], shift, n, b.data());
+      EXPECT_TRUE(std::equal(a.begin(), a.begin() + n, b.begin())) << n << " >> " << shift;
+      EXPECT_LE(*std::max_element(a.begin(), a.begin() + n), 2047);
+      EXPECT_GE(*std::min_element(a.begin(), a.begin() + n), -2047);
+    }
+    if (size % 16 != 0) continue;
+    std::vector<std::int16_t> small(20 * kRow);
+    for (auto& v : small) v = static_cast<std::int16_t>(random() % 2 ? 2047 : -2047);
+    for (const int count : {1, 4, 19}) {
+      std::vector<std::int32_t> a(190), b(190);
+      scalar.products(small.data(), kRow, count, n, a.data());
+      best.products(small.data(), kRow, count, n, b.data());
+      EXPECT_EQ(a, b);
+    }
+  }
+}
+
+// Every cut codeword is refused; changed ones are refused or give samples, the same for every instruction set.
+TEST(Predictive, DamagedCodewords) {
+  for (const int bits : {3, 8, 16}) {
+    const VideoInfo info = video(21, 19, bits, false);
+    const Gop gop = picture(info, 3, bits == 3 ? Pattern::kSmooth : Pattern::kTexture, 5);
+    const std::vector<std::uint8_t> whole = encode(gop, info, effort(1, 3, 3), SimdLevel::kBest);
+    for (std::size_t size = 1; size < whole.size(); ++size) {
+      const std::vector<std::uint8_t> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+      EXPECT_THROW((void)decode(cut, info, 3, SimdLevel::kBest), Error) << size;
+    }
+    std::mt19937 random(static_cast<unsigned>(bits));
+    int refused = 0;
+    constexpr int kTries = 1500;
+    for (int i = 0; i < kTries; ++i) {
+      std::vector<std::uint8_t> changed = whole;
+      // Half of them in the head.
+      const std::size_t most = i % 2 ? changed.size() : std::min<std::size_t>(changed.size(), 60);
+      changed[random() % most] ^= static_cast<std::uint8_t>(1 + random() % 255);
+      std::array<bool, 2> bad{};
+      std::array<Gop, 2> decoded;
+      for (std::size_t k = 0; k < 2; ++k) {
+        try {
+          decoded[k] = decode(changed, info, 3, k == 0 ? SimdLevel::kScalar : SimdLevel::kBest);
+        } catch (const Error& e) {
+          EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << e.what();
+          bad[k] = true;
+        }
+      }
+      EXPECT_EQ(bad[0], bad[1]);
+      if (!bad[0] && !bad[1]) {
+        EXPECT_EQ(test::compare(decoded[0], decoded[1]).largest, 0);
+      }
+      refused += bad[0];
+    }
+    EXPECT_GT(refused, kTries / 2);  // the state's end tells, but of extra bits only what follows from them
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------------ streams
+
+EncoderParams predictive(int threads = 2) {
+  EncoderParams p;
+  p.profile = Profile::kPredictive;
+  p.lossless = true;
+  p.gop_frames = 4;
+  p.block_size = 64;
+  p.threads = threads;
+  p.part_checks = true;
+  return p;
+}
+
+std::vector<std::byte> stream_of(const VideoInfo& info, const EncoderParams& p, int gops, Pattern pattern) {
+  MemorySink sink;
+  Encoder encoder(info, p, sink);
+  for (int g = 0; g < gops; ++g) {
+    Gop gop = encoder.make_gop();
+    test::fill(gop, g + 1 < gops ? 4 : 3, info.format, pattern, static_cast<std::uint32_t>(g));
+    encoder.push(gop);
+  }
+  encoder.finish();
+  return sink.bytes;
+}
+
+TEST(Predictive, StreamsOfAllFormats) {
+  for (const PixelFormat& format :
+       {PixelFormat{ColourModel::kYuv, 8, 1, 1, false, false}, PixelFormat{ColourModel::kYuv, 10, 1, 0, true, false},
+        PixelFormat{ColourModel::kRgb, 8, 0, 0, false, false}, PixelFormat{ColourModel::kRgb, 16, 0, 0, true, false},
+        PixelFormat{ColourModel::kGrey, 16, 0, 0, false, true}}) {
+    VideoInfo info = video(150, 70, format.bits, false);
+    info.format = format;
+    const std::vector<std::byte> one = stream_of(info, predictive(1), 2, Pattern::kTexture);
+    EXPECT_EQ(one, stream_of(info, predictive(3), 2, Pattern::kTexture));
+    MemorySource source(one.data(), one.size());
+    Decoder decoder(source, {});
+    EXPECT_EQ(decoder.info().profile, Profile::kPredictive);
+    Gop gop = decoder.make_gop();
+    Gop wanted(info, 4);
+    for (std::uint32_t g = 0; decoder.pull(gop); ++g) {
+      test::fill(wanted, g == 0 ? 4 : 3, format, Pattern::kTexture, g);
+      EXPECT_EQ(test::compare(wanted, gop).largest, 0);
+    }
+    EXPECT_EQ(decoder.stats().gops, 2u);
+  }
+}
+
+TEST(Predictive, RegionsNeedTheirBlocksOnly) {
+  const VideoInfo info = video(300, 200, 12, false);
+  const std::vector<std::byte> stream = stream_of(info, predictive(), 1, Pattern::kTexture);
+  MemorySource source(stream.data(), stream.size());
+  DecoderParams params;
+  params.region = {100, 70, 50, 60};
+  Decoder decoder(source, params);
+  Gop gop = decoder.make_gop();
+  ASSERT_TRUE(decoder.pull(gop));
+  Gop wanted(info, 4);
+  test::fill(wanted, 3, info.format, Pattern::kTexture, 0);
+  for (int f = 0; f < 3; ++f)
+    for (int y = 70; y < 130; ++y)
+      for (int x = 100; x < 150; ++x)
+        ASSERT_EQ(test::sample(std::as_const(gop).plane(0), f, y, x),
+                  test::sample(std::as_const(wanted).plane(0), f, y, x));
+  EXPECT_LT(decoder.stats().stream_bytes, stream.size() / 2);
+}
+
+TEST(Predictive, DamageStaysInItsGop) {
+  const VideoInfo info = video(150, 70, 8, false);
+  std::vector<std::byte> stream = stream_of(info, predictive(), 3, Pattern::kTexture);
+  MemorySource intact(stream.data(), stream.size());
+  const StreamInfo found = probe(intact);
+  stream[static_cast<std::size_t>(found.gops[1].offset + found.gops[1].bytes / 2)] ^= std::byte{0x55};
+  MemorySource source(stream.data(), stream.size());
+  DecoderParams params;
+  params.keep_partial = true;
+  Decoder decoder(source, params);
+  Gop gop = decoder.make_gop();
+  Gop wanted(info, 4);
+  for (std::uint32_t g = 0; decoder.pull(gop); ++g) {
+    test::fill(wanted, gop.frames(), info.format, Pattern::kTexture, g);
+    EXPECT_EQ(test::compare(wanted, gop).largest == 0, g != 1);
+  }
+  EXPECT_EQ(decoder.stats().damaged_gops, 1u);
+  MemorySource again(stream.data(), stream.size());
+  Decoder strict(again, {});
+  EXPECT_THROW(while (strict.pull(gop)){}, Error);
+}
+
+TEST(Predictive, RefusesWhatItHasNot) {
+  const VideoInfo info = video(40, 30, 8, false);
+  const auto refused = [&](const std::function<void(EncoderParams&)>& change) {
+    EncoderParams p = predictive();
+    change(p);
+    MemorySink sink;
+    EXPECT_THROW(Encoder(info, p, sink), Error);
+  };
+  refused([](EncoderParams& p) { p.lossless = false; });
+  refused([](EncoderParams& p) { p.layers = 2; });
+  refused([](EncoderParams& p) { p.spatial_levels = 1; });
+  refused([](EncoderParams& p) { p.temporal_levels = 1; });
+  refused([](EncoderParams& p) { p.layout = Layout::kDyadic; });
+  refused([](EncoderParams& p) { p.motion = Motion::kOn; });
+  const std::vector<std::byte> stream = stream_of(info, predictive(), 1, Pattern::kSmooth);
+  const auto undecodable = [&](const std::function<void(DecoderParams&)>& change) {
+    DecoderParams p;
+    change(p);
+    MemorySource source(stream.data(), stream.size());
+    EXPECT_THROW(Decoder(source, p), Error);
+  };
+  undecodable([](DecoderParams& p) { p.reduce = 1; });
+  undecodable([](DecoderParams& p) { p.max_planes = 3; });
+  undecodable([](DecoderParams& p) { p.max_bytes = 1000; });
+  undecodable([](DecoderParams& p) { p.temporal_reduce = 1; });
+}
+
+}  // namespace
+}  // namespace trivelet

@@ -1,0 +1,207 @@
+"""The predictive profile for reference_decoder.py, written from the text of codec/FORMAT.md alone, section "Predictive
+profile".
+
+decode_block() turns the codeword of a block into its numbers, an array of frames, rows and columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reference_conventions import BitReader, ByteReader, check
+
+TAPS = [(0, 0, -1), (0, 0, -2), (0, -1, -2), (0, -1, -1), (0, -1, 0), (0, -1, 1), (0, -1, 2), (0, -2, -1), (0, -2, 0),
+        (0, -2, 1),
+        (1, -1, -1), (1, -1, 0), (1, -1, 1), (1, 0, -1), (1, 0, 0), (1, 0, 1), (1, 1, -1), (1, 1, 0), (1, 1, 1),
+        (2, -1, 0), (2, 0, -1), (2, 0, 0), (2, 0, 1), (2, 1, 0),
+        (1, -2, 0), (1, 0, -2), (1, 0, 2), (1, 2, 0)]
+FIRST_FRAME_TAPS = 10
+TAP_SETS = [10, 19, 24, 28]
+LEVELS = [0, 1, 3, 6, 10, 15, 22, 32, 45, 64, 89, 124, 171, 236, 325, 447, 614, 843, 1157, 1587, 2176, 2976, 4096, 5600,
+          7680, 10528, 14432, 19776, 27104, 37120, 50880]
+TOKENS, CONTEXTS = 76, 75
+LARGEST_WEIGHT, LARGEST_SUM = 32767, 65535
+LOWEST_STATE = 1 << 16
+
+
+def unzigzag(u: int) -> int:
+    return (u + 1) // 2 if u % 2 else -(u // 2)
+
+
+def read_frequencies(bits: BitReader, symbols: int) -> list[int]:
+    """Empty: there are none."""
+    if not bits.bits(1):
+        return []
+    last = bits.bits(7)
+    check(last < symbols, "frequencies of too many symbols")
+    result = []
+    length = 0
+    for _ in range(last + 1):
+        length += unzigzag(bits.unary(24))
+        check(0 <= length <= 12, "frequency out of range")
+        result.append(1 << length - 1 | bits.bits(length - 1) if length > 1 else length)
+    check(sum(result) == 2048, "frequencies do not add up")
+    return result
+
+
+def read_weights(bits: BitReader, k: int, count: int) -> list[int]:
+    weights = [unzigzag(bits.rice(k, 2 * LARGEST_WEIGHT)) for _ in range(count)]
+    check(all(abs(w) <= LARGEST_WEIGHT for w in weights) and sum(map(abs, weights)) <= LARGEST_SUM,
+          "weights out of range")
+    return weights
+
+
+@dataclass
+class Head:
+    edge: int
+    group: int
+    first: list[int]
+    classes: list[list[int]]
+    class_frequencies: list[list[int]]
+    zero: list[int]
+    frequencies: list[list[int]]
+
+
+def read_head(bits: BitReader, frames: int) -> Head:
+    taps, edge, group, classes, k = TAP_SETS[bits.bits(2)], bits.bits(4), bits.bits(3), bits.bits(5) + 1, bits.bits(4)
+    check(3 <= edge <= 8 and (frames > 1 or classes == 1), "tiles or classes out of range")
+    first = read_weights(bits, k, FIRST_FRAME_TAPS)
+    weights = [read_weights(bits, k, taps) for _ in range(classes if frames > 1 else 0)]
+    class_frequencies = [read_frequencies(bits, classes) for _ in range(classes if classes > 1 else 0)]
+    zero = [bits.bits(17) for _ in range(2)]
+    check(max(zero) <= 65536, "frequency of zeros out of range")
+    return Head(edge, group, first, weights, class_frequencies, zero,
+                [read_frequencies(bits, TOKENS) for _ in range(CONTEXTS)])
+
+
+class Codeword:
+    """What is behind the head: extra bits and the state."""
+
+    def __init__(self, data: bytes) -> None:
+        reader = ByteReader(data)
+        size = reader.varint()
+        check(size + 4 <= len(data) - reader.position, "a codeword ends early")
+        self.extra = BitReader(data[reader.position:reader.position + size])
+        self.extra_bytes = size
+        rest = data[reader.position + size:]
+        self.state = int.from_bytes(rest[:4], "little")
+        check(self.state >= LOWEST_STATE and len(rest) % 2 == 0, "no state")
+        self.words = [int.from_bytes(rest[i:i + 2], "little") for i in range(4, len(rest), 2)][::-1]
+
+    def take(self, frequencies: list[int], n: int) -> int:
+        check(frequencies != [], "a symbol without frequencies")
+        slot = self.state % (1 << n)
+        begin = 0
+        for symbol, frequency in enumerate(frequencies):
+            if slot < begin + frequency:
+                break
+            begin += frequency
+        self.state = frequency * (self.state >> n) + slot - begin
+        if self.state < LOWEST_STATE:
+            check(self.words != [], "a codeword ends early")
+            self.state = self.state << 16 | self.words.pop()
+        return symbol
+
+    def finish(self) -> None:
+        check(self.state == LOWEST_STATE and not self.words and self.extra.bytes_used() == self.extra_bytes,
+              "a codeword does not end where its block does")
+
+
+def read_tiles(codeword: Codeword, head: Head, shape: tuple[int, int, int]) -> np.ndarray:
+    """The class of every tile, by group of frames, row and column."""
+    size = [-(-length // (1 << bits)) for length, bits in zip(shape, (head.group, head.edge, head.edge))]
+    in_group = size[1] * size[2]
+    classes: list[int] = []
+    for i in range(size[0] * in_group):
+        if not head.class_frequencies:
+            classes.append(0)
+            continue
+        before = classes[i - in_group] if i >= in_group else classes[i - 1] if i else 0
+        classes.append(codeword.take(head.class_frequencies[before], 11))
+    return np.array(classes).reshape(size)
+
+
+class Numbers:
+    """The numbers of a block with what stands for those outside it."""
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        self.frames, self.rows, self.columns = shape
+        self.values = np.zeros(shape, np.int64)
+
+    def row(self, z: int, y: int) -> tuple[int, int] | None:
+        """What a row stands for; None: zeros."""
+        if y >= 0:
+            return z, y
+        return (z - 1, 0) if z > 0 else None
+
+    def at(self, where: tuple[int, int] | None, x: int) -> int:
+        if where is None:
+            return 0
+        z, y = where
+        if x < 0:
+            return self.at(self.row(z, y - 1), 0)
+        return int(self.values[z, y, min(x, self.columns - 1)])
+
+    def tap(self, z: int, y: int, x: int, tap: tuple[int, int, int]) -> int:
+        before, rows, columns = tap
+        if before == 0:
+            return self.at(self.row(z, y + rows), x + columns)
+        return self.at((max(z - before, 0), min(max(y + rows, 0), self.rows - 1)), x + columns)
+
+
+def errors_around(errors: np.ndarray, z: int, y: int, x: int) -> int:
+    def a(before: int, rows: int, columns: int) -> int:
+        row, column = y + rows, x + columns
+        inside = 0 <= row < errors.shape[1] and 0 <= column < errors.shape[2]
+        return int(errors[z - before, row, column]) if inside else 0
+
+    s = 2 * a(0, 0, -1) + a(0, 0, -2) + 2 * a(0, -1, 0) + a(0, -1, -1) + a(0, -1, 1) + a(0, -2, 0)
+    if z == 0:
+        return 7 * s >> 2
+    return s + 2 * a(1, 0, 0) + a(1, 0, -1) + a(1, 0, 1) + a(1, -1, 0) + a(1, 1, 0)
+
+
+def decode_block(data: bytes, shape: tuple[int, int, int], bits: int) -> np.ndarray:
+    head_bits = BitReader(data)
+    head = read_head(head_bits, shape[0])
+    codeword = Codeword(data[head_bits.bytes_used():])
+    tiles = read_tiles(codeword, head, shape)
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    numbers = Numbers(shape)
+    errors = np.zeros(shape, np.int64)
+    for z, y, x in np.ndindex(*shape):
+        def tap(place: tuple[int, int, int]) -> int:
+            return numbers.tap(z, y, x, place)
+
+        left = tap((0, 0, -1))
+        flat = all(tap(place) == left for place in [(0, -1, -1), (0, -1, 0), (0, -1, 1)] + [(1, 0, 0)] * (z > 0))
+        if flat:
+            p = 16 * left
+            context = 0 if z > 0 and tap((1, 0, 1)) == left and tap((1, 1, 0)) == left else 1
+        else:
+            weights = head.classes[tiles[z >> head.group, y >> head.edge, x >> head.edge]] if z > 0 else head.first
+            total = sum(w * tap(place) for w, place in zip(weights, TAPS))
+            p = min(max(total + 256 >> 9, 16 * low), 16 * high)
+        r = p + 8 >> 4
+        f = p - 16 * r
+        if not flat:
+            s = errors_around(errors, z, y, x)
+            q = max(level for level, begin in enumerate(LEVELS) if begin <= s)
+            context = 2 + 4 * q + min(abs(f) >> 1, 3) if q < 14 else 58 + q - 14
+        if flat and codeword.take([head.zero[context], 65536 - head.zero[context]], 16) == 0:
+            u = 0
+        else:
+            token = codeword.take(head.frequencies[context], 11)
+            u = token
+            if token >= 24:
+                e = 2 + (token - 24) // 4
+                u = (4 + (token - 24) % 4 << e) + 8 + codeword.extra.bits(e)
+        d = unzigzag(u)
+        v = r + (-d if f < 0 else d)
+        check(low <= v <= high, "a number out of range")
+        numbers.values[z, y, x] = v
+        errors[z, y, x] = min(abs(16 * v - p) >> 2, 4095)
+    codeword.finish()
+    return numbers.values
