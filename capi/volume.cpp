@@ -217,7 +217,7 @@ tvl_volume_info to_info(const VolumeDecoder& v) {
   out.max_error = v.info().max_error;
   out.least = v.info().least;
   out.largest = v.info().largest;
-  out.prediction = v.info().prediction != VolumePrediction::kNone;
+  out.prediction = v.info().prediction != VolumePrediction::kNone || v.stream().profile == Profile::kPredictive;
   const VoxelRegion& r = v.selection();
   out.x = r.x;
   out.y = r.y;

@@ -14,6 +14,7 @@ namespace trivelet {
 /// One way to code a volume.
 struct VolumeCandidate {
   bool palette = false;
+  bool predictive = false;  ///< the profile, with which what follows has no meaning
   VolumePrediction prediction = VolumePrediction::kNone;
   VolumeOrder order = VolumeOrder::kFile;
   Wavelet wavelet = Wavelet::kCdf53;
@@ -55,6 +56,7 @@ struct VolumeChoice {
   const VolumeEncoderParams& wanted;  ///< the effort and what is fixed
   bool palette_is_possible() const;
   bool prediction_is_possible() const;
+  bool predictive_is_possible() const;
   void check() const;
 };
 

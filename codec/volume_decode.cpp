@@ -75,6 +75,7 @@ struct VolumeDecoder::State {
   std::unique_ptr<Prefetch> gops;  // last: its thread uses the decoder
 
   bool is_predicted() const { return map.prediction != VolumePrediction::kNone; }
+  bool is_predictive = false;  // the profile
 
   void read_header();
   void select();
@@ -98,6 +99,7 @@ void VolumeDecoder::State::read_header() {
   info = std::move(*found);
   map = *volume_map_of(stream.boxes);
   decomposition = stream.decomposition;
+  is_predictive = stream.profile == Profile::kPredictive;
   slab = static_cast<std::uint64_t>(stream.gop_frames);
   in_order = map.order == VolumeOrder::kFile || info.volume.volumes == 1;
   source.seek(0);
@@ -108,7 +110,7 @@ void VolumeDecoder::State::select() {
   const auto width = static_cast<std::uint64_t>(v.width);
   const auto height = static_cast<std::uint64_t>(v.height);
   require(
-      !is_predicted() || (params.reduce == 0 && params.max_layers == 0 && params.max_planes == 0),
+      !(is_predicted() || is_predictive) || (params.reduce == 0 && params.max_layers == 0 && params.max_planes == 0),
       ErrorKind::kUnsupported,
       "this volume is coded by prediction, which has no smaller pictures and no lower quality in it; encode it with "
       "the wavelet transform for those");

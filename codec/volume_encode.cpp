@@ -118,6 +118,7 @@ EncoderParams coding_params(const VolumeDescription& volume, const VolumeMap& ma
     p.psnr += 20 * std::log10(std::exp2(map.plane_bits()) - 1) - 20 * std::log10(static_cast<double>(map.last));
   p.profile = v.profile;
   p.fast_mode = v.fast_mode;
+  p.effort = v.effort;
   p.block_size = v.block_size;
   p.visual = v.visual;
   p.threads = v.threads;

@@ -126,6 +126,13 @@ CASES: list[tuple[Case, list[reference.Options]]] = [
     (Case("yuv420p", "24x40", 19, "-q 40 --gop 16 --levels 4x3 --layers 16"), [R1T1, R2T3, ALL_LESS]),
     (Case("gray", "20x12", 9, "-q 80 --gop 8 --levels 8x8"), [R1, T1, ALL_LESS]),
     (Case("yuv420p", "20x12", 9, "-q 80 --gop 8 --layout dyadic --levels 5x5"), [R1, R2, DYADIC_LESS]),
+    # The predictive profile: components, blocks, presets with all sets of taps
+    (Case("yuv420p", "40x24", 8, "--lossless --gop 5 --transform prediction"), []),
+    (Case("yuva420p", "70x34", 4, "--lossless --gop 4 --block-size 32 --transform prediction"), []),
+    (Case("gray16", "33x17", 5, "--lossless --gop 5 --transform prediction --preset slow", "noise"), []),
+    (Case("gray10", "64x40", 6, "--lossless --gop 6 --transform prediction --preset slow"), []),
+    (Case("gbrp", "17x31", 3, "--lossless --gop 1 --transform prediction --preset fast"), []),
+    (Case("gray", "20x12", 5, "--lossless --gop 4 --transform prediction", "flat"), []),
     # Contents: nothing at all, and noise
     (Case("yuv420p", "20x12", 5, "--lossless --gop 4 --levels 2x2", "flat"), [R1T1]),
     (Case("gray", "20x12", 8, "-q 5 --gop 8 --levels 2x2", "flat"), [R1T1]),
@@ -383,6 +390,10 @@ class Tester:
         self.report(decoded == samples[:len(samples) // 2], "a stream cut in its second GOP")
 
 
+def has_profiles(case: Case) -> bool:
+    return "--profile" not in case.encode and "--transform" not in case.encode
+
+
 def main() -> int:
     if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--all"]):
         print(f"usage: {sys.argv[0]} PROGRAM [--all]", file=sys.stderr)
@@ -393,10 +404,10 @@ def main() -> int:
         for number, (case, less) in enumerate(CASES):
             fast = case._replace(encode=f"{case.encode} --profile fast")
             if every:
-                if "--profile" not in case.encode:
+                if has_profiles(case):
                     tester.case(fast, less)
                 tester.case(case, less)
-            elif number % 2 == 0 and "--profile" not in case.encode:
+            elif number % 2 == 0 and has_profiles(case):
                 tester.case(fast, less[number // 2 % 3 :: 3])
             else:
                 tester.case(case, less[number // 2 % 3 :: 3])

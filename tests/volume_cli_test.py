@@ -493,7 +493,8 @@ def prove(path, folder):
     box = [n // 3 for n in shape] + [max(1, n // 8) for n in shape]
     shares = []
     for transform in ("prediction", "wavelet"):
-        run("encode", path, coded, "-y", "--preset", "fast", "--profile", "dense", "--transform", transform, *typed)
+        profile = ("--profile", "dense") if transform == "wavelet" else ()
+        run("encode", path, coded, "-y", "--preset", "fast", *profile, "--transform", transform, *typed)
         block = json.loads(run("info", coded, "--json")[0])["coding"]["block_size"]
         shares.append(check_region(coded, shape, box, folder, name, blocks=1 if max(shape[:2]) <= block else 2))
     cuts = check_cuts(path, coded, folder, name, typed) if max(truth.shape[:3]) > 1 else []

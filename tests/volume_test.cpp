@@ -375,13 +375,14 @@ TEST(Volume, trials_choose_what_is_smaller) {
     size[static_cast<int>(effort)] = coded.bytes.size();
     const bool tried = effort != VolumeEffort::kFast;
     EXPECT_EQ(coded.result.transform.find("prediction") != std::string::npos, tried) << coded.result.transform;
-    EXPECT_EQ(remarks.size() > 4, tried);
     EXPECT_EQ(decode(coded.bytes).voxels, labels);
   }
   EXPECT_LT(size[1], size[0]);
   EXPECT_LE(size[2], size[1] + size[1] / 50);
   params.effort = VolumeEffort::kMedium;
+  remarks.clear();
   const Coded coded = encode(waves, body, params);
+  EXPECT_GT(remarks.size(), 3u);  // what occurs, along either axis, the choice
   EXPECT_EQ(decode(coded.bytes).voxels, body);
   EXPECT_LT(coded.bytes.size(), encode(waves, body, params_of(kWays[0])).bytes.size());
 }

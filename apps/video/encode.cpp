@@ -75,8 +75,9 @@ struct Options {
   CodingOptions coding;
   FilmOptions film;
   std::string voxel_type;
-  std::string transform = "auto";  // of volumes, as all below
-  double max_error = -1;           // < 0 = not asked for
+  std::string transform = "auto";
+  // Of volumes, as all below.
+  double max_error = -1;  // < 0 = not asked for
   double max_error_hu = -1;
   double ratio = 0;  // 0 = not asked for
   int slab = 0;
@@ -155,6 +156,12 @@ VolumeTyped typed_volume(const Options& options) {
   return {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside};
 }
 
+Effort effort_of(const Options& options) {
+  return options.coding.preset == "fast"   ? Effort::kFast
+         : options.coding.preset == "slow" ? Effort::kSlow
+                                           : Effort::kMedium;
+}
+
 /// What was typed of a volume's structure is fixed, all else is left to trials. `p`: of all options.
 VolumeEncoderParams volume_params(const Options& options, const EncoderParams& p, const Command& app) {
   VolumeEncoderParams v;
@@ -165,9 +172,7 @@ VolumeEncoderParams volume_params(const Options& options, const EncoderParams& p
   if (app.typed("--bpp")) v.bits_per_voxel = p.bits_per_pixel;
   if (options.ratio > 0) v.ratio = options.ratio;
   if (p.target_bytes > 0) v.total_bytes = p.target_bytes;
-  v.effort = options.coding.preset == "fast"   ? VolumeEffort::kFast
-             : options.coding.preset == "slow" ? VolumeEffort::kSlow
-                                               : VolumeEffort::kMedium;
+  v.effort = effort_of(options);
   if (options.transform == "wavelet") v.transform = VolumeTransform::kWavelet;
   if (options.transform == "prediction") v.transform = VolumeTransform::kPrediction;
   if (options.slab > 0) v.slab = options.slab;
@@ -179,6 +184,12 @@ VolumeEncoderParams volume_params(const Options& options, const EncoderParams& p
   if (app.typed("--layout")) v.layout = p.layout;
   if (app.typed("--gop") && !v.layout && options.transform != "prediction") v.layout = Layout::kDyadic;
   v.profile = p.profile;
+  v.predictive = !app.typed("--profile");
+  if (v.transform == VolumeTransform::kPrediction) {
+    require(!app.typed("--profile"), ErrorKind::kBadArgument,
+            "--profile is for wavelets; drop it or --transform prediction");
+    v.profile = Profile::kDense;  // whatever the preset says of wavelets
+  }
   v.fast_mode = p.fast_mode;
   v.block_size = p.block_size;
   v.layers = p.layers;
@@ -268,6 +279,21 @@ void make_joinable(const Command& app, const Options& options, const std::option
   params.gop_frames = first->header.gop_frames;
 }
 
+/// --transform prediction, of a video.
+void choose_prediction(const Command& app, const Options& options, EncoderParams& params) {
+  require(params.lossless, ErrorKind::kBadArgument, "--transform prediction is lossless; add --lossless");
+  for (const char* option :
+       {"--levels", "--wavelet", "--temporal-wavelet", "--layout", "--profile", "--mode", "--layers", "--motion"})
+    require(!app.typed(option), ErrorKind::kBadArgument,
+            std::string(option) + " is for wavelets; drop it or --transform prediction");
+  require(options.device.rfind("gpu", 0) != 0, ErrorKind::kUnsupported,
+          "--device " + options.device + ": prediction is coded on the CPU; leave the option out");
+  params.profile = Profile::kPredictive;
+  params.effort = effort_of(options);
+  if (!app.typed("--block-size")) params.block_size = 256;
+  params.settings += " --transform prediction";
+}
+
 /// The stream of --pin-from.
 std::optional<StreamLayout> pinned(const Options& options) {
   if (options.pin_from.empty()) return std::nullopt;
@@ -291,8 +317,7 @@ std::uint64_t gops_of(const VideoInfo& info, int gop_frames) {
 
 int run(const Options& options, const Common& common, const Command& app) {
   if (wants_volume(options.input, typed_volume(options))) return run_volume(options, common, app);
-  for (const char* option :
-       {"--max-error", "--max-error-hu", "--slab", "--transform", "--ratio", "--no-verify", "--type"})
+  for (const char* option : {"--max-error", "--max-error-hu", "--slab", "--ratio", "--no-verify", "--type"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
   check_output(options.input, options.output, true);
   require(!(options.verify && options.output == "-"), ErrorKind::kBadArgument,
@@ -300,10 +325,12 @@ int run(const Options& options, const Common& common, const Command& app) {
   require(!options.verify || options.coding.lossless || can_read_again(options.input), ErrorKind::kBadArgument,
           "--verify of a lossy stream reads the input twice, which a pipe does not allow; use a file or --lossless");
   EncoderParams params = encoder_params(app, options.coding, options.reading, common);
+  if (options.transform == "prediction") choose_prediction(app, options, params);
   const FrameRange range = parse_frame_range(options.frames);
   const std::optional<StreamLayout> pin = pinned(options);
   if (options.joinable) make_joinable(app, options, pin, params);
-  if (options.coding.preset == "slow" && params.motion == Motion::kOff && !pin) {
+  if (options.coding.preset == "slow" && params.motion == Motion::kOff && !pin &&
+      params.profile != Profile::kPredictive) {
     require(can_read_again(options.input), ErrorKind::kBadArgument,
             "--preset slow reads the beginning of the input twice, which a pipe does not allow; use a file or another "
             "preset");
@@ -478,10 +505,11 @@ Action define_encode(Command& app, Common& common) {
       .type_name("R")
       .group(kVolumes);
   app.add_option("--transform", options->transform,
-                 "prediction is often smaller when lossless, but has no reduced sizes or qualities in it")
+                 "prediction is smaller and faster when lossless, but has no reduced sizes or qualities in it; auto: "
+                 "prediction for lossless volumes, wavelet for all else")
       .one_of({"auto", "wavelet", "prediction"})
       .show_default()
-      .group(kVolumes);
+      .group("Structure of the stream");
   app.add_option("--slab", options->slab, "Slices transformed together, 1..128 [parts of about 64, lossy 128]")
       .range(1, 128)
       .type_name("N")

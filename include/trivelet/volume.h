@@ -186,17 +186,14 @@ class MemoryReadBack final : public ReadBack {
 /// What takes the redundancy out of the numbers.
 enum class VolumeTransform {
   kWavelet,            ///< has reduced sizes and lower qualities in it
-  kPrediction,         ///< in the slice or across slices, what is smaller; lossless, dense profile, 1 or 2 channels
-  kPredictionInSlice,  ///< of every voxel from those to the left and above
-  kPredictionAcross,   ///< and from those of the slice before
+  kPrediction,         ///< the predictive profile (parameters.h): lossless, 1 or 2 channels
+  kPredictionInSlice,  ///< of every voxel from those to the left and above; lossless, dense profile, 1 or 2 channels
+  kPredictionAcross,   ///< and from those of the slice before; likewise
 };
 
-/// How much is tried on a piece of the volume before it is coded.
-enum class VolumeEffort {
-  kFast,    ///< nothing: the usual wavelet
-  kMedium,  ///< the most promising, one thing after the other
-  kSlow,    ///< more of them
-};
+/// How much is tried on a piece of the volume before it is coded. kFast: nothing, the usual wavelet. kMedium: the most
+/// promising; without loss that is the predictive profile. kSlow: more of it, or more weights of that profile.
+using VolumeEffort = Effort;
 
 struct VolumeEncoderParams {
   // How good: every voxel bit for bit, unless one of these is set. At most one.
@@ -211,6 +208,7 @@ struct VolumeEncoderParams {
   // Fixed choices; what is not set is chosen by trying.
   VolumeEffort effort = VolumeEffort::kMedium;
   std::optional<VolumeTransform> transform;
+  bool predictive = true;                 ///< the predictive profile may be chosen where `transform` is not set
   std::optional<bool> palette;            ///< true: numbers stand for a table of the values that occur. Lossless
   std::optional<bool> fourth_axis_first;  ///< true: the transform goes along the volumes instead of the slices
   std::optional<int> slab;                ///< slices transformed together, 1..128
@@ -222,7 +220,7 @@ struct VolumeEncoderParams {
   std::optional<Layout> layout;  ///< kDyadic
 
   // As in EncoderParams.
-  Profile profile = Profile::kDense;
+  Profile profile = Profile::kDense;  ///< of wavelets
   FastMode fast_mode = FastMode::kStaged;
   int block_size = 128;
   int layers = 0;  ///< 0 = 9, lossless in the fast profile 4; by prediction always 1
