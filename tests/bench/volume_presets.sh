@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# The table of docs/VOLUMES.md "Lossless presets": the three presets on volumes, beside CharLS, OpenJPEG, FFV1 and zstd:
+#   tests/bench/volume_presets.sh TRIVELET VOLUME_PEERS VOLUME...
+# TRIVELET and VOLUME_PEERS are the programs of the build (apps/trivelet, tests/bench/volume_peers), VOLUMEs integers of
+# at most 16 bits. Everyone gets the same samples, with as many bits as their range needs, and one thread. Ours reads and
+# writes them as raw volumes, so that no other packing is counted. Speeds are megabytes of these samples for each second of
+# processor time: whole processes without verification for us, FFV1 and zstd; the coder alone in memory for CharLS and
+# OpenJPEG. Prints rows of a table, then geometric means.
+set -euo pipefail
+[ $# -ge 3 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
+trivelet=$1 peers=$2
+shift 2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+# run COMMAND...: sets cpu (seconds)
+run() {
+  /usr/bin/time -f '%U %S' -o "$scratch/time" "$@" >/dev/null 2>"$scratch/errors" || { cat "$scratch/errors" >&2; return 1; }
+  read -r user system <"$scratch/time"
+  cpu=$(awk "BEGIN { print $user + $system }")
+}
+speed() { awk "BEGIN { printf \"%.0f\", $bytes / ($1 + 1e-9) / 1e6 }"; }
+
+echo '| | `fast` | enc, dec | `medium` | enc, dec | `slow` | enc, dec | CharLS | enc, dec | OpenJPEG | FFV1 | zstd -19 |'
+echo '|-|-|-|-|-|-|-|-|-|-|-|-|'
+for volume in "$@"; do
+  read -r width height bits < <("$peers" "$volume" --raw "$scratch/v.raw")
+  bytes=$(stat -c %s "$scratch/v.raw")
+  type=u8 format=gray
+  if [ "$bits" -gt 8 ]; then type=u16 format=gray16le; fi
+  slices=$((bytes / width / height / (bits > 8 ? 2 : 1)))
+  row="$(basename "$volume")"
+  sizes=
+  for preset in fast medium slow; do
+    run "$trivelet" encode "$scratch/v.raw" "$scratch/v.tvl" -y --quiet --no-verify -t 1 --format raw --preset $preset \
+      --size "${width}x${height}x$slices" --type $type
+    encode=$(speed "$cpu")
+    run "$trivelet" decode "$scratch/v.tvl" "$scratch/back.raw" -y --quiet -t 1
+    cmp -s "$scratch/v.raw" "$scratch/back.raw" || { echo "$volume: preset $preset does not give it back" >&2; exit 1; }
+    size=$(stat -c %s "$scratch/v.tvl")
+    row+=" | $size | $encode, $(speed "$cpu")"
+    sizes+=" $size $encode $(speed "$cpu")"
+  done
+  "$peers" "$volume" >"$scratch/peers"
+  if grep -q DIFFERS "$scratch/peers"; then cat "$scratch/peers" >&2; exit 1; fi
+  read -r _ ls ls_encode ls_decode < <(grep jpegls "$scratch/peers")
+  read -r _ j2 _ _ < <(grep openjpeg "$scratch/peers")
+  ffmpeg -v error -y -f rawvideo -pix_fmt $format -s "${width}x$height" -i "$scratch/v.raw" -c:v ffv1 -level 3 \
+    -coder 1 -context 1 -slices 4 -f nut "$scratch/v.nut"
+  ffv1=$(stat -c %s "$scratch/v.nut")
+  zstd -q -19 -T1 -f "$scratch/v.raw" -o "$scratch/v.zst"
+  zst=$(stat -c %s "$scratch/v.zst")
+  echo "| $row | $ls | $(speed "$ls_encode"), $(speed "$ls_decode") | $j2 | $ffv1 | $zst |"
+  echo "$sizes $ls $(speed "$ls_encode") $(speed "$ls_decode") $j2 $ffv1 $zst" >>"$scratch/all"
+done
+awk '{ for (i = 1; i <= NF; ++i) sum[i] += log($i) }
+END {
+  for (i = 1; i <= NF; ++i) mean[i] = exp(sum[i] / NR)
+  printf "| geometric mean, sizes over those of CharLS"
+  for (i = 1; i <= 10; i += 3) printf " | %.3f | %.0f, %.0f", mean[i] / mean[10], mean[i + 1], mean[i + 2]
+  for (i = 13; i <= 15; ++i) printf " | %.3f", mean[i] / mean[10]
+  print " |"
+}' "$scratch/all"
