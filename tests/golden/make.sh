@@ -77,6 +77,10 @@ stream motion_regions 300x20 gray 3 moving "--motion on -q 35 --gop 3 --levels 1
 stream motion_tiny 5x3 gray 6 moving "--motion on -q 60 --gop 6 --levels 2x2" "$t1"
 stream motion_open 40x24 yuv420p 21 moving "--motion on -q 45 --gop 4 --levels 2x3 --layers 3 --keyint 12" "$r1" "$t1" "$r1t1" "$l1" "$p4" "$all"
 stream motion_open_lossless 24x16 gbrp 11 moving "--motion on --lossless --gop 4 --levels 2x2" "$t1"
+# Predictive
+stream predictive_yuv420p 70x44 yuv420p 6 moving "--lossless --gop 5 --transform prediction"
+stream predictive_slow 72x64 gray10 9 moving "--lossless --gop 9 --transform prediction --preset slow"
+stream predictive_gray16 33x17 gray16 4 noise "--lossless --gop 4 --block-size 32 --transform prediction --preset fast"
 # Sizes
 stream one_sample 1x1 gray 3 moving "--lossless --gop 3 --levels 1x2"
 stream one_column 1x33 gray 6 moving "-q 60 --gop 6 --levels 2x3" "$r1t1"
