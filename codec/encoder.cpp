@@ -10,6 +10,7 @@
 #include "codec/frame_gains.h"
 #include "codec/gop_hash.h"
 #include "codec/hash.h"
+#include "codec/metadata.h"
 #include "codec/stopwatch.h"
 
 namespace trivelet {
@@ -123,7 +124,13 @@ Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& s
   if (s.params.has_byte_target()) s.spool = std::make_unique<Spool>(s.params.spool_path);
   s.write(kSignature, sizeof kSignature);
   s.write_box("Head", head);
-  for (const ExtraBox& box : s.params.boxes) {
+  std::vector<ExtraBox> boxes = metadata_boxes(s.params.metadata);
+  boxes.insert(boxes.end(), s.params.boxes.begin(), s.params.boxes.end());
+  for (auto box = boxes.begin(); box != boxes.end(); ++box)
+    require(!is_known_extra_box(box->type) ||
+                std::none_of(boxes.begin(), box, [&](const ExtraBox& before) { return before.type == box->type; }),
+            ErrorKind::kBadArgument, "two boxes '" + box->type + "'; a stream has one");
+  for (const ExtraBox& box : boxes) {
     require(box.type.size() == 4 && !is_stream_box(box.type) && box.payload.size() <= kMaxExtraBytes - kBoxCrcBytes,
             ErrorKind::kBadArgument,
             "an extra box '" + box.type + "' of " + std::to_string(box.payload.size()) + " bytes");

@@ -1,6 +1,7 @@
 #include "codec/join.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "codec/bad_stream.h"
 #include "codec/bytes.h"
 #include "codec/chunk_check.h"
+#include "codec/metadata.h"
 #include "codec/stream_input.h"
 #include "codec/stream_layout.h"
 #include "codec/stream_writer.h"
@@ -86,7 +88,9 @@ class Joiner {
 
   JoinResult run() {
     out_.write_header(header_);
-    for (const ExtraBox& box : parts_[0]->layout.info.boxes) out_.write_box(box);
+    for (const ExtraBox& box : parts_[0]->layout.info.boxes)
+      if (box.type != "chap") out_.write_box(box);
+    for (const ExtraBox& box : metadata_boxes(all_chapters())) out_.write_box(box);
     for (const auto& part : parts_) append(*part);
     out_.write_end(result_.frames, index_);
     result_.bytes = out_.position();
@@ -94,9 +98,51 @@ class Joiner {
   }
 
  private:
+  // Those that must be the same in all: chapters are put together, free metadata is that of the first.
+  static std::vector<ExtraBox> boxes_of(const Part& part) {
+    std::vector<ExtraBox> boxes = part.layout.info.boxes;
+    std::erase_if(boxes, [](const ExtraBox& b) { return b.type == "chap" || b.type == "meta"; });
+    return boxes;
+  }
+
+  // By how much the times of a part are shifted that begins where this one ends, or before.
+  static std::int64_t shift_of(std::int64_t end, std::int64_t begin) {
+    return begin < end ? difference(end, begin) : 0;
+  }
+
+  Metadata all_chapters() const {
+    Metadata all;
+    std::int64_t end = 0;
+    bool begun = false;
+    for (const auto& part : parts_) {
+      const StreamInfo& info = part->layout.info;
+      std::int64_t shift = 0;
+      if (!info.gops.empty()) {
+        if (begun) shift = shift_of(end, info.gops.front().begin_pts);
+        end = sum(info.gops.back().end_pts, shift);
+        begun = true;
+      }
+      if (info.metadata.chapters.empty()) continue;
+      const Rational& unit = info.metadata.chapter_time_base;
+      require(all.chapters.empty() || unit == all.chapter_time_base, ErrorKind::kBadArgument,
+              part->name + " does not fit " + parts_[0]->name + ": time base of chapters " + text_of(unit) + " and " +
+                  text_of(all.chapter_time_base));
+      all.chapter_time_base = unit;
+      const auto units = static_cast<std::int64_t>(
+          std::llround(static_cast<double>(shift) * header_.video.time_base.value() / unit.value()));
+      for (const Chapter& c : info.metadata.chapters) {
+        const std::int64_t begin = sum(c.begin, units);
+        // Parts may overlap by a rounding.
+        const std::int64_t from = all.chapters.empty() ? begin : std::max(begin, all.chapters.back().begin);
+        all.chapters.push_back({from, std::max(from, sum(c.end, units)), c.title});
+      }
+    }
+    return all;
+  }
+
   void check_boxes(const Part& part) const {
-    const std::vector<ExtraBox>& a = parts_[0]->layout.info.boxes;
-    const std::vector<ExtraBox>& b = part.layout.info.boxes;
+    const std::vector<ExtraBox> a = boxes_of(*parts_[0]);
+    const std::vector<ExtraBox> b = boxes_of(part);
     for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
       const bool same = i < a.size() && i < b.size() && a[i].type == b[i].type && a[i].payload == b[i].payload;
       require(same, ErrorKind::kBadArgument,
@@ -119,7 +165,7 @@ class Joiner {
       const std::string where = "the GOP packet at byte " + std::to_string(g.offset);
       GopHeader h = read_head(part, g, where);
       const std::uint64_t body = part.in.position();
-      if (i == 0 && result_.gops > 0 && h.times[0].pts < end_time_) shift = difference(end_time_, h.times[0].pts);
+      if (i == 0 && result_.gops > 0) shift = shift_of(end_time_, h.times[0].pts);
       for (FrameTime& t : h.times) t.pts = sum(t.pts, shift);
       end_time_ = sum(h.times.back().pts, h.times.back().duration);
       h.index = result_.gops;

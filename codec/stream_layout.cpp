@@ -7,6 +7,7 @@
 #include "codec/backend.h"
 #include "codec/bad_stream.h"
 #include "codec/bytes.h"
+#include "codec/metadata.h"
 #include "trivelet/codec.h"
 
 namespace trivelet {
@@ -65,6 +66,7 @@ void StreamLayout::read_head(StreamInput& in) {
   if (!in.append(payload, box.length)) bad("the stream ends inside its header");
   header = parse_stream_header(payload.data(), payload.size());
   read_extra_boxes(in);
+  info.metadata = read_metadata(info.boxes);
   const int dropped = header.dropped_spatial;
   const bool dyadic = header.layout == Layout::kDyadic;
   info.video = reduced_video(

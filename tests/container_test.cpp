@@ -17,6 +17,7 @@
 #include "codec/gop_hash.h"
 #include "codec/hash.h"
 #include "codec/join.h"
+#include "codec/metadata.h"
 #include "codec/rewrite.h"
 #include "codec/verify.h"
 #include "tests/boxes.h"
@@ -1013,6 +1014,104 @@ TEST(Stream, UnknownBoxesAreKept) {
   source.seek(0);
   EXPECT_EQ(rewrite(source, {.keep_partial = true}, sink).damage.size(), 1u);
   EXPECT_EQ(types_of(sink.bytes), "Head,frnT,Gop ,Gop ,afte,Gop ,Gop ,Indx,Done,");
+}
+
+Metadata much_metadata() {
+  Metadata m;
+  m.mastering_display =
+      MasteringDisplay{{{{34000, 16000}, {13250, 34500}, {7500, 3000}, {15635, 16450}}}, 10000000, 50};
+  m.content_light = ContentLight{1000, 400};
+  m.chapter_time_base = {1, 1000};
+  m.chapters = {{-5, 100, "first"}, {100, 100, ""}, {100, std::numeric_limits<std::int64_t>::max(), "last"}};
+  m.entries = {{"title", "A title"}, {"title", std::string(65536, 'x')}, {"comment", ""}};
+  return m;
+}
+
+TEST(Stream, MetadataIsCarriedThrough) {
+  const Metadata metadata = much_metadata();
+  EncoderParams p;
+  p.threads = 1;
+  p.gop_frames = 2;
+  p.metadata = metadata;
+  const Clip clip = make_clip(video(20, 14, "gray"), 4, 2, Pattern::kTexture, 1);
+  const std::vector<std::byte> stream = encode(clip, p);
+  MemorySource source(stream.data(), stream.size());
+  EXPECT_TRUE(probe(source).metadata == metadata);
+  for (const RewriteParams& part :
+       {RewriteParams{.layers = 1}, RewriteParams{.first_frame = 2}, RewriteParams{.reduce = 1}}) {
+    source.seek(0);
+    MemorySink sink;
+    rewrite(source, part, sink);
+    MemorySource again(sink.bytes.data(), sink.bytes.size());
+    EXPECT_TRUE(probe(again).metadata == metadata);
+  }
+
+  // Joined: chapters of all, as late as their frames; the rest must be the same, or is that of the first.
+  p.metadata.chapters = {{0, 100, "a"}, {100, 160, "b"}};
+  const std::vector<std::byte> first = encode(clip, p);  // 4 frames of 40 ms
+  p.metadata.chapters = {{0, 70, "c"}};
+  p.metadata.entries.clear();
+  const std::vector<std::byte> second = encode(clip, p);
+  const auto joined = [](const std::vector<std::byte>& x, const std::vector<std::byte>& y) {
+    MemorySource a(x.data(), x.size()), b(y.data(), y.size());
+    MemorySink sink;
+    join(std::vector<JoinInput>{{"a", &a}, {"b", &b}}, sink);
+    MemorySource again(sink.bytes.data(), sink.bytes.size());
+    return probe(again).metadata;
+  };
+  const Metadata both = joined(first, second);
+  EXPECT_EQ(both.chapters, (std::vector<Chapter>{{0, 100, "a"}, {100, 160, "b"}, {160, 230, "c"}}));
+  EXPECT_EQ(both.entries, metadata.entries);
+  EXPECT_EQ(both.mastering_display, metadata.mastering_display);
+  p.metadata.chapter_time_base = {1, 25};
+  EXPECT_EQ(kind_of([&] { joined(first, encode(clip, p)); }), ErrorKind::kBadArgument);
+  p.metadata = {};
+  EXPECT_EQ(kind_of([&] { joined(first, encode(clip, p)); }), ErrorKind::kBadArgument);
+}
+
+TEST(Stream, MetadataIsChecked) {
+  const Metadata good = much_metadata();
+  const auto refused = [&](const std::function<void(Metadata&)>& change) {
+    Metadata m = good;
+    change(m);
+    return kind_of([&] { metadata_boxes(m); }) == ErrorKind::kBadArgument;
+  };
+  EXPECT_FALSE(refused([](Metadata&) {}));
+  EXPECT_TRUE(refused([](Metadata& m) { m.chapter_time_base.den = 0; }));
+  EXPECT_TRUE(refused([](Metadata& m) { m.chapters[1].begin = -6; }));
+  EXPECT_TRUE(refused([](Metadata& m) { m.chapters[0].end = -6; }));
+  EXPECT_TRUE(refused([](Metadata& m) { m.chapters[0].title.assign(4097, 'x'); }));
+  EXPECT_TRUE(refused([](Metadata& m) { m.entries[0].first = ""; }));
+  EXPECT_TRUE(refused([](Metadata& m) { m.entries[0].first = "Title"; }));
+  EXPECT_TRUE(refused([](Metadata& m) { m.entries[1].second += 'x'; }));
+  EncoderParams p;
+  p.metadata = good;
+  p.boxes = {{"meta", {0}}};
+  MemorySink sink;
+  EXPECT_EQ(kind_of([&] { Encoder(video(8, 8, "gray"), p, sink); }), ErrorKind::kBadArgument);
+
+  // A box that is cut, or says what cannot be, is as if it were not there; the others are. Room is passed over.
+  const std::vector<ExtraBox> boxes = metadata_boxes(good);
+  ASSERT_EQ(boxes.size(), 4u);
+  EXPECT_TRUE(read_metadata(boxes) == good);
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    std::vector<ExtraBox> changed = boxes;
+    changed[i].payload.push_back(7);
+    EXPECT_TRUE(read_metadata(changed) == good) << boxes[i].type;
+    for (std::size_t n = 0; n < std::min<std::size_t>(boxes[i].payload.size(), 100); ++n) {
+      changed[i].payload.assign(boxes[i].payload.begin(), boxes[i].payload.begin() + static_cast<std::ptrdiff_t>(n));
+      const Metadata m = read_metadata(changed);
+      EXPECT_EQ(m.mastering_display.has_value(), i != 0);
+      EXPECT_EQ(m.content_light.has_value(), i != 1);
+      EXPECT_EQ(m.chapters.empty(), i == 2);
+      EXPECT_EQ(m.entries.empty(), i == 3);
+    }
+  }
+  for (const Bytes& chapters : {Bytes{0, 0, 0, 0, 1, 0, 0, 0, 0}, Bytes{1, 0, 0, 0, 1, 0, 0, 0, 1, 4, 2, 0},
+                                Bytes{1, 0, 0, 0, 1, 0, 0, 0, 2, 4, 4, 0, 2, 4, 0},
+                                Bytes{1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1, 0, 0}})
+    EXPECT_TRUE(read_metadata({{"chap", chapters}}).empty());
+  EXPECT_TRUE(read_metadata({{"meta", {1, 1, 'A', 0}}}).empty());
 }
 
 TEST(Stream, ALostIndexIsRebuilt) {

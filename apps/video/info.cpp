@@ -109,6 +109,8 @@ void put_video(Json& json, const VideoInfo& video, const Length& length) {
   json.member("sample_aspect", ratio(video.sample_aspect));
   json.member("time_base", ratio(video.time_base));
   json.member("rotation", video.rotation);
+  json.member("mirrored", video.mirrored);
+  json.member("premultiplied", video.premultiplied);
   json.member("field_order", video.field_order == 1 ? "top" : video.field_order == 2 ? "bottom" : "progressive");
   json.begin_object("colour");
   json.member("primaries", video.colour.primaries);
@@ -134,7 +136,10 @@ void print_video(const VideoInfo& video, const Length& length) {
   print_row("length", text);
   if (video.sample_aspect.num > 0 && !(video.sample_aspect == Rational{1, 1}))
     print_row("aspect", "samples " + ratio(video.sample_aspect));
-  if (video.rotation != 0) print_row("rotation", fmt::format("{} degrees clockwise", video.rotation));
+  if (video.rotation != 0 || video.mirrored)
+    print_row("rotation",
+              fmt::format("{}{} degrees clockwise", video.mirrored ? "mirrored, then " : "", video.rotation));
+  if (video.format.alpha && video.premultiplied) print_row("alpha", "colours are multiplied by it");
   if (video.field_order != 0) print_row("fields", video.field_order == 1 ? "top first" : "bottom first");
   if (!(video.colour == ColourTags{}))
     print_row("colour", fmt::format("primaries {}, transfer {}, matrix {}, range {}, chroma location {}",
@@ -262,6 +267,62 @@ std::string psnr_of(double mse, int bits) {
   return format_psnr(10 * std::log10(peak * peak / mse));
 }
 
+void put_metadata(Json& json, const Metadata& m) {
+  json.begin_object("metadata");
+  if (m.mastering_display) {
+    json.begin_object("mastering_display");
+    json.begin_array("chromaticity");  // x and y of red, green, blue, white
+    for (const auto& xy : m.mastering_display->chromaticity)
+      for (const std::uint16_t v : xy) json.value(v / 50000.0);
+    json.end_array();
+    json.member("max_luminance", m.mastering_display->max_luminance / 10000.0);
+    json.member("min_luminance", m.mastering_display->min_luminance / 10000.0);
+    json.end_object();
+  }
+  if (m.content_light) {
+    json.member("max_content_light", static_cast<int>(m.content_light->max_content));
+    json.member("max_frame_average_light", static_cast<int>(m.content_light->max_frame_average));
+  }
+  json.begin_array("chapters");
+  for (const Chapter& c : m.chapters) {
+    json.begin_object();
+    json.member("begin", static_cast<double>(c.begin) * m.chapter_time_base.value());
+    json.member("end", static_cast<double>(c.end) * m.chapter_time_base.value());
+    json.member("title", c.title);
+    json.end_object();
+  }
+  json.end_array();
+  json.begin_array("entries");
+  for (const auto& [key, value] : m.entries) {
+    json.begin_object();
+    json.member("key", key);
+    json.member("value", value);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+}
+
+void print_metadata(const Metadata& m) {
+  if (m.mastering_display) {
+    const auto& xy = m.mastering_display->chromaticity;
+    const auto place = [&](std::size_t i) {
+      return fmt::format("{:.4g},{:.4g}", xy[i][0] / 50000.0, xy[i][1] / 50000.0);
+    };
+    print_row("mastered", fmt::format("red {}, green {}, blue {}, white {}, {:g} to {:g} cd/m2", place(0), place(1),
+                                      place(2), place(3), m.mastering_display->min_luminance / 10000.0,
+                                      m.mastering_display->max_luminance / 10000.0));
+  }
+  if (m.content_light)
+    print_row("light", fmt::format("at most {} cd/m2, {} on average of a frame", m.content_light->max_content,
+                                   m.content_light->max_frame_average));
+  for (const Chapter& c : m.chapters)
+    print_row("chapter",
+              fmt::format("{:.3f} to {:.3f} s: {}", static_cast<double>(c.begin) * m.chapter_time_base.value(),
+                          static_cast<double>(c.end) * m.chapter_time_base.value(), c.title));
+  for (const auto& [key, value] : m.entries) print_row("metadata", key + " = " + value);
+}
+
 void print_stream_json(const Options& options, const StreamInfo& stream, const Length& length,
                        const io::Company& company) {
   const Decomposition& d = stream.decomposition;
@@ -278,6 +339,7 @@ void print_stream_json(const Options& options, const StreamInfo& stream, const L
   put_known(json, "bits_per_second", f.seconds > 0, 8.0 * static_cast<double>(stream.file_bytes) / f.seconds);
   put_video(json, stream.video, length);
   put_company(json, company);
+  if (!stream.metadata.empty()) put_metadata(json, stream.metadata);
   json.begin_object("coding");
   json.member("lossless", stream.lossless);
   json.member("profile", to_string(stream.profile));
@@ -346,6 +408,7 @@ void print_stream(const Options& options, const StreamInfo& stream, const Length
   else
     print_video(stream.video, length);
   print_company(company);
+  print_metadata(stream.metadata);
   if (stream.file_bytes > 0) {
     std::string size = fmt::format("{} bytes", stream.file_bytes);
     if (f.bits_per_pixel > 0) size += fmt::format(", {:.4g} bits per pixel", f.bits_per_pixel);
@@ -398,6 +461,7 @@ int run(const Options& options, const Common& common) {
   const StreamInfo stream = probe(*file.source);
   warn_of_lost_index(options.input, stream.index_damage);
   if (!stream.header_damage.empty()) log::warn("'{}': {}", options.input, stream.header_damage);
+  for (const ExtraBox& box : stream.damaged_boxes) log::warn("'{}': the box '{}' is damaged", options.input, box.type);
   const Length length = length_of(*file.source, stream);
   options.json ? print_stream_json(options, stream, length, file.company)
                : print_stream(options, stream, length, file.company, common.verbose);

@@ -96,7 +96,8 @@ struct EncoderParams {
   /// Where coded GOPs wait for the end of the video when there is a target for its bytes; removed afterwards. Empty: a
   /// temporary file of the system's.
   std::string spool_path{};
-  std::vector<ExtraBox> boxes{};
+  Metadata metadata{};            ///< about the video; Encoder throws BadArgument for what the format cannot hold
+  std::vector<ExtraBox> boxes{};  ///< of applications; none of those that `metadata` makes
   /// Write checks of the parts of chunks, with which a region is read alone; not with a target for the bytes.
   bool part_checks = false;
   /// Reconstruct some blocks of some GOPs at some layers, so that the errors in the index are those of samples; else they

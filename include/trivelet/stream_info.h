@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "trivelet/metadata.h"
 #include "trivelet/parameters.h"
 #include "trivelet/types.h"
 
@@ -50,6 +51,7 @@ struct StreamInfo {
   int layers = 0;
   std::string settings;                   ///< of the encoder, may be empty
   std::string writer;                     ///< name and version of the writing library
+  Metadata metadata;                      ///< what `boxes` say of it
   std::vector<ExtraBox> boxes{};          ///< those that are intact
   std::vector<ExtraBox> damaged_boxes{};  ///< that may be skipped, with the wrong checksum behind them
   bool has_index = false;                 ///< `gops` came from the index (or a scan), else it is empty
