@@ -188,8 +188,8 @@ TEST(VolumeMap, damaged_maps_are_refused) {
     const auto good = serialise(exact_map(a, palette));
     for (std::size_t n = 0; n < good.size(); ++n) EXPECT_THROW(parse_volume_map(good.data(), n), Error);
     auto longer = good;
-    longer.push_back(0);
-    EXPECT_THROW(parse_volume_map(longer.data(), longer.size()), Error);
+    longer.push_back(0);  // room for later versions
+    EXPECT_EQ(serialise(parse_volume_map(longer.data(), longer.size())), good);
   }
 }
 
