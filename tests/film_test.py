@@ -217,6 +217,35 @@ def test_losses(folder: Path, film: Path) -> None:
     check((size["width"], size["height"]) == (49, 33), "thumbnail: halved until it fits")
 
 
+def test_hdr(folder: Path) -> None:
+    """What HDR10 says of screen and light comes through."""
+    hdr = folder / "hdr.mkv"
+    listed = subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout
+    if b"libx265 " not in listed:
+        return
+    display = "G(8500,39850)B(6550,2300)R(35400,14600)WP(15635,16450)L(10000000,50)"
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=size=64x64:rate=25:duration=0.4",
+                    "-pix_fmt", "yuv420p10le", "-c:v", "libx265", "-x265-params",
+                    f"log-level=none:hdr10=1:master-display={display}:max-cll=1000,400", str(hdr)], check=True)  # fmt: skip
+
+    def said(file: Path) -> list:
+        frame = ffprobe(file, "-show_frames", "-read_intervals", "%+#1", "-select_streams", "v")["frames"][0]
+        stream = ffprobe(file, "-show_streams", "-select_streams", "v")["streams"][0]
+        found = stream.get("side_data_list", []) + frame.get("side_data_list", [])
+        values = {}
+        for data in found:
+            for key, value in data.items():
+                if "/" in str(value) or key.startswith("max_"):
+                    number = str(value).split("/")
+                    values[key] = round(float(number[0]) / float(number[1]) if len(number) > 1 else float(number[0]), 4)
+        return sorted(values.items())
+
+    run("encode", hdr, folder / "hdr.tvl", *FAST)
+    run("decode", folder / "hdr.tvl", folder / "hdr_out.mkv", "-y")
+    wanted, got = said(hdr), said(folder / "hdr_out.mkv")
+    check(len(wanted) >= 12 and wanted == got, f"HDR10: {wanted} became {got}")
+
+
 def test_open_gops(folder: Path, film: Path) -> None:
     mkv = folder / "motion.mkv"
     run("encode", film, mkv, "--motion", "on", "--keyint", "64", "--frames", ":50", "-y", "--levels", "2x2", "--gop", "8")
@@ -261,6 +290,7 @@ def main() -> int:
         test_round(folder, film)
         test_outputs(folder, film)
         test_losses(folder, film)
+        test_hdr(folder)
         test_open_gops(folder, film)
         test_damage(folder)
     print(f"{len(failures)} failures")

@@ -114,6 +114,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   if (options.output == "-" && writing.format.empty()) writing.format = io::pipe_format(info);
   require(writing.crf < 0 || io::holds_company(options.output, writing.format), ErrorKind::kBadArgument,
           "--crf is for codecs of FFmpeg, and '" + options.output + "' takes samples as they are");
+  writing.metadata = decoder.info().metadata;
   if (!is_text) warn_of_output(options, decoder.info(), info);
   if (io::holds_company(options.output, writing.format)) {
     writing.company = company_for(options.input, file.company, options.film, !part.frames.empty());

@@ -347,6 +347,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   VideoInput input(options.input, reader_options(options.reading, common), common, range);
   if (!starting.valid()) starting = start_backend(options.device, gpu_memory, gops_of(input.info(), params.gop_frames));
   VideoInfo video = input.info();
+  params.metadata = input.metadata();
   if (options.joinable) {
     video.frames = 0;  // of the part, which decides nothing
     require(range.first % static_cast<std::uint64_t>(params.gop_frames) == 0, ErrorKind::kBadArgument,

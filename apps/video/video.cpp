@@ -46,6 +46,7 @@ class TvlReader final : public io::FrameReader {
 
   const VideoInfo& info() const override { return decoder_.output(); }
   io::Company company() const override { return file_.company; }
+  Metadata metadata() const override { return decoder_.info().metadata; }
 
   bool read(Gop& gop, int index) override {
     if (next_ >= gop_.frames()) {

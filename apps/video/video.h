@@ -31,6 +31,7 @@ class VideoInput {
   const VideoInfo& info() const { return info_; }
   bool is_tvl() const { return is_tvl_; }
   const io::Company& company() const { return company_; }
+  Metadata metadata() const { return reader_->metadata(); }
   /// Of inputs that are recovered: why they ended.
   std::string damage() const { return reader_->damage(); }
   /// Fills `gop` up to its capacity. False when no frame was left.

@@ -18,6 +18,7 @@ extern "C" {
 #include <string>
 
 #include "io/adapters.h"
+#include "trivelet/metadata.h"
 #include "trivelet/types.h"
 
 namespace trivelet::io {
@@ -88,6 +89,10 @@ AVPixelFormat planar_av_format(const PixelFormat& format);
 AVPixelFormat find_av_format(const PixelFormat& format, bool full_range, const AVPixelFormat* candidates);
 /// The inverse of unpack(), for formats of find_av_format().
 void pack(const Gop& gop, int index, AVFrame& frame);
+
+/// What `stream` or its first frame says of HDR: the display it was mastered on and its light level, and back.
+Metadata hdr_of(const AVStream& stream, const AVFrame& frame);
+void add_hdr(AVStream& stream, const Metadata& metadata);
 
 /// The functions of FfmpegAdapter.
 Reader make_ffmpeg_reader(const std::string& path, Source source, const std::string& demuxer,

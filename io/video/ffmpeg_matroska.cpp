@@ -177,6 +177,7 @@ class MatroskaOutput final : public StreamOutput {
     io_ = std::make_unique<FileIo>(file_);
     context->pb = io_->context();
     add_video(video);
+    add_hdr(*format_->streams[0], layout.info.metadata);
     if (company_) company_->add_to(*context);
     check(avformat_write_header(context, nullptr));
     log_.take();

@@ -131,6 +131,7 @@ class FfmpegReader final : public FrameReader {
     return count;
   }
 
+  Metadata metadata() const override { return metadata_; }
   std::string damage() const override { return damage_; }
   double seconds() const override {
     if (own_rate_ || io_ == nullptr) return 0;  // of pictures in a row nothing is known
@@ -309,6 +310,7 @@ class FfmpegReader final : public FrameReader {
     info_.field_order = field_order_of(*frame_);
     info_.frames = stream_->nb_frames > 0 ? static_cast<std::uint64_t>(stream_->nb_frames) : 0;
     describe_colour();
+    metadata_ = hdr_of(*stream_, *frame_);
     if (const std::uint8_t* matrix = av_stream_get_side_data(stream_, AV_PKT_DATA_DISPLAYMATRIX, nullptr))
       info_.rotation = rotation_of(matrix);
     else if (const AVFrameSideData* data = av_frame_get_side_data(frame_.get(), AV_FRAME_DATA_DISPLAYMATRIX))
@@ -359,6 +361,7 @@ class FfmpegReader final : public FrameReader {
   bool recover_ = false;
   bool recovered_ = false;  ///< and nothing intact is left
   std::string damage_;
+  Metadata metadata_;
   std::int64_t frame_ticks_ = 1;
   FrameTime last_time_;
 };

@@ -158,6 +158,7 @@ class FfmpegWriter final : public FrameWriter {
     keep_times_ = has_times && info.time_base.num > 0 && info.time_base.den > 0;
     require(file_.seekable() || (format != "mp4" && format != "mov"), ErrorKind::kUnsupported,
             format + " needs an output that can seek, which " + name_ + " cannot; use matroska or nut");
+    metadata_ = options.metadata;
     open_encoder(options.threads, options.crf);
     if (!options.company.from.empty() && !choice_.one_picture) company_.emplace(options.company);
     open_muxer();
@@ -276,6 +277,7 @@ class FfmpegWriter final : public FrameWriter {
       if (matrix == nullptr) throw std::bad_alloc();
       av_display_rotation_set(reinterpret_cast<std::int32_t*>(matrix), info_.rotation);
     }
+    add_hdr(*stream_, metadata_);
     if (company_) company_->add_to(*context);
     check_written(avformat_write_header(context, nullptr));
   }
@@ -330,6 +332,7 @@ class FfmpegWriter final : public FrameWriter {
   FileSink file_;
   std::string name_;
   AVRational rate_ = {25, 1};
+  Metadata metadata_;
   bool keep_times_ = true;
   bool finished_ = false;
   ErrorLog log_;

@@ -18,6 +18,7 @@
 
 #include "io/video/company.h"
 #include "trivelet/limits.h"
+#include "trivelet/metadata.h"
 #include "trivelet/streams.h"
 #include "trivelet/types.h"
 
@@ -37,6 +38,8 @@ class FrameReader {
   virtual bool unread(int count);
   /// Skips `count` frames without delivering them; returns how many there were. The default reads and drops.
   virtual std::uint64_t skip(std::uint64_t count);
+  /// What FORMAT.md has boxes for: of HDR pictures the display they were mastered on, and their light level.
+  virtual Metadata metadata() const { return {}; }
   /// With ReaderOptions::recover: why it ended before its end; "" if it did not.
   virtual std::string damage() const { return {}; }
   /// How long it lasts, where the input says so; 0 = not known.
@@ -90,6 +93,7 @@ struct WriterOptions {
   std::string video_codec{};  ///< FFmpeg only: "" = ffv1 for .mkv/.avi/.nut, libx264 for .mp4/.mov
   int crf = -1;  ///< constant rate factor of codecs that have one; -1 = 18 for libx264, else the codec's own
   int threads = 0;
+  Metadata metadata{};  ///< FFmpeg only, and only what is said of HDR
   CompanyOptions company{};  ///< FFmpeg only; other formats hold nothing but pictures
 };
 
