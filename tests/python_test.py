@@ -453,7 +453,7 @@ class Targets(unittest.TestCase):
 class Files(unittest.TestCase):
     def test_sources(self) -> None:
         array = blob((6, 30, 40))
-        stream = trivelet.encode(array)
+        stream = trivelet.encode(array, transform="wavelet")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "a b ü.tvl"
             path.write_bytes(stream)
