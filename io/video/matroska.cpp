@@ -364,7 +364,7 @@ class MatroskaSource::Parser {
       at += passed;
       bytes -= passed;
     }
-    if (bytes > 0) source_.add(at, bytes);
+    if (bytes > 0 && !source_.head_.empty()) source_.add(at, bytes);  // before any header nothing has its place
   }
 
   MatroskaSource& source_;

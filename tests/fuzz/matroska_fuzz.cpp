@@ -32,7 +32,6 @@ void probe_found(io::MatroskaSource& source) {
 
 void read_found(const std::string& path, std::size_t file_size, std::size_t piece) {
   io::MatroskaSource source(path);
-  must(io::holds_stream(path));
   must(source.size() <= file_size);
   (void)source.clock_offset_us();
   must(io::to_string(source.company()).size() < 1000 * file_size);
@@ -57,8 +56,10 @@ int fuzz(const std::uint8_t* data, std::size_t size) {
   if (size < 1) return 0;
   const int file = ::memfd_create("fuzz", MFD_CLOEXEC);
   must(file >= 0 && ::write(file, data + 1, size - 1) == static_cast<ssize_t>(size - 1));
+  const std::string path = "/proc/self/fd/" + std::to_string(file);
+  (void)io::holds_stream(path);  // knows fewer than the reader finds: it does not look behind damage
   try {
-    read_found("/proc/self/fd/" + std::to_string(file), size - 1, 1u + data[0]);
+    read_found(path, size - 1, 1u + data[0]);
   } catch (const Error& e) {
     must(e.kind() == ErrorKind::kBadStream || e.kind() == ErrorKind::kUnsupported);
   }
