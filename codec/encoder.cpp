@@ -131,7 +131,8 @@ Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& s
                 std::none_of(boxes.begin(), box, [&](const ExtraBox& before) { return before.type == box->type; }),
             ErrorKind::kBadArgument, "two boxes '" + box->type + "'; a stream has one");
   for (const ExtraBox& box : boxes) {
-    require(box.type.size() == 4 && !is_stream_box(box.type) && box.payload.size() <= kMaxExtraBytes - kBoxCrcBytes,
+    require(box.type.size() == 4 && !is_stream_box(box.type) && box.type != "part" &&
+                box.payload.size() <= kMaxExtraBytes - kBoxCrcBytes,
             ErrorKind::kBadArgument,
             "an extra box '" + box.type + "' of " + std::to_string(box.payload.size()) + " bytes");
     const BoxEnds ends = box_around(box.type.c_str(), box.payload);

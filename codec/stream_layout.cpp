@@ -111,7 +111,8 @@ void StreamLayout::read_extra_boxes(StreamInput& in) {
     ExtraBox extra;
     extra.type = box.type;
     if (!in.append(extra.payload, box.length)) bad("the stream ends inside the box '" + extra.type + "'");
-    const bool sound = crc_matches(extra.payload.data(), extra.payload.size());
+    // Checks of parts belong to a GOP; before the first one there is none.
+    const bool sound = extra.type != "part" && crc_matches(extra.payload.data(), extra.payload.size());
     if (box.critical()) {
       if (!sound) bad("the box '" + extra.type + "' at byte " + std::to_string(at) + " is damaged");
       if (has_box(info, extra.type)) bad("a second box '" + extra.type + "' at byte " + std::to_string(at));
