@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codec/bad_stream.h"
+#include "codec/prediction.h"
 #include "codec/prediction_block.h"
 #include "codec/stage_timer.h"
 #include "codec/stopwatch.h"
