@@ -53,8 +53,8 @@ class Box:
 KNOWN_BOXES = (b"Head", b"Gop ", b"Indx", b"Done")
 
 
-def read_boxes(data: bytes) -> Iterator[Box]:
-    """All complete boxes of the stream that this decoder knows, and the optional ones."""
+def read_boxes(data: bytes, known: tuple[bytes, ...] = KNOWN_BOXES) -> Iterator[Box]:
+    """All complete boxes of the stream, of which the critical ones must be known."""
     check(data[:8] == SIGNATURE, "not a Trivelet stream")
     reader = ByteReader(data, 8)
     while len(data) - reader.position >= BOX_HEADER:
@@ -63,7 +63,7 @@ def read_boxes(data: bytes) -> Iterator[Box]:
         reader.crc(offset)
         if length > len(data) - reader.position:
             return
-        check(kind in KNOWN_BOXES or not kind[:1].isupper(), f"unknown critical box {kind!r}")
+        check(kind in known or not kind[:1].isupper(), f"unknown critical box {kind!r}")
         check(all(32 <= character <= 126 for character in kind), "type of a box")
         yield Box(kind, offset, reader.take(length))
 
@@ -1037,13 +1037,26 @@ def decode_gop(gop: Gop, head: Head, options: Options,
 
 
 def decode(data: bytes, options: Options, write: Callable[[bytes], object]) -> bool:
-    """Decode a stream and write its samples. Returns whether it is finished."""
+    """Decode a stream of a video and write its samples. Returns whether it is finished."""
+    def write_frames(_head: Head, samples: list[np.ndarray]) -> None:
+        for frame in range(len(samples[0])):
+            for component in samples:
+                write(component[frame].tobytes())
+
+    return decode_gops(data, options, write_frames)
+
+
+def decode_gops(data: bytes, options: Options, use: Callable[[Head, list[np.ndarray]], object],
+                of_volume: dict[bytes, bytes] | None = None) -> bool:
+    """Call use() with the samples of each GOP. Returns whether the stream is finished. of_volume: takes the payloads of
+    the critical boxes of a volume, whose types are its keys; without it they are not known."""
+    known = KNOWN_BOXES + tuple(of_volume or ())
     head: Head | None = None
     gops: list[tuple[Box, Gop]] = []
     index: Box | None = None
     next_frame = 0
     keys: list[list[np.ndarray]] | None = None  # by component and level, of the GOP before
-    for box in read_boxes(data):
+    for box in read_boxes(data, known):
         if head is None:
             check(box.kind == b"Head", "Head is not first")
             head = read_head(box.payload)
@@ -1061,9 +1074,10 @@ def decode(data: bytes, options: Options, write: Callable[[bytes], object]) -> b
             next_frame = gop.first_frame + gop.frames
             gops.append((box, gop))
             samples, keys = decode_gop(gop, head, options, keys)
-            for frame in range(len(samples[0])):
-                for component in samples:
-                    write(component[frame].tobytes())
+            use(head, samples)
+        elif of_volume is not None and box.kind in of_volume:
+            check(not gops and not of_volume[box.kind], f"box {box.kind!r} out of place")
+            of_volume[box.kind] = box.payload
         elif box.kind == b"Indx":
             index = box
             check_index(box, gops, head.layers)

@@ -73,6 +73,15 @@ def change_gop(payload: bytes, head: reference.Head, change: Change) -> tuple[re
     return gop, with_crc((len(fields) + 8).to_bytes(4, "little") + fields) + body
 
 
+def index_entry(gop: reference.Gop, head: reference.Head, gap: int, size: int, next_frame: int, time: int) -> bytes:
+    """What stands in the index of a GOP, without its size. next_frame, time: where the GOP before ends."""
+    entry = b"".join(map(varint, (gap, size, gop.first_frame - next_frame, gop.frames))) + bytes([gop.key])
+    entry += svarint(gop.begin - time) + svarint(gop.end - gop.begin)
+    for layer in range(head.layers):
+        entry += varint(sum(len(chunk) for key, chunk in gop.chunks.items() if key[0] == layer)) + b"\xff\xff"
+    return entry
+
+
 def change_stream(data: bytes, change: Change, dropped: int = 0, temporal_dropped: int = 0) -> bytes:
     """The stream with change(head, gop) applied to the sections and chunks of every GOP."""
     result = bytearray(reference.SIGNATURE)
@@ -92,11 +101,7 @@ def change_stream(data: bytes, change: Change, dropped: int = 0, temporal_droppe
             gop, payload = change_gop(box.payload, head, change)
             offset = len(result)
             add(b"Gop ", payload)
-            numbers = offset - end, len(result) - offset, gop.first_frame - next_frame, gop.frames
-            entry = b"".join(map(varint, numbers)) + bytes([gop.key])
-            entry += svarint(gop.begin - time) + svarint(gop.end - gop.begin)
-            for layer in range(head.layers):
-                entry += varint(sum(len(chunk) for key, chunk in gop.chunks.items() if key[0] == layer)) + b"\xff\xff"
+            entry = index_entry(gop, head, offset - end, len(result) - offset, next_frame, time)
             index += varint(len(entry)) + entry
             end, next_frame, time = len(result), gop.first_frame + gop.frames, gop.end
             count = gop.index + 1

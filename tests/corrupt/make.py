@@ -35,7 +35,7 @@ def patched(data: bytes, at: int, by: bytes) -> bytes:
 def main(program: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         raw, stream = Path(folder) / "in.raw", Path(folder) / "out.tvl"
-        raw.write_bytes(subprocess.run([sys.executable, FOLDER.parent / "golden" / "clip.py", "8x8", "gray", "4", "moving"],
+        raw.write_bytes(subprocess.run([sys.executable, FOLDER.parent / "conformance" / "clip.py", "8x8", "gray", "4", "moving"],
                                        check=True, capture_output=True).stdout)
         subprocess.run([program, "encode", "--quiet", "-t", "1", "--format", "raw", "--size", "8x8", "--pix-fmt", "gray",
                         "--lossless", "--profile", "fast", "--gop", "2", "--levels", "1x2", "--layers", "3",

@@ -1,26 +1,51 @@
 #!/usr/bin/env bash
-# Makes the golden streams and the list of their MD5s anew:
-#   tests/golden/make.sh path/to/trivelet
-# Only when the format changes on purpose: the streams here bind the decoder. The MD5s are those of the reference decoder
-# (tests/reference_decoder.py), which is written from FORMAT.md alone; golden_test compares the program with them.
+# Makes the conformance streams and the list of their MD5s:
+#   tests/conformance/make.sh [--anew] path/to/trivelet
+# Streams that are there stay: they bind the decoder. With --anew, when the format changes on purpose, all are made again.
+# The MD5s are those of the reference decoder (tests/reference_decoder.py), which is written from FORMAT.md alone;
+# conformance_test compares the library with them.
 set -euo pipefail
-[ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: $0 path/to/trivelet" >&2; exit 2; }
+anew=
+if [ "${1-}" = --anew ]; then
+  anew=yes
+  shift
+fi
+[ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: $0 [--anew] path/to/trivelet" >&2; exit 2; }
 trivelet=$(realpath "$1")
 cd "$(dirname "$0")"
 python=${PYTHON:-/usr/bin/python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-rm -f ./*.tvl
+[ -z "$anew" ] || rm -f ./*.tvl refused/*.tvl
 : >"$work/list"
 
 # stream NAME SIZE FORMAT FRAMES CONTENT "ENCODER OPTIONS" "DECODER OPTIONS"...: without the latter whole only
 stream() {
   local name=$1 size=$2 format=$3 frames=$4 content=$5 settings=$6
   shift 6
-  "$python" clip.py "$size" "$format" "$frames" "$content" >"$work/in.raw"
-  # shellcheck disable=SC2086
-  "$trivelet" encode --quiet -t 1 --format raw --size "$size" --pix-fmt "$format" $settings "$work/in.raw" "$name.tvl"
+  if [ ! -e "$name.tvl" ]; then
+    "$python" clip.py "$size" "$format" "$frames" "$content" >"$work/in.raw"
+    # shellcheck disable=SC2086
+    "$trivelet" encode --quiet -t 1 --format raw --size "$size" --pix-fmt "$format" $settings "$work/in.raw" "$name.tvl"
+  fi
   pin "$name" "$@"
+}
+# volume NAME SIZE TYPE "ENCODER OPTIONS" "DECODER OPTIONS"...
+volume() {
+  local name=$1 size=$2 type=$3 settings=$4
+  shift 4
+  if [ ! -e "$name.tvl" ]; then
+    "$python" -B volume.py "$size" "$type" >"$work/in.raw"
+    # shellcheck disable=SC2086
+    "$trivelet" encode --quiet -t 1 --size "$size" --type "$type" $settings "$work/in.raw" "$name.tvl"
+  fi
+  pin "$name" "$@"
+}
+# other NAME PROGRAM ARGUMENTS...: what a program of tests/ makes of another stream
+other() {
+  local name=$1 program=$2
+  shift 2
+  [ -e "$name.tvl" ] || PYTHONPATH=.. "$python" -B "../$program.py" "$@"
 }
 pin() { # pin NAME "DECODER OPTIONS"...
   local name=$1
@@ -87,18 +112,60 @@ stream one_column 1x33 gray 6 moving "-q 60 --gop 6 --levels 2x3" "$r1t1"
 stream still_frames 24x16 yuv420p 8 still "-q 60 --gop 8 --levels 3x3" "$all"
 
 # Extracts, and a stream whose end is lost
-PYTHONPATH=.. "$python" -B ../reference_extract.py dense_rate.tvl extract_dense.tvl 1 1 3
+other extract_dense reference_extract dense_rate.tvl extract_dense.tvl 1 1 3
 pin extract_dense "$r1" "$t1"
-PYTHONPATH=.. "$python" -B ../reference_extract.py fast_dyadic_lossy.tvl extract_fast_dyadic.tvl 1 0 2
+other extract_fast_dyadic reference_extract fast_dyadic_lossy.tvl extract_fast_dyadic.tvl 1 0 2
 pin extract_fast_dyadic "$r1"
-PYTHONPATH=.. "$python" -B ../reference_extract.py motion_rate.tvl extract_motion.tvl 1 1 3
+other extract_motion reference_extract motion_rate.tvl extract_motion.tvl 1 1 3
 pin extract_motion "$t1"
-"$python" -B ../reference_motion_writer.py motion_lossy_gbrp10.tvl motion_wild.tvl 1 0.6
+other motion_wild reference_motion_writer motion_lossy_gbrp10.tvl motion_wild.tvl 1 0.6
 pin motion_wild "$r1" "$t1"
-"$python" -B ../reference_motion_writer.py motion_open.tvl motion_open_wild.tvl 2 0.5
+other motion_open_wild reference_motion_writer motion_open.tvl motion_open_wild.tvl 2 0.5
 pin motion_open_wild "$r1" "$t1"
-head -c $(($(stat -c %s dense_lossy_yuv420p.tvl) - 60)) dense_lossy_yuv420p.tvl >unfinished.tvl
+[ -e unfinished.tvl ] ||
+  head -c $(($(stat -c %s dense_lossy_yuv420p.tvl) - 60)) dense_lossy_yuv420p.tvl >unfinished.tvl
 echo "unfinished --keep-partial" >>"$work/list"
+# A stream of two that were joined
+if [ ! -e joined.tvl ]; then
+  "$python" clip.py 40x24 yuv420p 8 moving >"$work/in.raw"
+  for part in 0:4 4:8; do
+    "$trivelet" encode --quiet -t 1 --format raw --size 40x24 --pix-fmt yuv420p --joinable --gop 4 --levels 2x3 --layers 3 \
+      --frames $part ${first:+--pin-from "$first"} "$work/in.raw" "$work/${part%:*}.tvl"
+    first=$work/0.tvl
+  done
+  "$trivelet" join --quiet "$work/0.tvl" "$work/4.tvl" -o joined.tvl
+fi
+pin joined "$r1" "$l1"
 
-"$python" -B ../golden_reference_test.py --write "$work/list"
-du -bc ./*.tvl | tail -n 1
+# Volumes
+volume volume_predictive_s16 40x36x6 s16 "--slab 4" "--region 7,5,1,20,11,4"
+volume volume_wavelet_s16be 80x44x7 s16be "--levels 2x2 --block-size 32 --slab 4 --layers 3" "$r1" "$l1" "--region 40,3,2,20,9,3"
+volume volume_fast_u8 33x20x7 u8 "--preset fast --transform wavelet --slab 7" "$r1" "$l1" "$p4"
+volume volume_t2d_u8 33x20x6 u8 "--layout t+2d --levels 1x2 --slab 3 --layers 2" "$r1" "--region 0,19,5,33,1,1"
+volume volume_planes_u32 16x12x4 u32 "--levels 2x2 --slab 4 --layers 3" "--region 1,1,1,2,2,2"
+volume volume_planes_f64 12x10x4 f64 "--levels 1x1 --slab 4"
+volume volume_bound_s16 40x24x6 s16 "--max-error 12 --slab 6"
+volume volume_bound_f32 40x24x6 f32 "--max-error 0.25 --transform wavelet --slab 6 --layers 4" "$r1" "$l2"
+volume volume_lossy_f32 40x24x6 f32 "-q 40 --slab 6" "$r1" "$l2"
+volume volume_lossy_u32 40x24x6 u32 "--bpp 3 --slab 3 --layers 5" "$l1"
+
+# What no encoder of today writes; and the volumes among the seeds of the fuzzers
+"$python" -B make_boxes.py
+pin boxes_metadata
+pin boxes_unknown "$r1"
+pin boxes_damaged
+pin room "$t1"
+pin index_of_later "$l1"
+pin version_0_200
+pin version_1_7
+pin display_fields
+pin irregular_times "$t1"
+pin volume_colour "$r1" "$l1"
+pin volume_in_slice "--region 3,2,1,5,3,2"
+pin volume_labels "--region 3,2,1,5,3,2"
+pin volume_palette "$l2"
+pin volume_time "--region 1,1,1,3,4,2"
+pin volume_times "--region 1,1,1,3,4,2"
+
+"$python" -B ../conformance_reference_test.py --write "$work/list"
+du -bc ./*.tvl refused/*.tvl | tail -n 1
