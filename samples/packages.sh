@@ -4,6 +4,7 @@ BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libcli11-dev libspdlog-dev libg
   libavutil-dev libswscale-dev zlib1g-dev libgdcm-dev libopenmpi-dev openmpi-bin libfftw3-dev)
 # Not installed by the scripts: the player is built where they are.
 PLAYER_PACKAGES=(libsdl2-dev libimgui-dev libgl-dev libswresample-dev xvfb)
+PLUGIN_PACKAGES=(libhdf5-dev python3-h5py hdf5-tools)  # likewise
 TEST_PACKAGES=(ffmpeg python3 python3-numpy python3-nibabel python3-pydicom)
 
 install_missing() { # install_missing PACKAGE...

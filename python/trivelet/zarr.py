@@ -24,45 +24,20 @@ from zarr.core.common import parse_named_configuration
 from zarr.storage import StorePath
 
 from . import _library
+from ._chunks import ChunkCoding, long_axes
 from ._handles import Handle
 from ._plans import Plan
 from .errors import ArgumentError, Error, StreamError
-from .volume import _EFFORTS, _PROFILES, _TRANSFORMS, _TYPES, Array, Volume, _layout, _ranges_of, _read_slices
-from .volume import check_quality, encode, number_of, positive
+from .volume import _TYPES, Array, Volume, _layout, _ranges_of, _read_slices
 
-_MODES = ["lossless", "max_error", "quality", "psnr", "bpp", "ratio"]
 _WORTH_PARTS = 1 << 16  # bytes of a chunk: smaller ones come whole sooner than their parts come one after the other
 
 
 @dataclass(frozen=True)
-class TriveletCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
+class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
     """`mode` and its `value` are as the arguments of `trivelet.encode`; so are the others."""
 
     is_fixed_size = False
-
-    mode: str = "lossless"
-    value: Optional[float] = None
-    transform: str = "auto"
-    effort: str = "medium"
-    profile: str = "dense"
-    block_size: int = 128
-    slab: Optional[int] = None
-
-    def __post_init__(self) -> None:
-        number_of("mode", self.mode, _MODES)
-        number_of("transform", self.transform, _TRANSFORMS)
-        number_of("effort", self.effort, _EFFORTS)
-        number_of("profile", self.profile, _PROFILES)
-        if (self.mode == "lossless") != (self.value is None):
-            raise ArgumentError(f"mode {self.mode} with the value {self.value}; all modes but lossless have one")
-        if self.mode == "quality":
-            check_quality(self.value or 0)
-        elif self.mode in ("psnr", "bpp", "ratio"):
-            positive(self.mode, self.value or 0)
-        bound = self.value if self.mode == "max_error" else None
-        encode(
-            np.zeros(1, np.uint8), max_error=bound, block_size=self.block_size, slab=self.slab, threads=1
-        )  # refuses what is wrong
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TriveletCodec:
@@ -80,27 +55,13 @@ class TriveletCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
             raise ArgumentError(f"an array of {native}; there are integers of 8 to 64 bits, float32 and float64")
         chunk = getattr(chunk_grid, "chunk_shape", None)
         if chunk is not None:
-            _long_axes(chunk)
+            long_axes(chunk)
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
         raise NotImplementedError("the size of a stream depends on its voxels")
 
-    def _encode(self, array: Array) -> bytes:
-        wants = {} if self.value is None else {self.mode: self.value}
-        return encode(
-            array,
-            transform=self.transform,
-            effort=self.effort,
-            profile=self.profile,
-            block_size=self.block_size,
-            slab=self.slab,
-            threads=1,
-            **wants,  # type: ignore[arg-type]
-        )
-
     def _encode_sync(self, chunk_array: Any, chunk_spec: Any) -> Any:
-        array = chunk_array.as_numpy_array()
-        return chunk_spec.prototype.buffer.from_bytes(self._encode(array.reshape(_long_axes(array.shape))))
+        return chunk_spec.prototype.buffer.from_bytes(self.encode_chunk(chunk_array.as_numpy_array()))
 
     def _decode_sync(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
         volume = Volume(chunk_bytes.as_numpy_array(), threads=1)
@@ -152,13 +113,6 @@ class TriveletCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
                 plan.give(offset, data.as_numpy_array())
         array = await asyncio.to_thread(_read_box, plan, params, volumes, chunk_spec)
         return array.reshape(extents)
-
-
-def _long_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
-    long = tuple(n for n in shape if n > 1)
-    if len(long) > 4:
-        raise ArgumentError(f"chunks of shape {shape} have {len(long)} axes longer than 1; at most 4")
-    return long or (1,)
 
 
 def _box_of(selection: Any, shape: tuple[int, ...]) -> Optional[list[tuple[int, int]]]:

@@ -1,0 +1,65 @@
+"""How chunks of arrays are coded, for the stores that cut arrays into chunks (Zarr, HDF5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+
+from .errors import ArgumentError
+from .volume import _EFFORTS, _PROFILES, _TRANSFORMS, Array, check_quality, encode, number_of, positive
+
+MODES = ["lossless", "max_error", "quality", "psnr", "bpp", "ratio"]
+
+
+@dataclass(frozen=True)
+class ChunkCoding:
+    """`mode` and its `value` are as the arguments of `trivelet.encode`; so are the others."""
+
+    mode: str = "lossless"
+    value: Optional[float] = None
+    transform: str = "auto"
+    effort: str = "medium"
+    profile: str = "dense"
+    block_size: int = 128
+    slab: Optional[int] = None
+    layers: Optional[int] = None
+
+    def __post_init__(self) -> None:
+        number_of("mode", self.mode, MODES)
+        number_of("transform", self.transform, _TRANSFORMS)
+        number_of("effort", self.effort, _EFFORTS)
+        number_of("profile", self.profile, _PROFILES)
+        if (self.mode == "lossless") != (self.value is None):
+            raise ArgumentError(f"mode {self.mode} with the value {self.value}; all modes but lossless have one")
+        if self.mode == "quality":
+            check_quality(self.value or 0)
+        elif self.mode in ("psnr", "bpp", "ratio"):
+            positive(self.mode, self.value or 0)
+        bound = self.value if self.mode == "max_error" else None
+        encode(
+            np.zeros(1, np.uint8), max_error=bound, block_size=self.block_size, slab=self.slab, layers=self.layers, threads=1
+        )  # refuses what is wrong
+
+    def encode_chunk(self, array: Array) -> bytes:
+        wants = {} if self.value is None else {self.mode: self.value}
+        return encode(
+            array.reshape(long_axes(array.shape)),
+            transform=self.transform,
+            effort=self.effort,
+            profile=self.profile,
+            block_size=self.block_size,
+            slab=self.slab,
+            layers=self.layers,
+            threads=1,
+            **wants,  # type: ignore[arg-type]
+        )
+
+
+def long_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Of a chunk those longer than 1, which are what the library calls volumes, slices, rows and columns."""
+    long = tuple(n for n in shape if n > 1)
+    if len(long) > 4:
+        raise ArgumentError(f"chunks of shape {shape} have {len(long)} axes longer than 1; at most 4")
+    return long or (1,)
