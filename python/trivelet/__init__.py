@@ -25,6 +25,7 @@ from .errors import (
     StreamError,
     UnsupportedError,
 )
+from .nifti import nibabel_image
 from .video import Frame, VideoInfo, VideoReader, VideoWriter
 from .volume import Volume, decode, encode, open
 
@@ -46,6 +47,7 @@ __all__ = [
     "decode",
     "encode",
     "library_version",
+    "nibabel_image",
     "open",
 ]
 

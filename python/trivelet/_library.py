@@ -218,6 +218,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     ),
     "tvl_decoder_open_volume": (c_int, [c_void_p, POINTER(Source), POINTER(VolumeDecodeParams)]),
     "tvl_decoder_volume": (c_int, [c_void_p, POINTER(Volume), POINTER(Volume), POINTER(VolumeInfo)]),
+    "tvl_decoder_envelope": (c_int, [c_void_p, POINTER(c_void_p), POINTER(c_uint64)]),
     "tvl_decoder_read_slices": (c_int, [c_void_p, POINTER(Voxels), c_uint64, POINTER(c_uint64)]),
     "tvl_plan_new": (c_void_p, []),
     "tvl_plan_free": (None, [c_void_p]),

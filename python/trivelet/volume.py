@@ -297,6 +297,9 @@ class Volume:
             stream = _library.make(_library.StreamInfo)
             decoder.call(_library.library.tvl_decoder_stream, ctypes.byref(stream))
             settings = _library.library.tvl_decoder_settings(decoder.pointer) or b""
+            data, length = ctypes.c_void_p(), ctypes.c_uint64()
+            decoder.call(_library.library.tvl_decoder_envelope, ctypes.byref(data), ctypes.byref(length))
+            self._envelope = ctypes.string_at(data.value or 0, length.value)
         self._full: tuple[int, ...] = _layout(whole)[1:]
         self._extents: tuple[int, ...] = _layout(output)[1:]
         self._step: tuple[int, ...] = (info.step_z, info.step_y, info.step_x)
@@ -336,6 +339,12 @@ class Volume:
         info = _library.make(_library.VolumeInfo)
         decoder.call(_library.library.tvl_decoder_volume, ctypes.byref(whole), ctypes.byref(output), ctypes.byref(info))
         return whole, output, info
+
+    @property
+    def envelope(self) -> bytes:
+        """What the stream keeps beside the voxels: the header of the file that it was made of, as FORMAT.md says
+        (`volh`); b"" when nothing."""
+        return self._envelope
 
     @property
     def ndim(self) -> int:

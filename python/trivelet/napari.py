@@ -1,0 +1,49 @@
+"""A reader for napari: volumes with their smaller sizes, decoded as they are looked at."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Optional, Union
+
+from . import _envelope
+from .errors import Error
+from .volume import Volume
+
+_SMALLEST = 256  # a size that is shown whole; smaller ones are not made
+Layer = tuple[Any, dict[str, Any], str]
+
+
+def get_reader(path: Union[str, list[str]]) -> Optional[Callable[[Any], list[Layer]]]:
+    """napari asks this for files that end in .tvl; None for what is no volume, such as a video."""
+    paths = [path] if isinstance(path, str) else path
+    try:
+        for one in paths:
+            Volume(one)
+    except (Error, OSError):
+        return None
+    return read
+
+
+def read(path: Union[str, list[str]]) -> list[Layer]:
+    return [_layer_of(one) for one in ([path] if isinstance(path, str) else path)]
+
+
+def _layer_of(path: str) -> Layer:
+    volume = Volume(path)
+    sizes = [volume]
+    while len(sizes) <= volume.reductions and max(sizes[-1]._extents[1:4]) > _SMALLEST:
+        sizes.append(volume.at(reduce=len(sizes)))
+    axes = [a for a in volume.axes if a != "c"]
+    spacing = dict(zip("xyzt", _envelope.spacing_of(_envelope.parse(volume.envelope)) or (1.0,) * 4))
+    meta: dict[str, Any] = {
+        "name": os.path.splitext(os.path.basename(path))[0],
+        "scale": tuple(spacing[a] for a in axes),
+        "multiscale": len(sizes) > 1,
+        "metadata": {"exact": volume.exact, "max_error": volume.max_error, "axes": volume.axes},
+    }
+    if "c" in volume.axes:
+        if volume._full[4] in (3, 4) and volume.dtype.itemsize == 1:
+            meta["rgb"] = True
+        else:
+            meta["channel_axis"] = volume.axes.index("c")
+    return (sizes if len(sizes) > 1 else volume, meta, "image")
