@@ -20,6 +20,26 @@
 #include "trivelet/error.h"
 
 namespace trivelet {
+template <>
+const DwtKernels<float>& dwt_kernels<float>(SimdLevel simd) {
+#if defined(TRIVELET_HAVE_X86_KERNELS)
+  if (simd == SimdLevel::kAvx512) return kDwtFloatAvx512;
+  if (simd == SimdLevel::kAvx2) return kDwtFloatAvx2;
+#endif
+  (void)simd;
+  return kDwtFloatScalar;
+}
+
+template <>
+const DwtKernels<std::int32_t>& dwt_kernels<std::int32_t>(SimdLevel simd) {
+#if defined(TRIVELET_HAVE_X86_KERNELS)
+  if (simd == SimdLevel::kAvx512) return kDwtIntAvx512;
+  if (simd == SimdLevel::kAvx2) return kDwtIntAvx2;
+#endif
+  (void)simd;
+  return kDwtIntScalar;
+}
+
 namespace {
 
 constexpr int kMaxLevels = 8;
@@ -32,30 +52,6 @@ constexpr int kMinStripColumns = 64;  // of a split sweep; wide strips cost fewe
 constexpr int kMaxStripColumns = 1024;
 constexpr int kStripRows = 32;
 constexpr std::size_t kStreamBytes = std::size_t{32} << 20;  // larger fields are written past the caches
-
-template <class T>
-const DwtKernels<T>& kernels(SimdLevel simd);
-
-template <>
-const DwtKernels<float>& kernels<float>(SimdLevel simd) {
-#if defined(TRIVELET_HAVE_X86_KERNELS)
-  if (simd == SimdLevel::kAvx512) return kDwtFloatAvx512;
-  if (simd == SimdLevel::kAvx2) return kDwtFloatAvx2;
-#endif
-  (void)simd;
-  return kDwtFloatScalar;
-}
-
-template <>
-const DwtKernels<std::int32_t>& kernels<std::int32_t>(SimdLevel simd) {
-#if defined(TRIVELET_HAVE_X86_KERNELS)
-  if (simd == SimdLevel::kAvx512) return kDwtIntAvx512;
-  if (simd == SimdLevel::kAvx2) return kDwtIntAvx2;
-#endif
-  (void)simd;
-  return kDwtIntScalar;
-}
-
 
 std::string to_string(const Shape& s) {
   return std::to_string(s.frames) + "x" + std::to_string(s.height) + "x" + std::to_string(s.width);
@@ -116,11 +112,6 @@ struct Target {
   std::int32_t max_sample = 0;
 };
 
-template <class View>
-int format_index(const View& v) {
-  return 2 * (v.bytes_per_sample - 1) + (v.is_signed ? 1 : 0);
-}
-
 /// The part of a volume that is low in `levels` splits of time and `space` splits of rows and columns.
 struct Lattice {
   int time = 0;
@@ -132,7 +123,7 @@ class Transform {
  public:
   Transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd,
             const std::vector<float>& frame_gains)
-      : field_(field), d_(d), pool_(pool), kernels_(kernels<T>(resolve_simd(simd))), gains_(frame_gains) {
+      : field_(field), d_(d), pool_(pool), kernels_(dwt_kernels<T>(resolve_simd(simd))), gains_(frame_gains) {
     const Shape& s = field.shape;
     require(gains_.empty() || (std::is_floating_point_v<T> && d.layout == Layout::kT2d &&
                                gains_.size() == static_cast<std::size_t>(s.frames)),

@@ -38,6 +38,20 @@ struct DwtKernels {
   void (*stream_end)();
 };
 
+/// Of a resolved level; of float and int32.
+template <class T>
+const DwtKernels<T>& dwt_kernels(SimdLevel simd);
+template <>
+const DwtKernels<float>& dwt_kernels<float>(SimdLevel simd);
+template <>
+const DwtKernels<std::int32_t>& dwt_kernels<std::int32_t>(SimdLevel simd);
+
+/// Of the conversions above, those of a view's samples.
+template <class View>
+int format_index(const View& v) {
+  return 2 * (v.bytes_per_sample - 1) + (v.is_signed ? 1 : 0);
+}
+
 /// Values that a plane kernel needs as scratch: even and odd samples of a row with room for their extension.
 inline constexpr int kRowPad = 16;
 inline std::size_t plane_scratch(int columns) { return static_cast<std::size_t>(columns) + 6 * kRowPad; }

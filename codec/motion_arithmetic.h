@@ -12,6 +12,8 @@ namespace trivelet {
 /// Binary places of a grey level in the integers that lossy streams are lifted in; lossless ones have none.
 inline constexpr int kMotionFraction = 4;
 
+inline constexpr float kMotionLargest = 4194303.0f;  ///< of these integers: 2^22 - 1, what clamp_round() takes
+
 inline constexpr int kMotionTaps = 8;        ///< of the interpolation
 inline constexpr int kMotionTapsBefore = 3;  ///< of these, at lower places
 inline constexpr int kMotionWeight = 16;     ///< of an axis of a window
@@ -57,11 +59,12 @@ TRIVELET_HOST_DEVICE static inline std::int32_t motion_update_limit(int fraction
   return places >= 0 ? kClip << places : kClip >> -places > 1 ? kClip >> -places : 1;
 }
 
-/// By what a sum is multiplied, in 1/32768, of which weights of `total` arrived: where that is more than kMostShare, it
-/// is brought down to it.
+inline constexpr std::uint32_t kMotionMostShare = 205;  ///< of 256, that an update weighs at most
+
+/// By what a sum is multiplied, in 1/32768, of which weights of `total` arrived: where that is more than
+/// kMotionMostShare, it is brought down to it.
 TRIVELET_HOST_DEVICE static inline std::int32_t motion_share(std::uint32_t total) {
-  constexpr std::uint32_t kMostShare = 205;  // of 256
-  return total > kMostShare ? static_cast<std::int32_t>((kMostShare << 15) / total) : 1 << 15;
+  return total > kMotionMostShare ? static_cast<std::int32_t>((kMotionMostShare << 15) / total) : 1 << 15;
 }
 
 /// What arrives at a low value, `sum`, as the change of it: a high value predicted from it alone counts half.

@@ -4,8 +4,10 @@
 #include <cmath>
 
 #include "codec/colour.h"
+#include "codec/dwt_kernels.h"
 #include "codec/lifting.h"
 #include "codec/motion_field.h"
+#include "codec/motion_kernels.h"
 #include "codec/motion_lift.h"
 #include "codec/motion_search.h"
 #include "codec/rate_control.h"
@@ -15,7 +17,6 @@ namespace trivelet {
 namespace {
 
 constexpr Decomposition kNoTransform{Layout::kT2d, 0, 0, Wavelet::kHaar, Wavelet::kHaar};
-constexpr float kLargest = 4194303.0f;  // 2^22 - 1 sixteenths of a grey level: what clamp_round() takes
 
 // Lossless streams have no step; noise of a grey level or two is what motion has to beat there.
 constexpr double kLosslessStep = 3;
@@ -147,47 +148,50 @@ template <class T>
 void MotionTransform::inverse(const std::vector<Field<T>>& fields, const std::vector<float>& gains,
                               const GopMotion& motion, const Reduction& reduction, const MotionKeys& keys, Gop& gop) {
   constexpr bool kReal = std::is_floating_point_v<T>;
+  const MotionKernels& kernels = motion_kernels(resolve_simd(simd_));
   const PixelFormat& f = header_.video.format;
   const std::int32_t least = f.is_signed ? -(1 << (f.bits - 1)) : 0;
   const std::int32_t most = least + (1 << f.bits) - 1;
+  const auto for_rows = [&](const Shape& s, const auto& body) {
+    pool_.parallel_for(s.frames * s.height, [&](int i, int) { body(i / s.height, i % s.height); });
+  };
+  const auto round = [&](std::int32_t* x, int n) {
+    if constexpr (kReal) kernels.round(x, n);
+  };
+  // Still with their binary places.
   const auto sample_values = [&](int c) {
     const Field<T>& from = fields[static_cast<std::size_t>(c)];
-    const Shape& s = from.shape;
-    const Field<std::int32_t> field = integers(c, s);
-    const auto for_rows = [&](const auto& body) {
-      pool_.parallel_for(s.frames * s.height, [&](int i, int) {
-        body(from.row(i / s.height, i % s.height), field.row(i / s.height, i % s.height));
-      });
-    };
+    const Field<std::int32_t> field = integers(c, from.shape);
     const float gain = gains[static_cast<std::size_t>(c)] * (1 << kMotionFraction);
-    for_rows([&](const T* x, std::int32_t* to) {
-      for (int i = 0; i < s.width; ++i) {
-        if constexpr (kReal)
-          to[i] = clamp_round(x[i] * gain, -kLargest, kLargest);
-        else
-          to[i] = x[i];
-      }
+    for_rows(from.shape, [&](int t, int y) {
+      if constexpr (kReal)
+        kernels.from_real(from.row(t, y), field.row(t, y), from.shape.width, gain);
+      else
+        std::copy_n(from.row(t, y), from.shape.width, field.row(t, y));
     });
     inverse_motion(field, motion, {c, scale_of(c, reduction.spatial), kReal ? kMotionFraction : 0, f.bits},
                    reduction.temporal, borders(keys, motion, c), pool_, simd_);
-    if constexpr (kReal)
-      for_rows([&](const T*, std::int32_t* to) {
-        constexpr std::uint32_t kHalf = 1u << (kMotionFraction - 1);
-        for (int i = 0; i < s.width; ++i)
-          to[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(to[i]) + kHalf) >> kMotionFraction;
-      });
     return frames_from(field, first_place(motion.places.key));
   };
   int c = 0;
   if (header_.colour_transform) {
-    const Field<std::int32_t> y = sample_values(0), co = sample_values(1), cg = sample_values(2);
-    inverse_colour<std::int32_t>(y, co, cg, 1.0f, header_.components[0].offset, most, gop, pool_);
-    c = 3;
+    Field<std::int32_t> colour[3];
+    for (; c < 3; ++c) {
+      const Field<std::int32_t> field = colour[c] = sample_values(c);
+      for_rows(field.shape, [&](int t, int y) { round(field.row(t, y), field.shape.width); });
+    }
+    inverse_colour<std::int32_t>(colour[0], colour[1], colour[2], 1.0f, header_.components[0].offset, most, gop, pool_);
   }
-  for (; c < gop.components(); ++c)
-    inverse_transform<std::int32_t>(sample_values(c), kNoTransform, 1.0f,
-                                    header_.components[static_cast<std::size_t>(c)].offset, least, most, gop.plane(c),
-                                    pool_, simd_);
+  for (; c < gop.components(); ++c) {
+    const Field<std::int32_t> field = sample_values(c);
+    const MutableVolumeView samples = gop.plane(c);
+    const StoreKernel<std::int32_t> store = dwt_kernels<std::int32_t>(resolve_simd(simd_)).store[format_index(samples)];
+    const std::int32_t offset = header_.components[static_cast<std::size_t>(c)].offset;
+    for_rows(field.shape, [&](int t, int y) {
+      round(field.row(t, y), field.shape.width);
+      store(field.row(t, y), 1.0f, offset, least, most, samples.row(t, y), field.shape.width);
+    });
+  }
 }
 
 template void MotionTransform::forward(const GopMotion&, int, const MotionKeys&, const Field<float>&);

@@ -10,22 +10,48 @@
 
 namespace trivelet {
 
+/// Totals of an update's weights that are looked up; more, of many places that lead to one, are rare.
+inline constexpr std::uint32_t kMotionShares = 1024;
+
+inline constexpr int kMotionPartColumns = 8;  ///< of a cell
+
+/// A prediction of samples around a corner of cells that move differently, and its weights in rows of
+/// kMotionPartColumns.
+struct MotionPart {
+  const std::int32_t* samples = nullptr;
+  std::ptrdiff_t stride = 0;
+  const std::int32_t* weight = nullptr;
+};
+
 struct MotionKernels {
-  /// out[y][x] = (sum of motion_tap(phase, i) * in[y][x + i - 3] << up, + 32) >> 6; wraps around at 32 bits.
-  void (*filter_rows)(const std::int32_t* in, std::ptrdiff_t in_stride, std::int32_t* out, std::ptrdiff_t out_stride,
-                      int rows, int columns, int phase, int up);
-  /// The same along columns, from row y - 3 on.
-  void (*filter_columns)(const std::int32_t* in, std::ptrdiff_t in_stride, std::int32_t* out, std::ptrdiff_t out_stride,
-                         int rows, int columns, int phase);
-  /// a = (a + b + 1) >> 1
-  void (*average)(std::int32_t* a, const std::int32_t* b, int n);
-  /// sum += weight * p, element by element; `set`: sum = weight * p
-  void (*weigh)(const std::int32_t* p, const std::int32_t* weight, std::int32_t* sum, int n, bool set);
+  /// Along rows: f[y][x] = (sum of motion_tap(phase_x, i) * in[y][x + i - 3] << up, + 32) >> 6; then the same along
+  /// columns of f, from row y - 3 on. A phase of 0 leaves that out. Wraps around at 32 bits.
+  void (*interpolate)(const std::int32_t* in, std::ptrdiff_t in_stride, std::int32_t* out, std::ptrdiff_t out_stride,
+                      int rows, int columns, int phase_x, int phase_y, int up);
+  /// out = (a + b + 1) >> 1
+  void (*average)(const std::int32_t* a, std::ptrdiff_t a_stride, const std::int32_t* b, std::ptrdiff_t b_stride,
+                  std::int32_t* out, std::ptrdiff_t out_stride, int rows, int columns);
   /// x -= p >> shift, or += with `add`
-  void (*lift)(std::int32_t* x, const std::int32_t* p, int n, int shift, bool add);
-  /// sum[i] += near * h[i], sum[i + 1] += far * h[i], i = 0..n - 1; total likewise with h = 1; n >= 1
-  void (*scatter)(const std::int32_t* h, int n, std::int32_t near, std::int32_t far, std::int32_t* sum,
+  void (*lift)(std::int32_t* x, std::ptrdiff_t x_stride, const std::int32_t* p, std::ptrdiff_t p_stride, int rows,
+               int columns, int shift, bool add);
+  /// The same of the mean of two: p = (a + b + 1) >> 1.
+  void (*lift_mean)(std::int32_t* x, std::ptrdiff_t x_stride, const std::int32_t* a, std::ptrdiff_t a_stride,
+                    const std::int32_t* b, std::ptrdiff_t b_stride, int rows, int columns, int shift, bool add);
+  /// The same of motion_mean(sum of weight * samples) of some parts; at most kMotionPartColumns columns.
+  void (*lift_blended)(std::int32_t* x, std::ptrdiff_t x_stride, const MotionPart* part, int parts, int rows,
+                       int columns, int shift, bool add);
+  /// sum[i] += weight[0] * h[i] + weight[2] * g[i], sum[i + 1] += weight[1] * h[i] + weight[3] * g[i], i = 0..n - 1;
+  /// total likewise with h = g = 1. Without g only h counts. n >= 1; what has a weight of 0 is not touched.
+  void (*scatter)(const std::int32_t* h, const std::int32_t* g, int n, const std::int32_t weight[4], std::int32_t* sum,
                   std::int32_t* total);
+  /// x += motion_update(sum, total, limit), or -= with `inverse`; `shares`: motion_share() of totals below
+  /// kMotionShares.
+  void (*update)(std::int32_t* x, const std::int32_t* sum, const std::int32_t* total, int n, const std::int32_t* shares,
+                 std::int32_t limit, bool inverse);
+  /// out = clamp_round(in * gain) within kMotionLargest
+  void (*from_real)(const float* in, std::int32_t* out, int n, float gain);
+  /// x = x without its kMotionFraction binary places, rounded
+  void (*round)(std::int32_t* x, int n);
 
   // Search: pictures of 16-bit samples with a frame around them.
   /// Sum of absolute differences; columns a multiple of 8.

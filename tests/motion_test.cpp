@@ -122,21 +122,101 @@ TEST(MotionLift, TakesAnyIntegers) {
   }
 }
 
+// Regions that move alike, with whole samples and quarters, and cells of their own among them.
+GopMotion patchy_motion(const MotionPlaces& places, int levels, int width, int height, std::mt19937& random) {
+  GopMotion m = random_motion(places, levels, width, height, Vectors::kAny, random);
+  for (MotionField& f : m.fields) {
+    if (f.empty()) continue;
+    for (int n = 0; n < 6; ++n) {
+      MotionCell c = f[random() % f.size()];
+      if (n % 2 == 0)
+        for (MotionVector& v : c.vector) v = {static_cast<std::int16_t>(v.x & ~3), static_cast<std::int16_t>(v.y & ~3)};
+      if (n % 3 == 0) c.vector = {};
+      const int rows = m.grid.rows, columns = m.grid.columns;
+      const int y0 = static_cast<int>(random()) & 0x7fff, x0 = static_cast<int>(random()) & 0x7fff;
+      for (int y = y0 % rows; y < std::min(rows, y0 % rows + 7); ++y)
+        for (int x = x0 % columns; x < std::min(columns, x0 % columns + 14); ++x) f[m.grid.index(y, x)] = c;
+    }
+  }
+  return m;
+}
+
 TEST(MotionLift, DependsNeitherOnThreadsNorOnInstructions) {
   std::mt19937 random(3);
-  const GopMotion m = random_motion(key_first(9), 4, 200, 70, Vectors::kAny, random);
-  Volume v({9, 70, 200}, 10, kMotionFraction, random);
-  Volume reference = v;
-  ThreadPool one(1);
-  const MotionComponent c{0, {0, 0}, kMotionFraction, 10};
-  forward_motion(reference.field(), m, c, {}, one, SimdLevel::kScalar);
-  for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512})
-    for (const int threads : {1, 4}) {
-      if (simd > detected_simd()) continue;
-      ThreadPool pool(threads);
-      Volume other = v;
-      forward_motion(other.field(), m, c, {}, pool, simd);
-      EXPECT_EQ(other.samples, reference.samples) << to_string(simd) << ", " << threads << " threads";
+  ThreadPool one(1), four(4);
+  for (const int fraction : {0, kMotionFraction})
+    for (const int shift : {0, 1, 2, 4})
+      for (const int width : {200, 333}) {
+        const GopMotion m = patchy_motion(key_first(9), 4, width, 70, random);
+        const Shape shape{9, (70 + (1 << shift) - 1) >> shift, (width + (1 << shift) - 1) >> shift};
+        const MotionComponent c{1, {shift, shift}, fraction, 10};
+        Volume v(shape, 10, fraction, random);
+        if (shift == 2)
+          for (auto& x : v.samples) x = static_cast<std::int32_t>(random());
+        Volume reference = v;
+        forward_motion(reference.field(), m, c, {}, one, SimdLevel::kScalar);
+        for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512})
+          for (ThreadPool* pool : {&one, &four}) {
+            if (simd > detected_simd()) continue;
+            Volume other = v;
+            forward_motion(other.field(), m, c, {}, *pool, simd);
+            ASSERT_EQ(other.samples, reference.samples)
+                << to_string(simd) << ", " << pool->threads() << " threads, width " << width << ", scale " << shift;
+            inverse_motion(other.field(), m, c, 0, {}, *pool, simd);
+            ASSERT_EQ(other.samples, v.samples) << to_string(simd) << ", width " << width << ", scale " << shift;
+          }
+      }
+}
+
+// What blocks overlap to is what FORMAT.md says, sample by sample.
+TEST(MotionLift, PredictsAsItIsDefined) {
+  std::mt19937 random(7);
+  ThreadPool pool(1);
+  for (const int shift : {0, 1, 3})
+    for (const int width : {75, 170}) {
+      const int height = 41;
+      const GopMotion m = patchy_motion(key_first(3), 1, width, height, random);
+      Volume v({3, (height + (1 << shift) - 1) >> shift, (width + (1 << shift) - 1) >> shift}, 8, kMotionFraction,
+               random);
+      Volume lifted = v;
+      forward_motion(lifted.field(), m, {2, {shift, shift}, kMotionFraction, 8}, {}, pool, SimdLevel::kBest);
+      const int size = cell_size(shift);
+      const auto sample = [&](int t, int y, int x) {
+        return v.field().row(t, std::clamp(y, 0, v.shape.height - 1))[std::clamp(x, 0, v.shape.width - 1)];
+      };
+      const auto along_row = [&](int t, int y, int x, int phase) {
+        std::int32_t sum = 32;
+        for (int i = 0; i < 8; ++i) sum += motion_tap(phase, i) * sample(t, y, x + i - 3);
+        return sum >> 6;
+      };
+      const auto look_up = [&](int t, MotionVector q, int y, int x) {
+        const int ey = eighths(q.y, shift), ex = eighths(q.x, shift);
+        std::int32_t sum = 32;
+        for (int i = 0; i < 8; ++i) {
+          const int j = y + (ey >> 3) + i - 3;
+          sum += motion_tap(ey & 7, i) * along_row(t, std::clamp(j, 0, v.shape.height - 1), x + (ex >> 3), ex & 7);
+        }
+        return sum >> 6;
+      };
+      const auto predict = [&](const MotionCell& c, int y, int x) {
+        if (c.mode == MotionMode::kPlain) return motion_plain(c.plain[2], 8);
+        if (c.mode == MotionMode::kPast) return look_up(0, c.vector[0], y, x);
+        if (c.mode == MotionMode::kOther) return look_up(2, c.vector[1], y, x);
+        return motion_mean_of(look_up(0, c.vector[0], y, x), look_up(2, c.vector[1], y, x));
+      };
+      for (int y = 0; y < v.shape.height; ++y)
+        for (int x = 0; x < v.shape.width; ++x) {
+          const int corner_y = (y + size / 2) / size, corner_x = (x + size / 2) / size;
+          const int wy = motion_weight(size, (y + size / 2) % size), wx = motion_weight(size, (x + size / 2) % size);
+          std::int32_t sum = 0;
+          for (int k = 0; k < 4; ++k) {
+            const int cy = cell_at(corner_y - 1 + (k >> 1), shift, m.grid.rows);
+            const int cx = cell_at(corner_x - 1 + (k & 1), shift, m.grid.columns);
+            sum += (k >> 1 ? wy : kMotionWeight - wy) * (k & 1 ? wx : kMotionWeight - wx) *
+                   predict(m.fields[1][m.grid.index(cy, cx)], y, x);
+          }
+          ASSERT_EQ(lifted.field().row(1, y)[x], sample(1, y, x) - motion_mean(sum)) << y << " " << x;
+        }
     }
 }
 
