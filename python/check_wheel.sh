@@ -42,5 +42,7 @@ if [ -d "$work/unpacked/trivelet/hdf5_plugin" ]; then
 else
   echo "no filter for HDF5 in the wheel: its headers (libhdf5-dev) were not found"
 fi
+"$work/fresh/bin/pip" install --quiet distributed
+env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" -W ignore "$root/tests/dask_test.py"
 "$work/fresh/bin/python" -c 'import zarr.registry; zarr.registry.get_codec_class("trivelet")'
 (cd "$root/python" && "$work/tools/bin/mypy" --strict trivelet)

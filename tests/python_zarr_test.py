@@ -28,9 +28,7 @@ if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 import trivelet
 from trivelet.zarr import TriveletCodec
-from zarr.registry import register_codec
 
-register_codec("trivelet", TriveletCodec)  # as the entry point of an installed package does
 logging.getLogger("trivelet").addHandler(logging.NullHandler())
 RANDOM = np.random.default_rng(5)
 
