@@ -228,7 +228,8 @@ struct Encoder::State {
   void push_to_psnr(const Gop& gop, Pending p);
   void push_to_spool(const Gop& gop, Pending p);
   void write_spooled();
-  double target_bytes(std::uint64_t frame_count) const;
+  /// Bytes for so many frames, from `first` to `last`.
+  double target_bytes(std::uint64_t frame_count, FrameTime first, FrameTime last) const;
   double slope_for(double bytes) const;
 
   std::optional<Finisher> finisher;  ///< last: it ends first

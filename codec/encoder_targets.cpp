@@ -10,6 +10,7 @@
 
 #include "codec/encoder_params.h"
 #include "codec/encoder_state.h"
+#include "codec/frame_times.h"
 #include "codec/squared_error.h"
 #include "codec/step_sample.h"
 #include "codec/trace.h"
@@ -265,9 +266,11 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
 // A slope for the whole video is found when all of it is known; until then what was coded, more finely than will be
 // needed, waits in a file.
 
-double Encoder::State::target_bytes(std::uint64_t frame_count) const {
+double Encoder::State::target_bytes(std::uint64_t frame_count, FrameTime first, FrameTime last) const {
   if (params.target_bytes > 0) return static_cast<double>(params.target_bytes);
-  return target_share(header.video, params, static_cast<double>(frame_count));
+  const auto count = static_cast<double>(frame_count);
+  if (params.bit_rate > 0) return params.bit_rate / 8 * seconds_lasting(header.video, first, last, count);
+  return target_share(header.video, params, count);
 }
 
 // log2 of the slope at which everything spooled so far takes so many bytes.
@@ -290,11 +293,13 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
   constexpr double kPlenty = 40;       // times the GOP's share: what takes more is fine enough for any slope
   // Bytes this GOP may expect, while only part of the video is known.
   const std::uint64_t all = header.video.frames > 0 ? std::max(header.video.frames, stats.frames) : 0;
+  const FrameTime first = p.times.front();
+  const FrameTime last{end_of(p.times), 0};
   double share = 0;
   if (params.target_bytes == 0)
-    share = target_bytes(static_cast<std::uint64_t>(gop.frames()));
+    share = target_bytes(static_cast<std::uint64_t>(gop.frames()), first, last);
   else if (all > 0)
-    share = target_bytes(all) * gop.frames() / static_cast<double>(all);
+    share = target_bytes(all, first, last) * gop.frames() / static_cast<double>(all);
   const bool sampled =
       share > 0 && spooled.empty() && sample_first_step(gop, kFinestStepForBytes, [&](const StepSample::Amounts& a) {
         return octaves_off(a.bytes_without_last, a.bytes, kBodyShare * share);
@@ -355,7 +360,9 @@ void Encoder::State::write_spooled() {
   spool->rewind();
   std::uint64_t all = 0;
   for (const Spooled& s : spooled) all += static_cast<std::uint64_t>(s.gop.frames);
-  const auto total = static_cast<std::uint64_t>(target_bytes(all));
+  const FrameTime begin = spooled.front().gop.times.front();
+  const FrameTime end{end_of(spooled.back().gop.times), 0};
+  const auto total = static_cast<std::uint64_t>(target_bytes(all, begin, end));
   double slope = slope_for(static_cast<double>(total) * kBodyShare);
   double left = 0;
   for (const Spooled& s : spooled) left += s.bytes(slope);

@@ -11,6 +11,7 @@
 #include "codec/bytes.h"
 #include "codec/chunk_check.h"
 #include "codec/container.h"
+#include "codec/frame_times.h"
 #include "codec/hash.h"
 #include "codec/layer_cut.h"
 #include "codec/limits.h"
@@ -415,7 +416,10 @@ class Rewriter {
                low_length(v.height, header_.dropped_spatial) * pictures / 8;
     if (params_.bit_rate > 0) {
       require(v.frame_rate.num > 0, ErrorKind::kBadArgument, "a bit rate needs a frame rate, and the stream has none");
-      target = params_.bit_rate / 8 * static_cast<double>(result_.frames) / v.frame_rate.value();
+      if (!gops_.empty())
+        target = params_.bit_rate / 8 *
+                 seconds_lasting(v, gops_.front().header.times.front(), {end_of(gops_.back().header.times), 0},
+                                 static_cast<double>(result_.frames));
     }
     if (target == 0) return;
     limit_ = static_cast<std::uint64_t>(target);

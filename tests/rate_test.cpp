@@ -113,10 +113,23 @@ TEST_P(Rate, OtherTargetsForBytes) {
   p.bits_per_pixel = 0;
   Clip timed = clip;
   timed.info.frame_rate = {10, 1};
+  timed.info.time_base = {1, 10};
   p.bit_rate = 8.0 * static_cast<double>(limit) / 2;  // two seconds
   const Stream t = encode(timed, p);
   EXPECT_LE(t.size(), limit);
   EXPECT_GE(t.size(), limit * 98 / 100);
+  // Seconds are those of the frames, whatever their rate is said to be: here every other one lasts three ticks.
+  EncoderParams half = p;
+  half.bit_rate /= 2;
+  std::int64_t now = 0;
+  for (Gop& gop : timed.gops)
+    for (FrameTime& time : gop.times()) {
+      time = {now, now % 4 == 0 ? 1 : 3};
+      now += time.duration;
+    }
+  const Stream uneven = encode(timed, half);
+  EXPECT_LE(uneven.size(), limit);
+  EXPECT_GE(uneven.size(), limit * 98 / 100);
   EXPECT_EQ(kind_of([&] {
               Clip untimed = clip;
               untimed.info.frame_rate = {0, 1};

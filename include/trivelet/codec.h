@@ -64,10 +64,10 @@ struct EncoderParams {
   double step = 0;                 ///< quantiser step in sample units; 0 = from quality. Lossy only
   std::uint64_t target_bytes = 0;  ///< of the whole stream; 0 = no target. Never exceeded
   double bits_per_pixel = 0;       ///< likewise, times width * height * frames / 8
-  double bit_rate = 0;             ///< likewise, bits per second of video; needs a frame rate
+  double bit_rate = 0;             ///< likewise, bits per second, by the frames' own times; needs a frame rate
   double psnr = 0;                 ///< of all samples, in dB with the peak 2^bits - 1; every GOP is brought to it
 
-  int gop_frames = 33;       ///< 1..128; one more than a multiple of 2^temporal_levels gives even quality at both ends
+  int gop_frames = 33;  ///< 1..128; one more than a multiple of 2^temporal_levels gives even quality at both ends
   // The predictive profile has no levels, no wavelets, no motion and one layer.
   int temporal_levels = -1;  ///< 0..8, -1 = 4 (fewer for short GOPs), with motion up to 5: one key frame a GOP
   int spatial_levels = -1;   ///< 0..8, -1 = by size: 5 from 720 rows or columns up, else 4, fewer for tiny pictures
@@ -83,7 +83,7 @@ struct EncoderParams {
   Profile profile = Profile::kDense;
   FastMode fast_mode = FastMode::kStaged;
   Effort effort = Effort::kMedium;  ///< predictive profile
-  int block_size = 128;  ///< code blocks cover block_size^2 samples of a component: 32, 64, 128, 256
+  int block_size = 128;             ///< code blocks cover block_size^2 samples of a component: 32, 64, 128, 256
   /// Quality layers, 1..16; 0 = 16 (small pictures 4 to 12), fast profile without a target 4. Many are a third of a bit
   /// plane apart, few more; the first one holds what is above. With 0, GOPs so small that the heads of all layers would
   /// take more than a fiftieth of their bytes leave later layers empty.

@@ -1,0 +1,22 @@
+// How long frames last by their own times, which their number and a frame rate tell only where both are constant.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "trivelet/types.h"
+
+namespace trivelet {
+
+/// Seconds from the beginning of `first` to the end of `last`, which are `frames` frames. Where their times say the same
+/// as the frame rate to half a frame, or nothing, exactly what the rate says; 0 without a rate.
+inline double seconds_lasting(const VideoInfo& video, FrameTime first, FrameTime last, double frames) {
+  if (video.frame_rate.num <= 0 || video.frame_rate.den <= 0) return 0;
+  const double by_rate = frames / video.frame_rate.value();
+  const double ticks =
+      static_cast<double>(last.pts) + static_cast<double>(last.duration) - static_cast<double>(first.pts);
+  const double by_times = ticks * video.time_base.value();
+  return !(by_times > 0) || std::abs(by_times - by_rate) * video.frame_rate.value() <= 0.5 ? by_rate : by_times;
+}
+
+}  // namespace trivelet
