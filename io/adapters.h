@@ -4,8 +4,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "io/video/convert.h"
 #include "io/video/matroska.h"
 #include "io/video/video_format_table.h"
 
@@ -21,6 +23,16 @@ struct FfmpegAdapter {
   /// io/video/matroska.h
   std::unique_ptr<StreamOutput> (*make_matroska_output)(const std::string& path, bool overwrite,
                                                         const CompanyOptions& company);
+  /// To the pixel format of `to`, and to full range if that has it. `user` begins messages.
+  std::unique_ptr<FrameConverter> (*make_converter)(const std::string& user, const VideoInfo& from,
+                                                    const VideoInfo& to);
+  /// Of all formats that an output holds the one that loses least; nothing if there is none.
+  std::optional<VideoInfo> (*nearest)(const VideoInfo& from, const Holds& holds);
+  /// Whether make_writer takes frames of `info` as they are. Throws for outputs that it would refuse for other reasons.
+  bool (*output_holds)(const std::string& path, const VideoInfo& info, const std::string& muxer,
+                       const WriterOptions& options);
+  /// Whether make_writer writes files of one picture.
+  bool (*writes_picture)(const std::string& path, const std::string& muxer);
 };
 
 struct GdcmAdapter {

@@ -217,6 +217,65 @@ def test_losses(folder: Path, film: Path) -> None:
     check((size["width"], size["height"]) == (49, 33), "thumbnail: halved until it fits")
 
 
+def test_cut(folder: Path, film: Path) -> None:
+    """Inputs whose end is missing say so, also where FFmpeg finds nothing wrong."""
+    ffmpeg("-i", film, "-map", "0:v", "-c", "copy", folder / "whole.mkv")
+    ffmpeg("-i", film, "-map", "0:v", "-c", "copy", "-live", "1", folder / "live.mkv")
+    ffmpeg("-i", film, "-map", "0:v", "-c", "copy", folder / "whole.avi")
+    for name in ("whole.mkv", "live.mkv", "whole.avi"):
+        whole = (folder / name).read_bytes()
+        cut, tvl = folder / ("cut_" + name), folder / "cut.tvl"
+        cut.write_bytes(whole[: len(whole) * 2 // 3])
+        missing = len(whole) - cut.stat().st_size
+        said = run("encode", cut, tvl, *FAST, code=4)
+        check("cut short" in said and "encode --recover" in said, f"{name} cut: {said}")
+        check(name == "live.mkv" or f"{missing} bytes" in said, f"{name} cut by {missing}: {said}")
+        said = run("encode", cut, tvl, *FAST, "--recover", code=4)
+        frames = json.loads(run("info", tvl, "--json"))["video"]["frames"]
+        check(10 < frames < 50 and f"{frames} frames before" in said, f"{name} cut, recovered: {said}")
+        run("encode", cut, tvl, *FAST, "--recover", "--frames", ":5")  # the cut is not reached
+        check("cut short" in run("info", cut), f"info of {name} cut")
+        run("encode", folder / name, tvl, *FAST)
+
+
+def test_times(folder: Path, film: Path) -> None:
+    """Frames by their times, and targets by the time that they last."""
+    uneven = folder / "uneven.mkv"
+    # Twenty frames in 0.8 s, then twenty in 4 s.
+    ffmpeg("-i", film, "-map", "0:v", "-frames:v", 40, "-vf", "setpts='if(lt(N,20),N,20+(N-20)*5)/25/TB'", "-fps_mode", "vfr",
+           "-c:v", "ffv1", uneven)  # fmt: skip
+    seconds = 20 / 25 + 20 * 5 / 25
+    tvl = folder / "uneven.tvl"
+    run("encode", uneven, tvl, "--lossless", "--gop", "8", "-y")
+    told = json.loads(run("info", tvl, "--json"))["video"]
+    check(abs(told["duration_seconds"] - seconds) < 0.2, f"uneven frames last {told['duration_seconds']} s")
+    for text, first, end in (("0.4s:1s", 10, 21), ("00:00:01:", 21, 40), (":00:00:01.5", 0, 24), ("5:1s", 5, 21),
+                             ("0.41s:30", 11, 30), ("0.4s:00:00:00.6", 10, 15)):  # fmt: skip
+        part, named = folder / "part.y4m", folder / "named.y4m"
+        run("decode", tvl, named, "--frames", f"{first}:{end}", "-y")
+        run("decode", tvl, part, "--frames", text, "-y")
+        check(part.read_bytes() == named.read_bytes(), f"decode --frames {text} is {first}:{end}")
+        # Of a film and of frames without times of their own.
+        run("encode", uneven, folder / "part.tvl", "--frames", text, "--lossless", "-y")
+        run("decode", folder / "part.tvl", part, "-y")
+        check(part.read_bytes() == named.read_bytes(), f"encode --frames {text} is {first}:{end}")
+    run("decode", tvl, folder / "even.y4m", "-y")
+    run("encode", folder / "even.y4m", folder / "part.tvl", "--frames", "0.2s:0.4s", "--lossless", "-y", "--fps", "50")
+    check(json.loads(run("info", folder / "part.tvl", "--json"))["video"]["frames"] == 10, "times of Y4M")
+    run("extract", tvl, folder / "part.tvl", "--frames", "1.0s:1.2s", "-y")
+    check(json.loads(run("info", folder / "part.tvl", "--json"))["video"]["frames"] == 8, "extract: GOPs by times")
+    for text in ("1.5:2", "2s:1s", "1s", "00:61:00:", "00:00:01:00:00:02:", "-1s:", "10:00:01:10", "infs:", "0:0.0s"):
+        run("decode", tvl, "null", "--frames", text, code=2)
+    check("lasts 4." in run("decode", tvl, "null", "--frames", "100s:", code=2), "a time behind the end")
+    piped = subprocess.run([program, "decode", "-", "null", "--frames", "1s:"], input=tvl.read_bytes(), capture_output=True)
+    check(piped.returncode == 2 and b"use a file" in piped.stderr, "times need the index of a file")
+    # 40 frames at the frame rate would be 1.6 s.
+    for command in (["encode", uneven], ["truncate", tvl]):
+        run(*command, folder / "rate.tvl", "--bitrate", "100k", "-y")
+        rate = (folder / "rate.tvl").stat().st_size * 8 / seconds
+        check(80e3 < rate <= 100e3 * 1.05, f"{command[0]} --bitrate 100k of uneven frames: {rate}")
+
+
 def test_hdr(folder: Path) -> None:
     """What HDR10 says of screen and light comes through."""
     hdr = folder / "hdr.mkv"
@@ -290,6 +349,8 @@ def main() -> int:
         test_round(folder, film)
         test_outputs(folder, film)
         test_losses(folder, film)
+        test_cut(folder, film)
+        test_times(folder, film)
         test_hdr(folder)
         test_open_gops(folder, film)
         test_damage(folder)

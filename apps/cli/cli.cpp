@@ -47,7 +47,9 @@ std::string in_options(std::string message) {
       {"VolumeOptions::size", "--size WxHxD"},
       {"VolumeOptions::type", "--type"},
       {"VolumeOptions::allow_outside", "--allow-outside"},
+      {"ReaderOptions::recover takes", "encode --recover takes"},
       {"WriterOptions::format", "--format"},
+      {"WriterOptions::pixel_format", "--pix-fmt"},
       {" and is not to be overwritten", "; say -y to replace it"},
       {"Limits::memory", "--max-memory"},
       {"Limits::samples_per_byte", "--max-work"},
@@ -412,19 +414,59 @@ double parse_bit_rate(const std::string& text) {
   return value * unit;
 }
 
-FrameRange parse_frame_range(const std::string& text) {
-  FrameRange range;
-  if (text.empty()) return range;
-  const std::string bad =
-      "--frames " + text + ": write A:B for the frames from A up to, without, B; A: or :B to leave one end open";
-  const std::size_t colon = text.find(':');
-  require(colon != std::string::npos && text.size() > 1, ErrorKind::kBadArgument, bad);
-  const std::string_view first = std::string_view(text).substr(0, colon);
-  const std::string_view end = std::string_view(text).substr(colon + 1);
-  require(first.empty() || parse_number(first, range.first), ErrorKind::kBadArgument, bad);
-  require(end.empty() || parse_number(end, range.end), ErrorKind::kBadArgument, bad);
-  require(range.first < range.end, ErrorKind::kBadArgument, "--frames " + text + ": the range is empty");
-  return range;
+namespace {
+
+/// An end of a range: nothing, a number of a frame, "1.5s", or hours, minutes and seconds, "00:01:10.5". False for else.
+bool parse_frame_place(std::string_view text, std::uint64_t& frame, std::optional<double>& seconds) {
+  std::uint64_t number = 0;
+  if (text.empty()) return true;
+  if (parse_number(text, number)) {
+    frame = number;
+    return true;
+  }
+  double value = 0;
+  if (text.back() == 's') {
+    if (!parse_number(text.substr(0, text.size() - 1), value)) return false;
+  } else {
+    unsigned hours = 0;
+    unsigned minutes = 0;
+    const std::size_t h = text.find(':');
+    const std::size_t m = h == std::string_view::npos ? h : text.find(':', h + 1);
+    if (m != h + 3 || h < 2 || m == std::string_view::npos || !parse_number(text.substr(0, h), hours) ||
+        !parse_number(text.substr(h + 1, 2), minutes) || minutes > 59 || text.size() < m + 3 || text[m + 1] < '0' ||
+        text[m + 1] > '5' || (text.size() > m + 3 && text[m + 3] != '.') || !parse_number(text.substr(m + 1), value))
+      return false;
+    value += 60.0 * minutes + 3600.0 * hours;
+  }
+  if (!std::isfinite(value) || value < 0) return false;
+  seconds = value;
+  return true;
+}
+
+}  // namespace
+
+FrameRange parse_frame_range(const std::string& text, const std::string& option) {
+  if (text.empty()) return {};
+  const std::string name = option + " " + text;
+  const std::string bad = name +
+                          ": write A:B for the frames from A up to, without, B; A: or :B to leave one end open; A and "
+                          "B are numbers or times like 1.5s and 00:01:10";
+  std::optional<FrameRange> found;
+  for (std::size_t colon = text.find(':'); colon != std::string::npos && text.size() > 1;
+       colon = text.find(':', colon + 1)) {
+    FrameRange range;
+    if (!parse_frame_place(std::string_view(text).substr(0, colon), range.first, range.first_seconds) ||
+        !parse_frame_place(std::string_view(text).substr(colon + 1), range.end, range.end_seconds))
+      continue;
+    require(!found, ErrorKind::kBadArgument, name + " can be read in two ways; write times in seconds, like 70s");
+    found = range;
+  }
+  require(found.has_value(), ErrorKind::kBadArgument, bad);
+  const bool empty = found->first_seconds && found->end_seconds ? *found->first_seconds >= *found->end_seconds
+                     : found->has_times()                       ? found->end_seconds == 0.0 || found->end == 0
+                                                                : found->first >= found->end;
+  require(!empty, ErrorKind::kBadArgument, name + ": the range is empty");
+  return *found;
 }
 
 Rational parse_frame_rate(const std::string& text) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -141,15 +142,19 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
 /// "4G", "10M", "1500k", "64" bytes (powers of 1024).
 std::size_t parse_size(const std::string& text);
 
-/// Frames [first, end).
+/// Frames [first, end). An end that was typed as a time has seconds, from the beginning of the first frame, until the
+/// times of the frames are known (video.h: frame_range); its number then says nothing.
 struct FrameRange {
   std::uint64_t first = 0;
   std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+  std::optional<double> first_seconds{};
+  std::optional<double> end_seconds{};
   std::uint64_t count() const { return end - first; }
   bool has_end() const { return end != std::numeric_limits<std::uint64_t>::max(); }
+  bool has_times() const { return first_seconds || end_seconds; }
 };
-/// "A:B", "A:", ":B", "" = all.
-FrameRange parse_frame_range(const std::string& text);
+/// "A:B", "A:", ":B", "" = all; A and B are numbers or times, "1.5s" or "00:01:10.5". `option` is for messages.
+FrameRange parse_frame_range(const std::string& text, const std::string& option = "--frames");
 
 /// "8M", "1500k", "64000" bits per second (powers of 1000).
 double parse_bit_rate(const std::string& text);

@@ -67,6 +67,18 @@ class Clock {
   std::int64_t frames_ = 0;
 };
 
+/// --pix-fmt of an output: names that FFmpeg has for packed pixels mean planes of the same samples.
+std::string output_pixel_format(const std::string& typed) {
+  constexpr std::pair<std::string_view, const char*> kPacked[] = {
+      {"rgb", "gbrp"},         {"rgb24", "gbrp"},      {"bgr24", "gbrp"},     {"rgba", "gbrap"},
+      {"bgra", "gbrap"},       {"rgb48", "gbrp16"},    {"rgba64", "gbrap16"}, {"yuvj420p", "yuv420p"},
+      {"yuvj422p", "yuv422p"}, {"yuvj444p", "yuv444p"}};
+  if (typed.empty() || typed == "auto") return typed;
+  for (const auto& [packed, planes] : kPacked)
+    if (typed == packed) return trivelet::to_string(parse_pixel_format(planes));
+  return trivelet::to_string(parse_pixel_format(typed));
+}
+
 /// What the output cannot be of what the stream is.
 void warn_of_output(const Options& options, const StreamInfo& stream, const VideoInfo& info) {
   const io::WriterOptions& writer = options.writer;
@@ -85,9 +97,10 @@ int run(const Options& options, const Common& common, const Command& app) {
   if (volume_in(options.input)) {
     refuse_video_parts(options.input, part);
     refuse_film_options(options.output, app);
-    require(options.writer.format.empty() && options.writer.video_codec.empty() && !app.typed("--crf"),
+    require(options.writer.format.empty() && options.writer.video_codec.empty() && !app.typed("--crf") &&
+                !app.typed("--pix-fmt"),
             ErrorKind::kUnsupported,
-            "'" + options.input + "' holds a volume: --format, --codec and --crf are for videos");
+            "'" + options.input + "' holds a volume: --format, --pix-fmt, --codec and --crf are for videos");
     refuse_gpu(options.device);
     VolumeDecoding decoding{part.reduce, part.slices, part.region, part.max_layers, part.max_planes};
     return decode_volume_to(options.input, options.output, decoding, common);
@@ -96,9 +109,10 @@ int run(const Options& options, const Common& common, const Command& app) {
   const std::string& kind = options.writer.format.empty() ? options.output : options.writer.format;
   const bool is_text = kind == "md5" || kind == "null";
   check_output(options.input, options.output, !is_text);
-  const FrameRange range = parse_frame_range(part.frames);
+  const FrameRange range = frame_range(part.frames, options.input);
   io::WriterOptions writing = options.writer;
   writing.overwrite = common.overwrite;
+  writing.pixel_format = output_pixel_format(writing.pixel_format);
   writing.threads = common.threads;
 
   TraceFile trace(common);
@@ -111,7 +125,8 @@ int run(const Options& options, const Common& common, const Command& app) {
   Decoder decoder(source, params, backend.get());
   warn_of_lost_index(options.input, decoder.info().index_damage);
   const VideoInfo& info = decoder.output();
-  if (options.output == "-" && writing.format.empty()) writing.format = io::pipe_format(info);
+  if (options.output == "-" && writing.format.empty())
+    writing.format = writing.pixel_format.empty() ? io::pipe_format(info) : "y4m";
   require(writing.crf < 0 || io::holds_company(options.output, writing.format), ErrorKind::kBadArgument,
           "--crf is for codecs of FFmpeg, and '" + options.output + "' takes samples as they are");
   writing.metadata = decoder.info().metadata;
@@ -180,7 +195,8 @@ void add_decoding_options(Command& app, DecodingOptions& options) {
       .type_name("N")
       .show_default()
       .group(kPart);
-  app.add_option("--frames", options.frames, "Only frames A up to, without, B; A: and :B leave an end open")
+  app.add_option("--frames", options.frames,
+                 "Only frames A up to, without, B; A: and :B leave an end open; times, too: 1.5s:00:01:10")
       .type_name("A:B")
       .group(kPart);
   app.add_option("--slices", options.slices, "Volumes: only slices A up to, without, B along the third axis")
@@ -217,7 +233,7 @@ void add_decoding_options(Command& app, DecodingOptions& options) {
 DecoderParams part_params(const std::string& input, const DecodingOptions& options, const Common& common) {
   require(options.slices.empty() && options.region.empty(), ErrorKind::kBadArgument,
           "'" + input + "' holds a video: --slices and --region are for volumes");
-  const FrameRange range = parse_frame_range(options.frames);
+  const FrameRange range = frame_range(options.frames, input);
   DecoderParams params = decoder_params(common);
   params.reduce = options.reduce;
   params.temporal_reduce = options.temporal_reduce;
@@ -248,15 +264,20 @@ Action define_decode(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   constexpr const char* kOutput = "Output";
   app.add_option("IN", options->input, "Stream to decode; - = standard input").required();
-  app.add_option(
-         "OUT", options->output,
-         "Video to write, its kind by extension; - = standard output (Y4M, or Matroska where Y4M has no name for the "
-         "samples), null = nowhere, md5 = print the MD5 of the samples")
+  app.add_option("OUT", options->output,
+                 "Video to write, its kind by extension, or pictures (img%04d.png); - = standard output (Y4M, or "
+                 "Matroska where "
+                 "Y4M has no name for the samples), null = nowhere, md5 = print the MD5 of the samples")
       .required();
   add_decoding_options(app, options->part);
   app.add_option("--format", options->writer.format,
                  "Output format instead of the extension: y4m, raw, null, md5, matroska, ...")
       .type_name("F")
+      .group(kOutput);
+  app.add_option("--pix-fmt", options->writer.pixel_format,
+                 "Convert to this pixel format (rgb24, yuv420p, gray, yuva444p10 ...); auto = only where the output "
+                 "does not hold the samples, to the format that loses least")
+      .type_name("FORMAT")
       .group(kOutput);
   app.add_option("--codec", options->writer.video_codec,
                  "Video codec for formats written through FFmpeg [ffv1 for .mkv .avi .nut, libx264 for .mp4 .mov]")

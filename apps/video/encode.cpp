@@ -120,16 +120,17 @@ std::string verify_lossless(const std::string& path, const Common& common, const
   return "lossless, verified";
 }
 
-/// Whether the input can be read a second time: files, and what only FFmpeg knows how to open (frames/%03d.png).
+/// Whether the input can be read a second time: files, folders of pictures and sequences (frames/%03d.png).
 bool can_read_again(const std::string& path) {
   std::error_code ignored;
-  return path != "-" && (!std::filesystem::exists(path, ignored) || std::filesystem::is_regular_file(path, ignored));
+  return path != "-" && (!std::filesystem::exists(path, ignored) || std::filesystem::is_regular_file(path, ignored) ||
+                         std::filesystem::is_directory(path, ignored));
 }
 
 /// Decodes `path` and measures its distance from the input, which is read again. Returns what to say.
 std::string verify_lossy(const std::string& path, const Options& options, const Common& common) {
   VideoInput original(options.input, reader_options(options.reading, common), common,
-                      parse_frame_range(options.frames));
+                      frame_range(options.frames, options.input));
   VideoInput coded(path, {}, common);
   require_comparable(original.info(), coded.info());
   const int capacity = buffer_frames(original.info());
@@ -326,8 +327,10 @@ int run(const Options& options, const Common& common, const Command& app) {
           "--verify of a lossy stream reads the input twice, which a pipe does not allow; use a file or --lossless");
   EncoderParams params = encoder_params(app, options.coding, options.reading, common);
   if (options.transform == "prediction") choose_prediction(app, options, params);
-  const FrameRange range = parse_frame_range(options.frames);
+  const FrameRange range = frame_range(options.frames, options.input);
   const std::optional<StreamLayout> pin = pinned(options);
+  require(!options.joinable || !range.has_times(), ErrorKind::kBadArgument,
+          "--frames " + options.frames + ": joinable parts begin where a GOP does; give numbers of frames");
   if (options.joinable) make_joinable(app, options, pin, params);
   if (options.coding.preset == "slow" && params.motion == Motion::kOff && !pin &&
       params.profile != Profile::kPredictive) {
@@ -388,7 +391,6 @@ int run(const Options& options, const Common& common, const Command& app) {
   const double begun = clock.seconds();
   double waited = 0;
   double looking = 0;
-  double lasting = 0;  // seconds of the frames by their own times
   {
     Progress progress(common, "encode", input.info().frames);
     SceneReader scenes(input.info(),
@@ -403,8 +405,6 @@ int run(const Options& options, const Common& common, const Command& app) {
                     return true;
                   });
     while (const Gop* gop = gops.next()) {
-      for (int i = 0; i < gop->frames(); ++i)
-        lasting += static_cast<double>(gop->times()[static_cast<std::size_t>(i)].duration) * video.time_base.value();
       encoder.push(*gop);
       progress.update(encoder.stats().frames);
     }
@@ -447,14 +447,9 @@ int run(const Options& options, const Common& common, const Command& app) {
   log::info("{}, {} bytes, {:.4g} bits per pixel, {:.1f} frames/s{}", count_of(stats.frames, "frame"),
             stats.stream_bytes, bits_per_pixel(input.info(), stats.frames, stats.stream_bytes),
             static_cast<double>(stats.frames) / seconds, verified);
-  if (params.bit_rate > 0 && video.frame_rate.num > 0) {
-    const double counted = static_cast<double>(stats.frames) / video.frame_rate.value();
-    if (std::abs(counted - lasting) > std::max(0.1, 0.01 * counted))
-      log::warn("--bitrate counted {:.2f} s, at {:.6g} frames/s; by their own times the frames last {:.2f} s", counted,
-                video.frame_rate.value(), lasting);
-  }
   require(input.damage().empty(), ErrorKind::kBadStream,
-          "'" + options.input + "' is damaged (" + input.damage() + "); the output holds the frames before");
+          "'" + options.input + "' is damaged (" + input.damage() + "); the output holds " +
+              count_of(stats.frames, "frame") + " before");
   return kExitDone;
 }
 
@@ -467,7 +462,8 @@ Action define_encode(Command& app, Common& common) {
   app.add_option("OUT", options->output,
                  "Stream to write, e.g. out.tvl, or a film with sound, out.mkv; - = standard output")
       .required();
-  app.add_option("--frames", options->frames, "Encode only frames A up to, without, B; A: and :B leave an end open")
+  app.add_option("--frames", options->frames,
+                 "Encode only frames A up to, without, B; A: and :B leave an end open; times, too: 1.5s:00:01:10")
       .type_name("A:B")
       .group("Selection and checks");
   auto joinable =

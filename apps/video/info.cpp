@@ -200,7 +200,7 @@ int info_of_volume(const Options& options, const Common& common) {
 }
 
 int info_of_video(const Options& options, const Common& common) {
-  const auto reader = io::open_reader(options.input, {.limits = limits(common)});
+  const auto reader = io::open_reader(options.input, {.recover = true, .limits = limits(common)});
   const VideoInfo& video = reader->info();
   if (options.json) {
     Json json;
@@ -209,12 +209,15 @@ int info_of_video(const Options& options, const Common& common) {
     json.member("type", "video");
     put_video(json, video, {video.frames, reader->seconds()});
     put_company(json, reader->company());
+    json.member("missing_bytes", reader->missing_bytes());
     json.end_object();
     fmt::print("{}", json.text());
   } else {
     print_row("file", options.input);
     print_video(video, {video.frames, reader->seconds()});
     print_company(reader->company());
+    if (reader->missing_bytes() > 0)
+      print_row("damage", fmt::format("cut short: {} bytes are missing at its end", reader->missing_bytes()));
   }
   return kExitDone;
 }

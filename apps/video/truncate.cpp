@@ -53,7 +53,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   params.layers = options.layers;
   params.reduce = options.reduce;
   params.temporal_reduce = options.temporal_reduce;
-  const FrameRange range = parse_frame_range(options.frames);
+  const FrameRange range = frame_range(options.frames, options.input);
   params.first_frame = range.first;
   params.end_frame = range.end;
   params.keep_partial = options.keep_partial;
@@ -150,8 +150,9 @@ Action define_extract(Command& app, Common& common) {
       .type_name("N")
       .show_default()
       .group(kPart);
-  app.add_option("--frames", options->frames,
-                 "Only the GOPs with frames A up to, without, B; A: and :B leave an end open")
+  app.add_option(
+         "--frames", options->frames,
+         "Only the GOPs with frames A up to, without, B; A: and :B leave an end open; times, too: 1.5s:00:01:10")
       .type_name("A:B")
       .group(kPart);
   add_targets(app, *options, false);

@@ -1,6 +1,7 @@
 #include "apps/video/video.h"
 
 #include <fcntl.h>
+#include <spdlog/fmt/fmt.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 
 #include "apps/cli/log.h"
 #include "codec/bytes.h"
+#include "codec/stream_layout.h"
 
 namespace trivelet::cli {
 
@@ -103,11 +105,12 @@ bool is_tvl_file(const std::string& path) {
 
 VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options, const Common& common,
                        const FrameRange& range)
-    : left_(range.count()) {
+    : left_(range.first_seconds ? range.end : range.count()) {
   require(path != "-" || isatty(STDIN_FILENO) == 0, ErrorKind::kBadArgument,
           "standard input is a terminal, not a video");
   is_tvl_ = options.format.empty() && is_tvl_file(path);
   if (is_tvl_) {
+    require(!range.has_times(), ErrorKind::kInternal, "times are numbers of frames where a stream is read");
     reader_ = std::make_unique<TvlReader>(path, common, range);
     info_ = reader_->info();
     company_ = reader_->company();
@@ -115,13 +118,22 @@ VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options
     reader_ = io::open_reader(path, options);
     info_ = reader_->info();
     company_ = reader_->company();
-    if (range.first > 0) {
-      const std::uint64_t skipped = reader_->skip(range.first);
-      require(skipped == range.first, ErrorKind::kBadArgument,
-              "--frames starts at " + std::to_string(range.first) + ", but " + name_of(path) + " holds only " +
+    std::uint64_t first = range.first;
+    if (range.first_seconds) {
+      first = reader_->skip_before(*range.first_seconds);
+      left_ = range.has_end() && range.end > first ? range.end - first : range.has_end() ? 0 : left_;
+    } else if (first > 0) {
+      const std::uint64_t skipped = reader_->skip(first);
+      require(skipped == first, ErrorKind::kBadArgument,
+              "--frames starts at " + std::to_string(first) + ", but " + name_of(path) + " holds only " +
                   count_of(skipped, "frame"));
     }
-    if (info_.frames > 0) info_.frames = std::min(info_.frames - std::min(info_.frames, range.first), range.count());
+    if (range.end_seconds) {
+      // As in skip_before(): times are rounded to ticks.
+      end_ticks_ = static_cast<double>(reader_->begin_pts()) + (*range.end_seconds - 1e-6) / info_.time_base.value();
+      info_.frames = 0;
+    }
+    if (info_.frames > 0) info_.frames = std::min(info_.frames - std::min(info_.frames, first), left_);
   }
   require(options.width == 0 || (options.width == info_.width && options.height == info_.height),
           ErrorKind::kBadArgument,
@@ -146,7 +158,9 @@ bool VideoInput::read(Gop& gop) {
 
 int VideoInput::read_frames(Gop& gop, int first, int count) {
   const auto wanted = static_cast<int>(std::min<std::uint64_t>(left_, static_cast<std::uint64_t>(count)));
-  const int got = wanted > 0 ? reader_->read_frames(gop, first, wanted) : 0;
+  int got = wanted > 0 ? reader_->read_frames(gop, first, wanted) : 0;
+  for (int i = 0; end_ticks_ && i < got; ++i)
+    if (static_cast<double>(gop.times()[static_cast<std::size_t>(first + i)].pts) >= *end_ticks_) got = i;
   left_ = got < wanted ? 0 : left_ - static_cast<std::uint64_t>(got);  // the end is asked for once
   return got;
 }
@@ -251,6 +265,51 @@ io::ReaderOptions like_video(io::ReaderOptions options, const std::string& path,
   }
   if (options.pixel_format.empty()) options.pixel_format = trivelet::to_string(like.format);
   return options;
+}
+
+FrameRange frame_range(const std::string& text, const std::string& input) {
+  FrameRange range = parse_frame_range(text);
+  if (!range.has_times() || !is_tvl_file(input)) return range;
+  const StreamFile file = open_stream_file(input);
+  require(file.source->seekable(), ErrorKind::kBadArgument,
+          "--frames " + text +
+              ": where times are in a stream stands at its end, and a pipe cannot be read from there; "
+              "use a file or numbers of frames");
+  std::uint64_t bytes_read = 0;
+  StreamInput in(*file.source, bytes_read);
+  StreamLayout layout;
+  layout.read(in);
+  const std::vector<GopInfo>& gops = layout.info.gops;
+  const double tick = layout.header.video.time_base.value();
+  require(!gops.empty() && tick > 0, ErrorKind::kBadArgument, "--frames " + text + ": '" + input + "' has no times");
+  const auto begin = static_cast<double>(gops.front().begin_pts);
+  // The first frame that begins then or later; nothing behind the last.
+  const auto frame_at = [&](double seconds) -> std::optional<std::uint64_t> {
+    const double then = begin + (seconds - 1e-6) / tick;
+    for (const GopInfo& gop : gops) {
+      if (static_cast<double>(gop.end_pts) <= then) continue;
+      const GopHeader header = read_gop_header(in, layout.header, gop);
+      for (std::size_t i = 0; i < header.times.size(); ++i)
+        if (static_cast<double>(header.times[i].pts) >= then) return gop.first_frame + i;
+    }
+    return std::nullopt;
+  };
+  if (range.first_seconds) {
+    const std::optional<std::uint64_t> first = frame_at(*range.first_seconds);
+    require(first.has_value(), ErrorKind::kBadArgument,
+            fmt::format("--frames {}: '{}' lasts {:.3f} s", text, input,
+                        (static_cast<double>(gops.back().end_pts) - begin) * tick));
+    range.first = *first;
+  }
+  if (range.end_seconds) {
+    const std::optional<std::uint64_t> end = frame_at(*range.end_seconds);
+    if (!end) log::warn("--frames {}: '{}' ends before", text, input);
+    range.end = end.value_or(range.end);
+  }
+  require(range.first < range.end, ErrorKind::kBadArgument,
+          "--frames " + text + ": no frame of '" + input + "' is there");
+  range.first_seconds = range.end_seconds = std::nullopt;
+  return range;
 }
 
 GopHeader read_gop_header(StreamInput& in, const StreamHeader& stream, const GopInfo& gop) {

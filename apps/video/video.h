@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,8 @@ class VideoInput {
   std::unique_ptr<io::FrameReader> reader_;
   VideoInfo info_;
   io::Company company_;
-  std::uint64_t left_;  ///< frames that may still be read
+  std::uint64_t left_;               ///< frames that may still be read
+  std::optional<double> end_ticks_;  ///< frames that begin then or later are not read
   bool is_tvl_;
 };
 
@@ -75,6 +77,9 @@ struct StreamFile {
   io::Company company{};
 };
 StreamFile open_stream_file(const std::string& path);
+
+/// --frames of a stream or another video. Of a stream, times are replaced by the numbers of its frames.
+FrameRange frame_range(const std::string& text, const std::string& input);
 
 /// The head of a GOP's packet, with the times of its frames. Throws BadStream.
 GopHeader read_gop_header(StreamInput& in, const StreamHeader& stream, const GopInfo& gop);

@@ -36,7 +36,8 @@ VolumeDecoderParams volume_decoder_params(const VolumeDecoding& decoding, const 
     params.region = parse_region(decoding.region, info);
     return params;
   }
-  const FrameRange range = parse_frame_range(decoding.slices);
+  const FrameRange range = parse_frame_range(decoding.slices, "--slices");
+  require(!range.has_times(), ErrorKind::kBadArgument, "--slices " + decoding.slices + ": slices have no times");
   require(range.first < info.slices, ErrorKind::kBadArgument,
           fmt::format("--slices {}: the volume has {} slices", decoding.slices, info.slices));
   params.region = {0,

@@ -105,6 +105,8 @@ void av_fail(int code, const std::string& what, ErrorKind kind, const std::strin
   fail(kind, what + ": " + (reason.empty() ? av_text(code) : reason));
 }
 
-const FfmpegAdapter trivelet_ffmpeg = {make_ffmpeg_reader, make_ffmpeg_writer, make_ffmpeg_matroska_output};
+const FfmpegAdapter trivelet_ffmpeg = {make_ffmpeg_reader,    make_ffmpeg_writer,    make_ffmpeg_matroska_output,
+                                       make_ffmpeg_converter, nearest_ffmpeg_format, ffmpeg_output_holds,
+                                       ffmpeg_writes_picture};
 
 }  // namespace trivelet::io

@@ -99,6 +99,12 @@ Reader make_ffmpeg_reader(const std::string& path, Source source, const std::str
                           const ReaderOptions& options);
 Writer make_ffmpeg_writer(const std::string& path, const VideoInfo& info, const std::string& muxer,
                           const WriterOptions& options);
+std::unique_ptr<FrameConverter> make_ffmpeg_converter(const std::string& user, const VideoInfo& from,
+                                                      const VideoInfo& to);
+std::optional<VideoInfo> nearest_ffmpeg_format(const VideoInfo& from, const Holds& holds);
+bool ffmpeg_writes_picture(const std::string& path, const std::string& muxer);
+bool ffmpeg_output_holds(const std::string& path, const VideoInfo& info, const std::string& muxer,
+                         const WriterOptions& options);
 std::unique_ptr<StreamOutput> make_ffmpeg_matroska_output(const std::string& path, bool overwrite,
                                                           const CompanyOptions& company);
 

@@ -12,6 +12,8 @@
 #include "io/video/ffmpeg_bytes.h"
 #include "io/video/ffmpeg_common.h"
 #include "io/video/ffmpeg_company.h"
+#include "io/video/ffmpeg_convert.h"
+#include "io/video/matroska.h"
 #include "io/video/planes.h"
 #include "io/video/video_format_table.h"
 
@@ -46,56 +48,13 @@ std::int64_t duration_of(const AVFrame& frame) {
 #endif
 }
 
-/// Converts pictures to another pixel format of the same size.
-class Converter {
- public:
-  /// `info` describes the target; its colour tags are completed.
-  Converter(const AVFrame& first, VideoInfo& info, const std::string& name) {
-    const auto from = static_cast<AVPixelFormat>(first.format);
-    const AVPixelFormat to = planar_av_format(info.format);
-    require(to != AV_PIX_FMT_NONE && sws_isSupportedOutput(to) && sws_isSupportedInput(from), ErrorKind::kUnsupported,
-            name + ": FFmpeg cannot convert " + av_get_pix_fmt_name(from) + " to " + to_string(info.format));
-    scaler_.reset(
-        sws_getContext(first.width, first.height, from, first.width, first.height, to,
-                       SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP | SWS_BITEXACT, nullptr,
-                       nullptr, nullptr));
-    require(scaler_ != nullptr, ErrorKind::kUnsupported,
-            name + ": FFmpeg cannot convert " + av_get_pix_fmt_name(from) + " to " + to_string(info.format));
-    const bool from_rgb = (av_pix_fmt_desc_get(from)->flags & AV_PIX_FMT_FLAG_RGB) != 0;
-    const bool to_rgb = info.format.model == ColourModel::kRgb;
-    // Untagged YCbCr is taken for BT.601 below 720 lines and BT.709 from there on, as players do.
-    int matrix = info.colour.matrix;
-    if (matrix == AVCOL_SPC_UNSPECIFIED || matrix == AVCOL_SPC_RGB)
-      matrix = first.height < 720 ? AVCOL_SPC_SMPTE170M : AVCOL_SPC_BT709;
-    const bool from_full = from_rgb || info.colour.range == AVCOL_RANGE_JPEG;
-    const bool to_full = to_rgb || (!from_rgb && from_full);
-    const int* coefficients = sws_getCoefficients(matrix);
-    sws_setColorspaceDetails(scaler_.get(), coefficients, from_full, coefficients, to_full, 0, 1 << 16, 1 << 16);
-    if (to_rgb != from_rgb) {
-      info.colour.matrix = static_cast<std::uint8_t>(to_rgb ? AVCOL_SPC_RGB : matrix);
-      info.colour.range = static_cast<std::uint8_t>(to_full ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG);
-    }
-    picture_ = make_frame();
-    picture_->format = to;
-    picture_->width = first.width;
-    picture_->height = first.height;
-    if (av_frame_get_buffer(picture_.get(), 0) < 0) throw std::bad_alloc();
-  }
-
-  const AVFrame& convert(const AVFrame& frame) {
-    sws_scale(scaler_.get(), frame.data, frame.linesize, 0, frame.height, picture_->data, picture_->linesize);
-    return *picture_;
-  }
-
- private:
-  ScalerPtr scaler_;
-  FramePtr picture_;
-};
-
 class FfmpegReader final : public FrameReader {
  public:
   FfmpegReader(const std::string& path, Source source, const std::string& demuxer, const ReaderOptions& options)
       : name_(source ? source->name() : path), source_(std::move(source)), recover_(options.recover) {
+    if (source_) missing_bytes_ = bytes_missing_at_end(*source_);
+    require(recover_ || missing_bytes_ == 0, ErrorKind::kBadStream,
+            name_ + " " + cut_short() + " (ReaderOptions::recover takes what is there)");
     open_input(path, demuxer, options);
     open_decoder(options.threads);
     frame_ = make_frame();
@@ -106,6 +65,7 @@ class FfmpegReader final : public FrameReader {
     first_height_ = frame_->height;
     first_format_ = static_cast<AVPixelFormat>(frame_->format);
     describe_stream(options);
+    begin_pts_ = time_of_frame().pts;
   }
 
   const VideoInfo& info() const override { return info_; }
@@ -131,8 +91,25 @@ class FfmpegReader final : public FrameReader {
     return count;
   }
 
+  std::uint64_t skip_before(double seconds) override {
+    if (own_rate_) return FrameReader::skip_before(seconds);
+    std::uint64_t skipped = 0;
+    for (; advance(); ++skipped) {
+      const auto since = static_cast<double>(time_of_frame().pts) - static_cast<double>(begin_pts_);
+      if (since * info_.time_base.value() >= seconds - 1e-6) {
+        have_first_ = true;  // it is the next to be delivered
+        break;
+      }
+      next_time();
+      ++frames_;
+    }
+    return skipped;
+  }
+  std::int64_t begin_pts() const override { return begin_pts_; }
+
   Metadata metadata() const override { return metadata_; }
   std::string damage() const override { return damage_; }
+  std::uint64_t missing_bytes() const override { return missing_bytes_; }
   double seconds() const override {
     if (own_rate_ || io_ == nullptr) return 0;  // of pictures in a row nothing is known
     if (stream_->duration > 0) return static_cast<double>(stream_->duration) * av_q2d(stream_->time_base);
@@ -206,7 +183,10 @@ class FfmpegReader final : public FrameReader {
     for (;;) {
       const int code = avcodec_receive_frame(codec_.get(), frame_.get());
       if (code != AVERROR(EAGAIN)) check_damage(code == AVERROR_EOF ? 0 : code);
-      if (code == AVERROR_EOF) return false;
+      if (code == AVERROR_EOF) {
+        if (missing_bytes_ > 0 && damage_.empty()) damage_ = cut_short();
+        return false;
+      }
       if (code == 0) break;
       if (code != AVERROR(EAGAIN)) {  // only with recover_: what the decoder says is beyond repair
         recovered_ = true;
@@ -258,6 +238,10 @@ class FfmpegReader final : public FrameReader {
             ErrorKind::kBadStream, reason);
   }
 
+  std::string cut_short() const {
+    return "is cut short: " + std::to_string(missing_bytes_) + " bytes are missing at its end";
+  }
+
   std::string at_frame() const { return name_ + ": frame " + std::to_string(frames_); }
 
   bool advance() {
@@ -282,18 +266,20 @@ class FfmpegReader final : public FrameReader {
   /// Colours that are not opaque may appear after an opaque first frame.
   void check_palette() const {
     if (frame_->format != AV_PIX_FMT_PAL8 || info_.format.alpha) return;
-    require(unpack_format(*frame_) == info_.format, ErrorKind::kUnsupported,
-            at_frame() + " has transparent colours, the first had none; give a pixel format (ReaderOptions::pixel_format gbrap)");
+    require(
+        unpack_format(*frame_) == info_.format, ErrorKind::kUnsupported,
+        at_frame() +
+            " has transparent colours, the first had none; give a pixel format (ReaderOptions::pixel_format gbrap)");
   }
 
-  FrameTime next_time() {
+  FrameTime time_of_frame() const {
     if (own_rate_) return {static_cast<std::int64_t>(frames_), 1};
     FrameTime time{frame_->best_effort_timestamp, duration_of(*frame_)};
     if (time.duration <= 0) time.duration = frame_ticks_;
     if (time.pts == AV_NOPTS_VALUE) time.pts = frames_ == 0 ? 0 : last_time_.pts + last_time_.duration;
-    last_time_ = time;
     return time;
   }
+  FrameTime next_time() { return last_time_ = time_of_frame(); }
 
   void describe_stream(const ReaderOptions& options) {
     check_dimensions(first_width_, first_height_, ErrorKind::kUnsupported, name_);
@@ -325,7 +311,10 @@ class FfmpegReader final : public FrameReader {
     require(!options.pixel_format.empty(), ErrorKind::kUnsupported,
             name_ + ": the pixel format " + size_and_format(first_width_, first_height_, first_format_) +
                 " has no planes of integers; ask for a conversion (ReaderOptions::pixel_format gbrp16)");
-    converter_.emplace(*frame_, info_, name_);
+    const AVPixelFormat to = planar_av_format(info_.format);
+    require(to != AV_PIX_FMT_NONE, ErrorKind::kUnsupported,
+            name_ + ": FFmpeg cannot convert " + av_get_pix_fmt_name(first_format_) + " to " + to_string(info_.format));
+    converter_.emplace(first_format_, to, info_, false, name_);
   }
 
   void describe_colour() {
@@ -359,11 +348,13 @@ class FfmpegReader final : public FrameReader {
   AVPixelFormat first_format_ = AV_PIX_FMT_NONE;
   std::uint64_t frames_ = 0;
   bool recover_ = false;
+  std::uint64_t missing_bytes_ = 0;
   bool recovered_ = false;  ///< and nothing intact is left
   std::string damage_;
   Metadata metadata_;
   std::int64_t frame_ticks_ = 1;
   FrameTime last_time_;
+  std::int64_t begin_pts_ = 0;
 };
 
 }  // namespace

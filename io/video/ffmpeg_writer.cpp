@@ -1,7 +1,7 @@
 // Video files through FFmpeg: lossless FFV1 in Matroska, AVI or NUT, H.264 in MP4 and MOV, other formats by name.
 //
 // The encoder gets a pixel layout that holds exactly our samples, or the format is refused: nothing is converted on the
-// way out. All choices are made before the file is created. Bytes go through a FileSink, so the file appears under
+// way out but to the colours of a GIF. All choices are made before the file is created. Bytes go through a FileSink, so the file appears under
 // its name only when complete. Times are kept where the container has them (Matroska rounds to milliseconds, AVI counts
 // frames); a time that does not increase is replaced by frame number / frame rate. Rotation is kept by MP4 and MOV.
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "io/video/ffmpeg_bytes.h"
 #include "io/video/ffmpeg_common.h"
 #include "io/video/ffmpeg_company.h"
+#include "io/video/ffmpeg_convert.h"
 #include "io/video/planes.h"
 #include "io/video/video_format_table.h"
 
@@ -28,6 +29,7 @@ struct Choice {
   const AVCodec* codec = nullptr;
   AVPixelFormat pixels = AV_PIX_FMT_NONE;
   bool one_picture = false;  ///< a still image format
+  bool few_colours = false;  ///< `pixels` has fewer than the frames: those of a GIF
 };
 
 /// The format among `candidates` most like `format`: the same planes, more bits if possible. "" when there is none.
@@ -84,15 +86,13 @@ const AVCodec* choose_codec(const AVOutputFormat& muxer, const std::string& path
   return codec;
 }
 
-Choice choose(const std::string& path, const VideoInfo& info, const std::string& muxer_name,
-              const WriterOptions& options) {
+/// Muxer and codec.
+Choice choose_kind(const std::string& path, const VideoInfo& info, const std::string& muxer_name,
+                   const WriterOptions& options) {
   Choice choice;
   choice.muxer = choose_muxer(path, muxer_name);
   choice.codec = choose_codec(*choice.muxer, path, info, options.video_codec);
-  const std::string codec = choice.codec->name;
   if (std::string_view(choice.muxer->name) == "image2") {
-    require(path.find('%') == std::string::npos, ErrorKind::kUnsupported,
-            path + ": sequences of pictures cannot be written; write a video file");
     // image2 opens files itself; image2pipe writes the same bytes to ours.
     choice.one_picture = true;
     choice.muxer = av_guess_format("image2pipe", nullptr, nullptr);
@@ -100,21 +100,48 @@ Choice choose(const std::string& path, const VideoInfo& info, const std::string&
   require(choice.muxer != nullptr && !(choice.muxer->flags & AVFMT_NOFILE), ErrorKind::kUnsupported,
           path + ": this format does not write one file");
   require(choice.one_picture || avformat_query_codec(choice.muxer, choice.codec->id, FF_COMPLIANCE_EXPERIMENTAL) != 0,
-          ErrorKind::kUnsupported, std::string(choice.muxer->name) + " cannot hold video coded by " + codec);
-  const AVPixelFormat* offered = choice.codec->pix_fmts;
-  choice.pixels = find_av_format(info.format, info.colour.range == 2, offered);
-  if (choice.pixels == AV_PIX_FMT_NONE) {
-    const std::string like = nearest(info.format, offered);
-    fail(ErrorKind::kUnsupported, codec + " has no pixel format for " + to_string(info.format) +
-                                      (info.format.is_signed ? " of signed samples" : "") +
-                                      (like.empty() ? "" : "; the nearest it has is " + like) +
-                                      "; raw (.yuv) holds every format, .mkv (ffv1) most");
+          ErrorKind::kUnsupported,
+          std::string(choice.muxer->name) + " cannot hold video coded by " + choice.codec->name);
+  return choice;
+}
+
+bool takes_even_sizes_only(const AVCodec& codec, const VideoInfo& info) {
+  return std::string_view(codec.name).substr(0, 7) == "libx264" &&
+         ((info.format.log2_chroma_w > 0 && info.width % 2 != 0) ||
+          (info.format.log2_chroma_h > 0 && info.height % 2 != 0));
+}
+
+/// Sets the layout for samples of `info`; NONE if the codec has none.
+void choose_pixels(Choice& choice, const VideoInfo& info, const WriterOptions& options) {
+  const bool full_range = info.colour.range == 2;
+  choice.pixels = find_av_format(info.format, full_range, choice.codec->pix_fmts);
+  // JPEG knows no other range.
+  if (choice.codec->id == AV_CODEC_ID_MJPEG && !full_range) choice.pixels = AV_PIX_FMT_NONE;
+  // 256 colours are no loss that happens unasked.
+  if (choice.codec->id == AV_CODEC_ID_GIF && info.format == PixelFormat{.model = ColourModel::kRgb} &&
+      !options.pixel_format.empty()) {
+    choice.pixels = AV_PIX_FMT_RGB8;
+    choice.few_colours = true;
   }
-  const bool odd =
-      (info.format.log2_chroma_w > 0 && info.width % 2 != 0) || (info.format.log2_chroma_h > 0 && info.height % 2 != 0);
-  require(
-      !odd || codec.rfind("libx264", 0) != 0, ErrorKind::kUnsupported,
-      codec + " takes " + to_string(info.format) + " of even size only, not " + describe(info) + "; .mkv (ffv1) does");
+}
+
+Choice choose(const std::string& path, const VideoInfo& info, const std::string& muxer_name,
+              const WriterOptions& options) {
+  Choice choice = choose_kind(path, info, muxer_name, options);
+  choose_pixels(choice, info, options);
+  const std::string codec = choice.codec->name;
+  if (choice.pixels == AV_PIX_FMT_NONE) {
+    const std::string like = nearest(info.format, choice.codec->pix_fmts);
+    fail(ErrorKind::kUnsupported,
+         codec + " has no pixel format for " + to_string(info.format) +
+             (info.format.is_signed ? " of signed samples" : "") +
+             (choice.codec->id == AV_CODEC_ID_MJPEG && info.colour.range != 2 ? " of limited range" : "") +
+             (like.empty() ? "" : "; the nearest it has is " + like) +
+             "; convert (WriterOptions::pixel_format auto); raw (.yuv) holds every format, .mkv (ffv1) most");
+  }
+  require(!takes_even_sizes_only(*choice.codec, info), ErrorKind::kUnsupported,
+          codec + " takes " + to_string(info.format) + " of even size only, not " + describe(info) +
+              "; .mkv (ffv1) does, yuv444p has no such limit (WriterOptions::pixel_format)");
   return choice;
 }
 
@@ -169,7 +196,10 @@ class FfmpegWriter final : public FrameWriter {
     require(!choice_.one_picture || frames_ == 0, ErrorKind::kUnsupported,
             name_ + ": " + choice_.codec->name + " files hold one picture; write a video file (.mkv)");
     if (av_frame_make_writable(frame_.get()) < 0) throw std::bad_alloc();
-    pack(gop, index, *frame_);
+    if (choice_.few_colours)
+      pack_few_colours(gop, index);
+    else
+      pack(gop, index, *frame_);
     const FrameTime time = next_time(gop.times()[static_cast<std::size_t>(index)]);
     frame_->pts = time.pts;
     durations_[time.pts] = time.duration;
@@ -180,8 +210,8 @@ class FfmpegWriter final : public FrameWriter {
     ++frames_;
   }
 
-  void finish() override {
-    if (finished_) return;
+  void complete() override {
+    if (completed_) return;
     int code = avcodec_send_frame(codec_.get(), nullptr);
     if (code < 0) av_fail(code, name_ + ": the encoder does not finish", ErrorKind::kInternal, log_.take());
     drain();
@@ -189,8 +219,18 @@ class FfmpegWriter final : public FrameWriter {
     code = av_write_trailer(format_.get());
     avio_flush(io_->context());
     check_written(code);
+    codec_.reset();
+    frame_.reset();
+    packet_.reset();
+    format_.reset();
+    io_.reset();
+    completed_ = true;
+    if (file_.seekable()) file_.suspend();
+  }
+
+  void finish() override {
+    complete();
     file_.commit();
-    finished_ = true;
   }
 
   std::vector<std::string> remarks() const override {
@@ -215,7 +255,7 @@ class FfmpegWriter final : public FrameWriter {
     c.color_range = static_cast<AVColorRange>(std::min<int>(info_.colour.range, 2));
     c.chroma_sample_location = static_cast<AVChromaLocation>(std::min<int>(info_.colour.chroma_location, 6));
     c.field_order = info_.field_order == 1 ? AV_FIELD_TT : info_.field_order == 2 ? AV_FIELD_BB : AV_FIELD_PROGRESSIVE;
-    c.thread_count = std::max(threads, 0);
+    c.thread_count = choice_.one_picture ? 1 : std::max(threads, 0);
     if (choice_.muxer->flags & AVFMT_GLOBALHEADER) c.flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
     const std::string codec = choice_.codec->name;
     if (codec == "ffv1") {
@@ -226,6 +266,10 @@ class FfmpegWriter final : public FrameWriter {
     } else if (codec.rfind("libx264", 0) == 0) {
       av_opt_set(c.priv_data, "preset", "medium", 0);
       av_opt_set(c.priv_data, "crf", "18", 0);
+    } else if (codec == "mjpeg") {
+      // Without it FFmpeg aims at 200 kbit/s.
+      c.flags |= AV_CODEC_FLAG_QSCALE;
+      c.global_quality = 2 * FF_QP2LAMBDA;
     }
     require(crf < 0 || (c.priv_data != nullptr && av_opt_set_double(c.priv_data, "crf", crf, 0) >= 0),
             ErrorKind::kBadArgument, codec + " has no constant rate factor " + std::to_string(crf));
@@ -249,11 +293,28 @@ class FfmpegWriter final : public FrameWriter {
     frame_->interlaced_frame = info_.field_order != 0;
     frame_->top_field_first = info_.field_order == 1;
 #endif
+    frame_->quality = c.global_quality;
     if (av_frame_get_buffer(frame_.get(), 0) < 0) throw std::bad_alloc();
     // Layouts such as bgr0 have bytes that no component fills.
     for (int plane = 0; plane < AV_NUM_DATA_POINTERS && frame_->buf[plane] != nullptr; ++plane)
       std::fill_n(frame_->buf[plane]->data, frame_->buf[plane]->size, std::uint8_t{0});
     packet_ = make_packet();
+  }
+
+  /// The colours of a GIF: 3 bits of red and green, 2 of blue, dithered.
+  void pack_few_colours(const Gop& gop, int index) {
+    if (!colours_) {
+      planes_ = make_frame();
+      planes_->format = AV_PIX_FMT_GBRP;
+      planes_->width = info_.width;
+      planes_->height = info_.height;
+      if (av_frame_get_buffer(planes_.get(), 0) < 0) throw std::bad_alloc();
+      VideoInfo tags = info_;
+      colours_.emplace(AV_PIX_FMT_GBRP, choice_.pixels, tags, false, name_);
+    }
+    pack(gop, index, *planes_);
+    if (av_frame_copy(frame_.get(), &colours_->convert(*planes_)) < 0)
+      fail(ErrorKind::kInternal, at_frame() + " does not become a GIF's");
   }
 
   void open_muxer() {
@@ -334,7 +395,7 @@ class FfmpegWriter final : public FrameWriter {
   AVRational rate_ = {25, 1};
   Metadata metadata_;
   bool keep_times_ = true;
-  bool finished_ = false;
+  bool completed_ = false;
   ErrorLog log_;
   std::optional<CompanyCopy> company_;
   std::unique_ptr<FileIo> io_;
@@ -342,6 +403,8 @@ class FfmpegWriter final : public FrameWriter {
   CodecPtr codec_;
   AVStream* stream_ = nullptr;
   FramePtr frame_;
+  std::optional<Converter> colours_;
+  FramePtr planes_;
   PacketPtr packet_;
   std::uint64_t frames_ = 0;
   std::int64_t first_pts_ = 0;
@@ -351,6 +414,20 @@ class FfmpegWriter final : public FrameWriter {
 };
 
 }  // namespace
+
+bool ffmpeg_writes_picture(const std::string& path, const std::string& muxer_name) {
+  const AVOutputFormat* muxer =
+      av_guess_format(muxer_name.empty() ? nullptr : muxer_name.c_str(),
+                      muxer_name.empty() ? path.c_str() : ("x." + muxer_name).c_str(), nullptr);
+  return muxer != nullptr && std::string_view(muxer->name).substr(0, 6) == "image2";
+}
+
+bool ffmpeg_output_holds(const std::string& path, const VideoInfo& info, const std::string& muxer,
+                         const WriterOptions& options) {
+  Choice choice = choose_kind(path, info, muxer, options);
+  choose_pixels(choice, info, options);
+  return choice.pixels != AV_PIX_FMT_NONE && !takes_even_sizes_only(*choice.codec, info);
+}
 
 Writer make_ffmpeg_writer(const std::string& path, const VideoInfo& info, const std::string& muxer,
                           const WriterOptions& options) {

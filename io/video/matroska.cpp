@@ -22,6 +22,8 @@ namespace trivelet::io {
 namespace {
 
 namespace id {
+constexpr std::uint32_t kVoid = 0xEC;
+constexpr std::uint32_t kCrc = 0xBF;
 constexpr std::uint32_t kEbml = 0x1A45DFA3;
 constexpr std::uint32_t kSegment = 0x18538067;
 constexpr std::uint32_t kSeekHead = 0x114D9B74;
@@ -54,10 +56,11 @@ bool is_part_of_segment(std::uint32_t i) {
 
 struct Element {
   std::uint32_t id = 0;
-  std::uint64_t begin = 0;  ///< of its content
-  std::uint64_t end = 0;    ///< at most the end of the file
-  bool open_ended = false;  ///< its size is not known
-  bool cut = false;         ///< it would go on behind the end of the file
+  std::uint64_t begin = 0;    ///< of its content
+  std::uint64_t end = 0;      ///< at most the end of the file
+  bool open_ended = false;    ///< its size is not known
+  bool cut = false;           ///< it would go on behind the end of the file
+  std::uint64_t missing = 0;  ///< bytes, then
 };
 
 /// Elements of a file, one after the other.
@@ -86,6 +89,7 @@ class Elements {
     if (e.begin > size_) return std::nullopt;
     e.open_ended = all_ones;
     e.cut = !all_ones && length > size_ - e.begin;
+    if (e.cut) e.missing = length - (size_ - e.begin);
     e.end = all_ones || e.cut ? size_ : e.begin + length;
     return e;
   }
@@ -241,6 +245,57 @@ bool holds_stream(const std::string& path) {
   } catch (const Error&) {  // whoever opens it will say so
   }
   return false;
+}
+
+namespace {
+
+std::uint64_t missing_in_matroska(const InputBytes& file) {
+  Elements elements(file);
+  const std::optional<Element> segment = find_segment(elements);
+  if (!segment) return 0;
+  if (segment->cut) return segment->missing;
+  // A segment of unknown size, as recorded: its last element may have begun.
+  for (std::uint64_t at = segment->begin; at < segment->end;) {
+    const std::optional<Element> e = elements.element(at);
+    if (!e || (!is_part_of_segment(e->id) && e->id != id::kVoid && e->id != id::kCrc)) return 0;
+    if (e->cut) return e->missing;
+    at = e->end;
+  }
+  return 0;
+}
+
+std::uint64_t big_endian(const std::uint8_t* p, int bytes) {
+  std::uint64_t v = 0;
+  for (int i = 0; i < bytes; ++i) v = v << 8 | p[i];
+  return v;
+}
+
+std::uint64_t missing_in_mp4(const InputBytes& file) {
+  const std::uint64_t size = file.size().value_or(0);
+  std::array<std::uint8_t, 16> head;
+  for (std::uint64_t at = 0; at < size;) {
+    if (file.read_at(at, head.data(), head.size()) < 8) return 0;
+    std::uint64_t length = big_endian(head.data(), 4);
+    if (length == 0) return 0;  // up to the end
+    if (length == 1) length = big_endian(head.data() + 8, 8);
+    if (length < 8) return 0;
+    if (length > size - at) return length - (size - at);
+    at += length;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::uint64_t bytes_missing_at_end(const InputBytes& file) {
+  std::array<std::uint8_t, 12> head{};
+  if (!file.size() || file.read_at(0, head.data(), head.size()) < head.size()) return 0;
+  if (std::memcmp(head.data() + 4, "ftyp", 4) == 0) return missing_in_mp4(file);
+  if (std::memcmp(head.data(), "RIFF", 4) == 0 && std::memcmp(head.data() + 8, "AVI ", 4) == 0) {
+    const std::uint64_t whole = load_little_endian<std::uint32_t>(head.data() + 4) + std::uint64_t{8};
+    return whole > *file.size() ? whole - *file.size() : 0;
+  }
+  return missing_in_matroska(file);
 }
 
 /// Finds the packets.

@@ -26,6 +26,10 @@ namespace trivelet::io {
 /// Whether a regular file is a Matroska file with such a track. False for what cannot be read.
 bool holds_stream(const std::string& path);
 
+/// How many bytes a regular file lacks at its end by what it says of itself; 0 for whole ones, and for those that do not
+/// say. Known are Matroska, MP4 and MOV, AVI.
+std::uint64_t bytes_missing_at_end(const InputBytes& file);
+
 /// The stream of the first such track, as if it lay in a file of its own. Of a damaged file what can be found; what is
 /// cut away of a stream is missing in it.
 class MatroskaSource final : public ByteSource {

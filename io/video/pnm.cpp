@@ -6,8 +6,8 @@
 #include <bit>
 #include <vector>
 
-#include "io/video/video_format_table.h"
 #include "io/video/planes.h"
+#include "io/video/video_format_table.h"
 
 namespace trivelet::io {
 
@@ -164,14 +164,17 @@ class PnmWriter final : public FrameWriter {
       file_.write(row.data(), row.size());
     }
   }
+  void complete() override {
+    if (file_.seekable()) file_.suspend();
+  }
   void finish() override { file_.commit(); }
 
  private:
   static const VideoInfo& checked(const VideoInfo& info) {
-    const PixelFormat& f = info.format;
-    require(f.model != ColourModel::kYuv && !f.alpha && !f.is_signed, ErrorKind::kUnsupported,
-            "PGM and PPM hold gray and gbrp without alpha, not " + to_string(f) +
-                (f.is_signed ? " of signed samples" : "") + "; write .y4m, .mkv or .yuv (raw)");
+    require(pnm_holds(info), ErrorKind::kUnsupported,
+            "PGM and PPM hold gray and gbrp without alpha, not " + to_string(info.format) +
+                (info.format.is_signed ? " of signed samples" : "") +
+                "; write .y4m, .mkv or .yuv (raw), or convert (WriterOptions::pixel_format auto)");
     return info;
   }
 
@@ -189,6 +192,11 @@ bool is_pnm(InputBytes& source) {
 
 Reader make_pnm_reader(Source source, const ReaderOptions& options) {
   return std::make_unique<PnmReader>(std::move(source), options);
+}
+
+bool pnm_holds(const VideoInfo& info) {
+  const PixelFormat& f = info.format;
+  return f.model != ColourModel::kYuv && !f.alpha && !f.is_signed;
 }
 
 Writer make_pnm_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options) {

@@ -20,11 +20,11 @@ constexpr InputFormat kInputFormats[] = {
 };
 
 constexpr OutputFormat kOutputFormats[] = {
-    {"y4m yuv4mpegpipe", "y4m", make_y4m_writer},
-    {"raw rawvideo", kRawExtensions, make_raw_writer},
-    {"pnm pgm ppm", "pgm ppm pnm", make_pnm_writer},
-    {"null", "", make_null_writer},
-    {"md5", "", make_md5_writer},
+    {"y4m yuv4mpegpipe", "y4m", y4m_holds, make_y4m_writer},
+    {"raw rawvideo", kRawExtensions, nullptr, make_raw_writer},
+    {"pnm pgm ppm", "pgm ppm pnm", pnm_holds, make_pnm_writer},
+    {"null", "", nullptr, make_null_writer},
+    {"md5", "", nullptr, make_md5_writer},
 };
 
 bool has_word(std::string_view words, std::string_view word) {

@@ -33,6 +33,7 @@ const InputFormat* input_format(InputBytes& source, std::string_view extension);
 struct OutputFormat {
   std::string_view names;
   std::string_view extensions;
+  bool (*holds)(const VideoInfo&);  ///< such samples; null: all
   Writer (*open)(const std::string& path, const VideoInfo&, const WriterOptions&);
 
   std::string_view name() const { return names.substr(0, names.find(' ')); }
@@ -55,6 +56,7 @@ Writer make_raw_writer(const std::string& path, const VideoInfo& info, const Wri
 /// True when the input begins like a binary PGM or PPM.
 bool is_pnm(InputBytes& source);
 Reader make_pnm_reader(Source source, const ReaderOptions& options);
+bool pnm_holds(const VideoInfo& info);
 Writer make_pnm_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 
 Writer make_null_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);

@@ -3,8 +3,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+
 #include "codec/limits.h"
 #include "io/adapters.h"
+#include "io/video/pictures.h"
 #include "io/video/video_format_table.h"
 
 namespace trivelet::io {
@@ -22,9 +28,11 @@ std::string extension_of(const std::string& path) {
   return extension;
 }
 
-/// "frames/%03d.png" names a sequence of pictures unless there is a file of that very name.
-bool is_pattern(const std::string& path) {
-  return path.find('%') != std::string::npos && ::access(path.c_str(), F_OK) != 0;
+/// A folder, or "frames/%03d.png" unless there is a file of that very name.
+bool is_sequence(const std::string& path) {
+  std::error_code ignored;
+  return path != "-" && (std::filesystem::is_directory(path, ignored) ||
+                         (path.find('%') != std::string::npos && ::access(path.c_str(), F_OK) != 0));
 }
 
 Reader open_with_ffmpeg(const std::string& path, Source source, const std::string& demuxer,
@@ -54,6 +62,13 @@ std::uint64_t FrameReader::skip(std::uint64_t count) {
   return done;
 }
 
+std::uint64_t FrameReader::skip_before(double seconds) {
+  constexpr double kMost = 1e15;
+  // Times are rounded to ticks: what is a microsecond early is not earlier.
+  const double frames = std::ceil((seconds - 1e-6) * info().frame_rate.value());
+  return frames > 0 ? skip(static_cast<std::uint64_t>(std::min(frames, kMost))) : 0;
+}
+
 int FrameReader::read_frames(Gop& gop, int first, int count) {
   int done = 0;
   while (done < count && read(gop, first + done)) ++done;
@@ -78,7 +93,11 @@ std::unique_ptr<FrameReader> open_any(const std::string& path, const ReaderOptio
   require(options.frame_rate.num >= 0 && options.frame_rate.den > 0, ErrorKind::kBadArgument,
           "the frame rate " + std::to_string(options.frame_rate.num) + "/" + std::to_string(options.frame_rate.den) +
               " is not positive");
-  if (is_pattern(path)) return open_with_ffmpeg(path, nullptr, "image2", options);
+  if (is_sequence(path)) {
+    require(options.width == 0 && options.height == 0 && options.format.empty(), ErrorKind::kBadArgument,
+            path + ": pictures say themselves what they are and take neither ReaderOptions::format nor a frame size");
+    return make_pictures_reader(path, options);
+  }
   auto source = std::make_unique<InputBytes>(path);
   const InputFormat* known =
       options.format.empty() ? input_format(*source, extension_of(path)) : input_format(options.format);
@@ -106,21 +125,94 @@ std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOp
   return reader;
 }
 
+namespace {
+
+/// Frames converted on their way to another writer.
+class ConvertingWriter final : public FrameWriter {
+ public:
+  ConvertingWriter(std::unique_ptr<FrameConverter> converter, Writer writer)
+      : converter_(std::move(converter)), writer_(std::move(writer)), one_(converter_->info(), 1) {
+    one_.set_frames(1);
+  }
+  void write(const Gop& gop, int index) override {
+    converter_->convert(gop, index, one_, 0);
+    writer_->write(one_, 0);
+  }
+  void complete() override { writer_->complete(); }
+  void finish() override { writer_->finish(); }
+  std::string result() const override { return writer_->result(); }
+  std::vector<std::string> remarks() const override { return writer_->remarks(); }
+
+ private:
+  std::unique_ptr<FrameConverter> converter_;
+  Writer writer_;
+  Gop one_;
+};
+
+const OutputFormat* known_format(const std::string& path, const std::string& format) {
+  if (format.empty() && (path == "null" || path == "md5")) return output_format(path);
+  return format.empty() ? output_format_of_extension(extension_of(path)) : output_format(format);
+}
+
+/// Whether files of the format are one picture each.
+bool writes_picture(const std::string& path, const std::string& format) {
+  if (const OutputFormat* known = known_format(path, format)) return known->names.substr(0, 3) == "pnm";
+  const FfmpegAdapter* ffmpeg = ffmpeg_adapter(path);
+  return ffmpeg != nullptr && ffmpeg->writes_picture(path, format);
+}
+
+/// What frames of `info` become on their way into the output.
+VideoInfo converted_info(const std::string& path, const VideoInfo& info, const WriterOptions& options) {
+  const OutputFormat* known = known_format(path, options.format);
+  const FfmpegAdapter* ffmpeg = ffmpeg_adapter(path);
+  require(ffmpeg != nullptr, ErrorKind::kUnsupported,
+          path + ": this build has no FFmpeg, which converts to " + options.pixel_format);
+  const Holds holds = [&](const VideoInfo& candidate) {
+    return known ? known->holds == nullptr || known->holds(candidate)
+                 : ffmpeg->output_holds(path, candidate, options.format, options);
+  };
+  if (options.pixel_format == "auto") {
+    if (holds(info)) return info;
+    std::optional<VideoInfo> nearest = ffmpeg->nearest(info, holds);
+    require(nearest.has_value(), ErrorKind::kUnsupported,
+            path + ": the output holds nothing that FFmpeg can convert " + to_string(info.format) + " to");
+    return *nearest;
+  }
+  VideoInfo to = info;
+  to.format = parse_pixel_format(options.pixel_format);
+  VideoInfo full = to;
+  full.colour.range = 2;
+  return !holds(to) && holds(full) ? full : to;
+}
+
+}  // namespace
+
 std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options) {
-  std::string format = options.format;
-  if (format.empty() && (path == "null" || path == "md5")) format = path;
-  const OutputFormat* known = format.empty() ? output_format_of_extension(extension_of(path)) : output_format(format);
-  require(known || !format.empty() || path != "-", ErrorKind::kBadArgument,
+  if (const std::optional<NumberedName> names = NumberedName::parse(path);
+      names && writes_picture(path, options.format)) {
+    WriterOptions each = options;
+    if (each.pixel_format == "auto") each.pixel_format = to_string(converted_info(path, info, options).format);
+    return make_pictures_writer(*names, info, each);
+  }
+  if (!options.pixel_format.empty()) {
+    const VideoInfo wanted = converted_info(path, info, options);
+    if (wanted.format != info.format || wanted.colour.range != info.colour.range) {
+      auto converter = ffmpeg_adapter(path)->make_converter(path, info, wanted);
+      Writer writer = open_writer(path, converter->info(), options);
+      return std::make_unique<ConvertingWriter>(std::move(converter), std::move(writer));
+    }
+  }
+  const OutputFormat* known = known_format(path, options.format);
+  require(known || !options.format.empty() || path != "-", ErrorKind::kBadArgument,
           "standard output has no extension; name a format (WriterOptions::format): " + supported_writers());
-  if (!known) return open_ffmpeg_writer(path, info, format, options);
+  if (!known) return open_ffmpeg_writer(path, info, options.format, options);
   require(options.video_codec.empty(), ErrorKind::kBadArgument,
           "the format " + std::string(known->name()) + " has no choice of codec (" + options.video_codec + ")");
   return known->open(path, info, options);
 }
 
 bool holds_company(const std::string& path, const std::string& format) {
-  if (path == "null" || path == "md5") return false;
-  return (format.empty() ? output_format_of_extension(extension_of(path)) : output_format(format)) == nullptr;
+  return known_format(path, format) == nullptr && !writes_picture(path, format);
 }
 
 bool holds_times(const std::string& path, const std::string& format) {
@@ -147,7 +239,8 @@ std::string to_string(const Company& company) {
 std::string supported_writers() {
   const std::string own = "y4m (.y4m), raw (.yuv .raw .rgb .gray), pnm (.pgm .ppm), null, md5";
   return have_ffmpeg() ? own +
-                             ", matroska (.mkv), avi, nut with ffv1, mp4 and mov with libx264, png of one frame, "
+                             ", matroska (.mkv), avi, nut with ffv1, mp4 and mov with libx264, pictures and sequences "
+                             "of them (png, jpg, tif, %04d.png), gif, "
                              "and other formats of FFmpeg by name or extension"
                        : own;
 }

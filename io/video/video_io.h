@@ -33,6 +33,11 @@ class FrameReader {
   /// Reads up to `count` frames into those from `first` on; returns how many, fewer only at the end of input. Files of
   /// raw frames are read by several threads.
   virtual int read_frames(Gop& gop, int first, int count);
+  /// Skips the frames that begin earlier than so many seconds after the first; returns how many. To be called before
+  /// anything is read. The default counts by the frame rate.
+  virtual std::uint64_t skip_before(double seconds);
+  /// The time of the first frame, in units of the time base.
+  virtual std::int64_t begin_pts() const { return 0; }
   /// Gives back the last `count` frames: they are the next to be read. False where that cannot be done, and nothing
   /// changes.
   virtual bool unread(int count);
@@ -42,6 +47,8 @@ class FrameReader {
   virtual Metadata metadata() const { return {}; }
   /// With ReaderOptions::recover: why it ended before its end; "" if it did not.
   virtual std::string damage() const { return {}; }
+  /// With ReaderOptions::recover: how many bytes the input lacks at its end by what it says of itself.
+  virtual std::uint64_t missing_bytes() const { return 0; }
   /// How long it lasts, where the input says so; 0 = not known.
   virtual double seconds() const { return 0; }
   /// What else is in the input.
@@ -65,7 +72,7 @@ struct ReaderOptions {
 
 /// Opens a file or "-" for reading. Content decides (Y4M and PGM/PPM signatures, then FFmpeg); raw only when asked for
 /// by format or by the extensions .yuv, .raw, .rgb, .gray. A name with a number pattern ("frames/%03d.png") is a
-/// sequence of pictures.
+/// sequence of pictures, and so is a folder.
 std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOptions& options);
 
 /// Fills `gop` with up to gop.capacity() frames; sets gop.frames(). False when not a single frame was left.
@@ -78,6 +85,9 @@ class FrameWriter {
   virtual void write(const Gop& gop, int index) = 0;
   /// Writes all frames of `gop`; raw frames into a file by several threads.
   virtual void write_frames(const Gop& gop);
+  /// After the last frame: writes what is left and gives memory back, so that finish() only has the name to give. For
+  /// the many files of a sequence.
+  virtual void complete() {}
   /// Flushes, closes and renames the temporary file to its final name. Without this call the destructor removes the
   /// temporary file.
   virtual void finish() = 0;
@@ -88,17 +98,20 @@ class FrameWriter {
 };
 
 struct WriterOptions {
-  std::string format{};       ///< "" = by extension; "y4m", "pnm", "raw", "null", "md5", or FFmpeg's name
-  bool overwrite = false;     ///< replace an existing file
+  std::string format{};  ///< "" = by extension; "y4m", "pnm", "raw", "null", "md5", or FFmpeg's name
+  std::string
+      pixel_format{};      ///< convert to it (swscale); "auto": what the output holds with the least loss; "" = never
+  bool overwrite = false;  ///< replace an existing file
   std::string video_codec{};  ///< FFmpeg only: "" = ffv1 for .mkv/.avi/.nut, libx264 for .mp4/.mov
   int crf = -1;  ///< constant rate factor of codecs that have one; -1 = 18 for libx264, else the codec's own
   int threads = 0;
-  Metadata metadata{};  ///< FFmpeg only, and only what is said of HDR
+  Metadata metadata{};       ///< FFmpeg only, and only what is said of HDR
   CompanyOptions company{};  ///< FFmpeg only; other formats hold nothing but pictures
 };
 
 /// Opens a destination for frames of `info`. `path` may be "-", "null" and "md5" (also as `format`; md5 with a file
-/// name writes the digest there). Unsupported when the format cannot hold such frames; the message says what can.
+/// name writes the digest there). A number pattern in the name of a picture ("out/%04d.png") gets a file a frame, from 1
+/// on. Unsupported when the format cannot hold such frames; the message says what can.
 std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 
 /// The format for standard output where none is named: "y4m", or "matroska" where Y4M has no name for the samples.

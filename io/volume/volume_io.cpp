@@ -11,6 +11,7 @@
 
 #include "codec/limits.h"
 #include "io/source.h"
+#include "io/video/pictures.h"
 #include "io/volume/volume_input.h"
 
 namespace trivelet::io {
@@ -189,8 +190,28 @@ std::vector<FileToRead> dicom_files(const std::string& folder, const Limits& lim
     VolumeInput input(f.open(), path);
     if (is_dicom(input.ahead(4096))) files.push_back(std::move(f));
   }
-  require(!files.empty(), ErrorKind::kIo, "cannot read " + folder + ": it is a directory without DICOM files");
+  require(!files.empty(), ErrorKind::kIo,
+          "cannot read " + folder + ": it is a directory without DICOM files or pictures");
   return files;
+}
+
+}  // namespace
+
+namespace {
+
+/// Folders are volumes, but those of pictures without a DICOM file.
+bool is_folder_of_slices(const std::string& folder) {
+  bool pictures = false;
+  std::error_code error;
+  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
+    const std::string file = i->path().string();
+    std::error_code ignored;
+    if (is_picture_name(file))
+      pictures = true;
+    else if (i->is_regular_file(ignored) && is_volume(file) && volume_format_by_content(file_to_read(file)) == "dicom")
+      return true;
+  }
+  return !pictures;
 }
 
 }  // namespace
@@ -198,7 +219,7 @@ std::vector<FileToRead> dicom_files(const std::string& folder, const Limits& lim
 bool is_volume(const std::string& path) {
   if (path == "-") return false;
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return true;
+  if (fs::is_directory(path, ignored)) return is_folder_of_slices(path);
   if (!fs::is_regular_file(path, ignored)) return false;
   try {
     return !volume_format_by_content(file_to_read(path)).empty();
