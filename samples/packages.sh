@@ -3,6 +3,7 @@
 BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libcli11-dev libspdlog-dev libgtest-dev libavformat-dev libavcodec-dev
   libavutil-dev libswscale-dev zlib1g-dev libgdcm-dev libopenmpi-dev openmpi-bin libfftw3-dev)
 # Not installed by the scripts: the player is built where they are.
+# The modules for VLC and GStreamer: libvlccore-dev, libgstreamer-plugins-base1.0-dev.
 PLAYER_PACKAGES=(libsdl2-dev libimgui-dev libgl-dev libswresample-dev xvfb)
 PLUGIN_PACKAGES=(libhdf5-dev python3-h5py hdf5-tools)  # likewise
 TEST_PACKAGES=(ffmpeg python3 python3-numpy python3-nibabel python3-pydicom)

@@ -1,8 +1,7 @@
 // A module for VLC 3: decodes Trivelet streams in Matroska. VLC does the rest: sound, subtitles, seeking.
 //
-// A packet is a GOP. One that decodes alone begins with the stream's header (io/video/matroska.h); those behind it are
-// decoded together with it, as far as they need what came before. The packet with the index shows nothing. Samples that
-// VLC has no name for lose their lowest bits.
+// A packet is a GOP and is decoded where it arrives (apps/players/packet_run.h). Samples that VLC has no name for lose
+// their lowest bits.
 //
 // --trivelet-layers and --trivelet-reduce decode less.
 
@@ -20,15 +19,11 @@
 #include <vlc_codec.h>
 #include <vlc_plugin.h>
 
-#include "trivelet/codec.h"
+#include "apps/players/packet_run.h"
 
 namespace {
 
 using namespace trivelet;
-
-struct Session {
-  std::vector<std::uint8_t> run;  // packets from the last one that decodes alone
-};
 
 /// VLC's name of planes, and how many bits its samples have.
 struct Chroma {
@@ -97,72 +92,58 @@ void copy_plane(const VolumeView& from, int frame, int shift, bool bytes, plane_
   }
 }
 
-void show(decoder_t* vlc, Session& session, mtime_t time) {
-  MemorySource source(session.run.data(), session.run.size());
-  const StreamInfo stream = probe(source);
-  if (stream.gops.empty()) return;
-  DecoderParams params;
-  params.first_frame = stream.gops.back().first_frame;
-  params.keep_partial = true;  // after seeking, what came before is missing
-  params.max_layers = std::min(static_cast<int>(var_InheritInteger(vlc, "trivelet-layers")), stream.layers);
-  params.reduce = static_cast<int>(var_InheritInteger(vlc, "trivelet-reduce"));
-  source.seek(0);
-  Decoder decoder(source, params);
-  const VideoInfo& info = decoder.output();
+void show(decoder_t* vlc, const VideoInfo& info, const Gop& gop, mtime_t time) {
   const std::optional<Chroma> chroma = chroma_of(info.format);
   require(chroma.has_value(), ErrorKind::kUnsupported, "VLC has no name for " + trivelet::to_string(info.format));
   describe(vlc, info, *chroma);
   if (decoder_UpdateVideoFormat(vlc) != 0) return;
-  Gop gop = decoder.make_gop();
-  while (decoder.pull(gop))
-    for (int f = 0; f < gop.frames(); ++f) {
-      picture_t* picture = decoder_NewPicture(vlc);
-      if (picture == nullptr) return;
-      const Gop& samples = gop;
-      const int planes = std::min(picture->i_planes, samples.components());
-      for (int c = 0; c < planes; ++c)
-        copy_plane(samples.plane(c), f, info.format.bits - chroma->bits, chroma->bits == 8, picture->p[c]);
-      const double since = static_cast<double>(gop.times()[static_cast<std::size_t>(f)].pts - gop.times()[0].pts) *
-                           info.time_base.value();
-      picture->date = time + static_cast<mtime_t>(since * CLOCK_FREQ);
-      picture->b_progressive = info.field_order == 0;
-      decoder_QueueVideo(vlc, picture);
-    }
+  for (int f = 0; f < gop.frames(); ++f) {
+    picture_t* picture = decoder_NewPicture(vlc);
+    if (picture == nullptr) return;
+    const int planes = std::min(picture->i_planes, gop.components());
+    for (int c = 0; c < planes; ++c)
+      copy_plane(gop.plane(c), f, info.format.bits - chroma->bits, chroma->bits == 8, picture->p[c]);
+    const double since = static_cast<double>(gop.times()[static_cast<std::size_t>(f)].pts - gop.times()[0].pts) *
+                         info.time_base.value();
+    picture->date = time + static_cast<mtime_t>(since * CLOCK_FREQ);
+    picture->b_progressive = info.field_order == 0;
+    decoder_QueueVideo(vlc, picture);
+  }
 }
+
+PacketRun& run_of(decoder_t* vlc) { return *reinterpret_cast<PacketRun*>(vlc->p_sys); }
 
 int decode(decoder_t* vlc, block_t* block) {
   if (block == nullptr) return VLCDEC_SUCCESS;
-  auto& session = *reinterpret_cast<Session*>(vlc->p_sys);
   const std::unique_ptr<block_t, void (*)(block_t*)> owner(block, [](block_t* b) { block_Release(b); });
   try {
-    const bool alone = is_tvl(block->p_buffer, block->i_buffer);
-    const bool gop = alone || (block->i_buffer >= 4 && std::memcmp(block->p_buffer, "Gop ", 4) == 0);
-    if (alone) session.run.clear();
-    if (!gop || (!alone && session.run.empty())) return VLCDEC_SUCCESS;  // the index; or nothing to lean on
-    session.run.insert(session.run.end(), block->p_buffer, block->p_buffer + block->i_buffer);
+    if (!run_of(vlc).add(block->p_buffer, block->i_buffer)) return VLCDEC_SUCCESS;
     // Matroska's time of this kind of track is that of decoding.
-    show(vlc, session, block->i_pts > VLC_TS_INVALID ? block->i_pts : block->i_dts);
+    const mtime_t time = block->i_pts > VLC_TS_INVALID ? block->i_pts : block->i_dts;
+    run_of(vlc).decode(static_cast<int>(var_InheritInteger(vlc, "trivelet-layers")),
+                       static_cast<int>(var_InheritInteger(vlc, "trivelet-reduce")), 0,
+                       [&](const VideoInfo& info, const Gop& gop) { show(vlc, info, gop, time); });
   } catch (const std::exception& e) {
     msg_Err(vlc, "%s", e.what());
   }
   return VLCDEC_SUCCESS;
 }
 
-void flush(decoder_t* vlc) { reinterpret_cast<Session*>(vlc->p_sys)->run.clear(); }
+void flush(decoder_t* vlc) { run_of(vlc).clear(); }
 
 int open_decoder(vlc_object_t* object) {
   auto* vlc = reinterpret_cast<decoder_t*>(object);
   if (vlc->fmt_in.i_codec != VLC_FOURCC('T', 'R', 'V', 'L')) return VLC_EGENERIC;
-  auto* session = new (std::nothrow) Session;
-  if (session == nullptr) return VLC_ENOMEM;
-  vlc->p_sys = reinterpret_cast<decoder_sys_t*>(session);
+  auto* run = new (std::nothrow) PacketRun;
+  if (run == nullptr) return VLC_ENOMEM;
+  vlc->p_sys = reinterpret_cast<decoder_sys_t*>(run);
   vlc->pf_decode = decode;
   vlc->pf_flush = flush;
   return VLC_SUCCESS;
 }
 
 void close_decoder(vlc_object_t* object) {
-  delete reinterpret_cast<Session*>(reinterpret_cast<decoder_t*>(object)->p_sys);
+  delete reinterpret_cast<PacketRun*>(reinterpret_cast<decoder_t*>(object)->p_sys);
 }
 
 }  // namespace

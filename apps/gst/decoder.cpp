@@ -1,0 +1,309 @@
+// tvldec: Trivelet streams to raw video. It takes the packets of matroskademux and qtdemux, whose times it keeps, or the
+// bytes of a .tvl file. A packet is decoded where it arrives (apps/players/packet_run.h).
+#include "apps/gst/elements.h"
+
+#include <algorithm>
+#include <exception>
+#include <vector>
+
+#include "apps/gst/formats.h"
+#include "apps/players/packet_run.h"
+#include "codec/container.h"
+
+namespace {
+
+using namespace trivelet;
+
+/// Cuts the bytes of a stream into packets.
+class Splitter {
+ public:
+  void clear() { *this = {}; }
+
+  /// take(data, size) gets each packet that is whole.
+  template <class Take>
+  void add(const std::uint8_t* data, std::size_t size, const Take& take) {
+    bytes_.insert(bytes_.end(), data, data + size);
+    std::size_t at = 0;
+    while (step(at, take)) {
+    }
+    bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+
+ private:
+  /// Takes what is whole at `at` and moves on; false if more is needed.
+  template <class Take>
+  bool step(std::size_t& at, const Take& take) {
+    const std::size_t left = bytes_.size() - at;
+    if (!signed_) {
+      if (left < sizeof kSignature) return false;
+      require(is_tvl(bytes_.data() + at, left), ErrorKind::kBadStream, "this is not a Trivelet stream");
+      signed_ = true;
+      head_.assign(bytes_.begin() + static_cast<std::ptrdiff_t>(at),
+                   bytes_.begin() + static_cast<std::ptrdiff_t>(at + sizeof kSignature));
+      at += sizeof kSignature;
+      return true;
+    }
+    Box box;
+    if (left < kBoxHeaderBytes) return false;
+    require(parse_box_header(bytes_.data() + at, box), ErrorKind::kBadStream, "a damaged packet");
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 31;
+    require(box.length < kMost, ErrorKind::kUnsupported, "a packet of " + std::to_string(box.length) + " bytes");
+    const std::size_t size = kBoxHeaderBytes + static_cast<std::size_t>(box.length);
+    if (left < size) return false;
+    const auto begin = bytes_.begin() + static_cast<std::ptrdiff_t>(at);
+    at += size;
+    if (box.is("Gop ")) {
+      std::vector<std::uint8_t> packet;
+      if (decodes_alone(&*begin + kBoxHeaderBytes, size - kBoxHeaderBytes)) packet = head_;
+      packet.insert(packet.end(), begin, begin + static_cast<std::ptrdiff_t>(size));
+      begun_ = true;
+      take(packet.data(), packet.size());
+    } else if (!begun_) {
+      require(!box.is("Volm"), ErrorKind::kUnsupported, "a volume, not a video");
+      require(head_.size() + size <= kMaxHeaderBytes, ErrorKind::kBadStream, "too much before the first packet");
+      head_.insert(head_.end(), begin, begin + static_cast<std::ptrdiff_t>(size));
+    }
+    return true;
+  }
+
+  bool decodes_alone(const std::uint8_t* data, std::size_t size) {
+    if (!header_) {
+      Box box;
+      const std::size_t at = sizeof kSignature + kBoxHeaderBytes;
+      require(head_.size() > at && parse_box_header(head_.data() + sizeof kSignature, box) &&
+                  box.length <= head_.size() - at,
+              ErrorKind::kBadStream, "a stream without a header");
+      header_ = parse_stream_header(head_.data() + at, static_cast<std::size_t>(box.length));
+    }
+    require(size >= 4, ErrorKind::kBadStream, "a packet without a header");
+    const auto bytes = static_cast<std::size_t>(data[0] | data[1] << 8 | data[2] << 16) | std::size_t{data[3]} << 24;
+    require(bytes >= 8 && bytes <= size, ErrorKind::kBadStream, "a packet without a header");
+    return parse_gop_header(*header_, data, bytes).key != GopKey::kOpen;
+  }
+
+  bool signed_ = false;
+  bool begun_ = false;
+  std::optional<StreamHeader> header_;
+  std::vector<std::uint8_t> head_;
+  std::vector<std::uint8_t> bytes_;
+};
+
+}  // namespace
+
+struct TvlDec {
+  GstElement parent;
+  GstPad* sink;
+  GstPad* src;
+  int layers;
+  int reduce;
+  int threads;
+  bool is_bytes;
+  bool segment_due;
+  GstSegment segment;
+  GstVideoInfo shown;  ///< the caps that were sent
+  bool has_caps;
+  Splitter* splitter;
+  PacketRun* run;
+};
+struct TvlDecClass {
+  GstElementClass parent_class;
+};
+
+G_DEFINE_TYPE(TvlDec, tvl_dec, GST_TYPE_ELEMENT)
+
+namespace {
+
+enum Property { kLayers = 1, kReduce, kThreads };
+
+TvlDec* decoder_of(gpointer object) { return static_cast<TvlDec*>(object); }
+
+void reset(TvlDec* self) {
+  self->splitter->clear();
+  self->run->clear();
+}
+
+/// Caps, then the segment: nothing may come before them.
+bool announce(TvlDec* self, const VideoInfo& info) {
+  GstVideoInfo wanted;
+  gst_video_info_init(&wanted);
+  require(gst::format_for(info.format) != GST_VIDEO_FORMAT_UNKNOWN, ErrorKind::kUnsupported,
+          "GStreamer has no name for " + trivelet::to_string(info.format));
+  gst::describe(info, wanted);
+  if (!self->has_caps || !gst_video_info_is_equal(&wanted, &self->shown)) {
+    GstCaps* caps = gst_video_info_to_caps(&wanted);
+    const bool taken = gst_pad_push_event(self->src, gst_event_new_caps(caps)) != FALSE;
+    gst_caps_unref(caps);
+    if (!taken) return false;
+    self->shown = wanted;
+    self->has_caps = true;
+    if (info.rotation != 0) {
+      const std::string turn = "rotate-" + std::to_string(info.rotation);
+      gst_pad_push_event(self->src,
+                         gst_event_new_tag(gst_tag_list_new(GST_TAG_IMAGE_ORIENTATION, turn.c_str(), nullptr)));
+    }
+  }
+  if (self->segment_due) gst_pad_push_event(self->src, gst_event_new_segment(&self->segment));
+  self->segment_due = false;
+  return true;
+}
+
+GstFlowReturn push_frame(TvlDec* self, const VideoInfo& info, const Gop& gop, int index, GstClockTime time) {
+  GstBuffer* buffer = gst_buffer_new_allocate(nullptr, GST_VIDEO_INFO_SIZE(&self->shown), nullptr);
+  GstVideoFrame frame;
+  if (buffer == nullptr || !gst_video_frame_map(&frame, &self->shown, buffer, GST_MAP_WRITE)) {
+    if (buffer != nullptr) gst_buffer_unref(buffer);
+    fail(ErrorKind::kUnsupported, "no memory for a frame");
+  }
+  gst::copy_out(gop, index, info.format, frame);
+  gst_video_frame_unmap(&frame);
+  const FrameTime& at = gop.times()[static_cast<std::size_t>(index)];
+  const double tick = info.time_base.value() * static_cast<double>(GST_SECOND);
+  const double since = static_cast<double>(at.pts - gop.times()[0].pts) * tick;
+  GST_BUFFER_PTS(buffer) = time + static_cast<GstClockTime>(std::max(0.0, since + 0.5));
+  GST_BUFFER_DURATION(buffer) = static_cast<GstClockTime>(std::max(0.0, static_cast<double>(at.duration) * tick + 0.5));
+  if (info.field_order != 0) {
+    GST_BUFFER_FLAG_SET(buffer, GST_VIDEO_BUFFER_FLAG_INTERLACED);
+    if (info.field_order == 1) GST_BUFFER_FLAG_SET(buffer, GST_VIDEO_BUFFER_FLAG_TFF);
+  }
+  return gst_pad_push(self->src, buffer);
+}
+
+GstFlowReturn decode_packet(TvlDec* self, const void* data, std::size_t size, GstClockTime time) {
+  if (!self->run->add(data, size)) return GST_FLOW_OK;
+  GstFlowReturn flow = GST_FLOW_OK;
+  self->run->decode(self->layers, self->reduce, self->threads, [&](const VideoInfo& info, const Gop& gop) {
+    if (flow != GST_FLOW_OK || gop.frames() == 0) return;
+    if (!announce(self, info)) {
+      flow = GST_FLOW_NOT_NEGOTIATED;
+      return;
+    }
+    GstClockTime begin = time;
+    if (!GST_CLOCK_TIME_IS_VALID(begin))
+      begin = static_cast<GstClockTime>(std::max(
+          0.0,
+          static_cast<double>(gop.times()[0].pts) * info.time_base.value() * static_cast<double>(GST_SECOND) + 0.5));
+    for (int i = 0; i < gop.frames() && flow == GST_FLOW_OK; ++i) flow = push_frame(self, info, gop, i, begin);
+  });
+  return flow;
+}
+
+GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
+  TvlDec* self = decoder_of(parent);
+  GstMapInfo map;
+  GstFlowReturn flow = GST_FLOW_OK;
+  if (!gst_buffer_map(buffer, &map, GST_MAP_READ)) {
+    gst_buffer_unref(buffer);
+    return GST_FLOW_ERROR;
+  }
+  try {
+    if (self->is_bytes)
+      self->splitter->add(map.data, map.size, [&](const std::uint8_t* packet, std::size_t size) {
+        if (flow == GST_FLOW_OK) flow = decode_packet(self, packet, size, GST_CLOCK_TIME_NONE);
+      });
+    else  // the time of this kind of track is that of decoding
+      flow = decode_packet(self, map.data, map.size, GST_BUFFER_DTS_OR_PTS(buffer));
+  } catch (const std::exception& e) {
+    GST_ELEMENT_ERROR(self, STREAM, DECODE, ("%s", e.what()), (nullptr));
+    flow = GST_FLOW_ERROR;
+  }
+  gst_buffer_unmap(buffer, &map);
+  gst_buffer_unref(buffer);
+  return flow;
+}
+
+gboolean sink_event(GstPad* pad, GstObject* parent, GstEvent* event) {
+  TvlDec* self = decoder_of(parent);
+  switch (GST_EVENT_TYPE(event)) {
+    case GST_EVENT_CAPS: {
+      GstCaps* caps = nullptr;
+      gst_event_parse_caps(event, &caps);
+      self->is_bytes = gst_structure_has_name(gst_caps_get_structure(caps, 0), "video/x-trivelet") != FALSE;
+      reset(self);
+      gst_event_unref(event);
+      return TRUE;  // ours follow with the first frame
+    }
+    case GST_EVENT_SEGMENT: {
+      gst_event_copy_segment(event, &self->segment);
+      if (self->segment.format != GST_FORMAT_TIME) gst_segment_init(&self->segment, GST_FORMAT_TIME);
+      self->segment_due = true;
+      gst_event_unref(event);
+      return TRUE;
+    }
+    case GST_EVENT_FLUSH_STOP: reset(self); break;
+    default: break;
+  }
+  return gst_pad_event_default(pad, parent, event);
+}
+
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
+  TvlDec* self = decoder_of(object);
+  if (id == kLayers) self->layers = g_value_get_int(value);
+  if (id == kReduce) self->reduce = g_value_get_int(value);
+  if (id == kThreads) self->threads = g_value_get_int(value);
+}
+
+void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
+  const TvlDec* self = decoder_of(object);
+  g_value_set_int(value, id == kLayers ? self->layers : id == kReduce ? self->reduce : self->threads);
+}
+
+GstStateChangeReturn change_state(GstElement* element, GstStateChange change) {
+  const GstStateChangeReturn result = GST_ELEMENT_CLASS(tvl_dec_parent_class)->change_state(element, change);
+  if (change == GST_STATE_CHANGE_PAUSED_TO_READY) {
+    TvlDec* self = decoder_of(element);
+    reset(self);
+    self->has_caps = false;
+    self->segment_due = false;
+  }
+  return result;
+}
+
+void finalize(GObject* object) {
+  TvlDec* self = decoder_of(object);
+  delete self->splitter;
+  delete self->run;
+  G_OBJECT_CLASS(tvl_dec_parent_class)->finalize(object);
+}
+
+GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE(
+    "sink", GST_PAD_SINK, GST_PAD_ALWAYS,
+    GST_STATIC_CAPS("video/x-unknown, fourcc=(string)TRVL; video/x-gst-fourcc-TRVL; video/x-trivelet"));
+
+}  // namespace
+
+static void tvl_dec_class_init(TvlDecClass* type) {
+  GObjectClass* object = G_OBJECT_CLASS(type);
+  GstElementClass* element = GST_ELEMENT_CLASS(type);
+  object->set_property = set_property;
+  object->get_property = get_property;
+  object->finalize = finalize;
+  element->change_state = change_state;
+  const auto flags = static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_property(
+      object, kLayers,
+      g_param_spec_int("layers", "Layers", "Decode only so many quality layers; 0 = all", 0, 16, 0, flags));
+  g_object_class_install_property(
+      object, kReduce, g_param_spec_int("reduce", "Halvings", "Halve width and height so many times", 0, 8, 0, flags));
+  g_object_class_install_property(
+      object, kThreads, g_param_spec_int("threads", "Threads", "Threads; 0 = one per core", 0, 1024, 0, flags));
+  GstCaps* caps = gst_caps_from_string(("video/x-raw, format=" + std::string(gst::format_names())).c_str());
+  gst_element_class_add_pad_template(element, gst_pad_template_new("src", GST_PAD_SRC, GST_PAD_ALWAYS, caps));
+  gst_caps_unref(caps);
+  gst_element_class_add_static_pad_template(element, &sink_template);
+  gst_element_class_set_static_metadata(element, "Trivelet video decoder", "Codec/Decoder/Video",
+                                        "Decodes Trivelet streams", "Trivelet");
+}
+
+static void tvl_dec_init(TvlDec* self) {
+  self->is_bytes = true;  // filesrc says nothing
+  self->splitter = new Splitter;
+  self->run = new PacketRun;
+  gst_segment_init(&self->segment, GST_FORMAT_TIME);
+  self->sink = gst_pad_new_from_static_template(&sink_template, "sink");
+  gst_pad_set_chain_function(self->sink, chain);
+  gst_pad_set_event_function(self->sink, sink_event);
+  gst_element_add_pad(GST_ELEMENT(self), self->sink);
+  self->src = gst_pad_new_from_template(gst_element_class_get_pad_template(GST_ELEMENT_GET_CLASS(self), "src"), "src");
+  gst_pad_use_fixed_caps(self->src);
+  gst_element_add_pad(GST_ELEMENT(self), self->src);
+}

@@ -1,0 +1,290 @@
+// tvlenc: raw video into a .tvl stream, for filesink. GStreamer's matroskamux takes no codecs of others: 'trivelet mux'
+// puts the stream into Matroska.
+#include "apps/gst/elements.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "apps/gst/formats.h"
+#include "trivelet/codec.h"
+
+namespace {
+
+using namespace trivelet;
+
+constexpr int kTicksPerFrame = 1000;  // of the clock: frames may be where they want, and even ones are even
+
+/// The bytes that are ready, which other threads may write.
+class Bytes final : public ByteSink {
+ public:
+  void write(const void* data, std::size_t size) override {
+    const std::lock_guard lock(mutex_);
+    const auto* p = static_cast<const std::uint8_t*>(data);
+    ready_.insert(ready_.end(), p, p + size);
+  }
+  std::vector<std::uint8_t> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(ready_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::uint8_t> ready_;
+};
+
+struct Session {
+  explicit Session(const VideoInfo& video, const EncoderParams& params)
+      : info(video), encoder(info, params, bytes), gop(encoder.make_gop()) {}
+
+  VideoInfo info;
+  Bytes bytes;
+  Encoder encoder;
+  Gop gop;
+  int filled = 0;
+  std::int64_t last_pts = INT64_MIN;
+};
+
+}  // namespace
+
+struct TvlEnc {
+  GstElement parent;
+  GstPad* sink;
+  GstPad* src;
+  double quality;
+  gboolean lossless;
+  gboolean fast;
+  gboolean motion;
+  int gop_frames;
+  int threads;
+  GstVideoInfo input;
+  Session* session;
+};
+struct TvlEncClass {
+  GstElementClass parent_class;
+};
+
+G_DEFINE_TYPE(TvlEnc, tvl_enc, GST_TYPE_ELEMENT)
+
+namespace {
+
+enum Property { kQuality = 1, kLossless, kFast, kMotion, kGop, kThreads };
+
+TvlEnc* encoder_of(gpointer object) { return static_cast<TvlEnc*>(object); }
+
+GstFlowReturn push_bytes(TvlEnc* self) {
+  const std::vector<std::uint8_t> bytes = self->session->bytes.take();
+  if (bytes.empty()) return GST_FLOW_OK;
+  GstBuffer* buffer = gst_buffer_new_memdup(bytes.data(), bytes.size());
+  return gst_pad_push(self->src, buffer);
+}
+
+GstFlowReturn encode_gop(TvlEnc* self) {
+  Session& s = *self->session;
+  if (s.filled == 0) return GST_FLOW_OK;
+  s.gop.set_frames(s.filled);
+  s.encoder.push(s.gop);
+  s.gop.set_frames(0);
+  s.filled = 0;
+  return push_bytes(self);
+}
+
+EncoderParams params_of(const TvlEnc* self) {
+  EncoderParams params;
+  params.quality = self->quality;
+  params.lossless = self->lossless != FALSE;
+  params.threads = self->threads;
+  params.gop_frames = self->gop_frames;
+  if (self->fast) params.profile = Profile::kFast;
+  if (self->motion) {
+    params.motion = Motion::kOn;
+    if (self->gop_frames == EncoderParams{}.gop_frames) params.gop_frames = 32;
+  }
+  return params;
+}
+
+bool set_caps(TvlEnc* self, GstCaps* caps) {
+  GstVideoInfo input;
+  if (!gst_video_info_from_caps(&input, caps)) return false;
+  if (self->session != nullptr) {
+    if (gst_video_info_is_equal(&input, &self->input)) return true;
+    GST_ELEMENT_ERROR(self, STREAM, FORMAT, ("a stream has one format; it changed"), (nullptr));
+    return false;
+  }
+  self->input = input;
+  VideoInfo info = gst::describe(input);
+  constexpr std::int32_t kMostTicks = INT32_MAX / kTicksPerFrame;
+  if (info.frame_rate.num > 0 && info.frame_rate.num < kMostTicks)
+    info.time_base = {info.frame_rate.den, info.frame_rate.num * kTicksPerFrame};
+  else
+    info.time_base = {1, 1'000'000};
+  try {
+    self->session = new Session(info, params_of(self));
+  } catch (const std::exception& e) {
+    GST_ELEMENT_ERROR(self, STREAM, ENCODE, ("%s", e.what()), (nullptr));
+    return false;
+  }
+  GstCaps* out = gst_caps_new_empty_simple("video/x-trivelet");
+  gst_pad_push_event(self->src, gst_event_new_caps(out));
+  gst_caps_unref(out);
+  GstSegment segment;
+  gst_segment_init(&segment, GST_FORMAT_BYTES);
+  gst_pad_push_event(self->src, gst_event_new_segment(&segment));
+  return true;
+}
+
+FrameTime time_of(Session& s, const GstBuffer* buffer) {
+  const double ticks = 1 / (s.info.time_base.value() * static_cast<double>(GST_SECOND));
+  FrameTime time{s.last_pts == INT64_MIN ? 0 : s.last_pts + kTicksPerFrame, kTicksPerFrame};
+  if (GST_BUFFER_PTS_IS_VALID(buffer)) time.pts = std::llround(static_cast<double>(GST_BUFFER_PTS(buffer)) * ticks);
+  if (GST_BUFFER_DURATION_IS_VALID(buffer))
+    time.duration = std::llround(static_cast<double>(GST_BUFFER_DURATION(buffer)) * ticks);
+  // A thousandth of a frame beside is rounding to nanoseconds.
+  if (time.duration == kTicksPerFrame - 1 || time.duration == kTicksPerFrame + 1) time.duration = kTicksPerFrame;
+  if (s.last_pts != INT64_MIN && time.pts <= s.last_pts) time.pts = s.last_pts + 1;
+  s.last_pts = time.pts;
+  return time;
+}
+
+GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
+  TvlEnc* self = encoder_of(parent);
+  const std::unique_ptr<GstBuffer, void (*)(GstBuffer*)> owner(buffer, [](GstBuffer* b) { gst_buffer_unref(b); });
+  if (self->session == nullptr) return GST_FLOW_NOT_NEGOTIATED;
+  GstVideoFrame frame;
+  if (!gst_video_frame_map(&frame, &self->input, buffer, GST_MAP_READ)) {
+    GST_ELEMENT_ERROR(self, STREAM, ENCODE, ("a frame cannot be read"), (nullptr));
+    return GST_FLOW_ERROR;
+  }
+  Session& s = *self->session;
+  gst::copy_in(frame, s.gop, s.filled);
+  gst_video_frame_unmap(&frame);
+  try {
+    s.gop.times()[static_cast<std::size_t>(s.filled)] = time_of(s, buffer);
+    ++s.filled;
+    return s.filled < s.gop.capacity() ? GST_FLOW_OK : encode_gop(self);
+  } catch (const std::exception& e) {
+    GST_ELEMENT_ERROR(self, STREAM, ENCODE, ("%s", e.what()), (nullptr));
+    return GST_FLOW_ERROR;
+  }
+}
+
+void close(TvlEnc* self) {
+  delete self->session;
+  self->session = nullptr;
+}
+
+/// Writes what is left and the index.
+void end_stream(TvlEnc* self) {
+  if (self->session == nullptr) return;
+  try {
+    if (encode_gop(self) == GST_FLOW_OK) {
+      self->session->encoder.finish();
+      push_bytes(self);
+    }
+  } catch (const std::exception& e) {
+    GST_ELEMENT_ERROR(self, STREAM, ENCODE, ("%s", e.what()), (nullptr));
+  }
+  close(self);
+}
+
+gboolean sink_event(GstPad* pad, GstObject* parent, GstEvent* event) {
+  TvlEnc* self = encoder_of(parent);
+  switch (GST_EVENT_TYPE(event)) {
+    case GST_EVENT_CAPS: {
+      GstCaps* caps = nullptr;
+      gst_event_parse_caps(event, &caps);
+      const bool good = set_caps(self, caps);
+      gst_event_unref(event);
+      return good;
+    }
+    case GST_EVENT_SEGMENT:
+      gst_event_unref(event);  // the bytes have one of their own
+      return TRUE;
+    case GST_EVENT_EOS: end_stream(self); break;
+    default: break;
+  }
+  return gst_pad_event_default(pad, parent, event);
+}
+
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
+  TvlEnc* self = encoder_of(object);
+  switch (id) {
+    case kQuality: self->quality = g_value_get_double(value); break;
+    case kLossless: self->lossless = g_value_get_boolean(value); break;
+    case kFast: self->fast = g_value_get_boolean(value); break;
+    case kMotion: self->motion = g_value_get_boolean(value); break;
+    case kGop: self->gop_frames = g_value_get_int(value); break;
+    default: self->threads = g_value_get_int(value); break;
+  }
+}
+
+void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
+  const TvlEnc* self = encoder_of(object);
+  switch (id) {
+    case kQuality: g_value_set_double(value, self->quality); break;
+    case kLossless: g_value_set_boolean(value, self->lossless); break;
+    case kFast: g_value_set_boolean(value, self->fast); break;
+    case kMotion: g_value_set_boolean(value, self->motion); break;
+    case kGop: g_value_set_int(value, self->gop_frames); break;
+    default: g_value_set_int(value, self->threads); break;
+  }
+}
+
+GstStateChangeReturn change_state(GstElement* element, GstStateChange change) {
+  const GstStateChangeReturn result = GST_ELEMENT_CLASS(tvl_enc_parent_class)->change_state(element, change);
+  if (change == GST_STATE_CHANGE_PAUSED_TO_READY) close(encoder_of(element));
+  return result;
+}
+
+void finalize(GObject* object) {
+  close(encoder_of(object));
+  G_OBJECT_CLASS(tvl_enc_parent_class)->finalize(object);
+}
+
+GstStaticPadTemplate src_template =
+    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS("video/x-trivelet"));
+
+}  // namespace
+
+static void tvl_enc_class_init(TvlEncClass* type) {
+  GObjectClass* object = G_OBJECT_CLASS(type);
+  GstElementClass* element = GST_ELEMENT_CLASS(type);
+  object->set_property = set_property;
+  object->get_property = get_property;
+  object->finalize = finalize;
+  element->change_state = change_state;
+  const EncoderParams usual;
+  const auto flags = static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS);
+  const auto add = [object](Property id, GParamSpec* spec) { g_object_class_install_property(object, id, spec); };
+  add(kQuality, g_param_spec_double("quality", "Quality", "0..100; 12 more halve the step of the quantiser", 0, 100,
+                                    usual.quality, flags));
+  add(kLossless, g_param_spec_boolean("lossless", "Lossless", "Exact", FALSE, flags));
+  add(kFast,
+      g_param_spec_boolean("fast", "Fast", "The fast entropy coder: larger, in a tenth of the time", FALSE, flags));
+  add(kMotion, g_param_spec_boolean("motion", "Motion", "Follow motion: smaller, in ten times the time", FALSE, flags));
+  add(kGop, g_param_spec_int("gop", "GOP", "Frames of a group", 1, 128, usual.gop_frames, flags));
+  add(kThreads, g_param_spec_int("threads", "Threads", "Threads; 0 = one per core", 0, 1024, 0, flags));
+  GstCaps* caps = gst_caps_from_string(("video/x-raw, format=" + std::string(gst::format_names())).c_str());
+  gst_element_class_add_pad_template(element, gst_pad_template_new("sink", GST_PAD_SINK, GST_PAD_ALWAYS, caps));
+  gst_caps_unref(caps);
+  gst_element_class_add_static_pad_template(element, &src_template);
+  gst_element_class_set_static_metadata(element, "Trivelet video encoder", "Codec/Encoder/Video",
+                                        "Encodes Trivelet streams", "Trivelet");
+}
+
+static void tvl_enc_init(TvlEnc* self) {
+  self->quality = EncoderParams{}.quality;
+  self->gop_frames = EncoderParams{}.gop_frames;
+  self->sink =
+      gst_pad_new_from_template(gst_element_class_get_pad_template(GST_ELEMENT_GET_CLASS(self), "sink"), "sink");
+  gst_pad_set_chain_function(self->sink, chain);
+  gst_pad_set_event_function(self->sink, sink_event);
+  gst_element_add_pad(GST_ELEMENT(self), self->sink);
+  self->src = gst_pad_new_from_static_template(&src_template, "src");
+  gst_pad_use_fixed_caps(self->src);
+  gst_element_add_pad(GST_ELEMENT(self), self->src);
+}

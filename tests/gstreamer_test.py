@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""GStreamer with our elements: Matroska and .tvl files out to raw video, and raw video in.
+
+    tests/gstreamer_test.py path/to/trivelet folder/of/the/plug-in
+
+FFmpeg judges the pictures. Skipped without gst-launch-1.0, matroskademux or ffmpeg.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SIZE = "96x64"  # without padding of rows in what filesink writes
+FRAMES = 40
+failures = []
+
+
+def check(good: bool, what: str) -> None:
+    if not good:
+        failures.append(what)
+        print(f"FAILED: {what}")
+
+
+def ffmpeg(*arguments) -> str:
+    command = ["ffmpeg", "-v", "info", "-nostdin", "-y", *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stderr
+
+
+def psnr(raw: Path, pixel_format: str, reference: Path) -> float:
+    """Between raw frames and a video; both have to have as many."""
+    size = raw.stat().st_size
+    said = ffmpeg("-f", "rawvideo", "-video_size", SIZE, "-pixel_format", pixel_format, "-i", raw, "-i", reference,
+                  "-lavfi", f"[1]format={pixel_format}[x];[0][x]psnr", "-f", "null", "-")  # fmt: skip
+    frames = [int(n) for n in re.findall(r"frame=\s*(\d+)", said)]
+    check(size > 0 and frames and frames[-1] == FRAMES, f"{raw.name}: {frames} frames")
+    return float(re.search(r"average:(\S+)", said).group(1))
+
+
+def main() -> int:
+    program, plugins = os.path.abspath(sys.argv[1]), Path(sys.argv[2]).resolve()
+    if not all(shutil.which(tool) for tool in ("gst-launch-1.0", "gst-inspect-1.0", "ffmpeg")):
+        print("skipped: no gst-launch-1.0 or ffmpeg")
+        return 77
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        environment = {**os.environ, "GST_PLUGIN_PATH": str(plugins), "GST_REGISTRY": str(folder / "registry")}
+
+        def launch(*arguments, good: bool = True) -> str:
+            command = ["gst-launch-1.0", *map(str, arguments)]
+            result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+            # It ends with 0 even after errors in some states.
+            failed = result.returncode != 0 or "ERROR" in result.stderr + result.stdout
+            check(failed != good, f"{' '.join(command)}: {result.stderr[-600:]}")
+            return result.stdout + result.stderr
+
+        for element in ("matroskademux", "videoconvert"):
+            if subprocess.run(["gst-inspect-1.0", element], env=environment, capture_output=True).returncode != 0:
+                print(f"skipped: no {element}")
+                return 77
+        source = folder / "source.mkv"
+        ffmpeg("-f", "lavfi", "-i", f"testsrc2=size={SIZE}:rate=25:duration={FRAMES / 25}", "-f", "lavfi", "-i",
+               f"sine=duration={FRAMES / 25}", "-pix_fmt", "yuv420p", "-c:v", "ffv1", "-c:a", "flac", source)  # fmt: skip
+        for options in (["--preset", "fast", "--gop", "9"], ["--motion", "on", "--gop", "8", "--levels", "2x3"]):
+            film, stream, frames, raw = (folder / n for n in ("film.mkv", "film.tvl", "frames.mkv", "raw.yuv"))
+            subprocess.run([program, "encode", source, film, "-q", "70", "-y", *options], check=True, capture_output=True)
+            subprocess.run([program, "demux", film, stream, "-y"], check=True, capture_output=True)
+            subprocess.run([program, "decode", film, frames, "-y"], check=True, capture_output=True)
+            launch("filesrc", f"location={film}", "!", "matroskademux", "!", "tvldec", "!", "filesink", f"location={raw}")
+            check(psnr(raw, "yuv420p", frames) > 99, f"{options}: from Matroska as decode gives it")
+            raw.unlink()
+            launch("filesrc", f"location={stream}", "blocksize=1000", "!", "tvldec", "!", "filesink", f"location={raw}")
+            check(psnr(raw, "yuv420p", frames) > 99, f"{options}: from a .tvl file")
+            # By what the file is: decodebin finds the element. Times are those of the film.
+            said = launch("-v", "filesrc", f"location={film}", "!", "decodebin", "!", "video/x-raw", "!", "fakesink", "silent=false")
+            times = re.findall(r"pts: 0:00:0(\d\.\d+), duration: 0:00:00\.0(\d)", said)
+            check(len(times) == FRAMES, f"{options}: {len(times)} times")
+            wrong = [t for i, (t, d) in enumerate(times) if abs(float(t) - i / 25) > 0.0011 or d != "4"]
+            check(not wrong, f"{options}: times {wrong[:5]}")
+        # Fewer layers, a smaller picture.
+        launch("filesrc", f"location={film}", "!", "matroskademux", "!", "tvldec", "reduce=1", "!", "filesink", f"location={raw}")
+        check(raw.stat().st_size == FRAMES * 48 * 32 * 3 // 2, "reduce=1")
+        # Back: exactly, with the format, colour and rate that came in.
+        for pixels, name in (("yuv420p", "I420"), ("gbrp10le", "GBR_10LE"), ("gray", "GRAY8"), ("yuv422p12le", "I422_12LE")):
+            raw, back, again = folder / "in.raw", folder / "back.tvl", folder / "again.yuv"
+            ffmpeg("-i", source, "-an", "-pix_fmt", pixels, "-f", "rawvideo", raw)
+            launch("filesrc", f"location={raw}", f"blocksize={raw.stat().st_size // FRAMES}", "!", "rawvideoparse",
+                   "width=96", "height=64", f"format={name.lower().replace('_', '-')}", "framerate=30000/1001", "!", "tvlenc",
+                   "lossless=true", "!", "filesink", f"location={back}")  # fmt: skip
+            result = subprocess.run([program, "verify", back, "--json"], capture_output=True, text=True)
+            told = json.loads(result.stdout or "{}")
+            check(told.get("intact") and told.get("frames") == FRAMES, f"tvlenc {pixels}: {result.stdout[:200]}")
+            subprocess.run([program, "decode", back, again, "-y"], capture_output=True)
+            check(again.exists() and again.read_bytes() == raw.read_bytes(), f"tvlenc {pixels}: exact")
+            video = json.loads(subprocess.run([program, "info", back, "--json"], capture_output=True).stdout)["video"]
+            check(video["pixel_format"] == pixels and video["frame_rate"] == "30000/1001", f"tvlenc {pixels}: {video}")
+            check(abs(video["duration_seconds"] - FRAMES * 1001 / 30000) < 1e-6, f"tvlenc {pixels}: lasts {video}")
+        # Damage is an error of the pipeline, not a crash.
+        whole = stream.read_bytes()
+        for at in (3, 30, 300, len(whole) // 2):
+            broken = folder / "broken.tvl"
+            broken.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+            result = subprocess.run(["gst-launch-1.0", "filesrc", f"location={broken}", "!", "tvldec", "!", "fakesink"],
+                                    env=environment, capture_output=True, timeout=60)  # fmt: skip
+            check(result.returncode in (0, 1), f"a flipped byte at {at}: {result.returncode}")
+        check("not a Trivelet stream" in launch("filesrc", f"location={source}", "!", "tvldec", "!", "fakesink", good=False),
+              "another file is refused")
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
