@@ -23,8 +23,9 @@ Encoder::State::State(const VideoInfo& video, const EncoderParams& p, ByteSink& 
       pool(params.threads),
       sample(header, params.simd),
       measured(header.lossless),
-      planned(header.lossless),
+      plan(header),
       fewer_layers(p.layers == 0),
+      schedule(header, params.key_interval),
       step(params.step) {
   if (params.psnr > 0) {
     const double peak = (1 << video.format.bits) - 1;
@@ -51,14 +52,20 @@ void Encoder::State::write_box(const char* type, const std::vector<std::uint8_t>
   write(payload.data(), payload.size());
 }
 
-void Encoder::State::accept(int gop_frames) {
+Encoder::State::Pending Encoder::State::accept(int gop_frames) {
   require(!finished, ErrorKind::kBadArgument, "push after finish");
   if (finisher) finisher->wait(static_cast<std::size_t>(coder->lends()));  // what went wrong there is told here
   require(
       gop_frames >= 1 && gop_frames <= header.gop_frames, ErrorKind::kBadArgument,
       "a GOP of " + std::to_string(gop_frames) + " frames; this stream's hold 1.." + std::to_string(header.gop_frames));
+  Pending p;
+  p.number = pushed++;
+  p.first_frame = stats.frames;
+  p.frames = gop_frames;
+  p.step = static_cast<float>(step);
   stats.frames += static_cast<std::uint64_t>(gop_frames);
   stats.samples += header.samples(gop_frames);
+  return p;
 }
 
 GopChoices Encoder::State::choices(const Pending& p) const {
@@ -79,20 +86,14 @@ void Encoder::State::take_motion(const CodedGop& coded, Pending& p) {
 
 // GOPs of whole pyramids have their key last, so that others can follow; and where one cannot, of all GOPs the same
 // frames are left when the frame rate is halved.
-GopKey Encoder::State::next_key(int gop_frames, bool begins_scene) const {
+GopKey Encoder::State::next_key(int gop_frames, bool anew) const {
   if (!header.motion) return GopKey::kFirst;
+  if (has_key && coder_has_key && !anew) return GopKey::kOpen;
   const bool whole = MotionPlaces(gop_frames, GopKey::kLast).ends_with_key(header.temporal_levels);
-  // A short GOP at the end goes with the one before, unless none does.
-  const bool due =
-      params.key_interval <= params.gop_frames || (whole && since_closed + static_cast<std::uint64_t>(gop_frames) >
-                                                                static_cast<std::uint64_t>(params.key_interval));
-  if (has_key && coder_has_key && !begins_scene && !due) return GopKey::kOpen;
   return whole ? GopKey::kLast : GopKey::kFirst;
 }
 
 void Encoder::State::pass_on(const Pending& p) {
-  if (!p.motion || p.motion->places.key != GopKey::kOpen) since_closed = 0;
-  since_closed += static_cast<std::uint64_t>(p.frames);
   coder_has_key = true;
   has_key = p.motion && p.motion->places.ends_with_key(header.temporal_levels);
 }
@@ -155,43 +156,44 @@ void Encoder::push(std::span<const FrameView> frames) {
 }
 
 void Encoder::push(const Gop& gop) {
-  State& s = *state_;
+  State::Pending p = state_->accept(gop.frames());
+  p.anew = state_->schedule.begins_anew(gop.frames(), gop.begins_scene());
+  state_->push(gop, std::move(p));
+}
+
+void Encoder::State::push(const Gop& gop, Pending p) {
   // Samples may be on their way to a device while earlier GOPs are written, but not any longer.
   struct Reading {
     const State& state;
     ~Reading() {
       state.timed(&EncoderStages::wait, true, [this] { state.coder->wait_for_samples(); });
     }
-  } const reading{s};
-  s.accept(gop.frames());
-  require(gop.components() == s.header.video.format.components(), ErrorKind::kBadArgument,
+  } const reading{*this};
+  require(gop.components() == header.video.format.components(), ErrorKind::kBadArgument,
           "a GOP of " + std::to_string(gop.components()) + " components in a stream of " +
-              std::to_string(s.header.video.format.components()));
+              std::to_string(header.video.format.components()));
   for (int c = 0; c < gop.components(); ++c)
-    require(gop.plane(c).shape == s.header.component_shape(c, gop.frames()) &&
-                gop.plane(c).bytes_per_sample == s.header.video.format.bytes_per_sample(),
+    require(gop.plane(c).shape == header.component_shape(c, gop.frames()) &&
+                gop.plane(c).bytes_per_sample == header.video.format.bytes_per_sample(),
             ErrorKind::kBadArgument,
             "component " + std::to_string(c) + " of the GOP has another size than the stream's");
-  State::Pending p;
-  p.frames = gop.frames();
   p.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
-  p.step = static_cast<float>(s.step);
-  p.frame_gains = s.gains(p.frames);
-  p.wanted_key = s.next_key(p.frames, gop.begins_scene());
-  p.has_hash = s.header.lossless;
-  s.timed(&EncoderStages::hash, true, [&] {
-    check_samples(gop, s.header.video.format.bits);
-    if (!s.header.lossless) return;
-    const ScopeTimer timer(s.stats.seconds_container);
+  p.frame_gains = gains(p.frames);
+  p.wanted_key = next_key(p.frames, p.anew);
+  p.has_hash = header.lossless;
+  timed(&EncoderStages::hash, true, [&] {
+    check_samples(gop, header.video.format.bits);
+    if (!header.lossless) return;
+    const ScopeTimer timer(stats.seconds_container);
     p.hash = hash_samples(gop);
   });
-  if (s.params.psnr > 0) return s.push_to_psnr(gop, std::move(p));
-  if (s.spool) return s.push_to_spool(gop, std::move(p));
-  s.code([&] { s.coder->push(gop, s.choices(p)); });
-  p.measures = s.header.profile == Profile::kDense && s.params.measure_errors;
-  if (s.coder->depth() == 1) p.samples = &gop;  // else the backend has them still
-  s.pending.push_back(std::move(p));
-  s.drain(s.in_backend());
+  if (params.psnr > 0) return push_to_psnr(gop, std::move(p));
+  if (spool) return push_to_spool(gop, std::move(p));
+  code([&] { coder->push(gop, choices(p)); });
+  p.measures = header.profile == Profile::kDense && params.measure_errors;
+  if (coder->depth() == 1) p.samples = &gop;  // else the backend has them still
+  pending.push_back(std::move(p));
+  drain(in_backend());
 }
 
 void Encoder::push_coefficients(CoefficientGop& coefficients) {
@@ -200,17 +202,15 @@ void Encoder::push_coefficients(CoefficientGop& coefficients) {
           "coefficients can be pushed into lossy streams only: a lossless one carries the hash of its samples");
   require(!s.spool && s.params.psnr == 0, ErrorKind::kUnsupported,
           "coefficients can be pushed at constant quality only, not towards a target");
-  s.accept(coefficients.frames);
-  State::Pending p;
-  p.frames = coefficients.frames;
+  State::Pending p = s.accept(coefficients.frames);
   p.times = coefficients.times;
   p.times.resize(static_cast<std::size_t>(p.frames));
-  p.step = static_cast<float>(s.step);
   p.frame_gains = coefficients.frame_gains;
   require(!coefficients.motion || s.header.motion, ErrorKind::kBadArgument,
           "coefficients along a motion in a stream without: encode with EncoderParams::motion");
   require(!coefficients.motion || coefficients.motion->places.key != GopKey::kOpen || s.has_key,
           ErrorKind::kBadArgument, "coefficients of a GOP that leans on the one before, which was not pushed");
+  p.anew = s.schedule.begins_anew(p.frames, !coefficients.motion || coefficients.motion->places.key != GopKey::kOpen);
   s.code([&] { s.coder->push(coefficients, s.choices(p)); });
   s.pending.push_back(std::move(p));
   s.drain(s.in_backend());

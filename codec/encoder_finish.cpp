@@ -43,9 +43,11 @@ void Encoder::State::divide_gop(Work& work, ThreadPool* with) const {
 void Encoder::State::write_gop(Work& work) {
   const trace::Span span("write");
   write_chunks(work.gop, work.layers, work.chunks, {});
+  if (hand_over) return hand_over(work);
   if (!work.control) return;
   Judgement j;
-  if (work.gop.measures) j.measured_at = measuring_points(work.gop, *work.control, work.cuts);
+  j.predicted = predicted_errors(*work.control, work.cuts);
+  if (work.gop.measures) j.measured_at = measuring_points(work.gop, j.predicted, work.cuts);
   if (!j.measured_at.empty() && !work.gop.samples) {
     j.samples.emplace(header.video, header.gop_frames, backend.allocate);
     j.samples->set_frames(work.gop.frames);
@@ -59,8 +61,11 @@ void Encoder::State::write_gop(Work& work) {
 
 // The errors of a GOP's layers: by what was measured of it, or of one before.
 void Encoder::State::judge(Judgement& j) {
-  if (!j.measured_at.empty()) measure_at(j.measured_at, j.samples ? *j.samples : *j.gop.samples, j.gop, *j.control);
-  late_errors.push_back(errors_of(*j.control, j.cuts, measured));
+  if (!j.measured_at.empty())
+    measure_at(j.measured_at, j.samples ? *j.samples : *j.gop.samples, j.gop, *j.control);
+  else if (header.motion && j.gop.anew)
+    measured = SampleErrorModel(header.lossless);
+  late_errors.push_back(layer_errors(j.predicted, measured));
 }
 
 void Encoder::State::make_chunks(const LayeredGop& layers, Chunks& out, ThreadPool* with) const {
@@ -78,12 +83,12 @@ void Encoder::State::make_chunks(const LayeredGop& layers, Chunks& out, ThreadPo
   for (int i = 0; i < header.layers * of_layer; ++i) make(i);
 }
 
-std::vector<double> Encoder::State::errors_of(const RateControl& control, const std::vector<Cuts>& layers,
-                                              const SampleErrorModel& curve) const {
+std::vector<double> Encoder::State::predicted_errors(const RateControl& control,
+                                                     const std::vector<Cuts>& layers) const {
   std::vector<double> errors;
   for (const Cuts& cuts : layers) {
     const bool exact = header.lossless && cuts == control.complete();
-    errors.push_back(exact ? 0 : curve.actual(control.mean_error(cuts)));
+    errors.push_back(exact ? kExactLayer : control.mean_error(cuts));
   }
   return errors;
 }
@@ -95,14 +100,14 @@ void Encoder::State::write_controlled(const Pending& p, RateControl& control, co
     control.divide(layers, divided);
     make_chunks(divided, chunks, &pool);
   });
-  write_chunks(p, divided, chunks, errors_of(control, layers, curve));
+  write_chunks(p, divided, chunks, layer_errors(predicted_errors(control, layers), curve));
   add_written();
 }
 
 GopHeader Encoder::State::head_of(const Pending& p) const {
   GopHeader g;
-  g.index = index.size();
-  g.first_frame = frames;
+  g.index = p.number;
+  g.first_frame = p.first_frame;
   g.frames = p.frames;
   g.step = p.step;
   g.has_hash = p.has_hash;
@@ -134,7 +139,7 @@ void Encoder::State::write_chunks(const Pending& p, const LayeredGop& layers, co
   if (header.lossless && errors.empty()) info.layers.back().error = 0;  // exact, if nothing else is known
   const std::vector<std::uint8_t> head = serialise(header, g);
   info.offset = position;
-  info.first_frame = frames;
+  info.first_frame = p.first_frame;
   info.frames = p.frames;
   info.key = g.key;
   info.begin_pts = g.times[0].pts;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "codec/colour.h"
+#include "codec/motion.h"
 #include "codec/rounding.h"
 
 namespace trivelet {
@@ -147,6 +148,18 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
 
 bool rounds_by_cost(const EncoderParams& p) {
   return p.motion != Motion::kOff && !p.lossless && p.profile == Profile::kDense && !p.has_byte_target() && p.psnr == 0;
+}
+
+bool KeySchedule::begins_anew(int frames, bool begins_scene) {
+  if (!motion_) return true;
+  const auto length = static_cast<std::uint64_t>(frames);
+  // A short GOP at the end goes with the one before, unless none does.
+  const bool due = interval_ <= gop_frames_ || (MotionPlaces(frames, GopKey::kLast).ends_with_key(levels_) &&
+                                                since_ + length > static_cast<std::uint64_t>(interval_));
+  const bool anew = first_ || begins_scene || due;
+  since_ = anew ? length : since_ + length;
+  first_ = false;
+  return anew;
 }
 
 StreamHeader make_header(const VideoInfo& video, const EncoderParams& p) {

@@ -14,7 +14,9 @@
 
 #include "codec/backend.h"
 #include "codec/container.h"
+#include "codec/encoder_params.h"
 #include "codec/error_sample.h"
+#include "codec/measuring_plan.h"
 #include "codec/parallel.h"
 #include "codec/rate_control.h"
 #include "codec/sample_error.h"
@@ -28,8 +30,11 @@ namespace trivelet {
 struct Encoder::State {
   /// A GOP on its way to the stream.
   struct Pending {
+    std::uint64_t number = 0;
+    std::uint64_t first_frame = 0;
     std::vector<FrameTime> times;
     int frames = 0;
+    bool anew = true;  ///< as KeySchedule says
     bool has_hash = false;
     std::uint64_t hash = 0;
     float step = 0;
@@ -37,6 +42,7 @@ struct Encoder::State {
     GopKey wanted_key = GopKey::kFirst;  ///< if it has motion
     std::shared_ptr<const GopMotion> motion;
     std::uint64_t motion_bytes() const;
+    bool open() const { return motion && motion->places.key == GopKey::kOpen; }
     const Gop* samples = nullptr;  ///< where they are still there when it is drained
     bool measures = false;         ///< errors are to be measured
   };
@@ -67,7 +73,8 @@ struct Encoder::State {
     Pending gop;
     std::unique_ptr<RateControl> control;
     std::vector<Cuts> cuts;
-    std::vector<const Cuts*> measured_at;  ///< some of them; none: as GOPs before
+    std::vector<double> predicted;         ///< their errors
+    std::vector<const Cuts*> measured_at;  ///< some of the cuts; none: as GOPs before
     std::optional<Gop> samples;            ///< for that, else gop.samples
   };
   /// Threads that divide coded GOPs, one that writes them in order, and one that finds their errors, while the backend
@@ -118,19 +125,21 @@ struct Encoder::State {
   std::uint64_t position = 0;
   std::uint64_t frames = 0;  ///< written
   bool finished = false;
-  SampleErrorModel measured;   ///< of the GOP measured last
-  SampleErrorModel planned;    ///< where it was, or is going to be, measured
-  int measured_age = 0;        ///< GOPs since
-  bool measured_open = false;  ///< it was an open one
-  bool fewer_layers;           ///< layers of GOPs that are too small for so many may be empty
+  SampleErrorModel measured;  ///< of the GOP measured last
+  MeasuringPlan plan;
+  bool fewer_layers;  ///< layers of GOPs that are too small for so many may be empty
   std::vector<Pending> pending;
   Work current;                                  ///< for its memory
   std::vector<std::vector<double>> late_errors;  ///< for the index, GOP by GOP, where they come after the GOP
 
+  /// Of an encoder that makes some GOPs of a stream (encoder_part.h): takes what was written of one.
+  std::function<void(Work&)> hand_over;
+  std::uint64_t pushed = 0;  ///< GOPs
+
   // With motion
-  bool has_key = false;            ///< the GOP pushed last leaves a key frame to the next
-  bool coder_has_key = false;      ///< … of samples, as the next samples need it
-  std::uint64_t since_closed = 0;  ///< frames from the last GOP that is not open
+  KeySchedule schedule;
+  bool has_key = false;        ///< the GOP pushed last leaves a key frame to the next
+  bool coder_has_key = false;  ///< … of samples, as the next samples need it
 
   // With a target
   double step;                 ///< of the next GOP
@@ -174,10 +183,12 @@ struct Encoder::State {
   // encoder.cpp
   void write(const void* data, std::size_t size);
   void write_box(const char* type, const std::vector<std::uint8_t>& payload);
-  void accept(int gop_frames);
+  /// The next GOP, of so many frames.
+  Pending accept(int gop_frames);
+  void push(const Gop& gop, Pending p);
   GopChoices choices(const Pending& p) const;
   /// Where the key frame of the next GOP is to stand.
-  GopKey next_key(int gop_frames, bool begins_scene) const;
+  GopKey next_key(int gop_frames, bool anew) const;
   /// What the backend decided about a GOP.
   static void take_motion(const CodedGop& coded, Pending& p);
   /// A GOP is done, whatever becomes of it.
@@ -199,8 +210,7 @@ struct Encoder::State {
   void write_gop(Work& done);
   void judge(Judgement& judgement);
   void make_chunks(const LayeredGop& layers, Chunks& out, ThreadPool* with) const;
-  std::vector<double> errors_of(const RateControl& control, const std::vector<Cuts>& layers,
-                                const SampleErrorModel& curve) const;
+  std::vector<double> predicted_errors(const RateControl& control, const std::vector<Cuts>& layers) const;
   void write_chunks(const Pending& p, const LayeredGop& layers, const Chunks& chunks,
                     const std::vector<double>& errors);
   void write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers,
@@ -211,7 +221,7 @@ struct Encoder::State {
   /// Decodes the GOP at some of these cuts, if what was measured before is too long ago or does not apply.
   void measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers);
   /// Where a GOP is to be measured; nowhere if one before is like it.
-  std::vector<const Cuts*> measuring_points(const Pending& p, const RateControl& control,
+  std::vector<const Cuts*> measuring_points(const Pending& p, const std::vector<double>& predicted,
                                             const std::vector<Cuts>& layers);
   void measure_at(const std::vector<const Cuts*>& points, const Gop& gop, const Pending& p, RateControl& control);
   std::vector<double> sampled_errors(const Gop& gop, const Pending& p, const RateControl& control,

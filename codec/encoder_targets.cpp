@@ -106,41 +106,16 @@ double Encoder::State::decoded_error(const Gop& gop, const Pending& p, RateContr
 }
 
 void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers) {
-  const std::vector<const Cuts*> points = measuring_points(p, control, layers);
-  if (!points.empty()) measure_at(points, gop, p, control);
+  const std::vector<const Cuts*> points = measuring_points(p, predicted_errors(control, layers), layers);
+  if (!points.empty()) return measure_at(points, gop, p, control);
+  if (header.motion && p.anew) measured = SampleErrorModel(header.lossless);
 }
 
-std::vector<const Cuts*> Encoder::State::measuring_points(const Pending& p, const RateControl& control,
+std::vector<const Cuts*> Encoder::State::measuring_points(const Pending& p, const std::vector<double>& predicted,
                                                           const std::vector<Cuts>& layers) {
-  const std::size_t most_points = header.motion ? 6 : 4;  // each costs a decoding, without motion of a few blocks
-  constexpr int kMostAge = 16;                            // GOPs
-  std::vector<const Cuts*> chosen;                        // from the finest
-  double last = 0;
-  for (auto cuts = layers.rbegin(); cuts != layers.rend(); ++cuts) {
-    if (header.lossless && *cuts == control.complete()) continue;
-    const double error = control.mean_error(*cuts);
-    // Rounding changes small errors most; motion, which follows what was decoded, changes all.
-    const double apart = (last < 0.5 ? 3 : last < 8 ? 4 : 8) / (header.motion ? 2.5 : 1.0);
-    if (!chosen.empty() && error < apart * last) continue;
-    chosen.push_back(&*cuts);
-    last = error;
-  }
-  // Both ends, the finest two, and of those between as many as may be.
-  if (chosen.size() > most_points) {
-    const std::size_t others = most_points - 2;
-    for (std::size_t i = 1; i <= others; ++i) chosen[1 + i] = chosen[1 + i * (chosen.size() - 2) / others];
-    chosen.resize(most_points);
-  }
-  const bool open = p.motion && p.motion->places.key == GopKey::kOpen;
-  if (chosen.empty() ||
-      (planned.covers(control.mean_error(*chosen.front())) && open == measured_open && ++measured_age < kMostAge))
-    return {};
-  measured_open = open;
-  planned = SampleErrorModel(header.lossless);
-  measured_age = 0;
-  std::reverse(chosen.begin(), chosen.end());
-  for (const Cuts* cuts : chosen) planned.add(control.mean_error(*cuts), control.mean_error(*cuts));
-  return chosen;
+  std::vector<const Cuts*> points;
+  for (const std::size_t l : plan.layers(predicted, p.open(), p.anew)) points.push_back(&layers[l]);
+  return points;
 }
 
 std::vector<double> Encoder::State::sampled_errors(const Gop& gop, const Pending& p, const RateControl& control,

@@ -42,15 +42,20 @@ void copy_frame(const Gop& from, int a, Gop& to, int b) {
 
 template <class T>
 void look(const VolumeView& v, int index, int offset, std::vector<int>& out) {
-  const int step_y = std::max(1, v.shape.height / kGrid);
+  const auto [first_y, step_y] = SceneCuts::rows(v.shape.height);
   const int step_x = std::max(1, v.shape.width / kGrid);
-  for (int y = step_y / 2; y < v.shape.height; y += step_y) {
+  for (int y = first_y; y < v.shape.height; y += step_y) {
     const T* row = reinterpret_cast<const T*>(v.row(index, y));
     for (int x = step_x / 2; x < v.shape.width; x += step_x) out.push_back(row[x] + offset);
   }
 }
 
 }  // namespace
+
+SceneCuts::Rows SceneCuts::rows(int height) {
+  const int step = std::max(1, height / kGrid);
+  return {step / 2, step};
+}
 
 std::vector<int> SceneCuts::look_at(const Gop& gop, int index) const {
   const VolumeView v = gop.plane(0);

@@ -1,8 +1,11 @@
 #include "apps/cli/backends.h"
 #include "apps/cli/log.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
+#include <thread>
 #include <vector>
 
 #include "codec/backend.h"
@@ -81,6 +84,20 @@ std::future<std::shared_ptr<const Backend>> start_backend(const std::string& dev
     if (policy == std::launch::async) trace::name_thread("start the GPU");
     return choose_backend(device, max_memory, gops);
   });
+}
+
+std::string device_of_process(const Place& place, const std::string& device) {
+  if (device != "auto" && device != "gpu") return device;
+  const std::vector<Gpu> found = gpus();
+  if (found.empty()) return device;
+  return "gpu:" + std::to_string(found[static_cast<std::size_t>(place.local_rank) % found.size()].number);
+}
+
+int threads_of_process(const Place& place, int threads) {
+  if (threads > 0) return threads;
+  const int mine = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const bool bound = mine < sysconf(_SC_NPROCESSORS_ONLN);
+  return bound ? mine : std::max(1, mine / place.local_size);
 }
 
 }  // namespace trivelet::cli

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apps/cli/cli.h"
+#include "apps/cli/processes.h"
 #include "trivelet/codec.h"
 
 namespace trivelet::cli {
@@ -34,6 +35,11 @@ std::shared_ptr<const Backend> choose_backend(const std::string& device, std::si
 /// The same in a thread of its own: a GPU takes some tenths of a second to start, in which other things can be done.
 std::future<std::shared_ptr<const Backend>> start_backend(const std::string& device, std::size_t max_memory,
                                                           std::uint64_t gops);
+/// What --device and --threads mean for one of several processes: those of a host take its GPUs in turn, and share its
+/// cores unless each is bound to some.
+std::string device_of_process(const Place& place, const std::string& device);
+int threads_of_process(const Place& place, int threads);
+
 /// What `fast` has in flight: it gains nothing by more.
 inline constexpr std::uint64_t kFastGops = 3;
 

@@ -17,6 +17,7 @@
 #include "apps/cli/cli.h"
 #include "apps/cli/log.h"
 #include "apps/cli/modules.h"
+#include "apps/cli/processes.h"
 #include "apps/still/ccsds.h"
 
 namespace {
@@ -119,6 +120,7 @@ int run(const cli::Action& action) {
 }
 
 int usage_error(const cli::CommandLine& line, const std::string& what) {
+  if (cli::place_of_process().rank > 0) return cli::kExitUsage;  // the first of several says it
   const std::string command = line.chosen_name();
   cli::log::error("{}", what);
   cli::log::info("'trivelet {}--help' shows how it is used", command.empty() ? "" : command + " ");

@@ -11,10 +11,4 @@ namespace trivelet::cli {
 /// process would do the whole work and write the same file.
 std::unique_ptr<vstc::Team> make_team();
 
-/// What the module with MPI gives.
-struct MpiAdapter {
-  std::unique_ptr<vstc::Team> (*start)();
-};
-extern "C" const MpiAdapter trivelet_mpi;
-
 }  // namespace trivelet::cli

@@ -5,6 +5,7 @@
 #include <exception>
 #include <list>
 
+#include "apps/cli/processes.h"
 #include "apps/still/team.h"
 #include "trivelet/error.h"
 
@@ -91,15 +92,13 @@ class MpiTeam final : public vstc::Team {
   std::list<Message> sent_;
 };
 
-std::unique_ptr<vstc::Team> start() {
+}  // namespace
+
+std::unique_ptr<vstc::Team> start_mpi_team() {
   int provided = 0;
   require(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) == MPI_SUCCESS, ErrorKind::kUnsupported,
           "MPI cannot be started");
   return std::make_unique<MpiTeam>(MPI_COMM_WORLD, true);
 }
-
-}  // namespace
-
-const MpiAdapter trivelet_mpi = {start};
 
 }  // namespace trivelet::cli

@@ -10,6 +10,7 @@
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/trace_file.h"
+#include "apps/video/encode_together.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
@@ -117,6 +118,16 @@ std::string verify_lossless(const std::string& path, const Common& common, const
   Prefetch decoded = decode_ahead(decoder);
   while (const Gop* gop = decoded.next()) digest.add(*gop);
   require(digest.result() == wanted, ErrorKind::kMismatch, "the decoded samples differ from the input");
+  return "lossless, verified";
+}
+
+/// Decodes `path`, whose GOPs carry hashes of what was read. Returns what to say.
+std::string verify_hashes(const std::string& path, const Common& common) {
+  const StreamFile file = open_stream_file(path);
+  Decoder decoder(*file.source, decoder_params(common));
+  Prefetch decoded = decode_ahead(decoder);
+  while (decoded.next()) {
+  }
   return "lossless, verified";
 }
 
@@ -316,8 +327,110 @@ std::uint64_t gops_of(const VideoInfo& info, int gop_frames) {
   return (info.frames + length - 1) / length;
 }
 
-int run(const Options& options, const Common& common, const Command& app) {
-  if (wants_volume(options.input, typed_volume(options))) return run_volume(options, common, app);
+EncoderParams typed_params(const Options& options, const Common& common, const Command& app) {
+  EncoderParams params = encoder_params(app, options.coding, options.reading, common);
+  if (options.transform == "prediction") choose_prediction(app, options, params);
+  return params;
+}
+
+/// What came of encoding.
+struct Coded {
+  std::uint64_t frames = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct AloneOptions {
+  const Common& common;
+  bool plain_gops = false;  ///< as long as they may be, whatever the scenes
+  bool on_device = false;
+  Digest* digest = nullptr;  ///< of what is read, if it is wanted
+  double begun = 0;          ///< seconds of the clock before it
+};
+
+/// All of the input through the encoder. A stream of no frames is left unfinished.
+Coded encode_alone(Encoder& encoder, VideoInput& input, const AloneOptions& o, const Stopwatch& clock) {
+  Coded coded;
+  double waited = 0;
+  double looking = 0;
+  {
+    Progress progress(o.common, "encode", input.info().frames);
+    SceneReader scenes(input.info(),
+                       {[&](Gop& gop, int first, int count) { return input.read_frames(gop, first, count); },
+                        [&](int count) { return input.unread(count); }},
+                       o.common.threads);
+    Prefetch gops([&] { return encoder.make_gop(); }, o.on_device ? kGopsForDevice : 2,
+                  [&](Gop& gop) {
+                    const trace::Span span("read frames");
+                    if (!(o.plain_gops ? input.read(gop) : scenes.read(gop))) return false;
+                    if (o.digest) o.digest->add(gop);
+                    return true;
+                  });
+    while (const Gop* gop = gops.next()) {
+      encoder.push(*gop);
+      progress.update(encoder.stats().frames);
+    }
+    progress.finish();
+    waited = gops.seconds_waited();
+    looking = scenes.seconds();
+  }
+  const CodecStats& stats = encoder.stats();
+  if (stats.frames == 0) return coded;
+  encoder.finish();
+  const double seconds = clock.seconds() - o.begun;
+  log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
+             stats.seconds_coder, stats.seconds_container, o.begun + seconds);
+  log::debug("seconds in the encoder by stage: {}", describe(stats.stages, seconds - waited));
+  log::debug("{:.3f} looking for scene cuts, while reading", looking);
+  log::debug("{:.3f} to set up, {:.3f} waiting for the input, {:.3f} in the encoder: {} is what limits", o.begun,
+             waited, seconds - waited, 2 * waited > seconds ? "reading" : "encoding");
+  coded.frames = stats.frames;
+  coded.bytes = stats.stream_bytes;
+  return coded;
+}
+
+/// What one of several processes, but the first, codes with: what the first one found out is in the header.
+Share share_of(const Options& options, const Common& common, const Command& app, const StreamHeader& header,
+               bool direct) {
+  EncoderParams params = typed_params(options, common, app);
+  if (options.joinable) make_joinable(app, options, std::nullopt, params);
+  params.temporal = header.temporal;
+  params.spatial = header.spatial;
+  params.temporal_levels = header.temporal_levels;
+  params.spatial_levels = header.spatial_levels;
+  params.gop_frames = header.gop_frames;
+  Share share;
+  const std::size_t gpu_memory = options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory);
+  share.backend = start_backend(options.device, gpu_memory, kFastGops).get();
+  share.encoder = std::make_unique<PartEncoder>(header.video, params, share.backend.get());
+  if (direct)
+    share.read = read_from(std::make_shared<VideoInput>(options.input, reader_options(options.reading, common), common,
+                                                        frame_range(options.frames, options.input)));
+  return share;
+}
+
+/// Processes of one host share its cores and GPUs, unless they were told otherwise.
+void share_host(const Place& place, Options& options, Common& common) {
+  common.threads = threads_of_process(place, common.threads);
+  options.device = device_of_process(place, options.device);
+}
+
+int run(const Options& given, const Common& given_common, const Command& app) {
+  Options options = given;
+  Common common = given_common;
+  const std::unique_ptr<Processes> processes = start_processes("encode");
+  if (processes) share_host(place_of_process(), options, common);
+  if (processes && processes->rank() > 0) {
+    log::set_level(log::Level::kError);
+    help_encode(*processes, [&](const StreamHeader& header, bool direct) {
+      return share_of(options, common, app, header, direct);
+    });
+    return kExitDone;
+  }
+  Summons others(processes.get());
+  const bool volume = wants_volume(options.input, typed_volume(options));
+  require(!processes || !volume, ErrorKind::kUnsupported,
+          "'" + options.input + "' is a volume, which one process encodes; start it without mpirun");
+  if (volume) return run_volume(options, common, app);
   for (const char* option : {"--max-error", "--max-error-hu", "--slab", "--ratio", "--no-verify", "--type"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
   check_output(options.input, options.output, true);
@@ -325,8 +438,9 @@ int run(const Options& options, const Common& common, const Command& app) {
           "--verify decodes the finished file again, and standard output cannot be read back; write to a file");
   require(!options.verify || options.coding.lossless || can_read_again(options.input), ErrorKind::kBadArgument,
           "--verify of a lossy stream reads the input twice, which a pipe does not allow; use a file or --lossless");
-  EncoderParams params = encoder_params(app, options.coding, options.reading, common);
-  if (options.transform == "prediction") choose_prediction(app, options, params);
+  EncoderParams params = typed_params(options, common, app);
+  require(!processes || !(params.has_byte_target() || params.psnr > 0), ErrorKind::kUnsupported,
+          "a target looks from GOP to GOP, and several processes code them; use -q, or one process");
   const FrameRange range = frame_range(options.frames, options.input);
   const std::optional<StreamLayout> pin = pinned(options);
   require(!options.joinable || !range.has_times(), ErrorKind::kBadArgument,
@@ -377,54 +491,45 @@ int run(const Options& options, const Common& common, const Command& app) {
           "--verify decodes the finished file again and '" + options.output + "' cannot be read back");
   const std::shared_ptr<const Backend> backend = starting.get();
   HeadSink stream(*sink, sink->file());
-  Encoder encoder(video, params, stream, backend.get());
-  if (pin) {
-    const std::string difference = header_difference(pin->header, stream.header(), true);
+  const auto fits_pin = [&](const StreamHeader& header) {
+    const std::string difference = pin ? header_difference(pin->header, header, true) : "";
     require(difference.empty(), ErrorKind::kBadArgument,
             "'" + options.input + "' does not fit --pin-from '" + options.pin_from + "': " + difference);
-  }
+  };
   log::debug("{}: {}", options.input, describe(input.info()));
 
   std::unique_ptr<Digest> digest;
-  if (options.verify && params.lossless) digest = std::make_unique<Digest>(input.info());
+  if (options.verify && params.lossless && !processes) digest = std::make_unique<Digest>(input.info());
   const bool plain_gops = options.coding.no_scene_cuts || options.joinable;
   const double begun = clock.seconds();
-  double waited = 0;
-  double looking = 0;
-  {
+  Coded coded;
+  if (processes) {
+    Share own;
+    own.backend = backend;
+    own.encoder = std::make_unique<PartEncoder>(video, params, backend.get());
+    fits_pin(own.encoder->header());
     Progress progress(common, "encode", input.info().frames);
-    SceneReader scenes(input.info(),
-                       {[&](Gop& gop, int first, int count) { return input.read_frames(gop, first, count); },
-                        [&](int count) { return input.unread(count); }},
-                       common.threads);
-    Prefetch gops([&] { return encoder.make_gop(); }, backend ? kGopsForDevice : 2,
-                  [&](Gop& gop) {
-                    const trace::Span span("read frames");
-                    if (!(plain_gops ? input.read(gop) : scenes.read(gop))) return false;
-                    if (digest) digest->add(gop);
-                    return true;
-                  });
-    while (const Gop* gop = gops.next()) {
-      encoder.push(*gop);
-      progress.update(encoder.stats().frames);
-    }
+    Dealing dealing{input, plain_gops, options.input != "-" && input.can_look(), common.threads,
+                    [&progress](std::uint64_t frames) { progress.update(frames); }};
+    if (dealing.direct)
+      own.read = read_from(
+          std::make_shared<VideoInput>(options.input, reader_options(options.reading, common), common, range));
+    others.call(own.encoder->header(), dealing.direct);
+    const Together all = encode_together(*processes, own, dealing, stream);
+    coded = {all.frames, all.bytes};
     progress.finish();
-    waited = gops.seconds_waited();
-    looking = scenes.seconds();
+    log::debug(
+        "{} processes; {}", processes->size(),
+        dealing.direct ? "each read its own frames" : fmt::format("one read {} frames and sent them", all.frames));
+  } else {
+    Encoder encoder(video, params, stream, backend.get());
+    fits_pin(stream.header());
+    coded = encode_alone(encoder, input, {common, plain_gops, backend != nullptr, digest.get(), begun}, clock);
   }
-  const CodecStats& stats = encoder.stats();
-  require(stats.frames > 0, options.frames.empty() ? ErrorKind::kBadStream : ErrorKind::kBadArgument,
+  require(coded.frames > 0, options.frames.empty() ? ErrorKind::kBadStream : ErrorKind::kBadArgument,
           "'" + options.input + "' holds no frames" + (options.frames.empty() ? "" : " in --frames " + options.frames));
-  encoder.finish();
-  if (options.joinable || input.info().frames > encoder.stats().frames) stream.set_frames(encoder.stats().frames);
+  if (options.joinable || input.info().frames > coded.frames) stream.set_frames(coded.frames);
   const double seconds = clock.seconds();
-  log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
-             stats.seconds_coder, stats.seconds_container, seconds);
-  log::debug("seconds in the encoder by stage: {}", describe(stats.stages, seconds - begun - waited));
-  log::debug("{:.3f} looking for scene cuts, while reading", looking);
-  log::debug("{:.3f} to set up, {:.3f} waiting for the input, {:.3f} in the encoder: {} is what limits", begun, waited,
-             seconds - begun - waited, 2 * waited > seconds - begun ? "reading" : "encoding");
-
   std::string verified;
   if (options.verify) {
     // Before the rename: a file that fails never gets its name.
@@ -433,8 +538,9 @@ int run(const Options& options, const Common& common, const Command& app) {
     Common unlimited = common;
     unlimited.limitless = true;  // what could be encoded may be decoded
     try {
-      verified = ", " + (params.lossless ? verify_lossless(path, unlimited, digest->result())
-                                         : verify_lossy(path, options, unlimited));
+      verified = ", " + (digest            ? verify_lossless(path, unlimited, digest->result())
+                         : params.lossless ? verify_hashes(path, unlimited)
+                                           : verify_lossy(path, options, unlimited));
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kMismatch && e.kind() != ErrorKind::kBadStream) throw;
       fail(ErrorKind::kMismatch, "verification of '" + options.output + "' failed, nothing is kept: " + e.what());
@@ -443,13 +549,13 @@ int run(const Options& options, const Common& common, const Command& app) {
   sink->commit();
   warn_of_remarks(options.output, sink->remarks());
   trace.finish();
-  if (range.has_end() && stats.frames < range.count()) log::warn("--frames {}: the input ends before", options.frames);
-  log::info("{}, {} bytes, {:.4g} bits per pixel, {:.1f} frames/s{}", count_of(stats.frames, "frame"),
-            stats.stream_bytes, bits_per_pixel(input.info(), stats.frames, stats.stream_bytes),
-            static_cast<double>(stats.frames) / seconds, verified);
+  if (range.has_end() && coded.frames < range.count()) log::warn("--frames {}: the input ends before", options.frames);
+  log::info("{}, {} bytes, {:.4g} bits per pixel, {:.1f} frames/s{}", count_of(coded.frames, "frame"), coded.bytes,
+            bits_per_pixel(input.info(), coded.frames, coded.bytes), static_cast<double>(coded.frames) / seconds,
+            verified);
   require(input.damage().empty(), ErrorKind::kBadStream,
           "'" + options.input + "' is damaged (" + input.damage() + "); the output holds " +
-              count_of(stats.frames, "frame") + " before");
+              count_of(coded.frames, "frame") + " before");
   return kExitDone;
 }
 

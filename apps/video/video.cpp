@@ -15,6 +15,7 @@
 #include "apps/cli/log.h"
 #include "codec/bytes.h"
 #include "codec/stream_layout.h"
+#include "trivelet/scene_cuts.h"
 
 namespace trivelet::cli {
 
@@ -156,13 +157,32 @@ bool VideoInput::read(Gop& gop) {
   return gop.frames() > 0;
 }
 
-int VideoInput::read_frames(Gop& gop, int first, int count) {
+template <class Read>
+int VideoInput::take(const Gop& gop, int first, int count, const Read& read) {
   const auto wanted = static_cast<int>(std::min<std::uint64_t>(left_, static_cast<std::uint64_t>(count)));
-  int got = wanted > 0 ? reader_->read_frames(gop, first, wanted) : 0;
+  const int there = wanted > 0 ? read(wanted) : 0;
+  int got = there;
   for (int i = 0; end_ticks_ && i < got; ++i)
     if (static_cast<double>(gop.times()[static_cast<std::size_t>(first + i)].pts) >= *end_ticks_) got = i;
+  if (got < there) (void)reader_->unread(there - got);  // so that what is given back later is what was taken
   left_ = got < wanted ? 0 : left_ - static_cast<std::uint64_t>(got);  // the end is asked for once
   return got;
+}
+
+int VideoInput::read_frames(Gop& gop, int first, int count) {
+  return take(gop, first, count, [&](int wanted) { return reader_->read_frames(gop, first, wanted); });
+}
+
+int VideoInput::look(Gop& gop, int first, int count, bool scenes) {
+  const SceneCuts::Rows rows = scenes ? SceneCuts::rows(info_.height) : SceneCuts::Rows{info_.height, 1};
+  return take(gop, first, count, [&](int wanted) { return reader_->look(gop, first, wanted, rows.first, rows.step); });
+}
+
+void VideoInput::skip(std::uint64_t count) {
+  const std::uint64_t passed = reader_->skip(count);
+  require(passed == count, ErrorKind::kBadStream,
+          "the input ends " + count_of(count - passed, "frame") + " before those that are wanted of it");
+  left_ -= std::min(left_, count);
 }
 
 bool VideoInput::unread(int count) {

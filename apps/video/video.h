@@ -39,10 +39,19 @@ class VideoInput {
   bool read(Gop& gop);
   /// Fills up to `count` frames of `gop` from `first` on. Returns how many, fewer only at the end.
   int read_frames(Gop& gop, int first, int count);
+  /// Whether other processes find frames by their numbers.
+  bool can_look() const { return reader_->can_look(); }
+  /// As read_frames(), where can_look() says so, but only what SceneCuts looks at, or without `scenes` no samples.
+  int look(Gop& gop, int first, int count, bool scenes);
+  /// Passes over frames; throws if there are not so many.
+  void skip(std::uint64_t count);
   /// Gives back the last `count` frames; false if that cannot be.
   bool unread(int count);
 
  private:
+  template <class Read>
+  int take(const Gop& gop, int first, int count, const Read& read);
+
   std::unique_ptr<io::FrameReader> reader_;
   VideoInfo info_;
   io::Company company_;

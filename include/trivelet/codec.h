@@ -48,7 +48,8 @@
 
 namespace trivelet {
 
-class GivenBytes;  // for ReadPlan (plan.h), which runs the half of a decoder that reads
+class PartEncoder;  // makes some GOPs of a stream for another process to put together
+class GivenBytes;   // for ReadPlan (plan.h), which runs the half of a decoder that reads
 class RangeSet;
 
 /// What transforms and codes: the CPU unless told otherwise (trivelet/cuda.h makes one of a GPU), and always the CPU in the
@@ -173,6 +174,7 @@ class Encoder {
   const EncoderParams& params() const;
 
  private:
+  friend class PartEncoder;
   struct State;
   std::unique_ptr<State> state_;
 };

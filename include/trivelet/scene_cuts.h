@@ -33,6 +33,12 @@ class SceneCuts {
   };
   /// Frame `index` >= 1 of `gop` beside the one before; by any number of threads.
   Change compare(const Gop& gop, int index) const;
+  /// The rows of the first component that are looked at: from the first, each so many behind the one before.
+  struct Rows {
+    int first = 0;
+    int step = 1;
+  };
+  static Rows rows(int height);
   /// The samples of frame `index` that are compared.
   std::vector<int> look_at(const Gop& gop, int index) const;
   Change compare(const std::vector<int>& before, const std::vector<int>& after) const;

@@ -107,9 +107,8 @@ std::size_t read_planes(InputBytes& source, Gop& gop, int index) {
 FrameFile::FrameFile(InputBytes& source, const VideoInfo& info, std::string_view head, int threads)
     : source_(source), format_(info.format), head_(head), frame_bytes_(frame_bytes(info)), threads_(threads) {}
 
-int FrameFile::read(Gop& gop, int first, int count) {
-  // One system call copies this much with one thread: small enough to divide the frames of a GOP evenly.
-  constexpr std::size_t kPiece = std::size_t{1} << 19;
+// Of the next `count` frames those that are there, behind their heads.
+int FrameFile::whole_frames(int count) const {
   if (!source_.size() || count < 1) return 0;
   const std::uint64_t begin = source_.position(), step = head_.size() + frame_bytes_;
   const std::uint64_t left = *source_.size() - std::min(*source_.size(), begin);
@@ -118,6 +117,30 @@ int FrameFile::read(Gop& gop, int first, int count) {
     if (source_.read_at(begin + static_cast<std::uint64_t>(whole) * step, found.data(), found.size()) < found.size() ||
         found != head_)
       break;
+  return whole;
+}
+
+int FrameFile::look(Gop& gop, int first, int count, int row, int step) {
+  const int whole = whole_frames(count);
+  const MutableVolumeView view = gop.plane(0);
+  for (int f = 0; f < whole; ++f) {
+    const std::uint64_t frame = source_.position() + head_.size();
+    for (int y = row; y < view.shape.height; y += step)
+      require(source_.read_at(frame + static_cast<std::uint64_t>(y) * view.row_bytes(), view.row(first + f, y),
+                              view.row_bytes()) == view.row_bytes(),
+              ErrorKind::kIo, source_.name() + " became shorter while it was read");
+    source_.seek(source_.position() + head_.size() + frame_bytes_);
+  }
+  behind_ += static_cast<std::uint64_t>(whole);
+  return whole;
+}
+
+int FrameFile::read(Gop& gop, int first, int count) {
+  // One system call copies this much with one thread: small enough to divide the frames of a GOP evenly.
+  constexpr std::size_t kPiece = std::size_t{1} << 19;
+  const std::uint64_t begin = source_.position(), step = head_.size() + frame_bytes_;
+  const int whole = whole_frames(count);
+  if (whole == 0) return 0;
   std::vector<Piece> pieces;
   for (int f = 0; f < whole; ++f) {
     std::uint64_t at = begin + static_cast<std::uint64_t>(f) * step + head_.size();
@@ -139,13 +162,12 @@ int FrameFile::read(Gop& gop, int first, int count) {
     for (int seen = good; frame < seen && !good.compare_exchange_weak(seen, frame);) {
     }
   };
-  if (whole > 0 && !pool_) pool_.emplace(threads_);
-  if (whole > 0)
-    pool_->parallel_for(static_cast<int>(pieces.size()), [&](int i, int) {
-      const Piece& p = pieces[static_cast<std::size_t>(i)];
-      if (source_.read_at(p.at, p.to, p.size) < p.size) spoil(p.frame);
-    });
-  if (whole > 0 && !any_samples_fit(format_))
+  if (!pool_) pool_.emplace(threads_);
+  pool_->parallel_for(static_cast<int>(pieces.size()), [&](int i, int) {
+    const Piece& p = pieces[static_cast<std::size_t>(i)];
+    if (source_.read_at(p.at, p.to, p.size) < p.size) spoil(p.frame);
+  });
+  if (!any_samples_fit(format_))
     pool_->parallel_for(good, [&](int f, int) {
       if (!samples_fit(gop, first + f, format_)) spoil(f);
     });

@@ -45,11 +45,15 @@ class FrameFile {
   /// Reads frames of `source` from where it stands. Returns how many were there whole, behind their heads and with
   /// samples within their bits; at the one after them, where `source` stands then, something else has to look.
   int read(Gop& gop, int first, int count);
+  /// The same of rows `row`, `row + step`, … of the first component alone; how many bits samples have is not looked at.
+  int look(Gop& gop, int first, int count, int row, int step);
   /// Goes back by `count` frames, if so many were read here one after the other. `elsewhere()` says that they were not.
   bool unread(int count);
   void elsewhere() { behind_ = 0; }
 
  private:
+  int whole_frames(int count) const;
+
   InputBytes& source_;
   PixelFormat format_;
   std::string_view head_;
@@ -73,6 +77,21 @@ int read_from_file(Reader& reader, FrameFile& file, Gop& gop, int first, int cou
     if (done < count && !reader.read(gop, first + done)) break;
     if (done < count) ++done;
   }
+  return done;
+}
+
+/// FrameReader::look() of such a reader.
+template <class Reader>
+int look_at_file(Reader& reader, FrameFile& file, Gop& gop, int first, int count, int row, int step,
+                 std::uint64_t& number) {
+  if (count < 1) return 0;
+  check_gop(gop, first + count - 1, reader.info());
+  const int done = file.look(gop, first, count, row, step);
+  for (int i = 0; i < done; ++i)
+    gop.times()[static_cast<std::size_t>(first + i)] = {static_cast<std::int64_t>(number++), 1};
+  // What is wrong with the next one, or whether there is none, is found by reading it.
+  require(done == count || !reader.read(gop, first + done), ErrorKind::kUnsupported,
+          "frame " + std::to_string(number) + " is not where those before it say, and can only be read behind them");
   return done;
 }
 

@@ -46,6 +46,10 @@ class RawReader final : public FrameReader {
   int read_frames(Gop& gop, int first, int count) override {
     return read_from_file(*this, *file_, gop, first, count, frame_);
   }
+  bool can_look() const override { return source_->size().has_value(); }
+  int look(Gop& gop, int first, int count, int row, int step) override {
+    return look_at_file(*this, *file_, gop, first, count, row, step, frame_);
+  }
   bool unread(int count) override {
     if (!file_->unread(count)) return false;
     frame_ -= static_cast<std::uint64_t>(count);

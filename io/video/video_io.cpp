@@ -77,6 +77,8 @@ int FrameReader::read_frames(Gop& gop, int first, int count) {
 
 bool FrameReader::unread(int) { return false; }
 
+int FrameReader::look(Gop& gop, int first, int count, int, int) { return read_frames(gop, first, count); }
+
 void FrameWriter::write_frames(const Gop& gop) {
   for (int i = 0; i < gop.frames(); ++i) write(gop, i);
 }

@@ -38,6 +38,10 @@ class FrameReader {
   virtual std::uint64_t skip_before(double seconds);
   /// The time of the first frame, in units of the time base.
   virtual std::int64_t begin_pts() const { return 0; }
+  /// Whether any frame can be found without reading those before it: files of raw frames.
+  virtual bool can_look() const { return false; }
+  /// As read_frames(), but of the samples only rows `row`, `row + step`, … of the first component; where can_look() says so.
+  virtual int look(Gop& gop, int first, int count, int row, int step);
   /// Gives back the last `count` frames: they are the next to be read. False where that cannot be done, and nothing
   /// changes.
   virtual bool unread(int count);

@@ -1,0 +1,523 @@
+#include "apps/video/encode_together.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <deque>
+#include <exception>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "codec/bytes.h"
+#include "codec/trace.h"
+#include "trivelet/scene_cuts.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+// Channels: to all of the others; to the first one; GOPs to code; what of their errors is to be measured.
+constexpr int kCalls = 0;
+constexpr int kResults = 1;
+constexpr int kTasks = 2;
+constexpr int kAnswers = 3;
+
+// What a message is, its first byte.
+enum class What : std::uint8_t {
+  kBegin,     // kCalls
+  kFarewell,  //
+  kWant,      // kResults
+  kRecord,
+  kErrors,
+  kFailed,
+  kDone,
+  kGop,  // kTasks
+  kFrame,
+  kEnd,
+  kAnswer,  // kAnswers
+  kStop,
+};
+
+ByteWriter message(What what) {
+  ByteWriter out;
+  out.fixed(static_cast<std::uint8_t>(what));
+  return out;
+}
+
+class Reading {
+ public:
+  explicit Reading(const Processes::Message& m) : in(m.bytes.data(), m.bytes.size(), "a message") {
+    std::uint8_t first = 0;
+    in.fixed(first);
+    what = static_cast<What>(first);
+  }
+  std::uint64_t number() {
+    std::uint64_t v = 0;
+    in.varint(v);
+    return v;
+  }
+  ByteReader in;
+  What what;
+};
+
+std::vector<std::uint8_t> rest_of(const Processes::Message& m) { return {m.bytes.begin() + 1, m.bytes.end()}; }
+
+/// A GOP on its way to who codes it.
+struct Task {
+  GopTask task;
+  int frames = 0;
+  bool begins_scene = false;
+  std::optional<Gop> samples;  ///< where they are sent
+  bool end = false;            ///< none comes behind
+};
+
+/// The samples and times of a frame as they are sent.
+std::vector<std::uint8_t> pack_frame(const Gop& gop, int frame) {
+  ByteWriter out = message(What::kFrame);
+  const FrameTime& time = gop.times()[static_cast<std::size_t>(frame)];
+  out.signed_varint(time.pts);
+  out.signed_varint(time.duration);
+  for (int c = 0; c < gop.components(); ++c) {
+    const VolumeView v = gop.plane(c);
+    const std::size_t row = static_cast<std::size_t>(v.shape.width) * static_cast<std::size_t>(v.bytes_per_sample);
+    for (int y = 0; y < v.shape.height; ++y) {
+      const auto* from = reinterpret_cast<const std::uint8_t*>(v.row(frame, y));
+      out.bytes.insert(out.bytes.end(), from, from + row);
+    }
+  }
+  return std::move(out.bytes);
+}
+
+void unpack_frame(const Processes::Message& m, Gop& gop, int frame) {
+  Reading r(m);
+  require(r.what == What::kFrame, ErrorKind::kInternal, "a frame was to come, and something else came");
+  FrameTime& time = gop.times()[static_cast<std::size_t>(frame)];
+  r.in.signed_varint(time.pts);
+  r.in.signed_varint(time.duration);
+  const std::uint8_t* at = m.bytes.data() + (m.bytes.size() - r.in.left());
+  std::size_t left = r.in.left();
+  for (int c = 0; c < gop.components(); ++c) {
+    const MutableVolumeView v = gop.plane(c);
+    for (int y = 0; y < v.shape.height; ++y) {
+      require(left >= v.row_bytes(), ErrorKind::kInternal, "a frame was sent in part");
+      std::copy_n(at, v.row_bytes(), reinterpret_cast<std::uint8_t*>(v.row(frame, y)));
+      at += v.row_bytes();
+      left -= v.row_bytes();
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------- who codes GOPs
+
+/// Told to stop, because of another process.
+struct Stopped {};
+
+class Worker {
+ public:
+  Worker(Processes& processes, Share& share)
+      : processes_(processes),
+        share_(share),
+        // With motion GOPs come in rows, of which each goes to one process: room for a row.
+        slots_(share.encoder->header().motion ? 6 : 2),
+        tasks_(slots_) {}
+
+  /// Codes what is dealt out until there is no more. What goes wrong is told to the first process.
+  void run() {
+    std::thread reader([this] { read(); });
+    try {
+      work();
+    } catch (const Stopped&) {
+    } catch (const Error& e) {
+      complain(e.kind(), e.what());
+    } catch (const std::bad_alloc&) {
+      complain(ErrorKind::kInternal, "out of memory");
+    } catch (const std::exception& e) {
+      complain(ErrorKind::kInternal, e.what());
+    }
+    tasks_.stop();
+    reader.join();
+    send(message(What::kDone));
+  }
+
+ private:
+  struct Arrived {
+    Gop gop;
+    GopTask task;
+  };
+
+  void send(const ByteWriter& m) { processes_.send(0, kResults, m.bytes); }
+
+  void complain(ErrorKind kind, const std::string& text) {
+    ByteWriter m = message(What::kFailed);
+    m.varint(static_cast<std::uint64_t>(kind));
+    m.text(text, kMaxTextBytes);
+    send(m);
+  }
+
+  void want(std::size_t gops) {
+    ByteWriter m = message(What::kWant);
+    m.varint(gops);
+    send(m);
+  }
+
+  // GOPs are read, or received, while others are coded.
+  void read() {
+    trace::name_thread("read");
+    want(slots_);
+    bool reading = true;
+    bool failed = false;
+    for (;;) {
+      const Processes::Message m = processes_.receive(kTasks);
+      Reading r(m);
+      if (r.what == What::kEnd) break;
+      if (!reading || r.what != What::kGop) continue;  // what is on its way when something went wrong
+      try {
+        Arrived a{share_.encoder->make_gop(), {}};
+        a.task.number = r.number();
+        a.task.first_frame = r.number();
+        a.task.anew = r.number() != 0;
+        a.gop.set_begins_scene(r.number() != 0);
+        a.gop.set_frames(static_cast<int>(r.number()));
+        if (share_.read) {
+          const trace::Span span("read frames");
+          share_.read(a.gop, a.task.first_frame);
+        } else {
+          for (int f = 0; f < a.gop.frames(); ++f) unpack_frame(processes_.receive(kTasks), a.gop, f);
+        }
+        reading = tasks_.push(std::move(a));
+      } catch (...) {
+        reading = false;
+        failed = true;
+        tasks_.close(std::current_exception());
+      }
+    }
+    if (!failed) tasks_.close();
+  }
+
+  void work() {
+    constexpr std::size_t kMostAsked = 3;  // GOPs that are kept until it is known whether they are measured
+    PartEncoder& encoder = *share_.encoder;
+    for (;;) {
+      std::optional<Arrived> next = tasks_.try_pop();
+      if (!next) {  // what a device still has is not waited for by others in vain
+        encoder.flush();
+        deliver();
+        next = tasks_.pop();
+      }
+      if (!next) break;
+      want(1);
+      encoder.push(std::move(next->gop), next->task);
+      deliver();
+      while (std::optional<Processes::Message> m = processes_.try_receive(kAnswers)) answer(*m);
+      while (asked_ > kMostAsked) {
+        encoder.flush();
+        deliver();
+        answer(processes_.receive(kAnswers));
+      }
+    }
+    encoder.flush();
+    deliver();
+    while (asked_ > 0) answer(processes_.receive(kAnswers));
+  }
+
+  void deliver() {
+    while (std::optional<GopRecord> record = share_.encoder->next()) {
+      if (record->asks) ++asked_;
+      ByteWriter m = message(What::kRecord);
+      const std::vector<std::uint8_t> bytes = record->serialise();
+      m.bytes.insert(m.bytes.end(), bytes.begin(), bytes.end());
+      send(m);
+    }
+  }
+
+  void answer(const Processes::Message& m) {
+    Reading r(m);
+    if (r.what == What::kStop) throw Stopped();
+    const std::uint64_t number = r.number();
+    std::vector<std::size_t> layers(static_cast<std::size_t>(r.number()));
+    for (std::size_t& l : layers) l = static_cast<std::size_t>(r.number());
+    const std::vector<double> errors = share_.encoder->settle(number, layers);
+    --asked_;
+    if (errors.empty()) return;
+    ByteWriter out = message(What::kErrors);
+    out.varint(number);
+    for (const double e : errors) out.real(e);
+    send(out);
+  }
+
+  Processes& processes_;
+  Share& share_;
+  const std::size_t slots_;
+  StageQueue<Arrived> tasks_;
+  std::size_t asked_ = 0;
+};
+
+// ------------------------------------------------------------------------------------------------- who deals and writes
+
+class Leader {
+ public:
+  Leader(Processes& processes, Share& own, Dealing& dealing, ByteSink& sink)
+      : processes_(processes),
+        own_(*own.encoder),
+        dealing_(dealing),
+        sink_(sink),
+        found_(dealing.direct ? 64 : 2),
+        workers_(static_cast<std::size_t>(processes.size())) {}
+
+  Together run() {
+    std::thread finding([this] { find(); });
+    Patience patience;
+    while (done_ < workers_.size()) {
+      bool busy = false;
+      try {
+        if (!assembly_ && !stopped_) assembly_.emplace(own_.header(), own_.head(), sink_);
+        while (std::optional<Processes::Message> m = processes_.try_receive(kResults)) {
+          take(*m);
+          busy = true;
+        }
+        busy = deal() || busy;
+      } catch (...) {
+        stop(std::current_exception());
+      }
+      busy ? patience.reset() : patience.wait();
+    }
+    found_.stop();
+    finding.join();
+    if (failure_) std::rethrow_exception(failure_);
+    assembly_->finish();
+    return {assembly_->frames(), assembly_->bytes()};
+  }
+
+ private:
+  struct WorkerState {
+    std::uint64_t wants = 0;
+    std::deque<Task> tasks;  ///< that are its own, not sent yet
+  };
+
+  // Where GOPs end, in a thread of its own.
+  void find() try {
+    trace::name_thread("read");
+    VideoInput& input = dealing_.input;
+    const FramesInput frames{[&](Gop& gop, int first, int count) {
+                               return dealing_.direct ? input.look(gop, first, count, !dealing_.plain_gops)
+                                                      : input.read_frames(gop, first, count);
+                             },
+                             [&](int count) { return input.unread(count); }};
+    SceneReader scenes(input.info(), frames, dealing_.threads);
+    KeySchedule schedule = own_.schedule();
+    std::optional<Gop> gop;
+    Task next;
+    for (;;) {
+      const trace::Span span("read frames");
+      if (!gop) gop.emplace(input.info(), own_.header().gop_frames);
+      if (dealing_.plain_gops) {
+        gop->set_frames(gop->capacity());
+        gop->set_frames(frames.read(*gop, 0, gop->capacity()));
+      }
+      if (dealing_.plain_gops ? gop->frames() == 0 : !scenes.read(*gop)) break;
+      Task task = next;
+      task.frames = gop->frames();
+      task.begins_scene = gop->begins_scene();
+      task.task.anew = schedule.begins_anew(task.frames, task.begins_scene);
+      next.task.number += 1;
+      next.task.first_frame += static_cast<std::uint64_t>(task.frames);
+      if (!dealing_.direct) task.samples = std::exchange(gop, std::nullopt);
+      if (!found_.push(std::move(task))) return;
+    }
+    next.end = true;
+    (void)found_.push(std::move(next));
+  } catch (...) {
+    found_.close(std::current_exception());
+  }
+
+  void take(const Processes::Message& m) {
+    Reading r(m);
+    WorkerState& worker = workers_.at(static_cast<std::size_t>(m.from));
+    if (r.what == What::kDone) ++done_;
+    if (stopped_) return;
+    if (r.what == What::kWant) worker.wants += r.number();
+    if (r.what == What::kFailed) {
+      const auto kind = static_cast<ErrorKind>(r.number());
+      std::string text;
+      r.in.text(text, kMaxTextBytes);
+      fail(kind, processes_.size() > 1 && m.from > 0 ? fmt::format("process {}: {}", m.from, text) : text);
+    }
+    if (r.what == What::kErrors) {
+      const std::uint64_t number = r.number();
+      std::vector<double> errors(r.in.left() / sizeof(double));
+      for (double& e : errors) r.in.real(e);
+      assembly_->measured(number, std::move(errors));
+    }
+    if (r.what == What::kRecord) {
+      GopRecord record = GopRecord::parse(rest_of(m));
+      const std::uint64_t number = record.number;
+      waiting_.emplace(number, std::pair(m.from, std::move(record)));
+      write();
+    }
+  }
+
+  void write() {
+    const trace::Span span("write");
+    for (auto first = waiting_.begin(); first != waiting_.end() && first->first == assembly_->next();
+         first = waiting_.begin()) {
+      const auto& [from, record] = first->second;
+      const std::vector<std::size_t> layers = assembly_->add(record);
+      if (record.asks) {
+        ByteWriter m = message(What::kAnswer);
+        m.varint(record.number);
+        m.varint(layers.size());
+        for (const std::size_t l : layers) m.varint(l);
+        processes_.send(from, kAnswers, m.bytes);
+      }
+      waiting_.erase(first);
+    }
+    if (dealing_.written) dealing_.written(assembly_->frames());
+  }
+
+  // Deals out what can be; false if nothing could.
+  bool deal() {
+    if (stopped_) return false;
+    // Far ahead of what is written nothing is coded: it waits in memory.
+    const std::uint64_t most_ahead = 64 * (workers_.size() + 1);
+    bool dealt = false;
+    for (;;) {
+      for (std::size_t w = 0; w < workers_.size(); ++w)
+        for (WorkerState& s = workers_[w]; s.wants > 0 && !s.tasks.empty(); s.tasks.pop_front()) {
+          send(static_cast<int>(w), s.tasks.front());
+          --s.wants;
+          --not_sent_;
+          dealt = true;
+        }
+      if (!held_ && not_sent_ < (dealing_.direct ? 4096u : 1u)) held_ = found_.try_pop();
+      if (!held_) return dealt;
+      if (held_->end) {
+        if (not_sent_ > 0) return dealt;
+        const bool first = !ended_;
+        end_tasks();
+        return dealt || first;
+      }
+      if (held_->task.number - assembly_->next() > most_ahead) return dealt;
+      if (held_->task.anew) {
+        const auto room = [](const WorkerState& s) {
+          return static_cast<std::int64_t>(s.wants) - static_cast<std::int64_t>(s.tasks.size());
+        };
+        const auto best = std::max_element(workers_.begin(), workers_.end(),
+                                           [&](const auto& a, const auto& b) { return room(a) < room(b); });
+        if (room(*best) < 1) return dealt;
+        current_ = static_cast<std::size_t>(best - workers_.begin());
+      }
+      workers_[current_].tasks.push_back(std::move(*held_));
+      held_.reset();
+      ++not_sent_;
+      dealt = true;
+    }
+  }
+
+  void send(int to, const Task& t) {
+    ByteWriter m = message(What::kGop);
+    m.varint(t.task.number);
+    m.varint(t.task.first_frame);
+    m.varint(t.task.anew);
+    m.varint(t.begins_scene);
+    m.varint(static_cast<std::uint64_t>(t.frames));
+    processes_.send(to, kTasks, m.bytes);
+    for (int f = 0; t.samples && f < t.frames; ++f) processes_.send(to, kTasks, pack_frame(*t.samples, f));
+  }
+
+  void end_tasks() {
+    if (std::exchange(ended_, true)) return;
+    for (std::size_t w = 0; w < workers_.size(); ++w)
+      processes_.send(static_cast<int>(w), kTasks, message(What::kEnd).bytes);
+  }
+
+  // The others finish the GOP they are at; nothing that still comes counts.
+  void stop(std::exception_ptr failure) {
+    if (std::exchange(stopped_, true)) return;
+    failure_ = std::move(failure);
+    found_.stop();
+    for (std::size_t w = 0; w < workers_.size(); ++w)
+      processes_.send(static_cast<int>(w), kAnswers, message(What::kStop).bytes);
+    end_tasks();
+  }
+
+  Processes& processes_;
+  const PartEncoder& own_;
+  Dealing& dealing_;
+  ByteSink& sink_;
+  std::optional<StreamAssembly> assembly_;
+  StageQueue<Task> found_;
+  std::optional<Task> held_;  ///< found, and nobody has room for it
+  std::vector<WorkerState> workers_;
+  std::size_t current_ = 0;  ///< who codes the GOPs up to the next that begins anew
+  std::size_t not_sent_ = 0;
+  std::size_t done_ = 0;
+  std::map<std::uint64_t, std::pair<int, GopRecord>> waiting_;  ///< for those before them
+  bool ended_ = false;
+  bool stopped_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+std::function<void(Gop& gop, std::uint64_t first_frame)> read_from(std::shared_ptr<VideoInput> input) {
+  return [input, at = std::uint64_t{0}](Gop& gop, std::uint64_t first_frame) mutable {
+    input->skip(first_frame - at);
+    const int got = input->read_frames(gop, 0, gop.frames());
+    require(got == gop.frames(), ErrorKind::kBadStream, "the input became shorter while it was read");
+    at = first_frame + static_cast<std::uint64_t>(got);
+  };
+}
+
+Summons::~Summons() {
+  for (int i = 1; processes_ && i < processes_->size(); ++i)
+    processes_->send(i, kCalls, message(What::kFarewell).bytes);
+}
+
+void Summons::call(const StreamHeader& header, bool direct) {
+  ByteWriter m = message(What::kBegin);
+  m.varint(direct);
+  const std::vector<std::uint8_t> head = serialise(header);
+  m.bytes.insert(m.bytes.end(), head.begin(), head.end());
+  for (int i = 1; processes_ && i < processes_->size(); ++i) processes_->send(i, kCalls, m.bytes);
+}
+
+void help_encode(Processes& processes, const std::function<Share(const StreamHeader&, bool)>& prepare) {
+  const Processes::Message m = processes.receive(kCalls);
+  Reading r(m);
+  if (r.what == What::kFarewell) return;
+  const bool direct = r.number() != 0;
+  const std::vector<std::uint8_t> head(m.bytes.end() - static_cast<std::ptrdiff_t>(r.in.left()), m.bytes.end());
+  Share share;
+  std::optional<Error> unprepared;
+  try {
+    share = prepare(parse_stream_header(head.data(), head.size()), direct);
+    require(serialise(share.encoder->header()) == head, ErrorKind::kInternal,
+            "makes another header of the same options; all processes need the same program");
+  } catch (const Error& e) {
+    unprepared = e;
+  }
+  if (unprepared) {
+    ByteWriter failed = message(What::kFailed);
+    failed.varint(static_cast<std::uint64_t>(unprepared->kind()));
+    failed.text(unprepared->what(), kMaxTextBytes);
+    processes.send(0, kResults, failed.bytes);
+    while (Reading(processes.receive(kTasks)).what != What::kEnd) {
+    }
+    processes.send(0, kResults, message(What::kDone).bytes);
+  } else {
+    Worker(processes, share).run();
+  }
+  (void)processes.receive(kCalls);
+}
+
+Together encode_together(Processes& processes, Share& own, Dealing& dealing, ByteSink& sink) {
+  std::thread worker([&] { Worker(processes, own).run(); });
+  struct Join {
+    std::thread& thread;
+    ~Join() { thread.join(); }
+  } const join{worker};
+  return Leader(processes, own, dealing, sink).run();
+}
+
+}  // namespace trivelet::cli

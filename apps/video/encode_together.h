@@ -1,0 +1,62 @@
+// Encoding by the processes that mpirun started: the first one deals out GOPs, all code them, and the first one writes what
+// comes back, in order. The stream is byte for byte that of one process (codec/encoder_part.h).
+//
+// Of files of raw frames the first process looks only where GOPs end, and who codes a GOP reads it; the frames of other
+// inputs are read by the first process, once, and sent.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "apps/cli/processes.h"
+#include "apps/video/video.h"
+#include "codec/encoder_part.h"
+
+namespace trivelet::cli {
+
+/// What a process codes with.
+struct Share {
+  std::shared_ptr<const Backend> backend;  ///< null: the CPU
+  std::unique_ptr<PartEncoder> encoder;
+  /// Fills `gop` with its frames, the first of which is that of this number. Null: they are sent.
+  std::function<void(Gop& gop, std::uint64_t first_frame)> read;
+};
+
+/// Reads GOPs of which each begins behind the one before.
+std::function<void(Gop& gop, std::uint64_t first_frame)> read_from(std::shared_ptr<VideoInput> input);
+
+/// In the first process: what the others wait for until it ends.
+class Summons {
+ public:
+  /// `processes`: null if there are no others.
+  explicit Summons(Processes* processes) : processes_(processes) {}
+  ~Summons();
+  Summons(const Summons&) = delete;
+  Summons& operator=(const Summons&) = delete;
+  void call(const StreamHeader& header, bool direct);
+
+ private:
+  Processes* processes_;
+};
+
+/// In the others: waits for what is to be done, does it, and waits for the first one to end. `prepare` is asked for its
+/// share in a stream with this header; `direct`: it reads the input itself.
+void help_encode(Processes& processes, const std::function<Share(const StreamHeader& header, bool direct)>& prepare);
+
+/// Where GOPs come from.
+struct Dealing {
+  VideoInput& input;
+  bool plain_gops = false;  ///< as long as they may be, whatever the scenes
+  bool direct = false;
+  int threads = 0;                             ///< that look for scenes
+  std::function<void(std::uint64_t)> written;  ///< told how many frames are
+};
+
+struct Together {
+  std::uint64_t frames = 0;
+  std::uint64_t bytes = 0;
+};
+/// In the first process, after Summons::call(). Throws what went wrong in any of them, when all have stopped.
+Together encode_together(Processes& processes, Share& own, Dealing& dealing, ByteSink& sink);
+
+}  // namespace trivelet::cli

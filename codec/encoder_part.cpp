@@ -1,0 +1,263 @@
+#include "codec/encoder_part.h"
+
+#include <utility>
+
+#include "codec/bytes.h"
+#include "codec/encoder_state.h"
+
+namespace trivelet {
+
+// ------------------------------------------------------------------------------------------------------------ records
+
+namespace {
+
+template <class IO, class T>
+void number(IO& io, T& v) {
+  if constexpr (IO::kReading) {
+    std::uint64_t u = 0;
+    io.varint(u);
+    v = static_cast<T>(u);
+  } else {
+    io.varint(static_cast<std::uint64_t>(v));
+  }
+}
+
+template <class IO>
+void numbers(IO& io, std::vector<double>& v) {
+  std::uint64_t n = v.size();
+  number(io, n);
+  if constexpr (IO::kReading) v.resize(static_cast<std::size_t>(n));
+  for (double& x : v) io.real(x);
+}
+
+template <class IO>
+void visit(IO& io, GopRecord& r) {
+  number(io, r.number);
+  number(io, r.anew);
+  number(io, r.info.bytes);
+  number(io, r.info.first_frame);
+  number(io, r.info.frames);
+  number(io, r.info.key);
+  io.signed_varint(r.info.begin_pts);
+  io.signed_varint(r.info.end_pts);
+  std::uint64_t layers = r.info.layers.size();
+  number(io, layers);
+  if constexpr (IO::kReading) r.info.layers.resize(static_cast<std::size_t>(layers));
+  for (LayerInfo& l : r.info.layers) {
+    number(io, l.bytes);
+    number(io, l.error);
+  }
+  numbers(io, r.predicted);
+  number(io, r.asks);
+  numbers(io, r.errors);
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> GopRecord::serialise() const {
+  ByteWriter out;
+  GopRecord copy = *this;
+  visit(out, copy);
+  out.bytes.insert(out.bytes.end(), bytes.begin(), bytes.end());
+  return std::move(out.bytes);
+}
+
+GopRecord GopRecord::parse(const std::vector<std::uint8_t>& bytes) {
+  GopRecord r;
+  ByteReader in(bytes.data(), bytes.size(), "a GOP of another process");
+  visit(in, r);
+  r.bytes.assign(bytes.end() - static_cast<std::ptrdiff_t>(in.left()), bytes.end());
+  return r;
+}
+
+// ------------------------------------------------------------------------------------------------------- some of GOPs
+
+/// What an encoder writes, until it is taken.
+class PartEncoder::Bytes final : public ByteSink {
+ public:
+  void write(const void* data, std::size_t size) override {
+    const auto* p = static_cast<const std::uint8_t*>(data);
+    bytes_.insert(bytes_.end(), p, p + size);
+  }
+  std::vector<std::uint8_t> take() { return std::exchange(bytes_, {}); }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+};
+
+/// A GOP that may still have to be measured.
+struct PartEncoder::Kept {
+  Gop samples;
+  Encoder::State::Pending gop;
+  std::unique_ptr<RateControl> control;
+  std::vector<Cuts> cuts;
+};
+
+PartEncoder::PartEncoder(const VideoInfo& info, const EncoderParams& params, const Backend* backend)
+    : sink_(std::make_unique<Bytes>()) {
+  require(!params.has_byte_target() && params.psnr == 0, ErrorKind::kUnsupported,
+          "a target for bytes or a PSNR looks from GOP to GOP: one encoder has to make them all");
+  encoder_ = std::make_unique<Encoder>(info, params, *sink_, backend);
+  head_ = sink_->take();
+  encoder_->state_->hand_over = [this](Encoder::State::Work& work) { take(&work); };
+}
+
+PartEncoder::~PartEncoder() = default;
+
+const StreamHeader& PartEncoder::header() const { return encoder_->state_->header; }
+KeySchedule PartEncoder::schedule() const { return {header(), encoder_->params().key_interval}; }
+const CodecStats& PartEncoder::stats() const { return encoder_->stats(); }
+
+Gop PartEncoder::make_gop() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      Gop gop = std::move(free_.back());
+      free_.pop_back();
+      return gop;
+    }
+  }
+  return encoder_->make_gop();
+}
+
+void PartEncoder::push(Gop gop, const GopTask& task) {
+  Encoder::State& s = *encoder_->state_;
+  auto kept = std::make_unique<Kept>();
+  kept->samples = std::move(gop);
+  const Gop& samples = kept->samples;
+  {
+    const std::lock_guard lock(mutex_);
+    kept_[task.number] = std::move(kept);
+  }
+  Encoder::State::Pending p = s.accept(samples.frames());
+  p.number = task.number;
+  p.first_frame = task.first_frame;
+  p.anew = task.anew;
+  s.push(samples, std::move(p));
+}
+
+// Where nothing but its own samples is needed to measure a GOP, that waits until those before are known; with motion the
+// coder has to have them at hand, and GOPs that begin anew begin anew here, too.
+void PartEncoder::take(void* done) {
+  auto& work = *static_cast<Encoder::State::Work*>(done);
+  Encoder::State& s = *encoder_->state_;
+  GopRecord r;
+  r.number = work.gop.number;
+  r.anew = work.gop.anew;
+  r.info = s.index.back();
+  s.index.clear();
+  r.bytes = sink_->take();
+  Gop* samples = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    samples = &kept_.at(r.number)->samples;
+  }
+  if (work.control) r.predicted = s.predicted_errors(*work.control, work.cuts);
+  if (work.control && s.header.motion) {
+    std::vector<const Cuts*> points;
+    if (work.gop.measures) points = s.measuring_points(work.gop, r.predicted, work.cuts);
+    if (work.gop.anew) s.measured = SampleErrorModel(s.header.lossless);
+    if (!points.empty()) s.measure_at(points, *samples, work.gop, *work.control);
+    r.errors = layer_errors(r.predicted, s.measured);
+  }
+  r.asks = work.control && !s.header.motion && work.gop.measures;
+  const std::lock_guard lock(mutex_);
+  if (r.asks) {
+    Kept& kept = *kept_.at(r.number);
+    kept.gop = std::move(work.gop);
+    kept.control = std::move(work.control);
+    kept.cuts = std::move(work.cuts);
+  }
+  done_.push_back(std::move(r));
+}
+
+void PartEncoder::flush() {
+  Encoder::State& s = *encoder_->state_;
+  s.drain(0);
+  if (s.finisher) s.finisher->wait(0);
+}
+
+std::optional<GopRecord> PartEncoder::next() {
+  GopRecord r;
+  {
+    const std::lock_guard lock(mutex_);
+    if (done_.empty()) return std::nullopt;
+    r = std::move(done_.front());
+    done_.erase(done_.begin());
+  }
+  if (!r.asks) (void)settle(r.number, {});
+  return r;
+}
+
+std::size_t PartEncoder::unsettled() const {
+  const std::lock_guard lock(mutex_);
+  return kept_.size();
+}
+
+std::vector<double> PartEncoder::settle(std::uint64_t number, const std::vector<std::size_t>& layers) {
+  Encoder::State& s = *encoder_->state_;
+  std::unique_ptr<Kept> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = kept_.find(number);
+    require(found != kept_.end(), ErrorKind::kInternal, "a GOP is settled that was not coded here");
+    kept = std::move(found->second);
+    kept_.erase(found);
+  }
+  std::vector<double> errors;
+  if (!layers.empty()) {
+    std::vector<const Cuts*> points;
+    for (const std::size_t l : layers) points.push_back(&kept->cuts.at(l));
+    errors = s.sampled_errors(kept->samples, kept->gop, *kept->control, points);
+    for (double& e : errors) e /= static_cast<double>(kept->control->samples());
+  }
+  const std::lock_guard lock(mutex_);
+  free_.push_back(std::move(kept->samples));
+  return errors;
+}
+
+// ------------------------------------------------------------------------------------------------------------ all GOPs
+
+StreamAssembly::StreamAssembly(const StreamHeader& header, const std::vector<std::uint8_t>& head, ByteSink& sink)
+    : header_(header), plan_(header_), out_(sink) {
+  out_.write(head.data(), head.size());
+}
+
+std::vector<std::size_t> StreamAssembly::add(const GopRecord& record) {
+  require(record.number == next() && record.info.first_frame == frames_, ErrorKind::kInternal,
+          "GOP " + std::to_string(record.number) + " where GOP " + std::to_string(next()) + " is to come");
+  GopInfo info = record.info;
+  info.offset = out_.position();
+  out_.write(record.bytes.data(), record.bytes.size());
+  index_.push_back(std::move(info));
+  frames_ += static_cast<std::uint64_t>(record.info.frames);
+  Errors& e = errors_.emplace_back();
+  e.predicted = record.predicted;
+  e.final = record.errors;
+  if (record.asks) e.layers = plan_.layers(record.predicted, record.info.key == GopKey::kOpen, record.anew);
+  if (!e.layers.empty()) ++missing_;
+  return e.layers;
+}
+
+void StreamAssembly::measured(std::uint64_t number, std::vector<double> errors) {
+  require(number < errors_.size() && errors_[number].measured.empty() &&
+              errors_[number].layers.size() == errors.size() && !errors.empty(),
+          ErrorKind::kInternal, "errors of a GOP that was not to be measured");
+  errors_[number].measured = std::move(errors);
+  --missing_;
+}
+
+void StreamAssembly::finish() {
+  require(missing_ == 0, ErrorKind::kInternal, "the stream ends before all its errors are known");
+  SampleErrorModel model(header_.lossless);
+  for (std::size_t g = 0; g < index_.size(); ++g) {
+    Errors& e = errors_[g];
+    if (!e.layers.empty()) model = SampleErrorModel(header_.lossless);
+    for (std::size_t i = 0; i < e.layers.size(); ++i) model.add(e.predicted[e.layers[i]], e.measured[i]);
+    if (e.final.empty()) e.final = layer_errors(e.predicted, model);
+    for (std::size_t l = 0; l < e.final.size(); ++l) index_[g].layers[l].error = error_code(e.final[l]);
+  }
+  out_.write_end(frames_, index_);
+}
+
+}  // namespace trivelet

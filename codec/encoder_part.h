@@ -1,0 +1,117 @@
+// One stream from several encoders, each of which makes some of its GOPs, anywhere: byte for byte that of one Encoder.
+//
+//   who has the frames     deals out GOPs with their numbers (KeySchedule of encoder_params.h tells which begin anew)
+//   PartEncoder            makes a GopRecord of each; keeps its samples until it is told whether to measure errors
+//   StreamAssembly         takes records in their order, writes them, plans which are measured, and ends the stream
+//
+// Those who share a stream agree on its header: PartEncoder::head() of all are equal. GOPs from one that begins anew up to
+// the next one go to one encoder, in their order.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "codec/encoder_params.h"
+#include "codec/measuring_plan.h"
+#include "codec/stream_writer.h"
+#include "trivelet/codec.h"
+
+namespace trivelet {
+
+/// A GOP as it comes to an encoder.
+struct GopTask {
+  std::uint64_t number = 0;
+  std::uint64_t first_frame = 0;
+  bool anew = true;  ///< as KeySchedule says
+};
+
+/// A GOP that was coded.
+struct GopRecord {
+  std::uint64_t number = 0;
+  bool anew = true;
+  GopInfo info;                     ///< of its packet; offset, and errors of layers, are not known yet
+  std::vector<double> predicted;    ///< errors of its layers (measuring_plan.h); none: nobody knows them
+  bool asks = false;                ///< waits to be told whether it is measured
+  std::vector<double> errors;       ///< of its layers, where that was decided at once
+  std::vector<std::uint8_t> bytes;  ///< the packet, and boxes behind it
+
+  std::vector<std::uint8_t> serialise() const;
+  static GopRecord parse(const std::vector<std::uint8_t>& bytes);
+};
+
+class PartEncoder {
+ public:
+  /// As Encoder; no targets for bytes or a PSNR.
+  PartEncoder(const VideoInfo& info, const EncoderParams& params, const Backend* backend = nullptr);
+  ~PartEncoder();
+
+  const StreamHeader& header() const;
+  /// For whoever deals out GOPs.
+  KeySchedule schedule() const;
+  /// What stands before the first GOP of the stream.
+  const std::vector<std::uint8_t>& head() const { return head_; }
+  /// For push(); any thread may ask.
+  Gop make_gop();
+  void push(Gop gop, const GopTask& task);
+  /// Waits until all that was pushed is done.
+  void flush();
+  /// A GOP that is done, in the order of pushes.
+  std::optional<GopRecord> next();
+  /// GOPs that were pushed and not settled.
+  std::size_t unsettled() const;
+  /// Of a record that asks: measures the errors of these layers, as MeasuringPlan chose them; or nothing, if none.
+  std::vector<double> settle(std::uint64_t number, const std::vector<std::size_t>& layers);
+  const CodecStats& stats() const;
+
+ private:
+  struct Kept;
+  class Bytes;
+  void take(void* work);
+
+  std::vector<std::uint8_t> head_;
+  std::unique_ptr<Bytes> sink_;
+  mutable std::mutex mutex_;  ///< of what follows
+  std::map<std::uint64_t, std::unique_ptr<Kept>> kept_;
+  std::vector<GopRecord> done_;
+  std::vector<Gop> free_;
+  std::unique_ptr<Encoder> encoder_;  ///< last: its threads use the others
+};
+
+class StreamAssembly {
+ public:
+  /// Writes the head. `head`: of a PartEncoder.
+  StreamAssembly(const StreamHeader& header, const std::vector<std::uint8_t>& head, ByteSink& sink);
+  /// The number of the next GOP.
+  std::uint64_t next() const { return index_.size(); }
+  /// Writes it. The layers at which it is to be measured, if it asks.
+  std::vector<std::size_t> add(const GopRecord& record);
+  /// What settle() measured there.
+  void measured(std::uint64_t number, std::vector<double> errors);
+  /// Whether all that was to be measured is.
+  bool settled() const { return missing_ == 0; }
+  /// Writes index and end.
+  void finish();
+  std::uint64_t frames() const { return frames_; }
+  std::uint64_t bytes() const { return out_.position(); }
+
+ private:
+  struct Errors {
+    std::vector<double> predicted;
+    std::vector<std::size_t> layers;  ///< measured
+    std::vector<double> measured;
+    std::vector<double> final;
+  };
+  StreamHeader header_;
+  MeasuringPlan plan_;
+  StreamWriter out_;
+  std::vector<GopInfo> index_;
+  std::vector<Errors> errors_;
+  std::uint64_t frames_ = 0;
+  std::size_t missing_ = 0;
+};
+
+}  // namespace trivelet

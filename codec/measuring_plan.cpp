@@ -1,0 +1,43 @@
+#include "codec/measuring_plan.h"
+
+#include <algorithm>
+
+namespace trivelet {
+
+std::vector<std::size_t> MeasuringPlan::layers(const std::vector<double>& predicted, bool open, bool anew) {
+  const std::size_t most = motion_ ? 6 : 4;  // each costs a decoding, without motion of a few blocks
+  constexpr int kMostAge = 16;               // GOPs
+  if (motion_ && anew) planned_ = SampleErrorModel();
+  std::vector<std::size_t> chosen;  // from the finest
+  double last = 0;
+  for (std::size_t l = predicted.size(); l-- > 0;) {
+    const double error = predicted[l];
+    if (error == kExactLayer) continue;
+    // Rounding changes small errors most; motion, which follows what was decoded, changes all.
+    const double apart = (last < 0.5 ? 3 : last < 8 ? 4 : 8) / (motion_ ? 2.5 : 1.0);
+    if (!chosen.empty() && error < apart * last) continue;
+    chosen.push_back(l);
+    last = error;
+  }
+  // Both ends, the finest two, and of those between as many as may be.
+  if (chosen.size() > most) {
+    const std::size_t others = most - 2;
+    for (std::size_t i = 1; i <= others; ++i) chosen[1 + i] = chosen[1 + i * (chosen.size() - 2) / others];
+    chosen.resize(most);
+  }
+  if (chosen.empty() || (planned_.covers(predicted[chosen.front()]) && open == open_ && ++age_ < kMostAge)) return {};
+  open_ = open;
+  age_ = 0;
+  planned_ = SampleErrorModel();
+  std::reverse(chosen.begin(), chosen.end());
+  for (const std::size_t l : chosen) planned_.add(predicted[l], predicted[l]);
+  return chosen;
+}
+
+std::vector<double> layer_errors(const std::vector<double>& predicted, const SampleErrorModel& measured) {
+  std::vector<double> errors;
+  for (const double p : predicted) errors.push_back(p == kExactLayer ? 0 : measured.actual(p));
+  return errors;
+}
+
+}  // namespace trivelet

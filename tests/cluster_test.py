@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Encoding by several processes: the bytes of one, and one clear end when something fails in any of them.
+
+    tests/cluster_test.py path/to/trivelet path/to/mpirun
+
+Raw frames that each process reads for itself, inputs that the first one reads and sends, scenes that end GOPs, motion,
+where GOPs go to processes in rows. More processes than GOPs.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+WIDTH, HEIGHT = 64, 48
+SCENES = (21, 3, 40, 1, 18, 13)
+IN_TIME = 60  # seconds, also under sanitizers
+
+program, mpirun = "", ""
+failures = []
+environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+
+
+def complain(what, result=None):
+    failures.append(what)
+    print(f"FAILED: {what}")
+    if result is not None:
+        print(f"  exit code {result.returncode}, said: {result.stderr.decode(errors='replace')[:2000]}")
+
+
+def frames(bits=8):
+    """Textures that move; another one in every scene."""
+    texture = bytes((x * x * 7 + (x >> 5) * 13 + (x % 91)) & 255 for x in range(1 << 15)) * 2
+    size = WIDTH * HEIGHT * 3 // 2
+    seen = 0
+    for scene, length in enumerate(SCENES):
+        level = bytes(min(255, (v >> 1) + 128 * (scene % 2)) for v in range(256))
+        for _ in range(length):
+            at = scene * 4999 + seen * 3
+            frame = texture[at:at + size].translate(level)
+            yield frame if bits == 8 else b"".join(bytes((v, v & 3)) for v in frame)
+            seen += 1
+
+
+def run(arguments, processes=0, stdin=None, **how):
+    words = [program, *arguments, "--quiet"]
+    if processes:
+        words = [mpirun, "-n", str(processes), "--oversubscribe", "--bind-to", "none", *words]
+    if "input" not in how:
+        how["stdin"] = stdin or subprocess.DEVNULL
+    return subprocess.run(words, capture_output=True, timeout=IN_TIME, env=environment, **how)
+
+
+def same(name, arguments, counts, output="together.tvl"):
+    """`arguments` of encode, with IN but without OUT."""
+    one = run([*arguments[:2], f"one{Path(output).suffix}", *arguments[2:], "-y"])
+    if one.returncode:
+        return complain(f"{name}: one process", one)
+    for n in counts:
+        many = run([*arguments[:2], output, *arguments[2:], "-y"], n)
+        if many.returncode:
+            complain(f"{name}: {n} processes", many)
+        elif Path(output).read_bytes() != Path(f"one{Path(output).suffix}").read_bytes():
+            complain(f"{name}: {n} processes give other bytes than one")
+
+
+def identity():
+    with open("a.y4m", "wb") as y4m, open("a.yuv", "wb") as raw:
+        y4m.write(f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F25:1 Ip C420jpeg\n".encode())
+        for f in frames():
+            y4m.write(b"FRAME\n" + f)
+        for f in frames(10):
+            raw.write(f)
+    y4m = ["encode", "a.y4m", "--gop", "8", "--threads", "1"]
+    same("dense", y4m, (1, 2, 3, 7))
+    same("lossless fast, verified", [*y4m, "--lossless", "--preset", "fast", "--verify"], (3,))
+    same("motion", [*y4m, "--motion", "on", "--keyint", "20"], (3,))
+    same("a part of ten bits, no scenes", ["encode", "a.yuv", "--size", f"{WIDTH}x{HEIGHT}", "--pix-fmt", "yuv420p10",
+                                           "--frames", "5:70", "--no-scene-cuts", "--gop", "5", "-q", "80"], (2,))
+    same("more processes than GOPs", ["encode", "a.y4m", "--frames", ":7"], (3,))
+    # What cannot be found by its number is sent: a stream of our own here, motion pictures in rows.
+    run(["encode", "a.y4m", "lossless.tvl", "--lossless", "--preset", "fast", "-y"])
+    same("sent", ["encode", "lossless.tvl", "--gop", "8", "--motion", "auto"], (3,))
+    # From a pipe into a pipe. Standard output of what mpirun starts is a terminal of its own.
+    one = run(["encode", "-", "-", "--gop", "8"], input=Path("a.y4m").read_bytes())
+    os.mkfifo("pipe.tvl")
+    with open("a.y4m", "rb") as source, open("piped.tvl", "wb") as piped:
+        reader = subprocess.Popen(["cat", "pipe.tvl"], stdout=piped)
+        many = run(["encode", "-", "pipe.tvl", "--gop", "8", "-y"], 2, stdin=source)
+        reader.wait(IN_TIME)
+    if many.returncode or not one.stdout or one.stdout != Path("piped.tvl").read_bytes():
+        complain("a pipe: other bytes than one process", many)
+
+
+def nothing_left(name, result, said):
+    text = result.stderr.decode(errors="replace")
+    if result.returncode == 0:
+        complain(f"{name}: no failure")
+    if text.count("trivelet: error:") != 1 or said not in text:
+        complain(f"{name}: not one message with '{said}'", result)
+    left = [p.name for p in Path(".").iterdir() if p.name.startswith("x.tvl")]
+    if left:
+        complain(f"{name}: left {left}", result)
+
+
+def failing():
+    # A frame that only one process reads, and finds wrong: a sample of 11 bits.
+    data = bytearray(Path("a.yuv").read_bytes())
+    size = WIDTH * HEIGHT * 3
+    data[61 * size + 101] = 7
+    Path("bad.yuv").write_bytes(data)
+    raw = ["--size", f"{WIDTH}x{HEIGHT}", "--pix-fmt", "yuv420p10", "--gop", "5"]
+    nothing_left("a bad sample", run(["encode", "bad.yuv", "x.tvl", *raw], 3), "frame 61")
+    nothing_left("no input", run(["encode", "none.y4m", "x.tvl"], 3), "none.y4m")
+    Path("cut.y4m").write_bytes(Path("a.y4m").read_bytes()[:-100])
+    nothing_left("a cut input", run(["encode", "cut.y4m", "x.tvl", "--gop", "5"], 3), "truncated")
+    nothing_left("options", run(["encode", "a.y4m", "x.tvl", "--gop", "500"], 3), "--gop")
+    # The disk is full: who writes is told, the others stop.
+    wrap = ["sh", "-c", f'ulimit -f 20; trap "" XFSZ; exec "{program}" encode a.y4m x.tvl --lossless --quiet']
+    full = subprocess.run([mpirun, "-n", "3", "--oversubscribe", "--bind-to", "none", *wrap], capture_output=True,
+                          timeout=IN_TIME, env=environment, stdin=subprocess.DEVNULL)
+    nothing_left("a full disk", full, "x.tvl")
+    killed()
+
+
+def children(pid):
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == pid:
+                found.append(int(entry.name))
+        except (OSError, IndexError):
+            pass
+    return found
+
+
+def killed():
+    """A process that is not the first one is killed in the middle."""
+    start = subprocess.Popen([mpirun, "-n", "3", "--oversubscribe", "--bind-to", "none", program, "encode", "-",
+                              "x.tvl", "--gop", "2", "--quiet"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, env=environment)
+    head, whole = f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F25:1 Ip C420jpeg\n".encode(), list(frames())
+    begun = time.monotonic()
+    start.stdin.write(head)
+    for f in whole:
+        start.stdin.write(b"FRAME\n" + f)
+    start.stdin.flush()  # not closed: it waits for more
+    while not Path("x.tvl.part").exists() and time.monotonic() - begun < IN_TIME:
+        time.sleep(0.05)
+    victims = [p for p in children(start.pid)
+               if b"OMPI_COMM_WORLD_RANK=2" in Path(f"/proc/{p}/environ").read_bytes()]
+    if len(victims) != 1:
+        complain(f"killed: {len(victims)} processes of rank 2")
+    for v in victims:
+        os.kill(v, signal.SIGKILL)
+    try:
+        code = start.wait(IN_TIME)
+        if code == 0:
+            complain("killed: no failure")
+    except subprocess.TimeoutExpired:
+        start.kill()
+        complain("killed: the others went on")
+    start.stdin.close()
+    left = [p.name for p in Path(".").iterdir() if p.name.startswith("x.tvl")]
+    if left:
+        complain(f"killed: left {left}")
+
+
+def main():
+    global program, mpirun
+    program, mpirun = (str(Path(a).resolve()) for a in sys.argv[1:3])
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        identity()
+        failing()
+        os.chdir("/")
+    print("cluster_test:", f"{len(failures)} failures" if failures else "all good")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
