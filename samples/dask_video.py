@@ -52,7 +52,7 @@ def encode(client, program, source, target, frames, part_frames, size=None, opti
         for number, (first, end) in enumerate(spans):
             part = os.path.join(folder, f"{number:06}.tvl")
             more = list(options)
-            if number > 0:  # what --preset slow chose by the first part holds for all
+            if number > 0 and any("slow" in option for option in options):  # what it chose by the first part holds for all
                 more += ["--pin-from", tasks[0].result()]
             tasks.append(client.submit(task, program, source, part, first, end, more, pure=False, retries=3))
         parts = [future.result() for future in tasks]
