@@ -28,9 +28,10 @@
 #include "trivelet/streams.h"
 #include "trivelet/volume.h"
 
-// Headers are read here and nothing else: what FFmpeg and GDCM do is not linked.
+// Headers are read here and nothing else: what FFmpeg and GDCM do is not linked (io/adapters.cpp).
 namespace trivelet::io {
 const FfmpegAdapter* ffmpeg_adapter(const std::string&) { return nullptr; }
+bool have_ffmpeg() { return false; }
 const GdcmAdapter* gdcm_adapter(const std::string&) { return nullptr; }
 }  // namespace trivelet::io
 
