@@ -86,7 +86,9 @@ INSTANTIATE_TEST_SUITE_P(Profiles, Rate, testing::Values(Profile::kFast, Profile
                          [](const auto& i) { return i.param == Profile::kFast ? "fast" : "dense"; });
 
 TEST_P(Rate, SizesAreKept) {
+  test::OneOf chosen(2);
   for (const char* format : {"yuv420p", "gray12", "gbrp"}) {
+    if (!chosen()) continue;
     const Clip clip = clip_of(format);
     double before = 1e18;
     for (const std::uint64_t target : {6000u, 12000u, 24000u}) {
@@ -385,12 +387,12 @@ TEST(StepSample, IsLikeTheWhole) {
   for (const bool psnr : {false, true}) {
     (psnr ? p.psnr : p.bits_per_pixel) = psnr ? 38 : 0.7;
     if (psnr) p.bits_per_pixel = 0;
-    p.threads = 1;
-    p.simd = SimdLevel::kScalar;
+    p.threads = 3;
+    p.simd = SimdLevel::kBest;
     const Stream one = encode(clip, p);
     if (psnr || test::full()) {  // the sample is the same for both
-      p.threads = 3;
-      p.simd = SimdLevel::kBest;
+      p.threads = 1;
+      p.simd = SimdLevel::kScalar;
       EXPECT_TRUE(encode(clip, p) == one);
     }
     if (psnr) {
