@@ -120,7 +120,7 @@ def killed(arguments, target: Path, what: str) -> None:
     old = b"what stood there before"
     times = 100 if FULL else 4
     outcomes = {old: 0, whole: 0}
-    for i in range(times):
+    while sum(outcomes.values()) < times or (outcomes[old] == 0 and whole_time > 1e-4):
         target.write_bytes(old)
         process = subprocess.Popen(
             [program, *map(str, arguments), str(target), "-y"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -133,6 +133,8 @@ def killed(arguments, target: Path, what: str) -> None:
         if found not in outcomes:
             return complain(f"{what}: killed, and {len(found)} bytes are left that are neither old nor new")
         outcomes[found] += 1
+        if found == whole:  # it may have taken longer when it was timed: the machine does other things, too
+            whole_time *= 0.8
     if outcomes[old] == 0:
         complain(f"{what}: never killed before its end")
     if run([*arguments, target, "-y"]).returncode != 0 or target.read_bytes() != whole:
