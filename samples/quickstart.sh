@@ -18,7 +18,7 @@ mkdir -p build
 # The GPU at hand, if there is one: CUDA code for all of them takes many minutes.
 cuda=(-DTRIVELET_CUDA=OFF)
 if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then cuda=(-DCMAKE_CUDA_ARCHITECTURES=native); fi
-cmake --preset release -DTRIVELET_TESTS=OFF -DTRIVELET_PRECOMPILE=ON -DTRIVELET_UNITY=ON "${cuda[@]}" >build/quickstart.log || { cat build/quickstart.log; exit 1; }
+cmake --preset release -DTRIVELET_TESTS=OFF -DTRIVELET_PLAYER=OFF -DTRIVELET_VLC=OFF -DTRIVELET_PRECOMPILE=ON -DTRIVELET_UNITY=ON "${cuda[@]}" >build/quickstart.log || { cat build/quickstart.log; exit 1; }
 cmake --build build/release -j "$(nproc)" --target trivelet | tail -n 1
 trivelet=$PWD/build/release/apps/trivelet
 
