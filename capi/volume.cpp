@@ -85,6 +85,9 @@ VolumeEncoderParams to_params(const tvl_volume_params& p) {
   if (p.slab != 0) out.slab = p.slab;
   out.threads = p.threads;
   if (p.settings) out.settings = p.settings;
+  require(p.fill_values || p.fill_count == 0, ErrorKind::kBadArgument,
+          std::to_string(p.fill_count) + " fill values at NULL");
+  if (p.fill_count > 0) out.fill_values.assign(p.fill_values, p.fill_values + p.fill_count);
   return out;
 }
 
@@ -218,6 +221,7 @@ tvl_volume_info to_info(const VolumeDecoder& v) {
   out.least = v.info().least;
   out.largest = v.info().largest;
   out.prediction = v.info().prediction != VolumePrediction::kNone || v.stream().profile == Profile::kPredictive;
+  out.marked = static_cast<std::int32_t>(v.info().marked.size());
   const VoxelRegion& r = v.selection();
   out.x = r.x;
   out.y = r.y;

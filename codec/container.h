@@ -58,7 +58,7 @@ inline bool is_stream_box(const std::string& type) {
 inline bool is_bound(const std::string& type) { return type[3] >= 'A' && type[3] <= 'Z'; }
 /// Of those between header and first GOP: there is one at most.
 inline bool is_known_extra_box(const std::string& type) {
-  for (const char* known : {"Volm", "volh", "volq", "mdcv", "clli", "chap", "meta"})
+  for (const char* known : {"Volm", "Mask", "volh", "volq", "mdcv", "clli", "chap", "meta"})
     if (type == known) return true;
   return false;
 }

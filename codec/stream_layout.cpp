@@ -66,6 +66,7 @@ void StreamLayout::read_head(StreamInput& in) {
   if (!in.append(payload, box.length)) bad("the stream ends inside its header");
   header = parse_stream_header(payload.data(), payload.size());
   read_extra_boxes(in);
+  if (has_box(info, "Mask") && !has_box(info, "Volm")) bad("a box 'Mask' in a stream that holds no volume");
   info.metadata = read_metadata(info.boxes);
   const int dropped = header.dropped_spatial;
   const bool dyadic = header.layout == Layout::kDyadic;
@@ -103,7 +104,7 @@ void StreamLayout::read_extra_boxes(StreamInput& in) {
       }
       return;
     }
-    require(!box.critical() || box.is("Volm"), ErrorKind::kUnsupported,
+    require(!box.critical() || box.is("Volm") || box.is("Mask"), ErrorKind::kUnsupported,
             std::string("unknown critical box '") + box.type + "' at byte " + std::to_string(at));
     if (box.length > kMaxExtraBytes)
       bad("a box '" + std::string(box.type) + "' of " + std::to_string(box.length) + " bytes; the limit is " +

@@ -11,6 +11,7 @@
 #include "codec/stream_input.h"
 #include "codec/stream_layout.h"
 #include "codec/volume_map.h"
+#include "codec/volume_mask.h"
 
 namespace trivelet {
 
@@ -50,6 +51,7 @@ class BoxChecker {
     if (ended_ && header_.video.frames > frames_)
       report("the stream header promises " + std::to_string(header_.video.frames) + " frames, the stream has " +
              std::to_string(frames_));
+    if (pictures_ > 0 && !mask_.empty()) check_mask();
     if (ended_ && pictures_ > 0 && pictures_ != frames_)
       report("the volume has " + std::to_string(pictures_) + " slices, the stream " + std::to_string(frames_));
   }
@@ -113,6 +115,8 @@ class BoxChecker {
       take(behind_gop ? kMaxExtraBytes : 0, &BoxChecker::part);
     } else if (box_.is("Volm")) {
       take(kMaxExtraBytes, &BoxChecker::map);
+    } else if (box_.is("Mask")) {
+      take(kMaxExtraBytes, &BoxChecker::mask);
     } else if (box_.is("Indx")) {
       if (indexed_) report(place() + " is a second index");
       index_at_ = box_at_;
@@ -182,8 +186,20 @@ class BoxChecker {
     try {
       const VolumeMap map = parse_volume_map(bytes.data(), bytes.size() - kBoxCrcBytes);
       pictures_ = map.slices * map.volumes;
+      volume_ = {map.format, header_.video.width, header_.video.height, map.slices, map.volumes};
     } catch (const Error& e) {
       report(place() + ": " + e.what());
+    }
+  }
+
+  void mask(const std::vector<std::uint8_t>& bytes) { mask_ = bytes; }  // the map may stand behind it
+
+  void check_mask() {
+    try {
+      MaskDecoder decoder(volume_, mask_.data(), mask_.size() - kBoxCrcBytes);
+      for (std::uint64_t s = 0; s < volume_.all_slices(); ++s) (void)decoder.marks(s);
+    } catch (const Error& e) {
+      report(std::string("the box 'Mask': ") + e.what());
     }
   }
 
@@ -228,6 +244,8 @@ class BoxChecker {
   std::vector<GopInfo> gops_;
   std::uint64_t frames_ = 0;    // where the last GOP ends
   std::uint64_t pictures_ = 0;  // of the volume; 0 = a video
+  VolumeDescription volume_;
+  std::vector<std::uint8_t> mask_;  // payload of its box
   std::uint64_t index_at_ = 0;
   bool have_header_ = false;
   bool unknown_gop_ = false;  // a GOP could not be read, so the index cannot be compared

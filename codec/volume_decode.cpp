@@ -10,6 +10,7 @@
 #include "codec/prefetch.h"
 #include "codec/volume_cuts.h"
 #include "codec/volume_map.h"
+#include "codec/volume_mask.h"
 #include "codec/volume_predict.h"
 #include "codec/volume_request.h"
 #include "trivelet/volume.h"
@@ -40,6 +41,12 @@ std::optional<VolumeStreamInfo> volume_stream_info(const StreamInfo& stream) {
   info.least = mapper.value(0);
   info.largest = mapper.value(map->last);
   info.max_error = map->max_error;
+  if (const std::optional<MaskDecoder> mask = volume_mask_of(stream.boxes, info.volume))
+    for (const std::uint64_t bits : mask->values()) {
+      std::byte stored[8];
+      store_scalar(bits, map->format, stored);
+      info.marked.push_back(scalar_value(stored, map->format.type, map->format.big_endian));
+    }
   info.has_bound = stream.lossless && std::all_of(stream.gops.begin(), stream.gops.end(), [](const GopInfo& g) {
                      return g.layers.empty() || g.layers.back().error == 0;
                    });
@@ -67,6 +74,8 @@ struct VolumeDecoder::State {
   std::unique_ptr<VolumeMapper> mapper;
   std::vector<std::byte> picture;  // a slice as it is decoded, where less of it is wanted
   int picture_width = 0;
+  std::optional<MaskDecoder> mask;
+  std::optional<MaskOverlay> overlay;
   std::vector<std::byte> held;  // all slices, where they come in another order
   std::uint64_t given = 0;
   std::uint64_t seen = 0;  // frames of the stream so far, reduced; those that were passed over count
@@ -86,6 +95,8 @@ struct VolumeDecoder::State {
   void begin();
   bool next_picture();
   void cut(int frame, std::byte* slice);
+  std::uint64_t z_in_stream(std::uint64_t z) const;
+  void put_marked(std::uint64_t z, std::uint64_t volume, std::byte* slice);
   void hold_all();
   bool read(std::byte* slice);
 };
@@ -98,6 +109,11 @@ void VolumeDecoder::State::read_header() {
   require(found.has_value(), ErrorKind::kBadArgument, "this stream holds a video, not a volume");
   info = std::move(*found);
   map = *volume_map_of(stream.boxes);
+  mask = volume_mask_of(stream.boxes, info.volume);
+  if (mask) {
+    check_memory(params.limits, 3 * info.volume.slice_bytes(), "to hold the marks of slices");
+    overlay.emplace(map.format, mask->values());
+  }
   decomposition = stream.decomposition;
   is_predictive = stream.profile == Profile::kPredictive;
   slab = static_cast<std::uint64_t>(stream.gop_frames);
@@ -243,6 +259,29 @@ void VolumeDecoder::State::cut(int frame, std::byte* slice) {
   for (std::uint64_t y = 0; y < selection.height; ++y, from += row, slice += bytes) std::memcpy(slice, from, bytes);
 }
 
+/// Of the full volume, where the slice z of `whole` stands in it.
+std::uint64_t VolumeDecoder::State::z_in_stream(std::uint64_t z) const {
+  const std::uint64_t left = (slab + step[2] - 1) / step[2];  // of a group
+  return step[2] == 1 ? z : z / left * slab + z % left * step[2];
+}
+
+/// Over what is wanted of slice z of `whole`.
+void VolumeDecoder::State::put_marked(std::uint64_t z, std::uint64_t volume, std::byte* slice) {
+  if (!mask) return;
+  require(volume < info.volume.volumes, ErrorKind::kBadStream, "the stream has more pictures than its volume slices");
+  const std::span<const std::uint8_t> marks = mask->marks(volume * info.volume.slices + z_in_stream(z));
+  if (marks.empty()) return;
+  const auto channels = static_cast<std::size_t>(map.format.channels);
+  const auto scalar = static_cast<std::size_t>(bytes_of(map.format.type));
+  const std::size_t row_marks = static_cast<std::size_t>(info.volume.width) * channels;
+  for (std::uint64_t y = selection.y; y < selection.y + selection.height; ++y) {
+    const std::uint8_t* row = marks.data() + static_cast<std::size_t>(y * step[1]) * row_marks;
+    for (std::uint64_t x = selection.x; x < selection.x + selection.width; ++x)
+      for (std::size_t c = 0; c < channels; ++c, slice += scalar)
+        overlay->put(row[static_cast<std::size_t>(x * step[0]) * channels + c], slice);
+  }
+}
+
 void VolumeDecoder::State::hold_all() {
   const std::uint64_t slices = output.all_slices();
   const StreamInfo& stream = decoder->info();
@@ -263,6 +302,9 @@ void VolumeDecoder::State::hold_all() {
   }
   require(found == slices, ErrorKind::kBadStream,
           "the stream ends after " + std::to_string(found) + " of " + std::to_string(slices) + " slices");
+  for (std::uint64_t i = 0; mask && i < slices; ++i)  // in their order, in which marks are decoded once
+    put_marked(selection.z + i % output.slices, i / output.slices,
+               held.data() + static_cast<std::size_t>(i) * output.slice_bytes());
 }
 
 bool VolumeDecoder::State::read(std::byte* slice) {
@@ -274,10 +316,12 @@ bool VolumeDecoder::State::read(std::byte* slice) {
   for (;;) {
     if (!next_picture()) return false;
     // Of several volumes, the slices wanted of each.
-    const std::uint64_t z = seen++ % whole.slices;
+    const std::uint64_t z = seen % whole.slices;
+    const std::uint64_t volume = seen++ / whole.slices;
     const int frame = at++;
     if (z < selection.z || z >= selection.z + selection.depth) continue;
     cut(frame, slice);
+    put_marked(z, volume, slice);
     return true;
   }
 }

@@ -17,6 +17,8 @@
 #include "codec/stopwatch.h"
 #include "codec/volume_choice.h"
 #include "codec/volume_cuts.h"
+#include "codec/volume_fill.h"
+#include "codec/volume_mask.h"
 #include "codec/volume_predict.h"
 #include "trivelet/volume.h"
 
@@ -72,6 +74,8 @@ void check_request(const VolumeDescription& v, const VolumeEncoderParams& p) {
   if (p.ratio && !(*p.ratio > 0)) refuse("a ratio of " + number_text(*p.ratio) + "; must be positive");
   if (p.bits_per_voxel && !(*p.bits_per_voxel > 0)) refuse("a target of no bits");
   if (p.total_bytes && *p.total_bytes == 0) refuse("a target of no bytes");
+  if (!p.fill_values.empty() && !p.is_lossy() && p.max_error == 0)
+    refuse("fill values are for coding with loss; without, every value comes back as it is");
   if (p.slab && (*p.slab < 1 || *p.slab > 128)) refuse("slabs hold 1..128 slices, not " + std::to_string(*p.slab));
   if (has_fixed_wavelet(p) && p.transform && *p.transform != VolumeTransform::kWavelet)
     refuse("prediction has neither levels nor wavelets nor a layout");
@@ -80,9 +84,6 @@ void check_request(const VolumeDescription& v, const VolumeEncoderParams& p) {
 /// What a lossy stream is made of: numbers in proportion to the values (those of floats stand for their exponents), and
 /// a single plane of them, because an error in the upper of two would be a large one.
 VolumeMap lossy_map(const VolumeAnalysis& analysis, VolumeMap exact) {
-  require(
-      analysis.not_finite() == 0, ErrorKind::kBadArgument,
-      std::to_string(analysis.not_finite()) + " voxels are not finite (NaN or infinite); code this volume losslessly");
   const bool real = is_real(exact.format.type);
   const double range = analysis.max_value() - analysis.min_value();
   if ((!real && exact.planes() == 1) || exact.last == 0 || range == 0) return exact;
@@ -152,7 +153,9 @@ struct Plan {
   VolumeMap map;
   EncoderParams coding;
   std::string text;
-  double peak = 0;  ///< largest minus least value
+  double peak = 0;                     ///< largest minus least value
+  std::optional<VolumeMarker> marker;  ///< finds what is no number of the map
+  double usual = 0;                    ///< for slices of nothing else
 };
 
 VolumeCandidate fixed_candidate(const VolumeEncoderParams& params, EncoderParams& coding) {
@@ -167,24 +170,70 @@ VolumeCandidate fixed_candidate(const VolumeEncoderParams& params, EncoderParams
   return c;
 }
 
+/// All voxels, looked at once.
+struct Survey {
+  explicit Survey(const VolumeDescription& volume) : analysis(volume.voxel), trial(volume) {}
+  VolumeAnalysis analysis;  ///< of scalars without a mark
+  VolumeTrial trial;        ///< of slices with these filled
+  std::optional<VolumeMarker> marker;
+  std::vector<std::uint8_t> mask;  ///< content of its box; empty: no scalar has a mark
+};
+
+Survey survey_of(SliceSource& source, const VolumeEncoderParams& params) {
+  const VolumeDescription volume = source.description();
+  Survey survey(volume);
+  const auto scalar = static_cast<std::size_t>(bytes_of(volume.voxel.type));
+  const std::size_t scalars = volume.slice_bytes() / scalar;
+  const bool lossy = params.is_lossy() || params.max_error > 0;
+  if (lossy && (is_real(volume.voxel.type) || !params.fill_values.empty()))
+    survey.marker.emplace(volume.voxel, params.fill_values);
+  MaskEncoder mask(volume);
+  SliceFiller filler(volume, 0);
+  std::vector<std::byte> slice(volume.slice_bytes());
+  std::vector<std::byte> kept;
+  std::vector<std::uint8_t> marks(survey.marker ? scalars : 0);
+  for (std::uint64_t s = 0; s < volume.all_slices(); ++s) {
+    source.read(slice.data());
+    const bool marked = survey.marker && survey.marker->find(slice.data(), marks);
+    if (survey.marker) mask.add(marks);
+    if (marked) {
+      kept.clear();
+      for (std::size_t i = 0; i < scalars; ++i)
+        if (marks[i] == 0)
+          kept.insert(kept.end(), slice.begin() + static_cast<std::ptrdiff_t>(i * scalar),
+                      slice.begin() + static_cast<std::ptrdiff_t>((i + 1) * scalar));
+      survey.analysis.add_scalars(kept.data(), kept.size() / scalar);
+      filler.fill(marks, slice.data());
+    } else {
+      survey.analysis.add_scalars(slice.data(), scalars);
+    }
+    survey.trial.add(s, slice.data());
+  }
+  if (mask.any()) survey.mask = mask.finish(survey.marker->values());
+  require(survey.analysis.scalars() > 0, ErrorKind::kBadArgument,
+          "no voxel has a value of its own, all are fill values or not finite; code this volume losslessly");
+  return survey;
+}
+
 /// Reads the volume for the first time. Throws what is wrong with the request before any byte is written.
 Plan make_plan(SliceSource& source, const VolumeEncoderParams& params) {
   const VolumeDescription volume = source.description();
   check_request(volume, params);
-  VolumeAnalysis analysis(volume.voxel);
-  VolumeTrial trial(volume);
-  std::vector<std::byte> slice(volume.slice_bytes());
-  for (std::uint64_t s = 0; s < volume.all_slices(); ++s) {
-    source.read(slice.data());
-    analysis.add(slice.data(), slice.size() / volume.voxel.bytes());
-    trial.add(s, slice.data());
-  }
+  Survey survey = survey_of(source, params);
+  const VolumeAnalysis& analysis = survey.analysis;
+  const VolumeTrial& trial = survey.trial;
   const std::vector<std::uint8_t> envelope = source.envelope();
   const std::size_t values = analysis.distinct();
   remark(params, "values " + number_text(analysis.min_value()) + ".." + number_text(analysis.max_value()) + ", " +
                      (values > 0 ? std::to_string(values) : "many") + " different");
 
   Plan plan;
+  if (!survey.mask.empty()) {
+    plan.marker = std::move(survey.marker);
+    plan.usual = analysis.min_value() + (analysis.max_value() - analysis.min_value()) / 2;
+    remark(params, std::to_string(plan.marker->values().size()) + " values are marked, in " +
+                       std::to_string(survey.mask.size()) + " bytes");
+  }
   plan.peak = analysis.max_value() - analysis.min_value();
   plan.map = map_without_palette(volume, analysis, params);
   plan.coding = coding_params(volume, plan.map, params);
@@ -210,6 +259,7 @@ Plan make_plan(SliceSource& source, const VolumeEncoderParams& params) {
   plan.map.order = c.order;
   plan.map.prediction = c.prediction;
   plan.coding.boxes.push_back({kMapBox, serialise(plan.map)});
+  if (plan.marker) plan.coding.boxes.push_back({kMaskBox, std::move(survey.mask)});
   if (!envelope.empty()) plan.coding.boxes.push_back({kEnvelopeBox, envelope});
   return plan;
 }
@@ -258,9 +308,12 @@ class SliceFeed {
 };
 
 /// Reads the volume for the second time. Returns the position of the last box's payload.
-std::uint64_t code(SliceSource& source, const Plan& plan, const VolumeEncoderParams& params, ByteSink& sink,
+std::uint64_t code(SliceSource& original, const Plan& plan, const VolumeEncoderParams& params, ByteSink& sink,
                    CodecStats& stats) {
-  const VolumeDescription volume = source.description();
+  const VolumeDescription volume = original.description();
+  std::optional<FilledSlices> filled;
+  if (plan.marker) filled.emplace(original, *plan.marker, plan.usual);
+  SliceSource& source = filled ? *filled : original;
   const VideoInfo video = slice_video(plan.map, volume.width, volume.height, volume.all_slices());
   Encoder encoder(video, plan.coding, sink);
   const std::uint64_t last_box = encoder.stats().stream_bytes - kBoxCrcBytes - plan.coding.boxes.back().payload.size();

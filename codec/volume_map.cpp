@@ -332,9 +332,8 @@ void VolumeAnalysis::add_keys(const std::byte* stored, std::size_t scalars) {
   }
 }
 
-void VolumeAnalysis::add(const std::byte* stored, std::size_t voxels) {
-  if (voxels == 0) return;
-  const std::size_t scalars = voxels * static_cast<std::size_t>(format_.channels);
+void VolumeAnalysis::add_scalars(const std::byte* stored, std::size_t scalars) {
+  if (scalars == 0) return;
   const bool wide = bytes_of(format_.type) > 2;
   if (scalars_ == 0 && wide) {
     by_width(format_.type,
@@ -450,8 +449,7 @@ VolumeMap bounded_map(const VolumeAnalysis& a, double max_error) {
     return m;
   }
   require(a.not_finite() == 0, ErrorKind::kBadArgument,
-          std::to_string(a.not_finite()) +
-              " voxels are not finite (NaN or infinite) and have no error; code this volume losslessly");
+          std::to_string(a.not_finite()) + " voxels are not finite, and have no error");
   if (max_error == 0) return exact_map(a, false);
   // Half a step, plus the rounding of the sum in double and of the result to the type, stays within the bound.
   const double rounding = rounding_of(a);

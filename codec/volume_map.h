@@ -73,7 +73,10 @@ std::optional<VolumeMap> volume_map_of(const std::vector<ExtraBox>& boxes);
 class VolumeAnalysis {
  public:
   explicit VolumeAnalysis(const VoxelFormat& format);
-  void add(const std::byte* stored, std::size_t voxels);
+  void add(const std::byte* stored, std::size_t voxels) {
+    add_scalars(stored, voxels * static_cast<std::size_t>(format_.channels));
+  }
+  void add_scalars(const std::byte* stored, std::size_t scalars);
 
   const VoxelFormat& format() const { return format_; }
   std::uint64_t scalars() const { return scalars_; }
@@ -115,7 +118,7 @@ VolumeMap exact_map(const VolumeAnalysis& analysis, bool palette);
 /// A palette is worth trying: fewer values occur than lie between the least and the largest.
 bool palette_may_pay(const VolumeAnalysis& analysis);
 /// The map with which no value errs by more than `max_error` (stored units). BadArgument when the type's own resolution
-/// does not allow it, or when floats are not finite.
+/// does not allow it, or when floats are not finite, which are marked (volume_mask.h) before.
 VolumeMap bounded_map(const VolumeAnalysis& analysis, double max_error);
 /// Of floats: a bound that their resolution allows, about the least.
 double least_bound(const VolumeAnalysis& analysis);

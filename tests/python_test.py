@@ -84,7 +84,7 @@ class Header(unittest.TestCase):
             return "c_void_p"
         if declared == "void":
             return "NoneType"
-        if declared in ("void**", "uint64_t*"):
+        if declared in ("void**", "uint64_t*", "double*"):
             return "LP_" + self.ctype(declared[:-1])
         kinds = {**_library.STRUCTURES, "tvl_log": _library.LOG}
         if declared.endswith("*"):
@@ -386,6 +386,20 @@ class Targets(unittest.TestCase):
         real = blob((12, 60, 70), np.float32)
         back = trivelet.decode(trivelet.encode(real, max_error=0.25))
         self.assertLessEqual(float(np.abs(back - real).max()), 0.25)
+
+    def test_fill_values(self) -> None:
+        real = blob((12, 60, 70), np.float32)
+        real[3:6, 10:20, 30:50] = np.nan
+        real[:, :, 5] = -9999
+        volume = trivelet.open(trivelet.encode(real, max_error=0.25, fill_values=-9999))
+        back = volume[...]
+        np.testing.assert_array_equal(np.isnan(back), np.isnan(real))
+        np.testing.assert_array_equal(back == -9999, real == -9999)
+        self.assertLessEqual(float(np.nanmax(np.abs(back - real))), 0.25)
+        np.testing.assert_array_equal(volume[4, 5:25, 20:60], back[4, 5:25, 20:60])
+        for bad in ({"fill_values": 1}, {"max_error": 1, "fill_values": [0.5]}):
+            with self.assertRaises(trivelet.ArgumentError):
+                trivelet.encode(blob((4, 20, 20)), **bad)
 
     def test_sizes(self) -> None:
         array = blob((12, 60, 70))

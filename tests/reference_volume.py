@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Decode a volume from a Trivelet stream: sections "Volumes" and "Masks" of codec/FORMAT.md, in its words alone.
+"""Decode a volume from a Trivelet stream: section "Volumes" of codec/FORMAT.md, in its words alone.
 
     reference_volume.py IN.tvl OUT.raw [--layers N] [--planes N] [--reduce N]
 
@@ -16,6 +16,7 @@ import numpy as np
 
 import reference_decoder as reference
 from reference_conventions import ByteReader, FormatError, check
+from reference_dense import RangeDecoder, State
 
 UINT8, INT8, UINT16, INT16, UINT32, INT32, UINT64, INT64, FLOAT32, FLOAT64 = range(10)
 BYTES = (1, 1, 2, 2, 4, 4, 8, 8, 4, 8)
@@ -172,23 +173,103 @@ def numbers_of_gop(samples: list[np.ndarray], m: VolumeMap) -> np.ndarray:
     return result
 
 
+# ----------------------------------------------------------------------------------------------------------------------
+# Mask
+# ----------------------------------------------------------------------------------------------------------------------
+
+class Contexts:
+    def __init__(self) -> None:
+        def state() -> State:
+            return [32768, 1]
+
+        self.same, self.like = state(), state()
+        self.above = [state() for _ in range(2)]
+        self.set = [state() for _ in range(32)]
+
+
+def slice_of_marks(coder: RangeDecoder, x: Contexts, before: np.ndarray) -> np.ndarray:
+    """Of a channel."""
+    if coder.decide(x.same):
+        return before
+    rows, columns = before.shape
+    marks = np.zeros((rows + 1, columns + 2), np.int64)  # with what lies outside: above, left and right
+    a = 0
+    for y in range(1, rows + 1):
+        a = coder.decide(x.above[a])
+        if a:
+            marks[y] = marks[y - 1]
+            continue
+        for i in range(1, columns + 1):
+            left, above, old = marks[y, i - 1], marks[y - 1, i], before[y - 1, i - 1]
+            c = (left != 0) + 2 * (above != 0) + 4 * (marks[y - 1, i - 1] != 0) + 8 * (marks[y - 1, i + 1] != 0)
+            if not coder.decide(x.set[int(c + 16 * (old != 0))]):
+                continue
+            if coder.decide(x.like):
+                marks[y, i] = left or above or old or 1
+            else:
+                marks[y, i] = 1 + sum(coder.plain() << bit for bit in range(7, -1, -1))
+    return marks[1:, 1:-1]
+
+
+def read_mask(payload: bytes, m: VolumeMap, rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """The marked values, behind a 0, and the marks: slices, rows, columns, channels."""
+    reader = ByteReader(payload)
+    version = reader.number("B")
+    check(version == 1, f"version {version} of Mask")
+    n = reader.varint()
+    check(1 <= n <= 255, "number of marked values")
+    values = reader.unpack(f"{n}Q")
+    check(len(set(values)) == n and max(values) < 1 << m.width, "marked values")
+    group = reader.varint()
+    check(1 <= group <= 128, "slices of a group")
+    slices = m.slices * m.volumes
+    sizes = [reader.varint() for _ in range(0, slices, group)]
+    marks = np.zeros((slices, rows, columns, m.channels), np.int64)
+    for first, size in zip(range(0, slices, group), sizes):
+        codeword = reader.take(size)
+        if size == 0:
+            continue
+        coder = RangeDecoder(codeword)
+        contexts = [Contexts() for _ in range(m.channels)]
+        before = np.zeros(marks.shape[1:], np.int64)
+        for s in range(first, min(first + group, slices)):
+            for channel in range(m.channels):
+                marks[s, ..., channel] = slice_of_marks(coder, contexts[channel], before[..., channel])
+            before = marks[s]
+        check(coder.position - 32 <= 8 * size + 16, "a codeword that ends too early")
+    check(marks.max() <= n, "mark")
+    reader.last_crc()
+    return np.array((0, *values), np.uint64), marks
+
+
 def decode(data: bytes, options: reference.Options,
            region: tuple[int, int, int, int, int, int] | None = None) -> bytes:
     """The scalars; region: x, y, z and extents of what is wanted of each volume, of the full size."""
-    boxes = {b"Volm": b""}
+    boxes = {b"Volm": b"", b"Mask": b""}
     frames: list[np.ndarray] = []  # bits of scalars: rows, columns, channels
-    found: list[VolumeMap] = []
+    places: list[int] = []         # of the frames, in the full stream
+    found: list[tuple[VolumeMap, reference.Head]] = []
+    gops = [0]  # so far
 
     def use(head: reference.Head, samples: list[np.ndarray]) -> None:
         if not found:
             check(bool(boxes[b"Volm"]), "no volume")
-            found.append(read_map(boxes[b"Volm"], head))
-        frames.extend(bits_of_numbers(numbers_of_gop(samples, found[0]), found[0]))
+            found.append((read_map(boxes[b"Volm"], head), head))
+        first = gops[0] * head.gop_frames  # all GOPs but the last are full
+        gops[0] += 1
+        halved = min(options.reduce, head.temporal_levels) if head.layout == reference.DYADIC else 0
+        places.extend(first + (i << halved) for i in range(len(samples[0])))
+        frames.extend(bits_of_numbers(numbers_of_gop(samples, found[0][0]), found[0][0]))
 
     check(reference.decode_gops(data, options, use, boxes) and bool(found), "no whole volume")
-    m = found[0]
+    m, head = found[0]
     slices = sorted(range(len(frames)), key=m.slice_of)
     volume = np.stack([frames[frame] for frame in slices])
+    if boxes[b"Mask"]:
+        values, marks = read_mask(boxes[b"Mask"], m, head.height, head.width)
+        step = 1 << options.reduce
+        marks = marks[sorted(m.slice_of(place) for place in places), ::step, ::step]
+        volume = np.where(marks > 0, values[marks], volume)
     if region is not None:
         check(options.reduce == 0, "a region of a reduced volume")
         x, y, z, width, height, depth = region

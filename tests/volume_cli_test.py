@@ -147,14 +147,17 @@ def test_nifti(folder):
     two = nibabel.Nifti2Image(noise_volume((12, 11, 10), "uint16"), affine)
     nibabel.save(two, os.path.join(folder, "two.nii.gz"))
     round_trip(os.path.join(folder, "two.nii.gz"), folder)
-    # NaN: exact when lossless, refused with a bound
+    # NaN: exact, lossless or not
     nan = noise_volume((12, 11, 10), "float32")
     nan[3, 3, 3] = np.nan
     path = os.path.join(folder, "nan.nii")
     nibabel.save(nibabel.Nifti1Image(nan, affine), path)
     round_trip(path, folder)
-    run("encode", path, os.path.join(folder, "n.tvl"), "--max-error", "0.1", code=2)
-    run("encode", path, os.path.join(folder, "n.tvl"), "-q", "50", code=2)
+    for options in (("--max-error", "0.1"), ("-q", "50")):
+        run("encode", path, os.path.join(folder, "n.tvl"), "-y", *options)
+        run("decode", os.path.join(folder, "n.tvl"), os.path.join(folder, "again", "nan.nii"), "-y")
+        found = np.asanyarray(nibabel.load(os.path.join(folder, "again", "nan.nii")).dataobj)
+        check(np.array_equal(np.isnan(found), np.isnan(nan)), f"NaN with {options}")
     # lossy floats and wide integers are good in proportion to their values; a constant volume takes any target
     for kind in ("float32", "int32"):
         path = os.path.join(folder, f"wide_{kind}.nii")
@@ -400,6 +403,25 @@ def test_dicom(folder):
     run("encode", series, os.path.join(folder, "mixed.tvl"), code=4)
 
 
+def test_fill_values(folder):
+    x, y, z = np.meshgrid(np.arange(40), np.arange(30), np.arange(12), indexing="ij")
+    data = (280 + 9 * np.sin(x / 7 + z / 5) * np.cos(y / 6)).astype("float32")
+    data[(x - 20) ** 2 + (y - 12) ** 2 < 40 + z] = np.nan
+    data[:3] = -9999
+    path, coded, back = (os.path.join(folder, name) for name in ("ocean.nii", "ocean.tvl", "ocean_back.nii"))
+    nibabel.save(nibabel.Nifti1Image(data, np.eye(4)), path)
+    for options, bound in ((("--max-error", 0.1), 0.1), (("-q", 60), 5)):
+        run("encode", path, coded, "-y", "--fill-value", "-9999,1e20", *options)
+        check("-9999" in run("info", coded)[0] and "NaN" in run("info", coded)[0], "marked values are told")
+        for decoding, wanted in ((("--region", "1,4,2,25,20,6"), data[1:26, 4:24, 2:8]), ((), data)):
+            run("decode", coded, back, "-y", *decoding)
+            found = np.asanyarray(nibabel.load(back).dataobj)
+            check(np.array_equal(np.isnan(found), np.isnan(wanted)) and np.array_equal(found == -9999, wanted == -9999) and
+                  float(np.nanmax(np.abs(found - wanted))) <= bound, f"fill values, {options} {decoding}")
+    run("encode", path, coded, "-y", "--fill-value", "-9999", code=2)  # lossless
+    run("encode", path, coded, "-y", "--fill-value", "none", "-q", 60, code=2)
+
+
 def test_bad_input(folder):
     def save(name, data):
         path = os.path.join(folder, name)
@@ -510,7 +532,8 @@ if len(sys.argv) > 2:
 else:
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, "again"))
-        for test in (test_nifti, test_parts_and_quality, test_regions_and_cuts, test_dicom, test_bad_input):
+        for test in (test_nifti, test_parts_and_quality, test_regions_and_cuts, test_dicom, test_bad_input,
+                     test_fill_values):
             test(folder)
 if failures:
     sys.exit(1)

@@ -3,8 +3,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 
 #include "apps/cli/backends.h"
 #include "apps/cli/log.h"
@@ -80,7 +82,8 @@ struct Options {
   // Of volumes, as all below.
   double max_error = -1;  // < 0 = not asked for
   double max_error_hu = -1;
-  double ratio = 0;  // 0 = not asked for
+  std::string fill_values;  // "-9999,1e20"
+  double ratio = 0;         // 0 = not asked for
   int slab = 0;
   bool no_verify = false;
 };
@@ -174,10 +177,26 @@ Effort effort_of(const Options& options) {
                                            : Effort::kMedium;
 }
 
+/// "-9999,1e20"
+std::vector<double> parse_fill_values(const std::string& text) {
+  std::vector<double> values;
+  std::istringstream in(text);
+  for (std::string one; std::getline(in, one, ',');) {
+    double value = 0;
+    const char* end = one.data() + one.size();
+    const auto [stop, error] = std::from_chars(one.data(), end, value);
+    require(error == std::errc() && stop == end, ErrorKind::kBadArgument,
+            "--fill-value '" + text + "': '" + one + "' is no number; write some, as in -9999,1e20");
+    values.push_back(value);
+  }
+  return values;
+}
+
 /// What was typed of a volume's structure is fixed, all else is left to trials. `p`: of all options.
 VolumeEncoderParams volume_params(const Options& options, const EncoderParams& p, const Command& app) {
   VolumeEncoderParams v;
   v.max_error = std::max(0.0, options.max_error);
+  v.fill_values = parse_fill_values(options.fill_values);
   if (app.typed("-q")) v.quality = p.quality;
   if (app.typed("--step")) v.step = p.step;
   if (app.typed("--psnr")) v.psnr = p.psnr;
@@ -431,7 +450,8 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   require(!processes || !volume, ErrorKind::kUnsupported,
           "'" + options.input + "' is a volume, which one process encodes; start it without mpirun");
   if (volume) return run_volume(options, common, app);
-  for (const char* option : {"--max-error", "--max-error-hu", "--slab", "--ratio", "--no-verify", "--type"})
+  for (const char* option :
+       {"--max-error", "--max-error-hu", "--fill-value", "--slab", "--ratio", "--no-verify", "--type"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
   check_output(options.input, options.output, true);
   require(!(options.verify && options.output == "-"), ErrorKind::kBadArgument,
@@ -603,6 +623,12 @@ Action define_encode(Command& app, Common& common) {
       .type_name("E")
       .group(kVolumes)
       .excludes(error);
+  app.add_option(
+         "--fill-value", options->fill_values,
+         "With loss: such values, as -9999 or 1e20, mean that nothing is there; they come back exactly, and NaN does "
+         "without being named")
+      .type_name("V,...")
+      .group(kVolumes);
   app.add_option("--ratio", options->ratio, "Lossy: a file so many times smaller than the voxels, never larger")
       .range(1.0, 1e9)
       .type_name("R")

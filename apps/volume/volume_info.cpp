@@ -2,6 +2,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "apps/volume/volume.h"
 
 namespace trivelet::cli {
@@ -18,6 +21,19 @@ const char* name_of(VolumeMapKind map) {
 }
 
 constexpr const char* kPredictions[] = {"none", "in the slice", "across slices"};
+
+/// Each once, for NaN has many bit patterns.
+std::string marked_text(const std::vector<double>& values) {
+  std::string text;
+  std::vector<std::string> seen;
+  for (const double v : values) {
+    std::string one = std::isnan(v) ? "NaN" : fmt::format("{:g}", v);
+    if (std::find(seen.begin(), seen.end(), one) != seen.end()) continue;
+    text += (text.empty() ? "" : ", ") + one;
+    seen.push_back(std::move(one));
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -43,6 +59,7 @@ std::vector<std::pair<std::string, std::string>> volume_rows(const io::VolumeInf
     if (coded->order == VolumeOrder::kFourthAxis) rows.emplace_back("order", "along the fourth axis");
     if (coded->has_bound && !coded->exact())
       rows.emplace_back("max error", fmt::format("{:g}, for every voxel", coded->max_error));
+    if (!coded->marked.empty()) rows.emplace_back("marked", marked_text(coded->marked) + ", exact");
   }
   if (show_private)
     for (const std::string& line : io::header_texts(envelope)) rows.emplace_back("header", line);
@@ -78,6 +95,7 @@ void put_volume(Json& json, const io::VolumeInfo& info, const VolumeStreamInfo* 
     json.member("prediction", kPredictions[static_cast<int>(coded->prediction)]);
     json.member("along_fourth_axis", coded->order == VolumeOrder::kFourthAxis);
     if (coded->has_bound) json.member("max_error", coded->max_error);
+    if (!coded->marked.empty()) json.member("marked", marked_text(coded->marked));
   }
   if (show_private) {
     json.begin_array("header");

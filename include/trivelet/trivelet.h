@@ -447,6 +447,8 @@ typedef struct tvl_volume_params {
   const char* settings;  /* text that is kept in the stream; NULL = none */
   const void* envelope;  /* bytes kept beside the voxels (a file's header); NULL = none */
   uint64_t envelope_bytes;
+  const double* fill_values; /* with loss: `fill_count` values that mean "nothing here" and come back exactly; of floats */
+  uint64_t fill_count;       /* NaN and infinities do without being named. NULL, 0 = none */
 } tvl_volume_params;
 TVL_API void tvl_volume_params_init(tvl_volume_params* params, uint64_t struct_size);
 
@@ -487,7 +489,7 @@ typedef struct tvl_volume_info {
   double least;      /* the range of values that the stream can give */
   double largest;
   int32_t prediction; /* 1: coded by prediction: no reduction, layers or planes */
-  int32_t reserved;
+  int32_t marked;     /* values that come back exactly wherever they are, beside all others: NaN, fill values; mostly 0 */
   uint64_t x, y, z, width, height, depth; /* of the full volume, what is read */
   uint64_t step_x, step_y, step_z;        /* voxels of it that are one of what is read */
 } tvl_volume_info;

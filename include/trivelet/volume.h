@@ -204,6 +204,9 @@ struct VolumeEncoderParams {
   std::optional<double> bits_per_voxel;      ///< of the stream, never exceeded
   std::optional<double> ratio;               ///< bytes of the voxels over those of the stream, at least
   std::optional<std::uint64_t> total_bytes;  ///< of the stream, never exceeded
+  /// Values that stand for "nothing here" (as in NetCDF's _FillValue): they come back exactly, wherever they are, and cost
+  /// nothing else. Of floats NaN and infinities are so without being named. Not lossless, where every value comes back.
+  std::vector<double> fill_values;
 
   // Fixed choices; what is not set is chosen by trying.
   VolumeEffort effort = VolumeEffort::kMedium;
@@ -273,9 +276,10 @@ struct VolumeStreamInfo {
   int bits = 0;      ///< of a number
   double least = 0;  ///< value the map can give
   double largest = 0;
-  double max_error = 0;                  ///< of the map: no value errs by more, if the numbers are exact
-  bool has_bound = false;                ///< the numbers are: the stream is lossless and nothing was cut off afterwards
-  VolumeCuts cuts;                       ///< one per layer, or none when the stream does not tell
+  double max_error = 0;        ///< of the map: no value errs by more, if the numbers are exact
+  std::vector<double> marked;  ///< values that come back exactly wherever they are: NaN, fill values; mostly none
+  bool has_bound = false;      ///< the numbers are: the stream is lossless and nothing was cut off afterwards
+  VolumeCuts cuts;             ///< one per layer, or none when the stream does not tell
   std::vector<std::uint8_t> envelope{};  ///< SliceSource::envelope()
   bool exact() const { return has_bound && max_error == 0; }
 };

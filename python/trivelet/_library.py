@@ -142,6 +142,8 @@ class VolumeParams(Structure):
         ("settings", c_char_p),
         ("envelope", c_void_p),
         ("envelope_bytes", c_uint64),
+        ("fill_values", POINTER(c_double)),
+        ("fill_count", c_uint64),
     ]
 
 
@@ -159,7 +161,7 @@ class VolumeInfo(Structure):
         ("struct_size", c_uint64),
         *members(c_int32, "exact has_bound"),
         *members(c_double, "max_error least largest"),
-        *members(c_int32, "prediction reserved"),
+        *members(c_int32, "prediction marked"),
         *members(c_uint64, "x y z width height depth step_x step_y step_z"),
     ]
 

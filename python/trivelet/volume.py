@@ -126,6 +126,7 @@ def encode(
     block_size: int = 128,
     layers: Optional[int] = None,
     slab: Optional[int] = None,
+    fill_values: Union[float, Sequence[float]] = (),
     verify: bool = False,
     threads: int = 0,
 ) -> bytes:
@@ -152,6 +153,8 @@ def encode(
     effort: "fast", "medium" or "slow": how much is tried on a piece of the array first. profile: "fast" or "dense".
     block_size: 32, 64, 128, 256: what is read for a region at least. layers: quality layers, 1..16; slab: slices that
       are transformed together, 1..128; else chosen.
+    fill_values: one or some that mean "nothing here"; with loss they come back exactly, and cost nothing else. NaN and
+      infinities do without being named.
     verify: decodes and compares before it returns.
     threads: 0 = one for each core. The stream does not depend on it.
     """
@@ -183,6 +186,9 @@ def encode(
     params.block_size = block_size
     params.layers = layers if layers is not None else 0
     params.slab = slab if slab is not None else 0
+    fills = [fill_values] if isinstance(fill_values, (int, float, np.number)) else list(fill_values)
+    params.fill_values = (ctypes.c_double * len(fills))(*map(float, fills))
+    params.fill_count = len(fills)
     params.verify = verify
     params.threads = threads
     params.settings = b"axes " + axes.encode()

@@ -669,6 +669,26 @@ static void test_volume_sources(void) {
   sink.write = write_bytes;
   sink.user = &b;
   CHECK(tvl_encoder_write_volume(encoder, &v, &p, &plain, NULL, NULL, &sink) == TVL_BAD_ARGUMENT);
+  /* Fill values: exact wherever they are. */
+  for (int i = 0; i < 6 * 14 * 20; i += 17) voxels[i] = 65535;
+  const double fill[1] = {65535};
+  p.quality = -1, p.max_error = 3, p.verify = 0, p.fill_count = 1;
+  CHECK(tvl_encoder_write_volume(encoder, &v, &p, &plain, NULL, NULL, NULL) == TVL_BAD_ARGUMENT);
+  p.fill_values = fill;
+  ENCODE_OK(encoder, tvl_encoder_write_volume(encoder, &v, &p, &plain, NULL, NULL, NULL));
+  ENCODE_OK(encoder, tvl_encoder_stream(encoder, &stream, &size));
+  decoder = tvl_decoder_new();
+  uint64_t needed = 0;
+  DECODE_OK(decoder, tvl_decode_volume(decoder, stream, size, NULL, reversed, sizeof reversed, &needed));
+  for (int i = 0; i < 6 * 14 * 20; ++i)
+    CHECK(i % 17 == 0 ? reversed[i] == 65535 : abs((int)reversed[i] - (int)voxels[i]) <= 3);
+  source.data = stream, source.size = size;
+  DECODE_OK(decoder, tvl_decoder_open_volume(decoder, &source, NULL));
+  tvl_volume_info info;
+  tvl_volume_info_init(&info, sizeof info);
+  DECODE_OK(decoder, tvl_decoder_volume(decoder, NULL, NULL, &info));
+  CHECK(info.marked == 1 && info.has_bound && info.max_error == 3);
+  tvl_decoder_free(decoder);
   tvl_encoder_free(encoder);
   free(first);
 }

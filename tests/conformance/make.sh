@@ -37,7 +37,7 @@ volume() {
   if [ ! -e "$name.tvl" ]; then
     "$python" -B volume.py "$size" "$type" >"$work/in.raw"
     # shellcheck disable=SC2086
-    "$trivelet" encode --quiet -t 1 --size "$size" --type "$type" $settings "$work/in.raw" "$name.tvl"
+    "$trivelet" encode --quiet -t 1 --size "$size" --type "${type%nan}" $settings "$work/in.raw" "$name.tvl"
   fi
   pin "$name" "$@"
 }
@@ -148,6 +148,10 @@ volume volume_bound_s16 40x24x6 s16 "--max-error 12 --slab 6"
 volume volume_bound_f32 40x24x6 f32 "--max-error 0.25 --transform wavelet --slab 6 --layers 4" "$r1" "$l2"
 volume volume_lossy_f32 40x24x6 f32 "-q 40 --slab 6" "$r1" "$l2"
 volume volume_lossy_u32 40x24x6 u32 "--bpp 3 --slab 3 --layers 5" "$l1"
+volume volume_mask_f32 40x24x7 f32nan "--max-error 2 --levels 2x2 --slab 4 --layers 3 --block-size 32" "$r1" "--reduce 2" "$l1" \
+  "--region 5,3,2,20,9,4"
+volume volume_mask_lossy_f32 40x24x6 f32nan "-q 50 --slab 6" "$r1"
+volume volume_mask_s16 40x24x5 s16 "--max-error 9 --fill-value -1000" "--region 1,3,2,20,9,2"
 
 # What no encoder of today writes; and the volumes among the seeds of the fuzzers
 "$python" -B make_boxes.py

@@ -140,6 +140,7 @@ def main() -> None:
         "head_second": (data[:8] + box(b"note", b"") + data[8:], "note"),
         "volume_of_later": (of_volume[:map_at] + box(b"Volm", b"\x02" + map_box.payload[1:-4]) + of_volume[map_box.end:],
                             "version 2"),
+        "mask_alone": (remade(video, before=box(b"Mask", b"\x01\x01" + b"\0" * 8 + b"\x01\0")), "Mask"),
         "volume_twice": (of_volume[:map_at] + of_volume[map_at:map_box.end] + of_volume[map_at:], "Volm"),
     }
     for name, content in streams.items():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the scalars of a synthetic volume to standard output: volume.py WIDTHxHEIGHTxDEPTH TYPE
 
-TYPE: u8 s16 s16be u32 f32 f64. Integers only but for a last division by a power of two, so that every machine gives the
+TYPE: u8 s16 s16be u32 f32 f64, or f32nan, with holes of NaN and infinity. Integers only but for a last division by a power of two, so that every machine gives the
 same bytes.
 """
 
@@ -12,7 +12,7 @@ from clip import wave
 
 # struct's letters, and the size of the values
 TYPES = {"u8": ("<B", 200), "s16": ("<h", 3000), "s16be": (">h", 3000), "u32": ("<I", 4000000000), "f32": ("<f", 100000),
-         "f64": ("<d", 1 << 50)}
+         "f32nan": ("<f", 100000), "f64": ("<d", 1 << 50)}
 
 
 def main() -> None:
@@ -32,7 +32,11 @@ def main() -> None:
                     value += state & 0xFFFFF
                 if (x - width // 2) ** 2 * 2 > width ** 2:
                     value = 0  # air
-                if letters[1] in "fd":
+                if name == "f32nan" and (x - 12 - z) ** 2 + (y - 9) ** 2 < 40 + 9 * (y % 3):
+                    out += struct.pack("<I", 0x7FC00000)
+                elif name == "f32nan" and x == 30 and y > z:
+                    out += struct.pack("<I", 0xFF800000 if y % 2 else 0x7F800000)
+                elif letters[1] in "fd":
                     out += struct.pack(letters, value / 1024 - 7)
                 else:
                     out += struct.pack(letters, value - (1000 if letters[1] == "h" else 0))

@@ -203,6 +203,8 @@ bool write_volume_seeds(const std::filesystem::path& folder) {
       {"times", {{VoxelType::kU8}, 6, 6, 3, 3}, kWavelet, false, false, 0, 0},
       {"bound", {{VoxelType::kF32}, 8, 6, 4, 1}, kWavelet, false, false, 0.5, 0},
       {"rate", {{VoxelType::kU16}, 10, 9, 4, 1}, kWavelet, false, false, 0, 24},
+      {"holes", {{VoxelType::kF32}, 11, 8, 5, 1}, kWavelet, false, false, 0.5, 0},
+      {"holes_in_two", {{VoxelType::kF32, true, 2}, 9, 7, 2, 2}, VolumeTransform::kPrediction, false, false, 0.5, 0},
   };
   bool ok = true;
   unsigned i = 0;
@@ -211,6 +213,8 @@ bool write_volume_seeds(const std::filesystem::path& folder) {
     for (std::uint64_t n = 0; n < k.shape.bytes() / static_cast<std::size_t>(bytes_of(k.shape.voxel.type)); ++n) {
       std::uint64_t v = n * n / 7 % 90 + n % 9;
       if (k.shape.voxel.type == VoxelType::kF32) v = std::bit_cast<std::uint32_t>(static_cast<float>(v) / 3);
+      if (std::string(k.name).starts_with("holes") && (n % 11 < n / 88 || n % 13 == 5))
+        v = n % 13 == 5 ? 0x7f800000u : 0x7fc00000u;
       const int bytes = bytes_of(k.shape.voxel.type);
       for (int b = 0; b < bytes; ++b)
         voxels.push_back(static_cast<std::byte>(v >> 8 * (k.shape.voxel.big_endian ? bytes - 1 - b : b)));
@@ -236,6 +240,12 @@ bool write_volume_seeds(const std::filesystem::path& folder) {
     for (const BoxAt& b : list_boxes(s, sink.bytes.size())) {
       const Bytes payload(s + b.payload(), s + b.end() - kBoxCrcBytes);
       if (b.type == "Volm") ok &= write(folder / "map" / (std::string("of_") + k.name), payload);
+      if (b.type == "Mask")
+        ok &= write(
+            folder / "mask" / k.name,
+            Bytes{static_cast<std::uint8_t>(k.shape.voxel.channels - 1), static_cast<std::uint8_t>(k.shape.width - 1),
+                  static_cast<std::uint8_t>(k.shape.height - 1), static_cast<std::uint8_t>(k.shape.all_slices() - 1)} +
+                payload);
       if (b.type == "volq") ok &= write(folder / "cuts" / k.name, payload);
     }
     ++i;

@@ -1,5 +1,5 @@
 // Readers of volumes: the bytes are a file of a format (of libFuzzer's programs TRIVELET_VOLUME_FORMAT), or with
-// "map", "envelope" and "cuts" the content of the stream's boxes. Every outcome but a volume or an Error of a damaged or
+// "map", "envelope", "cuts" and "mask" the content of the stream's boxes. Every outcome but a volume or an Error of a damaged or
 // unsupported file is a finding. What can be read to its end must give a header that survives the stream's boxes and
 // says the same about the volume.
 
@@ -12,6 +12,7 @@
 #include "codec/hash.h"
 #include "codec/volume_cuts.h"
 #include "codec/volume_map.h"
+#include "codec/volume_mask.h"
 #include "io/volume/volume_io.h"
 
 namespace {
@@ -82,12 +83,43 @@ void read_cuts(const std::uint8_t* data, std::size_t size) {
   expect(cuts.cuts.empty() || serialise(parse_volume_cuts(packed.data(), packed.size())) == packed);
 }
 
+// Shape of the volume in four bytes, then the box.
+void read_mask(const std::uint8_t* data, std::size_t size) {
+  if (size < 4) return;
+  VolumeDescription v;
+  v.voxel = {VoxelType::kF32, false, 1 + data[0] % 4};
+  v.width = 1 + data[1] % 32;
+  v.height = 1 + data[2] % 32;
+  v.slices = 1u + data[3] % 70;
+  MaskDecoder decoder(v, data + 4, size - 4);
+  MaskEncoder encoder(v);
+  std::vector<std::vector<std::uint8_t>> all;
+  const std::size_t scalars = v.slice_bytes() / 4;
+  for (std::uint64_t s = 0; s < v.slices; ++s) {
+    const auto marks = decoder.marks(s);
+    all.emplace_back(marks.begin(), marks.end());
+    all.back().resize(scalars);
+    for (const std::uint8_t m : all.back()) expect(m <= decoder.values().size());
+    encoder.add(all.back());
+  }
+  const std::vector<std::uint8_t> box = encoder.finish(decoder.values());
+  MaskDecoder again(v, box.data(), box.size());
+  for (std::uint64_t s = v.slices; s-- > 0;) {
+    const auto marks = again.marks(s);
+    std::vector<std::uint8_t> found(marks.begin(), marks.end());
+    found.resize(scalars);
+    expect(found == all[static_cast<std::size_t>(s)]);
+  }
+}
+
 int fuzz(const std::string& format, const std::uint8_t* data, std::size_t size) {
   try {
     if (format == "map")
       read_map(data, size);
     else if (format == "cuts")
       read_cuts(data, size);
+    else if (format == "mask")
+      read_mask(data, size);
     else if (format == "envelope")
       (void)io::volume_info(io::parse_envelope(data, size));
     else
@@ -112,6 +144,7 @@ int fuzz_metaimage(const std::uint8_t* data, std::size_t size) { return fuzz("me
 int fuzz_dicom(const std::uint8_t* data, std::size_t size) { return fuzz("dicom", data, size); }
 int fuzz_envelope(const std::uint8_t* data, std::size_t size) { return fuzz("envelope", data, size); }
 int fuzz_cuts(const std::uint8_t* data, std::size_t size) { return fuzz("cuts", data, size); }
+int fuzz_mask(const std::uint8_t* data, std::size_t size) { return fuzz("mask", data, size); }
 int fuzz_map(const std::uint8_t* data, std::size_t size) { return fuzz("map", data, size); }
 }
 #endif
