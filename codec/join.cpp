@@ -11,6 +11,7 @@
 #include "codec/bad_stream.h"
 #include "codec/bytes.h"
 #include "codec/chunk_check.h"
+#include "codec/limits.h"
 #include "codec/metadata.h"
 #include "codec/stream_input.h"
 #include "codec/stream_layout.h"
@@ -66,7 +67,7 @@ struct Part {
 
 class Joiner {
  public:
-  Joiner(std::span<const JoinInput> inputs, ByteSink& sink) : out_(sink) {
+  Joiner(std::span<const JoinInput> inputs, ByteSink& sink, const Limits& limits) : out_(sink) {
     require(!inputs.empty(), ErrorKind::kBadArgument, "no stream to join");
     for (const JoinInput& input : inputs) parts_.push_back(std::make_unique<Part>(input));
     header_ = parts_[0]->layout.header;
@@ -79,10 +80,14 @@ class Joiner {
               part->name + " does not fit " + parts_[0]->name + ": " + difference);
       check_boxes(*part);
       known = known && l.header.video.frames > 0;
-      frames += l.promised_frames;
+      require(!__builtin_add_overflow(frames, l.promised_frames, &frames), ErrorKind::kBadStream,
+              part->name + ": more frames than 64 bits can count");
+      check_limit(frames, limits.frames, "frames", part->name + " is the end of " + std::to_string(frames) + " frames");
       header_.gop_frames = std::max(header_.gop_frames, l.header.gop_frames);
     }
     header_.video.frames = known ? frames : 0;
+    const std::uint64_t samples = header_.samples(header_.gop_frames);
+    check_limit(samples, limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
     for (const auto& part : parts_) result_.index_damage.push_back(part->layout.info.index_damage);
   }
 
@@ -334,6 +339,8 @@ std::string header_difference(const StreamHeader& a, const StreamHeader& b, bool
   return c.found;
 }
 
-JoinResult join(std::span<const JoinInput> inputs, ByteSink& sink) { return Joiner(inputs, sink).run(); }
+JoinResult join(std::span<const JoinInput> inputs, ByteSink& sink, const Limits& limits) {
+  return Joiner(inputs, sink, limits).run();
+}
 
 }  // namespace trivelet

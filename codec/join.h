@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codec/container.h"
+#include "trivelet/limits.h"
 #include "trivelet/streams.h"
 
 namespace trivelet {
@@ -28,9 +29,9 @@ struct JoinResult {
 
 /// Header, boxes behind it and settings are those of the first stream. Times of a stream that does not begin where the
 /// one before ends, or later, are shifted to that. All that is copied is checked: BadStream for damaged and unfinished
-/// streams (a lost index is rebuilt), BadArgument for streams that differ in more than their length (the message names it), Unsupported for
-/// volumes. Sources must be seekable; they are read one after the other, a chunk at a time.
-JoinResult join(std::span<const JoinInput> inputs, ByteSink& sink);
+/// streams (a lost index is rebuilt), BadArgument for streams that differ in more than their length (the message names it),
+/// Unsupported for volumes and for more frames than the limits allow in all, or samples in a GOP. Sources must be seekable; they are read one after the other, a chunk at a time.
+JoinResult join(std::span<const JoinInput> inputs, ByteSink& sink, const Limits& limits = {});
 
 /// The first thing that two streams' headers say differently about how they are coded, "GOPs of 33 frames and of 17";
 /// empty when there is none. Length, settings, writer and, unless `gop_frames`, the most frames of a GOP do not count.

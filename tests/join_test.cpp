@@ -39,22 +39,22 @@ Clip part_of(const Clip& clip, std::size_t first, std::size_t end) {
   return part;
 }
 
-Stream joined(const std::vector<Stream>& streams) {
+Stream joined(const std::vector<Stream>& streams, const Limits& limits = {}) {
   std::vector<MemorySource> sources;
   for (const Stream& s : streams) sources.emplace_back(s.data(), s.size());
   std::vector<JoinInput> inputs;
   for (std::size_t i = 0; i < sources.size(); ++i)
     inputs.push_back({std::string(1, static_cast<char>('a' + i)), &sources[i]});
   MemorySink sink;
-  const JoinResult result = join(inputs, sink);
+  const JoinResult result = join(inputs, sink, limits);
   EXPECT_EQ(result.bytes, sink.bytes.size());
   return std::move(sink.bytes);
 }
 
 // What it says when it refuses; empty when it does not.
-std::string refusal(const std::vector<Stream>& streams, ErrorKind kind) {
+std::string refusal(const std::vector<Stream>& streams, ErrorKind kind, const Limits& limits = {}) {
   try {
-    (void)joined(streams);
+    (void)joined(streams, limits);
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), kind) << e.what();
     return e.what();
@@ -134,6 +134,18 @@ TEST(Join, RefusesByName) {
   const GopInfo gop = probe(source).gops[1];
   damaged[gop.offset + gop.bytes - 3] ^= std::byte{4};
   EXPECT_NE(refusal({a, damaged}, bad).find("wrong checksum"), std::string::npos);
+
+  const ErrorKind much = ErrorKind::kUnsupported;
+  MemorySource again(a.data(), a.size());
+  const std::uint64_t frames = probe(again).video.frames;
+  Limits limits;
+  limits.frames = 2 * frames;
+  EXPECT_EQ(refusal({a, a}, much, limits), "");
+  EXPECT_NE(refusal({a, a, a}, much, limits).find("'c' is the end of " + std::to_string(3 * frames) + " frames"),
+            std::string::npos);
+  limits = {};
+  limits.samples = 1000;
+  EXPECT_NE(refusal({a, a}, much, limits).find("Limits::samples"), std::string::npos);
 
   VolumeDescription v{.voxel = {VoxelType::kU8}, .width = 16, .height = 16, .slices = 4};
   const std::vector<std::byte> voxels(v.bytes());

@@ -25,7 +25,9 @@ struct CompareOptions {
 CcsdsImage load(const std::string& path, const CcsdsInput& reading, const Common& common) {
   if (path.size() > 5 && path.ends_with(".c122")) {
     ThreadPool pool(common.threads);
-    const ccsds122::Decoded d = ccsds122::decode(read_bytes(path), {}, pool);
+    ccsds122::DecodeParams params;
+    params.limits = limits(common);
+    const ccsds122::Decoded d = ccsds122::decode(read_bytes(path), params, pool);
     require(d.intact(), ErrorKind::kBadStream, path + " is damaged or cut");
     CcsdsImage image;
     image.width = d.width;
@@ -109,6 +111,7 @@ Action define_ccsds_compare(Command& app, Common& common) {
       .type_name("DB");
   add_ccsds_input_options(app, o->reading);
   add_work_options(app, common);
+  add_limit_options(app, common);
   add_log_options(app, common);
   app.add_footer("PSNR: peak 2^bits - 1. Exit code 6 when size or depth differ.");
   return [o, &common] { return run_compare(*o, common); };

@@ -30,7 +30,7 @@ int run(const Options& options, const Common& common) {
     inputs.push_back({input, sources.back().get()});
   }
   const auto sink = open_stream_output(options.output, common, {});
-  const JoinResult result = join(inputs, *sink);
+  const JoinResult result = join(inputs, *sink, limits(common));
   sink->commit();
   if (!alone) log::warn("'{}' holds the pictures only: sound and the like are not joined", options.output);
   for (std::size_t i = 0; i < options.inputs.size(); ++i) warn_of_lost_index(options.inputs[i], result.index_damage[i]);
@@ -46,6 +46,7 @@ Action define_join(Command& app, Common& common) {
       .required();
   app.add_option("-o,--output", options->output, "Stream to write; - = standard output").required().type_name("OUT");
   add_overwrite_option(app, common);
+  add_limit_options(app, common, false);
   add_log_options(app, common);
   app.add_footer(
       "Streams fit that differ in their length only. Parts of a video that were encoded with --joinable give the same\n"
