@@ -25,7 +25,7 @@ Encoder::State::State(const VideoInfo& video, const EncoderParams& p, ByteSink& 
       measured(header.lossless),
       plan(header),
       fewer_layers(p.layers == 0),
-      schedule(header, params.key_interval),
+      schedule(header, params),
       step(params.step) {
   if (params.psnr > 0) {
     const double peak = (1 << video.format.bits) - 1;
@@ -157,7 +157,9 @@ void Encoder::push(std::span<const FrameView> frames) {
 
 void Encoder::push(const Gop& gop) {
   State::Pending p = state_->accept(gop.frames());
-  p.anew = state_->schedule.begins_anew(gop.frames(), gop.begins_scene());
+  const KeySchedule::Begins begins = state_->schedule.next(gop.frames(), gop.begins_scene());
+  p.anew = begins.anew;
+  p.run = begins.run;
   state_->push(gop, std::move(p));
 }
 
@@ -177,6 +179,8 @@ void Encoder::State::push(const Gop& gop, Pending p) {
                 gop.plane(c).bytes_per_sample == header.video.format.bytes_per_sample(),
             ErrorKind::kBadArgument,
             "component " + std::to_string(c) + " of the GOP has another size than the stream's");
+  begin_run(p);
+  p.step = static_cast<float>(step);
   p.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
   p.frame_gains = gains(p.frames);
   p.wanted_key = next_key(p.frames, p.anew);
@@ -210,7 +214,7 @@ void Encoder::push_coefficients(CoefficientGop& coefficients) {
           "coefficients along a motion in a stream without: encode with EncoderParams::motion");
   require(!coefficients.motion || coefficients.motion->places.key != GopKey::kOpen || s.has_key,
           ErrorKind::kBadArgument, "coefficients of a GOP that leans on the one before, which was not pushed");
-  p.anew = s.schedule.begins_anew(p.frames, !coefficients.motion || coefficients.motion->places.key != GopKey::kOpen);
+  p.anew = s.schedule.next(p.frames, !coefficients.motion || coefficients.motion->places.key != GopKey::kOpen).anew;
   s.code([&] { s.coder->push(coefficients, s.choices(p)); });
   s.pending.push_back(std::move(p));
   s.drain(s.in_backend());

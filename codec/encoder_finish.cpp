@@ -102,6 +102,7 @@ void Encoder::State::write_controlled(const Pending& p, RateControl& control, co
   });
   write_chunks(p, divided, chunks, layer_errors(predicted_errors(control, layers), curve));
   add_written();
+  if (hand_over_written) hand_over_written(p);
 }
 
 GopHeader Encoder::State::head_of(const Pending& p) const {

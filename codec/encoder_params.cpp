@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "codec/colour.h"
+#include "codec/frame_times.h"
 #include "codec/motion.h"
 #include "codec/rounding.h"
 
@@ -72,6 +74,12 @@ double target_share(const VideoInfo& video, const EncoderParams& p, double frame
     return video.frames > 0 ? static_cast<double>(p.target_bytes) * frames / static_cast<double>(video.frames) : 0;
   if (p.bits_per_pixel > 0) return p.bits_per_pixel * static_cast<double>(video.width) * video.height * frames / 8;
   return p.bit_rate > 0 ? p.bit_rate / 8 * frames / video.frame_rate.value() : 0;
+}
+
+double bytes_wanted(const VideoInfo& video, const EncoderParams& p, double frames, FrameTime first, FrameTime last) {
+  if (p.target_bytes > 0) return static_cast<double>(p.target_bytes);
+  if (p.bit_rate > 0) return p.bit_rate / 8 * seconds_lasting(video, first, last, frames);
+  return target_share(video, p, frames);
 }
 
 EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
@@ -150,15 +158,24 @@ bool rounds_by_cost(const EncoderParams& p) {
   return p.motion != Motion::kOff && !p.lossless && p.profile == Profile::kDense && !p.has_byte_target() && p.psnr == 0;
 }
 
+KeySchedule::Begins KeySchedule::next(int frames, bool begins_scene) {
+  const bool first = first_;
+  Begins b;
+  b.anew = begins_anew(frames, begins_scene);
+  b.run = first || (b.anew && (!target_ || run_ >= kRunGops));
+  run_ = b.run ? 1 : run_ + 1;
+  return b;
+}
+
 bool KeySchedule::begins_anew(int frames, bool begins_scene) {
+  const bool first = std::exchange(first_, false);
   if (!motion_) return true;
   const auto length = static_cast<std::uint64_t>(frames);
   // A short GOP at the end goes with the one before, unless none does.
   const bool due = interval_ <= gop_frames_ || (MotionPlaces(frames, GopKey::kLast).ends_with_key(levels_) &&
                                                 since_ + length > static_cast<std::uint64_t>(interval_));
-  const bool anew = first_ || begins_scene || due;
+  const bool anew = first || begins_scene || due;
   since_ = anew ? length : since_ + length;
-  first_ = false;
   return anew;
 }
 

@@ -18,25 +18,43 @@ StreamHeader make_header(const VideoInfo& video, const EncoderParams& params);
 /// Bytes that a target leaves for so many frames; 0 without one, or while it says nothing about a part of the video.
 double target_share(const VideoInfo& video, const EncoderParams& params, double frames);
 
-/// Where GOPs of a stream begin anew: such a GOP does not lean on the one before, and what is learnt from GOP to GOP is
-/// forgotten. Only lengths and scenes decide, so that it is known before anything is coded. Without motion each does.
+/// Bytes that the target asks of frames from `first` to `last`; of so many, with target_bytes of a video of so many.
+double bytes_wanted(const VideoInfo& video, const EncoderParams& params, double frames, FrameTime first,
+                    FrameTime last);
+
+/// GOPs after which an encoder with a target begins a new run. What it learns about the steps from GOP to GOP is worth a
+/// coding of one of them; runs are coded side by side.
+inline constexpr int kRunGops = 8;
+
+/// Where GOPs of a stream begin anew: such a GOP does not lean on the one before. And where runs begin: what is learnt from
+/// GOP to GOP is forgotten there, but for what the first GOP of all told. Only lengths and scenes decide, so that it is
+/// known before anything is coded. Without motion each GOP begins anew, and without a target each of these a run.
 class KeySchedule {
  public:
-  KeySchedule(const StreamHeader& header, int key_interval)
+  KeySchedule(const StreamHeader& header, const EncoderParams& resolved)
       : motion_(header.motion),
         levels_(header.temporal_levels),
         gop_frames_(header.gop_frames),
-        interval_(key_interval) {}
-  /// Of the next GOP; to be asked of each in order.
-  bool begins_anew(int frames, bool begins_scene);
+        interval_(resolved.key_interval),
+        target_(resolved.has_byte_target() || resolved.psnr > 0) {}
+  struct Begins {
+    bool anew = true;
+    bool run = true;
+  };
+  /// What the next GOP begins; to be asked of each in order.
+  Begins next(int frames, bool begins_scene);
 
  private:
+  bool begins_anew(int frames, bool begins_scene);
+
   bool motion_;
   int levels_;
   int gop_frames_;
   int interval_;
+  bool target_;
   bool first_ = true;
-  std::uint64_t since_ = 0;  ///< frames from the last one that did
+  std::uint64_t since_ = 0;  ///< frames from the last one that began anew
+  int run_ = 0;              ///< GOPs of this run
 };
 
 }  // namespace trivelet

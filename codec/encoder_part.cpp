@@ -31,6 +31,14 @@ void numbers(IO& io, std::vector<double>& v) {
 }
 
 template <class IO>
+void octets(IO& io, std::vector<std::uint8_t>& v) {
+  std::uint64_t n = v.size();
+  number(io, n);
+  if constexpr (IO::kReading) v.resize(static_cast<std::size_t>(n));
+  for (std::uint8_t& b : v) io.fixed(b);
+}
+
+template <class IO>
 void visit(IO& io, GopRecord& r) {
   number(io, r.number);
   number(io, r.anew);
@@ -50,6 +58,12 @@ void visit(IO& io, GopRecord& r) {
   numbers(io, r.predicted);
   number(io, r.asks);
   numbers(io, r.errors);
+  octets(io, r.seed);
+  number(io, r.waits);
+  if (!r.waits) return;
+  r.waiting.curve.visit(io);
+  number(io, r.waiting.head);
+  if constexpr (IO::kReading) r.waiting.info = r.info;
 }
 
 }  // namespace
@@ -95,18 +109,16 @@ struct PartEncoder::Kept {
 
 PartEncoder::PartEncoder(const VideoInfo& info, const EncoderParams& params, const Backend* backend)
     : sink_(std::make_unique<Bytes>()) {
-  require(!params.has_byte_target() && params.psnr == 0, ErrorKind::kUnsupported,
-          "a target for bytes or a PSNR looks from GOP to GOP: one encoder has to make them all");
   encoder_ = std::make_unique<Encoder>(info, params, *sink_, backend);
   head_ = sink_->take();
   encoder_->state_->hand_over = [this](Encoder::State::Work& work) { take(&work); };
+  encoder_->state_->hand_over_written = [this](const Encoder::State::Pending& p) { take_written(&p); };
 }
 
 PartEncoder::~PartEncoder() = default;
 
 const StreamHeader& PartEncoder::header() const { return encoder_->state_->header; }
-KeySchedule PartEncoder::schedule() const { return {header(), encoder_->params().key_interval}; }
-const CodecStats& PartEncoder::stats() const { return encoder_->stats(); }
+KeySchedule PartEncoder::schedule() const { return {header(), params()}; }
 
 Gop PartEncoder::make_gop() {
   {
@@ -133,7 +145,14 @@ void PartEncoder::push(Gop gop, const GopTask& task) {
   p.number = task.number;
   p.first_frame = task.first_frame;
   p.anew = task.anew;
+  p.run = task.run;
+  if (!task.seed.empty() && !s.seed) {
+    ByteReader in(task.seed.data(), task.seed.size(), "what the first GOP told");
+    s.seed.emplace();
+    s.seed->visit(in);
+  }
   s.push(samples, std::move(p));
+  if (s.spool) take_waiting();
 }
 
 // Where nothing but its own samples is needed to measure a GOP, that waits until those before are known; with motion the
@@ -171,6 +190,56 @@ void PartEncoder::take(void* done) {
   done_.push_back(std::move(r));
 }
 
+namespace {
+
+template <class Seed>
+std::vector<std::uint8_t> bytes_of(Seed seed) {
+  ByteWriter out;
+  seed.visit(out);
+  return std::move(out.bytes);
+}
+
+}  // namespace
+
+// With a target a GOP is measured when it is coded, as what runs learn from GOP to GOP is known here.
+void PartEncoder::take_written(const void* pending) {
+  const auto& p = *static_cast<const Encoder::State::Pending*>(pending);
+  Encoder::State& s = *encoder_->state_;
+  GopRecord r;
+  r.number = p.number;
+  r.anew = p.anew;
+  r.info = s.index.back();
+  s.index.clear();
+  r.bytes = sink_->take();
+  if (r.number == 0 && s.seed) r.seed = bytes_of(*s.seed);
+  const std::lock_guard lock(mutex_);
+  done_.push_back(std::move(r));
+}
+
+void PartEncoder::take_waiting() {
+  Encoder::State& s = *encoder_->state_;
+  const Encoder::State::Spooled& spooled = s.spooled.back();
+  GopRecord r;
+  r.number = spooled.gop.number;
+  r.anew = spooled.gop.anew;
+  r.waits = true;
+  r.waiting = s.waiting(spooled);
+  r.info = r.waiting.info;
+  if (r.number == 0) r.seed = bytes_of(*s.seed);
+  const std::lock_guard lock(mutex_);
+  waiting_[r.number] = s.spooled.size() - 1;
+  done_.push_back(std::move(r));
+}
+
+void PartEncoder::fit(std::uint64_t number, std::uint64_t bytes, double slope) {
+  Encoder::State& s = *encoder_->state_;
+  const auto found = waiting_.find(number);
+  require(found != waiting_.end(), ErrorKind::kInternal, "bytes for a GOP that was not coded here");
+  s.spool->rewind();
+  s.write_fitted(s.spooled.at(found->second), bytes, slope);
+  waiting_.erase(found);
+}
+
 void PartEncoder::flush() {
   Encoder::State& s = *encoder_->state_;
   s.drain(0);
@@ -185,8 +254,13 @@ std::optional<GopRecord> PartEncoder::next() {
     r = std::move(done_.front());
     done_.erase(done_.begin());
   }
-  if (!r.asks) (void)settle(r.number, {});
+  if (!r.asks && kept(r.number)) (void)settle(r.number, {});
   return r;
+}
+
+bool PartEncoder::kept(std::uint64_t number) const {
+  const std::lock_guard lock(mutex_);
+  return kept_.count(number) > 0;
 }
 
 std::size_t PartEncoder::unsettled() const {

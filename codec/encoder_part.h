@@ -2,10 +2,11 @@
 //
 //   who has the frames     deals out GOPs with their numbers (KeySchedule of encoder_params.h tells which begin anew)
 //   PartEncoder            makes a GopRecord of each; keeps its samples until it is told whether to measure errors
+//   BytePlan               with a target for bytes: divides them when all records are there; fit() then makes packets
 //   StreamAssembly         takes records in their order, writes them, plans which are measured, and ends the stream
 //
-// Those who share a stream agree on its header: PartEncoder::head() of all are equal. GOPs from one that begins anew up to
-// the next one go to one encoder, in their order.
+// Those who share a stream agree on its header: PartEncoder::head() of all are equal. The GOPs of a run, as KeySchedule has
+// it, go to one encoder, in their order.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "codec/byte_plan.h"
 #include "codec/encoder_params.h"
 #include "codec/measuring_plan.h"
 #include "codec/stream_writer.h"
@@ -26,17 +28,22 @@ namespace trivelet {
 struct GopTask {
   std::uint64_t number = 0;
   std::uint64_t first_frame = 0;
-  bool anew = true;  ///< as KeySchedule says
+  bool anew = true;                  ///< as KeySchedule says
+  bool run = true;                   ///< likewise
+  std::vector<std::uint8_t> seed{};  ///< with a target: that of the record of GOP 0, where another run begins
 };
 
 /// A GOP that was coded.
 struct GopRecord {
   std::uint64_t number = 0;
   bool anew = true;
-  GopInfo info;                     ///< of its packet; offset, and errors of layers, are not known yet
-  std::vector<double> predicted;    ///< errors of its layers (measuring_plan.h); none: nobody knows them
-  bool asks = false;                ///< waits to be told whether it is measured
-  std::vector<double> errors;       ///< of its layers, where that was decided at once
+  GopInfo info;                    ///< of its packet; offset, and errors of layers, are not known yet
+  std::vector<double> predicted;   ///< errors of its layers (measuring_plan.h); none: nobody knows them
+  bool asks = false;               ///< waits to be told whether it is measured
+  std::vector<double> errors;      ///< of its layers, where that was decided at once
+  std::vector<std::uint8_t> seed;  ///< of GOP 0, with a target
+  bool waits = false;              ///< for its bytes, by `waiting`; the packet comes later, by PartEncoder::fit()
+  WaitingGop waiting;
   std::vector<std::uint8_t> bytes;  ///< the packet, and boxes behind it
 
   std::vector<std::uint8_t> serialise() const;
@@ -45,11 +52,12 @@ struct GopRecord {
 
 class PartEncoder {
  public:
-  /// As Encoder; no targets for bytes or a PSNR.
+  /// As Encoder.
   PartEncoder(const VideoInfo& info, const EncoderParams& params, const Backend* backend = nullptr);
   ~PartEncoder();
 
   const StreamHeader& header() const;
+  const EncoderParams& params() const { return encoder_->params(); }
   /// For whoever deals out GOPs.
   KeySchedule schedule() const;
   /// What stands before the first GOP of the stream.
@@ -65,18 +73,23 @@ class PartEncoder {
   std::size_t unsettled() const;
   /// Of a record that asks: measures the errors of these layers, as MeasuringPlan chose them; or nothing, if none.
   std::vector<double> settle(std::uint64_t number, const std::vector<std::size_t>& layers);
-  const CodecStats& stats() const;
+  /// Makes the packet of a GOP that waits, of so many bytes; `slope` as BytePlan says. next() gives it.
+  void fit(std::uint64_t number, std::uint64_t bytes, double slope);
 
  private:
   struct Kept;
   class Bytes;
   void take(void* work);
+  void take_written(const void* pending);
+  void take_waiting();
+  bool kept(std::uint64_t number) const;
 
   std::vector<std::uint8_t> head_;
   std::unique_ptr<Bytes> sink_;
   mutable std::mutex mutex_;  ///< of what follows
   std::map<std::uint64_t, std::unique_ptr<Kept>> kept_;
   std::vector<GopRecord> done_;
+  std::map<std::uint64_t, std::size_t> waiting_;  ///< where they are among those spooled
   std::vector<Gop> free_;
   std::unique_ptr<Encoder> encoder_;  ///< last: its threads use the others
 };
@@ -97,6 +110,7 @@ class StreamAssembly {
   void finish();
   std::uint64_t frames() const { return frames_; }
   std::uint64_t bytes() const { return out_.position(); }
+  const std::vector<GopInfo>& index() const { return index_; }
 
  private:
   struct Errors {

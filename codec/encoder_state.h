@@ -6,13 +6,16 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "codec/backend.h"
+#include "codec/byte_plan.h"
 #include "codec/container.h"
 #include "codec/encoder_params.h"
 #include "codec/error_sample.h"
@@ -35,6 +38,7 @@ struct Encoder::State {
     std::vector<FrameTime> times;
     int frames = 0;
     bool anew = true;  ///< as KeySchedule says
+    bool run = true;   ///< likewise
     bool has_hash = false;
     std::uint64_t hash = 0;
     float step = 0;
@@ -48,9 +52,24 @@ struct Encoder::State {
   };
   struct Spooled {
     Pending gop;
+    long offset = 0;  ///< in the spool
     RateCurve curve;
     SampleErrorModel errors;
-    double bytes(double log2_slope) const { return curve.bytes(log2_slope) + static_cast<double>(gop.motion_bytes()); }
+  };
+  /// What the first GOP tells all runs.
+  struct Seed {
+    double step = 0;  ///< of the next GOP, as of all others here
+    double correction = 1;
+    double aligned_slope = 0;
+    RateCurve curve;
+
+    template <class IO>
+    void visit(IO& io) {
+      io.real(step);
+      io.real(correction);
+      io.real(aligned_slope);
+      curve.visit(io);
+    }
   };
 
   struct Chunks {
@@ -134,7 +153,8 @@ struct Encoder::State {
 
   /// Of an encoder that makes some GOPs of a stream (encoder_part.h): takes what was written of one.
   std::function<void(Work&)> hand_over;
-  std::uint64_t pushed = 0;  ///< GOPs
+  std::function<void(const Pending&)> hand_over_written;  ///< likewise, with a target
+  std::uint64_t pushed = 0;                               ///< GOPs
 
   // With motion
   KeySchedule schedule;
@@ -148,6 +168,9 @@ struct Encoder::State {
   double correction = 1;       ///< target PSNR: measured error over the predicted one
   std::unique_ptr<Spool> spool;
   std::vector<Spooled> spooled;
+  std::vector<RateCurve> run;  ///< of the first GOP and those of this run, which the steps of the next ones follow
+  std::optional<Seed> seed;
+  std::map<std::tuple<int, bool, GopKey>, std::unique_ptr<StreamGeometry>> geometries;
 
   State(const VideoInfo& video, const EncoderParams& p, ByteSink& s, const Backend& b);
 
@@ -238,9 +261,10 @@ struct Encoder::State {
   void push_to_psnr(const Gop& gop, Pending p);
   void push_to_spool(const Gop& gop, Pending p);
   void write_spooled();
-  /// Bytes for so many frames, from `first` to `last`.
-  double target_bytes(std::uint64_t frame_count, FrameTime first, FrameTime last) const;
-  double slope_for(double bytes) const;
+  WaitingGop waiting(const Spooled& s) const;
+  void write_fitted(const Spooled& s, std::uint64_t budget, double slope);
+  /// Forgets what was learnt from GOP to GOP, if this GOP begins a run.
+  void begin_run(const Pending& p);
 
   std::optional<Finisher> finisher;  ///< last: it ends first
 };

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <memory>
-#include <tuple>
 #include <utility>
 
+#include "codec/byte_plan.h"
 #include "codec/encoder_params.h"
 #include "codec/encoder_state.h"
 #include "codec/frame_times.h"
@@ -36,9 +35,6 @@ constexpr double kCoarsestStep = 1e6;  // larger than any coefficient
 
 // Of the bytes aimed at, what is left for chunks when heads and index are not known yet.
 constexpr double kBodyShare = 0.97;
-
-// A layer of a GOP, as long as it is not known: the entry in the index has room for twice as much.
-constexpr std::uint64_t kLayerBytes = std::uint64_t{1} << 20;
 
 // By how many octaves the step should grow for `of_planes`, the amount with plane 1 as the last, to become `wanted`;
 // `of_all` is the amount with plane 0. Amounts are bytes or errors.
@@ -138,6 +134,19 @@ void Encoder::State::measure_at(const std::vector<const Cuts*>& points, const Go
     measured.add(control.mean_error(*points[i]), errors[i] / static_cast<double>(control.samples()));
 }
 
+// ---------------------------------------------------------------------------------------------------------------- runs
+
+void Encoder::State::begin_run(const Pending& p) {
+  if (!p.run || p.number == 0 || (params.psnr == 0 && !params.has_byte_target())) return;
+  require(seed.has_value(), ErrorKind::kInternal, "a run of GOPs begins before the first GOP told anything");
+  step = seed->step;
+  correction = seed->correction;
+  aligned_slope = seed->aligned_slope;
+  run.assign(1, seed->curve);
+  plan = MeasuringPlan(header);
+  measured = SampleErrorModel(header.lossless);
+}
+
 // ------------------------------------------------------------------------------------------------------- target: PSNR
 
 template <class Off>
@@ -174,14 +183,17 @@ RateControl Encoder::State::coded_at_once(const Gop& gop, bool again, Pending& p
 void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
   constexpr double kNear = 0.03;      // dB from the target that are good enough
   constexpr int kMostAttempts = 8;    // each a decoding
-  constexpr int kMostAlignments = 4;  // each a coding, of the first GOP only
+  constexpr int kMostAlignments = 4;  // each a coding, of the first GOP
+  constexpr double kFarOff = 0.25;    // octaves that are worth a coding of the first GOP of another run
   constexpr double kFewer = 1.005;    // of the error wanted: above it, with all that was coded, the step is at fault
   bool again = false;
   const double all_samples = static_cast<double>(header.samples(gop.frames()));
-  const bool sampled = index.empty() && sample_first_step(gop, kFinestStep, [&](const StepSample::Amounts& a) {
+  const bool first = p.number == 0;
+  const bool sampled = first && sample_first_step(gop, kFinestStep, [&](const StepSample::Amounts& a) {
                          return octaves_off(a.error_without_last, a.error, target_error * all_samples);
                        });
-  const double near_enough = sampled ? kSampledAligned : 2 * kAligned;
+  const double near_enough = !first ? kFarOff : sampled ? kSampledAligned : 2 * kAligned;
+  const int most_alignments = first ? kMostAlignments : p.run ? 2 : 1;
   for (int alignments = 0;; again = true) {
     p.step = static_cast<float>(step);
     RateControl control = coded_at_once(gop, again, p);
@@ -222,7 +234,7 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
     const double octaves = octaves_off(control.error(control.planes(1)), control.error(control.complete()),
                                        target_error / correction * samples);
     const double aligned = std::clamp(step * std::exp2(octaves), kFinestStep, kCoarsestStep);
-    if (std::abs(octaves) > near_enough && ++alignments < kMostAlignments && index.empty()) {
+    if (std::abs(octaves) > near_enough && ++alignments < most_alignments) {
       step = aligned;
       continue;
     }
@@ -230,8 +242,9 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
     pass_on(p);
     LayeredGop divided;
     divided.frames = p.frames;
-    write_controlled(p, control, best, measured, divided);
     step = aligned;  // the next one's
+    if (first) seed = {step, correction, aligned_slope, {}};
+    write_controlled(p, control, best, measured, divided);
     return;
   }
 }
@@ -241,75 +254,56 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
 // A slope for the whole video is found when all of it is known; until then what was coded, more finely than will be
 // needed, waits in a file.
 
-double Encoder::State::target_bytes(std::uint64_t frame_count, FrameTime first, FrameTime last) const {
-  if (params.target_bytes > 0) return static_cast<double>(params.target_bytes);
-  const auto count = static_cast<double>(frame_count);
-  if (params.bit_rate > 0) return params.bit_rate / 8 * seconds_lasting(header.video, first, last, count);
-  return target_share(header.video, params, count);
-}
-
-// log2 of the slope at which everything spooled so far takes so many bytes.
-double Encoder::State::slope_for(double bytes) const {
-  double low = RateCurve::kLeast;
-  double high = RateCurve::kMost;
-  for (int i = 0; i < 40; ++i) {
-    const double middle = (low + high) / 2;
-    double sum = 0;
-    for (const Spooled& s : spooled) sum += s.bytes(middle);
-    (sum > bytes ? low : high) = middle;
-  }
-  return high;
-}
-
 void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
   constexpr int kMostHalvings = 12;    // of the step, for a GOP: 72 dB
   constexpr int kMostAlignments = 6;   // of the first GOP; the next ones follow it
   constexpr double kFinerSlope = 0.3;  // octaves between the finest slope coded and the one needed: some cuts to choose
   constexpr double kPlenty = 40;       // times the GOP's share: what takes more is fine enough for any slope
   // Bytes this GOP may expect, while only part of the video is known.
-  const std::uint64_t all = header.video.frames > 0 ? std::max(header.video.frames, stats.frames) : 0;
+  const std::uint64_t so_far = p.first_frame + static_cast<std::uint64_t>(p.frames);
+  const std::uint64_t all = header.video.frames > 0 ? std::max(header.video.frames, so_far) : 0;
   const FrameTime first = p.times.front();
   const FrameTime last{end_of(p.times), 0};
   double share = 0;
   if (params.target_bytes == 0)
-    share = target_bytes(static_cast<std::uint64_t>(gop.frames()), first, last);
+    share = bytes_wanted(header.video, params, gop.frames(), first, last);
   else if (all > 0)
-    share = target_bytes(all, first, last) * gop.frames() / static_cast<double>(all);
+    share = bytes_wanted(header.video, params, static_cast<double>(all), first, last) * gop.frames() /
+            static_cast<double>(all);
   const bool sampled =
-      share > 0 && spooled.empty() && sample_first_step(gop, kFinestStepForBytes, [&](const StepSample::Amounts& a) {
+      share > 0 && p.number == 0 && sample_first_step(gop, kFinestStepForBytes, [&](const StepSample::Amounts& a) {
         return octaves_off(a.bytes_without_last, a.bytes, kBodyShare * share);
       });
   for (int attempt = 0;; ++attempt) {
     p.step = static_cast<float>(step);
     RateControl control = coded_at_once(gop, attempt > 0, p);
-    spooled.push_back(
-        {p, timed(&EncoderStages::layers, false, [&] { return RateCurve(control); }), SampleErrorModel()});
-    const double finest = spooled.back().bytes(RateCurve::kLeast);
+    run.push_back(timed(&EncoderStages::layers, false, [&] { return RateCurve(control, p.motion_bytes(), p.frames); }));
+    const double finest = run.back().bytes(RateCurve::kLeast);
     // Once there is something to compare with, what counts is the slope of the whole.
     double known = 0;
-    for (const Spooled& s : spooled) known += s.gop.frames;
+    for (const RateCurve& c : run) known += c.frames();
     const double budget = share > 0 ? share * known / gop.frames() : 0;
     const double finest_slope = 2 * std::log2(step);
     double expected_slope = finest_slope;
     if (budget == 0) {  // nothing is known about the rate: as fine as makes sense
       if (step > 1 && attempt == 0) {
-        spooled.pop_back();
+        run.pop_back();
         step = 1;
         continue;
       }
     } else {
-      const double slope = slope_for(budget);
+      const double slope = slope_for(run, budget);
       const bool too_coarse = slope < finest_slope + kFinerSlope && finest < kPlenty * share;
       const double octaves = octaves_off(static_cast<double>(control.body_bytes(control.planes(1)) + p.motion_bytes()),
                                          finest, kBodyShare * budget);
       if (too_coarse && attempt < kMostHalvings && step > kFinestStepForBytes) {
-        spooled.pop_back();
+        run.pop_back();
         step /= 2;
         continue;
       }
-      if (spooled.size() == 1) {
+      if (p.number == 0) {
         if (std::abs(octaves) > (sampled ? kSampledAligned : kAligned) && attempt < kMostAlignments) {
-          spooled.pop_back();
+          run.pop_back();
           step = std::clamp(step * std::exp2(octaves), kFinestStepForBytes, kCoarsestStep);
           continue;
         }
@@ -322,79 +316,72 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
     const std::vector<Cuts> layers =
         timed(&EncoderStages::layers, false, [&] { return control.layers(control.at(lambda), lambda, header.layers); });
     measure(gop, p, control, layers);
-    spooled.back().errors = measured;
-    timed(&EncoderStages::pack, true, [&] { control.save(spool->file()); });
     pass_on(p);
+    if (p.number == 0) seed = {step, correction, aligned_slope, run.front()};
+    spooled.push_back({p, std::ftell(spool->file()), run.back(), measured});
+    timed(&EncoderStages::pack, true, [&] { control.save(spool->file()); });
     add_written();
     return;
   }
 }
 
+WaitingGop Encoder::State::waiting(const Spooled& s) const {
+  WaitingGop w;
+  w.curve = s.curve;
+  GopHeader head = head_of(s.gop);
+  head.layer_top.assign(header.layers, 0);
+  w.head = serialise(header, head).size() + kBoxHeaderBytes + s.gop.motion_bytes();
+  w.info.first_frame = s.gop.first_frame;
+  w.info.frames = s.gop.frames;
+  w.info.begin_pts = s.gop.times[0].pts;
+  w.info.end_pts = end_of(s.gop.times);
+  return w;
+}
+
 void Encoder::State::write_spooled() {
   if (spooled.empty()) return;
-  spool->rewind();
-  std::uint64_t all = 0;
-  for (const Spooled& s : spooled) all += static_cast<std::uint64_t>(s.gop.frames);
   const FrameTime begin = spooled.front().gop.times.front();
   const FrameTime end{end_of(spooled.back().gop.times), 0};
-  const auto total = static_cast<std::uint64_t>(target_bytes(all, begin, end));
-  double slope = slope_for(static_cast<double>(total) * kBodyShare);
-  double left = 0;
-  for (const Spooled& s : spooled) left += s.bytes(slope);
-  std::map<std::tuple<int, bool, GopKey>, std::unique_ptr<StreamGeometry>> geometries;
-  for (std::size_t i = 0; i < spooled.size(); ++i) {
-    const Pending& p = spooled[i].gop;
-    const bool moves = p.motion != nullptr;
-    const GopKey key = moves ? p.motion->places.key : GopKey::kFirst;
-    auto& geometry = geometries[{p.frames, moves, key}];
-    if (!geometry) geometry = std::make_unique<StreamGeometry>(header.of_gop(moves, key), p.frames);
-    std::vector<const BlockGrid*> grids;
-    for (int c = 0; c < geometry->components(); ++c) grids.push_back(&geometry->grid(c));
-    RateControl control =
-        timed(&EncoderStages::pack, true, [&] { return RateControl(header, grids, spool->file(), &pool); });
-
-    // What the end of the stream and the heads of the GOPs to come will take.
-    std::vector<GopInfo> so_far = index;
-    GopInfo worst;
-    worst.offset = position;
-    worst.bytes = std::uint64_t{1} << 40;
-    worst.first_frame = frames;
-    worst.frames = p.frames;
-    worst.begin_pts = p.times[0].pts;
-    worst.end_pts = end_of(p.times);
-    worst.layers.assign(header.layers, {kLayerBytes, 0});
-    so_far.push_back(worst);
-    std::uint64_t tail = serialise_index(so_far).size() + 2 * kBoxHeaderBytes + kEndPayloadBytes;
-    for (std::size_t j = i + 1; j < spooled.size(); ++j)
-      tail += index_entry_bound(header.layers, kLayerBytes, end_of(spooled[j - 1].gop.times),
-                                spooled[j].gop.times[0].pts, end_of(spooled[j].gop.times));
-    GopHeader head = head_of(p);
-    head.layer_top.assign(header.layers, 0);
-    const std::uint64_t own = serialise(header, head).size() + kBoxHeaderBytes + p.motion_bytes();
-    require(total > position + tail + own, ErrorKind::kBadArgument,
-            "a target of " + std::to_string(total) + " bytes is too small: " + std::to_string(position + tail + own) +
-                " are needed before GOP " + std::to_string(i) +
-                " says anything; raise the target or lower EncoderParams::layers");
-    const double room = static_cast<double>(total - position - tail);
-    const double mine = spooled[i].bytes(slope);
-    const double share = i + 1 == spooled.size() ? 1.0 : left > 0 ? mine / left : 1.0;
-    const auto budget = static_cast<std::uint64_t>(std::max(0.0, room * share - static_cast<double>(own)));
-    left -= mine;
-    double lambda = std::exp2(slope);
-    LayeredGop divided;
-    divided.frames = p.frames;
-    Cuts final;
-    int layers = 0;
-    const bool fits = timed(&EncoderStages::layers, false, [&] {
-      final = control.at(lambda);
-      layers = layers_for(control, final, lambda);
-      return control.fit(budget, layers, lambda, divided, final);
-    });
-    require(fits, ErrorKind::kBadArgument,
-            "a target of " + std::to_string(total) + " bytes is too small: GOP " + std::to_string(i) +
-                " cannot be coded in " + std::to_string(budget) + "; raise the target or lower EncoderParams::layers");
-    write_controlled(p, control, control.layers(final, lambda, layers), spooled[i].errors, divided);
+  std::vector<WaitingGop> all;
+  std::uint64_t count = 0;
+  for (const Spooled& s : spooled) {
+    all.push_back(waiting(s));
+    count += static_cast<std::uint64_t>(s.gop.frames);
   }
+  const auto total =
+      static_cast<std::uint64_t>(bytes_wanted(header.video, params, static_cast<double>(count), begin, end));
+  const BytePlan bytes(header, std::move(all), total);
+  spool->rewind();
+  for (auto budgets = bytes.next(index, position); !budgets.empty(); budgets = bytes.next(index, position))
+    for (const std::uint64_t budget : budgets) write_fitted(spooled[index.size()], budget, bytes.slope());
+}
+
+void Encoder::State::write_fitted(const Spooled& s, std::uint64_t budget, double slope) {
+  const Pending& p = s.gop;
+  const bool moves = p.motion != nullptr;
+  const GopKey key = moves ? p.motion->places.key : GopKey::kFirst;
+  auto& geometry = geometries[{p.frames, moves, key}];
+  if (!geometry) geometry = std::make_unique<StreamGeometry>(header.of_gop(moves, key), p.frames);
+  std::vector<const BlockGrid*> grids;
+  for (int c = 0; c < geometry->components(); ++c) grids.push_back(&geometry->grid(c));
+  RateControl control = timed(&EncoderStages::pack, true, [&] {
+    spool->seek(s.offset);
+    return RateControl(header, grids, spool->file(), &pool);
+  });
+  double lambda = std::exp2(slope);
+  LayeredGop divided;
+  divided.frames = p.frames;
+  Cuts final;
+  int layers = 0;
+  const bool fits = timed(&EncoderStages::layers, false, [&] {
+    final = control.at(lambda);
+    layers = layers_for(control, final, lambda);
+    return control.fit(budget, layers, lambda, divided, final);
+  });
+  require(fits, ErrorKind::kBadArgument,
+          "the target is too small: GOP " + std::to_string(p.number) + " cannot be coded in the " +
+              std::to_string(budget) + " bytes that are its share; raise it or lower EncoderParams::layers");
+  write_controlled(p, control, control.layers(final, lambda, layers), s.errors, divided);
 }
 
 }  // namespace trivelet

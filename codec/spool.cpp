@@ -19,7 +19,13 @@ Spool::Spool(const std::string& path) {
 Spool::~Spool() { std::fclose(file_); }
 
 void Spool::rewind() {
-  require(std::fflush(file_) == 0 && std::fseek(file_, 0, SEEK_SET) == 0, ErrorKind::kIo,
+  require(std::fflush(file_) == 0, ErrorKind::kIo, "cannot write the temporary file of the encoder");
+  seek(0);
+}
+
+void Spool::seek(long offset) {
+  if (std::ftell(file_) == offset) return;
+  require(std::fseek(file_, offset, SEEK_SET) == 0, ErrorKind::kIo,
           "cannot read the temporary file of the encoder again");
 }
 
@@ -27,7 +33,7 @@ namespace {
 constexpr double kPerOctave = 8;
 }
 
-RateCurve::RateCurve(const RateControl& control) {
+RateCurve::RateCurve(const RateControl& control, std::uint64_t fixed, int frames) : fixed_(fixed), frames_(frames) {
   std::vector<double> lambdas;
   for (int i = 0; i <= static_cast<int>((kMost - kLeast) * kPerOctave); ++i)
     lambdas.push_back(std::exp2(kLeast + i / kPerOctave));
@@ -38,7 +44,20 @@ double RateCurve::bytes(double log2_slope) const {
   const double at = std::clamp((log2_slope - kLeast) * kPerOctave, 0.0, static_cast<double>(bytes_.size() - 1));
   const auto i = std::min(static_cast<std::size_t>(at), bytes_.size() - 2);
   const double f = at - static_cast<double>(i);
-  return (1 - f) * static_cast<double>(bytes_[i]) + f * static_cast<double>(bytes_[i + 1]);
+  return (1 - f) * static_cast<double>(bytes_[i]) + f * static_cast<double>(bytes_[i + 1]) +
+         static_cast<double>(fixed_);
+}
+
+double slope_for(const std::vector<RateCurve>& curves, double bytes) {
+  double low = RateCurve::kLeast;
+  double high = RateCurve::kMost;
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    double sum = 0;
+    for (const RateCurve& c : curves) sum += c.bytes(middle);
+    (sum > bytes ? low : high) = middle;
+  }
+  return high;
 }
 
 }  // namespace trivelet

@@ -80,6 +80,8 @@ def identity():
     same("motion", [*y4m, "--motion", "on", "--keyint", "20"], (3,))
     same("a part of ten bits, no scenes", ["encode", "a.yuv", "--size", f"{WIDTH}x{HEIGHT}", "--pix-fmt", "yuv420p10",
                                            "--frames", "5:70", "--no-scene-cuts", "--gop", "5", "-q", "80"], (2,))
+    same("a PSNR", [*y4m[:2], "--gop", "2", "--psnr", "40"], (3,))
+    same("a size", [*y4m[:2], "--gop", "2", "--size", "60k"], (2, 7))
     same("more processes than GOPs", ["encode", "a.y4m", "--frames", ":7"], (3,))
     # What cannot be found by its number is sent: a stream of our own here, motion pictures in rows.
     run(["encode", "a.y4m", "lossless.tvl", "--lossless", "--preset", "fast", "-y"])

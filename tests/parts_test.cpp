@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -40,9 +41,13 @@ std::vector<std::byte> by_parts(const Clip& clip, const EncoderParams& params, i
   };
   std::size_t turn = 0;
   GopTask task;
+  std::vector<WaitingGop> waiting;
+  std::vector<PartEncoder*> by;
   for (const Gop& gop : clip.gops) {
-    task.anew = schedule.begins_anew(gop.frames(), gop.begins_scene());
-    if (task.anew) turn = (turn + 1) % parts.size();
+    const KeySchedule::Begins begins = schedule.next(gop.frames(), gop.begins_scene());
+    task.anew = begins.anew;
+    task.run = begins.run;
+    if (task.run) turn = (turn + 1) % parts.size();
     PartEncoder& part = *parts[turn];
     Gop copy = part.make_gop();
     copy = gop;
@@ -51,6 +56,14 @@ std::vector<std::byte> by_parts(const Clip& clip, const EncoderParams& params, i
     std::optional<GopRecord> record = part.next();
     EXPECT_TRUE(record.has_value());
     const GopRecord sent = GopRecord::parse(record->serialise());
+    if (task.number == 0) task.seed = sent.seed;
+    if (sent.waits) {
+      waiting.push_back(sent.waiting);
+      by.push_back(&part);
+      ++task.number;
+      task.first_frame += static_cast<std::uint64_t>(gop.frames());
+      continue;
+    }
     const std::vector<std::size_t> layers = assembly.add(sent);
     if (sent.asks) asked.push_back({&part, task.number, layers});
     answer(late);
@@ -58,6 +71,25 @@ std::vector<std::byte> by_parts(const Clip& clip, const EncoderParams& params, i
     task.first_frame += static_cast<std::uint64_t>(gop.frames());
   }
   EXPECT_FALSE(parts[turn]->next().has_value());
+  if (!waiting.empty()) {
+    const EncoderParams& p = parts[0]->params();
+    const auto total =
+        static_cast<std::uint64_t>(bytes_wanted(clip.info, p, static_cast<double>(task.first_frame),
+                                                {waiting.front().info.begin_pts, 0}, {waiting.back().info.end_pts, 0}));
+    const BytePlan plan(parts[0]->header(), waiting, total);
+    for (;;) {
+      const std::size_t first = assembly.index().size();
+      const std::vector<std::uint64_t> bytes = plan.next(assembly.index(), assembly.bytes());
+      if (bytes.empty()) break;
+      // Of those that can be cut at once, the last one first.
+      for (std::size_t i = bytes.size(); i-- > 0;) by[first + i]->fit(first + i, bytes[i], plan.slope());
+      std::map<std::uint64_t, GopRecord> records;
+      for (const auto& p2 : parts)
+        while (std::optional<GopRecord> record = p2->next()) records.emplace(record->number, *record);
+      EXPECT_EQ(records.size(), bytes.size());
+      for (const auto& r : records) (void)assembly.add(GopRecord::parse(r.second.serialise()));
+    }
+  }
   answer(0);
   for (const auto& p : parts) EXPECT_EQ(p->unsettled(), 0u);
   assembly.finish();
@@ -98,10 +130,38 @@ TEST(Parts, MakeTheWhole) {
   }
 }
 
-TEST(Parts, TargetsAreRefused) {
-  const VideoInfo info = video(70, 50, "gray", 0);
-  for (const EncoderParams& p : {EncoderParams{.target_bytes = 1000}, EncoderParams{.psnr = 40}})
-    EXPECT_THROW(PartEncoder(info, p), Error);
+// GOPs of runs are coded side by side, and bytes are divided when all are known.
+TEST(Parts, TargetsAreThoseOfTheWhole) {
+  EncoderParams psnr{.psnr = 38};
+  EncoderParams psnr_motion{.psnr = 36, .motion = Motion::kOn, .key_interval = 9};
+  EncoderParams size{.target_bytes = 30000};
+  EncoderParams size_motion{.target_bytes = 40000, .motion = Motion::kAuto, .key_interval = 9};
+  EncoderParams bits{.bits_per_pixel = 1.5, .profile = Profile::kFast};
+  EncoderParams rate{.bit_rate = 60000};
+  int i = 0;
+  for (EncoderParams p : {psnr, psnr_motion, size, size_motion, bits, rate}) {
+    SCOPED_TRACE(i++);
+    p.gop_frames = 2;
+    p.spatial_levels = 2;
+    p.temporal_levels = 1;
+    p.threads = 1;
+    VideoInfo info = video(40, 30, "gray", 0);
+    info.frame_rate = {25, 1};
+    info.time_base = {1, 25};
+    Clip clip = make_clip(info, 26, 2, Pattern::kTexture, 7);
+    Clip other = make_clip(info, 19, 2, Pattern::kSmooth, 9);
+    for (Gop& g : other.gops) {
+      for (auto& t : g.times()) t.pts += 26;
+      clip.gops.push_back(g);
+    }
+    if (p.target_bytes > 0) clip.info.frames = 45;
+    const auto whole = encode(clip, p);
+    if (p.target_bytes > 0) {
+      EXPECT_LE(whole.size(), p.target_bytes);
+      EXPECT_GE(whole.size(), p.target_bytes * 98 / 100);
+    }
+    for (const int encoders : {1, 3}) EXPECT_EQ(by_parts(clip, p, encoders, 0), whole) << encoders;
+  }
 }
 
 }  // namespace

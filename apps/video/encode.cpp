@@ -459,8 +459,6 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   require(!options.verify || options.coding.lossless || can_read_again(options.input), ErrorKind::kBadArgument,
           "--verify of a lossy stream reads the input twice, which a pipe does not allow; use a file or --lossless");
   EncoderParams params = typed_params(options, common, app);
-  require(!processes || !(params.has_byte_target() || params.psnr > 0), ErrorKind::kUnsupported,
-          "a target looks from GOP to GOP, and several processes code them; use -q, or one process");
   const FrameRange range = frame_range(options.frames, options.input);
   const std::optional<StreamLayout> pin = pinned(options);
   require(!options.joinable || !range.has_times(), ErrorKind::kBadArgument,

@@ -34,6 +34,7 @@ enum class What : std::uint8_t {
   kDone,
   kGop,  // kTasks
   kFrame,
+  kFit,
   kEnd,
   kAnswer,  // kAnswers
   kStop,
@@ -47,7 +48,7 @@ ByteWriter message(What what) {
 
 class Reading {
  public:
-  explicit Reading(const Processes::Message& m) : in(m.bytes.data(), m.bytes.size(), "a message") {
+  explicit Reading(const Processes::Message& m) : message(m.bytes), in(m.bytes.data(), m.bytes.size(), "a message") {
     std::uint8_t first = 0;
     in.fixed(first);
     what = static_cast<What>(first);
@@ -57,11 +58,14 @@ class Reading {
     in.varint(v);
     return v;
   }
+  /// What was not read yet.
+  std::vector<std::uint8_t> rest() const {
+    return {message.end() - static_cast<std::ptrdiff_t>(in.left()), message.end()};
+  }
+  const std::vector<std::uint8_t>& message;
   ByteReader in;
   What what;
 };
-
-std::vector<std::uint8_t> rest_of(const Processes::Message& m) { return {m.bytes.begin() + 1, m.bytes.end()}; }
 
 /// A GOP on its way to who codes it.
 struct Task {
@@ -116,11 +120,7 @@ struct Stopped {};
 class Worker {
  public:
   Worker(Processes& processes, Share& share)
-      : processes_(processes),
-        share_(share),
-        // With motion GOPs come in rows, of which each goes to one process: room for a row.
-        slots_(share.encoder->header().motion ? 6 : 2),
-        tasks_(slots_) {}
+      : processes_(processes), share_(share), slots_(slots_of(share)), tasks_(slots_) {}
 
   /// Codes what is dealt out until there is no more. What goes wrong is told to the first process.
   void run() {
@@ -141,10 +141,24 @@ class Worker {
   }
 
  private:
-  struct Arrived {
-    Gop gop;
-    GopTask task;
+  /// Bytes for a GOP that waits for them.
+  struct Fit {
+    std::uint64_t number = 0;
+    std::uint64_t bytes = 0;
+    double slope = 0;
   };
+  struct Arrived {
+    Gop gop{};
+    GopTask task{};
+    std::optional<Fit> fit{};
+  };
+
+  // GOPs that are sent come in runs, of which each goes to one process: room for one.
+  static std::size_t slots_of(const Share& share) {
+    const EncoderParams& p = share.encoder->params();
+    const bool target = p.has_byte_target() || p.psnr > 0;
+    return share.read ? 2 : target ? kRunGops + 2 : share.encoder->header().motion ? 6 : 2;
+  }
 
   void send(const ByteWriter& m) { processes_.send(0, kResults, m.bytes); }
 
@@ -171,14 +185,25 @@ class Worker {
       const Processes::Message m = processes_.receive(kTasks);
       Reading r(m);
       if (r.what == What::kEnd) break;
-      if (!reading || r.what != What::kGop) continue;  // what is on its way when something went wrong
+      if (!reading) continue;  // what is on its way when something went wrong
       try {
-        Arrived a{share_.encoder->make_gop(), {}};
+        Arrived a;
+        if (r.what == What::kFit) {
+          Fit& fit = a.fit.emplace();
+          fit.number = r.number();
+          fit.bytes = r.number();
+          r.in.real(fit.slope);
+          reading = tasks_.push(std::move(a));
+          continue;
+        }
+        a.gop = share_.encoder->make_gop();
         a.task.number = r.number();
         a.task.first_frame = r.number();
         a.task.anew = r.number() != 0;
+        a.task.run = r.number() != 0;
         a.gop.set_begins_scene(r.number() != 0);
         a.gop.set_frames(static_cast<int>(r.number()));
+        a.task.seed = r.rest();
         if (share_.read) {
           const trace::Span span("read frames");
           share_.read(a.gop, a.task.first_frame);
@@ -206,6 +231,11 @@ class Worker {
         next = tasks_.pop();
       }
       if (!next) break;
+      if (next->fit) {
+        encoder.fit(next->fit->number, next->fit->bytes, next->fit->slope);
+        deliver();
+        continue;
+      }
       want(1);
       encoder.push(std::move(next->gop), next->task);
       deliver();
@@ -319,7 +349,9 @@ class Leader {
       Task task = next;
       task.frames = gop->frames();
       task.begins_scene = gop->begins_scene();
-      task.task.anew = schedule.begins_anew(task.frames, task.begins_scene);
+      const KeySchedule::Begins begins = schedule.next(task.frames, task.begins_scene);
+      task.task.anew = begins.anew;
+      task.task.run = begins.run;
       next.task.number += 1;
       next.task.first_frame += static_cast<std::uint64_t>(task.frames);
       if (!dealing_.direct) task.samples = std::exchange(gop, std::nullopt);
@@ -350,8 +382,15 @@ class Leader {
       assembly_->measured(number, std::move(errors));
     }
     if (r.what == What::kRecord) {
-      GopRecord record = GopRecord::parse(rest_of(m));
+      GopRecord record = GopRecord::parse(r.rest());
       const std::uint64_t number = record.number;
+      if (number == 0 && !record.seed.empty()) seed_ = record.seed;
+      if (record.waits) {
+        coded_ += static_cast<std::uint64_t>(record.info.frames);
+        for_bytes_.emplace(number, std::pair(m.from, std::move(record.waiting)));
+        if (dealing_.written) dealing_.written(coded_);
+        return;
+      }
       waiting_.emplace(number, std::pair(m.from, std::move(record)));
       write();
     }
@@ -372,8 +411,36 @@ class Leader {
       }
       waiting_.erase(first);
     }
-    if (dealing_.written) dealing_.written(assembly_->frames());
+    if (dealing_.written && coded_ == 0) dealing_.written(assembly_->frames());
   }
+
+  // With a target for bytes: divides them when all GOPs are coded, some at once. Whether all have theirs.
+  bool divide_bytes() {
+    if (for_bytes_.empty()) return true;
+    if (!bytes_) {
+      std::vector<WaitingGop> all;
+      for (auto& [number, w] : for_bytes_) {
+        fitters_.push_back(w.first);
+        all.push_back(std::move(w.second));
+      }
+      const StreamHeader& header = own_.header();
+      const FrameTime begin{all.front().info.begin_pts, 0}, end{all.back().info.end_pts, 0};
+      const double wanted = bytes_wanted(header.video, own_.params(), static_cast<double>(coded_), begin, end);
+      bytes_.emplace(header, std::move(all), static_cast<std::uint64_t>(wanted));
+    }
+    if (assembly_->next() < given_) return false;
+    const std::vector<std::uint64_t> bytes = bytes_->next(assembly_->index(), assembly_->bytes());
+    for (const std::uint64_t b : bytes) {
+      ByteWriter m = message(What::kFit);
+      m.varint(given_);
+      m.varint(b);
+      m.real(bytes_->slope());
+      processes_.send(fitters_[given_++], kTasks, m.bytes);
+    }
+    return bytes.empty();
+  }
+
+  bool with_target() const { return own_.params().has_byte_target() || own_.params().psnr > 0; }
 
   // Deals out what can be; false if nothing could.
   bool deal() {
@@ -392,13 +459,16 @@ class Leader {
       if (!held_ && not_sent_ < (dealing_.direct ? 4096u : 1u)) held_ = found_.try_pop();
       if (!held_) return dealt;
       if (held_->end) {
-        if (not_sent_ > 0) return dealt;
-        const bool first = !ended_;
+        if (ended_ || not_sent_ > 0) return dealt;
+        if (own_.params().has_byte_target() && (for_bytes_.size() < held_->task.number || !divide_bytes()))
+          return dealt;
         end_tasks();
-        return dealt || first;
+        return true;
       }
-      if (held_->task.number - assembly_->next() > most_ahead) return dealt;
-      if (held_->task.anew) {
+      if (!own_.params().has_byte_target() && held_->task.number - assembly_->next() > most_ahead) return dealt;
+      if (held_->task.run) {
+        if (held_->task.number > 0 && with_target() && seed_.empty()) return dealt;
+        held_->task.seed = seed_;
         const auto room = [](const WorkerState& s) {
           return static_cast<std::int64_t>(s.wants) - static_cast<std::int64_t>(s.tasks.size());
         };
@@ -419,8 +489,10 @@ class Leader {
     m.varint(t.task.number);
     m.varint(t.task.first_frame);
     m.varint(t.task.anew);
+    m.varint(t.task.run);
     m.varint(t.begins_scene);
     m.varint(static_cast<std::uint64_t>(t.frames));
+    m.bytes.insert(m.bytes.end(), t.task.seed.begin(), t.task.seed.end());
     processes_.send(to, kTasks, m.bytes);
     for (int f = 0; t.samples && f < t.frames; ++f) processes_.send(to, kTasks, pack_frame(*t.samples, f));
   }
@@ -449,10 +521,17 @@ class Leader {
   StageQueue<Task> found_;
   std::optional<Task> held_;  ///< found, and nobody has room for it
   std::vector<WorkerState> workers_;
-  std::size_t current_ = 0;  ///< who codes the GOPs up to the next that begins anew
+  std::size_t current_ = 0;  ///< who codes the GOPs of this run
   std::size_t not_sent_ = 0;
   std::size_t done_ = 0;
   std::map<std::uint64_t, std::pair<int, GopRecord>> waiting_;  ///< for those before them
+  std::vector<std::uint8_t> seed_;                              ///< with a target: of GOP 0
+  // With a target for bytes.
+  std::uint64_t coded_ = 0;                                        ///< frames
+  std::map<std::uint64_t, std::pair<int, WaitingGop>> for_bytes_;  ///< GOPs that wait for their bytes
+  std::optional<BytePlan> bytes_;
+  std::vector<int> fitters_;  ///< of all GOPs: who has coded them
+  std::uint64_t given_ = 0;   ///< GOPs that have theirs
   bool ended_ = false;
   bool stopped_ = false;
   std::exception_ptr failure_;
@@ -487,7 +566,7 @@ void help_encode(Processes& processes, const std::function<Share(const StreamHea
   Reading r(m);
   if (r.what == What::kFarewell) return;
   const bool direct = r.number() != 0;
-  const std::vector<std::uint8_t> head(m.bytes.end() - static_cast<std::ptrdiff_t>(r.in.left()), m.bytes.end());
+  const std::vector<std::uint8_t> head = r.rest();
   Share share;
   std::optional<Error> unprepared;
   try {
