@@ -102,6 +102,7 @@ struct TvlDec {
   GstSegment segment;
   GstVideoInfo shown;  ///< the caps that were sent
   bool has_caps;
+  bool failed;
   Splitter* splitter;
   PacketRun* run;
 };
@@ -118,6 +119,7 @@ enum Property { kLayers = 1, kReduce, kThreads };
 TvlDec* decoder_of(gpointer object) { return static_cast<TvlDec*>(object); }
 
 void reset(TvlDec* self) {
+  self->failed = false;
   self->splitter->clear();
   self->run->clear();
 }
@@ -204,6 +206,7 @@ GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
       flow = decode_packet(self, map.data, map.size, GST_BUFFER_DTS_OR_PTS(buffer));
   } catch (const std::exception& e) {
     GST_ELEMENT_ERROR(self, STREAM, DECODE, ("%s", e.what()), (nullptr));
+    self->failed = true;
     flow = GST_FLOW_ERROR;
   }
   gst_buffer_unmap(buffer, &map);
@@ -229,6 +232,10 @@ gboolean sink_event(GstPad* pad, GstObject* parent, GstEvent* event) {
       gst_event_unref(event);
       return TRUE;
     }
+    case GST_EVENT_EOS:
+      if (!self->failed) break;
+      gst_event_unref(event);  // what failed has no end for which a sink would begin to play
+      return FALSE;
     case GST_EVENT_FLUSH_STOP: reset(self); break;
     default: break;
   }
