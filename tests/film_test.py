@@ -276,6 +276,62 @@ def test_times(folder: Path, film: Path) -> None:
         check(80e3 < rate <= 100e3 * 1.05, f"{command[0]} --bitrate 100k of uneven frames: {rate}")
 
 
+def test_choice(folder: Path, film: Path) -> None:
+    """Which video, which other tracks, sound in another codec, frames at a constant rate."""
+    many = folder / "many.mkv"
+    ffmpeg("-i", film, "-f", "lavfi", "-i", "testsrc=size=64x48:rate=25:duration=2", "-f", "lavfi", "-i",
+           "sine=frequency=880:duration=2:sample_rate=44100", "-map", "0:v", "-map", "1:v", "-map", "0:a", "-map", "2:a",
+           "-map", "0:s", "-c:v", "ffv1", "-c:a:0", "copy", "-c:a:1", "pcm_s16le", "-ac", "2", "-c:s", "srt",
+           "-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu", many)  # fmt: skip
+    out = folder / "chosen.mkv"
+
+    def tracks(file: Path) -> list:
+        return [(s["codec_type"], s.get("codec_name", "?")) for s in ffprobe(file, "-show_streams")["streams"]][1:]
+
+    run("encode", many, out, *FAST, "--stream", "v:1")
+    told = json.loads(run("info", out, "--json"))["video"]
+    check((told["width"], told["height"]) == (64, 48), f"--stream v:1: {told['width']}x{told['height']}")
+    check(tracks(out)[0] == ("video", "ffv1") and len(tracks(out)) == 4, f"--stream: the other video comes along: {tracks(out)}")
+    run("encode", many, out, *FAST, "--stream", "1", "--map", "a:1", "--map", "s")
+    check(tracks(out) == [("audio", "pcm_s16le"), ("subtitle", "subrip")], f"--map a:1 s: {tracks(out)}")
+    run("encode", many, out, *FAST, "--map", "0:m:language:eng")
+    check(tracks(out) == [("audio", "aac")], f"--map by language: {tracks(out)}")
+    run("encode", many, out, *FAST, "--map", "-s", "--map", "-v")
+    check([k for k, _ in tracks(out)] == ["audio", "audio"], f"--map -s -v: {tracks(out)}")
+    check("1 video (ffv1)" in run("encode", many, out, *FAST, "--stream", "v:2", code=2), "--stream: the tracks are listed")
+    check("2 sound (aac, eng)" in run("encode", many, out, *FAST, "--map", "a:5", code=2), "--map: the tracks are listed")
+    run("encode", many, out, *FAST, "--map", "x:y:z", code=2)
+    run("encode", many, folder / "chosen.tvl", *FAST, "--map", "a", code=2)
+    run("encode", out, folder / "chosen.tvl", *FAST, "--stream", "v:0", code=2)
+
+    encoders = subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout
+    for codec, least in (("flac", 60), ("opus", 20)):
+        if codec == "opus" and b" libopus " not in encoders:
+            continue
+        run("encode", many, out, *FAST, "--audio", codec, "--map", "a")
+        check(tracks(out) == [("audio", codec)] * 2, f"--audio {codec}: {tracks(out)}")
+        for track in (0, 1):
+            # Together in time and alike: what is left when one is taken from the other.
+            graph = (f"[0:a:{track}]aresample=48000,pan=mono|c0=c0[a];[1:a:{track}]aresample=48000,pan=mono|c0=-1*c0[b];"
+                     "[a][b]amix=normalize=0,atrim=0.1:1.8,astats=metadata=1[c];[0:a:%d]pan=mono|c0=c0,atrim=0.1:1.8,astats[d]" % track)
+            said = subprocess.run(["ffmpeg", "-nostdin", "-i", many, "-i", out, "-filter_complex", graph, "-map", "[c]", "-map",
+                                   "[d]", "-f", "null", "-"], capture_output=True, text=True).stderr  # fmt: skip
+            levels = sorted(float(line.rsplit(" ", 1)[1]) for line in said.splitlines() if "RMS level dB" in line)
+            check(levels and levels[-1] - levels[0] > least, f"--audio {codec}, track {track}: levels {levels}")
+        check(abs(lag(out) - lag(many)) < 0.02, f"--audio {codec}: together: {lag(out)}, {lag(many)}")
+        run("decode", out, folder / "back.mkv", "--audio", "flac", "-y")
+    check("cannot hold" in run("decode", out, folder / "a.avi", "--audio", "opus", "-y", code=5), "AVI holds no Opus")
+
+    run("decode", folder / "uneven.tvl", folder / "filled.y4m", "--fill-cfr", "-y")
+    counted = ffprobe(folder / "filled.y4m", "-count_frames", "-show_entries", "stream=nb_read_frames")["streams"][0]
+    rate = json.loads(run("info", folder / "uneven.tvl", "--json"))["video"]["frames_per_second"]
+    check(abs(int(counted["nb_read_frames"]) - 4.8 * rate) <= 0.2 * rate, f"--fill-cfr: {counted} frames at {rate} a second")
+    check("keeps no times" not in run("decode", folder / "uneven.tvl", folder / "filled.y4m", "--fill-cfr", "-y"), "--fill-cfr is no loss")
+    run("decode", folder / "film.mkv", folder / "same.y4m", "--fill-cfr", "--only-video", "-y")
+    run("decode", folder / "film.mkv", folder / "plain.y4m", "--only-video", "-y")
+    check((folder / "same.y4m").read_bytes() == (folder / "plain.y4m").read_bytes(), "--fill-cfr of even frames changes nothing")
+
+
 def test_hdr(folder: Path) -> None:
     """What HDR10 says of screen and light comes through."""
     hdr = folder / "hdr.mkv"
@@ -351,6 +407,7 @@ def main() -> int:
         test_losses(folder, film)
         test_cut(folder, film)
         test_times(folder, film)
+        test_choice(folder, film)
         test_hdr(folder)
         test_open_gops(folder, film)
         test_damage(folder)

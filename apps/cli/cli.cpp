@@ -195,6 +195,7 @@ io::ReaderOptions reader_options(const InputOptions& options, const Common& comm
   reader.format = options.format;
   reader.allow_outside = options.allow_outside;
   reader.recover = options.recover;
+  reader.stream = options.stream;
   reader.limits = limits(common);
   for (const std::string& size : options.sizes) {
     if (!is_picture_size(size)) {

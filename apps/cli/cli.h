@@ -101,6 +101,7 @@ struct InputOptions {
   std::string pixel_format;
   std::string frame_rate;
   std::string format;
+  std::string stream;
   bool allow_outside = false;
   bool recover = false;
 };

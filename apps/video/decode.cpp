@@ -56,8 +56,10 @@ class Clock {
     const double shown = static_cast<double>(frames_) / rate;
     const double lasting = (end_ - begin_) * info_.time_base.value();
     if (std::abs(shown - lasting) > std::max(1.5 / rate, 0.005 * lasting))
-      log::warn("'{}' keeps no times: at {:.6g} frames/s it lasts {:.2f} s, the video {:.2f} s; .mkv keeps them",
-                output, rate, shown, lasting);
+      log::warn(
+          "'{}' keeps no times: at {:.6g} frames/s it lasts {:.2f} s, the video {:.2f} s; .mkv keeps them, --fill-cfr "
+          "repeats frames",
+          output, rate, shown, lasting);
   }
 
  private:
@@ -97,10 +99,11 @@ int run(const Options& options, const Common& common, const Command& app) {
   if (volume_in(options.input)) {
     refuse_video_parts(options.input, part);
     refuse_film_options(options.output, app);
-    require(options.writer.format.empty() && options.writer.video_codec.empty() && !app.typed("--crf") &&
-                !app.typed("--pix-fmt"),
-            ErrorKind::kUnsupported,
-            "'" + options.input + "' holds a volume: --format, --pix-fmt, --codec and --crf are for videos");
+    require(
+        options.writer.format.empty() && options.writer.video_codec.empty() && !app.typed("--crf") &&
+            !app.typed("--pix-fmt") && !app.typed("--fill-cfr"),
+        ErrorKind::kUnsupported,
+        "'" + options.input + "' holds a volume: --format, --pix-fmt, --fill-cfr, --codec and --crf are for videos");
     refuse_gpu(options.device);
     VolumeDecoding decoding{part.reduce, part.slices, part.region, part.max_layers, part.max_planes};
     return decode_volume_to(options.input, options.output, decoding, common);
@@ -164,7 +167,8 @@ int run(const Options& options, const Common& common, const Command& app) {
   const double seconds = clock.seconds();
   if (const std::string result = writer->result(); !result.empty()) fmt::print("{}\n", result);
   warn_of_remarks(options.output, writer->remarks());
-  if (!is_text && !io::holds_times(options.output, writing.format)) times.warn(options.output);
+  if (!is_text && !writing.constant_rate && !io::holds_times(options.output, writing.format))
+    times.warn(options.output);
 
   log::info("{}, {}x{} {}, {:.1f} frames/s", count_of(frames, "frame"), info.width, info.height,
             trivelet::to_string(info.format), static_cast<double>(frames) / seconds);
@@ -278,6 +282,10 @@ Action define_decode(Command& app, Common& common) {
                  "Convert to this pixel format (rgb24, yuv420p, gray, yuva444p10 ...); auto = only where the output "
                  "does not hold the samples, to the format that loses least")
       .type_name("FORMAT")
+      .group(kOutput);
+  app.add_flag(
+         "--fill-cfr", options->writer.constant_rate,
+         "Write every frame as often as it lasts at the frame rate: for formats that keep no times (Y4M, pictures)")
       .group(kOutput);
   app.add_option("--codec", options->writer.video_codec,
                  "Video codec for formats written through FFmpeg [ffv1 for .mkv .avi .nut, libx264 for .mp4 .mov]")

@@ -232,7 +232,7 @@ VolumeEncoderParams volume_params(const Options& options, const EncoderParams& p
 }
 
 int run_volume(const Options& options, const Common& common, const Command& app) {
-  for (const char* option : {"--recover", "--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts",
+  for (const char* option : {"--recover", "--stream", "--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts",
                              "--plain-ends", "--joinable", "--pin-from"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
   refuse_film_options(options.output, app);
@@ -497,6 +497,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
       log::warn("--fps changes how fast the pictures pass: '{}' gets neither sound nor subtitles", options.output);
     else
       company = company_for(options.input, input.company(), options.film, !options.frames.empty());
+    if (company.from == options.input) company.stream = options.reading.stream;
   } else {
     refuse_film_options(options.output, app);
     warn_of_loss(options.output, input.company(), options.film);
@@ -609,6 +610,10 @@ Action define_encode(Command& app, Common& common) {
   app.add_flag("--recover", options->reading.recover,
                "Of a damaged or cut input encode the frames before the damage; the exit code is 4 all the same")
       .group("Selection and checks");
+  app.add_option("--stream", options->reading.stream,
+                 "Which video of a file with several, named as for ffmpeg: v:1, 3 [the best]")
+      .type_name("TRACK")
+      .group("Input");
   add_film_options(app, options->film);
   constexpr const char* kVolumes = "Volumes (lossless unless told otherwise; not a medical device)";
   auto error = app.add_option("--max-error", options->max_error,

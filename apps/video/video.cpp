@@ -110,6 +110,9 @@ VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options
   require(path != "-" || isatty(STDIN_FILENO) == 0, ErrorKind::kBadArgument,
           "standard input is a terminal, not a video");
   is_tvl_ = options.format.empty() && is_tvl_file(path);
+  require(
+      !is_tvl_ || options.stream.empty(), ErrorKind::kBadArgument,
+      "--stream " + options.stream + ": " + name_of(path) + " is a Trivelet stream; others may hold several videos");
   if (is_tvl_) {
     require(!range.has_times(), ErrorKind::kInternal, "times are numbers of frames where a stream is read");
     reader_ = std::make_unique<TvlReader>(path, common, range);
@@ -216,8 +219,8 @@ class PlainOutput final : public io::StreamOutput {
 
 void add_film_options(Command& app, FilmOptions& options) {
   constexpr const char* kFilm = "Sound, subtitles, chapters (outputs that hold them: .mkv, .mp4 ...)";
-  auto audio = app.add_option("--audio", options.audio, "Sound: as it is, or none")
-                   .one_of({"copy", "none"})
+  auto audio = app.add_option("--audio", options.audio, "Sound: as it is, none, or coded anew")
+                   .one_of({"copy", "none", "opus", "flac"})
                    .show_default()
                    .group(kFilm);
   app.add_flag("--only-video", options.only_video, "Neither sound nor subtitles, chapters, attachments and tags")
@@ -226,10 +229,19 @@ void add_film_options(Command& app, FilmOptions& options) {
   app.add_option("--tracks-from", options.tracks_from, "Take all these from another file instead of the input")
       .type_name("FILE")
       .group(kFilm);
+  app.add_option(
+         "--map", options.map,
+         "Only these tracks beside the video, named as for ffmpeg: a:0, s, 3, m:language:eng; -s: all but these")
+      .type_name("TRACKS")
+      .repeatable()
+      .group(kFilm)
+      .check([](const std::string& text) {
+        return text.empty() || text == "-" ? "--map: write a:0, s, 3, -s ..." : std::string();
+      });
 }
 
 void refuse_film_options(const std::string& output, const Command& app) {
-  for (const char* option : {"--audio", "--tracks-from"})
+  for (const char* option : {"--audio", "--tracks-from", "--map"})
     require(!app.typed(option), ErrorKind::kBadArgument,
             std::string(option) + ": '" + output + "' holds pictures only; .mkv holds more");
 }
@@ -246,6 +258,8 @@ io::CompanyOptions company_for(const std::string& input, const io::Company& comp
   io::CompanyOptions taken;
   if (options.only_video) return taken;
   taken.sound = options.audio != "none";
+  if (options.audio == "opus" || options.audio == "flac") taken.sound_codec = options.audio;
+  taken.map = options.map;
   taken.during_video = part;
   taken.from = options.tracks_from;
   if (taken.from.empty() && input != "-" && (!company.empty() || io::holds_stream(input))) taken.from = input;

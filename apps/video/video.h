@@ -77,6 +77,7 @@ struct FilmOptions {
   std::string audio = "copy";
   bool only_video = false;
   std::string tracks_from;
+  std::vector<std::string> map;
 };
 void add_film_options(Command& app, FilmOptions& options);
 

@@ -29,7 +29,10 @@ std::string to_string(const Company& company);
 struct CompanyOptions {
   std::string from{};                ///< the file; "" = nothing
   std::int64_t clock_offset_us = 0;  ///< added to its times
+  std::string stream{};              ///< its video, in FFmpeg's words ("v:1", "3"); "" = the best
+  std::vector<std::string> map{};    ///< only tracks of these, in FFmpeg's words ("a:0", "-s"); empty = all
   bool sound = true;
+  std::string sound_codec{};  ///< "opus", "flac"; "" = as it is
   bool during_video = false;  ///< leave out what comes before the first frame or after the last
 };
 

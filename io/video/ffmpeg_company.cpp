@@ -5,6 +5,8 @@
 #include <new>
 #include <string_view>
 
+#include "io/video/ffmpeg_sound.h"
+
 namespace trivelet::io {
 
 namespace {
@@ -43,6 +45,27 @@ bool is_track_of_chapters(const AVFormatContext& input, const AVStream& stream) 
          stream.codecpar->codec_tag == MKTAG('t', 'e', 'x', 't');
 }
 
+/// "0 video (h264), 1 sound (aac, eng)".
+std::string list_tracks(const AVFormatContext& input) {
+  std::string all;
+  for (unsigned i = 0; i < input.nb_streams; ++i) {
+    const AVStream& stream = *input.streams[i];
+    const std::string language = tag_of(stream.metadata, "language");
+    all += (all.empty() ? "" : ", ") + std::to_string(i) + " " + kind_of(stream) + " (" +
+           avcodec_get_name(stream.codecpar->codec_id) + (language.empty() ? "" : ", " + language) + ")";
+  }
+  return all;
+}
+
+/// Whether a specifier of FFmpeg's means the stream; "0:" before it is the file.
+bool matches(AVFormatContext& input, AVStream& stream, const std::string& specifier, const std::string& name) {
+  const bool with_file = specifier.substr(0, 2) == "0:" && specifier.size() > 2;
+  const int found = avformat_match_stream_specifier(&input, &stream, specifier.c_str() + (with_file ? 2 : 0));
+  require(found >= 0, ErrorKind::kBadArgument,
+          name + ": '" + specifier + "' is no specifier of tracks; write a:0, s, v:1, 3, m:language:eng as for ffmpeg");
+  return found > 0;
+}
+
 /// Tags that describe the container they are in.
 bool is_of_container(std::string_view key) {
   for (const std::string_view own : {"major_brand", "minor_version", "compatible_brands", "encoder", "creation_time"})
@@ -52,15 +75,21 @@ bool is_of_container(std::string_view key) {
 
 }  // namespace
 
-int main_video(AVFormatContext& input) {
-  for (unsigned i = 0; i < input.nb_streams; ++i)
-    if (input.streams[i]->codecpar->codec_tag == MKTAG('T', 'R', 'V', 'L')) return static_cast<int>(i);
+int main_video(AVFormatContext& input, const std::string& specifier, const std::string& name) {
+  for (unsigned i = 0; i < input.nb_streams; ++i) {
+    AVStream* stream = input.streams[i];
+    if (specifier.empty() && stream->codecpar->codec_tag == MKTAG('T', 'R', 'V', 'L')) return static_cast<int>(i);
+    if (!specifier.empty() && stream->codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
+        matches(input, *stream, specifier, name))
+      return static_cast<int>(i);
+  }
+  require(specifier.empty(), ErrorKind::kBadArgument,
+          name + " has no video " + specifier + "; its tracks: " + list_tracks(input));
   return av_find_best_stream(&input, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
 }
 
-Company company_of(AVFormatContext& input) {
+Company company_of(AVFormatContext& input, int video) {
   Company company;
-  const int video = main_video(input);
   for (unsigned i = 0; i < input.nb_streams; ++i) {
     const AVStream& stream = *input.streams[i];
     if (static_cast<int>(i) == video || is_track_of_chapters(input, stream)) continue;
@@ -82,6 +111,7 @@ struct CompanyCopy::Target {
   AVStream* to = nullptr;
   CodecPtr decoder;  ///< of subtitles that change their form
   CodecPtr encoder;
+  std::unique_ptr<SoundCoder> sound;  ///< that is coded anew
   std::int64_t last_dts = AV_NOPTS_VALUE;
 };
 
@@ -107,19 +137,41 @@ void CompanyCopy::open() {
   io_->rethrow();
   if (code < 0) av_fail(code, source_.name() + ": FFmpeg finds no stream parameters", ErrorKind::kBadStream);
   log_.take();  // of our own video it knows nothing, and says so
+  video_ = main_video(*input_, options_.stream, source_.name());
   packet_ = make_packet();
+}
+
+// What --map asks for; all that is not there is left out.
+std::vector<bool> CompanyCopy::mapped(int video) const {
+  bool only_without = true;
+  for (const std::string& specifier : options_.map) only_without = only_without && specifier[0] == '-';
+  std::vector<bool> taken(input_->nb_streams, only_without);
+  for (const std::string& specifier : options_.map) {
+    const bool without = specifier[0] == '-';
+    bool found = false;
+    for (unsigned i = 0; i < input_->nb_streams; ++i)
+      if (matches(*input_, *input_->streams[i], specifier.substr(without ? 1 : 0), source_.name())) {
+        found = true;
+        taken[i] = !without;
+      }
+    require(found, ErrorKind::kBadArgument,
+            source_.name() + " has no track " + specifier + "; its tracks: " + list_tracks(*input_));
+  }
+  if (video >= 0) taken[static_cast<std::size_t>(video)] = false;
+  return taken;
 }
 
 void CompanyCopy::add_to(AVFormatContext& output) {
   output_ = &output;
-  const int video = main_video(*input_);
+  const int video = video_;
+  const std::vector<bool> taken = mapped(video);
   for (unsigned i = 0; i < input_->nb_streams; ++i) {
     AVStream& from = *input_->streams[i];
     from.discard = AVDISCARD_ALL;
     if (static_cast<int>(i) == video) {
       if (video >= 0) av_dict_copy(&output.streams[0]->metadata, from.metadata, AV_DICT_DONT_OVERWRITE);
       av_dict_set(&output.streams[0]->metadata, "encoder", nullptr, 0);
-    } else if (!is_track_of_chapters(*input_, from) &&
+    } else if (taken[i] && !is_track_of_chapters(*input_, from) &&
                (from.codecpar->codec_type != AVMEDIA_TYPE_AUDIO || options_.sound)) {
       add_track(from);
     }
@@ -135,6 +187,7 @@ void CompanyCopy::add_track(AVStream& from) {
   const std::string_view muxer = output_->oformat->name;
   const bool attachment = codec.codec_type == AVMEDIA_TYPE_ATTACHMENT;
   if (from.disposition & AV_DISPOSITION_ATTACHED_PIC) return add_cover(from);
+  if (codec.codec_type == AVMEDIA_TYPE_AUDIO && !options_.sound_codec.empty()) return add_recoded(from);
   const bool held = attachment ? muxer == "matroska"
                                : avformat_query_codec(output_->oformat, codec.codec_id, FF_COMPLIANCE_NORMAL) == 1;
   if (!held && add_converted(from)) return;
@@ -180,6 +233,26 @@ void CompanyCopy::add_cover(AVStream& from) {
     remarks_.push_back("the cover (track " + std::to_string(from.index) + "): " + output_->oformat->name +
                        " files get none here");
   }
+}
+
+void CompanyCopy::add_recoded(AVStream& from) {
+  const AVCodecID id = options_.sound_codec == "opus" ? AV_CODEC_ID_OPUS : AV_CODEC_ID_FLAC;
+  require(avformat_query_codec(output_->oformat, id, FF_COMPLIANCE_EXPERIMENTAL) == 1, ErrorKind::kUnsupported,
+          std::string(output_->oformat->name) + " cannot hold sound coded by " + options_.sound_codec);
+  auto target = std::make_unique<Target>();
+  target->from = &from;
+  target->sound = std::make_unique<SoundCoder>(from, options_.sound_codec,
+                                               (output_->oformat->flags & AVFMT_GLOBALHEADER) != 0, source_.name());
+  const AVCodecContext& encoder = target->sound->encoder();
+  target->to = avformat_new_stream(output_, nullptr);
+  if (target->to == nullptr || avcodec_parameters_from_context(target->to->codecpar, &encoder) < 0)
+    throw std::bad_alloc();
+  target->to->time_base = encoder.time_base;
+  target->to->disposition = from.disposition;
+  av_dict_copy(&target->to->metadata, from.metadata, 0);
+  av_dict_set(&target->to->metadata, "encoder", nullptr, 0);
+  from.discard = AVDISCARD_DEFAULT;
+  targets_[from.index] = std::move(target);
 }
 
 bool CompanyCopy::add_converted(AVStream& from) {
@@ -276,6 +349,8 @@ void CompanyCopy::finish(std::int64_t us) {
   if (options_.during_video) end_us_ = us;
   write_until(options_.during_video ? us : INT64_MAX);
   for (const auto& [index, target] : targets_)
+    if (target->sound) target->sound->finish([&t = *target, this](AVPacket& coded) { send_recoded(t, coded); });
+  for (const auto& [index, target] : targets_)
     if (target->last_dts == AV_NOPTS_VALUE && begin_us_ == INT64_MIN && !target->encoder)
       remarks_.push_back(std::string(kind_of(*target->from)) + " (track " + std::to_string(index) + "): it is empty");
 }
@@ -289,7 +364,13 @@ void CompanyCopy::write(AVPacket& packet) {
   const std::int64_t offset = av_rescale_q(options_.clock_offset_us, kMicroseconds, base);
   if (packet.pts != AV_NOPTS_VALUE) packet.pts += offset;
   if (packet.dts != AV_NOPTS_VALUE) packet.dts += offset;
+  if (target.sound) return target.sound->add(&packet, [&](AVPacket& coded) { send_recoded(target, coded); });
   av_packet_rescale_ts(&packet, base, target.to->time_base);
+  send(target, packet);
+}
+
+void CompanyCopy::send_recoded(Target& target, AVPacket& packet) {
+  av_packet_rescale_ts(&packet, target.sound->encoder().time_base, target.to->time_base);
   send(target, packet);
 }
 

@@ -16,10 +16,11 @@
 
 namespace trivelet::io {
 
-/// The stream that is the video of the file: one of ours, else the best; -1 if there is none.
-int main_video(AVFormatContext& input);
+/// The stream that is the video of the file: by a specifier of FFmpeg's ("v:1", "3"), which must name one, or without it
+/// one of ours, else the best; -1 if there is none. `name`: of the file, for messages.
+int main_video(AVFormatContext& input, const std::string& specifier, const std::string& name);
 /// What else is in it.
-Company company_of(AVFormatContext& input);
+Company company_of(AVFormatContext& input, int video);
 
 class CompanyCopy {
  public:
@@ -45,10 +46,13 @@ class CompanyCopy {
   void open();
   void add_track(AVStream& from);
   void add_cover(AVStream& from);
+  std::vector<bool> mapped(int video) const;
   bool add_converted(AVStream& from);
+  void add_recoded(AVStream& from);
   void add_chapters();
   void write(AVPacket& packet);
   void write_converted(Target& target, AVPacket& packet);
+  void send_recoded(Target& target, AVPacket& packet);
   void send(Target& target, AVPacket& packet);
 
   CompanyOptions options_;
@@ -63,6 +67,7 @@ class CompanyCopy {
   bool ended_ = false;
   std::int64_t begin_us_ = INT64_MIN;
   std::int64_t end_us_ = INT64_MAX;
+  int video_ = -1;
   std::vector<std::string> remarks_;
 };
 

@@ -115,7 +115,7 @@ class FfmpegReader final : public FrameReader {
     if (stream_->duration > 0) return static_cast<double>(stream_->duration) * av_q2d(stream_->time_base);
     return input_->duration > 0 && input_->nb_streams == 1 ? static_cast<double>(input_->duration) / AV_TIME_BASE : 0;
   }
-  Company company() const override { return company_of(*input_); }
+  Company company() const override { return company_of(*input_, stream_->index); }
 
  private:
   void open_input(const std::string& path, const std::string& demuxer, const ReaderOptions& options) {
@@ -150,7 +150,7 @@ class FfmpegReader final : public FrameReader {
     code = avformat_find_stream_info(input_.get(), nullptr);
     if (io_) io_->rethrow();
     if (code < 0) av_fail(code, name_ + ": FFmpeg finds no stream parameters", ErrorKind::kBadStream, log_.take());
-    const int index = av_find_best_stream(input_.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+    const int index = main_video(*input_, options.stream, name_);
     if (index < 0) fail(ErrorKind::kBadStream, name_ + ": no video stream in this " + input_->iformat->name + " file");
     for (unsigned i = 0; i < input_->nb_streams; ++i)
       if (static_cast<int>(i) != index) input_->streams[i]->discard = AVDISCARD_ALL;

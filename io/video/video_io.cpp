@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 
@@ -151,6 +152,61 @@ class ConvertingWriter final : public FrameWriter {
   Gop one_;
 };
 
+/// Frames on their way to another writer, as often as they last.
+class ConstantRateWriter final : public FrameWriter {
+ public:
+  ConstantRateWriter(const VideoInfo& info, Writer writer)
+      : writer_(std::move(writer)), rate_(info.frame_rate.value() * info.time_base.value()), kept_(info, 1) {
+    kept_.set_frames(1);
+  }
+  void write(const Gop& gop, int index) override {
+    const FrameTime time = gop.times()[static_cast<std::size_t>(index)];
+    if (!begun_) begin_ = time.pts;
+    const std::int64_t place = place_of(time.pts);
+    if (begun_) fill(place);
+    begun_ = true;
+    for (int c = 0; c < gop.components(); ++c) {
+      const VolumeView in = gop.plane(c);
+      const MutableVolumeView out = kept_.plane(c);
+      for (int y = 0; y < in.shape.height; ++y) std::memcpy(out.row(0, y), in.row(index, y), in.row_bytes());
+    }
+    end_ = std::max(place + 1, place_of(time.pts + std::max<std::int64_t>(0, time.duration)));
+  }
+  void complete() override {
+    if (begun_) fill(end_);
+    begun_ = false;
+    writer_->complete();
+  }
+  void finish() override {
+    complete();
+    writer_->finish();
+  }
+  std::string result() const override { return writer_->result(); }
+  std::vector<std::string> remarks() const override { return writer_->remarks(); }
+
+ private:
+  std::int64_t place_of(std::int64_t pts) const {
+    constexpr double kMost = 1e12;
+    return std::llround(std::clamp((static_cast<double>(pts) - static_cast<double>(begin_)) * rate_, 0.0, kMost));
+  }
+  /// Writes what is kept up to `place`.
+  void fill(std::int64_t place) {
+    for (; written_ < place; ++written_) {
+      kept_.times()[0] = {std::llround(static_cast<double>(written_) / rate_) + begin_,
+                          std::max<std::int64_t>(1, std::llround(1 / rate_))};
+      writer_->write(kept_, 0);
+    }
+  }
+
+  Writer writer_;
+  double rate_;  ///< frames a tick of the times
+  Gop kept_;     ///< the frame that is shown until the next one comes
+  bool begun_ = false;
+  std::int64_t begin_ = 0;
+  std::int64_t end_ = 0;  ///< place behind the last frame
+  std::int64_t written_ = 0;
+};
+
 const OutputFormat* known_format(const std::string& path, const std::string& format) {
   if (format.empty() && (path == "null" || path == "md5")) return output_format(path);
   return format.empty() ? output_format_of_extension(extension_of(path)) : output_format(format);
@@ -190,6 +246,13 @@ VideoInfo converted_info(const std::string& path, const VideoInfo& info, const W
 }  // namespace
 
 std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options) {
+  if (options.constant_rate) {
+    require(info.frame_rate.num > 0 && info.time_base.num > 0, ErrorKind::kBadArgument,
+            path + ": a constant rate needs a frame rate and times, and the video has none");
+    WriterOptions even = options;
+    even.constant_rate = false;
+    return std::make_unique<ConstantRateWriter>(info, open_writer(path, info, even));
+  }
   if (const std::optional<NumberedName> names = NumberedName::parse(path);
       names && writes_picture(path, options.format)) {
     WriterOptions each = options;

@@ -71,6 +71,7 @@ struct ReaderOptions {
   bool allow_outside = false;
   /// Of a damaged or cut file take the frames before the damage, as far as they decode (FFmpeg's readers).
   bool recover = false;
+  std::string stream{};  ///< FFmpeg's specifier of the video to take: "v:1", "3"; "" = the best
   Limits limits{};  ///< samples, memory of a frame; frames where the input says how many there are. Throws Unsupported
 };
 
@@ -109,6 +110,8 @@ struct WriterOptions {
   std::string video_codec{};  ///< FFmpeg only: "" = ffv1 for .mkv/.avi/.nut, libx264 for .mp4/.mov
   int crf = -1;  ///< constant rate factor of codecs that have one; -1 = 18 for libx264, else the codec's own
   int threads = 0;
+  /// Write frames at the frame rate, each as often as it lasts, so that formats without times last as long as the video.
+  bool constant_rate = false;
   Metadata metadata{};       ///< FFmpeg only, and only what is said of HDR
   CompanyOptions company{};  ///< FFmpeg only; other formats hold nothing but pictures
 };
