@@ -35,7 +35,7 @@ fi
 "$work/fresh/bin/pip" check
 cd "$work"
 env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" "$root/tests/python_test.py"
-"$work/fresh/bin/pip" install --quiet 'zarr>=3.1' h5py
+"$work/fresh/bin/pip" install --quiet 'zarr>=3.1' h5py hypothesis jsonschema
 env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" "$root/tests/python_zarr_test.py"
 if [ -d "$work/unpacked/trivelet/hdf5_plugin" ]; then
   env -u TRIVELET_LIBRARY -u PYTHONPATH -u HDF5_PLUGIN_PATH "$work/fresh/bin/python" "$root/tests/python_hdf5_test.py"

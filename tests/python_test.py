@@ -853,6 +853,28 @@ class Together(unittest.TestCase):
         self.assertEqual(handles(), before)
         self.assertLess(memory() - used, 8000)  # KiB; a decoder that stays takes about 100
 
+    def test_ten_thousand_calls(self) -> None:
+        """Of both directions where everything is tried; growth does not depend on how many there were."""
+
+        def memory() -> int:
+            return int(re.search(r"VmRSS:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+
+        array = np.arange(512, dtype=np.int16).reshape(8, 8, 8)
+
+        def work(times: int) -> None:
+            for _ in range(times):
+                trivelet.decode(trivelet.encode(array, effort="fast", threads=1), threads=1)
+
+        full = os.environ.get("TRIVELET_FULL", "") not in ("", "0")
+        used = []
+        for times in (200, 10000 if full else 500):
+            thread = threading.Thread(target=work, args=(times,))  # where calls need no thread of their own
+            thread.start()
+            thread.join()
+            used.append((memory(), len(os.listdir("/proc/self/fd"))))
+        self.assertLess(used[1][0] - used[0][0], 1000)  # KiB
+        self.assertEqual(used[1][1], used[0][1])
+
 
 def load_tests(loader, tests, _pattern):
     for name in ("trivelet", "trivelet.volume", "trivelet.video"):

@@ -4,11 +4,17 @@
 tests/python_zarr_test.py path/to/libtrivelet.so.1 [unittest's arguments]
 """
 
+import asyncio
+import contextlib
+import dataclasses
+import json
 import logging
+import multiprocessing
 import os
 import sys
 import tempfile
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 try:
@@ -19,14 +25,21 @@ except ImportError:
     print("skipped: no Zarr 3")
     sys.exit(77)
 
-if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+if __name__ == "__main__" and len(sys.argv) > 1 and not sys.argv[1].startswith("-"):  # and not in other processes
     library = Path(sys.argv.pop(1)).resolve()
     if not library.exists():
         print(f"skipped: {library} was not built")
         sys.exit(77)
     os.environ["TRIVELET_LIBRARY"] = str(library)
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+try:
+    import hypothesis
+    from hypothesis import strategies as st
+    from hypothesis.extra.numpy import arrays
+except ImportError:
+    hypothesis = None
 import trivelet
+import trivelet.zarr as trivelet_zarr
 from trivelet.zarr import TriveletCodec
 
 logging.getLogger("trivelet").addHandler(logging.NullHandler())
@@ -57,6 +70,14 @@ def make(store, array, chunks, codec=None, **more):
     )
     z[...] = array
     return zarr.open_array(store, mode="r")  # by the codec's name in the metadata
+
+
+def sum_of(z):
+    return int(z[...].sum())
+
+
+def sum_in_process(folder, queue):
+    queue.put(sum_of(zarr.open_array(folder, mode="r")))
 
 
 class Zarr(unittest.TestCase):
@@ -149,6 +170,145 @@ class Zarr(unittest.TestCase):
         self.assertTrue(
             np.isnan(z[20:, 20:]).all() and np.isnan(z[0, 0]) and z[0, 1] == 1.5 and np.isnan(z[30, 2:4]).all()
         )
+
+    def test_shards_by_ranges(self) -> None:
+        array = RANDOM.integers(0, 4000, (40, 256, 300), np.uint16)
+        with tempfile.TemporaryDirectory() as folder:
+            codec = TriveletCodec(transform="wavelet", effort="fast", profile="fast", block_size=32, slab=8)
+            make(LocalStore(folder), array, (32, 128, 128), codec, shards=(32, 256, 256), fill_value=7)[...]
+            whole = (Path(folder) / "c/0/0/0").stat().st_size
+            counts = {}
+            for ranged in (False, True):
+                with trivelet_zarr.read_shards_by_ranges() if ranged else contextlib.nullcontext():
+                    z = zarr.open_array(Counting(folder), mode="r")
+                store = z.store
+                for name, index in (("part", np.s_[3:5, 100:160, 70:80]), ("all", np.s_[:32, :256, :256]), ("edge", np.s_[-3:, 250, 200:])):
+                    store.count = 0
+                    np.testing.assert_array_equal(z[index], array[index])
+                    counts[name, ranged] = store.count
+                for _ in range(4):
+                    index = tuple(slice(*sorted(map(int, RANDOM.integers(0, n + 1, 2))), int(RANDOM.integers(1, 4))) for n in array.shape)
+                    np.testing.assert_array_equal(z[index], array[index], str(index))
+                rows = np.array([0, 39, 17])
+                np.testing.assert_array_equal(z.oindex[rows, :, 5], array[rows, :, 5])
+            self.assertLess(counts["part", True], counts["part", False] / 6)
+            self.assertLess(counts["part", True], whole / 12)
+            self.assertEqual(counts["all", True], counts["all", False])
+            # What was never written, and damage.
+            Path(folder, "c/0/0/1").unlink()
+            self.assertTrue((z[3:5, 10:20, 256:] == 7).all())
+            path = Path(folder, "c/0/0/0")
+            path.write_bytes(bytes(1000) + path.read_bytes()[1000:])
+            with self.assertRaisesRegex(trivelet.Error, "c/0/0/0"):
+                z[3:5, 10:20, 20:30]
+        store = MemoryStore()
+        z = zarr.create_array(store, shape=(40, 40), chunks=(10, 10), shards=(20, 40), dtype="f4", fill_value=np.nan, compressors=None, serializer=TriveletCodec())  # fmt: skip
+        z[2:5, :10] = 1.5
+        with trivelet_zarr.read_shards_by_ranges():
+            z = zarr.open_array(store, mode="r")
+        self.assertTrue((z[2:5, 3:10] == 1.5).all() and np.isnan(z[2:5, 10:]).all() and np.isnan(z[30:35, 5]).all())
+
+    def test_requests(self) -> None:
+        """Few of them wait for each other."""
+        array = (RANDOM.normal(0, 9, (32, 256, 256)) + np.arange(256)).astype(np.int16)
+
+        class Waiting(LocalStore):
+            """Counts the times that nothing is under way when something is asked for."""
+
+            under_way = rounds = 0
+
+            async def get(self, key, prototype=None, byte_range=None):
+                if "c/" in key and self.under_way == 0:
+                    self.rounds += 1
+                self.under_way += 1
+                try:
+                    await asyncio.sleep(0.003)
+                    return await super().get(key, prototype, byte_range)
+                finally:
+                    self.under_way -= 1
+
+        with tempfile.TemporaryDirectory() as folder:
+            make(LocalStore(folder), array, array.shape, TriveletCodec(transform="wavelet", effort="fast", block_size=64))
+            z = zarr.open_array(Waiting(folder), mode="r")
+            store = z.store
+            with zarr.config.set({"async.concurrency": 1000}):
+                for index in (np.s_[:, 64:128, 64:128], np.s_[3:5]):
+                    store.rounds = 0
+                    np.testing.assert_array_equal(z[index], array[index])
+                    self.assertIn(store.rounds, (1, 2, 3), index)
+
+    def test_any(self) -> None:
+        if hypothesis is None:
+            self.skipTest("hypothesis is not installed")
+        types = st.sampled_from(["u1", "i1", "<u2", ">i2", "<u4", ">u4", "<i8", "u8", "<f4", ">f4", "<f8"])
+
+        @st.composite
+        def cases(draw):
+            shape = draw(st.lists(st.integers(1, 12), min_size=1, max_size=4).map(tuple))
+            chunks = tuple(draw(st.integers(1, n)) for n in shape)
+            shards = tuple(c * draw(st.integers(1, 3)) for c in chunks) if draw(st.booleans()) else None
+            array = draw(arrays(np.dtype(draw(types)), shape))
+            index = tuple(
+                draw(st.one_of(st.integers(-n, n - 1), st.builds(slice, *[st.one_of(st.none(), st.integers(0, n))] * 2, st.integers(1, 3))))
+                for n in shape
+            )
+            return array, chunks, shards, index
+
+        @hypothesis.settings(max_examples=int(os.environ.get("TRIVELET_EXAMPLES", 40)), deadline=None, database=None)
+        @hypothesis.given(cases(), st.booleans())
+        def check(case, ranged):
+            array, chunks, shards, index = case
+            store = MemoryStore()
+            z = zarr.create_array(
+                store, shape=array.shape, chunks=chunks, shards=shards, dtype=array.dtype, compressors=None,
+                serializer=TriveletCodec(effort="fast")
+            )  # fmt: skip
+            z[...] = array
+            with trivelet_zarr.read_shards_by_ranges() if ranged else contextlib.nullcontext():
+                z = zarr.open_array(store, mode="r")
+            np.testing.assert_array_equal(z[...], array)
+            np.testing.assert_array_equal(z[index], array[index])
+
+        check()
+
+    def test_threads_and_processes(self) -> None:
+        array = RANDOM.integers(0, 4000, (24, 64, 64), np.uint16)
+        with tempfile.TemporaryDirectory() as folder:
+            z = make(LocalStore(folder), array, (8, 32, 32))
+            expected = int(array.sum())
+            with ThreadPoolExecutor(3) as pool:
+                self.assertEqual(set(pool.map(sum_of, [z] * 9)), {expected})
+            for way in ("fork", "spawn"):  # fork: after the import, with a loop of Zarr's that is running here
+                context = multiprocessing.get_context(way)
+                queue = context.Queue()
+                both = [context.Process(target=sum_in_process, args=(folder, queue)) for _ in range(2)]
+                for process in both:
+                    process.start()
+                self.assertEqual([queue.get(timeout=100) for _ in both], [expected] * 2, way)
+                for process in both:
+                    process.join(100)
+                    self.assertEqual(process.exitcode, 0)
+
+    def test_text_for_the_registry(self) -> None:
+        folder = Path(__file__).resolve().parents[1] / "python/zarr-extensions/trivelet"
+        z = zarr.open_array(folder / "examples/range.zarr", mode="r")
+        np.testing.assert_array_equal(z[...], np.arange(3600).reshape(6, 20, 30))
+        schema = json.loads((folder / "schema.json").read_text())
+        known = schema["oneOf"][0]["properties"]["configuration"]["properties"]
+        self.assertEqual(list(known), [f.name for f in dataclasses.fields(TriveletCodec)])
+        for name in known:
+            self.assertIn(f"- `{name}` (", (folder / "README.md").read_text())
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest("jsonschema is not installed: the schema's rules were not tried")
+        for good in ({}, {"mode": "max_error", "value": 2}, {"transform": "wavelet", "slab": 8, "layers": 3}):
+            jsonschema.validate(TriveletCodec(**good).to_dict(), schema)
+        for wrong in ({"mode": "best"}, {"mode": "psnr"}, {"value": 3}, {"block_size": 100}, {"slab": 129}, {"speed": 3}):
+            with self.assertRaises(jsonschema.ValidationError, msg=str(wrong)):
+                jsonschema.validate({"name": "trivelet", "configuration": wrong}, schema)
+            with self.assertRaises((trivelet.ArgumentError, TypeError), msg=str(wrong)):
+                TriveletCodec.from_dict({"name": "trivelet", "configuration": wrong})
 
     def test_damage(self) -> None:
         array = RANDOM.integers(0, 4000, (16, 256, 256), np.uint16)

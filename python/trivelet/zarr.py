@@ -3,8 +3,8 @@
     zarr.create_array(store, shape=..., chunks=(64, 256, 256), dtype="int16", compressors=None,
                       serializer=TriveletCodec(mode="max_error", value=2, transform="wavelet"))
 
-`compressors=None` matters: what stands behind the codec, such as Zarr's own default, would have chunks read whole,
-and so does sharding. A chunk is a volume: its axes longer than 1, of which there are four at most, are volumes, slices,
+`compressors=None` matters: what stands behind the codec, such as Zarr's own default, would have chunks read whole, and so
+do Zarr's shards but for `read_shards_by_ranges`. A chunk is a volume: its axes longer than 1, of which there are four at most, are volumes, slices,
 rows and columns. It is coded by one thread, and two tasks must not write to the same chunk. The same values give the
 same bytes on any machine.
 """
@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Iterable, NamedTuple, Optional, Sequence
 
 import numpy as np
+import zarr
 from zarr.abc.codec import ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin
-from zarr.abc.store import RangeByteRequest
+from zarr.abc.store import RangeByteRequest, SuffixByteRequest
+from zarr.codecs import ShardingCodec
 from zarr.core.common import parse_named_configuration
 from zarr.registry import register_codec
 from zarr.storage import StorePath
@@ -32,6 +35,8 @@ from .errors import ArgumentError, Error, StreamError
 from .volume import _TYPES, Array, Volume, _layout, _ranges_of, _read_slices
 
 _WORTH_PARTS = 1 << 16  # bytes of a chunk: smaller ones come whole sooner than their parts come one after the other
+_HEAD, _TAIL = 1 << 11, 1 << 13  # bytes with the header, and mostly with the index and the sizes of what is in a GOP
+_GAP = 1 << 10  # bytes between two ranges that cost less than a request
 
 
 @dataclass(frozen=True)
@@ -77,23 +82,20 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
         return await asyncio.to_thread(self._decode_sync, chunk_bytes, chunk_spec)
 
     async def _decode_partial_single(self, byte_getter: Any, selection: Any, chunk_spec: Any) -> Any:
-        try:
-            box = _box_of(selection, chunk_spec.shape)
-            size = await _size_of(byte_getter) if box is not None else 0
-            if box is None or size <= _WORTH_PARTS:
-                chunk_bytes = await byte_getter.get(chunk_spec.prototype)
-                if chunk_bytes is None:
-                    return None
-                return (await self._decode_single(chunk_bytes, chunk_spec))[selection]
-            array = await self._decode_box(byte_getter, size, box, chunk_spec)
-        except FileNotFoundError:
+        box = _box_of(selection, chunk_spec.shape)
+        begun = await _begin(byte_getter, chunk_spec.prototype, box is not None)
+        if begun is None:
             return None
+        try:
+            if begun.whole is not None or box is None:
+                return (await self._decode_single(begun.whole, chunk_spec))[selection]
+            array = await self._decode_box(byte_getter, begun, box, chunk_spec)
         except Error as error:
             raise type(error)(f"chunk {byte_getter}: {error}") from error
         within = tuple(r.within for r in _ranges_of(selection, chunk_spec.shape))
         return _to_buffer(array[within], chunk_spec)
 
-    async def _decode_box(self, byte_getter: Any, size: int, box: list[tuple[int, int]], chunk_spec: Any) -> Array:
+    async def _decode_box(self, byte_getter: Any, begun: _Begun, box: list[tuple[int, int]], chunk_spec: Any) -> Array:
         """The box, with all axes of the chunk."""
         extents = [extent for _, extent in box]
         places = [place for place, n in zip(box, chunk_spec.shape) if n > 1]
@@ -102,18 +104,87 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
         params = _library.make(_library.VolumeDecodeParams)
         (params.z, params.depth), (params.y, params.height), (params.x, params.width) = z, y, x
         params.threads = 1
-        plan = await asyncio.to_thread(Plan, size, params)
+        plan = Plan(begun.size, params)
+        for offset, data in begun.parts:
+            plan.give(offset, data.as_numpy_array())
+        at_once = _at_once()
+
+        async def fetch(first: int, end: int) -> None:
+            async with at_once:
+                data = await byte_getter.get(chunk_spec.prototype, RangeByteRequest(first, end))
+            if data is None or len(data) != end - first:
+                raise StreamError(f"bytes {first} to {end} of {begun.size} are not there")
+            plan.give(first, data.as_numpy_array())
+
         while wanted := await asyncio.to_thread(plan.wanted):
-            gets = [
-                byte_getter.get(chunk_spec.prototype, RangeByteRequest(offset, offset + count))
-                for offset, count in wanted
-            ]
-            for (offset, count), data in zip(wanted, await asyncio.gather(*gets)):
-                if data is None or len(data) != count:
-                    raise StreamError(f"bytes {offset} to {offset + count} of {size} are not there")
-                plan.give(offset, data.as_numpy_array())
+            await asyncio.gather(*(fetch(first, end) for first, end in _coalesced(wanted)))
         array = await asyncio.to_thread(_read_box, plan, params, volumes, chunk_spec)
         return array.reshape(extents)
+
+
+class _Begun(NamedTuple):
+    """A chunk of which everything was read, or what most reads of a part need."""
+
+    size: int
+    whole: Any = None
+    parts: Sequence[tuple[int, Any]] = ()
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A chunk within a shard."""
+
+    shard: Any
+    first: int
+    size: int
+
+    def __str__(self) -> str:
+        return f"at byte {self.first} of {self.shard}"
+
+    async def get(self, prototype: Any, byte_range: Any = None) -> Any:
+        first, end = (0, self.size) if byte_range is None else (byte_range.start, byte_range.end)
+        return await self.shard.get(prototype, RangeByteRequest(self.first + first, self.first + end))
+
+
+async def _begin(byte_getter: Any, prototype: Any, parts: bool) -> Optional[_Begun]:
+    """None where there is no chunk. Beginning and end are asked for together with the size, so that no request waits
+    for it. What is neither a store's nor a window is in memory already, as chunks of shards are to Zarr."""
+    if parts and isinstance(byte_getter, (StorePath, _Window)):
+        if isinstance(byte_getter, _Window):
+            size = byte_getter.size
+            if size > _WORTH_PARTS:
+                spans = (0, _HEAD), (size - _TAIL, size)
+                ends = await asyncio.gather(*(byte_getter.get(prototype, RangeByteRequest(*span)) for span in spans))
+        else:
+            try:
+                size, *ends = await asyncio.gather(
+                    byte_getter.store.getsize(byte_getter.path),
+                    byte_getter.get(prototype, RangeByteRequest(0, _HEAD)),
+                    byte_getter.get(prototype, SuffixByteRequest(_TAIL)),
+                )
+            except FileNotFoundError:
+                return None
+        if size > _WORTH_PARTS:
+            if any(end is None for end in ends):
+                return None
+            return _Begun(size, parts=((0, ends[0]), (size - len(ends[1]), ends[1])))
+    whole = await byte_getter.get(prototype)
+    return None if whole is None else _Begun(len(whole), whole)
+
+
+def _at_once() -> asyncio.Semaphore:
+    return asyncio.Semaphore(zarr.config.get("async.concurrency") or 64)
+
+
+def _coalesced(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """First bytes and ends of ascending ranges, as one where little lies between two."""
+    found: list[tuple[int, int]] = []
+    for offset, size in ranges:
+        if found and offset - found[-1][1] <= _GAP:
+            found[-1] = (found[-1][0], offset + size)
+        else:
+            found.append((offset, offset + size))
+    return found
 
 
 def _box_of(selection: Any, shape: tuple[int, ...]) -> Optional[list[tuple[int, int]]]:
@@ -124,13 +195,6 @@ def _box_of(selection: Any, shape: tuple[int, ...]) -> Optional[list[tuple[int, 
     ranges = _ranges_of(selection, shape)
     box = [(r.first, r.extent) for r in ranges]
     return None if [(0, n) for n in shape] == box or any(extent == 0 for _, extent in box) else box
-
-
-async def _size_of(byte_getter: Any) -> int:
-    """Of what can be read in ranges that save something; else 0. Of a shard, a chunk is in memory already."""
-    if not isinstance(byte_getter, StorePath):
-        return 0
-    return int(await byte_getter.store.getsize(byte_getter.path))
 
 
 def _read_box(plan: Plan, params: Any, volumes: tuple[int, int], chunk_spec: Any) -> Array:
@@ -160,4 +224,52 @@ def _to_buffer(array: Array, chunk_spec: Any) -> Any:
     return chunk_spec.prototype.nd_buffer.from_numpy_array(np.asarray(array, dtype=native))
 
 
+class RangedShardingCodec(ShardingCodec):
+    """Zarr's shards, of whose chunks parts are read by the ranges of bytes that these need; Zarr itself reads every chunk
+    of which something is needed whole. Written and stored as Zarr does it. See `read_shards_by_ranges`."""
+
+    async def _decode_partial_single(self, byte_getter: Any, selection: Any, shard_spec: Any) -> Any:
+        box = _box_of(selection, shard_spec.shape)
+        codec = self.codecs[0]
+        if box is None or len(self.codecs) > 1 or not isinstance(codec, TriveletCodec):
+            return await super()._decode_partial_single(byte_getter, selection, shard_spec)
+        index = await self._load_shard_index_maybe(byte_getter, self._get_chunks_per_shard(shard_spec))
+        if index is None:
+            return None
+        chunk_spec = self._get_chunk_spec(shard_spec)
+        native = shard_spec.dtype.to_native_dtype()
+        out = np.full([extent for _, extent in box], shard_spec.fill_value, native)
+
+        at_once = _at_once()
+
+        async def read(place: tuple[int, ...]) -> None:
+            async with at_once:
+                await read_chunk(place)
+
+        async def read_chunk(place: tuple[int, ...]) -> None:
+            span = index.get_chunk_slice(place)
+            if span is None:
+                return
+            first = [p * n for p, n in zip(place, self.chunk_shape)]
+            begins = [max(b, f) for (b, _), f in zip(box, first)]
+            ends = [min(b + e, f + n) for (b, e), f, n in zip(box, first, self.chunk_shape)]
+            part = tuple(slice(b - f, e - f) for b, e, f in zip(begins, ends, first))
+            window = _Window(byte_getter, span[0], span[1] - span[0])
+            decoded = await codec._decode_partial_single(window, part, chunk_spec)
+            if decoded is None:
+                raise StreamError(f"chunk {window}: {window.size} bytes are not there")
+            out[tuple(slice(b - f, e - f) for b, e, (f, _) in zip(begins, ends, box))] = decoded.as_numpy_array()
+
+        places = (range(b // n, -(-(b + e) // n)) for (b, e), n in zip(box, self.chunk_shape))
+        await asyncio.gather(*(read(place) for place in itertools.product(*places)))
+        within = tuple(r.within for r in _ranges_of(selection, shard_spec.shape))
+        return _to_buffer(out[within], shard_spec)
+
+
+def read_shards_by_ranges() -> Any:
+    """Of arrays that are opened from now on, shards are read by `RangedShardingCodec`; in a `with`, those opened in it."""
+    return zarr.config.set({"codecs.sharding_indexed": "trivelet.zarr.RangedShardingCodec"})
+
+
+register_codec("sharding_indexed", RangedShardingCodec)  # beside Zarr's, which is taken unless the configuration says else
 register_codec("trivelet", TriveletCodec)  # for packages that are not installed, which have no entry points
