@@ -137,7 +137,8 @@ TEST(Join, RefusesByName) {
 
   const ErrorKind much = ErrorKind::kUnsupported;
   MemorySource again(a.data(), a.size());
-  const std::uint64_t frames = probe(again).video.frames;
+  std::uint64_t frames = 0;
+  for (const GopInfo& g : probe(again).gops) frames += static_cast<std::uint64_t>(g.frames);
   Limits limits;
   limits.frames = 2 * frames;
   EXPECT_EQ(refusal({a, a}, much, limits), "");
