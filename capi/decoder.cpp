@@ -230,6 +230,18 @@ const char* tvl_decoder_writer(const tvl_decoder* decoder) {
   return decoder && decoder->is_open() ? decoder->stream().writer.c_str() : nullptr;
 }
 
+void tvl_metadata_init(tvl_metadata* metadata, uint64_t struct_size) {
+  init_struct(metadata, struct_size, default_metadata());
+}
+
+tvl_result tvl_decoder_metadata(tvl_decoder* decoder, tvl_metadata* metadata) {
+  return call(decoder, [&] {
+    check_open(*decoder);
+    give_metadata(decoder->stream().metadata, decoder->metadata);
+    write_struct(metadata, decoder->metadata.all, "tvl_metadata");
+  });
+}
+
 tvl_result tvl_decoder_gop(tvl_decoder* decoder, uint64_t number, tvl_gop* gop) {
   return call(decoder, [&] {
     check_open(*decoder);

@@ -7,6 +7,7 @@
 
 #include "capi/byte_streams.h"
 #include "capi/handle.h"
+#include "capi/metadata.h"
 #include "trivelet/codec.h"
 #include "trivelet/volume.h"
 
@@ -20,6 +21,7 @@ struct tvl_decoder : trivelet::capi::Handle {
   std::size_t damage_said = 0;
   std::unique_ptr<trivelet::Decoder> decoder;  ///< one of these, which use source and backend
   std::unique_ptr<trivelet::VolumeDecoder> volume;
+  trivelet::capi::GivenMetadata metadata{};  ///< of the stream, once it was asked for
 
   const trivelet::StreamInfo& stream() const { return volume ? volume->stream() : decoder->info(); }
   bool is_open() const { return decoder || volume; }

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "capi/metadata.h"
 #include "capi/video.h"
 
 namespace trivelet::capi {
@@ -65,6 +66,7 @@ EncoderParams to_params(const tvl_encode_params& p) {
   require(p.key_interval >= 0 && p.key_interval <= 1000000, ErrorKind::kBadArgument,
           "key_interval is " + std::to_string(p.key_interval) + "; must be 0..1000000 frames");
   out.key_interval = static_cast<int>(p.key_interval);
+  out.metadata = to_metadata(p.metadata);
   return out;
 }
 

@@ -76,7 +76,11 @@ VideoInfo to_info(const tvl_video* video) {
     info.format.log2_chroma_w = v.log2_chroma_w;
     info.format.log2_chroma_h = v.log2_chroma_h;
   }
+  require(v.alpha >= 0 && v.alpha <= 2, ErrorKind::kBadArgument,
+          "alpha is " + std::to_string(v.alpha) + "; there are 0..2");
   info.format.alpha = v.alpha != 0;
+  info.premultiplied = v.alpha == 2;
+  info.mirrored = v.mirrored != 0;
   info.format.is_signed = v.is_signed != 0;
   info.frame_rate = {v.frame_rate_num, v.frame_rate_den};
   info.sample_aspect = {v.sample_aspect_num, v.sample_aspect_den};
@@ -103,7 +107,8 @@ tvl_video to_video(const VideoInfo& info) {
   v.bits = info.format.bits;
   v.log2_chroma_w = info.format.log2_chroma_w;
   v.log2_chroma_h = info.format.log2_chroma_h;
-  v.alpha = info.format.alpha;
+  v.alpha = info.format.alpha ? (info.premultiplied ? 2 : 1) : 0;
+  v.mirrored = info.mirrored;
   v.is_signed = info.format.is_signed;
   v.frame_rate_num = info.frame_rate.num;
   v.frame_rate_den = info.frame_rate.den;

@@ -63,6 +63,7 @@ class Header(unittest.TestCase):
         "uint64_t": "c_ulong",
         "int64_t": "c_long",
         "int32_t": "c_int",
+        "uint32_t": "c_uint",
         "double": "c_double",
         "int": "c_int",
         "tvl_result": "c_int",
@@ -586,6 +587,36 @@ class Videos(unittest.TestCase):
                 self.assertEqual((frame.pts, frame.duration, frame.time), (t, 1, t / 30))
                 for a, b in zip(frame.planes, planes):
                     np.testing.assert_array_equal(a, b, name)
+
+    def test_metadata(self) -> None:
+        metadata = trivelet.Metadata(
+            mastering_display=trivelet.MasteringDisplay(
+                ((34000, 16000), (13250, 34500), (7500, 3000), (15635, 16450)), 10000000, 50
+            ),
+            content_light=trivelet.ContentLight(1000, 400),
+            chapters=(trivelet.Chapter(-5, 40, "First"), trivelet.Chapter(40, 2**40, "Zweites – 三")),
+            chapter_time_base=Fraction(1, 90000),
+            entries=(("title", "A title"), ("comment", ""), ("comment", "again")),
+        )
+        for given in (metadata, trivelet.Metadata()):
+            file = io.BytesIO()
+            info = trivelet.VideoInfo(16, 16, "yuva420p", mirrored=True, premultiplied=True)
+            planes = [np.zeros((n, n), np.uint8) for n in (16, 8, 8, 16)]
+            with trivelet.VideoWriter(file, 16, 16, "yuva420p", info=info, metadata=given) as writer:
+                writer.write(planes)
+            reader = trivelet.VideoReader(file.getvalue())
+            self.assertEqual(reader.metadata, given)
+            self.assertTrue(reader.info.mirrored and reader.info.premultiplied)
+        self.assertEqual(metadata.get("comment"), "")
+        self.assertIsNone(metadata.get("artist"))
+        for bad in (
+            trivelet.Metadata(entries=(("", "x"),)),
+            trivelet.Metadata(chapters=(trivelet.Chapter(5, 4),)),
+            trivelet.Metadata(entries=(("title", "a\0b"),)),
+            trivelet.Metadata(content_light=trivelet.ContentLight(70000, 0)),
+        ):
+            with self.assertRaises(trivelet.ArgumentError):
+                trivelet.VideoWriter(io.BytesIO(), 16, 16, "gray", metadata=bad)
 
     def test_pixels(self) -> None:
         for name, channels in (("gbrp", 3), ("yuva444p", 4), ("gbrap", 4), ("gray", 1)):

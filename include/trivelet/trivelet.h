@@ -119,7 +119,7 @@ typedef struct tvl_video {
   int32_t bits;          /* significant bits of a sample, 1..16; up to 8 a sample is a byte, above two (native order) */
   int32_t log2_chroma_w; /* 1: chroma of YUV has half the columns, 2: a quarter; sizes are rounded up */
   int32_t log2_chroma_h; /* likewise rows */
-  int32_t alpha;         /* 1: an alpha component of full size follows the colours */
+  int32_t alpha;         /* 1: an alpha component of full size follows the colours; 2: which were multiplied by it */
   int32_t is_signed;     /* 1: samples are two's complement; not of RGB */
   int32_t frame_rate_num, frame_rate_den;       /* frames a second, 25 / 1; 0 / 1 = not known */
   int32_t sample_aspect_num, sample_aspect_den; /* 1 / 1; 0 / 1 = not known */
@@ -130,6 +130,8 @@ typedef struct tvl_video {
   int32_t rotation;                             /* clockwise degrees for display: 0, 90, 180, 270 */
   int32_t field_order;                          /* 0 progressive or unknown, 1 top field first, 2 bottom field first */
   uint64_t frames;                              /* 0 = not known */
+  int32_t mirrored; /* 1: for display left and right change places, before the picture is turned */
+  int32_t reserved;
 } tvl_video;
 
 /* Defaults as above, 8 bits, 4:2:0, no size yet. */
@@ -162,6 +164,38 @@ TVL_API uint64_t tvl_frame_bytes(const tvl_video* video);
  * of the components. TVL_INTERLEAVED: for each pixel Y, U, V or R, G, B, then alpha; not with subsampled chroma
  * (TVL_BAD_ARGUMENT). Times are left as they are. */
 TVL_API tvl_result tvl_frame_layout(const tvl_video* video, int32_t arrangement, void* memory, tvl_frame* frame);
+
+/* From `begin` up to `end`, in units of tvl_metadata.chapter_time_base, on the same clock as the times of frames. */
+typedef struct tvl_chapter {
+  int64_t begin, end;
+  const char* title; /* UTF-8, at most 4096 bytes */
+} tvl_chapter;
+
+/* UTF-8. A key is in lower case and not empty, at most 4096 bytes, and may occur more than once; a value at most 65536.
+ * "title", "artist", "copyright", "comment", "creation_time" (ISO 8601), "timecode", "language" mean what they say. */
+typedef struct tvl_entry {
+  const char* key;
+  const char* value;
+} tvl_entry;
+
+/* What a stream says about its video beside the pictures; nothing is decoded by it. What a decoder gives is the stream's
+ * and valid while it is open; a text that holds a byte 0 ends there. */
+typedef struct tvl_metadata {
+  uint64_t struct_size;
+  int32_t has_mastering_display; /* 1: the next three are the display it was mastered on (SMPTE ST 2086) */
+  int32_t has_content_light;     /* 1: the two behind them are known (CTA-861.3) */
+  int32_t chromaticity[8];       /* x, y of red, green, blue, white, in 1/50000, 0..65535 */
+  uint32_t max_luminance;        /* in 1/10000 cd/m^2 */
+  uint32_t min_luminance;
+  int32_t max_content_light;                            /* of a pixel, in cd/m^2, 0..65535; 0 = not known */
+  int32_t max_frame_average;                            /* of a frame's average */
+  int32_t chapter_time_base_num, chapter_time_base_den; /* seconds in a unit of chapters' times, 1 / 1000 */
+  const tvl_chapter* chapters;                          /* in order of their begin */
+  uint64_t chapter_count;
+  const tvl_entry* entries;
+  uint64_t entry_count;
+} tvl_metadata;
+TVL_API void tvl_metadata_init(tvl_metadata* metadata, uint64_t struct_size);
 
 /* ---------------------------------------------------------------------------------------------------- bytes of streams */
 
@@ -225,14 +259,15 @@ typedef struct tvl_encode_params {
   int32_t layers;                            /* quality layers, 1..16; 0 = by size */
   int32_t even_ends;                         /* 1: spend more on the frames at the ends of GOPs. Lossy */
   int32_t visual;                            /* 1: weigh by contrast sensitivity instead of for PSNR. Lossy */
-  int32_t part_checks;    /* 1: checks with which a region is read alone; not with a target for the bytes */
-  int32_t measure_errors; /* 1: the errors in the index are measured, else predicted */
-  int32_t threads;        /* 0 = one for each core */
-  int32_t device;         /* TVL_CPU, or the number of a GPU */
-  uint64_t device_memory; /* bytes of the GPU's memory that may be used; 0 = all */
-  const char* settings;   /* text that is kept in the stream, at most 4096 bytes; NULL = none */
-  const char* spool_path; /* temporary file for a target of bytes; NULL = one of the system's */
-  int64_t key_interval;   /* with motion: after so many frames at most decoding can begin; 0 = four seconds */
+  int32_t part_checks;          /* 1: checks with which a region is read alone; not with a target for the bytes */
+  int32_t measure_errors;       /* 1: the errors in the index are measured, else predicted */
+  int32_t threads;              /* 0 = one for each core */
+  int32_t device;               /* TVL_CPU, or the number of a GPU */
+  uint64_t device_memory;       /* bytes of the GPU's memory that may be used; 0 = all */
+  const char* settings;         /* text that is kept in the stream, at most 4096 bytes; NULL = none */
+  const char* spool_path;       /* temporary file for a target of bytes; NULL = one of the system's */
+  int64_t key_interval;         /* with motion: after so many frames at most decoding can begin; 0 = four seconds */
+  const tvl_metadata* metadata; /* kept beside the pictures; NULL = none. Used during open only */
 } tvl_encode_params;
 TVL_API void tvl_encode_params_init(tvl_encode_params* params, uint64_t struct_size);
 
@@ -344,6 +379,9 @@ TVL_API tvl_result tvl_decoder_stream(tvl_decoder* decoder, tvl_stream_info* inf
 TVL_API const char* tvl_decoder_settings(const tvl_decoder* decoder);
 TVL_API const char* tvl_decoder_writer(const tvl_decoder* decoder);
 
+/* What it says beside the pictures, of videos; what is damaged is left out. */
+TVL_API tvl_result tvl_decoder_metadata(tvl_decoder* decoder, tvl_metadata* metadata);
+
 typedef struct tvl_gop {
   uint64_t struct_size;
   uint64_t offset; /* of its packet in the stream, bytes */
@@ -447,8 +485,9 @@ typedef struct tvl_volume_params {
   const char* settings;  /* text that is kept in the stream; NULL = none */
   const void* envelope;  /* bytes kept beside the voxels (a file's header); NULL = none */
   uint64_t envelope_bytes;
-  const double* fill_values; /* with loss: `fill_count` values that mean "nothing here" and come back exactly; of floats */
-  uint64_t fill_count;       /* NaN and infinities do without being named. NULL, 0 = none */
+  const double*
+      fill_values;     /* with loss: `fill_count` values that mean "nothing here" and come back exactly; of floats */
+  uint64_t fill_count; /* NaN and infinities do without being named. NULL, 0 = none */
 } tvl_volume_params;
 TVL_API void tvl_volume_params_init(tvl_volume_params* params, uint64_t struct_size);
 
@@ -489,7 +528,7 @@ typedef struct tvl_volume_info {
   double least;      /* the range of values that the stream can give */
   double largest;
   int32_t prediction; /* 1: coded by prediction: no reduction, layers or planes */
-  int32_t marked;     /* values that come back exactly wherever they are, beside all others: NaN, fill values; mostly 0 */
+  int32_t marked; /* values that come back exactly wherever they are, beside all others: NaN, fill values; mostly 0 */
   uint64_t x, y, z, width, height, depth; /* of the full volume, what is read */
   uint64_t step_x, step_y, step_z;        /* voxels of it that are one of what is read */
 } tvl_volume_info;

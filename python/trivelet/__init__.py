@@ -25,6 +25,7 @@ from .errors import (
     StreamError,
     UnsupportedError,
 )
+from .metadata import Chapter, ContentLight, MasteringDisplay, Metadata
 from .nifti import nibabel_image
 from .video import Frame, VideoInfo, VideoReader, VideoWriter
 from .volume import Volume, decode, encode, open
@@ -32,10 +33,14 @@ from .volume import Volume, decode, encode, open
 __all__ = [
     "ArgumentError",
     "CancelledError",
+    "Chapter",
+    "ContentLight",
     "Error",
     "Frame",
     "InternalError",
     "IoError",
+    "MasteringDisplay",
+    "Metadata",
     "MismatchError",
     "OutOfMemoryError",
     "StreamError",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import operator
 import os
-from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,29 @@ class Video(Structure):
         *members(c_int32, "time_base_num time_base_den primaries transfer matrix range chroma_location rotation"),
         ("field_order", c_int32),
         ("frames", c_uint64),
+        *members(c_int32, "mirrored reserved"),
+    ]
+
+
+class Chapter(Structure):
+    _fields_ = [*members(c_int64, "begin end"), ("title", c_char_p)]
+
+
+class Entry(Structure):
+    _fields_ = members(c_char_p, "key value")
+
+
+class Metadata(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        *members(c_int32, "has_mastering_display has_content_light"),
+        ("chromaticity", c_int32 * 8),
+        *members(c_uint32, "max_luminance min_luminance"),
+        *members(c_int32, "max_content_light max_frame_average chapter_time_base_num chapter_time_base_den"),
+        ("chapters", POINTER(Chapter)),
+        ("chapter_count", c_uint64),
+        ("entries", POINTER(Entry)),
+        ("entry_count", c_uint64),
     ]
 
 
@@ -97,6 +120,7 @@ class EncodeParams(Structure):
         ("device_memory", c_uint64),
         *members(c_char_p, "settings spool_path"),
         ("key_interval", c_int64),
+        ("metadata", POINTER(Metadata)),
     ]
 
 
@@ -173,6 +197,9 @@ class Range(Structure):
 BUFFER_TOO_SMALL = 9
 STRUCTURES = {
     "tvl_video": Video,
+    "tvl_chapter": Chapter,
+    "tvl_entry": Entry,
+    "tvl_metadata": Metadata,
     "tvl_plane": Plane,
     "tvl_frame": Frame,
     "tvl_sink": Sink,
@@ -211,6 +238,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "tvl_decoder_open": (c_int, [c_void_p, POINTER(Source), POINTER(DecodeParams)]),
     "tvl_decoder_stream": (c_int, [c_void_p, POINTER(StreamInfo)]),
     "tvl_decoder_settings": (c_char_p, [c_void_p]),
+    "tvl_decoder_metadata": (c_int, [c_void_p, POINTER(Metadata)]),
     "tvl_decoder_video": (c_int, [c_void_p, POINTER(Video)]),
     "tvl_decoder_gop_frames": (c_int32, [c_void_p]),
     "tvl_decoder_read": (c_int, [c_void_p, POINTER(Frame), c_uint64, POINTER(c_uint64)]),

@@ -20,6 +20,7 @@ from . import _library
 from ._handles import Handle
 from ._streams import Readable, Source, Writable, sink_for
 from .errors import ArgumentError
+from .metadata import Metadata, of_decoder, to_structure
 from .volume import Array, at_most_one, check_quality, number_of, positive
 
 _GREY, _YUV, _RGB = range(3)
@@ -49,6 +50,8 @@ class VideoInfo:
     rotation: int = 0  #: clockwise degrees for display
     field_order: int = 0  #: 0 progressive or unknown, 1 top field first, 2 bottom field first
     is_signed: bool = False
+    mirrored: bool = False  #: for display left and right change places, before the picture is turned
+    premultiplied: bool = False  #: the colours were multiplied by alpha
     frames: Optional[int] = None  #: None = not known
 
 
@@ -102,7 +105,10 @@ def _to_structure(info: VideoInfo) -> Any:
         setattr(video, name, value)
     for name in ("primaries", "transfer", "matrix", "range", "chroma_location", "rotation", "field_order"):
         setattr(video, name, getattr(info, name))
-    video.is_signed = info.is_signed
+    video.is_signed, video.mirrored = info.is_signed, info.mirrored
+    if info.premultiplied and not video.alpha:
+        raise ArgumentError(f"premultiplied, but {info.format} has no alpha")
+    video.alpha += info.premultiplied
     rate = _rational("rate", info.rate) if info.rate is not None else Fraction(0)
     aspect = _rational("aspect", info.aspect) if info.aspect is not None else Fraction(0)
     base = _rational("time_base", info.time_base) if info.time_base is not None else 1 / (rate or Fraction(25))
@@ -133,6 +139,8 @@ def _to_info(video: Any) -> VideoInfo:
         rotation=video.rotation,
         field_order=video.field_order,
         is_signed=bool(video.is_signed),
+        mirrored=bool(video.mirrored),
+        premultiplied=video.alpha == 2,
         frames=video.frames or None,
     )
 
@@ -210,6 +218,7 @@ class VideoWriter:
         layers: Optional[int] = None,
         motion: str = "off",
         info: Optional[VideoInfo] = None,
+        metadata: Optional[Metadata] = None,
         threads: int = 0,
         device: Optional[int] = None,
         overwrite: bool = True,
@@ -222,6 +231,7 @@ class VideoWriter:
         profile: "dense", "fast", or without loss "predictive", which has no layers. gop: frames that are transformed
           together, 1..128. layers: quality layers, 1..16, else by size. motion: "off", "on" or "auto".
         info: times, colours and so on, for instance of a reader; its size and format give way to those above.
+        metadata: what is kept beside the pictures.
         threads: 0 = one for each core. device: the number of a GPU; None = the CPU.
         overwrite: False refuses a path that exists.
         """
@@ -255,6 +265,8 @@ class VideoWriter:
         params.threads = threads
         if device is not None:
             params.device = _device(device)
+        if metadata is not None:
+            params.metadata = ctypes.pointer(to_structure(metadata))
         self._next = 0
         self._encoder = Handle("encoder")
         sink = sink_for(target, overwrite, self._encoder)
@@ -332,7 +344,7 @@ class VideoWriter:
 
 
 class VideoReader(Iterator[Frame]):
-    """Frames of a stream, each in memory of its own; `info` tells what they are. What is damaged raises after the
+    """Frames of a stream, each in memory of its own; `info` tells what they are, `metadata` what else the stream says. What is damaged raises after the
     frames before it; with `keep_partial` those behind it come, too.
     """
 
@@ -393,6 +405,7 @@ class VideoReader(Iterator[Frame]):
             decoder.close()
             raise
         self.info = _to_info(self._video)
+        self.metadata: Metadata = of_decoder(decoder)
         self._shapes, self._type = _plane_shapes(self._video), _sample_type(self._video)
         self._at_once = max(1, library.tvl_decoder_gop_frames(decoder.pointer))
 

@@ -693,6 +693,54 @@ static void test_volume_sources(void) {
   free(first);
 }
 
+static void test_metadata(void) {
+  const coding c = {.format = "gray", .width = 16, .height = 16, .frames = 2, .gop = 2, .device = TVL_CPU};
+  tvl_video v = video_of(&c);
+  v.mirrored = 1, v.rotation = 90;
+  tvl_encode_params p = params_of(&c);
+  const tvl_chapter chapters[2] = {{0, 40, "one"}, {40, 80, ""}};
+  const tvl_entry entries[1] = {{"title", "a title"}};
+  tvl_metadata m;
+  tvl_metadata_init(&m, sizeof m);
+  CHECK(m.chapter_time_base_num == 1 && m.chapter_time_base_den == 1000 && !m.chapters);
+  m.has_mastering_display = m.has_content_light = 1;
+  for (int i = 0; i < 8; ++i) m.chromaticity[i] = 1000 * i;
+  m.max_luminance = 10000000, m.min_luminance = 1, m.max_content_light = 65535;
+  m.chapters = chapters, m.chapter_count = 2, m.entries = entries, m.entry_count = 1;
+  p.metadata = &m;
+  uint8_t samples[512] = {0};
+  const tvl_frame frames[2] = {{{{samples, 0, 0}}, 0, 1}, {{{samples + 256, 0, 0}}, 1, 1}};
+  tvl_encoder* encoder = tvl_encoder_new();
+  ENCODE_OK(encoder, tvl_encoder_open(encoder, &v, &p, NULL));
+  ENCODE_OK(encoder, tvl_encoder_write(encoder, frames, 2));
+  ENCODE_OK(encoder, tvl_encoder_finish(encoder));
+  tvl_source source;
+  tvl_source_init(&source, sizeof source);
+  ENCODE_OK(encoder, tvl_encoder_stream(encoder, &source.data, &source.size));
+  tvl_decoder* decoder = tvl_decoder_new();
+  tvl_metadata back;
+  tvl_metadata_init(&back, sizeof back);
+  CHECK(tvl_decoder_metadata(decoder, &back) == TVL_BAD_ARGUMENT);
+  DECODE_OK(decoder, tvl_decoder_open(decoder, &source, NULL));
+  DECODE_OK(decoder, tvl_decoder_metadata(decoder, &back));
+  CHECK(back.has_mastering_display && memcmp(back.chromaticity, m.chromaticity, sizeof m.chromaticity) == 0);
+  CHECK(back.max_luminance == 10000000 && back.min_luminance == 1);
+  CHECK(back.has_content_light && back.max_content_light == 65535 && back.max_frame_average == 0);
+  CHECK(back.chapter_count == 2 && back.chapters[1].begin == 40 && strcmp(back.chapters[0].title, "one") == 0);
+  CHECK(back.entry_count == 1 && strcmp(back.entries[0].key, "title") == 0 &&
+        strcmp(back.entries[0].value, "a title") == 0);
+  tvl_video seen;
+  tvl_video_init(&seen, sizeof seen);
+  DECODE_OK(decoder, tvl_decoder_video(decoder, &seen));
+  CHECK(seen.mirrored == 1 && seen.rotation == 90);
+  m.max_content_light = 65536;
+  CHECK(tvl_encoder_open(encoder, &v, &p, NULL) == TVL_BAD_ARGUMENT);
+  m.max_content_light = 0, m.entries = NULL;
+  CHECK(tvl_encoder_open(encoder, &v, &p, NULL) == TVL_BAD_ARGUMENT);
+  tvl_decoder_free(decoder);
+  tvl_encoder_free(encoder);
+}
+
 /* The other half of a stream is not needed for half the size, and is not there. */
 static void test_plan(void) {
   const coding c = {
@@ -831,6 +879,7 @@ int main(void) {
   test_errors_and_damage();
   for (size_t i = 0; i < sizeof kVolumes / sizeof *kVolumes; ++i) test_volume(&kVolumes[i]);
   test_volume_sources();
+  test_metadata();
   test_plan();
   test_bounds();
   if (failures) fprintf(stderr, "%d checks failed\n", failures);
