@@ -111,6 +111,7 @@ class StreamAssembly {
   std::uint64_t frames() const { return frames_; }
   std::uint64_t bytes() const { return out_.position(); }
   const std::vector<GopInfo>& index() const { return index_; }
+  const MeasuringPlan& plan() const { return plan_; }
 
  private:
   struct Errors {

@@ -120,6 +120,9 @@ def failing():
     Path("cut.y4m").write_bytes(Path("a.y4m").read_bytes()[:-100])
     nothing_left("a cut input", run(["encode", "cut.y4m", "x.tvl", "--gop", "5"], 3), "truncated")
     nothing_left("options", run(["encode", "a.y4m", "x.tvl", "--gop", "500"], 3), "--gop")
+    each = ["sh", "-c", f'exec "{program}" encode a.y4m "x.tvl$OMPI_COMM_WORLD_RANK" --quiet']
+    nothing_left("streams of their own", subprocess.run([mpirun, "-n", "2", "--oversubscribe", "--bind-to", "none", *each],
+                 capture_output=True, timeout=IN_TIME, env=environment, stdin=subprocess.DEVNULL), "another input or output")
     # The disk is full: who writes is told, the others stop.
     wrap = ["sh", "-c", f'ulimit -f 20; trap "" XFSZ; exec "{program}" encode a.y4m x.tvl --lossless --quiet']
     full = subprocess.run([mpirun, "-n", "3", "--oversubscribe", "--bind-to", "none", *wrap], capture_output=True,
@@ -171,6 +174,44 @@ def killed():
         complain(f"killed: left {left}")
 
 
+def resumed():
+    """A run that is killed leaves GOPs, which the next one takes; what was not written whole is coded again."""
+    for name, options, processes in (("alone", [], 0), ("three, motion", ["--motion", "on", "--keyint", "20"], 3),
+                                     ("a PSNR", ["--psnr", "40"], 0)):
+        arguments = ["encode", "a.y4m", "r.tvl", "--gop", "3", "--threads", "1", *options]
+        one = run(["encode", "a.y4m", "one.tvl", *arguments[3:], "-y"])
+        head = [mpirun, "-n", str(processes), "--oversubscribe", "--bind-to", "none"] if processes else []
+        start = subprocess.Popen([*head, program, *arguments, "--resume", "--quiet"], env=environment,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        journal = Path("r.tvl.resume")
+        begun = time.monotonic()
+        while start.poll() is None and time.monotonic() - begun < IN_TIME:
+            if journal.exists() and journal.stat().st_size > 60000:
+                break
+            time.sleep(0.001)
+        for victim in children(start.pid) if processes else [start.pid]:
+            os.kill(victim, signal.SIGKILL)
+        start.wait(IN_TIME)
+        if one.returncode or not journal.exists():
+            complain(f"resumed, {name}: nothing was left to resume")
+            continue
+        with open(journal, "r+b") as j:  # the last entry is not whole
+            j.truncate(journal.stat().st_size - 5)
+        other = run([*arguments, "-q", "33", "--resume", "-y"])
+        if "--psnr" not in options and (other.returncode != 2 or b"other options" not in other.stderr):
+            complain(f"resumed, {name}: with other options", other)
+        again = subprocess.run([*head, program, *arguments, "--resume", "-y"], env=environment, capture_output=True,
+                               stdin=subprocess.DEVNULL, timeout=IN_TIME)
+        if again.returncode or b"were not coded again" not in again.stderr:
+            complain(f"resumed, {name}", again)
+        elif Path("r.tvl").read_bytes() != Path("one.tvl").read_bytes():
+            complain(f"resumed, {name}: other bytes")
+        if journal.exists():
+            complain(f"resumed, {name}: the journal was left")
+            journal.unlink()
+        Path("r.tvl").unlink(missing_ok=True)
+
+
 def main():
     global program, mpirun
     program, mpirun = (str(Path(a).resolve()) for a in sys.argv[1:3])
@@ -178,6 +219,7 @@ def main():
         os.chdir(folder)
         identity()
         failing()
+        resumed()
         os.chdir("/")
     print("cluster_test:", f"{len(failures)} failures" if failures else "all good")
     return 1 if failures else 0

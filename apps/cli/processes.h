@@ -57,6 +57,9 @@ Place place_of_process();
 /// process would do the whole work and write the same file. `user`: who wants it.
 std::unique_ptr<Processes> start_processes(const std::string& user);
 
+/// This process alone, whose threads send each other messages.
+std::unique_ptr<Processes> one_process();
+
 /// What the module with MPI gives; MPI is started once.
 struct MpiAdapter {
   std::unique_ptr<vstc::Team> (*start_team)();

@@ -16,6 +16,7 @@
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
+#include "codec/bytes.h"
 #include "codec/container.h"
 #include "codec/join.h"
 #include "codec/stream_layout.h"
@@ -73,6 +74,7 @@ struct Options {
   std::string frames;
   bool joinable = false;
   std::string pin_from;
+  bool resume = false;
   bool verify = false;
   InputOptions reading;
   CodingOptions coding;
@@ -233,7 +235,7 @@ VolumeEncoderParams volume_params(const Options& options, const EncoderParams& p
 
 int run_volume(const Options& options, const Common& common, const Command& app) {
   for (const char* option : {"--recover", "--stream", "--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts",
-                             "--plain-ends", "--joinable", "--pin-from"})
+                             "--plain-ends", "--joinable", "--pin-from", "--resume"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
   refuse_film_options(options.output, app);
   require(!is_matroska_name(options.output), ErrorKind::kBadArgument,
@@ -427,6 +429,20 @@ Share share_of(const Options& options, const Common& common, const Command& app,
   return share;
 }
 
+/// What a run is known by that is to be taken up by another one: what it makes, of what.
+std::vector<std::uint8_t> identity_of(const Options& options, const std::vector<std::uint8_t>& head) {
+  ByteWriter out;
+  out.text(options.frames, kMaxTextBytes);
+  out.text(options.input, kMaxTextBytes);
+  std::error_code none;
+  if (std::filesystem::is_regular_file(options.input, none)) {
+    out.varint(std::filesystem::file_size(options.input));
+    out.fixed(static_cast<std::int64_t>(std::filesystem::last_write_time(options.input).time_since_epoch().count()));
+  }
+  out.bytes.insert(out.bytes.end(), head.begin(), head.end());
+  return std::move(out.bytes);
+}
+
 /// Processes of one host share its cores and GPUs, unless they were told otherwise.
 void share_host(const Place& place, Options& options, Common& common) {
   common.threads = threads_of_process(place, common.threads);
@@ -436,11 +452,12 @@ void share_host(const Place& place, Options& options, Common& common) {
 int run(const Options& given, const Common& given_common, const Command& app) {
   Options options = given;
   Common common = given_common;
-  const std::unique_ptr<Processes> processes = start_processes("encode");
+  std::unique_ptr<Processes> processes = start_processes("encode");
   if (processes) share_host(place_of_process(), options, common);
+  const std::string job = options.input + "\n" + options.output + "\n" + options.frames;
   if (processes && processes->rank() > 0) {
     log::set_level(log::Level::kError);
-    help_encode(*processes, [&](const StreamHeader& header, bool direct) {
+    help_encode(*processes, job, [&](const StreamHeader& header, bool direct) {
       return share_of(options, common, app, header, direct);
     });
     return kExitDone;
@@ -450,6 +467,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   require(!processes || !volume, ErrorKind::kUnsupported,
           "'" + options.input + "' is a volume, which one process encodes; start it without mpirun");
   if (volume) return run_volume(options, common, app);
+  if (options.resume && !processes) processes = one_process();
   for (const char* option :
        {"--max-error", "--max-error-hu", "--fill-value", "--slab", "--ratio", "--no-verify", "--type"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
@@ -459,6 +477,10 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   require(!options.verify || options.coding.lossless || can_read_again(options.input), ErrorKind::kBadArgument,
           "--verify of a lossy stream reads the input twice, which a pipe does not allow; use a file or --lossless");
   EncoderParams params = typed_params(options, common, app);
+  require(!options.resume || (options.output != "-" && !params.has_byte_target()), ErrorKind::kBadArgument,
+          options.output == "-"
+              ? "--resume keeps what is coded beside the output, and standard output has no place; write to a file"
+              : "--resume: with a target for bytes nothing is finished before the end; use -q or --psnr");
   const FrameRange range = frame_range(options.frames, options.input);
   const std::optional<StreamLayout> pin = pinned(options);
   require(!options.joinable || !range.has_times(), ErrorKind::kBadArgument,
@@ -522,6 +544,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   const bool plain_gops = options.coding.no_scene_cuts || options.joinable;
   const double begun = clock.seconds();
   Coded coded;
+  std::unique_ptr<EncodeJournal> journal;
   if (processes) {
     Share own;
     own.backend = backend;
@@ -533,9 +556,15 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     if (dealing.direct)
       own.read = read_from(
           std::make_shared<VideoInput>(options.input, reader_options(options.reading, common), common, range));
-    others.call(own.encoder->header(), dealing.direct);
+    if (options.resume) {
+      journal = std::make_unique<EncodeJournal>(options.output + ".resume");
+      journal->begin(identity_of(options, own.encoder->head()));
+      dealing.journal = journal.get();
+    }
+    others.call(job, own.encoder->header(), dealing.direct);
     const Together all = encode_together(*processes, own, dealing, stream);
     coded = {all.frames, all.bytes};
+    if (all.taken > 0) log::info("{} of '{}' were not coded again", count_of(all.taken, "GOP"), journal->path());
     progress.finish();
     log::debug(
         "{} processes; {}", processes->size(),
@@ -566,6 +595,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     }
   }
   sink->commit();
+  if (journal) journal->remove();
   warn_of_remarks(options.output, sink->remarks());
   trace.finish();
   if (range.has_end() && coded.frames < range.count()) log::warn("--frames {}: the input ends before", options.frames);
@@ -601,6 +631,10 @@ Action define_encode(Command& app, Common& common) {
       .type_name("FIRST.tvl")
       .group("Selection and checks")
       .needs(joinable);
+  app.add_flag(
+         "--resume", options->resume,
+         "Keep coded GOPs in OUT.resume until OUT is complete, and begin with those that a stopped run left there")
+      .group("Selection and checks");
   auto verify =
       app.add_flag(
              "--verify", options->verify,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <exception>
+#include <iterator>
 #include <map>
 #include <thread>
 #include <utility>
@@ -301,7 +302,10 @@ class Leader {
     while (done_ < workers_.size()) {
       bool busy = false;
       try {
-        if (!assembly_ && !stopped_) assembly_.emplace(own_.header(), own_.head(), sink_);
+        if (!assembly_ && !stopped_) {
+          assembly_.emplace(own_.header(), own_.head(), sink_);
+          take_up();
+        }
         while (std::optional<Processes::Message> m = processes_.try_receive(kResults)) {
           take(*m);
           busy = true;
@@ -316,7 +320,7 @@ class Leader {
     finding.join();
     if (failure_) std::rethrow_exception(failure_);
     assembly_->finish();
-    return {assembly_->frames(), assembly_->bytes()};
+    return {taken_, assembly_->frames(), assembly_->bytes()};
   }
 
  private:
@@ -363,6 +367,20 @@ class Leader {
     found_.close(std::current_exception());
   }
 
+  // What a run that was stopped left of the first GOPs.
+  void take_up() {
+    GopRecord record;
+    std::vector<double> errors;
+    for (; dealing_.journal && dealing_.journal->take(taken_, record, errors); ++taken_) {
+      // Not measured: it is coded again, and those behind it, too, of which it is not known whether they are to be.
+      MeasuringPlan plan = assembly_->plan();
+      const bool open = record.info.key == GopKey::kOpen;
+      if (record.asks && !plan.layers(record.predicted, open, record.anew).empty() && errors.empty()) return;
+      if (taken_ == 0) seed_ = record.seed;
+      if (!assembly_->add(record).empty()) assembly_->measured(taken_, errors);
+    }
+  }
+
   void take(const Processes::Message& m) {
     Reading r(m);
     WorkerState& worker = workers_.at(static_cast<std::size_t>(m.from));
@@ -379,6 +397,7 @@ class Leader {
       const std::uint64_t number = r.number();
       std::vector<double> errors(r.in.left() / sizeof(double));
       for (double& e : errors) r.in.real(e);
+      if (dealing_.journal) dealing_.journal->add_errors(number, errors);
       assembly_->measured(number, std::move(errors));
     }
     if (r.what == What::kRecord) {
@@ -391,9 +410,20 @@ class Leader {
         if (dealing_.written) dealing_.written(coded_);
         return;
       }
+      if (number < assembly_->next()) return dismiss(m.from, record);  // of a run that was taken up within
+      if (dealing_.journal) dealing_.journal->add(record);
       waiting_.emplace(number, std::pair(m.from, std::move(record)));
       write();
     }
+  }
+
+  // Is not to be measured.
+  void dismiss(int from, const GopRecord& record) {
+    if (!record.asks) return;
+    ByteWriter m = message(What::kAnswer);
+    m.varint(record.number);
+    m.varint(0);
+    processes_.send(from, kAnswers, m.bytes);
   }
 
   void write() {
@@ -442,6 +472,26 @@ class Leader {
 
   bool with_target() const { return own_.params().has_byte_target() || own_.params().psnr > 0; }
 
+  // Finds the next GOP to deal out, passing those that were taken up; but a run is coded as a whole.
+  void hold() {
+    const std::size_t most_not_sent = dealing_.direct ? 4096 : 1;
+    while (!held_) {
+      if (!again_.empty()) {
+        held_ = std::move(again_.front());
+        again_.pop_front();
+        return;
+      }
+      std::optional<Task> t = not_sent_ < most_not_sent ? found_.try_pop() : std::nullopt;
+      if (!t) return;
+      const bool taken = !t->end && t->task.number < taken_;
+      if (t->end || t->task.run) passed_.clear();
+      (taken ? passed_ : again_).push_back(std::move(*t));
+      if (!taken)
+        again_.insert(again_.begin(), std::make_move_iterator(passed_.begin()), std::make_move_iterator(passed_.end()));
+      if (!taken) passed_.clear();
+    }
+  }
+
   // Deals out what can be; false if nothing could.
   bool deal() {
     if (stopped_) return false;
@@ -456,7 +506,7 @@ class Leader {
           --not_sent_;
           dealt = true;
         }
-      if (!held_ && not_sent_ < (dealing_.direct ? 4096u : 1u)) held_ = found_.try_pop();
+      hold();
       if (!held_) return dealt;
       if (held_->end) {
         if (ended_ || not_sent_ > 0) return dealt;
@@ -465,7 +515,7 @@ class Leader {
         end_tasks();
         return true;
       }
-      if (!own_.params().has_byte_target() && held_->task.number - assembly_->next() > most_ahead) return dealt;
+      if (!own_.params().has_byte_target() && held_->task.number > assembly_->next() + most_ahead) return dealt;
       if (held_->task.run) {
         if (held_->task.number > 0 && with_target() && seed_.empty()) return dealt;
         held_->task.seed = seed_;
@@ -520,6 +570,9 @@ class Leader {
   std::optional<StreamAssembly> assembly_;
   StageQueue<Task> found_;
   std::optional<Task> held_;  ///< found, and nobody has room for it
+  std::uint64_t taken_ = 0;   ///< GOPs that were taken up
+  std::deque<Task> passed_;   ///< of them, those of the run that is found now
+  std::deque<Task> again_;    ///< to deal out before others
   std::vector<WorkerState> workers_;
   std::size_t current_ = 0;  ///< who codes the GOPs of this run
   std::size_t not_sent_ = 0;
@@ -553,23 +606,30 @@ Summons::~Summons() {
     processes_->send(i, kCalls, message(What::kFarewell).bytes);
 }
 
-void Summons::call(const StreamHeader& header, bool direct) {
+void Summons::call(const std::string& job, const StreamHeader& header, bool direct) {
   ByteWriter m = message(What::kBegin);
+  m.text(job, kMaxTextBytes);
   m.varint(direct);
   const std::vector<std::uint8_t> head = serialise(header);
   m.bytes.insert(m.bytes.end(), head.begin(), head.end());
   for (int i = 1; processes_ && i < processes_->size(); ++i) processes_->send(i, kCalls, m.bytes);
 }
 
-void help_encode(Processes& processes, const std::function<Share(const StreamHeader&, bool)>& prepare) {
+void help_encode(Processes& processes, const std::string& job,
+                 const std::function<Share(const StreamHeader&, bool)>& prepare) {
   const Processes::Message m = processes.receive(kCalls);
   Reading r(m);
   if (r.what == What::kFarewell) return;
+  std::string wanted;
+  r.in.text(wanted, kMaxTextBytes);
   const bool direct = r.number() != 0;
   const std::vector<std::uint8_t> head = r.rest();
   Share share;
   std::optional<Error> unprepared;
   try {
+    require(job.substr(0, kMaxTextBytes) == wanted, ErrorKind::kBadArgument,
+            "was started with another input or output, and all make one stream; for streams of their own start them "
+            "without MPI");
     share = prepare(parse_stream_header(head.data(), head.size()), direct);
     require(serialise(share.encoder->header()) == head, ErrorKind::kInternal,
             "makes another header of the same options; all processes need the same program");

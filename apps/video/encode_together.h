@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "apps/cli/processes.h"
+#include "apps/video/encode_journal.h"
 #include "apps/video/video.h"
 #include "codec/encoder_part.h"
 
@@ -25,7 +26,7 @@ struct Share {
 /// Reads GOPs of which each begins behind the one before.
 std::function<void(Gop& gop, std::uint64_t first_frame)> read_from(std::shared_ptr<VideoInput> input);
 
-/// In the first process: what the others wait for until it ends.
+/// In the first process: what the others wait for until it ends. `job`: names input and output, which are the same in all.
 class Summons {
  public:
   /// `processes`: null if there are no others.
@@ -33,7 +34,7 @@ class Summons {
   ~Summons();
   Summons(const Summons&) = delete;
   Summons& operator=(const Summons&) = delete;
-  void call(const StreamHeader& header, bool direct);
+  void call(const std::string& job, const StreamHeader& header, bool direct);
 
  private:
   Processes* processes_;
@@ -41,7 +42,8 @@ class Summons {
 
 /// In the others: waits for what is to be done, does it, and waits for the first one to end. `prepare` is asked for its
 /// share in a stream with this header; `direct`: it reads the input itself.
-void help_encode(Processes& processes, const std::function<Share(const StreamHeader& header, bool direct)>& prepare);
+void help_encode(Processes& processes, const std::string& job,
+                 const std::function<Share(const StreamHeader& header, bool direct)>& prepare);
 
 /// Where GOPs come from.
 struct Dealing {
@@ -50,9 +52,11 @@ struct Dealing {
   bool direct = false;
   int threads = 0;                             ///< that look for scenes
   std::function<void(std::uint64_t)> written;  ///< told how many frames are
+  EncodeJournal* journal = nullptr;            ///< of what is coded; null: none is wanted
 };
 
 struct Together {
+  std::uint64_t taken = 0;  ///< GOPs of the journal
   std::uint64_t frames = 0;
   std::uint64_t bytes = 0;
 };
