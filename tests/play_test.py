@@ -106,6 +106,30 @@ def test_playing(folder: Path) -> None:
         check("frames shown" in said, f"play {more}: {said[:300]}")
 
 
+def test_volumes(folder: Path) -> None:
+    """Three planes, as 'view' cuts them; less of the stream at a reduced size; a window typed."""
+    raw, stream, shot, view = (folder / n for n in ("v.raw", "v.tvl", "planes.png", "view.png"))
+    raw.write_bytes(bytes((3 * x * x + 5 * y + 11 * z) % 251 for z in range(24) for y in range(30) for x in range(40)))
+    run("encode", raw, stream, "--size", "40x30x24", "--type", "u8", "--transform", "wavelet")
+    run("play", stream, "--headless", "--screenshot", shot, screen=True)
+    run("view", stream, "--montage", "-o", view)
+    alike = [pixels(shot), pixels(view)]
+    rgb = alike[1] if len(alike[1]) == len(alike[0]) else bytes(v for v in alike[1] for _ in range(3))
+    check(alike[0] == rgb, "three planes are those of view")
+    run("play", stream, "--headless", "--screenshot", shot, "--window", "20:120", "-y", screen=True)
+    run("view", stream, "--montage", "--window", "20:120", "-o", view, "-y")
+    rgb = pixels(view)
+    check(pixels(shot) == (rgb if len(rgb) == len(alike[0]) else bytes(v for v in rgb for _ in range(3))), "--window")
+    run("play", stream, "--headless", "--screenshot", shot, "--reduce", "1", "-y", screen=True)
+    check(len(pixels(shot)) == (20 + 20 + 15 + 2 * 2) * 15 * 3, f"--reduce 1: {len(pixels(shot))} bytes")
+    run("play", stream, "--headless", "--overlay", "--at", "1,2,3", "--screenshot", shot, "-y", screen=True)
+    check(len(set(pixels(shot))) > 30, "the controls are drawn")
+    run("play", stream, "--quit-after", "1", screen=True)
+    for options in (["--seek", "1"], ["--at", "1,2,99"], ["--window", "5:1"], ["--at", "1"]):
+        result = subprocess.run([program, "play", stream, "--headless", "--screenshot", shot, "-y", *options], capture_output=True)
+        check(result.returncode == 2, f"play of a volume {options}: {result.returncode}")
+
+
 def main() -> int:
     global program
     program = os.path.abspath(sys.argv[1])
@@ -116,6 +140,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         test_pictures(Path(name))
         test_playing(Path(name))
+        test_volumes(Path(name))
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

@@ -1,10 +1,18 @@
-// trivelet play: shows a stream, with the sound of a film. The player is a module, for its libraries are large.
+// trivelet play: shows a stream, with the sound of a film, or a volume in three planes. The player is a module, for its
+// libraries are large.
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
 
 #include "apps/cli/backends.h"
 #include "apps/cli/modules.h"
 #include "apps/play/player.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
+#include "codec/stream_layout.h"
 
 namespace trivelet::cli {
 
@@ -13,15 +21,109 @@ namespace {
 struct Options {
   play::Options player;
   std::string device = "auto";
-  std::string screenshot_time;
+  std::string place;
+  std::string window;
 };
+
+/// "40,52,12"
+std::array<int, 3> parse_place(const std::string& text) {
+  std::array<int, 3> place{};
+  char end = 0;
+  require(std::sscanf(text.c_str(), "%d,%d,%d%c", &place[0], &place[1], &place[2], &end) == 3, ErrorKind::kBadArgument,
+          "--at " + text + ": write X,Y,Z, a voxel of the volume");
+  return place;
+}
+
+std::array<double, 2> parse_window(const std::string& text) {
+  std::array<double, 2> window{};
+  char end = 0;
+  require(std::sscanf(text.c_str(), "%lf:%lf%c", &window[0], &window[1], &end) == 2 && window[0] < window[1],
+          ErrorKind::kBadArgument, "--window " + text + ": write LOW:HIGH, in scaled values");
+  return window;
+}
+
+/// What is decoded, in scaled values.
+play::Volume load_volume(const std::string& path, const play::Quality& quality, const Common& common) {
+  VolumeDecoding decoding;
+  decoding.reduce = quality.reduce;
+  decoding.max_layers = quality.layers;
+  const auto source = decode_volume(path, decoding, common);
+  const io::VolumeInfo& info = source->info();
+  play::Volume volume;
+  volume.size = {info.width, info.height, static_cast<int>(info.slices)};
+  for (std::size_t a = 0; a < 3; ++a) volume.spacing[a] = info.spacing[a] > 0 ? info.spacing[a] : 1;
+  const std::size_t plane = checked_mul(static_cast<std::size_t>(info.width), static_cast<std::size_t>(info.height));
+  const std::size_t voxels = checked_mul(plane, static_cast<std::size_t>(info.slices));
+  const std::uint64_t most = limits(common).memory;
+  require(checked_mul(voxels, sizeof(float)) <= most, ErrorKind::kUnsupported,
+          fmt::format("'{}': {} MiB of voxels, the limit is {} MiB; --reduce 1 shows an eighth, --max-memory raises it",
+                      path, voxels * sizeof(float) >> 20, most >> 20));
+  volume.values.reserve(voxels);
+  std::vector<std::byte> slice(info.slice_bytes());
+  const std::size_t bytes = info.voxel.bytes();
+  for (std::uint64_t z = 0; z < info.slices && source->read(slice.data()); ++z)
+    for (std::size_t i = 0; i < plane; ++i)
+      volume.values.push_back(static_cast<float>(
+          scalar_value(slice.data() + i * bytes, info.voxel.type, info.voxel.big_endian) * info.slope +
+          info.intercept));
+  volume.values.resize(voxels);  // of a volume that was cut short
+  return volume;
+}
+
+int show_volume(const Options& options, const VolumeInStream& volume, const Common& common, const Command& app) {
+  const play::Options& player = options.player;
+  for (const char* option :
+       {"--seek", "--compare", "--mute", "--loop", "--stats", "--budget", "--temporal-reduce", "--screenshot-at"})
+    require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
+  refuse_gpu(options.device);
+  require(player.headless == !player.screenshot.empty(), ErrorKind::kBadArgument,
+          "--headless and --screenshot belong together: without a window there is nothing to see but a screenshot");
+  play::VolumeOptions show;
+  show.input = player.input;
+  show.load = [&](const play::Quality& q) { return load_volume(player.input, q, common); };
+  show.quality = player.quality;
+  show.size = {volume.info.width, volume.info.height, static_cast<int>(volume.info.slices)};
+  {
+    const StreamFile file = open_stream_file(player.input);
+    std::uint64_t bytes_read = 0;
+    StreamInput in(*file.source, bytes_read);
+    StreamLayout layout;
+    layout.read(in);
+    const bool wavelet = layout.info.profile != Profile::kPredictive;
+    show.layers = std::max(1, layout.info.layers);
+    show.most_reduce = wavelet ? layout.header.max_reduce() - layout.header.dropped_spatial : 0;
+  }
+  if (!options.place.empty()) {
+    show.place = parse_place(options.place);
+    for (std::size_t a = 0; a < 3; ++a)
+      require((*show.place)[a] >= 0 && (*show.place)[a] < show.size[a], ErrorKind::kBadArgument,
+              fmt::format("--at {}: the volume has {}x{}x{} voxels", options.place, show.size[0], show.size[1],
+                          show.size[2]));
+  }
+  if (!options.window.empty()) show.window = parse_window(options.window);
+  show.headless = player.headless;
+  show.screenshot = player.screenshot;
+  show.overlay = player.overlay;
+  show.overwrite = common.overwrite;
+  show.full_screen = player.full_screen;
+  show.quit_after = player.quit_after;
+  const auto* module = static_cast<const play::Player*>(load_module("play", player.input));
+  require(
+      module != nullptr, ErrorKind::kUnsupported,
+      "this build has no player, for SDL 2, OpenGL, Dear ImGui or FFmpeg was missing when it was made; 'trivelet view' "
+      "writes slices");
+  module->show(show);
+  return kExitDone;
+}
 
 int run(Options options, const Common& common, const Command& app) {
   play::Options& player = options.player;
   require(is_tvl_file(player.input), ErrorKind::kBadStream,
           "'" + player.input + "' is not a Trivelet stream, nor Matroska with one; other videos are for other players");
-  require(!volume_in(player.input), ErrorKind::kUnsupported,
-          "'" + player.input + "' holds a volume; 'trivelet view' shows its slices");
+  if (const std::optional<VolumeInStream> volume = volume_in(player.input))
+    return show_volume(options, *volume, common, app);
+  for (const char* option : {"--at", "--window"})
+    require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
   require(player.headless == !player.screenshot.empty(), ErrorKind::kBadArgument,
           "--headless and --screenshot-at belong together: without a window there is nothing to see but a screenshot");
   player.decoding = decoder_params(common);
@@ -42,7 +144,7 @@ Action define_play(Command& app, Common& common) {
   play::Options& o = options->player;
   constexpr const char* kPicture = "What is decoded";
   constexpr const char* kTest = "Without a window";
-  app.add_option("FILE", o.input, "Stream, or film in Matroska").required();
+  app.add_option("FILE", o.input, "Stream, of a volume, too, or film in Matroska").required();
   app.add_option("--seek", o.start, "Seconds after the first frame where to begin").non_negative().type_name("T");
   app.add_option("--compare", o.compare, "A second stream, to the right of a line that the mouse moves")
       .type_name("FILE");
@@ -69,6 +171,13 @@ Action define_play(Command& app, Common& common) {
       .type_name("N")
       .show_default()
       .group(kPicture);
+  constexpr const char* kVolumes = "Volumes";
+  app.add_option("--at", options->place, "The voxel in which the three planes meet [the middle]")
+      .type_name("X,Y,Z")
+      .group(kVolumes);
+  app.add_option("--window", options->window, "Scaled values that become black and white [what occurs in the planes]")
+      .type_name("LOW:HIGH")
+      .group(kVolumes);
   auto headless = app.add_flag("--headless", o.headless, "Draw, but show nothing").group(kTest);
   app.add_option("--screenshot-at", o.screenshot_at, "Seconds after the first frame of which a picture is written")
       .non_negative()

@@ -9,7 +9,6 @@
 
 #include <SDL.h>
 #include <SDL_opengl.h>
-#include <backends/imgui_impl_opengl3.h>
 #include <backends/imgui_impl_sdl.h>
 #include <imgui.h>
 
@@ -26,7 +25,8 @@
 #include "apps/play/frame_store.h"
 #include "apps/play/renderer.h"
 #include "apps/play/sound.h"
-#include "io/video/video_io.h"
+#include "apps/play/volume_player.h"
+#include "apps/play/window.h"
 
 namespace trivelet::play {
 
@@ -38,89 +38,11 @@ constexpr double kShortStep = 5;  // seconds, as ffplay and mpv
 constexpr double kLongStep = 60;
 constexpr double kOverlaySeconds = 2.5;  // that it stays after the mouse moved
 
-[[noreturn]] void fail_sdl(const std::string& what) { fail(ErrorKind::kUnsupported, what + ": " + SDL_GetError()); }
-
-/// SDL, a window with an OpenGL context, and Dear ImGui on them.
-class Window {
- public:
-  Window(const std::string& title, int width, int height, bool hidden, bool full_screen) {
-    if (SDL_Init(SDL_INIT_VIDEO | SDL_INIT_EVENTS) != 0) fail_sdl("no display to play on");
-    SDL_InitSubSystem(SDL_INIT_AUDIO);  // where there is none, films are silent
-    SDL_GL_SetAttribute(SDL_GL_CONTEXT_MAJOR_VERSION, 3);
-    SDL_GL_SetAttribute(SDL_GL_CONTEXT_MINOR_VERSION, 3);
-    SDL_GL_SetAttribute(SDL_GL_CONTEXT_PROFILE_MASK, SDL_GL_CONTEXT_PROFILE_CORE);
-    const Uint32 flags = SDL_WINDOW_OPENGL | SDL_WINDOW_RESIZABLE | (hidden ? SDL_WINDOW_HIDDEN : SDL_WINDOW_SHOWN) |
-                         (full_screen ? SDL_WINDOW_FULLSCREEN_DESKTOP : 0);
-    window_ = SDL_CreateWindow(title.c_str(), SDL_WINDOWPOS_CENTERED, SDL_WINDOWPOS_CENTERED, width, height, flags);
-    context_ = window_ != nullptr ? SDL_GL_CreateContext(window_) : nullptr;
-    if (context_ == nullptr) {
-      const std::string reason = SDL_GetError();
-      close();
-      fail(ErrorKind::kUnsupported, "no window with OpenGL 3.3: " + reason);
-    }
-    SDL_GL_SetSwapInterval(hidden ? 0 : 1);
-    ImGui::CreateContext();
-    ImGui::GetIO().IniFilename = nullptr;
-    ImGui::StyleColorsDark();
-    ImGui_ImplSDL2_InitForOpenGL(window_, context_);
-    ImGui_ImplOpenGL3_Init("#version 330 core");
-  }
-  ~Window() {
-    ImGui_ImplOpenGL3_Shutdown();
-    ImGui_ImplSDL2_Shutdown();
-    ImGui::DestroyContext();
-    close();
-  }
-  Window(const Window&) = delete;
-  Window& operator=(const Window&) = delete;
-
-  SDL_Window* get() const { return window_; }
-  std::array<int, 2> size() const {
-    std::array<int, 2> size = {};
-    SDL_GL_GetDrawableSize(window_, size.data(), size.data() + 1);
-    return size;
-  }
-
- private:
-  void close() {
-    if (context_ != nullptr) SDL_GL_DeleteContext(context_);
-    if (window_ != nullptr) SDL_DestroyWindow(window_);
-    SDL_Quit();
-  }
-
-  SDL_Window* window_ = nullptr;
-  SDL_GLContext context_ = nullptr;
-};
-
 std::string clock_text(double seconds) {
   const auto s = static_cast<long long>(std::max(0.0, seconds) * 10);
   std::array<char, 32> text = {};
   std::snprintf(text.data(), text.size(), "%lld:%02lld:%02lld.%lld", s / 36000, s / 600 % 60, s / 10 % 60, s % 10);
   return text.data();
-}
-
-void write_picture(const std::string& path, const std::vector<std::uint8_t>& rgb, int width, int height,
-                   bool overwrite) {
-  VideoInfo info;
-  info.width = width;
-  info.height = height;
-  info.format = {ColourModel::kRgb, 8};
-  info.colour = {1, 13, 0, 2, 0};
-  io::WriterOptions options;
-  options.overwrite = overwrite;
-  const auto writer = io::open_writer(path, info, options);
-  Gop gop(info, 1);
-  gop.set_frames(1);
-  constexpr std::array<std::size_t, 3> kChannel = {1, 2, 0};  // planes are G, B, R
-  for (int c = 0; c < 3; ++c)
-    for (int y = 0; y < height; ++y) {
-      auto* row = reinterpret_cast<std::uint8_t*>(gop.plane(c).row(0, y));
-      const std::uint8_t* from = rgb.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(width) * 3;
-      for (int x = 0; x < width; ++x)
-        row[x] = from[static_cast<std::size_t>(x) * 3 + kChannel[static_cast<std::size_t>(c)]];
-    }
-  writer->write(gop, 0);
-  writer->finish();
 }
 
 /// Decodes less where the time does not suffice: layers first, then resolution, then frames.
@@ -327,16 +249,6 @@ class Session {
 
   // --------------------------------------------------------------------------------------------------------- overlay
 
-  void begin_overlay() {
-    ImGui_ImplOpenGL3_NewFrame();
-    ImGui_ImplSDL2_NewFrame();
-    ImGui::NewFrame();
-  }
-  void end_overlay() {
-    ImGui::Render();
-    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
-  }
-
   void overlay() {
     const ImGuiIO& io = ImGui::GetIO();
     const float height = 118;
@@ -411,17 +323,8 @@ class Session {
       other_->wait_for(other_gop);
       show(*other_, *other_picture_, there, clamp_to(*other_, quality_));
     }
-    unsigned buffer = 0;
-    unsigned texture = 0;
-    glGenFramebuffers(1, &buffer);
-    glGenTextures(1, &texture);
-    glBindTexture(GL_TEXTURE_2D, texture);
-    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, width_, height_, 0, GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
-    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_NEAREST);
-    glBindFramebuffer(GL_FRAMEBUFFER, buffer);
-    glFramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D, texture, 0);
-    require(glCheckFramebufferStatus(GL_FRAMEBUFFER) == GL_FRAMEBUFFER_COMPLETE, ErrorKind::kUnsupported,
-            "OpenGL has no frame buffer of " + std::to_string(width_) + "x" + std::to_string(height_));
+    if (const auto decoded = store_.find(gop)) decode_seconds_ = decoded->seconds;
+    const Canvas canvas(width_, height_);
     draw(width_, height_);
     if (options_.overlay && options_.headless) {
       hold(time);
@@ -430,11 +333,7 @@ class Session {
       overlay();
       end_overlay();
     }
-    const std::vector<std::uint8_t> pixels = read_pixels(width_, height_);
-    glBindFramebuffer(GL_FRAMEBUFFER, 0);
-    glDeleteFramebuffers(1, &buffer);
-    glDeleteTextures(1, &texture);
-    write_picture(path, pixels, width_, height_, options_.overwrite);
+    write_picture(path, read_pixels(width_, height_), width_, height_, options_.overwrite);
   }
 
   /// The first free name beside the working folder's others.
@@ -479,11 +378,7 @@ class Session {
         break;
       case SDLK_s: shoot_now(); break;
       case SDLK_o: pinned_ = !pinned_; break;
-      case SDLK_f: {
-        const bool full = (SDL_GetWindowFlags(window_->get()) & SDL_WINDOW_FULLSCREEN_DESKTOP) != 0;
-        SDL_SetWindowFullscreen(window_->get(), full ? 0 : SDL_WINDOW_FULLSCREEN_DESKTOP);
-        break;
-      }
+      case SDLK_f: window_->toggle(); break;
       default: break;
     }
   }
@@ -569,6 +464,6 @@ void run(const Options& options) { Session(options).run(); }
 
 }  // namespace
 
-const Player trivelet_play = {run};
+const Player trivelet_play = {run, show_volume};
 
 }  // namespace trivelet::play

@@ -1,8 +1,12 @@
 // trivelet play: what the command and the module that shows pictures and plays sound (player.cpp) say to each other.
 #pragma once
 
+#include <array>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "trivelet/codec.h"
 
@@ -36,9 +40,35 @@ struct Options {
   std::shared_ptr<const Backend> backend;
 };
 
+/// A volume as it is shown: values in scaled units, x fastest.
+struct Volume {
+  std::array<int, 3> size{};  ///< along x, y, z
+  std::array<double, 3> spacing{1, 1, 1};
+  std::vector<float> values;
+};
+
+struct VolumeOptions {
+  std::string input;
+  /// Decodes the volume; of Quality it heeds layers and reduce. Called by one thread at a time.
+  std::function<Volume(const Quality&)> load;
+  Quality quality;
+  int layers = 1;
+  int most_reduce = 0;
+  std::array<int, 3> size{};                    ///< of the whole, along x, y, z
+  std::optional<std::array<int, 3>> place;      ///< where the planes cut, voxels of the whole; else the middle
+  std::optional<std::array<double, 2>> window;  ///< values that are black and white; else those that occur
+  bool headless = false;
+  std::string screenshot;
+  bool overlay = false;
+  bool overwrite = false;
+  bool full_screen = false;
+  double quit_after = 0;
+};
+
 struct Player {
-  /// Returns when the window was closed. Throws Error.
+  /// Return when the window was closed. Throw Error.
   void (*run)(const Options& options);
+  void (*show)(const VolumeOptions& options);
 };
 
 extern "C" const Player trivelet_play;

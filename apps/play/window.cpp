@@ -1,0 +1,119 @@
+#define GL_GLEXT_PROTOTYPES
+#include "apps/play/window.h"
+
+#include <SDL_opengl.h>
+#include <backends/imgui_impl_opengl3.h>
+#include <backends/imgui_impl_sdl.h>
+#include <imgui.h>
+
+#include "io/video/video_io.h"
+
+namespace trivelet::play {
+
+namespace {
+
+[[noreturn]] void fail_sdl(const std::string& what) { fail(ErrorKind::kUnsupported, what + ": " + SDL_GetError()); }
+
+}  // namespace
+
+Window::Window(const std::string& title, int width, int height, bool hidden, bool full_screen) {
+  if (SDL_Init(SDL_INIT_VIDEO | SDL_INIT_EVENTS) != 0) fail_sdl("no display to play on");
+  SDL_InitSubSystem(SDL_INIT_AUDIO);  // where there is none, films are silent
+  SDL_GL_SetAttribute(SDL_GL_CONTEXT_MAJOR_VERSION, 3);
+  SDL_GL_SetAttribute(SDL_GL_CONTEXT_MINOR_VERSION, 3);
+  SDL_GL_SetAttribute(SDL_GL_CONTEXT_PROFILE_MASK, SDL_GL_CONTEXT_PROFILE_CORE);
+  const Uint32 flags = SDL_WINDOW_OPENGL | SDL_WINDOW_RESIZABLE | (hidden ? SDL_WINDOW_HIDDEN : SDL_WINDOW_SHOWN) |
+                       (full_screen ? SDL_WINDOW_FULLSCREEN_DESKTOP : 0);
+  window_ = SDL_CreateWindow(title.c_str(), SDL_WINDOWPOS_CENTERED, SDL_WINDOWPOS_CENTERED, width, height, flags);
+  context_ = window_ != nullptr ? SDL_GL_CreateContext(window_) : nullptr;
+  if (context_ == nullptr) {
+    const std::string reason = SDL_GetError();
+    close();
+    fail(ErrorKind::kUnsupported, "no window with OpenGL 3.3: " + reason);
+  }
+  SDL_GL_SetSwapInterval(hidden ? 0 : 1);
+  ImGui::CreateContext();
+  ImGui::GetIO().IniFilename = nullptr;
+  ImGui::StyleColorsDark();
+  ImGui_ImplSDL2_InitForOpenGL(window_, context_);
+  ImGui_ImplOpenGL3_Init("#version 330 core");
+}
+
+Window::~Window() {
+  ImGui_ImplOpenGL3_Shutdown();
+  ImGui_ImplSDL2_Shutdown();
+  ImGui::DestroyContext();
+  close();
+}
+
+std::array<int, 2> Window::size() const {
+  std::array<int, 2> size = {};
+  SDL_GL_GetDrawableSize(window_, size.data(), size.data() + 1);
+  return size;
+}
+
+void Window::toggle() {
+  const bool full = (SDL_GetWindowFlags(window_) & SDL_WINDOW_FULLSCREEN_DESKTOP) != 0;
+  SDL_SetWindowFullscreen(window_, full ? 0 : SDL_WINDOW_FULLSCREEN_DESKTOP);
+}
+
+void Window::close() {
+  if (context_ != nullptr) SDL_GL_DeleteContext(context_);
+  if (window_ != nullptr) SDL_DestroyWindow(window_);
+  SDL_Quit();
+}
+
+Canvas::Canvas(int width, int height) {
+  glGenFramebuffers(1, &buffer_);
+  glGenTextures(1, &texture_);
+  glBindTexture(GL_TEXTURE_2D, texture_);
+  glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, width, height, 0, GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_NEAREST);
+  glBindFramebuffer(GL_FRAMEBUFFER, buffer_);
+  glFramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D, texture_, 0);
+  require(glCheckFramebufferStatus(GL_FRAMEBUFFER) == GL_FRAMEBUFFER_COMPLETE, ErrorKind::kUnsupported,
+          "OpenGL has no frame buffer of " + std::to_string(width) + "x" + std::to_string(height));
+}
+
+Canvas::~Canvas() {
+  glBindFramebuffer(GL_FRAMEBUFFER, 0);
+  glDeleteFramebuffers(1, &buffer_);
+  glDeleteTextures(1, &texture_);
+}
+
+void begin_overlay() {
+  ImGui_ImplOpenGL3_NewFrame();
+  ImGui_ImplSDL2_NewFrame();
+  ImGui::NewFrame();
+}
+
+void end_overlay() {
+  ImGui::Render();
+  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+}
+
+void write_picture(const std::string& path, const std::vector<std::uint8_t>& rgb, int width, int height,
+                   bool overwrite) {
+  VideoInfo info;
+  info.width = width;
+  info.height = height;
+  info.format = {ColourModel::kRgb, 8};
+  info.colour = {1, 13, 0, 2, 0};
+  io::WriterOptions options;
+  options.overwrite = overwrite;
+  const auto writer = io::open_writer(path, info, options);
+  Gop gop(info, 1);
+  gop.set_frames(1);
+  constexpr std::array<std::size_t, 3> kChannel = {1, 2, 0};  // planes are G, B, R
+  for (int c = 0; c < 3; ++c)
+    for (int y = 0; y < height; ++y) {
+      auto* row = reinterpret_cast<std::uint8_t*>(gop.plane(c).row(0, y));
+      const std::uint8_t* from = rgb.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(width) * 3;
+      for (int x = 0; x < width; ++x)
+        row[x] = from[static_cast<std::size_t>(x) * 3 + kChannel[static_cast<std::size_t>(c)]];
+    }
+  writer->write(gop, 0);
+  writer->finish();
+}
+
+}  // namespace trivelet::play

@@ -1,0 +1,55 @@
+// The window of the player: SDL, an OpenGL 3.3 context and Dear ImGui on it; and pictures of what was drawn.
+#pragma once
+
+#include <SDL.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trivelet::play {
+
+class Window {
+ public:
+  /// Throws Unsupported where there is no display or no OpenGL 3.3.
+  Window(const std::string& title, int width, int height, bool hidden, bool full_screen);
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  SDL_Window* get() const { return window_; }
+  std::array<int, 2> size() const;
+  /// Full screen or not.
+  void toggle();
+
+ private:
+  void close();
+
+  SDL_Window* window_ = nullptr;
+  SDL_GLContext context_ = nullptr;
+};
+
+/// What is drawn while it lives goes into a picture of this size instead of the window.
+class Canvas {
+ public:
+  /// Throws Unsupported for sizes that OpenGL refuses.
+  Canvas(int width, int height);
+  ~Canvas();
+  Canvas(const Canvas&) = delete;
+  Canvas& operator=(const Canvas&) = delete;
+
+ private:
+  unsigned buffer_ = 0;
+  unsigned texture_ = 0;
+};
+
+/// Dear ImGui's controls: what is called between the two is drawn by the second.
+void begin_overlay();
+void end_overlay();
+
+/// Writes R G B from the top left, by the name's extension.
+void write_picture(const std::string& path, const std::vector<std::uint8_t>& rgb, int width, int height,
+                   bool overwrite);
+
+}  // namespace trivelet::play
