@@ -171,6 +171,18 @@ class Zarr(unittest.TestCase):
             np.isnan(z[20:, 20:]).all() and np.isnan(z[0, 0]) and z[0, 1] == 1.5 and np.isnan(z[30, 2:4]).all()
         )
 
+    def test_fill_values_with_loss(self) -> None:
+        array = (RANDOM.normal(0, 9, (16, 64, 64)) + np.arange(64)).astype("f4")
+        nothing = RANDOM.integers(0, 3, array.shape) == 0
+        for fill in (-9999.0, 1e35, float("nan")):
+            array[nothing] = fill
+            codec = TriveletCodec(mode="max_error", value=0.5, transform="wavelet", effort="fast")
+            z = make(MemoryStore(), array, (10, 64, 64), codec, fill_value=fill)
+            for index in (np.s_[...], np.s_[3:9, 5:50, 7]):
+                back = z[index]
+                np.testing.assert_array_equal(back[nothing[index]], array[index][nothing[index]])
+                self.assertLessEqual(np.abs(back - array[index])[~nothing[index]].max(), 0.5)
+
     def test_shards_by_ranges(self) -> None:
         array = RANDOM.integers(0, 4000, (40, 256, 300), np.uint16)
         with tempfile.TemporaryDirectory() as folder:
@@ -207,6 +219,40 @@ class Zarr(unittest.TestCase):
         with trivelet_zarr.read_shards_by_ranges():
             z = zarr.open_array(store, mode="r")
         self.assertTrue((z[2:5, 3:10] == 1.5).all() and np.isnan(z[2:5, 10:]).all() and np.isnan(z[30:35, 5]).all())
+
+    def test_smaller(self) -> None:
+        """As the library reduces each chunk; by few of its bytes."""
+        array = (RANDOM.normal(0, 9, (40, 260, 256)) + np.arange(256)).astype(np.int16)
+        chunks, codec = (16, 128, 128), TriveletCodec(transform="wavelet", effort="fast")
+        for shards, kept in ((None, False), ((32, 256, 256), True), ((32, 256, 256), False)):
+            with tempfile.TemporaryDirectory() as folder:
+                z = make(Counting(folder), array, chunks, codec, shards=shards)
+                with trivelet_zarr.read_shards_by_ranges() if kept else contextlib.nullcontext():
+                    z = zarr.open_array(z.store, mode="r")
+                z.store.count = 0
+                small = trivelet_zarr.read_smaller(z, 2)
+                size = sum(f.stat().st_size for f in Path(folder).rglob("c/**/*") if f.is_file())
+                self.assertLess(z.store.count, size / 5)
+                padded = np.zeros((48, 384, 256), np.int16)
+                padded[:40, :260] = array
+                for place in ((0, 0, 0), (1, 1, 1), (2, 2, 0)):
+                    part = padded[tuple(slice(p * n, p * n + n) for p, n in zip(place, chunks))]
+                    expected = trivelet.open(codec.encode_chunk(part)).at(reduce=2)[...]
+                    at = tuple(slice(p * n, p * n + n) for p, n in zip(place, expected.shape))
+                    np.testing.assert_array_equal(small[at], expected[tuple(slice(n) for n in small[at].shape)])
+                np.testing.assert_array_equal(trivelet_zarr.read_smaller(z, 0), array)
+                self.assertEqual(small.shape[1:], (65, 64))
+        store = MemoryStore()
+        z = zarr.create_array(store, shape=(50, 8), chunks=(25, 8), dtype="i2", fill_value=4, compressors=None, serializer=codec)
+        z[:25] = 9
+        with self.assertRaises(trivelet.UnsupportedError):
+            trivelet_zarr.read_smaller(z, 1)  # 25 rows are 13, and the next begin in between
+        z = zarr.create_array(MemoryStore(), shape=(64, 64), chunks=(32, 32), dtype="i2", fill_value=4, compressors=None, serializer=codec)  # fmt: skip
+        z[:32] = 9
+        small = trivelet_zarr.read_smaller(z, 1, layers=1)
+        self.assertTrue(small.shape == (32, 32) and (small[:16] == 9).all() and (small[16:] == 4).all())
+        with self.assertRaises(trivelet.ArgumentError):
+            trivelet_zarr.read_smaller(zarr.create_array(MemoryStore(), shape=(8,), chunks=(8,), dtype="i2"), 1)
 
     def test_requests(self) -> None:
         """Few of them wait for each other."""

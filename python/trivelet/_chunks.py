@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 
@@ -42,7 +42,9 @@ class ChunkCoding:
             np.zeros(1, np.uint8), max_error=bound, block_size=self.block_size, slab=self.slab, layers=self.layers, threads=1
         )  # refuses what is wrong
 
-    def encode_chunk(self, array: Array) -> bytes:
+    def encode_chunk(self, array: Array, fill_value: Any = 0) -> bytes:
+        """`fill_value`: what stands for "nothing here" in arrays of floats, and comes back with loss, too; 0 is a number."""
+        fills = [float(fill_value)] if self.value is not None and array.dtype.kind == "f" and fill_value != 0 else []
         wants = {} if self.value is None else {self.mode: self.value}
         return encode(
             array.reshape(long_axes(array.shape)),
@@ -53,6 +55,7 @@ class ChunkCoding:
             slab=self.slab,
             layers=self.layers,
             threads=1,
+            fill_values=fills,
             **wants,  # type: ignore[arg-type]
         )
 

@@ -23,7 +23,10 @@ import zarr
 from zarr.abc.codec import ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin
 from zarr.abc.store import RangeByteRequest, SuffixByteRequest
 from zarr.codecs import ShardingCodec
+from zarr.core.array_spec import ArraySpec
+from zarr.core.buffer import default_buffer_prototype
 from zarr.core.common import parse_named_configuration
+from zarr.core.sync import sync
 from zarr.registry import register_codec
 from zarr.storage import StorePath
 
@@ -31,7 +34,7 @@ from . import _library
 from ._chunks import ChunkCoding, long_axes
 from ._handles import Handle
 from ._plans import Plan
-from .errors import ArgumentError, Error, StreamError
+from .errors import ArgumentError, Error, StreamError, UnsupportedError
 from .volume import _TYPES, Array, Volume, _layout, _ranges_of, _read_slices
 
 _WORTH_PARTS = 1 << 16  # bytes of a chunk: smaller ones come whole sooner than their parts come one after the other
@@ -67,7 +70,7 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
         raise NotImplementedError("the size of a stream depends on its voxels")
 
     def _encode_sync(self, chunk_array: Any, chunk_spec: Any) -> Any:
-        return chunk_spec.prototype.buffer.from_bytes(self.encode_chunk(chunk_array.as_numpy_array()))
+        return chunk_spec.prototype.buffer.from_bytes(self.encode_chunk(chunk_array.as_numpy_array(), chunk_spec.fill_value))
 
     def _decode_sync(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
         volume = Volume(chunk_bytes.as_numpy_array(), threads=1)
@@ -104,22 +107,30 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
         params = _library.make(_library.VolumeDecodeParams)
         (params.z, params.depth), (params.y, params.height), (params.x, params.width) = z, y, x
         params.threads = 1
-        plan = Plan(begun.size, params)
-        for offset, data in begun.parts:
-            plan.give(offset, data.as_numpy_array())
-        at_once = _at_once()
-
-        async def fetch(first: int, end: int) -> None:
-            async with at_once:
-                data = await byte_getter.get(chunk_spec.prototype, RangeByteRequest(first, end))
-            if data is None or len(data) != end - first:
-                raise StreamError(f"bytes {first} to {end} of {begun.size} are not there")
-            plan.give(first, data.as_numpy_array())
-
-        while wanted := await asyncio.to_thread(plan.wanted):
-            await asyncio.gather(*(fetch(first, end) for first, end in _coalesced(wanted)))
-        array = await asyncio.to_thread(_read_box, plan, params, volumes, chunk_spec)
+        plan = await _fetch(byte_getter, begun, params, chunk_spec.prototype)
+        array, _ = await asyncio.to_thread(_read_box, plan, params, volumes, chunk_spec)
+        if array.shape != (volumes[1], z[1], y[1], x[1], 1):
+            raise StreamError(f"the stream gives {array.shape}; it should be {volumes[1], z[1], y[1], x[1]}")
         return array.reshape(extents)
+
+
+async def _fetch(byte_getter: Any, begun: _Begun, params: Any, prototype: Any) -> Plan:
+    """What a decoder with `params` reads."""
+    plan = Plan(begun.size, params)
+    for offset, data in begun.parts:
+        plan.give(offset, data.as_numpy_array())
+    at_once = _at_once()
+
+    async def fetch(first: int, end: int) -> None:
+        async with at_once:
+            data = await byte_getter.get(prototype, RangeByteRequest(first, end))
+        if data is None or len(data) != end - first:
+            raise StreamError(f"bytes {first} to {end} of {begun.size} are not there")
+        plan.give(first, data.as_numpy_array())
+
+    while wanted := await asyncio.to_thread(plan.wanted):
+        await asyncio.gather(*(fetch(first, end) for first, end in _coalesced(wanted)))
+    return plan
 
 
 class _Begun(NamedTuple):
@@ -197,24 +208,25 @@ def _box_of(selection: Any, shape: tuple[int, ...]) -> Optional[list[tuple[int, 
     return None if [(0, n) for n in shape] == box or any(extent == 0 for _, extent in box) else box
 
 
-def _read_box(plan: Plan, params: Any, volumes: tuple[int, int], chunk_spec: Any) -> Array:
+def _read_box(plan: Plan, params: Any, volumes: tuple[int, int], chunk_spec: Any) -> tuple[Array, tuple[int, ...]]:
+    """All axes of what the params say, of some of the volumes; and how many voxels one of it stands for along them."""
     native = chunk_spec.dtype.to_native_dtype()
     first, extent = volumes
     with Handle("decoder") as decoder:
         source = plan.structure(decoder)
         decoder.call(_library.library.tvl_decoder_open_volume, ctypes.byref(source), ctypes.byref(params))
-        output = _library.make(_library.Volume)
-        decoder.call(_library.library.tvl_decoder_volume, None, ctypes.byref(output), None)
+        output, info = _library.make(_library.Volume), _library.make(_library.VolumeInfo)
+        decoder.call(_library.library.tvl_decoder_volume, None, ctypes.byref(output), ctypes.byref(info))
         dtype, *given = _layout(output)
-        wanted = [params.depth, params.height, params.width, 1]
-        if given[1:] != wanted or given[0] < first + extent or dtype.newbyteorder("=") != native.newbyteorder("="):
-            raise StreamError(f"{dtype} of shape {given}; it should be {native} of {wanted}")
-        array = np.empty((extent, *wanted), dtype)
-        passed_over = np.empty((1, *wanted), dtype) if first > 0 else array
+        whole = (params.depth or given[1]) * (params.height or given[2]) * (params.width or given[3])
+        if math.prod(given[1:]) > whole or given[0] < first + extent or dtype.newbyteorder("=") != native.newbyteorder("="):
+            raise StreamError(f"{dtype} of shape {given}; it should be {native} of {first + extent} volumes of {whole} voxels")
+        array = np.empty((extent, *given[1:]), dtype)
+        passed_over = np.empty((1, *given[1:]), dtype) if first > 0 else array
         for number in range(first + extent):
             at = number - first
             _read_slices(decoder, array[at : at + 1] if at >= 0 else passed_over)
-    return array
+    return array, (1, info.step_z, info.step_y, info.step_x)
 
 
 def _to_buffer(array: Array, chunk_spec: Any) -> Any:
@@ -264,6 +276,89 @@ class RangedShardingCodec(ShardingCodec):
         await asyncio.gather(*(read(place) for place in itertools.product(*places)))
         within = tuple(r.within for r in _ranges_of(selection, shard_spec.shape))
         return _to_buffer(out[within], shard_spec)
+
+
+def read_smaller(array: Any, reduce: int, *, layers: Optional[int] = None) -> Array:
+    """The whole of an array of Zarr at its size halved `reduce` times, of whose chunks the ranges that this needs are
+    read: an overview without a pyramid beside the array.
+
+    layers: so many quality layers; None = all. Chunks must be coded by wavelets and be divisible by 2^reduce along axes
+    on which there are several.
+    """
+    if reduce < 0 or (layers is not None and layers < 1):
+        raise ArgumentError(f"reduce is {reduce}, layers {layers}; from 0 and 1 on")
+    result: Array = sync(_read_smaller(array.async_array, reduce, layers or 0))
+    return result
+
+
+async def _read_smaller(array: Any, reduce: int, layers: int) -> Array:
+    codecs, chunks = array.metadata.codecs, array.metadata.chunk_grid.chunk_shape
+    outer = codecs[0] if isinstance(codecs[0], ShardingCodec) else None
+    inner = outer.chunk_shape if outer else chunks
+    if len(codecs) > 1 or not isinstance((outer.codecs if outer else codecs)[0], TriveletCodec) or (outer and len(outer.codecs) > 1):
+        raise ArgumentError(f"an array with the codecs {codecs}; one with the codec trivelet alone, in shards or not, is read so")
+    prototype = default_buffer_prototype()
+    described = array.metadata.data_type, array.metadata.fill_value, array.config, prototype
+    spec, spec_of_shard = ArraySpec(inner, *described), ArraySpec(chunks, *described)
+    params = _library.make(_library.VolumeDecodeParams)
+    params.reduce, params.max_layers, params.threads = reduce, layers, 1
+    long = [axis for axis, n in enumerate(inner) if n > 1]
+    volumes = (0, inner[long[0]]) if len(long) == 4 else (0, 1)
+    found: dict[tuple[int, ...], Array] = {}
+    steps: set[tuple[int, ...]] = set()
+    at_once = _at_once()
+
+    async def read(place: tuple[int, ...], getter: Any) -> None:
+        async with at_once:
+            begun = await _begin(getter, prototype, True)
+            if begun is None:
+                return
+            try:
+                if begun.whole is not None:
+                    begun = _Begun(begun.size, parts=((0, begun.whole),))
+                plan = await _fetch(getter, begun, params, prototype)
+                part, step = await asyncio.to_thread(_read_box, plan, params, volumes, spec)
+            except Error as error:
+                raise type(error)(f"chunk {getter}: {error}") from error
+        all_steps = [1] * array.ndim
+        for axis, n in zip(reversed(long), reversed(step)):
+            all_steps[axis] = n
+        steps.add(tuple(all_steps))
+        extents = [1] * array.ndim
+        for axis, n in zip(reversed(long), reversed(part.shape[:4])):
+            extents[axis] = n
+        found[place] = part.reshape(extents)
+
+    async def read_object(place: tuple[int, ...]) -> None:
+        path = array.store_path / array.metadata.encode_chunk_key(place)
+        if not outer:
+            await read(place, path)
+            return
+        index = await outer._load_shard_index_maybe(path, outer._get_chunks_per_shard(spec_of_shard))
+        if index is None:
+            return
+        per_shard = [c // n for c, n in zip(chunks, inner)]
+        windows = []
+        for within in itertools.product(*map(range, per_shard)):
+            span = index.get_chunk_slice(within)
+            if span is not None:
+                at = tuple(p * m + w for p, m, w in zip(place, per_shard, within))
+                windows.append(read(at, _Window(path, span[0], span[1] - span[0])))
+        await asyncio.gather(*windows)
+
+    places = itertools.product(*(range(-(-n // c)) for n, c in zip(array.shape, chunks)))
+    await asyncio.gather(*(read_object(place) for place in places))
+    step = steps.pop() if steps else tuple(1 if n == 1 else 1 << reduce for n in inner)
+    uneven = [n % s for n, s, whole in zip(inner, step, array.shape) if whole > n]
+    if steps or any(uneven) or any(a.shape != tuple(-(-n // s) for n, s in zip(inner, step)) for a in found.values()):
+        raise UnsupportedError(f"chunks of {inner}, of which one of {step} voxels is left along the axes: they leave gaps")
+    shape = [-(-n // s) for n, s in zip(array.shape, step)]
+    result = np.full(shape, spec.fill_value, spec.dtype.to_native_dtype())
+    for place, part in found.items():
+        first = [p * (n // s) if n < whole else 0 for p, n, s, whole in zip(place, inner, step, array.shape)]
+        into = result[tuple(slice(f, f + n) for f, n in zip(first, part.shape))]
+        into[...] = part[tuple(slice(n) for n in into.shape)]
+    return result
 
 
 def read_shards_by_ranges() -> Any:
