@@ -10,9 +10,6 @@ namespace trivelet {
 
 namespace {
 
-// Of the bytes aimed at, what is left for chunks when heads and index are not known yet.
-constexpr double kBodyShare = 0.97;
-
 // A layer of a GOP, as long as it is not known: the entry in the index has room for twice as much.
 constexpr std::uint64_t kLayerBytes = std::uint64_t{1} << 20;
 

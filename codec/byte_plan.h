@@ -10,6 +10,9 @@
 
 namespace trivelet {
 
+/// Of the bytes aimed at, what is left for chunks when heads and index are not known yet.
+inline constexpr double kBodyShare = 0.97;
+
 /// A coded GOP that waits for its bytes.
 struct WaitingGop {
   RateCurve curve;

@@ -148,7 +148,7 @@ void PartEncoder::push(Gop gop, const GopTask& task) {
   p.run = task.run;
   if (!task.seed.empty() && !s.seed) {
     ByteReader in(task.seed.data(), task.seed.size(), "what the first GOP told");
-    s.seed.emplace();
+    s.seed = Encoder::State::Seed();
     s.seed->visit(in);
   }
   s.push(samples, std::move(p));

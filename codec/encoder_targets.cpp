@@ -33,9 +33,6 @@ constexpr double kFinestStep = 0.05;
 constexpr double kFinestStepForBytes = 0.02;
 constexpr double kCoarsestStep = 1e6;  // larger than any coefficient
 
-// Of the bytes aimed at, what is left for chunks when heads and index are not known yet.
-constexpr double kBodyShare = 0.97;
-
 // By how many octaves the step should grow for `of_planes`, the amount with plane 1 as the last, to become `wanted`;
 // `of_all` is the amount with plane 0. Amounts are bytes or errors.
 double octaves_off(double of_planes, double of_all, double wanted) {
