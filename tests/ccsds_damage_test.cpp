@@ -159,6 +159,35 @@ TEST(Ccsds122Damage, LostSegmentsAreFilled) {
   EXPECT_FALSE(d.intact());
 }
 
+// A header of 20 bytes promises a million blocks.
+TEST(Ccsds122Damage, WorkIsBoundedByTheBytesThatAreThere) {
+  ThreadPool pool(1);
+  Picture picture = [] {
+    std::mt19937 rng(8);
+    return random_picture(rng, 32, 32, 8, false, Content::kSmooth);
+  }();
+  std::vector<std::byte> bytes = ccsds122::encode(picture.view(), {}, pool).bytes;
+  const auto refused = [&](const ccsds122::DecodeParams& d) {
+    try {
+      (void)ccsds122::decode(bytes, d, pool);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kUnsupported) << e.what();
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused({}), "");
+  ccsds122::SegmentHeader h = ccsds122::read_header(bytes, {});
+  h.blocks = 1 << 20;
+  const std::vector<std::byte> header = ccsds122::write_header(h);
+  std::copy(header.begin(), header.end(), bytes.begin());
+  EXPECT_NE(refused({}).find("Limits::samples_per_byte"), std::string::npos);
+  ccsds122::DecodeParams with_index;
+  const std::vector<std::uint32_t> lengths = {static_cast<std::uint32_t>(bytes.size())};
+  with_index.segment_bytes = lengths;
+  EXPECT_NE(refused(with_index).find("Limits::samples_per_byte"), std::string::npos);
+}
+
 TEST(Ccsds122Damage, IndexIsChecked) {
   const std::vector<std::uint32_t> lengths = {100, 7, 123456};
   std::vector<std::byte> bytes = ccsds122::write_index(lengths);

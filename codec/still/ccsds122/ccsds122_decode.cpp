@@ -151,6 +151,7 @@ class Decoder {
   void check_samples(std::uint64_t blocks) const {
     check_limit(blocks, p_.limits.samples / 64, "samples",
                 "a picture of " + std::to_string(blocks) + " blocks of 64 samples");
+    check_work(p_.limits, blocks * 64, size_);
   }
 
   void keep(Found f) {
