@@ -76,7 +76,8 @@ void open(tvl_decoder& d, std::unique_ptr<ByteSource> source, const tvl_decode_p
   const tvl_decode_params p = read_struct(given, default_params(), "tvl_decode_params");
   d.backend = backend_for(p.device, p.device_memory);
   d.source = std::move(source);
-  const DecoderParams params = to_params(p);
+  DecoderParams params = to_params(p);
+  params.workers = d.workers();
   d.decoder = std::make_unique<Decoder>(*d.source, params, d.backend.get());
   take_region(d, params.region);
   if (const std::string& lost = d.decoder->info().index_damage; !lost.empty()) d.say(1, lost);
@@ -198,6 +199,12 @@ void tvl_decoder_set_log(tvl_decoder* decoder, tvl_log log, void* user) {
   decoder->log_user = user;
 }
 
+void tvl_decoder_set_runner(tvl_decoder* decoder, tvl_runner run, void* user) {
+  if (!decoder) return;
+  decoder->runner = run;
+  decoder->runner_user = user;
+}
+
 void tvl_decoder_cancel(tvl_decoder* decoder) {
   if (decoder) decoder->cancelled.store(true, std::memory_order_relaxed);
 }
@@ -265,7 +272,7 @@ int32_t tvl_decoder_gop_frames(const tvl_decoder* decoder) {
 
 tvl_result tvl_decoder_read(tvl_decoder* decoder, tvl_frame* frames, uint64_t capacity, uint64_t* count) {
   if (count) *count = 0;
-  return call(decoder, [&] {
+  return call_or_close_cancelled(decoder, [&] {
     (void)not_null(count, "count");
     require(decoder->decoder != nullptr, ErrorKind::kBadArgument, "no stream is open by tvl_decoder_open");
     if (capacity == 0) return;

@@ -115,7 +115,9 @@ void begin(tvl_encoder& e, const tvl_video* video, const tvl_encode_params* give
   e.info = to_info(video);
   e.backend = backend_for(p.device, p.device_memory);
   e.output = std::move(output);
-  e.encoder = std::make_unique<Encoder>(e.info, to_params(p), *e.output, e.backend.get());
+  EncoderParams params = to_params(p);
+  params.workers = e.workers();
+  e.encoder = std::make_unique<Encoder>(e.info, params, *e.output, e.backend.get());
 }
 
 void check_open(const tvl_encoder& e) {
@@ -163,6 +165,12 @@ void tvl_encoder_set_log(tvl_encoder* encoder, tvl_log log, void* user) {
   if (!encoder) return;
   encoder->log = log;
   encoder->log_user = user;
+}
+
+void tvl_encoder_set_runner(tvl_encoder* encoder, tvl_runner run, void* user) {
+  if (!encoder) return;
+  encoder->runner = run;
+  encoder->runner_user = user;
 }
 
 void tvl_encoder_cancel(tvl_encoder* encoder) {

@@ -7,10 +7,12 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <new>
 #include <string>
 
 #include "trivelet/error.h"
+#include "trivelet/parameters.h"
 #include "trivelet/trivelet.h"
 
 namespace trivelet::capi {
@@ -34,10 +36,25 @@ struct Handle {
   std::atomic<bool> cancelled{false};
   tvl_log log = nullptr;
   void* log_user = nullptr;
+  tvl_runner runner = nullptr;
+  void* runner_user = nullptr;
   char error[1024] = "";
 
   void check_cancelled() const {
     if (cancelled.load(std::memory_order_relaxed)) throw Cancelled();
+  }
+  /// For what is opened now.
+  Workers workers() const {
+    Workers w;
+    w.check = [this] { check_cancelled(); };
+    if (runner)
+      w.run = [run = runner, user = runner_user](int count, const std::function<void(int)>& task) {
+        run(
+            user, count,
+            [](void* context, std::int32_t i) { (*static_cast<const std::function<void(int)>*>(context))(i); },
+            const_cast<void*>(static_cast<const void*>(&task)));
+      };
+    return w;
   }
   void say(int level, const std::string& text) const {
     if (log) log(log_user, level, text.c_str());
@@ -104,6 +121,14 @@ tvl_result call_or_close(H* handle, const Check& check, const F& f) noexcept {
     f();
   });
   if (handle && result != TVL_OK && (begun || result == TVL_CANCELLED)) handle->close();
+  return result;
+}
+
+/// The same, of what goes on after other errors than being cancelled, which may have stopped in the middle of a GOP.
+template <class H, class F>
+tvl_result call_or_close_cancelled(H* handle, const F& f) noexcept {
+  const tvl_result result = call(handle, f);
+  if (handle && result == TVL_CANCELLED) handle->close();
   return result;
 }
 

@@ -149,6 +149,7 @@ void write_volume(tvl_encoder& e, const tvl_volume* volume, const tvl_volume_par
   const tvl_volume_params p = read_struct(given, default_params(), "tvl_volume_params");
   CallerSlices slices(e, to_description(volume), voxels, reader, user, p);
   VolumeEncoderParams params = to_params(p);
+  params.workers = e.workers();
   params.progress = [&e](std::uint64_t) { e.check_cancelled(); };
   params.on_remark = [&e](const std::string& text) { e.say(0, text); };
   std::unique_ptr<ReadBack> back;
@@ -186,7 +187,9 @@ tvl_volume_decode_params default_decode_params() {
 void open_volume(tvl_decoder& d, std::unique_ptr<ByteSource> source, const tvl_volume_decode_params* given) {
   require(source->seekable(), ErrorKind::kBadArgument, "a volume's stream must be able to seek, which a pipe cannot");
   d.source = std::move(source);
-  d.volume = std::make_unique<VolumeDecoder>(*d.source, volume_decoder_params(given));
+  VolumeDecoderParams params = volume_decoder_params(given);
+  params.workers = d.workers();
+  d.volume = std::make_unique<VolumeDecoder>(*d.source, params);
   if (const std::string& lost = d.volume->stream().index_damage; !lost.empty()) d.say(1, lost);
 }
 
@@ -342,7 +345,7 @@ tvl_result tvl_decoder_envelope(tvl_decoder* decoder, const void** data, uint64_
 
 tvl_result tvl_decoder_read_slices(tvl_decoder* decoder, const tvl_voxels* voxels, uint64_t capacity, uint64_t* count) {
   if (count) *count = 0;
-  return call(decoder, [&] {
+  return call_or_close_cancelled(decoder, [&] {
     (void)not_null(count, "count");
     check_open(*decoder);
     if (capacity == 0) return;

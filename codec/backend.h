@@ -23,6 +23,7 @@ struct BackendOptions {
   int threads = 0;
   SimdLevel simd = SimdLevel::kBest;
   Effort effort = Effort::kMedium;
+  Workers workers{};
 };
 
 /// Geometry of the components of a GOP of some length: shared by coder and container.

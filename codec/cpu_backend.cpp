@@ -268,7 +268,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
       : header_(header),
         headers_(header),
         simd_(resolve_simd(options.simd)),
-        pool_(options.threads),
+        pool_(options.threads, options.workers),
         motion_(header_, pool_, simd_) {
     for (int i = 0; i < pool_.threads(); ++i) {
       if (header.profile == Profile::kDense)
@@ -743,7 +743,7 @@ class CpuDecoder final : public GopDecoder {
         headers_(header),
         reduction_(reduction),
         simd_(resolve_simd(options.simd)),
-        pool_(options.threads),
+        pool_(options.threads, options.workers),
         motion_(header_, pool_, simd_) {
     for (int i = 0; i < pool_.threads(); ++i) {
       if (header.profile == Profile::kDense)

@@ -158,7 +158,7 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
   }
 
   const Backend& b = backend && s.header.profile != Profile::kPredictive ? *backend : cpu_backend();
-  s.backend = b.make_decoder(s.header, s.reduction, {params.threads, params.simd});
+  s.backend = b.make_decoder(s.header, s.reduction, {params.threads, params.simd, Effort::kMedium, params.workers});
   s.allocate = b.allocate;
   s.stats.damage = std::exchange(s.found, {});
   s.stats.stream_bytes = s.bytes_read;
@@ -211,7 +211,8 @@ Decoder::State::Reader::~Reader() {
 // Pipes are read by whoever asks for frames: nobody knows when more will come, and a thread that waits for it cannot be
 // ended. Without an index, what reading finds out is said by info().
 void Decoder::State::begin_reading() {
-  if (std::exchange(reading_begun, true) || !in.seekable() || !info.has_index || !kThreadsAhead) return;
+  if (std::exchange(reading_begun, true) || !in.seekable() || !info.has_index || !kThreadsAhead || params.workers.run)
+    return;
   constexpr int kMostAhead = 4;
   try {
     reader.emplace(*this, static_cast<std::size_t>(std::clamp(backend->depth(), 1, kMostAhead)));

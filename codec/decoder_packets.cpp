@@ -194,7 +194,8 @@ bool Decoder::State::fetch_motion(Packet& packet, const std::string& where) {
     try {
       if (!in.append(bytes, g.motion[i].size)) bad("the stream ends inside it");
       if (!is_intact(g.motion[i], bytes.data())) bad("it has a wrong checksum");
-      if (!motion_pool && motion->grid.regions() > 1) motion_pool = std::make_unique<ThreadPool>(params.threads);
+      if (!motion_pool && motion->grid.regions() > 1)
+        motion_pool = std::make_unique<ThreadPool>(params.threads, params.workers);
       decode_motion(bytes.data(), bytes.size(), level, static_cast<int>(header.components.size()), *motion,
                     motion_pool.get());
     } catch (const Error& e) {

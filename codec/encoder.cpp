@@ -20,7 +20,7 @@ Encoder::State::State(const VideoInfo& video, const EncoderParams& p, ByteSink& 
       header(make_header(video, params)),
       sink(s),
       backend(b),
-      pool(params.threads),
+      pool(params.threads, params.workers),
       sample(header, params.simd),
       measured(header.lossless),
       plan(header),
@@ -120,7 +120,7 @@ Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& s
   State& s = *state_;
   const std::vector<std::uint8_t> head = serialise(s.header);
   (void)parse_stream_header(head.data(), head.size());  // what a decoder would refuse is refused here
-  s.coder = s.backend.make_encoder(s.header, {s.params.threads, s.params.simd, s.params.effort});
+  s.coder = s.backend.make_encoder(s.header, {s.params.threads, s.params.simd, s.params.effort, s.params.workers});
   s.begin_finishing();
   if (s.params.has_byte_target()) s.spool = std::make_unique<Spool>(s.params.spool_path);
   s.write(kSignature, sizeof kSignature);

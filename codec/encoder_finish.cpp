@@ -3,6 +3,7 @@
 // does what has to be done in their order, and writes; one more finds the errors for the index.
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "codec/chunk_check.h"
@@ -191,9 +192,13 @@ ThreadPool::Times Encoder::State::pool_times() const {
 
 void Encoder::State::begin_finishing() {
   // A target looks at a GOP's size before the next is coded.
-  if (params.has_byte_target() || params.psnr > 0 || coder->lends() == 0) return;
-  if (header.profile == Profile::kDense) sampling_pool = std::make_unique<ThreadPool>(params.threads);
-  finisher.emplace(*this, std::min(coder->lends(), std::max(2, pool.threads())));
+  if (params.has_byte_target() || params.psnr > 0 || coder->lends() == 0 || params.workers.run) return;
+  if (header.profile == Profile::kDense) sampling_pool = std::make_unique<ThreadPool>(params.threads, params.workers);
+  try {
+    finisher.emplace(*this, std::min(coder->lends(), std::max(2, pool.threads())));
+  } catch (const std::system_error&) {  // the system starts no more threads
+    sampling_pool.reset();
+  }
 }
 
 // A backend with little memory keeps half of what it has.

@@ -16,6 +16,8 @@
 namespace trivelet {
 
 struct ThreadPool::State {
+  Workers given;
+  int tasks = 0;  // of the runner that was given
   std::vector<std::thread> workers;
   std::mutex mutex;
   std::condition_variable wake;
@@ -27,13 +29,14 @@ struct ThreadPool::State {
   unsigned long long generation = 0;
   bool stop = false;
   std::exception_ptr error;
-  double seconds = 0;           // of calls, by the clock
-  std::atomic<double> busy{0};  // of all threads
+  double seconds = 0;  // of calls, by the clock
+  double busy = 0;     // of all threads
 
   void drain(int worker) {
     const Stopwatch watch;
     for (int i = next.fetch_add(1); i < count; i = next.fetch_add(1)) {
       try {
+        if (given.check) given.check();
         (*body)(i, worker);
       } catch (...) {
         std::lock_guard lock(mutex);
@@ -41,7 +44,9 @@ struct ThreadPool::State {
         next.store(count);
       }
     }
-    busy += watch.seconds();
+    const double worked = watch.seconds();
+    std::lock_guard lock(mutex);
+    busy += worked;
   }
 
   void join() {
@@ -68,10 +73,15 @@ struct ThreadPool::State {
   }
 };
 
-ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
+ThreadPool::ThreadPool(int threads, const Workers& workers) : state_(std::make_unique<State>()) {
   require(threads >= 0 && threads <= 1024, ErrorKind::kBadArgument,
           "threads must be 0 (all cores) to 1024, not " + std::to_string(threads));
   if (threads == 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  state_->given = workers;
+  if (workers.run) {
+    state_->tasks = threads;
+    return;
+  }
   try {
     state_->workers.reserve(static_cast<std::size_t>(threads) - 1);
     for (int i = 1; i < threads; ++i) state_->workers.emplace_back([s = state_.get(), i] { s->run(i); });
@@ -85,17 +95,31 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
 
 ThreadPool::~ThreadPool() { state_->join(); }
 
-int ThreadPool::threads() const { return static_cast<int>(state_->workers.size()) + 1; }
+int ThreadPool::threads() const {
+  return state_->tasks > 0 ? state_->tasks : static_cast<int>(state_->workers.size()) + 1;
+}
 
 ThreadPool::Times ThreadPool::times() const { return {state_->seconds, state_->busy}; }
 
 void ThreadPool::parallel_for(int count, const std::function<void(int, int)>& body) {
   State& s = *state_;
   const ScopeTimer timer(s.seconds);
-  if (s.workers.empty() || count <= 1) {
+  if (threads() == 1 || count <= 1) {
     const Stopwatch watch;
-    for (int i = 0; i < count; ++i) body(i, 0);
+    for (int i = 0; i < count; ++i) {
+      if (s.given.check) s.given.check();
+      body(i, 0);
+    }
     s.busy += watch.seconds();
+    return;
+  }
+  if (s.tasks > 0) {
+    s.body = &body;
+    s.count = count;
+    s.next.store(0);
+    s.error = nullptr;
+    s.given.run(std::min(s.tasks, count), [&s](int task) { s.drain(task); });
+    if (s.error) std::rethrow_exception(s.error);
     return;
   }
   {

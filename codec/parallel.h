@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 
+#include "trivelet/parameters.h"
+
 namespace trivelet {
 
 /// Threads that wait for work. One parallel_for at a time; the calling thread takes part as worker 0.
@@ -11,7 +13,8 @@ class ThreadPool {
  public:
   /// `threads` in all, the caller included; 0 = one per core of the machine; fewer where the system starts no more.
   /// Throws BadArgument above 1024 or below 0.
-  explicit ThreadPool(int threads);
+  /// With a runner in `workers` none are started, and it is given so many tasks.
+  explicit ThreadPool(int threads, const Workers& workers = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -26,7 +29,8 @@ class ThreadPool {
   Times times() const;
 
   /// Calls body(index, worker) once for every index in [0, count), worker in [0, threads()). Returns when all are done.
-  /// The first exception thrown by a body is rethrown here; indices not yet started are then dropped.
+  /// The first exception thrown by a body, or by the check of the workers, is rethrown here; indices not yet started are
+  /// then dropped.
   void parallel_for(int count, const std::function<void(int index, int worker)>& body);
 
  private:

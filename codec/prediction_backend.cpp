@@ -52,7 +52,7 @@ struct BlockTask {
 class PredictiveEncoder final : public GopEncoder {
  public:
   PredictiveEncoder(const StreamHeader& header, const BackendOptions& options)
-      : header_(header), effort_(effort_of(options.effort)), pool_(options.threads) {
+      : header_(header), effort_(effort_of(options.effort)), pool_(options.threads, options.workers) {
     for (int i = 0; i < pool_.threads(); ++i) coders_.emplace_back(options.simd);
   }
 
@@ -113,7 +113,7 @@ class PredictiveEncoder final : public GopEncoder {
 class PredictiveDecoder final : public GopDecoder {
  public:
   PredictiveDecoder(const StreamHeader& header, const BackendOptions& options)
-      : header_(header), pool_(options.threads) {
+      : header_(header), pool_(options.threads, options.workers) {
     for (int i = 0; i < pool_.threads(); ++i) coders_.emplace_back(options.simd);
   }
 

@@ -11,13 +11,13 @@
 
 namespace trivelet {
 
-Prefetch::Prefetch(Make make, int most, Fill fill)
+Prefetch::Prefetch(Make make, int most, Fill fill, bool alone)
     : make_(std::move(make)),
       fill_(std::move(fill)),
       most_(most),
       filled_(static_cast<std::size_t>(most)),
       free_(static_cast<std::size_t>(most)) {
-  if (!kThreadsAhead) return;
+  if (!kThreadsAhead || alone) return;
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error&) {  // the system starts no more threads: next() fills

@@ -16,7 +16,8 @@ class Prefetch {
   using Make = std::function<Gop()>;
   using Fill = std::function<bool(Gop&)>;  ///< false = nothing left
   /// At most `most` Gops, 2 or more, are made: each in the thread, when all others are filled or in use.
-  Prefetch(Make make, int most, Fill fill);
+  /// Not in a thread of its own with `alone`.
+  Prefetch(Make make, int most, Fill fill, bool alone = false);
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;

@@ -211,6 +211,7 @@ DecoderParams VolumeDecoder::State::request() {
   decoding.max_layers = params.max_layers;
   decoding.max_planes = params.max_planes;
   decoding.threads = params.threads;
+  decoding.workers = params.workers;
   decoding.limits = params.limits;
   decoding.simd = params.simd;
   decoding.differences = true;
@@ -231,7 +232,8 @@ void VolumeDecoder::State::begin() {
                                       if (!decoder->pull(g)) return false;
                                       unpredict(map.prediction, map.plane_bits(), g);
                                       return true;
-                                    });
+                                    },
+                                    params.workers.run != nullptr);
   if (!in_order) hold_all();
 }
 

@@ -123,6 +123,7 @@ EncoderParams coding_params(const VolumeDescription& volume, const VolumeMap& ma
   p.block_size = v.block_size;
   p.visual = v.visual;
   p.threads = v.threads;
+  p.workers = v.workers;
   p.simd = v.simd;
   p.settings = v.settings;
   p.spool_path = v.spool_path;
@@ -141,6 +142,7 @@ EncoderParams trial_params(const VolumeMap& map, const EncoderParams& coding) {
   p.profile = coding.profile;
   p.step = std::exp2(map.plane_bits() - 8);
   p.threads = coding.threads;
+  p.workers = coding.workers;
   p.simd = coding.simd;
   p.even_ends = false;
   p.layers = coding.layers;
@@ -320,7 +322,8 @@ std::uint64_t code(SliceSource& original, const Plan& plan, const VolumeEncoderP
   SliceFeed feed(source, plan.map);
   {
     const int capacity = encoder.gop_frames();
-    Prefetch gops([&] { return Gop(video, capacity); }, 2, [&feed](Gop& gop) { return feed.fill(gop); });
+    Prefetch gops([&] { return Gop(video, capacity); }, 2, [&feed](Gop& gop) { return feed.fill(gop); },
+                  params.workers.run != nullptr);
     while (const Gop* gop = gops.next()) {
       encoder.push(*gop);
       if (params.progress) params.progress(encoder.stats().frames);
@@ -336,6 +339,7 @@ VolumeError measure(SliceSource& source, ByteSource& coded, int layers, const Vo
   VolumeDecoderParams decoding;
   decoding.max_layers = layers;
   decoding.threads = params.threads;
+  decoding.workers = params.workers;
   decoding.simd = params.simd;
   decoding.limits = kNoLimits;  // what could be encoded may be decoded
   VolumeDecoder decoder(coded, decoding);

@@ -66,7 +66,7 @@ class CudaEncoder final : public GopEncoder {
  public:
   CudaEncoder(const StreamHeader& header, const BackendOptions& options, const PipelineOptions& pipeline)
       : header_(header),
-        pool_(options.threads),
+        pool_(options.threads, options.workers),
         lends_(pipeline.lent),
         pipeline_(header, pipeline) {
     if (header.motion) motion_ = make_motion_decisions(header, options);
@@ -144,7 +144,7 @@ class CudaDecoder final : public GopDecoder {
  public:
   CudaDecoder(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options,
               const PipelineOptions& pipeline)
-      : header_(header), pool_(options.threads), pipeline_(header, reduction, pipeline, pool_) {}
+      : header_(header), pool_(options.threads, options.workers), pipeline_(header, reduction, pipeline, pool_) {}
 
   int depth() const override { return pipeline_.slots(); }
 

@@ -92,6 +92,7 @@ struct EncoderParams {
   bool even_ends = true;  ///< spend more on the frames at the ends of GOPs, which else come out worse. Lossy t+2D
   bool visual = false;    ///< weigh subbands by contrast sensitivity instead of for the best PSNR. Lossy
   int threads = 0;        ///< 0 = one per core
+  Workers workers{};
   SimdLevel simd = SimdLevel::kBest;
   std::string settings{};  ///< stored as text in the stream (the command line), may be empty
   /// Where coded GOPs wait for the end of the video when there is a target for its bytes; removed afterwards. Empty: a
@@ -207,6 +208,7 @@ struct DecoderParams {
   /// Deliver the samples of a volume coded by prediction, which are differences of numbers; else pull() refuses them.
   bool differences = false;
   int threads = 0;
+  Workers workers{};
   Limits limits{};  ///< refuse what would cost more; throws Unsupported
   SimdLevel simd = SimdLevel::kBest;
 };

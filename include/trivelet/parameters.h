@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace trivelet {
@@ -65,6 +66,17 @@ enum class Effort : std::uint8_t { kFast = 0, kMedium = 1, kSlow = 2 };
 
 /// How the fast profile sends new significance: kRaw bit by bit; kStaged first a flag per group of siblings.
 enum class FastMode : std::uint8_t { kRaw = 0, kStaged = 1 };
+
+/// How an encoder or decoder has its work done, where the caller wants a say in it. The bytes are the same.
+struct Workers {
+  /// Calls task(0) .. task(count - 1), each once, in any threads and order, beside each other or not; returns when all have
+  /// returned, which never throw. Null: threads of the library. With one it starts no threads of its own, and `threads` is
+  /// the most tasks of a call.
+  std::function<void(int count, const std::function<void(int)>& task)> run{};
+  /// Called often, many times a GOP, by every thread that works. What it throws ends the call that is running; the encoder
+  /// or decoder is then good for nothing but to be destroyed.
+  std::function<void()> check{};
+};
 
 /// Which instruction set the CPU kernels use. Every level gives the same bytes; the scalar code is the reference.
 enum class SimdLevel {

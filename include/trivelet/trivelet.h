@@ -31,11 +31,12 @@
  * device. Callbacks of sources, sinks and slices come one at a time, but not always in the calling thread, between
  * the beginning of open and the end of finish, close or free; they must not call functions of their handle but _cancel.
  *
- * Cancelling. _cancel makes the call that is running, or else the next one, return TVL_CANCELLED. It is looked at before
- * each GOP (or slice) and whenever bytes are read or written, so the answer may take as long as one GOP.
+ * Cancelling. _cancel makes the call that is running, or else the next one, return TVL_CANCELLED; nothing is open then.
+ * It is looked at whenever bytes are read or written, and by every thread many times a GOP, before each code block (on a
+ * GPU before each GOP).
  *
- * Not here: an allocator or a runner of threads of the caller's. The library takes memory and threads through the C++
- * standard library in too many places to promise otherwise; `threads` and `max_memory` limit what is taken.
+ * Not here: an allocator of the caller's. The library takes memory through the C++ standard library, whose shared part
+ * takes some, too, so that it could not promise otherwise; `max_memory` limits what is taken.
  */
 #ifndef TRIVELET_TRIVELET_H
 #define TRIVELET_TRIVELET_H
@@ -105,6 +106,11 @@ TVL_API int32_t tvl_gpu_count(void);
 /* Messages that are no errors: what was chosen for a volume, damage that was passed over. `level`: 0 remark, 1 warning.
  * `text` is valid during the call. Called in the thread that calls the handle. */
 typedef void (*tvl_log)(void* user, int32_t level, const char* text);
+
+/* Threads of the caller's (a pool that he has, a scheduler): calls task(context, i) for i = 0..count - 1, each once, in any
+ * threads and order, beside each other or one after the other, and returns when all have returned. It must not fail,
+ * nor call functions of the handle. It may be called from several threads at once. */
+typedef void (*tvl_runner)(void* user, int32_t count, void (*task)(void* context, int32_t index), void* context);
 
 /* ----------------------------------------------------------------------------------------------------------- frames */
 
@@ -277,6 +283,9 @@ TVL_API tvl_encoder* tvl_encoder_new(void);
 TVL_API void tvl_encoder_free(tvl_encoder* encoder);
 TVL_API const char* tvl_encoder_error(const tvl_encoder* encoder);               /* "" after success */
 TVL_API void tvl_encoder_set_log(tvl_encoder* encoder, tvl_log log, void* user); /* NULL = silence, as at first */
+/* For streams that are opened from now on: no threads of the library, but at most `threads` tasks of `run` at a time
+ * (0 = as many as cores). The bytes are the same. NULL = threads of the library, as at first. */
+TVL_API void tvl_encoder_set_runner(tvl_encoder* encoder, tvl_runner run, void* user);
 TVL_API void tvl_encoder_cancel(tvl_encoder* encoder);
 
 /* Begins a stream; one that was not finished is left as it is. `video->frames` may be 0. params, sink: NULL = defaults.
@@ -345,6 +354,8 @@ TVL_API tvl_decoder* tvl_decoder_new(void);
 TVL_API void tvl_decoder_free(tvl_decoder* decoder);               /* closes; NULL is allowed */
 TVL_API const char* tvl_decoder_error(const tvl_decoder* decoder); /* "" after success */
 TVL_API void tvl_decoder_set_log(tvl_decoder* decoder, tvl_log log, void* user);
+/* As tvl_encoder_set_runner. */
+TVL_API void tvl_decoder_set_runner(tvl_decoder* decoder, tvl_runner run, void* user);
 TVL_API void tvl_decoder_cancel(tvl_decoder* decoder);
 
 /* Reads header and index and checks the request. params: NULL = everything. After an error nothing is open. */

@@ -229,6 +229,7 @@ struct VolumeEncoderParams {
   int layers = 0;  ///< 0 = 9, lossless in the fast profile 4; by prediction always 1
   bool visual = false;
   int threads = 0;
+  Workers workers;
   SimdLevel simd = SimdLevel::kBest;
   std::string settings;
   std::string spool_path;
@@ -292,7 +293,8 @@ struct VolumeDecoderParams {
   int max_layers = 0;  ///< decode only so many quality layers; 0 = all. Not by prediction
   int max_planes = 0;  ///< decode only so many bit planes; 0 = all. Not by prediction
   int threads = 0;     ///< 0 = one per core
-  Limits limits{};     ///< refuse what would cost more; throws Unsupported
+  Workers workers{};
+  Limits limits{};  ///< refuse what would cost more; throws Unsupported
   SimdLevel simd = SimdLevel::kBest;
 };
 

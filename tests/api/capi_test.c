@@ -392,7 +392,7 @@ static void test_callbacks(void) {
   tvl_decoder_cancel(decoder);
   uint64_t count = 0;
   CHECK(tvl_decoder_read(decoder, frames, 12, &count) == TVL_CANCELLED && count == 0);
-  DECODE_OK(decoder, tvl_decoder_read(decoder, frames, 12, &count)); /* goes on */
+  CHECK(tvl_decoder_read(decoder, frames, 12, &count) == TVL_BAD_ARGUMENT); /* nothing is open any more */
   tvl_decoder_free(decoder);
   free(decoded);
   free(back);
@@ -741,6 +741,86 @@ static void test_metadata(void) {
   tvl_encoder_free(encoder);
 }
 
+/* Tasks one after the other, the last first; cancels a handle at the task that it is told. */
+typedef struct runner {
+  int calls, tasks, most, cancel_at;
+  tvl_encoder* encoder;
+  tvl_decoder* decoder;
+} runner;
+static void run_tasks(void* user, int32_t count, void (*task)(void* context, int32_t index), void* context) {
+  runner* r = user;
+  ++r->calls;
+  if (count > r->most) r->most = count;
+  for (int32_t i = count; i-- > 0; ++r->tasks) {
+    if (r->cancel_at && r->tasks == r->cancel_at) {
+      tvl_encoder_cancel(r->encoder);
+      tvl_decoder_cancel(r->decoder);
+    }
+    task(context, i);
+  }
+}
+
+/* The same bytes and samples as with threads of the library, and cancelled in the middle of a GOP. */
+static void test_runner(void) {
+  const coding cases[] = {
+      {.format = "yuv420p", .width = 160, .height = 96, .frames = 9, .gop = 9, .device = TVL_CPU},
+      {.format = "gray", .width = 160, .height = 96, .frames = 9, .gop = 9, .lossless = 1, .device = TVL_CPU}};
+  for (size_t i = 0; i < 2; ++i) {
+    const coding* c = &cases[i];
+    const tvl_video v = video_of(c);
+    tvl_encode_params p = params_of(c);
+    p.block_size = 32, p.threads = 3;
+    void* samples = malloc(tvl_frame_bytes(&v) * 9);
+    for (size_t n = 0; n < tvl_frame_bytes(&v) * 9; ++n) ((uint8_t*)samples)[n] = (uint8_t)(n * n / 91 % 250);
+    tvl_frame frames[9];
+    planar_frames(&v, samples, 9, frames);
+    tvl_encoder* encoder = tvl_encoder_new();
+    void* stream[2];
+    uint64_t size[2];
+    runner r = {0, 0, 0, 0, encoder, NULL};
+    for (int own = 0; own < 2; ++own) {
+      if (own) tvl_encoder_set_runner(encoder, run_tasks, &r);
+      const uint64_t capacity = tvl_encode_bound(&v, &p, 9);
+      stream[own] = malloc(capacity);
+      ENCODE_OK(encoder, tvl_encode(encoder, &v, &p, frames, 9, stream[own], capacity, &size[own]));
+    }
+    CHECK(same(stream[0], size[0], stream[1], size[1]));
+    CHECK(r.calls > 3 && r.tasks > 9 && r.most == 3);
+    r.cancel_at = r.tasks + r.tasks / 2;
+    const int before = r.calls;
+    CHECK(tvl_encode(encoder, &v, &p, frames, 9, stream[1], size[0], &size[1]) == TVL_CANCELLED);
+    CHECK(r.calls > before && r.calls < 2 * before);
+    tvl_decoder* decoder = tvl_decoder_new();
+    r = (runner){0, 0, 0, 0, NULL, decoder};
+    tvl_decoder_set_runner(decoder, run_tasks, &r);
+    tvl_decode_params d;
+    tvl_decode_params_init(&d, sizeof d);
+    d.threads = 3;
+    void* decoded[2] = {malloc(tvl_frame_bytes(&v) * 9), malloc(tvl_frame_bytes(&v) * 9)};
+    uint64_t count = 0;
+    for (int own = 1; own >= 0; --own) {
+      planar_frames(&v, decoded[own], 9, frames);
+      DECODE_OK(decoder, tvl_decode(decoder, stream[0], size[0], &d, frames, 9, &count));
+      tvl_decoder_set_runner(decoder, NULL, NULL);
+    }
+    CHECK(memcmp(decoded[0], decoded[1], tvl_frame_bytes(&v) * 9) == 0);
+    CHECK(r.calls > 1 && r.tasks > 3 && r.most == 3);
+    tvl_decoder_set_runner(decoder, run_tasks, &r);
+    r.cancel_at = r.tasks + r.tasks / 2;
+    CHECK(tvl_decode(decoder, stream[0], size[0], &d, frames, 9, &count) == TVL_CANCELLED && count == 0);
+    r.cancel_at = 0;
+    DECODE_OK(decoder, tvl_decode(decoder, stream[0], size[0], &d, frames, 9, &count));
+    CHECK(count == 9);
+    tvl_decoder_free(decoder);
+    tvl_encoder_free(encoder);
+    free(decoded[0]);
+    free(decoded[1]);
+    free(stream[0]);
+    free(stream[1]);
+    free(samples);
+  }
+}
+
 /* The other half of a stream is not needed for half the size, and is not there. */
 static void test_plan(void) {
   const coding c = {
@@ -880,6 +960,7 @@ int main(void) {
   for (size_t i = 0; i < sizeof kVolumes / sizeof *kVolumes; ++i) test_volume(&kVolumes[i]);
   test_volume_sources();
   test_metadata();
+  test_runner();
   test_plan();
   test_bounds();
   if (failures) fprintf(stderr, "%d checks failed\n", failures);
