@@ -165,9 +165,12 @@ int VideoInput::take(const Gop& gop, int first, int count, const Read& read) {
   const auto wanted = static_cast<int>(std::min<std::uint64_t>(left_, static_cast<std::uint64_t>(count)));
   const int there = wanted > 0 ? read(wanted) : 0;
   int got = there;
+  passed_ = 0;
   for (int i = 0; end_ticks_ && i < got; ++i)
-    if (static_cast<double>(gop.times()[static_cast<std::size_t>(first + i)].pts) >= *end_ticks_) got = i;
-  if (got < there) (void)reader_->unread(there - got);  // so that what is given back later is what was taken
+    if (static_cast<double>(gop.times()[static_cast<std::size_t>(first + i)].pts) >= *end_ticks_) {
+      passed_ = got - i;
+      got = i;
+    }
   left_ = got < wanted ? 0 : left_ - static_cast<std::uint64_t>(got);  // the end is asked for once
   return got;
 }
@@ -189,8 +192,9 @@ void VideoInput::skip(std::uint64_t count) {
 }
 
 bool VideoInput::unread(int count) {
-  if (!reader_->unread(count)) return false;
-  left_ += static_cast<std::uint64_t>(count);
+  if (!reader_->unread(count + passed_)) return false;
+  left_ += static_cast<std::uint64_t>(count + passed_);
+  passed_ = 0;
   return true;
 }
 

@@ -57,6 +57,7 @@ class VideoInput {
   io::Company company_;
   std::uint64_t left_;               ///< frames that may still be read
   std::optional<double> end_ticks_;  ///< frames that begin then or later are not read
+  int passed_ = 0;                   ///< of those the last ones that were read all the same
   bool is_tvl_;
 };
 

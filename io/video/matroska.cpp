@@ -279,7 +279,11 @@ std::uint64_t missing_in_mp4(const InputBytes& file) {
     if (length == 0) return 0;  // up to the end
     if (length == 1) length = big_endian(head.data() + 8, 8);
     if (length < 8) return 0;
-    if (length > size - at) return length - (size - at);
+    if (length > size - at) {  // what somebody appended is no box
+      const bool known = std::memcmp(head.data() + 4, "mdat", 4) == 0 || std::memcmp(head.data() + 4, "moov", 4) == 0 ||
+                         std::memcmp(head.data() + 4, "moof", 4) == 0;
+      return known ? length - (size - at) : 0;
+    }
     at += length;
   }
   return 0;

@@ -57,6 +57,7 @@ int fuzz(const std::uint8_t* data, std::size_t size) {
   const int file = ::memfd_create("fuzz", MFD_CLOEXEC);
   must(file >= 0 && ::write(file, data + 1, size - 1) == static_cast<ssize_t>(size - 1));
   const std::string path = "/proc/self/fd/" + std::to_string(file);
+  (void)io::bytes_missing_at_end(io::InputBytes(path));  // also of MP4 and AVI
   (void)io::holds_stream(path);  // knows fewer than the reader finds: it does not look behind damage
   try {
     read_found(path, size - 1, 1u + data[0]);
