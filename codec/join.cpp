@@ -93,9 +93,16 @@ class Joiner {
 
   JoinResult run() {
     out_.write_header(header_);
-    for (const ExtraBox& box : parts_[0]->layout.info.boxes)
+    // In the order of an encoder, so that the whole is what it would have written.
+    std::vector<ExtraBox> chapters = metadata_boxes(all_chapters());
+    const auto write_chapters = [&] {
+      for (const ExtraBox& box : std::exchange(chapters, {})) out_.write_box(box);
+    };
+    for (const ExtraBox& box : parts_[0]->layout.info.boxes) {
+      if (box.type == "chap" || box.type == "meta") write_chapters();
       if (box.type != "chap") out_.write_box(box);
-    for (const ExtraBox& box : metadata_boxes(all_chapters())) out_.write_box(box);
+    }
+    write_chapters();
     for (const auto& part : parts_) append(*part);
     out_.write_end(result_.frames, index_);
     result_.bytes = out_.position();

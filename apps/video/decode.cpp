@@ -133,12 +133,19 @@ int run(const Options& options, const Common& common, const Command& app) {
   require(writing.crf < 0 || io::holds_company(options.output, writing.format), ErrorKind::kBadArgument,
           "--crf is for codecs of FFmpeg, and '" + options.output + "' takes samples as they are");
   writing.metadata = decoder.info().metadata;
+  if (options.film.only_video) {
+    writing.metadata.chapters.clear();
+    writing.metadata.entries.clear();
+  }
   if (!is_text) warn_of_output(options, decoder.info(), info);
   if (io::holds_company(options.output, writing.format)) {
     writing.company = company_for(options.input, file.company, options.film, !part.frames.empty());
   } else {
     refuse_film_options(options.output, app);
-    if (!is_text) warn_of_loss(options.output, file.company, options.film);
+    io::Company lost = file.company;
+    lost.chapters = lost.chapters || !writing.metadata.chapters.empty();
+    lost.tags = lost.tags || !writing.metadata.entries.empty();
+    if (!is_text) warn_of_loss(options.output, lost, options.film);
   }
   const auto writer = io::open_writer(options.output, info, writing);
   std::uint64_t frames = 0;

@@ -522,7 +522,14 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     if (company.from == options.input) company.stream = options.reading.stream;
   } else {
     refuse_film_options(options.output, app);
-    warn_of_loss(options.output, input.company(), options.film);
+    io::Company lost = input.company();
+    lost.chapters = lost.tags = false;  // the stream has places for them
+    warn_of_loss(options.output, lost, options.film);
+  }
+  // In Matroska they are where others look for them. Of parts that are to be joined the first one has them.
+  if (options.film.only_video || company.from == options.input || (options.joinable && range.first > 0)) {
+    params.metadata.chapters.clear();
+    params.metadata.entries.clear();
   }
   if (!matroska && options.output != "-" && std::filesystem::path(options.output).extension() != ".tvl")
     log::warn("'{}' will hold a Trivelet stream although its name does not end in .tvl", options.output);

@@ -1,5 +1,6 @@
 #include "io/video/ffmpeg_company.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <new>
@@ -104,6 +105,89 @@ Company company_of(AVFormatContext& input, int video) {
   while ((tag = av_dict_get(input.metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
     company.tags = company.tags || !is_of_container(tag->key);
   return company;
+}
+
+namespace {
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto first = static_cast<unsigned char>(text[i]);
+    const int more = first < 0x80                    ? 0
+                     : first >= 0xC2 && first < 0xE0 ? 1
+                     : first >= 0xE0 && first < 0xF0 ? 2
+                     : first >= 0xF0 && first < 0xF5 ? 3
+                                                     : -1;
+    if (more < 0 || text.size() - i <= static_cast<std::size_t>(more)) return false;
+    for (int k = 1; k <= more; ++k)
+      if ((static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]) & 0xC0) != 0x80) return false;
+    i += static_cast<std::size_t>(more) + 1;
+  }
+  return true;
+}
+
+AVChapter* new_chapter(AVFormatContext& output) {
+  void* grown = av_realloc_array(output.chapters, output.nb_chapters + std::size_t{1}, sizeof *output.chapters);
+  if (grown == nullptr) throw std::bad_alloc();
+  output.chapters = static_cast<AVChapter**>(grown);
+  auto* chapter = static_cast<AVChapter*>(av_mallocz(sizeof(AVChapter)));
+  if (chapter == nullptr) throw std::bad_alloc();
+  output.chapters[output.nb_chapters++] = chapter;
+  return chapter;
+}
+
+}  // namespace
+
+void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& metadata) {
+  constexpr std::size_t kMostTitle = 4096;  // FORMAT.md
+  constexpr std::size_t kMostValue = 65536;
+  constexpr std::size_t kMost = 1000;
+  for (unsigned i = 0; i < input.nb_chapters && metadata.chapters.size() < kMost; ++i) {
+    const AVChapter& from = *input.chapters[i];
+    if (from.time_base.num <= 0 || from.time_base.den <= 0 || from.start == AV_NOPTS_VALUE) continue;
+    if (metadata.chapters.empty()) metadata.chapter_time_base = from_av(from.time_base);
+    const AVRational unit = to_av(metadata.chapter_time_base);
+    Chapter chapter;
+    chapter.begin = av_rescale_q(from.start, from.time_base, unit);
+    chapter.end = std::max(chapter.begin, av_rescale_q(from.end, from.time_base, unit));
+    const std::string title = tag_of(from.metadata, "title");
+    if (title.size() <= kMostTitle && is_utf8(title)) chapter.title = title;
+    metadata.chapters.push_back(chapter);
+  }
+  std::stable_sort(metadata.chapters.begin(), metadata.chapters.end(),
+                   [](const Chapter& a, const Chapter& b) { return a.begin < b.begin; });
+  const auto add = [&](std::string key, const std::string& value) {
+    for (char& c : key)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (!key.empty() && key.size() <= kMostTitle && value.size() <= kMostValue && is_utf8(key) && is_utf8(value) &&
+        metadata.entries.size() < kMost)
+      metadata.entries.emplace_back(std::move(key), value);
+  };
+  const AVDictionaryEntry* tag = nullptr;
+  while ((tag = av_dict_get(input.metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
+    if (!is_of_container(tag->key) || std::string_view(tag->key) == "creation_time") add(tag->key, tag->value);
+  if (video < 0) return;
+  const AVDictionary* own = input.streams[video]->metadata;
+  if (const std::string language = tag_of(own, "language"); !language.empty() && language != "und")
+    add("language", language);
+  if (const std::string code = tag_of(own, "timecode"); !code.empty() && tag_of(input.metadata, "timecode").empty())
+    add("timecode", code);
+}
+
+void add_chapters_and_tags(AVFormatContext& output, const Metadata& metadata) {
+  if (output.nb_chapters == 0 && holds_chapters(output.oformat->name))
+    for (std::size_t i = 0; i < metadata.chapters.size(); ++i) {
+      const Chapter& from = metadata.chapters[i];
+      AVChapter* to = new_chapter(output);
+      to->id = static_cast<std::int64_t>(i + 1);
+      to->time_base = to_av(metadata.chapter_time_base);
+      to->start = from.begin;
+      to->end = from.end;
+      if (!from.title.empty()) av_dict_set(&to->metadata, "title", from.title.c_str(), 0);
+    }
+  for (const auto& [key, value] : metadata.entries) {
+    AVDictionary** tags = key == "language" && output.nb_streams > 0 ? &output.streams[0]->metadata : &output.metadata;
+    av_dict_set(tags, key.c_str(), value.c_str(), AV_DICT_DONT_OVERWRITE);
+  }
 }
 
 struct CompanyCopy::Target {
@@ -299,14 +383,9 @@ void CompanyCopy::add_chapters() {
     remarks_.push_back(std::string("chapters: ") + output_->oformat->name + " cannot hold them");
     return;
   }
-  const std::size_t count = input_->nb_chapters;
-  output_->chapters = static_cast<AVChapter**>(av_calloc(count, sizeof *output_->chapters));
-  if (output_->chapters == nullptr) throw std::bad_alloc();
-  for (std::size_t i = 0; i < count; ++i) {
+  for (unsigned i = 0; i < input_->nb_chapters; ++i) {
     const AVChapter& from = *input_->chapters[i];
-    auto* to = static_cast<AVChapter*>(av_mallocz(sizeof(AVChapter)));
-    if (to == nullptr) throw std::bad_alloc();
-    output_->chapters[output_->nb_chapters++] = to;
+    AVChapter* to = new_chapter(*output_);
     to->id = from.id;
     to->time_base = from.time_base;
     to->start = from.start;  // muxers that shift tracks leave chapters where they are

@@ -22,6 +22,11 @@ int main_video(AVFormatContext& input, const std::string& specifier, const std::
 /// What else is in it.
 Company company_of(AVFormatContext& input, int video);
 
+/// Chapters and tags of a file into the metadata of a stream; what that cannot hold is left out. And back, where the
+/// output has none from elsewhere; before its header is written.
+void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& metadata);
+void add_chapters_and_tags(AVFormatContext& output, const Metadata& metadata);
+
 class CompanyCopy {
  public:
   explicit CompanyCopy(const CompanyOptions& options);

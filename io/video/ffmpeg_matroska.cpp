@@ -179,6 +179,7 @@ class MatroskaOutput final : public StreamOutput {
     add_video(video);
     add_hdr(*format_->streams[0], layout.info.metadata);
     if (company_) company_->add_to(*context);
+    add_chapters_and_tags(*context, layout.info.metadata);
     check(avformat_write_header(context, nullptr));
     log_.take();
   }

@@ -297,6 +297,8 @@ class FfmpegReader final : public FrameReader {
     info_.frames = stream_->nb_frames > 0 ? static_cast<std::uint64_t>(stream_->nb_frames) : 0;
     describe_colour();
     metadata_ = hdr_of(*stream_, *frame_);
+    // Times of frames that are counted instead have nothing to do with those of chapters.
+    if (io_ != nullptr && !own_rate_) read_chapters_and_tags(*input_, stream_->index, metadata_);
     if (const std::uint8_t* matrix = av_stream_get_side_data(stream_, AV_PKT_DATA_DISPLAYMATRIX, nullptr))
       info_.rotation = rotation_of(matrix);
     else if (const AVFrameSideData* data = av_frame_get_side_data(frame_.get(), AV_FRAME_DATA_DISPLAYMATRIX))

@@ -340,6 +340,7 @@ class FfmpegWriter final : public FrameWriter {
     }
     add_hdr(*stream_, metadata_);
     if (company_) company_->add_to(*context);
+    if (!choice_.one_picture) add_chapters_and_tags(*context, metadata_);
     check_written(avformat_write_header(context, nullptr));
   }
 

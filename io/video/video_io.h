@@ -47,7 +47,8 @@ class FrameReader {
   virtual bool unread(int count);
   /// Skips `count` frames without delivering them; returns how many there were. The default reads and drops.
   virtual std::uint64_t skip(std::uint64_t count);
-  /// What FORMAT.md has boxes for: of HDR pictures the display they were mastered on, and their light level.
+  /// What FORMAT.md has boxes for: of HDR pictures the display they were mastered on, and their light level; chapters and
+  /// tags.
   virtual Metadata metadata() const { return {}; }
   /// With ReaderOptions::recover: why it ended before its end; "" if it did not.
   virtual std::string damage() const { return {}; }
