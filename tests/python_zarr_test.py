@@ -171,6 +171,30 @@ class Zarr(unittest.TestCase):
             np.isnan(z[20:, 20:]).all() and np.isnan(z[0, 0]) and z[0, 1] == 1.5 and np.isnan(z[30, 2:4]).all()
         )
 
+    def test_zarr_2(self) -> None:
+        import numcodecs
+
+        from trivelet.numcodecs import Trivelet
+
+        for shape, chunks, dtype in (((20, 30, 40), (7, 30, 16), "<i2"), ((50,), (20,), "<f8"), ((3, 1, 9, 30, 20), (2, 1, 9, 16, 20), ">u2")):
+            array = (RANDOM.normal(0, 30, shape) ** 2).astype(dtype)
+            for order in "CF":
+                store = MemoryStore()
+                z = zarr.create_array(
+                    store, shape=shape, chunks=chunks, dtype=array.dtype, zarr_format=2, order=order, fill_value=3, compressors=Trivelet(effort="fast")
+                )  # fmt: skip
+                z[1:] = array[1:]
+                array[:1] = z[:1]
+                np.testing.assert_array_equal(zarr.open_array(store, mode="r")[...], array)
+        codec = numcodecs.get_codec({"id": "trivelet", "mode": "max_error", "value": 2})
+        self.assertEqual(numcodecs.get_codec(codec.get_config()), codec)
+        array = (RANDOM.normal(0, 9, (16, 64, 64)) + np.arange(64)).astype(np.int16)
+        out = np.empty_like(array)
+        codec.decode(codec.encode(array), out)
+        self.assertLessEqual(int(np.abs(out.astype(int) - array).max()), 2)
+        self.assertRaises(trivelet.Error, codec.decode, b"no stream")
+        self.assertRaises(trivelet.ArgumentError, Trivelet, mode="best")
+
     def test_fill_values_with_loss(self) -> None:
         array = (RANDOM.normal(0, 9, (16, 64, 64)) + np.arange(64)).astype("f4")
         nothing = RANDOM.integers(0, 3, array.shape) == 0

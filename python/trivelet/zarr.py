@@ -38,7 +38,7 @@ from .errors import ArgumentError, Error, StreamError, UnsupportedError
 from .volume import _TYPES, Array, Volume, _layout, _ranges_of, _read_slices
 
 _WORTH_PARTS = 1 << 16  # bytes of a chunk: smaller ones come whole sooner than their parts come one after the other
-_HEAD, _TAIL = 1 << 11, 1 << 13  # bytes with the header, and mostly with the index and the sizes of what is in a GOP
+_HEAD, _TAIL = 2048, 4608  # bytes with the header, and mostly with the index and the sizes of what is in a GOP
 _GAP = 1 << 10  # bytes between two ranges that cost less than a request
 
 
