@@ -434,6 +434,7 @@ std::vector<std::uint8_t> identity_of(const Options& options, const std::vector<
   ByteWriter out;
   out.text(options.frames, kMaxTextBytes);
   out.text(options.input, kMaxTextBytes);
+  out.text(options.reading.stream, kMaxTextBytes);
   std::error_code none;
   if (std::filesystem::is_regular_file(options.input, none)) {
     out.varint(std::filesystem::file_size(options.input));
@@ -454,7 +455,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   Common common = given_common;
   std::unique_ptr<Processes> processes = start_processes("encode");
   if (processes) share_host(place_of_process(), options, common);
-  const std::string job = options.input + "\n" + options.output + "\n" + options.frames;
+  const std::string job = options.input + "\n" + options.output + "\n" + options.frames + "\n" + options.reading.stream;
   if (processes && processes->rank() > 0) {
     log::set_level(log::Level::kError);
     help_encode(*processes, job, [&](const StreamHeader& header, bool direct) {
@@ -574,8 +575,10 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     if (all.taken > 0) log::info("{} of '{}' were not coded again", count_of(all.taken, "GOP"), journal->path());
     progress.finish();
     log::debug(
-        "{} processes; {}", processes->size(),
-        dealing.direct ? "each read its own frames" : fmt::format("one read {} frames and sent them", all.frames));
+        "{} processes; {}; the first one took {:.3f} CPU s to find where GOPs end, {:.3f} s to write",
+        processes->size(),
+        dealing.direct ? "each read its own frames" : fmt::format("one read {} frames and sent them", all.frames),
+        all.finding, all.writing);
   } else {
     Encoder encoder(video, params, stream, backend.get());
     fits_pin(stream.header());

@@ -1,6 +1,7 @@
 #include "apps/video/encode_together.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <time.h>
 
 #include <algorithm>
 #include <deque>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "codec/bytes.h"
+#include "codec/stopwatch.h"
 #include "codec/trace.h"
 #include "trivelet/scene_cuts.h"
 
@@ -76,6 +78,13 @@ struct Task {
   std::optional<Gop> samples;  ///< where they are sent
   bool end = false;            ///< none comes behind
 };
+
+/// Of the calling thread.
+double cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 /// The samples and times of a frame as they are sent.
 std::vector<std::uint8_t> pack_frame(const Gop& gop, int frame) {
@@ -320,7 +329,7 @@ class Leader {
     finding.join();
     if (failure_) std::rethrow_exception(failure_);
     assembly_->finish();
-    return {taken_, assembly_->frames(), assembly_->bytes()};
+    return {finding_, writing_, taken_, assembly_->frames(), assembly_->bytes()};
   }
 
  private:
@@ -362,6 +371,7 @@ class Leader {
       if (!found_.push(std::move(task))) return;
     }
     next.end = true;
+    finding_ = cpu_seconds();
     (void)found_.push(std::move(next));
   } catch (...) {
     found_.close(std::current_exception());
@@ -428,6 +438,7 @@ class Leader {
 
   void write() {
     const trace::Span span("write");
+    const ScopeTimer timer(writing_);
     for (auto first = waiting_.begin(); first != waiting_.end() && first->first == assembly_->next();
          first = waiting_.begin()) {
       const auto& [from, record] = first->second;
@@ -570,9 +581,11 @@ class Leader {
   std::optional<StreamAssembly> assembly_;
   StageQueue<Task> found_;
   std::optional<Task> held_;  ///< found, and nobody has room for it
-  std::uint64_t taken_ = 0;   ///< GOPs that were taken up
-  std::deque<Task> passed_;   ///< of them, those of the run that is found now
-  std::deque<Task> again_;    ///< to deal out before others
+  double finding_ = 0;
+  double writing_ = 0;
+  std::uint64_t taken_ = 0;  ///< GOPs that were taken up
+  std::deque<Task> passed_;  ///< of them, those of the run that is found now
+  std::deque<Task> again_;   ///< to deal out before others
   std::vector<WorkerState> workers_;
   std::size_t current_ = 0;  ///< who codes the GOPs of this run
   std::size_t not_sent_ = 0;

@@ -56,6 +56,8 @@ struct Dealing {
 };
 
 struct Together {
+  double finding = 0;       ///< seconds that the first process took to find where GOPs end, with what it read for that
+  double writing = 0;       ///< seconds that it took to write
   std::uint64_t taken = 0;  ///< GOPs of the journal
   std::uint64_t frames = 0;
   std::uint64_t bytes = 0;
