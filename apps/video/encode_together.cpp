@@ -648,6 +648,8 @@ void help_encode(Processes& processes, const std::string& job,
             "makes another header of the same options; all processes need the same program");
   } catch (const Error& e) {
     unprepared = e;
+  } catch (const std::exception& e) {
+    unprepared = Error(ErrorKind::kInternal, e.what());
   }
   if (unprepared) {
     ByteWriter failed = message(What::kFailed);
