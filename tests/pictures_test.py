@@ -103,6 +103,9 @@ def test_sequences(folder: Path, clips: dict) -> None:
         said = run("info", source)
         check("5 frames" in said and "gbrap" in said, f"info {source}: {said}")
     check("24 frames/s" in run("info", back), "--fps of pictures")
+    ffmpeg("-f", "lavfi", "-i", "sine=duration=0.2", "-c:a", "flac", folder / "tone.mka")
+    said = run("encode", made, folder / "sound.mkv", "--fps", 25, "--tracks-from", folder / "tone.mka")
+    check("flac" in run("info", folder / "sound.mkv").lower() and "warning" not in said, "pictures with sound")
     run("encode", made, folder / "part.tvl", "--frames", "2:4", "--lossless")
     check("2 frames" in run("info", folder / "part.tvl"), "--frames of pictures")
     # Written and read again, with other numbers; nothing is replaced, and then nothing is left half done.
