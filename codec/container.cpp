@@ -249,13 +249,14 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
   const PixelFormat& f = h.video.format;
   if (f.model != ColourModel::kYuv && (f.log2_chroma_w || f.log2_chroma_h))
     bad("stream header: chroma subsampling without chroma");
+  if (f.model == ColourModel::kRgb && f.is_signed) bad("stream header: signed samples of RGB");
   if (h.dropped_spatial > h.max_reduce())
     bad("stream header: " + std::to_string(h.dropped_spatial) + " spatial levels dropped of " +
         std::to_string(h.max_reduce()));
   if (h.dropped_temporal > (h.layout == Layout::kT2d ? h.temporal_levels : 0))
     bad("stream header: " + std::to_string(h.dropped_temporal) + " temporal levels dropped of " +
         std::to_string(h.temporal_levels));
-  if (h.colour_transform && (f.model != ColourModel::kRgb || f.is_signed))
+  if (h.colour_transform && f.model != ColourModel::kRgb)
     bad("stream header: colour transform of something that is not RGB");
   if (h.profile == Profile::kPredictive) check_predictive(h);
   std::uint64_t samples = 0;

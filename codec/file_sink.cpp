@@ -260,6 +260,21 @@ void FileSink::suspend() {
   s.file = -1;
 }
 
+namespace {
+
+/// 0, or else errno is set. Without `overwrite` an existing file stays, unless neither system nor file system can tell.
+int give_name(const char* temporary, const char* path, bool overwrite) {
+#if defined(RENAME_NOREPLACE)
+  const int failed = ::renameat2(AT_FDCWD, temporary, AT_FDCWD, path, overwrite ? 0 : RENAME_NOREPLACE);
+  if (failed == 0 || (errno != EINVAL && errno != ENOSYS)) return failed;
+#else
+  (void)overwrite;
+#endif
+  return std::rename(temporary, path);
+}
+
+}  // namespace
+
 void FileSink::commit() {
   State& s = *state_;
   if (s.done) return;
@@ -273,9 +288,7 @@ void FileSink::commit() {
     if (!State::synced(s.file)) s.give_up(errno);
     const std::string folder = s.folder();  // nothing may fail for want of memory once the file has its name
     // Renamed before it is closed: closing gives up the lock.
-    int failed =
-        ::renameat2(AT_FDCWD, s.temporary.c_str(), AT_FDCWD, s.path.c_str(), s.overwrite ? 0 : RENAME_NOREPLACE);
-    if (failed != 0 && (errno == EINVAL || errno == ENOSYS)) failed = std::rename(s.temporary.c_str(), s.path.c_str());
+    const int failed = give_name(s.temporary.c_str(), s.path.c_str(), s.overwrite);
     if (failed != 0 && errno == EEXIST)
       fail(ErrorKind::kBadArgument, s.name + " appeared while it was being written and is not to be overwritten");
     if (failed != 0) s.give_up(errno);

@@ -285,6 +285,10 @@ TEST(Container, StreamHeaderCombinationsAreChecked) {
   h.components[1] = h.components[0];
   h.video.format.is_signed = true;
   EXPECT_EQ(parse(h), ErrorKind::kBadStream);
+  h.colour_transform = 0;
+  EXPECT_EQ(parse(h), ErrorKind::kBadStream);
+  h.video.format.is_signed = false;
+  EXPECT_EQ(parse(h), ErrorKind::kInternal);
 }
 
 // -------------------------------------------------------------------------------------------------------- GOP header

@@ -142,7 +142,7 @@ def read_head(payload: bytes) -> Head:
     check((major == 0 and minor >= 9) or major == 1, f"version {major}.{minor}")
     motion = bool(read_features(reader) & MOTION)
     profile, mode, lossless, layout = reader.unpack("4B")
-    check(profile <= PREDICTIVE and (mode <= STAGED or profile != FAST) and lossless <= 1 and layout <= 1, "unknown profile, mode or layout")
+    check(profile <= PREDICTIVE and mode <= STAGED and lossless <= 1 and layout <= 1, "unknown profile, mode or layout")
     wavelet_t, wavelet_s, lt, ls, log2_block, layers, centroid, colour = reader.unpack("8B")
     check(max(wavelet_t, wavelet_s) <= 3, "unknown wavelet")
     check((CDF_9_7 if lossless else CRF_13_7) not in (wavelet_t, wavelet_s), "wavelet and lossless do not agree")
@@ -247,6 +247,7 @@ def read_gop(payload: bytes, head: Head) -> Gop:
     planes = reader.number("B")
     check(planes <= 30, "planes")
     layer_tops = list(reader.take(head.layers))
+    check(max(layer_tops) <= planes, "top of a layer")
     table = []
     for layer in range(head.layers):
         for band in range(head.bands):

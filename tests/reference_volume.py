@@ -76,12 +76,13 @@ def read_map(payload: bytes, head: reference.Head) -> VolumeMap:
     check(kind_of_scalar <= FLOAT64 and big_endian <= 1 and 1 <= channels <= 4 and kind <= REAL and order <= 1, "Volm")
     check(prediction <= (ACROSS if channels <= 2 else 0), "prediction")
     slices, volumes = reader.varint(), reader.varint()
-    check(slices >= 1 and volumes >= 1, "slices")
-    check(reader.number("d") >= 0, "maximum error")
+    check(slices >= 1 and volumes >= 1 and slices * volumes < 1 << 64, "slices")
+    check(0 <= reader.number("d") < float("inf"), "maximum error")
     m = VolumeMap(kind_of_scalar, big_endian, channels, kind, order, prediction, slices, volumes, reader.varint())
     if kind == AFFINE:
         m.offset, m.scale, m.last_key = reader.varint(), reader.varint(), reader.varint()
         check(m.scale >= 1 and m.offset <= m.last_key < 1 << m.width, "affine map")
+        check(m.last <= (m.last_key - m.offset) // m.scale + 1, "affine map")
     elif kind == PALETTE:
         check(m.last < LARGEST_PALETTE, "palette")
         m.table, key = [], 0
