@@ -29,8 +29,8 @@ class ThreadPool {
   Times times() const;
 
   /// Calls body(index, worker) once for every index in [0, count), worker in [0, threads()). Returns when all are done.
-  /// The first exception thrown by a body, or by the check of the workers, is rethrown here; indices not yet started are
-  /// then dropped.
+  /// The first exception thrown by a body, or by the check of the workers, is rethrown here; indices not yet started
+  /// are then dropped.
   void parallel_for(int count, const std::function<void(int index, int worker)>& body);
 
  private:

@@ -12,8 +12,8 @@
 
 namespace trivelet {
 
-/// Fills slices one after the other, by halving them and going back (Gortler et al. 1996, "pull-push"): a place takes the
-/// mean of the scalars around it at the finest scale that has any, between which it is interpolated.
+/// Fills slices one after the other, by halving them and going back (Gortler et al. 1996, "pull-push"): a place takes
+/// the mean of the scalars around it at the finest scale that has any, between which it is interpolated.
 class SliceFiller {
  public:
   /// `usual`: of a slice without any scalar to go by, if no slice before had one.

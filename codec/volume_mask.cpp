@@ -40,8 +40,8 @@ struct MaskContexts {
   dense::State like;
 };
 
-/// The decisions of a slice in their order, for a coder that writes or one that reads: code(state, bit) returns the bit,
-/// plain(value) the number of kMarkBits.
+/// The decisions of a slice in their order, for a coder that writes or one that reads: decide(state, value) asks value()
+/// or the codeword, plain(value) gives the number of kMarkBits.
 template <class Bits>
 void code_slice(const VolumeDescription& v, std::vector<MaskContexts>& contexts, std::span<const std::uint8_t> before,
                 std::span<std::uint8_t> marks, Bits& bits) {

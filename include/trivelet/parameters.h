@@ -69,12 +69,12 @@ enum class FastMode : std::uint8_t { kRaw = 0, kStaged = 1 };
 
 /// How an encoder or decoder has its work done, where the caller wants a say in it. The bytes are the same.
 struct Workers {
-  /// Calls task(0) .. task(count - 1), each once, in any threads and order, beside each other or not; returns when all have
-  /// returned, which never throw. Null: threads of the library. With one it starts no threads of its own, and `threads` is
-  /// the most tasks of a call.
+  /// Calls task(0) .. task(count - 1), each once, in any threads and order, beside each other or not; returns when all
+  /// have returned, which never throw. Null: threads of the library. With one it starts no threads of its own, and
+  /// `threads` is the most tasks of a call.
   std::function<void(int count, const std::function<void(int)>& task)> run{};
-  /// Called often, many times a GOP, by every thread that works. What it throws ends the call that is running; the encoder
-  /// or decoder is then good for nothing but to be destroyed.
+  /// Called often, many times a GOP, by every thread that works. What it throws ends the call that is running; the
+  /// encoder or decoder is then good for nothing but to be destroyed.
   std::function<void()> check{};
 };
 
