@@ -65,6 +65,9 @@ struct GopChoices {
   /// There is a target, for which the GOP may be coded again. Fast profile: deliver PassTables, a part per plane, and no
   /// layers.
   bool passes = false;
+  /// Dense profile: the refinement of the last plane is not coded. It brings twice the square of the step a byte, less
+  /// than a target asks for that is about met by the planes before.
+  bool spare_last_pass = false;
   /// Lossy coefficients are rounded to what they are worth (rounding.h); without `passes`.
   bool round_by_cost = false;
   bool cut_as_before = false;  ///< squared_error(): the GOP before was measured at cuts of the same quality last

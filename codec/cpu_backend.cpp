@@ -603,6 +603,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     CodedBlock& out = coded.blocks[block];
     if (coding.dense) {
       DenseEncoder& coder = *dense_[static_cast<std::size_t>(worker)];
+      coder.spare_last_pass(coding.choices.spare_last_pass);
       if constexpr (std::is_same_v<T, float>)
         coder.encode(*coded.grid, by, bx, field, coding.steps[c], header_.centroid, &coding.weights[c], out,
                      coded.passes[block]);

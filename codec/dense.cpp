@@ -130,6 +130,7 @@ struct EncodingCoder {
 struct DenseEncoder::State {
   const StartTables* tables;
   SimdLevel simd;
+  bool spares = false;
   Block block;
   SegmentStates states;
   RangeEncoder range;
@@ -145,6 +146,7 @@ DenseEncoder::DenseEncoder(const StartTables* tables, SimdLevel simd) : state_(s
   state_->simd = simd;
 }
 DenseEncoder::~DenseEncoder() = default;
+void DenseEncoder::spare_last_pass(bool spare) { state_->spares = spare; }
 
 void DenseEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<float>& field, const StepTable& steps,
                           int centroid, const ErrorWeights* weights, CodedBlock& out, PassTable& table) {
@@ -168,6 +170,7 @@ void DenseEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
   out.bytes.clear();
   table.first.assign(segments, 0);
   table.passes.clear();
+  table.spared = spares ? 1 : 0;
 
   EncodingCoder<T> coder;
   coder.range = &range;
@@ -200,6 +203,7 @@ void DenseEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
         segment.significance_pass(p);
         marks.push_back(range.mark());
         table.passes.push_back({0, coder.take_gain()});
+        if (p == 0 && spares) break;
         segment.refinement_pass(p);
         marks.push_back(range.mark());
         table.passes.push_back({0, coder.take_gain()});

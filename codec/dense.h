@@ -36,6 +36,8 @@ class DenseEncoder {
               const ErrorWeights* weights, CodedBlock& out, PassTable& table);
   void encode(const BlockGrid& grid, int by, int bx, const Field<std::int32_t>& field, int centroid,
               const ErrorWeights* weights, CodedBlock& out, PassTable& table);
+  /// Whether the last pass of every segment is left out from now on (GopChoices::spare_last_pass).
+  void spare_last_pass(bool spare);
 
  private:
   struct State;

@@ -116,7 +116,10 @@ RateControl::RateControl(const StreamHeader& header, const CodedGop& gop, Thread
     grids.push_back(c.grid);
     for (const CodedBlock& block : c.blocks)
       for (const std::uint32_t size : block.size) bytes += size;
-    for (const PassTable& table : c.passes) passes_in_all += table.passes.size();
+    for (const PassTable& table : c.passes) {
+      passes_in_all += table.passes.size();
+      spared_ = table.spared;
+    }
   }
   prepare(grids);
   runs_.reserve(components_.empty() ? 0 : components_.back().first + components_.back().count);
@@ -147,7 +150,7 @@ RateControl::RateControl(const StreamHeader& header, const CodedGop& gop, Thread
         hull.clear();
         double gain = 0;
         const int passes = unit_ * run.top;
-        for (int p = 0; p < passes; ++p) {
+        for (int p = 0; p < passes - spared_; ++p) {
           const PassTable::Pass& pass = table.passes[table.first[s] + static_cast<std::size_t>(p)];
           gain += pass.gain;
           // The hull from its last corner that stays one.
@@ -266,7 +269,7 @@ void RateControl::settle(double lambda, const Component& c, std::size_t first, s
 Cuts RateControl::planes(int lowest) const {
   Cuts cuts(runs_.size());
   for (std::size_t i = 0; i < runs_.size(); ++i)
-    cuts[i] = static_cast<std::uint8_t>(unit_ * std::min<int>(lowest, runs_[i].top));
+    cuts[i] = static_cast<std::uint8_t>(std::min(std::max(unit_ * lowest, spared_), unit_ * runs_[i].top));
   return cuts;
 }
 
@@ -619,6 +622,7 @@ void RateControl::save(std::FILE* file) const {
   const std::uint64_t sizes[3] = {runs_.size(), points_.size(), bytes_.size()};
   put(file, sizes, 3);
   put(file, &energy_, 1);
+  put(file, &spared_, 1);
   put(file, runs_.data(), runs_.size());
   put(file, points_.data(), points_.size());
   put(file, bytes_.data(), bytes_.size());
@@ -631,6 +635,7 @@ RateControl::RateControl(const StreamHeader& header, const std::vector<const Blo
   std::uint64_t sizes[3] = {};
   take(file, sizes, 3);
   take(file, &energy_, 1);
+  take(file, &spared_, 1);
   runs_.resize(sizes[0]);
   points_.resize(sizes[1]);
   bytes_.resize(sizes[2]);

@@ -32,7 +32,7 @@ class RateControl {
 
   /// The cuts at which another byte gains less than `lambda` squared error; what a segment hangs on is respected.
   Cuts at(double lambda) const;
-  /// Everything that was coded down to a plane; 0 = all.
+  /// Everything that was coded down to a plane; 0 = all of it.
   Cuts planes(int lowest) const;
   Cuts complete() const { return planes(0); }
   /// The cuts with about this predicted error, not more, and the slope they are at. Everything if that is not enough; the
@@ -123,6 +123,7 @@ class RateControl {
   const StreamHeader& header_;
   ThreadPool* pool_;
   int unit_ = 1;
+  int spared_ = 0;  // passes at the end of a segment that were not coded
   std::uint64_t samples_ = 0;
   double energy_ = 0;
   std::vector<Component> components_;

@@ -53,6 +53,7 @@ struct PassTable {
   };
   std::vector<std::uint32_t> first;
   std::vector<Pass> passes;
+  int spared = 0;              ///< so many passes at the end of every segment were not coded
   std::vector<double> energy;  ///< per segment: the squared error when nothing of it is decoded
 };
 

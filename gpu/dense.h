@@ -14,9 +14,10 @@ struct DenseDecodeArgs;
 
 /// What an encoder is told about a GOP beside its coefficients; all on the device.
 struct DenseMeasure {
-  const float* inverse_steps;   ///< per subband of all components; none: coefficients are integers
-  const double* weights;        ///< per subband
-  const double* frame_weights;  ///< in the order of DensePlan
+  const float* inverse_steps;    ///< per subband of all components; none: coefficients are integers
+  const double* weights;         ///< per subband
+  const double* frame_weights;   ///< in the order of DensePlan
+  bool spare_last_pass = false;  ///< GopChoices::spare_last_pass
 };
 
 /// Encoder with its device memory. Per GOP: encode(), then download meta(), then total bytes of output().

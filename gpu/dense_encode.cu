@@ -414,7 +414,7 @@ __global__ void __launch_bounds__(64) code_kernel(Args a, V* values) {
       model.mask = energy_mask<V>(p);
       first_pass(s, p, lane, shared.queue, model);
       model.publish(kPass);
-      if (p + 1 < top) second_pass(s, p, lane, shared.queue, model);
+      if (p + 1 < top && (p > 0 || !a.measure.spare_last_pass)) second_pass(s, p, lane, shared.queue, model);
       model.publish(p > 0 ? kPass : kLast);
     }
     return;

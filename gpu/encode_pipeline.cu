@@ -39,6 +39,7 @@ struct EncodeSlot {
   MotionUpload motion;
   MotionOfGop of_gop;
   bool rounds = false;      // as GopChoices::round_by_cost says
+  bool spares = false;      // as GopChoices::spare_last_pass says
   std::size_t fetched = 0;  // of the bytes, without knowing how many there are
   float step = -1;
   std::vector<std::uint8_t> frame_gains;
@@ -92,6 +93,7 @@ struct EncodePipeline::State {
     const float step = choices.step;
     const GopShape& shape = shape_of(frames, choices, of);
     const bool dense = header.profile == Profile::kDense;
+    slot.spares = choices.spare_last_pass;
     slot.rounds = choices.round_by_cost;
     require(!slot.rounds || (dense && !header.lossless), ErrorKind::kBadArgument,
             "coefficients are rounded by cost in lossy streams of the dense profile");
@@ -277,7 +279,7 @@ struct EncodePipeline::State {
   }
   DenseMeasure measure(const EncodeSlot& slot) const {
     return {header.lossless ? nullptr : slot.steps.data() + subband_steps(*slot.shape), slot.weights.data(),
-            slot.weights.data() + slot.shape->dense->subbands()};
+            slot.weights.data() + slot.shape->dense->subbands(), slot.spares};
   }
   // The dense coder once more, with room for what it turned out to need.
   void encode_again(EncodeSlot& slot, std::size_t bytes) {
@@ -472,6 +474,7 @@ bool EncodePipeline::collect(Result& result) {
     result.planes = slot.gains ? slot.gains->planes() : 0;
   }
   result.bytes = slot.bytes.data();
+  result.spares = slot.spares;
   result.device_samples = slot.samples.data();
   result.total = total;
   result.times = {slot.uploaded.since(slot.begun), slot.coded.since(slot.uploaded), slot.done.since(slot.coded)};
@@ -525,6 +528,7 @@ void unpack_dense(const EncodePipeline::Result& r, PartPlaces& places, CodedGop&
       table.first.resize(segments);
       table.energy.resize(segments);
       table.passes.clear();
+      table.spared = r.spares ? 1 : 0;
       for_segments(shape, c, [&](std::size_t s, std::size_t number) {
         number += i;
         b.top[s] = static_cast<std::uint8_t>(r.tops[number]);
@@ -533,7 +537,9 @@ void unpack_dense(const EncodePipeline::Result& r, PartPlaces& places, CodedGop&
         table.first[s] = static_cast<std::uint32_t>(table.passes.size());
         table.energy[s] = meta.energy[number];
         const std::size_t first = number * static_cast<std::size_t>(meta.passes);
-        for (std::size_t p = first; p < first + 2 * std::size_t{b.top[s]}; ++p)
+        const std::size_t passes = 2 * std::size_t{b.top[s]};
+        table.passes.reserve(table.passes.size() + passes);
+        for (std::size_t p = first; p + (r.spares ? 1 : 0) < first + passes; ++p)
           table.passes.push_back({meta.bytes[p], meta.gains[p]});
       });
     }

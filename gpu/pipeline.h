@@ -80,6 +80,7 @@ class EncodePipeline {
     const std::uint32_t* bits = nullptr;  ///< fast: [segment * layers + layer]
     const std::uint8_t* bytes = nullptr;  ///< parts in the order of TreePlan::part_order(); dense: segments in order
     DenseGopEncoder::Meta dense{};        ///< dense profile only
+    bool spares = false;                  ///< its last passes are not coded
     const double* gains = nullptr;        ///< fast by plane: as FastPassTable::gains()
     int planes = 0;                       ///< of those
     std::uint64_t total = 0;

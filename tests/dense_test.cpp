@@ -354,6 +354,36 @@ TYPED_TEST(Dense, ReducedTablesGiveTheSameCoefficients) {
       3);
 }
 
+// Without the last passes codewords are those of before, up to the end of what is left.
+TYPED_TEST(Dense, LastPassesMayBeSpared) {
+  for_cases<TypeParam>(
+      [](const Case&, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& whole) {
+        Coded coded = whole;
+        DenseEncoder encoder;
+        encoder.spare_last_pass(true);
+        for (std::size_t i = 0; i < coded.blocks.size(); ++i) {
+          const int by = static_cast<int>(i) / grid.columns();
+          const int bx = static_cast<int>(i) % grid.columns();
+          encode(encoder, grid, by, bx, v.field, steps, coded.blocks[i], coded.tables[i]);
+          const PassTable& all = whole.tables[i];
+          const PassTable& left = coded.tables[i];
+          ASSERT_EQ(left.spared, 1);
+          std::size_t passes = 0;
+          for (std::size_t s = 0; s < coded.blocks[i].top.size(); ++s) {
+            ASSERT_EQ(coded.blocks[i].top[s], whole.blocks[i].top[s]);
+            for (int p = 0; p + 1 < 2 * whole.blocks[i].top[s]; ++p, ++passes) {
+              const auto n = static_cast<std::size_t>(p);
+              ASSERT_EQ(left.passes[left.first[s] + n].gain, all.passes[all.first[s] + n].gain);
+            }
+          }
+          ASSERT_EQ(left.passes.size(), passes);
+        }
+        check(grid, v, coded, steps, grid.table(), 102,
+              [&](std::size_t i, std::size_t s) { return std::min<int>(1, 2 * coded.blocks[i].top[s]); });
+      },
+      3);
+}
+
 TYPED_TEST(Dense, LayersAreConsecutivePieces) {
   for_cases<TypeParam>(
       [](const Case&, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& coded) {
