@@ -26,6 +26,7 @@
 #include "codec/spool.h"
 #include "codec/stage_queue.h"
 #include "codec/stage_timer.h"
+#include "codec/step_sample.h"
 #include "trivelet/codec.h"
 
 namespace trivelet {
@@ -61,6 +62,7 @@ struct Encoder::State {
     double step = 0;  ///< of the next GOP, as of all others here
     double correction = 1;
     double aligned_slope = 0;
+    double needed_slope = 0;
     RateCurve curve;
 
     template <class IO>
@@ -68,6 +70,7 @@ struct Encoder::State {
       io.real(step);
       io.real(correction);
       io.real(aligned_slope);
+      io.real(needed_slope);
       curve.visit(io);
     }
   };
@@ -165,7 +168,13 @@ struct Encoder::State {
   double step;                 ///< of the next GOP
   double target_error = 0;     ///< mean squared
   double aligned_slope = 2.7;  ///< log2 of the slope at which all planes but the last are sent, over that of the step
+  double needed_slope = 0.7;   ///< the same where all planes are sent
   double correction = 1;       ///< target PSNR: measured error over the predicted one
+  int corrected_age = 0;       ///< GOPs since that was measured
+  std::optional<StepAmounts> amounts_before;  ///< of the GOP before, in the same run
+  int frames_before = 0;                      ///< of it
+  double activity_before = 0;                 ///< likewise
+  bool like_before = false;                   ///< the GOP pushed last is like that one
   std::unique_ptr<Spool> spool;
   std::vector<Spooled> spooled;
   std::vector<RateCurve> run;  ///< of the first GOP and those of this run, which the steps of the next ones follow
@@ -253,13 +262,28 @@ struct Encoder::State {
   double measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts,
                         bool as_before = false);
   double decoded_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
-  /// Finds the step of the first GOP by coding a sample of it; `octaves_off_of` tells of its StepSample::Amounts how far
-  /// the step should grow. False where that is not worth it.
-  template <class Off>
-  bool sample_first_step(const Gop& gop, double finest, const Off& octaves_off_of);
+  template <class Needed>
+  bool find_step(const Gop& gop, double finest, double alike, const Needed& needed_for);
   RateControl coded_at_once(const Gop& gop, bool again, Pending& p);
+  RateControl coded_once(const Gop& gop, bool spare, bool measures, Pending& p);
+  RateControl coded_as(const Gop& gop, const GopChoices& choice, bool again, Pending& p);
+  void keep_amounts(const RateControl& control, int frames_of, int more_planes);
+  bool cut_to_error(const Gop& gop, const Pending& p, RateControl& control, bool measures, Cuts& best,
+                    double& best_slope);
   void push_to_psnr(const Gop& gop, Pending p);
+  struct Budget {
+    double share = 0;    ///< of the GOP, in bytes; 0: nothing is known about the rate
+    double known = 0;    ///< of it and all before
+    double unknown = 0;  ///< how little they say about the rest of the video, from 1 down
+    bool may_be_last = false;
+  };
+  Budget budget_of(const Pending& p) const;
+  double run_bytes(double log2_slope) const;
+  double step_within(const Budget& budget, const StepAmounts& amounts) const;
   void push_to_spool(const Gop& gop, Pending p);
+  void push_found(const Gop& gop, Pending p, const Budget& budget);
+  void add_to_run(const RateControl& control, const Pending& p);
+  void put_off(const Gop& gop, const Pending& p, RateControl& control, double expected_slope);
   void write_spooled();
   WaitingGop waiting(const Spooled& s) const;
   void write_fitted(const Spooled& s, std::uint64_t budget, double slope);

@@ -23,9 +23,6 @@ namespace {
 // it, this near, in octaves.
 constexpr double kAligned = 0.03;
 
-// And where the step comes from a sample of the GOP: about as near as that tells.
-constexpr double kSampledAligned = 0.12;
-
 // The finest and coarsest step that a target is tried with. Samples are integers, so errors below those of a step of
 // 0.05 (a variance of 0.0002) vanish in rounding. With a target in bytes it may be finer still: what is coded too finely
 // is cut again, what is coded too coarsely takes fewer bytes than there are.
@@ -140,108 +137,182 @@ void Encoder::State::begin_run(const Pending& p) {
   correction = seed->correction;
   aligned_slope = seed->aligned_slope;
   run.assign(1, seed->curve);
+  needed_slope = seed->needed_slope;
+  amounts_before.reset();
   plan = MeasuringPlan(header);
   measured = SampleErrorModel(header.lossless);
 }
 
-// ------------------------------------------------------------------------------------------------------- target: PSNR
+// ----------------------------------------------------------------------------------------------------- step of a GOP
 
-template <class Off>
-bool Encoder::State::sample_first_step(const Gop& gop, double finest, const Off& octaves_off_of) {
-  if (header.motion) return false;  // it is of whole pictures
+// A target finds the step before a GOP is coded: from what the GOP before took, if this one is like it, else from a
+// sample. Then next to nothing is coded that the target does not need. Only as long as the rest of the video may turn out
+// to be quite another is a plane coded in reserve, but for its refinement.
+
+// `needed_for` tells of amounts with which step all that is coded meets the target. `alike`: octaves between the
+// activities of GOPs of which one tells about the other. False where nothing is to be known before coding.
+template <class Needed>
+bool Encoder::State::find_step(const Gop& gop, double finest, double alike, const Needed& needed_for) {
+  constexpr int kMostRounds = 6;
+  constexpr double kFarthest = 2;    // octaves that a step is changed by at most
+  constexpr double kReliable = 0.5;  // octaves finer than what was coded that its amounts still tell about
+  constexpr double kFiner = 0.3;     // octaves that the next try is finer than it should be, for then it is reliable
+  like_before = false;
+  if (header.motion) return false;  // the sample is of whole pictures
   StepSample windows(header, gop, params.simd);
   if (!windows.worth_it()) return false;
-  constexpr int kMostRounds = 8;
+  constexpr double kNoActivity = 1e-4;  // as good as
+  const double activity = std::max(windows.activity(), kNoActivity);
+  const auto keep = [&](double wanted) { step = std::clamp(wanted, finest, kCoarsestStep); };
+  if (amounts_before) {
+    const double more = activity / activity_before;
+    StepAmounts likely;
+    likely.add(*amounts_before, more * gop.frames() / frames_before);
+    const double wanted = needed_for(likely);
+    keep(wanted);
+    like_before = std::abs(std::log2(more)) < alike;
+  }
+  activity_before = activity;
+  if (like_before && step > amounts_before->step * std::exp2(-kReliable)) return true;
   Pending p;
   p.frames = gop.frames();
   timed(&EncoderStages::coder, false, [&] {
     for (int round = 0; round < kMostRounds; ++round) {
-      const double octaves = octaves_off_of(windows.at(choices(p), pool));
-      step = std::clamp(step * std::exp2(octaves), finest, kCoarsestStep);
-      if (std::abs(octaves) < kAligned) break;
+      const double tried = step;
+      const double octaves = std::log2(needed_for(windows.at(choices(p), pool)) / tried);
+      keep(tried * std::exp2(std::max(octaves, -kFarthest) - (octaves < -kReliable ? kFiner : 0)));
+      if (octaves >= -kReliable || step == tried) break;
     }
   });
   return true;
 }
 
-// A GOP through the backend; `again`: the one before, with another step.
+// A GOP through the backend, with State::step; `again`: the one before, with another step, its coefficients were kept.
 RateControl Encoder::State::coded_at_once(const Gop& gop, bool again, Pending& p) {
-  const GopChoices choice = choices(p);
+  return coded_as(gop, choices(p), again, p);
+}
+
+// … once, as it seems.
+RateControl Encoder::State::coded_once(const Gop& gop, bool spare, bool measures, Pending& p) {
+  GopChoices choice = choices(p);
+  if (header.profile == Profile::kDense) {
+    choice.passes = measures;  // else no coefficients need be kept
+    choice.spare_last_pass = spare;
+  }
+  return coded_as(gop, choice, false, p);
+}
+
+RateControl Encoder::State::coded_as(const Gop& gop, const GopChoices& choice, bool again, Pending& p) {
   CodedGop coded;
   code([&] {
     again ? coder->push_again(gop, choice) : coder->push(gop, choice);
     require(coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
   });
+  p.step = choice.step;
   p.frame_gains = choice.frame_gains;
   take_motion(coded, p);
   return timed(&EncoderStages::layers, false, [&] { return RateControl(header, coded, &pool); });
 }
 
+// Of a GOP that was coded with State::step and so many planes more than are needed.
+void Encoder::State::keep_amounts(const RateControl& control, int frames_of, int more_planes) {
+  amounts_before = StepAmounts(control, step, more_planes);
+  frames_before = frames_of;
+}
+
+// ------------------------------------------------------------------------------------------------------- target: PSNR
+
+// The cuts with which the GOP has the error wanted, and their slope. The error predicted is that of coefficients; what
+// the samples really have is measured, and made good for. Without `measures` it is as that of the GOPs before. False: even
+// all that was coded errs more.
+bool Encoder::State::cut_to_error(const Gop& gop, const Pending& p, RateControl& control, bool measures, Cuts& best,
+                                  double& best_slope) {
+  constexpr double kNear = 0.03;        // dB from the target that are good enough
+  constexpr double kSurelyNear = 0.25;  // dB that one correction makes good
+  constexpr int kMostAttempts = 8;      // each a decoding
+  constexpr double kFewer = 1.005;      // of the error wanted: above it the step is at fault
+  const auto samples = static_cast<double>(control.samples());
+  double best_distance = 1e9;
+  double before = -1;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    Cuts cuts;
+    double slope = 0;
+    timed(&EncoderStages::layers, false,
+          [&] { cuts = control.with_error(target_error / correction * samples, slope); });
+    const bool all = slope < RateControl::kEverything;
+    if (!measures || (attempt > 0 && before < kSurelyNear && !all && !p.motion)) {
+      best = std::move(cuts);
+      best_slope = slope;
+      return !all || control.error(best) * correction <= target_error * kFewer * samples;
+    }
+    const double actual = std::max(1e-9, measured_error(gop, p, control, cuts, true));
+    const double distance = std::abs(10 * std::log10(actual / target_error));
+    const auto correct = [&] {
+      correction = std::clamp(actual / std::max(1e-9, control.error(cuts) / samples), 0.01, 1e6);
+    };
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = cuts;
+      best_slope = slope;
+    }
+    if (all && actual > target_error * kFewer) {
+      correct();
+      return false;
+    }
+    if (distance < kNear || distance == before) return true;
+    before = distance;
+    correct();
+  }
+  return true;
+}
+
 void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
-  constexpr double kNear = 0.03;      // dB from the target that are good enough
-  constexpr int kMostAttempts = 8;    // each a decoding
+  constexpr double kAlike = 0.3;
+  constexpr int kMostAge = 8;         // GOPs
   constexpr int kMostAlignments = 4;  // each a coding, of the first GOP
   constexpr double kFarOff = 0.25;    // octaves that are worth a coding of the first GOP of another run
-  constexpr double kFewer = 1.005;    // of the error wanted: above it, with all that was coded, the step is at fault
-  bool again = false;
+  constexpr double kReserve = 0.12;   // octaves finer than needed, for what is not known exactly
   const double all_samples = static_cast<double>(header.samples(gop.frames()));
+  const auto needed_for = [&](const StepAmounts& a) {
+    return a.step_for(a.errors, target_error / correction * all_samples) * std::exp2(-kReserve);
+  };
+  const bool found = find_step(gop, kFinestStep, kAlike, needed_for);
   const bool first = p.number == 0;
-  const bool sampled = first && sample_first_step(gop, kFinestStep, [&](const StepSample::Amounts& a) {
-                         return octaves_off(a.error_without_last, a.error, target_error * all_samples);
-                       });
-  const double near_enough = !first ? kFarOff : sampled ? kSampledAligned : 2 * kAligned;
+  const double near_enough = first ? 2 * kAligned : kFarOff;
   const int most_alignments = first ? kMostAlignments : p.run ? 2 : 1;
-  for (int alignments = 0;; again = true) {
-    p.step = static_cast<float>(step);
-    RateControl control = coded_at_once(gop, again, p);
+  for (int alignments = 0, codings = 0;; ++codings) {
+    // What the samples err more is much the same in all GOPs of a scene.
+    const bool measures = !found || !like_before || ++corrected_age >= kMostAge || codings > 0;
+    if (measures) corrected_age = 0;
+    RateControl control = found ? coded_once(gop, false, measures, p) : coded_at_once(gop, codings > 0, p);
     const auto samples = static_cast<double>(control.samples());
-    // The error predicted is that of coefficients; what the samples really have is measured and made good for.
-    double best_distance = 1e9;
-    std::vector<Cuts> best;
-    bool too_coarse = false;
-    double before = -1;
-    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-      const double wanted = target_error / correction * samples;
-      double low = 0;
-      Cuts final;
-      const std::vector<Cuts> layers = timed(&EncoderStages::layers, false, [&] {
-        final = control.with_error(wanted, low);
-        const double lambda = std::exp2(low);
-        return control.layers(final, lambda, layers_for(control, final, lambda));
-      });
-      const bool all = low < RateControl::kEverything;
-      const bool roughly = sampled && attempt == 0;  // a first correction need not be exact
-      const double actual = std::max(1e-9, roughly ? sampled_errors(gop, p, control, {&final})[0] / samples
-                                                   : measured_error(gop, p, control, final, true));
-      const double distance = roughly ? 1e3 : std::abs(10 * std::log10(actual / target_error));
-      if (distance < best_distance) {
-        best_distance = distance;
-        best = layers;
-      }
-      too_coarse = !roughly && all && actual > target_error * kFewer;
-      if (distance < kNear || too_coarse || distance == before) break;
-      before = distance;
-      correction = std::clamp(actual / std::max(1e-9, control.error(final) / samples), 0.01, 1e6);
-    }
-    if (too_coarse && step > 1.2 * kFinestStep) {
-      step = std::max(kFinestStep, step / 2);
-      correction = 1;
+    Cuts best;
+    double slope = 0;
+    if (!cut_to_error(gop, p, control, measures, best, slope) && step > 1.2 * kFinestStep) {
+      if (!found) correction = 1;
+      const double finer = found ? std::min(needed_for({control, step}), step * std::exp2(-kReserve)) : step / 2;
+      step = std::max(kFinestStep, finer);
       continue;
     }
     const double octaves = octaves_off(control.error(control.planes(1)), control.error(control.complete()),
                                        target_error / correction * samples);
     const double aligned = std::clamp(step * std::exp2(octaves), kFinestStep, kCoarsestStep);
-    if (std::abs(octaves) > near_enough && ++alignments < most_alignments) {
+    if (!found && std::abs(octaves) > near_enough && ++alignments < most_alignments) {
       step = aligned;
       continue;
     }
-    measure(gop, p, control, best);
+    const std::vector<Cuts> layers = timed(&EncoderStages::layers, false, [&] {
+      const double lambda = std::exp2(slope);
+      return control.layers(best, lambda, layers_for(control, best, lambda));
+    });
+    measure(gop, p, control, layers);
+    keep_amounts(control, p.frames, 0);
     pass_on(p);
     LayeredGop divided;
     divided.frames = p.frames;
-    step = aligned;  // the next one's
-    if (first) seed = {step, correction, aligned_slope, {}};
-    write_controlled(p, control, best, measured, divided);
+    if (!found) step = aligned;  // the next one's
+    if (first) seed = {step, correction, aligned_slope, needed_slope, {}};
+    write_controlled(p, control, layers, measured, divided);
     return;
   }
 }
@@ -251,55 +322,91 @@ void Encoder::State::push_to_psnr(const Gop& gop, Pending p) {
 // A slope for the whole video is found when all of it is known; until then what was coded, more finely than will be
 // needed, waits in a file.
 
-void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
-  constexpr int kMostHalvings = 12;    // of the step, for a GOP: 72 dB
-  constexpr int kMostAlignments = 6;   // of the first GOP; the next ones follow it
-  constexpr double kFinerSlope = 0.3;  // octaves between the finest slope coded and the one needed: some cuts to choose
-  constexpr double kPlenty = 40;       // times the GOP's share: what takes more is fine enough for any slope
-  // Bytes this GOP may expect, while only part of the video is known.
+double Encoder::State::run_bytes(double log2_slope) const {
+  double sum = 0;
+  for (const RateCurve& c : run) sum += c.bytes(log2_slope);
+  return sum;
+}
+
+// What the GOPs up to this one may take, while only part of the video is known.
+Encoder::State::Budget Encoder::State::budget_of(const Pending& p) const {
   const std::uint64_t so_far = p.first_frame + static_cast<std::uint64_t>(p.frames);
   const std::uint64_t all = header.video.frames > 0 ? std::max(header.video.frames, so_far) : 0;
   const FrameTime first = p.times.front();
   const FrameTime last{end_of(p.times), 0};
-  double share = 0;
+  Budget b;
   if (params.target_bytes == 0)
-    share = bytes_wanted(header.video, params, gop.frames(), first, last);
+    b.share = bytes_wanted(header.video, params, p.frames, first, last);
   else if (all > 0)
-    share = bytes_wanted(header.video, params, static_cast<double>(all), first, last) * gop.frames() /
-            static_cast<double>(all);
-  const bool sampled =
-      share > 0 && p.number == 0 && sample_first_step(gop, kFinestStepForBytes, [&](const StepSample::Amounts& a) {
-        return octaves_off(a.bytes_without_last, a.bytes, kBodyShare * share);
-      });
+    b.share =
+        bytes_wanted(header.video, params, static_cast<double>(all), first, last) * p.frames / static_cast<double>(all);
+  double known = p.frames;
+  for (const RateCurve& c : run) known += c.frames();
+  b.known = b.share * known / p.frames;
+  b.may_be_last = all <= so_far;
+  const double rest = all == 0 ? 1 : 1 - static_cast<double>(so_far) / static_cast<double>(all);
+  b.unknown = rest / (1 + static_cast<double>(run.size()));
+  return b;
+}
+
+// With which step a GOP would take these amounts such that it and those before, all at one slope, take what they may.
+double Encoder::State::step_within(const Budget& budget, const StepAmounts& amounts) const {
+  double low = std::log2(kFinestStepForBytes);
+  double high = std::log2(kCoarsestStep);
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    const double bytes = run_bytes(2 * middle + needed_slope) + amounts.at(amounts.bytes, std::exp2(middle));
+    (bytes > kBodyShare * budget.known ? low : high) = middle;
+  }
+  if (budget.may_be_last) return std::exp2(high);
+  // Films begin with little to see, which would take all the bytes of its time: as long as next to nothing is known about
+  // the rest, steps that are finer than the eye needs are not believed in.
+  const double doubted = header.video.format.bits - 8;
+  const double trust = (1 - budget.unknown) * (1 - budget.unknown);
+  return std::exp2(high < doubted ? doubted + trust * (high - doubted) : high);
+}
+
+void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
+  constexpr double kFirstTry = 4;  // of samples of 8 bits: coarser steps are known with it, finer ones are not
+  Budget budget = budget_of(p);
+  if (budget.share > 0) {
+    const double before = step;
+    if (p.number == 0) step = kFirstTry * std::exp2(header.video.format.bits - 8);
+    // What the last one takes wrongly no other makes good.
+    const double alike = budget.may_be_last ? 0.2 : 0.8;
+    if (find_step(gop, kFinestStepForBytes, alike, [&](const StepAmounts& a) { return step_within(budget, a); }))
+      return push_found(gop, std::move(p), budget);
+    step = before;
+  }
+  constexpr int kMostHalvings = 12;    // of the step, for a GOP: 72 dB
+  constexpr int kMostAlignments = 6;   // of the first GOP; the next ones follow it
+  constexpr double kFinerSlope = 0.3;  // octaves between the finest slope coded and the one needed: some cuts to choose
+  constexpr double kPlenty = 40;       // times the GOP's share: what takes more is fine enough for any slope
   for (int attempt = 0;; ++attempt) {
-    p.step = static_cast<float>(step);
     RateControl control = coded_at_once(gop, attempt > 0, p);
-    run.push_back(timed(&EncoderStages::layers, false, [&] { return RateCurve(control, p.motion_bytes(), p.frames); }));
+    add_to_run(control, p);
     const double finest = run.back().bytes(RateCurve::kLeast);
     // Once there is something to compare with, what counts is the slope of the whole.
-    double known = 0;
-    for (const RateCurve& c : run) known += c.frames();
-    const double budget = share > 0 ? share * known / gop.frames() : 0;
     const double finest_slope = 2 * std::log2(step);
     double expected_slope = finest_slope;
-    if (budget == 0) {  // nothing is known about the rate: as fine as makes sense
+    if (budget.share == 0) {  // nothing is known about the rate: as fine as makes sense
       if (step > 1 && attempt == 0) {
         run.pop_back();
         step = 1;
         continue;
       }
     } else {
-      const double slope = slope_for(run, budget);
-      const bool too_coarse = slope < finest_slope + kFinerSlope && finest < kPlenty * share;
+      const double slope = slope_for(run, budget.known);
+      const bool too_coarse = slope < finest_slope + kFinerSlope && finest < kPlenty * budget.share;
       const double octaves = octaves_off(static_cast<double>(control.body_bytes(control.planes(1)) + p.motion_bytes()),
-                                         finest, kBodyShare * budget);
+                                         finest, kBodyShare * budget.known);
       if (too_coarse && attempt < kMostHalvings && step > kFinestStepForBytes) {
         run.pop_back();
         step /= 2;
         continue;
       }
       if (p.number == 0) {
-        if (std::abs(octaves) > (sampled ? kSampledAligned : kAligned) && attempt < kMostAlignments) {
+        if (std::abs(octaves) > kAligned && attempt < kMostAlignments) {
           run.pop_back();
           step = std::clamp(step * std::exp2(octaves), kFinestStepForBytes, kCoarsestStep);
           continue;
@@ -309,17 +416,54 @@ void Encoder::State::push_to_spool(const Gop& gop, Pending p) {
       expected_slope = slope;
       step = std::clamp(std::exp2((slope - aligned_slope) / 2), kFinestStepForBytes, kCoarsestStep);  // the next one's
     }
-    const double lambda = std::exp2(expected_slope);
-    const std::vector<Cuts> layers =
-        timed(&EncoderStages::layers, false, [&] { return control.layers(control.at(lambda), lambda, header.layers); });
-    measure(gop, p, control, layers);
-    pass_on(p);
-    if (p.number == 0) seed = {step, correction, aligned_slope, run.front()};
-    spooled.push_back({p, std::ftell(spool->file()), run.back(), measured});
-    timed(&EncoderStages::pack, true, [&] { control.save(spool->file()); });
-    add_written();
-    return;
+    return put_off(gop, p, control, expected_slope);
   }
+}
+
+// With the step that find_step() found.
+void Encoder::State::push_found(const Gop& gop, Pending p, const Budget& budget) {
+  constexpr double kUncertain = 0.5;  // above it a plane in reserve
+  constexpr double kReserve = 0.1;    // octaves finer than needed, for what is not known exactly
+  constexpr double kReserveOfUnknown = 0.4;
+  constexpr double kReserveOfLast = 0.15;  // what others would make good
+  constexpr int kMostCodings = 4;
+  const bool plane_more = budget.unknown > kUncertain;
+  const double reserve = kReserve + kReserveOfUnknown * budget.unknown;
+  step = plane_more ? step / 2 : step * std::exp2(budget.may_be_last ? -kReserveOfLast : -reserve);
+  for (int coding = 1;; ++coding) {
+    step = std::max(step, kFinestStepForBytes);
+    RateControl control = coded_once(gop, plane_more, false, p);
+    add_to_run(control, p);
+    keep_amounts(control, p.frames, plane_more ? 1 : 0);
+    if (budget.may_be_last && coding < kMostCodings && run_bytes(RateCurve::kLeast) < budget.known &&
+        step > kFinestStepForBytes) {
+      run.pop_back();
+      step = std::min(step / 1.2, step_within(budget, *amounts_before) * std::exp2(-kReserveOfLast));
+      continue;
+    }
+    if (plane_more && p.number == 0)
+      needed_slope = slope_for(run, amounts_before->bytes[0]) - 2 * std::log2(amounts_before->step);
+    const double expected_slope = std::max(slope_for(run, budget.known), 2 * std::log2(step));
+    step = amounts_before->step;  // if nothing else is known about the next one
+    return put_off(gop, p, control, expected_slope);
+  }
+}
+
+void Encoder::State::add_to_run(const RateControl& control, const Pending& p) {
+  run.push_back(timed(&EncoderStages::layers, false, [&] { return RateCurve(control, p.motion_bytes(), p.frames); }));
+}
+
+// The GOP waits for the others. Its errors are measured where it will probably be cut.
+void Encoder::State::put_off(const Gop& gop, const Pending& p, RateControl& control, double expected_slope) {
+  const double lambda = std::exp2(expected_slope);
+  const std::vector<Cuts> layers =
+      timed(&EncoderStages::layers, false, [&] { return control.layers(control.at(lambda), lambda, header.layers); });
+  measure(gop, p, control, layers);
+  pass_on(p);
+  if (p.number == 0) seed = {step, correction, aligned_slope, needed_slope, run.front()};
+  spooled.push_back({p, std::ftell(spool->file()), run.back(), measured});
+  timed(&EncoderStages::pack, true, [&] { control.save(spool->file()); });
+  add_written();
 }
 
 WaitingGop Encoder::State::waiting(const Spooled& s) const {

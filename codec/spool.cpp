@@ -34,10 +34,26 @@ constexpr double kPerOctave = 8;
 }
 
 RateCurve::RateCurve(const RateControl& control, std::uint64_t fixed, int frames) : fixed_(fixed), frames_(frames) {
+  const auto slope = [](std::size_t i) { return std::exp2(kLeast + static_cast<double>(i) / kPerOctave); };
+  constexpr auto kStride = static_cast<std::size_t>(kPerOctave);
+  const auto octaves = static_cast<std::size_t>(kMost - kLeast);
   std::vector<double> lambdas;
-  for (int i = 0; i <= static_cast<int>((kMost - kLeast) * kPerOctave); ++i)
-    lambdas.push_back(std::exp2(kLeast + i / kPerOctave));
-  for (const std::uint64_t bytes : control.body_bytes_at(lambdas)) bytes_.push_back(static_cast<float>(bytes));
+  for (std::size_t o = 0; o <= octaves; ++o) lambdas.push_back(slope(o * kStride));
+  const std::vector<std::uint64_t> rough = control.body_bytes_at(lambdas);
+  // Most octaves hold no cut of any segment.
+  std::vector<std::size_t> between;
+  lambdas.clear();
+  bytes_.resize(octaves * kStride + 1);
+  for (std::size_t o = 0; o < octaves; ++o)
+    for (std::size_t i = o * kStride; i < (o + 1) * kStride; ++i) {
+      bytes_[i] = static_cast<float>(rough[o]);
+      if (i == o * kStride || rough[o] == rough[o + 1]) continue;
+      between.push_back(i);
+      lambdas.push_back(slope(i));
+    }
+  bytes_.back() = static_cast<float>(rough.back());
+  const std::vector<std::uint64_t> fine = control.body_bytes_at(lambdas);
+  for (std::size_t i = 0; i < between.size(); ++i) bytes_[between[i]] = static_cast<float>(fine[i]);
 }
 
 double RateCurve::bytes(double log2_slope) const {

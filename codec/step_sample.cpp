@@ -10,10 +10,10 @@ namespace trivelet {
 
 namespace {
 
-constexpr int kBlocks = 2;       // a window is so many code blocks wide: one of chroma then is whole, too
-constexpr int kWindowDraws = 8;  // a fifth of 1080p
-constexpr int kLeastOf = 24;     // windows; of fewer those drawn would be more than a third
+constexpr int kWindowDraws = 6;  // of a code block each: a twentieth of 1080p, but about a seventh of its bytes
+constexpr int kLeastOf = 24;     // windows; of fewer those drawn would be more than a quarter
 constexpr double kByActivity = 0.85;
+constexpr int kLeastSide = 64;  // borders cost, and the smaller a window the more
 
 int sample_at(const VolumeView& v, int frame, int y, int x) {
   const std::byte* row = v.row(frame, y);
@@ -23,9 +23,9 @@ int sample_at(const VolumeView& v, int frame, int y, int x) {
 }
 
 // About what the samples take, from differences along rows and time at once: bits of them, in some rows of some frames.
-double activity(const VolumeView& v, int bits, int y0, int x0, int height, int width) {
+double window_activity(const VolumeView& v, int bits, int y0, int x0, int height, int width) {
   constexpr int kFrames = 4;
-  constexpr int kRows = 4;
+  constexpr int kRows = 8;
   const double unit = std::exp2(bits - 7);
   double sum = 0;
   for (int t = 0; t < v.shape.frames; t += kFrames)
@@ -41,6 +41,47 @@ double activity(const VolumeView& v, int bits, int y0, int x0, int height, int w
 
 }  // namespace
 
+// ------------------------------------------------------------------------------------------------------------ amounts
+
+StepAmounts::StepAmounts(const RateControl& control, double coded_with, int finest)
+    : step(std::ldexp(coded_with, finest)) {
+  for (int i = 0; i < kSteps; ++i) {
+    const Cuts cuts = control.planes(finest + i);
+    bytes[static_cast<std::size_t>(i)] = static_cast<double>(control.body_bytes(cuts));
+    errors[static_cast<std::size_t>(i)] = control.error(cuts);
+  }
+}
+
+void StepAmounts::add(const StepAmounts& others, double weight) {
+  step = others.step;
+  for (std::size_t i = 0; i < kSteps; ++i) {
+    bytes[i] += weight * others.bytes[i];
+    errors[i] += weight * others.errors[i];
+  }
+}
+
+double StepAmounts::at(const std::vector<double>& amounts, double wanted) const {
+  constexpr double kNothing = 1e-9;
+  const double octaves = std::log2(wanted / step);
+  const auto i = static_cast<std::size_t>(std::clamp(static_cast<int>(std::floor(octaves)), 0, kSteps - 2));
+  const double low = std::log2(std::max(amounts[i], kNothing));
+  const double high = std::log2(std::max(amounts[i + 1], kNothing));
+  return std::exp2(low + (octaves - static_cast<double>(i)) * (high - low));
+}
+
+double StepAmounts::step_for(const std::vector<double>& amounts, double wanted) const {
+  const bool grows = amounts[kSteps - 1] > amounts[0];
+  double low = -kSteps;
+  double high = kSteps - 1;
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    ((at(amounts, step * std::exp2(middle)) < wanted) == grows ? low : high) = middle;
+  }
+  return step * std::exp2(low);
+}
+
+// ------------------------------------------------------------------------------------------------------------- sample
+
 struct StepSample::Window {
   StreamHeader header;
   Gop samples;
@@ -50,7 +91,7 @@ struct StepSample::Window {
 };
 
 StepSample::StepSample(const StreamHeader& header, const Gop& gop, SimdLevel simd) {
-  const int side = kBlocks * header.block_size();
+  const int side = std::max(kLeastSide, header.block_size());
   const VideoInfo& video = header.video;
   const int columns = (video.width + side - 1) / side;
   const int rows = (video.height + side - 1) / side;
@@ -62,9 +103,12 @@ StepSample::StepSample(const StreamHeader& header, const Gop& gop, SimdLevel sim
     const int height = extent(i / columns, video.height);
     const int width = extent(i % columns, video.width);
     activities.push_back(
-        activity(gop.plane(0), video.format.bits, i / columns * side, i % columns * side, height, width));
+        window_activity(gop.plane(0), video.format.bits, i / columns * side, i % columns * side, height, width));
     sizes.push_back(static_cast<double>(height) * width);
   }
+  double all = 0;
+  for (const double a : activities) all += a;
+  activity_ = all / static_cast<double>(header.samples(gop.frames()));
   for (const Drawn& d : draw(activities, sizes, kByActivity, kWindowDraws)) {
     const int row = static_cast<int>(d.which) / columns;
     const int column = static_cast<int>(d.which) % columns;
@@ -91,31 +135,22 @@ StepSample::StepSample(const StreamHeader& header, const Gop& gop, SimdLevel sim
 
 StepSample::~StepSample() = default;
 
-StepSample::Amounts StepSample::at(const GopChoices& choices, ThreadPool& pool) {
-  std::vector<Amounts> of_windows(windows_.size());
+StepAmounts StepSample::at(const GopChoices& choices, ThreadPool& pool) {
+  std::vector<StepAmounts> of_windows(windows_.size());
   GopChoices choice = choices;
   choice.passes = true;
+  choice.spare_last_pass = false;
   pool.parallel_for(static_cast<int>(windows_.size()), [&](int i, int) {
     Window& w = *windows_[static_cast<std::size_t>(i)];
     w.coded ? w.coder->push_again(w.samples, choice) : w.coder->push(w.samples, choice);
     w.coded = true;
     CodedGop coded;
     require(w.coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
-    const RateControl control(w.header, coded);
-    const Cuts without_last = control.planes(1);
-    Amounts& a = of_windows[static_cast<std::size_t>(i)];
-    a.bytes = w.weight * static_cast<double>(control.body_bytes(control.complete()));
-    a.bytes_without_last = w.weight * static_cast<double>(control.body_bytes(without_last));
-    a.error = w.weight * control.error(control.complete());
-    a.error_without_last = w.weight * control.error(without_last);
+    of_windows[static_cast<std::size_t>(i)] =
+        StepAmounts(RateControl(w.header, coded), static_cast<double>(choice.step));
   });
-  Amounts sum;
-  for (const Amounts& a : of_windows) {
-    sum.bytes += a.bytes;
-    sum.bytes_without_last += a.bytes_without_last;
-    sum.error += a.error;
-    sum.error_without_last += a.error_without_last;
-  }
+  StepAmounts sum;
+  for (std::size_t i = 0; i < windows_.size(); ++i) sum.add(of_windows[i], windows_[i]->weight);
   return sum;
 }
 

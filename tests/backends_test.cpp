@@ -398,6 +398,22 @@ TEST(Targets, StreamsAreTheSame) {
       }
 }
 
+// Pictures of so many blocks that steps are found by a sample, and last passes are spared.
+TEST(Targets, AreMetTheSameWayOfManyBlocks) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
+  const int width = kEmulated ? 96 : 400, height = kEmulated ? 64 : 260;
+  const Clip clip = test::make_clip(test::video(width, height, "gray", 6), 6, 2, Pattern::kTexture, 7);
+  for (const bool psnr : {false, true}) {
+    EncoderParams p = lossy(60, 1, 2, kEmulated ? 16 : 32);
+    p.profile = Profile::kDense;
+    p.layers = 3;
+    p.gop_frames = 2;
+    (psnr ? p.psnr : p.bits_per_pixel) = psnr ? 36 : 1.5;
+    EXPECT_TRUE(encode_with(nullptr, clip, p) == encode_with(cuda.get(), clip, p)) << psnr;
+  }
+}
+
 // Frames that the device reads where they are, and such as it cannot.
 TEST(Frames, StreamsAreTheSameWhereverTheyLie) {
   if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";

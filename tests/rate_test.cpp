@@ -378,11 +378,24 @@ TEST(StepSample, IsLikeTheWhole) {
     CodedGop coded;
     ASSERT_TRUE(encoder->pull(coded));
     const RateControl control(header, coded);
-    const StepSample::Amounts a = sample.at(choices, pool);
-    EXPECT_NEAR(a.bytes / static_cast<double>(control.body_bytes(control.complete())), 1, 0.25) << step;
-    EXPECT_NEAR(a.bytes_without_last / static_cast<double>(control.body_bytes(control.planes(1))), 1, 0.25) << step;
-    EXPECT_NEAR(a.error / control.error(control.complete()), 1, 0.3) << step;
-    EXPECT_NEAR(a.error_without_last / control.error(control.planes(1)), 1, 0.3) << step;
+    const StepAmounts a = sample.at(choices, pool);
+    for (const int planes : {0, 1}) {
+      const auto i = static_cast<std::size_t>(planes);
+      const Cuts cuts = control.planes(planes);
+      EXPECT_NEAR(a.bytes[i] / static_cast<double>(control.body_bytes(cuts)), 1, 0.25) << step << ", " << planes;
+      EXPECT_NEAR(a.errors[i] / control.error(cuts), 1, 0.3) << step << ", " << planes;
+    }
+    // A plane less is a step twice as large, and between them there is one for any amount.
+    const StepAmounts whole(control, static_cast<double>(step));
+    const StepAmounts less(control, static_cast<double>(step), 1);
+    EXPECT_EQ(less.step, 2 * whole.step);
+    EXPECT_EQ(less.bytes[0], whole.bytes[1]);
+    EXPECT_NEAR(whole.at(whole.errors, less.step) / less.errors[0], 1, 1e-9);
+    for (const double octaves : {-0.5, 0.0, 0.4, 1.3}) {
+      const double wanted = static_cast<double>(step) * std::exp2(octaves);
+      EXPECT_NEAR(whole.step_for(whole.bytes, whole.at(whole.bytes, wanted)) / wanted, 1, 1e-3);
+      EXPECT_NEAR(whole.step_for(whole.errors, whole.at(whole.errors, wanted)) / wanted, 1, 1e-3);
+    }
   }
   for (const bool psnr : {false, true}) {
     (psnr ? p.psnr : p.bits_per_pixel) = psnr ? 38 : 0.7;
@@ -402,6 +415,39 @@ TEST(StepSample, IsLikeTheWhole) {
       EXPECT_LE(static_cast<double>(one.size()), wanted);
       EXPECT_GE(static_cast<double>(one.size()), 0.995 * wanted);
     }
+  }
+}
+
+// GOPs of a film differ: what one takes says little about the next, and a target is met all the same.
+TEST(StepSample, GopsThatDiffer) {
+  const VideoInfo info = video(320, 200, "gray", 15);
+  Clip clip = make_clip(info, 15, 5, Pattern::kTexture, 5);
+  const auto dim = [&](std::size_t gop, int part) {  // to a part of its contrast
+    const MutableVolumeView v = clip.gops[gop].plane(0);
+    for (int t = 0; t < v.shape.frames; ++t)
+      for (int y = 0; y < v.shape.height; ++y)
+        for (int x = 0; x < v.shape.width; ++x)
+          v.row(t, y)[x] = static_cast<std::byte>(100 + static_cast<int>(v.row(t, y)[x]) / part);
+  };
+  for (const bool begins_dim : {true, false}) {
+    dim(begins_dim ? 0 : 1, 5);
+    EncoderParams p = params_of(Profile::kDense, 5);
+    p.bits_per_pixel = 0.8;
+    const Stream s = encode(clip, p);
+    const double wanted = 0.8 * 320 * 200 * 15 / 8;
+    EXPECT_LE(static_cast<double>(s.size()), wanted);
+    EXPECT_GE(static_cast<double>(s.size()), 0.995 * wanted);
+    p.bits_per_pixel = 0;
+    p.psnr = 37;
+    const Stream t = encode(clip, p);
+    EXPECT_NEAR(decibels(255 * 255 / mse_of(clip, t)), 37, 0.15);
+    Clip unknown = clip;  // how many frames there are
+    unknown.info.frames = 0;
+    p.psnr = 0;
+    p.bits_per_pixel = 0.8;
+    const Stream u = encode(unknown, p);
+    EXPECT_LE(static_cast<double>(u.size()), wanted);
+    EXPECT_GE(static_cast<double>(u.size()), 0.98 * wanted);
   }
 }
 
