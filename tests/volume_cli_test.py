@@ -230,6 +230,36 @@ def test_parts_and_quality(folder):
     check(np.abs(picture - wanted).max() <= 1, "the picture shows the plane")
 
 
+def test_standard_input_and_header(folder):
+    """A volume through a pipe comes back as the file; texts of its header are told when asked for, cleaned."""
+    image = nibabel.Nifti1Image(noise_volume((12, 10, 8), "uint8"), np.eye(4))
+    image.header["descrip"] = b"bell\x07 and patient"
+    image.header.extensions.append(nibabel.nifti1.Nifti1Extension("comment", b"sixteen bytes or more"))
+    coded = os.path.join(folder, "piped.tvl")
+    for kind in ("nii", "nhdr"):
+        path = os.path.join(folder, f"piped.{kind}")
+        if kind == "nii":
+            nibabel.save(image, path)
+        else:
+            open(os.path.join(folder, "piped.raw"), "wb").write(bytes(960))
+            open(path, "w").write("NRRD0004\ntype: uint8\ndimension: 3\nsizes: 12 10 8\nencoding: raw\n"
+                                  "data file: piped.raw\nwho:=patient\n")  # fmt: skip
+        run("encode", path, coded, "-y")
+        out, _ = run("info", coded, "--show-private")
+        check("patient" in out and "\x07" not in out, f"{kind}: info --show-private: {out}")
+        check(kind == "nhdr" or "bytes of extensions" in out, f"info of extensions: {out}")
+        check("patient" not in run("info", coded)[0], f"{kind}: info tells private texts")
+        with open(path, "rb") as piped:
+            r = subprocess.run([TRIVELET, "encode", "-", coded + "2", "-y", "--format", "nifti" if kind == "nii" else "nrrd"], stdin=piped, capture_output=True, text=True)
+        if kind == "nii":
+            check(r.returncode == 0, f"from a pipe: {r.stderr}")
+            back = os.path.join(folder, "again", "piped.nii")
+            run("decode", coded + "2", back)
+            same_files(path, back, "from a pipe")
+        else:
+            check(r.returncode != 0 and "piped.raw" in r.stderr, f"a detached header from a pipe: {r.stderr}")
+
+
 whole_volumes = {}  # voxels and bytes read, by the file's content and the options
 
 
@@ -533,7 +563,7 @@ else:
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, "again"))
         for test in (test_nifti, test_parts_and_quality, test_regions_and_cuts, test_dicom, test_bad_input,
-                     test_fill_values):
+                     test_fill_values, test_standard_input_and_header):
             test(folder)
 if failures:
     sys.exit(1)
