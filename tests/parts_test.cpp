@@ -118,15 +118,15 @@ TEST(Parts, MakeTheWhole) {
     if (p.profile != Profile::kPredictive) p.spatial_levels = p.temporal_levels = 2;
     p.threads = 1;
     // Patterns differ: where errors do, GOPs are measured anew.
-    Clip clip = make_clip(video(70, 50, "yuv420p", 0), 30, kGop, Pattern::kTexture, 7);
-    Clip other = make_clip(video(70, 50, "yuv420p", 0), 26, kGop, Pattern::kNoise, 9);
+    Clip clip = make_clip(video(48, 40, "yuv420p", 0), 22, kGop, Pattern::kTexture, 7);
+    Clip other = make_clip(video(48, 40, "yuv420p", 0), 18, kGop, Pattern::kNoise, 9);
     for (Gop& g : other.gops) {
-      for (auto& t : g.times()) t.pts += 30;
+      for (auto& t : g.times()) t.pts += 22;
       clip.gops.push_back(g);
     }
     clip.gops[8].set_begins_scene(true);
     const auto whole = encode(clip, p);
-    for (const int encoders : {2, 7}) EXPECT_EQ(by_parts(clip, p, encoders, 3), whole) << encoders;
+    EXPECT_EQ(by_parts(clip, p, 3, 3), whole);
   }
 }
 
@@ -160,7 +160,7 @@ TEST(Parts, TargetsAreThoseOfTheWhole) {
       EXPECT_LE(whole.size(), p.target_bytes);
       EXPECT_GE(whole.size(), p.target_bytes * 98 / 100);
     }
-    for (const int encoders : {1, 3}) EXPECT_EQ(by_parts(clip, p, encoders, 0), whole) << encoders;
+    EXPECT_EQ(by_parts(clip, p, 3, 0), whole);
   }
 }
 
