@@ -1,5 +1,6 @@
 #include "codec/motion_search.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -148,12 +149,7 @@ struct Counter {
 
 /// Of a difference of vectors, before it is known what it is relative to: bits of both numbers.
 float vector_bits(MotionVector v, MotionVector e) {
-  const auto bits = [](int d) {
-    unsigned u = static_cast<unsigned>(std::abs(d)) * 2 + 1;
-    int n = 0;
-    while (u >> n) ++n;
-    return 2 * n - 1;
-  };
+  const auto bits = [](int d) { return 2 * std::bit_width(static_cast<unsigned>(std::abs(d)) * 2 + 1) - 1; };
   return 0.8f * static_cast<float>(bits(v.x - e.x) + bits(v.y - e.y));
 }
 
@@ -291,12 +287,19 @@ class RegionSearch {
         least = 1e30f;
         look(v.x, v.y);
       }
+      // What the round before has looked at is not looked at again.
+      MotionVector before;
       for (int round = 0; round < (s < kQuarters ? 2 : 6); ++round) {
         const MotionVector from = best;
         bool moved = false;
-        for (int i = 0; i < (s < kQuarters ? 8 : 4); ++i)
-          moved = look(from.x + s * kSteps[i][0], from.y + s * kSteps[i][1]) || moved;
+        for (int i = 0; i < (s < kQuarters ? 8 : 4); ++i) {
+          const int vx = from.x + s * kSteps[i][0], vy = from.y + s * kSteps[i][1];
+          const int dx = std::abs(vx - before.x), dy = std::abs(vy - before.y);
+          const bool seen = dx + dy == 0 || (s < kQuarters ? std::max(dx, dy) == s : dx + dy == s);
+          if (round == 0 || !seen) moved = look(vx, vy) || moved;
+        }
         if (!moved) break;
+        before = from;
       }
     }
     return least;
@@ -320,6 +323,18 @@ class RegionSearch {
         std::memcpy(out + j * kBlock, from[0] ? from[0] + j * pictures_[0]->stride : from[1] + j * pictures_[1]->stride,
                     static_cast<std::size_t>(size) * 2);
     }
+  }
+
+  // Of a prediction from a target; `block` is memory for it.
+  int distance_of(const MotionCell& c, const std::int16_t* target, std::ptrdiff_t stride, int y, int x, int size,
+                  std::int16_t* block) const {
+    if (c.mode == MotionMode::kPast || c.mode == MotionMode::kOther) {
+      const int k = c.mode == MotionMode::kPast ? 0 : 1;
+      const MotionVector v = inside(c.vector[static_cast<std::size_t>(k)], y, x, size);
+      return kernels_.hadamard(target, stride, pictures_[k]->at(y, x, v), pictures_[k]->stride, size, size);
+    }
+    predict(c, y, x, size, block);
+    return kernels_.hadamard(target, stride, block, kBlock, size, size);
   }
 
   void plain_of(int cy, int cx, int log2, MotionCell& c) const {
@@ -349,8 +364,7 @@ class RegionSearch {
     Best best;
     std::int16_t* block = block_.get();
     const auto consider = [&](const MotionCell& c, int guess) {
-      predict(c, y, x, size, block);
-      const auto d = static_cast<float>(kernels_.hadamard(target, stride, block, kBlock, size, size));
+      const auto d = static_cast<float>(distance_of(c, target, stride, y, x, size, block));
       Counter counter;
       MotionCell coded = c;
       code_motion_block(counter, contexts_, r_, cy, cx, log2, guesses, guess, coded);
