@@ -254,9 +254,8 @@ class GopHeaders {
       : still_(header),
         key_first_(header.of_gop(true, GopKey::kFirst)),
         key_last_(header.of_gop(true, GopKey::kLast)) {}
-  const StreamHeader& of(const GopMotion* motion) const {
-    return !motion ? still_ : motion->places.key == GopKey::kFirst ? key_first_ : key_last_;
-  }
+  const StreamHeader& of(const GopMotion* motion) const { return motion ? of(motion->places.key) : still_; }
+  const StreamHeader& of(GopKey key) const { return key == GopKey::kFirst ? key_first_ : key_last_; }
 
  private:
   StreamHeader still_, key_first_, key_last_;
@@ -303,7 +302,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     if (!vectors_alone) {
       prepare(gop, choices);
     } else {
-      coefficients_.motion = search(gop, choices, key_before_);
+      search(gop, choices, key_before_, coefficients_);
       key_ = motion_.last_frame();
     }
     return coefficients_.motion;
@@ -423,27 +422,35 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     const StageTimer timer(transform_time_, pool_times());
     const MotionKey none;
     out.frame_gains.clear();
-    out.motion = search(gop, choices, keys.before ? *keys.before : none);
-    header_.lossless ? move_as<std::int32_t>(gop, keys, out) : move_as<float>(gop, keys, out);
+    search(gop, choices, keys.before ? *keys.before : none, out);
+    header_.lossless ? move_as<std::int32_t>(keys, out) : move_as<float>(keys, out);
   }
 
-  std::shared_ptr<const GopMotion> search(const Gop& gop, const GopChoices& choices, const MotionKey& before) {
+  // The motion of a GOP; its samples stand where its coefficients will.
+  void search(const Gop& gop, const GopChoices& choices, const MotionKey& before, CoefficientGop& out) {
     require(choices.key != GopKey::kOpen || !before.empty(), ErrorKind::kInternal,
             "an open GOP behind one without a key");
-    motion_.load(gop, choices.key, before);
-    return motion_.search(choices.step);
+    header_.lossless ? load_as<std::int32_t>(gop, choices, before, out) : load_as<float>(gop, choices, before, out);
+    out.motion = motion_.search(choices.step);
+  }
+
+  template <class T>
+  void load_as(const Gop& gop, const GopChoices& choices, const MotionKey& before, CoefficientGop& out) {
+    const Reduced r(headers_.of(choices.key), {}, gop.frames());
+    lay_out<T>(r, gop.frames(), 0, out);
+    set_times(gop, out);
+    std::vector<Field<std::int32_t>> integers;
+    for (const Field<T>& field : fields_of<T>(out, r)) integers.push_back(as_integers(field));
+    motion_.load(gop, choices.key, before, integers);
   }
 
   // What was loaded and searched.
   template <class T>
-  void move_as(const Gop& gop, const MotionKeys& keys, CoefficientGop& out) {
-    const Reduced r(headers_.of(out.motion.get()), {}, gop.frames());
-    lay_out<T>(r, gop.frames(), 0, out);
-    set_times(gop, out);
+  void move_as(const MotionKeys& keys, CoefficientGop& out) {
+    const Reduced r(headers_.of(out.motion.get()), {}, out.frames);
     for (int c = 0; c < components(); ++c) {
-      const Field<T> field = field_of<T>(out, c, r.shape(c));
-      motion_.forward<T>(*out.motion, c, keys, field);
-      forward_transform<T>(field, in_space(r.decomposition(c)), pool_, simd_);
+      motion_.forward(*out.motion, c, keys, std::is_floating_point_v<T>);
+      forward_transform<T>(field_of<T>(out, c, r.shape(c)), in_space(r.decomposition(c)), pool_, simd_);
     }
   }
 
@@ -664,25 +671,26 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     const GopMotion* motion = coefficients_.motion.get();
     const StreamGeometry& geometry = geometry_of(frames, motion);
     const Reduced r(headers_.of(motion), {}, frames);
-    const std::vector<Field<T>> from = fields_of<T>(coefficients_, r);
-    const std::vector<Field<T>> fields = fields_in(group_memory<T>(), 0, components(), motion->places.count);
+    const MotionKeys keys = measuring_keys(choices);
     std::size_t at = 0;
-    double samples = 0;
-    for (std::size_t c = 0; c < fields.size(); ++c) {
-      const BlockGrid& grid = geometry.grid(static_cast<int>(c));
-      const StepTable steps = steps_of(grid, static_cast<int>(c), choices);
-      cut_coefficients(header_.profile, grid, cuts.data() + at, header_.centroid, header_.lossless ? nullptr : &steps,
-                       from[c], fields[c], pool_, simd_);
-      inverse_transform<T>(fields[c], in_space(r.decomposition(static_cast<int>(c))), pool_, simd_);
-      at += static_cast<std::size_t>(grid.blocks()) * static_cast<std::size_t>(segment_count(grid));
-      samples += static_cast<double>(gop.plane(static_cast<int>(c)).shape.samples());
-    }
-    Gop decoded(header_.video, frames);
-    decoded.set_frames(frames);
-    motion_.inverse<T>(fields, std::vector<float>(fields.size(), 1.0f), *motion, {}, measuring_keys(choices), decoded);
     double sum = 0;
-    for (int c = 0; c < components(); ++c)
-      sum += trivelet::squared_error(gop.plane(c), std::as_const(decoded).plane(c));
+    double samples = 0;
+    for (int first = 0; first < components();) {
+      const int end = group_end(first, motion->places.count);
+      const std::vector<Field<T>> fields = fields_in(group_memory<T>(), first, end, motion->places.count);
+      for (int c = first; c < end; ++c) {
+        const BlockGrid& grid = geometry.grid(c);
+        const StepTable steps = steps_of(grid, c, choices);
+        const Field<T>& field = fields[static_cast<std::size_t>(c - first)];
+        cut_coefficients(header_.profile, grid, cuts.data() + at, header_.centroid, header_.lossless ? nullptr : &steps,
+                         field_of<T>(coefficients_, c, r.shape(c)), field, pool_, simd_);
+        inverse_transform<T>(field, in_space(r.decomposition(c)), pool_, simd_);
+        at += static_cast<std::size_t>(grid.blocks()) * static_cast<std::size_t>(segment_count(grid));
+        samples += static_cast<double>(gop.plane(c).shape.samples());
+      }
+      sum = motion_.inverse_error<T>(fields, first, *motion, keys, gop, sum);
+      first = end;
+    }
     return sum / samples;
   }
 

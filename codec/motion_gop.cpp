@@ -11,6 +11,7 @@
 #include "codec/motion_lift.h"
 #include "codec/motion_search.h"
 #include "codec/rate_control.h"
+#include "codec/squared_error.h"
 
 namespace trivelet {
 
@@ -34,20 +35,11 @@ Field<std::int32_t> frames_from(Field<std::int32_t> field, int first) {
 
 }  // namespace
 
-Field<std::int32_t> MotionTransform::integers(int component, const Shape& shape) {
-  integers_.resize(header_.components.size());
-  auto& memory = integers_[static_cast<std::size_t>(component)];
-  if (memory.size() < shape.samples()) memory.resize(shape.samples());
-  return {memory.data(), shape, shape.width, static_cast<std::ptrdiff_t>(shape.width) * shape.height};
-}
-
 MotionScale MotionTransform::scale_of(int component, int reduced) const {
   const PixelFormat& f = header_.video.format;
   const bool chroma = f.is_chroma(component);
   return {(chroma ? f.log2_chroma_w : 0) + reduced, (chroma ? f.log2_chroma_h : 0) + reduced};
 }
-
-Shape MotionTransform::places_of(int component) const { return header_.component_shape(component, places_.count); }
 
 MotionBorders MotionTransform::borders(const MotionKeys& keys, const GopMotion& motion, int component) const {
   const auto c = static_cast<std::size_t>(component);
@@ -62,9 +54,11 @@ MotionBorders MotionTransform::borders(const MotionKeys& keys, const GopMotion& 
   return b;
 }
 
-void MotionTransform::load(const Gop& gop, GopKey key, const MotionKey& before) {
+void MotionTransform::load(const Gop& gop, GopKey key, const MotionKey& before,
+                           const std::vector<Field<std::int32_t>>& memory) {
   places_ = {gop.frames(), key};
-  const auto frames_at = [&](int c) { return frames_from(integers(c, places_of(c)), first_place(key)); };
+  loaded_ = memory;
+  const auto frames_at = [&](int c) { return frames_from(loaded_[static_cast<std::size_t>(c)], first_place(key)); };
   int c = 0;
   if (header_.colour_transform) {
     forward_colour<std::int32_t>(gop, header_.components[0].offset, frames_at(0), frames_at(1), frames_at(2), pool_);
@@ -76,7 +70,7 @@ void MotionTransform::load(const Gop& gop, GopKey key, const MotionKey& before) 
   if (key == GopKey::kFirst) return;
   const int fraction = header_.lossless ? 0 : kMotionFraction;
   for (c = 0; c < gop.components(); ++c) {
-    const Field<std::int32_t> field = integers(c, places_of(c));
+    const Field<std::int32_t> field = loaded_[static_cast<std::size_t>(c)];
     const std::size_t samples = static_cast<std::size_t>(field.frame_stride);
     if (before.empty())
       std::fill_n(field.data, samples, 0);
@@ -92,7 +86,7 @@ MotionKey MotionTransform::last_frame() {
   if (!places_.ends_with_key(header_.temporal_levels)) return key;
   const int fraction = header_.lossless ? 0 : kMotionFraction;
   for (int c = 0; c < static_cast<int>(header_.components.size()); ++c) {
-    const Field<std::int32_t> field = integers(c, places_of(c));
+    const Field<std::int32_t> field = loaded_[static_cast<std::size_t>(c)];
     const std::int32_t* last = field.row(places_.count - 1, 0);
     std::vector<std::int32_t> samples(last, last + field.frame_stride);
     for (std::int32_t& x : samples) x *= 1 << fraction;
@@ -104,7 +98,7 @@ MotionKey MotionTransform::last_frame() {
 std::shared_ptr<const GopMotion> MotionTransform::search(float step) {
   std::vector<MotionPlane> planes;
   const int components = static_cast<int>(header_.components.size());
-  for (int c = 0; c < components; ++c) planes.push_back({integers(c, places_of(c)), scale_of(c, 0)});
+  for (int c = 0; c < components; ++c) planes.push_back({loaded_[static_cast<std::size_t>(c)], scale_of(c, 0)});
   MotionSearchParams params;
   params.bits = header_.video.format.bits;
   params.step = header_.lossless ? kLosslessStep : static_cast<double>(step);
@@ -116,90 +110,115 @@ std::shared_ptr<const GopMotion> MotionTransform::search(float step) {
   return motion;
 }
 
-template <class T>
-void MotionTransform::forward(const GopMotion& motion, int component, const MotionKeys& keys, const Field<T>& out) {
-  const Field<std::int32_t> field = integers(component, out.shape);
-  constexpr bool kReal = std::is_floating_point_v<T>;
-  const int fraction = kReal ? kMotionFraction : 0;
+void MotionTransform::forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real) {
+  const Field<std::int32_t> field = loaded_[static_cast<std::size_t>(component)];
+  const MotionKernels& kernels = motion_kernels(resolve_simd(simd_));
+  const int width = field.shape.width, height = field.shape.height;
   const auto for_rows = [&](const auto& body) {
-    pool_.parallel_for(out.shape.frames * out.shape.height, [&](int i, int) {
-      body(field.row(i / out.shape.height, i % out.shape.height), out.row(i / out.shape.height, i % out.shape.height));
-    });
+    pool_.parallel_for(field.shape.frames * height, [&](int i, int) { body(field.row(i / height, i % height)); });
   };
-  if constexpr (kReal)
-    for_rows([&](std::int32_t* x, T*) {
-      for (int i = 0; i < out.shape.width; ++i) x[i] *= 1 << kMotionFraction;
-    });
-  forward_motion(field, motion, {component, scale_of(component, 0), fraction, header_.video.format.bits},
+  if (real) for_rows([&](std::int32_t* x) { kernels.widen(x, width); });
+  forward_motion(field, motion,
+                 {component, scale_of(component, 0), real ? kMotionFraction : 0, header_.video.format.bits},
                  borders(keys, motion, component), pool_, simd_);
   if (motion.places.key != GopKey::kFirst)
     std::fill_n(field.data, static_cast<std::size_t>(field.frame_stride), 0);  // what is not coded
-  for_rows([&](const std::int32_t* x, T* to) {
-    for (int i = 0; i < out.shape.width; ++i) {
-      if constexpr (kReal)
-        to[i] = static_cast<float>(x[i]) * (1.0f / (1 << kMotionFraction));
-      else
-        to[i] = x[i];
-    }
-  });
+  if (real) for_rows([&](std::int32_t* x) { kernels.to_real(x, width); });
+}
+
+template <class T>
+Field<std::int32_t> MotionTransform::inverse_time(const Field<T>& from, float gain, int component,
+                                                  const GopMotion& motion, const Reduction& reduction,
+                                                  const MotionKeys& keys) {
+  constexpr bool kReal = std::is_floating_point_v<T>;
+  const Field<std::int32_t> field = as_integers(from);
+  if constexpr (kReal) {
+    const MotionKernels& kernels = motion_kernels(resolve_simd(simd_));
+    const int height = field.shape.height;
+    pool_.parallel_for(field.shape.frames * height, [&](int i, int) {
+      kernels.from_real(field.row(i / height, i % height), field.shape.width, gain * (1 << kMotionFraction));
+    });
+  }
+  inverse_motion(
+      field, motion,
+      {component, scale_of(component, reduction.spatial), kReal ? kMotionFraction : 0, header_.video.format.bits},
+      reduction.temporal, borders(keys, motion, component), pool_, simd_);
+  return frames_from(field, first_place(motion.places.key));
 }
 
 template <class T>
 void MotionTransform::inverse(const std::vector<Field<T>>& fields, const std::vector<float>& gains,
                               const GopMotion& motion, const Reduction& reduction, const MotionKeys& keys, Gop& gop) {
-  constexpr bool kReal = std::is_floating_point_v<T>;
-  const MotionKernels& kernels = motion_kernels(resolve_simd(simd_));
+  const SimdLevel simd = resolve_simd(simd_);
   const PixelFormat& f = header_.video.format;
-  const std::int32_t least = f.is_signed ? -(1 << (f.bits - 1)) : 0;
-  const std::int32_t most = least + (1 << f.bits) - 1;
-  const auto for_rows = [&](const Shape& s, const auto& body) {
-    pool_.parallel_for(s.frames * s.height, [&](int i, int) { body(i / s.height, i % s.height); });
-  };
-  const auto round = [&](std::int32_t* x, int n) {
-    if constexpr (kReal) kernels.round(x, n);
-  };
-  // Still with their binary places.
-  const auto sample_values = [&](int c) {
-    const Field<T>& from = fields[static_cast<std::size_t>(c)];
-    const Field<std::int32_t> field = integers(c, from.shape);
-    const float gain = gains[static_cast<std::size_t>(c)] * (1 << kMotionFraction);
-    for_rows(from.shape, [&](int t, int y) {
-      if constexpr (kReal)
-        kernels.from_real(from.row(t, y), field.row(t, y), from.shape.width, gain);
-      else
-        std::copy_n(from.row(t, y), from.shape.width, field.row(t, y));
+  // Rows of whole grey levels, just before they are used.
+  const auto for_rows = [&](const Field<std::int32_t>& field, const auto& body) {
+    const int height = field.shape.height;
+    pool_.parallel_for(field.shape.frames * height, [&](int i, int) {
+      std::int32_t* x = field.row(i / height, i % height);
+      if constexpr (std::is_floating_point_v<T>) motion_kernels(simd).round(x, field.shape.width);
+      body(x, i / height, i % height);
     });
-    inverse_motion(field, motion, {c, scale_of(c, reduction.spatial), kReal ? kMotionFraction : 0, f.bits},
-                   reduction.temporal, borders(keys, motion, c), pool_, simd_);
-    return frames_from(field, first_place(motion.places.key));
+  };
+  const auto field_of = [&](int c) {
+    const auto i = static_cast<std::size_t>(c);
+    return inverse_time(fields[i], gains[i], c, motion, reduction, keys);
   };
   int c = 0;
   if (header_.colour_transform) {
     Field<std::int32_t> colour[3];
     for (; c < 3; ++c) {
-      const Field<std::int32_t> field = colour[c] = sample_values(c);
-      for_rows(field.shape, [&](int t, int y) { round(field.row(t, y), field.shape.width); });
+      colour[c] = field_of(c);
+      for_rows(colour[c], [](std::int32_t*, int, int) {});
     }
-    inverse_colour<std::int32_t>(colour[0], colour[1], colour[2], 1.0f, header_.components[0].offset, most, gop, pool_);
+    inverse_colour<std::int32_t>(colour[0], colour[1], colour[2], 1.0f, header_.components[0].offset, highest_sample(f),
+                                 gop, pool_);
   }
   for (; c < gop.components(); ++c) {
-    const Field<std::int32_t> field = sample_values(c);
+    const Field<std::int32_t> field = field_of(c);
     const MutableVolumeView samples = gop.plane(c);
-    const StoreKernel<std::int32_t> store = dwt_kernels<std::int32_t>(resolve_simd(simd_)).store[format_index(samples)];
+    const StoreKernel<std::int32_t> store = dwt_kernels<std::int32_t>(simd).store[format_index(samples)];
     const std::int32_t offset = header_.components[static_cast<std::size_t>(c)].offset;
-    for_rows(field.shape, [&](int t, int y) {
-      round(field.row(t, y), field.shape.width);
-      store(field.row(t, y), 1.0f, offset, least, most, samples.row(t, y), field.shape.width);
+    for_rows(field, [&](const std::int32_t* x, int t, int y) {
+      store(x, 1.0f, offset, lowest_sample(f), highest_sample(f), samples.row(t, y), field.shape.width);
     });
   }
 }
 
-template void MotionTransform::forward(const GopMotion&, int, const MotionKeys&, const Field<float>&);
-template void MotionTransform::forward(const GopMotion&, int, const MotionKeys&, const Field<std::int32_t>&);
+template <class T>
+double MotionTransform::inverse_error(const std::vector<Field<T>>& fields, int first, const GopMotion& motion,
+                                      const MotionKeys& keys, const Gop& gop, double sum) {
+  if (first == 0 && header_.colour_transform) {
+    Gop decoded(header_.video, gop.frames());
+    decoded.set_frames(gop.frames());
+    inverse(fields, std::vector<float>(fields.size(), 1.0f), motion, {}, keys, decoded);
+    for (int c = 0; c < 3; ++c) sum += squared_error(gop.plane(c), std::as_const(decoded).plane(c));
+    return sum;
+  }
+  const PixelFormat& f = header_.video.format;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const int c = first + static_cast<int>(i);
+    const Field<std::int32_t> field = inverse_time(fields[i], 1.0f, c, motion, {}, keys);
+    if constexpr (std::is_floating_point_v<T>)
+      pool_.parallel_for(field.shape.frames * field.shape.height, [&](int k, int) {
+        motion_kernels(resolve_simd(simd_))
+            .round(field.row(k / field.shape.height, k % field.shape.height), field.shape.width);
+      });
+    sum += inverse_transform_error<std::int32_t>(field, kNoTransform, 1.0f,
+                                                 header_.components[static_cast<std::size_t>(c)].offset,
+                                                 lowest_sample(f), highest_sample(f), gop.plane(c), pool_, simd_);
+  }
+  return sum;
+}
+
 template void MotionTransform::inverse(const std::vector<Field<float>>&, const std::vector<float>&, const GopMotion&,
                                        const Reduction&, const MotionKeys&, Gop&);
 template void MotionTransform::inverse(const std::vector<Field<std::int32_t>>&, const std::vector<float>&,
                                        const GopMotion&, const Reduction&, const MotionKeys&, Gop&);
+template double MotionTransform::inverse_error(const std::vector<Field<float>>&, int, const GopMotion&,
+                                               const MotionKeys&, const Gop&, double);
+template double MotionTransform::inverse_error(const std::vector<Field<std::int32_t>>&, int, const GopMotion&,
+                                               const MotionKeys&, const Gop&, double);
 
 namespace {
 

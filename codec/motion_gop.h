@@ -25,31 +25,45 @@ struct MotionKeys {
   const MotionKey* own_exact = nullptr;
 };
 
+/// The memory of coefficients for integers: they are lifted where the coefficients stand before or after. What is in it
+/// is of one kind at a time, and MotionKernels turn it into the other.
+inline Field<std::int32_t> as_integers(const Field<std::int32_t>& field) { return field; }
+inline Field<std::int32_t> as_integers(const Field<float>& field) {
+  return {reinterpret_cast<std::int32_t*>(field.data), field.shape, field.row_stride, field.frame_stride};
+}
+
 class MotionTransform {
  public:
   MotionTransform(const StreamHeader& header, ThreadPool& pool, SimdLevel simd)
       : header_(header), pool_(pool), simd_(simd) {}
 
-  /// Samples minus offset, after the colour transform. `before`: for open GOPs.
-  void load(const Gop& gop, GopKey key, const MotionKey& before);
+  /// Samples minus offset, after the colour transform, into memory for all places, of each component. `before`: for open
+  /// GOPs.
+  void load(const Gop& gop, GopKey key, const MotionKey& before, const std::vector<Field<std::int32_t>>& memory);
   /// Of what was loaded and not transformed, the last frame, as a MotionKey of which load() can make use; none where the
   /// GOP leaves no key frame.
   MotionKey last_frame();
   /// The motion of what was loaded, with its sections.
   std::shared_ptr<const GopMotion> search(float step);
-  /// A component of what was loaded as the transform along time leaves it. load() holds for one call per component.
-  template <class T>
-  void forward(const GopMotion& motion, int component, const MotionKeys& keys, const Field<T>& out);
+  /// A component of what was loaded as the transform along time leaves it, in the same memory: of floats if `real`.
+  void forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real);
 
   /// Samples from the components after the inverse transform in space, of a GOP decoded so much smaller; `gains` as for
-  /// inverse_transform().
+  /// inverse_transform(). The fields' memory is used up.
   template <class T>
   void inverse(const std::vector<Field<T>>& fields, const std::vector<float>& gains, const GopMotion& motion,
                const Reduction& reduction, const MotionKeys& keys, Gop& gop);
+  /// The squared error of these samples, of the components from `first` on as `fields` has them, whose memory is used
+  /// up; of a colour transform all three. `sum` is what the components before have.
+  template <class T>
+  double inverse_error(const std::vector<Field<T>>& fields, int first, const GopMotion& motion, const MotionKeys& keys,
+                       const Gop& gop, double sum);
 
  private:
-  Field<std::int32_t> integers(int component, const Shape& shape);
-  Shape places_of(int component) const;
+  /// Samples minus offset of a component, from its first frame on, in the same memory.
+  template <class T>
+  Field<std::int32_t> inverse_time(const Field<T>& from, float gain, int component, const GopMotion& motion,
+                                   const Reduction& reduction, const MotionKeys& keys);
   /// What a component passes from GOP to GOP.
   MotionBorders borders(const MotionKeys& keys, const GopMotion& motion, int component) const;
   MotionScale scale_of(int component, int reduced) const;
@@ -57,8 +71,8 @@ class MotionTransform {
   const StreamHeader& header_;
   ThreadPool& pool_;
   SimdLevel simd_;
-  MotionPlaces places_;                              // of what was loaded
-  std::vector<std::vector<std::int32_t>> integers_;  // per component
+  MotionPlaces places_;                      // of what was loaded
+  std::vector<Field<std::int32_t>> loaded_;  // per component
 };
 
 /// About what it takes to code these coefficients with this step, in squared error of samples: their bits at the slope

@@ -48,8 +48,12 @@ struct MotionKernels {
   /// kMotionShares.
   void (*update)(std::int32_t* x, const std::int32_t* sum, const std::int32_t* total, int n, const std::int32_t* shares,
                  std::int32_t limit, bool inverse);
-  /// out = clamp_round(in * gain) within kMotionLargest
-  void (*from_real)(const float* in, std::int32_t* out, int n, float gain);
+  /// In place, floats become integers: clamp_round(x * gain) within kMotionLargest.
+  void (*from_real)(void* x, int n, float gain);
+  /// In place, integers with kMotionFraction binary places become floats, of the same value.
+  void (*to_real)(void* x, int n);
+  /// x = x with kMotionFraction binary places
+  void (*widen)(std::int32_t* x, int n);
   /// x = x without its kMotionFraction binary places, rounded
   void (*round)(std::int32_t* x, int n);
 
