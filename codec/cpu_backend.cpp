@@ -367,6 +367,8 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   }
 
   void next_gop() {
+    // The search needs as much memory for its pictures as measuring errors did.
+    if (header_.motion) std::vector<float>().swap(real_);
     std::swap(key_before_, key_);
     std::swap(decoded_before_, decoded_key_);
     decoded_key_ = {};

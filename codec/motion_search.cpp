@@ -17,7 +17,7 @@ constexpr int kPad = 80;         // samples around a picture: a block, and the r
 constexpr int kMargin = 16;      // of these that no block begins in
 constexpr int kSearchBits = 12;  // samples are searched in integers of this range
 constexpr int kQuarters = 4;
-constexpr std::size_t kPictureMemory = std::size_t{256} << 20;  // for interpolated pictures, at least three of them
+constexpr std::size_t kPictureMemory = std::size_t{168} << 20;  // for interpolated pictures, at least two of them
 constexpr int kBlock = kMotionCell * kMotionRoot;
 
 // What a bit counts, in the units of MotionKernels::hadamard, for a quantiser step of one grey level of 8 bits: the
@@ -495,7 +495,7 @@ class PictureCache {
         pictures_(static_cast<std::size_t>(luma.shape.frames)) {
     const std::size_t plane = static_cast<std::size_t>(luma.shape.width + 2 * kPad) *
                               static_cast<std::size_t>(luma.shape.height + 2 * kPad) * sizeof(std::int16_t);
-    most_ = std::max<std::size_t>(3, kPictureMemory / (plane * kQuarters * kQuarters));
+    most_ = std::max<std::size_t>(2, kPictureMemory / (plane * kQuarters * kQuarters));
   }
   /// How many at a time.
   std::size_t most() const { return most_; }
