@@ -268,7 +268,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
         headers_(header),
         simd_(resolve_simd(options.simd)),
         pool_(options.threads, options.workers),
-        motion_(header_, pool_, simd_) {
+        motion_(header_, pool_, simd_, options.effort) {
     for (int i = 0; i < pool_.threads(); ++i) {
       if (header.profile == Profile::kDense)
         dense_.push_back(std::make_unique<DenseEncoder>(nullptr, simd_));

@@ -101,6 +101,7 @@ std::shared_ptr<const GopMotion> MotionTransform::search(float step) {
   for (int c = 0; c < components; ++c) planes.push_back({loaded_[static_cast<std::size_t>(c)], scale_of(c, 0)});
   MotionSearchParams params;
   params.bits = header_.video.format.bits;
+  params.effort = effort_;
   params.step = header_.lossless ? kLosslessStep : static_cast<double>(step);
   auto motion =
       std::make_shared<GopMotion>(search_motion(planes, params, places_.key, header_.temporal_levels, pool_, simd_));

@@ -34,8 +34,9 @@ inline Field<std::int32_t> as_integers(const Field<float>& field) {
 
 class MotionTransform {
  public:
-  MotionTransform(const StreamHeader& header, ThreadPool& pool, SimdLevel simd)
-      : header_(header), pool_(pool), simd_(simd) {}
+  /// `effort`: of the search.
+  MotionTransform(const StreamHeader& header, ThreadPool& pool, SimdLevel simd, Effort effort = Effort::kMedium)
+      : header_(header), pool_(pool), simd_(simd), effort_(effort) {}
 
   /// Samples minus offset, after the colour transform, into memory for all places, of each component. `before`: for open
   /// GOPs.
@@ -71,6 +72,7 @@ class MotionTransform {
   const StreamHeader& header_;
   ThreadPool& pool_;
   SimdLevel simd_;
+  Effort effort_;
   MotionPlaces places_;                      // of what was loaded
   std::vector<Field<std::int32_t>> loaded_;  // per component
 };

@@ -16,6 +16,7 @@ struct MotionSearchParams {
   int components = 1;
   int bits = 8;     ///< of samples
   double step = 8;  ///< quantiser step; lossless: about what noise has
+  Effort effort = Effort::kMedium;
 };
 
 /// Samples minus offset of a component, all places. Those of further ones than the first are for the constants of blocks

@@ -136,6 +136,20 @@ TEST(MotionStream, DependsNeitherOnThreadsNorOnInstructions) {
 }
 
 // The features that a stream needs, in its header behind the version.
+// A search that is content with less takes other vectors, at about the same size and quality.
+TEST(MotionStream, EffortIsThatOfTheSearch) {
+  const test::Clip clip = moving_clip(160, 96, "yuv420p", 8, 8);
+  EncoderParams p = with_motion(8);
+  p.step = 16;
+  const auto medium = test::encode(clip, p);
+  p.effort = Effort::kFast;
+  const auto fast = test::encode(clip, p);
+  EXPECT_NE(fast, medium);
+  EXPECT_NEAR(static_cast<double>(fast.size()), static_cast<double>(medium.size()),
+              0.1 * static_cast<double>(medium.size()));
+  EXPECT_NEAR(psnr(clip, test::decode(fast, {.threads = 2})), psnr(clip, test::decode(medium, {.threads = 2})), 1);
+}
+
 std::uint8_t required(const std::vector<std::byte>& stream) {
   return std::to_integer<std::uint8_t>(stream[sizeof kSignature + kBoxHeaderBytes + 2]);
 }

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <random>
 
 #include "codec/motion_field.h"
+#include "codec/motion_kernels.h"
 #include "codec/motion_lift.h"
 #include "codec/simd.h"
 
@@ -280,6 +282,52 @@ TEST(MotionLift, LeavesOutFineLevels) {
   inverse_motion(half.field(), m, c, 1, {}, pool, SimdLevel::kBest);
   for (int t = 0; t < 4; ++t)
     for (int i = 0; i < 1600; ++i) ASSERT_EQ(half.field().row(t, 0)[i], one.field().row(2 * t, 0)[i]);
+}
+
+// ------------------------------------------------------------------------------------------------------------- search
+
+// Hadamard transforms of 8x8 differences, without any trick.
+int plain_hadamard(const std::int16_t* a, const std::int16_t* b, int stride, int rows, int columns) {
+  int total = 0;
+  for (int y = 0; y < rows; y += 8)
+    for (int x = 0; x < columns; x += 8)
+      for (int v = 0; v < 8; ++v)
+        for (int u = 0; u < 8; ++u) {
+          int sum = 0;
+          for (int j = 0; j < 8; ++j)
+            for (int i = 0; i < 8; ++i) {
+              const int at = (y + j) * stride + x + i;
+              const bool odd = std::popcount(static_cast<unsigned>(u & i)) % 2 != std::popcount(unsigned(v & j)) % 2;
+              sum += ((a[at] - b[at]) >> 3) * (odd ? -1 : 1);
+            }
+          total += std::abs(sum);
+        }
+  return total * 8 / 5;
+}
+
+TEST(MotionSearch, DistancesAreTheSameInAllKernels) {
+  std::mt19937 random(8);
+  constexpr int kStride = 70;
+  std::vector<std::int16_t> a(kStride * 64), b(a.size());
+  for (const int range : {1, 300, 2047}) {
+    for (auto* v : {&a, &b})
+      for (auto& x : *v) x = static_cast<std::int16_t>(static_cast<int>(random() % (2 * range + 1)) - range);
+    if (range == 2047) std::fill_n(a.begin(), a.size() / 2, std::int16_t{2047});
+    for (const int size : {8, 16, 32, 64}) {
+      int difference = 0;
+      for (int y = 0; y < size; ++y)
+        for (int x = 0; x < size; ++x)
+          difference +=
+              std::abs(a[static_cast<std::size_t>(y * kStride + x)] - b[static_cast<std::size_t>(y * kStride + x)]);
+      const int transformed = plain_hadamard(a.data(), b.data(), kStride, size, size);
+      for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512}) {
+        if (simd > detected_simd()) continue;
+        const MotionKernels& k = motion_kernels(simd);
+        EXPECT_EQ(k.difference(a.data(), kStride, b.data(), kStride, size, size), difference) << size;
+        EXPECT_EQ(k.hadamard(a.data(), kStride, b.data(), kStride, size, size), transformed) << size;
+      }
+    }
+  }
 }
 
 // --------------------------------------------------------------------------------------------------------------- bytes

@@ -14,7 +14,9 @@ namespace {
 constexpr const char* kCommonGroup = "Common";
 constexpr const char* kInputGroup = "Raw input and pipes";
 constexpr const char* kQualityGroup = "Quality";
-constexpr int kMotionGop = 32;  // frames: every one can be halved evenly
+constexpr int kMotionGop = 32;      // frames: every one can be halved evenly
+constexpr int kMotionGopSlow = 64;  // of --preset slow
+constexpr int kMotionBlockSlow = 256;
 constexpr const char* kStructureGroup = "Structure of the stream";
 
 const std::vector<std::string> kWavelets = {"9/7", "5/3", "13/7", "haar"};
@@ -243,8 +245,8 @@ void add_coding_options(Command& app, CodingOptions& options) {
   app.add_option(
          "--preset", options.preset,
          "fast: the fast profile, nine tenths of the time saved for a fifth more bytes; medium: the dense one; "
-         "slow: also tries temporal wavelets, levels and GOP lengths on the first frames and takes the best, but for "
-         "--motion")
+         "slow: also tries temporal wavelets, levels and GOP lengths on the first frames and takes the best; with "
+         "--motion instead groups of 64 frames and blocks of 256, and fast also searches less")
       .one_of({"fast", "medium", "slow"})
       .show_default()
       .group(kQualityGroup);
@@ -272,8 +274,8 @@ void add_coding_options(Command& app, CodingOptions& options) {
       .one_of(kWavelets)
       .group(kStructureGroup);
   app.add_option("--motion", options.motion,
-                 "Transform along the motion: off, on, auto = in the groups where it pays; on the CPU, in groups of 32 "
-                 "frames unless --gop says otherwise")
+                 "Transform along the motion: off, on, auto = in the groups where it pays; in groups of 32 frames, "
+                 "--preset slow 64, unless --gop says otherwise")
       .one_of({"off", "on", "auto"})
       .show_default()
       .group(kStructureGroup);
@@ -351,7 +353,12 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   params.spatial = parse_wavelet(options.spatial_wavelet);
   params.temporal = parse_wavelet(options.temporal_wavelet);
   params.motion = options.motion == "on" ? Motion::kOn : options.motion == "auto" ? Motion::kAuto : Motion::kOff;
-  if (params.motion != Motion::kOff && !app.typed("--gop")) params.gop_frames = kMotionGop;
+  if (params.motion != Motion::kOff) {
+    params.effort = options.preset == "fast"   ? Effort::kFast
+                    : options.preset == "slow" ? Effort::kSlow
+                                               : Effort::kMedium;
+    if (!app.typed("--gop")) params.gop_frames = params.effort == Effort::kSlow ? kMotionGopSlow : kMotionGop;
+  }
   require(params.motion != Motion::kOff || !app.typed("--keyint"), ErrorKind::kBadArgument,
           "--keyint is for groups that refer to each other; add --motion on or auto");
   params.key_interval = options.key_interval;
@@ -362,6 +369,8 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
           "--mode is for the fast profile; add --profile fast or drop it");
   params.fast_mode = options.mode == "raw" ? FastMode::kRaw : FastMode::kStaged;
   params.block_size = options.block_size;
+  if (params.motion != Motion::kOff && params.effort == Effort::kSlow && !app.typed("--block-size"))
+    params.block_size = kMotionBlockSlow;
   params.layers = options.layers;
   params.threads = common.threads;
   params.simd = parse_simd(common.simd);

@@ -83,7 +83,7 @@ struct EncoderParams {
   int key_interval = 0;
   Profile profile = Profile::kDense;
   FastMode fast_mode = FastMode::kStaged;
-  Effort effort = Effort::kMedium;  ///< predictive profile
+  Effort effort = Effort::kMedium;  ///< of the predictive profile, and of the search for motion
   int block_size = 128;             ///< code blocks cover block_size^2 samples of a component: 32, 64, 128, 256
   /// Quality layers, 1..16; 0 = 16 (small pictures 4 to 12), fast profile without a target 4. Many are a third of a bit
   /// plane apart, few more; the first one holds what is above. With 0, GOPs so small that the heads of all layers would

@@ -61,7 +61,8 @@ enum class Profile : std::uint8_t {
   kPredictive = 2,
 };
 
-/// How long an encoder looks for what makes few bytes. The predictive profile: for weights of its neighbours.
+/// How long an encoder looks for what makes few bytes. The predictive profile: for weights of its neighbours;
+/// with motion: for that.
 enum class Effort : std::uint8_t { kFast = 0, kMedium = 1, kSlow = 2 };
 
 /// How the fast profile sends new significance: kRaw bit by bit; kStaged first a flag per group of siblings.
