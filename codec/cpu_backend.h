@@ -1,0 +1,15 @@
+// The two halves of the backend on the CPU.
+#pragma once
+
+#include <memory>
+
+#include "codec/backend.h"
+
+namespace trivelet {
+
+/// Of the profiles with a transform.
+std::unique_ptr<GopEncoder> make_transform_encoder(const StreamHeader& header, const BackendOptions& options);
+std::unique_ptr<GopDecoder> make_transform_decoder(const StreamHeader& header, const Reduction& reduction,
+                                                   const BackendOptions& options);
+
+}  // namespace trivelet
