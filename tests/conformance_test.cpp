@@ -138,6 +138,15 @@ TEST(Conformance, TheEmulatedGpuDecodesTheSame) {
 
 #else
 
+/// The streams of a folder, by their names.
+std::set<std::string> streams_in(const std::filesystem::path& path) {
+  std::set<std::string> streams;
+  for (const auto& entry : std::filesystem::directory_iterator(path))
+    if (entry.path().extension() == ".tvl") streams.insert(entry.path().stem().string());
+  EXPECT_FALSE(streams.empty());
+  return streams;
+}
+
 std::string md5_of_volume(ByteSource& source, const Line& line) {
   VolumeDecoderParams params;
   params.region = line.region;
