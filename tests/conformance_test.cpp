@@ -56,15 +56,6 @@ std::string bytes_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-/// The streams of a folder, by their names.
-std::set<std::string> streams_in(const std::filesystem::path& path) {
-  std::set<std::string> streams;
-  for (const auto& entry : std::filesystem::directory_iterator(path))
-    if (entry.path().extension() == ".tvl") streams.insert(entry.path().stem().string());
-  EXPECT_FALSE(streams.empty());
-  return streams;
-}
-
 struct Line {
   std::string md5, name;
   DecoderParams params{};
