@@ -181,17 +181,23 @@ def resumed():
         arguments = ["encode", "a.y4m", "r.tvl", "--gop", "3", "--threads", "1", *options]
         one = run(["encode", "a.y4m", "one.tvl", *arguments[3:], "-y"])
         head = [mpirun, "-n", str(processes), "--oversubscribe", "--bind-to", "none"] if processes else []
-        start = subprocess.Popen([*head, program, *arguments, "--resume", "--quiet"], env=environment,
-                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         journal = Path("r.tvl.resume")
-        begun = time.monotonic()
-        while start.poll() is None and time.monotonic() - begun < IN_TIME:
-            if journal.exists() and journal.stat().st_size > 60000:
+        for least in (60000, 30000, 10000, 1000):  # bytes to wait for; a quick run may end before it is killed
+            start = subprocess.Popen([*head, program, *arguments, "--resume", "--quiet", "-y"], env=environment,
+                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            begun = time.monotonic()
+            while start.poll() is None and time.monotonic() - begun < IN_TIME:
+                if journal.exists() and journal.stat().st_size > least:
+                    break
+                time.sleep(0.001)
+            for victim in children(start.pid) if processes else [start.pid]:
+                try:
+                    os.kill(victim, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            start.wait(IN_TIME)
+            if journal.exists():
                 break
-            time.sleep(0.001)
-        for victim in children(start.pid) if processes else [start.pid]:
-            os.kill(victim, signal.SIGKILL)
-        start.wait(IN_TIME)
         if one.returncode or not journal.exists():
             complain(f"resumed, {name}: nothing was left to resume")
             continue

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <new>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -120,7 +122,12 @@ int run(const cli::Action& action) {
 }
 
 int usage_error(const cli::CommandLine& line, const std::string& what) {
-  if (cli::place_of_process().rank > 0) return cli::kExitUsage;  // the first of several says it
+  if (cli::place_of_process().rank > 0) {
+    // The first of several says it. A launcher ends all when one has failed: whoever fails before the first one has said
+    // why would end it unheard, so the others wait to be ended.
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    return cli::kExitUsage;
+  }
   const std::string command = line.chosen_name();
   cli::log::error("{}", what);
   cli::log::info("'trivelet {}--help' shows how it is used", command.empty() ? "" : command + " ");
