@@ -65,12 +65,12 @@ def main(arguments: list[str]) -> int:
         return 0
     compared = failed = 0
     names = set()
-    # Whole streams all, of the ways to decode less every ninth one.
+    # Whole streams all, of the ways to decode less every seventeenth one.
     full = os.environ.get("TRIVELET_FULL", "0") not in ("", "0")
     for number, line in enumerate((FOLDER / "streams.txt").read_text(encoding="ascii").splitlines()):
         expected, name, *options = line.split()
         names.add(name)
-        if options and number % 9 and not full:
+        if options and number % 17 and not full:
             continue
         compared += 1
         try:

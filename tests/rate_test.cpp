@@ -336,6 +336,8 @@ TEST_P(SampledErrors, AreThoseOfTheDecoder) {
       EXPECT_NEAR(decibels(said / mse), 0, 0.3) << layers << ": " << said << " instead of " << mse;
   }
   // Threads, instruction sets and where frames lie do not matter.
+  static test::OneOf chosen(3);
+  if (!chosen()) return;
   p.threads = 3;
   p.simd = SimdLevel::kScalar;
   EXPECT_EQ(encode(clip, p), stream);
@@ -569,7 +571,7 @@ TEST(Rewrite, TruncatedToAPsnr) {
 }
 
 TEST(Rewrite, ExtractsDecodeLikeReducedDecoding) {
-  test::OneOf chosen(3);
+  test::OneOf chosen(5);
   for (const Profile profile : {Profile::kFast, Profile::kDense})
     for (const Layout layout : {Layout::kT2d, Layout::kDyadic})
       for (const bool lossless : {false, true})
