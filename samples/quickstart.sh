@@ -3,7 +3,8 @@
 #   samples/quickstart.sh [VIDEO]
 # Installs what is missing (apt-get, as root or through sudo), builds Release in build/release, encodes VIDEO (without
 # one: 3 seconds of 1280x720 that ffmpeg synthesises) at two qualities and losslessly, decodes, compares, and prints a
-# table. Nothing but the build folder is written; the streams stay in build/quickstart.
+# table. The player, which it does not need, is left out of the build. Nothing but the build folder is written; the
+# streams stay in build/quickstart.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 video=${1:+$(realpath "$1")}
@@ -62,4 +63,6 @@ for setting in "-q 40" "-q 60" "--lossless"; do
       printf "%-10s %12d %10.4f %12s %12.1f %12.1f\n", name, bytes, bpp, psnr, frames / encode, frames / decode }'
 done
 printf '\nWall-clock speed of the whole program, reading the input included, on %s cores.\n' "$(nproc)"
+echo "Built without player and VLC module; with them: cmake --preset release -DTRIVELET_PLAYER=AUTO -DTRIVELET_VLC=AUTO &&" \
+  "cmake --build build/release"
 echo "Streams: $out/*.tvl; play one with: $trivelet decode $out/q60.tvl - --format y4m | ffplay -i -"
