@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""GStreamer with our elements: Matroska and .tvl files out to raw video, and raw video in.
+"""GStreamer with our elements: Matroska and .tvl files out to raw video, raw video in, jumps.
 
-    tests/gstreamer_test.py path/to/trivelet folder/of/the/plug-in
+    tests/gstreamer_test.py path/to/trivelet folder/of/the/plug-in path/to/gstreamer_seek
 
 FFmpeg judges the pictures. Skipped without gst-launch-1.0, matroskademux or ffmpeg.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -91,6 +92,19 @@ def main() -> int:
             check(len(times) == FRAMES, f"{options}: {len(times)} times")
             wrong = [t for i, (t, d) in enumerate(times) if abs(float(t) - i / 25) > 0.0011 or d != "4"]
             check(not wrong, f"{options}: times {wrong[:5]}")
+            # Ten places, forwards and back: the picture that is due then, as decode gives it.
+            ffmpeg("-i", frames, "-pix_fmt", "yuv420p", "-f", "rawvideo", raw)
+            whole, bytes_per_frame = raw.read_bytes(), raw.stat().st_size // FRAMES
+            places = (0, 39, 1, 8, 7, 20, 19, 33, 16, 38)
+            said = subprocess.run([sys.argv[3], film, *(str(n / 25 + 0.001) for n in places)], env=environment,
+                                  capture_output=True, text=True, timeout=120)  # fmt: skip
+            check(said.returncode == 0, f"{options}: seeking: {said.stderr[-300:]}")
+            shown = [line.split() for line in said.stdout.splitlines()]
+            check(len(shown) == len(places), f"{options}: {len(shown)} places")
+            for n, (time, sum_of_bytes) in zip(places, shown):
+                wanted = hashlib.md5(whole[n * bytes_per_frame : (n + 1) * bytes_per_frame]).hexdigest()
+                check(abs(int(time) / 1e9 - n / 25) < 0.0011, f"{options}: sought {n / 25} s, shown {time} ns")
+                check(sum_of_bytes == wanted, f"{options}: another picture at {n / 25} s")
         # Fewer layers, a smaller picture.
         launch("filesrc", f"location={film}", "!", "matroskademux", "!", "tvldec", "reduce=1", "!", "filesink", f"location={raw}")
         check(raw.stat().st_size == FRAMES * 48 * 32 * 3 // 2, "reduce=1")

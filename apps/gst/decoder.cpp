@@ -150,6 +150,14 @@ bool announce(TvlDec* self, const VideoInfo& info) {
 }
 
 GstFlowReturn push_frame(TvlDec* self, const VideoInfo& info, const Gop& gop, int index, GstClockTime time) {
+  const FrameTime& at = gop.times()[static_cast<std::size_t>(index)];
+  const double tick = info.time_base.value() * static_cast<double>(GST_SECOND);
+  const double since = static_cast<double>(at.pts - gop.times()[0].pts) * tick;
+  const GstClockTime begin = time + static_cast<GstClockTime>(std::max(0.0, since + 0.5));
+  const auto duration = static_cast<GstClockTime>(std::max(0.0, static_cast<double>(at.duration) * tick + 0.5));
+  // After a jump into the middle of a GOP: what is before the place.
+  if (gst_segment_clip(&self->segment, GST_FORMAT_TIME, begin, begin + duration, nullptr, nullptr) == FALSE)
+    return GST_FLOW_OK;
   GstBuffer* buffer = gst_buffer_new_allocate(nullptr, GST_VIDEO_INFO_SIZE(&self->shown), nullptr);
   GstVideoFrame frame;
   if (buffer == nullptr || !gst_video_frame_map(&frame, &self->shown, buffer, GST_MAP_WRITE)) {
@@ -158,11 +166,8 @@ GstFlowReturn push_frame(TvlDec* self, const VideoInfo& info, const Gop& gop, in
   }
   gst::copy_out(gop, index, info.format, frame);
   gst_video_frame_unmap(&frame);
-  const FrameTime& at = gop.times()[static_cast<std::size_t>(index)];
-  const double tick = info.time_base.value() * static_cast<double>(GST_SECOND);
-  const double since = static_cast<double>(at.pts - gop.times()[0].pts) * tick;
-  GST_BUFFER_PTS(buffer) = time + static_cast<GstClockTime>(std::max(0.0, since + 0.5));
-  GST_BUFFER_DURATION(buffer) = static_cast<GstClockTime>(std::max(0.0, static_cast<double>(at.duration) * tick + 0.5));
+  GST_BUFFER_PTS(buffer) = begin;
+  GST_BUFFER_DURATION(buffer) = duration;
   if (info.field_order != 0) {
     GST_BUFFER_FLAG_SET(buffer, GST_VIDEO_BUFFER_FLAG_INTERLACED);
     if (info.field_order == 1) GST_BUFFER_FLAG_SET(buffer, GST_VIDEO_BUFFER_FLAG_TFF);
