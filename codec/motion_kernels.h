@@ -58,17 +58,26 @@ struct MotionKernels {
   void (*round)(std::int32_t* x, int n);
 
   // Search: pictures of 16-bit samples with a frame around them.
-  /// Sum of absolute differences; columns a multiple of 8.
+  /// Sum of absolute differences; rows and columns are multiples of 8. Where that of the first rows, so many times 8,
+  /// is `limit` or more, the rest is left out.
   int (*difference)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride,
-                    int rows, int columns);
-  /// Sum of absolute values of the Hadamard transforms of the 8x8 blocks of the difference, divided by 5.
+                    int rows, int columns, int limit);
+  /// Sum of absolute values of the Hadamard transforms of the 8x8 blocks of the difference, divided by 5; the limit
+  /// likewise.
   int (*hadamard)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride,
-                  int rows, int columns);
+                  int rows, int columns, int limit);
+  /// hadamard() of one block of 8x8 and each of two others.
+  void (*hadamard_pair)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* const b[2],
+                        std::ptrdiff_t b_stride, int out[2]);
+  /// hadamard() of a block and the mean of two, (b + c + 1) >> 1.
+  int (*hadamard_mean)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, const std::int16_t* c,
+                       std::ptrdiff_t stride, int rows, int columns, int limit);
   /// As filter_rows and filter_columns, of whole planes, for even phases.
   void (*filter_rows16)(const std::int16_t* in, std::int16_t* out, int n, int phase);
   void (*filter_columns16)(const std::int16_t* in, std::ptrdiff_t in_stride, std::int16_t* out, int n, int phase);
-  /// out = (a + b + 1) >> 1
-  void (*average16)(const std::int16_t* a, const std::int16_t* b, std::int16_t* out, int n);
+  /// out = 2 * a - b
+  void (*remainder)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride,
+                    std::int16_t* out, std::ptrdiff_t out_stride, int rows, int columns);
 };
 
 /// Of a resolved level.

@@ -19,6 +19,7 @@ constexpr int kSearchBits = 12;  // samples are searched in integers of this ran
 constexpr int kQuarters = 4;
 constexpr std::size_t kPictureMemory = std::size_t{168} << 20;  // for interpolated pictures, at least two of them
 constexpr int kBlock = kMotionCell * kMotionRoot;
+constexpr int kNoLimit = 1 << 30;
 
 // What a bit counts, in the units of MotionKernels::hadamard, for a quantiser step of one grey level of 8 bits: the
 // optimum over CIF clips at steps of 12 to 72 is flat.
@@ -239,7 +240,7 @@ class RegionSearch {
           const int i = x + dx;
           if (j < 0 || i < 0 || j + kSide > reference.height || i + kSide > reference.width) return;
           const int d = kernels_.difference(from, current.width, reference.samples.data() + j * reference.width + i,
-                                            reference.width, kSide, kSide) +
+                                            reference.width, kSide, kSide, kNoLimit) +
                         kSide * kSearchBits / 4 * (std::abs(dy) + std::abs(dx));
           if (d >= least) return;
           least = d;
@@ -264,15 +265,21 @@ class RegionSearch {
     return cost < lambda_ * (kEnoughBits + enough_per_cell_ * static_cast<float>(1 << 2 * log2));
   }
 
-  // Of large blocks every other row of transforms stands for all.
+  // Of large blocks every other row of transforms stands for all. `limit`: more need not be known exactly.
   int distance(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride, int size,
-               bool hadamard) const {
-    if (!hadamard) return kernels_.difference(a, a_stride, b, b_stride, size, size);
-    if (size < 32) return kernels_.hadamard(a, a_stride, b, b_stride, size, size);
+               bool hadamard, int limit) const {
+    if (!hadamard) return kernels_.difference(a, a_stride, b, b_stride, size, size, limit);
+    if (size < 32) return kernels_.hadamard(a, a_stride, b, b_stride, size, size, limit);
     int sum = 0;
-    for (int y = 0; y < size; y += 2 * kMotionCell)
-      sum += kernels_.hadamard(a + y * a_stride, a_stride, b + y * b_stride, b_stride, kMotionCell, size);
-    return 2 * sum;
+    for (int y = 0; y < size && sum < limit; y += 2 * kMotionCell)
+      sum += 2 * kernels_.hadamard(a + y * a_stride, a_stride, b + y * b_stride, b_stride, kMotionCell, size, limit);
+    return sum;
+  }
+
+  // A distance from which on costs of `bits` more are not below `least`, whatever is lost in rounding.
+  static int limit_of(float least, float bits) {
+    const double limit = (static_cast<double>(least) - static_cast<double>(bits)) * (1 + 1e-6) + 2;
+    return limit < kNoLimit ? static_cast<int>(limit) : kNoLimit;
   }
 
   // The vector of a block in one reference: from the best of some guesses downhill in steps that become smaller.
@@ -282,14 +289,34 @@ class RegionSearch {
     const SearchPicture& p = *pictures_[reference];
     float least = 1e30f;
     bool fine = false;
-    const auto look = [&](int vx, int vy) {
-      const MotionVector v = inside(limited_vector(vx, vy), y, x, size);
-      const int d = distance(target, target_stride, p.at(y, x, v), p.stride, size, fine);
-      const float cost = static_cast<float>(d) + lambda * vector_bits(v, expected);
+    const auto is_better = [&](MotionVector v, int d, float bits) {
+      const float cost = static_cast<float>(d) + bits;
       if (!(cost < least)) return false;
       least = cost;
       best = v;
       return true;
+    };
+    const auto look = [&](int vx, int vy) {
+      const MotionVector v = inside(limited_vector(vx, vy), y, x, size);
+      const float bits = lambda * vector_bits(v, expected);
+      if (!(bits < least)) return false;
+      return is_better(v, distance(target, target_stride, p.at(y, x, v), p.stride, size, fine, limit_of(least, bits)),
+                       bits);
+    };
+    // The smallest blocks are looked at in pairs.
+    MotionVector waiting[8];
+    int waits = 0;
+    const auto look_at_pairs = [&] {
+      bool moved = false;
+      for (int i = 0; i < waits; i += 2) {
+        const MotionVector v[2] = {waiting[i], waiting[std::min(i + 1, waits - 1)]};
+        const std::int16_t* from[2] = {p.at(y, x, v[0]), p.at(y, x, v[1])};
+        int d[2];
+        kernels_.hadamard_pair(target, target_stride, from, p.stride, d);
+        for (int k = 0; k < 2; ++k) moved = is_better(v[k], d[k], lambda * vector_bits(v[k], expected)) || moved;
+      }
+      waits = 0;
+      return moved;
     };
     for (int i = 0; i < count; ++i) {
       bool seen = false;
@@ -313,8 +340,13 @@ class RegionSearch {
           const int vx = from.x + s * kSteps[i][0], vy = from.y + s * kSteps[i][1];
           const int dx = std::abs(vx - before.x), dy = std::abs(vy - before.y);
           const bool seen = dx + dy == 0 || (s < kQuarters ? std::max(dx, dy) == s : dx + dy == s);
-          if (round == 0 || !seen) moved = look(vx, vy) || moved;
+          if (round > 0 && seen) continue;
+          if (fine && size == kMotionCell)
+            waiting[waits++] = inside(limited_vector(vx, vy), y, x, size);
+          else
+            moved = look(vx, vy) || moved;
         }
+        moved = look_at_pairs() || moved;
         if (!moved) break;
         before = from;
       }
@@ -322,36 +354,24 @@ class RegionSearch {
     return least;
   }
 
-  // What a motion predicts of a block, at `out` with rows of kBlock.
-  void predict(const MotionCell& c, int y, int x, int size, std::int16_t* out) const {
-    if (c.mode == MotionMode::kPlain) {
-      std::fill_n(out, size * kBlock, static_cast<std::int16_t>(c.plain[0] * (1 << (kSearchBits - kMotionPlainBits))));
-      return;
-    }
-    const MotionVector v[2] = {inside(c.vector[0], y, x, size), inside(c.vector[1], y, x, size)};
-    const std::int16_t* from[2] = {nullptr, nullptr};
-    for (int k = 0; k < 2; ++k)
-      if (c.uses(k)) from[k] = pictures_[k]->at(y, x, v[k]);
-    for (int j = 0; j < size; ++j) {
-      if (from[0] && from[1])
-        kernels_.average16(from[0] + j * pictures_[0]->stride, from[1] + j * pictures_[1]->stride, out + j * kBlock,
-                           size);
-      else
-        std::memcpy(out + j * kBlock, from[0] ? from[0] + j * pictures_[0]->stride : from[1] + j * pictures_[1]->stride,
-                    static_cast<std::size_t>(size) * 2);
-    }
+  const std::int16_t* predicted(int reference, const MotionCell& c, int y, int x, int size) const {
+    return pictures_[reference]->at(y, x, inside(c.vector[static_cast<std::size_t>(reference)], y, x, size));
   }
 
-  // Of a prediction from a target; `block` is memory for it.
+  // Of a prediction from a target.
   int distance_of(const MotionCell& c, const std::int16_t* target, std::ptrdiff_t stride, int y, int x, int size,
-                  std::int16_t* block) const {
-    if (c.mode == MotionMode::kPast || c.mode == MotionMode::kOther) {
-      const int k = c.mode == MotionMode::kPast ? 0 : 1;
-      const MotionVector v = inside(c.vector[static_cast<std::size_t>(k)], y, x, size);
-      return kernels_.hadamard(target, stride, pictures_[k]->at(y, x, v), pictures_[k]->stride, size, size);
+                  int limit) {
+    if (c.mode == MotionMode::kPlain) {
+      std::int16_t* row = rest_.get();
+      std::fill_n(row, size, static_cast<std::int16_t>(c.plain[0] * (1 << (kSearchBits - kMotionPlainBits))));
+      return kernels_.hadamard(target, stride, row, 0, size, size, limit);
     }
-    predict(c, y, x, size, block);
-    return kernels_.hadamard(target, stride, block, kBlock, size, size);
+    const std::ptrdiff_t of_reference = pictures_[0]->stride;
+    if (c.mode == MotionMode::kBoth)
+      return kernels_.hadamard_mean(target, stride, predicted(0, c, y, x, size), predicted(1, c, y, x, size),
+                                    of_reference, size, size, limit);
+    return kernels_.hadamard(target, stride, predicted(c.mode == MotionMode::kPast ? 0 : 1, c, y, x, size),
+                             of_reference, size, size, limit);
   }
 
   void plain_of(int cy, int cx, int log2, MotionCell& c) const {
@@ -379,13 +399,14 @@ class RegionSearch {
     const std::int16_t* target = current_->planes[0].data() + (y + kPad) * current_->stride + x + kPad;
     const std::ptrdiff_t stride = current_->stride;
     Best best;
-    std::int16_t* block = block_.get();
     const auto consider = [&](const MotionCell& c, int guess) {
-      const auto d = static_cast<float>(distance_of(c, target, stride, y, x, size, block));
       Counter counter;
       MotionCell coded = c;
       code_motion_block(counter, contexts_, r_, cy, cx, log2, guesses, guess, coded);
-      const float cost = d + lambda_ * counter.bits;
+      const float bits = lambda_ * counter.bits;
+      if (!(bits < best.cost)) return;
+      const float cost =
+          static_cast<float>(distance_of(c, target, stride, y, x, size, limit_of(best.cost, bits))) + bits;
       if (!(cost < best.cost)) return;
       best.cost = cost;
       best.cell = coded;
@@ -432,14 +453,9 @@ class RegionSearch {
     consider(c, -1);
     for (const int k : {1 - better, better}) {
       const auto kk = static_cast<std::size_t>(k);
-      MotionCell one = c;
-      one.mode = k == 0 ? MotionMode::kOther : MotionMode::kPast;
-      std::int16_t* block = block_.get();
-      predict(one, y, x, size, block);
       std::int16_t* rest = rest_.get();
-      for (int j = 0; j < size; ++j)
-        for (int i = 0; i < size; ++i)
-          rest[j * kBlock + i] = static_cast<std::int16_t>(2 * target[j * stride + i] - block[j * kBlock + i]);
+      kernels_.remainder(target, stride, predicted(1 - k, c, y, x, size), pictures_[0]->stride, rest, kBlock, size,
+                         size);
       const MotionVector tries[2] = {c.vector[kk], expected[kk]};
       MotionVector v = c.vector[kk];
       search_vector(k, rest, kBlock, y, x, size, expected[kk], tries, 2, 2 * lambda_, true, v);
@@ -493,7 +509,6 @@ class RegionSearch {
   MotionContexts contexts_;
   int coarse_span_ = 1, coarse_y_ = 0, coarse_x_ = 0, coarse_blocks_ = 1;
   MotionVector coarse_[4][2];
-  std::unique_ptr<std::int16_t[]> block_ = std::make_unique<std::int16_t[]>(kBlock * kBlock);
   std::unique_ptr<std::int16_t[]> rest_ = std::make_unique<std::int16_t[]>(kBlock * kBlock);
 };
 

@@ -308,11 +308,12 @@ int plain_hadamard(const std::int16_t* a, const std::int16_t* b, int stride, int
 TEST(MotionSearch, DistancesAreTheSameInAllKernels) {
   std::mt19937 random(8);
   constexpr int kStride = 70;
-  std::vector<std::int16_t> a(kStride * 64), b(a.size());
+  std::vector<std::int16_t> a(kStride * 65), b(a.size()), c(a.size()), mean(a.size());
   for (const int range : {1, 300, 2047}) {
-    for (auto* v : {&a, &b})
+    for (auto* v : {&a, &b, &c})
       for (auto& x : *v) x = static_cast<std::int16_t>(static_cast<int>(random() % (2 * range + 1)) - range);
     if (range == 2047) std::fill_n(a.begin(), a.size() / 2, std::int16_t{2047});
+    for (std::size_t i = 0; i < a.size(); ++i) mean[i] = static_cast<std::int16_t>((b[i] + c[i] + 1) >> 1);
     for (const int size : {8, 16, 32, 64}) {
       int difference = 0;
       for (int y = 0; y < size; ++y)
@@ -323,8 +324,29 @@ TEST(MotionSearch, DistancesAreTheSameInAllKernels) {
       for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512}) {
         if (simd > detected_simd()) continue;
         const MotionKernels& k = motion_kernels(simd);
-        EXPECT_EQ(k.difference(a.data(), kStride, b.data(), kStride, size, size), difference) << size;
-        EXPECT_EQ(k.hadamard(a.data(), kStride, b.data(), kStride, size, size), transformed) << size;
+        EXPECT_EQ(k.difference(a.data(), kStride, b.data(), kStride, size, size, 1 << 30), difference) << size;
+        EXPECT_EQ(k.hadamard(a.data(), kStride, b.data(), kStride, size, size, 1 << 30), transformed) << size;
+        // With a limit: that of so many rows of blocks as reach it.
+        for (const int rows : {8, size / 2}) {
+          if (rows < 8) continue;
+          const int of_rows = k.difference(a.data(), kStride, b.data(), kStride, rows, size, 1 << 30);
+          EXPECT_EQ(k.difference(a.data(), kStride, b.data(), kStride, size, size, of_rows), of_rows) << size;
+          const int of_blocks = plain_hadamard(a.data(), b.data(), kStride, rows, size);
+          EXPECT_EQ(k.hadamard(a.data(), kStride, b.data(), kStride, size, size, of_blocks), of_blocks) << size;
+        }
+        EXPECT_EQ(k.hadamard_mean(a.data(), kStride, b.data(), c.data(), kStride, size, size, 1 << 30),
+                  plain_hadamard(a.data(), mean.data(), kStride, size, size))
+            << size;
+        const std::int16_t* const two[2] = {b.data(), c.data() + size};
+        int of_two[2];
+        k.hadamard_pair(a.data(), kStride, two, kStride, of_two);
+        for (int i = 0; i < 2; ++i) EXPECT_EQ(of_two[i], plain_hadamard(a.data(), two[i], kStride, 8, 8));
+        std::vector<std::int16_t> rest(a.size(), 0);
+        k.remainder(a.data(), kStride, b.data(), kStride, rest.data(), kStride, size, size);
+        for (std::size_t i = 0; i < rest.size(); ++i) {
+          const bool inside = static_cast<int>(i) % kStride < size && static_cast<int>(i) / kStride < size;
+          ASSERT_EQ(rest[i], inside ? 2 * a[i] - b[i] : 0) << i;
+        }
       }
     }
   }
