@@ -24,6 +24,9 @@ tvl_decode_params default_params() {
   p.verify_hash = d.verify_hash;
   p.device = TVL_CPU;
   p.max_memory = d.limits.memory;
+  p.max_samples = d.limits.samples;
+  p.max_frames = d.limits.frames;
+  p.max_samples_per_byte = d.limits.samples_per_byte;
   return p;
 }
 
@@ -42,6 +45,9 @@ DecoderParams to_params(const tvl_decode_params& p) {
   out.verify_hash = p.verify_hash != 0;
   out.threads = p.threads;
   out.limits.memory = p.max_memory;
+  out.limits.samples = p.max_samples;
+  out.limits.frames = p.max_frames;
+  out.limits.samples_per_byte = p.max_samples_per_byte;
   return out;
 }
 

@@ -173,6 +173,9 @@ VolumeDecoderParams to_params(const tvl_volume_decode_params& p) {
   out.max_planes = p.max_planes;
   out.threads = p.threads;
   out.limits.memory = p.max_memory;
+  out.limits.samples = p.max_samples;
+  out.limits.frames = p.max_frames;
+  out.limits.samples_per_byte = p.max_samples_per_byte;
   return out;
 }
 
@@ -181,6 +184,9 @@ tvl_volume_decode_params default_decode_params() {
   tvl_volume_decode_params p{};
   p.struct_size = sizeof p;
   p.max_memory = d.limits.memory;
+  p.max_samples = d.limits.samples;
+  p.max_frames = d.limits.frames;
+  p.max_samples_per_byte = d.limits.samples_per_byte;
   return p;
 }
 

@@ -553,6 +553,7 @@ std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size, in
   r.varint(n);
   if (n > r.left() / 8) bad("index: " + std::to_string(n) + " GOPs in " + std::to_string(r.left()) + " bytes");
   std::vector<GopInfo> gops;
+  gops.reserve(static_cast<std::size_t>(n));
   std::uint64_t end = 0;
   std::uint64_t frame = 0;
   std::int64_t time = 0;

@@ -92,7 +92,9 @@ struct Decoder::State : StreamLayout {
   StageQueue<std::unique_ptr<Packet>> spare{kMostSpare};  ///< their memory is used again
   std::optional<Reader> reader;                           ///< last: it ends first
 
-  State(ByteSource& source, const DecoderParams& p) : params(p), in(source, bytes_read) {}
+  State(ByteSource& source, const DecoderParams& p) : params(p), in(source, bytes_read) {
+    StreamLayout::limits = p.limits;
+  }
 
   /// Frames a decoded GOP has at most.
   int capacity() const { return low_length(header.gop_frames, reduction.temporal); }

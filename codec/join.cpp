@@ -44,11 +44,12 @@ class Comparison {
 
 // A stream of those to join: what it says about itself, and access to its bytes.
 struct Part {
-  Part(const JoinInput& input) : name("'" + input.name + "'"), in(*input.source, bytes_read) {
+  Part(const JoinInput& input, const Limits& limits) : name("'" + input.name + "'"), in(*input.source, bytes_read) {
     require(
         in.seekable(), ErrorKind::kBadArgument,
         name +
             ": the index at the end of the stream is needed first, and a pipe cannot be read from its end; use a file");
+    layout.limits = limits;
     layout.read(in);
     const StreamInfo& info = layout.info;
     if (!info.header_damage.empty()) fail_here(info.header_damage);
@@ -69,7 +70,7 @@ class Joiner {
  public:
   Joiner(std::span<const JoinInput> inputs, ByteSink& sink, const Limits& limits) : out_(sink) {
     require(!inputs.empty(), ErrorKind::kBadArgument, "no stream to join");
-    for (const JoinInput& input : inputs) parts_.push_back(std::make_unique<Part>(input));
+    for (const JoinInput& input : inputs) parts_.push_back(std::make_unique<Part>(input, limits));
     header_ = parts_[0]->layout.header;
     bool known = true;
     std::uint64_t frames = 0;

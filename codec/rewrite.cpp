@@ -43,6 +43,7 @@ class Rewriter {
     require(source.seekable(), ErrorKind::kBadArgument,
             "the index at the end of the stream is needed first, and a pipe cannot be read from its end; use a file");
     StreamLayout layout;
+    layout.limits = params.limits;
     layout.read(in_);
     header_ = layout.header;
     info_ = std::move(layout.info);

@@ -7,6 +7,7 @@
 #include "codec/backend.h"
 #include "codec/bad_stream.h"
 #include "codec/bytes.h"
+#include "codec/limits.h"
 #include "codec/metadata.h"
 #include "trivelet/codec.h"
 
@@ -32,11 +33,18 @@ bool has_box(const StreamInfo& info, const std::string& type) {
 
 }  // namespace
 
-StreamInfo probe(ByteSource& source) {
+StreamInfo probe(ByteSource& source, const Limits& limits) {
   std::uint64_t bytes_read = 0;
   StreamInput in(source, bytes_read);
   StreamLayout layout;
+  layout.limits = limits;
   layout.read(in);
+  std::uint64_t frames = layout.info.video.frames;
+  if (const auto& gops = layout.info.gops; !gops.empty())
+    frames = std::max(frames, gops.back().first_frame + static_cast<std::uint64_t>(gops.back().frames));
+  check_limit(frames, limits.frames, "frames", "a stream of " + std::to_string(frames) + " frames");
+  const std::uint64_t samples = layout.header.samples(layout.header.gop_frames);
+  check_limit(samples, limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
   return std::move(layout.info);
 }
 
@@ -172,6 +180,8 @@ void StreamLayout::read_index(StreamInput& in, std::uint64_t start, std::uint64_
   if (in.read(head, sizeof head) < sizeof head || !parse_box_header(head, box) || !box.is("Indx") ||
       box.length != end - in.position())
     bad("there is no box of it at byte " + std::to_string(offset));
+  constexpr std::uint64_t kUnpacked = 16;  // what a GopInfo takes for each byte of its entry, at most
+  check_memory(limits, (1 + kUnpacked) * box.length, "the index of this stream");
   std::vector<std::uint8_t> payload;
   if (!in.append(payload, box.length)) bad("the stream ends inside it");
   info.gops = parse_index(payload.data(), payload.size(), header.layers);
@@ -236,6 +246,9 @@ void StreamLayout::scan(StreamInput& in) {
               info.gops.push_back(describe_gop(header, g, at, kBoxHeaderBytes + box.length));
           } catch (const Error&) {  // damaged
           }
+          // A vector that grows holds as much again.
+          check_memory(limits, info.gops.size() * (2 * sizeof(GopInfo) + header.layers * sizeof(LayerInfo)),
+                       "the list of this stream's GOPs");
         }
       }
     }

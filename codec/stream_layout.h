@@ -9,11 +9,13 @@
 
 #include "codec/container.h"
 #include "codec/stream_input.h"
+#include "trivelet/limits.h"
 #include "trivelet/stream_info.h"
 
 namespace trivelet {
 
 struct StreamLayout {
+  Limits limits{};  ///< memory: of the list of GOPs
   StreamHeader header;
   StreamInfo info;
   std::uint64_t promised_frames = 0;  ///< what the end of the stream says, once it is known

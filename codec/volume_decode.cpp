@@ -104,7 +104,7 @@ struct VolumeDecoder::State {
 void VolumeDecoder::State::read_header() {
   require(source.seekable(), ErrorKind::kBadArgument, "volumes are decoded from seekable sources only");
   source.seek(0);
-  const StreamInfo stream = probe(source);
+  const StreamInfo stream = probe(source, params.limits);
   std::optional<VolumeStreamInfo> found = volume_stream_info(stream);
   require(found.has_value(), ErrorKind::kBadArgument, "this stream holds a video, not a volume");
   info = std::move(*found);

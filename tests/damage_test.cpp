@@ -7,7 +7,10 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <new>
 #include <set>
 
@@ -463,34 +466,39 @@ TEST(Damage, VolumesOfMissingSlicesAreRefused) {
   EXPECT_FALSE(verify_stream(source, {.threads = 1}).damage.empty());
 }
 
-// A GOP of 480x320 and 32 frames in some hundred bytes: all segments have `top` planes, in codewords without a byte.
-Bytes bomb(Profile profile, int top) {
+/// GOPs of so many frames in some hundred bytes each: all segments have `top` planes, in codewords without a byte.
+struct Bomb {
+  Profile profile;
+  int top, width, height, frames, gops;
+};
+
+Bytes make_bomb(const Bomb& bomb) {
   const Clip small = make_clip(video(48, 32, "gray"), 1, 1, Pattern::kTexture, 1);
   EncoderParams p;
-  p.profile = profile;
-  p.gop_frames = 32;
+  p.profile = bomb.profile;
+  p.gop_frames = bomb.frames;
   p.layers = 1;
   p.lossless = true;
   const std::vector<std::byte> coded = encode(small, p);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(coded.data());
   const BoxAt head = list_boxes(bytes, coded.size()).front();
   StreamHeader header = parse_stream_header(bytes + head.payload(), head.length);
-  header.video.width = 480;
-  header.video.height = 320;
-  header.video.frames = 32;
-  const StreamGeometry geometry(header, 32);
+  header.video.width = bomb.width;
+  header.video.height = bomb.height;
+  header.video.frames = static_cast<std::uint64_t>(bomb.frames) * static_cast<std::uint64_t>(bomb.gops);
+  header.writer = header.settings = "";
+  const StreamGeometry geometry(header, bomb.frames);
   LayeredGop layers;
-  layers.frames = 32;
+  layers.frames = bomb.frames;
   geometry.clear(layers);
   for (auto& component : layers.components)
     for (auto& block : component.blocks)
       for (LayeredSegment& s : block) {
-        s.top = static_cast<std::uint8_t>(top);
+        s.top = static_cast<std::uint8_t>(bomb.top);
         s.parts.assign(1, {nullptr, 0, 0});
       }
   GopHeader g;
-  g.frames = 32;
-  g.times.assign(32, {0, 1});
+  g.frames = bomb.frames;
   set_planes(header, layers, g);
   Bytes body;
   for (int b = 0; b < header.temporal_bands(); ++b)
@@ -499,26 +507,51 @@ Bytes bomb(Profile profile, int top) {
       g.chunks.push_back({chunk.size(), crc32c(chunk.data(), chunk.size()), body.size()});
       body.insert(body.end(), chunk.begin(), chunk.end());
     }
-  Bytes packet = serialise(header, g);
-  packet.insert(packet.end(), body.begin(), body.end());
   Bytes out(kSignature, kSignature + sizeof kSignature);
   const auto add = [&](const char* type, const Bytes& payload) {
     const Bytes box = make_box(type, payload);
     out.insert(out.end(), box.begin(), box.end());
   };
   add("Head", serialise(header));
-  GopInfo info;
-  info.offset = out.size();
-  info.frames = 32;
-  info.layers = {{body.size(), kErrorUnknown}};
-  add("Gop ", packet);
-  info.bytes = out.size() - info.offset;
+  std::vector<GopInfo> index;
+  for (int n = 0; n < bomb.gops; ++n) {
+    const int first = n * bomb.frames;
+    g.first_frame = static_cast<std::uint64_t>(first);
+    g.times.clear();
+    for (int t = 0; t < bomb.frames; ++t) g.times.push_back({first + t, 1});
+    Bytes packet = serialise(header, g);
+    packet.insert(packet.end(), body.begin(), body.end());
+    GopInfo& info = index.emplace_back();
+    info.offset = out.size();
+    info.first_frame = g.first_frame;
+    info.frames = bomb.frames;
+    info.begin_pts = first;
+    info.end_pts = first + bomb.frames;
+    info.layers = {{body.size(), kErrorUnknown}};
+    add("Gop ", packet);
+    info.bytes = out.size() - info.offset;
+  }
   StreamEnd end;
-  end.frames = 32;
+  end.frames = header.video.frames;
   end.index_offset = out.size();
-  add("Indx", serialise_index({info}));
+  add("Indx", serialise_index(index));
   add("Done", serialise(end));
   return out;
+}
+
+// What limits_test gives the program; TRIVELET_WRITE=1 writes them anew, for a changed format.
+TEST(Damage, BombsOfTheProgramsTestAreThose) {
+  const auto folder = std::filesystem::path(__FILE__).parent_path() / "corrupt";
+  const std::pair<const char*, Bomb> bombs[] = {{"empty_gop.bomb", {Profile::kFast, 0, 2800, 2800, 128, 1}},
+                                                {"empty_gops.bomb", {Profile::kFast, 0, 2800, 2800, 128, 200}},
+                                                {"empty_codewords.bomb", {Profile::kDense, 30, 480, 320, 32, 1}}};
+  for (const auto& [name, bomb] : bombs) {
+    const Bytes bytes = make_bomb(bomb);
+    const std::string wanted(bytes.begin(), bytes.end());
+    if (std::getenv("TRIVELET_WRITE")) std::ofstream(folder / name, std::ios::binary) << wanted;
+    std::ifstream in(folder / name, std::ios::binary);
+    EXPECT_TRUE(std::string(std::istreambuf_iterator<char>(in), {}) == wanted) << name << ": TRIVELET_WRITE=1 makes it";
+  }
 }
 
 // Work is in proportion to what a stream holds.
@@ -530,7 +563,7 @@ TEST(Damage, FewBytesTakeLittleTime) {
   Bytes samples;
   for (const Profile profile : {Profile::kDense, Profile::kFast}) {
     // Nothing at all: a grey GOP.
-    const Bytes empty = bomb(profile, 0);
+    const Bytes empty = make_bomb({profile, 0, 480, 320, 32, 1});
     EXPECT_LT(empty.size(), 600u);
     samples.clear();
     decode_bytes(empty, samples);
@@ -538,7 +571,7 @@ TEST(Damage, FewBytesTakeLittleTime) {
     EXPECT_EQ(load(samples.data() + samples.size() - 8, 8), 128u);
     EXPECT_EQ(load(samples.data() + 8 * 3, 8), 128u);
     // Thirty planes of empty codewords.
-    const Bytes full_of_nothing = bomb(profile, 30);
+    const Bytes full_of_nothing = make_bomb({profile, 30, 480, 320, 32, 1});
     try {
       decode_bytes(full_of_nothing, samples);
       ADD_FAILURE() << "not refused";
@@ -546,6 +579,36 @@ TEST(Damage, FewBytesTakeLittleTime) {
       EXPECT_EQ(e.kind(), profile == Profile::kDense ? ErrorKind::kUnsupported : ErrorKind::kBadStream) << e.what();
       EXPECT_TRUE(profile == Profile::kFast || std::string(e.what()).find("take time") != std::string::npos)
           << e.what();
+    }
+  }
+}
+
+// Also who only asks what there is says what it may cost.
+TEST(Damage, AskingIsLimited) {
+  for (const Tiny& t : tiny_streams()) {
+    // With its index, and with one that is rebuilt.
+    for (const std::size_t size : {t.bytes.size(), t.bytes.size() - 1}) {
+      MemorySource source(t.bytes.data(), size);
+      const StreamInfo info = probe(source);
+      // Of a GOP, of the first component.
+      const std::uint64_t samples = static_cast<std::uint64_t>(info.gop_frames) *
+                                    static_cast<std::uint64_t>(info.video.width) *
+                                    static_cast<std::uint64_t>(info.video.height);
+      Limits of_samples, of_frames, of_memory;
+      of_samples.samples = samples - 1;
+      of_frames.frames = frames_in(info) - 1;
+      of_memory.memory = 20;
+      for (const auto& [limits, name] :
+           {std::pair{of_samples, "samples"}, {of_frames, "frames"}, {of_memory, "memory"}}) {
+        source.seek(0);
+        try {
+          probe(source, limits);
+          ADD_FAILURE() << t.name << ": " << name;
+        } catch (const Error& e) {
+          EXPECT_EQ(e.kind(), ErrorKind::kUnsupported) << e.what();
+          EXPECT_NE(std::string(e.what()).find(std::string("Limits::") + name), std::string::npos) << e.what();
+        }
+      }
     }
   }
 }

@@ -8,6 +8,7 @@ file or an output was the trouble instead, the case is done as it happened and i
 """
 
 import os
+import re
 import resource
 import struct
 import subprocess
@@ -85,7 +86,31 @@ def with_size(stream: bytes, width: int, height: int) -> bytes:
     return bytes(data)
 
 
+def expect_options() -> None:
+    """What SECURITY.md says of the commands is what their help says."""
+    options = {"--max-memory", "--max-samples", "--max-frames", "--max-files", "--max-unpacked", "--max-work"}
+    table = (Path(__file__).resolve().parent.parent / "SECURITY.md").read_text().split("| command | options |")[1]
+    known = set()
+    for row in table.split("\n\n")[0].splitlines()[2:]:
+        commands, which = (cell.strip() for cell in row.strip("|").split("|", 1))
+        wanted = set() if which.startswith("none") else options - set(re.findall(r"`(--[a-z-]+)`", which))
+        for command in re.findall(r"`([^`]+)`", commands):
+            known.add(command.split()[0])
+            told = subprocess.run([program, *command.split(), "--help"], check=True, capture_output=True, text=True).stdout
+            group = told.split("Limits of what an input may cost")[-1] if wanted else told
+            found = {o for o in options if re.search(rf"^ +{o} ", group, re.M)}
+            if command == "encode":
+                found.discard("--max-memory")
+            if found != wanted:
+                failures.append(f"'{command} --help' has {sorted(found)} and SECURITY.md {sorted(wanted)}")
+    told = subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout
+    for command in re.findall(r"^  ([a-z]+) {2,}", told, re.M):
+        if command not in known | {"help"}:
+            failures.append(f"SECURITY.md does not say what limits '{command}' takes")
+
+
 def main() -> int:
+    expect_options()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
 
@@ -124,6 +149,13 @@ def main() -> int:
         run("3 pictures that are promised", len(stream), ["decode", promised, "null"], [4, 5], folder)
         large = put("large.tvl", with_size(stream, 2800, 2800))
         run("3 the same, smaller", len(stream), ["decode", large, "null", "--max-memory", "200M"], [4, 5], folder, text="--max-memory")
+        # Empty blocks, whose GOPs are many; planes whose codewords have no byte.
+        for bomb, memory, text in (("empty_gop", "250M", "--max-memory"), ("empty_gops", "16G", "--max-work"),
+                                   ("empty_codewords", "250M", "take time")):
+            path = put(bomb + ".tvl", (Path(__file__).resolve().parent / "corrupt" / (bomb + ".bomb")).read_bytes())
+            size = path.stat().st_size
+            run(f"3 {bomb}", size, ["decode", path, "null", "--quiet", "--max-memory", memory], [5], folder, text=text)
+            run(f"3 {bomb}, verified", size, ["verify", path, "--max-memory", memory], [5], folder, text=text)
         # 4: reducing dyadic streams of short groups (a table that was too short on GPUs).
         dyadic = make("dyadic", "--layout dyadic --levels 1x3 --gop 4 --profile dense --lossless".split(), y4m(64, 64, 8), ".y4m")
         run("4 reduced twice", dyadic.stat().st_size, ["decode", dyadic, "null", "--reduce", "2", "--quiet"], [0], folder)

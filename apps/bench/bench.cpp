@@ -433,6 +433,7 @@ Action define_bench(Command& app, Common& common) {
   add_device_option(app, options->device);
   add_coding_options(app, options->coding);
   add_input_options(app, options->reading, true);
+  add_limit_options(app, common);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);

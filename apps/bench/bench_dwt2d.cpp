@@ -10,11 +10,11 @@
 
 #include "apps/bench/bench_still.h"
 #include "apps/bench/papers_dwt2d.h"
+#include "apps/bench/papers_dwt2d_gpu.h"
 #include "apps/cli/backends.h"
 #include "apps/still/ccsds_image.h"
 #include "codec/dwt.h"
 #include "codec/lifting.h"
-#include "apps/bench/papers_dwt2d_gpu.h"
 
 namespace trivelet::cli {
 
@@ -195,7 +195,7 @@ int run(const Dwt2dOptions& o, const Common& common) {
   require(device.gpu >= 0 || (!o.blocks && !o.gpu_only && o.blocks_plot.empty()), ErrorKind::kUnsupported,
           "--blocks, --blocks-plot and --gpu-only are about a GPU, and none is used here");
   CcsdsImage image;
-  if (!o.image.empty()) image = read_ccsds_image(o.image, {}, common.threads);
+  if (!o.image.empty()) image = read_ccsds_image(o.image, {}, common);
   require(image.bits <= 16, ErrorKind::kUnsupported, "pictures of at most 16 bits are possible here");
   const int most = ThreadPool(common.threads).threads();
   std::vector<int> counts;
@@ -294,6 +294,7 @@ Action define_bench_dwt2d(Command& app, Common& common) {
   app.add_flag("--blocks", o->blocks, "On a GPU: also CUDA-Sep with every pair of row and column block sizes");
   app.add_option("--blocks-plot", o->blocks_plot, "Draw these times as heat maps into this PNG (needs gnuplot)");
   add_device_option(app, o->device);
+  add_limit_options(app, common);
   add_work_options(app, common);
   add_log_options(app, common);
   return [o, &common] { return run(*o, common); };

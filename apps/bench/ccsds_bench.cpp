@@ -321,8 +321,7 @@ void print_text(const CcsdsImage& image, const BenchOptions& o, const Common& co
 
 int run_bench(const BenchOptions& o, const Common& common) {
   const DeviceChoice device = choose_device(o.device);
-  const CcsdsImage image =
-      o.input.empty() ? synthetic_image(o.size) : read_ccsds_image(o.input, o.reading, common.threads);
+  const CcsdsImage image = o.input.empty() ? synthetic_image(o.size) : read_ccsds_image(o.input, o.reading, common);
   const double mpixel = static_cast<double>(image.width) * image.height / 1e6;
   std::vector<Timing> timings;
   std::vector<GpuTiming> on_gpu;
@@ -365,6 +364,7 @@ Action define_ccsds_bench(Command& app, Common& common) {
   add_device_option(app, o->device);
   app.add_flag("--json", o->json, "Print JSON");
   add_ccsds_input_options(app, o->reading);
+  add_limit_options(app, common);
   add_work_options(app, common);
   add_log_options(app, common);
   return [o, &common] { return run_bench(*o, common); };

@@ -120,7 +120,7 @@ int run(Options options, const Common& common, const Command& app) {
   play::Options& player = options.player;
   require(is_tvl_file(player.input), ErrorKind::kBadStream,
           "'" + player.input + "' is not a Trivelet stream, nor Matroska with one; other videos are for other players");
-  if (const std::optional<VolumeInStream> volume = volume_in(player.input))
+  if (const std::optional<VolumeInStream> volume = volume_in(player.input, common))
     return show_volume(options, *volume, common, app);
   for (const char* option : {"--at", "--window"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");

@@ -105,7 +105,7 @@ int run_encode(const EncodeOptions& o, const Common& common) {
   require(jobs.size() == 1 || o.index.empty(), ErrorKind::kBadArgument, "--index is for one picture");
   const DeviceChoice device = choose_device(o.device);
   run_file_jobs(jobs, device, common.threads, [&](const FileJob& job, Ccsds122Codec& codec) {
-    const CcsdsImage image = read_ccsds_image(job.input, o.reading, common.threads);
+    const CcsdsImage image = read_ccsds_image(job.input, o.reading, common);
     const ccsds122::Params params = make_params(o, image, common);
     const ccsds122::Encoded e = codec.encode(image.view(), params);
     write_file(job.output, e.bytes, common.overwrite);
@@ -311,6 +311,7 @@ Action define_ccsds_encode(Command& app, Common& common) {
   app.add_option("--index", o->index, "Also write the segment lengths to this file (for parallel decoding)");
   add_ccsds_input_options(app, o->reading);
   add_device_option(app, o->device);
+  add_limit_options(app, common);
   add_work_options(app, common);
   add_overwrite_option(app, common);
   add_log_options(app, common);

@@ -37,7 +37,7 @@ CcsdsImage load(const std::string& path, const CcsdsInput& reading, const Common
     image.bytes = d.samples;
     return image;
   }
-  return read_ccsds_image(path, reading, common.threads);
+  return read_ccsds_image(path, reading, common);
 }
 
 std::int64_t sample_of(const CcsdsImage& image, std::size_t i) {

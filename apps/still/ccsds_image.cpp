@@ -11,6 +11,8 @@
 #include <memory>
 #include <utility>
 
+#include "codec/limits.h"
+
 namespace trivelet::cli {
 
 namespace {
@@ -98,11 +100,19 @@ class PgmHeader {
   std::size_t at_ = 2;
 };
 
-CcsdsImage read_pgm(const std::string& path, const std::vector<std::byte>& data, const CcsdsInput& o) {
+void check_size(const std::string& path, const CcsdsImage& image, const Limits& limits) {
+  const auto samples = checked_mul(static_cast<std::size_t>(image.width), static_cast<std::size_t>(image.height));
+  check_limit(samples, limits.samples, "samples", path + ": a picture of " + std::to_string(samples) + " samples");
+  check_memory(limits, checked_mul(samples, sizeof(std::int32_t)), path + ": a picture of so many samples");
+}
+
+CcsdsImage read_pgm(const std::string& path, const std::vector<std::byte>& data, const CcsdsInput& o,
+                    const Limits& limits) {
   PgmHeader header(data);
   CcsdsImage image;
   image.width = header.number();
   image.height = header.number();
+  check_size(path, image, limits);
   const int most = header.number();
   require(most <= 65535, ErrorKind::kBadStream, path + ": the largest PGM value is 65535, not " + std::to_string(most));
   image.bits = o.bits ? o.bits : static_cast<int>(std::bit_width(static_cast<unsigned>(most)));
@@ -116,7 +126,7 @@ CcsdsImage read_pgm(const std::string& path, const std::vector<std::byte>& data,
   return image;
 }
 
-CcsdsImage read_raw(const std::string& path, const CcsdsInput& o) {
+CcsdsImage read_raw(const std::string& path, const CcsdsInput& o, const Limits& limits) {
   require(!o.size.empty() && !o.type.empty(), ErrorKind::kBadArgument,
           path + ": raw samples need --size WxH and --type, e.g. --type s16le");
   const auto [width, height] = parse_pair(o.size, "--size", "width x height");
@@ -125,6 +135,7 @@ CcsdsImage read_raw(const std::string& path, const CcsdsInput& o) {
   CcsdsImage image;
   image.width = width;
   image.height = height;
+  check_size(path, image, limits);
   image.is_signed = type.is_signed;
   image.bits = o.bits ? o.bits : type.bytes == 4 ? 25 : 8 * type.bytes;
   const std::size_t need = checked_mul(checked_mul(static_cast<std::size_t>(width), static_cast<std::size_t>(height)),
@@ -161,15 +172,17 @@ void add_ccsds_input_options(Command& app, CcsdsInput& o) {
       .group(kGroup);
 }
 
-CcsdsImage read_ccsds_image(const std::string& path, const CcsdsInput& o, int threads) {
-  if (ends_with(path, ".raw") || !o.type.empty()) return read_raw(path, o);
+CcsdsImage read_ccsds_image(const std::string& path, const CcsdsInput& o, const Common& common) {
+  if (ends_with(path, ".raw") || !o.type.empty()) return read_raw(path, o, limits(common));
   if (ends_with(path, ".pgm")) {
     const std::vector<std::byte> data = read_bytes(path);
-    if (data.size() > 8 && data[0] == std::byte{'P'} && data[1] == std::byte{'5'}) return read_pgm(path, data, o);
+    if (data.size() > 8 && data[0] == std::byte{'P'} && data[1] == std::byte{'5'})
+      return read_pgm(path, data, o, limits(common));
   }
   io::ReaderOptions reading;
   reading.pixel_format = o.pixel_format;
-  reading.threads = threads;
+  reading.threads = common.threads;
+  reading.limits = limits(common);
   const auto reader = io::open_reader(path, reading);
   const VideoInfo& info = reader->info();
   require(info.format.model != ColourModel::kRgb, ErrorKind::kBadArgument,

@@ -30,7 +30,7 @@ struct CcsdsInput {
 };
 void add_ccsds_input_options(Command& app, CcsdsInput& options);
 
-CcsdsImage read_ccsds_image(const std::string& path, const CcsdsInput& options, int threads);
+CcsdsImage read_ccsds_image(const std::string& path, const CcsdsInput& options, const Common& common);
 /// By extension: .pgm, .raw (little-endian), .png. Throws Unsupported for depths the format cannot hold.
 void write_ccsds_image(const std::string& path, const CcsdsImage& image, bool overwrite);
 

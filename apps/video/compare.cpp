@@ -98,8 +98,8 @@ int run(const Options& options, const Common& common) {
           "--json and --frames-csv - would both print to standard output");
   const VolumeTyped typed_volume{volume_size(options.reading), options.voxel_type, options.reading.format,
                                  options.reading.allow_outside};
-  if (wants_volume(options.a, typed_volume) || wants_volume(options.b, typed_volume) || volume_in(options.a) ||
-      volume_in(options.b))
+  if (wants_volume(options.a, typed_volume) || wants_volume(options.b, typed_volume) || volume_in(options.a, common) ||
+      volume_in(options.b, common))
     return compare_volumes(options.a, options.b, typed_volume, options.json, options.frames_csv, options.min_psnr,
                            common);
   FrameRange range;

@@ -29,9 +29,9 @@ struct Options {
 };
 
 /// How many GOPs of the stream will be on a device at once; 0 if it cannot be told before reading.
-std::uint64_t gops_in_flight(ByteSource& source, const std::string& device) {
+std::uint64_t gops_in_flight(ByteSource& source, const std::string& device, const Limits& limits) {
   if (!source.seekable()) return 0;
-  const StreamInfo info = probe(source);
+  const StreamInfo info = probe(source, limits);
   source.seek(0);
   require(info.profile != Profile::kPredictive || device.rfind("gpu", 0) != 0, ErrorKind::kUnsupported,
           "--device " + device + ": streams of the predictive profile are decoded on the CPU; leave the option out");
@@ -96,7 +96,7 @@ void warn_of_output(const Options& options, const StreamInfo& stream, const Vide
 
 int run(const Options& options, const Common& common, const Command& app) {
   const DecodingOptions& part = options.part;
-  if (volume_in(options.input)) {
+  if (volume_in(options.input, common)) {
     refuse_video_parts(options.input, part);
     refuse_film_options(options.output, app);
     require(
@@ -124,7 +124,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   ByteSource& source = *file.source;
   const std::shared_ptr<const Backend> backend =
       choose_backend(options.device, app.typed("--max-memory") ? params.limits.memory : 0,
-                     options.device == "cpu" ? 0 : gops_in_flight(source, options.device));
+                     options.device == "cpu" ? 0 : gops_in_flight(source, options.device, params.limits));
   Decoder decoder(source, params, backend.get());
   warn_of_lost_index(options.input, decoder.info().index_damage);
   const VideoInfo& info = decoder.output();

@@ -461,7 +461,7 @@ int run(const Options& options, const Common& common) {
   if (!is_tvl_file(options.input))
     return io::is_volume(options.input) ? info_of_volume(options, common) : info_of_video(options, common);
   const StreamFile file = open_stream_file(options.input);
-  const StreamInfo stream = probe(*file.source);
+  const StreamInfo stream = probe(*file.source, limits(common));
   warn_of_lost_index(options.input, stream.index_damage);
   if (!stream.header_damage.empty()) log::warn("'{}': {}", options.input, stream.header_damage);
   for (const ExtraBox& box : stream.damaged_boxes) log::warn("'{}': the box '{}' is damaged", options.input, box.type);

@@ -28,10 +28,10 @@ std::uint64_t copy(const StreamFile& file, io::StreamOutput& output) {
 }
 
 /// Throws unless the stream is whole: Matroska gets its times and packets from it.
-void require_whole(const StreamFile& file, const std::string& input) {
+void require_whole(const StreamFile& file, const std::string& input, const Limits& limits) {
   require(file.source->seekable(), ErrorKind::kBadArgument,
           "'" + input + "': a pipe cannot be checked first; use a file");
-  const StreamInfo info = probe(*file.source);
+  const StreamInfo info = probe(*file.source, limits);
   require(info.complete && info.index_damage.empty() && info.header_damage.empty(), ErrorKind::kBadStream,
           "'" + input + "' is damaged or cut short; 'trivelet extract --keep-partial' keeps what is intact");
   file.source->seek(0);
@@ -42,7 +42,7 @@ int run_mux(const Options& options, const Common& common) {
   require(is_matroska_name(options.output), ErrorKind::kBadArgument, "'" + options.output + "' does not end in .mkv");
   require(is_tvl_file(options.input), ErrorKind::kBadStream, "'" + options.input + "' is not a .tvl stream");
   const StreamFile file = open_stream_file(options.input);
-  require_whole(file, options.input);
+  require_whole(file, options.input, limits(common));
   const auto output =
       open_stream_output(options.output, common, company_for(options.input, file.company, options.film, false));
   const std::uint64_t bytes = copy(file, *output);
@@ -70,6 +70,7 @@ Action define_mux(Command& app, Common& common) {
   app.add_option("IN", options->input, "Stream, a .tvl file or one in Matroska").required();
   app.add_option("OUT", options->output, "Film to write, e.g. film.mkv").required();
   add_film_options(app, options->film);
+  add_limit_options(app, common);
   add_overwrite_option(app, common);
   add_log_options(app, common);
   app.add_footer(

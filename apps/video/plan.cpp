@@ -24,7 +24,7 @@ struct Options {
 
 std::unique_ptr<ReadPlan> make_plan(const Options& options, const Common& common, std::uint64_t bytes) {
   const DecodingOptions& d = options.decoding;
-  if (volume_in(options.input)) {
+  if (volume_in(options.input, common)) {
     refuse_video_parts(options.input, d);
     const VolumeDecoding volume{d.reduce, d.slices, d.region, d.max_layers, d.max_planes};
     return std::make_unique<ReadPlan>(bytes, volume_decoder_params(volume, options.input, common));

@@ -110,11 +110,11 @@ int halvings(const StreamInfo& stream, int size) {
 int run(const Options& options, const Common& common) {
   check_output(options.input, options.output, true);
   require(is_tvl_file(options.input), ErrorKind::kBadStream, "'" + options.input + "' is not a .tvl stream");
-  require(!volume_in(options.input), ErrorKind::kUnsupported,
+  require(!volume_in(options.input, common), ErrorKind::kUnsupported,
           "'" + options.input + "' holds a volume; 'trivelet view' shows its slices");
   const StreamFile file = open_stream_file(options.input);
   require(file.source->seekable(), ErrorKind::kBadArgument, "thumbnails are made of files, not of pipes");
-  const StreamInfo stream = probe(*file.source);
+  const StreamInfo stream = probe(*file.source, limits(common));
   constexpr double kEnough = 0.12;  // what is black, white or just appearing has less
   constexpr int kMostGops = 4;
   DecoderParams params = decoder_params(common);

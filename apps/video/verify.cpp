@@ -52,7 +52,7 @@ int run(const Options& options, const Common& common, const Command& app) {
   for (const char* option : {"--size", "--pix-fmt", "--fps", "--format"})
     require(!app.typed(option) || !options.against.empty(), ErrorKind::kBadArgument,
             std::string(option) + " describes the file of --against, which is missing");
-  if (volume_in(options.input)) {
+  if (volume_in(options.input, common)) {
     refuse_gpu(options.device);
     require(!options.json, ErrorKind::kUnsupported, "'" + options.input + "' holds a volume: --json is for videos");
     return verify_volume(

@@ -112,11 +112,11 @@ Picture side_by_side(const std::vector<Picture>& pictures, double black) {
 
 int run(const Options& options, const Common& common) {
   check_output(options.input, options.output, true);
-  const bool is_stream = volume_in(options.input).has_value();
+  const bool is_stream = volume_in(options.input, common).has_value();
   require(is_stream || wants_volume(options.input, options.typed), ErrorKind::kBadArgument,
           "'" + options.input + "' is no volume");
   auto source = is_stream ? nullptr : open_volume_source(options.input, volume_options(options.typed, common), common);
-  const io::VolumeInfo whole = is_stream ? volume_in(options.input)->info : source->info();
+  const io::VolumeInfo whole = is_stream ? volume_in(options.input, common)->info : source->info();
   std::vector<Plane> planes;
   if (options.montage) {
     for (const int axis : {2, 1, 0}) planes.push_back({axis, extent(whole, axis) / 2});

@@ -25,9 +25,9 @@ std::optional<VolumeInStream> volume_in(const StreamInfo& stream) {
   return found;
 }
 
-std::optional<VolumeInStream> volume_in(const std::string& path) {
+std::optional<VolumeInStream> volume_in(const std::string& path, const Common& common) {
   if (path == "-" || !is_tvl_file(path)) return std::nullopt;
-  return volume_in(probe(*open_stream_file(path).source));
+  return volume_in(probe(*open_stream_file(path).source, limits(common)));
 }
 
 void refuse_gpu(const std::string& device) {
@@ -116,7 +116,7 @@ io::VolumeOptions volume_options(const VolumeTyped& typed, const Common& common)
 
 std::unique_ptr<VolumeSource> open_volume_source(const std::string& path, const io::VolumeOptions& options,
                                                  const Common& common) {
-  if (volume_in(path)) return decode_volume(path, {}, common);
+  if (volume_in(path, common)) return decode_volume(path, {}, common);
   return std::make_unique<FileVolume>(path, options);
 }
 

@@ -25,7 +25,7 @@ struct VolumeInStream {
 /// Nothing for a stream that holds a video.
 std::optional<VolumeInStream> volume_in(const StreamInfo& stream);
 /// The same for a file; nothing for what is no .tvl stream.
-std::optional<VolumeInStream> volume_in(const std::string& path);
+std::optional<VolumeInStream> volume_in(const std::string& path, const Common& common);
 
 /// Volumes are coded on the CPU: Unsupported when --device asks for a GPU.
 void refuse_gpu(const std::string& device);

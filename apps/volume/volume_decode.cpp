@@ -29,7 +29,7 @@ VolumeDecoderParams volume_decoder_params(const VolumeDecoding& decoding, const 
   if (decoding.region.empty() && decoding.slices.empty()) return params;
   require(decoding.region.empty() || decoding.slices.empty(), ErrorKind::kBadArgument,
           "--slices and --region exclude each other");
-  const std::optional<VolumeInStream> volume = volume_in(path);
+  const std::optional<VolumeInStream> volume = volume_in(path, common);
   require(volume.has_value(), ErrorKind::kBadArgument, "'" + path + "' holds a video, not a volume");
   const io::VolumeInfo& info = volume->info;
   if (!decoding.region.empty()) {

@@ -213,8 +213,9 @@ struct DecoderParams {
   SimdLevel simd = SimdLevel::kBest;
 };
 
-/// What a stream says about itself, without decoding anything. Throws BadStream or Unsupported.
-StreamInfo probe(ByteSource& source);
+/// What a stream says about itself, without decoding anything. Throws BadStream, or Unsupported, also for more frames, larger
+/// GOPs or a larger index than `limits` allow.
+StreamInfo probe(ByteSource& source, const Limits& limits = {});
 
 class Decoder {
  public:

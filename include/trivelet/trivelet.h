@@ -345,7 +345,11 @@ typedef struct tvl_decode_params {
   int32_t threads;        /* 0 = one for each core */
   int32_t device;         /* TVL_CPU, or the number of a GPU */
   uint64_t device_memory; /* bytes of the GPU's memory that may be used; 0 = all */
-  uint64_t max_memory;    /* bytes; streams whose GOPs need more are refused with TVL_UNSUPPORTED. 8 GiB */
+  /* What a stream may cost; what exceeds it is refused with TVL_UNSUPPORTED. As Limits of limits.h. */
+  uint64_t max_memory;           /* bytes that decoding takes; 8 GiB */
+  uint64_t max_samples;          /* of all components of a GOP; 2^33 */
+  uint64_t max_frames;           /* of a stream; 100 million */
+  uint64_t max_samples_per_byte; /* of the stream, beyond the first 2^24; 4096 */
 } tvl_decode_params;
 TVL_API void tvl_decode_params_init(tvl_decode_params* params, uint64_t struct_size);
 
@@ -523,7 +527,10 @@ typedef struct tvl_volume_decode_params {
   int32_t max_layers;            /* likewise; 0 = all */
   int32_t max_planes;            /* likewise; 0 = all */
   int32_t threads;               /* 0 = one for each core */
-  uint64_t max_memory;           /* bytes; 8 GiB */
+  uint64_t max_memory;           /* as in tvl_decode_params, and those that follow */
+  uint64_t max_samples;
+  uint64_t max_frames; /* slices of all volumes */
+  uint64_t max_samples_per_byte;
 } tvl_volume_decode_params;
 TVL_API void tvl_volume_decode_params_init(tvl_volume_decode_params* params, uint64_t struct_size);
 

@@ -132,7 +132,7 @@ class DecodeParams(Structure):
         ("max_bits_per_pixel", c_double),
         *members(c_uint64, "first_frame end_frame"),
         *members(c_int32, "x y region_width region_height keep_partial verify_hash threads device"),
-        *members(c_uint64, "device_memory max_memory"),
+        *members(c_uint64, "device_memory max_memory max_samples max_frames max_samples_per_byte"),
     ]
 
 
@@ -176,7 +176,7 @@ class VolumeDecodeParams(Structure):
         ("struct_size", c_uint64),
         *members(c_uint64, "x y z width height depth"),
         *members(c_int32, "reduce max_layers max_planes threads"),
-        ("max_memory", c_uint64),
+        *members(c_uint64, "max_memory max_samples max_frames max_samples_per_byte"),
     ]
 
 

@@ -502,8 +502,17 @@ static void test_errors_and_damage(void) {
     const tvl_result result = tvl_decode(decoder, damaged, size, at % 2 ? &d : NULL, frames, 10, &count);
     CHECK(result != TVL_INTERNAL && (result == TVL_OK || strlen(tvl_decoder_error(decoder)) > 0));
   }
-  d.max_memory = 1000;
-  CHECK(tvl_decode(decoder, stream, size, &d, frames, 10, &count) == TVL_UNSUPPORTED);
+  uint64_t* const limits[] = {&d.max_memory, &d.max_samples, &d.max_frames, &d.max_samples_per_byte};
+  for (int i = 0; i < 4; ++i) {
+    const uint64_t before = *limits[i];
+    *limits[i] = i == 3 ? 0 : 9;
+    const tvl_result result = tvl_decode(decoder, stream, size, &d, frames, 10, &count);
+    /* Work is counted beyond 2^24 samples only, which so small a clip does not have. */
+    CHECK(result == (i == 3 ? TVL_OK : TVL_UNSUPPORTED));
+    *limits[i] = before;
+  }
+  d.struct_size = offsetof(tvl_decode_params, max_samples); /* of a program that knows no other limits */
+  CHECK(tvl_decode(decoder, stream, size, &d, frames, 10, &count) == TVL_OK);
   tvl_decoder_free(decoder);
   tvl_encoder_free(encoder);
   free(decoded);
