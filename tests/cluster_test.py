@@ -8,6 +8,7 @@ where GOPs go to processes in rows. More processes than GOPs.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -174,6 +175,29 @@ def killed():
         complain(f"killed: left {left}")
 
 
+def refused_journals(arguments, journal):
+    """What another build left is not mixed with what this one codes, and what is no journal is nobody's to write over."""
+    left = journal.read_bytes()
+    other_build = Path("other_build")
+    shutil.copy(program, other_build)
+    with open(other_build, "ab") as file:
+        file.write(b"changed")
+    for what, by, content, text in (
+        ("of another build", str(other_build.resolve()), left, b"another build"),
+        ("without a signature, as once", program, left[8:], b"no journal"),
+        ("of another version", program, left[:7] + bytes([left[7] + 1]) + left[8:], b"no journal"),
+        ("a file of the user's", program, b"my thesis", b"no journal"),
+    ):
+        journal.write_bytes(content)
+        result = subprocess.run([by, *arguments, "--resume", "-y"], env=environment, capture_output=True,
+                                stdin=subprocess.DEVNULL, timeout=IN_TIME)
+        if result.returncode != 2 or text not in result.stderr:
+            complain(f"resumed: a journal {what}", result)
+        if journal.read_bytes() != content:
+            complain(f"resumed: a journal {what} was changed")
+    journal.write_bytes(left)
+
+
 def resumed():
     """A run that is killed leaves GOPs, which the next one takes; what was not written whole is coded again."""
     for name, options, processes in (("alone", [], 0), ("three, motion", ["--motion", "on", "--keyint", "20"], 3),
@@ -203,6 +227,8 @@ def resumed():
             continue
         with open(journal, "r+b") as j:  # the last entry is not whole
             j.truncate(journal.stat().st_size - 5)
+        if name == "alone":
+            refused_journals(arguments, journal)
         other = run([*arguments, "-q", "33", "--resume", "-y"])
         if "--psnr" not in options and (other.returncode != 2 or b"other options" not in other.stderr):
             complain(f"resumed, {name}: with other options", other)

@@ -4,8 +4,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "codec/bytes.h"
 
@@ -14,7 +17,25 @@ namespace trivelet::cli {
 namespace {
 
 constexpr std::size_t kHead = sizeof(std::uint64_t) + sizeof(std::uint32_t);
+// The last byte is the version of what entries look like.
+constexpr std::array<std::uint8_t, 8> kJournalSignature = {0x89, 'T', 'V', 'L', 'J', '\n', 0x1a, 1};
 constexpr std::uint8_t kIdentity = 0, kRecord = 1, kErrors = 2;  // first byte of an entry
+
+// Another build may code otherwise, or write GOPs that mean something else here.
+void put_program(ByteWriter& out) {
+  std::ifstream program("/proc/self/exe", std::ios::binary);
+  std::vector<char> piece(std::size_t{1} << 20);
+  std::uint64_t bytes = 0;
+  std::uint32_t sum = 0;
+  while (program.read(piece.data(), static_cast<std::streamsize>(piece.size())), program.gcount() > 0) {
+    sum = crc32c(piece.data(), static_cast<std::size_t>(program.gcount()), sum);
+    bytes += static_cast<std::uint64_t>(program.gcount());
+  }
+  require(bytes > 0 && !program.bad(), ErrorKind::kIo,
+          "cannot read /proc/self/exe, by which --resume knows what the same program left");
+  out.varint(bytes);
+  out.fixed(sum);
+}
 
 }  // namespace
 
@@ -55,13 +76,27 @@ bool EncodeJournal::read_entry(std::uint64_t at, std::vector<std::uint8_t>& cont
 }
 
 void EncodeJournal::begin(const std::vector<std::uint8_t>& identity) {
-  std::vector<std::uint8_t> own = identity;
-  own.insert(own.begin(), kIdentity);
+  ByteWriter own;
+  own.fixed(kIdentity);
+  put_program(own);
+  own.bytes.insert(own.bytes.end(), identity.begin(), identity.end());
+  const off_t size = ::lseek(file_, 0, SEEK_END);
+  require(size >= 0, ErrorKind::kIo, "cannot read " + path_ + ": " + std::strerror(errno));
+  std::array<std::uint8_t, kJournalSignature.size()> signature{};
+  const auto begun =
+      std::min(signature.size(), static_cast<std::size_t>(size));  // of it, where a run was stopped at once
+  require(read(0, signature.data(), begun) &&
+              std::equal(signature.begin(), signature.begin() + begun, kJournalSignature.begin()),
+          ErrorKind::kBadArgument,
+          path_ + " is no journal of this version of the program; remove the file, or choose another output");
   std::vector<std::uint8_t> content;
-  if (read_entry(0, content)) {
-    require(content == own, ErrorKind::kBadArgument,
-            path_ + " was left by a run with another input or other options; start that one again, or remove the file");
-    for (end_ = kHead + content.size(); read_entry(end_, content); end_ += kHead + content.size()) {
+  if (read_entry(kJournalSignature.size(), content)) {
+    require(content == own.bytes, ErrorKind::kBadArgument,
+            path_ +
+                " was left by a run with another input or other options, or by another build of the program; start "
+                "that one again, or remove the file");
+    for (end_ = kJournalSignature.size() + kHead + content.size(); read_entry(end_, content);
+         end_ += kHead + content.size()) {
       if (content[0] == kRecord) {
         const std::uint64_t number = GopRecord::parse({content.begin() + 1, content.end()}).number;
         places_[number].record = end_;
@@ -78,7 +113,9 @@ void EncodeJournal::begin(const std::vector<std::uint8_t>& identity) {
   }
   require(::ftruncate(file_, static_cast<off_t>(end_)) == 0, ErrorKind::kIo,
           "cannot write " + path_ + ": " + std::strerror(errno));
-  if (end_ == 0) append(own);
+  if (end_ > 0) return;
+  write({kJournalSignature.begin(), kJournalSignature.end()});
+  append(own.bytes);
 }
 
 bool EncodeJournal::take(std::uint64_t number, GopRecord& record, std::vector<double>& errors) {
@@ -95,13 +132,17 @@ void EncodeJournal::append(const std::vector<std::uint8_t>& content) {
   store_little_endian(static_cast<std::uint64_t>(content.size()), all.data());
   store_little_endian(crc32c(content.data(), content.size()), all.data() + sizeof(std::uint64_t));
   all.insert(all.end(), content.begin(), content.end());
-  for (std::size_t done = 0; done < all.size();) {
-    const ssize_t n = ::pwrite(file_, all.data() + done, all.size() - done, static_cast<off_t>(end_ + done));
+  write(all);
+}
+
+void EncodeJournal::write(const std::vector<std::uint8_t>& bytes) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t n = ::pwrite(file_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(end_ + done));
     if (n < 0 && errno == EINTR) continue;
     require(n >= 0, ErrorKind::kIo, "cannot write " + path_ + ": " + std::strerror(errno));
     done += static_cast<std::size_t>(n);
   }
-  end_ += all.size();
+  end_ += bytes.size();
 }
 
 void EncodeJournal::add(const GopRecord& record) {
