@@ -234,7 +234,7 @@ void Decoder::State::read_ahead() {
     if (read->packet->counted_damaged) ++stats.damaged_gops;
     read->packet->damage.clear();
     const trace::Span span("submit");
-    backend->push(read->packet->received, params.keep_partial ? &read->packet->damage : nullptr);
+    in_backend([&] { backend->push(read->packet->received, params.keep_partial ? &read->packet->damage : nullptr); });
     flying.push_back(std::move(read->packet));
   }
 }
@@ -250,6 +250,7 @@ void Decoder::State::refuse_differences() {
 
 template <class Take>
 std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(const Take& take) {
+  if (lost) std::rethrow_exception(lost);
   refuse_differences();
   read_ahead();
   if (flying.empty()) {
@@ -260,7 +261,7 @@ std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(const Take& take)
   flying.pop_front();
   {
     const trace::Span span("decode");
-    require(take(*backend), ErrorKind::kInternal, "the backend lost a GOP");
+    require(in_backend([&] { return take(*backend); }), ErrorKind::kInternal, "the backend lost a GOP");
   }
   stats.seconds_transform = backend->seconds_transform();
   stats.seconds_coder = backend->seconds_coder();

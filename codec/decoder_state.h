@@ -69,6 +69,7 @@ struct Decoder::State : StreamLayout {
   SampleAllocator allocate;
   std::deque<std::unique_ptr<Packet>> flying;  ///< in the order of the stream
   std::exception_ptr later;                    ///< from reading ahead: comes after the GOPs before it
+  std::exception_ptr lost;                     ///< what the backend failed with, and fails with from then on
   bool key_damaged = false;                    ///< the GOP decoded last, as the backend found out
   bool looked_for_volume = false;              ///< and found none, or one whose samples are numbers
   bool all_read = false;
@@ -116,6 +117,20 @@ struct Decoder::State : StreamLayout {
     const std::uint64_t room = header.motion ? header.gop_frames : 0u;
     return first_frame < params.end_frame &&
            first_frame + static_cast<std::uint64_t>(frames) + room > params.first_frame;
+  }
+  /// Has the backend do something. If it fails, and not by what is in the stream or was asked for, it is not known any more
+  /// which GOPs it holds: every pull from then on fails likewise.
+  template <class Call>
+  auto in_backend(const Call& call) {
+    try {
+      return call();
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kBadStream && e.kind() != ErrorKind::kBadArgument) lost = std::current_exception();
+      throw;
+    } catch (...) {
+      lost = std::current_exception();
+      throw;
+    }
   }
   /// Damage: an Error, unless what is intact is to be delivered all the same.
   void report(const std::string& what);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <exception>
 #include <utility>
 
 #include "codec/backend.h"
@@ -49,6 +50,25 @@ namespace {
   fail(ErrorKind::kUnsupported, "coefficients stay on the GPU; use the CPU to read or write them");
 }
 
+// What of an encoder is on its way, and where, is not known behind an error of the device: every call from then on says
+// the same. (Decoder sees to that itself.)
+class FirstError {
+ public:
+  template <class F>
+  auto guard(const F& call) {
+    if (error_) std::rethrow_exception(error_);
+    try {
+      return call();
+    } catch (...) {
+      error_ = std::current_exception();
+      throw;
+    }
+  }
+
+ private:
+  std::exception_ptr error_;
+};
+
 // Copies rows of all frames of a component, in parallel over frames.
 template <class From, class To>
 void copy_plane(const From& from, const To& to, ThreadPool& pool) {
@@ -86,7 +106,7 @@ class CudaEncoder final : public GopEncoder {
 
   bool pull(CodedGop& out) override {
     EncodePipeline::Result r;
-    if (!pipeline_.collect(r)) return false;
+    if (!error_.guard([&] { return pipeline_.collect(r); })) return false;
     seconds_coder_ += r.times.kernels / 1e3;
     unpack(header_, r, places_, out);
     out.motion = of_gop_;
@@ -104,6 +124,7 @@ class CudaEncoder final : public GopEncoder {
   ThreadPool pool_;
   int lends_;
   EncodePipeline pipeline_;
+  FirstError error_;
   std::unique_ptr<MotionDecisions> motion_;  // of streams with motion, whose GOPs are in flight alone
   std::shared_ptr<const GopMotion> of_gop_;  // pushed last
   PartPlaces places_;
@@ -120,10 +141,9 @@ void CudaEncoder::push(const Gop& gop, const GopChoices& choices, bool again) {
     if (of_gop_) chosen.frame_gains.clear();
     if (!again) pipeline_.next_gop();
   }
-  if (is_page_locked(gop)) return pipeline_.submit(gop, chosen, of_gop_.get());
-  std::byte* to = pipeline_.staging(gop.frames(), chosen, of_gop_.get());
-  copy_in(gop, to);
-  pipeline_.submit(gop.frames(), chosen, nullptr, of_gop_.get());
+  if (is_page_locked(gop)) return error_.guard([&] { pipeline_.submit(gop, chosen, of_gop_.get()); });
+  copy_in(gop, error_.guard([&] { return pipeline_.staging(gop.frames(), chosen, of_gop_.get()); }));
+  error_.guard([&] { pipeline_.submit(gop.frames(), chosen, nullptr, of_gop_.get()); });
 }
 
 void CudaEncoder::copy_in(const Gop& gop, std::byte* to) {

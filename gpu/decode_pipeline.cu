@@ -451,8 +451,8 @@ DecodePipeline::DecodePipeline(const StreamHeader& header, const Reduction& redu
   state_ = std::make_unique<State>(header, reduction, options, pool);
 }
 DecodePipeline::~DecodePipeline() {
-  for (const auto& s : state_->slots) (void)cudaStreamSynchronize(s->stream.get());
-  (void)cudaStreamSynchronize(state_->download.get());
+  for (const auto& s : state_->slots) forget(cudaStreamSynchronize(s->stream.get()));
+  forget(cudaStreamSynchronize(state_->download.get()));
 }
 
 int DecodePipeline::slots() const { return static_cast<int>(state_->most_slots); }

@@ -24,18 +24,24 @@ namespace trivelet::gpu {
 inline void check(cudaError_t result, const char* call, const char* file = __builtin_FILE(),
                   int line = __builtin_LINE()) {
   if (result == cudaSuccess) return;
+  (void)cudaGetLastError();  // it is told here: the next launch, of whoever goes on, is not to find it again
   const bool memory = result == cudaErrorMemoryAllocation;
   fail(memory ? ErrorKind::kUnsupported : ErrorKind::kInternal,
        std::string(call) + ": " + cudaGetErrorString(result) + " (" + cudaGetErrorName(result) + ", " + file + ":" +
            std::to_string(line) + ")");
 }
 
+/// For what cannot be helped, as in destructors: neither is the next launch to find the error.
+inline void forget(cudaError_t result) noexcept {
+  if (result != cudaSuccess) (void)cudaGetLastError();
+}
+
 /// Devices that can be used; 0 without a driver or without a GPU.
 inline int device_count() {
   int n = 0;
-  if (cudaGetDeviceCount(&n) == cudaSuccess) return n;
-  (void)cudaGetLastError();  // not sticky: the next call starts afresh
-  return 0;
+  const cudaError_t result = cudaGetDeviceCount(&n);
+  forget(result);
+  return result == cudaSuccess ? n : 0;
 }
 
 /// A stream or an event: `Handle` is made by create and given back by destroy.
@@ -50,7 +56,7 @@ class Owner {
     return *this;
   }
   ~Owner() {
-    if (owns_) (void)destroy(handle_);
+    if (owns_) forget(destroy(handle_));
   }
   Handle get() const { return handle_; }
 
@@ -121,7 +127,7 @@ class Buffer {
 struct DeviceSpace {
   static constexpr const char* kName = "cudaMalloc";
   static cudaError_t allocate(void** p, std::size_t bytes) { return cudaMalloc(p, bytes); }
-  static void release(void* p) { (void)cudaFree(p); }
+  static void release(void* p) { forget(cudaFree(p)); }
 };
 // host_memory.cu
 cudaError_t allocate_page_locked(void** p, std::size_t bytes);
@@ -154,10 +160,14 @@ void copy(T* to, const T* from, std::size_t count, cudaMemcpyKind kind, const St
 
 #if defined(TRIVELET_CUDA_EMULATION)
 template <class... Parameters, class... Arguments>
-void launch(const char*, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t,
-            const Arguments&... arguments) {
-  const std::lock_guard lock(emu::launching);  // there is one device, whichever thread asks
-  emu::block.launch(grid, block, shared_bytes, [&] { kernel(arguments...); });
+void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+            cudaStream_t stream, const Arguments&... arguments) {
+  emu::use(stream);
+  if (emu::result_of(name) == cudaSuccess) {
+    const std::lock_guard lock(emu::launching);  // there is one device, whichever thread asks
+    emu::block.launch(grid, block, shared_bytes, [&] { kernel(arguments...); });
+  }
+  check(cudaGetLastError(), name);
 }
 template <class T>
 T* dynamic_shared() {

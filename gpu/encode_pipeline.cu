@@ -109,6 +109,7 @@ struct EncodePipeline::State {
     const int planes = wide ? std::clamp(static_cast<int>(std::log2(std::min(bound, 1e18))) + 1, 1, 30) : kNarrowPlanes;
     if (slot.shape != &shape || slot.wide != wide || slot.planes < planes) {
       slot.shape = nullptr;
+      slot.step = -1;  // the steps on the device are those of another shape
       slot.fast.reset();
       slot.dense.reset();
       slot.gains.reset();
@@ -302,7 +303,7 @@ EncodePipeline::EncodePipeline(const StreamHeader& header, const PipelineOptions
   state_ = std::make_unique<State>(header, options);
 }
 EncodePipeline::~EncodePipeline() {
-  for (const auto& s : state_->slots) (void)cudaStreamSynchronize(s->stream.get());
+  for (const auto& s : state_->slots) forget(cudaStreamSynchronize(s->stream.get()));
 }
 
 int EncodePipeline::slots() const { return static_cast<int>(state_->most_slots); }
@@ -336,9 +337,9 @@ void for_runs(const VolumeView& v, const F& f) {
 
 bool is_page_locked(const void* p) {
   cudaPointerAttributes attributes{};
-  if (cudaPointerGetAttributes(&attributes, p) == cudaSuccess) return attributes.type == cudaMemoryTypeHost;
-  (void)cudaGetLastError();  // not sticky: the next call starts afresh
-  return false;
+  const cudaError_t result = cudaPointerGetAttributes(&attributes, p);
+  forget(result);
+  return result == cudaSuccess && attributes.type == cudaMemoryTypeHost;
 }
 
 void upload(const Gop& gop, const GopShape& shape, std::byte* samples, const Stream& stream) {
@@ -399,7 +400,7 @@ void EncodePipeline::next_gop() {
 }
 
 void EncodePipeline::wait_uploaded() noexcept {
-  if (state_->reading) (void)cudaEventSynchronize(state_->reading->uploaded.get());
+  if (state_->reading) forget(cudaEventSynchronize(state_->reading->uploaded.get()));
   state_->reading = nullptr;
 }
 

@@ -81,13 +81,13 @@ void release_page_locked(void* p) {
     std::unique_lock lock(registered().mutex);
     if (registered().pieces.erase(p) > 0) {
       lock.unlock();
-      (void)cudaHostUnregister(p);
+      forget(cudaHostUnregister(p));
       std::free(p);
       return;
     }
   }
 #endif
-  (void)cudaFreeHost(p);
+  forget(cudaFreeHost(p));
 }
 
 }  // namespace trivelet::gpu

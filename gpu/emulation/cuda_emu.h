@@ -5,7 +5,8 @@
 // of kernels is tested, under ASan and UBSan too, where there is no GPU. Memory of the "device" is the heap; streams
 // execute at once. What is wrong on a device stops the program here: a collective whose lanes disagree about the mask
 // or have left, and barriers that not all threads reach. Blocks run their threads forwards and backwards in turn, which
-// shows most missing barriers. Not emulated: weak memory order, the speed.
+// shows most missing barriers. Calls of the runtime and launches fail where a test asks for it (emu::failing), and what
+// the runtime handed out is counted. Not emulated: weak memory order, the speed.
 #pragma once
 
 #if !defined(__x86_64__)
@@ -13,6 +14,7 @@
 #endif
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -414,7 +416,13 @@ void __stcg(T* p, T v) {
 
 // ---------------------------------------------------------------------------------------------------- runtime library
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorNotReady = 600 };
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorNotReady = 600,
+  cudaErrorLaunchFailure = 719
+};
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost,
   cudaMemcpyHostToDevice,
@@ -435,8 +443,15 @@ enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemory
 struct cudaPointerAttributes {
   cudaMemoryType type;
 };
-using cudaStream_t = struct TriveletEmuStream*;
-using cudaEvent_t = struct TriveletEmuEvent*;
+/// Memory of its own for each, so that AddressSanitizer sees who uses one that was given back.
+struct TriveletEmuStream {
+  std::atomic<unsigned> calls{0};
+};
+struct TriveletEmuEvent {
+  std::atomic<unsigned> calls{0};
+};
+using cudaStream_t = TriveletEmuStream*;
+using cudaEvent_t = TriveletEmuEvent*;
 struct cudaDeviceProp {
   char name[256] = "CPU emulation";
   int multiProcessorCount = 2;
@@ -445,27 +460,75 @@ struct cudaDeviceProp {
   int l2CacheSize = 1 << 20;
 };
 
-inline const char* cudaGetErrorName(cudaError_t e) { return e == cudaSuccess ? "cudaSuccess" : "error"; }
-inline const char* cudaGetErrorString(cudaError_t e) {
-  return e == cudaErrorMemoryAllocation ? "out of memory" : "error";
+namespace trivelet::emu {
+
+/// What tests have fail: one call of the runtime that may, or launch of a kernel, counted over all threads.
+struct Failing {
+  std::atomic<long> countdown{0};  ///< 1: the next call; below: none
+  std::atomic<cudaError_t> error{cudaErrorMemoryAllocation};
+  std::atomic<bool> lost{false};  ///< the device fails: so does every call from then on, as after a kernel's bad access
+  std::atomic<const char*> call{nullptr};  ///< which one it was
+};
+inline Failing failing;
+inline std::atomic<long> handed_out{0};  ///< pieces of memory, streams, events and textures that were not given back
+inline thread_local cudaError_t last_error = cudaSuccess;
+
+/// Every call of the runtime begins with it.
+inline cudaError_t result_of(const char* call) {
+  const bool over = failing.call.load() != nullptr;
+  if (over ? !failing.lost : failing.countdown <= 0 || failing.countdown.fetch_sub(1) != 1) return cudaSuccess;
+  if (!over) failing.call = call;
+  return last_error = failing.error;
 }
-inline cudaError_t cudaGetLastError() { return cudaSuccess; }
-inline cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
+
+}  // namespace trivelet::emu
+#define TRIVELET_EMU_MAY_FAIL() \
+  if (const cudaError_t failed_ = trivelet::emu::result_of(__func__); failed_ != cudaSuccess) return failed_
+
+inline const char* cudaGetErrorName(cudaError_t e) {
+  switch (e) {
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
+    default: return "error";
+  }
+}
+inline const char* cudaGetErrorString(cudaError_t e) {
+  switch (e) {
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorLaunchFailure: return "unspecified launch failure";
+    default: return "error";
+  }
+}
+/// What the last call that failed in this thread said; forgotten, but where the device itself has failed.
+inline cudaError_t cudaPeekAtLastError() { return trivelet::emu::last_error; }
+inline cudaError_t cudaGetLastError() {
+  const cudaError_t last = trivelet::emu::last_error;
+  if (!trivelet::emu::failing.lost) trivelet::emu::last_error = cudaSuccess;
+  return last;
+}
 inline cudaError_t cudaGetDeviceCount(int* n) {
+  TRIVELET_EMU_MAY_FAIL();
   *n = 1;
   return cudaSuccess;
 }
 inline cudaError_t cudaGetDevice(int* n) {
+  TRIVELET_EMU_MAY_FAIL();
   *n = 0;
   return cudaSuccess;
 }
-inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+inline cudaError_t cudaSetDevice(int) {
+  TRIVELET_EMU_MAY_FAIL();
+  return cudaSuccess;
+}
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
+  TRIVELET_EMU_MAY_FAIL();
   *p = {};
   return cudaSuccess;
 }
 inline int emulated_shared_memory = 64 << 10;  ///< what a block may have; tests take it away
 inline cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr attribute, int) {
+  TRIVELET_EMU_MAY_FAIL();
   switch (attribute) {
     case cudaDevAttrMultiProcessorCount: *v = 2; break;
     case cudaDevAttrMaxThreadsPerMultiProcessor: *v = 512; break;
@@ -474,35 +537,66 @@ inline cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr attribute, int)
   }
   return cudaSuccess;
 }
-inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+inline cudaError_t cudaDeviceSynchronize() {
+  TRIVELET_EMU_MAY_FAIL();
+  return cudaSuccess;
+}
 template <class K>
 cudaError_t cudaFuncSetAttribute(K, cudaFuncAttribute, int) {
+  TRIVELET_EMU_MAY_FAIL();
   return cudaSuccess;
 }
 
+namespace trivelet::emu {
 /// Exactly `bytes` long, so that AddressSanitizer sees every access beyond; filled with junk.
-inline cudaError_t cudaMalloc(void** p, std::size_t bytes) {
+inline cudaError_t allocate(void** p, std::size_t bytes) {
   void* memory = nullptr;
   if (posix_memalign(&memory, 256, bytes ? bytes : 1) != 0) return cudaErrorMemoryAllocation;
   std::memset(memory, 0xA5, bytes);
   *p = memory;
+  ++handed_out;
   return cudaSuccess;
 }
-inline cudaError_t cudaFree(void* p) {
+inline cudaError_t give_back(void* p) {
+  if (p) --handed_out;
   std::free(p);
   return cudaSuccess;
 }
-inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  *free = *total = std::size_t{8} << 30;
+template <class T>
+cudaError_t create(T** handle) {
+  *handle = new T;
+  ++handed_out;
   return cudaSuccess;
 }
-namespace trivelet::emu {
+template <class T>
+cudaError_t destroy(T* handle) {
+  if (handle) --handed_out;
+  delete handle;
+  return cudaSuccess;
+}
+/// As the default stream, null is nobody.
+template <class... T>
+void use(T*... handles) {
+  ((handles ? void(++handles->calls) : void()), ...);
+}
 inline std::map<const void*, std::size_t> page_locked;  // bytes by address
 inline std::mutex page_locked_mutex;
 inline std::mutex launching;
 }  // namespace trivelet::emu
+
+inline cudaError_t cudaMalloc(void** p, std::size_t bytes) {
+  TRIVELET_EMU_MAY_FAIL();
+  return trivelet::emu::allocate(p, bytes);
+}
+inline cudaError_t cudaFree(void* p) { return trivelet::emu::give_back(p); }
+inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  TRIVELET_EMU_MAY_FAIL();
+  *free = *total = std::size_t{8} << 30;
+  return cudaSuccess;
+}
 inline cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) {
-  const cudaError_t result = cudaMalloc(p, bytes);
+  TRIVELET_EMU_MAY_FAIL();
+  const cudaError_t result = trivelet::emu::allocate(p, bytes);
   const std::lock_guard lock(trivelet::emu::page_locked_mutex);
   if (result == cudaSuccess) trivelet::emu::page_locked[*p] = bytes;
   return result;
@@ -512,9 +606,10 @@ inline cudaError_t cudaFreeHost(void* p) {
     const std::lock_guard lock(trivelet::emu::page_locked_mutex);
     trivelet::emu::page_locked.erase(p);
   }
-  return cudaFree(p);
+  return trivelet::emu::give_back(p);
 }
 inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* p) {
+  TRIVELET_EMU_MAY_FAIL();
   const std::lock_guard lock(trivelet::emu::page_locked_mutex);
   auto after = trivelet::emu::page_locked.upper_bound(p);
   const bool inside = after != trivelet::emu::page_locked.begin() &&
@@ -523,7 +618,9 @@ inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, c
   return cudaSuccess;
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
-                                   cudaStream_t = nullptr) {
+                                   cudaStream_t s = nullptr) {
+  TRIVELET_EMU_MAY_FAIL();
+  trivelet::emu::use(s);
   if (bytes) std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
@@ -531,32 +628,58 @@ inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cud
   return cudaMemcpyAsync(to, from, bytes, kind);
 }
 inline cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                                     std::size_t width, std::size_t height, cudaMemcpyKind, cudaStream_t = nullptr) {
+                                     std::size_t width, std::size_t height, cudaMemcpyKind, cudaStream_t s = nullptr) {
+  TRIVELET_EMU_MAY_FAIL();
+  trivelet::emu::use(s);
   for (std::size_t y = 0; y < height; ++y)
     std::memcpy(static_cast<std::byte*>(to) + y * to_pitch, static_cast<const std::byte*>(from) + y * from_pitch,
                 width);
   return cudaSuccess;
 }
-inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaStream_t = nullptr) {
+inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaStream_t s = nullptr) {
+  TRIVELET_EMU_MAY_FAIL();
+  trivelet::emu::use(s);
   if (bytes) std::memset(p, value, bytes);
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
-  *s = nullptr;
+  TRIVELET_EMU_MAY_FAIL();
+  return trivelet::emu::create(s);
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t s) { return trivelet::emu::destroy(s); }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  TRIVELET_EMU_MAY_FAIL();
+  trivelet::emu::use(s);
   return cudaSuccess;
 }
-inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) { return cudaSuccess; }
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned = 0) {
+  TRIVELET_EMU_MAY_FAIL();
+  trivelet::emu::use(s, e);
+  return cudaSuccess;
+}
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
-  *e = nullptr;
+  TRIVELET_EMU_MAY_FAIL();
+  return trivelet::emu::create(e);
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t e) { return trivelet::emu::destroy(e); }
+inline cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s = nullptr) {
+  TRIVELET_EMU_MAY_FAIL();
+  trivelet::emu::use(s, e);
   return cudaSuccess;
 }
-inline cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
-inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t = nullptr) { return cudaSuccess; }
-inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
-inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
-inline cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
+inline cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+  TRIVELET_EMU_MAY_FAIL();
+  trivelet::emu::use(e);
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventQuery(cudaEvent_t e) {
+  TRIVELET_EMU_MAY_FAIL();
+  trivelet::emu::use(e);
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
+  TRIVELET_EMU_MAY_FAIL();
+  trivelet::emu::use(from, to);
   *ms = 0;
   return cudaSuccess;
 }
@@ -589,11 +712,14 @@ struct cudaTextureDesc {
 using cudaTextureObject_t = const cudaResourceDesc*;
 inline cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResourceDesc* resource,
                                            const cudaTextureDesc*, const void*) {
+  TRIVELET_EMU_MAY_FAIL();
   if (resource->res.pitch2D.pitchInBytes % 32 != 0) return cudaErrorInvalidValue;
   *object = new cudaResourceDesc(*resource);
+  ++trivelet::emu::handed_out;
   return cudaSuccess;
 }
 inline cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object) {
+  if (object) --trivelet::emu::handed_out;
   delete object;
   return cudaSuccess;
 }
@@ -606,3 +732,4 @@ T tex2D(cudaTextureObject_t object, float x, float y) {
   const auto* row = static_cast<const std::byte*>(r.devPtr) + clamped(y, r.height) * r.pitchInBytes;
   return reinterpret_cast<const T*>(row)[clamped(x, r.width)];
 }
+#undef TRIVELET_EMU_MAY_FAIL

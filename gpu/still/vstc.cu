@@ -240,10 +240,12 @@ class DeviceSearch final : public vstc::WaveSearch {
     }
     const int area = 1 << 2 * picture.log2_block;
     const auto allow = [&](auto kernel, int bytes) {
-      require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) == cudaSuccess,
-              ErrorKind::kUnsupported,
-              "blocks of " + std::to_string(1 << picture.log2_block) + " need " + std::to_string(bytes) +
-                  " bytes of shared memory, which this GPU does not have; choose smaller blocks");
+      const cudaError_t result = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+      if (result != cudaErrorInvalidValue) return check(result, "cudaFuncSetAttribute");
+      forget(result);
+      fail(ErrorKind::kUnsupported, "blocks of " + std::to_string(1 << picture.log2_block) + " need " +
+                                        std::to_string(bytes) +
+                                        " bytes of shared memory, which this GPU does not have; choose smaller blocks");
     };
     allow(try_modes<0>, kTrySize * area);
     allow(cost_residual<0>, kCostSize * area);
