@@ -8,6 +8,9 @@ Draws by Xvfb's OpenGL. Skipped where the program has no player, or there is no 
 
 import math
 import os
+import random
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -130,6 +133,31 @@ def test_volumes(folder: Path) -> None:
         check(result.returncode == 2, f"play of a volume {options}: {result.returncode}")
 
 
+def test_damage(folder: Path) -> None:
+    """Cut and changed streams: pictures, or one error, and no other end. One screen for all of them."""
+    generator = random.Random(7)
+    commands, shot = [], folder / "damaged.png"
+    for name in ("yuv420p.tvl.mkv", "film.tvl", "v.tvl"):
+        whole = (folder / name).read_bytes()
+        for i in range(6):
+            data = bytearray(whole[: len(whole) * i // 3] if i < 3 else whole)
+            for _ in range(30 if i >= 3 else 0):
+                data[generator.randrange(len(data) if i > 3 else min(len(data), 1500))] ^= 1 << generator.randrange(8)
+            (folder / f"damaged_{i}_{name}").write_bytes(data)
+            commands.append([program, "play", str(folder / f"damaged_{i}_{name}"), "--headless", "--screenshot", str(shot), "-y",
+                             *(["--screenshot-at", "0.2"] if name != "v.tvl" else [])])
+    script = "".join(f"{shlex.join(c)} 2>&1 </dev/null; echo exit $?; " for c in commands)
+    environment = {**os.environ, "SDL_AUDIODRIVER": "dummy", "LIBGL_ALWAYS_SOFTWARE": "1"}
+    told = subprocess.run(["xvfb-run", "-a", "sh", "-c", script], capture_output=True, timeout=120, env=environment)
+    answers = re.split(r"exit (\d+)\n", told.stdout.decode(errors="replace"))
+    check(len(answers) == 2 * len(commands) + 1, f"damage: {len(answers)} answers: {told.stderr.decode()[:300]}")
+    for command, said, code in zip(commands, answers[::2], answers[1::2]):
+        good = int(code) in (0, 4, 5) and said.count("error:") <= 1 and "internal" not in said
+        check(good, f"play {Path(command[2]).name}: exit code {code}: {said[:300]}")
+    codes = answers[1::2]
+    check("0" in codes and "4" in codes, f"some are played, some refused: {codes}")
+
+
 def main() -> int:
     global program
     program = os.path.abspath(sys.argv[1])
@@ -141,6 +169,8 @@ def main() -> int:
         test_pictures(Path(name))
         test_playing(Path(name))
         test_volumes(Path(name))
+        run("demux", Path(name) / "yuv420p.tvl.mkv", Path(name) / "film.tvl")
+        test_damage(Path(name))
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 
