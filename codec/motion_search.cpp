@@ -36,12 +36,19 @@ float enough_per_cell(Effort effort) { return effort == Effort::kFast ? 16 : 6; 
 struct SearchPicture {
   int width = 0, height = 0;
   std::ptrdiff_t stride = 0;
-  std::vector<std::int16_t> planes[kQuarters * kQuarters];  // [y quarter * 4 + x quarter]
+  std::unique_ptr<std::int16_t[]> planes[kQuarters * kQuarters];  // [y quarter * 4 + x quarter]
+
+  /// Of a picture that is used again, which has the same size, the same memory.
+  std::int16_t* make_plane(int i) {
+    const auto rows = static_cast<std::size_t>(height + 2 * kPad);
+    if (!planes[i]) planes[i] = std::make_unique_for_overwrite<std::int16_t[]>(static_cast<std::size_t>(stride) * rows);
+    return planes[i].get();
+  }
 
   const std::int16_t* at(int y, int x, MotionVector v) const {
     const int py = y + (v.y >> 2) + kPad;
     const int px = x + (v.x >> 2) + kPad;
-    return planes[(v.y & 3) * kQuarters + (v.x & 3)].data() + py * stride + px;
+    return planes[(v.y & 3) * kQuarters + (v.x & 3)].get() + py * stride + px;
   }
 };
 
@@ -66,10 +73,9 @@ void load_picture(const Field<std::int32_t>& f, int t, int bits, SearchPicture& 
   p.width = f.shape.width;
   p.height = f.shape.height;
   p.stride = p.width + 2 * kPad;
-  auto& plane = p.planes[0];
-  plane.resize(static_cast<std::size_t>(p.stride) * static_cast<std::size_t>(p.height + 2 * kPad));
+  std::int16_t* const plane = p.make_plane(0);
   for (int y = -kPad; y < p.height + kPad; ++y) {
-    std::int16_t* row = plane.data() + (y + kPad) * p.stride;
+    std::int16_t* row = plane + (y + kPad) * p.stride;
     if (y > 0 && y >= p.height) {
       std::memcpy(row, row - p.stride, static_cast<std::size_t>(p.stride) * 2);
       continue;
@@ -84,26 +90,24 @@ void load_picture(const Field<std::int32_t>& f, int t, int bits, SearchPicture& 
 void interpolate_columns(SearchPicture& p, int x_quarter, const MotionKernels& kernels) {
   const int rows = p.height + 2 * kPad;
   const auto n = static_cast<int>(p.stride);
-  const std::int16_t* whole = p.planes[0].data();
+  const std::int16_t* whole = p.planes[0].get();
   if (x_quarter > 0) {
-    auto& out = p.planes[x_quarter];
-    out.resize(p.planes[0].size());
+    std::int16_t* const out = p.make_plane(x_quarter);
     for (int y = 0; y < rows; ++y) {
       const std::ptrdiff_t at = y * p.stride;
-      std::memcpy(out.data() + at, whole + at, static_cast<std::size_t>(n) * 2);
-      kernels.filter_rows16(whole + at + 4, out.data() + at + 4, n - 8, 2 * x_quarter);
+      std::memcpy(out + at, whole + at, static_cast<std::size_t>(n) * 2);
+      kernels.filter_rows16(whole + at + 4, out + at + 4, n - 8, 2 * x_quarter);
     }
   }
-  const std::int16_t* from = p.planes[x_quarter].data();
+  const std::int16_t* from = p.planes[x_quarter].get();
   for (int q = 1; q < kQuarters; ++q) {
-    auto& out = p.planes[q * kQuarters + x_quarter];
-    out.resize(p.planes[0].size());
+    std::int16_t* const out = p.make_plane(q * kQuarters + x_quarter);
     for (int y = 0; y < rows; ++y) {
       const std::ptrdiff_t at = y * p.stride;
       if (y < 4 || y >= rows - 4)
-        std::memcpy(out.data() + at, from + at, static_cast<std::size_t>(n) * 2);
+        std::memcpy(out + at, from + at, static_cast<std::size_t>(n) * 2);
       else
-        kernels.filter_columns16(from + at, p.stride, out.data() + at, n, 2 * q);
+        kernels.filter_columns16(from + at, p.stride, out + at, n, 2 * q);
     }
   }
 }
@@ -396,7 +400,7 @@ class RegionSearch {
   Best leaf(int cy, int cx, int log2, const Hints& around, Pair& found) {
     const int y = cy * kMotionCell, x = cx * kMotionCell, size = kMotionCell << log2;
     const MotionGuesses guesses(r_, cy, cx, log2);
-    const std::int16_t* target = current_->planes[0].data() + (y + kPad) * current_->stride + x + kPad;
+    const std::int16_t* target = current_->planes[0].get() + (y + kPad) * current_->stride + x + kPad;
     const std::ptrdiff_t stride = current_->stride;
     Best best;
     const auto consider = [&](const MotionCell& c, int guess) {
@@ -535,11 +539,16 @@ class PictureCache {
     std::vector<std::unique_ptr<SearchPicture>> kept(pictures_.size());
     for (const int t : wanted) {
       const auto i = static_cast<std::size_t>(t);
-      if (kept[i]) continue;
-      kept[i] = std::move(pictures_[i]);
-      if (kept[i]) continue;
-      kept[i] = std::make_unique<SearchPicture>();
-      missing.push_back(t);
+      if (!kept[i] && pictures_[i])
+        kept[i] = std::move(pictures_[i]);
+      else if (!kept[i] && std::find(missing.begin(), missing.end(), t) == missing.end())
+        missing.push_back(t);
+    }
+    auto unused = pictures_.begin();
+    for (const int t : missing) {
+      unused = std::find_if(unused, pictures_.end(), [](const auto& p) { return p != nullptr; });
+      kept[static_cast<std::size_t>(t)] =
+          unused != pictures_.end() ? std::move(*unused) : std::make_unique<SearchPicture>();
     }
     pictures_ = std::move(kept);
     pool_.parallel_for(static_cast<int>(missing.size()), [&](int i, int) {
@@ -576,6 +585,7 @@ GopMotion search_motion(const std::vector<MotionPlane>& components, const Motion
   pool.parallel_for(count,
                     [&](int t, int) { shrink(luma, t, params.bits, factor, small[static_cast<std::size_t>(t)]); });
   PictureCache pictures(luma, params.bits, kernels, pool);
+  std::vector<SearchPicture> current;
   for (int level = levels - 1; level >= 0; --level) {
     const double step =
         params.step * std::exp2(8 - params.bits) / synthesis_norm(Wavelet::kMotion, false, true, level + 1);
@@ -593,7 +603,7 @@ GopMotion search_motion(const std::vector<MotionPlane>& components, const Motion
         wanted = std::move(with);
       }
       pictures.hold(wanted);
-      std::vector<SearchPicture> current(end - first);
+      if (current.size() < end - first) current.resize(end - first);
       pool.parallel_for(static_cast<int>(end - first), [&](int i, int) {
         load_picture(luma, high[first + static_cast<std::size_t>(i)], params.bits,
                      current[static_cast<std::size_t>(i)]);
