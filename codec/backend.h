@@ -68,8 +68,8 @@ struct GopChoices {
   /// Dense profile: the refinement of the last plane is not coded. It brings twice the square of the step a byte, less
   /// than a target asks for that is about met by the planes before.
   bool spare_last_pass = false;
-  /// Lossy coefficients are rounded to what they are worth (rounding.h); without `passes`.
-  bool round_by_cost = false;
+  /// Lossy coefficients are rounded to what they are worth in steps like this one (rounding.h); 0: they are not.
+  float rounding_step = 0;
   bool cut_as_before = false;  ///< squared_error(): the GOP before was measured at cuts of the same quality last
 };
 
@@ -89,7 +89,7 @@ class GopEncoder {
   virtual void transform(const Gop& gop, const GopChoices& choices, CoefficientGop& out) = 0;
   /// Codes the samples of the last push once more: the same GOP and frame gains, with choices.passes both times.
   virtual void push_again(const Gop& gop, const GopChoices& choices) { push(gop, choices); }
-  /// The mean squared error of what a decoder makes of the GOP coded last, with choices.passes, round_by_cost or motion,
+  /// The mean squared error of what a decoder makes of the GOP coded last, with choices.passes, rounding_step or motion,
   /// when its segments end at these cuts (rate_control.h). Negative where there is no faster way than to decode it.
   virtual double squared_error(const Gop&, const GopChoices&, const std::vector<std::uint8_t>& /*cuts*/) { return -1; }
   /// False when nothing is pending. Grids in `out` stay valid as long as the encoder.

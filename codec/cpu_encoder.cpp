@@ -55,12 +55,17 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   }
 
   void push_again(const Gop& gop, const GopChoices& choices) override {
-    moves_otherwise(gop, choices) ? push_gop(gop, choices) : push(coefficients_, choices);
+    if (moves_otherwise(gop, choices)) return push_gop(gop, choices);
+    round_otherwise(gop, choices);
+    push(coefficients_, choices);
   }
 
   std::shared_ptr<const GopMotion> decide(const Gop& gop, const GopChoices& choices, bool again) override {
     if (!again) next_gop();
-    if (again && !moves_otherwise(gop, choices)) return coefficients_.motion;
+    if (again && !moves_otherwise(gop, choices)) {
+      round_otherwise(gop, choices);
+      return coefficients_.motion;
+    }
     // Where nothing else is asked, vectors are enough.
     const bool vectors_alone =
         header_.profile == Profile::kFast && !choices.passes && choices.motion == Motion::kOn && may_move(gop, choices);
@@ -149,14 +154,33 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   bool prepare(const Gop& gop, const GopChoices& choices) {
     key_ = {};
     coefficients_.motion = nullptr;
-    if (!choices.passes && !choices.round_by_cost && !may_move(gop, choices)) return false;
+    if (!choices.passes && choices.rounding_step == 0 && !may_move(gop, choices)) return false;
     transform(gop, choices, {&key_before_, &key_, nullptr}, coefficients_);
     motion_step_ = choices.step;
-    if (choices.round_by_cost) {
-      const StageTimer timer(coder_time_, pool_times());
-      trivelet::round_by_cost(headers_.of(coefficients_.motion.get()), coefficients_, choices.step, pool_);
-    }
+    round(choices);
     return true;
+  }
+
+  void round(const GopChoices& choices) {
+    rounding_step_ = choices.rounding_step;
+    if (rounding_step_ == 0) return;
+    const StageTimer timer(coder_time_, pool_times());
+    round_by_cost(headers_.of(coefficients_.motion.get()), coefficients_, rounding_step_, pool_);
+  }
+
+  // The coefficients kept were rounded for another step: they are made again, along the same motion.
+  void round_otherwise(const Gop& gop, const GopChoices& choices) {
+    if (choices.rounding_step == rounding_step_) return;
+    if (coefficients_.motion) {
+      const StageTimer timer(transform_time_, pool_times());
+      const std::shared_ptr<const GopMotion> motion = coefficients_.motion;
+      load(gop, choices, key_before_, coefficients_);
+      coefficients_.motion = motion;
+      move({&key_before_, &key_, nullptr}, coefficients_);
+    } else {
+      transform_still(gop, coefficients_);
+    }
+    round(choices);
   }
 
   void push_gop(const Gop& gop, const GopChoices& choices) {
@@ -190,6 +214,14 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     const MotionKey none;
     out.frame_gains.clear();
     search(gop, choices, keys.before ? *keys.before : none, out);
+    move(keys, out);
+  }
+
+  void load(const Gop& gop, const GopChoices& choices, const MotionKey& before, CoefficientGop& out) {
+    header_.lossless ? load_as<std::int32_t>(gop, choices, before, out) : load_as<float>(gop, choices, before, out);
+  }
+
+  void move(const MotionKeys& keys, CoefficientGop& out) {
     header_.lossless ? move_as<std::int32_t>(keys, out) : move_as<float>(keys, out);
   }
 
@@ -197,7 +229,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   void search(const Gop& gop, const GopChoices& choices, const MotionKey& before, CoefficientGop& out) {
     require(choices.key != GopKey::kOpen || !before.empty(), ErrorKind::kInternal,
             "an open GOP behind one without a key");
-    header_.lossless ? load_as<std::int32_t>(gop, choices, before, out) : load_as<float>(gop, choices, before, out);
+    load(gop, choices, before, out);
     out.motion = motion_.search(choices.step);
   }
 
@@ -503,7 +535,8 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   std::vector<float> real_;  // of a group of components
   std::vector<std::int32_t> integer_;
   CoefficientGop coefficients_;  // of the last GOP, all components, if it may be coded again or has motion
-  float motion_step_ = 0;        // of which they are
+  float motion_step_ = 0;        // for which their motion was chosen
+  float rounding_step_ = 0;      // for which they were rounded; 0: they were not
   CodedGop coded_;
   bool pending_ = false;
   StageTime transform_time_;

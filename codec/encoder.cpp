@@ -75,7 +75,8 @@ GopChoices Encoder::State::choices(const Pending& p) const {
   c.motion = params.motion;
   c.key = p.wanted_key;
   c.passes = params.has_byte_target() || params.psnr > 0;
-  c.round_by_cost = rounds_by_cost(params);
+  // Towards a target a plane more is coded than is sent, about (encoder_targets.cpp).
+  if (rounds_by_cost(params)) c.rounding_step = c.passes ? 2 * c.step : c.step;
   return c;
 }
 

@@ -155,7 +155,7 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
 }
 
 bool rounds_by_cost(const EncoderParams& p) {
-  return p.motion != Motion::kOff && !p.lossless && p.profile == Profile::kDense && !p.has_byte_target() && p.psnr == 0;
+  return p.motion != Motion::kOff && !p.lossless && p.profile == Profile::kDense;
 }
 
 KeySchedule::Begins KeySchedule::next(int frames, bool begins_scene) {

@@ -38,7 +38,7 @@ struct EncodeSlot {
   PinnedBuffer<std::uint8_t> bytes;
   MotionUpload motion;
   MotionOfGop of_gop;
-  bool rounds = false;      // as GopChoices::round_by_cost says
+  float rounding_step = 0;  // as GopChoices has it
   bool spares = false;      // as GopChoices::spare_last_pass says
   std::size_t fetched = 0;  // of the bytes, without knowing how many there are
   float step = -1;
@@ -94,8 +94,8 @@ struct EncodePipeline::State {
     const GopShape& shape = shape_of(frames, choices, of);
     const bool dense = header.profile == Profile::kDense;
     slot.spares = choices.spare_last_pass;
-    slot.rounds = choices.round_by_cost;
-    require(!slot.rounds || (dense && !header.lossless), ErrorKind::kBadArgument,
+    slot.rounding_step = choices.rounding_step;
+    require(slot.rounding_step == 0 || (dense && !header.lossless), ErrorKind::kBadArgument,
             "coefficients are rounded by cost in lossy streams of the dense profile");
     if (slot.shape == &shape && (header.lossless || (slot.step == step && slot.frame_gains == choices.frame_gains)))
       return;
@@ -138,7 +138,7 @@ struct EncodePipeline::State {
         slot.gains = std::make_unique<FastPassTable>(*shape.plan, *shape.dense, planes, header.centroid);
         if (slot.host_gains.size() < slot.gains->size()) slot.host_gains = PinnedBuffer<double>(slot.gains->size());
       }
-      if (!header.lossless && (by_plane(choices) || choices.round_by_cost))
+      if (!header.lossless && (by_plane(choices) || choices.rounding_step > 0))
         slot.exact = DeviceBuffer<float>(shape.coefficient_origin.back());
       if (slot.meta.size() < slot.meta_bytes()) slot.meta = PinnedBuffer<std::byte>(slot.meta_bytes());
       // Most GOPs need much less than there is room for on the device; collect() makes more room for those that do not.
@@ -260,8 +260,9 @@ struct EncodePipeline::State {
       motion->from_samples<T>(*slot.shape, slot.of_gop, slot.samples.data(), slot.stream);
     }
     if constexpr (std::is_same_v<Q, float>) {
-      transform(slot, transforms, slot.rounds ? slot.exact.data() : coefficients);
-      if (slot.rounds) round_by_cost(*slot.shape, slot.step, slot.exact.data(), coefficients, slot.stream);
+      transform(slot, transforms, slot.rounding_step > 0 ? slot.exact.data() : coefficients);
+      if (slot.rounding_step > 0)
+        round_by_cost(*slot.shape, slot.rounding_step, slot.exact.data(), coefficients, slot.stream);
     } else {
       transform(slot, transforms, coefficients);
       if constexpr (std::is_same_v<T, float>)

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "codec/backend.h"
 #include "codec/container.h"
 #include "codec/encoder_params.h"
 #include "codec/motion.h"
@@ -368,8 +369,43 @@ TEST(MotionStream, RoundingByCostSavesBytes) {
   const auto rounded = test::encode(clip, p);
   const double reached = psnr(clip, test::decode(rounded, {.threads = 2}));
   EXPECT_NEAR(10 * std::log10(255 * 255 / error_of(info_of(rounded).gops[0].layers[0].error)), reached, 0.1);
-  p.psnr = reached;  // with a target all coefficients are rounded down
-  EXPECT_LT(rounded.size(), test::encode(clip, p).size());
+  // Targets have it, too.
+  p.psnr = reached;
+  const auto at_psnr = test::encode(clip, p);
+  EXPECT_NEAR(psnr(clip, test::decode(at_psnr, {.threads = 2})), reached, 0.1);
+  EXPECT_LT(at_psnr.size() * 100, rounded.size() * 108) << "109 if all are rounded down";
+  p.psnr = 0;
+  p.target_bytes = rounded.size();
+  const auto at_size = test::encode(clip, p);
+  EXPECT_LE(at_size.size(), rounded.size());
+  EXPECT_GT(psnr(clip, test::decode(at_size, {.threads = 2})), reached - 0.36) << "0.44 less if all are rounded down";
+}
+
+// A GOP that is coded again is rounded again, from what it was before.
+TEST(MotionStream, RoundsAnewWhatIsCodedAgain) {
+  const test::Clip clip = moving_clip(96, 64, "yuv420p", 8, 8);
+  for (const Motion motion : {Motion::kOn, Motion::kOff}) {
+    EncoderParams p = with_motion(8);
+    p.psnr = 40;
+    const auto encoder = cpu_backend().make_encoder(make_header(clip.info, resolve(clip.info, p)), {2});
+    std::vector<std::vector<std::uint8_t>> codewords;
+    for (const float step : {8.0f, 9.0f, 8.0f}) {
+      GopChoices choices;
+      choices.motion = motion;
+      choices.step = step;
+      choices.rounding_step = 2 * step;
+      choices.passes = true;
+      codewords.empty() ? encoder->push(clip.gops[0], choices) : encoder->push_again(clip.gops[0], choices);
+      CodedGop coded;
+      ASSERT_TRUE(encoder->pull(coded));
+      auto& bytes = codewords.emplace_back();
+      for (const auto& component : coded.components)
+        for (const CodedBlock& block : component.blocks)
+          bytes.insert(bytes.end(), block.bytes.begin(), block.bytes.end());
+    }
+    EXPECT_NE(codewords[0], codewords[1]);
+    EXPECT_EQ(codewords[0], codewords[2]);
+  }
 }
 
 // Coefficients and their motion, taken out of one stream and put into another.

@@ -183,7 +183,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
   GopChoices choices;
   choices.step = parsed.packets.front().header.step;
   choices.frame_gains = parsed.packets.front().header.frame_gains;
-  choices.round_by_cost = header.motion && header.profile == Profile::kDense && !header.lossless;
+  if (header.motion && header.profile == Profile::kDense && !header.lossless) choices.rounding_step = choices.step;
   // The host has searched for it already.
   std::vector<std::shared_ptr<const GopMotion>> motions;
   for (const Packet& p : parsed.packets) motions.push_back(read_motion(header, p));
