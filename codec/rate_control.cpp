@@ -319,25 +319,52 @@ Cuts RateControl::with_error(double wanted, double& log2_lambda) const {
   }
   log2_lambda = low;
   if (low < kEverything) return complete();
-  // Between the slopes on both sides of it lie segments that change at once: as many of them as are needed.
+  // Between the slopes on both sides of it lie segments that change at once: as many of them as are needed. In small
+  // pictures the last of them may be too much by far. Then it is another one instead, whatever is too much by the least.
+  constexpr float kHardlyFlatter = 0.5f;  // its slope, over that of the others
   const Cuts finer = at(std::exp2(low));
   Cuts cuts = at(std::exp2(high));
   double now = error(cuts);
-  for (const Component& c : components_)
-    for (int block = 0; block < c.grid->blocks(); ++block)
-      for (std::size_t s = 0; s < static_cast<std::size_t>(c.segments) && now > wanted; ++s) {
-        const std::size_t first = c.first + static_cast<std::size_t>(block) * static_cast<std::size_t>(c.segments);
-        const std::size_t i = first + s;
-        if (finer[i] >= cuts[i]) continue;
-        if (c.parents[s] >= 0 &&
-            finer[i] < lowest_cut(header_.profile, cuts[first + static_cast<std::size_t>(c.parents[s])]))
-          continue;
-        const Point* before = point_at(runs_[i], cuts[i]);
-        const Point* after = point_at(runs_[i], finer[i]);
-        now -= (after ? after->gain : 0) - (before ? before->gain : 0);
-        cuts[i] = finer[i];
-      }
-  return now > wanted ? finer : cuts;
+  const auto gain_of = [&](std::size_t i, int cut) {
+    const Point* before = point_at(runs_[i], cuts[i]);
+    const Point* after = point_at(runs_[i], cut);
+    return (after ? after->gain : 0) - (before ? before->gain : 0);
+  };
+  const auto for_segments = [&](const auto& f) {
+    for (const Component& c : components_)
+      for (int block = 0; block < c.grid->blocks(); ++block)
+        for (std::size_t s = 0; s < static_cast<std::size_t>(c.segments); ++s) {
+          const std::size_t first = c.first + static_cast<std::size_t>(block) * static_cast<std::size_t>(c.segments);
+          const int parent = c.parents[s];
+          f(first + s, parent < 0 ? 0 : lowest_cut(header_.profile, cuts[first + static_cast<std::size_t>(parent)]));
+        }
+  };
+  for_segments([&](std::size_t i, int lowest) {
+    if (finer[i] >= cuts[i] || finer[i] < lowest) return;
+    const double gain = gain_of(i, finer[i]);
+    if (now - gain < wanted) return;
+    now -= gain;
+    cuts[i] = finer[i];
+  });
+  if (now <= wanted) return cuts;
+  const auto flattest = static_cast<float>(kHardlyFlatter * std::exp2(low));
+  const Point* best = nullptr;
+  std::size_t of = 0;
+  double least = 0;
+  for_segments([&](std::size_t i, int lowest) {
+    const Run& run = runs_[i];
+    const Point* before = point_at(run, cuts[i]);
+    const Point* next = before ? before + 1 : points_.data() + run.first;
+    if (next == points_.data() + run.first + run.count || next->cut < lowest || next->slope < flattest) return;
+    const double gain = gain_of(i, next->cut);
+    if (now - gain > wanted || (best && gain >= least)) return;
+    best = next;
+    of = i;
+    least = gain;
+  });
+  if (!best) return finer;
+  cuts[of] = best->cut;
+  return cuts;
 }
 
 // ------------------------------------------------------------------------------------------------------------- layers

@@ -106,7 +106,7 @@ TEST(MotionStream, IsBetterThanWithoutInEveryFormat) {
   test::OneOf chosen(5);
   for (const char* format : {"yuv420p", "gray", "yuv422p", "gbrp", "yuv444p", "yuva420p", "yuv420p10", "gray16"}) {
     if (!chosen()) continue;
-    const test::Clip clip = moving_clip(144, 96, format, 16, 16);
+    const test::Clip clip = moving_clip(112, 80, format, 16, 16);
     EncoderParams p = with_motion(16);
     p.psnr = 38;
     const auto moving = test::encode(clip, p);
