@@ -281,6 +281,17 @@ class Rewriter {
     return i;
   }
 
+  // GOPs before the range are kept for open ones in it: not if what lies between them is damaged.
+  void leave_out_leads() {
+    const auto first = std::find_if(gops_.begin(), gops_.end(), [this](const SourceGop& g) {
+      return wanted(g.info.first_frame, g.info.first_frame + static_cast<std::uint64_t>(g.info.frames));
+    });
+    if (first == gops_.begin() || (first != gops_.end() && first->info.key == GopKey::kOpen)) return;
+    for (auto g = gops_.begin(); g != first; ++g) result_.frames -= static_cast<std::uint64_t>(g->info.frames);
+    gops_.erase(gops_.begin(), first);
+    if (!gops_.empty()) result_.first_frame = gops_.front().info.first_frame;
+  }
+
   void read_gops() {
     std::uint64_t headers = 0;  // bytes of memory
     std::uint64_t next = 0;     // frame, as far as the GOPs before follow each other
@@ -335,6 +346,7 @@ class Rewriter {
         report(e.what());
       }
     }
+    leave_out_leads();
     if (next < params_.end_frame) {
       if (!info_.complete)
         report("the stream is not complete: its end is missing after frame " + std::to_string(next));

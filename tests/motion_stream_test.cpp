@@ -633,6 +633,47 @@ TEST(MotionStream, DamageEndsBehindTheNextOpenGop) {
   EXPECT_EQ(rewrite(source, {.keep_partial = true}, sink).frames, 8u) << "what leans on what is lost goes with it";
 }
 
+// An extract leaves out what is damaged and the open GOPs behind it, up to the next closed one; and GOPs before the range
+// that lead to nothing in it any more.
+TEST(MotionStream, ExtractsAroundDamageBetweenClosedGops) {
+  const test::Clip clip = moving_clip(64, 48, "gray", 40, 8);
+  EncoderParams params = with_motion(8);
+  params.key_interval = 24;
+  const auto stream = test::encode(clip, params);
+  ASSERT_EQ(keys_of(stream), "LOOLO");
+  const std::vector<Gop> whole = test::decode(stream, {.threads = 2});
+  const StreamInfo info = info_of(stream);
+  const auto damaged_in = [&](std::size_t gop) {
+    auto bytes = stream;
+    bytes[static_cast<std::size_t>(info.gops[gop].offset + info.gops[gop].bytes) - 40] ^= std::byte{255};
+    return bytes;
+  };
+  const auto expect = [&](const std::vector<std::byte>& bytes, RewriteParams range,
+                          const std::vector<std::size_t>& left, const std::string& keys) {
+    MemorySource source(bytes.data(), bytes.size());
+    MemorySink sink;
+    EXPECT_THROW(rewrite(source, range, sink), Error);
+    range.keep_partial = true;
+    MemorySource again(bytes.data(), bytes.size());
+    sink.bytes.clear();
+    const RewriteResult r = rewrite(again, range, sink);
+    EXPECT_EQ(r.frames, 8 * left.size());
+    EXPECT_EQ(r.first_frame, 8 * left.front());
+    EXPECT_EQ(keys_of(sink.bytes), keys);
+    const std::vector<Gop> part = test::decode(sink.bytes, {.threads = 2});
+    ASSERT_EQ(part.size(), left.size());
+    for (std::size_t i = 0; i < left.size(); ++i) EXPECT_EQ(test::compare(whole[left[i]], part[i]).largest, 0) << i;
+  };
+  expect(damaged_in(1), {}, {0, 3, 4}, "LLO");
+  expect(damaged_in(2), {}, {0, 1, 3, 4}, "LOLO");
+  expect(damaged_in(3), {}, {0, 1, 2}, "LOO");
+  expect(damaged_in(1), {.first_frame = 18, .end_frame = 30}, {3}, "L");
+  const auto last = damaged_in(4);
+  MemorySource source(last.data(), last.size());
+  MemorySink sink;
+  EXPECT_THROW(rewrite(source, {.first_frame = 34, .keep_partial = true}, sink), Error) << "nothing of it is left";
+}
+
 // A damaged section costs its level and finer ones, in its GOP alone, and is told.
 TEST(MotionStream, DamagedMotionIsFoundAndContained) {
   const test::Clip clip = moving_clip(64, 48, "gray", 24, 8);
