@@ -48,7 +48,7 @@ void Encoder::State::write_gop(Work& work) {
   if (!work.control) return;
   Judgement j;
   j.predicted = predicted_errors(*work.control, work.cuts);
-  if (work.gop.measures) j.measured_at = measuring_points(work.gop, j.predicted, work.cuts);
+  if (work.gop.measures) j.measured_at = measuring_points(work.gop, j.predicted);
   if (!j.measured_at.empty() && !work.gop.samples) {
     j.samples.emplace(header.video, header.gop_frames, backend.allocate);
     j.samples->set_frames(work.gop.frames);
@@ -56,17 +56,17 @@ void Encoder::State::write_gop(Work& work) {
   }
   j.gop = std::move(work.gop);
   j.control = std::move(work.control);
-  j.cuts = std::move(work.cuts);  // with it go the places that measured_at points to
+  j.cuts = std::move(work.cuts);
   finisher ? finisher->judge_later(std::move(j)) : judge(j);
 }
 
 // The errors of a GOP's layers: by what was measured of it, or of one before.
 void Encoder::State::judge(Judgement& j) {
   if (!j.measured_at.empty())
-    measure_at(j.measured_at, j.samples ? *j.samples : *j.gop.samples, j.gop, *j.control);
+    measure_at(j.measured_at, j.samples ? *j.samples : *j.gop.samples, j.gop, *j.control, j.cuts);
   else if (header.motion && j.gop.anew)
     measured = SampleErrorModel(header.lossless);
-  late_errors.push_back(layer_errors(j.predicted, measured));
+  late_errors.push_back(errors_of_layers(j.predicted));
 }
 
 void Encoder::State::make_chunks(const LayeredGop& layers, Chunks& out, ThreadPool* with) const {

@@ -173,11 +173,11 @@ void PartEncoder::take(void* done) {
   }
   if (work.control) r.predicted = s.predicted_errors(*work.control, work.cuts);
   if (work.control && s.header.motion) {
-    std::vector<const Cuts*> points;
-    if (work.gop.measures) points = s.measuring_points(work.gop, r.predicted, work.cuts);
+    std::vector<std::size_t> points;
+    if (work.gop.measures) points = s.measuring_points(work.gop, r.predicted);
     if (work.gop.anew) s.measured = SampleErrorModel(s.header.lossless);
-    if (!points.empty()) s.measure_at(points, *samples, work.gop, *work.control);
-    r.errors = layer_errors(r.predicted, s.measured);
+    if (!points.empty()) s.measure_at(points, *samples, work.gop, *work.control, work.cuts);
+    r.errors = s.errors_of_layers(r.predicted);
   }
   r.asks = work.control && !s.header.motion && work.gop.measures;
   const std::lock_guard lock(mutex_);

@@ -96,7 +96,7 @@ struct Encoder::State {
     std::unique_ptr<RateControl> control;
     std::vector<Cuts> cuts;
     std::vector<double> predicted;         ///< their errors
-    std::vector<const Cuts*> measured_at;  ///< some of the cuts; none: as GOPs before
+    std::vector<std::size_t> measured_at;  ///< some of the layers; none: as GOPs before
     std::optional<Gop> samples;            ///< for that, else gop.samples
   };
   /// Threads that divide coded GOPs, one that writes them in order, and one that finds their errors, while the backend
@@ -149,7 +149,8 @@ struct Encoder::State {
   bool finished = false;
   SampleErrorModel measured;  ///< of the GOP measured last
   MeasuringPlan plan;
-  bool fewer_layers;  ///< layers of GOPs that are too small for so many may be empty
+  std::vector<double> errors_before;  ///< of the layers of the GOP before
+  bool fewer_layers;                  ///< layers of GOPs that are too small for so many may be empty
   std::vector<Pending> pending;
   Work current;                                  ///< for its memory
   std::vector<std::vector<double>> late_errors;  ///< for the index, GOP by GOP, where they come after the GOP
@@ -253,14 +254,16 @@ struct Encoder::State {
   /// Decodes the GOP at some of these cuts, if what was measured before is too long ago or does not apply.
   void measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers);
   /// Where a GOP is to be measured; nowhere if one before is like it.
-  std::vector<const Cuts*> measuring_points(const Pending& p, const std::vector<double>& predicted,
-                                            const std::vector<Cuts>& layers);
-  void measure_at(const std::vector<const Cuts*>& points, const Gop& gop, const Pending& p, RateControl& control);
+  std::vector<std::size_t> measuring_points(const Pending& p, const std::vector<double>& predicted);
+  void measure_at(const std::vector<std::size_t>& points, const Gop& gop, const Pending& p, RateControl& control,
+                  const std::vector<Cuts>& layers);
+  /// The errors of a GOP's layers: by what was measured of it, or of one before. GOPs come in their order.
+  std::vector<double> errors_of_layers(const std::vector<double>& predicted);
   std::vector<double> sampled_errors(const Gop& gop, const Pending& p, const RateControl& control,
                                      const std::vector<const Cuts*>& points);
-  /// `as_before`: the GOP before was measured last at the same quality.
+  /// `error_before`: as GopChoices has it.
   double measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts,
-                        bool as_before = false);
+                        double error_before = 0);
   double decoded_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
   template <class Needed>
   bool find_step(const Gop& gop, double finest, double alike, const Needed& needed_for);

@@ -49,10 +49,10 @@ double octaves_off(double of_planes, double of_all, double wanted) {
 
 // What the decoder would really make of it.
 double Encoder::State::measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts,
-                                      bool as_before) {
+                                      double error_before) {
   GopChoices coded = choices(p);
   coded.step = p.step;
-  coded.cut_as_before = as_before;
+  coded.error_before = error_before;
   return timed(&EncoderStages::measure, !coder->pool(), [&] {
     const double error = coder->squared_error(gop, coded, cuts);
     return error >= 0 ? error : decoded_error(gop, p, control, cuts);
@@ -96,16 +96,21 @@ double Encoder::State::decoded_error(const Gop& gop, const Pending& p, RateContr
 }
 
 void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers) {
-  const std::vector<const Cuts*> points = measuring_points(p, predicted_errors(control, layers), layers);
-  if (!points.empty()) return measure_at(points, gop, p, control);
-  if (header.motion && p.anew) measured = SampleErrorModel(header.lossless);
+  const std::vector<double> predicted = predicted_errors(control, layers);
+  const std::vector<std::size_t> points = measuring_points(p, predicted);
+  if (!points.empty())
+    measure_at(points, gop, p, control, layers);
+  else if (header.motion && p.anew)
+    measured = SampleErrorModel(header.lossless);
+  (void)errors_of_layers(predicted);
 }
 
-std::vector<const Cuts*> Encoder::State::measuring_points(const Pending& p, const std::vector<double>& predicted,
-                                                          const std::vector<Cuts>& layers) {
-  std::vector<const Cuts*> points;
-  for (const std::size_t l : plan.layers(predicted, p.open(), p.anew)) points.push_back(&layers[l]);
-  return points;
+std::vector<std::size_t> Encoder::State::measuring_points(const Pending& p, const std::vector<double>& predicted) {
+  return plan.layers(predicted, p.open(), p.anew);
+}
+
+std::vector<double> Encoder::State::errors_of_layers(const std::vector<double>& predicted) {
+  return errors_before = layer_errors(predicted, measured);
 }
 
 std::vector<double> Encoder::State::sampled_errors(const Gop& gop, const Pending& p, const RateControl& control,
@@ -115,17 +120,22 @@ std::vector<double> Encoder::State::sampled_errors(const Gop& gop, const Pending
   });
 }
 
-void Encoder::State::measure_at(const std::vector<const Cuts*>& points, const Gop& gop, const Pending& p,
-                                RateControl& control) {
+void Encoder::State::measure_at(const std::vector<std::size_t>& points, const Gop& gop, const Pending& p,
+                                RateControl& control, const std::vector<Cuts>& layers) {
   const trace::Span span("measure errors");
   measured = SampleErrorModel(header.lossless);
   if (p.motion || rounds_by_cost(params)) {  // no block of it can be decoded alone; or its rounding is in no sample
-    for (const Cuts* cuts : points) measured.add(control.mean_error(*cuts), measured_error(gop, p, control, *cuts));
+    for (const std::size_t l : points) {
+      const double before = p.open() && l < errors_before.size() ? errors_before[l] : 0;
+      measured.add(control.mean_error(layers[l]), measured_error(gop, p, control, layers[l], before));
+    }
     return;
   }
-  const std::vector<double> errors = sampled_errors(gop, p, control, points);
+  std::vector<const Cuts*> cuts;
+  for (const std::size_t l : points) cuts.push_back(&layers[l]);
+  const std::vector<double> errors = sampled_errors(gop, p, control, cuts);
   for (std::size_t i = 0; i < points.size(); ++i)
-    measured.add(control.mean_error(*points[i]), errors[i] / static_cast<double>(control.samples()));
+    measured.add(control.mean_error(*cuts[i]), errors[i] / static_cast<double>(control.samples()));
 }
 
 // ---------------------------------------------------------------------------------------------------------------- runs
@@ -245,7 +255,7 @@ bool Encoder::State::cut_to_error(const Gop& gop, const Pending& p, RateControl&
       best_slope = slope;
       return !all || control.error(best) * correction <= target_error * kFewer * samples;
     }
-    const double actual = std::max(1e-9, measured_error(gop, p, control, cuts, true));
+    const double actual = std::max(1e-9, measured_error(gop, p, control, cuts));
     const double distance = std::abs(10 * std::log10(actual / target_error));
     const auto correct = [&] {
       correction = std::clamp(actual / std::max(1e-9, control.error(cuts) / samples), 0.01, 1e6);

@@ -7,14 +7,19 @@ namespace trivelet {
 std::vector<std::size_t> MeasuringPlan::layers(const std::vector<double>& predicted, bool open, bool anew) {
   const std::size_t most = motion_ ? 6 : 4;  // each costs a decoding, without motion of a few blocks
   constexpr int kMostAge = 16;               // GOPs
-  if (motion_ && anew) planned_ = SampleErrorModel();
+  constexpr int kOpenOnes = 2;               // the first leans on a closed one, as no other does
+  if (motion_ && anew) {
+    planned_ = SampleErrorModel();
+    opened_ = 0;
+  }
   std::vector<std::size_t> chosen;  // from the finest
   double last = 0;
   for (std::size_t l = predicted.size(); l-- > 0;) {
     const double error = predicted[l];
     if (error == kExactLayer) continue;
-    // Rounding changes small errors most; motion, which follows what was decoded, changes all.
-    const double apart = (last < 0.5 ? 3 : last < 8 ? 4 : 8) / (motion_ ? 2.5 : 1.0);
+    // Rounding changes small errors most. Motion follows what was decoded and changes all, and of an open GOP even layers
+    // that add little differ by what the key frame before has lost, which is known where that GOP was measured.
+    const double apart = motion_ ? 1.001 : last < 0.5 ? 3 : last < 8 ? 4 : 8;
     if (!chosen.empty() && error < apart * last) continue;
     chosen.push_back(l);
     last = error;
@@ -25,7 +30,10 @@ std::vector<std::size_t> MeasuringPlan::layers(const std::vector<double>& predic
     for (std::size_t i = 1; i <= others; ++i) chosen[1 + i] = chosen[1 + i * (chosen.size() - 2) / others];
     chosen.resize(most);
   }
-  if (chosen.empty() || (planned_.covers(predicted[chosen.front()]) && open == open_ && ++age_ < kMostAge)) return {};
+  if (chosen.empty() || (planned_.covers(predicted[chosen.front()]) && open == open_ &&
+                         (!open || opened_ >= kOpenOnes) && ++age_ < kMostAge))
+    return {};
+  if (open) ++opened_;
   open_ = open;
   age_ = 0;
   planned_ = SampleErrorModel();

@@ -25,6 +25,7 @@ class MeasuringPlan {
   bool motion_;
   SampleErrorModel planned_;  ///< where one was, or is going to be, measured
   int age_ = 0;               ///< GOPs since
+  int opened_ = 0;            ///< open GOPs measured since the last closed one
   bool open_ = false;         ///< it was an open one
 };
 

@@ -588,12 +588,14 @@ TEST(MotionStream, OpenGopsAreExactAndKnowTheirErrors) {
   const auto lossy = test::encode(clip, p);
   const StreamInfo info = info_of(lossy);
   EXPECT_NEAR(psnr(clip, test::decode(lossy, {.threads = 2})), 37, 0.1);
-  for (int layers = 4; layers <= 6; ++layers) {
+  // Those of the lowest, which not all GOPs are measured at, less well.
+  for (int layers = 1; layers <= 6; ++layers) {
     double error = 0;
     for (const GopInfo& g : info.gops)
       error += g.frames * error_of(g.layers[static_cast<std::size_t>(layers - 1)].error);
     const double said = 10 * std::log10(255 * 255 * 28 / error);
-    EXPECT_NEAR(said, psnr(clip, test::decode(lossy, {.max_layers = layers, .threads = 2})), 0.3) << layers;
+    EXPECT_NEAR(said, psnr(clip, test::decode(lossy, {.max_layers = layers, .threads = 2})), layers < 4 ? 0.8 : 0.3)
+        << layers;
   }
   p.psnr = 0;
   p.lossless = true;
