@@ -282,8 +282,8 @@ std::vector<double> PartEncoder::settle(std::uint64_t number, const std::vector<
   if (!layers.empty()) {
     std::vector<const Cuts*> points;
     for (const std::size_t l : layers) points.push_back(&kept->cuts.at(l));
-    errors = s.sampled_errors(kept->samples, kept->gop, *kept->control, points);
-    for (double& e : errors) e /= static_cast<double>(kept->control->samples());
+    for (const SampledError& e : s.sampled_errors(kept->samples, kept->gop, *kept->control, points))
+      errors.push_back(e.error / static_cast<double>(kept->control->samples()));
   }
   const std::lock_guard lock(mutex_);
   free_.push_back(std::move(kept->samples));

@@ -259,8 +259,12 @@ struct Encoder::State {
                   const std::vector<Cuts>& layers);
   /// The errors of a GOP's layers: by what was measured of it, or of one before. GOPs come in their order.
   std::vector<double> errors_of_layers(const std::vector<double>& predicted);
-  std::vector<double> sampled_errors(const Gop& gop, const Pending& p, const RateControl& control,
-                                     const std::vector<const Cuts*>& points);
+  std::vector<SampledError> sampled_errors(const Gop& gop, const Pending& p, const RateControl& control,
+                                           const std::vector<const Cuts*>& points);
+  /// The error of a GOP of large pictures without motion, by a sample where that tells it.
+  double likely_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
+  /// Smaller blocks are mostly border.
+  bool sample_tells_errors() const { return header.block_size() >= 128; }
   /// `error_before`: as GopChoices has it.
   double measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts,
                         double error_before = 0);
@@ -268,10 +272,11 @@ struct Encoder::State {
   template <class Needed>
   bool find_step(const Gop& gop, double finest, double alike, const Needed& needed_for);
   RateControl coded_at_once(const Gop& gop, bool again, Pending& p);
-  RateControl coded_once(const Gop& gop, bool spare, bool measures, Pending& p);
+  RateControl coded_once(const Gop& gop, bool spare, bool measured_whole, Pending& p);
   RateControl coded_as(const Gop& gop, const GopChoices& choice, bool again, Pending& p);
   void keep_amounts(const RateControl& control, int frames_of, int more_planes);
-  bool cut_to_error(const Gop& gop, const Pending& p, RateControl& control, bool measures, Cuts& best,
+  enum class Measured { kNot, kBySample, kWhole };
+  bool cut_to_error(const Gop& gop, const Pending& p, RateControl& control, Measured how, Cuts& best,
                     double& best_slope);
   void push_to_psnr(const Gop& gop, Pending p);
   struct Budget {

@@ -371,9 +371,9 @@ std::vector<ErrorSample::Share> ErrorSample::measure(const Unit& unit, const Gop
   return out;
 }
 
-std::vector<double> ErrorSample::errors(const Gop& gop, float step, const std::vector<std::uint8_t>& frame_gains,
-                                        const RateControl& control, const std::vector<const Cuts*>& points,
-                                        ThreadPool& pool) {
+std::vector<SampledError> ErrorSample::errors(const Gop& gop, float step, const std::vector<std::uint8_t>& frame_gains,
+                                              const RateControl& control, const std::vector<const Cuts*>& points,
+                                              ThreadPool& pool) {
   const std::vector<Unit> units = draw(all_units(control, points));
   std::vector<std::vector<Share>> shares(units.size());
   pool.parallel_for(static_cast<int>(units.size()), [&](int i, int) {
@@ -381,18 +381,29 @@ std::vector<double> ErrorSample::errors(const Gop& gop, float step, const std::v
     shares[n] = header_.lossless ? measure<std::int32_t>(units[n], gop, step, frame_gains, control, points)
                                  : measure<float>(units[n], gop, step, frame_gains, control, points);
   });
-  std::vector<double> errors;
+  std::vector<SampledError> errors;
   for (std::size_t p = 0; p < points.size(); ++p) {
     double measured = 0;
     double predicted = 0;
-    for (std::size_t i = 0; i < units.size(); ++i) {
+    const auto measured_of = [&](std::size_t i) {
       const Share& s = shares[i][p];
-      const double of_borders = s.in_block > 0 ? s.in_picture / s.in_block : 1.0;
-      measured += units[i].weight * s.measured * of_borders;
-      predicted += units[i].weight * s.predicted;
+      return units[i].weight * s.measured * (s.in_block > 0 ? s.in_picture / s.in_block : 1.0);
+    };
+    for (std::size_t i = 0; i < units.size(); ++i) {
+      measured += measured_of(i);
+      predicted += units[i].weight * shares[i][p].predicted;
     }
     const double of_all = control.error(*points[p]);
-    errors.push_back(predicted > 0 ? of_all * measured / predicted : of_all);
+    if (!(predicted > 0)) {
+      errors.push_back({of_all, 0});
+      continue;
+    }
+    // Of a ratio: what is left of each block when the ratio is taken out of it.
+    const double ratio = measured / predicted;
+    double squares = 0;
+    for (std::size_t i = 0; i < units.size(); ++i)
+      squares += std::pow(measured_of(i) - ratio * units[i].weight * shares[i][p].predicted, 2);
+    errors.push_back({of_all * ratio, of_all * std::sqrt(squares) / predicted});
   }
   return errors;
 }

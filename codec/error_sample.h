@@ -30,14 +30,21 @@ class AxisEnergies {
   std::map<std::tuple<int, int, bool, Wavelet>, std::vector<double>> known_;
 };
 
+/// A squared error as a sample tells it, and how far off that may be: one standard deviation.
+struct SampledError {
+  double error = 0;
+  double deviation = 0;
+};
+
 class ErrorSample {
  public:
   ErrorSample(const StreamHeader& header, SimdLevel simd) : header_(header), simd_(simd) {}
 
   /// The squared error of all samples at each of these cuts of a GOP without motion. It is the same whatever the threads
   /// and the instruction set.
-  std::vector<double> errors(const Gop& gop, float step, const std::vector<std::uint8_t>& frame_gains,
-                             const RateControl& control, const std::vector<const Cuts*>& points, ThreadPool& pool);
+  std::vector<SampledError> errors(const Gop& gop, float step, const std::vector<std::uint8_t>& frame_gains,
+                                   const RateControl& control, const std::vector<const Cuts*>& points,
+                                   ThreadPool& pool);
 
  private:
   struct Unit;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <optional>
 #include <queue>
 #include <utility>
 
@@ -601,32 +602,58 @@ void RateControl::fill(std::uint64_t budget, int layers, double lambda, Cuts& fi
   divide(this->layers(final, lambda, layers), out);
 }
 
+// The slope at which the chunks take `budget` bytes, or a little less that fill() makes use of. Logarithms of both go
+// along straight lines, nearly: a bracket is narrowed by the secant through its ends, a few times, for every look divides
+// all layers.
 bool RateControl::fit(std::uint64_t budget, int layers, double& lambda, LayeredGop& out, Cuts& final) {
   const auto bytes_of = [&](const Cuts& cuts, double at) { return chunk_bytes(this->layers(cuts, at, layers)); };
   // All of it?
   final = complete();
-  if (bytes_of(final, lambda) <= budget) {
+  if (body_bytes(final) <= budget && bytes_of(final, lambda) <= budget) {
     divide(this->layers(final, lambda, layers), out);
     return true;
   }
-  double fits = std::max(lambda, 1e-9);
-  for (int i = 0; bytes_of(at(fits), fits) > budget; ++i) {
-    if (i > 60) return false;
-    fits *= 2;
+  constexpr double kNear = 0.003;       // of the budget: what may be left for fill()
+  constexpr double kPerBytes = 2;       // octaves of the slope for one of the bytes, as long as nothing else is known
+  constexpr double kLeast = 0.02;       // octaves, and
+  constexpr double kLongest = 8;        // … at once, twice as many every second look until both sides are known
+  constexpr double kLeastShare = 0.02;  // of a bracket: what a step takes off it at least
+  constexpr double kRange = 80;         // octaves from the first guess: nothing lies beyond
+  constexpr int kMostLooks = 60;
+  struct End {
+    double slope;
+    double bytes;
+  };
+  std::optional<End> fits;
+  std::optional<End> exceeds;
+  const double first = std::log2(std::max(lambda, 1e-9));
+  const double wanted = std::log2(std::max(static_cast<double>(budget), 1.0) * (1 - kNear / 2));
+  double slope = first;
+  for (int look = 0; look < kMostLooks && std::abs(slope - first) < kRange; ++look) {
+    const double at = std::exp2(slope);
+    const std::uint64_t bytes = bytes_of(rows(at).back(), at);
+    const double log_bytes = std::log2(std::max(static_cast<double>(bytes), 1.0));
+    if (bytes <= budget) {
+      fits = {slope, log_bytes};
+      if (static_cast<double>(bytes) > (1 - kNear) * static_cast<double>(budget)) break;
+    } else {
+      exceeds = {slope, log_bytes};
+    }
+    if (!fits || !exceeds) {
+      const double step = std::max(kPerBytes * std::abs(log_bytes - wanted), kLeast) * std::exp2(look / 2.0);
+      slope += (fits ? -1 : 1) * std::min(step, kLongest);
+      continue;
+    }
+    const double width = fits->slope - exceeds->slope;
+    if (width < 1e-6) break;
+    const double share = (exceeds->bytes - wanted) / std::max(exceeds->bytes - fits->bytes, 1e-9);
+    // A secant may creep along a bent line: every third look halves the bracket.
+    slope = exceeds->slope + width * (look % 3 == 2 ? 0.5 : std::clamp(share, kLeastShare, 1 - kLeastShare));
   }
-  double exceeds = fits / 2;
-  for (int i = 0; bytes_of(at(exceeds), exceeds) <= budget; ++i) {
-    if (i > 80) break;
-    fits = exceeds;
-    exceeds /= 2;
-  }
-  for (int i = 0; i < 20 && fits / exceeds > 1 + 1e-6; ++i) {
-    const double middle = std::sqrt(fits * exceeds);
-    (bytes_of(at(middle), middle) <= budget ? fits : exceeds) = middle;
-  }
-  lambda = fits;
-  final = at(fits);
-  fill(budget, layers, fits, final, out);
+  if (!fits) return false;
+  lambda = std::exp2(fits->slope);
+  final = rows(lambda).back();
+  fill(budget, layers, lambda, final, out);
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 
 #include "codec/draw.h"
 
@@ -88,6 +89,8 @@ struct StepSample::Window {
   std::unique_ptr<GopEncoder> coder;
   double weight = 0;
   bool coded = false;
+  CodedGop result;
+  std::optional<RateControl> control;
 };
 
 StepSample::StepSample(const StreamHeader& header, const Gop& gop, SimdLevel simd) {
@@ -144,14 +147,34 @@ StepAmounts StepSample::at(const GopChoices& choices, ThreadPool& pool) {
     Window& w = *windows_[static_cast<std::size_t>(i)];
     w.coded ? w.coder->push_again(w.samples, choice) : w.coder->push(w.samples, choice);
     w.coded = true;
-    CodedGop coded;
-    require(w.coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
-    of_windows[static_cast<std::size_t>(i)] =
-        StepAmounts(RateControl(w.header, coded), static_cast<double>(choice.step));
+    require(w.coder->pull(w.result), ErrorKind::kInternal, "the backend lost a GOP");
+    w.control.emplace(w.header, w.result);
+    of_windows[static_cast<std::size_t>(i)] = StepAmounts(*w.control, static_cast<double>(choice.step));
   });
   StepAmounts sum;
   for (std::size_t i = 0; i < windows_.size(); ++i) sum.add(of_windows[i], windows_[i]->weight);
   return sum;
+}
+
+double StepSample::excess(const GopChoices& coded_with, double step, ThreadPool& pool) const {
+  const int planes = std::max(0, static_cast<int>(std::lround(std::log2(step / static_cast<double>(coded_with.step)))));
+  std::vector<double> actual(windows_.size());
+  std::vector<double> predicted(windows_.size());
+  pool.parallel_for(static_cast<int>(windows_.size()), [&](int i, int) {
+    const auto n = static_cast<std::size_t>(i);
+    const Window& w = *windows_[n];
+    const Cuts cuts = w.control->planes(planes);
+    const double error = w.coder->squared_error(w.samples, coded_with, cuts);
+    actual[n] = w.weight * error * static_cast<double>(w.control->samples());
+    predicted[n] = w.weight * w.control->error(cuts);
+  });
+  double all = 0;
+  double of_these = 0;
+  for (std::size_t i = 0; i < windows_.size(); ++i) {
+    all += actual[i];
+    of_these += predicted[i];
+  }
+  return of_these > 0 && all > 0 ? all / of_these : 1;
 }
 
 }  // namespace trivelet

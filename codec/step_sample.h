@@ -40,6 +40,8 @@ class StepSample {
   /// About what a sample of the GOP takes, in bits of what is not known of it before.
   double activity() const { return activity_; }
   StepAmounts at(const GopChoices& choices, ThreadPool& pool);
+  /// How much more the samples of what was coded last err than is predicted, about as if it had been coded with `step`.
+  double excess(const GopChoices& coded_with, double step, ThreadPool& pool) const;
 
  private:
   struct Window;

@@ -386,6 +386,9 @@ TEST(StepSample, IsLikeTheWhole) {
       const Cuts cuts = control.planes(planes);
       EXPECT_NEAR(a.bytes[i] / static_cast<double>(control.body_bytes(cuts)), 1, 0.25) << step << ", " << planes;
       EXPECT_NEAR(a.errors[i] / control.error(cuts), 1, 0.3) << step << ", " << planes;
+      const double excess = encoder->squared_error(clip.gops[0], choices, cuts) *
+                            static_cast<double>(control.samples()) / control.error(cuts);
+      EXPECT_NEAR(sample.excess(choices, std::ldexp(static_cast<double>(step), planes), pool) / excess, 1, 0.3) << step;
     }
     // A plane less is a step twice as large, and between them there is one for any amount.
     const StepAmounts whole(control, static_cast<double>(step));
@@ -418,6 +421,20 @@ TEST(StepSample, IsLikeTheWhole) {
       EXPECT_GE(static_cast<double>(one.size()), 0.995 * wanted);
     }
   }
+}
+
+// Of pictures of many large blocks a sample tells the error, too.
+TEST(StepSample, TellsTheError) {
+  const Clip clip = make_clip(video(768, 512, "yuv420p", 8), 8, 4, Pattern::kTexture, 5);
+  EncoderParams p = params_of(Profile::kDense, 4);
+  p.block_size = 128;
+  p.psnr = 38;
+  p.threads = 3;
+  const Stream one = encode(clip, p);
+  EXPECT_NEAR(decibels(255 * 255 / mse_of(clip, one)), 38, 0.1);
+  p.threads = 1;
+  p.simd = SimdLevel::kScalar;
+  EXPECT_TRUE(encode(clip, p) == one);
 }
 
 // GOPs of a film differ: what one takes says little about the next, and a target is met all the same.
@@ -492,33 +509,42 @@ TEST(RateControl, KnowsTheSizeOfChunks) {
     }
 }
 
-// What an encoder does has a name, in every mode.
+// What an encoder does has a name, in every mode, with one thread and with two. Other programs may come in between,
+// where it is nobody's: the best of some runs counts.
 TEST(Stages, TakeNearlyAllOfTheTime) {
-  const Clip clip = make_clip(video(176, 144, "yuv420p", 18), 18, 9, Pattern::kTexture, 5);
-  for (const int mode : {0, 1, 2, 3, 4}) {
-    EncoderParams p = params_of(mode == 1 ? Profile::kFast : Profile::kDense);
-    p.block_size = 128;
-    p.lossless = mode == 2;
-    if (mode == 3) p.psnr = 36;
-    if (mode == 4) p.bits_per_pixel = 0.5;
-    MemorySink sink;
-    Encoder encoder(clip.info, p, sink);
-    const Stopwatch watch;
-    for (const Gop& gop : clip.gops) encoder.push(gop);
-    encoder.finish();
-    const double seconds = watch.seconds();
-    const EncoderStages& s = encoder.stats().stages;
-    double named = 0;
-    for (const StageTime& stage : {s.hash, s.transform, s.coder, s.layers, s.measure, s.pack, s.write, s.wait}) {
-      named += stage.seconds;
-      EXPECT_GE(stage.seconds, 0) << mode;
-      EXPECT_GE(stage.busy, 0) << mode;
+  constexpr int kMostRuns = 8;
+  constexpr double kNamed = 0.95;
+  const Clip clip = make_clip(video(320, 240, "yuv420p", 18), 18, 9, Pattern::kTexture, 5);
+  for (const int threads : {1, 2})
+    for (const int mode : {0, 1, 2, 3, 4}) {
+      EncoderParams p = params_of(mode == 1 ? Profile::kFast : Profile::kDense);
+      p.block_size = 64;
+      p.threads = threads;
+      p.lossless = mode == 2;
+      if (mode == 3) p.psnr = 36;
+      if (mode == 4) p.bits_per_pixel = 0.5;
+      double encoding = 0;
+      for (int run = 0; run < kMostRuns && encoding <= kNamed; ++run) {
+        MemorySink sink;
+        Encoder encoder(clip.info, p, sink);
+        const Stopwatch watch;
+        for (const Gop& gop : clip.gops) encoder.push(gop);
+        encoder.finish();
+        const double seconds = watch.seconds();
+        const EncoderStages& s = encoder.stats().stages;
+        double named = 0;
+        for (const StageTime& stage : {s.hash, s.transform, s.coder, s.layers, s.measure, s.pack, s.write, s.wait}) {
+          named += stage.seconds;
+          EXPECT_GE(stage.seconds, 0) << mode;
+          EXPECT_GE(stage.busy, 0) << mode;
+        }
+        EXPECT_LE(named, seconds) << mode;
+        EXPECT_EQ(s.hash.seconds > 0 && s.pack.seconds > 0 && s.coder.seconds > 0, true) << mode;
+        EXPECT_EQ(s.measure.seconds > 0, mode != 1) << mode;
+        encoding = std::max(encoding, named / seconds);
+      }
+      EXPECT_GT(encoding, kNamed) << mode << ", " << threads << " threads";
     }
-    EXPECT_LE(named, seconds) << mode;
-    EXPECT_GT(named, 0.8 * seconds) << mode;  // other work may come in between
-    EXPECT_EQ(s.hash.seconds > 0 && s.pack.seconds > 0 && s.coder.seconds > 0, true) << mode;
-    EXPECT_EQ(s.measure.seconds > 0, mode != 1) << mode;
-  }
 }
 
 TEST(SampleErrorModel, PassesThroughWhatWasMeasured) {
