@@ -152,12 +152,10 @@ void write_volume(tvl_encoder& e, const tvl_volume* volume, const tvl_volume_par
   params.workers = e.workers();
   params.progress = [&e](std::uint64_t) { e.check_cancelled(); };
   params.on_remark = [&e](const std::string& text) { e.say(0, text); };
-  std::unique_ptr<ReadBack> back;
-  if (p.verify) {
-    back = e.output->read_back();
-    require(back != nullptr, ErrorKind::kBadArgument,
-            "what is written here cannot be read back, so that it cannot be verified; write to memory or a file");
-  }
+  const std::unique_ptr<ReadBack> back = e.output->read_back();
+  params.verify = p.verify != 0;
+  require(back != nullptr || !params.verify, ErrorKind::kBadArgument,
+          "what is written here cannot be read back, so that it cannot be verified; write to memory or a file");
   const VolumeResult result = encode_volume(slices, params, *e.output, back.get());
   e.done = {sizeof e.done, result.stats.gops, result.stats.frames, result.stats.stream_bytes};
   e.output->commit();

@@ -95,6 +95,7 @@ struct Decoder::State : StreamLayout {
 
   State(ByteSource& source, const DecoderParams& p) : params(p), in(source, bytes_read) {
     StreamLayout::limits = p.limits;
+    uses_front_table = !p.keep_partial;  // which is to find out what is damaged
   }
 
   /// Frames a decoded GOP has at most.

@@ -11,6 +11,7 @@
 #include "codec/bad_stream.h"
 #include "codec/bytes.h"
 #include "codec/chunk_check.h"
+#include "codec/front_table.h"
 #include "codec/limits.h"
 #include "codec/metadata.h"
 #include "codec/stream_input.h"
@@ -54,7 +55,8 @@ struct Part {
     const StreamInfo& info = layout.info;
     if (!info.header_damage.empty()) fail_here(info.header_damage);
     if (!info.complete) fail_here("the stream is not complete, its end is missing");
-    if (!info.damaged_boxes.empty()) fail_here("the box '" + info.damaged_boxes[0].type + "' is damaged");
+    for (const ExtraBox& box : info.damaged_boxes)
+      if (box.type != kFrontTableBox) fail_here("the box '" + box.type + "' is damaged");
     require(!volume_map_of(info.boxes), ErrorKind::kUnsupported,
             name + " holds a volume, whose shape is that of one stream; encode its slices together");
   }

@@ -12,6 +12,7 @@
 #include "codec/chunk_check.h"
 #include "codec/container.h"
 #include "codec/frame_times.h"
+#include "codec/front_table.h"
 #include "codec/hash.h"
 #include "codec/layer_cut.h"
 #include "codec/limits.h"
@@ -100,7 +101,7 @@ class Rewriter {
     for (const ExtraBox& box : info_.damaged_boxes) {
       if (box.type == "volq")  // nothing is known, and takes as many bytes
         result_.cuts.cuts.resize(header_.layers);
-      else
+      else if (box.type != kFrontTableBox)  // which is left out anyway
         report("the box '" + box.type + "' before the first GOP is damaged");
     }
     for (ExtraBox& box : info_.boxes) {

@@ -4,13 +4,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "trivelet/streams.h"
 
 namespace trivelet {
 
-/// Keeps the position and counts what was read; skips by seeking where the source can.
+/// Keeps the position and counts what was read; skips by seeking where the source can. Begins where the source stands,
+/// at its first byte.
 class StreamInput {
  public:
   StreamInput(ByteSource& source, std::uint64_t& bytes_read)
@@ -24,6 +28,12 @@ class StreamInput {
 
   // Up to `size` bytes; fewer at the end.
   std::size_t read(void* data, std::size_t size) {
+    if (const std::uint8_t* known = known_at(position_, size)) {
+      std::memcpy(data, known, size);
+      position_ += size;
+      return size;
+    }
+    move_source();
     std::size_t done = 0;
     while (done < size) {
       const std::size_t n = source_.read(static_cast<std::byte*>(data) + done, size - done);
@@ -31,9 +41,13 @@ class StreamInput {
       done += n;
     }
     position_ += done;
+    source_at_ += done;
     bytes_read_ += done;
     return done;
   }
+  const std::map<std::uint64_t, std::vector<std::uint8_t>>& known() const { return known_; }
+  // What stands at `offset` of a source that can seek: reads of it alone do not ask the source.
+  void know(std::uint64_t offset, std::vector<std::uint8_t> bytes) { known_[offset] = std::move(bytes); }
   // Appends `size` bytes to `out`, growing it only as data arrives. False when the source ends before.
   bool append(std::vector<std::uint8_t>& out, std::uint64_t size) {
     constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;
@@ -51,9 +65,8 @@ class StreamInput {
     return true;
   }
   void seek(std::uint64_t position) {
-    if (position == position_) return;
-    source_.seek(position);
     position_ = position;
+    if (known_.empty()) move_source();
   }
   // False when the source ends before.
   bool skip(std::uint64_t n) {
@@ -72,11 +85,26 @@ class StreamInput {
   }
 
  private:
+  void move_source() {
+    if (source_at_ == position_) return;
+    source_.seek(position_);
+    source_at_ = position_;
+  }
+  const std::uint8_t* known_at(std::uint64_t position, std::size_t size) const {
+    auto next = known_.upper_bound(position);
+    if (next == known_.begin()) return nullptr;
+    const auto& [offset, bytes] = *--next;
+    const std::uint64_t skipped = position - offset;
+    return skipped <= bytes.size() && size <= bytes.size() - skipped ? bytes.data() + skipped : nullptr;
+  }
+
   ByteSource& source_;
   std::uint64_t& bytes_read_;
   bool seekable_;
   std::uint64_t size_ = 0;
   std::uint64_t position_ = 0;
+  std::uint64_t source_at_ = 0;  ///< of a source that can seek, where it stands
+  std::map<std::uint64_t, std::vector<std::uint8_t>> known_;
 };
 
 }  // namespace trivelet

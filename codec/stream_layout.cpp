@@ -7,6 +7,7 @@
 #include "codec/backend.h"
 #include "codec/bad_stream.h"
 #include "codec/bytes.h"
+#include "codec/front_table.h"
 #include "codec/limits.h"
 #include "codec/metadata.h"
 #include "trivelet/codec.h"
@@ -33,10 +34,13 @@ bool has_box(const StreamInfo& info, const std::string& type) {
 
 }  // namespace
 
-StreamInfo probe(ByteSource& source, const Limits& limits) {
+StreamInfo probe(ByteSource& source, const Limits& limits) { return probe(source, limits, false); }
+
+StreamInfo probe(ByteSource& source, const Limits& limits, bool uses_front_table) {
   std::uint64_t bytes_read = 0;
   StreamInput in(source, bytes_read);
   StreamLayout layout;
+  layout.uses_front_table = uses_front_table;
   layout.limits = limits;
   layout.read(in);
   std::uint64_t frames = layout.info.video.frames;
@@ -95,7 +99,16 @@ void StreamLayout::read_head(StreamInput& in) {
   info.file_bytes = in.size();
 }
 
+// A table of another stream, or of what this one was before, has another size for it.
+void StreamLayout::use_front_table(StreamInput& in, const ExtraBox& box) const {
+  if (!uses_front_table || !in.seekable()) return;
+  std::optional<FrontTable> table = parse_front_table(box.payload.data(), box.payload.size());
+  if (!table || table->stream_bytes != in.size()) return;
+  for (FrontCopy& copy : table->copies) in.know(copy.offset, std::move(copy.bytes));
+}
+
 void StreamLayout::read_extra_boxes(StreamInput& in) {
+  const std::uint64_t begin = in.position();
   for (;;) {
     const std::uint64_t at = in.position();
     std::uint8_t head[kBoxHeaderBytes];
@@ -128,6 +141,9 @@ void StreamLayout::read_extra_boxes(StreamInput& in) {
     }
     if (!sound) {
       info.damaged_boxes.push_back(std::move(extra));
+    } else if (box.is(kFrontTableBox)) {  // of this stream alone: whoever makes another one of it has no use for it
+      extra.payload.resize(extra.payload.size() - kBoxCrcBytes);
+      if (at == begin) use_front_table(in, extra);
     } else if (!is_known_extra_box(extra.type) || !has_box(info, extra.type)) {
       extra.payload.resize(extra.payload.size() - kBoxCrcBytes);
       info.boxes.push_back(std::move(extra));

@@ -20,6 +20,8 @@ struct StreamLayout {
   StreamInfo info;
   std::uint64_t promised_frames = 0;  ///< what the end of the stream says, once it is known
   std::uint64_t index_offset = 0;     ///< of its box; 0 unless `info.gops` came from it
+  /// Whether the front table (front_table.h) may stand for what it has copies of. Not for those who change or check all.
+  bool uses_front_table = false;
   std::optional<std::array<std::uint8_t, kBoxHeaderBytes>> pending_box;  ///< read from a pipe, not yet looked at
 
   /// Header, boxes up to the first GOP and, from a seekable source, the index. Stands at the first GOP afterwards, of a
@@ -30,10 +32,14 @@ struct StreamLayout {
   std::optional<std::uint64_t> damaged_box_;  ///< before the first GOP
   void read_head(StreamInput& in);
   void read_extra_boxes(StreamInput& in);
+  void use_front_table(StreamInput& in, const ExtraBox& box) const;
   void read_end(StreamInput& in);
   void read_index(StreamInput& in, std::uint64_t start, std::uint64_t offset, std::uint64_t end);
   void scan(StreamInput& in);
 };
+
+/// As probe() of codec.h.
+StreamInfo probe(ByteSource& source, const Limits& limits, bool uses_front_table);
 
 /// What the header of a GOP packet tells of what stands in the index. The errors of layers are known to the index alone,
 /// but a hash says that nothing was taken from a lossless GOP.

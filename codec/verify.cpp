@@ -7,6 +7,7 @@
 #include "codec/bytes.h"
 #include "codec/chunk_check.h"
 #include "codec/container.h"
+#include "codec/front_table.h"
 #include "codec/hash.h"
 #include "codec/stream_input.h"
 #include "codec/stream_layout.h"
@@ -42,6 +43,7 @@ class BoxChecker {
     (this->*next_)(bytes);
     if (need_ == 0 && skip_ == 0) expect(kBoxHeaderBytes, &BoxChecker::box_header);
   }
+  const std::optional<FrontTable>& front_table() const { return front_table_; }
   bool at_end() const { return ended_; }  ///< the end was seen: nothing may follow
   bool lost() const { return lost_; }     ///< what follows cannot be told apart any more
 
@@ -113,6 +115,9 @@ class BoxChecker {
     } else if (box_.is("part")) {
       if (!behind_gop) report(place() + " does not follow a GOP");
       take(behind_gop ? kMaxExtraBytes : 0, &BoxChecker::part);
+    } else if (box_.is(kFrontTableBox)) {
+      if (box_at_ != after_head_) report(place() + " does not follow the header directly");
+      take(kMaxExtraBytes, &BoxChecker::table);
     } else if (box_.is("Volm")) {
       take(kMaxExtraBytes, &BoxChecker::map);
     } else if (box_.is("Mask")) {
@@ -145,9 +150,16 @@ class BoxChecker {
 
   void other(const std::vector<std::uint8_t>&) {}
 
+  void table(const std::vector<std::uint8_t>& bytes) {
+    if (box_at_ != after_head_ || bytes[0] != kFrontTableVersion) return;
+    front_table_ = parse_front_table(bytes.data(), bytes.size() - kBoxCrcBytes);
+    if (!front_table_) report(place() + " is damaged");
+  }
+
   void head(const std::vector<std::uint8_t>& bytes) {
     if (have_header_) return;
     header_ = parse_stream_header(bytes.data(), bytes.size());  // the decoder has read it before
+    after_head_ = box_at_ + kBoxHeaderBytes + bytes.size();
     have_header_ = true;
   }
 
@@ -248,6 +260,8 @@ class BoxChecker {
   std::vector<std::uint8_t> mask_;  // payload of its box
   std::uint64_t index_at_ = 0;
   bool have_header_ = false;
+  std::uint64_t after_head_ = 0;
+  std::optional<FrontTable> front_table_;
   bool unknown_gop_ = false;  // a GOP could not be read, so the index cannot be compared
   bool indexed_ = false;
   bool ended_ = false;
@@ -283,6 +297,24 @@ class WatchedPipe final : public ByteSource {
 
 }  // namespace
 
+namespace {
+
+// Whether what it has copies of is what it says.
+void check_front_table(const FrontTable& table, StreamInput& in, std::vector<std::string>& damage) {
+  if (table.stream_bytes != in.size())
+    return damage.push_back("the front table is of a stream of " + std::to_string(table.stream_bytes) +
+                            " bytes, this one has " + std::to_string(in.size()));
+  std::vector<std::uint8_t> bytes;
+  for (const FrontCopy& copy : table.copies) {
+    in.seek(copy.offset);
+    bytes.clear();
+    if (!in.append(bytes, copy.bytes.size()) || bytes != copy.bytes)
+      damage.push_back("the front table has other bytes than the stream at byte " + std::to_string(copy.offset));
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> check_boxes(ByteSource& source) {
   std::uint64_t bytes_read = 0;
   source.seek(0);
@@ -304,6 +336,7 @@ std::vector<std::string> check_boxes(ByteSource& source) {
   }
   checker.finish();
   if (checker.at_end() && in.position() < in.size()) checker.behind(in.size() - in.position());
+  if (checker.front_table()) check_front_table(*checker.front_table(), in, checker.damage);
   return std::move(checker.damage);
 }
 
@@ -319,7 +352,7 @@ struct StreamVerifier::State {
 
 StreamVerifier::StreamVerifier(ByteSource& source, DecoderParams params, const Backend* backend)
     : state_(std::make_unique<State>(source)) {
-  params.keep_partial = true;  // find all damage, not only the first
+  params.keep_partial = true;  // find all damage, not only the first, and where it is: no copies of a front table
   params.differences = true;   // of volumes by prediction: their hashes are of these
   ByteSource& from = source.seekable() ? source : static_cast<ByteSource&>(state_->pipe);
   state_->decoder = std::make_unique<Decoder>(from, params, backend);

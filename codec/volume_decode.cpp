@@ -8,6 +8,7 @@
 #include "codec/dwt.h"
 #include "codec/limits.h"
 #include "codec/prefetch.h"
+#include "codec/stream_layout.h"
 #include "codec/volume_cuts.h"
 #include "codec/volume_map.h"
 #include "codec/volume_mask.h"
@@ -104,7 +105,7 @@ struct VolumeDecoder::State {
 void VolumeDecoder::State::read_header() {
   require(source.seekable(), ErrorKind::kBadArgument, "volumes are decoded from seekable sources only");
   source.seek(0);
-  const StreamInfo stream = probe(source, params.limits);
+  const StreamInfo stream = probe(source, params.limits, true);
   std::optional<VolumeStreamInfo> found = volume_stream_info(stream);
   require(found.has_value(), ErrorKind::kBadArgument, "this stream holds a video, not a volume");
   info = std::move(*found);

@@ -13,6 +13,8 @@
 
 #include "codec/bytes.h"
 #include "codec/container.h"
+#include "codec/encoder_params.h"
+#include "codec/front_table.h"
 #include "codec/prefetch.h"
 #include "codec/stopwatch.h"
 #include "codec/volume_choice.h"
@@ -379,12 +381,46 @@ VolumeCuts verify(SliceSource& source, ReadBack& again, const Plan& plan, const 
   return result;
 }
 
+/// Bytes of voxels from which on a table is worth its place.
+constexpr std::uint64_t kWorthFrontTable = std::uint64_t{1} << 20;
+
+std::size_t room_for_front_table(const VolumeDescription& volume, const Plan& plan) {
+  const VideoInfo video = slice_video(plan.map, volume.width, volume.height, volume.all_slices());
+  const StreamHeader header = make_header(video, resolve(video, plan.coding));
+  return front_table_room(header, (volume.all_slices() + header.gop_frames - 1u) / header.gop_frames);
+}
+
+/// Where the payload of the front table begins in a stream: behind Head, and a header of its own.
+std::uint64_t place_of_front_table(ByteSource& stream) {
+  std::uint8_t begin[sizeof kSignature + kBoxHeaderBytes];
+  Box head;
+  stream.seek(0);
+  require(stream.read(begin, sizeof begin) == sizeof begin && parse_box_header(begin + sizeof kSignature, head),
+          ErrorKind::kIo, "what was written of the stream cannot be read back");
+  return sizeof begin + head.length + kBoxHeaderBytes;
+}
+
+/// Puts the table where room was left for it.
+void write_front_table(ReadBack& again, std::size_t room) {
+  const std::unique_ptr<ByteSource> coded = again.open();
+  std::vector<std::uint8_t> table = serialise(gather_front_table(*coded), room);
+  append_crc(table);
+  again.replace(place_of_front_table(*coded), table.data(), table.size());
+}
+
 }  // namespace
 
 VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& params, ByteSink& sink, ReadBack* again) {
   const Stopwatch watch;
   Plan plan = make_plan(source, params);
-  if (again) {  // room for what the layers are worth, which is written when it is known
+  const VolumeDescription volume = source.description();
+  std::size_t room = 0;
+  if (again && params.front_table.value_or(volume.bytes() >= kWorthFrontTable)) {
+    room = room_for_front_table(volume, plan);
+    plan.coding.boxes.insert(plan.coding.boxes.begin(), {kFrontTableBox, std::vector<std::uint8_t>(room)});
+  }
+  const bool verifies = again && params.verify;
+  if (verifies) {  // room for what the layers are worth, which is written when it is known
     VolumeCuts unknown;
     unknown.cuts.resize(static_cast<std::size_t>(plan.coding.layers));
     plan.coding.boxes.push_back({kCutsBox, serialise(unknown)});
@@ -394,7 +430,8 @@ VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& param
   result.seconds = watch.seconds();
   result.transform = plan.text;
   result.promised_error = params.is_lossy() ? std::numeric_limits<double>::infinity() : plan.map.max_error;
-  if (!again) return result;
+  if (room > 0) write_front_table(*again, room);
+  if (!verifies) return result;
   try {
     result.cuts = verify(source, *again, plan, params);
   } catch (const Error& e) {

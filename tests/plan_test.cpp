@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "codec/rewrite.h"
+#include "codec/verify.h"
 #include "tests/one_of.h"
 #include "tests/support.h"
 
@@ -195,6 +197,112 @@ TEST(Plan, Volumes) {
       check_ranges(plan, counted, sink.bytes.size());
     }
   }
+}
+
+struct TestVolume {
+  VolumeDescription ct{.voxel = {VoxelType::kI16}, .width = 110, .height = 100, .slices = 16};
+  std::vector<std::byte> voxels = std::vector<std::byte>(ct.bytes());
+  TestVolume() {
+    for (std::size_t i = 0; i < voxels.size() / 2; ++i) {
+      const auto v = static_cast<std::int16_t>(300 * std::sin(0.03 * static_cast<double>(i % 110)) +
+                                               static_cast<double>(i * 7919 % 5));
+      std::memcpy(voxels.data() + 2 * i, &v, 2);
+    }
+  }
+  Stream coded(bool front_table) {
+    MemorySlices slices(ct, voxels.data());
+    VolumeEncoderParams p;
+    p.transform = VolumeTransform::kWavelet;
+    p.slab = 8;
+    p.layers = 2;
+    p.front_table = front_table;
+    p.verify = false;
+    MemorySink sink;
+    MemoryReadBack again(sink);
+    encode_volume(slices, p, sink, &again);
+    return sink.bytes;
+  }
+};
+
+std::vector<std::byte> voxels_of(ByteSource& source, const VolumeDecoderParams& params = {}) {
+  VolumeDecoder decoder(source, params);
+  const std::size_t slice = decoder.output().slice_bytes();
+  std::vector<std::byte> out(decoder.output().bytes());
+  for (std::uint64_t z = 0; z < decoder.output().all_slices(); ++z) EXPECT_TRUE(decoder.read(out.data() + z * slice));
+  return out;
+}
+
+TEST(Plan, AFrontTableSavesARound) {
+  TestVolume volume;
+  const Stream with = volume.coded(true);
+  const Stream without = volume.coded(false);
+  ASSERT_GT(with.size(), without.size());
+  EXPECT_LT(with.size() - without.size(), 1000U);
+  for (const int reduce : {0, 1, 2}) {
+    VolumeDecoderParams request;
+    request.reduce = reduce;
+    CountingSource counted(with);
+    const std::vector<std::byte> wanted = voxels_of(counted, request);
+    ReadPlan plan(with.size(), request);
+    EXPECT_EQ(fetch(plan, with), 2);
+    EXPECT_TRUE(voxels_of(plan.source(), request) == wanted);
+    check_ranges(plan, counted, with.size());
+    ReadPlan longer(without.size(), request);
+    EXPECT_EQ(fetch(longer, without), 3);
+    MemorySource plain(without.data(), without.size());
+    EXPECT_TRUE(voxels_of(plain, request) == wanted);
+  }
+}
+
+// Wherever it is damaged, it is as if it were not there, and a verifier says so; it is not carried into other streams.
+TEST(Plan, ADamagedFrontTableIsPassedOver) {
+  TestVolume volume;
+  const Stream stream = volume.coded(true);
+  MemorySource intact(stream.data(), stream.size());
+  EXPECT_TRUE(verify_stream(intact, {}).damage.empty());
+  VolumeDecoderParams reduced;
+  reduced.reduce = 1;
+  const char name[] = "tocF";
+  const auto box = std::search(stream.begin(), stream.end(), reinterpret_cast<const std::byte*>(name),
+                               reinterpret_cast<const std::byte*>(name) + 4) -
+                   stream.begin();
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, stream.data() + box + 4, 8);
+  ASSERT_LT(bytes, stream.size());
+  OneOf some(kSanitized ? 9 : 3);
+  for (std::size_t i = 0; i < bytes; i += 1 + i / 8) {
+    if (!some()) continue;
+    Stream damaged = stream;
+    damaged[static_cast<std::size_t>(box) + 16 + i] ^= std::byte{0x24};
+    MemorySource source(damaged.data(), damaged.size());
+    EXPECT_TRUE(voxels_of(source) == volume.voxels);
+    source.seek(0);
+    EXPECT_FALSE(verify_stream(source, {}).damage.empty());
+    ReadPlan plan(damaged.size(), reduced);
+    EXPECT_EQ(fetch(plan, damaged), 3);
+  }
+  // Bytes of the stream that it has copies of, which a verifier looks at, and a decoder does not.
+  Stream lost = stream;
+  lost[lost.size() - 50] ^= std::byte{1};
+  MemorySource source(lost.data(), lost.size());
+  EXPECT_TRUE(voxels_of(source) == volume.voxels);
+  source.seek(0);
+  EXPECT_FALSE(verify_stream(source, {}).damage.empty());
+  // Of a stream that became longer it is not the table any more.
+  Stream longer = stream;
+  longer.resize(longer.size() + 7);
+  ReadPlan plan(longer.size(), DecoderParams{.reduce = 1});
+  fetch(plan, longer);
+  EXPECT_EQ(plan.ranges(), (std::vector<ByteRange>{{0, longer.size()}}));
+
+  MemorySource from(stream.data(), stream.size());
+  MemorySink rewritten;
+  rewrite(from, {.layers = 1}, rewritten);
+  EXPECT_EQ(std::search(rewritten.bytes.begin(), rewritten.bytes.end(), reinterpret_cast<const std::byte*>(name),
+                        reinterpret_cast<const std::byte*>(name) + 4),
+            rewritten.bytes.end());
+  MemorySource cut(rewritten.bytes.data(), rewritten.bytes.size());
+  EXPECT_TRUE(verify_stream(cut, {}).damage.empty());
 }
 
 TEST(Plan, WithoutAnIndexEverythingIsWanted) {

@@ -77,6 +77,7 @@ int encode_volume_to(const std::string& input, const std::string& output, const 
   Progress progress(common, "encode", info.all_slices());
   VolumeEncoderParams params = coding.params;
   params.max_error = max_error_of(coding, info);
+  params.verify = verified;
   params.on_remark = [](const std::string& text) { log::debug("{}", text); };
   params.progress = [&](std::uint64_t slices) {
     progress.update(slices);
@@ -86,7 +87,7 @@ int encode_volume_to(const std::string& input, const std::string& output, const 
   FileReadBack again(sink);
   VolumeResult result;
   try {
-    result = encode_volume(slices, params, sink, verified ? &again : nullptr);
+    result = encode_volume(slices, params, sink, sink.seekable() ? &again : nullptr);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kMismatch) throw;
     fail(ErrorKind::kMismatch, "verification of '" + output + "' failed, nothing is kept: " + e.what());

@@ -222,6 +222,11 @@ struct VolumeEncoderParams {
   std::optional<Wavelet> depth_wavelet;
   std::optional<Layout> layout;  ///< kDyadic
 
+  /// Whether copies of index and headers stand at the front, with which a reader over a network needs fewer answers. Only
+  /// where what is written can be read back. Not set: for volumes of 2^20 bytes and more.
+  std::optional<bool> front_table;
+  bool verify = true;  ///< where what is written can be read back
+
   // As in EncoderParams.
   Profile profile = Profile::kDense;  ///< of wavelets
   FastMode fast_mode = FastMode::kStaged;
@@ -250,8 +255,8 @@ struct VolumeResult {
   bool exact() const { return promised_error == 0; }
 };
 
-/// Codes a volume. With `again`, the stream is decoded and compared with the source at every quality layer, and what
-/// was measured is written into it (VolumeStreamInfo::cuts); Mismatch when a promise is not kept.
+/// Codes a volume. With `again` and params.verify, the stream is decoded and compared with the source at every quality
+/// layer, and what was measured is written into it (VolumeStreamInfo::cuts); Mismatch when a promise is not kept.
 VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& params, ByteSink& sink,
                            ReadBack* again = nullptr);
 

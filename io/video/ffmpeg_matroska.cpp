@@ -90,7 +90,7 @@ class MatroskaOutput final : public StreamOutput {
       held_ = buffer_;
     } else if (box.is("Done")) {
       take_end();
-    } else {
+    } else if (!box.is("tocF")) {  // places in it would be others
       require(!box.is("Volm"), ErrorKind::kUnsupported,
               name_ + ": volumes have no place in Matroska; write a .tvl file");
       std::vector<std::uint8_t>& before = ended_with_gop_ ? held_ : head_;

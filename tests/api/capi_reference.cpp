@@ -109,7 +109,8 @@ void* reference_encode_volume(const volume_coding* c, const void* voxels, size_t
   if (c->wavelet) p.transform = VolumeTransform::kWavelet;
   MemorySink sink;
   MemoryReadBack back(sink);
-  encode_volume(slices, p, sink, c->verify ? &back : nullptr);
+  p.verify = c->verify;
+  encode_volume(slices, p, sink, &back);
   return copy_of(sink.bytes, size);
 }
 

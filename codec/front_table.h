@@ -1,0 +1,39 @@
+// The front table of a stream (FORMAT.md "tocF"): copies of what a reader needs first, behind the header, so that whoever
+// fetches ranges over a network knows after one answer where everything is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "codec/container.h"
+#include "trivelet/streams.h"
+
+namespace trivelet {
+
+inline constexpr const char* kFrontTableBox = "tocF";
+
+inline constexpr std::uint8_t kFrontTableVersion = 1;
+
+/// Bytes of the stream from `offset` on.
+struct FrontCopy {
+  std::uint64_t offset = 0;
+  std::vector<std::uint8_t> bytes;
+};
+
+struct FrontTable {
+  std::uint64_t stream_bytes = 0;
+  std::vector<FrontCopy> copies;  ///< what is wanted most first
+};
+
+/// Bytes that suffice for the table of a stream of so many GOPs but in rare cases, in which the last of them are not in it.
+std::size_t front_table_room(const StreamHeader& header, std::uint64_t gops);
+/// The content of the box, of exactly `room` bytes, with as many copies from the first on as these hold.
+std::vector<std::uint8_t> serialise(const FrontTable& table, std::size_t room);
+/// Nothing when it contradicts itself, or is of another version.
+std::optional<FrontTable> parse_front_table(const std::uint8_t* bytes, std::size_t size);
+/// Of a finished stream: its index and end, and the headers of its GOPs.
+FrontTable gather_front_table(ByteSource& stream);
+
+}  // namespace trivelet
