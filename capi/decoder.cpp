@@ -92,17 +92,19 @@ void open(tvl_decoder& d, std::unique_ptr<ByteSource> source, const tvl_decode_p
 
 // Frames of the caller are decoded into where a whole GOP of them can be borrowed, else copied.
 void read_frames(tvl_decoder& d, std::span<tvl_frame> frames, std::uint64_t& count) {
+  const CallerMemory memory(d);
   const auto length = static_cast<std::size_t>(tvl_decoder_gop_frames(&d));
   while (count < frames.size()) {
     const std::span<tvl_frame> rest = frames.subspan(static_cast<std::size_t>(count));
     if (d.held && d.next_held < d.held->frames()) {
-      copy_out(d.output, *d.held, d.next_held, d.region.x, d.region.y, rest[0]);
+      copy_out(d.output, *d.held, d.next_held, d.region.x, d.region.y, rest[0], memory);
       ++d.next_held;
       ++count;
+      if (count == frames.size() || d.next_held == d.held->frames()) memory.wait();
       continue;
     }
     d.check_cancelled();
-    if (d.region.width == 0 && rest.size() >= length && can_borrow(d.output, rest.first(length))) {
+    if (!memory.on_device() && d.region.width == 0 && rest.size() >= length && can_borrow(d.output, rest.first(length))) {
       std::vector<MutableFrameView> views = mutable_views_of(d.output, rest.first(length));
       const int n = d.decoder->pull(views);
       say_damage(d);
@@ -213,6 +215,10 @@ void tvl_decoder_set_runner(tvl_decoder* decoder, tvl_runner run, void* user) {
 
 void tvl_decoder_cancel(tvl_decoder* decoder) {
   if (decoder) decoder->cancelled.store(true, std::memory_order_relaxed);
+}
+
+tvl_result tvl_decoder_set_memory(tvl_decoder* decoder, int32_t device, void* cuda_stream) {
+  return call(decoder, [&] { set_memory(*decoder, device, cuda_stream); });
 }
 
 tvl_result tvl_decoder_open(tvl_decoder* decoder, const tvl_source* source, const tvl_decode_params* params) {

@@ -80,11 +80,12 @@ void push_waiting(tvl_encoder& e) {
 
 // `all`: nothing will follow, so that the last frames need not wait.
 void write_frames(tvl_encoder& e, std::span<const tvl_frame> frames, bool all) {
+  const CallerMemory memory(e);
   const auto length = static_cast<std::size_t>(e.encoder->gop_frames());
   while (!frames.empty()) {
     const bool waits = e.waiting && e.waiting->frames() > 0;
     const std::span<const tvl_frame> gop = frames.first(std::min(length, frames.size()));
-    if (!waits && (gop.size() == length || all) && can_borrow(e.info, gop)) {
+    if (!memory.on_device() && !waits && (gop.size() == length || all) && can_borrow(e.info, gop)) {
       e.check_cancelled();
       e.encoder->push(views_of(e.info, gop));
       frames = frames.subspan(gop.size());
@@ -93,8 +94,9 @@ void write_frames(tvl_encoder& e, std::span<const tvl_frame> frames, bool all) {
     if (!e.waiting) e.waiting.emplace(e.encoder->make_gop());
     const int at = e.waiting->frames();
     e.waiting->set_frames(at + 1);
-    copy_in(e.info, frames[0], *e.waiting, at);
+    copy_in(e.info, frames[0], *e.waiting, at, memory);
     frames = frames.subspan(1);
+    if (frames.empty() || static_cast<std::size_t>(at) + 1 == length) memory.wait();
     if (static_cast<std::size_t>(at) + 1 == length) push_waiting(e);
   }
   if (all) push_waiting(e);
@@ -175,6 +177,10 @@ void tvl_encoder_set_runner(tvl_encoder* encoder, tvl_runner run, void* user) {
 
 void tvl_encoder_cancel(tvl_encoder* encoder) {
   if (encoder) encoder->cancelled.store(true, std::memory_order_relaxed);
+}
+
+tvl_result tvl_encoder_set_memory(tvl_encoder* encoder, int32_t device, void* cuda_stream) {
+  return call(encoder, [&] { set_memory(*encoder, device, cuda_stream); });
 }
 
 tvl_result tvl_encoder_open(tvl_encoder* encoder, const tvl_video* video, const tvl_encode_params* params,

@@ -38,6 +38,8 @@ struct Handle {
   void* log_user = nullptr;
   tvl_runner runner = nullptr;
   void* runner_user = nullptr;
+  int memory = TVL_CPU;  ///< where samples and voxels of the caller are: the host, or a GPU's number
+  void* cuda_stream = nullptr;
   char error[1024] = "";
 
   void check_cancelled() const {

@@ -167,12 +167,29 @@ std::vector<MutableFrameView> mutable_views_of(const VideoInfo& info, std::span<
   return make_views<MutableFrameView>(info, frames);
 }
 
-void copy_in(const VideoInfo& info, const tvl_frame& given, Gop& gop, int index) {
+namespace {
+
+// Of memory of a GPU rows are copied as they are.
+void check_on_device(const tvl_plane& plane, int bytes) {
+  require(plane.sample_stride == bytes, ErrorKind::kUnsupported,
+          "samples that are " + std::to_string(plane.sample_stride) + " bytes apart in memory of a GPU; there those of "
+          "a row stand without gaps");
+}
+
+}  // namespace
+
+void copy_in(const VideoInfo& info, const tvl_frame& given, Gop& gop, int index, const CallerMemory& memory) {
   const tvl_frame from = explicit_strides(info, given);
   const int bytes = info.format.bytes_per_sample();
   for (int c = 0; c < info.format.components(); ++c) {
     const MutableVolumeView to = gop.plane(c);
     const tvl_plane& p = from.planes[c];
+    if (memory.on_device()) {
+      check_on_device(p, bytes);
+      memory.copy_in(p.data, p.row_stride, to.row(index, 0), to.row_stride, to.row_bytes(),
+                     static_cast<std::size_t>(to.shape.height));
+      continue;
+    }
     for (int y = 0; y < to.shape.height; ++y)
       copy_row(static_cast<const std::byte*>(p.data) + y * p.row_stride, p.sample_stride, to.row(index, y), bytes,
                to.shape.width, bytes);
@@ -180,7 +197,8 @@ void copy_in(const VideoInfo& info, const tvl_frame& given, Gop& gop, int index)
   gop.times()[static_cast<std::size_t>(index)] = {from.pts, from.duration};
 }
 
-void copy_out(const VideoInfo& info, const Gop& gop, int index, int x, int y, tvl_frame& given) {
+void copy_out(const VideoInfo& info, const Gop& gop, int index, int x, int y, tvl_frame& given,
+              const CallerMemory& memory) {
   const tvl_frame to = explicit_strides(info, given);
   const int bytes = info.format.bytes_per_sample();
   for (int c = 0; c < info.format.components(); ++c) {
@@ -189,6 +207,13 @@ void copy_out(const VideoInfo& info, const Gop& gop, int index, int x, int y, tv
     const bool chroma = info.format.is_chroma(c);
     const int left = chroma ? x >> info.format.log2_chroma_w : x;
     const int top = chroma ? y >> info.format.log2_chroma_h : y;
+    if (memory.on_device()) {
+      check_on_device(p, bytes);
+      memory.copy_out(from.row(index, top) + static_cast<std::ptrdiff_t>(left) * bytes, from.row_stride, p.data,
+                      p.row_stride, static_cast<std::size_t>(row_bytes(info, c)),
+                      static_cast<std::size_t>(info.component_height(c)));
+      continue;
+    }
     for (int row = 0; row < info.component_height(c); ++row)
       copy_row(from.row(index, top + row) + static_cast<std::ptrdiff_t>(left) * bytes, bytes,
                static_cast<std::byte*>(p.data) + row * p.row_stride, p.sample_stride, info.component_width(c), bytes);
@@ -196,6 +221,17 @@ void copy_out(const VideoInfo& info, const Gop& gop, int index, int x, int y, tv
   const FrameTime time = gop.times()[static_cast<std::size_t>(index)];
   given.pts = time.pts;
   given.duration = time.duration;
+}
+
+void set_memory(Handle& handle, std::int32_t device, void* cuda_stream) {
+  if (device != TVL_CPU) {
+    require(gpu::is_built(), ErrorKind::kUnsupported, "this library was built without CUDA; use TVL_CPU");
+    const std::size_t count = gpu::devices().size();
+    require(device >= 0 && static_cast<std::size_t>(device) < count, ErrorKind::kUnsupported,
+            "there is no GPU " + std::to_string(device) + ", but " + std::to_string(count) + " in all");
+  }
+  handle.memory = device;
+  handle.cuda_stream = device == TVL_CPU ? nullptr : cuda_stream;
 }
 
 std::shared_ptr<const Backend> backend_for(std::int32_t device, std::uint64_t memory) {

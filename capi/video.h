@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "capi/device_memory.h"
 #include "trivelet/codec.h"
 #include "trivelet/trivelet.h"
 
@@ -24,12 +25,10 @@ bool can_borrow(const VideoInfo& info, std::span<const tvl_frame> frames);
 std::vector<FrameView> views_of(const VideoInfo& info, std::span<const tvl_frame> frames);
 std::vector<MutableFrameView> mutable_views_of(const VideoInfo& info, std::span<const tvl_frame> frames);
 
-/// A frame of the caller into frame `index` of `gop`, with its time.
-void copy_in(const VideoInfo& info, const tvl_frame& from, Gop& gop, int index);
-/// Frame `index` of `gop` into one of the caller's, of the size of `info`: what begins at x, y of component 0.
-void copy_out(const VideoInfo& info, const Gop& gop, int index, int x, int y, tvl_frame& to);
-
-/// Null for TVL_CPU. Unsupported where there is no such GPU.
-std::shared_ptr<const Backend> backend_for(std::int32_t device, std::uint64_t memory);
+/// A frame of the caller into frame `index` of `gop`, with its time. From a GPU it is there after memory.wait().
+void copy_in(const VideoInfo& info, const tvl_frame& from, Gop& gop, int index, const CallerMemory& memory);
+/// Frame `index` of `gop` into one of the caller's, of the size of `info`: what begins at x, y of component 0. Likewise.
+void copy_out(const VideoInfo& info, const Gop& gop, int index, int x, int y, tvl_frame& to,
+              const CallerMemory& memory);
 
 }  // namespace trivelet::capi

@@ -1,11 +1,18 @@
 // Volumes of trivelet.h, in the handles of video.
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "capi/decoder.h"
+#include "capi/device_memory.h"
 #include "capi/encoder.h"
 #include "capi/request.h"
 
@@ -122,6 +129,11 @@ class CallerSlices final : public SliceSource {
     const auto* from = static_cast<const std::byte*>(voxels_.data) +
                        static_cast<std::int64_t>(n / description_.slices) * voxels_.volume_stride +
                        static_cast<std::int64_t>(n % description_.slices) * voxels_.slice_stride;
+    if (const CallerMemory memory(handle_); memory.on_device()) {
+      memory.copy_in(from, static_cast<std::ptrdiff_t>(voxels_.row_stride), slice, row_bytes(),
+                     static_cast<std::size_t>(row_bytes()), static_cast<std::size_t>(description_.height));
+      return memory.wait();
+    }
     for (int y = 0; y < description_.height; ++y)
       std::memcpy(slice + y * row_bytes(), from + y * voxels_.row_stride, static_cast<std::size_t>(row_bytes()));
   }
@@ -174,8 +186,13 @@ VolumeDecoderParams to_params(const tvl_volume_decode_params& p) {
   out.limits.samples = p.max_samples;
   out.limits.frames = p.max_frames;
   out.limits.samples_per_byte = p.max_samples_per_byte;
+  out.first_volume = p.first_volume;
+  out.volumes = p.volumes;
   return out;
 }
+
+// Slices on their way to a GPU: some at a time, from memory that copies overlap with.
+constexpr std::size_t kStagedBytes = std::size_t{32} << 20;
 
 tvl_volume_decode_params default_decode_params() {
   const VolumeDecoderParams d;
@@ -185,15 +202,18 @@ tvl_volume_decode_params default_decode_params() {
   p.max_samples = d.limits.samples;
   p.max_frames = d.limits.frames;
   p.max_samples_per_byte = d.limits.samples_per_byte;
+  p.device = TVL_CPU;
   return p;
 }
 
 void open_volume(tvl_decoder& d, std::unique_ptr<ByteSource> source, const tvl_volume_decode_params* given) {
   require(source->seekable(), ErrorKind::kBadArgument, "a volume's stream must be able to seek, which a pipe cannot");
+  const tvl_volume_decode_params p = read_struct(given, default_decode_params(), "tvl_volume_decode_params");
+  d.backend = backend_for(p.device, p.device_memory);
   d.source = std::move(source);
-  VolumeDecoderParams params = volume_decoder_params(given);
+  VolumeDecoderParams params = to_params(p);
   params.workers = d.workers();
-  d.volume = std::make_unique<VolumeDecoder>(*d.source, params);
+  d.volume = std::make_unique<VolumeDecoder>(*d.source, params, d.backend.get());
   if (const std::string& lost = d.volume->stream().index_damage; !lost.empty()) d.say(1, lost);
 }
 
@@ -201,22 +221,115 @@ void check_open(const tvl_decoder& d) {
   require(d.volume != nullptr, ErrorKind::kBadArgument, "no stream is open by tvl_decoder_open_volume");
 }
 
-void read_slices(tvl_decoder& d, const tvl_voxels& given, std::uint64_t capacity, std::uint64_t& count) {
-  const VolumeDescription& v = d.volume->output();
+// As read_slices, to memory of a GPU.
+void read_slices_to_gpu(const Handle& h, VolumeDecoder& volume, const tvl_voxels& to, std::uint64_t capacity,
+                        std::uint64_t& count) {
+  const CallerMemory memory(h);
+  const VolumeDescription& v = volume.output();
+  const std::size_t slice = v.slice_bytes();
+  const std::size_t row = slice / static_cast<std::size_t>(v.height);
+  const std::uint64_t at_once = std::min(capacity, std::max<std::uint64_t>(1, kStagedBytes / slice));
+  const std::shared_ptr<std::byte> staged = gpu::page_locked(slice * static_cast<std::size_t>(at_once));
+  for (bool more = true; more && count < capacity;) {
+    std::uint64_t n = 0;
+    const std::uint64_t wanted = std::min(at_once, capacity - count);
+    while (n < wanted && (more = volume.read(staged.get() + n * slice))) {
+      h.check_cancelled();
+      ++n;
+    }
+    auto* out = static_cast<std::byte*>(to.data) + static_cast<std::int64_t>(count) * to.slice_stride;
+    const auto pitch = static_cast<std::ptrdiff_t>(row);
+    if (to.slice_stride == to.row_stride * v.height) {
+      memory.copy_out(staged.get(), pitch, out, to.row_stride, row, static_cast<std::size_t>(n) * v.height);
+    } else {
+      for (std::uint64_t i = 0; i < n; ++i, out += to.slice_stride)
+        memory.copy_out(staged.get() + i * slice, pitch, out, to.row_stride, row, static_cast<std::size_t>(v.height));
+    }
+    memory.wait();
+    count += n;
+  }
+}
+
+void read_slices(const Handle& d, VolumeDecoder& volume, const tvl_voxels& given, std::uint64_t capacity,
+                 std::uint64_t& count) {
+  const VolumeDescription& v = volume.output();
   const auto row = static_cast<std::ptrdiff_t>(v.slice_bytes() / static_cast<std::size_t>(v.height));
   tvl_voxels to = given;
   if (to.row_stride == 0) to.row_stride = row;
   if (to.slice_stride == 0) to.slice_stride = to.row_stride * v.height;
+  if (d.memory != TVL_CPU) return read_slices_to_gpu(d, volume, to, capacity, count);
   const bool gaps = to.row_stride != row;
   std::vector<std::byte> slice(gaps ? v.slice_bytes() : 0);
   while (count < capacity) {
     d.check_cancelled();
     auto* out = static_cast<std::byte*>(to.data) + static_cast<std::int64_t>(count) * to.slice_stride;
-    if (!d.volume->read(gaps ? slice.data() : out)) return;
+    if (!volume.read(gaps ? slice.data() : out)) return;
     for (int y = 0; gaps && y < v.height; ++y)
       std::memcpy(out + y * to.row_stride, slice.data() + y * row, static_cast<std::size_t>(row));
     ++count;
   }
+}
+
+// One of a batch, by one of several threads.
+void decode_job(const Handle& h, tvl_volume_job& job, int threads, const Backend* backend) {
+  h.check_cancelled();
+  MemorySource source(not_null(job.stream, "stream"), static_cast<std::size_t>(job.size));
+  VolumeDecoderParams params = volume_decoder_params(job.params);
+  params.threads = threads;
+  params.workers = h.workers();
+  VolumeDecoder volume(source, params, backend);
+  const VolumeDescription& output = volume.output();
+  job.needed = output.bytes();
+  if (job.needed > job.capacity) throw BufferTooSmall("bytes", job.capacity, job.needed);
+  std::uint64_t count = 0;
+  read_slices(h, volume, {not_null(job.voxels, "voxels"), 0, 0, 0}, output.all_slices(), count);
+  require(count == output.all_slices(), ErrorKind::kBadStream,
+          "the stream ends after " + std::to_string(count) + " of " + std::to_string(output.all_slices()) + " slices");
+}
+
+tvl_batch_params default_batch() {
+  tvl_batch_params p{};
+  p.struct_size = sizeof p;
+  p.device = TVL_CPU;
+  return p;
+}
+
+tvl_volume_job default_job() {
+  tvl_volume_job j{};
+  j.struct_size = sizeof j;
+  return j;
+}
+
+// On a GPU so many streams are in flight: one is read and mapped by the host while others are decoded.
+constexpr int kStreamsOfGpu = 4;
+
+void decode_jobs(tvl_decoder& d, std::span<tvl_volume_job> jobs, const tvl_batch_params& p) {
+  require(p.threads >= 0, ErrorKind::kBadArgument, std::to_string(p.threads) + " threads");
+  const int cores = p.threads > 0 ? p.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int most = p.device == TVL_CPU ? cores : std::min(cores, kStreamsOfGpu);
+  const int at_once = static_cast<int>(std::min<std::size_t>(jobs.size(), static_cast<std::size_t>(most)));
+  const std::shared_ptr<const Backend> backend =
+      backend_for(p.device, p.device_memory / static_cast<std::uint64_t>(std::max(1, at_once)));
+  std::atomic<std::size_t> next{0};
+  const auto work = [&](int) {
+    for (std::size_t i = next++; i < jobs.size(); i = next++) {
+      tvl_volume_job& job = jobs[i];
+      job.needed = 0;
+      job.result = to_result(job.error, [&] { decode_job(d, job, std::max(1, cores / at_once), backend.get()); });
+    }
+  };
+  if (const Workers workers = d.workers(); workers.run) {
+    workers.run(at_once, work);
+  } else {
+    std::vector<std::thread> threads;
+    try {
+      for (int i = 1; i < at_once; ++i) threads.emplace_back(work, i);
+    } catch (const std::system_error&) {  // the system starts no more: those that were started do it
+    }
+    work(0);
+    for (std::thread& t : threads) t.join();
+  }
+  d.check_cancelled();
 }
 
 tvl_volume_info to_info(const VolumeDecoder& v) {
@@ -354,7 +467,7 @@ tvl_result tvl_decoder_read_slices(tvl_decoder* decoder, const tvl_voxels* voxel
     check_open(*decoder);
     if (capacity == 0) return;
     (void)not_null(not_null(voxels, "voxels")->data, "voxels->data");
-    read_slices(*decoder, *voxels, capacity, *count);
+    read_slices(*decoder, *decoder->volume, *voxels, capacity, *count);
   });
 }
 
@@ -373,13 +486,41 @@ tvl_result tvl_decode_volume(tvl_decoder* decoder, const void* stream, uint64_t 
     *needed = output.bytes();
     if (*needed > capacity) throw BufferTooSmall("bytes", capacity, *needed);
     std::uint64_t count = 0;
-    read_slices(*decoder, {not_null(voxels, "voxels"), 0, 0, 0}, output.all_slices(), count);
+    read_slices(*decoder, *decoder->volume, {not_null(voxels, "voxels"), 0, 0, 0}, output.all_slices(), count);
     require(
         count == output.all_slices(), ErrorKind::kBadStream,
         "the stream ends after " + std::to_string(count) + " of " + std::to_string(output.all_slices()) + " slices");
   });
   if (decoder) decoder->close();
   return result;
+}
+
+void tvl_batch_params_init(tvl_batch_params* params, uint64_t struct_size) {
+  init_struct(params, struct_size, default_batch());
+}
+
+void tvl_volume_job_init(tvl_volume_job* job, uint64_t struct_size) { init_struct(job, struct_size, default_job()); }
+
+tvl_result tvl_decode_volumes(tvl_decoder* decoder, tvl_volume_job* jobs, uint64_t count,
+                              const tvl_batch_params* params) {
+  tvl_result first = TVL_OK;
+  const tvl_result result = call(decoder, [&] {
+    const tvl_batch_params p = read_struct(params, default_batch(), "tvl_batch_params");
+    decoder->close();
+    if (count == 0) return;
+    const std::span all(not_null(jobs, "jobs"), static_cast<std::size_t>(count));
+    for (const tvl_volume_job& job : all)
+      require(job.struct_size == sizeof job, ErrorKind::kUnsupported,
+              "jobs of " + std::to_string(job.struct_size) + " bytes lie in a row; this library's have " +
+                  std::to_string(sizeof job));
+    decode_jobs(*decoder, all, p);
+    for (std::size_t i = 0; i < all.size() && first == TVL_OK; ++i) {
+      first = all[i].result;
+      if (first != TVL_OK)
+        std::snprintf(decoder->error, sizeof decoder->error, "job %zu: %s", i, all[i].error);
+    }
+  });
+  return result == TVL_OK ? first : result;
 }
 
 }  // extern "C"

@@ -55,6 +55,8 @@ std::optional<VolumeStreamInfo> volume_stream_info(const StreamInfo& stream) {
 }
 
 struct VolumeDecoder::State {
+  const Backend* backend = nullptr;
+
   State(ByteSource& s, const VolumeDecoderParams& p) : source(s), params(p) {}
 
   ByteSource& source;
@@ -97,6 +99,10 @@ struct VolumeDecoder::State {
   bool next_picture();
   void cut(int frame, std::byte* slice);
   std::uint64_t z_in_stream(std::uint64_t z) const;
+  bool is_selected(std::uint64_t z, std::uint64_t volume) const {
+    return z >= selection.z && z - selection.z < selection.depth && volume >= params.first_volume &&
+           volume - params.first_volume < output.volumes;
+  }
   void put_marked(std::uint64_t z, std::uint64_t volume, std::byte* slice);
   void hold_all();
   bool read(std::byte* slice);
@@ -140,9 +146,14 @@ void VolumeDecoder::State::select() {
           ErrorKind::kBadArgument,
           "the region leaves the volume of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "x" +
               std::to_string(v.slices) + " voxels");
+  const std::uint64_t volumes = params.volumes > 0 ? params.volumes : v.volumes - std::min(v.volumes, params.first_volume);
+  require(inside(params.first_volume, volumes, v.volumes), ErrorKind::kBadArgument,
+          "volumes " + std::to_string(params.first_volume) + " to " + std::to_string(params.first_volume + volumes) +
+              " of " + std::to_string(v.volumes));
   whole = v;
   if (params.reduce != 0) reduce();
   output = whole;
+  output.volumes = volumes;
   output.width = static_cast<int>(selection.width);
   output.height = static_cast<int>(selection.height);
   output.slices = selection.depth;
@@ -180,14 +191,19 @@ void VolumeDecoder::State::reduce() {
   whole.slices = z_place(whole.slices - 1) + 1;
 }
 
-/// Of a single volume, and where the fourth axis was coded first, the slices wanted follow each other in the stream:
-/// whole groups of them where differences begin with the first of a group, or where groups were reduced.
+/// From the first slice wanted to the last one, where they stand in the stream: whole groups of them where differences begin
+/// with the first of a group, or where groups were reduced.
 void VolumeDecoder::State::select_frames(DecoderParams& decoding) {
-  if (whole.volumes > 1 && in_order) return;
-  const std::uint64_t per_slice = in_order ? 1 : whole.volumes;
   const std::uint64_t left = (slab + step[2] - 1) / step[2];  // of a group
-  std::uint64_t first = selection.z * per_slice;
-  std::uint64_t end = (selection.z + selection.depth) * per_slice;
+  std::uint64_t first = selection.z;
+  std::uint64_t end = selection.z + selection.depth;
+  if (in_order) {
+    first += params.first_volume * whole.slices;
+    end += (params.first_volume + output.volumes - 1) * whole.slices;
+  } else {
+    first *= whole.volumes;
+    end *= whole.volumes;
+  }
   const bool groups = step[2] > 1 || map.prediction == VolumePrediction::kAcross;
   if (groups) first = first / left * left;
   if (step[2] > 1) end = (end + left - 1) / left * left;
@@ -222,7 +238,7 @@ DecoderParams VolumeDecoder::State::request() {
 }
 
 void VolumeDecoder::State::begin() {
-  decoder = std::make_unique<Decoder>(source, request());
+  decoder = std::make_unique<Decoder>(source, request(), backend);
   const VideoInfo& coded = decoder->output();
   picture_width = coded.width;
   if (cuts_rows)
@@ -297,16 +313,17 @@ void VolumeDecoder::State::hold_all() {
   held.resize(bytes);
   std::uint64_t found = 0;
   for (std::uint64_t frame = seen; next_picture(); ++frame, ++at) {
-    const std::uint64_t z = frame / output.volumes;
-    const std::uint64_t volume = frame % output.volumes;
-    if (z < selection.z || z >= selection.z + selection.depth || found == slices) continue;
+    const std::uint64_t z = frame / whole.volumes;
+    const std::uint64_t volume = frame % whole.volumes;
+    if (!is_selected(z, volume) || found == slices) continue;
     ++found;
-    cut(at, held.data() + static_cast<std::size_t>(volume * output.slices + (z - selection.z)) * output.slice_bytes());
+    const std::uint64_t place = (volume - params.first_volume) * output.slices + (z - selection.z);
+    cut(at, held.data() + static_cast<std::size_t>(place) * output.slice_bytes());
   }
   require(found == slices, ErrorKind::kBadStream,
           "the stream ends after " + std::to_string(found) + " of " + std::to_string(slices) + " slices");
   for (std::uint64_t i = 0; mask && i < slices; ++i)  // in their order, in which marks are decoded once
-    put_marked(selection.z + i % output.slices, i / output.slices,
+    put_marked(selection.z + i % output.slices, params.first_volume + i / output.slices,
                held.data() + static_cast<std::size_t>(i) * output.slice_bytes());
 }
 
@@ -322,7 +339,7 @@ bool VolumeDecoder::State::read(std::byte* slice) {
     const std::uint64_t z = seen % whole.slices;
     const std::uint64_t volume = seen++ / whole.slices;
     const int frame = at++;
-    if (z < selection.z || z >= selection.z + selection.depth) continue;
+    if (!is_selected(z, volume)) continue;
     cut(frame, slice);
     put_marked(z, volume, slice);
     return true;
@@ -336,8 +353,9 @@ DecoderParams volume_request(ByteSource& source, const VolumeDecoderParams& para
   return state.request();
 }
 
-VolumeDecoder::VolumeDecoder(ByteSource& source, const VolumeDecoderParams& params)
+VolumeDecoder::VolumeDecoder(ByteSource& source, const VolumeDecoderParams& params, const Backend* backend)
     : state_(std::make_unique<State>(source, params)) {
+  state_->backend = backend;
   state_->read_header();
   state_->select();
   state_->begin();

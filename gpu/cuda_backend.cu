@@ -255,6 +255,40 @@ std::shared_ptr<std::byte> page_locked(std::size_t bytes) {
   return {buffer, buffer->data()};
 }
 
+namespace {
+
+// Pitches that cudaMemcpy2DAsync takes in one call; others a row at a time.
+void copy_rows(int number, Rows to, Rows from, std::size_t row_bytes, std::size_t rows, void* stream) {
+  if (row_bytes == 0 || rows == 0) return;
+  check(cudaSetDevice(number), "cudaSetDevice");
+  const auto s = static_cast<cudaStream_t>(stream);
+  const auto row = static_cast<std::ptrdiff_t>(row_bytes);
+  constexpr cudaMemcpyKind kind = cudaMemcpyDefault;  // memory that moves, and what a device maps of the host, is as good
+  if (to.pitch == row && from.pitch == row)
+    return check(cudaMemcpyAsync(to.data, from.data, checked_mul(row_bytes, rows), kind, s), "cudaMemcpyAsync");
+  if (to.pitch >= row && from.pitch >= row)
+    return check(cudaMemcpy2DAsync(to.data, static_cast<std::size_t>(to.pitch), from.data,
+                                   static_cast<std::size_t>(from.pitch), row_bytes, rows, kind, s),
+                 "cudaMemcpy2DAsync");
+  for (std::size_t y = 0; y < rows; ++y, to.data += to.pitch, from.data += from.pitch)
+    check(cudaMemcpyAsync(to.data, from.data, row_bytes, kind, s), "cudaMemcpyAsync");
+}
+
+}  // namespace
+
+void copy_to_device(int number, Rows to, Rows from, std::size_t row_bytes, std::size_t rows, void* stream) {
+  copy_rows(number, to, from, row_bytes, rows, stream);
+}
+
+void copy_from_device(int number, Rows to, Rows from, std::size_t row_bytes, std::size_t rows, void* stream) {
+  copy_rows(number, to, from, row_bytes, rows, stream);
+}
+
+void wait_for(int number, void* stream) {
+  check(cudaSetDevice(number), "cudaSetDevice");
+  check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
+}
+
 std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory) {
   ask_for_queues(kMostQueues);
   check(cudaSetDevice(number), "cudaSetDevice");  // starts it, which takes a while

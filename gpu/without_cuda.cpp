@@ -21,6 +21,9 @@ void expect_gops(int) {}
 std::vector<DeviceInfo> devices() { return {}; }
 std::shared_ptr<const Backend> cuda_backend(int, std::size_t) { without_cuda(); }
 std::shared_ptr<std::byte> page_locked(std::size_t) { without_cuda(); }
+void copy_to_device(int, Rows, Rows, std::size_t, std::size_t, void*) { without_cuda(); }
+void copy_from_device(int, Rows, Rows, std::size_t, std::size_t, void*) { without_cuda(); }
+void wait_for(int, void*) { without_cuda(); }
 
 int still_device_count() { return 0; }
 std::string still_device_name(int) { without_cuda(); }

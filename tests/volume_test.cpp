@@ -285,6 +285,19 @@ TEST(Volume, a_region_is_a_part_of_the_whole) {
         if (r.width == 20) {
           EXPECT_LT(d.bytes_read, all);
         }
+        if (volumes == 1 || r.width != 40) continue;
+        // Some of the volumes.
+        for (const std::uint64_t n : {0u, 1u}) {
+          part.first_volume = 1;
+          part.volumes = n;
+          const Decoded some = decode(coded.bytes, part);
+          const auto first = static_cast<std::ptrdiff_t>(d.voxels.size() / 3);
+          EXPECT_EQ(some.output.volumes, n == 0 ? 2U : 1U);
+          EXPECT_EQ(some.voxels, Bytes(d.voxels.begin() + first, n == 0 ? d.voxels.end() : d.voxels.begin() + 2 * first));
+          EXPECT_LE(some.bytes_read, d.bytes_read);
+        }
+        part.volumes = 3;
+        expect_error(ErrorKind::kBadArgument, "volumes 1 to 4 of 3", [&] { decode(coded.bytes, part); });
       }
     }
   }
@@ -318,6 +331,13 @@ TEST(Volume, a_reduced_region_is_a_part_of_the_reduced_whole) {
         EXPECT_EQ(part.voxels, cut(whole.output, whole.voxels, part.selection));
         EXPECT_LE(part.selection.x * static_cast<std::uint64_t>(step), 17u);
         EXPECT_GE((part.selection.x + part.selection.width) * static_cast<std::uint64_t>(step), 47u);
+        if (volumes == 2) {
+          small.first_volume = 1;
+          const Decoded second = decode(coded.bytes, small);
+          EXPECT_EQ(second.voxels, Bytes(part.voxels.end() - static_cast<std::ptrdiff_t>(part.voxels.size() / 2),
+                                         part.voxels.end()));
+          EXPECT_LT(second.bytes_read, part.bytes_read);
+        }
         // It looks like the volume.
         double off = 0;
         for (int x = 0; x < whole.output.width; ++x)

@@ -40,4 +40,17 @@ std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory);
 /// there is none left.
 std::shared_ptr<std::byte> page_locked(std::size_t bytes);
 
+/// Rows in memory of the host or of a device: `pitch` bytes from one to the next, which may be negative.
+struct Rows {
+  std::byte* data = nullptr;
+  std::ptrdiff_t pitch = 0;
+};
+/// Copies `rows` rows of `row_bytes` from the host to memory of device `number`, in the order of `stream` (a cudaStream_t;
+/// null: the default one). They are there when wait_for() returns; `from` must not change until then.
+void copy_to_device(int number, Rows to, Rows from, std::size_t row_bytes, std::size_t rows, void* stream);
+/// Likewise back to the host.
+void copy_from_device(int number, Rows to, Rows from, std::size_t row_bytes, std::size_t rows, void* stream);
+/// Waits for all work given to `stream` of device `number`.
+void wait_for(int number, void* stream);
+
 }  // namespace trivelet::gpu

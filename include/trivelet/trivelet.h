@@ -36,7 +36,8 @@
  * GPU before each GOP).
  *
  * Not here: an allocator of the caller's. The library takes memory through the C++ standard library, whose shared part
- * takes some, too, so that it could not promise otherwise; `max_memory` limits what is taken.
+ * takes some, too, so that it could not promise otherwise; `max_memory` limits what is taken. Where samples, voxels and
+ * streams lie is the caller's choice all the same: he brings the memory for each of them.
  */
 #ifndef TRIVELET_TRIVELET_H
 #define TRIVELET_TRIVELET_H
@@ -531,6 +532,11 @@ typedef struct tvl_volume_decode_params {
   uint64_t max_samples;
   uint64_t max_frames; /* slices of all volumes */
   uint64_t max_samples_per_byte;
+  int32_t device;         /* TVL_CPU, or the number of a GPU, on which wavelets are decoded; the rest is done by the CPU */
+  int32_t reserved;
+  uint64_t device_memory; /* bytes of the GPU's memory that may be used; 0 = all */
+  uint64_t first_volume;  /* of several volumes, `volumes` of them from this one on */
+  uint64_t volumes;       /* 0 = all from the first on */
 } tvl_volume_decode_params;
 TVL_API void tvl_volume_decode_params_init(tvl_volume_decode_params* params, uint64_t struct_size);
 
@@ -565,6 +571,52 @@ TVL_API tvl_result tvl_decoder_read_slices(tvl_decoder* decoder, const tvl_voxel
 TVL_API tvl_result tvl_decode_volume(tvl_decoder* decoder, const void* stream, uint64_t size,
                                      const tvl_volume_decode_params* params, void* voxels, uint64_t capacity,
                                      uint64_t* needed);
+
+/* ------------------------------------------------------------------------------------------- batches, memory of GPUs */
+
+/* Where the samples of frames and the voxels are that later calls on this handle are given: memory of the host (TVL_CPU, as
+ * at first), or of GPU `device`, of which pointers are then device pointers. Streams, slices of a tvl_slice_reader and
+ * callbacks stay the host's. Copies are put in the order of `cuda_stream`, a cudaStream_t (NULL: the default one): a frame
+ * is read after what was given to the stream before the call, and what is given to it afterwards finds what was decoded.
+ * Calls return when their copies are done. It does not matter where coding goes on: that is `device` of the params.
+ *
+ *   tvl_decoder_set_memory(decoder, 0, stream);
+ *   tvl_decoder_read_slices(decoder, &(tvl_voxels){device_pointer, 0, 0, 0}, slices, &count);
+ *
+ * Samples of a row must have no gaps (TVL_UNSUPPORTED). Memory that moves between both, or that a GPU maps of the host, may
+ * be given, too. What was decoded passes through memory of the host, which hashes
+ * and maps it. TVL_UNSUPPORTED where the library was built without CUDA (tvl_has(TVL_FEATURE_CUDA)), or there is no such
+ * GPU; the handle's memory is then as before. */
+TVL_API tvl_result tvl_encoder_set_memory(tvl_encoder* encoder, int32_t device, void* cuda_stream);
+TVL_API tvl_result tvl_decoder_set_memory(tvl_decoder* decoder, int32_t device, void* cuda_stream);
+
+/* One volume of a batch: what tvl_decode_volume is given, and what it answers. */
+typedef struct tvl_volume_job {
+  uint64_t struct_size; /* of all jobs of a batch as in this library, for they lie in a row */
+  const void* stream;
+  uint64_t size;                          /* bytes of it */
+  const tvl_volume_decode_params* params; /* NULL = everything; its `threads` and `device` mean nothing here */
+  void* voxels;                           /* of the selection, without gaps; where _set_memory says */
+  uint64_t capacity;                      /* bytes there */
+  uint64_t needed;                        /* set: bytes of the selection, if they could be known */
+  tvl_result result;                      /* set */
+  char error[260];                        /* set: as tvl_decoder_error; "" after success */
+} tvl_volume_job;
+TVL_API void tvl_volume_job_init(tvl_volume_job* job, uint64_t struct_size);
+
+typedef struct tvl_batch_params {
+  uint64_t struct_size;
+  int32_t threads;        /* of all jobs together; 0 = one for each core */
+  int32_t device;         /* TVL_CPU, or a GPU, on which wavelets are decoded */
+  uint64_t device_memory; /* bytes of the GPU's memory that all together may use; 0 = all */
+} tvl_batch_params;
+TVL_API void tvl_batch_params_init(tvl_batch_params* params, uint64_t struct_size);
+
+/* Decodes `count` volumes, each as tvl_decode_volume does. On the CPU as many at a time as there are threads; on a GPU
+ * four, each with kernels of its own. One that fails does not stop the others: the call returns the result of the first
+ * that did, and its text says which. params: NULL = defaults. */
+TVL_API tvl_result tvl_decode_volumes(tvl_decoder* decoder, tvl_volume_job* jobs, uint64_t count,
+                                      const tvl_batch_params* params);
 
 /* ------------------------------------------------------------------------------------------------------------- plans */
 

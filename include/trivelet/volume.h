@@ -294,6 +294,8 @@ std::optional<VolumeStreamInfo> volume_stream_info(const StreamInfo& stream);
 
 struct VolumeDecoderParams {
   std::optional<VoxelRegion> region;  ///< voxels of the full size; of several volumes the same of each
+  std::uint64_t first_volume = 0;     ///< of several volumes, `volumes` of them from this one on
+  std::uint64_t volumes = 0;          ///< 0 = all from the first on
   int reduce = 0;  ///< halve the size so many times: a voxel at x is left as the one at x / 2^reduce. Not by prediction
   int max_layers = 0;  ///< decode only so many quality layers; 0 = all. Not by prediction
   int max_planes = 0;  ///< decode only so many bit planes; 0 = all. Not by prediction
@@ -305,9 +307,9 @@ struct VolumeDecoderParams {
 
 class VolumeDecoder {
  public:
-  /// Reads the header. `source` must be seekable and outlive the decoder. BadArgument when the stream holds no volume
-  /// or the region leaves it.
-  VolumeDecoder(ByteSource& source, const VolumeDecoderParams& params);
+  /// Reads the header. `source` must be seekable and outlive the decoder, and so must `backend` (null: the CPU), on which
+  /// wavelets are decoded. BadArgument when the stream holds no volume or the region leaves it.
+  VolumeDecoder(ByteSource& source, const VolumeDecoderParams& params, const Backend* backend = nullptr);
   ~VolumeDecoder();
   VolumeDecoder(const VolumeDecoder&) = delete;
   VolumeDecoder& operator=(const VolumeDecoder&) = delete;

@@ -972,6 +972,7 @@ int main(void) {
   test_runner();
   test_plan();
   test_bounds();
+  failures += test_memory();
   if (failures) fprintf(stderr, "%d checks failed\n", failures);
   return failures ? 1 : 0;
 }
