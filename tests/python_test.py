@@ -66,6 +66,7 @@ class Header(unittest.TestCase):
         "uint32_t": "c_uint",
         "double": "c_double",
         "int": "c_int",
+        "char": "c_char",
         "tvl_result": "c_int",
     }
 
@@ -260,6 +261,101 @@ class Arrays(unittest.TestCase):
         frozen.flags.writeable = False
         with self.assertRaisesRegex(trivelet.ArgumentError, "read-only"):
             trivelet.decode(stream, out=frozen)
+
+
+class Elsewhere(unittest.TestCase):
+    """Arrays of other libraries, of which fakes have what is asked of them; memory of the host stands for a GPU's."""
+
+    class OnGpu:
+        def __init__(self, array, stream=None):
+            self.array = array
+            shape, strides = array.shape, array.strides
+            data = (array.ctypes.data, False)
+            self.__cuda_array_interface__ = dict(
+                shape=shape, typestr=array.dtype.str, data=data, strides=strides, version=3, stream=stream
+            )
+
+    class Packed:
+        """A producer of DLPack; `kind` is what it says to be."""
+
+        def __init__(self, array, kind=1):
+            self.array, self.kind = array, kind
+
+        def __dlpack__(self, **_):
+            return self.array.__dlpack__()
+
+        def __dlpack_device__(self):
+            return self.kind, 0
+
+    def test_dlpack(self) -> None:
+        array = blob((6, 20, 30))
+        stream = trivelet.encode(array)
+        self.assertEqual(trivelet.encode(self.Packed(array)), stream)
+        self.assertEqual(trivelet.encode(self.Packed(array[::-1])), trivelet.encode(array[::-1]))
+        with self.assertRaisesRegex(trivelet.ArgumentError, "type 4"):
+            trivelet.encode(self.Packed(array, 4))
+        np.testing.assert_array_equal(np.from_dlpack(trivelet.decode(stream, out=np.empty_like(array))), array)
+
+    def test_views(self) -> None:
+        from trivelet._arrays import on_device
+
+        array = blob((6, 20, 30), np.float32)
+        for part in (array, array[::-1, 2:, ::3], array[1:2, ::-1], array[:0]):
+            for fake in (self.OnGpu(part, 7), self.Packed(part, 2)):
+                far = on_device(fake)
+                np.testing.assert_array_equal(far.view, part)
+                self.assertEqual((far.view.shape, far.device), (part.shape, 0))
+                self.assertTrue(far.view.strides == part.strides or part.size == 0)
+                self.assertEqual(far.stream, 7 if isinstance(fake, self.OnGpu) else None)
+        self.assertIsNone(on_device(array))
+        self.assertIsNone(on_device([1, 2]))
+        before = sys.getrefcount(array)
+        for _ in range(100):
+            on_device(self.Packed(array, 2))
+        self.assertEqual(sys.getrefcount(array), before)
+
+    def test_on_a_gpu(self) -> None:
+        array = blob((9, 20, 30))
+        stream = trivelet.encode(array, transform="wavelet")
+        out = np.zeros_like(array)
+        if not _library.library.tvl_gpu_count():
+            for work in (
+                lambda: trivelet.encode(self.OnGpu(array)),
+                lambda: trivelet.decode(stream, out=self.OnGpu(out)),
+                lambda: trivelet.decode_many([stream], device=0),
+            ):
+                with self.assertRaisesRegex(trivelet.UnsupportedError, "CUDA|no GPU"):
+                    work()
+            return
+        self.assertEqual(trivelet.encode(self.OnGpu(array), transform="wavelet"), stream)
+        for fake in (self.OnGpu(out), self.Packed(out, 2)):
+            out[...] = 0
+            self.assertIs(trivelet.decode(stream, out=fake), fake)
+            np.testing.assert_array_equal(out, array)
+        trivelet.decode(stream, region=np.s_[2:4, :, 5:9], out=self.OnGpu(out[:2, :, :4]))
+        np.testing.assert_array_equal(out[:2, :, :4], array[2:4, :, 5:9])
+        several = np.stack([array, array + 1])
+        trivelet.decode(trivelet.encode(several), region=np.s_[1:], out=self.OnGpu(out[np.newaxis]))
+        np.testing.assert_array_equal(out, several[1])
+        np.testing.assert_array_equal(trivelet.decode_many([stream] * 3, device=0)[2], array)
+        with self.assertRaisesRegex(trivelet.ArgumentError, "gaps"):
+            trivelet.encode(self.OnGpu(array[:, :, ::2]))
+        with self.assertRaisesRegex(trivelet.ArgumentError, "shape"):
+            trivelet.decode(stream, out=self.OnGpu(out[1:]))
+
+    def test_many(self) -> None:
+        arrays = [blob((4, 20, 10 + n), dtype) for n, dtype in enumerate(("i2", ">u2", "u1", "f4", "i8"))]
+        streams = [trivelet.encode(a) for a in arrays]
+        for back, array in zip(trivelet.decode_many(streams, threads=3), arrays):
+            self.assertEqual(back.dtype, array.dtype)
+            np.testing.assert_array_equal(back, array)
+        self.assertEqual(trivelet.decode_many([]), [])
+        streams[3] = streams[3][:200] + bytes(100) + streams[3][300:]
+        with self.assertRaisesRegex(trivelet.StreamError, "stream 3: "):
+            trivelet.decode_many(streams)
+        streams[1] = b"nothing"
+        with self.assertRaisesRegex(trivelet.StreamError, "stream 1: "):
+            trivelet.decode_many(streams)
 
 
 class Parts(unittest.TestCase):

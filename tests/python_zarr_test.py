@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -306,6 +307,32 @@ class Zarr(unittest.TestCase):
                     store.rounds = 0
                     np.testing.assert_array_equal(z[index], array[index])
                     self.assertIn(store.rounds, (1, 2, 3), index)
+                # The front table is in the first answer: what it says is the second.
+                store.rounds = 0
+                small = trivelet_zarr.read_smaller(z, 2)
+                self.assertEqual(store.rounds, 2)
+                np.testing.assert_array_equal(small, trivelet.open(Path(folder, "c/0/0/0").read_bytes()).at(reduce=2)[...])
+
+    def test_batches(self) -> None:
+        """Several chunks in one call, with those that were never written, and damage."""
+        array = (RANDOM.normal(0, 9, (12, 40, 40)) + np.arange(40)).astype(np.int16)
+        with tempfile.TemporaryDirectory() as folder:
+            z = make(LocalStore(folder), array, (4, 20, 20), TriveletCodec(), fill_value=0)
+            Path(folder, "c/1/1/0").unlink()
+            expected = array.copy()
+            expected[4:8, 20:, :20] = 0
+            calls = []
+            batch = TriveletCodec._decode_batch
+            with unittest.mock.patch.object(
+                TriveletCodec, "_decode_batch", lambda self, chunks, names: calls.append(len(chunks)) or batch(self, chunks, names)
+            ), zarr.config.set({"codec_pipeline.batch_size": 5}):
+                z = zarr.open_array(folder, mode="r")
+                np.testing.assert_array_equal(z[...], expected)
+                self.assertEqual(sorted(calls), [2, 5, 5])
+                path = Path(folder, "c/0/0/0")
+                path.write_bytes(path.read_bytes()[:300])
+                with self.assertRaisesRegex(trivelet.StreamError, "c/0/0/0: "):
+                    z[...]
 
     def test_any(self) -> None:
         if hypothesis is None:

@@ -282,6 +282,10 @@ def measure_reads(volume, folder):
         "blosc": {"compressors": [BloscCodec(cname="zstd", clevel=5, shuffle="bitshuffle")]},
         "trivelet": {"serializer": TriveletCodec(), "compressors": None},
         "trivelet, wavelet": {"serializer": TriveletCodec(transform="wavelet"), "compressors": None},
+        "trivelet, wavelet, blocks of 64, slabs of 16, 4 layers": {
+            "serializer": TriveletCodec(transform="wavelet", block_size=64, slab=16, layers=4),
+            "compressors": None,
+        },
         "trivelet, wavelet, blocks of 32, slabs of 8": {
             "serializer": TriveletCodec(transform="wavelet", block_size=32, slab=8),
             "compressors": None,

@@ -28,7 +28,7 @@ from .errors import (
 from .metadata import Chapter, ContentLight, MasteringDisplay, Metadata
 from .nifti import nibabel_image
 from .video import Frame, VideoInfo, VideoReader, VideoWriter
-from .volume import Volume, decode, encode, open
+from .volume import Volume, decode, decode_many, encode, open
 
 __all__ = [
     "ArgumentError",
@@ -50,6 +50,7 @@ __all__ = [
     "VideoWriter",
     "Volume",
     "decode",
+    "decode_many",
     "encode",
     "library_version",
     "nibabel_image",

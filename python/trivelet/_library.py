@@ -177,7 +177,26 @@ class VolumeDecodeParams(Structure):
         *members(c_uint64, "x y z width height depth"),
         *members(c_int32, "reduce max_layers max_planes threads"),
         *members(c_uint64, "max_memory max_samples max_frames max_samples_per_byte"),
+        *members(c_int32, "device reserved"),
+        *members(c_uint64, "device_memory first_volume volumes"),
     ]
+
+
+class VolumeJob(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        ("stream", c_void_p),
+        ("size", c_uint64),
+        ("params", POINTER(VolumeDecodeParams)),
+        ("voxels", c_void_p),
+        *members(c_uint64, "capacity needed"),
+        ("result", c_int),
+        ("error", ctypes.c_char * 260),
+    ]
+
+
+class BatchParams(Structure):
+    _fields_ = [("struct_size", c_uint64), *members(c_int32, "threads device"), ("device_memory", c_uint64)]
 
 
 class VolumeInfo(Structure):
@@ -195,6 +214,7 @@ class Range(Structure):
 
 
 BUFFER_TOO_SMALL = 9
+CPU = -1
 STRUCTURES = {
     "tvl_video": Video,
     "tvl_chapter": Chapter,
@@ -212,6 +232,8 @@ STRUCTURES = {
     "tvl_volume_params": VolumeParams,
     "tvl_volume_decode_params": VolumeDecodeParams,
     "tvl_volume_info": VolumeInfo,
+    "tvl_volume_job": VolumeJob,
+    "tvl_batch_params": BatchParams,
     "tvl_range": Range,
 }
 
@@ -235,6 +257,9 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "tvl_decoder_error": (c_char_p, [c_void_p]),
     "tvl_decoder_set_log": (None, [c_void_p, LOG, c_void_p]),
     "tvl_decoder_cancel": (None, [c_void_p]),
+    "tvl_encoder_set_memory": (c_int, [c_void_p, c_int32, c_void_p]),
+    "tvl_decoder_set_memory": (c_int, [c_void_p, c_int32, c_void_p]),
+    "tvl_decode_volumes": (c_int, [c_void_p, POINTER(VolumeJob), c_uint64, POINTER(BatchParams)]),
     "tvl_decoder_open": (c_int, [c_void_p, POINTER(Source), POINTER(DecodeParams)]),
     "tvl_decoder_stream": (c_int, [c_void_p, POINTER(StreamInfo)]),
     "tvl_decoder_settings": (c_char_p, [c_void_p]),

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _library
-from ._handles import Handle
+from ._arrays import OnDevice, on_device, on_host
+from ._handles import Handle, error_of
 from ._streams import Readable, Source
-from .errors import ArgumentError, StreamError
+from .errors import ArgumentError, Error, StreamError
 
 AXES = "tzyxc"
 _TYPES = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"]  # in the order of TVL_U8 ..
@@ -142,7 +143,8 @@ def encode(
     True
 
     array: integers of 8 to 64 bits, float32 or float64 in either byte order, of 1 to 5 axes. It is coded where it
-      lies if its rows have no gaps, else copied.
+      lies if its rows have no gaps, else copied. One of another library comes by DLPack; one in memory of a GPU, which
+      has `__cuda_array_interface__` or comes by DLPack, must have rows without gaps.
     max_error: no voxel errs by more, in units of the array.
     quality: 0..100. psnr: dB, with the largest minus the least value as the peak.
     bpp, size, ratio: bits a voxel and bytes of the stream that are never exceeded; bytes of the array over those of the
@@ -158,11 +160,14 @@ def encode(
     verify: decodes and compares before it returns.
     threads: 0 = one for each core. The stream does not depend on it.
     """
-    given = np.asarray(array)
+    far = on_device(array)
+    given = far.view if far else on_host(array)
     axes = _axes_of(given, axes)
     full = _with_all_axes(given, axes)
     volume = _describe(full)
     if not _rows_without_gaps(full):
+        if far:
+            raise ArgumentError(f"an array on a GPU of strides {given.strides}; its rows must have no gaps")
         full = np.ascontiguousarray(full)
     at_most_one(max_error=max_error, quality=quality, psnr=psnr, bpp=bpp, size=size, ratio=ratio)
     params = _library.make(_library.VolumeParams)
@@ -196,6 +201,8 @@ def encode(
     library = _library.library
     voxels = _voxels(full)
     with Handle("encoder") as encoder:
+        if far:
+            encoder.call(library.tvl_encoder_set_memory, far.device, far.stream)
         encoder.call(
             library.tvl_encoder_write_volume,
             ctypes.byref(volume),
@@ -327,14 +334,19 @@ class Volume:
             return named[1]
         return ("t" if self._full[0] > 1 else "") + "zyx" + ("c" if self._full[4] > 1 else "")
 
-    def _open(self, decoder: Handle, box: Optional[Sequence[tuple[int, int]]]) -> None:
-        """`box`: first and extent along z, y, x, in voxels of the full size."""
+    def _open(
+        self, decoder: Handle, box: Optional[Sequence[tuple[int, int]]], far: Optional[OnDevice] = None
+    ) -> None:
+        """`box`: first and extent along t, z, y, x, in voxels of the full size."""
         params = _library.make(_library.VolumeDecodeParams)
         if box is not None:
-            (params.z, params.depth), (params.y, params.height), (params.x, params.width) = box
+            (params.first_volume, params.volumes), (params.z, params.depth) = box[:2]
+            (params.y, params.height), (params.x, params.width) = box[2:]
         params.reduce = self._options["reduce"]
         params.max_layers = self._options["layers"] or 0
         params.threads = self._options["threads"]
+        if far:
+            params.device = far.device
         if self._options["max_memory"] is not None:
             params.max_memory = self._options["max_memory"]
         source = self._source.structure(decoder)
@@ -394,25 +406,25 @@ class Volume:
         named: Array = array[tuple(slice(None) if a in self.axes else 0 for a in AXES)]
         return named
 
-    def _read(self, ranges: list[_Range], into: Optional[Array] = None) -> Array:
-        """The box of `ranges`, one for each of `shape`, with all axes; in new memory or in `into`."""
+    def _read(self, ranges: list[_Range], into: Optional[Array] = None, far: Optional[OnDevice] = None) -> Array:
+        """The box of `ranges`, one for each of `shape`, with all axes; in new memory or in `into`, which is a view of
+        `far` where that is given."""
         named = dict(zip(self.axes, ranges))
         t, z, y, x, c = (named.get(a, _Range(0, 1, 0)) for a in AXES)
         if 0 in (r.extent for r in ranges):
             return np.empty((t.extent, z.extent, y.extent, x.extent, c.extent), self.dtype)
         box = (z.extent, y.extent, x.extent, self._extents[4])
         array = np.empty((t.extent, *box), self.dtype) if into is None else into
-        # All volumes before the first that is wanted are decoded, too: the library gives them one after the other.
-        passed_over = np.empty((1, *box), self.dtype) if t.first > 0 else array
         with self._source.lock, Handle("decoder") as decoder:
-            self._open(decoder, [self._full_range(axis, r) for axis, r in enumerate((z, y, x))])
+            self._open(decoder, [(t.first, t.extent), *(self._full_range(axis, r) for axis, r in enumerate((z, y, x)))], far)
             _, output, _ = self._describe(decoder)
-            given, expected = _layout(output), (self.dtype, self._extents[0], *box)
+            given, expected = _layout(output), (self.dtype, t.extent, *box)
             if given != expected:  # the source is another stream by now
                 raise StreamError(f"the stream gives {given} along {AXES}, where there was {expected}")
-            for number in range(t.end):
-                at = number - t.first
-                _read_slices(decoder, array[at : at + 1] if at >= 0 else passed_over)
+            if far:
+                decoder.call(_library.library.tvl_decoder_set_memory, far.device, far.stream)
+            for at in range(t.extent):
+                _read_slices(decoder, array[at : at + 1])
         box_of_voxels: Array = array[..., c.first : c.end]
         return box_of_voxels
 
@@ -477,10 +489,10 @@ def decode(
     region: Any = None,
     reduce: int = 0,
     layers: Optional[int] = None,
-    out: Optional[Array] = None,
+    out: Any = None,
     threads: int = 0,
     max_memory: Optional[int] = None,
-) -> Array:
+) -> Any:
     """The array of a stream, or a part of it.
 
     >>> import numpy as np, trivelet
@@ -493,7 +505,8 @@ def decode(
     stream: what `trivelet.open` takes.
     region: slices without a step for the axes, or `...` for some, in voxels of the full size, with `reduce` too.
     reduce: halves the size so many times. layers: so many quality layers; None = all.
-    out: an array of the result's shape and type to decode into, which is returned; it may have gaps.
+    out: an array of the result's shape and type to decode into, which is returned; it may have gaps. One in memory of a
+      GPU (`__cuda_array_interface__` or DLPack) has rows without gaps; wavelets are then decoded there.
     threads, max_memory: as of `trivelet.open`.
     """
     volume = Volume(stream, reduce=reduce, layers=layers, threads=threads, max_memory=max_memory)
@@ -501,6 +514,19 @@ def decode(
     shape = tuple(r.extent for r in ranges)
     if out is None:
         return volume._without_other_axes(volume._read(ranges))
+    far = on_device(out)
+    if far:
+        into = _with_all_axes(far.view, volume.axes) if far.view.ndim == len(shape) else far.view
+        if far.view.shape != shape or far.view.dtype != volume.dtype or not _rows_without_gaps(into):
+            raise ArgumentError(
+                f"out is {far.view.dtype} of shape {far.view.shape} on a GPU; it must be an array of {volume.dtype} of shape "
+                f"{shape} whose rows have no gaps"
+            )
+        if into.shape[4] != volume._extents[4]:
+            raise ArgumentError("some of the scalars of a voxel alone cannot be decoded to a GPU")
+        if 0 not in shape:
+            volume._read(ranges, into, far)
+        return out
     if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != volume.dtype:
         seen = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
         raise ArgumentError(f"out is {seen}; it must be an array of {volume.dtype} of shape {shape}")
@@ -513,3 +539,48 @@ def decode(
     else:
         out[...] = volume._without_other_axes(volume._read(ranges))
     return out
+
+
+def decode_many(streams: Sequence[Any], *, threads: int = 0, device: Optional[int] = None) -> list[Array]:
+    """The arrays of several streams, decoded beside each other.
+
+    >>> import numpy as np, trivelet
+    >>> arrays = [np.full((4, 32, 32), n, np.uint8) for n in range(6)]
+    >>> back = trivelet.decode_many([trivelet.encode(a) for a in arrays])
+    >>> all(np.array_equal(a, b) for a, b in zip(arrays, back))
+    True
+
+    streams: bytes or other buffers. threads: of all together; 0 = one for each core. device: the number of a GPU, on which
+    wavelets are decoded. The first that fails raises, with its place among the streams.
+    """
+    buffers = [np.frombuffer(stream, np.uint8) for stream in streams]
+    volumes = []
+    for number, buffer in enumerate(buffers):
+        try:
+            volumes.append(Volume(buffer, threads=1))
+        except Error as error:
+            raise type(error)(f"stream {number}: {error}") from error
+    return _decode_all(volumes, buffers, [f"stream {number}" for number in range(len(buffers))], threads, device)
+
+
+def _decode_all(
+    volumes: list[Volume], buffers: list[Array], names: list[str], threads: int = 0, device: Optional[int] = None
+) -> list[Array]:
+    library = _library.library
+    arrays = [np.empty(volume._full, volume.dtype) for volume in volumes]
+    jobs = (_library.VolumeJob * len(buffers))()
+    for job, buffer, array in zip(jobs, buffers, arrays):
+        library.tvl_volume_job_init(ctypes.byref(job), ctypes.sizeof(job))
+        job.stream, job.size = buffer.ctypes.data, buffer.nbytes
+        job.voxels, job.capacity = array.ctypes.data, array.nbytes
+    params = _library.make(_library.BatchParams)
+    params.threads = threads
+    params.device = _library.CPU if device is None else device
+    with Handle("decoder") as decoder:
+        failed = decoder.try_call(library.tvl_decode_volumes, jobs, len(buffers), ctypes.byref(params))
+    if failed is not None:
+        for name, job in zip(names, jobs):
+            if job.result != 0:
+                raise error_of(job.result, f"{name}: {job.error.decode(errors='replace')}")
+        raise failed
+    return [volume._without_other_axes(array) for volume, array in zip(volumes, arrays)]

@@ -35,10 +35,13 @@ from ._chunks import ChunkCoding, long_axes
 from ._handles import Handle
 from ._plans import Plan
 from .errors import ArgumentError, Error, StreamError, UnsupportedError
-from .volume import _TYPES, Array, Volume, _layout, _ranges_of, _read_slices
+from .volume import _TYPES, Array, Volume, _layout, _ranges_of, _read_slices, _decode_all
 
 _WORTH_PARTS = 1 << 16  # bytes of a chunk: smaller ones come whole sooner than their parts come one after the other
-_HEAD, _TAIL = 2048, 4608  # bytes with the header, and mostly with the index and the sizes of what is in a GOP
+_HEAD, _PER_SLAB = 1024, 448  # bytes of header and front table, in which the sizes of what is in a GOP are, mostly
+_TAIL = 4608  # bytes with the index, and mostly with the sizes of what is in the last group of slices
+_WITH_TABLE = 1 << 20  # bytes of voxels from which on the library writes a front table
+_SLAB = 64  # slices that are coded together where it is not said
 _GAP = 1 << 10  # bytes between two ranges that cost less than a request
 
 
@@ -73,20 +76,66 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
         return chunk_spec.prototype.buffer.from_bytes(self.encode_chunk(chunk_array.as_numpy_array(), chunk_spec.fill_value))
 
     def _decode_sync(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
-        volume = Volume(chunk_bytes.as_numpy_array(), threads=1)
-        if volume.size != math.prod(chunk_spec.shape):
-            raise StreamError(f"a chunk of shape {volume.shape}; it should have {chunk_spec.shape}")
+        volume = _volume_of(chunk_bytes.as_numpy_array(), chunk_spec)
         return _to_buffer(volume[...].reshape(chunk_spec.shape), chunk_spec)
+
+    async def decode(self, chunks_and_specs: Iterable[tuple[Any, Any]]) -> Iterable[Any]:
+        """A batch of chunks (`codec_pipeline.batch_size`) in one call of the library, which has threads for them."""
+        batch = list(chunks_and_specs)
+        if sum(chunk is not None for chunk, _ in batch) < 2:
+            return await super().decode(batch)
+        return await asyncio.to_thread(self._decode_batch, batch)
+
+    def _decode_batch(self, batch: list[tuple[Any, Any]], names: Optional[list[str]] = None) -> list[Any]:
+        """`names`: of the chunks, for errors."""
+        there = [i for i, (chunk, _) in enumerate(batch) if chunk is not None]
+        named = [names[i] if names else f"chunk {i} of a batch" for i in there]
+        buffers = [batch[i][0].as_numpy_array() for i in there]
+        volumes = []
+        for i, name, buffer in zip(there, named, buffers):
+            try:
+                volumes.append(_volume_of(buffer, batch[i][1]))
+            except Error as error:
+                raise type(error)(f"{name}: {error}") from error
+        arrays = iter(_decode_all(volumes, buffers, named))
+        return [None if chunk is None else _to_buffer(next(arrays).reshape(s.shape), s) for chunk, s in batch]
+
+    async def decode_partial(self, batch_info: Iterable[tuple[Any, Any, Any]]) -> Iterable[Any]:
+        """Likewise, of chunks of a store those that are wanted whole."""
+        batch = list(batch_info)
+        whole = [i for i, (_, selection, spec) in enumerate(batch) if _box_of(selection, spec.shape) is None]
+        if len(whole) < 2:
+            return await super().decode_partial(batch)
+
+        async def decode_whole() -> list[Any]:
+            chunks = await asyncio.gather(*(batch[i][0].get(batch[i][2].prototype) for i in whole))
+            coded = [(chunk, batch[i][2]) for i, chunk in zip(whole, chunks)]
+            names = [f"chunk {batch[i][0]}" for i in whole]
+            decoded = await asyncio.to_thread(self._decode_batch, coded, names)
+            return [None if array is None else array[batch[i][1]] for i, array in zip(whole, decoded)]
+
+        others = [i for i in range(len(batch)) if i not in set(whole)]
+        parts = await asyncio.gather(decode_whole(), super().decode_partial([batch[i] for i in others]))
+        found = dict(zip((*whole, *others), itertools.chain(*parts)))
+        return [found[i] for i in range(len(batch))]
 
     async def _encode_single(self, chunk_array: Any, chunk_spec: Any) -> Any:
         return await asyncio.to_thread(self._encode_sync, chunk_array, chunk_spec)
+
+    def _ends(self, chunk_spec: Any, region: bool) -> tuple[int, int]:
+        """Bytes at beginning and end of a chunk that tell most reads of a part where the rest is. Large chunks have a table of
+        it at the front, but for what a region needs: that stands behind every group of slices."""
+        slices = math.prod([n for n in chunk_spec.shape if n > 1][:-2])
+        head = _HEAD + _PER_SLAB * -(-slices // (self.slab or _SLAB))
+        small = math.prod(chunk_spec.shape) * chunk_spec.dtype.to_native_dtype().itemsize < _WITH_TABLE
+        return head, _TAIL if small or region else 0
 
     async def _decode_single(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
         return await asyncio.to_thread(self._decode_sync, chunk_bytes, chunk_spec)
 
     async def _decode_partial_single(self, byte_getter: Any, selection: Any, chunk_spec: Any) -> Any:
         box = _box_of(selection, chunk_spec.shape)
-        begun = await _begin(byte_getter, chunk_spec.prototype, box is not None)
+        begun = await _begin(byte_getter, chunk_spec.prototype, None if box is None else self._ends(chunk_spec, True))
         if begun is None:
             return None
         try:
@@ -106,9 +155,10 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
         z, y, x = [(0, 1)] * (3 - len(places)) + places[-3:]
         params = _library.make(_library.VolumeDecodeParams)
         (params.z, params.depth), (params.y, params.height), (params.x, params.width) = z, y, x
+        params.first_volume, params.volumes = volumes
         params.threads = 1
         plan = await _fetch(byte_getter, begun, params, chunk_spec.prototype)
-        array, _ = await asyncio.to_thread(_read_box, plan, params, volumes, chunk_spec)
+        array, _ = await asyncio.to_thread(_read_box, plan, params, volumes[1], chunk_spec)
         if array.shape != (volumes[1], z[1], y[1], x[1], 1):
             raise StreamError(f"the stream gives {array.shape}; it should be {volumes[1], z[1], y[1], x[1]}")
         return array.reshape(extents)
@@ -157,28 +207,31 @@ class _Window:
         return await self.shard.get(prototype, RangeByteRequest(self.first + first, self.first + end))
 
 
-async def _begin(byte_getter: Any, prototype: Any, parts: bool) -> Optional[_Begun]:
-    """None where there is no chunk. Beginning and end are asked for together with the size, so that no request waits
-    for it. What is neither a store's nor a window is in memory already, as chunks of shards are to Zarr."""
-    if parts and isinstance(byte_getter, (StorePath, _Window)):
+async def _begin(byte_getter: Any, prototype: Any, ends: Optional[tuple[int, int]]) -> Optional[_Begun]:
+    """None where there is no chunk. So many bytes of its beginning and end are asked for together with the size, so that no
+    request waits for it; `ends` None for all bytes. What is neither a store's nor a window is in memory already, as chunks of
+    shards are to Zarr."""
+    if ends is not None and isinstance(byte_getter, (StorePath, _Window)):
+        head, tail = ends
+        wanted: list[Any] = [RangeByteRequest(0, head)]
         if isinstance(byte_getter, _Window):
             size = byte_getter.size
-            if size > _WORTH_PARTS:
-                spans = (0, _HEAD), (size - _TAIL, size)
-                ends = await asyncio.gather(*(byte_getter.get(prototype, RangeByteRequest(*span)) for span in spans))
+            if tail:
+                wanted.append(RangeByteRequest(max(0, size - tail), size))
+            read = [] if size <= _WORTH_PARTS else await asyncio.gather(*(byte_getter.get(prototype, w) for w in wanted))
         else:
+            if tail:
+                wanted.append(SuffixByteRequest(tail))
             try:
-                size, *ends = await asyncio.gather(
-                    byte_getter.store.getsize(byte_getter.path),
-                    byte_getter.get(prototype, RangeByteRequest(0, _HEAD)),
-                    byte_getter.get(prototype, SuffixByteRequest(_TAIL)),
+                size, *read = await asyncio.gather(
+                    byte_getter.store.getsize(byte_getter.path), *(byte_getter.get(prototype, w) for w in wanted)
                 )
             except FileNotFoundError:
                 return None
         if size > _WORTH_PARTS:
-            if any(end is None for end in ends):
+            if any(part is None for part in read):
                 return None
-            return _Begun(size, parts=((0, ends[0]), (size - len(ends[1]), ends[1])))
+            return _Begun(size, parts=[(0, read[0]), *((size - len(end), end) for end in read[1:])])
     whole = await byte_getter.get(prototype)
     return None if whole is None else _Begun(len(whole), whole)
 
@@ -208,10 +261,9 @@ def _box_of(selection: Any, shape: tuple[int, ...]) -> Optional[list[tuple[int, 
     return None if [(0, n) for n in shape] == box or any(extent == 0 for _, extent in box) else box
 
 
-def _read_box(plan: Plan, params: Any, volumes: tuple[int, int], chunk_spec: Any) -> tuple[Array, tuple[int, ...]]:
-    """All axes of what the params say, of some of the volumes; and how many voxels one of it stands for along them."""
+def _read_box(plan: Plan, params: Any, volumes: int, chunk_spec: Any) -> tuple[Array, tuple[int, ...]]:
+    """All axes of what the params say, of so many volumes; and how many voxels one of it stands for along them."""
     native = chunk_spec.dtype.to_native_dtype()
-    first, extent = volumes
     with Handle("decoder") as decoder:
         source = plan.structure(decoder)
         decoder.call(_library.library.tvl_decoder_open_volume, ctypes.byref(source), ctypes.byref(params))
@@ -219,14 +271,19 @@ def _read_box(plan: Plan, params: Any, volumes: tuple[int, int], chunk_spec: Any
         decoder.call(_library.library.tvl_decoder_volume, None, ctypes.byref(output), ctypes.byref(info))
         dtype, *given = _layout(output)
         whole = (params.depth or given[1]) * (params.height or given[2]) * (params.width or given[3])
-        if math.prod(given[1:]) > whole or given[0] < first + extent or dtype.newbyteorder("=") != native.newbyteorder("="):
-            raise StreamError(f"{dtype} of shape {given}; it should be {native} of {first + extent} volumes of {whole} voxels")
-        array = np.empty((extent, *given[1:]), dtype)
-        passed_over = np.empty((1, *given[1:]), dtype) if first > 0 else array
-        for number in range(first + extent):
-            at = number - first
-            _read_slices(decoder, array[at : at + 1] if at >= 0 else passed_over)
+        if math.prod(given[1:]) > whole or given[0] != volumes or dtype.newbyteorder("=") != native.newbyteorder("="):
+            raise StreamError(f"{dtype} of shape {given}; it should be {native} of {volumes} volumes of {whole} voxels")
+        array = np.empty(given, dtype)
+        for at in range(volumes):
+            _read_slices(decoder, array[at : at + 1])
     return array, (1, info.step_z, info.step_y, info.step_x)
+
+
+def _volume_of(stream: Array, chunk_spec: Any) -> Volume:
+    volume = Volume(stream, threads=1)
+    if volume.size != math.prod(chunk_spec.shape):
+        raise StreamError(f"a chunk of shape {volume.shape}; it should have {chunk_spec.shape}")
+    return volume
 
 
 def _to_buffer(array: Array, chunk_spec: Any) -> Any:
@@ -295,7 +352,8 @@ async def _read_smaller(array: Any, reduce: int, layers: int) -> Array:
     codecs, chunks = array.metadata.codecs, array.metadata.chunk_grid.chunk_shape
     outer = codecs[0] if isinstance(codecs[0], ShardingCodec) else None
     inner = outer.chunk_shape if outer else chunks
-    if len(codecs) > 1 or not isinstance((outer.codecs if outer else codecs)[0], TriveletCodec) or (outer and len(outer.codecs) > 1):
+    codec = (outer.codecs if outer else codecs)[0]
+    if len(codecs) > 1 or not isinstance(codec, TriveletCodec) or (outer and len(outer.codecs) > 1):
         raise ArgumentError(f"an array with the codecs {codecs}; one with the codec trivelet alone, in shards or not, is read so")
     prototype = default_buffer_prototype()
     described = array.metadata.data_type, array.metadata.fill_value, array.config, prototype
@@ -303,14 +361,14 @@ async def _read_smaller(array: Any, reduce: int, layers: int) -> Array:
     params = _library.make(_library.VolumeDecodeParams)
     params.reduce, params.max_layers, params.threads = reduce, layers, 1
     long = [axis for axis, n in enumerate(inner) if n > 1]
-    volumes = (0, inner[long[0]]) if len(long) == 4 else (0, 1)
+    volumes = inner[long[0]] if len(long) == 4 else 1
     found: dict[tuple[int, ...], Array] = {}
     steps: set[tuple[int, ...]] = set()
     at_once = _at_once()
 
     async def read(place: tuple[int, ...], getter: Any) -> None:
         async with at_once:
-            begun = await _begin(getter, prototype, True)
+            begun = await _begin(getter, prototype, codec._ends(spec, False))
             if begun is None:
                 return
             try:
