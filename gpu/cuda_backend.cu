@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <fstream>
 #include <utility>
 
 #include "codec/backend.h"
@@ -42,6 +43,29 @@ std::vector<DeviceInfo> devices() {
     found.push_back({i, p.name, p.totalGlobalMem, p.major, p.minor});
   }
   return found;
+}
+
+// The system says it as "0-15,32-47".
+std::vector<int> cores_near(int number) {
+  char bus[32] = {};
+  if (cudaDeviceGetPCIBusId(bus, sizeof bus, number) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return {};
+  }
+  std::string name(bus);
+  for (char& c : name) c = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+  std::ifstream list("/sys/bus/pci/devices/" + name + "/local_cpulist");
+  std::vector<int> cores;
+  for (int first = 0; list >> first;) {
+    int last = first;
+    if (list.peek() == '-') {
+      list.get();
+      list >> last;
+    }
+    for (int core = first; core <= last; ++core) cores.push_back(core);
+    if (list.peek() == ',') list.get();
+  }
+  return cores;
 }
 
 namespace {

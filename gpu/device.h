@@ -26,9 +26,9 @@ inline void check(cudaError_t result, const char* call, const char* file = __bui
   if (result == cudaSuccess) return;
   (void)cudaGetLastError();  // it is told here: the next launch, of whoever goes on, is not to find it again
   const bool memory = result == cudaErrorMemoryAllocation;
-  fail(memory ? ErrorKind::kUnsupported : ErrorKind::kInternal,
-       std::string(call) + ": " + cudaGetErrorString(result) + " (" + cudaGetErrorName(result) + ", " + file + ":" +
-           std::to_string(line) + ")");
+  fail(memory ? ErrorKind::kUnsupported : ErrorKind::kInternal, std::string(call) + ": " + cudaGetErrorString(result) +
+                                                                    " (" + cudaGetErrorName(result) + ", " + file +
+                                                                    ":" + std::to_string(line) + ")");
 }
 
 /// For what cannot be helped, as in destructors: neither is the next launch to find the error.
@@ -162,9 +162,9 @@ void copy(T* to, const T* from, std::size_t count, cudaMemcpyKind kind, const St
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
             cudaStream_t stream, const Arguments&... arguments) {
-  emu::use(stream);
+  emu::work_on(stream);
   if (emu::result_of(name) == cudaSuccess) {
-    const std::lock_guard lock(emu::launching);  // there is one device, whichever thread asks
+    const std::lock_guard lock(emu::launching);  // they take turns, whichever thread asks
     emu::block.launch(grid, block, shared_bytes, [&] { kernel(arguments...); });
   }
   check(cudaGetLastError(), name);

@@ -19,6 +19,7 @@ namespace {
 bool is_built() { return false; }
 void expect_gops(int) {}
 std::vector<DeviceInfo> devices() { return {}; }
+std::vector<int> cores_near(int) { return {}; }
 std::shared_ptr<const Backend> cuda_backend(int, std::size_t) { without_cuda(); }
 std::shared_ptr<std::byte> page_locked(std::size_t) { without_cuda(); }
 void copy_to_device(int, Rows, Rows, std::size_t, std::size_t, void*) { without_cuda(); }

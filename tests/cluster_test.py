@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Encoding by several processes: the bytes of one, and one clear end when something fails in any of them.
+"""Several processes: the bytes and answers of one, and one clear end when something fails in any of them.
 
     tests/cluster_test.py path/to/trivelet path/to/mpirun
 
 Raw frames that each process reads for itself, inputs that the first one reads and sends, scenes that end GOPs, motion,
-where GOPs go to processes in rows. More processes than GOPs.
+where GOPs go to processes in rows. More processes than GOPs. Decoding into files that all write, and into what one writes;
+verify, compare and truncate.
 """
 
 import os
@@ -56,7 +57,7 @@ def run(arguments, processes=0, stdin=None, **how):
 
 
 def same(name, arguments, counts, output="together.tvl"):
-    """`arguments` of encode, with IN but without OUT."""
+    """`arguments` of encode or truncate, with IN but without OUT."""
     one = run([*arguments[:2], f"one{Path(output).suffix}", *arguments[2:], "-y"])
     if one.returncode:
         return complain(f"{name}: one process", one)
@@ -98,13 +99,64 @@ def identity():
         complain("a pipe: other bytes than one process", many)
 
 
+def decoded(name, arguments, output, n):
+    """`arguments` of decode, with IN but without OUT."""
+    kind = Path(output).suffix
+    one = run(["decode", arguments[0], f"one{kind}", *arguments[1:], "-y"])
+    many = run(["decode", arguments[0], output, *arguments[1:], "-y"], n)
+    if one.returncode or many.returncode:
+        return complain(f"decode, {name}", many if many.returncode else one)
+    if Path(output).read_bytes() != Path(f"one{kind}").read_bytes():
+        complain(f"decode, {name}: {n} processes give other bytes than one")
+
+
+def answered(name, arguments, n, **how):
+    """The same words and exit code."""
+    one, many = run(arguments, **how), run(arguments, n, **how)
+    if (one.returncode, one.stdout) != (many.returncode, many.stdout):
+        complain(f"{name}: one process ended with {one.returncode} and said {one.stdout!r}, {n} {many.stdout!r}", many)
+    if one.returncode and one.stderr.strip() not in many.stderr:
+        complain(f"{name}: one process said {one.stderr!r}", many)
+
+
+def reading():
+    """Streams are decoded, checked and compared by several."""
+    run(["encode", "a.y4m", "d.tvl", "--gop", "8", "-y"])
+    run(["encode", "a.y4m", "m.tvl", "--gop", "8", "--motion", "on", "--keyint", "20", "-y"])
+    run(["encode", "a.y4m", "l.tvl", "--gop", "8", "--lossless", "--preset", "fast", "-y"])
+    decoded("a Y4M file", ["d.tvl"], "many.y4m", 3)
+    decoded("motion, raw, a part at half the size and rate",
+            ["m.tvl", "--frames", "5:70", "--reduce", "1", "--temporal-reduce", "1"], "many.yuv", 2)
+    decoded("more processes than GOPs", ["d.tvl", "--frames", "3:5"], "many.y4m", 7)
+    # What has no places for frames is written by one: here every second frame twice.
+    decoded("gathered", ["m.tvl", "--temporal-reduce", "1", "--fill-cfr"], "many.y4m", 3)
+    answered("md5", ["decode", "l.tvl", "md5"], 2)
+    answered("verify", ["verify", "l.tvl", "--against", "a.y4m"], 3)
+    answered("compare", ["compare", "d.tvl", "a.y4m", "--json"], 3)
+    Path("short.y4m").write_bytes(Path("a.y4m").read_bytes()[:-3 * (6 + WIDTH * HEIGHT * 3 // 2)])
+    answered("compare with a shorter one", ["compare", "d.tvl", "short.y4m"], 3)
+    damaged = bytearray(Path("l.tvl").read_bytes())
+    damaged[len(damaged) * 2 // 3] ^= 16
+    Path("damaged.tvl").write_bytes(damaged)
+    answered("verify what is damaged", ["verify", "damaged.tvl"], 2)
+    nothing_left("decode what is damaged", run(["decode", "damaged.tvl", "x.y4m"], 3), "wrong checksum")
+    partial = ["decode", "damaged.tvl", "md5", "--keep-partial"]
+    answered("decode what is intact", partial, 2)
+    same("truncate", ["truncate", "d.tvl", "--psnr", "30"], (2,))
+    # Two processes write; one finds no room.
+    wrap = ["sh", "-c", f'ulimit -f 200; trap "" XFSZ; exec "{program}" decode d.tvl x.y4m --quiet']
+    full = subprocess.run([mpirun, "-n", "2", "--oversubscribe", "--bind-to", "none", *wrap], capture_output=True,
+                          timeout=IN_TIME, env=environment, stdin=subprocess.DEVNULL)
+    nothing_left("decode, a full disk", full, "x.y4m")
+
+
 def nothing_left(name, result, said):
     text = result.stderr.decode(errors="replace")
     if result.returncode == 0:
         complain(f"{name}: no failure")
     if text.count("trivelet: error:") != 1 or said not in text:
         complain(f"{name}: not one message with '{said}'", result)
-    left = [p.name for p in Path(".").iterdir() if p.name.startswith("x.tvl")]
+    left = [p.name for p in Path(".").iterdir() if p.name.startswith("x.")]
     if left:
         complain(f"{name}: left {left}", result)
 
@@ -250,6 +302,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         identity()
+        reading()
         failing()
         resumed()
         os.chdir("/")

@@ -1,12 +1,14 @@
 #include "apps/cli/backends.h"
 #include "apps/cli/log.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <thread>
-#include <vector>
+#include <optional>
+#include <system_error>
+#include <utility>
 
 #include "codec/backend.h"
 #include "codec/trace.h"
@@ -27,20 +29,73 @@ std::vector<Gpu> gpus() {
   return found;
 }
 
+/// Of gpu:N and gpu:N,M,…; nothing for what is not that.
+std::optional<std::vector<int>> numbers_of(const std::string& device) {
+  if (!device.starts_with("gpu:")) return std::nullopt;
+  std::vector<int> numbers;
+  const char* at = device.data() + 4;
+  const char* end = device.data() + device.size();
+  for (;; ++at) {
+    int number = 0;
+    const auto [behind, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || *at == '-' || number > 999) return std::nullopt;
+    numbers.push_back(number);
+    at = behind;
+    if (at == end) return numbers;
+    if (*at != ',') return std::nullopt;
+  }
+}
+
+/// The calling thread, and those that it starts, stay where a GPU is near.
+void stay_near(const std::string& device) {
+  const std::optional<std::vector<int>> numbers = numbers_of(device);
+  if (!numbers) return;
+  cpu_set_t allowed, near;
+  CPU_ZERO(&near);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  for (const int core : gpu::cores_near(numbers->front()))
+    if (core < CPU_SETSIZE && CPU_ISSET(core, &allowed)) CPU_SET(core, &near);
+  if (CPU_COUNT(&near) == 0) return;
+  if (sched_setaffinity(0, sizeof near, &near) == 0)
+    log::debug("{}: its threads keep to {} of {} cores", device, CPU_COUNT(&near), CPU_COUNT(&allowed));
+}
+
 }  // namespace
 
-void add_device_option(Command& app, std::string& device) {
+void add_device_option(Command& app, std::string& device, bool several) {
   app.add_option("--device", device,
-                 "Where to code: auto = a GPU if there is one and it can, cpu, gpu, gpu:N. Never changes the output")
-      .check([](const std::string& s) {
-        const bool numbered = s.size() > 4 && s.starts_with("gpu:") &&
-                              s.find_first_not_of("0123456789", 4) == std::string::npos && s.size() < 8;
-        return s == "auto" || s == "cpu" || s == "gpu" || numbered ? std::string()
-                                                                   : "'" + s + "' is not auto, cpu, gpu or gpu:N";
+                 several ? "Where to code: auto = a GPU if there is one and it can, cpu, gpu, gpu:N, several GPUs "
+                           "gpu:N,M or gpu:all. Never changes the output"
+                         : "Where to code: auto = a GPU if there is one and it can, cpu, gpu, gpu:N. Never changes the "
+                           "output")
+      .check([several](const std::string& s) {
+        if (s == "auto" || s == "cpu" || s == "gpu") return std::string();
+        const std::optional<std::vector<int>> numbers = numbers_of(s);
+        if (!numbers && s != "gpu:all")
+          return "'" + s + "' is not auto, cpu, gpu or gpu:N" + (several ? ", gpu:N,M or gpu:all" : "");
+        if (!several && (!numbers || numbers->size() > 1)) return "'" + s + "': this command uses one GPU; write gpu:N";
+        for (std::size_t i = 0; numbers && i < numbers->size(); ++i)
+          if (std::count(numbers->begin(), numbers->end(), (*numbers)[i]) > 1)
+            return "'" + s + "' names GPU " + std::to_string((*numbers)[i]) + " twice";
+        return std::string();
       })
       .type_name("DEVICE")
       .show_default()
       .group("Common");
+}
+
+std::vector<std::string> devices_named(const std::string& device) {
+  const std::optional<std::vector<int>> numbers = numbers_of(device);
+  if (device != "gpu:all" && (!numbers || numbers->size() < 2)) return {device};
+  const std::vector<Gpu> found = gpus();
+  if (found.empty()) (void)choose_device("gpu");  // says why there is none
+  std::vector<std::string> names;
+  if (!numbers)
+    for (const Gpu& g : found) names.push_back("gpu:" + std::to_string(g.number));
+  else
+    for (const int n : *numbers) names.push_back("gpu:" + std::to_string(n));
+  for (const std::string& name : names) (void)choose_device(name);
+  return names;
 }
 
 DeviceChoice choose_device(const std::string& device) {
@@ -61,7 +116,9 @@ DeviceChoice choose_device(const std::string& device) {
       choice.name = g.name;
     }
   require(choice.gpu >= 0, ErrorKind::kUnsupported,
-          "--device " + device + ": there are " + std::to_string(found.size()) + " GPUs, numbered from 0");
+          "--device " + device + ": " +
+              (found.size() == 1 ? "there is one GPU, number 0"
+                                 : "there are " + std::to_string(found.size()) + " GPUs, numbered from 0"));
   return choice;
 }
 
@@ -87,7 +144,10 @@ std::future<std::shared_ptr<const Backend>> start_backend(const std::string& dev
 }
 
 std::string device_of_process(const Place& place, const std::string& device) {
-  if (device != "auto" && device != "gpu") return device;
+  if (device != "auto" && device != "gpu") {
+    const std::vector<std::string> named = devices_named(device);
+    return named[static_cast<std::size_t>(place.local_rank) % named.size()];
+  }
   const std::vector<Gpu> found = gpus();
   if (found.empty()) return device;
   return "gpu:" + std::to_string(found[static_cast<std::size_t>(place.local_rank) % found.size()].number);
@@ -98,6 +158,46 @@ int threads_of_process(const Place& place, int threads) {
   const int mine = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const bool bound = mine < sysconf(_SC_NPROCESSORS_ONLN);
   return bound ? mine : std::max(1, mine / place.local_size);
+}
+
+Crew::Crew(const std::string& command, std::string& device, Common& common, const Help& help)
+    : processes_(start_processes(command)) {
+  if (processes_) {
+    const Place place = place_of_process();
+    common.threads = threads_of_process(place, common.threads);
+    helped_ = processes_->rank() > 0;
+    if (!helped_) summons_ = std::make_unique<Summons>(processes_.get());
+    try {
+      device = device_of_process(place, device);
+    } catch (const Error&) {  // the first process says it
+      if (!helped_) throw;
+    }
+    log::debug("process {} of {}, number {} of its host: --device {}, {}", place.rank, place.size, place.local_rank,
+               device, count_of(static_cast<std::uint64_t>(common.threads), "thread"));
+    if (!helped_) return;
+    log::set_level(log::Level::kError);
+    help(*processes_, device, common);
+  } else if (const std::vector<std::string> devices = devices_named(device); devices.size() > 1) {
+    const int threads = common.threads > 0 ? common.threads : static_cast<int>(std::thread::hardware_concurrency());
+    common.threads = std::max(1, threads / static_cast<int>(devices.size()));
+    device = devices.front();
+    ends_ = team_of_threads(static_cast<int>(devices.size()));
+    for (std::size_t i = 0; i < ends_.size(); ++i) ends_[i]->at_work = [name = devices[i]] { stay_near(name); };
+    processes_ = std::move(ends_.front());
+    for (std::size_t i = 1; i < devices.size(); ++i)
+      threads_.emplace_back([end = ends_[i].get(), name = devices[i], common, help] {
+        end->at_work();
+        help(*end, name, common);
+      });
+    summons_ = std::make_unique<Summons>(processes_.get());
+  } else {
+    device = devices.front();
+  }
+}
+
+Crew::~Crew() {
+  summons_.reset();
+  for (std::thread& t : threads_) t.join();
 }
 
 }  // namespace trivelet::cli

@@ -1,18 +1,25 @@
 // --device: what computes.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "apps/cli/cli.h"
-#include "apps/cli/processes.h"
+#include "apps/cli/crew.h"
 #include "trivelet/codec.h"
 
 namespace trivelet::cli {
 
-/// Adds --device auto|cpu|gpu|gpu:N.
-void add_device_option(Command& app, std::string& device);
+/// Adds --device auto|cpu|gpu|gpu:N, where `several` can be used also gpu:N,M and gpu:all.
+void add_device_option(Command& app, std::string& device, bool several = false);
+/// What --device names, a device each: of several GPUs gpu:N for each of them, else the option itself. Throws Unsupported
+/// for GPUs that are not there.
+std::vector<std::string> devices_named(const std::string& device);
 
 /// What the option asks for.
 struct DeviceChoice {
@@ -35,10 +42,40 @@ std::shared_ptr<const Backend> choose_backend(const std::string& device, std::si
 /// The same in a thread of its own: a GPU takes some tenths of a second to start, in which other things can be done.
 std::future<std::shared_ptr<const Backend>> start_backend(const std::string& device, std::size_t max_memory,
                                                           std::uint64_t gops);
-/// What --device and --threads mean for one of several processes: those of a host take its GPUs in turn, and share its
-/// cores unless each is bound to some.
+/// What --device and --threads mean for one of several processes: those of a host take its GPUs, or those that are named,
+/// in turn, and share its cores unless each is bound to some.
 std::string device_of_process(const Place& place, const std::string& device);
 int threads_of_process(const Place& place, int threads);
+
+/// Who does a command together: the processes that mpirun started, or, where --device names several GPUs, threads with one
+/// each; or this process alone. `device` and `common` become what is this one's.
+class Crew {
+ public:
+  /// What all do but the first, with their end of the messages.
+  using Help = std::function<void(Processes& processes, const std::string& device, const Common& common)>;
+  Crew(const std::string& command, std::string& device, Common& common, const Help& help);
+  /// The others may end, and threads are waited for.
+  ~Crew();
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  bool helped() const { return helped_; }              ///< this process was not the first, and is done
+  Processes* processes() { return processes_.get(); }  ///< null: there are no others
+  bool threads() const { return !threads_.empty(); }
+  /// What the others are: "processes", "GPUs".
+  const char* members() const { return threads() ? "GPUs" : "processes"; }
+  /// Begins what they help with, if there are any.
+  void call(const std::string& job, const std::vector<std::uint8_t>& along = {}) {
+    if (summons_) summons_->call(job, along);
+  }
+
+ private:
+  bool helped_ = false;
+  std::unique_ptr<Processes> processes_;
+  std::vector<std::unique_ptr<Processes>> ends_;  ///< of the threads
+  std::vector<std::thread> threads_;
+  std::unique_ptr<Summons> summons_;
+};
 
 /// What `fast` has in flight: it gains nothing by more.
 inline constexpr std::uint64_t kFastGops = 3;

@@ -40,7 +40,7 @@ void set_up() {
   const char* no_colour = std::getenv("NO_COLOR");
   const auto mode = no_colour && *no_colour ? spdlog::color_mode::never : spdlog::color_mode::automatic;
   auto logger =
-      std::make_shared<spdlog::logger>("trivelet", std::make_shared<spdlog::sinks::stderr_color_sink_st>(mode));
+      std::make_shared<spdlog::logger>("trivelet", std::make_shared<spdlog::sinks::stderr_color_sink_mt>(mode));
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<Prefix>('*').set_pattern("%^%*%$%v");
   logger->set_formatter(std::move(formatter));

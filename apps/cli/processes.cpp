@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <deque>
 #include <initializer_list>
-#include <map>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -23,31 +20,60 @@ int number_in(std::initializer_list<const char*> names, int otherwise) {
   return otherwise;
 }
 
-class OneProcess final : public Processes {
+class ThreadOfTeam final : public Processes {
  public:
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
-  void send(int, int channel, const std::vector<std::uint8_t>& bytes) override {
-    const std::lock_guard lock(mutex_);
-    channels_[channel].push_back({0, bytes});
-  }
-  std::optional<Message> try_receive(int channel) override {
-    const std::lock_guard lock(mutex_);
-    std::deque<Message>& messages = channels_[channel];
-    if (messages.empty()) return std::nullopt;
-    Message first = std::move(messages.front());
-    messages.pop_front();
-    return first;
-  }
+  using Team = std::vector<ThreadOfTeam*>;
+  ThreadOfTeam(int rank, std::shared_ptr<Team> team) : rank_(rank), team_(std::move(team)) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(team_->size()); }
+  bool shares_memory(int) const override { return true; }
 
  private:
-  std::mutex mutex_;
-  std::map<int, std::deque<Message>> channels_;
+  void send_away(int to, int channel, Message message) override {
+    (*team_)[static_cast<std::size_t>(to)]->keep(channel, std::move(message));
+  }
+  std::optional<Message> receive_from_others(int) override { return std::nullopt; }
+
+  int rank_;
+  std::shared_ptr<Team> team_;
 };
 
 }  // namespace
 
-std::unique_ptr<Processes> one_process() { return std::make_unique<OneProcess>(); }
+std::vector<std::unique_ptr<Processes>> team_of_threads(int count) {
+  const auto team = std::make_shared<ThreadOfTeam::Team>();
+  std::vector<std::unique_ptr<Processes>> all;
+  for (int i = 0; i < count; ++i) {
+    auto one = std::make_unique<ThreadOfTeam>(i, team);
+    team->push_back(one.get());
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+void Processes::keep(int channel, Message message) {
+  const std::lock_guard lock(mutex_);
+  kept_[channel].push_back(std::move(message));
+}
+
+void Processes::send(int to, int channel, std::vector<std::uint8_t> bytes, std::shared_ptr<void> object) {
+  Message message{rank(), std::move(bytes), std::move(object)};
+  if (to == rank()) return keep(channel, std::move(message));
+  send_away(to, channel, std::move(message));
+}
+
+std::optional<Processes::Message> Processes::try_receive(int channel) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::deque<Message>& messages = kept_[channel]; !messages.empty()) {
+      Message first = std::move(messages.front());
+      messages.pop_front();
+      return first;
+    }
+  }
+  return receive_from_others(channel);
+}
 
 Processes::Message Processes::receive(int channel) {
   Patience patience;

@@ -1,10 +1,15 @@
 // The processes that mpirun or srun started, and messages between them. MPI is in a module of the program's own, which is
-// loaded only then: starting it costs a second, and a plain run needs none of it.
+// loaded only then: starting it costs a second, and a plain run needs none of it. Threads of one process, each with a
+// device of its own, work together by the same messages.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,17 +25,33 @@ class Processes {
   struct Message {
     int from = 0;
     std::vector<std::uint8_t> bytes;
+    std::shared_ptr<void> object{};  ///< of who shares memory with the sender
   };
   virtual ~Processes() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// Whether messages to it may have an object, which is handed over and not copied.
+  virtual bool shares_memory(int with) const { return with == rank(); }
   /// Any thread, to any process, this one too. Returns when the message is taken over or received. Those of one channel
   /// arrive in their order.
-  virtual void send(int to, int channel, const std::vector<std::uint8_t>& bytes) = 0;
+  void send(int to, int channel, std::vector<std::uint8_t> bytes, std::shared_ptr<void> object = nullptr);
   /// What came in, if anything did; one thread asks for a channel at a time.
-  virtual std::optional<Message> try_receive(int channel) = 0;
+  std::optional<Message> try_receive(int channel);
 
   Message receive(int channel);
+
+  /// What a thread does first that works for this one, if anything: it goes where its device is near.
+  std::function<void()> at_work;
+
+ protected:
+  virtual void send_away(int to, int channel, Message message) = 0;
+  virtual std::optional<Message> receive_from_others(int channel) = 0;
+  /// A message that is there already.
+  void keep(int channel, Message message);
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::deque<Message>> kept_;  ///< by channel
 };
 
 /// Sleeps while there is nothing to do, the longer the longer: processes share cores, and MPI itself would spin.
@@ -57,8 +78,8 @@ Place place_of_process();
 /// process would do the whole work and write the same file. `user`: who wants it.
 std::unique_ptr<Processes> start_processes(const std::string& user);
 
-/// This process alone, whose threads send each other messages.
-std::unique_ptr<Processes> one_process();
+/// This process alone, so many of whose threads send each other messages, each by its own one of these.
+std::vector<std::unique_ptr<Processes>> team_of_threads(int count);
 
 /// What the module with MPI gives; MPI is started once.
 struct MpiAdapter {

@@ -32,7 +32,10 @@ class MpiProcesses final : public Processes {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  void send(int to, int channel, const std::vector<std::uint8_t>& bytes) override {
+ private:
+  void send_away(int to, int channel, Message message) override {
+    require(!message.object, ErrorKind::kInternal, "an object cannot be sent to another process");
+    const std::vector<std::uint8_t>& bytes = message.bytes;
     std::vector<std::uint8_t> first(sizeof(std::uint64_t) + std::min(bytes.size(), kPiece));
     const std::uint64_t length = bytes.size();
     std::memcpy(first.data(), &length, sizeof length);
@@ -43,7 +46,7 @@ class MpiProcesses final : public Processes {
       send_piece(bytes.data() + at, std::min(kPiece, bytes.size() - at), to, channel);
   }
 
-  std::optional<Message> try_receive(int channel) override {
+  std::optional<Message> receive_from_others(int channel) override {
     int there = 0;
     MPI_Message handle;
     MPI_Status status;
@@ -71,7 +74,6 @@ class MpiProcesses final : public Processes {
     return message;
   }
 
- private:
   static void send_piece(const std::uint8_t* data, std::size_t size, int to, int channel) {
     MPI_Request request;
     MPI_Isend(data, static_cast<int>(size), MPI_BYTE, to, channel, MPI_COMM_WORLD, &request);

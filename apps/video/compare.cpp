@@ -4,11 +4,18 @@
 
 #include <cctype>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
 
+#include "apps/cli/backends.h"
 #include "apps/cli/json.h"
+#include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/video/metrics.h"
+#include "apps/video/parts.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
 
@@ -90,7 +97,152 @@ std::string csv_line(const PixelFormat& format, std::uint64_t frame, const Frame
   return line + fmt::format(",{:.6f},{},{}\n", error.ssim, total.max, total.different);
 }
 
-int run(const Options& options, const Common& common) {
+/// Two videos that are compared.
+struct Pair {
+  std::unique_ptr<VideoInput> a;
+  std::unique_ptr<VideoInput> b;
+};
+
+// What was typed describes the file that is not .tvl; a raw file takes what was not typed from the other video.
+Pair open_pair(const Options& options, const Common& common, const FrameRange& range) {
+  const io::ReaderOptions typed = reader_options(options.reading, common);
+  const bool a_is_tvl = is_tvl_file(options.a);
+  const bool b_is_tvl = is_tvl_file(options.b);
+  const auto open = [&](const std::string& path, bool alone, const VideoInput* like) {
+    const io::ReaderOptions reading = alone ? io::ReaderOptions{} : typed;
+    return std::make_unique<VideoInput>(path, like ? like_video(reading, path, like->info()) : reading, common, range);
+  };
+  Pair pair;
+  if (b_is_tvl) {
+    pair.b = open(options.b, !a_is_tvl, nullptr);
+    pair.a = open(options.a, false, pair.b.get());
+  } else {
+    pair.a = open(options.a, a_is_tvl, nullptr);
+    pair.b = open(options.b, false, pair.a.get());
+  }
+  return pair;
+}
+
+/// One of them ends before the other.
+struct Shorter {
+  bool is_a = false;
+  std::uint64_t frames = 0;  ///< that it has
+};
+
+/// Compares frame by frame. `errors` is given those of some frames that follow those before.
+std::optional<Shorter> compare_frames(Pair& pair, const Common& common,
+                                      const std::function<void(const std::vector<FrameError>&)>& errors) {
+  const VideoInfo& info = pair.a->info();
+  ThreadPool pool(common.threads);
+  const int capacity = buffer_frames(info);
+  const auto read_ahead = [&](VideoInput& video) {
+    return Prefetch([=] { return Gop(info, capacity); }, 2, [&video](Gop& gop) { return video.read(gop); });
+  };
+  Prefetch left = read_ahead(*pair.a);
+  Prefetch right = read_ahead(*pair.b);
+  for (std::uint64_t frames = 0;;) {
+    const Gop* x = left.next();
+    const Gop* y = right.next();
+    const int in_x = x ? x->frames() : 0;
+    const int in_y = y ? y->frames() : 0;
+    if (in_x != in_y) return Shorter{in_x < in_y, frames + static_cast<std::uint64_t>(std::min(in_x, in_y))};
+    if (!x) return std::nullopt;
+    frames += static_cast<std::uint64_t>(in_x);
+    errors(VideoError::measure(*x, *y, info.format, pool));
+  }
+}
+
+void refuse_lengths(const Options& options, const Shorter& shorter) {
+  fail(ErrorKind::kMismatch, fmt::format("the videos differ in length: '{}' ends after {}, the other goes on",
+                                         shorter.is_a ? options.a : options.b, count_of(shorter.frames, "frame")));
+}
+
+// ------------------------------------------------------------------------------------------------ several processes
+
+std::vector<GopInfo> gops_of(const std::string& path, const Limits& limits) {
+  if (path == "-" || !is_tvl_file(path)) return {};
+  const StreamFile file = open_stream_file(path);
+  return file.source->seekable() ? probe(*file.source, limits).gops : std::vector<GopInfo>{};
+}
+
+/// The GOPs where parts may begin: of the one that is a stream, of the longer one of two; none: one process compares.
+std::vector<GopInfo> common_gops(const Options& options, const Common& common) {
+  if (options.a == "-" || options.b == "-") return {};
+  std::vector<GopInfo> a = gops_of(options.a, limits(common)), b = gops_of(options.b, limits(common));
+  return a.size() < b.size() ? b : a;
+}
+
+/// The frames of one of several.
+PartWork compare_part(const Options& options, const Common& common, int part, int parts) {
+  return [=](Pace& pace) {
+    const std::vector<std::uint64_t> borders = part_borders(common_gops(options, common), 0, options.frames, parts);
+    FrameRange range;
+    range.first = borders[static_cast<std::size_t>(part)];
+    range.end = borders[static_cast<std::size_t>(part) + 1];
+    std::optional<Shorter> shorter;
+    std::vector<FrameError> errors;
+    bool missing = false;  // one ends before this part begins, and others find out where
+    if (range.first < range.end) {
+      Pair pair;
+      try {
+        pair = open_pair(options, common, range);
+      } catch (const Error& e) {
+        if (range.first == 0 || e.kind() != ErrorKind::kBadArgument) throw;
+        missing = true;
+      }
+      if (!missing)
+        shorter = compare_frames(pair, common, [&](const std::vector<FrameError>& some) {
+          errors.insert(errors.end(), some.begin(), some.end());
+          pace.done(some.size());
+        });
+    }
+    ByteWriter out;
+    out.varint(missing);
+    out.varint(shorter.has_value());
+    out.varint(shorter && shorter->is_a);
+    out.varint(range.first + (shorter ? shorter->frames : 0));
+    put_errors(out, errors);
+    return std::move(out.bytes);
+  };
+}
+
+std::optional<Shorter> compare_parts(Processes& processes, const PartWork& own, Progress& progress,
+                                     const std::function<void(const std::vector<FrameError>&)>& errors) {
+  for (const std::vector<std::uint8_t>& found :
+       do_parts(processes, own, [&](std::uint64_t frames) { progress.update(frames); })) {
+    ByteReader in(found.data(), found.size(), "what a process found");
+    std::uint64_t missing = 0, is_shorter = 0, is_a = 0, frames = 0;
+    in.varint(missing);
+    in.varint(is_shorter);
+    in.varint(is_a);
+    in.varint(frames);
+    if (is_shorter) return Shorter{is_a != 0, frames};
+    require(!missing, ErrorKind::kBadStream,
+            "one of the videos ends before frame " + std::to_string(frames) + ", which its parts before did not show");
+    errors(take_errors(in));
+  }
+  return std::nullopt;
+}
+
+std::string job_of(const Options& o) { return fmt::format("{}\n{}\n{}", o.a, o.b, o.frames); }
+
+void help_compare(Processes& processes, const Options& options, const Common& common) {
+  const std::optional<Call> call = wait_for_call(processes);
+  if (!call) return;
+  do_part(processes, [&](Pace& pace) {
+    call->check(job_of(options));
+    return compare_part(options, common, processes.rank(), processes.size())(pace);
+  });
+  wait_for_farewell(processes);
+}
+
+int run(const Options& options, const Common& given_common) {
+  Common common = given_common;
+  std::string device = "cpu";
+  Crew crew("compare", device, common,
+            [&options](Processes& end, const std::string&, const Common& own) { help_compare(end, options, own); });
+  if (crew.helped()) return kExitDone;
+  Processes* const processes = crew.processes();
   require(!(options.a == "-" && options.b == "-"), ErrorKind::kBadArgument, "standard input cannot be both videos");
   require(!common.overwrite || !options.frames_csv.empty(), ErrorKind::kBadArgument,
           "-y allows to replace the file of --frames-csv, which is missing");
@@ -99,30 +251,18 @@ int run(const Options& options, const Common& common) {
   const VolumeTyped typed_volume{volume_size(options.reading), options.voxel_type, options.reading.format,
                                  options.reading.allow_outside};
   if (wants_volume(options.a, typed_volume) || wants_volume(options.b, typed_volume) || volume_in(options.a, common) ||
-      volume_in(options.b, common))
+      volume_in(options.b, common)) {
+    require(
+        !processes, ErrorKind::kUnsupported,
+        "'" + options.a + "' and '" + options.b + "' are volumes, which one process compares; start it without mpirun");
     return compare_volumes(options.a, options.b, typed_volume, options.json, options.frames_csv, options.min_psnr,
                            common);
+  }
   FrameRange range;
   range.end = options.frames;
-  // What was typed describes the file that is not .tvl; a raw file takes what was not typed from the other video.
-  const io::ReaderOptions typed = reader_options(options.reading, common);
-  const bool a_is_tvl = is_tvl_file(options.a);
-  const bool b_is_tvl = is_tvl_file(options.b);
-  const auto open = [&](const std::string& path, bool alone, const VideoInput* like) {
-    const io::ReaderOptions reading = alone ? io::ReaderOptions{} : typed;
-    return std::make_unique<VideoInput>(path, like ? like_video(reading, path, like->info()) : reading, common, range);
-  };
-  std::unique_ptr<VideoInput> a;
-  std::unique_ptr<VideoInput> b;
-  if (b_is_tvl) {
-    b = open(options.b, !a_is_tvl, nullptr);
-    a = open(options.a, false, b.get());
-  } else {
-    a = open(options.a, a_is_tvl, nullptr);
-    b = open(options.b, false, a.get());
-  }
-  const VideoInfo info = a->info();
-  require_comparable(info, b->info());
+  Pair pair = open_pair(options, common, range);
+  const VideoInfo info = pair.a->info();
+  require_comparable(info, pair.b->info());
   std::unique_ptr<FileSink> csv;
   if (!options.frames_csv.empty()) {
     csv = std::make_unique<FileSink>(options.frames_csv, common.overwrite);
@@ -130,34 +270,30 @@ int run(const Options& options, const Common& common) {
     csv->write(header.data(), header.size());
   }
 
-  ThreadPool pool(common.threads);
   VideoError error(info);
   std::uint64_t line_number = 0;
   {
-    const int capacity = buffer_frames(info);
-    const auto read_ahead = [&](VideoInput& video) {
-      return Prefetch([=] { return Gop(info, capacity); }, 2, [&video](Gop& gop) { return video.read(gop); });
-    };
-    Prefetch left = read_ahead(*a);
-    Prefetch right = read_ahead(*b);
     Progress progress(common, "compare", info.frames);
-    for (;;) {
-      const Gop* x = left.next();
-      const Gop* y = right.next();
-      const int in_x = x ? x->frames() : 0;
-      const int in_y = y ? y->frames() : 0;
-      require(in_x == in_y, ErrorKind::kMismatch,
-              fmt::format("the videos differ in length: '{}' ends after {}, the other goes on",
-                          in_x < in_y ? options.a : options.b,
-                          count_of(error.frames() + static_cast<std::uint64_t>(std::min(in_x, in_y)), "frame")));
-      if (!x) break;
-      for (const FrameError& frame : error.add(*x, *y, pool)) {
-        if (!csv) continue;
-        const std::string line = csv_line(info.format, line_number++, frame);
+    const auto add = [&](const std::vector<FrameError>& errors) {
+      error.add(errors);
+      for (std::size_t i = 0; csv && i < errors.size(); ++i) {
+        const std::string line = csv_line(info.format, line_number++, errors[i]);
         csv->write(line.data(), line.size());
       }
-      progress.update(error.frames());
+    };
+    std::optional<Shorter> shorter;
+    if (processes && !common_gops(options, common).empty()) {
+      pair = {};
+      crew.call(job_of(options));
+      shorter = compare_parts(*processes, compare_part(options, common, 0, processes->size()), progress, add);
+    } else {
+      if (processes) log::info("one process compares them alone: others find parts of streams in files only");
+      shorter = compare_frames(pair, common, [&](const std::vector<FrameError>& errors) {
+        add(errors);
+        progress.update(error.frames());
+      });
     }
+    if (shorter) refuse_lengths(options, *shorter);
     progress.finish();
   }
   require(error.frames() > 0, ErrorKind::kBadStream, "there are no frames to compare");

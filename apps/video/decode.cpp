@@ -6,14 +6,19 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "apps/cli/backends.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/trace_file.h"
+#include "apps/video/gather.h"
+#include "apps/video/parts.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
 #include "codec/trace.h"
+#include "io/video/part_writer.h"
 
 namespace trivelet::cli {
 
@@ -44,11 +49,19 @@ class Clock {
   explicit Clock(const VideoInfo& info) : info_(info) {}
   void add(const Gop& gop) {
     if (gop.frames() == 0) return;
-    if (frames_ == 0) begin_ = static_cast<double>(gop.times()[0].pts);
     const FrameTime& last = gop.times()[static_cast<std::size_t>(gop.frames()) - 1];
-    end_ = static_cast<double>(last.pts) + static_cast<double>(last.duration);
-    frames_ += gop.frames();
+    add(gop.frames(), static_cast<double>(gop.times()[0].pts),
+        static_cast<double>(last.pts) + static_cast<double>(last.duration));
   }
+  void add(std::int64_t frames, double begin, double end) {
+    if (frames == 0) return;
+    if (frames_ == 0) begin_ = begin;
+    end_ = end;
+    frames_ += frames;
+  }
+  std::int64_t frames() const { return frames_; }
+  double begin() const { return begin_; }
+  double end() const { return end_; }
   /// Warns if `output` shows the frames in equal distances and that is not when they were.
   void warn(const std::string& output) const {
     if (info_.frame_rate.num <= 0 || info_.time_base.num <= 0) return;
@@ -94,9 +107,168 @@ void warn_of_output(const Options& options, const StreamInfo& stream, const Vide
               options.output);
 }
 
-int run(const Options& options, const Common& common, const Command& app) {
+// ------------------------------------------------------------------------------------------------ several processes
+
+/// How those who decode together share the work.
+enum class Sharing : std::uint8_t { kAlone, kInTurns, kInParts };
+
+/// A decoder of a file, with what it needs.
+struct OpenDecoder {
+  OpenDecoder(const std::string& input, const DecoderParams& params, std::shared_ptr<const Backend> b)
+      : file(open_stream_file(input)), backend(std::move(b)), decoder(*file.source, params, backend.get()) {}
+  StreamFile file;
+  std::shared_ptr<const Backend> backend;
+  Decoder decoder;
+};
+
+/// Runs of a stream, each decoded alone.
+RunDecoding decode_runs(const std::string& input, const DecoderParams& all, std::shared_ptr<const Backend> backend) {
+  RunDecoding runs;
+  const auto file = std::make_shared<StreamFile>(open_stream_file(input));
+  runs.borders = run_borders(probe(*file->source, all.limits).gops, all.first_frame, all.end_frame);
+  runs.make = [file, all, backend](std::uint64_t first, std::uint64_t end) {
+    DecoderParams params = all;
+    params.first_frame = first;
+    params.end_frame = end;
+    file->source->seek(0);
+    return std::make_unique<Decoder>(*file->source, params, backend.get());
+  };
+  return runs;
+}
+
+/// The frames that one process decodes and writes, where they stand in the output.
+PartWork write_part(const Options& options, const DecoderParams& all, std::shared_ptr<const Backend> backend, int part,
+                    int parts, const io::SharedOutput& output) {
+  return [=](Pace& pace) {
+    std::vector<GopInfo> gops;
+    {
+      const StreamFile file = open_stream_file(options.input);
+      gops = probe(*file.source, all.limits).gops;
+    }
+    const std::vector<std::uint64_t> borders = part_borders(gops, all.first_frame, all.end_frame, parts);
+    DecoderParams params = all;
+    params.first_frame = borders[static_cast<std::size_t>(part)];
+    params.end_frame = borders[static_cast<std::size_t>(part) + 1];
+    ByteWriter found;
+    if (params.first_frame >= params.end_frame) {
+      pace.sum_before(0);
+      found.varint(0);
+      return std::move(found.bytes);
+    }
+    OpenDecoder mine(options.input, params, backend);
+    const VideoInfo& info = mine.decoder.output();
+    const std::uint64_t first = pace.sum_before(info.frames);
+    const std::unique_ptr<io::FrameWriter> writer = io::open_part_writer(output, info, first);
+    Clock times(info);
+    Prefetch decoded([&] { return mine.decoder.make_gop(); }, 2, [&](Gop& gop) { return mine.decoder.exchange(gop); });
+    while (const Gop* gop = decoded.next()) {
+      writer->write_frames(*gop);
+      times.add(*gop);
+      pace.done(static_cast<std::uint64_t>(gop->frames()));
+    }
+    require(static_cast<std::uint64_t>(times.frames()) == info.frames, ErrorKind::kBadStream,
+            fmt::format("'{}': {} of {} in frames {}:{}", options.input, times.frames(), count_of(info.frames, "frame"),
+                        params.first_frame, params.end_frame));
+    writer->finish();
+    found.varint(static_cast<std::uint64_t>(times.frames()));
+    found.real(times.begin());
+    found.real(times.end());
+    return std::move(found.bytes);
+  };
+}
+
+/// All parts of a file that is open in `output`. Returns how many frames there were.
+std::uint64_t write_parts(Processes& processes, const PartWork& own, Clock& times, Progress& progress) {
+  std::uint64_t all = 0;
+  for (const std::vector<std::uint8_t>& found :
+       do_parts(processes, own, [&](std::uint64_t frames) { progress.update(frames); })) {
+    ByteReader in(found.data(), found.size(), "what a process decoded");
+    std::uint64_t frames = 0;
+    double begin = 0, end = 0;
+    in.varint(frames);
+    if (frames > 0) {
+      in.real(begin);
+      in.real(end);
+    }
+    times.add(static_cast<std::int64_t>(frames), begin, end);
+    all += frames;
+  }
+  return all;
+}
+
+std::string job_of(const Options& o) {
+  return fmt::format("{}\n{}\n{} {} {} {} {} {} {} {}", o.input, o.output, o.part.frames, o.part.reduce,
+                     o.part.temporal_reduce, o.part.max_planes, o.part.max_layers, o.part.max_bytes, o.part.max_bpp,
+                     o.part.keep_partial);
+}
+
+std::vector<std::uint8_t> pack_call(Sharing sharing, const io::SharedOutput& output) {
+  ByteWriter m;
+  m.fixed(static_cast<std::uint8_t>(sharing));
+  m.text(output.path, kMaxTextBytes);
+  m.varint(output.file);
+  m.varint(output.head_bytes);
+  m.varint(output.frame_lines);
+  return std::move(m.bytes);
+}
+
+/// In all processes but the first.
+void help_decode(Processes& processes, const Options& options, const Common& common, const Command& app,
+                 const std::string& device) {
+  const std::optional<Call> call = wait_for_call(processes);
+  if (!call) return;
+  ByteReader in(call->along.data(), call->along.size(), "a call");
+  std::uint8_t sharing = 0;
+  io::SharedOutput output;
+  std::uint64_t lines = 0;
+  in.fixed(sharing);
+  in.text(output.path, kMaxTextBytes);
+  in.varint(output.file);
+  in.varint(output.head_bytes);
+  in.varint(lines);
+  output.frame_lines = lines != 0;
+  std::shared_ptr<const Backend> backend;
+  const auto prepare = [&] {
+    call->check(job_of(options));
+    DecoderParams params = part_params(options.input, options.part, common);
+    const StreamFile file = open_stream_file(options.input);
+    backend = choose_backend(device, app.typed("--max-memory") ? params.limits.memory : 0,
+                             device == "cpu" ? 0 : gops_in_flight(*file.source, device, params.limits));
+    return params;
+  };
+  if (static_cast<Sharing>(sharing) == Sharing::kInParts)
+    do_part(processes, [&](Pace& pace) {
+      const DecoderParams params = prepare();
+      return write_part(options, params, backend, processes.rank(), processes.size(), output)(pace);
+    });
+  else
+    decode_for_others(processes, [&] {
+      const DecoderParams params = prepare();
+      return decode_runs(options.input, params, backend);
+    });
+  wait_for_farewell(processes);
+}
+
+/// Whether several can decode it: they find its GOPs by the index.
+bool can_share(const std::string& input, const Limits& limits) {
+  if (input == "-") return false;
+  const StreamFile file = open_stream_file(input);
+  return file.source->seekable() && probe(*file.source, limits).has_index;
+}
+
+int run(const Options& given, const Common& given_common, const Command& app) {
+  Options options = given;
+  Common common = given_common;
+  Crew crew("decode", options.device, common,
+            [&given, &app](Processes& end, const std::string& device, const Common& own) {
+              help_decode(end, given, own, app, device);
+            });
+  if (crew.helped()) return kExitDone;
+  Processes* const processes = crew.processes();
   const DecodingOptions& part = options.part;
   if (volume_in(options.input, common)) {
+    require(!processes, ErrorKind::kUnsupported,
+            "'" + options.input + "' is a volume, which one process decodes; start it without mpirun and on one GPU");
     refuse_video_parts(options.input, part);
     refuse_film_options(options.output, app);
     require(
@@ -125,6 +297,9 @@ int run(const Options& options, const Common& common, const Command& app) {
   const std::shared_ptr<const Backend> backend =
       choose_backend(options.device, app.typed("--max-memory") ? params.limits.memory : 0,
                      options.device == "cpu" ? 0 : gops_in_flight(source, options.device, params.limits));
+  Sharing sharing = processes && can_share(options.input, params.limits) ? Sharing::kInTurns : Sharing::kAlone;
+  if (processes && sharing == Sharing::kAlone)
+    log::info("one process decodes '{}' alone: others cannot find its GOPs without an index in a file", options.input);
   Decoder decoder(source, params, backend.get());
   warn_of_lost_index(options.input, decoder.info().index_damage);
   const VideoInfo& info = decoder.output();
@@ -148,24 +323,44 @@ int run(const Options& options, const Common& common, const Command& app) {
     if (!is_text) warn_of_loss(options.output, lost, options.film);
   }
   const auto writer = io::open_writer(options.output, info, writing);
+  // Frames that may be missing have no places.
+  const io::SharedOutput shared =
+      sharing == Sharing::kInTurns && !part.keep_partial ? io::shared_output(*writer) : io::SharedOutput{};
+  if (!shared.path.empty()) sharing = Sharing::kInParts;
+  if (sharing != Sharing::kAlone) crew.call(job_of(options), pack_call(sharing, shared));
   std::uint64_t frames = 0;
   Clock times(info);
+  Gathered gathered;
   const double begun = clock.seconds();
   double waited = 0;
   {
     Progress progress(common, "decode", info.frames);
-    Prefetch gops([&] { return decoder.make_gop(); }, 2, [&](Gop& gop) { return decoder.exchange(gop); });
-    while (const Gop* gop = gops.next()) {
+    const auto write = [&](const Gop& gop) {
       const trace::Span span("write frames");
-      writer->write_frames(*gop);
-      times.add(*gop);
-      frames += static_cast<std::uint64_t>(gop->frames());
+      writer->write_frames(gop);
+      times.add(gop);
+      frames += static_cast<std::uint64_t>(gop.frames());
       progress.update(frames);
+    };
+    if (sharing == Sharing::kInParts) {
+      frames =
+          write_parts(*processes, write_part(options, params, backend, 0, processes->size(), shared), times, progress);
+    } else if (sharing == Sharing::kInTurns) {
+      Gathering gathering(*processes, decode_runs(options.input, params, backend), decoder);
+      while (const std::shared_ptr<const Gop> gop = gathering.next()) write(*gop);
+      gathered = gathering.found();
+    } else {
+      Prefetch gops([&] { return decoder.make_gop(); }, 2, [&](Gop& gop) { return decoder.exchange(gop); });
+      while (const Gop* gop = gops.next()) write(*gop);
+      waited = gops.seconds_waited();
     }
     progress.finish();
-    waited = gops.seconds_waited();
   }
-  const CodecStats& stats = decoder.stats();
+  CodecStats stats = decoder.stats();
+  if (sharing == Sharing::kInTurns) {
+    stats.damaged_gops = gathered.damaged_gops;
+    stats.damage = gathered.damage;
+  }
   const bool damaged = stats.damaged_gops > 0 || !stats.damage.empty();
   require(frames > 0 || damaged, ErrorKind::kBadArgument,
           "'" + options.input + "' holds no frames" + (part.frames.empty() ? "" : " in --frames " + part.frames));
@@ -181,10 +376,17 @@ int run(const Options& options, const Common& common, const Command& app) {
             trivelet::to_string(info.format), static_cast<double>(frames) / seconds);
   if (range.has_end() && params.temporal_reduce == 0 && frames < range.count() && !damaged)
     log::warn("--frames {}: the stream ends before", part.frames);
-  log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
-             stats.seconds_coder, stats.seconds_container, seconds);
-  log::debug("{:.3f} to set up, {:.3f} waiting for the decoder, {:.3f} writing: {} is what limits", begun, waited,
-             seconds - begun - waited, 2 * waited > seconds - begun ? "decoding" : "writing");
+  if (sharing == Sharing::kInParts)
+    log::debug("{} {}, each wrote what it decoded", processes->size(), crew.members());
+  else if (sharing == Sharing::kInTurns)
+    log::debug("{} {} decoded {} GOPs, one process wrote them", processes->size(), crew.members(),
+               fmt::join(gathered.gops, " + "));
+  else
+    log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
+               stats.seconds_transform, stats.seconds_coder, stats.seconds_container, seconds);
+  if (sharing == Sharing::kAlone)
+    log::debug("{:.3f} to set up, {:.3f} waiting for the decoder, {:.3f} writing: {} is what limits", begun, waited,
+               seconds - begun - waited, 2 * waited > seconds - begun ? "decoding" : "writing");
   for (const std::string& line : stats.damage) log::warn("{}", line);
   require(!damaged, ErrorKind::kBadStream,
           fmt::format("'{}': {} damaged; the output holds what was intact", options.input,
@@ -306,7 +508,7 @@ Action define_decode(Command& app, Common& common) {
   add_film_options(app, options->film);
   add_overwrite_option(app, common);
   add_limit_options(app, common);
-  add_device_option(app, options->device);
+  add_device_option(app, options->device, true);
   add_work_options(app, common);
   add_trace_option(app, common);
   add_progress_option(app, common);

@@ -444,31 +444,29 @@ std::vector<std::uint8_t> identity_of(const Options& options, const std::vector<
   return std::move(out.bytes);
 }
 
-/// Processes of one host share its cores and GPUs, unless they were told otherwise.
-void share_host(const Place& place, Options& options, Common& common) {
-  common.threads = threads_of_process(place, common.threads);
-  options.device = device_of_process(place, options.device);
-}
-
 int run(const Options& given, const Common& given_common, const Command& app) {
   Options options = given;
   Common common = given_common;
-  std::unique_ptr<Processes> processes = start_processes("encode");
-  if (processes) share_host(place_of_process(), options, common);
   const std::string job = options.input + "\n" + options.output + "\n" + options.frames + "\n" + options.reading.stream;
-  if (processes && processes->rank() > 0) {
-    log::set_level(log::Level::kError);
-    help_encode(*processes, job, [&](const StreamHeader& header, bool direct) {
-      return share_of(options, common, app, header, direct);
-    });
-    return kExitDone;
-  }
-  Summons others(processes.get());
+  Crew crew("encode", options.device, common,
+            [&given, &app, job](Processes& end, const std::string& device, const Common& own) {
+              Options mine = given;
+              mine.device = device;
+              help_encode(end, job, [&](const StreamHeader& header, bool direct) {
+                return share_of(mine, own, app, header, direct);
+              });
+            });
+  if (crew.helped()) return kExitDone;
+  Processes* processes = crew.processes();
   const bool volume = wants_volume(options.input, typed_volume(options));
   require(!processes || !volume, ErrorKind::kUnsupported,
-          "'" + options.input + "' is a volume, which one process encodes; start it without mpirun");
+          "'" + options.input + "' is a volume, which one process encodes; start it without mpirun and on one GPU");
   if (volume) return run_volume(options, common, app);
-  if (options.resume && !processes) processes = one_process();
+  std::unique_ptr<Processes> alone;
+  if (options.resume && !processes) {
+    alone = std::move(team_of_threads(1).front());
+    processes = alone.get();
+  }
   for (const char* option :
        {"--max-error", "--max-error-hu", "--fill-value", "--slab", "--ratio", "--no-verify", "--type"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
@@ -570,14 +568,16 @@ int run(const Options& given, const Common& given_common, const Command& app) {
       journal->begin(identity_of(options, own.encoder->head()));
       dealing.journal = journal.get();
     }
-    others.call(job, own.encoder->header(), dealing.direct);
+    crew.call(job, pack_call(own.encoder->header(), dealing.direct));
     const Together all = encode_together(*processes, own, dealing, stream);
     coded = {all.frames, all.bytes};
     if (all.taken > 0) log::info("{} of '{}' were not coded again", count_of(all.taken, "GOP"), journal->path());
     progress.finish();
+    if (all.coded.size() > 1)
+      log::debug("{} {} coded {} GOPs", processes->size(), crew.members(), fmt::join(all.coded, " + "));
     log::debug(
-        "{} processes; {}; the first one took {:.3f} CPU s to find where GOPs end, {:.3f} s to write",
-        processes->size(),
+        "{} {}; {}; the first one took {:.3f} CPU s to find where GOPs end, {:.3f} s to write", processes->size(),
+        crew.members(),
         dealing.direct ? "each read its own frames" : fmt::format("one read {} frames and sent them", all.frames),
         all.finding, all.writing);
   } else {
@@ -704,7 +704,7 @@ Action define_encode(Command& app, Common& common) {
       .type_name("SIZE")
       .group("Common");
   add_limit_options(app, common, false);
-  add_device_option(app, options->device);
+  add_device_option(app, options->device, true);
   add_work_options(app, common);
   add_trace_option(app, common);
   add_progress_option(app, common);

@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "apps/cli/crew.h"
+#include "apps/video/sent_frames.h"
 #include "codec/bytes.h"
 #include "codec/stopwatch.h"
 #include "codec/trace.h"
@@ -20,23 +22,19 @@ namespace trivelet::cli {
 
 namespace {
 
-// Channels: to all of the others; to the first one; GOPs to code; what of their errors is to be measured.
-constexpr int kCalls = 0;
+// Channels: to the first one; GOPs to code; what of their errors is to be measured.
 constexpr int kResults = 1;
 constexpr int kTasks = 2;
 constexpr int kAnswers = 3;
 
 // What a message is, its first byte.
 enum class What : std::uint8_t {
-  kBegin,     // kCalls
-  kFarewell,  //
-  kWant,      // kResults
+  kWant,  // kResults
   kRecord,
   kErrors,
   kFailed,
   kDone,
-  kGop,  // kTasks
-  kFrame,
+  kGop,  // kTasks; frames that are sent come behind it
   kFit,
   kEnd,
   kAnswer,  // kAnswers
@@ -86,46 +84,7 @@ double cpu_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// The samples and times of a frame as they are sent.
-std::vector<std::uint8_t> pack_frame(const Gop& gop, int frame) {
-  ByteWriter out = message(What::kFrame);
-  const FrameTime& time = gop.times()[static_cast<std::size_t>(frame)];
-  out.signed_varint(time.pts);
-  out.signed_varint(time.duration);
-  for (int c = 0; c < gop.components(); ++c) {
-    const VolumeView v = gop.plane(c);
-    const std::size_t row = static_cast<std::size_t>(v.shape.width) * static_cast<std::size_t>(v.bytes_per_sample);
-    for (int y = 0; y < v.shape.height; ++y) {
-      const auto* from = reinterpret_cast<const std::uint8_t*>(v.row(frame, y));
-      out.bytes.insert(out.bytes.end(), from, from + row);
-    }
-  }
-  return std::move(out.bytes);
-}
-
-void unpack_frame(const Processes::Message& m, Gop& gop, int frame) {
-  Reading r(m);
-  require(r.what == What::kFrame, ErrorKind::kInternal, "a frame was to come, and something else came");
-  FrameTime& time = gop.times()[static_cast<std::size_t>(frame)];
-  r.in.signed_varint(time.pts);
-  r.in.signed_varint(time.duration);
-  const std::uint8_t* at = m.bytes.data() + (m.bytes.size() - r.in.left());
-  std::size_t left = r.in.left();
-  for (int c = 0; c < gop.components(); ++c) {
-    const MutableVolumeView v = gop.plane(c);
-    for (int y = 0; y < v.shape.height; ++y) {
-      require(left >= v.row_bytes(), ErrorKind::kInternal, "a frame was sent in part");
-      std::copy_n(at, v.row_bytes(), reinterpret_cast<std::uint8_t*>(v.row(frame, y)));
-      at += v.row_bytes();
-      left -= v.row_bytes();
-    }
-  }
-}
-
 // ------------------------------------------------------------------------------------------------------- who codes GOPs
-
-/// Told to stop, because of another process.
-struct Stopped {};
 
 class Worker {
  public:
@@ -134,16 +93,13 @@ class Worker {
 
   /// Codes what is dealt out until there is no more. What goes wrong is told to the first process.
   void run() {
+    if (processes_.at_work) processes_.at_work();
     std::thread reader([this] { read(); });
     try {
       work();
     } catch (const Stopped&) {
-    } catch (const Error& e) {
-      complain(e.kind(), e.what());
-    } catch (const std::bad_alloc&) {
-      complain(ErrorKind::kInternal, "out of memory");
-    } catch (const std::exception& e) {
-      complain(ErrorKind::kInternal, e.what());
+    } catch (...) {
+      complain(std::current_exception());
     }
     tasks_.stop();
     reader.join();
@@ -172,10 +128,9 @@ class Worker {
 
   void send(const ByteWriter& m) { processes_.send(0, kResults, m.bytes); }
 
-  void complain(ErrorKind kind, const std::string& text) {
+  void complain(const std::exception_ptr& error) {
     ByteWriter m = message(What::kFailed);
-    m.varint(static_cast<std::uint64_t>(kind));
-    m.text(text, kMaxTextBytes);
+    put_error(m, error);
     send(m);
   }
 
@@ -214,7 +169,9 @@ class Worker {
         a.gop.set_begins_scene(r.number() != 0);
         a.gop.set_frames(static_cast<int>(r.number()));
         a.task.seed = r.rest();
-        if (share_.read) {
+        if (m.object) {
+          copy_frames(*std::static_pointer_cast<Gop>(m.object), a.gop);
+        } else if (share_.read) {
           const trace::Span span("read frames");
           share_.read(a.gop, a.task.first_frame);
         } else {
@@ -265,9 +222,14 @@ class Worker {
     while (std::optional<GopRecord> record = share_.encoder->next()) {
       if (record->asks) ++asked_;
       ByteWriter m = message(What::kRecord);
-      const std::vector<std::uint8_t> bytes = record->serialise();
-      m.bytes.insert(m.bytes.end(), bytes.begin(), bytes.end());
-      send(m);
+      std::shared_ptr<GopRecord> object;
+      if (processes_.shares_memory(0)) {
+        object = std::make_shared<GopRecord>(std::move(*record));
+      } else {
+        const std::vector<std::uint8_t> bytes = record->serialise();
+        m.bytes.insert(m.bytes.end(), bytes.begin(), bytes.end());
+      }
+      processes_.send(0, kResults, std::move(m.bytes), std::move(object));
     }
   }
 
@@ -329,13 +291,16 @@ class Leader {
     finding.join();
     if (failure_) std::rethrow_exception(failure_);
     assembly_->finish();
-    return {finding_, writing_, taken_, assembly_->frames(), assembly_->bytes()};
+    Together all{finding_, writing_, taken_, assembly_->frames(), assembly_->bytes()};
+    for (const WorkerState& w : workers_) all.coded.push_back(w.coded);
+    return all;
   }
 
  private:
   struct WorkerState {
     std::uint64_t wants = 0;
-    std::deque<Task> tasks;  ///< that are its own, not sent yet
+    std::uint64_t coded = 0;  ///< GOPs
+    std::deque<Task> tasks;   ///< that are its own, not sent yet
   };
 
   // Where GOPs end, in a thread of its own.
@@ -397,12 +362,7 @@ class Leader {
     if (r.what == What::kDone) ++done_;
     if (stopped_) return;
     if (r.what == What::kWant) worker.wants += r.number();
-    if (r.what == What::kFailed) {
-      const auto kind = static_cast<ErrorKind>(r.number());
-      std::string text;
-      r.in.text(text, kMaxTextBytes);
-      fail(kind, processes_.size() > 1 && m.from > 0 ? fmt::format("process {}: {}", m.from, text) : text);
-    }
+    if (r.what == What::kFailed) throw_error(r.in, processes_, m.from);
     if (r.what == What::kErrors) {
       const std::uint64_t number = r.number();
       std::vector<double> errors(r.in.left() / sizeof(double));
@@ -411,7 +371,9 @@ class Leader {
       assembly_->measured(number, std::move(errors));
     }
     if (r.what == What::kRecord) {
-      GopRecord record = GopRecord::parse(r.rest());
+      GopRecord record =
+          m.object ? std::move(*std::static_pointer_cast<GopRecord>(m.object)) : GopRecord::parse(r.rest());
+      if (!record.waits) ++worker.coded;
       const std::uint64_t number = record.number;
       if (number == 0 && !record.seed.empty()) seed_ = record.seed;
       if (record.waits) {
@@ -545,7 +507,7 @@ class Leader {
     }
   }
 
-  void send(int to, const Task& t) {
+  void send(int to, Task& t) {
     ByteWriter m = message(What::kGop);
     m.varint(t.task.number);
     m.varint(t.task.first_frame);
@@ -554,7 +516,9 @@ class Leader {
     m.varint(t.begins_scene);
     m.varint(static_cast<std::uint64_t>(t.frames));
     m.bytes.insert(m.bytes.end(), t.task.seed.begin(), t.task.seed.end());
-    processes_.send(to, kTasks, m.bytes);
+    if (t.samples && processes_.shares_memory(to))
+      return processes_.send(to, kTasks, std::move(m.bytes), std::make_shared<Gop>(std::move(*t.samples)));
+    processes_.send(to, kTasks, std::move(m.bytes));
     for (int f = 0; t.samples && f < t.frames; ++f) processes_.send(to, kTasks, pack_frame(*t.samples, f));
   }
 
@@ -614,47 +578,35 @@ std::function<void(Gop& gop, std::uint64_t first_frame)> read_from(std::shared_p
   };
 }
 
-Summons::~Summons() {
-  for (int i = 1; processes_ && i < processes_->size(); ++i)
-    processes_->send(i, kCalls, message(What::kFarewell).bytes);
-}
-
-void Summons::call(const std::string& job, const StreamHeader& header, bool direct) {
-  ByteWriter m = message(What::kBegin);
-  m.text(job, kMaxTextBytes);
+std::vector<std::uint8_t> pack_call(const StreamHeader& header, bool direct) {
+  ByteWriter m;
   m.varint(direct);
   const std::vector<std::uint8_t> head = serialise(header);
   m.bytes.insert(m.bytes.end(), head.begin(), head.end());
-  for (int i = 1; processes_ && i < processes_->size(); ++i) processes_->send(i, kCalls, m.bytes);
+  return std::move(m.bytes);
 }
 
 void help_encode(Processes& processes, const std::string& job,
                  const std::function<Share(const StreamHeader&, bool)>& prepare) {
-  const Processes::Message m = processes.receive(kCalls);
-  Reading r(m);
-  if (r.what == What::kFarewell) return;
-  std::string wanted;
-  r.in.text(wanted, kMaxTextBytes);
-  const bool direct = r.number() != 0;
-  const std::vector<std::uint8_t> head = r.rest();
+  const std::optional<Call> call = wait_for_call(processes);
+  if (!call) return;
+  ByteReader in(call->along.data(), call->along.size(), "a call");
+  std::uint64_t direct = 0;
+  in.varint(direct);
+  const std::vector<std::uint8_t> head(call->along.end() - static_cast<std::ptrdiff_t>(in.left()), call->along.end());
   Share share;
-  std::optional<Error> unprepared;
+  std::exception_ptr unprepared;
   try {
-    require(job.substr(0, kMaxTextBytes) == wanted, ErrorKind::kBadArgument,
-            "was started with another input or output, and all make one stream; for streams of their own start them "
-            "without MPI");
-    share = prepare(parse_stream_header(head.data(), head.size()), direct);
+    call->check(job);
+    share = prepare(parse_stream_header(head.data(), head.size()), direct != 0);
     require(serialise(share.encoder->header()) == head, ErrorKind::kInternal,
             "makes another header of the same options; all processes need the same program");
-  } catch (const Error& e) {
-    unprepared = e;
-  } catch (const std::exception& e) {
-    unprepared = Error(ErrorKind::kInternal, e.what());
+  } catch (...) {
+    unprepared = std::current_exception();
   }
   if (unprepared) {
     ByteWriter failed = message(What::kFailed);
-    failed.varint(static_cast<std::uint64_t>(unprepared->kind()));
-    failed.text(unprepared->what(), kMaxTextBytes);
+    put_error(failed, unprepared);
     processes.send(0, kResults, failed.bytes);
     while (Reading(processes.receive(kTasks)).what != What::kEnd) {
     }
@@ -662,7 +614,7 @@ void help_encode(Processes& processes, const std::string& job,
   } else {
     Worker(processes, share).run();
   }
-  (void)processes.receive(kCalls);
+  wait_for_farewell(processes);
 }
 
 Together encode_together(Processes& processes, Share& own, Dealing& dealing, ByteSink& sink) {

@@ -7,8 +7,9 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
-#include "apps/cli/processes.h"
+#include "apps/cli/crew.h"
 #include "apps/video/encode_journal.h"
 #include "apps/video/video.h"
 #include "codec/encoder_part.h"
@@ -26,22 +27,11 @@ struct Share {
 /// Reads GOPs of which each begins behind the one before.
 std::function<void(Gop& gop, std::uint64_t first_frame)> read_from(std::shared_ptr<VideoInput> input);
 
-/// In the first process: what the others wait for until it ends. `job`: names input and output, which are the same in all.
-class Summons {
- public:
-  /// `processes`: null if there are no others.
-  explicit Summons(Processes* processes) : processes_(processes) {}
-  ~Summons();
-  Summons(const Summons&) = delete;
-  Summons& operator=(const Summons&) = delete;
-  void call(const std::string& job, const StreamHeader& header, bool direct);
-
- private:
-  Processes* processes_;
-};
+/// What the others are called with (crew.h). `direct`: they read the input themselves.
+std::vector<std::uint8_t> pack_call(const StreamHeader& header, bool direct);
 
 /// In the others: waits for what is to be done, does it, and waits for the first one to end. `prepare` is asked for its
-/// share in a stream with this header; `direct`: it reads the input itself.
+/// share in a stream with this header; `direct`: as the call says.
 void help_encode(Processes& processes, const std::string& job,
                  const std::function<Share(const StreamHeader& header, bool direct)>& prepare);
 
@@ -61,6 +51,7 @@ struct Together {
   std::uint64_t taken = 0;  ///< GOPs of the journal
   std::uint64_t frames = 0;
   std::uint64_t bytes = 0;
+  std::vector<std::uint64_t> coded{};  ///< GOPs, of each process
 };
 /// In the first process, after Summons::call(). Throws what went wrong in any of them, when all have stopped.
 Together encode_together(Processes& processes, Share& own, Dealing& dealing, ByteSink& sink);

@@ -120,23 +120,63 @@ PlaneError FrameError::total() const {
   return sum;
 }
 
-std::vector<FrameError> VideoError::add(const Gop& a, const Gop& b, ThreadPool& pool) {
+std::vector<FrameError> VideoError::measure(const Gop& a, const Gop& b, const PixelFormat& format, ThreadPool& pool) {
   std::vector<FrameError> errors(static_cast<std::size_t>(a.frames()));
   pool.parallel_for(a.frames(), [&](int frame, int) {
     FrameError& error = errors[static_cast<std::size_t>(frame)];
-    const int bits = format_.bits;
-    if (format_.bytes_per_sample() == 1)
-      format_.is_signed ? frame_error<std::int8_t>(a, b, frame, bits, error)
-                        : frame_error<std::uint8_t>(a, b, frame, bits, error);
+    const int bits = format.bits;
+    if (format.bytes_per_sample() == 1)
+      format.is_signed ? frame_error<std::int8_t>(a, b, frame, bits, error)
+                       : frame_error<std::uint8_t>(a, b, frame, bits, error);
     else
-      format_.is_signed ? frame_error<std::int16_t>(a, b, frame, bits, error)
-                        : frame_error<std::uint16_t>(a, b, frame, bits, error);
+      format.is_signed ? frame_error<std::int16_t>(a, b, frame, bits, error)
+                       : frame_error<std::uint16_t>(a, b, frame, bits, error);
   });
+  return errors;
+}
+
+std::vector<FrameError> VideoError::add(const Gop& a, const Gop& b, ThreadPool& pool) {
+  std::vector<FrameError> errors = measure(a, b, format_, pool);
+  add(errors);
+  return errors;
+}
+
+void VideoError::add(const std::vector<FrameError>& errors) {
   for (const FrameError& error : errors) {
     for (std::size_t c = 0; c < error.planes.size(); ++c) sum_.planes[c].add(error.planes[c]);
     sum_.ssim += error.ssim;
   }
   frames_ += errors.size();
+}
+
+void put_errors(ByteWriter& out, const std::vector<FrameError>& errors) {
+  out.varint(errors.size());
+  for (const FrameError& error : errors) {
+    out.real(error.ssim);
+    for (const PlaneError& p : error.planes) {
+      out.varint(p.samples);
+      out.varint(p.different);
+      out.real(p.squared);
+      out.varint(static_cast<std::uint64_t>(p.max));
+    }
+  }
+}
+
+std::vector<FrameError> take_errors(ByteReader& in) {
+  std::uint64_t count = 0;
+  in.varint(count);
+  std::vector<FrameError> errors(static_cast<std::size_t>(count));
+  for (FrameError& error : errors) {
+    in.real(error.ssim);
+    for (PlaneError& p : error.planes) {
+      std::uint64_t max = 0;
+      in.varint(p.samples);
+      in.varint(p.different);
+      in.real(p.squared);
+      in.varint(max);
+      p.max = static_cast<int>(max);
+    }
+  }
   return errors;
 }
 

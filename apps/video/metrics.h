@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "codec/bytes.h"
 #include "codec/parallel.h"
 #include "trivelet/types.h"
 
@@ -30,6 +31,10 @@ struct FrameError {
   PlaneError total() const;
 };
 
+/// What another process measured.
+void put_errors(ByteWriter& out, const std::vector<FrameError>& errors);
+std::vector<FrameError> take_errors(ByteReader& in);
+
 /// The sum over frames.
 class VideoError {
  public:
@@ -37,6 +42,10 @@ class VideoError {
 
   /// Compares all frames of two Gops of one format and as many frames. The errors of the frames are returned too.
   std::vector<FrameError> add(const Gop& a, const Gop& b, ThreadPool& pool);
+  /// Those of the frames that follow.
+  void add(const std::vector<FrameError>& errors);
+  /// The same alone, for whoever adds them up.
+  static std::vector<FrameError> measure(const Gop& a, const Gop& b, const PixelFormat& format, ThreadPool& pool);
 
   std::uint64_t frames() const { return frames_; }
   const PlaneError& plane(int component) const { return sum_.planes[static_cast<std::size_t>(component)]; }

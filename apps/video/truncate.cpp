@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "apps/cli/crew.h"
 #include "apps/cli/log.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
@@ -40,7 +41,14 @@ std::string quality_of_cut(const RewriteResult& result) {
   return result.part_of_next ? layers + " (" + errors + ") and a part of the next" : layers + ": " + errors;
 }
 
-int run(const Options& options, const Common& common, const Command& app) {
+/// Bytes are copied, so several processes would wait for the same disk: the first one does it, the others wait.
+int run(const std::string& command, const Options& options, const Common& common, const Command& app) {
+  const std::unique_ptr<Processes> processes = start_processes(command);
+  if (processes && processes->rank() > 0) {
+    (void)wait_for_call(*processes);
+    return kExitDone;
+  }
+  const Summons others(processes.get());
   check_output(options.input, options.output, true);
   RewriteParams params;
   if (!options.size.empty()) {
@@ -133,7 +141,7 @@ Action define_truncate(Command& app, Common& common) {
       "sizes and the quality of the layers; of volumes what was measured, in PSNR and largest error. The result can "
       "be\n"
       "truncated again.");
-  return [options, &common, app] { return run(*options, common, app); };
+  return [options, &common, app] { return run("truncate", *options, common, app); };
 }
 
 Action define_extract(Command& app, Common& common) {
@@ -157,7 +165,7 @@ Action define_extract(Command& app, Common& common) {
       .group(kPart);
   add_targets(app, *options, false);
   add_common(app, *options, common);
-  return [options, &common, app] { return run(*options, common, app); };
+  return [options, &common, app] { return run("extract", *options, common, app); };
 }
 
 }  // namespace trivelet::cli

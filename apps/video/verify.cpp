@@ -2,13 +2,17 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "apps/cli/backends.h"
 #include "apps/cli/json.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/video/metrics.h"
+#include "apps/video/parts.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
 #include "codec/verify.h"
@@ -48,11 +52,169 @@ void print_json(const Options& options, const VerifyResult& found, std::uint64_t
   fmt::print("{}", json.text());
 }
 
-int run(const Options& options, const Common& common, const Command& app) {
+/// What was found.
+struct Checked {
+  VerifyResult found;
+  bool same_count = true;  ///< as the original, where it was compared
+  bool longer = false;     ///< that is the original
+};
+
+std::unique_ptr<VideoInput> open_original(const Options& options, const Common& common, const VideoInfo& stream,
+                                          const FrameRange& range) {
+  auto original = std::make_unique<VideoInput>(
+      options.against, like_video(reader_options(options.reading, common), options.against, stream), common, range);
+  require_comparable(original->info(), stream);
+  return original;
+}
+
+/// The frames of one of several processes. Boxes are looked at by the first one.
+PartWork check_part(const Options& options, const Common& common, std::shared_ptr<const Backend> backend, int part,
+                    int parts) {
+  return [=](Pace& pace) {
+    const StreamFile file = open_stream_file(options.input);
+    const std::vector<std::uint64_t> borders =
+        part_borders(probe(*file.source, limits(common)).gops, 0, std::numeric_limits<std::uint64_t>::max(), parts);
+    file.source->seek(0);
+    DecoderParams params = decoder_params(common);
+    params.keep_partial = true;
+    params.differences = true;
+    params.first_frame = borders[static_cast<std::size_t>(part)];
+    params.end_frame = borders[static_cast<std::size_t>(part) + 1];
+    Checked c;
+    std::vector<FrameError> errors;
+    if (params.first_frame < params.end_frame) {
+      Decoder decoder(*file.source, params, backend.get());
+      const VideoInfo& info = decoder.output();
+      std::unique_ptr<VideoInput> original;
+      try {
+        // It goes on behind the last part, if it is longer.
+        if (!options.against.empty())
+          original =
+              open_original(options, common, info, {params.first_frame, std::numeric_limits<std::uint64_t>::max()});
+      } catch (const Error& e) {
+        if (params.first_frame == 0 || e.kind() != ErrorKind::kBadArgument) throw;
+        c.same_count = false;  // it ends before this part begins
+      }
+      ThreadPool pool(common.threads);
+      Prefetch gops([&] { return decoder.make_gop(); }, 2, [&](Gop& gop) { return decoder.exchange(gop); });
+      while (const Gop* gop = gops.next()) {
+        if (original && c.same_count) {
+          Gop wanted(info, gop->frames());
+          c.same_count = original->read(wanted) && wanted.frames() == gop->frames();
+          if (c.same_count)
+            for (const FrameError& e : VideoError::measure(*gop, wanted, info.format, pool)) errors.push_back(e);
+        }
+        c.found.frames += static_cast<std::uint64_t>(gop->frames());
+        pace.done(static_cast<std::uint64_t>(gop->frames()));
+      }
+      if (original && c.same_count && part + 1 == parts) {
+        Gop rest(info, 1);
+        c.longer = original->read(rest);
+      }
+      c.found.gops = decoder.stats().gops;
+      c.found.damaged_gops = decoder.stats().damaged_gops;
+      c.found.damage = decoder.stats().damage;
+    }
+    ByteWriter out;
+    out.varint(c.found.frames);
+    out.varint(c.found.gops);
+    out.varint(c.found.damaged_gops);
+    out.varint(c.same_count);
+    out.varint(c.longer);
+    out.varint(c.found.damage.size());
+    for (const std::string& line : c.found.damage) out.text(line.substr(0, kMaxTextBytes), kMaxTextBytes);
+    put_errors(out, errors);
+    return std::move(out.bytes);
+  };
+}
+
+/// All parts, and the boxes.
+Checked check_parts(Processes& processes, const PartWork& own, ByteSource& source, Progress& progress,
+                    VideoError& error) {
+  Checked all;
+  const auto add = [&](const std::string& line) {
+    std::vector<std::string>& lines = all.found.damage;
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+  };
+  for (const std::vector<std::uint8_t>& bytes :
+       do_parts(processes, own, [&](std::uint64_t frames) { progress.update(frames); })) {
+    ByteReader in(bytes.data(), bytes.size(), "what a process found");
+    std::uint64_t frames = 0, gops = 0, damaged = 0, same = 0, longer = 0, lines = 0;
+    in.varint(frames);
+    in.varint(gops);
+    in.varint(damaged);
+    in.varint(same);
+    in.varint(longer);
+    in.varint(lines);
+    all.found.frames += frames;
+    all.found.gops += gops;
+    all.found.damaged_gops += damaged;
+    all.same_count = all.same_count && same != 0;
+    all.longer = longer != 0;
+    for (std::string line; lines > 0; --lines) {
+      in.text(line, kMaxTextBytes);
+      add(line);
+    }
+    error.add(take_errors(in));
+  }
+  for (const std::string& line : check_boxes(source)) add(line);
+  return all;
+}
+
+Checked check_alone(const Options& options, const Common& common, StreamVerifier& verifier, Progress& progress,
+                    VideoError& error) {
+  const VideoInfo& info = verifier.output();
+  std::unique_ptr<VideoInput> original;
+  if (!options.against.empty()) original = open_original(options, common, info, {});
+  ThreadPool pool(original ? common.threads : 1);
+  Checked c;
+  std::uint64_t frames = 0;
+  Prefetch gops([&] { return verifier.make_gop(); }, 2, [&](Gop& gop) { return verifier.pull(gop); });
+  while (const Gop* gop = gops.next()) {
+    if (original && c.same_count) {
+      Gop wanted(info, gop->frames());
+      c.same_count = original->read(wanted) && wanted.frames() == gop->frames();
+      if (c.same_count) error.add(*gop, wanted, pool);
+    }
+    frames += static_cast<std::uint64_t>(gop->frames());
+    progress.update(frames);
+  }
+  c.found = verifier.finish();
+  if (original && c.same_count && c.found.damage.empty()) {
+    Gop rest(info, 1);
+    c.longer = original->read(rest);
+  }
+  return c;
+}
+
+std::string job_of(const Options& o) { return o.input + "\n" + o.against; }
+
+/// In all processes but the first.
+void help_verify(Processes& processes, const Options& options, const Common& common, const std::string& device) {
+  const std::optional<Call> call = wait_for_call(processes);
+  if (!call) return;
+  do_part(processes, [&](Pace& pace) {
+    call->check(job_of(options));
+    return check_part(options, common, choose_backend(device, decoder_params(common).limits.memory, 0),
+                      processes.rank(), processes.size())(pace);
+  });
+  wait_for_farewell(processes);
+}
+
+int run(const Options& given, const Common& given_common, const Command& app) {
+  Options options = given;
+  Common common = given_common;
+  Crew crew("verify", options.device, common, [&given](Processes& end, const std::string& device, const Common& own) {
+    help_verify(end, given, own, device);
+  });
+  if (crew.helped()) return kExitDone;
+  Processes* const processes = crew.processes();
   for (const char* option : {"--size", "--pix-fmt", "--fps", "--format"})
     require(!app.typed(option) || !options.against.empty(), ErrorKind::kBadArgument,
             std::string(option) + " describes the file of --against, which is missing");
   if (volume_in(options.input, common)) {
+    require(!processes, ErrorKind::kUnsupported,
+            "'" + options.input + "' is a volume, which one process verifies; start it without mpirun and on one GPU");
     refuse_gpu(options.device);
     require(!options.json, ErrorKind::kUnsupported, "'" + options.input + "' holds a volume: --json is for videos");
     return verify_volume(
@@ -66,37 +228,29 @@ int run(const Options& options, const Common& common, const Command& app) {
   StreamVerifier verifier(*file.source, params, backend.get());
   const StreamInfo& stream = verifier.info();
   const VideoInfo& info = verifier.output();
-
-  std::unique_ptr<VideoInput> original;
-  std::unique_ptr<ThreadPool> pool;
-  if (!options.against.empty()) {
-    require(!(options.input == "-" && options.against == "-"), ErrorKind::kBadArgument,
-            "standard input cannot be the stream and the original");
-    original = std::make_unique<VideoInput>(
-        options.against, like_video(reader_options(options.reading, common), options.against, info), common);
-    require_comparable(original->info(), info);
-    pool = std::make_unique<ThreadPool>(common.threads);
-  }
-
-  std::uint64_t frames = 0;
+  require(!(options.input == "-" && options.against == "-"), ErrorKind::kBadArgument,
+          "standard input cannot be the stream and the original");
+  const bool original = !options.against.empty();
+  const bool together =
+      processes && options.input != "-" && options.against != "-" && file.source->seekable() && stream.has_index;
+  if (processes && !together)
+    log::info("one process verifies '{}' alone: others cannot find its GOPs without an index in a file", options.input);
+  Checked checked;
   VideoError error(info);
-  bool same_count = true;
   {
     Progress progress(common, "verify", info.frames);
-    Prefetch gops([&] { return verifier.make_gop(); }, 2, [&](Gop& gop) { return verifier.pull(gop); });
-    while (const Gop* gop = gops.next()) {
-      if (original && same_count) {
-        Gop wanted(info, gop->frames());
-        same_count = original->read(wanted) && wanted.frames() == gop->frames();
-        if (same_count) error.add(*gop, wanted, *pool);
-      }
-      frames += static_cast<std::uint64_t>(gop->frames());
-      progress.update(frames);
+    if (together) {
+      crew.call(job_of(options));
+      checked = check_parts(*processes, check_part(options, common, backend, 0, processes->size()), *file.source,
+                            progress, error);
+    } else {
+      checked = check_alone(options, common, verifier, progress, error);
     }
     progress.finish();
   }
-
-  const VerifyResult found = verifier.finish();
+  const VerifyResult& found = checked.found;
+  const std::uint64_t frames = found.frames;
+  const bool same_count = checked.same_count;
   if (options.json)
     print_json(options, found, frames, stream.lossless, original && same_count ? &error : nullptr);
   else
@@ -105,12 +259,8 @@ int run(const Options& options, const Common& common, const Command& app) {
           fmt::format("'{}' is damaged: {} of {} GOPs", options.input, found.damaged_gops, found.gops));
   require(frames > 0, ErrorKind::kBadStream, "'" + options.input + "' holds no frames");
   if (original) {
-    if (same_count) {
-      Gop rest(info, 1);
-      same_count = !original->read(rest);
-    }
     require(
-        same_count, ErrorKind::kMismatch,
+        same_count && !checked.longer, ErrorKind::kMismatch,
         fmt::format("'{}' holds {}, '{}' another number", options.input, count_of(frames, "frame"), options.against));
     require(!stream.lossless || error.identical(), ErrorKind::kMismatch,
             fmt::format("'{}' is a lossless stream, but {} samples differ from '{}', by up to {}", options.input,
@@ -140,7 +290,7 @@ Action define_verify(Command& app, Common& common) {
       .type_name("T")
       .group("Raw input and pipes");
   add_limit_options(app, common);
-  add_device_option(app, options->device);
+  add_device_option(app, options->device, true);
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);

@@ -420,6 +420,7 @@ enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidDevice = 101,
   cudaErrorNotReady = 600,
   cudaErrorLaunchFailure = 719
 };
@@ -446,6 +447,7 @@ struct cudaPointerAttributes {
 /// Memory of its own for each, so that AddressSanitizer sees who uses one that was given back.
 struct TriveletEmuStream {
   std::atomic<unsigned> calls{0};
+  int device = 0;  ///< whose it is
 };
 struct TriveletEmuEvent {
   std::atomic<unsigned> calls{0};
@@ -473,8 +475,24 @@ inline Failing failing;
 inline std::atomic<long> handed_out{0};  ///< pieces of memory, streams, events and textures that were not given back
 inline thread_local cudaError_t last_error = cudaSuccess;
 
+/// Devices there are: TRIVELET_EMULATED_GPUS, else one.
+inline int device_count() {
+  const char* text = std::getenv("TRIVELET_EMULATED_GPUS");
+  return text != nullptr ? std::atoi(text) : 1;
+}
+inline thread_local int device = 0;  ///< whose calls those of the thread are
+/// TRIVELET_EMULATED_FAILURE=DEVICE:CALLS: after so many that device fails, and no other. For whole programs.
+inline bool device_fails() {
+  static std::atomic<long> calls{0};
+  static const char* const text = std::getenv("TRIVELET_EMULATED_FAILURE");
+  if (text == nullptr || std::atoi(text) != device) return false;
+  const char* behind = std::strchr(text, ':');
+  return behind != nullptr && ++calls > std::atol(behind + 1);
+}
+
 /// Every call of the runtime begins with it.
 inline cudaError_t result_of(const char* call) {
+  if (device_fails()) return last_error = cudaErrorLaunchFailure;
   const bool over = failing.call.load() != nullptr;
   if (over ? !failing.lost : failing.countdown <= 0 || failing.countdown.fetch_sub(1) != 1) return cudaSuccess;
   if (!over) failing.call = call;
@@ -509,18 +527,21 @@ inline cudaError_t cudaGetLastError() {
 }
 inline cudaError_t cudaGetDeviceCount(int* n) {
   TRIVELET_EMU_MAY_FAIL();
-  *n = 1;
+  *n = trivelet::emu::device_count();
   return cudaSuccess;
 }
 inline cudaError_t cudaGetDevice(int* n) {
   TRIVELET_EMU_MAY_FAIL();
-  *n = 0;
+  *n = trivelet::emu::device;
   return cudaSuccess;
 }
-inline cudaError_t cudaSetDevice(int) {
+inline cudaError_t cudaSetDevice(int number) {
   TRIVELET_EMU_MAY_FAIL();
+  if (number < 0 || number >= trivelet::emu::device_count()) return cudaErrorInvalidDevice;
+  trivelet::emu::device = number;
   return cudaSuccess;
 }
+inline cudaError_t cudaDeviceGetPCIBusId(char*, int, int) { return trivelet::emu::last_error = cudaErrorInvalidDevice; }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   TRIVELET_EMU_MAY_FAIL();
   *p = {};
@@ -579,6 +600,11 @@ template <class... T>
 void use(T*... handles) {
   ((handles ? void(++handles->calls) : void()), ...);
 }
+/// Work for a stream whose device is not the thread's stops the program: on real devices it fails.
+inline void work_on(TriveletEmuStream* stream) {
+  if (stream && stream->device != device) wrong("a stream of another device is used");
+  use(stream);
+}
 inline std::map<const void*, std::size_t> page_locked;  // bytes by address
 inline std::mutex page_locked_mutex;
 inline std::mutex launching;
@@ -620,7 +646,7 @@ inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, c
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                                    cudaStream_t s = nullptr) {
   TRIVELET_EMU_MAY_FAIL();
-  trivelet::emu::use(s);
+  trivelet::emu::work_on(s);
   if (bytes) std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
@@ -638,13 +664,15 @@ inline cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void*
 }
 inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaStream_t s = nullptr) {
   TRIVELET_EMU_MAY_FAIL();
-  trivelet::emu::use(s);
+  trivelet::emu::work_on(s);
   if (bytes) std::memset(p, value, bytes);
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
   TRIVELET_EMU_MAY_FAIL();
-  return trivelet::emu::create(s);
+  const cudaError_t made = trivelet::emu::create(s);
+  (*s)->device = trivelet::emu::device;
+  return made;
 }
 inline cudaError_t cudaStreamDestroy(cudaStream_t s) { return trivelet::emu::destroy(s); }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
@@ -664,7 +692,8 @@ inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
 inline cudaError_t cudaEventDestroy(cudaEvent_t e) { return trivelet::emu::destroy(e); }
 inline cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s = nullptr) {
   TRIVELET_EMU_MAY_FAIL();
-  trivelet::emu::use(s, e);
+  trivelet::emu::work_on(s);
+  trivelet::emu::use(e);
   return cudaSuccess;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t e) {

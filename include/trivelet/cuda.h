@@ -31,6 +31,9 @@ void expect_gops(int in_flight);
 /// Usable devices; none without a driver or CUDA. Never throws.
 std::vector<DeviceInfo> devices();
 
+/// Cores of the host that are nearest to a device, by the system's numbers; none where nobody knows. Never throws.
+std::vector<int> cores_near(int number);
+
 /// Codes on device `number`. `max_memory`: of the device, in bytes; 0 = all there is. Makers throw Unsupported for what
 /// the GPU cannot do (coefficients instead of samples) and when its memory does not hold one GOP.
 std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory);

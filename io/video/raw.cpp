@@ -3,6 +3,7 @@
 // G B R, or grey, then alpha.
 #include <optional>
 
+#include "io/video/part_writer.h"
 #include "io/video/planes.h"
 #include "io/video/video_format_table.h"
 
@@ -82,7 +83,7 @@ class RawReader final : public FrameReader {
   std::optional<FrameFile> file_;
 };
 
-class RawWriter final : public FrameWriter {
+class RawWriter final : public FrameWriter, public SharedWriter {
  public:
   RawWriter(const std::string& path, const VideoInfo& info, const WriterOptions& options)
       : info_(info), file_(path, options.overwrite) {}
@@ -91,6 +92,7 @@ class RawWriter final : public FrameWriter {
     check_gop(gop, index, info_);
     write_planes(gop, index, [&](const void* data, std::size_t size) { file_.write(data, size); });
   }
+  SharedOutput shared() override { return shared_file(file_, false); }
   void finish() override { file_.commit(); }
 
  private:

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "io/video/part_writer.h"
 #include "io/video/planes.h"
 #include "io/video/video_format_table.h"
 
@@ -265,7 +266,7 @@ std::string chroma_tag(const VideoInfo& info) {
                                     "yuv440p, yuv411p and yuva444p of 8; write .mkv, or .yuv (raw)");
 }
 
-class Y4mWriter final : public FrameWriter {
+class Y4mWriter final : public FrameWriter, public SharedWriter {
  public:
   Y4mWriter(const std::string& path, const VideoInfo& info, const WriterOptions& options)
       : info_(info), tag_(chroma_tag(info)), file_(path, options.overwrite) {
@@ -289,6 +290,7 @@ class Y4mWriter final : public FrameWriter {
     file_.write("FRAME\n", 6);
     write_planes(gop, index, [&](const void* data, std::size_t size) { file_.write(data, size); });
   }
+  SharedOutput shared() override { return shared_file(file_, true); }
   void finish() override { file_.commit(); }
 
  private:

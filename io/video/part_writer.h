@@ -1,0 +1,38 @@
+// Files of raw frames, each at a place that its number tells, so that several processes write them, each its part.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "io/video/video_io.h"
+#include "trivelet/streams.h"
+#include "trivelet/types.h"
+
+namespace trivelet::io {
+
+struct SharedOutput {
+  std::string path{};            ///< it is being written under this name; "" = there are no such places
+  std::uint64_t file = 0;        ///< the system's number of it
+  std::uint64_t head_bytes = 0;  ///< before the first frame
+  bool frame_lines = false;      ///< as Y4M has before each
+};
+
+/// What writers of such files are, too.
+class SharedWriter {
+ public:
+  virtual ~SharedWriter() = default;
+  /// To be asked before a frame is written: where others may write them instead of this one, which gives the file its name
+  /// when all are there.
+  virtual SharedOutput shared() = 0;
+};
+
+/// What a writer from open_writer() says; nothing for all other kinds.
+SharedOutput shared_output(FrameWriter& writer);
+/// Of a file whose head is written, and none of its frames; nothing for what is no regular file.
+SharedOutput shared_file(FileSink& file, bool frame_lines);
+
+/// Writes frames into what another process has opened, from number `first` on. finish() does not give it its name.
+std::unique_ptr<FrameWriter> open_part_writer(const SharedOutput& output, const VideoInfo& info, std::uint64_t first);
+
+}  // namespace trivelet::io

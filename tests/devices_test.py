@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Several GPUs of one process, emulated: the bytes of the CPU, in order, and one clear end when one of them fails.
+
+    tests/devices_test.py path/to/trivelet_emulated
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+WIDTH, HEIGHT, FRAMES = 64, 48, 48
+IN_TIME = 120  # seconds, also under sanitizers
+
+program = ""
+failures = []
+
+
+def complain(what, result=None):
+    failures.append(what)
+    print(f"FAILED: {what}")
+    if result is not None:
+        print(f"  exit code {result.returncode}, said: {result.stderr.decode(errors='replace')[:2000]}")
+
+
+def run(arguments, gpus=3, failure="", **how):
+    environment = dict(os.environ, TRIVELET_EMULATED_GPUS=str(gpus))
+    if failure:
+        environment["TRIVELET_EMULATED_FAILURE"] = failure
+    if "input" not in how:
+        how["stdin"] = subprocess.DEVNULL
+    return subprocess.run([program, *arguments], capture_output=True, timeout=IN_TIME, env=environment, **how)
+
+
+def shares(result):
+    """GOPs that each GPU coded or decoded, as -v says."""
+    said = re.search(r"GPUs (?:de)?coded ([0-9 +]+) GOPs", result.stderr.decode(errors="replace"))
+    return [int(n) for n in said.group(1).split("+")] if said else []
+
+
+def encoded(name, options, device, used, source="in.y4m", **how):
+    one = run(["encode", source, "one.tvl", *options, "--device", "cpu", "-y", "--quiet"], **how)
+    many = run(["encode", source, "many.tvl", *options, "--device", device, "-y", "-v"], **how)
+    if one.returncode or many.returncode:
+        return complain(f"encode, {name}", many if many.returncode else one)
+    if Path("one.tvl").read_bytes() != Path("many.tvl").read_bytes():
+        complain(f"encode, {name}: not the bytes of the CPU")
+    if len(shares(many)) != used or min(shares(many), default=0) < 1:
+        complain(f"encode, {name}: GPUs had {shares(many)} GOPs", many)
+
+
+def main():
+    global program
+    program = str(Path(sys.argv[1]).resolve())
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        size = WIDTH * HEIGHT * 3 // 2
+        texture = bytes((x * x * 7 + (x >> 5) * 13 + (x % 91)) & 255 for x in range(size + 8 * FRAMES))
+        frames = b"".join(b"FRAME\n" + texture[8 * f:8 * f + size] for f in range(FRAMES))
+        Path("in.y4m").write_bytes(f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F25:1 Ip C420jpeg\n".encode() + frames)
+        fast = ["--preset", "fast", "--gop", "4"]
+        encoded("fast, all GPUs", fast, "gpu:all", 3)
+        encoded("dense, lossless, two of three", ["--lossless", "--gop", "6"], "gpu:2,0", 2)
+        encoded("a size", ["--gop", "2", "--size", "20k"], "gpu:all", 3)  # three runs of 8 GOPs
+        encoded("a pipe", fast, "gpu:0,1", 2, "-", input=Path("in.y4m").read_bytes())
+
+        run(["encode", "in.y4m", "fast.tvl", *fast, "--device", "cpu", "-y"])
+        run(["decode", "fast.tvl", "one.y4m", "--device", "cpu", "-y"])
+        for name in ("many.y4m", "-"):
+            many = run(["decode", "fast.tvl", name, "--device", "gpu:all", "-y", "-v"])
+            written = many.stdout if name == "-" else Path(name).read_bytes()
+            if many.returncode or written != Path("one.y4m").read_bytes():
+                complain(f"decode to {name}: not the bytes of the CPU", many)
+            if name == "-" and (len(shares(many)) != 3 or min(shares(many)) < 1):
+                complain(f"decode: GPUs had {shares(many)} GOPs", many)
+        checked = run(["verify", "fast.tvl", "--device", "gpu:all"])
+        if checked.returncode or b"OK, 48 frames in 12 GOPs" not in checked.stdout:
+            complain("verify", checked)
+
+        for device, why in (("gpu:0,0", "twice"), ("gpu:0,7", "gpu:7"), ("gpu:0,x", "is not"), ("gpu:", "is not"),
+                            ("gpu:1,", "is not")):
+            refused = run(["encode", "in.y4m", "no.tvl", "--device", device])
+            if refused.returncode == 0 or why not in refused.stderr.decode() or Path("no.tvl").exists():
+                complain(f"--device {device} is not refused", refused)
+        refused = run(["play", "fast.tvl", "--device", "gpu:0,1"])
+        if refused.returncode == 0 or b"one GPU" not in refused.stderr:
+            complain("play on two GPUs is not refused", refused)
+
+        for arguments in (["encode", "in.y4m", "x.tvl", *fast], ["decode", "fast.tvl", "x.y4m"],
+                          ["decode", "fast.tvl", "x.md5", "--format", "md5"]):
+            failed = run([*arguments, "--device", "gpu:all", "--quiet"], failure="1:60")
+            if failed.returncode == 0 or failed.stderr.count(b"trivelet: error:") != 1 or b"launch failure" not in failed.stderr:
+                complain(f"{arguments[0]}: a GPU fails, not one message", failed)
+            left = [p.name for p in Path(".").iterdir() if p.name.startswith("x.")]
+            if left:
+                complain(f"{arguments[0]}: a GPU fails, left {left}", failed)
+        os.chdir("/")
+    print("devices_test:", f"{len(failures)} failures" if failures else "all good")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
