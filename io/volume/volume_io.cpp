@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "codec/limits.h"
+#include "codec/spool.h"
 #include "io/source.h"
 #include "io/video/pictures.h"
 #include "io/volume/volume_input.h"
@@ -141,22 +143,58 @@ FileToRead file_to_read(const std::string& path, bool allow_outside = false) {
   return f;
 }
 
-/// Standard input, in memory: volumes are read twice.
+/// What was on standard input, in a temporary file. Of all feeds of one file the last one made is read.
+class SpoolFeed final : public Feed {
+ public:
+  SpoolFeed(std::shared_ptr<Spool> spool, std::uint64_t size) : spool_(std::move(spool)), size_(size) {}
+  std::size_t read(std::byte* data, std::size_t size) override {
+    spool_->seek(static_cast<long>(at_));
+    const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(size, size_ - at_));
+    const std::size_t got = std::fread(data, 1, wanted, spool_->file());
+    require(got == wanted, ErrorKind::kIo, "cannot read the temporary file of standard input");
+    at_ += got;
+    return got;
+  }
+  std::optional<std::uint64_t> size() const override { return size_; }
+
+ private:
+  std::shared_ptr<Spool> spool_;
+  std::uint64_t size_;
+  std::uint64_t at_ = 0;
+};
+
+/// Standard input: volumes are read twice, so small ones go into memory and others into a temporary file.
 FileToRead standard_input(const Limits& limits) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  constexpr std::size_t kMostInMemory = std::size_t{32} << 20;  // about a slab
   InputBytes source("-");
   std::vector<std::byte> bytes;
-  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  std::shared_ptr<Spool> spool;
+  std::uint64_t spooled = 0;
   for (;;) {
     const std::size_t at = bytes.size();
     check_memory(limits, at + kPiece, "a volume from standard input");
     bytes.resize(at + kPiece);
     const std::size_t got = source.read(bytes.data() + at, kPiece);
     bytes.resize(at + got);
+    if (spool || bytes.size() > kMostInMemory) {
+      if (!spool) spool = std::make_shared<Spool>("");
+      require(std::fwrite(bytes.data(), 1, bytes.size(), spool->file()) == bytes.size(), ErrorKind::kIo,
+              "cannot write standard input to a temporary file; is the disk full?");
+      spooled += bytes.size();
+      bytes.clear();
+    }
     if (got < kPiece) break;
   }
   FileToRead f;
   f.path = f.name = "standard input";
-  f.open = memory_opener(std::make_shared<const std::vector<std::byte>>(std::move(bytes)));
+  if (spool) {
+    spool->rewind();
+    bytes = {};
+    f.open = [spool, spooled] { return std::make_unique<SpoolFeed>(spool, spooled); };
+  } else {
+    f.open = memory_opener(std::make_shared<const std::vector<std::byte>>(std::move(bytes)));
+  }
   f.neighbour = [](const std::string&) -> Opener { return {}; };
   return f;
 }

@@ -89,7 +89,7 @@ class VolumeReader {
 /// True for files and folders that open_volume() reads without being told the format: by content for what begins with a
 /// signature, by extension for MetaImage and header files. "-" is looked at without consuming it only if it is a file.
 bool is_volume(const std::string& path);
-/// Opens a file, a folder of DICOM files, or "-" (which is read into memory).
+/// Opens a file, a folder of DICOM files, or "-" (which is kept: up to 32 MiB in memory, more in a temporary file).
 std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeOptions& options);
 /// A volume in memory, for tests: the content of one file.
 std::unique_ptr<VolumeReader> open_volume(const std::byte* data, std::size_t size, const std::string& format);
