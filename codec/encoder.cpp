@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -115,9 +116,19 @@ int Encoder::State::layers_for(const RateControl& control, const Cuts& final, do
   return fewer_layers ? control.layers_worth(final, lambda) : header.layers;
 }
 
+namespace {
+
+/// The predictive profile is the CPU's, whatever other backend there is.
+const Backend& backend_for(const EncoderParams& params, const Backend* backend) {
+  const bool fits =
+      backend && (params.profile != Profile::kPredictive || std::strcmp(backend->name, cpu_backend().name) == 0);
+  return fits ? *backend : cpu_backend();
+}
+
+}  // namespace
+
 Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend)
-    : state_(std::make_unique<State>(info, params, sink,
-                                     backend && params.profile != Profile::kPredictive ? *backend : cpu_backend())) {
+    : state_(std::make_unique<State>(info, params, sink, backend_for(params, backend))) {
   State& s = *state_;
   const std::vector<std::uint8_t> head = serialise(s.header);
   (void)parse_stream_header(head.data(), head.size());  // what a decoder would refuse is refused here

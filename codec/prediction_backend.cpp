@@ -1,5 +1,6 @@
 #include "codec/prediction_backend.h"
 
+#include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -49,11 +50,25 @@ struct BlockTask {
   int block;
 };
 
+/// Whether two blocks of a component have the same samples.
+bool are_equal(const BlockSamples<VolumeView>& a, const BlockSamples<MutableVolumeView>& b) {
+  const std::size_t row = static_cast<std::size_t>(a.width) * static_cast<std::size_t>(a.plane.bytes_per_sample);
+  for (int z = 0; z < a.frames(); ++z)
+    for (int y = 0; y < a.height; ++y)
+      if (std::memcmp(a.row(z, y), b.row(z, y), row) != 0) return false;
+  return true;
+}
+
 class PredictiveEncoder final : public GopEncoder {
  public:
-  PredictiveEncoder(const StreamHeader& header, const BackendOptions& options)
-      : header_(header), effort_(effort_of(options.effort)), pool_(options.threads, options.workers) {
-    for (int i = 0; i < pool_.threads(); ++i) coders_.emplace_back(options.simd);
+  PredictiveEncoder(const StreamHeader& header, const BackendOptions& options, bool checks)
+      : header_(header),
+        effort_(effort_of(options.effort)),
+        slow_(options.effort == Effort::kSlow),
+        checks_(checks),
+        simd_(options.simd),
+        pool_(options.threads, options.workers) {
+    for (int i = 0; i < pool_.threads(); ++i) workers_.emplace_back(options.simd);
   }
 
   int depth() const override { return 1; }
@@ -75,14 +90,15 @@ class PredictiveEncoder final : public GopEncoder {
       const BlockTask& t = tasks[static_cast<std::size_t>(i)];
       auto& component = coded_.components[static_cast<std::size_t>(t.component)];
       CodedBlock& out = component.blocks[static_cast<std::size_t>(t.block)];
-      out.bytes.clear();
-      coders_[static_cast<std::size_t>(worker)].encode(
-          block_of(gop.plane(t.component), header_.video.format.bits, *component.grid, t.block), effort_, out.bytes);
+      code(block_of(gop.plane(t.component), header_.video.format.bits, *component.grid, t.block),
+           checks_ && (coded_blocks_ + static_cast<std::uint64_t>(i)) % kBlocksForDecoded == 0,
+           workers_[static_cast<std::size_t>(worker)], out.bytes);
       out.top.assign(1, out.bytes.empty() ? 0 : 1);
       out.offset.assign(1, 0);
       out.size.assign(1, static_cast<std::uint32_t>(out.bytes.size()));
       out.bits.assign(1, 0);
     });
+    coded_blocks_ += tasks.size();
     pending_ = true;
   }
 
@@ -100,10 +116,62 @@ class PredictiveEncoder final : public GopEncoder {
   const ThreadPool* pool() const override { return &pool_; }
 
  private:
+  // With checks, of so many blocks one is decoded, which costs as much as it takes to code two thirds of it.
+  static constexpr std::uint64_t kBlocksForDecoded = 16;
+
+  /// What a thread needs.
+  struct Worker {
+    explicit Worker(SimdLevel simd) : coder(simd) {}
+    prediction::BlockEncoder coder;
+    std::vector<std::uint8_t> other;
+  };
+
+  void code(const BlockSamples<VolumeView>& block, bool decodes, Worker& w, std::vector<std::uint8_t>& out) const {
+    out.clear();
+    code(block, effort_, w, out);
+    if (slow_) {  // more weights do not always pay
+      w.other.clear();
+      code(block, prediction::Effort{}, w, w.other);
+      if (w.other.size() < out.size()) out.swap(w.other);
+    }
+    if (decodes) decode(block, out);
+  }
+
+  void code(const BlockSamples<VolumeView>& block, const prediction::Effort& effort, Worker& w,
+            std::vector<std::uint8_t>& out) const {
+    w.coder.encode(block, effort, out);
+    require(!checks_ || out.empty() || w.coder.says_what_was_coded(out.data(), out.size(), block.frames() == 1),
+            ErrorKind::kMismatch, "the codeword of a block does not say what was coded");
+  }
+
+  void decode(const BlockSamples<VolumeView>& block, const std::vector<std::uint8_t>& codeword) const {
+    VideoInfo video = header_.video;
+    video.width = block.width;
+    video.height = block.height;
+    video.format = {ColourModel::kGrey, block.bits, 0, 0, false, header_.video.format.is_signed};
+    Gop gop(video, block.frames());
+    gop.set_frames(block.frames());
+    const BlockSamples<MutableVolumeView> back{gop.plane(0), 0, 0, block.height, block.width, block.bits};
+    try {
+      if (codeword.empty())
+        prediction::BlockDecoder::clear(back);
+      else
+        prediction::BlockDecoder(simd_).decode(back, codeword.data(), codeword.size());
+    } catch (const Error& e) {
+      if (e.kind() == ErrorKind::kBadStream) fail(ErrorKind::kMismatch, e.what());  // of our own making
+      throw;
+    }
+    require(are_equal(block, back), ErrorKind::kMismatch, "a block decodes to other samples than were coded");
+  }
+
   StreamHeader header_;
   prediction::Effort effort_;
+  bool slow_;
+  bool checks_;
+  SimdLevel simd_;
   ThreadPool pool_;
-  std::deque<prediction::BlockEncoder> coders_;                // of a thread each
+  std::deque<Worker> workers_;  // of a thread each
+  std::uint64_t coded_blocks_ = 0;
   std::map<int, std::unique_ptr<StreamGeometry>> geometries_;  // by frames; results refer to them
   CodedGop coded_;
   bool pending_ = false;
@@ -177,11 +245,23 @@ class PredictiveDecoder final : public GopDecoder {
 }  // namespace
 
 std::unique_ptr<GopEncoder> make_predictive_encoder(const StreamHeader& header, const BackendOptions& options) {
-  return std::make_unique<PredictiveEncoder>(header, options);
+  return std::make_unique<PredictiveEncoder>(header, options, false);
 }
 
 std::unique_ptr<GopDecoder> make_predictive_decoder(const StreamHeader& header, const BackendOptions& options) {
   return std::make_unique<PredictiveDecoder>(header, options);
+}
+
+const Backend& checked_prediction() {
+  static const Backend backend{
+      cpu_backend().name,
+      [](const StreamHeader& header, const BackendOptions& options) -> std::unique_ptr<GopEncoder> {
+        return std::make_unique<PredictiveEncoder>(header, options, true);
+      },
+      [](const StreamHeader& header, const Reduction&, const BackendOptions& options) {
+        return make_predictive_decoder(header, options);
+      }};
+  return backend;
 }
 
 }  // namespace trivelet

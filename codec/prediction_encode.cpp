@@ -96,6 +96,8 @@ struct BlockEncoder::State {
   std::vector<int> predictions;
   StateWriter states;
   std::vector<StateWriter::Slots> slots;
+  FrequencyTables tables;
+  std::vector<std::uint8_t> extra_bytes;
 
   bool load(const BlockSamples<VolumeView>& b);
   void encode_row(int frame, int y, int low, int high, BitWriter& extra);
@@ -181,7 +183,7 @@ std::size_t BlockEncoder::State::class_before(std::size_t tile) const {
 }
 
 void BlockEncoder::State::write(bool one_frame, BitWriter& extra, std::vector<std::uint8_t>& out) {
-  FrequencyTables tables;
+  tables = {};
   std::array<std::array<StateWriter::Slot, 2>, kFlatContexts> flat{};  // as predicted; not
   for (std::size_t c = 0; c < kFlatContexts; ++c) {
     const std::uint32_t zero = zero_frequency(counts[c][0], std::accumulate(counts[c].begin(), counts[c].end(), 0u));
@@ -200,7 +202,7 @@ void BlockEncoder::State::write(bool one_frame, BitWriter& extra, std::vector<st
   BitWriter bits;
   write_head(model.head, one_frame, tables, bits);
   const std::vector<std::uint8_t> head = bits.take();
-  const std::vector<std::uint8_t> extra_bytes = extra.take();
+  extra_bytes = extra.take();
   ByteWriter size;
   size.varint(extra_bytes.size());
   out.insert(out.end(), head.begin(), head.end());
@@ -221,6 +223,92 @@ void BlockEncoder::State::write(bool one_frame, BitWriter& extra, std::vector<st
     for (std::size_t t = model.map.size(); t-- > 0;) states.put(of_class[class_before(t)][model.map[t]]);
   }
   states.finish(out);
+}
+
+namespace {
+
+/// The state as a decoder sees it, of which the next symbol is known.
+struct StateReader {
+  const std::uint8_t* words = nullptr;
+  std::size_t left = 0;
+  std::uint32_t state = 0;
+  bool right = true;
+
+  template <int bits = kFrequencyBits>
+  void expect(std::uint32_t begin, std::uint32_t frequency) {
+    const std::uint32_t place = (state & ((1u << bits) - 1)) - begin;
+    right &= place < frequency;
+    state = frequency * (state >> bits) + place;
+    if (state >= kLowestState) return;
+    right &= left > 0;
+    if (left == 0) return;
+    state = state << 16 | load_little_endian<std::uint16_t>(words);
+    words += 2;
+    --left;
+  }
+};
+
+}  // namespace
+
+bool BlockEncoder::says_what_was_coded(const std::uint8_t* codeword, std::size_t size, bool one_frame) const try {
+  const State& s = *state_;
+  const Model& model = s.model;
+  BlockHead head;
+  FrequencyTables tables;
+  BitReader bits(codeword, size);
+  read_head(bits, one_frame, head, tables);
+  if (bits.overrun() || !bits.padding_is_zero() || head.tap_set != model.head.tap_set ||
+      head.log2_edge != model.head.log2_edge || head.log2_frames != model.head.log2_frames ||
+      head.first != model.head.first || head.classes != model.head.classes || tables.classes != s.tables.classes ||
+      tables.samples != s.tables.samples || tables.zero != s.tables.zero)
+    return false;
+  ByteReader rest(codeword + bits.bytes(), size - bits.bytes(), "codeword");
+  std::uint64_t extra = 0;
+  rest.varint(extra);
+  const std::uint8_t* at = codeword + (size - rest.left());
+  if (extra != s.extra_bytes.size() || rest.left() < extra + 4 || (rest.left() - extra) % 2 != 0 ||
+      !std::equal(s.extra_bytes.begin(), s.extra_bytes.end(), at))
+    return false;
+  StateReader reader{at + extra + 4, (rest.left() - static_cast<std::size_t>(extra) - 4) / 2,
+                     load_little_endian<std::uint32_t>(at + extra)};
+  if (reader.state < kLowestState) return false;
+  struct Range {
+    std::uint16_t begin = 0;
+    std::uint16_t frequency = 0;
+  };
+  using Ranges = std::array<Range, kTokens>;
+  const auto ranges_of = [](const Frequencies& f) {
+    Ranges r;
+    std::uint16_t begin = 0;
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      r[t] = {begin, f[t]};
+      begin = static_cast<std::uint16_t>(begin + f[t]);
+    }
+    return r;
+  };
+  std::vector<Ranges> ranges;
+  for (const Frequencies& f : tables.classes) ranges.push_back(ranges_of(f));
+  for (std::size_t t = 0; !ranges.empty() && t < model.map.size(); ++t) {
+    const Range& r = ranges[s.class_before(t)][model.map[t]];
+    reader.expect(r.begin, r.frequency);
+  }
+  ranges.clear();
+  for (const Frequencies& f : tables.samples) ranges.push_back(ranges_of(f));
+  for (std::size_t i = 0; i < s.symbols_end; ++i) {
+    const std::size_t context = s.symbols[i] >> 7;
+    const std::size_t token = s.symbols[i] & 127;
+    if (context < kFlatContexts) {
+      const std::uint32_t zero = tables.zero[context];
+      token == 0 ? reader.expect<kZeroBits>(0, zero) : reader.expect<kZeroBits>(zero, kZeroSum - zero);
+      if (token == 0) continue;
+    }
+    const Range& r = ranges[context][token];
+    reader.expect(r.begin, r.frequency);
+  }
+  return reader.right && reader.left == 0 && reader.state == kLowestState;
+} catch (const Error& e) {
+  if (e.kind() != ErrorKind::kBadStream) throw;
+  return false;
 }
 
 BlockEncoder::BlockEncoder(SimdLevel simd) : state_(std::make_unique<State>(simd)) {}

@@ -11,10 +11,13 @@
 #include <limits>
 #include <utility>
 
+#include "codec/backend.h"
 #include "codec/bytes.h"
 #include "codec/container.h"
 #include "codec/encoder_params.h"
 #include "codec/front_table.h"
+#include "codec/hash.h"
+#include "codec/prediction_backend.h"
 #include "codec/prefetch.h"
 #include "codec/stopwatch.h"
 #include "codec/volume_choice.h"
@@ -160,6 +163,7 @@ struct Plan {
   double peak = 0;                     ///< largest minus least value
   std::optional<VolumeMarker> marker;  ///< finds what is no number of the map
   double usual = 0;                    ///< for slices of nothing else
+  std::uint64_t hash = 0;              ///< of all slices, for VolumeVerify::kRunning
 };
 
 VolumeCandidate fixed_candidate(const VolumeEncoderParams& params, EncoderParams& coding) {
@@ -181,6 +185,7 @@ struct Survey {
   VolumeTrial trial;        ///< of slices with these filled
   std::optional<VolumeMarker> marker;
   std::vector<std::uint8_t> mask;  ///< content of its box; empty: no scalar has a mark
+  XxHash64 hash;                   ///< of all slices, if that is asked for
 };
 
 Survey survey_of(SliceSource& source, const VolumeEncoderParams& params) {
@@ -189,6 +194,7 @@ Survey survey_of(SliceSource& source, const VolumeEncoderParams& params) {
   const auto scalar = static_cast<std::size_t>(bytes_of(volume.voxel.type));
   const std::size_t scalars = volume.slice_bytes() / scalar;
   const bool lossy = params.is_lossy() || params.max_error > 0;
+  const bool hashes = params.verify && params.verification == VolumeVerify::kRunning;
   if (lossy && (is_real(volume.voxel.type) || !params.fill_values.empty()))
     survey.marker.emplace(volume.voxel, params.fill_values);
   MaskEncoder mask(volume);
@@ -198,6 +204,7 @@ Survey survey_of(SliceSource& source, const VolumeEncoderParams& params) {
   std::vector<std::uint8_t> marks(survey.marker ? scalars : 0);
   for (std::uint64_t s = 0; s < volume.all_slices(); ++s) {
     source.read(slice.data());
+    if (hashes) survey.hash.update(slice.data(), slice.size());
     const bool marked = survey.marker && survey.marker->find(slice.data(), marks);
     if (survey.marker) mask.add(marks);
     if (marked) {
@@ -232,6 +239,7 @@ Plan make_plan(SliceSource& source, const VolumeEncoderParams& params) {
                      (values > 0 ? std::to_string(values) : "many") + " different");
 
   Plan plan;
+  plan.hash = survey.hash.digest();
   if (!survey.mask.empty()) {
     plan.marker = std::move(survey.marker);
     plan.usual = analysis.min_value() + (analysis.max_value() - analysis.min_value()) / 2;
@@ -268,16 +276,45 @@ Plan make_plan(SliceSource& source, const VolumeEncoderParams& params) {
   return plan;
 }
 
+/// What is known of a volume's coding while it goes on (VolumeVerify::kRunning).
+struct Running {
+  explicit Running(ByteSink& s) : sink(s) {}
+
+  /// Hashes what is written.
+  class Sink final : public ByteSink {
+   public:
+    explicit Sink(ByteSink& to) : to_(to) {}
+    void write(const void* data, std::size_t size) override {
+      hash_.update(data, size);
+      to_.write(data, size);
+    }
+    std::uint64_t digest() const { return hash_.digest(); }
+
+   private:
+    ByteSink& to_;
+    XxHash64 hash_;
+  };
+
+  XxHash64 source;    ///< of all slices
+  VolumeError error;  ///< of what the map makes of them and back
+  Sink sink;
+};
+
 /// The slices as samples, in the order they are coded.
 class SliceFeed {
  public:
-  SliceFeed(SliceSource& source, const VolumeMap& map)
-      : source_(source), volume_(source.description()), mapper_(map), slice_(volume_.slice_bytes()) {
+  SliceFeed(SliceSource& source, const VolumeMap& map, Running* running)
+      : source_(source),
+        volume_(source.description()),
+        mapper_(map),
+        running_(running),
+        slice_(volume_.slice_bytes()),
+        back_(running ? volume_.slice_bytes() : 0) {
     source.rewind();
     if (map.order == VolumeOrder::kFile) return;
     held_.resize(static_cast<std::size_t>(volume_.bytes()));
     for (std::uint64_t s = 0; s < volume_.all_slices(); ++s)
-      source.read(held_.data() + static_cast<std::size_t>(s) * slice_.size());
+      read(held_.data() + static_cast<std::size_t>(s) * slice_.size());
   }
 
   /// As many as go in; false when there are none left.
@@ -286,7 +323,9 @@ class SliceFeed {
         std::min<std::uint64_t>(volume_.all_slices() - next_, static_cast<std::uint64_t>(gop.capacity())));
     gop.set_frames(n);
     for (int i = 0; i < n; ++i, ++next_) {
-      mapper_.to_samples(next_slice(), gop, i);
+      const std::byte* slice = next_slice();
+      mapper_.to_samples(slice, gop, i);
+      if (running_) compare(slice, gop, i);
       gop.times()[static_cast<std::size_t>(i)] = {static_cast<std::int64_t>(next_), 1};
     }
     predict(mapper_.map().prediction, mapper_.map().plane_bits(), gop);
@@ -294,9 +333,24 @@ class SliceFeed {
   }
 
  private:
+  void read(std::byte* slice) {
+    source_.read(slice);
+    if (running_) running_->source.update(slice, slice_.size());
+  }
+
+  /// Of the slice, what the samples stand for.
+  void compare(const std::byte* slice, const Gop& gop, int frame) {
+    mapper_.to_stored(gop, frame, back_.data());
+    const std::size_t scalars = back_.size() / static_cast<std::size_t>(bytes_of(volume_.voxel.type));
+    if (std::memcmp(slice, back_.data(), back_.size()) == 0)
+      running_->error.scalars += scalars;
+    else
+      running_->error.add(compare_scalars(slice, volume_.voxel, back_.data(), volume_.voxel, scalars));
+  }
+
   const std::byte* next_slice() {
     if (held_.empty()) {
-      source_.read(slice_.data());
+      read(slice_.data());
       return slice_.data();
     }
     const std::uint64_t s = next_ % volume_.volumes * volume_.slices + next_ / volume_.volumes;
@@ -306,26 +360,30 @@ class SliceFeed {
   SliceSource& source_;
   VolumeDescription volume_;
   VolumeMapper mapper_;
+  Running* running_;  ///< may be null
   std::vector<std::byte> slice_;
+  std::vector<std::byte> back_;
   std::vector<std::byte> held_;  ///< all slices, where they are wanted in another order
   std::uint64_t next_ = 0;       ///< frame
 };
 
+// Slabs that are read ahead of a device: one goes up while the next is read, and one is to spare.
+constexpr int kGopsForDevice = 3;
+
 /// Reads the volume for the second time. Returns the position of the last box's payload.
-std::uint64_t code(SliceSource& original, const Plan& plan, const VolumeEncoderParams& params, ByteSink& sink,
-                   CodecStats& stats) {
+std::uint64_t code(SliceSource& original, const Plan& plan, const VolumeEncoderParams& params, const Backend* backend,
+                   Running* running, ByteSink& sink, CodecStats& stats) {
   const VolumeDescription volume = original.description();
   std::optional<FilledSlices> filled;
   if (plan.marker) filled.emplace(original, *plan.marker, plan.usual);
   SliceSource& source = filled ? *filled : original;
   const VideoInfo video = slice_video(plan.map, volume.width, volume.height, volume.all_slices());
-  Encoder encoder(video, plan.coding, sink);
+  Encoder encoder(video, plan.coding, sink, backend);
   const std::uint64_t last_box = encoder.stats().stream_bytes - kBoxCrcBytes - plan.coding.boxes.back().payload.size();
-  SliceFeed feed(source, plan.map);
+  SliceFeed feed(source, plan.map, running);
   {
-    const int capacity = encoder.gop_frames();
-    Prefetch gops([&] { return Gop(video, capacity); }, 2, [&feed](Gop& gop) { return feed.fill(gop); },
-                  params.workers.run != nullptr);
+    Prefetch gops([&] { return encoder.make_gop(); }, backend && backend->allocate ? kGopsForDevice : 2,
+                  [&feed](Gop& gop) { return feed.fill(gop); }, params.workers.run != nullptr);
     while (const Gop* gop = gops.next()) {
       encoder.push(*gop);
       if (params.progress) params.progress(encoder.stats().frames);
@@ -337,14 +395,15 @@ std::uint64_t code(SliceSource& original, const Plan& plan, const VolumeEncoderP
 }
 
 /// Distance of the volume from what so many layers of its stream give. Reads the volume again.
-VolumeError measure(SliceSource& source, ByteSource& coded, int layers, const VolumeEncoderParams& params) {
+VolumeError measure(SliceSource& source, ByteSource& coded, int layers, const VolumeEncoderParams& params,
+                    const Backend* backend) {
   VolumeDecoderParams decoding;
   decoding.max_layers = layers;
   decoding.threads = params.threads;
   decoding.workers = params.workers;
   decoding.simd = params.simd;
   decoding.limits = kNoLimits;  // what could be encoded may be decoded
-  VolumeDecoder decoder(coded, decoding);
+  VolumeDecoder decoder(coded, decoding, backend);
   const VolumeDescription& volume = decoder.output();
   std::vector<std::byte> slice(volume.slice_bytes());
   std::vector<std::byte> wanted(volume.slice_bytes());
@@ -362,21 +421,43 @@ VolumeError measure(SliceSource& source, ByteSource& coded, int layers, const Vo
   return error;
 }
 
+/// Throws Mismatch when the stream gives less than it promises.
+void check_promise(const VolumeError& error, const VolumeMap& map) {
+  require(!map.exact() || error.different == 0, ErrorKind::kMismatch,
+          std::to_string(error.different) + " values differ from the input");
+  require(error.max <= map.max_error, ErrorKind::kMismatch,
+          "an error of " + number_text(error.max) + " where at most " + number_text(map.max_error) + " was promised");
+}
+
+/// What is left to do when all was checked while it was coded.
+VolumeCuts conclude(const Running& running, ReadBack& again, const Plan& plan) {
+  require(running.source.digest() == plan.hash, ErrorKind::kMismatch,
+          "the input gave other values when it was read again");
+  check_promise(running.error, plan.map);
+  const std::unique_ptr<ByteSource> coded = again.open();
+  coded->seek(0);
+  XxHash64 hash;
+  std::vector<std::byte> piece(std::size_t{1} << 16);
+  while (const std::size_t n = coded->read(piece.data(), piece.size())) hash.update(piece.data(), n);
+  require(hash.digest() == running.sink.digest(), ErrorKind::kMismatch,
+          "what was written reads back as something else");
+  VolumeCuts result;
+  result.peak = plan.peak;
+  result.cuts.push_back({running.error.max, running.error.squared / static_cast<double>(running.error.scalars)});
+  return result;
+}
+
 /// Decodes every cut of the finished stream, checks the whole, and says what each layer is worth.
-VolumeCuts verify(SliceSource& source, ReadBack& again, const Plan& plan, const VolumeEncoderParams& params) {
+VolumeCuts verify(SliceSource& source, ReadBack& again, const Plan& plan, const VolumeEncoderParams& params,
+                  const Backend* backend) {
   VolumeCuts result;
   result.peak = plan.peak;
   const int layers = plan.coding.layers;
   for (int l = 1; l <= layers; ++l) {
     const std::unique_ptr<ByteSource> coded = again.open();
-    const VolumeError error = measure(source, *coded, l < layers ? l : 0, params);
+    const VolumeError error = measure(source, *coded, l < layers ? l : 0, params, backend);
     result.cuts.push_back({error.max, error.squared / static_cast<double>(error.scalars)});
-    if (l < layers || params.is_lossy()) continue;
-    require(!plan.map.exact() || error.different == 0, ErrorKind::kMismatch,
-            std::to_string(error.different) + " values differ from the input");
-    require(error.max <= plan.map.max_error, ErrorKind::kMismatch,
-            "an error of " + number_text(error.max) + " where at most " + number_text(plan.map.max_error) +
-                " was promised");
+    if (l == layers && !params.is_lossy()) check_promise(error, plan.map);
   }
   return result;
 }
@@ -425,15 +506,24 @@ VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& param
     unknown.cuts.resize(static_cast<std::size_t>(plan.coding.layers));
     plan.coding.boxes.push_back({kCutsBox, serialise(unknown)});
   }
+  const Backend* backend = params.backend ? params.backend(plan.coding.profile) : nullptr;
+  std::optional<Running> running;
+  if (verifies && params.verification == VolumeVerify::kRunning && plan.coding.profile == Profile::kPredictive &&
+      !plan.marker) {
+    running.emplace(sink);
+    if (!backend) backend = &checked_prediction();
+  }
   VolumeResult result;
-  const std::uint64_t cuts_at = code(source, plan, params, sink, result.stats);
+  ByteSink& to = running ? static_cast<ByteSink&>(running->sink) : sink;
+  const std::uint64_t cuts_at = code(source, plan, params, backend, running ? &*running : nullptr, to, result.stats);
   result.seconds = watch.seconds();
   result.transform = plan.text;
   result.promised_error = params.is_lossy() ? std::numeric_limits<double>::infinity() : plan.map.max_error;
+  if (running) result.cuts = conclude(*running, *again, plan);  // before anything is written over
   if (room > 0) write_front_table(*again, room);
   if (!verifies) return result;
   try {
-    result.cuts = verify(source, *again, plan, params);
+    if (!running) result.cuts = verify(source, *again, plan, params, backend);
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::kBadStream) fail(ErrorKind::kMismatch, e.what());  // of our own making
     throw;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -20,6 +21,7 @@
 #include "gpu/device.h"
 #include "tests/one_of.h"
 #include "tests/support.h"
+#include "tests/volume_support.h"
 #include "trivelet/codec.h"
 #include "trivelet/cuda.h"
 
@@ -576,6 +578,70 @@ INSTANTIATE_TEST_SUITE_P(All, Backends, ::testing::ValuesIn(cases()), [](const a
   for (const char c : of.param.name) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;
 });
+
+// Volumes by the wavelet: what decides their samples is before the seam, so that a few ways to code one are enough.
+TEST(Backends, volumes) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
+  struct Way {
+    const char* name;
+    VoxelType type;
+    std::function<void(VolumeEncoderParams&)> set;
+  };
+  const std::vector<Way> ways{
+      {"fast, lossless", VoxelType::kI16, [](VolumeEncoderParams& p) { p.effort = VolumeEffort::kFast; }},
+      {"fast, of two planes", VoxelType::kF32, [](VolumeEncoderParams& p) { p.effort = VolumeEffort::kFast; }},
+      {"fast, bounded", VoxelType::kI16, [](VolumeEncoderParams& p) { p.max_error = 3; }},
+      {"fast, a rate", VoxelType::kI16, [](VolumeEncoderParams& p) { p.bits_per_voxel = 2; }},
+      {"dense, lossless", VoxelType::kI16, [](VolumeEncoderParams& p) { p.profile = Profile::kDense; }},
+      {"dense, bounded", VoxelType::kF32,
+       [](VolumeEncoderParams& p) { p.profile = Profile::kDense, p.max_error = 0.01; }},
+      {"dense, a quality", VoxelType::kU16,
+       [](VolumeEncoderParams& p) { p.profile = Profile::kDense, p.quality = 70; }},
+  };
+  for (const Way& way : ways) {
+    SCOPED_TRACE(way.name);
+    const VolumeDescription volume{.voxel = {way.type}, .width = 29, .height = 18, .slices = 5};
+    const test::Bytes voxels = test::make_scalars(test::Content::kEvery, volume.voxel, volume.voxels(), 1);
+    VolumeEncoderParams params;
+    params.profile = Profile::kFast;
+    params.transform = VolumeTransform::kWavelet;
+    params.slab = 3;
+    params.slice_levels = 2;
+    params.block_size = 32;
+    params.layers = 2;
+    way.set(params);
+    MemorySink streams[2];
+    int asked = 0;
+    for (int on_gpu = 0; on_gpu < 2; ++on_gpu) {
+      params.backend = [&](Profile profile) {
+        EXPECT_EQ(profile, params.profile);
+        asked += on_gpu;
+        return on_gpu ? cuda.get() : nullptr;
+      };
+      MemorySlices slices(volume, voxels.data());
+      MemoryReadBack again(streams[on_gpu]);
+      EXPECT_TRUE(encode_volume(slices, params, streams[on_gpu], &again).verified);
+    }
+    EXPECT_EQ(asked, 1);
+    ASSERT_TRUE(streams[0].bytes == streams[1].bytes);
+    VolumeDecoderParams part;
+    part.region = VoxelRegion{5, 3, 1, 20, 12, 3};
+    VolumeDecoderParams reduced;
+    reduced.reduce = 1;
+    for (const VolumeDecoderParams& decoding : {VolumeDecoderParams{}, part, reduced}) {
+      test::Bytes decoded[2];
+      for (int on_gpu = 0; on_gpu < 2; ++on_gpu) {
+        MemorySource source(streams[0].bytes.data(), streams[0].bytes.size());
+        VolumeDecoder decoder(source, decoding, on_gpu ? cuda.get() : nullptr);
+        test::Bytes slice(decoder.output().slice_bytes());
+        while (decoder.read(slice.data())) decoded[on_gpu].insert(decoded[on_gpu].end(), slice.begin(), slice.end());
+      }
+      EXPECT_FALSE(decoded[0].empty());
+      EXPECT_TRUE(decoded[0] == decoded[1]);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace trivelet

@@ -220,6 +220,53 @@ std::vector<std::byte> stream_of(const VideoInfo& info, const EncoderParams& p, 
   return sink.bytes;
 }
 
+TEST(Predictive, EncoderFindsEveryWrongBitInItsCodeword) {
+  const VideoInfo info = video(19, 17, 10, false);
+  for (const Pattern pattern : {Pattern::kTexture, Pattern::kExtremes}) {
+    const Gop gop = picture(info, 3, pattern, 5);
+    prediction::BlockEncoder coder(SimdLevel::kBest);
+    std::vector<std::uint8_t> codeword;
+    coder.encode(block_of(gop, info), {}, codeword);
+    EXPECT_TRUE(coder.says_what_was_coded(codeword.data(), codeword.size(), false));
+    for (std::size_t bit = 0; bit < 8 * codeword.size(); ++bit) {
+      codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
+      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size(), false)) << "bit " << bit;
+      codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
+    }
+    for (std::size_t size = 0; size < codeword.size(); ++size)
+      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size, false)) << size << " bytes";
+    const Gop other = picture(info, 3, pattern, 6);
+    std::vector<std::uint8_t> of_other;
+    coder.encode(block_of(other, info), {}, of_other);
+    EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size(), false));
+  }
+}
+
+TEST(Predictive, SlowIsNeverLarger) {
+  for (const Pattern pattern : kPatterns)
+    for (const int frames : {1, 3, 12}) {
+      EncoderParams params;
+      params.lossless = true;
+      params.profile = Profile::kPredictive;
+      params.layers = 1;
+      params.temporal_levels = params.spatial_levels = 0;
+      params.gop_frames = frames;
+      params.threads = 1;
+      const VideoInfo info = video(70, 50, 12, false);
+      const Gop gop = picture(info, frames, pattern, 3);
+      std::size_t size[2];
+      for (int slow = 0; slow < 2; ++slow) {
+        params.effort = slow ? Effort::kSlow : Effort::kMedium;
+        MemorySink sink;
+        Encoder encoder(info, params, sink);
+        encoder.push(gop);
+        encoder.finish();
+        size[slow] = sink.bytes.size();
+      }
+      EXPECT_LE(size[1], size[0]);
+    }
+}
+
 TEST(Predictive, StreamsOfAllFormats) {
   for (const PixelFormat& format :
        {PixelFormat{ColourModel::kYuv, 8, 1, 1, false, false}, PixelFormat{ColourModel::kYuv, 10, 1, 0, true, false},

@@ -477,11 +477,40 @@ def test_bad_input(folder):
     # options that volumes have no place for are refused
     for options in (("--max-bytes", "1k"), ("--max-bpp", 1), ("--device", "gpu"), ("--frames", "0:1")):
         run("decode", coded, os.path.join(folder, "x.raw"), *options, code=5)
-    run("encode", raw, out, "--size", "8x8x8", "--type", "u8", "--verify", "--no-verify", code=2)
+    for options in (("--verify", "--no-verify"), ("--verify-full", "--no-verify")):
+        run("encode", raw, out, "--size", "8x8x8", "--type", "u8", *options, code=2)
+    said = run("encode", raw, out, "--size", "8x8x8", "--type", "u8", "--device", "gpu", code=5)[1]
+    check("--transform wavelet" in said, f"prediction on a GPU: {said}")
+    check(not os.path.exists(out), "output of a refused encode")
     damaged = save("damaged.nii", b"no volume at all" * 100)
     check("NIfTI" in run("encode", damaged, out, code=4)[1], "a damaged volume is called one")
     for command in ("encode", "decode", "info", "truncate", "verify", "compare", "view"):
         check("not a medical device" in run(command, "--help")[0], f"help of {command}")
+
+
+def test_standard_input_and_verifying(folder):
+    size = (192, 192, 1000)  # more than is kept in memory
+    plane = np.arange(192 * 192, dtype=np.uint32).reshape(192, 192)
+    path, out = os.path.join(folder, "long.raw"), os.path.join(folder, "long.tvl")
+    with open(path, "wb") as f:
+        for z in range(size[2]):
+            f.write((plane // (1 + z // 100)).astype(np.uint8).tobytes())
+    typed = ("--size", "x".join(map(str, size)), "--type", "u8")
+    with open(path, "rb") as f:
+        encode = [TRIVELET, "encode", "-", out, *typed, "--preset", "fast", "--no-verify"]
+        r = subprocess.run(["sh", "-c", 'cat | "$@"', "-", *encode], stdin=f, capture_output=True, text=True)
+    check(r.returncode == 0, f"a long volume from a pipe: {r.stderr}")
+    check("identical" in run("verify", out, "--against", path, *typed)[0], "a long volume from a pipe differs")
+    short = os.path.join(folder, "short.raw")
+    open(short, "wb").write(open(path, "rb").read(192 * 192 * 5))
+    typed = ("--size", "192x192x5", "--type", "u8")
+    files = []
+    for options in ((), ("--verify",), ("--verify-full",)):
+        said = run("encode", short, out, "-y", *typed, *options)[1]
+        check("lossless, verified" in said, f"{options}: {said}")
+        files.append(open(out, "rb").read())
+    check(len(set(files)) == 1, "ways to verify give other streams")
+    run("encode", short, "-", *typed, "--verify-full", code=2)
 
 
 def read_voxels(path):
@@ -562,8 +591,8 @@ if len(sys.argv) > 2:
 else:
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, "again"))
-        for test in (test_nifti, test_parts_and_quality, test_regions_and_cuts, test_dicom, test_bad_input,
-                     test_fill_values, test_standard_input_and_header):
+        for test in (test_nifti, test_parts_and_quality, test_regions_and_cuts, test_dicom, test_bad_input, test_fill_values,
+                     test_standard_input_and_header, test_standard_input_and_verifying):
             test(folder)
 if failures:
     sys.exit(1)

@@ -7,7 +7,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
 
+#include "codec/backend.h"
 #include "tests/one_of.h"
 #include "tests/volume_support.h"
 
@@ -472,6 +477,94 @@ TEST(Volume, the_envelope_passes_through_and_a_wrong_stream_does_not) {
     }
     encode_volume(slices, params, sink, &again);
     EXPECT_EQ(decode(sink.bytes).info.envelope, (std::vector<std::uint8_t>{1, 2, 3, 0, 255}));
+  }
+}
+
+/// The CPU's, with a byte of every 60 coded ones turned over: a coder in a wrong state.
+class FaultyEncoder final : public GopEncoder {
+ public:
+  explicit FaultyEncoder(std::unique_ptr<GopEncoder> right) : right_(std::move(right)) {}
+  int depth() const override { return right_->depth(); }
+  void push(const Gop& gop, const GopChoices& choices) override { right_->push(gop, choices); }
+  void push(CoefficientGop& coefficients, const GopChoices& choices) override { right_->push(coefficients, choices); }
+  void transform(const Gop& gop, const GopChoices& choices, CoefficientGop& out) override {
+    right_->transform(gop, choices, out);
+  }
+  bool pull(CodedGop& out) override {
+    if (!right_->pull(out)) return false;
+    for (auto& component : out.components)
+      for (CodedBlock& block : component.blocks)
+        for (std::size_t i = block.bytes.size(); i > 100; i -= 60) block.bytes[i - 8] ^= 0x10;
+    return true;
+  }
+  double seconds_transform() const override { return right_->seconds_transform(); }
+  double seconds_coder() const override { return right_->seconds_coder(); }
+
+ private:
+  std::unique_ptr<GopEncoder> right_;
+};
+
+TEST(Volume, verifying_in_full_finds_a_wrong_coder) {
+  const VolumeDescription v{{VoxelType::kI16, false, 1}, 40, 30, 8, 1};
+  const Bytes voxels = make_body(v, -100, 900);
+  Backend faulty = cpu_backend();
+  faulty.make_encoder = [](const StreamHeader& header, const BackendOptions& options) -> std::unique_ptr<GopEncoder> {
+    return std::make_unique<FaultyEncoder>(cpu_backend().make_encoder(header, options));
+  };
+  for (const VolumeTransform transform : {VolumeTransform::kPrediction, VolumeTransform::kWavelet}) {
+    VolumeEncoderParams params;
+    params.transform = transform;
+    params.threads = 1;
+    EXPECT_TRUE(encode(v, voxels, params).result.verified);
+    params.backend = [&faulty](Profile) { return &faulty; };
+    MemorySlices slices(v, voxels.data());
+    MemorySink sink;
+    MemoryReadBack again(sink);
+    expect_error(ErrorKind::kMismatch, "", [&] { encode_volume(slices, params, sink, &again); });
+  }
+}
+
+/// Gives back other bytes than were written.
+class WrongReadBack final : public ReadBack {
+ public:
+  explicit WrongReadBack(MemorySink& sink) : sink_(sink) {}
+  std::unique_ptr<ByteSource> open() override {
+    bytes_ = sink_.bytes;
+    bytes_[bytes_.size() / 2] ^= std::byte{1};
+    return std::make_unique<MemorySource>(bytes_.data(), bytes_.size());
+  }
+  void replace(std::uint64_t, const void*, std::size_t) override { ADD_FAILURE() << "a wrong stream was finished"; }
+
+ private:
+  MemorySink& sink_;
+  std::vector<std::byte> bytes_;
+};
+
+TEST(Volume, verifying_while_coding_finds_what_it_says) {
+  for (const double max_error : {0.0, 3.0}) {
+    const VolumeDescription v{{VoxelType::kI16, true, 1}, 40, 30, 8, 3};
+    const Bytes voxels = make_body(v, -100, 900);
+    VolumeEncoderParams params;
+    params.threads = 1;
+    params.max_error = max_error;
+    const Coded full = encode(v, voxels, params);
+    params.verification = VolumeVerify::kRunning;
+    const Coded running = encode(v, voxels, params);
+    EXPECT_TRUE(running.result.verified && running.bytes == full.bytes);
+    EXPECT_EQ(running.result.cuts, full.result.cuts);
+    EXPECT_EQ(running.result.cuts.cuts.size(), 1u);
+
+    OtherSlices changing(v, voxels);
+    changing.bad_pass = 1;
+    MemorySink sink;
+    MemoryReadBack again(sink);
+    expect_error(ErrorKind::kMismatch, "other values when it was read again",
+                 [&] { encode_volume(changing, params, sink, &again); });
+    MemorySlices slices(v, voxels.data());
+    MemorySink other;
+    WrongReadBack wrong(other);
+    expect_error(ErrorKind::kMismatch, "reads back as something else",
+                 [&] { encode_volume(slices, params, other, &wrong); });
   }
 }
 

@@ -43,11 +43,12 @@ std::array<double, 2> parse_window(const std::string& text) {
 }
 
 /// What is decoded, in scaled values.
-play::Volume load_volume(const std::string& path, const play::Quality& quality, const Common& common) {
+play::Volume load_volume(const std::string& path, const play::Quality& quality, const Common& common,
+                         const std::shared_ptr<const Backend>& backend) {
   VolumeDecoding decoding;
   decoding.reduce = quality.reduce;
   decoding.max_layers = quality.layers;
-  const auto source = decode_volume(path, decoding, common);
+  const auto source = decode_volume(path, decoding, common, backend);
   const io::VolumeInfo& info = source->info();
   play::Volume volume;
   volume.size = {info.width, info.height, static_cast<int>(info.slices)};
@@ -75,12 +76,12 @@ int show_volume(const Options& options, const VolumeInStream& volume, const Comm
   for (const char* option :
        {"--seek", "--compare", "--mute", "--loop", "--stats", "--budget", "--temporal-reduce", "--screenshot-at"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
-  refuse_gpu(options.device);
   require(player.headless == !player.screenshot.empty(), ErrorKind::kBadArgument,
           "--headless and --screenshot belong together: without a window there is nothing to see but a screenshot");
   play::VolumeOptions show;
   show.input = player.input;
-  show.load = [&](const play::Quality& q) { return load_volume(player.input, q, common); };
+  const std::shared_ptr<const Backend> backend = volume_backend(options.device, 0, player.input, common);
+  show.load = [&](const play::Quality& q) { return load_volume(player.input, q, common, backend); };
   show.quality = player.quality;
   show.size = {volume.info.width, volume.info.height, static_cast<int>(volume.info.slices)};
   {

@@ -276,9 +276,10 @@ int run(const Options& given, const Common& given_common, const Command& app) {
             !app.typed("--pix-fmt") && !app.typed("--fill-cfr"),
         ErrorKind::kUnsupported,
         "'" + options.input + "' holds a volume: --format, --pix-fmt, --fill-cfr, --codec and --crf are for videos");
-    refuse_gpu(options.device);
+    const std::size_t gpu_memory = app.typed("--max-memory") ? limits(common).memory : 0;
     VolumeDecoding decoding{part.reduce, part.slices, part.region, part.max_layers, part.max_planes};
-    return decode_volume_to(options.input, options.output, decoding, common);
+    return decode_volume_to(options.input, options.output, decoding, common,
+                            volume_backend(options.device, gpu_memory, options.input, common));
   }
   const DecoderParams params = part_params(options.input, part, common);
   const std::string& kind = options.writer.format.empty() ? options.output : options.writer.format;

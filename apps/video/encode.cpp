@@ -88,6 +88,7 @@ struct Options {
   double ratio = 0;         // 0 = not asked for
   int slab = 0;
   bool no_verify = false;
+  bool verify_full = false;
 };
 
 double bits_per_pixel(const VideoInfo& info, std::uint64_t frames, std::uint64_t bytes) {
@@ -240,9 +241,6 @@ int run_volume(const Options& options, const Common& common, const Command& app)
   refuse_film_options(options.output, app);
   require(!is_matroska_name(options.output), ErrorKind::kBadArgument,
           "'" + options.output + "': volumes have no place in Matroska; write a .tvl file");
-  refuse_gpu(options.device);
-  require(options.gpu_memory.empty(), ErrorKind::kUnsupported,
-          "--max-memory is of the GPU, and volumes are coded on the CPU");
   CodingOptions coding = options.coding;
   coding.lossless = false;
   EncoderParams params = encoder_params(app, coding, options.reading, common);
@@ -264,7 +262,10 @@ int run_volume(const Options& options, const Common& common, const Command& app)
   volume.params = volume_params(options, params, app);
   volume.max_error_hu = options.max_error_hu;
   volume.verify = !options.no_verify;
-  volume.must_verify = options.verify;
+  volume.must_verify = options.verify || options.verify_full;
+  if (!options.verify_full) volume.params.verification = VolumeVerify::kRunning;
+  volume.device = options.device;
+  volume.gpu_memory = options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory);
   return encode_volume_to(options.input, options.output, typed_volume(options), volume, common);
 }
 
@@ -468,7 +469,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     processes = alone.get();
   }
   for (const char* option :
-       {"--max-error", "--max-error-hu", "--fill-value", "--slab", "--ratio", "--no-verify", "--type"})
+       {"--max-error", "--max-error-hu", "--fill-value", "--slab", "--ratio", "--no-verify", "--verify-full", "--type"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
   check_output(options.input, options.output, true);
   require(!(options.verify && options.output == "-"), ErrorKind::kBadArgument,
@@ -691,9 +692,14 @@ Action define_encode(Command& app, Common& common) {
       .range(1, 128)
       .type_name("N")
       .group(kVolumes);
-  app.add_flag("--no-verify", options->no_verify, "Do not decode and compare the finished file")
+  auto no_verify = app.add_flag("--no-verify", options->no_verify,
+                                "Do not check what is coded, nor decode and compare the finished file")
+                       .group(kVolumes)
+                       .excludes(verify);
+  app.add_flag("--verify-full", options->verify_full,
+               "Of volumes by prediction: decode the finished file and compare, instead of checking while coding")
       .group(kVolumes)
-      .excludes(verify);
+      .excludes(no_verify);
   app.add_option("--type", options->voxel_type,
                  "Raw volumes (--size WxHxD): u8 s8 u16 s16 u32 s32 f32 f64 ..., be behind for big-endian")
       .type_name("T")

@@ -215,12 +215,11 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   if (volume_in(options.input, common)) {
     require(!processes, ErrorKind::kUnsupported,
             "'" + options.input + "' is a volume, which one process verifies; start it without mpirun and on one GPU");
-    refuse_gpu(options.device);
     require(!options.json, ErrorKind::kUnsupported, "'" + options.input + "' holds a volume: --json is for videos");
     return verify_volume(
         options.input, options.against,
         {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside},
-        common);
+        common, volume_backend(options.device, 0, options.input, common));
   }
   const DecoderParams params = decoder_params(common);
   const StreamFile file = open_stream_file(options.input);

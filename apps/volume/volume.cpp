@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "apps/cli/backends.h"
+#include "apps/cli/log.h"
+
 namespace trivelet::cli {
 
 std::optional<VolumeInStream> volume_in(const StreamInfo& stream) {
@@ -30,9 +33,21 @@ std::optional<VolumeInStream> volume_in(const std::string& path, const Common& c
   return volume_in(probe(*open_stream_file(path).source, limits(common)));
 }
 
-void refuse_gpu(const std::string& device) {
-  require(device.rfind("gpu", 0) != 0, ErrorKind::kUnsupported,
-          "--device " + device + ": volumes are coded on the CPU; leave the option out");
+std::shared_ptr<const Backend> volume_backend(const std::string& device, std::size_t max_memory, Profile profile) {
+  if (profile != Profile::kPredictive) return choose_backend(device, max_memory, 0);
+  const bool named = device.rfind("gpu", 0) == 0;
+  require(!named, ErrorKind::kUnsupported,
+          "--device " + device +
+              ": prediction is coded on the CPU; leave the option out, or encode with --transform wavelet, which a GPU "
+              "takes");
+  if (const DeviceChoice choice = choose_device(device); choice.gpu >= 0)
+    log::info("prediction is coded on the CPU; GPU {}, {}, takes --transform wavelet", choice.gpu, choice.name);
+  return nullptr;
+}
+
+std::shared_ptr<const Backend> volume_backend(const std::string& device, std::size_t max_memory,
+                                              const std::string& path, const Common& common) {
+  return volume_backend(device, max_memory, probe(*open_stream_file(path).source, limits(common)).profile);
 }
 
 namespace {

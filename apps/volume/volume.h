@@ -27,8 +27,12 @@ std::optional<VolumeInStream> volume_in(const StreamInfo& stream);
 /// The same for a file; nothing for what is no .tvl stream.
 std::optional<VolumeInStream> volume_in(const std::string& path, const Common& common);
 
-/// Volumes are coded on the CPU: Unsupported when --device asks for a GPU.
-void refuse_gpu(const std::string& device);
+/// Who codes volumes of this profile by --device; null: the CPU. Unsupported when a GPU is asked for and the profile is
+/// the predictive one, or there is none. `auto` says what it takes. `max_memory`: of the GPU, bytes; 0 = all.
+std::shared_ptr<const Backend> volume_backend(const std::string& device, std::size_t max_memory, Profile profile);
+/// The same to decode a file that holds a volume.
+std::shared_ptr<const Backend> volume_backend(const std::string& device, std::size_t max_memory,
+                                              const std::string& path, const Common& common);
 
 /// "x,y,z,w,h,d" within the volume.
 VoxelRegion parse_region(const std::string& text, const io::VolumeInfo& info);
@@ -56,7 +60,7 @@ VolumeDecoderParams volume_decoder_params(const VolumeDecoding& decoding, const 
                                           const Common& common);
 /// Decodes a stream of a volume. `info()` is of what is selected.
 std::unique_ptr<VolumeSource> decode_volume(const std::string& path, const VolumeDecoding& decoding,
-                                            const Common& common);
+                                            const Common& common, std::shared_ptr<const Backend> backend = nullptr);
 
 /// True when encode, compare and so on shall take the input for a volume: a file or folder of one, or typed so.
 struct VolumeTyped {
@@ -75,12 +79,15 @@ struct VolumeCoding {
   double max_error_hu = -1;  ///< in units of slope and intercept; < 0 = not asked for
   bool verify = true;        ///< if the output can be read back
   bool must_verify = false;  ///< else refuse
+  std::string device = "auto";
+  std::size_t gpu_memory = 0;  ///< 0 = all
 };
 int encode_volume_to(const std::string& input, const std::string& output, const VolumeTyped& typed,
                      const VolumeCoding& coding, const Common& common);
 int decode_volume_to(const std::string& input, const std::string& output, const VolumeDecoding& decoding,
-                     const Common& common);
-int verify_volume(const std::string& input, const std::string& against, const VolumeTyped& typed, const Common& common);
+                     const Common& common, std::shared_ptr<const Backend> backend);
+int verify_volume(const std::string& input, const std::string& against, const VolumeTyped& typed, const Common& common,
+                  std::shared_ptr<const Backend> backend);
 
 /// What `info` says about a volume: names and values. `coded`: of a stream, else null. `show_private` adds the texts of
 /// its header, which may name the patient.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "apps/cli/json.h"
 #include "apps/cli/log.h"
@@ -53,10 +54,12 @@ namespace {
 
 class StreamVolume final : public VolumeSource {
  public:
-  StreamVolume(const std::string& path, const VolumeDecoding& decoding, const Common& common) : source_(path) {
+  StreamVolume(const std::string& path, const VolumeDecoding& decoding, const Common& common,
+               std::shared_ptr<const Backend> backend)
+      : source_(path), backend_(std::move(backend)) {
     const VolumeDecoderParams params = volume_decoder_params(decoding, path, common);
     try {
-      decoder_ = std::make_unique<VolumeDecoder>(source_, params);
+      decoder_ = std::make_unique<VolumeDecoder>(source_, params, backend_.get());
     } catch (const Error& e) {
       fail(e.kind(), "'" + path + "': " + e.what());
     }
@@ -91,6 +94,7 @@ class StreamVolume final : public VolumeSource {
   }
 
   FileSource source_;
+  std::shared_ptr<const Backend> backend_;
   std::unique_ptr<VolumeDecoder> decoder_;
   VolumeInStream in_stream_;
   io::VolumeInfo info_;
@@ -111,14 +115,14 @@ bool belongs_to(const io::Envelope& envelope, const std::string& extension) {
 }  // namespace
 
 std::unique_ptr<VolumeSource> decode_volume(const std::string& path, const VolumeDecoding& decoding,
-                                            const Common& common) {
-  return std::make_unique<StreamVolume>(path, decoding, common);
+                                            const Common& common, std::shared_ptr<const Backend> backend) {
+  return std::make_unique<StreamVolume>(path, decoding, common, std::move(backend));
 }
 
 int decode_volume_to(const std::string& input, const std::string& output, const VolumeDecoding& decoding,
-                     const Common& common) {
+                     const Common& common, std::shared_ptr<const Backend> backend) {
   const Stopwatch clock;
-  StreamVolume volume(input, decoding, common);
+  StreamVolume volume(input, decoding, common, std::move(backend));
   warn_of_lost_index(input, volume.stream().index_damage);
   const io::VolumeInfo& info = volume.info();
   const bool lossy = !volume.in_stream().coded.exact() || decoding.max_layers > 0 || decoding.max_planes > 0;
@@ -168,12 +172,12 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
   return kExitDone;
 }
 
-int verify_volume(const std::string& input, const std::string& against, const VolumeTyped& typed,
-                  const Common& common) {
+int verify_volume(const std::string& input, const std::string& against, const VolumeTyped& typed, const Common& common,
+                  std::shared_ptr<const Backend> backend) {
   FileSource source(input);
   const std::vector<std::string> damage = check_boxes(source);
   for (const std::string& line : damage) fmt::print("{}: {}\n", input, log::printable(line));
-  StreamVolume volume(input, {}, common);
+  StreamVolume volume(input, {}, common, std::move(backend));
   const VolumeStreamInfo& coded = volume.in_stream().coded;
   const io::VolumeInfo& info = volume.info();
   std::unique_ptr<io::VolumeReader> original;

@@ -83,6 +83,11 @@ int encode_volume_to(const std::string& input, const std::string& output, const 
     progress.update(slices);
     if (slices == info.all_slices()) progress.finish();
   };
+  std::shared_ptr<const Backend> backend;
+  params.backend = [&](Profile profile) {
+    backend = volume_backend(coding.device, coding.gpu_memory, profile);
+    return backend.get();
+  };
   FileSlices slices(*reader);
   FileReadBack again(sink);
   VolumeResult result;

@@ -140,7 +140,7 @@ class SliceSource {
   /// The next slice of the volume, slice_bytes() of it. Called for all_slices() slices at most, then again after
   /// rewind().
   virtual void read(std::byte* slice) = 0;
-  /// Back to the first slice. Volumes are read two times, once more for each layer when they are verified.
+  /// Back to the first slice. Volumes are read two times, once more for each layer when they are verified in full.
   virtual void rewind() = 0;
   /// What shall be kept beside the voxels (a file's header), in the stream's `volh` box; asked for once, after the last
   /// slice was read for the first time. The library does not look into it. Empty: no box.
@@ -195,6 +195,16 @@ enum class VolumeTransform {
 /// promising; without loss that is the predictive profile. kSlow: more of it, or more weights of that profile.
 using VolumeEffort = Effort;
 
+/// How a stream is verified (with ReadBack).
+enum class VolumeVerify {
+  kFull,  ///< when it is finished it is decoded and compared with the source, at every quality layer
+  /// While it is coded, in a sixth of the time: every slice goes through the map and back, every codeword is read again for
+  /// the tokens that it was made of, one in 16 is decoded; the source is hashed both times it is read, the stream
+  /// when it is written and when it is read back. Of most blocks it is not tried whether a decoder predicts the same
+  /// as the encoder did. Only by the predictive profile and where nothing is marked; else as kFull.
+  kRunning,
+};
+
 struct VolumeEncoderParams {
   // How good: every voxel bit for bit, unless one of these is set. At most one.
   double max_error = 0;                      ///< no voxel errs by more, in stored units; 0 = lossless
@@ -226,6 +236,7 @@ struct VolumeEncoderParams {
   /// where what is written can be read back. Not set: for volumes of 2^20 bytes and more.
   std::optional<bool> front_table;
   bool verify = true;  ///< where what is written can be read back
+  VolumeVerify verification = VolumeVerify::kFull;  ///< how
 
   // As in EncoderParams.
   Profile profile = Profile::kDense;  ///< of wavelets
@@ -238,6 +249,11 @@ struct VolumeEncoderParams {
   SimdLevel simd = SimdLevel::kBest;
   std::string settings;
   std::string spool_path;
+
+  /// Who codes, asked when all is chosen and nothing is written yet, with the profile that was chosen; it must outlive the
+  /// call. Null, or when it gives null: the CPU. The predictive profile takes the CPU in any case. Pieces that are tried
+  /// are the CPU's.
+  std::function<const Backend*(Profile profile)> backend;
 
   std::function<void(std::uint64_t slices)> progress;      ///< called after every GOP: slices coded so far
   std::function<void(const std::string& text)> on_remark;  ///< what was found and tried, a line each, for people
@@ -255,8 +271,8 @@ struct VolumeResult {
   bool exact() const { return promised_error == 0; }
 };
 
-/// Codes a volume. With `again` and params.verify, the stream is decoded and compared with the source at every quality
-/// layer, and what was measured is written into it (VolumeStreamInfo::cuts); Mismatch when a promise is not kept.
+/// Codes a volume. With `again` and params.verify, the stream is verified as params.verification says, and what was measured
+/// of its quality layers is written into it (VolumeStreamInfo::cuts); Mismatch when a promise is not kept.
 VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& params, ByteSink& sink,
                            ReadBack* again = nullptr);
 
