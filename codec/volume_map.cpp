@@ -73,6 +73,11 @@ void by_width(VoxelType t, const F& f) {
   }
 }
 
+/// (a + b) / c for b < c <= 2^63, where a + b may be more than 64 bits.
+std::uint64_t rounded_quotient(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  return a / c + (a % c + b >= c ? 1 : 0);
+}
+
 // The space between neighbouring floats around `magnitude`.
 double resolution(VoxelType t, double magnitude) {
   if (t == VoxelType::kF64) return std::nextafter(magnitude, std::numeric_limits<double>::infinity()) - magnitude;
@@ -303,8 +308,10 @@ void VolumeAnalysis::add_keys(const std::byte* stored, std::size_t scalars) {
   const bool swap = must_swap(format_.big_endian);
   const VoxelType type = format_.type;
   if constexpr (sizeof(U) <= 2) {
-    for (std::size_t i = 0; i < scalars; ++i)
-      seen_[static_cast<std::size_t>(key_of(load<U>(stored + i * sizeof(U), swap), type))] = 1;
+    // Integers: a key is the bits, their sign turned over.
+    const auto sign = static_cast<U>(is_signed(type) ? 1u << (8 * sizeof(U) - 1) : 0u);
+    std::uint8_t* seen = seen_.data();
+    for (std::size_t i = 0; i < scalars; ++i) seen[load<U>(stored + i * sizeof(U), swap) ^ sign] = 1;
     return;
   }
   std::uint64_t before = first_;
@@ -352,11 +359,12 @@ void VolumeAnalysis::add_scalars(const std::byte* stored, std::size_t scalars) {
     return;
   }
   // narrow: everything follows from the keys seen
-  std::uint64_t low = 0;
-  while (!seen_[static_cast<std::size_t>(low)]) ++low;
+  const auto* first = static_cast<const std::uint8_t*>(std::memchr(seen_.data(), 1, seen_.size()));
+  min_ = static_cast<std::uint64_t>(first - seen_.data());
   std::uint64_t high = seen_.size() - 1;
+  for (constexpr std::uint64_t kPiece = 64; high > max_ + kPiece; high -= kPiece)
+    if (std::memchr(&seen_[static_cast<std::size_t>(high - kPiece + 1)], 1, kPiece)) break;
   while (!seen_[static_cast<std::size_t>(high)]) --high;
-  min_ = low;
   max_ = high;
   min_value_ = value_of(bits_of(min_, format_.type), format_.type);
   max_value_ = value_of(bits_of(max_, format_.type), format_.type);
@@ -444,7 +452,7 @@ VolumeMap bounded_map(const VolumeAnalysis& a, double max_error) {
     m.offset = a.min_key();
     m.scale = g * (2 * n + 1);
     m.last_key = a.max_key();
-    m.last = (a.max_key() - a.min_key() + g * n) / m.scale;
+    m.last = rounded_quotient(a.max_key() - a.min_key(), g * n, m.scale);
     m.max_error = static_cast<double>(g * n);
     return m;
   }
@@ -475,7 +483,7 @@ std::uint64_t VolumeMapper::number(std::uint64_t k) const {
     case VolumeMap::Kind::kAffine: {
       const std::uint64_t half = map_.exact() ? 0 : map_.scale / 2;
       const std::uint64_t limited = std::clamp(k, map_.offset, map_.last_key) - map_.offset;
-      return std::min((limited + half) / map_.scale, map_.last);
+      return std::min(rounded_quotient(limited, half, map_.scale), map_.last);
     }
     case VolumeMap::Kind::kPalette: {
       const auto at = std::lower_bound(map_.palette.begin(), map_.palette.end(), k);
@@ -536,6 +544,19 @@ void store_sample(std::byte* row, int x, std::uint64_t v) {
   std::memcpy(row + static_cast<std::size_t>(x) * sizeof s, &s, sizeof s);
 }
 
+/// A row of narrow scalars by a table. Steps from one to the next, and whether its bytes are swapped, of what is looked up
+/// and of what is found.
+template <class From, class To>
+void look_up(const std::byte* from, std::size_t from_step, bool swap_from, const std::vector<std::uint16_t>& table,
+             std::byte* to, std::size_t to_step, bool swap_to, int n) {
+  const std::size_t mask = table.size() - 1;
+  for (int x = 0; x < n; ++x, from += from_step, to += to_step) {
+    auto v = static_cast<To>(table[load<From>(from, swap_from) & mask]);
+    if (swap_to) v = swapped(v);
+    std::memcpy(to, &v, sizeof v);
+  }
+}
+
 }  // namespace
 
 void VolumeMapper::to_samples(const std::byte* stored, Gop& gop, int frame) const {
@@ -558,13 +579,14 @@ void VolumeMapper::to_samples(const std::byte* stored, Gop& gop, int frame) cons
           const std::byte* from = stored +
                                   (static_cast<std::size_t>(y) * static_cast<std::size_t>(v.shape.width)) * step +
                                   static_cast<std::size_t>(c) * sizeof(U);
+          if constexpr (sizeof(U) <= 2) {
+            v.bytes_per_sample == 1
+                ? look_up<U, std::uint8_t>(from, step, swap, samples_, row, 1, false, v.shape.width)
+                : look_up<U, std::uint16_t>(from, step, swap, samples_, row, 2, false, v.shape.width);
+            return;
+          }
           for (int x = 0; x < v.shape.width; ++x, from += step) {
-            const U bits = load<U>(from, swap);
-            std::uint64_t n;
-            if constexpr (sizeof(U) <= 2)
-              n = samples_[bits];
-            else
-              n = number(key_of(bits, f.type)) >> shift & mask;
+            const std::uint64_t n = number(key_of(load<U>(from, swap), f.type)) >> shift & mask;
             v.bytes_per_sample == 1 ? store_sample<std::uint8_t>(row, x, n) : store_sample<std::uint16_t>(row, x, n);
           }
         });
@@ -587,6 +609,13 @@ void VolumeMapper::to_stored(const Gop& gop, int frame, std::byte* stored) const
         const std::size_t step = sizeof(U) * static_cast<std::size_t>(f.channels);
         std::byte* to = stored + (static_cast<std::size_t>(y) * static_cast<std::size_t>(first.shape.width)) * step +
                         static_cast<std::size_t>(c) * sizeof(U);
+        if constexpr (sizeof(U) <= 2) {
+          const std::byte* row = first.row(frame, y);
+          first.bytes_per_sample == 1
+              ? look_up<std::uint8_t, U>(row, 1, false, stored_, to, step, swap, first.shape.width)
+              : look_up<std::uint16_t, U>(row, 2, false, stored_, to, step, swap, first.shape.width);
+          return;
+        }
         for (int x = 0; x < first.shape.width; ++x, to += step) {
           std::uint64_t n = 0;
           for (int p = 0; p < planes; ++p) {
@@ -597,11 +626,7 @@ void VolumeMapper::to_stored(const Gop& gop, int frame, std::byte* stored) const
             const int shift = planes == 1 ? 0 : std::max(0, low_bits - 16 * p);
             n |= s << shift;
           }
-          U bits;
-          if constexpr (sizeof(U) <= 2)
-            bits = static_cast<U>(stored_[static_cast<std::size_t>(n) & (stored_.size() - 1)]);
-          else
-            bits = static_cast<U>(bits_of(key(n), f.type));
+          auto bits = static_cast<U>(bits_of(key(n), f.type));
           if (swap) bits = swapped(bits);
           std::memcpy(to, &bits, sizeof bits);
         }

@@ -217,6 +217,81 @@ TEST(Volume, errors_stay_within_the_bound) {
     }
 }
 
+/// A type's least and largest values, steps next to them, zeros, and what is far apart.
+std::uint64_t hostile_bits(VoxelType type, std::mt19937_64& random) {
+  const int bits = 8 * bytes_of(type);
+  const std::uint64_t all = bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+  if (is_real(type)) {
+    const double sign = random() % 2 ? 1 : -1;
+    const int most = type == VoxelType::kF32 ? 38 : 300;
+    const double of_any_size = sign * std::pow(10.0, static_cast<double>(random() % 40) - 20 - (most > 38 ? 100 : 0));
+    const double value = random() % 4 == 0 ? 0
+                         : random() % 2    ? of_any_size
+                                           : sign * static_cast<double>(random() % 1000);
+    std::uint64_t b = 0;
+    if (type == VoxelType::kF64) {
+      std::memcpy(&b, &value, 8);
+    } else {
+      const auto f = static_cast<float>(value);
+      std::memcpy(&b, &f, 4);
+    }
+    return b;
+  }
+  switch (random() % 6) {
+    case 0: return random() % 3;
+    case 1: return all - random() % 3;
+    case 2: return (all >> 1) + random() % 3;
+    case 3: return (random() & all) >> random() % static_cast<unsigned>(bits);
+    default: return random() & all;
+  }
+}
+
+TEST(Volume, bounds_hold_in_random_volumes_with_hostile_ranges) {
+  std::mt19937_64 random(20);
+  const int volumes = test::full() ? 2000 : test::kSanitized ? 40 : 120;
+  int coded_with_loss = 0;
+  for (int i = 0; i < volumes; ++i) {
+    VolumeDescription v;
+    v.voxel = {static_cast<VoxelType>(i % kVoxelTypes), random() % 2 == 0, 1};
+    v.width = 1 + static_cast<int>(random() % 14);
+    v.height = 1 + static_cast<int>(random() % 9);
+    v.slices = 1 + random() % 6;
+    const bool narrow = random() % 3 == 0;  // few values, near each other
+    const std::uint64_t middle = hostile_bits(v.voxel.type, random);
+    Bytes voxels;
+    for (std::uint64_t n = 0; n < v.voxels(); ++n)
+      test::put_scalar(voxels, narrow ? middle ^ random() % 8 : hostile_bits(v.voxel.type, random), v.voxel);
+    double largest = 0;
+    for (std::size_t at = 0; at < voxels.size(); at += v.voxel.bytes())
+      largest = std::max(largest, std::fabs(scalar_value(&voxels[at], v.voxel.type, v.voxel.big_endian)));
+    VolumeEncoderParams params;
+    params.max_error = std::exp2(static_cast<double>(random() % 16) - 4);
+    if (random() % 3 == 0) params.max_error = largest / static_cast<double>(2 + random() % 1000);
+    if (!(params.max_error > 0)) params.max_error = 1;
+    params.transform = random() % 2 ? VolumeTransform::kPrediction : VolumeTransform::kWavelet;
+    if (params.transform == VolumeTransform::kWavelet && random() % 2) params.profile = Profile::kFast;
+    params.verification = random() % 2 ? VolumeVerify::kRunning : VolumeVerify::kFull;
+    params.threads = 1;
+    params.layers = 1;
+    SCOPED_TRACE("volume " + std::to_string(i) + ", " + to_string(v.voxel.type) + ", " + std::to_string(v.width) + "x" +
+                 std::to_string(v.height) + "x" + std::to_string(v.slices) + " within " +
+                 std::to_string(params.max_error));
+    std::optional<Coded> coded;
+    try {
+      coded = encode(v, voxels, params);
+    } catch (const Error& e) {  // more than a stream can hold is refused, never coded with larger errors
+      EXPECT_TRUE(e.kind() == ErrorKind::kBadArgument || e.kind() == ErrorKind::kUnsupported) << e.what();
+      continue;
+    }
+    const VolumeError error = distance(v, voxels, decode(coded->bytes).voxels);
+    EXPECT_LE(error.max, params.max_error);
+    EXPECT_LE(error.max, coded->result.promised_error);
+    EXPECT_EQ(error.max, coded->result.cuts.cuts.back().max_error);
+    coded_with_loss += error.different > 0 ? 1 : 0;
+  }
+  EXPECT_GT(coded_with_loss, volumes / 4);
+}
+
 TEST(Volume, lossy_targets_are_kept) {
   for (const VoxelType type : {VoxelType::kU8, VoxelType::kI32, VoxelType::kF32}) {
     const VolumeDescription v{{type, true, 1}, 50, 40, 10, 1};
