@@ -29,12 +29,13 @@ namespace {
 
 class CpuEncoder final : public GopEncoder, public MotionDecisions {
  public:
-  CpuEncoder(const StreamHeader& header, const BackendOptions& options)
+  CpuEncoder(const StreamHeader& header, const BackendOptions& options, MotionSearcher* searcher = nullptr)
       : header_(header),
         headers_(header),
         simd_(resolve_simd(options.simd)),
         pool_(options.threads, options.workers),
-        motion_(header_, pool_, simd_, options.effort) {
+        motion_(header_, pool_, simd_, options.effort),
+        searcher_(searcher) {
     for (int i = 0; i < pool_.threads(); ++i) {
       if (header.profile == Profile::kDense)
         dense_.push_back(std::make_unique<DenseEncoder>(nullptr, simd_));
@@ -72,6 +73,9 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
         header_.profile == Profile::kFast && !choices.passes && choices.motion == Motion::kOn && may_move(gop, choices);
     if (!vectors_alone) {
       prepare(gop, choices);
+    } else if (searcher_) {
+      coefficients_.motion = search_elsewhere(gop, choices, key_before_);
+      key_ = motion_.last_frame_of(gop, choices.key);
     } else {
       search(gop, choices, key_before_, coefficients_);
       key_ = motion_.last_frame();
@@ -230,10 +234,18 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
 
   // The motion of a GOP; its samples stand where its coefficients will.
   void search(const Gop& gop, const GopChoices& choices, const MotionKey& before, CoefficientGop& out) {
+    require_key(choices, before);
+    load(gop, choices, before, out);
+    out.motion = searcher_ ? search_elsewhere(gop, choices, before) : motion_.search(choices.step);
+  }
+  std::shared_ptr<const GopMotion> search_elsewhere(const Gop& gop, const GopChoices& choices,
+                                                    const MotionKey& before) const {
+    require_key(choices, before);
+    return motion_.search(gop, choices.key, before, choices.step, *searcher_);
+  }
+  static void require_key(const GopChoices& choices, const MotionKey& before) {
     require(choices.key != GopKey::kOpen || !before.empty(), ErrorKind::kInternal,
             "an open GOP behind one without a key");
-    load(gop, choices, before, out);
-    out.motion = motion_.search(choices.step);
   }
 
   template <class T>
@@ -564,6 +576,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   SimdLevel simd_;
   ThreadPool pool_;
   MotionTransform motion_;
+  MotionSearcher* searcher_;                // null: motion_ searches
   MotionKey key_, key_before_;              // of the GOP pushed last, and the one before, not quantised
   MotionKey decoded_key_, decoded_before_;  // as they were when errors were measured last
   struct KeyError {
@@ -592,8 +605,9 @@ std::unique_ptr<GopEncoder> make_transform_encoder(const StreamHeader& header, c
   return std::make_unique<CpuEncoder>(header, options);
 }
 
-std::unique_ptr<MotionDecisions> make_motion_decisions(const StreamHeader& header, const BackendOptions& options) {
-  return std::make_unique<CpuEncoder>(header, options);
+std::unique_ptr<MotionDecisions> make_motion_decisions(const StreamHeader& header, const BackendOptions& options,
+                                                       MotionSearcher* searcher) {
+  return std::make_unique<CpuEncoder>(header, options, searcher);
 }
 
 }  // namespace trivelet

@@ -44,11 +44,11 @@ struct MotionCell {
   std::array<std::int8_t, 4> plain{};    ///< per component, -32..31, of kPlain
   MotionMode mode = MotionMode::kPast;   ///< kPast with a vector of 0: what is taken for motion that is not known
   std::uint8_t log2_cells = 0;           ///< of the side of its block
-  bool uses(int reference) const {
+  TRIVELET_HOST_DEVICE bool uses(int reference) const {
     return mode == MotionMode::kBoth || mode == (reference == 0 ? MotionMode::kPast : MotionMode::kOther);
   }
   /// Whether it predicts the same samples.
-  bool predicts_as(const MotionCell& o) const {
+  TRIVELET_HOST_DEVICE bool predicts_as(const MotionCell& o) const {
     if (mode != o.mode) return false;
     if (mode == MotionMode::kPlain) return plain == o.plain;
     return (!uses(0) || vector[0] == o.vector[0]) && (!uses(1) || vector[1] == o.vector[1]);
@@ -79,7 +79,7 @@ struct MotionReferences {
   bool older = false;  ///< `other` is not the frame on the other side but the one beyond `past`
 
   /// The number of the reference that stands at a place, or -1.
-  int number_of(int place) const { return past == place ? 0 : other == place ? 1 : -1; }
+  TRIVELET_HOST_DEVICE int number_of(int place) const { return past == place ? 0 : other == place ? 1 : -1; }
 };
 
 /// Of place t of level `level` (0 = finest).
@@ -103,14 +103,16 @@ struct MotionGrid {
   int columns = 0;
   int rows = 0;
   MotionGrid() = default;
-  MotionGrid(int width, int height)
+  TRIVELET_HOST_DEVICE MotionGrid(int width, int height)
       : columns((width + kMotionCell - 1) / kMotionCell), rows((height + kMotionCell - 1) / kMotionCell) {}
-  std::size_t cells() const { return static_cast<std::size_t>(columns) * static_cast<std::size_t>(rows); }
-  std::size_t index(int y, int x) const {
+  TRIVELET_HOST_DEVICE std::size_t cells() const {
+    return static_cast<std::size_t>(columns) * static_cast<std::size_t>(rows);
+  }
+  TRIVELET_HOST_DEVICE std::size_t index(int y, int x) const {
     return static_cast<std::size_t>(y) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(x);
   }
-  int region_columns() const { return (columns + kMotionRegion - 1) / kMotionRegion; }
-  int region_rows() const { return (rows + kMotionRegion - 1) / kMotionRegion; }
+  TRIVELET_HOST_DEVICE int region_columns() const { return (columns + kMotionRegion - 1) / kMotionRegion; }
+  TRIVELET_HOST_DEVICE int region_rows() const { return (rows + kMotionRegion - 1) / kMotionRegion; }
   int regions() const { return region_columns() * region_rows(); }
   bool operator==(const MotionGrid&) const = default;
 };

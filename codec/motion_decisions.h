@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codec/backend.h"
+#include "codec/motion_search.h"
 
 namespace trivelet {
 
@@ -20,7 +21,9 @@ class MotionDecisions {
   virtual double squared_error(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) = 0;
 };
 
-/// Of the scalar code or its equals: what the CPU would decide.
-std::unique_ptr<MotionDecisions> make_motion_decisions(const StreamHeader& header, const BackendOptions& options);
+/// Of the scalar code or its equals: what the CPU would decide. `searcher`, if there is one, finds vectors instead, and
+/// is used as long as the decisions are.
+std::unique_ptr<MotionDecisions> make_motion_decisions(const StreamHeader& header, const BackendOptions& options,
+                                                       MotionSearcher* searcher);
 
 }  // namespace trivelet

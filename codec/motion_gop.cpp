@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <utility>
 
 #include "codec/colour.h"
 #include "codec/dwt_kernels.h"
@@ -97,20 +99,55 @@ MotionKey MotionTransform::last_frame() {
   return key;
 }
 
-std::shared_ptr<const GopMotion> MotionTransform::search(float step) {
-  std::vector<MotionPlane> planes;
-  const int components = static_cast<int>(header_.components.size());
-  for (int c = 0; c < components; ++c) planes.push_back({loaded_[static_cast<std::size_t>(c)], scale_of(c, 0)});
+MotionKey MotionTransform::last_frame_of(const Gop& gop, GopKey key) {
+  if (!MotionPlaces(gop.frames(), key).ends_with_key(header_.temporal_levels)) return {};
+  Gop last(header_.video, 1);
+  last.set_frames(1);
+  std::vector<std::vector<std::int32_t>> memory;
+  std::vector<Field<std::int32_t>> fields;
+  for (int c = 0; c < gop.components(); ++c) {
+    const VolumeView from = gop.plane(c);
+    const MutableVolumeView to = last.plane(c);
+    for (int y = 0; y < from.shape.height; ++y)
+      std::memcpy(to.row(0, y), from.row(gop.frames() - 1, y), from.row_bytes());
+    memory.emplace_back(to.shape.samples());
+    fields.push_back({memory.back().data(), to.shape, to.shape.width,
+                      static_cast<std::ptrdiff_t>(to.shape.width) * to.shape.height});
+  }
+  load(last, GopKey::kFirst, {}, fields);
+  MotionKey of_last = last_frame();
+  loaded_.clear();
+  return of_last;
+}
+
+MotionSearchParams MotionTransform::search_params(float step) const {
   MotionSearchParams params;
   params.bits = header_.video.format.bits;
   params.effort = effort_;
   params.step = header_.lossless ? kLosslessStep : static_cast<double>(step);
-  auto motion =
-      std::make_shared<GopMotion>(search_motion(planes, params, places_.key, header_.temporal_levels, pool_, simd_));
+  return params;
+}
+
+std::shared_ptr<const GopMotion> MotionTransform::with_sections(GopMotion&& found, float step) const {
+  auto motion = std::make_shared<GopMotion>(std::move(found));
   motion->step = step;
   for (int level = header_.temporal_levels - 1; level >= 0; --level)
-    motion->sections.push_back(encode_motion(*motion, level, components));
+    motion->sections.push_back(encode_motion(*motion, level, static_cast<int>(header_.components.size())));
   return motion;
+}
+
+std::shared_ptr<const GopMotion> MotionTransform::search(float step) {
+  std::vector<MotionPlane> planes;
+  const int components = static_cast<int>(header_.components.size());
+  for (int c = 0; c < components; ++c) planes.push_back({loaded_[static_cast<std::size_t>(c)], scale_of(c, 0)});
+  return with_sections(search_motion(planes, search_params(step), places_.key, header_.temporal_levels, pool_, simd_),
+                       step);
+}
+
+std::shared_ptr<const GopMotion> MotionTransform::search(const Gop& gop, GopKey key, const MotionKey& before,
+                                                         float step, MotionSearcher& searcher) const {
+  const std::int32_t* luma = key == GopKey::kOpen ? before.components[0][0].data() : nullptr;
+  return with_sections(searcher.search(gop, key, luma, search_params(step)), step);
 }
 
 void MotionTransform::forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real) {

@@ -9,6 +9,7 @@
 #include "codec/dwt.h"
 #include "codec/motion.h"
 #include "codec/motion_lift.h"
+#include "codec/motion_search.h"
 
 namespace trivelet {
 
@@ -46,8 +47,13 @@ class MotionTransform {
   /// Of what was loaded and not transformed, the last frame, as a MotionKey of which load() can make use; none where the
   /// GOP leaves no key frame.
   MotionKey last_frame();
+  /// The same of a GOP that was not loaded.
+  MotionKey last_frame_of(const Gop& gop, GopKey key);
   /// The motion of what was loaded, with its sections.
   std::shared_ptr<const GopMotion> search(float step);
+  /// The same by another searcher, of a GOP that need not be loaded. `before`: for open GOPs.
+  std::shared_ptr<const GopMotion> search(const Gop& gop, GopKey key, const MotionKey& before, float step,
+                                          MotionSearcher& searcher) const;
   /// A component of what was loaded as the transform along time leaves it, in the same memory: of floats if `real`.
   void forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real);
 
@@ -63,6 +69,8 @@ class MotionTransform {
                        const Gop& gop, double sum);
 
  private:
+  MotionSearchParams search_params(float step) const;
+  std::shared_ptr<const GopMotion> with_sections(GopMotion&& found, float step) const;
   /// Samples minus offset of a component, from its first frame on, in the same memory.
   template <class T>
   Field<std::int32_t> inverse_time(const Field<T>& from, float gain, int component, const GopMotion& motion,

@@ -1,10 +1,11 @@
 #include "codec/motion_search.h"
 
-#include <bit>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
 
+#include "codec/motion_choice.h"
 #include "codec/motion_kernels.h"
 #include "codec/motion_syntax.h"
 #include "codec/subband.h"
@@ -13,24 +14,14 @@ namespace trivelet {
 
 namespace {
 
-constexpr int kPad = 80;         // samples around a picture: a block, and the reach of the filters
-constexpr int kMargin = 16;      // of these that no block begins in
-constexpr int kSearchBits = 12;  // samples are searched in integers of this range
-constexpr int kQuarters = 4;
+using namespace motion_choice;
+
 constexpr std::size_t kPictureMemory = std::size_t{168} << 20;  // for interpolated pictures, at least two of them
-constexpr int kBlock = kMotionCell * kMotionRoot;
 constexpr int kNoLimit = 1 << 30;
 
 // What a bit counts, in the units of MotionKernels::hadamard, for a quantiser step of one grey level of 8 bits: the
 // optimum over CIF clips at steps of 12 to 72 is flat.
 constexpr double kLambda = 0.35 * 1.5 * 16;
-
-// A block that costs no more bits than these, little more than the least motion does, and so many more for each of its
-// cells, is not searched: what is left of it is noise to the quantiser. Measured as BD-rate and CPU seconds of encoding
-// (five clips, -q 38 and 50): with 0 for each cell 0 %, 6 -3.3 % and 0.85 of the time (a still cartoon -15.5 %, the four
-// others 0.0), 12 +0.3 % for those four, 16 +0.9 % and 0.96 of the time of 6.
-constexpr float kEnoughBits = 12;
-float enough_per_cell(Effort effort) { return effort == Effort::kFast ? 16 : 6; }
 
 /// A picture at all quarters of a sample, with a frame around it.
 struct SearchPicture {
@@ -62,11 +53,7 @@ struct SmallPicture {
 
 void load_row(const Field<std::int32_t>& f, int t, int y, int bits, std::int16_t* out) {
   const std::int32_t* in = f.row(t, y);
-  if (bits <= kSearchBits) {
-    for (int x = 0; x < f.shape.width; ++x) out[x] = static_cast<std::int16_t>(in[x] * (1 << (kSearchBits - bits)));
-  } else {
-    for (int x = 0; x < f.shape.width; ++x) out[x] = static_cast<std::int16_t>(in[x] >> (bits - kSearchBits));
-  }
+  for (int x = 0; x < f.shape.width; ++x) out[x] = searched(in[x], bits);
 }
 
 void load_picture(const Field<std::int32_t>& f, int t, int bits, SearchPicture& p) {
@@ -96,7 +83,7 @@ void interpolate_columns(SearchPicture& p, int x_quarter, const MotionKernels& k
     for (int y = 0; y < rows; ++y) {
       const std::ptrdiff_t at = y * p.stride;
       std::memcpy(out + at, whole + at, static_cast<std::size_t>(n) * 2);
-      kernels.filter_rows16(whole + at + 4, out + at + 4, n - 8, 2 * x_quarter);
+      kernels.filter_rows16(whole + at + kWhole, out + at + kWhole, n - 2 * kWhole, 2 * x_quarter);
     }
   }
   const std::int16_t* from = p.planes[x_quarter].get();
@@ -104,7 +91,7 @@ void interpolate_columns(SearchPicture& p, int x_quarter, const MotionKernels& k
     std::int16_t* const out = p.make_plane(q * kQuarters + x_quarter);
     for (int y = 0; y < rows; ++y) {
       const std::ptrdiff_t at = y * p.stride;
-      if (y < 4 || y >= rows - 4)
+      if (y < kWhole || y >= rows - kWhole)
         std::memcpy(out + at, from + at, static_cast<std::size_t>(n) * 2);
       else
         kernels.filter_columns16(from + at, p.stride, out + at, n, 2 * q);
@@ -133,36 +120,6 @@ void shrink(const Field<std::int32_t>& f, int t, int bits, int factor, SmallPict
     for (std::size_t x = 0; x < sums.size(); ++x)
       p.samples[static_cast<std::size_t>(y * p.width) + x] = static_cast<std::int16_t>(sums[x] / counts[x]);
   }
-}
-
-// --------------------------------------------------------------------------------------------------------------- bits
-
-/// Sums what decisions would take with states as they are at a region's start.
-struct Counter {
-  static constexpr bool kReading = false;
-  float bits = 0;
-  bool bit(const dense::State& s, bool b) {
-    bits += price(s, b);
-    return b;
-  }
-  bool flat(bool b) {
-    bits += 1;
-    return b;
-  }
-  static float price(const dense::State& s, bool b) {
-    static const std::vector<float> of = [] {
-      std::vector<float> table;
-      for (int i = 0; i < 256; ++i) table.push_back(static_cast<float>(-std::log2((i + 0.5) / 256)));
-      return table;
-    }();
-    return of[(b ? s.one : 65535u - s.one) >> 8];
-  }
-};
-
-/// Of a difference of vectors, before it is known what it is relative to: bits of both numbers.
-float vector_bits(MotionVector v, MotionVector e) {
-  const auto bits = [](int d) { return 2 * std::bit_width(static_cast<unsigned>(std::abs(d)) * 2 + 1) - 1; };
-  return 0.8f * static_cast<float>(bits(v.x - e.x) + bits(v.y - e.y));
 }
 
 // -------------------------------------------------------------------------------------------------------------- region
@@ -209,19 +166,13 @@ class RegionSearch {
   int height() const { return current_->height; }
   int references() const { return r_.has_other ? 2 : 1; }
 
-  // Where blocks do not reach beyond the frame around the picture.
   MotionVector inside(MotionVector v, int y, int x, int size) const {
-    const auto limit = [&](int q, int at, int n) {
-      return static_cast<std::int16_t>(
-          std::clamp(q, -(kPad - kMargin + at) * kQuarters, (n + kPad - kMargin - at - size) * kQuarters));
-    };
-    return {limit(v.x, x, width()), limit(v.y, y, height())};
+    return motion_choice::inside(v, y, x, size, height(), width());
   }
 
   // The best place of each quarter of a root block among smaller pictures, every one looked at.
   void find_coarse(int cy, int cx) {
-    constexpr int kSide = 8;    // small samples of a block's side
-    constexpr int kReach = 16;  // small samples
+    constexpr int kSide = kSmallSide, kReach = kSmallReach;
     const int span = kSide * factor_;
     coarse_span_ = span;
     coarse_y_ = cy * kMotionCell;
@@ -245,7 +196,7 @@ class RegionSearch {
           if (j < 0 || i < 0 || j + kSide > reference.height || i + kSide > reference.width) return;
           const int d = kernels_.difference(from, current.width, reference.samples.data() + j * reference.width + i,
                                             reference.width, kSide, kSide, kNoLimit) +
-                        kSide * kSearchBits / 4 * (std::abs(dy) + std::abs(dx));
+                        small_penalty(dy, dx);
           if (d >= least) return;
           least = d;
           best = limited_vector(kQuarters * factor_ * dx, kQuarters * factor_ * dy);
@@ -266,7 +217,7 @@ class RegionSearch {
   }
 
   bool good_enough(float cost, int log2) const {
-    return cost < lambda_ * (kEnoughBits + enough_per_cell_ * static_cast<float>(1 << 2 * log2));
+    return motion_choice::good_enough(cost, log2, lambda_, enough_per_cell_);
   }
 
   // Of large blocks every other row of transforms stands for all. `limit`: more need not be known exactly.
@@ -388,10 +339,7 @@ class RegionSearch {
       std::int64_t sum = 0;
       for (int y = y0; y < y1; ++y)
         for (int x = x0; x < x1; ++x) sum += p.samples.row(t_, y)[x];
-      const std::int64_t n = std::max(1, (y1 - y0) * (x1 - x0));
-      const double unit = std::exp2(bits_ - kMotionPlainBits);
-      c.plain[i] = static_cast<std::int8_t>(
-          std::clamp(std::lround(static_cast<double>(sum) / (static_cast<double>(n) * unit)), -32L, 31L));
+      c.plain[i] = motion_choice::plain_of(sum, std::max(1, (y1 - y0) * (x1 - x0)), bits_);
     }
     complete_cell(c, r_.older);
   }
@@ -404,7 +352,7 @@ class RegionSearch {
     const std::ptrdiff_t stride = current_->stride;
     Best best;
     const auto consider = [&](const MotionCell& c, int guess) {
-      Counter counter;
+      BitCounter counter(prices_);
       MotionCell coded = c;
       code_motion_block(counter, contexts_, r_, cy, cx, log2, guesses, guess, coded);
       const float bits = lambda_ * counter.bits;
@@ -478,9 +426,9 @@ class RegionSearch {
     if (!must) {
       if (log2 > 0) {
         const dense::State& s = split_context(contexts_, r_, cy, cx, log2);
-        split_price = lambda_ * Counter::price(s, true);
+        split_price = lambda_ * BitCounter::price(prices_, s, true);
         whole = leaf(cy, cx, log2, around, hints.v);
-        whole.cost += lambda_ * Counter::price(s, false);
+        whole.cost += lambda_ * BitCounter::price(prices_, s, false);
         hints.any = true;
       } else {
         whole = leaf(cy, cx, log2, around, hints.v);
@@ -511,6 +459,7 @@ class RegionSearch {
   float lambda_;
   float enough_per_cell_;
   MotionContexts contexts_;
+  const float* prices_ = bit_prices().data();
   int coarse_span_ = 1, coarse_y_ = 0, coarse_x_ = 0, coarse_blocks_ = 1;
   MotionVector coarse_[4][2];
   std::unique_ptr<std::int16_t[]> rest_ = std::make_unique<std::int16_t[]>(kBlock * kBlock);
@@ -573,6 +522,38 @@ class PictureCache {
 
 }  // namespace
 
+const std::array<float, 256>& bit_prices() {
+  static const std::array<float, 256> of = [] {
+    std::array<float, 256> table;
+    for (std::size_t i = 0; i < table.size(); ++i)
+      table[i] = static_cast<float>(-std::log2((static_cast<double>(i) + 0.5) / 256));
+    return table;
+  }();
+  return of;
+}
+
+float search_lambda(const MotionSearchParams& params, int level) {
+  const double step =
+      params.step * std::exp2(8 - params.bits) / synthesis_norm(Wavelet::kMotion, false, true, level + 1);
+  return static_cast<float>(kLambda * step);
+}
+
+std::vector<int> references_of(const std::vector<int>& high, int level, const MotionPlaces& places, std::size_t most,
+                               std::size_t& end) {
+  std::vector<int> wanted;
+  for (const std::size_t first = end; end < high.size(); ++end) {
+    const MotionReferences r = motion_references(high[end], level, places);
+    std::vector<int> with = wanted;
+    for (const int t : {r.past, r.other})
+      if (t >= 0 && std::find(with.begin(), with.end(), t) == with.end()) with.push_back(t);
+    if (end > first && with.size() > most) break;
+    wanted = std::move(with);
+  }
+  return wanted;
+}
+
+int small_factor(int height, int width) { return height >= 720 || width >= 1280 ? 8 : 4; }
+
 GopMotion search_motion(const std::vector<MotionPlane>& components, const MotionSearchParams& params, GopKey key,
                         int levels, ThreadPool& pool, SimdLevel simd) {
   const Field<std::int32_t>& luma = components[0].samples;
@@ -580,28 +561,18 @@ GopMotion search_motion(const std::vector<MotionPlane>& components, const Motion
   const int count = luma.shape.frames;
   GopMotion motion(MotionPlaces(count - first_place(key), key), levels, luma.shape.width, luma.shape.height);
   motion.step = static_cast<float>(params.step);
-  const int factor = luma.shape.height >= 720 || luma.shape.width >= 1280 ? 8 : 4;
+  const int factor = small_factor(luma.shape.height, luma.shape.width);
   std::vector<SmallPicture> small(static_cast<std::size_t>(count));
   pool.parallel_for(count,
                     [&](int t, int) { shrink(luma, t, params.bits, factor, small[static_cast<std::size_t>(t)]); });
   PictureCache pictures(luma, params.bits, kernels, pool);
   std::vector<SearchPicture> current;
   for (int level = levels - 1; level >= 0; --level) {
-    const double step =
-        params.step * std::exp2(8 - params.bits) / synthesis_norm(Wavelet::kMotion, false, true, level + 1);
-    const auto lambda = static_cast<float>(kLambda * step);
+    const float lambda = search_lambda(params, level);
     const std::vector<int> high = motion_frames(level, motion.places);
     for (std::size_t first = 0; first < high.size();) {
-      std::vector<int> wanted;
       std::size_t end = first;
-      for (; end < high.size(); ++end) {
-        const MotionReferences r = motion_references(high[end], level, motion.places);
-        std::vector<int> with = wanted;
-        for (const int t : {r.past, r.other})
-          if (t >= 0 && std::find(with.begin(), with.end(), t) == with.end()) with.push_back(t);
-        if (end > first && with.size() > pictures.most()) break;
-        wanted = std::move(with);
-      }
+      const std::vector<int> wanted = references_of(high, level, motion.places, pictures.most(), end);
       pictures.hold(wanted);
       if (current.size() < end - first) current.resize(end - first);
       pool.parallel_for(static_cast<int>(end - first), [&](int i, int) {

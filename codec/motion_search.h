@@ -6,6 +6,8 @@
 // depends neither on threads nor on the instruction set, and all regions of many frames are searched at once.
 #pragma once
 
+#include <array>
+
 #include "codec/dwt.h"
 #include "codec/motion.h"
 
@@ -24,6 +26,28 @@ struct MotionSearchParams {
 struct MotionPlane {
   Field<std::int32_t> samples;  ///< in whole grey levels
   MotionScale scale;
+};
+
+/// Bits of a decision whose chance is i/256 to (i + 1)/256.
+const std::array<float, 256>& bit_prices();
+/// What a bit counts in a level.
+float search_lambda(const MotionSearchParams& params, int level);
+/// Samples along a side of what becomes one in the smaller pictures that are searched first.
+int small_factor(int height, int width);
+
+/// The places that frames of a level refer to, from high[end] on, of as many frames as refer to no more than `most`
+/// places, at least one; `end` becomes the first of the others.
+std::vector<int> references_of(const std::vector<int>& high, int level, const MotionPlaces& places, std::size_t most,
+                               std::size_t& end);
+
+/// Where motion is searched elsewhere: the same choices.
+class MotionSearcher {
+ public:
+  virtual ~MotionSearcher() = default;
+  /// Of samples as they come. `before`: the first component of the key frame of the GOP before, as MotionKey has it for
+  /// level 0; null but for open GOPs.
+  virtual GopMotion search(const Gop& gop, GopKey key, const std::int32_t* before,
+                           const MotionSearchParams& params) = 0;
 };
 
 GopMotion search_motion(const std::vector<MotionPlane>& components, const MotionSearchParams& params, GopKey key,

@@ -1,6 +1,8 @@
 // The decisions that the motion of a frame is coded by, in their order (FORMAT.md "Motion", "Regions"): written once for
 // the encoder, the decoder, and the search, which only wants to know what they cost.
 //
+// Devices run it, too; what throws is for reading only, which they do not do.
+//
 // A coder has `kReading`, `bool bit(dense::State&, bool)` and `bool flat(bool)`; a reading one ignores the bit it is
 // given and returns the one it found.
 #pragma once
@@ -51,78 +53,100 @@ inline MotionContexts::MotionContexts() {
   }
 }
 
+/// Where the motion of the next coarser level stands that a frame's may be half of.
+struct MotionParent {
+  int place = -1;       ///< of a frame beside this one; -1: there is none
+  bool behind = false;  ///< it stands behind this one
+  int reference = 0;    ///< of its references the one on this frame's other side
+};
+
+/// Of the frame at place t of a level, of so many.
+TRIVELET_HOST_DEVICE inline MotionParent motion_parent(int t, int level, int levels, const MotionPlaces& places) {
+  const int s = 1 << level;
+  const bool behind = (t / s / 2) % 2 == 0;
+  const int beside = behind ? t + s : t - s;
+  if (level + 1 >= levels || beside >= places.count) return {};
+  const int reference = motion_references(beside, level + 1, places).number_of(2 * t - beside);
+  if (reference < 0) return {};
+  return {beside, behind, reference};
+}
+
 /// What the motion of a frame inside a region is coded with.
 struct MotionRegion {
-  const MotionGrid* grid = nullptr;
-  MotionField* field = nullptr;
+  MotionGrid grid;
+  MotionCell* cells = nullptr;         ///< of the frame
   int y0 = 0, x0 = 0, y1 = 0, x1 = 0;  ///< in cells
   bool has_other = false;
   bool older = false;
-  const MotionField* parent = nullptr;  ///< of the frame of the next coarser level beside this one
-  bool parent_behind = false;           ///< it stands behind this one
-  std::size_t parent_reference = 0;     ///< of its references the one on this frame's other side
+  const MotionCell* parent = nullptr;  ///< those of the frame beside this one that motion_parent() names
+  bool parent_behind = false;
+  std::size_t parent_reference = 0;
   int components = 1;
   std::array<bool, kMotionRegion * kMotionRegion> done{};
 
   MotionRegion() = default;
-  /// Region number `region` of the frame at place t of a level, in `motion`.
-  MotionRegion(GopMotion& motion, int t, int level, int region, int component_count)
-      : grid(&motion.grid), field(&motion.fields[static_cast<std::size_t>(t)]), components(component_count) {
-    y0 = region / grid->region_columns() * kMotionRegion;
-    x0 = region % grid->region_columns() * kMotionRegion;
-    y1 = std::min(grid->rows, y0 + kMotionRegion);
-    x1 = std::min(grid->columns, x0 + kMotionRegion);
-    const MotionReferences r = motion_references(t, level, motion.places);
+  /// Region number `region` of the frame at place t of a level, with the cells of this frame and of its parent.
+  TRIVELET_HOST_DEVICE MotionRegion(const MotionGrid& of, const MotionPlaces& places, int t, int level, int region,
+                                    int component_count, MotionCell* own, const MotionParent& p,
+                                    const MotionCell* of_parent)
+      : grid(of),
+        cells(own),
+        parent(of_parent),
+        parent_behind(p.behind),
+        parent_reference(static_cast<std::size_t>(p.reference)),
+        components(component_count) {
+    y0 = region / grid.region_columns() * kMotionRegion;
+    x0 = region % grid.region_columns() * kMotionRegion;
+    y1 = std::min(grid.rows, y0 + kMotionRegion);
+    x1 = std::min(grid.columns, x0 + kMotionRegion);
+    const MotionReferences r = motion_references(t, level, places);
     has_other = r.other >= 0;
     older = r.older;
-    const int s = 1 << level;
-    const bool behind = (t / s / 2) % 2 == 0;
-    const int beside = behind ? t + s : t - s;
-    if (level + 1 >= motion.levels || beside >= motion.places.count) return;
-    const int reference = motion_references(beside, level + 1, motion.places).number_of(2 * t - beside);
-    if (reference < 0) return;
-    const MotionField& p = motion.fields[static_cast<std::size_t>(beside)];
-    if (p.empty()) return;
-    parent = &p;
-    parent_behind = behind;
-    parent_reference = static_cast<std::size_t>(reference);
+  }
+  /// The same in `motion`.
+  MotionRegion(GopMotion& motion, int t, int level, int region, int component_count)
+      : MotionRegion(motion, t, level, region, component_count, motion_parent(t, level, motion.levels, motion.places)) {
   }
 
-  bool inside(int y, int x) const { return y >= y0 && x >= x0 && y < y1 && x < x1; }
-  bool known(int y, int x) const {
+  TRIVELET_HOST_DEVICE bool inside(int y, int x) const { return y >= y0 && x >= x0 && y < y1 && x < x1; }
+  TRIVELET_HOST_DEVICE bool known(int y, int x) const {
     return inside(y, x) && done[static_cast<std::size_t>((y - y0) * kMotionRegion + x - x0)];
   }
-  const MotionCell& at(int y, int x) const { return (*field)[grid->index(y, x)]; }
-  /// Sets the cells of a block; false: as not known.
-  void set(int y, int x, int log2, const MotionCell& c, bool as_known = true) {
+  TRIVELET_HOST_DEVICE const MotionCell& at(int y, int x) const { return cells[grid.index(y, x)]; }
+  /// Sets the cells of a block.
+  void set(int y, int x, int log2, const MotionCell& c) {
     for (int j = y; j < std::min(y1, y + (1 << log2)); ++j)
-      for (int i = x; i < std::min(x1, x + (1 << log2)); ++i) {
-        (*field)[grid->index(j, i)] = c;
-        done[static_cast<std::size_t>((j - y0) * kMotionRegion + i - x0)] = as_known;
-      }
+      for (int i = x; i < std::min(x1, x + (1 << log2)); ++i) set(j, i, c);
   }
-  void forget(int y, int x, int log2) {
-    for (int j = y; j < std::min(y1, y + (1 << log2)); ++j)
-      for (int i = x; i < std::min(x1, x + (1 << log2)); ++i)
-        done[static_cast<std::size_t>((j - y0) * kMotionRegion + i - x0)] = false;
+  TRIVELET_HOST_DEVICE void set(int y, int x, const MotionCell& c) {
+    cells[grid.index(y, x)] = c;
+    done[static_cast<std::size_t>((y - y0) * kMotionRegion + x - x0)] = true;
   }
+
+ private:
+  MotionRegion(GopMotion& motion, int t, int level, int region, int component_count, const MotionParent& p)
+      : MotionRegion(motion.grid, motion.places, t, level, region, component_count,
+                     motion.fields[static_cast<std::size_t>(t)].data(), p,
+                     p.place < 0 || motion.fields[static_cast<std::size_t>(p.place)].empty()
+                         ? nullptr
+                         : motion.fields[static_cast<std::size_t>(p.place)].data()) {}
 };
 
-inline MotionVector limited_vector(int x, int y) {
-  return {static_cast<std::int16_t>(std::clamp(x, -kMotionReach, kMotionReach)),
-          static_cast<std::int16_t>(std::clamp(y, -kMotionReach, kMotionReach))};
+TRIVELET_HOST_DEVICE inline MotionVector limited_vector(int x, int y) {
+  return {static_cast<std::int16_t>(clamp_int(x, -kMotionReach, kMotionReach)),
+          static_cast<std::int16_t>(clamp_int(y, -kMotionReach, kMotionReach))};
 }
 
 /// The vector of a block's second reference if it moves evenly, from that of the first; and the other way round.
-inline MotionVector other_from_past(MotionVector v, bool older) {
+TRIVELET_HOST_DEVICE inline MotionVector other_from_past(MotionVector v, bool older) {
   return older ? limited_vector(3 * v.x, 3 * v.y) : limited_vector(-v.x, -v.y);
 }
-inline MotionVector past_from_other(MotionVector v, bool older) {
+TRIVELET_HOST_DEVICE inline MotionVector past_from_other(MotionVector v, bool older) {
   return older ? limited_vector(v.x / 3, v.y / 3) : limited_vector(-v.x, -v.y);
 }
 
 /// Sets the vector that a block does not use to what one would guess.
-inline void complete_cell(MotionCell& c, bool older) {
+TRIVELET_HOST_DEVICE inline void complete_cell(MotionCell& c, bool older) {
   if (c.mode == MotionMode::kPast) c.vector[1] = other_from_past(c.vector[0], older);
   if (c.mode == MotionMode::kOther) c.vector[0] = past_from_other(c.vector[1], older);
   if (c.mode == MotionMode::kPlain) c.vector = {};
@@ -130,9 +154,9 @@ inline void complete_cell(MotionCell& c, bool older) {
 }
 
 /// Half of the parent's motion at a cell: the vectors of both references. False without one.
-inline bool parent_vectors(const MotionRegion& r, int y, int x, std::array<MotionVector, 2>& v) {
+TRIVELET_HOST_DEVICE inline bool parent_vectors(const MotionRegion& r, int y, int x, std::array<MotionVector, 2>& v) {
   if (!r.parent) return false;
-  const MotionCell& p = (*r.parent)[r.grid->index(y, x)];
+  const MotionCell& p = r.parent[r.grid.index(y, x)];
   if (p.mode == MotionMode::kPlain) return false;
   const MotionVector whole = p.vector[r.parent_reference];
   const MotionVector half = limited_vector(whole.x / 2, whole.y / 2);
@@ -147,7 +171,8 @@ struct MotionGuesses {
   std::array<MotionCell, kMotionGuesses> cell;
   int count = 0;
 
-  MotionGuesses(const MotionRegion& r, int y, int x, int log2) {
+  MotionGuesses() = default;
+  TRIVELET_HOST_DEVICE MotionGuesses(const MotionRegion& r, int y, int x, int log2) {
     const int n = 1 << log2;
     const auto neighbour = [&](int j, int i) {
       if (r.known(j, i)) add(r, r.at(j, i));
@@ -165,7 +190,7 @@ struct MotionGuesses {
   }
 
  private:
-  void add(const MotionRegion& r, MotionCell c) {
+  TRIVELET_HOST_DEVICE void add(const MotionRegion& r, MotionCell c) {
     if (c.mode == MotionMode::kPlain || count == kMotionGuesses) return;
     if (!r.has_other) c.mode = MotionMode::kPast;
     complete_cell(c, r.older);
@@ -176,7 +201,7 @@ struct MotionGuesses {
 };
 
 /// What a block's vector is told relative to.
-inline MotionVector expected_vector(const MotionRegion& r, int y, int x, int log2, int reference) {
+TRIVELET_HOST_DEVICE inline MotionVector expected_vector(const MotionRegion& r, int y, int x, int log2, int reference) {
   std::array<MotionVector, 3> v{};
   std::size_t n = 0;
   const auto neighbour = [&](int j, int i) {
@@ -199,7 +224,7 @@ inline MotionVector expected_vector(const MotionRegion& r, int y, int x, int log
 }
 
 template <class Coder>
-int code_motion_difference(Coder& coder, MotionContexts& m, int axis, int value) {
+TRIVELET_HOST_DEVICE int code_motion_difference(Coder& coder, MotionContexts& m, int axis, int value) {
   if (coder.bit(m.zero[axis], value == 0)) return 0;
   const unsigned size = static_cast<unsigned>(std::abs(value));
   int bits = 0;
@@ -218,8 +243,8 @@ int code_motion_difference(Coder& coder, MotionContexts& m, int axis, int value)
 
 /// A block's motion. Writing: `guess` is the one of `guesses` to take over, -1 for none.
 template <class Coder>
-void code_motion_block(Coder& coder, MotionContexts& m, const MotionRegion& r, int y, int x, int log2,
-                       const MotionGuesses& guesses, int guess, MotionCell& c) {
+TRIVELET_HOST_DEVICE void code_motion_block(Coder& coder, MotionContexts& m, const MotionRegion& r, int y, int x,
+                                            int log2, const MotionGuesses& guesses, int guess, MotionCell& c) {
   if (coder.bit(m.merge[std::min(log2, 2)], guess >= 0)) {
     int i = 0;
     while (i < guesses.count - 1 && coder.bit(m.guess[i], i < guess)) ++i;
@@ -260,11 +285,12 @@ void code_motion_block(Coder& coder, MotionContexts& m, const MotionRegion& r, i
 }
 
 /// Whether a block is divided: not asked where it reaches beyond the region.
-inline bool must_split(const MotionRegion& r, int y, int x, int log2) {
+TRIVELET_HOST_DEVICE inline bool must_split(const MotionRegion& r, int y, int x, int log2) {
   return log2 > 0 && (y + (1 << log2) > r.y1 || x + (1 << log2) > r.x1);
 }
 
-inline dense::State& split_context(MotionContexts& m, const MotionRegion& r, int y, int x, int log2) {
+TRIVELET_HOST_DEVICE inline dense::State& split_context(MotionContexts& m, const MotionRegion& r, int y, int x,
+                                                        int log2) {
   const auto smaller = [&](int j, int i) { return r.known(j, i) && r.at(j, i).log2_cells < log2; };
   return m.split[log2 - 1][smaller(y - 1, x) + smaller(y, x - 1)];
 }

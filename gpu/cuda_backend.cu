@@ -12,6 +12,7 @@
 #include "codec/backend.h"
 #include "codec/motion_decisions.h"
 #include "codec/parallel.h"
+#include "gpu/motion_search.h"
 #include "gpu/pipeline.h"
 
 namespace trivelet::gpu {
@@ -106,14 +107,30 @@ void copy_plane(const From& from, const To& to, ThreadPool& pool) {
   });
 }
 
+// Of streams with motion, where the device has room for the search beside the rest; else the host searches.
+std::unique_ptr<DeviceMotionSearch> make_search(const StreamHeader& header, const PipelineOptions& options) {
+  constexpr std::size_t kShare = 3;  // one of so many: coefficients and what is lifted in take more
+  if (!header.motion) return nullptr;
+  check(cudaSetDevice(options.device), "cudaSetDevice");
+  const std::size_t memory = options.max_memory > 0 ? options.max_memory : usable_memory();
+  auto search = std::make_unique<DeviceMotionSearch>(header, options.device, memory / kShare);
+  return search->has_room() ? std::move(search) : nullptr;
+}
+
+PipelineOptions beside(const DeviceMotionSearch* search, PipelineOptions options) {
+  if (search && options.max_memory > 0) options.max_memory -= search->device_bytes();
+  return options;
+}
+
 class CudaEncoder final : public GopEncoder {
  public:
   CudaEncoder(const StreamHeader& header, const BackendOptions& options, const PipelineOptions& pipeline)
       : header_(header),
         pool_(options.threads, options.workers),
         lends_(pipeline.lent),
-        pipeline_(header, pipeline) {
-    if (header.motion) motion_ = make_motion_decisions(header, options);
+        search_(make_search(header, pipeline)),
+        pipeline_(header, beside(search_.get(), pipeline)) {
+    if (header.motion) motion_ = make_motion_decisions(header, options, search_.get());
   }
 
   int depth() const override { return pipeline_.slots(); }
@@ -147,6 +164,7 @@ class CudaEncoder final : public GopEncoder {
   StreamHeader header_;
   ThreadPool pool_;
   int lends_;
+  std::unique_ptr<DeviceMotionSearch> search_;  // for motion_
   EncodePipeline pipeline_;
   FirstError error_;
   std::unique_ptr<MotionDecisions> motion_;  // of streams with motion, whose GOPs are in flight alone
@@ -161,7 +179,7 @@ void CudaEncoder::push(const Gop& gop, const GopChoices& choices, bool again) {
               std::to_string(header_.gop_frames));
   GopChoices chosen = choices;
   if (motion_) {
-    of_gop_ = motion_->decide(gop, choices, again);
+    of_gop_ = error_.guard([&] { return motion_->decide(gop, choices, again); });
     if (of_gop_) chosen.frame_gains.clear();
     if (!again) pipeline_.next_gop();
   }

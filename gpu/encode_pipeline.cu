@@ -343,16 +343,21 @@ bool is_page_locked(const void* p) {
   return result == cudaSuccess && attributes.type == cudaMemoryTypeHost;
 }
 
-void upload(const Gop& gop, const GopShape& shape, std::byte* samples, const Stream& stream) {
+}  // namespace
+
+void upload(const Gop& gop, const std::vector<std::size_t>& sample_origin, std::byte* samples, const Stream& stream) {
   for (int c = 0; c < gop.components(); ++c) {
     const VolumeView v = gop.plane(c);
     const std::size_t row = v.row_bytes(), height = static_cast<std::size_t>(v.shape.height);
     const auto pitch = static_cast<std::size_t>(v.row_stride);
-    std::byte* to = samples + shape.sample_origin[static_cast<std::size_t>(c)];
+    std::byte* to = samples + sample_origin[static_cast<std::size_t>(c)];
     for_runs(v, [&](const std::byte* from, int frames) {
       const std::size_t bytes = row * height * static_cast<std::size_t>(frames);
       if (pitch == row)
         copy(to, from, bytes, cudaMemcpyHostToDevice, stream);
+      else if (v.row_stride < static_cast<std::ptrdiff_t>(row))  // upside down
+        for (std::size_t y = 0; y < height; ++y)
+          copy(to + y * row, from + static_cast<std::ptrdiff_t>(y) * v.row_stride, row, cudaMemcpyHostToDevice, stream);
       else
         check(cudaMemcpy2DAsync(to, row, from, pitch, row, height, cudaMemcpyHostToDevice, stream.get()),
               "cudaMemcpy2DAsync");
@@ -360,8 +365,6 @@ void upload(const Gop& gop, const GopShape& shape, std::byte* samples, const Str
     });
   }
 }
-
-}  // namespace
 
 bool is_page_locked(const Gop& gop) {
   bool all = true;
@@ -391,7 +394,7 @@ void EncodePipeline::submit(const Gop& gop, const GopChoices& choices, const Gop
   EncodeSlot& slot = state_->next_slot(gop.frames(), choices, motion);
   slot.begun.record(slot.stream);
   state_->reading = &slot;
-  upload(gop, *slot.shape, slot.samples.data(), slot.stream);
+  upload(gop, slot.shape->sample_origin, slot.samples.data(), slot.stream);
   state_->code(slot, motion);
   state_->make_room(gop.frames(), choices, motion);
 }

@@ -541,44 +541,56 @@ void DeviceMotion::to_samples(const GopShape& shape, const MotionOfGop& motion, 
                                sample_format(f.bytes_per_sample(), f.is_signed), stream);
 }
 
+void integers_from_samples(const StreamHeader& header, const std::vector<const std::byte*>& samples,
+                           const std::vector<std::size_t>& counts, int fraction,
+                           const std::vector<std::int32_t*>& integers, const Stream& stream) {
+  const PixelFormat& f = header.video.format;
+  const SampleFormat format = sample_format(f.bytes_per_sample(), f.is_signed);
+  if (header.colour_transform) {
+    const std::byte* const in[3] = {samples[0], samples[1], samples[2]};
+    std::int32_t* const out[3] = {integers[0], integers[1], integers[2]};
+    forward_colour<std::int32_t>(in, format, counts[0], header.components[0].offset, out, stream);
+  }
+  for (std::size_t c = 0; c < samples.size(); ++c) {
+    const auto load = [&](auto kind) {
+      using Sample = decltype(kind);
+      launch_each("from_samples_kernel", from_samples_kernel<Sample>, counts[c], stream,
+                  reinterpret_cast<const Sample*>(samples[c]), counts[c], header.components[c].offset, fraction,
+                  integers[c]);
+    };
+    if (header.colour_transform && c < 3) {
+      if (fraction > 0)
+        launch_each("to_places_kernel", to_places_kernel, counts[c], stream, integers[c], counts[c], fraction);
+      continue;
+    }
+    switch (format) {
+      case SampleFormat::kU8: load(std::uint8_t{}); break;
+      case SampleFormat::kS8: load(std::int8_t{}); break;
+      case SampleFormat::kU16: load(std::uint16_t{}); break;
+      default: load(std::int16_t{}); break;
+    }
+  }
+}
+
 template <class T>
 void DeviceMotion::from_samples(const GopShape& shape, const MotionOfGop& motion, const std::byte* samples,
                                 const Stream& stream) {
-  const PixelFormat& f = header_.video.format;
-  const SampleFormat format = sample_format(f.bytes_per_sample(), f.is_signed);
-  const int fraction = header_.lossless ? 0 : kMotionFraction;
   const int components = static_cast<int>(shape.shapes.size());
   const int first = first_place(motion.places.key);
   const auto frames = static_cast<std::size_t>(shape.frames_left());
   std::vector<DeviceMotionComponent> all;
-  for (int c = 0; c < components; ++c) all.push_back(component(shape, motion, c));
-  const auto frames_of = [&](const DeviceMotionComponent& d) { return d.values + first * d.frame; };
-  if (header_.colour_transform) {
-    const std::byte* const in[3] = {samples + shape.sample_origin[0], samples + shape.sample_origin[1],
-                                    samples + shape.sample_origin[2]};
-    std::int32_t* const out[3] = {frames_of(all[0]), frames_of(all[1]), frames_of(all[2])};
-    forward_colour<std::int32_t>(in, format, frames * static_cast<std::size_t>(all[0].frame),
-                                 header_.components[0].offset, out, stream);
+  std::vector<const std::byte*> from;
+  std::vector<std::size_t> counts;
+  std::vector<std::int32_t*> to;
+  for (int c = 0; c < components; ++c) {
+    all.push_back(component(shape, motion, c));
+    from.push_back(samples + shape.sample_origin[static_cast<std::size_t>(c)]);
+    counts.push_back(frames * static_cast<std::size_t>(all.back().frame));
+    to.push_back(all.back().values + first * all.back().frame);
   }
+  integers_from_samples(header_, from, counts, header_.lossless ? 0 : kMotionFraction, to, stream);
   for (const DeviceMotionComponent& d : all) {
     const auto n = static_cast<std::size_t>(d.index);
-    const std::size_t count = frames * static_cast<std::size_t>(d.frame);
-    const auto load = [&](auto kind) {
-      using Sample = decltype(kind);
-      launch_each("from_samples_kernel", from_samples_kernel<Sample>, count, stream,
-                  reinterpret_cast<const Sample*>(samples + shape.sample_origin[n]), count,
-                  header_.components[n].offset, fraction, frames_of(d));
-    };
-    if (header_.colour_transform && d.index < 3) {
-      if (fraction > 0) launch_each("to_places_kernel", to_places_kernel, count, stream, frames_of(d), count, fraction);
-    } else {
-      switch (format) {
-        case SampleFormat::kU8: load(std::uint8_t{}); break;
-        case SampleFormat::kS8: load(std::int8_t{}); break;
-        case SampleFormat::kU16: load(std::uint16_t{}); break;
-        default: load(std::int16_t{}); break;
-      }
-    }
     for (int level = 0; level < d.levels; ++level) {
       pass_keys(d, level, motion.follows, stream);
       predict(d, level, false, stream);

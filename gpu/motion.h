@@ -45,6 +45,12 @@ struct MotionOfGop {
   bool follows = false;  ///< an open GOP, and the key frame before it was lifted last
 };
 
+/// Samples minus offset, after the colour transform, with so many binary places. Each component has a pointer and a
+/// number of samples, which of those of a colour transform are equal.
+void integers_from_samples(const StreamHeader& header, const std::vector<const std::byte*>& samples,
+                           const std::vector<std::size_t>& counts, int fraction,
+                           const std::vector<std::int32_t*>& integers, const Stream& stream);
+
 struct DeviceMotionComponent;
 
 class DeviceMotion {

@@ -99,6 +99,9 @@ class EncodePipeline {
   std::unique_ptr<State> state_;
 };
 
+/// Copies the samples of a GOP to the device, of each component without gaps from its place of `sample_origin` on.
+void upload(const Gop& gop, const std::vector<std::size_t>& sample_origin, std::byte* samples, const Stream& stream);
+
 /// Whether the device can read all samples of the GOP where they are.
 bool is_page_locked(const Gop& gop);
 

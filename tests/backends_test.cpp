@@ -17,8 +17,11 @@
 #include "codec/chunk.h"
 #include "codec/encoder_params.h"
 #include "codec/motion_field.h"
+#include "codec/motion_gop.h"
+#include "codec/parallel.h"
 #include "codec/rate_control.h"
 #include "gpu/device.h"
+#include "gpu/motion_search.h"
 #include "tests/one_of.h"
 #include "tests/support.h"
 #include "tests/volume_support.h"
@@ -378,6 +381,146 @@ INSTANTIATE_TEST_SUITE_P(All, MotionBackends, ::testing::ValuesIn(motion_cases()
   for (const char c : of.param.name) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;
 });
+
+struct SearchCase {
+  const char* name;
+  int width, height, frames, levels;
+  GopKey key;
+  const char* format;
+  double quality;      // 0: lossless
+  bool extreme;        // contrasts that a transform of 16 bits does not hold
+  bool tight = false;  // no more memory than must be
+  bool large = false;
+};
+
+// Blocks of a texture that move in directions of their own, or are suddenly of one colour.
+void fill_moving(Gop& gop, const VideoInfo& info, int frames, bool extreme, int first) {
+  std::mt19937 random(3);
+  constexpr int kSide = 64;
+  std::vector<int> texture(kSide * kSide);
+  for (int& v : texture) v = extreme ? static_cast<int>(random() % 2) * 255 : static_cast<int>(random() % 256);
+  gop.set_frames(frames);
+  const int most = highest_sample(info.format), bytes = info.format.bytes_per_sample();
+  for (int c = 0; c < gop.components(); ++c) {
+    const MutableVolumeView v = gop.plane(c);
+    for (int t = 0; t < frames; ++t)
+      for (int y = 0; y < v.shape.height; ++y)
+        for (int x = 0; x < v.shape.width; ++x) {
+          const int block = y / 20 * 5 + x / 36, time = t + first;
+          const auto at = [&](int j, int i) {
+            return texture[static_cast<std::size_t>((j + 256) % kSide * kSide + (i + 256) % kSide)];
+          };
+          const int j = y + time * (block % 5 - 2), i = x + time * (block % 7 - 3);
+          int value = extreme ? at(j, i) : (at(j, i) + at(j + 1, i) + at(j, i + 1) + at(j + 1, i + 1)) / 4;
+          if (extreme && block % 2 == 0) value = time % 2 == 0 ? value / 6 : 255 - value / 6;  // flashes
+          if ((block + time) % 11 == 0) value = 60 * (block % 4) + c;
+          value = value * most / 255;
+          std::memcpy(v.row(t, y) + x * bytes, &value, static_cast<std::size_t>(bytes));
+        }
+  }
+}
+
+class MotionSearches : public ::testing::TestWithParam<SearchCase> {};
+
+TEST_P(MotionSearches, ChooseTheSame) {
+  const SearchCase& c = GetParam();
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  if (kEmulated && c.large) GTEST_SKIP() << "too large to be emulated";
+  const VideoInfo info = test::video(c.width, c.height, c.format, 2 * static_cast<std::uint64_t>(c.frames));
+  EncoderParams p;
+  p.profile = Profile::kFast;
+  p.motion = Motion::kOn;
+  p.gop_frames = c.frames;
+  p.temporal_levels = c.levels;
+  p.lossless = c.quality == 0;
+  if (c.quality > 0) p.quality = c.quality;
+  const StreamHeader header = make_header(info, resolve(info, p));
+  ThreadPool pool(2);
+  MotionTransform transform(header, pool, SimdLevel::kScalar, c.tight ? Effort::kFast : Effort::kMedium);
+  Gop before(info, c.frames), gop(info, c.frames);
+  fill_moving(before, info, c.frames, c.extreme, 0);
+  fill_moving(gop, info, c.frames, c.extreme, c.frames);
+  MotionKey key;
+  if (c.key == GopKey::kOpen) key = transform.last_frame_of(before, GopKey::kLast);
+  ASSERT_EQ(key.empty(), c.key != GopKey::kOpen);
+  std::vector<std::vector<std::int32_t>> memory;
+  std::vector<Field<std::int32_t>> fields;
+  for (int i = 0; i < gop.components(); ++i) {
+    Shape s = header.component_shape(i, 1);
+    s.frames = c.frames + first_place(c.key);
+    memory.emplace_back(s.samples());
+    fields.push_back({memory.back().data(), s, s.width, static_cast<std::ptrdiff_t>(s.width) * s.height});
+  }
+  transform.load(gop, c.key, key, fields);
+  const float step = c.quality > 60 ? 2 : 12;
+  const auto expected = transform.search(step);
+
+  std::size_t room = std::size_t{1} << 30;
+  if (c.tight)
+    for (std::size_t least = 0; room - least > 1;) {
+      const std::size_t middle = (least + room) / 2;
+      (gpu::DeviceMotionSearch(header, 0, middle).has_room() ? room : least) = middle;
+    }
+  gpu::DeviceMotionSearch searcher(header, 0, room);
+  ASSERT_TRUE(searcher.has_room());
+  for (int again = 0; again < (c.tight ? 2 : 1); ++again) {
+    const auto got = transform.search(gop, c.key, key, step, searcher);
+    EXPECT_EQ(expected->step, got->step);
+    for (int t = 0; t < expected->places.count; ++t) {
+      const MotionField &a = expected->fields[static_cast<std::size_t>(t)],
+                        &b = got->fields[static_cast<std::size_t>(t)];
+      ASSERT_EQ(a.size(), b.size()) << t;
+      for (std::size_t i = 0; i < a.size(); ++i)
+        ASSERT_TRUE(a[i].vector == b[i].vector && a[i].plain == b[i].plain && a[i].mode == b[i].mode &&
+                    a[i].log2_cells == b[i].log2_cells)
+            << "place " << t << ", cell " << i;
+    }
+    EXPECT_EQ(expected->sections, got->sections);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MotionSearches,
+    ::testing::Values(SearchCase{"closed", 88, 72, 4, 2, GopKey::kFirst, "yuv420p", 60, false},
+                      SearchCase{"extreme", 76, 52, 3, 2, GopKey::kFirst, "yuv420p", 60, true},
+                      SearchCase{"open", 70, 41, 4, 2, GopKey::kOpen, "gbrp", 80, false},
+                      SearchCase{"tight", 44, 28, 9, 2, GopKey::kFirst, "yuva422p10le", 80, false, true},
+                      SearchCase{"regions", 300, 24, 2, 1, GopKey::kLast, "gray16le", 0, true},
+                      SearchCase{"cif", 352, 288, 17, 4, GopKey::kFirst, "yuv420p", 50, false, false, true},
+                      SearchCase{"cif extreme", 350, 286, 16, 4, GopKey::kOpen, "gbrp", 70, true, true, true},
+                      SearchCase{"hd", 1280, 720, 8, 3, GopKey::kOpen, "yuv420p10le", 60, false, false, true},
+                      SearchCase{"hd extreme", 1920, 1080, 9, 3, GopKey::kFirst, "yuv420p", 0, true, false, true}),
+    [](const auto& of) {
+      std::string name;
+      for (const char* p = of.param.name; *p; ++p) name += std::isalnum(static_cast<unsigned char>(*p)) ? *p : '_';
+      return name;
+    });
+
+// Down to where the device has room for a GOP but none for the search, and then for neither.
+TEST(MotionSearch, LeavesTheHostWhatFindsNoRoom) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  const VideoInfo info = test::video(40, 24, "yuv420p", 4);
+  const Clip clip = test::make_clip(info, 4, 4, Pattern::kTexture, 3);
+  EncoderParams p = lossy(60, 2, 3, 32);
+  p.motion = Motion::kOn;
+  p.temporal_levels = -1;
+  p.gop_frames = 4;
+  const std::vector<std::byte> expected = encode_with(nullptr, clip, p);
+  const StreamHeader header = make_header(info, resolve(info, p));
+  bool with = false, without = false;
+  for (std::size_t memory = std::size_t{64} << 20; memory > 0; memory /= 2) {
+    const bool has_room = gpu::DeviceMotionSearch(header, 0, memory / 3).has_room();
+    try {
+      EXPECT_TRUE(expected == encode_with(gpu::cuda_backend(0, memory).get(), clip, p)) << memory;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kUnsupported) << e.what();
+      break;
+    }
+    (has_room ? with : without) = true;
+  }
+  EXPECT_TRUE(with);
+  EXPECT_TRUE(without);
+}
 
 // Towards a size or a PSNR: gains, bytes of every cut and what is measured on the way.
 TEST(Targets, StreamsAreTheSame) {

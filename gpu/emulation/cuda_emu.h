@@ -44,6 +44,7 @@
 #define __forceinline__ inline
 #define __shared__ static
 #define __constant__ static
+#define __grid_constant__
 #define __launch_bounds__(...)
 
 struct dim3 {

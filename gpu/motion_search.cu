@@ -1,0 +1,923 @@
+// The search for motion on the device. All frames of a level and all regions of a frame are searched at once, a warp for
+// each region: inside one every choice leans on those before it, so its blocks come one after the other, and the warp
+// measures what there is to choose from at a time. Its lanes all follow the same decisions; choices are made from the
+// same integers and floats in the same order as on the CPU (codec/motion_search.cpp), so they are the same.
+//
+//   load         samples to pictures of 16 bits with a frame around them, and sums of each cell
+//   interpolate  pictures at all quarters of a sample
+//   coarse       blocks among smaller pictures, a warp each, all frames at once
+//   search       regions, a warp each, four lanes for a block of 8x8 samples. Bound: instructions.
+#include "gpu/motion_search.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "codec/motion_choice.h"
+#include "gpu/dwt.cuh"
+#include "gpu/motion.h"
+
+namespace trivelet::gpu {
+namespace {
+
+using namespace motion_choice;
+
+constexpr int kWarp = 32;
+constexpr unsigned kEachThreads = 256;
+constexpr int kPlanes = kQuarters * kQuarters - 1;  // of a picture, beside that of whole samples
+constexpr int kMostPlaces = 129;
+
+// ------------------------------------------------------------------------------------------------------------ pictures
+
+/// A picture with a frame around it.
+struct Padded {
+  int height = 0, width = 0;
+  std::ptrdiff_t stride = 0;
+  std::ptrdiff_t plane = 0;
+  __host__ __device__ int rows() const { return height + 2 * kPad; }
+  __host__ __device__ int columns() const { return width + 2 * kPad; }
+};
+
+__global__ void load_kernel(const std::int32_t* from, int down, int bits, Padded p, std::int16_t* to) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int y = i / p.columns(), x = i % p.columns();
+  if (y >= p.rows()) return;
+  const int from_y = std::clamp(y - kPad, 0, p.height - 1), from_x = std::clamp(x - kPad, 0, p.width - 1);
+  to[y * p.stride + x] = searched(from[from_y * static_cast<std::ptrdiff_t>(p.width) + from_x] >> down, bits);
+}
+
+/// Sums of the samples of each cell; `cell_y` and `cell_x` are its size.
+__global__ void sums_kernel(const std::int32_t* from, int height, int width, int cell_y, int cell_x, MotionGrid grid,
+                            std::int32_t* sums) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int cy = i / grid.columns, cx = i % grid.columns;
+  if (cy >= grid.rows) return;
+  std::int32_t sum = 0;
+  for (int y = cy * cell_y; y < std::min(height, (cy + 1) * cell_y); ++y)
+    for (int x = cx * cell_x; x < std::min(width, (cx + 1) * cell_x); ++x)
+      sum += from[y * static_cast<std::ptrdiff_t>(width) + x];
+  sums[i] = sum;
+}
+
+__device__ __forceinline__ std::int16_t filtered(const std::int16_t* in, std::ptrdiff_t stride, int phase) {
+  std::int32_t sum = 32;
+  TRIVELET_UNROLL
+  for (int i = 0; i < kMotionTaps; ++i) sum += motion_tap(phase, i) * in[(i - kMotionTapsBefore) * stride];
+  return static_cast<std::int16_t>(sum >> 6);
+}
+
+/// Planes between columns: blockIdx.y + 1 quarters. `planes` has the places of MotionKernels' SearchPicture, without the
+/// first.
+__global__ void columns_kernel(const std::int16_t* whole, Padded p, std::int16_t* planes) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int y = i / p.columns(), x = i % p.columns();
+  if (y >= p.rows()) return;
+  const auto quarter = static_cast<int>(blockIdx.y) + 1;
+  const std::int16_t* in = whole + y * p.stride + x;
+  planes[(quarter - 1) * p.plane + y * p.stride + x] =
+      x < kWhole || x >= p.columns() - kWhole ? *in : filtered(in, 1, 2 * quarter);
+}
+
+/// Planes between rows: blockIdx.y + 1 quarters of those of blockIdx.z quarters between columns.
+__global__ void rows_kernel(const std::int16_t* whole, Padded p, std::int16_t* planes) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int y = i / p.columns(), x = i % p.columns();
+  if (y >= p.rows()) return;
+  const auto quarter = static_cast<int>(blockIdx.y) + 1, column = static_cast<int>(blockIdx.z);
+  const std::ptrdiff_t at = y * p.stride + x;
+  const std::int16_t* in = (column == 0 ? whole : planes + (column - 1) * p.plane) + at;
+  planes[(quarter * kQuarters + column - 1) * p.plane + at] =
+      y < kWhole || y >= p.rows() - kWhole ? *in : filtered(in, p.stride, 2 * quarter);
+}
+
+__global__ void shrink_kernel(const std::int16_t* whole, Padded p, int factor, int height, int width,
+                              std::int16_t* small) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int y = i / width, x = i % width;
+  if (y >= height) return;
+  const std::int16_t* picture = whole + blockIdx.y * p.plane + kPad * p.stride + kPad;
+  int sum = 0, count = 0;
+  for (int j = y * factor; j < std::min(p.height, (y + 1) * factor); ++j)
+    for (int k = x * factor; k < std::min(p.width, (x + 1) * factor); ++k, ++count) sum += picture[j * p.stride + k];
+  small[blockIdx.y * (static_cast<std::ptrdiff_t>(height) * width) + i] = static_cast<std::int16_t>(sum / count);
+}
+
+// -------------------------------------------------------------------------------------------------------------- coarse
+
+/// The blocks of smaller pictures that vectors were looked for first.
+struct CoarseBlocks {
+  int height = 0, width = 0;  // of the smaller pictures
+  int factor = 1;
+  int of_root = 1;  // along a side of a root block
+  int rows = 0, columns = 0;
+};
+
+__device__ __forceinline__ int small_difference(const std::int16_t* a, const std::int16_t* b, int stride) {
+  int sum = 0;
+  for (int y = 0; y < kSmallSide; ++y) {
+    TRIVELET_UNROLL
+    for (int x = 0; x < kSmallSide; ++x) sum += abs(a[y * stride + x] - b[y * stride + x]);
+  }
+  return sum;
+}
+
+/// The least of all lanes' costs, and of equal ones the first place.
+__device__ __forceinline__ void least_of_warp(int& cost, int& place) {
+  for (unsigned d = kWarp / 2; d > 0; d /= 2) {
+    const int other = __shfl_xor_sync(kAllLanes, cost, d), other_place = __shfl_xor_sync(kAllLanes, place, d);
+    if (other < cost || (other == cost && other_place < place)) {
+      cost = other;
+      place = other_place;
+    }
+  }
+}
+
+/// A warp for each block: blockIdx.x is its number, y the reference, z the place of the frame.
+__global__ void __launch_bounds__(kWarp) coarse_kernel(const std::int16_t* small, MotionPlaces places, int levels,
+                                                       CoarseBlocks blocks, MotionVector* coarse) {
+  const int t = static_cast<int>(blockIdx.z);
+  int level = 0;
+  while (level < levels && (t >> level & 1) == 0) ++level;
+  if (level == levels || t == 0) return;
+  const MotionReferences references = motion_references(t, level, places);
+  const int from = blockIdx.y == 0 ? references.past : references.other;
+  if (from < 0) return;
+  const int y = static_cast<int>(blockIdx.x) / blocks.columns * kSmallSide,
+            x = static_cast<int>(blockIdx.x) % blocks.columns * kSmallSide;
+  MotionVector best;
+  if (y + kSmallSide <= blocks.height && x + kSmallSide <= blocks.width) {
+    const std::ptrdiff_t samples = static_cast<std::ptrdiff_t>(blocks.height) * blocks.width;
+    const std::int16_t* current = small + t * samples + y * static_cast<std::ptrdiff_t>(blocks.width) + x;
+    const std::int16_t* reference = small + from * samples;
+    constexpr int kNowhere = 1 << 30;
+    const auto cost_at = [&](int dy, int dx) {
+      const int j = y + dy, i = x + dx;
+      if (j < 0 || i < 0 || j + kSmallSide > blocks.height || i + kSmallSide > blocks.width) return kNowhere;
+      return small_difference(current, reference + j * static_cast<std::ptrdiff_t>(blocks.width) + i, blocks.width) +
+             small_penalty(dy, dx);
+    };
+    const auto lane = static_cast<int>(threadIdx.x);
+    constexpr int kAcross = kSmallReach + 1;  // every other place
+    int least = kNowhere, place = 1 << 20;
+    for (int n = lane; n < kAcross * kAcross; n += kWarp) {
+      const int cost = cost_at(n / kAcross * 2 - kSmallReach, n % kAcross * 2 - kSmallReach);
+      if (cost < least) {
+        least = cost;
+        place = n;
+      }
+    }
+    least_of_warp(least, place);
+    const int by = place / kAcross * 2 - kSmallReach, bx = place % kAcross * 2 - kSmallReach;
+    int near = lane < 9 ? cost_at(by + lane / 3 - 1, bx + lane % 3 - 1) : kNowhere, near_place = lane;
+    least_of_warp(near, near_place);
+    const bool nearer = near < least;
+    best = limited_vector(kQuarters * blocks.factor * (bx + (nearer ? near_place % 3 - 1 : 0)),
+                          kQuarters * blocks.factor * (by + (nearer ? near_place / 3 - 1 : 0)));
+  }
+  if (threadIdx.x == 0)
+    coarse[(t * 2 + static_cast<int>(blockIdx.y)) * static_cast<std::ptrdiff_t>(blocks.rows * blocks.columns) +
+           blockIdx.x] = best;
+}
+
+// -------------------------------------------------------------------------------------------------------------- search
+
+/// What the search of a level works with.
+struct SearchOfLevel {
+  MotionPlaces places;
+  MotionGrid grid;
+  int levels = 0, level = 0;
+  int first = 0;  // number of the high frame that blockIdx.y counts from
+  Padded picture;
+  const std::int16_t* whole = nullptr;
+  const std::int16_t* quarters = nullptr;
+  std::int16_t held[kMostPlaces] = {};  // which of these are of a place
+  CoarseBlocks blocks;
+  const MotionVector* coarse = nullptr;
+  const std::int32_t* sums = nullptr;
+  int sums_places = 0;
+  int components = 1, bits = 8;
+  int component_height[4] = {}, component_width[4] = {};
+  MotionScale scale[4] = {};
+  MotionCell* cells = nullptr;
+  float lambda = 0, enough_per_cell = 0;
+  const float* prices = nullptr;
+  MotionContexts* contexts = nullptr;  // never changed
+};
+
+constexpr int kLanesOfBlock = 4;  // of 8x8 samples; each has two rows, four apart
+constexpr int kMostTries = kMotionGuesses + 4;
+constexpr int kMostStrips = kBlock / (2 * kMotionCell);
+constexpr int kMostConsidered = 6;
+
+/// What is measured of something to predict a block by.
+enum class Compared : std::uint8_t {
+  kOne,    ///< with one reference: that of a vector
+  kBoth,   ///< with the mean of both
+  kPlain,  ///< with a constant
+  kRest,   ///< twice the block less what the other reference has, with one reference
+};
+struct Candidate {
+  MotionVector v[2];
+  Compared how;
+  std::uint8_t reference;
+  std::int16_t plain;
+};
+
+/// What the lanes of a warp have in common.
+struct SearchWork {
+  MotionRegion region;
+  MotionGuesses guesses;
+  MotionCell considered[kMostConsidered];
+  Candidate candidate[kMostTries];
+  int partial[kMostTries][kMostStrips];
+  float cost[kMostTries];
+};
+
+struct Best {
+  float cost = 1e30f;
+  MotionCell cell;
+};
+struct VectorPair {
+  MotionVector v[2];
+};
+
+/// Eight samples, from any place on.
+struct Row {
+  int of[8];
+};
+__device__ __forceinline__ Row load_row8(const std::int16_t* p) {
+  // Words, of which five where the first is cut in two.
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  const auto* words = reinterpret_cast<const std::uint32_t*>(address & ~std::uintptr_t{3});
+  std::uint32_t w[5];
+  TRIVELET_UNROLL
+  for (int i = 0; i < 4; ++i) w[i] = words[i];
+  if (address & 2) {
+    w[4] = words[4];
+    TRIVELET_UNROLL
+    for (int i = 0; i < 4; ++i) w[i] = w[i] >> 16 | w[i + 1] << 16;
+  }
+  Row r;
+  TRIVELET_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    r.of[2 * i] = static_cast<std::int16_t>(w[i]);
+    r.of[2 * i + 1] = static_cast<std::int32_t>(w[i]) >> 16;
+  }
+  return r;
+}
+
+/// The search of a region: all members are called by all lanes together, with the same arguments.
+class RegionSearch {
+ public:
+  __device__ RegionSearch(const SearchOfLevel& s, SearchWork& work, int t, int past, int other)
+      : s_(s), w_(work), lane_(static_cast<int>(threadIdx.x)), t_(t), current_(s.whole + t * s.picture.plane) {
+    const int place[2] = {past, other};
+    for (int k = 0; k < 2; ++k) {
+      whole_[k] = s.whole + (place[k] < 0 ? t : place[k]) * s.picture.plane;
+      quarters_[k] = place[k] < 0 ? whole_[k] : s.quarters + s.held[place[k]] * (kPlanes * s.picture.plane);
+    }
+  }
+
+  // The cheapest division of a root block into blocks of its own motion; sets its cells. The CPU's is recursive.
+  __device__ void decide(int root_y, int root_x) {
+    struct Node {
+      int cy, cx;
+      int child;  // that comes next, -1: the block as a whole
+      bool must, any;
+      float cost;
+      Best whole;
+      VectorPair found;
+    };
+    const MotionRegion& r = w_.region;
+    Node nodes[4];
+    int depth = 0;
+    nodes[0] = {root_y, root_x, -1, false, false, 0, {}, {}};
+    while (depth >= 0) {
+      Node& n = nodes[depth];
+      const int log2 = 3 - depth;
+      float cost = 0;
+      bool done = n.cy >= r.y1 || n.cx >= r.x1;
+      if (!done && n.child < 0) {
+        n.must = must_split(r, n.cy, n.cx, log2);
+        n.cost = 0;
+        if (!n.must) {
+          float whole_price = 0;
+          if (log2 > 0) {
+            const dense::State& s = split_context(*s_.contexts, r, n.cy, n.cx, log2);
+            n.cost = s_.lambda * BitCounter::price(s_.prices, s, true);
+            whole_price = s_.lambda * BitCounter::price(s_.prices, s, false);
+          }
+          n.whole = leaf(n.cy, n.cx, log2, n.any, n.found);
+          if (log2 > 0) n.whole.cost += whole_price;
+          n.any = true;
+          n.whole.cell.log2_cells = static_cast<std::uint8_t>(log2);
+        }
+        n.child = n.must || (log2 > 0 && !good_enough(n.whole.cost, log2, s_.lambda, s_.enough_per_cell)) ? 0 : 5;
+      }
+      if (!done && n.child < 4 && (n.must || n.cost < n.whole.cost)) {
+        const int half = 1 << (log2 - 1), k = n.child++;
+        nodes[depth + 1] = {n.cy + (k >> 1) * half, n.cx + (k & 1) * half, -1, false, n.any, 0, {}, n.found};
+        ++depth;
+        continue;
+      }
+      if (!done) {
+        const bool divided = n.child < 5 && (n.must || n.cost < n.whole.cost);
+        if (!divided) set(n.cy, n.cx, log2, n.whole.cell);
+        cost = divided ? n.cost : n.whole.cost;
+      }
+      if (--depth >= 0) nodes[depth].cost += cost;
+    }
+  }
+
+ private:
+  __device__ int height() const { return s_.picture.height; }
+  __device__ int width() const { return s_.picture.width; }
+  __device__ int references() const { return w_.region.has_other ? 2 : 1; }
+
+  __device__ void set(int cy, int cx, int log2, const MotionCell& c) {
+    MotionRegion& r = w_.region;
+    __syncwarp();
+    for (int i = lane_; i < 1 << 2 * log2; i += kWarp) {
+      const int y = cy + (i >> log2), x = cx + (i & ((1 << log2) - 1));
+      if (y < r.y1 && x < r.x1) r.set(y, x, c);
+    }
+    __syncwarp();
+  }
+
+  __device__ const std::int16_t* at(int reference, int y, int x, MotionVector v) const {
+    const int plane = (v.y & 3) * kQuarters + (v.x & 3);
+    const std::int16_t* p = plane == 0 ? whole_[reference] : quarters_[reference] + (plane - 1) * s_.picture.plane;
+    return p + (y + (v.y >> 2) + kPad) * s_.picture.stride + (x + (v.x >> 2) + kPad);
+  }
+
+  // A row of a block less the same row of what a candidate predicts.
+  __device__ __forceinline__ Row difference(const Candidate& c, int y, int x, int row, int column) const {
+    const std::ptrdiff_t to = row * s_.picture.stride + column;
+    Row a = load_row8(current_ + (y + kPad) * s_.picture.stride + (x + kPad) + to);
+    if (c.how == Compared::kPlain) {
+      TRIVELET_UNROLL
+      for (int& v : a.of) v -= c.plain;
+      return a;
+    }
+    const int k = c.reference;
+    Row b = load_row8(at(k, y, x, c.v[k]) + to);
+    if (c.how == Compared::kBoth || c.how == Compared::kRest) {
+      const Row o = load_row8(at(1 - k, y, x, c.v[1 - k]) + to);
+      TRIVELET_UNROLL
+      for (int i = 0; i < 8; ++i) {
+        if (c.how == Compared::kBoth)
+          b.of[i] = static_cast<std::int16_t>((b.of[i] + o.of[i] + 1) >> 1);
+        else
+          a.of[i] = static_cast<std::int16_t>(2 * a.of[i] - o.of[i]);
+      }
+    }
+    TRIVELET_UNROLL
+    for (int i = 0; i < 8; ++i) a.of[i] -= b.of[i];
+    return a;
+  }
+
+  // Half the sum of magnitudes of a transform, of which this lane has a share; MotionKernels::hadamard with its 16 bits,
+  // which wrap around where contrasts are extreme. Rows first, as its last stage, along rows, is the maximum.
+  __device__ __forceinline__ unsigned hadamard_share(Row p, Row q) const {
+    TRIVELET_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      const int u = p.of[i] >> 3, v = q.of[i] >> 3;
+      p.of[i] = u + v;
+      q.of[i] = u - v;
+    }
+    TRIVELET_UNROLL
+    for (unsigned d = 2; d > 0; d /= 2) {
+      const int sign = (static_cast<unsigned>(lane_) & d) ? -1 : 1;
+      TRIVELET_UNROLL
+      for (int i = 0; i < 8; ++i) {
+        p.of[i] = __shfl_xor_sync(kAllLanes, p.of[i], d) + sign * p.of[i];
+        q.of[i] = __shfl_xor_sync(kAllLanes, q.of[i], d) + sign * q.of[i];
+      }
+    }
+    return of_row(p) + of_row(q);
+  }
+  __device__ static __forceinline__ unsigned of_row(Row m) {
+    TRIVELET_UNROLL
+    for (int s = 4; s > 1; s >>= 1) {
+      TRIVELET_UNROLL
+      for (int j = 0; j < 8; ++j)
+        if (!(j & s)) {
+          const int u = m.of[j], v = m.of[j + s];
+          m.of[j] = u + v;
+          m.of[j + s] = u - v;
+        }
+    }
+    unsigned sum = 0;
+    TRIVELET_UNROLL
+    for (int j = 0; j < 8; j += 2) {
+      const int u = magnitude16(m.of[j]), v = magnitude16(m.of[j + 1]);
+      sum += static_cast<std::uint16_t>(u > v ? u : v);
+    }
+    return sum;
+  }
+  __device__ static __forceinline__ int magnitude16(int v) {
+    return static_cast<std::int16_t>(abs(static_cast<std::int16_t>(v)));
+  }
+
+  // Distances of n candidates from a block: of transforms, or of samples. `strips`: of large blocks every other row of
+  // transforms stands for all.
+  __device__ void measure(int n, int y, int x, int size, bool transforms, bool strips) {
+    __syncwarp();
+    const int columns = size / kMotionCell;  // a power of two
+    const bool few = transforms && strips && size >= 32;
+    const int of_strip = few ? columns : columns * columns;  // blocks
+    const int strip_count = few ? columns / 2 : 1;
+    const int lanes = of_strip < kWarp / kLanesOfBlock ? kLanesOfBlock * of_strip : kWarp;
+    const int units = n * strip_count;
+    for (int first = 0; first < units; first += kWarp / lanes) {
+      const int wanted = first + lane_ / lanes;
+      const int unit = std::min(wanted, units - 1);
+      const Candidate& c = w_.candidate[unit / strip_count];
+      const int strip = unit % strip_count;
+      unsigned sum = 0;
+      for (int b = lane_ % lanes / kLanesOfBlock; b < of_strip; b += lanes / kLanesOfBlock) {
+        const int row = (b / columns * (few ? 1 : kMotionCell)) + strip * 2 * kMotionCell + lane_ % kLanesOfBlock;
+        const int column = b % columns * kMotionCell;
+        const Row p = difference(c, y, x, row, column), q = difference(c, y, x, row + kMotionCell / 2, column);
+        if (transforms) {
+          sum += hadamard_share(p, q);
+        } else {
+          TRIVELET_UNROLL
+          for (int i = 0; i < 8; ++i) sum += static_cast<unsigned>(abs(p.of[i]) + abs(q.of[i]));
+        }
+      }
+      for (int d = lanes / 2; d > 0; d /= 2) sum += __shfl_xor_sync(kAllLanes, sum, static_cast<unsigned>(d));
+      if (wanted < units && lane_ % lanes == 0)
+        w_.partial[unit / strip_count][strip] = transforms ? static_cast<int>(16 * sum) / 5 : static_cast<int>(sum);
+    }
+    __syncwarp();
+  }
+  // Of a candidate, once they are measured.
+  __device__ int distance(int i, int size, bool strips) const {
+    if (!strips || size < 32) return w_.partial[i][0];
+    int sum = 0;
+    for (int s = 0; s < size / (2 * kMotionCell); ++s) sum += w_.partial[i][s];
+    return 2 * sum;
+  }
+
+  // What is looked at around a place: the vectors for lanes that have one, in their order. Returns whether one of them
+  // is better than `best`.
+  struct Looking {
+    int reference, y, x, size;
+    MotionVector expected;
+    float lambda;
+    bool near, fine;
+    MotionVector beside;  // near: that of the other reference
+  };
+  __device__ bool look(const Looking& l, bool mine, int vx, int vy, float& least, MotionVector& best) {
+    const unsigned looking = __ballot_sync(kAllLanes, mine);
+    const int n = __popc(looking);
+    const int number = __popc(looking & ((1u << lane_) - 1));
+    MotionVector v;
+    if (mine) {
+      v = inside(limited_vector(vx, vy), l.y, l.x, l.size, height(), width());
+      Candidate& c = w_.candidate[number];
+      c.how = l.near ? Compared::kRest : Compared::kOne;
+      c.reference = static_cast<std::uint8_t>(l.reference);
+      c.v[l.reference] = v;
+      c.v[1 - l.reference] = l.beside;
+    }
+    measure(n, l.y, l.x, l.size, l.fine, true);
+    if (mine)
+      w_.cost[number] = static_cast<float>(distance(number, l.size, l.fine)) + l.lambda * vector_bits(v, l.expected);
+    __syncwarp();
+    int chosen = -1;
+    for (int i = 0; i < n; ++i)
+      if (w_.cost[i] < least) {
+        least = w_.cost[i];
+        chosen = i;
+      }
+    if (chosen >= 0) best = w_.candidate[chosen].v[l.reference];
+    __syncwarp();
+    return chosen >= 0;
+  }
+
+  // The vector of a block in one reference: from the best of some guesses, one a lane, downhill in steps that become
+  // smaller.
+  __device__ float search_vector(Looking l, bool has_guess, MotionVector guess, MotionVector& best) {
+    float least = 1e30f;
+    l.fine = false;
+    // Those that another lane has before are left out.
+    const int packed = guess.x * (1 << 16) + guess.y;
+    bool seen = false;
+    for (int i = 0; i < kMostTries; ++i) seen = (__shfl_sync(kAllLanes, packed, i) == packed && i < lane_) || seen;
+    look(l, has_guess && !seen, guess.x, guess.y, least, best);
+    for (int s = l.near ? 2 : 2 * kQuarters; s >= 1; s /= 2) {
+      if (s < kQuarters && !l.fine) {
+        l.fine = true;
+        least = 1e30f;
+        const MotionVector v = best;
+        look(l, lane_ == 0, v.x, v.y, least, best);
+      }
+      // What the round before has looked at is not looked at again.
+      MotionVector before;
+      for (int round = 0; round < (s < kQuarters ? 2 : 6); ++round) {
+        const MotionVector from = best;
+        // Left, right, up, down, and the corners.
+        const int to_x = lane_ == 0 || lane_ == 4 || lane_ == 6 ? -1 : lane_ == 2 || lane_ == 3 ? 0 : 1;
+        const int to_y = lane_ < 2 ? 0 : lane_ == 2 || lane_ == 4 || lane_ == 7 ? -1 : 1;
+        const int vx = from.x + s * to_x, vy = from.y + s * to_y;
+        const int dx = abs(vx - before.x), dy = abs(vy - before.y);
+        const bool again = dx + dy == 0 || (s < kQuarters ? std::max(dx, dy) == s : dx + dy == s);
+        const bool mine = lane_ < (s < kQuarters ? 8 : 4) && (round == 0 || !again);
+        if (!look(l, mine, vx, vy, least, best)) break;
+        before = from;
+      }
+    }
+    return least;
+  }
+
+  // Measures w_.considered, the first of which are guesses, and takes the cheapest if it is cheaper than `best`.
+  __device__ void consider(int n, int guesses, int cy, int cx, int log2, Best& best) {
+    __syncwarp();
+    const int y = cy * kMotionCell, x = cx * kMotionCell, size = kMotionCell << log2;
+    if (lane_ < n) {
+      const MotionCell& cell = w_.considered[lane_];
+      Candidate& c = w_.candidate[lane_];
+      c.how = cell.mode == MotionMode::kPlain  ? Compared::kPlain
+              : cell.mode == MotionMode::kBoth ? Compared::kBoth
+                                               : Compared::kOne;
+      c.reference = cell.mode == MotionMode::kOther ? 1 : 0;
+      c.plain = static_cast<std::int16_t>(cell.plain[0] * (1 << (kSearchBits - kMotionPlainBits)));
+      for (std::size_t k = 0; k < 2; ++k) c.v[k] = inside(cell.vector[k], y, x, size, height(), width());
+    }
+    measure(n, y, x, size, true, false);
+    if (lane_ < n) {
+      BitCounter counter(s_.prices);
+      MotionCell coded = w_.considered[lane_];
+      code_motion_block(counter, *s_.contexts, w_.region, cy, cx, log2, w_.guesses, lane_ < guesses ? lane_ : -1,
+                        coded);
+      w_.considered[lane_] = coded;
+      w_.cost[lane_] = static_cast<float>(distance(lane_, size, false)) + s_.lambda * counter.bits;
+    }
+    __syncwarp();
+    for (int i = 0; i < n; ++i)
+      if (w_.cost[i] < best.cost) {
+        best.cost = w_.cost[i];
+        best.cell = w_.considered[i];
+      }
+    __syncwarp();
+  }
+
+  __device__ MotionVector coarse(int y, int x, int size, int reference) const {
+    const CoarseBlocks& b = s_.blocks;
+    const int span = kSmallSide * b.factor, root = b.of_root;
+    const auto place = [&](int at) {
+      const int of_root = at / kBlock;
+      return of_root * root + std::min(root - 1, (at + size / 2 - of_root * kBlock) / span);
+    };
+    return s_.coarse[(t_ * 2 + reference) * static_cast<std::ptrdiff_t>(b.rows * b.columns) + place(y) * b.columns +
+                     place(x)];
+  }
+
+  // The constants of a block that nothing predicts.
+  __device__ MotionCell plain(int cy, int cx, int log2) const {
+    MotionCell c;
+    c.mode = MotionMode::kPlain;
+    const int n = 1 << log2;
+    for (int i = 0; i < s_.components; ++i) {
+      const int cell_y = cell_size(s_.scale[i].shift_y), cell_x = cell_size(s_.scale[i].shift_x);
+      const int y0 = cy * cell_y, x0 = cx * cell_x;
+      const int y1 = std::min(s_.component_height[i], y0 + (cell_y << log2)),
+                x1 = std::min(s_.component_width[i], x0 + (cell_x << log2));
+      const std::int32_t* sums =
+          s_.sums + (i * s_.sums_places + t_) * (static_cast<std::ptrdiff_t>(s_.grid.rows) * s_.grid.columns);
+      std::int32_t sum = 0;
+      for (int k = lane_; k < n * n; k += kWarp)
+        sum += sums[(cy + (k >> log2)) * static_cast<std::ptrdiff_t>(s_.grid.columns) + cx + (k & (n - 1))];
+      for (unsigned d = kWarp / 2; d > 0; d /= 2) sum += __shfl_xor_sync(kAllLanes, sum, d);
+      c.plain[static_cast<std::size_t>(i)] = plain_of(sum, std::max(1, (y1 - y0) * (x1 - x0)), s_.bits);
+    }
+    complete_cell(c, w_.region.older);
+    return c;
+  }
+
+  // The best motion of a block as a whole. `found`: the vectors of the block around, if there are any, and afterwards
+  // those of this one.
+  __device__ Best leaf(int cy, int cx, int log2, bool any, VectorPair& found) {
+    const int y = cy * kMotionCell, x = cx * kMotionCell, size = kMotionCell << log2;
+    const VectorPair around = found;
+    __syncwarp();
+    if (lane_ == 0) {
+      w_.guesses = MotionGuesses(w_.region, cy, cx, log2);
+      for (int i = 0; i < w_.guesses.count; ++i) w_.considered[i] = w_.guesses.cell[static_cast<std::size_t>(i)];
+    }
+    __syncwarp();
+    const int guesses = w_.guesses.count;
+    Best best;
+    consider(guesses, guesses, cy, cx, log2, best);
+    // What neighbours do may be good enough: then nothing else is tried.
+    if (good_enough(best.cost, log2, s_.lambda, s_.enough_per_cell)) {
+      found = {{best.cell.vector[0], best.cell.vector[1]}};
+      return best;
+    }
+    float cost[2] = {1e30f, 1e30f};
+    VectorPair expected{};
+    for (int k = 0; k < references(); ++k) {
+      const auto kk = static_cast<std::size_t>(k);
+      expected.v[k] = expected_vector(w_.region, cy, cx, log2, k);
+      MotionVector guess;
+      const int with_around = any ? 4 : 3;
+      if (lane_ == 0) guess = expected.v[k];
+      if (lane_ == 2) guess = coarse(y, x, size, k);
+      if (lane_ == 3 && any) guess = around.v[k];
+      if (lane_ >= with_around && lane_ < with_around + guesses)
+        guess = w_.guesses.cell[static_cast<std::size_t>(lane_ - with_around)].vector[kk];
+      cost[k] = search_vector({k, y, x, size, expected.v[k], s_.lambda, false, false, {}},
+                              lane_ < with_around + guesses, guess, found.v[k]);
+    }
+    MotionCell last;
+    last.mode = MotionMode::kBoth;
+    last.vector = {found.v[0], found.v[1]};
+    const MotionCell constant = plain(cy, cx, log2);
+    if (lane_ == 0)
+      for (int k = 0; k < references(); ++k) {
+        MotionCell c;
+        c.mode = k == 0 ? MotionMode::kPast : MotionMode::kOther;
+        c.vector[static_cast<std::size_t>(k)] = found.v[k];
+        complete_cell(c, w_.region.older);
+        w_.considered[k] = c;
+      }
+    if (w_.region.has_other) {
+      if (lane_ == 0) w_.considered[2] = last;
+      refine_both(y, x, size, expected, cost[0] < cost[1] ? 0 : 1, last);
+    }
+    const int n = w_.region.has_other ? 6 : 2;
+    if (lane_ == 0) w_.considered[n - 1] = constant;
+    consider(n, 0, cy, cx, log2, best);
+    return best;
+  }
+
+  // Both references: each vector in turn against what the other leaves.
+  __device__ void refine_both(int y, int x, int size, const VectorPair& expected, int better, MotionCell& c) {
+    for (int i = 0; i < 2; ++i) {
+      const int k = i == 0 ? 1 - better : better;
+      const auto kk = static_cast<std::size_t>(k);
+      const MotionVector other = inside(c.vector[1 - kk], y, x, size, height(), width());
+      MotionVector v = c.vector[kk];
+      search_vector({k, y, x, size, expected.v[k], 2 * s_.lambda, true, false, other}, lane_ < 2,
+                    lane_ == 0 ? v : expected.v[k], v);
+      c.vector[kk] = v;
+      if (lane_ == 0) w_.considered[3 + i] = c;
+    }
+  }
+
+  const SearchOfLevel& s_;
+  SearchWork& w_;
+  int lane_;
+  int t_;
+  const std::int16_t* current_;
+  const std::int16_t* whole_[2];
+  const std::int16_t* quarters_[2];
+};
+
+/// blockIdx.x is a region, y the number of a high frame.
+__global__ void __launch_bounds__(kWarp) search_kernel(const __grid_constant__ SearchOfLevel s) {
+  __shared__ uint4 memory[(sizeof(SearchWork) + sizeof(uint4) - 1) / sizeof(uint4)];
+  SearchWork& work = *reinterpret_cast<SearchWork*>(memory);
+  const int t = (2 * (static_cast<int>(blockIdx.y) + s.first) + 1) << s.level;
+  const std::ptrdiff_t cells = static_cast<std::ptrdiff_t>(s.grid.rows) * s.grid.columns;
+  if (threadIdx.x == 0) {
+    const MotionParent parent = motion_parent(t, s.level, s.levels, s.places);
+    work.region =
+        MotionRegion(s.grid, s.places, t, s.level, static_cast<int>(blockIdx.x), s.components, s.cells + t * cells,
+                     parent, parent.place < 0 ? nullptr : s.cells + parent.place * cells);
+  }
+  __syncwarp();
+  const MotionReferences references = motion_references(t, s.level, s.places);
+  RegionSearch search(s, work, t, references.past, references.other);
+  for (int y = work.region.y0; y < work.region.y1; y += kMotionRoot)
+    for (int x = work.region.x0; x < work.region.x1; x += kMotionRoot) search.decide(y, x);
+}
+
+unsigned search_blocks(std::size_t count) { return static_cast<unsigned>((count + kEachThreads - 1) / kEachThreads); }
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------------------------------- GOPs
+
+DeviceMotionSearch::DeviceMotionSearch(const StreamHeader& header, int device, std::size_t memory)
+    : header_(header),
+      device_(device),
+      grid_(header.video.width, header.video.height),
+      height_(header.video.height),
+      width_(header.video.width),
+      factor_(small_factor(height_, width_)),
+      small_height_((height_ + factor_ - 1) / factor_),
+      small_width_((width_ + factor_ - 1) / factor_),
+      coarse_blocks_(std::max(1, kBlock / (kSmallSide * factor_))),
+      places_(static_cast<std::size_t>(header.gop_frames) + 1) {
+  constexpr std::size_t kAligned = 64;
+  stride_ = (static_cast<std::size_t>(width_ + 2 * kPad) + kAligned - 1) / kAligned * kAligned;
+  plane_ = checked_mul(stride_, static_cast<std::size_t>(height_ + 2 * kPad));
+  const std::size_t cells = grid_.cells(),
+                    coarse = static_cast<std::size_t>(coarse_blocks_ * coarse_blocks_) *
+                             static_cast<std::size_t>((grid_.rows + kMotionRoot - 1) / kMotionRoot) *
+                             static_cast<std::size_t>((grid_.columns + kMotionRoot - 1) / kMotionRoot);
+  const std::size_t small = static_cast<std::size_t>(small_height_) * static_cast<std::size_t>(small_width_);
+  const std::size_t components = header.components.size();
+  std::size_t integers = 0;
+  sample_origin_.push_back(0);
+  for (std::size_t c = 0; c < components; ++c) {
+    const std::size_t samples = samples_of(static_cast<int>(c));
+    integers += samples;
+    sample_origin_.push_back(
+        sample_origin_.back() +
+        checked_mul(samples, static_cast<std::size_t>(header.video.format.bytes_per_sample()) * (places_ - 1)));
+  }
+  const std::size_t fixed =
+      sample_origin_.back() + 4 * integers + 2 * checked_mul(places_, plane_ + small) +
+      places_ * (4 * components * cells + sizeof(MotionCell) * cells + 2 * sizeof(MotionVector) * coarse);
+  const std::size_t picture = checked_mul(plane_, 2 * kPlanes);
+  const std::size_t low = places_ / 2 + 1;
+  pictures_ = memory < fixed ? 0 : std::min(low, (memory - fixed) / picture);
+  if (!has_room()) return;
+  held_.assign(pictures_, -1);
+  samples_ = DeviceBuffer<std::byte>(sample_origin_.back());
+  integers_ = DeviceBuffer<std::int32_t>(integers);
+  whole_ = DeviceBuffer<std::int16_t>(places_ * plane_);
+  quarters_ = DeviceBuffer<std::int16_t>(pictures_ * plane_ * kPlanes);
+  small_ = DeviceBuffer<std::int16_t>(places_ * small);
+  sums_ = DeviceBuffer<std::int32_t>(components * places_ * cells);
+  coarse_ = DeviceBuffer<MotionVector>(places_ * 2 * coarse);
+  cells_ = DeviceBuffer<MotionCell>(places_ * cells);
+  host_cells_ = PinnedBuffer<MotionCell>(places_ * cells);
+  prices_ = DeviceBuffer<float>(bit_prices().size());
+  contexts_ = DeviceBuffer<MotionContexts>(1);
+  copy(prices_.data(), bit_prices().data(), bit_prices().size(), cudaMemcpyHostToDevice, stream_);
+  const MotionContexts start;
+  copy(contexts_.data(), &start, 1, cudaMemcpyHostToDevice, stream_);
+  stream_.synchronize();
+}
+
+std::size_t DeviceMotionSearch::samples_of(int component) const {
+  const Shape s = header_.component_shape(component, 1);
+  return checked_mul(static_cast<std::size_t>(s.height), static_cast<std::size_t>(s.width));
+}
+
+std::size_t DeviceMotionSearch::device_bytes() const {
+  return samples_.size() + 4 * (integers_.size() + sums_.size() + prices_.size()) +
+         2 * (whole_.size() + quarters_.size() + small_.size()) + sizeof(MotionVector) * coarse_.size() +
+         sizeof(MotionCell) * cells_.size() + sizeof(MotionContexts);
+}
+
+void DeviceMotionSearch::load(const Gop& gop, GopKey key, const std::int32_t* before, int bits) {
+  upload(gop, sample_origin_, samples_.data(), stream_);
+  const Padded padded{height_, width_, static_cast<std::ptrdiff_t>(stride_), static_cast<std::ptrdiff_t>(plane_)};
+  const auto load_picture = [&](int place, int down) {
+    const auto samples = static_cast<std::size_t>(padded.rows()) * static_cast<std::size_t>(padded.columns());
+    launch("load_kernel", load_kernel, dim3(search_blocks(samples)), dim3(kEachThreads), 0, stream_.get(),
+           integers_.data(), down, bits, padded, whole_.data() + static_cast<std::size_t>(place) * plane_);
+  };
+  if (before) {
+    copy(integers_.data(), before, samples_of(0), cudaMemcpyHostToDevice, stream_);
+    load_picture(0, header_.lossless ? 0 : kMotionFraction);
+  }
+  const int components = static_cast<int>(header_.components.size());
+  const auto bytes = static_cast<std::size_t>(header_.video.format.bytes_per_sample());
+  const PixelFormat& f = header_.video.format;
+  for (int i = 0; i < gop.frames(); ++i) {
+    const int place = i + first_place(key);
+    std::vector<const std::byte*> from;
+    std::vector<std::int32_t*> to;
+    std::vector<std::size_t> counts;
+    std::int32_t* at = integers_.data();
+    for (int c = 0; c < components; ++c) {
+      const std::size_t samples = samples_of(c);
+      from.push_back(samples_.data() + sample_origin_[static_cast<std::size_t>(c)] +
+                     static_cast<std::size_t>(i) * samples * bytes);
+      to.push_back(at);
+      counts.push_back(samples);
+      at += samples;
+    }
+    integers_from_samples(header_, from, counts, 0, to, stream_);
+    load_picture(place, 0);
+    for (int c = 0; c < components; ++c) {
+      const Shape s = header_.component_shape(c, 1);
+      const bool chroma = f.is_chroma(c);
+      launch("sums_kernel", sums_kernel, dim3(search_blocks(grid_.cells())), dim3(kEachThreads), 0, stream_.get(),
+             to[static_cast<std::size_t>(c)], s.height, s.width, cell_size(chroma ? f.log2_chroma_h : 0),
+             cell_size(chroma ? f.log2_chroma_w : 0), grid_,
+             sums_.data() + (static_cast<std::size_t>(c) * places_ + static_cast<std::size_t>(place)) * grid_.cells());
+    }
+  }
+  const int first = before || key == GopKey::kFirst ? 0 : 1, count = gop.frames() + first_place(key);
+  launch("shrink_kernel", shrink_kernel,
+         dim3(search_blocks(static_cast<std::size_t>(small_height_) * static_cast<std::size_t>(small_width_)),
+              static_cast<unsigned>(count - first)),
+         dim3(kEachThreads), 0, stream_.get(), whole_.data() + static_cast<std::size_t>(first) * plane_, padded,
+         factor_, small_height_, small_width_,
+         small_.data() + static_cast<std::size_t>(first) * static_cast<std::size_t>(small_height_) *
+                             static_cast<std::size_t>(small_width_));
+  std::fill(held_.begin(), held_.end(), -1);
+}
+
+std::vector<int> DeviceMotionSearch::hold(const std::vector<int>& wanted) {
+  const Padded padded{height_, width_, static_cast<std::ptrdiff_t>(stride_), static_cast<std::ptrdiff_t>(plane_)};
+  std::vector<int> of_place(places_, -1);
+  const auto keep = [&](std::size_t picture, int place) {
+    held_[picture] = place;
+    of_place[static_cast<std::size_t>(place)] = static_cast<int>(picture);
+  };
+  const auto is_wanted = [&](int place) { return std::find(wanted.begin(), wanted.end(), place) != wanted.end(); };
+  for (std::size_t i = 0; i < held_.size(); ++i)
+    if (held_[i] >= 0 && is_wanted(held_[i])) keep(i, held_[i]);
+  std::size_t next = 0;
+  for (const int place : wanted) {
+    if (of_place[static_cast<std::size_t>(place)] >= 0) continue;
+    // Those of no place are taken first.
+    for (next = 0; next < held_.size() && held_[next] >= 0; ++next) {
+    }
+    if (next == held_.size())
+      for (next = 0; is_wanted(held_[next]); ++next) {
+      }
+    keep(next, place);
+    const std::int16_t* whole = whole_.data() + static_cast<std::size_t>(place) * plane_;
+    std::int16_t* planes = quarters_.data() + next * kPlanes * plane_;
+    const unsigned blocks =
+        search_blocks(static_cast<std::size_t>(padded.rows()) * static_cast<std::size_t>(padded.columns()));
+    launch("columns_kernel", columns_kernel, dim3(blocks, kQuarters - 1), dim3(kEachThreads), 0, stream_.get(), whole,
+           padded, planes);
+    launch("rows_kernel", rows_kernel, dim3(blocks, kQuarters - 1, kQuarters), dim3(kEachThreads), 0, stream_.get(),
+           whole, padded, planes);
+  }
+  return of_place;
+}
+
+void DeviceMotionSearch::search_level(GopMotion& motion, int level, const MotionSearchParams& params) {
+  SearchOfLevel s;
+  s.places = motion.places;
+  s.grid = grid_;
+  s.levels = motion.levels;
+  s.level = level;
+  s.picture = {height_, width_, static_cast<std::ptrdiff_t>(stride_), static_cast<std::ptrdiff_t>(plane_)};
+  s.whole = whole_.data();
+  s.quarters = quarters_.data();
+  s.blocks = {small_height_,
+              small_width_,
+              factor_,
+              coarse_blocks_,
+              (grid_.rows + kMotionRoot - 1) / kMotionRoot * coarse_blocks_,
+              (grid_.columns + kMotionRoot - 1) / kMotionRoot * coarse_blocks_};
+  s.coarse = coarse_.data();
+  s.sums = sums_.data();
+  s.sums_places = static_cast<int>(places_);
+  s.components = static_cast<int>(header_.components.size());
+  s.bits = params.bits;
+  for (int c = 0; c < s.components; ++c) {
+    const Shape shape = header_.component_shape(c, 1);
+    const PixelFormat& f = header_.video.format;
+    s.component_height[c] = shape.height;
+    s.component_width[c] = shape.width;
+    if (f.is_chroma(c)) s.scale[c] = {f.log2_chroma_w, f.log2_chroma_h};
+  }
+  s.cells = cells_.data();
+  s.lambda = search_lambda(params, level);
+  s.enough_per_cell = enough_per_cell(params.effort);
+  s.prices = prices_.data();
+  s.contexts = contexts_.data();
+  if (level == motion.levels - 1)
+    launch("coarse_kernel", coarse_kernel,
+           dim3(static_cast<unsigned>(s.blocks.rows * s.blocks.columns), 2, static_cast<unsigned>(motion.places.count)),
+           dim3(kWarp), 0, stream_.get(), small_.data(), motion.places, motion.levels, s.blocks, coarse_.data());
+  const std::vector<int> high = motion_frames(level, motion.places);
+  for (std::size_t first = 0, end = 0; first < high.size(); first = end) {
+    const std::vector<int> wanted = references_of(high, level, motion.places, pictures_, end);
+    const std::vector<int> held = hold(wanted);
+    for (std::size_t i = 0; i < held.size(); ++i) s.held[i] = static_cast<std::int16_t>(held[i]);
+    s.first = static_cast<int>(first);
+    launch("search_kernel", search_kernel,
+           dim3(static_cast<unsigned>(grid_.regions()), static_cast<unsigned>(end - first)), dim3(kWarp), 0,
+           stream_.get(), s);
+  }
+}
+
+GopMotion DeviceMotionSearch::search(const Gop& gop, GopKey key, const std::int32_t* before,
+                                     const MotionSearchParams& params) {
+  check(cudaSetDevice(device_), "cudaSetDevice");
+  require(has_room() && static_cast<std::size_t>(gop.frames()) < places_ && places_ <= kMostPlaces,
+          ErrorKind::kInternal, "a search for motion without room for it");
+  const int levels = header_.temporal_levels;
+  GopMotion motion(MotionPlaces(gop.frames(), key), levels, width_, height_);
+  load(gop, key, before, params.bits);
+  for (int level = levels - 1; level >= 0; --level) search_level(motion, level, params);
+  const std::size_t cells = grid_.cells();
+  const auto each = [&](const auto& f) {
+    for (int t = 0; t < motion.places.count; ++t)
+      if (MotionField& field = motion.fields[static_cast<std::size_t>(t)]; !field.empty())
+        f(field, static_cast<std::size_t>(t) * cells);
+  };
+  each([&](MotionField&, std::size_t at) {
+    copy(host_cells_.data() + at, cells_.data() + at, cells, cudaMemcpyDeviceToHost, stream_);
+  });
+  stream_.synchronize();
+  each([&](MotionField& field, std::size_t at) { std::copy_n(host_cells_.data() + at, cells, field.begin()); });
+  return motion;
+}
+
+}  // namespace trivelet::gpu

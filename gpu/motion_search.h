@@ -1,0 +1,58 @@
+// The search for motion on the device (codec/motion_search.h): what the CPU would choose, to the last bit of its costs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "codec/motion_search.h"
+#include "codec/motion_syntax.h"
+#include "gpu/device.h"
+#include "gpu/pipeline.h"
+
+namespace trivelet::gpu {
+
+class DeviceMotionSearch final : public MotionSearcher {
+ public:
+  /// `memory`: that all of it should find room in; see has_room().
+  DeviceMotionSearch(const StreamHeader& header, int device, std::size_t memory);
+  ~DeviceMotionSearch() override { forget(cudaStreamSynchronize(stream_.get())); }
+  /// Whether it does. Without room nothing is allocated, and nothing can be searched.
+  bool has_room() const { return pictures_ >= kFewestPictures; }
+  std::size_t device_bytes() const;
+
+  GopMotion search(const Gop& gop, GopKey key, const std::int32_t* before, const MotionSearchParams& params) override;
+
+ private:
+  static constexpr std::size_t kFewestPictures = 2;  // the references of a frame
+
+  std::size_t samples_of(int component) const;
+  void load(const Gop& gop, GopKey key, const std::int32_t* before, int bits);
+  /// Which of the interpolated pictures are of which place, -1: of none.
+  std::vector<int> hold(const std::vector<int>& wanted);
+  void search_level(GopMotion& motion, int level, const MotionSearchParams& params);
+
+  StreamHeader header_;
+  int device_;
+  MotionGrid grid_;
+  int height_, width_, factor_, small_height_, small_width_, coarse_blocks_;
+  std::size_t places_;                  // at most
+  std::size_t stride_ = 0, plane_ = 0;  // samples of a picture with the frame around it
+  std::size_t pictures_ = 0;            // interpolated ones at a time
+  std::vector<int> held_;               // the places of these, -1: none
+  Stream stream_;
+  std::vector<std::size_t> sample_origin_;  // bytes of a GOP, per component; one more at the end
+  DeviceBuffer<std::byte> samples_;
+  DeviceBuffer<std::int32_t> integers_;  // a frame of all components
+  DeviceBuffer<std::int16_t> whole_;     // [place]
+  DeviceBuffer<std::int16_t> quarters_;  // [picture][15 planes]
+  DeviceBuffer<std::int16_t> small_;     // [place]
+  DeviceBuffer<std::int32_t> sums_;      // [component][place][cell]
+  DeviceBuffer<MotionVector> coarse_;    // [place][reference][block]
+  DeviceBuffer<MotionCell> cells_;       // [place][cell]
+  PinnedBuffer<MotionCell> host_cells_;
+  DeviceBuffer<float> prices_;
+  DeviceBuffer<MotionContexts> contexts_;
+};
+
+}  // namespace trivelet::gpu
