@@ -212,12 +212,13 @@ class Session {
     const std::size_t gop = store_.gop_of(frame);
     const bool ready = store_.is_ready(gop);
     if (frame == last_frame_ && ready == last_ready_ && quality == last_quality_) return;
+    if (!show(store_, *pictures_, time, quality)) return;
+    // Only what is shown counts, and what was passed over since: as long as nothing is there, each look finds more to pass.
     if (!paused_ && last_frame_ != kNone && frame > last_frame_) {
       const auto passed = static_cast<std::uint64_t>(frame - last_frame_ - 1);
       if (quality.temporal == 0 && speed_ <= 1) late_ += passed;
       ++shown_;
     }
-    if (!show(store_, *pictures_, time, quality)) return;
     if (other_) show(*other_, *other_picture_, time - begin_ + other_->times().front(), clamp_to(*other_, quality));
     if (ready && gop != measured_gop_) {
       measured_gop_ = gop;
