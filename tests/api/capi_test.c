@@ -5,18 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/api/capi_check.h"
 #include "tests/api/capi_support.h"
 #include "trivelet/trivelet.h"
 
-static int failures = 0;
-
-#define CHECK(condition)                                                        \
-  do {                                                                          \
-    if (!(condition)) {                                                         \
-      ++failures;                                                               \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-    }                                                                           \
-  } while (0)
 #define CHECK_RESULT(call, wanted, text)                                                                            \
   do {                                                                                                              \
     const tvl_result seen_ = (call);                                                                                \
