@@ -83,31 +83,11 @@ class FileOutput final : public Output {
     file_.write(data, size);
     size_ += size;
   }
-  std::unique_ptr<ReadBack> read_back() override {
-    if (!file_.seekable()) return nullptr;
-    return std::make_unique<Back>(file_);
-  }
+  std::unique_ptr<ReadBack> read_back() override { return FileReadBack::of(file_); }
   void commit() override { file_.commit(); }
   std::uint64_t size() const override { return size_; }
 
  private:
-  class Back final : public ReadBack {
-   public:
-    explicit Back(FileSink& file) : file_(file) {}
-    std::unique_ptr<ByteSource> open() override {
-      file_.seek(file_.position());  // writes out what is buffered
-      return std::make_unique<FileSource>(file_.temporary_path());
-    }
-    void replace(std::uint64_t position, const void* data, std::size_t size) override {
-      const std::uint64_t end = file_.position();
-      file_.seek(position);
-      file_.write(data, size);
-      file_.seek(end);
-    }
-
-   private:
-    FileSink& file_;
-  };
   const Handle& handle_;
   FileSink file_;
   std::uint64_t size_ = 0;

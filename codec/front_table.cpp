@@ -5,6 +5,7 @@
 
 #include "codec/bytes.h"
 #include "codec/stream_layout.h"
+#include "trivelet/volume.h"
 
 namespace trivelet {
 
@@ -23,6 +24,25 @@ void write_places(ByteWriter& w, const std::vector<FrontCopy>& copies, std::size
     w.varint(copies[i].offset);
     w.varint(copies[i].bytes.size());
   }
+}
+
+// Whether no byte of the stream is in two of the copies, whose bytes are not read yet.
+bool are_apart(const std::vector<FrontCopy>& copies, const std::vector<std::uint64_t>& sizes) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> places;  // begin and end
+  for (std::size_t i = 0; i < sizes.size(); ++i) places.emplace_back(copies[i].offset, copies[i].offset + sizes[i]);
+  std::sort(places.begin(), places.end());
+  return std::adjacent_find(places.begin(), places.end(),
+                            [](const auto& a, const auto& b) { return b.first < a.second; }) == places.end();
+}
+
+// Where the payload of the front table begins in a stream: behind Head, and a header of its own.
+std::uint64_t place_of_front_table(ByteSource& stream) {
+  std::uint8_t begin[sizeof kSignature + kBoxHeaderBytes];
+  Box head;
+  stream.seek(0);
+  require(stream.read(begin, sizeof begin) == sizeof begin && parse_box_header(begin + sizeof kSignature, head),
+          ErrorKind::kIo, "what was written of the stream cannot be read back");
+  return sizeof begin + head.length + kBoxHeaderBytes;
 }
 
 }  // namespace
@@ -70,6 +90,7 @@ std::optional<FrontTable> parse_front_table(const std::uint8_t* bytes, std::size
     table.copies.push_back({offset, {}});
     sizes.push_back(n);
   }
+  if (!are_apart(table.copies, sizes)) return std::nullopt;
   for (std::size_t i = 0; i < sizes.size(); ++i) table.copies[i].bytes = r.piece(sizes[i]).rest();
   return table;
 } catch (const Error&) {
@@ -92,6 +113,15 @@ FrontTable gather_front_table(ByteSource& stream) {
     table.copies.push_back(copy_of(in, g.offset, std::min<std::uint64_t>(g.bytes, kBoxHeaderBytes + head_bytes)));
   }
   return table;
+}
+
+ExtraBox empty_front_table(std::size_t room) { return {kFrontTableBox, std::vector<std::uint8_t>(room)}; }
+
+void write_front_table(ReadBack& again, std::size_t room) {
+  const std::unique_ptr<ByteSource> coded = again.open();
+  std::vector<std::uint8_t> table = serialise(gather_front_table(*coded), room);
+  append_crc(table);
+  again.replace(place_of_front_table(*coded), table.data(), table.size());
 }
 
 }  // namespace trivelet

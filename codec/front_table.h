@@ -12,6 +12,8 @@
 
 namespace trivelet {
 
+class ReadBack;  // trivelet/volume.h
+
 inline constexpr const char* kFrontTableBox = "tocF";
 
 inline constexpr std::uint8_t kFrontTableVersion = 1;
@@ -31,9 +33,14 @@ struct FrontTable {
 std::size_t front_table_room(const StreamHeader& header, std::uint64_t gops);
 /// The content of the box, of exactly `room` bytes, with as many copies from the first on as these hold.
 std::vector<std::uint8_t> serialise(const FrontTable& table, std::size_t room);
-/// Nothing when it contradicts itself, or is of another version.
+/// Nothing when it contradicts itself, has two copies of the same byte, or is of another version.
 std::optional<FrontTable> parse_front_table(const std::uint8_t* bytes, std::size_t size);
 /// Of a finished stream: its index and end, and the headers of its GOPs.
 FrontTable gather_front_table(ByteSource& stream);
+
+/// What leaves so much room behind Head for a table that is written when the stream is.
+ExtraBox empty_front_table(std::size_t room);
+/// Puts the table of the finished stream where that room was left.
+void write_front_table(ReadBack& again, std::size_t room);
 
 }  // namespace trivelet

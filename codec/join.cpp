@@ -70,12 +70,14 @@ struct Part {
 
 class Joiner {
  public:
-  Joiner(std::span<const JoinInput> inputs, ByteSink& sink, const Limits& limits) : out_(sink) {
+  Joiner(std::span<const JoinInput> inputs, ByteSink& sink, const Limits& limits, ReadBack* again)
+      : out_(sink), again_(again) {
     require(!inputs.empty(), ErrorKind::kBadArgument, "no stream to join");
     for (const JoinInput& input : inputs) parts_.push_back(std::make_unique<Part>(input, limits));
     header_ = parts_[0]->layout.header;
     bool known = true;
     std::uint64_t frames = 0;
+    std::uint64_t gops = 0;
     for (const auto& part : parts_) {
       const StreamLayout& l = part->layout;
       const std::string difference = header_difference(header_, l.header, false);
@@ -83,6 +85,7 @@ class Joiner {
               part->name + " does not fit " + parts_[0]->name + ": " + difference);
       check_boxes(*part);
       known = known && l.header.video.frames > 0;
+      gops += l.info.gops.size();
       require(!__builtin_add_overflow(frames, l.promised_frames, &frames), ErrorKind::kBadStream,
               part->name + ": more frames than 64 bits can count");
       check_limit(frames, limits.frames, "frames", part->name + " is the end of " + std::to_string(frames) + " frames");
@@ -91,11 +94,13 @@ class Joiner {
     header_.video.frames = known ? frames : 0;
     const std::uint64_t samples = header_.samples(header_.gop_frames);
     check_limit(samples, limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
+    if (again_ && parts_[0]->layout.has_front_table) table_room_ = front_table_room(header_, gops);
     for (const auto& part : parts_) result_.index_damage.push_back(part->layout.info.index_damage);
   }
 
   JoinResult run() {
     out_.write_header(header_);
+    if (table_room_ > 0) out_.write_box(empty_front_table(table_room_));
     // In the order of an encoder, so that the whole is what it would have written.
     std::vector<ExtraBox> chapters = metadata_boxes(all_chapters());
     const auto write_chapters = [&] {
@@ -109,6 +114,7 @@ class Joiner {
     for (const auto& part : parts_) append(*part);
     out_.write_end(result_.frames, index_);
     result_.bytes = out_.position();
+    if (table_room_ > 0) write_front_table(*again_, table_room_);
     return result_;
   }
 
@@ -294,6 +300,8 @@ class Joiner {
   }
 
   StreamWriter out_;
+  ReadBack* again_;
+  std::size_t table_room_ = 0;  // for the content of the front table; 0 = none
   std::vector<std::unique_ptr<Part>> parts_;
   StreamHeader header_;
   std::vector<GopInfo> index_;
@@ -349,8 +357,8 @@ std::string header_difference(const StreamHeader& a, const StreamHeader& b, bool
   return c.found;
 }
 
-JoinResult join(std::span<const JoinInput> inputs, ByteSink& sink, const Limits& limits) {
-  return Joiner(inputs, sink, limits).run();
+JoinResult join(std::span<const JoinInput> inputs, ByteSink& sink, const Limits& limits, ReadBack* again) {
+  return Joiner(inputs, sink, limits, again).run();
 }
 
 }  // namespace trivelet

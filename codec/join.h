@@ -13,6 +13,8 @@
 
 namespace trivelet {
 
+class ReadBack;  // trivelet/volume.h
+
 /// A stream to join, and what messages call it.
 struct JoinInput {
   std::string name;
@@ -31,7 +33,9 @@ struct JoinResult {
 /// one before ends, or later, are shifted to that. All that is copied is checked: BadStream for damaged and unfinished
 /// streams (a lost index is rebuilt), BadArgument for streams that differ in more than their length (the message names it),
 /// Unsupported for volumes and for more frames than the limits allow in all, or samples in a GOP. Sources must be seekable; they are read one after the other, a chunk at a time.
-JoinResult join(std::span<const JoinInput> inputs, ByteSink& sink, const Limits& limits = {});
+/// With `again`, what went into the sink, the whole gets a front table (front_table.h) if the first one has one.
+JoinResult join(std::span<const JoinInput> inputs, ByteSink& sink, const Limits& limits = {},
+                ReadBack* again = nullptr);
 
 /// The first thing that two streams' headers say differently about how they are coded, "GOPs of 33 frames and of 17";
 /// empty when there is none. Length, settings, writer and, unless `gop_frames`, the most frames of a GOP do not count.

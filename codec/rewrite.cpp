@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,8 @@ struct SourceGop {
 
 class Rewriter {
  public:
-  Rewriter(ByteSource& source, const RewriteParams& params, ByteSink& sink)
-      : params_(params), in_(source, bytes_read_), out_(sink) {
+  Rewriter(ByteSource& source, const RewriteParams& params, ByteSink& sink, ReadBack* again)
+      : params_(params), in_(source, bytes_read_), out_(sink), again_(again) {
     const int targets = (params.target_bytes > 0) + (params.bits_per_pixel > 0) + (params.bit_rate > 0) +
                         (params.psnr > 0) + (params.layers > 0);
     require(targets <= 1, ErrorKind::kBadArgument,
@@ -48,6 +49,7 @@ class Rewriter {
     layout.read(in_);
     header_ = layout.header;
     info_ = std::move(layout.info);
+    if (!layout.has_front_table) again_ = nullptr;
     promised_frames_ = layout.promised_frames;
     index_offset_ = layout.index_offset;
   }
@@ -59,11 +61,13 @@ class Rewriter {
     check_levels();
     read_gops();
     choose();
+    if (limit_ == 0 && table_room_ > kept_bytes() / 16) table_room_ = 0;
     result_.bits = header_.video.format.bits;
     result_.index_damage = info_.index_damage;
     result_.layers = whole_;
     result_.part_of_next = fraction_ > 0;
     out_.write_header(header_);
+    if (table_room_ > 0) out_.write_box(empty_front_table(table_room_));
     write_kept(others_);
     write_cuts();
     for (std::size_t i = 0; i < gops_.size(); ++i) write_gop(i);
@@ -73,6 +77,7 @@ class Rewriter {
     require(limit_ == 0 || result_.bytes <= limit_, ErrorKind::kBadArgument,
             "a target of " + std::to_string(limit_) + " bytes is too small: the least of every GOP takes " +
                 std::to_string(result_.bytes) + "; raise it, or leave levels or frames out");
+    if (table_room_ > 0) write_front_table(*again_, table_room_);
     if (known_ && result_.frames > 0) result_.mean_squared_error = squared_error_ / samples_;
     return result_;
   }
@@ -369,6 +374,13 @@ class Rewriter {
                             [](const LayerInfo& l) { return l.error == kErrorUnknown; });
   }
 
+  // Of the layers that stay whole.
+  std::uint64_t kept_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const SourceGop& g : gops_) bytes = std::accumulate(g.layers.begin(), g.layers.begin() + whole_, bytes);
+    return bytes;
+  }
+
   double samples_of(const SourceGop& g) const { return static_cast<double>(header_.samples(g.header.frames)); }
   // Squared error of all samples with so many whole layers.
   double error_with(const SourceGop& g, int layers) const {
@@ -379,6 +391,7 @@ class Rewriter {
   void choose() {
     whole_ = header_.layers;
     fraction_ = 0;
+    if (again_) table_room_ = front_table_room(header_, gops_.size());
     if (params_.layers > 0) {
       require(params_.layers <= header_.layers, ErrorKind::kBadArgument,
               "this stream has " + std::to_string(header_.layers) + " layers, not " + std::to_string(params_.layers));
@@ -437,9 +450,11 @@ class Rewriter {
     }
     if (target == 0) return;
     limit_ = static_cast<std::uint64_t>(target);
+    if (table_room_ > limit_ / 16) table_room_ = 0;
     // Head, end, and per GOP its header, which is shorter when layers are empty.
     double fixed = sizeof kSignature + 3.0 * kBoxHeaderBytes + static_cast<double>(serialise(header_).size()) +
                    kEndPayloadBytes + 8;
+    if (table_room_ > 0) fixed += size_of(empty_front_table(table_room_));
     for (const ExtraBox& box : others_) fixed += size_of(box);
     if (!result_.cuts.cuts.empty()) fixed += size_of({"volq", serialise(result_.cuts)});
     for (std::size_t i = 0; i < gops_.size(); ++i) fixed += static_cast<double>(head_bytes(gops_[i], 0)) + end_bytes(i);
@@ -599,6 +614,8 @@ class Rewriter {
   std::uint64_t bytes_read_ = 0;
   StreamInput in_;
   StreamWriter out_;
+  ReadBack* again_;             // null when the new stream gets no front table
+  std::size_t table_room_ = 0;  // for the content of the table
   StreamInfo info_;
   StreamHeader header_;
   std::uint64_t promised_frames_ = 0;
@@ -623,8 +640,8 @@ class Rewriter {
 
 }  // namespace
 
-RewriteResult rewrite(ByteSource& source, const RewriteParams& params, ByteSink& sink) {
-  return Rewriter(source, params, sink).run();
+RewriteResult rewrite(ByteSource& source, const RewriteParams& params, ByteSink& sink, ReadBack* again) {
+  return Rewriter(source, params, sink, again).run();
 }
 
 }  // namespace trivelet

@@ -13,6 +13,8 @@
 
 namespace trivelet {
 
+class ReadBack;  // trivelet/volume.h
+
 struct RewriteParams {
   // What to reach; at most one. The whole layers that fit, then the parts of the next one, coarse to fine.
   std::uint64_t target_bytes = 0;  ///< of the new stream, never exceeded; 0 = no target
@@ -49,7 +51,9 @@ struct RewriteResult {
 
 /// Throws BadArgument when the target is smaller than the heads of the stream or, for a PSNR, the index tells no
 /// errors; BadStream when the source is damaged where it is needed: an unfinished one lacks whatever comes after its last
-/// frame, so that only ranges of frames before that are intact. A lost index is rebuilt. `source` must be seekable.
-RewriteResult rewrite(ByteSource& source, const RewriteParams& params, ByteSink& sink);
+/// frame, so that only ranges of frames before that are intact. A lost index is rebuilt. `source` must be seekable. A front
+/// table (front_table.h) is made anew with `again`, what went into the sink, and left out without, or where it would take
+/// more than 1/16 of the bytes that there may be, or of those of the whole layers.
+RewriteResult rewrite(ByteSource& source, const RewriteParams& params, ByteSink& sink, ReadBack* again = nullptr);
 
 }  // namespace trivelet

@@ -133,6 +133,7 @@ void StreamLayout::read_extra_boxes(StreamInput& in) {
     ExtraBox extra;
     extra.type = box.type;
     if (!in.append(extra.payload, box.length)) bad("the stream ends inside the box '" + extra.type + "'");
+    if (at == begin) has_front_table = box.is(kFrontTableBox);
     // Checks of parts belong to a GOP; before the first one there is none.
     const bool sound = extra.type != "part" && crc_matches(extra.payload.data(), extra.payload.size());
     if (box.critical()) {

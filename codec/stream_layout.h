@@ -20,6 +20,7 @@ struct StreamLayout {
   StreamInfo info;
   std::uint64_t promised_frames = 0;  ///< what the end of the stream says, once it is known
   std::uint64_t index_offset = 0;     ///< of its box; 0 unless `info.gops` came from it
+  bool has_front_table = false;       ///< a box of that name stands where it counts, whatever is in it
   /// Whether the front table (front_table.h) may stand for what it has copies of. Not for those who change or check all.
   bool uses_front_table = false;
   std::optional<std::array<std::uint8_t, kBoxHeaderBytes>> pending_box;  ///< read from a pipe, not yet looked at

@@ -45,6 +45,23 @@ void MemoryReadBack::replace(std::uint64_t position, const void* data, std::size
   std::memcpy(sink_.bytes.data() + position, data, size);
 }
 
+std::unique_ptr<FileReadBack> FileReadBack::of(FileSink& sink) {
+  if (!sink.seekable() || sink.temporary_path().empty()) return nullptr;
+  return std::unique_ptr<FileReadBack>(new FileReadBack(sink));
+}
+
+std::unique_ptr<ByteSource> FileReadBack::open() {
+  sink_.seek(sink_.position());  // writes out what is buffered
+  return std::make_unique<FileSource>(sink_.temporary_path());
+}
+
+void FileReadBack::replace(std::uint64_t position, const void* data, std::size_t size) {
+  const std::uint64_t end = sink_.position();
+  sink_.seek(position);
+  sink_.write(data, size);
+  sink_.seek(end);
+}
+
 namespace {
 
 std::string number_text(double value) {
@@ -471,24 +488,6 @@ std::size_t room_for_front_table(const VolumeDescription& volume, const Plan& pl
   return front_table_room(header, (volume.all_slices() + header.gop_frames - 1u) / header.gop_frames);
 }
 
-/// Where the payload of the front table begins in a stream: behind Head, and a header of its own.
-std::uint64_t place_of_front_table(ByteSource& stream) {
-  std::uint8_t begin[sizeof kSignature + kBoxHeaderBytes];
-  Box head;
-  stream.seek(0);
-  require(stream.read(begin, sizeof begin) == sizeof begin && parse_box_header(begin + sizeof kSignature, head),
-          ErrorKind::kIo, "what was written of the stream cannot be read back");
-  return sizeof begin + head.length + kBoxHeaderBytes;
-}
-
-/// Puts the table where room was left for it.
-void write_front_table(ReadBack& again, std::size_t room) {
-  const std::unique_ptr<ByteSource> coded = again.open();
-  std::vector<std::uint8_t> table = serialise(gather_front_table(*coded), room);
-  append_crc(table);
-  again.replace(place_of_front_table(*coded), table.data(), table.size());
-}
-
 }  // namespace
 
 VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& params, ByteSink& sink, ReadBack* again) {
@@ -498,7 +497,7 @@ VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& param
   std::size_t room = 0;
   if (again && params.front_table.value_or(volume.bytes() >= kWorthFrontTable)) {
     room = room_for_front_table(volume, plan);
-    plan.coding.boxes.insert(plan.coding.boxes.begin(), {kFrontTableBox, std::vector<std::uint8_t>(room)});
+    plan.coding.boxes.insert(plan.coding.boxes.begin(), empty_front_table(room));
   }
   const bool verifies = again && params.verify;
   if (verifies) {  // room for what the layers are worth, which is written when it is known

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "codec/front_table.h"
 #include "codec/verify.h"
+#include "tests/boxes.h"
 #include "tests/support.h"
 #include "trivelet/volume.h"
 
@@ -154,6 +156,42 @@ TEST(Join, RefusesByName) {
   MemorySink sink;
   encode_volume(slices, {}, sink);
   EXPECT_NE(refusal({sink.bytes, sink.bytes}, ErrorKind::kUnsupported).find("volume"), std::string::npos);
+}
+
+// A front table is of one stream; the whole gets its own if the first part has one and there is a way back.
+TEST(Join, AFrontTableIsMadeAnew) {
+  const Clip clip = make_clip(video(70, 50, "yuv420p"), 8, kGop, Pattern::kTexture, 7);
+  std::vector<Stream> parts;
+  for (std::size_t i = 0; i < 2; ++i) {
+    EncoderParams p = params_of({.lossless = true});
+    p.boxes.push_back(empty_front_table(400));
+    MemorySink sink;
+    sink.bytes = encode(part_of(clip, i, i + 1), p);
+    MemoryReadBack again(sink);
+    write_front_table(again, 400);
+    parts.push_back(sink.bytes);
+  }
+  MemorySource a(parts[0].data(), parts[0].size()), b(parts[1].data(), parts[1].size());
+  const JoinInput inputs[] = {{"a", &a}, {"b", &b}};
+  MemorySink sink;
+  MemoryReadBack again(sink);
+  const JoinResult result = join(inputs, sink, {}, &again);
+  EXPECT_EQ(result.bytes, sink.bytes.size());
+  MemorySource whole(sink.bytes.data(), sink.bytes.size());
+  EXPECT_EQ(verify_stream(whole, {}).damage, std::vector<std::string>());  // that the table is right, too
+  const FrontTable table = [&] {
+    const std::vector<test::BoxAt> boxes =
+        list_boxes(reinterpret_cast<const std::uint8_t*>(sink.bytes.data()), sink.bytes.size());
+    EXPECT_EQ(boxes[1].type, "tocF");
+    return parse_front_table(reinterpret_cast<const std::uint8_t*>(sink.bytes.data()) + boxes[1].payload(),
+                             boxes[1].length)
+        .value();
+  }();
+  EXPECT_EQ(table.copies.size(), 3U);
+  const Stream without = joined(parts);
+  EXPECT_LT(without.size(), sink.bytes.size());
+  MemorySource plain(without.data(), without.size());
+  EXPECT_EQ(verify_stream(plain, {}).damage, std::vector<std::string>());
 }
 
 }  // namespace

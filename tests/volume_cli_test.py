@@ -332,6 +332,11 @@ def test_regions_and_cuts(folder):
         if "prediction" not in options:
             check_region(coded, data.shape, (33, 40, 10, 77, 60, 6), folder, f"{options}", "--reduce", 1)
             check_region(coded, data.shape, (0, 0, 0, 40, 40, 20), folder, f"{options}", "--max-layers", 4)
+    # a file that standard output goes to can be written over, but not read back
+    with open(coded, "wb") as f:
+        r = subprocess.run([TRIVELET, "encode", path, "-", "--preset", "fast"], stdout=f, stderr=subprocess.PIPE, text=True)
+    check(r.returncode == 0 and "not verified" in r.stderr, f"to a redirected standard output: {r.stderr}")
+    run("verify", coded)
     # damage where the region does not look is not seen, damage where it does is
     run("encode", path, coded, "-y", "--transform", "wavelet", "--slab", 20)
     out, _ = run("info", coded, "--json")

@@ -30,7 +30,8 @@ int run(const Options& options, const Common& common) {
     inputs.push_back({input, sources.back().get()});
   }
   const auto sink = open_stream_output(options.output, common, {});
-  const JoinResult result = join(inputs, *sink, limits(common));
+  const std::unique_ptr<ReadBack> again = read_back_of(*sink);
+  const JoinResult result = join(inputs, *sink, limits(common), again.get());
   sink->commit();
   if (!alone) log::warn("'{}' holds the pictures only: sound and the like are not joined", options.output);
   for (std::size_t i = 0; i < options.inputs.size(); ++i) warn_of_lost_index(options.inputs[i], result.index_damage[i]);

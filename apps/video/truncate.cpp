@@ -78,7 +78,8 @@ int run(const std::string& command, const Options& options, const Common& common
     warn_of_loss(options.output, file.company, options.film);
   }
   const auto sink = open_stream_output(options.output, common, company);
-  const RewriteResult result = rewrite(source, params, *sink);
+  const std::unique_ptr<ReadBack> again = read_back_of(*sink);
+  const RewriteResult result = rewrite(source, params, *sink, again.get());
   sink->commit();
   warn_of_remarks(options.output, sink->remarks());
   warn_of_lost_index(options.input, result.index_damage);

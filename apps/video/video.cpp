@@ -280,6 +280,11 @@ std::unique_ptr<io::StreamOutput> open_stream_output(const std::string& output, 
   return std::make_unique<PlainOutput>(output, common.overwrite);
 }
 
+std::unique_ptr<ReadBack> read_back_of(io::StreamOutput& output) {
+  FileSink* const file = output.file();
+  return file ? FileReadBack::of(*file) : nullptr;
+}
+
 void warn_of_loss(const std::string& output, const io::Company& input, const FilmOptions& options) {
   if (!input.empty() && !options.only_video)
     log::warn("'{}' holds pictures only: {} of the input are left out; .mkv holds them", output, io::to_string(input));

@@ -13,6 +13,7 @@
 #include "io/video/matroska.h"
 #include "io/video/video_io.h"
 #include "trivelet/codec.h"
+#include "trivelet/volume.h"
 
 namespace trivelet::cli {
 
@@ -106,6 +107,8 @@ void refuse_film_options(const std::string& output, const Command& app);
 bool is_matroska_name(const std::string& output);
 std::unique_ptr<io::StreamOutput> open_stream_output(const std::string& output, const Common& common,
                                                      const io::CompanyOptions& company);
+/// A way back to what is written to it; null where there is none.
+std::unique_ptr<ReadBack> read_back_of(io::StreamOutput& output);
 /// Says, once, what `output` lacks of what the input has.
 void warn_of_loss(const std::string& output, const io::Company& input, const FilmOptions& options);
 void warn_of_remarks(const std::string& output, const std::vector<std::string>& remarks);

@@ -27,25 +27,6 @@ class FileSlices final : public SliceSource {
   io::VolumeReader& reader_;
 };
 
-/// Reads the file by its temporary name: one that fails never gets its own.
-class FileReadBack final : public ReadBack {
- public:
-  explicit FileReadBack(FileSink& sink) : sink_(sink) {}
-  std::unique_ptr<ByteSource> open() override {
-    sink_.seek(sink_.position());  // writes out what is buffered
-    return std::make_unique<FileSource>(sink_.temporary_path());
-  }
-  void replace(std::uint64_t position, const void* data, std::size_t size) override {
-    const std::uint64_t end = sink_.position();
-    sink_.seek(position);
-    sink_.write(data, size);
-    sink_.seek(end);
-  }
-
- private:
-  FileSink& sink_;
-};
-
 double max_error_of(const VolumeCoding& coding, const io::VolumeInfo& info) {
   if (coding.max_error_hu < 0) return coding.params.max_error;
   require(info.slope != 0, ErrorKind::kBadArgument, "--max-error-hu: the volume's slope is 0");
@@ -69,7 +50,8 @@ int encode_volume_to(const std::string& input, const std::string& output, const 
   for (const std::string& remark : reader->remarks()) log::warn("{}: {}", input, remark);
 
   FileSink sink(output, common.overwrite);
-  const bool verified = coding.verify && sink.seekable();
+  const std::unique_ptr<FileReadBack> again = FileReadBack::of(sink);
+  const bool verified = coding.verify && again;
   require(verified || !coding.must_verify, ErrorKind::kBadArgument,
           "--verify decodes the finished file again, and '" + output + "' cannot be read back; write to a file");
   if (!verified && coding.verify) log::warn("'{}' cannot be read back and is not verified", output);
@@ -89,10 +71,9 @@ int encode_volume_to(const std::string& input, const std::string& output, const 
     return backend.get();
   };
   FileSlices slices(*reader);
-  FileReadBack again(sink);
   VolumeResult result;
   try {
-    result = encode_volume(slices, params, sink, sink.seekable() ? &again : nullptr);
+    result = encode_volume(slices, params, sink, again.get());
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kMismatch) throw;
     fail(ErrorKind::kMismatch, "verification of '" + output + "' failed, nothing is kept: " + e.what());

@@ -183,6 +183,19 @@ class MemoryReadBack final : public ReadBack {
   MemorySink& sink_;
 };
 
+/// Of a FileSink, which is read by its temporary name: a stream that fails never gets its own.
+class FileReadBack final : public ReadBack {
+ public:
+  /// Null where nothing can be written over, or that has no such name: standard output, devices, pipes.
+  static std::unique_ptr<FileReadBack> of(FileSink& sink);
+  std::unique_ptr<ByteSource> open() override;
+  void replace(std::uint64_t position, const void* data, std::size_t size) override;
+
+ private:
+  explicit FileReadBack(FileSink& sink) : sink_(sink) {}
+  FileSink& sink_;
+};
+
 /// What takes the redundancy out of the numbers.
 enum class VolumeTransform {
   kWavelet,            ///< has reduced sizes and lower qualities in it
@@ -235,7 +248,7 @@ struct VolumeEncoderParams {
   /// Whether copies of index and headers stand at the front, with which a reader over a network needs fewer answers. Only
   /// where what is written can be read back. Not set: for volumes of 2^20 bytes and more.
   std::optional<bool> front_table;
-  bool verify = true;  ///< where what is written can be read back
+  bool verify = true;                               ///< where what is written can be read back
   VolumeVerify verification = VolumeVerify::kFull;  ///< how
 
   // As in EncoderParams.

@@ -164,6 +164,13 @@ pin version_0_200
 pin version_1_7
 pin display_fields
 pin irregular_times "$t1"
+pin front_table "$t1"
+pin front_table_beyond
+pin front_table_later
+pin front_table_of_another
+pin front_table_twice
+pin front_table_version
+pin volume_front_table "$r1" "--region 5,3,1,20,9,4"
 pin volume_colour "$r1" "$l1"
 pin volume_in_slice "--region 3,2,1,5,3,2"
 pin volume_labels "--region 3,2,1,5,3,2"

@@ -36,10 +36,11 @@ def same(content: bytes) -> bytes:
 
 
 def remade(name: str, head: Callable[[bytes], bytes] = same, gop: Callable[[bytes], bytes] = same, before: bytes = b"",
-           behind: bytes = b"", entry_room: bytes = b"", index_room: bytes = b"", index_version: int = 1) -> bytes:
+           behind: bytes = b"", entry_room: bytes = b"", index_room: bytes = b"", index_version: int = 1,
+           known: tuple[bytes, ...] = reference.KNOWN_BOXES) -> bytes:
     """The stream with other contents of Head, other fields of GOP headers, boxes before and behind each GOP, and room."""
     data = (FOLDER / f"{name}.tvl").read_bytes()
-    boxes = list(reference.read_boxes(data))
+    boxes = list(reference.read_boxes(data, known))
     out = bytearray(reference.SIGNATURE + box(b"Head", head(boxes[0].payload[:-4])))
     parsed = reference.read_head(boxes[0].payload)
     out += before
@@ -61,6 +62,32 @@ def remade(name: str, head: Callable[[bytes], bytes] = same, gop: Callable[[byte
     out += box(b"Indx", bytes([index_version]) + varint(count) + index + index_room)
     out += box(b"Done", next_frame.to_bytes(8, "little") + offset.to_bytes(8, "little"))
     return bytes(out)
+
+
+def front_table(name: str, offset: int = 0, lie: int = 0, repeat: bool = False, version: int = 1, more: int = 0,
+                ahead: bytes = b"") -> bytes:
+    """The stream with a table of copies of its index, end and headers of GOPs behind Head. Or with one that does not count,
+    of which a decoder that takes it would be misled: copies XORed with `lie`, at other offsets, all of them twice, of
+    another version, of a stream of `more` bytes, or behind the box `ahead`."""
+    data = (FOLDER / f"{name}.tvl").read_bytes()
+    known = reference.KNOWN_BOXES + (b"Volm",)
+    boxes = list(reference.read_boxes(data, known))
+    between = data[boxes[0].end:next(b.offset for b in boxes if b.kind == b"Gop ")]
+    room = 96 + 400 * sum(b.kind == b"Gop " for b in boxes)
+    plain = remade(name, before=ahead + box(b"tocF", bytes(room)) + between, known=known)
+    boxes = list(reference.read_boxes(plain, known))
+    at = next(b.offset for b in boxes if b.kind == b"Indx")
+    copies = [(at, plain[at:])]
+    for b in boxes:
+        if b.kind == b"Gop ":
+            copies.append((b.offset, plain[b.offset:b.offset + 16 + int.from_bytes(b.payload[:4], "little")]))
+    copies *= 2 if repeat else 1
+    content = bytes([version]) + (len(plain) + more).to_bytes(8, "little") + varint(len(copies))
+    content += b"".join(varint(at + offset) + varint(len(of)) for at, of in copies)
+    content += b"".join(bytes(byte ^ lie for byte in of) for _, of in copies)
+    check = room - len(content)
+    assert check >= 0, check
+    return remade(name, before=ahead + box(b"tocF", content + bytes(check)) + between, known=known)
 
 
 def irregular(fields: bytes) -> bytes:
@@ -122,6 +149,14 @@ def main() -> None:
         "version_1_7": remade("motion_lossless_gbrp", features(1, "motion", 1 << 63 | 6, bytes([1, 7]))),
         "display_fields": remade("dense_lossy_yuva420p", display),
         "irregular_times": remade("motion_open", gop=irregular),
+        "front_table": front_table("motion_tiny"),
+        "volume_front_table": front_table("volume_t2d_u8"),
+        # tables that do not count
+        "front_table_beyond": front_table("motion_tiny", offset=1, lie=0x55),
+        "front_table_later": front_table("motion_tiny", lie=0x55, ahead=box(b"note", b"first")),
+        "front_table_of_another": front_table("motion_tiny", lie=0x55, more=1),
+        "front_table_twice": front_table("motion_tiny", lie=0x55, repeat=True),
+        "front_table_version": front_table("motion_tiny", lie=0x55, version=2),
     }
     data = (FOLDER / f"{video}.tvl").read_bytes()
     head = next(reference.read_boxes(data))

@@ -189,6 +189,7 @@ bool write_volume_seeds(const std::filesystem::path& folder) {
     VolumeTransform transform;
     bool palette, fourth_axis;
     double max_error, bits_per_voxel;
+    bool front_table = false;
   };
   constexpr auto kWavelet = VolumeTransform::kWavelet;
   const Kind kinds[] = {
@@ -205,6 +206,7 @@ bool write_volume_seeds(const std::filesystem::path& folder) {
       {"rate", {{VoxelType::kU16}, 10, 9, 4, 1}, kWavelet, false, false, 0, 24},
       {"holes", {{VoxelType::kF32}, 11, 8, 5, 1}, kWavelet, false, false, 0.5, 0},
       {"holes_in_two", {{VoxelType::kF32, true, 2}, 9, 7, 2, 2}, VolumeTransform::kPrediction, false, false, 0.5, 0},
+      {"front_table", {{VoxelType::kU8}, 6, 5, 4, 1}, kWavelet, false, false, 0, 0, true},
   };
   bool ok = true;
   unsigned i = 0;
@@ -229,6 +231,11 @@ bool write_volume_seeds(const std::filesystem::path& folder) {
     p.fourth_axis_first = k.fourth_axis;
     p.max_error = k.max_error;
     if (k.bits_per_voxel > 0) p.bits_per_voxel = k.bits_per_voxel;
+    p.front_table = k.front_table;
+    if (k.front_table) {
+      p.layers = 1;
+      p.slice_levels = p.depth_levels = 1;
+    }
     MemorySlices slices(k.shape, voxels.data());
     MemorySink sink;
     MemoryReadBack again(sink);
@@ -237,6 +244,7 @@ bool write_volume_seeds(const std::filesystem::path& folder) {
     const auto byte = static_cast<std::uint8_t>(i);
     ok &=
         write(folder / "volume_stream" / k.name, Bytes{0, 0, byte, 2, 1, 3, byte, 1} + Bytes(s, s + sink.bytes.size()));
+    if (k.front_table) ok &= write_stream_seeds(folder, k.name, {0, 0x30}, Bytes(s, s + sink.bytes.size()), i);
     for (const BoxAt& b : list_boxes(s, sink.bytes.size())) {
       const Bytes payload(s + b.payload(), s + b.end() - kBoxCrcBytes);
       if (b.type == "Volm") ok &= write(folder / "map" / (std::string("of_") + k.name), payload);
@@ -246,6 +254,7 @@ bool write_volume_seeds(const std::filesystem::path& folder) {
             Bytes{static_cast<std::uint8_t>(k.shape.voxel.channels - 1), static_cast<std::uint8_t>(k.shape.width - 1),
                   static_cast<std::uint8_t>(k.shape.height - 1), static_cast<std::uint8_t>(k.shape.all_slices() - 1)} +
                 payload);
+      if (b.type == "tocF") ok &= write(folder / "front_table" / k.name, payload);
       if (b.type == "volq") ok &= write(folder / "cuts" / k.name, payload);
     }
     ++i;
@@ -323,8 +332,9 @@ bool write_predictive_seeds(const std::filesystem::path& folder) {
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::filesystem::path headers = std::filesystem::path(argv[1]) / "header";
-  for (const char* name : {"decode", "header", "gpu", "verify", "layout", "region", "plan", "rewrite", "volume_stream",
-                           "map", "cuts", "y4m", "raw", "pnm", "ccsds_index", "predict", "predictive"})
+  for (const char* name :
+       {"decode", "header", "gpu", "verify", "layout", "region", "plan", "rewrite", "volume_stream", "map", "cuts",
+        "mask", "y4m", "raw", "pnm", "ccsds_index", "predict", "predictive", "front_table"})
     std::filesystem::create_directories(std::filesystem::path(argv[1]) / name);
   for (const bool dyadic : {false, true})
     for (const Profile profile : {Profile::kFast, Profile::kDense})

@@ -8,6 +8,7 @@
 #include "codec/join.h"
 #include "tests/fuzz/stream_support.h"
 #include "trivelet/plan.h"
+#include "trivelet/volume.h"
 
 using namespace trivelet;
 using namespace trivelet::fuzz;
@@ -67,9 +68,10 @@ void check_join(const Bytes& s) {
   MemorySource b(s.data(), s.size());
   const JoinInput inputs[] = {{"a", &a}, {"b", &b}};
   MemorySink sink;
+  MemoryReadBack again(sink);
   JoinResult result;
   try {
-    result = join(inputs, sink);
+    result = join(inputs, sink, {}, &again);
   } catch (const Error& e) {
     expect_refusal(e);
     return;
@@ -85,7 +87,8 @@ void check_join(const Bytes& s) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < kOptionBytes) return 0;
   const unsigned options = data[0];
-  const Bytes s = stream_of(data, size, kOptionBytes, options & 1);
+  Bytes s = stream_of(data, size, kOptionBytes, options & 1);
+  let_front_table_count(s);
   StreamHeader h;
   if (!find_header(s, h) || h.components.empty()) return 0;
 

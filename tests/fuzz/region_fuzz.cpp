@@ -52,7 +52,8 @@ Samples decode(const Bytes& s, const DecoderParams& p, const PictureRegion& r, c
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < kOptionBytes) return 0;
   const unsigned options = data[0];
-  const Bytes s = stream_of(data, size, kOptionBytes, options & 1);
+  Bytes s = stream_of(data, size, kOptionBytes, options & 1);
+  let_front_table_count(s);
   StreamHeader h;
   if (!find_header(s, h) || h.components.empty()) return 0;
 

@@ -6,6 +6,7 @@
 #include "codec/rewrite.h"
 #include "codec/verify.h"
 #include "tests/fuzz/stream_support.h"
+#include "trivelet/volume.h"
 
 using namespace trivelet;
 using namespace trivelet::fuzz;
@@ -59,10 +60,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (data[5] & 128) p.end_frame = p.first_frame + 1 + (data[5] & 15);
 
   MemorySink sink;
+  MemoryReadBack again(sink);
   RewriteResult result;
   try {
     MemorySource source(s.data(), s.size());
-    result = rewrite(source, p, sink);
+    result = rewrite(source, p, sink, &again);
   } catch (const Error& e) {
     // A target that is too small, or that asks for what the stream does not tell, is the caller's fault.
     if (e.kind() != ErrorKind::kBadArgument) expect_refusal(e);

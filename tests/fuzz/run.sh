@@ -21,7 +21,7 @@ mkdir -p "$OUT"
 # Longest input, executions asked for in millions.
 declare -A longest=([decode]=1000 [region]=1000 [plan]=1000 [rewrite]=1000 [verify]=1000 [layout]=1000 [volume_stream]=1000 [gpu]=1000
   [roundtrip]=200 [header]=300 [block]=200 [dense]=60 [predictive]=300 [motion]=300 [ccsds]=400 [ccsds_index]=80 [vstc]=48 [dct]=48
-  [predict]=200 [nifti]=600 [nrrd]=250 [metaimage]=200 [dicom]=1500 [envelope]=200 [map]=120 [cuts]=300 [mask]=600 [y4m]=300
+  [predict]=200 [nifti]=600 [nrrd]=250 [metaimage]=200 [dicom]=1500 [envelope]=200 [map]=120 [cuts]=300 [mask]=600 [front_table]=300 [y4m]=300
   [matroska]=6000 [pnm]=120 [raw]=300)
 declare -A wanted=([decode]=5 [region]=5 [plan]=5 [rewrite]=5 [verify]=5 [layout]=5 [volume_stream]=5 [gpu]=5 [roundtrip]=5)
 targets=()
