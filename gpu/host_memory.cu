@@ -3,9 +3,10 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
+#include <exception>
 #include <mutex>
+#include <new>
 #include <set>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -39,8 +40,10 @@ void touch(std::byte* memory, std::size_t bytes) {
   std::vector<std::thread> threads;
   std::size_t first = 0;
   try {
+    threads.reserve(bytes / kOfThread);
     for (; first + kOfThread < bytes; first += kOfThread) threads.emplace_back(some, first);
-  } catch (const std::system_error&) {  // no more threads: what is left is touched when it is locked
+  } catch (
+      const std::exception&) {  // no more threads, or no memory for them: what is left is touched when it is locked
   }
   some(first);
   for (std::thread& t : threads) t.join();
@@ -53,10 +56,14 @@ bool allocate_huge(void** p, std::size_t bytes) {
   if (madvise(memory, size, MADV_HUGEPAGE) == 0) {
     touch(static_cast<std::byte*>(memory), size);
     if (cudaHostRegister(memory, size, cudaHostRegisterDefault) == cudaSuccess) {
-      const std::lock_guard lock(registered().mutex);
-      registered().pieces.insert(memory);
-      *p = memory;
-      return true;
+      try {
+        const std::lock_guard lock(registered().mutex);
+        registered().pieces.insert(memory);
+        *p = memory;
+        return true;
+      } catch (const std::bad_alloc&) {  // it could not be told from others when it is released
+        forget(cudaHostUnregister(memory));
+      }
     }
     (void)cudaGetLastError();  // not sticky: the next call starts afresh
   }
