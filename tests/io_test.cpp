@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "io/md5.h"
+#include "io/video/part_writer.h"
 #include "io/video/video_io.h"
 #include "io/volume/volume_io.h"
 #include "tests/one_of.h"
@@ -1009,6 +1010,40 @@ TEST_F(Io, SeekAndLink) {
   file.commit();
   EXPECT_EQ(read_file(path("target")), "hullo");
   EXPECT_TRUE(fs::is_symlink(path("link")));
+}
+
+// Parts of a file are written to what the first process opened and to nothing else of that name. Devices have numbers of
+// their machine: another one's say nothing.
+TEST_F(Io, PartsOfOneFile) {
+  const VideoInfo info = make_info("gray", {5, 4});
+  Gop gop(info, 1);
+  gop.set_frames(1);
+  std::memset(gop.plane(0).data, 7, 20);
+  FileSink sink(path("shared.raw"), false);
+  sink.write("head", 4);
+  const SharedOutput shared = shared_file(sink, false);
+  EXPECT_EQ(shared.head_bytes, 4U);
+  const auto opens = [&](const SharedOutput& output) {
+    try {
+      const std::unique_ptr<FrameWriter> part = open_part_writer(output, info, 1);
+      part->write(gop, 0);
+      part->finish();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kIo);
+      return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(opens(shared));
+  EXPECT_EQ(fs::file_size(shared.path), 4U + 2 * 20);
+  SharedOutput other = shared;
+  ++other.file;
+  EXPECT_FALSE(opens(other));
+  other = shared;
+  ++other.device;
+  EXPECT_EQ(opens(other), shared.machine.empty());
+  other.machine = "another one";
+  EXPECT_TRUE(opens(other));
 }
 
 TEST_F(Io, FullDisk) {

@@ -207,6 +207,8 @@ std::vector<std::uint8_t> pack_call(Sharing sharing, const io::SharedOutput& out
   m.fixed(static_cast<std::uint8_t>(sharing));
   m.text(output.path, kMaxTextBytes);
   m.varint(output.file);
+  m.varint(output.device);
+  m.text(output.machine, kMaxTextBytes);
   m.varint(output.head_bytes);
   m.varint(output.frame_lines);
   return std::move(m.bytes);
@@ -224,6 +226,8 @@ void help_decode(Processes& processes, const Options& options, const Common& com
   in.fixed(sharing);
   in.text(output.path, kMaxTextBytes);
   in.varint(output.file);
+  in.varint(output.device);
+  in.text(output.machine, kMaxTextBytes);
   in.varint(output.head_bytes);
   in.varint(lines);
   output.frame_lines = lines != 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <string_view>
 #include <vector>
 
@@ -16,13 +17,21 @@ namespace trivelet::io {
 
 namespace {
 
+std::string this_machine() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
 class PartWriter final : public FrameWriter {
  public:
   PartWriter(const SharedOutput& output, const VideoInfo& info, std::uint64_t first)
       : name_(output.path), info_(info), line_(output.frame_lines ? "FRAME\n" : "") {
     file_ = ::open(name_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
     struct stat status = {};
-    const bool same = file_ >= 0 && ::fstat(file_, &status) == 0 && status.st_ino == output.file;
+    const bool same = file_ >= 0 && ::fstat(file_, &status) == 0 && status.st_ino == output.file &&
+                      (output.machine.empty() || output.machine != this_machine() || status.st_dev == output.device);
     if (!same && file_ >= 0) ::close(file_);
     require(same, ErrorKind::kIo,
             name_ +
@@ -100,7 +109,14 @@ SharedOutput shared_file(FileSink& file, bool frame_lines) {
   const std::uint64_t head = file.position();
   file.seek(head);  // writes out what is buffered
   if (::stat(file.temporary_path().c_str(), &status) != 0) return {};
-  return {file.temporary_path(), static_cast<std::uint64_t>(status.st_ino), head, frame_lines};
+  SharedOutput shared;
+  shared.path = file.temporary_path();
+  shared.file = static_cast<std::uint64_t>(status.st_ino);
+  shared.device = static_cast<std::uint64_t>(status.st_dev);
+  shared.machine = this_machine();
+  shared.head_bytes = head;
+  shared.frame_lines = frame_lines;
+  return shared;
 }
 
 }  // namespace trivelet::io

@@ -14,6 +14,8 @@ namespace trivelet::io {
 struct SharedOutput {
   std::string path{};            ///< it is being written under this name; "" = there are no such places
   std::uint64_t file = 0;        ///< the system's number of it
+  std::uint64_t device = 0;      ///< and of where it is, in the words of `machine`: others number their devices anew
+  std::string machine{};         ///< as the system tells it, anew whenever it starts; "" = not known
   std::uint64_t head_bytes = 0;  ///< before the first frame
   bool frame_lines = false;      ///< as Y4M has before each
 };
