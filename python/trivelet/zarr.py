@@ -16,7 +16,7 @@ import ctypes
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, Iterable, NamedTuple, Optional, Sequence
+from typing import Any, Iterable, NamedTuple, Optional, Sequence, cast
 
 import numpy as np
 import zarr
@@ -223,11 +223,12 @@ async def _begin(byte_getter: Any, prototype: Any, ends: Optional[tuple[int, int
             if tail:
                 wanted.append(SuffixByteRequest(tail))
             try:
-                size, *read = await asyncio.gather(
+                length, *read = await asyncio.gather(
                     byte_getter.store.getsize(byte_getter.path), *(byte_getter.get(prototype, w) for w in wanted)
                 )
             except FileNotFoundError:
                 return None
+            size = cast(int, length)
         if size > _WORTH_PARTS:
             if any(part is None for part in read):
                 return None
