@@ -23,6 +23,7 @@ from reference_conventions import crc32c  # noqa: E402
 
 SECONDS = 2.0
 MEGABYTES = 300
+CORRUPT = Path(__file__).resolve().parent / "corrupt"
 failures = []
 program = ""
 
@@ -84,6 +85,18 @@ def with_size(stream: bytes, width: int, height: int) -> bytes:
             end = at + 16 + length - 4
             data[end : end + 4] = crc32c(bytes(data[at + 16 : end])).to_bytes(4, "little")
     return bytes(data)
+
+
+def with_envelope(stream: bytes, content: bytes) -> bytes:
+    """The stream of a volume with another box of the headers of its files."""
+    out = stream[:8]
+    for kind, at, length in boxes_of(stream):
+        if kind == b"volh":
+            head = kind + (len(content) + 4).to_bytes(8, "little")
+            out += head + crc32c(head).to_bytes(4, "little") + content + crc32c(content).to_bytes(4, "little")
+        else:
+            out += stream[at : at + 16 + length]
+    return out
 
 
 def expect_options() -> None:
@@ -152,7 +165,7 @@ def main() -> int:
         # Empty blocks, whose GOPs are many; planes whose codewords have no byte.
         for bomb, memory, text in (("empty_gop", "250M", "--max-memory"), ("empty_gops", "16G", "--max-work"),
                                    ("empty_codewords", "250M", "take time")):
-            path = put(bomb + ".tvl", (Path(__file__).resolve().parent / "corrupt" / (bomb + ".bomb")).read_bytes())
+            path = put(bomb + ".tvl", (CORRUPT / (bomb + ".bomb")).read_bytes())
             size = path.stat().st_size
             run(f"3 {bomb}", size, ["decode", path, "null", "--quiet", "--max-memory", memory], [5], folder, text=text)
             run(f"3 {bomb}, verified", size, ["verify", path, "--max-memory", memory], [5], folder, text=text)
@@ -192,8 +205,48 @@ def main() -> int:
         struct.pack_into("<q", nifti, 168, 544)
         promise = put("promise.nii", bytes(nifti))
         run("8 a header of a huge volume", 544, ["encode", promise, folder / "t.tvl", "-y"], [4, 5], folder)
-        # 9: a stored head of a DICOM file, as compressed as it says.
-        run("9 information on a volume", volume.__len__(), ["info", folder / "volume.tvl"], [0], folder)
+        run("8 the same, information", 544, ["info", promise], [0, 4, 5], folder)
+        # What one MiB becomes, again and again: a tail of 100 MiB, and one of 16 in a file that is named 40 times.
+        packer = zlib.compressobj(1, zlib.DEFLATED, -15)
+        begin = packer.compress(bytes(64)) + packer.flush(zlib.Z_FULL_FLUSH)
+        mebibyte = packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
+        end = packer.flush()
+
+        def tailed(name: str, mebibytes: int) -> int:
+            checked = zlib.crc32(bytes(64))
+            for _ in range(mebibytes):
+                checked = zlib.crc32(bytes(1 << 20), checked)
+            data = bytes([31, 139, 8, 0, 0, 0, 0, 0, 2, 255]) + begin + mebibytes * mebibyte + end
+            (inside / name).write_bytes(data + struct.pack("<II", checked, 64 + (mebibytes << 20)))
+            return len(data)
+
+        size = tailed("tail.raw", 100)
+        (inside / "tail.nhdr").write_bytes(b"NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 4 4\nencoding: raw\ndata file: tail.raw\n")
+        run("8 a long tail", size, ["encode", inside / "tail.nhdr", folder / "t.tvl", "-y"], [4, 5], folder, text="behind the voxels")
+        size = tailed("often.raw", 16)
+        (inside / "often.nhdr").write_bytes(b"NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 4 160\nencoding: raw\ndata file: LIST\n"
+                                            + 40 * b"often.raw\n")
+        run("8 one file again and again", size, ["encode", inside / "often.nhdr", folder / "t.tvl", "-y"], [4, 5], folder, text="twice")
+        names = [f"often{i}.raw" for i in range(40)]
+        for name in names:
+            os.link(inside / "often.raw", inside / name)
+        often = (inside / "often.nhdr").read_bytes().split(b"often.raw")[0] + "\n".join(names).encode() + b"\n"
+        (inside / "often.nhdr").write_bytes(often)
+        run("8 the same under many names", size, ["encode", inside / "often.nhdr", folder / "t.tvl", "-y"], [4, 5], folder,
+            text="behind the voxels")
+        (folder / "four.nrrd").write_bytes(b"NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 4 4\nencoding: raw\n\n" + bytes(64))
+        subprocess.run([program, "encode", folder / "four.nrrd", folder / "four.tvl", "--quiet"], check=True)
+        four = (folder / "four.tvl").read_bytes()
+        plain = leb(4) + b"nrrd" + leb(1) + leb(6) + b"a.nrrd" + leb(0) + leb(64) + leb(64) + (folder / "four.nrrd").read_bytes()[:64]
+        tail = 250 << 20
+        packer = zlib.compressobj(1)
+        content = packer.compress(plain + leb(tail)) + b"".join(packer.compress(bytes(1 << 20)) for _ in range(250)) + packer.flush()
+        stored = put("tail.tvl", with_envelope(four, b"\1\1" + content))
+        run("8 a long tail in a stream", len(content), ["info", stored], [0, 4, 5], folder)
+        # 9: the head of a DICOM file in a stream says that its pixels, of 65,535 x 65,535, are compressed: nobody unpacks it.
+        stored = put("dicom.tvl", with_envelope(four, (CORRUPT / "envelope" / "dicom_compressed").read_bytes()))
+        run("9 a stored head of compressed pixels", stored.stat().st_size, ["info", stored], [4], folder, text="stored header")
+        run("9 the same, decoded", stored.stat().st_size, ["decode", stored, folder / "d.nii"], [4], folder, text="stored header")
         # 10: still pictures out of a few bytes.
         vstc = put("vstc.tvs", still(1, leb(65536) + leb(4096), bytes([4, 20])))
         run("10 vstc", vstc.stat().st_size, ["still", "decode", vstc, folder / "t.pgm", "-y"], [5], folder, text="--max-work")

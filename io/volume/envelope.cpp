@@ -27,7 +27,7 @@ void put_text(std::vector<std::byte>& out, const std::string& text) {
 
 class Fields {
  public:
-  explicit Fields(VolumeInput& in) : in_(in) {}
+  Fields(VolumeInput& in, std::uint64_t most) : in_(in), most_(most) {}
   std::uint64_t varint() {
     const std::optional<std::uint64_t> v = take_varint([this] {
       std::byte b{};
@@ -42,6 +42,7 @@ class Fields {
     const std::uint64_t size = varint();
     total_ += size;
     if (size > kMaxHeadBytes || total_ > kMaxHeadBytes) bad("more than " + std::to_string(kMaxHeadBytes) + " bytes");
+    out.reserve(static_cast<std::size_t>(std::min(size, most_)));  // a vector that grows takes twice as much
     in_.append(out, size, "header");
     return out;
   }
@@ -52,6 +53,7 @@ class Fields {
 
  private:
   VolumeInput& in_;
+  std::uint64_t most_;  // bytes there can be
   std::uint64_t total_ = 0;
 };
 
@@ -100,7 +102,8 @@ Envelope parse_envelope(const std::uint8_t* bytes, std::size_t size) {
   std::unique_ptr<VolumeInput> unpacked;
   if (bytes[1] == 1) unpacked = std::make_unique<VolumeInput>(make_inflater(stored, true, {}), stored.name());
   VolumeInput& in = unpacked ? *unpacked : stored;
-  Fields fields(in);
+  constexpr std::uint64_t kDeflated = 1032;  // bytes that one of deflate's can stand for
+  Fields fields(in, size * kDeflated);
   Envelope e;
   e.format = fields.text();
   const std::uint64_t files = fields.varint();

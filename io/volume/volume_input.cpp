@@ -144,13 +144,13 @@ bool VolumeInput::line(std::string& out) {
   }
 }
 
-std::vector<std::byte> VolumeInput::rest(const char* what) {
+std::vector<std::byte> VolumeInput::rest(const char* what, std::size_t limit) {
   std::vector<std::byte> out;
   for (;;) {
     const std::string_view text = ahead(1);
     if (text.empty()) return out;
-    require(out.size() + text.size() <= kMaxHeadBytes, ErrorKind::kBadStream,
-            name_ + ": more than " + std::to_string(kMaxHeadBytes) + " bytes of " + what);
+    require(out.size() + text.size() <= limit, ErrorKind::kBadStream,
+            name_ + ": more than " + std::to_string(limit) + " bytes of " + what);
     const auto* p = reinterpret_cast<const std::byte*>(text.data());
     out.insert(out.end(), p, p + text.size());
     consume(text.size());

@@ -43,8 +43,8 @@ class VolumeInput {
   void skip(std::uint64_t size, const char* what);
   /// A line with its line feed. False at the end of input.
   bool line(std::string& out);
-  /// Everything up to the end. BadStream when it is more than kMaxHeadBytes.
-  std::vector<std::byte> rest(const char* what);
+  /// Everything up to the end. BadStream when it is more than `limit` bytes.
+  std::vector<std::byte> rest(const char* what, std::size_t limit);
   std::uint64_t position() const { return position_; }
   const std::string& name() const { return name_; }
   Feed& feed() { return *feed_; }

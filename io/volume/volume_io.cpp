@@ -36,6 +36,7 @@ class LayoutReader final : public VolumeReader {
 
   void rewind() override {
     envelope_ = {};
+    head_bytes_ = tail_bytes_ = 0;
     envelope_.format = layout_.info.format;
     open(0);
   }
@@ -95,7 +96,7 @@ class LayoutReader final : public VolumeReader {
     current_.head.clear();
     current_.tail.clear();
     if (f.voxel_bytes == 0)
-      current_.head = input_->rest("header");
+      current_.head = input_->rest("header", kMaxHeadBytes);
     else
       input_->append(current_.head, f.head_bytes, "header");
     if (f.packing != Packing::kNone && f.voxel_bytes > 0)
@@ -111,14 +112,20 @@ class LayoutReader final : public VolumeReader {
               input_->name() + ": holds more compressed voxels than its header says");
       unpacked_.reset();
     }
-    current_.tail = input_->rest("data behind the voxels");
+    current_.tail = input_->rest("data behind the voxels", kMaxTailBytes - tail_bytes_);
+    tail_bytes_ += current_.tail.size();
+    head_bytes_ += current_.head.size();
+    require(head_bytes_ <= kMaxHeadBytes, ErrorKind::kUnsupported,
+            input_->name() + ": with it headers of more than " + std::to_string(kMaxHeadBytes) + " bytes");
     envelope_.files.push_back(std::move(current_));
     current_ = {};
     if (at_ + 1 < layout_.files.size()) open(at_ + 1);
   }
 
   VolumeLayout layout_;
-  Envelope envelope_;  // of the files that are done
+  Envelope envelope_;           // of the files that are done
+  std::size_t head_bytes_ = 0;  // of these
+  std::size_t tail_bytes_ = 0;
   VolumeFile current_;
   std::size_t at_ = 0;  // the file that is open
   std::unique_ptr<VolumeInput> input_;

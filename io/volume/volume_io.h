@@ -61,6 +61,9 @@ Envelope parse_envelope(const std::uint8_t* bytes, std::size_t size);
 
 /// Header files, folders, and how many bytes of them are taken into memory.
 inline constexpr std::size_t kMaxHeadBytes = std::size_t{256} << 20;
+/// Likewise of what stands behind the voxels of all files of a volume: packed, or one file named again and again, it is a
+/// few bytes that cost thousands of times as many.
+inline constexpr std::size_t kMaxTailBytes = std::size_t{64} << 20;
 
 struct VolumeOptions {
   std::string format{};               ///< "" = by content and name; "nifti", "nrrd", "metaimage", "dicom", "raw"
