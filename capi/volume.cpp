@@ -67,6 +67,7 @@ tvl_volume_params default_params() {
   p.effort = static_cast<std::int32_t>(d.effort);
   p.profile = static_cast<std::int32_t>(d.profile);
   p.block_size = d.block_size;
+  p.device = TVL_CPU;
   return p;
 }
 
@@ -164,6 +165,8 @@ void write_volume(tvl_encoder& e, const tvl_volume* volume, const tvl_volume_par
   params.workers = e.workers();
   params.progress = [&e](std::uint64_t) { e.check_cancelled(); };
   params.on_remark = [&e](const std::string& text) { e.say(0, text); };
+  const std::shared_ptr<const Backend> backend = backend_for(p.device, p.device_memory);
+  params.backend = [&backend](Profile profile) { return profile == Profile::kPredictive ? nullptr : backend.get(); };
   const std::unique_ptr<ReadBack> back = e.output->read_back();
   params.verify = p.verify != 0;
   require(back != nullptr || !params.verify, ErrorKind::kBadArgument,

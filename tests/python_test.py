@@ -559,6 +559,24 @@ class Targets(unittest.TestCase):
             trivelet.encode(array, size=10.5)
         with self.assertRaises(trivelet.UnsupportedError):
             trivelet.decode(trivelet.encode(array), max_memory=1000)
+        stream = trivelet.encode(array, transform="wavelet")
+        for limit in ({"max_samples": 10}, {"max_frames": 2}, {"max_memory": 1000}):
+            with self.assertRaises(trivelet.UnsupportedError, msg=str(limit)):
+                trivelet.decode(stream, **limit)
+            with self.assertRaises(trivelet.UnsupportedError, msg=str(limit)):
+                trivelet.open(stream, **limit)[0]
+            with self.assertRaises(trivelet.UnsupportedError, msg=str(limit)):
+                next(iter(trivelet.VideoReader(stream, **limit)))
+        self.assertTrue(np.array_equal(trivelet.open(stream, max_frames=len(array)).at()[...], array))
+        with self.assertRaises(trivelet.ArgumentError):
+            trivelet.decode(stream, max_samples=-1)
+        with self.assertRaises(TypeError):
+            trivelet.decode(stream, max_sample=1)
+        for device, error in ((-1, trivelet.ArgumentError), (1000, trivelet.UnsupportedError)):
+            with self.assertRaises(error):
+                trivelet.encode(array, transform="wavelet", device=device)
+            with self.assertRaises(error):
+                trivelet.decode(stream, device=device)
 
 
 class Files(unittest.TestCase):

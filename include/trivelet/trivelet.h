@@ -504,10 +504,13 @@ typedef struct tvl_volume_params {
   const double*
       fill_values;     /* with loss: `fill_count` values that mean "nothing here" and come back exactly; of floats */
   uint64_t fill_count; /* NaN and infinities do without being named. NULL, 0 = none */
+  int32_t device;      /* TVL_CPU, or the number of a GPU, on which wavelets are coded; what is predicted takes the CPU */
+  int32_t reserved;
+  uint64_t device_memory; /* bytes of the GPU's memory that may be used; 0 = all */
 } tvl_volume_params;
 TVL_API void tvl_volume_params_init(tvl_volume_params* params, uint64_t struct_size);
 
-/* Codes a volume to `sink` (NULL = memory of the encoder), on the CPU. The voxels, or what `read` gives when `voxels` is
+/* Codes a volume to `sink` (NULL = memory of the encoder). The voxels, or what `read` gives when `voxels` is
  * NULL. params: NULL = defaults. */
 TVL_API tvl_result tvl_encoder_write_volume(tvl_encoder* encoder, const tvl_volume* volume,
                                             const tvl_volume_params* params, const tvl_voxels* voxels,

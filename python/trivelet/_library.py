@@ -168,6 +168,8 @@ class VolumeParams(Structure):
         ("envelope_bytes", c_uint64),
         ("fill_values", POINTER(c_double)),
         ("fill_count", c_uint64),
+        *members(c_int32, "device reserved"),
+        ("device_memory", c_uint64),
     ]
 
 

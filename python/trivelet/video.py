@@ -21,7 +21,7 @@ from ._handles import Handle
 from ._streams import Readable, Source, Writable, sink_for
 from .errors import ArgumentError
 from .metadata import Metadata, of_decoder, to_structure
-from .volume import Array, at_most_one, check_quality, number_of, positive
+from .volume import Array, at_most_one, check_device, check_quality, number_of, positive, set_limits
 
 _GREY, _YUV, _RGB = range(3)
 _SUBSAMPLINGS = {(0, 0): "444", (1, 0): "422", (1, 1): "420", (0, 1): "440", (2, 0): "411", (2, 2): "410"}
@@ -264,7 +264,7 @@ class VideoWriter:
         params.layers = layers if layers is not None else 0
         params.threads = threads
         if device is not None:
-            params.device = _device(device)
+            params.device = check_device(device)
         if metadata is not None:
             params.metadata = ctypes.pointer(to_structure(metadata))
         self._next = 0
@@ -362,6 +362,9 @@ class VideoReader(Iterator[Frame]):
         threads: int = 0,
         device: Optional[int] = None,
         max_memory: Optional[int] = None,
+        max_samples: Optional[int] = None,
+        max_frames: Optional[int] = None,
+        max_samples_per_byte: Optional[int] = None,
     ) -> None:
         """source: a path, bytes or another buffer, or a binary file; one that cannot seek is read in order.
         reduce, temporal_reduce: halve the pictures, the rate, so many times. layers: quality layers; None = all.
@@ -369,7 +372,8 @@ class VideoReader(Iterator[Frame]):
         start, stop: frames of the stream, [start, stop).
         keep_partial: gives what is intact of a damaged stream and tells of the rest in the log "trivelet".
         threads: 0 = one for each core. device: the number of a GPU; None = the CPU.
-        max_memory: bytes; streams whose GOPs need more are refused with UnsupportedError; 8 GiB.
+        max_memory, max_samples, max_frames, max_samples_per_byte: what a stream may cost, as of `trivelet.open`: bytes that
+          decoding takes, samples of a GOP, frames, samples that a byte of the stream may stand for.
         """
         if layers is not None and layers < 1:
             raise ArgumentError(f"layers is {layers}; it must be at least 1, or None for all")
@@ -382,9 +386,14 @@ class VideoReader(Iterator[Frame]):
         params.keep_partial = keep_partial
         params.threads = threads
         if device is not None:
-            params.device = _device(device)
-        if max_memory is not None:
-            params.max_memory = max_memory
+            params.device = check_device(device)
+        set_limits(
+            params,
+            max_memory=max_memory,
+            max_samples=max_samples,
+            max_frames=max_frames,
+            max_samples_per_byte=max_samples_per_byte,
+        )
         self._decoder = Handle("decoder")
         self._ready: collections.deque[Frame] = collections.deque()
         self._failed: Optional[BaseException] = None
@@ -465,9 +474,3 @@ def _not_negative(name: str, value: int) -> int:
     if operator.index(value) < 0:
         raise ArgumentError(f"{name} is {value}; it must not be below 0")
     return value
-
-
-def _device(number: int) -> int:
-    if operator.index(number) < 0:
-        raise ArgumentError(f"device is {number}; GPUs are numbered from 0, and None is the CPU")
-    return number

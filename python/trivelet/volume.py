@@ -50,6 +50,24 @@ def check_quality(value: float) -> float:
     return value
 
 
+def check_device(number: int) -> int:
+    if operator.index(number) < 0:
+        raise ArgumentError(f"device is {number}; GPUs are numbered from 0, and None is the CPU")
+    return number
+
+
+def set_limits(params: Any, **limits: Optional[int]) -> None:
+    """Those that are given; the library's defaults stay."""
+    for name, value in limits.items():
+        if name not in ("max_memory", "max_samples", "max_frames", "max_samples_per_byte"):
+            raise TypeError(f"an unexpected keyword argument '{name}'")
+        if value is None:
+            continue
+        if operator.index(value) < 0:
+            raise ArgumentError(f"{name} is {value}; it must not be below 0")
+        setattr(params, name, value)
+
+
 def at_most_one(**wants: Any) -> None:
     asked = [name for name, value in wants.items() if value is not None]
     if len(asked) > 1:
@@ -130,6 +148,7 @@ def encode(
     fill_values: Union[float, Sequence[float]] = (),
     verify: bool = False,
     threads: int = 0,
+    device: Optional[int] = None,
 ) -> bytes:
     """Codes an array: every voxel comes back bit for bit, unless one of `max_error` to `ratio` is given.
 
@@ -159,6 +178,7 @@ def encode(
       infinities do without being named.
     verify: decodes and compares before it returns.
     threads: 0 = one for each core. The stream does not depend on it.
+    device: the number of a GPU, on which wavelets are coded; None = the CPU, which codes what is predicted in any case.
     """
     far = on_device(array)
     given = far.view if far else on_host(array)
@@ -196,6 +216,8 @@ def encode(
     params.fill_count = len(fills)
     params.verify = verify
     params.threads = threads
+    if device is not None:
+        params.device = check_device(device)
     params.settings = b"axes " + axes.encode()
 
     library = _library.library
@@ -297,13 +319,15 @@ class Volume:
         reduce: int = 0,
         layers: Optional[int] = None,
         threads: int = 0,
-        max_memory: Optional[int] = None,
+        device: Optional[int] = None,
+        **limits: Optional[int],
     ) -> None:
         """As `trivelet.open` and `at`."""
         if layers is not None and layers < 1:
             raise ArgumentError(f"layers is {layers}; it must be at least 1, or None for all")
         self._source = source if isinstance(source, Source) else Source(source)
-        self._options = {"reduce": reduce, "layers": layers, "threads": threads, "max_memory": max_memory}
+        self._options = {"reduce": reduce, "layers": layers, "threads": threads, "device": device}
+        self._limits = limits
         with self._source.lock, Handle("decoder") as decoder:
             self._open(decoder, None)
             whole, output, info = self._describe(decoder)
@@ -347,8 +371,9 @@ class Volume:
         params.threads = self._options["threads"]
         if far:
             params.device = far.device
-        if self._options["max_memory"] is not None:
-            params.max_memory = self._options["max_memory"]
+        elif self._options["device"] is not None:
+            params.device = check_device(self._options["device"])
+        set_limits(params, **self._limits)
         source = self._source.structure(decoder)
         decoder.call(_library.library.tvl_decoder_open_volume, ctypes.byref(source), ctypes.byref(params))
 
@@ -390,7 +415,8 @@ class Volume:
 
     def at(self, reduce: int = 0, layers: Optional[int] = None) -> Volume:
         """The same volume at its size halved `reduce` times, with `layers` of its quality layers; None = all."""
-        return Volume(self._source, **{**self._options, "reduce": reduce, "layers": layers})  # type: ignore[arg-type]
+        options = {**self._options, **self._limits, "reduce": reduce, "layers": layers}
+        return Volume(self._source, **options)  # type: ignore[arg-type]
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Array:
         if copy is False:
@@ -472,15 +498,33 @@ def _read_slices(decoder: Handle, volume: Array) -> None:
         raise StreamError(f"the stream ends after {count.value} of {wanted} slices")
 
 
-def open(source: Readable, *, threads: int = 0, max_memory: Optional[int] = None) -> Volume:
+def open(
+    source: Readable,
+    *,
+    threads: int = 0,
+    device: Optional[int] = None,
+    max_memory: Optional[int] = None,
+    max_samples: Optional[int] = None,
+    max_frames: Optional[int] = None,
+    max_samples_per_byte: Optional[int] = None,
+) -> Volume:
     """A volume whose parts are read as they are asked for.
 
     source: a path, bytes or another buffer, or a binary file that can seek, such as fsspec gives for an URL. It is
       used as long as the volume is.
-    threads: for each read; 0 = one for each core. max_memory: bytes; streams whose groups of slices need more are
-      refused with UnsupportedError; 8 GiB.
+    threads: for each read; 0 = one for each core. device: the number of a GPU, on which wavelets are decoded; None = the
+      CPU.
+    max_memory, max_samples, max_frames, max_samples_per_byte: what a stream may cost; one that costs more is refused with
+      UnsupportedError before. Bytes that decoding takes, 8 GiB; samples of a group of slices, 2**33; slices, 100
+      million; samples that a byte of the stream may stand for, 4096.
     """
-    return Volume(source, threads=threads, max_memory=max_memory)
+    limits: dict[str, Any] = {
+        "max_memory": max_memory,
+        "max_samples": max_samples,
+        "max_frames": max_frames,
+        "max_samples_per_byte": max_samples_per_byte,
+    }
+    return Volume(source, threads=threads, device=device, **limits)
 
 
 def decode(
@@ -491,7 +535,8 @@ def decode(
     layers: Optional[int] = None,
     out: Any = None,
     threads: int = 0,
-    max_memory: Optional[int] = None,
+    device: Optional[int] = None,
+    **limits: Optional[int],
 ) -> Any:
     """The array of a stream, or a part of it.
 
@@ -507,9 +552,9 @@ def decode(
     reduce: halves the size so many times. layers: so many quality layers; None = all.
     out: an array of the result's shape and type to decode into, which is returned; it may have gaps. One in memory of a
       GPU (`__cuda_array_interface__` or DLPack) has rows without gaps; wavelets are then decoded there.
-    threads, max_memory: as of `trivelet.open`.
+    threads, device, max_memory and the other limits: as of `trivelet.open`.
     """
-    volume = Volume(stream, reduce=reduce, layers=layers, threads=threads, max_memory=max_memory)
+    volume = Volume(stream, reduce=reduce, layers=layers, threads=threads, device=device, **limits)
     ranges = _ranges_of(..., volume.shape) if region is None else volume._reduced_ranges(region)
     shape = tuple(r.extent for r in ranges)
     if out is None:

@@ -88,6 +88,21 @@ static void voxels_on_gpu(int device, const int16_t* voxels, const uint8_t* stre
   CHECK(tvl_encoder_write_volume(encoder, &v, &p, &from, NULL, NULL, NULL) == TVL_OK);
   CHECK(tvl_encoder_stream(encoder, &again, &again_size) == TVL_OK);
   CHECK(again_size == size && memcmp(again, stream, size) == 0);
+  /* Coded there, too, and what is predicted on the CPU all the same. */
+  p.device = device, p.verify = 1;
+  CHECK(tvl_encoder_write_volume(encoder, &v, &p, &from, NULL, NULL, NULL) == TVL_OK);
+  CHECK(tvl_encoder_stream(encoder, &again, &again_size) == TVL_OK && again_size > 0);
+  uint64_t wanted = 0;
+  int16_t* coded_there = calloc(kVoxels, 2);
+  tvl_decoder* reader = tvl_decoder_new();
+  CHECK(tvl_decode_volume(reader, again, again_size, NULL, coded_there, 2 * kVoxels, &wanted) == TVL_OK);
+  CHECK(wanted == 2 * kVoxels && memcmp(coded_there, voxels, 2 * kVoxels) == 0);
+  p.transform = TVL_TRANSFORM_PREDICTION;
+  CHECK(tvl_encoder_write_volume(encoder, &v, &p, &from, NULL, NULL, NULL) == TVL_OK);
+  p.device = 77;
+  CHECK(tvl_encoder_write_volume(encoder, &v, &p, &from, NULL, NULL, NULL) == TVL_UNSUPPORTED);
+  tvl_decoder_free(reader);
+  free(coded_there);
   tvl_encoder_free(encoder);
 
   tvl_decoder* decoder = tvl_decoder_new();
