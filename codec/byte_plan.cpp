@@ -45,20 +45,22 @@ std::vector<std::uint64_t> BytePlan::next(const std::vector<GopInfo>& index, std
   const std::size_t left = gops_.size() - first;
   if (left == 0) return {};
   double wanted = 0;
-  for (std::size_t i = first; i < gops_.size(); ++i) wanted += gops_[i].curve.bytes(slope_);
-  const std::uint64_t end = tail(index, position);
-  const std::uint64_t before = position + end + gops_[first].head;
-  require(total_ > before, ErrorKind::kBadArgument,
-          "a target of " + std::to_string(total_) + " bytes is too small: " + std::to_string(before) +
-              " are needed before GOP " + std::to_string(first) +
-              " says anything; raise the target or lower EncoderParams::layers");
-  const double room = static_cast<double>(total_ - position - end);
+  std::uint64_t needed = position + tail(index, position);
+  for (std::size_t i = first; i < gops_.size(); ++i) {
+    wanted += gops_[i].curve.body_bytes(slope_);
+    needed += gops_[i].head + gops_[i].least;
+  }
+  require(total_ >= needed, ErrorKind::kBadArgument,
+          "a target of " + std::to_string(total_) + " bytes is too small: " + std::to_string(needed) +
+              " are needed for heads, motion and index alone; raise the target, lower EncoderParams::layers or do "
+              "without EncoderParams::motion");
+  const auto room = static_cast<double>(total_ - needed);
   std::vector<std::uint64_t> bytes;
   for (std::size_t i = first; i < first + std::max<std::size_t>(1, left / kLeftForEach); ++i) {
     const double share = left == 1    ? 1.0
-                         : wanted > 0 ? gops_[i].curve.bytes(slope_) / wanted
+                         : wanted > 0 ? gops_[i].curve.body_bytes(slope_) / wanted
                                       : 1.0 / static_cast<double>(left);
-    bytes.push_back(static_cast<std::uint64_t>(std::max(0.0, room * share - static_cast<double>(gops_[i].head))));
+    bytes.push_back(gops_[i].least + static_cast<std::uint64_t>(room * share));
   }
   return bytes;
 }

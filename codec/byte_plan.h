@@ -1,5 +1,6 @@
-// How the bytes of a target are divided among the GOPs of a video, all of which are coded: by one slope for all, and what
-// some did not take goes to those behind them.
+// How the bytes of a target are divided among the GOPs of a video, all of which are coded: every GOP has what it takes
+// however coarse it is (heads, motion), the rest is divided by one slope for all, and what some did not take goes to those
+// behind them.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,9 @@ inline constexpr double kBodyShare = 0.97;
 /// A coded GOP that waits for its bytes.
 struct WaitingGop {
   RateCurve curve;
-  std::uint64_t head = 0;  ///< bytes that its packet takes before the chunks
-  GopInfo info;            ///< frames and times
+  std::uint64_t head = 0;   ///< bytes that its packet takes before the chunks
+  std::uint64_t least = 0;  ///< bytes of its chunks with nothing in them
+  GopInfo info;             ///< frames and times
 };
 
 class BytePlan {

@@ -63,6 +63,7 @@ void visit(IO& io, GopRecord& r) {
   if (!r.waits) return;
   r.waiting.curve.visit(io);
   number(io, r.waiting.head);
+  number(io, r.waiting.least);
   if constexpr (IO::kReading) r.waiting.info = r.info;
 }
 

@@ -55,6 +55,7 @@ struct Encoder::State {
     Pending gop;
     long offset = 0;  ///< in the spool
     RateCurve curve;
+    std::uint64_t least = 0;  ///< as WaitingGop has it
     SampleErrorModel errors;
   };
   /// What the first GOP tells all runs.

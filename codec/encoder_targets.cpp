@@ -30,6 +30,9 @@ constexpr double kFinestStep = 0.05;
 constexpr double kFinestStepForBytes = 0.02;
 constexpr double kCoarsestStep = 1e6;  // larger than any coefficient
 
+// The slope at which no byte is worth anything.
+constexpr double kWorthless = 1e30;
+
 // By how many octaves the step should grow for `of_planes`, the amount with plane 1 as the last, to become `wanted`;
 // `of_all` is the amount with plane 0. Amounts are bytes or errors.
 double octaves_off(double of_planes, double of_all, double wanted) {
@@ -493,7 +496,8 @@ void Encoder::State::put_off(const Gop& gop, const Pending& p, RateControl& cont
   measure(gop, p, control, layers);
   pass_on(p);
   if (p.number == 0) seed = {step, correction, aligned_slope, needed_slope, run.front()};
-  spooled.push_back({p, std::ftell(spool->file()), run.back(), measured});
+  const std::vector<Cuts> nothing(static_cast<std::size_t>(header.layers), control.at(kWorthless));
+  spooled.push_back({p, std::ftell(spool->file()), run.back(), control.chunk_bytes(nothing), measured});
   timed(&EncoderStages::pack, true, [&] { control.save(spool->file()); });
   add_written();
 }
@@ -504,6 +508,7 @@ WaitingGop Encoder::State::waiting(const Spooled& s) const {
   GopHeader head = head_of(s.gop);
   head.layer_top.assign(header.layers, 0);
   w.head = serialise(header, head).size() + kBoxHeaderBytes + s.gop.motion_bytes();
+  w.least = s.least;
   w.info.first_frame = s.gop.first_frame;
   w.info.frames = s.gop.frames;
   w.info.begin_pts = s.gop.times[0].pts;

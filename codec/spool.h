@@ -37,6 +37,8 @@ class RateCurve {
   RateCurve(const RateControl& control, std::uint64_t fixed, int frames);
   /// Interpolated between slopes an eighth of an octave apart.
   double bytes(double log2_slope) const;
+  /// Without what it takes whatever the slope.
+  double body_bytes(double log2_slope) const { return bytes(log2_slope) - static_cast<double>(fixed_); }
   int frames() const { return frames_; }
 
   template <class IO>

@@ -167,6 +167,43 @@ TEST_P(Rate, TargetsThatCannotBe) {
   EXPECT_EQ(kind_of([&] { encode(clip, p); }), ErrorKind::kBadArgument);
 }
 
+// What a GOP takes whatever its quality is set aside before the others are given theirs: a target is refused when it is
+// too small for that, and met when it is one byte larger, however short the last GOP is.
+TEST_P(Rate, TheLeastTargetIsMet) {
+  const Clip known = make_clip(video(48, 40, "yuv420p", 0), 10, 4, Pattern::kTexture, 3);
+  for (const bool moves : {false, true}) {
+    EncoderParams p = params_of(GetParam());
+    p.gop_frames = 4;
+    p.temporal_levels = 2;
+    if (moves) p.motion = Motion::kOn;
+    for (const bool is_known : {false, true}) {
+      SCOPED_TRACE(moves * 2 + is_known);
+      Clip clip = known;
+      clip.info.frames = is_known ? 10 : 0;
+      const auto needed = [&](std::uint64_t target) -> std::uint64_t {
+        p.target_bytes = target;
+        try {
+          const Stream s = encode(clip, p);
+          EXPECT_LE(s.size(), target);
+          return 0;
+        } catch (const Error& e) {
+          const std::string what = e.what();
+          const std::size_t at = what.find("too small: ");
+          EXPECT_NE(at, std::string::npos) << what;
+          return at == std::string::npos ? 1 : std::stoull(what.substr(at + 11));
+        }
+      };
+      const std::uint64_t least = needed(300);
+      ASSERT_GT(least, 300u);
+      // With another target another step is tried first, and along with it another motion.
+      std::uint64_t target = least;
+      for (std::uint64_t more = needed(target); more > target; more = needed(target)) target = more;
+      EXPECT_LE(target, least * 3 / 2);
+      EXPECT_EQ(needed(target * 3 / 2), 0u);
+    }
+  }
+}
+
 TEST_P(Rate, ThreadsAndInstructionSetsDoNotMatter) {
   const Clip clip = clip_of("yuv420p");
   for (const bool psnr : {false, true}) {

@@ -42,6 +42,7 @@ std::string in_options(std::string message) {
   // What libraries call it, and how it is typed.
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"EncoderParams::layers", "--layers"},
+      {"EncoderParams::motion", "--motion"},
       {"use SimdLevel::kBest", "use --simd auto"},
       {"ReaderOptions::width, height", "--size WxH"},
       {"ReaderOptions::pixel_format", "--pix-fmt"},
