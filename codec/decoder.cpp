@@ -352,7 +352,10 @@ bool Decoder::State::pull(Gop& gop, bool may_exchange) {
     while (to > from && first + static_cast<std::uint64_t>(to - 1) * step >= params.end_frame) --to;
     if (from < to && (from > 0 || to < gop.frames())) keep_frames(gop, from, to);
     (void)spare.push(std::move(packet));
-    if (from == to) continue;
+    if (from == to) {
+      ++stats.passed_gops;
+      continue;
+    }
 
     ++stats.gops;
     stats.frames += static_cast<std::uint64_t>(gop.frames());

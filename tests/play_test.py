@@ -6,6 +6,7 @@
 Draws by Xvfb's OpenGL. Skipped where the program has no player, or there is no ffmpeg or xvfb-run.
 """
 
+import json
 import math
 import os
 import random
@@ -109,6 +110,23 @@ def test_playing(folder: Path) -> None:
         check("frames shown" in said, f"play {more}: {said[:300]}")
 
 
+def test_each_gop_once(folder: Path) -> None:
+    """Played from end to end each GOP is decoded once, though most lean on the one before; a jump into one costs two."""
+    film, stream = folder / "moving.mkv", folder / "moving.tvl"
+    source = f"testsrc2=size={WIDTH}x{HEIGHT}:rate=12:duration=4"
+    subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", source, "-pix_fmt", "yuv420p", "-c:v", "ffv1", str(film)],
+                   check=True)  # fmt: skip
+    run("encode", film, stream, "--motion", "on", "--gop", "8", "--levels", "3x3")
+    gops = json.loads(run("info", stream, "--json").stdout)["gops"]
+    check(len(gops) == 6, f"6 GOPs: {gops}")
+    for seek, expected in (("0", 6), ("2.1", 4)):  # into the fourth, and the one before for its key frame
+        said = run("play", stream, "--stats", "--seek", seek, screen=True).stderr.decode()
+        found = re.search(r"(\d+) frames shown, (\d+) late .*?; (\d+) GOPs decoded", said)
+        check(bool(found) and int(found.group(3)) == expected, f"from {seek} s on: {said[:300]}, expected {expected} GOPs")
+        frames = 48 - math.floor(12 * float(seek))
+        check(bool(found) and int(found.group(1)) + int(found.group(2)) == frames, f"from {seek} s on, {frames} frames: {said[:300]}")
+
+
 def test_volumes(folder: Path) -> None:
     """Three planes, as 'view' cuts them; less of the stream at a reduced size; a window typed."""
     raw, stream, shot, view = (folder / n for n in ("v.raw", "v.tvl", "planes.png", "view.png"))
@@ -168,6 +186,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         test_pictures(Path(name))
         test_playing(Path(name))
+        test_each_gop_once(Path(name))
         test_volumes(Path(name))
         run("demux", Path(name) / "yuv420p.tvl.mkv", Path(name) / "film.tvl")
         test_damage(Path(name))

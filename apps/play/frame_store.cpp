@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "codec/bytes.h"
 #include "codec/container.h"
@@ -13,6 +12,7 @@ namespace trivelet::play {
 namespace {
 
 constexpr std::size_t kAhead = 3;                           // GOPs: one is shown, one waits, one is being decoded
+constexpr std::size_t kLeastAhead = 2;                      // of large ones
 constexpr std::size_t kMostBytes = std::size_t{768} << 20;  // of decoded GOPs that are kept
 
 std::size_t bytes_of(const DecodedGop& decoded) {
@@ -21,11 +21,13 @@ std::size_t bytes_of(const DecodedGop& decoded) {
 
 }  // namespace
 
-FrameStore::FrameStore(const std::string& path, const DecoderParams& params, std::shared_ptr<const Backend> backend)
-    : params_(params), backend_(std::move(backend)), file_(cli::open_stream_file(path)) {
+FrameStore::FrameStore(const std::string& path, const DecoderParams& params, std::shared_ptr<const Backend> backend,
+                       bool budget)
+    : params_(params), backend_(std::move(backend)), file_(cli::open_stream_file(path)), budget_(false, 0, 0, 0) {
   require(file_.source->seekable(), ErrorKind::kUnsupported, "a pipe cannot be played, for it cannot be sought in");
   read_times();
-  thread_ = std::thread([this] { work(); });
+  budget_ = Budget(budget, stream_.layers, most_reduce_, most_temporal_);
+  thread_ = std::thread([this] { run(); });
 }
 
 FrameStore::~FrameStore() {
@@ -79,12 +81,17 @@ double FrameStore::length_of(std::size_t gop) const {
   return (gop + 1 < first_frames_.size() ? times_[first_frames_[gop + 1]] : end_) - times_[first_frames_[gop]];
 }
 
-void FrameStore::want(std::size_t gop, const Quality& quality) {
+void FrameStore::want(const Wanted& wanted) {
+  const std::size_t gop = gop_of(frame_at(wanted.time));
   {
     const std::lock_guard lock(mutex_);
-    if (gop == wanted_ && quality == quality_) return;
-    wanted_ = gop;
-    quality_ = quality;
+    const bool same_quality = wanted.quality == wanted_.quality;
+    const bool same = asked_ && same_quality && gop == wanted_gop_ && (wanted.speed == 0) == (wanted_.speed == 0);
+    if (!same_quality) seconds_a_gop_ = 0;
+    asked_ = true;
+    wanted_ = wanted;
+    wanted_gop_ = gop;
+    if (same) return;
   }
   changed_.notify_all();
 }
@@ -95,18 +102,28 @@ std::shared_ptr<const DecodedGop> FrameStore::find(std::size_t gop) const {
   return found == decoded_.end() ? nullptr : found->second;
 }
 
+std::shared_ptr<const DecodedGop> FrameStore::find_before(std::size_t gop) const {
+  const std::lock_guard lock(mutex_);
+  for (auto next = decoded_.upper_bound(gop); next != decoded_.begin();)
+    if ((--next)->second->gop.frames() > 0) return next->second;
+  return nullptr;
+}
+
+// Whether it is there, good enough; the mutex is held. What was decoded under a budget is good while the clock goes on.
+bool FrameStore::is_good(std::size_t gop) const {
+  const auto found = decoded_.find(gop);
+  if (found == decoded_.end() || !(found->second->wanted == wanted_.quality)) return false;
+  return wanted_.speed > 0 || found->second->quality == wanted_.quality;
+}
+
 bool FrameStore::is_ready(std::size_t gop) const {
   const std::lock_guard lock(mutex_);
-  const auto found = decoded_.find(gop);
-  return found != decoded_.end() && found->second->quality == quality_;
+  return is_good(gop);
 }
 
 void FrameStore::wait_for(std::size_t gop) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] {
-    const auto found = decoded_.find(gop);
-    return error_ || (found != decoded_.end() && found->second->quality == quality_);
-  });
+  changed_.wait(lock, [&] { return error_ || is_good(gop); });
   if (error_) std::rethrow_exception(error_);
 }
 
@@ -115,27 +132,63 @@ void FrameStore::check() const {
   if (error_) std::rethrow_exception(error_);
 }
 
-// The next GOP that is not there as it is wanted; the mutex is held.
-bool FrameStore::choose(std::size_t& gop) const {
-  for (gop = wanted_; gop < std::min(wanted_ + kAhead, stream_.gops.size()); ++gop) {
-    const auto found = decoded_.find(gop);
-    if (found == decoded_.end() || !(found->second->quality == quality_)) return true;
-  }
-  return false;
+int FrameStore::budget_level() const {
+  const std::lock_guard lock(mutex_);
+  return budget_.level();
 }
 
-void FrameStore::work() {
+Work FrameStore::work() const {
+  const std::lock_guard lock(mutex_);
+  return work_;
+}
+
+// GOPs that are decoded beforehand, with the one that is shown; the mutex is held.
+std::size_t FrameStore::most_ahead() const {
+  std::size_t largest = 0;
+  for (const auto& [index, kept] : decoded_) largest = std::max(largest, bytes_of(*kept));
+  return largest == 0 ? kLeastAhead : std::clamp(kMostBytes / largest, kLeastAhead, kAhead);
+}
+
+// GOPs to decode until this one is there, going on from the last one or beginning anew.
+std::size_t FrameStore::cost(std::size_t gop, const Quality& quality) const {
+  const std::size_t anew = gop > 0 && stream_.gops[gop].key == GopKey::kOpen ? 2 : 1;
+  const bool behind = decoder_ && decoder_quality_ == quality && decoder_next_ <= gop;
+  return behind ? std::min(anew, gop - decoder_next_ + 1) : anew;
+}
+
+// The next GOP to decode; the mutex is held. False if all that is wanted is there.
+bool FrameStore::choose(std::size_t& gop) const {
+  if (!asked_) return false;
+  const std::size_t end = std::min(wanted_gop_ + most_ahead(), stream_.gops.size());
+  for (gop = wanted_gop_; gop < end && is_good(gop); ++gop) {
+  }
+  if (gop == end) return false;
+  const bool runs = wanted_.speed > 0 && !wanted_.waiting;
+  const Quality quality = wanted_.speed > 0 ? budget_.apply(wanted_.quality) : wanted_.quality;
+  // What would be over before it is there is passed by.
+  const auto too_late = [&](std::size_t g) {
+    const double there = wanted_.time + static_cast<double>(cost(g, quality)) * seconds_a_gop_ * wanted_.speed;
+    return there > times_[first_frames_[g]] + length_of(g);
+  };
+  while (runs && gop + 1 < end && too_late(gop)) ++gop;
+  // On the way to it from where the decoder is: those before it are decoded all the same.
+  if (decoder_ && decoder_quality_ == quality && decoder_next_ < gop && gop - decoder_next_ < cost(gop, quality))
+    gop = decoder_next_;
+  return true;
+}
+
+void FrameStore::run() {
   try {
     for (;;) {
       std::size_t gop = 0;
-      Quality quality;
+      Wanted wanted;
       {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return stopping_ || choose(gop); });
         if (stopping_) return;
-        quality = quality_;
+        wanted = wanted_;
       }
-      decode(gop, quality);
+      decode(gop, wanted);
     }
   } catch (...) {
     const std::lock_guard lock(mutex_);
@@ -144,56 +197,101 @@ void FrameStore::work() {
   changed_.notify_all();
 }
 
-void FrameStore::decode(std::size_t gop, const Quality& quality) {
+void FrameStore::begin(std::size_t gop, const Quality& quality) {
+  DecoderParams params = params_;
+  params.reduce = quality.reduce;
+  params.temporal_reduce = quality.temporal;
+  params.max_layers = quality.layers;
+  params.first_frame = stream_.gops[gop].first_frame;
+  decoder_.reset();  // it reads ahead from the same source
+  file_.source->seek(0);
+  if (!(decoder_quality_ == quality)) spare_.clear();
+  decoder_ = std::make_unique<Decoder>(*file_.source, params, backend_.get());
+  decoder_quality_ = quality;
+  decoder_next_ = gop;
+}
+
+Gop FrameStore::take_memory() {
+  if (spare_.empty()) return decoder_->make_gop();
+  Gop gop = std::move(spare_.back());
+  spare_.pop_back();
+  return gop;
+}
+
+void FrameStore::decode(std::size_t gop, const Wanted& wanted) {
   const auto begun = std::chrono::steady_clock::now();
-  if (!decoder_ || !(decoder_quality_ == quality) || decoder_next_ != gop) {
-    DecoderParams params = params_;
-    params.reduce = quality.reduce;
-    params.temporal_reduce = quality.temporal;
-    params.max_layers = quality.layers;
-    params.first_frame = stream_.gops[gop].first_frame;
-    decoder_.reset();  // it reads ahead from the same source
-    file_.source->seek(0);
-    decoder_ = std::make_unique<Decoder>(*file_.source, params, backend_.get());
-    decoder_quality_ = quality;
-    decoder_next_ = gop;
+  Quality quality = wanted.quality;
+  if (wanted.speed > 0) {
+    const std::lock_guard lock(mutex_);
+    quality = budget_.apply(quality);
   }
+  if (!decoder_ || !(decoder_quality_ == quality) || decoder_next_ != gop) begin(gop, quality);
+  const auto counted = [](const CodecStats& s) { return s.gops + s.passed_gops; };
+  const std::uint64_t before = counted(decoder_->stats());
   auto decoded = std::make_shared<DecodedGop>();
+  decoded->number = ++numbers_;
+  decoded->wanted = wanted.quality;
   decoded->quality = quality;
   decoded->info = decoder_->output();
-  decoded->gop = decoder_->make_gop();
+  decoded->gop = take_memory();
   std::size_t found = stream_.gops.size();
-  if (decoder_->pull(decoded->gop)) {
+  if (decoder_->exchange(decoded->gop)) {
     const Rational base = decoded->info.time_base;
     const double time = static_cast<double>(decoded->gop.times()[0].pts) * base.value();
     const bool timed = base.num > 0 && base.den > 0 && decoded->info.frame_rate.num > 0;
     found = timed ? std::max(gop, gop_of(frame_at(time))) : gop;
   }
-  decoded->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  decoded->seconds = seconds;
+  const std::uint64_t gops = counted(decoder_->stats()) - before;
   // At a reduced rate short GOPs may have no frame: they are there, and empty.
+  double length = 0;
   for (; gop < found && gop < stream_.gops.size(); ++gop) {
     auto empty = std::make_shared<DecodedGop>();
+    empty->wanted = wanted.quality;
     empty->quality = quality;
+    length += length_of(gop);
     keep(gop, std::move(empty));
   }
   decoder_next_ = found + 1;
-  if (found < stream_.gops.size()) keep(found, std::move(decoded));
+  if (found < stream_.gops.size()) {
+    length += length_of(found);
+    keep(found, std::move(decoded));
+  }
+  const std::lock_guard lock(mutex_);
+  work_.gops += gops;
+  work_.seconds += seconds;
+  if (!(wanted.quality == wanted_.quality)) return;
+  seconds_a_gop_ = seconds / static_cast<double>(std::max<std::uint64_t>(gops, 1));
+  const bool ahead = decoder_next_ >= std::min(wanted_gop_ + most_ahead(), stream_.gops.size());
+  const int level = budget_.level();
+  if (wanted.speed > 0 && gops == 1) budget_.decoded(seconds, length / wanted.speed, ahead);
+  if (budget_.level() != level) seconds_a_gop_ = 0;
 }
 
-void FrameStore::keep(std::size_t gop, std::shared_ptr<const DecodedGop> decoded) {
+// What is farthest from the place that is shown, first; the mutex is held.
+void FrameStore::drop_farthest() {
+  const auto distance = [this](std::size_t g) { return g > wanted_gop_ ? g - wanted_gop_ : wanted_gop_ - g; };
+  const auto first = decoded_.begin();
+  const auto last = std::prev(decoded_.end());
+  const auto farthest = distance(first->first) >= distance(last->first) ? first : last;
+  DecodedGop& dropped = *farthest->second;
+  decoded_bytes_ -= bytes_of(dropped);
+  // Its memory is used again, unless someone looks at it: new memory costs as much as decoding a good part of it.
+  if (farthest->second.use_count() == 1 && dropped.quality == decoder_quality_ && dropped.gop.capacity() > 0 &&
+      spare_.size() < 2)
+    spare_.push_back(std::move(dropped.gop));
+  decoded_.erase(farthest);
+}
+
+void FrameStore::keep(std::size_t gop, std::shared_ptr<DecodedGop> decoded) {
   {
     const std::lock_guard lock(mutex_);
-    decoded_[gop] = std::move(decoded);
-    std::size_t bytes = 0;
-    for (const auto& [index, kept] : decoded_) bytes += bytes_of(*kept);
-    while (bytes > kMostBytes && decoded_.size() > kAhead + 1) {
-      const auto distance = [this](std::size_t g) { return g > wanted_ ? g - wanted_ : wanted_ - g; };
-      const auto first = decoded_.begin();
-      const auto last = std::prev(decoded_.end());
-      const auto farthest = distance(first->first) >= distance(last->first) ? first : last;
-      bytes -= bytes_of(*farthest->second);
-      decoded_.erase(farthest);
-    }
+    std::shared_ptr<DecodedGop>& place = decoded_[gop];
+    if (place) decoded_bytes_ -= bytes_of(*place);
+    decoded_bytes_ += bytes_of(*decoded);
+    place = std::move(decoded);
+    while (decoded_bytes_ > kMostBytes && decoded_.size() > most_ahead()) drop_farthest();
   }
   changed_.notify_all();
 }

@@ -1,5 +1,8 @@
 // Decoded GOPs of a stream around the place that is shown, made by a thread: what is shown next is decoded first, what was
 // shown stays for steps back. A request for another place or quality takes effect with the next GOP.
+//
+// The thread goes on from GOP to GOP, so that each is decoded once, also where one leans on the one before. Only where it
+// would come too late it begins anew further on, at the first GOP that it can have in time.
 #pragma once
 
 #include <condition_variable>
@@ -11,21 +14,31 @@
 #include <thread>
 #include <vector>
 
+#include "apps/play/budget.h"
 #include "apps/play/player.h"
 #include "apps/video/video.h"
 
 namespace trivelet::play {
 
 struct DecodedGop {
-  Quality quality;
+  std::uint64_t number = 0;  ///< another one for each, from 1
+  Quality wanted;            ///< what was asked for
+  Quality quality;           ///< what the budget made of it
   VideoInfo info;
   Gop gop;             ///< no frames where the reduced rate has none in this GOP
   double seconds = 0;  ///< that decoding took
 };
 
+/// What decoding took.
+struct Work {
+  std::uint64_t gops = 0;  ///< that were decoded, each as often as it was
+  double seconds = 0;
+};
+
 class FrameStore {
  public:
-  FrameStore(const std::string& path, const DecoderParams& params, std::shared_ptr<const Backend> backend);
+  /// With `budget` less is decoded than is wanted where it would come too late.
+  FrameStore(const std::string& path, const DecoderParams& params, std::shared_ptr<const Backend> backend, bool budget);
   ~FrameStore();
   FrameStore(const FrameStore&) = delete;
   FrameStore& operator=(const FrameStore&) = delete;
@@ -45,23 +58,41 @@ class FrameStore {
   /// Seconds that a GOP lasts.
   double length_of(std::size_t gop) const;
 
-  /// Decodes from this GOP on, what is not there yet.
-  void want(std::size_t gop, const Quality& quality);
+  /// What is shown at a time of the stream, and how its clock goes.
+  struct Wanted {
+    double time = 0;
+    double speed = 0;      ///< seconds of the stream in one of the world; 0: a picture stands, in the very quality
+    bool waiting = false;  ///< the clock stands until the GOP is there
+    Quality quality;
+  };
+  /// Decodes from the GOP of that time on what is not there yet.
+  void want(const Wanted& wanted);
   /// The GOP, as it was wanted or, until it is there, in another quality; null if there is none.
   std::shared_ptr<const DecodedGop> find(std::size_t gop) const;
-  /// Whether it is there as it was wanted.
+  /// The last one up to `gop` that is there and has frames; null if there is none.
+  std::shared_ptr<const DecodedGop> find_before(std::size_t gop) const;
+  /// Whether it is there as it was wanted, or as the budget made of it.
   bool is_ready(std::size_t gop) const;
   /// Waits for that. Throws what decoding threw.
   void wait_for(std::size_t gop);
+  /// How much less than wanted is decoded: 0 is nothing.
+  int budget_level() const;
+  Work work() const;
   /// Throws what decoding threw.
   void check() const;
 
  private:
   void read_times();
-  void work();
+  void run();
+  bool is_good(std::size_t gop) const;
+  std::size_t most_ahead() const;
+  std::size_t cost(std::size_t gop, const Quality& quality) const;
   bool choose(std::size_t& gop) const;
-  void decode(std::size_t gop, const Quality& quality);
-  void keep(std::size_t gop, std::shared_ptr<const DecodedGop> decoded);
+  void decode(std::size_t gop, const Wanted& wanted);
+  void begin(std::size_t gop, const Quality& quality);
+  Gop take_memory();
+  void keep(std::size_t gop, std::shared_ptr<DecodedGop> decoded);
+  void drop_farthest();
 
   DecoderParams params_;
   std::shared_ptr<const Backend> backend_;
@@ -77,12 +108,19 @@ class FrameStore {
   std::unique_ptr<Decoder> decoder_;
   Quality decoder_quality_;
   std::size_t decoder_next_ = 0;
+  std::uint64_t numbers_ = 0;
+  std::vector<Gop> spare_;  ///< memory of GOPs that were dropped, for `decoder_`
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::size_t, std::shared_ptr<const DecodedGop>> decoded_;
-  std::size_t wanted_ = 0;
-  Quality quality_;
+  std::map<std::size_t, std::shared_ptr<DecodedGop>> decoded_;
+  std::size_t decoded_bytes_ = 0;
+  bool asked_ = false;  ///< for anything yet
+  Wanted wanted_;
+  std::size_t wanted_gop_ = 0;
+  Budget budget_;
+  double seconds_a_gop_ = 0;  ///< the last one; 0: in this quality none was decoded yet
+  Work work_;
   bool stopping_ = false;
   std::exception_ptr error_;
   std::thread thread_;

@@ -153,7 +153,7 @@ Action define_play(Command& app, Common& common) {
   app.add_flag("--mute", o.mute, "No sound");
   app.add_flag("--loop", o.loop, "Begin again at the end");
   app.add_flag("--overlay", o.overlay, "Begin with the controls shown; they come when the mouse moves");
-  app.add_flag("--stats", o.stats, "Say at the end how many frames were late");
+  app.add_flag("--stats", o.stats, "Say at the end how many frames were late, and what decoding and drawing took");
   app.add_option("--quit-after", o.quit_after, "End after so many seconds").positive().type_name("T");
   app.add_flag("--budget", o.budget, "Where decoding is too slow drop quality layers, then resolution, then frames")
       .group(kPicture);

@@ -2,8 +2,9 @@
 // ImGui for what is drawn over them.
 //
 // One loop: what was pressed, the time, the frame of that time if it is decoded, the overlay. The sound is the clock;
-// without it (none in the file, muted by another speed, paused) the computer's. The clock never waits for pictures, unless
-// nothing could be shown at all: what is late is passed over, and with a budget less of it is decoded.
+// without it (none in the file, muted by another speed, paused) the computer's. The clock waits for pictures where it
+// begins, at first and after a jump, and never between: of what is late the newest is shown, and with a budget less is
+// decoded. The window is drawn when something in it is new, for without a GPU drawing costs as much as decoding.
 #define GL_GLEXT_PROTOTYPES
 #include "apps/play/player.h"
 
@@ -45,51 +46,13 @@ std::string clock_text(double seconds) {
   return text.data();
 }
 
-/// Decodes less where the time does not suffice: layers first, then resolution, then frames.
-class Budget {
- public:
-  Budget(bool on, const FrameStore& store) : on_(on), store_(store) {}
-
-  Quality apply(Quality q) const {
-    const int layers = q.layers > 0 ? q.layers : store_.stream().layers;
-    if (level_ >= 1) q.layers = std::max(1, layers * 3 / 4);
-    if (level_ >= 2) q.layers = std::max(1, layers / 2);
-    if (level_ >= 3) q.reduce = std::min(q.reduce + 1, store_.most_reduce());
-    if (level_ >= 4) q.reduce = std::min(q.reduce + 1, store_.most_reduce());
-    if (level_ >= 5) q.temporal = std::min(q.temporal + 1, store_.most_temporal());
-    if (level_ >= 6) q.temporal = std::min(q.temporal + 1, store_.most_temporal());
-    return q;
-  }
-  /// A GOP that lasts `length` seconds took so long.
-  void decoded(double seconds, double length) {
-    if (!on_ || length <= 0) return;
-    if (seconds > 0.9 * length) {
-      level_ = std::min(level_ + 1, kMost);
-      calm_ = 0;
-    } else if (seconds < 0.4 * length && ++calm_ >= kCalm) {
-      level_ = std::max(0, level_ - 1);
-      calm_ = 0;
-    }
-  }
-  int level() const { return level_; }
-
- private:
-  static constexpr int kMost = 6;
-  static constexpr int kCalm = 4;  // GOPs, so that it does not go to and fro
-  bool on_;
-  const FrameStore& store_;
-  int level_ = 0;
-  int calm_ = 0;
-};
-
 class Session {
  public:
   explicit Session(const Options& options)
       : options_(options),
-        store_(options.input, options.decoding, options.backend),
-        budget_(options.budget, store_),
+        store_(options.input, options.decoding, options.backend, options.budget),
         quality_(options.quality) {
-    if (!options.compare.empty()) other_.emplace(options.compare, options.decoding, options.backend);
+    if (!options.compare.empty()) other_.emplace(options.compare, options.decoding, options.backend, options.budget);
     const VideoInfo& video = store_.stream().video;
     const Area whole = fit(video, 1 << 20, 1 << 20);
     const double scale = std::max(whole.width, whole.height) / static_cast<double>(std::max(video.width, video.height));
@@ -100,13 +63,18 @@ class Session {
 
   void run() {
     // The largest window that is no larger than most screens.
-    const double shrink = options_.headless ? 1 : std::min({1.0, 1600.0 / width_, 900.0 / height_});
-    window_.emplace("trivelet - " + std::filesystem::path(options_.input).filename().string(),
-                    std::max(64, static_cast<int>(width_ * shrink)), std::max(64, static_cast<int>(height_ * shrink)),
+    const auto shrunk = [this](double width, double height) -> std::array<int, 2> {
+      const double shrink = options_.headless ? 1 : std::min({1.0, width / width_, height / height_});
+      return {std::max(64, static_cast<int>(width_ * shrink)), std::max(64, static_cast<int>(height_ * shrink))};
+    };
+    const auto [width, height] = shrunk(1600, 900);
+    window_.emplace("trivelet - " + std::filesystem::path(options_.input).filename().string(), width, height,
                     options_.headless, options_.full_screen);
+    // Where the processor draws, each pixel costs as much as decoding a third of one.
+    if (window_->is_drawn_by_processor() && !options_.headless) window_->resize(shrunk(1280, 720));
     renderer_.emplace();
-    pictures_.emplace();
-    if (other_) other_picture_.emplace();
+    screen_.emplace();
+    if (other_) other_screen_.emplace();
     if (options_.headless) {
       shoot(begin_ + options_.screenshot_at, options_.screenshot);
       return;
@@ -117,10 +85,7 @@ class Session {
     set_paused(false);
     begun_ = Time::now();
     while (!quit_) step();
-    if (options_.stats)
-      cli::log::info(
-          "{} frames shown, {} late ({:.2f} %)", shown_, late_,
-          100.0 * static_cast<double>(late_) / static_cast<double>(std::max<std::uint64_t>(1, shown_ + late_)));
+    if (options_.stats) say_stats();
   }
 
  private:
@@ -135,7 +100,7 @@ class Session {
   bool sound_leads() const { return sound_ && speed_ == 1 && !sound_->ended(); }
 
   double now() const {
-    if (paused_) return position_;
+    if (paused_ || waiting_ || dragging_) return position_;
     if (sound_leads()) {
       const double heard = sound_->now();
       if (std::isfinite(heard)) return heard;
@@ -146,19 +111,26 @@ class Session {
     position_ = time;
     since_ = Time::now();
   }
+  /// The clock stands at the time until its picture is there.
   void seek(double time) {
     time = std::clamp(time, begin_, store_.times().back());
     hold(time);
     if (sound_) {
+      sound_->pause(true);
       sound_->seek(time);
-      sound_->pause(paused_ || speed_ != 1);
     }
-    last_frame_ = kNone;
+    waiting_ = true;
+    next_frame_ = store_.frame_at(time);
+  }
+  void go_on() {
+    hold(position_);
+    waiting_ = false;
+    if (sound_) sound_->pause(paused_ || speed_ != 1 || dragging_);
   }
   void set_paused(bool paused) {
     hold(now());
     paused_ = paused;
-    if (sound_) sound_->pause(paused || speed_ != 1);
+    if (sound_ && !waiting_) sound_->pause(paused || speed_ != 1);
     if (!paused && position_ >= store_.times().back()) seek(begin_);
   }
   void set_speed(double speed) {
@@ -179,7 +151,7 @@ class Session {
 
   /// What is decoded now. While the time line is dragged, what is fast.
   Quality current() const {
-    Quality q = budget_.apply(quality_);
+    Quality q = quality_;
     if (dragging_) {
       q.reduce = std::min(std::max(q.reduce, 2), store_.most_reduce());
       q.layers = std::max(1, store_.stream().layers / 2);
@@ -187,13 +159,18 @@ class Session {
     return q;
   }
 
-  /// Makes the frame of `time` the picture, if it is there. False if the one before stays.
-  static bool show(FrameStore& store, Picture& picture, double time, const Quality& quality) {
-    const std::size_t gop = store.gop_of(store.frame_at(time));
-    store.want(gop, quality);
-    std::shared_ptr<const DecodedGop> decoded = store.find(gop);
-    std::size_t from = gop;
-    while (decoded && decoded->gop.frames() == 0 && from > 0) decoded = store.find(--from);
+  struct Screen {
+    Picture picture;
+    std::uint64_t gop = 0;  ///< DecodedGop::number; 0: nothing is shown
+    int frame = 0;
+  };
+
+  /// Makes a frame that is there the picture: that of `time` or, unless the `exact` one is wanted, the last one before.
+  /// True if that is another picture than before.
+  static bool show(const FrameStore& store, Screen& screen, double time, bool exact) {
+    std::size_t gop = store.gop_of(store.frame_at(time));
+    std::shared_ptr<const DecodedGop> decoded = exact ? store.find(gop) : store.find_before(gop);
+    while (decoded && decoded->gop.frames() == 0 && gop > 0) decoded = store.find(--gop);
     if (!decoded || decoded->gop.frames() == 0) return false;
     int frame = 0;
     const double unit = decoded->info.time_base.value();
@@ -202,34 +179,48 @@ class Session {
            static_cast<double>(decoded->gop.times()[static_cast<std::size_t>(frame) + 1].pts) * unit <=
                time + kRounding)
       ++frame;
-    picture.upload(decoded->info, decoded->gop, frame);
+    if (screen.gop == decoded->number && screen.frame == frame) return false;
+    screen.picture.upload(decoded->info, decoded->gop, frame);
+    screen.gop = decoded->number;
+    screen.frame = frame;
     return true;
   }
 
-  void update_picture(double time) {
+  double time_in_other(double time) const { return time - begin_ + other_->times().front(); }
+
+  /// True if the picture is another one than before.
+  bool update_picture(double time) {
+    const bool stands = paused_ || dragging_;
     const Quality quality = current();
+    store_.want({time, stands ? 0 : speed_, waiting_, quality});
+    if (other_) other_->want({time_in_other(time), stands ? 0 : speed_, waiting_, clamp_to(*other_, quality)});
     const std::size_t frame = store_.frame_at(time);
-    const std::size_t gop = store_.gop_of(frame);
-    const bool ready = store_.is_ready(gop);
-    if (frame == last_frame_ && ready == last_ready_ && quality == last_quality_) return;
-    if (!show(store_, *pictures_, time, quality)) return;
-    // Only what is shown counts, and what was passed over since: as long as nothing is there, each look finds more to pass.
-    if (!paused_ && last_frame_ != kNone && frame > last_frame_) {
-      const auto passed = static_cast<std::uint64_t>(frame - last_frame_ - 1);
-      if (quality.temporal == 0 && speed_ <= 1) late_ += passed;
-      ++shown_;
-    }
-    if (other_) show(*other_, *other_picture_, time - begin_ + other_->times().front(), clamp_to(*other_, quality));
-    if (ready && gop != measured_gop_) {
-      measured_gop_ = gop;
-      if (const auto decoded = store_.find(gop)) {
-        decode_seconds_ = decoded->seconds;
-        budget_.decoded(decoded->seconds, store_.length_of(gop) / speed_);
-      }
-    }
-    last_frame_ = frame;
-    last_ready_ = ready;
-    last_quality_ = quality;
+    const bool ready = store_.is_ready(store_.gop_of(frame));
+    if (waiting_ && !ready && !store_.find(store_.gop_of(frame))) return false;
+    bool changed = show(store_, *screen_, time, waiting_ || stands);
+    if (other_) changed = show(*other_, *other_screen_, time_in_other(time), waiting_ || stands) || changed;
+    if (!stands && speed_ <= 1) count(frame, store_.find(store_.gop_of(frame)) != nullptr);
+    if (waiting_ && (ready || stands)) go_on();
+    return changed;
+  }
+
+  /// Counts what was shown, and what should have been before the time of `frame`.
+  void count(std::size_t frame, bool there) {
+    if (frame < next_frame_) return;
+    late_ += frame - next_frame_;
+    next_frame_ = frame;
+    if (!there) return;
+    ++shown_;
+    ++next_frame_;
+  }
+
+  void say_stats() const {
+    const Work work = store_.work();
+    cli::log::info(
+        "{} frames shown, {} late ({:.2f} %); {} GOPs decoded in {:.2f} s; the window drawn {} times in {:.2f} s{}",
+        shown_, late_,
+        100.0 * static_cast<double>(late_) / static_cast<double>(std::max<std::uint64_t>(1, shown_ + late_)), work.gops,
+        work.seconds, drawn_, draw_seconds_, options_.budget ? fmt::format("; budget -{} at most", most_budget_) : "");
   }
 
   static Quality clamp_to(const FrameStore& store, Quality q) {
@@ -244,8 +235,8 @@ class Session {
     glClearColor(0, 0, 0, 1);
     glClear(GL_COLOR_BUFFER_BIT);
     const Area area = fit(store_.stream().video, width, height);
-    renderer_->draw(*pictures_, area, 0, other_ ? split_ : 1);
-    if (other_) renderer_->draw(*other_picture_, area, split_, 1);
+    renderer_->draw(screen_->picture, area, 0, other_ ? split_ : 1);
+    if (other_) renderer_->draw(other_screen_->picture, area, split_, 1);
   }
 
   // --------------------------------------------------------------------------------------------------------- overlay
@@ -292,17 +283,20 @@ class Session {
       ImGui::SliderInt("rate", &quality_.temporal, 0, store_.most_temporal(), "1 / 2^%d");
     }
     const std::size_t gop = store_.gop_of(store_.frame_at(time));
+    const std::shared_ptr<const DecodedGop> decoded = store_.find(gop);
     const double length = store_.length_of(gop);
+    const double seconds = decoded ? decoded->seconds : 0;
     std::uint64_t bytes = 0;
     const GopInfo& coded = store_.stream().gops[gop];
-    const Quality q = current();
+    const Quality q = decoded ? decoded->quality : current();
     for (std::size_t l = 0; l < coded.layers.size() && (q.layers == 0 || l < static_cast<std::size_t>(q.layers)); ++l)
       bytes += coded.layers[l].bytes;
+    const int level = store_.budget_level();
     ImGui::Text("%.2f Mbit/s   %dx%d   decoding %.1f ms a frame, %.0f %% of the time   late %llu%s",
-                8e-6 * static_cast<double>(bytes) / length, pictures_->info().width, pictures_->info().height,
-                1e3 * decode_seconds_ / std::max(1, coded.frames), 100 * decode_seconds_ / length,
+                8e-6 * static_cast<double>(bytes) / length, screen_->picture.info().width,
+                screen_->picture.info().height, 1e3 * seconds / std::max(1, coded.frames), 100 * seconds / length,
                 static_cast<unsigned long long>(late_),
-                budget_.level() > 0 ? ("   budget: -" + std::to_string(budget_.level())).c_str() : "");
+                level > 0 ? ("   budget: -" + std::to_string(level)).c_str() : "");
     ImGui::End();
   }
 
@@ -314,17 +308,14 @@ class Session {
             "a screenshot at " + std::to_string(time - begin_) + " s: the video lasts " +
                 std::to_string(store_.end() - begin_) + " s");
     const std::size_t gop = store_.gop_of(store_.frame_at(time));
-    store_.want(gop, quality_);
+    store_.want({time, 0, false, quality_});
+    if (other_) other_->want({time_in_other(time), 0, false, clamp_to(*other_, quality_)});
     store_.wait_for(gop);
-    show(store_, *pictures_, time, quality_);
+    show(store_, *screen_, time, true);
     if (other_) {
-      const double there = time - begin_ + other_->times().front();
-      const std::size_t other_gop = other_->gop_of(other_->frame_at(there));
-      other_->want(other_gop, clamp_to(*other_, quality_));
-      other_->wait_for(other_gop);
-      show(*other_, *other_picture_, there, clamp_to(*other_, quality_));
+      other_->wait_for(other_->gop_of(other_->frame_at(time_in_other(time))));
+      show(*other_, *other_screen_, time_in_other(time), true);
     }
-    if (const auto decoded = store_.find(gop)) decode_seconds_ = decoded->seconds;
     const Canvas canvas(width_, height_);
     draw(width_, height_);
     if (options_.overlay && options_.headless) {
@@ -350,7 +341,7 @@ class Session {
       } catch (const Error& e) {  // the film goes on
         cli::log::error("{}", e.what());
       }
-      last_frame_ = kNone;
+      redraw_ = kSettle;
       return;
     }
   }
@@ -387,6 +378,7 @@ class Session {
   void take_events() {
     SDL_Event event;
     while (SDL_PollEvent(&event) != 0) {
+      redraw_ = kSettle;
       ImGui_ImplSDL2_ProcessEvent(&event);
       const bool taken = ImGui::GetIO().WantCaptureMouse;
       if (event.type == SDL_QUIT) quit_ = true;
@@ -414,31 +406,56 @@ class Session {
     }
     const double played = std::chrono::duration<double>(Time::now() - begun_).count();
     if (options_.quit_after > 0 && played > options_.quit_after) quit_ = true;
-    update_picture(time);
+    most_budget_ = std::max(most_budget_, store_.budget_level());
+    const bool moved = std::chrono::duration<double>(Time::now() - mouse_moved_).count() < kOverlaySeconds;
+    const bool controls = pinned_ || dragging_ || moved;
+    const bool old = std::chrono::duration<double>(Time::now() - drawn_at_).count() > (controls ? 0.1 : 1.0);
+    if (update_picture(time) || controls != controls_drawn_ || old) redraw_ = std::max(redraw_, 1);
+    if (redraw_ > 0) {
+      --redraw_;
+      draw_window(controls);
+    }
+    wait_for_next(time);
+  }
+
+  void draw_window(bool controls) {
+    const Time::time_point begun = Time::now();
     const std::array<int, 2> size = window_->size();
     draw(size[0], size[1]);
     begin_overlay();
-    const bool moved = std::chrono::duration<double>(Time::now() - mouse_moved_).count() < kOverlaySeconds;
-    if (pinned_ || dragging_ || moved) overlay();
+    if (controls) overlay();
     end_overlay();
     SDL_GL_SwapWindow(window_->get());
-    SDL_Delay(2);  // where nothing waits for the screen
+    controls_drawn_ = controls;
+    drawn_at_ = Time::now();
+    ++drawn_;
+    draw_seconds_ += std::chrono::duration<double>(drawn_at_ - begun).count();
   }
 
-  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  /// Until the next frame is due or something was pressed; not long, for decoding tells nobody when it is done.
+  void wait_for_next(double time) const {
+    if (redraw_ > 0) return;
+    constexpr double kLongest = 0.01;
+    double left = kLongest;
+    const std::size_t next = store_.frame_at(time) + 1;
+    if (!paused_ && !waiting_ && next < store_.times().size())
+      left = std::clamp((store_.times()[next] - time) / speed_, 0.001, kLongest);
+    SDL_WaitEventTimeout(nullptr, static_cast<int>(left * 1000));
+  }
+
+  static constexpr int kSettle = 3;  // drawings after an event, until the controls look as they should
 
   const Options& options_;
   FrameStore store_;
   std::optional<FrameStore> other_;
-  Budget budget_;
   Quality quality_;
   int width_ = 0;  ///< of a picture as it is shown in its own size
   int height_ = 0;
   double begin_ = 0;
   std::optional<Window> window_;
   std::optional<Renderer> renderer_;
-  std::optional<Picture> pictures_;
-  std::optional<Picture> other_picture_;
+  std::optional<Screen> screen_;
+  std::optional<Screen> other_screen_;
   std::unique_ptr<Sound> sound_;
 
   double position_ = 0;  ///< the time at `since_`
@@ -452,11 +469,14 @@ class Session {
   double split_ = 0.5;
   Time::time_point mouse_moved_ = Time::now();
 
-  std::size_t last_frame_ = kNone;
-  bool last_ready_ = false;
-  Quality last_quality_;
-  std::size_t measured_gop_ = kNone;
-  double decode_seconds_ = 0;
+  bool waiting_ = false;        ///< for the picture where the clock begins
+  std::size_t next_frame_ = 0;  ///< that was not counted yet
+  int redraw_ = kSettle;        ///< so many times
+  bool controls_drawn_ = false;
+  Time::time_point drawn_at_ = Time::now();
+  std::uint64_t drawn_ = 0;
+  double draw_seconds_ = 0;
+  int most_budget_ = 0;
   std::uint64_t shown_ = 0;
   std::uint64_t late_ = 0;
 };

@@ -27,20 +27,22 @@ void main() {
 
 // Planes are luma, two of chroma, alpha; or G, B, R, alpha. A texture's 1 is the largest value of its type, `scale` makes
 // it that of the sample.
-constexpr const char* kFragmentShader = R"(#version 330 core
+// What differs between formats is chosen before it is compiled: OpenGL on a processor goes through all branches.
+//   MODEL     0 grey, 1 YUV, 2 RGB
+//   ALPHA     1: there is such a plane
+//   TRANSFER  0 as it is, 16 PQ, 18 HLG
+//   WIDE      1: BT.2020 primaries
+constexpr const char* kFragmentShader = R"(
 uniform sampler2D planes[4];
 uniform float scale;
-uniform int model;          // 0 grey, 1 YUV, 2 RGB
-uniform bool alpha;
 uniform mat3 to_rgb;
 uniform vec3 offset;
 uniform vec2 chroma_shift;  // where chroma samples lie, in parts of the picture
 uniform vec2 chroma_part;   // how much of their planes the picture covers: less than 1 if its size is odd
-uniform int transfer;       // 0 as it is, 16 PQ, 18 HLG
-uniform bool wide;          // BT.2020 primaries
 in vec2 place;
 out vec4 colour;
 
+#if TRANSFER != 0
 vec3 pq_to_light(vec3 v) {  // SMPTE ST 2084, 1 = 203 cd/m2
   vec3 p = pow(max(v, 0.0), vec3(1.0 / 78.84375));
   return pow(max(p - 0.8359375, 0.0) / (18.8515625 - 18.6875 * p), vec3(1.0 / 0.1593017578125)) * (10000.0 / 203.0);
@@ -51,8 +53,9 @@ vec3 hlg_to_light(vec3 v) {  // ARIB STD-B67 on a screen of 1000 cd/m2
   return scene * pow(max(y, 1e-6), 0.2) * (1000.0 / 203.0);
 }
 vec3 to_screen(vec3 light) {  // Reinhard's curve, which leaves 1000 cd/m2 at white
-  if (wide)
-    light = mat3(1.6605, -0.1246, -0.0182, -0.5876, 1.1329, -0.1006, -0.0728, -0.0083, 1.1187) * light;
+#if WIDE
+  light = mat3(1.6605, -0.1246, -0.0182, -0.5876, 1.1329, -0.1006, -0.0728, -0.0083, 1.1187) * light;
+#endif
   light = max(light, 0.0);
   float peak = max(max(light.r, light.g), light.b);
   const float white = 1000.0 / 203.0;
@@ -60,22 +63,28 @@ vec3 to_screen(vec3 light) {  // Reinhard's curve, which leaves 1000 cd/m2 at wh
   return pow(min(light, 1.0), vec3(1.0 / 2.2));
 }
 
+#endif
+
 void main() {
-  vec3 rgb;
-  float a = 1.0;
-  if (model == 0) {
-    rgb = to_rgb * (vec3(texture(planes[0], place).r * scale, 0.0, 0.0) - vec3(offset.x, 0.0, 0.0));
-    rgb = vec3(rgb.r);
-  } else {
-    vec2 chroma = model == 1 ? (place + chroma_shift) * chroma_part : place;
-    vec3 v = vec3(texture(planes[0], place).r, texture(planes[1], chroma).r, texture(planes[2], chroma).r) * scale;
-    rgb = model == 1 ? to_rgb * (v - offset) : v.brg;
-  }
-  if (alpha) a = texture(planes[3], place).r * scale;
-  if (transfer == 16) rgb = to_screen(pq_to_light(rgb));
-  if (transfer == 18) rgb = to_screen(hlg_to_light(rgb));
+#if MODEL == 0
+  vec3 rgb = vec3((texture(planes[0], place).r * scale - offset.x) * to_rgb[0].r);
+#elif MODEL == 1
+  vec2 chroma = (place + chroma_shift) * chroma_part;
+  vec3 v = vec3(texture(planes[0], place).r, texture(planes[1], chroma).r, texture(planes[2], chroma).r);
+  vec3 rgb = to_rgb * (v * scale - offset);
+#else
+  vec3 rgb = vec3(texture(planes[2], place).r, texture(planes[0], place).r, texture(planes[1], place).r) * scale;
+#endif
+#if TRANSFER == 16
+  rgb = to_screen(pq_to_light(rgb));
+#elif TRANSFER == 18
+  rgb = to_screen(hlg_to_light(rgb));
+#endif
+#if ALPHA
   float board = mod(floor(gl_FragCoord.x / 8.0) + floor(gl_FragCoord.y / 8.0), 2.0) * 0.2 + 0.4;
-  colour = vec4(mix(vec3(board), rgb, a), 1.0);
+  rgb = mix(vec3(board), rgb, texture(planes[3], place).r * scale);
+#endif
+  colour = vec4(rgb, 1.0);
 }
 )";
 
@@ -191,34 +200,44 @@ void Picture::upload(const VideoInfo& info, const Gop& gop, int frame) {
   glPixelStorei(GL_UNPACK_ROW_LENGTH, 0);
 }
 
-Renderer::Renderer() {
-  const unsigned vertex = compile(GL_VERTEX_SHADER, kVertexShader);
-  const unsigned fragment = compile(GL_FRAGMENT_SHADER, kFragmentShader);
-  program_ = glCreateProgram();
-  glAttachShader(program_, vertex);
-  glAttachShader(program_, fragment);
-  glLinkProgram(program_);
-  glDeleteShader(vertex);
-  glDeleteShader(fragment);
-  int good = 0;
-  glGetProgramiv(program_, GL_LINK_STATUS, &good);
-  require(good != 0, ErrorKind::kUnsupported, "OpenGL does not link the shader");
-  glGenVertexArrays(1, &vertices_);
-}
+Renderer::Renderer() { glGenVertexArrays(1, &vertices_); }
 
 Renderer::~Renderer() {
   glDeleteVertexArrays(1, &vertices_);
-  glDeleteProgram(program_);
+  for (const auto& [defines, program] : programs_) glDeleteProgram(program);
 }
 
-int Renderer::uniform(const char* name) const { return glGetUniformLocation(program_, name); }
+unsigned Renderer::program_for(const VideoInfo& info) {
+  const int transfer = info.colour.transfer == 16 || info.colour.transfer == 18 ? info.colour.transfer : 0;
+  const std::string defines = "#version 330 core\n#define MODEL " +
+                              std::to_string(static_cast<int>(info.format.model)) + "\n#define ALPHA " +
+                              (info.format.alpha ? "1" : "0") + "\n#define TRANSFER " + std::to_string(transfer) +
+                              "\n#define WIDE " + (info.colour.primaries == 9 ? "1" : "0") + "\n";
+  const auto [found, is_new] = programs_.try_emplace(defines, 0);
+  if (!is_new) return found->second;
+  const unsigned vertex = compile(GL_VERTEX_SHADER, kVertexShader);
+  const unsigned fragment = compile(GL_FRAGMENT_SHADER, (defines + kFragmentShader).c_str());
+  const unsigned program = glCreateProgram();
+  found->second = program;
+  glAttachShader(program, vertex);
+  glAttachShader(program, fragment);
+  glLinkProgram(program);
+  glDeleteShader(vertex);
+  glDeleteShader(fragment);
+  int good = 0;
+  glGetProgramiv(program, GL_LINK_STATUS, &good);
+  require(good != 0, ErrorKind::kUnsupported, "OpenGL does not link the shader");
+  return program;
+}
 
 void Renderer::draw(const Picture& picture, const Area& area, double left, double right) {
   if (picture.empty() || left >= right) return;
   const VideoInfo& info = picture.info();
   std::array<int, 4> window = {};
   glGetIntegerv(GL_VIEWPORT, window.data());
-  glUseProgram(program_);
+  const unsigned program = program_for(info);
+  const auto uniform = [program](const char* name) { return glGetUniformLocation(program, name); };
+  glUseProgram(program);
   constexpr std::array<const char*, 4> kPlanes = {"planes[0]", "planes[1]", "planes[2]", "planes[3]"};
   for (int i = 0; i < 4; ++i) {
     glActiveTexture(static_cast<GLenum>(GL_TEXTURE0 + i));
@@ -229,15 +248,11 @@ void Renderer::draw(const Picture& picture, const Area& area, double left, doubl
   const Matrix m = matrix_of(info);
   const std::array<float, 2> shift = chroma_shift(info);
   glUniform1f(uniform("scale"), full / static_cast<float>((1 << info.format.bits) - 1));
-  glUniform1i(uniform("model"), static_cast<int>(info.format.model));
-  glUniform1i(uniform("alpha"), info.format.alpha ? 1 : 0);
   glUniformMatrix3fv(uniform("to_rgb"), 1, GL_FALSE, m.columns.data());
   glUniform3fv(uniform("offset"), 1, m.offset.data());
   glUniform2fv(uniform("chroma_shift"), 1, shift.data());
   const std::array<float, 2> covered = chroma_part(info);
   glUniform2fv(uniform("chroma_part"), 1, covered.data());
-  glUniform1i(uniform("transfer"), info.colour.transfer == 16 || info.colour.transfer == 18 ? info.colour.transfer : 0);
-  glUniform1i(uniform("wide"), info.colour.primaries == 9 ? 1 : 0);
   const int quarter = info.rotation / 90;
   constexpr std::array<std::array<int, 2>, 4> kTurns = {{{1, 0}, {0, 1}, {-1, 0}, {0, -1}}};
   const auto& turn = kTurns[static_cast<std::size_t>(quarter & 3)];

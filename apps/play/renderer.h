@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "trivelet/types.h"
@@ -33,7 +35,6 @@ class Picture {
  private:
   VideoInfo info_;
   unsigned textures_[4] = {};
-  std::vector<std::uint8_t> row_;
 };
 
 class Renderer {
@@ -48,9 +49,9 @@ class Renderer {
   void draw(const Picture& picture, const Area& area, double left = 0, double right = 1);
 
  private:
-  int uniform(const char* name) const;
+  unsigned program_for(const VideoInfo& info);
 
-  unsigned program_ = 0;
+  std::map<std::string, unsigned> programs_;  ///< by what is defined in the shader
   unsigned vertices_ = 0;
 };
 

@@ -6,6 +6,8 @@
 #include <backends/imgui_impl_sdl.h>
 #include <imgui.h>
 
+#include <string_view>
+
 #include "io/video/video_io.h"
 
 namespace trivelet::play {
@@ -50,6 +52,15 @@ std::array<int, 2> Window::size() const {
   std::array<int, 2> size = {};
   SDL_GL_GetDrawableSize(window_, size.data(), size.data() + 1);
   return size;
+}
+
+void Window::resize(std::array<int, 2> size) { SDL_SetWindowSize(window_, size[0], size[1]); }
+
+bool Window::is_drawn_by_processor() const {
+  const auto* text = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
+  const std::string_view renderer = text != nullptr ? text : "";
+  return renderer.find("llvmpipe") != std::string_view::npos || renderer.find("softpipe") != std::string_view::npos ||
+         renderer.find("Software") != std::string_view::npos;
 }
 
 void Window::toggle() {

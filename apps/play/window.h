@@ -20,6 +20,9 @@ class Window {
 
   SDL_Window* get() const { return window_; }
   std::array<int, 2> size() const;
+  void resize(std::array<int, 2> size);
+  /// Whether there is no GPU, as far as OpenGL tells.
+  bool is_drawn_by_processor() const;
   /// Full screen or not.
   void toggle();
 
