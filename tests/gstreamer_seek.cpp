@@ -1,8 +1,9 @@
 // Seeks in a film through GStreamer with our element, and says which picture is shown then.
 //
-//     gstreamer_seek FILM SECONDS...
+//     gstreamer_seek FILM [SECONDS...]
 //
-// A line for every place: the time of the picture in nanoseconds and the MD5 of its bytes.
+// A line for every place: the time of the picture in nanoseconds and the MD5 of its bytes. Without places the film is played
+// to its end, and the line says how often a GOP was decoded.
 #include <gst/gst.h>
 
 #include <cstdio>
@@ -52,6 +53,23 @@ bool print_picture(GstElement* sink) {
   return mapped;
 }
 
+int play(GstElement* pipeline) {
+  gst_element_set_state(pipeline, GST_STATE_PLAYING);
+  GstBus* bus = gst_element_get_bus(pipeline);
+  GstMessage* message =
+      gst_bus_timed_pop_filtered(bus, kPatience, static_cast<GstMessageType>(GST_MESSAGE_EOS | GST_MESSAGE_ERROR));
+  gst_object_unref(bus);
+  const bool ended = message != nullptr && GST_MESSAGE_TYPE(message) == GST_MESSAGE_EOS;
+  if (message != nullptr) gst_message_unref(message);
+  if (!ended) return fail("the film does not end");
+  GstElement* decoder = gst_bin_get_by_name(GST_BIN(pipeline), "decoder");
+  guint64 gops = 0;
+  g_object_get(decoder, "gops-decoded", &gops, nullptr);
+  gst_object_unref(decoder);
+  std::printf("%llu\n", static_cast<unsigned long long>(gops));
+  return 0;
+}
+
 int run(GstElement* pipeline, int places, char** seconds) {
   GstElement* sink = gst_bin_get_by_name(GST_BIN(pipeline), "sink");
   gst_object_unref(sink);  // the pipeline keeps it
@@ -71,14 +89,14 @@ int run(GstElement* pipeline, int places, char** seconds) {
 
 int main(int argc, char** argv) {
   gst_init(&argc, &argv);
-  if (argc < 3) return fail("FILM SECONDS...");
-  GstElement* pipeline =
-      gst_parse_launch("filesrc name=source ! matroskademux ! tvldec ! fakesink name=sink sync=false", nullptr);
+  if (argc < 2) return fail("FILM [SECONDS...]");
+  GstElement* pipeline = gst_parse_launch(
+      "filesrc name=source ! matroskademux ! tvldec name=decoder ! fakesink name=sink sync=false", nullptr);
   if (pipeline == nullptr) return fail("no pipeline");
   GstElement* source = gst_bin_get_by_name(GST_BIN(pipeline), "source");
   g_object_set(source, "location", argv[1], nullptr);
   gst_object_unref(source);
-  const int code = run(pipeline, argc - 2, argv + 2);
+  const int code = argc == 2 ? play(pipeline) : run(pipeline, argc - 2, argv + 2);
   gst_element_set_state(pipeline, GST_STATE_NULL);
   gst_object_unref(pipeline);
   return code;

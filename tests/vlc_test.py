@@ -7,6 +7,7 @@ Without a screen: VLC's filter "scene" writes what would be shown. Skipped witho
 nobody, for it refuses root.
 """
 
+import json
 import os
 import re
 import shutil
@@ -24,17 +25,17 @@ def check(good: bool, what: str) -> None:
         print(f"FAILED: {what}")
 
 
-def play(film: Path, plugins: Path, folder: Path, *more) -> list:
-    """Pictures that VLC shows, in their order."""
+def play(film: Path, plugins: Path, folder: Path, *more) -> tuple:
+    """Pictures that VLC shows, in their order, and how often the module decoded a GOP."""
     for old in folder.glob("*.png"):
         old.unlink()
     before = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.getuid() == 0 else []
     command = [*before, "cvlc", "-I", "dummy", "--aout=dummy", "--vout=dummy", "--video-filter=scene", "--no-spu",
-               f"--scene-path={folder}", "--scene-prefix=p", "--scene-format=png", "--scene-ratio=1", *more,
+               "-vv", f"--scene-path={folder}", "--scene-prefix=p", "--scene-format=png", "--scene-ratio=1", *more,
                str(film), "vlc://quit"]  # fmt: skip
     environment = {**os.environ, "VLC_PLUGIN_PATH": str(plugins), "HOME": str(folder)}
-    subprocess.run(command, env=environment, capture_output=True, timeout=120)
-    return sorted(folder.glob("*.png"))
+    said = subprocess.run(command, env=environment, capture_output=True, timeout=120).stderr.decode(errors="replace")
+    return sorted(folder.glob("*.png")), sum(map(int, re.findall(r"(\d+) GOPs decoded", said)))
 
 
 def nearest(png: Path, frames: Path) -> tuple:
@@ -69,14 +70,16 @@ def main() -> int:
             subprocess.run([program, "encode", source, film, "-q", "70", "-y", *options], check=True, capture_output=True)
             subprocess.run([program, "decode", film, frames, "-y"], check=True, capture_output=True)
             film.chmod(0o644)
-            shown = play(film, modules, scene)
+            shown, decoded = play(film, modules, scene)
+            gops = len(json.loads(subprocess.run([program, "info", film, "--json"], capture_output=True).stdout)["gops"])
+            check(decoded == gops, f"{options}: {gops} GOPs, decoded {decoded}")
             # The last ones may be cut off by the end.
             check(65 <= len(shown) <= 76, f"{options}: {len(shown)} of 75 pictures")
             for place in (0, len(shown) // 2, len(shown) - 1):
                 if place < len(shown):
                     frame, quality = nearest(shown[place], frames)
                     check(quality >= 50 and abs(frame - place) <= 10, f"{options}: picture {place} is frame {frame}, {quality:.1f} dB")
-            late = play(film, modules, scene, "--start-time=2")
+            late, _ = play(film, modules, scene, "--start-time=2")
             check(len(late) > 5, f"{options}: {len(late)} pictures after a seek")
             if late:
                 frame, quality = nearest(late[-1], frames)

@@ -1,9 +1,12 @@
 // tvldec: Trivelet streams to raw video. It takes the packets of matroskademux and qtdemux, whose times it keeps, or the
-// bytes of a .tvl file. A packet is decoded where it arrives (apps/players/packet_run.h).
+// bytes of a .tvl file. A packet is decoded (apps/players/packet_run.h) by a thread while the frames of the one before are
+// shown.
 #include "apps/gst/elements.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
+#include <future>
 #include <vector>
 
 #include "apps/gst/formats.h"
@@ -88,6 +91,52 @@ class Splitter {
   std::vector<std::uint8_t> bytes_;
 };
 
+/// Decodes a packet while the frames of the one before are in use.
+class Ahead {
+ public:
+  struct Frames {
+    PacketRun::Decoded decoded;
+    GstClockTime time = GST_CLOCK_TIME_NONE;  ///< of the packet
+  };
+  ~Ahead() { wait(); }
+
+  /// False if the packet shows nothing. take() comes before the next one.
+  bool add(const void* data, std::size_t size, const PacketRun::Choice& choice, GstClockTime time) {
+    if (!run_.add(data, size)) return false;
+    Frames& into = frames_[next_];
+    into.time = time;
+    working_ = std::async(std::launch::async, [this, choice, &into] { return run_.decode(choice, into.decoded); });
+    return true;
+  }
+  /// Waits for the packet added last. Null if there is none or it gave no frames. Throws what decoding threw.
+  const Frames* take() {
+    if (!working_.valid()) return nullptr;
+    const bool good = working_.get();
+    const Frames& taken = frames_[next_];
+    next_ = 1 - next_;
+    return good ? &taken : nullptr;
+  }
+  void clear() {
+    wait();
+    working_ = {};
+    run_.clear();
+  }
+  std::uint64_t gops_decoded() {
+    wait();
+    return run_.gops_decoded();
+  }
+
+ private:
+  void wait() {
+    if (working_.valid()) working_.wait();
+  }
+
+  PacketRun run_;
+  std::array<Frames, 2> frames_;
+  std::size_t next_ = 0;
+  std::future<bool> working_;
+};
+
 }  // namespace
 
 struct TvlDec {
@@ -104,7 +153,7 @@ struct TvlDec {
   bool has_caps;
   bool failed;
   Splitter* splitter;
-  PacketRun* run;
+  Ahead* ahead;
 };
 struct TvlDecClass {
   GstElementClass parent_class;
@@ -114,14 +163,14 @@ G_DEFINE_TYPE(TvlDec, tvl_dec, GST_TYPE_ELEMENT)
 
 namespace {
 
-enum Property { kLayers = 1, kReduce, kThreads };
+enum Property { kLayers = 1, kReduce, kThreads, kGops };
 
 TvlDec* decoder_of(gpointer object) { return static_cast<TvlDec*>(object); }
 
 void reset(TvlDec* self) {
   self->failed = false;
   self->splitter->clear();
-  self->run->clear();
+  self->ahead->clear();
 }
 
 /// Caps, then the segment: nothing may come before them.
@@ -175,45 +224,64 @@ GstFlowReturn push_frame(TvlDec* self, const VideoInfo& info, const Gop& gop, in
   return gst_pad_push(self->src, buffer);
 }
 
-GstFlowReturn decode_packet(TvlDec* self, const void* data, std::size_t size, GstClockTime time) {
-  if (!self->run->add(data, size)) return GST_FLOW_OK;
+GstFlowReturn push_frames(TvlDec* self, const Ahead::Frames& frames) {
+  const VideoInfo& info = frames.decoded.info;
+  const Gop& gop = frames.decoded.gop;
+  if (gop.frames() == 0) return GST_FLOW_OK;
+  if (!announce(self, info)) return GST_FLOW_NOT_NEGOTIATED;
+  GstClockTime begin = frames.time;
+  if (!GST_CLOCK_TIME_IS_VALID(begin))
+    begin = static_cast<GstClockTime>(std::max(
+        0.0, static_cast<double>(gop.times()[0].pts) * info.time_base.value() * static_cast<double>(GST_SECOND) + 0.5));
   GstFlowReturn flow = GST_FLOW_OK;
-  self->run->decode(self->layers, self->reduce, self->threads, [&](const VideoInfo& info, const Gop& gop) {
-    if (flow != GST_FLOW_OK || gop.frames() == 0) return;
-    if (!announce(self, info)) {
-      flow = GST_FLOW_NOT_NEGOTIATED;
-      return;
-    }
-    GstClockTime begin = time;
-    if (!GST_CLOCK_TIME_IS_VALID(begin))
-      begin = static_cast<GstClockTime>(std::max(
-          0.0,
-          static_cast<double>(gop.times()[0].pts) * info.time_base.value() * static_cast<double>(GST_SECOND) + 0.5));
-    for (int i = 0; i < gop.frames() && flow == GST_FLOW_OK; ++i) flow = push_frame(self, info, gop, i, begin);
-  });
+  for (int i = 0; i < gop.frames() && flow == GST_FLOW_OK; ++i) flow = push_frame(self, info, gop, i, begin);
   return flow;
+}
+
+/// The frames of the packet before are shown while this one is decoded.
+GstFlowReturn decode_packet(TvlDec* self, const void* data, std::size_t size, GstClockTime time) {
+  const Ahead::Frames* before = self->ahead->take();
+  self->ahead->add(data, size, {self->layers, self->reduce, self->threads}, time);
+  return before != nullptr ? push_frames(self, *before) : GST_FLOW_OK;
+}
+
+/// An Error ends the pipeline.
+template <class Do>
+GstFlowReturn guarded(TvlDec* self, const Do& run) {
+  try {
+    return run();
+  } catch (const std::exception& e) {
+    GST_ELEMENT_ERROR(self, STREAM, DECODE, ("%s", e.what()), (nullptr));
+    self->failed = true;
+    return GST_FLOW_ERROR;
+  }
+}
+
+/// What is still being decoded.
+GstFlowReturn drain(TvlDec* self) {
+  if (self->failed) return GST_FLOW_ERROR;
+  return guarded(self, [self] {
+    const Ahead::Frames* last = self->ahead->take();
+    return last != nullptr ? push_frames(self, *last) : GST_FLOW_OK;
+  });
 }
 
 GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
   TvlDec* self = decoder_of(parent);
   GstMapInfo map;
-  GstFlowReturn flow = GST_FLOW_OK;
   if (!gst_buffer_map(buffer, &map, GST_MAP_READ)) {
     gst_buffer_unref(buffer);
     return GST_FLOW_ERROR;
   }
-  try {
-    if (self->is_bytes)
-      self->splitter->add(map.data, map.size, [&](const std::uint8_t* packet, std::size_t size) {
-        if (flow == GST_FLOW_OK) flow = decode_packet(self, packet, size, GST_CLOCK_TIME_NONE);
-      });
-    else  // the time of this kind of track is that of decoding
-      flow = decode_packet(self, map.data, map.size, GST_BUFFER_DTS_OR_PTS(buffer));
-  } catch (const std::exception& e) {
-    GST_ELEMENT_ERROR(self, STREAM, DECODE, ("%s", e.what()), (nullptr));
-    self->failed = true;
-    flow = GST_FLOW_ERROR;
-  }
+  const GstFlowReturn flow = guarded(self, [&] {
+    // The time of this kind of track is that of decoding.
+    if (!self->is_bytes) return decode_packet(self, map.data, map.size, GST_BUFFER_DTS_OR_PTS(buffer));
+    GstFlowReturn all = GST_FLOW_OK;
+    self->splitter->add(map.data, map.size, [&](const std::uint8_t* packet, std::size_t size) {
+      if (all == GST_FLOW_OK) all = decode_packet(self, packet, size, GST_CLOCK_TIME_NONE);
+    });
+    return all;
+  });
   gst_buffer_unmap(buffer, &map);
   gst_buffer_unref(buffer);
   return flow;
@@ -223,6 +291,7 @@ gboolean sink_event(GstPad* pad, GstObject* parent, GstEvent* event) {
   TvlDec* self = decoder_of(parent);
   switch (GST_EVENT_TYPE(event)) {
     case GST_EVENT_CAPS: {
+      drain(self);
       GstCaps* caps = nullptr;
       gst_event_parse_caps(event, &caps);
       self->is_bytes = gst_structure_has_name(gst_caps_get_structure(caps, 0), "video/x-trivelet") != FALSE;
@@ -231,13 +300,16 @@ gboolean sink_event(GstPad* pad, GstObject* parent, GstEvent* event) {
       return TRUE;  // ours follow with the first frame
     }
     case GST_EVENT_SEGMENT: {
+      drain(self);
       gst_event_copy_segment(event, &self->segment);
       if (self->segment.format != GST_FORMAT_TIME) gst_segment_init(&self->segment, GST_FORMAT_TIME);
       self->segment_due = true;
       gst_event_unref(event);
       return TRUE;
     }
+    case GST_EVENT_SEGMENT_DONE: drain(self); break;
     case GST_EVENT_EOS:
+      drain(self);
       if (!self->failed) break;
       gst_event_unref(event);  // what failed has no end for which a sink would begin to play
       return FALSE;
@@ -256,6 +328,7 @@ void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
 
 void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
   const TvlDec* self = decoder_of(object);
+  if (id == kGops) return g_value_set_uint64(value, self->ahead->gops_decoded());
   g_value_set_int(value, id == kLayers ? self->layers : id == kReduce ? self->reduce : self->threads);
 }
 
@@ -273,7 +346,7 @@ GstStateChangeReturn change_state(GstElement* element, GstStateChange change) {
 void finalize(GObject* object) {
   TvlDec* self = decoder_of(object);
   delete self->splitter;
-  delete self->run;
+  delete self->ahead;
   G_OBJECT_CLASS(tvl_dec_parent_class)->finalize(object);
 }
 
@@ -298,6 +371,10 @@ static void tvl_dec_class_init(TvlDecClass* type) {
       object, kReduce, g_param_spec_int("reduce", "Halvings", "Halve width and height so many times", 0, 8, 0, flags));
   g_object_class_install_property(
       object, kThreads, g_param_spec_int("threads", "Threads", "Threads; 0 = one per core", 0, 1024, 0, flags));
+  g_object_class_install_property(
+      object, kGops,
+      g_param_spec_uint64("gops-decoded", "GOPs", "How often a GOP was decoded, while nothing flows", 0, G_MAXUINT64, 0,
+                          static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));
   GstCaps* caps = gst_caps_from_string(("video/x-raw, format=" + std::string(gst::format_names())).c_str());
   gst_element_class_add_pad_template(element, gst_pad_template_new("src", GST_PAD_SRC, GST_PAD_ALWAYS, caps));
   gst_caps_unref(caps);
@@ -309,7 +386,7 @@ static void tvl_dec_class_init(TvlDecClass* type) {
 static void tvl_dec_init(TvlDec* self) {
   self->is_bytes = true;  // filesrc says nothing
   self->splitter = new Splitter;
-  self->run = new PacketRun;
+  self->ahead = new Ahead;
   gst_segment_init(&self->segment, GST_FORMAT_TIME);
   self->sink = gst_pad_new_from_static_template(&sink_template, "sink");
   gst_pad_set_chain_function(self->sink, chain);

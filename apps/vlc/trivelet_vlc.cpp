@@ -1,7 +1,7 @@
 // A module for VLC 3: decodes Trivelet streams in Matroska. VLC does the rest: sound, subtitles, seeking.
 //
-// A packet is a GOP and is decoded where it arrives (apps/players/packet_run.h). Samples that VLC has no name for lose
-// their lowest bits.
+// A packet is a GOP and is decoded where it arrives (apps/players/packet_run.h); VLC gets room for the pictures of one, so
+// that the next is decoded while they are shown. Samples that VLC has no name for lose their lowest bits.
 //
 // --trivelet-layers and --trivelet-reduce decode less.
 
@@ -92,10 +92,20 @@ void copy_plane(const VolumeView& from, int frame, int shift, bool bytes, plane_
   }
 }
 
+/// Pictures that VLC is to have room for, beside its own.
+int extra_pictures(const VideoInfo& info, const Gop& gop) {
+  constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+  std::size_t bytes = 1;
+  for (int c = 0; c < gop.components(); ++c)
+    bytes += gop.plane(c).row_bytes() * static_cast<std::size_t>(info.component_height(c));
+  return static_cast<int>(std::min(static_cast<std::size_t>(gop.capacity()), kMostBytes / bytes));
+}
+
 void show(decoder_t* vlc, const VideoInfo& info, const Gop& gop, mtime_t time) {
   const std::optional<Chroma> chroma = chroma_of(info.format);
   require(chroma.has_value(), ErrorKind::kUnsupported, "VLC has no name for " + trivelet::to_string(info.format));
   describe(vlc, info, *chroma);
+  vlc->i_extra_picture_buffers = extra_pictures(info, gop);
   if (decoder_UpdateVideoFormat(vlc) != 0) return;
   for (int f = 0; f < gop.frames(); ++f) {
     picture_t* picture = decoder_NewPicture(vlc);
@@ -103,47 +113,55 @@ void show(decoder_t* vlc, const VideoInfo& info, const Gop& gop, mtime_t time) {
     const int planes = std::min(picture->i_planes, gop.components());
     for (int c = 0; c < planes; ++c)
       copy_plane(gop.plane(c), f, info.format.bits - chroma->bits, chroma->bits == 8, picture->p[c]);
-    const double since = static_cast<double>(gop.times()[static_cast<std::size_t>(f)].pts - gop.times()[0].pts) *
-                         info.time_base.value();
+    const double since =
+        static_cast<double>(gop.times()[static_cast<std::size_t>(f)].pts - gop.times()[0].pts) * info.time_base.value();
     picture->date = time + static_cast<mtime_t>(since * CLOCK_FREQ);
     picture->b_progressive = info.field_order == 0;
     decoder_QueueVideo(vlc, picture);
   }
 }
 
-PacketRun& run_of(decoder_t* vlc) { return *reinterpret_cast<PacketRun*>(vlc->p_sys); }
+struct State {
+  PacketRun run;
+  PacketRun::Decoded decoded;
+};
+
+State& state_of(decoder_t* vlc) { return *reinterpret_cast<State*>(vlc->p_sys); }
 
 int decode(decoder_t* vlc, block_t* block) {
   if (block == nullptr) return VLCDEC_SUCCESS;
   const std::unique_ptr<block_t, void (*)(block_t*)> owner(block, [](block_t* b) { block_Release(b); });
+  State& s = state_of(vlc);
   try {
-    if (!run_of(vlc).add(block->p_buffer, block->i_buffer)) return VLCDEC_SUCCESS;
+    if (!s.run.add(block->p_buffer, block->i_buffer)) return VLCDEC_SUCCESS;
     // Matroska's time of this kind of track is that of decoding.
     const mtime_t time = block->i_pts > VLC_TS_INVALID ? block->i_pts : block->i_dts;
-    run_of(vlc).decode(static_cast<int>(var_InheritInteger(vlc, "trivelet-layers")),
-                       static_cast<int>(var_InheritInteger(vlc, "trivelet-reduce")), 0,
-                       [&](const VideoInfo& info, const Gop& gop) { show(vlc, info, gop, time); });
+    const PacketRun::Choice choice = {static_cast<int>(var_InheritInteger(vlc, "trivelet-layers")),
+                                      static_cast<int>(var_InheritInteger(vlc, "trivelet-reduce")), 0};
+    if (s.run.decode(choice, s.decoded)) show(vlc, s.decoded.info, s.decoded.gop, time);
   } catch (const std::exception& e) {
     msg_Err(vlc, "%s", e.what());
   }
   return VLCDEC_SUCCESS;
 }
 
-void flush(decoder_t* vlc) { run_of(vlc).clear(); }
+void flush(decoder_t* vlc) { state_of(vlc).run.clear(); }
 
 int open_decoder(vlc_object_t* object) {
   auto* vlc = reinterpret_cast<decoder_t*>(object);
   if (vlc->fmt_in.i_codec != VLC_FOURCC('T', 'R', 'V', 'L')) return VLC_EGENERIC;
-  auto* run = new (std::nothrow) PacketRun;
-  if (run == nullptr) return VLC_ENOMEM;
-  vlc->p_sys = reinterpret_cast<decoder_sys_t*>(run);
+  auto* state = new (std::nothrow) State;
+  if (state == nullptr) return VLC_ENOMEM;
+  vlc->p_sys = reinterpret_cast<decoder_sys_t*>(state);
   vlc->pf_decode = decode;
   vlc->pf_flush = flush;
   return VLC_SUCCESS;
 }
 
 void close_decoder(vlc_object_t* object) {
-  delete reinterpret_cast<PacketRun*>(reinterpret_cast<decoder_t*>(object)->p_sys);
+  auto* vlc = reinterpret_cast<decoder_t*>(object);
+  msg_Dbg(vlc, "%llu GOPs decoded", static_cast<unsigned long long>(state_of(vlc).run.gops_decoded()));
+  delete &state_of(vlc);
 }
 
 }  // namespace
@@ -159,4 +177,4 @@ vlc_module_begin()
   add_integer("trivelet-reduce", 0, "Halvings", "Halve width and height so many times", false)
   set_callbacks(open_decoder, close_decoder)
 vlc_module_end()
-// clang-format on
+    // clang-format on

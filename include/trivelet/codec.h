@@ -131,8 +131,7 @@ struct EncoderStages {
 /// Seconds of work by stage (summed over GOPs) and what came out.
 struct CodecStats {
   std::uint64_t gops = 0;
-  std::uint64_t passed_gops =
-      0;  ///< decoder: decoded without a frame to deliver, e.g. for what the GOP behind leans on
+  std::uint64_t passed_gops = 0;  ///< decoder: that were decoded and gave no frame; others lean on them
   std::uint64_t frames = 0;
   std::uint64_t samples = 0;
   std::uint64_t stream_bytes = 0;  ///< written by the encoder, read by the decoder
