@@ -16,7 +16,7 @@ namespace trivelet::capi {
 
 namespace {
 
-tvl_decode_params default_params() {
+tvl_decode_params default_decode_params() {
   const DecoderParams d;
   tvl_decode_params p{};
   p.struct_size = sizeof p;
@@ -79,7 +79,7 @@ void say_damage(tvl_decoder& d) {
 }
 
 void open(tvl_decoder& d, std::unique_ptr<ByteSource> source, const tvl_decode_params* given) {
-  const tvl_decode_params p = read_struct(given, default_params(), "tvl_decode_params");
+  const tvl_decode_params p = read_struct(given, default_decode_params(), "tvl_decode_params");
   d.backend = backend_for(p.device, p.device_memory);
   d.source = std::move(source);
   DecoderParams params = to_params(p);
@@ -104,7 +104,8 @@ void read_frames(tvl_decoder& d, std::span<tvl_frame> frames, std::uint64_t& cou
       continue;
     }
     d.check_cancelled();
-    if (!memory.on_device() && d.region.width == 0 && rest.size() >= length && can_borrow(d.output, rest.first(length))) {
+    if (!memory.on_device() && d.region.width == 0 && rest.size() >= length &&
+        can_borrow(d.output, rest.first(length))) {
       std::vector<MutableFrameView> views = mutable_views_of(d.output, rest.first(length));
       const int n = d.decoder->pull(views);
       say_damage(d);
@@ -173,7 +174,7 @@ tvl_gop to_gop(const GopInfo& g) {
 }  // namespace
 
 DecoderParams decoder_params(const tvl_decode_params* params) {
-  return to_params(read_struct(params, default_params(), "tvl_decode_params"));
+  return to_params(read_struct(params, default_decode_params(), "tvl_decode_params"));
 }
 
 }  // namespace trivelet::capi
@@ -184,7 +185,7 @@ using namespace trivelet::capi;
 extern "C" {
 
 void tvl_decode_params_init(tvl_decode_params* params, uint64_t struct_size) {
-  init_struct(params, struct_size, default_params());
+  init_struct(params, struct_size, default_decode_params());
 }
 
 void tvl_source_init(tvl_source* source, uint64_t struct_size) { init_struct(source, struct_size, default_source()); }

@@ -13,7 +13,7 @@ namespace trivelet::capi {
 
 namespace {
 
-tvl_encode_params default_params() {
+tvl_encode_params default_encode_params() {
   const EncoderParams d;
   tvl_encode_params p{};
   p.struct_size = sizeof p;
@@ -113,7 +113,7 @@ void finish(tvl_encoder& e) {
 }
 
 void begin(tvl_encoder& e, const tvl_video* video, const tvl_encode_params* given, std::unique_ptr<Output> output) {
-  const tvl_encode_params p = read_struct(given, default_params(), "tvl_encode_params");
+  const tvl_encode_params p = read_struct(given, default_encode_params(), "tvl_encode_params");
   e.info = to_info(video);
   e.backend = backend_for(p.device, p.device_memory);
   e.output = std::move(output);
@@ -152,7 +152,7 @@ void tvl_encoder::close() {
 extern "C" {
 
 void tvl_encode_params_init(tvl_encode_params* params, uint64_t struct_size) {
-  init_struct(params, struct_size, default_params());
+  init_struct(params, struct_size, default_encode_params());
 }
 
 void tvl_sink_init(tvl_sink* sink, uint64_t struct_size) { init_struct(sink, struct_size, default_sink()); }
@@ -263,7 +263,7 @@ uint64_t tvl_encode_bound(const tvl_video* video, const tvl_encode_params* param
   char ignored[64];
   std::uint64_t bound = 0;
   (void)to_result(ignored, [&] {
-    const tvl_encode_params p = read_struct(params, default_params(), "tvl_encode_params");
+    const tvl_encode_params p = read_struct(params, default_encode_params(), "tvl_encode_params");
     require(p.gop_frames > 0, ErrorKind::kBadArgument, "no frames in a GOP");
     const VideoInfo info = to_info(video);
     std::uint64_t samples = 0;

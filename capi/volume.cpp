@@ -59,7 +59,7 @@ tvl_volume to_volume(const VolumeDescription& d) {
   return v;
 }
 
-tvl_volume_params default_params() {
+tvl_volume_params default_volume_params() {
   const VolumeEncoderParams d;
   tvl_volume_params p{};
   p.struct_size = sizeof p;
@@ -159,7 +159,7 @@ class CallerSlices final : public SliceSource {
 
 void write_volume(tvl_encoder& e, const tvl_volume* volume, const tvl_volume_params* given, const tvl_voxels* voxels,
                   tvl_slice_reader reader, void* user) {
-  const tvl_volume_params p = read_struct(given, default_params(), "tvl_volume_params");
+  const tvl_volume_params p = read_struct(given, default_volume_params(), "tvl_volume_params");
   CallerSlices slices(e, to_description(volume), voxels, reader, user, p);
   VolumeEncoderParams params = to_params(p);
   params.workers = e.workers();
@@ -197,7 +197,7 @@ VolumeDecoderParams to_params(const tvl_volume_decode_params& p) {
 // Slices on their way to a GPU: some at a time, from memory that copies overlap with.
 constexpr std::size_t kStagedBytes = std::size_t{32} << 20;
 
-tvl_volume_decode_params default_decode_params() {
+tvl_volume_decode_params default_volume_decode_params() {
   const VolumeDecoderParams d;
   tvl_volume_decode_params p{};
   p.struct_size = sizeof p;
@@ -211,7 +211,7 @@ tvl_volume_decode_params default_decode_params() {
 
 void open_volume(tvl_decoder& d, std::unique_ptr<ByteSource> source, const tvl_volume_decode_params* given) {
   require(source->seekable(), ErrorKind::kBadArgument, "a volume's stream must be able to seek, which a pipe cannot");
-  const tvl_volume_decode_params p = read_struct(given, default_decode_params(), "tvl_volume_decode_params");
+  const tvl_volume_decode_params p = read_struct(given, default_volume_decode_params(), "tvl_volume_decode_params");
   d.backend = backend_for(p.device, p.device_memory);
   d.source = std::move(source);
   VolumeDecoderParams params = to_params(p);
@@ -220,7 +220,7 @@ void open_volume(tvl_decoder& d, std::unique_ptr<ByteSource> source, const tvl_v
   if (const std::string& lost = d.volume->stream().index_damage; !lost.empty()) d.say(1, lost);
 }
 
-void check_open(const tvl_decoder& d) {
+void check_volume_open(const tvl_decoder& d) {
   require(d.volume != nullptr, ErrorKind::kBadArgument, "no stream is open by tvl_decoder_open_volume");
 }
 
@@ -335,7 +335,7 @@ void decode_jobs(tvl_decoder& d, std::span<tvl_volume_job> jobs, const tvl_batch
   d.check_cancelled();
 }
 
-tvl_volume_info to_info(const VolumeDecoder& v) {
+tvl_volume_info volume_info(const VolumeDecoder& v) {
   tvl_volume_info out{};
   out.struct_size = sizeof out;
   out.exact = v.info().exact();
@@ -361,7 +361,7 @@ tvl_volume_info to_info(const VolumeDecoder& v) {
 }  // namespace
 
 VolumeDecoderParams volume_decoder_params(const tvl_volume_decode_params* params) {
-  return to_params(read_struct(params, default_decode_params(), "tvl_volume_decode_params"));
+  return to_params(read_struct(params, default_volume_decode_params(), "tvl_volume_decode_params"));
 }
 
 }  // namespace trivelet::capi
@@ -374,11 +374,11 @@ extern "C" {
 void tvl_volume_init(tvl_volume* volume, uint64_t struct_size) { init_struct(volume, struct_size, default_volume()); }
 
 void tvl_volume_params_init(tvl_volume_params* params, uint64_t struct_size) {
-  init_struct(params, struct_size, default_params());
+  init_struct(params, struct_size, default_volume_params());
 }
 
 void tvl_volume_decode_params_init(tvl_volume_decode_params* params, uint64_t struct_size) {
-  init_struct(params, struct_size, default_decode_params());
+  init_struct(params, struct_size, default_volume_decode_params());
 }
 
 void tvl_volume_info_init(tvl_volume_info* info, uint64_t struct_size) {
@@ -423,7 +423,7 @@ uint64_t tvl_encode_volume_bound(const tvl_volume* volume, const tvl_volume_para
   char ignored[64];
   std::uint64_t bound = 0;
   (void)to_result(ignored, [&] {
-    const tvl_volume_params p = read_struct(params, default_params(), "tvl_volume_params");
+    const tvl_volume_params p = read_struct(params, default_volume_params(), "tvl_volume_params");
     const VolumeDescription d = to_description(volume);
     // Numbers of more than 16 bits are split into planes; a palette has 65536 keys of up to 10 bytes.
     const auto planes = static_cast<std::size_t>(std::max(1, bytes_of(d.voxel.type) / 2));
@@ -448,16 +448,16 @@ tvl_result tvl_decoder_open_volume(tvl_decoder* decoder, const tvl_source* sourc
 
 tvl_result tvl_decoder_volume(tvl_decoder* decoder, tvl_volume* whole, tvl_volume* output, tvl_volume_info* info) {
   return call(decoder, [&] {
-    check_open(*decoder);
+    check_volume_open(*decoder);
     if (whole) write_struct(whole, to_volume(decoder->volume->info().volume), "tvl_volume");
     if (output) write_struct(output, to_volume(decoder->volume->output()), "tvl_volume");
-    if (info) write_struct(info, capi::to_info(*decoder->volume), "tvl_volume_info");
+    if (info) write_struct(info, volume_info(*decoder->volume), "tvl_volume_info");
   });
 }
 
 tvl_result tvl_decoder_envelope(tvl_decoder* decoder, const void** data, uint64_t* size) {
   return call(decoder, [&] {
-    check_open(*decoder);
+    check_volume_open(*decoder);
     *not_null(data, "data") = decoder->volume->info().envelope.data();
     *not_null(size, "size") = decoder->volume->info().envelope.size();
   });
@@ -467,7 +467,7 @@ tvl_result tvl_decoder_read_slices(tvl_decoder* decoder, const tvl_voxels* voxel
   if (count) *count = 0;
   return call_or_close_cancelled(decoder, [&] {
     (void)not_null(count, "count");
-    check_open(*decoder);
+    check_volume_open(*decoder);
     if (capacity == 0) return;
     (void)not_null(not_null(voxels, "voxels")->data, "voxels->data");
     read_slices(*decoder, *decoder->volume, *voxels, capacity, *count);

@@ -3,7 +3,7 @@
 #   samples/quickstart.sh [VIDEO]
 # Installs what is missing (apt-get, as root or through sudo), builds Release in build/release, encodes VIDEO (without
 # one: 3 seconds of 1280x720 that ffmpeg synthesises) at two qualities and losslessly, decodes, compares, and prints a
-# table. The player, which it does not need, is left out of the build. Nothing but the build folder is written; the
+# table. The player and what other programs load are left out of the build. Nothing but the build folder is written; the
 # streams stay in build/quickstart.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,7 +19,9 @@ mkdir -p build
 # The GPU at hand, if there is one: CUDA code for all of them takes many minutes.
 cuda=(-DTRIVELET_CUDA=OFF)
 if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then cuda=(-DCMAKE_CUDA_ARCHITECTURES=native); fi
-cmake --preset release -DTRIVELET_TESTS=OFF -DTRIVELET_PLAYER=OFF -DTRIVELET_VLC=OFF -DTRIVELET_PRECOMPILE=ON -DTRIVELET_UNITY=ON "${cuda[@]}" >build/quickstart.log || { cat build/quickstart.log; exit 1; }
+without=()
+for part in TESTS PLAYER VLC GSTREAMER HDF5 ITK; do without+=("-DTRIVELET_$part=OFF"); done
+cmake --preset release "${without[@]}" -DTRIVELET_PRECOMPILE=ON -DTRIVELET_UNITY=ON "${cuda[@]}" >build/quickstart.log || { cat build/quickstart.log; exit 1; }
 cmake --build build/release -j "$(nproc)" --target trivelet | tail -n 1
 trivelet=$PWD/build/release/apps/trivelet
 
@@ -63,6 +65,6 @@ for setting in "-q 40" "-q 60" "--lossless"; do
       printf "%-10s %12d %10.4f %12s %12.1f %12.1f\n", name, bytes, bpp, psnr, frames / encode, frames / decode }'
 done
 printf '\nWall-clock speed of the whole program, reading the input included, on %s cores.\n' "$(nproc)"
-echo "Built without player and VLC module; with them: cmake --preset release -DTRIVELET_PLAYER=AUTO -DTRIVELET_VLC=AUTO &&" \
+echo "Built without the player and what other programs load; with them: cmake -U 'TRIVELET_*' --preset release &&" \
   "cmake --build build/release"
 echo "Streams: $out/*.tvl; play one with: $trivelet decode $out/q60.tvl - --format y4m | ffplay -i -"
