@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -159,16 +160,22 @@ void Decoder::State::plan_heads(std::size_t gop, RangeSet& wanted) {
   wanted.add(end, std::min(behind, in.size() - end));
 }
 
+// Header, boxes and index, which are read before anything is chosen. False: they are not all there, and what is missing is
+// wanted; all of the stream where its index is lost, for every packet would be looked at.
+bool plan_layout(StreamLayout& layout, StreamInput& in, RangeSet& wanted) {
+  try {
+    layout.read(in);
+    return true;
+  } catch (const NotGiven& missing) {
+    const bool scans = !layout.info.index_damage.empty();
+    scans ? wanted.add(0, in.size()) : wanted.add(missing.range().offset, missing.range().size);
+    return false;
+  }
+}
+
 void plan_reads(GivenBytes& given, const DecoderParams& params, RangeSet& wanted) {
   Decoder::State s(given, params);
-  try {
-    s.read(s.in);
-  } catch (const NotGiven& missing) {
-    const ByteRange& range = missing.range();
-    const bool scans = !s.info.index_damage.empty();  // it would look at every packet
-    scans ? wanted.add(0, given.size()) : wanted.add(range.offset, range.size);
-    return;
-  }
+  if (!plan_layout(s, s.in, wanted)) return;
   for (const auto& [offset, bytes] : s.in.known()) given.give(offset, bytes.data(), bytes.size());
   s.check_request();
   s.output = reduced_video(s.header.video, s.reduction);
@@ -191,15 +198,26 @@ void plan_reads(GivenBytes& given, const DecoderParams& params, RangeSet& wanted
   }
 }
 
+// What VolumeDecoder asks of Decoder. Nothing where header or index are not there.
+std::optional<DecoderParams> plan_volume(GivenBytes& given, const VolumeDecoderParams& params, RangeSet& wanted) {
+  std::uint64_t bytes_read = 0;
+  StreamInput in(given, bytes_read);
+  StreamLayout layout;
+  layout.limits = params.limits;
+  layout.uses_front_table = true;
+  if (!plan_layout(layout, in, wanted)) return std::nullopt;
+  return volume_request(given, params);
+}
+
 // What the decoder would read next, as far as that can be known.
-void ReadPlan::State::plan(RangeSet& wanted) try {
+void ReadPlan::State::plan(RangeSet& wanted) {
   given.seek(0);
   const auto* volume = std::get_if<VolumeDecoderParams>(&request);
-  const DecoderParams params = volume ? volume_request(given, *volume) : std::get<DecoderParams>(request);
+  const std::optional<DecoderParams> params =
+      volume ? plan_volume(given, *volume, wanted) : std::get<DecoderParams>(request);
+  if (!params) return;
   given.seek(0);
-  plan_reads(given, params, wanted);
-} catch (const NotGiven& missing) {  // header and index, looked at for the volume
-  wanted.add(missing.range().offset, missing.range().size);
+  plan_reads(given, *params, wanted);
 }
 
 std::vector<ByteRange> ReadPlan::next() {

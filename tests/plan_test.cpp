@@ -361,6 +361,16 @@ TEST(Plan, WithoutAnIndexEverythingIsWanted) {
   EXPECT_EQ(plan.ranges(), (std::vector<ByteRange>{{0, cut.size()}}));
 }
 
+TEST(Plan, AVolumeWithoutAnIndexTakesTwoRounds) {
+  TestVolume volume;
+  const Stream whole = volume.coded(false);
+  const Stream cut(whole.begin(), whole.end() - 30);
+  ReadPlan plan(cut.size(), VolumeDecoderParams{});
+  EXPECT_EQ(fetch(plan, cut), 2);
+  EXPECT_EQ(plan.ranges(), (std::vector<ByteRange>{{0, cut.size()}}));
+  EXPECT_TRUE(voxels_of(plan.source()) == volume.voxels);
+}
+
 TEST(Plan, SaysWhatIsWrong) {
   const Stream stream = encode(make_clip(video(64, 48, "gray"), 8, 4, Pattern::kTexture, 5), {.gop_frames = 4});
   ReadPlan plan(stream.size(), DecoderParams{.reduce = 9});
