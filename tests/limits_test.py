@@ -234,6 +234,8 @@ def main() -> int:
         (inside / "often.nhdr").write_bytes(often)
         run("8 the same under many names", size, ["encode", inside / "often.nhdr", folder / "t.tvl", "-y"], [4, 5], folder,
             text="behind the voxels")
+        tail = put("tail.nii.gz", (CORRUPT / "nifti" / "long_tail").read_bytes())
+        run("8 a long tail, packed", tail.stat().st_size, ["encode", tail, folder / "t.tvl", "-y"], [4, 5], folder, text="behind the voxels")
         (folder / "four.nrrd").write_bytes(b"NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 4 4\nencoding: raw\n\n" + bytes(64))
         subprocess.run([program, "encode", folder / "four.nrrd", folder / "four.tvl", "--quiet"], check=True)
         four = (folder / "four.tvl").read_bytes()
