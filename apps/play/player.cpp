@@ -396,6 +396,7 @@ class Session {
     if (other_) other_->check();
     if (sound_ && !paused_ && !dragging_) sound_->fill();
     double time = now();
+    if (sound_leads()) hold(time);  // where its clock ends, the other goes on from there
     if (time >= store_.end() && !paused_) {
       if (options_.loop) {
         seek(begin_);

@@ -2,6 +2,7 @@
 
 #include <SDL.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -169,12 +170,14 @@ void Sound::fill() {
   }
 }
 
+// What left the queue last is a piece that is heard from then on.
 double Sound::now() const {
   const State& s = *state_;
-  const double heard = s.queued_end - s.queued_seconds();
-  if (s.paused) return heard;
+  const double taken = s.queued_end - s.queued_seconds();
+  if (s.paused) return taken;
+  constexpr double kPiece = static_cast<double>(kDevicePiece) / kRate;
   const double since = std::chrono::duration<double>(std::chrono::steady_clock::now() - s.last_change).count();
-  return heard + std::min(since, static_cast<double>(kDevicePiece) / kRate);
+  return std::max(s.skip_until, taken - kPiece + std::min(since, kPiece));
 }
 
 bool Sound::ended() const { return state_->ended && SDL_GetQueuedAudioSize(state_->device) == 0; }
