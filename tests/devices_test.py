@@ -79,6 +79,21 @@ def main():
         if checked.returncode or b"OK, 48 frames in 12 GOPs" not in checked.stdout:
             complain("verify", checked)
 
+        # The benchmark runs on all, and says whether bytes and samples are the CPU's.
+        bench = ["bench", "gpu", "--size", "16x16", "--frames", "4", "--gop", "2", "--profile", "fast", "--repeat", "1"]
+        figures = run([*bench, "--codec-only", "--in-flight", "2", "--device", "gpu:1,2"])
+        rows = re.findall(r"^(encode|decode) +2 +([0-9]+) ", figures.stdout.decode(), re.MULTILINE)
+        if figures.returncode or b"on 2 GPUs at once" not in figures.stdout or len(rows) != 2:
+            complain("bench gpu on two GPUs", figures)
+        for arguments, why in (([*bench, "--device", "gpu:all"], b"--codec-only"),
+                               (["bench", "in.y4m", "--device", "gpu:all"], b"several")):
+            refused = run(arguments)
+            if refused.returncode != 2 or why not in refused.stderr:
+                complain(f"{arguments[1]} on all GPUs is not refused", refused)
+        failed = run([*bench, "--codec-only", "--device", "gpu:all"], failure="1:60")
+        if failed.returncode == 0 or failed.stderr.count(b"trivelet: error:") != 1 or b"launch failure" not in failed.stderr:
+            complain("bench gpu: a GPU fails, not one message", failed)
+
         for device, why in (("gpu:0,0", "twice"), ("gpu:0,7", "gpu:7"), ("gpu:0,x", "is not"), ("gpu:", "is not"),
                             ("gpu:1,", "is not")):
             refused = run(["encode", "in.y4m", "no.tvl", "--device", device])

@@ -31,6 +31,7 @@ struct Options {
   std::string csv;
   std::string plot;
   bool codec_only = false;
+  std::vector<int> in_flight;
 };
 
 struct Clip {
@@ -371,9 +372,12 @@ int run(const Options& options, const Common& common, const Command& app, bool o
             "--plot needs --csv: the plot reads that file");
     VideoInfo info = clip.info;
     info.frames = 0;  // another number than the clip's
-    return bench_gpu({options.device, common.threads, options.repeat, options.csv, options.plot, options.codec_only},
+    return bench_gpu({options.device, common.threads, options.repeat, options.csv, options.plot, options.codec_only,
+                      options.in_flight},
                      info, whole_gops(clip, options.frames, params.gop_frames), params);
   }
+  require(devices_named(options.device).size() == 1, ErrorKind::kBadArgument,
+          "--device " + options.device + ": 'bench' alone uses one GPU, 'bench gpu' several");
   const std::shared_ptr<const Backend> backend = choose_backend(options.device, 0, 0);
   Result result;
   result.clip = options.input.empty() ? "synthetic" : options.input;
@@ -425,12 +429,18 @@ Action define_bench(Command& app, Common& common) {
   Command gpu = app.add_command(
       "gpu",
       "Measure a GPU: raw frames to chunks and back with 1 to 3 GOPs in flight (dense profile: to 32), and the "
-      "transform beside convolutions in global and shared memory. A clip shorter than --frames is used to and fro");
+      "transform beside convolutions in global and shared memory; with --codec-only also several GPUs at once. A clip "
+      "shorter than --frames is used to and fro");
   gpu.fall_through();
   gpu.add_option("--csv", options->csv, "Write the figures to this file").type_name("FILE");
   gpu.add_option("--plot", options->plot, "Write a gnuplot script that draws the CSV file").type_name("FILE");
   gpu.add_flag("--codec-only", options->codec_only, "Leave out the transforms and the sequential program beside them");
-  add_device_option(app, options->device);
+  gpu.add_option("--in-flight", options->in_flight,
+                 "GOPs on the GPU at once [1,2,3; dense profile: 1,8,16,32]; what the stages take is told by 1")
+      .range(1, 64)
+      .delimiter(',')
+      .type_name("N,...");
+  add_device_option(app, options->device, true);
   add_coding_options(app, options->coding);
   add_input_options(app, options->reading, true);
   add_limit_options(app, common);

@@ -2,7 +2,11 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <barrier>
+#include <exception>
 #include <fstream>
+#include <thread>
 
 #include "apps/bench/gpu_codec_bench.h"
 #include "apps/bench/gpu_dwt_bench.h"
@@ -85,10 +89,46 @@ void transforms(Csv& csv) {
   }
 }
 
+/// The codec on all of these at once, every run of it begun and ended together: the first one's figures with the frames
+/// a second of all.
+gpu::CodecFigures bench_codecs(const std::vector<std::string>& devices, const VideoInfo& info,
+                               const std::vector<Gop>& clip, const EncoderParams& params,
+                               const gpu::CodecBenchOptions& options) {
+  std::vector<gpu::CodecFigures> figures(devices.size());
+  std::vector<std::exception_ptr> failures(devices.size());
+  std::barrier step(static_cast<std::ptrdiff_t>(devices.size()));
+  const auto bench = [&](std::size_t i) {
+    try {
+      stay_near(devices[i]);
+      gpu::CodecBenchOptions own = options;
+      own.device = choose_gpu(devices[i]);
+      own.compare = i == 0;
+      own.in_step = [&] { step.arrive_and_wait(); };
+      figures[i] = gpu::bench_codec(info, clip, params, own);
+    } catch (...) {
+      failures[i] = std::current_exception();
+    }
+    step.arrive_and_drop();  // the others go on without
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < devices.size(); ++i) threads.emplace_back(bench, i);
+  }
+  for (const std::exception_ptr& f : failures)
+    if (f) std::rethrow_exception(f);
+  for (std::size_t i = 1; i < devices.size(); ++i)
+    for (std::size_t r = 0; r < figures[0].rows.size(); ++r)
+      figures[0].rows[r].frames_per_second += figures[i].rows[r].frames_per_second;
+  return std::move(figures[0]);
+}
+
 }  // namespace
 
 int bench_gpu(const GpuBench& bench, const VideoInfo& info, const std::vector<Gop>& clip, const EncoderParams& params) {
-  const int device = choose_gpu(bench.device);
+  const std::vector<std::string> devices = devices_named(bench.device);
+  const int device = choose_gpu(devices.front());
+  require(bench.codec_only || devices.size() == 1, ErrorKind::kBadArgument,
+          "--device " + bench.device + ": the transforms are measured on one GPU; add --codec-only");
   for (const gpu::DeviceInfo& d : gpu::devices())
     if (d.number == device)
       fmt::print("{}, compute capability {}.{}, {:.0f} GiB\n", d.name, d.major, d.minor,
@@ -96,9 +136,16 @@ int bench_gpu(const GpuBench& bench, const VideoInfo& info, const std::vector<Go
   gpu::CodecBenchOptions options;
   options.device = device;
   options.threads = bench.threads;
+  if (devices.size() > 1) {
+    const int threads = bench.threads > 0 ? bench.threads : static_cast<int>(std::thread::hardware_concurrency());
+    options.threads = std::max(1, threads / static_cast<int>(devices.size()));
+    fmt::print("on {} GPUs at once; frames/s of all, the rest of the first\n", devices.size());
+  }
   options.repeat = bench.repeat;
   if (params.profile == Profile::kDense) options.slots = {1, 8, 16, 32};
-  const gpu::CodecFigures figures = gpu::bench_codec(info, clip, params, options);
+  if (!bench.in_flight.empty()) options.slots = bench.in_flight;
+  const gpu::CodecFigures figures = devices.size() > 1 ? bench_codecs(devices, info, clip, params, options)
+                                                       : gpu::bench_codec(info, clip, params, options);
   const int frames = clip.front().frames();
   double samples = 0;
   for (int c = 0; c < clip.front().components(); ++c)
@@ -113,11 +160,14 @@ int bench_gpu(const GpuBench& bench, const VideoInfo& info, const std::vector<Go
              "Gsamples/s", "up", "kernels", "down", "ms/GOP over the longest stage");
   Csv csv;
   for (const gpu::CodecFigure& f : figures.rows) {
-    fmt::print("{:<8} {:>6} {:>12.0f} {:>10.3f} {:>14.1f} | {:>8.3f} {:>8.3f} {:>8.3f} | {:.2f}\n", f.way, f.slots,
-               f.frames_per_second, f.milliseconds, samples / f.milliseconds / 1e6, f.alone.upload, f.alone.kernels,
-               f.alone.download, f.milliseconds / f.longest_stage());
-    csv.add("codec", f.way, info.width, info.height, frames, f.slots, f.milliseconds, samples / f.milliseconds / 1e6,
-            f.frames_per_second);
+    const double rate = static_cast<double>(devices.size()) * samples / f.milliseconds / 1e6;
+    const std::string alone = f.longest_stage() > 0
+                                  ? fmt::format("{:>8.3f} {:>8.3f} {:>8.3f} | {:.2f}", f.alone.upload, f.alone.kernels,
+                                                f.alone.download, f.milliseconds / f.longest_stage())
+                                  : fmt::format("{:>8} {:>8} {:>8} | {}", "-", "-", "-", "-");
+    fmt::print("{:<8} {:>6} {:>12.0f} {:>10.3f} {:>14.1f} | {}\n", f.way, f.slots, f.frames_per_second, f.milliseconds,
+               rate, alone);
+    csv.add("codec", f.way, info.width, info.height, frames, f.slots, f.milliseconds, rate, f.frames_per_second);
   }
   std::fflush(stdout);
   if (!bench.codec_only) transforms(csv);

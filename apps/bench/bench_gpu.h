@@ -9,12 +9,13 @@
 namespace trivelet::cli {
 
 struct GpuBench {
-  std::string device;
+  std::string device;  ///< of several GPUs all at once, with as many threads each
   int threads = 0;
   int repeat = 5;
-  std::string csv;          ///< file to write, or none
-  std::string plot;         ///< gnuplot script to write, or none; it reads the CSV file
-  bool codec_only = false;  ///< without the transforms
+  std::string csv;             ///< file to write, or none
+  std::string plot;            ///< gnuplot script to write, or none; it reads the CSV file
+  bool codec_only = false;     ///< without the transforms
+  std::vector<int> in_flight;  ///< GOPs; empty: what tells most of the profile
 };
 
 /// `clip`: GOPs of equal length. Prints a table on standard output.

@@ -248,6 +248,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
       for (int repeat = -1; repeat < options.repeat; ++repeat) {
         const int gops = repeat < 0 ? 2 * slots : std::max(options.gops, 6 * slots);
         taken = 0;
+        options.in_step();
         const double start = seconds();
         for (int i = 0; i < gops; ++i) {
           if (pipeline.in_flight() == on_device) take();
@@ -261,6 +262,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
         }
         for (Finishing& f : finishing)
           if (f.done.valid()) f.done.get();
+        options.in_step();
         if (repeat >= 0) times.push_back((seconds() - start) / gops);
         if (repeat < 0) stages.clear();
       }
@@ -287,6 +289,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
       std::future<void> reading[kAhead];
       for (int repeat = -1; repeat < options.repeat; ++repeat) {
         const int gops = repeat < 0 ? 2 * slots : std::max(options.gops, 6 * slots);
+        options.in_step();
         const double start = seconds();
         const auto read = [&](int i) {
           if (i >= gops) return;
@@ -304,6 +307,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
         }
         while (take()) {
         }
+        options.in_step();
         if (repeat >= 0) times.push_back((seconds() - start) / gops);
         if (repeat < 0) stages.clear();
       }

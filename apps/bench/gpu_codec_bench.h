@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "trivelet/codec.h"
 #include "gpu/stage_times.h"
+#include "trivelet/codec.h"
 
 namespace trivelet::gpu {
 
@@ -16,7 +17,7 @@ struct CodecFigure {
   int slots = 0;    ///< 1: one after the other
   double frames_per_second = 0;
   double milliseconds = 0;  ///< of a GOP
-  StageTimes alone;         ///< of a GOP that has the device for itself
+  StageTimes alone;         ///< of a GOP that has the device for itself; zeros where `slots` has no 1
   double longest_stage() const;
 };
 
@@ -34,6 +35,8 @@ struct CodecBenchOptions {
   int repeat = 5;
   std::vector<int> slots{1, 2, 3};
   bool compare = true;  ///< with the CPU, once
+  /// Called before a run is timed and at its end, within its time: where several devices run at once, it waits for all.
+  std::function<void()> in_step = [] {};
 };
 
 /// `clip`: GOPs of equal length.

@@ -46,7 +46,8 @@ std::optional<std::vector<int>> numbers_of(const std::string& device) {
   }
 }
 
-/// The calling thread, and those that it starts, stay where a GPU is near.
+}  // namespace
+
 void stay_near(const std::string& device) {
   const std::optional<std::vector<int>> numbers = numbers_of(device);
   if (!numbers) return;
@@ -59,8 +60,6 @@ void stay_near(const std::string& device) {
   if (sched_setaffinity(0, sizeof near, &near) == 0)
     log::debug("{}: its threads keep to {} of {} cores", device, CPU_COUNT(&near), CPU_COUNT(&allowed));
 }
-
-}  // namespace
 
 void add_device_option(Command& app, std::string& device, bool several) {
   app.add_option("--device", device,

@@ -47,6 +47,10 @@ std::future<std::shared_ptr<const Backend>> start_backend(const std::string& dev
 std::string device_of_process(const Place& place, const std::string& device);
 int threads_of_process(const Place& place, int threads);
 
+/// The calling thread, and those that it starts, stay where the GPU of gpu:N is near. Does nothing for other devices, nor
+/// where the system does not tell.
+void stay_near(const std::string& device);
+
 /// Who does a command together: the processes that mpirun started, or, where --device names several GPUs, threads with one
 /// each; or this process alone. `device` and `common` become what is this one's.
 class Crew {
