@@ -165,12 +165,13 @@ bool FrameStore::choose(std::size_t& gop) const {
   if (gop == end) return false;
   const bool runs = wanted_.speed > 0 && !wanted_.waiting;
   const Quality quality = wanted_.speed > 0 ? budget_.apply(wanted_.quality) : wanted_.quality;
-  // What would be over before it is there is passed by.
-  const auto too_late = [&](std::size_t g) {
+  // What would be over before it is there is passed by; if all would, the one that is least late is next.
+  const auto late = [&](std::size_t g) {
     const double there = wanted_.time + static_cast<double>(cost(g, quality)) * seconds_a_gop_ * wanted_.speed;
-    return there > times_[first_frames_[g]] + length_of(g);
+    return there - times_[first_frames_[g]] - length_of(g);
   };
-  while (runs && gop + 1 < end && too_late(gop)) ++gop;
+  for (std::size_t g = gop + 1; runs && g < end && late(gop) > 0; ++g)
+    if (late(g) < late(gop)) gop = g;
   // On the way to it from where the decoder is: those before it are decoded all the same.
   if (decoder_ && decoder_quality_ == quality && decoder_next_ < gop && gop - decoder_next_ < cost(gop, quality))
     gop = decoder_next_;

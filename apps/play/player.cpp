@@ -285,7 +285,7 @@ class Session {
     const std::size_t gop = store_.gop_of(store_.frame_at(time));
     const std::shared_ptr<const DecodedGop> decoded = store_.find(gop);
     const double length = store_.length_of(gop);
-    const double seconds = decoded ? decoded->seconds : 0;
+    if (decoded && decoded->seconds > 0) decode_seconds_ = decoded->seconds;
     std::uint64_t bytes = 0;
     const GopInfo& coded = store_.stream().gops[gop];
     const Quality q = decoded ? decoded->quality : current();
@@ -294,8 +294,8 @@ class Session {
     const int level = store_.budget_level();
     ImGui::Text("%.2f Mbit/s   %dx%d   decoding %.1f ms a frame, %.0f %% of the time   late %llu%s",
                 8e-6 * static_cast<double>(bytes) / length, screen_->picture.info().width,
-                screen_->picture.info().height, 1e3 * seconds / std::max(1, coded.frames), 100 * seconds / length,
-                static_cast<unsigned long long>(late_),
+                screen_->picture.info().height, 1e3 * decode_seconds_ / std::max(1, coded.frames),
+                100 * decode_seconds_ / length, static_cast<unsigned long long>(late_),
                 level > 0 ? ("   budget: -" + std::to_string(level)).c_str() : "");
     ImGui::End();
   }
@@ -477,6 +477,7 @@ class Session {
   Time::time_point drawn_at_ = Time::now();
   std::uint64_t drawn_ = 0;
   double draw_seconds_ = 0;
+  double decode_seconds_ = 0;  ///< of the GOP that was shown last
   int most_budget_ = 0;
   std::uint64_t shown_ = 0;
   std::uint64_t late_ = 0;

@@ -54,7 +54,10 @@ std::array<int, 2> Window::size() const {
   return size;
 }
 
-void Window::resize(std::array<int, 2> size) { SDL_SetWindowSize(window_, size[0], size[1]); }
+void Window::resize(std::array<int, 2> size) {
+  SDL_SetWindowSize(window_, size[0], size[1]);
+  SDL_SetWindowPosition(window_, SDL_WINDOWPOS_CENTERED, SDL_WINDOWPOS_CENTERED);
+}
 
 bool Window::is_drawn_by_processor() const {
   const auto* text = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
