@@ -120,6 +120,9 @@ class GopDecoder {
   virtual void inverse(CoefficientGop& coefficients, Gop& gop) = 0;
   virtual double seconds_transform() const = 0;
   virtual double seconds_coder() const = 0;
+  /// As GopEncoder has them.
+  virtual double busy_transform() const { return seconds_transform(); }
+  virtual const ThreadPool* pool() const { return nullptr; }
 };
 
 struct Backend {

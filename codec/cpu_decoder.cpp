@@ -69,10 +69,16 @@ class CpuDecoder final : public GopDecoder {
     header_.lossless ? inverse_as<std::int32_t>(coefficients, gop) : inverse_as<float>(coefficients, gop);
   }
 
-  double seconds_transform() const override { return seconds_transform_; }
-  double seconds_coder() const override { return seconds_coder_; }
+  double seconds_transform() const override { return transform_time_.seconds; }
+  double seconds_coder() const override { return coder_time_.seconds; }
+  double busy_transform() const override { return transform_time_.busy; }
+  const ThreadPool* pool() const override { return &pool_; }
 
  private:
+  auto pool_times() const {
+    return [this] { return pool_.times(); };
+  }
+
   // A GOP without a plane of any segment is of one colour, and costs no more than that.
   bool says_nothing(const LayeredGop& in) const {
     const int unit = cuts_per_plane(header_.profile);
@@ -84,7 +90,7 @@ class CpuDecoder final : public GopDecoder {
   }
 
   void fill(const LayeredGop& in, Gop& gop) {
-    const ScopeTimer timer(seconds_transform_);
+    const StageTimer timer(transform_time_, pool_times());
     gop.set_frames(Reduced(header_, reduction_, in.frames).frames);
     const PixelFormat& f = header_.video.format;
     for (int c = 0; c < gop.components(); ++c) {
@@ -116,7 +122,7 @@ class CpuDecoder final : public GopDecoder {
 
   template <class T>
   void decode_as(const LayeredGop& in, CoefficientGop& out) {
-    const ScopeTimer timer(seconds_coder_);
+    const StageTimer timer(coder_time_, pool_times());
     allow(in);
     const Reduced r(headers_.of(in.motion.get()), reduction_, in.frames);
     lay_out<T>(r, in.frames, in.step, out);
@@ -166,7 +172,7 @@ class CpuDecoder final : public GopDecoder {
 
   template <class T>
   void inverse_as(CoefficientGop& in, Gop& gop) {
-    const ScopeTimer timer(seconds_transform_);
+    const StageTimer timer(transform_time_, pool_times());
     const StreamHeader& header = headers_.of(in.motion.get());
     const Reduced r(header, reduction_, 1);
     gop.set_frames(in.frames);
@@ -227,8 +233,8 @@ class CpuDecoder final : public GopDecoder {
   CoefficientGop coefficients_;
   const LayeredGop* received_ = nullptr;
   std::vector<std::string>* damage_ = nullptr;
-  double seconds_transform_ = 0;
-  double seconds_coder_ = 0;
+  StageTime transform_time_;
+  StageTime coder_time_;
 };
 
 }  // namespace

@@ -220,10 +220,38 @@ void Decoder::State::begin_reading() {
   }
 }
 
+template <class F>
+auto Decoder::State::in_stages(const F& f) {
+  struct Add {
+    State& s;
+    StageTime before{s.backend->seconds_transform(), s.backend->busy_transform()};
+    StageTime all{};
+    ~Add() {
+      DecoderStages& to = s.stats.decoding;
+      const auto add = [](StageTime& stage, double seconds, double busy) {
+        stage.seconds += seconds;
+        stage.busy += busy;
+      };
+      if (s.backend->pool()) {
+        const double seconds = s.backend->seconds_transform() - before.seconds;
+        const double busy = s.backend->busy_transform() - before.busy;
+        add(to.transform, seconds, busy);
+        add(to.coder, all.seconds - seconds, all.busy - busy);
+      } else {
+        add(to.wait, all.seconds, all.busy);
+      }
+    }
+  } add{*this};
+  const StageTimer timer(add.all, [this] { return backend->pool() ? backend->pool()->times() : ThreadPool::Times(); });
+  return f();
+}
+
 void Decoder::State::read_ahead() {
   begin_reading();
   while (!later && !all_read && static_cast<int>(flying.size()) < backend->depth()) {
-    std::optional<ReadPacket> read = reader ? reader->packets.pop() : read_next();
+    std::optional<ReadPacket> read =
+        timed(reader ? &DecoderStages::wait : &DecoderStages::read,
+              [&]() -> std::optional<ReadPacket> { return reader ? reader->packets.pop() : read_next(); });
     stats.stream_bytes = read->bytes;
     stats.seconds_container += read->seconds;
     for (std::string& line : read->damage)
@@ -234,7 +262,9 @@ void Decoder::State::read_ahead() {
     if (read->packet->counted_damaged) ++stats.damaged_gops;
     read->packet->damage.clear();
     const trace::Span span("submit");
-    in_backend([&] { backend->push(read->packet->received, params.keep_partial ? &read->packet->damage : nullptr); });
+    in_stages([&] {
+      in_backend([&] { backend->push(read->packet->received, params.keep_partial ? &read->packet->damage : nullptr); });
+    });
     flying.push_back(std::move(read->packet));
   }
 }
@@ -261,7 +291,8 @@ std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(const Take& take)
   flying.pop_front();
   {
     const trace::Span span("decode");
-    require(in_backend([&] { return take(*backend); }), ErrorKind::kInternal, "the backend lost a GOP");
+    const bool taken = in_stages([&] { return in_backend([&] { return take(*backend); }); });
+    require(taken, ErrorKind::kInternal, "the backend lost a GOP");
   }
   stats.seconds_transform = backend->seconds_transform();
   stats.seconds_coder = backend->seconds_coder();
@@ -290,7 +321,7 @@ void Decoder::State::verify(const Gop& gop, Packet& packet) {
   const GopHeader& g = packet.head;
   if (!(packet.whole && g.has_hash && params.verify_hash)) return;
   const Stopwatch watch;
-  const bool same = checks_are_believed || hash_samples(gop) == g.hash;
+  const bool same = timed(&DecoderStages::hash, [&] { return checks_are_believed || hash_samples(gop) == g.hash; });
   stats.seconds_container += watch.seconds();
   if (!same) {
     report("frames " + std::to_string(g.first_frame) + ".." +
@@ -406,7 +437,7 @@ bool Decoder::pull_coefficients(CoefficientGop& coefficients) {
 }
 
 void Decoder::inverse(CoefficientGop& coefficients, Gop& gop) {
-  state_->backend->inverse(coefficients, gop);
+  state_->in_stages([&] { state_->backend->inverse(coefficients, gop); });
   std::copy(coefficients.times.begin(), coefficients.times.end(), gop.times().begin());
   state_->stats.seconds_transform = state_->backend->seconds_transform();
 }

@@ -17,6 +17,7 @@
 #include "codec/given_bytes.h"
 #include "codec/region.h"
 #include "codec/stage_queue.h"
+#include "codec/stage_timer.h"
 #include "codec/stream_input.h"
 #include "codec/stream_layout.h"
 #include "trivelet/codec.h"
@@ -133,6 +134,16 @@ struct Decoder::State : StreamLayout {
       throw;
     }
   }
+  /// f(), and its time to a stage.
+  template <class F>
+  auto timed(StageTime DecoderStages::*stage, const F& f) {
+    const StageTimer timer(stats.decoding.*stage,
+                           [this] { return motion_pool ? motion_pool->times() : ThreadPool::Times(); });
+    return f();
+  }
+  /// What the backend does, f(), and its time to the stages that it is.
+  template <class F>
+  auto in_stages(const F& f);
   /// Damage: an Error, unless what is intact is to be delivered all the same.
   void report(const std::string& what);
   void count_damaged(Packet& packet);

@@ -224,6 +224,7 @@ class PredictiveDecoder final : public GopDecoder {
   void inverse(CoefficientGop&, Gop&) override { refuse_coefficients(); }
   double seconds_transform() const override { return 0; }
   double seconds_coder() const override { return seconds_; }
+  const ThreadPool* pool() const override { return &pool_; }
 
  private:
   static void decode(const BlockSamples<MutableVolumeView>& samples, const LayeredSegment& segment,

@@ -18,6 +18,7 @@
 #include "codec/sample_error.h"
 #include "codec/step_sample.h"
 #include "codec/stopwatch.h"
+#include "tests/boxes.h"
 #include "tests/one_of.h"
 #include "tests/support.h"
 
@@ -582,6 +583,50 @@ TEST(Stages, TakeNearlyAllOfTheTime) {
       }
       EXPECT_GT(encoding, kNamed) << mode << ", " << threads << " threads";
     }
+}
+
+// The same of decoders; whichever run was disturbed least.
+TEST(Stages, OfDecodingTakeNearlyAllOfTheTime) {
+  constexpr int kMostRuns = 8;
+  constexpr double kNamed = 0.95;
+  const Clip clip = make_clip(video(320, 240, "yuv420p", 9), 9, 9, Pattern::kTexture, 5);
+  for (const Profile profile : {Profile::kDense, Profile::kFast, Profile::kPredictive}) {
+    EncoderParams p = params_of(profile);
+    p.block_size = 64;
+    p.lossless = profile == Profile::kPredictive;
+    if (p.lossless) p.spatial_levels = p.temporal_levels = -1;
+    const Stream stream = encode(clip, p);
+    for (const int threads : {1, 2})
+      for (const bool is_pipe : {false, true}) {
+        SCOPED_TRACE(std::to_string(static_cast<int>(profile)) + ", " + std::to_string(threads) +
+                     (is_pipe ? ", pipe" : ""));
+        double decoding = 0;
+        for (int run = 0; run < kMostRuns && decoding <= kNamed; ++run) {
+          MemorySource memory(stream.data(), stream.size());
+          test::Pipe pipe(stream.data(), stream.size(), stream.size());
+          Decoder decoder(is_pipe ? static_cast<ByteSource&>(pipe) : memory, {.threads = threads});
+          Gop gop = decoder.make_gop();
+          const Stopwatch watch;
+          while (decoder.pull(gop)) {
+          }
+          const double seconds = watch.seconds();
+          const DecoderStages& s = decoder.stats().decoding;
+          double named = 0;
+          for (const StageTime& stage : {s.read, s.coder, s.transform, s.hash, s.wait}) {
+            named += stage.seconds;
+            EXPECT_GE(stage.seconds, 0);
+            EXPECT_GE(stage.busy, 0);
+          }
+          EXPECT_LE(named, seconds);
+          EXPECT_GT(s.coder.seconds, 0);
+          EXPECT_EQ(s.read.seconds > 0, is_pipe);
+          EXPECT_EQ(s.wait.seconds > 0, !is_pipe);
+          EXPECT_EQ(s.transform.seconds > 0, profile != Profile::kPredictive);
+          decoding = std::max(decoding, named / seconds);
+        }
+        EXPECT_GT(decoding, kNamed);
+      }
+  }
 }
 
 TEST(SampleErrorModel, PassesThroughWhatWasMeasured) {

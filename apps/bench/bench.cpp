@@ -203,11 +203,12 @@ struct Seconds {
   double transform = 0;
   double coder = 0;
   double container = 0;
-  EncoderStages stages{};
+  EncoderStages encoding{};
+  DecoderStages decoding{};
 };
 
 Seconds seconds_of(const CodecStats& stats, double all) {
-  return {all, stats.seconds_transform, stats.seconds_coder, stats.seconds_container, stats.stages};
+  return {all, stats.seconds_transform, stats.seconds_coder, stats.seconds_container, stats.stages, stats.decoding};
 }
 
 struct Run {
@@ -259,14 +260,14 @@ Seconds median(const std::vector<Run>& runs, Seconds Run::*direction) {
     for (const Run& run : runs) values.push_back(run.*direction.*stage);
     return median(values);
   };
-  return {of(&Seconds::all), of(&Seconds::transform), of(&Seconds::coder), of(&Seconds::container), {}};
+  return {of(&Seconds::all), of(&Seconds::transform), of(&Seconds::coder), of(&Seconds::container), {}, {}};
 }
 
-/// The one whose encoding took the median time, or a little less.
-const Run& typical(const std::vector<Run>& runs) {
-  std::vector<const Run*> sorted;
-  for (const Run& run : runs) sorted.push_back(&run);
-  std::sort(sorted.begin(), sorted.end(), [](const Run* a, const Run* b) { return a->encode.all < b->encode.all; });
+/// That of the run which took the median time, or a little less.
+const Seconds& typical(const std::vector<Run>& runs, Seconds Run::*direction) {
+  std::vector<const Seconds*> sorted;
+  for (const Run& run : runs) sorted.push_back(&(run.*direction));
+  std::sort(sorted.begin(), sorted.end(), [](const Seconds* a, const Seconds* b) { return a->all < b->all; });
   return *sorted[(sorted.size() - 1) / 2];
 }
 
@@ -300,8 +301,12 @@ void print_text(const Result& r) {
     fmt::print("{:<13} {:>9.3f} {:>11.3f} {:>9.3f} {:>11.3f} {:>11.1f} {:>12.1f}\n", name, s.all, s.transform, s.coder,
                s.container, static_cast<double>(r.frames) / s.all, 1e-6 * static_cast<double>(r.samples) / s.all);
   }
-  const Seconds encode = typical(r.runs).encode;
-  fmt::print("\nencoding by stage, {:.3f} seconds: {}\n", encode.all, describe(encode.stages, encode.all));
+  const Seconds encode = typical(r.runs, &Run::encode);
+  const Seconds decode = typical(r.runs, &Run::decode);
+  fmt::print("\nencoding by stage, {:.3f} seconds: {}\n", encode.all,
+             describe(stages_by_name(encode.encoding), encode.all));
+  fmt::print("decoding by stage, {:.3f} seconds: {}\n", decode.all,
+             describe(stages_by_name(decode.decoding), decode.all));
 }
 
 void print_json(const Result& r) {
@@ -338,15 +343,19 @@ void print_json(const Result& r) {
   put("encode", median(r.runs, &Run::encode));
   put("decode", median(r.runs, &Run::decode));
   json.end_object();
-  json.begin_array("encode_stages");
-  for (const auto& [name, time] : stages_by_name(typical(r.runs).encode.stages)) {
-    json.begin_object();
-    json.member("stage", name);
-    json.member("seconds", time.seconds);
-    json.member("busy", time.busy);
-    json.end_object();
-  }
-  json.end_array();
+  const auto put_stages = [&](const char* array, const std::vector<std::pair<const char*, StageTime>>& stages) {
+    json.begin_array(array);
+    for (const auto& [name, time] : stages) {
+      json.begin_object();
+      json.member("stage", name);
+      json.member("seconds", time.seconds);
+      json.member("busy", time.busy);
+      json.end_object();
+    }
+    json.end_array();
+  };
+  put_stages("encode_stages", stages_by_name(typical(r.runs, &Run::encode).encoding));
+  put_stages("decode_stages", stages_by_name(typical(r.runs, &Run::decode).decoding));
   json.begin_array("runs");
   for (const Run& run : r.runs) {
     json.begin_object();

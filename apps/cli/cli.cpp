@@ -552,11 +552,19 @@ std::vector<std::pair<const char*, StageTime>> stages_by_name(const EncoderStage
       {"measure", stages.measure}, {"pack", stages.pack},           {"write", stages.write}, {"wait", stages.wait}};
 }
 
-std::string describe(const EncoderStages& stages, double seconds) {
+std::vector<std::pair<const char*, StageTime>> stages_by_name(const DecoderStages& stages) {
+  return {{"read", stages.read},
+          {"coder", stages.coder},
+          {"transform", stages.transform},
+          {"hash", stages.hash},
+          {"wait", stages.wait}};
+}
+
+std::string describe(const std::vector<std::pair<const char*, StageTime>>& stages, double seconds) {
   constexpr double kShown = 0.0005;
   std::string text;
   double left = seconds;
-  for (const auto& [name, time] : stages_by_name(stages)) {
+  for (const auto& [name, time] : stages) {
     left -= time.seconds;
     if (time.seconds >= kShown)
       text += fmt::format("{} {:.3f} ({:.1f} threads), ", name, time.seconds, time.busy / time.seconds);

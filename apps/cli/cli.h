@@ -177,10 +177,11 @@ std::string count_of(std::uint64_t count, const std::string& noun);
 /// "1280x720 yuv420p, 25 frames/s".
 std::string describe(const VideoInfo& info);
 
-/// "transform 0.812 (1.9 threads), coder ..., other 0.002": the stages of so many seconds in an encoder.
-std::string describe(const EncoderStages& stages, double seconds);
-
-/// Its stages by name, in their order.
+/// The stages of an encoder or a decoder by name, in their order.
 std::vector<std::pair<const char*, StageTime>> stages_by_name(const EncoderStages& stages);
+std::vector<std::pair<const char*, StageTime>> stages_by_name(const DecoderStages& stages);
+
+/// "transform 0.812 (1.9 threads), coder ..., other 0.002": the stages of so many seconds.
+std::string describe(const std::vector<std::pair<const char*, StageTime>>& stages, double seconds);
 
 }  // namespace trivelet::cli

@@ -338,6 +338,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   Gathered gathered;
   const double begun = clock.seconds();
   double waited = 0;
+  double decoding = 0;
   {
     Progress progress(common, "decode", info.frames);
     const auto write = [&](const Gop& gop) {
@@ -355,7 +356,11 @@ int run(const Options& given, const Common& given_common, const Command& app) {
       while (const std::shared_ptr<const Gop> gop = gathering.next()) write(*gop);
       gathered = gathering.found();
     } else {
-      Prefetch gops([&] { return decoder.make_gop(); }, 2, [&](Gop& gop) { return decoder.exchange(gop); });
+      Prefetch gops([&] { return decoder.make_gop(); }, 2,
+                    [&](Gop& gop) {
+                      const ScopeTimer timer(decoding);
+                      return decoder.exchange(gop);
+                    });
       while (const Gop* gop = gops.next()) write(*gop);
       waited = gops.seconds_waited();
     }
@@ -389,9 +394,11 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   else
     log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
                stats.seconds_transform, stats.seconds_coder, stats.seconds_container, seconds);
-  if (sharing == Sharing::kAlone)
+  if (sharing == Sharing::kAlone) {
+    log::debug("seconds in the decoder by stage: {}", describe(stages_by_name(stats.decoding), decoding));
     log::debug("{:.3f} to set up, {:.3f} waiting for the decoder, {:.3f} writing: {} is what limits", begun, waited,
                seconds - begun - waited, 2 * waited > seconds - begun ? "decoding" : "writing");
+  }
   for (const std::string& line : stats.damage) log::warn("{}", line);
   require(!damaged, ErrorKind::kBadStream,
           fmt::format("'{}': {} damaged; the output holds what was intact", options.input,

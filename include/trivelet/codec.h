@@ -128,6 +128,16 @@ struct EncoderStages {
   StageTime wait;
 };
 
+/// What a decoder does with the calling thread: nearly all of the time of its calls. A device's `transform` and `coder`
+/// are not told apart from the rest of what the caller waits for.
+struct DecoderStages {
+  StageTime read;       ///< packets: their chunks, checksums and motion
+  StageTime coder;      ///< and quantiser
+  StageTime transform;  ///< up to samples
+  StageTime hash;       ///< of decoded samples
+  StageTime wait;       ///< for a thread that reads packets ahead, and for a device
+};
+
 /// Seconds of work by stage (summed over GOPs) and what came out.
 struct CodecStats {
   std::uint64_t gops = 0;
@@ -139,6 +149,7 @@ struct CodecStats {
   double seconds_coder = 0;         ///< quantiser and zerotree coder
   double seconds_container = 0;     ///< packing, CRC, hash, reading or writing
   EncoderStages stages;             ///< of an encoder
+  DecoderStages decoding;           ///< the same of a decoder
   std::uint64_t damaged_gops = 0;   ///< decoder with keep_partial: GOPs with missing or damaged chunks
   std::vector<std::string> damage;  ///< decoder with keep_partial: what and where, one line each (at most 100)
 };
