@@ -123,14 +123,18 @@ int FrameFile::whole_frames(int count) const {
 int FrameFile::look(Gop& gop, int first, int count, int row, int step) {
   const int whole = whole_frames(count);
   const MutableVolumeView view = gop.plane(0);
-  for (int f = 0; f < whole; ++f) {
-    const std::uint64_t frame = source_.position() + head_.size();
+  if (whole == 0) return 0;
+  const std::uint64_t begin = source_.position(), frame_step = head_.size() + frame_bytes_;
+  if (!pool_) pool_.emplace(threads_);
+  // About a hundred calls of the system a frame: one thread would find less than several GPUs code.
+  pool_->parallel_for(whole, [&](int f, int) {
+    const std::uint64_t frame = begin + static_cast<std::uint64_t>(f) * frame_step + head_.size();
     for (int y = row; y < view.shape.height; y += step)
       require(source_.read_at(frame + static_cast<std::uint64_t>(y) * view.row_bytes(), view.row(first + f, y),
                               view.row_bytes()) == view.row_bytes(),
               ErrorKind::kIo, source_.name() + " became shorter while it was read");
-    source_.seek(source_.position() + head_.size() + frame_bytes_);
-  }
+  });
+  source_.seek(begin + static_cast<std::uint64_t>(whole) * frame_step);
   behind_ += static_cast<std::uint64_t>(whole);
   return whole;
 }
