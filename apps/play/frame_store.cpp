@@ -1,5 +1,10 @@
 #include "apps/play/frame_store.h"
 
+#ifdef __linux__
+#include <sys/resource.h>
+#include <unistd.h>
+#endif
+
 #include <algorithm>
 #include <chrono>
 
@@ -11,8 +16,8 @@ namespace trivelet::play {
 
 namespace {
 
-constexpr std::size_t kAhead = 3;                           // GOPs: one is shown, one waits, one is being decoded
-constexpr std::size_t kLeastAhead = 2;                      // of large ones
+constexpr std::size_t kAhead = 5;                           // GOPs, with the one that is shown: seconds of other work
+constexpr std::size_t kLeastAhead = 2;                      // of large ones: one is shown, one is being decoded
 constexpr std::size_t kMostBytes = std::size_t{768} << 20;  // of decoded GOPs that are kept
 
 std::size_t bytes_of(const DecodedGop& decoded) {
@@ -178,7 +183,13 @@ bool FrameStore::choose(std::size_t& gop) const {
   return true;
 }
 
+// What is decoded is for later, what is drawn and heard is for now: on Linux threads have a priority of their own, and
+// those that a decoder starts have that of the one that made it.
 void FrameStore::run() {
+#ifdef __linux__
+  constexpr int kNice = 5;
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), getpriority(PRIO_PROCESS, 0) + kNice);
+#endif
   try {
     for (;;) {
       std::size_t gop = 0;
