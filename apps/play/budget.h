@@ -49,7 +49,7 @@ class Budget {
 
  private:
   static constexpr int kLevels = 7;
-  static constexpr int kCalm = 4;  // GOPs, so that it does not go to and fro
+  static constexpr int kCalm = 2;  // GOPs, so that it does not go to and fro
   static constexpr double kMost = 0.9;
   static constexpr double kGoal = 0.7;
   /// Of decoding, by level: rounded from 1080p with motion, of which the movement itself costs most.
