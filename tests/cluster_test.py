@@ -8,12 +8,14 @@ where GOPs go to processes in rows. More processes than GOPs. Decoding into file
 verify, compare and truncate.
 """
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from pathlib import Path
 
@@ -182,6 +184,7 @@ def failing():
                           timeout=IN_TIME, env=environment, stdin=subprocess.DEVNULL)
     nothing_left("a full disk", full, "x.tvl")
     killed()
+    killed_decoding()
 
 
 def children(pid):
@@ -208,23 +211,74 @@ def killed():
     start.stdin.flush()  # not closed: it waits for more
     while not Path("x.tvl.part").exists() and time.monotonic() - begun < IN_TIME:
         time.sleep(0.05)
-    victims = [p for p in children(start.pid)
-               if b"OMPI_COMM_WORLD_RANK=2" in Path(f"/proc/{p}/environ").read_bytes()]
-    if len(victims) != 1:
-        complain(f"killed: {len(victims)} processes of rank 2")
-    for v in victims:
-        os.kill(v, signal.SIGKILL)
-    try:
-        code = start.wait(IN_TIME)
-        if code == 0:
-            complain("killed: no failure")
-    except subprocess.TimeoutExpired:
-        start.kill()
-        complain("killed: the others went on")
+    kill_one(start, 2, "killed")
     start.stdin.close()
     left = [p.name for p in Path(".").iterdir() if p.name.startswith("x.tvl")]
     if left:
         complain(f"killed: left {left}")
+
+
+def alive(pid):
+    try:
+        return b"trivelet" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def kill_one(start, rank, what):
+    """Of the processes of an mpirun, which is to end by itself, and the others with it. What it said."""
+    ranks = children(start.pid)
+    victims = [p for p in ranks if f"OMPI_COMM_WORLD_RANK={rank}\0".encode() in Path(f"/proc/{p}/environ").read_bytes()]
+    if len(victims) != 1:
+        complain(f"{what}: {len(victims)} processes of rank {rank}")
+    for v in victims:
+        os.kill(v, signal.SIGKILL)
+    try:
+        if start.wait(IN_TIME) == 0:
+            complain(f"{what}: no failure")
+    except subprocess.TimeoutExpired:
+        start.kill()
+        complain(f"{what}: the others went on")
+    # mpirun tells them to end, and does not always wait for it.
+    begun = time.monotonic()
+    while any(alive(p) for p in ranks) and time.monotonic() - begun < IN_TIME:
+        time.sleep(0.01)
+    if any(alive(p) for p in ranks):
+        complain(f"{what}: of {ranks} some went on")
+    return start.stderr.read().decode(errors="replace") if start.stderr else ""
+
+
+def killed_decoding():
+    """Each process in turn, while all write a file, and while one writes what the others send."""
+    run(["encode", "a.y4m", "part.tvl", "--gop", "8", "--joinable", "-y"])
+    joined = run(["join", *["part.tvl"] * 15, "-o", "long.tvl", "-y"])
+    if joined.returncode:
+        return complain("killed: no long stream", joined)
+    os.mkfifo("x.pipe.y4m")
+    for rank, output in ((0, "x.y4m"), (1, "x.y4m"), (2, "x.y4m"), (0, "x.pipe.y4m"), (2, "x.pipe.y4m")):
+        what = f"rank {rank} killed while it decodes into {output}"
+        pipe = os.open("x.pipe.y4m", os.O_RDONLY | os.O_NONBLOCK)  # that is filled, and nobody reads
+        start = subprocess.Popen([mpirun, "-n", "3", "--oversubscribe", "--bind-to", "none", program, "decode",
+                                  "long.tvl", output, "--threads", "1", "--quiet", "-y"], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
+        begun = time.monotonic()
+        filled = bytearray(4)
+        while start.poll() is None and time.monotonic() - begun < IN_TIME:
+            fcntl.ioctl(pipe, termios.FIONREAD, filled)
+            if Path("x.y4m.part").exists() or int.from_bytes(filled, sys.byteorder) > 0:
+                break
+            time.sleep(0.001)
+        said = kill_one(start, rank, what)
+        os.close(pipe)
+        if said.count("noticed that process") != 1 or "trivelet: error:" in said:
+            complain(f"{what}: not one message, but {said}")
+        # What has no time to tidy up leaves its file, but not by its name.
+        if rank == 0:
+            Path("x.y4m.part").unlink(missing_ok=True)
+        left = [p.name for p in Path(".").iterdir() if p.name.startswith("x.") and p.name != "x.pipe.y4m"]
+        if left:
+            complain(f"{what}: left {left}")
+    Path("x.pipe.y4m").unlink()
 
 
 def refused_journals(arguments, journal):
