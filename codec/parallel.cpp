@@ -25,7 +25,8 @@ struct ThreadPool::State {
   const std::function<void(int, int)>* body = nullptr;
   std::atomic<int> next{0};
   int count = 0;
-  int running = 0;
+  int running = 0;    // workers that took part in this call and have not returned
+  bool open = false;  // whether more may: nobody waits for those that are still on their way
   unsigned long long generation = 0;
   bool stop = false;
   std::exception_ptr error;
@@ -65,6 +66,8 @@ struct ThreadPool::State {
       wake.wait(lock, [&] { return stop || generation != seen; });
       if (stop) return;
       seen = generation;
+      if (!open) continue;
+      ++running;
       lock.unlock();
       drain(worker);
       lock.lock();
@@ -128,12 +131,13 @@ void ThreadPool::parallel_for(int count, const std::function<void(int, int)>& bo
     s.count = count;
     s.next.store(0);
     s.error = nullptr;
-    s.running = static_cast<int>(s.workers.size());
+    s.open = true;
     ++s.generation;
   }
   s.wake.notify_all();
   s.drain(0);
   std::unique_lock lock(s.mutex);
+  s.open = false;
   s.done.wait(lock, [&] { return s.running == 0; });
   if (s.error) std::rethrow_exception(s.error);
 }
