@@ -29,11 +29,15 @@ def check(good: bool, what: str) -> None:
         print(f"FAILED: {what}")
 
 
-def run(*arguments, screen: bool = False) -> subprocess.CompletedProcess:
+def run_on_screen(*command) -> subprocess.CompletedProcess:
     # Not the whole suite's number of screens: one is started for each call, which finds a free one.
-    before = ["xvfb-run", "-a"] if screen else []
     environment = {**os.environ, "SDL_AUDIODRIVER": "dummy", "LIBGL_ALWAYS_SOFTWARE": "1"}
-    result = subprocess.run([*before, program, *map(str, arguments)], capture_output=True, timeout=120, env=environment)
+    return subprocess.run(["xvfb-run", "-a", *map(str, command)], capture_output=True, timeout=120, env=environment)
+
+
+def run(*arguments, screen: bool = False) -> subprocess.CompletedProcess:
+    command = [program, *map(str, arguments)]
+    result = run_on_screen(*command) if screen else subprocess.run(command, capture_output=True, timeout=120)
     check(result.returncode == 0, f"{arguments[0]}: exit code {result.returncode}: {result.stderr.decode()[:400]}")
     return result
 
@@ -151,6 +155,26 @@ def test_volumes(folder: Path) -> None:
         check(result.returncode == 2, f"play of a volume {options}: {result.returncode}")
 
 
+def test_going_on(folder: Path) -> None:
+    """Behind damage in the middle a film goes on, and what was damaged is said at the end."""
+    whole = (folder / "moving.tvl").read_bytes()
+    gops = json.loads(run("info", folder / "moving.tvl", "--json").stdout)["gops"]
+    for name, at in (("header", gops[2]["offset"] + 30), ("chunk", gops[2]["offset"] + gops[2]["bytes"] - 20)):
+        broken, shot = folder / "broken.tvl", folder / "broken.png"
+        broken.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        script = f"{shlex.join([program, 'play', str(broken), '--stats', '--seek', '1'])}; echo exit $? >&2"
+        said = run_on_screen("sh", "-c", script).stderr.decode()
+        check("exit 4" in said, f"{name}: exit code 4: {said[:300]}")
+        found = re.search(r"(\d+) frames shown, (\d+) late", said)
+        check(bool(found) and int(found.group(1)) + int(found.group(2)) == 36, f"{name}: to the end: {said[:300]}")
+        check(said.count("error:") == 1 and "is damaged" in said, f"{name}: one error: {said[:300]}")
+        shots = []
+        for film in (broken, folder / "moving.tvl"):
+            run("play", film, "--headless", "--screenshot-at", "3.9", "--screenshot", shot, "-y", screen=True)
+            shots.append(pixels(shot))
+        check(shots[0] == shots[1], f"{name}: the last GOP is intact")
+
+
 def test_damage(folder: Path) -> None:
     """Cut and changed streams: pictures, or one error, and no other end. One screen for all of them."""
     generator = random.Random(7)
@@ -165,8 +189,7 @@ def test_damage(folder: Path) -> None:
             commands.append([program, "play", str(folder / f"damaged_{i}_{name}"), "--headless", "--screenshot", str(shot), "-y",
                              *(["--screenshot-at", "0.2"] if name != "v.tvl" else [])])
     script = "".join(f"{shlex.join(c)} 2>&1 </dev/null; echo exit $?; " for c in commands)
-    environment = {**os.environ, "SDL_AUDIODRIVER": "dummy", "LIBGL_ALWAYS_SOFTWARE": "1"}
-    told = subprocess.run(["xvfb-run", "-a", "sh", "-c", script], capture_output=True, timeout=120, env=environment)
+    told = run_on_screen("sh", "-c", script)
     answers = re.split(r"exit (\d+)\n", told.stdout.decode(errors="replace"))
     check(len(answers) == 2 * len(commands) + 1, f"damage: {len(answers)} answers: {told.stderr.decode()[:300]}")
     for command, said, code in zip(commands, answers[::2], answers[1::2]):
@@ -187,6 +210,7 @@ def main() -> int:
         test_pictures(Path(name))
         test_playing(Path(name))
         test_each_gop_once(Path(name))
+        test_going_on(Path(name))
         test_volumes(Path(name))
         run("demux", Path(name) / "yuv420p.tvl.mkv", Path(name) / "film.tvl")
         test_damage(Path(name))

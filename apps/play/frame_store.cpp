@@ -24,6 +24,17 @@ std::size_t bytes_of(const DecodedGop& decoded) {
   return cli::frame_bytes(decoded.info) * static_cast<std::size_t>(decoded.gop.capacity());
 }
 
+/// Of a GOP whose header is damaged, as the index has it.
+std::vector<FrameTime> times_between(const GopInfo& gop) {
+  std::vector<FrameTime> times;
+  constexpr double kMost = 1e15;  // also of indices that lie
+  const double begin = std::clamp(static_cast<double>(gop.begin_pts), -kMost, kMost);
+  const double length = std::clamp(static_cast<double>(gop.end_pts) - begin, 0.0, kMost);
+  const auto at = [&](int i) { return static_cast<std::int64_t>(begin + length * i / gop.frames); };
+  for (int i = 0; i < gop.frames; ++i) times.push_back({at(i), at(i + 1) - at(i)});
+  return times;
+}
+
 }  // namespace
 
 FrameStore::FrameStore(const std::string& path, const DecoderParams& params, std::shared_ptr<const Backend> backend,
@@ -53,10 +64,14 @@ void FrameStore::read_times() {
   const Rational base = layout.header.video.time_base;
   const Rational rate = layout.header.video.frame_rate;
   for (const GopInfo& gop : layout.info.gops) {
-    const GopHeader head = cli::read_gop_header(in, layout.header, gop);
+    std::vector<FrameTime> times = times_between(gop);
+    try {
+      times = cli::read_gop_header(in, layout.header, gop).times;
+    } catch (const Error& e) {  // the decoder says it again when it comes there
+      if (e.kind() != ErrorKind::kBadStream) throw;
+    }
     first_frames_.push_back(times_.size());
-    for (int i = 0; i < gop.frames; ++i) {
-      const FrameTime& t = head.times[static_cast<std::size_t>(i)];
+    for (const FrameTime& t : times) {
       const bool timed = base.num > 0 && base.den > 0 && rate.num > 0;
       const double begin = timed ? static_cast<double>(t.pts) * base.value() : static_cast<double>(times_.size()) / 25;
       const double length = timed ? static_cast<double>(t.duration) * base.value() : 1.0 / 25;
@@ -147,6 +162,20 @@ Work FrameStore::work() const {
   return work_;
 }
 
+std::vector<std::string> FrameStore::damage() const {
+  const std::lock_guard lock(mutex_);
+  return damage_;
+}
+
+// The same damage is found each time that a GOP is decoded.
+void FrameStore::note_damage(const std::vector<std::string>& lines) {
+  constexpr std::size_t kMostLines = 100;
+  const std::lock_guard lock(mutex_);
+  for (const std::string& line : lines)
+    if (damage_.size() < kMostLines && std::find(damage_.begin(), damage_.end(), line) == damage_.end())
+      damage_.push_back(line);
+}
+
 // GOPs that are decoded beforehand, with the one that is shown; the mutex is held.
 std::size_t FrameStore::most_ahead() const {
   std::size_t largest = 0;
@@ -215,7 +244,8 @@ void FrameStore::begin(std::size_t gop, const Quality& quality) {
   params.temporal_reduce = quality.temporal;
   params.max_layers = quality.layers;
   params.first_frame = stream_.gops[gop].first_frame;
-  decoder_.reset();  // it reads ahead from the same source
+  params.keep_partial = true;  // a film goes on behind damage
+  decoder_.reset();            // it reads ahead from the same source
   file_.source->seek(0);
   if (!(decoder_quality_ == quality)) spare_.clear();
   decoder_ = std::make_unique<Decoder>(*file_.source, params, backend_.get());
@@ -256,6 +286,7 @@ void FrameStore::decode(std::size_t gop, const Wanted& wanted) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   decoded->seconds = seconds;
   const std::uint64_t gops = counted(decoder_->stats()) - before;
+  note_damage(decoder_->stats().damage);
   // At a reduced rate short GOPs may have no frame: they are there, and empty.
   double length = 0;
   for (; gop < found && gop < stream_.gops.size(); ++gop) {

@@ -78,6 +78,8 @@ class FrameStore {
   /// How much less than wanted is decoded: 0 is nothing.
   int budget_level() const;
   Work work() const;
+  /// What was found damaged, a line each; a hundred at most.
+  std::vector<std::string> damage() const;
   /// Throws what decoding threw.
   void check() const;
 
@@ -90,6 +92,7 @@ class FrameStore {
   bool choose(std::size_t& gop) const;
   void decode(std::size_t gop, const Wanted& wanted);
   void begin(std::size_t gop, const Quality& quality);
+  void note_damage(const std::vector<std::string>& lines);
   Gop take_memory();
   void keep(std::size_t gop, std::shared_ptr<DecodedGop> decoded);
   void drop_farthest();
@@ -121,6 +124,7 @@ class FrameStore {
   Budget budget_;
   double seconds_a_gop_ = 0;  ///< the last one; 0: in this quality none was decoded yet
   Work work_;
+  std::vector<std::string> damage_;
   bool stopping_ = false;
   std::exception_ptr error_;
   std::thread thread_;

@@ -77,8 +77,10 @@ class Session {
     if (other_) other_screen_.emplace();
     if (options_.headless) {
       shoot(begin_ + options_.screenshot_at, options_.screenshot);
+      refuse_damage(options_.input, store_);
       return;
     }
+    if (!store_.stream().complete) cli::log::warn("'{}' is cut short: its end is missing", options_.input);
     open_sound();
     position_ = begin_ + options_.start;
     seek(position_);
@@ -86,6 +88,8 @@ class Session {
     begun_ = Time::now();
     while (!quit_) step();
     if (options_.stats) say_stats();
+    refuse_damage(options_.input, store_);
+    if (other_) refuse_damage(options_.compare, *other_);
   }
 
  private:
@@ -212,6 +216,14 @@ class Session {
     if (!there) return;
     ++shown_;
     ++next_frame_;
+  }
+
+  /// Throws BadStream when something that was played is damaged.
+  static void refuse_damage(const std::string& path, const FrameStore& store) {
+    const std::vector<std::string> damage = store.damage();
+    if (damage.empty()) return;
+    const std::string more = damage.size() > 1 ? fmt::format(" (and {} more)", damage.size() - 1) : "";
+    fail(ErrorKind::kBadStream, fmt::format("'{}' is damaged: {}{}; what is intact was shown", path, damage[0], more));
   }
 
   void say_stats() const {
