@@ -168,7 +168,10 @@ bool plan_layout(StreamLayout& layout, StreamInput& in, RangeSet& wanted) {
     return true;
   } catch (const NotGiven& missing) {
     const bool scans = !layout.info.index_damage.empty();
-    scans ? wanted.add(0, in.size()) : wanted.add(missing.range().offset, missing.range().size);
+    const ByteRange& range = missing.range();
+    // What does not fit into the first guess has boxes behind it: not each of them is asked for alone.
+    const std::uint64_t more = std::min(range.size + kLeastBegin, in.size() - range.offset);
+    scans ? wanted.add(0, in.size()) : wanted.add(range.offset, more);
     return false;
   }
 }
