@@ -33,16 +33,13 @@ void MemorySink::write(const void* data, std::size_t size) {
 
 namespace {
 
-// Heads of boxes and of GOPs are read a few bytes at a time.
-constexpr std::size_t kBufferBytes = std::size_t{1} << 16;
-
 std::string name_of(const std::string& path) { return path == "-" ? "standard input" : "'" + path + "'"; }
 
 [[noreturn]] void fail_errno(const std::string& what) { fail(ErrorKind::kIo, what + ": " + std::strerror(errno)); }
 
 }  // namespace
 
-FileSource::FileSource(const std::string& path) : path_(path), buffer_(kBufferBytes) {
+FileSource::FileSource(const std::string& path) : path_(path) {
   require(path != "-" || isatty(STDIN_FILENO) == 0, ErrorKind::kBadArgument,
           "standard input is a terminal, not a stream");
   fd_ = path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -58,10 +55,10 @@ FileSource::~FileSource() {
   if (fd_ > STDIN_FILENO) close(fd_);
 }
 
-std::size_t FileSource::read_file(std::byte* data, std::size_t size) {
+std::size_t FileSource::read(void* data, std::size_t size) {
   std::size_t done = 0;
   while (done < size) {
-    const ssize_t n = ::read(fd_, data + done, size - done);
+    const ssize_t n = ::read(fd_, static_cast<std::byte*>(data) + done, size - done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_errno("cannot read " + name_of(path_));
     if (n == 0) break;
@@ -70,32 +67,9 @@ std::size_t FileSource::read_file(std::byte* data, std::size_t size) {
   return done;
 }
 
-std::size_t FileSource::read(void* data, std::size_t size) {
-  auto* out = static_cast<std::byte*>(data);
-  std::size_t done = std::min(size, buffered_ - taken_);
-  std::memcpy(out, buffer_.data() + taken_, done);
-  taken_ += done;
-  run_ += size;
-  if (done == size) return done;
-  if (size - done >= ahead()) return done + read_file(out + done, size - done);
-  buffered_ = read_file(buffer_.data(), ahead());
-  taken_ = std::min(size - done, buffered_);
-  std::memcpy(out + done, buffer_.data(), taken_);
-  return done + taken_;
-}
-
-// Who reads parts of a file reads these and nothing else: only behind a long run without a seek there is more to come.
-// From a pipe only what is asked for: the rest may not have been written yet.
-std::size_t FileSource::ahead() const {
-  const bool more = seekable_ && run_ >= buffer_.size();
-  return more ? static_cast<std::size_t>(std::min<std::uint64_t>(run_ / 8, buffer_.size())) : 0;
-}
-
 void FileSource::seek(std::uint64_t position) {
   require(seekable_, ErrorKind::kInternal, "seek in a pipe");
   if (lseek(fd_, static_cast<off_t>(position), SEEK_SET) < 0) fail_errno("cannot seek in " + name_of(path_));
-  buffered_ = taken_ = 0;
-  run_ = 0;
 }
 
 }  // namespace trivelet

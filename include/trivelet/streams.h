@@ -48,7 +48,8 @@ class MemorySink final : public ByteSink {
   std::vector<std::byte> bytes;
 };
 
-/// A file, or "-" for standard input. Regular files can seek, pipes cannot.
+/// A file, or "-" for standard input. Regular files can seek, pipes cannot. Nothing is read but what is asked for: parts of
+/// a file are to cost no more than these, and what stands behind them in a pipe may not have been written yet.
 class FileSource final : public ByteSource {
  public:
   explicit FileSource(const std::string& path);
@@ -61,17 +62,10 @@ class FileSource final : public ByteSource {
   std::uint64_t size() const override { return size_; }
 
  private:
-  std::size_t read_file(std::byte* data, std::size_t size);
-  std::size_t ahead() const;
-
   std::string path_;
   int fd_ = -1;
   bool seekable_ = false;
   std::uint64_t size_ = 0;
-  std::vector<std::byte> buffer_;  // small reads come from here
-  std::uint64_t run_ = 0;          // bytes since the last seek
-  std::size_t buffered_ = 0;
-  std::size_t taken_ = 0;
 };
 
 /// A file that appears under its name only when complete: bytes go to `path`.part, which commit() renames; without a

@@ -231,6 +231,11 @@ bool holds_stream(const std::string& path) {
   if (path == "-" || ::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
   try {
     const InputBytes file(path);
+    constexpr std::uint8_t kBegin[] = {id::kEbml >> 24, id::kEbml >> 16 & 0xFF, id::kEbml >> 8 & 0xFF,
+                                       id::kEbml & 0xFF};
+    std::uint8_t begin[sizeof kBegin] = {};
+    (void)file.read_at(0, begin, sizeof begin);
+    if (std::memcmp(begin, kBegin, sizeof begin) != 0) return false;
     Elements elements(file);
     const std::optional<Element> segment = find_segment(elements);
     for (std::uint64_t at = segment ? segment->begin : elements.size(); at < elements.size();) {
