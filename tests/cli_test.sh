@@ -120,6 +120,11 @@ expect 3 decode missing.tvl a.y4m
 expect 3 info missing.tvl
 expect 3 verify missing.tvl
 expect 3 compare missing.tvl clip.y4m
+expect 3 truncate missing.tvl a.tvl --size 5k
+expect_text err.txt "cannot open .missing.tvl.: No such file"
+expect 3 join missing.tvl -o a.tvl
+expect 3 plan missing.tvl
+expect 3 thumbnail missing.tvl a.png
 expect 3 encode clip.y4m no/such/folder/a.tvl
 expect 3 encode . a.tvl
 check "a failed command left a file" test ! -e a.tvl -a ! -e a.tvl.part

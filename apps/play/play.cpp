@@ -119,8 +119,7 @@ int show_volume(const Options& options, const VolumeInStream& volume, const Comm
 
 int run(Options options, const Common& common, const Command& app) {
   play::Options& player = options.player;
-  require(is_tvl_file(player.input), ErrorKind::kBadStream,
-          "'" + player.input + "' is not a Trivelet stream, nor Matroska with one; other videos are for other players");
+  require_tvl_file(player.input, "is not a Trivelet stream, nor Matroska with one; other videos are for other players");
   if (const std::optional<VolumeInStream> volume = volume_in(player.input, common))
     return show_volume(options, *volume, common, app);
   for (const char* option : {"--at", "--window"})

@@ -331,7 +331,7 @@ void choose_prediction(const Command& app, const Options& options, EncoderParams
 /// The stream of --pin-from.
 std::optional<StreamLayout> pinned(const Options& options) {
   if (options.pin_from.empty()) return std::nullopt;
-  require(is_tvl_file(options.pin_from), ErrorKind::kBadStream, "'" + options.pin_from + "' is not a .tvl stream");
+  require_tvl_file(options.pin_from);
   const StreamFile file = open_stream_file(options.pin_from);
   std::uint64_t bytes_read = 0;
   StreamInput in(*file.source, bytes_read);

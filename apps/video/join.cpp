@@ -23,7 +23,7 @@ int run(const Options& options, const Common& common) {
   std::vector<JoinInput> inputs;
   for (const std::string& input : options.inputs) {
     check_output(input, options.output, true);
-    require(is_tvl_file(input), ErrorKind::kBadStream, "'" + input + "' is not a .tvl stream");
+    require_tvl_file(input);
     StreamFile file = open_stream_file(input);
     alone = alone && file.company.empty();
     sources.push_back(std::move(file.source));

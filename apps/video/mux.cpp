@@ -40,7 +40,7 @@ void require_whole(const StreamFile& file, const std::string& input, const Limit
 int run_mux(const Options& options, const Common& common) {
   check_output(options.input, options.output, true);
   require(is_matroska_name(options.output), ErrorKind::kBadArgument, "'" + options.output + "' does not end in .mkv");
-  require(is_tvl_file(options.input), ErrorKind::kBadStream, "'" + options.input + "' is not a .tvl stream");
+  require_tvl_file(options.input);
   const StreamFile file = open_stream_file(options.input);
   require_whole(file, options.input, limits(common));
   const auto output =

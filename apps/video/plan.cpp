@@ -33,7 +33,7 @@ std::unique_ptr<ReadPlan> make_plan(const Options& options, const Common& common
 }
 
 int run(const Options& options, const Common& common) {
-  require(is_tvl_file(options.input), ErrorKind::kBadStream, "'" + options.input + "' is not a .tvl stream");
+  require_tvl_file(options.input);
   require(!io::holds_stream(options.input), ErrorKind::kUnsupported,
           "'" + options.input + "' is Matroska, in which a stream is not in one piece; 'trivelet demux' takes it out");
   FileSource source(options.input);

@@ -109,7 +109,7 @@ int halvings(const StreamInfo& stream, int size) {
 
 int run(const Options& options, const Common& common) {
   check_output(options.input, options.output, true);
-  require(is_tvl_file(options.input), ErrorKind::kBadStream, "'" + options.input + "' is not a .tvl stream");
+  require_tvl_file(options.input);
   require(!volume_in(options.input, common), ErrorKind::kUnsupported,
           "'" + options.input + "' holds a volume; 'trivelet view' shows its slices");
   const StreamFile file = open_stream_file(options.input);

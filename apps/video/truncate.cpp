@@ -67,7 +67,7 @@ int run(const std::string& command, const Options& options, const Common& common
   params.keep_partial = options.keep_partial;
   params.limits = limits(common);
 
-  require(is_tvl_file(options.input), ErrorKind::kBadStream, "'" + options.input + "' is not a .tvl stream");
+  require_tvl_file(options.input);
   const StreamFile file = open_stream_file(options.input);
   ByteSource& source = *file.source;
   io::CompanyOptions company;

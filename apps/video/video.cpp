@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -100,6 +101,13 @@ bool is_tvl_file(const std::string& path) {
   // A named pipe would lose its writer when it is closed again: its name has to tell.
   if (!standard) return S_ISFIFO(status.st_mode) && std::filesystem::path(path).extension() == ".tvl";
   return S_ISFIFO(status.st_mode) && trivelet::is_tvl(head.data(), peek_pipe(STDIN_FILENO, head.data(), head.size()));
+}
+
+void require_tvl_file(const std::string& path, const std::string& is_not) {
+  if (is_tvl_file(path)) return;
+  if (path != "-" && access(path.c_str(), R_OK) != 0)
+    fail(ErrorKind::kIo, "cannot open '" + path + "': " + std::strerror(errno));
+  fail(ErrorKind::kBadStream, "'" + path + "' " + is_not);
 }
 
 // ------------------------------------------------------------------------------------------------------ video input

@@ -20,6 +20,8 @@ namespace trivelet::cli {
 /// True when the file, or what comes out of the pipe "-", begins like a .tvl stream, or is a Matroska file with one.
 /// Nothing is consumed. False for what cannot be opened.
 bool is_tvl_file(const std::string& path);
+/// Throws BadStream, which says what it is not, for other files, and Io for what cannot be opened.
+void require_tvl_file(const std::string& path, const std::string& is_not = "is not a .tvl stream");
 
 /// Opens any video, .tvl included. `range` selects frames; frames before it are skipped here.
 /// Refuses options that the input contradicts: what was typed is obeyed or refused.
