@@ -14,7 +14,7 @@
 #include "codec/motion_gop.h"
 #include "codec/parallel.h"
 #include "codec/simd.h"
-#include "codec/stopwatch.h"
+#include "codec/stage_timer.h"
 #include "codec/zerotree.h"
 
 namespace trivelet {
