@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# What runs beside each other, under ThreadSanitizer: stages and their queues, the pool, devices that fail (pipeline_test's
+# backend), and a full disk, a broken pipe, Ctrl-C and a reader that fails with all stages of the program busy:
+#   tests/tsan.sh
+# BUILD_DIR (default build/tsan) and JOBS (default: one per core) as in run.sh. Readers and writers of other formats are
+# libraries that are not compiled for it, and left out.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${BUILD_DIR:-build/tsan}
+mkdir -p "$(dirname "$build")"
+without=()
+for part in FFMPEG GDCM FFTW MPI PLAYER VLC GSTREAMER HDF5 ITK; do without+=("-DTRIVELET_$part=OFF"); done
+cmake --preset tsan -B "$build" -DTRIVELET_UNITY=ON -DTRIVELET_PRECOMPILE=ON "${without[@]}" \
+  "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" >"$build.log" || { cat "$build.log"; exit 1; }
+tests=(parallel_test pipeline_test faults_test)
+cmake --build "$build" -j "${JOBS:-$(nproc)}" --target trivelet "${tests[@]}" >"$build.log" || { tail -n 50 "$build.log"; exit 1; }
+# A race ends the program with 66, which no test takes for one of its own codes.
+export TSAN_OPTIONS=halt_on_error=1:exitcode=66:second_deadlock_stack=1
+ctest --test-dir "$build" --output-on-failure --no-tests=error \
+  -R "^($(IFS='|'; echo "${tests[*]}")|failures_test)\$"
