@@ -19,20 +19,14 @@ import termios
 import time
 from pathlib import Path
 
+from program import complain, failures
+
 WIDTH, HEIGHT = 64, 48
 SCENES = (21, 3, 40, 1, 18, 13)
 IN_TIME = 60  # seconds, also under sanitizers
 
 program, mpirun = "", ""
-failures = []
 environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-
-
-def complain(what, result=None):
-    failures.append(what)
-    print(f"FAILED: {what}")
-    if result is not None:
-        print(f"  exit code {result.returncode}, said: {result.stderr.decode(errors='replace')[:2000]}")
 
 
 def frames(bits=8):

@@ -15,17 +15,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from program import complain, failures
+
 FULL = os.environ.get("TRIVELET_FULL", "0") not in ("", "0")
 WIDTH, HEIGHT, FRAMES = 40, 30, 8
 GOOD = (0, 2, 4, 5, 6)  # done; usage; damaged; limits and the like; another content
 
 program = ""
-failures = []
-
-
-def complain(what: str) -> None:
-    failures.append(what)
-    print(f"FAILED: {what}")
 
 
 def run(arguments) -> subprocess.CompletedProcess:

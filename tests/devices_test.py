@@ -11,18 +11,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from program import complain, failures
+
 WIDTH, HEIGHT, FRAMES = 64, 48, 48
 IN_TIME = 120  # seconds, also under sanitizers
 
 program = ""
-failures = []
-
-
-def complain(what, result=None):
-    failures.append(what)
-    print(f"FAILED: {what}")
-    if result is not None:
-        print(f"  exit code {result.returncode}, said: {result.stderr.decode(errors='replace')[:2000]}")
 
 
 def run(arguments, gpus=3, failure="", **how):

@@ -17,20 +17,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from program import complain, failures
+
 WIDTH, HEIGHT, FRAMES = 320, 240, 120
 FULL = os.environ.get("TRIVELET_FULL", "0") not in ("", "0")
 IN_TIME = 120  # seconds, also under sanitizers
 GOPS = ["--gop", "5", "--quiet"]
 
 program = ""
-failures = []
-
-
-def complain(what: str, result=None) -> None:
-    failures.append(what)
-    print(f"FAILED: {what}")
-    if result is not None:
-        print(f"  exit code {result.returncode}, said: {result.stderr.decode(errors='replace')[:500]}")
 
 
 def clip(path: Path) -> None:

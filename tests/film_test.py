@@ -16,6 +16,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+import program
+from program import check, failures, ffmpeg, run
+
 SUBTITLES = """1
 00:00:00,500 --> 00:00:01,000
 first line
@@ -40,41 +43,17 @@ title=Two
 FULL = os.environ.get("TRIVELET_FULL", "0") not in ("", "0")
 FAST = ["--preset", "fast", "-q", "40", "--gop", "10", "-y"]
 
-program = ""
-failures = []
-
-
-def check(good: bool, what: str) -> None:
-    if not good:
-        failures.append(what)
-        print(f"FAILED: {what}")
-
-
-def run(*arguments, code: int = 0) -> str:
-    """What it said on stderr; stdout is in the way of nobody."""
-    result = subprocess.run([program, *map(str, arguments)], capture_output=True, timeout=120)
-    said = result.stderr.decode(errors="replace") + result.stdout.decode(errors="replace")
-    check(result.returncode == code, f"{' '.join(map(str, arguments))}: exit code {result.returncode}: {said[:400]}")
-    return said
-
-
-def ffmpeg(*arguments) -> bytes:
-    return subprocess.run(
-        ["ffmpeg", "-v", "error", "-nostdin", "-y", *map(str, arguments)], check=True, capture_output=True
-    ).stdout
-
-
 def ffprobe(file: Path, *arguments) -> dict:
     command = ["ffprobe", "-v", "error", "-of", "json", *arguments, str(file)]
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
 def sound(file: Path) -> bytes:
-    return ffmpeg("-i", file, "-map", "0:a", "-c", "copy", "-f", "adts", "-")
+    return ffmpeg("-i", file, "-map", "0:a", "-c", "copy", "-f", "adts", "-").stdout
 
 
 def subtitles(file: Path) -> list:
-    text = ffmpeg("-i", file, "-map", "0:s", "-f", "srt", "-").decode()
+    text = ffmpeg("-i", file, "-map", "0:s", "-f", "srt", "-").stdout.decode()
     return [line for line in text.splitlines() if line and "-->" not in line and not line.isdigit()]
 
 
@@ -188,7 +167,7 @@ def test_losses(folder: Path, film: Path) -> None:
         check("the stream is lossless" in run("decode", tvl, folder / "l.mp4", "-y"), "lossless to H.264 is said")
         check("warning" not in run("decode", tvl, folder / "l.mp4", "--crf", "0", "-y"), "--crf was typed")
     run("decode", tvl, folder / "l.y4m", "--crf", "3", "-y", code=2)
-    plain = subprocess.run([program, "decode", tvl, "-"], capture_output=True)
+    plain = subprocess.run([program.path, "decode", tvl, "-"], capture_output=True)
     check(plain.stdout.startswith(b"YUV4MPEG2 W98"), "standard output is Y4M")
 
     turned = folder / "turned.mp4"
@@ -206,7 +185,7 @@ def test_losses(folder: Path, film: Path) -> None:
     frames = json.loads(run("info", folder / "cut.tvl", "--json"))["video"]["frames"]
     check(10 < frames < 50, f"--recover keeps the frames before the damage: {frames}")
 
-    intact = json.loads(subprocess.run([program, "verify", mkv, "--json"], capture_output=True).stdout)
+    intact = json.loads(subprocess.run([program.path, "verify", mkv, "--json"], capture_output=True).stdout)
     check(intact["intact"] and intact["frames"] == 50 and intact["damage"] == [], "verify --json")
     check("did you mean truncate" in run("trunkate", "a", "b", code=2), "a command is guessed")
     check("did you mean --reduce" in run("decode", mkv, "null", "--redcue", "1", code=2), "an option is guessed")
@@ -276,7 +255,7 @@ def test_times(folder: Path, film: Path) -> None:
     for text in ("1.5:2", "2s:1s", "1s", "00:61:00:", "00:00:01:00:00:02:", "-1s:", "10:00:01:10", "infs:", "0:0.0s"):
         run("decode", tvl, "null", "--frames", text, code=2)
     check("lasts 4." in run("decode", tvl, "null", "--frames", "100s:", code=2), "a time behind the end")
-    piped = subprocess.run([program, "decode", "-", "null", "--frames", "1s:"], input=tvl.read_bytes(), capture_output=True)
+    piped = subprocess.run([program.path, "decode", "-", "null", "--frames", "1s:"], input=tvl.read_bytes(), capture_output=True)
     check(piped.returncode == 2 and b"use a file" in piped.stderr, "times need the index of a file")
     # 40 frames at the frame rate would be 1.6 s.
     for command in (["encode", uneven], ["truncate", tvl]):
@@ -458,14 +437,14 @@ def test_damage(folder: Path) -> None:
     for i, data in enumerate(cases):
         broken.write_bytes(data)
         for command in commands if FULL or i < 7 else generator.sample(commands, 4):
-            result = subprocess.run([program, *map(str, command)], capture_output=True, timeout=60)
+            result = subprocess.run([program.path, *map(str, command)], capture_output=True, timeout=60)
             said = result.stderr.decode(errors="replace")
             good = result.returncode in (0, 2, 4, 5, 6) and "internal" not in said and said.count("error:") <= 1
             check(good, f"damage {i}, {command[0]}: exit code {result.returncode}: {said[:300]}")
     for i, (name, data) in enumerate(hostile(whole)):
         broken.write_bytes(data)
         for command in commands if FULL else generator.sample(commands, 5):
-            result = subprocess.run([program, *map(str, command)], capture_output=True, timeout=60)
+            result = subprocess.run([program.path, *map(str, command)], capture_output=True, timeout=60)
             said = result.stderr.decode(errors="replace")
             good = result.returncode in (0, 2, 4, 5, 6) and "internal" not in said and said.count("error:") <= 1
             check(good, f"{name}, {command[0]}: exit code {result.returncode}: {said[:300]}")
@@ -475,8 +454,7 @@ def test_damage(folder: Path) -> None:
 
 
 def main() -> int:
-    global program
-    program = os.path.abspath(sys.argv[1])
+    program.path = os.path.abspath(sys.argv[1])
     if not shutil.which("ffmpeg") or "FFmpeg no" in run("--version"):
         print("skipped: no ffmpeg")
         return 77

@@ -16,27 +16,15 @@ import sys
 import tempfile
 from pathlib import Path
 
+from program import check, failures, ffmpeg
+
 SIZE = "96x64"  # without padding of rows in what filesink writes
 FRAMES = 40
-failures = []
-
-
-def check(good: bool, what: str) -> None:
-    if not good:
-        failures.append(what)
-        print(f"FAILED: {what}")
-
-
-def ffmpeg(*arguments) -> str:
-    command = ["ffmpeg", "-v", "info", "-nostdin", "-y", *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stderr
-
-
 def psnr(raw: Path, pixel_format: str, reference: Path) -> float:
     """Between raw frames and a video; both have to have as many."""
     size = raw.stat().st_size
     said = ffmpeg("-f", "rawvideo", "-video_size", SIZE, "-pixel_format", pixel_format, "-i", raw, "-i", reference,
-                  "-lavfi", f"[1]format={pixel_format}[x];[0][x]psnr", "-f", "null", "-")  # fmt: skip
+                  "-lavfi", f"[1]format={pixel_format}[x];[0][x]psnr", "-f", "null", "-").stderr.decode(errors="replace")  # fmt: skip
     frames = [int(n) for n in re.findall(r"frame=\s*(\d+)", said)]
     check(size > 0 and frames and frames[-1] == FRAMES, f"{raw.name}: {frames} frames")
     return float(re.search(r"average:(\S+)", said).group(1))

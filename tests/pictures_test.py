@@ -14,29 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+import program
+from program import check, failures, ffmpeg, run
+
 FRAMES = 5
-program = ""
-failures = []
-
-
-def check(good: bool, what: str) -> None:
-    if not good:
-        failures.append(what)
-        print(f"FAILED: {what}")
-
-
-def run(*arguments, code: int = 0) -> str:
-    result = subprocess.run([program, *map(str, arguments)], capture_output=True, timeout=120)
-    said = result.stderr.decode(errors="replace") + result.stdout.decode(errors="replace")
-    check(result.returncode == code, f"{' '.join(map(str, arguments))}: exit code {result.returncode}: {said[:400]}")
-    return said
-
-
-def ffmpeg(*arguments) -> str:
-    command = ["ffmpeg", "-v", "info", "-nostdin", "-y", *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True).stderr.decode(errors="replace")
-
-
 def probe(file: Path, entries: str) -> str:
     command = ["ffprobe", "-v", "error", "-count_frames", "-show_entries", f"stream={entries}", "-of", "csv=p=0", str(file)]
     return subprocess.run(command, check=True, capture_output=True).stdout.decode().strip()
@@ -44,7 +25,8 @@ def probe(file: Path, entries: str) -> str:
 
 def psnr(a: Path, b: Path, pixel_format: str) -> float:
     filters = f"[0]format={pixel_format}[x];[1]format={pixel_format}[y];[x][y]psnr"
-    return float(re.search(r"average:(\S+)", ffmpeg("-i", a, "-i", b, "-lavfi", filters, "-f", "null", "-")).group(1))
+    said = ffmpeg("-i", a, "-i", b, "-lavfi", filters, "-f", "null", "-").stderr.decode(errors="replace")
+    return float(re.search(r"average:(\S+)", said).group(1))
 
 
 def test_formats(folder: Path, clips: dict) -> None:
@@ -132,8 +114,7 @@ def test_sequences(folder: Path, clips: dict) -> None:
 
 
 def main() -> int:
-    global program
-    program = os.path.abspath(sys.argv[1])
+    program.path = os.path.abspath(sys.argv[1])
     if not shutil.which("ffmpeg") or "FFmpeg no" in run("--version"):
         print("skipped: no ffmpeg")
         return 77

@@ -18,15 +18,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from program import check, failures
+
 WIDTH, HEIGHT = 98, 66
 program = ""
-failures = []
-
-
-def check(good: bool, what: str) -> None:
-    if not good:
-        failures.append(what)
-        print(f"FAILED: {what}")
 
 
 def run_on_screen(*command) -> subprocess.CompletedProcess:

@@ -16,14 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-failures = []
-
-
-def check(good: bool, what: str) -> None:
-    if not good:
-        failures.append(what)
-        print(f"FAILED: {what}")
-
+from program import check, failures
 
 def play(film: Path, plugins: Path, folder: Path, *more) -> tuple:
     """Pictures that VLC shows, in their order, and how often the module decoded a GOP."""

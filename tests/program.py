@@ -1,0 +1,35 @@
+"""What tests of the program share: it is run, FFmpeg is asked, and what is wrong is printed and counted.
+
+A test sets `program.path` and ends with 1 if there are `failures`."""
+
+import subprocess
+
+path = ""
+failures: list[str] = []
+
+
+def complain(what: str, result: subprocess.CompletedProcess | None = None) -> None:
+    """`result`: of the run that went wrong, whose words are shown."""
+    failures.append(what)
+    print(f"FAILED: {what}")
+    if result is not None:
+        print(f"  exit code {result.returncode}, said: {result.stderr.decode(errors='replace')[:2000]}")
+
+
+def check(good: bool, what: str) -> None:
+    if not good:
+        complain(what)
+
+
+def run(*arguments, code: int = 0) -> str:
+    """What the program said, on both outputs."""
+    result = subprocess.run([path, *map(str, arguments)], capture_output=True, timeout=120)
+    said = result.stderr.decode(errors="replace") + result.stdout.decode(errors="replace")
+    check(result.returncode == code, f"{' '.join(map(str, arguments))}: exit code {result.returncode}: {said[:400]}")
+    return said
+
+
+def ffmpeg(*arguments) -> subprocess.CompletedProcess:
+    """What it decodes goes to `.stdout`, its report to `.stderr`. Throws if it fails."""
+    command = ["ffmpeg", "-v", "info", "-nostdin", "-y", *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True)
