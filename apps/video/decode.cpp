@@ -17,6 +17,7 @@
 #include "apps/video/parts.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
+#include "codec/stopwatch.h"
 #include "codec/trace.h"
 #include "io/video/part_writer.h"
 
