@@ -146,6 +146,28 @@ def reading():
     nothing_left("decode, a full disk", full, "x.y4m")
 
 
+def volumes():
+    """Decoded in pieces by all, with a process that finds one damaged; encoded, verified and compared by one."""
+    voxels = b"".join(bytes(((x * x + 31 * z) >> 3) & 255 for x in range(32 * 24)) for z in range(40))
+    Path("v.raw").write_bytes(voxels)
+    shape = ["--size", "32x24x40", "--type", "u8"]
+    for name, options in (("v", ["--slab", "8"]), ("w", ["--slab", "8", "--transform", "wavelet", "-q", "70"])):
+        same(f"volume, {name}", ["encode", "v.raw", *shape, *options], (3,), f"many_{name}.tvl")
+        shutil.copy(f"many_{name}.tvl", f"{name}.tvl")
+        for count, parts in ((2, []), (7, []), (3, ["--slices", "5:33"]), (3, ["--region", "3,2,6,9,7,30"])):
+            decoded(f"volume {name}, {parts}", [f"{name}.tvl", *parts], "many.raw", count)
+        answered(f"md5 of volume {name}", ["decode", f"{name}.tvl", "md5"], 3)
+        answered(f"halved volume {name}", ["decode", f"{name}.tvl", "md5", *(["--reduce", "1"] if name == "w" else [])], 2)
+    same("volumes in time", ["encode", "v.raw", "--size", "32x24x5x8", "--type", "u8"], (2,), "many_t.tvl")
+    decoded("volumes in time", ["many_t.tvl"], "many.raw", 3)
+    answered("verify a volume", ["verify", "v.tvl", "--against", "v.raw", *shape], 2)
+    answered("compare volumes", ["compare", "v.tvl", "w.tvl"], 2)
+    damaged = bytearray(Path("v.tvl").read_bytes())
+    damaged[len(damaged) // 2] ^= 16
+    Path("damaged.tvl").write_bytes(damaged)
+    nothing_left("decode a damaged volume", run(["decode", "damaged.tvl", "x.raw"], 3), "checksum")
+
+
 def nothing_left(name, result, said):
     text = result.stderr.decode(errors="replace")
     if result.returncode == 0:
@@ -351,6 +373,7 @@ def main():
         os.chdir(folder)
         identity()
         reading()
+        volumes()
         failing()
         resumed()
         os.chdir("/")

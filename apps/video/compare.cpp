@@ -252,9 +252,9 @@ int run(const Options& options, const Common& given_common) {
                                  options.reading.allow_outside};
   if (wants_volume(options.a, typed_volume) || wants_volume(options.b, typed_volume) || volume_in(options.a, common) ||
       volume_in(options.b, common)) {
-    require(
-        !processes, ErrorKind::kUnsupported,
-        "'" + options.a + "' and '" + options.b + "' are volumes, which one process compares; start it without mpirun");
+    if (processes)
+      log::info("'{}' and '{}' are volumes, which one of {} processes compares alone", options.a, options.b,
+                processes->size());
     return compare_volumes(options.a, options.b, typed_volume, options.json, options.frames_csv, options.min_psnr,
                            common);
   }

@@ -111,7 +111,7 @@ void warn_of_output(const Options& options, const StreamInfo& stream, const Vide
 // ------------------------------------------------------------------------------------------------ several processes
 
 /// How those who decode together share the work.
-enum class Sharing : std::uint8_t { kAlone, kInTurns, kInParts };
+enum class Sharing : std::uint8_t { kAlone, kInTurns, kInParts, kVolume };
 
 /// A decoder of a file, with what it needs.
 struct OpenDecoder {
@@ -198,9 +198,22 @@ std::uint64_t write_parts(Processes& processes, const PartWork& own, Clock& time
 }
 
 std::string job_of(const Options& o) {
-  return fmt::format("{}\n{}\n{} {} {} {} {} {} {} {}", o.input, o.output, o.part.frames, o.part.reduce,
+  return fmt::format("{}\n{}\n{} {} {} {} {} {} {} {} {} {}", o.input, o.output, o.part.frames, o.part.reduce,
                      o.part.temporal_reduce, o.part.max_planes, o.part.max_layers, o.part.max_bytes, o.part.max_bpp,
-                     o.part.keep_partial);
+                     o.part.keep_partial, o.part.slices, o.part.region);
+}
+
+VolumeDecoding volume_decoding(const DecodingOptions& part) {
+  return {part.reduce, part.slices, part.region, part.max_layers, part.max_planes};
+}
+
+/// One process's. `given`: --device as it was typed, where `auto` may be the CPU though `device` is this one's GPU.
+std::shared_ptr<const Backend> backend_of_volume(const std::string& given, const std::string& device,
+                                                 const std::string& input, const Command& app, const Common& common) {
+  const std::size_t gpu_memory = app.typed("--max-memory") ? limits(common).memory : 0;
+  const bool predictive =
+      given == "auto" && probe(*open_stream_file(input).source, limits(common)).profile == Profile::kPredictive;
+  return volume_backend(predictive ? given : device, gpu_memory, input, common);
 }
 
 std::vector<std::uint8_t> pack_call(Sharing sharing, const io::SharedOutput& output) {
@@ -246,6 +259,11 @@ void help_decode(Processes& processes, const Options& options, const Common& com
       const DecoderParams params = prepare();
       return write_part(options, params, backend, processes.rank(), processes.size(), output)(pace);
     });
+  else if (static_cast<Sharing>(sharing) == Sharing::kVolume)
+    help_decode_volume(processes, options.input, volume_decoding(options.part), common, [&] {
+      call->check(job_of(options));
+      return backend_of_volume(options.device, device, options.input, app, common);
+    });
   else
     decode_for_others(processes, [&] {
       const DecoderParams params = prepare();
@@ -272,8 +290,6 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   Processes* const processes = crew.processes();
   const DecodingOptions& part = options.part;
   if (volume_in(options.input, common)) {
-    require(!processes, ErrorKind::kUnsupported,
-            "'" + options.input + "' is a volume, which one process decodes; start it without mpirun and on one GPU");
     refuse_video_parts(options.input, part);
     refuse_film_options(options.output, app);
     require(
@@ -281,10 +297,9 @@ int run(const Options& given, const Common& given_common, const Command& app) {
             !app.typed("--pix-fmt") && !app.typed("--fill-cfr"),
         ErrorKind::kUnsupported,
         "'" + options.input + "' holds a volume: --format, --pix-fmt, --fill-cfr, --codec and --crf are for videos");
-    const std::size_t gpu_memory = app.typed("--max-memory") ? limits(common).memory : 0;
-    VolumeDecoding decoding{part.reduce, part.slices, part.region, part.max_layers, part.max_planes};
-    return decode_volume_to(options.input, options.output, decoding, common,
-                            volume_backend(options.device, gpu_memory, options.input, common));
+    const VolumeTeam team{processes, [&] { crew.call(job_of(options), pack_call(Sharing::kVolume, {})); }};
+    return decode_volume_to(options.input, options.output, volume_decoding(part), common,
+                            backend_of_volume(given.device, options.device, options.input, app, common), team);
   }
   const DecoderParams params = part_params(options.input, part, common);
   const std::string& kind = options.writer.format.empty() ? options.output : options.writer.format;

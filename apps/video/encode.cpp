@@ -460,9 +460,13 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   if (crew.helped()) return kExitDone;
   Processes* processes = crew.processes();
   const bool volume = wants_volume(options.input, typed_volume(options));
-  require(!processes || !volume, ErrorKind::kUnsupported,
-          "'" + options.input + "' is a volume, which one process encodes; start it without mpirun and on one GPU");
-  if (volume) return run_volume(options, common, app);
+  if (volume) {
+    if (processes) {
+      log::info("'{}' is a volume, which one of {} {} encodes alone", options.input, processes->size(), crew.members());
+      if (given.device == "auto") options.device = given.device;
+    }
+    return run_volume(options, given_common, app);
+  }
   std::unique_ptr<Processes> alone;
   if (options.resume && !processes) {
     alone = std::move(team_of_threads(1).front());

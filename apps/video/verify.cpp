@@ -213,8 +213,12 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     require(!app.typed(option) || !options.against.empty(), ErrorKind::kBadArgument,
             std::string(option) + " describes the file of --against, which is missing");
   if (volume_in(options.input, common)) {
-    require(!processes, ErrorKind::kUnsupported,
-            "'" + options.input + "' is a volume, which one process verifies; start it without mpirun and on one GPU");
+    if (processes) {
+      log::info("'{}' is a volume, which one of {} {} verifies alone", options.input, processes->size(),
+                crew.members());
+      if (given.device == "auto") options.device = given.device;
+      common.threads = given_common.threads;
+    }
     require(!options.json, ErrorKind::kUnsupported, "'" + options.input + "' holds a volume: --json is for videos");
     return verify_volume(
         options.input, options.against,

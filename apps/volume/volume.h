@@ -2,6 +2,7 @@
 // volume files and such streams, and the actions of encode, decode, verify, compare and info for them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "apps/cli/cli.h"
 #include "apps/cli/json.h"
+#include "apps/cli/processes.h"
 #include "apps/video/video.h"
 #include "io/volume/volume_io.h"
 #include "trivelet/volume.h"
@@ -84,8 +86,16 @@ struct VolumeCoding {
 };
 int encode_volume_to(const std::string& input, const std::string& output, const VolumeTyped& typed,
                      const VolumeCoding& coding, const Common& common);
+/// Who decodes it, where that are several.
+struct VolumeTeam {
+  Processes* processes = nullptr;
+  std::function<void()> call;  ///< the others, to help_decode_volume()
+};
+/// What all but the first do, or why they cannot.
+void help_decode_volume(Processes& processes, const std::string& input, const VolumeDecoding& decoding,
+                        const Common& common, const std::function<std::shared_ptr<const Backend>()>& prepare);
 int decode_volume_to(const std::string& input, const std::string& output, const VolumeDecoding& decoding,
-                     const Common& common, std::shared_ptr<const Backend> backend);
+                     const Common& common, std::shared_ptr<const Backend> backend, const VolumeTeam& team = {});
 int verify_volume(const std::string& input, const std::string& against, const VolumeTyped& typed, const Common& common,
                   std::shared_ptr<const Backend> backend);
 

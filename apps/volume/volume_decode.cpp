@@ -12,6 +12,7 @@
 #include "apps/cli/progress.h"
 #include "apps/video/metrics.h"
 #include "apps/volume/volume.h"
+#include "apps/volume/volume_share.h"
 #include "codec/verify.h"
 #include "io/md5.h"
 
@@ -52,10 +53,27 @@ VolumeDecoderParams volume_decoder_params(const VolumeDecoding& decoding, const 
 
 namespace {
 
+/// The same file again for each piece.
+class OpenVolume {
+ public:
+  OpenVolume(std::string path, std::shared_ptr<const Backend> backend)
+      : path_(std::move(path)), backend_(std::move(backend)) {}
+  /// The decoder reads from what is kept here until the next call.
+  std::unique_ptr<VolumeDecoder> operator()(const VolumeDecoderParams& params) {
+    source_ = std::make_shared<FileSource>(path_);
+    return std::make_unique<VolumeDecoder>(*source_, params, backend_.get());
+  }
+
+ private:
+  std::string path_;
+  std::shared_ptr<const Backend> backend_;
+  std::shared_ptr<FileSource> source_;
+};
+
 class StreamVolume final : public VolumeSource {
  public:
   StreamVolume(const std::string& path, const VolumeDecoding& decoding, const Common& common,
-               std::shared_ptr<const Backend> backend)
+               std::shared_ptr<const Backend> backend, const VolumeTeam& team = {})
       : source_(path), backend_(std::move(backend)) {
     const VolumeDecoderParams params = volume_decoder_params(decoding, path, common);
     try {
@@ -67,13 +85,24 @@ class StreamVolume final : public VolumeSource {
     info_ = in_stream_.info;
     static_cast<VolumeDescription&>(info_) = decoder_->output();
     place();
+    if (!team.processes) return;
+    std::vector<VolumePiece> pieces = volume_pieces(*decoder_, params);
+    if (pieces.size() < 2) {
+      log::info("one process decodes '{}' alone: it has no parts for others", path);
+      return;
+    }
+    team.call();
+    gathered_ =
+        std::make_unique<GatheredSlices>(*team.processes, std::move(pieces), params, OpenVolume(path, backend_));
   }
 
   const io::VolumeInfo& info() const override { return info_; }
-  bool read(std::byte* slice) override { return decoder_->read(slice); }
+  bool read(std::byte* slice) override { return gathered_ ? gathered_->read(slice) : decoder_->read(slice); }
   const VolumeInStream& in_stream() const { return in_stream_; }
   const StreamInfo& stream() const { return decoder_->stream(); }
-  std::uint64_t bytes_read() const { return decoder_->stats().stream_bytes; }
+  std::uint64_t bytes_read() const {
+    return gathered_ ? decoder_->stream().file_bytes : decoder_->stats().stream_bytes;
+  }
   /// Everything, at full size.
   bool is_whole() const { return decoder_->output() == in_stream_.coded.volume && decoder_->step()[0] == 1; }
 
@@ -98,6 +127,7 @@ class StreamVolume final : public VolumeSource {
   std::unique_ptr<VolumeDecoder> decoder_;
   VolumeInStream in_stream_;
   io::VolumeInfo info_;
+  std::unique_ptr<GatheredSlices> gathered_;  ///< null: this process decodes all
 };
 
 /// The formats of an envelope by the extensions of its files.
@@ -119,10 +149,25 @@ std::unique_ptr<VolumeSource> decode_volume(const std::string& path, const Volum
   return std::make_unique<StreamVolume>(path, decoding, common, std::move(backend));
 }
 
+void help_decode_volume(Processes& processes, const std::string& input, const VolumeDecoding& decoding,
+                        const Common& common, const std::function<std::shared_ptr<const Backend>()>& prepare) {
+  std::vector<VolumePiece> pieces;
+  VolumeDecoderParams params;
+  std::optional<OpenVolume> open;
+  try {
+    params = volume_decoder_params(decoding, input, common);
+    open.emplace(input, prepare());
+    pieces = volume_pieces(*(*open)(params), params);
+  } catch (...) {
+    return decode_no_pieces(processes, std::current_exception());
+  }
+  decode_pieces_for_others(processes, pieces, params, *open);
+}
+
 int decode_volume_to(const std::string& input, const std::string& output, const VolumeDecoding& decoding,
-                     const Common& common, std::shared_ptr<const Backend> backend) {
+                     const Common& common, std::shared_ptr<const Backend> backend, const VolumeTeam& team) {
   const Stopwatch clock;
-  StreamVolume volume(input, decoding, common, std::move(backend));
+  StreamVolume volume(input, decoding, common, std::move(backend), team);
   warn_of_lost_index(input, volume.stream().index_damage);
   const io::VolumeInfo& info = volume.info();
   const bool lossy = !volume.in_stream().coded.exact() || decoding.max_layers > 0 || decoding.max_planes > 0;
