@@ -451,8 +451,10 @@ DecodePipeline::DecodePipeline(const StreamHeader& header, const Reduction& redu
   state_ = std::make_unique<State>(header, reduction, options, pool);
 }
 DecodePipeline::~DecodePipeline() {
+  forget(cudaSetDevice(state_->options.device));
   for (const auto& s : state_->slots) forget(cudaStreamSynchronize(s->stream.get()));
   forget(cudaStreamSynchronize(state_->download.get()));
+  (void)free_idle_memory();
 }
 
 int DecodePipeline::slots() const { return static_cast<int>(state_->most_slots); }
@@ -474,6 +476,7 @@ void DecodePipeline::submit(const LayeredGop& in) {
   if (s.slots.empty()) s.add_slot(in, top);
   require(s.flying < s.slots.size(), ErrorKind::kInternal, "no free slot: collect a GOP first");
   DecodeSlot& slot = *s.slots[s.next];
+  const IdleMemory idle;  // the GOP that was here before is collected
   s.prepare(slot, shape, top);
   const bool whole = s.dense() ? s.plan_dense(in, slot) : s.plan_segments(in, slot);
   std::size_t bytes = 0, codeword_bytes = 0;

@@ -78,13 +78,21 @@ class Stream : public Owner<cudaStream_t, cudaStreamDestroy> {
 
 class Event : public Owner<cudaEvent_t, cudaEventDestroy> {
  public:
-  explicit Event(bool timing = false) {
-    check(cudaEventCreateWithFlags(&handle_, timing ? 0u : static_cast<unsigned>(cudaEventDisableTiming)),
-          "cudaEventCreateWithFlags");
+  /// `sleeping`: who waits for it does so without using a core, and wakes a little later.
+  explicit Event(bool timing = false, bool sleeping = false) {
+    const unsigned flags = (timing ? 0u : static_cast<unsigned>(cudaEventDisableTiming)) |
+                           (sleeping ? static_cast<unsigned>(cudaEventBlockingSync) : 0u);
+    check(cudaEventCreateWithFlags(&handle_, flags), "cudaEventCreateWithFlags");
     owns_ = true;
   }
   void record(const Stream& stream) const { check(cudaEventRecord(handle_, stream.get()), "cudaEventRecord"); }
   void synchronize() const { check(cudaEventSynchronize(handle_), "cudaEventSynchronize"); }
+  bool is_reached() const {
+    const cudaError_t result = cudaEventQuery(handle_);
+    if (result != cudaErrorNotReady) check(result, "cudaEventQuery");
+    forget(result);
+    return result == cudaSuccess;
+  }
   /// Work given to `stream` from now on waits for what was recorded.
   void hold(const Stream& stream) const { check(cudaStreamWaitEvent(stream.get(), handle_, 0), "cudaStreamWaitEvent"); }
   /// Milliseconds from `start` to this; both made with timing and reached.
@@ -124,10 +132,25 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
+// device_memory.cu
+cudaError_t allocate_on_device(void** p, std::size_t bytes);
+void release_on_device(void* p);
+/// What this thread releases while there is one is used by nothing any more: the memory is kept for what is allocated next
+/// on the same device, and nothing waits.
+class IdleMemory {
+ public:
+  IdleMemory();
+  ~IdleMemory();
+  IdleMemory(const IdleMemory&) = delete;
+  IdleMemory& operator=(const IdleMemory&) = delete;
+};
+/// Gives back what is kept of the current device; false: nothing was.
+bool free_idle_memory() noexcept;
+
 struct DeviceSpace {
   static constexpr const char* kName = "cudaMalloc";
-  static cudaError_t allocate(void** p, std::size_t bytes) { return cudaMalloc(p, bytes); }
-  static void release(void* p) { forget(cudaFree(p)); }
+  static cudaError_t allocate(void** p, std::size_t bytes) { return allocate_on_device(p, bytes); }
+  static void release(void* p) { release_on_device(p); }
 };
 // host_memory.cu
 cudaError_t allocate_page_locked(void** p, std::size_t bytes);

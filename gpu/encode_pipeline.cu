@@ -108,6 +108,7 @@ struct EncodePipeline::State {
     const bool wide = bound > kNarrowLimit;
     const int planes = wide ? std::clamp(static_cast<int>(std::log2(std::min(bound, 1e18))) + 1, 1, 30) : kNarrowPlanes;
     if (slot.shape != &shape || slot.wide != wide || slot.planes < planes) {
+      const IdleMemory idle;  // the GOP that was here before is collected
       slot.shape = nullptr;
       slot.step = -1;  // the steps on the device are those of another shape
       slot.fast.reset();
@@ -304,7 +305,9 @@ EncodePipeline::EncodePipeline(const StreamHeader& header, const PipelineOptions
   state_ = std::make_unique<State>(header, options);
 }
 EncodePipeline::~EncodePipeline() {
+  forget(cudaSetDevice(state_->options.device));
   for (const auto& s : state_->slots) forget(cudaStreamSynchronize(s->stream.get()));
+  (void)free_idle_memory();
 }
 
 int EncodePipeline::slots() const { return static_cast<int>(state_->most_slots); }
