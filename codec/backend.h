@@ -24,6 +24,8 @@ struct BackendOptions {
   SimdLevel simd = SimdLevel::kBest;
   Effort effort = Effort::kMedium;
   Workers workers{};
+  /// Every GOP that can move does, and is coded once: how the next one begins is known before this one is coded.
+  bool motion_is_settled = false;
 };
 
 /// Geometry of the components of a GOP of some length: shared by coder and container.

@@ -69,8 +69,8 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
       return coefficients_.motion;
     }
     // Where nothing else is asked, vectors are enough.
-    const bool vectors_alone =
-        header_.profile == Profile::kFast && !choices.passes && choices.motion == Motion::kOn && may_move(gop, choices);
+    const bool vectors_alone = header_.profile == Profile::kFast && !choices.passes && choices.motion == Motion::kOn &&
+                               may_move(header_, gop.frames(), choices);
     if (!vectors_alone) {
       prepare(gop, choices);
     } else if (searcher_) {
@@ -137,10 +137,6 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     return *geometry;
   }
 
-  bool may_move(const Gop& gop, const GopChoices& choices) const {
-    return header_.motion && choices.motion != Motion::kOff && (gop.frames() > 1 || choices.key == GopKey::kOpen);
-  }
-
   void next_gop() {
     // The search needs as much memory for its pictures as measuring errors did.
     if (header_.motion) std::vector<float>().swap(real_);
@@ -154,14 +150,15 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   // Motion that was chosen for a much finer or coarser step would not be chosen for this one.
   bool moves_otherwise(const Gop& gop, const GopChoices& choices) const {
     constexpr float kMuch = 1.5f;
-    return may_move(gop, choices) && (choices.step > kMuch * motion_step_ || kMuch * choices.step < motion_step_);
+    return may_move(header_, gop.frames(), choices) &&
+           (choices.step > kMuch * motion_step_ || kMuch * choices.step < motion_step_);
   }
 
   // The coefficients of all components, where more is done to them than to code them component by component.
   bool prepare(const Gop& gop, const GopChoices& choices) {
     key_ = {};
     coefficients_.motion = nullptr;
-    if (!choices.passes && choices.rounding_step == 0 && !may_move(gop, choices)) return false;
+    if (!choices.passes && choices.rounding_step == 0 && !may_move(header_, gop.frames(), choices)) return false;
     transform(gop, choices, {&key_before_, &key_, nullptr}, coefficients_);
     motion_step_ = choices.step;
     round(choices);
@@ -198,7 +195,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   void transform(const Gop& gop, const GopChoices& choices, const MotionKeys& keys, CoefficientGop& out) {
     out.frame_gains = choices.frame_gains;
     out.motion = nullptr;
-    const bool moves = may_move(gop, choices);
+    const bool moves = may_move(header_, gop.frames(), choices);
     if (!moves || choices.motion == Motion::kAuto) transform_still(gop, out);
     if (!moves) return;
     const double still = choices.motion == Motion::kAuto ? coding_cost(header_, out, choices.step) : 0;

@@ -12,6 +12,7 @@
 #include "codec/gop_hash.h"
 #include "codec/hash.h"
 #include "codec/metadata.h"
+#include "codec/motion_gop.h"
 #include "codec/stopwatch.h"
 
 namespace trivelet {
@@ -95,9 +96,9 @@ GopKey Encoder::State::next_key(int gop_frames, bool anew) const {
   return whole ? GopKey::kLast : GopKey::kFirst;
 }
 
-void Encoder::State::pass_on(const Pending& p) {
+void Encoder::State::pass_on(const MotionPlaces* places) {
   coder_has_key = true;
-  has_key = p.motion && p.motion->places.ends_with_key(header.temporal_levels);
+  has_key = places && places->ends_with_key(header.temporal_levels);
 }
 
 std::uint64_t Encoder::State::Pending::motion_bytes() const {
@@ -132,7 +133,8 @@ Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& s
   State& s = *state_;
   const std::vector<std::uint8_t> head = serialise(s.header);
   (void)parse_stream_header(head.data(), head.size());  // what a decoder would refuse is refused here
-  s.coder = s.backend.make_encoder(s.header, {s.params.threads, s.params.simd, s.params.effort, s.params.workers});
+  s.coder = s.backend.make_encoder(
+      s.header, {s.params.threads, s.params.simd, s.params.effort, s.params.workers, motion_is_settled(s.params)});
   s.begin_finishing();
   if (s.params.has_byte_target()) s.spool = std::make_unique<Spool>(s.params.spool_path);
   s.write(kSignature, sizeof kSignature);
@@ -205,7 +207,13 @@ void Encoder::State::push(const Gop& gop, Pending p) {
   });
   if (params.psnr > 0) return push_to_psnr(gop, std::move(p));
   if (spool) return push_to_spool(gop, std::move(p));
-  code([&] { coder->push(gop, choices(p)); });
+  const GopChoices chosen = choices(p);
+  code([&] { coder->push(gop, chosen); });
+  if (motion_is_settled(params)) {
+    const MotionPlaces places(p.frames, p.wanted_key);
+    pass_on(may_move(header, p.frames, chosen) ? &places : nullptr);
+    p.passed_on = true;
+  }
   p.measures = header.profile == Profile::kDense && params.measure_errors;
   if (coder->depth() == 1) p.samples = &gop;  // else the backend has them still
   pending.push_back(std::move(p));

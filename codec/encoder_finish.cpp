@@ -223,7 +223,7 @@ void Encoder::State::drain(int in_flight) {
     current.gop = std::move(pending.front());
     pending.erase(pending.begin());
     take_motion(current.coded, current.gop);
-    pass_on(current.gop);
+    if (!current.gop.passed_on) pass_on(current.gop);
     if (finisher) {
       finisher->hand_over(std::move(current));
     } else {

@@ -12,6 +12,9 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams params);
 /// Whether coefficients are rounded by what they cost (rounding.h): at constant quality, in streams that may have motion.
 bool rounds_by_cost(const EncoderParams& resolved);
 
+/// Whether every GOP that can have motion has it, and is coded once.
+bool motion_is_settled(const EncoderParams& resolved);
+
 /// The header of a stream with resolved parameters.
 StreamHeader make_header(const VideoInfo& video, const EncoderParams& params);
 

@@ -48,6 +48,7 @@ struct Encoder::State {
     std::shared_ptr<const GopMotion> motion;
     std::uint64_t motion_bytes() const;
     bool open() const { return motion && motion->places.key == GopKey::kOpen; }
+    bool passed_on = false;        ///< pass_on() was called before the GOP was coded
     const Gop* samples = nullptr;  ///< where they are still there when it is drained
     bool measures = false;         ///< errors are to be measured
   };
@@ -225,8 +226,10 @@ struct Encoder::State {
   GopKey next_key(int gop_frames, bool anew) const;
   /// What the backend decided about a GOP.
   static void take_motion(const CodedGop& coded, Pending& p);
-  /// A GOP is done, whatever becomes of it.
-  void pass_on(const Pending& p);
+  /// It is known whether a GOP has motion, and so whether the next one may be open. `places`: those of the motion; null
+  /// without.
+  void pass_on(const MotionPlaces* places);
+  void pass_on(const Pending& p) { pass_on(p.motion ? &p.motion->places : nullptr); }
   std::vector<std::uint8_t> gains(int gop_frames) const;
   int layers_for(const RateControl& control, const Cuts& final, double lambda) const;
   GopHeader head_of(const Pending& p) const;

@@ -1,3 +1,4 @@
+// TRIVELET_NOINLINE: for functions of a device of which there is to be one copy.
 // TRIVELET_HOST_DEVICE: for arithmetic that runs on the host and, when nvcc compiles it, on a device. Functions so marked
 // are `static inline` on purpose: the headers are compiled with several instruction sets, and a merged copy of one of
 // them must never end up in code that runs on a lesser machine.
@@ -5,6 +6,8 @@
 
 #if defined(__CUDACC__)
 #define TRIVELET_HOST_DEVICE __host__ __device__
+#define TRIVELET_NOINLINE __noinline__
 #else
 #define TRIVELET_HOST_DEVICE
+#define TRIVELET_NOINLINE
 #endif

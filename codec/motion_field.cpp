@@ -85,20 +85,24 @@ void code_region(Coder& coder, GopMotion& motion, int level, int region, int com
 
 }  // namespace
 
-std::vector<std::uint8_t> encode_motion(GopMotion& motion, int level, int components) {
+std::vector<std::uint8_t> encode_motion(GopMotion& motion, int level, int components, ThreadPool* pool) {
   if (motion_frames(level, motion.places).empty()) return {};
-  ByteWriter sizes;
-  std::vector<std::uint8_t> codewords;
-  Writer writer;
-  for (int region = 0; region < motion.grid.regions(); ++region) {
+  std::vector<std::vector<std::uint8_t>> codewords(static_cast<std::size_t>(motion.grid.regions()));
+  const auto encode = [&](int region) {
+    Writer writer;
     writer.range.start();
     code_region(writer, motion, level, region, components);
     writer.range.finish();
-    sizes.varint(writer.range.size());
-    codewords.insert(codewords.end(), writer.range.data(), writer.range.data() + writer.range.size());
-  }
-  sizes.bytes.insert(sizes.bytes.end(), codewords.begin(), codewords.end());
-  return std::move(sizes.bytes);
+    codewords[static_cast<std::size_t>(region)].assign(writer.range.data(), writer.range.data() + writer.range.size());
+  };
+  if (pool)
+    pool->parallel_for(motion.grid.regions(), [&](int region, int) { encode(region); });
+  else
+    for (int region = 0; region < motion.grid.regions(); ++region) encode(region);
+  ByteWriter section;
+  for (const auto& word : codewords) section.varint(word.size());
+  for (const auto& word : codewords) section.bytes.insert(section.bytes.end(), word.begin(), word.end());
+  return std::move(section.bytes);
 }
 
 void decode_motion(const std::uint8_t* data, std::size_t size, int level, int components, GopMotion& motion,

@@ -12,8 +12,9 @@
 namespace trivelet {
 
 /// The section of a level; those of coarser levels have the same motion before. Empty for a level without frames.
-/// Vectors that blocks do not use become in `motion` what a decoder takes them for.
-std::vector<std::uint8_t> encode_motion(GopMotion& motion, int level, int components);
+/// Vectors that blocks do not use become in `motion` what a decoder takes them for. Region by region on the threads of
+/// `pool`, if there is one.
+std::vector<std::uint8_t> encode_motion(GopMotion& motion, int level, int components, ThreadPool* pool = nullptr);
 
 /// Fills the fields of a level, region by region on the threads of `pool`, if there is one; all coarser ones are there.
 /// Throws BadStream.

@@ -37,6 +37,10 @@ Field<std::int32_t> frames_from(Field<std::int32_t> field, int first) {
 
 }  // namespace
 
+bool may_move(const StreamHeader& header, int frames, const GopChoices& choices) {
+  return header.motion && choices.motion != Motion::kOff && (frames > 1 || choices.key == GopKey::kOpen);
+}
+
 MotionScale MotionTransform::scale_of(int component, int reduced) const {
   const PixelFormat& f = header_.video.format;
   const bool chroma = f.is_chroma(component);
@@ -132,7 +136,7 @@ std::shared_ptr<const GopMotion> MotionTransform::with_sections(GopMotion&& foun
   auto motion = std::make_shared<GopMotion>(std::move(found));
   motion->step = step;
   for (int level = header_.temporal_levels - 1; level >= 0; --level)
-    motion->sections.push_back(encode_motion(*motion, level, static_cast<int>(header_.components.size())));
+    motion->sections.push_back(encode_motion(*motion, level, static_cast<int>(header_.components.size()), &pool_));
   return motion;
 }
 

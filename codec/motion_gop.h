@@ -35,6 +35,9 @@ inline Field<std::int32_t> as_integers(const Field<float>& field) {
   return {reinterpret_cast<std::int32_t*>(field.data), field.shape, field.row_stride, field.frame_stride};
 }
 
+/// Whether a GOP of so many frames can have motion; with Motion::kOn it then has.
+bool may_move(const StreamHeader& header, int frames, const GopChoices& choices);
+
 class MotionTransform {
  public:
   /// `effort`: of the search.
@@ -54,6 +57,10 @@ class MotionTransform {
   /// The same by another searcher, of a GOP that need not be loaded. `before`: for open GOPs.
   std::shared_ptr<const GopMotion> search(const Gop& gop, GopKey key, const MotionKey& before, float step,
                                           MotionSearcher& searcher) const;
+  /// What to search with for this quantiser step.
+  MotionSearchParams search_params(float step) const;
+  /// What was found with them, and its sections.
+  std::shared_ptr<const GopMotion> with_sections(GopMotion&& found, float step) const;
   /// A component of what was loaded as the transform along time leaves it, in the same memory: of floats if `real`.
   void forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real);
 
@@ -69,8 +76,6 @@ class MotionTransform {
                        const Gop& gop, double sum);
 
  private:
-  MotionSearchParams search_params(float step) const;
-  std::shared_ptr<const GopMotion> with_sections(GopMotion&& found, float step) const;
   /// Samples minus offset of a component, from its first frame on, in the same memory.
   template <class T>
   Field<std::int32_t> inverse_time(const Field<T>& from, float gain, int component, const GopMotion& motion,

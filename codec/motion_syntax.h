@@ -190,7 +190,7 @@ struct MotionGuesses {
   }
 
  private:
-  TRIVELET_HOST_DEVICE void add(const MotionRegion& r, MotionCell c) {
+  TRIVELET_HOST_DEVICE TRIVELET_NOINLINE void add(const MotionRegion& r, MotionCell c) {
     if (c.mode == MotionMode::kPlain || count == kMotionGuesses) return;
     if (!r.has_other) c.mode = MotionMode::kPast;
     complete_cell(c, r.older);
@@ -201,7 +201,8 @@ struct MotionGuesses {
 };
 
 /// What a block's vector is told relative to.
-TRIVELET_HOST_DEVICE inline MotionVector expected_vector(const MotionRegion& r, int y, int x, int log2, int reference) {
+TRIVELET_HOST_DEVICE TRIVELET_NOINLINE inline MotionVector expected_vector(const MotionRegion& r, int y, int x,
+                                                                           int log2, int reference) {
   std::array<MotionVector, 3> v{};
   std::size_t n = 0;
   const auto neighbour = [&](int j, int i) {
@@ -224,7 +225,8 @@ TRIVELET_HOST_DEVICE inline MotionVector expected_vector(const MotionRegion& r, 
 }
 
 template <class Coder>
-TRIVELET_HOST_DEVICE int code_motion_difference(Coder& coder, MotionContexts& m, int axis, int value) {
+TRIVELET_HOST_DEVICE TRIVELET_NOINLINE int code_motion_difference(Coder& coder, MotionContexts& m, int axis,
+                                                                  int value) {
   if (coder.bit(m.zero[axis], value == 0)) return 0;
   const unsigned size = static_cast<unsigned>(std::abs(value));
   int bits = 0;

@@ -39,7 +39,10 @@ void Prefetch::run() try {
       gop = std::make_unique<Gop>(make_());
       ++made;
     }
-    if (!fill_(**gop)) break;
+    if (!fill_(**gop)) {
+      (void)free_.push(std::move(*gop));  // giving memory back that a device reads from waits for all it does
+      break;
+    }
     if (!filled_.push(std::move(*gop))) return;
   }
   filled_.close();
