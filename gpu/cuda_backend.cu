@@ -7,11 +7,13 @@
 #include <deque>
 #include <exception>
 #include <fstream>
+#include <optional>
 #include <utility>
 
 #include "codec/backend.h"
 #include "codec/motion_decisions.h"
 #include "codec/parallel.h"
+#include "gpu/motion_ahead.h"
 #include "gpu/motion_search.h"
 #include "gpu/pipeline.h"
 
@@ -25,11 +27,24 @@ constexpr int kMostQueues = 32;
 
 void ask_for_queues(int count) { (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(count).c_str(), 0); }
 
+// A kernel that is loaded when it is first used waits for all that the device does, and searches for motion are long.
+void ask_for_kernels_at_once() { (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
+
+// GOPs on the device at once. The dense profile's kernels wait for their longest segments, and other GOPs fill the
+// device meanwhile.
+constexpr int kFastSlots = 3, kDenseSlots = 32;
+// Results that are divided and written while the device codes others (encoder_finish.cpp). Rate control of the dense
+// profile takes a thread of the host about ten times as long as a full device the GOP.
+constexpr int kFastLent = 3, kDenseLent = 12;
+
 }  // namespace
 
 bool is_built() { return true; }
 
-void expect_gops(int in_flight) { ask_for_queues(std::clamp(in_flight + 1, 1, kMostQueues)); }
+void expect_gops(int in_flight) {
+  ask_for_queues(std::clamp(in_flight + 1, 1, kMostQueues));
+  if (in_flight > kFastSlots + kFastLent) ask_for_kernels_at_once();
+}
 
 std::vector<DeviceInfo> devices() {
   ask_for_queues(kMostQueues);
@@ -107,6 +122,11 @@ void copy_plane(const From& from, const To& to, ThreadPool& pool) {
   });
 }
 
+// What motion the next GOP may have is known when this one is coded, but for streams whose motion is settled.
+bool searches_ahead(const StreamHeader& header, const BackendOptions& options) {
+  return header.motion && header.profile == Profile::kFast && options.motion_is_settled;
+}
+
 // Of streams with motion, where the device has room for the search beside the rest; else the host searches.
 std::unique_ptr<DeviceMotionSearch> make_search(const StreamHeader& header, const PipelineOptions& options) {
   constexpr std::size_t kShare = 3;  // one of so many: coefficients and what is lifted in take more
@@ -117,23 +137,36 @@ std::unique_ptr<DeviceMotionSearch> make_search(const StreamHeader& header, cons
   return search->has_room() ? std::move(search) : nullptr;
 }
 
-PipelineOptions beside(const DeviceMotionSearch* search, PipelineOptions options) {
-  if (search && options.max_memory > 0) options.max_memory -= search->device_bytes();
-  return options;
+// Searches of several GOPs, where the device has room for them beside the rest.
+std::unique_ptr<MotionAhead> make_searches(const StreamHeader& header, const BackendOptions& options,
+                                           const PipelineOptions& pipeline) {
+  constexpr std::size_t kShare = 2;
+  if (!searches_ahead(header, options)) return nullptr;
+  check(cudaSetDevice(pipeline.device), "cudaSetDevice");
+  const std::size_t memory = pipeline.max_memory > 0 ? pipeline.max_memory : usable_memory();
+  auto searches = std::make_unique<MotionAhead>(header, options, pipeline.device, memory / kShare);
+  return searches->most() > 0 ? std::move(searches) : nullptr;
 }
 
 class CudaEncoder final : public GopEncoder {
  public:
   CudaEncoder(const StreamHeader& header, const BackendOptions& options, const PipelineOptions& pipeline)
       : header_(header),
+        device_(pipeline.device),
         pool_(options.threads, options.workers),
-        lends_(pipeline.lent),
-        search_(make_search(header, pipeline)),
-        pipeline_(header, beside(search_.get(), pipeline)) {
-    if (header.motion) motion_ = make_motion_decisions(header, options, search_.get());
+        ahead_(make_searches(header, options, pipeline)),
+        search_(ahead_ ? nullptr : make_search(header, pipeline)),
+        slots_(header.motion && !ahead_ ? 1 : pipeline.slots),
+        lends_(header.motion && !ahead_ ? 0 : pipeline.lent),
+        pipeline_(header, beside_searches(pipeline), &pool_) {
+    if (header.motion && !ahead_) motion_ = make_motion_decisions(header, options, search_.get());
   }
 
-  int depth() const override { return pipeline_.slots(); }
+  // Where it turned out that fewer GOPs find room, none are taken in for their search alone.
+  int depth() const override {
+    const int slots = pipeline_.slots();
+    return ahead_ && slots == slots_ ? slots + ahead_->most() : slots;
+  }
   int lends() const override { return lends_; }
 
   void push(const Gop& gop, const GopChoices& choices) override { push(gop, choices, false); }
@@ -141,16 +174,21 @@ class CudaEncoder final : public GopEncoder {
   double squared_error(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) override {
     return motion_ ? motion_->squared_error(gop, choices, cuts) : -1;
   }
-  void wait_for_samples() noexcept override { pipeline_.wait_uploaded(); }
+  void wait_for_samples() noexcept override {
+    if (ahead_) ahead_->wait_uploaded();
+    pipeline_.wait_uploaded();
+  }
   void push(CoefficientGop&, const GopChoices&) override { no_coefficients(); }
   void transform(const Gop&, const GopChoices&, CoefficientGop&) override { no_coefficients(); }
 
   bool pull(CodedGop& out) override {
     EncodePipeline::Result r;
+    if (ahead_) error_.guard([&] { code_found(1); });
     if (!error_.guard([&] { return pipeline_.collect(r); })) return false;
     seconds_coder_ += r.times.kernels / 1e3;
     unpack(header_, r, places_, out);
-    out.motion = of_gop_;
+    out.motion = std::move(motions_.front());
+    motions_.pop_front();
     out.samples = [this, r](Gop& gop) { pipeline_.fetch_samples(r, gop); };
     return true;
   }
@@ -158,17 +196,29 @@ class CudaEncoder final : public GopEncoder {
   double seconds_coder() const override { return seconds_coder_; }
 
  private:
+  PipelineOptions beside_searches(PipelineOptions options) const {
+    options.slots = slots_;
+    options.lent = lends_;
+    if (options.max_memory > 0)
+      options.max_memory -= ahead_ ? ahead_->device_bytes() : search_ ? search_->device_bytes() : 0;
+    return options;
+  }
   void push(const Gop& gop, const GopChoices& choices, bool again);
+  void search_ahead(const Gop& gop, const GopChoices& choices);
+  void code_found(int at_least);
   void copy_in(const Gop& gop, std::byte* to);
 
   StreamHeader header_;
+  int device_;
   ThreadPool pool_;
-  int lends_;
+  std::unique_ptr<MotionAhead> ahead_;          // null: the GOPs of a stream with motion are in flight alone
   std::unique_ptr<DeviceMotionSearch> search_;  // for motion_
+  int slots_, lends_;                           // of the pipeline, as many as are wanted
   EncodePipeline pipeline_;
   FirstError error_;
-  std::unique_ptr<MotionDecisions> motion_;  // of streams with motion, whose GOPs are in flight alone
-  std::shared_ptr<const GopMotion> of_gop_;  // pushed last
+  std::unique_ptr<MotionDecisions> motion_;
+  std::deque<std::shared_ptr<const GopMotion>> motions_;  // of the GOPs in the pipeline
+  std::optional<Gop> staging_;                            // page-locked, for ahead_
   PartPlaces places_;
   double seconds_coder_ = 0;
 };
@@ -177,15 +227,48 @@ void CudaEncoder::push(const Gop& gop, const GopChoices& choices, bool again) {
   require(gop.frames() >= 1 && gop.frames() <= header_.gop_frames, ErrorKind::kBadArgument,
           "a GOP of " + std::to_string(gop.frames()) + " frames; this stream's hold 1.." +
               std::to_string(header_.gop_frames));
+  if (ahead_) return error_.guard([&] { search_ahead(gop, choices); });
   GopChoices chosen = choices;
+  std::shared_ptr<const GopMotion> motion;
   if (motion_) {
-    of_gop_ = error_.guard([&] { return motion_->decide(gop, choices, again); });
-    if (of_gop_) chosen.frame_gains.clear();
+    motion = error_.guard([&] { return motion_->decide(gop, choices, again); });
+    if (motion) chosen.frame_gains.clear();
     if (!again) pipeline_.next_gop();
   }
-  if (is_page_locked(gop)) return error_.guard([&] { pipeline_.submit(gop, chosen, of_gop_.get()); });
-  copy_in(gop, error_.guard([&] { return pipeline_.staging(gop.frames(), chosen, of_gop_.get()); }));
-  error_.guard([&] { pipeline_.submit(gop.frames(), chosen, nullptr, of_gop_.get()); });
+  motions_.push_back(motion);
+  if (is_page_locked(gop)) return error_.guard([&] { pipeline_.submit(gop, chosen, motion.get()); });
+  copy_in(gop, error_.guard([&] { return pipeline_.staging(gop.frames(), chosen, motion.get()); }));
+  error_.guard([&] { pipeline_.submit(gop.frames(), chosen, nullptr, motion.get()); });
+}
+
+void CudaEncoder::search_ahead(const Gop& gop, const GopChoices& choices) {
+  while (!ahead_->has_room()) code_found(pipeline_.in_flight() + 1);
+  check(cudaSetDevice(device_), "cudaSetDevice");
+  const Gop* from = &gop;
+  if (!is_page_locked(gop)) {
+    if (!staging_) staging_.emplace(header_.video, header_.gop_frames, page_locked);
+    staging_->set_frames(gop.frames());
+    for (int c = 0; c < gop.components(); ++c) copy_plane(gop.plane(c), staging_->plane(c), pool_);
+    from = &*staging_;
+  }
+  ahead_->begin(*from, choices);
+  code_found(0);
+}
+
+// Codes what is found, but for what the pipeline has no room for; it waits until so many GOPs are in the pipeline.
+void CudaEncoder::code_found(int at_least) {
+  const auto has_room = [&] {
+    const int slots = pipeline_.slots();
+    return pipeline_.in_flight() < std::max(1, slots - std::min(lends_, slots / 2));
+  };
+  while (ahead_->in_flight() > 0 && (pipeline_.in_flight() < at_least || (has_room() && ahead_->is_found()))) {
+    MotionAhead::Found found = ahead_->end();
+    if (found.motion) found.choices.frame_gains.clear();
+    pipeline_.next_gop();
+    pipeline_.submit(found.frames, found.choices, found.search->samples(), found.motion.get(),
+                     &found.search->samples_read());
+    motions_.push_back(std::move(found.motion));
+  }
 }
 
 void CudaEncoder::copy_in(const Gop& gop, std::byte* to) {
@@ -275,17 +358,8 @@ bool CudaDecoder::pull(Gop& gop, bool may_exchange) {
   return true;
 }
 
-// GOPs on the device at once. The dense profile's kernels wait for their longest segments, and other GOPs fill the
-// device meanwhile.
-constexpr int kFastSlots = 3, kDenseSlots = 32;
-// Results that are divided and written while the device codes others (encoder_finish.cpp). Rate control of the dense
-// profile takes a thread of the host about ten times as long as a full device the GOP.
-constexpr int kFastLent = 3, kDenseLent = 12;
-
 PipelineOptions options_for(const StreamHeader& h, int device, std::size_t max_memory, bool lends) {
   const bool dense = h.profile == Profile::kDense;
-  // What motion the next GOP may have is known when this one is coded: the host decides, and takes much longer.
-  if (lends && h.motion) return {device, 1, max_memory, 0};
   const int lent = !lends ? 0 : dense ? kDenseLent : kFastLent;
   return {device, (dense ? kDenseSlots : kFastSlots) + lent, max_memory, lent};
 }
@@ -305,7 +379,8 @@ void copy_rows(int number, Rows to, Rows from, std::size_t row_bytes, std::size_
   check(cudaSetDevice(number), "cudaSetDevice");
   const auto s = static_cast<cudaStream_t>(stream);
   const auto row = static_cast<std::ptrdiff_t>(row_bytes);
-  constexpr cudaMemcpyKind kind = cudaMemcpyDefault;  // memory that moves, and what a device maps of the host, is as good
+  constexpr cudaMemcpyKind kind =
+      cudaMemcpyDefault;  // memory that moves, and what a device maps of the host, is as good
   if (to.pitch == row && from.pitch == row)
     return check(cudaMemcpyAsync(to.data, from.data, checked_mul(row_bytes, rows), kind, s), "cudaMemcpyAsync");
   if (to.pitch >= row && from.pitch >= row)

@@ -66,6 +66,7 @@ struct EncodeSlot {
 struct EncodePipeline::State {
   StreamHeader header;
   PipelineOptions options;
+  ThreadPool* pool;
   Stream setup;
   // By frames, whether by plane, and as DecodePipeline has it by motion.
   std::map<std::tuple<int, bool, int>, std::unique_ptr<GopShape>> shapes;
@@ -77,8 +78,8 @@ struct EncodePipeline::State {
   std::size_t expected = 0;             // bytes of a coded GOP
   const EncodeSlot* reading = nullptr;  // it uploads from memory of the caller
 
-  State(const StreamHeader& h, const PipelineOptions& o)
-      : header(h), options(o), most_slots(static_cast<std::size_t>(std::max(1, o.slots))) {}
+  State(const StreamHeader& h, const PipelineOptions& o, ThreadPool* p)
+      : header(h), options(o), pool(p), most_slots(static_cast<std::size_t>(std::max(1, o.slots))) {}
 
   bool by_plane(const GopChoices& choices) const { return choices.passes && header.profile == Profile::kFast; }
   const GopShape& shape_of(int frames, const GopChoices& choices, const GopMotion* of) {
@@ -300,9 +301,9 @@ struct EncodePipeline::State {
   }
 };
 
-EncodePipeline::EncodePipeline(const StreamHeader& header, const PipelineOptions& options) {
+EncodePipeline::EncodePipeline(const StreamHeader& header, const PipelineOptions& options, ThreadPool* pool) {
   check(cudaSetDevice(options.device), "cudaSetDevice");
-  state_ = std::make_unique<State>(header, options);
+  state_ = std::make_unique<State>(header, options, pool);
 }
 EncodePipeline::~EncodePipeline() {
   forget(cudaSetDevice(state_->options.device));
@@ -383,11 +384,13 @@ bool is_page_locked(const Gop& gop) {
   return all;
 }
 
-void EncodePipeline::submit(int frames, const GopChoices& choices, const std::byte* samples, const GopMotion* motion) {
+void EncodePipeline::submit(int frames, const GopChoices& choices, const std::byte* samples, const GopMotion* motion,
+                            const Event* read) {
   EncodeSlot& slot = state_->next_slot(frames, choices, motion);
   slot.begun.record(slot.stream);
-  copy(slot.samples.data(), samples ? samples : slot.staging.data(), slot.shape->sample_bytes(), cudaMemcpyHostToDevice,
+  copy(slot.samples.data(), samples ? samples : slot.staging.data(), slot.shape->sample_bytes(), cudaMemcpyDefault,
        slot.stream);
+  if (read) read->record(slot.stream);
   state_->code(slot, motion);
   state_->make_room(frames, choices, motion);
 }
@@ -414,7 +417,7 @@ void EncodePipeline::wait_uploaded() noexcept {
 // Everything behind the upload.
 void EncodePipeline::State::code(EncodeSlot& slot, const GopMotion* of) {
   if (of) {
-    slot.motion.submit(*of, 0, nullptr, slot.stream);
+    slot.motion.submit(*of, 0, pool, slot.stream);
     slot.of_gop = {of->places, slot.motion.cells(), of->places.key == GopKey::kOpen};
   }
   slot.uploaded.record(slot.stream);

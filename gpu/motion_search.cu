@@ -204,6 +204,7 @@ struct SearchOfLevel {
   MotionContexts* contexts = nullptr;  // never changed
 };
 
+constexpr int kSearchWarps = 2;   // of a region: each has every other row of its root blocks
 constexpr int kLanesOfBlock = 4;  // of 8x8 samples; each has two rows, four apart
 constexpr int kMostTries = kMotionGuesses + 4;
 constexpr int kMostStrips = kBlock / (2 * kMotionCell);
@@ -223,14 +224,23 @@ struct Candidate {
   std::int16_t plain;
 };
 
+/// What a vector is looked for.
+struct Looking {
+  int reference, y, x, size;
+  MotionVector expected;
+  float lambda;
+  bool near, fine;      ///< beside what the other reference predicts; by transforms
+  MotionVector beside;  ///< near: that of the other reference
+};
+
 /// What the lanes of a warp have in common.
 struct SearchWork {
-  MotionRegion region;
   MotionGuesses guesses;
   MotionCell considered[kMostConsidered];
   Candidate candidate[kMostTries];
   int partial[kMostTries][kMostStrips];
   float cost[kMostTries];
+  Looking looking;
 };
 
 struct Best {
@@ -240,6 +250,29 @@ struct Best {
 struct VectorPair {
   MotionVector v[2];
 };
+
+/// Of a block, for two warps: the one arrives, the other one waits for it. What was written before is seen behind.
+constexpr unsigned kThreadsAtBarrier = 2 * kWarp;
+__device__ __forceinline__ void arrive_at(unsigned barrier) {
+  __threadfence_block();
+#if defined(TRIVELET_CUDA_EMULATION)
+  emu::block.arrive(barrier, kThreadsAtBarrier);
+#else
+  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(kThreadsAtBarrier) : "memory");
+#endif
+}
+__device__ __forceinline__ void wait_at(unsigned barrier) {
+#if defined(TRIVELET_CUDA_EMULATION)
+  emu::block.arrive_and_wait(barrier, kThreadsAtBarrier);
+#else
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kThreadsAtBarrier) : "memory");
+#endif
+}
+/// Behind a root block: never the first of several in a row, so that 15 barriers are enough.
+__device__ __forceinline__ unsigned done_barrier(int row, int column) {
+  constexpr int kColumns = kMotionRegion / kMotionRoot;
+  return static_cast<unsigned>(1 + row * (kColumns - 1) + std::max(0, column - 1));
+}
 
 /// Eight samples, from any place on.
 struct Row {
@@ -266,18 +299,34 @@ __device__ __forceinline__ Row load_row8(const std::int16_t* p) {
   return r;
 }
 
-/// The search of a region: all members are called by all lanes together, with the same arguments.
+/// The search of a region, in shared memory: all members are called by all lanes together, with the same arguments.
+/// Those that are long and used in several places are functions of their own: a copy of them at each place would be more
+/// than the caches of instructions hold, of which every region is somewhere else.
 class RegionSearch {
  public:
-  __device__ RegionSearch(const SearchOfLevel& s, SearchWork& work, int t, int past, int other)
-      : s_(s), w_(work), lane_(static_cast<int>(threadIdx.x)), t_(t), current_(s.whole + t * s.picture.plane) {
-    const int place[2] = {past, other};
+  __device__ RegionSearch(const SearchOfLevel& s, MotionRegion& region, int t, const MotionReferences& references)
+      : s_(s), r_(region), t_(t), current_(s.whole + t * s.picture.plane) {
+    const int place[2] = {references.past, references.other};
     for (int k = 0; k < 2; ++k) {
       whole_[k] = s.whole + (place[k] < 0 ? t : place[k]) * s.picture.plane;
       quarters_[k] = place[k] < 0 ? whole_[k] : s.quarters + s.held[place[k]] * (kPlanes * s.picture.plane);
     }
   }
 
+  /// The root blocks of some rows: they lean on those above as far as the one beyond the next column.
+  __device__ void run(int warp) {
+    const int rows = (r_.y1 - r_.y0 + kMotionRoot - 1) / kMotionRoot;
+    const int columns = (r_.x1 - r_.x0 + kMotionRoot - 1) / kMotionRoot;
+    for (int row = warp; row < rows; row += kSearchWarps)
+      for (int column = 0; column < columns; ++column) {
+        if (row > 0 && (column == 0 || column + 1 < columns))
+          wait_at(done_barrier(row - 1, std::min(column + 1, columns - 1)));
+        decide(r_.y0 + row * kMotionRoot, r_.x0 + column * kMotionRoot);
+        if (row + 1 < rows && (column > 0 || columns == 1)) arrive_at(done_barrier(row, column));
+      }
+  }
+
+ private:
   // The cheapest division of a root block into blocks of its own motion; sets its cells. The CPU's is recursive.
   __device__ void decide(int root_y, int root_x) {
     struct Node {
@@ -288,7 +337,6 @@ class RegionSearch {
       Best whole;
       VectorPair found;
     };
-    const MotionRegion& r = w_.region;
     Node nodes[4];
     int depth = 0;
     nodes[0] = {root_y, root_x, -1, false, false, 0, {}, {}};
@@ -296,14 +344,14 @@ class RegionSearch {
       Node& n = nodes[depth];
       const int log2 = 3 - depth;
       float cost = 0;
-      bool done = n.cy >= r.y1 || n.cx >= r.x1;
+      bool done = n.cy >= r_.y1 || n.cx >= r_.x1;
       if (!done && n.child < 0) {
-        n.must = must_split(r, n.cy, n.cx, log2);
+        n.must = must_split(r_, n.cy, n.cx, log2);
         n.cost = 0;
         if (!n.must) {
           float whole_price = 0;
           if (log2 > 0) {
-            const dense::State& s = split_context(*s_.contexts, r, n.cy, n.cx, log2);
+            const dense::State& s = split_context(*s_.contexts, r_, n.cy, n.cx, log2);
             n.cost = s_.lambda * BitCounter::price(s_.prices, s, true);
             whole_price = s_.lambda * BitCounter::price(s_.prices, s, false);
           }
@@ -329,17 +377,16 @@ class RegionSearch {
     }
   }
 
- private:
+  __device__ static int lane() { return static_cast<int>(threadIdx.x); }
   __device__ int height() const { return s_.picture.height; }
   __device__ int width() const { return s_.picture.width; }
-  __device__ int references() const { return w_.region.has_other ? 2 : 1; }
+  __device__ int references() const { return r_.has_other ? 2 : 1; }
 
   __device__ void set(int cy, int cx, int log2, const MotionCell& c) {
-    MotionRegion& r = w_.region;
     __syncwarp();
-    for (int i = lane_; i < 1 << 2 * log2; i += kWarp) {
+    for (int i = lane(); i < 1 << 2 * log2; i += kWarp) {
       const int y = cy + (i >> log2), x = cx + (i & ((1 << log2) - 1));
-      if (y < r.y1 && x < r.x1) r.set(y, x, c);
+      if (y < r_.y1 && x < r_.x1) r_.set(y, x, c);
     }
     __syncwarp();
   }
@@ -387,7 +434,7 @@ class RegionSearch {
     }
     TRIVELET_UNROLL
     for (unsigned d = 2; d > 0; d /= 2) {
-      const int sign = (static_cast<unsigned>(lane_) & d) ? -1 : 1;
+      const int sign = (static_cast<unsigned>(lane()) & d) ? -1 : 1;
       TRIVELET_UNROLL
       for (int i = 0; i < 8; ++i) {
         p.of[i] = __shfl_xor_sync(kAllLanes, p.of[i], d) + sign * p.of[i];
@@ -421,7 +468,7 @@ class RegionSearch {
 
   // Distances of n candidates from a block: of transforms, or of samples. `strips`: of large blocks every other row of
   // transforms stands for all.
-  __device__ void measure(int n, int y, int x, int size, bool transforms, bool strips) {
+  __device__ TRIVELET_NOINLINE void measure(int n, int y, int x, int size, bool transforms, bool strips) {
     __syncwarp();
     const int columns = size / kMotionCell;  // a power of two
     const bool few = transforms && strips && size >= 32;
@@ -430,13 +477,13 @@ class RegionSearch {
     const int lanes = of_strip < kWarp / kLanesOfBlock ? kLanesOfBlock * of_strip : kWarp;
     const int units = n * strip_count;
     for (int first = 0; first < units; first += kWarp / lanes) {
-      const int wanted = first + lane_ / lanes;
+      const int wanted = first + lane() / lanes;
       const int unit = std::min(wanted, units - 1);
       const Candidate& c = w_.candidate[unit / strip_count];
       const int strip = unit % strip_count;
       unsigned sum = 0;
-      for (int b = lane_ % lanes / kLanesOfBlock; b < of_strip; b += lanes / kLanesOfBlock) {
-        const int row = (b / columns * (few ? 1 : kMotionCell)) + strip * 2 * kMotionCell + lane_ % kLanesOfBlock;
+      for (int b = lane() % lanes / kLanesOfBlock; b < of_strip; b += lanes / kLanesOfBlock) {
+        const int row = (b / columns * (few ? 1 : kMotionCell)) + strip * 2 * kMotionCell + lane() % kLanesOfBlock;
         const int column = b % columns * kMotionCell;
         const Row p = difference(c, y, x, row, column), q = difference(c, y, x, row + kMotionCell / 2, column);
         if (transforms) {
@@ -447,7 +494,7 @@ class RegionSearch {
         }
       }
       for (int d = lanes / 2; d > 0; d /= 2) sum += __shfl_xor_sync(kAllLanes, sum, static_cast<unsigned>(d));
-      if (wanted < units && lane_ % lanes == 0)
+      if (wanted < units && lane() % lanes == 0)
         w_.partial[unit / strip_count][strip] = transforms ? static_cast<int>(16 * sum) / 5 : static_cast<int>(sum);
     }
     __syncwarp();
@@ -460,19 +507,18 @@ class RegionSearch {
     return 2 * sum;
   }
 
-  // What is looked at around a place: the vectors for lanes that have one, in their order. Returns whether one of them
-  // is better than `best`.
-  struct Looking {
-    int reference, y, x, size;
-    MotionVector expected;
-    float lambda;
-    bool near, fine;
-    MotionVector beside;  // near: that of the other reference
+  // What is looked at around a place, as w_.looking says: the vectors for lanes that have one, in their order. Whether one
+  // of them is better than `best`, which costs `least`.
+  struct Looked {
+    float least;
+    MotionVector best;
+    bool better;
   };
-  __device__ bool look(const Looking& l, bool mine, int vx, int vy, float& least, MotionVector& best) {
+  __device__ TRIVELET_NOINLINE Looked look(bool mine, int vx, int vy, float least, MotionVector best) {
+    const Looking& l = w_.looking;
     const unsigned looking = __ballot_sync(kAllLanes, mine);
     const int n = __popc(looking);
-    const int number = __popc(looking & ((1u << lane_) - 1));
+    const int number = __popc(looking & ((1u << lane()) - 1));
     MotionVector v;
     if (mine) {
       v = inside(limited_vector(vx, vy), l.y, l.x, l.size, height(), width());
@@ -494,51 +540,60 @@ class RegionSearch {
       }
     if (chosen >= 0) best = w_.candidate[chosen].v[l.reference];
     __syncwarp();
-    return chosen >= 0;
+    return {least, best, chosen >= 0};
   }
 
   // The vector of a block in one reference: from the best of some guesses, one a lane, downhill in steps that become
   // smaller.
-  __device__ float search_vector(Looking l, bool has_guess, MotionVector guess, MotionVector& best) {
-    float least = 1e30f;
-    l.fine = false;
+  struct Vector {
+    float least;
+    MotionVector best;
+  };
+  __device__ TRIVELET_NOINLINE Vector search_vector(const Looking& looking, bool has_guess, MotionVector guess,
+                                                    MotionVector best) {
+    __syncwarp();
+    if (lane() == 0) w_.looking = looking;
+    __syncwarp();
+    const bool near = looking.near;
     // Those that another lane has before are left out.
     const int packed = guess.x * (1 << 16) + guess.y;
     bool seen = false;
-    for (int i = 0; i < kMostTries; ++i) seen = (__shfl_sync(kAllLanes, packed, i) == packed && i < lane_) || seen;
-    look(l, has_guess && !seen, guess.x, guess.y, least, best);
-    for (int s = l.near ? 2 : 2 * kQuarters; s >= 1; s /= 2) {
-      if (s < kQuarters && !l.fine) {
-        l.fine = true;
-        least = 1e30f;
-        const MotionVector v = best;
-        look(l, lane_ == 0, v.x, v.y, least, best);
+    for (int i = 0; i < kMostTries; ++i) seen = (__shfl_sync(kAllLanes, packed, i) == packed && i < lane()) || seen;
+    Looked at = look(has_guess && !seen, guess.x, guess.y, 1e30f, best);
+    bool fine = false;
+    for (int s = near ? 2 : 2 * kQuarters; s >= 1; s /= 2) {
+      if (s < kQuarters && !fine) {
+        fine = true;
+        if (lane() == 0) w_.looking.fine = true;
+        __syncwarp();
+        at = look(lane() == 0, at.best.x, at.best.y, 1e30f, at.best);
       }
       // What the round before has looked at is not looked at again.
       MotionVector before;
       for (int round = 0; round < (s < kQuarters ? 2 : 6); ++round) {
-        const MotionVector from = best;
+        const MotionVector from = at.best;
         // Left, right, up, down, and the corners.
-        const int to_x = lane_ == 0 || lane_ == 4 || lane_ == 6 ? -1 : lane_ == 2 || lane_ == 3 ? 0 : 1;
-        const int to_y = lane_ < 2 ? 0 : lane_ == 2 || lane_ == 4 || lane_ == 7 ? -1 : 1;
+        const int to_x = lane() == 0 || lane() == 4 || lane() == 6 ? -1 : lane() == 2 || lane() == 3 ? 0 : 1;
+        const int to_y = lane() < 2 ? 0 : lane() == 2 || lane() == 4 || lane() == 7 ? -1 : 1;
         const int vx = from.x + s * to_x, vy = from.y + s * to_y;
         const int dx = abs(vx - before.x), dy = abs(vy - before.y);
         const bool again = dx + dy == 0 || (s < kQuarters ? std::max(dx, dy) == s : dx + dy == s);
-        const bool mine = lane_ < (s < kQuarters ? 8 : 4) && (round == 0 || !again);
-        if (!look(l, mine, vx, vy, least, best)) break;
+        const bool mine = lane() < (s < kQuarters ? 8 : 4) && (round == 0 || !again);
+        at = look(mine, vx, vy, at.least, at.best);
+        if (!at.better) break;
         before = from;
       }
     }
-    return least;
+    return {at.least, at.best};
   }
 
   // Measures w_.considered, the first of which are guesses, and takes the cheapest if it is cheaper than `best`.
-  __device__ void consider(int n, int guesses, int cy, int cx, int log2, Best& best) {
+  __device__ TRIVELET_NOINLINE void consider(int n, int guesses, int cy, int cx, int log2, Best& best) {
     __syncwarp();
     const int y = cy * kMotionCell, x = cx * kMotionCell, size = kMotionCell << log2;
-    if (lane_ < n) {
-      const MotionCell& cell = w_.considered[lane_];
-      Candidate& c = w_.candidate[lane_];
+    if (lane() < n) {
+      const MotionCell& cell = w_.considered[lane()];
+      Candidate& c = w_.candidate[lane()];
       c.how = cell.mode == MotionMode::kPlain  ? Compared::kPlain
               : cell.mode == MotionMode::kBoth ? Compared::kBoth
                                                : Compared::kOne;
@@ -547,13 +602,12 @@ class RegionSearch {
       for (std::size_t k = 0; k < 2; ++k) c.v[k] = inside(cell.vector[k], y, x, size, height(), width());
     }
     measure(n, y, x, size, true, false);
-    if (lane_ < n) {
+    if (lane() < n) {
       BitCounter counter(s_.prices);
-      MotionCell coded = w_.considered[lane_];
-      code_motion_block(counter, *s_.contexts, w_.region, cy, cx, log2, w_.guesses, lane_ < guesses ? lane_ : -1,
-                        coded);
-      w_.considered[lane_] = coded;
-      w_.cost[lane_] = static_cast<float>(distance(lane_, size, false)) + s_.lambda * counter.bits;
+      MotionCell coded = w_.considered[lane()];
+      code_motion_block(counter, *s_.contexts, r_, cy, cx, log2, w_.guesses, lane() < guesses ? lane() : -1, coded);
+      w_.considered[lane()] = coded;
+      w_.cost[lane()] = static_cast<float>(distance(lane(), size, false)) + s_.lambda * counter.bits;
     }
     __syncwarp();
     for (int i = 0; i < n; ++i)
@@ -576,7 +630,7 @@ class RegionSearch {
   }
 
   // The constants of a block that nothing predicts.
-  __device__ MotionCell plain(int cy, int cx, int log2) const {
+  __device__ TRIVELET_NOINLINE MotionCell plain(int cy, int cx, int log2) const {
     MotionCell c;
     c.mode = MotionMode::kPlain;
     const int n = 1 << log2;
@@ -588,23 +642,23 @@ class RegionSearch {
       const std::int32_t* sums =
           s_.sums + (i * s_.sums_places + t_) * (static_cast<std::ptrdiff_t>(s_.grid.rows) * s_.grid.columns);
       std::int32_t sum = 0;
-      for (int k = lane_; k < n * n; k += kWarp)
+      for (int k = lane(); k < n * n; k += kWarp)
         sum += sums[(cy + (k >> log2)) * static_cast<std::ptrdiff_t>(s_.grid.columns) + cx + (k & (n - 1))];
       for (unsigned d = kWarp / 2; d > 0; d /= 2) sum += __shfl_xor_sync(kAllLanes, sum, d);
       c.plain[static_cast<std::size_t>(i)] = plain_of(sum, std::max(1, (y1 - y0) * (x1 - x0)), s_.bits);
     }
-    complete_cell(c, w_.region.older);
+    complete_cell(c, r_.older);
     return c;
   }
 
   // The best motion of a block as a whole. `found`: the vectors of the block around, if there are any, and afterwards
   // those of this one.
-  __device__ Best leaf(int cy, int cx, int log2, bool any, VectorPair& found) {
+  __device__ TRIVELET_NOINLINE Best leaf(int cy, int cx, int log2, bool any, VectorPair& found) {
     const int y = cy * kMotionCell, x = cx * kMotionCell, size = kMotionCell << log2;
     const VectorPair around = found;
     __syncwarp();
-    if (lane_ == 0) {
-      w_.guesses = MotionGuesses(w_.region, cy, cx, log2);
+    if (lane() == 0) {
+      w_.guesses = MotionGuesses(r_, cy, cx, log2);
       for (int i = 0; i < w_.guesses.count; ++i) w_.considered[i] = w_.guesses.cell[static_cast<std::size_t>(i)];
     }
     __syncwarp();
@@ -620,79 +674,88 @@ class RegionSearch {
     VectorPair expected{};
     for (int k = 0; k < references(); ++k) {
       const auto kk = static_cast<std::size_t>(k);
-      expected.v[k] = expected_vector(w_.region, cy, cx, log2, k);
+      expected.v[k] = expected_vector(r_, cy, cx, log2, k);
       MotionVector guess;
       const int with_around = any ? 4 : 3;
-      if (lane_ == 0) guess = expected.v[k];
-      if (lane_ == 2) guess = coarse(y, x, size, k);
-      if (lane_ == 3 && any) guess = around.v[k];
-      if (lane_ >= with_around && lane_ < with_around + guesses)
-        guess = w_.guesses.cell[static_cast<std::size_t>(lane_ - with_around)].vector[kk];
-      cost[k] = search_vector({k, y, x, size, expected.v[k], s_.lambda, false, false, {}},
-                              lane_ < with_around + guesses, guess, found.v[k]);
+      if (lane() == 0) guess = expected.v[k];
+      if (lane() == 2) guess = coarse(y, x, size, k);
+      if (lane() == 3 && any) guess = around.v[k];
+      if (lane() >= with_around && lane() < with_around + guesses)
+        guess = w_.guesses.cell[static_cast<std::size_t>(lane() - with_around)].vector[kk];
+      const Vector v = search_vector({k, y, x, size, expected.v[k], s_.lambda, false, false, {}},
+                                     lane() < with_around + guesses, guess, found.v[k]);
+      cost[k] = v.least;
+      found.v[k] = v.best;
     }
     MotionCell last;
     last.mode = MotionMode::kBoth;
     last.vector = {found.v[0], found.v[1]};
     const MotionCell constant = plain(cy, cx, log2);
-    if (lane_ == 0)
+    if (lane() == 0)
       for (int k = 0; k < references(); ++k) {
         MotionCell c;
         c.mode = k == 0 ? MotionMode::kPast : MotionMode::kOther;
         c.vector[static_cast<std::size_t>(k)] = found.v[k];
-        complete_cell(c, w_.region.older);
+        complete_cell(c, r_.older);
         w_.considered[k] = c;
       }
-    if (w_.region.has_other) {
-      if (lane_ == 0) w_.considered[2] = last;
+    if (r_.has_other) {
+      if (lane() == 0) w_.considered[2] = last;
       refine_both(y, x, size, expected, cost[0] < cost[1] ? 0 : 1, last);
     }
-    const int n = w_.region.has_other ? 6 : 2;
-    if (lane_ == 0) w_.considered[n - 1] = constant;
+    const int n = r_.has_other ? 6 : 2;
+    if (lane() == 0) w_.considered[n - 1] = constant;
     consider(n, 0, cy, cx, log2, best);
     return best;
   }
 
   // Both references: each vector in turn against what the other leaves.
-  __device__ void refine_both(int y, int x, int size, const VectorPair& expected, int better, MotionCell& c) {
+  __device__ TRIVELET_NOINLINE void refine_both(int y, int x, int size, const VectorPair& expected, int better,
+                                                MotionCell& c) {
     for (int i = 0; i < 2; ++i) {
       const int k = i == 0 ? 1 - better : better;
       const auto kk = static_cast<std::size_t>(k);
       const MotionVector other = inside(c.vector[1 - kk], y, x, size, height(), width());
-      MotionVector v = c.vector[kk];
-      search_vector({k, y, x, size, expected.v[k], 2 * s_.lambda, true, false, other}, lane_ < 2,
-                    lane_ == 0 ? v : expected.v[k], v);
-      c.vector[kk] = v;
-      if (lane_ == 0) w_.considered[3 + i] = c;
+      const MotionVector v = c.vector[kk];
+      c.vector[kk] = search_vector({k, y, x, size, expected.v[k], 2 * s_.lambda, true, false, other}, lane() < 2,
+                                   lane() == 0 ? v : expected.v[k], v)
+                         .best;
+      if (lane() == 0) w_.considered[3 + i] = c;
     }
   }
 
   const SearchOfLevel& s_;
-  SearchWork& w_;
-  int lane_;
+  MotionRegion& r_;
+  SearchWork w_;
   int t_;
   const std::int16_t* current_;
   const std::int16_t* whole_[2];
   const std::int16_t* quarters_[2];
 };
 
-/// blockIdx.x is a region, y the number of a high frame.
-__global__ void __launch_bounds__(kWarp) search_kernel(const __grid_constant__ SearchOfLevel s) {
-  __shared__ uint4 memory[(sizeof(SearchWork) + sizeof(uint4) - 1) / sizeof(uint4)];
-  SearchWork& work = *reinterpret_cast<SearchWork*>(memory);
-  const int t = (2 * (static_cast<int>(blockIdx.y) + s.first) + 1) << s.level;
-  const std::ptrdiff_t cells = static_cast<std::ptrdiff_t>(s.grid.rows) * s.grid.columns;
-  if (threadIdx.x == 0) {
+/// In shared memory, made by the first thread.
+struct SearchOfRegion {
+  SearchOfLevel level;
+  MotionRegion region;
+  RegionSearch warp[kSearchWarps];
+  __device__ SearchOfRegion(const SearchOfLevel& s, const MotionRegion& r, int t, const MotionReferences& references)
+      : level(s), region(r), warp{{level, region, t, references}, {level, region, t, references}} {}
+};
+
+/// blockIdx.x is a region, y the number of a high frame; threadIdx.y is a warp.
+__global__ void __launch_bounds__(kSearchWarps* kWarp) search_kernel(const __grid_constant__ SearchOfLevel s) {
+  alignas(SearchOfRegion) __shared__ unsigned char memory[sizeof(SearchOfRegion)];
+  SearchOfRegion& search = *reinterpret_cast<SearchOfRegion*>(memory);
+  if (threadIdx.x == 0 && threadIdx.y == 0) {
+    const int t = (2 * (static_cast<int>(blockIdx.y) + s.first) + 1) << s.level;
+    const std::ptrdiff_t cells = static_cast<std::ptrdiff_t>(s.grid.rows) * s.grid.columns;
     const MotionParent parent = motion_parent(t, s.level, s.levels, s.places);
-    work.region =
-        MotionRegion(s.grid, s.places, t, s.level, static_cast<int>(blockIdx.x), s.components, s.cells + t * cells,
-                     parent, parent.place < 0 ? nullptr : s.cells + parent.place * cells);
+    const MotionRegion region(s.grid, s.places, t, s.level, static_cast<int>(blockIdx.x), s.components,
+                              s.cells + t * cells, parent, parent.place < 0 ? nullptr : s.cells + parent.place * cells);
+    new (&search) SearchOfRegion(s, region, t, motion_references(t, s.level, s.places));
   }
-  __syncwarp();
-  const MotionReferences references = motion_references(t, s.level, s.places);
-  RegionSearch search(s, work, t, references.past, references.other);
-  for (int y = work.region.y0; y < work.region.y1; y += kMotionRoot)
-    for (int x = work.region.x0; x < work.region.x1; x += kMotionRoot) search.decide(y, x);
+  __syncthreads();
+  search.warp[threadIdx.y].run(static_cast<int>(threadIdx.y));
 }
 
 unsigned search_blocks(std::size_t count) { return static_cast<unsigned>((count + kEachThreads - 1) / kEachThreads); }
@@ -722,23 +785,18 @@ DeviceMotionSearch::DeviceMotionSearch(const StreamHeader& header, int device, s
   const std::size_t small = static_cast<std::size_t>(small_height_) * static_cast<std::size_t>(small_width_);
   const std::size_t components = header.components.size();
   std::size_t integers = 0;
-  sample_origin_.push_back(0);
-  for (std::size_t c = 0; c < components; ++c) {
-    const std::size_t samples = samples_of(static_cast<int>(c));
-    integers += samples;
-    sample_origin_.push_back(
-        sample_origin_.back() +
-        checked_mul(samples, static_cast<std::size_t>(header.video.format.bytes_per_sample()) * (places_ - 1)));
-  }
+  for (std::size_t c = 0; c < components; ++c) integers += samples_of(static_cast<int>(c));
+  const std::size_t sample_bytes =
+      checked_mul(integers, static_cast<std::size_t>(header.video.format.bytes_per_sample()) * (places_ - 1));
   const std::size_t fixed =
-      sample_origin_.back() + 4 * integers + 2 * checked_mul(places_, plane_ + small) +
+      sample_bytes + 4 * integers + 2 * checked_mul(places_, plane_ + small) +
       places_ * (4 * components * cells + sizeof(MotionCell) * cells + 2 * sizeof(MotionVector) * coarse);
   const std::size_t picture = checked_mul(plane_, 2 * kPlanes);
   const std::size_t low = places_ / 2 + 1;
   pictures_ = memory < fixed ? 0 : std::min(low, (memory - fixed) / picture);
   if (!has_room()) return;
   held_.assign(pictures_, -1);
-  samples_ = DeviceBuffer<std::byte>(sample_origin_.back());
+  samples_ = DeviceBuffer<std::byte>(sample_bytes);
   integers_ = DeviceBuffer<std::int32_t>(integers);
   whole_ = DeviceBuffer<std::int16_t>(places_ * plane_);
   quarters_ = DeviceBuffer<std::int16_t>(pictures_ * plane_ * kPlanes);
@@ -766,47 +824,66 @@ std::size_t DeviceMotionSearch::device_bytes() const {
          sizeof(MotionCell) * cells_.size() + sizeof(MotionContexts);
 }
 
-void DeviceMotionSearch::load(const Gop& gop, GopKey key, const std::int32_t* before, int bits) {
+void DeviceMotionSearch::upload_samples(const Gop& gop) {
+  check(cudaSetDevice(device_), "cudaSetDevice");
+  require(has_room() && static_cast<std::size_t>(gop.frames()) < places_ && places_ <= kMostPlaces,
+          ErrorKind::kInternal, "a search for motion without room for it");
+  samples_read_.hold(stream_);
+  read_by_next_.hold(stream_);
+  frames_ = gop.frames();
+  sample_origin_.assign(1, 0);
+  for (int c = 0; c < gop.components(); ++c)
+    sample_origin_.push_back(sample_origin_.back() +
+                             samples_of(c) *
+                                 static_cast<std::size_t>(header_.video.format.bytes_per_sample() * frames_));
   upload(gop, sample_origin_, samples_.data(), stream_);
-  const Padded padded{height_, width_, static_cast<std::ptrdiff_t>(stride_), static_cast<std::ptrdiff_t>(plane_)};
-  const auto load_picture = [&](int place, int down) {
-    const auto samples = static_cast<std::size_t>(padded.rows()) * static_cast<std::size_t>(padded.columns());
-    launch("load_kernel", load_kernel, dim3(search_blocks(samples)), dim3(kEachThreads), 0, stream_.get(),
-           integers_.data(), down, bits, padded, whole_.data() + static_cast<std::size_t>(place) * plane_);
-  };
-  if (before) {
-    copy(integers_.data(), before, samples_of(0), cudaMemcpyHostToDevice, stream_);
-    load_picture(0, header_.lossless ? 0 : kMotionFraction);
-  }
-  const int components = static_cast<int>(header_.components.size());
+  uploaded_.record(stream_);
+}
+
+// Makes integers of a frame of what `from` was given.
+std::vector<std::int32_t*> DeviceMotionSearch::integers_of(const DeviceMotionSearch& from, int frame) {
   const auto bytes = static_cast<std::size_t>(header_.video.format.bytes_per_sample());
+  std::vector<const std::byte*> samples;
+  std::vector<std::int32_t*> integers;
+  std::vector<std::size_t> counts;
+  std::int32_t* at = integers_.data();
+  for (int c = 0; c < static_cast<int>(header_.components.size()); ++c) {
+    counts.push_back(samples_of(c));
+    samples.push_back(from.samples_.data() + from.sample_origin_[static_cast<std::size_t>(c)] +
+                      static_cast<std::size_t>(frame) * counts.back() * bytes);
+    integers.push_back(at);
+    at += counts.back();
+  }
+  integers_from_samples(header_, samples, counts, 0, integers, stream_);
+  return integers;
+}
+
+// A picture of the first of these integers.
+void DeviceMotionSearch::load_picture(int place, int down, int bits) {
+  const Padded padded{height_, width_, static_cast<std::ptrdiff_t>(stride_), static_cast<std::ptrdiff_t>(plane_)};
+  const auto samples = static_cast<std::size_t>(padded.rows()) * static_cast<std::size_t>(padded.columns());
+  launch("load_kernel", load_kernel, dim3(search_blocks(samples)), dim3(kEachThreads), 0, stream_.get(),
+         integers_.data(), down, bits, padded, whole_.data() + static_cast<std::size_t>(place) * plane_);
+}
+
+// Pictures of the GOP; that at place 0 of an open one is there already, if there is one.
+void DeviceMotionSearch::load(GopKey key, bool with_before, int bits) {
+  const Padded padded{height_, width_, static_cast<std::ptrdiff_t>(stride_), static_cast<std::ptrdiff_t>(plane_)};
   const PixelFormat& f = header_.video.format;
-  for (int i = 0; i < gop.frames(); ++i) {
+  for (int i = 0; i < frames_; ++i) {
     const int place = i + first_place(key);
-    std::vector<const std::byte*> from;
-    std::vector<std::int32_t*> to;
-    std::vector<std::size_t> counts;
-    std::int32_t* at = integers_.data();
-    for (int c = 0; c < components; ++c) {
-      const std::size_t samples = samples_of(c);
-      from.push_back(samples_.data() + sample_origin_[static_cast<std::size_t>(c)] +
-                     static_cast<std::size_t>(i) * samples * bytes);
-      to.push_back(at);
-      counts.push_back(samples);
-      at += samples;
-    }
-    integers_from_samples(header_, from, counts, 0, to, stream_);
-    load_picture(place, 0);
-    for (int c = 0; c < components; ++c) {
+    const std::vector<std::int32_t*> integers = integers_of(*this, i);
+    load_picture(place, 0, bits);
+    for (int c = 0; c < static_cast<int>(integers.size()); ++c) {
       const Shape s = header_.component_shape(c, 1);
       const bool chroma = f.is_chroma(c);
       launch("sums_kernel", sums_kernel, dim3(search_blocks(grid_.cells())), dim3(kEachThreads), 0, stream_.get(),
-             to[static_cast<std::size_t>(c)], s.height, s.width, cell_size(chroma ? f.log2_chroma_h : 0),
+             integers[static_cast<std::size_t>(c)], s.height, s.width, cell_size(chroma ? f.log2_chroma_h : 0),
              cell_size(chroma ? f.log2_chroma_w : 0), grid_,
              sums_.data() + (static_cast<std::size_t>(c) * places_ + static_cast<std::size_t>(place)) * grid_.cells());
     }
   }
-  const int first = before || key == GopKey::kFirst ? 0 : 1, count = gop.frames() + first_place(key);
+  const int first = with_before || key == GopKey::kFirst ? 0 : 1, count = frames_ + first_place(key);
   launch("shrink_kernel", shrink_kernel,
          dim3(search_blocks(static_cast<std::size_t>(small_height_) * static_cast<std::size_t>(small_width_)),
               static_cast<unsigned>(count - first)),
@@ -849,11 +926,11 @@ std::vector<int> DeviceMotionSearch::hold(const std::vector<int>& wanted) {
   return of_place;
 }
 
-void DeviceMotionSearch::search_level(GopMotion& motion, int level, const MotionSearchParams& params) {
+void DeviceMotionSearch::search_level(int level, const MotionSearchParams& params) {
   SearchOfLevel s;
-  s.places = motion.places;
+  s.places = of_gop_;
   s.grid = grid_;
-  s.levels = motion.levels;
+  s.levels = header_.temporal_levels;
   s.level = level;
   s.picture = {height_, width_, static_cast<std::ptrdiff_t>(stride_), static_cast<std::ptrdiff_t>(plane_)};
   s.whole = whole_.data();
@@ -881,42 +958,77 @@ void DeviceMotionSearch::search_level(GopMotion& motion, int level, const Motion
   s.enough_per_cell = enough_per_cell(params.effort);
   s.prices = prices_.data();
   s.contexts = contexts_.data();
-  if (level == motion.levels - 1)
+  if (level == header_.temporal_levels - 1)
     launch("coarse_kernel", coarse_kernel,
-           dim3(static_cast<unsigned>(s.blocks.rows * s.blocks.columns), 2, static_cast<unsigned>(motion.places.count)),
-           dim3(kWarp), 0, stream_.get(), small_.data(), motion.places, motion.levels, s.blocks, coarse_.data());
-  const std::vector<int> high = motion_frames(level, motion.places);
+           dim3(static_cast<unsigned>(s.blocks.rows * s.blocks.columns), 2, static_cast<unsigned>(of_gop_.count)),
+           dim3(kWarp), 0, stream_.get(), small_.data(), of_gop_, header_.temporal_levels, s.blocks, coarse_.data());
+  const std::vector<int> high = motion_frames(level, of_gop_);
   for (std::size_t first = 0, end = 0; first < high.size(); first = end) {
-    const std::vector<int> wanted = references_of(high, level, motion.places, pictures_, end);
+    const std::vector<int> wanted = references_of(high, level, of_gop_, pictures_, end);
     const std::vector<int> held = hold(wanted);
     for (std::size_t i = 0; i < held.size(); ++i) s.held[i] = static_cast<std::int16_t>(held[i]);
     s.first = static_cast<int>(first);
     launch("search_kernel", search_kernel,
-           dim3(static_cast<unsigned>(grid_.regions()), static_cast<unsigned>(end - first)), dim3(kWarp), 0,
-           stream_.get(), s);
+           dim3(static_cast<unsigned>(grid_.regions()), static_cast<unsigned>(end - first)), dim3(kWarp, kSearchWarps),
+           0, stream_.get(), s);
   }
 }
 
 GopMotion DeviceMotionSearch::search(const Gop& gop, GopKey key, const std::int32_t* before,
                                      const MotionSearchParams& params) {
-  check(cudaSetDevice(device_), "cudaSetDevice");
-  require(has_room() && static_cast<std::size_t>(gop.frames()) < places_ && places_ <= kMostPlaces,
-          ErrorKind::kInternal, "a search for motion without room for it");
-  const int levels = header_.temporal_levels;
-  GopMotion motion(MotionPlaces(gop.frames(), key), levels, width_, height_);
-  load(gop, key, before, params.bits);
-  for (int level = levels - 1; level >= 0; --level) search_level(motion, level, params);
+  upload_samples(gop);
+  if (before) {
+    copy(integers_.data(), before, samples_of(0), cudaMemcpyHostToDevice, stream_);
+    load_picture(0, header_.lossless ? 0 : kMotionFraction, params.bits);
+  }
+  find(key, before != nullptr, params);
+  return end();
+}
+
+void DeviceMotionSearch::begin(const Gop& gop, GopKey key, DeviceMotionSearch* before,
+                               const MotionSearchParams& params) {
+  upload_samples(gop);
+  if (before) {
+    before->uploaded_.hold(stream_);
+    (void)integers_of(*before, before->frames_ - 1);
+    before->read_by_next_.record(stream_);
+    load_picture(0, 0, params.bits);
+  }
+  find(key, before != nullptr, params);
+}
+
+void DeviceMotionSearch::find(GopKey key, bool with_before, const MotionSearchParams& params) {
+  of_gop_ = MotionPlaces(frames_, key);
+  load(key, with_before, params.bits);
+  high_.clear();
   const std::size_t cells = grid_.cells();
-  const auto each = [&](const auto& f) {
-    for (int t = 0; t < motion.places.count; ++t)
-      if (MotionField& field = motion.fields[static_cast<std::size_t>(t)]; !field.empty())
-        f(field, static_cast<std::size_t>(t) * cells);
+  for (int level = header_.temporal_levels - 1; level >= 0; --level) {
+    search_level(level, params);
+    for (const int t : motion_frames(level, of_gop_)) high_.push_back(static_cast<std::size_t>(t));
+  }
+  for (const std::size_t t : high_)
+    copy(host_cells_.data() + t * cells, cells_.data() + t * cells, cells, cudaMemcpyDeviceToHost, stream_);
+  done_.record(stream_);
+}
+
+GopMotion DeviceMotionSearch::end(ThreadPool* pool) {
+  check(cudaSetDevice(device_), "cudaSetDevice");
+  done_.synchronize();
+  GopMotion motion;
+  motion.places = of_gop_;
+  motion.levels = header_.temporal_levels;
+  motion.grid = grid_;
+  motion.fields.resize(static_cast<std::size_t>(of_gop_.count));
+  const auto fill = [&](int i) {
+    const std::size_t t = high_[static_cast<std::size_t>(i)];
+    const MotionCell* cells = host_cells_.data() + t * grid_.cells();
+    motion.fields[t] = MotionField(cells, cells + grid_.cells());
   };
-  each([&](MotionField&, std::size_t at) {
-    copy(host_cells_.data() + at, cells_.data() + at, cells, cudaMemcpyDeviceToHost, stream_);
-  });
-  stream_.synchronize();
-  each([&](MotionField& field, std::size_t at) { std::copy_n(host_cells_.data() + at, cells, field.begin()); });
+  const int high = static_cast<int>(high_.size());
+  if (pool)
+    pool->parallel_for(high, [&](int i, int) { fill(i); });
+  else
+    for (int i = 0; i < high; ++i) fill(i);
   return motion;
 }
 

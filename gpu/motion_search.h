@@ -23,14 +23,34 @@ class DeviceMotionSearch final : public MotionSearcher {
 
   GopMotion search(const Gop& gop, GopKey key, const std::int32_t* before, const MotionSearchParams& params) override;
 
+  /// The same in two steps: begin() returns at once, end() waits. `gop` is read until wait_uploaded() returns. `before`:
+  /// the search of the GOP before, which must begin no other one in between; null but for open GOPs.
+  void begin(const Gop& gop, GopKey key, DeviceMotionSearch* before, const MotionSearchParams& params);
+  /// Takes a GOP's samples and finds nothing; there is no end().
+  void keep(const Gop& gop) {
+    upload_samples(gop);
+    done_.record(stream_);
+  }
+  void wait_uploaded() const noexcept { forget(cudaEventSynchronize(uploaded_.get())); }
+  bool is_done() const { return done_.is_reached(); }
+  GopMotion end(ThreadPool* pool = nullptr);
+  /// The samples of the GOP, as GopShape has them. The next begin() waits until what is recorded in samples_read() is
+  /// over.
+  const std::byte* samples() const { return samples_.data(); }
+  const Event& samples_read() const { return samples_read_; }
+
  private:
   static constexpr std::size_t kFewestPictures = 2;  // the references of a frame
 
   std::size_t samples_of(int component) const;
-  void load(const Gop& gop, GopKey key, const std::int32_t* before, int bits);
+  void upload_samples(const Gop& gop);
+  void load(GopKey key, bool with_before, int bits);
+  void load_picture(int place, int down, int bits);
+  std::vector<std::int32_t*> integers_of(const DeviceMotionSearch& from, int frame);
+  void find(GopKey key, bool with_before, const MotionSearchParams& params);
   /// Which of the interpolated pictures are of which place, -1: of none.
   std::vector<int> hold(const std::vector<int>& wanted);
-  void search_level(GopMotion& motion, int level, const MotionSearchParams& params);
+  void search_level(int level, const MotionSearchParams& params);
 
   StreamHeader header_;
   int device_;
@@ -41,7 +61,12 @@ class DeviceMotionSearch final : public MotionSearcher {
   std::size_t pictures_ = 0;            // interpolated ones at a time
   std::vector<int> held_;               // the places of these, -1: none
   Stream stream_;
-  std::vector<std::size_t> sample_origin_;  // bytes of a GOP, per component; one more at the end
+  Event uploaded_, samples_read_, read_by_next_;
+  Event done_{false, true};
+  int frames_ = 0;  // of the GOP
+  MotionPlaces of_gop_;
+  std::vector<std::size_t> high_;           // the places of its high frames
+  std::vector<std::size_t> sample_origin_;  // bytes of the GOP, per component; one more at the end
   DeviceBuffer<std::byte> samples_;
   DeviceBuffer<std::int32_t> integers_;  // a frame of all components
   DeviceBuffer<std::int16_t> whole_;     // [place]

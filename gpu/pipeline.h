@@ -55,7 +55,9 @@ struct GopShape {
 
 class EncodePipeline {
  public:
-  EncodePipeline(const StreamHeader& header, const PipelineOptions& options);
+  /// `pool`, if there is one, puts together what the device gets of motion; it is used by submit() only and must outlive
+  /// the pipeline.
+  EncodePipeline(const StreamHeader& header, const PipelineOptions& options, ThreadPool* pool = nullptr);
   ~EncodePipeline();
 
   /// GOPs that may be in flight: as many as are wanted, until it turns out that fewer find room.
@@ -63,10 +65,10 @@ class EncodePipeline {
   /// Page-locked memory for the samples of the next GOP: components one after the other, frames and rows without gaps.
   /// Waits for nothing; all slots but one may be in flight.
   std::byte* staging(int frames, const GopChoices& choices, const GopMotion* motion = nullptr);
-  /// Codes the GOP in staging(), or in `samples`, which must be page-locked and stay as it is until collected; along
-  /// `motion`, if there is one, which is not needed afterwards.
+  /// Codes the GOP in staging(), or in `samples`, which must be page-locked or of the device and stay as it is until
+  /// `read`, which is recorded behind that, is over; along `motion`, if there is one, which is not needed afterwards.
   void submit(int frames, const GopChoices& choices, const std::byte* samples = nullptr,
-              const GopMotion* motion = nullptr);
+              const GopMotion* motion = nullptr, const Event* read = nullptr);
   /// Codes frames where they are: is_page_locked(gop). They are read until wait_uploaded() returns.
   void submit(const Gop& gop, const GopChoices& choices, const GopMotion* motion = nullptr);
   /// The GOPs from here on are those behind the one submitted last, which may have been submitted several times.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "codec/parallel.h"
 #include "codec/rate_control.h"
 #include "gpu/device.h"
+#include "gpu/motion_ahead.h"
 #include "gpu/motion_search.h"
 #include "tests/one_of.h"
 #include "tests/support.h"
@@ -520,6 +522,67 @@ TEST(MotionSearch, LeavesTheHostWhatFindsNoRoom) {
   }
   EXPECT_TRUE(with);
   EXPECT_TRUE(without);
+}
+
+// GOPs that are searched beside each other, open ones and closed, down to where the device has room for no two of them.
+TEST(MotionSearch, OfSeveralGopsAtOnceChoosesTheSame) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  const int width = kEmulated ? 26 : 352, height = kEmulated ? 18 : 288;
+  for (const char* format : {"yuv420p", "gbrp10le"}) {
+    const int gop = 2, gops = kEmulated && !test::full() ? 7 : 40, frames = gop * gops - 1;  // the last cannot move
+    const VideoInfo info = test::video(width, height, format, static_cast<std::uint64_t>(frames));
+    const Clip clip = test::make_clip(info, frames, gop, Pattern::kTexture, 5);
+    EncoderParams p = lossy(60, 1, 2, 32);
+    p.profile = Profile::kFast;
+    p.motion = Motion::kOn;
+    p.temporal_levels = -1;
+    p.gop_frames = gop;
+    p.key_interval = 5 * gop;
+    const std::vector<std::byte> expected = encode_with(nullptr, clip, p);
+    EXPECT_TRUE(expected == encode_with(gpu::cuda_backend(0, 0).get(), clip, p));
+    const StreamHeader header = make_header(info, resolve(info, p));
+    bool many = false, two = false, none = false;
+    for (std::size_t memory = std::size_t{1} << (kEmulated ? 24 : 33); memory > 0 && !none; memory -= memory / 4) {
+      const int most = gpu::MotionAhead(header, {}, 0, memory / 2).most();
+      bool& seen = most > 2 ? many : most == 2 ? two : none;
+      if (seen) continue;
+      seen = true;
+      try {
+        EXPECT_TRUE(expected == encode_with(gpu::cuda_backend(0, memory).get(), clip, p)) << memory;
+      } catch (const Error& e) {
+        EXPECT_EQ(e.kind(), ErrorKind::kUnsupported) << e.what();
+        break;
+      }
+    }
+    EXPECT_TRUE(many && two && none) << many << two << none;
+  }
+}
+
+// Of scenes of all lengths: the memory of a GOP is used again for shorter and longer ones.
+TEST(Lengths, OfGopsMayChange) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
+  const VideoInfo info = test::video(36, 20, "yuv420p");
+  constexpr int kMost = 4;
+  Clip clip = test::make_clip(info, 10 * kMost, kMost, Pattern::kTexture, 9);
+  std::int64_t pts = 0;
+  for (std::size_t i = 0; i < clip.gops.size(); ++i) {
+    clip.gops[i].set_frames(std::array{4, 4, 2, 4, 1, 3, 4, 4, 1, 2}[i]);
+    for (auto& t : clip.gops[i].times()) t.pts = pts++;
+  }
+  for (const bool exact : {false, true})
+    for (const Motion motion : {Motion::kOff, Motion::kOn})
+      for (const Profile profile : {Profile::kFast, Profile::kDense}) {
+        if (kEmulated && !test::full() && exact != (profile == Profile::kDense)) continue;
+        EncoderParams p = exact ? lossless(2, 2, 32) : lossy(70, 2, 2, 32);
+        p.profile = profile;
+        p.motion = motion;
+        if (motion == Motion::kOn) p.temporal_levels = -1;
+        p.gop_frames = kMost;
+        const std::vector<std::byte> stream = encode_with(nullptr, clip, p);
+        EXPECT_TRUE(stream == encode_with(cuda.get(), clip, p)) << exact << static_cast<int>(profile);
+        expect_equal(decode_with(nullptr, stream, {}), decode_with(cuda.get(), stream, {}));
+      }
 }
 
 // Towards a size or a PSNR: gains, bytes of every cut and what is measured on the way.

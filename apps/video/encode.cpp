@@ -394,10 +394,10 @@ Coded encode_alone(Encoder& encoder, VideoInput& input, const AloneOptions& o, c
     progress.finish();
     waited = gops.seconds_waited();
     looking = scenes.seconds();
+    if (encoder.stats().frames == 0) return coded;
+    encoder.finish();  // while the memory of `gops` is kept: to give it back waits for all that a device does
   }
   const CodecStats& stats = encoder.stats();
-  if (stats.frames == 0) return coded;
-  encoder.finish();
   const double seconds = clock.seconds() - o.begun;
   log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
              stats.seconds_coder, stats.seconds_container, o.begun + seconds);
@@ -504,9 +504,13 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   const Stopwatch clock;
   const std::size_t gpu_memory = options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory);
   std::future<std::shared_ptr<const Backend>> starting;
-  if (params.profile == Profile::kFast) starting = start_backend(options.device, gpu_memory, kFastGops);
+  const bool few_gops = params.profile == Profile::kFast && params.motion != Motion::kOn;
+  if (few_gops) starting = start_backend(options.device, gpu_memory, kFastGops);
   VideoInput input(options.input, reader_options(options.reading, common), common, range);
-  if (!starting.valid()) starting = start_backend(options.device, gpu_memory, gops_of(input.info(), params.gop_frames));
+  if (!few_gops) {
+    const std::uint64_t gops = gops_of(input.info(), params.gop_frames);
+    starting = start_backend(options.device, gpu_memory, gops > 0 ? gops + kFastGops : 0);
+  }
   VideoInfo video = input.info();
   params.metadata = input.metadata();
   if (options.joinable) {

@@ -14,6 +14,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstddef>
@@ -154,6 +155,22 @@ class Block {
     while (barrier_generation_ == mine) yield();
   }
 
+  /// Of one of the barriers with a number, for so many threads.
+  void arrive(unsigned number, unsigned threads) {
+    NamedBarrier& b = named_.at(number);
+    if (b.arrived > 0 && b.threads != threads) wrong("threads meet at a barrier for different numbers of them");
+    b.threads = threads;
+    ++progress_;
+    if (++b.arrived < threads) return;
+    b.arrived = 0;
+    ++b.generation;
+  }
+  void arrive_and_wait(unsigned number, unsigned threads) {
+    const unsigned long mine = named_.at(number).generation;
+    arrive(number, threads);
+    while (named_[number].generation == mine) yield();
+  }
+
   /// Gives every lane of the mask the values of all; returns them by lane.
   template <class T>
   const std::uint64_t* exchange(unsigned mask, T value) {
@@ -196,8 +213,14 @@ class Block {
     unsigned mask, arrived, left;
   };
 
+  struct NamedBarrier {
+    unsigned long generation = 0;
+    unsigned arrived = 0, threads = 0;
+  };
+
   void run(std::size_t threads) {
     warps_.assign((threads + kLanes - 1) / kLanes, Warp{});
+    named_ = {};
     alive_ = threads;
     at_barrier_ = 0;
     for (std::size_t i = 0; i < threads; ++i) {
@@ -265,6 +288,7 @@ class Block {
 
   std::vector<std::unique_ptr<Fibre>> fibres_;
   std::vector<Warp> warps_;
+  std::array<NamedBarrier, 16> named_;
   std::unique_ptr<Shared[]> shared_;
   const std::function<void()>* body_ = nullptr;
   Context main_;
@@ -432,7 +456,7 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToDevice,
   cudaMemcpyDefault
 };
-enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0 };
+enum { cudaStreamNonBlocking = 1, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 enum cudaDeviceAttr {
   cudaDevAttrMultiProcessorCount,
