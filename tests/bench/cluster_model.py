@@ -21,8 +21,8 @@ MEASURED = {
 }
 PIXELS_1080P = 1920 * 1080
 PCIE = 55.0e9  # bytes/s, up (gpu/BENCHMARKS.md "Wavelet transform")
-# Of the first process: frames/s whose ends of scenes it finds, of any size, for it looks at about 100 rows (docs/CLUSTER.md);
-# bytes/s written ("In the program", gpu/BENCHMARKS.md).
+# Of the first process: frames/s whose ends of scenes one of its threads finds, of any size, for it looks at about 100
+# rows (docs/CLUSTER.md); bytes/s written ("In the program", gpu/BENCHMARKS.md).
 LOOK = 2200
 WRITE = 1.6e9
 # Bytes/s of voxels on a core, --preset fast (docs/VOLUMES.md "Speed")
