@@ -188,6 +188,10 @@ void tvl_decode_params_init(tvl_decode_params* params, uint64_t struct_size) {
   init_struct(params, struct_size, default_decode_params());
 }
 
+void tvl_decode_stats_init(tvl_decode_stats* stats, uint64_t struct_size) {
+  init_struct(stats, struct_size, tvl_decode_stats{});
+}
+
 void tvl_source_init(tvl_source* source, uint64_t struct_size) { init_struct(source, struct_size, default_source()); }
 
 void tvl_stream_info_init(tvl_stream_info* info, uint64_t struct_size) {

@@ -155,6 +155,10 @@ void tvl_encode_params_init(tvl_encode_params* params, uint64_t struct_size) {
   init_struct(params, struct_size, default_encode_params());
 }
 
+void tvl_encode_stats_init(tvl_encode_stats* stats, uint64_t struct_size) {
+  init_struct(stats, struct_size, tvl_encode_stats{});
+}
+
 void tvl_sink_init(tvl_sink* sink, uint64_t struct_size) { init_struct(sink, struct_size, default_sink()); }
 
 tvl_encoder* tvl_encoder_new(void) { return new (std::nothrow) tvl_encoder; }

@@ -20,7 +20,10 @@
  * is refused with TVL_UNSUPPORTED. Numbers of truth are 0 or 1.
  *
  * Results. Functions that can fail return a tvl_result; of a handle the error function gives the text, which names the
- * value seen, the limit and what to do. It is of the last call on that handle and valid until the next one.
+ * value seen, the limit and what to do. It is of the last call on that handle and valid until the next one. Pointers may
+ * be NULL where it is said; elsewhere that is TVL_BAD_ARGUMENT, of a handle without a text. Every call that reads or
+ * writes a stream may return TVL_IO, TVL_OUT_OF_MEMORY, TVL_CANCELLED, and of one that is read TVL_BAD_STREAM and
+ * TVL_UNSUPPORTED (another version, a feature that is not known, a limit); functions name what else they return.
  *
  * Ownership. What is passed stays the caller's. Pointers are used during the call only, but for the bytes, files and
  * callbacks of a tvl_source, which are needed until the decoder opens another one, is closed or freed, and the callback
@@ -282,11 +285,13 @@ TVL_API void tvl_encode_params_init(tvl_encode_params* params, uint64_t struct_s
 TVL_API tvl_encoder* tvl_encoder_new(void);
 /* Leaves an unfinished stream as it is (a file is removed). NULL is allowed. */
 TVL_API void tvl_encoder_free(tvl_encoder* encoder);
-TVL_API const char* tvl_encoder_error(const tvl_encoder* encoder);               /* "" after success */
-TVL_API void tvl_encoder_set_log(tvl_encoder* encoder, tvl_log log, void* user); /* NULL = silence, as at first */
+TVL_API const char* tvl_encoder_error(const tvl_encoder* encoder); /* "" after success */
+/* Where messages go from now on, with `user`. NULL = silence, as at first. */
+TVL_API void tvl_encoder_set_log(tvl_encoder* encoder, tvl_log log, void* user);
 /* For streams that are opened from now on: no threads of the library, but at most `threads` tasks of `run` at a time
  * (0 = as many as cores). The bytes are the same. NULL = threads of the library, as at first. */
 TVL_API void tvl_encoder_set_runner(tvl_encoder* encoder, tvl_runner run, void* user);
+/* From any thread, also from callbacks; see the top. NULL: nothing. */
 TVL_API void tvl_encoder_cancel(tvl_encoder* encoder);
 
 /* Begins a stream; one that was not finished is left as it is. `video->frames` may be 0. params, sink: NULL = defaults.
@@ -312,7 +317,8 @@ typedef struct tvl_encode_stats {
   uint64_t frames;       /* likewise; of volumes slices */
   uint64_t stream_bytes; /* written */
 } tvl_encode_stats;
-/* Of the open or last stream. */
+TVL_API void tvl_encode_stats_init(tvl_encode_stats* stats, uint64_t struct_size);
+/* Sets `stats`, after its _init, to those of the open or last stream. */
 TVL_API tvl_result tvl_encoder_stats(tvl_encoder* encoder, tvl_encode_stats* stats);
 
 /* Whole streams: `count` frames to memory of `capacity` bytes. *size: bytes of the stream, also with
@@ -358,8 +364,8 @@ TVL_API void tvl_decode_params_init(tvl_decode_params* params, uint64_t struct_s
 TVL_API tvl_decoder* tvl_decoder_new(void);
 TVL_API void tvl_decoder_free(tvl_decoder* decoder);               /* closes; NULL is allowed */
 TVL_API const char* tvl_decoder_error(const tvl_decoder* decoder); /* "" after success */
+/* As tvl_encoder_set_log, _set_runner and _cancel. */
 TVL_API void tvl_decoder_set_log(tvl_decoder* decoder, tvl_log log, void* user);
-/* As tvl_encoder_set_runner. */
 TVL_API void tvl_decoder_set_runner(tvl_decoder* decoder, tvl_runner run, void* user);
 TVL_API void tvl_decoder_cancel(tvl_decoder* decoder);
 
@@ -389,7 +395,7 @@ typedef struct tvl_stream_info {
   uint64_t bytes; /* of the stream; 0 = not known */
 } tvl_stream_info;
 TVL_API void tvl_stream_info_init(tvl_stream_info* info, uint64_t struct_size);
-/* TVL_BAD_ARGUMENT when nothing is open, as all functions below. */
+/* Sets `info`, after its _init. TVL_BAD_ARGUMENT when nothing is open, as all functions below. */
 TVL_API tvl_result tvl_decoder_stream(tvl_decoder* decoder, tvl_stream_info* info);
 /* Texts of the stream, valid while it is open; NULL when nothing is. */
 TVL_API const char* tvl_decoder_settings(const tvl_decoder* decoder);
@@ -404,11 +410,11 @@ typedef struct tvl_gop {
   uint64_t bytes;
   uint64_t first_frame;
   uint64_t frames;
-  uint64_t layer_bytes[16];
-  double layer_error[16]; /* mean squared error of all samples after this layer; < 0 = not known */
+  uint64_t layer_bytes[16]; /* of each layer alone; 0 behind the last */
+  double layer_error[16];   /* mean squared error of all samples after this layer; < 0 = not known */
 } tvl_gop;
 TVL_API void tvl_gop_init(tvl_gop* gop, uint64_t struct_size);
-/* GOP `number` < tvl_stream_info.gops. */
+/* Sets `gop`, after its _init, to what the index says of GOP `number` < tvl_stream_info.gops; else TVL_BAD_ARGUMENT. */
 TVL_API tvl_result tvl_decoder_gop(tvl_decoder* decoder, uint64_t number, tvl_gop* gop);
 
 /* The frames that tvl_decoder_read delivers: size, rate and, where it can be known, their number after reduction and
@@ -428,6 +434,8 @@ typedef struct tvl_decode_stats {
   uint64_t bytes_read;   /* of the stream */
   uint64_t damaged_gops; /* with keep_partial */
 } tvl_decode_stats;
+TVL_API void tvl_decode_stats_init(tvl_decode_stats* stats, uint64_t struct_size);
+/* Sets `stats`, after its _init, to those of the open stream. */
 TVL_API tvl_result tvl_decoder_stats(tvl_decoder* decoder, tvl_decode_stats* stats);
 
 /* Whole streams in memory: as open, read and close. *count: frames of the selection, also with TVL_BUFFER_TOO_SMALL,
@@ -504,14 +512,15 @@ typedef struct tvl_volume_params {
   const double*
       fill_values;     /* with loss: `fill_count` values that mean "nothing here" and come back exactly; of floats */
   uint64_t fill_count; /* NaN and infinities do without being named. NULL, 0 = none */
-  int32_t device;      /* TVL_CPU, or the number of a GPU, on which wavelets are coded; what is predicted takes the CPU */
+  int32_t device; /* TVL_CPU, or the number of a GPU, on which wavelets are coded; what is predicted takes the CPU */
   int32_t reserved;
   uint64_t device_memory; /* bytes of the GPU's memory that may be used; 0 = all */
 } tvl_volume_params;
 TVL_API void tvl_volume_params_init(tvl_volume_params* params, uint64_t struct_size);
 
 /* Codes a volume to `sink` (NULL = memory of the encoder). The voxels, or what `read` gives when `voxels` is
- * NULL. params: NULL = defaults. */
+ * NULL. params: NULL = defaults. TVL_BAD_ARGUMENT for a shape or parameters outside their ranges; TVL_MISMATCH where
+ * `verify` finds that the stream does not say what was given. After an error there is no stream. */
 TVL_API tvl_result tvl_encoder_write_volume(tvl_encoder* encoder, const tvl_volume* volume,
                                             const tvl_volume_params* params, const tvl_voxels* voxels,
                                             tvl_slice_reader read, void* user, const tvl_sink* sink);
@@ -535,7 +544,7 @@ typedef struct tvl_volume_decode_params {
   uint64_t max_samples;
   uint64_t max_frames; /* slices of all volumes */
   uint64_t max_samples_per_byte;
-  int32_t device;         /* TVL_CPU, or the number of a GPU, on which wavelets are decoded; the rest is done by the CPU */
+  int32_t device; /* TVL_CPU, or the number of a GPU, on which wavelets are decoded; the rest is done by the CPU */
   int32_t reserved;
   uint64_t device_memory; /* bytes of the GPU's memory that may be used; 0 = all */
   uint64_t first_volume;  /* of several volumes, `volumes` of them from this one on */
@@ -569,8 +578,8 @@ TVL_API tvl_result tvl_decoder_envelope(tvl_decoder* decoder, const void** data,
  * volume_stride is not used. *count: how many, also with an error. */
 TVL_API tvl_result tvl_decoder_read_slices(tvl_decoder* decoder, const tvl_voxels* voxels, uint64_t capacity,
                                            uint64_t* count);
-/* Whole volumes in memory: as open, read and close, into `capacity` bytes without gaps. *size: bytes of the selection, also
- * with TVL_BUFFER_TOO_SMALL, where nothing is decoded. */
+/* Whole volumes in memory: as open, read and close, of the `size` bytes at `stream` into `capacity` bytes without gaps.
+ * *needed: bytes of the selection, also with TVL_BUFFER_TOO_SMALL, where nothing is decoded. */
 TVL_API tvl_result tvl_decode_volume(tvl_decoder* decoder, const void* stream, uint64_t size,
                                      const tvl_volume_decode_params* params, void* voxels, uint64_t capacity,
                                      uint64_t* needed);
@@ -587,8 +596,7 @@ TVL_API tvl_result tvl_decode_volume(tvl_decoder* decoder, const void* stream, u
  *   tvl_decoder_read_slices(decoder, &(tvl_voxels){device_pointer, 0, 0, 0}, slices, &count);
  *
  * Samples of a row must have no gaps (TVL_UNSUPPORTED). Memory that moves between both, or that a GPU maps of the host, may
- * be given, too. What was decoded passes through memory of the host, which hashes
- * and maps it. TVL_UNSUPPORTED where the library was built without CUDA (tvl_has(TVL_FEATURE_CUDA)), or there is no such
+ * be given, too. What was decoded passes through memory of the host, which hashes and maps it. TVL_UNSUPPORTED where the library was built without CUDA (tvl_has(TVL_FEATURE_CUDA)), or there is no such
  * GPU; the handle's memory is then as before. */
 TVL_API tvl_result tvl_encoder_set_memory(tvl_encoder* encoder, int32_t device, void* cuda_stream);
 TVL_API tvl_result tvl_decoder_set_memory(tvl_decoder* decoder, int32_t device, void* cuda_stream);

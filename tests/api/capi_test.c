@@ -124,7 +124,8 @@ static void test_video(const coding* c) {
   ENCODE_OK(encoder, tvl_encoder_finish(encoder));
   ENCODE_OK(encoder, tvl_encoder_stream(encoder, &stream, &size));
   CHECK(same(stream, size, wanted, wanted_size));
-  tvl_encode_stats stats = {sizeof stats, 0, 0, 0};
+  tvl_encode_stats stats;
+  tvl_encode_stats_init(&stats, sizeof stats);
   ENCODE_OK(encoder, tvl_encoder_stats(encoder, &stats));
   CHECK(stats.frames == (uint64_t)c->frames && stats.stream_bytes == size);
 
@@ -480,7 +481,8 @@ static void test_errors_and_damage(void) {
   tvl_decoder_set_log(decoder, count_lines, &lines);
   DECODE_OK(decoder, tvl_decoder_open(decoder, &source, &d));
   DECODE_OK(decoder, tvl_decoder_read(decoder, frames, 10, &count));
-  tvl_decode_stats stats = {sizeof stats, 0, 0, 0, 0};
+  tvl_decode_stats stats;
+  tvl_decode_stats_init(&stats, sizeof stats);
   DECODE_OK(decoder, tvl_decoder_stats(decoder, &stats));
   CHECK(count == 10 && stats.damaged_gops == 1 && stats.frames == 10 && lines > 0);
   CHECK(memcmp(decoded, samples, 5 * tvl_frame_bytes(&v)) == 0);
