@@ -44,7 +44,7 @@ one_round() {  # TARGET NUMBER SECONDS
   local seeds=(); [ -d "$SEEDS/$name" ] && seeds=("$SEEDS/$name")
   local lines=$folder/$2.log
   # Beside the changed inputs the seeds: a corpus that others write to at the same time is read again every round.
-  "$FUZZERS/${name}_fuzz" -max_total_time="$3" -print_final_stats=1 -entropic=0 -len_control=0 -timeout=25 \
+  "$FUZZERS/${name}_fuzz" -max_total_time="$3" -print_final_stats=1 -entropic=0 -len_control=0 -timeout=25 -report_slow_units=25 \
     -rss_limit_mb=2048 -malloc_limit_mb=1024 -max_len="${longest[$name]:-400}" -reload=0 -use_value_profile=0 $dictionary \
     -artifact_prefix="$folder/findings/" "$folder/corpus" "${seeds[@]}" >"$lines" 2>&1
   local status=$?
