@@ -166,6 +166,7 @@ void write_volume(tvl_encoder& e, const tvl_volume* volume, const tvl_volume_par
   params.progress = [&e](std::uint64_t) { e.check_cancelled(); };
   params.on_remark = [&e](const std::string& text) { e.say(0, text); };
   const std::shared_ptr<const Backend> backend = backend_for(p.device, p.device_memory);
+  if (backend && params.effort == VolumeEffort::kFast) params.predictive = false;  // a wavelet is what it can code
   params.backend = [&backend](Profile profile) { return profile == Profile::kPredictive ? nullptr : backend.get(); };
   const std::unique_ptr<ReadBack> back = e.output->read_back();
   params.verify = p.verify != 0;
@@ -519,8 +520,7 @@ tvl_result tvl_decode_volumes(tvl_decoder* decoder, tvl_volume_job* jobs, uint64
     decode_jobs(*decoder, all, p);
     for (std::size_t i = 0; i < all.size() && first == TVL_OK; ++i) {
       first = all[i].result;
-      if (first != TVL_OK)
-        std::snprintf(decoder->error, sizeof decoder->error, "job %zu: %s", i, all[i].error);
+      if (first != TVL_OK) std::snprintf(decoder->error, sizeof decoder->error, "job %zu: %s", i, all[i].error);
     }
   });
   return result == TVL_OK ? first : result;

@@ -199,6 +199,7 @@ StreamHeader make_header(const VideoInfo& video, const EncoderParams& p) {
   h.colour_transform = video.format.model == ColourModel::kRgb && p.profile != Profile::kPredictive ? 1 : 0;
   h.video = video;
   h.motion = p.motion != Motion::kOff && p.temporal_levels > 0;
+  h.known_ahead = p.profile == Profile::kPredictive && p.effort == Effort::kFast;
   if (rounds_by_cost(p)) h.centroid = kCostCentroid;
   h.writer = std::string("Trivelet ") + kLibraryVersion;
   h.settings = p.settings;

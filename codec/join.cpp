@@ -333,6 +333,7 @@ std::string header_difference(const StreamHeader& a, const StreamHeader& b, bool
   c.field("mode of the fast profile", a.fast_mode, b.fast_mode);
   c.field("layout", a.layout, b.layout);
   c.field("motion", a.motion, b.motion);
+  c.field("contexts known ahead", a.known_ahead, b.known_ahead);
   c.field("temporal wavelet", a.temporal, b.temporal);
   c.field("spatial wavelet", a.spatial, b.spatial);
   c.field("temporal levels", a.temporal_levels, b.temporal_levels);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -41,7 +42,8 @@ inline constexpr int kWeightBits = 13;    ///< 2^13 is 1
 inline constexpr int kWeightSum = 65535;  ///< of magnitudes at most: sums stay within 32 bits
 inline constexpr int kFractionBits = 4;   ///< of a prediction
 inline constexpr int kMaxClasses = 32;
-inline constexpr int kMargin = 2;  ///< samples beside a row that neighbours reach
+inline constexpr int kMostFrames = 128;  ///< of a GOP
+inline constexpr int kMargin = 2;        ///< samples beside a row that neighbours reach
 
 // Contexts ------------------------------------------------------------------------------------------------------------
 inline constexpr int kMaxError = 4095;  ///< quarters of a sample
@@ -67,6 +69,11 @@ inline constexpr std::size_t place_of(int sum) {
 }
 const std::array<LevelEntry, kLevelEntries>& level_table();
 
+// Known ahead (FORMAT.md "Known ahead"): samples of a row have contexts that do not look at the row itself. -----------
+inline constexpr int kStates = 16;  ///< of rANS; sample x of a row is of state x mod 16
+inline constexpr int kAheadLevels = 30;
+inline constexpr int kAheadContexts = kFlatContexts + kAheadLevels;
+
 // Tokens --------------------------------------------------------------------------------------------------------------
 inline constexpr int kPlainTokens = 24;  ///< that stand for one number each
 inline constexpr int kTokens = 76;
@@ -85,7 +92,19 @@ inline constexpr std::uint32_t first_of(int token) {
   return (static_cast<std::uint32_t>(4 + t % 4) << (2 + t / 4)) + 8;
 }
 
+/// The token of a code.
+inline int token_of(std::uint32_t u) {
+  if (u < kPlainTokens) return static_cast<int>(u);
+  const std::uint32_t m = u - 8;
+  const int top = static_cast<int>(std::bit_width(m)) - 1;
+  return kPlainTokens + 4 * (top - 4) + static_cast<int>(m >> (top - 2) & 3);
+}
+
 using Frequencies = std::array<std::uint16_t, kTokens>;
+
+/// Of a tile that is the whole block.
+inline constexpr int kWholeEdge = 16;
+inline constexpr int kWholeFrames = 7;
 
 /// Tiles of a block: edge x edge samples of `frames` frames.
 struct Tiles {

@@ -21,11 +21,6 @@ using prediction::BlockSamples;
 // Of the sets in docs/VOLUMES.md "Speed": the table there is made with these.
 prediction::Effort effort_of(Effort effort) {
   prediction::Effort e;  // the medium one
-  if (effort == Effort::kFast) {
-    e.classes = 2;
-    e.rounds = 1;
-    e.frame_step = 4;
-  }
   if (effort == Effort::kSlow) {
     e.classes = prediction::kMaxClasses;
     e.rounds = 6;
@@ -34,6 +29,21 @@ prediction::Effort effort_of(Effort effort) {
   }
   return e;
 }
+
+/// Both decoders of blocks, for a thread.
+struct Coders {
+  explicit Coders(SimdLevel simd) : usual(simd), ahead(simd) {}
+  prediction::BlockDecoder usual;
+  prediction::AheadDecoder ahead;
+
+  void decode(bool known_ahead, const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword,
+              std::size_t size) {
+    if (known_ahead)
+      ahead.decode(block, codeword, size);
+    else
+      usual.decode(block, codeword, size);
+  }
+};
 
 [[noreturn]] void refuse_coefficients() {
   fail(ErrorKind::kUnsupported, "the predictive profile has no coefficients; use the dense or the fast one");
@@ -121,14 +131,20 @@ class PredictiveEncoder final : public GopEncoder {
 
   /// What a thread needs.
   struct Worker {
-    explicit Worker(SimdLevel simd) : coder(simd) {}
+    explicit Worker(SimdLevel simd) : coder(simd), ahead(simd) {}
     prediction::BlockEncoder coder;
+    prediction::AheadEncoder ahead;  // where contexts are known ahead
     std::vector<std::uint8_t> other;
   };
 
   void code(const BlockSamples<VolumeView>& block, bool decodes, Worker& w, std::vector<std::uint8_t>& out) const {
     out.clear();
-    code(block, effort_, w, out);
+    if (header_.known_ahead) {
+      w.ahead.encode(block, out);
+      check(w.ahead, block, out);
+    } else {
+      code(block, effort_, w, out);
+    }
     if (slow_) {  // more weights do not always pay
       w.other.clear();
       code(block, prediction::Effort{}, w, w.other);
@@ -140,7 +156,12 @@ class PredictiveEncoder final : public GopEncoder {
   void code(const BlockSamples<VolumeView>& block, const prediction::Effort& effort, Worker& w,
             std::vector<std::uint8_t>& out) const {
     w.coder.encode(block, effort, out);
-    require(!checks_ || out.empty() || w.coder.says_what_was_coded(out.data(), out.size(), block.frames() == 1),
+    check(w.coder, block, out);
+  }
+
+  template <class Coder>
+  void check(const Coder& coder, const BlockSamples<VolumeView>& block, const std::vector<std::uint8_t>& out) const {
+    require(!checks_ || out.empty() || coder.says_what_was_coded(out.data(), out.size(), block.frames() == 1),
             ErrorKind::kMismatch, "the codeword of a block does not say what was coded");
   }
 
@@ -156,7 +177,7 @@ class PredictiveEncoder final : public GopEncoder {
       if (codeword.empty())
         prediction::BlockDecoder::clear(back);
       else
-        prediction::BlockDecoder(simd_).decode(back, codeword.data(), codeword.size());
+        Coders(simd_).decode(header_.known_ahead, back, codeword.data(), codeword.size());
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::kBadStream) fail(ErrorKind::kMismatch, e.what());  // of our own making
       throw;
@@ -227,17 +248,16 @@ class PredictiveDecoder final : public GopDecoder {
   const ThreadPool* pool() const override { return &pool_; }
 
  private:
-  static void decode(const BlockSamples<MutableVolumeView>& samples, const LayeredSegment& segment,
-                     prediction::BlockDecoder& coder) {
+  void decode(const BlockSamples<MutableVolumeView>& samples, const LayeredSegment& segment, Coders& coders) const {
     if (segment.top > 1) bad("a block of " + std::to_string(segment.top) + " planes in the predictive profile");
     if (segment.parts.empty() || segment.top == 0) return prediction::BlockDecoder::clear(samples);
     if (segment.parts[0].low > 0) bad("a block without its codeword");
-    coder.decode(samples, segment.parts[0].data, segment.parts[0].size);
+    coders.decode(header_.known_ahead, samples, segment.parts[0].data, segment.parts[0].size);
   }
 
   StreamHeader header_;
   ThreadPool pool_;
-  std::deque<prediction::BlockDecoder> coders_;  // of a thread each
+  std::deque<Coders> coders_;  // of a thread each
   const LayeredGop* received_ = nullptr;
   std::vector<std::string>* damage_ = nullptr;
   double seconds_ = 0;

@@ -11,9 +11,7 @@ namespace trivelet::prediction {
 
 namespace {
 
-// What a state says, by its lowest bits: token, frequency and place in it, 7, 12 and 11 bits. The bit above them: it
-// says nothing, for the context is one that the head has no frequencies of.
-constexpr std::uint32_t kUnknown = 1u << 30;
+// What a state says, by its lowest bits: see kUnknownEntry.
 using Lookup = std::vector<std::uint32_t>;
 
 /// Codeword bytes behind the head: extra bits forward, and the words of the state.
@@ -88,7 +86,7 @@ class Tokens {
 }  // namespace
 
 struct BlockDecoder::State {
-  explicit State(SimdLevel simd) : ahead(kernels(simd)), unknown(kFrequencySum, kUnknown | 1u << 7) {}
+  explicit State(SimdLevel simd) : ahead(kernels(simd)), unknown(kFrequencySum, kUnknownEntry | 1u << 7) {}
 
   RowAhead ahead;
   Lookup unknown;
@@ -123,7 +121,7 @@ struct BlockDecoder::State {
       tokens.pass(entry);
       seen |= entry;
       map[i] = static_cast<std::uint8_t>(entry & 127);
-      if (seen & kUnknown) bad("a class that the head has no frequencies of");
+      if (seen & kUnknownEntry) bad("a class that the head has no frequencies of");
     }
   }
 
@@ -191,7 +189,7 @@ void BlockDecoder::State::decode_row(int frame, int y, int low, int high) {
     }
   });
   tokens = t;
-  if (outside < 0 || (seen & kUnknown) != 0 || t.overrun())
+  if (outside < 0 || (seen & kUnknownEntry) != 0 || t.overrun())
     bad("row " + std::to_string(y) + " of frame " + std::to_string(frame) + " of a block contradicts itself");
   history.end_row(frame, y);
 }
@@ -215,15 +213,7 @@ void BlockDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::u
   for (int z = 0; z < b.frames(); ++z)
     for (int y = 0; y < b.height; ++y) {
       z == 0 ? s.decode_row<true>(z, y, b.low(), b.high()) : s.decode_row<false>(z, y, b.low(), b.high());
-      const std::int16_t* from = s.history.row(z, y);
-      std::byte* to = b.row(z, y);
-      const int offset = b.offset();
-      if (b.plane.bytes_per_sample == 1) {
-        for (int x = 0; x < b.width; ++x) to[x] = static_cast<std::byte>(from[x] + offset);
-      } else {
-        auto* wide = reinterpret_cast<std::uint16_t*>(to);
-        for (int x = 0; x < b.width; ++x) wide[x] = static_cast<std::uint16_t>(from[x] + offset);
-      }
+      store_row(s.history, z, y, b);
     }
   if (!s.tokens.is_used_up()) bad("a codeword does not end where its block does");
 }

@@ -21,13 +21,6 @@ Symbol symbol_of(std::size_t context, int token) {
   return static_cast<Symbol>(context << 7 | static_cast<unsigned>(token));
 }
 
-int token_of(std::uint32_t u) {
-  if (u < kPlainTokens) return static_cast<int>(u);
-  const std::uint32_t m = u - 8;
-  const int top = static_cast<int>(std::bit_width(m)) - 1;
-  return kPlainTokens + 4 * (top - 4) + static_cast<int>(m >> (top - 2) & 3);
-}
-
 /// rANS: symbols in reverse, words from the last to the first.
 class StateWriter {
  public:
@@ -99,38 +92,10 @@ struct BlockEncoder::State {
   FrequencyTables tables;
   std::vector<std::uint8_t> extra_bytes;
 
-  bool load(const BlockSamples<VolumeView>& b);
   void encode_row(int frame, int y, int low, int high, BitWriter& extra);
   void write(bool one_frame, BitWriter& extra, std::vector<std::uint8_t>& out);
   std::size_t class_before(std::size_t tile) const;
 };
-
-/// Numbers of all frames; false when they are all 0.
-bool BlockEncoder::State::load(const BlockSamples<VolumeView>& b) {
-  history.start(b.frames(), b.height, b.width);
-  int any = 0;
-  const auto copy = [&](const auto* from, std::int16_t* to) {
-    const int offset = b.offset();
-    for (int x = 0; x < b.width; ++x) {
-      to[x] = static_cast<std::int16_t>(from[x] - offset);
-      any |= to[x];
-    }
-  };
-  for (int z = 0; z < b.frames(); ++z)
-    for (int y = 0; y < b.height; ++y) {
-      const std::byte* from = b.row(z, y);
-      std::int16_t* to = history.row(z, y);
-      if (b.plane.bytes_per_sample == 1)
-        b.plane.is_signed ? copy(reinterpret_cast<const std::int8_t*>(from), to)
-                          : copy(reinterpret_cast<const std::uint8_t*>(from), to);
-      else
-        b.plane.is_signed ? copy(reinterpret_cast<const std::int16_t*>(from), to)
-                          : copy(reinterpret_cast<const std::uint16_t*>(from), to);
-      history.begin_row(z, y);
-      history.end_row(z, y);
-    }
-  return any != 0;
-}
 
 void BlockEncoder::State::encode_row(int frame, int y, int low, int high, BitWriter& extra) {
   history.begin_row(frame, y);
@@ -316,7 +281,7 @@ BlockEncoder::~BlockEncoder() = default;
 
 void BlockEncoder::encode(const BlockSamples<VolumeView>& b, const Effort& effort, std::vector<std::uint8_t>& out) {
   State& s = *state_;
-  if (!s.load(b)) return;
+  if (!load(b, s.history)) return;
   s.model.fit(s.history, b.frames(), effort);
   s.ahead.start(s.model.head, s.model.tiles, s.model.map.data(), b.width);
   s.predictions.resize(static_cast<std::size_t>(b.width));

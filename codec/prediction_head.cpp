@@ -26,6 +26,19 @@ std::uint64_t rice_bits(const std::vector<const Weights*>& all, int k) {
   return bits;
 }
 
+/// All of a head, with the k that makes them short.
+void write_weights(const BlockHead& head, bool one_frame, BitWriter& out) {
+  std::vector<const Weights*> all{&head.first};
+  if (!one_frame)
+    for (const Weights& w : head.classes) all.push_back(&w);
+  int best = 0;
+  for (int k = 1; k < 1 << kRiceBits; ++k)
+    if (rice_bits(all, k) < rice_bits(all, best)) best = k;
+  out.put(static_cast<std::uint32_t>(best), kRiceBits);
+  for (const Weights* weights : all)
+    for (const int w : *weights) out.put_rice(zigzag(w), best);
+}
+
 void read_weights(BitReader& in, int k, int taps, Weights& out) {
   out.clear();
   int sum = 0;
@@ -112,15 +125,7 @@ void write_head(const BlockHead& head, bool one_frame, const FrequencyTables& ta
   out.put(static_cast<std::uint32_t>(head.log2_edge), 4);
   out.put(static_cast<std::uint32_t>(head.log2_frames), 3);
   out.put(static_cast<std::uint32_t>(head.classes.size() - 1), 5);
-  std::vector<const Weights*> all{&head.first};
-  if (!one_frame)
-    for (const Weights& w : head.classes) all.push_back(&w);
-  int best = 0;
-  for (int k = 1; k < 1 << kRiceBits; ++k)
-    if (rice_bits(all, k) < rice_bits(all, best)) best = k;
-  out.put(static_cast<std::uint32_t>(best), kRiceBits);
-  for (const Weights* weights : all)
-    for (const int w : *weights) out.put_rice(zigzag(w), best);
+  write_weights(head, one_frame, out);
   for (const Frequencies& f : tables.classes) write_frequencies(f, out);
   for (const std::uint32_t zero : tables.zero) out.put(zero, kZeroBits + 1);
   for (const Frequencies& f : tables.samples) write_frequencies(f, out);
@@ -148,6 +153,24 @@ void read_head(BitReader& in, bool one_frame, BlockHead& head, FrequencyTables& 
   }
   tables.samples.resize(kContexts);
   for (Frequencies& f : tables.samples) read_frequencies(in, kTokens, f);
+}
+
+void write_ahead_head(const BlockHead& head, bool one_frame, const std::vector<Frequencies>& tables, BitWriter& out) {
+  out.put(static_cast<std::uint32_t>(head.tap_set), 2);
+  write_weights(head, one_frame, out);
+  for (const Frequencies& f : tables) write_frequencies(f, out);
+}
+
+void read_ahead_head(BitReader& in, bool one_frame, BlockHead& head, std::vector<Frequencies>& tables) {
+  head.tap_set = static_cast<int>(in.get(2));
+  head.log2_edge = kWholeEdge;
+  head.log2_frames = kWholeFrames;
+  const int k = static_cast<int>(in.get(kRiceBits));
+  read_weights(in, k, kFirstFrameTaps, head.first);
+  head.classes.resize(1);
+  if (!one_frame) read_weights(in, k, kTapSets[static_cast<std::size_t>(head.tap_set)], head.classes[0]);
+  tables.resize(kAheadContexts);
+  for (Frequencies& f : tables) read_frequencies(in, kTokens, f);
 }
 
 }  // namespace trivelet::prediction

@@ -25,4 +25,9 @@ void write_head(const BlockHead& head, bool one_frame, const FrequencyTables& ta
 /// Throws BadStream.
 void read_head(BitReader& in, bool one_frame, BlockHead& head, FrequencyTables& tables);
 
+/// Of codewords whose contexts are known ahead. What is not in them, classes and tiles, is set: one of all frames.
+void write_ahead_head(const BlockHead& head, bool one_frame, const std::vector<Frequencies>& tables, BitWriter& out);
+/// Throws BadStream.
+void read_ahead_head(BitReader& in, bool one_frame, BlockHead& head, std::vector<Frequencies>& tables);
+
 }  // namespace trivelet::prediction

@@ -32,27 +32,68 @@ void RowAhead::prepare(History& history, int frame, int y) {
                    sums.data() + begin);
   });
 
-  const std::int16_t* n = history.neighbour(frame, y, 0, -1);
-  const std::uint16_t* en = y > 0 ? history.errors(frame, y - 1) : history.no_errors();
-  const std::uint16_t* enn = y > 1 ? history.errors(frame, y - 2) : history.no_errors();
-  if (frame == 0) {
-    for (int x = 0; x < width; ++x) {
-      around[static_cast<std::size_t>(x)] = static_cast<std::uint16_t>(2 * en[x] + en[x - 1] + en[x + 1] + enn[x]);
-      flat[static_cast<std::size_t>(x)] = n[x] == n[x - 1] && n[x] == n[x + 1] ? 2 : 0;
-    }
-    return;
+  NumberRows numbers{history.neighbour(frame, y, 0, -1)};
+  ErrorRows errors{y > 0 ? history.errors(frame, y - 1) : history.no_errors(),
+                   y > 1 ? history.errors(frame, y - 2) : history.no_errors()};
+  if (frame > 0) {
+    numbers.before = history.row(frame - 1, y);
+    numbers.before_below = history.neighbour(frame, y, 1, 1);
+    errors.before = history.errors(frame - 1, y);
+    errors.before_above = y > 0 ? history.errors(frame - 1, y - 1) : history.no_errors();
+    errors.before_below = y + 1 < history.height() ? history.errors(frame - 1, y + 1) : history.no_errors();
   }
-  const std::int16_t* z = history.row(frame - 1, y);
-  const std::int16_t* zs = history.neighbour(frame, y, 1, 1);
-  const std::uint16_t* ez = history.errors(frame - 1, y);
-  const std::uint16_t* ezn = y > 0 ? history.errors(frame - 1, y - 1) : history.no_errors();
-  const std::uint16_t* ezs = y + 1 < history.height() ? history.errors(frame - 1, y + 1) : history.no_errors();
-  for (int x = 0; x < width; ++x) {
-    around[static_cast<std::size_t>(x)] = static_cast<std::uint16_t>(
-        2 * en[x] + en[x - 1] + en[x + 1] + enn[x] + 2 * ez[x] + ez[x - 1] + ez[x + 1] + ezn[x] + ezs[x]);
-    const int same = (n[x] == n[x - 1]) & (n[x] == n[x + 1]) & (n[x] == z[x]);
-    const int beyond = (n[x] == z[x + 1]) & (n[x] == zs[x]);
-    flat[static_cast<std::size_t>(x)] = static_cast<std::uint8_t>(same * (2 - beyond));
+  kernels_.around(errors, width, around.data());
+  kernels_.flat(numbers, width, flat.data());
+}
+
+void RowAhead::contexts(bool first_frame, int width, std::uint8_t* out) const {
+  static const std::array<std::uint8_t, kLevelEntries + 3> of_place = [] {
+    std::array<std::uint8_t, kLevelEntries + 3> t{};
+    for (int sum = 0; sum <= kMaxSum; ++sum) {
+      const auto level =
+          static_cast<int>(std::upper_bound(kLevelBegins.begin(), kLevelBegins.end(), sum) - kLevelBegins.begin()) - 1;
+      t[place_of(sum)] = static_cast<std::uint8_t>(kFlatContexts + std::min(level, kAheadLevels - 1));
+    }
+    return t;
+  }();
+  kernels_.contexts(of_place.data(), around.data(), flat.data(), first_frame, width, out);
+}
+
+bool load(const BlockSamples<VolumeView>& b, History& history) {
+  history.start(b.frames(), b.height, b.width);
+  int any = 0;
+  const auto copy = [&](const auto* from, std::int16_t* to) {
+    const int offset = b.offset();
+    for (int x = 0; x < b.width; ++x) {
+      to[x] = static_cast<std::int16_t>(from[x] - offset);
+      any |= to[x];
+    }
+  };
+  for (int z = 0; z < b.frames(); ++z)
+    for (int y = 0; y < b.height; ++y) {
+      const std::byte* from = b.row(z, y);
+      std::int16_t* to = history.row(z, y);
+      if (b.plane.bytes_per_sample == 1)
+        b.plane.is_signed ? copy(reinterpret_cast<const std::int8_t*>(from), to)
+                          : copy(reinterpret_cast<const std::uint8_t*>(from), to);
+      else
+        b.plane.is_signed ? copy(reinterpret_cast<const std::int16_t*>(from), to)
+                          : copy(reinterpret_cast<const std::uint16_t*>(from), to);
+      history.begin_row(z, y);
+      history.end_row(z, y);
+    }
+  return any != 0;
+}
+
+void store_row(const History& history, int frame, int y, const BlockSamples<MutableVolumeView>& b) {
+  const std::int16_t* from = history.row(frame, y);
+  std::byte* to = b.row(frame, y);
+  const int offset = b.offset();
+  if (b.plane.bytes_per_sample == 1) {
+    for (int x = 0; x < b.width; ++x) to[x] = static_cast<std::byte>(from[x] + offset);
+  } else {
+    auto* wide = reinterpret_cast<std::uint16_t*>(to);
+    for (int x = 0; x < b.width; ++x) wide[x] = static_cast<std::uint16_t>(from[x] + offset);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codec/prediction.h"
+#include "codec/prediction_block.h"
 #include "codec/prediction_kernels.h"
 
 namespace trivelet::prediction {
@@ -16,10 +17,11 @@ namespace trivelet::prediction {
 class History {
  public:
   void start(int kept, int height, int width) {
-    kept_ = kept;
     height_ = height;
     width_ = width;
     stride_ = static_cast<std::size_t>(width) + 2 * kMargin + 2 * kKernelPadding;
+    for (std::size_t i = 0; i < slots_.size(); ++i)
+      slots_[i] = static_cast<std::uint8_t>(i % static_cast<std::size_t>(kept));
     const std::size_t size = (static_cast<std::size_t>(kept) * static_cast<std::size_t>(height) + 1) * stride_;
     if (numbers_.size() < size) numbers_.resize(size);
     std::fill_n(numbers_.begin(), stride_, std::int16_t{0});
@@ -28,7 +30,10 @@ class History {
     std::fill_n(errors_.begin(), stride_, std::uint16_t{0});
   }
 
-  std::int16_t* row(int frame, int y) { return &numbers_[place(frame % kept_, y)]; }
+  std::int16_t* row(int frame, int y) { return &numbers_[place(slots_[static_cast<std::size_t>(frame)], y)]; }
+  const std::int16_t* row(int frame, int y) const {
+    return &numbers_[place(slots_[static_cast<std::size_t>(frame)], y)];
+  }
   std::uint16_t* errors(int frame, int y) { return &errors_[place(frame % 2, y)]; }
 
   /// A row as a neighbour: see "Neighbours" for those that are not in the block.
@@ -63,7 +68,7 @@ class History {
            kBefore;
   }
 
-  int kept_ = 0;
+  std::array<std::uint8_t, kMostFrames> slots_{};  // of frames
   int height_ = 0;
   int width_ = 0;
   std::size_t stride_ = 0;
@@ -100,6 +105,8 @@ class RowAhead {
   }
 
   void prepare(History& history, int frame, int y);
+  /// Contexts that are known ahead (FORMAT.md "Known ahead"), of a row that is prepared.
+  void contexts(bool first_frame, int width, std::uint8_t* out) const;
 
   /// Calls f(from, to, weights) for stretches of the row with one class.
   template <class F>
@@ -125,6 +132,11 @@ class RowAhead {
   Tiles tiles_;
   const std::uint8_t* map_ = nullptr;
 };
+
+/// Numbers of all frames of a block; false when they are all 0.
+bool load(const BlockSamples<VolumeView>& block, History& history);
+/// Numbers of a row -> samples.
+void store_row(const History& history, int frame, int y, const BlockSamples<MutableVolumeView>& block);
 
 /// Prediction in sixteenths of a sample.
 inline int prediction_of(std::int32_t sum, int low, int high) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "codec/bytes.h"
+
 namespace trivelet::prediction {
 
 namespace {
@@ -34,9 +36,55 @@ void products(const std::int16_t* rows, std::size_t stride, int count, int n, st
     }
 }
 
+bool tokens(const std::int16_t* row, const std::int32_t* sums, int low, int high, int n, std::uint32_t* codes,
+            std::uint8_t* tokens) {
+  bool any = false;
+  for (int x = 0; x < n; ++x) {
+    const int d = row[x] - std::clamp((sums[x] + (1 << (kWeightBits - 1))) >> kWeightBits, low, high);
+    codes[x] = static_cast<std::uint32_t>(d > 0 ? 2 * d - 1 : -2 * d);
+    tokens[x] = static_cast<std::uint8_t>(token_of(codes[x]));
+    any |= tokens[x] >= kPlainTokens;
+  }
+  return any;
+}
+
+void contexts(const std::uint8_t* of_place, const std::uint16_t* around, const std::uint8_t* flat, bool first, int n,
+              std::uint8_t* out) {
+  for (int x = 0; x < n; ++x) {
+    const std::uint8_t level = of_place[place_of(first ? 9 * around[x] >> 2 : around[x])];
+    out[x] = flat[x] != 0 ? static_cast<std::uint8_t>(flat[x] - 1) : level;
+  }
+}
+
+#include "codec/prediction_kernels.inc"
+
 }  // namespace
 
-const Kernels kKernelsScalar{weigh, differences, products};
+void take_tokens(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, StateLanes& lanes,
+                 std::uint8_t* tokens) {
+  for (int x = 0; x < n; ++x) {
+    std::uint32_t state = lanes.state[static_cast<std::size_t>(x) % kStates];
+    const std::uint32_t entry = lookups[contexts[x] * std::size_t{kFrequencySum} + (state & (kFrequencySum - 1))];
+    tokens[x] = entry & 127;
+    lanes.seen |= entry;
+    state = (entry >> 7 & 0xfff) * (state >> kFrequencyBits) + (entry >> 19 & 0x7ff);
+    if (state < kLowestState) {
+      std::uint32_t word = 0;
+      if (lanes.left > 0) {
+        word = load_little_endian<std::uint16_t>(lanes.words);
+        lanes.words += 2;
+        --lanes.left;
+      } else {
+        lanes.overrun = true;
+      }
+      state = state << 16 | word;
+    }
+    lanes.state[static_cast<std::size_t>(x) % kStates] = state;
+  }
+}
+
+const Kernels kKernelsScalar{weigh,  differences, around,         flat,        contexts, weigh_left,
+                             errors, tokens,      differences_of, take_tokens, products};
 
 const Kernels& kernels(SimdLevel simd) {
 #if defined(TRIVELET_HAVE_X86_KERNELS)

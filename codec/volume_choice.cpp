@@ -159,8 +159,10 @@ bool VolumeChoice::prediction_is_possible() const {
 
 bool VolumeChoice::predictive_is_possible() const {
   const bool wanted_so = wanted.transform ? *wanted.transform == VolumeTransform::kPrediction : wanted.predictive;
-  return wanted_so && !wanted.is_lossy() && wanted.profile != Profile::kFast && wanted.layers <= 1 &&
-         volume.voxel.channels < 3;
+  // The profile is of wavelets; who wants the fast one may have prediction only where that is as fast.
+  const bool fast_enough =
+      wanted.profile != Profile::kFast || (wanted.effort == VolumeEffort::kFast && !wanted.transform);
+  return wanted_so && !wanted.is_lossy() && fast_enough && wanted.layers <= 1 && volume.voxel.channels < 3;
 }
 
 void VolumeChoice::check() const {
@@ -194,6 +196,8 @@ class Chooser {
     start();
     if (wanted_.effort == VolumeEffort::kFast) {
       if (palette_is_open_) best_.palette = has_holes(0.5);  // worth a table without looking
+      // Lower planes of large numbers follow no prediction.
+      if (choice_.predictive_is_possible() && choice_.plain.planes() == 1) best_.predictive = true;
       return best_;
     }
     if (choice_.predictive_is_possible()) {

@@ -795,7 +795,8 @@ TEST(Backends, volumes) {
     std::function<void(VolumeEncoderParams&)> set;
   };
   const std::vector<Way> ways{
-      {"fast, lossless", VoxelType::kI16, [](VolumeEncoderParams& p) { p.effort = VolumeEffort::kFast; }},
+      {"fast, lossless", VoxelType::kI16,
+       [](VolumeEncoderParams& p) { p.effort = VolumeEffort::kFast, p.predictive = false; }},
       {"fast, of two planes", VoxelType::kF32, [](VolumeEncoderParams& p) { p.effort = VolumeEffort::kFast; }},
       {"fast, bounded", VoxelType::kI16, [](VolumeEncoderParams& p) { p.max_error = 3; }},
       {"fast, a rate", VoxelType::kI16, [](VolumeEncoderParams& p) { p.bits_per_voxel = 2; }},

@@ -70,6 +70,27 @@ Gop decode(const std::vector<std::uint8_t>& codeword, const VideoInfo& info, int
   return gop;
 }
 
+std::vector<std::uint8_t> encode_ahead(const Gop& gop, const VideoInfo& info, SimdLevel simd) {
+  prediction::AheadEncoder coder(simd);
+  std::vector<std::uint8_t> out;
+  coder.encode(block_of(gop, info), out);
+  return out;
+}
+
+Gop decode_ahead(const std::vector<std::uint8_t>& codeword, const VideoInfo& info, int frames, SimdLevel simd) {
+  Gop gop(info, frames);
+  gop.set_frames(frames);
+  if (codeword.empty()) {
+    prediction::BlockDecoder::clear(block_of(gop, info));
+    return gop;
+  }
+  prediction::AheadDecoder coder(simd);
+  const auto exact = std::make_unique<std::uint8_t[]>(codeword.size());
+  std::memcpy(exact.get(), codeword.data(), codeword.size());
+  coder.decode(block_of(gop, info), exact.get(), codeword.size());
+  return gop;
+}
+
 prediction::Effort effort(int tap_set, int edge, int classes) {
   prediction::Effort e;
   e.tap_set = tap_set;
@@ -95,8 +116,47 @@ TEST(Predictive, BlocksComeBack) {
       }
 }
 
+// Widths around the sixteen states, too.
+TEST(Ahead, BlocksComeBack) {
+  const std::tuple<int, int, int> shapes[] = {{1, 1, 1},   {1, 5, 3},   {2, 1, 40},  {3, 9, 15}, {3, 9, 16},
+                                              {4, 12, 17}, {5, 33, 65}, {9, 70, 50}, {40, 4, 31}};
+  std::uint32_t seed = 1;
+  for (const auto& [frames, height, width] : shapes)
+    for (const int bits : {1, 2, 8, 9, 13, 16})
+      for (const Pattern pattern : kPatterns) {
+        const VideoInfo info = video(width, height, bits, seed % 3 == 0);
+        const Gop gop = picture(info, frames, pattern, ++seed);
+        const std::vector<std::uint8_t> codeword = encode_ahead(gop, info, SimdLevel::kScalar);
+        EXPECT_EQ(codeword, encode_ahead(gop, info, SimdLevel::kBest));
+        for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kBest})
+          EXPECT_EQ(test::compare(gop, decode_ahead(codeword, info, frames, simd)).largest, 0)
+              << frames << "x" << height << "x" << width << ", " << bits << " bits, seed " << seed;
+      }
+}
+
+// One coder and one decoder for blocks of all sizes: what one leaves behind must not matter to the next.
+TEST(Ahead, CodersAreUsedAgain) {
+  prediction::AheadEncoder encoder(SimdLevel::kBest);
+  prediction::AheadDecoder decoder(SimdLevel::kBest);
+  std::uint32_t seed = 0;
+  for (const auto& [frames, height, width] :
+       {std::tuple{5, 40, 70}, std::tuple{2, 7, 9}, std::tuple{1, 3, 33}, std::tuple{7, 20, 64}}) {
+    const VideoInfo info = video(width, height, 12, false);
+    const Gop gop = picture(info, frames, kPatterns[seed % 3], seed);
+    ++seed;
+    std::vector<std::uint8_t> codeword;
+    encoder.encode(block_of(gop, info), codeword);
+    EXPECT_EQ(codeword, encode_ahead(gop, info, SimdLevel::kScalar));
+    Gop back(info, frames);
+    back.set_frames(frames);
+    decoder.decode(block_of(back, info), codeword.data(), codeword.size());
+    EXPECT_EQ(test::compare(gop, back).largest, 0);
+  }
+}
+
 TEST(Predictive, EmptyBlocksTakeNothing) {
   const VideoInfo info = video(9, 7, 8, true);
+  EXPECT_TRUE(encode_ahead(picture(info, 3, Pattern::kZero, 1), info, SimdLevel::kBest).empty());
   EXPECT_TRUE(encode(picture(info, 3, Pattern::kZero, 1), info, {}, SimdLevel::kBest).empty());
 }
 
@@ -110,6 +170,12 @@ TEST(Predictive, SizesAreSensible) {
   EXPECT_LT(bits(Pattern::kSmooth), 1.5);
   EXPECT_LT(bits(Pattern::kTexture), 8.5);
   EXPECT_LT(bits(Pattern::kNoise), 12.4);
+  const auto ahead = [&](Pattern p) {
+    return 8.0 * static_cast<double>(encode_ahead(picture(info, 12, p, 7), info, SimdLevel::kBest).size()) / voxels;
+  };
+  EXPECT_LT(ahead(Pattern::kSmooth), 1.5);
+  EXPECT_LT(ahead(Pattern::kTexture), 9);
+  EXPECT_LT(ahead(Pattern::kNoise), 12.4);
 }
 
 TEST(Predictive, KernelsAgreeAtTheirLimits) {
@@ -154,6 +220,116 @@ TEST(Predictive, KernelsAgreeAtTheirLimits) {
       best.products(small.data(), kRow, count, n, b.data());
       EXPECT_EQ(a, b);
     }
+  }
+}
+
+TEST(Ahead, KernelsAgreeAtTheirLimits) {
+  const prediction::Kernels& scalar = prediction::kernels(SimdLevel::kScalar);
+  const prediction::Kernels& best = prediction::kernels(SimdLevel::kBest);
+  std::mt19937 random(4);
+  constexpr std::size_t kRow = 300;
+  std::vector<std::int16_t> row(kRow);
+  std::vector<std::int32_t> sums(kRow);
+  std::vector<std::uint16_t> around(kRow);
+  std::vector<std::uint8_t> flat(kRow);
+  std::array<std::uint8_t, prediction::kLevelEntries + 3> of_place{};
+  for (auto& v : of_place) v = static_cast<std::uint8_t>(random() % 32);
+  for (const int bits : {1, 8, 12, 16})
+    for (const int n : {1, 15, 16, 17, 33, 256}) {
+      const int high = (1 << (bits - 1)) - 1, low = -high - 1;
+      for (std::size_t x = 0; x < kRow; ++x) {
+        const auto r = static_cast<std::uint32_t>(random());
+        row[x] = static_cast<std::int16_t>(r % 3 == 0   ? low
+                                           : r % 3 == 1 ? high
+                                                        : low + static_cast<int>(r >> 16) % (high - low + 1));
+        sums[x] = static_cast<std::int32_t>(random() % 2 ? random() % 2147450880u : 0u - random() % 2147450880u);
+        if (random() % 2) sums[x] = row[x] * 8192 + static_cast<int>(random() % 400000) - 200000;
+        around[x] = static_cast<std::uint16_t>(random() % 2 ? random() % 64 : random() % (9u * 4 * 4095 / 9));
+        flat[x] = static_cast<std::uint8_t>(random() % 3);
+      }
+      std::vector<std::uint32_t> codes[2] = {std::vector<std::uint32_t>(kRow), std::vector<std::uint32_t>(kRow)};
+      std::vector<std::uint8_t> tokens[2] = {std::vector<std::uint8_t>(kRow), std::vector<std::uint8_t>(kRow)};
+      std::vector<std::uint8_t> contexts[2] = {std::vector<std::uint8_t>(kRow), std::vector<std::uint8_t>(kRow)};
+      std::vector<std::uint16_t> errors[2] = {std::vector<std::uint16_t>(kRow), std::vector<std::uint16_t>(kRow)};
+      const auto size = static_cast<std::ptrdiff_t>(n);
+      for (const bool first : {false, true}) {
+        for (std::size_t k = 0; k < 2; ++k) {
+          const prediction::Kernels& kernel = k == 0 ? scalar : best;
+          const bool any = kernel.tokens(row.data(), sums.data(), low, high, n, codes[k].data(), tokens[k].data());
+          bool wanted = false;
+          for (std::size_t x = 0; x < static_cast<std::size_t>(n); ++x)
+            wanted |= tokens[k][x] >= prediction::kPlainTokens;
+          EXPECT_TRUE(any || !wanted);
+          kernel.errors(row.data(), sums.data(), low, high, n, errors[k].data());
+          kernel.contexts(of_place.data(), around.data(), flat.data(), first, n, contexts[k].data());
+        }
+        EXPECT_TRUE(std::equal(codes[0].begin(), codes[0].begin() + size, codes[1].begin())) << n << ", " << bits;
+        EXPECT_TRUE(std::equal(tokens[0].begin(), tokens[0].begin() + size, tokens[1].begin())) << n << ", " << bits;
+        EXPECT_TRUE(std::equal(errors[0].begin(), errors[0].begin() + size, errors[1].begin())) << n << ", " << bits;
+        EXPECT_TRUE(std::equal(contexts[0].begin(), contexts[0].begin() + size, contexts[1].begin())) << n;
+      }
+    }
+  // Every code has the token that says it, and the vectors know it.
+  for (std::uint32_t u = 0; u <= 131070; ++u) {
+    const int t = prediction::token_of(u);
+    ASSERT_TRUE(t < prediction::kTokens && prediction::first_of(t) <= u &&
+                u - prediction::first_of(t) < 1u << prediction::extra_bits(t))
+        << u;
+  }
+}
+
+// Every cut codeword is refused; changed ones are refused or give samples, the same for every instruction set.
+TEST(Ahead, DamagedCodewords) {
+  for (const int bits : {3, 8, 16}) {
+    const VideoInfo info = video(37, 19, bits, false);
+    const Gop gop = picture(info, 3, bits == 3 ? Pattern::kSmooth : Pattern::kTexture, 5);
+    const std::vector<std::uint8_t> whole = encode_ahead(gop, info, SimdLevel::kBest);
+    for (std::size_t size = 1; size < whole.size(); ++size) {
+      const std::vector<std::uint8_t> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+      EXPECT_THROW((void)decode_ahead(cut, info, 3, SimdLevel::kBest), Error) << size;
+    }
+    std::mt19937 random(static_cast<unsigned>(bits));
+    int refused = 0;
+    constexpr int kTries = 1500;
+    for (int i = 0; i < kTries; ++i) {
+      std::vector<std::uint8_t> changed = whole;
+      const std::size_t most = i % 2 ? changed.size() : std::min<std::size_t>(changed.size(), 100);
+      changed[random() % most] ^= static_cast<std::uint8_t>(1 + random() % 255);
+      std::array<bool, 2> bad{};
+      std::array<Gop, 2> decoded;
+      for (std::size_t k = 0; k < 2; ++k) {
+        try {
+          decoded[k] = decode_ahead(changed, info, 3, k == 0 ? SimdLevel::kScalar : SimdLevel::kBest);
+        } catch (const Error& e) {
+          EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << e.what();
+          bad[k] = true;
+        }
+      }
+      EXPECT_EQ(bad[0], bad[1]);
+      if (!bad[0] && !bad[1]) {
+        EXPECT_EQ(test::compare(decoded[0], decoded[1]).largest, 0);
+      }
+      refused += bad[0];
+    }
+    EXPECT_GT(refused, kTries / 2);
+  }
+}
+
+TEST(Ahead, EncoderFindsEveryWrongBitInItsCodeword) {
+  const VideoInfo info = video(19, 17, 10, false);
+  for (const Pattern pattern : {Pattern::kTexture, Pattern::kExtremes}) {
+    const Gop gop = picture(info, 3, pattern, 5);
+    prediction::AheadEncoder coder(SimdLevel::kBest);
+    std::vector<std::uint8_t> codeword;
+    coder.encode(block_of(gop, info), codeword);
+    EXPECT_TRUE(coder.says_what_was_coded(codeword.data(), codeword.size(), false));
+    for (std::size_t bit = 0; bit < 8 * codeword.size(); ++bit) {
+      codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
+      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size(), false)) << "bit " << bit;
+      codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
+    }
+    for (std::size_t size = 0; size < codeword.size(); ++size)
+      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size, false)) << size << " bytes";
   }
 }
 
@@ -274,18 +450,23 @@ TEST(Predictive, StreamsOfAllFormats) {
         PixelFormat{ColourModel::kGrey, 16, 0, 0, false, true}}) {
     VideoInfo info = video(150, 70, format.bits, false);
     info.format = format;
-    const std::vector<std::byte> one = stream_of(info, predictive(1), 2, Pattern::kTexture);
-    EXPECT_EQ(one, stream_of(info, predictive(3), 2, Pattern::kTexture));
-    MemorySource source(one.data(), one.size());
-    Decoder decoder(source, {});
-    EXPECT_EQ(decoder.info().profile, Profile::kPredictive);
-    Gop gop = decoder.make_gop();
-    Gop wanted(info, 4);
-    for (std::uint32_t g = 0; decoder.pull(gop); ++g) {
-      test::fill(wanted, g == 0 ? 4 : 3, format, Pattern::kTexture, g);
-      EXPECT_EQ(test::compare(wanted, gop).largest, 0);
+    for (const Effort effort : {Effort::kFast, Effort::kMedium}) {
+      EncoderParams p = predictive(1);
+      p.effort = effort;
+      const std::vector<std::byte> one = stream_of(info, p, 2, Pattern::kTexture);
+      p.threads = 3;
+      EXPECT_EQ(one, stream_of(info, p, 2, Pattern::kTexture));
+      MemorySource source(one.data(), one.size());
+      Decoder decoder(source, {});
+      EXPECT_EQ(decoder.info().profile, Profile::kPredictive);
+      Gop gop = decoder.make_gop();
+      Gop wanted(info, 4);
+      for (std::uint32_t g = 0; decoder.pull(gop); ++g) {
+        test::fill(wanted, g == 0 ? 4 : 3, format, Pattern::kTexture, g);
+        EXPECT_EQ(test::compare(wanted, gop).largest, 0);
+      }
+      EXPECT_EQ(decoder.stats().gops, 2u);
     }
-    EXPECT_EQ(decoder.stats().gops, 2u);
   }
 }
 

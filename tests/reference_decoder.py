@@ -21,7 +21,7 @@ import numpy as np
 
 from reference_conventions import MASK64, BitReader, ByteReader, FormatError, check, crc32c, xxh64
 from reference_dense import Known, PassDecoder
-from reference_predictive import decode_block
+from reference_predictive import decode_block, decode_block_ahead
 from reference_motion import (CELL, KEY_FIRST, KEY_LAST, KEY_OPEN, LOSSY_PLACES, HighFrame, Plane, inverse_motion,
                               places_of, read_level, to_integers, to_samples)
 
@@ -105,6 +105,7 @@ class Head:
     signed: bool
     components: list[ComponentInfo]
     motion: bool  # GOPs may have motion
+    ahead: bool  # codewords of the predictive profile are known ahead
 
     @property
     def bands(self) -> int:
@@ -120,8 +121,8 @@ class Head:
         return ("i" if self.signed else "u") + ("1" if self.bits <= 8 else "2")
 
 
-MOTION = 1  # a required feature
-FEATURE_NAMES = {MOTION: "motion"}
+MOTION, AHEAD = 1, 2  # required features
+FEATURE_NAMES = {MOTION: "motion", AHEAD: "ahead"}
 
 
 def read_features(reader: ByteReader) -> int:
@@ -140,7 +141,8 @@ def read_head(payload: bytes) -> Head:
     reader = ByteReader(payload)
     major, minor = reader.unpack("2B")
     check((major == 0 and minor >= 9) or major == 1, f"version {major}.{minor}")
-    motion = bool(read_features(reader) & MOTION)
+    features = read_features(reader)
+    motion, ahead = bool(features & MOTION), bool(features & AHEAD)
     profile, mode, lossless, layout = reader.unpack("4B")
     check(profile <= PREDICTIVE and mode <= STAGED and lossless <= 1 and layout <= 1, "unknown profile, mode or layout")
     wavelet_t, wavelet_s, lt, ls, log2_block, layers, centroid, colour = reader.unpack("8B")
@@ -180,11 +182,12 @@ def read_head(payload: bytes) -> Head:
     check(_range <= 2 and rotation <= 7 and field_order <= 2, "range, rotation or field order")
     reader.text()  # writer
     reader.text()  # settings
+    check(not ahead or profile == PREDICTIVE, "contexts known ahead in another profile")
     check(not motion or (layout == T_PLUS_2D and profile != PREDICTIVE), "motion")
     reader.last_crc()
     return Head(profile, mode, bool(lossless), layout, wavelet_t, wavelet_s, lt, ls, 1 << log2_block, layers, centroid,
                 bool(colour), dropped, temporal_dropped, gop_frames, width, height, frames, bits, bool(signed),
-                components, motion)
+                components, motion, ahead)
 
 
 @dataclass
@@ -784,7 +787,8 @@ def predictive_samples(component: Component, gop: Gop) -> np.ndarray:
         check(segment.top <= 1 and segment.low == 0, "planes of a block")
         part = numbers[:, i // columns * side:, i % columns * side:][:, :side, :side]
         if segment.top > 0:
-            part[...] = decode_block(bytes(segment.codeword), part.shape, head.bits)
+            decode = decode_block_ahead if head.ahead else decode_block
+            part[...] = decode(bytes(segment.codeword), part.shape, head.bits)
     return numbers
 
 

@@ -133,6 +133,9 @@ CASES: list[tuple[Case, list[reference.Options]]] = [
     (Case("gray10", "64x40", 6, "--lossless --gop 6 --transform prediction --preset slow"), []),
     (Case("gbrp", "17x31", 3, "--lossless --gop 1 --transform prediction --preset fast"), []),
     (Case("gray", "20x12", 5, "--lossless --gop 4 --transform prediction", "flat"), []),
+    (Case("yuv420p", "40x24", 8, "--lossless --gop 5 --transform prediction --preset fast"), []),
+    (Case("gray16", "33x17", 5, "--lossless --gop 5 --transform prediction --preset fast", "noise"), []),
+    (Case("gray10", "17x5", 4, "--lossless --gop 4 --transform prediction --preset fast"), []),
     # Contents: nothing at all, and noise
     (Case("yuv420p", "20x12", 5, "--lossless --gop 4 --levels 2x2", "flat"), [R1T1]),
     (Case("gray", "20x12", 8, "-q 5 --gop 8 --levels 2x2", "flat"), [R1T1]),

@@ -2,6 +2,8 @@
 profile".
 
 decode_block() turns the codeword of a block into its numbers, an array of frames, rows and columns.
+
+decode_block_ahead() does so with codewords whose contexts are known ahead, section "Known ahead".
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ TAP_SETS = [10, 19, 24, 28]
 LEVELS = [0, 1, 3, 6, 10, 15, 22, 32, 45, 64, 89, 124, 171, 236, 325, 447, 614, 843, 1157, 1587, 2176, 2976, 4096, 5600,
           7680, 10528, 14432, 19776, 27104, 37120, 50880]
 TOKENS, CONTEXTS = 76, 75
+AHEAD_CONTEXTS, AHEAD_STATES = 32, 16
 LARGEST_WEIGHT, LARGEST_SUM = 32767, 65535
 LOWEST_STATE = 1 << 16
 
@@ -151,6 +154,10 @@ class Numbers:
         return self.at((max(z - before, 0), min(max(y + rows, 0), self.rows - 1)), x + columns)
 
 
+def level_of(s: int) -> int:
+    return max(level for level, begin in enumerate(LEVELS) if begin <= s)
+
+
 def errors_around(errors: np.ndarray, z: int, y: int, x: int) -> int:
     def a(before: int, rows: int, columns: int) -> int:
         row, column = y + rows, x + columns
@@ -188,7 +195,7 @@ def decode_block(data: bytes, shape: tuple[int, int, int], bits: int) -> np.ndar
         f = p - 16 * r
         if not flat:
             s = errors_around(errors, z, y, x)
-            q = max(level for level, begin in enumerate(LEVELS) if begin <= s)
+            q = level_of(s)
             context = 2 + 4 * q + min(abs(f) >> 1, 3) if q < 14 else 58 + q - 14
         if flat and codeword.take([head.zero[context], 65536 - head.zero[context]], 16) == 0:
             u = 0
@@ -203,5 +210,87 @@ def decode_block(data: bytes, shape: tuple[int, int, int], bits: int) -> np.ndar
         check(low <= v <= high, "a number out of range")
         numbers.values[z, y, x] = v
         errors[z, y, x] = min(abs(16 * v - p) >> 2, 4095)
+    codeword.finish()
+    return numbers.values
+
+
+class AheadCodeword:
+    """What is behind the head of a codeword known ahead."""
+
+    def __init__(self, data: bytes) -> None:
+        reader = ByteReader(data)
+        self.extra_bytes = reader.varint()
+        check(self.extra_bytes + 4 * AHEAD_STATES <= len(data) - reader.position, "a codeword ends early")
+        self.extra = BitReader(reader.take(self.extra_bytes))
+        self.states = list(reader.unpack(f"{AHEAD_STATES}I"))
+        check(min(self.states) >= LOWEST_STATE, "a state is too low")
+        rest = data[reader.position:]
+        check(len(rest) % 2 == 0, "half a word")
+        self.words = [int.from_bytes(rest[i:i + 2], "little") for i in range(0, len(rest), 2)][::-1]
+
+    def take(self, lane: int, frequencies: list[int]) -> int:
+        check(frequencies != [], "a symbol without frequencies")
+        state = self.states[lane]
+        slot = state % 2048
+        begin = 0
+        for symbol, frequency in enumerate(frequencies):
+            if slot < begin + frequency:
+                break
+            begin += frequency
+        state = frequency * (state >> 11) + slot - begin
+        if state < LOWEST_STATE:
+            check(self.words != [], "a codeword ends early")
+            state = state << 16 | self.words.pop()
+        self.states[lane] = state
+        return symbol
+
+    def finish(self) -> None:
+        check(set(self.states) == {LOWEST_STATE} and not self.words and self.extra.bytes_used() == self.extra_bytes,
+              "a codeword does not end where its block does")
+
+
+def decode_block_ahead(data: bytes, shape: tuple[int, int, int], bits: int) -> np.ndarray:
+    head = BitReader(data)
+    taps, k = TAP_SETS[head.bits(2)], head.bits(4)
+    first = read_weights(head, k, FIRST_FRAME_TAPS)
+    others = read_weights(head, k, taps) if shape[0] > 1 else []
+    frequencies = [read_frequencies(head, TOKENS) for _ in range(AHEAD_CONTEXTS)]
+    codeword = AheadCodeword(data[head.bytes_used():])
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    numbers = Numbers(shape)
+    errors = np.zeros(shape, np.int64)
+
+    def context_of(z: int, y: int, x: int) -> int:
+        def tap(place: tuple[int, int, int]) -> int:
+            return numbers.tap(z, y, x, place)
+
+        def a(before: int, rows: int, columns: int) -> int:
+            row, column = y + rows, x + columns
+            inside = 0 <= row < shape[1] and 0 <= column < shape[2]
+            return int(errors[z - before, row, column]) if inside else 0
+
+        above = tap((0, -1, 0))
+        if all(tap(place) == above for place in [(0, -1, -1), (0, -1, 1)] + [(1, 0, 0)] * (z > 0)):
+            return 0 if z > 0 and tap((1, 0, 1)) == above and tap((1, 1, 0)) == above else 1
+        s = 2 * a(0, -1, 0) + a(0, -1, -1) + a(0, -1, 1) + a(0, -2, 0)
+        if z == 0:
+            return 2 + level_of(9 * s >> 2)
+        return 2 + level_of(s + 2 * a(1, 0, 0) + a(1, 0, -1) + a(1, 0, 1) + a(1, -1, 0) + a(1, 1, 0))
+
+    for z, y in np.ndindex(*shape[:2]):
+        differences = []
+        for context, x in [(context_of(z, y, x), x) for x in range(shape[2])]:
+            token = codeword.take(x % AHEAD_STATES, frequencies[context])
+            if token >= 24:
+                e = 2 + (token - 24) // 4
+                token = (4 + (token - 24) % 4 << e) + 8 + codeword.extra.bits(e)
+            differences.append(unzigzag(token))
+        for x, d in enumerate(differences):
+            total = sum(w * numbers.tap(z, y, x, place) for w, place in zip(others if z else first, TAPS))
+            v = min(max(total + 4096 >> 13, low), high) + d
+            check(low <= v <= high, "a number out of range")
+            numbers.values[z, y, x] = v
+            p = min(max(total + 256 >> 9, 16 * low), 16 * high)
+            errors[z, y, x] = min(abs(16 * v - p) >> 2, 4095)
     codeword.finish()
     return numbers.values

@@ -218,7 +218,9 @@ VolumeEncoderParams volume_params(const Options& options, const EncoderParams& p
   if (app.typed("--layout")) v.layout = p.layout;
   if (app.typed("--gop") && !v.layout && options.transform != "prediction") v.layout = Layout::kDyadic;
   v.profile = p.profile;
-  v.predictive = !app.typed("--profile");
+  // The fast preset has a transform for a GPU, too.
+  const bool is_for_gpu = options.device.rfind("gpu", 0) == 0;
+  v.predictive = !app.typed("--profile") && !(v.effort == Effort::kFast && is_for_gpu);
   if (v.transform == VolumeTransform::kPrediction) {
     require(!app.typed("--profile"), ErrorKind::kBadArgument,
             "--profile is for wavelets; drop it or --transform prediction");

@@ -204,8 +204,10 @@ enum class VolumeTransform {
   kPredictionAcross,   ///< and from those of the slice before; likewise
 };
 
-/// How much is tried on a piece of the volume before it is coded. kFast: nothing, the usual wavelet. kMedium: the most
-/// promising; without loss that is the predictive profile. kSlow: more of it, or more weights of that profile.
+/// How much is tried on a piece of the volume before it is coded. kFast: nothing; without loss, of numbers of at most 16
+/// bits, the predictive profile with contexts that are known ahead, which is several times as fast as that of kMedium and
+/// a twentieth larger, else the usual wavelet. kMedium: the most promising; without loss that is the predictive profile.
+/// kSlow: more of it, or more weights of that profile.
 using VolumeEffort = Effort;
 
 /// How a stream is verified (with ReadBack).

@@ -106,6 +106,9 @@ stream motion_open_lossless 24x16 gbrp 11 moving "--motion on --lossless --gop 4
 stream predictive_yuv420p 70x44 yuv420p 6 moving "--lossless --gop 5 --transform prediction"
 stream predictive_slow 72x64 gray10 9 moving "--lossless --gop 9 --transform prediction --preset slow"
 stream predictive_gray16 33x17 gray16 4 noise "--lossless --gop 4 --block-size 32 --transform prediction --preset fast"
+stream ahead_yuv420p 70x44 yuv420p 6 moving "--lossless --gop 5 --transform prediction --preset fast"
+stream ahead_gray16 33x17 gray16 4 noise "--lossless --gop 4 --block-size 32 --transform prediction --preset fast"
+stream ahead_still 24x16 gray10 3 still "--lossless --gop 1 --transform prediction --preset fast"
 # Sizes
 stream one_sample 1x1 gray 3 moving "--lossless --gop 3 --levels 1x2"
 stream one_column 1x33 gray 6 moving "-q 60 --gop 6 --levels 2x3" "$r1t1"
@@ -139,6 +142,7 @@ pin joined "$r1" "$l1"
 
 # Volumes
 volume volume_predictive_s16 40x36x6 s16 "--slab 4" "--region 7,5,1,20,11,4"
+volume volume_ahead_s16 40x36x6 s16 "--preset fast --slab 4" "--region 7,5,1,20,11,4"
 volume volume_wavelet_s16be 80x44x7 s16be "--levels 2x2 --block-size 32 --slab 4 --layers 3" "$r1" "$l1" "--region 40,3,2,20,9,3"
 volume volume_fast_u8 33x20x7 u8 "--preset fast --transform wavelet --slab 7" "$r1" "$l1" "$p4"
 volume volume_t2d_u8 33x20x6 u8 "--layout t+2d --levels 1x2 --slab 3 --layers 2" "$r1" "--region 0,19,5,33,1,1"

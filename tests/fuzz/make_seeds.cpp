@@ -322,7 +322,12 @@ bool write_predictive_seeds(const std::filesystem::path& folder) {
       for (int i = 0; i < 4; ++i) bytes.push_back(static_cast<std::uint8_t>(s[i] - 1));
       prediction::BlockEncoder(SimdLevel::kScalar)
           .encode({std::as_const(gop).plane(0), 0, 0, s[1], s[2], s[3]}, effort, bytes);
-      ok &= write(folder / ("seed" + std::to_string(s[1]) + (pattern == test::Pattern::kSmooth ? "s" : "t")), bytes);
+      const std::string name = "seed" + std::to_string(s[1]) + (pattern == test::Pattern::kSmooth ? "s" : "t");
+      ok &= write(folder / name, bytes);
+      bytes.resize(4);
+      bytes[1] |= 128;
+      prediction::AheadEncoder(SimdLevel::kScalar).encode({std::as_const(gop).plane(0), 0, 0, s[1], s[2], s[3]}, bytes);
+      ok &= write(folder / (name + "_ahead"), bytes);
     }
   return ok;
 }

@@ -1,5 +1,5 @@
-// Codewords of the predictive profile. The first bytes choose shape and bits of a block; the others are its codeword,
-// given to the decoder without a byte behind them.
+// Codewords of the predictive profile, of both kinds. The first bytes choose shape, bits and kind of a block; the others
+// are its codeword, given to the decoder without a byte behind them.
 //
 // It is refused as BadStream, or it decodes: to the same with every instruction set, and to what comes back when it is
 // encoded.
@@ -36,7 +36,8 @@ struct Input {
 
 using Samples = std::vector<std::byte>;
 
-std::optional<Samples> decode(BlockDecoder& decoder, const Input& in, const std::uint8_t* codeword, std::size_t size) {
+template <class Decoder>
+std::optional<Samples> decode(Decoder& decoder, const Input& in, const std::uint8_t* codeword, std::size_t size) {
   Samples out(in.shape.samples() * static_cast<std::size_t>(in.bytes_per_sample()));
   try {
     decoder.decode(in.block<MutableVolumeView>(out.data()), codeword, size);
@@ -52,12 +53,24 @@ std::optional<Samples> decode(BlockDecoder& decoder, const Input& in, const std:
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kOptions = 4;
   if (size < kOptions) return 0;
-  const Input in{{1 + data[0] % 5, 1 + data[1] % 48, 1 + data[2] % 48}, 1 + data[3] % 16, (data[3] & 128) != 0};
+  const Input in{{1 + data[0] % 5, 1 + (data[1] & 127) % 48, 1 + data[2] % 48}, 1 + data[3] % 16, (data[3] & 128) != 0};
   static BlockDecoder scalar(SimdLevel::kScalar);  // what one block leaves behind must not matter to the next
   static BlockDecoder best(SimdLevel::kBest);
   static BlockEncoder encoder(SimdLevel::kBest);
   const auto codeword = std::make_unique<std::uint8_t[]>(size - kOptions);
   std::memcpy(codeword.get(), data + kOptions, size - kOptions);
+  if (data[1] & 128) {  // known ahead
+    static prediction::AheadDecoder ahead_scalar(SimdLevel::kScalar);
+    static prediction::AheadDecoder ahead_best(SimdLevel::kBest);
+    static prediction::AheadEncoder ahead_encoder(SimdLevel::kBest);
+    const std::optional<Samples> samples = decode(ahead_scalar, in, codeword.get(), size - kOptions);
+    if (samples != decode(ahead_best, in, codeword.get(), size - kOptions)) std::abort();
+    if (!samples) return 0;
+    std::vector<std::uint8_t> again;
+    ahead_encoder.encode(in.block<VolumeView>(samples->data()), again);
+    if (!again.empty() && decode(ahead_scalar, in, again.data(), again.size()) != samples) std::abort();
+    return 0;
+  }
   const std::optional<Samples> samples = decode(scalar, in, codeword.get(), size - kOptions);
   if (samples != decode(best, in, codeword.get(), size - kOptions)) std::abort();
   if (!samples) return 0;
