@@ -11,32 +11,42 @@
  *     fprintf(stderr, "%s\n", tvl_encoder_error(encoder));
  *   tvl_encoder_free(encoder);
  *
- * samples/c_roundtrip.c is a whole program. The interface in C++ (codec.h, volume.h) stands below this one and says more
- * of what the parameters do; it is in the static library only, for it has no stable ABI. Shared and static library have
- * what is declared here.
+ * samples/c_roundtrip.c is a whole program. The interface in C++ (codec.h, volume.h) stands below this one and says
+ * more of what the parameters do; it is in the static library only, for it has no stable ABI. Shared and static library
+ * have what is declared here.
  *
- * Structures. Those that begin with `struct_size` are set to defaults by their _init function, which is given sizeof the
- * structure, so that programs run with later libraries, which append members. A structure made for a later library
- * is refused with TVL_UNSUPPORTED. Numbers of truth are 0 or 1.
+ * Structures. Those that begin with `struct_size` are set to defaults by their _init function, which is given sizeof
+ * the structure, so that programs run with later libraries, which append members; NULL or a size below 8 does nothing.
+ * Those that a call fills need their _init, too. A structure without it is TVL_BAD_ARGUMENT; one that was made for a
+ * later library and is read is TVL_UNSUPPORTED. Members and arguments that have ranges are said with them, in the units
+ * that stand there; sizes and strides of memory are bytes. Numbers of truth are 0 or 1.
  *
  * Results. Functions that can fail return a tvl_result; of a handle the error function gives the text, which names the
- * value seen, the limit and what to do. It is of the last call on that handle and valid until the next one. Pointers may
- * be NULL where it is said; elsewhere that is TVL_BAD_ARGUMENT, of a handle without a text. Every call that reads or
- * writes a stream may return TVL_IO, TVL_OUT_OF_MEMORY, TVL_CANCELLED, and of one that is read TVL_BAD_STREAM and
- * TVL_UNSUPPORTED (another version, a feature that is not known, a limit); functions name what else they return.
+ * value seen, the limit and what to do. It is of the last call on that handle that returned a tvl_result, and valid
+ * until the next one. Pointers may be NULL where it is said; elsewhere that is TVL_BAD_ARGUMENT, of a handle without a
+ * text. Functions that return none do nothing with a handle of NULL, or return 0 or NULL. Every call that reads or
+ * writes a stream may return TVL_IO, TVL_OUT_OF_MEMORY, TVL_CANCELLED, TVL_INTERNAL, and of one that is read
+ * TVL_BAD_STREAM and TVL_UNSUPPORTED (another version, a feature that is not known, a limit); functions name what else
+ * they return. What a call would store through a pointer is not to be used after an error but where it is said.
  *
- * Ownership. What is passed stays the caller's. Pointers are used during the call only, but for the bytes, files and
- * callbacks of a tvl_source, which are needed until the decoder opens another one, is closed or freed, and the callback
- * of a tvl_sink until the encoder has finished.
+ * Ownership. What is passed stays the caller's. Pointers are used during the call only, but for: the bytes, files and
+ * callbacks of a tvl_source, which are needed until the decoder opens another one, is closed or freed; memory and
+ * callback of a tvl_sink, until the encoder has finished, opens another stream or is freed; a tvl_log, until it is
+ * replaced or the handle is freed; the `cuda_stream`
+ * of _set_memory likewise; a tvl_runner likewise, and while a stream is open that was opened with it. With each callback goes its `user`, which the library passes on and does not
+ * look at.
  *
  * Threads. Handles are independent of each other. One is used by one thread at a time, but _cancel may be called by
- * any. A handle runs `threads` threads inside; results do not depend on their number, on the instruction set or the
- * device. Callbacks of sources, sinks and slices come one at a time, but not always in the calling thread, between
- * the beginning of open and the end of finish, close or free; they must not call functions of their handle but _cancel.
+ * any, as long as the handle is not being freed. A handle runs `threads` threads inside; results do not depend on their
+ * number, on the instruction set or the device. Callbacks of sources, sinks and slices come one at a time, but not
+ * always in the calling thread, between the beginning of open and the end of finish, close or free. No callback may
+ * call functions of its handle but _cancel, nor throw or jump out of itself. Functions without a handle may be called
+ * by any thread at any time.
  *
- * Cancelling. _cancel makes the call that is running, or else the next one, return TVL_CANCELLED; nothing is open then.
- * It is looked at whenever bytes are read or written, and by every thread many times a GOP, before each code block (on a
- * GPU before each GOP).
+ * Cancelling. _cancel makes the call that is running, or else the next one, return TVL_CANCELLED, once. Nothing is open
+ * after a call that opens, codes, reads or finishes; one that only asks or sets something (_stream, _stats, _video,
+ * ...) leaves open what was. It is looked at whenever bytes are read or written, and by every thread many times a GOP,
+ * before each code block (on a GPU before each GOP). Plans cannot be cancelled: they do no work to speak of.
  *
  * Not here: an allocator of the caller's. The library takes memory through the C++ standard library, whose shared part
  * takes some, too, so that it could not promise otherwise; `max_memory` limits what is taken. Where samples, voxels and
@@ -73,10 +83,10 @@ typedef enum tvl_result {
   TVL_BUFFER_TOO_SMALL = 9 /* the caller's memory does not hold the result; the call tells how much is needed */
 } tvl_result;
 
-/* What a result means, in a few words; static. */
+/* What a result means, in a few words, without those of a handle's text; "unknown result" for other numbers. Static. */
 TVL_API const char* tvl_result_text(tvl_result result);
 
-/* Version of the library, "0.1.0", static. */
+/* Version of the library, "0.1.0". Static. */
 TVL_API const char* tvl_version(void);
 
 /* Version of the stream format that is written at most, 256 * major + minor. */
@@ -104,16 +114,19 @@ typedef enum tvl_limit {
 /* The largest value; 0 for limits that the library does not know. */
 TVL_API uint64_t tvl_limit_of(tvl_limit limit);
 
-/* Usable GPUs: 0 without a driver or a build with CUDA. They are numbered from 0. */
+/* Usable GPUs: 0 without a driver or a build with CUDA. They are numbered from 0. A build with CUDA sets the variable
+ * CUDA_DEVICE_MAX_CONNECTIONS of the environment where it is not set; so the first call, or the first that names a GPU,
+ * should not come beside a thread that reads or sets the environment. */
 TVL_API int32_t tvl_gpu_count(void);
 
 /* Messages that are no errors: what was chosen for a volume, damage that was passed over. `level`: 0 remark, 1 warning.
  * `text` is valid during the call. Called in the thread that calls the handle. */
 typedef void (*tvl_log)(void* user, int32_t level, const char* text);
 
-/* Threads of the caller's (a pool that he has, a scheduler): calls task(context, i) for i = 0..count - 1, each once, in any
- * threads and order, beside each other or one after the other, and returns when all have returned. It must not fail,
- * nor call functions of the handle. It may be called from several threads at once. */
+/* Threads of the caller's (a pool that he has, a scheduler): calls task(context, i) for i = 0..count - 1, each once, in
+ * any threads and order, beside each other or one after the other, and returns when all have returned; `context` is
+ * valid until then. It must not fail, nor call functions of the handle. It may be called from several threads at
+ * once. */
 typedef void (*tvl_runner)(void* user, int32_t count, void (*task)(void* context, int32_t index), void* context);
 
 /* ----------------------------------------------------------------------------------------------------------- frames */
@@ -147,8 +160,8 @@ typedef struct tvl_video {
 /* Defaults as above, 8 bits, 4:2:0, no size yet. */
 TVL_API void tvl_video_init(tvl_video* video, uint64_t struct_size);
 
-/* Sets colour model, subsampling, bits, alpha from FFmpeg's names: "gray", "yuv420p10", "gbrp16", "yuva444p", ...
- * TVL_BAD_ARGUMENT for other names, and nothing is set then. */
+/* Sets colour model, subsampling, bits, alpha (0 or 1) and is_signed (0) of `video`, after its _init, from FFmpeg's
+ * names: "gray", "yuv420p10", "gbrp16", "yuva444p", ... TVL_BAD_ARGUMENT for other names, and nothing is set then. */
 TVL_API tvl_result tvl_video_set_format(tvl_video* video, const char* name);
 
 /* One component of a frame. */
@@ -162,17 +175,20 @@ typedef struct tvl_plane {
 typedef struct tvl_frame {
   tvl_plane planes[4]; /* those that the format has not are ignored */
   int64_t pts;         /* presentation time in units of the time base */
-  int64_t duration;
+  int64_t duration;    /* likewise */
 } tvl_frame;
 
 enum { TVL_PLANAR = 0, TVL_INTERLEAVED = 1 }; /* arrangements */
 
-/* Bytes of a frame whose samples have no gaps; 0 where the size is impossible. */
+/* Bytes of a frame whose samples have no gaps, all components together; 0 where `video` is NULL, without its _init or
+ * says what is impossible. */
 TVL_API uint64_t tvl_frame_bytes(const tvl_video* video);
 
-/* Points the planes of `frame` into memory of tvl_frame_bytes(). TVL_PLANAR: one component after the other, in the order
- * of the components. TVL_INTERLEAVED: for each pixel Y, U, V or R, G, B, then alpha; not with subsampled chroma
- * (TVL_BAD_ARGUMENT). Times are left as they are. */
+/* Points the planes of `frame` into memory of tvl_frame_bytes(). TVL_PLANAR: one component after the other, in the
+ * order of the components. TVL_INTERLEAVED: for each pixel Y, U, V or R, G, B, then alpha. Nothing is allocated or
+ * read; `memory` is the caller's and must last as long as the frame is used, aligned to 2 bytes for samples of more
+ * than 8 bits. Times are left as they are. TVL_BAD_ARGUMENT for what `video` cannot be, for another arrangement, and
+ * for interleaving subsampled chroma; `frame` has no planes then. */
 TVL_API tvl_result tvl_frame_layout(const tvl_video* video, int32_t arrangement, void* memory, tvl_frame* frame);
 
 /* From `begin` up to `end`, in units of tvl_metadata.chapter_time_base, on the same clock as the times of frames. */
@@ -188,8 +204,8 @@ typedef struct tvl_entry {
   const char* value;
 } tvl_entry;
 
-/* What a stream says about its video beside the pictures; nothing is decoded by it. What a decoder gives is the stream's
- * and valid while it is open; a text that holds a byte 0 ends there. */
+/* What a stream says about its video beside the pictures; nothing is decoded by it. What a decoder gives is the
+ * stream's and valid while it is open; a text that holds a byte 0 ends there. */
 typedef struct tvl_metadata {
   uint64_t struct_size;
   int32_t has_mastering_display; /* 1: the next three are the display it was mastered on (SMPTE ST 2086) */
@@ -209,20 +225,21 @@ TVL_API void tvl_metadata_init(tvl_metadata* metadata, uint64_t struct_size);
 
 /* ---------------------------------------------------------------------------------------------------- bytes of streams */
 
-/* Where a stream goes: one of the following; nothing = memory of the encoder (tvl_encoder_stream). */
+/* Where a stream goes: one of path, data, write, else TVL_BAD_ARGUMENT; nothing = memory of the encoder
+ * (tvl_encoder_stream). */
 typedef struct tvl_sink {
   uint64_t struct_size;
   const char* path;  /* a file, which has its name only after finish; "-" = standard output */
   int32_t overwrite; /* 1: an existing file is replaced; else TVL_BAD_ARGUMENT */
   int32_t reserved;
-  void* data; /* memory of `capacity` bytes; TVL_BUFFER_TOO_SMALL when more are needed */
+  void* data; /* memory of `capacity` bytes; finishing is TVL_BUFFER_TOO_SMALL when more are needed */
   uint64_t capacity;
   int (*write)(void* user, const void* data, uint64_t size); /* takes all bytes, in order; not 0 = TVL_IO */
   void* user;
 } tvl_sink;
 TVL_API void tvl_sink_init(tvl_sink* sink, uint64_t struct_size);
 
-/* Where a stream comes from: exactly one of the following. */
+/* Where a stream comes from: exactly one of path, data, read, else TVL_BAD_ARGUMENT. */
 typedef struct tvl_source {
   uint64_t struct_size;
   const char* path; /* a file; "-" = standard input */
@@ -240,7 +257,8 @@ TVL_API void tvl_source_init(tvl_source* source, uint64_t struct_size);
 
 typedef struct tvl_encoder tvl_encoder;
 
-/* Predictive: lossless, without layers; what is chosen for lossless volumes unless their transform or effort says else. */
+/* Predictive: lossless, without layers; what is chosen for lossless volumes unless their transform or effort says
+ * else. */
 enum { TVL_PROFILE_FAST = 0, TVL_PROFILE_DENSE = 1, TVL_PROFILE_PREDICTIVE = 2 };
 enum { TVL_HAAR = 0, TVL_CDF53 = 1, TVL_CDF97 = 2, TVL_REV137 = 3 }; /* wavelets */
 enum { TVL_T2D = 0, TVL_DYADIC = 1 };                                /* layouts */
@@ -281,11 +299,13 @@ typedef struct tvl_encode_params {
 } tvl_encode_params;
 TVL_API void tvl_encode_params_init(tvl_encode_params* params, uint64_t struct_size);
 
-/* A handle that does nothing yet; NULL when there is no memory. It can code any number of streams, one after the other. */
+/* A handle that does nothing yet; NULL when there is no memory. It can code any number of streams, one after the
+ * other. */
 TVL_API tvl_encoder* tvl_encoder_new(void);
-/* Leaves an unfinished stream as it is (a file is removed). NULL is allowed. */
+/* Frees the handle and all that it gave. Leaves an unfinished stream as it is (a file is removed). NULL is allowed. */
 TVL_API void tvl_encoder_free(tvl_encoder* encoder);
-TVL_API const char* tvl_encoder_error(const tvl_encoder* encoder); /* "" after success */
+/* The text of the last result, see the top; "" after success, "the encoder is NULL" for NULL. */
+TVL_API const char* tvl_encoder_error(const tvl_encoder* encoder);
 /* Where messages go from now on, with `user`. NULL = silence, as at first. */
 TVL_API void tvl_encoder_set_log(tvl_encoder* encoder, tvl_log log, void* user);
 /* For streams that are opened from now on: no threads of the library, but at most `threads` tasks of `run` at a time
@@ -294,21 +314,28 @@ TVL_API void tvl_encoder_set_runner(tvl_encoder* encoder, tvl_runner run, void* 
 /* From any thread, also from callbacks; see the top. NULL: nothing. */
 TVL_API void tvl_encoder_cancel(tvl_encoder* encoder);
 
-/* Begins a stream; one that was not finished is left as it is. `video->frames` may be 0. params, sink: NULL = defaults.
- * TVL_BAD_ARGUMENT for parameters outside their ranges or that exclude each other, TVL_UNSUPPORTED for what the device
- * cannot do. After an error nothing is open. */
+/* Begins a stream; one that was not finished is left as it is, and what tvl_encoder_stream gave is void.
+ * `video->frames` may be 0. params, sink: NULL = defaults. TVL_BAD_ARGUMENT for parameters outside their ranges or that
+ * exclude each other and for a file that is there already, TVL_UNSUPPORTED for what the device cannot do. After an
+ * error nothing is open. */
 TVL_API tvl_result tvl_encoder_open(tvl_encoder* encoder, const tvl_video* video, const tvl_encode_params* params,
                                     const tvl_sink* sink);
 /* Frames that a GOP of the open stream holds at most; 0 when none is open. */
 TVL_API int32_t tvl_encoder_gop_frames(const tvl_encoder* encoder);
-/* Codes `count` frames. Whole GOPs of planes without gaps between samples are coded where they are; frames that do not
- * fill a GOP are copied and wait for more. After an error the stream is lost and nothing is open. */
+/* Codes `count` frames of the size and format of the open stream, one after the other in time; 0 of them, which may be
+ * at NULL, is nothing. Whole GOPs of planes without gaps between samples are coded where they are; frames that do not
+ * fill a GOP are copied and wait for more, so that no sample is needed after the call. TVL_BAD_ARGUMENT when nothing is
+ * open, and for a component that is missing or has samples of two bytes at odd addresses: no frame of the call is
+ * coded, and the stream goes on. After any other error the stream is lost and nothing is open. */
 TVL_API tvl_result tvl_encoder_write(tvl_encoder* encoder, const tvl_frame* frames, uint64_t count);
-/* Ends a GOP before it is full: for scene cuts, which a caller who knows of one tells so. No frame waiting: nothing. */
+/* Ends a GOP before it is full: for scene cuts, which a caller who knows of one tells so. No frame waiting: nothing.
+ * Errors are as those of tvl_encoder_write. */
 TVL_API tvl_result tvl_encoder_end_gop(tvl_encoder* encoder);
-/* Writes what waits, the index and the end. A file has its name now. */
+/* Writes what waits, the index and the end. A file has its name now. Nothing is open afterwards, and after an error
+ * there is no stream. TVL_BAD_ARGUMENT when nothing is open; TVL_BUFFER_TOO_SMALL where tvl_sink.data is. */
 TVL_API tvl_result tvl_encoder_finish(tvl_encoder* encoder);
-/* The finished stream, when no sink was given (else *size is 0): valid until the next open or free. */
+/* The finished stream, *size bytes at *data, when no sink was given (else *size is 0). It is the encoder's, and valid
+ * until that begins another stream in any way or is freed. TVL_BAD_ARGUMENT when none was finished. */
 TVL_API tvl_result tvl_encoder_stream(tvl_encoder* encoder, const void** data, uint64_t* size);
 
 typedef struct tvl_encode_stats {
@@ -318,15 +345,17 @@ typedef struct tvl_encode_stats {
   uint64_t stream_bytes; /* written */
 } tvl_encode_stats;
 TVL_API void tvl_encode_stats_init(tvl_encode_stats* stats, uint64_t struct_size);
-/* Sets `stats`, after its _init, to those of the open or last stream. */
+/* Sets `stats`, after its _init, to those of the open stream or, when it is finished, of the last one; all 0 before. */
 TVL_API tvl_result tvl_encoder_stats(tvl_encoder* encoder, tvl_encode_stats* stats);
 
-/* Whole streams: `count` frames to memory of `capacity` bytes. *size: bytes of the stream, also with
- * TVL_BUFFER_TOO_SMALL, where coding goes on to the end to know it. */
+/* Whole streams: as open, write and finish, and their errors: `count` frames, which video->frames need not say, to
+ * memory of `capacity` bytes at `stream` (NULL when that is 0). *size: bytes of the stream, also with
+ * TVL_BUFFER_TOO_SMALL, where coding goes on to the end to know it; 0 with other errors. Nothing is open afterwards. */
 TVL_API tvl_result tvl_encode(tvl_encoder* encoder, const tvl_video* video, const tvl_encode_params* params,
                               const tvl_frame* frames, uint64_t count, void* stream, uint64_t capacity, uint64_t* size);
-/* Bytes that no stream of tvl_encode exceeds: 9 a sample and 16 KiB a GOP, and more for settings. Real streams are
- * much smaller: memory of the size of the samples and 64 KiB suffices but for noise. 0 where the size is impossible. */
+/* Bytes that no stream of tvl_encode with the same arguments exceeds, but for texts of params->metadata, which come on
+ * top: 9 a sample and 16 KiB a GOP, and more for settings. Real streams are much smaller: memory of the size of the
+ * samples and 64 KiB suffices but for noise. params: NULL = defaults. 0 where video or params are impossible. */
 TVL_API uint64_t tvl_encode_bound(const tvl_video* video, const tvl_encode_params* params, uint64_t count);
 
 /* ---------------------------------------------------------------------------------------------------------- decoding */
@@ -362,16 +391,20 @@ TVL_API void tvl_decode_params_init(tvl_decode_params* params, uint64_t struct_s
 
 /* A handle that has nothing open; NULL when there is no memory. It can decode any number of streams. */
 TVL_API tvl_decoder* tvl_decoder_new(void);
-TVL_API void tvl_decoder_free(tvl_decoder* decoder);               /* closes; NULL is allowed */
-TVL_API const char* tvl_decoder_error(const tvl_decoder* decoder); /* "" after success */
+TVL_API void tvl_decoder_free(tvl_decoder* decoder); /* closes; NULL is allowed */
+/* The text of the last result, see the top; "" after success, "the decoder is NULL" for NULL. */
+TVL_API const char* tvl_decoder_error(const tvl_decoder* decoder);
 /* As tvl_encoder_set_log, _set_runner and _cancel. */
 TVL_API void tvl_decoder_set_log(tvl_decoder* decoder, tvl_log log, void* user);
 TVL_API void tvl_decoder_set_runner(tvl_decoder* decoder, tvl_runner run, void* user);
 TVL_API void tvl_decoder_cancel(tvl_decoder* decoder);
 
-/* Reads header and index and checks the request. params: NULL = everything. After an error nothing is open. */
+/* Closes what is open, then reads header and index and checks the request. params: NULL = everything. TVL_BAD_ARGUMENT
+ * for a request that the stream cannot answer: reductions that it has not, a region that leaves the pictures or begins
+ * inside a chroma sample (frames behind the end are none), and for a source that is not one. TVL_UNSUPPORTED also where
+ * there is no such GPU, or it cannot decode this. After an error nothing is open. */
 TVL_API tvl_result tvl_decoder_open(tvl_decoder* decoder, const tvl_source* source, const tvl_decode_params* params);
-/* Lets go of the source. */
+/* Lets go of the source; what the decoder gave of the stream (texts, metadata, an envelope) is void. */
 TVL_API void tvl_decoder_close(tvl_decoder* decoder);
 
 /* What a stream says about itself. */
@@ -395,13 +428,16 @@ typedef struct tvl_stream_info {
   uint64_t bytes; /* of the stream; 0 = not known */
 } tvl_stream_info;
 TVL_API void tvl_stream_info_init(tvl_stream_info* info, uint64_t struct_size);
-/* Sets `info`, after its _init. TVL_BAD_ARGUMENT when nothing is open, as all functions below. */
+/* Sets `info`, after its _init. TVL_BAD_ARGUMENT when nothing is open, as all functions of decoders below that are
+ * given no stream of their own. Of frames and of volumes, as _settings, _writer, _metadata, _gop and _stats. */
 TVL_API tvl_result tvl_decoder_stream(tvl_decoder* decoder, tvl_stream_info* info);
-/* Texts of the stream, valid while it is open; NULL when nothing is. */
+/* Texts of the stream, the decoder's, valid while it is open; NULL when nothing is. The encoder's `settings`, and name
+ * and version of the library that wrote it; "" for none. */
 TVL_API const char* tvl_decoder_settings(const tvl_decoder* decoder);
 TVL_API const char* tvl_decoder_writer(const tvl_decoder* decoder);
 
-/* What it says beside the pictures, of videos; what is damaged is left out. */
+/* Sets `metadata`, after its _init, to what the stream says beside the pictures; what is damaged is left out. Chapters
+ * and entries are the decoder's, valid until they are asked for again and while the stream is open. */
 TVL_API tvl_result tvl_decoder_metadata(tvl_decoder* decoder, tvl_metadata* metadata);
 
 typedef struct tvl_gop {
@@ -417,14 +453,19 @@ TVL_API void tvl_gop_init(tvl_gop* gop, uint64_t struct_size);
 /* Sets `gop`, after its _init, to what the index says of GOP `number` < tvl_stream_info.gops; else TVL_BAD_ARGUMENT. */
 TVL_API tvl_result tvl_decoder_gop(tvl_decoder* decoder, uint64_t number, tvl_gop* gop);
 
-/* The frames that tvl_decoder_read delivers: size, rate and, where it can be known, their number after reduction and
- * selection. */
+/* Sets `video`, after its _init, to the frames that tvl_decoder_read delivers: size, format, rate and, where it can be
+ * known, their number after reduction and selection. TVL_BAD_ARGUMENT for what tvl_decoder_open_volume opened, too. */
 TVL_API tvl_result tvl_decoder_video(tvl_decoder* decoder, tvl_video* video);
-/* Frames that a GOP gives at most: reading as many at once into planes without gaps saves a copy. 0: nothing is open. */
+/* Frames that a GOP gives at most: reading as many at once into planes without gaps saves a copy. 0: nothing is
+ * open. */
 TVL_API int32_t tvl_decoder_gop_frames(const tvl_decoder* decoder);
-/* Decodes the next `capacity` frames, fewer at the end: samples and times where `frames` says. *count: how many, also
- * with an error. Frames behind what is damaged are given with keep_partial only. Streams of volumes give the numbers that
- * stand for their voxels, unless these are coded by prediction (TVL_UNSUPPORTED). */
+/* Decodes the next `capacity` frames, fewer at the end: samples and times where `frames` says, each with planes for all
+ * components of tvl_decoder_video in memory of the caller. *count: how many, also with an error; 0 with TVL_OK is the
+ * end. TVL_BAD_STREAM for a damaged GOP, of which no frame is given without keep_partial; the stream stays open, and
+ * the next call goes on behind that GOP (of motion the one behind it may fail, too, for want of it). TVL_BAD_ARGUMENT
+ * for what tvl_decoder_open did not open, for a component that is missing or has samples of two bytes at odd addresses.
+ * Streams of volumes give the numbers that stand for their voxels, unless these are coded by prediction
+ * (TVL_UNSUPPORTED). */
 TVL_API tvl_result tvl_decoder_read(tvl_decoder* decoder, tvl_frame* frames, uint64_t capacity, uint64_t* count);
 
 typedef struct tvl_decode_stats {
@@ -435,11 +476,12 @@ typedef struct tvl_decode_stats {
   uint64_t damaged_gops; /* with keep_partial */
 } tvl_decode_stats;
 TVL_API void tvl_decode_stats_init(tvl_decode_stats* stats, uint64_t struct_size);
-/* Sets `stats`, after its _init, to those of the open stream. */
+/* Sets `stats`, after its _init, to those of the open stream up to now. */
 TVL_API tvl_result tvl_decoder_stats(tvl_decoder* decoder, tvl_decode_stats* stats);
 
-/* Whole streams in memory: as open, read and close. *count: frames of the selection, also with TVL_BUFFER_TOO_SMALL,
- * where nothing is decoded because `capacity` is smaller. */
+/* Whole streams of `size` bytes at `stream`: as open, read and close, and their errors. *count: frames of the
+ * selection, also with TVL_BUFFER_TOO_SMALL, where nothing is decoded because `capacity` is smaller; with other errors
+ * those that were decoded. `frames` may be NULL when `capacity` is 0. Nothing is open afterwards. */
 TVL_API tvl_result tvl_decode(tvl_decoder* decoder, const void* stream, uint64_t size, const tvl_decode_params* params,
                               tvl_frame* frames, uint64_t capacity, uint64_t* count);
 
@@ -471,7 +513,7 @@ typedef struct tvl_volume {
   uint64_t volumes; /* 1 */
 } tvl_volume;
 TVL_API void tvl_volume_init(tvl_volume* volume, uint64_t struct_size);
-/* Bytes of all voxels without gaps; 0 where the shape is impossible. */
+/* Bytes of all voxels without gaps; 0 where `volume` is NULL, without its _init or the shape is impossible. */
 TVL_API uint64_t tvl_volume_bytes(const tvl_volume* volume);
 
 /* Where voxels lie. Voxels of a row have no gaps; strides are bytes and may be negative. */
@@ -482,15 +524,16 @@ typedef struct tvl_voxels {
   int64_t volume_stride; /* from a volume to the next; 0 = slices * slice_stride */
 } tvl_voxels;
 
-/* Gives slices instead: fills `slice`, of width * height voxels without gaps. `number` counts through all volumes. They
- * are asked for in order, from 0 on, two times, once more for each layer with `verify`. Not 0 = TVL_IO. */
+/* Gives slices instead: fills `slice`, of width * height voxels without gaps, in memory of the library that is valid
+ * during the call. `number` counts through all volumes. They are asked for in order, from 0 on, two times, once more
+ * for each layer with `verify`. Returns 0, or else the call that codes is TVL_IO. */
 typedef int (*tvl_slice_reader)(void* user, uint64_t number, void* slice);
 
 enum { TVL_TRANSFORM_AUTO = 0, TVL_TRANSFORM_WAVELET = 1, TVL_TRANSFORM_PREDICTION = 2 };
 enum { TVL_EFFORT_FAST = 0, TVL_EFFORT_MEDIUM = 1, TVL_EFFORT_SLOW = 2 };
 
-/* How to encode a volume, as VolumeEncoderParams of volume.h. Every voxel comes back bit for bit unless one of max_error
- * to total_bytes is set; at most one is. */
+/* How to encode a volume, as VolumeEncoderParams of volume.h. Every voxel comes back bit for bit unless one of
+ * max_error to total_bytes is set; at most one is. */
 typedef struct tvl_volume_params {
   uint64_t struct_size;
   double max_error;      /* no voxel errs by more, in stored units; 0 = lossless */
@@ -518,17 +561,21 @@ typedef struct tvl_volume_params {
 } tvl_volume_params;
 TVL_API void tvl_volume_params_init(tvl_volume_params* params, uint64_t struct_size);
 
-/* Codes a volume to `sink` (NULL = memory of the encoder). The voxels, or what `read` gives when `voxels` is
- * NULL. params: NULL = defaults. TVL_BAD_ARGUMENT for a shape or parameters outside their ranges; TVL_MISMATCH where
- * `verify` finds that the stream does not say what was given. After an error there is no stream. */
+/* Codes a volume to `sink` (NULL = memory of the encoder). The voxels, or what `read` gives when `voxels` is NULL (one
+ * of the two). params: NULL = defaults. A stream of frames that is open is left as it is. TVL_BAD_ARGUMENT for a shape
+ * or parameters outside their ranges, more than one goal, a max_error below the resolution of floats; TVL_UNSUPPORTED
+ * for what the format or the device cannot; TVL_BUFFER_TOO_SMALL where tvl_sink.data is; TVL_MISMATCH where `verify`
+ * finds that the stream does not say what was given. Nothing is open afterwards, and after an error there is no
+ * stream. */
 TVL_API tvl_result tvl_encoder_write_volume(tvl_encoder* encoder, const tvl_volume* volume,
                                             const tvl_volume_params* params, const tvl_voxels* voxels,
                                             tvl_slice_reader read, void* user, const tvl_sink* sink);
-/* The same to memory of `capacity` bytes. *size: bytes of the stream, also with TVL_BUFFER_TOO_SMALL. */
+/* The same of voxels in memory to that of `capacity` bytes at `stream` (NULL when that is 0). *size: bytes of the
+ * stream, also with TVL_BUFFER_TOO_SMALL; 0 with other errors. */
 TVL_API tvl_result tvl_encode_volume(tvl_encoder* encoder, const tvl_volume* volume, const tvl_volume_params* params,
                                      const tvl_voxels* voxels, void* stream, uint64_t capacity, uint64_t* size);
 /* Bytes that no stream of tvl_encode_volume exceeds, its envelope included; memory of tvl_volume_bytes() and 64 KiB
- * suffices but for noise. 0 where the shape is impossible. */
+ * suffices but for noise. params: NULL = defaults. 0 where the shape is impossible. */
 TVL_API uint64_t tvl_encode_volume_bound(const tvl_volume* volume, const tvl_volume_params* params);
 
 /* What to decode of a volume, as VolumeDecoderParams of volume.h. */
@@ -552,7 +599,8 @@ typedef struct tvl_volume_decode_params {
 } tvl_volume_decode_params;
 TVL_API void tvl_volume_decode_params_init(tvl_volume_decode_params* params, uint64_t struct_size);
 
-/* As tvl_decoder_open. The source must be able to seek. TVL_BAD_ARGUMENT when the stream holds no volume. */
+/* As tvl_decoder_open. The source must be able to seek. TVL_BAD_ARGUMENT also when it cannot, when the stream holds no
+ * volume, for a box that leaves it, and for reductions, layers or planes of what is coded by prediction. */
 TVL_API tvl_result tvl_decoder_open_volume(tvl_decoder* decoder, const tvl_source* source,
                                            const tvl_volume_decode_params* params);
 
@@ -569,35 +617,42 @@ typedef struct tvl_volume_info {
   uint64_t step_x, step_y, step_z;        /* voxels of it that are one of what is read */
 } tvl_volume_info;
 TVL_API void tvl_volume_info_init(tvl_volume_info* info, uint64_t struct_size);
-/* whole: the volume of the stream; output: what tvl_decoder_read_slices delivers; either may be NULL, info too. */
+/* Sets, after their _init, whole: the volume of the stream; output: what tvl_decoder_read_slices delivers; info. Each
+ * may be NULL. TVL_BAD_ARGUMENT unless tvl_decoder_open_volume opened the stream, as the next two. */
 TVL_API tvl_result tvl_decoder_volume(tvl_decoder* decoder, tvl_volume* whole, tvl_volume* output,
                                       tvl_volume_info* info);
-/* What the encoder kept beside the voxels, valid while the stream is open; *size 0 when nothing. */
+/* What the encoder kept beside the voxels, *size bytes at *data; the decoder's, valid while the stream is open. *size 0
+ * when nothing. */
 TVL_API tvl_result tvl_decoder_envelope(tvl_decoder* decoder, const void** data, uint64_t* size);
-/* Decodes the next `capacity` slices, fewer at the end: slice i of the call at voxels->data + i * slice_stride;
- * volume_stride is not used. *count: how many, also with an error. */
+/* Decodes the next `capacity` slices, fewer at the end: slice i of the call at voxels->data + i * slice_stride, with
+ * the type, byte order, width and height of `output`, which counts through all its volumes; volume_stride is not used.
+ * *count: how many, also with an error; 0 with TVL_OK is the end. After TVL_BAD_STREAM no slice follows. */
 TVL_API tvl_result tvl_decoder_read_slices(tvl_decoder* decoder, const tvl_voxels* voxels, uint64_t capacity,
                                            uint64_t* count);
-/* Whole volumes in memory: as open, read and close, of the `size` bytes at `stream` into `capacity` bytes without gaps.
- * *needed: bytes of the selection, also with TVL_BUFFER_TOO_SMALL, where nothing is decoded. */
+/* Whole volumes in memory: as open, read and close, and their errors, of the `size` bytes at `stream` into `capacity`
+ * bytes at `voxels` without gaps. *needed: bytes of the selection, also with TVL_BUFFER_TOO_SMALL, where nothing is
+ * decoded; 0 where they could not be known. TVL_BAD_STREAM also for a stream that ends early. Nothing is open
+ * afterwards. */
 TVL_API tvl_result tvl_decode_volume(tvl_decoder* decoder, const void* stream, uint64_t size,
                                      const tvl_volume_decode_params* params, void* voxels, uint64_t capacity,
                                      uint64_t* needed);
 
 /* ------------------------------------------------------------------------------------------- batches, memory of GPUs */
 
-/* Where the samples of frames and the voxels are that later calls on this handle are given: memory of the host (TVL_CPU, as
- * at first), or of GPU `device`, of which pointers are then device pointers. Streams, slices of a tvl_slice_reader and
- * callbacks stay the host's. Copies are put in the order of `cuda_stream`, a cudaStream_t (NULL: the default one): a frame
- * is read after what was given to the stream before the call, and what is given to it afterwards finds what was decoded.
- * Calls return when their copies are done. It does not matter where coding goes on: that is `device` of the params.
+/* Where the samples of frames and the voxels are that later calls on this handle are given: memory of the host
+ * (TVL_CPU, as at first), or of GPU `device`, of which pointers are then device pointers. Streams, slices of a
+ * tvl_slice_reader and callbacks stay the host's. Copies are put in the order of `cuda_stream`, a cudaStream_t (NULL:
+ * the default one): a frame is read after what was given to the stream before the call, and what is given to it
+ * afterwards finds what was decoded. Calls return when their copies are done. It does not matter where coding goes on:
+ * that is `device` of the params.
  *
  *   tvl_decoder_set_memory(decoder, 0, stream);
  *   tvl_decoder_read_slices(decoder, &(tvl_voxels){device_pointer, 0, 0, 0}, slices, &count);
  *
- * Samples of a row must have no gaps (TVL_UNSUPPORTED). Memory that moves between both, or that a GPU maps of the host, may
- * be given, too. What was decoded passes through memory of the host, which hashes and maps it. TVL_UNSUPPORTED where the library was built without CUDA (tvl_has(TVL_FEATURE_CUDA)), or there is no such
- * GPU; the handle's memory is then as before. */
+ * Samples of a row must have no gaps (TVL_UNSUPPORTED). Memory that moves between both, or that a GPU maps of the host,
+ * may be given, too. What was decoded passes through memory of the host, which hashes and maps it. Pointers are not
+ * checked: one that is not where it is said to be is as bad as any wild pointer. TVL_UNSUPPORTED where the library was
+ * built without CUDA (tvl_has(TVL_FEATURE_CUDA)), or there is no such GPU; the handle's memory is then as before. */
 TVL_API tvl_result tvl_encoder_set_memory(tvl_encoder* encoder, int32_t device, void* cuda_stream);
 TVL_API tvl_result tvl_decoder_set_memory(tvl_decoder* decoder, int32_t device, void* cuda_stream);
 
@@ -625,7 +680,10 @@ TVL_API void tvl_batch_params_init(tvl_batch_params* params, uint64_t struct_siz
 
 /* Decodes `count` volumes, each as tvl_decode_volume does. On the CPU as many at a time as there are threads; on a GPU
  * four, each with kernels of its own. One that fails does not stop the others: the call returns the result of the first
- * that did, and its text says which. params: NULL = defaults. */
+ * that did, and its text says which. params: NULL = defaults. What is open is closed. Jobs are looked at and set by
+ * several threads during the call and must not share memory that is written. TVL_BAD_ARGUMENT for parameters outside
+ * their ranges and TVL_UNSUPPORTED for jobs of another size or a GPU that is not there: no job is touched then. When
+ * the call is cancelled the jobs that were not done say so, too. */
 TVL_API tvl_result tvl_decode_volumes(tvl_decoder* decoder, tvl_volume_job* jobs, uint64_t count,
                                       const tvl_batch_params* params);
 
@@ -640,15 +698,17 @@ TVL_API tvl_result tvl_decode_volumes(tvl_decoder* decoder, tvl_volume_job* jobs
  *   tvl_plan_source(plan, &source);
  *   tvl_decoder_open(decoder, &source, params);
  *
- * A stream with an index needs three rounds, one more with motion, two more for a region: beginning and end; heads of the
- * GOPs; chunks, or their heads and then the parts that the region needs. With a front table, which volumes of 2^20 bytes and
- * more have in files and in memory, the second is not needed. Where the index is lost, all is asked for. */
+ * A stream with an index needs three rounds, one more with motion, two more for a region: beginning and end; heads of
+ * the GOPs; chunks, or their heads and then the parts that the region needs. With a front table, which volumes of 2^20
+ * bytes and more have in files and in memory, the second is not needed. Where the index is lost, all is asked for. */
 typedef struct tvl_plan tvl_plan;
-TVL_API tvl_plan* tvl_plan_new(void);                     /* NULL when there is no memory */
-TVL_API void tvl_plan_free(tvl_plan* plan);               /* NULL is allowed */
-TVL_API const char* tvl_plan_error(const tvl_plan* plan); /* "" after success */
+TVL_API tvl_plan* tvl_plan_new(void);       /* NULL when there is no memory */
+TVL_API void tvl_plan_free(tvl_plan* plan); /* NULL is allowed */
+/* The text of the last result, see the top; "" after success, "the plan is NULL" for NULL. */
+TVL_API const char* tvl_plan_error(const tvl_plan* plan);
 
-/* Begins anew, with nothing given. For a decoder that is opened with the same params; NULL = everything. */
+/* Begins anew, with nothing given, for a stream of so many bytes and a decoder that is opened with the same params
+ * (NULL = everything), which are checked by tvl_plan_next, when the stream is known. */
 TVL_API tvl_result tvl_plan_begin(tvl_plan* plan, uint64_t stream_bytes, const tvl_decode_params* params);
 TVL_API tvl_result tvl_plan_begin_volume(tvl_plan* plan, uint64_t stream_bytes, const tvl_volume_decode_params* params);
 
@@ -658,13 +718,16 @@ typedef struct tvl_range {
 } tvl_range;
 
 /* What has to be given next: ascending, apart from each other. *count: how many, 0 = all is there; with
- * TVL_BUFFER_TOO_SMALL how many there is no room for, and the call is made again. Else as the decoder would fail:
- * TVL_BAD_ARGUMENT for a request that the stream cannot answer, TVL_BAD_STREAM for damage. */
+ * TVL_BUFFER_TOO_SMALL how many there are where `capacity` is less (`ranges` may be NULL when that is 0), and the call
+ * is made again. Else as the decoder would fail: TVL_BAD_ARGUMENT for a request that the stream cannot answer, and
+ * before tvl_plan_begin, as the next two; TVL_BAD_STREAM for damage; TVL_UNSUPPORTED for limits and features. */
 TVL_API tvl_result tvl_plan_next(tvl_plan* plan, tvl_range* ranges, uint64_t capacity, uint64_t* count);
-/* Bytes of the stream, which are copied; any, in any order. */
+/* `size` bytes of the stream from its byte `offset` on, which are copied; any, in any order. TVL_BAD_ARGUMENT for bytes
+ * beyond the end that was said. */
 TVL_API tvl_result tvl_plan_give(tvl_plan* plan, uint64_t offset, const void* data, uint64_t size);
 /* Sets `source`, after its _init, to what was given: a stream that can seek. Reading what was not given is TVL_IO. The
- * plan must live, and not be begun anew, as long as a decoder reads from it. */
+ * plan must live as long as a decoder has it open, which uses it from its own threads: nothing else may be done with
+ * the plan meanwhile, and a second decoder needs a second plan. */
 TVL_API tvl_result tvl_plan_source(tvl_plan* plan, tvl_source* source);
 
 #ifdef __cplusplus
