@@ -24,8 +24,14 @@
 // Decoder::pull_coefficients, which stand between the transform and the quantiser.
 //
 // Threads: an object is used by one thread at a time; it runs its own pool inside, and a Decoder reads a file that can
-// seek ahead in a thread of its own, which alone uses the ByteSource from the first pull on. Output bytes do not depend on the
-// number of threads nor on the instruction set. Errors are trivelet::Error (include/trivelet/error.h).
+// seek ahead in a thread of its own, which alone uses the ByteSource from the first pull on. Output bytes do not depend
+// on the number of threads nor on the instruction set.
+// Ownership: sinks, sources and backends stay the caller's and must outlive the objects that are given them; what
+// functions return by reference lives as long as the object. Samples and coefficients are used during the call only.
+// Errors are trivelet::Error (include/trivelet/error.h): BadArgument for parameters, Gops and frames that do not fit;
+// Unsupported for what a device cannot do and, reading, for versions, features and limits; BadStream for damage; what a
+// sink or source throws, Io, passes through, as does std::bad_alloc. After one an Encoder is good for nothing but to be
+// destroyed. A Decoder that threw BadStream in a pull goes on behind that GOP in the next one if its header is intact.
 // The stream format is described in codec/FORMAT.md.
 #pragma once
 
@@ -225,13 +231,14 @@ struct DecoderParams {
   SimdLevel simd = SimdLevel::kBest;
 };
 
-/// What a stream says about itself, without decoding anything. Throws BadStream, or Unsupported, also for more frames, larger
-/// GOPs or a larger index than `limits` allow.
+/// What a stream says about itself, without decoding anything; of a seekable source also by its index.
+/// Throws BadStream, or Unsupported, also for more frames, larger GOPs or a larger index than `limits` allow.
 StreamInfo probe(ByteSource& source, const Limits& limits = {});
 
 class Decoder {
  public:
-  /// Reads the header; for a seekable source also the index (rebuilt by a scan when it is lost).
+  /// Reads the header; for a seekable source also the index (rebuilt by a scan when it is lost). A null backend means
+  /// the CPU. Throws BadArgument for a request that the stream cannot answer: reductions, regions outside the pictures.
   Decoder(ByteSource& source, const DecoderParams& params, const Backend* backend = nullptr);
   ~Decoder();
   Decoder(const Decoder&) = delete;
@@ -266,7 +273,7 @@ class Decoder {
   std::unique_ptr<State> state_;
 };
 
-/// True when the bytes begin like a .tvl stream (8 are enough).
+/// True when the `size` bytes at `data` begin like a .tvl stream (8 are enough, fewer never). By any thread.
 bool is_tvl(const void* data, std::size_t size);
 
 }  // namespace trivelet

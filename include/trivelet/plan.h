@@ -43,7 +43,7 @@ class ReadPlan {
   std::vector<ByteRange> next();
   /// All ranges that next() asked for.
   std::vector<ByteRange> ranges() const;
-  /// Bytes of the stream, which are copied; any, in any order.
+  /// Bytes of the stream, which are copied; any, in any order. BadArgument for bytes beyond its end.
   void give(std::uint64_t offset, const void* data, std::size_t size);
   /// What was given, as a stream that can seek; reading anything else throws Io. Lives as long as the plan.
   ByteSource& source();

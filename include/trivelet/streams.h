@@ -1,4 +1,6 @@
-// Where the bytes of a stream come from and go to: memory, files, pipes, or a class of one's own.
+// Where the bytes of a stream come from and go to: memory, files, pipes, or a class of one's own. Sizes and positions
+// are bytes. An object is used by one thread at a time, though not always by the one that made it. Pointers are used
+// during the call only, but for the memory of a MemorySource.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +15,8 @@ namespace trivelet {
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
-  virtual void write(const void* data, std::size_t size) = 0;  ///< throws Error(kIo)
+  /// Takes all of them, or throws Error(kIo).
+  virtual void write(const void* data, std::size_t size) = 0;
 };
 
 /// Where a stream comes from.
@@ -23,7 +26,7 @@ class ByteSource {
   /// Reads up to `size` bytes at the current position; fewer only at the end. Throws Error(kIo).
   virtual std::size_t read(void* data, std::size_t size) = 0;
   virtual bool seekable() const = 0;
-  virtual void seek(std::uint64_t position) = 0;  ///< only when seekable
+  virtual void seek(std::uint64_t position) = 0;  ///< up to size(), only when seekable. Throws Error(kIo)
   virtual std::uint64_t size() const = 0;         ///< only when seekable
 };
 

@@ -32,9 +32,9 @@
  * Ownership. What is passed stays the caller's. Pointers are used during the call only, but for: the bytes, files and
  * callbacks of a tvl_source, which are needed until the decoder opens another one, is closed or freed; memory and
  * callback of a tvl_sink, until the encoder has finished, opens another stream or is freed; a tvl_log, until it is
- * replaced or the handle is freed; the `cuda_stream`
- * of _set_memory likewise; a tvl_runner likewise, and while a stream is open that was opened with it. With each callback goes its `user`, which the library passes on and does not
- * look at.
+ * replaced or the handle is freed; the `cuda_stream` of _set_memory likewise; a tvl_runner likewise, and while a stream
+ * is open that was opened with it. With each callback goes its `user`, which the library passes on and does not look
+ * at.
  *
  * Threads. Handles are independent of each other. One is used by one thread at a time, but _cancel may be called by
  * any, as long as the handle is not being freed. A handle runs `threads` threads inside; results do not depend on their
@@ -461,11 +461,11 @@ TVL_API tvl_result tvl_decoder_video(tvl_decoder* decoder, tvl_video* video);
 TVL_API int32_t tvl_decoder_gop_frames(const tvl_decoder* decoder);
 /* Decodes the next `capacity` frames, fewer at the end: samples and times where `frames` says, each with planes for all
  * components of tvl_decoder_video in memory of the caller. *count: how many, also with an error; 0 with TVL_OK is the
- * end. TVL_BAD_STREAM for a damaged GOP, of which no frame is given without keep_partial; the stream stays open, and
- * the next call goes on behind that GOP (of motion the one behind it may fail, too, for want of it). TVL_BAD_ARGUMENT
- * for what tvl_decoder_open did not open, for a component that is missing or has samples of two bytes at odd addresses.
- * Streams of volumes give the numbers that stand for their voxels, unless these are coded by prediction
- * (TVL_UNSUPPORTED). */
+ * end. TVL_BAD_STREAM for a damaged GOP, of which no frame is given without keep_partial; the stream stays open. If the
+ * GOP's header is intact the next call goes on behind it (of motion the one behind it may fail, too, for want of it);
+ * else the next calls fail as well, and only keep_partial finds what is left. TVL_BAD_ARGUMENT for what tvl_decoder_open
+ * did not open, for a component that is missing or has samples of two bytes at odd addresses. Streams of volumes give
+ * the numbers that stand for their voxels, unless these are coded by prediction (TVL_UNSUPPORTED). */
 TVL_API tvl_result tvl_decoder_read(tvl_decoder* decoder, tvl_frame* frames, uint64_t capacity, uint64_t* count);
 
 typedef struct tvl_decode_stats {

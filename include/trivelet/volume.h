@@ -20,8 +20,10 @@
 // Memory: slices are borrowed for a call and copied; a few GOPs of them are held, or the whole volume where its fourth
 // axis is coded first. Threads: an object is used by one thread at a time; it runs threads of its own inside, and calls
 // a source of slices from one of them. The bytes written depend neither on the number of threads nor on the instruction
-// set. Errors are trivelet::Error: BadArgument for requests that mean nothing, Unsupported for what the format cannot
-// hold, BadStream for damaged streams, Mismatch for a failed verification; what a source or sink throws passes through.
+// set. Ownership: sources, sinks and backends stay the caller's and must outlive what uses them; what functions return
+// by reference lives as long as the object. Errors are trivelet::Error: BadArgument for requests that mean nothing,
+// Unsupported for what the format cannot hold, BadStream for damaged streams, Mismatch for a failed verification; what a
+// source or sink throws passes through.
 #pragma once
 
 #include <array>
@@ -73,7 +75,7 @@ struct VoxelFormat {
   bool operator==(const VoxelFormat&) const = default;
 };
 
-/// The value of a stored scalar. 64-bit integers lose their last bits.
+/// The value of a stored scalar, bytes_of(type) bytes at any address. 64-bit integers lose their last bits.
 double scalar_value(const std::byte* stored, VoxelType type, bool big_endian);
 
 /// The shape of a volume. Rows are contiguous, then slices, then volumes (points in time, directions, …).
@@ -112,6 +114,7 @@ struct VolumeError {
   /// In dB; the peak is largest - least of the first volume.
   double psnr() const;
 };
+/// Of `scalars` scalars without gaps at `a`, the original, and at `b`; channels count as scalars of their own.
 VolumeError compare_scalars(const std::byte* a, const VoxelFormat& format_a, const std::byte* b,
                             const VoxelFormat& format_b, std::size_t scalars);
 
@@ -127,7 +130,7 @@ struct VolumeCuts {
   std::vector<Cut> cuts;  ///< by layer: of what this layer and those before it give
   bool operator==(const VolumeCuts&) const = default;
 };
-/// PSNR of a known cut in dB, against the peak; infinite when exact.
+/// PSNR of cut `layer` < cuts.cuts.size(), which is known, in dB, against the peak; infinite when exact.
 double psnr_of(const VolumeCuts& cuts, std::size_t layer);
 
 // --------------------------------------------------------------------------------------------------------- encode
@@ -354,7 +357,8 @@ class VolumeDecoder {
   const VoxelRegion& selection() const;
   std::array<std::uint64_t, 3> step() const;
 
-  /// The next slice, output().slice_bytes() of it; false at the end. A stream that was cut short ends early.
+  /// The next slice, output().slice_bytes() of it; false at the end. A stream that was cut short ends early. BadStream for
+  /// damage, after which no slice follows.
   bool read(std::byte* slice);
 
   const CodecStats& stats() const;
