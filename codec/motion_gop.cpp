@@ -218,7 +218,7 @@ void MotionTransform::inverse(const std::vector<Field<T>>& fields, const std::ve
     inverse_colour<std::int32_t>(colour[0], colour[1], colour[2], 1.0f, header_.components[0].offset, highest_sample(f),
                                  gop, pool_);
   }
-  for (; c < gop.components(); ++c) {
+  for (; c < static_cast<int>(fields.size()); ++c) {
     const Field<std::int32_t> field = field_of(c);
     const MutableVolumeView samples = gop.plane(c);
     const StoreKernel<std::int32_t> store = dwt_kernels<std::int32_t>(simd).store[format_index(samples)];

@@ -65,7 +65,7 @@ class MotionTransform {
   void forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real);
 
   /// Samples from the components after the inverse transform in space, of a GOP decoded so much smaller; `gains` as for
-  /// inverse_transform(). The fields' memory is used up.
+  /// inverse_transform(). The fields' memory is used up. Of the first components only, where there are fewer fields.
   template <class T>
   void inverse(const std::vector<Field<T>>& fields, const std::vector<float>& gains, const GopMotion& motion,
                const Reduction& reduction, const MotionKeys& keys, Gop& gop);

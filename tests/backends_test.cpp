@@ -223,6 +223,7 @@ std::vector<MotionCase> motion_cases() {
       {"rows between", 37, 29, 9, 8, "yuv422p", with(fine, Profile::kFast), "s"},
       {"whole colours", 33, 18, 6, 4, "gbrp", with(fine, Profile::kDense), "s"},
       {"alpha", 26, 22, 5, 4, "yuva420p", with(coarse, Profile::kFast), "d"},
+      {"whole colours and alpha", 17, 31, 3, 3, "gbrap", with(coarse, Profile::kDense), "s"},
       {"ten bits", 35, 21, 8, 4, "yuv444p10le", with(fine, Profile::kFast)},
       {"sixteen bits", 30, 26, 5, 4, "gray16le", with(fine, Profile::kDense)},
       {"lossless", 41, 27, 10, 4, "yuv420p", with(exact, Profile::kFast), "s"},

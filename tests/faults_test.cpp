@@ -59,6 +59,12 @@ F* real(const char* name) {
 
 void* operator new(std::size_t n) { return allocate(n, 0); }
 void* operator new[](std::size_t n) { return allocate(n, 0); }
+// What can do without (std::stable_sort) asks like this.
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept try {
+  return allocate(n, 0);
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
 void* operator new(std::size_t n, std::align_val_t a) { return allocate(n, static_cast<std::size_t>(a)); }
 void* operator new[](std::size_t n, std::align_val_t a) { return allocate(n, static_cast<std::size_t>(a)); }
 void operator delete(void* p) noexcept { give_back(p); }

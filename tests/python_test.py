@@ -929,7 +929,7 @@ class Together(unittest.TestCase):
 
     def test_signals(self) -> None:
         array = RANDOM.integers(0, 60000, (128, 200, 200), np.uint16)
-        stream = trivelet.encode(array[:, :50], effort="fast", slab=2)
+        stream = trivelet.encode(array[:, :100], slab=2)
 
         def interrupt(*_: object) -> None:
             raise KeyboardInterrupt
@@ -937,7 +937,7 @@ class Together(unittest.TestCase):
         before = signal.signal(signal.SIGALRM, interrupt)
         try:
             for call in (
-                lambda: trivelet.encode(array, effort="fast", slab=2, threads=1),
+                lambda: trivelet.encode(array, slab=2, threads=1),
                 lambda: trivelet.decode(stream, threads=1),
             ):
                 used = time.process_time()
