@@ -8,6 +8,8 @@
 
 #include "capi/metadata.h"
 #include "capi/video.h"
+#include "codec/container.h"
+#include "codec/metadata.h"
 
 namespace trivelet::capi {
 
@@ -275,6 +277,8 @@ uint64_t tvl_encode_bound(const tvl_video* video, const tvl_encode_params* param
       samples += Shape{1, info.component_height(c), info.component_width(c)}.samples();
     const auto length = static_cast<std::uint64_t>(p.gop_frames);
     bound = stream_bound(checked_mul(samples, count), (count + length - 1) / length);
+    for (const ExtraBox& box : metadata_boxes(to_metadata(p.metadata)))
+      bound += box.payload.size() + kBoxHeaderBytes + kBoxCrcBytes;
   });
   return bound;
 }

@@ -353,8 +353,8 @@ TVL_API tvl_result tvl_encoder_stats(tvl_encoder* encoder, tvl_encode_stats* sta
  * TVL_BUFFER_TOO_SMALL, where coding goes on to the end to know it; 0 with other errors. Nothing is open afterwards. */
 TVL_API tvl_result tvl_encode(tvl_encoder* encoder, const tvl_video* video, const tvl_encode_params* params,
                               const tvl_frame* frames, uint64_t count, void* stream, uint64_t capacity, uint64_t* size);
-/* Bytes that no stream of tvl_encode with the same arguments exceeds, but for texts of params->metadata, which come on
- * top: 9 a sample and 16 KiB a GOP, and more for settings. Real streams are much smaller: memory of the size of the
+/* Bytes that no stream of tvl_encode with the same arguments exceeds: 9 a sample and 16 KiB a GOP, and more for settings
+ * and metadata. Real streams are much smaller: memory of the size of the
  * samples and 64 KiB suffices but for noise. params: NULL = defaults. 0 where video or params are impossible. */
 TVL_API uint64_t tvl_encode_bound(const tvl_video* video, const tvl_encode_params* params, uint64_t count);
 
