@@ -27,24 +27,11 @@ constexpr int kMostQueues = 32;
 
 void ask_for_queues(int count) { (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(count).c_str(), 0); }
 
-// A kernel that is loaded when it is first used waits for all that the device does, and searches for motion are long.
-void ask_for_kernels_at_once() { (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
-
-// GOPs on the device at once. The dense profile's kernels wait for their longest segments, and other GOPs fill the
-// device meanwhile.
-constexpr int kFastSlots = 3, kDenseSlots = 32;
-// Results that are divided and written while the device codes others (encoder_finish.cpp). Rate control of the dense
-// profile takes a thread of the host about ten times as long as a full device the GOP.
-constexpr int kFastLent = 3, kDenseLent = 12;
-
 }  // namespace
 
 bool is_built() { return true; }
 
-void expect_gops(int in_flight) {
-  ask_for_queues(std::clamp(in_flight + 1, 1, kMostQueues));
-  if (in_flight > kFastSlots + kFastLent) ask_for_kernels_at_once();
-}
+void expect_gops(int in_flight) { ask_for_queues(std::clamp(in_flight + 1, 1, kMostQueues)); }
 
 std::vector<DeviceInfo> devices() {
   ask_for_queues(kMostQueues);
@@ -358,6 +345,13 @@ bool CudaDecoder::pull(Gop& gop, bool may_exchange) {
   return true;
 }
 
+// GOPs on the device at once. The dense profile's kernels wait for their longest segments, and other GOPs fill the
+// device meanwhile.
+constexpr int kFastSlots = 3, kDenseSlots = 32;
+// Results that are divided and written while the device codes others (encoder_finish.cpp). Rate control of the dense
+// profile takes a thread of the host about ten times as long as a full device the GOP.
+constexpr int kFastLent = 3, kDenseLent = 12;
+
 PipelineOptions options_for(const StreamHeader& h, int device, std::size_t max_memory, bool lends) {
   const bool dense = h.profile == Profile::kDense;
   const int lent = !lends ? 0 : dense ? kDenseLent : kFastLent;
@@ -379,8 +373,8 @@ void copy_rows(int number, Rows to, Rows from, std::size_t row_bytes, std::size_
   check(cudaSetDevice(number), "cudaSetDevice");
   const auto s = static_cast<cudaStream_t>(stream);
   const auto row = static_cast<std::ptrdiff_t>(row_bytes);
-  constexpr cudaMemcpyKind kind =
-      cudaMemcpyDefault;  // memory that moves, and what a device maps of the host, is as good
+  // Memory that moves, and what a device maps of the host, is as good.
+  constexpr cudaMemcpyKind kind = cudaMemcpyDefault;
   if (to.pitch == row && from.pitch == row)
     return check(cudaMemcpyAsync(to.data, from.data, checked_mul(row_bytes, rows), kind, s), "cudaMemcpyAsync");
   if (to.pitch >= row && from.pitch >= row)

@@ -506,12 +506,14 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   const Stopwatch clock;
   const std::size_t gpu_memory = options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory);
   std::future<std::shared_ptr<const Backend>> starting;
-  const bool few_gops = params.profile == Profile::kFast && params.motion != Motion::kOn;
+  // Where GOPs are searched for motion beside each other, as many as there are, they are coded behind that.
+  const bool fast = params.profile == Profile::kFast;
+  const bool few_gops = fast && params.motion != Motion::kOn;
   if (few_gops) starting = start_backend(options.device, gpu_memory, kFastGops);
   VideoInput input(options.input, reader_options(options.reading, common), common, range);
   if (!few_gops) {
     const std::uint64_t gops = gops_of(input.info(), params.gop_frames);
-    starting = start_backend(options.device, gpu_memory, gops > 0 ? gops + kFastGops : 0);
+    starting = start_backend(options.device, gpu_memory, fast && gops > 0 ? gops + kFastGops : gops);
   }
   VideoInfo video = input.info();
   params.metadata = input.metadata();
