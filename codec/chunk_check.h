@@ -29,6 +29,8 @@ struct ChunkChecks {
   std::uint64_t head_bytes = 0;
   std::uint32_t head_crc = 0;
   std::vector<std::uint32_t> parts;  ///< CRCs of the parts that have bytes, in their order
+  /// These are not known yet, and the head may be longer: what a plan goes by until they are.
+  bool expected = false;
 };
 
 /// The payload of a GOP's "part" box. `chunks` as written, in the order of the chunk table.

@@ -254,7 +254,7 @@ bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std:
           in.seek(body + c.offset);
           const auto n_head = static_cast<std::size_t>(checks[i].head_bytes);
           if (in.read(bytes.data() + chunk.at, n_head) < n_head ||
-              !has_crc32c(bytes.data() + chunk.at, n_head, checks[i].head_crc)) {
+              !(checks[i].expected || has_crc32c(bytes.data() + chunk.at, n_head, checks[i].head_crc))) {
             chunk.ok = intact = false;
             report_read(where + ": the head of the " + name());
           }
@@ -315,7 +315,7 @@ bool Decoder::State::join_chunks(Packet& packet, const std::vector<ChunkChecks>&
         } catch (const Error& e) {
           if (e.kind() != ErrorKind::kBadStream) throw;
           chunk.ok = intact = false;
-          report_read(where + ": " + e.what());
+          if (checks.empty() || !checks[i].expected) report_read(where + ": " + e.what());
           for_parts(header, received, b, d, [&](std::size_t c, std::size_t block, std::size_t s) {
             LayeredSegment& begun = received.components[c].blocks[block][s];  // by the chunk: undone
             if (l == 0) begun.top = 0;
@@ -386,7 +386,22 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   return true;
 }
 
-// The checks behind a GOP packet, with which its chunks can be read in part; none when there are no good ones.
+// What goes for the checks behind a packet in a plan for which they are not there yet: the heads of chunks as far as they
+// are known, from copies in the front table. None where there is no byte of one.
+std::vector<ChunkChecks> Decoder::State::expected_checks(const GopHeader& g, std::uint64_t body) const {
+  const auto& given = static_cast<const GivenBytes&>(in.source());
+  std::vector<ChunkChecks> checks(g.chunks.size());
+  for (std::size_t i = 0; i < checks.size(); ++i) {
+    if (g.chunks[i].size == 0) continue;
+    checks[i].head_bytes = std::min(g.chunks[i].size, given.known_from(body + g.chunks[i].offset));
+    checks[i].expected = true;
+    if (checks[i].head_bytes == 0) return {};
+  }
+  return checks;
+}
+
+// The checks behind a GOP packet, with which its chunks can be read in part; none when there are no good ones. Called
+// where its chunks begin.
 std::vector<ChunkChecks> Decoder::State::read_checks(const GopHeader& g, std::uint64_t end_of_packet) {
   if (!has_region(g) || !in.seekable() || !info.has_index) return {};
   const std::uint64_t back = in.position();
@@ -394,12 +409,16 @@ std::vector<ChunkChecks> Decoder::State::read_checks(const GopHeader& g, std::ui
   std::uint8_t head[kBoxHeaderBytes];
   Box box;
   std::vector<std::uint8_t> payload;
-  if (end_of_packet <= in.size()) {
-    in.seek(end_of_packet);
-    if (in.read(head, sizeof head) == sizeof head && parse_box_header(head, box) && box.is("part") &&
-        box.length <= kMaxExtraBytes && in.append(payload, box.length))
-      checks = parse_checks(g, payload.data(), payload.size()).value_or(std::vector<ChunkChecks>{});
-  }
+  if (end_of_packet <= in.size()) try {
+      in.seek(end_of_packet);
+      if (in.read(head, sizeof head) == sizeof head && parse_box_header(head, box) && box.is("part") &&
+          box.length <= kMaxExtraBytes && in.append(payload, box.length))
+        checks = parse_checks(g, payload.data(), payload.size()).value_or(std::vector<ChunkChecks>{});
+    } catch (const NotGiven&) {
+      if (!planned) throw;
+      checks = expected_checks(g, back);
+      if (checks.empty()) throw;
+    }
   in.seek(back);
   return checks;
 }
@@ -414,8 +433,8 @@ bool Decoder::State::read_parts(Packet& packet, const ChunkEntry& chunk, const C
   for_parts(header, received, band, distance, [&](std::size_t c, std::size_t b, std::size_t s) {
     const LayerPart& part = received.components[c].blocks[b][s].parts.back();
     if (part.size == 0 || !intact) return;
-    intact = next < checks.parts.size();
-    const std::uint32_t crc = intact ? checks.parts[next++] : 0;
+    intact = checks.expected || next < checks.parts.size();
+    const std::uint32_t crc = intact && !checks.expected ? checks.parts[next++] : 0;
     const auto resolutions = static_cast<std::size_t>(received.components[c].grid->resolutions());
     if (!intact || !needed[c][b * resolutions + s % resolutions]) return;
     const auto at = static_cast<std::size_t>(part.data - bytes.data());

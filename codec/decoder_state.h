@@ -180,6 +180,7 @@ struct Decoder::State : StreamLayout {
   /// Frames of a GOP that follows: what is missing before it is reported if it is wanted.
   void follow(std::uint64_t first_frame, int frames, const std::string& where);
   std::vector<ChunkChecks> read_checks(const GopHeader& g, std::uint64_t end_of_packet);
+  std::vector<ChunkChecks> expected_checks(const GopHeader& g, std::uint64_t body) const;
   bool read_parts(Packet& packet, const ChunkEntry& chunk, const ChunkChecks& checks, std::uint64_t body,
                   std::size_t place, int band, int distance);
   void find_needed();

@@ -4,12 +4,17 @@
 #include <utility>
 
 #include "codec/bytes.h"
+#include "codec/chunk_check.h"
 #include "codec/stream_layout.h"
 #include "trivelet/volume.h"
 
 namespace trivelet {
 
 namespace {
+
+/// Bytes up to which the heads of all chunks are worth their place in the first answer: what a reader takes with it at
+/// most (plan.cpp).
+constexpr std::uint64_t kMostOfHeads = std::uint64_t{1} << 16;
 
 FrontCopy copy_of(StreamInput& in, std::uint64_t offset, std::uint64_t size) {
   FrontCopy copy{offset, {}};
@@ -26,6 +31,22 @@ void write_places(ByteWriter& w, const std::vector<FrontCopy>& copies, std::size
   }
 }
 
+// How many of the copies, from the first on, have room with their places.
+std::size_t copies_within(const std::vector<FrontCopy>& copies, std::size_t room) {
+  ByteWriter places;
+  std::size_t bytes = 0;
+  std::size_t count = 0;
+  for (; count < copies.size(); ++count) {
+    places.varint(copies[count].offset);
+    places.varint(copies[count].bytes.size());
+    bytes += copies[count].bytes.size();
+    ByteWriter number;
+    number.varint(count + 1);
+    if (number.bytes.size() + places.bytes.size() + bytes > room) break;
+  }
+  return count;
+}
+
 // Whether no byte of the stream is in two of the copies, whose bytes are not read yet.
 bool are_apart(const std::vector<FrontCopy>& copies, const std::vector<std::uint64_t>& sizes) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> places;  // begin and end
@@ -33,6 +54,27 @@ bool are_apart(const std::vector<FrontCopy>& copies, const std::vector<std::uint
   std::sort(places.begin(), places.end());
   return std::adjacent_find(places.begin(), places.end(),
                             [](const auto& a, const auto& b) { return b.first < a.second; }) == places.end();
+}
+
+// The heads of a GOP's chunks, of which `header` is a copy of box and header, if there are checks behind it that tell how
+// long they are.
+void gather_heads(StreamInput& in, const StreamHeader& stream, const GopInfo& gop, const FrontCopy& header,
+                  std::vector<FrontCopy>& copies) {
+  const GopHeader head =
+      parse_gop_header(stream, header.bytes.data() + kBoxHeaderBytes, header.bytes.size() - kBoxHeaderBytes);
+  std::uint8_t begin[kBoxHeaderBytes];
+  Box box;
+  std::vector<std::uint8_t> payload;
+  in.seek(gop.offset + gop.bytes);
+  if (in.read(begin, sizeof begin) < sizeof begin || !parse_box_header(begin, box) || !box.is("part") ||
+      box.length > kMaxExtraBytes || !in.append(payload, box.length))
+    return;
+  const std::optional<std::vector<ChunkChecks>> checks = parse_checks(head, payload.data(), payload.size());
+  if (!checks) return;
+  const std::uint64_t body = gop.offset + header.bytes.size();
+  for (std::size_t i = 0; i < checks->size(); ++i)
+    if ((*checks)[i].head_bytes > 0)
+      copies.push_back(copy_of(in, body + head.chunks[i].offset, (*checks)[i].head_bytes));
 }
 
 // Where the payload of the front table begins in a stream: behind Head, and a header of its own.
@@ -48,26 +90,38 @@ std::uint64_t place_of_front_table(ByteSource& stream) {
 }  // namespace
 
 // Per GOP: its entry of the index, with sizes of layers of 3 bytes; the header's fields; sizes and checks of chunks, of 2
-// and 4 bytes; the place of the copy. Then the boxes of index and end.
-std::size_t front_table_room(const StreamHeader& header, std::uint64_t gops) {
-  const std::uint64_t chunks = std::uint64_t{header.layers} * static_cast<std::uint64_t>(header.temporal_bands()) *
-                               (header.spatial_levels + std::uint64_t{1});
+// and 4 bytes; the place of the copy. Then the boxes of index and end. For heads per chunk the place of the copy and a
+// component's share; per segment what was measured of MR: 1.25 bytes, and a fifth of one for each layer without loss, two
+// fifths with.
+std::size_t front_table_room(const StreamHeader& header, std::uint64_t gops, bool heads) {
+  const std::uint64_t bands = static_cast<std::uint64_t>(header.temporal_bands());
+  const std::uint64_t chunks = header.layers * bands * (header.spatial_levels + std::uint64_t{1});
   const std::uint64_t of_gop = 80 + std::uint64_t{6} * header.layers + 6 * chunks;
-  return static_cast<std::size_t>(96 + checked_mul(gops, of_gop));
+  const std::uint64_t room = 96 + checked_mul(gops, of_gop);
+  if (!heads) return static_cast<std::size_t>(room);
+  const auto blocks_along = [&](int n) {
+    return static_cast<std::uint64_t>((n + header.block_size() - 1) / header.block_size());
+  };
+  std::uint64_t segments = 0;
+  for (std::size_t c = 0; c < header.components.size(); ++c)
+    segments += blocks_along(header.video.component_width(static_cast<int>(c))) *
+                blocks_along(header.video.component_height(static_cast<int>(c))) * bands *
+                (header.components[c].spatial_levels + std::uint64_t{1});
+  const std::uint64_t of_heads = 8 * chunks + segments * (20 + (header.lossless ? 3u : 6u) * header.layers) / 16;
+  const std::uint64_t room_of_heads = checked_mul(gops, of_heads);
+  return static_cast<std::size_t>(room_of_heads <= kMostOfHeads ? room + room_of_heads : room);
 }
 
 std::vector<std::uint8_t> serialise(const FrontTable& table, std::size_t room) {
-  for (std::size_t count = table.copies.size();; --count) {
-    ByteWriter w;
-    w.fixed(kFrontTableVersion);
-    w.fixed(table.stream_bytes);
-    write_places(w, table.copies, count);
-    for (std::size_t i = 0; i < count; ++i)
-      w.bytes.insert(w.bytes.end(), table.copies[i].bytes.begin(), table.copies[i].bytes.end());
-    if (w.bytes.size() > room && count > 0) continue;
-    w.bytes.resize(room);
-    return std::move(w.bytes);
-  }
+  ByteWriter w;
+  w.fixed(kFrontTableVersion);
+  w.fixed(table.stream_bytes);
+  const std::size_t count = copies_within(table.copies, room - std::min(room, w.bytes.size()));
+  write_places(w, table.copies, count);
+  for (std::size_t i = 0; i < count; ++i)
+    w.bytes.insert(w.bytes.end(), table.copies[i].bytes.begin(), table.copies[i].bytes.end());
+  w.bytes.resize(room);
+  return std::move(w.bytes);
 }
 
 std::optional<FrontTable> parse_front_table(const std::uint8_t* bytes, std::size_t size) try {
@@ -111,6 +165,10 @@ FrontTable gather_front_table(ByteSource& stream) {
     const FrontCopy begin = copy_of(in, g.offset, kBoxHeaderBytes + 4);
     const auto head_bytes = load_little_endian<std::uint32_t>(begin.bytes.data() + kBoxHeaderBytes);
     table.copies.push_back(copy_of(in, g.offset, std::min<std::uint64_t>(g.bytes, kBoxHeaderBytes + head_bytes)));
+  }
+  for (std::size_t i = 0; i < layout.info.gops.size(); ++i) {
+    const FrontCopy header = table.copies[1 + i];
+    gather_heads(in, layout.header, layout.info.gops[i], header, table.copies);
   }
   return table;
 }

@@ -43,6 +43,8 @@ class GivenBytes final : public ByteSource {
   explicit GivenBytes(std::uint64_t size) : size_(size) {}
   void give(std::uint64_t offset, const void* data, std::size_t size);
   bool has(const ByteRange& range) const { return known_.missing(range).empty(); }
+  /// How many bytes from `offset` on are known without a gap.
+  std::uint64_t known_from(std::uint64_t offset) const;
   /// Of these what is not known, ascending and apart.
   std::vector<ByteRange> missing(const RangeSet& wanted) const;
 

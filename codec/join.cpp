@@ -94,7 +94,7 @@ class Joiner {
     header_.video.frames = known ? frames : 0;
     const std::uint64_t samples = header_.samples(header_.gop_frames);
     check_limit(samples, limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
-    if (again_ && parts_[0]->layout.has_front_table) table_room_ = front_table_room(header_, gops);
+    if (again_ && parts_[0]->layout.has_front_table) table_room_ = front_table_room(header_, gops, false);
     for (const auto& part : parts_) result_.index_damage.push_back(part->layout.info.index_damage);
   }
 

@@ -71,6 +71,11 @@ std::vector<ByteRange> GivenBytes::missing(const RangeSet& wanted) const {
   return out;
 }
 
+std::uint64_t GivenBytes::known_from(std::uint64_t offset) const {
+  const std::vector<ByteRange> missing = known_.missing({offset, size_ - offset});
+  return missing.empty() ? size_ - offset : missing.front().offset - offset;
+}
+
 std::size_t GivenBytes::read(void* data, std::size_t size) {
   const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(size, size_ - position_));
   if (const std::vector<ByteRange> missing = known_.missing({position_, n}); !missing.empty())
@@ -102,6 +107,7 @@ struct ReadPlan::State {
   std::variant<DecoderParams, VolumeDecoderParams> request;
   RangeSet asked;
 
+  bool has_region() const;
   void want_end(RangeSet& wanted) const;
   void plan(RangeSet& wanted);
 };
@@ -113,6 +119,7 @@ namespace {
 constexpr std::uint64_t kLeastBegin = 1024;
 constexpr std::uint64_t kMostBegin = 1 << 16;
 constexpr std::uint64_t kShareOfBegin = 400;
+constexpr std::uint64_t kShareOfBeginForRegion = 200;  // which needs the heads of chunks, too
 constexpr std::uint64_t kEnd = 512;
 
 }  // namespace
@@ -128,6 +135,11 @@ void ReadPlan::give(std::uint64_t offset, const void* data, std::size_t size) {
 }
 ByteSource& ReadPlan::source() { return state_->given; }
 std::vector<ByteRange> ReadPlan::ranges() const { return state_->asked.all(); }
+
+bool ReadPlan::State::has_region() const {
+  if (const auto* volume = std::get_if<VolumeDecoderParams>(&request)) return volume->region.has_value();
+  return std::get<DecoderParams>(request).region.width > 0;
+}
 
 void ReadPlan::State::want_end(RangeSet& wanted) const {
   const std::uint64_t size = given.size();
@@ -233,7 +245,8 @@ std::vector<ByteRange> ReadPlan::next() {
     const std::vector<ByteRange> missing = s.given.missing(wanted);
     if (!missing.empty() && missing.back().offset + missing.back().size + kEnd > size) s.want_end(wanted);
   } else {
-    wanted.add(0, std::min(std::clamp(size / kShareOfBegin, kLeastBegin, kMostBegin), size));
+    const std::uint64_t share = s.has_region() ? kShareOfBeginForRegion : kShareOfBegin;
+    wanted.add(0, std::min(std::clamp(size / share, kLeastBegin, kMostBegin), size));
     s.want_end(wanted);
   }
   s.given.seek(0);

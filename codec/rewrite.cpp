@@ -391,7 +391,7 @@ class Rewriter {
   void choose() {
     whole_ = header_.layers;
     fraction_ = 0;
-    if (again_) table_room_ = front_table_room(header_, gops_.size());
+    if (again_) table_room_ = front_table_room(header_, gops_.size(), false);
     if (params_.layers > 0) {
       require(params_.layers <= header_.layers, ErrorKind::kBadArgument,
               "this stream has " + std::to_string(header_.layers) + " layers, not " + std::to_string(params_.layers));

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -17,6 +18,8 @@ namespace trivelet {
 /// at its first byte.
 class StreamInput {
  public:
+  using Known = std::map<std::uint64_t, std::vector<std::uint8_t>>;
+
   StreamInput(ByteSource& source, std::uint64_t& bytes_read)
       : source_(source), bytes_read_(bytes_read), seekable_(source.seekable()) {
     if (seekable_) size_ = source.size();
@@ -28,25 +31,26 @@ class StreamInput {
 
   // Up to `size` bytes; fewer at the end.
   std::size_t read(void* data, std::size_t size) {
-    if (const std::uint8_t* known = known_at(position_, size)) {
-      std::memcpy(data, known, size);
-      position_ += size;
-      return size;
-    }
-    move_source();
+    auto* out = static_cast<std::byte*>(data);
     std::size_t done = 0;
     while (done < size) {
-      const std::size_t n = source_.read(static_cast<std::byte*>(data) + done, size - done);
-      if (n == 0) break;
+      const auto next = known_.upper_bound(position_);
+      std::size_t n = copy_known(next, out + done, size - done);
+      if (n == 0) {
+        const std::uint64_t gap = next == known_.end() ? size - done : next->first - position_;
+        move_source();
+        n = source_.read(out + done, static_cast<std::size_t>(std::min<std::uint64_t>(gap, size - done)));
+        if (n == 0) break;
+        source_at_ += n;
+        bytes_read_ += n;
+      }
+      position_ += n;
       done += n;
     }
-    position_ += done;
-    source_at_ += done;
-    bytes_read_ += done;
     return done;
   }
-  const std::map<std::uint64_t, std::vector<std::uint8_t>>& known() const { return known_; }
-  // What stands at `offset` of a source that can seek: reads of it alone do not ask the source.
+  const Known& known() const { return known_; }
+  // What stands at `offset` of a source that can seek: the source is not asked for it.
   void know(std::uint64_t offset, std::vector<std::uint8_t> bytes) { known_[offset] = std::move(bytes); }
   // Appends `size` bytes to `out`, growing it only as data arrives. False when the source ends before.
   bool append(std::vector<std::uint8_t>& out, std::uint64_t size) {
@@ -90,12 +94,15 @@ class StreamInput {
     source_.seek(position_);
     source_at_ = position_;
   }
-  const std::uint8_t* known_at(std::uint64_t position, std::size_t size) const {
-    auto next = known_.upper_bound(position);
-    if (next == known_.begin()) return nullptr;
-    const auto& [offset, bytes] = *--next;
-    const std::uint64_t skipped = position - offset;
-    return skipped <= bytes.size() && size <= bytes.size() - skipped ? bytes.data() + skipped : nullptr;
+  // Up to `size` bytes from the position on, of what is known before `next`; 0 when that ends before.
+  std::size_t copy_known(Known::const_iterator next, std::byte* out, std::size_t size) const {
+    if (next == known_.begin()) return 0;
+    const auto& [offset, bytes] = *std::prev(next);
+    const std::uint64_t skipped = position_ - offset;
+    if (skipped >= bytes.size()) return 0;
+    const std::size_t n = std::min(size, bytes.size() - static_cast<std::size_t>(skipped));
+    std::memcpy(out, bytes.data() + skipped, n);
+    return n;
   }
 
   ByteSource& source_;
@@ -104,7 +111,7 @@ class StreamInput {
   std::uint64_t size_ = 0;
   std::uint64_t position_ = 0;
   std::uint64_t source_at_ = 0;  ///< of a source that can seek, where it stands
-  std::map<std::uint64_t, std::vector<std::uint8_t>> known_;
+  Known known_;
 };
 
 }  // namespace trivelet

@@ -485,7 +485,8 @@ constexpr std::uint64_t kWorthFrontTable = std::uint64_t{1} << 20;
 std::size_t room_for_front_table(const VolumeDescription& volume, const Plan& plan) {
   const VideoInfo video = slice_video(plan.map, volume.width, volume.height, volume.all_slices());
   const StreamHeader header = make_header(video, resolve(video, plan.coding));
-  return front_table_room(header, (volume.all_slices() + header.gop_frames - 1u) / header.gop_frames);
+  return front_table_room(header, (volume.all_slices() + header.gop_frames - 1u) / header.gop_frames,
+                          plan.coding.part_checks);
 }
 
 }  // namespace

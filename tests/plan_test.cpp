@@ -211,12 +211,13 @@ struct TestVolume {
       std::memcpy(voxels.data() + 2 * i, &v, 2);
     }
   }
-  Stream coded(bool front_table) {
+  Stream coded(bool front_table, int block_size = 128, int layers = 2, bool predicted = false) {
     MemorySlices slices(ct, voxels.data());
     VolumeEncoderParams p;
-    p.transform = VolumeTransform::kWavelet;
+    p.transform = predicted ? VolumeTransform::kPrediction : VolumeTransform::kWavelet;
     p.slab = 8;
-    p.layers = 2;
+    p.block_size = block_size;
+    p.layers = predicted ? 0 : layers;
     p.front_table = front_table;
     p.verify = false;
     MemorySink sink;
@@ -263,6 +264,60 @@ TEST(Plan, AFrontTableSavesARound) {
     MemorySource plain(without.data(), without.size());
     EXPECT_TRUE(voxels_of(plain, request) == wanted);
   }
+}
+
+// The heads of chunks in it tell where the parts of a region are.
+TEST(Plan, AFrontTableSavesTwoRoundsOfRegions) {
+  TestVolume volume;
+  for (const bool predicted : {false, true})
+    for (const int layers : {1, 4}) {
+      const Stream with = volume.coded(true, 32, layers, predicted);
+      const Stream without = volume.coded(false, 32, layers, predicted);
+      EXPECT_LT(with.size() - without.size(), with.size() / 25);
+      for (const VoxelRegion& region : {VoxelRegion{40, 35, 9, 20, 20, 4}, VoxelRegion{0, 0, 0, 1, 1, 16}}) {
+        VolumeDecoderParams request;
+        request.region = region;
+        CountingSource counted(with);
+        const std::vector<std::byte> wanted = voxels_of(counted, request);
+        ReadPlan plan(with.size(), request);
+        plan.give(0, with.data(), 4096);  // more than is asked for of so small a stream
+        EXPECT_EQ(fetch(plan, with), 1);
+        EXPECT_TRUE(voxels_of(plan.source(), request) == wanted);
+        ReadPlan alone(with.size(), request);
+        fetch(alone, with);
+        check_ranges(alone, counted, with.size());
+        ReadPlan longer(without.size(), request);
+        EXPECT_GE(fetch(longer, without), 4);
+      }
+    }
+}
+
+// A head that is there in part, and damaged checks, take the rounds that they would take without copies.
+TEST(Plan, HeadsThatSayTooLittle) {
+  TestVolume volume;
+  const Stream stream = volume.coded(false, 32, 4, false);
+  VolumeDecoderParams request;
+  request.region = VoxelRegion{40, 35, 9, 20, 20, 4};
+  MemorySource all(stream.data(), stream.size());
+  const std::vector<std::byte> wanted = voxels_of(all, request);
+  for (std::size_t given = 600; given < stream.size(); given += 1 + given / 15) {
+    ReadPlan plan(stream.size(), request);
+    plan.give(0, stream.data(), given);
+    fetch(plan, stream);
+    EXPECT_TRUE(voxels_of(plan.source(), request) == wanted) << given;
+  }
+  Stream damaged = volume.coded(true, 32, 4, false);
+  const char name[] = "part";
+  for (auto at = damaged.begin();;) {
+    at = std::search(at, damaged.end(), reinterpret_cast<const std::byte*>(name),
+                     reinterpret_cast<const std::byte*>(name) + 4);
+    if (at == damaged.end()) break;
+    at += 16;
+    *at ^= std::byte{0x42};
+  }
+  ReadPlan plan(damaged.size(), request);
+  fetch(plan, damaged);
+  EXPECT_TRUE(voxels_of(plan.source(), request) == wanted);
 }
 
 // Wherever it is damaged, it is as if it were not there, and a verifier says so; it is not carried into other streams.
@@ -345,7 +400,7 @@ TEST(Plan, FrontTablesOfRewrittenStreams) {
     return rounds;
   };
   const Stream with = volume.coded(true);
-  const std::uint64_t most = 20 * front_table_room(header_of(with), 2);
+  const std::uint64_t most = 20 * front_table_room(header_of(with), 2, false);
   EXPECT_EQ(rounds_of(with, {}, true), 2);
   EXPECT_EQ(rounds_of(with, {.target_bytes = most}, true), 2);
   EXPECT_EQ(rounds_of(with, {.target_bytes = most / 2}, true), 3);

@@ -280,7 +280,7 @@ class Zarr(unittest.TestCase):
             trivelet_zarr.read_smaller(zarr.create_array(MemoryStore(), shape=(8,), chunks=(8,), dtype="i2"), 1)
 
     def test_requests(self) -> None:
-        """Few of them wait for each other."""
+        """The front table is in the first answers: what it says is in the second, and nothing else is needed."""
         array = (RANDOM.normal(0, 9, (32, 256, 256)) + np.arange(256)).astype(np.int16)
 
         class Waiting(LocalStore):
@@ -299,19 +299,26 @@ class Zarr(unittest.TestCase):
                     self.under_way -= 1
 
         with tempfile.TemporaryDirectory() as folder:
-            make(LocalStore(folder), array, array.shape, TriveletCodec(transform="wavelet", effort="fast", block_size=64))
-            z = zarr.open_array(Waiting(folder), mode="r")
-            store = z.store
-            with zarr.config.set({"async.concurrency": 1000}):
-                for index in (np.s_[:, 64:128, 64:128], np.s_[3:5]):
+            for codec in (
+                TriveletCodec(transform="wavelet", effort="fast", block_size=64),
+                TriveletCodec(transform="wavelet", effort="fast", block_size=64, slab=16, layers=1),
+                TriveletCodec(transform="wavelet", effort="fast", block_size=32, slab=8, layers=4),
+                TriveletCodec(transform="wavelet", block_size=64, slab=8, mode="quality", value=80),
+                TriveletCodec(slab=16),
+            ):
+                make(LocalStore(folder), array, array.shape, codec, overwrite=True)
+                z = zarr.open_array(Waiting(folder), mode="r")
+                store, stream = z.store, Path(folder, "c/0/0/0").read_bytes()
+                whole = trivelet.decode(stream)
+                for index in (np.s_[:, 64:128, 64:128], np.s_[3:5], np.s_[16:24, 120:130, 5]):
                     store.rounds = 0
-                    np.testing.assert_array_equal(z[index], array[index])
-                    self.assertIn(store.rounds, (1, 2, 3), index)
-                # The front table is in the first answer: what it says is the second.
-                store.rounds = 0
-                small = trivelet_zarr.read_smaller(z, 2)
-                self.assertEqual(store.rounds, 2)
-                np.testing.assert_array_equal(small, trivelet.open(Path(folder, "c/0/0/0").read_bytes()).at(reduce=2)[...])
+                    np.testing.assert_array_equal(z[index], whole[index])
+                    self.assertEqual(store.rounds, 2, (codec, index))
+                if codec.transform == "wavelet":
+                    store.rounds = 0
+                    small = trivelet_zarr.read_smaller(z, 2)
+                    self.assertEqual(store.rounds, 2, codec)
+                    np.testing.assert_array_equal(small, trivelet.open(stream).at(reduce=2)[...])
 
     def test_batches(self) -> None:
         """Several chunks in one call, with those that were never written, and damage."""
@@ -414,7 +421,8 @@ class Zarr(unittest.TestCase):
             path = Path(folder) / "c/0/0/0"
             good = path.read_bytes()
             refused = 0
-            for damaged in (good[: len(good) // 2], good[:1000] + bytes([good[1000] ^ 1]) + good[1001:], b"x" * 70000):
+            changed = good[:9000] + bytes(byte ^ 1 for byte in good[9000:-9000]) + good[-9000:]
+            for damaged in (good[: len(good) // 2], changed, b"x" * 70000):
                 path.write_bytes(damaged)
                 for index in (np.s_[...], np.s_[3:5, 10:20, 200:]):
                     try:

@@ -700,7 +700,8 @@ TVL_API tvl_result tvl_decode_volumes(tvl_decoder* decoder, tvl_volume_job* jobs
  *
  * A stream with an index needs three rounds, one more with motion, two more for a region: beginning and end; heads of
  * the GOPs; chunks, or their heads and then the parts that the region needs. With a front table, which volumes of 2^20
- * bytes and more have in files and in memory, the second is not needed. Where the index is lost, all is asked for. */
+ * bytes and more have in files and in memory, there are two, of a region, too, for it has the heads of GOPs and, unless
+ * they are many, of chunks. Where the index is lost, all is asked for. */
 typedef struct tvl_plan tvl_plan;
 TVL_API tvl_plan* tvl_plan_new(void);       /* NULL when there is no memory */
 TVL_API void tvl_plan_free(tvl_plan* plan); /* NULL is allowed */

@@ -215,7 +215,7 @@ class Files(http.server.SimpleHTTPRequestHandler):
     """Files of a folder, in ranges, late, and counted."""
 
     protocol_version = "HTTP/1.1"
-    counts = {"bytes": 0, "requests": 0}
+    counts = {"bytes": 0, "requests": 0, "rounds": 0}  # the last: of answers, as many as had come before one was asked for
     lock = threading.Lock()
 
     def log_message(self, *_):
@@ -229,7 +229,11 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
     def answer(self, body):
         path = Path(self.translate_path(self.path))
+        with self.lock:
+            answered = self.counts["rounds"]
         time.sleep(LATENCY)
+        with self.lock:
+            self.counts["rounds"] = max(self.counts["rounds"], answered + 1)
         if not path.is_file():
             with self.lock:
                 self.counts["requests"] += 1
@@ -282,12 +286,12 @@ def measure_reads(volume, folder):
         "blosc": {"compressors": [BloscCodec(cname="zstd", clevel=5, shuffle="bitshuffle")]},
         "trivelet": {"serializer": TriveletCodec(), "compressors": None},
         "trivelet, wavelet": {"serializer": TriveletCodec(transform="wavelet"), "compressors": None},
-        "trivelet, wavelet, blocks of 64, slabs of 16, 4 layers": {
-            "serializer": TriveletCodec(transform="wavelet", block_size=64, slab=16, layers=4),
+        "trivelet, wavelet, blocks of 64, slabs of 16, a layer": {
+            "serializer": TriveletCodec(transform="wavelet", block_size=64, slab=16, layers=1),
             "compressors": None,
         },
-        "trivelet, wavelet, blocks of 32, slabs of 8": {
-            "serializer": TriveletCodec(transform="wavelet", block_size=32, slab=8),
+        "trivelet, wavelet, blocks of 32, slabs of 16": {
+            "serializer": TriveletCodec(transform="wavelet", block_size=32, slab=16, layers=1),
             "compressors": None,
         },
     }
@@ -306,15 +310,15 @@ def measure_reads(volume, folder):
                 reads["quarter size"] = functools.partial(read_smaller, there, 2)
             row = {}
             for what, read in reads.items():
-                Files.counts.update(bytes=0, requests=0)
+                Files.counts.update(bytes=0, requests=0, rounds=0)
                 before = time.perf_counter()
                 got = read()
                 seconds = time.perf_counter() - before
                 if what in wanted:
                     np.testing.assert_array_equal(got, array[wanted[what]])
-                row[what] = [Files.counts["bytes"], Files.counts["requests"], seconds]
+                row[what] = [Files.counts["bytes"], Files.counts["requests"], seconds, Files.counts["rounds"]]
             found[name] = {"size": size, "reads": row}
-            print(f"  {name}: {size} bytes; " + "; ".join(f"{w} {r[0]} in {r[1]}, {r[2]:.2f} s" for w, r in row.items()))
+            print(f"  {name}: {size} bytes; " + "; ".join(f"{w} {r[0]} ({r[0] / size:.2%}) in {r[1]}, {r[3]} rounds, {r[2]:.2f} s" for w, r in row.items()))
     finally:
         server.shutdown()
     return {"shape": array.shape, "bytes": array.nbytes, "codecs": found}

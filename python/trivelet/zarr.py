@@ -38,11 +38,16 @@ from .errors import ArgumentError, Error, StreamError, UnsupportedError
 from .volume import _TYPES, Array, Volume, _layout, _ranges_of, _read_slices, _decode_all
 
 _WORTH_PARTS = 1 << 16  # bytes of a chunk: smaller ones come whole sooner than their parts come one after the other
-_HEAD, _PER_SLAB = 1024, 448  # bytes of header and front table, in which the sizes of what is in a GOP are, mostly
+_LEAST_HEAD = 1024  # bytes at the beginning, which the library looks at first
+_HEAD = 384  # bytes of header and front table but for what a slab adds
 _TAIL = 4608  # bytes with the index, and mostly with the sizes of what is in the last group of slices
 _WITH_TABLE = 1 << 20  # bytes of voxels from which on the library writes a front table
 _SLAB = 64  # slices that are coded together where it is not said
-_GAP = 1 << 10  # bytes between two ranges that cost less than a request
+_LAYERS, _DISTANCES = 9, 5  # likewise, of wavelets
+_MOST_OF_HEADS = 1 << 16  # bytes of heads of chunks that the library puts into the table
+_MOST_AT_ONCE = 64  # requests for parts of a chunk, which would else wait for each other
+_GAP = 1 << 8  # bytes between two ranges that cost less than a request
+_MOST_GAP = 1 << 14  # that cost less than waiting for other requests
 
 
 @dataclass(frozen=True)
@@ -122,20 +127,27 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
     async def _encode_single(self, chunk_array: Any, chunk_spec: Any) -> Any:
         return await asyncio.to_thread(self._encode_sync, chunk_array, chunk_spec)
 
-    def _ends(self, chunk_spec: Any, region: bool) -> tuple[int, int]:
+    def _ends(self, chunk_spec: Any) -> tuple[int, int]:
         """Bytes at beginning and end of a chunk that tell most reads of a part where the rest is. Large chunks have a table of
-        it at the front, but for what a region needs: that stands behind every group of slices."""
-        slices = math.prod([n for n in chunk_spec.shape if n > 1][:-2])
-        head = _HEAD + _PER_SLAB * -(-slices // (self.slab or _SLAB))
-        small = math.prod(chunk_spec.shape) * chunk_spec.dtype.to_native_dtype().itemsize < _WITH_TABLE
-        return head, _TAIL if small or region else 0
+        it at the front, for which so much is left as FORMAT.md says (tocF). What is not there is asked for when it is missed.
+        """
+        if math.prod(chunk_spec.shape) * chunk_spec.dtype.to_native_dtype().itemsize < _WITH_TABLE:
+            return _LEAST_HEAD, _TAIL
+        *slices, rows, columns = (1, 1, *(n for n in chunk_spec.shape if n > 1))
+        layers = self.layers or _LAYERS
+        blocks = -(-rows // self.block_size) * -(-columns // self.block_size)
+        slabs = -(-math.prod(slices) // (self.slab or _SLAB))
+        of_layer = 3 if self.mode in ("lossless", "max_error") else 6
+        heads = slabs * (8 * layers * _DISTANCES + blocks * _DISTANCES * (20 + of_layer * layers) // 16)
+        table = slabs * (80 + 6 * layers + 6 * layers * _DISTANCES) + (heads if heads <= _MOST_OF_HEADS else 0)
+        return max(_LEAST_HEAD, _HEAD + table), 0
 
     async def _decode_single(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
         return await asyncio.to_thread(self._decode_sync, chunk_bytes, chunk_spec)
 
     async def _decode_partial_single(self, byte_getter: Any, selection: Any, chunk_spec: Any) -> Any:
         box = _box_of(selection, chunk_spec.shape)
-        begun = await _begin(byte_getter, chunk_spec.prototype, None if box is None else self._ends(chunk_spec, True))
+        begun = await _begin(byte_getter, chunk_spec.prototype, None if box is None else self._ends(chunk_spec))
         if begun is None:
             return None
         try:
@@ -169,7 +181,7 @@ async def _fetch(byte_getter: Any, begun: _Begun, params: Any, prototype: Any) -
     plan = Plan(begun.size, params)
     for offset, data in begun.parts:
         plan.give(offset, data.as_numpy_array())
-    at_once = _at_once()
+    at_once = asyncio.Semaphore(_MOST_AT_ONCE)
 
     async def fetch(first: int, end: int) -> None:
         async with at_once:
@@ -241,11 +253,15 @@ def _at_once() -> asyncio.Semaphore:
     return asyncio.Semaphore(zarr.config.get("async.concurrency") or 64)
 
 
-def _coalesced(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """First bytes and ends of ascending ranges, as one where little lies between two."""
+def _coalesced(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """First bytes and ends of ascending ranges, as one where little lies between two; more than that where they are so many
+    that some would have to wait."""
+    gaps = sorted(offset - first - size for (first, size), (offset, _) in zip(ranges, ranges[1:]))
+    too_many = len(ranges) - _MOST_AT_ONCE
+    most = max(_GAP, min(gaps[too_many - 1], _MOST_GAP)) if too_many > 0 else _GAP
     found: list[tuple[int, int]] = []
     for offset, size in ranges:
-        if found and offset - found[-1][1] <= _GAP:
+        if found and offset - found[-1][1] <= most:
             found[-1] = (found[-1][0], offset + size)
         else:
             found.append((offset, offset + size))
@@ -369,7 +385,7 @@ async def _read_smaller(array: Any, reduce: int, layers: int) -> Array:
 
     async def read(place: tuple[int, ...], getter: Any) -> None:
         async with at_once:
-            begun = await _begin(getter, prototype, codec._ends(spec, False))
+            begun = await _begin(getter, prototype, codec._ends(spec))
             if begun is None:
                 return
             try:
