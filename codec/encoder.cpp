@@ -199,11 +199,15 @@ void Encoder::State::push(const Gop& gop, Pending p) {
   p.frame_gains = gains(p.frames);
   p.wanted_key = next_key(p.frames, p.anew);
   p.has_hash = header.lossless;
-  timed(&EncoderStages::hash, true, [&] {
-    check_samples(gop, header.video.format.bits);
-    if (!header.lossless) return;
+  timed(&EncoderStages::hash, !header.lossless, [&] {
+    if (!header.lossless) return check_samples(gop, header.video.format.bits);
     const ScopeTimer timer(stats.seconds_container);
-    p.hash = hash_samples(gop);
+    pool.parallel_for(2, [&](int i, int) {
+      if (i == 0)
+        p.hash = hash_samples(gop);
+      else
+        check_samples(gop, header.video.format.bits);
+    });
   });
   if (params.psnr > 0) return push_to_psnr(gop, std::move(p));
   if (spool) return push_to_spool(gop, std::move(p));

@@ -94,8 +94,15 @@ void XxHash64::update(const void* data, std::size_t size) {
     for (int i = 0; i < 4; ++i) lane_[i] = mix(lane_[i], load<std::uint64_t>(buffer_ + 8 * i));
     buffered_ = 0;
   }
-  for (; size >= 32; p += 32, size -= 32)
-    for (int i = 0; i < 4; ++i) lane_[i] = mix(lane_[i], load<std::uint64_t>(p + 8 * i));
+  // In registers: lanes in memory would go through it for every step.
+  std::uint64_t a = lane_[0], b = lane_[1], c = lane_[2], d = lane_[3];
+  for (; size >= 32; p += 32, size -= 32) {
+    a = mix(a, load<std::uint64_t>(p));
+    b = mix(b, load<std::uint64_t>(p + 8));
+    c = mix(c, load<std::uint64_t>(p + 16));
+    d = mix(d, load<std::uint64_t>(p + 24));
+  }
+  lane_[0] = a, lane_[1] = b, lane_[2] = c, lane_[3] = d;
   if (size > 0) std::memcpy(buffer_, p, size);
   buffered_ = size;
 }

@@ -1,6 +1,7 @@
 #include "codec/volume_choice.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "codec/volume_predict.h"
@@ -106,6 +107,7 @@ VolumeTrial::VolumeTrial(const VolumeDescription& volume) : whole_(volume), piec
   const std::uint64_t rows = kTrialVoxels / (static_cast<std::uint64_t>(volume.width) * piece_.all_slices());
   piece_.height = std::min(static_cast<int>(std::clamp<std::uint64_t>(rows, 64, 1024)), volume.height);
   first_slice_ = (volume.slices - piece_.slices) / 2;
+  voxels_.resize(static_cast<std::size_t>(piece_.bytes()));
 }
 
 void VolumeTrial::add(std::uint64_t slice, const std::byte* voxels) {
@@ -113,7 +115,8 @@ void VolumeTrial::add(std::uint64_t slice, const std::byte* voxels) {
   if (slice / whole_.slices >= piece_.volumes || z < first_slice_ || z >= first_slice_ + piece_.slices) return;
   const std::size_t row = static_cast<std::size_t>(whole_.width) * whole_.voxel.bytes();
   const std::byte* from = voxels + static_cast<std::size_t>((whole_.height - piece_.height) / 2) * row;
-  voxels_.insert(voxels_.end(), from, from + piece_.slice_bytes());
+  const std::uint64_t place = slice / whole_.slices * piece_.slices + (z - first_slice_);
+  std::memcpy(voxels_.data() + static_cast<std::size_t>(place) * piece_.slice_bytes(), from, piece_.slice_bytes());
 }
 
 std::uint64_t VolumeTrial::code(VolumeMap map, const VolumeCandidate& c, EncoderParams p, int slab) const {

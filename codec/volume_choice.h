@@ -36,7 +36,7 @@ bool can_be_held(const VolumeDescription& volume);
 class VolumeTrial {
  public:
   explicit VolumeTrial(const VolumeDescription& volume);
-  /// Keeps what belongs to the piece. All slices, in their order.
+  /// Keeps what belongs to the piece. All slices, in any order, several at once.
   void add(std::uint64_t slice, const std::byte* voxels);
   /// Bytes of the piece's stream under a candidate. `params`: all but the structure; `map` but for prediction and order.
   std::uint64_t code(VolumeMap map, const VolumeCandidate& candidate, EncoderParams params, int slab) const;

@@ -17,6 +17,7 @@
 #include "codec/encoder_params.h"
 #include "codec/front_table.h"
 #include "codec/hash.h"
+#include "codec/parallel.h"
 #include "codec/prediction_backend.h"
 #include "codec/prefetch.h"
 #include "codec/stopwatch.h"
@@ -29,10 +30,12 @@
 
 namespace trivelet {
 
-void MemorySlices::read(std::byte* slice) {
-  require(next_ < description_.all_slices(), ErrorKind::kBadArgument, "more slices are wanted than the volume has");
+void MemorySlices::read(std::byte* slice) { read_at(next_++, slice); }
+
+void MemorySlices::read_at(std::uint64_t number, std::byte* slice) const {
+  require(number < description_.all_slices(), ErrorKind::kBadArgument, "more slices are wanted than the volume has");
   const std::size_t bytes = description_.slice_bytes();
-  std::memcpy(slice, voxels_ + static_cast<std::size_t>(next_++) * bytes, bytes);
+  std::memcpy(slice, voxels_ + static_cast<std::size_t>(number) * bytes, bytes);
 }
 
 std::unique_ptr<ByteSource> MemoryReadBack::open() {
@@ -195,15 +198,72 @@ VolumeCandidate fixed_candidate(const VolumeEncoderParams& params, EncoderParams
   return c;
 }
 
+/// One number for all slices, whoever hashed which and when.
+class SliceHash {
+ public:
+  explicit SliceHash(std::uint64_t slices) : of_slices_(static_cast<std::size_t>(slices)) {}
+  void set(std::uint64_t slice, const std::byte* voxels, std::size_t bytes) {
+    XxHash64 h;
+    h.update(voxels, bytes);
+    of_slices_[static_cast<std::size_t>(slice)] = h.digest();
+  }
+  std::uint64_t digest() const {
+    XxHash64 all;
+    all.update(of_slices_.data(), of_slices_.size() * sizeof(std::uint64_t));
+    return all.digest();
+  }
+
+ private:
+  std::vector<std::uint64_t> of_slices_;
+};
+
+// Slices that threads have in their hands at once, in bytes.
+constexpr std::size_t kMostInHands = std::size_t{32} << 20;
+
+/// As many threads as were asked for, fewer where slices are large.
+std::unique_ptr<ThreadPool> pool_for_slices(const SliceSource& source, const VolumeEncoderParams& params) {
+  const std::size_t most = std::max<std::size_t>(1, kMostInHands / source.description().slice_bytes());
+  if (!source.reads_anywhere() || most == 1 || params.workers.run) return std::make_unique<ThreadPool>(1);
+  auto pool = std::make_unique<ThreadPool>(params.threads);
+  if (static_cast<std::size_t>(pool->threads()) > most) pool = std::make_unique<ThreadPool>(static_cast<int>(most));
+  return pool;
+}
+
 /// All voxels, looked at once.
 struct Survey {
-  explicit Survey(const VolumeDescription& volume) : analysis(volume.voxel), trial(volume) {}
+  explicit Survey(const VolumeDescription& volume)
+      : analysis(volume.voxel), trial(volume), hash(volume.all_slices()) {}
   VolumeAnalysis analysis;  ///< of scalars without a mark
   VolumeTrial trial;        ///< of slices with these filled
   std::optional<VolumeMarker> marker;
   std::vector<std::uint8_t> mask;  ///< content of its box; empty: no scalar has a mark
-  XxHash64 hash;                   ///< of all slices, if that is asked for
+  SliceHash hash;                  ///< if that is asked for
 };
+
+/// Of scalars that all are numbers: in pieces, several at once where slices can be read so.
+void look_at_slices(SliceSource& source, const VolumeEncoderParams& params, bool hashes, Survey& survey) {
+  const VolumeDescription& volume = source.description();
+  const bool tries = params.effort != VolumeEffort::kFast;
+  const bool anywhere = source.reads_anywhere();
+  const std::unique_ptr<ThreadPool> pool = pool_for_slices(source, params);
+  const std::uint64_t slices = volume.all_slices();
+  const int pieces = static_cast<int>(std::min<std::uint64_t>(slices, static_cast<std::uint64_t>(pool->threads())));
+  const std::size_t scalars = volume.slice_bytes() / static_cast<std::size_t>(bytes_of(volume.voxel.type));
+  std::vector<VolumeAnalysis> seen(static_cast<std::size_t>(pieces), VolumeAnalysis(volume.voxel));
+  pool->parallel_for(pieces, [&](int piece, int) {
+    const auto n = static_cast<std::uint64_t>(pieces);
+    const auto p = static_cast<std::uint64_t>(piece);
+    const auto begin_of = [&](std::uint64_t i) { return slices / n * i + std::min(slices % n, i); };
+    std::vector<std::byte> slice(volume.slice_bytes());
+    for (std::uint64_t s = begin_of(p); s < begin_of(p + 1); ++s) {
+      anywhere ? source.read_at(s, slice.data()) : source.read(slice.data());
+      if (hashes) survey.hash.set(s, slice.data(), slice.size());
+      seen[static_cast<std::size_t>(piece)].add_scalars(slice.data(), scalars);
+      if (tries) survey.trial.add(s, slice.data());
+    }
+  });
+  for (const VolumeAnalysis& a : seen) survey.analysis.add(a);
+}
 
 Survey survey_of(SliceSource& source, const VolumeEncoderParams& params) {
   const VolumeDescription volume = source.description();
@@ -214,16 +274,20 @@ Survey survey_of(SliceSource& source, const VolumeEncoderParams& params) {
   const bool hashes = params.verify && params.verification == VolumeVerify::kRunning;
   if (lossy && (is_real(volume.voxel.type) || !params.fill_values.empty()))
     survey.marker.emplace(volume.voxel, params.fill_values);
+  if (!survey.marker) {
+    look_at_slices(source, params, hashes, survey);
+    return survey;
+  }
   MaskEncoder mask(volume);
   SliceFiller filler(volume, 0);
   std::vector<std::byte> slice(volume.slice_bytes());
   std::vector<std::byte> kept;
-  std::vector<std::uint8_t> marks(survey.marker ? scalars : 0);
+  std::vector<std::uint8_t> marks(scalars);
   for (std::uint64_t s = 0; s < volume.all_slices(); ++s) {
     source.read(slice.data());
-    if (hashes) survey.hash.update(slice.data(), slice.size());
-    const bool marked = survey.marker && survey.marker->find(slice.data(), marks);
-    if (survey.marker) mask.add(marks);
+    if (hashes) survey.hash.set(s, slice.data(), slice.size());
+    const bool marked = survey.marker->find(slice.data(), marks);
+    mask.add(marks);
     if (marked) {
       kept.clear();
       for (std::size_t i = 0; i < scalars; ++i)
@@ -295,7 +359,7 @@ Plan make_plan(SliceSource& source, const VolumeEncoderParams& params) {
 
 /// What is known of a volume's coding while it goes on (VolumeVerify::kRunning).
 struct Running {
-  explicit Running(ByteSink& s) : sink(s) {}
+  Running(std::uint64_t slices, ByteSink& s) : source(slices), sink(s) {}
 
   /// Hashes what is written.
   class Sink final : public ByteSink {
@@ -312,7 +376,7 @@ struct Running {
     XxHash64 hash_;
   };
 
-  XxHash64 source;    ///< of all slices
+  SliceHash source;
   VolumeError error;  ///< of what the map makes of them and back
   Sink sink;
 };
@@ -320,18 +384,23 @@ struct Running {
 /// The slices as samples, in the order they are coded.
 class SliceFeed {
  public:
-  SliceFeed(SliceSource& source, const VolumeMap& map, Running* running)
+  SliceFeed(SliceSource& source, const VolumeMap& map, const VolumeEncoderParams& params, Running* running)
       : source_(source),
         volume_(source.description()),
         mapper_(map),
         running_(running),
-        slice_(volume_.slice_bytes()),
-        back_(running ? volume_.slice_bytes() : 0) {
+        anywhere_(source.reads_anywhere()),
+        pool_(pool_for_slices(source, params)),
+        hands_(static_cast<std::size_t>(pool_->threads())) {
+    for (Hands& h : hands_) {
+      h.slice.resize(volume_.slice_bytes());
+      if (running) h.back.resize(volume_.slice_bytes());
+    }
     source.rewind();
-    if (map.order == VolumeOrder::kFile) return;
+    if (map.order == VolumeOrder::kFile || anywhere_) return;
     held_.resize(static_cast<std::size_t>(volume_.bytes()));
     for (std::uint64_t s = 0; s < volume_.all_slices(); ++s)
-      read(held_.data() + static_cast<std::size_t>(s) * slice_.size());
+      read(s, held_.data() + static_cast<std::size_t>(s) * volume_.slice_bytes());
   }
 
   /// As many as go in; false when there are none left.
@@ -339,48 +408,59 @@ class SliceFeed {
     const int n = static_cast<int>(
         std::min<std::uint64_t>(volume_.all_slices() - next_, static_cast<std::uint64_t>(gop.capacity())));
     gop.set_frames(n);
-    for (int i = 0; i < n; ++i, ++next_) {
-      const std::byte* slice = next_slice();
+    std::vector<VolumeError> errors(running_ ? static_cast<std::size_t>(n) : 0);
+    pool_->parallel_for(n, [&](int i, int worker) {
+      Hands& hands = hands_[static_cast<std::size_t>(worker)];
+      const std::byte* slice = slice_of(next_ + static_cast<std::uint64_t>(i), hands);
       mapper_.to_samples(slice, gop, i);
-      if (running_) compare(slice, gop, i);
+      if (running_) errors[static_cast<std::size_t>(i)] = compare(slice, gop, i, hands);
+    });
+    for (const VolumeError& e : errors) running_->error.add(e);
+    for (int i = 0; i < n; ++i, ++next_)
       gop.times()[static_cast<std::size_t>(i)] = {static_cast<std::int64_t>(next_), 1};
-    }
     predict(mapper_.map().prediction, mapper_.map().plane_bits(), gop);
     return n > 0;
   }
 
  private:
-  void read(std::byte* slice) {
-    source_.read(slice);
-    if (running_) running_->source.update(slice, slice_.size());
+  /// What a thread works with.
+  struct Hands {
+    std::vector<std::byte> slice;
+    std::vector<std::byte> back;
+  };
+
+  void read(std::uint64_t number, std::byte* slice) {
+    anywhere_ ? source_.read_at(number, slice) : source_.read(slice);
+    if (running_) running_->source.set(number, slice, volume_.slice_bytes());
   }
 
   /// Of the slice, what the samples stand for.
-  void compare(const std::byte* slice, const Gop& gop, int frame) {
-    mapper_.to_stored(gop, frame, back_.data());
-    const std::size_t scalars = back_.size() / static_cast<std::size_t>(bytes_of(volume_.voxel.type));
-    if (std::memcmp(slice, back_.data(), back_.size()) == 0)
-      running_->error.scalars += scalars;
-    else
-      running_->error.add(compare_scalars(slice, volume_.voxel, back_.data(), volume_.voxel, scalars));
+  VolumeError compare(const std::byte* slice, const Gop& gop, int frame, Hands& hands) const {
+    mapper_.to_stored(gop, frame, hands.back.data());
+    const std::size_t scalars = hands.back.size() / static_cast<std::size_t>(bytes_of(volume_.voxel.type));
+    if (std::memcmp(slice, hands.back.data(), hands.back.size()) != 0)
+      return compare_scalars(slice, volume_.voxel, hands.back.data(), volume_.voxel, scalars);
+    VolumeError none;
+    none.scalars = scalars;
+    return none;
   }
 
-  const std::byte* next_slice() {
-    if (held_.empty()) {
-      read(slice_.data());
-      return slice_.data();
-    }
-    const std::uint64_t s = next_ % volume_.volumes * volume_.slices + next_ / volume_.volumes;
-    return held_.data() + static_cast<std::size_t>(s) * slice_.size();
+  const std::byte* slice_of(std::uint64_t frame, Hands& hands) {
+    const bool in_order = mapper_.map().order == VolumeOrder::kFile;
+    const std::uint64_t s = in_order ? frame : frame % volume_.volumes * volume_.slices + frame / volume_.volumes;
+    if (!held_.empty()) return held_.data() + static_cast<std::size_t>(s) * volume_.slice_bytes();
+    read(s, hands.slice.data());
+    return hands.slice.data();
   }
 
   SliceSource& source_;
   VolumeDescription volume_;
   VolumeMapper mapper_;
   Running* running_;  ///< may be null
-  std::vector<std::byte> slice_;
-  std::vector<std::byte> back_;
-  std::vector<std::byte> held_;  ///< all slices, where they are wanted in another order
+  bool anywhere_;     ///< else by one thread
+  std::unique_ptr<ThreadPool> pool_;
+  std::vector<Hands> hands_;
+  std::vector<std::byte> held_;  ///< all slices, where they are wanted in another order and come in theirs
   std::uint64_t next_ = 0;       ///< frame
 };
 
@@ -397,7 +477,7 @@ std::uint64_t code(SliceSource& original, const Plan& plan, const VolumeEncoderP
   const VideoInfo video = slice_video(plan.map, volume.width, volume.height, volume.all_slices());
   Encoder encoder(video, plan.coding, sink, backend);
   const std::uint64_t last_box = encoder.stats().stream_bytes - kBoxCrcBytes - plan.coding.boxes.back().payload.size();
-  SliceFeed feed(source, plan.map, running);
+  SliceFeed feed(source, plan.map, params, running);
   {
     Prefetch gops([&] { return encoder.make_gop(); }, backend && backend->allocate ? kGopsForDevice : 2,
                   [&feed](Gop& gop) { return feed.fill(gop); }, params.workers.run != nullptr);
@@ -510,7 +590,7 @@ VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& param
   std::optional<Running> running;
   if (verifies && params.verification == VolumeVerify::kRunning && plan.coding.profile == Profile::kPredictive &&
       !plan.marker) {
-    running.emplace(sink);
+    running.emplace(volume.all_slices(), sink);
     if (!backend) backend = &checked_prediction();
   }
   VolumeResult result;

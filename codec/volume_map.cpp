@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "codec/bytes.h"
+#include "codec/volume_shift.h"
 
 namespace trivelet {
 
@@ -358,7 +359,11 @@ void VolumeAnalysis::add_scalars(const std::byte* stored, std::size_t scalars) {
     }
     return;
   }
-  // narrow: everything follows from the keys seen
+  find_range();
+}
+
+// Of narrow scalars everything follows from the keys seen.
+void VolumeAnalysis::find_range() {
   const auto* first = static_cast<const std::uint8_t*>(std::memchr(seen_.data(), 1, seen_.size()));
   min_ = static_cast<std::uint64_t>(first - seen_.data());
   std::uint64_t high = seen_.size() - 1;
@@ -368,6 +373,34 @@ void VolumeAnalysis::add_scalars(const std::byte* stored, std::size_t scalars) {
   max_ = high;
   min_value_ = value_of(bits_of(min_, format_.type), format_.type);
   max_value_ = value_of(bits_of(max_, format_.type), format_.type);
+}
+
+void VolumeAnalysis::add(const VolumeAnalysis& other) {
+  if (other.scalars_ == 0) return;
+  if (scalars_ == 0) {
+    *this = other;
+    return;
+  }
+  scalars_ += other.scalars_;
+  if (!seen_.empty()) {
+    for (std::size_t k = 0; k < seen_.size(); ++k) seen_[k] |= other.seen_[k];
+    return find_range();
+  }
+  min_ = std::min(min_, other.min_);
+  max_ = std::max(max_, other.max_);
+  gcd_ = std::gcd(std::gcd(gcd_, other.gcd_), std::max(first_, other.first_) - std::min(first_, other.first_));
+  not_finite_ += other.not_finite_;
+  if (min_value_ > max_value_) {  // none yet
+    min_value_ = other.min_value_;
+    max_value_ = other.max_value_;
+  } else if (other.min_value_ <= other.max_value_) {
+    min_value_ = std::min(min_value_, other.min_value_);
+    max_value_ = std::max(max_value_, other.max_value_);
+  }
+  if (other.table_.empty()) table_ = {};
+  for (const std::uint64_t k : other.table_)
+    if (k != 0) add_key(k - 1);
+  if (other.has_last_) add_key(~std::uint64_t{0});
 }
 
 std::uint64_t VolumeAnalysis::common_scale() const {
@@ -557,13 +590,45 @@ void look_up(const std::byte* from, std::size_t from_step, bool swap_from, const
   }
 }
 
+ScalarShift shift_of(const VolumeMap& m) {
+  ScalarShift s;
+  s.wide = bytes_of(m.format.type) == 2;
+  s.swap = s.wide && must_swap(m.format.big_endian);
+  s.sign = static_cast<std::uint16_t>(is_signed(m.format.type) ? 1u << (width_bits(m.format.type) - 1) : 0u);
+  s.offset = static_cast<std::uint16_t>(m.offset);
+  s.last_key = static_cast<std::uint16_t>(m.last_key);
+  return s;
+}
+
+/// Rows as a single one where nothing is between them.
+template <class View, class F>
+void for_rows(const View& v, int frame, const F& f) {
+  const auto width = static_cast<std::size_t>(v.shape.width);
+  const auto height = static_cast<std::size_t>(v.shape.height);
+  const bool together = v.row_stride == static_cast<std::ptrdiff_t>(width) * v.bytes_per_sample;
+  if (together) return f(0, v.row(frame, 0), width * height);
+  for (std::size_t y = 0; y < height; ++y) f(y * width, v.row(frame, static_cast<int>(y)), width);
+}
+
 }  // namespace
+
+bool VolumeMapper::is_shift() const {
+  return map_.kind == VolumeMap::Kind::kAffine && map_.scale == 1 && map_.exact() && map_.format.channels == 1 &&
+         bytes_of(map_.format.type) <= 2 && map_.last == map_.last_key - map_.offset;
+}
 
 void VolumeMapper::to_samples(const std::byte* stored, Gop& gop, int frame) const {
   const VoxelFormat& f = map_.format;
   const bool swap = must_swap(f.big_endian);
   const int planes = map_.planes();
   const int low_bits = map_.bits() - 16;
+  if (is_shift()) {
+    const ScalarShift shift = shift_of(map_);
+    const MutableVolumeView v = gop.plane(0);
+    return for_rows(v, frame, [&](std::size_t first, std::byte* row, std::size_t n) {
+      shift_to_samples(shift, stored + first * static_cast<std::size_t>(bytes_of(f.type)), row, v.bytes_per_sample, n);
+    });
+  }
   for (int c = 0; c < f.channels; ++c)
     for (int p = 0; p < planes; ++p) {
       const MutableVolumeView v = gop.plane(component_of(map_, c, p));
@@ -599,6 +664,13 @@ void VolumeMapper::to_stored(const Gop& gop, int frame, std::byte* stored) const
   const bool swap = must_swap(f.big_endian);
   const int planes = map_.planes();
   const int low_bits = map_.bits() - 16;
+  if (is_shift()) {
+    const ScalarShift shift = shift_of(map_);
+    const VolumeView v = gop.plane(0);
+    return for_rows(v, frame, [&](std::size_t first, const std::byte* row, std::size_t n) {
+      shift_to_stored(shift, row, v.bytes_per_sample, stored + first * static_cast<std::size_t>(bytes_of(f.type)), n);
+    });
+  }
   for (int c = 0; c < f.channels; ++c) {
     const VolumeView first = gop.plane(component_of(map_, c, 0));
     std::vector<VolumeView> views;

@@ -77,6 +77,8 @@ class VolumeAnalysis {
     add_scalars(stored, voxels * static_cast<std::size_t>(format_.channels));
   }
   void add_scalars(const std::byte* stored, std::size_t scalars);
+  /// What another one of the same format has seen.
+  void add(const VolumeAnalysis& other);
 
   const VoxelFormat& format() const { return format_; }
   std::uint64_t scalars() const { return scalars_; }
@@ -96,6 +98,7 @@ class VolumeAnalysis {
   void add_keys(const std::byte* stored, std::size_t scalars);
   std::uint64_t& slot_of(std::uint64_t key);
   void add_key(std::uint64_t key);
+  void find_range();
 
   VoxelFormat format_;
   std::uint64_t scalars_ = 0;
@@ -138,6 +141,8 @@ class VolumeMapper {
  private:
   std::uint64_t number(std::uint64_t key) const;
   std::uint64_t key(std::uint64_t number) const;
+
+  bool is_shift() const;
 
   VolumeMap map_;
   std::vector<std::uint16_t> samples_;  // narrow scalars, one plane: by stored bits

@@ -33,8 +33,9 @@ std::optional<VolumeInStream> volume_in(const std::string& path, const Common& c
   return volume_in(probe(*open_stream_file(path).source, limits(common)));
 }
 
-std::shared_ptr<const Backend> volume_backend(const std::string& device, std::size_t max_memory, Profile profile) {
-  if (profile != Profile::kPredictive) return choose_backend(device, max_memory, 0);
+std::shared_ptr<const Backend> volume_backend(const std::string& device, std::size_t max_memory, Profile profile,
+                                              std::uint64_t slabs) {
+  if (profile != Profile::kPredictive) return choose_backend(device, max_memory, slabs);
   const bool named = device.rfind("gpu", 0) == 0;
   require(!named, ErrorKind::kUnsupported,
           "--device " + device +
@@ -47,7 +48,8 @@ std::shared_ptr<const Backend> volume_backend(const std::string& device, std::si
 
 std::shared_ptr<const Backend> volume_backend(const std::string& device, std::size_t max_memory,
                                               const std::string& path, const Common& common) {
-  return volume_backend(device, max_memory, probe(*open_stream_file(path).source, limits(common)).profile);
+  const StreamInfo stream = probe(*open_stream_file(path).source, limits(common));
+  return volume_backend(device, max_memory, stream.profile, stream.gops.size());
 }
 
 namespace {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <limits>
 
+#include "apps/cli/backends.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/video/metrics.h"
@@ -15,12 +17,18 @@ namespace trivelet::cli {
 
 namespace {
 
+constexpr std::uint64_t kUsualSlab = 64;  // slices; of lossy volumes up to twice as many
+
 class FileSlices final : public SliceSource {
  public:
   explicit FileSlices(io::VolumeReader& reader) : reader_(reader) {}
   const VolumeDescription& description() const override { return reader_.info(); }
   void read(std::byte* slice) override { reader_.read(slice, description().slice_bytes()); }
   void rewind() override { reader_.rewind(); }
+  bool reads_anywhere() const override { return reader_.reads_anywhere(); }
+  void read_at(std::uint64_t number, std::byte* slice) const override {
+    reader_.read_at(number * description().slice_bytes(), slice, description().slice_bytes());
+  }
   std::vector<std::uint8_t> envelope() override { return serialise(reader_.envelope()); }
 
  private:
@@ -65,9 +73,16 @@ int encode_volume_to(const std::string& input, const std::string& output, const 
     progress.update(slices);
     if (slices == info.all_slices()) progress.finish();
   };
+  // A GPU takes a tenth of a second to begin, in which the volume is looked at.
+  const std::uint64_t slabs = (info.all_slices() + kUsualSlab - 1) / kUsualSlab;
   std::shared_ptr<const Backend> backend;
+  std::future<std::shared_ptr<const Backend>> starting;
+  const bool wavelet = params.is_lossy() || params.transform == VolumeTransform::kWavelet;
+  if (coding.device != "cpu" && (wavelet || !params.predictive))
+    starting = start_backend(coding.device, coding.gpu_memory, slabs);
   params.backend = [&](Profile profile) {
-    backend = volume_backend(coding.device, coding.gpu_memory, profile);
+    const bool started = starting.valid() && profile != Profile::kPredictive;
+    backend = started ? starting.get() : volume_backend(coding.device, coding.gpu_memory, profile, slabs);
     return backend.get();
   };
   FileSlices slices(*reader);

@@ -145,6 +145,13 @@ class SliceSource {
   virtual void read(std::byte* slice) = 0;
   /// Back to the first slice. Volumes are read two times, once more for each layer when they are verified in full.
   virtual void rewind() = 0;
+  /// Whether read_at() may be called instead, for any slice and by several threads at once. Which of the two is called does
+  /// not change from the first slice of the volume to the last one.
+  virtual bool reads_anywhere() const { return false; }
+  virtual void read_at(std::uint64_t number, std::byte* slice) const {
+    (void)number, (void)slice;
+    fail(ErrorKind::kBadArgument, "these slices come in their order only");
+  }
   /// What shall be kept beside the voxels (a file's header), in the stream's `volh` box; asked for once, after the last
   /// slice was read for the first time. The library does not look into it. Empty: no box.
   virtual std::vector<std::uint8_t> envelope() { return {}; }
@@ -158,6 +165,8 @@ class MemorySlices final : public SliceSource {
   const VolumeDescription& description() const override { return description_; }
   void read(std::byte* slice) override;
   void rewind() override { next_ = 0; }
+  bool reads_anywhere() const override { return true; }
+  void read_at(std::uint64_t number, std::byte* slice) const override;
 
  private:
   VolumeDescription description_;

@@ -21,6 +21,11 @@ class FileFeed final : public Feed {
   explicit FileFeed(const std::string& path) : source_(path) {}
   std::size_t read(std::byte* data, std::size_t size) override { return source_.read_some(data, size); }
   std::optional<std::uint64_t> size() const override { return source_.size(); }
+  bool seekable() const override { return source_.size().has_value(); }
+  void seek(std::uint64_t position) override { source_.seek(position); }
+  std::size_t read_at(std::uint64_t position, std::byte* data, std::size_t size) const override {
+    return source_.read_at(position, data, size);
+  }
 
  private:
   InputBytes source_;
@@ -127,6 +132,12 @@ void VolumeInput::skip(std::uint64_t size, const char* what) {
     read_exactly(dump.data(), n, what);
     size -= n;
   }
+}
+
+void VolumeInput::jump(std::uint64_t size) {
+  begin_ = end_ = 0;
+  position_ += size;
+  feed_->seek(position_);
 }
 
 bool VolumeInput::line(std::string& out) {

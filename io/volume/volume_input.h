@@ -21,6 +21,11 @@ class Feed {
   /// Up to `size` bytes, at least one, 0 at the end.
   virtual std::size_t read(std::byte* data, std::size_t size) = 0;
   virtual std::optional<std::uint64_t> size() const { return std::nullopt; }
+  /// Whether the two below work: those of a file.
+  virtual bool seekable() const { return false; }
+  virtual void seek(std::uint64_t) {}
+  /// Up to `size` bytes from a place, fewer only at the end; any thread may.
+  virtual std::size_t read_at(std::uint64_t, std::byte*, std::size_t) const { return 0; }
 };
 using Opener = std::function<std::unique_ptr<Feed>()>;
 
@@ -41,6 +46,8 @@ class VolumeInput {
   /// Appends exactly `size` bytes to `out`, growing it as they arrive.
   void append(std::vector<std::byte>& out, std::uint64_t size, const char* what);
   void skip(std::uint64_t size, const char* what);
+  /// The same without reading, where the feed is seekable; what is missing is not noticed.
+  void jump(std::uint64_t size);
   /// A line with its line feed. False at the end of input.
   bool line(std::string& out);
   /// Everything up to the end. BadStream when it is more than `limit` bytes.

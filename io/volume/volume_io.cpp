@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "codec/limits.h"
 #include "codec/spool.h"
@@ -28,6 +29,7 @@ class LayoutReader final : public VolumeReader {
  public:
   explicit LayoutReader(VolumeLayout layout) : layout_(std::move(layout)) {
     for (const FileLayout& f : layout_.files) check_size(f);
+    find_anywhere();
     rewind();
   }
 
@@ -56,8 +58,21 @@ class LayoutReader final : public VolumeReader {
     }
   }
 
+  bool reads_anywhere() const override { return anywhere_ != nullptr; }
+
+  void read_at(std::uint64_t position, std::byte* data, std::size_t bytes) const override {
+    require(anywhere_ && position <= layout_.info.bytes() && bytes <= layout_.info.bytes() - position,
+            ErrorKind::kInternal, "voxels are wanted where there are none");
+    position += with_voxels_->head_bytes;
+    const std::size_t got = anywhere_->read_at(position, data, bytes);
+    require(got == bytes, ErrorKind::kBadStream,
+            with_voxels_->name + ": ends at byte " + std::to_string(position + got) + ", " +
+                std::to_string(bytes - got) + " bytes of the voxels are missing");
+  }
+
   Envelope envelope() override {
     while (envelope_.files.size() < layout_.files.size()) {
+      if (anywhere_ && left_ > 0) input_->jump(std::exchange(left_, 0));
       require(left_ == 0, ErrorKind::kInternal, "voxels are left");
       next_file();
     }
@@ -72,13 +87,27 @@ class LayoutReader final : public VolumeReader {
     const std::unique_ptr<Feed> feed = f.voxel_bytes > 0 && !f.converted ? f.open() : nullptr;
     const auto size = feed ? feed->size() : std::nullopt;
     if (!size) return;
-    std::byte begin[2] = {};
-    const bool gzip = feed->read(begin, 2) == 2 && begin[0] == std::byte{0x1f} && begin[1] == std::byte{0x8b};
-    const bool packed = gzip || f.packing != Packing::kNone;
+    const bool packed = begins_like_gzip(*feed) || f.packing != Packing::kNone;
     const std::uint64_t wanted = (packed ? 0 : f.head_bytes) + f.voxel_bytes;
     require(wanted / (packed ? kMostDeflated : 1) <= *size, ErrorKind::kBadStream,
             f.name + ": ends at byte " + std::to_string(*size) + (packed ? ", compressed" : "") + ", where " +
                 std::to_string(wanted) + " are promised");
+  }
+
+  static bool begins_like_gzip(Feed& feed) {
+    std::byte begin[2] = {};
+    return feed.read(begin, 2) == 2 && begin[0] == std::byte{0x1f} && begin[1] == std::byte{0x8b};
+  }
+
+  void find_anywhere() {
+    const auto has_voxels = [](const FileLayout& f) { return f.voxel_bytes > 0; };
+    if (std::count_if(layout_.files.begin(), layout_.files.end(), has_voxels) != 1) return;
+    const FileLayout& f = *std::find_if(layout_.files.begin(), layout_.files.end(), has_voxels);
+    if (f.converted || f.packing != Packing::kNone) return;
+    std::unique_ptr<Feed> feed = f.open();
+    if (!feed->seekable() || begins_like_gzip(*feed)) return;
+    with_voxels_ = &f;
+    anywhere_ = std::move(feed);
   }
 
   void open(std::size_t index) {
@@ -131,6 +160,8 @@ class LayoutReader final : public VolumeReader {
   std::unique_ptr<VolumeInput> input_;
   std::unique_ptr<VolumeInput> unpacked_;
   std::uint64_t left_ = 0;  // bytes of voxels in the current file
+  const FileLayout* with_voxels_ = nullptr;
+  std::unique_ptr<Feed> anywhere_;  // null: read in order
 };
 
 FileToRead file_to_read(const std::string& path, bool allow_outside = false) {

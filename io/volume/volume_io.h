@@ -83,7 +83,11 @@ class VolumeReader {
   virtual void read(std::byte* data, std::size_t bytes) = 0;
   /// Back to the first scalar.
   virtual void rewind() = 0;
-  /// After the last scalar was read.
+  /// Whether scalars may be read by read_at() instead, by several threads at once: those of one file that is not packed.
+  virtual bool reads_anywhere() const = 0;
+  /// Scalars from a byte of the volume on.
+  virtual void read_at(std::uint64_t position, std::byte* data, std::size_t bytes) const = 0;
+  /// After the last scalar was read; at any time where reads_anywhere().
   virtual Envelope envelope() = 0;
   /// What a user should know: gaps between slices, tilt, bytes that were left out.
   virtual const std::vector<std::string>& remarks() const = 0;
