@@ -314,6 +314,27 @@ class Elsewhere(unittest.TestCase):
             on_device(self.Packed(array, 2))
         self.assertEqual(sys.getrefcount(array), before)
 
+    def test_room_for_many(self) -> None:
+        arrays = [blob((6, 20, 30)), blob((9, 12)) + 1, np.full((3, 4, 8, 8), 7, np.uint8)]
+        streams = [trivelet.encode(array) for array in arrays]
+        out = [np.zeros_like(array) for array in arrays]
+        for given, back in zip(out, trivelet.decode_many(streams, out=out)):
+            self.assertIs(given, back)
+        for array, back in zip(arrays, out):
+            np.testing.assert_array_equal(array, back)
+        frozen = np.zeros_like(arrays[0])
+        frozen.flags.writeable = False
+        for wrong, why in (
+            (out[:2], "2 arrays for 3"),
+            ([out[1], *out[1:]], "stream 0: out is"),
+            ([frozen, *out[1:]], "stream 0: .* written"),
+            ([np.zeros((6, 20, 60), arrays[0].dtype)[:, :, ::2], *out[1:]], "stream 0: .* gaps"),
+            ([None, *out[1:]], "stream 0: out is NoneType"),
+            ([self.OnGpu(out[0]), *out[1:]], "several places"),
+        ):
+            with self.assertRaisesRegex(trivelet.ArgumentError, why):
+                trivelet.decode_many(streams, out=wrong)
+
     def test_on_a_gpu(self) -> None:
         array = blob((9, 20, 30))
         stream = trivelet.encode(array, transform="wavelet")
@@ -323,6 +344,7 @@ class Elsewhere(unittest.TestCase):
                 lambda: trivelet.encode(self.OnGpu(array)),
                 lambda: trivelet.decode(stream, out=self.OnGpu(out)),
                 lambda: trivelet.decode_many([stream], device=0),
+                lambda: trivelet.decode_many([stream], out=[self.OnGpu(out)]),
             ):
                 with self.assertRaisesRegex(trivelet.UnsupportedError, "CUDA|no GPU"):
                     work()
@@ -338,6 +360,10 @@ class Elsewhere(unittest.TestCase):
         trivelet.decode(trivelet.encode(several), region=np.s_[1:], out=self.OnGpu(out[np.newaxis]))
         np.testing.assert_array_equal(out, several[1])
         np.testing.assert_array_equal(trivelet.decode_many([stream] * 3, device=0)[2], array)
+        outs = np.zeros((3, *array.shape), array.dtype)
+        fakes = [self.OnGpu(part) for part in outs]
+        self.assertIs(trivelet.decode_many([stream] * 3, out=fakes)[2], fakes[2])
+        np.testing.assert_array_equal(outs, [array] * 3)
         with self.assertRaisesRegex(trivelet.ArgumentError, "gaps"):
             trivelet.encode(self.OnGpu(array[:, :, ::2]))
         with self.assertRaisesRegex(trivelet.ArgumentError, "shape"):

@@ -586,7 +586,9 @@ def decode(
     return out
 
 
-def decode_many(streams: Sequence[Any], *, threads: int = 0, device: Optional[int] = None) -> list[Array]:
+def decode_many(
+    streams: Sequence[Any], *, threads: int = 0, device: Optional[int] = None, out: Optional[Sequence[Any]] = None
+) -> list[Any]:
     """The arrays of several streams, decoded beside each other.
 
     >>> import numpy as np, trivelet
@@ -596,7 +598,8 @@ def decode_many(streams: Sequence[Any], *, threads: int = 0, device: Optional[in
     True
 
     streams: bytes or other buffers. threads: of all together; 0 = one for each core. device: the number of a GPU, on which
-    wavelets are decoded. The first that fails raises, with its place among the streams.
+    wavelets are decoded. out: arrays for them, without gaps, which are then returned: of NumPy, or all in memory of one GPU,
+    which then decodes, as in `decode`. The first that fails raises, with its place among the streams.
     """
     buffers = [np.frombuffer(stream, np.uint8) for stream in streams]
     volumes = []
@@ -605,14 +608,48 @@ def decode_many(streams: Sequence[Any], *, threads: int = 0, device: Optional[in
             volumes.append(Volume(buffer, threads=1))
         except Error as error:
             raise type(error)(f"stream {number}: {error}") from error
-    return _decode_all(volumes, buffers, [f"stream {number}" for number in range(len(buffers))], threads, device)
+    names = [f"stream {number}" for number in range(len(buffers))]
+    if out is None:
+        return _decode_all(volumes, buffers, names, threads, device)
+    views, far = _room_in(out, volumes, names)
+    _decode_into(views, buffers, names, threads, far.device if far and device is None else device, far)
+    return list(out)
+
+
+def _room_in(out: Sequence[Any], volumes: list[Volume], names: list[str]) -> tuple[list[Array], Optional[OnDevice]]:
+    """Views of what `decode_many` is to write to, and one of them where they are on a GPU."""
+    if len(out) != len(volumes):
+        raise ArgumentError(f"out has {len(out)} arrays for {len(volumes)} streams")
+    fars = [on_device(array) for array in out]
+    views = [far.view if far else array for far, array in zip(fars, out)]
+    for name, view, volume in zip(names, views, volumes):
+        if not isinstance(view, np.ndarray) or view.shape != volume.shape or view.dtype != volume.dtype:
+            seen = f"{view.dtype} of shape {view.shape}" if isinstance(view, np.ndarray) else type(view).__name__
+            raise ArgumentError(f"{name}: out is {seen}; it must be an array of {volume.dtype} of shape {volume.shape}")
+        if not (view.flags.c_contiguous and view.flags.writeable):
+            raise ArgumentError(f"{name}: out has gaps, or must not be written to")
+    if len({far and (far.device, far.stream) for far in fars}) > 1:
+        raise ArgumentError("out is in several places; it must be in memory of the host, or of one GPU with one stream")
+    return views, fars[0] if fars else None
 
 
 def _decode_all(
     volumes: list[Volume], buffers: list[Array], names: list[str], threads: int = 0, device: Optional[int] = None
 ) -> list[Array]:
-    library = _library.library
     arrays = [np.empty(volume._full, volume.dtype) for volume in volumes]
+    _decode_into(arrays, buffers, names, threads, device)
+    return [volume._without_other_axes(array) for volume, array in zip(volumes, arrays)]
+
+
+def _decode_into(
+    arrays: list[Array],
+    buffers: list[Array],
+    names: list[str],
+    threads: int,
+    device: Optional[int],
+    far: Optional[OnDevice] = None,
+) -> None:
+    library = _library.library
     jobs = (_library.VolumeJob * len(buffers))()
     for job, buffer, array in zip(jobs, buffers, arrays):
         library.tvl_volume_job_init(ctypes.byref(job), ctypes.sizeof(job))
@@ -622,10 +659,11 @@ def _decode_all(
     params.threads = threads
     params.device = _library.CPU if device is None else device
     with Handle("decoder") as decoder:
+        if far:
+            decoder.call(library.tvl_decoder_set_memory, far.device, far.stream)
         failed = decoder.try_call(library.tvl_decode_volumes, jobs, len(buffers), ctypes.byref(params))
     if failed is not None:
         for name, job in zip(names, jobs):
             if job.result != 0:
                 raise error_of(job.result, f"{name}: {job.error.decode(errors='replace')}")
         raise failed
-    return [volume._without_other_axes(array) for volume, array in zip(volumes, arrays)]
