@@ -276,7 +276,10 @@ class CudaDecoder final : public GopDecoder {
  public:
   CudaDecoder(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options,
               const PipelineOptions& pipeline)
-      : header_(header), pool_(options.threads, options.workers), pipeline_(header, reduction, pipeline, pool_) {}
+      : header_(header),
+        options_(pipeline),
+        pool_(options.threads, options.workers),
+        pipeline_(header, reduction, pipeline, pool_) {}
 
   int depth() const override { return pipeline_.slots(); }
 
@@ -299,8 +302,11 @@ class CudaDecoder final : public GopDecoder {
     bool leans = false;  ///< on the key frame of the GOP before
   };
   bool pull(Gop& gop, bool may_exchange);
+  bool are_alike(const Gop& a, const Gop& b) const;
+  void copy_out(const Gop& from, Gop& to);
 
   StreamHeader header_;
+  PipelineOptions options_;
   ThreadPool pool_;
   DecodePipeline pipeline_;
   std::deque<Pushed> pushed_;
@@ -308,9 +314,10 @@ class CudaDecoder final : public GopDecoder {
   double seconds_coder_ = 0;
 };
 
-// Whether frames can be downloaded to `a` as well as to `b`, which is page-locked.
-bool are_alike(const Gop& a, const Gop& b) {
-  if (a.capacity() != b.capacity() || a.components() != b.components() || !is_page_locked(a)) return false;
+// Whether frames can be left in `a` as well as in `b`, which is of frame_memory().
+bool CudaDecoder::are_alike(const Gop& a, const Gop& b) const {
+  if (a.capacity() != b.capacity() || a.components() != b.components()) return false;
+  if (!options_.frames_stay && !is_page_locked(a)) return false;
   for (int c = 0; c < a.components(); ++c) {
     const VolumeView v = a.plane(c), w = b.plane(c);
     if (v.frames || v.shape.height != w.shape.height || v.shape.width != w.shape.width ||
@@ -318,6 +325,22 @@ bool are_alike(const Gop& a, const Gop& b) {
       return false;
   }
   return true;
+}
+
+void CudaDecoder::copy_out(const Gop& from, Gop& to) {
+  for (int c = 0; c < to.components(); ++c) {
+    const VolumeView v = from.plane(c);
+    const MutableVolumeView out = to.plane(c);
+    if (!options_.frames_stay) {
+      copy_plane(v, out, pool_);
+      continue;
+    }
+    for (int f = 0; f < v.shape.frames; ++f)
+      copy_from_device(options_.device, {out.row(f, 0), out.row_stride},
+                       {const_cast<std::byte*>(v.row(f, 0)), v.row_stride}, v.row_bytes(),
+                       static_cast<std::size_t>(v.shape.height), nullptr);
+  }
+  if (options_.frames_stay) wait_for(options_.device, nullptr);
 }
 
 bool CudaDecoder::pull(Gop& gop, bool may_exchange) {
@@ -332,7 +355,7 @@ bool CudaDecoder::pull(Gop& gop, bool may_exchange) {
     std::swap(gop, *r.frames);
   } else {
     gop.set_frames(frames);
-    for (int c = 0; c < gop.components(); ++c) copy_plane(std::as_const(*r.frames).plane(c), gop.plane(c), pool_);
+    copy_out(*r.frames, gop);
   }
   pipeline_.give_back(std::move(r.frames));
   gop.set_frames(frames);
@@ -352,10 +375,11 @@ constexpr int kFastSlots = 3, kDenseSlots = 32;
 // profile takes a thread of the host about ten times as long as a full device the GOP.
 constexpr int kFastLent = 3, kDenseLent = 12;
 
-PipelineOptions options_for(const StreamHeader& h, int device, std::size_t max_memory, bool lends) {
+PipelineOptions options_for(const StreamHeader& h, int device, std::size_t max_memory, bool lends,
+                            bool frames_stay = false) {
   const bool dense = h.profile == Profile::kDense;
   const int lent = !lends ? 0 : dense ? kDenseLent : kFastLent;
-  return {device, (dense ? kDenseSlots : kFastSlots) + lent, max_memory, lent};
+  return {device, (dense ? kDenseSlots : kFastSlots) + lent, max_memory, lent, frames_stay};
 }
 
 }  // namespace
@@ -400,7 +424,7 @@ void wait_for(int number, void* stream) {
   check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
 }
 
-std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory) {
+std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory, bool frames_stay) {
   ask_for_queues(kMostQueues);
   check(cudaSetDevice(number), "cudaSetDevice");  // starts it, which takes a while
   return std::make_shared<const Backend>(
@@ -409,11 +433,11 @@ std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory) 
                 return std::make_unique<CudaEncoder>(h, o, options_for(h, number, max_memory, true));
               },
               [=](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {
-                return std::make_unique<CudaDecoder>(h, r, o, options_for(h, number, max_memory, false));
+                return std::make_unique<CudaDecoder>(h, r, o, options_for(h, number, max_memory, false, frames_stay));
               },
               [=](std::size_t bytes) {
                 check(cudaSetDevice(number), "cudaSetDevice");
-                return page_locked(bytes);
+                return frame_memory(PipelineOptions{.device = number, .frames_stay = frames_stay})(bytes);
               }});
 }
 

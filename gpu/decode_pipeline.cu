@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kPadding = 16;  // readable bytes behind the parts
 constexpr int kMostShares = 4;        // of the host's work on a GOP; more wait for memory, and for being woken
-// GOPs whose frames have a place on the host: one is taken while the next one comes. Others wait on the device.
+// GOPs whose frames have a place on the host, or one of their own on the device: one is taken while the next one comes. Others wait on the device.
 constexpr std::size_t kDownloads = 2;
 
 /// How coefficients are stored between coder and transform: quantised, or restored.
@@ -537,7 +537,7 @@ void DecodePipeline::State::start_downloads() {
     if (slot.frames) continue;
     if (unused.empty() && places < kDownloads) {
       unused.push_back(
-          std::make_unique<Gop>(output, low_length(header.gop_frames, reduction.temporal), gpu::page_locked));
+          std::make_unique<Gop>(output, low_length(header.gop_frames, reduction.temporal), frame_memory(options)));
       ++places;
     }
     if (unused.empty()) return;
@@ -552,10 +552,19 @@ void DecodePipeline::State::start_downloads() {
     for (int c = 0; c < slot.frames->components(); ++c) {
       const auto n = static_cast<std::size_t>(c);
       copy(slot.frames->plane(c).data, slot.samples.data() + shape.sample_origin[n],
-           shape.sample_origin[n + 1] - shape.sample_origin[n], cudaMemcpyDeviceToHost, download);
+           shape.sample_origin[n + 1] - shape.sample_origin[n], cudaMemcpyDefault, download);
     }
     slot.done.record(download);
   }
+}
+
+SampleAllocator frame_memory(const PipelineOptions& options) {
+  if (!options.frames_stay) return page_locked;
+  return [device = options.device](std::size_t bytes) -> std::shared_ptr<std::byte> {
+    check(cudaSetDevice(device), "cudaSetDevice");
+    const auto buffer = std::make_shared<DeviceBuffer<std::byte>>(bytes);
+    return {buffer, buffer->data()};
+  };
 }
 
 void DecodePipeline::give_back(std::unique_ptr<Gop> frames) { state_->unused.push_back(std::move(frames)); }

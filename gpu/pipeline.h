@@ -28,6 +28,7 @@ struct PipelineOptions {
   int slots = 3;
   std::size_t max_memory = 0;  ///< device memory in all; 0: three quarters of what is free
   int lent = 0;                ///< results of an encoder that are still used when the next is collected
+  bool frames_stay = false;    ///< a decoder leaves them in memory of the device
 };
 
 /// Everything about GOPs of one length: geometry, memory layout, tables on the device.
@@ -104,6 +105,9 @@ class EncodePipeline {
 /// Copies the samples of a GOP to the device, of each component without gaps from its place of `sample_origin` on.
 void upload(const Gop& gop, const std::vector<std::size_t>& sample_origin, std::byte* samples, const Stream& stream);
 
+/// What a decoder leaves frames in: page-locked memory, or the device's.
+SampleAllocator frame_memory(const PipelineOptions& options);
+
 /// Whether the device can read all samples of the GOP where they are.
 bool is_page_locked(const Gop& gop);
 
@@ -125,7 +129,7 @@ class DecodePipeline {
 
   struct Result {
     const GopShape* shape = nullptr;
-    std::unique_ptr<Gop> frames;      ///< page-locked, with room for the longest GOP; times are not set
+    std::unique_ptr<Gop> frames;      ///< as frame_memory() makes it, for the longest GOP; times are not set
     std::vector<std::string> damage;  ///< blocks that contradict themselves; they are zero
     StageTimes times;
   };

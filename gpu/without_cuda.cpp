@@ -20,11 +20,12 @@ bool is_built() { return false; }
 void expect_gops(int) {}
 std::vector<DeviceInfo> devices() { return {}; }
 std::vector<int> cores_near(int) { return {}; }
-std::shared_ptr<const Backend> cuda_backend(int, std::size_t) { without_cuda(); }
+std::shared_ptr<const Backend> cuda_backend(int, std::size_t, bool) { without_cuda(); }
 std::shared_ptr<std::byte> page_locked(std::size_t) { without_cuda(); }
 void copy_to_device(int, Rows, Rows, std::size_t, std::size_t, void*) { without_cuda(); }
 void copy_from_device(int, Rows, Rows, std::size_t, std::size_t, void*) { without_cuda(); }
 void wait_for(int, void*) { without_cuda(); }
+std::unique_ptr<Textures> share_textures(int, std::span<const unsigned>) { without_cuda(); }
 
 int still_device_count() { return 0; }
 std::string still_device_name(int) { without_cuda(); }

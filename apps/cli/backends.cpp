@@ -132,6 +132,14 @@ std::shared_ptr<const Backend> choose_backend(const std::string& device, std::si
   return gpu::cuda_backend(choice.gpu, max_memory);
 }
 
+std::shared_ptr<const Backend> choose_player_backend(const std::string& device, std::size_t max_memory, int& gpu) {
+  const DeviceChoice choice = choose_device(device);
+  gpu = choice.gpu;
+  if (choice.gpu < 0) return nullptr;
+  if (choice.automatic) log::info("decoding on GPU {}: {}", choice.gpu, choice.name);
+  return gpu::cuda_backend(choice.gpu, max_memory, true);
+}
+
 std::future<std::shared_ptr<const Backend>> start_backend(const std::string& device, std::size_t max_memory,
                                                           std::uint64_t gops) {
   // The CPU is there already.

@@ -38,6 +38,8 @@ int choose_gpu(const std::string& device);
 /// bytes; 0 = all. `gops`: in flight at most, if that is known, for a GPU that need not have many starts sooner; 0 =
 /// not known.
 std::shared_ptr<const Backend> choose_backend(const std::string& device, std::size_t max_memory, std::uint64_t gops);
+/// The same, leaving frames on the GPU, whose number goes to `gpu`; -1 is the CPU.
+std::shared_ptr<const Backend> choose_player_backend(const std::string& device, std::size_t max_memory, int& gpu);
 
 /// The same in a thread of its own: a GPU takes some tenths of a second to start, in which other things can be done.
 std::future<std::shared_ptr<const Backend>> start_backend(const std::string& device, std::size_t max_memory,

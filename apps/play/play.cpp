@@ -128,7 +128,10 @@ int run(Options options, const Common& common, const Command& app) {
           "--headless and --screenshot-at belong together: without a window there is nothing to see but a screenshot");
   player.decoding = decoder_params(common);
   player.overwrite = common.overwrite;
-  player.backend = choose_backend(options.device, app.typed("--max-memory") ? player.decoding.limits.memory : 0, 0);
+  player.backend =
+      choose_player_backend(options.device, app.typed("--max-memory") ? player.decoding.limits.memory : 0, player.gpu);
+  // Frames that stay on a GPU cannot be compared with the hashes of what was encoded; checks of the bytes still are.
+  if (player.gpu >= 0) player.decoding.verify_hash = false;
   const auto* module = static_cast<const play::Player*>(load_module("play", player.input));
   require(module != nullptr, ErrorKind::kUnsupported,
           "this build has no player, for SDL 2, OpenGL, Dear ImGui or FFmpeg was missing when it was made; '" +

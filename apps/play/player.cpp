@@ -73,8 +73,8 @@ class Session {
     // Where the processor draws, each pixel costs as much as decoding a third of one.
     if (window_->is_drawn_by_processor() && !options_.headless) window_->resize(shrunk(1280, 720));
     renderer_.emplace();
-    screen_.emplace();
-    if (other_) other_screen_.emplace();
+    screen_.emplace(options_.gpu);
+    if (other_) other_screen_.emplace(options_.gpu);
     if (options_.headless) {
       shoot(begin_ + options_.screenshot_at, options_.screenshot);
       refuse_damage(options_.input, store_);
@@ -164,6 +164,7 @@ class Session {
   }
 
   struct Screen {
+    explicit Screen(int gpu) : picture(gpu) {}
     Picture picture;
     std::uint64_t gop = 0;  ///< DecodedGop::number; 0: nothing is shown
     int frame = 0;

@@ -38,6 +38,7 @@ struct Options {
   bool overwrite = false;
   DecoderParams decoding;
   std::shared_ptr<const Backend> backend;
+  int gpu = -1;  ///< whose memory the backend leaves frames in; -1: they are in the host's
 };
 
 /// A volume as it is shown: values in scaled units, x fastest.

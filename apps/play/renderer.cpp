@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
+#include <span>
 #include <string>
 
+#include "apps/cli/log.h"
 #include "trivelet/error.h"
 
 namespace trivelet::play {
@@ -169,7 +172,7 @@ std::array<float, 2> chroma_part(const VideoInfo& info) {
 
 }  // namespace
 
-Picture::Picture() {
+Picture::Picture(int gpu) : gpu_(gpu) {
   glGenTextures(4, textures_);
   for (const unsigned texture : textures_) {
     glBindTexture(GL_TEXTURE_2D, texture);
@@ -180,23 +183,58 @@ Picture::Picture() {
   }
 }
 
-Picture::~Picture() { glDeleteTextures(4, textures_); }
+Picture::~Picture() {
+  shared_.reset();
+  glDeleteTextures(4, textures_);
+}
+
+// Where OpenGL is not on the GPU that decodes, frames go through the host.
+void Picture::share() {
+  static std::once_flag said;
+  const auto count = static_cast<std::size_t>(info_.format.components());
+  try {
+    shared_ = gpu::share_textures(gpu_, std::span<const unsigned>(textures_).first(count));
+    std::call_once(said, [] { cli::log::debug("frames go from the GPU straight into textures"); });
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kUnsupported) throw;
+    std::call_once(said, [&] { cli::log::debug("{}: frames pass through the host", e.what()); });
+  }
+}
 
 void Picture::upload(const VideoInfo& info, const Gop& gop, int frame) {
   const bool same = info_.width == info.width && info_.height == info.height && info_.format == info.format;
   info_ = info;
-  glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
-  for (int c = 0; c < info.format.components(); ++c) {
-    const VolumeView plane = gop.plane(c);
-    const bool wide = plane.bytes_per_sample == 2;
-    glBindTexture(GL_TEXTURE_2D, textures_[c]);
-    if (!same)
-      glTexImage2D(GL_TEXTURE_2D, 0, wide ? GL_R16 : GL_R8, plane.shape.width, plane.shape.height, 0, GL_RED,
-                   wide ? GL_UNSIGNED_SHORT : GL_UNSIGNED_BYTE, nullptr);
-    glPixelStorei(GL_UNPACK_ROW_LENGTH, static_cast<int>(plane.row_stride / plane.bytes_per_sample));
-    glTexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, plane.shape.width, plane.shape.height, GL_RED,
-                    wide ? GL_UNSIGNED_SHORT : GL_UNSIGNED_BYTE, plane.row(frame, 0));
+  if (!same) {
+    shared_.reset();
+    const bool wide = info.format.bytes_per_sample() == 2;
+    for (int c = 0; c < info.format.components(); ++c) {
+      glBindTexture(GL_TEXTURE_2D, textures_[c]);
+      glTexImage2D(GL_TEXTURE_2D, 0, wide ? GL_R16 : GL_R8, info.component_width(c), info.component_height(c), 0,
+                   GL_RED, wide ? GL_UNSIGNED_SHORT : GL_UNSIGNED_BYTE, nullptr);
+    }
+    if (gpu_ >= 0) share();
   }
+  if (shared_) return shared_->fill(gop, frame);
+  for (int c = 0; c < info.format.components(); ++c) upload_plane(c, gop.plane(c), frame);
+}
+
+void Picture::upload_plane(int component, const VolumeView& plane, int frame) {
+  const std::byte* rows = plane.row(frame, 0);
+  std::ptrdiff_t pitch = plane.row_stride;
+  if (gpu_ >= 0) {
+    pitch = static_cast<std::ptrdiff_t>(plane.row_bytes());
+    const auto height = static_cast<std::size_t>(plane.shape.height);
+    fetched_.resize(plane.row_bytes() * height);
+    gpu::copy_from_device(gpu_, {fetched_.data(), pitch}, {const_cast<std::byte*>(rows), plane.row_stride},
+                          plane.row_bytes(), height, nullptr);
+    gpu::wait_for(gpu_, nullptr);
+    rows = fetched_.data();
+  }
+  glBindTexture(GL_TEXTURE_2D, textures_[component]);
+  glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
+  glPixelStorei(GL_UNPACK_ROW_LENGTH, static_cast<int>(pitch / plane.bytes_per_sample));
+  glTexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, plane.shape.width, plane.shape.height, GL_RED,
+                  plane.bytes_per_sample == 2 ? GL_UNSIGNED_SHORT : GL_UNSIGNED_BYTE, rows);
   glPixelStorei(GL_UNPACK_ROW_LENGTH, 0);
 }
 

@@ -2,11 +2,14 @@
 // tags say; HDR is mapped to what an ordinary screen shows.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "trivelet/cuda.h"
 #include "trivelet/types.h"
 
 namespace trivelet::play {
@@ -22,7 +25,8 @@ struct Area {
 /// The planes of a picture on the graphics card.
 class Picture {
  public:
-  Picture();
+  /// `gpu`: whose memory the frames are in; -1: the host's.
+  explicit Picture(int gpu);
   ~Picture();
   Picture(const Picture&) = delete;
   Picture& operator=(const Picture&) = delete;
@@ -33,8 +37,14 @@ class Picture {
   unsigned texture(int plane) const { return textures_[plane]; }
 
  private:
+  void share();
+  void upload_plane(int component, const VolumeView& plane, int frame);
+
+  int gpu_;
   VideoInfo info_;
   unsigned textures_[4] = {};
+  std::unique_ptr<gpu::Textures> shared_;  ///< null: frames pass through the host
+  std::vector<std::byte> fetched_;         ///< a plane, on its way from a GPU
 };
 
 class Renderer {

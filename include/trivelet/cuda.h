@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace trivelet {
 struct Backend;  // for Encoder and Decoder (codec.h), which it must outlive
-}
+class Gop;
+}  // namespace trivelet
 
 namespace trivelet::gpu {
 
@@ -36,7 +38,11 @@ std::vector<int> cores_near(int number);
 
 /// Codes on device `number`. `max_memory`: of the device, in bytes; 0 = all there is. Makers throw Unsupported for what
 /// the GPU cannot do (coefficients instead of samples) and when its memory does not hold one GOP.
-std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory);
+///
+/// With `frames_stay` a decoder leaves frames on the device: the planes of what Decoder::make_gop() makes and
+/// Decoder::exchange() fills are addresses there. DecoderParams::verify_hash must be off and its range of frames begin and
+/// end with GOPs, for the host cannot look at them.
+std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory, bool frames_stay = false);
 
 /// Page-locked memory: an encoder on a GPU reads frames in it where they are. To be had from here (it fits Gop's
 /// allocator), from cudaHostAlloc, or by cudaHostRegister for memory that is there already. Throws Unsupported when
@@ -55,5 +61,18 @@ void copy_to_device(int number, Rows to, Rows from, std::size_t row_bytes, std::
 void copy_from_device(int number, Rows to, Rows from, std::size_t row_bytes, std::size_t rows, void* stream);
 /// Waits for all work given to `stream` of device `number`.
 void wait_for(int number, void* stream);
+
+/// Textures of OpenGL as a device sees them. All of it, its end too, is for the thread whose context is current; the
+/// textures must not be given another size meanwhile.
+class Textures {
+ public:
+  virtual ~Textures() = default;
+  /// Makes plane i of a frame, in memory of that device, the content of texture i. `gop` may be overwritten when it
+  /// returns; what OpenGL is told afterwards sees the frame. Throws Internal when a call of CUDA fails.
+  virtual void fill(const Gop& gop, int frame) = 0;
+};
+/// `names`: of two-dimensional textures, one channel of 8 or 16 bits each, with the size of the planes. Throws Unsupported
+/// where the context is not of device `number`.
+std::unique_ptr<Textures> share_textures(int number, std::span<const unsigned> names);
 
 }  // namespace trivelet::gpu
