@@ -1,18 +1,40 @@
 #include "codec/spool.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 namespace trivelet {
 
+namespace {
+
+// glibc's std::tmpfile() does not ask for TMPDIR.
+std::FILE* open_unnamed(const std::string& folder) {
+  if (folder.empty()) return std::tmpfile();
+  std::string path = folder + "/trivelet-XXXXXX";
+  const int number = mkstemp(path.data());
+  if (number < 0) return nullptr;
+  std::remove(path.c_str());
+  std::FILE* file = fdopen(number, "w+b");
+  if (file == nullptr) close(number);
+  return file;
+}
+
+}  // namespace
+
 Spool::Spool(const std::string& path) {
-  file_ = path.empty() ? std::tmpfile() : std::fopen(path.c_str(), "w+bx");
-  require(file_ != nullptr, ErrorKind::kIo,
-          "cannot create the temporary file " + (path.empty() ? std::string("of the encoder") : "'" + path + "'") +
-              ": " + std::strerror(errno));
+  const char* set = std::getenv("TMPDIR");
+  const std::string folder = set != nullptr ? set : "";
+  file_ = path.empty() ? open_unnamed(folder) : std::fopen(path.c_str(), "w+bx");
+  const std::string name = !path.empty()     ? "'" + path + "'"
+                           : !folder.empty() ? "in '" + folder + "', as TMPDIR says"
+                                             : "of the encoder";
+  require(file_ != nullptr, ErrorKind::kIo, "cannot create the temporary file " + name + ": " + std::strerror(errno));
   if (!path.empty()) std::remove(path.c_str());  // lives on without a name until it is closed
 }
 

@@ -13,7 +13,8 @@ namespace trivelet {
 /// An unnamed temporary file for reading and writing. Gone when closed.
 class Spool {
  public:
-  /// `path` is created anew and unlinked at once; empty: wherever the system keeps temporary files. Throws Error(kIo).
+  /// `path` is created anew and unlinked at once; empty: in the folder TMPDIR, else
+  /// wherever the system keeps temporary files. Throws Error(kIo).
   explicit Spool(const std::string& path);
   ~Spool();
   Spool(const Spool&) = delete;

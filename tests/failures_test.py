@@ -175,6 +175,15 @@ def main() -> int:
                 expect_error(f"{profile}: a {where} that ends in a frame", result, 4, "truncated", out)
             result = run([*encode, source, out / "a.tvl"], preexec_fn=small_files)
             expect_error(f"{profile}: a full disk while encoding", result, 3, "cannot write", out)
+            temporary = {**os.environ, "TMPDIR": str(base / "none")}
+            result = run([*encode, source, out / "a.tvl", "--size", "20k"], env=temporary)
+            expect_error(f"{profile}: TMPDIR is missing", result, 3, "as TMPDIR says", out)
+            (base / "temporary").mkdir(exist_ok=True)
+            temporary["TMPDIR"] = str(base / "temporary")
+            result = run([*encode, source, base / "sized.tvl", "--size", "20k", "-y"], env=temporary)
+            if result.returncode != 0:
+                complain(f"{profile}: temporary files in TMPDIR", result)
+            expect_nothing_left(f"{profile}: temporary files in TMPDIR", base / "temporary")
             result = run(["decode", "--quiet", stream, out / "a.y4m"], preexec_fn=small_files)
             expect_error(f"{profile}: a full disk while decoding", result, 3, "cannot write", out)
             closed_pipe([*encode, source, "-"], f"{profile}: nobody reads the stream", out)

@@ -102,7 +102,7 @@ struct EncoderParams {
   SimdLevel simd = SimdLevel::kBest;
   std::string settings{};  ///< stored as text in the stream (the command line), may be empty
   /// Where coded GOPs wait for the end of the video when there is a target for its bytes; removed afterwards. Empty: a
-  /// temporary file of the system's.
+  /// temporary file in the folder that the environment's TMPDIR names, else one of the system's.
   std::string spool_path{};
   Metadata metadata{};            ///< about the video; Encoder throws BadArgument for what the format cannot hold
   std::vector<ExtraBox> boxes{};  ///< of applications; none of those that `metadata` makes

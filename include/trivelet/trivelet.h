@@ -293,7 +293,7 @@ typedef struct tvl_encode_params {
   int32_t device;               /* TVL_CPU, or the number of a GPU */
   uint64_t device_memory;       /* bytes of the GPU's memory that may be used; 0 = all */
   const char* settings;         /* text that is kept in the stream, at most 4096 bytes; NULL = none */
-  const char* spool_path;       /* temporary file for a target of bytes; NULL = one of the system's */
+  const char* spool_path;       /* temporary file for a target of bytes; NULL = in TMPDIR, else one of the system's */
   int64_t key_interval;         /* with motion: after so many frames at most decoding can begin; 0 = four seconds */
   const tvl_metadata* metadata; /* kept beside the pictures; NULL = none. Used during open only */
 } tvl_encode_params;
