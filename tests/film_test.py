@@ -188,6 +188,9 @@ def test_losses(folder: Path, film: Path) -> None:
     intact = json.loads(subprocess.run([program.path, "verify", mkv, "--json"], capture_output=True).stdout)
     check(intact["intact"] and intact["frames"] == 50 and intact["damage"] == [], "verify --json")
     check("did you mean truncate" in run("trunkate", "a", "b", code=2), "a command is guessed")
+    for guess in (["trunc", "a", "b"], ["help", "trunc"]):
+        check("did you mean truncate" in run(*guess, code=2), f"{guess}: a command is guessed")
+    check("Usage: trivelet truncate" in run("help", "truncate") and "Subcommands" in run("help"), "help of a command")
     check("did you mean --reduce" in run("decode", mkv, "null", "--redcue", "1", code=2), "an option is guessed")
     check("Usage: trivelet truncate" in run("help", "truncate"), "help COMMAND")
     check(run("-V") == run("--version"), "-V")
@@ -366,7 +369,7 @@ def test_hdr(folder: Path) -> None:
         values = {}
         for data in found:
             for key, value in data.items():
-                if "/" in str(value) or key.startswith("max_"):
+                if "/" in str(value) or key.startswith("max_") or key == "rotation":
                     number = str(value).split("/")
                     values[key] = round(float(number[0]) / float(number[1]) if len(number) > 1 else float(number[0]), 4)
         return sorted(values.items())
@@ -375,6 +378,18 @@ def test_hdr(folder: Path) -> None:
     run("decode", folder / "hdr.tvl", folder / "hdr_out.mkv", "-y")
     wanted, got = said(hdr), said(folder / "hdr_out.mkv")
     check(len(wanted) >= 12 and wanted == got, f"HDR10: {wanted} became {got}")
+    # A film that is turned as well, from MP4 to MP4, whichever file was between them.
+    turned = folder / "turned.mp4"
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-i", str(hdr), "-c", "copy", "-metadata:s:v", "rotate=90", str(turned)],
+                   check=True)  # fmt: skip
+    wanted = said(turned)
+    check(dict(wanted).get("rotation") in (90, -90) and len(wanted) >= 13, f"a turned film: {wanted}")
+    for between in ("turned.mkv", "turned.tvl"):
+        run("encode", turned, folder / between, *FAST)
+        for codec in ("libx265", "libx264"):
+            run("decode", folder / between, folder / "turned_out.mp4", "--codec", codec, "-y")
+            got = said(folder / "turned_out.mp4")
+            check(wanted == got, f"mp4 -> {between} -> {codec} in mp4: {wanted} became {got}")
 
 
 def test_open_gops(folder: Path, film: Path) -> None:
@@ -426,7 +441,7 @@ def test_damage(folder: Path) -> None:
         ["mux", plain, out, "--tracks-from", broken, "-y"], ["mux", plain, out, "--tracks-from", broken, "--audio", "flac", "-y"],
         ["extract", broken, out, "--reduce", "1", "-y", "--keep-partial"], ["extract", broken, stream, "--frames", "10:30", "-y"],
         ["compare", broken, broken], ["join", broken, broken, "-o", out, "-y"], ["thumbnail", broken, folder / "t.png", "-y"],
-        ["plan", broken], ["encode", broken, stream, *FAST], ["encode", broken, out, *FAST, "--recover"],
+        ["plan", broken], ["bench", broken, "--preset", "fast", "--repeat", "1"], ["encode", broken, stream, *FAST], ["encode", broken, out, *FAST, "--recover"],
     ]  # fmt: skip
     cases = [whole[:size] for size in (0, 3, 40, 300, 700, len(whole) // 2, len(whole) - 1)]
     for _ in range(200 if FULL else 25):

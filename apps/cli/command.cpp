@@ -272,6 +272,9 @@ std::string meant(const CLI::App& app, const std::vector<std::string>& words) {
     const auto nearer = [&word](const std::string& a, const std::string& b) {
       return distance(word, a) < distance(word, b);
     };
+    const auto begun =
+        std::find_if(names.begin(), names.end(), [&word](const std::string& name) { return name.starts_with(word); });
+    if (begun != names.end()) return "; did you mean " + *begun + "?";
     const auto best = std::min_element(names.begin(), names.end(), nearer);
     if (best != names.end() && distance(word, *best) <= std::max<std::size_t>(1, word.size() / 4))
       return "; did you mean " + *best + "?";

@@ -4,9 +4,11 @@
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <new>
 #include <optional>
 #include <string>
@@ -167,7 +169,9 @@ int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && words[0] == "help") {
     words.erase(words.begin());
-    words.emplace_back("--help");
+    const bool known = words.empty() || std::any_of(std::begin(kCommands), std::end(kCommands),
+                                                    [&words](const Entry& e) { return words[0] == e.name; });
+    if (known) words.emplace_back("--help");  // else what is not expected is said
   }
   try {
     if (const std::optional<std::string> text = line.parse(words))  // --help, --version

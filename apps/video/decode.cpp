@@ -305,7 +305,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   const std::string& kind = options.writer.format.empty() ? options.output : options.writer.format;
   const bool is_text = kind == "md5" || kind == "null";
   check_output(options.input, options.output, !is_text);
-  const FrameRange range = frame_range(part.frames, options.input);
+  const FrameRange range{params.first_frame, params.end_frame};
   io::WriterOptions writing = options.writer;
   writing.overwrite = common.overwrite;
   writing.pixel_format = output_pixel_format(writing.pixel_format);
