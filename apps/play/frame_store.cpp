@@ -287,20 +287,22 @@ void FrameStore::decode(std::size_t gop, const Wanted& wanted) {
   decoded->seconds = seconds;
   const std::uint64_t gops = counted(decoder_->stats()) - before;
   note_damage(decoder_->stats().damage);
-  // At a reduced rate short GOPs may have no frame: they are there, and empty.
   double length = 0;
+  for (std::size_t g = gop; g <= found && g < stream_.gops.size(); ++g) length += length_of(g);
+  decoder_next_ = found + 1;
+  learn(wanted, seconds, gops, length);  // before anyone sees the frames, and begins to play
+  // At a reduced rate short GOPs may have no frame: they are there, and empty.
   for (; gop < found && gop < stream_.gops.size(); ++gop) {
     auto empty = std::make_shared<DecodedGop>();
     empty->wanted = wanted.quality;
     empty->quality = quality;
-    length += length_of(gop);
     keep(gop, std::move(empty));
   }
-  decoder_next_ = found + 1;
-  if (found < stream_.gops.size()) {
-    length += length_of(found);
-    keep(found, std::move(decoded));
-  }
+  if (found < stream_.gops.size()) keep(found, std::move(decoded));
+}
+
+// What decoding took, `length` seconds of the stream: for the budget and for what is going to be late.
+void FrameStore::learn(const Wanted& wanted, double seconds, std::uint64_t gops, double length) {
   const std::lock_guard lock(mutex_);
   work_.gops += gops;
   work_.seconds += seconds;

@@ -92,6 +92,7 @@ class FrameStore {
   bool choose(std::size_t& gop) const;
   void decode(std::size_t gop, const Wanted& wanted);
   void begin(std::size_t gop, const Quality& quality);
+  void learn(const Wanted& wanted, double seconds, std::uint64_t gops, double length);
   void note_damage(const std::vector<std::string>& lines);
   Gop take_memory();
   void keep(std::size_t gop, std::shared_ptr<DecodedGop> decoded);

@@ -205,8 +205,14 @@ class Session {
     bool changed = show(store_, *screen_, time, waiting_ || stands);
     if (other_) changed = show(*other_, *other_screen_, time_in_other(time), waiting_ || stands) || changed;
     if (!stands && speed_ <= 1) count(frame, store_.find(store_.gop_of(frame)) != nullptr);
-    if (waiting_ && (ready || stands)) go_on();
+    if (waiting_ && ((ready && has_start(store_.gop_of(frame))) || stands)) go_on();
     return changed;
+  }
+
+  /// Whether the clock may begin with a GOP that is there. Where the budget had to drop something, that GOP has taken
+  /// longer than it lasts, and the next one would be late: it is waited for.
+  bool has_start(std::size_t gop) const {
+    return store_.budget_level() == 0 || gop + 1 >= store_.gops() || store_.is_ready(gop + 1);
   }
 
   /// Counts what was shown, and what should have been before the time of `frame`.
@@ -256,7 +262,9 @@ class Session {
 
   void overlay() {
     const ImGuiIO& io = ImGui::GetIO();
-    const float height = 118;
+    // The last line is broken where the window is narrower than it is at its longest.
+    constexpr float kLine = 17, kLongestLine = 680, kMostLines = 3;
+    const float height = 101 + kLine * std::min(kMostLines, std::ceil(kLongestLine / io.DisplaySize.x));
     ImGui::SetNextWindowPos({0, io.DisplaySize.y - height});
     ImGui::SetNextWindowSize({io.DisplaySize.x, height});
     ImGui::SetNextWindowBgAlpha(0.7F);
@@ -281,19 +289,21 @@ class Session {
     dragging_ = dragging;
     const int all = store_.stream().layers;
     int layers = quality_.layers > 0 ? quality_.layers : all;
-    const float column = io.DisplaySize.x / 3 - 70;
+    // Names stand in the sliders, so that there is room for three in a small window.
+    const float column = (ImGui::GetContentRegionAvail().x - 2 * ImGui::GetStyle().ItemSpacing.x) / 3;
     ImGui::SetNextItemWidth(column);
-    if (ImGui::SliderInt("layers", &layers, 1, all)) quality_.layers = layers == all ? 0 : layers;
+    const std::string of_all = "layers %d / " + std::to_string(all);
+    if (ImGui::SliderInt("##layers", &layers, 1, all, of_all.c_str())) quality_.layers = layers == all ? 0 : layers;
     ImGui::SameLine();
     ImGui::SetNextItemWidth(column);
-    ImGui::SliderInt("halvings", &quality_.reduce, 0, store_.most_reduce());
+    ImGui::SliderInt("##size", &quality_.reduce, 0, store_.most_reduce(), "size 1 / 2^%d");
     ImGui::SameLine();
     ImGui::SetNextItemWidth(column);
     if (other_) {
       auto split = static_cast<float>(split_);
-      if (ImGui::SliderFloat("split", &split, 0, 1, "")) split_ = static_cast<double>(split);
+      if (ImGui::SliderFloat("##split", &split, 0, 1, "split")) split_ = static_cast<double>(split);
     } else {
-      ImGui::SliderInt("rate", &quality_.temporal, 0, store_.most_temporal(), "1 / 2^%d");
+      ImGui::SliderInt("##rate", &quality_.temporal, 0, store_.most_temporal(), "rate 1 / 2^%d");
     }
     const std::size_t gop = store_.gop_of(store_.frame_at(time));
     const std::shared_ptr<const DecodedGop> decoded = store_.find(gop);
@@ -305,11 +315,11 @@ class Session {
     for (std::size_t l = 0; l < coded.layers.size() && (q.layers == 0 || l < static_cast<std::size_t>(q.layers)); ++l)
       bytes += coded.layers[l].bytes;
     const int level = store_.budget_level();
-    ImGui::Text("%.2f Mbit/s   %dx%d   decoding %.1f ms a frame, %.0f %% of the time   late %llu%s",
-                8e-6 * static_cast<double>(bytes) / length, screen_->picture.info().width,
-                screen_->picture.info().height, 1e3 * decode_seconds_ / std::max(1, coded.frames),
-                100 * decode_seconds_ / length, static_cast<unsigned long long>(late_),
-                level > 0 ? ("   budget: -" + std::to_string(level)).c_str() : "");
+    ImGui::TextWrapped("%.2f Mbit/s   %dx%d   decoding %.1f ms a frame, %.0f %% of the time   late %llu%s",
+                       8e-6 * static_cast<double>(bytes) / length, screen_->picture.info().width,
+                       screen_->picture.info().height, 1e3 * decode_seconds_ / std::max(1, coded.frames),
+                       100 * decode_seconds_ / length, static_cast<unsigned long long>(late_),
+                       level > 0 ? ("   budget: -" + std::to_string(level)).c_str() : "");
     ImGui::End();
   }
 
@@ -424,12 +434,19 @@ class Session {
     const bool moved = std::chrono::duration<double>(Time::now() - mouse_moved_).count() < kOverlaySeconds;
     const bool controls = pinned_ || dragging_ || moved;
     const bool old = std::chrono::duration<double>(Time::now() - drawn_at_).count() > (controls ? 0.1 : 1.0);
-    if (update_picture(time) || controls != controls_drawn_ || old) redraw_ = std::max(redraw_, 1);
+    const double shown = time + lead();
+    if (update_picture(shown) || controls != controls_drawn_ || old) redraw_ = std::max(redraw_, 1);
     if (redraw_ > 0) {
       --redraw_;
       draw_window(controls);
     }
-    wait_for_next(time);
+    wait_for_next(shown);
+  }
+
+  /// How long before its time a picture is begun: it is seen when it is drawn.
+  double lead() const {
+    constexpr double kMost = 0.02;
+    return paused_ || waiting_ || dragging_ ? 0 : std::min(usual_draw_seconds_, kMost) * speed_;
   }
 
   void draw_window(bool controls) {
@@ -443,7 +460,9 @@ class Session {
     controls_drawn_ = controls;
     drawn_at_ = Time::now();
     ++drawn_;
-    draw_seconds_ += std::chrono::duration<double>(drawn_at_ - begun).count();
+    const double seconds = std::chrono::duration<double>(drawn_at_ - begun).count();
+    draw_seconds_ += seconds;
+    usual_draw_seconds_ += (seconds - usual_draw_seconds_) / 16;
   }
 
   /// Until the next frame is due or something was pressed; not long, for decoding tells nobody when it is done.
@@ -490,7 +509,8 @@ class Session {
   Time::time_point drawn_at_ = Time::now();
   std::uint64_t drawn_ = 0;
   double draw_seconds_ = 0;
-  double decode_seconds_ = 0;  ///< of the GOP that was shown last
+  double usual_draw_seconds_ = 0;  ///< of the last ones
+  double decode_seconds_ = 0;      ///< of the GOP that was shown last
   int most_budget_ = 0;
   std::uint64_t shown_ = 0;
   std::uint64_t late_ = 0;
