@@ -198,6 +198,21 @@ VolumeDecoderParams to_params(const tvl_volume_decode_params& p) {
 // Slices on their way to a GPU: some at a time, from memory that copies overlap with.
 constexpr std::size_t kStagedBytes = std::size_t{32} << 20;
 
+// Where they are meanwhile: locking pages takes longer than copying them, so one who decodes several volumes keeps it.
+struct Staging {
+  std::shared_ptr<std::byte> memory;
+  std::size_t bytes = 0;
+  std::byte* of(std::size_t wanted) {
+    if (wanted > bytes) {
+      memory.reset();
+      bytes = 0;
+      memory = gpu::page_locked(wanted);
+      bytes = wanted;
+    }
+    return memory.get();
+  }
+};
+
 tvl_volume_decode_params default_volume_decode_params() {
   const VolumeDecoderParams d;
   tvl_volume_decode_params p{};
@@ -227,27 +242,27 @@ void check_volume_open(const tvl_decoder& d) {
 
 // As read_slices, to memory of a GPU.
 void read_slices_to_gpu(const Handle& h, VolumeDecoder& volume, const tvl_voxels& to, std::uint64_t capacity,
-                        std::uint64_t& count) {
+                        std::uint64_t& count, Staging& staging) {
   const CallerMemory memory(h);
   const VolumeDescription& v = volume.output();
   const std::size_t slice = v.slice_bytes();
   const std::size_t row = slice / static_cast<std::size_t>(v.height);
   const std::uint64_t at_once = std::min(capacity, std::max<std::uint64_t>(1, kStagedBytes / slice));
-  const std::shared_ptr<std::byte> staged = gpu::page_locked(slice * static_cast<std::size_t>(at_once));
+  std::byte* const staged = staging.of(slice * static_cast<std::size_t>(at_once));
   for (bool more = true; more && count < capacity;) {
     std::uint64_t n = 0;
     const std::uint64_t wanted = std::min(at_once, capacity - count);
-    while (n < wanted && (more = volume.read(staged.get() + n * slice))) {
+    while (n < wanted && (more = volume.read(staged + n * slice))) {
       h.check_cancelled();
       ++n;
     }
     auto* out = static_cast<std::byte*>(to.data) + static_cast<std::int64_t>(count) * to.slice_stride;
     const auto pitch = static_cast<std::ptrdiff_t>(row);
     if (to.slice_stride == to.row_stride * v.height) {
-      memory.copy_out(staged.get(), pitch, out, to.row_stride, row, static_cast<std::size_t>(n) * v.height);
+      memory.copy_out(staged, pitch, out, to.row_stride, row, static_cast<std::size_t>(n) * v.height);
     } else {
       for (std::uint64_t i = 0; i < n; ++i, out += to.slice_stride)
-        memory.copy_out(staged.get() + i * slice, pitch, out, to.row_stride, row, static_cast<std::size_t>(v.height));
+        memory.copy_out(staged + i * slice, pitch, out, to.row_stride, row, static_cast<std::size_t>(v.height));
     }
     memory.wait();
     count += n;
@@ -255,13 +270,13 @@ void read_slices_to_gpu(const Handle& h, VolumeDecoder& volume, const tvl_voxels
 }
 
 void read_slices(const Handle& d, VolumeDecoder& volume, const tvl_voxels& given, std::uint64_t capacity,
-                 std::uint64_t& count) {
+                 std::uint64_t& count, Staging& staging) {
   const VolumeDescription& v = volume.output();
   const auto row = static_cast<std::ptrdiff_t>(v.slice_bytes() / static_cast<std::size_t>(v.height));
   tvl_voxels to = given;
   if (to.row_stride == 0) to.row_stride = row;
   if (to.slice_stride == 0) to.slice_stride = to.row_stride * v.height;
-  if (d.memory != TVL_CPU) return read_slices_to_gpu(d, volume, to, capacity, count);
+  if (d.memory != TVL_CPU) return read_slices_to_gpu(d, volume, to, capacity, count, staging);
   const bool gaps = to.row_stride != row;
   std::vector<std::byte> slice(gaps ? v.slice_bytes() : 0);
   while (count < capacity) {
@@ -275,7 +290,7 @@ void read_slices(const Handle& d, VolumeDecoder& volume, const tvl_voxels& given
 }
 
 // One of a batch, by one of several threads.
-void decode_job(const Handle& h, tvl_volume_job& job, int threads, const Backend* backend) {
+void decode_job(const Handle& h, tvl_volume_job& job, int threads, const Backend* backend, Staging& staging) {
   h.check_cancelled();
   MemorySource source(not_null(job.stream, "stream"), static_cast<std::size_t>(job.size));
   VolumeDecoderParams params = volume_decoder_params(job.params);
@@ -286,7 +301,7 @@ void decode_job(const Handle& h, tvl_volume_job& job, int threads, const Backend
   job.needed = output.bytes();
   if (job.needed > job.capacity) throw BufferTooSmall("bytes", job.capacity, job.needed);
   std::uint64_t count = 0;
-  read_slices(h, volume, {not_null(job.voxels, "voxels"), 0, 0, 0}, output.all_slices(), count);
+  read_slices(h, volume, {not_null(job.voxels, "voxels"), 0, 0, 0}, output.all_slices(), count, staging);
   require(count == output.all_slices(), ErrorKind::kBadStream,
           "the stream ends after " + std::to_string(count) + " of " + std::to_string(output.all_slices()) + " slices");
 }
@@ -316,10 +331,12 @@ void decode_jobs(tvl_decoder& d, std::span<tvl_volume_job> jobs, const tvl_batch
       backend_for(p.device, p.device_memory / static_cast<std::uint64_t>(std::max(1, at_once)));
   std::atomic<std::size_t> next{0};
   const auto work = [&](int) {
+    Staging staging;
     for (std::size_t i = next++; i < jobs.size(); i = next++) {
       tvl_volume_job& job = jobs[i];
       job.needed = 0;
-      job.result = to_result(job.error, [&] { decode_job(d, job, std::max(1, cores / at_once), backend.get()); });
+      job.result =
+          to_result(job.error, [&] { decode_job(d, job, std::max(1, cores / at_once), backend.get(), staging); });
     }
   };
   if (const Workers workers = d.workers(); workers.run) {
@@ -471,7 +488,8 @@ tvl_result tvl_decoder_read_slices(tvl_decoder* decoder, const tvl_voxels* voxel
     check_volume_open(*decoder);
     if (capacity == 0) return;
     (void)not_null(not_null(voxels, "voxels")->data, "voxels->data");
-    read_slices(*decoder, *decoder->volume, *voxels, capacity, *count);
+    Staging staging;
+    read_slices(*decoder, *decoder->volume, *voxels, capacity, *count, staging);
   });
 }
 
@@ -490,7 +508,8 @@ tvl_result tvl_decode_volume(tvl_decoder* decoder, const void* stream, uint64_t 
     *needed = output.bytes();
     if (*needed > capacity) throw BufferTooSmall("bytes", capacity, *needed);
     std::uint64_t count = 0;
-    read_slices(*decoder, *decoder->volume, {not_null(voxels, "voxels"), 0, 0, 0}, output.all_slices(), count);
+    Staging staging;
+    read_slices(*decoder, *decoder->volume, {not_null(voxels, "voxels"), 0, 0, 0}, output.all_slices(), count, staging);
     require(
         count == output.all_slices(), ErrorKind::kBadStream,
         "the stream ends after " + std::to_string(count) + " of " + std::to_string(output.all_slices()) + " slices");

@@ -43,7 +43,7 @@ _HEAD = 384  # bytes of header and front table but for what a slab adds
 _TAIL = 4608  # bytes with the index, and mostly with the sizes of what is in the last group of slices
 _WITH_TABLE = 1 << 20  # bytes of voxels from which on the library writes a front table
 _SLAB = 64  # slices that are coded together where it is not said
-_LAYERS, _DISTANCES = 9, 5  # likewise, of wavelets
+_LAYERS = 9  # likewise, of wavelets
 _MOST_OF_HEADS = 1 << 16  # bytes of heads of chunks that the library puts into the table
 _MOST_AT_ONCE = 64  # requests for parts of a chunk, which would else wait for each other
 _GAP = 1 << 8  # bytes between two ranges that cost less than a request
@@ -129,17 +129,23 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
 
     def _ends(self, chunk_spec: Any) -> tuple[int, int]:
         """Bytes at beginning and end of a chunk that tell most reads of a part where the rest is. Large chunks have a table of
-        it at the front, for which so much is left as FORMAT.md says (tocF). What is not there is asked for when it is missed.
+        it at the front, for which so much is left as FORMAT.md says (tocF), of what is chosen by trying as far as it is likely.
+        What is not there is asked for when it is missed.
         """
-        if math.prod(chunk_spec.shape) * chunk_spec.dtype.to_native_dtype().itemsize < _WITH_TABLE:
+        native = chunk_spec.dtype.to_native_dtype()
+        if math.prod(chunk_spec.shape) * native.itemsize < _WITH_TABLE:
             return _LEAST_HEAD, _TAIL
-        *slices, rows, columns = (1, 1, *(n for n in chunk_spec.shape if n > 1))
+        volumes, slices, rows, columns = (1, 1, 1, 1, *(n for n in chunk_spec.shape if n > 1))[-4:]
+        slabs = -(-volumes * slices // self.slab) if self.slab else volumes * -(-slices // _SLAB)
         layers = self.layers or _LAYERS
+        distances = 1 + (5 if max(rows, columns) >= 720 else 4)
+        chunks = layers * distances
         blocks = -(-rows // self.block_size) * -(-columns // self.block_size)
-        slabs = -(-math.prod(slices) // (self.slab or _SLAB))
-        of_layer = 3 if self.mode in ("lossless", "max_error") else 6
-        heads = slabs * (8 * layers * _DISTANCES + blocks * _DISTANCES * (20 + of_layer * layers) // 16)
-        table = slabs * (80 + 6 * layers + 6 * layers * _DISTANCES) + (heads if heads <= _MOST_OF_HEADS else 0)
+        of_segment = 19 + 4 * layers if self.mode in ("lossless", "max_error") else 24 + 8 * layers
+        if native.kind == "f" and self.mode == "lossless":
+            blocks, of_segment = blocks * native.itemsize // 2, 24 + 8 * layers  # in components of 16 bits
+        heads = slabs * (8 * chunks + blocks * distances * of_segment // 16)
+        table = slabs * (80 + 6 * layers + 6 * chunks) + (heads if heads <= _MOST_OF_HEADS else 0)
         return max(_LEAST_HEAD, _HEAD + table), 0
 
     async def _decode_single(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
