@@ -39,7 +39,7 @@ from .volume import _TYPES, Array, Volume, _layout, _ranges_of, _read_slices, _d
 
 _WORTH_PARTS = 1 << 16  # bytes of a chunk: smaller ones come whole sooner than their parts come one after the other
 _LEAST_HEAD = 1024  # bytes at the beginning, which the library looks at first
-_HEAD = 384  # bytes of header and front table but for what a slab adds
+_HEAD = 512  # bytes of headers and front table but for what a slab adds; what is too many is mostly needed anyway
 _TAIL = 4608  # bytes with the index, and mostly with the sizes of what is in the last group of slices
 _WITH_TABLE = 1 << 20  # bytes of voxels from which on the library writes a front table
 _SLAB = 64  # slices that are coded together where it is not said
