@@ -7,6 +7,7 @@
 #   SEEDS     folder with a folder of seeds for each target (default: tests/corrupt); with MERGE=1 what adds coverage
 #             is merged into it at the end
 #   ROUND     seconds of a round (default: 60)
+#   COUNTS    file of lines "TARGET EXECUTIONS": what was done elsewhere, which counts when the one behind is chosen
 set -u
 [ $# -ge 1 ] && [ "$1" -gt 0 ] 2>/dev/null || { echo "usage: run.sh SECONDS [TARGET...]" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
@@ -32,6 +33,7 @@ for program in "$FUZZERS"/*_fuzz; do
 done
 [ ${#targets[@]} -gt 0 ] || { echo "no fuzzers in $FUZZERS" >&2; exit 2; }
 
+elsewhere() { [ -z "${COUNTS:-}" ] && echo 0 || awk -v name="$1" '$1 == name {n += $2} END {print n + 0}' "$COUNTS"; }
 executions() { cat "$OUT/$1"/*.log 2>/dev/null | awk '/^stat::number_of_executed_units/ {n += $2} END {print n + 0}'; }
 
 one_round() {  # TARGET NUMBER SECONDS
@@ -68,7 +70,8 @@ while left=$((seconds - (SECONDS - begin))); [ "$left" -gt 2 ]; do
   for name in "${targets[@]}"; do
     [ "$(ls "$OUT/$name/findings" 2>/dev/null | wc -l)" -ge 10 ] && continue  # it would only find the same again
     share=$(awk -v n="$(executions "$name")" -v w="${wanted[$name]:-20}" -v b="$(busy_with "$name")" \
-      -v r="${started[$name]:-0}" 'BEGIN {each = r > b ? n / (r - b) : 1e5 * w; printf "%.9f", (n + b * each) / w / 1e6}')
+      -v r="${started[$name]:-0}" -v e="$(elsewhere "$name")" \
+      'BEGIN {each = r > b ? n / (r - b) : 1e5 * w; printf "%.9f", (e + n + b * each) / w / 1e6}')
     if [ -z "$best" ] || awk -v a="$share" -v b="$least" 'BEGIN {exit !(a < b)}'; then best=$name least=$share; fi
   done
   [ -n "$best" ] || break
