@@ -202,6 +202,22 @@ def main() -> int:
             with open(bad, "rb") as pipe:
                 result = run(["decode", "--quiet", "-", out / "a.y4m"], stdin=pipe)
             expect_error(f"{profile}: a stream that ends", result, 4, "ends", out)
+        if FULL:
+            short = base / "short.y4m"
+            with open(source, "rb") as whole:
+                short.write_bytes(whole.readline() + whole.read(10 * (6 + WIDTH * HEIGHT * 3 // 2)))
+            killed(["encode", "--motion", "on", *GOPS, short], out / "a.tvl", "motion: killed while encoding")
+            volume, stream = base / "volume.nrrd", base / "volume.tvl"
+            volume.write_bytes(
+                b"NRRD0004\ntype: uint16\ndimension: 3\nsizes: 128 128 40\nendian: little\nencoding: raw\n\n"
+                + b"".join((x * x % 997 + x % 13).to_bytes(2, "little") for x in range(128 * 128 * 40))
+            )
+            for preset in ("fast", "medium"):
+                encode = ["encode", "--preset", preset, volume]
+                killed(encode, out / "v.tvl", f"volume, {preset}: killed while encoding")
+                if run([*encode, stream, "-y"]).returncode != 0:
+                    complain(f"volume, {preset}: it is encoded")
+                killed(["decode", "--quiet", stream], out / "v.nrrd", f"volume, {preset}: killed while decoding")
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

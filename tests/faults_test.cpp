@@ -152,6 +152,10 @@ class Faults : public ::testing::Test {
     clip_ = make_clip(video(24, 20, "yuv420p"), 6, 3, Pattern::kTexture, 5);
     const std::vector<std::byte> stream = encode(clip_, p);
     put(folder_ / "input", stream.data(), stream.size());
+    const std::vector<std::byte> moving = encode(clip_, with_motion());
+    put(folder_ / "motion", moving.data(), moving.size());
+    MemorySource source(moving.data(), moving.size());
+    ASSERT_TRUE(probe(source).motion);
     shape_ = {{VoxelType::kI16}, 9, 8, 5, 1};
     for (std::size_t i = 0; i < shape_.bytes(); ++i) voxels_.push_back(static_cast<std::byte>(i % 3 * (i & 1)));
   }
@@ -163,6 +167,14 @@ class Faults : public ::testing::Test {
     p.block_size = 32;
     p.layers = 2;
     p.threads = 3;
+    return p;
+  }
+
+  static EncoderParams with_motion() {
+    EncoderParams p = params();
+    p.profile = Profile::kDense;
+    p.motion = Motion::kOn;
+    p.layers = 1;
     return p;
   }
 
@@ -231,54 +243,79 @@ TEST_F(Faults, Encoding) {
         true);
 }
 
-TEST_F(Faults, Decoding) {
+TEST_F(Faults, EncodingMotion) {
   fail_everywhere(
       [&] {
-        FileSource source((folder_ / "input").string());
-        DecoderParams p;
-        p.threads = 3;
-        Decoder decoder(source, p);
-        Gop gop = decoder.make_gop();
-        int gops = 0;
-        while (decoder.pull(gop)) ++gops;
-        require(gops == 2, ErrorKind::kInternal, "a GOP is missing");
-      },
-      false);
-}
-
-TEST_F(Faults, Truncating) {
-  const auto size = fs::file_size(folder_ / "input");
-  fail_everywhere(
-      [&] {
-        FileSource source((folder_ / "input").string());
         FileSink sink(output_.string(), true);
-        rewrite(source, {.target_bytes = size * 9 / 10}, sink);
+        Encoder encoder(clip_.info, with_motion(), sink);
+        for (const Gop& g : clip_.gops) encoder.push(g);
+        encoder.finish();
         sink.commit();
       },
       true);
 }
 
+TEST_F(Faults, Decoding) {
+  for (const char* name : {"input", "motion"})
+    fail_everywhere(
+        [&] {
+          FileSource source((folder_ / name).string());
+          DecoderParams p;
+          p.threads = 3;
+          Decoder decoder(source, p);
+          Gop gop = decoder.make_gop();
+          int gops = 0;
+          while (decoder.pull(gop)) ++gops;
+          require(gops == 2, ErrorKind::kInternal, "a GOP is missing");
+        },
+        false);
+}
+
+TEST_F(Faults, Truncating) {
+  const auto size = fs::file_size(folder_ / "input");
+  RewriteParams smaller, extracted;
+  smaller.target_bytes = size * 9 / 10;
+  extracted.reduce = 1;
+  for (const char* name : {"input", "motion"})
+    fail_everywhere(
+        [&] {
+          FileSource source((folder_ / name).string());
+          FileSink sink(output_.string(), true);
+          rewrite(source, name == std::string("input") ? smaller : extracted, sink);
+          sink.commit();
+        },
+        true);
+}
+
+// Each with a coder of its own: contexts known a row ahead, contexts of the row itself, and the wavelet.
 TEST_F(Faults, Volumes) {
-  fail_everywhere(
-      [&] {
-        MemorySlices slices(shape_, voxels_.data());
-        MemorySink stream;
-        MemoryReadBack again(stream);
-        VolumeEncoderParams p;
-        p.threads = 2;
-        p.block_size = 32;
-        p.effort = VolumeEffort::kFast;
-        encode_volume(slices, p, stream, &again);
-        MemorySource source(stream.bytes.data(), stream.bytes.size());
-        VolumeDecoderParams decoding;
-        decoding.threads = 2;
-        VolumeDecoder decoder(source, decoding);
-        std::vector<std::byte> got(shape_.bytes());
-        for (std::uint64_t z = 0; z < shape_.slices; ++z)
-          require(decoder.read(got.data() + z * shape_.slice_bytes()), ErrorKind::kInternal, "a slice is missing");
-        require(got == voxels_, ErrorKind::kInternal, "other voxels");
-      },
-      false);
+  const auto of = [&](VolumeEffort effort, std::optional<VolumeTransform> transform) {
+    VolumeEncoderParams p;
+    p.threads = 2;
+    p.block_size = 32;
+    p.effort = effort;
+    p.transform = transform;
+    return p;
+  };
+  for (const VolumeEncoderParams& p :
+       {of(VolumeEffort::kFast, VolumeTransform::kPrediction), of(VolumeEffort::kMedium, VolumeTransform::kPrediction),
+        of(VolumeEffort::kMedium, VolumeTransform::kWavelet)})
+    fail_everywhere(
+        [&] {
+          MemorySlices slices(shape_, voxels_.data());
+          MemorySink stream;
+          MemoryReadBack again(stream);
+          encode_volume(slices, p, stream, &again);
+          MemorySource source(stream.bytes.data(), stream.bytes.size());
+          VolumeDecoderParams decoding;
+          decoding.threads = 2;
+          VolumeDecoder decoder(source, decoding);
+          std::vector<std::byte> got(shape_.bytes());
+          for (std::uint64_t z = 0; z < shape_.slices; ++z)
+            require(decoder.read(got.data() + z * shape_.slice_bytes()), ErrorKind::kInternal, "a slice is missing");
+          require(got == voxels_, ErrorKind::kInternal, "other voxels");
+        },
+        false);
 }
 
 TEST_F(Faults, FilesOfVolumes) {
