@@ -2,18 +2,36 @@
 
 namespace trivelet::prediction {
 
+namespace {
+
+int level_of(int sum) {
+  return static_cast<int>(std::upper_bound(kLevelBegins.begin(), kLevelBegins.end(), sum) - kLevelBegins.begin()) - 1;
+}
+
+// The tables are made where they are first used: a lambda, which is constexpr unasked, would have the compiler run through
+// all sums for a quarter of a minute.
+std::array<LevelEntry, kLevelEntries> make_level_table() {
+  std::array<LevelEntry, kLevelEntries> t;
+  for (int sum = 0; sum <= kMaxSum; ++sum) {
+    const int level = level_of(sum);
+    const bool fine = level < kFineLevels;
+    const int context = kFlatContexts + (fine ? 4 * level : 3 * kFineLevels + level);
+    t[place_of(sum)] = {static_cast<std::uint8_t>(context), static_cast<std::uint8_t>(fine ? 3 : 0)};
+  }
+  return t;
+}
+
+std::array<std::uint8_t, kLevelEntries + 3> make_contexts_of_places() {
+  std::array<std::uint8_t, kLevelEntries + 3> t{};
+  for (int sum = 0; sum <= kMaxSum; ++sum)
+    t[place_of(sum)] = static_cast<std::uint8_t>(kFlatContexts + std::min(level_of(sum), kAheadLevels - 1));
+  return t;
+}
+
+}  // namespace
+
 const std::array<LevelEntry, kLevelEntries>& level_table() {
-  static const std::array<LevelEntry, kLevelEntries> table = [] {
-    std::array<LevelEntry, kLevelEntries> t;
-    for (int sum = 0; sum <= kMaxSum; ++sum) {
-      const auto level =
-          static_cast<int>(std::upper_bound(kLevelBegins.begin(), kLevelBegins.end(), sum) - kLevelBegins.begin()) - 1;
-      const bool fine = level < kFineLevels;
-      const int context = kFlatContexts + (fine ? 4 * level : 3 * kFineLevels + level);
-      t[place_of(sum)] = {static_cast<std::uint8_t>(context), static_cast<std::uint8_t>(fine ? 3 : 0)};
-    }
-    return t;
-  }();
+  static const std::array<LevelEntry, kLevelEntries> table = make_level_table();
   return table;
 }
 
@@ -47,15 +65,7 @@ void RowAhead::prepare(History& history, int frame, int y) {
 }
 
 void RowAhead::contexts(bool first_frame, int width, std::uint8_t* out) const {
-  static const std::array<std::uint8_t, kLevelEntries + 3> of_place = [] {
-    std::array<std::uint8_t, kLevelEntries + 3> t{};
-    for (int sum = 0; sum <= kMaxSum; ++sum) {
-      const auto level =
-          static_cast<int>(std::upper_bound(kLevelBegins.begin(), kLevelBegins.end(), sum) - kLevelBegins.begin()) - 1;
-      t[place_of(sum)] = static_cast<std::uint8_t>(kFlatContexts + std::min(level, kAheadLevels - 1));
-    }
-    return t;
-  }();
+  static const std::array<std::uint8_t, kLevelEntries + 3> of_place = make_contexts_of_places();
   kernels_.contexts(of_place.data(), around.data(), flat.data(), first_frame, width, out);
 }
 
