@@ -530,6 +530,8 @@ TEST(MotionSearch, OfSeveralGopsAtOnceChoosesTheSame) {
   if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
   const int width = kEmulated ? 26 : 352, height = kEmulated ? 18 : 288;
   for (const char* format : {"yuv420p", "gbrp10le"}) {
+    // Two thirds of the time when it is emulated; MotionSearches tries these samples.
+    if (kEmulated && !test::full() && format[0] == 'g') continue;
     const int gop = 2, gops = kEmulated && !test::full() ? 7 : 40, frames = gop * gops - 1;  // the last cannot move
     const VideoInfo info = test::video(width, height, format, static_cast<std::uint64_t>(frames));
     const Clip clip = test::make_clip(info, frames, gop, Pattern::kTexture, 5);
@@ -563,7 +565,8 @@ TEST(MotionSearch, OfSeveralGopsAtOnceChoosesTheSame) {
 TEST(Lengths, OfGopsMayChange) {
   if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
   const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
-  const VideoInfo info = test::video(36, 20, "yuv420p");
+  const bool small = kEmulated && !test::full();
+  const VideoInfo info = test::video(small ? 22 : 36, small ? 12 : 20, "yuv420p");
   constexpr int kMost = 4;
   Clip clip = test::make_clip(info, 10 * kMost, kMost, Pattern::kTexture, 9);
   std::int64_t pts = 0;
