@@ -221,7 +221,7 @@ class Block {
   void run(std::size_t threads) {
     warps_.assign((threads + kLanes - 1) / kLanes, Warp{});
     named_ = {};
-    alive_ = threads;
+    alive_ = threads_ = threads;
     at_barrier_ = 0;
     for (std::size_t i = 0; i < threads; ++i) {
       Fibre& f = *fibres_[i];
@@ -233,16 +233,29 @@ class Block {
     if (threads % kLanes != 0) warps_.back().left = ~0u << threads % kLanes;
     while (alive_ > 0) {
       const unsigned long before = progress_;
-      for (std::size_t i = 0; i < threads; ++i) {
-        current_ = backwards_ ? threads - 1 - i : i;
-        if (!fibres_[current_]->done) resume(*fibres_[current_]);
-      }
+      seen_ = 0;
+      resume(*next_of_round());
       if (progress_ == before) wrong("deadlock: threads wait for others that never come");
     }
   }
 
+  /// The thread that is next in this round, made the current one; nullptr behind the last.
+  Fibre* next_of_round() {
+    while (seen_ < threads_) {
+      current_ = backwards_ ? threads_ - 1 - seen_ : seen_;
+      ++seen_;
+      Fibre& f = *fibres_[current_];
+      if (f.done) continue;
+      threadIdx = f.thread;
+      return &f;
+    }
+    return nullptr;
+  }
+
+  /// Returns at the end of the round: threads go on with the next one by themselves, as to come back here in between
+  /// would be as many changes again.
   void resume(Fibre& f) {
-    threadIdx = f.thread;
+    from_main_ = true;
 #if defined(TRIVELET_EMU_ASAN)
     void* fake = nullptr;
     __sanitizer_start_switch_fiber(&fake, f.stack.get(), kStackBytes);
@@ -255,12 +268,15 @@ class Block {
 
   void yield() {
     Fibre& f = *fibres_[current_];
+    Fibre* const next = next_of_round();
 #if defined(TRIVELET_EMU_ASAN)
-    __sanitizer_start_switch_fiber(&f.fake_stack, main_stack_, main_stack_bytes_);
-    Context::change(f.context, main_);
+    from_main_ = false;
+    next ? __sanitizer_start_switch_fiber(&f.fake_stack, next->stack.get(), kStackBytes)
+         : __sanitizer_start_switch_fiber(&f.fake_stack, main_stack_, main_stack_bytes_);
+    Context::change(f.context, next ? next->context : main_);
     __sanitizer_finish_switch_fiber(f.fake_stack, nullptr, nullptr);
 #else
-    Context::change(f.context, main_);
+    Context::change(f.context, next ? next->context : main_);
 #endif
   }
 
@@ -274,10 +290,13 @@ class Block {
     --alive_;
     ++progress_;
     release_barrier();
+    Fibre* const next = next_of_round();
 #if defined(TRIVELET_EMU_ASAN)
-    __sanitizer_start_switch_fiber(nullptr, main_stack_, main_stack_bytes_);
+    from_main_ = false;
+    next ? __sanitizer_start_switch_fiber(nullptr, next->stack.get(), kStackBytes)
+         : __sanitizer_start_switch_fiber(nullptr, main_stack_, main_stack_bytes_);
 #endif
-    Context::change(f.context, main_);
+    Context::change(f.context, next ? next->context : main_);
   }
 
   void release_barrier() {
@@ -294,16 +313,19 @@ class Block {
   Context main_;
   const void* main_stack_ = nullptr;
   std::size_t main_stack_bytes_ = 0;
+  std::size_t threads_ = 0, seen_ = 0;  // those of the block, and how many of them this round has come to
   std::size_t current_ = 0, alive_ = 0, at_barrier_ = 0;
   unsigned long barrier_generation_ = 0, progress_ = 0;
-  bool backwards_ = false;
+  bool backwards_ = false, from_main_ = false;
 };
 
 inline Block block;
 
 inline void Block::entry() {
 #if defined(TRIVELET_EMU_ASAN)
-  __sanitizer_finish_switch_fiber(nullptr, &block.main_stack_, &block.main_stack_bytes_);
+  const bool first = block.from_main_;  // the only one that sees the stack of who launched
+  __sanitizer_finish_switch_fiber(nullptr, first ? &block.main_stack_ : nullptr,
+                                  first ? &block.main_stack_bytes_ : nullptr);
 #endif
   (*block.body_)();
   block.finish();
