@@ -260,7 +260,7 @@ class Joiner {
   }
 
   // What stands between a GOP and the next one, or the index: checks of parts, with the number of their GOP, and boxes
-  // that nobody here knows.
+  // that nobody here knows. A front table is none there.
   void copy_boxes(Part& part, const GopInfo& gop) {
     for (std::uint64_t at = gop.offset + gop.bytes;;) {
       const std::string where = "box at byte " + std::to_string(at);
@@ -272,6 +272,10 @@ class Joiner {
       if (is_stream_box(box.type)) return;
       require(!box.critical(), ErrorKind::kUnsupported,
               part.name + ": unknown critical box '" + box.type + "' at byte " + std::to_string(at));
+      if (box.is(kFrontTableBox)) {
+        at += sizeof head + box.length;
+        continue;
+      }
       bytes_.clear();
       if (box.length > kMaxExtraBytes || !part.in.append(bytes_, box.length))
         part.fail_here("the " + where + " has " + std::to_string(box.length) + " bytes; the limit is " +

@@ -201,7 +201,8 @@ class Rewriter {
     return g;
   }
 
-  // What nobody here knows and belongs to a GOP, up to the next one; of checks of parts none are written.
+  // What nobody here knows and belongs to a GOP, up to the next one; of checks of parts none are written, and a front
+  // table is none where it stands.
   void read_boxes_behind(std::size_t number, SourceGop& g) {
     const std::uint64_t end = number + 1 < info_.gops.size() ? info_.gops[number + 1].offset : index_offset_;
     for (std::uint64_t at = g.info.offset + g.info.bytes; at + kBoxHeaderBytes <= end;) {
@@ -217,7 +218,7 @@ class Rewriter {
       require(!box.critical(), ErrorKind::kUnsupported,
               std::string("unknown critical box '") + box.type + "' at byte " + std::to_string(at));
       at += kBoxHeaderBytes + box.length;
-      if (box.is("part")) continue;
+      if (box.is("part") || box.is(kFrontTableBox)) continue;
       ExtraBox kept;
       kept.type = box.type;
       check_memory(box.length);
