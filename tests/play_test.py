@@ -226,7 +226,7 @@ def main() -> int:
         test_each_gop_once(Path(name))
         test_going_on(Path(name))
         test_volumes(Path(name))
-        if len(sys.argv) > 2:
+        if sys.argv[2:] and sys.argv[2]:  # the emulated program, where it is built
             test_gpu(Path(name), os.path.abspath(sys.argv[2]))
         run("demux", Path(name) / "yuv420p.tvl.mkv", Path(name) / "film.tvl")
         test_damage(Path(name))
