@@ -18,11 +18,11 @@
 #include "io/md5.h"
 #include "io/video/planes.h"
 #include "tests/boxes.h"
+#include "tests/one_of.h"
 #include "trivelet/volume.h"
 #if defined(TRIVELET_CUDA_EMULATION)
 #include "codec/backend.h"
 #include "gpu/device.h"
-#include "tests/one_of.h"
 #include "trivelet/cuda.h"
 #endif
 
@@ -155,11 +155,13 @@ std::string md5_of_volume(ByteSource& source, const Line& line) {
 
 TEST(Conformance, StreamsDecodeToTheSamplesTheyAlwaysDecodedTo) {
   std::set<std::string> listed;
+  test::OneOf chosen(test::kSanitized ? 3 : 1);  // of the ways, which all are compared in the release build
   for (Line& line : lines()) {
     SCOPED_TRACE(line.name);
     listed.insert(line.name);
     const std::string bytes = bytes_of(folder() / (line.name + ".tvl"));
     for (const Way& way : ways()) {
+      if (!chosen()) continue;
       line.params.simd = way.simd;
       line.params.threads = way.threads;
       MemorySource file(bytes.data(), bytes.size());

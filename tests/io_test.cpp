@@ -225,9 +225,11 @@ TEST_F(Io, Ffv1RoundTrip) {
       round_trip(path(std::string(format) + std::to_string(size.width) + ".mkv"), info, random_gop(info, 3));
     }
   // Sizes at which FFmpeg's own choice of slices loses chroma or more.
+  test::OneOf slices(5);
   for (const char* format : {"yuv420p", "yuv422p10", "yuv410p", "yuv411p", "gray16", "gbrp"})
     for (const Size size :
          {Size{2, 2}, {3, 2}, {8, 1}, {1, 64}, {33, 65}, {101, 103}, {354, 290}, {358, 302}, {722, 578}}) {
+      if (!slices()) continue;
       const std::string name =
           std::string(format) + "_" + std::to_string(size.width) + "x" + std::to_string(size.height);
       const VideoInfo info = make_info(format, size);

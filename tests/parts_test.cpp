@@ -118,8 +118,8 @@ TEST(Parts, MakeTheWhole) {
     if (p.profile != Profile::kPredictive) p.spatial_levels = p.temporal_levels = 2;
     p.threads = 1;
     // Patterns differ: where errors do, GOPs are measured anew.
-    Clip clip = make_clip(video(48, 40, "yuv420p", 0), 22, kGop, Pattern::kTexture, 7);
-    Clip other = make_clip(video(48, 40, "yuv420p", 0), 18, kGop, Pattern::kNoise, 9);
+    Clip clip = make_clip(video(36, 28, "yuv420p", 0), 22, kGop, Pattern::kTexture, 7);
+    Clip other = make_clip(video(36, 28, "yuv420p", 0), 18, kGop, Pattern::kNoise, 9);
     for (Gop& g : other.gops) {
       for (auto& t : g.times()) t.pts += 22;
       clip.gops.push_back(g);

@@ -12,6 +12,7 @@
 
 #include "codec/prediction_block.h"
 #include "codec/prediction_kernels.h"
+#include "tests/one_of.h"
 #include "tests/support.h"
 
 namespace trivelet {
@@ -284,14 +285,16 @@ TEST(Ahead, DamagedCodewords) {
     const VideoInfo info = video(37, 19, bits, false);
     const Gop gop = picture(info, 3, bits == 3 ? Pattern::kSmooth : Pattern::kTexture, 5);
     const std::vector<std::uint8_t> whole = encode_ahead(gop, info, SimdLevel::kBest);
+    test::OneOf some(5);
     for (std::size_t size = 1; size < whole.size(); ++size) {
+      if (!some()) continue;
       const std::vector<std::uint8_t> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
       EXPECT_THROW((void)decode_ahead(cut, info, 3, SimdLevel::kBest), Error) << size;
     }
     std::mt19937 random(static_cast<unsigned>(bits));
     int refused = 0;
-    constexpr int kTries = 1500;
-    for (int i = 0; i < kTries; ++i) {
+    const int tries = test::full() ? 1500 : 400;
+    for (int i = 0; i < tries; ++i) {
       std::vector<std::uint8_t> changed = whole;
       const std::size_t most = i % 2 ? changed.size() : std::min<std::size_t>(changed.size(), 100);
       changed[random() % most] ^= static_cast<std::uint8_t>(1 + random() % 255);
@@ -311,7 +314,7 @@ TEST(Ahead, DamagedCodewords) {
       }
       refused += bad[0];
     }
-    EXPECT_GT(refused, kTries / 2);
+    EXPECT_GT(refused, tries / 2);
   }
 }
 
@@ -323,12 +326,14 @@ TEST(Ahead, EncoderFindsEveryWrongBitInItsCodeword) {
     std::vector<std::uint8_t> codeword;
     coder.encode(block_of(gop, info), codeword);
     EXPECT_TRUE(coder.says_what_was_coded(codeword.data(), codeword.size(), false));
+    test::OneOf some(7);
     for (std::size_t bit = 0; bit < 8 * codeword.size(); ++bit) {
+      if (!some()) continue;
       codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
       EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size(), false)) << "bit " << bit;
       codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
     }
-    for (std::size_t size = 0; size < codeword.size(); ++size)
+    for (std::size_t size = 0; size < codeword.size(); size += test::full() ? 1 : 5)
       EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size, false)) << size << " bytes";
   }
 }
@@ -339,14 +344,16 @@ TEST(Predictive, DamagedCodewords) {
     const VideoInfo info = video(21, 19, bits, false);
     const Gop gop = picture(info, 3, bits == 3 ? Pattern::kSmooth : Pattern::kTexture, 5);
     const std::vector<std::uint8_t> whole = encode(gop, info, effort(1, 3, 3), SimdLevel::kBest);
+    test::OneOf some(5);
     for (std::size_t size = 1; size < whole.size(); ++size) {
+      if (!some()) continue;
       const std::vector<std::uint8_t> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
       EXPECT_THROW((void)decode(cut, info, 3, SimdLevel::kBest), Error) << size;
     }
     std::mt19937 random(static_cast<unsigned>(bits));
     int refused = 0;
-    constexpr int kTries = 1500;
-    for (int i = 0; i < kTries; ++i) {
+    const int tries = test::full() ? 1500 : 400;
+    for (int i = 0; i < tries; ++i) {
       std::vector<std::uint8_t> changed = whole;
       // Half of them in the head.
       const std::size_t most = i % 2 ? changed.size() : std::min<std::size_t>(changed.size(), 60);
@@ -367,7 +374,7 @@ TEST(Predictive, DamagedCodewords) {
       }
       refused += bad[0];
     }
-    EXPECT_GT(refused, kTries / 2);  // the state's end tells, but of extra bits only what follows from them
+    EXPECT_GT(refused, tries / 2);  // the state's end tells, but of extra bits only what follows from them
   }
 }
 
@@ -404,12 +411,14 @@ TEST(Predictive, EncoderFindsEveryWrongBitInItsCodeword) {
     std::vector<std::uint8_t> codeword;
     coder.encode(block_of(gop, info), {}, codeword);
     EXPECT_TRUE(coder.says_what_was_coded(codeword.data(), codeword.size(), false));
+    test::OneOf some(7);
     for (std::size_t bit = 0; bit < 8 * codeword.size(); ++bit) {
+      if (!some()) continue;
       codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
       EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size(), false)) << "bit " << bit;
       codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
     }
-    for (std::size_t size = 0; size < codeword.size(); ++size)
+    for (std::size_t size = 0; size < codeword.size(); size += test::full() ? 1 : 5)
       EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size, false)) << size << " bytes";
     const Gop other = picture(info, 3, pattern, 6);
     std::vector<std::uint8_t> of_other;

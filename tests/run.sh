@@ -65,12 +65,18 @@ configure "$build-asan" "${less[@]}" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_
   -DTRIVELET_SANITIZE=address,undefined -DTRIVELET_PROGRAM=OFF -DTRIVELET_CUDA=OFF -DTRIVELET_FFTW=OFF
 # Shorter stacks of where memory was taken, and less of it kept apart once it is free: a sixth of the time.
 [ "$full" ] || export ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=4:quarantine_size_mb=16}
-build "$build-asan" unit_tests
-run_tests "$build-asan" -L unit
+targets=(unit_tests)
+labels=unit
+if [ "$full" ]; then
+  targets+=(measuring_tests)
+  labels+='|measuring'
+fi
+build "$build-asan" "${targets[@]}"
+run_tests "$build-asan" -L "$labels"
 
 echo "== Release: the program, and instruction sets against each other"
-targets=(trivelet identity_tests)
-labels='cli|identity'
+targets=(trivelet identity_tests measuring_tests)
+labels='cli|identity|measuring'
 # CUDA where a GPU is. Elsewhere its kernels were tested above as C++, and only --full sees whether nvcc takes them too:
 # not optimised, for they are not run.
 cuda=(-DTRIVELET_CUDA=OFF)

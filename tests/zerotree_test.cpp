@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 
+#include "tests/one_of.h"
 #include "tests/support.h"
 
 namespace trivelet {
@@ -190,7 +191,7 @@ void for_each_pair(const SubbandTable& ta, const Field<A>& a, const SubbandTable
 
 TEST(Zerotree, EveryLevelAndInstructionSetIsExact) {
   std::mt19937 random(1);
-  for (const Case& c : cases(24)) {
+  for (const Case& c : cases(test::full() ? 24 : 9)) {
     SCOPED_TRACE(testing::Message() << c);
     const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
     const auto in = random_field(c.shape, random);
@@ -253,7 +254,7 @@ TEST(Zerotree, EveryStopPlaneIsExact) {
 
 TEST(Zerotree, EveryNumberOfLayersIsExact) {
   std::mt19937 random(4);
-  for (const Case& c : cases(6)) {
+  for (const Case& c : cases(test::full() ? 6 : 3)) {
     SCOPED_TRACE(testing::Message() << c);
     const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
     const auto in = random_field(c.shape, random);
@@ -306,7 +307,7 @@ TEST(Zerotree, LowerResolutionsAreTheCoarseSubbands) {
 
 TEST(Zerotree, FloatsAreQuantisedTowardsZero) {
   std::mt19937 random(6);
-  for (const Case& c : cases(6)) {
+  for (const Case& c : cases(test::full() ? 6 : 3)) {
     SCOPED_TRACE(testing::Message() << c);
     const BlockGrid grid(c.shape, decomposition(c), false, c.block_size);
     const StepTable steps(grid.table(), 0.75f, ComponentHeader{0, 1.5f, 0, {}});
@@ -404,7 +405,7 @@ TEST(Zerotree, DamagedBits) {
   std::mt19937 random(8);
   int refused = 0;
   int accepted = 0;
-  for (const Case& c : cases(10)) {
+  for (const Case& c : cases(test::full() ? 10 : 5)) {
     SCOPED_TRACE(testing::Message() << c);
     const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
     const auto in = random_field(c.shape, random);

@@ -1,0 +1,189 @@
+// What motion is for: streams with it take fewer bytes, meet their targets, and their index says how good they are.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "codec/container.h"
+#include "codec/rewrite.h"
+#include "tests/motion_support.h"
+#include "tests/one_of.h"
+
+namespace trivelet {
+namespace {
+
+using namespace test;
+
+TEST(MotionQuality, IsBetterThanWithoutInEveryFormat) {
+  OneOf chosen(5);
+  for (const char* format : {"yuv420p", "gray", "yuv422p", "gbrp", "yuv444p", "yuva420p", "yuv420p10", "gray16"}) {
+    if (!chosen()) continue;
+    const Clip clip = moving_clip(112, 80, format, 16, 16);
+    EncoderParams p = with_motion(16);
+    p.psnr = 38;
+    const auto moving = encode(clip, p);
+    p.motion = Motion::kOff;
+    const auto still = encode(clip, p);
+    EXPECT_LT(moving.size() * 10, still.size() * 9) << format;
+    EXPECT_NEAR(psnr(clip, decode(moving, {.threads = 2})), 38, 0.1) << format;
+  }
+}
+
+// A search that is content with less takes other vectors, at about the same size and quality.
+TEST(MotionQuality, EffortIsThatOfTheSearch) {
+  const Clip clip = moving_clip(160, 96, "yuv420p", 8, 8);
+  EncoderParams p = with_motion(8);
+  p.step = 16;
+  const auto medium = encode(clip, p);
+  p.effort = Effort::kFast;
+  const auto fast = encode(clip, p);
+  EXPECT_NE(fast, medium);
+  EXPECT_NEAR(static_cast<double>(fast.size()), static_cast<double>(medium.size()),
+              0.1 * static_cast<double>(medium.size()));
+  EXPECT_NEAR(psnr(clip, decode(fast, {.threads = 2})), psnr(clip, decode(medium, {.threads = 2})), 1);
+}
+
+// Noise has no motion: `auto` leaves it out, and costs next to nothing.
+TEST(MotionQuality, AutoLeavesOutWhatDoesNotPay) {
+  const Clip noise = make_clip(video(96, 64, "gray", 16), 16, 16, Pattern::kNoise, 3);
+  EncoderParams p = with_motion(16, Motion::kOff);
+  p.psnr = 36;
+  const auto still = encode(noise, p).size();
+  p.motion = Motion::kAuto;
+  EXPECT_LE(encode(noise, p).size(), still + 16);
+  const Clip clip = moving_clip(96, 64, "gray", 16, 16);
+  EXPECT_EQ(encode(clip, with_motion(16, Motion::kAuto)).size(), encode(clip, with_motion(16)).size());
+}
+
+TEST(MotionQuality, MeetsTargets) {
+  const Clip clip = moving_clip(96, 64, "yuv420p", 32, 16);
+  for (const double bpp : {0.2, 0.6}) {
+    EncoderParams p = with_motion(16);
+    p.bits_per_pixel = bpp;
+    const double wanted = bpp * 96 * 64 * 32 / 8;
+    const auto size = static_cast<double>(encode(clip, p).size());
+    EXPECT_LE(size, wanted);
+    EXPECT_GE(size, 0.97 * wanted);
+  }
+}
+
+// What the index says of a layer is what its pictures have.
+TEST(MotionQuality, ErrorsInTheIndexAreTrue) {
+  const Clip clip = moving_clip(192, 128, "yuv420p", 16, 16);
+  EncoderParams p = with_motion(16);
+  p.quality = 50;
+  p.layers = 6;
+  const auto stream = encode(clip, p);
+  MemorySource source(stream.data(), stream.size());
+  const StreamInfo info = probe(source);
+  for (int layers = 3; layers <= 6; ++layers) {
+    const double error = error_of(info.gops[0].layers[static_cast<std::size_t>(layers - 1)].error);
+    const double said = 10 * std::log10(255 * 255 / error);
+    EXPECT_NEAR(said, psnr(clip, decode(stream, {.max_layers = layers, .threads = 2})), 0.3) << layers;
+  }
+}
+
+// 20 frames in GOPs of 8, at a third of the rates: evenly spaced, and what an extract delivers.
+
+// The mean of squares of 2x2 samples, which a picture of half the size comes near to.
+double distance_from_half(const Gop& full, const Gop& half) {
+  const VolumeView a = full.plane(0), b = half.plane(0);
+  double sum = 0;
+  for (int f = 0; f < b.shape.frames; ++f)
+    for (int y = 0; y + 1 < b.shape.height; ++y)
+      for (int x = 0; x + 1 < b.shape.width; ++x) {
+        const double mean = (sample(a, f, 2 * y, 2 * x) + sample(a, f, 2 * y, 2 * x + 1) +
+                             sample(a, f, 2 * y + 1, 2 * x) + sample(a, f, 2 * y + 1, 2 * x + 1)) /
+                            4.0;
+        sum += std::pow(sample(b, f, y, x) - mean, 2);
+      }
+  return sum / static_cast<double>(b.shape.samples());
+}
+
+// Half the size follows the same motion; how far it strays is bounded by what half the size without motion does.
+TEST(MotionQuality, SmallerPicturesFollowTheSameMotion) {
+  OneOf chosen(2);
+  for (const char* format : {"yuv420p", "gray", "gbrp"}) {
+    if (!chosen()) continue;
+    const Clip clip = moving_clip(96, 64, format, 16, 16);
+    EncoderParams p = with_motion(16);
+    p.quality = 70;
+    const auto moving = encode(clip, p);
+    p.motion = Motion::kOff;
+    const auto still = encode(clip, p);
+    const double strays = distance_from_half(clip.gops[0], decode(moving, {.reduce = 1, .threads = 2})[0]);
+    const double plain = distance_from_half(clip.gops[0], decode(still, {.reduce = 1, .threads = 2})[0]);
+    EXPECT_LT(strays, 1.5 * plain + 4) << format;
+    for (int reduce = 1; reduce <= 3; ++reduce) {
+      MemorySource source(moving.data(), moving.size());
+      MemorySink sink;
+      rewrite(source, {.reduce = reduce}, sink);
+      const std::vector<Gop> direct = decode(moving, {.reduce = reduce, .threads = 2});
+      const std::vector<Gop> extracted = decode(sink.bytes, {.threads = 2});
+      EXPECT_EQ(compare(direct[0], extracted[0]).largest, 0) << format << " " << reduce;
+    }
+  }
+}
+
+TEST(MotionQuality, TruncationKeepsTheMotion) {
+  const Clip clip = moving_clip(160, 96, "yuv420p", 16, 8);
+  EncoderParams p = with_motion(8);
+  p.layers = 6;
+  const auto stream = encode(clip, p);
+  double before = 0;
+  for (const std::uint64_t size : {stream.size() / 2, stream.size() * 3 / 4, stream.size() * 9 / 10}) {
+    MemorySource source(stream.data(), stream.size());
+    MemorySink sink;
+    rewrite(source, {.target_bytes = size}, sink);
+    EXPECT_LE(sink.bytes.size(), size);
+    EXPECT_GE(sink.bytes.size(), size * 9 / 10);
+    const double now = psnr(clip, decode(sink.bytes, {.threads = 2}));
+    EXPECT_GT(now, before + 0.2);
+    before = now;
+  }
+  EXPECT_GT(before, 30);
+}
+
+// What rounding by cost is for, and that the index knows of it.
+TEST(MotionQuality, RoundingByCostSavesBytes) {
+  const Clip clip = moving_clip(144, 96, "yuv420p", 16, 16);
+  EncoderParams p = with_motion(16);
+  p.layers = 1;
+  p.quality = 45;
+  const auto rounded = encode(clip, p);
+  const double reached = psnr(clip, decode(rounded, {.threads = 2}));
+  EXPECT_NEAR(10 * std::log10(255 * 255 / error_of(info_of(rounded).gops[0].layers[0].error)), reached, 0.1);
+  // Targets have it, too.
+  p.psnr = reached;
+  const auto at_psnr = encode(clip, p);
+  EXPECT_NEAR(psnr(clip, decode(at_psnr, {.threads = 2})), reached, 0.1);
+  EXPECT_LT(at_psnr.size() * 100, rounded.size() * 108) << "109 if all are rounded down";
+  p.psnr = 0;
+  p.target_bytes = rounded.size();
+  const auto at_size = encode(clip, p);
+  EXPECT_LE(at_size.size(), rounded.size());
+  EXPECT_GT(psnr(clip, decode(at_size, {.threads = 2})), reached - 0.36) << "0.44 less if all are rounded down";
+}
+
+// Errors that the index states hold for open GOPs, too.
+TEST(MotionQuality, OpenGopsKnowTheirErrors) {
+  const Clip clip = moving_clip(160, 96, "yuv420p", 28, 8);
+  EncoderParams p = with_motion(8);
+  p.layers = 6;
+  p.psnr = 37;
+  const auto lossy = encode(clip, p);
+  const StreamInfo info = info_of(lossy);
+  EXPECT_NEAR(psnr(clip, decode(lossy, {.threads = 2})), 37, 0.1);
+  // Those of the lowest, which not all GOPs are measured at, less well.
+  for (int layers = 1; layers <= 6; ++layers) {
+    double error = 0;
+    for (const GopInfo& g : info.gops)
+      error += g.frames * error_of(g.layers[static_cast<std::size_t>(layers - 1)].error);
+    const double said = 10 * std::log10(255 * 255 * 28 / error);
+    EXPECT_NEAR(said, psnr(clip, decode(lossy, {.max_layers = layers, .threads = 2})), layers < 4 ? 0.8 : 0.3)
+        << layers;
+  }
+}
+
+}  // namespace
+}  // namespace trivelet
