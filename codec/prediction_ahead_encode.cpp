@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kTokenSpace = 128;  // of a context's symbols
 constexpr std::size_t kSymbols = kAheadContexts * kTokenSpace;
-constexpr int kHistograms = 2;  // of every other sample: a count does not wait for the one before it
+constexpr int kHistograms = 4;  // of every fourth sample: a count does not wait for the one before it
 
 /// What weights are made from: a sixteenth of the frames is enough for one class.
 Effort effort_ahead() {
@@ -69,15 +69,6 @@ class ExtraBits {
   int fill_ = 0;
 };
 
-constexpr int kInverseBits = 32 + kFrequencyBits;
-
-/// A symbol for the states.
-struct Slot {
-  std::uint64_t inverse = 0;  ///< of the frequency, rounded up to 2^-kInverseBits
-  std::uint32_t frequency = 0;
-  std::uint32_t begin = 0;
-};
-
 }  // namespace
 
 struct AheadEncoder::State {
@@ -96,7 +87,8 @@ struct AheadEncoder::State {
   std::vector<std::uint32_t> codes;
   ExtraBits extra;
   std::vector<Frequencies> tables;
-  std::vector<Slot> slots;
+  std::vector<PutSymbol> slots;
+  std::vector<std::uint32_t> packed;  // the same, for Kernels::put
   std::vector<std::uint16_t> words;
 
   void start(const BlockSamples<VolumeView>& b);
@@ -139,14 +131,11 @@ void AheadEncoder::State::encode_row(int frame, int y, int low, int high) {
   const std::uint8_t* context = contexts.data();
   const std::uint8_t* token = tokens.data();
   for (int x = 0; x < width; ++x) to[x] = static_cast<std::uint16_t>(context[x] * kTokenSpace + token[x]);
-  std::uint32_t* even = counts.data();
-  std::uint32_t* odd = even + kSymbols;
+  std::uint32_t* count = counts.data();
   int x = 0;
-  for (; x + 1 < width; x += kHistograms) {
-    ++even[to[x]];
-    ++odd[to[x + 1]];
-  }
-  if (x < width) ++even[to[x]];
+  for (; x + kHistograms <= width; x += kHistograms)
+    for (std::size_t i = 0; i < kHistograms; ++i) ++count[i * kSymbols + to[static_cast<std::size_t>(x) + i]];
+  for (; x < width; ++x) ++count[to[x]];
   symbols_end += static_cast<std::size_t>(width);
   history.end_row(frame, y);
 }
@@ -154,15 +143,20 @@ void AheadEncoder::State::encode_row(int frame, int y, int low, int high) {
 void AheadEncoder::State::count_tables() {
   tables.clear();
   slots.assign(kSymbols, {});
+  packed.assign(kSymbols, 0);
   std::vector<std::uint32_t> sum(kTokens);
   for (std::size_t c = 0; c < kAheadContexts; ++c) {
     const std::uint32_t* from = &counts[c * kTokenSpace];
-    for (std::size_t t = 0; t < kTokens; ++t) sum[t] = from[t] + from[kSymbols + t];
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      sum[t] = 0;
+      for (std::size_t i = 0; i < kHistograms; ++i) sum[t] += from[i * kSymbols + t];
+    }
     tables.push_back(frequencies_of(sum));
     std::uint32_t begin = 0;
     for (std::size_t t = 0; t < kTokens; ++t) {
       const std::uint32_t f = tables.back()[t];
       if (f > 0) slots[c * kTokenSpace + t] = {((std::uint64_t{1} << kInverseBits) + f - 1) / f, f, begin};
+      packed[c * kTokenSpace + t] = f << 16 | begin;
       begin += f;
     }
   }
@@ -176,19 +170,7 @@ void AheadEncoder::State::write_states(std::vector<std::uint8_t>& out) {
   states.fill(kLowestState);
   for (std::size_t row = symbols_end; row > 0;) {
     row -= static_cast<std::size_t>(width);
-    const std::uint16_t* from = &symbols[row];
-    for (int x = width - 1; x >= 0; --x) {
-      const Slot& s = slots[from[x]];
-      std::uint32_t state = states[static_cast<std::size_t>(x) % kStates];
-      word[-1] = static_cast<std::uint16_t>(state);
-      const bool full = state >> (32 - kFrequencyBits) >= s.frequency;
-      word -= full;
-      state >>= full ? 16 : 0;
-      // Exact, and within 64 bits: with 2^n = kFrequencySum the state is below F * 2^(32 - n), and the error of the
-      // inverse, times that, below 1 / F.
-      const auto whole = static_cast<std::uint32_t>((s.inverse * state) >> kInverseBits);
-      states[static_cast<std::size_t>(x) % kStates] = state + whole * (kFrequencySum - s.frequency) + s.begin;
-    }
+    word = kernel.put(slots.data(), packed.data(), &symbols[row], width, states.data(), word);
   }
   std::size_t at = out.size();
   out.resize(at + 4 * kStates + 2 * static_cast<std::size_t>(words_end - word));

@@ -21,14 +21,17 @@ std::array<LevelEntry, kLevelEntries> make_level_table() {
   return t;
 }
 
-std::array<std::uint8_t, kLevelEntries + 3> make_contexts_of_places() {
-  std::array<std::uint8_t, kLevelEntries + 3> t{};
-  for (int sum = 0; sum <= kMaxSum; ++sum)
-    t[place_of(sum)] = static_cast<std::uint8_t>(kFlatContexts + std::min(level_of(sum), kAheadLevels - 1));
-  return t;
-}
-
 }  // namespace
+
+const std::array<std::uint8_t, kLevelEntries + 3>& contexts_by_place() {
+  static const std::array<std::uint8_t, kLevelEntries + 3> of_place = [] {
+    std::array<std::uint8_t, kLevelEntries + 3> t{};
+    for (int sum = 0; sum <= kMaxSum; ++sum)
+      t[place_of(sum)] = static_cast<std::uint8_t>(kFlatContexts + std::min(level_of(sum), kAheadLevels - 1));
+    return t;
+  }();
+  return of_place;
+}
 
 const std::array<LevelEntry, kLevelEntries>& level_table() {
   static const std::array<LevelEntry, kLevelEntries> table = make_level_table();
@@ -65,8 +68,7 @@ void RowAhead::prepare(History& history, int frame, int y) {
 }
 
 void RowAhead::contexts(bool first_frame, int width, std::uint8_t* out) const {
-  static const std::array<std::uint8_t, kLevelEntries + 3> of_place = make_contexts_of_places();
-  kernels_.contexts(of_place.data(), around.data(), flat.data(), first_frame, width, out);
+  kernels_.contexts(around.data(), flat.data(), first_frame, width, out);
 }
 
 bool load(const BlockSamples<VolumeView>& b, History& history) {

@@ -48,8 +48,8 @@ bool tokens(const std::int16_t* row, const std::int32_t* sums, int low, int high
   return any;
 }
 
-void contexts(const std::uint8_t* of_place, const std::uint16_t* around, const std::uint8_t* flat, bool first, int n,
-              std::uint8_t* out) {
+void contexts(const std::uint16_t* around, const std::uint8_t* flat, bool first, int n, std::uint8_t* out) {
+  const std::uint8_t* of_place = contexts_by_place().data();
   for (int x = 0; x < n; ++x) {
     const std::uint8_t level = of_place[place_of(first ? 9 * around[x] >> 2 : around[x])];
     out[x] = flat[x] != 0 ? static_cast<std::uint8_t>(flat[x] - 1) : level;
@@ -83,12 +83,32 @@ void take_tokens(const std::uint32_t* lookups, const std::uint8_t* contexts, int
   }
 }
 
+std::uint16_t* put_symbols(const PutSymbol* table, const std::uint32_t*, const std::uint16_t* symbols, int n,
+                           std::uint32_t* states, std::uint16_t* word) {
+  for (int x = n - 1; x >= 0; --x) {
+    const PutSymbol& s = table[symbols[x]];
+    std::uint32_t state = states[x % kStates];
+    word[-1] = static_cast<std::uint16_t>(state);
+    const bool full = state >> (32 - kFrequencyBits) >= s.frequency;
+    word -= full;
+    state >>= full ? 16 : 0;
+    // Exact, and within 64 bits: with 2^n = kFrequencySum the state is below F * 2^(32 - n), and the error of the
+    // inverse, times that, below 1 / F.
+    const auto whole = static_cast<std::uint32_t>((s.inverse * state) >> kInverseBits);
+    states[x % kStates] = state + whole * (kFrequencySum - s.frequency) + s.begin;
+  }
+  return word;
+}
+
 const Kernels kKernelsScalar{weigh,  differences, around,         flat,        contexts, weigh_left,
-                             errors, tokens,      differences_of, take_tokens, products};
+                             errors, tokens,      differences_of, take_tokens, put_symbols, products};
 
 const Kernels& kernels(SimdLevel simd) {
 #if defined(TRIVELET_HAVE_X86_KERNELS)
-  if (resolve_simd(simd) >= SimdLevel::kAvx2) return kKernelsAvx2;
+  const SimdLevel level = resolve_simd(simd);
+  static const Kernels avx512 = with_avx512(kKernelsAvx2);
+  if (level == SimdLevel::kAvx512) return avx512;
+  if (level == SimdLevel::kAvx2) return kKernelsAvx2;
 #endif
   (void)resolve_simd(simd);
   return kKernelsScalar;

@@ -132,8 +132,8 @@ inline __m256i levels_of(const std::uint8_t* of_place, __m256i sums) {
                           _mm256_set1_epi32(255));
 }
 
-void contexts(const std::uint8_t* of_place, const std::uint16_t* around, const std::uint8_t* flat, bool first, int n,
-              std::uint8_t* out) {
+void contexts(const std::uint16_t* around, const std::uint8_t* flat, bool first, int n, std::uint8_t* out) {
+  const std::uint8_t* of_place = contexts_by_place().data();
   for (int x = 0; x < n; x += 16) {
     const __m256i sums = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(around + x));
     __m256i a = _mm256_cvtepu16_epi32(_mm256_castsi256_si128(sums));
@@ -214,6 +214,6 @@ void take(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, Sta
 }  // namespace
 
 const Kernels kKernelsAvx2{weigh,  differences, around,         flat, contexts, weigh_left,
-                           errors, tokens,      differences_of, take, products};
+                           errors, tokens,      differences_of, take, put_symbols, products};
 
 }  // namespace trivelet::prediction

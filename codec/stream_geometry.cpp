@@ -18,7 +18,8 @@ StreamGeometry::StreamGeometry(const StreamHeader& header, int frames) : frames_
     grid_of_.push_back(static_cast<std::size_t>(at - known.begin()));
     if (at == known.end()) {
       known.push_back(key);
-      grids_.emplace_back(key.first, header.decomposition(c), header.lossless, header.block_size());
+      grids_.emplace_back(key.first, header.decomposition(c), header.lossless, header.block_size(),
+                          header.profile != Profile::kPredictive);
     }
   }
 }

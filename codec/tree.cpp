@@ -121,7 +121,7 @@ GridSize grid_size(const Shape& shape, const Decomposition& d, int block_size) {
   return n;
 }
 
-BlockGrid::BlockGrid(const Shape& shape, const Decomposition& d, bool reversible, int block_size)
+BlockGrid::BlockGrid(const Shape& shape, const Decomposition& d, bool reversible, int block_size, bool trees)
     : table_(shape, d, reversible) {
   require(block_size == 32 || block_size == 64 || block_size == 128 || block_size == 256, ErrorKind::kBadArgument,
           "block size must be 32, 64, 128 or 256, not " + std::to_string(block_size));
@@ -145,6 +145,10 @@ BlockGrid::BlockGrid(const Shape& shape, const Decomposition& d, bool reversible
         f.parent_frame.push_back(
             std::min(f.parent == 0 ? t : t >> 1, families_[static_cast<std::size_t>(f.parent)].root_frames - 1));
 
+    if (!trees) {
+      families_.push_back(std::move(f));
+      continue;
+    }
     SlotMap map;
     map.group_columns = group_columns_;
     std::size_t slots = static_cast<std::size_t>(f.root_frames) * static_cast<std::size_t>(group_columns_) *
@@ -170,7 +174,7 @@ BlockGrid::BlockGrid(const Shape& shape, const Decomposition& d, bool reversible
     families_.push_back(std::move(f));
   }
 
-  for (int cls = 0; cls < 4; ++cls) {
+  for (int cls = 0; cls < 4 && trees; ++cls) {
     if ((rows_ == 1 && !(cls & 2)) || (columns_ == 1 && !(cls & 1))) continue;  // masks() never asks for it
     const int by = cls & 2 ? rows_ - 1 : 0;
     const int bx = cls & 1 ? columns_ - 1 : 0;

@@ -72,7 +72,8 @@ struct BlockMasks {
 class BlockGrid {
  public:
   /// `block_size` is 32, 64, 128 or 256 samples; blocks are at least one root group large.
-  BlockGrid(const Shape& shape, const Decomposition& d, bool reversible, int block_size);
+  /// Without trees, which the predictive profile does not have, there are neither words nor masks of them.
+  BlockGrid(const Shape& shape, const Decomposition& d, bool reversible, int block_size, bool trees = true);
 
   const SubbandTable& table() const { return table_; }
   int rows() const { return rows_; }

@@ -231,10 +231,9 @@ TEST(Ahead, KernelsAgreeAtTheirLimits) {
   constexpr std::size_t kRow = 300;
   std::vector<std::int16_t> row(kRow);
   std::vector<std::int32_t> sums(kRow);
-  std::vector<std::uint16_t> around(kRow);
+  std::vector<std::uint16_t> around(kRow);      // of a first frame, whose sums are of five errors
+  std::vector<std::uint16_t> all_around(kRow);  // of another one, of fourteen
   std::vector<std::uint8_t> flat(kRow);
-  std::array<std::uint8_t, prediction::kLevelEntries + 3> of_place{};
-  for (auto& v : of_place) v = static_cast<std::uint8_t>(random() % 32);
   for (const int bits : {1, 8, 12, 16})
     for (const int n : {1, 15, 16, 17, 33, 256}) {
       const int high = (1 << (bits - 1)) - 1, low = -high - 1;
@@ -245,7 +244,10 @@ TEST(Ahead, KernelsAgreeAtTheirLimits) {
                                                         : low + static_cast<int>(r >> 16) % (high - low + 1));
         sums[x] = static_cast<std::int32_t>(random() % 2 ? random() % 2147450880u : 0u - random() % 2147450880u);
         if (random() % 2) sums[x] = row[x] * 8192 + static_cast<int>(random() % 400000) - 200000;
-        around[x] = static_cast<std::uint16_t>(random() % 2 ? random() % 64 : random() % (9u * 4 * 4095 / 9));
+        around[x] = static_cast<std::uint16_t>(random() % 2 ? random() % 64 : random() % (5u * 4095 + 1));
+        all_around[x] = static_cast<std::uint16_t>(random() % (prediction::kMaxSum + 1u));
+        if (x < prediction::kLevelBegins.size())  // where levels begin
+          all_around[x] = static_cast<std::uint16_t>(std::max(0, prediction::kLevelBegins[x] - static_cast<int>(r % 2)));
         flat[x] = static_cast<std::uint8_t>(random() % 3);
       }
       std::vector<std::uint32_t> codes[2] = {std::vector<std::uint32_t>(kRow), std::vector<std::uint32_t>(kRow)};
@@ -262,7 +264,7 @@ TEST(Ahead, KernelsAgreeAtTheirLimits) {
             wanted |= tokens[k][x] >= prediction::kPlainTokens;
           EXPECT_TRUE(any || !wanted);
           kernel.errors(row.data(), sums.data(), low, high, n, errors[k].data());
-          kernel.contexts(of_place.data(), around.data(), flat.data(), first, n, contexts[k].data());
+          kernel.contexts(first ? around.data() : all_around.data(), flat.data(), first, n, contexts[k].data());
         }
         EXPECT_TRUE(std::equal(codes[0].begin(), codes[0].begin() + size, codes[1].begin())) << n << ", " << bits;
         EXPECT_TRUE(std::equal(tokens[0].begin(), tokens[0].begin() + size, tokens[1].begin())) << n << ", " << bits;
