@@ -100,7 +100,7 @@ std::uint16_t* put_symbols(const PutSymbol* table, const std::uint32_t*, const s
   return word;
 }
 
-const Kernels kKernelsScalar{weigh,  differences, around,         flat,        contexts, weigh_left,
+const Kernels kKernelsScalar{weigh,  differences, around,         flat,        contexts,    weigh_left,
                              errors, tokens,      differences_of, take_tokens, put_symbols, products};
 
 const Kernels& kernels(SimdLevel simd) {

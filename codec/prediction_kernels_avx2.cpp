@@ -213,7 +213,7 @@ void take(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, Sta
 
 }  // namespace
 
-const Kernels kKernelsAvx2{weigh,  differences, around,         flat, contexts, weigh_left,
+const Kernels kKernelsAvx2{weigh,  differences, around,         flat, contexts,    weigh_left,
                            errors, tokens,      differences_of, take, put_symbols, products};
 
 }  // namespace trivelet::prediction

@@ -10,6 +10,7 @@
 #include <random>
 #include <tuple>
 
+#include "codec/prediction_ahead.h"
 #include "codec/prediction_block.h"
 #include "codec/prediction_kernels.h"
 #include "tests/one_of.h"
@@ -100,6 +101,20 @@ prediction::Effort effort(int tap_set, int edge, int classes) {
   return e;
 }
 
+/// What this machine has of them.
+std::vector<SimdLevel> vector_levels() {
+  std::vector<SimdLevel> levels;
+  for (const SimdLevel l : {SimdLevel::kAvx2, SimdLevel::kAvx512})
+    if (l <= detected_simd()) levels.push_back(l);
+  return levels;
+}
+
+std::vector<SimdLevel> all_levels() {
+  std::vector<SimdLevel> levels = vector_levels();
+  levels.insert(levels.begin(), SimdLevel::kScalar);
+  return levels;
+}
+
 TEST(Predictive, BlocksComeBack) {
   const std::tuple<int, int, int> shapes[] = {{1, 1, 1}, {1, 5, 3}, {2, 1, 40}, {3, 9, 17}, {5, 33, 65}, {9, 70, 50}};
   std::uint32_t seed = 1;
@@ -110,8 +125,8 @@ TEST(Predictive, BlocksComeBack) {
         const Gop gop = picture(info, frames, pattern, ++seed);
         const prediction::Effort e = effort(static_cast<int>(seed % 4), 3 + static_cast<int>(seed % 3), 4);
         const std::vector<std::uint8_t> codeword = encode(gop, info, e, SimdLevel::kScalar);
-        EXPECT_EQ(codeword, encode(gop, info, e, SimdLevel::kBest));
-        for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kBest})
+        for (const SimdLevel simd : vector_levels()) EXPECT_EQ(codeword, encode(gop, info, e, simd));
+        for (const SimdLevel simd : all_levels())
           EXPECT_EQ(test::compare(gop, decode(codeword, info, frames, simd)).largest, 0)
               << frames << "x" << height << "x" << width << ", " << bits << " bits, seed " << seed;
       }
@@ -128,8 +143,8 @@ TEST(Ahead, BlocksComeBack) {
         const VideoInfo info = video(width, height, bits, seed % 3 == 0);
         const Gop gop = picture(info, frames, pattern, ++seed);
         const std::vector<std::uint8_t> codeword = encode_ahead(gop, info, SimdLevel::kScalar);
-        EXPECT_EQ(codeword, encode_ahead(gop, info, SimdLevel::kBest));
-        for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kBest})
+        for (const SimdLevel simd : vector_levels()) EXPECT_EQ(codeword, encode_ahead(gop, info, simd));
+        for (const SimdLevel simd : all_levels())
           EXPECT_EQ(test::compare(gop, decode_ahead(codeword, info, frames, simd)).largest, 0)
               << frames << "x" << height << "x" << width << ", " << bits << " bits, seed " << seed;
       }
@@ -179,9 +194,9 @@ TEST(Predictive, SizesAreSensible) {
   EXPECT_LT(ahead(Pattern::kNoise), 12.4);
 }
 
-TEST(Predictive, KernelsAgreeAtTheirLimits) {
+void kernels_agree(SimdLevel simd) {
   const prediction::Kernels& scalar = prediction::kernels(SimdLevel::kScalar);
-  const prediction::Kernels& best = prediction::kernels(SimdLevel::kBest);
+  const prediction::Kernels& best = prediction::kernels(simd);
   std::mt19937 random(3);
   const auto number = [&] {
     const auto r = static_cast<std::uint32_t>(random());
@@ -224,9 +239,13 @@ TEST(Predictive, KernelsAgreeAtTheirLimits) {
   }
 }
 
-TEST(Ahead, KernelsAgreeAtTheirLimits) {
+TEST(Predictive, KernelsAgreeAtTheirLimits) {
+  for (const SimdLevel simd : vector_levels()) kernels_agree(simd);
+}
+
+void kernels_ahead_agree(SimdLevel simd) {
   const prediction::Kernels& scalar = prediction::kernels(SimdLevel::kScalar);
-  const prediction::Kernels& best = prediction::kernels(SimdLevel::kBest);
+  const prediction::Kernels& best = prediction::kernels(simd);
   std::mt19937 random(4);
   constexpr std::size_t kRow = 300;
   std::vector<std::int16_t> row(kRow);
@@ -247,7 +266,8 @@ TEST(Ahead, KernelsAgreeAtTheirLimits) {
         around[x] = static_cast<std::uint16_t>(random() % 2 ? random() % 64 : random() % (5u * 4095 + 1));
         all_around[x] = static_cast<std::uint16_t>(random() % (prediction::kMaxSum + 1u));
         if (x < prediction::kLevelBegins.size())  // where levels begin
-          all_around[x] = static_cast<std::uint16_t>(std::max(0, prediction::kLevelBegins[x] - static_cast<int>(r % 2)));
+          all_around[x] =
+              static_cast<std::uint16_t>(std::max(0, prediction::kLevelBegins[x] - static_cast<int>(r % 2)));
         flat[x] = static_cast<std::uint8_t>(random() % 3);
       }
       std::vector<std::uint32_t> codes[2] = {std::vector<std::uint32_t>(kRow), std::vector<std::uint32_t>(kRow)};
@@ -272,13 +292,130 @@ TEST(Ahead, KernelsAgreeAtTheirLimits) {
         EXPECT_TRUE(std::equal(contexts[0].begin(), contexts[0].begin() + size, contexts[1].begin())) << n;
       }
     }
-  // Every code has the token that says it, and the vectors know it.
+}
+
+TEST(Ahead, KernelsAgreeAtTheirLimits) {
+  for (const SimdLevel simd : vector_levels()) kernels_ahead_agree(simd);
+  // Every code has the token that says it.
   for (std::uint32_t u = 0; u <= 131070; ++u) {
     const int t = prediction::token_of(u);
     ASSERT_TRUE(t < prediction::kTokens && prediction::first_of(t) <= u &&
                 u - prediction::first_of(t) < 1u << prediction::extra_bits(t))
         << u;
   }
+}
+
+// Rows around the one to code, first frames and others, at the largest errors and with runs of the same number.
+TEST(Ahead, ErrorsAround) {
+  const prediction::Kernels& scalar = prediction::kernels(SimdLevel::kScalar);
+  std::mt19937 random(6);
+  constexpr std::size_t kRow = 300;
+  std::vector<std::uint16_t> errors(5 * kRow);
+  std::vector<std::int16_t> numbers(3 * kRow);
+  for (auto& e : errors) e = static_cast<std::uint16_t>(random() % 3 ? prediction::kMaxError : random() % 4096);
+  for (auto& v : numbers) v = static_cast<std::int16_t>(random() % 8 ? 7 : 8);
+  for (const SimdLevel simd : vector_levels()) {
+    const prediction::Kernels& best = prediction::kernels(simd);
+    for (const int n : {1, 15, 16, 17, 33, 256})
+      for (const bool first : {false, true}) {
+        const auto error = [&](std::size_t i) { return &errors[i * kRow + 4]; };
+        const auto number = [&](std::size_t i) { return &numbers[i * kRow + 4]; };
+        const prediction::ErrorRows e{error(0), error(1), first ? nullptr : error(2), error(3), error(4)};
+        const prediction::NumberRows v{number(0), first ? nullptr : number(1), number(2)};
+        std::vector<std::uint16_t> around[2] = {std::vector<std::uint16_t>(kRow), std::vector<std::uint16_t>(kRow)};
+        std::vector<std::uint8_t> flat[2] = {std::vector<std::uint8_t>(kRow), std::vector<std::uint8_t>(kRow)};
+        scalar.around(e, n, around[0].data());
+        best.around(e, n, around[1].data());
+        scalar.flat(v, n, flat[0].data());
+        best.flat(v, n, flat[1].data());
+        EXPECT_TRUE(std::equal(around[0].begin(), around[0].begin() + n, around[1].begin())) << n;
+        EXPECT_TRUE(std::equal(flat[0].begin(), flat[0].begin() + n, flat[1].begin())) << n;
+      }
+  }
+}
+
+/// Tables of a kind: one symbol that has all, two of which one is as rare as can be, all the same, or anything.
+prediction::Frequencies frequencies(int kind, std::mt19937& random) {
+  std::vector<std::uint32_t> counts(prediction::kTokens);
+  switch (kind) {
+    case 0: counts[random() % counts.size()] = 1; break;
+    case 1: counts = std::vector<std::uint32_t>(counts.size(), 0), counts[3] = 1'000'000, counts[70] = 1; break;
+    case 2: std::fill(counts.begin(), counts.end(), 5); break;
+    default:
+      for (auto& c : counts) c = random() % 3 ? static_cast<std::uint32_t>(random()) % (1u << random() % 20) : 0;
+      counts[0] += 1;
+  }
+  return prediction::frequencies_of(counts);
+}
+
+// Symbols of several rows put into the states, at the least and the largest frequencies: the same states and words
+// for every instruction set, no word outside of the room there is, and what is taken is what was put.
+TEST(Ahead, StatesAgreeAtTheirLimits) {
+  std::mt19937 random(5);
+  const std::vector<SimdLevel> levels = all_levels();
+  for (int kind = 0; kind < 40; ++kind)
+    for (const int n : {1, 15, 16, 17, 33, 256}) {
+      const auto width = static_cast<std::size_t>(n);
+      constexpr std::size_t kTable = 128;
+      constexpr std::size_t kRows = 5;
+      std::vector<prediction::Frequencies> tables;
+      std::vector<prediction::PutSymbol> slots(prediction::kAheadContexts * kTable);
+      std::vector<std::uint32_t> packed(slots.size());
+      std::vector<std::vector<std::uint8_t>> known;  // tokens of every context
+      for (std::size_t c = 0; c < prediction::kAheadContexts; ++c) {
+        tables.push_back(frequencies(kind, random));
+        known.emplace_back();
+        std::uint32_t begin = 0;
+        for (std::size_t t = 0; t < prediction::kTokens; ++t) {
+          const std::uint32_t f = tables.back()[t];
+          packed[c * kTable + t] = f << 16 | begin;
+          if (f == 0) continue;
+          known.back().push_back(static_cast<std::uint8_t>(t));
+          slots[c * kTable + t] = {((std::uint64_t{1} << prediction::kInverseBits) + f - 1) / f, f, begin};
+          begin += f;
+        }
+      }
+      std::vector<std::uint16_t> symbols(kRows * width);
+      for (auto& s : symbols) {
+        const std::size_t c = random() % known.size();
+        s = static_cast<std::uint16_t>(c * kTable + known[c][random() % known[c].size()]);
+      }
+      std::vector<std::uint16_t> words[3];
+      std::array<std::uint32_t, prediction::kStates> states[3];
+      for (std::size_t k = 0; k < levels.size(); ++k) {
+        constexpr std::uint16_t kUntouched = 0xa5a5;
+        std::vector<std::uint16_t> room(symbols.size() + 2, kUntouched);
+        std::uint16_t* word = room.data() + room.size();
+        states[k].fill(prediction::kLowestState);
+        for (std::size_t row = kRows; row-- > 0;)
+          word = prediction::kernels(levels[k]).put(slots.data(), packed.data(), &symbols[row * width], n,
+                                                    states[k].data(), word);
+        ASSERT_GT(word, room.data() + 1);
+        EXPECT_EQ(room[0], kUntouched);
+        words[k].assign(word, room.data() + room.size());
+        EXPECT_EQ(words[k], words[0]) << n << " with " << to_string(levels[k]);
+        EXPECT_EQ(states[k], states[0]) << n << " with " << to_string(levels[k]);
+      }
+      std::vector<std::uint32_t> lookups;
+      prediction::make_lookups(tables, lookups);
+      std::vector<std::uint8_t> bytes;  // exactly those that there are
+      for (const std::uint16_t w : words[0]) {
+        bytes.push_back(static_cast<std::uint8_t>(w));
+        bytes.push_back(static_cast<std::uint8_t>(w >> 8));
+      }
+      for (const SimdLevel level : levels) {
+        prediction::StateLanes lanes{states[0], bytes.data(), words[0].size(), 0, false};
+        bool right = true;
+        for (std::size_t row = 0; row < kRows; ++row) {
+          std::vector<std::uint8_t> contexts(width + prediction::kKernelPadding), tokens(contexts.size());
+          for (std::size_t x = 0; x < width; ++x)
+            contexts[x] = static_cast<std::uint8_t>(symbols[row * width + x] / kTable);
+          prediction::kernels(level).take(lookups.data(), contexts.data(), n, lanes, tokens.data());
+          for (std::size_t x = 0; x < width; ++x) right &= tokens[x] == symbols[row * width + x] % kTable;
+        }
+        EXPECT_TRUE(right && prediction::is_used_up(lanes)) << n << " with " << to_string(level);
+      }
+    }
 }
 
 // Every cut codeword is refused; changed ones are refused or give samples, the same for every instruction set.
