@@ -24,6 +24,17 @@ std::uint64_t first_kept(GopKey key, int levels) {
   return key == GopKey::kFirst ? 0 : (std::uint64_t{1} << levels) - 1;
 }
 
+// Of each GOP: the run it belongs to.
+std::vector<std::uint64_t> runs_of(const std::vector<GopInfo>& gops, std::uint64_t first_frame) {
+  std::vector<std::uint64_t> runs;
+  std::uint64_t run = 0;
+  for (const GopInfo& g : gops) {
+    if (g.key != GopKey::kOpen && g.first_frame > first_frame) ++run;
+    runs.push_back(run);
+  }
+  return runs;
+}
+
 }  // namespace
 
 bool is_tvl(const void* data, std::size_t size) {
@@ -101,6 +112,10 @@ void Decoder::State::check_request() {
       header.profile != Profile::kPredictive || (p.max_bytes == 0 && p.max_bits_per_pixel == 0 && p.max_planes == 0),
       ErrorKind::kUnsupported, "this stream is of the predictive profile, which has no lower quality in it");
   require(p.first_frame < p.end_frame, ErrorKind::kBadArgument, "an empty range of frames");
+  require(p.turn < p.turns, ErrorKind::kBadArgument,
+          "turn " + std::to_string(p.turn) + " of " + std::to_string(p.turns));
+  require(p.turns == 1 || info.has_index, ErrorKind::kBadArgument,
+          "runs of a stream without an index cannot be shared");
   if (has_region()) {
     const PictureRegion& r = p.region;
     const int width = low_length(header.video.width, reduction.spatial);
@@ -127,6 +142,7 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
   if (!s.info.header_damage.empty()) s.report(s.info.header_damage);
   s.output = reduced_video(s.header.video, s.reduction);
   VideoInfo& o = s.output;
+  if (params.turns > 1) s.runs = runs_of(s.info.gops, params.first_frame);
   const int t = s.reduction.temporal;
   // Frames that pull() will deliver, where it can be known.
   std::uint64_t frames = 0;
@@ -135,7 +151,10 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
       if (first + f >= params.first_frame && first + f < params.end_frame) ++frames;
   };
   if (s.info.has_index) {
-    for (const GopInfo& g : s.info.gops) count(g.first_frame, static_cast<std::uint64_t>(g.frames), g.key);
+    for (std::size_t i = 0; i < s.info.gops.size(); ++i) {
+      const GopInfo& g = s.info.gops[i];
+      if (s.in_turn(i)) count(g.first_frame, static_cast<std::uint64_t>(g.frames), g.key);
+    }
   } else {
     // Kept frames before frame x of a stream whose GOPs are all full.
     auto kept_before = [&](std::uint64_t x) {
@@ -171,6 +190,8 @@ const VideoInfo& Decoder::output() const { return state_->output; }
 const CodecStats& Decoder::stats() const { return state_->stats; }
 
 int Decoder::gop_frames() const { return state_->capacity(); }
+
+std::uint64_t Decoder::first_frame_of_gop() const { return state_->delivered_first; }
 
 Gop Decoder::make_gop() const { return Gop(state_->output, state_->capacity(), state_->allocate); }
 
@@ -382,6 +403,7 @@ bool Decoder::State::pull(Gop& gop, bool may_exchange) {
     while (from < to && first + static_cast<std::uint64_t>(from) * step < params.first_frame) ++from;
     while (to > from && first + static_cast<std::uint64_t>(to - 1) * step >= params.end_frame) --to;
     if (from < to && (from > 0 || to < gop.frames())) keep_frames(gop, from, to);
+    delivered_first = g.first_frame;
     (void)spare.push(std::move(packet));
     if (from == to) {
       ++stats.passed_gops;

@@ -72,6 +72,7 @@ struct Decoder::State : StreamLayout {
   std::exception_ptr later;                    ///< from reading ahead: comes after the GOPs before it
   std::exception_ptr lost;                     ///< what the backend failed with, and fails with from then on
   bool key_damaged = false;                    ///< the GOP decoded last, as the backend found out
+  std::uint64_t delivered_first = 0;           ///< frame of the GOP delivered last
   bool looked_for_volume = false;              ///< and found none, or one whose samples are numbers
   bool all_read = false;
   bool reading_begun = false;
@@ -88,6 +89,7 @@ struct Decoder::State : StreamLayout {
   std::size_t next_gop = 0;                       ///< with an index
   std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: per component, needed_segments()
   std::uint64_t expected_frame = 0;
+  std::vector<std::uint64_t> runs;  ///< of each GOP in the index, where runs are shared
   bool at_end = false;
   RangeSet* planned = nullptr;  ///< what would be read of chunks is noted here instead (plan.cpp)
 
@@ -107,10 +109,12 @@ struct Decoder::State : StreamLayout {
   bool wanted(std::uint64_t first_frame, int frames) const {
     return first_frame < params.end_frame && first_frame + static_cast<std::uint64_t>(frames) > params.first_frame;
   }
-  /// Likewise; also that a GOP behind it needs.
+  bool in_turn(std::size_t gop) const { return runs.empty() || runs[gop] % params.turns == params.turn; }
+  /// Likewise, and in turn; also that a GOP behind it needs, which is of the same run.
   bool wanted_gop(std::size_t i) const {
     const auto is_wanted = [this](const GopInfo& g) { return wanted(g.first_frame, g.frames); };
     const GopInfo& g = info.gops[i];
+    if (!in_turn(i)) return false;
     return is_wanted(g) ||
            (i + 1 < info.gops.size() && info.gops[i + 1].key == GopKey::kOpen && is_wanted(info.gops[i + 1]));
   }

@@ -59,6 +59,7 @@ void visit(IO& io, GopRecord& r) {
   number(io, r.asks);
   numbers(io, r.errors);
   octets(io, r.seed);
+  number(io, r.size);
   number(io, r.waits);
   if (!r.waits) return;
   r.waiting.curve.visit(io);
@@ -103,6 +104,7 @@ class PartEncoder::Bytes final : public ByteSink {
 /// A GOP that may still have to be measured.
 struct PartEncoder::Kept {
   Gop samples;
+  bool free = false;  ///< and the samples were given back
   Encoder::State::Pending gop;
   std::unique_ptr<RateControl> control;
   std::vector<Cuts> cuts;
@@ -152,8 +154,17 @@ void PartEncoder::push(Gop gop, const GopTask& task) {
     s.seed = Encoder::State::Seed();
     s.seed->visit(in);
   }
+  const std::uint64_t number = p.number;
   s.push(samples, std::move(p));
   if (s.spool) take_waiting();
+  // Where a device has them, and they are not measured, they are free: there is no more page-locked memory than is read into.
+  const bool measured = s.header.profile == Profile::kDense && s.params.measure_errors;
+  if (measured || s.coder->depth() == 1 || s.params.psnr > 0 || s.spool) return;
+  const std::lock_guard lock(mutex_);
+  const auto found = kept_.find(number);
+  if (found == kept_.end()) return;
+  free_.push_back(std::move(found->second->samples));
+  found->second->free = true;
 }
 
 // Where nothing but its own samples is needed to measure a GOP, that waits until those before are known; with motion the
@@ -167,6 +178,7 @@ void PartEncoder::take(void* done) {
   r.info = s.index.back();
   s.index.clear();
   r.bytes = sink_->take();
+  r.size = r.bytes.size();
   Gop* samples = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -212,6 +224,7 @@ void PartEncoder::take_written(const void* pending) {
   r.info = s.index.back();
   s.index.clear();
   r.bytes = sink_->take();
+  r.size = r.bytes.size();
   if (r.number == 0 && s.seed) r.seed = bytes_of(*s.seed);
   const std::lock_guard lock(mutex_);
   done_.push_back(std::move(r));
@@ -287,14 +300,15 @@ std::vector<double> PartEncoder::settle(std::uint64_t number, const std::vector<
       errors.push_back(e.error / static_cast<double>(kept->control->samples()));
   }
   const std::lock_guard lock(mutex_);
-  free_.push_back(std::move(kept->samples));
+  if (!kept->free) free_.push_back(std::move(kept->samples));
   return errors;
 }
 
 // ------------------------------------------------------------------------------------------------------------ all GOPs
 
-StreamAssembly::StreamAssembly(const StreamHeader& header, const std::vector<std::uint8_t>& head, ByteSink& sink)
-    : header_(header), plan_(header_), out_(sink) {
+StreamAssembly::StreamAssembly(const StreamHeader& header, const std::vector<std::uint8_t>& head, ByteSink& sink,
+                               std::function<void(std::uint64_t bytes)> skip)
+    : header_(header), plan_(header_), out_(sink), skip_(std::move(skip)) {
   out_.write(head.data(), head.size());
 }
 
@@ -303,7 +317,13 @@ std::vector<std::size_t> StreamAssembly::add(const GopRecord& record) {
           "GOP " + std::to_string(record.number) + " where GOP " + std::to_string(next()) + " is to come");
   GopInfo info = record.info;
   info.offset = out_.position();
-  out_.write(record.bytes.data(), record.bytes.size());
+  if (record.bytes.empty() && record.size > 0) {
+    require(skip_ != nullptr, ErrorKind::kInternal, "a GOP without its bytes");
+    skip_(record.size);
+    out_.skip(record.size);
+  } else {
+    out_.write(record.bytes.data(), record.bytes.size());
+  }
   index_.push_back(std::move(info));
   frames_ += static_cast<std::uint64_t>(record.info.frames);
   Errors& e = errors_.emplace_back();

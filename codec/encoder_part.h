@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -44,7 +45,8 @@ struct GopRecord {
   std::vector<std::uint8_t> seed;  ///< of GOP 0, with a target
   bool waits = false;              ///< for its bytes, by `waiting`; the packet comes later, by PartEncoder::fit()
   WaitingGop waiting;
-  std::vector<std::uint8_t> bytes;  ///< the packet, and boxes behind it
+  std::uint64_t size = 0;           ///< of `bytes`
+  std::vector<std::uint8_t> bytes;  ///< the packet, and boxes behind it; empty where who made it writes it
 
   std::vector<std::uint8_t> serialise() const;
   static GopRecord parse(const std::vector<std::uint8_t>& bytes);
@@ -97,7 +99,10 @@ class PartEncoder {
 class StreamAssembly {
  public:
   /// Writes the head. `head`: of a PartEncoder.
-  StreamAssembly(const StreamHeader& header, const std::vector<std::uint8_t>& head, ByteSink& sink);
+  /// `skip`: told how many bytes are left out, of records without theirs, which go where `position_of()` says; null where
+  /// all have them.
+  StreamAssembly(const StreamHeader& header, const std::vector<std::uint8_t>& head, ByteSink& sink,
+                 std::function<void(std::uint64_t bytes)> skip = nullptr);
   /// The number of the next GOP.
   std::uint64_t next() const { return index_.size(); }
   /// Writes it. The layers at which it is to be measured, if it asks.
@@ -112,6 +117,8 @@ class StreamAssembly {
   std::uint64_t bytes() const { return out_.position(); }
   const std::vector<GopInfo>& index() const { return index_; }
   const MeasuringPlan& plan() const { return plan_; }
+  /// Where in the stream the bytes of a GOP that was added begin.
+  std::uint64_t position_of(std::uint64_t number) const { return index_.at(number).offset; }
 
  private:
   struct Errors {
@@ -123,6 +130,7 @@ class StreamAssembly {
   StreamHeader header_;
   MeasuringPlan plan_;
   StreamWriter out_;
+  std::function<void(std::uint64_t)> skip_;
   std::vector<GopInfo> index_;
   std::vector<Errors> errors_;
   std::uint64_t frames_ = 0;

@@ -18,6 +18,8 @@ class StreamWriter {
     sink_.write(data, size);
     position_ += size;
   }
+  /// Somebody else writes them.
+  void skip(std::uint64_t size) { position_ += size; }
   /// `payload` with its crc.
   void write_box(const char* type, const std::vector<std::uint8_t>& payload) {
     begin_box(type, payload.size());

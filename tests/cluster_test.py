@@ -8,8 +8,10 @@ where GOPs go to processes in rows. More processes than GOPs. Decoding into file
 verify, compare and truncate.
 """
 
+import concurrent.futures
 import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -26,7 +28,8 @@ SCENES = (21, 3, 40, 1, 18, 13)
 IN_TIME = 60  # seconds, also under sanitizers
 
 program, mpirun = "", ""
-environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                   OMPI_MCA_pml="ob1")  # not to look for networks, which takes a third of a start
 
 
 def frames(bits=8):
@@ -43,10 +46,14 @@ def frames(bits=8):
             seen += 1
 
 
-def run(arguments, processes=0, stdin=None, **how):
-    words = [program, *arguments, "--quiet"]
+def together(processes, *words):
+    return [mpirun, "-n", str(processes), "--oversubscribe", "--bind-to", "none", *words]
+
+
+def run(arguments, processes=0, stdin=None, talk="--quiet", **how):
+    words = [program, *arguments, talk]
     if processes:
-        words = [mpirun, "-n", str(processes), "--oversubscribe", "--bind-to", "none", *words]
+        words = together(processes, *words)
     if "input" not in how:
         how["stdin"] = stdin or subprocess.DEVNULL
     return subprocess.run(words, capture_output=True, timeout=IN_TIME, env=environment, **how)
@@ -65,13 +72,25 @@ def same(name, arguments, counts, output="together.tvl"):
             complain(f"{name}: {n} processes give other bytes than one")
 
 
-def identity():
+def inputs():
     with open("a.y4m", "wb") as y4m, open("a.yuv", "wb") as raw:
         y4m.write(f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F25:1 Ip C420jpeg\n".encode())
         for f in frames():
             y4m.write(b"FRAME\n" + f)
         for f in frames(10):
             raw.write(f)
+
+
+def said_by(name, result, pattern):
+    """What -v says, as numbers."""
+    said = re.search(pattern, result.stderr.decode(errors="replace"))
+    if result.returncode or not said:
+        complain(f"{name}: nobody says '{pattern}'", result)
+        return [0]
+    return [int(n) for n in said.groups()] or [0]
+
+
+def identity():
     y4m = ["encode", "a.y4m", "--gop", "8", "--threads", "1"]
     same("dense", y4m, (1, 2, 3, 7))
     same("lossless fast, verified", [*y4m, "--lossless", "--preset", "fast", "--verify"], (3,))
@@ -81,6 +100,24 @@ def identity():
     same("a PSNR", [*y4m[:2], "--gop", "2", "--psnr", "40"], (3,))
     same("a size", [*y4m[:2], "--gop", "2", "--size", "60k"], (2, 7))
     same("more processes than GOPs", ["encode", "a.y4m", "--frames", ":7"], (3,))
+    # Who codes a GOP reads it and writes it, also when the first process has divided bytes.
+    one = run(["encode", "a.y4m", "one.tvl", "--gop", "8", "-y"])
+    for options in ([], ["--size", "60k"]):
+        many = run(["encode", "a.y4m", "many.tvl", "--gop", "8", *options, "-y"], 3, talk="-v")
+        coded = said_by("written by all", many, r"coded ([0-9]+) \+ ([0-9]+) \+ ([0-9]+) GOPs")
+        if said_by("written by all", many, r"each read its own frames, ([0-9]+) GOPs were written by who") != [sum(coded)]:
+            complain("written by all: not all GOPs were written by who coded them", many)
+    # Where one of them does not see the output, it sends what it codes.
+    os.mkdir("elsewhere")
+    wrap = ["sh", "-c", f'[ "$OMPI_COMM_WORLD_RANK" != 1 ] || cd elsewhere; exec "{program}" encode "{os.getcwd()}/a.y4m" '
+            'apart.tvl --gop 8 -v -y']
+    many = subprocess.run(together(3, *wrap), capture_output=True, timeout=IN_TIME, env=environment,
+                          stdin=subprocess.DEVNULL)
+    coded = said_by("written elsewhere", many, r"coded ([0-9]+) \+ ([0-9]+) \+ ([0-9]+) GOPs")
+    if len(coded) == 3 and said_by("written elsewhere", many, r", ([0-9]+) GOPs were written by who") != [coded[0] + coded[2]]:
+        complain("written elsewhere: other GOPs than those were written by who coded them", many)
+    if one.returncode or Path("one.tvl").read_bytes() != Path("apart.tvl").read_bytes() or os.listdir("elsewhere"):
+        complain("written elsewhere: other bytes than one process", many)
     # What cannot be found by its number is sent: a stream of our own here, motion pictures in rows.
     run(["encode", "a.y4m", "lossless.tvl", "--lossless", "--preset", "fast", "-y"])
     same("sent", ["encode", "lossless.tvl", "--gop", "8", "--motion", "auto"], (3,))
@@ -127,6 +164,13 @@ def reading():
     # What has no places for frames is written by one: here every second frame twice.
     decoded("gathered", ["m.tvl", "--temporal-reduce", "1", "--fill-cfr"], "many.y4m", 3)
     answered("md5", ["decode", "l.tvl", "md5"], 2)
+    answered("md5 of a part, motion", ["decode", "m.tvl", "md5", "--frames", "11:70"], 3)
+    # What goes nowhere is not sent either.
+    dropped = run(["decode", "m.tvl", "null", "--frames", "11:70", "--temporal-reduce", "1"], 3, talk="-v")
+    alone = run(["decode", "m.tvl", "null", "--frames", "11:70", "--temporal-reduce", "1"], talk="-v")
+    if said_by("null", dropped, r"([0-9]+) frames, ") != said_by("null", alone, r"([0-9]+) frames, "):
+        complain("null: other frames than one process", dropped)
+    said_by("null", dropped, r"3 processes, each dropped what it decoded")
     answered("verify", ["verify", "l.tvl", "--against", "a.y4m"], 3)
     answered("compare", ["compare", "d.tvl", "a.y4m", "--json"], 3)
     Path("short.y4m").write_bytes(Path("a.y4m").read_bytes()[:-3 * (6 + WIDTH * HEIGHT * 3 // 2)])
@@ -141,8 +185,8 @@ def reading():
     same("truncate", ["truncate", "d.tvl", "--psnr", "30"], (2,))
     # Two processes write; one finds no room.
     wrap = ["sh", "-c", f'ulimit -f 200; trap "" XFSZ; exec "{program}" decode d.tvl x.y4m --quiet']
-    full = subprocess.run([mpirun, "-n", "2", "--oversubscribe", "--bind-to", "none", *wrap], capture_output=True,
-                          timeout=IN_TIME, env=environment, stdin=subprocess.DEVNULL)
+    full = subprocess.run(together(2, *wrap), capture_output=True, timeout=IN_TIME, env=environment,
+                          stdin=subprocess.DEVNULL)
     nothing_left("decode, a full disk", full, "x.y4m")
 
 
@@ -192,15 +236,14 @@ def failing():
     nothing_left("a cut input", run(["encode", "cut.y4m", "x.tvl", "--gop", "5"], 3), "truncated")
     nothing_left("options", run(["encode", "a.y4m", "x.tvl", "--gop", "500"], 3), "--gop")
     each = ["sh", "-c", f'exec "{program}" encode a.y4m "x.tvl$OMPI_COMM_WORLD_RANK" --quiet']
-    nothing_left("streams of their own", subprocess.run([mpirun, "-n", "2", "--oversubscribe", "--bind-to", "none", *each],
-                 capture_output=True, timeout=IN_TIME, env=environment, stdin=subprocess.DEVNULL), "another input or output")
+    nothing_left("streams of their own", subprocess.run(together(2, *each), capture_output=True, timeout=IN_TIME,
+                                                        env=environment, stdin=subprocess.DEVNULL),
+                 "another input or output")
     # The disk is full: who writes is told, the others stop.
     wrap = ["sh", "-c", f'ulimit -f 20; trap "" XFSZ; exec "{program}" encode a.y4m x.tvl --lossless --quiet']
-    full = subprocess.run([mpirun, "-n", "3", "--oversubscribe", "--bind-to", "none", *wrap], capture_output=True,
-                          timeout=IN_TIME, env=environment, stdin=subprocess.DEVNULL)
+    full = subprocess.run(together(3, *wrap), capture_output=True, timeout=IN_TIME, env=environment,
+                          stdin=subprocess.DEVNULL)
     nothing_left("a full disk", full, "x.tvl")
-    killed()
-    killed_decoding()
 
 
 def children(pid):
@@ -214,24 +257,29 @@ def children(pid):
     return found
 
 
-def killed():
-    """A process that is not the first one is killed in the middle."""
-    start = subprocess.Popen([mpirun, "-n", "3", "--oversubscribe", "--bind-to", "none", program, "encode", "-",
-                              "x.tvl", "--gop", "2", "--quiet"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL, env=environment)
+def killed_encoding():
+    """Each process in turn, in the middle: of a pipe, which the first one reads, and all write."""
     head, whole = f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F25:1 Ip C420jpeg\n".encode(), list(frames())
-    begun = time.monotonic()
-    start.stdin.write(head)
-    for f in whole:
-        start.stdin.write(b"FRAME\n" + f)
-    start.stdin.flush()  # not closed: it waits for more
-    while not Path("x.tvl.part").exists() and time.monotonic() - begun < IN_TIME:
-        time.sleep(0.05)
-    kill_one(start, 2, "killed")
-    start.stdin.close()
-    left = [p.name for p in Path(".").iterdir() if p.name.startswith("x.tvl")]
-    if left:
-        complain(f"killed: left {left}")
+    for rank in (0, 1, 2):
+        what = f"rank {rank} killed"
+        start = subprocess.Popen(together(3, program, "encode", "-", "x.tvl", "--gop", "2", "--quiet"),
+                                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                 env=environment)
+        begun = time.monotonic()
+        start.stdin.write(head)
+        for f in whole:
+            start.stdin.write(b"FRAME\n" + f)
+        start.stdin.flush()  # not closed: it waits for more
+        part = Path("x.tvl.part")
+        while (not part.exists() or part.stat().st_size < 4096) and time.monotonic() - begun < IN_TIME:
+            time.sleep(0.01)
+        kill_one(start, rank, what)
+        start.stdin.close()
+        if rank == 0:  # it has no time to tidy up
+            part.unlink(missing_ok=True)
+        left = [p.name for p in Path(".").iterdir() if p.name.startswith("x.tvl")]
+        if left:
+            complain(f"{what}: left {left}")
 
 
 def alive(pid):
@@ -274,9 +322,9 @@ def killed_decoding():
     for rank, output in ((0, "x.y4m"), (1, "x.y4m"), (2, "x.y4m"), (0, "x.pipe.y4m"), (2, "x.pipe.y4m")):
         what = f"rank {rank} killed while it decodes into {output}"
         pipe = os.open("x.pipe.y4m", os.O_RDONLY | os.O_NONBLOCK)  # that is filled, and nobody reads
-        start = subprocess.Popen([mpirun, "-n", "3", "--oversubscribe", "--bind-to", "none", program, "decode",
-                                  "long.tvl", output, "--threads", "1", "--quiet", "-y"], stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
+        start = subprocess.Popen(together(3, program, "decode", "long.tvl", output, "--threads", "1", "--quiet", "-y"),
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                 env=environment)
         begun = time.monotonic()
         filled = bytearray(4)
         while start.poll() is None and time.monotonic() - begun < IN_TIME:
@@ -325,7 +373,7 @@ def resumed():
                                      ("a PSNR", ["--psnr", "40"], 0)):
         arguments = ["encode", "a.y4m", "r.tvl", "--gop", "3", "--threads", "1", *options]
         one = run(["encode", "a.y4m", "one.tvl", *arguments[3:], "-y"])
-        head = [mpirun, "-n", str(processes), "--oversubscribe", "--bind-to", "none"] if processes else []
+        head = together(processes) if processes else []
         journal = Path("r.tvl.resume")
         for least in (60000, 30000, 10000, 1000):  # bytes to wait for; a quick run may end before it is killed
             start = subprocess.Popen([*head, program, *arguments, "--resume", "--quiet", "-y"], env=environment,
@@ -365,19 +413,25 @@ def resumed():
         Path("r.tvl").unlink(missing_ok=True)
 
 
+def work(part):
+    """In a folder of its own. What was wrong; it is printed when it is found."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        inputs()
+        part()
+        os.chdir("/")
+    return failures
+
+
 def main():
     global program, mpirun
     program, mpirun = (str(Path(a).resolve()) for a in sys.argv[1:3])
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        identity()
-        reading()
-        volumes()
-        failing()
-        resumed()
-        os.chdir("/")
-    print("cluster_test:", f"{len(failures)} failures" if failures else "all good")
-    return 1 if failures else 0
+    parts = (resumed, failing, killed_encoding, killed_decoding, identity, reading, volumes)
+    # Most of the time is that of starting and ending processes.
+    with concurrent.futures.ProcessPoolExecutor(3) as pool:
+        wrong = [w for found in [pool.submit(work, p) for p in parts] for w in found.result()]
+    print("cluster_test:", f"{len(set(wrong))} failures" if wrong else "all good")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "codec/gop_hash.h"
 #include "tests/support.h"
 
 namespace trivelet {
@@ -162,6 +163,51 @@ TEST(Parts, TargetsAreThoseOfTheWhole) {
     }
     EXPECT_EQ(by_parts(clip, p, 3, 0), whole);
   }
+}
+
+// Decoders that share runs deliver the GOPs of one, each once.
+TEST(Parts, DecodersTakeTurns) {
+  EncoderParams p{.motion = Motion::kOn, .key_interval = 9};
+  p.gop_frames = kGop;
+  p.spatial_levels = p.temporal_levels = 2;
+  const std::vector<std::byte> stream =
+      encode(make_clip(video(48, 40, "yuv420p", 0), 50, kGop, Pattern::kTexture, 7), p);
+  DecoderParams part;
+  part.first_frame = 6;
+  part.end_frame = 47;
+  using Gops = std::map<std::uint64_t, std::uint64_t>;  // hashes of samples, by first frames
+  const auto decoded = [&](const DecoderParams& params, Gops& gops) {
+    MemorySource source(stream.data(), stream.size());
+    Decoder decoder(source, params);
+    std::uint64_t frames = 0;
+    for (Gop gop = decoder.make_gop(); decoder.pull(gop); frames += static_cast<std::uint64_t>(gop.frames()))
+      EXPECT_TRUE(gops.emplace(decoder.first_frame_of_gop(), hash_samples(gop)).second);
+    EXPECT_EQ(decoder.output().frames, frames);
+    return frames;
+  };
+  for (const int halved : {0, 1}) {
+    part.temporal_reduce = halved;
+    Gops whole;
+    const std::uint64_t frames = decoded(part, whole);
+    EXPECT_GT(whole.size(), 8u);
+    for (const std::uint64_t turns : {2, 3, 7}) {
+      Gops shared;
+      std::uint64_t all = 0;
+      for (std::uint64_t turn = 0; turn < turns; ++turn) {
+        DecoderParams mine = part;
+        mine.turn = turn;
+        mine.turns = turns;
+        const std::size_t before = shared.size();
+        all += decoded(mine, shared);
+        EXPECT_TRUE(turns > 2 || shared.size() > before);
+      }
+      EXPECT_EQ(all, frames);
+      EXPECT_EQ(shared, whole);
+    }
+  }
+  MemorySource source(stream.data(), stream.size());
+  part.turn = part.turns = 2;
+  EXPECT_THROW(Decoder(source, part), Error);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <utility>
 
@@ -122,24 +123,25 @@ struct OpenDecoder {
   Decoder decoder;
 };
 
-/// Runs of a stream, each decoded alone.
+/// Runs of a stream, which are decoded in turns.
 RunDecoding decode_runs(const std::string& input, const DecoderParams& all, std::shared_ptr<const Backend> backend) {
   RunDecoding runs;
   const auto file = std::make_shared<StreamFile>(open_stream_file(input));
   runs.borders = run_borders(probe(*file->source, all.limits).gops, all.first_frame, all.end_frame);
-  runs.make = [file, all, backend](std::uint64_t first, std::uint64_t end) {
+  runs.make = [file, all, backend](std::uint64_t turn, std::uint64_t turns) {
     DecoderParams params = all;
-    params.first_frame = first;
-    params.end_frame = end;
+    params.turn = turn;
+    params.turns = turns;
     file->source->seek(0);
     return std::make_unique<Decoder>(*file->source, params, backend.get());
   };
   return runs;
 }
 
-/// The frames that one process decodes and writes, where they stand in the output.
+/// The frames that one process decodes and writes, where they stand in the output; nowhere, if it has no path.
 PartWork write_part(const Options& options, const DecoderParams& all, std::shared_ptr<const Backend> backend, int part,
                     int parts, const io::SharedOutput& output) {
+  const bool nowhere = output.path.empty();
   return [=](Pace& pace) {
     std::vector<GopInfo> gops;
     {
@@ -152,14 +154,18 @@ PartWork write_part(const Options& options, const DecoderParams& all, std::share
     params.end_frame = borders[static_cast<std::size_t>(part) + 1];
     ByteWriter found;
     if (params.first_frame >= params.end_frame) {
-      pace.sum_before(0);
+      if (all.temporal_reduce > 0 && !nowhere) pace.sum_before(0);
       found.varint(0);
       return std::move(found.bytes);
     }
     OpenDecoder mine(options.input, params, backend);
     const VideoInfo& info = mine.decoder.output();
-    const std::uint64_t first = pace.sum_before(info.frames);
-    const std::unique_ptr<io::FrameWriter> writer = io::open_part_writer(output, info, first);
+    // Of a lower frame rate only who decodes a part knows how many frames that has.
+    const std::uint64_t first = nowhere                   ? 0
+                                : all.temporal_reduce > 0 ? pace.sum_before(info.frames)
+                                                          : params.first_frame - all.first_frame;
+    const std::unique_ptr<io::FrameWriter> writer =
+        nowhere ? io::open_writer("null", info, {}) : io::open_part_writer(output, info, first);
     Clock times(info);
     Prefetch decoded([&] { return mine.decoder.make_gop(); }, 2, [&](Gop& gop) { return mine.decoder.exchange(gop); });
     while (const Gop* gop = decoded.next()) {
@@ -219,40 +225,31 @@ std::shared_ptr<const Backend> backend_of_volume(const std::string& given, const
 std::vector<std::uint8_t> pack_call(Sharing sharing, const io::SharedOutput& output) {
   ByteWriter m;
   m.fixed(static_cast<std::uint8_t>(sharing));
-  m.text(output.path, kMaxTextBytes);
-  m.varint(output.file);
-  m.varint(output.device);
-  m.text(output.machine, kMaxTextBytes);
-  m.varint(output.head_bytes);
-  m.varint(output.frame_lines);
+  const std::vector<std::uint8_t> place = io::serialise(output);
+  m.bytes.insert(m.bytes.end(), place.begin(), place.end());
   return std::move(m.bytes);
 }
 
 /// In all processes but the first.
 void help_decode(Processes& processes, const Options& options, const Common& common, const Command& app,
                  const std::string& device) {
+  // A GPU starts while the first process looks at the input.
+  auto starting = std::async(device.rfind("gpu", 0) == 0 ? std::launch::async : std::launch::deferred, [&] {
+    const Limits most = limits(common);
+    std::uint64_t gops = 0;
+    if (device != "cpu" && options.input != "-")
+      gops = gops_in_flight(*open_stream_file(options.input).source, device, most);
+    return choose_backend(device, app.typed("--max-memory") ? most.memory : 0, gops);
+  });
   const std::optional<Call> call = wait_for_call(processes);
   if (!call) return;
-  ByteReader in(call->along.data(), call->along.size(), "a call");
-  std::uint8_t sharing = 0;
-  io::SharedOutput output;
-  std::uint64_t lines = 0;
-  in.fixed(sharing);
-  in.text(output.path, kMaxTextBytes);
-  in.varint(output.file);
-  in.varint(output.device);
-  in.text(output.machine, kMaxTextBytes);
-  in.varint(output.head_bytes);
-  in.varint(lines);
-  output.frame_lines = lines != 0;
+  const std::uint8_t sharing = call->along.at(0);
+  const io::SharedOutput output = io::parse_shared_output(call->along.data() + 1, call->along.size() - 1);
   std::shared_ptr<const Backend> backend;
   const auto prepare = [&] {
     call->check(job_of(options));
-    DecoderParams params = part_params(options.input, options.part, common);
-    const StreamFile file = open_stream_file(options.input);
-    backend = choose_backend(device, app.typed("--max-memory") ? params.limits.memory : 0,
-                             device == "cpu" ? 0 : gops_in_flight(*file.source, device, params.limits));
-    return params;
+    backend = starting.get();
+    return part_params(options.input, options.part, common);
   };
   if (static_cast<Sharing>(sharing) == Sharing::kInParts)
     do_part(processes, [&](Pace& pace) {
@@ -347,7 +344,9 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   // Frames that may be missing have no places.
   const io::SharedOutput shared =
       sharing == Sharing::kInTurns && !part.keep_partial ? io::shared_output(*writer) : io::SharedOutput{};
-  if (!shared.path.empty()) sharing = Sharing::kInParts;
+  const bool nowhere = sharing == Sharing::kInTurns && !part.keep_partial &&
+                       (writing.format.empty() ? options.output : writing.format) == "null";
+  if (!shared.path.empty() || nowhere) sharing = Sharing::kInParts;
   if (sharing != Sharing::kAlone) crew.call(job_of(options), pack_call(sharing, shared));
   std::uint64_t frames = 0;
   Clock times(info);
@@ -403,7 +402,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   if (range.has_end() && params.temporal_reduce == 0 && frames < range.count() && !damaged)
     log::warn("--frames {}: the stream ends before", part.frames);
   if (sharing == Sharing::kInParts)
-    log::debug("{} {}, each wrote what it decoded", processes->size(), crew.members());
+    log::debug("{} {}, each {} what it decoded", processes->size(), crew.members(), nowhere ? "dropped" : "wrote");
   else if (sharing == Sharing::kInTurns)
     log::debug("{} {} decoded {} GOPs, one process wrote them", processes->size(), crew.members(),
                fmt::join(gathered.gops, " + "));

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <future>
 #include <sstream>
 
 #include "apps/cli/backends.h"
@@ -39,6 +40,8 @@ class HeadSink final : public ByteSink {
     head_.insert(head_.end(), p, p + std::min(size, kMost - std::min(kMost, head_.size())));
     sink_.write(data, size);
   }
+  /// Leaves out what somebody else writes there, into a file.
+  void skip(std::uint64_t bytes) { file_->seek(file_->position() + bytes); }
   /// What was written first.
   StreamHeader header() const {
     Box box;
@@ -414,7 +417,7 @@ Coded encode_alone(Encoder& encoder, VideoInput& input, const AloneOptions& o, c
 
 /// What one of several processes, but the first, codes with: what the first one found out is in the header.
 Share share_of(const Options& options, const Common& common, const Command& app, const StreamHeader& header,
-               bool direct) {
+               bool direct, std::shared_future<std::shared_ptr<const Backend>> starting) {
   EncoderParams params = typed_params(options, common, app);
   if (options.joinable) make_joinable(app, options, std::nullopt, params);
   params.temporal = header.temporal;
@@ -423,8 +426,7 @@ Share share_of(const Options& options, const Common& common, const Command& app,
   params.spatial_levels = header.spatial_levels;
   params.gop_frames = header.gop_frames;
   Share share;
-  const std::size_t gpu_memory = options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory);
-  share.backend = start_backend(options.device, gpu_memory, kFastGops).get();
+  share.backend = starting.get();
   share.encoder = std::make_unique<PartEncoder>(header.video, params, share.backend.get());
   if (direct)
     share.read = read_from(std::make_shared<VideoInput>(options.input, reader_options(options.reading, common), common,
@@ -455,8 +457,15 @@ int run(const Options& given, const Common& given_common, const Command& app) {
             [&given, &app, job](Processes& end, const std::string& device, const Common& own) {
               Options mine = given;
               mine.device = device;
+              // A GPU starts while the first process looks at the input.
+              const auto policy = device.rfind("gpu", 0) == 0 ? std::launch::async : std::launch::deferred;
+              const std::shared_future starting = std::async(policy, [&] {
+                                                    const std::size_t gpu_memory =
+                                                        mine.gpu_memory.empty() ? 0 : parse_size(mine.gpu_memory);
+                                                    return choose_backend(mine.device, gpu_memory, kFastGops);
+                                                  }).share();
               help_encode(end, job, [&](const StreamHeader& header, bool direct) {
-                return share_of(mine, own, app, header, direct);
+                return share_of(mine, own, app, header, direct, starting);
               });
             });
   if (crew.helped()) return kExitDone;
@@ -581,7 +590,14 @@ int run(const Options& given, const Common& given_common, const Command& app) {
       journal->begin(identity_of(options, own.encoder->head()));
       dealing.journal = journal.get();
     }
-    crew.call(job, pack_call(own.encoder->header(), dealing.direct));
+    // A journal gets all that is coded; one process alone writes as it comes.
+    const bool all_write = !journal && processes->size() > 1 && sink->file() != nullptr;
+    const io::SharedOutput shared = all_write ? io::shared_file(*sink->file(), false) : io::SharedOutput{};
+    if (!shared.path.empty()) {
+      own.output = io::SharedFile::open(shared);
+      dealing.skip = [&stream](std::uint64_t bytes) { stream.skip(bytes); };
+    }
+    crew.call(job, pack_call(own.encoder->header(), dealing.direct, shared));
     const Together all = encode_together(*processes, own, dealing, stream);
     coded = {all.frames, all.bytes};
     if (all.taken > 0) log::info("{} of '{}' were not coded again", count_of(all.taken, "GOP"), journal->path());
@@ -589,9 +605,11 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     if (all.coded.size() > 1)
       log::debug("{} {} coded {} GOPs", processes->size(), crew.members(), fmt::join(all.coded, " + "));
     log::debug(
-        "{} {}; {}; the first one took {:.3f} CPU s to find where GOPs end, {:.3f} s to write", processes->size(),
+        "{} {}; {}, {}; the first one took {:.3f} CPU s to find where GOPs end, {:.3f} s to write", processes->size(),
         crew.members(),
         dealing.direct ? "each read its own frames" : fmt::format("one read {} frames and sent them", all.frames),
+        all.placed > 0 ? fmt::format("{} were written by who coded them", count_of(all.placed, "GOP"))
+                       : "one wrote all",
         all.finding, all.writing);
   } else {
     Encoder encoder(video, params, stream, backend.get());

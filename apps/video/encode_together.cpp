@@ -22,7 +22,7 @@ namespace trivelet::cli {
 
 namespace {
 
-// Channels: to the first one; GOPs to code; what of their errors is to be measured.
+// Channels: to the first one; GOPs to code; what of their errors is to be measured, and where they are written.
 constexpr int kResults = 1;
 constexpr int kTasks = 2;
 constexpr int kAnswers = 3;
@@ -38,6 +38,7 @@ enum class What : std::uint8_t {
   kFit,
   kEnd,
   kAnswer,  // kAnswers
+  kPlace,
   kStop,
 };
 
@@ -215,12 +216,14 @@ class Worker {
     }
     encoder.flush();
     deliver();
-    while (asked_ > 0) answer(processes_.receive(kAnswers));
+    while (asked_ > 0 || !unplaced_.empty()) answer(processes_.receive(kAnswers));
+    if (share_.output) share_.output->finish();
   }
 
   void deliver() {
     while (std::optional<GopRecord> record = share_.encoder->next()) {
       if (record->asks) ++asked_;
+      if (share_.output && !record->waits) unplaced_.emplace(record->number, std::exchange(record->bytes, {}));
       ByteWriter m = message(What::kRecord);
       std::shared_ptr<GopRecord> object;
       if (processes_.shares_memory(0)) {
@@ -237,6 +240,11 @@ class Worker {
     Reading r(m);
     if (r.what == What::kStop) throw Stopped();
     const std::uint64_t number = r.number();
+    if (r.what == What::kPlace) {
+      const trace::Span span("write");
+      const std::vector<std::uint8_t> bytes = std::move(unplaced_.extract(number).mapped());
+      return share_.output->write_at(r.number(), bytes.data(), bytes.size());
+    }
     std::vector<std::size_t> layers(static_cast<std::size_t>(r.number()));
     for (std::size_t& l : layers) l = static_cast<std::size_t>(r.number());
     const std::vector<double> errors = share_.encoder->settle(number, layers);
@@ -253,6 +261,7 @@ class Worker {
   const std::size_t slots_;
   StageQueue<Arrived> tasks_;
   std::size_t asked_ = 0;
+  std::map<std::uint64_t, std::vector<std::uint8_t>> unplaced_;  ///< GOPs of which is not known where they begin
 };
 
 // ------------------------------------------------------------------------------------------------- who deals and writes
@@ -274,7 +283,7 @@ class Leader {
       bool busy = false;
       try {
         if (!assembly_ && !stopped_) {
-          assembly_.emplace(own_.header(), own_.head(), sink_);
+          assembly_.emplace(own_.header(), own_.head(), sink_, dealing_.skip);
           take_up();
         }
         while (std::optional<Processes::Message> m = processes_.try_receive(kResults)) {
@@ -291,7 +300,7 @@ class Leader {
     finding.join();
     if (failure_) std::rethrow_exception(failure_);
     assembly_->finish();
-    Together all{finding_, writing_, taken_, assembly_->frames(), assembly_->bytes()};
+    Together all{finding_, writing_, taken_, placed_, assembly_->frames(), assembly_->bytes()};
     for (const WorkerState& w : workers_) all.coded.push_back(w.coded);
     return all;
   }
@@ -405,6 +414,13 @@ class Leader {
          first = waiting_.begin()) {
       const auto& [from, record] = first->second;
       const std::vector<std::size_t> layers = assembly_->add(record);
+      if (record.bytes.empty()) {
+        ++placed_;
+        ByteWriter m = message(What::kPlace);
+        m.varint(record.number);
+        m.varint(assembly_->position_of(record.number));
+        processes_.send(from, kAnswers, m.bytes);
+      }
       if (record.asks) {
         ByteWriter m = message(What::kAnswer);
         m.varint(record.number);
@@ -547,6 +563,7 @@ class Leader {
   std::optional<Task> held_;  ///< found, and nobody has room for it
   double finding_ = 0;
   double writing_ = 0;
+  std::uint64_t placed_ = 0;
   std::uint64_t taken_ = 0;  ///< GOPs that were taken up
   std::deque<Task> passed_;  ///< of them, those of the run that is found now
   std::deque<Task> again_;   ///< to deal out before others
@@ -578,9 +595,12 @@ std::function<void(Gop& gop, std::uint64_t first_frame)> read_from(std::shared_p
   };
 }
 
-std::vector<std::uint8_t> pack_call(const StreamHeader& header, bool direct) {
+std::vector<std::uint8_t> pack_call(const StreamHeader& header, bool direct, const io::SharedOutput& output) {
   ByteWriter m;
   m.varint(direct);
+  const std::vector<std::uint8_t> place = io::serialise(output);
+  m.varint(place.size());
+  m.bytes.insert(m.bytes.end(), place.begin(), place.end());
   const std::vector<std::uint8_t> head = serialise(header);
   m.bytes.insert(m.bytes.end(), head.begin(), head.end());
   return std::move(m.bytes);
@@ -592,13 +612,18 @@ void help_encode(Processes& processes, const std::string& job,
   if (!call) return;
   ByteReader in(call->along.data(), call->along.size(), "a call");
   std::uint64_t direct = 0;
+  std::uint64_t place_bytes = 0;
   in.varint(direct);
-  const std::vector<std::uint8_t> head(call->along.end() - static_cast<std::ptrdiff_t>(in.left()), call->along.end());
+  in.varint(place_bytes);
+  const auto place = call->along.end() - static_cast<std::ptrdiff_t>(in.left());
+  const std::vector<std::uint8_t> head(place + static_cast<std::ptrdiff_t>(place_bytes), call->along.end());
   Share share;
   std::exception_ptr unprepared;
   try {
     call->check(job);
     share = prepare(parse_stream_header(head.data(), head.size()), direct != 0);
+    const io::SharedOutput output = io::parse_shared_output(&*place, static_cast<std::size_t>(place_bytes));
+    if (!output.path.empty()) share.output = io::SharedFile::open(output);
     require(serialise(share.encoder->header()) == head, ErrorKind::kInternal,
             "makes another header of the same options; all processes need the same program");
   } catch (...) {

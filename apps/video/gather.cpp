@@ -93,17 +93,19 @@ class Turns {
   void decode() try {
     trace::name_thread("decode");
     const auto pool = std::make_shared<Pool>();
-    const auto turns = static_cast<std::size_t>(processes_.size());
-    for (auto run = static_cast<std::size_t>(processes_.rank()); run + 1 < runs_.borders.size(); run += turns) {
-      const std::unique_ptr<Decoder> decoder = runs_.make(runs_.borders[run], runs_.borders[run + 1]);
+    const auto turn = static_cast<std::uint64_t>(processes_.rank());
+    if (turn + 1 < runs_.borders.size()) {
+      const std::unique_ptr<Decoder> decoder = runs_.make(turn, static_cast<std::uint64_t>(processes_.size()));
       for (;;) {
         std::shared_ptr<Gop> gop = pool->take(*decoder);
         if (!decoder->exchange(*gop)) break;
-        if (!decoded_.push({run, std::move(gop)})) return;
+        const auto behind = std::upper_bound(runs_.borders.begin(), runs_.borders.end(), decoder->first_frame_of_gop());
+        const auto borders = static_cast<std::uint64_t>(behind - runs_.borders.begin());
+        if (!decoded_.push({borders > 0 ? borders - 1 : 0, std::move(gop)})) return;
       }
       const CodecStats& stats = decoder->stats();
-      damaged_gops_ += stats.damaged_gops;
-      damage_.insert(damage_.end(), stats.damage.begin(), stats.damage.end());
+      damaged_gops_ = stats.damaged_gops;
+      damage_ = stats.damage;
     }
     decoded_.close();
   } catch (...) {

@@ -1,5 +1,5 @@
 // GOPs of one stream that several processes decode in turns, in their order in the first one. A turn is a run: a GOP that leans
-// on none before it, and those behind that do. Each run has a decoder of its own.
+// on none before it, and those behind that do.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace trivelet::cli {
 /// Where the runs of frames `first` to `end` begin, and where the last one ends.
 std::vector<std::uint64_t> run_borders(const std::vector<GopInfo>& gops, std::uint64_t first, std::uint64_t end);
 
-/// Runs and what decodes one of them.
+/// Runs, and what decodes every `turns`-th of them from number `turn` on.
 struct RunDecoding {
   std::vector<std::uint64_t> borders;
-  std::function<std::unique_ptr<Decoder>(std::uint64_t first_frame, std::uint64_t end_frame)> make;
+  std::function<std::unique_ptr<Decoder>(std::uint64_t turn, std::uint64_t turns)> make;
 };
 
 /// What all decoders found out together.

@@ -217,6 +217,10 @@ struct DecoderParams {
   double max_bits_per_pixel = 0;  ///< likewise, bits per pixel of the pictures that are decoded
   std::uint64_t first_frame = 0;  ///< frames [first_frame, end_frame) of the stream, before temporal reduction
   std::uint64_t end_frame = std::numeric_limits<std::uint64_t>::max();
+  /// Of several decoders that share a stream with an index this one delivers every `turns`-th run, from number `turn` on: a
+  /// run is a GOP that leans on none before it, and those behind that do; the first one is that of first_frame.
+  std::uint64_t turn = 0;
+  std::uint64_t turns = 1;
   /// Of the pictures that pull() delivers: only these samples count. Pictures keep their size; what lies outside is not
   /// defined. From a seekable source with checks of parts (EncoderParams::part_checks) only what the region needs is
   /// read, else all of every picture, but only the region's blocks are decoded.
@@ -249,6 +253,8 @@ class Decoder {
   const VideoInfo& output() const;
   /// Frames that a GOP gives at most.
   int gop_frames() const;
+  /// The number, in the stream, of the first frame of the GOP that was delivered last.
+  std::uint64_t first_frame_of_gop() const;
   /// A Gop of the right format and capacity for pull(), in memory that the backend writes fastest.
   Gop make_gop() const;
   /// Decodes the next GOP of the selected range into `gop`. False at the end. Samples of a volume are the numbers that

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "codec/bytes.h"
+#include "codec/container.h"
 #include "io/video/planes.h"
 
 namespace trivelet::io {
@@ -27,24 +29,14 @@ std::string this_machine() {
 class PartWriter final : public FrameWriter {
  public:
   PartWriter(const SharedOutput& output, const VideoInfo& info, std::uint64_t first)
-      : name_(output.path), info_(info), line_(output.frame_lines ? "FRAME\n" : "") {
-    file_ = ::open(name_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat status = {};
-    const bool same = file_ >= 0 && ::fstat(file_, &status) == 0 && status.st_ino == output.file &&
-                      (output.machine.empty() || output.machine != this_machine() || status.st_dev == output.device);
-    if (!same && file_ >= 0) ::close(file_);
-    require(same, ErrorKind::kIo,
-            name_ +
+      : info_(info), line_(output.frame_lines ? "FRAME\n" : ""), file_(SharedFile::open(output)) {
+    require(file_ != nullptr, ErrorKind::kIo,
+            output.path +
                 " is not here: several processes write a file that all see under this name; put the output on a "
                 "file system that they share, or write to a pipe, which one of them does");
     position_ = output.head_bytes + first * (line_.size() + frame_bytes(info));
     buffer_.reserve(kBufferBytes);
   }
-  ~PartWriter() override {
-    if (file_ >= 0) ::close(file_);
-  }
-  PartWriter(const PartWriter&) = delete;
-  PartWriter& operator=(const PartWriter&) = delete;
 
   void write(const Gop& gop, int index) override {
     check_gop(gop, index, info_);
@@ -53,13 +45,12 @@ class PartWriter final : public FrameWriter {
   }
   void finish() override {
     flush();
-    if (::fsync(file_) != 0 && errno != EINVAL && errno != ENOTSUP && errno != ENOSYS) give_up();
+    file_->finish();
   }
 
  private:
   static constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
-  [[noreturn]] void give_up() const { fail(ErrorKind::kIo, "cannot write " + name_ + ": " + std::strerror(errno)); }
   void put(const void* data, std::size_t size) {
     if (buffer_.size() + size > kBufferBytes) flush();
     const auto* bytes = static_cast<const char*>(data);
@@ -73,26 +64,73 @@ class PartWriter final : public FrameWriter {
     buffer_.clear();
   }
   void write_out(const char* data, std::size_t size) {
-    while (size > 0) {
-      const ssize_t written =
-          ::pwrite(file_, data, std::min(size, std::size_t{1} << 30), static_cast<off_t>(position_));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) give_up();
-      data += written;
-      size -= static_cast<std::size_t>(written);
-      position_ += static_cast<std::uint64_t>(written);
-    }
+    file_->write_at(position_, data, size);
+    position_ += size;
   }
 
-  std::string name_;
   VideoInfo info_;
   std::string_view line_;
-  int file_ = -1;
+  std::unique_ptr<SharedFile> file_;
   std::uint64_t position_ = 0;
   std::vector<char> buffer_;
 };
 
 }  // namespace
+
+std::unique_ptr<SharedFile> SharedFile::open(const SharedOutput& output) {
+  const int file = ::open(output.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) return nullptr;
+  std::unique_ptr<SharedFile> shared(new SharedFile(output.path, file));
+  struct stat status = {};
+  const bool same = ::fstat(file, &status) == 0 && status.st_ino == output.file &&
+                    (output.machine.empty() || output.machine != this_machine() || status.st_dev == output.device);
+  return same ? std::move(shared) : nullptr;
+}
+
+SharedFile::~SharedFile() { ::close(file_); }
+
+void SharedFile::give_up() const { fail(ErrorKind::kIo, "cannot write " + name_ + ": " + std::strerror(errno)); }
+
+void SharedFile::write_at(std::uint64_t position, const void* data, std::size_t size) {
+  const auto* bytes = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = ::pwrite(file_, bytes, std::min(size, std::size_t{1} << 30), static_cast<off_t>(position));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) give_up();
+    bytes += written;
+    size -= static_cast<std::size_t>(written);
+    position += static_cast<std::uint64_t>(written);
+  }
+}
+
+void SharedFile::finish() {
+  if (::fsync(file_) != 0 && errno != EINVAL && errno != ENOTSUP && errno != ENOSYS) give_up();
+}
+
+std::vector<std::uint8_t> serialise(const SharedOutput& output) {
+  ByteWriter m;
+  m.text(output.path, kMaxTextBytes);
+  m.varint(output.file);
+  m.varint(output.device);
+  m.text(output.machine, kMaxTextBytes);
+  m.varint(output.head_bytes);
+  m.varint(output.frame_lines);
+  return std::move(m.bytes);
+}
+
+SharedOutput parse_shared_output(const std::uint8_t* data, std::size_t size) {
+  ByteReader in(data, size, "a shared output");
+  SharedOutput output;
+  std::uint64_t lines = 0;
+  in.text(output.path, kMaxTextBytes);
+  in.varint(output.file);
+  in.varint(output.device);
+  in.text(output.machine, kMaxTextBytes);
+  in.varint(output.head_bytes);
+  in.varint(lines);
+  output.frame_lines = lines != 0;
+  return output;
+}
 
 std::unique_ptr<FrameWriter> open_part_writer(const SharedOutput& output, const VideoInfo& info, std::uint64_t first) {
   return std::make_unique<PartWriter>(output, info, first);

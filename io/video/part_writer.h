@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "io/video/video_io.h"
 #include "trivelet/streams.h"
@@ -18,6 +20,30 @@ struct SharedOutput {
   std::string machine{};         ///< as the system tells it, anew whenever it starts; "" = not known
   std::uint64_t head_bytes = 0;  ///< before the first frame
   bool frame_lines = false;      ///< as Y4M has before each
+};
+
+std::vector<std::uint8_t> serialise(const SharedOutput& output);
+/// Throws BadStream.
+SharedOutput parse_shared_output(const std::uint8_t* data, std::size_t size);
+
+/// A file that another process has opened, and gives its name when all is there.
+class SharedFile {
+ public:
+  /// Null where it is not to be seen under its name.
+  static std::unique_ptr<SharedFile> open(const SharedOutput& output);
+  ~SharedFile();
+  SharedFile(const SharedFile&) = delete;
+  SharedFile& operator=(const SharedFile&) = delete;
+  /// Throws Io.
+  void write_at(std::uint64_t position, const void* data, std::size_t size);
+  /// What was written is on the disk. Throws Io.
+  void finish();
+
+ private:
+  SharedFile(std::string name, int file) : name_(std::move(name)), file_(file) {}
+  [[noreturn]] void give_up() const;
+  std::string name_;
+  int file_;
 };
 
 /// What writers of such files are, too.
