@@ -239,11 +239,13 @@ def failing():
     nothing_left("streams of their own", subprocess.run(together(2, *each), capture_output=True, timeout=IN_TIME,
                                                         env=environment, stdin=subprocess.DEVNULL),
                  "another input or output")
-    # The disk is full: who writes is told, the others stop.
-    wrap = ["sh", "-c", f'ulimit -f 20; trap "" XFSZ; exec "{program}" encode a.y4m x.tvl --lossless --quiet']
-    full = subprocess.run(together(3, *wrap), capture_output=True, timeout=IN_TIME, env=environment,
-                          stdin=subprocess.DEVNULL)
-    nothing_left("a full disk", full, "x.tvl")
+    # The disk is full, or only for one of those who write: that one tells the first, the others stop.
+    for full in ("", "0", "1", "2"):
+        wrap = ["sh", "-c", f'[ -n "{full}" -a "$OMPI_COMM_WORLD_RANK" != "{full}" ] || ulimit -f 20; trap "" XFSZ; '
+                f'exec "{program}" encode a.y4m x.tvl --lossless --gop 4 --quiet']
+        result = subprocess.run(together(3, *wrap), capture_output=True, timeout=IN_TIME, env=environment,
+                                stdin=subprocess.DEVNULL)
+        nothing_left(f"a full disk of {full or 'all'}", result, "x.tvl")
 
 
 def children(pid):

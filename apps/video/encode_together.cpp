@@ -8,6 +8,7 @@
 #include <exception>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -22,10 +23,11 @@ namespace trivelet::cli {
 
 namespace {
 
-// Channels: to the first one; GOPs to code; what of their errors is to be measured, and where they are written.
+// Channels: to the first one; GOPs to code; what of their errors is to be measured; where they are written.
 constexpr int kResults = 1;
 constexpr int kTasks = 2;
 constexpr int kAnswers = 3;
+constexpr int kPlaces = 4;
 
 // What a message is, its first byte.
 enum class What : std::uint8_t {
@@ -38,8 +40,8 @@ enum class What : std::uint8_t {
   kFit,
   kEnd,
   kAnswer,  // kAnswers
-  kPlace,
   kStop,
+  kPlace,  // kPlaces, and kEnd
 };
 
 ByteWriter message(What what) {
@@ -87,6 +89,67 @@ double cpu_seconds() {
 
 // ------------------------------------------------------------------------------------------------------- who codes GOPs
 
+/// Writes GOPs into the output when it is told where they begin, in a thread of its own.
+class Placing {
+ public:
+  Placing(Processes& processes, io::SharedFile& output) : processes_(processes), output_(output) {
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Placing() {
+    processes_.send(processes_.rank(), kPlaces, message(What::kEnd).bytes);
+    thread_.join();
+  }
+  Placing(const Placing&) = delete;
+  Placing& operator=(const Placing&) = delete;
+
+  /// To be called before the first process hears of it.
+  void add(std::uint64_t number, std::vector<std::uint8_t> bytes) {
+    const std::lock_guard lock(mutex_);
+    waiting_.emplace(number, std::move(bytes));
+  }
+  /// Whether all are written. Throws what went wrong.
+  bool done() {
+    const std::lock_guard lock(mutex_);
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    return waiting_.empty();
+  }
+
+ private:
+  void run() {
+    trace::name_thread("write");
+    for (bool good = true;;) {
+      const Processes::Message m = processes_.receive(kPlaces);
+      Reading r(m);
+      if (r.what == What::kEnd) return;
+      if (good) good = write(r);
+    }
+  }
+  bool write(Reading& r) try {
+    const trace::Span span("write");
+    const std::uint64_t number = r.number();
+    std::vector<std::uint8_t>* bytes = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      bytes = &waiting_.at(number);
+    }
+    output_.write_at(r.number(), bytes->data(), bytes->size());
+    const std::lock_guard lock(mutex_);
+    waiting_.erase(number);
+    return true;
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
+    return false;
+  }
+
+  Processes& processes_;
+  io::SharedFile& output_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::vector<std::uint8_t>> waiting_;  ///< by their numbers
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
+
 class Worker {
  public:
   Worker(Processes& processes, Share& share)
@@ -97,6 +160,7 @@ class Worker {
     if (processes_.at_work) processes_.at_work();
     std::thread reader([this] { read(); });
     try {
+      if (share_.output) placing_.emplace(processes_, *share_.output);
       work();
     } catch (const Stopped&) {
     } catch (...) {
@@ -104,6 +168,7 @@ class Worker {
     }
     tasks_.stop();
     reader.join();
+    placing_.reset();
     send(message(What::kDone));
   }
 
@@ -207,6 +272,7 @@ class Worker {
       want(1);
       encoder.push(std::move(next->gop), next->task);
       deliver();
+      if (placing_) (void)placing_->done();
       while (std::optional<Processes::Message> m = processes_.try_receive(kAnswers)) answer(*m);
       while (asked_ > kMostAsked) {
         encoder.flush();
@@ -216,14 +282,16 @@ class Worker {
     }
     encoder.flush();
     deliver();
-    while (asked_ > 0 || !unplaced_.empty()) answer(processes_.receive(kAnswers));
+    while (asked_ > 0) answer(processes_.receive(kAnswers));
+    for (Patience patience; placing_ && !placing_->done(); patience.wait())
+      while (std::optional<Processes::Message> m = processes_.try_receive(kAnswers)) answer(*m);
     if (share_.output) share_.output->finish();
   }
 
   void deliver() {
     while (std::optional<GopRecord> record = share_.encoder->next()) {
       if (record->asks) ++asked_;
-      if (share_.output && !record->waits) unplaced_.emplace(record->number, std::exchange(record->bytes, {}));
+      if (placing_ && !record->waits) placing_->add(record->number, std::exchange(record->bytes, {}));
       ByteWriter m = message(What::kRecord);
       std::shared_ptr<GopRecord> object;
       if (processes_.shares_memory(0)) {
@@ -240,11 +308,6 @@ class Worker {
     Reading r(m);
     if (r.what == What::kStop) throw Stopped();
     const std::uint64_t number = r.number();
-    if (r.what == What::kPlace) {
-      const trace::Span span("write");
-      const std::vector<std::uint8_t> bytes = std::move(unplaced_.extract(number).mapped());
-      return share_.output->write_at(r.number(), bytes.data(), bytes.size());
-    }
     std::vector<std::size_t> layers(static_cast<std::size_t>(r.number()));
     for (std::size_t& l : layers) l = static_cast<std::size_t>(r.number());
     const std::vector<double> errors = share_.encoder->settle(number, layers);
@@ -261,7 +324,7 @@ class Worker {
   const std::size_t slots_;
   StageQueue<Arrived> tasks_;
   std::size_t asked_ = 0;
-  std::map<std::uint64_t, std::vector<std::uint8_t>> unplaced_;  ///< GOPs of which is not known where they begin
+  std::optional<Placing> placing_;  ///< last: its thread ends first
 };
 
 // ------------------------------------------------------------------------------------------------- who deals and writes
@@ -419,7 +482,7 @@ class Leader {
         ByteWriter m = message(What::kPlace);
         m.varint(record.number);
         m.varint(assembly_->position_of(record.number));
-        processes_.send(from, kAnswers, m.bytes);
+        processes_.send(from, kPlaces, m.bytes);
       }
       if (record.asks) {
         ByteWriter m = message(What::kAnswer);

@@ -1,56 +1,93 @@
 #!/usr/bin/env bash
-# Encoding by several processes beside threads alone:
-#   tests/bench/cluster.sh TRIVELET [VIDEO.y4m] ["1 2 4"]
-# For 1, 2, 4 … processes of one thread each: seconds, CPU seconds and times the frames a second of one, `dense` and
-# `fast`; and one process with as many threads. Runs alternate, the best of three counts. Without a VIDEO one of 1080p is
-# made of ffmpeg's test pictures. All streams are compared with that of one process. It is written and read in a memory
-# file system where there is one.
+# Encoding and decoding by several processes beside threads alone:
+#   tests/bench/cluster.sh TRIVELET [VIDEO.y4m] ["1 2 4"] ["medium fast"] [SECONDS]
+# For 1, 2, 4 … processes of one thread each, and one process with as many threads: frames a second from the start of the
+# programs to their end, CPU seconds, times the frames a second of the first row, and what the program itself says ("work", without
+# starting MPI). Every process has the same number of frames, so many that one codes them in about SECONDS (10), in GOPs
+# of 8; the video is looped for that. Then the most processes again, but half as many with two threads each, and two with
+# a half of the threads each. Streams of as many frames are compared. Last, the longest stream is decoded to a file and to
+# nowhere, by one process of all threads and by the most of one thread.
+# Everything lies in a memory file system where there is one. Without a VIDEO one of 1080p is made by ffmpeg.
 set -euo pipefail
-trivelet=$(realpath "$1")
-video=${2:-}
-counts=${3:-"1 2 4"}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export LC_ALL=C OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+[ $# -ge 1 ] || { sed -n '2,3s/^# *//p' "$0"; exit 2; }
+trivelet=$(realpath "$1") video=${2:-} counts=${3:-"1 2 4"} presets=${4:-"medium fast"} seconds=${5:-10}
 work=$(mktemp -d -p "$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)")
 trap 'rm -rf "$work"' EXIT
 if [ -z "$video" ]; then
-  video=$work/in.y4m
-  ffmpeg -v error -f lavfi -i "testsrc2=size=1920x1080:rate=25:duration=12,noise=alls=6:allf=t" -pix_fmt yuv420p "$video"
+  video=$work/made.y4m
+  ffmpeg -v error -f lavfi -i "testsrc2=size=1920x1080:rate=25:duration=4,noise=alls=6:allf=t" -pix_fmt yuv420p "$video"
 fi
 video=$(realpath "$video")
 cd "$work"
+most=${counts##* }
+mpirun=(mpirun --oversubscribe --bind-to none)
 
-# seconds NAME COMMAND...: of the best of three so far in NAME.best, with its CPU seconds.
-seconds() {
-  local name=$1 taken
-  shift
-  /usr/bin/time -f '%e %U %S' -o time.txt "$@" 2> said.txt || { cat said.txt; exit 1; }
-  taken=$(awk '{printf "%.2f %.2f", $1, $2 + $3}' time.txt)
-  if [ ! -e "$name.best" ] || awk -v a="${taken% *}" -v b="$(cut -d' ' -f1 "$name.best")" 'BEGIN {exit !(a < b)}'; then
-    echo "$taken" > "$name.best"
-    grep -o 'took .*' said.txt > "$name.said" || true
-  fi
+# Frames of the video, and a file of at least $1 of them, again and again.
+have=$("$trivelet" info "$video" --json | sed -n 's/.*"frames": *\([0-9]*\).*/\1/p' | head -n 1)
+header=$(head -n 1 "$video" | wc -c)
+[ "${have:-0}" -gt 0 ] || { echo "no frames in $video"; exit 1; }
+frame_bytes=$((($(stat -c %s "$video") - header) / have))
+input=$video long=$have
+lengthen() {
+  [ "$long" -lt "$1" ] || return 0
+  [ "$input" = in.y4m ] || { input=in.y4m; head -c "$header" "$video" > in.y4m; long=0; }
+  while [ "$long" -lt "$1" ]; do
+    tail -c "+$((header + 1))" "$video" | { head -c $((frame_bytes * ($1 - long))) >> in.y4m; cat > /dev/null; }
+    long=$((($(stat -c %s in.y4m) - header) / frame_bytes))
+  done
 }
 
-for preset in medium fast; do
-  rm -f ./*.best
-  "$trivelet" encode "$video" one.tvl --preset $preset --quiet -y
-  for _ in 1 2 3; do
-    for n in $counts; do
-      seconds "p$n" mpirun -n "$n" --oversubscribe --bind-to none "$trivelet" encode "$video" many.tvl --preset $preset \
-        --device cpu --threads 1 --verbose -y
-      cmp one.tvl many.tvl
-      seconds "t$n" "$trivelet" encode "$video" many.tvl --preset $preset --device cpu --threads "$n" --verbose -y
-      cmp one.tvl many.tvl
-    done
-  done
-  first=${counts%% *}
-  echo "--preset $preset, $(basename "$video")"
-  printf '%10s %9s %9s %7s   %9s %9s %7s   %s\n' "" processes CPU times threads CPU times "of the first process"
+# timed NAME FRAMES COMMAND...: a row of the table, and "frames/s" in NAME.fps.
+timed() {
+  local name=$1 count=$2 taken said
+  shift 2
+  TIMEFORMAT='%R %U %S'
+  { time "$@" --verbose -y > said.txt 2>&1 < /dev/null || { cat said.txt >&2; exit 1; }; } 2> time.txt
+  taken=$(tail -n 1 time.txt)
+  said=$(grep -o '[0-9.]* frames/s' said.txt | tail -n 1 | cut -d' ' -f1)
+  awk -v n="$count" -v t="$taken" -v said="$said" -v name="$name" -v base="$(cat base.fps 2> /dev/null || echo 0)" 'BEGIN {
+    split(t, a); fps = n / a[1]
+    printf "  %-40s %6d frames %7.2f s %8.2f CPU s %9.1f frames/s %6s times %9.1f work\n", name, n, a[1], a[2] + a[3], fps,
+           (base > 0 ? sprintf("%.2f", fps / base) : "-"), said
+    print fps > "last.fps" }'
+}
+coded() { # NAME FRAMES PROCESSES THREADS: the stream is compared with that of before of as many frames
+  local by=()
+  [ "$3" = 0 ] || by=("${mpirun[@]}" -n "$3")
+  timed "$1" "$2" "${by[@]}" "$trivelet" encode "$input" out.tvl --preset "$preset" --gop 8 --frames ":$2" --device cpu \
+    --threads "$4"
+  [ -e "$preset.$2.tvl" ] || mv out.tvl "$preset.$2.tvl"
+  [ ! -e out.tvl ] || cmp out.tvl "$preset.$2.tvl"
+  rm -f out.tvl
+}
+
+echo "$("$trivelet" --version | head -n 1); $(nproc) cores; $(basename "$video"), $have frames"
+for preset in $presets; do
+  rm -f base.fps ./*.tvl
+  "$trivelet" encode "$video" out.tvl --preset "$preset" --gop 8 --frames :24 --device cpu --threads 1 -y > said.txt 2>&1
+  each=$(grep -o '[0-9.]* frames/s' said.txt | awk -v s="$seconds" '{ n = int($1 * s / 8) * 8; print n < 16 ? 16 : n }')
+  free=$(df -B1 --output=avail . | tail -n 1)
+  [ $((each * most)) -le $((free / 3 / frame_bytes)) ] || each=$((free / 3 / frame_bytes / most / 8 * 8))
+  rm -f out.tvl
+  lengthen $((each * most))
+  echo "--preset $preset --gop 8, $each frames for each process or thread"
   for n in $counts; do
-    awk -v n="$n" -v one="$(cut -d' ' -f1 "p$first.best")" -v alone="$(cut -d' ' -f1 "t$first.best")" \
-      -v p="$(cat "p$n.best")" -v t="$(cat "t$n.best")" -v said="$(cat "p$n.said")" 'BEGIN {
-        split(p, a); split(t, b)
-        printf "%10d %7.2f s %7.2f s %7.2f   %7.2f s %7.2f s %7.2f   %s\n", n, a[1], a[2], one / a[1], b[1], b[2],
-               alone / b[1], said }'
+    coded "$n processes of a thread" $((each * n)) "$n" 1
+    [ -e base.fps ] || cp last.fps base.fps
+    coded "one process of $n threads" $((each * n)) 0 "$n"
+  done
+  [ "$most" -lt 4 ] || coded "$((most / 2)) processes of 2 threads" $((each * most)) $((most / 2)) 2
+  [ "$most" -lt 2 ] || coded "2 processes of $((most / 2)) threads" $((each * most)) 2 $((most / 2))
+  stream=$preset.$((each * most)).tvl
+  rm -f base.fps
+  for output in out.y4m null; do
+    timed "decode to $output, $most threads" $((each * most)) "$trivelet" decode "$stream" $output --device cpu --threads "$most"
+    [ ! -e out.y4m ] || mv out.y4m one.y4m
+    cp last.fps base.fps
+    timed "decode to $output, $most processes" $((each * most)) "${mpirun[@]}" -n "$most" "$trivelet" decode "$stream" $output \
+      --device cpu --threads 1
+    [ ! -e out.y4m ] || cmp out.y4m one.y4m
+    rm -f base.fps ./out.y4m ./one.y4m
   done
 done

@@ -5,7 +5,7 @@
     tests/bench/cluster_model.py --check P1 P2 …      # against frames a second measured with 1, 2 … processes (cluster.sh)
 
 A GOP is found by the first process, goes to the rank that is free first, is read over the link of its node from shared
-storage, coded, sent to the first process and written by it. Every one of these is a server that does one thing after
+storage, coded, and written by that rank over the same link to the place that the first process tells it. Every one of these is a server that does one thing after
 another; a rank reads the next GOP while it codes one. Measured rates are marked so, with where they stand; what is not
 marked is an assumption about a machine, to be changed by options.
 """
@@ -22,7 +22,7 @@ MEASURED = {
 PIXELS_1080P = 1920 * 1080
 PCIE = 55.0e9  # bytes/s, up (gpu/BENCHMARKS.md "Wavelet transform")
 # Of the first process: frames/s whose ends of scenes one of its threads finds, of any size, for it looks at about 100
-# rows (docs/CLUSTER.md); bytes/s written ("In the program", gpu/BENCHMARKS.md).
+# rows (docs/CLUSTER.md). Bytes/s that a process writes ("In the program", gpu/BENCHMARKS.md).
 LOOK = 2200
 WRITE = 1.6e9
 # Bytes/s of voxels on a core, --preset fast (docs/VOLUMES.md "Speed")
@@ -52,7 +52,8 @@ def simulate(o, ranks, frames, width, height, bytes_per_sample, coder_rate, bits
     look, storage = Server(o.look), Server(o.storage)
     links = [Server(o.link) for _ in range(nodes)]
     coders = [Server(coder_rate) for _ in range(ranks)]
-    arrive, write = Server(o.link), Server(min(o.write, o.storage))
+    back = [Server(o.link) for _ in range(nodes)]  # links go both ways
+    writers, shared = [Server(o.write) for _ in range(ranks)], Server(o.storage)
     started = [0.0] * ranks  # when the rank began to code its last GOP: from then on it reads
     free = [(0.0, r) for r in range(ranks)]
     end = 0.0
@@ -65,11 +66,10 @@ def simulate(o, ranks, frames, width, height, bytes_per_sample, coder_rate, bits
         coded = coders[r].serve(begin, samples)
         started[r] = begin
         heapq.heappush(free, (coded, r))
-        sent = coded if r < o.per_node else arrive.serve(coded, packet)
-        end = max(end, write.serve(sent, packet))
+        end = max(end, writers[r].serve(coded, packet), back[r // o.per_node].serve(coded, packet),
+                  shared.serve(coded, packet))
     shares = {"GPUs": sum(c.busy for c in coders) / (end * ranks), "first: finding": look.busy / end,
-              "first: network": arrive.busy / end, "first: writing": write.busy / end,
-              "storage": storage.busy / end, "node link": max(l.busy for l in links) / end}
+              "writing": max(w.busy for w in writers) / end, "storage": max(storage.busy, shared.busy) / end, "node link": max(l.busy for l in links) / end}
     return end, shares
 
 
@@ -122,7 +122,7 @@ def main():
     parser.add_argument("--link", type=float, default=50e9, help="bytes/s between a node and all else (400 Gb/s)")
     parser.add_argument("--storage", type=float, default=1e12, help="bytes/s of the shared file system")
     parser.add_argument("--look", type=float, default=LOOK, help="frames/s that the first process looks at")
-    parser.add_argument("--write", type=float, default=WRITE, help="bytes/s that the first process writes")
+    parser.add_argument("--write", type=float, default=WRITE, help="bytes/s that a process writes")
     parser.add_argument("--price", type=float, default=3.0, help="of a GPU hour")
     parser.add_argument("--check", type=float, nargs="+", help="frames/s measured with 1, 2, 4 … processes")
     o = parser.parse_args()
