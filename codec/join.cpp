@@ -96,7 +96,10 @@ class Joiner {
     check_limit(samples, limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
     if (again_ && parts_[0]->layout.has_front_table) table_room_ = front_table_room(header_, gops, false);
     for (const auto& part : parts_) result_.index_damage.push_back(part->layout.info.index_damage);
+    place();
   }
+
+  JoinPlaces places() const { return {places_, header_.video.time_base}; }
 
   JoinResult run() {
     out_.write_header(header_);
@@ -131,18 +134,27 @@ class Joiner {
     return begin < end ? difference(end, begin) : 0;
   }
 
-  Metadata all_chapters() const {
-    Metadata all;
+  void place() {
     std::int64_t end = 0;
     bool begun = false;
     for (const auto& part : parts_) {
+      const std::vector<GopInfo>& gops = part->layout.info.gops;
+      JoinPlace& place = places_.emplace_back();
+      if (gops.empty()) continue;
+      if (begun) place.shift_pts = shift_of(end, gops.front().begin_pts);
+      place.begin_pts = sum(gops.front().begin_pts, place.shift_pts);
+      place.end_pts = end = sum(gops.back().end_pts, place.shift_pts);
+      place.empty = false;
+      begun = true;
+    }
+  }
+
+  Metadata all_chapters() const {
+    Metadata all;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const auto& part = parts_[i];
       const StreamInfo& info = part->layout.info;
-      std::int64_t shift = 0;
-      if (!info.gops.empty()) {
-        if (begun) shift = shift_of(end, info.gops.front().begin_pts);
-        end = sum(info.gops.back().end_pts, shift);
-        begun = true;
-      }
+      const std::int64_t shift = places_[i].shift_pts;
       if (info.metadata.chapters.empty()) continue;
       const Rational& unit = info.metadata.chapter_time_base;
       require(all.chapters.empty() || unit == all.chapter_time_base, ErrorKind::kBadArgument,
@@ -152,6 +164,11 @@ class Joiner {
       const auto units = static_cast<std::int64_t>(
           std::llround(static_cast<double>(shift) * header_.video.time_base.value() / unit.value()));
       for (const Chapter& c : info.metadata.chapters) {
+        // Parts of one video that keep its times have all chapters of it.
+        const bool again = shift == 0 && std::any_of(all.chapters.begin(), all.chapters.end(), [&](const Chapter& a) {
+                             return a.begin == c.begin && a.end == c.end && a.title == c.title;
+                           });
+        if (again) continue;
         const std::int64_t begin = sum(c.begin, units);
         // Parts may overlap by a rounding.
         const std::int64_t from = all.chapters.empty() ? begin : std::max(begin, all.chapters.back().begin);
@@ -307,6 +324,7 @@ class Joiner {
   ReadBack* again_;
   std::size_t table_room_ = 0;  // for the content of the front table; 0 = none
   std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<JoinPlace> places_;  ///< of parts_
   StreamHeader header_;
   std::vector<GopInfo> index_;
   std::vector<std::uint8_t> bytes_;  // of the chunk or box in work
@@ -360,6 +378,13 @@ std::string header_difference(const StreamHeader& a, const StreamHeader& b, bool
                                });
   c.same("weights of components", same);
   return c.found;
+}
+
+JoinPlaces join_places(std::span<const JoinInput> inputs, const Limits& limits) {
+  MemorySink nothing;
+  const JoinPlaces places = Joiner(inputs, nothing, limits, nullptr).places();
+  for (const JoinInput& input : inputs) input.source->seek(0);
+  return places;
 }
 
 JoinResult join(std::span<const JoinInput> inputs, ByteSink& sink, const Limits& limits, ReadBack* again) {

@@ -37,6 +37,22 @@ struct JoinResult {
 JoinResult join(std::span<const JoinInput> inputs, ByteSink& sink, const Limits& limits = {},
                 ReadBack* again = nullptr);
 
+/// Where the frames of a stream come to stand in the whole, in units of its time.
+struct JoinPlace {
+  std::int64_t begin_pts = 0;
+  std::int64_t end_pts = 0;
+  std::int64_t shift_pts = 0;  ///< added to the times that they have
+  bool empty = true;           ///< no frames: the times are 0
+};
+
+struct JoinPlaces {
+  std::vector<JoinPlace> of;  ///< each stream
+  Rational time_base;
+};
+
+/// What join() will do to times. Throws what it throws for streams that do not fit. Sources are left at their beginnings.
+JoinPlaces join_places(std::span<const JoinInput> inputs, const Limits& limits = {});
+
 /// The first thing that two streams' headers say differently about how they are coded, "GOPs of 33 frames and of 17";
 /// empty when there is none. Length, settings, writer and, unless `gop_frames`, the most frames of a GOP do not count.
 std::string header_difference(const StreamHeader& a, const StreamHeader& b, bool gop_frames);

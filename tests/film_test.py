@@ -147,9 +147,73 @@ def test_outputs(folder: Path, film: Path) -> None:
     check(told["video"]["frames"] == 20, "extract: whole GOPs")
     times = first_times(folder / "part.mkv")
     check(abs(times["video"] - times["audio"]) < 0.025, f"extract: sound of these frames: {times}")
-    run("join", mkv, mkv, "-o", folder / "twice.mkv", "-y")
-    run("verify", folder / "twice.mkv")
     run("compare", mkv, film, "--min-psnr", "30")
+
+
+def packets(file: Path) -> list:
+    """Of all other tracks: which, when, how long, and what; but for how long the last is, which no other one ends."""
+    found = ffprobe(file, "-show_packets", "-show_data_hash", "md5", "-show_entries",
+                    "packet=stream_index,pts_time,data_hash")["packets"]  # fmt: skip
+    return sorted((p["stream_index"], float(p["pts_time"]), p["data_hash"]) for p in found if p["stream_index"] > 0)
+
+
+def test_join(folder: Path, film: Path) -> None:
+    """Parts of a film are the film again, with all its tracks; other films follow each other."""
+    mkv, whole = folder / "film.mkv", folder / "whole.mkv"
+    parts = [folder / f"part{i}.mkv" for i in range(3)]
+    for part, frames in zip(parts, (":20", "20:30", "30:50")):
+        run("extract", mkv, part, "--frames", frames, "-y")
+    said = run("join", *parts, "-o", whole, "-y")
+    check("warning" not in said, f"join: nothing is lacking: {said}")
+    check(packets(whole) == packets(mkv), "join: the other tracks are those of the film, with their times")
+    check(chapters(whole) == chapters(mkv), f"join: chapters: {chapters(whole)}")
+    run("demux", whole, folder / "whole.tvl", "-y")
+    run("demux", mkv, folder / "film.tvl", "-y")
+    check((folder / "whole.tvl").read_bytes() == (folder / "film.tvl").read_bytes(), "join: the pictures are")
+
+    twice = folder / "twice.mkv"
+    run("join", mkv, mkv, "-o", twice, "-y")
+    run("verify", twice)
+    once, both = packets(mkv), packets(twice)
+    lines = [p for p in both if p[0] == 2]
+    since = [round(p[1] - lines[0][1], 3) for p in lines]
+    check(since == [0, 0.7, 2, 2.7], f"join: subtitles of the second film: {lines}")
+    heard = [p[1] for p in both if p[0] == 1]
+    check(len(heard) >= 2 * len([p for p in once if p[0] == 1]) - 4, f"join: sound of both films: {len(heard)} packets")
+    check(max(b - a for a, b in zip(heard, heard[1:])) < 0.045, "join: without a gap")
+    check([t for t, _ in chapters(twice)] == [0, 1, 2, 3], f"join: chapters of both: {chapters(twice)}")
+    odd = [v for v in tones(twice) if v != "440"]
+    check(len(odd) <= 2, f"join: the sound of both is heard, but at the seam: {odd}")
+
+    # Tracks that the others lack are named, others are refused, and either can be left out.
+    ffmpeg("-i", mkv, "-map", "0", "-map", "-0:s", "-c", "copy", folder / "untold.mkv")
+    check("subtitles (subrip) in the time of" in run("join", mkv, folder / "untold.mkv", "-o", twice, "-y"), "join: a gap")
+    said = run("join", folder / "untold.mkv", mkv, "-o", twice, "-y")
+    check("has no such track" in said, f"join: a track too many: {said}")
+    ffmpeg("-i", mkv, "-i", film, "-map", "0:v", "-map", "1:a", "-c:v", "copy", "-c:a", "flac", folder / "flac.mkv")
+    said = run("join", mkv, folder / "flac.mkv", "-o", folder / "no.mkv", "-y", code=2)
+    check("sound (flac" in said and "sound (aac" in said and not (folder / "no.mkv").exists(), f"join: other sound: {said}")
+    run("join", mkv, folder / "flac.mkv", "-o", twice, "-y", "--audio", "none")
+    check([s["codec_type"] for s in ffprobe(twice, "-show_streams")["streams"]] == ["video", "subtitle"], "--audio none")
+    run("join", mkv, folder / "film.tvl", "-o", twice, "-y", "--only-video")
+    run("join", folder / "film.tvl", mkv, "-o", twice, "-y")
+    check(min(p[1] for p in packets(twice)) > 1.97, "join: sound begins with the second film")
+    said = run("join", mkv, mkv, "-o", folder / "twice.tvl", "-y")
+    check(said.count("warning") == 1 and "are left out" in said, f"join: a .tvl file holds no sound: {said}")
+    run("join", *parts, "-o", twice, "-y", "--tracks-from", film)
+    check(sound(twice) == sound(film), "join: the sound of another file")
+
+
+def tones(file: Path) -> list:
+    """What is heard in tenths of a second: zero crossings, as the frequency of a tone, to 20 Hz; not at the very seam."""
+    raw = ffmpeg("-i", file, "-map", "0:a", "-f", "s16le", "-ac", 1, "-ar", 48000, "-").stdout
+    samples = memoryview(raw[: len(raw) // 2 * 2]).cast("h")
+    found = []
+    for at in range(4800, len(samples) - 9600, 4800):
+        piece = samples[at : at + 4800]
+        rate = sum((a < 0) != (b < 0) for a, b in zip(piece, piece[1:])) * 5
+        found.append("440" if abs(rate - 440) <= 25 else str(rate))
+    return found
 
 
 def test_losses(folder: Path, film: Path) -> None:
@@ -478,6 +542,7 @@ def main() -> int:
         film = make_film(folder)
         test_round(folder, film)
         test_outputs(folder, film)
+        test_join(folder, film)
         test_losses(folder, film)
         test_cut(folder, film)
         test_times(folder, film)

@@ -332,7 +332,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   }
   if (!is_text) warn_of_output(options, decoder.info(), info);
   if (io::holds_company(options.output, writing.format)) {
-    writing.company = company_for(options.input, file.company, options.film, !part.frames.empty());
+    writing.company = company_for(options.input, file.company, options.film, range);
   } else {
     refuse_film_options(options.output, app);
     io::Company lost = file.company;

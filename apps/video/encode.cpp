@@ -538,7 +538,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     video.frames = 0;  // its header cannot be corrected afterwards
     const bool other_clock = app.typed("--fps") && options.film.tracks_from.empty();
     if (!other_clock)
-      company = company_for(options.input, input.company(), options.film, !options.frames.empty());
+      company = company_for(options.input, input.company(), options.film, range);
     else if (!input.company().empty())
       log::warn("--fps changes how fast the pictures pass: '{}' gets neither sound nor subtitles", options.output);
     if (company.from == options.input) company.stream = options.reading.stream;

@@ -1,6 +1,7 @@
 // trivelet join: one stream out of several that were encoded alike, without coding again.
 
-#include <filesystem>
+#include <cmath>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -15,25 +16,74 @@ namespace {
 struct Options {
   std::vector<std::string> inputs;
   std::string output;
+  FilmOptions film;
 };
 
-int run(const Options& options, const Common& common) {
-  std::vector<std::unique_ptr<ByteSource>> sources;
-  bool alone = true;
+/// What is known of a file before any is written.
+struct Part {
+  std::string name;
+  StreamFile file;
+};
+
+/// Sound and so on of all files, each in the time of its own frames.
+io::CompanyOptions company_of(const std::vector<Part>& parts, const std::vector<JoinInput>& inputs,
+                              const FilmOptions& film, const Limits& limits) {
+  if (film.only_video || !film.tracks_from.empty()) return company_for("-", {}, film, {});
+  io::CompanyOptions taken;
+  const JoinPlaces places = join_places(inputs, limits);
+  const auto microseconds = [&](std::int64_t pts) {
+    return std::llround(static_cast<double>(pts) * places.time_base.value() * 1e6);
+  };
+  bool begun = false;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const JoinPlace& place = places.of[i];
+    if (place.empty) continue;
+    // What a part has behind its last frame gives way to the next part.
+    if (!taken.parts.empty() && taken.parts.back().end_us == INT64_MAX)
+      taken.parts.back().end_us = microseconds(place.begin_pts);
+    const io::CompanyOptions own = company_for(parts[i].name, parts[i].file.company, film, {});
+    if (!own.from.empty()) {
+      taken.parts.push_back({own.from, own.clock_offset_us, microseconds(place.shift_pts)});
+      if (begun) taken.parts.back().begin_us = microseconds(place.begin_pts);
+    } else if (!taken.parts.empty()) {
+      log::warn("'{}' has neither sound nor subtitles", parts[i].name);
+    }
+    begun = true;
+  }
+  if (taken.parts.empty()) return taken;
+  require(film.audio != "opus" && film.audio != "flac", ErrorKind::kBadArgument,
+          "--audio " + film.audio +
+              ": the sound of several files is joined as it is; --tracks-from FILE takes that of one");
+  taken.from = taken.parts[0].from;
+  taken.clock_offset_us = taken.parts[0].clock_offset_us;
+  taken.sound = film.audio != "none";
+  taken.map = film.map;
+  return taken;
+}
+
+int run(const Options& options, const Common& common, const Command& app) {
+  std::vector<Part> parts;
+  io::Company lost;
   std::vector<JoinInput> inputs;
   for (const std::string& input : options.inputs) {
     check_output(input, options.output, true);
     require_tvl_file(input);
-    StreamFile file = open_stream_file(input);
-    alone = alone && file.company.empty();
-    sources.push_back(std::move(file.source));
-    inputs.push_back({input, sources.back().get()});
+    parts.push_back({input, open_stream_file(input)});
+    if (lost.empty()) lost = parts.back().file.company;
+    inputs.push_back({input, parts.back().file.source.get()});
   }
-  const auto sink = open_stream_output(options.output, common, {});
+  io::CompanyOptions company;
+  if (is_matroska_name(options.output)) {
+    company = company_of(parts, inputs, options.film, limits(common));
+  } else {
+    refuse_film_options(options.output, app);
+    warn_of_loss(options.output, lost, options.film);
+  }
+  const auto sink = open_stream_output(options.output, common, company);
   const std::unique_ptr<ReadBack> again = read_back_of(*sink);
   const JoinResult result = join(inputs, *sink, limits(common), again.get());
   sink->commit();
-  if (!alone) log::warn("'{}' holds the pictures only: sound and the like are not joined", options.output);
+  warn_of_remarks(options.output, sink->remarks());
   for (std::size_t i = 0; i < options.inputs.size(); ++i) warn_of_lost_index(options.inputs[i], result.index_damage[i]);
   log::info("{} in {}, {} bytes", count_of(result.frames, "frame"), count_of(result.gops, "GOP"), result.bytes);
   return kExitDone;
@@ -46,13 +96,17 @@ Action define_join(Command& app, Common& common) {
   app.add_option("IN", options->inputs, "Streams in their order in time; files, since their indexes are at their ends")
       .required();
   app.add_option("-o,--output", options->output, "Stream to write; - = standard output").required().type_name("OUT");
+  add_film_options(app, options->film);
   add_overwrite_option(app, common);
   add_limit_options(app, common, false);
   add_log_options(app, common);
   app.add_footer(
       "Streams fit that differ in their length only. Parts of a video that were encoded with --joinable give the same\n"
-      "bytes as encoding it at once: see 'trivelet encode --help'.");
-  return [options, &common] { return run(*options, common); };
+      "bytes as encoding it at once: see 'trivelet encode --help'. Sound, subtitles\n"
+      "and chapters of films (.mkv) follow each other as their pictures do, and parts that 'extract' cut out of one "
+      "film\n"
+      "have them as that film did.");
+  return [options, &common, app] { return run(*options, common, app); };
 }
 
 }  // namespace trivelet::cli

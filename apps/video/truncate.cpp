@@ -72,7 +72,13 @@ int run(const std::string& command, const Options& options, const Common& common
   ByteSource& source = *file.source;
   io::CompanyOptions company;
   if (is_matroska_name(options.output)) {
-    company = company_for(options.input, file.company, options.film, !options.frames.empty());
+    FrameRange kept = range;
+    if (range.has_end()) {
+      const std::uint64_t frames = probe(source, params.limits).video.frames;
+      if (frames > 0 && range.end >= frames) kept.end = FrameRange().end;
+      source.seek(0);
+    }
+    company = company_for(options.input, file.company, options.film, kept);
   } else {
     refuse_film_options(options.output, app);
     warn_of_loss(options.output, file.company, options.film);

@@ -266,13 +266,14 @@ StreamFile open_stream_file(const std::string& path) {
 }
 
 io::CompanyOptions company_for(const std::string& input, const io::Company& company, const FilmOptions& options,
-                               bool part) {
+                               const FrameRange& frames) {
   io::CompanyOptions taken;
   if (options.only_video) return taken;
   taken.sound = options.audio != "none";
   if (options.audio == "opus" || options.audio == "flac") taken.sound_codec = options.audio;
   taken.map = options.map;
-  taken.during_video = part;
+  taken.after_first_frame = frames.first > 0 || frames.first_seconds.value_or(0) > 0;
+  taken.before_last_frame = frames.has_end() || frames.end_seconds;
   taken.from = options.tracks_from;
   if (taken.from.empty() && input != "-" && (!company.empty() || io::holds_stream(input))) taken.from = input;
   if (!taken.from.empty() && io::holds_stream(taken.from))

@@ -99,9 +99,9 @@ FrameRange frame_range(const std::string& text, const std::string& input);
 GopHeader read_gop_header(StreamInput& in, const StreamHeader& stream, const GopInfo& gop);
 
 /// What to take over for an output that can hold it: of `input`, which has `company`, unless --tracks-from names another
-/// file. `part`: only some frames are written.
+/// file. Of `frames` only what is heard and read meanwhile, and where an end is open, what lies before or behind it.
 io::CompanyOptions company_for(const std::string& input, const io::Company& company, const FilmOptions& options,
-                               bool part);
+                               const FrameRange& frames);
 /// Options that an output of pictures alone cannot obey.
 void refuse_film_options(const std::string& output, const Command& app);
 

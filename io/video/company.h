@@ -25,6 +25,15 @@ struct Company {
 /// "sound (aac), subtitles (subrip), chapters"; "" when there is nothing.
 std::string to_string(const Company& company);
 
+/// A file whose tracks go on where those of another one end.
+struct CompanyPart {
+  std::string from;
+  std::int64_t clock_offset_us = 0;   ///< added to its times, as CompanyOptions has it, and
+  std::int64_t shift_us = 0;          ///< this, by which its pictures are shifted, too
+  std::int64_t begin_us = INT64_MIN;  ///< what ends before, or
+  std::int64_t end_us = INT64_MAX;    ///< begins then or later in the output, is left out
+};
+
 /// What to take over from another file, beside its video.
 struct CompanyOptions {
   std::string from{};                ///< the file; "" = nothing
@@ -32,8 +41,12 @@ struct CompanyOptions {
   std::string stream{};              ///< its video, in FFmpeg's words ("v:1", "3"); "" = the best
   std::vector<std::string> map{};    ///< only tracks of these, in FFmpeg's words ("a:0", "-s"); empty = all
   bool sound = true;
-  std::string sound_codec{};  ///< "opus", "flac"; "" = as it is
-  bool during_video = false;  ///< leave out what comes before the first frame or after the last
+  std::string sound_codec{};       ///< "opus", "flac"; "" = as it is
+  bool after_first_frame = false;  ///< leave out what comes before it
+  bool before_last_frame = false;  ///< leave out what comes after it
+  /// If not empty, `from` and `clock_offset_us` are those of the first of these, and the others have the same tracks, as
+  /// far as they have any.
+  std::vector<CompanyPart> parts{};
 };
 
 }  // namespace trivelet::io

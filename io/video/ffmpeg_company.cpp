@@ -46,6 +46,30 @@ bool is_track_of_chapters(const AVFormatContext& input, const AVStream& stream) 
          stream.codecpar->codec_tag == MKTAG('t', 'e', 'x', 't');
 }
 
+/// "sound (aac, 48000 Hz, 2 channels)".
+std::string describe(const AVStream& stream) {
+  const AVCodecParameters& codec = *stream.codecpar;
+  std::string text = std::string(kind_of(stream)) + " (" + avcodec_get_name(codec.codec_id);
+  if (codec.codec_type == AVMEDIA_TYPE_AUDIO)
+    text += ", " + std::to_string(codec.sample_rate) + " Hz, " + std::to_string(codec.ch_layout.nb_channels) +
+            (codec.ch_layout.nb_channels == 1 ? " channel" : " channels");
+  if (codec.codec_type == AVMEDIA_TYPE_VIDEO)
+    text += ", " + std::to_string(codec.width) + "x" + std::to_string(codec.height);
+  return text + ")";
+}
+
+/// Whether a decoder of the one decodes the packets of the other.
+bool is_alike(const AVCodecParameters& a, const AVCodecParameters& b) {
+  if (a.codec_id != b.codec_id || a.width != b.width || a.height != b.height || a.sample_rate != b.sample_rate ||
+      a.ch_layout.nb_channels != b.ch_layout.nb_channels)
+    return false;
+  // FLAC's says how long the whole is and what its MD5 is, which no decoder needs.
+  if (a.codec_id == AV_CODEC_ID_FLAC) return true;
+  return a.extradata_size == b.extradata_size &&
+         (a.extradata_size == 0 ||
+          std::memcmp(a.extradata, b.extradata, static_cast<std::size_t>(a.extradata_size)) == 0);
+}
+
 /// "0 video (h264), 1 sound (aac, eng)".
 std::string list_tracks(const AVFormatContext& input) {
   std::string all;
@@ -197,49 +221,75 @@ struct CompanyCopy::Target {
   CodecPtr encoder;
   std::unique_ptr<SoundCoder> sound;  ///< that is coded anew
   std::int64_t last_dts = AV_NOPTS_VALUE;
+  // Of a file in parts, in microseconds: when the last packet began and ended, of this part and those before, and of
+  // those before alone.
+  std::int64_t begin_us = INT64_MIN;
+  std::int64_t end_us = INT64_MIN;
+  std::int64_t covered_begin_us = INT64_MIN;
+  std::int64_t covered_end_us = INT64_MIN;
+
+  /// Parts of one film both have what lies across the cut between them.
+  bool is_covered(std::int64_t us, std::int64_t duration_us) const {
+    if (from->codecpar->codec_type == AVMEDIA_TYPE_AUDIO && duration_us > 0)
+      return us + duration_us / 2 < covered_end_us;
+    return us <= covered_begin_us;
+  }
 };
 
-CompanyCopy::CompanyCopy(const CompanyOptions& options) : options_(options), source_(options.from) { open(); }
+CompanyCopy::CompanyCopy(const CompanyOptions& options) : options_(options), offset_us_(options.clock_offset_us) {
+  open(options.from);
+  if (options_.parts.empty()) return;
+  offset_us_ += options_.parts[0].shift_us;
+  begin_us_ = options_.parts[0].begin_us;
+  end_us_ = options_.parts[0].end_us;
+}
 CompanyCopy::~CompanyCopy() = default;
 
-void CompanyCopy::open() {
+void CompanyCopy::close() {
+  input_.reset();
+  io_.reset();
+  source_.reset();
+}
+
+void CompanyCopy::open(const std::string& path) {
+  source_.emplace(path);
   AVFormatContext* context = avformat_alloc_context();
   if (context == nullptr) throw std::bad_alloc();
   context->opaque = &log_;
-  io_ = std::make_unique<SourceIo>(source_);
+  io_ = std::make_unique<SourceIo>(*source_);
   context->pb = io_->context();
   AVDictionary* settings = nullptr;
   av_dict_set(&settings, "protocol_whitelist", "data", 0);
-  int code = avformat_open_input(&context, options_.from.c_str(), nullptr, &settings);
+  int code = avformat_open_input(&context, path.c_str(), nullptr, &settings);
   av_dict_free(&settings);
   io_->rethrow();
   if (code < 0)
-    av_fail(code, source_.name() + ": no sound, subtitles or chapters can be read from it", ErrorKind::kBadStream,
+    av_fail(code, source_->name() + ": no sound, subtitles or chapters can be read from it", ErrorKind::kBadStream,
             log_.take());
   input_.reset(context);
   code = avformat_find_stream_info(input_.get(), nullptr);
   io_->rethrow();
-  if (code < 0) av_fail(code, source_.name() + ": FFmpeg finds no stream parameters", ErrorKind::kBadStream);
+  if (code < 0) av_fail(code, source_->name() + ": FFmpeg finds no stream parameters", ErrorKind::kBadStream);
   log_.take();  // of our own video it knows nothing, and says so
-  video_ = main_video(*input_, options_.stream, source_.name());
+  video_ = main_video(*input_, options_.stream, source_->name());
   packet_ = make_packet();
 }
 
 // What --map asks for; all that is not there is left out.
-std::vector<bool> CompanyCopy::mapped(int video) const {
+std::vector<bool> CompanyCopy::mapped(AVFormatContext& input, int video) const {
   bool only_without = true;
   for (const std::string& specifier : options_.map) only_without = only_without && specifier[0] == '-';
-  std::vector<bool> taken(input_->nb_streams, only_without);
+  std::vector<bool> taken(input.nb_streams, only_without);
   for (const std::string& specifier : options_.map) {
     const bool without = specifier[0] == '-';
     bool found = false;
-    for (unsigned i = 0; i < input_->nb_streams; ++i)
-      if (matches(*input_, *input_->streams[i], specifier.substr(without ? 1 : 0), source_.name())) {
+    for (unsigned i = 0; i < input.nb_streams; ++i)
+      if (matches(input, *input.streams[i], specifier.substr(without ? 1 : 0), source_->name())) {
         found = true;
         taken[i] = !without;
       }
-    require(found, ErrorKind::kBadArgument,
-            source_.name() + " has no track " + specifier + "; its tracks: " + list_tracks(*input_));
+    require(found || &input != input_.get() || part_ > 0, ErrorKind::kBadArgument,
+            source_->name() + " has no track " + specifier + "; its tracks: " + list_tracks(input));
   }
   if (video >= 0) taken[static_cast<std::size_t>(video)] = false;
   return taken;
@@ -248,22 +298,72 @@ std::vector<bool> CompanyCopy::mapped(int video) const {
 void CompanyCopy::add_to(AVFormatContext& output) {
   output_ = &output;
   const int video = video_;
-  const std::vector<bool> taken = mapped(video);
+  const std::vector<bool> taken = mapped(*input_, video);
   for (unsigned i = 0; i < input_->nb_streams; ++i) {
     AVStream& from = *input_->streams[i];
     from.discard = AVDISCARD_ALL;
     if (static_cast<int>(i) == video) {
       if (video >= 0) av_dict_copy(&output.streams[0]->metadata, from.metadata, AV_DICT_DONT_OVERWRITE);
       av_dict_set(&output.streams[0]->metadata, "encoder", nullptr, 0);
-    } else if (taken[i] && !is_track_of_chapters(*input_, from) &&
-               (from.codecpar->codec_type != AVMEDIA_TYPE_AUDIO || options_.sound)) {
+    } else if (is_wanted(*input_, i, taken)) {
       add_track(from);
+      first_tracks_.emplace_back(from.codecpar->codec_type, static_cast<int>(i));
     }
   }
   const AVDictionaryEntry* tag = nullptr;
   while ((tag = av_dict_get(input_->metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
     if (!is_of_container(tag->key)) av_dict_set(&output.metadata, tag->key, tag->value, AV_DICT_DONT_OVERWRITE);
-  add_chapters();
+  if (options_.parts.empty()) return add_chapters();
+  const bool has_chapters = output.nb_chapters > 0;  // of the joined stream
+  for (std::size_t i = 0; i < options_.parts.size(); ++i) {
+    CompanyOptions alone = options_;
+    alone.from = options_.parts[i].from;
+    alone.parts.clear();
+    const CompanyCopy other(alone);
+    if (i > 0) check_part(*other.input_, other.video_, alone.from);
+    if (!has_chapters && holds_chapters(output.oformat->name)) add_chapters_of(options_.parts[i], *other.input_);
+  }
+}
+
+bool CompanyCopy::is_wanted(const AVFormatContext& input, unsigned index, const std::vector<bool>& taken) const {
+  const AVStream& stream = *input.streams[index];
+  return taken[index] && !is_track_of_chapters(input, stream) &&
+         (stream.codecpar->codec_type != AVMEDIA_TYPE_AUDIO || options_.sound);
+}
+
+// Which track of the first part those of a later one go on: the n-th of a kind that of the same number; -1: none.
+std::map<int, int> CompanyCopy::follow(AVFormatContext& input, int video) const {
+  const std::vector<bool> taken = mapped(input, video);
+  std::map<int, int> all;
+  std::map<AVMediaType, std::size_t> seen;
+  for (unsigned i = 0; i < input.nb_streams; ++i) {
+    if (static_cast<int>(i) == video || !is_wanted(input, i, taken)) continue;
+    const AVMediaType kind = input.streams[i]->codecpar->codec_type;
+    std::size_t left = seen[kind]++;
+    const auto same = std::find_if(first_tracks_.begin(), first_tracks_.end(),
+                                   [&](const auto& first) { return first.first == kind && left-- == 0; });
+    all[static_cast<int>(i)] = same != first_tracks_.end() ? same->second : -1;
+  }
+  return all;
+}
+
+void CompanyCopy::check_part(AVFormatContext& input, int video, const std::string& name) {
+  const std::map<int, int> followed = follow(input, video);
+  std::map<int, bool> goes_on;
+  for (const auto& [index, first] : followed) {
+    const AVStream& stream = *input.streams[index];
+    const auto target = targets_.find(first);
+    goes_on[first] = true;
+    if (first < 0 && stream.codecpar->codec_type != AVMEDIA_TYPE_ATTACHMENT)
+      remarks_.push_back(describe(stream) + " of '" + name + "', for '" + options_.from + "' has no such track");
+    if (first < 0 || target == targets_.end()) continue;
+    require(is_alike(*input_->streams[first]->codecpar, *stream.codecpar), ErrorKind::kBadArgument,
+            "'" + name + "' does not fit '" + options_.from + "': " + describe(stream) + " and " +
+                describe(*input_->streams[first]) + "; --only-video or --map leaves tracks out");
+  }
+  for (const auto& [first, target] : targets_)
+    if (!goes_on[first])
+      remarks_.push_back(describe(*input_->streams[first]) + " in the time of '" + name + "', which has none");
 }
 
 void CompanyCopy::add_track(AVStream& from) {
@@ -326,7 +426,7 @@ void CompanyCopy::add_recoded(AVStream& from) {
   auto target = std::make_unique<Target>();
   target->from = &from;
   target->sound = std::make_unique<SoundCoder>(from, options_.sound_codec,
-                                               (output_->oformat->flags & AVFMT_GLOBALHEADER) != 0, source_.name());
+                                               (output_->oformat->flags & AVFMT_GLOBALHEADER) != 0, source_->name());
   const AVCodecContext& encoder = target->sound->encoder();
   target->to = avformat_new_stream(output_, nullptr);
   if (target->to == nullptr || avcodec_parameters_from_context(target->to->codecpar, &encoder) < 0)
@@ -377,6 +477,28 @@ bool CompanyCopy::add_converted(AVStream& from) {
   return true;
 }
 
+void CompanyCopy::add_chapters_of(const CompanyPart& part, const AVFormatContext& input) {
+  for (unsigned i = 0; i < input.nb_chapters; ++i) {
+    const AVChapter& from = *input.chapters[i];
+    if (from.start == AV_NOPTS_VALUE || from.time_base.num <= 0 || from.time_base.den <= 0) continue;
+    const std::int64_t begin = av_rescale_q(from.start, from.time_base, kMicroseconds) + part.shift_us;
+    const std::int64_t end = av_rescale_q(from.end, from.time_base, kMicroseconds) + part.shift_us;
+    // Parts of one film both have those across the cut, or all of them.
+    const auto is_same = [&](const AVChapter* c) {
+      return c->start == begin && tag_of(c->metadata, "title") == tag_of(from.metadata, "title");
+    };
+    if (end <= part.begin_us || begin >= part.end_us ||
+        std::any_of(output_->chapters, output_->chapters + output_->nb_chapters, is_same))
+      continue;
+    AVChapter* to = new_chapter(*output_);
+    to->id = static_cast<std::int64_t>(output_->nb_chapters);
+    to->time_base = kMicroseconds;
+    to->start = begin;
+    to->end = end;
+    av_dict_copy(&to->metadata, from.metadata, 0);
+  }
+}
+
 void CompanyCopy::add_chapters() {
   if (input_->nb_chapters == 0) return;
   if (!holds_chapters(output_->oformat->name)) {
@@ -395,7 +517,41 @@ void CompanyCopy::add_chapters() {
 }
 
 void CompanyCopy::begin(std::int64_t us) {
-  if (options_.during_video) begin_us_ = us;
+  if (options_.after_first_frame) begin_us_ = us;
+}
+
+bool CompanyCopy::next_part() {
+  if (part_ + 1 >= options_.parts.size()) return false;
+  const CompanyPart& part = options_.parts[++part_];
+  close();
+  open(part.from);
+  offset_us_ = part.clock_offset_us + part.shift_us;
+  begin_us_ = part.begin_us;
+  end_us_ = part.end_us;
+  followed_ = follow(*input_, video_);
+  for (auto& [first, target] : targets_) {
+    target->from = nullptr;
+    target->covered_begin_us = target->begin_us;
+    target->covered_end_us = target->end_us;
+  }
+  for (unsigned i = 0; i < input_->nb_streams; ++i) {
+    AVStream& stream = *input_->streams[i];
+    const auto follows = followed_.find(static_cast<int>(i));
+    const auto target = follows != followed_.end() ? targets_.find(follows->second) : targets_.end();
+    stream.discard = target != targets_.end() ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+    if (target != targets_.end()) target->second->from = &stream;
+  }
+  return true;
+}
+
+CompanyCopy::Target* CompanyCopy::target_of(const AVPacket& packet) {
+  int first = packet.stream_index;
+  if (part_ > 0) {
+    const auto follows = followed_.find(first);
+    first = follows != followed_.end() ? follows->second : -1;
+  }
+  const auto found = targets_.find(first);
+  return found != targets_.end() ? found->second.get() : nullptr;
 }
 
 void CompanyCopy::write_until(std::int64_t us) {
@@ -405,42 +561,46 @@ void CompanyCopy::write_until(std::int64_t us) {
       const int code = av_read_frame(input_.get(), packet_.get());
       io_->rethrow();
       if (code == AVERROR_EOF) {
+        if (next_part()) continue;
         ended_ = true;
         return;
       }
       if (code < 0)
-        av_fail(code, source_.name() + ": its sound or subtitles are damaged", ErrorKind::kBadStream, log_.take());
+        av_fail(code, source_->name() + ": its sound or subtitles are damaged", ErrorKind::kBadStream, log_.take());
       pending_ = true;
     }
     const AVPacket& p = *packet_;
     const std::int64_t time = p.dts != AV_NOPTS_VALUE ? p.dts : p.pts;
     const AVRational base = input_->streams[p.stream_index]->time_base;
-    const std::int64_t at =
-        time == AV_NOPTS_VALUE ? INT64_MIN : av_rescale_q(time, base, kMicroseconds) + options_.clock_offset_us;
-    if (at >= us) return;
-    const bool passed = at != INT64_MIN && at + av_rescale_q(p.duration, base, kMicroseconds) <= begin_us_;
-    if (!passed && at < end_us_) write(*packet_);
+    const std::int64_t at = time == AV_NOPTS_VALUE ? INT64_MIN : av_rescale_q(time, base, kMicroseconds) + offset_us_;
+    if (at >= us && at < end_us_) return;
     pending_ = false;
+    Target* const target = target_of(p);
+    const std::int64_t duration = av_rescale_q(p.duration, base, kMicroseconds);
+    const bool passed = at != INT64_MIN && (at + duration <= begin_us_ || (target && target->is_covered(at, duration)));
+    if (target == nullptr || passed || at >= end_us_) continue;
+    if (at != INT64_MIN) {
+      target->begin_us = std::max(target->begin_us, at);
+      target->end_us = std::max(target->end_us, at + duration);
+    }
+    write(*target, *packet_);
   }
 }
 
 void CompanyCopy::finish(std::int64_t us) {
-  if (options_.during_video) end_us_ = us;
-  write_until(options_.during_video ? us : INT64_MAX);
+  if (options_.before_last_frame) end_us_ = us;
+  write_until(options_.before_last_frame ? us : INT64_MAX);
   for (const auto& [index, target] : targets_)
     if (target->sound) target->sound->finish([&t = *target, this](AVPacket& coded) { send_recoded(t, coded); });
   for (const auto& [index, target] : targets_)
-    if (target->last_dts == AV_NOPTS_VALUE && begin_us_ == INT64_MIN && !target->encoder)
+    if (target->last_dts == AV_NOPTS_VALUE && begin_us_ == INT64_MIN && !target->encoder && target->from)
       remarks_.push_back(std::string(kind_of(*target->from)) + " (track " + std::to_string(index) + "): it is empty");
 }
 
-void CompanyCopy::write(AVPacket& packet) {
-  const auto found = targets_.find(packet.stream_index);
-  if (found == targets_.end()) return;
-  Target& target = *found->second;
+void CompanyCopy::write(Target& target, AVPacket& packet) {
   if (target.encoder) return write_converted(target, packet);
   const AVRational base = target.from->time_base;
-  const std::int64_t offset = av_rescale_q(options_.clock_offset_us, kMicroseconds, base);
+  const std::int64_t offset = av_rescale_q(offset_us_, kMicroseconds, base);
   if (packet.pts != AV_NOPTS_VALUE) packet.pts += offset;
   if (packet.dts != AV_NOPTS_VALUE) packet.dts += offset;
   if (target.sound) return target.sound->add(&packet, [&](AVPacket& coded) { send_recoded(target, coded); });
@@ -471,7 +631,7 @@ void CompanyCopy::write_converted(Target& target, AVPacket& packet) {
   const PacketPtr out = make_packet();
   if (av_new_packet(out.get(), size) < 0) throw std::bad_alloc();
   std::memcpy(out->data, text.data(), static_cast<std::size_t>(size));
-  const std::int64_t offset = av_rescale_q(options_.clock_offset_us, kMicroseconds, target.from->time_base);
+  const std::int64_t offset = av_rescale_q(offset_us_, kMicroseconds, target.from->time_base);
   out->pts = packet.pts + offset;
   out->dts = out->pts;
   out->duration = packet.duration;
@@ -492,8 +652,8 @@ void CompanyCopy::send(Target& target, AVPacket& packet) {
   const int code = av_interleaved_write_frame(output_, &packet);
   if (code < 0)
     av_fail(code,
-            std::string("cannot write ") + kind_of(*target.from) + " of " + source_.name() + " into " +
-                output_->oformat->name,
+            std::string("cannot write ") + (target.from ? kind_of(*target.from) : "sound") + " of " + source_->name() +
+                " into " + output_->oformat->name,
             ErrorKind::kUnsupported);
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,28 +49,40 @@ class CompanyCopy {
  private:
   struct Target;
 
-  void open();
+  void open(const std::string& path);
+  void close();
+  bool next_part();
+  void check_part(AVFormatContext& input, int video, const std::string& name);
+  void add_chapters_of(const CompanyPart& part, const AVFormatContext& input);
+  bool is_wanted(const AVFormatContext& input, unsigned index, const std::vector<bool>& taken) const;
+  std::map<int, int> follow(AVFormatContext& input, int video) const;
+  Target* target_of(const AVPacket& packet);
   void add_track(AVStream& from);
   void add_cover(AVStream& from);
-  std::vector<bool> mapped(int video) const;
+  std::vector<bool> mapped(AVFormatContext& input, int video) const;
   bool add_converted(AVStream& from);
   void add_recoded(AVStream& from);
   void add_chapters();
-  void write(AVPacket& packet);
+  void write(Target& target, AVPacket& packet);
   void write_converted(Target& target, AVPacket& packet);
   void send_recoded(Target& target, AVPacket& packet);
   void send(Target& target, AVPacket& packet);
 
   CompanyOptions options_;
-  InputBytes source_;
+  std::size_t part_ = 0;  ///< of options_.parts, that is read
+  std::optional<InputBytes> source_;
   ErrorLog log_;
   std::unique_ptr<SourceIo> io_;
   InputPtr input_;
   AVFormatContext* output_ = nullptr;
-  std::map<int, std::unique_ptr<Target>> targets_;  ///< by the index of the stream they come from
+  std::map<int, std::unique_ptr<Target>>
+      targets_;  ///< by the index of the stream of the first part that they come from
+  std::vector<std::pair<AVMediaType, int>> first_tracks_;  ///< what is wanted of it
+  std::map<int, int> followed_;                            ///< in later parts: an index, and that of the first part
   PacketPtr packet_;
   bool pending_ = false;  ///< packet_ is read and not yet written
   bool ended_ = false;
+  std::int64_t offset_us_ = 0;  ///< added to the times of what is read
   std::int64_t begin_us_ = INT64_MIN;
   std::int64_t end_us_ = INT64_MAX;
   int video_ = -1;

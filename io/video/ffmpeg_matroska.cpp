@@ -24,6 +24,7 @@ class MatroskaOutput final : public StreamOutput {
   MatroskaOutput(const std::string& path, bool overwrite, const CompanyOptions& company)
       : name_(path), file_(path, overwrite) {
     if (!company.from.empty()) company_.emplace(company);
+    joins_ = !company.parts.empty();
   }
 
   void write(const void* data, std::size_t size) override {
@@ -178,6 +179,7 @@ class MatroskaOutput final : public StreamOutput {
     context->pb = io_->context();
     add_video(video);
     add_hdr(*format_->streams[0], layout.info.metadata);
+    if (joins_) add_chapters_and_tags(*context, layout.info.metadata);  // chapters of all parts; each has its own
     if (company_) company_->add_to(*context);
     add_chapters_and_tags(*context, layout.info.metadata);
     check(avformat_write_header(context, nullptr));
@@ -217,6 +219,7 @@ class MatroskaOutput final : public StreamOutput {
   FileSink file_;
   ErrorLog log_;
   std::optional<CompanyCopy> company_;
+  bool joins_ = false;  ///< the tracks of several files
   std::unique_ptr<FileIo> io_;
   FormatPtr format_;
   StreamHeader header_;

@@ -339,6 +339,7 @@ class MatroskaSource::Parser {
         const std::optional<Element> field = elements_.element(at);
         if (!field) break;
         if (field->id == id::kTimestampScale) scale_ns_ = elements_.number(*field);
+        source_.tick_ns_ = scale_ns_;
         at = field->end;
       }
     return e.end;
@@ -492,7 +493,9 @@ std::int64_t MatroskaSource::clock_offset_us() const {
     const double us = static_cast<double>(gop.times[0].pts) * stream.video.time_base.value() * 1e6;
     constexpr double kMost = 1e18;
     if (!(us > -kMost && us < kMost)) return 0;
-    return static_cast<std::int64_t>(us) - first_block_ns_ / 1000;
+    const std::int64_t offset = static_cast<std::int64_t>(us) - first_block_ns_ / 1000;
+    // Times of a coarse clock are rounded: that is no shift.
+    return std::abs(offset) <= static_cast<std::int64_t>(tick_ns_ / 2000) ? 0 : offset;
   } catch (const Error&) {  // damaged: decoding says so
     return 0;
   }

@@ -61,6 +61,7 @@ class MatroskaSource final : public ByteSource {
   std::vector<std::uint8_t> head_;  ///< of the stream, before the first packet
   std::vector<Piece> pieces_;
   std::int64_t first_block_ns_ = 0;
+  std::uint64_t tick_ns_ = 1'000'000;
   Company company_;
   std::uint64_t size_ = 0;
   std::uint64_t position_ = 0;
