@@ -191,7 +191,7 @@ def reading():
 
 
 def volumes():
-    """Decoded in pieces by all, with a process that finds one damaged; encoded, verified and compared by one."""
+    """Decoded in pieces by all, to be verified, too, with a process that finds one damaged; encoded and compared by one."""
     voxels = b"".join(bytes(((x * x + 31 * z) >> 3) & 255 for x in range(32 * 24)) for z in range(40))
     Path("v.raw").write_bytes(voxels)
     shape = ["--size", "32x24x40", "--type", "u8"]
@@ -205,10 +205,15 @@ def volumes():
     same("volumes in time", ["encode", "v.raw", "--size", "32x24x5x8", "--type", "u8"], (2,), "many_t.tvl")
     decoded("volumes in time", ["many_t.tvl"], "many.raw", 3)
     answered("verify a volume", ["verify", "v.tvl", "--against", "v.raw", *shape], 2)
+    answered("verify a lossy volume", ["verify", "w.tvl", "--against", "v.raw", *shape], 7)
+    Path("other.raw").write_bytes(voxels[:-9] + bytes(9))
+    answered("verify against another volume", ["verify", "v.tvl", "--against", "other.raw", *shape], 3)
+    answered("verify against a larger volume", ["verify", "v.tvl", "--against", "v.raw", "--size", "32x24x20", "--type", "u16"], 2)
     answered("compare volumes", ["compare", "v.tvl", "w.tvl"], 2)
     damaged = bytearray(Path("v.tvl").read_bytes())
     damaged[len(damaged) // 2] ^= 16
     Path("damaged.tvl").write_bytes(damaged)
+    nothing_left("verify a damaged volume", run(["verify", "damaged.tvl"], 3), "checksum")
     nothing_left("decode a damaged volume", run(["decode", "damaged.tvl", "x.raw"], 3), "checksum")
 
 

@@ -189,10 +189,28 @@ Checked check_alone(const Options& options, const Common& common, StreamVerifier
 
 std::string job_of(const Options& o) { return o.input + "\n" + o.against; }
 
+/// Of a volume. `device`: this process's, for what a GPU decodes; not where none is named and the CPU has to.
+std::shared_ptr<const Backend> backend_of_volume(const Options& given, const std::string& device,
+                                                 const Common& common) {
+  const bool predictive = given.device == "auto" &&
+                          probe(*open_stream_file(given.input).source, limits(common)).profile == Profile::kPredictive;
+  return volume_backend(predictive ? given.device : device, 0, given.input, common);
+}
+
+/// What the others are called for.
+enum class Wanted : std::uint8_t { kVideo, kVolume };
+
 /// In all processes but the first.
 void help_verify(Processes& processes, const Options& options, const Common& common, const std::string& device) {
   const std::optional<Call> call = wait_for_call(processes);
   if (!call) return;
+  if (static_cast<Wanted>(call->along.at(0)) == Wanted::kVolume) {
+    help_decode_volume(processes, options.input, {}, common, [&] {
+      call->check(job_of(options));
+      return backend_of_volume(options, device, common);
+    });
+    return wait_for_farewell(processes);
+  }
   do_part(processes, [&](Pace& pace) {
     call->check(job_of(options));
     return check_part(options, common, choose_backend(device, decoder_params(common).limits.memory, 0),
@@ -213,17 +231,12 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     require(!app.typed(option) || !options.against.empty(), ErrorKind::kBadArgument,
             std::string(option) + " describes the file of --against, which is missing");
   if (volume_in(options.input, common)) {
-    if (processes) {
-      log::info("'{}' is a volume, which one of {} {} verifies alone", options.input, processes->size(),
-                crew.members());
-      if (given.device == "auto") options.device = given.device;
-      common.threads = given_common.threads;
-    }
     require(!options.json, ErrorKind::kUnsupported, "'" + options.input + "' holds a volume: --json is for videos");
     return verify_volume(
         options.input, options.against,
         {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside},
-        common, volume_backend(options.device, 0, options.input, common));
+        common, backend_of_volume(given, options.device, common),
+        {processes, [&] { crew.call(job_of(options), {static_cast<std::uint8_t>(Wanted::kVolume)}); }});
   }
   const DecoderParams params = decoder_params(common);
   const StreamFile file = open_stream_file(options.input);
@@ -243,7 +256,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   {
     Progress progress(common, "verify", info.frames);
     if (together) {
-      crew.call(job_of(options));
+      crew.call(job_of(options), {static_cast<std::uint8_t>(Wanted::kVideo)});
       checked = check_parts(*processes, check_part(options, common, backend, 0, processes->size()), *file.source,
                             progress, error);
     } else {

@@ -98,8 +98,9 @@ void help_decode_volume(Processes& processes, const std::string& input, const Vo
                         const Common& common, const std::function<std::shared_ptr<const Backend>()>& prepare);
 int decode_volume_to(const std::string& input, const std::string& output, const VolumeDecoding& decoding,
                      const Common& common, std::shared_ptr<const Backend> backend, const VolumeTeam& team = {});
+/// The others of `team` decode pieces, as by help_decode_volume(); this process compares.
 int verify_volume(const std::string& input, const std::string& against, const VolumeTyped& typed, const Common& common,
-                  std::shared_ptr<const Backend> backend);
+                  std::shared_ptr<const Backend> backend, const VolumeTeam& team = {});
 
 /// What `info` says about a volume: names and values. `coded`: of a stream, else null. `show_private` adds the texts of
 /// its header, which may name the patient.

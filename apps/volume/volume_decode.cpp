@@ -218,11 +218,11 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
 }
 
 int verify_volume(const std::string& input, const std::string& against, const VolumeTyped& typed, const Common& common,
-                  std::shared_ptr<const Backend> backend) {
+                  std::shared_ptr<const Backend> backend, const VolumeTeam& team) {
   FileSource source(input);
   const std::vector<std::string> damage = check_boxes(source);
   for (const std::string& line : damage) fmt::print("{}: {}\n", input, log::printable(line));
-  StreamVolume volume(input, {}, common, std::move(backend));
+  StreamVolume volume(input, {}, common, std::move(backend), team);
   const VolumeStreamInfo& coded = volume.in_stream().coded;
   const io::VolumeInfo& info = volume.info();
   std::unique_ptr<io::VolumeReader> original;
