@@ -106,8 +106,11 @@ const Kernels kKernelsScalar{weigh,  differences, around,         flat,        c
 const Kernels& kernels(SimdLevel simd) {
 #if defined(TRIVELET_HAVE_X86_KERNELS)
   const SimdLevel level = resolve_simd(simd);
-  static const Kernels avx512 = with_avx512(kKernelsAvx2);
-  if (level == SimdLevel::kAvx512) return avx512;
+  if (level == SimdLevel::kAvx512) {
+    // Not made anywhere else: what makes it is compiled for AVX-512, too.
+    static const Kernels avx512 = with_avx512(kKernelsAvx2);
+    return avx512;
+  }
   if (level == SimdLevel::kAvx2) return kKernelsAvx2;
 #endif
   (void)resolve_simd(simd);
