@@ -208,7 +208,8 @@ def volumes():
     answered("verify a lossy volume", ["verify", "w.tvl", "--against", "v.raw", *shape], 7)
     Path("other.raw").write_bytes(voxels[:-9] + bytes(9))
     answered("verify against another volume", ["verify", "v.tvl", "--against", "other.raw", *shape], 3)
-    answered("verify against a larger volume", ["verify", "v.tvl", "--against", "v.raw", "--size", "32x24x20", "--type", "u16"], 2)
+    other = ["--size", "32x24x20", "--type", "u16"]
+    answered("verify against a volume of another type", ["verify", "v.tvl", "--against", "v.raw", *other], 2)
     answered("compare volumes", ["compare", "v.tvl", "w.tvl"], 2)
     damaged = bytearray(Path("v.tvl").read_bytes())
     damaged[len(damaged) // 2] ^= 16

@@ -56,6 +56,7 @@ def main():
         Path("in.y4m").write_bytes(f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F25:1 Ip C420jpeg\n".encode() + frames)
         fast = ["--preset", "fast", "--gop", "4"]
         encoded("fast, all GPUs", fast, "gpu:all", 3)
+        encoded("fast along motion", [*fast, "--motion", "on", "--keyint", "9"], "gpu:0,1", 2)
         encoded("dense, lossless, two of three", ["--lossless", "--gop", "6"], "gpu:2,0", 2)
         encoded("a size", ["--gop", "2", "--size", "20k"], "gpu:all", 3)  # three runs of 8 GOPs
         encoded("a pipe", fast, "gpu:0,1", 2, "-", input=Path("in.y4m").read_bytes())
@@ -69,6 +70,10 @@ def main():
                 complain(f"decode to {name}: not the bytes of the CPU", many)
             if name == "-" and (len(shares(many)) != 3 or min(shares(many)) < 1):
                 complain(f"decode: GPUs had {shares(many)} GOPs", many)
+        dropped = run(["decode", "fast.tvl", "null", "--device", "gpu:all", "-y", "-v"])
+        if dropped.returncode or b"3 GPUs, each dropped what it decoded" not in dropped.stderr or \
+                b"48 frames," not in dropped.stderr:
+            complain("decode to null", dropped)
         checked = run(["verify", "fast.tvl", "--device", "gpu:all"])
         if checked.returncode or b"OK, 48 frames in 12 GOPs" not in checked.stdout:
             complain("verify", checked)
