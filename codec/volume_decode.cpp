@@ -7,6 +7,7 @@
 
 #include "codec/dwt.h"
 #include "codec/limits.h"
+#include "codec/parallel.h"
 #include "codec/prefetch.h"
 #include "codec/stream_layout.h"
 #include "codec/volume_cuts.h"
@@ -83,7 +84,9 @@ struct VolumeDecoder::State {
   std::uint64_t given = 0;
   std::uint64_t seen = 0;  // frames of the stream so far, reduced; those that were passed over count
   const Gop* gop = nullptr;
-  int at = 0;                      // frame of `gop`
+  int at = 0;               // frame of `gop`
+  std::vector<int> frames;  // of it, that are wanted together
+  std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<Prefetch> gops;  // last: its thread uses the decoder
 
   bool is_predicted() const { return map.prediction != VolumePrediction::kNone; }
@@ -106,6 +109,7 @@ struct VolumeDecoder::State {
   void put_marked(std::uint64_t z, std::uint64_t volume, std::byte* slice);
   void hold_all();
   bool read(std::byte* slice);
+  std::uint64_t read(std::byte* slices, std::uint64_t most);
 };
 
 void VolumeDecoder::State::read_header() {
@@ -146,7 +150,8 @@ void VolumeDecoder::State::select() {
           ErrorKind::kBadArgument,
           "the region leaves the volume of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "x" +
               std::to_string(v.slices) + " voxels");
-  const std::uint64_t volumes = params.volumes > 0 ? params.volumes : v.volumes - std::min(v.volumes, params.first_volume);
+  const std::uint64_t volumes =
+      params.volumes > 0 ? params.volumes : v.volumes - std::min(v.volumes, params.first_volume);
   require(inside(params.first_volume, volumes, v.volumes), ErrorKind::kBadArgument,
           "volumes " + std::to_string(params.first_volume) + " to " + std::to_string(params.first_volume + volumes) +
               " of " + std::to_string(v.volumes));
@@ -346,6 +351,22 @@ bool VolumeDecoder::State::read(std::byte* slice) {
   }
 }
 
+std::uint64_t VolumeDecoder::State::read(std::byte* slices, std::uint64_t most) {
+  if (!in_order || mask || cuts_rows) return read(slices) ? 1 : 0;
+  frames.clear();
+  while (frames.empty()) {
+    if (!next_picture()) return 0;
+    for (; at < gop->frames() && frames.size() < most; ++at, ++seen)
+      if (is_selected(seen % whole.slices, seen / whole.slices)) frames.push_back(at);
+  }
+  if (!pool) pool = std::make_unique<ThreadPool>(params.threads, params.workers);
+  pool->parallel_for(static_cast<int>(frames.size()), [&](int i, int) {
+    const auto n = static_cast<std::size_t>(i);
+    mapper->to_stored(*gop, frames[n], slices + n * output.slice_bytes());
+  });
+  return frames.size();
+}
+
 DecoderParams volume_request(ByteSource& source, const VolumeDecoderParams& params) {
   VolumeDecoder::State state(source, params);
   state.read_header();
@@ -369,6 +390,10 @@ const VolumeDescription& VolumeDecoder::output() const { return state_->output; 
 const VoxelRegion& VolumeDecoder::selection() const { return state_->selection; }
 std::array<std::uint64_t, 3> VolumeDecoder::step() const { return state_->step; }
 bool VolumeDecoder::read(std::byte* slice) { return state_->read(slice); }
+std::uint64_t VolumeDecoder::read(std::byte* slices, std::uint64_t most) {
+  require(most > 0, ErrorKind::kBadArgument, "no slices are wanted");
+  return state_->read(slices, most);
+}
 const CodecStats& VolumeDecoder::stats() const { return state_->decoder->stats(); }
 
 }  // namespace trivelet

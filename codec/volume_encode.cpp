@@ -231,8 +231,7 @@ std::unique_ptr<ThreadPool> pool_for_slices(const SliceSource& source, const Vol
 
 /// All voxels, looked at once.
 struct Survey {
-  explicit Survey(const VolumeDescription& volume)
-      : analysis(volume.voxel), trial(volume), hash(volume.all_slices()) {}
+  explicit Survey(const VolumeDescription& volume) : analysis(volume.voxel), trial(volume), hash(volume.all_slices()) {}
   VolumeAnalysis analysis;  ///< of scalars without a mark
   VolumeTrial trial;        ///< of slices with these filled
   std::optional<VolumeMarker> marker;
@@ -491,6 +490,9 @@ std::uint64_t code(SliceSource& original, const Plan& plan, const VolumeEncoderP
   return last_box;
 }
 
+// Slices that are compared at once, in bytes of either volume.
+constexpr std::size_t kMostCompared = std::size_t{16} << 20;
+
 /// Distance of the volume from what so many layers of its stream give. Reads the volume again.
 VolumeError measure(SliceSource& source, ByteSource& coded, int layers, const VolumeEncoderParams& params,
                     const Backend* backend) {
@@ -502,18 +504,33 @@ VolumeError measure(SliceSource& source, ByteSource& coded, int layers, const Vo
   decoding.limits = kNoLimits;  // what could be encoded may be decoded
   VolumeDecoder decoder(coded, decoding, backend);
   const VolumeDescription& volume = decoder.output();
-  std::vector<std::byte> slice(volume.slice_bytes());
-  std::vector<std::byte> wanted(volume.slice_bytes());
-  const std::size_t scalars = slice.size() / static_cast<std::size_t>(bytes_of(volume.voxel.type));
+  const std::size_t bytes = volume.slice_bytes();
+  const std::size_t scalars = bytes / static_cast<std::size_t>(bytes_of(volume.voxel.type));
+  const bool anywhere = source.reads_anywhere();
+  ThreadPool pool(params.threads, params.workers);
+  const std::size_t most =
+      std::clamp<std::size_t>(kMostCompared / bytes, 1, 4 * static_cast<std::size_t>(pool.threads()));
+  std::vector<std::byte> given(most * bytes);
+  std::vector<std::byte> wanted(most * bytes);
+  std::vector<VolumeError> errors(most);
   source.rewind();
   VolumeError error;
-  for (std::uint64_t z = 0; z < volume.all_slices(); ++z) {
-    require(decoder.read(slice.data()), ErrorKind::kMismatch, "slices are missing");
-    source.read(wanted.data());
-    if (slice == wanted)
-      error.scalars += scalars;
-    else
-      error.add(compare_scalars(wanted.data(), volume.voxel, slice.data(), volume.voxel, scalars));
+  for (std::uint64_t z = 0; z < volume.all_slices();) {
+    const std::uint64_t n = decoder.read(given.data(), std::min<std::uint64_t>(most, volume.all_slices() - z));
+    require(n > 0, ErrorKind::kMismatch, "slices are missing");
+    for (std::size_t i = 0; i < n && !anywhere; ++i) source.read(&wanted[i * bytes]);
+    pool.parallel_for(static_cast<int>(n), [&](int index, int) {
+      const auto i = static_cast<std::size_t>(index);
+      std::byte* original = &wanted[i * bytes];
+      if (anywhere) source.read_at(z + i, original);
+      errors[i] = {};
+      if (std::memcmp(&given[i * bytes], original, bytes) == 0)
+        errors[i].scalars = scalars;
+      else
+        errors[i] = compare_scalars(original, volume.voxel, &given[i * bytes], volume.voxel, scalars);
+    });
+    for (std::size_t i = 0; i < n; ++i) error.add(errors[i]);  // in their order, whoever compared them
+    z += n;
   }
   return error;
 }

@@ -430,6 +430,68 @@ TEST(Volume, a_reduced_region_is_a_part_of_the_reduced_whole) {
   }
 }
 
+TEST(Volume, several_slices_at_once_are_those_one_by_one) {
+  const VolumeDescription v{{VoxelType::kI16, true, 1}, 21, 13, 30, 2};
+  const Bytes voxels = make_scalars(Content::kEvery, v.voxel, static_cast<std::size_t>(v.voxels()), 3);
+  for (const bool fourth_first : {false, true}) {
+    VolumeEncoderParams params;
+    params.transform = VolumeTransform::kWavelet;
+    params.slab = 8;
+    params.fourth_axis_first = fourth_first;
+    MemorySlices slices(v, voxels.data());
+    MemorySink sink;
+    encode_volume(slices, params, sink);
+    for (int part = 0; part < 4; ++part)
+      for (const std::uint64_t most : {1, 3, 100}) {
+        VolumeDecoderParams reading;
+        reading.threads = 3;
+        if (part == 1) reading.region = {0, 0, 5, 21, 13, 17};
+        if (part == 2) reading.region = {2, 3, 1, 9, 8, 20};
+        if (part == 3) reading.max_layers = 1;
+        MemorySource one(sink.bytes.data(), sink.bytes.size()), several(sink.bytes.data(), sink.bytes.size());
+        VolumeDecoder a(one, reading), b(several, reading);
+        Bytes wanted(a.output().slice_bytes()), given(wanted.size() * most);
+        std::uint64_t count = 0;
+        while (const std::uint64_t n = b.read(given.data(), most)) {
+          ASSERT_LE(n, most);
+          for (std::uint64_t i = 0; i < n; ++i, ++count) {
+            ASSERT_TRUE(a.read(wanted.data()));
+            EXPECT_EQ(0, std::memcmp(wanted.data(), &given[i * wanted.size()], wanted.size())) << count;
+          }
+        }
+        EXPECT_EQ(count, a.output().all_slices());
+        EXPECT_FALSE(a.read(wanted.data()));
+        EXPECT_THROW(b.read(given.data(), 0), Error);
+      }
+  }
+}
+
+// Integers of 8 and 16 bits are compared by loops of their own.
+TEST(Volume, distances_are_those_of_the_values) {
+  for (const VoxelType type : {VoxelType::kU8, VoxelType::kI8, VoxelType::kU16, VoxelType::kI16, VoxelType::kI32})
+    for (const bool big : {false, true})
+      for (const std::size_t n : {1, 7, 4096, 10001}) {
+        const VoxelFormat format{type, big, 1};
+        const Bytes a = make_scalars(Content::kRandom, format, n, 1);
+        Bytes b = make_scalars(Content::kRandom, format, n, 2);
+        const auto step = static_cast<std::size_t>(bytes_of(type));
+        std::copy(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n / 3 * step), b.begin());
+        VolumeError wanted;
+        for (std::size_t i = 0; i < n; ++i) {
+          const double x = scalar_value(&a[i * step], type, big), y = scalar_value(&b[i * step], type, big);
+          const VolumeError one{1, x != y ? 1u : 0u, (x - y) * (x - y), std::fabs(x - y), x, x};
+          wanted.add(one);
+        }
+        const VolumeError e = compare_scalars(a.data(), format, b.data(), format, n);
+        EXPECT_EQ(e.scalars, wanted.scalars);
+        EXPECT_EQ(e.different, wanted.different);
+        EXPECT_NEAR(e.squared, wanted.squared, 1e-12 * wanted.squared);
+        EXPECT_EQ(e.max, wanted.max);
+        EXPECT_EQ(e.least, wanted.least);
+        EXPECT_EQ(e.largest, wanted.largest);
+      }
+}
+
 TEST(Volume, layers_are_worth_what_the_stream_says) {
   const VolumeDescription v{{VoxelType::kI16, false, 2}, 40, 30, 9, 1};
   const Bytes voxels = make_body(v, -200, 2000);

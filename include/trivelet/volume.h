@@ -369,6 +369,9 @@ class VolumeDecoder {
   /// The next slice, output().slice_bytes() of it; false at the end. A stream that was cut short ends early. BadStream for
   /// damage, after which no slice follows.
   bool read(std::byte* slice);
+  /// Up to `most` slices, 1 or more, one behind the other, by several threads: those of one coded group of them at most.
+  /// Returns how many, 0 at the end.
+  std::uint64_t read(std::byte* slices, std::uint64_t most);
 
   const CodecStats& stats() const;
 
