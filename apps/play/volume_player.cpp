@@ -26,6 +26,10 @@ namespace {
 
 constexpr int kGap = 2;              // pixels between planes, as in 'view'
 constexpr float kPanelHeight = 118;  // of the controls, in pixels
+constexpr float kNarrow = 600;       // in windows that are narrower each control of a place has its own line
+constexpr float kNarrowPanelHeight = 190;
+
+float panel_height(float width) { return width < kNarrow ? kNarrowPanelHeight : kPanelHeight; }
 
 /// The axes of a plane: across it, up or down, along.
 struct Plane {
@@ -218,7 +222,7 @@ class VolumeSession {
     ImGuiIO& io = ImGui::GetIO();
     if (options_.headless) io.DisplaySize = {static_cast<float>(width), static_cast<float>(height)};
     begin_overlay();
-    lay_out(io.DisplaySize.x, io.DisplaySize.y - kPanelHeight, plain);
+    lay_out(io.DisplaySize.x, io.DisplaySize.y - panel_height(io.DisplaySize.x), plain);
     ImDrawList* list = ImGui::GetBackgroundDrawList();
     for (std::size_t p = 0; p < 3; ++p) {
       const Cell& cell = cells_[p];
@@ -248,39 +252,43 @@ class VolumeSession {
 
   void panel() {
     const ImGuiIO& io = ImGui::GetIO();
-    ImGui::SetNextWindowPos({0, io.DisplaySize.y - kPanelHeight});
-    ImGui::SetNextWindowSize({io.DisplaySize.x, kPanelHeight});
+    ImGui::SetNextWindowPos({0, io.DisplaySize.y - panel_height(io.DisplaySize.x)});
+    ImGui::SetNextWindowSize({io.DisplaySize.x, panel_height(io.DisplaySize.x)});
     ImGui::Begin("controls", nullptr,
                  ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
-    const float column = io.DisplaySize.x / 3 - 70;
+    const bool narrow = io.DisplaySize.x < kNarrow;
+    const float full = io.DisplaySize.x;
+    const float column = narrow ? full - 40 : full / 3 - 70;
     constexpr std::array<const char*, 3> kNames = {"x", "y", "z"};
     for (std::size_t a = 0; a < 3; ++a) {
       ImGui::SetNextItemWidth(column);
       changed_ = ImGui::SliderInt(kNames[a], &place_[a], 0, options_.size[a] - 1) || changed_;
-      if (a < 2) ImGui::SameLine(io.DisplaySize.x / 3 * static_cast<float>(a + 1));
+      if (a < 2 && !narrow) ImGui::SameLine(full / 3 * static_cast<float>(a + 1));
     }
     auto level = static_cast<float>((low_ + high_) / 2);
     auto width = static_cast<float>(high_ - low_);
     const float step = std::max(width / 200, 1e-6F);
-    ImGui::SetNextItemWidth(column);
+    const float half = narrow ? full / 2 - 75 : column;  // beside the longest name
+    ImGui::SetNextItemWidth(half);
     bool moved = ImGui::DragFloat("level", &level, step, 0, 0, "%.5g");
-    ImGui::SameLine(io.DisplaySize.x / 3);
-    ImGui::SetNextItemWidth(column);
+    ImGui::SameLine(narrow ? full / 2 : full / 3);
+    ImGui::SetNextItemWidth(half);
     moved = ImGui::DragFloat("window", &width, step, 0, 0, "%.5g") || moved;
     if (moved) set_window(static_cast<double>(level), static_cast<double>(width));
-    ImGui::SameLine(io.DisplaySize.x / 3 * 2);
-    ImGui::SetNextItemWidth(column / 2 - 40);
+    if (!narrow) ImGui::SameLine(full / 3 * 2);
+    ImGui::SetNextItemWidth(narrow ? half : column / 2 - 40);
     int layers = quality_.layers > 0 ? quality_.layers : options_.layers;
     if (ImGui::SliderInt("layers", &layers, 1, options_.layers))
       quality_.layers = layers == options_.layers ? 0 : layers;
-    ImGui::SameLine();
-    ImGui::SetNextItemWidth(column / 2 - 40);
+    ImGui::SameLine(narrow ? full / 2 : 0);
+    ImGui::SetNextItemWidth(narrow ? half : column / 2 - 40);
     ImGui::SliderInt("halvings", &quality_.reduce, 0, options_.most_reduce);
-    ImGui::Text("value %.6g at %d, %d, %d   %dx%dx%d   decoded in %.2f s%s",
-                static_cast<double>(value({cut(0), cut(1), cut(2)})), place_[0], place_[1], place_[2], extent(0),
-                extent(1), extent(2), seconds_, decoding_.valid() ? "   decoding ..." : "");
-    ImGui::TextDisabled(
-        "left button: voxel   wheel: slice   right button: window and level   r: reset   s: screenshot");
+    ImGui::TextWrapped("value %.6g at %d, %d, %d   %dx%dx%d   decoded in %.2f s%s",
+                       static_cast<double>(value({cut(0), cut(1), cut(2)})), place_[0], place_[1], place_[2], extent(0),
+                       extent(1), extent(2), seconds_, decoding_.valid() ? "   decoding ..." : "");
+    if (!narrow)
+      ImGui::TextDisabled(
+          "left button: voxel   wheel: slice   right button: window and level   r: reset   s: screenshot");
     ImGui::End();
   }
 
