@@ -204,6 +204,48 @@ def test_join(folder: Path, film: Path) -> None:
     check(sound(twice) == sound(film), "join: the sound of another file")
 
 
+def piped(data: bytes, *arguments) -> subprocess.CompletedProcess:
+    return subprocess.run([program.path, *map(str, arguments)], input=data, capture_output=True, timeout=120)
+
+
+def test_pipe_and_plan(folder: Path) -> None:
+    """A film from a pipe is read in its order, and what is planned of one is all that decoding needs."""
+    mkv, part = folder / "film.mkv", folder / "part.mkv"
+    run("decode", mkv, folder / "file.y4m", "-y", "--only-video")
+    pictures = (folder / "file.y4m").read_bytes()
+    whole = mkv.read_bytes()
+    for data in (whole, whole[: len(whole) // 2]):
+        result = piped(data, "decode", "-", "-", "--keep-partial")
+        same = len(pictures) if data is whole else len(pictures) // 4  # whole GOPs
+        check(result.stdout[:same] == pictures[:same], f"a pipe: the pictures: {len(result.stdout)} bytes")
+        check((result.returncode == 0) == (data is whole), f"a pipe: cut is said: {result.returncode}")
+    result = piped(whole, "decode", "-", folder / "piped.mkv", "-y")
+    check(result.returncode == 0 and b"read but once" in result.stderr, "a pipe: lost sound is said")
+    ffmpeg("-i", mkv, "-map", "0", "-c", "copy", "-live", "1", folder / "live.mkv")
+    check(piped((folder / "live.mkv").read_bytes(), "decode", "-", "-").stdout == pictures, "a pipe: open-ended clusters")
+    check(piped(whole, "verify", "-").returncode == 0, "a pipe: verify")
+    with mkv.open("rb") as file:
+        result = subprocess.run([program.path, "decode", "-", "-"], stdin=file, capture_output=True, timeout=120)
+        check(result.stdout == pictures, "standard input from a file")
+    generator = random.Random(7)
+    for _ in range(60 if FULL else 12):
+        data = bytearray(whole)
+        for _ in range(generator.choice((1, 30))):
+            data[generator.randrange(len(data))] ^= 1 << generator.randrange(8)
+        result = piped(bytes(data[: generator.randrange(len(data))]), "decode", "-", "md5")
+        check(result.returncode in (0, 2, 4, 5) and b"internal" not in result.stderr, f"a damaged pipe: {result.stderr}")
+
+    for options in ([], ["--frames", "20:30"], ["--reduce", "1"]):
+        plan = json.loads(run("plan", mkv, "--json", *options))
+        check(plan["bytes"] < len(whole) and sum(r["bytes"] for r in plan["ranges"]) == plan["bytes"], "plan: bytes")
+        sparse = bytearray(len(whole))
+        for r in plan["ranges"]:
+            sparse[r["offset"] : r["offset"] + r["bytes"]] = whole[r["offset"] : r["offset"] + r["bytes"]]
+        part.write_bytes(sparse)
+        found = [piped(b"", "decode", file, "md5", *options).stdout for file in (part, mkv)]
+        check(found[0] == found[1] and found[0], f"plan {options}: decodes: {found}")
+
+
 def tones(file: Path) -> list:
     """What is heard in tenths of a second: zero crossings, as the frequency of a tone, to 20 Hz; not at the very seam."""
     raw = ffmpeg("-i", file, "-map", "0:a", "-f", "s16le", "-ac", 1, "-ar", 48000, "-").stdout
@@ -543,6 +585,7 @@ def main() -> int:
         test_round(folder, film)
         test_outputs(folder, film)
         test_join(folder, film)
+        test_pipe_and_plan(folder)
         test_losses(folder, film)
         test_cut(folder, film)
         test_times(folder, film)

@@ -1,17 +1,23 @@
 // trivelet play: shows a stream, with the sound of a film, or a volume in three planes. The player is a module, for its
 // libraries are large.
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 
 #include "apps/cli/backends.h"
+#include "apps/cli/log.h"
 #include "apps/cli/modules.h"
 #include "apps/play/player.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
+#include "codec/spool.h"
 #include "codec/stream_layout.h"
 
 namespace trivelet::cli {
@@ -117,8 +123,32 @@ int show_volume(const Options& options, const VolumeInStream& volume, const Comm
   return kExitDone;
 }
 
+/// A file without a name for what comes out of a pipe, since a player goes to and fro in it.
+struct Kept {
+  explicit Kept(std::string& input) {
+    struct stat status = {};
+    if (input != "-" || fstat(STDIN_FILENO, &status) != 0) return;
+    int number = STDIN_FILENO;
+    if (!S_ISREG(status.st_mode)) {
+      require(isatty(STDIN_FILENO) == 0, ErrorKind::kBadArgument, "standard input is a terminal, not a stream");
+      log::info("standard input is read to its end first, for a player goes to and fro in it");
+      file.emplace("");
+      FileSource pipe("-");
+      std::vector<std::byte> buffer(std::size_t{1} << 18);
+      while (const std::size_t got = pipe.read(buffer.data(), buffer.size()))
+        require(std::fwrite(buffer.data(), 1, got, file->file()) == got, ErrorKind::kIo,
+                "cannot keep standard input in a temporary file; TMPDIR names another folder");
+      file->rewind();
+      number = fileno(file->file());
+    }
+    input = "/dev/fd/" + std::to_string(number);
+  }
+  std::optional<Spool> file;
+};
+
 int run(Options options, const Common& common, const Command& app) {
   play::Options& player = options.player;
+  const Kept kept(player.input);
   require_tvl_file(player.input, "is not a Trivelet stream, nor Matroska with one; other videos are for other players");
   if (const std::optional<VolumeInStream> volume = volume_in(player.input, common))
     return show_volume(options, *volume, common, app);

@@ -2,7 +2,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -32,11 +34,25 @@ std::unique_ptr<ReadPlan> make_plan(const Options& options, const Common& common
   return std::make_unique<ReadPlan>(bytes, part_params(options.input, d, common));
 }
 
+/// Where ranges of a stream are in a film, and what tells where its packets are.
+std::vector<ByteRange> in_film(const io::MatroskaSource& film, const std::vector<ByteRange>& ranges) {
+  std::vector<ByteRange> all = film.structure();
+  for (const ByteRange& range : ranges)
+    for (const ByteRange& place : film.places(range.offset, range.size)) all.push_back(place);
+  std::sort(all.begin(), all.end(), [](const ByteRange& a, const ByteRange& b) { return a.offset < b.offset; });
+  std::vector<ByteRange> merged;
+  for (const ByteRange& r : all)
+    if (!merged.empty() && r.offset <= merged.back().offset + merged.back().size)
+      merged.back().size = std::max(merged.back().size, r.offset + r.size - merged.back().offset);
+    else
+      merged.push_back(r);
+  return merged;
+}
+
 int run(const Options& options, const Common& common) {
   require_tvl_file(options.input);
-  require(!io::holds_stream(options.input), ErrorKind::kUnsupported,
-          "'" + options.input + "' is Matroska, in which a stream is not in one piece; 'trivelet demux' takes it out");
-  FileSource source(options.input);
+  const StreamFile file = open_stream_file(options.input);
+  ByteSource& source = *file.source;
   require(source.seekable(), ErrorKind::kBadArgument, "a pipe cannot be read in parts; use a file");
   const std::unique_ptr<ReadPlan> plan = make_plan(options, common, source.size());
   int rounds = 0;
@@ -49,7 +65,12 @@ int run(const Options& options, const Common& common) {
               "'" + options.input + "' became shorter while it was read");
       plan->give(range.offset, bytes.data(), bytes.size());
     }
-  const std::vector<ByteRange> ranges = plan->ranges();
+  std::vector<ByteRange> ranges = plan->ranges();
+  std::uint64_t file_bytes = source.size();
+  if (const auto* film = dynamic_cast<const io::MatroskaSource*>(&source)) {
+    ranges = in_film(*film, ranges);
+    file_bytes = std::filesystem::file_size(options.input);
+  }
   std::uint64_t total = 0;
   for (const ByteRange& range : ranges) total += range.size;
   if (options.json) {
@@ -70,7 +91,7 @@ int run(const Options& options, const Common& common) {
     return kExitDone;
   }
   for (const ByteRange& range : ranges) fmt::print("{} {}\n", range.offset, range.size);
-  log::info("{} of {} bytes in {}, asked for in {}", total, source.size(), count_of(ranges.size(), "range"),
+  log::info("{} of {} bytes in {}, asked for in {}", total, file_bytes, count_of(ranges.size(), "range"),
             count_of(static_cast<std::uint64_t>(rounds), "round"));
   return kExitDone;
 }
@@ -86,7 +107,9 @@ Action define_plan(Command& app, Common& common) {
   add_log_options(app, common);
   app.add_footer(
       "Prints a line for every range: its first byte and how many follow. A file that holds nothing else decodes with\n"
-      "the same options.");
+      "the same options. Of a film in Matroska that is what its pictures are decoded from, and the heads of all "
+      "packets,\n"
+      "which tell where those of the pictures are.");
   return [options, &common] { return run(*options, common); };
 }
 

@@ -24,8 +24,10 @@ namespace {
 
 std::string name_of(const std::string& path) { return path == "-" ? "standard input" : "'" + path + "'"; }
 
-/// The first bytes a pipe will deliver, left in it. Waits for them up to a second after the first one came.
-std::size_t peek_pipe(int fd, std::byte* data, std::size_t size) {
+/// The first bytes a pipe will deliver, left in it. Waits up to a second after the first one came, until all are there or
+/// enough(count) of them.
+template <class Enough>
+std::size_t peek_pipe(int fd, std::byte* data, std::size_t size, const Enough& enough) {
   std::size_t seen = 0;
   for (int attempt = 0; attempt < 100; ++attempt) {
     int copy[2];
@@ -34,10 +36,23 @@ std::size_t peek_pipe(int fd, std::byte* data, std::size_t size) {
     seen = there > 0 ? static_cast<std::size_t>(std::max<ssize_t>(0, ::read(copy[0], data, size))) : 0;
     close(copy[0]);
     close(copy[1]);
-    if (there <= 0 || seen == size) break;
+    if (there <= 0 || seen == size || enough(seen)) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return seen;
+}
+
+enum class Piped { kOther, kStream, kMatroska };
+
+/// What comes out of standard input, a pipe.
+Piped piped_stream() {
+  std::vector<std::byte> head(std::size_t{1} << 16);  // what a pipe holds
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(head.data());
+  const std::size_t seen = peek_pipe(STDIN_FILENO, head.data(), head.size(), [&](std::size_t there) {
+    return there >= 8 && io::begins_with_stream(bytes, there).has_value();
+  });
+  if (trivelet::is_tvl(head.data(), seen)) return Piped::kStream;
+  return io::begins_with_stream(bytes, seen).value_or(false) ? Piped::kMatroska : Piped::kOther;
 }
 
 /// A .tvl stream as a reader of frames.
@@ -100,7 +115,7 @@ bool is_tvl_file(const std::string& path) {
   }
   // A named pipe would lose its writer when it is closed again: its name has to tell.
   if (!standard) return S_ISFIFO(status.st_mode) && std::filesystem::path(path).extension() == ".tvl";
-  return S_ISFIFO(status.st_mode) && trivelet::is_tvl(head.data(), peek_pipe(STDIN_FILENO, head.data(), head.size()));
+  return S_ISFIFO(status.st_mode) && piped_stream() != Piped::kOther;
 }
 
 void require_tvl_file(const std::string& path, const std::string& is_not) {
@@ -259,6 +274,13 @@ void refuse_film_options(const std::string& output, const Command& app) {
 }
 
 StreamFile open_stream_file(const std::string& path) {
+  struct stat status = {};
+  if (path == "-" && fstat(STDIN_FILENO, &status) == 0 && S_ISFIFO(status.st_mode) &&
+      piped_stream() == Piped::kMatroska) {
+    auto pipe = std::make_unique<io::MatroskaPipe>(path);
+    io::Company company = pipe->company();
+    return {std::move(pipe), std::move(company)};
+  }
   if (!io::holds_stream(path)) return {std::make_unique<FileSource>(path)};
   auto matroska = std::make_unique<io::MatroskaSource>(path);
   io::Company company = matroska->company();
@@ -275,6 +297,9 @@ io::CompanyOptions company_for(const std::string& input, const io::Company& comp
   taken.after_first_frame = frames.first > 0 || frames.first_seconds.value_or(0) > 0;
   taken.before_last_frame = frames.has_end() || frames.end_seconds;
   taken.from = options.tracks_from;
+  if (taken.from.empty() && input == "-" && !company.empty())
+    log::warn("{} of standard input are left out, for a pipe is read but once; --tracks-from FILE takes them of a file",
+              io::to_string(company));
   if (taken.from.empty() && input != "-" && (!company.empty() || io::holds_stream(input))) taken.from = input;
   if (!taken.from.empty() && io::holds_stream(taken.from))
     taken.clock_offset_us = io::MatroskaSource(taken.from).clock_offset_us();

@@ -4,6 +4,7 @@
 #include "io/video/matroska.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -63,10 +64,11 @@ struct Element {
   std::uint64_t missing = 0;  ///< bytes, then
 };
 
-/// Elements of a file, one after the other.
+/// Elements of a file, or of what is in memory, one after the other.
 class Elements {
  public:
-  explicit Elements(const InputBytes& file) : file_(file), size_(file.size().value_or(0)) {}
+  explicit Elements(const InputBytes& file) : file_(&file), size_(file.size().value_or(0)) {}
+  Elements(const std::uint8_t* data, std::size_t size) : memory_(data), size_(size) {}
 
   /// The element at `at`; nothing where there is none.
   std::optional<Element> element(std::uint64_t at) {
@@ -101,12 +103,13 @@ class Elements {
     return v;
   }
 
-  std::vector<std::uint8_t> content(const Element& e, std::size_t most) const {
+  std::vector<std::uint8_t> content(const Element& e, std::size_t most) {
     std::vector<std::uint8_t> data(static_cast<std::size_t>(std::min<std::uint64_t>(e.end - e.begin, most)));
-    data.resize(file_.read_at(e.begin, data.data(), data.size()));
+    data.resize(read_at(e.begin, data.data(), data.size()));
+    note(e.begin, data.size());
     return data;
   }
-  std::string text(const Element& e) const {
+  std::string text(const Element& e) {
     constexpr std::size_t kMost = 256;
     const std::vector<std::uint8_t> data = content(e, kMost);
     return std::string(data.begin(), std::find(data.begin(), data.end(), std::uint8_t{0}));
@@ -119,7 +122,7 @@ class Elements {
     // The window grows, so that the work stays in proportion to the way that is gone.
     for (std::size_t reach = 256; at + kId.size() <= size_; reach = std::min(2 * reach, std::size_t{1} << 18)) {
       window.resize(reach);
-      const std::size_t got = file_.read_at(at, window.data(), window.size());
+      const std::size_t got = read_at(at, window.data(), window.size());
       const auto end = window.begin() + static_cast<std::ptrdiff_t>(got);
       const auto found = std::search(window.begin(), end, kId.begin(), kId.end());
       if (found != end) return at + static_cast<std::uint64_t>(found - window.begin());
@@ -132,20 +135,41 @@ class Elements {
   /// `count` bytes from `at` on, zeros behind the end of the file; null where the file ends before.
   const std::uint8_t* bytes(std::uint64_t at, std::size_t count) {
     if (at >= size_) return nullptr;
+    note(at, count);
     if (at < window_at_ || at + count > window_at_ + window_.size() || window_.empty()) {
       window_.assign(4096, 0);
       window_at_ = at;
-      file_.read_at(at, window_.data(), window_.size());
+      read_at(at, window_.data(), window_.size());
     }
     return window_.data() + (at - window_at_);
   }
   std::uint64_t size() const { return size_; }
 
+  /// What was looked at, in the order of the file. What is a few bytes further on is one range with it.
+  const std::vector<ByteRange>& looked_at() const { return looked_at_; }
+  void note(std::uint64_t at, std::uint64_t count) {
+    constexpr std::uint64_t kGap = 64;  // a range more costs more than so many bytes
+    const std::uint64_t end = std::min(size_, at + count);
+    if (looked_at_.empty() || at > looked_at_.back().offset + looked_at_.back().size + kGap)
+      looked_at_.push_back({at, end - at});
+    else
+      looked_at_.back().size = std::max(looked_at_.back().size, end - std::min(end, looked_at_.back().offset));
+  }
+
  private:
+  std::size_t read_at(std::uint64_t at, void* data, std::size_t size) const {
+    if (file_ != nullptr) return file_->read_at(at, data, size);
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(size, size_ - std::min(size_, at)));
+    if (n > 0) std::memcpy(data, memory_ + at, n);
+    return n;
+  }
+
   static int leading_zeros(std::uint8_t b) { return b == 0 ? 8 : std::countl_zero(b); }
 
-  const InputBytes& file_;
+  const InputBytes* file_ = nullptr;
+  const std::uint8_t* memory_ = nullptr;
   std::uint64_t size_;
+  std::vector<ByteRange> looked_at_;
   std::uint64_t window_at_ = 0;
   std::vector<std::uint8_t> window_;
 };
@@ -228,7 +252,8 @@ std::size_t head_bytes(const std::vector<std::uint8_t>& data) {
 
 bool holds_stream(const std::string& path) {
   struct stat status = {};
-  if (path == "-" || ::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  const bool known = path == "-" ? ::fstat(STDIN_FILENO, &status) == 0 : ::stat(path.c_str(), &status) == 0;
+  if (!known || !S_ISREG(status.st_mode)) return false;
   try {
     const InputBytes file(path);
     constexpr std::uint8_t kBegin[] = {id::kEbml >> 24, id::kEbml >> 16 & 0xFF, id::kEbml >> 8 & 0xFF,
@@ -250,6 +275,26 @@ bool holds_stream(const std::string& path) {
   } catch (const Error&) {  // whoever opens it will say so
   }
   return false;
+}
+
+std::optional<bool> begins_with_stream(const std::uint8_t* data, std::size_t size) {
+  constexpr std::uint8_t kBegin[] = {id::kEbml >> 24, id::kEbml >> 16 & 0xFF, id::kEbml >> 8 & 0xFF, id::kEbml & 0xFF};
+  if (std::memcmp(data, kBegin, std::min(size, sizeof kBegin)) != 0) return false;
+  Elements elements(data, size);
+  const std::optional<Element> segment = find_segment(elements);
+  if (!segment) return std::nullopt;
+  for (std::uint64_t at = segment->begin; at < size;) {
+    const std::optional<Element> e = elements.element(at);
+    if (!e) return std::nullopt;
+    if (e->id == id::kCluster) return false;
+    if (e->cut) return std::nullopt;
+    if (e->id == id::kTracks) {
+      const std::vector<Track> tracks = parse_tracks(elements, *e);
+      return std::any_of(tracks.begin(), tracks.end(), [](const Track& t) { return t.is_ours(); });
+    }
+    at = e->end;
+  }
+  return std::nullopt;
 }
 
 namespace {
@@ -327,6 +372,7 @@ class MatroskaSource::Parser {
     require(track_.has_value(), ErrorKind::kBadStream, source_.file_.name() + " has no track of a Trivelet stream");
     require(!source_.head_.empty(), ErrorKind::kBadStream,
             source_.file_.name() + ": its Trivelet track has no header, neither in CodecPrivate nor before a GOP");
+    source_.structure_ = elements_.looked_at();
   }
 
  private:
@@ -419,6 +465,7 @@ class MatroskaSource::Parser {
         source_.head_ = start;
       }
       const std::vector<std::uint8_t>& head = source_.head_;
+      elements_.note(at, std::min<std::uint64_t>(bytes, head.size()));
       const bool same = start.size() >= head.size() && std::equal(head.begin(), head.end(), start.begin());
       // Cut off within it: what is there is passed over.
       const bool cut = bytes < head.size() && at + bytes == elements_.size();
@@ -440,7 +487,7 @@ class MatroskaSource::Parser {
 
 MatroskaSource::MatroskaSource(const std::string& path) : file_(path) {
   require(file_.size().has_value(), ErrorKind::kUnsupported,
-          file_.name() + ": Matroska is read from files only, not from pipes");
+          file_.name() + ": a pipe; MatroskaPipe reads such Matroska in its order");
   Parser(*this).parse();
 }
 
@@ -471,6 +518,157 @@ std::size_t MatroskaSource::read(void* data, std::size_t size) {
   }
   return done;
 }
+
+std::vector<ByteRange> MatroskaSource::places(std::uint64_t begin, std::uint64_t bytes) const {
+  std::vector<ByteRange> found;
+  const std::uint64_t end = std::min(size_, begin + std::min(bytes, size_));
+  for (const Piece& p : pieces_) {
+    const std::uint64_t from = std::max(begin, p.begin);
+    const std::uint64_t to = std::min(end, p.begin + p.bytes);
+    if (from < to) found.push_back({p.at + (from - p.begin), to - from});
+  }
+  return found;
+}
+
+// Masters that hold packets are entered, their ends are not looked for: what follows says itself what it is.
+MatroskaPipe::MatroskaPipe(const std::string& path) : file_(path) {
+  while (head_.empty() && next_packet()) {
+  }
+  require(track_ != 0, ErrorKind::kBadStream, file_.name() + " has no track of a Trivelet stream before its packets");
+  require(!head_.empty(), ErrorKind::kBadStream,
+          file_.name() + ": its Trivelet track has no header, neither in CodecPrivate nor before a GOP");
+}
+
+bool MatroskaPipe::next_packet() {
+  for (;;) {
+    const std::string_view ahead = file_.peek(12);
+    if (ahead.empty()) return false;
+    std::array<std::uint8_t, 12> bytes{};
+    std::memcpy(bytes.data(), ahead.data(), ahead.size());
+    Elements elements(bytes.data(), bytes.size());
+    const std::optional<Element> e = elements.element(0);
+    const std::uint64_t position = file_.position();
+    if (!e || e->begin > ahead.size()) {
+      find_cluster();
+      continue;
+    }
+    // Elements::element() ends them with the bytes it knows.
+    const std::uint64_t length = e->cut ? e->end - e->begin + e->missing : e->end - e->begin;
+    const bool entered = e->id == id::kSegment || e->id == id::kCluster || e->id == id::kBlockGroup;
+    if (!entered && e->open_ended) {
+      find_cluster();
+      continue;
+    }
+    file_.skip(e->begin);
+    if (entered) continue;
+    if (e->id == id::kTracks && track_ == 0) {
+      tracks(length);
+      if (!head_.empty()) return true;
+    } else if ((e->id == id::kSimpleBlock || e->id == id::kBlock) && block(length)) {
+      return true;
+    } else {
+      if (e->id == id::kChapters) company_.chapters = true;
+      if (e->id == id::kAttachments) company_.attachments = true;
+      const std::uint64_t done = file_.position() - position - e->begin;
+      if (length > done) file_.skip(length - done);
+    }
+  }
+}
+
+void MatroskaPipe::find_cluster() {
+  constexpr std::array<char, 4> kId = {0x1F, 0x43, static_cast<char>(0xB6), 0x75};
+  file_.skip(1);
+  for (;;) {
+    const std::string_view ahead = file_.peek(4096);
+    const auto found = std::search(ahead.begin(), ahead.end(), kId.begin(), kId.end());
+    const bool last = ahead.size() < 4096;
+    file_.skip(found != ahead.end() ? static_cast<std::uint64_t>(found - ahead.begin())
+               : last               ? ahead.size()
+                                    : ahead.size() - kId.size() + 1);
+    if (found != ahead.end() || last) return;
+  }
+}
+
+void MatroskaPipe::tracks(std::uint64_t length) {
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
+  require(length <= kMost, ErrorKind::kUnsupported,
+          file_.name() + ": " + std::to_string(length) + " bytes that describe tracks; the limit is " +
+              std::to_string(kMost));
+  std::vector<std::uint8_t> data;
+  // Grows with what there is, whatever the length says.
+  while (data.size() < length) {
+    const std::size_t have = data.size();
+    data.resize(have + static_cast<std::size_t>(std::min<std::uint64_t>(length - have, 65536)));
+    const std::size_t got = file_.read(data.data() + have, data.size() - have);
+    data.resize(have + got);
+    if (got == 0) break;
+  }
+  Elements elements(data.data(), data.size());
+  for (Track& track : parse_tracks(elements, {id::kTracks, 0, data.size(), false, false, 0})) {
+    if (track_ != 0 || !track.is_ours()) {
+      company_.tracks.push_back(track.shown);
+      continue;
+    }
+    require(!track.encoded, ErrorKind::kUnsupported,
+            file_.name() + ": the Trivelet track is compressed or encrypted by Matroska; write it without");
+    track_ = track.number;
+    head_.assign(track.codec_private.begin() + Track::kBitmapHeader, track.codec_private.end());
+    head_.resize(head_bytes(head_));
+  }
+}
+
+/// Whether it is a packet of the stream, of which left_ bytes follow.
+bool MatroskaPipe::block(std::uint64_t length) {
+  const std::string_view ahead = file_.peek(12);
+  std::array<std::uint8_t, 12> p{};
+  std::memcpy(p.data(), ahead.data(), ahead.size());
+  const int digits = p[0] == 0 ? 9 : std::countl_zero(p[0]) + 1;
+  std::uint64_t number = p[0] & (0xFFu >> std::min(digits, 8));
+  for (int i = 1; i < std::min(digits, 8); ++i) number = number << 8 | p[static_cast<std::size_t>(i)];
+  const std::uint64_t before = static_cast<std::uint64_t>(digits) + 3;
+  if (digits > 8 || number != track_ || track_ == 0 || before > length || before > ahead.size()) return false;
+  require((p[static_cast<std::size_t>(digits) + 2] & 0x06) == 0, ErrorKind::kUnsupported,
+          file_.name() + ": the packets of the Trivelet track are laced; write it without lacing");
+  file_.skip(before);
+  left_ = length - before;
+  const std::string_view start = file_.peek(
+      static_cast<std::size_t>(std::min<std::uint64_t>(left_, head_.empty() ? kMaxHeaderBytes : head_.size())));
+  if (start.size() < sizeof trivelet::kSignature ||
+      std::memcmp(start.data(), trivelet::kSignature, sizeof trivelet::kSignature) != 0) {
+    if (head_.empty()) file_.skip(std::exchange(left_, 0));  // before any header nothing has its place
+    return !head_.empty();
+  }
+  std::vector<std::uint8_t> repeated(start.begin(), start.end());
+  if (head_.empty()) {
+    repeated.resize(head_bytes(repeated));
+    head_ = repeated;
+  }
+  const bool cut = start.size() < head_.size();
+  require(cut || std::equal(head_.begin(), head_.end(), repeated.begin()), ErrorKind::kBadStream,
+          file_.name() + ": the packet at byte " + std::to_string(file_.position()) +
+              " belongs to another stream than those before; files can only be joined by 'join'");
+  const std::uint64_t passed = std::min<std::uint64_t>(left_, repeated.size());
+  left_ -= file_.skip(passed);
+  return true;
+}
+
+std::size_t MatroskaPipe::read(void* data, std::size_t size) {
+  auto* out = static_cast<std::uint8_t*>(data);
+  std::size_t done = std::min(size, head_.size() - head_read_);
+  if (done > 0) std::memcpy(out, head_.data() + head_read_, done);
+  head_read_ += done;
+  while (done < size) {
+    if (left_ == 0 && !next_packet()) break;
+    const std::size_t got =
+        file_.read(out + done, static_cast<std::size_t>(std::min<std::uint64_t>(left_, size - done)));
+    if (got == 0 && left_ > 0) break;
+    done += got;
+    left_ -= got;
+  }
+  return done;
+}
+
+void MatroskaPipe::seek(std::uint64_t) { fail(ErrorKind::kInternal, "seeking in a pipe"); }
 
 std::int64_t MatroskaSource::clock_offset_us() const {
   if (pieces_.empty()) return 0;

@@ -14,17 +14,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "io/source.h"
 #include "io/video/company.h"
+#include "trivelet/plan.h"
 #include "trivelet/streams.h"
 
 namespace trivelet::io {
 
 /// Whether a regular file is a Matroska file with such a track. False for what cannot be read.
 bool holds_stream(const std::string& path);
+
+/// The same of the beginning of a file; nothing where more of it would tell.
+std::optional<bool> begins_with_stream(const std::uint8_t* data, std::size_t size);
 
 /// How many bytes a regular file lacks at its end by what it says of itself; 0 for whole ones, and for those that do not
 /// say. Known are Matroska, MP4 and MOV, AVI.
@@ -47,6 +52,11 @@ class MatroskaSource final : public ByteSource {
   std::int64_t clock_offset_us() const;
   const Company& company() const { return company_; }
 
+  /// Where bytes of the stream are in the file; those before the first GOP are where its tracks are described.
+  std::vector<ByteRange> places(std::uint64_t begin, std::uint64_t bytes) const;
+  /// What was read of the file to find the packets.
+  const std::vector<ByteRange>& structure() const { return structure_; }
+
  private:
   struct Piece {
     std::uint64_t begin = 0;  ///< in the stream
@@ -60,11 +70,39 @@ class MatroskaSource final : public ByteSource {
   InputBytes file_;
   std::vector<std::uint8_t> head_;  ///< of the stream, before the first packet
   std::vector<Piece> pieces_;
+  std::vector<ByteRange> structure_;
   std::int64_t first_block_ns_ = 0;
   std::uint64_t tick_ns_ = 1'000'000;
   Company company_;
   std::uint64_t size_ = 0;
   std::uint64_t position_ = 0;
+};
+
+/// The same from a pipe, in order: of a file whose tracks are described before their packets. Behind damaged elements the
+/// next cluster is looked for.
+class MatroskaPipe final : public ByteSource {
+ public:
+  /// Waits for the description of the tracks. Throws as MatroskaSource does; read() does, too.
+  explicit MatroskaPipe(const std::string& path);
+  std::size_t read(void* data, std::size_t size) override;
+  bool seekable() const override { return false; }
+  void seek(std::uint64_t position) override;
+  std::uint64_t size() const override { return 0; }
+  /// What was there until now.
+  const Company& company() const { return company_; }
+
+ private:
+  bool next_packet();
+  void find_cluster();
+  void tracks(std::uint64_t length);
+  bool block(std::uint64_t length);
+
+  InputBytes file_;
+  std::vector<std::uint8_t> head_;
+  std::size_t head_read_ = 0;
+  std::uint64_t track_ = 0;  ///< its number; 0: not yet seen
+  std::uint64_t left_ = 0;   ///< of the packet that is being read
+  Company company_;
 };
 
 /// Where a stream is written to.

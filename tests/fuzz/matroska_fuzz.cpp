@@ -64,6 +64,15 @@ int fuzz(const std::uint8_t* data, std::size_t size) {
   } catch (const Error& e) {
     must(e.kind() == ErrorKind::kBadStream || e.kind() == ErrorKind::kUnsupported);
   }
+  try {  // in its order, as from a pipe
+    io::MatroskaPipe pipe(path);
+    std::vector<std::byte> piece(1u + data[0]);
+    std::size_t bytes = 0;
+    while (const std::size_t got = pipe.read(piece.data(), piece.size())) bytes += got;
+    must(bytes <= 2 * size);
+  } catch (const Error& e) {
+    must(e.kind() == ErrorKind::kBadStream || e.kind() == ErrorKind::kUnsupported);
+  }
   ::close(file);
   return 0;
 }
