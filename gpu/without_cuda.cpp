@@ -25,6 +25,7 @@ std::shared_ptr<std::byte> page_locked(std::size_t) { without_cuda(); }
 void copy_to_device(int, Rows, Rows, std::size_t, std::size_t, void*) { without_cuda(); }
 void copy_from_device(int, Rows, Rows, std::size_t, std::size_t, void*) { without_cuda(); }
 void wait_for(int, void*) { without_cuda(); }
+std::shared_ptr<DevicePictures> device_pictures(int) { without_cuda(); }
 std::unique_ptr<Textures> share_textures(int, std::span<const unsigned>) { without_cuda(); }
 
 int still_device_count() { return 0; }

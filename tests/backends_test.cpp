@@ -29,6 +29,7 @@
 #include "tests/volume_support.h"
 #include "trivelet/codec.h"
 #include "trivelet/cuda.h"
+#include "trivelet/device_pictures.h"
 
 namespace trivelet {
 namespace {
@@ -851,6 +852,68 @@ TEST(Backends, volumes) {
       EXPECT_FALSE(decoded[0].empty());
       EXPECT_TRUE(decoded[0] == decoded[1]);
     }
+  }
+}
+
+// Pictures as video engines leave them: rows with gaps, chroma in turns, samples at the upper end of their words.
+TEST(DevicePictures, BecomeFrames) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  for (const char* format : {"yuv420p", "yuv420p10", "yuv420p16", "yuv444p", "yuv444p12", "gray"}) {
+    SCOPED_TRACE(format);
+    VideoInfo info;
+    info.width = 301;
+    info.height = 35;
+    info.format = parse_pixel_format(format);
+    const auto pictures = gpu::device_pictures(0);
+    EXPECT_EQ(pictures->device(), 0);
+    EXPECT_FALSE(pictures->is_full());
+    const int bytes = info.format.bits > 8 ? 2 : 1;
+    const bool turns = info.format.log2_chroma_w == 1;
+    constexpr std::ptrdiff_t kPitch = 1024;
+    constexpr int kFrames = 3;
+    Gop expected(info, kFrames), back(info, kFrames);
+    expected.set_frames(kFrames);
+    back.set_frames(kFrames);
+    std::mt19937 random(7);
+    std::vector<std::shared_ptr<const void>> kept;
+    for (int f = 0; f < kFrames; ++f) {
+      DevicePicture picture;
+      picture.components = expected.components();
+      picture.bytes_per_sample = bytes;
+      picture.shift = bytes == 2 ? 16 - info.format.bits : 0;
+      const std::size_t plane_bytes = kPitch * 64;
+      gpu::DeviceBuffer<std::byte> surface(plane_bytes * 4);
+      std::vector<std::byte> host(surface.size(), std::byte{0x5a});
+      for (int c = 0; c < picture.components; ++c) {
+        const MutableVolumeView v = expected.plane(c);
+        const bool interleaved = turns && c > 0;
+        const std::size_t begin = plane_bytes * static_cast<std::size_t>(interleaved ? 1 : c) +
+                                  static_cast<std::size_t>(interleaved && c == 2 ? bytes : 0);
+        const int step = interleaved ? 2 : 1;
+        picture.planes[static_cast<std::size_t>(c)] = {surface.data() + begin, kPitch, v.shape.width, v.shape.height,
+                                                       step};
+        for (int y = 0; y < v.shape.height; ++y)
+          for (int x = 0; x < v.shape.width; ++x) {
+            const auto value = static_cast<unsigned>(random() & ((1u << info.format.bits) - 1));
+            const unsigned word = value << picture.shift;
+            std::memcpy(v.row(f, y) + x * bytes, &value, static_cast<std::size_t>(bytes));
+            std::memcpy(host.data() + begin + y * kPitch + x * step * bytes, &word, static_cast<std::size_t>(bytes));
+          }
+      }
+      gpu::check(cudaMemcpy(surface.data(), host.data(), host.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
+      kept.push_back(pictures->keep(picture));
+      gpu::check(
+          cudaMemcpy(surface.data(), std::vector<std::byte>(host.size()).data(), host.size(), cudaMemcpyHostToDevice),
+          "cudaMemcpy");
+    }
+    for (int f = 0; f < kFrames; ++f) pictures->read(kept[static_cast<std::size_t>(f)], back, f);
+    kept.clear();
+    pictures->wait();
+    for (int f = 0; f < kFrames; ++f)
+      for (int c = 0; c < expected.components(); ++c)
+        for (int y = 0; y < expected.plane(c).shape.height; ++y)
+          ASSERT_EQ(std::memcmp(expected.plane(c).row(f, y), back.plane(c).row(f, y), expected.plane(c).row_bytes()), 0)
+              << f << " " << c << " " << y;
   }
 }
 

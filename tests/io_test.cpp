@@ -528,6 +528,75 @@ TEST_F(Io, SeveralFramesAtOnce) {
   }
 }
 
+// Stretches between key frames decoded apart are the file's frames, each once, whatever decoders there are; pictures that
+// lean on the stretch before come from it (open GOPs).
+TEST_F(Io, SeveralDecoders) {
+  if (!have_ffmpeg() || !have_program()) GTEST_SKIP() << "no FFmpeg or no ffmpeg program";
+  const std::string source = "-f lavfi -i testsrc2=size=64x48:rate=25:duration=12";
+  const std::string x264 = " -c:v libx264 -pix_fmt yuv420p -preset fast -x264-params ";
+  struct Case {
+    const char* name;
+    std::string how;
+    bool divides;
+  };
+  for (const Case& c :
+       {Case{"closed.mp4", x264 + "keyint=50:scenecut=0", true},
+        Case{"open.mkv", x264 + "keyint=60:min-keyint=60:open-gop=1:bframes=3:scenecut=0", true},
+        Case{"hevc.mp4", " -c:v libx265 -pix_fmt yuv420p10le -x265-params keyint=50:open-gop=1:log-level=none", true},
+        Case{"alone.mp4", x264 + "keyint=1000:scenecut=0", false}, Case{"no_index.h264", x264 + "keyint=50", false},
+        Case{"intra.mkv", " -c:v ffv1", true}}) {
+    SCOPED_TRACE(c.name);
+    const std::string file = path(c.name);
+    shell("ffmpeg -v quiet -y " + source + c.how + " '" + file + "' 2>&1");
+    if (!fs::exists(file) || fs::file_size(file) == 0) continue;  // an ffmpeg without that coder
+    const auto plain = open_reader(file, {});
+    Gop expected(plain->info(), 400);
+    ASSERT_TRUE(read_gop(*plain, expected));
+    ASSERT_EQ(expected.frames(), 300);
+    for (const int decoders : {3, 64}) {
+      SCOPED_TRACE(decoders);
+      const auto reader = open_reader(file, {.decoders = decoders});
+      Gop back(reader->info(), 400);
+      EXPECT_EQ(reader->skip(3), 3u);
+      EXPECT_TRUE(reader->read(back, 3));
+      EXPECT_EQ(reader->read_frames(back, 4, 90), 90);
+      EXPECT_EQ(reader->unread(20), c.divides);
+      int at = c.divides ? 74 : 94;
+      at += reader->read_frames(back, at, 400 - at);
+      ASSERT_EQ(at, 300);
+      EXPECT_EQ(reader->read_frames(back, 300, 1), 0);
+      for (int f = 3; f < 300; ++f) {
+        ASSERT_TRUE(same_frame(expected, f, back, f)) << f;
+        EXPECT_EQ(back.times()[static_cast<std::size_t>(f)].pts, expected.times()[static_cast<std::size_t>(f)].pts);
+      }
+    }
+    (void)open_reader(file, {.decoders = 8});  // left before anything is read
+  }
+}
+
+// Damage is found in its stretch, and the frames before are delivered.
+TEST_F(Io, SeveralDecodersFindDamage) {
+  if (!have_ffmpeg() || !have_program()) GTEST_SKIP() << "no FFmpeg or no ffmpeg program";
+  shell(
+      "ffmpeg -v quiet -y -f lavfi -i testsrc2=size=64x48:rate=25:duration=12 -c:v libx264 -x264-params "
+      "keyint=50:scenecut=0 -movflags faststart '" +
+      path("a.mp4") + "'");
+  std::string bytes = read_file(path("a.mp4"));
+  if (bytes.empty()) GTEST_SKIP() << "no x264";
+  for (std::size_t i = bytes.size() * 3 / 4; i < bytes.size() * 3 / 4 + 400; ++i)
+    bytes[i] = static_cast<char>(~bytes[i]);
+  write_file(path("a.mp4"), bytes);
+  const auto reader = open_reader(path("a.mp4"), {.decoders = 4});
+  Gop gop(reader->info(), 1);
+  int frames = 0;
+  const std::optional<ErrorKind> kind = error_of([&] {
+    while (reader->read(gop, 0)) ++frames;
+  });
+  EXPECT_EQ(kind, ErrorKind::kBadStream);
+  EXPECT_GE(frames, 100);
+  EXPECT_LT(frames, 300);
+}
+
 TEST_F(Io, StandardInput) {
   const VideoInfo info = make_info("yuv420p", {17, 31});
   const Gop gop = random_gop(info, 4);

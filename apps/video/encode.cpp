@@ -22,6 +22,8 @@
 #include "codec/join.h"
 #include "codec/stream_layout.h"
 #include "codec/trace.h"
+#include "trivelet/cuda.h"
+#include "trivelet/device_pictures.h"
 #include "trivelet/scene_cuts.h"
 #include "trivelet/structure_search.h"
 
@@ -79,6 +81,7 @@ struct Options {
   std::string pin_from;
   bool resume = false;
   bool verify = false;
+  std::string hwaccel = "none";
   InputOptions reading;
   CodingOptions coding;
   FilmOptions film;
@@ -241,7 +244,7 @@ VolumeEncoderParams volume_params(const Options& options, const EncoderParams& p
 
 int run_volume(const Options& options, const Common& common, const Command& app) {
   for (const char* option : {"--recover", "--stream", "--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts",
-                             "--plain-ends", "--joinable", "--pin-from", "--resume"})
+                             "--plain-ends", "--joinable", "--pin-from", "--resume", "--hwaccel"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
   refuse_film_options(options.output, app);
   require(!is_matroska_name(options.output), ErrorKind::kBadArgument,
@@ -449,6 +452,24 @@ std::vector<std::uint8_t> identity_of(const Options& options, const std::vector<
   return std::move(out.bytes);
 }
 
+// Engines that an H200 has. Beside more decoders than eight, streams of kernels wait for each other.
+constexpr int kHardwareDecoders = 7;
+
+/// Where --hwaccel lets a GPU decode the input: on the one that encodes.
+io::ReaderOptions hardware_reader(const Options& options, const Common& common) {
+  io::ReaderOptions reader = reader_options(options.reading, common);
+  if (options.hwaccel == "none") return reader;
+  const bool must = options.hwaccel == "cuda";
+  const DeviceChoice choice = choose_device(options.device);
+  require(!must || choice.gpu >= 0, ErrorKind::kUnsupported,
+          "--hwaccel cuda decodes on the GPU that encodes, and --device " + options.device + " is the CPU");
+  if (choice.gpu < 0) return reader;
+  reader.device_decoding = must ? io::DeviceDecoding::kAlways : io::DeviceDecoding::kWherePossible;
+  reader.pictures = gpu::device_pictures(choice.gpu);
+  reader.decoders = kHardwareDecoders;
+  return reader;
+}
+
 int run(const Options& given, const Common& given_common, const Command& app) {
   Options options = given;
   Common common = given_common;
@@ -478,6 +499,9 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     }
     return run_volume(options, given_common, app);
   }
+  require(!processes || options.hwaccel != "cuda", ErrorKind::kUnsupported,
+          "--hwaccel cuda is for one GPU and one process; leave it out, or --device at gpu:N");
+  if (processes) options.hwaccel = "none";
   std::unique_ptr<Processes> alone;
   if (options.resume && !processes) {
     alone = std::move(team_of_threads(1).front());
@@ -519,7 +543,8 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   const bool fast = params.profile == Profile::kFast;
   const bool few_gops = fast && params.motion != Motion::kOn;
   if (few_gops) starting = start_backend(options.device, gpu_memory, kFastGops);
-  VideoInput input(options.input, reader_options(options.reading, common), common, range);
+  if (few_gops && options.hwaccel != "none") gpu::expect_gops(static_cast<int>(kFastGops) + kHardwareDecoders);
+  VideoInput input(options.input, hardware_reader(options, common), common, range);
   if (!few_gops) {
     const std::uint64_t gops = gops_of(input.info(), params.gop_frames);
     starting = start_backend(options.device, gpu_memory, fast && gops > 0 ? gops + kFastGops : gops);
@@ -566,7 +591,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     require(difference.empty(), ErrorKind::kBadArgument,
             "'" + options.input + "' does not fit --pin-from '" + options.pin_from + "': " + difference);
   };
-  log::debug("{}: {}", options.input, describe(input.info()));
+  log::debug("{}: {}{}", options.input, describe(input.info()), input.on_device() ? ", decoded on the GPU" : "");
 
   std::unique_ptr<Digest> digest;
   if (options.verify && params.lossless && !processes) digest = std::make_unique<Digest>(input.info());
@@ -689,6 +714,13 @@ Action define_encode(Command& app, Common& common) {
   app.add_option("--stream", options->reading.stream,
                  "Which video of a file with several, named as for ffmpeg: v:1, 3 [the best]")
       .type_name("TRACK")
+      .group("Input");
+  app.add_option(
+         "--hwaccel", options->hwaccel,
+         "Who decodes H.264, HEVC, AV1, VP9, ...: none = the CPU, cuda = the GPU that encodes, whose video engine "
+         "conceals damage and tells nobody, auto = that one where it can")
+      .one_of({"none", "cuda", "auto"})
+      .show_default()
       .group("Input");
   add_film_options(app, options->film);
   constexpr const char* kVolumes = "Volumes (lossless unless told otherwise; not a medical device)";

@@ -35,6 +35,8 @@ class VideoInput {
   const VideoInfo& info() const { return info_; }
   bool is_tvl() const { return is_tvl_; }
   const io::Company& company() const { return company_; }
+  /// Whether a GPU decodes it.
+  bool on_device() const { return reader_->on_device(); }
   Metadata metadata() const { return reader_->metadata(); }
   /// Of inputs that are recovered: why they ended.
   std::string damage() const { return reader_->damage(); }

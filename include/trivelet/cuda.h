@@ -10,6 +10,7 @@
 namespace trivelet {
 struct Backend;  // for Encoder and Decoder (codec.h), which it must outlive
 class Gop;
+class DevicePictures;
 }  // namespace trivelet
 
 namespace trivelet::gpu {
@@ -61,6 +62,10 @@ void copy_to_device(int number, Rows to, Rows from, std::size_t row_bytes, std::
 void copy_from_device(int number, Rows to, Rows from, std::size_t row_bytes, std::size_t rows, void* stream);
 /// Waits for all work given to `stream` of device `number`.
 void wait_for(int number, void* stream);
+
+/// Room for pictures that a video decoder makes on device `number` (trivelet/device_pictures.h), for an eighth of the memory
+/// that is free now. Throws Unsupported when there is no such device.
+std::shared_ptr<DevicePictures> device_pictures(int number);
 
 /// Textures of OpenGL as a device sees them. All of it, its end too, is for the thread whose context is current; the
 /// textures must not be given another size meanwhile.

@@ -2,17 +2,21 @@
 //
 // Bytes come from a InputBytes, so a pipe can be looked at before and errors of the system keep their words. The first
 // picture is decoded at opening: only then are size, pixel layout and colour tags certain. Pictures go into planes by
-// unpack(), exactly; swscale is used only when the caller asks for another pixel format. Damage is an error and names
-// the frame; nothing is skipped or concealed in silence.
+// unpack(), exactly, or from a GPU's memory by DevicePictures; swscale is used only when the caller asks for another pixel
+// format. Damage is an error and names the frame; nothing is skipped or concealed in silence, but what the video engine of
+// a GPU conceals and tells nobody.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
+#include <deque>
 #include <exception>
 #include <utility>
 
-#include "io/video/ffmpeg_bytes.h"
-#include "io/video/ffmpeg_common.h"
 #include "io/video/ffmpeg_company.h"
 #include "io/video/ffmpeg_convert.h"
+#include "io/video/ffmpeg_decoder.h"
+#include "io/video/ffmpeg_segments.h"
 #include "io/video/matroska.h"
 #include "io/video/planes.h"
 #include "io/video/video_format_table.h"
@@ -48,37 +52,68 @@ std::int64_t duration_of(const AVFrame& frame) {
 #endif
 }
 
+/// The frame without its samples: times and what is said of it.
+FramePtr without_samples(const AVFrame& frame) {
+  FramePtr out = make_frame();
+  out->width = frame.width;
+  out->height = frame.height;
+  out->format = frame.format;
+  out->best_effort_timestamp = frame.best_effort_timestamp;
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
+  out->duration = frame.duration;
+#else
+  out->pkt_duration = frame.pkt_duration;
+#endif
+  return out;
+}
+
+// Stretches that are decoded apart are at least so long: at the end of each some pictures are decoded twice.
+constexpr double kLeastSegment = 1.5;  // seconds
+
+// Of which all decoders make the same samples.
+constexpr std::array kExactCodecs = {AV_CODEC_ID_H264, AV_CODEC_ID_HEVC, AV_CODEC_ID_AV1, AV_CODEC_ID_VP9,
+                                     AV_CODEC_ID_VP8};
+
 class FfmpegReader final : public FrameReader {
  public:
   FfmpegReader(const std::string& path, Source source, const std::string& demuxer, const ReaderOptions& options)
-      : name_(source ? source->name() : path), source_(std::move(source)), recover_(options.recover) {
-    if (source_) missing_bytes_ = bytes_missing_at_end(*source_);
-    require(recover_ || missing_bytes_ == 0, ErrorKind::kBadStream,
-            name_ + " " + cut_short() + " (ReaderOptions::recover takes what is there)");
-    open_input(path, demuxer, options);
-    open_decoder(options.threads);
-    frame_ = make_frame();
-    packet_ = make_packet();
-    have_first_ = decode_next();
-    require(have_first_, ErrorKind::kBadStream, name_ + ": the video stream has no frame");
+      : name_(source ? source->name() : path), path_(path), demuxer_(demuxer), options_(options) {
+    if (options.device_decoding != DeviceDecoding::kNever) try_device(source);
+    if (!decoder_) start_on_cpu(std::move(source));
     first_width_ = frame_->width;
     first_height_ = frame_->height;
-    first_format_ = static_cast<AVPixelFormat>(frame_->format);
+    first_format_ = decoder_->sample_format(*frame_);
+    first_layout_ = frame_->format;
     describe_stream(options);
     begin_pts_ = time_of_frame().pts;
+    divide();
   }
 
   const VideoInfo& info() const override { return info_; }
 
-  bool read(Gop& gop, int index) override {
-    check_gop(gop, index, info_);
-    if (!advance()) return false;
-    const AVFrame& picture = converter_ ? converter_->convert(*frame_) : *frame_;
-    if (!converter_) check_palette();
-    unpack(picture, gop, index);
-    check_samples(gop, index, info_.format, name_, frames_);
-    gop.times()[static_cast<std::size_t>(index)] = next_time();
-    ++frames_;
+  bool read(Gop& gop, int index) override { return read_frames(gop, index, 1) == 1; }
+
+  int read_frames(Gop& gop, int first, int count) override {
+    delivered_.clear();
+    int done = 0;
+    for (; done < count; ++done) {
+      check_gop(gop, first + done, info_);
+      if (!advance()) break;
+      take(gop, first + done);
+      gop.times()[static_cast<std::size_t>(first + done)] = next_time();
+      ++frames_;
+    }
+    if (device_) options_.pictures->wait();
+    return done;
+  }
+
+  bool unread(int count) override {
+    if (!segments_ || count > static_cast<int>(delivered_.size())) return false;
+    for (; count > 0; --count) {
+      again_.push_front(std::move(delivered_.back()));
+      delivered_.pop_back();
+      --frames_;
+    }
     return true;
   }
 
@@ -108,138 +143,166 @@ class FfmpegReader final : public FrameReader {
   std::int64_t begin_pts() const override { return begin_pts_; }
 
   Metadata metadata() const override { return metadata_; }
-  std::string damage() const override { return damage_; }
-  std::uint64_t missing_bytes() const override { return missing_bytes_; }
+  std::string damage() const override { return decoder_->damage(); }
+  std::uint64_t missing_bytes() const override { return decoder_->missing_bytes(); }
   double seconds() const override {
-    if (own_rate_ || io_ == nullptr) return 0;  // of pictures in a row nothing is known
-    if (stream_->duration > 0) return static_cast<double>(stream_->duration) * av_q2d(stream_->time_base);
-    return input_->duration > 0 && input_->nb_streams == 1 ? static_cast<double>(input_->duration) / AV_TIME_BASE : 0;
+    if (own_rate_ || !decoder_->has_source()) return 0;  // of pictures in a row nothing is known
+    const AVStream& stream = decoder_->stream();
+    const AVFormatContext& input = decoder_->input();
+    if (stream.duration > 0) return static_cast<double>(stream.duration) * av_q2d(stream.time_base);
+    return input.duration > 0 && input.nb_streams == 1 ? static_cast<double>(input.duration) / AV_TIME_BASE : 0;
   }
-  Company company() const override { return company_of(*input_, stream_->index); }
+  Company company() const override { return company_of(decoder_->input(), decoder_->stream().index); }
+  bool on_device() const override { return device_ != nullptr; }
 
  private:
-  void open_input(const std::string& path, const std::string& demuxer, const ReaderOptions& options) {
-    const AVInputFormat* format = nullptr;
-    if (!demuxer.empty()) {
-      format = av_find_input_format(demuxer.c_str());
-      require(format != nullptr, ErrorKind::kBadArgument,
-              "unknown input format '" + demuxer + "'; known: y4m, pnm, raw, ffmpeg, and the demuxers of FFmpeg");
-    }
-    AVFormatContext* context = avformat_alloc_context();
-    if (context == nullptr) throw std::bad_alloc();
-    context->opaque = &log_;
-    if (source_) {
-      io_ = std::make_unique<SourceIo>(*source_);
-      context->pb = io_->context();
-    }
-    AVDictionary* settings = nullptr;
-    // What we read ourselves may lead to no other file, a playlist to some if allowed; nothing leads to the network.
-    av_dict_set(&settings, "protocol_whitelist", source_ && !options.allow_outside ? "data" : "file,crypto,data", 0);
-    if (options.frame_rate.num > 0 && demuxer == "image2") {
-      const std::string rate = std::to_string(options.frame_rate.num) + "/" + std::to_string(options.frame_rate.den);
-      av_dict_set(&settings, "framerate", rate.c_str(), 0);
-    }
-    const std::string url = path == "-" ? "" : path;
-    int code = avformat_open_input(&context, url.c_str(), format, &settings);  // frees the context when it fails
-    av_dict_free(&settings);
-    if (io_) io_->rethrow();
-    if (code < 0)
-      av_fail(code, name_ + " is not a video that FFmpeg reads (raw samples need a size and a pixel format)",
-              ErrorKind::kBadStream, log_.take());
-    input_.reset(context);
-    code = avformat_find_stream_info(input_.get(), nullptr);
-    if (io_) io_->rethrow();
-    if (code < 0) av_fail(code, name_ + ": FFmpeg finds no stream parameters", ErrorKind::kBadStream, log_.take());
-    const int index = main_video(*input_, options.stream, name_);
-    if (index < 0) fail(ErrorKind::kBadStream, name_ + ": no video stream in this " + input_->iformat->name + " file");
-    for (unsigned i = 0; i < input_->nb_streams; ++i)
-      if (static_cast<int>(i) != index) input_->streams[i]->discard = AVDISCARD_ALL;
-    stream_ = input_->streams[index];
+  std::unique_ptr<PictureDecoder> open(Source source, AVBufferRef* device, int threads) const {
+    return std::make_unique<PictureDecoder>(path_, std::move(source), demuxer_, options_, threads, device);
+  }
+  Source open_file() const { return std::make_unique<InputBytes>(path_); }
+  /// Whether the file can be opened as often as it takes.
+  bool can_open_again(const Source& source) const { return source && source->size().has_value() && path_ != "-"; }
+
+  void start_on_cpu(Source source) {
+    decoder_ = open(std::move(source), nullptr, options_.threads);
+    have_first_ = decode_next();
+    require(have_first_, ErrorKind::kBadStream, name_ + ": the video stream has no frame");
   }
 
-  void open_decoder(int threads) {
-    const AVCodecID id = stream_->codecpar->codec_id;
-    const AVCodec* codec = avcodec_find_decoder(id);
-    require(codec != nullptr, ErrorKind::kUnsupported,
-            name_ + ": this FFmpeg has no decoder for " + avcodec_get_name(id));
-    codec_.reset(avcodec_alloc_context3(codec));
-    if (!codec_) throw std::bad_alloc();
-    int code = avcodec_parameters_to_context(codec_.get(), stream_->codecpar);
-    if (code < 0) av_fail(code, name_ + ": wrong codec parameters", ErrorKind::kBadStream);
-    codec_->pkt_timebase = stream_->time_base;
-    codec_->thread_count = std::max(threads, 0);
-    codec_->thread_type = FF_THREAD_FRAME | FF_THREAD_SLICE;
-    codec_->err_recognition = AV_EF_CRCCHECK;
-    codec_->opaque = &log_;
-    log_.take();  // what happened while looking for streams
-    code = avcodec_open2(codec_.get(), codec, nullptr);
-    if (code < 0)
-      av_fail(code, name_ + ": the " + codec->name + " decoder does not open", ErrorKind::kBadStream, log_.take());
+  /// Begins on the device of ReaderOptions::pictures, or leaves `source` as it was and the rest to the CPU.
+  void try_device(Source& source) {
+    const bool must = options_.device_decoding == DeviceDecoding::kAlways;
+    require(!must || options_.pictures, ErrorKind::kUnsupported, name_ + ": there is no GPU to decode on");
+    require(!must || !options_.recover, ErrorKind::kBadArgument,
+            name_ + ": a GPU does not tell of damage, from which to recover; decode on the CPU");
+    if (!options_.pictures || options_.recover || !can_open_again(source)) {
+      require(!must, ErrorKind::kUnsupported, name_ + ": a GPU decodes files, not pipes nor pictures in a row");
+      return;
+    }
+    const std::string why_not = start_on_device(std::move(source));
+    if (why_not.empty()) return;
+    require(!must, ErrorKind::kUnsupported, name_ + ": the GPU does not decode it: " + why_not);
+    decoder_.reset();
+    device_.reset();
+    source = open_file();
   }
 
-  /// Decodes the next picture into frame_. False at the end.
-  bool decode_next() {
-    if (recovered_) return false;
-    for (;;) {
-      const int code = avcodec_receive_frame(codec_.get(), frame_.get());
-      if (code != AVERROR(EAGAIN)) check_damage(code == AVERROR_EOF ? 0 : code);
-      if (code == AVERROR_EOF) {
-        if (missing_bytes_ > 0 && damage_.empty()) damage_ = cut_short();
-        return false;
-      }
-      if (code == 0) break;
-      if (code != AVERROR(EAGAIN)) {  // only with recover_: what the decoder says is beyond repair
-        recovered_ = true;
-        return false;
-      }
-      send_packet();
+  /// Why the first picture is not on the device; "" if it is.
+  std::string start_on_device(Source source) {
+    try {
+      device_ = open_cuda_device(options_.pictures->device());
+      decoder_ = open(std::move(source), device_.get(), 1);
+      const AVCodecID codec = decoder_->stream().codecpar->codec_id;
+      if (std::find(kExactCodecs.begin(), kExactCodecs.end(), codec) == kExactCodecs.end())
+        return std::string(avcodec_get_name(codec)) + " leaves it to decoders how they round";
+      have_first_ = decode_next();
+      if (!have_first_ || !PictureDecoder::on_device(*frame_))
+        return avcodec_get_name(codec) + std::string(" of this kind");
+      const AVPixelFormat samples = decoder_->sample_format(*frame_);
+      const std::optional<PixelFormat> format = same_samples(samples);
+      if (!format || format->model == ColourModel::kGrey) return av_get_pix_fmt_name(samples);
+      if (!options_.pixel_format.empty() && parse_pixel_format(options_.pixel_format) != *format)
+        return "converting to " + options_.pixel_format + " is the CPU's";
+      return makes_same(*frame_, *format) ? "" : "its first picture is not the one that the CPU decodes";
+    } catch (const Error& e) {  // what is wrong with the file itself the CPU finds again
+      return e.what();
     }
-    if ((frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame_->decode_error_flags != 0) {
-      check_damage(AVERROR_INVALIDDATA);
-      recovered_ = true;  // this picture is one of the damaged
+  }
+
+  /// Whether the first picture on the device is the CPU's: engines take some streams that they do not know, monochrome
+  /// ones for example.
+  bool makes_same(const AVFrame& frame, const PixelFormat& format) const {
+    VideoInfo info;
+    info.width = frame.width;
+    info.height = frame.height;
+    info.format = format;
+    Gop theirs(info, 1), ours(info, 1);
+    theirs.set_frames(1);
+    ours.set_frames(1);
+    options_.pictures->read(options_.pictures->keep(device_picture(frame, format, name_)), theirs, 0);
+    options_.pictures->wait();
+    const std::unique_ptr<PictureDecoder> cpu = open(open_file(), nullptr, 1);
+    const AVFrame* same = cpu->next();
+    if (same == nullptr || same->width != info.width || same->height != info.height || unpack_format(*same) != format)
       return false;
+    unpack(*same, ours, 0);
+    for (int c = 0; c < ours.components(); ++c) {
+      const VolumeView a = std::as_const(ours).plane(c), b = std::as_const(theirs).plane(c);
+      for (int y = 0; y < a.shape.height; ++y)
+        if (std::memcmp(a.row(0, y), b.row(0, y), a.row_bytes()) != 0) return false;
     }
     return true;
   }
 
-  /// Gives the decoder one packet of our stream, or tells it that there are no more.
-  void send_packet() {
-    int code = 0;
-    if (!damage_.empty()) {  // what the decoder holds is still to come
-      avcodec_send_packet(codec_.get(), nullptr);
-      return;
-    }
-    do {
-      av_packet_unref(packet_.get());
-      code = av_read_frame(input_.get(), packet_.get());
-    } while (code == 0 && packet_->stream_index != stream_->index);
-    if (io_) io_->rethrow();
-    if (code == AVERROR_EOF) {
-      code = avcodec_send_packet(codec_.get(), nullptr);
-      if (code == AVERROR_EOF) code = 0;
-    } else if (code == 0) {
-      const bool whole = (packet_->flags & AV_PKT_FLAG_CORRUPT) == 0;
-      code = whole ? avcodec_send_packet(codec_.get(), packet_.get()) : AVERROR_INVALIDDATA;
-    }
-    check_damage(code);
+  /// Several decoders from here on, where that is asked for and the file has places to begin at.
+  void divide() {
+    if (options_.decoders < 2 || options_.recover || !decoder_->reads_file() || path_ == "-") return;
+    AVBufferRef* const device = device_.get();
+    const int threads = device != nullptr ? 1 : std::max(1, options_.threads / options_.decoders);
+    const auto open_one = [this, device, threads] { return open(open_file(), device, threads); };
+    std::vector<PictureDecoder::Entry> entries =
+        open_one()->entries(std::llround(kLeastSegment / av_q2d(decoder_->stream().time_base)));
+    if (entries.empty()) return;
+    SegmentDecoders::Take take = [this](const AVFrame& frame) { return DecodedPicture{copy_of(frame), nullptr}; };
+    if (device != nullptr)
+      take = [this](const AVFrame& frame) {
+        const bool fits = frame.width == first_width_ && frame.height == first_height_;  // advance() says it
+        return DecodedPicture{without_samples(frame), fits ? keep(frame) : nullptr};
+      };
+    SegmentDecoders::Options options;
+    options.decoders = options_.decoders;
+    options.is_full = [this] { return !device_ || options_.pictures->is_full(); };
+    segments_ = std::make_unique<SegmentDecoders>(std::move(entries), open_one, std::move(take), std::move(options));
+    have_first_ = false;
   }
 
-  /// Throws when FFmpeg failed or told of damage. Decoder threads work ahead, so it may lie in one of the next frames.
-  void check_damage(int code) {
-    const std::string reason = log_.take();
-    if (code >= 0 && reason.empty()) return;
-    if (recover_) {
-      if (damage_.empty()) damage_ = reason.empty() ? "a packet is damaged" : reason;
-      return;
-    }
-    av_fail(code < 0 ? code : AVERROR_INVALIDDATA,
-            name_ + ": frame " + std::to_string(frames_) + " or one soon after is damaged or missing (" +
-                input_->iformat->name + ", " + codec_->codec->name + ")",
-            ErrorKind::kBadStream, reason);
+  std::shared_ptr<const void> keep(const AVFrame& frame) const {
+    return options_.pictures->keep(device_picture(frame, info_.format, name_));
   }
 
-  std::string cut_short() const {
-    return "is cut short: " + std::to_string(missing_bytes_) + " bytes are missing at its end";
+  static FramePtr copy_of(const AVFrame& frame) {
+    FramePtr out = make_frame();
+    const int code = av_frame_ref(out.get(), &frame);
+    if (code < 0) throw std::bad_alloc();
+    return out;
+  }
+
+  /// The next picture is frame_. False at the end.
+  bool decode_next() {
+    if (!again_.empty()) {
+      picture_ = std::move(again_.front());
+      again_.pop_front();
+      frame_ = picture_.frame.get();
+      return true;
+    }
+    if (!segments_) {
+      frame_ = decoder_->next();
+      return frame_ != nullptr;
+    }
+    std::optional<DecodedPicture> picture = segments_->next();
+    if (!picture) return false;
+    picture_ = std::move(*picture);
+    frame_ = picture_.frame.get();
+    return true;
+  }
+
+  /// The samples of frame_, at once or, from a device, by DevicePictures::wait().
+  void take(Gop& gop, int index) {
+    if (device_) {
+      if (!segments_) picture_.kept = keep(*frame_);
+      options_.pictures->read(picture_.kept, gop, index);
+      delivered_.push_back({segments_ ? std::move(picture_.frame) : nullptr, picture_.kept});
+      if (segments_) frame_ = delivered_.back().frame.get();
+      return;
+    }
+    const AVFrame& picture = converter_ ? converter_->convert(*frame_) : *frame_;
+    if (!converter_) check_palette();
+    unpack(picture, gop, index);
+    check_samples(gop, index, info_.format, name_, frames_);
+    if (segments_) {
+      delivered_.push_back(std::move(picture_));
+      frame_ = delivered_.back().frame.get();
+    }
   }
 
   std::string at_frame() const { return name_ + ": frame " + std::to_string(frames_); }
@@ -250,7 +313,7 @@ class FfmpegReader final : public FrameReader {
       return true;
     }
     if (!decode_next()) return false;
-    require(frame_->width == first_width_ && frame_->height == first_height_ && frame_->format == first_format_,
+    require(frame_->width == first_width_ && frame_->height == first_height_ && frame_->format == first_layout_,
             ErrorKind::kUnsupported,
             at_frame() + " is " + size_and_format(frame_->width, frame_->height, frame_->format) + ", the first was " +
                 size_and_format(first_width_, first_height_, first_format_) +
@@ -285,26 +348,27 @@ class FfmpegReader final : public FrameReader {
     check_dimensions(first_width_, first_height_, ErrorKind::kUnsupported, name_);
     info_.width = first_width_;
     info_.height = first_height_;
-    AVRational rate = av_guess_frame_rate(input_.get(), stream_, frame_.get());
+    AVStream* const stream = &decoder_->stream();
+    AVRational rate = av_guess_frame_rate(&decoder_->input(), stream, frame_);
     own_rate_ = options.frame_rate.num > 0;
     info_.frame_rate = rate.num > 0 && rate.den > 0 ? from_av(rate) : Rational{25, 1};
-    info_.time_base = from_av(stream_->time_base);
+    info_.time_base = from_av(stream->time_base);
     if (own_rate_) set_constant_rate(info_, options.frame_rate);
-    frame_ticks_ = std::max<std::int64_t>(1, av_rescale_q(1, av_inv_q(to_av(info_.frame_rate)), stream_->time_base));
-    const AVRational aspect = av_guess_sample_aspect_ratio(input_.get(), stream_, frame_.get());
+    frame_ticks_ = std::max<std::int64_t>(1, av_rescale_q(1, av_inv_q(to_av(info_.frame_rate)), stream->time_base));
+    const AVRational aspect = av_guess_sample_aspect_ratio(&decoder_->input(), stream, frame_);
     info_.sample_aspect = aspect.num > 0 && aspect.den > 0 ? from_av(aspect) : Rational{0, 1};
     info_.field_order = field_order_of(*frame_);
-    info_.frames = stream_->nb_frames > 0 ? static_cast<std::uint64_t>(stream_->nb_frames) : 0;
+    info_.frames = stream->nb_frames > 0 ? static_cast<std::uint64_t>(stream->nb_frames) : 0;
     describe_colour();
-    metadata_ = hdr_of(*stream_, *frame_);
+    metadata_ = hdr_of(*stream, *frame_);
     // Times of frames that are counted instead have nothing to do with those of chapters.
-    if (io_ != nullptr && !own_rate_) read_chapters_and_tags(*input_, stream_->index, metadata_);
-    if (const std::uint8_t* matrix = av_stream_get_side_data(stream_, AV_PKT_DATA_DISPLAYMATRIX, nullptr))
+    if (decoder_->has_source() && !own_rate_) read_chapters_and_tags(decoder_->input(), stream->index, metadata_);
+    if (const std::uint8_t* matrix = av_stream_get_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr))
       info_.rotation = rotation_of(matrix);
-    else if (const AVFrameSideData* data = av_frame_get_side_data(frame_.get(), AV_FRAME_DATA_DISPLAYMATRIX))
+    else if (const AVFrameSideData* data = av_frame_get_side_data(frame_, AV_FRAME_DATA_DISPLAYMATRIX))
       info_.rotation = rotation_of(data->data);
 
-    const std::optional<PixelFormat> exact = unpack_format(*frame_);
+    const std::optional<PixelFormat> exact = device_ ? same_samples(first_format_) : unpack_format(*frame_);
     if (!options.pixel_format.empty()) info_.format = parse_pixel_format(options.pixel_format);
     if (exact && (options.pixel_format.empty() || info_.format == *exact)) {
       info_.format = *exact;
@@ -333,30 +397,28 @@ class FfmpegReader final : public FrameReader {
   }
 
   std::string name_;
-  Source source_;
-  ErrorLog log_;
-  std::unique_ptr<SourceIo> io_;
-  InputPtr input_;
-  AVStream* stream_ = nullptr;
-  CodecPtr codec_;
-  FramePtr frame_;
-  PacketPtr packet_;
+  const std::string path_, demuxer_;
+  const ReaderOptions options_;
+  BufferPtr device_;  ///< null: the CPU decodes
+  std::unique_ptr<PictureDecoder> decoder_;
+  DecodedPicture picture_;    ///< of segments_
+  AVFrame* frame_ = nullptr;  ///< the decoder's, or picture_'s
   VideoInfo info_;
   std::optional<Converter> converter_;
   bool have_first_ = false;
   bool own_rate_ = false;
   int first_width_ = 0;
   int first_height_ = 0;
-  AVPixelFormat first_format_ = AV_PIX_FMT_NONE;
+  AVPixelFormat first_format_ = AV_PIX_FMT_NONE;  ///< of the samples
+  int first_layout_ = AV_PIX_FMT_NONE;            ///< of the frame
   std::uint64_t frames_ = 0;
-  bool recover_ = false;
-  std::uint64_t missing_bytes_ = 0;
-  bool recovered_ = false;  ///< and nothing intact is left
-  std::string damage_;
   Metadata metadata_;
   std::int64_t frame_ticks_ = 1;
   FrameTime last_time_;
   std::int64_t begin_pts_ = 0;
+  std::deque<DecodedPicture> delivered_;       ///< by the last read_frames()
+  std::deque<DecodedPicture> again_;           ///< given back by unread()
+  std::unique_ptr<SegmentDecoders> segments_;  ///< last: its threads use the rest
 };
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "io/video/company.h"
+#include "trivelet/device_pictures.h"
 #include "trivelet/limits.h"
 #include "trivelet/metadata.h"
 #include "trivelet/streams.h"
@@ -58,7 +59,12 @@ class FrameReader {
   virtual double seconds() const { return 0; }
   /// What else is in the input.
   virtual Company company() const { return {}; }
+  /// Whether a GPU decodes it.
+  virtual bool on_device() const { return false; }
 };
+
+/// Whether the video engine of a GPU decodes what FFmpeg reads. It conceals damage in pictures and tells nobody.
+enum class DeviceDecoding : std::uint8_t { kNever, kWherePossible, kAlways };
 
 struct ReaderOptions {
   std::string format{};        ///< "" = by content and name; "y4m", "pnm", "raw", "ffmpeg", or a name FFmpeg knows
@@ -73,6 +79,10 @@ struct ReaderOptions {
   /// Of a damaged or cut file take the frames before the damage, as far as they decode (FFmpeg's readers).
   bool recover = false;
   std::string stream{};  ///< FFmpeg's specifier of the video to take: "v:1", "3"; "" = the best
+  DeviceDecoding device_decoding = DeviceDecoding::kNever;
+  std::shared_ptr<DevicePictures> pictures{};  ///< on the GPU that is to decode
+  /// That decode at once, each a stretch between key frames, where a file has an index of them.
+  int decoders = 1;
   Limits limits{};  ///< samples, memory of a frame; frames where the input says how many there are. Throws Unsupported
 };
 
