@@ -450,7 +450,8 @@ class Rewriter {
                                  static_cast<double>(result_.frames));
     }
     if (target == 0) return;
-    limit_ = static_cast<std::uint64_t>(target);
+    constexpr double kMost = 0x1p62;  // times of frames may say that they last for ages
+    limit_ = static_cast<std::uint64_t>(std::min(target, kMost));
     if (table_room_ > limit_ / 16) table_room_ = 0;
     // Head, end, and per GOP its header, which is shorter when layers are empty.
     double fixed = sizeof kSignature + 3.0 * kBoxHeaderBytes + static_cast<double>(serialise(header_).size()) +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "codec/bytes.h"
@@ -44,6 +45,31 @@ class BoxChecker {
     if (need_ == 0 && skip_ == 0) expect(kBoxHeaderBytes, &BoxChecker::box_header);
   }
   const std::optional<FrontTable>& front_table() const { return front_table_; }
+  /// Bytes of a stream that cannot be read again, as they pass by: those that the front table has copies of.
+  void pass(std::uint64_t at, const std::uint8_t* p, std::size_t n) {
+    if (!front_table_) return;
+    for (std::size_t i = first_ahead_; i < front_table_->copies.size(); ++i) {
+      const FrontCopy& copy = front_table_->copies[ahead_[i]];
+      const std::uint64_t from = std::max(at, copy.offset), end = copy.offset + copy.bytes.size();
+      const std::uint64_t to = std::min(at + n, end);
+      if (copy.offset >= at + n) break;
+      if (from < to && !std::equal(p + (from - at), p + (to - at), copy.bytes.data() + (from - copy.offset)))
+        report_copy(copy.offset);
+      if (end <= at + n && i == first_ahead_) ++first_ahead_;
+    }
+  }
+  /// The stream had so many bytes.
+  void passed(std::uint64_t bytes) {
+    if (front_table_ && front_table_->stream_bytes != bytes) report_size(bytes);
+  }
+  void report_copy(std::uint64_t offset) {
+    const std::string what = "the front table has other bytes than the stream at byte " + std::to_string(offset);
+    if (std::find(damage.begin(), damage.end(), what) == damage.end()) report(what);
+  }
+  void report_size(std::uint64_t bytes) {
+    report("the front table is of a stream of " + std::to_string(front_table_->stream_bytes) + " bytes, this one has " +
+           std::to_string(bytes));
+  }
   bool at_end() const { return ended_; }  ///< the end was seen: nothing may follow
   bool lost() const { return lost_; }     ///< what follows cannot be told apart any more
 
@@ -153,7 +179,11 @@ class BoxChecker {
   void table(const std::vector<std::uint8_t>& bytes) {
     if (box_at_ != after_head_ || bytes[0] != kFrontTableVersion) return;
     front_table_ = parse_front_table(bytes.data(), bytes.size() - kBoxCrcBytes);
-    if (!front_table_) report(place() + " is damaged");
+    if (!front_table_) return report(place() + " is damaged");
+    const std::vector<FrontCopy>& copies = front_table_->copies;
+    ahead_.resize(copies.size());
+    std::iota(ahead_.begin(), ahead_.end(), std::size_t{0});
+    std::sort(ahead_.begin(), ahead_.end(), [&](auto a, auto b) { return copies[a].offset < copies[b].offset; });
   }
 
   void head(const std::vector<std::uint8_t>& bytes) {
@@ -262,7 +292,9 @@ class BoxChecker {
   bool have_header_ = false;
   std::uint64_t after_head_ = 0;
   std::optional<FrontTable> front_table_;
-  bool unknown_gop_ = false;  // a GOP could not be read, so the index cannot be compared
+  std::vector<std::size_t> ahead_;  // its copies in the order of the stream
+  std::size_t first_ahead_ = 0;     // those before were passed
+  bool unknown_gop_ = false;        // a GOP could not be read, so the index cannot be compared
   bool indexed_ = false;
   bool ended_ = false;
   bool lost_ = false;
@@ -275,6 +307,8 @@ class WatchedPipe final : public ByteSource {
   std::size_t read(void* data, std::size_t size) override {
     const std::size_t got = source_.read(data, size);
     const auto* p = static_cast<const std::uint8_t*>(data);
+    checker_.pass(bytes_, p, got);
+    bytes_ += got;
     for (std::size_t at = 0; at < got && !checker_.at_end() && !checker_.lost();) {
       const bool skip = checker_.skippable() > 0;
       const std::uint64_t n = std::min<std::uint64_t>(got - at, skip ? checker_.skippable() : checker_.needed());
@@ -289,27 +323,27 @@ class WatchedPipe final : public ByteSource {
   bool seekable() const override { return false; }
   void seek(std::uint64_t) override { fail(ErrorKind::kInternal, "seek in a pipe"); }
   std::uint64_t size() const override { fail(ErrorKind::kInternal, "the size of a pipe"); }
+  std::uint64_t bytes() const { return bytes_; }  ///< that passed by
 
  private:
   ByteSource& source_;
   BoxChecker& checker_;
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace
 
 namespace {
 
-// Whether what it has copies of is what it says.
-void check_front_table(const FrontTable& table, StreamInput& in, std::vector<std::string>& damage) {
-  if (table.stream_bytes != in.size())
-    return damage.push_back("the front table is of a stream of " + std::to_string(table.stream_bytes) +
-                            " bytes, this one has " + std::to_string(in.size()));
+// Whether what the front table has copies of is what it says.
+void check_front_table(StreamInput& in, BoxChecker& checker) {
+  const FrontTable& table = *checker.front_table();
+  if (table.stream_bytes != in.size()) return checker.report_size(in.size());
   std::vector<std::uint8_t> bytes;
   for (const FrontCopy& copy : table.copies) {
     in.seek(copy.offset);
     bytes.clear();
-    if (!in.append(bytes, copy.bytes.size()) || bytes != copy.bytes)
-      damage.push_back("the front table has other bytes than the stream at byte " + std::to_string(copy.offset));
+    if (!in.append(bytes, copy.bytes.size()) || bytes != copy.bytes) checker.report_copy(copy.offset);
   }
 }
 
@@ -336,7 +370,7 @@ std::vector<std::string> check_boxes(ByteSource& source) {
   }
   checker.finish();
   if (checker.at_end() && in.position() < in.size()) checker.behind(in.size() - in.position());
-  if (checker.front_table()) check_front_table(*checker.front_table(), in, checker.damage);
+  if (checker.front_table()) check_front_table(in, checker);
   return std::move(checker.damage);
 }
 
@@ -383,7 +417,10 @@ VerifyResult StreamVerifier::finish() {
   } else {
     std::uint8_t byte;
     s.checker.finish();
-    if (s.checker.at_end() && s.source.read(&byte, 1) == 1) s.checker.behind(0);
+    if (s.checker.at_end() && s.source.read(&byte, 1) == 1)
+      s.checker.behind(0);
+    else
+      s.checker.passed(s.pipe.bytes());
     more = std::move(s.checker.damage);
   }
   for (std::string& line : more)

@@ -14,6 +14,7 @@
 #include "codec/rewrite.h"
 #include "codec/stream_layout.h"
 #include "codec/verify.h"
+#include "tests/boxes.h"
 #include "tests/one_of.h"
 #include "tests/support.h"
 
@@ -376,6 +377,45 @@ TEST(Plan, AFrontTableHasEachByteOnce) {
     table.copies.push_back(copy);
     EXPECT_FALSE(parsed()) << copy.offset;
     table.copies.pop_back();
+  }
+}
+
+// A table whose copies are not what the stream has is damage, whether the stream can be read again or passes by.
+TEST(Plan, FalseCopiesOfAFrontTableAreFound) {
+  TestVolume volume;
+  const Stream coded = volume.coded(true);
+  const auto* const first = reinterpret_cast<const std::uint8_t*>(coded.data());
+  const std::vector<std::uint8_t> right(first, first + coded.size());
+  const std::vector<test::BoxAt> boxes = test::list_boxes(right.data(), right.size());
+  const auto box = std::find_if(boxes.begin(), boxes.end(), [](auto& b) { return b.type == kFrontTableBox; });
+  ASSERT_NE(box, boxes.end());
+  const auto damage_of = [&](bool pipe, FrontTable table) {
+    std::vector<std::uint8_t> stream = right;
+    std::vector<std::uint8_t> bytes = serialise(table, box->length - kBoxCrcBytes);
+    bytes.resize(box->length);
+    test::repair_crc(bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), stream.begin() + static_cast<std::ptrdiff_t>(box->payload()));
+    MemorySource file(stream.data(), stream.size());
+    test::Pipe passing(stream.data(), stream.size(), 64);
+    return verify_stream(pipe ? static_cast<ByteSource&>(passing) : file, {}).damage;
+  };
+  const FrontTable table = parse_front_table(right.data() + box->payload(), box->length - kBoxCrcBytes).value();
+  ASSERT_GT(table.copies.size(), 2u);
+  for (const bool pipe : {false, true}) {
+    SCOPED_TRACE(pipe);
+    EXPECT_EQ(damage_of(pipe, table), std::vector<std::string>());
+    for (std::size_t i = 0; i < table.copies.size(); ++i) {
+      FrontTable wrong = table;
+      wrong.copies[i].bytes[i % wrong.copies[i].bytes.size()] ^= 1;
+      EXPECT_EQ(damage_of(pipe, wrong),
+                (std::vector<std::string>{"the front table has other bytes than the stream at byte " +
+                                          std::to_string(wrong.copies[i].offset)}));
+    }
+    FrontTable shorter = table;
+    --shorter.stream_bytes;
+    shorter.copies.resize(1);
+    shorter.copies[0] = FrontCopy{shorter.stream_bytes - 1, {right[right.size() - 2]}};
+    EXPECT_EQ(damage_of(pipe, shorter).size(), 1u);
   }
 }
 

@@ -73,7 +73,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (result.bytes != sink.bytes.size()) wrong("the size told is not the size written");
   if (p.target_bytes > 0 && sink.bytes.size() > p.target_bytes) wrong("more bytes than the target");
   MemorySource written(sink.bytes.data(), sink.bytes.size());
-  if (!check_boxes(written).empty() && !(options & 1)) wrong("boxes out of order");
+  const std::vector<std::string> damage = check_boxes(written);
+  if (!damage.empty() && !(options & 1)) {
+    for (const std::string& line : damage) std::fprintf(stderr, "%s\n", line.c_str());
+    wrong("boxes out of order");
+  }
   if (!(options & 32) || p.keep_partial) return 0;
   if (decode(s.data(), s.size()) && !decode(sink.bytes.data(), sink.bytes.size()))
     wrong("a source that decodes became a stream that does not");

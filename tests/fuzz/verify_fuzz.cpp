@@ -47,6 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (v.refused || !v.result.damage.empty()) return 0;
   DecoderParams p;
   p.threads = 1;
+  p.differences = true;  // as the verifier reads them
   std::uint64_t frames = 0;
   MemorySource again(s.data(), s.size());
   try {
