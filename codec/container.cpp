@@ -15,6 +15,12 @@ namespace trivelet {
 
 namespace {
 
+[[noreturn]] void bad_byte(const char* name, int value, int low, int high) {
+  std::string what = "stream header: ";
+  what += name;
+  bad(what + " is " + std::to_string(value) + ", must be " + std::to_string(low) + ".." + std::to_string(high));
+}
+
 // Small fields stored in one byte whatever their type.
 template <class IO, class T>
 void byte_field(IO& io, T& field, int low, int high, const char* name) {
@@ -22,9 +28,7 @@ void byte_field(IO& io, T& field, int low, int high, const char* name) {
   if constexpr (!IO::kReading) v = static_cast<std::uint8_t>(field);
   io.fixed(v);
   if constexpr (IO::kReading) {
-    if (v < low || v > high)
-      bad(std::string("stream header: ") + name + " is " + std::to_string(v) + ", must be " + std::to_string(low) +
-          ".." + std::to_string(high));
+    if (v < low || v > high) bad_byte(name, v, low, high);
     field = static_cast<T>(v);
   }
 }
