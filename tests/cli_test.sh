@@ -407,6 +407,10 @@ if have python3; then
   check "bench --json" test "$(field out.txt '["frames"], len(d["runs"])')" = "(10, 2)"
   expect 0 decode lossless.tvl null --progress json
   check "--progress json" python3 -c 'import json; [json.loads(line) for line in open("err.txt") if line.startswith("{")][-1]["frames"] == 10 or exit(1)'
+  expect 0 encode clip.y4m told.tvl --progress json
+  check "--progress json of encoding" python3 -c 'import json; d = [json.loads(line) for line in open("err.txt") if line.startswith("{")][-1]; d["frames"] == d["frames_read"] == 10 and "stage" not in d or exit(1)'
+  cat lossless.tvl | "$trivelet" info - --json > out.txt
+  check "info --json of a pipe: no size, no bit rate" test "$(field out.txt '["bytes"], d["bits_per_second"], d["bits_per_pixel"], d["video"]["frames"]')" = "(None, None, None, 10)"
 else
   skip "JSON: no python3"
 fi

@@ -3,7 +3,9 @@
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
+#include <system_error>
 
 #include "apps/cli/json.h"
 
@@ -17,23 +19,49 @@ Progress::Progress(const Common& common, std::string task, std::uint64_t total)
   } else if (common.progress == "always" || (common.progress == "auto" && terminal && !common.quiet)) {
     mode_ = terminal ? Mode::kTerminal : Mode::kLines;
   }
+  if (mode_ == Mode::kNone) return;
+  try {
+    thread_ = std::thread(&Progress::draw_on, this);
+  } catch (const std::system_error&) {
+    // Where no thread can be had there is no progress to be seen; the work goes on.
+  }
 }
 
-Progress::~Progress() { erase(); }
-
-void Progress::update(std::uint64_t frames) {
-  frames_ = frames;
-  if (mode_ == Mode::kNone) return;
-  const double now = clock_.seconds();
-  const double pause = mode_ == Mode::kTerminal ? 0.1 : 0.5;
-  if (drawn_ && now - last_ < pause) return;
-  last_ = now;
-  draw();
+Progress::~Progress() {
+  stop();
+  erase();
 }
 
 void Progress::finish() {
+  stop();
+  stage_ = nullptr;
   if (mode_ == Mode::kJson) draw();
   erase();
+}
+
+// A few times a second on a terminal. Lines and objects come when something changed, and once before the first second is over.
+void Progress::draw_on() {
+  const std::chrono::milliseconds pause(mode_ == Mode::kTerminal ? 100 : 500);
+  std::uint64_t seen = ~std::uint64_t{0};
+  const char* stage = nullptr;
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, pause, [this] { return done_; })) {
+    const std::uint64_t now = frames_ + read_;
+    if (mode_ != Mode::kTerminal && now == seen && stage == stage_) continue;
+    seen = now;
+    stage = stage_;
+    draw();
+  }
+}
+
+void Progress::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
 }
 
 void Progress::erase() {
@@ -43,31 +71,42 @@ void Progress::erase() {
 
 void Progress::draw() {
   const double seconds = clock_.seconds();
-  const double rate = seconds > 0 ? static_cast<double>(frames_) / seconds : 0.0;
   drawn_ = true;
   if (mode_ == Mode::kJson) {
     Json json(true);
     json.begin_object();
     json.member("event", "progress");
     json.member("task", task_);
-    json.member("frames", frames_);
+    if (const char* stage = stage_) json.member("stage", stage);
+    json.member("frames", frames_.load());
+    if (read_ > 0) json.member("frames_read", read_.load());
     if (total_ > 0) json.member("total", total_);
     json.member("seconds", seconds);
-    json.member("frames_per_second", rate);
+    json.member("frames_per_second", seconds > 0 ? static_cast<double>(frames_) / seconds : 0.0);
     json.end_object();
     std::fputs(json.text().c_str(), stderr);
     return;
   }
-  std::string line = fmt::format("{}: {}", task_, frames_);
+  const std::string text = line(seconds);
+  std::fputs(mode_ == Mode::kTerminal ? ("\r" + text + "\033[K").c_str() : (text + "\n").c_str(), stderr);
+}
+
+std::string Progress::line(double seconds) const {
+  const std::uint64_t frames = frames_;
+  const std::uint64_t read = read_;
+  const double rate = seconds > 0 ? static_cast<double>(frames) / seconds : 0.0;
+  std::string text = fmt::format("{}: {}", task_, frames);
   if (total_ > 0)
-    line +=
-        fmt::format("/{} frames, {:.0f} %", total_, 100.0 * static_cast<double>(frames_) / static_cast<double>(total_));
+    text +=
+        fmt::format("/{} frames, {:.0f} %", total_, 100.0 * static_cast<double>(frames) / static_cast<double>(total_));
   else
-    line += " frames";
-  line += fmt::format(", {:.1f} frames/s", rate);
-  if (total_ > frames_ && rate > 0)
-    line += fmt::format(", {:.0f} s left", static_cast<double>(total_ - frames_) / rate);
-  std::fputs(mode_ == Mode::kTerminal ? ("\r" + line + "\033[K").c_str() : (line + "\n").c_str(), stderr);
+    text += " frames";
+  if (read > frames) text += fmt::format(", {} read", read);
+  if (const char* stage = stage_) return text + fmt::format(", {}, {:.0f} s", stage, seconds);
+  if (frames == 0) return text + fmt::format(", {:.0f} s", seconds);
+  text += fmt::format(", {:.1f} frames/s", rate);
+  if (total_ > frames) text += fmt::format(", {:.0f} s left", static_cast<double>(total_ - frames) / rate);
+  return text;
 }
 
 }  // namespace trivelet::cli

@@ -1,8 +1,13 @@
-// Progress on standard error: a line that redraws itself on a terminal, whole lines elsewhere, or JSON objects.
+// Progress on standard error: a line that redraws itself on a terminal, whole lines elsewhere, or JSON objects. A thread of its
+// own draws, so that it moves from the first second, before a first group of frames is done and behind the last one.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "apps/cli/cli.h"
 #include "codec/stopwatch.h"
@@ -17,23 +22,35 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `frames` done so far. Draws a few times a second at most.
-  void update(std::uint64_t frames);
+  /// `frames` done so far.
+  void update(std::uint64_t frames) { frames_ = frames; }
+  /// Frames that were taken in so far, by any thread: more than are done.
+  void add_read(int frames) { read_ += static_cast<std::uint64_t>(frames); }
+  /// What is done now, if it is not the frames: "dividing bytes". A string literal.
+  void stage(const char* words) { stage_ = words; }
   /// Takes the line off a terminal; in JSON says the final count. The destructor only cleans the terminal.
   void finish();
 
  private:
   enum class Mode { kNone, kTerminal, kLines, kJson };
+  void draw_on();
+  void stop();
   void draw();
+  std::string line(double seconds) const;
   void erase();
 
   Mode mode_ = Mode::kNone;
   std::string task_;
   std::uint64_t total_;
-  std::uint64_t frames_ = 0;
+  std::atomic<std::uint64_t> frames_ = 0;
+  std::atomic<std::uint64_t> read_ = 0;
+  std::atomic<const char*> stage_ = nullptr;
   bool drawn_ = false;
-  double last_ = 0;
+  bool done_ = false;
   Stopwatch clock_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::thread thread_;
 };
 
 }  // namespace trivelet::cli

@@ -523,7 +523,7 @@ Action define_decode(Command& app, Common& common) {
          "--fill-cfr", options->writer.constant_rate,
          "Write every frame as often as it lasts at the frame rate: for formats that keep no times (Y4M, pictures)")
       .group(kOutput);
-  app.add_option("--codec", options->writer.video_codec,
+  app.add_option("--codec,--vcodec", options->writer.video_codec,
                  "Video codec for formats written through FFmpeg [ffv1 for .mkv .avi .nut, libx264 for .mp4 .mov]")
       .type_name("C")
       .group(kOutput);

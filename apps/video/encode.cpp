@@ -385,13 +385,22 @@ Coded encode_alone(Encoder& encoder, VideoInput& input, const AloneOptions& o, c
   {
     Progress progress(o.common, "encode", input.info().frames);
     SceneReader scenes(input.info(),
-                       {[&](Gop& gop, int first, int count) { return input.read_frames(gop, first, count); },
-                        [&](int count) { return input.unread(count); }},
+                       {[&](Gop& gop, int first, int count) {
+                          const int got = input.read_frames(gop, first, count);
+                          progress.add_read(got);
+                          return got;
+                        },
+                        [&](int count) {
+                          const bool taken = input.unread(count);
+                          if (taken) progress.add_read(-count);
+                          return taken;
+                        }},
                        o.common.threads);
     Prefetch gops([&] { return encoder.make_gop(); }, o.on_device ? kGopsForDevice : 2,
                   [&](Gop& gop) {
                     const trace::Span span("read frames");
                     if (!(o.plain_gops ? input.read(gop) : scenes.read(gop))) return false;
+                    if (o.plain_gops) progress.add_read(gop.frames());
                     if (o.digest) o.digest->add(gop);
                     return true;
                   });
@@ -399,11 +408,12 @@ Coded encode_alone(Encoder& encoder, VideoInput& input, const AloneOptions& o, c
       encoder.push(*gop);
       progress.update(encoder.stats().frames);
     }
-    progress.finish();
     waited = gops.seconds_waited();
     looking = scenes.seconds();
     if (encoder.stats().frames == 0) return coded;
+    progress.stage("finishing the stream");
     encoder.finish();  // while the memory of `gops` is kept: to give it back waits for all that a device does
+    progress.finish();
   }
   const CodecStats& stats = encoder.stats();
   const double seconds = clock.seconds() - o.begun;

@@ -334,12 +334,12 @@ void print_stream_json(const Options& options, const StreamInfo& stream, const L
   json.begin_object();
   json.member("file", options.input);
   json.member("type", "tvl");
-  json.member("bytes", stream.file_bytes);
+  put_known(json, "bytes", stream.file_bytes > 0, stream.file_bytes);  // of a pipe none
   json.member("format_version", fmt::format("{}.{}", stream.format_major, stream.format_minor));
   json.member("writer", stream.writer);
   json.member("settings", stream.settings);
   put_known(json, "bits_per_pixel", f.bits_per_pixel > 0, f.bits_per_pixel);
-  put_known(json, "bits_per_second", f.seconds > 0, 8.0 * static_cast<double>(stream.file_bytes) / f.seconds);
+  put_known(json, "bits_per_second", f.seconds > 0 && stream.file_bytes > 0, 8.0 * static_cast<double>(stream.file_bytes) / f.seconds);
   put_video(json, stream.video, length);
   put_company(json, company);
   if (!stream.metadata.empty()) put_metadata(json, stream.metadata);
