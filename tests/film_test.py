@@ -417,6 +417,17 @@ def test_choice(folder: Path, film: Path) -> None:
             check(levels and levels[-1] - levels[0] > least, f"--audio {codec}, track {track}: levels {levels}")
         check(abs(lag(out) - lag(many)) < 0.02, f"--audio {codec}: together: {lag(out)}, {lag(many)}")
         run("decode", out, folder / "back.mkv", "--audio", "flac", "-y")
+    sides = folder / "sides.mkv"  # six channels that Opus does not know so; FLAC, which FFmpeg calls experimental in MP4
+    ffmpeg("-i", film, "-f", "lavfi", "-i", "anoisesrc=duration=2:sample_rate=48000,aformat=channel_layouts=5.1(side)", "-map", "0:v",
+           "-map", "1:a", "-c:v", "copy", "-c:a", "flac", sides)  # fmt: skip
+    if b" libopus " in encoders:
+        run("encode", sides, out, *FAST, "--audio", "opus")
+        layout = [s.get("channel_layout") for s in ffprobe(out, "-show_streams")["streams"]][1:]
+        check(layout == ["5.1"], f"--audio opus of 5.1(side): {layout}")
+    run("encode", sides, out, *FAST)
+    run("decode", out, folder / "sides.mp4", "-y")
+    same = [ffmpeg("-i", file, "-map", "0:a", "-c", "copy", "-f", "md5", "-").stdout for file in (sides, folder / "sides.mp4")]
+    check(("audio", "flac") in tracks(folder / "sides.mp4") and same[0] == same[1], f"FLAC goes into MP4: {same}")
     check("cannot hold" in run("decode", out, folder / "a.avi", "--audio", "opus", "-y", code=5), "AVI holds no Opus")
 
     run("decode", folder / "uneven.tvl", folder / "filled.y4m", "--fill-cfr", "-y")

@@ -1,6 +1,7 @@
 #include "io/video/ffmpeg_sound.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <utility>
 #include <vector>
@@ -8,6 +9,11 @@
 namespace trivelet::io {
 
 namespace {
+
+/// One to eight channels of Opus. What is placed otherwise, as 5.1 with channels at the side, is mixed into these.
+constexpr std::uint64_t kOpusLayouts[] = {AV_CH_LAYOUT_MONO,    AV_CH_LAYOUT_STEREO,       AV_CH_LAYOUT_SURROUND,
+                                          AV_CH_LAYOUT_QUAD,    AV_CH_LAYOUT_5POINT0_BACK, AV_CH_LAYOUT_5POINT1_BACK,
+                                          AV_CH_LAYOUT_6POINT1, AV_CH_LAYOUT_7POINT1};
 
 /// Opus knows few rates, and 48000 is what it uses inside.
 int rate_for(const AVCodec& codec, int rate) {
@@ -65,18 +71,21 @@ void SoundCoder::open_encoder(const std::string& codec, bool global_header) {
   c.sample_fmt = format_for(*encoder, decoder_->sample_fmt, decoder_->bits_per_raw_sample);
   if (c.sample_fmt == AV_SAMPLE_FMT_S32) c.bits_per_raw_sample = 24;
   c.time_base = {1, c.sample_rate};
-  // Channels without places get the usual ones.
-  if (decoder_->ch_layout.order == AV_CHANNEL_ORDER_UNSPEC)
+  // Channels without places get the usual ones; Opus knows one way of placing so many (RFC 7845, 5.1.1.2).
+  const int channels = decoder_->ch_layout.nb_channels;
+  if (codec == "opus" && channels <= static_cast<int>(std::size(kOpusLayouts)))
+    av_channel_layout_from_mask(&c.ch_layout, kOpusLayouts[channels - 1]);
+  else if (decoder_->ch_layout.order == AV_CHANNEL_ORDER_UNSPEC)
     av_channel_layout_default(&c.ch_layout, decoder_->ch_layout.nb_channels);
   else if (av_channel_layout_copy(&c.ch_layout, &decoder_->ch_layout) < 0)
     throw std::bad_alloc();
-  if (codec == "opus") c.bit_rate = 64000 * static_cast<std::int64_t>(c.ch_layout.nb_channels);
+  if (codec == "opus") c.bit_rate = 64000 * std::int64_t{channels};
   if (global_header) c.flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
   const int code = avcodec_open2(&c, encoder, nullptr);
   if (code < 0)
     av_fail(code,
-            name_ + ": " + codec + " does not take " + std::to_string(c.ch_layout.nb_channels) + " channels at " +
-                std::to_string(c.sample_rate) + " Hz",
+            name_ + ": " + codec + " does not take " + std::to_string(channels) + " channels at " +
+                std::to_string(decoder_->sample_rate) + " Hz",
             ErrorKind::kUnsupported, log_.take());
   SwrContext* resampler = nullptr;
   AVChannelLayout in = {};

@@ -194,7 +194,7 @@ class FfmpegWriter final : public FrameWriter {
   void write(const Gop& gop, int index) override {
     check_gop(gop, index, info_);
     require(!choice_.one_picture || frames_ == 0, ErrorKind::kUnsupported,
-            name_ + ": " + choice_.codec->name + " files hold one picture; write a video file (.mkv)");
+            name_ + ": " + choice_.codec->name + " files hold one picture; write numbered ones (img%04d.png) or a video file (.mkv)");
     if (av_frame_make_writable(frame_.get()) < 0) throw std::bad_alloc();
     if (choice_.few_colours)
       pack_few_colours(gop, index);
@@ -325,6 +325,7 @@ class FfmpegWriter final : public FrameWriter {
     io_ = std::make_unique<FileIo>(file_);
     context->opaque = &log_;
     context->pb = io_->context();
+    context->strict_std_compliance = FF_COMPLIANCE_EXPERIMENTAL;  // FLAC in MP4, which older versions call so
     stream_ = avformat_new_stream(context, nullptr);
     if (stream_ == nullptr) throw std::bad_alloc();
     code = avcodec_parameters_from_context(stream_->codecpar, codec_.get());
