@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codec/limits.h"
 #include "io/volume/volume_input.h"
 
 namespace trivelet::io {
@@ -190,7 +191,7 @@ void set_geometry(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis)
 }
 
 /// Names of the data files, in order.
-std::vector<std::string> data_files(const NrrdHeader& h, const std::string& name) {
+std::vector<std::string> data_files(const NrrdHeader& h, const std::string& name, const Limits& limits) {
   if (!h.listed.empty()) return h.listed;
   // "name%03d.raw first last step [subdim]"
   const std::size_t space = h.data_file.find(' ');
@@ -203,6 +204,8 @@ std::vector<std::string> data_files(const NrrdHeader& h, const std::string& name
   require(step != 0 && first == std::floor(first) && step == std::floor(step) && std::fabs(first) < 1e9 &&
               std::fabs(step) < 1e9 && (last - first) / step >= 0 && (last - first) / step < 100000,
           ErrorKind::kBadStream, name + ": '" + h.data_file + "' does not count up to 100000 files");
+  const auto count = static_cast<std::uint64_t>((last - first) / step) + 1;
+  check_limit(count, limits.files, "files", name + ": " + std::to_string(count) + " data files");
   std::vector<std::string> names;
   for (double i = 0; i <= (last - first) / step; ++i)
     names.push_back(numbered_name(h.data_file.substr(0, space), static_cast<std::int64_t>(first + i * step)));
@@ -299,7 +302,7 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
     add(file.name, file.open, in->position(), bytes);
     return layout;
   }
-  add_data_files(layout, file, data_files(h, file.path), bytes, add);
+  add_data_files(layout, file, data_files(h, file.path, file.limits), bytes, add);
   return layout;
 }
 

@@ -325,8 +325,10 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
   return limited(volume_layout(file, format, options), options.limits);
 }
 
-std::unique_ptr<VolumeReader> open_volume(const std::byte* data, std::size_t size, const std::string& format) {
+std::unique_ptr<VolumeReader> open_volume(const std::byte* data, std::size_t size, const std::string& format,
+                                          const Limits& limits) {
   FileToRead f;
+  f.limits = limits;
   f.path = f.name = "memory";
   f.open = memory_opener(std::make_shared<const std::vector<std::byte>>(data, data + size));
   f.neighbour = [](const std::string&) -> Opener { return {}; };

@@ -99,7 +99,8 @@ bool is_volume(const std::string& path);
 /// Opens a file, a folder of DICOM files, or "-" (which is kept: up to 32 MiB in memory, more in a temporary file).
 std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeOptions& options);
 /// A volume in memory, for tests: the content of one file.
-std::unique_ptr<VolumeReader> open_volume(const std::byte* data, std::size_t size, const std::string& format);
+std::unique_ptr<VolumeReader> open_volume(const std::byte* data, std::size_t size, const std::string& format,
+                                          const Limits& limits = {});
 
 /// What the files of an envelope say about the volume.
 VolumeInfo volume_info(const Envelope& envelope);
