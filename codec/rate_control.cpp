@@ -397,6 +397,7 @@ const std::vector<Cuts>& RateControl::rows(double lambda) const {
 }
 
 std::vector<Cuts> RateControl::layers(const Cuts& final, double lambda, int layers) const {
+  if (layers == 1) return std::vector<Cuts>(static_cast<std::size_t>(header_.layers), final);
   std::vector<Cuts> out;
   const std::vector<double> used = layer_slopes(layers);
   const std::vector<double> all = layer_slopes(header_.layers);

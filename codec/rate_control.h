@@ -60,10 +60,10 @@ class RateControl {
 
   /// As many rows of cuts as the stream has layers, of which the last is `final` and only `layers` differ from the one
   /// before: the rest of the layers are empty. A row is at the same slope whatever their number, so that layers of
-  /// different GOPs go together.
+  /// different GOPs go together. With one of `layers` all is in the first.
   std::vector<Cuts> layers(const Cuts& final, double lambda, int layers) const;
-  /// The largest number of layers with which a GOP takes at most a fiftieth more bytes than with one; in streams with
-  /// motion, which are small, a hundredth.
+  /// The largest number of layers with which a GOP takes at most a fiftieth more bytes than with one, undivided; in
+  /// streams with motion, which are small, a hundredth.
   int layers_worth(const Cuts& final, double lambda) const;
   /// Divides the GOP. Parts point into this object; `out` is reused.
   void divide(const std::vector<Cuts>& layers, LayeredGop& out);

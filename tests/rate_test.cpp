@@ -184,6 +184,8 @@ TEST(RateControl, KnowsTheSizeOfChunks) {
       for (const int layers : {1, 3, 5}) {
         const std::vector<Cuts> cuts = control.layers(control.complete(), 4, layers);
         EXPECT_EQ(cuts, shared.layers(shared.complete(), 4, layers));
+        // One layer is not divided: its heads are there once.
+        EXPECT_EQ(cuts.front() == control.complete(), layers == 1);
         LayeredGop divided;
         control.divide(cuts, divided);
         std::uint64_t expected = 0;
