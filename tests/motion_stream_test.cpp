@@ -73,6 +73,29 @@ TEST(MotionStream, DependsNeitherOnThreadsNorOnInstructions) {
     }
 }
 
+// Small pictures have few bytes for each block and layer.
+TEST(MotionStream, BlocksAndLayersFitThePicture) {
+  const auto chosen = [](int width, int height, Motion motion, Profile profile = Profile::kDense,
+                         Effort effort = Effort::kMedium) {
+    EncoderParams p;
+    p.motion = motion;
+    p.profile = profile;
+    p.effort = effort;
+    p.gop_frames = 32;
+    p.quality = 38;
+    return resolve(video(width, height, "yuv420p", 64), p);
+  };
+  EXPECT_EQ(chosen(720, 576, Motion::kOn).block_size, 256);
+  EXPECT_EQ(chosen(720, 576, Motion::kAuto).block_size, 256);
+  EXPECT_EQ(chosen(720, 576, Motion::kOff).block_size, 128);
+  EXPECT_EQ(chosen(720, 577, Motion::kOn).block_size, 128);
+  EXPECT_EQ(chosen(720, 576, Motion::kOn, Profile::kFast).block_size, 128);
+  EXPECT_EQ(chosen(1920, 1080, Motion::kOn, Profile::kDense, Effort::kSlow).block_size, 256);
+  EXPECT_EQ(chosen(176, 144, Motion::kOn).layers, 1);
+  EXPECT_EQ(chosen(416, 240, Motion::kOn).layers, 3);
+  EXPECT_EQ(chosen(1920, 1080, Motion::kOn).layers, 16);
+}
+
 // The features that a stream needs, in its header behind the version.
 std::uint8_t required(const std::vector<std::byte>& stream) {
   return std::to_integer<std::uint8_t>(stream[sizeof kSignature + kBoxHeaderBytes + 2]);

@@ -118,7 +118,7 @@ void check_video(const Stream& stream, const DecoderParams& params, int most_rou
 TEST(Plan, PartsOfAVideo) {
   EncoderParams dense;
   EncoderParams fast{.lossless = true, .profile = Profile::kFast};
-  EncoderParams motion{.motion = Motion::kOn};
+  EncoderParams motion{.motion = Motion::kOn, .layers = 3};
   OneOf some(kSanitized ? 3 : 1);
   for (const EncoderParams& given : {dense, fast, motion}) {
     EncoderParams p = given;

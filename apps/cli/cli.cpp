@@ -16,7 +16,6 @@ constexpr const char* kInputGroup = "Raw input and pipes";
 constexpr const char* kQualityGroup = "Quality";
 constexpr int kMotionGop = 32;      // frames: every one can be halved evenly
 constexpr int kMotionGopSlow = 64;  // of --preset slow
-constexpr int kMotionBlockSlow = 256;
 constexpr const char* kStructureGroup = "Structure of the stream";
 
 const std::vector<std::string> kWavelets = {"9/7", "5/3", "13/7", "haar"};
@@ -301,9 +300,9 @@ void add_coding_options(Command& app, CodingOptions& options) {
       .one_of({"staged", "raw"})
       .show_default()
       .group(kStructureGroup);
-  app.add_option("--block-size", options.block_size, "Side of the code blocks in samples")
+  app.add_option("--block-size", options.block_size,
+                 "Side of the code blocks in samples [128, with --motion 256 in pictures of at most 720x576]")
       .one_of({32, 64, 128, 256})
-      .show_default()
       .group(kStructureGroup);
   app.add_option("--layers", options.layers,
                  "Quality layers, 1..16, for truncation and for decoders that leave some out [16, fewer in small "
@@ -370,9 +369,7 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   require(fast || !app.typed("--mode"), ErrorKind::kBadArgument,
           "--mode is for the fast profile; add --profile fast or drop it");
   params.fast_mode = options.mode == "raw" ? FastMode::kRaw : FastMode::kStaged;
-  params.block_size = options.block_size;
-  if (params.motion != Motion::kOff && params.effort == Effort::kSlow && !app.typed("--block-size"))
-    params.block_size = kMotionBlockSlow;
+  if (app.typed("--block-size")) params.block_size = options.block_size;
   params.layers = options.layers;
   params.threads = common.threads;
   params.simd = parse_simd(common.simd);

@@ -129,7 +129,7 @@ struct CodingOptions {
   int key_interval = 0;
   std::string profile;
   std::string mode = "staged";
-  int block_size = EncoderParams{}.block_size;
+  int block_size = 128;
   int layers = EncoderParams{}.layers;
   bool plain_ends = false;
 };

@@ -233,7 +233,7 @@ VolumeEncoderParams volume_params(const Options& options, const EncoderParams& p
     v.profile = Profile::kDense;  // whatever the preset says of wavelets
   }
   v.fast_mode = p.fast_mode;
-  v.block_size = p.block_size;
+  v.block_size = options.coding.block_size;
   v.layers = p.layers;
   v.visual = p.visual;
   v.threads = p.threads;

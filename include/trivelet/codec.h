@@ -90,7 +90,9 @@ struct EncoderParams {
   Profile profile = Profile::kDense;
   FastMode fast_mode = FastMode::kStaged;
   Effort effort = Effort::kMedium;  ///< of the predictive profile, and of the search for motion
-  int block_size = 128;             ///< code blocks cover block_size^2 samples of a component: 32, 64, 128, 256
+  /// Code blocks cover block_size^2 samples of a component: 32, 64, 128, 256; 0 = 128, but 256 with motion, which leaves
+  /// few bits to a block, in pictures of at most 720x576 samples (dense profile) or with Effort::kSlow.
+  int block_size = 0;
   /// Quality layers, 1..16; 0 = 16 (small pictures 4 to 12), fast profile without a target 4. Many are a third of a bit
   /// plane apart, few more; the first one holds what is above. With 0, GOPs so small that the heads of all layers would
   /// take more than a fiftieth of their bytes leave later layers empty.

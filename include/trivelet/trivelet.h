@@ -283,7 +283,7 @@ typedef struct tvl_encode_params {
   int32_t layout;                            /* TVL_T2D */
   int32_t motion;                            /* TVL_MOTION_OFF; CPU and TVL_T2D only */
   int32_t staged;                            /* 1: mode of the fast profile, 0 = raw */
-  int32_t block_size;                        /* 128; 32, 64, 128, 256 */
+  int32_t block_size;                        /* 32, 64, 128, 256; 0 = 128, with motion 256 in small pictures */
   int32_t layers;                            /* quality layers, 1..16; 0 = by size */
   int32_t even_ends;                         /* 1: spend more on the frames at the ends of GOPs. Lossy */
   int32_t visual;                            /* 1: weigh by contrast sensitivity instead of for PSNR. Lossy */
