@@ -4,6 +4,7 @@
     tests/devices_test.py path/to/trivelet_emulated
 """
 
+import json
 import os
 import re
 import subprocess
@@ -77,6 +78,20 @@ def main():
         checked = run(["verify", "fast.tvl", "--device", "gpu:all"])
         if checked.returncode or b"OK, 48 frames in 12 GOPs" not in checked.stdout:
             complain("verify", checked)
+
+        # Dense volumes without loss have small blocks and slabs where a GPU is asked for.
+        Path("v.raw").write_bytes(bytes((x * x * 7 + x // 40 * 13) & 255 for x in range(40 * 36 * 34)))
+        volume = ["encode", "v.raw", "v.tvl", "--size", "40x36x34", "--type", "u8", "--format", "raw", "--transform",
+                  "wavelet", "-y"]
+        for device, block, slab in (("cpu", 128, 34), ("gpu", 32, 32)):
+            coded = run([*volume, "--device", device])
+            info = run(["info", "v.tvl", "--json"])
+            told = json.loads(info.stdout)["coding"]
+            back = run(["decode", "v.tvl", "back.raw", "--device", device, "-y"])
+            if coded.returncode or back.returncode or Path("back.raw").read_bytes() != Path("v.raw").read_bytes():
+                complain(f"a dense volume, {device}", back if back.returncode else coded)
+            if (told["block_size"], told["gop_frames"]) != (block, slab):
+                complain(f"a dense volume, {device}: blocks of {told['block_size']}, slabs of {told['gop_frames']}", info)
 
         # The benchmark runs on all, and says whether bytes and samples are the CPU's.
         bench = ["bench", "gpu", "--size", "16x16", "--frames", "4", "--gop", "2", "--profile", "fast", "--repeat", "1"]
