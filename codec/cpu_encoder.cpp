@@ -139,7 +139,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
 
   void next_gop() {
     // The search needs as much memory for its pictures as measuring errors did.
-    if (header_.motion) std::vector<float>().swap(real_);
+    if (header_.motion) LargeVector<float>().swap(real_);
     std::swap(key_before_, key_);
     std::swap(decoded_before_, decoded_key_);
     decoded_key_ = {};
@@ -287,7 +287,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
 
   // Fields for the components [first, end), one behind the other in `memory`.
   template <class T>
-  std::vector<Field<T>> fields_in(std::vector<T>& memory, int first, int end, int frames) const {
+  std::vector<Field<T>> fields_in(LargeVector<T>& memory, int first, int end, int frames) const {
     std::size_t samples = 0;
     for (int c = first; c < end; ++c) samples += header_.component_shape(c, frames).samples();
     if (memory.size() < samples) memory.resize(samples);
@@ -301,7 +301,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   }
 
   template <class T>
-  std::vector<T>& group_memory() {
+  LargeVector<T>& group_memory() {
     if constexpr (std::is_same_v<T, float>)
       return real_;
     else
@@ -585,8 +585,8 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   std::vector<std::unique_ptr<DenseEncoder>> dense_;
   // By frames, and motion: few lengths occur, results refer to them.
   std::map<std::pair<int, const StreamHeader*>, std::unique_ptr<StreamGeometry>> geometries_;
-  std::vector<float> real_;  // of a group of components
-  std::vector<std::int32_t> integer_;
+  LargeVector<float> real_;  // of a group of components
+  LargeVector<std::int32_t> integer_;
   CoefficientGop coefficients_;  // of the last GOP, all components, if it may be coded again or has motion
   float motion_step_ = 0;        // for which their motion was chosen
   float rounding_step_ = 0;      // for which they were rounded; 0: they were not

@@ -15,13 +15,13 @@
 namespace trivelet {
 
 template <class T>
-std::vector<std::vector<T>>& memory(CoefficientGop& c);
+std::vector<LargeVector<T>>& memory(CoefficientGop& c);
 template <>
-inline std::vector<std::vector<float>>& memory<float>(CoefficientGop& c) {
+inline std::vector<LargeVector<float>>& memory<float>(CoefficientGop& c) {
   return c.real;
 }
 template <>
-inline std::vector<std::vector<std::int32_t>>& memory<std::int32_t>(CoefficientGop& c) {
+inline std::vector<LargeVector<std::int32_t>>& memory<std::int32_t>(CoefficientGop& c) {
   return c.integer;
 }
 

@@ -171,7 +171,7 @@ TEST(MotionStream, RoundsByCostToTheNextInterval) {
   const CoefficientGop exact = encoder.transform(clip.gops[0]);
   const StreamHeader header = make_header(clip.info, resolve(clip.info, p)).of_gop(true, exact.motion->places.key);
   EXPECT_EQ(header.centroid, kCostCentroid);
-  std::vector<std::vector<std::vector<float>>> results;
+  std::vector<std::vector<LargeVector<float>>> results;
   int up = 0, down = 0;
   for (const int threads : {1, 3}) {
     ThreadPool pool(threads);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "trivelet/large_memory.h"
 #include "trivelet/types.h"
 
 namespace trivelet {
@@ -39,8 +40,8 @@ struct CoefficientGop {
   std::uint64_t number = 0;  ///< in this order: samples are made of one after the other
   std::vector<FrameTime> times;
   std::vector<SubbandView> subbands;     ///< coarse to fine, component by component; views into the memory below
-  std::vector<std::vector<float>> real;  ///< per component (lossy)
-  std::vector<std::vector<std::int32_t>> integer;  ///< per component (lossless)
+  std::vector<LargeVector<float>> real;  ///< per component (lossy)
+  std::vector<LargeVector<std::int32_t>> integer;  ///< per component (lossless)
 };
 
 }  // namespace trivelet
