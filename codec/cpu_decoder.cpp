@@ -15,6 +15,7 @@
 #include "codec/parallel.h"
 #include "codec/simd.h"
 #include "codec/stage_timer.h"
+#include "codec/zero_patches.h"
 #include "codec/zerotree.h"
 
 namespace trivelet {
@@ -52,8 +53,18 @@ class CpuDecoder final : public GopDecoder {
       received_ = nullptr;
       return true;
     }
-    if (!pull(coefficients_)) return false;
-    inverse(coefficients_, gop);
+    if (!received_) return false;
+    const LayeredGop& in = *std::exchange(received_, nullptr);
+    // The dyadic layout comes to a row several times.
+    zeros_.clear();
+    std::vector<ZeroPatches>* zeros = header_.layout == Layout::kT2d ? &zeros_ : nullptr;
+    if (header_.lossless) {
+      decode_as<std::int32_t>(in, coefficients_, zeros);
+      inverse_as<std::int32_t>(coefficients_, gop, zeros);
+    } else {
+      decode_as<float>(in, coefficients_, zeros);
+      inverse_as<float>(coefficients_, gop, zeros);
+    }
     return true;
   }
 
@@ -61,12 +72,13 @@ class CpuDecoder final : public GopDecoder {
     if (!received_) return false;
     const LayeredGop& in = *received_;
     received_ = nullptr;
-    header_.lossless ? decode_as<std::int32_t>(in, out) : decode_as<float>(in, out);
+    header_.lossless ? decode_as<std::int32_t>(in, out, nullptr) : decode_as<float>(in, out, nullptr);
     return true;
   }
 
   void inverse(CoefficientGop& coefficients, Gop& gop) override {
-    header_.lossless ? inverse_as<std::int32_t>(coefficients, gop) : inverse_as<float>(coefficients, gop);
+    header_.lossless ? inverse_as<std::int32_t>(coefficients, gop, nullptr)
+                     : inverse_as<float>(coefficients, gop, nullptr);
   }
 
   double seconds_transform() const override { return transform_time_.seconds; }
@@ -120,8 +132,9 @@ class CpuDecoder final : public GopDecoder {
     for (const auto& decoder : dense_) decoder->set_allowance(&allowance_);
   }
 
+  // With `zeros` patches that are zero are not written but noted there, component by component.
   template <class T>
-  void decode_as(const LayeredGop& in, CoefficientGop& out) {
+  void decode_as(const LayeredGop& in, CoefficientGop& out, std::vector<ZeroPatches>* zeros) {
     const StageTimer timer(coder_time_, pool_times());
     allow(in);
     const Reduced r(headers_.of(in.motion.get()), reduction_, in.frames);
@@ -141,6 +154,7 @@ class CpuDecoder final : public GopDecoder {
     for (int c = 0; c < static_cast<int>(in.components.size()); ++c) {
       const BlockGrid& grid = *in.components[static_cast<std::size_t>(c)].grid;
       targets.emplace_back(r.shape(c), r.decomposition(c), header_.lossless);
+      if (zeros) zeros->emplace_back(grid, targets.back());
       steps.emplace_back(grid.table(), header_.lossless ? 1.0f : in.step,
                          header_.components[static_cast<std::size_t>(c)]);
       for (int by = 0; by < grid.rows(); ++by)
@@ -153,17 +167,18 @@ class CpuDecoder final : public GopDecoder {
       const auto& component = in.components[c];
       const auto& segments = component.blocks[static_cast<std::size_t>(t.by * component.grid->columns() + t.bx)];
       const Field<T> field = field_of<T>(out, t.component, r.shape(t.component));
+      ZeroPatches* left_out = zeros ? &(*zeros)[c] : nullptr;
       try {
         const StepTable* step = header_.lossless ? nullptr : &steps[c];
         if (header_.profile == Profile::kDense)
           dense_[static_cast<std::size_t>(worker)]->decode(*component.grid, targets[c], t.by, t.bx, segments,
-                                                           in.stop_plane, header_.centroid, step, field);
+                                                           in.stop_plane, header_.centroid, step, field, left_out);
         else
           fast_[static_cast<std::size_t>(worker)]->decode(*component.grid, targets[c], t.by, t.bx, segments,
-                                                          in.stop_plane, header_.centroid, step, field);
+                                                          in.stop_plane, header_.centroid, step, field, left_out);
       } catch (const Error& e) {
         if (e.kind() != ErrorKind::kBadStream || !damage_) throw;
-        BlockDecoder::clear(*component.grid, targets[c], t.by, t.bx, field);
+        BlockDecoder::clear(*component.grid, targets[c], t.by, t.bx, field, left_out);
         const std::lock_guard lock(mutex);
         damage_->push_back("component " + std::to_string(t.component) + ", " + e.what());
       }
@@ -171,13 +186,14 @@ class CpuDecoder final : public GopDecoder {
   }
 
   template <class T>
-  void inverse_as(CoefficientGop& in, Gop& gop) {
+  void inverse_as(CoefficientGop& in, Gop& gop, const std::vector<ZeroPatches>* zeros) {
     const StageTimer timer(transform_time_, pool_times());
     const StreamHeader& header = headers_.of(in.motion.get());
     const Reduced r(header, reduction_, 1);
     gop.set_frames(in.frames);
     if (in.frames == 0) return;  // of a few frames none is left when their rate is reduced
     const PixelFormat& f = header_.video.format;
+    const auto zeros_of = [&](int c) { return zeros ? &(*zeros)[static_cast<std::size_t>(c)] : nullptr; };
     const auto gain_of = [&](int c) { return synthesis_gain<T>(header, reduction_, c, in.source_frames); };
     auto shape = [&](int c) {
       Shape s = r.shape(c);
@@ -192,7 +208,7 @@ class CpuDecoder final : public GopDecoder {
         fields.push_back(field_of<T>(in, k, shape(k)));
         field_gains.push_back(gain_of(k));
         std::fill_n(fields.back().data, first * fields.back().frame_stride, T{});  // which is not coded
-        inverse_transform<T>(fields.back(), in_space(r.decomposition(k)), pool_, simd_);
+        inverse_transform<T>(fields.back(), in_space(r.decomposition(k)), pool_, simd_, {}, zeros_of(k));
       }
       const bool open = in.motion->places.key == GopKey::kOpen && in.follows;
       require(!open || (key_number_ + 1 == in.number && !key_.empty()), ErrorKind::kBadStream,
@@ -207,7 +223,7 @@ class CpuDecoder final : public GopDecoder {
       Field<T> fields[3];
       for (; c < 3; ++c) {
         fields[c] = field_of<T>(in, c, shape(c));
-        inverse_transform<T>(fields[c], r.decomposition(c), pool_, simd_, gains);
+        inverse_transform<T>(fields[c], r.decomposition(c), pool_, simd_, gains, zeros_of(c));
       }
       inverse_colour<T>(fields[0], fields[1], fields[2], gain_of(0), header_.components[0].offset, highest_sample(f),
                         gop, pool_);
@@ -215,7 +231,7 @@ class CpuDecoder final : public GopDecoder {
     for (; c < gop.components(); ++c)
       inverse_transform<T>(field_of<T>(in, c, shape(c)), r.decomposition(c), gain_of(c),
                            header_.components[static_cast<std::size_t>(c)].offset, lowest_sample(f), highest_sample(f),
-                           gop.plane(c), pool_, simd_, gains);
+                           gop.plane(c), pool_, simd_, gains, zeros_of(c));
   }
 
   StreamHeader header_;
@@ -231,6 +247,7 @@ class CpuDecoder final : public GopDecoder {
   std::vector<std::unique_ptr<DenseDecoder>> dense_;
   std::atomic<std::int64_t> allowance_{8 * 4096};  // bits
   CoefficientGop coefficients_;
+  std::vector<ZeroPatches> zeros_;  // of its components
   const LayeredGop* received_ = nullptr;
   std::vector<std::string>* damage_ = nullptr;
   StageTime transform_time_;

@@ -9,6 +9,7 @@
 #include "codec/dense_passes.h"
 #include "codec/lane_sums.h"
 #include "codec/range_coder.h"
+#include "codec/zero_patches.h"
 
 namespace trivelet {
 
@@ -253,6 +254,16 @@ struct DecodingCoder {
 
 }  // namespace
 
+namespace {
+
+// Where it is noted which patches of a block are zero and not written; or null.
+struct LeaveOut {
+  ZeroPatches* here;
+  int by, bx;
+};
+
+}  // namespace
+
 struct DenseDecoder::State {
   const StartTables* tables;
   Block block;
@@ -268,7 +279,8 @@ struct DenseDecoder::State {
             int stop_plane);
   void start(const LayeredSegment& segment, int last_cut);
   template <class T>
-  void restore(const BlockGrid& grid, const Subband& band, int centroid, const float* steps, Field<T> out);
+  void restore(const BlockGrid& grid, const Subband& band, int centroid, const float* steps, Field<T> out,
+               const LeaveOut& leave_out);
 };
 
 DenseDecoder::DenseDecoder(const StartTables* tables) : state_(std::make_unique<State>()) { state_->tables = tables; }
@@ -315,7 +327,7 @@ void DenseDecoder::State::start(const LayeredSegment& segment, int last_cut) {
 
 template <class T>
 void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, int centroid, const float* steps,
-                                  Field<T> out) {
+                                  Field<T> out, const LeaveOut& leave_out) {
   const auto clear = [&](int t, int y) {
     std::memset(out.row(t, y), 0, sizeof(T) * static_cast<std::size_t>(out.shape.width));
   };
@@ -333,13 +345,22 @@ void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, in
                        coded ? reconstruction_offset_of<T>(centroid, low + 1) : 0};
   T step = 1;
   if (steps) step = static_cast<T>(steps[subband_slot(grid, b, k, o)]);
-  for (int t = 0; t < out.shape.frames; ++t)
-    for (int y = 0; y < out.shape.height; ++y) {
+  const auto is_used = [&](int t, int y) {
+    bool any = false;
+    if (coded)
+      for (int w = 0; w < level->words; ++w)
+        any |= level->some[level->quad_row(o, t, y / 2) + static_cast<std::size_t>(w)] != 0;
+    return any;
+  };
+  for (int t = 0; t < out.shape.frames; ++t) {
+    if (leave_out.here && k > 0) {
       bool any = false;
-      if (coded)
-        for (int w = 0; w < level->words; ++w)
-          any |= level->some[level->quad_row(o, t, y / 2) + static_cast<std::size_t>(w)] != 0;
-      if (!any) {
+      for (int y = 0; y < out.shape.height && !any; y += 2) any = is_used(t, y);
+      leave_out.here->set(band, t, leave_out.by, leave_out.bx, !any);
+      if (!any) continue;
+    }
+    for (int y = 0; y < out.shape.height; ++y) {
+      if (!is_used(t, y)) {
         clear(t, y);
         continue;
       }
@@ -352,12 +373,13 @@ void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, in
         to[x] = s[x] == 0 ? T{0} : s[x] < 0 ? -v : v;
       }
     }
+  }
 }
 
 template <class T>
 void DenseDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
                           const std::vector<LayeredSegment>& segments, int stop_plane, int centroid,
-                          const StepTable* steps, const Field<T>& field) {
+                          const StepTable* steps, const Field<T>& field, ZeroPatches* left_out) {
   State& st = *state_;
   const StartTables& start = st.tables ? *st.tables : start_tables(table_set(grid, std::is_same_v<T, std::int32_t>));
   st.plan(grid, target, segments, stop_plane);
@@ -382,12 +404,13 @@ void DenseDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int
       }
     }
   for (const Subband& band : target.all())
-    st.restore(grid, band, centroid, steps ? steps->step.data() : nullptr, patch_view(grid, by, bx, field, band));
+    st.restore(grid, band, centroid, steps ? steps->step.data() : nullptr, patch_view(grid, by, bx, field, band),
+               {left_out, by, bx});
 }
 
 template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
-                                   int, int, const StepTable*, const Field<float>&);
+                                   int, int, const StepTable*, const Field<float>&, ZeroPatches*);
 template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
-                                   int, int, const StepTable*, const Field<std::int32_t>&);
+                                   int, int, const StepTable*, const Field<std::int32_t>&, ZeroPatches*);
 
 }  // namespace trivelet

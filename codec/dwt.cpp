@@ -17,6 +17,7 @@
 #include "codec/lifting.h"
 #include "codec/simd.h"
 #include "codec/squared_error.h"
+#include "codec/zero_patches.h"
 #include "trivelet/error.h"
 
 namespace trivelet {
@@ -122,9 +123,15 @@ template <class T>
 class Transform {
  public:
   Transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd,
-            const std::vector<float>& frame_gains)
-      : field_(field), d_(d), pool_(pool), kernels_(dwt_kernels<T>(resolve_simd(simd))), gains_(frame_gains) {
+            const std::vector<float>& frame_gains, const ZeroPatches* left_out = nullptr)
+      : field_(field),
+        d_(d),
+        pool_(pool),
+        kernels_(dwt_kernels<T>(resolve_simd(simd))),
+        gains_(frame_gains),
+        left_out_(left_out) {
     const Shape& s = field.shape;
+    require(!left_out || d.layout == Layout::kT2d, ErrorKind::kBadArgument, "zeros left out of the dyadic layout");
     require(gains_.empty() || (std::is_floating_point_v<T> && d.layout == Layout::kT2d &&
                                gains_.size() == static_cast<std::size_t>(s.frames)),
             ErrorKind::kBadArgument, "frame gains that do not fit the transform");
@@ -318,6 +325,31 @@ class Transform {
            scratch_[static_cast<std::size_t>(worker)].data());
   }
 
+  /// The inverse of that, where zeros may have been left out.
+  void inverse_sweep(int frame, int level, int worker) const {
+    if (!left_out_) return sweep(inverse_kernel(d_.spatial), frame, level, worker);
+    struct Context {
+      const ZeroPatches* left_out;
+      int frame, level, width;
+    };
+    const Context context{left_out_, frame, level, width(level)};
+    const RowPreparation<T> clear{[](const void* p, int y, T* values) {
+                                    const Context& c = *static_cast<const Context*>(p);
+                                    c.left_out->clear_row(c.frame, c.level, y, c.width, values);
+                                  },
+                                  &context};
+    kernels_.inverse_prepared[static_cast<int>(d_.spatial)](row(frame, 0), field_.row_stride << level, height(level),
+                                                            width(level),
+                                                            scratch_[static_cast<std::size_t>(worker)].data(), clear);
+  }
+
+  void write_zeros(int levels) {
+    pool_.parallel_for(field_.shape.frames, [&](int frame, int) {
+      for (int l = 0; l < levels; ++l)
+        for (int y = 0; y < height(l); ++y) left_out_->clear_row(frame, l, y, width(l), row(frame, y << l));
+    });
+  }
+
   /// One level of all frames of the lattice, along rows only.
   void split_rows(PlaneKernel<T> kernel, Lattice at, int level) {
     const int parts = ceil_div(height(level), kStripRows);
@@ -359,13 +391,14 @@ class Transform {
 
   void inverse_space(Lattice at, int levels) {
     if (levels == 0) return;
-    const PlaneKernel<T> kernel = inverse_kernel(d_.spatial);
     if (frames(at.time) >= pool_.threads()) {
       pool_.parallel_for(frames(at.time), [&](int i, int worker) {
-        for (int l = at.space + levels - 1; l >= at.space; --l) sweep(kernel, i << at.time, l, worker);
+        for (int l = at.space + levels - 1; l >= at.space; --l) inverse_sweep(i << at.time, l, worker);
       });
       return;
     }
+    const PlaneKernel<T> kernel = inverse_kernel(d_.spatial);
+    if (left_out_) write_zeros(levels);
     for (int l = at.space + levels - 1; l >= at.space; --l) {
       split_columns(kernel, at, l);
       split_rows(kernel, at, l);
@@ -377,6 +410,7 @@ class Transform {
   ThreadPool& pool_;
   const DwtKernels<T>& kernels_;
   const std::vector<float>& gains_;  // t+2D: per frame, or none
+  const ZeroPatches* left_out_;
   int tile_columns_ = 0;
   std::ptrdiff_t tile_stride_ = 0;
   bool stream_ = false;
@@ -400,17 +434,18 @@ void forward_transform(const Field<T>& field, const Decomposition& d, ThreadPool
 
 template <class T>
 void inverse_transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd,
-                       const std::vector<float>& frame_gains) {
-  Transform<T>(field, d, pool, simd, frame_gains).inverse(nullptr);
+                       const std::vector<float>& frame_gains, const ZeroPatches* left_out) {
+  Transform<T>(field, d, pool, simd, frame_gains, left_out).inverse(nullptr);
 }
 
 template <class T>
 void inverse_transform(const Field<T>& field, const Decomposition& d, float gain, std::int32_t offset,
                        std::int32_t min_sample, std::int32_t max_sample, const MutableVolumeView& samples,
-                       ThreadPool& pool, SimdLevel simd, const std::vector<float>& frame_gains) {
+                       ThreadPool& pool, SimdLevel simd, const std::vector<float>& frame_gains,
+                       const ZeroPatches* left_out) {
   check_target<T>(field.shape, samples, gain, offset, min_sample, max_sample);
   const Target target{samples, {}, nullptr, gain, offset, min_sample, max_sample};
-  Transform<T>(field, d, pool, simd, frame_gains).inverse(&target);
+  Transform<T>(field, d, pool, simd, frame_gains, left_out).inverse(&target);
 }
 
 template <class T>
@@ -433,10 +468,10 @@ double inverse_transform_error(const Field<T>& field, const Decomposition& d, fl
   template void forward_transform(const Field<T>&, const Decomposition&, ThreadPool&, SimdLevel,                       \
                                   const std::vector<float>&);                                                          \
   template void inverse_transform(const Field<T>&, const Decomposition&, ThreadPool&, SimdLevel,                       \
-                                  const std::vector<float>&);                                                          \
+                                  const std::vector<float>&, const ZeroPatches*);                                      \
   template void inverse_transform(const Field<T>&, const Decomposition&, float, std::int32_t, std::int32_t,            \
                                   std::int32_t, const MutableVolumeView&, ThreadPool&, SimdLevel,                      \
-                                  const std::vector<float>&);                                                          \
+                                  const std::vector<float>&, const ZeroPatches*);                                      \
   template double inverse_transform_error(const Field<T>&, const Decomposition&, float, std::int32_t, std::int32_t,    \
                                           std::int32_t, const VolumeView&, ThreadPool&, SimdLevel,                     \
                                           const std::vector<float>&);

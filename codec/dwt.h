@@ -26,6 +26,8 @@
 
 namespace trivelet {
 
+class ZeroPatches;
+
 /// A strided volume of coefficients; strides in elements, columns contiguous.
 template <class T>
 struct Field {
@@ -52,10 +54,10 @@ template <class T>
 void forward_transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd,
                        const std::vector<float>& frame_gains = {});
 
-/// Undoes forward_transform in place.
+/// Undoes forward_transform in place. What `left_out` (zero_patches.h; t+2D) says of the field is taken for zero.
 template <class T>
 void inverse_transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd,
-                       const std::vector<float>& frame_gains = {});
+                       const std::vector<float>& frame_gains = {}, const ZeroPatches* left_out = nullptr);
 
 /// Undoes forward_transform and stores samples: float: clamp(rint(value * gain) + offset), int: clamp(value + offset),
 /// with rint rounding half to even and the clamp to [min_sample, max_sample]. `gain` is 1 for full resolution (see
@@ -63,7 +65,8 @@ void inverse_transform(const Field<T>& field, const Decomposition& d, ThreadPool
 template <class T>
 void inverse_transform(const Field<T>& field, const Decomposition& d, float gain, std::int32_t offset,
                        std::int32_t min_sample, std::int32_t max_sample, const MutableVolumeView& samples,
-                       ThreadPool& pool, SimdLevel simd, const std::vector<float>& frame_gains = {});
+                       ThreadPool& pool, SimdLevel simd, const std::vector<float>& frame_gains = {},
+                       const ZeroPatches* left_out = nullptr);
 
 /// The sum of squared differences between the samples that this would store and `samples`: rows are summed in integers,
 /// frame by frame, then over both as squared_error() does.

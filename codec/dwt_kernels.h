@@ -18,6 +18,16 @@ enum class PlaneAxes { kRowsAndColumns, kRows, kColumns, kTile };
 template <class T>
 using PlaneKernel = void (*)(T* plane, std::ptrdiff_t stride, int rows, int columns, PlaneAxes axes, T* scratch);
 
+/// The inverse of both axes; `prepare` is called with every row just before its first use.
+template <class T>
+struct RowPreparation {
+  void (*prepare)(const void* context, int y, T* row) = nullptr;  ///< null: nothing to be done
+  const void* context = nullptr;
+};
+template <class T>
+using PreparedPlaneKernel = void (*)(T* plane, std::ptrdiff_t stride, int rows, int columns, T* scratch,
+                                     const RowPreparation<T>& rows_before);
+
 /// Conversions of a row. Index of a sample format: 2 * (bytes_per_sample - 1) + is_signed; samples may be unaligned.
 template <class T>
 using LoadKernel = void (*)(const std::byte* samples, std::int32_t offset, T* out, int n);
@@ -31,6 +41,7 @@ template <class T>
 struct DwtKernels {
   PlaneKernel<T> forward[kWavelets];  ///< by Wavelet; null where T has no such filter
   PlaneKernel<T> inverse[kWavelets];
+  PreparedPlaneKernel<T> inverse_prepared[kWavelets];
   LoadKernel<T> load[4];
   StoreKernel<T> store[4];
   /// Copies n values past the caches where the instruction set can and `out` is aligned; stream_end() orders them.

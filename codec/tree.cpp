@@ -84,7 +84,6 @@ WordKind kind_of(const std::array<WordBase, 64>& slot) {
   return tile ? WordKind::kTile8x8 : cube ? WordKind::kCube4x4x4 : WordKind::kOther;
 }
 
-
 // Arity of level k >= 1: groups are 2x2x2 where the step from the next coarser level doubles time as well.
 int arity(const Decomposition& d, int k) {
   if (d.layout != Layout::kDyadic) return 4;
@@ -240,7 +239,7 @@ BlockGrid::BlockGrid(const Shape& shape, const Decomposition& d, bool reversible
 }
 
 BlockGrid::Patch BlockGrid::patch(const Subband& band, int by, int bx) const {
-  const int side = group_columns_ << std::max(1, band.resolution);
+  const int side = this->side(band.resolution);
   Patch p;
   p.y = by * side;
   p.x = bx * side;

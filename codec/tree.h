@@ -18,6 +18,8 @@
 
 namespace trivelet {
 
+class ZeroPatches;
+
 /// Where the first slot of a word lies, relative to the block's patch in its subband.
 struct WordBase {
   std::uint16_t t = 0;
@@ -94,6 +96,8 @@ class BlockGrid {
     int width = 0;
   };
   Patch patch(const Subband& band, int by, int bx) const;
+  /// Rows and columns of a patch away from the ends, at resolution k.
+  int side(int k) const { return group_columns_ << (k > 1 ? k : 1); }
   /// The samples it is made of, with those next to it.
   Patch extent(int block) const;
 

@@ -7,6 +7,7 @@
 #include "codec/container.h"
 #include "codec/quantiser.h"
 #include "codec/simd.h"
+#include "codec/zero_patches.h"
 #include "codec/zerotree_kernels.h"
 
 namespace trivelet {
@@ -63,10 +64,9 @@ Field<T> patch_view(const BlockGrid& grid, int by, int bx, const Field<T>& field
 }
 
 template <class T>
-void clear_patch(const Field<T>& v) {
-  for (int t = 0; t < v.shape.frames; ++t)
-    for (int y = 0; y < v.shape.height; ++y)
-      std::memset(v.row(t, y), 0, sizeof(T) * static_cast<std::size_t>(v.shape.width));
+void clear_frame(const Field<T>& v, int t) {
+  for (int y = 0; y < v.shape.height; ++y)
+    std::memset(v.row(t, y), 0, sizeof(T) * static_cast<std::size_t>(v.shape.width));
 }
 
 }  // namespace
@@ -436,7 +436,9 @@ struct BlockDecoder::State {
   template <class T>
   void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
               const std::vector<LayeredSegment>& segments, int stop_plane, int centroid, const float* steps,
-              const Field<T>& field);
+              const Field<T>& field, ZeroPatches* left_out);
+  std::vector<bool> used_frames;  // of a patch: not zero
+  void find_used(const TreeLevel& level, const LevelState& s, int orientation_index, int frames);
 };
 
 BlockDecoder::BlockDecoder(FastMode mode, SimdLevel simd) : state_(std::make_unique<State>()) {
@@ -448,15 +450,21 @@ BlockDecoder::~BlockDecoder() = default;
 template <class T>
 void BlockDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
                           const std::vector<LayeredSegment>& segments, int stop_plane, int centroid,
-                          const StepTable* steps, const Field<T>& field) {
-  state_->decode(grid, target, by, bx, segments, stop_plane, centroid, steps ? steps->step.data() : nullptr, field);
+                          const StepTable* steps, const Field<T>& field, ZeroPatches* left_out) {
+  state_->decode(grid, target, by, bx, segments, stop_plane, centroid, steps ? steps->step.data() : nullptr, field,
+                 left_out);
 }
 
 template <class T>
-void BlockDecoder::clear(const BlockGrid& grid, const SubbandTable& target, int by, int bx, const Field<T>& field) {
+void BlockDecoder::clear(const BlockGrid& grid, const SubbandTable& target, int by, int bx, const Field<T>& field,
+                         ZeroPatches* left_out) {
   for (const Subband& band : target.all()) {
     BlockGrid::Patch p;
-    clear_patch(patch_view(grid, by, bx, field, band, p));
+    const Field<T> v = patch_view(grid, by, bx, field, band, p);
+    for (int t = 0; t < v.shape.frames; ++t) {
+      clear_frame(v, t);
+      if (left_out && band.resolution > 0) left_out->set(band, t, by, bx, false);
+    }
   }
 }
 
@@ -529,10 +537,19 @@ void BlockDecoder::State::next_part(const LayeredSegment& r, std::size_t s, int 
   bits[s].size = r.parts[part[s]].size;
 }
 
+void BlockDecoder::State::find_used(const TreeLevel& level, const LevelState& s, int orientation_index, int frames) {
+  const int span = level.slot.back().t;  // frames that a word reaches over
+  for (int w = 0; w < level.words; ++w) {
+    if (!s.sig[orientation_index * level.words + w]) continue;
+    const int first = level.base[static_cast<std::size_t>(w)].t;
+    for (int t = first; t <= std::min(first + span, frames - 1); ++t) used_frames[static_cast<std::size_t>(t)] = true;
+  }
+}
+
 template <class T>
 void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
                                  const std::vector<LayeredSegment>& segments, int stop_plane, int centroid,
-                                 const float* steps, const Field<T>& field) {
+                                 const float* steps, const Field<T>& field, ZeroPatches* left_out) {
   const BlockMasks& masks = grid.masks(by, bx);
   const auto& all = grid.families();
   const int resolutions = grid.resolutions();
@@ -600,11 +617,20 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
   for (const Subband& band : target.all()) {
     BlockGrid::Patch p;
     const Field<T> v = patch_view(grid, by, bx, field, band, p);
-    clear_patch(v);
     const auto b = static_cast<std::size_t>(band.temporal_band);
     const auto k = static_cast<std::size_t>(band.resolution);
     const auto s = static_cast<std::size_t>(segment_index(grid, band.temporal_band, band.resolution));
-    if (low[s] >= segments[s].top) continue;
+    const bool empty = low[s] >= segments[s].top;
+    const bool may_leave_out = left_out && band.resolution > 0;
+    used_frames.assign(static_cast<std::size_t>(v.shape.frames), false);
+    if (may_leave_out && !empty)
+      find_used(all[b].levels[k], states[b][k], std::max(0, band.orientation - 1), v.shape.frames);
+    for (int t = 0; t < v.shape.frames; ++t) {
+      const bool leave_out = may_leave_out && !used_frames[static_cast<std::size_t>(t)];
+      if (!leave_out) clear_frame(v, t);
+      if (may_leave_out) left_out->set(band, t, by, bx, leave_out);
+    }
+    if (empty) continue;
     RestoreArgs<T> a;
     a.origin = v.data;
     a.row_stride = v.row_stride;
@@ -621,10 +647,11 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
 }
 
 template void BlockDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
-                                   int, int, const StepTable*, const Field<float>&);
+                                   int, int, const StepTable*, const Field<float>&, ZeroPatches*);
 template void BlockDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
-                                   int, int, const StepTable*, const Field<std::int32_t>&);
-template void BlockDecoder::clear(const BlockGrid&, const SubbandTable&, int, int, const Field<float>&);
-template void BlockDecoder::clear(const BlockGrid&, const SubbandTable&, int, int, const Field<std::int32_t>&);
+                                   int, int, const StepTable*, const Field<std::int32_t>&, ZeroPatches*);
+template void BlockDecoder::clear(const BlockGrid&, const SubbandTable&, int, int, const Field<float>&, ZeroPatches*);
+template void BlockDecoder::clear(const BlockGrid&, const SubbandTable&, int, int, const Field<std::int32_t>&,
+                                  ZeroPatches*);
 
 }  // namespace trivelet

@@ -111,14 +111,16 @@ class BlockDecoder {
   /// Decodes planes >= stop_plane and writes every coefficient of the block that `target` has into `field`. `target` is
   /// grid.table() or, to decode at a lower resolution or frame rate, the table of the reduced volume: its subbands are
   /// the coarsest ones of the grid's. `centroid` / 256 is the place of the reconstruction point in its interval;
-  /// `steps` (of grid.table()) is null for integers. Throws BadStream when the bits contradict the sizes.
+  /// `steps` (of grid.table()) is null for integers. With `left_out` patches that are zero are not written but noted
+  /// there. Throws BadStream when the bits contradict the sizes.
   template <class T>
   void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
               const std::vector<LayeredSegment>& segments, int stop_plane, int centroid, const StepTable* steps,
-              const Field<T>& field);
+              const Field<T>& field, ZeroPatches* left_out = nullptr);
   /// Writes zeros instead (a block that cannot be decoded).
   template <class T>
-  static void clear(const BlockGrid& grid, const SubbandTable& target, int by, int bx, const Field<T>& field);
+  static void clear(const BlockGrid& grid, const SubbandTable& target, int by, int bx, const Field<T>& field,
+                    ZeroPatches* left_out = nullptr);
 
  private:
   struct State;

@@ -12,6 +12,7 @@
 #include "codec/dense.h"
 #include "codec/dense_block.h"
 #include "codec/range_coder.h"
+#include "tests/left_out_zeros.h"
 #include "tests/one_of.h"
 
 namespace trivelet {
@@ -31,7 +32,7 @@ template <class T>
 struct Volume {
   std::vector<T> memory;
   Field<T> field;
-  explicit Volume(const Shape& s) : memory(s.samples()) {
+  explicit Volume(const Shape& s, T value = 0) : memory(s.samples(), value) {
     field.data = memory.data();
     field.shape = s;
     field.row_stride = s.width;
@@ -152,7 +153,10 @@ std::vector<std::uint8_t> head(const CodedBlock& b, const PassTable& t, std::siz
 template <class T, class F>
 void check(const BlockGrid& grid, const Volume<T>& v, const Coded& coded, const StepTable& steps,
            const SubbandTable& target, int centroid, F cut_of, double* squared = nullptr) {
-  Volume<T> out(target.shape());
+  constexpr T kOld = 77;
+  Volume<T> out(target.shape(), kOld);
+  const bool leaves_out = target.decomposition().layout == Layout::kT2d;
+  ZeroPatches left_out(grid, target);
   DenseDecoder decoder;
   const std::size_t n = coded.blocks[0].top.size();
   std::vector<std::vector<int>> cuts;
@@ -172,8 +176,9 @@ void check(const BlockGrid& grid, const Volume<T>& v, const Coded& coded, const 
           {heads[s].data(), static_cast<std::uint32_t>(heads[s].size()), static_cast<std::uint8_t>(cuts.back()[s])});
     }
     decoder.decode<T>(grid, target, static_cast<int>(i) / grid.columns(), static_cast<int>(i) % grid.columns(),
-                      segments, 0, centroid, steps_for(v.field, steps), out.field);
+                      segments, 0, centroid, steps_for(v.field, steps), out.field, leaves_out ? &left_out : nullptr);
   }
+  if (leaves_out) test::write_zeros(left_out, out.field, target.decomposition().spatial_levels);
   double sum = 0;
   for (const Subband& band : target.all()) {
     const Subband& whole = grid.table().at(band.temporal_band, band.resolution, band.orientation);

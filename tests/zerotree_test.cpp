@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 
+#include "tests/left_out_zeros.h"
 #include "tests/one_of.h"
 #include "tests/support.h"
 
@@ -151,13 +152,13 @@ std::vector<LayeredSegment> received(const BlockGrid& grid, const CodedBlock& b,
 template <class T>
 void decode_all(const BlockGrid& grid, const SubbandTable& target, const Coded& coded, const LayerPlan& plan,
                 int layers, int stop, int centroid, const StepTable* steps, FastMode mode, SimdLevel simd,
-                const Field<T>& field) {
+                const Field<T>& field, ZeroPatches* left_out = nullptr) {
   BlockDecoder decoder(mode, simd);
   for (int by = 0; by < grid.rows(); ++by)
     for (int bx = 0; bx < grid.columns(); ++bx)
       decoder.decode(grid, target, by, bx,
                      received(grid, coded.blocks[static_cast<std::size_t>(by * grid.columns() + bx)], plan, layers),
-                     stop, centroid, steps, field);
+                     stop, centroid, steps, field, left_out);
 }
 
 std::vector<SimdLevel> levels() {
@@ -451,6 +452,52 @@ TEST(Zerotree, ClearWritesEveryCoefficient) {
       for (int bx = 0; bx < grid.columns(); ++bx) BlockDecoder::clear(grid, grid.table(), by, bx, out.field);
     for (const std::int32_t x : out.memory) ASSERT_EQ(x, 0);
   }
+}
+
+// Patches of zeros that are left out, of whole and of reduced volumes: written afterwards they give what is written at
+// once, and the inverse transform takes them for zeros however it shares its work.
+TEST(Zerotree, ZerosMayBeLeftOut) {
+  std::mt19937 random(7);
+  int least = 1, most = 0;  // of the samples: left as they were
+  for (Case c : cases(test::full() ? 12 : 5)) {
+    c.layout = Layout::kT2d;
+    SCOPED_TRACE(testing::Message() << c);
+    const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
+    const auto in = random_field(c.shape, random);
+    const LayerPlan plan = random_plan(grid, random);
+    const Coded coded = encode_all(grid, in.field, nullptr, plan, c.mode, SimdLevel::kBest);
+    for (int reduce = 0; reduce <= std::min(2, c.spatial_levels); ++reduce) {
+      Decomposition d = decomposition(c);
+      d.spatial_levels -= reduce;
+      const SubbandTable target({c.shape.frames, low_length(c.shape.height, reduce), low_length(c.shape.width, reduce)},
+                                d, true);
+      constexpr std::int32_t kOld = 0x55555555;
+      Volume<std::int32_t> whole(target.shape(), kOld), sparse(target.shape(), kOld);
+      ZeroPatches left_out(grid, target);
+      decode_all<std::int32_t>(grid, target, coded, plan, 1, 3, 102, nullptr, c.mode, SimdLevel::kBest, whole.field);
+      decode_all<std::int32_t>(grid, target, coded, plan, 1, 3, 102, nullptr, c.mode, SimdLevel::kBest, sparse.field,
+                               &left_out);
+      const bool any = std::count(sparse.memory.begin(), sparse.memory.end(), kOld) > 0;
+      least = std::min<int>(least, any);
+      most = std::max<int>(most, any);
+      Volume<std::int32_t> written = sparse;
+      written.field.data = written.memory.data();
+      test::write_zeros(left_out, written.field, d.spatial_levels);
+      ASSERT_TRUE(written.memory == whole.memory) << reduce;
+      std::vector<std::vector<std::int32_t>> results;
+      for (const int threads : {1, 50})
+        for (const Volume<std::int32_t>* from : {&whole, &sparse}) {
+          Volume<std::int32_t> v = *from;
+          v.field.data = v.memory.data();
+          ThreadPool pool(threads);
+          inverse_transform<std::int32_t>(v.field, d, pool, SimdLevel::kBest, {}, from == &whole ? nullptr : &left_out);
+          results.push_back(v.memory);
+        }
+      for (const auto& r : results) ASSERT_TRUE(r == results[0]) << reduce;
+    }
+  }
+  EXPECT_EQ(least, 0);
+  EXPECT_EQ(most, 1);
 }
 
 }  // namespace
