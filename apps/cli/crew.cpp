@@ -1,77 +1,51 @@
 #include "apps/cli/crew.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <algorithm>
 
-#include <new>
-
-#include "codec/container.h"
+#include "apps/cli/backends.h"
+#include "apps/cli/log.h"
 #include "trivelet/error.h"
 
 namespace trivelet::cli {
 
-namespace {
-
-constexpr int kCalls = 0;  // the channel
-constexpr std::uint8_t kBegin = 1, kFarewell = 0;
-
-}  // namespace
-
-Summons::~Summons() {
-  for (int i = 1; processes_ && i < processes_->size(); ++i) processes_->send(i, kCalls, {kFarewell});
-}
-
-void Summons::call(const std::string& job, const std::vector<std::uint8_t>& along) {
-  ByteWriter m;
-  m.fixed(kBegin);
-  m.text(job, kMaxTextBytes);
-  m.bytes.insert(m.bytes.end(), along.begin(), along.end());
-  for (int i = 1; processes_ && i < processes_->size(); ++i) processes_->send(i, kCalls, m.bytes);
-}
-
-void Call::check(const std::string& own_job) const {
-  require(own_job.substr(0, kMaxTextBytes) == job, ErrorKind::kBadArgument,
-          "was started with another input or output, and all make one stream; for streams of their own start them "
-          "without MPI");
-}
-
-std::optional<Call> wait_for_call(Processes& processes) {
-  const Processes::Message m = processes.receive(kCalls);
-  ByteReader in(m.bytes.data(), m.bytes.size(), "a call");
-  std::uint8_t what = kFarewell;
-  in.fixed(what);
-  if (what == kFarewell) return std::nullopt;
-  Call call;
-  in.text(call.job, kMaxTextBytes);
-  call.along.assign(m.bytes.end() - static_cast<std::ptrdiff_t>(in.left()), m.bytes.end());
-  return call;
-}
-
-void wait_for_farewell(Processes& processes) { (void)processes.receive(kCalls); }
-
-void put_error(ByteWriter& out, const std::exception_ptr& error) {
-  ErrorKind kind = ErrorKind::kInternal;
-  std::string text;
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& e) {
-    kind = e.kind();
-    text = e.what();
-  } catch (const std::bad_alloc&) {
-    text = "out of memory";
-  } catch (const std::exception& e) {
-    text = e.what();
+Crew::Crew(const std::string& command, std::string& device, Common& common, const Help& help)
+    : processes_(start_processes(command)) {
+  if (processes_) {
+    const Place place = place_of_process();
+    common.threads = threads_of_process(place, common.threads);
+    helped_ = processes_->rank() > 0;
+    if (!helped_) summons_ = std::make_unique<Summons>(processes_.get());
+    try {
+      device = device_of_process(place, device);
+    } catch (const Error&) {  // the first process says it
+      if (!helped_) throw;
+    }
+    log::debug("process {} of {}, number {} of its host: --device {}, {}", place.rank, place.size, place.local_rank,
+               device, count_of(static_cast<std::uint64_t>(common.threads), "thread"));
+    if (!helped_) return;
+    log::set_level(log::Level::kError);
+    help(*processes_, device, common);
+  } else if (const std::vector<std::string> devices = devices_named(device); devices.size() > 1) {
+    const int threads = common.threads > 0 ? common.threads : static_cast<int>(std::thread::hardware_concurrency());
+    common.threads = std::max(1, threads / static_cast<int>(devices.size()));
+    device = devices.front();
+    ends_ = team_of_threads(static_cast<int>(devices.size()));
+    for (std::size_t i = 0; i < ends_.size(); ++i) ends_[i]->at_work = [name = devices[i]] { stay_near(name); };
+    processes_ = std::move(ends_.front());
+    for (std::size_t i = 1; i < devices.size(); ++i)
+      threads_.emplace_back([end = ends_[i].get(), name = devices[i], common, help] {
+        end->at_work();
+        help(*end, name, common);
+      });
+    summons_ = std::make_unique<Summons>(processes_.get());
+  } else {
+    device = devices.front();
   }
-  out.varint(static_cast<std::uint64_t>(kind));
-  if (text.size() > kMaxTextBytes) text.resize(kMaxTextBytes);
-  out.text(text, kMaxTextBytes);
 }
 
-void throw_error(ByteReader& in, const Processes& processes, int from) {
-  std::uint64_t kind = 0;
-  std::string text;
-  in.varint(kind);
-  in.text(text, kMaxTextBytes);
-  fail(static_cast<ErrorKind>(kind), processes.shares_memory(from) ? text : fmt::format("process {}: {}", from, text));
+Crew::~Crew() {
+  summons_.reset();
+  for (std::thread& t : threads_) t.join();
 }
 
 }  // namespace trivelet::cli

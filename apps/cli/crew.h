@@ -1,50 +1,47 @@
-// Several processes with one command line: the first one looks whether the job can be done, and calls the others; or
-// tells them that there is nothing to do, when it has failed or ends.
+// Who does a command together.
 #pragma once
 
 #include <cstdint>
-#include <exception>
-#include <optional>
+#include <functional>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "apps/cli/cli.h"
 #include "apps/cli/processes.h"
-#include "codec/bytes.h"
+#include "apps/cli/summons.h"
 
 namespace trivelet::cli {
 
-/// In the first process: what the others wait for until it ends.
-class Summons {
+/// The processes that mpirun started, or, where --device names several GPUs, threads with one
+/// each; or this process alone. `device` and `common` become what is this one's.
+class Crew {
  public:
-  /// `processes`: null if there are no others.
-  explicit Summons(Processes* processes) : processes_(processes) {}
-  ~Summons();
-  Summons(const Summons&) = delete;
-  Summons& operator=(const Summons&) = delete;
-  /// `job`: what is the same in all, input and output by name.
-  void call(const std::string& job, const std::vector<std::uint8_t>& along = {});
+  /// What all do but the first, with their end of the messages.
+  using Help = std::function<void(Processes& processes, const std::string& device, const Common& common)>;
+  Crew(const std::string& command, std::string& device, Common& common, const Help& help);
+  /// The others may end, and threads are waited for.
+  ~Crew();
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  bool helped() const { return helped_; }              ///< this process was not the first, and is done
+  Processes* processes() { return processes_.get(); }  ///< null: there are no others
+  bool threads() const { return !threads_.empty(); }
+  /// What the others are: "processes", "GPUs".
+  const char* members() const { return threads() ? "GPUs" : "processes"; }
+  /// Begins what they help with, if there are any.
+  void call(const std::string& job, const std::vector<std::uint8_t>& along = {}) {
+    if (summons_) summons_->call(job, along);
+  }
 
  private:
-  Processes* processes_;
+  bool helped_ = false;
+  std::unique_ptr<Processes> processes_;
+  std::vector<std::unique_ptr<Processes>> ends_;  ///< of the threads
+  std::vector<std::thread> threads_;
+  std::unique_ptr<Summons> summons_;
 };
-
-/// In the others.
-struct Call {
-  std::string job;
-  std::vector<std::uint8_t> along;
-  /// Throws BadArgument if this process was started for another one.
-  void check(const std::string& own_job) const;
-};
-/// Nothing when the first process has nothing to do.
-std::optional<Call> wait_for_call(Processes& processes);
-void wait_for_farewell(Processes& processes);
-
-/// What went wrong in one process as another one is told.
-void put_error(ByteWriter& out, const std::exception_ptr& error);
-/// Throws it; `from`: who said it, `processes`: whether that is another process.
-[[noreturn]] void throw_error(ByteReader& in, const Processes& processes, int from);
-
-/// Told to stop, because of another process.
-struct Stopped {};
 
 }  // namespace trivelet::cli

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "apps/cli/backends.h"
+#include "apps/cli/crew.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/trace_file.h"

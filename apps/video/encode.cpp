@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "apps/cli/backends.h"
+#include "apps/cli/crew.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/trace_file.h"

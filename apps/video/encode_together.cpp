@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "apps/cli/crew.h"
+#include "apps/cli/summons.h"
 #include "apps/video/sent_frames.h"
 #include "codec/bytes.h"
 #include "codec/stopwatch.h"

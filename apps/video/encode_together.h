@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "apps/cli/crew.h"
+#include "apps/cli/summons.h"
 #include "apps/video/encode_journal.h"
 #include "apps/video/video.h"
 #include "codec/encoder_part.h"

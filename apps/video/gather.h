@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/cli/crew.h"
+#include "apps/cli/summons.h"
 #include "trivelet/codec.h"
 
 namespace trivelet::cli {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "apps/cli/crew.h"
+#include "apps/cli/summons.h"
 #include "trivelet/stream_info.h"
 
 namespace trivelet::cli {

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "apps/cli/crew.h"
 #include "apps/cli/log.h"
+#include "apps/cli/summons.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "codec/rewrite.h"

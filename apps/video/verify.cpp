@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "apps/cli/backends.h"
+#include "apps/cli/crew.h"
 #include "apps/cli/json.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"

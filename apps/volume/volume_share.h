@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/cli/crew.h"
+#include "apps/cli/summons.h"
 #include "trivelet/volume.h"
 
 namespace trivelet::cli {
