@@ -229,11 +229,12 @@ def block_gpu() -> str:
 
 def block_gpu_files() -> str:
     """Frames a second without and with what it takes to start and to end."""
-    names = {"gpu": "GPU", "cpu": "CPU"}
     rows = []
     for r in rows_of("gpu_files"):
         frames = int(r["frames"])
-        cells = [f"{names[r['device']]}, `{r['profile']}`, `{r['setting']}`", number(frames)]
+        device, _, threads = r["device"].partition(":")
+        name = device.upper() + (f" with --threads {threads}" if threads else "")
+        cells = [f"{name}, `{r['profile']}`, `{r['setting']}`", number(frames)]
         for way in ("encode", "decode"):
             cells.append(" / ".join(number(frames / float(r[f"{way}{s}"])) for s in ("_work_s", "_s")))
         rows.append([*cells, number(frames / float(r["y4m_s"])), f"{float(r['short_s']):.2f} s"])

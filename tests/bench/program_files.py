@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The program on files: frames a second on a GPU and on the threads of the CPU, with and without starting.
 
-    tests/bench/program_files.py [--out DIR] [--clip CLIP.y4m] [--frames N] [--devices gpu,cpu]
+    tests/bench/program_files.py [--out DIR] [--clip CLIP.y4m] [--frames N] [--devices gpu,cpu,cpu:N]
 
 Encodes N frames (2,000) of a 1080p Y4M file to a .tvl file and decodes it, to nowhere and to a Y4M file, whole
-processes, everything in a memory file system (/dev/shm); the best of two. The CPU codes 660 frames, lossy ones. "Work" is what -v
+processes, everything in a memory file system (/dev/shm); the best of two. The CPU codes 660 frames, lossy ones; cpu:N is
+N threads of it, so that cpu:1,cpu:2,cpu:4 with --frames 132 and a folder of its own show how it scales. "Work" is what -v
 says: from when the first frame could be read until the file has its name; what comes before and after is, on a GPU, the
 starting and ending of CUDA. A clip of 64 frames tells what a short one takes in all. The clip is played to and fro;
 without --clip it is the 1080p one of the shared data, by ffmpeg. Writes gpu_files.csv (tests/bench/data) and prints it.
@@ -52,9 +53,10 @@ def timed(command: list[str]) -> tuple[float, float]:
 def rows_of(program: str, device: str, clip: Path, short: Path, frames: int, folder: Path) -> list[list]:
     stream, video, rows = folder / "a.tvl", folder / "a.y4m", []
     for profile, setting in SETTINGS:
-        if device == "cpu" and setting == "--lossless":
+        if device != "gpu" and setting == "--lossless":
             continue
-        on = ["--device", device]
+        where, _, threads = device.partition(":")
+        on = ["--device", where, *(["--threads", threads] if threads else [])]
         encode = [program, "encode", str(clip), str(stream), "--profile", profile, *setting.split(), *on]
         coded, coded_work = timed(encode)
         decoded, decoded_work = timed([program, "decode", str(stream), "null", *on])
