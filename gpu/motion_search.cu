@@ -24,10 +24,15 @@ using namespace motion_choice;
 
 constexpr int kWarp = 32;
 constexpr unsigned kEachThreads = 256;
-constexpr int kPlanes = kQuarters * kQuarters - 1;  // of a picture, beside that of whole samples
+constexpr int kPlanes = kQuarters * kQuarters;  // of a picture
 constexpr int kMostPlaces = 129;
 
 // ------------------------------------------------------------------------------------------------------------ pictures
+
+/// Added to the samples of all pictures: with it they, and what is interpolated between them, are positive and less than
+/// 2^14, so that two of them are added and subtracted in a word.
+constexpr int kBias = 1 << 13;
+constexpr std::uint32_t both_halves(int v) { return static_cast<std::uint32_t>(v) * 0x10001u; }
 
 /// A picture with a frame around it.
 struct Padded {
@@ -43,7 +48,8 @@ __global__ void load_kernel(const std::int32_t* from, int down, int bits, Padded
   const int y = i / p.columns(), x = i % p.columns();
   if (y >= p.rows()) return;
   const int from_y = std::clamp(y - kPad, 0, p.height - 1), from_x = std::clamp(x - kPad, 0, p.width - 1);
-  to[y * p.stride + x] = searched(from[from_y * static_cast<std::ptrdiff_t>(p.width) + from_x] >> down, bits);
+  to[y * p.stride + x] = static_cast<std::int16_t>(
+      kBias + searched(from[from_y * static_cast<std::ptrdiff_t>(p.width) + from_x] >> down, bits));
 }
 
 /// Sums of the samples of each cell; `cell_y` and `cell_x` are its size.
@@ -66,28 +72,27 @@ __device__ __forceinline__ std::int16_t filtered(const std::int16_t* in, std::pt
   return static_cast<std::int16_t>(sum >> 6);
 }
 
-/// Planes between columns: blockIdx.y + 1 quarters. `planes` has the places of MotionKernels' SearchPicture, without the
-/// first.
+/// A picture at all quarters of a sample: the row of each of its planes, [y quarter * 4 + x quarter], before the next row
+/// of any, so that what a region looks at lies in few pages of memory. Here those of blockIdx.y quarters between columns.
 __global__ void columns_kernel(const std::int16_t* whole, Padded p, std::int16_t* planes) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int y = i / p.columns(), x = i % p.columns();
   if (y >= p.rows()) return;
-  const auto quarter = static_cast<int>(blockIdx.y) + 1;
+  const auto quarter = static_cast<int>(blockIdx.y);
   const std::int16_t* in = whole + y * p.stride + x;
-  planes[(quarter - 1) * p.plane + y * p.stride + x] =
-      x < kWhole || x >= p.columns() - kWhole ? *in : filtered(in, 1, 2 * quarter);
+  planes[(y * kPlanes + quarter) * p.stride + x] =
+      quarter == 0 || x < kWhole || x >= p.columns() - kWhole ? *in : filtered(in, 1, 2 * quarter);
 }
 
-/// Planes between rows: blockIdx.y + 1 quarters of those of blockIdx.z quarters between columns.
-__global__ void rows_kernel(const std::int16_t* whole, Padded p, std::int16_t* planes) {
+/// Those of blockIdx.y + 1 quarters between rows and blockIdx.z between columns.
+__global__ void rows_kernel(Padded p, std::int16_t* planes) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int y = i / p.columns(), x = i % p.columns();
   if (y >= p.rows()) return;
   const auto quarter = static_cast<int>(blockIdx.y) + 1, column = static_cast<int>(blockIdx.z);
-  const std::ptrdiff_t at = y * p.stride + x;
-  const std::int16_t* in = (column == 0 ? whole : planes + (column - 1) * p.plane) + at;
-  planes[(quarter * kQuarters + column - 1) * p.plane + at] =
-      y < kWhole || y >= p.rows() - kWhole ? *in : filtered(in, p.stride, 2 * quarter);
+  const std::int16_t* in = planes + (y * kPlanes + column) * p.stride + x;
+  planes[(y * kPlanes + quarter * kQuarters + column) * p.stride + x] =
+      y < kWhole || y >= p.rows() - kWhole ? *in : filtered(in, kPlanes * p.stride, 2 * quarter);
 }
 
 __global__ void shrink_kernel(const std::int16_t* whole, Padded p, int factor, int height, int width,
@@ -98,7 +103,8 @@ __global__ void shrink_kernel(const std::int16_t* whole, Padded p, int factor, i
   const std::int16_t* picture = whole + blockIdx.y * p.plane + kPad * p.stride + kPad;
   int sum = 0, count = 0;
   for (int j = y * factor; j < std::min(p.height, (y + 1) * factor); ++j)
-    for (int k = x * factor; k < std::min(p.width, (x + 1) * factor); ++k, ++count) sum += picture[j * p.stride + k];
+    for (int k = x * factor; k < std::min(p.width, (x + 1) * factor); ++k, ++count)
+      sum += picture[j * p.stride + k] - kBias;
   small[blockIdx.y * (static_cast<std::ptrdiff_t>(height) * width) + i] = static_cast<std::int16_t>(sum / count);
 }
 
@@ -204,9 +210,13 @@ struct SearchOfLevel {
   MotionContexts* contexts = nullptr;  // never changed
 };
 
-constexpr int kSearchWarps = 2;   // of a region: each has every other row of its root blocks
-constexpr int kLanesOfBlock = 4;  // of 8x8 samples; each has two rows, four apart
+constexpr int kSearchWarps = 2;    // of a region: each has every other row of its root blocks
+constexpr int kRegionsAtOnce = 8;  // on a multiprocessor; with registers for more, fewer of them, each takes longer
+constexpr int kLanesOfBlock = 4;   // of 8x8 samples; each has two rows, four apart
+constexpr int kHalf = kWarp / 2;   // lanes that look for a vector: of both references at once
 constexpr int kMostTries = kMotionGuesses + 4;
+static_assert(kMostTries <= kHalf);
+constexpr int kMostCandidates = 2 * kMostTries;
 constexpr int kMostStrips = kBlock / (2 * kMotionCell);
 constexpr int kMostConsidered = 6;
 
@@ -218,16 +228,15 @@ enum class Compared : std::uint8_t {
   kRest,   ///< twice the block less what the other reference has, with one reference
 };
 struct Candidate {
-  MotionVector v[2];
+  const std::int16_t *reference, *other;  ///< where they stand; kPlain: null, and other where there are not two
+  std::uint32_t plain;
   Compared how;
-  std::uint8_t reference;
-  std::int16_t plain;
+  MotionVector v;  ///< of look()
 };
 
-/// What a vector is looked for.
+/// What vectors are looked for.
 struct Looking {
-  int reference, y, x, size;
-  MotionVector expected;
+  int y, x, size;
   float lambda;
   bool near, fine;      ///< beside what the other reference predicts; by transforms
   MotionVector beside;  ///< near: that of the other reference
@@ -237,9 +246,9 @@ struct Looking {
 struct SearchWork {
   MotionGuesses guesses;
   MotionCell considered[kMostConsidered];
-  Candidate candidate[kMostTries];
-  int partial[kMostTries][kMostStrips];
-  float cost[kMostTries];
+  Candidate candidate[kMostCandidates];
+  int partial[kMostCandidates][kMostStrips];
+  float cost[kMostCandidates];
   Looking looking;
 };
 
@@ -251,50 +260,77 @@ struct VectorPair {
   MotionVector v[2];
 };
 
-/// Of a block, for two warps: the one arrives, the other one waits for it. What was written before is seen behind.
+/// Of a block, for two warps: the one arrives, the other one waits for it. What was written before is seen behind. Numbers
+/// of barriers are written into instructions: where they come from registers, a block is given all 16 of the 64 that a
+/// multiprocessor has, and no more than four blocks find room on it.
 constexpr unsigned kThreadsAtBarrier = 2 * kWarp;
+constexpr int kBarriersOfRow = kMotionRegion / kMotionRoot - 1;
+template <unsigned kBarrier = 1>
+__device__ __forceinline__ void at_barrier(unsigned barrier, bool wait) {
+  if (barrier != kBarrier) {
+    if constexpr (kBarrier < kSearchWarps * kBarriersOfRow) at_barrier<kBarrier + 1>(barrier, wait);
+    return;
+  }
+#if defined(TRIVELET_CUDA_EMULATION)
+  if (wait)
+    emu::block.arrive_and_wait(barrier, kThreadsAtBarrier);
+  else
+    emu::block.arrive(barrier, kThreadsAtBarrier);
+#else
+  if (wait)
+    asm volatile("bar.sync %0, %1;" ::"n"(kBarrier), "n"(kThreadsAtBarrier) : "memory");
+  else
+    asm volatile("bar.arrive %0, %1;" ::"n"(kBarrier), "n"(kThreadsAtBarrier) : "memory");
+#endif
+}
 __device__ __forceinline__ void arrive_at(unsigned barrier) {
   __threadfence_block();
-#if defined(TRIVELET_CUDA_EMULATION)
-  emu::block.arrive(barrier, kThreadsAtBarrier);
-#else
-  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(kThreadsAtBarrier) : "memory");
-#endif
+  at_barrier(barrier, false);
 }
-__device__ __forceinline__ void wait_at(unsigned barrier) {
-#if defined(TRIVELET_CUDA_EMULATION)
-  emu::block.arrive_and_wait(barrier, kThreadsAtBarrier);
-#else
-  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kThreadsAtBarrier) : "memory");
-#endif
-}
-/// Behind a root block: never the first of several in a row, so that 15 barriers are enough.
+__device__ __forceinline__ void wait_at(unsigned barrier) { at_barrier(barrier, true); }
+/// Behind a root block: never the first of several in a row. Rows of the same warp share theirs: before it arrives at one
+/// again it has waited for what the other warp did behind it.
 __device__ __forceinline__ unsigned done_barrier(int row, int column) {
-  constexpr int kColumns = kMotionRegion / kMotionRoot;
-  return static_cast<unsigned>(1 + row * (kColumns - 1) + std::max(0, column - 1));
+  return static_cast<unsigned>(1 + row % kSearchWarps * kBarriersOfRow + std::max(0, column - 1));
 }
 
-/// Eight samples, from any place on.
+/// Eight samples, two in a word.
 struct Row {
-  int of[8];
+  std::uint32_t of[4];
 };
+__device__ __forceinline__ std::uint32_t load_word(const std::uint32_t* p) {
+#if defined(TRIVELET_CUDA_EMULATION)
+  return *p;
+#else
+  std::uint32_t v;
+  asm("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(p));
+  return v;
+#endif
+}
+/// From a multiple of eight on.
 __device__ __forceinline__ Row load_row8(const std::int16_t* p) {
-  // Words, of which five where the first is cut in two.
+  Row r;
+#if defined(TRIVELET_CUDA_EMULATION)
+  std::memcpy(r.of, p, sizeof r.of);
+#else
+  asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(r.of[0]), "=r"(r.of[1]), "=r"(r.of[2]), "=r"(r.of[3])
+      : "l"(p));
+#endif
+  return r;
+}
+/// From any place on.
+__device__ __forceinline__ Row load_any_row8(const std::int16_t* p) {
   const auto address = reinterpret_cast<std::uintptr_t>(p);
   const auto* words = reinterpret_cast<const std::uint32_t*>(address & ~std::uintptr_t{3});
-  std::uint32_t w[5];
-  TRIVELET_UNROLL
-  for (int i = 0; i < 4; ++i) w[i] = words[i];
-  if (address & 2) {
-    w[4] = words[4];
-    TRIVELET_UNROLL
-    for (int i = 0; i < 4; ++i) w[i] = w[i] >> 16 | w[i + 1] << 16;
-  }
+  const auto shift = static_cast<unsigned>(address & 2) * 8;
   Row r;
+  std::uint32_t low = load_word(words);
   TRIVELET_UNROLL
   for (int i = 0; i < 4; ++i) {
-    r.of[2 * i] = static_cast<std::int16_t>(w[i]);
-    r.of[2 * i + 1] = static_cast<std::int32_t>(w[i]) >> 16;
+    const std::uint32_t high = load_word(words + i + 1);
+    r.of[i] = __funnelshift_r(low, high, shift);
+    low = high;
   }
   return r;
 }
@@ -308,8 +344,7 @@ class RegionSearch {
       : s_(s), r_(region), t_(t), current_(s.whole + t * s.picture.plane) {
     const int place[2] = {references.past, references.other};
     for (int k = 0; k < 2; ++k) {
-      whole_[k] = s.whole + (place[k] < 0 ? t : place[k]) * s.picture.plane;
-      quarters_[k] = place[k] < 0 ? whole_[k] : s.quarters + s.held[place[k]] * (kPlanes * s.picture.plane);
+      pictures_[k] = s.quarters + s.held[place[k] < 0 ? place[0] : place[k]] * (kPlanes * s.picture.plane);
     }
   }
 
@@ -393,109 +428,161 @@ class RegionSearch {
 
   __device__ const std::int16_t* at(int reference, int y, int x, MotionVector v) const {
     const int plane = (v.y & 3) * kQuarters + (v.x & 3);
-    const std::int16_t* p = plane == 0 ? whole_[reference] : quarters_[reference] + (plane - 1) * s_.picture.plane;
-    return p + (y + (v.y >> 2) + kPad) * s_.picture.stride + (x + (v.x >> 2) + kPad);
+    return pictures_[reference] + ((y + (v.y >> 2) + kPad) * kPlanes + plane) * s_.picture.stride +
+           (x + (v.x >> 2) + kPad);
   }
 
-  // A row of a block less the same row of what a candidate predicts.
-  __device__ __forceinline__ Row difference(const Candidate& c, int y, int x, int row, int column) const {
-    const std::ptrdiff_t to = row * s_.picture.stride + column;
-    Row a = load_row8(current_ + (y + kPad) * s_.picture.stride + (x + kPad) + to);
+  // A row of a block less the same row of what a candidate predicts, and 2^15.
+  static constexpr int kZero = 1 << 15;
+  __device__ __forceinline__ Row difference(const std::int16_t* block, const Candidate& c, int row, int column) const {
+    const std::ptrdiff_t stride = s_.picture.stride;
+    Row a = load_row8(block + row * stride + column);
     if (c.how == Compared::kPlain) {
       TRIVELET_UNROLL
-      for (int& v : a.of) v -= c.plain;
+      for (std::uint32_t& v : a.of) v = (v | both_halves(kZero)) - c.plain;
       return a;
     }
-    const int k = c.reference;
-    Row b = load_row8(at(k, y, x, c.v[k]) + to);
-    if (c.how == Compared::kBoth || c.how == Compared::kRest) {
-      const Row o = load_row8(at(1 - k, y, x, c.v[1 - k]) + to);
+    const std::ptrdiff_t to = row * (kPlanes * stride) + column;
+    Row b = load_any_row8(c.reference + to);
+    if (c.how != Compared::kOne) {
+      const Row o = load_any_row8(c.other + to);
       TRIVELET_UNROLL
-      for (int i = 0; i < 8; ++i) {
+      for (int i = 0; i < 4; ++i) {
         if (c.how == Compared::kBoth)
-          b.of[i] = static_cast<std::int16_t>((b.of[i] + o.of[i] + 1) >> 1);
-        else
-          a.of[i] = static_cast<std::int16_t>(2 * a.of[i] - o.of[i]);
+          b.of[i] = (b.of[i] + o.of[i] + both_halves(1)) >> 1 & both_halves(0x7fff);
+        else  // the bias of one sample becomes that of two, of which the other reference has one
+          b.of[i] = b.of[i] + o.of[i] - a.of[i];
       }
     }
     TRIVELET_UNROLL
-    for (int i = 0; i < 8; ++i) a.of[i] -= b.of[i];
+    for (int i = 0; i < 4; ++i) a.of[i] = (a.of[i] | both_halves(kZero)) - b.of[i];
     return a;
   }
 
-  // Half the sum of magnitudes of a transform, of which this lane has a share; MotionKernels::hadamard with its 16 bits,
-  // which wrap around where contrasts are extreme. Rows first, as its last stage, along rows, is the maximum.
+  // Half the sum of magnitudes of a transform, of which this lane has a share of two rows, four apart;
+  // MotionKernels::hadamard with its 16 bits. Rows first, as its last stage, along rows, is the maximum. Two numbers in a
+  // word are added and subtracted as if it were one: what the low one carries is taken off at the end.
   __device__ __forceinline__ unsigned hadamard_share(Row p, Row q) const {
+    constexpr int kEighth = kZero >> 3, kSafe = 1 << 9;  // so many on either side of 0: no sum of 64 is too large
+    std::uint32_t beyond = 0;
     TRIVELET_UNROLL
-    for (int i = 0; i < 8; ++i) {
-      const int u = p.of[i] >> 3, v = q.of[i] >> 3;
+    for (int i = 0; i < 4; ++i) {
+      std::uint32_t &u = p.of[i], &v = q.of[i];
+      u = u >> 3 & both_halves(0x1fff);
+      v = v >> 3 & both_halves(0x1fff);
+      beyond |= (u - both_halves(kEighth - kSafe)) | (v - both_halves(kEighth - kSafe));
+    }
+    if (__any_sync(kAllLanes, (beyond & ~both_halves(2 * kSafe - 1)) != 0)) return extreme_share(p, q);
+    TRIVELET_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const std::uint32_t u = p.of[i], v = q.of[i];
       p.of[i] = u + v;
       q.of[i] = u - v;
+    }
+    TRIVELET_UNROLL
+    for (unsigned d = 2; d > 0; d /= 2) {
+      const std::uint32_t sign = (static_cast<unsigned>(lane()) & d) ? ~0u : 1;
+      TRIVELET_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        p.of[i] = __shfl_xor_sync(kAllLanes, p.of[i], d) + sign * p.of[i];
+        q.of[i] = __shfl_xor_sync(kAllLanes, q.of[i], d) + sign * q.of[i];
+      }
+    }
+    // The sum of all rows has 2^12 in each of its samples, 32 of them in a number: 2^17, which of the low one is carried.
+    const std::uint32_t carried = lane() % kLanesOfBlock == 0 ? 1u << 17 : 0;
+    return of_row(p, carried) + of_row(q, 0);
+  }
+  __device__ static __forceinline__ unsigned of_row(const Row& m, std::uint32_t carried) {
+    const std::uint32_t a = m.of[0] + m.of[2], b = m.of[1] + m.of[3], c = m.of[0] - m.of[2], d = m.of[1] - m.of[3];
+    return larger(a + b - carried) + larger(a - b) + larger(c + d) + larger(c - d);
+  }
+  // Of the magnitudes of two numbers in a word.
+  __device__ static __forceinline__ unsigned larger(std::uint32_t v) {
+    const int low = static_cast<std::int16_t>(v),
+              high = static_cast<std::int32_t>(v - static_cast<unsigned>(low)) >> 16;
+    return static_cast<unsigned>(std::max(abs(low), abs(high)));
+  }
+
+  // The same of contrasts for which 16 bits are too few: numbers wrap around.
+  __device__ TRIVELET_NOINLINE unsigned extreme_share(Row first, Row second) const {
+    int p[8], q[8];
+    TRIVELET_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      const int u = (first.of[i / 2] >> 16 * (i % 2) & 0xffff) - (kZero >> 3),
+                v = (second.of[i / 2] >> 16 * (i % 2) & 0xffff) - (kZero >> 3);
+      p[i] = u + v;
+      q[i] = u - v;
     }
     TRIVELET_UNROLL
     for (unsigned d = 2; d > 0; d /= 2) {
       const int sign = (static_cast<unsigned>(lane()) & d) ? -1 : 1;
       TRIVELET_UNROLL
       for (int i = 0; i < 8; ++i) {
-        p.of[i] = __shfl_xor_sync(kAllLanes, p.of[i], d) + sign * p.of[i];
-        q.of[i] = __shfl_xor_sync(kAllLanes, q.of[i], d) + sign * q.of[i];
+        p[i] = __shfl_xor_sync(kAllLanes, p[i], d) + sign * p[i];
+        q[i] = __shfl_xor_sync(kAllLanes, q[i], d) + sign * q[i];
       }
     }
-    return of_row(p) + of_row(q);
+    return of_extreme_row(p) + of_extreme_row(q);
   }
-  __device__ static __forceinline__ unsigned of_row(Row m) {
+  __device__ static __forceinline__ unsigned of_extreme_row(int (&m)[8]) {
     TRIVELET_UNROLL
     for (int s = 4; s > 1; s >>= 1) {
       TRIVELET_UNROLL
       for (int j = 0; j < 8; ++j)
         if (!(j & s)) {
-          const int u = m.of[j], v = m.of[j + s];
-          m.of[j] = u + v;
-          m.of[j + s] = u - v;
+          const int u = m[j], v = m[j + s];
+          m[j] = u + v;
+          m[j + s] = u - v;
         }
     }
     unsigned sum = 0;
     TRIVELET_UNROLL
-    for (int j = 0; j < 8; j += 2) {
-      const int u = magnitude16(m.of[j]), v = magnitude16(m.of[j + 1]);
-      sum += static_cast<std::uint16_t>(u > v ? u : v);
-    }
+    for (int j = 0; j < 8; j += 2)
+      sum += static_cast<std::uint16_t>(std::max(magnitude16(m[j]), magnitude16(m[j + 1])));
     return sum;
   }
   __device__ static __forceinline__ int magnitude16(int v) {
     return static_cast<std::int16_t>(abs(static_cast<std::int16_t>(v)));
   }
+  __device__ static __forceinline__ unsigned sum_of_magnitudes(const Row& r) {
+    unsigned sum = 0;
+    TRIVELET_UNROLL
+    for (const std::uint32_t v : r.of)
+      sum += static_cast<unsigned>(abs(static_cast<int>(v & 0xffff) - kZero) + abs(static_cast<int>(v >> 16) - kZero));
+    return sum;
+  }
 
   // Distances of n candidates from a block: of transforms, or of samples. `strips`: of large blocks every other row of
-  // transforms stands for all.
+  // transforms stands for all. Sizes are powers of two.
   __device__ TRIVELET_NOINLINE void measure(int n, int y, int x, int size, bool transforms, bool strips) {
     __syncwarp();
-    const int columns = size / kMotionCell;  // a power of two
+    const int log2_columns = 31 - __clz(size / kMotionCell);
     const bool few = transforms && strips && size >= 32;
-    const int of_strip = few ? columns : columns * columns;  // blocks
-    const int strip_count = few ? columns / 2 : 1;
-    const int lanes = of_strip < kWarp / kLanesOfBlock ? kLanesOfBlock * of_strip : kWarp;
-    const int units = n * strip_count;
-    for (int first = 0; first < units; first += kWarp / lanes) {
-      const int wanted = first + lane() / lanes;
+    const int log2_of_strip = few ? log2_columns : 2 * log2_columns;  // blocks
+    const int log2_strips = few ? log2_columns - 1 : 0;
+    const int log2_lanes = std::min(5, 2 + log2_of_strip);
+    const int units = n << log2_strips, lanes = 1 << log2_lanes;
+    const std::int16_t* block = current_ + (y + kPad) * s_.picture.stride + (x + kPad);
+    for (int first = 0; first < units; first += kWarp >> log2_lanes) {
+      const int wanted = first + (lane() >> log2_lanes);
       const int unit = std::min(wanted, units - 1);
-      const Candidate& c = w_.candidate[unit / strip_count];
-      const int strip = unit % strip_count;
+      const int strip = unit & ((1 << log2_strips) - 1);
+      const Candidate c = w_.candidate[unit >> log2_strips];
       unsigned sum = 0;
-      for (int b = lane() % lanes / kLanesOfBlock; b < of_strip; b += lanes / kLanesOfBlock) {
-        const int row = (b / columns * (few ? 1 : kMotionCell)) + strip * 2 * kMotionCell + lane() % kLanesOfBlock;
-        const int column = b % columns * kMotionCell;
-        const Row p = difference(c, y, x, row, column), q = difference(c, y, x, row + kMotionCell / 2, column);
-        if (transforms) {
-          sum += hadamard_share(p, q);
-        } else {
-          TRIVELET_UNROLL
-          for (int i = 0; i < 8; ++i) sum += static_cast<unsigned>(abs(p.of[i]) + abs(q.of[i]));
-        }
+      for (int b = (lane() & (lanes - 1)) / kLanesOfBlock; b < 1 << log2_of_strip; b += lanes / kLanesOfBlock) {
+        const int row =
+            (b >> log2_columns) * (few ? 1 : kMotionCell) + strip * 2 * kMotionCell + lane() % kLanesOfBlock;
+        const int column = (b & ((1 << log2_columns) - 1)) * kMotionCell;
+        const Row p = difference(block, c, row, column), q = difference(block, c, row + kMotionCell / 2, column);
+        sum += transforms ? hadamard_share(p, q) : sum_of_magnitudes(p) + sum_of_magnitudes(q);
       }
-      for (int d = lanes / 2; d > 0; d /= 2) sum += __shfl_xor_sync(kAllLanes, sum, static_cast<unsigned>(d));
-      if (wanted < units && lane() % lanes == 0)
-        w_.partial[unit / strip_count][strip] = transforms ? static_cast<int>(16 * sum) / 5 : static_cast<int>(sum);
+      TRIVELET_UNROLL
+      for (int d = 1; d < kWarp; d *= 2) {
+        const unsigned other = __shfl_xor_sync(kAllLanes, sum, static_cast<unsigned>(d));
+        if (d < lanes) sum += other;
+      }
+      if (wanted < units && (lane() & (lanes - 1)) == 0)
+        w_.partial[unit >> log2_strips][strip] = transforms ? static_cast<int>(16 * sum) / 5 : static_cast<int>(sum);
     }
     __syncwarp();
   }
@@ -507,80 +594,84 @@ class RegionSearch {
     return 2 * sum;
   }
 
-  // What is looked at around a place, as w_.looking says: the vectors for lanes that have one, in their order. Whether one
-  // of them is better than `best`, which costs `least`.
+  // What each half of the lanes looks at around a place, as w_.looking says: the vectors for lanes that have one, in their
+  // order. Whether one of them is better than `best`, which costs `least`.
   struct Looked {
     float least;
     MotionVector best;
     bool better;
   };
-  __device__ TRIVELET_NOINLINE Looked look(bool mine, int vx, int vy, float least, MotionVector best) {
+  __device__ TRIVELET_NOINLINE Looked look(bool mine, int reference, MotionVector expected, int vx, int vy, float least,
+                                           MotionVector best) {
     const Looking& l = w_.looking;
     const unsigned looking = __ballot_sync(kAllLanes, mine);
-    const int n = __popc(looking);
     const int number = __popc(looking & ((1u << lane()) - 1));
     MotionVector v;
     if (mine) {
       v = inside(limited_vector(vx, vy), l.y, l.x, l.size, height(), width());
-      Candidate& c = w_.candidate[number];
-      c.how = l.near ? Compared::kRest : Compared::kOne;
-      c.reference = static_cast<std::uint8_t>(l.reference);
-      c.v[l.reference] = v;
-      c.v[1 - l.reference] = l.beside;
+      w_.candidate[number] = {at(reference, l.y, l.x, v), l.near ? at(1 - reference, l.y, l.x, l.beside) : nullptr, 0,
+                              l.near ? Compared::kRest : Compared::kOne, v};
     }
-    measure(n, l.y, l.x, l.size, l.fine, true);
+    measure(__popc(looking), l.y, l.x, l.size, l.fine, true);
     if (mine)
-      w_.cost[number] = static_cast<float>(distance(number, l.size, l.fine)) + l.lambda * vector_bits(v, l.expected);
+      w_.cost[number] = static_cast<float>(distance(number, l.size, l.fine)) + l.lambda * vector_bits(v, expected);
     __syncwarp();
+    constexpr unsigned kFirstHalf = (1u << kHalf) - 1;
+    const int of_first = __popc(looking & kFirstHalf);
+    const int begin = lane() < kHalf ? 0 : of_first, end = lane() < kHalf ? of_first : __popc(looking);
     int chosen = -1;
-    for (int i = 0; i < n; ++i)
+    for (int i = begin; i < end; ++i)
       if (w_.cost[i] < least) {
         least = w_.cost[i];
         chosen = i;
       }
-    if (chosen >= 0) best = w_.candidate[chosen].v[l.reference];
+    if (chosen >= 0) best = w_.candidate[chosen].v;
     __syncwarp();
     return {least, best, chosen >= 0};
   }
 
-  // The vector of a block in one reference: from the best of some guesses, one a lane, downhill in steps that become
-  // smaller.
+  // The vector of a block in one reference, of each half of the lanes that searches: from the best of some guesses, one a
+  // lane, downhill in steps that become smaller. Both halves take the same steps, or wait.
   struct Vector {
     float least;
     MotionVector best;
   };
-  __device__ TRIVELET_NOINLINE Vector search_vector(const Looking& looking, bool has_guess, MotionVector guess,
-                                                    MotionVector best) {
+  __device__ TRIVELET_NOINLINE Vector search_vectors(const Looking& looking, bool searches, int reference,
+                                                     MotionVector expected, bool has_guess, MotionVector guess,
+                                                     MotionVector best) {
     __syncwarp();
     if (lane() == 0) w_.looking = looking;
     __syncwarp();
     const bool near = looking.near;
+    const int place = lane() % kHalf;
     // Those that another lane has before are left out.
     const int packed = guess.x * (1 << 16) + guess.y;
     bool seen = false;
-    for (int i = 0; i < kMostTries; ++i) seen = (__shfl_sync(kAllLanes, packed, i) == packed && i < lane()) || seen;
-    Looked at = look(has_guess && !seen, guess.x, guess.y, 1e30f, best);
+    for (int i = 0; i < kMostTries; ++i)
+      seen = (__shfl_sync(kAllLanes, packed, lane() - place + i) == packed && i < place) || seen;
+    Looked at = look(searches && has_guess && !seen, reference, expected, guess.x, guess.y, 1e30f, best);
     bool fine = false;
     for (int s = near ? 2 : 2 * kQuarters; s >= 1; s /= 2) {
       if (s < kQuarters && !fine) {
         fine = true;
         if (lane() == 0) w_.looking.fine = true;
         __syncwarp();
-        at = look(lane() == 0, at.best.x, at.best.y, 1e30f, at.best);
+        at = look(searches && place == 0, reference, expected, at.best.x, at.best.y, 1e30f, at.best);
       }
       // What the round before has looked at is not looked at again.
       MotionVector before;
-      for (int round = 0; round < (s < kQuarters ? 2 : 6); ++round) {
+      bool moves = searches;
+      for (int round = 0; round < (s < kQuarters ? 2 : 6) && __any_sync(kAllLanes, moves); ++round) {
         const MotionVector from = at.best;
         // Left, right, up, down, and the corners.
-        const int to_x = lane() == 0 || lane() == 4 || lane() == 6 ? -1 : lane() == 2 || lane() == 3 ? 0 : 1;
-        const int to_y = lane() < 2 ? 0 : lane() == 2 || lane() == 4 || lane() == 7 ? -1 : 1;
+        const int to_x = place == 0 || place == 4 || place == 6 ? -1 : place == 2 || place == 3 ? 0 : 1;
+        const int to_y = place < 2 ? 0 : place == 2 || place == 4 || place == 7 ? -1 : 1;
         const int vx = from.x + s * to_x, vy = from.y + s * to_y;
         const int dx = abs(vx - before.x), dy = abs(vy - before.y);
         const bool again = dx + dy == 0 || (s < kQuarters ? std::max(dx, dy) == s : dx + dy == s);
-        const bool mine = lane() < (s < kQuarters ? 8 : 4) && (round == 0 || !again);
-        at = look(mine, vx, vy, at.least, at.best);
-        if (!at.better) break;
+        const bool mine = moves && place < (s < kQuarters ? 8 : 4) && (round == 0 || !again);
+        at = look(mine, reference, expected, vx, vy, at.least, at.best);
+        moves = moves && at.better;
         before = from;
       }
     }
@@ -593,13 +684,18 @@ class RegionSearch {
     const int y = cy * kMotionCell, x = cx * kMotionCell, size = kMotionCell << log2;
     if (lane() < n) {
       const MotionCell& cell = w_.considered[lane()];
-      Candidate& c = w_.candidate[lane()];
-      c.how = cell.mode == MotionMode::kPlain  ? Compared::kPlain
-              : cell.mode == MotionMode::kBoth ? Compared::kBoth
-                                               : Compared::kOne;
-      c.reference = cell.mode == MotionMode::kOther ? 1 : 0;
-      c.plain = static_cast<std::int16_t>(cell.plain[0] * (1 << (kSearchBits - kMotionPlainBits)));
-      for (std::size_t k = 0; k < 2; ++k) c.v[k] = inside(cell.vector[k], y, x, size, height(), width());
+      const bool both = cell.mode == MotionMode::kBoth, plain = cell.mode == MotionMode::kPlain;
+      const std::size_t k = cell.mode == MotionMode::kOther ? 1 : 0;
+      const auto predicted = [&](std::size_t i) {
+        return at(static_cast<int>(i), y, x, inside(cell.vector[i], y, x, size, height(), width()));
+      };
+      w_.candidate[lane()] = {plain ? nullptr : predicted(k),
+                              both ? predicted(1) : nullptr,
+                              both_halves(kBias + cell.plain[0] * (1 << (kSearchBits - kMotionPlainBits))),
+                              plain  ? Compared::kPlain
+                              : both ? Compared::kBoth
+                                     : Compared::kOne,
+                              {}};
     }
     measure(n, y, x, size, true, false);
     if (lane() < n) {
@@ -670,38 +766,42 @@ class RegionSearch {
       found = {{best.cell.vector[0], best.cell.vector[1]}};
       return best;
     }
-    float cost[2] = {1e30f, 1e30f};
-    VectorPair expected{};
-    for (int k = 0; k < references(); ++k) {
-      const auto kk = static_cast<std::size_t>(k);
-      expected.v[k] = expected_vector(r_, cy, cx, log2, k);
-      MotionVector guess;
-      const int with_around = any ? 4 : 3;
-      if (lane() == 0) guess = expected.v[k];
-      if (lane() == 2) guess = coarse(y, x, size, k);
-      if (lane() == 3 && any) guess = around.v[k];
-      if (lane() >= with_around && lane() < with_around + guesses)
-        guess = w_.guesses.cell[static_cast<std::size_t>(lane() - with_around)].vector[kk];
-      const Vector v = search_vector({k, y, x, size, expected.v[k], s_.lambda, false, false, {}},
-                                     lane() < with_around + guesses, guess, found.v[k]);
-      cost[k] = v.least;
-      found.v[k] = v.best;
-    }
+    const int k = lane() / kHalf, place = lane() % kHalf;
+    const auto kk = static_cast<std::size_t>(k);
+    const bool searches = k < references();
+    const MotionVector own = searches ? expected_vector(r_, cy, cx, log2, k) : MotionVector{};
+    MotionVector guess;
+    const int with_around = any ? 4 : 3;
+    if (place == 0) guess = own;
+    if (place == 2 && searches) guess = coarse(y, x, size, k);
+    if (place == 3 && any) guess = around.v[k];
+    if (place >= with_around && place < with_around + guesses)
+      guess = w_.guesses.cell[static_cast<std::size_t>(place - with_around)].vector[kk];
+    const Vector v = search_vectors({y, x, size, s_.lambda, false, false, {}}, searches, k, own,
+                                    place < with_around + guesses, guess, found.v[k]);
+    const auto of_half = [](MotionVector of, int half) {
+      return MotionVector{static_cast<std::int16_t>(__shfl_sync(kAllLanes, static_cast<int>(of.x), half * kHalf)),
+                          static_cast<std::int16_t>(__shfl_sync(kAllLanes, static_cast<int>(of.y), half * kHalf))};
+    };
+    const VectorPair expected{{of_half(own, 0), of_half(own, 1)}};
+    found.v[0] = of_half(v.best, 0);
+    found.v[1] = of_half(v.best, 1);
+    const int better = __shfl_sync(kAllLanes, v.least, 0) < __shfl_sync(kAllLanes, v.least, kHalf) ? 0 : 1;
     MotionCell last;
     last.mode = MotionMode::kBoth;
     last.vector = {found.v[0], found.v[1]};
     const MotionCell constant = plain(cy, cx, log2);
     if (lane() == 0)
-      for (int k = 0; k < references(); ++k) {
+      for (int i = 0; i < references(); ++i) {
         MotionCell c;
-        c.mode = k == 0 ? MotionMode::kPast : MotionMode::kOther;
-        c.vector[static_cast<std::size_t>(k)] = found.v[k];
+        c.mode = i == 0 ? MotionMode::kPast : MotionMode::kOther;
+        c.vector[static_cast<std::size_t>(i)] = found.v[i];
         complete_cell(c, r_.older);
-        w_.considered[k] = c;
+        w_.considered[i] = c;
       }
     if (r_.has_other) {
       if (lane() == 0) w_.considered[2] = last;
-      refine_both(y, x, size, expected, cost[0] < cost[1] ? 0 : 1, last);
+      refine_both(y, x, size, expected, better, last);
     }
     const int n = r_.has_other ? 6 : 2;
     if (lane() == 0) w_.considered[n - 1] = constant;
@@ -717,9 +817,11 @@ class RegionSearch {
       const auto kk = static_cast<std::size_t>(k);
       const MotionVector other = inside(c.vector[1 - kk], y, x, size, height(), width());
       const MotionVector v = c.vector[kk];
-      c.vector[kk] = search_vector({k, y, x, size, expected.v[k], 2 * s_.lambda, true, false, other}, lane() < 2,
-                                   lane() == 0 ? v : expected.v[k], v)
-                         .best;
+      const MotionVector best = search_vectors({y, x, size, 2 * s_.lambda, true, false, other}, lane() < kHalf, k,
+                                               expected.v[k], lane() < 2, lane() == 0 ? v : expected.v[k], v)
+                                    .best;
+      c.vector[kk] = {static_cast<std::int16_t>(__shfl_sync(kAllLanes, static_cast<int>(best.x), 0)),
+                      static_cast<std::int16_t>(__shfl_sync(kAllLanes, static_cast<int>(best.y), 0))};
       if (lane() == 0) w_.considered[3 + i] = c;
     }
   }
@@ -729,8 +831,7 @@ class RegionSearch {
   SearchWork w_;
   int t_;
   const std::int16_t* current_;
-  const std::int16_t* whole_[2];
-  const std::int16_t* quarters_[2];
+  const std::int16_t* pictures_[2];
 };
 
 /// In shared memory, made by the first thread.
@@ -743,7 +844,8 @@ struct SearchOfRegion {
 };
 
 /// blockIdx.x is a region, y the number of a high frame; threadIdx.y is a warp.
-__global__ void __launch_bounds__(kSearchWarps* kWarp) search_kernel(const __grid_constant__ SearchOfLevel s) {
+__global__ void __launch_bounds__(kSearchWarps* kWarp, kRegionsAtOnce)
+    search_kernel(const __grid_constant__ SearchOfLevel s) {
   alignas(SearchOfRegion) __shared__ unsigned char memory[sizeof(SearchOfRegion)];
   SearchOfRegion& search = *reinterpret_cast<SearchOfRegion*>(memory);
   if (threadIdx.x == 0 && threadIdx.y == 0) {
@@ -808,6 +910,12 @@ DeviceMotionSearch::DeviceMotionSearch(const StreamHeader& header, int device, s
   prices_ = DeviceBuffer<float>(bit_prices().size());
   contexts_ = DeviceBuffer<MotionContexts>(1);
   copy(prices_.data(), bit_prices().data(), bit_prices().size(), cudaMemcpyHostToDevice, stream_);
+  // Else the driver leaves shared memory for four regions on a multiprocessor.
+  constexpr std::size_t kReserved = 1024, kOfMultiprocessor = 228 << 10;
+  check(cudaFuncSetAttribute(
+            search_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+            static_cast<int>(100 * kRegionsAtOnce * (sizeof(SearchOfRegion) + kReserved) / kOfMultiprocessor)),
+        "cudaFuncSetAttribute");
   const MotionContexts start;
   copy(contexts_.data(), &start, 1, cudaMemcpyHostToDevice, stream_);
   stream_.synchronize();
@@ -918,10 +1026,10 @@ std::vector<int> DeviceMotionSearch::hold(const std::vector<int>& wanted) {
     std::int16_t* planes = quarters_.data() + next * kPlanes * plane_;
     const unsigned blocks =
         search_blocks(static_cast<std::size_t>(padded.rows()) * static_cast<std::size_t>(padded.columns()));
-    launch("columns_kernel", columns_kernel, dim3(blocks, kQuarters - 1), dim3(kEachThreads), 0, stream_.get(), whole,
+    launch("columns_kernel", columns_kernel, dim3(blocks, kQuarters), dim3(kEachThreads), 0, stream_.get(), whole,
            padded, planes);
     launch("rows_kernel", rows_kernel, dim3(blocks, kQuarters - 1, kQuarters), dim3(kEachThreads), 0, stream_.get(),
-           whole, padded, planes);
+           padded, planes);
   }
   return of_place;
 }

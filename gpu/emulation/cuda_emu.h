@@ -438,6 +438,9 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   for (unsigned i = 0; i < 4; ++i) r |= static_cast<unsigned>(bytes >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
   return r;
 }
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+  return static_cast<unsigned>((std::uint64_t{high} << 32 | low) >> (shift & 31));
+}
 inline float __int_as_float(int v) { return __builtin_bit_cast(float, v); }
 inline int __float_as_int(float v) { return __builtin_bit_cast(int, v); }
 template <class T>
@@ -479,7 +482,7 @@ enum cudaMemcpyKind {
   cudaMemcpyDefault
 };
 enum { cudaStreamNonBlocking = 1, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0 };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributePreferredSharedMemoryCarveout };
 enum cudaDeviceAttr {
   cudaDevAttrMultiProcessorCount,
   cudaDevAttrMaxThreadsPerMultiProcessor,
