@@ -12,6 +12,7 @@
 
 #include "codec/backend.h"
 #include "codec/motion_decisions.h"
+#include "codec/motion_gop.h"
 #include "codec/parallel.h"
 #include "gpu/motion_ahead.h"
 #include "gpu/motion_search.h"
@@ -191,6 +192,7 @@ class CudaEncoder final : public GopEncoder {
     return options;
   }
   void push(const Gop& gop, const GopChoices& choices, bool again);
+  void reserve(int frames, GopChoices choices);
   void search_ahead(const Gop& gop, const GopChoices& choices);
   void code_found(int at_least);
   void copy_in(const Gop& gop, std::byte* to);
@@ -202,6 +204,7 @@ class CudaEncoder final : public GopEncoder {
   std::unique_ptr<DeviceMotionSearch> search_;  // for motion_
   int slots_, lends_;                           // of the pipeline, as many as are wanted
   EncodePipeline pipeline_;
+  bool reserved_ = false;  // memory for ahead_, and for what comes behind it
   FirstError error_;
   std::unique_ptr<MotionDecisions> motion_;
   std::deque<std::shared_ptr<const GopMotion>> motions_;  // of the GOPs in the pipeline
@@ -228,9 +231,19 @@ void CudaEncoder::push(const Gop& gop, const GopChoices& choices, bool again) {
   error_.guard([&] { pipeline_.submit(gop.frames(), chosen, nullptr, motion.get()); });
 }
 
+void CudaEncoder::reserve(int frames, GopChoices choices) {
+  ahead_->reserve();
+  if (!may_move(header_, frames, choices)) return pipeline_.reserve(frames, choices);
+  choices.frame_gains.clear();
+  const GopMotion like(MotionPlaces(frames, choices.key), header_.temporal_levels, header_.video.width,
+                       header_.video.height);
+  pipeline_.reserve(frames, choices, &like);
+}
+
 void CudaEncoder::search_ahead(const Gop& gop, const GopChoices& choices) {
-  while (!ahead_->has_room()) code_found(pipeline_.in_flight() + 1);
   check(cudaSetDevice(device_), "cudaSetDevice");
+  if (!std::exchange(reserved_, true)) reserve(gop.frames(), choices);
+  while (!ahead_->has_room()) code_found(pipeline_.in_flight() + 1);
   const Gop* from = &gop;
   if (!is_page_locked(gop)) {
     if (!staging_) staging_.emplace(header_.video, header_.gop_frames, page_locked);

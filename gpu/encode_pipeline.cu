@@ -405,6 +405,15 @@ void EncodePipeline::submit(const Gop& gop, const GopChoices& choices, const Gop
   state_->make_room(gop.frames(), choices, motion);
 }
 
+void EncodePipeline::reserve(int frames, const GopChoices& choices, const GopMotion* motion) {
+  State& s = *state_;
+  check(cudaSetDevice(s.options.device), "cudaSetDevice");
+  for (std::size_t before = s.slots.size() + 1; s.slots.size() < s.most_slots && s.slots.size() != before;) {
+    before = s.slots.size();
+    s.add_slot(frames, choices, motion);
+  }
+}
+
 void EncodePipeline::next_gop() {
   if (state_->motion) state_->motion->next_gop();
 }

@@ -45,6 +45,14 @@ MotionAhead::~MotionAhead() {
   if (thread_.joinable()) thread_.join();
 }
 
+// As many as the stream has work for, before the first of them runs: what takes memory of the device or locks pages later
+// waits until those that run are over.
+void MotionAhead::reserve() {
+  const auto of_gop = static_cast<std::uint64_t>(header_.gop_frames);
+  const std::uint64_t gops = (header_.video.frames + of_gop - 1) / of_gop;
+  while (searches_.size() < most_ && (gops == 0 || searches_.size() < gops)) add_search();
+}
+
 // One more, before the oldest in flight: it comes next. Where it finds no room, the one before was the last.
 void MotionAhead::add_search() {
   std::unique_ptr<DeviceMotionSearch> search;

@@ -31,6 +31,8 @@ class MotionAhead {
   /// Whether one more can begin; else one has to end first.
   bool has_room();
 
+  /// Takes the memory of all searches that a stream of the header's length can have at once.
+  void reserve();
   /// Begins to search a GOP, which should be page-locked. GOPs come in their order. They are read until wait_uploaded()
   /// returns.
   void begin(const Gop& gop, const GopChoices& choices);

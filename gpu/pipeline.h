@@ -72,6 +72,8 @@ class EncodePipeline {
               const GopMotion* motion = nullptr, const Event* read = nullptr);
   /// Codes frames where they are: is_page_locked(gop). They are read until wait_uploaded() returns.
   void submit(const Gop& gop, const GopChoices& choices, const GopMotion* motion = nullptr);
+  /// Takes the memory of all slots at once, for GOPs like this one.
+  void reserve(int frames, const GopChoices& choices, const GopMotion* motion = nullptr);
   /// The GOPs from here on are those behind the one submitted last, which may have been submitted several times.
   void next_gop();
   void wait_uploaded() noexcept;
