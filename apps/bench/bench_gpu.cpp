@@ -155,7 +155,7 @@ int bench_gpu(const GpuBench& bench, const VideoInfo& info, const std::vector<Go
              figures.identical ? "bytes and samples as on the CPU" : "NOT AS ON THE CPU",
              static_cast<double>(figures.device_bytes) / (1 << 30));
   fmt::print("raw frames in page-locked memory -> chunks in host memory and back{}; median of {}\n",
-             params.motion == Motion::kOff ? "" : ", without the search for motion, which the host does", bench.repeat);
+             params.motion == Motion::kOff ? "" : "; the search for motion is in \"searched\" alone", bench.repeat);
   fmt::print("{:<8} {:>6} {:>12} {:>10} {:>14} | {:>8} {:>8} {:>8} | {}\n", "", "GOPs", "frames/s", "ms/GOP",
              "Gsamples/s", "up", "kernels", "down", "ms/GOP over the longest stage");
   Csv csv;
