@@ -72,8 +72,6 @@ struct GopChoices {
   bool spare_last_pass = false;
   /// Lossy coefficients are rounded to what they are worth in steps like this one (rounding.h); 0: they are not.
   float rounding_step = 0;
-  /// squared_error(): the mean squared error with which the GOP before is decoded; 0: as it was measured last.
-  double error_before = 0;
 };
 
 class GopEncoder {

@@ -1,7 +1,6 @@
 // Encoding on the CPU (cpu_backend.h): transform, then all code blocks of all components in parallel.
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <type_traits>
 #include <utility>
@@ -69,8 +68,8 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
       return coefficients_.motion;
     }
     // Where nothing else is asked, vectors are enough.
-    const bool vectors_alone = header_.profile == Profile::kFast && !choices.passes && choices.motion == Motion::kOn &&
-                               may_move(header_, gop.frames(), choices);
+    const bool vectors_alone =
+        !choices.passes && choices.motion == Motion::kOn && may_move(header_, gop.frames(), choices);
     if (!vectors_alone) {
       prepare(gop, choices);
     } else if (searcher_) {
@@ -143,8 +142,6 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     std::swap(key_before_, key_);
     std::swap(decoded_before_, decoded_key_);
     decoded_key_ = {};
-    std::swap(key_errors_before_, key_errors_);
-    key_errors_.clear();
   }
 
   // Motion that was chosen for a much finer or coarser step would not be chosen for this one.
@@ -466,47 +463,14 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     return sum / samples;
   }
 
-  // The key frame of the GOP before is taken with the error that it had when that GOP erred about as much; or as it was
-  // measured last, if that was at cuts like these or there is nothing better; else its error is about that of the key
-  // frame of this GOP.
-  MotionKeys measuring_keys(const GopChoices& choices) {
+  // The key frame of the GOP before is taken as it was measured last; else with about the error of that of this GOP.
+  MotionKeys measuring_keys() {
     MotionKeys keys;
     const bool has_key = !key_.empty();
     if (has_key) keys.own = &decoded_key_;
-    const auto apart = [&](const KeyError& e) { return std::abs(std::log(choices.error_before / e.of_gop)); };
-    const auto nearest = std::min_element(key_errors_before_.begin(), key_errors_before_.end(),
-                                          [&](const KeyError& a, const KeyError& b) { return apart(a) < apart(b); });
-    if (choices.error_before > 0 && nearest != key_errors_before_.end()) {
-      keys.before = &key_before_;
-      keys.error = &nearest->of_key;
-      keys.error_scale = static_cast<float>(std::sqrt(choices.error_before / nearest->of_gop));
-    } else if (!decoded_before_.empty() && (choices.error_before <= 0 || !has_key)) {
-      keys.before = &decoded_before_;
-    } else {
-      keys.before = &key_before_;
-      if (has_key) keys.own_exact = &key_;
-    }
+    keys.before = decoded_before_.empty() ? &key_before_ : &decoded_before_;
+    if (decoded_before_.empty() && has_key) keys.own_exact = &key_;
     return keys;
-  }
-
-  // Keeps the error of the key frame that was decoded just now, of pictures small enough for that.
-  void keep_key_error(double of_gop) {
-    constexpr std::size_t kMostMeasured = 6;  // the layers of a GOP, see MeasuringPlan
-    constexpr std::size_t kMostMemory = 64 << 20;
-    constexpr double kLeast = 1e-6;
-    std::size_t samples = 0;
-    for (const KeyStates& states : key_.components) samples += states.size() * states[0].size();
-    if (samples * sizeof(std::int16_t) * kMostMeasured > kMostMemory) return;
-    if (key_errors_.size() == kMostMeasured) key_errors_.erase(key_errors_.begin());
-    KeyError& kept = key_errors_.emplace_back(KeyError{std::max(kLeast, of_gop), {}});
-    kept.of_key.resize(key_.components.size());
-    for (std::size_t c = 0; c < key_.components.size(); ++c)
-      for (std::size_t l = 0; l < key_.components[c].size(); ++l) {
-        const std::vector<std::int32_t>&exact = key_.components[c][l], &decoded = decoded_key_.components[c][l];
-        std::vector<std::int16_t>& errors = kept.of_key[c].emplace_back(exact.size());
-        for (std::size_t i = 0; i < exact.size(); ++i)
-          errors[i] = static_cast<std::int16_t>(std::clamp(decoded[i] - exact[i], -32768, 32767));
-      }
   }
 
   // The same of a GOP with motion, whose coefficients are kept.
@@ -516,7 +480,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     const GopMotion* motion = coefficients_.motion.get();
     const StreamGeometry& geometry = geometry_of(frames, motion);
     const Reduced r(headers_.of(motion), {}, frames);
-    const MotionKeys keys = measuring_keys(choices);
+    const MotionKeys keys = measuring_keys();
     std::size_t at = 0;
     double sum = 0;
     double samples = 0;
@@ -536,7 +500,6 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
       sum = motion_.inverse_error<T>(fields, first, *motion, keys, gop, sum);
       first = end;
     }
-    if (keys.own) keep_key_error(sum / samples);
     return sum / samples;
   }
 
@@ -576,11 +539,6 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   MotionSearcher* searcher_;                // null: motion_ searches
   MotionKey key_, key_before_;              // of the GOP pushed last, and the one before, not quantised
   MotionKey decoded_key_, decoded_before_;  // as they were when errors were measured last
-  struct KeyError {
-    double of_gop;                                               // mean squared
-    std::vector<std::vector<std::vector<std::int16_t>>> of_key;  // by component and level
-  };
-  std::vector<KeyError> key_errors_, key_errors_before_;  // likewise, measured last
   std::vector<std::unique_ptr<BlockEncoder>> fast_;
   std::vector<std::unique_ptr<DenseEncoder>> dense_;
   // By frames, and motion: few lengths occur, results refer to them.

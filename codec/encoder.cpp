@@ -24,6 +24,7 @@ Encoder::State::State(const VideoInfo& video, const EncoderParams& p, ByteSink& 
       backend(b),
       pool(params.threads, params.workers),
       sample(header, params.simd),
+      moving_sample(header, params.simd),
       measured(header.lossless),
       plan(header),
       fewer_layers(p.layers == 0),
@@ -199,6 +200,7 @@ void Encoder::State::push(const Gop& gop, Pending p) {
   p.frame_gains = gains(p.frames);
   p.wanted_key = next_key(p.frames, p.anew);
   p.has_hash = header.lossless;
+  p.measures = (header.profile == Profile::kDense && params.measure_errors) || params.psnr > 0 || spool;
   timed(&EncoderStages::hash, !header.lossless, [&] {
     if (!header.lossless) return check_samples(gop, header.video.format.bits);
     const ScopeTimer timer(stats.seconds_container);
@@ -212,13 +214,13 @@ void Encoder::State::push(const Gop& gop, Pending p) {
   if (params.psnr > 0) return push_to_psnr(gop, std::move(p));
   if (spool) return push_to_spool(gop, std::move(p));
   const GopChoices chosen = choices(p);
+  p.rounding_step = chosen.rounding_step;
   code([&] { coder->push(gop, chosen); });
   if (motion_is_settled(params)) {
     const MotionPlaces places(p.frames, p.wanted_key);
     pass_on(may_move(header, p.frames, chosen) ? &places : nullptr);
     p.passed_on = true;
   }
-  p.measures = header.profile == Profile::kDense && params.measure_errors;
   if (coder->depth() == 1) p.samples = &gop;  // else the backend has them still
   pending.push_back(std::move(p));
   drain(in_backend());

@@ -49,7 +49,7 @@ void Encoder::State::write_gop(Work& work) {
   Judgement j;
   j.predicted = predicted_errors(*work.control, work.cuts);
   if (work.gop.measures) j.measured_at = measuring_points(work.gop, j.predicted);
-  if (!j.measured_at.empty() && !work.gop.samples) {
+  if ((!j.measured_at.empty() || leaves_key(work.gop)) && !work.gop.samples) {
     j.samples.emplace(header.video, header.gop_frames, backend.allocate);
     j.samples->set_frames(work.gop.frames);
     work.coded.samples(*j.samples);
@@ -62,11 +62,13 @@ void Encoder::State::write_gop(Work& work) {
 
 // The errors of a GOP's layers: by what was measured of it, or of one before.
 void Encoder::State::judge(Judgement& j) {
+  const Gop* samples = j.samples ? &*j.samples : j.gop.samples;
   if (!j.measured_at.empty())
-    measure_at(j.measured_at, j.samples ? *j.samples : *j.gop.samples, j.gop, *j.control, j.cuts);
+    measure_at(j.measured_at, *samples, j.gop, *j.control, j.cuts);
   else if (header.motion && j.gop.anew)
     measured = SampleErrorModel(header.lossless);
-  late_errors.push_back(errors_of_layers(j.predicted));
+  if (leaves_key(j.gop)) keep_key(*samples, j.gop, *j.control, j.cuts);
+  late_errors.push_back(layer_errors(j.predicted, measured));
 }
 
 void Encoder::State::make_chunks(const LayeredGop& layers, Chunks& out, ThreadPool* with) const {

@@ -1,5 +1,6 @@
 #include "codec/encoder_part.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "codec/bytes.h"
@@ -190,7 +191,8 @@ void PartEncoder::take(void* done) {
     if (work.gop.measures) points = s.measuring_points(work.gop, r.predicted);
     if (work.gop.anew) s.measured = SampleErrorModel(s.header.lossless);
     if (!points.empty()) s.measure_at(points, *samples, work.gop, *work.control, work.cuts);
-    r.errors = s.errors_of_layers(r.predicted);
+    if (s.leaves_key(work.gop)) s.keep_key(*samples, work.gop, *work.control, work.cuts);
+    r.errors = layer_errors(r.predicted, s.measured);
   }
   r.asks = work.control && !s.header.motion && work.gop.measures;
   const std::lock_guard lock(mutex_);
@@ -294,9 +296,9 @@ std::vector<double> PartEncoder::settle(std::uint64_t number, const std::vector<
   }
   std::vector<double> errors;
   if (!layers.empty()) {
-    std::vector<const Cuts*> points;
-    for (const std::size_t l : layers) points.push_back(&kept->cuts.at(l));
-    for (const SampledError& e : s.sampled_errors(kept->samples, kept->gop, *kept->control, points))
+    require(*std::max_element(layers.begin(), layers.end()) < kept->cuts.size(), ErrorKind::kInternal,
+            "a GOP is settled at layers that it does not have");
+    for (const SampledError& e : s.sampled_errors(kept->samples, kept->gop, *kept->control, kept->cuts, layers))
       errors.push_back(e.error / static_cast<double>(kept->control->samples()));
   }
   const std::lock_guard lock(mutex_);

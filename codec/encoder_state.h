@@ -20,6 +20,7 @@
 #include "codec/encoder_params.h"
 #include "codec/error_sample.h"
 #include "codec/measuring_plan.h"
+#include "codec/motion_error.h"
 #include "codec/parallel.h"
 #include "codec/rate_control.h"
 #include "codec/sample_error.h"
@@ -43,6 +44,7 @@ struct Encoder::State {
     bool has_hash = false;
     std::uint64_t hash = 0;
     float step = 0;
+    float rounding_step = 0;
     std::vector<std::uint8_t> frame_gains;
     GopKey wanted_key = GopKey::kFirst;  ///< if it has motion
     std::shared_ptr<const GopMotion> motion;
@@ -140,6 +142,7 @@ struct Encoder::State {
   std::unique_ptr<GopDecoder> decoder;  ///< measures errors, where the backend does not
   ThreadPool pool;                      ///< of rate control and chunks
   ErrorSample sample;
+  MotionErrorSample moving_sample;
   std::unique_ptr<ThreadPool> sampling_pool;  ///< of the finisher, beside which the other one is in use; else null
   CodecStats stats;
   CodecStats written;           ///< what is counted where it is written; in `stats` by add_written()
@@ -151,8 +154,8 @@ struct Encoder::State {
   bool finished = false;
   SampleErrorModel measured;  ///< of the GOP measured last
   MeasuringPlan plan;
-  std::vector<double> errors_before;  ///< of the layers of the GOP before
-  bool fewer_layers;                  ///< layers of GOPs that are too small for so many may be empty
+  std::optional<CodedKey> key_before;  ///< of the GOP before, if it left one
+  bool fewer_layers;                   ///< layers of GOPs that are too small for so many may be empty
   std::vector<Pending> pending;
   Work current;                                  ///< for its memory
   std::vector<std::vector<double>> late_errors;  ///< for the index, GOP by GOP, where they come after the GOP
@@ -255,23 +258,25 @@ struct Encoder::State {
   void add_written();
 
   // encoder_targets.cpp
-  /// Decodes the GOP at some of these cuts, if what was measured before is too long ago or does not apply.
+  /// Measures the GOP at some of these cuts, if what was measured before is too long ago or does not apply.
   void measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers);
   /// Where a GOP is to be measured; nowhere if one before is like it.
   std::vector<std::size_t> measuring_points(const Pending& p, const std::vector<double>& predicted);
-  void measure_at(const std::vector<std::size_t>& points, const Gop& gop, const Pending& p, RateControl& control,
+  void measure_at(const std::vector<std::size_t>& points, const Gop& gop, const Pending& p, const RateControl& control,
                   const std::vector<Cuts>& layers);
-  /// The errors of a GOP's layers: by what was measured of it, or of one before. GOPs come in their order.
-  std::vector<double> errors_of_layers(const std::vector<double>& predicted);
+  bool leaves_key(const Pending& p) const {
+    return p.measures && p.motion && p.motion->places.ends_with_key(header.temporal_levels);
+  }
+  /// Keeps what the GOP behind this one is measured with.
+  void keep_key(const Gop& gop, const Pending& p, const RateControl& control, const std::vector<Cuts>& layers);
+  /// At some of the layers' cuts.
   std::vector<SampledError> sampled_errors(const Gop& gop, const Pending& p, const RateControl& control,
-                                           const std::vector<const Cuts*>& points);
+                                           const std::vector<Cuts>& layers, const std::vector<std::size_t>& points);
   /// The error of a GOP of large pictures without motion, by a sample where that tells it.
   double likely_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
   /// Smaller blocks are mostly border.
   bool sample_tells_errors() const { return header.block_size() >= 128; }
-  /// `error_before`: as GopChoices has it.
-  double measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts,
-                        double error_before = 0);
+  double measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
   double decoded_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
   template <class Needed>
   bool find_step(const Gop& gop, double finest, double alike, const Needed& needed_for);

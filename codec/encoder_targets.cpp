@@ -51,11 +51,9 @@ double octaves_off(double of_planes, double of_all, double wanted) {
 // ----------------------------------------------------------------------------------------------------- measured errors
 
 // What the decoder would really make of it.
-double Encoder::State::measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts,
-                                      double error_before) {
+double Encoder::State::measured_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts) {
   GopChoices coded = choices(p);
   coded.step = p.step;
-  coded.error_before = error_before;
   return timed(&EncoderStages::measure, !coder->pool(), [&] {
     const double error = coder->squared_error(gop, coded, cuts);
     return error >= 0 ? error : decoded_error(gop, p, control, cuts);
@@ -102,7 +100,7 @@ double Encoder::State::likely_error(const Gop& gop, const Pending& p, RateContro
   constexpr double kUnsure = 0.017;  // of the error, a deviation
   // Decoding brings 0.02 to 0.06 dB more than samples say: seven clips of 720x576 to 1080p, 36 to 46 dB.
   constexpr double kUnseen = 1.008;
-  const SampledError sampled = sampled_errors(gop, p, control, {&cuts})[0];
+  const SampledError sampled = sampled_errors(gop, p, control, {cuts}, {0})[0];
   if (sampled.deviation > kUnsure * sampled.error)
     return timed(&EncoderStages::measure, !coder->pool(), [&] { return decoded_error(gop, p, control, cuts); });
   return kUnseen * sampled.error / static_cast<double>(control.samples());
@@ -115,40 +113,47 @@ void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& cont
     measure_at(points, gop, p, control, layers);
   else if (header.motion && p.anew)
     measured = SampleErrorModel(header.lossless);
-  (void)errors_of_layers(predicted);
+  if (leaves_key(p)) keep_key(gop, p, control, layers);
 }
 
 std::vector<std::size_t> Encoder::State::measuring_points(const Pending& p, const std::vector<double>& predicted) {
   return plan.layers(predicted, p.open(), p.anew);
 }
 
-std::vector<double> Encoder::State::errors_of_layers(const std::vector<double>& predicted) {
-  return errors_before = layer_errors(predicted, measured);
-}
-
 std::vector<SampledError> Encoder::State::sampled_errors(const Gop& gop, const Pending& p, const RateControl& control,
-                                                         const std::vector<const Cuts*>& points) {
+                                                         const std::vector<Cuts>& layers,
+                                                         const std::vector<std::size_t>& points) {
+  GopChoices coded;
+  coded.step = p.step;
+  coded.rounding_step = p.rounding_step;
+  coded.frame_gains = p.frame_gains;
   return timed(&EncoderStages::measure, finisher.has_value(), [&] {
-    return sample.errors(gop, p.step, p.frame_gains, control, points, sampling_pool ? *sampling_pool : pool);
+    ThreadPool& with = sampling_pool ? *sampling_pool : pool;
+    require(!p.open() || key_before, ErrorKind::kInternal, "a GOP is measured whose key frame before it is not known");
+    if (p.motion)
+      return moving_sample.errors(gop, coded, *p.motion, p.open() ? &*key_before : nullptr, control, layers, points,
+                                  with);
+    std::vector<const Cuts*> cuts;
+    for (const std::size_t l : points) cuts.push_back(&layers[l]);
+    return sample.errors(gop, coded, control, cuts, with);
   });
 }
 
 void Encoder::State::measure_at(const std::vector<std::size_t>& points, const Gop& gop, const Pending& p,
-                                RateControl& control, const std::vector<Cuts>& layers) {
+                                const RateControl& control, const std::vector<Cuts>& layers) {
   const trace::Span span("measure errors");
   measured = SampleErrorModel(header.lossless);
-  if (p.motion || rounds_by_cost(params)) {  // no block of it can be decoded alone; or its rounding is in no sample
-    for (const std::size_t l : points) {
-      const double before = p.open() && l < errors_before.size() ? errors_before[l] : 0;
-      measured.add(control.mean_error(layers[l]), measured_error(gop, p, control, layers[l], before));
-    }
-    return;
-  }
-  std::vector<const Cuts*> cuts;
-  for (const std::size_t l : points) cuts.push_back(&layers[l]);
-  const std::vector<SampledError> errors = sampled_errors(gop, p, control, cuts);
+  const std::vector<SampledError> errors = sampled_errors(gop, p, control, layers, points);
   for (std::size_t i = 0; i < points.size(); ++i)
-    measured.add(control.mean_error(*cuts[i]), errors[i].error / static_cast<double>(control.samples()));
+    measured.add(control.mean_error(layers[points[i]]), errors[i].error / static_cast<double>(control.samples()));
+}
+
+void Encoder::State::keep_key(const Gop& gop, const Pending& p, const RateControl& control,
+                              const std::vector<Cuts>& layers) {
+  GopChoices coded;
+  coded.step = p.step;
+  coded.rounding_step = p.rounding_step;
+  timed(&EncoderStages::measure, true, [&] { key_before.emplace(header, gop, coded, control, layers); });
 }
 
 // ---------------------------------------------------------------------------------------------------------------- runs
@@ -240,6 +245,7 @@ RateControl Encoder::State::coded_as(const Gop& gop, const GopChoices& choice, b
     require(coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
   });
   p.step = choice.step;
+  p.rounding_step = choice.rounding_step;
   p.frame_gains = choice.frame_gains;
   take_motion(coded, p);
   return timed(&EncoderStages::layers, false, [&] { return RateControl(header, coded, &pool); });

@@ -2,12 +2,18 @@
 
 #include <algorithm>
 
+#include "codec/motion_error.h"
+
 namespace trivelet {
 
+MeasuringPlan::MeasuringPlan(const StreamHeader& header)
+    : motion_(header.motion), whole_(header.motion && MotionErrorSample::looks_at_all(header)) {}
+
 std::vector<std::size_t> MeasuringPlan::layers(const std::vector<double>& predicted, bool open, bool anew) {
-  const std::size_t most = motion_ ? 6 : 4;  // each costs a decoding, without motion of a few blocks
-  constexpr int kMostAge = 16;               // GOPs
-  constexpr int kOpenOnes = 2;               // the first leans on a closed one, as no other does
+  // Each costs a decoding of a few windows; pictures that are looked at as a whole have few.
+  const std::size_t most = whole_ ? 6 : 4;
+  constexpr int kMostAge = 16;  // GOPs
+  constexpr int kOpenOnes = 2;  // the first leans on a closed one, as no other does
   if (motion_ && anew) {
     planned_ = SampleErrorModel();
     opened_ = 0;

@@ -15,7 +15,7 @@ inline constexpr double kExactLayer = -1;
 
 class MeasuringPlan {
  public:
-  explicit MeasuringPlan(const StreamHeader& header) : motion_(header.motion) {}
+  explicit MeasuringPlan(const StreamHeader& header);
 
   /// The layers at which the next GOP is to be measured, coarse to fine; none if one before is like it. `open`: it leans
   /// on the one before. `anew`: it begins where KeySchedule says; with motion nothing is then taken from those before.
@@ -23,6 +23,7 @@ class MeasuringPlan {
 
  private:
   bool motion_;
+  bool whole_;                ///< a sample of its pictures is all of them
   SampleErrorModel planned_;  ///< where one was, or is going to be, measured
   int age_ = 0;               ///< GOPs since
   int opened_ = 0;            ///< open GOPs measured since the last closed one

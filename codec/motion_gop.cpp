@@ -52,8 +52,6 @@ MotionBorders MotionTransform::borders(const MotionKeys& keys, const GopMotion& 
   MotionBorders b;
   if (keys.before && !keys.before->empty()) b.before = &keys.before->components[c];
   if (keys.own_exact && !keys.own_exact->empty()) b.own_exact = &keys.own_exact->components[c];
-  if (keys.error) b.error = &(*keys.error)[c];
-  b.error_scale = keys.error_scale;
   if (keys.own && motion.places.ends_with_key(motion.levels)) {
     keys.own->components.resize(header_.components.size());
     keys.own->components[c].resize(static_cast<std::size_t>(motion.levels));

@@ -24,8 +24,6 @@ struct MotionKeys {
   const MotionKey* before = nullptr;  ///< null or empty: there is none
   MotionKey* own = nullptr;           ///< set to what this GOP leaves; null: not wanted
   const MotionKey* own_exact = nullptr;
-  const std::vector<std::vector<std::vector<std::int16_t>>>* error = nullptr;  ///< by component and level
-  float error_scale = 1;
 };
 
 /// The memory of coefficients for integers: they are lifted where the coefficients stand before or after. What is in it

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -137,7 +136,6 @@ class MotionLift {
         std::fill_n(row(0, y), row_samples, 0);
     }
     if (borders_.own_exact && has_key) add_error((*borders_.own_exact)[i], row(last, 0));
-    if (borders_.error) add_scaled_error((*borders_.error)[i]);
   }
 
   // The error of one key frame for that of another, with alternating signs in a chessboard: as it stands it would add up
@@ -151,13 +149,6 @@ class MotionLift {
             exact[static_cast<std::size_t>(y) * static_cast<std::size_t>(width()) + static_cast<std::size_t>(x)];
         row(0, y)[x] += ((x ^ y) >> kSquare & 1) != 0 ? -error : error;
       }
-  }
-
-  void add_scaled_error(const std::vector<std::int16_t>& errors) {
-    const std::int16_t* error = errors.data();
-    for (int y = 0; y < height(); ++y)
-      for (int x = 0; x < width(); ++x)
-        row(0, y)[x] += static_cast<std::int32_t>(std::lround(borders_.error_scale * static_cast<float>(*error++)));
   }
 
   std::int32_t* row(int t, int y) const { return field_.row(t >> dropped_, y); }

@@ -35,9 +35,6 @@ struct MotionBorders {
   KeyStates* own = nullptr;           ///< where the last frame goes, as the GOP behind refers to it. Null: nowhere
   /// With `before` as it was before coding: the own key as it was then. Its error is taken for that of `before`.
   const KeyStates* own_exact = nullptr;
-  /// Likewise, the error of `before` itself, by level, and how many times it is to be taken.
-  const std::vector<std::vector<std::int16_t>>* error = nullptr;
-  float error_scale = 1;
 };
 
 /// In place: samples minus offset, at their places, become low and high frames, interleaved as dwt.h leaves them. What

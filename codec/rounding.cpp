@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "codec/container.h"
+#include "codec/dwt.h"
 #include "codec/subband.h"
 #include "codec/zerotree.h"
 
@@ -19,22 +20,21 @@ void count_row(const float* row, int n, float inverse_step, float* out) {
 }
 
 // A frame of a subband. Borders are repeated outside; neighbours count as they were before anything was moved.
-void round_frame(const SubbandView& v, int t, float step, float inverse_step, std::vector<float>& memory) {
+void round_frame(const Field<float>& v, int t, float step, float inverse_step, std::vector<float>& memory) {
   const int n = v.shape.width;
   const auto row_room = static_cast<std::size_t>(n + 2);
   memory.resize(3 * row_room);
   float* above = memory.data();
   float* here = above + row_room;
   float* below = here + row_room;
-  const auto row_of = [&](int y) { return v.real + t * v.frame_stride + y * v.row_stride; };
-  count_row(row_of(0), n, inverse_step, here);
+  count_row(v.row(t, 0), n, inverse_step, here);
   std::copy_n(here, row_room, above);
   for (int y = 0; y < v.shape.height; ++y) {
     if (y + 1 < v.shape.height)
-      count_row(row_of(y + 1), n, inverse_step, below);
+      count_row(v.row(t, y + 1), n, inverse_step, below);
     else
       std::copy_n(here, row_room, below);
-    float* row = row_of(y);
+    float* row = v.row(t, y);
     for (int x = 0; x < n; ++x) {
       const float beside = (here[x] + here[x + 2]) + (above[x + 1] + below[x + 1]);
       const float diagonal = (above[x] + above[x + 2]) + (below[x] + below[x + 2]);
@@ -47,9 +47,14 @@ void round_frame(const SubbandView& v, int t, float step, float inverse_step, st
 
 }  // namespace
 
+void round_by_cost(const Field<float>& band, float step, float inverse_step, std::vector<float>& memory) {
+  if (band.shape.samples() == 0) return;
+  for (int t = 0; t < band.shape.frames; ++t) round_frame(band, t, step, inverse_step, memory);
+}
+
 void round_by_cost(const StreamHeader& header, CoefficientGop& gop, float step, ThreadPool& pool) {
   struct Task {
-    const SubbandView* view;
+    Field<float> band;
     int frame;
     float step, inverse_step;
   };
@@ -61,13 +66,14 @@ void round_by_cost(const StreamHeader& header, CoefficientGop& gop, float step, 
     for (std::size_t i = 0; i < table.all().size(); ++i) {
       if (table.all()[i].shape.samples() == 0) continue;
       const SubbandView& v = gop.subbands[view++];
-      for (int t = 0; t < v.shape.frames; ++t) tasks.push_back({&v, t, steps.step[i], steps.inverse[i]});
+      const Field<float> band{v.real, v.shape, v.row_stride, v.frame_stride};
+      for (int t = 0; t < v.shape.frames; ++t) tasks.push_back({band, t, steps.step[i], steps.inverse[i]});
     }
   }
   std::vector<std::vector<float>> memory(static_cast<std::size_t>(pool.threads()));
   pool.parallel_for(static_cast<int>(tasks.size()), [&](int i, int worker) {
     const Task& task = tasks[static_cast<std::size_t>(i)];
-    round_frame(*task.view, task.frame, task.step, task.inverse_step, memory[static_cast<std::size_t>(worker)]);
+    round_frame(task.band, task.frame, task.step, task.inverse_step, memory[static_cast<std::size_t>(worker)]);
   });
 }
 

@@ -10,6 +10,8 @@
 // to those in the frame +0.3. The optimum is flat, and it is that of other clips, too.
 #pragma once
 
+#include <vector>
+
 #include "codec/host_device.h"
 #include "codec/parallel.h"
 #include "trivelet/coefficients.h"
@@ -17,6 +19,8 @@
 namespace trivelet {
 
 struct StreamHeader;
+template <class T>
+struct Field;
 
 inline constexpr int kCostCentroid = 64;
 
@@ -51,6 +55,9 @@ TRIVELET_HOST_DEVICE static inline float rounded_by_cost(float c, float around, 
   const float moved = (static_cast<float>(n) + (n > down ? kInside : 1.0f - kInside)) * step;
   return c < 0 ? -moved : moved;
 }
+
+/// Moves the coefficients of a subband so. `memory` is used again.
+void round_by_cost(const Field<float>& band, float step, float inverse_step, std::vector<float>& memory);
 
 /// Moves all coefficients of a lossy GOP so, for a quantiser step. `header`: as StreamHeader::of_gop() describes it.
 void round_by_cost(const StreamHeader& header, CoefficientGop& gop, float step, ThreadPool& pool);
