@@ -3,9 +3,9 @@
 
     tests/cluster_test.py path/to/trivelet path/to/mpirun
 
-Raw frames that each process reads for itself, inputs that the first one reads and sends, scenes that end GOPs, motion,
-where GOPs go to processes in rows. More processes than GOPs. Decoding into files that all write, and into what one writes;
-verify, compare and truncate.
+Raw frames that each process reads for itself, films that all decode, inputs that the first one reads and sends, scenes
+that end GOPs, motion, where GOPs go to processes in rows. More processes than GOPs. Decoding into files that all write, and
+into what one writes; verify, compare and truncate.
 """
 
 import concurrent.futures
@@ -130,6 +130,51 @@ def identity():
         reader.wait(IN_TIME)
     if many.returncode or not one.stdout or one.stdout != Path("piped.tvl").read_bytes():
         complain("a pipe: other bytes than one process", many)
+
+
+def make_film():
+    """With three stretches between key frames, of which some are leaned on from both sides. False without ffmpeg."""
+    if not shutil.which("ffmpeg") or b" libx264 " not in subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"],
+                                                                        capture_output=True).stdout:
+        return False
+    subprocess.run(["ffmpeg", "-v", "error", "-i", "a.y4m", "-c:v", "libx264", "-x264-params",
+                    "keyint=20:open-gop=1:scenecut=0:threads=1", "film.mp4"], check=True)  # fmt: skip
+    return True
+
+
+def films():
+    """Each process decodes every third stretch of a film, and who codes a GOP gets its frames from there."""
+    if not make_film():
+        return print("films of stretches: skipped, no ffmpeg with libx264")
+    film = ["encode", "film.mp4", "--gop", "8"]
+    same("a film", film, (2, 3, 7))
+    same("a film, motion", [*film, "--motion", "on", "--keyint", "20"], (3,))
+    same("a film, plain GOPs and a size", [*film, "--no-scene-cuts", "--size", "60k"], (3,))
+    same("a film into Matroska", film, (2,), output="together.mkv")
+    many = run([*film[:2], "many.tvl", *film[2:], "-y"], 3, talk="-v")
+    decoded_by = said_by("a film", many, r"decoded once, ([0-9]+) \+ ([0-9]+) \+ ([0-9]+) of ([0-9]+)")
+    if len(decoded_by) != 4 or min(decoded_by) == 0 or sum(decoded_by[:3]) != sum(SCENES) or decoded_by[3] != sum(SCENES):
+        complain(f"a film: not each frame was decoded once: {decoded_by}", many)
+    # Damage in the stretch of each of them is what one process finds; one that does not see the film.
+    whole = Path("film.mp4").read_bytes()
+    found = set()
+    for part in (0.1, 0.25, 0.45, 0.6, 0.75, 0.9):
+        bad = bytearray(whole)
+        at = int(part * whole.index(b"moov"))  # behind the pictures
+        bad[at:at + 400] = bytes(400)
+        Path("bad.mp4").write_bytes(bad)
+        if run(["encode", "bad.mp4", "one.tvl", "--gop", "8", "-y"]).returncode:
+            nothing_left(f"a film damaged at {part}", run(["encode", "bad.mp4", "x.tvl", "--gop", "8"], 3), "bad.mp4")
+            found.add(int(3 * part))
+        else:
+            same(f"a film damaged at {part}", ["encode", "bad.mp4", "--gop", "8"], (3,))
+    if len(found) < 3:
+        complain(f"films: damage was found in {found} of three stretches only")
+    os.makedirs("elsewhere", exist_ok=True)
+    wrap = ["sh", "-c", f'[ "$OMPI_COMM_WORLD_RANK" != 1 ] || cd elsewhere; exec "{program}" encode film.mp4 '
+            f'"{os.getcwd()}/x.tvl" --gop 8 --quiet']
+    nothing_left("a film that one does not see", subprocess.run(together(3, *wrap), capture_output=True, timeout=IN_TIME,
+                                                                env=environment, stdin=subprocess.DEVNULL), "film.mp4")
 
 
 def decoded(name, arguments, output, n):
@@ -434,7 +479,7 @@ def work(part):
 def main():
     global program, mpirun
     program, mpirun = (str(Path(a).resolve()) for a in sys.argv[1:3])
-    parts = (resumed, failing, killed_encoding, killed_decoding, identity, reading, volumes)
+    parts = (resumed, failing, killed_encoding, killed_decoding, identity, films, reading, volumes)
     # Most of the time is that of starting and ending processes.
     with concurrent.futures.ProcessPoolExecutor(3) as pool:
         wrong = [w for found in [pool.submit(work, p) for p in parts] for w in found.result()]

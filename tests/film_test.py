@@ -48,6 +48,10 @@ def ffprobe(file: Path, *arguments) -> dict:
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
+def duration(file: Path) -> float:
+    return float(ffprobe(file, "-show_format")["format"]["duration"])
+
+
 def sound(file: Path) -> bytes:
     return ffmpeg("-i", file, "-map", "0:a", "-c", "copy", "-f", "adts", "-").stdout
 
@@ -381,6 +385,8 @@ def test_choice(folder: Path, film: Path) -> None:
            "-map", "0:s", "-c:v", "ffv1", "-c:a:0", "copy", "-c:a:1", "pcm_s16le", "-ac", "2", "-c:s", "srt",
            "-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu", many)  # fmt: skip
     out = folder / "chosen.mkv"
+    told = json.loads(run("info", many, "--json"))["video"]["duration_seconds"]
+    check(told and abs(told - duration(many)) < 0.2, f"info: a track of several lasts {told} s")
 
     def tracks(file: Path) -> list:
         return [(s["codec_type"], s.get("codec_name", "?")) for s in ffprobe(file, "-show_streams")["streams"]][1:]

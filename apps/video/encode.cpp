@@ -440,9 +440,31 @@ Coded encode_alone(Encoder& encoder, VideoInput& input, const AloneOptions& o, c
   return coded;
 }
 
+/// Has a film decoded by all processes, where it has key frames for them.
+void keep_frames(Share& share, Processes& processes, const Options& options, const Common& common) {
+  std::unique_ptr<io::FrameReader> reader = io::open_reader(options.input, reader_options(options.reading, common));
+  require(reader->stretches() > 1, ErrorKind::kBadStream,
+          "'" + options.input + "' has other key frames for each process");
+  // More than what is read ahead to find the end of a GOP; then as many frames again that others decode meanwhile.
+  share.kept = std::make_unique<KeptFrames>(processes, std::move(reader),
+                                            4 * static_cast<std::size_t>(share.encoder->header().gop_frames));
+  share.read = [&kept = *share.kept](Gop& gop, std::uint64_t first) { kept.read(gop, first); };
+}
+
+/// How the processes that `mpirun` started get frames. Threads of one process hand them over in memory.
+Reading how_to_read(const Options& options, const Common& common, const Processes& processes, const VideoInput& input) {
+  if (options.input == "-") return Reading::kSent;
+  if (input.can_look()) return Reading::kDirect;
+  if (input.is_tvl() || input.on_device() || options.resume || !options.frames.empty() || processes.size() < 2 ||
+      processes.shares_memory((processes.rank() + 1) % processes.size()))
+    return Reading::kSent;
+  return io::open_reader(options.input, reader_options(options.reading, common))->stretches() > 1 ? Reading::kKept
+                                                                                                  : Reading::kSent;
+}
+
 /// What one of several processes, but the first, codes with: what the first one found out is in the header.
 Share share_of(const Options& options, const Common& common, const Command& app, const StreamHeader& header,
-               bool direct, std::shared_future<std::shared_ptr<const Backend>> starting) {
+               Reading reading, Processes& processes, std::shared_future<std::shared_ptr<const Backend>> starting) {
   EncoderParams params = typed_params(options, common, app);
   if (options.joinable) make_joinable(app, options, std::nullopt, params);
   params.temporal = header.temporal;
@@ -453,9 +475,10 @@ Share share_of(const Options& options, const Common& common, const Command& app,
   Share share;
   share.backend = starting.get();
   share.encoder = std::make_unique<PartEncoder>(header.video, params, share.backend.get());
-  if (direct)
+  if (reading == Reading::kDirect)
     share.read = read_from(std::make_shared<VideoInput>(options.input, reader_options(options.reading, common), common,
                                                         frame_range(options.frames, options.input)));
+  if (reading == Reading::kKept) keep_frames(share, processes, options, common);
   return share;
 }
 
@@ -507,8 +530,8 @@ int run(const Options& given, const Common& given_common, const Command& app) {
                                                         mine.gpu_memory.empty() ? 0 : parse_size(mine.gpu_memory);
                                                     return choose_backend(mine.device, gpu_memory, kFastGops);
                                                   }).share();
-              help_encode(end, job, [&](const StreamHeader& header, bool direct) {
-                return share_of(mine, own, app, header, direct, starting);
+              help_encode(end, job, [&](const StreamHeader& header, Reading reading) {
+                return share_of(mine, own, app, header, reading, end, starting);
               });
             });
   if (crew.helped()) return kExitDone;
@@ -627,9 +650,16 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     own.encoder = std::make_unique<PartEncoder>(video, params, backend.get());
     fits_pin(own.encoder->header());
     Progress progress(common, "encode", input.info().frames);
-    Dealing dealing{input, plain_gops, options.input != "-" && input.can_look(), common.threads,
-                    [&progress](std::uint64_t frames) { progress.update(frames); }};
-    if (dealing.direct)
+    Dealing dealing{.input = input,
+                    .plain_gops = plain_gops,
+                    .reading = how_to_read(options, common, *processes, input),
+                    .threads = common.threads,
+                    .written = [&progress](std::uint64_t frames) { progress.update(frames); }};
+    if (dealing.reading == Reading::kKept) {
+      keep_frames(own, *processes, options, common);
+      dealing.kept = own.kept.get();
+    }
+    if (dealing.reading == Reading::kDirect)
       own.read = read_from(
           std::make_shared<VideoInput>(options.input, reader_options(options.reading, common), common, range));
     if (options.resume) {
@@ -644,20 +674,23 @@ int run(const Options& given, const Common& given_common, const Command& app) {
       own.output = io::SharedFile::open(shared);
       dealing.skip = [&stream](std::uint64_t bytes) { stream.skip(bytes); };
     }
-    crew.call(job, pack_call(own.encoder->header(), dealing.direct, shared));
+    crew.call(job, pack_call(own.encoder->header(), dealing.reading, shared));
+    if (own.kept) own.kept->start();
     const Together all = encode_together(*processes, own, dealing, stream);
     coded = {all.frames, all.bytes};
     if (all.taken > 0) log::info("{} of '{}' were not coded again", count_of(all.taken, "GOP"), journal->path());
     progress.finish();
     if (all.coded.size() > 1)
       log::debug("{} {} coded {} GOPs", processes->size(), crew.members(), fmt::join(all.coded, " + "));
-    log::debug(
-        "{} {}; {}, {}; the first one took {:.3f} CPU s to find where GOPs end, {:.3f} s to write", processes->size(),
-        crew.members(),
-        dealing.direct ? "each read its own frames" : fmt::format("one read {} frames and sent them", all.frames),
-        all.placed > 0 ? fmt::format("{} were written by who coded them", count_of(all.placed, "GOP"))
-                       : "one wrote all",
-        all.finding, all.writing);
+    log::debug("{} {}; {}, {}; the first one took {:.3f} CPU s to find where GOPs end, {:.3f} s to write",
+               processes->size(), crew.members(),
+               dealing.reading == Reading::kDirect ? "each read its own frames"
+               : own.kept
+                   ? fmt::format("each frame was decoded once, {} of {}", fmt::join(own.kept->end(), " + "), all.frames)
+                   : fmt::format("one read {} frames and sent them", all.frames),
+               all.placed > 0 ? fmt::format("{} were written by who coded them", count_of(all.placed, "GOP"))
+                              : "one wrote all",
+               all.finding, all.writing);
   } else {
     Encoder encoder(video, params, stream, backend.get());
     fits_pin(stream.header());

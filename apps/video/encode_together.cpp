@@ -50,9 +50,9 @@ ByteWriter message(What what) {
   return out;
 }
 
-class Reading {
+class Told {
  public:
-  explicit Reading(const Processes::Message& m) : message(m.bytes), in(m.bytes.data(), m.bytes.size(), "a message") {
+  explicit Told(const Processes::Message& m) : message(m.bytes), in(m.bytes.data(), m.bytes.size(), "a message") {
     std::uint8_t first = 0;
     in.fixed(first);
     what = static_cast<What>(first);
@@ -119,12 +119,12 @@ class Placing {
     trace::name_thread("write");
     for (bool good = true;;) {
       const Processes::Message m = processes_.receive(kPlaces);
-      Reading r(m);
+      Told r(m);
       if (r.what == What::kEnd) return;
       if (good) good = write(r);
     }
   }
-  bool write(Reading& r) try {
+  bool write(Told& r) try {
     const trace::Span span("write");
     const std::uint64_t number = r.number();
     std::vector<std::uint8_t>* bytes = nullptr;
@@ -214,7 +214,7 @@ class Worker {
     bool failed = false;
     for (;;) {
       const Processes::Message m = processes_.receive(kTasks);
-      Reading r(m);
+      Told r(m);
       if (r.what == What::kEnd) break;
       if (!reading) continue;  // what is on its way when something went wrong
       try {
@@ -305,7 +305,7 @@ class Worker {
   }
 
   void answer(const Processes::Message& m) {
-    Reading r(m);
+    Told r(m);
     if (r.what == What::kStop) throw Stopped();
     const std::uint64_t number = r.number();
     std::vector<std::size_t> layers(static_cast<std::size_t>(r.number()));
@@ -336,7 +336,7 @@ class Leader {
         own_(*own.encoder),
         dealing_(dealing),
         sink_(sink),
-        found_(dealing.direct ? 64 : 2),
+        found_(dealing.reading == Reading::kSent ? 2 : 64),
         workers_(static_cast<std::size_t>(processes.size())) {}
 
   Together run() {
@@ -379,11 +379,14 @@ class Leader {
   void find() try {
     trace::name_thread("read");
     VideoInput& input = dealing_.input;
-    const FramesInput frames{[&](Gop& gop, int first, int count) {
-                               return dealing_.direct ? input.look(gop, first, count, !dealing_.plain_gops)
-                                                      : input.read_frames(gop, first, count);
-                             },
-                             [&](int count) { return input.unread(count); }};
+    const bool direct = dealing_.reading == Reading::kDirect;
+    const FramesInput frames = dealing_.kept
+                                   ? dealing_.kept->looks()
+                                   : FramesInput{[&](Gop& gop, int first, int count) {
+                                                   return direct ? input.look(gop, first, count, !dealing_.plain_gops)
+                                                                 : input.read_frames(gop, first, count);
+                                                 },
+                                                 [&](int count) { return input.unread(count); }};
     SceneReader scenes(input.info(), frames, dealing_.threads);
     KeySchedule schedule = own_.schedule();
     std::optional<Gop> gop;
@@ -404,7 +407,7 @@ class Leader {
       task.task.run = begins.run;
       next.task.number += 1;
       next.task.first_frame += static_cast<std::uint64_t>(task.frames);
-      if (!dealing_.direct) task.samples = std::exchange(gop, std::nullopt);
+      if (dealing_.reading == Reading::kSent) task.samples = std::exchange(gop, std::nullopt);
       if (!found_.push(std::move(task))) return;
     }
     next.end = true;
@@ -429,7 +432,7 @@ class Leader {
   }
 
   void take(const Processes::Message& m) {
-    Reading r(m);
+    Told r(m);
     WorkerState& worker = workers_.at(static_cast<std::size_t>(m.from));
     if (r.what == What::kDone) ++done_;
     if (stopped_) return;
@@ -526,7 +529,7 @@ class Leader {
 
   // Finds the next GOP to deal out, passing those that were taken up; but a run is coded as a whole.
   void hold() {
-    const std::size_t most_not_sent = dealing_.direct ? 4096 : 1;
+    const std::size_t most_not_sent = dealing_.reading == Reading::kSent ? 1 : 4096;
     while (!held_) {
       if (!again_.empty()) {
         held_ = std::move(again_.front());
@@ -612,6 +615,7 @@ class Leader {
     if (std::exchange(stopped_, true)) return;
     failure_ = std::move(failure);
     found_.stop();
+    if (dealing_.kept) dealing_.kept->stop_looking();
     for (std::size_t w = 0; w < workers_.size(); ++w)
       processes_.send(static_cast<int>(w), kAnswers, message(What::kStop).bytes);
     end_tasks();
@@ -658,9 +662,9 @@ std::function<void(Gop& gop, std::uint64_t first_frame)> read_from(std::shared_p
   };
 }
 
-std::vector<std::uint8_t> pack_call(const StreamHeader& header, bool direct, const io::SharedOutput& output) {
+std::vector<std::uint8_t> pack_call(const StreamHeader& header, Reading reading, const io::SharedOutput& output) {
   ByteWriter m;
-  m.varint(direct);
+  m.fixed(static_cast<std::uint8_t>(reading));
   const std::vector<std::uint8_t> place = io::serialise(output);
   m.varint(place.size());
   m.bytes.insert(m.bytes.end(), place.begin(), place.end());
@@ -670,13 +674,13 @@ std::vector<std::uint8_t> pack_call(const StreamHeader& header, bool direct, con
 }
 
 void help_encode(Processes& processes, const std::string& job,
-                 const std::function<Share(const StreamHeader&, bool)>& prepare) {
+                 const std::function<Share(const StreamHeader&, Reading)>& prepare) {
   const std::optional<Call> call = wait_for_call(processes);
   if (!call) return;
   ByteReader in(call->along.data(), call->along.size(), "a call");
-  std::uint64_t direct = 0;
+  std::uint8_t reading = 0;
   std::uint64_t place_bytes = 0;
-  in.varint(direct);
+  in.fixed(reading);
   in.varint(place_bytes);
   const auto place = call->along.end() - static_cast<std::ptrdiff_t>(in.left());
   const std::vector<std::uint8_t> head(place + static_cast<std::ptrdiff_t>(place_bytes), call->along.end());
@@ -684,7 +688,7 @@ void help_encode(Processes& processes, const std::string& job,
   std::exception_ptr unprepared;
   try {
     call->check(job);
-    share = prepare(parse_stream_header(head.data(), head.size()), direct != 0);
+    share = prepare(parse_stream_header(head.data(), head.size()), static_cast<Reading>(reading));
     const io::SharedOutput output = io::parse_shared_output(&*place, static_cast<std::size_t>(place_bytes));
     if (!output.path.empty()) share.output = io::SharedFile::open(output);
     require(serialise(share.encoder->header()) == head, ErrorKind::kInternal,
@@ -696,11 +700,14 @@ void help_encode(Processes& processes, const std::string& job,
     ByteWriter failed = message(What::kFailed);
     put_error(failed, unprepared);
     processes.send(0, kResults, failed.bytes);
-    while (Reading(processes.receive(kTasks)).what != What::kEnd) {
+    while (Told(processes.receive(kTasks)).what != What::kEnd) {
     }
     processes.send(0, kResults, message(What::kDone).bytes);
+    if (static_cast<Reading>(reading) == Reading::kKept) KeptFrames::stand_aside(processes);
   } else {
+    if (share.kept) share.kept->start();
     Worker(processes, share).run();
+    share.kept.reset();
   }
   wait_for_farewell(processes);
 }

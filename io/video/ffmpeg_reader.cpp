@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "io/video/ffmpeg_company.h"
 #include "io/video/ffmpeg_convert.h"
@@ -107,6 +110,24 @@ class FfmpegReader final : public FrameReader {
     return done;
   }
 
+  std::size_t stretches() override {
+    if (entries_.empty() && !own_rate_ && !options_.recover && !device_ && decoder_->reads_file() && path_ != "-")
+      entries_ = open(open_file(), nullptr, 1)->entries(ticks_of(kLeastSegment));
+    return entries_.size();
+  }
+
+  void go_to(std::size_t stretch) override {
+    require(stretch < stretches(), ErrorKind::kBadArgument, name_ + ": has no stretch " + std::to_string(stretch));
+    if (stretch == 0)
+      decoder_ = open(open_file(), nullptr, options_.threads);
+    else
+      decoder_->seek(entries_[stretch]);
+    segments_.reset();
+    have_first_ = false;
+    end_pts_.reset();
+    if (stretch + 1 < entries_.size()) end_pts_ = entries_[stretch + 1].pts;
+  }
+
   bool unread(int count) override {
     if (!segments_ || count > static_cast<int>(delivered_.size())) return false;
     for (; count > 0; --count) {
@@ -150,6 +171,13 @@ class FfmpegReader final : public FrameReader {
     const AVStream& stream = decoder_->stream();
     const AVFormatContext& input = decoder_->input();
     if (stream.duration > 0) return static_cast<double>(stream.duration) * av_q2d(stream.time_base);
+    // Matroska says it of a track in a tag: 00:01:02.345000000.
+    const AVDictionaryEntry* tag = av_dict_get(stream.metadata, "DURATION", nullptr, AV_DICT_IGNORE_SUFFIX);
+    int hours = 0, minutes = 0;
+    double rest = 0;
+    if (tag != nullptr && std::sscanf(tag->value, "%4d:%2d:%lf", &hours, &minutes, &rest) == 3 && hours >= 0 &&
+        minutes >= 0 && rest >= 0 && rest < 60)
+      return 3600.0 * hours + 60.0 * minutes + rest;
     return input.duration > 0 && input.nb_streams == 1 ? static_cast<double>(input.duration) / AV_TIME_BASE : 0;
   }
   Company company() const override { return company_of(decoder_->input(), decoder_->stream().index); }
@@ -234,14 +262,15 @@ class FfmpegReader final : public FrameReader {
     return true;
   }
 
+  std::int64_t ticks_of(double seconds) const { return std::llround(seconds / av_q2d(decoder_->stream().time_base)); }
+
   /// Several decoders from here on, where that is asked for and the file has places to begin at.
   void divide() {
     if (options_.decoders < 2 || options_.recover || !decoder_->reads_file() || path_ == "-") return;
     AVBufferRef* const device = device_.get();
     const int threads = device != nullptr ? 1 : std::max(1, options_.threads / options_.decoders);
     const auto open_one = [this, device, threads] { return open(open_file(), device, threads); };
-    std::vector<PictureDecoder::Entry> entries =
-        open_one()->entries(std::llround(kLeastSegment / av_q2d(decoder_->stream().time_base)));
+    std::vector<PictureDecoder::Entry> entries = open_one()->entries(ticks_of(kLeastSegment));
     if (entries.empty()) return;
     SegmentDecoders::Take take = [this](const AVFrame& frame) { return DecodedPicture{copy_of(frame), nullptr}; };
     if (device != nullptr)
@@ -277,6 +306,7 @@ class FfmpegReader final : public FrameReader {
     }
     if (!segments_) {
       frame_ = decoder_->next();
+      if (frame_ != nullptr && end_pts_ && frame_->best_effort_timestamp >= *end_pts_) frame_ = nullptr;
       return frame_ != nullptr;
     }
     std::optional<DecodedPicture> picture = segments_->next();
@@ -416,9 +446,11 @@ class FfmpegReader final : public FrameReader {
   std::int64_t frame_ticks_ = 1;
   FrameTime last_time_;
   std::int64_t begin_pts_ = 0;
-  std::deque<DecodedPicture> delivered_;       ///< by the last read_frames()
-  std::deque<DecodedPicture> again_;           ///< given back by unread()
-  std::unique_ptr<SegmentDecoders> segments_;  ///< last: its threads use the rest
+  std::vector<PictureDecoder::Entry> entries_;  ///< of stretches()
+  std::optional<std::int64_t> end_pts_;         ///< of the stretch that is read
+  std::deque<DecodedPicture> delivered_;        ///< by the last read_frames()
+  std::deque<DecodedPicture> again_;            ///< given back by unread()
+  std::unique_ptr<SegmentDecoders> segments_;   ///< last: its threads use the rest
 };
 
 }  // namespace

@@ -76,6 +76,8 @@ int FrameReader::read_frames(Gop& gop, int first, int count) {
   return done;
 }
 
+void FrameReader::go_to(std::size_t) { fail(ErrorKind::kBadArgument, "this video is not read in stretches"); }
+
 bool FrameReader::unread(int) { return false; }
 
 int FrameReader::look(Gop& gop, int first, int count, int, int) { return read_frames(gop, first, count); }

@@ -43,6 +43,10 @@ class FrameReader {
   virtual bool can_look() const { return false; }
   /// As read_frames(), but of the samples only rows `row`, `row + step`, … of the first component; where can_look() says so.
   virtual int look(Gop& gop, int first, int count, int row, int step);
+  /// Stretches that decode on their own, each begun by a key frame: of files in which FFmpeg finds their places. 0: none known.
+  virtual std::size_t stretches() { return 0; }
+  /// The next frame is the first one of a stretch, the end is that of the stretch.
+  virtual void go_to(std::size_t stretch);
   /// Gives back the last `count` frames: they are the next to be read. False where that cannot be done, and nothing
   /// changes.
   virtual bool unread(int count);
