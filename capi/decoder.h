@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "capi/byte_streams.h"
 #include "capi/handle.h"
 #include "capi/metadata.h"
 #include "trivelet/codec.h"
+#include "trivelet/cuda.h"
+#include "trivelet/kept_decoders.h"
 #include "trivelet/volume.h"
 
 struct tvl_decoder : trivelet::capi::Handle {
@@ -21,6 +24,8 @@ struct tvl_decoder : trivelet::capi::Handle {
   std::size_t damage_said = 0;
   std::unique_ptr<trivelet::Decoder> decoder;  ///< one of these, which use source and backend
   std::unique_ptr<trivelet::VolumeDecoder> volume;
+  std::unique_ptr<trivelet::gpu::VolumeBatch> batch;  ///< of tvl_decode_volumes into memory of a GPU, for the next time
+  std::pair<int, std::uint64_t> batch_for{};          ///< its GPU and how much of its memory
   trivelet::capi::GivenMetadata metadata{};  ///< of the stream, once it was asked for
 
   const trivelet::StreamInfo& stream() const { return volume ? volume->stream() : decoder->info(); }

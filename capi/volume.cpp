@@ -319,24 +319,55 @@ tvl_volume_job default_job() {
   return j;
 }
 
-// On a GPU so many streams are in flight: one is read and mapped by the host while others are decoded.
-constexpr int kStreamsOfGpu = 4;
+// On a GPU so many streams are in flight: some are read by the host, and mapped if their voxels go there, while others are
+// decoded.
+constexpr int kStreamsOfGpu = 4, kStreamsInGpu = 8;
+
+// Where streams become voxels in memory of the GPU that decodes them; null elsewhere, and with threads of the caller's own.
+gpu::VolumeBatch* batch_in_gpu(tvl_decoder& d, const tvl_batch_params& p, int at_once) {
+  if (p.device == TVL_CPU || d.memory != p.device || d.runner) return nullptr;
+  gpu::wait_for(d.memory, d.cuda_stream);  // whatever was done with that memory so far
+  const std::pair<int, std::uint64_t> wanted(p.device, p.device_memory / static_cast<std::uint64_t>(at_once));
+  if (!d.batch || d.batch_for != wanted) {
+    d.batch.reset();
+    d.batch = std::make_unique<gpu::VolumeBatch>(wanted.first, static_cast<std::size_t>(wanted.second));
+    d.batch_for = wanted;
+  }
+  return d.batch.get();
+}
+
+// One of a batch whose voxels stay on the GPU: how many bytes; 0: decode_job is to do it.
+std::uint64_t decode_on_gpu(gpu::VolumeBatch& batch, const Handle& h, std::size_t number, tvl_volume_job& job,
+                            int threads) {
+  h.check_cancelled();
+  if (!job.voxels) return 0;
+  MemorySource source(not_null(job.stream, "stream"), static_cast<std::size_t>(job.size));
+  VolumeDecoderParams params = volume_decoder_params(job.params);
+  params.threads = threads;
+  params.workers = h.workers();
+  return batch.decode(number, source, params, job.voxels, static_cast<std::size_t>(job.capacity));
+}
 
 void decode_jobs(tvl_decoder& d, std::span<tvl_volume_job> jobs, const tvl_batch_params& p) {
   require(p.threads >= 0, ErrorKind::kBadArgument, std::to_string(p.threads) + " threads");
   const int cores = p.threads > 0 ? p.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  const int most = p.device == TVL_CPU ? cores : std::min(cores, kStreamsOfGpu);
+  const bool stays = p.device != TVL_CPU && d.memory == p.device;
+  const int most = p.device == TVL_CPU ? cores : std::min(cores, stays ? kStreamsInGpu : kStreamsOfGpu);
   const int at_once = static_cast<int>(std::min<std::size_t>(jobs.size(), static_cast<std::size_t>(most)));
-  const std::shared_ptr<const Backend> backend =
-      backend_for(p.device, p.device_memory / static_cast<std::uint64_t>(std::max(1, at_once)));
+  std::shared_ptr<const Backend> backend = backend_for(p.device, p.device_memory / static_cast<std::uint64_t>(at_once));
+  if (backend) backend = keep_decoders(std::move(backend));
+  gpu::VolumeBatch* const batch = batch_in_gpu(d, p, at_once);
+  const int threads_each = std::max(1, cores / at_once);
   std::atomic<std::size_t> next{0};
   const auto work = [&](int) {
     Staging staging;
     for (std::size_t i = next++; i < jobs.size(); i = next++) {
       tvl_volume_job& job = jobs[i];
       job.needed = 0;
-      job.result =
-          to_result(job.error, [&] { decode_job(d, job, std::max(1, cores / at_once), backend.get(), staging); });
+      job.result = to_result(job.error, [&] {
+        if (batch) job.needed = decode_on_gpu(*batch, d, i, job, threads_each);
+        if (job.needed == 0) decode_job(d, job, threads_each, backend.get(), staging);
+      });
     }
   };
   if (const Workers workers = d.workers(); workers.run) {
@@ -350,6 +381,10 @@ void decode_jobs(tvl_decoder& d, std::span<tvl_volume_job> jobs, const tvl_batch
     work(0);
     for (std::thread& t : threads) t.join();
   }
+  Staging staging;
+  if (batch)
+    for (const std::size_t i : batch->finish())
+      jobs[i].result = to_result(jobs[i].error, [&] { decode_job(d, jobs[i], cores, backend.get(), staging); });
   d.check_cancelled();
 }
 

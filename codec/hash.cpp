@@ -1,8 +1,9 @@
 #include "codec/hash.h"
 
 #include <array>
-#include <bit>
 #include <cstring>
+
+#include "codec/xxh64.h"
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
@@ -51,20 +52,12 @@ __attribute__((target("sse4.2"))) std::uint32_t crc_instruction(const std::uint8
 }
 #endif
 
-constexpr std::uint64_t kPrime1 = 0x9E3779B185EBCA87ull;
-constexpr std::uint64_t kPrime2 = 0xC2B2AE3D27D4EB4Full;
-constexpr std::uint64_t kPrime3 = 0x165667B19E3779F9ull;
-constexpr std::uint64_t kPrime4 = 0x85EBCA77C2B2AE63ull;
-constexpr std::uint64_t kPrime5 = 0x27D4EB2F165667C5ull;
-
 template <class T>
 T load(const std::uint8_t* p) {
   T v;
   std::memcpy(&v, p, sizeof v);
   return v;
 }
-
-std::uint64_t mix(std::uint64_t lane, std::uint64_t input) { return std::rotl(lane + input * kPrime2, 31) * kPrime1; }
 
 }  // namespace
 
@@ -80,6 +73,8 @@ std::uint32_t crc32c(const void* data, std::size_t size, std::uint32_t crc) {
 std::uint32_t crc32c_portable(const void* data, std::size_t size, std::uint32_t crc) {
   return ~crc_tables(static_cast<const std::uint8_t*>(data), size, ~crc);
 }
+
+using xxh64::mix;
 
 void XxHash64::update(const void* data, std::size_t size) {
   const auto* p = static_cast<const std::uint8_t*>(data);
@@ -107,23 +102,6 @@ void XxHash64::update(const void* data, std::size_t size) {
   buffered_ = size;
 }
 
-std::uint64_t XxHash64::digest() const {
-  std::uint64_t h;
-  if (total_ >= 32) {
-    h = std::rotl(lane_[0], 1) + std::rotl(lane_[1], 7) + std::rotl(lane_[2], 12) + std::rotl(lane_[3], 18);
-    for (const std::uint64_t lane : lane_) h = (h ^ mix(0, lane)) * kPrime1 + kPrime4;
-  } else {
-    h = kPrime5;
-  }
-  h += total_;
-  const std::uint8_t* p = buffer_;
-  std::size_t n = buffered_;
-  for (; n >= 8; p += 8, n -= 8) h = std::rotl(h ^ mix(0, load<std::uint64_t>(p)), 27) * kPrime1 + kPrime4;
-  for (; n >= 4; p += 4, n -= 4) h = std::rotl(h ^ load<std::uint32_t>(p) * kPrime1, 23) * kPrime2 + kPrime3;
-  for (; n > 0; ++p, --n) h = std::rotl(h ^ *p * kPrime5, 11) * kPrime1;
-  h = (h ^ h >> 33) * kPrime2;
-  h = (h ^ h >> 29) * kPrime3;
-  return h ^ h >> 32;
-}
+std::uint64_t XxHash64::digest() const { return xxh64::digest(lane_, total_, buffer_); }
 
 }  // namespace trivelet

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "codec/bytes.h"
 #include "codec/dwt.h"
 #include "codec/limits.h"
 #include "codec/parallel.h"
@@ -372,6 +373,36 @@ DecoderParams volume_request(ByteSource& source, const VolumeDecoderParams& para
   state.read_header();
   state.select();
   return state.request();
+}
+
+std::optional<PlainVolume> plain_volume(ByteSource& source, const VolumeDecoderParams& params) {
+  PlainVolume plain;
+  plain.decoding = volume_request(source, params);
+  if (params.region || params.reduce || params.max_layers || params.max_planes || params.first_volume || params.volumes)
+    return std::nullopt;
+  std::uint64_t bytes_read = 0;
+  StreamInput in(source, bytes_read);
+  StreamLayout layout;
+  layout.limits = params.limits;
+  layout.read(in);
+  const std::optional<VolumeStreamInfo> info = volume_stream_info(layout.info);
+  plain.map = *volume_map_of(layout.info.boxes);
+  plain.output = info->volume;
+  const bool in_order = plain.map.order == VolumeOrder::kFile || plain.output.volumes == 1;
+  if (!in_order || !info->marked.empty() || plain.map.prediction != VolumePrediction::kNone ||
+      layout.info.profile == Profile::kPredictive || plain.map.format.channels != 1 || plain.map.planes() != 1)
+    return std::nullopt;
+  for (const GopInfo& g : layout.info.gops) {
+    std::vector<std::uint8_t> head;
+    in.seek(g.offset + kBoxHeaderBytes);
+    if (!in.append(head, 4)) return std::nullopt;
+    const auto n = load_little_endian<std::uint32_t>(head.data());
+    if (n < 8 || n > kMaxHeaderBytes || n > g.bytes || !in.append(head, n - 4)) return std::nullopt;
+    const GopHeader gop = parse_gop_header(layout.header, head.data(), head.size());
+    plain.gops.push_back({gop.frames, gop.has_hash ? std::optional(gop.hash) : std::nullopt});
+  }
+  source.seek(0);
+  return plain;
 }
 
 VolumeDecoder::VolumeDecoder(ByteSource& source, const VolumeDecoderParams& params, const Backend* backend)

@@ -26,6 +26,13 @@ void copy_to_device(int, Rows, Rows, std::size_t, std::size_t, void*) { without_
 void copy_from_device(int, Rows, Rows, std::size_t, std::size_t, void*) { without_cuda(); }
 void wait_for(int, void*) { without_cuda(); }
 std::shared_ptr<DevicePictures> device_pictures(int) { without_cuda(); }
+struct VolumeBatch::State {};
+VolumeBatch::VolumeBatch(int, std::size_t) { without_cuda(); }
+VolumeBatch::~VolumeBatch() = default;
+std::uint64_t VolumeBatch::decode(std::size_t, ByteSource&, const VolumeDecoderParams&, void*, std::size_t) {
+  without_cuda();
+}
+std::vector<std::size_t> VolumeBatch::finish() { without_cuda(); }
 std::unique_ptr<Textures> share_textures(int, std::span<const unsigned>) { without_cuda(); }
 
 int still_device_count() { return 0; }

@@ -420,6 +420,106 @@ TEST(Backends, volumes) {
   }
 }
 
+// Voxels that stay on the device, of streams one after the other that share a decoder, are those of the host; what is not for
+// the device, or does not have the originals' hash, is said.
+TEST(Backends, batches_of_volumes) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  struct Way {
+    const char* name;
+    VoxelFormat voxel;
+    bool on_device;
+    std::function<void(VolumeEncoderParams&)> set;
+  };
+  const std::vector<Way> ways{
+      {"16 bits", {VoxelType::kI16}, true, [](VolumeEncoderParams&) {}},
+      {"the same again", {VoxelType::kI16}, true, [](VolumeEncoderParams&) {}},
+      {"big-endian", {VoxelType::kU16, true}, true, [](VolumeEncoderParams&) {}},
+      {"8 bits", {VoxelType::kU8}, true, [](VolumeEncoderParams&) {}},
+      {"8 signed bits, dense", {VoxelType::kI8}, true, [](VolumeEncoderParams& p) { p.profile = Profile::kDense; }},
+      {"a bound", {VoxelType::kI16}, true, [](VolumeEncoderParams& p) { p.max_error = 3; }},
+      {"8 bits of 16", {VoxelType::kI16}, true, [](VolumeEncoderParams& p) { p.max_error = 500; }},
+      {"a quality", {VoxelType::kI16}, true, [](VolumeEncoderParams& p) { p.quality = 60; }},
+      {"a palette", {VoxelType::kU8}, true, [](VolumeEncoderParams& p) { p.palette = true; }},
+      {"32 bits", {VoxelType::kF32}, false, [](VolumeEncoderParams&) {}},
+      {"two channels", {VoxelType::kI16, false, 2}, false, [](VolumeEncoderParams&) {}},
+      {"prediction",
+       {VoxelType::kI16},
+       false,
+       [](VolumeEncoderParams& p) { p.transform = VolumeTransform::kPrediction, p.profile = Profile::kDense; }},
+  };
+  gpu::VolumeBatch batch(0, 0);
+  const std::shared_ptr<const Backend> device = gpu::cuda_backend(0, 0, true);  // whose memory is the device's
+  const auto copied = [](const std::shared_ptr<std::byte>& from, std::size_t bytes) {
+    test::Bytes to(bytes);
+    const auto pitch = static_cast<std::ptrdiff_t>(bytes);
+    gpu::copy_from_device(0, {to.data(), pitch}, {from.get(), pitch}, bytes, 1, nullptr);
+    gpu::wait_for(0, nullptr);
+    return to;
+  };
+  std::vector<std::shared_ptr<std::byte>> kept;  // until the batch ends
+  test::Bytes voxels;
+  for (std::size_t job = 0; job < ways.size(); ++job) {
+    const Way& way = ways[job];
+    SCOPED_TRACE(way.name);
+    const VolumeDescription volume{.voxel = way.voxel, .width = 29, .height = 18, .slices = 5};
+    const test::Bytes original = test::make_scalars(test::Content::kEvery, volume.voxel, volume.voxels(), 1);
+    VolumeEncoderParams params;
+    params.profile = Profile::kFast;
+    params.transform = VolumeTransform::kWavelet;
+    params.slab = 3;
+    way.set(params);
+    MemorySink stream;
+    MemorySlices slices(volume, original.data());
+    encode_volume(slices, params, stream, nullptr);
+    MemorySource source(stream.bytes.data(), stream.bytes.size());
+    test::Bytes wanted(volume.bytes());
+    const std::shared_ptr<std::byte> whole = device->allocate(volume.bytes());
+    kept.push_back(whole);
+    {
+      VolumeDecoder decoder(source, {});
+      for (std::uint64_t z = 0; z < volume.slices; ++z) ASSERT_TRUE(decoder.read(&wanted[z * volume.slice_bytes()]));
+    }
+    EXPECT_EQ(batch.decode(job, source, {}, whole.get(), volume.bytes() - 1), 0U);
+    EXPECT_EQ(batch.decode(job, source, {}, whole.get(), volume.bytes()), way.on_device ? volume.bytes() : 0);
+    VolumeDecoderParams part;
+    part.region = VoxelRegion{0, 0, 1, 29, 18, 3};
+    EXPECT_EQ(batch.decode(job + 100, source, part, whole.get(), volume.bytes()), 0U);
+    if (way.on_device) {
+      EXPECT_TRUE(copied(whole, volume.bytes()) == wanted);
+    }
+    if (job == 0) voxels = std::move(wanted);
+  }
+  EXPECT_TRUE(batch.finish().empty());
+  // A voxel that changed: of a lossless stream, and of one that has no hash.
+  for (const std::size_t changed : {std::size_t{0}, std::size_t{7}}) {
+    const VolumeDescription volume{.voxel = {VoxelType::kI16}, .width = 29, .height = 18, .slices = 5};
+    VolumeEncoderParams params;
+    params.profile = Profile::kFast;
+    params.transform = VolumeTransform::kWavelet;
+    params.slab = 3;
+    ways[changed].set(params);
+    MemorySink stream;
+    MemorySlices slices(volume, voxels.data());
+    encode_volume(slices, params, stream, nullptr);
+    MemorySource source(stream.bytes.data(), stream.bytes.size());
+    const std::shared_ptr<std::byte> first = device->allocate(volume.bytes()),
+                                     second = device->allocate(volume.bytes());
+    ASSERT_NE(batch.decode(4, source, {}, first.get(), volume.bytes()), 0U);
+    ASSERT_NE(batch.decode(9, source, {}, second.get(), volume.bytes()), 0U);
+    test::Bytes one = copied(second, volume.bytes());
+    one[volume.bytes() - 7] ^= std::byte{1};
+    const auto pitch = static_cast<std::ptrdiff_t>(one.size());
+    gpu::copy_to_device(0, {second.get(), pitch}, {one.data(), pitch}, one.size(), 1, nullptr);
+    gpu::wait_for(0, nullptr);
+    EXPECT_EQ(batch.finish(), changed == 0 ? std::vector<std::size_t>{9} : std::vector<std::size_t>{});
+  }
+  // Streams that are damaged are VolumeDecoder's.
+  const test::Bytes nothing(100);
+  MemorySource source(nothing.data(), nothing.size());
+  EXPECT_EQ(batch.decode(0, source, {}, device->allocate(100).get(), 100), 0U);
+  EXPECT_TRUE(batch.finish().empty());
+}
+
 // Pictures as video engines leave them: rows with gaps, chroma in turns, samples at the upper end of their words.
 TEST(DevicePictures, BecomeFrames) {
   if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";

@@ -11,6 +11,8 @@ namespace trivelet {
 struct Backend;  // for Encoder and Decoder (codec.h), which it must outlive
 class Gop;
 class DevicePictures;
+class ByteSource;
+struct VolumeDecoderParams;
 }  // namespace trivelet
 
 namespace trivelet::gpu {
@@ -62,6 +64,31 @@ void copy_to_device(int number, Rows to, Rows from, std::size_t row_bytes, std::
 void copy_from_device(int number, Rows to, Rows from, std::size_t row_bytes, std::size_t rows, void* stream);
 /// Waits for all work given to `stream` of device `number`.
 void wait_for(int number, void* stream);
+
+/// Streams of volumes into memory of device `number`, through no memory of the host: decoded, mapped to voxels and their
+/// hashes checked there. What a decoder makes for a kind of streams is kept for the next one for as long as this is.
+class VolumeBatch {
+ public:
+  /// `max_memory`: of the device, in bytes for each of the streams that are decoded beside each other; 0 = what there is.
+  VolumeBatch(int number, std::size_t max_memory);
+  ~VolumeBatch();
+  VolumeBatch(const VolumeBatch&) = delete;
+  VolumeBatch& operator=(const VolumeBatch&) = delete;
+
+  /// Decodes a stream of the batch, called `job` by the caller, to `voxels` without gaps, where they stay until finish();
+  /// several threads may, each with its own. How many bytes it has; 0: nothing of `voxels` counts. It is to be decoded by
+  /// VolumeDecoder, for it is of a kind that is not for this (prediction, parts of volumes, marked values, voxels of several
+  /// channels or more than 16 bits), or VolumeDecoder is to say what is wrong with it.
+  std::uint64_t decode(std::size_t job, ByteSource& source, const VolumeDecoderParams& params, void* voxels,
+                       std::size_t capacity);
+  /// Waits for all of that and ends the batch; jobs that are to be decoded by VolumeDecoder as well, for their voxels do not
+  /// have the hash of the originals.
+  std::vector<std::size_t> finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// Room for pictures that a video decoder makes on device `number` (trivelet/device_pictures.h), for an eighth of the memory
 /// that is free now. Throws Unsupported when there is no such device.

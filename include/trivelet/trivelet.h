@@ -650,9 +650,10 @@ TVL_API tvl_result tvl_decode_volume(tvl_decoder* decoder, const void* stream, u
  *   tvl_decoder_read_slices(decoder, &(tvl_voxels){device_pointer, 0, 0, 0}, slices, &count);
  *
  * Samples of a row must have no gaps (TVL_UNSUPPORTED). Memory that moves between both, or that a GPU maps of the host,
- * may be given, too. What was decoded passes through memory of the host, which hashes and maps it. Pointers are not
- * checked: one that is not where it is said to be is as bad as any wild pointer. TVL_UNSUPPORTED where the library was
- * built without CUDA (tvl_has(TVL_FEATURE_CUDA)), or there is no such GPU; the handle's memory is then as before. */
+ * may be given, too. What was decoded passes through memory of the host, which hashes and maps it, but for whole
+ * volumes of one channel and at most 16 bits in tvl_decode_volumes by the same GPU. Pointers are not checked: one that
+ * is not where it is said to be is as bad as any wild pointer. TVL_UNSUPPORTED where the library was built without CUDA
+ * (tvl_has(TVL_FEATURE_CUDA)), or there is no such GPU; the handle's memory is then as before. */
 TVL_API tvl_result tvl_encoder_set_memory(tvl_encoder* encoder, int32_t device, void* cuda_stream);
 TVL_API tvl_result tvl_decoder_set_memory(tvl_decoder* decoder, int32_t device, void* cuda_stream);
 
@@ -679,11 +680,12 @@ typedef struct tvl_batch_params {
 TVL_API void tvl_batch_params_init(tvl_batch_params* params, uint64_t struct_size);
 
 /* Decodes `count` volumes, each as tvl_decode_volume does. On the CPU as many at a time as there are threads; on a GPU
- * four, each with kernels of its own. One that fails does not stop the others: the call returns the result of the first
- * that did, and its text says which. params: NULL = defaults. What is open is closed. Jobs are looked at and set by
- * several threads during the call and must not share memory that is written. TVL_BAD_ARGUMENT for parameters outside
- * their ranges and TVL_UNSUPPORTED for jobs of another size or a GPU that is not there: no job is touched then. When
- * the call is cancelled the jobs that were not done say so, too. */
+ * four, each with kernels of its own, and eight where their voxels stay there: what is made for that the handle keeps
+ * for the next batch. One that fails does not stop the others: the call returns the result of the first that did, and
+ * its text says which. params: NULL = defaults. What is open is closed. Jobs are looked at and set by several threads
+ * during the call and must not share memory that is written. TVL_BAD_ARGUMENT for parameters outside their ranges and
+ * TVL_UNSUPPORTED for jobs of another size or a GPU that is not there: no job is touched then. When the call is
+ * cancelled the jobs that were not done say so, too. */
 TVL_API tvl_result tvl_decode_volumes(tvl_decoder* decoder, tvl_volume_job* jobs, uint64_t count,
                                       const tvl_batch_params* params);
 

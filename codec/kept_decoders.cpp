@@ -1,0 +1,134 @@
+// keep_decoders() of kept_decoders.h.
+#include <map>
+#include <mutex>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "codec/backend.h"
+#include "trivelet/kept_decoders.h"
+
+namespace trivelet {
+
+namespace {
+
+/// Decoders that nobody uses, by what they are for.
+class Kept {
+ public:
+  std::unique_ptr<GopDecoder> take(const std::string& kind) {
+    const std::lock_guard lock(mutex_);
+    const auto found = unused_.find(kind);
+    if (found == unused_.end() || found->second.empty()) return nullptr;
+    std::unique_ptr<GopDecoder> decoder = std::move(found->second.back());
+    found->second.pop_back();
+    return decoder;
+  }
+  void give_back(const std::string& kind, std::unique_ptr<GopDecoder> decoder) {
+    const std::lock_guard lock(mutex_);
+    unused_[kind].push_back(std::move(decoder));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::vector<std::unique_ptr<GopDecoder>>> unused_;
+};
+
+/// A decoder that was lent to a stream.
+class LentDecoder final : public GopDecoder {
+ public:
+  LentDecoder(std::shared_ptr<Kept> from, std::string kind, std::unique_ptr<GopDecoder> decoder)
+      : from_(std::move(from)),
+        kind_(std::move(kind)),
+        decoder_(std::move(decoder)),
+        transform_(decoder_->seconds_transform()),
+        coder_(decoder_->seconds_coder()),
+        busy_(decoder_->busy_transform()) {}
+  ~LentDecoder() override {
+    if (in_flight_ != 0 || failed_) return;
+    try {
+      from_->give_back(kind_, std::move(decoder_));
+    } catch (const std::bad_alloc&) {  // it is not kept
+    }
+  }
+  LentDecoder(const LentDecoder&) = delete;
+  LentDecoder& operator=(const LentDecoder&) = delete;
+
+  int depth() const override { return decoder_->depth(); }
+  void push(const LayeredGop& received, std::vector<std::string>* damage) override {
+    or_fail([&] {
+      decoder_->push(received, damage);
+      return ++in_flight_ > 0;
+    });
+  }
+  bool pull(Gop& gop) override {
+    return pulled([&] { return decoder_->pull(gop); });
+  }
+  bool exchange(Gop& gop) override {
+    return pulled([&] { return decoder_->exchange(gop); });
+  }
+  bool pull(CoefficientGop& coefficients) override {
+    return pulled([&] { return decoder_->pull(coefficients); });
+  }
+  void inverse(CoefficientGop& coefficients, Gop& gop) override {
+    or_fail([&] {
+      decoder_->inverse(coefficients, gop);
+      return true;
+    });
+  }
+  double seconds_transform() const override { return decoder_->seconds_transform() - transform_; }
+  double seconds_coder() const override { return decoder_->seconds_coder() - coder_; }
+  double busy_transform() const override { return decoder_->busy_transform() - busy_; }
+  const ThreadPool* pool() const override { return decoder_->pool(); }
+
+ private:
+  template <class F>
+  bool or_fail(const F& f) {
+    const bool failed_before = std::exchange(failed_, true);
+    const bool result = f();
+    failed_ = failed_before;
+    return result;
+  }
+  template <class F>
+  bool pulled(const F& f) {
+    const bool more = or_fail(f);
+    if (more) --in_flight_;
+    return more;
+  }
+
+  std::shared_ptr<Kept> from_;
+  std::string kind_;
+  std::unique_ptr<GopDecoder> decoder_;
+  double transform_, coder_, busy_;  ///< of the streams before
+  int in_flight_ = 0;
+  bool failed_ = false;  ///< something was thrown: nobody knows what it left
+};
+
+std::string kind_of(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options) {
+  const std::vector<std::uint8_t> bytes = serialise(header);
+  return std::to_string(reduction.spatial) + ' ' + std::to_string(reduction.temporal) + ' ' +
+         std::to_string(options.threads) + ' ' + std::to_string(static_cast<int>(options.simd)) + ' ' +
+         std::string(bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+std::shared_ptr<const Backend> keep_decoders(std::shared_ptr<const Backend> backend) {
+  auto kept = std::make_shared<Kept>();
+  Backend result = *backend;
+  result.make_decoder = [backend = std::move(backend), kept](const StreamHeader& header, const Reduction& reduction,
+                                                             const BackendOptions& options) {
+    if (header.motion || options.workers.run) return backend->make_decoder(header, reduction, options);
+    std::string kind = kind_of(header, reduction, options);
+    std::unique_ptr<GopDecoder> decoder = kept->take(kind);
+    if (!decoder) {
+      BackendOptions own = options;
+      own.workers = {};  // what it asks is the first stream's
+      decoder = backend->make_decoder(header, reduction, own);
+    }
+    std::unique_ptr<GopDecoder> lent = std::make_unique<LentDecoder>(kept, std::move(kind), std::move(decoder));
+    return lent;
+  };
+  return std::make_shared<const Backend>(std::move(result));
+}
+
+}  // namespace trivelet
