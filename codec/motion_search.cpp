@@ -53,7 +53,11 @@ struct SmallPicture {
 
 void load_row(const Field<std::int32_t>& f, int t, int y, int bits, std::int16_t* out) {
   const std::int32_t* in = f.row(t, y);
-  for (int x = 0; x < f.shape.width; ++x) out[x] = searched(in[x], bits);
+  const int n = f.shape.width;
+  if (bits == 8)  // for its own sake: the shift is known
+    for (int x = 0; x < n; ++x) out[x] = searched(in[x], 8);
+  else
+    for (int x = 0; x < n; ++x) out[x] = searched(in[x], bits);
 }
 
 void load_picture(const Field<std::int32_t>& f, int t, int bits, SearchPicture& p) {
