@@ -59,6 +59,11 @@ def run(arguments, processes=0, stdin=None, talk="--quiet", **how):
     return subprocess.run(words, capture_output=True, timeout=IN_TIME, env=environment, **how)
 
 
+def launcher_crashed(result):
+    """mpirun itself, not what it started: Open MPI 4.1 now and then, when it hands on standard input to a process that ends."""
+    return result.returncode == -signal.SIGSEGV and b"orte_iof_hnp" in result.stderr
+
+
 def same(name, arguments, counts, output="together.tvl"):
     """`arguments` of encode or truncate, with IN but without OUT."""
     one = run([*arguments[:2], f"one{Path(output).suffix}", *arguments[2:], "-y"])
@@ -124,10 +129,13 @@ def identity():
     # From a pipe into a pipe. Standard output of what mpirun starts is a terminal of its own.
     one = run(["encode", "-", "-", "--gop", "8"], input=Path("a.y4m").read_bytes())
     os.mkfifo("pipe.tvl")
-    with open("a.y4m", "rb") as source, open("piped.tvl", "wb") as piped:
-        reader = subprocess.Popen(["cat", "pipe.tvl"], stdout=piped)
-        many = run(["encode", "-", "pipe.tvl", "--gop", "8", "-y"], 2, stdin=source)
-        reader.wait(IN_TIME)
+    for _ in range(3):
+        with open("a.y4m", "rb") as source, open("piped.tvl", "wb") as piped:
+            reader = subprocess.Popen(["cat", "pipe.tvl"], stdout=piped)
+            many = run(["encode", "-", "pipe.tvl", "--gop", "8", "-y"], 2, stdin=source)
+            reader.wait(IN_TIME)
+        if not launcher_crashed(many):
+            break
     if many.returncode or not one.stdout or one.stdout != Path("piped.tvl").read_bytes():
         complain("a pipe: other bytes than one process", many)
 
