@@ -60,7 +60,7 @@ def run(arguments, processes=0, stdin=None, talk="--quiet", **how):
 
 
 def launcher_crashed(result):
-    """mpirun itself, not what it started: Open MPI 4.1 now and then, when it hands on standard input to a process that ends."""
+    """mpirun itself, not what it started: Open MPI 4.1 does now and then, handing on standard input to who ends."""
     return result.returncode == -signal.SIGSEGV and b"orte_iof_hnp" in result.stderr
 
 
