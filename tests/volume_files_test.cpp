@@ -1,90 +1,18 @@
 // Volumes: the readers of headers, and files that come back byte for byte.
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
-#include "io/volume/volume_io.h"
-#include "tests/volume_support.h"
+#include "tests/volume_files_support.h"
 
 namespace trivelet {
 namespace {
 
 namespace fs = std::filesystem;
+using test::bytes;
 using test::Bytes;
 using test::Content;
 using test::make_scalars;
-
-class VolumeFiles : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("trivelet_volume_test_" + std::to_string(::getpid()));
-    fs::create_directories(folder_ / "again");
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  void save(const std::string& name, const Bytes& bytes) const {
-    std::ofstream(path(name), std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  }
-  void save(const std::string& name, const std::string& text) const {
-    save(name, Bytes(reinterpret_cast<const std::byte*>(text.data()),
-                     reinterpret_cast<const std::byte*>(text.data()) + text.size()));
-  }
-  Bytes load(const std::string& name) const {
-    std::ifstream in(path(name), std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    return Bytes(reinterpret_cast<const std::byte*>(text.data()),
-                 reinterpret_cast<const std::byte*>(text.data()) + text.size());
-  }
-
-  /// Reads a volume, twice, and writes its files again from what the stream would hold.
-  struct Passed {
-    io::VolumeInfo info;
-    Bytes voxels;
-    std::vector<std::string> remarks;
-  };
-  Passed pass(const std::string& name, const std::string& again, const io::VolumeOptions& options = {}) const {
-    const auto reader = io::open_volume(path(name), options);
-    Passed p;
-    p.info = reader->info();
-    p.remarks = reader->remarks();
-    p.voxels.resize(static_cast<std::size_t>(p.info.voxels()) * p.info.voxel.bytes());
-    reader->read(p.voxels.data(), p.voxels.size() / 3);
-    reader->rewind();
-    for (std::size_t at = 0; at < p.voxels.size();) {
-      const std::size_t n = std::min<std::size_t>(p.voxels.size() - at, 1 + at % 700);
-      reader->read(p.voxels.data() + at, n);
-      at += n;
-    }
-    const auto packed = serialise(reader->envelope());
-    const io::Envelope envelope = io::parse_envelope(packed.data(), packed.size());
-    if (envelope.format != "raw") {
-      const io::VolumeInfo said = io::volume_info(envelope);
-      EXPECT_EQ(said.width, p.info.width);
-      EXPECT_EQ(said.height, p.info.height);
-      EXPECT_EQ(said.slices, p.info.slices);
-      EXPECT_EQ(said.volumes, p.info.volumes);
-      EXPECT_EQ(said.voxel, p.info.voxel);
-      EXPECT_EQ(said.affine, p.info.affine);
-      EXPECT_EQ(said.slope, p.info.slope);
-    }
-    io::VolumeWriter writer(envelope, path("again/" + again), false);
-    for (std::size_t at = 0; at < p.voxels.size();) {
-      const std::size_t n = std::min<std::size_t>(p.voxels.size() - at, 1 + at % 333);
-      writer.write(p.voxels.data() + at, n);
-      at += n;
-    }
-    writer.finish();
-    return p;
-  }
-  void expect_same(const std::string& name) const { EXPECT_EQ(load(name), load("again/" + name)) << name; }
-
-  fs::path folder_;
-};
+using test::VolumeFiles;
+using test::operator+;
 
 io::VolumeInfo small_volume(const VoxelFormat& f, std::uint64_t volumes = 1) {
   io::VolumeInfo info;
@@ -99,15 +27,6 @@ io::VolumeInfo small_volume(const VoxelFormat& f, std::uint64_t volumes = 1) {
   info.slope = 2;
   info.intercept = -1024;
   return info;
-}
-
-Bytes operator+(Bytes a, const Bytes& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-Bytes bytes(const std::string& text) {
-  const auto* p = reinterpret_cast<const std::byte*>(text.data());
-  return {p, p + text.size()};
 }
 
 TEST_F(VolumeFiles, nifti_with_extensions_and_a_tail) {
@@ -413,8 +332,9 @@ TEST_F(VolumeFiles, short_files_take_little_memory_and_time) {
   lines.format = "nrrd";
   lines.files.resize(401);
   lines.files[0].name = "lines.nhdr";
-  lines.files[0].head = bytes("NRRD0004\ntype: uchar\ndimension: 3\nsizes: 2 2 400\nencoding: raw\nline skip: 600\n"
-                              "data file: x%d.raw 1 400 1\n");
+  lines.files[0].head = bytes(
+      "NRRD0004\ntype: uchar\ndimension: 3\nsizes: 2 2 400\nencoding: raw\nline skip: 600\n"
+      "data file: x%d.raw 1 400 1\n");
   for (std::size_t i = 1; i < lines.files.size(); ++i) {
     lines.files[i].name = "x" + std::to_string(i) + ".raw";
     lines.files[i].voxel_bytes = 4;
@@ -422,188 +342,6 @@ TEST_F(VolumeFiles, short_files_take_little_memory_and_time) {
     for (std::size_t end = 99; end < 60000; end += 100) lines.files[i].head[end] = std::byte{'\n'};
   }
   EXPECT_THROW(io::volume_info(lines), Error);
-}
-
-// -------------------------------------------------------------------------------------------------------------- DICOM
-
-/// Just enough of a DICOM file.
-struct DicomMaker {
-  bool explicit_vr = true;
-  bool big_endian = false;
-  std::string series = "1.2.3";
-  double z = 0;
-  double shift = 0;  // along y: tilt
-  int frames = 1;
-  int number = 1;
-
-  void u16(Bytes& out, unsigned v, bool big) const {
-    out.push_back(static_cast<std::byte>(big ? v >> 8 : v));
-    out.push_back(static_cast<std::byte>(big ? v : v >> 8));
-  }
-  void element(Bytes& out, unsigned group, unsigned number_, const char* vr, Bytes value, bool is_meta = false) const {
-    if (value.size() % 2) value.push_back(std::byte{' '});
-    const bool big = big_endian && !is_meta;
-    u16(out, group, big);
-    u16(out, number_, big);
-    const auto length = static_cast<unsigned>(value.size());
-    const bool long_form = std::string(vr) == "OW" || std::string(vr) == "UN";
-    if (explicit_vr || is_meta) {
-      out = out + bytes(vr);
-      if (long_form) u16(out, 0, big);
-      if (!long_form) {
-        u16(out, length, big);
-        out = out + value;
-        return;
-      }
-    }
-    u16(out, big ? length >> 16 : length & 0xFFFF, big);
-    u16(out, big ? length & 0xFFFF : length >> 16, big);
-    out = out + value;
-  }
-  Bytes make(const Bytes& pixels) const {
-    Bytes out(128);
-    out = out + bytes("DICM");
-    const std::string syntax = !explicit_vr ? "1.2.840.10008.1.2"
-                               : big_endian ? "1.2.840.10008.1.2.2"
-                                            : "1.2.840.10008.1.2.1";
-    element(out, 2, 0x10, "UI", bytes(syntax), true);
-    const auto word = [&](unsigned v) {
-      Bytes b;
-      u16(b, v, big_endian);
-      return b;
-    };
-    // a private sequence of undefined length with an item of undefined length in it
-    Bytes sequence;
-    u16(sequence, 0x0009, big_endian);
-    u16(sequence, 0x1001, big_endian);
-    if (explicit_vr) sequence = sequence + bytes("SQ") + Bytes(2);
-    const auto delimiter = [&](unsigned e, bool undefined) {
-      u16(sequence, 0xFFFE, big_endian);
-      u16(sequence, e, big_endian);
-      for (int i = 0; i < 4; ++i) sequence.push_back(undefined ? std::byte{0xFF} : std::byte{0});
-    };
-    for (int i = 0; i < 4; ++i) sequence.push_back(std::byte{0xFF});
-    delimiter(0xE000, true);
-    element(sequence, 0x0028, 0x0010, "US", word(9999));  // not the rows of the picture
-    delimiter(0xE00D, false);
-    delimiter(0xE0DD, false);
-    out = out + sequence;
-    element(out, 0x10, 0x10, "PN", bytes("Doe^Jane"));
-    element(out, 0x20, 0x0E, "UI", bytes(series));
-    element(out, 0x20, 0x13, "IS", bytes(std::to_string(number)));
-    element(out, 0x20, 0x32, "DS", bytes(std::string("0\\") + std::to_string(shift) + "\\" + std::to_string(z)));
-    element(out, 0x20, 0x37, "DS", bytes("1\\0\\0\\0\\1\\0"));
-    element(out, 0x28, 0x02, "US", word(1));
-    if (frames > 1) element(out, 0x28, 0x08, "IS", bytes(std::to_string(frames)));
-    element(out, 0x28, 0x10, "US", word(3));
-    element(out, 0x28, 0x11, "US", word(4));
-    element(out, 0x28, 0x30, "DS", bytes("0.5\\0.25"));
-    element(out, 0x28, 0x100, "US", word(16));
-    element(out, 0x28, 0x103, "US", word(1));
-    element(out, 0x28, 0x1052, "DS", bytes("-1024"));
-    element(out, 0x28, 0x1053, "DS", bytes("1"));
-    element(out, 0x7FE0, 0x10, "OW", pixels);
-    element(out, 0xFFFC, 0xFFFC, "UN", bytes("trailing"));
-    return out;
-  }
-};
-
-// Pixels were uncompressed before their header came into a stream: what says otherwise is not handed to a decompressor.
-TEST_F(VolumeFiles, a_stored_dicom_header_is_uncompressed) {
-  const Bytes whole = DicomMaker{}.make(Bytes(24));
-  std::string text(reinterpret_cast<const char*>(whole.data()), whole.size());
-  io::Envelope stored;
-  stored.format = "dicom";
-  stored.files.resize(1);
-  stored.files[0].name = "a.dcm";
-  stored.files[0].head = bytes(text);
-  EXPECT_EQ(io::volume_info(stored).width, 4);
-  text.replace(text.find("1.2.840.10008.1.2.1"), 19, "1.2.840.10008.1.2.5");
-  stored.files[0].head = bytes(text);
-  try {
-    (void)io::volume_info(stored);
-    ADD_FAILURE() << "accepted";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << e.what();
-  }
-}
-
-TEST_F(VolumeFiles, dicom_series) {
-  for (int kind = 0; kind < 3; ++kind) {
-    DicomMaker maker;
-    maker.explicit_vr = kind > 0;
-    maker.big_endian = kind == 2;
-    const std::string in = std::string("series") + std::to_string(kind);
-    fs::create_directories(path(in));
-    const double z[5] = {10, 0, 5, 25, 15};  // 20 is missing
-    std::vector<Bytes> pixels;
-    for (int i = 0; i < 5; ++i) {
-      maker.z = z[i];
-      maker.number = i;
-      pixels.push_back(
-          make_scalars(Content::kRandom, {VoxelType::kI16, maker.big_endian, 1}, 12, static_cast<std::uint32_t>(i)));
-      save(in + "/" + std::to_string(i) + ".dcm", maker.make(pixels.back()));
-    }
-    save(in + "/notes.txt", "not DICOM");
-    const Passed p = pass(in, in);
-    EXPECT_EQ(p.voxels, pixels[1] + pixels[2] + pixels[0] + pixels[4] + pixels[3]);
-    EXPECT_EQ(p.info.slices, 5u);
-    EXPECT_EQ(p.info.intercept, -1024);
-    EXPECT_EQ(p.info.spacing, (std::array<double, 4>{0.25, 0.5, 5, 1}));
-    std::string remarks;
-    for (const std::string& r : p.remarks) remarks += r + "\n";
-    EXPECT_NE(remarks.find("1 slices seem to be missing between 4.dcm and 3.dcm"), std::string::npos) << remarks;
-    EXPECT_EQ(remarks.find("tilted"), std::string::npos) << remarks;
-    for (int i = 0; i < 5; ++i) expect_same(in + "/" + std::to_string(i) + ".dcm");
-    EXPECT_FALSE(fs::exists(path("again/" + in + "/notes.txt")));
-  }
-}
-
-TEST_F(VolumeFiles, dicom_tilt_mixed_series_several_volumes_and_frames) {
-  DicomMaker maker;
-  const Bytes pixels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, 1);
-  fs::create_directories(path("tilted"));
-  for (int i = 0; i < 4; ++i) {
-    maker.z = 5 * i;
-    maker.shift = 1.0 * i;
-    save(std::string("tilted/") + std::to_string(i), maker.make(pixels));
-  }
-  const Passed tilted = pass("tilted", "tilted");
-  ASSERT_EQ(tilted.remarks.size(), 1u);
-  EXPECT_NE(tilted.remarks[0].find("tilted by 11.3 degrees"), std::string::npos);
-
-  maker.series = "9.9";
-  save("tilted/other", maker.make(pixels));
-  try {
-    io::open_volume(path("tilted"), {});
-    ADD_FAILURE() << "two series were taken for one";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kBadStream);
-    EXPECT_NE(std::string(e.what()).find("9.9"), std::string::npos);
-  }
-
-  maker.shift = 0;
-  fs::create_directories(path("times"));
-  for (int t = 0; t < 3; ++t)
-    for (int i = 0; i < 2; ++i) {
-      maker.z = i;
-      maker.number = 10 * t + i;
-      save(std::string("times/") + std::to_string(t) + std::to_string(i), maker.make(pixels));
-    }
-  const Passed times = pass("times", "times");
-  EXPECT_EQ(times.info.slices, 2u);
-  EXPECT_EQ(times.info.volumes, 3u);
-
-  maker.frames = 6;
-  const Bytes many = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 72, 1);
-  save("frames.dcm", maker.make(many));
-  const Passed frames = pass("frames.dcm", "frames.dcm");
-  expect_same("frames.dcm");
-  EXPECT_EQ(frames.info.slices, 6u);
-  EXPECT_EQ(frames.voxels, many);
-  maker.frames = 7;
-  save("few.dcm", maker.make(many));
-  EXPECT_THROW(io::open_volume(path("few.dcm"), {}), Error);
 }
 
 }  // namespace

@@ -48,6 +48,7 @@ std::string in_options(std::string message) {
       {"ReaderOptions::format", "--format"},
       {"VolumeOptions::size", "--size WxHxD"},
       {"VolumeOptions::type", "--type"},
+      {"VolumeOptions::series", "--series"},
       {"VolumeOptions::allow_outside", "--allow-outside"},
       {"ReaderOptions::recover takes", "encode --recover takes"},
       {"WriterOptions::format", "--format"},

@@ -33,6 +33,7 @@ struct Options {
   double min_psnr = -std::numeric_limits<double>::infinity();
   InputOptions reading;
   std::string voxel_type;
+  std::string series;
 };
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
@@ -250,7 +251,7 @@ int run(const Options& options, const Common& given_common) {
   require(!(options.json && options.frames_csv == "-"), ErrorKind::kBadArgument,
           "--json and --frames-csv - would both print to standard output");
   const VolumeTyped typed_volume{volume_size(options.reading), options.voxel_type, options.reading.format,
-                                 options.reading.allow_outside};
+                                 options.reading.allow_outside, options.series};
   if (wants_volume(options.a, typed_volume) || wants_volume(options.b, typed_volume) || volume_in(options.a, common) ||
       volume_in(options.b, common)) {
     if (processes)
@@ -330,6 +331,7 @@ Action define_compare(Command& app, Common& common) {
   app.add_option("--type", options->voxel_type, "Type of a raw volume, as for encode")
       .type_name("T")
       .group("Raw input and pipes");
+  add_series_option(app, options->series).group("Raw input and pipes");
   add_limit_options(app, common);
   add_work_options(app, common);
   add_progress_option(app, common);

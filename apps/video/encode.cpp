@@ -91,6 +91,7 @@ struct Options {
   CodingOptions coding;
   FilmOptions film;
   std::string voxel_type;
+  std::string series;
   std::string transform = "auto";
   // Of volumes, as all below.
   double max_error = -1;  // < 0 = not asked for
@@ -182,7 +183,8 @@ std::string verify_lossy(const std::string& path, const Options& options, const 
 }
 
 VolumeTyped typed_volume(const Options& options) {
-  return {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside};
+  return {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside,
+          options.series};
 }
 
 Effort effort_of(const Options& options) {
@@ -552,8 +554,8 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     alone = std::move(team_of_threads(1).front());
     processes = alone.get();
   }
-  for (const char* option :
-       {"--max-error", "--max-error-hu", "--fill-value", "--slab", "--ratio", "--no-verify", "--verify-full", "--type"})
+  for (const char* option : {"--max-error", "--max-error-hu", "--fill-value", "--slab", "--ratio", "--no-verify",
+                             "--verify-full", "--type", "--series"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
   check_output(options.input, options.output, true);
   require(!(options.verify && options.output == "-"), ErrorKind::kBadArgument,
@@ -821,6 +823,7 @@ Action define_encode(Command& app, Common& common) {
                  "Raw volumes (--size WxHxD): u8 s8 u16 s16 u32 s32 f32 f64 ..., be behind for big-endian")
       .type_name("T")
       .group(kVolumes);
+  add_series_option(app, options->series).group(kVolumes);
   add_input_options(app, options->reading, true);
   add_overwrite_option(app, common);
   app.add_option("--max-memory", options->gpu_memory, "Memory of the GPU to use at most; k, M and G are understood")

@@ -21,6 +21,7 @@ struct Options {
   std::string input;
   bool json = false;
   bool show_private = false;
+  std::string series;
 };
 
 std::string ratio(const Rational& r) { return r.num == 0 ? "unknown" : fmt::format("{}/{}", r.num, r.den); }
@@ -174,6 +175,7 @@ void print_company(const io::Company& company) {
 int info_of_volume(const Options& options, const Common& common) {
   io::VolumeOptions reading;
   reading.limits = limits(common);
+  reading.series = options.series;
   reading.allow_outside = true;  // nothing of what data files hold is shown
   const auto reader = io::open_volume(options.input, reading);
   io::Envelope envelope;
@@ -339,7 +341,8 @@ void print_stream_json(const Options& options, const StreamInfo& stream, const L
   json.member("writer", stream.writer);
   json.member("settings", stream.settings);
   put_known(json, "bits_per_pixel", f.bits_per_pixel > 0, f.bits_per_pixel);
-  put_known(json, "bits_per_second", f.seconds > 0 && stream.file_bytes > 0, 8.0 * static_cast<double>(stream.file_bytes) / f.seconds);
+  put_known(json, "bits_per_second", f.seconds > 0 && stream.file_bytes > 0,
+            8.0 * static_cast<double>(stream.file_bytes) / f.seconds);
   put_video(json, stream.video, length);
   put_company(json, company);
   if (!stream.metadata.empty()) put_metadata(json, stream.metadata);
@@ -458,7 +461,10 @@ void print_stream(const Options& options, const StreamInfo& stream, const Length
 }
 
 int run(const Options& options, const Common& common) {
-  if (!is_tvl_file(options.input))
+  const bool is_stream = is_tvl_file(options.input);
+  require(options.series.empty() || (!is_stream && io::is_volume(options.input)), ErrorKind::kBadArgument,
+          "--series: '" + options.input + "' is no folder of DICOM files");
+  if (!is_stream)
     return io::is_volume(options.input) ? info_of_volume(options, common) : info_of_video(options, common);
   const StreamFile file = open_stream_file(options.input);
   const StreamInfo stream = probe(*file.source, limits(common));
@@ -477,6 +483,7 @@ Action define_info(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->input, "Stream or any other video; - = standard input").required();
   app.add_flag("--json", options->json, "Print JSON, with every GOP");
+  add_series_option(app, options->series);
   app.add_flag("--show-private", options->show_private,
                "Volumes: also print the texts of the original header, which may name the patient");
   add_limit_options(app, common);

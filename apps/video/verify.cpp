@@ -28,6 +28,7 @@ struct Options {
   std::string against;
   InputOptions reading;
   std::string voxel_type;
+  std::string series;
   bool json = false;
 };
 
@@ -228,14 +229,15 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   });
   if (crew.helped()) return kExitDone;
   Processes* const processes = crew.processes();
-  for (const char* option : {"--size", "--pix-fmt", "--fps", "--format"})
+  for (const char* option : {"--size", "--pix-fmt", "--fps", "--format", "--series"})
     require(!app.typed(option) || !options.against.empty(), ErrorKind::kBadArgument,
             std::string(option) + " describes the file of --against, which is missing");
   if (volume_in(options.input, common)) {
     require(!options.json, ErrorKind::kUnsupported, "'" + options.input + "' holds a volume: --json is for videos");
     return verify_volume(
         options.input, options.against,
-        {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside},
+        {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside,
+         options.series},
         common, backend_of_volume(given, options.device, common),
         {processes, [&] { crew.call(job_of(options), {static_cast<std::uint8_t>(Wanted::kVolume)}); }});
   }
@@ -306,6 +308,7 @@ Action define_verify(Command& app, Common& common) {
   app.add_option("--type", options->voxel_type, "Type of a raw volume, as for encode")
       .type_name("T")
       .group("Raw input and pipes");
+  add_series_option(app, options->series).group("Raw input and pipes");
   add_limit_options(app, common);
   add_device_option(app, options->device, true);
   add_work_options(app, common);

@@ -108,10 +108,16 @@ std::string volume_size(const InputOptions& input) {
   return {};
 }
 
+Option add_series_option(Command& app, std::string& series) {
+  return app
+      .add_option("--series", series, "DICOM folders with several series: the one to read, by its UID or its number")
+      .type_name("UID|N");
+}
+
 bool wants_volume(const std::string& path, const VolumeTyped& typed) {
   for (const char* format : {"nifti", "nrrd", "metaimage", "dicom"})
     if (typed.format == format) return true;
-  if (names_voxels(typed.size) || !typed.type.empty()) return true;
+  if (names_voxels(typed.size) || !typed.type.empty() || !typed.series.empty()) return true;
   if (!typed.format.empty() || !typed.size.empty()) return false;
   // By name, too, so that a damaged one is called a damaged volume.
   const std::string extension = io::volume_extension(path);
@@ -124,6 +130,7 @@ io::VolumeOptions volume_options(const VolumeTyped& typed, const Common& common)
   io::VolumeOptions options;
   options.format = typed.format;
   options.type = typed.type;
+  options.series = typed.series;
   options.allow_outside = typed.allow_outside;
   options.limits = limits(common);
   if (!typed.size.empty())

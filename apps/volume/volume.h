@@ -72,9 +72,11 @@ struct VolumeTyped {
   std::string type;    ///< --type
   std::string format;  ///< --format
   bool allow_outside = false;
+  std::string series{};  ///< --series
 };
 /// The --size that has three numbers or more; empty when there is none.
 std::string volume_size(const InputOptions& input);
+Option add_series_option(Command& app, std::string& series);
 bool wants_volume(const std::string& path, const VolumeTyped& input);
 io::VolumeOptions volume_options(const VolumeTyped& input, const Common& common);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <utility>
 
 #include "apps/cli/json.h"
@@ -280,6 +281,8 @@ int compare_volumes(const std::string& a, const std::string& b, const VolumeType
   const auto open = [&](const std::string& path) {
     io::VolumeOptions options = volume_options(wants_volume(path, {}) ? VolumeTyped{} : typed, common);
     options.allow_outside = typed.allow_outside;
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) options.series = typed.series;
     return open_volume_source(path, options, common);
   };
   const auto left = open(a);

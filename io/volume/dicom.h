@@ -1,6 +1,7 @@
 // What a DICOM file says about its pixels. Internal to io.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,18 +10,30 @@
 
 namespace trivelet::io {
 
+/// Where a picture lies and what its values mean: attributes of the file, or of its frames (functional groups).
+struct DicomGeometry {
+  double slope = 1, intercept = 0;
+  double thickness = 0, between = 0;                   ///< of slices, 0 = not said
+  std::vector<double> position, orientation, spacing;  ///< as the attributes have them
+};
+
 struct DicomFile {
   std::string transfer_syntax;
-  bool plain = false;  ///< pixels are not compressed; else nothing below is known
+  bool plain = false;     ///< pixels are not compressed; else they are known to be there, and what is said before them
+  bool readable = false;  ///< the data set is not compressed as a whole; else nothing below is known
   bool big_endian = false;
   bool is_signed = false;
   bool planar = false;  ///< colours one after the other, not interleaved
   bool real = false;    ///< Float or Double Float Pixel Data
   std::uint64_t samples = 1, frames = 1, rows = 0, columns = 0, bits = 0;
-  double slope = 1, intercept = 0, thickness = 0, tilt = 0, number = 0;
-  std::string series;
-  std::vector<double> position, orientation, spacing;  ///< as the attributes have them
-  std::uint64_t pixels_at = 0;                         ///< place of the pixels in the file, 0 = none
+  double number = 0;
+  std::string series, series_number, series_description;
+  DicomGeometry geometry;                     ///< of the first frame
+  std::vector<std::array<double, 3>> places;  ///< of all frames, where each says its own
+  bool one_orientation = true;                ///< of all frames
+  bool one_scale = true;
+  double largest_slope = 0;     ///< of all frames, without its sign
+  std::uint64_t pixels_at = 0;  ///< place of the pixels in the file, 0 = none
   std::uint64_t pixel_bytes = 0;
 };
 

@@ -93,10 +93,38 @@ class DicomWalker {
     explicit_ = was_explicit;
   }
 
+  /// Reads a sequence: `begin` at every item, `each` for every element of it, which it takes or skips.
+  template <typename Begin, typename Each>
+  void items(const Element& e, Begin begin, Each each) {
+    const std::uint64_t end = end_of(e);
+    Element item;
+    Element inner;
+    while (in_.position() < end) {
+      require(next(item), ErrorKind::kBadStream, in_.name() + ": a sequence without end");
+      if (item.tag == kSequenceEnd) break;
+      require(item.tag == kItem, ErrorKind::kBadStream, in_.name() + ": something else than items in a sequence");
+      begin();
+      const std::uint64_t item_end = end_of(item);
+      while (in_.position() < item_end) {
+        require(next(inner), ErrorKind::kBadStream, in_.name() + ": an item without end");
+        if (inner.tag == kItemEnd) break;
+        each(inner);
+      }
+      require(item.length == kUndefined || in_.position() == item_end, ErrorKind::kBadStream,
+              in_.name() + ": an element reaches beyond its item");
+    }
+    require(e.length == kUndefined || in_.position() == end, ErrorKind::kBadStream,
+            in_.name() + ": an item reaches beyond its sequence");
+  }
+
   std::uint32_t u16() { return static_cast<std::uint32_t>(integer(2)); }
   std::uint32_t u32() { return static_cast<std::uint32_t>(integer(4)); }
 
  private:
+  /// Where what is of known length ends.
+  std::uint64_t end_of(const Element& e) const {
+    return e.length == kUndefined ? ~std::uint64_t{0} : in_.position() + e.length;
+  }
   std::uint64_t integer(std::size_t bytes) {
     std::byte b[4];
     in_.read_exactly(b, bytes, "element");

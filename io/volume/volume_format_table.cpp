@@ -7,19 +7,25 @@ namespace trivelet::io {
 
 namespace {
 
-VolumeLayout one_dicom_file(const FileToRead& file) { return dicom_layout({file}); }
+VolumeLayout one_dicom_file(const FileToRead& file, const VolumeOptions& options) {
+  return dicom_layout({file}, options.series);
+}
+template <VolumeLayout (*kLayout)(const FileToRead&)>
+VolumeLayout without_options(const FileToRead& file, const VolumeOptions&) {
+  return kLayout(file);
+}
 
 struct VolumeFormat {
   std::string_view name;
   bool (*begins_like)(std::string_view);
-  VolumeLayout (*layout)(const FileToRead&);
+  VolumeLayout (*layout)(const FileToRead&, const VolumeOptions&);
 };
 // In the order in which files are looked at: MetaImage has no signature but words.
 constexpr VolumeFormat kVolumeFormats[] = {
-    {"nifti", is_nifti, nifti_layout},
-    {"nrrd", is_nrrd, nrrd_layout},
+    {"nifti", is_nifti, without_options<nifti_layout>},
+    {"nrrd", is_nrrd, without_options<nrrd_layout>},
     {"dicom", is_dicom, one_dicom_file},
-    {"metaimage", is_metaimage, metaimage_layout},
+    {"metaimage", is_metaimage, without_options<metaimage_layout>},
 };
 
 Envelope make_raw(const VolumeInfo& info) {
@@ -51,7 +57,7 @@ std::string volume_format_by_content(const FileToRead& file) {
 
 VolumeLayout volume_layout(const FileToRead& file, const std::string& format, const VolumeOptions& options) {
   for (const VolumeFormat& f : kVolumeFormats)
-    if (f.name == format) return f.layout(file);
+    if (f.name == format) return f.layout(file, options);
   if (format == "raw") return raw_layout(file, options);
   fail(ErrorKind::kBadArgument, file.path + ": volumes are nifti, nrrd, metaimage, dicom or raw, not '" + format + "'");
 }

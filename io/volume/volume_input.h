@@ -130,8 +130,8 @@ VolumeLayout nifti_layout(const FileToRead& file);
 VolumeLayout nrrd_layout(const FileToRead& file);
 VolumeLayout metaimage_layout(const FileToRead& file);
 VolumeLayout raw_layout(const FileToRead& file, const VolumeOptions& options);
-/// Files of one series in any order.
-VolumeLayout dicom_layout(const std::vector<FileToRead>& files);
+/// Files in any order, of one series or of several, of which `series` (VolumeOptions) names one.
+VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const std::string& series = {});
 
 /// The name of the format in the table of formats (volume_format_table.cpp); "" when the file begins like none.
 std::string volume_format_by_content(const FileToRead& file);

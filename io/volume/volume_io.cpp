@@ -312,12 +312,14 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
   if (path != "-" && fs::is_directory(path, ignored)) {
     require(options.format.empty() || options.format == "dicom", ErrorKind::kBadArgument,
             path + ": a folder can only hold DICOM files, not " + options.format);
-    return limited(dicom_layout(dicom_files(path, options.limits)), options.limits);
+    return limited(dicom_layout(dicom_files(path, options.limits), options.series), options.limits);
   }
   FileToRead file = path == "-" ? standard_input(options.limits) : file_to_read(path, options.allow_outside);
   file.limits = options.limits;
   std::string format = raw ? "raw" : options.format;
   if (format.empty()) format = volume_format_by_content(file);
+  require(options.series.empty() || format == "dicom", ErrorKind::kBadArgument,
+          file.path + ": only DICOM files are of series (VolumeOptions::series)");
   require(!format.empty(), ErrorKind::kBadStream,
           file.path +
               ": is neither NIfTI, NRRD, MetaImage nor DICOM; raw scalars need VolumeOptions::size and "

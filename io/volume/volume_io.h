@@ -30,6 +30,7 @@ struct VolumeInfo : VolumeDescription {
   std::string format;  ///< "nifti-1", "nifti-2", "nrrd", "metaimage", "dicom", "raw"
   double slope = 1;    ///< meaning of a stored value: slope * stored + intercept
   double intercept = 0;
+  double largest_slope = 0;  ///< without its sign, where slices have slopes of their own; 0 = as `slope`
   bool has_affine = false;
   /// Rows of the matrix from (x, y, z, 1) to millimetres to the right, front and top of the patient.
   std::array<double, 12> affine{};
@@ -69,6 +70,8 @@ struct VolumeOptions {
   std::string format{};               ///< "" = by content and name; "nifti", "nrrd", "metaimage", "dicom", "raw"
   std::vector<std::uint64_t> size{};  ///< raw: 3 or more numbers, x first
   std::string type{};                 ///< raw: "u8", "s16", "u16be", "f32", …; little-endian unless "be" follows
+  /// DICOM: the series to read, where there are several: its UID or its number.
+  std::string series{};
   /// Headers may name data files in other folders than their own. Without it whoever made the header cannot have any
   /// file of the user's coded into the stream.
   bool allow_outside = false;
