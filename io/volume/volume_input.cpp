@@ -2,8 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <system_error>
+#include <thread>
+#include <utility>
 
+#include "codec/fuzzing.h"
 #include "codec/limits.h"
+#include "codec/stage_queue.h"
+#include "codec/trace.h"
 #include "io/source.h"
 #ifdef TRIVELET_HAVE_ZLIB
 #include <zlib.h>
@@ -243,6 +250,86 @@ class InflateFeed final : public Feed {
   z_stream stream_ = {};
 };
 
+// Between a thread that unpacks or packs and the one that reads or writes: pieces of this size, and so many of them.
+// Headers and small files are not worth a thread.
+constexpr std::size_t kPiece = std::size_t{512} << 10;
+constexpr std::size_t kPieces = 4;
+constexpr std::uint64_t kWorthThread = std::uint64_t{1} << 20;
+
+/// Reads another feed ahead, in a thread of its own once enough was read.
+class FeedAhead final : public Feed {
+ public:
+  explicit FeedAhead(std::unique_ptr<Feed> feed) : feed_(std::move(feed)) {}
+  ~FeedAhead() override {
+    full_.stop();
+    free_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+  FeedAhead(const FeedAhead&) = delete;
+  FeedAhead& operator=(const FeedAhead&) = delete;
+
+  std::size_t read(std::byte* data, std::size_t size) override {
+    if (size == 0) return 0;
+    if (!thread_.joinable() && !start()) {
+      const std::size_t n = feed_->read(data, size);
+      read_ += n;
+      return n;
+    }
+    if (at_ == piece_.size()) {
+      if (!piece_.empty()) (void)free_.push(std::move(piece_));
+      at_ = 0;
+      piece_.clear();
+      if (auto next = full_.pop()) piece_ = std::move(*next);
+    }
+    const std::size_t n = std::min(size, piece_.size() - at_);
+    if (n > 0) std::memcpy(data, piece_.data() + at_, n);
+    at_ += n;
+    return n;
+  }
+
+ private:
+  bool start() {
+    if (!kThreadsAhead || alone_ || read_ < kWorthThread) return false;
+    try {
+      thread_ = std::thread([this] { run(); });
+      return true;
+    } catch (const std::system_error&) {  // the system starts no more threads
+      alone_ = true;
+      return false;
+    }
+  }
+
+  void run() try {
+    trace::name_thread("unpack");
+    for (std::size_t made = 0;;) {
+      std::optional<std::vector<std::byte>> piece;
+      if (made == kPieces) {
+        if (!(piece = free_.pop())) return;
+      } else if (!(piece = free_.try_pop())) {
+        piece.emplace();
+        ++made;
+      }
+      piece->resize(kPiece);
+      const std::size_t n = feed_->read(piece->data(), piece->size());
+      if (n == 0) break;
+      piece->resize(n);
+      if (!full_.push(std::move(*piece))) return;
+    }
+    full_.close();
+  } catch (...) {
+    full_.close(std::current_exception());
+  }
+
+  std::unique_ptr<Feed> feed_;  ///< the thread's, once there is one
+  std::uint64_t read_ = 0;      ///< without it
+  bool alone_ = false;
+  std::vector<std::byte> piece_;  ///< what is being read
+  std::size_t at_ = 0;            ///< of it
+  StageQueue<std::vector<std::byte>> full_{kPieces};
+  StageQueue<std::vector<std::byte>> free_{kPieces + 1};
+  std::thread thread_;
+};
+
 /// Owns the packed input too.
 class GzipFile final : public Feed {
  public:
@@ -258,7 +345,7 @@ class GzipFile final : public Feed {
 }  // namespace
 
 std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool zlib_format, const Limits& limits) {
-  return std::make_unique<InflateFeed>(input, zlib_format, limits);
+  return std::make_unique<FeedAhead>(std::make_unique<InflateFeed>(input, zlib_format, limits));
 }
 
 struct Deflater::State {
@@ -303,7 +390,8 @@ std::unique_ptr<VolumeInput> open_input(const Opener& opener, const std::string&
   const std::string_view begin = input->ahead(2);
   gzip = begin.size() >= 2 && begin[0] == '\x1f' && begin[1] == '\x8b';
   if (!gzip) return input;
-  return std::make_unique<VolumeInput>(std::make_unique<GzipFile>(std::move(input), limits), name);
+  return std::make_unique<VolumeInput>(
+      std::make_unique<FeedAhead>(std::make_unique<GzipFile>(std::move(input), limits)), name);
 }
 
 #else

@@ -68,8 +68,9 @@ class VolumeInput {
 /// Opens a file; unpacks it when it is a .gz, and says so.
 std::unique_ptr<VolumeInput> open_input(const Opener& opener, const std::string& name, bool& gzip,
                                         const Limits& limits);
-/// Unpacks a gzip or zlib stream that begins at the input's position and is left behind its end. Unsupported without
-/// zlib, and for more bytes than Limits::unpacked.
+/// Unpacks a gzip or zlib stream that begins at the input's position and is left behind its end, in a thread of its own where
+/// that is worth it: the input is the feed's until this has come to its end or is gone. Unsupported without zlib, and for
+/// more bytes than Limits::unpacked.
 std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool zlib_format, const Limits& limits);
 
 /// Packs into `sink`.

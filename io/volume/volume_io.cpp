@@ -114,6 +114,7 @@ class LayoutReader final : public VolumeReader {
     at_ = index;
     const FileLayout& f = layout_.files.at(index);
     unpacked_.reset();
+    input_.reset();  // its thread may read what the next one does
     // Data of its own that is packed by gzip is unpacked below, not as a whole.
     if (f.packing == Packing::kGzip && f.head_bytes == 0)
       input_ = std::make_unique<VolumeInput>(f.open(), f.name);
