@@ -73,6 +73,16 @@ def make(store, array, chunks, codec=None, **more):
     return zarr.open_array(store, mode="r")  # by the codec's name in the metadata
 
 
+def zarr_drops_axes():
+    """Up to 3.1.3 at least Zarr fails with a number beside a list where parts of chunks are decoded, with its own codecs."""
+    z = zarr.create_array(MemoryStore(), shape=(4, 4), chunks=(2, 2), shards=(4, 4), dtype="u1", fill_value=0)
+    z[...] = 1
+    try:
+        return bool((z.oindex[[0, 3], 1] == 1).all())
+    except ValueError:
+        return False
+
+
 def sum_of(z):
     return int(z[...].sum())
 
@@ -227,7 +237,8 @@ class Zarr(unittest.TestCase):
                     index = tuple(slice(*sorted(map(int, RANDOM.integers(0, n + 1, 2))), int(RANDOM.integers(1, 4))) for n in array.shape)
                     np.testing.assert_array_equal(z[index], array[index], str(index))
                 rows = np.array([0, 39, 17])
-                np.testing.assert_array_equal(z.oindex[rows, :, 5], array[rows, :, 5])
+                five = 5 if zarr_drops_axes() else slice(5, 6)
+                np.testing.assert_array_equal(z.oindex[rows, :, five], array[rows, :, five])
             self.assertLess(counts["part", True], counts["part", False] / 6)
             self.assertLess(counts["part", True], whole / 12)
             self.assertEqual(counts["all", True], counts["all", False])

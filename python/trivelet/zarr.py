@@ -367,7 +367,8 @@ def read_smaller(array: Any, reduce: int, *, layers: Optional[int] = None) -> Ar
     """
     if reduce < 0 or (layers is not None and layers < 1):
         raise ArgumentError(f"reduce is {reduce}, layers {layers}; from 0 and 1 on")
-    result: Array = sync(_read_smaller(array.async_array, reduce, layers or 0))
+    behind = array.async_array if hasattr(array, "async_array") else array._async_array  # up to Zarr 3.1.3 at least
+    result: Array = sync(_read_smaller(behind, reduce, layers or 0))
     return result
 
 
@@ -379,7 +380,8 @@ async def _read_smaller(array: Any, reduce: int, layers: int) -> Array:
     if len(codecs) > 1 or not isinstance(codec, TriveletCodec) or (outer and len(outer.codecs) > 1):
         raise ArgumentError(f"an array with the codecs {codecs}; one with the codec trivelet alone, in shards or not, is read so")
     prototype = default_buffer_prototype()
-    described = array.metadata.data_type, array.metadata.fill_value, array.config, prototype
+    config = array.config if hasattr(array, "config") else array._config  # likewise
+    described = array.metadata.data_type, array.metadata.fill_value, config, prototype
     spec, spec_of_shard = ArraySpec(inner, *described), ArraySpec(chunks, *described)
     params = _library.make(_library.VolumeDecodeParams)
     params.reduce, params.max_layers, params.threads = reduce, layers, 1
