@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Lossless video by prediction beside FFV1 (version 3, 4 slices), x264 and x265: the table of docs/RESULTS.md "Lossless video":
 #   tests/bench/lossless_video.sh TRIVELET CLIP...
-# CLIPs are what both TRIVELET and FFmpeg read, at most 100 frames of each. Everyone gets the same Y4M file and two threads.
+# CLIPs are what FFmpeg reads, at most 100 frames of each; raw ones are named NAME_WIDTHxHEIGHT….yuv, with yuv420p10le in it
+# for 10 bits, else 8-bit 4:2:0. Everyone gets the same Y4M file and two threads.
 # Bytes of a file each, and user seconds of encoding and decoding, the least of two. That x264, x265 and FFV1 give the frames
-# back is not looked at, that we do is. - is what a codec does not code.
+# back is not looked at, that we do is. - is what FFmpeg refuses with the reason that is written beside the table.
 set -euo pipefail
 [ $# -ge 2 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2; }
 trivelet=$1
@@ -22,9 +23,11 @@ peer() {  # NAME FFMPEG'S OPTIONS...: sets entry and size
   local name=$1 encode
   shift
   entry='- | -' size=0
-  run ffmpeg -v error -y -threads 2 -i "$scratch/in.y4m" "$@" -threads 2 "$scratch/$name.mkv" 2>/dev/null || return 0
+  run ffmpeg -v error -nostdin -y -threads 2 -i "$scratch/in.y4m" "$@" -threads 2 "$scratch/$name.mkv" ||
+    { echo "$name does not code $(basename "$clip")" >&2; return 0; }
   encode=$cpu
-  run ffmpeg -v error -y -threads 2 -i "$scratch/$name.mkv" -f null - || return 0
+  run ffmpeg -v error -nostdin -y -threads 2 -i "$scratch/$name.mkv" -f null - ||
+    { echo "$name does not decode what it coded of $(basename "$clip")" >&2; return 0; }
   size=$(stat -c %s "$scratch/$name.mkv")
   entry="$size | $(printf '%.2f, %.2f' "$encode" "$cpu")"
 }
@@ -32,7 +35,12 @@ peer() {  # NAME FFMPEG'S OPTIONS...: sets entry and size
 echo '| | bytes | enc, dec | FFV1 | enc, dec | x264 | enc, dec | x265 | enc, dec |'
 echo '|-|-|-|-|-|-|-|-|-|'
 for clip in "$@"; do
-  ffmpeg -v error -y -i "$clip" -frames:v 100 -strict -1 -f yuv4mpegpipe "$scratch/in.y4m"
+  raw=()
+  if [[ $clip == *.yuv ]]; then
+    raw=(-f rawvideo -video_size "$(basename "$clip" | grep -oE '[0-9]+x[0-9]+' | head -1)")
+    [[ $clip == *yuv420p10le* ]] && raw+=(-pix_fmt yuv420p10le)
+  fi
+  ffmpeg -v error -nostdin -y "${raw[@]}" -i "$clip" -frames:v 100 -strict -1 -f yuv4mpegpipe "$scratch/in.y4m"
   run "$trivelet" encode "$scratch/in.y4m" "$scratch/s.tvl" -y --quiet --lossless --transform prediction -t 2
   encode=$cpu
   run "$trivelet" decode "$scratch/s.tvl" null --quiet -t 2
