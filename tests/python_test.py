@@ -369,6 +369,30 @@ class Elsewhere(unittest.TestCase):
         with self.assertRaisesRegex(trivelet.ArgumentError, "shape"):
             trivelet.decode(stream, out=self.OnGpu(out[1:]))
 
+    def test_decoders_of_batches_are_kept(self) -> None:
+        from trivelet import _handles
+
+        trivelet.release_gpus()
+        with _handles.decoder_of_batches(0) as first:
+            with _handles.decoder_of_batches(0) as beside:
+                self.assertIsNot(first, beside)
+        self.assertTrue(first.closed and not beside.closed)  # which was given back before
+        with _handles.decoder_of_batches(0) as again, _handles.decoder_of_batches(None) as other:
+            self.assertIs(again, beside)
+        self.assertTrue(other.closed)  # on the CPU there is nothing to keep
+        with self.assertRaises(ZeroDivisionError), _handles.decoder_of_batches(0) as failed:
+            self.assertIs(failed, beside)
+            1 / 0
+        self.assertTrue(failed.closed)
+        with _handles.decoder_of_batches(0) as kept, _handles.decoder_of_batches(1) as another:
+            pass
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if not _handles._kept and kept.closed else 1)  # closed without a call of the library
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        trivelet.release_gpus()
+        self.assertTrue(kept.closed and another.closed and not _handles._kept)
+
     def test_many(self) -> None:
         arrays = [blob((4, 20, 10 + n), dtype) for n, dtype in enumerate(("i2", ">u2", "u1", "f4", "i8"))]
         streams = [trivelet.encode(a) for a in arrays]

@@ -13,6 +13,7 @@ are `Error` and one of Python's; damage that is passed over and remarks go to th
 other threads run, and Ctrl-C ends one after the group of frames or slices at hand.
 """
 
+from ._handles import release_gpus
 from ._library import library as _loaded
 from .errors import (
     ArgumentError,
@@ -55,6 +56,7 @@ __all__ = [
     "library_version",
     "nibabel_image",
     "open",
+    "release_gpus",
 ]
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
 import logging
+import os
 import threading
 import weakref
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterator, Optional
 
 from . import _library
 from .errors import BY_RESULT, Error
@@ -121,3 +123,41 @@ class Handle:
     @property
     def closed(self) -> bool:
         return not self._finalizer.alive
+
+
+# By GPU, a decoder that no batch uses. Each is taken out and put back at once, which needs no lock.
+_kept: dict[int, Handle] = {}
+
+
+@contextlib.contextmanager
+def decoder_of_batches(device: Optional[int]) -> Iterator[Handle]:
+    """That of GPU `device` is kept, with what it made there, for the batch after this one. After an error it is not: the GPU
+    may have too little memory."""
+    decoder = None if device is None else _kept.pop(device, None)
+    if decoder is None:
+        decoder = Handle("decoder")
+    try:
+        yield decoder
+        if device is not None and _kept.setdefault(device, decoder) is decoder:
+            return
+    except BaseException:
+        decoder.close()
+        raise
+    decoder.close()  # another batch was decoded at the same time
+
+
+def release_gpus() -> None:
+    """Gives back what `decode_many` keeps on GPUs, memory and decoders, from one batch to the next."""
+    while _kept:
+        with contextlib.suppress(KeyError):
+            _kept.popitem()[1].close()
+
+
+def _forget_gpus() -> None:
+    """In a process that was forked, where nothing of CUDA's may be touched."""
+    for decoder in _kept.values():
+        decoder._finalizer.detach()
+    _kept.clear()
+
+
+os.register_at_fork(after_in_child=_forget_gpus)

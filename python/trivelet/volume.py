@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from . import _library
 from ._arrays import OnDevice, on_device, on_host
-from ._handles import Handle, error_of
+from ._handles import Handle, decoder_of_batches, error_of
 from ._streams import Readable, Source
 from .errors import ArgumentError, Error, StreamError
 
@@ -599,7 +599,8 @@ def decode_many(
 
     streams: bytes or other buffers. threads: of all together; 0 = one for each core. device: the number of a GPU, on which
     wavelets are decoded. out: arrays for them, without gaps, which are then returned: of NumPy, or all in memory of one GPU,
-    which then decodes, as in `decode`. The first that fails raises, with its place among the streams.
+    which then decodes, as in `decode`. What it made for that is kept there for the next call, until `release_gpus`. The first
+    that fails raises, with its place among the streams.
     """
     buffers = [np.frombuffer(stream, np.uint8) for stream in streams]
     volumes = []
@@ -658,12 +659,12 @@ def _decode_into(
     params = _library.make(_library.BatchParams)
     params.threads = threads
     params.device = _library.CPU if device is None else device
-    with Handle("decoder") as decoder:
-        if far:
-            decoder.call(library.tvl_decoder_set_memory, far.device, far.stream)
+    with decoder_of_batches(device) as decoder:
+        memory = (far.device, far.stream) if far else (_library.CPU, None)
+        decoder.call(library.tvl_decoder_set_memory, *memory)
         failed = decoder.try_call(library.tvl_decode_volumes, jobs, len(buffers), ctypes.byref(params))
-    if failed is not None:
-        for name, job in zip(names, jobs):
-            if job.result != 0:
-                raise error_of(job.result, f"{name}: {job.error.decode(errors='replace')}")
-        raise failed
+        if failed is not None:
+            for name, job in zip(names, jobs):
+                if job.result != 0:
+                    raise error_of(job.result, f"{name}: {job.error.decode(errors='replace')}")
+            raise failed
