@@ -26,6 +26,8 @@ struct tvl_decoder : trivelet::capi::Handle {
   std::unique_ptr<trivelet::VolumeDecoder> volume;
   std::unique_ptr<trivelet::gpu::VolumeBatch> batch;  ///< of tvl_decode_volumes into memory of a GPU, for the next time
   std::pair<int, std::uint64_t> batch_for{};          ///< its GPU and how much of its memory
+  std::shared_ptr<const trivelet::Backend> batch_backend;  ///< likewise, of a GPU into memory of the host
+  std::pair<int, std::uint64_t> batch_backend_for{};
   trivelet::capi::GivenMetadata metadata{};  ///< of the stream, once it was asked for
 
   const trivelet::StreamInfo& stream() const { return volume ? volume->stream() : decoder->info(); }

@@ -348,14 +348,25 @@ std::uint64_t decode_on_gpu(gpu::VolumeBatch& batch, const Handle& h, std::size_
   return batch.decode(number, source, params, job.voxels, static_cast<std::size_t>(job.capacity));
 }
 
+// What decodes where voxels go through the host, with decoders for one stream after the other; null: the CPU.
+std::shared_ptr<const Backend> backend_of_batch(tvl_decoder& d, const tvl_batch_params& p, int at_once) {
+  if (p.device == TVL_CPU) return nullptr;
+  const std::pair<int, std::uint64_t> wanted(p.device, p.device_memory / static_cast<std::uint64_t>(at_once));
+  if (!d.batch_backend || d.batch_backend_for != wanted) {
+    d.batch_backend.reset();
+    d.batch_backend = keep_decoders(backend_for(wanted.first, wanted.second));
+    d.batch_backend_for = wanted;
+  }
+  return d.batch_backend;
+}
+
 void decode_jobs(tvl_decoder& d, std::span<tvl_volume_job> jobs, const tvl_batch_params& p) {
   require(p.threads >= 0, ErrorKind::kBadArgument, std::to_string(p.threads) + " threads");
   const int cores = p.threads > 0 ? p.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const bool stays = p.device != TVL_CPU && d.memory == p.device;
   const int most = p.device == TVL_CPU ? cores : std::min(cores, stays ? kStreamsInGpu : kStreamsOfGpu);
   const int at_once = static_cast<int>(std::min<std::size_t>(jobs.size(), static_cast<std::size_t>(most)));
-  std::shared_ptr<const Backend> backend = backend_for(p.device, p.device_memory / static_cast<std::uint64_t>(at_once));
-  if (backend) backend = keep_decoders(std::move(backend));
+  const std::shared_ptr<const Backend> backend = backend_of_batch(d, p, at_once);
   gpu::VolumeBatch* const batch = batch_in_gpu(d, p, at_once);
   const int threads_each = std::max(1, cores / at_once);
   std::atomic<std::size_t> next{0};
