@@ -26,7 +26,8 @@ struct CodedGop {
     std::vector<PassTable> passes;   ///< per block, where rate control decides: dense always; fast when asked for
   };
   std::vector<Component> components;
-  std::function<void(Gop&)> samples;  ///< fetches what was coded into a Gop, where the backend has it still; else null
+  /// Fetches what was coded into a Gop, from a frame on, where the backend has it still; else null.
+  std::function<void(Gop& gop, int first)> samples;
   std::shared_ptr<const GopMotion> motion;  ///< with its sections; null: none
 };
 

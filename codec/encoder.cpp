@@ -268,9 +268,7 @@ void Encoder::finish() {
   require(!s.finished, ErrorKind::kBadArgument, "finish called twice");
   s.drain(0);
   if (s.finisher) s.finisher->finish();
-  for (std::size_t g = 0; g < s.late_errors.size(); ++g)
-    for (std::size_t l = 0; l < s.late_errors[g].size(); ++l)
-      s.index[g].layers[l].error = error_code(s.late_errors[g][l]);
+  s.write_judged();
   if (s.spool) s.write_spooled();
   s.finished = true;
   StreamEnd end;

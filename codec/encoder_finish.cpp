@@ -18,6 +18,8 @@ namespace {
 
 // GOPs, some megabytes each, that may be written while the errors of one before are measured.
 constexpr std::size_t kMostJudgements = 48;
+constexpr int kThreadsOfJudge = 4;
+constexpr int kMostJudges = 4;
 
 }  // namespace
 
@@ -47,28 +49,44 @@ void Encoder::State::write_gop(Work& work) {
   if (hand_over) return hand_over(work);
   if (!work.control) return;
   Judgement j;
+  j.number = judgements++;
   j.predicted = predicted_errors(*work.control, work.cuts);
   if (work.gop.measures) j.measured_at = measuring_points(work.gop, j.predicted);
-  if ((!j.measured_at.empty() || leaves_key(work.gop)) && !work.gop.samples) {
-    j.samples.emplace(header.video, header.gop_frames, backend.allocate);
-    j.samples->set_frames(work.gop.frames);
-    work.coded.samples(*j.samples);
+  j.before = key_before;
+  const bool whole = !j.measured_at.empty(), key = leaves_key(work.gop);
+  if ((whole || key) && !work.gop.samples) {
+    // Pages are not locked beside searches for motion, the end of which that would wait for.
+    j.samples.emplace(header.video, whole ? work.gop.frames : 1, header.motion ? SampleAllocator() : backend.allocate);
+    j.samples->set_frames(j.samples->capacity());
+    work.coded.samples(*j.samples, work.gop.frames - j.samples->frames());
   }
+  if (key) keep_key(j.samples ? *j.samples : *work.gop.samples, work.gop, *work.control, work.cuts);
+  if (!whole) j.samples.reset();
   j.gop = std::move(work.gop);
   j.control = std::move(work.control);
   j.cuts = std::move(work.cuts);
-  finisher ? finisher->judge_later(std::move(j)) : judge(j);
+  finisher ? finisher->judge_later(std::move(j)) : judge(j, pool);
 }
 
-// The errors of a GOP's layers: by what was measured of it, or of one before.
-void Encoder::State::judge(Judgement& j) {
-  const Gop* samples = j.samples ? &*j.samples : j.gop.samples;
+// The errors of a GOP's layers: by what is measured of it, or of one before.
+void Encoder::State::judge(Judgement& j, ThreadPool& with) {
+  Judged judgement{std::move(j.predicted), std::nullopt};
   if (!j.measured_at.empty())
-    measure_at(j.measured_at, *samples, j.gop, *j.control, j.cuts);
+    judgement.measured = measured_model(j.measured_at, j.samples ? *j.samples : *j.gop.samples, j.gop, *j.control,
+                                        j.cuts, j.before.get(), with);
   else if (header.motion && j.gop.anew)
-    measured = SampleErrorModel(header.lossless);
-  if (leaves_key(j.gop)) keep_key(*samples, j.gop, *j.control, j.cuts);
-  late_errors.push_back(layer_errors(j.predicted, measured));
+    judgement.measured = SampleErrorModel(header.lossless);
+  const std::lock_guard lock(judged_mutex);
+  if (judged.size() <= j.number) judged.resize(j.number + 1);
+  judged[j.number] = std::move(judgement);
+}
+
+void Encoder::State::write_judged() {
+  for (std::size_t g = 0; g < judged.size(); ++g) {
+    if (judged[g].measured) measured = *judged[g].measured;
+    const std::vector<double> errors = layer_errors(judged[g].predicted, measured);
+    for (std::size_t l = 0; l < errors.size(); ++l) index[g].layers[l].error = error_code(errors[l]);
+  }
 }
 
 void Encoder::State::make_chunks(const LayeredGop& layers, Chunks& out, ThreadPool* with) const {
@@ -195,11 +213,9 @@ ThreadPool::Times Encoder::State::pool_times() const {
 void Encoder::State::begin_finishing() {
   // A target looks at a GOP's size before the next is coded.
   if (params.has_byte_target() || params.psnr > 0 || coder->lends() == 0 || params.workers.run) return;
-  if (header.profile == Profile::kDense) sampling_pool = std::make_unique<ThreadPool>(params.threads, params.workers);
   try {
     finisher.emplace(*this, std::min(coder->lends(), std::max(2, pool.threads())));
   } catch (const std::system_error&) {  // the system starts no more threads
-    sampling_pool.reset();
   }
 }
 
@@ -250,7 +266,11 @@ Encoder::State::Finisher::Finisher(State& s, int threads)
   try {
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this, &s] { divide(s); });
     threads_.emplace_back([this, &s] { write(s); });
-    if (s.header.profile == Profile::kDense) threads_.emplace_back([this, &s] { judge(s); });
+    if (s.header.profile != Profile::kDense) return;
+    // The windows of a GOP with motion, of which most are measured, are fewer than cores.
+    const int judges = s.header.motion ? std::clamp(s.pool.threads() / kThreadsOfJudge, 1, kMostJudges) : 1;
+    for (int i = 0; i < judges; ++i)
+      threads_.emplace_back([this, &s, judges] { judge(s, std::max(1, s.pool.threads() / judges)); });
   } catch (...) {
     stop();
     throw;
@@ -294,10 +314,12 @@ void Encoder::State::Finisher::write(State& s) try {
   done_.close(std::current_exception());
 }
 
-void Encoder::State::Finisher::judge(State& s) try {
+void Encoder::State::Finisher::judge(State& s, int threads) try {
   trace::name_thread("errors");
-  while (std::optional<Judgement> judgement = judgements_.pop()) s.judge(*judgement);
+  ThreadPool with(threads);
+  while (std::optional<Judgement> judgement = judgements_.pop()) s.judge(*judgement, with);
 } catch (...) {
+  const std::lock_guard lock(misjudged_mutex_);
   misjudged_ = std::current_exception();
   judgements_.stop();
 }

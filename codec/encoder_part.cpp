@@ -298,7 +298,8 @@ std::vector<double> PartEncoder::settle(std::uint64_t number, const std::vector<
   if (!layers.empty()) {
     require(*std::max_element(layers.begin(), layers.end()) < kept->cuts.size(), ErrorKind::kInternal,
             "a GOP is settled at layers that it does not have");
-    for (const SampledError& e : s.sampled_errors(kept->samples, kept->gop, *kept->control, kept->cuts, layers))
+    for (const SampledError& e :
+         s.sampled_errors(kept->samples, kept->gop, *kept->control, kept->cuts, layers, nullptr, s.pool))
       errors.push_back(e.error / static_cast<double>(kept->control->samples()));
   }
   const std::lock_guard lock(mutex_);

@@ -96,15 +96,22 @@ struct Encoder::State {
   };
   /// A GOP that is written but for its errors in the index, which is written last.
   struct Judgement {
+    std::size_t number = 0;
     Pending gop;
     std::unique_ptr<RateControl> control;
     std::vector<Cuts> cuts;
-    std::vector<double> predicted;         ///< their errors
-    std::vector<std::size_t> measured_at;  ///< some of the layers; none: as GOPs before
-    std::optional<Gop> samples;            ///< for that, else gop.samples
+    std::vector<double> predicted;           ///< their errors
+    std::vector<std::size_t> measured_at;    ///< some of the layers; none: as GOPs before
+    std::optional<Gop> samples;              ///< for that, else gop.samples
+    std::shared_ptr<const CodedKey> before;  ///< as sampled_errors() has it
   };
-  /// Threads that divide coded GOPs, one that writes them in order, and one that finds their errors, while the backend
-  /// codes others. The second alone then uses what write_gop() changes, the third what judge() does.
+  /// What the index says of a GOP, once all before it are judged.
+  struct Judged {
+    std::vector<double> predicted;
+    std::optional<SampleErrorModel> measured;  ///< of this GOP; none: as of those before
+  };
+  /// Threads that divide coded GOPs, one that writes them in order, and some that find their errors, while the backend
+  /// codes others. The second alone then uses what write_gop() changes.
   class Finisher {
    public:
     Finisher(State& s, int threads);
@@ -122,7 +129,7 @@ struct Encoder::State {
     void stop();
     void divide(State& s);
     void write(State& s);
-    void judge(State& s);
+    void judge(State& s, int threads);
     std::uint64_t handed_over_ = 0;
     std::size_t unfinished_ = 0;  ///< as the caller knows
     std::vector<Work> used_;
@@ -130,6 +137,7 @@ struct Encoder::State {
     StageQueue<Work> work_;
     StageQueue<Work> done_;
     StageQueue<Judgement> judgements_;
+    std::mutex misjudged_mutex_;
     std::exception_ptr misjudged_;
     std::vector<std::thread> threads_;
   };
@@ -143,7 +151,7 @@ struct Encoder::State {
   ThreadPool pool;                      ///< of rate control and chunks
   ErrorSample sample;
   MotionErrorSample moving_sample;
-  std::unique_ptr<ThreadPool> sampling_pool;  ///< of the finisher, beside which the other one is in use; else null
+  std::unique_ptr<ThreadPool> sampling_pool;  ///< of measure_at() in a thread of the finisher; else null
   CodecStats stats;
   CodecStats written;           ///< what is counted where it is written; in `stats` by add_written()
   mutable EncoderStages times;  ///< likewise, by timed()
@@ -154,11 +162,13 @@ struct Encoder::State {
   bool finished = false;
   SampleErrorModel measured;  ///< of the GOP measured last
   MeasuringPlan plan;
-  std::optional<CodedKey> key_before;  ///< of the GOP before, if it left one
-  bool fewer_layers;                   ///< layers of GOPs that are too small for so many may be empty
+  std::shared_ptr<const CodedKey> key_before;  ///< of the GOP before, if it left one
+  bool fewer_layers;                           ///< layers of GOPs that are too small for so many may be empty
   std::vector<Pending> pending;
-  Work current;                                  ///< for its memory
-  std::vector<std::vector<double>> late_errors;  ///< for the index, GOP by GOP, where they come after the GOP
+  Work current;                ///< for its memory
+  std::size_t judgements = 0;  ///< begun
+  std::mutex judged_mutex;
+  std::vector<Judged> judged;  ///< GOP by GOP, where errors come after the GOP
 
   /// Of an encoder that makes some GOPs of a stream (encoder_part.h): takes what was written of one.
   std::function<void(Work&)> hand_over;
@@ -248,7 +258,9 @@ struct Encoder::State {
   /// What can be done to a GOP before those before it are written. `with` null: alone.
   void divide_gop(Work& done, ThreadPool* with) const;
   void write_gop(Work& done);
-  void judge(Judgement& judgement);
+  void judge(Judgement& judgement, ThreadPool& with);
+  /// The errors of all that was judged, in the index.
+  void write_judged();
   void make_chunks(const LayeredGop& layers, Chunks& out, ThreadPool* with) const;
   std::vector<double> predicted_errors(const RateControl& control, const std::vector<Cuts>& layers) const;
   void write_chunks(const Pending& p, const LayeredGop& layers, const Chunks& chunks,
@@ -269,9 +281,13 @@ struct Encoder::State {
   }
   /// Keeps what the GOP behind this one is measured with.
   void keep_key(const Gop& gop, const Pending& p, const RateControl& control, const std::vector<Cuts>& layers);
-  /// At some of the layers' cuts.
+  /// At some of the layers' cuts. `before`: the key frame before an open GOP.
   std::vector<SampledError> sampled_errors(const Gop& gop, const Pending& p, const RateControl& control,
-                                           const std::vector<Cuts>& layers, const std::vector<std::size_t>& points);
+                                           const std::vector<Cuts>& layers, const std::vector<std::size_t>& points,
+                                           const CodedKey* before, ThreadPool& with);
+  SampleErrorModel measured_model(const std::vector<std::size_t>& points, const Gop& gop, const Pending& p,
+                                  const RateControl& control, const std::vector<Cuts>& layers, const CodedKey* before,
+                                  ThreadPool& with);
   /// The error of a GOP of large pictures without motion, by a sample where that tells it.
   double likely_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
   /// Smaller blocks are mostly border.

@@ -100,7 +100,7 @@ double Encoder::State::likely_error(const Gop& gop, const Pending& p, RateContro
   constexpr double kUnsure = 0.017;  // of the error, a deviation
   // Decoding brings 0.02 to 0.06 dB more than samples say: seven clips of 720x576 to 1080p, 36 to 46 dB.
   constexpr double kUnseen = 1.008;
-  const SampledError sampled = sampled_errors(gop, p, control, {cuts}, {0})[0];
+  const SampledError sampled = sampled_errors(gop, p, control, {cuts}, {0}, key_before.get(), pool)[0];
   if (sampled.deviation > kUnsure * sampled.error)
     return timed(&EncoderStages::measure, !coder->pool(), [&] { return decoded_error(gop, p, control, cuts); });
   return kUnseen * sampled.error / static_cast<double>(control.samples());
@@ -122,17 +122,16 @@ std::vector<std::size_t> Encoder::State::measuring_points(const Pending& p, cons
 
 std::vector<SampledError> Encoder::State::sampled_errors(const Gop& gop, const Pending& p, const RateControl& control,
                                                          const std::vector<Cuts>& layers,
-                                                         const std::vector<std::size_t>& points) {
+                                                         const std::vector<std::size_t>& points, const CodedKey* before,
+                                                         ThreadPool& with) {
   GopChoices coded;
   coded.step = p.step;
   coded.rounding_step = p.rounding_step;
   coded.frame_gains = p.frame_gains;
   return timed(&EncoderStages::measure, finisher.has_value(), [&] {
-    ThreadPool& with = sampling_pool ? *sampling_pool : pool;
-    require(!p.open() || key_before, ErrorKind::kInternal, "a GOP is measured whose key frame before it is not known");
+    require(!p.open() || before, ErrorKind::kInternal, "a GOP is measured whose key frame before it is not known");
     if (p.motion)
-      return moving_sample.errors(gop, coded, *p.motion, p.open() ? &*key_before : nullptr, control, layers, points,
-                                  with);
+      return moving_sample.errors(gop, coded, *p.motion, p.open() ? before : nullptr, control, layers, points, with);
     std::vector<const Cuts*> cuts;
     for (const std::size_t l : points) cuts.push_back(&layers[l]);
     return sample.errors(gop, coded, control, cuts, with);
@@ -141,11 +140,21 @@ std::vector<SampledError> Encoder::State::sampled_errors(const Gop& gop, const P
 
 void Encoder::State::measure_at(const std::vector<std::size_t>& points, const Gop& gop, const Pending& p,
                                 const RateControl& control, const std::vector<Cuts>& layers) {
+  // In a thread of the finisher, beside which the other pool is in use.
+  if (finisher && !sampling_pool) sampling_pool = std::make_unique<ThreadPool>(params.threads, params.workers);
+  measured = measured_model(points, gop, p, control, layers, key_before.get(), finisher ? *sampling_pool : pool);
+}
+
+SampleErrorModel Encoder::State::measured_model(const std::vector<std::size_t>& points, const Gop& gop,
+                                                const Pending& p, const RateControl& control,
+                                                const std::vector<Cuts>& layers, const CodedKey* before,
+                                                ThreadPool& with) {
   const trace::Span span("measure errors");
-  measured = SampleErrorModel(header.lossless);
-  const std::vector<SampledError> errors = sampled_errors(gop, p, control, layers, points);
+  SampleErrorModel model(header.lossless);
+  const std::vector<SampledError> errors = sampled_errors(gop, p, control, layers, points, before, with);
   for (std::size_t i = 0; i < points.size(); ++i)
-    measured.add(control.mean_error(layers[points[i]]), errors[i].error / static_cast<double>(control.samples()));
+    model.add(control.mean_error(layers[points[i]]), errors[i].error / static_cast<double>(control.samples()));
+  return model;
 }
 
 void Encoder::State::keep_key(const Gop& gop, const Pending& p, const RateControl& control,
@@ -153,7 +162,8 @@ void Encoder::State::keep_key(const Gop& gop, const Pending& p, const RateContro
   GopChoices coded;
   coded.step = p.step;
   coded.rounding_step = p.rounding_step;
-  timed(&EncoderStages::measure, true, [&] { key_before.emplace(header, gop, coded, control, layers); });
+  timed(&EncoderStages::measure, true,
+        [&] { key_before = std::make_shared<CodedKey>(header, gop, coded, control, layers); });
 }
 
 // ---------------------------------------------------------------------------------------------------------------- runs

@@ -112,7 +112,7 @@ void copy_plane(const From& from, const To& to, ThreadPool& pool) {
 
 // What motion the next GOP may have is known when this one is coded, but for streams whose motion is settled.
 bool searches_ahead(const StreamHeader& header, const BackendOptions& options) {
-  return header.motion && header.profile == Profile::kFast && options.motion_is_settled;
+  return header.motion && options.motion_is_settled;
 }
 
 // Of streams with motion, where the device has room for the search beside the rest; else the host searches.
@@ -132,7 +132,9 @@ std::unique_ptr<MotionAhead> make_searches(const StreamHeader& header, const Bac
   if (!searches_ahead(header, options)) return nullptr;
   check(cudaSetDevice(pipeline.device), "cudaSetDevice");
   const std::size_t memory = pipeline.max_memory > 0 ? pipeline.max_memory : usable_memory();
-  auto searches = std::make_unique<MotionAhead>(header, options, pipeline.device, memory / kShare);
+  // What stands in a work queue behind a search waits for all of it: each stream shall have its own.
+  const int most = std::max(1, kMostQueues - pipeline.slots);
+  auto searches = std::make_unique<MotionAhead>(header, options, pipeline.device, memory / kShare, most);
   return searches->most() > 0 ? std::move(searches) : nullptr;
 }
 
@@ -177,7 +179,7 @@ class CudaEncoder final : public GopEncoder {
     unpack(header_, r, places_, out);
     out.motion = std::move(motions_.front());
     motions_.pop_front();
-    out.samples = [this, r](Gop& gop) { pipeline_.fetch_samples(r, gop); };
+    out.samples = [this, r](Gop& gop, int first) { pipeline_.fetch_samples(r, gop, first); };
     return true;
   }
   double seconds_transform() const override { return 0; }
@@ -232,12 +234,15 @@ void CudaEncoder::push(const Gop& gop, const GopChoices& choices, bool again) {
 }
 
 void CudaEncoder::reserve(int frames, GopChoices choices) {
-  ahead_->reserve();
-  if (!may_move(header_, frames, choices)) return pipeline_.reserve(frames, choices);
+  const auto of_gop = static_cast<std::uint64_t>(header_.gop_frames);
+  const std::uint64_t gops =
+      header_.video.frames == 0 ? std::uint64_t{1} << 32 : (header_.video.frames + of_gop - 1) / of_gop;
+  ahead_->reserve(gops);
+  if (!may_move(header_, frames, choices)) return pipeline_.reserve(gops, frames, choices);
   choices.frame_gains.clear();
   const GopMotion like(MotionPlaces(frames, choices.key), header_.temporal_levels, header_.video.width,
                        header_.video.height);
-  pipeline_.reserve(frames, choices, &like);
+  pipeline_.reserve(gops, frames, choices, &like);
 }
 
 void CudaEncoder::search_ahead(const Gop& gop, const GopChoices& choices) {
@@ -387,12 +392,18 @@ constexpr int kFastSlots = 3, kDenseSlots = 32;
 // Results that are divided and written while the device codes others (encoder_finish.cpp). Rate control of the dense
 // profile takes a thread of the host about ten times as long as a full device the GOP.
 constexpr int kFastLent = 3, kDenseLent = 12;
+// With motion an encoder lifts and searches, which the device is busier with: more in flight are no faster, and take the
+// memory and work queues of searches.
+constexpr int kMovingDenseSlots = 8, kMovingDenseLent = 6;
 
-PipelineOptions options_for(const StreamHeader& h, int device, std::size_t max_memory, bool lends,
-                            bool frames_stay = false) {
+PipelineOptions options_for_encoder(const StreamHeader& h, int device, std::size_t max_memory) {
   const bool dense = h.profile == Profile::kDense;
-  const int lent = !lends ? 0 : dense ? kDenseLent : kFastLent;
-  return {device, (dense ? kDenseSlots : kFastSlots) + lent, max_memory, lent, frames_stay};
+  const int lent = !dense ? kFastLent : h.motion ? kMovingDenseLent : kDenseLent;
+  return {device, (!dense ? kFastSlots : h.motion ? kMovingDenseSlots : kDenseSlots) + lent, max_memory, lent};
+}
+
+PipelineOptions options_for_decoder(const StreamHeader& h, int device, std::size_t max_memory, bool frames_stay) {
+  return {device, h.profile == Profile::kDense ? kDenseSlots : kFastSlots, max_memory, 0, frames_stay};
 }
 
 }  // namespace
@@ -443,10 +454,10 @@ std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory, 
   return std::make_shared<const Backend>(
       Backend{"cuda",
               [=](const StreamHeader& h, const BackendOptions& o) -> std::unique_ptr<GopEncoder> {
-                return std::make_unique<CudaEncoder>(h, o, options_for(h, number, max_memory, true));
+                return std::make_unique<CudaEncoder>(h, o, options_for_encoder(h, number, max_memory));
               },
               [=](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {
-                return std::make_unique<CudaDecoder>(h, r, o, options_for(h, number, max_memory, false, frames_stay));
+                return std::make_unique<CudaDecoder>(h, r, o, options_for_decoder(h, number, max_memory, frames_stay));
               },
               [=](std::size_t bytes) {
                 check(cudaSetDevice(number), "cudaSetDevice");

@@ -405,10 +405,11 @@ void EncodePipeline::submit(const Gop& gop, const GopChoices& choices, const Gop
   state_->make_room(gop.frames(), choices, motion);
 }
 
-void EncodePipeline::reserve(int frames, const GopChoices& choices, const GopMotion* motion) {
+void EncodePipeline::reserve(std::uint64_t gops, int frames, const GopChoices& choices, const GopMotion* motion) {
   State& s = *state_;
   check(cudaSetDevice(s.options.device), "cudaSetDevice");
-  for (std::size_t before = s.slots.size() + 1; s.slots.size() < s.most_slots && s.slots.size() != before;) {
+  const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(s.most_slots, gops));
+  for (std::size_t before = s.slots.size() + 1; s.slots.size() < most && s.slots.size() != before;) {
     before = s.slots.size();
     s.add_slot(frames, choices, motion);
   }
@@ -501,14 +502,17 @@ bool EncodePipeline::collect(Result& result) {
   return true;
 }
 
-void EncodePipeline::fetch_samples(const Result& result, Gop& gop) const {
+void EncodePipeline::fetch_samples(const Result& result, Gop& gop, int first) const {
   check(cudaSetDevice(state_->options.device), "cudaSetDevice");
   const Stream stream;
   const GopShape& shape = *result.shape;
   for (int c = 0; c < gop.components(); ++c) {
     const auto n = static_cast<std::size_t>(c);
-    copy(gop.plane(c).data, result.device_samples + shape.sample_origin[n],
-         shape.sample_origin[n + 1] - shape.sample_origin[n], cudaMemcpyDeviceToHost, stream);
+    const MutableVolumeView to = gop.plane(c);
+    const std::size_t bytes = to.shape.samples() * static_cast<std::size_t>(to.bytes_per_sample);
+    const std::size_t frame = bytes / static_cast<std::size_t>(to.shape.frames);
+    copy(to.data, result.device_samples + shape.sample_origin[n] + static_cast<std::size_t>(first) * frame, bytes,
+         cudaMemcpyDeviceToHost, stream);
   }
   stream.synchronize();
 }

@@ -9,14 +9,12 @@
 namespace trivelet::gpu {
 namespace {
 
-// With the streams of a pipeline they are fewer than the work queues that a driver has at most: what stands in one of
-// these behind a search waits for all of it.
-constexpr std::size_t kMostSearches = 24;
 constexpr std::size_t kFewestSearches = 2;  // an open GOP looks at the one before
 
 }  // namespace
 
-MotionAhead::MotionAhead(const StreamHeader& header, const BackendOptions& options, int device, std::size_t memory)
+MotionAhead::MotionAhead(const StreamHeader& header, const BackendOptions& options, int device, std::size_t memory,
+                         int wanted)
     : header_(header),
       device_(device),
       pool_(options.threads, options.workers),
@@ -31,7 +29,8 @@ MotionAhead::MotionAhead(const StreamHeader& header, const BackendOptions& optio
     most_ = 0;
     return;
   }
-  most_ = std::clamp(memory / bytes_of_one(), kFewestSearches, kMostSearches);
+  const auto most = static_cast<std::size_t>(std::clamp(wanted, static_cast<int>(kFewestSearches), kMostSearches));
+  most_ = std::clamp(memory / bytes_of_one(), kFewestSearches, most);
   if (options.workers.run) return;
   try {
     thread_ = std::thread([this] { run(); });
@@ -45,12 +44,9 @@ MotionAhead::~MotionAhead() {
   if (thread_.joinable()) thread_.join();
 }
 
-// As many as the stream has work for, before the first of them runs: what takes memory of the device or locks pages later
-// waits until those that run are over.
-void MotionAhead::reserve() {
-  const auto of_gop = static_cast<std::uint64_t>(header_.gop_frames);
-  const std::uint64_t gops = (header_.video.frames + of_gop - 1) / of_gop;
-  while (searches_.size() < most_ && (gops == 0 || searches_.size() < gops)) add_search();
+// Before the first of them runs: what takes memory of the device or locks pages later waits until those that run are over.
+void MotionAhead::reserve(std::uint64_t gops) {
+  while (searches_.size() < most_ && searches_.size() < gops) add_search();
 }
 
 // One more, before the oldest in flight: it comes next. Where it finds no room, the one before was the last.

@@ -17,8 +17,9 @@ namespace trivelet::gpu {
 
 class MotionAhead {
  public:
-  /// `memory`: that all searches should find room in; see most().
-  MotionAhead(const StreamHeader& header, const BackendOptions& options, int device, std::size_t memory);
+  /// `memory`: that all searches, `wanted` at most, should find room in; see most().
+  MotionAhead(const StreamHeader& header, const BackendOptions& options, int device, std::size_t memory,
+              int wanted = kMostSearches);
   ~MotionAhead();
   MotionAhead(const MotionAhead&) = delete;
   MotionAhead& operator=(const MotionAhead&) = delete;
@@ -31,8 +32,8 @@ class MotionAhead {
   /// Whether one more can begin; else one has to end first.
   bool has_room();
 
-  /// Takes the memory of all searches that a stream of the header's length can have at once.
-  void reserve();
+  /// Takes the memory of all searches that so many GOPs can have at once.
+  void reserve(std::uint64_t gops);
   /// Begins to search a GOP, which should be page-locked. GOPs come in their order. They are read until wait_uploaded()
   /// returns.
   void begin(const Gop& gop, const GopChoices& choices);
@@ -50,6 +51,8 @@ class MotionAhead {
   Found end();
 
  private:
+  static constexpr int kMostSearches = 24;  // more at once find no more of them
+
   std::size_t bytes_of_one() const { return searches_.front()->device_bytes(); }
   void add_search();
   void find(Found& found);

@@ -72,8 +72,8 @@ class EncodePipeline {
               const GopMotion* motion = nullptr, const Event* read = nullptr);
   /// Codes frames where they are: is_page_locked(gop). They are read until wait_uploaded() returns.
   void submit(const Gop& gop, const GopChoices& choices, const GopMotion* motion = nullptr);
-  /// Takes the memory of all slots at once, for GOPs like this one.
-  void reserve(int frames, const GopChoices& choices, const GopMotion* motion = nullptr);
+  /// Takes the memory of all slots that so many GOPs like this one can have at once.
+  void reserve(std::uint64_t gops, int frames, const GopChoices& choices, const GopMotion* motion = nullptr);
   /// The GOPs from here on are those behind the one submitted last, which may have been submitted several times.
   void next_gop();
   void wait_uploaded() noexcept;
@@ -95,8 +95,8 @@ class EncodePipeline {
   /// Waits for the oldest GOP; false when none is in flight. The result is valid until PipelineOptions::lent more are
   /// collected and another GOP is submitted.
   bool collect(Result& result);
-  /// Copies the samples of a result that is still valid from the device; any thread may.
-  void fetch_samples(const Result& result, Gop& gop) const;
+  /// Copies the samples of a result that is still valid, from frame `first` on, from the device; any thread may.
+  void fetch_samples(const Result& result, Gop& gop, int first) const;
   std::size_t device_bytes() const;
 
  private:

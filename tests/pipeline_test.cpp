@@ -149,10 +149,12 @@ class DeepEncoder final : public GopEncoder {
     coder_->push(gop, choices);
     CodedGop coded;
     EXPECT_TRUE(coder_->pull(coded));
-    coded.samples = [copy = gop](Gop& to) {
+    coded.samples = [copy = gop](Gop& to, int first) {
       for (int c = 0; c < copy.components(); ++c) {
         const VolumeView v = copy.plane(c);
-        std::memcpy(to.plane(c).data, v.data, v.shape.samples() * static_cast<std::size_t>(v.bytes_per_sample));
+        const MutableVolumeView out = to.plane(c);
+        for (int t = 0; t < out.shape.frames; ++t)
+          for (int y = 0; y < v.shape.height; ++y) std::memcpy(out.row(t, y), v.row(first + t, y), v.row_bytes());
       }
     };
     done_.push_back(std::move(coded));
@@ -222,6 +224,22 @@ TEST(Stages, DividingBesideCodingWritesTheSameBytes) {
       encode_to(sink, clip, params_of(profile, lossless), &deep);
       EXPECT_TRUE(expected.bytes == sink.bytes) << static_cast<int>(profile) << lossless;
     }
+}
+
+// Several GOPs are measured at once, each of which may lean on the one before.
+TEST(Stages, ErrorsAlongMotionAreTheSameBesideEachOther) {
+  const Clip clip = test::make_clip(test::video(70, 50, "yuv420p", 79), 79, 4, Pattern::kTexture, 3);
+  const Backend deep = deep_backend();
+  for (const bool lossless : {false, true}) {
+    EncoderParams p = params_of(Profile::kDense, lossless);
+    p.motion = Motion::kOn;
+    p.key_interval = 20;
+    MemorySink expected, sink;
+    encode_to(expected, clip, p, nullptr);
+    p.threads = 12;
+    encode_to(sink, clip, p, &deep);
+    EXPECT_TRUE(expected.bytes == sink.bytes) << lossless;
+  }
 }
 
 TEST(Stages, AFullDiskEndsThemOnce) {
