@@ -2,6 +2,7 @@
 // end that may be an error. Whoever reads may stop early; whoever writes then hears that nobody wants more.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -47,8 +48,11 @@ class StageQueue {
     return take();
   }
   /// Nothing when there is none yet, too.
-  std::optional<T> try_pop() {
-    const std::unique_lock lock(mutex_);
+  std::optional<T> try_pop() { return pop_within(std::chrono::seconds(0)); }
+  /// Nothing when there is none after so long, too.
+  std::optional<T> pop_within(std::chrono::microseconds patience) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, patience, [this] { return stopped_ || closed_ || !values_.empty(); });
     if (values_.empty() && !error_) return std::nullopt;
     return take();
   }

@@ -22,6 +22,7 @@
 #include "codec/stopwatch.h"
 #include "codec/trace.h"
 #include "io/video/part_writer.h"
+#include "trivelet/cuda.h"
 
 namespace trivelet::cli {
 
@@ -277,9 +278,18 @@ bool can_share(const std::string& input, const Limits& limits) {
   return file.source->seekable() && probe(*file.source, limits).has_index;
 }
 
+/// To be called before anything asks for GPUs, for that starts them as they are expected to be used.
+void expect_gops(const Options& options, const Common& common) try {
+  if (options.device == "cpu" || !std::filesystem::is_regular_file(options.input)) return;
+  const std::uint64_t gops = gops_in_flight(*open_stream_file(options.input).source, "cpu", limits(common));
+  if (gops > 0) gpu::expect_gops(static_cast<int>(std::min<std::uint64_t>(gops, 1000)));
+} catch (const Error&) {  // it is said where the stream is read
+}
+
 int run(const Options& given, const Common& given_common, const Command& app) {
   Options options = given;
   Common common = given_common;
+  expect_gops(options, common);
   Crew crew("decode", options.device, common,
             [&given, &app](Processes& end, const std::string& device, const Common& own) {
               help_decode(end, given, own, app, device);

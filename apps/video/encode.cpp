@@ -517,10 +517,22 @@ io::ReaderOptions hardware_reader(const Options& options, const Common& common) 
   return reader;
 }
 
+/// Whether a GPU has few of them at once: not where they are searched for motion beside each other.
+bool has_few_gops(const EncoderParams& params) {
+  return params.profile == Profile::kFast && params.motion != Motion::kOn;
+}
+
+/// To be called before anything asks for GPUs, for that starts them as they are expected to be used.
+void expect_gops(const Options& options, const Common& common, const Command& app) try {
+  if (has_few_gops(typed_params(options, common, app))) gpu::expect_gops(static_cast<int>(kFastGops));
+} catch (const Error&) {  // it is said where the options are needed
+}
+
 int run(const Options& given, const Common& given_common, const Command& app) {
   Options options = given;
   Common common = given_common;
   const std::string job = options.input + "\n" + options.output + "\n" + options.frames + "\n" + options.reading.stream;
+  if (options.hwaccel == "none") expect_gops(options, common, app);
   Crew crew("encode", options.device, common,
             [&given, &app, job](Processes& end, const std::string& device, const Common& own) {
               Options mine = given;
@@ -586,15 +598,14 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   const Stopwatch clock;
   const std::size_t gpu_memory = options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory);
   std::future<std::shared_ptr<const Backend>> starting;
-  // Where GOPs are searched for motion beside each other, as many as there are, they are coded behind that.
-  const bool fast = params.profile == Profile::kFast;
-  const bool few_gops = fast && params.motion != Motion::kOn;
+  const bool few_gops = has_few_gops(params);
   if (few_gops) starting = start_backend(options.device, gpu_memory, kFastGops);
   if (few_gops && options.hwaccel != "none") gpu::expect_gops(static_cast<int>(kFastGops) + kHardwareDecoders);
   VideoInput input(options.input, hardware_reader(options, common), common, range);
   if (!few_gops) {
     const std::uint64_t gops = gops_of(input.info(), params.gop_frames);
-    starting = start_backend(options.device, gpu_memory, fast && gops > 0 ? gops + kFastGops : gops);
+    // Each is searched, and coded behind that.
+    starting = start_backend(options.device, gpu_memory, params.motion == Motion::kOn ? 2 * gops : gops);
   }
   VideoInfo video = input.info();
   params.metadata = input.metadata();

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <exception>
 #include <iterator>
@@ -255,9 +256,11 @@ class Worker {
 
   void work() {
     constexpr std::size_t kMostAsked = 3;  // GOPs that are kept until it is known whether they are measured
+    // To wait until a device has nothing left to do takes several times as long as to read the next GOP.
+    constexpr std::chrono::milliseconds kReading{50};
     PartEncoder& encoder = *share_.encoder;
     for (;;) {
-      std::optional<Arrived> next = tasks_.try_pop();
+      std::optional<Arrived> next = tasks_.pop_within(kReading);
       if (!next) {  // what a device still has is not waited for by others in vain
         encoder.flush();
         deliver();
