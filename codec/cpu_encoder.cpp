@@ -195,9 +195,9 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     const bool moves = may_move(header_, gop.frames(), choices);
     if (!moves || choices.motion == Motion::kAuto) transform_still(gop, out);
     if (!moves) return;
-    const double still = choices.motion == Motion::kAuto ? coding_cost(header_, out, choices.step) : 0;
+    const double still = choices.motion == Motion::kAuto ? coding_cost(header_, out, choices.step, pool_) : 0;
     transform_moving(gop, choices, keys, out);
-    if (choices.motion == Motion::kOn || still > coding_cost(headers_.of(out.motion.get()), out, choices.step) +
+    if (choices.motion == Motion::kOn || still > coding_cost(headers_.of(out.motion.get()), out, choices.step, pool_) +
                                                      motion_cost(header_, *out.motion, choices.step))
       return;
     *keys.own = {};

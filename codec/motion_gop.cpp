@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "codec/colour.h"
@@ -273,7 +274,7 @@ double error_per_bit(const StreamHeader& header, float step) {
 
 }  // namespace
 
-double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float step) {
+double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float step, ThreadPool& pool) {
   constexpr int kRows = 2;  // of so many one is looked at: this is for a choice between two
   double cost = 0;
   const double per_bit = error_per_bit(header, step);
@@ -285,8 +286,9 @@ double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float 
     for (std::size_t i = 0; i < table.all().size(); ++i) {
       if (table.all()[i].shape.samples() == 0) continue;
       const SubbandView& v = gop.subbands[view++];
-      double sum = 0;
-      for (int t = 0; t < v.shape.frames; ++t) {
+      std::vector<double> of_frames(static_cast<std::size_t>(v.shape.frames), 0);
+      pool.parallel_for(v.shape.frames, [&](int t, int) {
+        double sum = 0;
         const auto& of_frame = weights.frame;
         const double weight =
             weights.subband[i] *
@@ -300,7 +302,9 @@ double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float 
             if (v.real) sum += weight * (q < 1 ? q * q : 1.0 / 12);
           }
         }
-      }
+        of_frames[static_cast<std::size_t>(t)] = sum;
+      });
+      const double sum = std::accumulate(of_frames.begin(), of_frames.end(), 0.0);
       cost += sum * v.shape.height / ((v.shape.height + kRows - 1) / kRows);
     }
   }

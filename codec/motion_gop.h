@@ -92,7 +92,7 @@ class MotionTransform {
 
 /// About what it takes to code these coefficients with this step, in squared error of samples: their bits at the slope
 /// that goes with the step, and the errors that remain. `header`: as of_gop() describes the GOP.
-double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float step);
+double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float step, ThreadPool& pool);
 
 /// The bits of motion in the same measure.
 double motion_cost(const StreamHeader& header, const GopMotion& motion, float step);
