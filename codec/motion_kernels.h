@@ -72,9 +72,10 @@ struct MotionKernels {
   /// hadamard() of a block and the mean of two, (b + c + 1) >> 1.
   int (*hadamard_mean)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, const std::int16_t* c,
                        std::ptrdiff_t stride, int rows, int columns, int limit);
-  /// As filter_rows and filter_columns, of whole planes, for even phases.
+  /// out[x] = (sum of motion_tap(phase, i) * in[x + i - 3], + 32) >> 6, its lower 16 bits.
   void (*filter_rows16)(const std::int16_t* in, std::int16_t* out, int n, int phase);
-  void (*filter_columns16)(const std::int16_t* in, std::ptrdiff_t in_stride, std::int16_t* out, int n, int phase);
+  /// The same along columns, for the phases of all three quarters: 2, 4 and 6. Nothing of `out` overlaps `in`.
+  void (*filter_columns16)(const std::int16_t* in, std::ptrdiff_t in_stride, std::int16_t* const out[3], int n);
   /// out = 2 * a - b
   void (*remainder)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride,
                     std::int16_t* out, std::ptrdiff_t out_stride, int rows, int columns);

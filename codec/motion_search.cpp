@@ -91,15 +91,15 @@ void interpolate_columns(SearchPicture& p, int x_quarter, const MotionKernels& k
     }
   }
   const std::int16_t* from = p.planes[x_quarter].get();
-  for (int q = 1; q < kQuarters; ++q) {
-    std::int16_t* const out = p.make_plane(q * kQuarters + x_quarter);
-    for (int y = 0; y < rows; ++y) {
-      const std::ptrdiff_t at = y * p.stride;
-      if (y < kWhole || y >= rows - kWhole)
-        std::memcpy(out + at, from + at, static_cast<std::size_t>(n) * 2);
-      else
-        kernels.filter_columns16(from + at, p.stride, out + at, n, 2 * q);
-    }
+  std::int16_t* planes[kQuarters - 1];
+  for (int q = 1; q < kQuarters; ++q) planes[q - 1] = p.make_plane(q * kQuarters + x_quarter);
+  for (int y = 0; y < rows; ++y) {
+    const std::ptrdiff_t at = y * p.stride;
+    std::int16_t* const out[kQuarters - 1] = {planes[0] + at, planes[1] + at, planes[2] + at};
+    if (y < kWhole || y >= rows - kWhole)
+      for (std::int16_t* row : out) std::memcpy(row, from + at, static_cast<std::size_t>(n) * 2);
+    else
+      kernels.filter_columns16(from + at, p.stride, out, n);
   }
 }
 
