@@ -19,8 +19,16 @@ void count_row(const float* row, int n, float inverse_step, float* out) {
   out[n + 1] = out[n];
 }
 
+// Whether any of n magnitudes rounds to a step or more, as rounded_by_cost() begins; others are left alone.
+bool any_counts(const float* magnitude, int n) {
+  bool any = false;
+  for (int x = 0; x < n; ++x) any |= !(magnitude[x] + 0.5f < 1.0f);
+  return any;
+}
+
 // A frame of a subband. Borders are repeated outside; neighbours count as they were before anything was moved.
 void round_frame(const Field<float>& v, int t, float step, float inverse_step, std::vector<float>& memory) {
+  constexpr int kTogether = 16;
   const int n = v.shape.width;
   const auto row_room = static_cast<std::size_t>(n + 2);
   memory.resize(3 * row_room);
@@ -35,10 +43,15 @@ void round_frame(const Field<float>& v, int t, float step, float inverse_step, s
     else
       std::copy_n(here, row_room, below);
     float* row = v.row(t, y);
-    for (int x = 0; x < n; ++x) {
-      const float beside = (here[x] + here[x + 2]) + (above[x + 1] + below[x + 1]);
-      const float diagonal = (above[x] + above[x + 2]) + (below[x] + below[x + 2]);
-      row[x] = rounded_by_cost(row[x], kBesideWeight * beside + diagonal, step, inverse_step);
+    for (int first = 0; first < n; first += kTogether) {
+      const int end = std::min(n, first + kTogether);
+      if (!any_counts(here + first + 1, end - first)) continue;
+      for (int x = first; x < end; ++x) {
+        if (!any_counts(here + x + 1, 1)) continue;
+        const float beside = (here[x] + here[x + 2]) + (above[x + 1] + below[x + 1]);
+        const float diagonal = (above[x] + above[x + 2]) + (below[x] + below[x + 2]);
+        row[x] = rounded_by_cost(row[x], kBesideWeight * beside + diagonal, step, inverse_step);
+      }
     }
     std::swap(above, here);
     std::swap(here, below);
