@@ -89,7 +89,7 @@ with tempfile.TemporaryDirectory() as folder:
     for times in (5000, 40000) if FULL else (5000,):
         test_points_in_time(folder, times)
     if FULL:
-        for slices, preset in ((600, "fast"), (600, "medium"), (1100, "fast")):
+        for slices, preset in ((600, "medium"), (1100, "fast")):
             test_sparse(folder, slices, preset)
 if program.failures:
     sys.exit(1)
