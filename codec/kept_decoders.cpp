@@ -1,9 +1,11 @@
 // keep_decoders() of kept_decoders.h.
-#include <map>
+#include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "codec/backend.h"
 #include "trivelet/kept_decoders.h"
@@ -12,25 +14,33 @@ namespace trivelet {
 
 namespace {
 
-/// Decoders that nobody uses, by what they are for.
+/// Decoders that nobody uses, the one that was used last at the end.
 class Kept {
  public:
   std::unique_ptr<GopDecoder> take(const std::string& kind) {
     const std::lock_guard lock(mutex_);
-    const auto found = unused_.find(kind);
-    if (found == unused_.end() || found->second.empty()) return nullptr;
-    std::unique_ptr<GopDecoder> decoder = std::move(found->second.back());
-    found->second.pop_back();
+    const auto found = std::find_if(unused_.rbegin(), unused_.rend(), [&](const Unused& u) { return u.kind == kind; });
+    if (found == unused_.rend()) return nullptr;
+    std::unique_ptr<GopDecoder> decoder = std::move(found->decoder);
+    unused_.erase(std::next(found).base());
     return decoder;
   }
-  void give_back(const std::string& kind, std::unique_ptr<GopDecoder> decoder) {
+  void give_back(std::string kind, std::unique_ptr<GopDecoder> decoder) {
+    std::unique_ptr<GopDecoder> oldest;  // destroyed without the lock
     const std::lock_guard lock(mutex_);
-    unused_[kind].push_back(std::move(decoder));
+    unused_.push_back({std::move(kind), std::move(decoder)});
+    if (unused_.size() <= kMostKeptDecoders) return;
+    oldest = std::move(unused_.front().decoder);
+    unused_.erase(unused_.begin());
   }
 
  private:
+  struct Unused {
+    std::string kind;
+    std::unique_ptr<GopDecoder> decoder;
+  };
   std::mutex mutex_;
-  std::map<std::string, std::vector<std::unique_ptr<GopDecoder>>> unused_;
+  std::vector<Unused> unused_;
 };
 
 /// A decoder that was lent to a stream.
@@ -46,7 +56,7 @@ class LentDecoder final : public GopDecoder {
   ~LentDecoder() override {
     if (in_flight_ != 0 || failed_) return;
     try {
-      from_->give_back(kind_, std::move(decoder_));
+      from_->give_back(std::move(kind_), std::move(decoder_));
     } catch (const std::bad_alloc&) {  // it is not kept
     }
   }

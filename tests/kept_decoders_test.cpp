@@ -97,6 +97,21 @@ TEST_F(KeptDecoders, serve_one_at_a_time) {
   EXPECT_EQ(made_, 2);
 }
 
+TEST_F(KeptDecoders, are_not_more_than_a_few) {
+  const int most = static_cast<int>(kMostKeptDecoders);
+  for (int n = 0; n <= most; ++n) expect_same(stream(24 + n, 1));
+  EXPECT_EQ(made_, most + 1);
+  expect_same(stream(24 + most, 2));
+  expect_same(stream(25, 2));
+  EXPECT_EQ(made_, most + 1);
+  expect_same(stream(24, 2));  // the oldest is gone
+  EXPECT_EQ(made_, most + 2);
+  expect_same(stream(26, 2));  // and then the next one, but that which was used since
+  EXPECT_EQ(made_, most + 3);
+  expect_same(stream(25, 3));
+  EXPECT_EQ(made_, most + 3);
+}
+
 TEST_F(KeptDecoders, are_not_for_callers_with_threads_of_their_own) {
   const std::vector<std::byte> bytes = stream(40, 1);
   expect_same(bytes);

@@ -2,11 +2,15 @@
 // for all of them.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 namespace trivelet {
 
 struct Backend;  // for Decoder (codec.h), which it must outlive
+
+/// So many are kept, those that were used last: every other size of pictures is another kind.
+inline constexpr std::size_t kMostKeptDecoders = 16;
 
 /// A backend whose decoders are those of `backend`. What one of them is made of is kept when it is destroyed with nothing left
 /// in it, for the next stream of the same header and request, as long as this backend is there. Streams may be decoded beside
