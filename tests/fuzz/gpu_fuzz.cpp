@@ -1,5 +1,5 @@
 // The decoder of the GPU, emulated: two option bytes, then a .tvl stream whose checks are right. It answers as the CPU
-// does, with the same samples.
+// does, with the same samples, also where streams before used it; volumes of a batch have the voxels they have on the CPU.
 
 #include <cstdint>
 #include <memory>
@@ -7,6 +7,8 @@
 #include "codec/gop_hash.h"
 #include "tests/fuzz/stream_support.h"
 #include "trivelet/cuda.h"
+#include "trivelet/kept_decoders.h"
+#include "trivelet/volume.h"
 
 using namespace trivelet;
 using namespace trivelet::fuzz;
@@ -42,10 +44,36 @@ Outcome decode(const Bytes& s, const DecoderParams& p, const Backend* backend) {
   return out;
 }
 
+// A volume as a batch decodes it.
+void check_batch(const Bytes& s) {
+  static gpu::VolumeBatch batch(0, 0);
+  VolumeDecoderParams p;
+  p.threads = 1;
+  std::vector<std::byte> voxels(1 << 16);
+  MemorySource source(s.data(), s.size());
+  voxels.resize(batch.decode(0, source, p, voxels.data(), voxels.size()));
+  if (!batch.finish().empty() || voxels.empty()) return;
+  std::vector<std::byte> expected(voxels.size());
+  MemorySource again(s.data(), s.size());
+  try {
+    VolumeDecoder d(again, p);
+    const std::size_t slice = d.output().slice_bytes();
+    std::size_t at = 0;
+    for (; at + slice <= expected.size() && d.read(expected.data() + at); at += slice) {
+    }
+    if (at != expected.size()) wrong("a batch has slices that there are not");
+  } catch (const Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    wrong("a batch decodes a volume that is refused");
+  }
+  if (voxels != expected) wrong("a batch has other voxels");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::shared_ptr<const Backend> device = gpu::cuda_backend(0, 0);
+  static const std::shared_ptr<const Backend> kept = keep_decoders(device);
   if (size < kOptionBytes) return 0;
   const unsigned options = data[0];
   const Bytes s = stream_of(data, size, kOptionBytes, options & 1);
@@ -62,7 +90,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     p.max_layers = options & 128 ? 1 : 0;
   }
   p.max_planes = data[1] & 7;
-  const Outcome gpu = decode(s, p, device.get());
+  if (data[1] & 16) check_batch(s);
+  const Outcome gpu = decode(s, p, data[1] & 8 ? kept.get() : device.get());
   if (gpu.unsupported) return 0;  // too large for it
   const Outcome cpu = decode(s, p, nullptr);
   if (gpu.refused != cpu.refused || gpu.gops != cpu.gops || gpu.hash != cpu.hash || gpu.damage != cpu.damage)

@@ -244,6 +244,7 @@ bool write_volume_seeds(const std::filesystem::path& folder) {
     const auto byte = static_cast<std::uint8_t>(i);
     ok &=
         write(folder / "volume_stream" / k.name, Bytes{0, 0, byte, 2, 1, 3, byte, 1} + Bytes(s, s + sink.bytes.size()));
+    ok &= write(folder / "gpu" / (std::string("volume_") + k.name), Bytes{0, 0x18} + Bytes(s, s + sink.bytes.size()));
     if (k.front_table) ok &= write_stream_seeds(folder, k.name, {0, 0x30}, Bytes(s, s + sink.bytes.size()), i);
     for (const BoxAt& b : list_boxes(s, sink.bytes.size())) {
       const Bytes payload(s + b.payload(), s + b.end() - kBoxCrcBytes);

@@ -1,6 +1,6 @@
 // Encoder and decoder together. The first bytes choose format and parameters, the others are the samples: lossless must
-// be exact, lossy must decode, a target for the bytes must not be exceeded, and all must give the same bytes a second
-// time with another instruction set.
+// be exact, lossy must decode, a target for the bytes must not be exceeded, the index must be one, and all must give the
+// same bytes a second time with another instruction set.
 
 #include <cstdint>
 #include <cstdio>
@@ -43,16 +43,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (data[0] & 8 && info.format.model == ColourModel::kGrey) info.format.is_signed = true;
   info.width = 1 + data[1] % 12;
   info.height = 1 + data[2] % 12;
+  const int more = data[2] / 12;
   EncoderParams p;
   p.threads = 1;
   p.gop_frames = 1 + data[3] % 5;
-  const int gops = 1 + (data[0] >> 4 & 1);
-  const int last = 1 + (data[3] / 5) % p.gop_frames;
   p.lossless = data[4] & 1;
   p.layout = data[4] & 2 ? Layout::kDyadic : Layout::kT2d;
   p.profile = data[6] & 128 ? Profile::kFast : Profile::kDense;
   p.fast_mode = data[4] & 4 ? FastMode::kRaw : FastMode::kStaged;
-  p.block_size = data[4] & 8 ? 64 : 32;
+  p.block_size = (data[4] & 8) && more % 4 == 3 ? 64 : 32;  // all of a block is cleared, however little of it is used
   const Wavelet wavelets[] = {Wavelet::kHaar, Wavelet::kCdf53, Wavelet::kCdf97,
                               p.lossless ? Wavelet::kRev137 : Wavelet::kCdf97};
   p.spatial = wavelets[data[4] >> 4 & 3];
@@ -63,6 +62,35 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     p.temporal_levels = std::min(p.temporal_levels, p.spatial_levels);
   if (p.layout == Layout::kDyadic && p.spatial_levels < 0) p.temporal_levels = -1;
   p.layers = 1 + data[6] % 5;
+  switch (data[5] / 30) {
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+      if (p.layout == Layout::kDyadic) break;
+      p.motion = data[5] / 30 < 7 ? Motion::kOn : Motion::kAuto;
+      p.effort = more % 8 == 1 ? Effort::kMedium : Effort::kFast;
+      p.key_interval = more & 2 ? 0 : 1 + data[3] % 8;
+      // So wide that errors are measured in some windows, not all over.
+      if (data[1] >= 254 && info.format.model == ColourModel::kGrey) {
+        info.width = 570 + 20 * (data[1] - 253);
+        info.height = 1 + data[2] % 4;
+        p.gop_frames = 1 + data[3] % 3;
+      }
+      break;
+    case 8:
+      p.profile = Profile::kPredictive;
+      p.lossless = true;
+      p.layout = Layout::kT2d;
+      p.spatial_levels = p.temporal_levels = -1;
+      p.layers = 1;
+      break;
+    default: break;
+  }
+  p.measure_errors = more % 5 > 0;
+  p.part_checks = more & 4 && !(data[6] & 64 && !p.lossless);
+  const int gops = 1 + (data[0] >> 4 & 1) + (p.motion != Motion::kOff ? data[0] >> 5 & 1 : 0);
+  const int last = 1 + (data[3] / 5) % p.gop_frames;
   if (!p.lossless) {
     p.quality = data[7] % 101;
     p.even_ends = !(data[3] / 25 & 1);
@@ -122,6 +150,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   DecoderParams dp;
   dp.threads = 1;
   Decoder d(source, dp);
+  if (!d.info().has_index || !d.info().index_damage.empty()) wrong("the index is none");
   Gop out = d.make_gop();
   for (int g = 0; g < gops; ++g) {
     const Gop& original = in[static_cast<std::size_t>(g)];
@@ -146,7 +175,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // Less of it must decode too.
   if (!(data[9] & 32)) return 0;
   dp.reduce = std::min<int>(data[6] >> 5 & 1, d.info().decomposition.spatial_levels > 2 ? 1 : 0);
-  dp.max_planes = data[7] >> 4;
+  if (p.profile != Profile::kPredictive) dp.max_planes = data[7] >> 4;
   dp.max_layers = 1;
   MemorySource again(stream.data(), stream.size());
   Decoder less(again, dp);

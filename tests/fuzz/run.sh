@@ -34,7 +34,7 @@ done
 [ ${#targets[@]} -gt 0 ] || { echo "no fuzzers in $FUZZERS" >&2; exit 2; }
 
 elsewhere() { [ -z "${COUNTS:-}" ] && echo 0 || awk -v name="$1" '$1 == name {n += $2} END {print n + 0}' "$COUNTS"; }
-executions() { cat "$OUT/$1"/*.log 2>/dev/null | awk '/^stat::number_of_executed_units/ {n += $2} END {print n + 0}'; }
+units() { cat "$@" 2>/dev/null | awk '/^stat::number_of_executed_units/ {n += $2} END {print n + 0}'; }
 
 one_round() {  # TARGET NUMBER SECONDS
   local name=$1 folder=$OUT/$1 dictionary=
@@ -45,42 +45,51 @@ one_round() {  # TARGET NUMBER SECONDS
   done
   local seeds=(); [ -d "$SEEDS/$name" ] && seeds=("$SEEDS/$name")
   local lines=$folder/$2.log
-  # Beside the changed inputs the seeds: a corpus that others write to at the same time is read again every round.
-  "$FUZZERS/${name}_fuzz" -max_total_time="$3" -print_final_stats=1 -entropic=0 -len_control=0 -timeout=25 -report_slow_units=25 \
+  # Beside the changed inputs the seeds: a corpus that others write to at the same time is read again every round. That is
+  # no part of its time: it is interrupted where it would take much longer, and says what it did.
+  timeout -s INT -k 5 $(($3 + 5)) "$FUZZERS/${name}_fuzz" -max_total_time="$3" -print_final_stats=1 -entropic=0 -len_control=0 -timeout=25 -report_slow_units=25 \
     -rss_limit_mb=2048 -malloc_limit_mb=1024 -max_len="${longest[$name]:-400}" -reload=0 -use_value_profile=0 $dictionary \
     -artifact_prefix="$folder/findings/" "$folder/corpus" "${seeds[@]}" >"$lines" 2>&1
   local status=$?
   # Only what the table and a reader of a failure need is kept.
-  if [ $status -eq 0 ]; then
+  if [ $status -eq 0 ] || [ $status -eq 124 ]; then
     { grep '^stat::' "$lines"; grep -E '[[:space:]]cov: [0-9]+' "$lines" | tail -n 1; } >"$lines.short"
     mv "$lines.short" "$lines"
   fi
 }
 
 begin=$SECONDS round=0
-declare -A running=() started=()  # target by process; rounds begun by target
-busy_with() {
-  local n=0 pid
-  for pid in "${!running[@]}"; do [ "${running[$pid]}" = "$1" ] && n=$((n + 1)); done
-  echo $n
-}
+declare -A running=() log_of=()               # target and log by process
+declare -A done_of=() per_round=() busy=()    # by target: executions, those of a round, rounds that run
+for name in "${targets[@]}"; do
+  here_done=$(units "$OUT/$name"/*.log)
+  done_of[$name]=$((here_done + $(elsewhere "$name"))) busy[$name]=0
+  rounds=$(ls "$OUT/$name"/*.log 2>/dev/null | wc -l)
+  per_round[$name]=$((rounds > 0 ? here_done / rounds : 100000 * ${wanted[$name]:-20}))
+done
 while left=$((seconds - (SECONDS - begin))); [ "$left" -gt 2 ]; do
-  # The one furthest behind; a round that runs counts as one that brings what rounds brought so far.
-  best='' least=''
+  # The one furthest behind; a round that runs counts as one that brings what the last one brought.
+  best='' least=0
   for name in "${targets[@]}"; do
+    share=$(((done_of[$name] + busy[$name] * per_round[$name]) * 1000 / ${wanted[$name]:-20}))
+    [ -n "$best" ] && [ "$share" -ge "$least" ] && continue
     [ "$(ls "$OUT/$name/findings" 2>/dev/null | wc -l)" -ge 10 ] && continue  # it would only find the same again
-    share=$(awk -v n="$(executions "$name")" -v w="${wanted[$name]:-20}" -v b="$(busy_with "$name")" \
-      -v r="${started[$name]:-0}" -v e="$(elsewhere "$name")" \
-      'BEGIN {each = r > b ? n / (r - b) : 1e5 * w; printf "%.9f", (e + n + b * each) / w / 1e6}')
-    if [ -z "$best" ] || awk -v a="$share" -v b="$least" 'BEGIN {exit !(a < b)}'; then best=$name least=$share; fi
+    best=$name least=$share
   done
   [ -n "$best" ] || break
   round=$((round + 1))
-  one_round "$best" "$(date +%s)_$round" "$((left < ROUND ? left : ROUND))" &
-  running[$!]=$best started[$best]=$((${started[$best]:-0} + 1))
+  number=$(date +%s)_$round
+  one_round "$best" "$number" "$((left < ROUND ? left : ROUND))" &
+  running[$!]=$best log_of[$!]=$OUT/$best/$number.log busy[$best]=$((busy[$best] + 1))
   while [ "${#running[@]}" -ge "$JOBS" ]; do
     wait -n
-    for pid in "${!running[@]}"; do kill -0 "$pid" 2>/dev/null || unset "running[$pid]"; done
+    for pid in "${!running[@]}"; do
+      kill -0 "$pid" 2>/dev/null && continue
+      name=${running[$pid]} n=$(units "${log_of[$pid]}")
+      done_of[$name]=$((done_of[$name] + n)) busy[$name]=$((busy[$name] - 1))
+      [ "$n" -gt 0 ] && per_round[$name]=$n
+      unset "running[$pid]" "log_of[$pid]"
+    done
   done
 done
 wait
@@ -97,7 +106,7 @@ bad=0 all=0
   printf '| %-14s | %12s | %8s | %8s | %8s | %8s |\n' program executions "a second" edges inputs findings
   printf '|-|-:|-:|-:|-:|-:|\n'
   for name in "${targets[@]}"; do
-    n=$(executions "$name")
+    n=$(units "$OUT/$name"/*.log)
     rate=$(cat "$OUT/$name"/*.log 2>/dev/null | awk '/^stat::average_exec_per_sec/ {s += $2; k++} END {print k ? int(s / k) : 0}')
     edges=$(cat "$OUT/$name"/*.log 2>/dev/null | grep -oE '[[:space:]]cov: [0-9]+' | awk '$2 > m {m = $2} END {print m + 0}')
     inputs=$(ls "$OUT/$name/corpus" 2>/dev/null | wc -l)
