@@ -316,7 +316,7 @@ void Encoder::State::Finisher::write(State& s) try {
 
 void Encoder::State::Finisher::judge(State& s, int threads) try {
   trace::name_thread("errors");
-  ThreadPool with(threads);
+  ThreadPool with(threads, s.params.workers);
   while (std::optional<Judgement> judgement = judgements_.pop()) s.judge(*judgement, with);
 } catch (...) {
   const std::lock_guard lock(misjudged_mutex_);
