@@ -100,6 +100,7 @@ struct VolumeDecoder::State {
   void select_region(DecoderParams& decoding);
   DecoderParams request();
   void begin();
+  void begin_gops();
   bool next_picture();
   void cut(int frame, std::byte* slice);
   std::uint64_t z_in_stream(std::uint64_t z) const;
@@ -250,6 +251,11 @@ void VolumeDecoder::State::begin() {
   if (cuts_rows)
     picture.resize(static_cast<std::size_t>(coded.width) * static_cast<std::size_t>(coded.height) * map.format.bytes());
   mapper = std::make_unique<VolumeMapper>(map);
+  if (!in_order) hold_all();
+}
+
+/// From the first slice on that is asked for: who opens a stream may want to know what it is, and no more.
+void VolumeDecoder::State::begin_gops() {
   gops = std::make_unique<Prefetch>([this] { return decoder->make_gop(); }, 2,
                                     [this](Gop& g) {
                                       if (!decoder->pull(g)) return false;
@@ -257,11 +263,11 @@ void VolumeDecoder::State::begin() {
                                       return true;
                                     },
                                     params.workers.run != nullptr);
-  if (!in_order) hold_all();
 }
 
 bool VolumeDecoder::State::next_picture() {
   while (!gop || at == gop->frames()) {
+    if (!gops) begin_gops();
     gop = gops->next();
     at = 0;
     if (!gop) return false;
