@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "codec/bad_stream.h"
 #include "codec/prediction.h"
@@ -18,16 +19,23 @@ namespace {
 
 using prediction::BlockSamples;
 
-// Of the sets in docs/VOLUMES.md "Speed": the table there is made with these.
-prediction::Effort effort_of(Effort effort) {
-  prediction::Effort e;  // the medium one
+/// With each of them a block is coded; the smallest codeword stays. Tiles that are fine in the frame suit volumes and
+/// what moves, those of one frame what stands still for a while; weights for them do not always pay.
+std::vector<prediction::Effort> efforts_of(Effort effort) {
+  std::vector<prediction::Effort> efforts(1);
   if (effort == Effort::kSlow) {
+    prediction::Effort e;
     e.classes = prediction::kMaxClasses;
     e.rounds = 6;
     e.tap_set = 3;
     e.frame_step = e.row_step = 1;
+    e.log2_edge = 3;
+    efforts.push_back(e);
+    e.log2_edge = 4;
+    e.log2_frames = 0;
+    efforts.push_back(e);
   }
-  return e;
+  return efforts;
 }
 
 /// Both decoders of blocks, for a thread.
@@ -73,8 +81,7 @@ class PredictiveEncoder final : public GopEncoder {
  public:
   PredictiveEncoder(const StreamHeader& header, const BackendOptions& options, bool checks)
       : header_(header),
-        effort_(effort_of(options.effort)),
-        slow_(options.effort == Effort::kSlow),
+        efforts_(efforts_of(options.effort)),
         checks_(checks),
         simd_(options.simd),
         pool_(options.threads, options.workers) {
@@ -143,20 +150,15 @@ class PredictiveEncoder final : public GopEncoder {
       w.ahead.encode(block, out);
       check(w.ahead, block, out);
     } else {
-      code(block, effort_, w, out);
-    }
-    if (slow_) {  // more weights do not always pay
-      w.other.clear();
-      code(block, prediction::Effort{}, w, w.other);
-      if (w.other.size() < out.size()) out.swap(w.other);
+      for (std::size_t i = 0; i < efforts_.size(); ++i) {
+        w.other.clear();
+        w.coder.encode(block, efforts_[i], w.other);
+        if (i > 0 && w.other.size() >= out.size()) continue;
+        out.swap(w.other);
+        check(w.coder, block, out);
+      }
     }
     if (decodes) decode(block, out);
-  }
-
-  void code(const BlockSamples<VolumeView>& block, const prediction::Effort& effort, Worker& w,
-            std::vector<std::uint8_t>& out) const {
-    w.coder.encode(block, effort, out);
-    check(w.coder, block, out);
   }
 
   template <class Coder>
@@ -186,8 +188,7 @@ class PredictiveEncoder final : public GopEncoder {
   }
 
   StreamHeader header_;
-  prediction::Effort effort_;
-  bool slow_;
+  std::vector<prediction::Effort> efforts_;
   bool checks_;
   SimdLevel simd_;
   ThreadPool pool_;

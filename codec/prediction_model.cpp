@@ -1,8 +1,10 @@
 #include "codec/prediction_model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 
 namespace trivelet::prediction {
@@ -15,6 +17,9 @@ constexpr float kLeastError = 0.05f;  // mean squared, of a tile: no code is sho
 constexpr float kSwitch = 0.97f;      // a tile leaves the class before it for one that is so much better
 constexpr std::size_t kLanes = 8;
 constexpr int kTilesForClass = 48;  // weights of a class cost what this many tiles may gain
+constexpr int kSamePlace = 14;      // the tap at the sample's place in the frame before
+constexpr int kPartForSingle = 16;  // of the tiles of a frame: when so many stand still, tiles have one frame
+constexpr double kStillGain = 0.1;  // in the logarithm of the error: so much better must a copy of the frame before be
 
 std::size_t pairs(int rows) { return static_cast<std::size_t>(rows * (rows + 1) / 2); }
 
@@ -55,6 +60,23 @@ Weights left_alone(int taps) {
   Weights w(static_cast<std::size_t>(taps), 0);
   w[0] = 1 << kWeightBits;
   return w;
+}
+Weights frame_before(int taps) {
+  Weights w(static_cast<std::size_t>(taps), 0);
+  w[kSamePlace] = 1 << kWeightBits;
+  return w;
+}
+
+/// Its logarithm to base 2, by a straight line between powers, and so the same on every machine.
+double logarithm(float v) { return static_cast<double>(std::bit_cast<std::uint32_t>(v)) / (1 << 23) - 127; }
+
+/// The error of weights in a tile is linear in its products: their factors.
+void error_form(const Weights& weights, float* form) {
+  const auto factor = [&weights](std::size_t i) {  // of tap 1 + i; behind them the sample
+    return i + 1 < weights.size() ? static_cast<float>(weights[i + 1]) / (1 << kWeightBits) : -1.0f;
+  };
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    for (std::size_t j = 0; j <= i; ++j) *form++ = factor(i) * factor(j) * (i == j ? 1.0f : 2.0f);
 }
 
 }  // namespace
@@ -165,6 +187,29 @@ void Model::fit_first(History& history) {
   head.first = solve(sums, taps);
 }
 
+/// Classes most of whose tiles do not change at all: there least squares go by the few that do.
+void Model::copy_where_still(std::vector<float>& forms) {
+  if (taps_ <= kSamePlace) return;
+  constexpr std::size_t kBefore = kSamePlace - 1;
+  const std::size_t own = static_cast<std::size_t>(taps_) - 1;
+  const std::size_t of_before = pairs(kSamePlace - 1) + kBefore, of_own = pairs(taps_ - 1) + own;
+  const std::size_t of_both = pairs(taps_ - 1) + kBefore;
+  std::vector<double> gain(head.classes.size());
+  for (std::size_t t = 0; t < map.size(); ++t) {
+    const float* products = &of_tile_[t * products_];
+    if (samples_[t] == 0 || products[of_own] == 0) continue;
+    const float solved = dot(products, &forms[map[t] * products_], products_);
+    const float copied = products[of_before] - 2 * products[of_both] + products[of_own];
+    gain[map[t]] += static_cast<double>(samples_[t]) *
+                    (logarithm(std::max(solved, kLeastError)) - logarithm(std::max(copied, kLeastError)) - kStillGain);
+  }
+  for (std::size_t c = 0; c < gain.size(); ++c) {
+    if (gain[c] <= 0) continue;
+    head.classes[c] = frame_before(taps_);
+    error_form(head.classes[c], &forms[c * products_]);
+  }
+}
+
 void Model::fit_classes(int rounds) {
   const auto count = static_cast<std::size_t>(tiles.count());
   const std::size_t n = pairs(taps_);
@@ -193,18 +238,12 @@ void Model::fit_classes(int rounds) {
       const float* from = &of_tile_[t * products_];
       for (std::size_t i = 0; i < n; ++i) to[i] += weight * static_cast<double>(from[i]);
     }
-    for (std::size_t c = 0; c < classes; ++c) head.classes[c] = solve(sums[c], taps_);
-    if (round == rounds) break;
-    // The error of a class in a tile is linear in its products.
     for (std::size_t c = 0; c < classes; ++c) {
-      float* form = &forms[c * products_];
-      std::vector<float> w;
-      for (std::size_t i = 1; i < head.classes[c].size(); ++i)
-        w.push_back(static_cast<float>(head.classes[c][i]) / (1 << kWeightBits));
-      w.push_back(-1);
-      for (std::size_t i = 0; i < w.size(); ++i)
-        for (std::size_t j = 0; j <= i; ++j) *form++ = w[i] * w[j] * (i == j ? 1.0f : 2.0f);
+      head.classes[c] = solve(sums[c], taps_);
+      error_form(head.classes[c], &forms[c * products_]);
     }
+    copy_where_still(forms);
+    if (round == rounds) break;
     std::vector<float> of_class(classes);
     for (std::size_t t = 0; t < count; ++t) {
       const std::size_t before = t >= group ? map[t - group] : t > 0 ? map[t - 1] : 0;
@@ -220,11 +259,43 @@ void Model::fit_classes(int rounds) {
   }
 }
 
+/// Whether many tiles of single frames are what they were in the frame before while others of their group are not.
+bool Model::stands_still_at_times(const History& history, int frames) const {
+  const Tiles single(head.log2_edge, 0, frames, history.height(), history.width());
+  const int group = 1 << head.log2_frames;
+  int mixed = 0;
+  for (int tile = 0; tile < single.of_group(); ++tile) {
+    const int x = tile % single.columns << single.log2_edge;
+    const int y = tile / single.columns << single.log2_edge;
+    const auto bytes =
+        static_cast<std::size_t>(std::min(1 << single.log2_edge, history.width() - x)) * sizeof(std::int16_t);
+    const int end = std::min(y + (1 << single.log2_edge), history.height());
+    int still = 0;
+    int seen = 0;
+    for (int z = 1; z < frames; ++z) {
+      int row = y;
+      bool flat = true;  // such tiles cost nothing in any case
+      for (; row < end; ++row) {
+        const std::int16_t* r = history.row(z, row) + x;
+        if (std::memcmp(r, history.row(z - 1, row) + x, bytes) != 0) break;
+        flat = flat && std::memcmp(r, r + 1, bytes - sizeof *r) == 0;
+      }
+      still += row == end && !flat;
+      ++seen;
+      if ((z + 1) % group != 0 && z + 1 < frames) continue;
+      if (still < seen) mixed += still;
+      still = seen = 0;
+    }
+  }
+  return mixed > single.count() / kPartForSingle;
+}
+
 void Model::fit(History& history, int frames, const Effort& effort) {
   effort_ = effort;
   head.tap_set = effort.tap_set;
   head.log2_edge = effort.log2_edge;
   head.log2_frames = effort.log2_frames;
+  if (effort.classes > 1 && head.log2_frames > 0 && stands_still_at_times(history, frames)) head.log2_frames = 0;
   tiles = Tiles(head.log2_edge, head.log2_frames, frames, history.height(), history.width());
   taps_ = kTapSets[static_cast<std::size_t>(effort.tap_set)];
   products_ = (pairs(taps_) + kLanes - 1) / kLanes * kLanes;

@@ -3,7 +3,8 @@
 // Of every tile the products of its neighbours are summed once (of some rows of some frames); from these sums follow
 // the best weights of any set of tiles (least squares) and the error of any weights in a tile, so tiles and classes
 // are fitted to each other without looking at a sample again. Tiles count in inverse proportion to their error, since
-// bits go with its logarithm.
+// bits go with its logarithm. Classes may also copy the frame before, which least squares do not find when few tiles of
+// a still picture change by much.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +26,13 @@ class Model {
   std::vector<std::uint8_t> map;  ///< class of every tile
 
  private:
+  bool stands_still_at_times(const History& history, int frames) const;
   void choose_shift(History& history, int frames);
   void sum_tile(History& history, int frames, int tile, float* out);
   int gather(History& history, int frame, int y, int x, int width, int taps, int at);
   void fit_first(History& history);
   void fit_classes(int rounds);
+  void copy_where_still(std::vector<float>& forms);
   Weights solve(const std::vector<double>& sums, int taps) const;
 
   const Kernels& kernels_;

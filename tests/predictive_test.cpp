@@ -591,6 +591,37 @@ TEST(Predictive, SlowIsNeverLarger) {
     }
 }
 
+/// A page, a part of which becomes another one every `period` frames.
+Gop page(const VideoInfo& info, int frames, int width, int height, int period) {
+  Gop gop(info, frames);
+  gop.set_frames(frames);
+  for (int f = 0; f < frames; ++f)
+    for (int y = 0; y < info.height; ++y)
+      for (int x = 0; x < info.width; ++x) {
+        const int line = y + (x < width && y < height ? 40 * (f / period) : 0);
+        const auto ink = static_cast<std::uint32_t>((line / 3 * 131 + x / 2 * 71) * 2654435761u >> 28);
+        gop.plane(0).row(f, y)[x] = static_cast<std::byte>(ink < 4 ? 20 + ink : 230 + ink % 4);
+      }
+  return gop;
+}
+
+// Least squares go by the part that changes, and would let the rest blur.
+TEST(Predictive, WhatStandsStillCostsNearlyNothing) {
+  const VideoInfo info = video(160, 128, 8, false);
+  const auto size = [&](int frames) {
+    return encode(page(info, frames, 64, 64, 6), info, {}, SimdLevel::kScalar).size();
+  };
+  EXPECT_LT(size(32), 6 * size(1));
+}
+
+TEST(Ahead, WhatStandsStillCostsNearlyNothing) {
+  const VideoInfo info = video(160, 128, 8, false);
+  const auto size = [&](int frames) {
+    return encode_ahead(page(info, frames, 48, 32, 2), info, SimdLevel::kScalar).size();
+  };
+  EXPECT_LT(size(32), 6 * size(1));
+}
+
 TEST(Predictive, StreamsOfAllFormats) {
   for (const PixelFormat& format :
        {PixelFormat{ColourModel::kYuv, 8, 1, 1, false, false}, PixelFormat{ColourModel::kYuv, 10, 1, 0, true, false},
