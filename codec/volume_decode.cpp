@@ -40,9 +40,8 @@ std::optional<VolumeStreamInfo> volume_stream_info(const StreamInfo& stream) {
   info.order = map->order;
   info.prediction = map->prediction;
   info.bits = map->bits();
-  const VolumeMapper mapper(*map);
-  info.least = mapper.value(0);
-  info.largest = mapper.value(map->last);
+  info.least = map->value(0);
+  info.largest = map->value(map->last);
   info.max_error = map->max_error;
   if (const std::optional<MaskDecoder> mask = volume_mask_of(stream.boxes, info.volume))
     for (const std::uint64_t bits : mask->values()) {

@@ -540,36 +540,34 @@ std::uint64_t VolumeMapper::number(std::uint64_t k) const {
   return std::min(n < 9e15 ? static_cast<std::uint64_t>(n) : map_.last, map_.last);
 }
 
-std::uint64_t VolumeMapper::key(std::uint64_t n) const {
-  n = std::min(n, map_.last);
-  switch (map_.kind) {
-    case VolumeMap::Kind::kAffine: {
+std::uint64_t VolumeMap::key(std::uint64_t n) const {
+  n = std::min(n, last);
+  switch (kind) {
+    case Kind::kAffine: {
       // The last number may stand for something beyond the last key; it does not get that far.
-      if (n != 0 && n > (map_.last_key - map_.offset) / map_.scale) return map_.last_key;
-      return map_.offset + n * map_.scale;
+      if (n != 0 && n > (last_key - offset) / scale) return last_key;
+      return offset + n * scale;
     }
-    case VolumeMap::Kind::kPalette: return map_.palette[static_cast<std::size_t>(n)];
-    case VolumeMap::Kind::kReal: break;
+    case Kind::kPalette: return palette[static_cast<std::size_t>(n)];
+    case Kind::kReal: break;
   }
-  const double v = map_.real_offset + map_.real_scale * static_cast<double>(n);
-  const std::uint64_t bits = map_.format.type == VoxelType::kF32 ? std::bit_cast<std::uint32_t>(static_cast<float>(v))
-                                                                 : std::bit_cast<std::uint64_t>(v);
-  return key_of(bits, map_.format.type);
+  const double v = real_offset + real_scale * static_cast<double>(n);
+  const std::uint64_t bits = format.type == VoxelType::kF32 ? std::bit_cast<std::uint32_t>(static_cast<float>(v))
+                                                            : std::bit_cast<std::uint64_t>(v);
+  return key_of(bits, format.type);
 }
 
-double VolumeMapper::value(std::uint64_t n) const {
-  return value_of(bits_of(key(n), map_.format.type), map_.format.type);
-}
+double VolumeMap::value(std::uint64_t n) const { return value_of(bits_of(key(n), format.type), format.type); }
 
 VolumeMapper::VolumeMapper(VolumeMap map) : map_(std::move(map)) {
-  if (bytes_of(map_.format.type) > 2) return;
+  if (bytes_of(map_.format.type) > 2 || is_shift()) return;
   const std::size_t values = std::size_t{1} << width_bits(map_.format.type);
   samples_.resize(values);
   for (std::size_t bits = 0; bits < values; ++bits)
     samples_[bits] = static_cast<std::uint16_t>(number(key_of(bits, map_.format.type)));
   stored_.resize(std::size_t{1} << map_.plane_bits());
   for (std::size_t n = 0; n < stored_.size(); ++n)
-    stored_[n] = static_cast<std::uint16_t>(bits_of(key(n), map_.format.type));
+    stored_[n] = static_cast<std::uint16_t>(bits_of(map_.key(n), map_.format.type));
 }
 
 namespace {
@@ -708,7 +706,7 @@ void VolumeMapper::to_stored(const Gop& gop, int frame, std::byte* stored) const
             const int shift = planes == 1 ? 0 : std::max(0, low_bits - 16 * p);
             n |= s << shift;
           }
-          auto bits = static_cast<U>(bits_of(key(n), f.type));
+          auto bits = static_cast<U>(bits_of(map_.key(n), f.type));
           if (swap) bits = swapped(bits);
           std::memcpy(to, &bits, sizeof bits);
         }

@@ -53,6 +53,9 @@ struct VolumeMap {
   int bits() const;    ///< of a number
   int planes() const;  ///< components per channel, 1..4
   int plane_bits() const { return bits() < 16 ? bits() : 16; }
+  /// What a number stands for, those above `last` for what that does.
+  std::uint64_t key(std::uint64_t number) const;
+  double value(std::uint64_t number) const;
   bool exact() const { return max_error == 0; }
   /// Of the coded picture. Unsupported when channels and planes make more than four components.
   PixelFormat pixel_format() const;
@@ -131,8 +134,6 @@ class VolumeMapper {
  public:
   explicit VolumeMapper(VolumeMap map);
   const VolumeMap& map() const { return map_; }
-  /// What a number stands for.
-  double value(std::uint64_t number) const;
   /// Stored scalars of a picture into frame `frame` of `gop`, row by row.
   void to_samples(const std::byte* stored, Gop& gop, int frame) const;
   /// The inverse. Numbers above `last` are limited to it.
@@ -140,13 +141,11 @@ class VolumeMapper {
 
  private:
   std::uint64_t number(std::uint64_t key) const;
-  std::uint64_t key(std::uint64_t number) const;
-
   bool is_shift() const;
 
   VolumeMap map_;
-  std::vector<std::uint16_t> samples_;  // narrow scalars, one plane: by stored bits
-  std::vector<std::uint16_t> stored_;   // one plane and narrow scalars: by number
+  std::vector<std::uint16_t> samples_;  // narrow scalars, one plane, no shift: by stored bits
+  std::vector<std::uint16_t> stored_;   // likewise: by number
 };
 
 }  // namespace trivelet
