@@ -132,6 +132,9 @@ struct Backend {
   /// Memory from which an encoder takes samples, and in which a decoder leaves them, without a copy in between; null:
   /// any memory is as good.
   SampleAllocator allocate = nullptr;
+  /// The geometry of GOPs of so many frames, which takes milliseconds to make, where it is kept for more streams than one;
+  /// `header`: StreamHeader::of_gop(). Null: every stream makes its own. Any thread may ask.
+  std::function<std::shared_ptr<const StreamGeometry>(const StreamHeader&, int frames)> geometry = nullptr;
 };
 
 const Backend& cpu_backend();

@@ -179,6 +179,7 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
   const Backend& b = backend && s.header.profile != Profile::kPredictive ? *backend : cpu_backend();
   s.backend = b.make_decoder(s.header, s.reduction, {params.threads, params.simd, Effort::kMedium, params.workers});
   s.allocate = b.allocate;
+  s.make_geometry = b.geometry;
   s.stats.damage = std::exchange(s.found, {});
   s.stats.stream_bytes = s.bytes_read;
 }

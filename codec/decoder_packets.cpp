@@ -222,6 +222,9 @@ bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std:
   const auto* given = planned ? static_cast<const GivenBytes*>(&in.source()) : nullptr;
   fetched.assign(g.chunks.size(), {});
   bytes.clear();
+  if (share.whole && in.seekable() && checks.empty() && in.position() <= in.size())  // else it grows with what is read
+    bytes.reserve(static_cast<std::size_t>(std::min(g.body_bytes, in.size() - in.position())) +
+                  (g.chunks.size() + 1) * kChunkPadding);
   bool intact = true;
   std::uint64_t budget = share.budget;
   std::size_t i = 0;
@@ -364,7 +367,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
 
   const StreamHeader of_gop = header.of_gop(moves, g.key);
   if (!geometry || geometry->frames() != g.frames || geometry_moves != moves || geometry_key_last != of_gop.key_last)
-    geometry = std::make_shared<StreamGeometry>(of_gop, g.frames);
+    geometry = make_geometry ? make_geometry(of_gop, g.frames) : std::make_shared<StreamGeometry>(of_gop, g.frames);
   geometry_moves = moves;
   geometry_key_last = of_gop.key_last;
   packet.geometry = geometry;

@@ -68,6 +68,7 @@ struct Decoder::State : StreamLayout {
   Reduction reduction;
   std::unique_ptr<GopDecoder> backend;
   SampleAllocator allocate;
+  decltype(Backend::geometry) make_geometry;
   std::deque<std::unique_ptr<Packet>> flying;  ///< in the order of the stream
   std::exception_ptr later;                    ///< from reading ahead: comes after the GOPs before it
   std::exception_ptr lost;                     ///< what the backend failed with, and fails with from then on

@@ -14,6 +14,29 @@ namespace trivelet {
 
 namespace {
 
+constexpr std::size_t kMostKeptGeometries = 8;  // a full GOP and a last one of a few kinds
+
+/// Geometries of GOPs, the one that was asked for last at the end. They are smaller than decoders, and never change.
+class KeptGeometries {
+ public:
+  std::shared_ptr<const StreamGeometry> find(const std::string& kind) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const auto& g) { return g.first == kind; });
+    if (found == all_.end()) return nullptr;
+    std::rotate(found, std::next(found), all_.end());
+    return all_.back().second;
+  }
+  void keep(std::string kind, std::shared_ptr<const StreamGeometry> geometry) {
+    const std::lock_guard lock(mutex_);
+    if (all_.size() == kMostKeptGeometries) all_.erase(all_.begin());
+    all_.emplace_back(std::move(kind), std::move(geometry));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<std::string, std::shared_ptr<const StreamGeometry>>> all_;
+};
+
 /// Decoders that nobody uses, the one that was used last at the end.
 class Kept {
  public:
@@ -113,11 +136,14 @@ class LentDecoder final : public GopDecoder {
   bool failed_ = false;  ///< something was thrown: nobody knows what it left
 };
 
-std::string kind_of(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options) {
+std::string text_of(const StreamHeader& header) {
   const std::vector<std::uint8_t> bytes = serialise(header);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string kind_of(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options) {
   return std::to_string(reduction.spatial) + ' ' + std::to_string(reduction.temporal) + ' ' +
-         std::to_string(options.threads) + ' ' + std::to_string(static_cast<int>(options.simd)) + ' ' +
-         std::string(bytes.begin(), bytes.end());
+         std::to_string(options.threads) + ' ' + std::to_string(static_cast<int>(options.simd)) + ' ' + text_of(header);
 }
 
 }  // namespace
@@ -125,6 +151,17 @@ std::string kind_of(const StreamHeader& header, const Reduction& reduction, cons
 std::shared_ptr<const Backend> keep_decoders(std::shared_ptr<const Backend> backend) {
   auto kept = std::make_shared<Kept>();
   Backend result = *backend;
+  result.geometry = [kept = std::make_shared<KeptGeometries>()](const StreamHeader& header,
+                                                                int frames) -> std::shared_ptr<const StreamGeometry> {
+    if (header.motion) return std::make_shared<StreamGeometry>(header, frames);
+    std::string kind = std::to_string(frames) + ' ' + text_of(header);
+    std::shared_ptr<const StreamGeometry> geometry = kept->find(kind);
+    if (!geometry) {  // or several at once
+      geometry = std::make_shared<StreamGeometry>(header, frames);
+      kept->keep(std::move(kind), geometry);
+    }
+    return geometry;
+  };
   result.make_decoder = [backend = std::move(backend), kept](const StreamHeader& header, const Reduction& reduction,
                                                              const BackendOptions& options) {
     if (header.motion || options.workers.run) return backend->make_decoder(header, reduction, options);

@@ -18,6 +18,7 @@ class KeptDecoders : public testing::Test {
     Backend counting = cpu_backend();
     counting.make_decoder = [this](const StreamHeader& h, const Reduction& r, const BackendOptions& o) {
       ++made_;
+      header_ = h;
       return cpu_backend().make_decoder(h, r, o);
     };
     backend_ = keep_decoders(std::make_shared<const Backend>(std::move(counting)));
@@ -64,6 +65,7 @@ class KeptDecoders : public testing::Test {
   }
 
   int made_ = 0;
+  StreamHeader header_;  ///< for which the last one was made
   std::shared_ptr<const Backend> backend_;
 };
 
@@ -110,6 +112,24 @@ TEST_F(KeptDecoders, are_not_more_than_a_few) {
   EXPECT_EQ(made_, most + 3);
   expect_same(stream(25, 3));
   EXPECT_EQ(made_, most + 3);
+}
+
+TEST_F(KeptDecoders, share_what_does_not_change) {
+  expect_same(stream(40, 1));
+  const auto geometry = [this](int frames) { return backend_->geometry(header_, frames); };
+  const std::shared_ptr<const StreamGeometry> first = geometry(4);
+  EXPECT_GT(first.use_count(), 1);  // it was made for the stream
+  EXPECT_EQ(first->frames(), 4);
+  EXPECT_EQ(geometry(4), first);
+  const std::shared_ptr<const StreamGeometry> shorter = geometry(3);
+  EXPECT_EQ(shorter->frames(), 3);
+  EXPECT_EQ(geometry(4), first);
+  EXPECT_EQ(geometry(3), shorter);
+  for (int width = 41; first.use_count() > 1 && width < 100; ++width) expect_same(stream(width, 1));
+  EXPECT_EQ(first.use_count(), 1);  // and not kept for ever
+  EXPECT_EQ(made_, 8);
+  header_.motion = true;
+  EXPECT_NE(geometry(4), geometry(4));
 }
 
 TEST_F(KeptDecoders, are_not_for_callers_with_threads_of_their_own) {
