@@ -321,7 +321,7 @@ tvl_volume_job default_job() {
 
 // On a GPU so many streams are in flight: some are read by the host, and mapped if their voxels go there, while others are
 // decoded.
-constexpr int kStreamsOfGpu = 4, kStreamsInGpu = 8;
+constexpr int kStreamsOfGpu = 4, kStreamsInGpu = 16;
 
 // Where streams become voxels in memory of the GPU that decodes them; null elsewhere, and with threads of the caller's own.
 gpu::VolumeBatch* batch_in_gpu(tvl_decoder& d, const tvl_batch_params& p, int at_once) {

@@ -24,8 +24,12 @@ TRIVELET_HOST_DEVICE static inline std::uint64_t rotated(std::uint64_t v, int bi
   return v << bits | v >> (64 - bits);
 }
 
+/// mix() of an input times kPrime2.
+TRIVELET_HOST_DEVICE static inline std::uint64_t mix_product(std::uint64_t lane, std::uint64_t product) {
+  return rotated(lane + product, 31) * kPrime1;
+}
 TRIVELET_HOST_DEVICE static inline std::uint64_t mix(std::uint64_t lane, std::uint64_t input) {
-  return rotated(lane + input * kPrime2, 31) * kPrime1;
+  return mix_product(lane, input * kPrime2);
 }
 
 /// `n` bytes at p, the first the least significant.

@@ -185,6 +185,7 @@ struct DecodePipeline::State {
     if (slots.empty()) memory = options.max_memory > 0 ? options.max_memory : usable_memory();
     if (header.motion && !motion) motion = std::make_unique<DeviceMotion>(header, reduction, false);
     auto slot = std::make_unique<DecodeSlot>();
+    if (options.frames_stay) slot->done = Event(true, true);  // of many streams beside each other, who need the cores
     try {
       prepare(*slot, shape, planes);
       if (in.motion) slot->motion.reserve(*in.motion);

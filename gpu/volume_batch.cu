@@ -1,12 +1,15 @@
 // Batches of volumes: GOPs stay on the device, a kernel looks up which voxel each of their numbers stands for, and when all
 // are there another one finds the hashes of what was decoded.
 //
-// XXH64 is a chain of dependent multiplications, 40 cycles for 32 bytes, so that a GOP of 8 MB takes 6 ms however few there
-// are; a warp has one each, and those of 64 streams go side by side. It reads voxels and looks up the numbers again, so that
-// no samples need be kept until then, and the map is checked with them.
+// XXH64 is a chain of dependent multiplications, 30 cycles for 32 bytes, so that a GOP of 8 MB takes 4 ms however few there
+// are; a block has one each, and those of 64 streams go side by side. It reads voxels and looks up the numbers again, so that
+// no samples need be kept until then, and the map is checked with them. One warp has the chain, the others look up what it
+// needs next.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -16,6 +19,7 @@
 #include "codec/volume_request.h"
 #include "codec/xxh64.h"
 #include "gpu/device.h"
+#include "gpu/dwt.cuh"
 #include "trivelet/codec.h"
 #include "trivelet/cuda.h"
 #include "trivelet/kept_decoders.h"
@@ -32,11 +36,11 @@ struct HashCheck {
   std::uint32_t voxel_bytes, sample_bytes;
 };
 
-/// What a map says, both ways.
-struct MapTables {
-  std::vector<std::uint16_t> voxel_of = std::vector<std::uint16_t>(65536),
-                             number_of = std::vector<std::uint16_t>(65536);
+/// What a map says, both ways: on the device, number by number and voxel by voxel.
+struct BatchMap {
+  VolumeMap map;
   std::uint32_t last = 0;
+  DeviceBuffer<std::uint16_t> voxel_of, number_of;
 };
 
 namespace {
@@ -65,66 +69,84 @@ __global__ void __launch_bounds__(kMapThreads)
   if (beyond && doubt) atomicOr(doubt, 1u);
 }
 
+/// A number, by its place among the voxels.
+template <class V>
 __device__ __forceinline__ u64 number_at(const HashCheck& c, u64 i) {
-  return c.number_of[c.voxel_bytes == 1 ? static_cast<const u8*>(c.voxels)[i] : static_cast<const u16*>(c.voxels)[i]];
+  return c.number_of[static_cast<const V*>(c.voxels)[i]];
 }
 /// Eight bytes of samples.
+template <class S, class V>
 __device__ __forceinline__ u64 samples_at(const HashCheck& c, u64 word) {
-  const u64 per_word = 8 / c.sample_bytes;
+  constexpr u64 kNumbers = 8 / sizeof(S);
   u64 bytes = 0;
-  for (u64 j = 0; j < per_word; ++j) bytes |= number_at(c, word * per_word + j) << (8 * c.sample_bytes * j);
+  TRIVELET_UNROLL
+  for (u64 j = 0; j < kNumbers; ++j) bytes |= number_at<V>(c, word * kNumbers + j) << (8 * sizeof(S) * j);
   return bytes;
 }
 
-constexpr int kLaneWords = 4;  // of a lane at a time
-constexpr int kHashedWords =
-    32 * kLaneWords;  // words that are looked up while those before go through the four lanes of XXH64
+constexpr int kLookUpWarps = 4;
+constexpr int kHashThreads = 32 * (1 + kLookUpWarps);
+constexpr int kThreadWords = 4;  // that a thread looks up at a time
+constexpr int kHashedWords = 32 * kLookUpWarps * kThreadWords;
 
-/// A warp for each.
-__global__ void __launch_bounds__(32) hash_kernel(const HashCheck* checks) {
-  __shared__ u64 words[kHashedWords];
-  __shared__ u64 lanes[4];
-  const HashCheck c = checks[blockIdx.x];
-  const int lane = static_cast<int>(threadIdx.x);
-  const u64 bytes = c.count * c.sample_bytes, whole = bytes / 32 * 4;
-  u64 next[kLaneWords];
+/// What the four lanes of XXH64 are behind the whole 32 bytes; `lanes` is shared memory.
+template <class S, class V>
+__device__ void hash_lanes(const HashCheck& c, u64* lanes) {
+  __shared__ u64 products[2][kHashedWords];  // of the words at hand, and of the next
+  const u64 whole = c.count * sizeof(S) / 32 * 4;
+  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const auto look_up = [&](u64 first) {
-    for (int i = 0; i < kLaneWords; ++i) {
-      const u64 word = first + static_cast<u64>(32 * i + lane);
-      next[i] = word < whole ? samples_at(c, word) : 0;
+    u64* to = products[first / kHashedWords % 2];
+    TRIVELET_UNROLL
+    for (int i = 0; i < kThreadWords; ++i) {
+      const int n = 32 * (kLookUpWarps * i + warp - 1) + lane;
+      const u64 word = first + static_cast<u64>(n);
+      to[n] = word < whole ? samples_at<S, V>(c, word) * xxh64::kPrime2 : 0;
     }
   };
   u64 state = xxh64::start(lane & 3);
-  look_up(0);
+  if (warp > 0) look_up(0);
+  __syncthreads();
   for (u64 first = 0; first < whole; first += kHashedWords) {
-    for (int i = 0; i < kLaneWords; ++i) words[32 * i + lane] = next[i];
-    __syncwarp();
-    look_up(first + kHashedWords);
-    if (lane < 4) {
+    if (warp > 0) {
+      look_up(first + kHashedWords);
+    } else if (lane < 4) {
+      const u64* from = products[first / kHashedWords % 2];
       const int n = static_cast<int>(whole - first < kHashedWords ? whole - first : kHashedWords);
-      for (int i = lane; i < n; i += 4) state = xxh64::mix(state, words[i]);
+      TRIVELET_UNROLL_BY(8)
+      for (int i = lane; i < n; i += 4) state = xxh64::mix_product(state, from[i]);
     }
-    __syncwarp();
+    __syncthreads();
   }
-  if (lane < 4) lanes[lane] = state;
-  __syncwarp();
-  if (lane != 0) return;
+  if (threadIdx.x < 4) lanes[threadIdx.x] = state;
+  __syncthreads();
+}
+
+/// A block for each.
+__global__ void __launch_bounds__(kHashThreads) hash_kernel(const HashCheck* checks) {
+  __shared__ u64 lanes[4];
+  const HashCheck c = checks[blockIdx.x];
+  if (c.sample_bytes == 1)
+    c.voxel_bytes == 1 ? hash_lanes<u8, u8>(c, lanes) : hash_lanes<u8, u16>(c, lanes);
+  else
+    c.voxel_bytes == 1 ? hash_lanes<u16, u8>(c, lanes) : hash_lanes<u16, u16>(c, lanes);
+  if (threadIdx.x != 0) return;
+  const u64 bytes = c.count * c.sample_bytes;
   u8 rest[32];
   const int left = static_cast<int>(bytes % 32 / c.sample_bytes);
   for (int i = 0; i < left; ++i) {
-    const u64 number = number_at(c, c.count - static_cast<u64>(left - i));
+    const u64 at = c.count - static_cast<u64>(left - i);
+    const u64 number = c.voxel_bytes == 1 ? number_at<u8>(c, at) : number_at<u16>(c, at);
     for (u32 j = 0; j < c.sample_bytes; ++j)
       rest[static_cast<u32>(i) * c.sample_bytes + j] = static_cast<u8>(number >> 8 * j);
   }
   if (xxh64::digest(lanes, bytes, rest) != c.hash) atomicOr(c.doubt, 1u);
 }
 
-/// Nothing where voxels are wider, or where two numbers stand for the same one: such a map cannot be turned round.
-std::optional<MapTables> tables_of(const VolumeMap& map) {
+/// Null where voxels are wider, or where two numbers stand for the same one: such a map cannot be turned round.
+std::shared_ptr<const BatchMap> tables_of(const VolumeMap& map) {
   const std::size_t wide = map.format.bytes();
-  if (wide > 2 || map.last >= kMapNumbers) return std::nullopt;
-  MapTables t;
-  t.last = static_cast<u32>(map.last);
+  if (wide > 2 || map.last >= kMapNumbers) return nullptr;
   VideoInfo info;
   info.format = map.pixel_format();
   info.width = info.height = info.format.bytes_per_sample() == 1 ? 16 : 256;
@@ -138,17 +160,27 @@ std::optional<MapTables> tables_of(const VolumeMap& map) {
         static_cast<std::size_t>(plane.bytes_per_sample));  // the first bytes are the least significant
   std::vector<std::byte> stored(count * wide);
   VolumeMapper(map).to_stored(numbers, 0, stored.data());
+  std::vector<u16> voxel_of(kMapNumbers), number_of(kMapNumbers);
   std::vector<bool> seen(kMapNumbers);
   for (std::size_t n = 0; n < count; ++n) {
     u16 voxel = 0;
     std::memcpy(&voxel, &stored[n * wide], wide);
-    t.voxel_of[n] = voxel;
-    if (n > t.last) continue;
-    if (seen[voxel]) return std::nullopt;
+    voxel_of[n] = voxel;
+    if (n > map.last) continue;
+    if (seen[voxel]) return nullptr;
     seen[voxel] = true;
-    t.number_of[voxel] = static_cast<u16>(n);
+    number_of[voxel] = static_cast<u16>(n);
   }
-  return t;
+  auto made = std::make_shared<BatchMap>();
+  made->map = map;
+  made->last = static_cast<u32>(map.last);
+  const Stream stream;
+  for (const auto& [to, from] : {std::pair(&made->voxel_of, &voxel_of), std::pair(&made->number_of, &number_of)}) {
+    *to = DeviceBuffer<u16>(kMapNumbers);
+    copy(to->data(), from->data(), kMapNumbers, cudaMemcpyHostToDevice, stream);
+  }
+  stream.synchronize();
+  return made;
 }
 
 }  // namespace
@@ -175,9 +207,9 @@ struct BatchLane {
   }
 };
 
-/// Of a job, on the device: what numbers and voxels stand for each other, and a word that is not 0 when there is doubt.
+/// Of a job: its map, and a word on the device that is not 0 when there is doubt.
 struct BatchJob {
-  DeviceBuffer<u16> tables{2 * kMapNumbers};
+  std::shared_ptr<const BatchMap> map;
   DeviceBuffer<u32> doubt{1};
 };
 
@@ -211,13 +243,37 @@ struct VolumeBatch::State {
   std::mutex mutex;  ///< of the following
   std::map<std::size_t, std::unique_ptr<BatchJob>> jobs;
   std::vector<HashCheck> checks;
+  std::vector<std::shared_ptr<const BatchMap>> maps;  ///< that which was used last at the end
 
   State(int number, std::size_t max_memory)
       : device(number), backend(keep_decoders(cuda_backend(number, max_memory, true))) {}
 
-  bool decode(const PlainVolume& plain, const MapTables& tables, ByteSource& source, void* voxels, BatchJob& job,
-              std::vector<HashCheck>& found);
+  std::shared_ptr<const BatchMap> map_for(const VolumeMap& map);
+  bool decode(const PlainVolume& plain, ByteSource& source, void* voxels, BatchJob& job, std::vector<HashCheck>& found);
 };
+
+// Chunks of an array have the same map, or one of a few.
+std::shared_ptr<const BatchMap> VolumeBatch::State::map_for(const VolumeMap& map) {
+  constexpr std::size_t kMostMaps = 64;  // of 256 KiB
+  {
+    const std::lock_guard lock(mutex);
+    const auto found = std::find_if(maps.begin(), maps.end(), [&](const auto& m) { return m->map == map; });
+    if (found != maps.end()) {
+      std::rotate(found, std::next(found), maps.end());
+      return maps.back();
+    }
+  }
+  std::shared_ptr<const BatchMap> made = tables_of(map);
+  if (!made) return made;
+  std::shared_ptr<const BatchMap> oldest;  // given back without the lock
+  const std::lock_guard lock(mutex);
+  if (maps.size() == kMostMaps) {
+    oldest = std::move(maps.front());
+    maps.erase(maps.begin());
+  }
+  maps.push_back(made);
+  return made;
+}
 
 VolumeBatch::VolumeBatch(int number, std::size_t max_memory) {
   check(cudaSetDevice(number), "cudaSetDevice");
@@ -226,17 +282,14 @@ VolumeBatch::VolumeBatch(int number, std::size_t max_memory) {
 VolumeBatch::~VolumeBatch() { forget(cudaSetDevice(state_->device)); }
 
 // False: there are other slices than the volume has.
-bool VolumeBatch::State::decode(const PlainVolume& plain, const MapTables& tables, ByteSource& source, void* voxels,
-                                BatchJob& job, std::vector<HashCheck>& found) {
+bool VolumeBatch::State::decode(const PlainVolume& plain, ByteSource& source, void* voxels, BatchJob& job,
+                                std::vector<HashCheck>& found) {
   DecoderParams decoding = plain.decoding;
   decoding.verify_hash = false;
   Decoder decoder(source, decoding, backend.get());
   std::unique_ptr<BatchLane> lane = lanes.take();
   const Stream& on = lane->stream;
-  u16* const voxel_of = job.tables.data();
-  u16* const number_of = voxel_of + kMapNumbers;
-  copy(voxel_of, tables.voxel_of.data(), kMapNumbers, cudaMemcpyHostToDevice, on);
-  copy(number_of, tables.number_of.data(), kMapNumbers, cudaMemcpyHostToDevice, on);
+  const BatchMap& tables = *job.map;
   check(cudaMemsetAsync(job.doubt.data(), 0, sizeof(u32), on.get()), "cudaMemsetAsync");
   Gop& gop = lane->gop_for(decoder);
   const u64 slice = static_cast<u64>(plain.output.width) * static_cast<u64>(plain.output.height);
@@ -256,11 +309,12 @@ bool VolumeBatch::State::decode(const PlainVolume& plain, const MapTables& table
       using S = decltype(s);
       using V = decltype(v);
       launch("map_kernel", map_kernel<S, V>, grid, dim3(kMapThreads), 0, on.get(),
-             reinterpret_cast<const S*>(from.data), static_cast<V*>(to), count, voxel_of, tables.last,
+             reinterpret_cast<const S*>(from.data), static_cast<V*>(to), count, tables.voxel_of.data(), tables.last,
              hash ? job.doubt.data() : nullptr);
     };
     narrow == 1 ? wide == 1 ? map(u8{}, u8{}) : map(u8{}, u16{}) : wide == 1 ? map(u16{}, u8{}) : map(u16{}, u16{});
-    if (hash && !checks_are_believed) found.push_back({to, count, number_of, *hash, job.doubt.data(), wide, narrow});
+    if (hash && !checks_are_believed)
+      found.push_back({to, count, tables.number_of.data(), *hash, job.doubt.data(), wide, narrow});
     slices += frames;
     on.synchronize();  // the next GOP goes where this one is
   }
@@ -278,16 +332,18 @@ std::uint64_t VolumeBatch::decode(std::size_t job, ByteSource& source, const Vol
   bool done = false;
   try {
     const std::optional<PlainVolume> plain = plain_volume(source, params);
-    const std::optional<MapTables> tables = plain ? tables_of(plain->map) : std::nullopt;
-    bytes = tables ? plain->output.bytes() : 0;
+    std::shared_ptr<const BatchMap> map = plain ? s.map_for(plain->map) : nullptr;
+    bytes = map ? plain->output.bytes() : 0;
     if (bytes == 0 || bytes > capacity) return 0;
     if (reinterpret_cast<std::uintptr_t>(voxels) % plain->map.format.bytes() != 0) return 0;
     memory = s.memory.take();
-    done = s.decode(*plain, *tables, source, voxels, *memory, found);
+    memory->map = std::move(map);
+    done = s.decode(*plain, source, voxels, *memory, found);
   } catch (const Error&) {  // VolumeDecoder says what it is
   }
   if (!memory) return 0;
   if (!done) {
+    memory->map.reset();
     s.memory.give_back(std::move(memory));
     return 0;
   }
@@ -305,8 +361,8 @@ std::vector<std::size_t> VolumeBatch::finish() {
   const DeviceBuffer<HashCheck> on_device(checks.size());
   if (!checks.empty()) {
     copy(on_device.data(), checks.data(), checks.size(), cudaMemcpyHostToDevice, s.stream);
-    launch("hash_kernel", hash_kernel, dim3(static_cast<unsigned>(checks.size())), dim3(32), 0, s.stream.get(),
-           static_cast<const HashCheck*>(on_device.data()));
+    launch("hash_kernel", hash_kernel, dim3(static_cast<unsigned>(checks.size())), dim3(kHashThreads), 0,
+           s.stream.get(), static_cast<const HashCheck*>(on_device.data()));
   }
   std::vector<u32> doubts(jobs.size());
   std::size_t i = 0;
@@ -317,6 +373,7 @@ std::vector<std::size_t> VolumeBatch::finish() {
   i = 0;
   for (auto& [job, memory] : jobs) {
     if (doubts[i++] != 0) doubtful.push_back(job);
+    memory->map.reset();
     s.memory.give_back(std::move(memory));
   }
   return doubtful;
