@@ -243,6 +243,7 @@ STRUCTURES = {
 FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "tvl_result_text": (c_char_p, [c_int]),
     "tvl_version": (c_char_p, []),
+    "tvl_gpu_count": (c_int32, []),
     "tvl_video_set_format": (c_int, [POINTER(Video), c_char_p]),
     "tvl_encoder_new": (c_void_p, []),
     "tvl_encoder_free": (None, [c_void_p]),

@@ -15,27 +15,29 @@ import asyncio
 import ctypes
 import itertools
 import math
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, replace
 from typing import Any, Iterable, NamedTuple, Optional, Sequence, cast
 
 import numpy as np
 import zarr
 from zarr.abc.codec import ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin
 from zarr.abc.store import RangeByteRequest, SuffixByteRequest
+from zarr.buffer import cpu
 from zarr.codecs import ShardingCodec
 from zarr.core.array_spec import ArraySpec
-from zarr.core.buffer import default_buffer_prototype
 from zarr.core.common import parse_named_configuration
 from zarr.core.sync import sync
 from zarr.registry import register_codec
 from zarr.storage import StorePath
 
 from . import _library
+from ._arrays import OnDevice, on_device
 from ._chunks import ChunkCoding, long_axes
 from ._handles import Handle
 from ._plans import Plan
 from .errors import ArgumentError, Error, StreamError, UnsupportedError
-from .volume import _TYPES, Array, Volume, _layout, _ranges_of, _read_slices, _decode_all
+from .volume import _TYPES, Array, Volume, _decode_all, _decode_into, _layout, _ranges_of, _read_slices
 
 _WORTH_PARTS = 1 << 16  # bytes of a chunk: smaller ones come whole sooner than their parts come one after the other
 _LEAST_HEAD = 1024  # bytes at the beginning, which the library looks at first
@@ -102,8 +104,16 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
                 volumes.append(_volume_of(buffer, batch[i][1]))
             except Error as error:
                 raise type(error)(f"{name}: {error}") from error
-        arrays = iter(_decode_all(volumes, buffers, named))
-        return [None if chunk is None else _to_buffer(next(arrays).reshape(s.shape), s) for chunk, s in batch]
+        specs = [batch[i][1] for i in there]
+        if rooms := _rooms_on_gpu(volumes, specs):
+            far = rooms[0][1]
+            with _turn:
+                _decode_into([place.view for _, place in rooms], buffers, named, 0, far.device, far)
+            made = iter([room for room, _ in rooms])
+        else:
+            arrays = _decode_all(volumes, buffers, named)
+            made = iter([_to_buffer(array.reshape(spec.shape), spec) for array, spec in zip(arrays, specs)])
+        return [None if chunk is None else next(made) for chunk, _ in batch]
 
     async def decode_partial(self, batch_info: Iterable[tuple[Any, Any, Any]]) -> Iterable[Any]:
         """Likewise, of chunks of a store those that are wanted whole."""
@@ -113,7 +123,7 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
             return await super().decode_partial(batch)
 
         async def decode_whole() -> list[Any]:
-            chunks = await asyncio.gather(*(batch[i][0].get(batch[i][2].prototype) for i in whole))
+            chunks = await asyncio.gather(*(batch[i][0].get(_prototype(*batch[i][::2])) for i in whole))
             coded = [(chunk, batch[i][2]) for i, chunk in zip(whole, chunks)]
             names = [f"chunk {batch[i][0]}" for i in whole]
             decoded = await asyncio.to_thread(self._decode_batch, coded, names)
@@ -153,7 +163,8 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
 
     async def _decode_partial_single(self, byte_getter: Any, selection: Any, chunk_spec: Any) -> Any:
         box = _box_of(selection, chunk_spec.shape)
-        begun = await _begin(byte_getter, chunk_spec.prototype, None if box is None else self._ends(chunk_spec))
+        prototype = _prototype(byte_getter, chunk_spec)
+        begun = await _begin(byte_getter, prototype, None if box is None else self._ends(chunk_spec))
         if begun is None:
             return None
         try:
@@ -175,7 +186,7 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
         (params.z, params.depth), (params.y, params.height), (params.x, params.width) = z, y, x
         params.first_volume, params.volumes = volumes
         params.threads = 1
-        plan = await _fetch(byte_getter, begun, params, chunk_spec.prototype)
+        plan = await _fetch(byte_getter, begun, params, _prototype(byte_getter, chunk_spec))
         array, _ = await asyncio.to_thread(_read_box, plan, params, volumes[1], chunk_spec)
         if array.shape != (volumes[1], z[1], y[1], x[1], 1):
             raise StreamError(f"the stream gives {array.shape}; it should be {volumes[1], z[1], y[1], x[1]}")
@@ -255,6 +266,12 @@ async def _begin(byte_getter: Any, prototype: Any, ends: Optional[tuple[int, int
     return None if whole is None else _Begun(len(whole), whole)
 
 
+def _prototype(byte_getter: Any, chunk_spec: Any) -> Any:
+    """Of the bytes of a stream: the library reads them in memory of the host, wherever Zarr wants the voxels. What is no
+    store's has them already."""
+    return cpu.buffer_prototype if isinstance(byte_getter, (StorePath, _Window)) else chunk_spec.prototype
+
+
 def _at_once() -> asyncio.Semaphore:
     return asyncio.Semaphore(zarr.config.get("async.concurrency") or 64)
 
@@ -309,6 +326,23 @@ def _volume_of(stream: Array, chunk_spec: Any) -> Volume:
     return volume
 
 
+# Of a GPU: one batch after the other has all cores and what was made for the one before, and they need no memory at once.
+_turn = threading.Lock()
+
+
+def _rooms_on_gpu(volumes: Sequence[Volume], specs: Sequence[Any]) -> list[tuple[Any, OnDevice]]:
+    """Where Zarr has its arrays in memory of a GPU, new ones for chunks that are decoded there; else nothing."""
+    on_host = [issubclass(spec.prototype.nd_buffer, cpu.NDBuffer) for spec in specs]
+    if not specs or any(on_host) or _library.library.tvl_gpu_count() == 0:
+        return []
+    types = [spec.dtype.to_native_dtype() for spec in specs]
+    if any(volume.dtype != native for volume, native in zip(volumes, types)):
+        return []
+    rooms = [spec.prototype.nd_buffer.create(shape=spec.shape, dtype=native) for spec, native in zip(specs, types)]
+    found = [(room, place) for room in rooms if (place := on_device(room.as_ndarray_like()))]
+    return found if len(found) == len(rooms) and len({(at.device, at.stream) for _, at in found}) == 1 else []
+
+
 def _to_buffer(array: Array, chunk_spec: Any) -> Any:
     native = chunk_spec.dtype.to_native_dtype()
     if array.dtype.newbyteorder("=") != native.newbyteorder("="):
@@ -328,7 +362,7 @@ class RangedShardingCodec(ShardingCodec):
         index = await self._load_shard_index_maybe(byte_getter, self._get_chunks_per_shard(shard_spec))
         if index is None:
             return None
-        chunk_spec = self._get_chunk_spec(shard_spec)
+        chunk_spec = replace(self._get_chunk_spec(shard_spec), prototype=cpu.buffer_prototype)
         native = shard_spec.dtype.to_native_dtype()
         out = np.full([extent for _, extent in box], shard_spec.fill_value, native)
 
@@ -379,7 +413,7 @@ async def _read_smaller(array: Any, reduce: int, layers: int) -> Array:
     codec = (outer.codecs if outer else codecs)[0]
     if len(codecs) > 1 or not isinstance(codec, TriveletCodec) or (outer and len(outer.codecs) > 1):
         raise ArgumentError(f"an array with the codecs {codecs}; one with the codec trivelet alone, in shards or not, is read so")
-    prototype = default_buffer_prototype()
+    prototype = cpu.buffer_prototype
     config = array.config if hasattr(array, "config") else array._config  # likewise
     described = array.metadata.data_type, array.metadata.fill_value, config, prototype
     spec, spec_of_shard = ArraySpec(inner, *described), ArraySpec(chunks, *described)
