@@ -138,6 +138,12 @@ struct StreamHeader {
   int max_reduce() const;
 };
 
+/// Behind an error that asks for less than all of a stream.
+inline const char* no_smaller(Profile profile) {
+  return profile == Profile::kPredictive ? "; it is of the predictive profile, which has no parts, as wavelets have"
+                                         : "";
+}
+
 /// What samples may be.
 inline std::int32_t lowest_sample(const PixelFormat& f) { return f.is_signed ? -(1 << (f.bits - 1)) : 0; }
 inline std::int32_t highest_sample(const PixelFormat& f) {

@@ -86,7 +86,8 @@ void Decoder::State::check_request() {
   const DecoderParams& p = params;
   const int most = header.max_reduce() - header.dropped_spatial;
   require(p.reduce >= 0 && p.reduce <= most, ErrorKind::kBadArgument,
-          "this stream can be reduced 0.." + std::to_string(most) + " times, not " + std::to_string(p.reduce));
+          "this stream can be reduced 0.." + std::to_string(most) + " times, not " + std::to_string(p.reduce) +
+              no_smaller(header.profile));
   if (header.layout == Layout::kDyadic) {
     require(p.temporal_reduce == 0, ErrorKind::kBadArgument,
             "in a dyadic stream time is reduced together with the picture; use a spatial reduction alone");
@@ -96,7 +97,7 @@ void Decoder::State::check_request() {
     const int levels = header.temporal_levels - header.dropped_temporal;
     require(p.temporal_reduce >= 0 && p.temporal_reduce <= levels, ErrorKind::kBadArgument,
             "this stream's frame rate can be halved 0.." + std::to_string(levels) + " times, not " +
-                std::to_string(p.temporal_reduce));
+                std::to_string(p.temporal_reduce) + no_smaller(header.profile));
     reduction = {p.reduce + header.dropped_spatial, p.temporal_reduce + header.dropped_temporal};
   }
   require(p.max_bytes == 0 || p.max_bits_per_pixel == 0, ErrorKind::kBadArgument,

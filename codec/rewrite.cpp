@@ -131,11 +131,12 @@ class Rewriter {
             "frames");
     const int most = header_.max_reduce() - header_.dropped_spatial;
     require(params_.reduce >= 0 && params_.reduce <= most, ErrorKind::kBadArgument,
-            "this stream can be reduced 0.." + std::to_string(most) + " times, not " + std::to_string(params_.reduce));
+            "this stream can be reduced 0.." + std::to_string(most) + " times, not " + std::to_string(params_.reduce) +
+                no_smaller(header_.profile));
     const int slower = header_.layout == Layout::kT2d ? header_.temporal_levels - header_.dropped_temporal : 0;
     require(params_.temporal_reduce >= 0 && params_.temporal_reduce <= slower, ErrorKind::kBadArgument,
             "this stream's frame rate can be halved 0.." + std::to_string(slower) + " times, not " +
-                std::to_string(params_.temporal_reduce));
+                std::to_string(params_.temporal_reduce) + no_smaller(header_.profile));
     header_.dropped_spatial = static_cast<std::uint8_t>(header_.dropped_spatial + params_.reduce);
     header_.dropped_temporal = static_cast<std::uint8_t>(header_.dropped_temporal + params_.temporal_reduce);
   }

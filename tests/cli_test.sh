@@ -181,7 +181,8 @@ expect 0 compare again.tvl clip.y4m --min-psnr inf
 section "every structure gives the samples back"
 for flags in "--gop 1" "--gop 3 --levels 1x2" "--gop 10 --levels 2x3 --layout dyadic" "--levels 0x0" \
   "--wavelet 13/7 --temporal-wavelet haar" "--wavelet haar --temporal-wavelet 5/3" "--profile fast --mode raw" "--block-size 32" \
-  "--layers 1" "--layers 16" "--simd scalar --threads 1" "--profile fast" "--motion on" "--motion auto --gop 4"; do
+  "--layers 1" "--layers 16" "--simd scalar --threads 1" "--profile fast" "--motion on" "--motion auto --gop 4" "--transform wavelet" \
+  "--transform wavelet --simd scalar --threads 1" "--preset slow --transform wavelet"; do
   # shellcheck disable=SC2086  # the flags are words
   expect 0 encode clip.y4m s.tvl -y --lossless --verify $flags
 done
@@ -256,10 +257,53 @@ expect 0 encode large.y4m large.tvl --lossless
 "$trivelet" decode large.tvl - --format raw --device cpu 2>err.txt | head -c 10 >/dev/null
 check "a closed pipe is complained about" test ! -s err.txt
 
+section "the transform of lossless streams"
+expect_profile() {  # NAME OPTIONS...: what `encode clip.y4m` makes of them
+  expect 0 encode clip.y4m s.tvl -y --lossless --verify "${@:2}"
+  expect 0 info s.tvl
+  expect_text out.txt "lossless, profile $1"
+}
+expect_profile predictive
+check "auto is not prediction" cmp s.tvl lossless.tvl
+expect_text out.txt 'encode --transform wavelet has parts'
+expect_profile predictive --preset slow
+expect_profile predictive --gop 3 --block-size 32
+expect_profile dense --transform wavelet
+expect_profile dense --layers 2
+expect_profile dense --levels 2x2
+expect_profile dense --motion on
+expect_profile dense --profile dense
+expect_profile fast --preset fast
+expect 0 encode clip.y4m s.tvl -y --lossless --transform prediction
+check "prediction by its name is another" cmp <(tail -c +500 s.tvl) <(tail -c +500 lossless.tvl)
+head -c $((3 * 16 * 12 * 2)) /dev/urandom >colours.raw
+expect 0 encode colours.raw s.tvl -y --lossless --format raw --size 16x12 --pix-fmt gbrp
+expect 0 info s.tvl
+expect_text out.txt 'lossless, profile dense'
+expect 2 decode lossless.tvl r1.yuv --reduce 1
+expect_text err.txt 'reduced 0..0 times, not 1; it is of the predictive profile'
+expect 2 decode lossless.tvl r1.yuv --temporal-reduce 1
+expect_text err.txt 'predictive profile'
+expect 2 extract lossless.tvl s.tvl -y --reduce 1
+expect_text err.txt 'predictive profile'
+expect 5 truncate lossless.tvl s.tvl -y --size 1000
+expect_text err.txt 'predictive profile'
+"$trivelet" encode - s.tvl -y --lossless --preset slow <clip.y4m 2>err.txt
+check "slow from a pipe, which prediction reads once" test $? -eq 0
+# Parts take what the first one took.
+expect 0 encode clip.y4m first.tvl -y --lossless --joinable --gop 4 --frames :4
+expect 0 encode clip.y4m second.tvl -y --lossless --joinable --gop 4 --frames 4: --pin-from first.tvl
+expect 0 join first.tvl second.tvl -o s.tvl -y
+expect 0 compare s.tvl clip.y4m --min-psnr inf
+expect 0 encode clip.y4m first.tvl -y --lossless --transform wavelet --joinable --gop 4 --frames :4
+expect 2 encode clip.y4m second.tvl -y --lossless --joinable --gop 4 --frames 4: --pin-from first.tvl
+expect_text err.txt 'it was encoded with'
+
 section "parts of a stream"
-expect 0 decode lossless.tvl r1.yuv --reduce 1
+expect 0 encode clip.y4m wavelet.tvl --lossless --transform wavelet
+expect 0 decode wavelet.tvl r1.yuv --reduce 1
 check "--reduce 1" test "$(size_of r1.yuv)" -eq $((10 * 40 * 24 * 3 / 2))
-expect 0 decode lossless.tvl r2.yuv --reduce 2
+expect 0 decode wavelet.tvl r2.yuv --reduce 2
 check "--reduce 2" test "$(size_of r2.yuv)" -eq $((10 * 20 * 12 * 3 / 2))
 expect 0 decode lossy.tvl t1.yuv --temporal-reduce 1
 check "--temporal-reduce 1" test "$(size_of t1.yuv)" -eq $((5 * 80 * 48 * 3 / 2))

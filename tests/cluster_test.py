@@ -99,6 +99,7 @@ def identity():
     y4m = ["encode", "a.y4m", "--gop", "8", "--threads", "1"]
     same("dense", y4m, (1, 2, 3, 7))
     same("lossless fast, verified", [*y4m, "--lossless", "--preset", "fast", "--verify"], (3,))
+    same("lossless by prediction, which the first process chose", [*y4m, "--lossless", "--verify"], (3,))
     same("motion", [*y4m, "--motion", "on", "--keyint", "20"], (3,))
     same("a part of ten bits, no scenes", ["encode", "a.yuv", "--size", f"{WIDTH}x{HEIGHT}", "--pix-fmt", "yuv420p10",
                                            "--frames", "5:70", "--no-scene-cuts", "--gop", "5", "-q", "80"], (2,))

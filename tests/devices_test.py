@@ -58,7 +58,7 @@ def main():
         fast = ["--preset", "fast", "--gop", "4"]
         encoded("fast, all GPUs", fast, "gpu:all", 3)
         encoded("fast along motion", [*fast, "--motion", "on", "--keyint", "9"], "gpu:0,1", 2)
-        encoded("dense, lossless, two of three", ["--lossless", "--gop", "6"], "gpu:2,0", 2)
+        encoded("dense, lossless, two of three", ["--lossless", "--transform", "wavelet", "--gop", "6"], "gpu:2,0", 2)
         encoded("a size", ["--gop", "2", "--size", "20k"], "gpu:all", 3)  # three runs of 8 GOPs
         encoded("a pipe", fast, "gpu:0,1", 2, "-", input=Path("in.y4m").read_bytes())
 

@@ -65,9 +65,9 @@ void stay_near(const std::string& device) {
 void add_device_option(Command& app, std::string& device, bool several) {
   app.add_option("--device", device,
                  several ? "Where to code: auto = a GPU if there is one and it can, cpu, gpu, gpu:N, several GPUs "
-                           "gpu:N,M or gpu:all. Never changes the output"
-                         : "Where to code: auto = a GPU if there is one and it can, cpu, gpu, gpu:N. Never changes the "
-                           "output")
+                           "gpu:N,M or gpu:all. Never changes what a transform gives"
+                         : "Where to code: auto = a GPU if there is one and it can, cpu, gpu, gpu:N. Never changes "
+                           "what a transform gives")
       .check([several](const std::string& s) {
         if (s == "auto" || s == "cpu" || s == "gpu") return std::string();
         const std::optional<std::vector<int>> numbers = numbers_of(s);

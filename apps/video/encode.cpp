@@ -335,19 +335,42 @@ void make_joinable(const Command& app, const Options& options, const std::option
   params.gop_frames = first->header.gop_frames;
 }
 
-/// --transform prediction, of a video.
+// What prediction does not have.
+constexpr const char* kWaveletOptions[] = {"--levels",  "--wavelet", "--temporal-wavelet", "--layout",
+                                           "--profile", "--mode",    "--layers",           "--motion"};
+
+/// By --device as it was typed: what Options say is of this process.
+bool asks_for_gpu(const Command& app) {
+  for (const auto& [name, value] : app.typed_under("Common"))
+    if (name == "--device" && value.starts_with("gpu")) return true;
+  return false;
+}
+
 void choose_prediction(const Command& app, const Options& options, EncoderParams& params) {
-  require(params.lossless, ErrorKind::kBadArgument, "--transform prediction is lossless; add --lossless");
-  for (const char* option :
-       {"--levels", "--wavelet", "--temporal-wavelet", "--layout", "--profile", "--mode", "--layers", "--motion"})
-    require(!app.typed(option), ErrorKind::kBadArgument,
-            std::string(option) + " is for wavelets; drop it or --transform prediction");
-  require(options.device.rfind("gpu", 0) != 0, ErrorKind::kUnsupported,
-          "--device " + options.device + ": prediction is coded on the CPU; leave the option out");
   params.profile = Profile::kPredictive;
   params.effort = effort_of(options);
   if (!app.typed("--block-size")) params.block_size = 256;
-  params.settings += " --transform prediction";
+  if (options.transform != "prediction") params.settings += " --transform prediction";  // else it says so
+}
+
+/// --transform prediction, of a video.
+void take_prediction(const Command& app, const Options& options, EncoderParams& params) {
+  require(params.lossless, ErrorKind::kBadArgument, "--transform prediction is lossless; add --lossless");
+  for (const char* option : kWaveletOptions)
+    require(!app.typed(option), ErrorKind::kBadArgument,
+            std::string(option) + " is for wavelets; drop it or --transform prediction");
+  require(!asks_for_gpu(app), ErrorKind::kUnsupported,
+          "--device " + options.device + ": prediction is coded on the CPU; leave the option out");
+  choose_prediction(app, options, params);
+}
+
+/// --transform auto: whether prediction may be chosen. It is smaller and faster, but for colours, which it takes one by
+/// one, and for --preset fast, whose wavelet takes half the time. The rest is wishes that only a wavelet grants.
+bool may_predict(const Command& app, const Options& options) {
+  return options.transform == "auto" && options.coding.lossless && options.coding.preset != "fast" &&
+         options.hwaccel == "none" && !asks_for_gpu(app) &&
+         std::none_of(std::begin(kWaveletOptions), std::end(kWaveletOptions),
+                      [&app](const char* option) { return app.typed(option); });
 }
 
 /// The stream of --pin-from.
@@ -373,7 +396,7 @@ std::uint64_t gops_of(const VideoInfo& info, int gop_frames) {
 
 EncoderParams typed_params(const Options& options, const Common& common, const Command& app) {
   EncoderParams params = encoder_params(app, options.coding, options.reading, common);
-  if (options.transform == "prediction") choose_prediction(app, options, params);
+  if (options.transform == "prediction") take_prediction(app, options, params);
   return params;
 }
 
@@ -468,6 +491,8 @@ Reading how_to_read(const Options& options, const Common& common, const Processe
 Share share_of(const Options& options, const Common& common, const Command& app, const StreamHeader& header,
                Reading reading, Processes& processes, std::shared_future<std::shared_ptr<const Backend>> starting) {
   EncoderParams params = typed_params(options, common, app);
+  if (header.profile == Profile::kPredictive && params.profile != header.profile)
+    choose_prediction(app, options, params);
   if (options.joinable) make_joinable(app, options, std::nullopt, params);
   params.temporal = header.temporal;
   params.spatial = header.spatial;
@@ -475,7 +500,7 @@ Share share_of(const Options& options, const Common& common, const Command& app,
   params.spatial_levels = header.spatial_levels;
   params.gop_frames = header.gop_frames;
   Share share;
-  share.backend = starting.get();
+  if (params.profile != Profile::kPredictive) share.backend = starting.get();
   share.encoder = std::make_unique<PartEncoder>(header.video, params, share.backend.get());
   if (reading == Reading::kDirect)
     share.read = read_from(std::make_shared<VideoInput>(options.input, reader_options(options.reading, common), common,
@@ -538,7 +563,8 @@ int run(const Options& given, const Common& given_common, const Command& app) {
               Options mine = given;
               mine.device = device;
               // A GPU starts while the first process looks at the input.
-              const auto policy = device.rfind("gpu", 0) == 0 ? std::launch::async : std::launch::deferred;
+              const bool wavelet = given.transform != "prediction" && !may_predict(app, given);
+              const auto policy = wavelet && device.rfind("gpu", 0) == 0 ? std::launch::async : std::launch::deferred;
               const std::shared_future starting = std::async(policy, [&] {
                                                     const std::size_t gpu_memory =
                                                         mine.gpu_memory.empty() ? 0 : parse_size(mine.gpu_memory);
@@ -583,6 +609,16 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   const std::optional<StreamLayout> pin = pinned(options);
   require(!options.joinable || !range.has_times(), ErrorKind::kBadArgument,
           "--frames " + options.frames + ": joinable parts begin where a GOP does; give numbers of frames");
+  TraceFile trace(common);
+  std::unique_ptr<VideoInput> opened;
+  const auto open_input = [&] {
+    opened = std::make_unique<VideoInput>(options.input, hardware_reader(options, common), common, range);
+  };
+  if (may_predict(app, options)) {
+    if (!pin) open_input();
+    if (pin ? pin->header.profile == Profile::kPredictive : opened->info().format.model != ColourModel::kRgb)
+      choose_prediction(app, options, params);
+  }
   if (options.joinable) make_joinable(app, options, pin, params);
   if (options.coding.preset == "slow" && params.motion == Motion::kOff && !pin &&
       params.profile != Profile::kPredictive) {
@@ -594,15 +630,19 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     VideoInput beginning(options.input, reader_options(options.reading, common), common, shown);
     params = best_structure(app, params, beginning);
   }
-  TraceFile trace(common);
   const Stopwatch clock;
   const std::size_t gpu_memory = options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory);
   std::future<std::shared_ptr<const Backend>> starting;
   const bool few_gops = has_few_gops(params);
   if (few_gops) starting = start_backend(options.device, gpu_memory, kFastGops);
   if (few_gops && options.hwaccel != "none") gpu::expect_gops(static_cast<int>(kFastGops) + kHardwareDecoders);
-  VideoInput input(options.input, hardware_reader(options, common), common, range);
-  if (!few_gops) {
+  if (!opened) open_input();
+  VideoInput& input = *opened;
+  if (params.profile == Profile::kPredictive) {
+    starting = start_backend("cpu", 0, 0);
+    if (const DeviceChoice choice = choose_device(given.device); choice.gpu >= 0)
+      log::info("prediction is coded on the CPU; GPU {}, {}, takes --transform wavelet", choice.gpu, choice.name);
+  } else if (!few_gops) {
     const std::uint64_t gops = gops_of(input.info(), params.gop_frames);
     // Each is searched, and coded behind that.
     starting = start_backend(options.device, gpu_memory, params.motion == Motion::kOn ? 2 * gops : gops);
@@ -812,9 +852,12 @@ Action define_encode(Command& app, Common& common) {
       .range(1.0, 1e9)
       .type_name("R")
       .group(kVolumes);
-  app.add_option("--transform", options->transform,
-                 "prediction is smaller and faster when lossless, but has no reduced sizes or qualities in it; auto: "
-                 "prediction for lossless volumes, wavelet for all else")
+  app.add_option(
+         "--transform", options->transform,
+         "wavelet: with smaller pictures, fewer frames a second and lower qualities in it; prediction: smaller and "
+         "faster without loss, on the CPU, but with nothing less in it; auto: prediction for what is lossless, but "
+         "for colours (RGB) and where --device gpu, --hwaccel, of videos --preset fast or an option of wavelets "
+         "says otherwise")
       .one_of({"auto", "wavelet", "prediction"})
       .show_default()
       .group("Structure of the stream");

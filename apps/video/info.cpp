@@ -426,9 +426,13 @@ void print_stream(const Options& options, const StreamInfo& stream, const Length
             fmt::format("{}, profile {}", stream.lossless ? "lossless" : "lossy",
                         to_string(stream.profile) +
                             (stream.profile == Profile::kFast ? " (" + to_string(stream.fast_mode) + ")" : "")));
-  print_row("transform", fmt::format("{}, {} temporal levels {}{}, {} spatial levels {}", to_string(d.layout),
-                                     d.temporal_levels, to_string(d.temporal), stream.motion ? " or along motion" : "",
-                                     d.spatial_levels, to_string(d.spatial)));
+  if (stream.profile == Profile::kPredictive)
+    print_row("transform", "prediction: whole frames, all of them, exact alone; encode --transform wavelet has parts");
+  else
+    print_row("transform",
+              fmt::format("{}, {} temporal levels {}{}, {} spatial levels {}", to_string(d.layout), d.temporal_levels,
+                          to_string(d.temporal), stream.motion ? " or along motion" : "", d.spatial_levels,
+                          to_string(d.spatial)));
   print_row("structure", fmt::format("GOPs of {} frames, blocks of {}, {} layers", stream.gop_frames, stream.block_size,
                                      stream.layers));
   if (!stream.settings.empty()) print_row("settings", stream.settings);

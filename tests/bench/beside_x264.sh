@@ -29,7 +29,7 @@ commands=(
   "x264 -i in.y4m -c:v libx264 -threads $threads -preset medium medium.mkv"
   "ours decode dense.tvl null"
   "x264 -i medium.mkv -f null -"
-  "ours encode in.y4m lossless.tvl --lossless"
+  "ours encode in.y4m lossless.tvl --lossless --transform wavelet"
   "ours decode lossless.tvl null")
 cd "$work"
 TIMEFORMAT='%R %U %S'

@@ -41,7 +41,7 @@ for clip in "$@"; do
     [[ $clip == *yuv420p10le* ]] && raw+=(-pix_fmt yuv420p10le)
   fi
   ffmpeg -v error -nostdin -y "${raw[@]}" -i "$clip" -frames:v 100 -strict -1 -f yuv4mpegpipe "$scratch/in.y4m"
-  run "$trivelet" encode "$scratch/in.y4m" "$scratch/s.tvl" -y --quiet --lossless --transform prediction -t 2
+  run "$trivelet" encode "$scratch/in.y4m" "$scratch/s.tvl" -y --quiet --lossless -t 2
   encode=$cpu
   run "$trivelet" decode "$scratch/s.tvl" null --quiet -t 2
   decode=$cpu

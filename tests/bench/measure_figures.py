@@ -200,11 +200,11 @@ def measure_lossless(p: Program, out: Path) -> None:
             cells.append(make_codec(codec, Path(p.path)).code(clip, 0, p.work).size)
         for options in ("--profile fast", "", "--preset slow"):
             cells.append(
-                p.encode(clip.raw, f"--lossless {options} {' '.join(clip.trivelet_input())}")[0].stat().st_size
+                p.encode(clip.raw, f"--lossless --transform wavelet {options} {' '.join(clip.trivelet_input())}")[0].stat().st_size
             )
         rows.append([clip.name, clip.frames] + [f"{8 * size / clip.pixels:.3f}" for size in cells])
     how = "ffmpeg -c:v ffv1 -level 3 -coder 1 -context 1 -slices 4, or libopenjpeg; "
-    how += "trivelet encode CLIP s.tvl --lossless …; 65 frames at most"
+    how += "trivelet encode CLIP s.tvl --lossless --transform wavelet …; 65 frames at most"
     save(out, "lossless", how, machine(), ["clip", "frames", "ffv1", "openjpeg", "fast", "dense", "slow"], rows)
 
 
