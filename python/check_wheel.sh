@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # The wheel from the checkout to its tests, in build/wheel; needs network for pip:
 #   python/check_wheel.sh [PYTHON] [PIP WHEEL'S ARGUMENTS...]
-# Builds it, says which systems it runs on (auditwheel), refuses more than 10 MB or a library that needs more than the C
-# library's, installs it with nothing of the checkout into an environment of its own and runs the tests there.
+# Builds it, says which systems it runs on (auditwheel), refuses more than 10 MB (100 with CUDA, for PyPI) or a library that
+# needs more than the C library's, installs it with nothing of the checkout into an environment of its own and runs the tests
+# there. Of a wheel with CUDA (-C cmake.define.TRIVELET_CUDA=ON) also those that need a GPU, where there is one and CuPy
+# installs.
 set -euo pipefail
 python=${1:-python3}
 shift || true
@@ -21,7 +23,9 @@ PATH=$work/tools/bin:$PATH auditwheel repair --wheel-dir "$work/repaired" "$whee
 wheel=$(echo "$work"/repaired/*.whl)
 size=$(stat -c %s "$wheel")
 echo "$(basename "$wheel"): $size bytes"
-[ "$size" -le 10000000 ] || { echo "FAILED: a wheel of more than 10 MB"; exit 1; }
+most=10000000
+case "$*" in *TRIVELET_CUDA=ON*) most=100000000 ;; esac
+[ "$size" -le $most ] || { echo "FAILED: a wheel of more than $most bytes"; exit 1; }
 unzip -l "$wheel"
 unzip -q -d "$work/unpacked" "$wheel"
 if objdump -p "$work/unpacked/trivelet/libtrivelet.so.1" | awk '$1 == "NEEDED" { print $2 }' |
@@ -41,6 +45,9 @@ if [ -d "$work/unpacked/trivelet/hdf5_plugin" ]; then
   env -u TRIVELET_LIBRARY -u PYTHONPATH -u HDF5_PLUGIN_PATH "$work/fresh/bin/python" "$root/tests/python_hdf5_test.py"
 else
   echo "no filter for HDF5 in the wheel: its headers (libhdf5-dev) were not found"
+fi
+if [ $most -gt 10000000 ] && nvidia-smi -L >/dev/null 2>&1 && "$work/fresh/bin/pip" install --quiet cupy-cuda13x; then
+  env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" "$root/tests/python_gpu_test.py"
 fi
 "$work/fresh/bin/pip" install --quiet distributed
 env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" -W ignore "$root/tests/dask_test.py"

@@ -286,8 +286,8 @@ def measure_reads(volume, folder):
         "blosc": {"compressors": [BloscCodec(cname="zstd", clevel=5, shuffle="bitshuffle")]},
         "trivelet": {"serializer": TriveletCodec(), "compressors": None},
         "trivelet, wavelet": {"serializer": TriveletCodec(transform="wavelet"), "compressors": None},
-        "trivelet, wavelet, blocks of 64, slabs of 16, a layer": {
-            "serializer": TriveletCodec(transform="wavelet", block_size=64, slab=16, layers=1),
+        "trivelet, wavelet, blocks of 64, slabs of 16, a layer, slow": {
+            "serializer": TriveletCodec(transform="wavelet", block_size=64, slab=16, layers=1, effort="slow"),
             "compressors": None,
         },
         "trivelet, wavelet, blocks of 32, slabs of 16": {
