@@ -222,7 +222,8 @@ bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std:
   const auto* given = planned ? static_cast<const GivenBytes*>(&in.source()) : nullptr;
   fetched.assign(g.chunks.size(), {});
   bytes.clear();
-  if (share.whole && in.seekable() && checks.empty() && in.position() <= in.size())  // else it grows with what is read
+  const bool is_there = in.seekable() && in.position() <= in.size();
+  if (share.whole && is_there && !planned && checks.empty())  // else it grows with what is read
     bytes.reserve(static_cast<std::size_t>(std::min(g.body_bytes, in.size() - in.position())) +
                   (g.chunks.size() + 1) * kChunkPadding);
   bool intact = true;
