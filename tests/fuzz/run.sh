@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # run.sh SECONDS [TARGET...]: all fuzzers (or those named) for so long together, JOBS at a time (default: all cores), one
-# round after the other. A round goes to the fuzzer that is furthest behind the executions that are asked of it. Prints a
-# table; findings, corpora and logs stay in the folder OUT (default: fuzz_out).
+# round after the other. A round goes to the fuzzer that has the least time to go until it has the executions that are
+# asked of it, so that as many as possible have them in the end; when all do, to the one that has the smallest multiple of
+# them. Prints a table; findings, corpora and logs stay in the folder OUT (default: fuzz_out).
 #
 #   FUZZERS   folder of the programs (default: build/fuzz/tests/fuzz)
 #   SEEDS     folder with a folder of seeds for each target (default: tests/corrupt); with MERGE=1 what adds coverage
 #             is merged into it at the end
 #   ROUND     seconds of a round (default: 60)
-#   COUNTS    file of lines "TARGET EXECUTIONS": what was done elsewhere, which counts when the one behind is chosen
+#   COUNTS    file of lines "TARGET EXECUTIONS [A_SECOND]": what was done elsewhere, which counts when one is chosen, and
+#             how fast that was
 set -u
 [ $# -ge 1 ] && [ "$1" -gt 0 ] 2>/dev/null || { echo "usage: run.sh SECONDS [TARGET...]" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
@@ -34,6 +36,7 @@ done
 [ ${#targets[@]} -gt 0 ] || { echo "no fuzzers in $FUZZERS" >&2; exit 2; }
 
 elsewhere() { [ -z "${COUNTS:-}" ] && echo 0 || awk -v name="$1" '$1 == name {n += $2} END {print n + 0}' "$COUNTS"; }
+speed_elsewhere() { [ -z "${COUNTS:-}" ] && echo 0 || awk -v name="$1" '$1 == name && $3 > 0 {n = $3} END {print int(n)}' "$COUNTS"; }
 units() { cat "$@" 2>/dev/null | awk '/^stat::number_of_executed_units/ {n += $2} END {print n + 0}'; }
 
 one_round() {  # TARGET NUMBER SECONDS
@@ -59,36 +62,50 @@ one_round() {  # TARGET NUMBER SECONDS
 }
 
 begin=$SECONDS round=0
-declare -A running=() log_of=()               # target and log by process
-declare -A done_of=() per_round=() busy=()    # by target: executions, those of a round, rounds that run
+declare -A running=() log_of=() time_of=()     # by process: target, log, seconds
+declare -A done_of=() speed=() ahead=()        # by target: executions, a second, and those of rounds that run
 for name in "${targets[@]}"; do
-  here_done=$(units "$OUT/$name"/*.log)
-  done_of[$name]=$((here_done + $(elsewhere "$name"))) busy[$name]=0
-  rounds=$(ls "$OUT/$name"/*.log 2>/dev/null | wc -l)
-  per_round[$name]=$((rounds > 0 ? here_done / rounds : 100000 * ${wanted[$name]:-20}))
+  done_of[$name]=$(($(units "$OUT/$name"/*.log) + $(elsewhere "$name"))) ahead[$name]=0
+  speed[$name]=$(cat "$OUT/$name"/*.log 2>/dev/null | awk '/^stat::average_exec_per_sec/ {s += $2; k++} END {print k ? int(s / k) : 0}')
+  [ "${speed[$name]}" -gt 0 ] || speed[$name]=$(speed_elsewhere "$name")
+  [ "${speed[$name]}" -gt 0 ] || speed[$name]=$((400 * ${wanted[$name]:-20}))
 done
 while left=$((seconds - (SECONDS - begin))); [ "$left" -gt 2 ]; do
-  # The one furthest behind; a round that runs counts as one that brings what the last one brought.
-  best='' least=0
+  best='' least=0 best_share=0
   for name in "${targets[@]}"; do
-    share=$(((done_of[$name] + busy[$name] * per_round[$name]) * 1000 / ${wanted[$name]:-20}))
-    [ -n "$best" ] && [ "$share" -ge "$least" ] && continue
     [ "$(ls "$OUT/$name/findings" 2>/dev/null | wc -l)" -ge 10 ] && continue  # it would only find the same again
-    best=$name least=$share
+    all=$((${wanted[$name]:-20} * 1000000)) n=$((done_of[$name] + ahead[$name]))
+    time=$(((all - n) / speed[$name] + 1)) share=$((n * 1000 / all))
+    if [ "$n" -lt "$all" ]; then
+      [ -n "$best" ] && [ "$best_share" -lt 1000 ] && [ "$time" -ge "$least" ] && continue
+    else
+      [ -n "$best" ] && [ "$share" -ge "$best_share" ] && continue
+      time=$ROUND
+    fi
+    best=$name least=$time best_share=$share
   done
   [ -n "$best" ] || break
+  # A little more than what it seems to need: seeds and corpus are read first.
+  length=$((least + least / 8 + 5))
+  [ "$length" -le "$ROUND" ] || length=$ROUND
+  [ "$length" -le "$left" ] || length=$left
   round=$((round + 1))
   number=$(date +%s)_$round
-  one_round "$best" "$number" "$((left < ROUND ? left : ROUND))" &
-  running[$!]=$best log_of[$!]=$OUT/$best/$number.log busy[$best]=$((busy[$best] + 1))
+  one_round "$best" "$number" "$length" &
+  running[$!]=$best log_of[$!]=$OUT/$best/$number.log time_of[$!]=$length
+  ahead[$best]=$((ahead[$best] + length * speed[$best]))
   while [ "${#running[@]}" -ge "$JOBS" ]; do
     wait -n
     for pid in "${!running[@]}"; do
       kill -0 "$pid" 2>/dev/null && continue
-      name=${running[$pid]} n=$(units "${log_of[$pid]}")
-      done_of[$name]=$((done_of[$name] + n)) busy[$name]=$((busy[$name] - 1))
-      [ "$n" -gt 0 ] && per_round[$name]=$n
-      unset "running[$pid]" "log_of[$pid]"
+      name=${running[$pid]} n=$(units "${log_of[$pid]}") length=${time_of[$pid]}
+      unset "running[$pid]" "log_of[$pid]" "time_of[$pid]"
+      done_of[$name]=$((done_of[$name] + n))
+      [ "$n" -gt "$length" ] && speed[$name]=$((n / length))
+      ahead[$name]=0
+      for other in "${!running[@]}"; do
+        [ "${running[$other]}" = "$name" ] && ahead[$name]=$((ahead[$name] + time_of[$other] * speed[$name]))
+      done
     done
   done
 done
