@@ -28,7 +28,9 @@ struct SegmentStates {
   dense::State* of[kMaxOrientations] = {};
   void start(const StartTables& tables, const BlockGrid& grid, int b, int k) {
     const int n = k == 0 ? 1 : grid.table().orientations();
-    memory.resize(static_cast<std::size_t>(n) * kContexts);
+    // Never smaller: room that is made again would be filled before it is written.
+    const std::size_t needed = static_cast<std::size_t>(n) * kContexts;
+    if (memory.size() < needed) memory.resize(needed);
     const int rc = resolution_class(k, grid.resolutions());
     for (int i = 0; i < n; ++i) {
       const int c = rc * kOrientationClasses + orientation_class(b, BlockGrid::orientation(k, i));

@@ -20,20 +20,67 @@ std::size_t subband_slot(const BlockGrid& grid, int b, int k, int orientation_in
   return static_cast<std::size_t>(b * per_band + (k == 0 ? 0 : 1 + (k - 1) * n + orientation_index));
 }
 
+namespace {
+
+// Zeros in `size` elements of `values`. The value is a constant, and not one that is passed on: it makes this a memset.
+template <class T>
+void clear(std::vector<T>& values, std::size_t at, std::size_t size) {
+  std::fill_n(values.data() + at, size, T{0});
+}
+
+template <class T>
+void make_room(std::vector<T>& values, std::size_t size) {
+  if (values.size() < size) values.resize(size);
+}
+
+// Clears the frames and rows [-1, n] of one orientation's padded array, which begins at `at`.
+template <class T>
+void clear_padded(std::vector<T>& values, std::size_t at, std::ptrdiff_t frame, std::ptrdiff_t stride, int frames,
+                  int rows) {
+  if (frame == (rows + 2) * stride) {
+    clear(values, at, static_cast<std::size_t>((frames + 2) * frame));
+    return;
+  }
+  for (int t = 0; t < frames + 2; ++t, at += static_cast<std::size_t>(frame))
+    clear(values, at, static_cast<std::size_t>((rows + 2) * stride));
+}
+
+}  // namespace
+
+// At the borders of a picture, and where it is smaller than a block, only a part of a block exists. What is beyond is
+// never read but for the groups and coefficients next to it: around a group, also those of other orientations are looked
+// at, and of coefficients those that existing groups have.
 void Level::reset(int planes_needed) {
   top = planes_needed;
   const auto coefficients = static_cast<std::size_t>(orientations * span);
   const auto groups = static_cast<std::size_t>(orientations * group_span);
-  known.assign(coefficients, 0);
-  sign.assign(coefficients, 0);
-  active.assign(groups, 0);
-  open.assign(groups, 0);
-  done.assign(rows(), 0);
+  make_room(known, coefficients);
+  make_room(sign, coefficients);
+  make_room(active, groups);
+  make_room(open, groups);
+  make_room(done, rows());
   const auto quads = static_cast<std::size_t>(orientations * frames * groups_y * words);
-  some.assign(quads, 0);
-  all.assign(quads, 0);
-  const std::size_t needed = rows() * static_cast<std::size_t>(planes_needed);
-  if (mask.size() < needed) mask.resize(needed);
+  make_room(some, quads);
+  make_room(all, quads);
+  make_room(mask, rows() * static_cast<std::size_t>(planes_needed));
+  clear(done, 0, rows());
+  clear(some, 0, quads);
+  clear(all, 0, quads);
+  int groups_of_frames = 0;
+  int groups_of_rows = 0;
+  for (int o = 0; o < orientations; ++o) {
+    groups_of_frames = std::max(groups_of_frames, exists[o].t);
+    groups_of_rows = std::max(groups_of_rows, exists[o].y);
+  }
+  const int depth = arity == 8 ? 2 : 1;
+  for (int o = 0; o < orientations; ++o) {
+    const auto at = static_cast<std::size_t>(o * span);
+    const auto group = static_cast<std::size_t>(o * group_span);
+    clear_padded(known, at, frame, stride, depth * groups_of_frames, 2 * groups_of_rows);
+    clear_padded(sign, at, frame, stride, depth * groups_of_frames, 2 * groups_of_rows);
+    clear_padded(active, group, group_frame, group_stride, groups_of_frames, groups_of_rows);
+    clear_padded(open, group, group_frame, group_stride, groups_of_frames, groups_of_rows);
+  }
 }
 
 void Block::lay_out(const BlockGrid& grid, int by, int bx) {

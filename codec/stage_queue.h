@@ -52,7 +52,8 @@ class StageQueue {
   /// Nothing when there is none after so long, too.
   std::optional<T> pop_within(std::chrono::microseconds patience) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, patience, [this] { return stopped_ || closed_ || !values_.empty(); });
+    if (patience.count() > 0)  // else even a wait that is over would ask the system
+      changed_.wait_for(lock, patience, [this] { return stopped_ || closed_ || !values_.empty(); });
     if (values_.empty() && !error_) return std::nullopt;
     return take();
   }

@@ -11,6 +11,7 @@ namespace trivelet {
 
 StreamGeometry::StreamGeometry(const StreamHeader& header, int frames) : frames_(frames) {
   std::vector<std::pair<Shape, int>> known;
+  grids_.reserve(header.components.size());  // a grid is large to move
   for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
     const std::pair<Shape, int> key{header.component_shape(c, frames),
                                     header.components[static_cast<std::size_t>(c)].spatial_levels};
