@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <thread>
 
 #include "codec/parallel.h"
 #include "gpu/device.h"
@@ -171,6 +172,27 @@ TEST_P(GpuFaultsOf, Encoding) {
     }
     sink.commit();
   });
+}
+
+// Where GOPs are coded on a GPU, errors are measured by a thread beside the one that pushes, which with one thread is the
+// only other one that has work of the caller's.
+TEST(Interruption, ReachesTheThreadThatMeasuresErrors) {
+  struct Interrupted {};
+  const Clip clip = make_clip(video(12, 10, "gray"), 7, 2, Pattern::kTexture, 5);
+  EncoderParams p = params(Profile::kDense);
+  p.threads = 1;
+  p.measure_errors = true;
+  p.workers.check = [caller = std::this_thread::get_id()] {
+    if (std::this_thread::get_id() != caller) throw Interrupted();
+  };
+  const auto cuda = cuda_backend(0, 0);
+  MemorySink sink;
+  Encoder encoder(clip.info, p, sink, cuda.get());
+  const auto encode = [&] {
+    for (const Gop& g : clip.gops) encoder.push(g);
+    encoder.finish();
+  };
+  EXPECT_THROW(encode(), Interrupted);
 }
 
 TEST_P(GpuFaultsOf, Decoding) {
