@@ -360,13 +360,28 @@ std::shared_ptr<const Backend> backend_of_batch(tvl_decoder& d, const tvl_batch_
   return d.batch_backend;
 }
 
+// What a GPU had no memory for beside the others and what is kept, one after the other, with all of it.
+void decode_alone(tvl_decoder& d, std::span<tvl_volume_job> jobs, const tvl_batch_params& p, int threads) {
+  std::shared_ptr<const Backend> backend;
+  Staging staging;
+  for (tvl_volume_job& job : jobs) {
+    if (job.result != TVL_UNSUPPORTED) continue;
+    if (!backend) {
+      d.batch.reset();
+      d.batch_backend.reset();
+      backend = backend_for(p.device, p.device_memory);
+    }
+    job.result = to_result(job.error, [&] { decode_job(d, job, threads, backend.get(), staging); });
+  }
+}
+
 void decode_jobs(tvl_decoder& d, std::span<tvl_volume_job> jobs, const tvl_batch_params& p) {
   require(p.threads >= 0, ErrorKind::kBadArgument, std::to_string(p.threads) + " threads");
   const int cores = p.threads > 0 ? p.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const bool stays = p.device != TVL_CPU && d.memory == p.device;
   const int most = p.device == TVL_CPU ? cores : std::min(cores, stays ? kStreamsInGpu : kStreamsOfGpu);
   const int at_once = static_cast<int>(std::min<std::size_t>(jobs.size(), static_cast<std::size_t>(most)));
-  const std::shared_ptr<const Backend> backend = backend_of_batch(d, p, at_once);
+  std::shared_ptr<const Backend> backend = backend_of_batch(d, p, at_once);
   gpu::VolumeBatch* const batch = batch_in_gpu(d, p, at_once);
   const int threads_each = std::max(1, cores / at_once);
   std::atomic<std::size_t> next{0};
@@ -396,6 +411,10 @@ void decode_jobs(tvl_decoder& d, std::span<tvl_volume_job> jobs, const tvl_batch
   if (batch)
     for (const std::size_t i : batch->finish())
       jobs[i].result = to_result(jobs[i].error, [&] { decode_job(d, jobs[i], cores, backend.get(), staging); });
+  if (backend && at_once > 1) {
+    backend.reset();
+    decode_alone(d, jobs, p, cores);
+  }
   d.check_cancelled();
 }
 

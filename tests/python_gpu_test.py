@@ -7,8 +7,10 @@ With that library GPUs are emulated, and memory of the host stands for theirs. W
 that the environment names is tried on a GPU, whose arrays are CuPy's.
 """
 
+import ctypes
 import logging
 import os
+import re
 import sys
 import tempfile
 import unittest
@@ -178,6 +180,32 @@ class Arrays(unittest.TestCase):
                 self.assertIs(trivelet.decode_many(streams, out=outs)[2], outs[2])
                 np.testing.assert_array_equal([on_host(out) for out in outs], expected, f"{dtype} {how}")
             np.testing.assert_array_equal(trivelet.decode_many(streams, device=0), expected)
+
+    def test_little_memory(self):
+        """What is not enough for several at once is for one after the other."""
+        from trivelet._handles import Handle
+
+        array = blob((64, 64, 64))
+        stream = np.frombuffer(trivelet.encode(array, transform="wavelet", profile="fast"), np.uint8)
+        outs = [on_gpu(np.zeros_like(array)) for _ in range(8)]
+
+        def decode(memory):
+            params = _library.make(_library.BatchParams)
+            params.device, params.threads, params.device_memory = 0, 4, memory
+            jobs = (_library.VolumeJob * len(outs))()
+            for job, out in zip(jobs, outs):
+                _library.library.tvl_volume_job_init(ctypes.byref(job), ctypes.sizeof(job))
+                job.stream, job.size = stream.ctypes.data, stream.nbytes
+                job.voxels, job.capacity = out.__cuda_array_interface__["data"][0], array.nbytes
+            with Handle("decoder") as decoder:
+                decoder.call(_library.library.tvl_decoder_set_memory, 0, None)
+                return decoder.try_call(_library.library.tvl_decode_volumes, jobs, len(jobs), ctypes.byref(params))
+
+        said = re.match("job 0: a GOP needs ([0-9]+) MiB of device memory", str(decode(1 << 16)))
+        needed = int(said[1])
+        self.assertGreater(needed, 1)
+        self.assertIsNone(decode((needed + 1) << 20))  # of which each of four streams has less than it needs
+        np.testing.assert_array_equal([on_host(out) for out in outs], [array] * len(outs))
 
     def test_refused(self):
         array = blob((9, 20, 30))

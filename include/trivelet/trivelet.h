@@ -680,9 +680,9 @@ typedef struct tvl_batch_params {
 TVL_API void tvl_batch_params_init(tvl_batch_params* params, uint64_t struct_size);
 
 /* Decodes `count` volumes, each as tvl_decode_volume does. On the CPU as many at a time as there are threads; on a GPU
- * four, each with kernels of its own, and eight where their voxels stay there: what is made on a GPU the handle keeps
- * for the next batch. One that fails does not stop the others: the call returns the result of the first that did, and
- * its text says which. params: NULL = defaults. What is open is closed. Jobs are looked at and set by several threads
+ * four, each with kernels of its own, and sixteen where their voxels stay there, one for which memory does not suffice
+ * beside the others alone after them: what is made on a GPU the handle keeps for the next batch. One that fails does not
+ * stop the others: the call returns the result of the first that did, and its text says which. params: NULL = defaults. What is open is closed. Jobs are looked at and set by several threads
  * during the call and must not share memory that is written. TVL_BAD_ARGUMENT for parameters outside their ranges and
  * TVL_UNSUPPORTED for jobs of another size or a GPU that is not there: no job is touched then. When the call is
  * cancelled the jobs that were not done say so, too. */
