@@ -1,5 +1,5 @@
-// Compressed volumes: unpacked by a thread of its own beside who reads, with the errors and limits that there were without,
-// left in the middle, and from the start again.
+// Compressed volumes: unpacked at once or by a thread of its own beside who reads, with the errors and limits that there were
+// without, left in the middle, and from the start again; and packed likewise.
 #include <algorithm>
 #include <random>
 
@@ -103,6 +103,76 @@ TEST_F(PackedVolumes, come_back_however_they_are_read) {
     }
     // Gone while the thread is ahead.
     reader->read(found.data(), 2'000'000);
+  }
+}
+
+// With libdeflate, what fits into kWholeBytes is packed and unpacked at once; the larger one by threads in any case.
+TEST_F(PackedVolumes, are_written_at_once_and_by_threads) {
+  for (const int slices : {kSlices, 800}) {
+    io::VolumeInfo info = info_;
+    info.slices = static_cast<std::uint64_t>(slices);
+    ASSERT_EQ(info.bytes() > io::kWholeBytes, slices != kSlices);
+    for (const std::string name : {"w.nii.gz", "w.mha"}) {
+      io::Envelope envelope = io::make_envelope(info, name == "w.mha" ? "mha" : "nii");
+      if (name == "w.mha") {
+        const std::string head = "ObjectType = Image\nNDims = 3\nDimSize = 256 256 " + std::to_string(slices) +
+                                 "\nElementType = MET_UCHAR\nCompressedData = True\nCompressedDataSize = 1\n"
+                                 "ElementDataFile = LOCAL\n";
+        envelope.files[0].head = bytes(head);
+        envelope.files[0].packing = io::Packing::kZlib;
+      }
+      envelope.files[0].tail = bytes("and a tail");
+      io::VolumeWriter writer(envelope, path(name), true);
+      for (int z = 0; z < slices; z += 3) {  // in pieces that no buffer has
+        const std::size_t all = std::size_t{kWidth} * kHeight;
+        const int last = std::min(z + 3, slices);
+        for (int i = z; i < last; ++i) writer.write(voxels_.data() + static_cast<std::size_t>(i % kSlices) * all, all);
+      }
+      writer.finish();
+      EXPECT_LT(load(name).size(), info.bytes() / 2) << name;
+      const auto reader = io::open_volume(path(name), {});
+      Bytes found(std::size_t{kWidth} * kHeight);
+      for (int z = 0; z < slices; ++z) {
+        reader->read(found.data(), found.size());
+        const auto wanted = voxels_.begin() + static_cast<std::ptrdiff_t>(z % kSlices) * kWidth * kHeight;
+        ASSERT_TRUE(std::equal(found.begin(), found.end(), wanted)) << name << " of " << slices << ", slice " << z;
+      }
+      EXPECT_EQ(reader->envelope().files[0].tail, bytes("and a tail")) << name << " of " << slices;
+    }
+  }
+}
+
+// What goes wrong in the thread that packs is said by whoever writes, and nothing waits for ever.
+TEST_F(PackedVolumes, errors_of_the_sink_arrive) {
+  for (const std::size_t room : {std::size_t{0}, std::size_t{200'000}, std::size_t{900'000}}) {
+    std::size_t written = 0;
+    const auto packer = io::make_packer(
+        [&](const void*, std::size_t size) {
+          written += size;
+          if (written > room) fail(ErrorKind::kIo, "no room");
+        },
+        false, std::uint64_t{1} << 40);
+    std::mt19937 random(5);
+    Bytes noise(100'000);
+    EXPECT_THROW(
+        {
+          for (int i = 0; i < 100; ++i) {
+            for (std::byte& b : noise) b = static_cast<std::byte>(random());
+            packer->write(noise.data(), noise.size());
+          }
+          packer->finish();
+        },
+        Error)
+        << room;
+  }
+}
+
+// Left without an end.
+TEST_F(PackedVolumes, writing_may_stop_anywhere) {
+  for (const std::size_t bytes : {std::size_t{1000}, std::size_t{1'500'000}, voxels_.size()}) {
+    const auto packer = io::make_packer([](const void*, std::size_t) {}, true, std::uint64_t{1} << 40);
+    for (std::size_t at = 0; at < bytes; at += 100'000)
+      packer->write(voxels_.data() + at, std::min<std::size_t>(100'000, bytes - at));
   }
 }
 

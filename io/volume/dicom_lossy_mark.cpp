@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "codec/hash.h"
-#include "io/volume/dicom_elements.h"
 #include "io/volume/dicom.h"
+#include "io/volume/dicom_elements.h"
 
 namespace trivelet::io {
 

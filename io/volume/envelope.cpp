@@ -1,5 +1,6 @@
 // What surrounds the voxels: as bytes for the stream, and back into files.
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -100,7 +101,7 @@ Envelope parse_envelope(const std::uint8_t* bytes, std::size_t size) {
   VolumeInput stored(memory_opener(std::make_shared<const std::vector<std::byte>>(p, p + (size - 2)))(),
                      "header of the volume's file");
   std::unique_ptr<VolumeInput> unpacked;
-  if (bytes[1] == 1) unpacked = std::make_unique<VolumeInput>(make_inflater(stored, true, {}), stored.name());
+  if (bytes[1] == 1) unpacked = std::make_unique<VolumeInput>(make_inflater(stored, true, 0, {}), stored.name());
   VolumeInput& in = unpacked ? *unpacked : stored;
   constexpr std::uint64_t kDeflated = 1032;  // bytes that one of deflate's can stand for
   Fields fields(in, size * kDeflated);
@@ -167,14 +168,14 @@ struct VolumeWriter::State {
   bool overwrite = false;
   std::vector<std::unique_ptr<FileSink>> done;
   std::unique_ptr<FileSink> file;
-  std::unique_ptr<Deflater> outer;  // .gz
-  std::unique_ptr<Deflater> inner;  // the voxels' own packing
-  std::vector<std::byte> packed;    // packed voxels whose size the head must tell
+  std::unique_ptr<Packer> outer;  // .gz
+  std::unique_ptr<Packer> inner;  // the voxels' own packing
+  std::vector<std::byte> packed;  // packed voxels whose size the head must tell
   std::size_t at = 0;
   std::uint64_t left = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t packed_bytes = 0;  // of all files packed by zlib
-  bool header_last = false;        // a header that tells the packed size of the data in another file
+  std::atomic<std::uint64_t> bytes = 0;  // a thread packs what lies inside
+  std::uint64_t packed_bytes = 0;        // of all files packed by zlib
+  bool header_last = false;              // a header that tells the packed size of the data in another file
   bool opened = false;
   fs::path folder_made;
 
@@ -228,11 +229,12 @@ struct VolumeWriter::State {
     // A file that was compressed without its name saying so is so again only if the name to be written says so.
     const bool data_alone = current().packing == Packing::kGzip && current().head.empty();
     if (lower(name).ends_with(".gz") && !data_alone)
-      outer = std::make_unique<Deflater>([this](const void* d, std::size_t n) { file->write(d, n); }, false);
+      outer = make_packer([this](const void* d, std::size_t n) { file->write(d, n); }, false,
+                          current().head.size() + current().voxel_bytes + current().tail.size());
     left = current().voxel_bytes;
     if (!size_in_head()) put(current().head.data(), current().head.size());
     if (current().packing == Packing::kNone || left == 0) return;
-    inner = std::make_unique<Deflater>(
+    inner = make_packer(
         [this](const void* d, std::size_t n) {
           const auto* p = static_cast<const std::byte*>(d);
           if (size_in_head())
@@ -240,7 +242,7 @@ struct VolumeWriter::State {
           else
             put(d, n);
         },
-        current().packing == Packing::kZlib);
+        current().packing == Packing::kZlib, left);
   }
 
   void close() {

@@ -69,20 +69,34 @@ class VolumeInput {
 std::unique_ptr<VolumeInput> open_input(const Opener& opener, const std::string& name, bool& gzip,
                                         const Limits& limits);
 /// Unpacks a gzip or zlib stream that begins at the input's position and is left behind its end, in a thread of its own where
-/// that is worth it: the input is the feed's until this has come to its end or is gone. Unsupported without zlib, and for
-/// more bytes than Limits::unpacked.
-std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool zlib_format, const Limits& limits);
+/// that is worth it: the input is the feed's until this has come to its end or is gone. `bytes`: that there should be in it.
+/// Unsupported without zlib, and for more bytes than Limits::unpacked.
+std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool zlib_format, std::uint64_t bytes, const Limits& limits);
+/// Packed and unpacked bytes together that are held in memory to be unpacked, or packed, at once.
+inline constexpr std::uint64_t kWholeBytes = std::uint64_t{48} << 20;
+bool have_libdeflate();
 
-/// Packs into `sink`.
-class Deflater {
+/// Packs into `sink`, which is called in a thread of its own where that is worth it. finish() waits for it and says what went
+/// wrong there; without it nothing is complete.
+class Packer {
  public:
   using Sink = std::function<void(const void*, std::size_t)>;
+  virtual ~Packer() = default;
+  virtual void write(const std::byte* data, std::size_t size) = 0;
+  virtual void finish() = 0;
+};
+/// For so many bytes at most.
+std::unique_ptr<Packer> make_packer(Packer::Sink sink, bool zlib_format, std::uint64_t bytes);
+
+/// Packs by zlib, here: the same bytes in every build that uses the same one.
+class Deflater final : public Packer {
+ public:
   Deflater(Sink sink, bool zlib_format);
-  ~Deflater();
+  ~Deflater() override;
   Deflater(const Deflater&) = delete;
   Deflater& operator=(const Deflater&) = delete;
-  void write(const std::byte* data, std::size_t size);
-  void finish();
+  void write(const std::byte* data, std::size_t size) override;
+  void finish() override;
 
  private:
   struct State;

@@ -130,8 +130,8 @@ class LayoutReader final : public VolumeReader {
     else
       input_->append(current_.head, f.head_bytes, "header");
     if (f.packing != Packing::kNone && f.voxel_bytes > 0)
-      unpacked_ =
-          std::make_unique<VolumeInput>(make_inflater(*input_, f.packing == Packing::kZlib, layout_.limits), f.name);
+      unpacked_ = std::make_unique<VolumeInput>(
+          make_inflater(*input_, f.packing == Packing::kZlib, f.voxel_bytes, layout_.limits), f.name);
     left_ = f.voxel_bytes;
   }
 

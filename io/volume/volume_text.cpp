@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "io/volume/dicom_elements.h"
 #include "io/volume/dicom.h"
+#include "io/volume/dicom_elements.h"
 
 namespace trivelet::io {
 

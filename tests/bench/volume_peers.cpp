@@ -38,7 +38,9 @@ struct Result {
   bool same = true;
 };
 
+#if defined(TRIVELET_HAVE_CHARLS) || defined(TRIVELET_HAVE_OPENJPEG)
 double now() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }  // of the processor
+#endif
 
 #ifdef TRIVELET_HAVE_CHARLS
 void run_charls(const Picture& p, Result& r) {

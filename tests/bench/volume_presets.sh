@@ -2,13 +2,14 @@
 # The table of docs/VOLUMES.md "Lossless presets": the three presets on volumes, beside CharLS, OpenJPEG, FFV1 and zstd:
 #   tests/bench/volume_presets.sh TRIVELET VOLUME_PEERS VOLUME...
 # TRIVELET and VOLUME_PEERS are the programs of the build (apps/trivelet, tests/bench/volume_peers), VOLUMEs integers of
-# at most 16 bits. Everyone gets the same samples, with as many bits as their range needs, and one thread. Ours reads and
-# writes them as raw volumes, so that no other packing is counted. Speeds are megabytes of these samples for each second of
-# processor time, the least of three runs: whole processes without verification for us, FFV1 and zstd; the coder alone in
-# memory for CharLS and OpenJPEG. MB: the most memory that encoding or decoding had. HTJ2K is OpenJPH by imagecodecs, slice
-# by slice, where $PYTHON (python3) has it. Prints rows of a table, then geometric means.
+# at most 16 bits, or floats in NAME_WxHxD_f32.raw, which have no peers but zstd and are in no mean. Everyone gets the same
+# samples, with as many bits as their range needs, and one thread. Ours reads and writes them as raw volumes, so that no
+# other packing is counted. Speeds are megabytes of these samples for each second of processor time, the least of three
+# runs: whole processes without verification for us, FFV1 and zstd; the coder alone in memory for CharLS and OpenJPEG. MB:
+# the most memory that encoding or decoding had. HTJ2K is OpenJPH by imagecodecs, slice by slice, where $PYTHON (python3)
+# has it. Prints rows of a table, then geometric means.
 set -euo pipefail
-[ $# -ge 3 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 3 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2; }
 trivelet=$1 peers=$2 python=${PYTHON:-python3}
 shift 2
 scratch=$(mktemp -d)
@@ -39,11 +40,16 @@ speed() { awk "BEGIN { printf \"%.0f\", $bytes / ($1 + 1e-9) / 1e6 }"; }
 echo '| | `fast` | enc, dec, MB | `medium` | enc, dec, MB | `slow` | enc, dec, MB | CharLS | enc, dec | HTJ2K | OpenJPEG | FFV1 | zstd -19 |'
 echo '|-|-|-|-|-|-|-|-|-|-|-|-|-|'
 for volume in "$@"; do
-  read -r width height bits < <("$peers" "$volume" --raw "$scratch/v.raw")
+  if [[ $volume =~ _([0-9]+)x([0-9]+)x[0-9]+_f32\.raw$ ]]; then
+    width=${BASH_REMATCH[1]} height=${BASH_REMATCH[2]} bits=32 type=f32
+    cp "$volume" "$scratch/v.raw"
+  else
+    read -r width height bits < <("$peers" "$volume" --raw "$scratch/v.raw")
+    type=u8 format=gray
+    if [ "$bits" -gt 8 ]; then type=u16 format=gray16le; fi
+  fi
   bytes=$(stat -c %s "$scratch/v.raw")
-  type=u8 format=gray
-  if [ "$bits" -gt 8 ]; then type=u16 format=gray16le; fi
-  slices=$((bytes / width / height / (bits > 8 ? 2 : 1)))
+  slices=$((bytes / width / height / (bits > 16 ? 4 : bits > 8 ? 2 : 1)))
   row="$(basename "$volume")"
   sizes=
   for preset in fast medium slow; do
@@ -57,6 +63,12 @@ for volume in "$@"; do
     row+=" | $size | $encode, $(speed "$cpu"), $memory"
     sizes+=" $size $encode $(speed "$cpu")"
   done
+  zstd -q -19 -T1 -f "$scratch/v.raw" -o "$scratch/v.zst"
+  zst=$(stat -c %s "$scratch/v.zst")
+  if [ "$bits" = 32 ]; then
+    echo "| $row | - | - | - | - | - | $zst |"
+    continue
+  fi
   "$peers" "$volume" >"$scratch/peers"
   if grep -q DIFFERS "$scratch/peers"; then cat "$scratch/peers" >&2; exit 1; fi
   read -r _ ls ls_encode ls_decode < <(grep jpegls "$scratch/peers")
@@ -65,8 +77,6 @@ for volume in "$@"; do
   ffmpeg -v error -y -f rawvideo -pix_fmt $format -s "${width}x$height" -i "$scratch/v.raw" -c:v ffv1 -level 3 \
     -coder 1 -context 1 -slices 4 -f nut "$scratch/v.nut"
   ffv1=$(stat -c %s "$scratch/v.nut")
-  zstd -q -19 -T1 -f "$scratch/v.raw" -o "$scratch/v.zst"
-  zst=$(stat -c %s "$scratch/v.zst")
   echo "| $row | $ls | $(speed "$ls_encode"), $(speed "$ls_decode") | $ht | $j2 | $ffv1 | $zst |"
   echo "$sizes $ls $(speed "$ls_encode") $(speed "$ls_decode") ${ht/-/0} $j2 $ffv1 $zst" >>"$scratch/all"
 done
