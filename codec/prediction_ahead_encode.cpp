@@ -38,19 +38,26 @@ class ExtraBits {
   void put(const std::uint32_t* codes, const std::uint8_t* tokens, int n) {
     if (const std::size_t room = at_ + 2 * static_cast<std::size_t>(n) + 8; bytes_.size() < room)
       bytes_.resize(2 * room);
+    // In registers: bytes that are stored may be any member's.
+    std::uint8_t* to = bytes_.data() + at_;
+    std::uint64_t acc = acc_;
+    int fill = fill_;
     for (int x = 0; x < n; x += kStates) {
       const int end = std::min(x + kStates, n);
       if (!any_extra(tokens + x, end - x)) continue;
       for (int i = x; i < end; ++i) {
         const int bits = kBits[tokens[i]];
-        acc_ |= ((std::uint64_t{codes[i]} - 8) & ((std::uint64_t{1} << bits) - 1)) << fill_;
-        fill_ += bits;
-        store_little_endian(acc_, &bytes_[at_]);
-        at_ += static_cast<std::size_t>(fill_ >> 3);
-        acc_ >>= fill_ & ~7;
-        fill_ &= 7;
+        acc |= ((std::uint64_t{codes[i]} - 8) & ((std::uint64_t{1} << bits) - 1)) << fill;
+        fill += bits;
+        store_little_endian(acc, to);
+        to += fill >> 3;
+        acc >>= fill & ~7;
+        fill &= 7;
       }
     }
+    at_ = static_cast<std::size_t>(to - bytes_.data());
+    acc_ = acc;
+    fill_ = fill;
   }
   /// Bytes that are used.
   std::size_t size() const { return at_ + (fill_ > 0 ? 1 : 0); }
@@ -132,10 +139,11 @@ void AheadEncoder::State::encode_row(int frame, int y, int low, int high) {
   const std::uint8_t* token = tokens.data();
   for (int x = 0; x < width; ++x) to[x] = static_cast<std::uint16_t>(context[x] * kTokenSpace + token[x]);
   std::uint32_t* count = counts.data();
+  const int n = width;  // which a count could be
   int x = 0;
-  for (; x + kHistograms <= width; x += kHistograms)
+  for (; x + kHistograms <= n; x += kHistograms)
     for (std::size_t i = 0; i < kHistograms; ++i) ++count[i * kSymbols + to[static_cast<std::size_t>(x) + i]];
-  for (; x < width; ++x) ++count[to[x]];
+  for (; x < n; ++x) ++count[to[x]];
   symbols_end += static_cast<std::size_t>(width);
   history.end_row(frame, y);
 }

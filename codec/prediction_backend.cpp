@@ -29,6 +29,7 @@ std::vector<prediction::Effort> efforts_of(Effort effort) {
     e.rounds = 6;
     e.tap_set = 3;
     e.frame_step = e.row_step = 1;
+    efforts.push_back(e);
     e.log2_edge = 3;
     efforts.push_back(e);
     e.log2_edge = 4;
