@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codec/block_cut.h"
+#include "codec/coding_cost.h"
 #include "codec/colour.h"
 #include "codec/cpu_backend.h"
 #include "codec/cpu_fields.h"

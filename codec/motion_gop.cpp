@@ -1,9 +1,7 @@
 #include "codec/motion_gop.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "codec/colour.h"
@@ -24,10 +22,6 @@ constexpr Decomposition kNoTransform{Layout::kT2d, 0, 0, Wavelet::kHaar, Wavelet
 
 // Lossless streams have no step; noise of a grey level or two is what motion has to beat there.
 constexpr double kLosslessStep = 3;
-
-// The squared error that a bit is worth, for a step of 1: between what theory says for fine steps, 2 ln 2 / 12, and what
-// the rate control chooses at coarse ones.
-constexpr double kErrorPerBit = 0.13;
 
 // A field without its first frames.
 Field<std::int32_t> frames_from(Field<std::int32_t> field, int first) {
@@ -262,59 +256,5 @@ template double MotionTransform::inverse_error(const std::vector<Field<float>>&,
                                                const MotionKeys&, const Gop&, double);
 template double MotionTransform::inverse_error(const std::vector<Field<std::int32_t>>&, int, const GopMotion&,
                                                const MotionKeys&, const Gop&, double);
-
-namespace {
-
-// Bits of a coefficient of so many steps, about.
-double bits_of(double steps) { return 0.5 * std::log2(1 + 12 * steps * steps); }
-
-double error_per_bit(const StreamHeader& header, float step) {
-  return header.lossless ? 1.0 : kErrorPerBit * static_cast<double>(step) * static_cast<double>(step);
-}
-
-}  // namespace
-
-double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float step, ThreadPool& pool) {
-  constexpr int kRows = 2;  // of so many one is looked at: this is for a choice between two
-  double cost = 0;
-  const double per_bit = error_per_bit(header, step);
-  std::size_t view = 0;
-  for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
-    const SubbandTable table(header.component_shape(c, gop.frames), header.decomposition(c), header.lossless);
-    const StepTable steps(table, header.lossless ? 1.0f : step, header.components[static_cast<std::size_t>(c)]);
-    const ErrorWeights weights = error_weights(header, c, table, step, gop.frame_gains);
-    for (std::size_t i = 0; i < table.all().size(); ++i) {
-      if (table.all()[i].shape.samples() == 0) continue;
-      const SubbandView& v = gop.subbands[view++];
-      std::vector<double> of_frames(static_cast<std::size_t>(v.shape.frames), 0);
-      pool.parallel_for(v.shape.frames, [&](int t, int) {
-        double sum = 0;
-        const auto& of_frame = weights.frame;
-        const double weight =
-            weights.subband[i] *
-            (of_frame.empty() ? 1.0 : of_frame[static_cast<std::size_t>(v.temporal_band)][static_cast<std::size_t>(t)]);
-        for (int y = 0; y < v.shape.height; y += kRows) {
-          const std::ptrdiff_t at = t * v.frame_stride + y * v.row_stride;
-          for (int x = 0; x < v.shape.width; ++x) {
-            const double q = v.real ? std::abs(static_cast<double>(v.real[at + x] * steps.inverse[i]))
-                                    : std::abs(static_cast<double>(v.integer[at + x]));
-            sum += per_bit * bits_of(q);
-            if (v.real) sum += weight * (q < 1 ? q * q : 1.0 / 12);
-          }
-        }
-        of_frames[static_cast<std::size_t>(t)] = sum;
-      });
-      const double sum = std::accumulate(of_frames.begin(), of_frames.end(), 0.0);
-      cost += sum * v.shape.height / ((v.shape.height + kRows - 1) / kRows);
-    }
-  }
-  return cost;
-}
-
-double motion_cost(const StreamHeader& header, const GopMotion& motion, float step) {
-  double bytes = 0;
-  for (const auto& section : motion.sections) bytes += static_cast<double>(section.size());
-  return 8 * bytes * error_per_bit(header, step);
-}
 
 }  // namespace trivelet

@@ -90,11 +90,4 @@ class MotionTransform {
   std::vector<Field<std::int32_t>> loaded_;  // per component
 };
 
-/// About what it takes to code these coefficients with this step, in squared error of samples: their bits at the slope
-/// that goes with the step, and the errors that remain. `header`: as of_gop() describes the GOP.
-double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float step, ThreadPool& pool);
-
-/// The bits of motion in the same measure.
-double motion_cost(const StreamHeader& header, const GopMotion& motion, float step);
-
 }  // namespace trivelet
