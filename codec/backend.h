@@ -24,8 +24,8 @@ struct BackendOptions {
   SimdLevel simd = SimdLevel::kBest;
   Effort effort = Effort::kMedium;
   Workers workers{};
-  /// Every GOP that can move does, and is coded once: how the next one begins is known before this one is coded.
-  bool motion_is_settled = false;
+  /// Every GOP is coded once, and how the next one begins is told before it is known whether this one moves.
+  bool tells_ahead = false;
 };
 
 /// Geometry of the components of a GOP of some length: shared by coder and container.
@@ -63,7 +63,8 @@ struct GopChoices {
   float step = 1;                         ///< quantiser step; ignored for lossless streams
   std::vector<std::uint8_t> frame_gains;  ///< GopHeader::frame_gains
   Motion motion = Motion::kOff;           ///< streams with motion only
-  GopKey key = GopKey::kFirst;            ///< of a GOP with motion; open: that before has left a key frame
+  GopKey key = GopKey::kFirst;            ///< of a GOP with motion; open: that before has left a key frame, …
+  GopKey key_if_closed = GopKey::kFirst;  ///< … or would if it moved, and this is the key if it turns out not to
   /// There is a target, for which the GOP may be coded again. Fast profile: deliver PassTables, a part per plane, and no
   /// layers.
   bool passes = false;
@@ -72,6 +73,12 @@ struct GopChoices {
   bool spare_last_pass = false;
   /// Lossy coefficients are rounded to what they are worth in steps like this one (rounding.h); 0: they are not.
   float rounding_step = 0;
+  /// The key, told whether the GOP before has left one.
+  GopKey key_behind(bool left_key) const { return key == GopKey::kOpen && !left_key ? key_if_closed : key; }
+  /// With which key its motion is searched then: what is open but for the GOP before is searched as open, which can be
+  /// done before that is known, and becomes a closed one (without_before() of motion_search.h) where frames have the same
+  /// places.
+  GopKey search_key(bool left_key) const { return key_behind(left_key) == GopKey::kFirst ? GopKey::kFirst : key; }
 };
 
 class GopEncoder {

@@ -48,22 +48,25 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
 
   void transform(const Gop& gop, const GopChoices& choices, CoefficientGop& out) override {
     MotionKey unused;
+    search_key_ = choices.key;
     transform(gop, choices, {nullptr, &unused, nullptr}, out);
   }
 
   void push(const Gop& gop, const GopChoices& choices) override {
     next_gop();
-    push_gop(gop, choices);
+    push_gop(gop, placed(choices));
   }
 
-  void push_again(const Gop& gop, const GopChoices& choices) override {
+  void push_again(const Gop& gop, const GopChoices& wanted) override {
+    const GopChoices choices = placed(wanted);
     if (moves_otherwise(gop, choices)) return push_gop(gop, choices);
     round_otherwise(gop, choices);
     push(coefficients_, choices);
   }
 
-  std::shared_ptr<const GopMotion> decide(const Gop& gop, const GopChoices& choices, bool again) override {
+  std::shared_ptr<const GopMotion> decide(const Gop& gop, const GopChoices& wanted, bool again) override {
     if (!again) next_gop();
+    const GopChoices choices = placed(wanted);
     if (again && !moves_otherwise(gop, choices)) {
       round_otherwise(gop, choices);
       return coefficients_.motion;
@@ -74,10 +77,10 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     if (!vectors_alone) {
       prepare(gop, choices);
     } else if (searcher_) {
-      coefficients_.motion = search_elsewhere(gop, choices, key_before_);
+      coefficients_.motion = search_elsewhere(gop, choices);
       key_ = motion_.last_frame_of(gop, choices.key);
     } else {
-      search(gop, choices, key_before_, coefficients_);
+      search(gop, choices, coefficients_);
       key_ = motion_.last_frame();
     }
     return coefficients_.motion;
@@ -143,6 +146,16 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     std::swap(key_before_, key_);
     std::swap(decoded_before_, decoded_key_);
     decoded_key_ = {};
+    std::swap(last_before_, last_);
+    last_ = {};
+  }
+
+  // Choices with the key that is possible.
+  GopChoices placed(GopChoices choices) {
+    const bool left_key = !key_before_.empty();
+    search_key_ = choices.search_key(left_key);
+    choices.key = choices.key_behind(left_key);
+    return choices;
   }
 
   // Motion that was chosen for a much finer or coarser step would not be chosen for this one.
@@ -155,9 +168,12 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   // The coefficients of all components, where more is done to them than to code them component by component.
   bool prepare(const Gop& gop, const GopChoices& choices) {
     key_ = {};
+    last_ = {};
     coefficients_.motion = nullptr;
     if (!choices.passes && choices.rounding_step == 0 && !may_move(header_, gop.frames(), choices)) return false;
     transform(gop, choices, {&key_before_, &key_, nullptr}, coefficients_);
+    if (!coefficients_.motion && may_move(header_, gop.frames(), choices))
+      last_ = motion_.last_frame_of(gop, choices.key);
     motion_step_ = choices.step;
     round(choices);
     return true;
@@ -213,9 +229,8 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
 
   void transform_moving(const Gop& gop, const GopChoices& choices, const MotionKeys& keys, CoefficientGop& out) {
     const StageTimer timer(transform_time_, pool_times());
-    const MotionKey none;
     out.frame_gains.clear();
-    search(gop, choices, keys.before ? *keys.before : none, out);
+    search(gop, choices, out);
     move(keys, out);
   }
 
@@ -228,19 +243,21 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   }
 
   // The motion of a GOP; its samples stand where its coefficients will.
-  void search(const Gop& gop, const GopChoices& choices, const MotionKey& before, CoefficientGop& out) {
-    require_key(choices, before);
-    load(gop, choices, before, out);
-    out.motion = searcher_ ? search_elsewhere(gop, choices, before) : motion_.search(choices.step);
+  void search(const Gop& gop, const GopChoices& choices, CoefficientGop& out) {
+    GopChoices searched = choices;
+    searched.key = search_key_;
+    load(gop, searched, searched_behind(), out);
+    out.motion = searcher_ ? search_elsewhere(gop, choices) : motion_.search(choices.step, search_key_ != choices.key);
   }
-  std::shared_ptr<const GopMotion> search_elsewhere(const Gop& gop, const GopChoices& choices,
-                                                    const MotionKey& before) const {
-    require_key(choices, before);
-    return motion_.search(gop, choices.key, before, choices.step, *searcher_);
+  std::shared_ptr<const GopMotion> search_elsewhere(const Gop& gop, const GopChoices& choices) const {
+    return motion_.search(gop, search_key_, searched_behind(), choices.step, search_key_ != choices.key, *searcher_);
   }
-  static void require_key(const GopChoices& choices, const MotionKey& before) {
-    require(choices.key != GopKey::kOpen || !before.empty(), ErrorKind::kInternal,
+  // The frame before an open GOP, or one that is searched as such.
+  const MotionKey& searched_behind() const {
+    const MotionKey& before = key_before_.empty() ? last_before_ : key_before_;
+    require(search_key_ != GopKey::kOpen || !before.empty(), ErrorKind::kInternal,
             "an open GOP behind one without a key");
+    return before;
   }
 
   template <class T>
@@ -540,6 +557,8 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   MotionSearcher* searcher_;                // null: motion_ searches
   MotionKey key_, key_before_;              // of the GOP pushed last, and the one before, not quantised
   MotionKey decoded_key_, decoded_before_;  // as they were when errors were measured last
+  MotionKey last_, last_before_;            // the last frames of GOPs that could move and do not
+  GopKey search_key_ = GopKey::kFirst;      // of the GOP pushed last
   std::vector<std::unique_ptr<BlockEncoder>> fast_;
   std::vector<std::unique_ptr<DenseEncoder>> dense_;
   // By frames, and motion: few lengths occur, results refer to them.

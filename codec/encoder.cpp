@@ -77,6 +77,7 @@ GopChoices Encoder::State::choices(const Pending& p) const {
   c.frame_gains = gains(p.frames);
   c.motion = params.motion;
   c.key = p.wanted_key;
+  c.key_if_closed = closed_key(p.frames);
   c.passes = params.has_byte_target() || params.psnr > 0;
   // Towards a target a plane more is coded than is sent, about (encoder_targets.cpp).
   if (rounds_by_cost(params)) c.rounding_step = c.passes ? 2 * c.step : c.step;
@@ -92,7 +93,10 @@ void Encoder::State::take_motion(const CodedGop& coded, Pending& p) {
 // frames are left when the frame rate is halved.
 GopKey Encoder::State::next_key(int gop_frames, bool anew) const {
   if (!header.motion) return GopKey::kFirst;
-  if (has_key && coder_has_key && !anew) return GopKey::kOpen;
+  return has_key && coder_has_key && !anew ? GopKey::kOpen : closed_key(gop_frames);
+}
+
+GopKey Encoder::State::closed_key(int gop_frames) const {
   const bool whole = MotionPlaces(gop_frames, GopKey::kLast).ends_with_key(header.temporal_levels);
   return whole ? GopKey::kLast : GopKey::kFirst;
 }
@@ -135,7 +139,7 @@ Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& s
   const std::vector<std::uint8_t> head = serialise(s.header);
   (void)parse_stream_header(head.data(), head.size());  // what a decoder would refuse is refused here
   s.coder = s.backend.make_encoder(
-      s.header, {s.params.threads, s.params.simd, s.params.effort, s.params.workers, motion_is_settled(s.params)});
+      s.header, {s.params.threads, s.params.simd, s.params.effort, s.params.workers, tells_ahead(s.params)});
   s.begin_finishing();
   if (s.params.has_byte_target()) s.spool = std::make_unique<Spool>(s.params.spool_path);
   s.write(kSignature, sizeof kSignature);
@@ -216,7 +220,7 @@ void Encoder::State::push(const Gop& gop, Pending p) {
   const GopChoices chosen = choices(p);
   p.rounding_step = chosen.rounding_step;
   code([&] { coder->push(gop, chosen); });
-  if (motion_is_settled(params)) {
+  if (tells_ahead(params)) {  // as if it moved
     const MotionPlaces places(p.frames, p.wanted_key);
     pass_on(may_move(header, p.frames, chosen) ? &places : nullptr);
     p.passed_on = true;
@@ -238,7 +242,7 @@ void Encoder::push_coefficients(CoefficientGop& coefficients) {
   p.frame_gains = coefficients.frame_gains;
   require(!coefficients.motion || s.header.motion, ErrorKind::kBadArgument,
           "coefficients along a motion in a stream without: encode with EncoderParams::motion");
-  require(!coefficients.motion || coefficients.motion->places.key != GopKey::kOpen || s.has_key,
+  require(!coefficients.motion || coefficients.motion->places.key != GopKey::kOpen || s.left_key,
           ErrorKind::kBadArgument, "coefficients of a GOP that leans on the one before, which was not pushed");
   p.anew = s.schedule.next(p.frames, !coefficients.motion || coefficients.motion->places.key != GopKey::kOpen).anew;
   s.code([&] { s.coder->push(coefficients, s.choices(p)); });

@@ -242,6 +242,7 @@ void Encoder::State::drain(int in_flight) {
     pending.erase(pending.begin());
     take_motion(current.coded, current.gop);
     if (!current.gop.passed_on) pass_on(current.gop);
+    left_key = current.gop.motion && current.gop.motion->places.ends_with_key(header.temporal_levels);
     if (finisher) {
       finisher->hand_over(std::move(current));
     } else {

@@ -172,9 +172,7 @@ bool rounds_by_cost(const EncoderParams& p) {
   return p.motion != Motion::kOff && !p.lossless && p.profile == Profile::kDense;
 }
 
-bool motion_is_settled(const EncoderParams& p) {
-  return p.motion == Motion::kOn && !p.has_byte_target() && p.psnr <= 0;
-}
+bool tells_ahead(const EncoderParams& p) { return p.motion != Motion::kOff && !p.has_byte_target() && p.psnr <= 0; }
 
 KeySchedule::Begins KeySchedule::next(int frames, bool begins_scene) {
   const bool first = first_;

@@ -12,8 +12,8 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams params);
 /// Whether coefficients are rounded by what they cost (rounding.h): at constant quality, in streams that may have motion.
 bool rounds_by_cost(const EncoderParams& resolved);
 
-/// Whether every GOP that can have motion has it, and is coded once.
-bool motion_is_settled(const EncoderParams& resolved);
+/// Whether GOPs may have motion and each is coded once: backends may then begin with the next ones (GopChoices::key).
+bool tells_ahead(const EncoderParams& resolved);
 
 /// The header of a stream with resolved parameters.
 StreamHeader make_header(const VideoInfo& video, const EncoderParams& params);

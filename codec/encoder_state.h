@@ -177,7 +177,8 @@ struct Encoder::State {
 
   // With motion
   KeySchedule schedule;
-  bool has_key = false;        ///< the GOP pushed last leaves a key frame to the next
+  bool has_key = false;        ///< the GOP pushed last leaves a key frame to the next, so far as is told
+  bool left_key = false;       ///< that drained last has left one
   bool coder_has_key = false;  ///< … of samples, as the next samples need it
 
   // With a target
@@ -237,10 +238,11 @@ struct Encoder::State {
   GopChoices choices(const Pending& p) const;
   /// Where the key frame of the next GOP is to stand.
   GopKey next_key(int gop_frames, bool anew) const;
+  GopKey closed_key(int gop_frames) const;
   /// What the backend decided about a GOP.
   static void take_motion(const CodedGop& coded, Pending& p);
-  /// It is known whether a GOP has motion, and so whether the next one may be open. `places`: those of the motion; null
-  /// without.
+  /// It is known, or assumed, whether a GOP has motion, and so whether the next one may be open. `places`: those of the
+  /// motion; null without.
   void pass_on(const MotionPlaces* places);
   void pass_on(const Pending& p) { pass_on(p.motion ? &p.motion->places : nullptr); }
   std::vector<std::uint8_t> gains(int gop_frames) const;

@@ -126,6 +126,7 @@ struct GopMotion {
   MotionGrid grid;
   std::vector<MotionField> fields;  ///< by place; those of low frames, and of levels left out, are empty
   float step = 0;                   ///< encoder: the quantiser step it was chosen for
+  std::vector<MotionField> closed;  ///< encoder: as MotionSearchParams::may_close says, by level; or none
   std::vector<std::vector<std::uint8_t>> sections;  ///< as bytes, from the coarsest level on (motion_field.h)
 
   GopMotion() = default;

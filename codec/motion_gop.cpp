@@ -117,8 +117,9 @@ MotionKey MotionTransform::last_frame_of(const Gop& gop, GopKey key) {
   return of_last;
 }
 
-MotionSearchParams MotionTransform::search_params(float step) const {
+MotionSearchParams MotionTransform::search_params(float step, bool may_close) const {
   MotionSearchParams params;
+  params.may_close = may_close;
   params.bits = header_.video.format.bits;
   params.effort = effort_;
   params.step = header_.lossless ? kLosslessStep : static_cast<double>(step);
@@ -133,18 +134,20 @@ std::shared_ptr<const GopMotion> MotionTransform::with_sections(GopMotion&& foun
   return motion;
 }
 
-std::shared_ptr<const GopMotion> MotionTransform::search(float step) {
+std::shared_ptr<const GopMotion> MotionTransform::search(float step, bool closes) {
   std::vector<MotionPlane> planes;
   const int components = static_cast<int>(header_.components.size());
   for (int c = 0; c < components; ++c) planes.push_back({loaded_[static_cast<std::size_t>(c)], scale_of(c, 0)});
-  return with_sections(search_motion(planes, search_params(step), places_.key, header_.temporal_levels, pool_, simd_),
-                       step);
+  GopMotion found =
+      search_motion(planes, search_params(step, closes), places_.key, header_.temporal_levels, pool_, simd_);
+  return with_sections(closes ? without_before(std::move(found)) : std::move(found), step);
 }
 
 std::shared_ptr<const GopMotion> MotionTransform::search(const Gop& gop, GopKey key, const MotionKey& before,
-                                                         float step, MotionSearcher& searcher) const {
+                                                         float step, bool closes, MotionSearcher& searcher) const {
   const std::int32_t* luma = key == GopKey::kOpen ? before.components[0][0].data() : nullptr;
-  return with_sections(searcher.search(gop, key, luma, search_params(step)), step);
+  GopMotion found = searcher.search(gop, key, luma, search_params(step, closes));
+  return with_sections(closes ? without_before(std::move(found)) : std::move(found), step);
 }
 
 void MotionTransform::forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real) {

@@ -571,31 +571,48 @@ GopMotion search_motion(const std::vector<MotionPlane>& components, const Motion
                     [&](int t, int) { shrink(luma, t, params.bits, factor, small[static_cast<std::size_t>(t)]); });
   PictureCache pictures(luma, params.bits, kernels, pool);
   std::vector<SearchPicture> current;
-  for (int level = levels - 1; level >= 0; --level) {
+  // Of the frames of a level.
+  const auto search_frames = [&](GopMotion& of, int level, const std::vector<int>& high) {
     const float lambda = search_lambda(params, level);
-    const std::vector<int> high = motion_frames(level, motion.places);
     for (std::size_t first = 0; first < high.size();) {
       std::size_t end = first;
-      const std::vector<int> wanted = references_of(high, level, motion.places, pictures.most(), end);
+      const std::vector<int> wanted = references_of(high, level, of.places, pictures.most(), end);
       pictures.hold(wanted);
       if (current.size() < end - first) current.resize(end - first);
       pool.parallel_for(static_cast<int>(end - first), [&](int i, int) {
         load_picture(luma, high[first + static_cast<std::size_t>(i)], params.bits,
                      current[static_cast<std::size_t>(i)]);
       });
-      const int regions = motion.grid.regions();
+      const int regions = of.grid.regions();
       pool.parallel_for(static_cast<int>(end - first) * regions, [&](int i, int) {
         const auto k = static_cast<std::size_t>(i / regions);
         const int t = high[first + k];
-        const MotionReferences r = motion_references(t, level, motion.places);
-        RegionSearch search(motion, t, level, i % regions, components, params.bits, kernels, pictures.at(r.past),
+        const MotionReferences r = motion_references(t, level, of.places);
+        RegionSearch search(of, t, level, i % regions, components, params.bits, kernels, pictures.at(r.past),
                             pictures.at(r.other), small, factor, lambda, enough_per_cell(params.effort));
         search.run(current[k]);
       });
       first = end;
     }
-  }
+  };
+  for (int level = levels - 1; level >= 0; --level) search_frames(motion, level, motion_frames(level, motion.places));
+  if (!finds_closed(params, motion.places, levels)) return motion;
+  GopMotion closed(MotionPlaces(motion.places.frames(), GopKey::kLast), levels, luma.shape.width, luma.shape.height);
+  for (int level = levels - 1; level >= 0; --level) search_frames(closed, level, {1 << level});
+  for (int level = 0; level < levels; ++level)
+    motion.closed.push_back(std::move(closed.fields[std::size_t{1} << level]));
   return motion;
+}
+
+GopMotion without_before(GopMotion open) {
+  require(open.closed.size() == static_cast<std::size_t>(open.levels), ErrorKind::kInternal,
+          "an open GOP that was not searched to become a closed one");
+  open.places = {open.places.frames(), GopKey::kLast};
+  for (std::size_t level = 0; level < open.closed.size(); ++level)
+    open.fields[std::size_t{1} << level] = std::move(open.closed[level]);
+  open.closed.clear();
+  open.sections.clear();
+  return open;
 }
 
 }  // namespace trivelet

@@ -19,7 +19,17 @@ struct MotionSearchParams {
   int bits = 8;     ///< of samples
   double step = 8;  ///< quantiser step; lossless: about what noise has
   Effort effort = Effort::kMedium;
+  /// Of an open GOP that ends with its key: it may turn out that there is no key frame before it, and without_before()
+  /// shall make a closed one of it. The frames that are predicted from that, one of each level, are searched a second
+  /// time, for GopMotion::closed.
+  bool may_close = false;
 };
+/// Whether that can be.
+inline bool finds_closed(const MotionSearchParams& params, const MotionPlaces& places, int levels) {
+  return params.may_close && places.key == GopKey::kOpen && places.ends_with_key(levels);
+}
+/// A closed GOP instead of an open one that was searched so.
+GopMotion without_before(GopMotion open);
 
 /// Samples minus offset of a component, all places. Those of further ones than the first are for the constants of blocks
 /// that nothing predicts.

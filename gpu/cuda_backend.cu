@@ -14,6 +14,7 @@
 #include "codec/motion_decisions.h"
 #include "codec/motion_gop.h"
 #include "codec/parallel.h"
+#include "codec/trace.h"
 #include "gpu/motion_ahead.h"
 #include "gpu/motion_search.h"
 #include "gpu/pipeline.h"
@@ -25,6 +26,7 @@ namespace {
 // GOPs whose streams share a work queue of the driver wait for each other, and it makes 8 unless told otherwise before
 // its start. The dense profile likes to have more.
 constexpr int kMostQueues = 32;
+constexpr int kPipelineStreams = 2;  // beside those of its slots
 
 void ask_for_queues(int count) { (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(count).c_str(), 0); }
 
@@ -110,11 +112,6 @@ void copy_plane(const From& from, const To& to, ThreadPool& pool) {
   });
 }
 
-// What motion the next GOP may have is known when this one is coded, but for streams whose motion is settled.
-bool searches_ahead(const StreamHeader& header, const BackendOptions& options) {
-  return header.motion && options.motion_is_settled;
-}
-
 // Of streams with motion, where the device has room for the search beside the rest; else the host searches.
 std::unique_ptr<DeviceMotionSearch> make_search(const StreamHeader& header, const PipelineOptions& options) {
   constexpr std::size_t kShare = 3;  // one of so many: coefficients and what is lifted in take more
@@ -129,11 +126,11 @@ std::unique_ptr<DeviceMotionSearch> make_search(const StreamHeader& header, cons
 std::unique_ptr<MotionAhead> make_searches(const StreamHeader& header, const BackendOptions& options,
                                            const PipelineOptions& pipeline) {
   constexpr std::size_t kShare = 2;
-  if (!searches_ahead(header, options)) return nullptr;
+  if (!header.motion || !options.tells_ahead) return nullptr;
   check(cudaSetDevice(pipeline.device), "cudaSetDevice");
   const std::size_t memory = pipeline.max_memory > 0 ? pipeline.max_memory : usable_memory();
   // What stands in a work queue behind a search waits for all of it: each stream shall have its own.
-  const int most = std::max(1, kMostQueues - pipeline.slots);
+  const int most = std::max(1, kMostQueues - pipeline.slots - kPipelineStreams);
   auto searches = std::make_unique<MotionAhead>(header, options, pipeline.device, memory / kShare, most);
   return searches->most() > 0 ? std::move(searches) : nullptr;
 }
@@ -197,6 +194,10 @@ class CudaEncoder final : public GopEncoder {
   void reserve(int frames, GopChoices choices);
   void search_ahead(const Gop& gop, const GopChoices& choices);
   void code_found(int at_least);
+  bool has_room() const;
+  void take_found();
+  void weigh_found();
+  void code_taken();
   void copy_in(const Gop& gop, std::byte* to);
 
   StreamHeader header_;
@@ -206,7 +207,10 @@ class CudaEncoder final : public GopEncoder {
   std::unique_ptr<DeviceMotionSearch> search_;  // for motion_
   int slots_, lends_;                           // of the pipeline, as many as are wanted
   EncodePipeline pipeline_;
-  bool reserved_ = false;  // memory for ahead_, and for what comes behind it
+  bool reserved_ = false;                    // memory for ahead_, and for what comes behind it
+  std::optional<MotionAhead::Found> taken_;  // the GOP that is coded next
+  bool closing_ = false, weighed_ = false;   // it is searched once more, or weighed
+  bool left_key_ = false;                    // the one before
   FirstError error_;
   std::unique_ptr<MotionDecisions> motion_;
   std::deque<std::shared_ptr<const GopMotion>> motions_;  // of the GOPs in the pipeline
@@ -260,20 +264,55 @@ void CudaEncoder::search_ahead(const Gop& gop, const GopChoices& choices) {
   code_found(0);
 }
 
-// Codes what is found, but for what the pipeline has no room for; it waits until so many GOPs are in the pipeline.
+bool CudaEncoder::has_room() const {
+  const int slots = pipeline_.slots();
+  return pipeline_.in_flight() < std::max(1, slots - std::min(lends_, slots / 2));
+}
+
+// Codes what is found, but for what the pipeline has no room for; it waits until so many GOPs are in the pipeline. With
+// Motion::kAuto each is weighed first.
 void CudaEncoder::code_found(int at_least) {
-  const auto has_room = [&] {
-    const int slots = pipeline_.slots();
-    return pipeline_.in_flight() < std::max(1, slots - std::min(lends_, slots / 2));
-  };
-  while (ahead_->in_flight() > 0 && (pipeline_.in_flight() < at_least || (has_room() && ahead_->is_found()))) {
-    MotionAhead::Found found = ahead_->end();
-    if (found.motion) found.choices.frame_gains.clear();
-    pipeline_.next_gop();
-    pipeline_.submit(found.frames, found.choices, found.search->samples(), found.motion.get(),
-                     &found.search->samples_read());
-    motions_.push_back(std::move(found.motion));
+  while (ahead_->in_flight() > 0) {
+    const bool waits = pipeline_.in_flight() < at_least;
+    if (!waits && !has_room()) return;
+    if (!taken_) {
+      if (!waits && !ahead_->is_found()) return;
+      take_found();
+    }
+    if (closing_) {
+      if (!waits && !taken_->search->is_done()) return;
+      ahead_->close_end(*taken_, pool_);
+      closing_ = false;
+      weigh_found();
+    }
+    if (weighed_ && !waits && !pipeline_.is_weighed()) return;
+    code_taken();
   }
+}
+
+void CudaEncoder::take_found() {
+  taken_ = ahead_->end();
+  pipeline_.next_gop();
+  closing_ = taken_->choices.key == GopKey::kOpen && !left_key_ && ahead_->close(*taken_, pool_);
+  if (!closing_) weigh_found();
+}
+
+void CudaEncoder::weigh_found() {
+  weighed_ = taken_->motion && taken_->choices.motion == Motion::kAuto;
+  if (weighed_) pipeline_.weigh(taken_->frames, taken_->choices, taken_->search->samples(), *taken_->motion);
+}
+
+void CudaEncoder::code_taken() {
+  const trace::Span span(weighed_ ? "weigh and code" : "code");
+  MotionAhead::Found& found = *taken_;
+  if (weighed_ && !pipeline_.pays(found.choices, *found.motion)) found.motion = nullptr;
+  left_key_ = found.motion && found.motion->places.ends_with_key(header_.temporal_levels);
+  if (found.motion) found.choices.frame_gains.clear();
+  pipeline_.submit(found.frames, found.choices, found.search->samples(), found.motion.get(),
+                   &found.search->samples_read(), weighed_);
+  motions_.push_back(std::move(found.motion));
+  taken_.reset();
+  ahead_->let_go();
 }
 
 void CudaEncoder::copy_in(const Gop& gop, std::byte* to) {

@@ -6,6 +6,7 @@
 #include "codec/rate_control.h"
 #include "gpu/coefficient_range.h"
 #include "gpu/fast_pass_table.h"
+#include "gpu/gop_weighing.h"
 #include "gpu/motion.h"
 #include "gpu/pipeline.h"
 #include "gpu/rounding.h"
@@ -71,6 +72,8 @@ struct EncodePipeline::State {
   // By frames, whether by plane, and as DecodePipeline has it by motion.
   std::map<std::tuple<int, bool, int>, std::unique_ptr<GopShape>> shapes;
   std::unique_ptr<DeviceMotion> motion;
+  std::unique_ptr<GopWeighing> weighing;
+  Stream fetching;  // in a work queue of its own, not behind a search
   std::vector<std::unique_ptr<EncodeSlot>> slots;
   std::size_t next = 0, flying = 0;
   std::size_t most_slots;               // slots, so far as is known
@@ -203,10 +206,21 @@ struct EncodePipeline::State {
     copy(slot.weights.data(), slot.host_weights.data(), slot.weights.size(), cudaMemcpyHostToDevice, slot.stream);
   }
 
+  // What all slots share.
+  void take_share() {
+    if (memory == 0) memory = options.max_memory > 0 ? options.max_memory : usable_memory();
+    if (header.motion && !motion) motion = std::make_unique<DeviceMotion>(header, Reduction{}, true);
+  }
+
+  GopWeighing& weighed() {
+    take_share();
+    if (!weighing) weighing = std::make_unique<GopWeighing>(header);
+    return *weighing;
+  }
+
   // One more, before the oldest GOP in flight: its turn comes next. Where it finds no room, it was the last.
   void add_slot(int frames, const GopChoices& choices, const GopMotion* of) {
-    if (slots.empty()) memory = options.max_memory > 0 ? options.max_memory : usable_memory();
-    if (header.motion && !motion) motion = std::make_unique<DeviceMotion>(header, Reduction{}, true);
+    take_share();
     auto slot = std::make_unique<EncodeSlot>();
     try {
       prepare(*slot, frames, choices, of);
@@ -217,7 +231,7 @@ struct EncodePipeline::State {
       return;
     }
     const std::size_t bytes = slot->device_bytes() + shape_of(frames, choices, of).device_bytes();
-    const std::size_t of_all = motion ? motion->device_bytes() : 0;
+    const std::size_t of_all = (motion ? motion->device_bytes() : 0) + (weighing ? weighing->device_bytes() : 0);
     const bool fits = of_all + bytes * (slots.size() + 1) <= memory;
     require(fits || !slots.empty() || options.max_memory == 0, ErrorKind::kUnsupported,
             "a GOP needs " + std::to_string((of_all + bytes) >> 20) + " MiB of device memory, the limit is " +
@@ -241,7 +255,7 @@ struct EncodePipeline::State {
     if (used >= slots.size() && slots.size() < most_slots) add_slot(frames, choices, of);
   }
 
-  void code(EncodeSlot& slot, const GopMotion* of);
+  void code(EncodeSlot& slot, const GopMotion* of, bool lifted = false);
   // The transform alone; of a GOP with motion of its values.
   template <class T, class Q>
   void transform(EncodeSlot& slot, GopTransforms<T>& transforms, Q* coefficients) {
@@ -254,11 +268,11 @@ struct EncodePipeline::State {
       transforms.forward(motion->values<T>(shape, c), c, coefficients, slot.steps.data(), slot.stream);
   }
   template <class T, class Q>
-  void run(EncodeSlot& slot, GopTransforms<T>& transforms) {
+  void run(EncodeSlot& slot, GopTransforms<T>& transforms, bool lifted) {
     auto* coefficients = reinterpret_cast<Q*>(slot.coefficients.data());
     const bool moves = slot.shape->moves();
-    if (moves) {
-      motion->begin(slot.stream);
+    if (moves) motion->begin(slot.stream);
+    if (moves && !lifted) {
       motion->from_samples<T>(*slot.shape, slot.of_gop, slot.samples.data(), slot.stream);
     }
     if constexpr (std::is_same_v<Q, float>) {
@@ -385,13 +399,13 @@ bool is_page_locked(const Gop& gop) {
 }
 
 void EncodePipeline::submit(int frames, const GopChoices& choices, const std::byte* samples, const GopMotion* motion,
-                            const Event* read) {
+                            const Event* read, bool weighed) {
   EncodeSlot& slot = state_->next_slot(frames, choices, motion);
   slot.begun.record(slot.stream);
   copy(slot.samples.data(), samples ? samples : slot.staging.data(), slot.shape->sample_bytes(), cudaMemcpyDefault,
        slot.stream);
   if (read) read->record(slot.stream);
-  state_->code(slot, motion);
+  state_->code(slot, motion, weighed && motion != nullptr);
   state_->make_room(frames, choices, motion);
 }
 
@@ -408,6 +422,8 @@ void EncodePipeline::submit(const Gop& gop, const GopChoices& choices, const Gop
 void EncodePipeline::reserve(std::uint64_t gops, int frames, const GopChoices& choices, const GopMotion* motion) {
   State& s = *state_;
   check(cudaSetDevice(s.options.device), "cudaSetDevice");
+  if (motion && choices.motion == Motion::kAuto)
+    s.weighed().reserve(s.shape_of(frames, choices, nullptr), s.shape_of(frames, choices, motion), choices, *motion);
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(s.most_slots, gops));
   for (std::size_t before = s.slots.size() + 1; s.slots.size() < most && s.slots.size() != before;) {
     before = s.slots.size();
@@ -419,25 +435,40 @@ void EncodePipeline::next_gop() {
   if (state_->motion) state_->motion->next_gop();
 }
 
+void EncodePipeline::weigh(int frames, const GopChoices& choices, const std::byte* samples, const GopMotion& motion) {
+  State& s = *state_;
+  check(cudaSetDevice(s.options.device), "cudaSetDevice");
+  s.weighed().begin(s.shape_of(frames, choices, nullptr), s.shape_of(frames, choices, &motion), choices, samples,
+                    motion, *s.motion, s.pool);
+}
+
+bool EncodePipeline::is_weighed() const { return state_->weighing->done().is_reached(); }
+
+bool EncodePipeline::pays(const GopChoices& choices, const GopMotion& motion) const {
+  check(cudaSetDevice(state_->options.device), "cudaSetDevice");
+  const GopWeighing::Costs costs = state_->weighing->end();
+  return costs.still > costs.moving + motion_cost(state_->header, motion, choices.step);
+}
+
 void EncodePipeline::wait_uploaded() noexcept {
   if (state_->reading) forget(cudaEventSynchronize(state_->reading->uploaded.get()));
   state_->reading = nullptr;
 }
 
 // Everything behind the upload.
-void EncodePipeline::State::code(EncodeSlot& slot, const GopMotion* of) {
-  if (of) {
+void EncodePipeline::State::code(EncodeSlot& slot, const GopMotion* of, bool lifted) {
+  if (of && !lifted) {
     slot.motion.submit(*of, 0, pool, slot.stream);
     slot.of_gop = {of->places, slot.motion.cells(), of->places.key == GopKey::kOpen};
   }
   slot.uploaded.record(slot.stream);
   if (slot.real && slot.dense)
-    run<float, float>(slot, *slot.real);
+    run<float, float>(slot, *slot.real, lifted);
   else if (slot.real)
-    slot.wide ? run<float, std::int32_t>(slot, *slot.real) : run<float, std::int16_t>(slot, *slot.real);
+    slot.wide ? run<float, std::int32_t>(slot, *slot.real, lifted) : run<float, std::int16_t>(slot, *slot.real, lifted);
   else
-    slot.wide ? run<std::int32_t, std::int32_t>(slot, *slot.integer)
-              : run<std::int32_t, std::int16_t>(slot, *slot.integer);
+    slot.wide ? run<std::int32_t, std::int32_t>(slot, *slot.integer, lifted)
+              : run<std::int32_t, std::int16_t>(slot, *slot.integer, lifted);
   slot.coded.record(slot.stream);
   copy(slot.meta.data(), slot.coder_meta(), slot.meta_bytes(), cudaMemcpyDeviceToHost, slot.stream);
   if (slot.gains)
@@ -504,7 +535,7 @@ bool EncodePipeline::collect(Result& result) {
 
 void EncodePipeline::fetch_samples(const Result& result, Gop& gop, int first) const {
   check(cudaSetDevice(state_->options.device), "cudaSetDevice");
-  const Stream stream;
+  const Stream& stream = state_->fetching;
   const GopShape& shape = *result.shape;
   for (int c = 0; c < gop.components(); ++c) {
     const auto n = static_cast<std::size_t>(c);

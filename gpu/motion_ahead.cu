@@ -75,7 +75,7 @@ void MotionAhead::begin(const Gop& gop, const GopChoices& choices) {
   const bool moves = may_move(header_, gop.frames(), choices);
   if (moves)
     search->begin(gop, choices.key, choices.key == GopKey::kOpen ? last_ : nullptr,
-                  transform_.search_params(choices.step));
+                  transform_.search_params(choices.step, choices.motion == Motion::kAuto));
   else
     search->keep(gop);
   next_ = (next_ + 1) % searches_.size();
@@ -88,20 +88,40 @@ void MotionAhead::wait_uploaded() const noexcept {
   if (last_) last_->wait_uploaded();
 }
 
-void MotionAhead::find(Found& found) {
+void MotionAhead::find(Found& found, const MotionTransform& transform, ThreadPool& pool) {
+  found.motion = nullptr;
   if (!may_move(header_, found.frames, found.choices)) return;
   GopMotion motion = [&] {
     const trace::Span span("wait for a search");
-    return found.search->end(&pool_);
+    return found.search->end(&pool);
   }();
   const trace::Span span("code vectors");
-  found.motion = transform_.with_sections(std::move(motion), found.choices.step);
+  found.motion = transform.with_sections(std::move(motion), found.choices.step);
+}
+
+bool MotionAhead::close(Found& found, ThreadPool& pool) {
+  const trace::Span span("close a GOP");
+  const bool turns = found.choices.search_key(false) == found.choices.key;
+  found.choices.key = found.choices.key_behind(false);
+  if (turns) {
+    found.motion = MotionTransform(header_, pool, SimdLevel::kBest)
+                       .with_sections(without_before(*found.motion), found.choices.step);
+    return false;
+  }
+  found.motion = nullptr;
+  const bool moves = may_move(header_, found.frames, found.choices);
+  if (moves) found.search->again(found.choices.key);
+  return moves;
+}
+
+void MotionAhead::close_end(Found& found, ThreadPool& pool) {
+  find(found, MotionTransform(header_, pool, SimdLevel::kBest), pool);
 }
 
 void MotionAhead::run() try {
   trace::name_thread("vectors");
   while (std::optional<Found> found = begun_.pop()) {
-    find(*found);
+    find(*found, transform_, pool_);
     if (!found_.push(std::move(*found))) return;
   }
 } catch (...) {
@@ -118,8 +138,7 @@ MotionAhead::Found MotionAhead::end() {
   if (!ready_) ready_ = thread_.joinable() ? found_.pop() : begun_.pop();
   require(ready_.has_value(), ErrorKind::kInternal, "no search for motion was begun");
   Found found = *std::exchange(ready_, std::nullopt);
-  if (!thread_.joinable()) find(found);
-  --in_flight_;
+  if (!thread_.joinable()) find(found, transform_, pool_);
   return found;
 }
 

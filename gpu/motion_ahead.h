@@ -1,6 +1,8 @@
-// Searches for motion of several GOPs at once, for streams of which it is settled which GOPs move
-// (BackendOptions::motion_is_settled). A search is as long as its slowest region, which takes a small part of the device;
-// other GOPs fill it meanwhile.
+// Searches for motion of several GOPs at once (BackendOptions::tells_ahead). A search is as long as its slowest region,
+// which takes a small part of the device; other GOPs fill it meanwhile.
+//
+// Whether the GOP before left a key may turn out when a GOP was searched (GopChoices::search_key): it is searched as if it
+// had.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +30,9 @@ class MotionAhead {
   int most() const { return static_cast<int>(most_); }
   /// Memory of the device that they may take in all.
   std::size_t device_bytes() const { return most_ == 0 ? 0 : most_ * bytes_of_one(); }
+  /// GOPs that were begun and not let go.
   int in_flight() const { return static_cast<int>(in_flight_); }
-  /// Whether one more can begin; else one has to end first.
+  /// Whether one more can begin; else one has to be let go first.
   bool has_room();
 
   /// Takes the memory of all searches that so many GOPs can have at once.
@@ -47,15 +50,20 @@ class MotionAhead {
     std::shared_ptr<const GopMotion> motion;  ///< null: a GOP that cannot move
     DeviceMotionSearch* search = nullptr;
   };
-  /// Waits for the oldest one. Its samples stay where they are until samples_read() was recorded and is over.
+  /// Waits for the oldest one that did not end.
   Found end();
+  /// The GOP before has left no key. True where that took another search, which was begun: close_end() waits for it.
+  bool close(Found& found, ThreadPool& pool);
+  void close_end(Found& found, ThreadPool& pool);
+  /// The GOP that ended last is done with. Its samples stay where they are until samples_read() was recorded and is over.
+  void let_go() { --in_flight_; }
 
  private:
   static constexpr int kMostSearches = 24;  // more at once find no more of them
 
   std::size_t bytes_of_one() const { return searches_.front()->device_bytes(); }
   void add_search();
-  void find(Found& found);
+  void find(Found& found, const MotionTransform& transform, ThreadPool& pool);
   void run();
 
   StreamHeader header_;

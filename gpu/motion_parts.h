@@ -47,6 +47,7 @@ struct SearchOfLevel {
   MotionGrid grid;
   int levels = 0, level = 0;
   int first = 0;  // number of the high frame that blockIdx.y counts from
+  int count = 0;  // of high frames; behind them, if there is one more, that of a GOP that may close
   Padded picture;
   const std::int16_t* whole = nullptr;
   const std::int16_t* quarters = nullptr;
@@ -62,6 +63,10 @@ struct SearchOfLevel {
   float lambda = 0, enough_per_cell = 0;
   const float* prices = nullptr;
   MotionContexts* contexts = nullptr;  // never changed
+  // As MotionSearchParams::may_close says: its places, and what is found for them.
+  MotionPlaces closed;
+  const MotionVector* closed_coarse = nullptr;
+  MotionCell* closed_cells = nullptr;
 };
 
 /// A picture of the first of these integers.
@@ -75,11 +80,11 @@ void interpolate(const std::int16_t* whole, const Padded& p, std::int16_t* plane
 /// `count` pictures, one behind the other.
 void shrink(const std::int16_t* whole, int count, const Padded& p, int factor, int height, int width,
             std::int16_t* small, const Stream& stream);
-/// The vectors of all blocks among smaller pictures, of all high frames.
+/// The vectors of all blocks among smaller pictures, of all high frames; `first`: of the first one of each level.
 void search_coarsely(const std::int16_t* small, const MotionPlaces& places, int levels, const CoarseBlocks& blocks,
-                     MotionVector* coarse, const Stream& stream);
-/// The cells of so many frames of a level, from s.first on.
-void search_regions(const SearchOfLevel& s, std::size_t frames, const Stream& stream);
+                     bool first, MotionVector* coarse, const Stream& stream);
+/// The cells of so many frames of a level, from s.first on; `closed`: and of the first one as a GOP that closes has it.
+void search_regions(const SearchOfLevel& s, bool closed, const Stream& stream);
 /// To be called before, once on each device.
 void prepare_regions();
 

@@ -639,8 +639,11 @@ struct SearchOfRegion {
   SearchOfLevel level;
   MotionRegion region;
   RegionSearch warp[kSearchWarps];
-  __device__ SearchOfRegion(const SearchOfLevel& s, const MotionRegion& r, int t, const MotionReferences& references)
-      : level(s), region(r), warp{{level, region, t, references}, {level, region, t, references}} {}
+  __device__ SearchOfRegion(const SearchOfLevel& s, const MotionRegion& r, int t, const MotionReferences& references,
+                            const MotionVector* coarse)
+      : level(s), region(r), warp{{level, region, t, references}, {level, region, t, references}} {
+    level.coarse = coarse;
+  }
 };
 
 /// blockIdx.x is a region, y the number of a high frame; threadIdx.y is a warp.
@@ -649,12 +652,18 @@ __global__ void __launch_bounds__(kSearchWarps* kWarp, kRegionsAtOnce)
   alignas(SearchOfRegion) __shared__ unsigned char memory[sizeof(SearchOfRegion)];
   SearchOfRegion& search = *reinterpret_cast<SearchOfRegion*>(memory);
   if (threadIdx.x == 0 && threadIdx.y == 0) {
-    const int t = (2 * (static_cast<int>(blockIdx.y) + s.first) + 1) << s.level;
+    const int number = static_cast<int>(blockIdx.y);
+    const bool closed = number == s.count;
+    const MotionPlaces places = closed ? s.closed : s.places;
+    MotionCell* const of_places = closed ? s.closed_cells : s.cells;
+    const int t = (closed ? 1 : 2 * (number + s.first) + 1) << s.level;
     const std::ptrdiff_t cells = static_cast<std::ptrdiff_t>(s.grid.rows) * s.grid.columns;
-    const MotionParent parent = motion_parent(t, s.level, s.levels, s.places);
-    const MotionRegion region(s.grid, s.places, t, s.level, static_cast<int>(blockIdx.x), s.components,
-                              s.cells + t * cells, parent, parent.place < 0 ? nullptr : s.cells + parent.place * cells);
-    new (&search) SearchOfRegion(s, region, t, motion_references(t, s.level, s.places));
+    const MotionParent parent = motion_parent(t, s.level, s.levels, places);
+    const MotionRegion region(s.grid, places, t, s.level, static_cast<int>(blockIdx.x), s.components,
+                              of_places + t * cells, parent,
+                              parent.place < 0 ? nullptr : of_places + parent.place * cells);
+    new (&search)
+        SearchOfRegion(s, region, t, motion_references(t, s.level, places), closed ? s.closed_coarse : s.coarse);
   }
   __syncthreads();
   search.warp[threadIdx.y].run(static_cast<int>(threadIdx.y));
@@ -671,8 +680,9 @@ void prepare_regions() {
         "cudaFuncSetAttribute");
 }
 
-void search_regions(const SearchOfLevel& s, std::size_t frames, const Stream& stream) {
-  launch("search_kernel", search_kernel, dim3(static_cast<unsigned>(s.grid.regions()), static_cast<unsigned>(frames)),
+void search_regions(const SearchOfLevel& s, bool closed, const Stream& stream) {
+  launch("search_kernel", search_kernel,
+         dim3(static_cast<unsigned>(s.grid.regions()), static_cast<unsigned>(s.count + (closed ? 1 : 0))),
          dim3(kWarp, kSearchWarps), 0, stream.get(), s);
 }
 

@@ -37,7 +37,7 @@ DeviceMotionSearch::DeviceMotionSearch(const StreamHeader& header, int device, s
       checked_mul(integers, static_cast<std::size_t>(header.video.format.bytes_per_sample()) * (places_ - 1));
   const std::size_t fixed =
       sample_bytes + 4 * integers + 2 * checked_mul(places_, plane_ + small) +
-      places_ * (4 * components * cells + sizeof(MotionCell) * cells + 2 * sizeof(MotionVector) * coarse);
+      places_ * (4 * components * cells + 2 * (sizeof(MotionCell) * cells + 2 * sizeof(MotionVector) * coarse));
   const std::size_t picture = checked_mul(plane_, 2 * kPlanes);
   const std::size_t low = places_ / 2 + 1;
   pictures_ = memory < fixed ? 0 : std::min(low, (memory - fixed) / picture);
@@ -51,7 +51,9 @@ DeviceMotionSearch::DeviceMotionSearch(const StreamHeader& header, int device, s
   sums_ = DeviceBuffer<std::int32_t>(components * places_ * cells);
   coarse_ = DeviceBuffer<MotionVector>(places_ * 2 * coarse);
   cells_ = DeviceBuffer<MotionCell>(places_ * cells);
-  host_cells_ = PinnedBuffer<MotionCell>(places_ * cells);
+  closed_coarse_ = DeviceBuffer<MotionVector>(places_ * 2 * coarse);
+  closed_cells_ = DeviceBuffer<MotionCell>(places_ * cells);
+  host_cells_ = PinnedBuffer<MotionCell>((places_ + static_cast<std::size_t>(header.temporal_levels)) * cells);
   prices_ = DeviceBuffer<float>(bit_prices().size());
   contexts_ = DeviceBuffer<MotionContexts>(1);
   copy(prices_.data(), bit_prices().data(), bit_prices().size(), cudaMemcpyHostToDevice, stream_);
@@ -68,8 +70,9 @@ std::size_t DeviceMotionSearch::samples_of(int component) const {
 
 std::size_t DeviceMotionSearch::device_bytes() const {
   return samples_.size() + 4 * (integers_.size() + sums_.size() + prices_.size()) +
-         2 * (whole_.size() + quarters_.size() + small_.size()) + sizeof(MotionVector) * coarse_.size() +
-         sizeof(MotionCell) * cells_.size() + sizeof(MotionContexts);
+         2 * (whole_.size() + quarters_.size() + small_.size()) +
+         sizeof(MotionVector) * (coarse_.size() + closed_coarse_.size()) +
+         sizeof(MotionCell) * (cells_.size() + closed_cells_.size()) + sizeof(MotionContexts);
 }
 
 void DeviceMotionSearch::upload_samples(const Gop& gop) {
@@ -198,16 +201,38 @@ void DeviceMotionSearch::search_level(int level, const MotionSearchParams& param
   s.enough_per_cell = enough_per_cell(params.effort);
   s.prices = prices_.data();
   s.contexts = contexts_.data();
-  if (level == header_.temporal_levels - 1)
-    search_coarsely(small_.data(), of_gop_, header_.temporal_levels, s.blocks, coarse_.data(), stream_);
-  const std::vector<int> high = motion_frames(level, of_gop_);
-  for (std::size_t first = 0, end = 0; first < high.size(); first = end) {
-    const std::vector<int> wanted = references_of(high, level, of_gop_, pictures_, end);
+  const bool closes = finds_closed(params, of_gop_, header_.temporal_levels);
+  s.closed = MotionPlaces(of_gop_.frames(), GopKey::kLast);
+  s.closed_coarse = closed_coarse_.data();
+  s.closed_cells = closed_cells_.data();
+  if (level == header_.temporal_levels - 1) {
+    search_coarsely(small_.data(), of_gop_, header_.temporal_levels, s.blocks, false, coarse_.data(), stream_);
+    if (closes)
+      search_coarsely(small_.data(), s.closed, header_.temporal_levels, s.blocks, true, closed_coarse_.data(), stream_);
+  }
+  const auto hold_for = [&](const std::vector<int>& wanted) {
     const std::vector<int> held = hold(wanted);
     for (std::size_t i = 0; i < held.size(); ++i) s.held[i] = static_cast<std::int16_t>(held[i]);
+    return held;
+  };
+  const std::vector<int> high = motion_frames(level, of_gop_);
+  std::size_t end = 0;
+  const std::vector<int> for_closed = references_of({1 << level}, level, s.closed, pictures_, end);
+  bool closed = !closes;  // it is done with the first frames that have what it refers to
+  end = 0;
+  for (std::size_t first = 0; first < high.size(); first = end) {
+    const std::vector<int> held = hold_for(references_of(high, level, of_gop_, pictures_, end));
+    const auto is_held = [&](int place) { return held[static_cast<std::size_t>(place)] >= 0; };
+    const bool beside = !closed && std::all_of(for_closed.begin(), for_closed.end(), is_held);
     s.first = static_cast<int>(first);
-    search_regions(s, end - first, stream_);
+    s.count = static_cast<int>(end - first);
+    search_regions(s, beside, stream_);
+    closed = closed || beside;
   }
+  if (closed) return;
+  (void)hold_for(for_closed);
+  s.count = 0;
+  search_regions(s, true, stream_);
 }
 
 GopMotion DeviceMotionSearch::search(const Gop& gop, GopKey key, const std::int32_t* before,
@@ -233,8 +258,14 @@ void DeviceMotionSearch::begin(const Gop& gop, GopKey key, DeviceMotionSearch* b
   find(key, before != nullptr, params);
 }
 
+void DeviceMotionSearch::again(GopKey key) {
+  check(cudaSetDevice(device_), "cudaSetDevice");
+  find(key, false, params_);
+}
+
 void DeviceMotionSearch::find(GopKey key, bool with_before, const MotionSearchParams& params) {
   of_gop_ = MotionPlaces(frames_, key);
+  params_ = params;
   load(key, with_before, params.bits);
   high_.clear();
   const std::size_t cells = grid_.cells();
@@ -244,6 +275,10 @@ void DeviceMotionSearch::find(GopKey key, bool with_before, const MotionSearchPa
   }
   for (const std::size_t t : high_)
     copy(host_cells_.data() + t * cells, cells_.data() + t * cells, cells, cudaMemcpyDeviceToHost, stream_);
+  closed_levels_ = finds_closed(params, of_gop_, header_.temporal_levels) ? header_.temporal_levels : 0;
+  for (std::size_t level = 0; level < static_cast<std::size_t>(closed_levels_); ++level)
+    copy(host_cells_.data() + (places_ + level) * cells, closed_cells_.data() + (cells << level), cells,
+         cudaMemcpyDeviceToHost, stream_);
   done_.record(stream_);
 }
 
@@ -255,16 +290,18 @@ GopMotion DeviceMotionSearch::end(ThreadPool* pool) {
   motion.levels = header_.temporal_levels;
   motion.grid = grid_;
   motion.fields.resize(static_cast<std::size_t>(of_gop_.count));
+  motion.closed.resize(static_cast<std::size_t>(closed_levels_));
+  const int high = static_cast<int>(high_.size()), all = high + closed_levels_;
   const auto fill = [&](int i) {
-    const std::size_t t = high_[static_cast<std::size_t>(i)];
+    const std::size_t level = static_cast<std::size_t>(std::max(0, i - high));
+    const std::size_t t = i < high ? high_[static_cast<std::size_t>(i)] : places_ + level;
     const MotionCell* cells = host_cells_.data() + t * grid_.cells();
-    motion.fields[t] = MotionField(cells, cells + grid_.cells());
+    (i < high ? motion.fields[t] : motion.closed[level]) = MotionField(cells, cells + grid_.cells());
   };
-  const int high = static_cast<int>(high_.size());
   if (pool)
-    pool->parallel_for(high, [&](int i, int) { fill(i); });
+    pool->parallel_for(all, [&](int i, int) { fill(i); });
   else
-    for (int i = 0; i < high; ++i) fill(i);
+    for (int i = 0; i < all; ++i) fill(i);
   return motion;
 }
 

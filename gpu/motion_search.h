@@ -31,6 +31,8 @@ class DeviceMotionSearch final : public MotionSearcher {
     upload_samples(gop);
     done_.record(stream_);
   }
+  /// Begins the search once more, behind its end(), of a GOP that turns out not to be open.
+  void again(GopKey key);
   void wait_uploaded() const noexcept { forget(cudaEventSynchronize(uploaded_.get())); }
   bool is_done() const { return done_.is_reached(); }
   GopMotion end(ThreadPool* pool = nullptr);
@@ -65,6 +67,7 @@ class DeviceMotionSearch final : public MotionSearcher {
   Event done_{false, true};
   int frames_ = 0;  // of the GOP
   MotionPlaces of_gop_;
+  MotionSearchParams params_;               // of the search begun last
   std::vector<std::size_t> high_;           // the places of its high frames
   std::vector<std::size_t> sample_origin_;  // bytes of the GOP, per component; one more at the end
   DeviceBuffer<std::byte> samples_;
@@ -75,6 +78,11 @@ class DeviceMotionSearch final : public MotionSearcher {
   DeviceBuffer<std::int32_t> sums_;      // [component][place][cell]
   DeviceBuffer<MotionVector> coarse_;    // [place][reference][block]
   DeviceBuffer<MotionCell> cells_;       // [place][cell]
+  // The same as MotionSearchParams::may_close says, of which places at powers of two are used; on the host behind the
+  // others, by level.
+  DeviceBuffer<MotionVector> closed_coarse_;
+  DeviceBuffer<MotionCell> closed_cells_;
+  int closed_levels_ = 0;
   PinnedBuffer<MotionCell> host_cells_;
   DeviceBuffer<float> prices_;
   DeviceBuffer<MotionContexts> contexts_;

@@ -68,14 +68,22 @@ class EncodePipeline {
   std::byte* staging(int frames, const GopChoices& choices, const GopMotion* motion = nullptr);
   /// Codes the GOP in staging(), or in `samples`, which must be page-locked or of the device and stay as it is until
   /// `read`, which is recorded behind that, is over; along `motion`, if there is one, which is not needed afterwards.
+  /// `weighed`: it is the GOP weighed last, along that motion.
   void submit(int frames, const GopChoices& choices, const std::byte* samples = nullptr,
-              const GopMotion* motion = nullptr, const Event* read = nullptr);
+              const GopMotion* motion = nullptr, const Event* read = nullptr, bool weighed = false);
   /// Codes frames where they are: is_page_locked(gop). They are read until wait_uploaded() returns.
   void submit(const Gop& gop, const GopChoices& choices, const GopMotion* motion = nullptr);
   /// Takes the memory of all slots that so many GOPs like this one can have at once.
   void reserve(std::uint64_t gops, int frames, const GopChoices& choices, const GopMotion* motion = nullptr);
   /// The GOPs from here on are those behind the one submitted last, which may have been submitted several times.
   void next_gop();
+  /// Begins to find what a GOP would take without this motion and with it. It is the next to be submitted, `samples` are
+  /// those, of the device.
+  void weigh(int frames, const GopChoices& choices, const std::byte* samples, const GopMotion& motion);
+  /// Whether pays() has nothing to wait for.
+  bool is_weighed() const;
+  /// Whether it takes less with the motion that it was weighed with.
+  bool pays(const GopChoices& choices, const GopMotion& motion) const;
   void wait_uploaded() noexcept;
   int in_flight() const;
 

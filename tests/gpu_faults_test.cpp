@@ -136,7 +136,7 @@ std::vector<Kind> kinds() {
                            {"motion", params(Profile::kDense)},  {"dense", params(Profile::kDense)},
                            {"lossless", params(Profile::kFast)}, {"target", params(Profile::kFast)}};
   all[1].params.lossless = all[4].params.lossless = true;
-  all[2].params.motion = Motion::kOn;
+  all[2].params.motion = Motion::kAuto;
   all[5].params.target_bytes = 700;
   if (!full()) all.resize(3, all[0]);
   return all;

@@ -544,7 +544,7 @@ io::ReaderOptions hardware_reader(const Options& options, const Common& common) 
 
 /// Whether a GPU has few of them at once: not where they are searched for motion beside each other.
 bool has_few_gops(const EncoderParams& params) {
-  return params.profile == Profile::kFast && params.motion != Motion::kOn;
+  return params.profile == Profile::kFast && params.motion == Motion::kOff;
 }
 
 /// To be called before anything asks for GPUs, for that starts them as they are expected to be used.
@@ -645,7 +645,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   } else if (!few_gops) {
     const std::uint64_t gops = gops_of(input.info(), params.gop_frames);
     // Each is searched, and coded behind that.
-    starting = start_backend(options.device, gpu_memory, params.motion == Motion::kOn ? 2 * gops : gops);
+    starting = start_backend(options.device, gpu_memory, params.motion != Motion::kOff ? 2 * gops : gops);
   }
   VideoInfo video = input.info();
   params.metadata = input.metadata();
