@@ -199,6 +199,7 @@ void Encoder::State::push(const Gop& gop, Pending p) {
             ErrorKind::kBadArgument,
             "component " + std::to_string(c) + " of the GOP has another size than the stream's");
   begin_run(p);
+  make_spare_samples();
   p.step = static_cast<float>(step);
   p.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
   p.frame_gains = gains(p.frames);

@@ -18,8 +18,10 @@ namespace {
 
 // GOPs, some megabytes each, that may be written while the errors of one before are measured.
 constexpr std::size_t kMostJudgements = 48;
-constexpr int kThreadsOfJudge = 4;
-constexpr int kMostJudges = 4;
+constexpr int kThreadsOfJudge = 5;  // the windows of a GOP of 1080p
+constexpr int kMostJudges = 6;
+// GOPs measured and waiting for that which have page-locked memory, where the backend makes such; others have their own.
+constexpr std::uint64_t kSpareSamples = kMostJudges + 2;
 
 }  // namespace
 
@@ -55,17 +57,57 @@ void Encoder::State::write_gop(Work& work) {
   j.before = key_before;
   const bool whole = !j.measured_at.empty(), key = leaves_key(work.gop);
   if ((whole || key) && !work.gop.samples) {
-    // Pages are not locked beside searches for motion, the end of which that would wait for.
-    j.samples.emplace(header.video, whole ? work.gop.frames : 1, header.motion ? SampleAllocator() : backend.allocate);
-    j.samples->set_frames(j.samples->capacity());
+    const trace::Span fetching("fetch samples");
+    j.samples = samples_of(whole ? work.gop.frames : 1, j.spare);
     work.coded.samples(*j.samples, work.gop.frames - j.samples->frames());
   }
+  const trace::Span keeping("keep a key");
   if (key) keep_key(j.samples ? *j.samples : *work.gop.samples, work.gop, *work.control, work.cuts);
-  if (!whole) j.samples.reset();
+  if (!whole) let_go(j);
   j.gop = std::move(work.gop);
   j.control = std::move(work.control);
   j.cuts = std::move(work.cuts);
   finisher ? finisher->judge_later(std::move(j)) : judge(j, pool);
+}
+
+// Memory for so many frames at the end of a GOP, which are measured, or a key.
+Gop Encoder::State::samples_of(int frames_of, bool& spare) {
+  std::optional<Gop> samples;
+  const std::lock_guard lock(spare_mutex);
+  const auto fits = [&](const Gop& s) { return s.capacity() == (frames_of == 1 ? 1 : header.gop_frames); };
+  const auto found = std::find_if(spare_samples.begin(), spare_samples.end(), fits);
+  spare = found != spare_samples.end();
+  if (spare) {
+    samples = std::move(*found);
+    spare_samples.erase(found);
+  } else {
+    samples.emplace(header.video, frames_of, header.motion ? SampleAllocator() : backend.allocate);
+  }
+  samples->set_frames(frames_of);
+  return std::move(*samples);
+}
+
+void Encoder::State::let_go(Judgement& j) {
+  if (j.samples && j.spare) {
+    const std::lock_guard lock(spare_mutex);
+    spare_samples.push_back(std::move(*j.samples));
+  }
+  j.samples.reset();
+}
+
+// Pages are not locked beside searches for motion, the end of which that would wait for, but before; a copy to others takes
+// many times as long.
+void Encoder::State::make_spare_samples() try {
+  const bool measures = header.profile == Profile::kDense && params.measure_errors;
+  if (std::exchange(has_spare_samples, true) || !finisher || hand_over || !header.motion || !measures) return;
+  const auto of_gop = static_cast<std::uint64_t>(header.gop_frames);
+  const std::uint64_t gops = header.video.frames == 0 ? kSpareSamples : (header.video.frames + of_gop - 1) / of_gop;
+  spare_samples.reserve(kSpareSamples + 1);
+  if (of_gop > 1) spare_samples.emplace_back(header.video, 1, backend.allocate);  // for keys
+  for (std::uint64_t i = 0; i < std::min(gops, kSpareSamples); ++i)
+    spare_samples.emplace_back(header.video, header.gop_frames, backend.allocate);
+} catch (const Error& e) {
+  if (e.kind() != ErrorKind::kUnsupported) throw;  // there is no more such memory
 }
 
 // The errors of a GOP's layers: by what is measured of it, or of one before.
@@ -76,6 +118,7 @@ void Encoder::State::judge(Judgement& j, ThreadPool& with) {
                                         j.cuts, j.before.get(), with);
   else if (header.motion && j.gop.anew)
     judgement.measured = SampleErrorModel(header.lossless);
+  let_go(j);
   const std::lock_guard lock(judged_mutex);
   if (judged.size() <= j.number) judged.resize(j.number + 1);
   judged[j.number] = std::move(judgement);

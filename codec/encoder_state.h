@@ -103,6 +103,7 @@ struct Encoder::State {
     std::vector<double> predicted;           ///< their errors
     std::vector<std::size_t> measured_at;    ///< some of the layers; none: as GOPs before
     std::optional<Gop> samples;              ///< for that, else gop.samples
+    bool spare = false;                      ///< they go back to spare_samples
     std::shared_ptr<const CodedKey> before;  ///< as sampled_errors() has it
   };
   /// What the index says of a GOP, once all before it are judged.
@@ -167,6 +168,9 @@ struct Encoder::State {
   std::vector<Pending> pending;
   Work current;                ///< for its memory
   std::size_t judgements = 0;  ///< begun
+  std::mutex spare_mutex;
+  std::vector<Gop> spare_samples;  ///< for judgements, of GOPs and of key frames
+  bool has_spare_samples = false;
   std::mutex judged_mutex;
   std::vector<Judged> judged;  ///< GOP by GOP, where errors come after the GOP
 
@@ -261,6 +265,9 @@ struct Encoder::State {
   void divide_gop(Work& done, ThreadPool* with) const;
   void write_gop(Work& done);
   void judge(Judgement& judgement, ThreadPool& with);
+  Gop samples_of(int frames_of, bool& spare);
+  void let_go(Judgement& judgement);
+  void make_spare_samples();
   /// The errors of all that was judged, in the index.
   void write_judged();
   void make_chunks(const LayeredGop& layers, Chunks& out, ThreadPool* with) const;

@@ -137,6 +137,7 @@ std::vector<Kind> kinds() {
                            {"lossless", params(Profile::kFast)}, {"target", params(Profile::kFast)}};
   all[1].params.lossless = all[4].params.lossless = true;
   all[2].params.motion = Motion::kAuto;
+  all[2].params.measure_errors = true;
   all[5].params.target_bytes = 700;
   if (!full()) all.resize(3, all[0]);
   return all;
