@@ -26,6 +26,8 @@ struct BackendOptions {
   Workers workers{};
   /// Every GOP is coded once, and how the next one begins is told before it is known whether this one moves.
   bool tells_ahead = false;
+  /// GOPs that the CPU may have in work beside each other (gop_lanes.h): they are pushed one after the other, each once.
+  int lanes = 1;
 };
 
 /// Geometry of the components of a GOP of some length: shared by coder and container.
@@ -108,8 +110,10 @@ class GopEncoder {
   virtual double seconds_coder() const = 0;
   /// The same of all threads together.
   virtual double busy_transform() const { return seconds_transform(); }
-  /// The threads of the host that do the work; null where a device does it.
+  virtual double busy_coder() const { return seconds_coder(); }
+  /// The threads of the host that do the work; null where a device does it, or lanes of such threads (gop_lanes.h).
   virtual const ThreadPool* pool() const { return nullptr; }
+  virtual bool has_lanes() const { return false; }
 };
 
 class GopDecoder {
@@ -129,7 +133,9 @@ class GopDecoder {
   virtual double seconds_coder() const = 0;
   /// As GopEncoder has them.
   virtual double busy_transform() const { return seconds_transform(); }
+  virtual double busy_coder() const { return seconds_coder(); }
   virtual const ThreadPool* pool() const { return nullptr; }
+  virtual bool has_lanes() const { return false; }
 };
 
 struct Backend {

@@ -28,6 +28,8 @@ struct CodedGop {
   std::vector<Component> components;
   /// Fetches what was coded into a Gop, from a frame on, where the backend has it still; else null.
   std::function<void(Gop& gop, int first)> samples;
+  /// What was coded, where it lies until the encoder is asked for anything else; null: nowhere.
+  const Gop* held = nullptr;
   std::shared_ptr<const GopMotion> motion;  ///< with its sections; null: none
 };
 

@@ -1,6 +1,8 @@
-// The backend on the CPU: transform, then all code blocks of all components in parallel. One GOP at a time.
+// The backend on the CPU: transform, then all code blocks of all components in parallel; several GOPs beside each other
+// where there are many threads.
 #include "codec/cpu_backend.h"
 
+#include "codec/gop_lanes.h"
 #include "codec/prediction_backend.h"
 
 namespace trivelet {
@@ -8,10 +10,12 @@ namespace trivelet {
 namespace {
 
 std::unique_ptr<GopEncoder> make_cpu_encoder(const StreamHeader& h, const BackendOptions& o) {
-  return h.profile == Profile::kPredictive ? make_predictive_encoder(h, o) : make_transform_encoder(h, o);
+  if (h.profile == Profile::kPredictive) return make_predictive_encoder(h, o);
+  return o.lanes > 1 ? make_encoder_lanes(h, o) : make_transform_encoder(h, o);
 }
 std::unique_ptr<GopDecoder> make_cpu_decoder(const StreamHeader& h, const Reduction& r, const BackendOptions& o) {
-  return h.profile == Profile::kPredictive ? make_predictive_decoder(h, o) : make_transform_decoder(h, r, o);
+  if (h.profile == Profile::kPredictive) return make_predictive_decoder(h, o);
+  return o.lanes > 1 ? make_decoder_lanes(h, r, o) : make_transform_decoder(h, r, o);
 }
 
 }  // namespace

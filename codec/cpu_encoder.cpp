@@ -116,6 +116,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   double seconds_transform() const override { return transform_time_.seconds; }
   double seconds_coder() const override { return coder_time_.seconds; }
   double busy_transform() const override { return transform_time_.busy; }
+  double busy_coder() const override { return coder_time_.busy; }
   const ThreadPool* pool() const override { return &pool_; }
 
  private:

@@ -10,6 +10,7 @@
 #include "codec/decoder_state.h"
 #include "codec/fuzzing.h"
 #include "codec/gop_hash.h"
+#include "codec/gop_lanes.h"
 #include "codec/limits.h"
 #include "codec/stopwatch.h"
 #include "codec/trace.h"
@@ -178,7 +179,13 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
   }
 
   const Backend& b = backend && s.header.profile != Profile::kPredictive ? *backend : cpu_backend();
-  s.backend = b.make_decoder(s.header, s.reduction, {params.threads, params.simd, Effort::kMedium, params.workers});
+  BackendOptions options{params.threads, params.simd, Effort::kMedium, params.workers};
+  const std::uint64_t of_gop = s.memory_needed();
+  options.lanes = lanes_for(s.header, options, decoding_memory(s.header, s.reduction));
+  if (params.limits.memory > 0)  // of which one has its share, as was checked
+    options.lanes = static_cast<int>(
+        std::clamp<std::uint64_t>(params.limits.memory / of_gop, 1, static_cast<std::uint64_t>(options.lanes)));
+  s.backend = b.make_decoder(s.header, s.reduction, options);
   s.allocate = b.allocate;
   s.make_geometry = b.geometry;
   s.stats.damage = std::exchange(s.found, {});
@@ -248,6 +255,7 @@ auto Decoder::State::in_stages(const F& f) {
   struct Add {
     State& s;
     StageTime before{s.backend->seconds_transform(), s.backend->busy_transform()};
+    double busy_coder = s.backend->busy_coder();
     StageTime all{};
     ~Add() {
       DecoderStages& to = s.stats.decoding;
@@ -260,6 +268,11 @@ auto Decoder::State::in_stages(const F& f) {
         const double busy = s.backend->busy_transform() - before.busy;
         add(to.transform, seconds, busy);
         add(to.coder, all.seconds - seconds, all.busy - busy);
+      } else if (s.backend->has_lanes()) {
+        const auto [transform, coder] =
+            shared_out(all.seconds, s.backend->busy_transform() - before.busy, s.backend->busy_coder() - busy_coder);
+        add(to.transform, transform.seconds, transform.busy);
+        add(to.coder, coder.seconds, coder.busy);
       } else {
         add(to.wait, all.seconds, all.busy);
       }

@@ -101,6 +101,7 @@ struct Decoder::State : StreamLayout {
     StreamLayout::limits = p.limits;
     uses_front_table = !p.keep_partial;  // which is to find out what is damaged
   }
+  ~State() { backend.reset(); }  // it may be reading what flies
 
   /// Frames a decoded GOP has at most.
   int capacity() const { return low_length(header.gop_frames, reduction.temporal); }

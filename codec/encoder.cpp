@@ -10,6 +10,7 @@
 #include "codec/encoder_state.h"
 #include "codec/frame_gains.h"
 #include "codec/gop_hash.h"
+#include "codec/gop_lanes.h"
 #include "codec/hash.h"
 #include "codec/metadata.h"
 #include "codec/motion_gop.h"
@@ -138,8 +139,10 @@ Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& s
   State& s = *state_;
   const std::vector<std::uint8_t> head = serialise(s.header);
   (void)parse_stream_header(head.data(), head.size());  // what a decoder would refuse is refused here
-  s.coder = s.backend.make_encoder(
-      s.header, {s.params.threads, s.params.simd, s.params.effort, s.params.workers, tells_ahead(s.params)});
+  BackendOptions options{s.params.threads, s.params.simd, s.params.effort, s.params.workers, tells_ahead(s.params)};
+  const bool has_target = s.params.has_byte_target() || s.params.psnr > 0;  // a GOP may be coded again
+  if (!has_target) options.lanes = lanes_for(s.header, options, encoding_memory(s.header));
+  s.coder = s.backend.make_encoder(s.header, options);
   s.begin_finishing();
   if (s.params.has_byte_target()) s.spool = std::make_unique<Spool>(s.params.spool_path);
   s.write(kSignature, sizeof kSignature);

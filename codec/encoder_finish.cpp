@@ -284,6 +284,7 @@ void Encoder::State::drain(int in_flight) {
     current.gop = std::move(pending.front());
     pending.erase(pending.begin());
     take_motion(current.coded, current.gop);
+    if (current.coded.held && !finisher) current.gop.samples = current.coded.held;
     if (!current.gop.passed_on) pass_on(current.gop);
     left_key = current.gop.motion && current.gop.motion->places.ends_with_key(header.temporal_levels);
     if (finisher) {

@@ -220,12 +220,19 @@ struct Encoder::State {
   template <class F>
   void code(const F& f) const {
     const StageTime before{coder->seconds_transform(), coder->busy_transform()};
+    const double busy_coder_before = coder->busy_coder();
     StageTime all;
     {
       const StageTimer timer(all, [this] { return pool_times(); });
       f();
     }
-    if (!coder->pool()) return add_time(&EncoderStages::wait, all);
+    if (!coder->pool()) {
+      if (!coder->has_lanes()) return add_time(&EncoderStages::wait, all);
+      const auto [transform, code_blocks] =
+          shared_out(all.seconds, coder->busy_transform() - before.busy, coder->busy_coder() - busy_coder_before);
+      add_time(&EncoderStages::transform, transform);
+      return add_time(&EncoderStages::coder, code_blocks);
+    }
     const StageTime transform{coder->seconds_transform() - before.seconds, coder->busy_transform() - before.busy};
     add_time(&EncoderStages::transform, transform);
     add_time(&EncoderStages::coder, {all.seconds - transform.seconds, all.busy - transform.busy});

@@ -1,6 +1,8 @@
 // What a stage of the work takes: by the clock, and of all threads together.
 #pragma once
 
+#include <utility>
+
 #include "codec/parallel.h"
 #include "codec/stopwatch.h"
 #include "trivelet/codec.h"
@@ -28,5 +30,12 @@ class StageTimer {
   ThreadPool::Times before_;
   Stopwatch watch_;
 };
+
+/// Time that was waited for GOPs in lanes (gop_lanes.h), to their two stages in proportion to what threads did in each.
+inline std::pair<StageTime, StageTime> shared_out(double seconds, double busy_transform, double busy_coder) {
+  const double busy = busy_transform + busy_coder;
+  const double part = busy > 0 ? busy_transform / busy : 0;
+  return {{part * seconds, busy_transform}, {(1 - part) * seconds, busy_coder}};
+}
 
 }  // namespace trivelet
