@@ -126,7 +126,7 @@ void Encoder::State::judge(Judgement& j, ThreadPool& with) {
 
 void Encoder::State::write_judged() {
   for (std::size_t g = 0; g < judged.size(); ++g) {
-    if (judged[g].measured) measured = *judged[g].measured;
+    if (judged[g].measured) measured.add(*judged[g].measured);
     const std::vector<double> errors = layer_errors(judged[g].predicted, measured);
     for (std::size_t l = 0; l < errors.size(); ++l) index[g].layers[l].error = error_code(errors[l]);
   }
@@ -158,13 +158,13 @@ std::vector<double> Encoder::State::predicted_errors(const RateControl& control,
 }
 
 void Encoder::State::write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers,
-                                      const SampleErrorModel& curve, LayeredGop& divided) {
+                                      const MeasuredErrors& measured_before, LayeredGop& divided) {
   Chunks chunks;
   timed(&EncoderStages::pack, false, [&] {
     control.divide(layers, divided);
     make_chunks(divided, chunks, &pool);
   });
-  write_chunks(p, divided, chunks, layer_errors(predicted_errors(control, layers), curve));
+  write_chunks(p, divided, chunks, layer_errors(predicted_errors(control, layers), measured_before));
   add_written();
   if (hand_over_written) hand_over_written(p);
 }

@@ -189,7 +189,7 @@ void PartEncoder::take(void* done) {
   if (work.control && s.header.motion) {
     std::vector<std::size_t> points;
     if (work.gop.measures) points = s.measuring_points(work.gop, r.predicted);
-    if (work.gop.anew) s.measured = SampleErrorModel(s.header.lossless);
+    if (work.gop.anew) s.measured = MeasuredErrors(s.header.lossless);
     if (!points.empty()) s.measure_at(points, *samples, work.gop, *work.control, work.cuts);
     if (s.leaves_key(work.gop)) s.keep_key(*samples, work.gop, *work.control, work.cuts);
     r.errors = layer_errors(r.predicted, s.measured);
@@ -347,12 +347,13 @@ void StreamAssembly::measured(std::uint64_t number, std::vector<double> errors) 
 
 void StreamAssembly::finish() {
   require(missing_ == 0, ErrorKind::kInternal, "the stream ends before all its errors are known");
-  SampleErrorModel model(header_.lossless);
+  MeasuredErrors measured(header_.lossless);
   for (std::size_t g = 0; g < index_.size(); ++g) {
     Errors& e = errors_[g];
-    if (!e.layers.empty()) model = SampleErrorModel(header_.lossless);
+    SampleErrorModel model(header_.lossless);
     for (std::size_t i = 0; i < e.layers.size(); ++i) model.add(e.predicted[e.layers[i]], e.measured[i]);
-    if (e.final.empty()) e.final = layer_errors(e.predicted, model);
+    if (!model.empty()) measured.add(std::move(model));
+    if (e.final.empty()) e.final = layer_errors(e.predicted, measured);
     for (std::size_t l = 0; l < e.final.size(); ++l) index_[g].layers[l].error = error_code(e.final[l]);
   }
   out_.write_end(frames_, index_);

@@ -59,7 +59,7 @@ struct Encoder::State {
     long offset = 0;  ///< in the spool
     RateCurve curve;
     std::uint64_t least = 0;  ///< as WaitingGop has it
-    SampleErrorModel errors;
+    MeasuredErrors errors;
   };
   /// What the first GOP tells all runs.
   struct Seed {
@@ -161,7 +161,7 @@ struct Encoder::State {
   std::uint64_t position = 0;
   std::uint64_t frames = 0;  ///< written
   bool finished = false;
-  SampleErrorModel measured;  ///< of the GOP measured last
+  MeasuredErrors measured;
   MeasuringPlan plan;
   std::shared_ptr<const CodedKey> key_before;  ///< of the GOP before, if it left one
   bool fewer_layers;                           ///< layers of GOPs that are too small for so many may be empty
@@ -282,7 +282,7 @@ struct Encoder::State {
   void write_chunks(const Pending& p, const LayeredGop& layers, const Chunks& chunks,
                     const std::vector<double>& errors);
   void write_controlled(const Pending& p, RateControl& control, const std::vector<Cuts>& layers,
-                        const SampleErrorModel& curve, LayeredGop& divided);
+                        const MeasuredErrors& measured_before, LayeredGop& divided);
   void add_written();
 
   // encoder_targets.cpp

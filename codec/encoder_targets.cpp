@@ -112,7 +112,7 @@ void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& cont
   if (!points.empty())
     measure_at(points, gop, p, control, layers);
   else if (header.motion && p.anew)
-    measured = SampleErrorModel(header.lossless);
+    measured.add(SampleErrorModel(header.lossless));
   if (leaves_key(p)) keep_key(gop, p, control, layers);
 }
 
@@ -142,7 +142,7 @@ void Encoder::State::measure_at(const std::vector<std::size_t>& points, const Go
                                 const RateControl& control, const std::vector<Cuts>& layers) {
   // In a thread of the finisher, beside which the other pool is in use.
   if (finisher && !sampling_pool) sampling_pool = std::make_unique<ThreadPool>(params.threads, params.workers);
-  measured = measured_model(points, gop, p, control, layers, key_before.get(), finisher ? *sampling_pool : pool);
+  measured.add(measured_model(points, gop, p, control, layers, key_before.get(), finisher ? *sampling_pool : pool));
 }
 
 SampleErrorModel Encoder::State::measured_model(const std::vector<std::size_t>& points, const Gop& gop,
@@ -178,7 +178,7 @@ void Encoder::State::begin_run(const Pending& p) {
   needed_slope = seed->needed_slope;
   amounts_before.reset();
   plan = MeasuringPlan(header);
-  measured = SampleErrorModel(header.lossless);
+  measured = MeasuredErrors(header.lossless);
 }
 
 // ----------------------------------------------------------------------------------------------------- step of a GOP

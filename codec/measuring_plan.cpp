@@ -15,7 +15,7 @@ std::vector<std::size_t> MeasuringPlan::layers(const std::vector<double>& predic
   constexpr int kMostAge = 16;  // GOPs
   constexpr int kOpenOnes = 2;  // the first leans on a closed one, as no other does
   if (motion_ && anew) {
-    planned_ = SampleErrorModel();
+    planned_.clear();
     opened_ = 0;
   }
   std::vector<std::size_t> chosen;  // from the finest
@@ -36,21 +36,28 @@ std::vector<std::size_t> MeasuringPlan::layers(const std::vector<double>& predic
     for (std::size_t i = 1; i <= others; ++i) chosen[1 + i] = chosen[1 + i * (chosen.size() - 2) / others];
     chosen.resize(most);
   }
-  if (chosen.empty() || (planned_.covers(predicted[chosen.front()]) && open == open_ &&
-                         (!open || opened_ >= kOpenOnes) && ++age_ < kMostAge))
-    return {};
+  if (chosen.empty()) return {};
+  for (Planned& p : planned_) ++p.age;
+  std::erase_if(planned_, [](const Planned& p) { return p.age >= kMostAge; });
+  const double finest = predicted[chosen.front()];
+  const bool known =
+      std::any_of(planned_.begin(), planned_.end(), [&](const Planned& p) { return p.at.covers(finest); });
+  if (known && open == open_ && (!open || opened_ >= kOpenOnes)) return {};
   if (open) ++opened_;
   open_ = open;
-  age_ = 0;
-  planned_ = SampleErrorModel();
+  if (motion_) planned_.clear();
   std::reverse(chosen.begin(), chosen.end());
-  for (const std::size_t l : chosen) planned_.add(predicted[l], predicted[l]);
+  SampleErrorModel at;
+  for (const std::size_t l : chosen) at.add(predicted[l], predicted[l]);
+  planned_.push_back({std::move(at), 0});
   return chosen;
 }
 
-std::vector<double> layer_errors(const std::vector<double>& predicted, const SampleErrorModel& measured) {
+std::vector<double> layer_errors(const std::vector<double>& predicted, const MeasuredErrors& measured) {
+  const auto finest = std::find_if(predicted.rbegin(), predicted.rend(), [](double p) { return p != kExactLayer; });
+  const SampleErrorModel& model = measured.like(finest == predicted.rend() ? 0 : *finest);
   std::vector<double> errors;
-  for (const double p : predicted) errors.push_back(p == kExactLayer ? 0 : measured.actual(p));
+  for (const double p : predicted) errors.push_back(p == kExactLayer ? 0 : model.actual(p));
   return errors;
 }
 

@@ -1,5 +1,6 @@
-// Which GOPs of a stream have the errors of their layers measured, the others being taken to be like the one measured
-// before. It needs nothing but what coefficients predict, so that whoever has that of all GOPs, in their order, can plan.
+// Which GOPs of a stream have the errors of their layers measured, the others being taken to be like one measured before.
+// A film cuts between scenes that differ, so without motion each of them is remembered for a while;
+// with motion GOPs lean on those before, and like them is the one measured last. It needs nothing but what coefficients predict, so that whoever has that of all GOPs, in their order, can plan.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +23,20 @@ class MeasuringPlan {
   std::vector<std::size_t> layers(const std::vector<double>& predicted, bool open, bool anew);
 
  private:
+  /// Where a GOP was, or is going to be, measured.
+  struct Planned {
+    SampleErrorModel at;
+    int age = 0;  ///< GOPs since
+  };
+
   bool motion_;
-  bool whole_;                ///< a sample of its pictures is all of them
-  SampleErrorModel planned_;  ///< where one was, or is going to be, measured
-  int age_ = 0;               ///< GOPs since
-  int opened_ = 0;            ///< open GOPs measured since the last closed one
-  bool open_ = false;         ///< it was an open one
+  bool whole_;                    ///< a sample of its pictures is all of them
+  std::vector<Planned> planned_;  ///< the newest last; with motion that one alone
+  int opened_ = 0;                ///< open GOPs measured since the last closed one
+  bool open_ = false;             ///< it was an open one
 };
 
-/// What the index says of layers with these predictions. `measured`: of the GOP measured last.
-std::vector<double> layer_errors(const std::vector<double>& predicted, const SampleErrorModel& measured);
+/// What the index says of layers with these predictions. `measured`: of the GOPs before, and of this one if it was.
+std::vector<double> layer_errors(const std::vector<double>& predicted, const MeasuredErrors& measured);
 
 }  // namespace trivelet

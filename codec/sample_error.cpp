@@ -9,6 +9,7 @@ namespace {
 
 constexpr double kLeast = 1e-6;  // what logarithms are taken of: a wrong sample in a million
 constexpr double kSame = 0.5;    // octaves between predictions that may share a curve: 1.5 dB
+constexpr std::size_t kMostModels = 16;
 
 // Mean squared error of a normally distributed error after rounding.
 double rounded_error(double squared) {
@@ -48,6 +49,19 @@ double SampleErrorModel::actual(double predicted) const {
 
 bool SampleErrorModel::covers(double finest) const {
   return !points_.empty() && std::abs(points_.back().first - std::log2(std::max(finest, kLeast))) < kSame;
+}
+
+void MeasuredErrors::add(SampleErrorModel of_gop) {
+  if (of_gop.empty()) return models_.clear();
+  if (models_.size() == kMostModels) models_.erase(models_.begin());
+  models_.push_back(std::move(of_gop));
+}
+
+const SampleErrorModel& MeasuredErrors::like(double finest) const {
+  if (models_.empty()) return nothing_;
+  const auto covers = [finest](const SampleErrorModel& m) { return m.covers(finest); };
+  const auto found = std::find_if(models_.rbegin(), models_.rend(), covers);
+  return found == models_.rend() ? models_.back() : *found;
 }
 
 }  // namespace trivelet

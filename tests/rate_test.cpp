@@ -8,6 +8,7 @@
 #include "codec/backend.h"
 #include "codec/container.h"
 #include "codec/encoder_params.h"
+#include "codec/measuring_plan.h"
 #include "codec/rate_control.h"
 #include "codec/sample_error.h"
 #include "tests/one_of.h"
@@ -275,5 +276,31 @@ TEST(Encoder, ShortGopsAnywhere) {
     EXPECT_LT(mse_of(clip, s), 60);
   }
 }
+// A film that goes to and fro between scenes has each of them measured, not every GOP; and what a GOP is said to be like is
+// the scene that it belongs to.
+TEST(Measuring, RemembersScenes) {
+  const VideoInfo info = test::video(64, 64, "gray");
+  MeasuringPlan plan(make_header(info, resolve(info, params_of(Profile::kDense))));
+  MeasuredErrors measured;
+  const std::vector<double> scenes[] = {{400, 100, 20}, {90, 25, 5}, {30, 4, 1.5}};
+  int asked = 0;
+  for (int g = 0; g < 96; ++g) {
+    const auto scene = static_cast<std::size_t>(g % 3);
+    const std::vector<double>& predicted = scenes[scene];
+    const double factor = 1.1 + 0.1 * static_cast<double>(scene);  // what decoding brings, scene by scene
+    const std::vector<std::size_t> points = plan.layers(predicted, false, false);
+    if (!points.empty()) {
+      ++asked;
+      SampleErrorModel model;
+      for (const std::size_t l : points) model.add(predicted[l], factor * predicted[l]);
+      measured.add(model);
+    }
+    const std::vector<double> errors = layer_errors(predicted, measured);
+    EXPECT_NEAR(errors.back(), factor * predicted.back(), 1e-3) << g;
+  }
+  EXPECT_GE(asked, 3 * 96 / 16) << "what is long ago is measured again";
+  EXPECT_LE(asked, 3 * (96 / 15 + 1));
+}
+
 }  // namespace
 }  // namespace trivelet
