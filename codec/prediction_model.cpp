@@ -20,6 +20,7 @@ constexpr int kTilesForClass = 48;  // weights of a class cost what this many ti
 constexpr int kSamePlace = 14;      // the tap at the sample's place in the frame before
 constexpr int kPartForSingle = 16;  // of the tiles of a frame: when so many stand still, tiles have one frame
 constexpr double kStillGain = 0.1;  // in the logarithm of the error: so much better must a copy of the frame before be
+constexpr double kStillGainAlone = 4;  // the same of a class that is the only one, for tiles that it does not fit
 
 std::size_t pairs(int rows) { return static_cast<std::size_t>(rows * (rows + 1) / 2); }
 
@@ -195,13 +196,14 @@ void Model::copy_where_still(std::vector<float>& forms) {
   const std::size_t of_before = pairs(kSamePlace - 1) + kBefore, of_own = pairs(taps_ - 1) + own;
   const std::size_t of_both = pairs(taps_ - 1) + kBefore;
   std::vector<double> gain(head.classes.size());
+  const double least = gain.size() > 1 ? kStillGain : kStillGainAlone;
   for (std::size_t t = 0; t < map.size(); ++t) {
     const float* products = &of_tile_[t * products_];
     if (samples_[t] == 0 || products[of_own] == 0) continue;
     const float solved = dot(products, &forms[map[t] * products_], products_);
     const float copied = products[of_before] - 2 * products[of_both] + products[of_own];
     gain[map[t]] += static_cast<double>(samples_[t]) *
-                    (logarithm(std::max(solved, kLeastError)) - logarithm(std::max(copied, kLeastError)) - kStillGain);
+                    (logarithm(std::max(solved, kLeastError)) - logarithm(std::max(copied, kLeastError)) - least);
   }
   for (std::size_t c = 0; c < gain.size(); ++c) {
     if (gain[c] <= 0) continue;
