@@ -64,10 +64,12 @@ one_round() {  # TARGET NUMBER SECONDS
 begin=$SECONDS round=0
 declare -A running=() log_of=() time_of=()     # by process: target, log, seconds
 declare -A done_of=() speed=() ahead=()        # by target: executions, a second, and those of rounds that run
+declare -A guessed=()                          # by target: its speed is none of here
+ratio=1000                                     # thousandths of the guessed speeds that this machine has
 for name in "${targets[@]}"; do
   done_of[$name]=$(($(units "$OUT/$name"/*.log) + $(elsewhere "$name"))) ahead[$name]=0
   speed[$name]=$(cat "$OUT/$name"/*.log 2>/dev/null | awk '/^stat::average_exec_per_sec/ {s += $2; k++} END {print k ? int(s / k) : 0}')
-  [ "${speed[$name]}" -gt 0 ] || speed[$name]=$(speed_elsewhere "$name")
+  [ "${speed[$name]}" -gt 0 ] || { guessed[$name]=1; speed[$name]=$(speed_elsewhere "$name"); }
   [ "${speed[$name]}" -gt 0 ] || speed[$name]=$((400 * ${wanted[$name]:-20}))
 done
 while left=$((seconds - (SECONDS - begin))); [ "$left" -gt 2 ]; do
@@ -75,14 +77,15 @@ while left=$((seconds - (SECONDS - begin))); [ "$left" -gt 2 ]; do
   for name in "${targets[@]}"; do
     [ "$(ls "$OUT/$name/findings" 2>/dev/null | wc -l)" -ge 10 ] && continue  # it would only find the same again
     all=$((${wanted[$name]:-20} * 1000000)) n=$((done_of[$name] + ahead[$name]))
-    time=$(((all - n) / speed[$name] + 1)) share=$((n * 1000 / all))
+    fast=$((speed[$name] * (${guessed[$name]:-0} ? ratio : 1000) / 1000 + 1))
+    time=$(((all - n) / fast + 1)) share=$((n * 1000 / all))
     if [ "$n" -lt "$all" ]; then
       [ -n "$best" ] && [ "$best_share" -lt 1000 ] && [ "$time" -ge "$least" ] && continue
     else
       [ -n "$best" ] && [ "$share" -ge "$best_share" ] && continue
       time=$ROUND
     fi
-    best=$name least=$time best_share=$share
+    best=$name least=$time best_share=$share best_fast=$fast
   done
   [ -n "$best" ] || break
   # A little more than what it seems to need: seeds and corpus are read first.
@@ -93,7 +96,7 @@ while left=$((seconds - (SECONDS - begin))); [ "$left" -gt 2 ]; do
   number=$(date +%s)_$round
   one_round "$best" "$number" "$length" &
   running[$!]=$best log_of[$!]=$OUT/$best/$number.log time_of[$!]=$length
-  ahead[$best]=$((ahead[$best] + length * speed[$best]))
+  ahead[$best]=$((ahead[$best] + length * best_fast))
   while [ "${#running[@]}" -ge "$JOBS" ]; do
     wait -n
     for pid in "${!running[@]}"; do
@@ -101,7 +104,10 @@ while left=$((seconds - (SECONDS - begin))); [ "$left" -gt 2 ]; do
       name=${running[$pid]} n=$(units "${log_of[$pid]}") length=${time_of[$pid]}
       unset "running[$pid]" "log_of[$pid]" "time_of[$pid]"
       done_of[$name]=$((done_of[$name] + n))
-      [ "$n" -gt "$length" ] && speed[$name]=$((n / length))
+      if [ "$n" -gt "$length" ]; then
+        [ "${guessed[$name]:-0}" = 1 ] && ratio=$(((3 * ratio + 1000 * n / length / speed[$name]) / 4))
+        speed[$name]=$((n / length)) guessed[$name]=0
+      fi
       ahead[$name]=0
       for other in "${!running[@]}"; do
         [ "${running[$other]}" = "$name" ] && ahead[$name]=$((ahead[$name] + time_of[$other] * speed[$name]))

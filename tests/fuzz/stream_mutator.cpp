@@ -9,7 +9,8 @@
 using namespace trivelet;
 using namespace trivelet::test;
 
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+// Weak: other engines than libFuzzer have none, and do not call a mutator either.
+extern "C" [[gnu::weak]] std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 
 namespace {
 
