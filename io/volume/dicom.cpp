@@ -293,6 +293,10 @@ DicomFile read_dicom(VolumeInput& in) {
       const std::string_view next = in.ahead(2);
       if (next.size() < 2 || next[0] != 2 || next[1] != 0) break;  // group 0002 alone
       require(meta.next(e), ErrorKind::kBadStream, in.name() + ": ends inside its meta information");
+      const std::string_view type(e.vr, 2);
+      constexpr std::string_view kTypes[] = {"AE", "OB", "SH", "UI", "UL", "UR"};
+      if (d.strange_type.empty() && std::find(std::begin(kTypes), std::end(kTypes), type) == std::end(kTypes))
+        d.strange_type = type;
       if (e.tag == dicom_tag(0x0002, 0x0010))
         d.transfer_syntax = text_of(meta.value(e));
       else
@@ -320,6 +324,10 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const std::strin
     require(s.file.may_unpack, ErrorKind::kBadStream,
             s.file.path + ": a stored header of compressed pixels (transfer syntax " +
                 printable(s.found.transfer_syntax.substr(0, 64)) + ")");
+    // GDCM reads another length behind a type that it does not know, and ends the program where the file is not so long.
+    require(s.found.strange_type.empty(), ErrorKind::kBadStream,
+            s.file.path + ": an element of type '" + printable(s.found.strange_type) +
+                "' in its meta information, which has none of them");
     s.file.open = decompressed_dicom(s.file, s.found.transfer_syntax);
     find(s);
     s.converted = true;

@@ -19,6 +19,7 @@ struct DicomGeometry {
 
 struct DicomFile {
   std::string transfer_syntax;
+  std::string strange_type;  ///< of an element of the meta information that none may have, or empty
   bool plain = false;     ///< pixels are not compressed; else they are known to be there, and what is said before them
   bool readable = false;  ///< the data set is not compressed as a whole; else nothing below is known
   bool big_endian = false;
