@@ -169,7 +169,7 @@ TEST(GopLanes, DamageIsWhatItIsWithoutThem) {
   for (const Profile profile : {Profile::kFast, Profile::kDense}) {
     const Clip clip = test::make_clip(test::video(40, 30, "gray", 24), 24, 4, Pattern::kTexture, 3);
     const std::vector<std::byte> stream = test::encode(clip, params_of(profile, false, 1));
-    for (std::size_t at = 0; at < stream.size(); at += 97)
+    for (std::size_t at = 0; at < stream.size(); at += 251)
       for (const bool keep : {false, true}) {
         std::vector<std::byte> flipped = stream;
         flipped[at] ^= std::byte{0x40};
@@ -183,8 +183,8 @@ TEST(GopLanes, DamageIsWhatItIsWithoutThem) {
         damaged += !expected.damage.empty();
       }
   }
-  EXPECT_GT(errors, 10u);
-  EXPECT_GT(damaged, 10u);
+  EXPECT_GT(errors, 5u);
+  EXPECT_GT(damaged, 5u);
 }
 
 TEST(GopLanes, MayBeLeftAtAnyTime) {
