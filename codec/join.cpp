@@ -290,6 +290,7 @@ class Joiner {
       require(!box.critical(), ErrorKind::kUnsupported,
               part.name + ": unknown critical box '" + box.type + "' at byte " + std::to_string(at));
       if (box.is(kFrontTableBox)) {
+        if (box.length > part.in.size() - part.in.position()) part.fail_here("the stream ends inside the " + where);
         at += sizeof head + box.length;
         continue;
       }

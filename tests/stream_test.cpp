@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "codec/bad_stream.h"
+#include "codec/front_table.h"
 #include "codec/join.h"
 #include "codec/metadata.h"
 #include "codec/rewrite.h"
@@ -161,6 +162,15 @@ TEST(Stream, UnknownBoxes) {
     EXPECT_EQ(kind_of([&] { decode_bytes(s); }), ErrorKind::kBadStream) << i;
     Pipe pipe(s.data(), s.size());
     EXPECT_EQ(kind_of([&] { decode_from(pipe); }), ErrorKind::kBadStream) << i;
+  }
+  // Also behind a GOP, where joining takes what stands there along, but for front tables.
+  for (const char* type : {"note", kFrontTableBox}) {
+    const std::size_t before_index = e.boxes.size() - 2;
+    Bytes s = remade(e.with(before_index, make_extra_box(type, {1, 2, 3})));
+    write_box_header(type, std::uint64_t{1} << 40, s.data() + e.boxes[before_index].at);
+    MemorySource source(s.data(), s.size());
+    MemorySink sink;
+    EXPECT_EQ(kind_of([&] { join(std::vector<JoinInput>{{"a", &source}}, sink); }), ErrorKind::kBadStream) << type;
   }
 }
 
