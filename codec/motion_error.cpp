@@ -29,6 +29,9 @@ constexpr double kShare = 0.04;  // of the samples
 constexpr int kFewest = 2;
 constexpr std::size_t kWhole = 9;  // where there are no more windows than these, all are looked at
 constexpr double kByError = 0.7;
+// Errors come into a window from beyond its margins, too. Calendar, walk, mobile, trees and a cartoon of 720p at -q 35 and
+// 50 have 0.2 dB less than was said without this (from -0.3 to 1.1, five layers), of all layers 0.06.
+constexpr double kUnseen = 1.03;
 
 // What a rectangle of luma samples is in a component.
 BlockGrid::Patch in_component(const PixelFormat& f, const BlockGrid::Patch& luma, int component) {
@@ -544,6 +547,7 @@ std::vector<SampledError> MotionErrorSample::errors(const Gop& gop, const GopCho
     std::vector<ErrorShare> at;
     for (const std::vector<ErrorShare>& of_unit : shares) at.push_back(of_unit[p]);
     errors.push_back(error_of_all(control.error(layers[points[p]]), weights, at));
+    if (!header_.lossless && !looks_at_all(header_)) errors.back().error *= kUnseen;
   }
   return errors;
 }
