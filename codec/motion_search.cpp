@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <memory>
 
 #include "codec/motion_choice.h"
@@ -22,6 +23,9 @@ constexpr int kNoLimit = 1 << 30;
 // What a bit counts, in the units of MotionKernels::hadamard, for a quantiser step of one grey level of 8 bits: the
 // optimum over CIF clips at steps of 12 to 72 is flat.
 constexpr double kLambda = 0.35 * 1.5 * 16;
+// The same in levels, from the finest on; further ones have the last. Measured, BD-rate against 1 everywhere (-q 5, 25, 45,
+// 60): -0.3 % on the five clips that chose them, -0.6 % on five others (worst 0.0); twice as far from 1 -0.2 %.
+constexpr double kOfLevel[] = {0.85, 1, 1.1, 1.4, 1.6};
 
 /// A picture at all quarters of a sample, with a frame around it.
 struct SearchPicture {
@@ -539,7 +543,8 @@ const std::array<float, 256>& bit_prices() {
 float search_lambda(const MotionSearchParams& params, int level) {
   const double step =
       params.step * std::exp2(8 - params.bits) / synthesis_norm(Wavelet::kMotion, false, true, level + 1);
-  return static_cast<float>(kLambda * step);
+  return static_cast<float>(
+      kLambda * kOfLevel[std::min<std::size_t>(static_cast<std::size_t>(level), std::size(kOfLevel) - 1)] * step);
 }
 
 std::vector<int> references_of(const std::vector<int>& high, int level, const MotionPlaces& places, std::size_t most,

@@ -34,7 +34,7 @@ TEST(MotionQuality, IsBetterThanWithoutInEveryFormat) {
 TEST(MotionQuality, EffortIsThatOfTheSearch) {
   const Clip clip = moving_clip(160, 96, "yuv420p", 8, 8);
   EncoderParams p = with_motion(8);
-  p.step = 16;
+  p.step = 24;
   const auto medium = encode(clip, p);
   p.effort = Effort::kFast;
   const auto fast = encode(clip, p);
