@@ -186,7 +186,8 @@ void ErrorWindow<T>::round(float step) {
     const StepTable steps(grid_.table(), step, header_.components[static_cast<std::size_t>(component_)]);
     std::vector<float> memory;
     for (std::size_t i = 0; i < bands_.size(); ++i)
-      round_by_cost(subband_view(coefficients_, table_.all()[i]), steps.step[i], steps.inverse[i], memory);
+      round_by_cost(subband_view(coefficients_, table_.all()[i]), steps.step[i], steps.inverse[i],
+                    rounding_lambda(table_.all()[i], table_.decomposition()), memory);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "codec/rounding.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "codec/container.h"
@@ -27,7 +28,8 @@ bool any_counts(const float* magnitude, int n) {
 }
 
 // A frame of a subband. Borders are repeated outside; neighbours count as they were before anything was moved.
-void round_frame(const Field<float>& v, int t, float step, float inverse_step, std::vector<float>& memory) {
+void round_frame(const Field<float>& v, int t, float step, float inverse_step, float lambda,
+                 std::vector<float>& memory) {
   constexpr int kTogether = 16;
   const int n = v.shape.width;
   const auto row_room = static_cast<std::size_t>(n + 2);
@@ -50,7 +52,7 @@ void round_frame(const Field<float>& v, int t, float step, float inverse_step, s
         if (!any_counts(here + x + 1, 1)) continue;
         const float beside = (here[x] + here[x + 2]) + (above[x + 1] + below[x + 1]);
         const float diagonal = (above[x] + above[x + 2]) + (below[x] + below[x + 2]);
-        row[x] = rounded_by_cost(row[x], kBesideWeight * beside + diagonal, step, inverse_step);
+        row[x] = rounded_by_cost(row[x], kBesideWeight * beside + diagonal, step, inverse_step, lambda);
       }
     }
     std::swap(above, here);
@@ -60,16 +62,25 @@ void round_frame(const Field<float>& v, int t, float step, float inverse_step, s
 
 }  // namespace
 
-void round_by_cost(const Field<float>& band, float step, float inverse_step, std::vector<float>& memory) {
+float rounding_lambda(const Subband& band, const Decomposition& decomposition) {
+  constexpr float kUsual = 0.25f, kKey = 0.14f;
+  constexpr float kFine[] = {0.125f, 0.2f};  // of the finest temporal level, and the next
+  if (decomposition.temporal != Wavelet::kMotion) return kUsual;
+  if (band.temporal_band == 0) return kKey;
+  const auto level = static_cast<std::size_t>(decomposition.temporal_levels - band.temporal_band);
+  return level < std::size(kFine) ? kFine[level] : kUsual;
+}
+
+void round_by_cost(const Field<float>& band, float step, float inverse_step, float lambda, std::vector<float>& memory) {
   if (band.shape.samples() == 0) return;
-  for (int t = 0; t < band.shape.frames; ++t) round_frame(band, t, step, inverse_step, memory);
+  for (int t = 0; t < band.shape.frames; ++t) round_frame(band, t, step, inverse_step, lambda, memory);
 }
 
 void round_by_cost(const StreamHeader& header, CoefficientGop& gop, float step, ThreadPool& pool) {
   struct Task {
     Field<float> band;
     int frame;
-    float step, inverse_step;
+    float step, inverse_step, lambda;
   };
   std::vector<Task> tasks;
   std::size_t view = 0;
@@ -79,14 +90,16 @@ void round_by_cost(const StreamHeader& header, CoefficientGop& gop, float step, 
     for (std::size_t i = 0; i < table.all().size(); ++i) {
       if (table.all()[i].shape.samples() == 0) continue;
       const SubbandView& v = gop.subbands[view++];
+      const float lambda = rounding_lambda(table.all()[i], table.decomposition());
       const Field<float> band{v.real, v.shape, v.row_stride, v.frame_stride};
-      for (int t = 0; t < v.shape.frames; ++t) tasks.push_back({band, t, steps.step[i], steps.inverse[i]});
+      for (int t = 0; t < v.shape.frames; ++t) tasks.push_back({band, t, steps.step[i], steps.inverse[i], lambda});
     }
   }
   std::vector<std::vector<float>> memory(static_cast<std::size_t>(pool.threads()));
   pool.parallel_for(static_cast<int>(tasks.size()), [&](int i, int worker) {
     const Task& task = tasks[static_cast<std::size_t>(i)];
-    round_frame(task.band, task.frame, task.step, task.inverse_step, memory[static_cast<std::size_t>(worker)]);
+    round_frame(task.band, task.frame, task.step, task.inverse_step, task.lambda,
+                memory[static_cast<std::size_t>(worker)]);
   });
 }
 

@@ -15,7 +15,7 @@ struct RoundedBand {
   float* to;
   std::size_t frame_stride, row_stride;
   int height, width;
-  float step, inverse_step;
+  float step, inverse_step, lambda;
 };
 
 // A frame for each blockIdx.z. Borders are repeated outside.
@@ -33,7 +33,7 @@ __global__ void round_kernel(RoundedBand b) {
     const float diagonal =
         (counted(above, left) + counted(above, right)) + (counted(below, left) + counted(below, right));
     b.to[frame + y * b.row_stride + static_cast<std::size_t>(x)] =
-        rounded_by_cost(here[x], kBesideWeight * beside + diagonal, b.step, b.inverse_step);
+        rounded_by_cost(here[x], kBesideWeight * beside + diagonal, b.step, b.inverse_step, b.lambda);
   }
 }
 
@@ -47,8 +47,10 @@ void round_by_cost(const GopShape& shape, float step, const float* from, float* 
       const CoefficientLayout::Band band = shape.layouts[c].band(table.all()[i]);
       if (band.shape.samples() == 0) continue;
       const std::size_t at = shape.coefficient_origin[c] + band.origin;
-      const RoundedBand rounded{from + at,         to + at,          band.frame_stride, band.row_stride,
-                                band.shape.height, band.shape.width, steps.step[i],     steps.inverse[i]};
+      const RoundedBand rounded{
+          from + at,       to + at,           band.frame_stride,
+          band.row_stride, band.shape.height, band.shape.width,
+          steps.step[i],   steps.inverse[i],  rounding_lambda(table.all()[i], table.decomposition())};
       const dim3 grid((static_cast<unsigned>(band.shape.width) + kRoundingThreads - 1) / kRoundingThreads,
                       static_cast<unsigned>(std::min(band.shape.height, 65535)),
                       static_cast<unsigned>(band.shape.frames));

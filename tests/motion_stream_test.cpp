@@ -163,7 +163,7 @@ std::string keys_of(const std::vector<std::byte>& stream) {
 // Every coefficient that is moved ends in the interval next to its own, nothing else is touched, and the same is done
 // by any number of threads.
 TEST(MotionStream, RoundsByCostToTheNextInterval) {
-  const Clip clip = moving_clip(96, 80, "yuv420p", 8, 8);
+  const Clip clip = moving_clip(160, 112, "yuv420p", 8, 8);
   EncoderParams p = with_motion(8);
   p.step = 9;
   MemorySink unused;
