@@ -1,6 +1,7 @@
 #include "trivelet/large_memory.h"
 
 #include <cstdint>
+#include <cstdlib>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -17,17 +18,36 @@ constexpr std::size_t kLine = 64;
 bool is_huge(std::size_t bytes) { return bytes >= 2 * kHugePage; }
 std::align_val_t alignment(std::size_t bytes) { return std::align_val_t{is_huge(bytes) ? kHugePage : kLine}; }
 
+// Of memory that nobody has touched yet.
+void prefer_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  const std::uintptr_t begin = (address + kHugePage - 1) / kHugePage * kHugePage;
+  const std::uintptr_t end = (address + bytes) / kHugePage * kHugePage;
+  // Where the kernel has none it says no, and that is all.
+  if (begin < end) (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#endif
+}
+
 }  // namespace
 
 void* allocate_large(std::size_t bytes) {
   void* memory = ::operator new(bytes, alignment(bytes));
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-  // Where the kernel has none it says no, and that is all.
-  if (is_huge(bytes)) (void)madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
-#endif
+  if (is_huge(bytes)) prefer_huge_pages(memory, bytes);
   return memory;
 }
 
 void free_large(void* memory, std::size_t bytes) noexcept { ::operator delete(memory, alignment(bytes)); }
+
+std::shared_ptr<std::byte> allocate_zeros(std::size_t bytes) {
+  if (!is_huge(bytes)) {
+    const std::shared_ptr<std::byte[]> memory(new std::byte[bytes]());
+    return {memory, memory.get()};
+  }
+  std::shared_ptr<std::byte> memory(static_cast<std::byte*>(std::calloc(bytes, 1)), std::free);
+  if (!memory) throw std::bad_alloc();
+  prefer_huge_pages(memory.get(), bytes);
+  return memory;
+}
 
 }  // namespace trivelet

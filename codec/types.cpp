@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "trivelet/large_memory.h"
+
 namespace trivelet {
 
 namespace {
@@ -79,15 +81,6 @@ PixelFormat parse_pixel_format(const std::string& name) {
   return f;
 }
 
-namespace {
-
-std::shared_ptr<std::byte> heap(std::size_t bytes, bool zero) {
-  const std::shared_ptr<std::byte[]> memory(zero ? new std::byte[bytes]() : new std::byte[bytes]);
-  return {memory, memory.get()};
-}
-
-}  // namespace
-
 Gop::Gop(const VideoInfo& info, int capacity, const SampleAllocator& allocate)
     : format_(info.format), capacity_(capacity) {
   require(capacity >= 1, ErrorKind::kBadArgument,
@@ -100,7 +93,7 @@ Gop::Gop(const VideoInfo& info, int capacity, const SampleAllocator& allocate)
     p.row_stride = static_cast<std::ptrdiff_t>(p.width) * format_.bytes_per_sample();
     const Shape shape{capacity, p.height, p.width};
     const std::size_t bytes = checked_mul(shape.samples(), static_cast<std::size_t>(format_.bytes_per_sample()));
-    p.memory = allocate ? allocate(bytes) : heap(bytes, true);
+    p.memory = allocate ? allocate(bytes) : allocate_zeros(bytes);
   }
   times_.resize(static_cast<std::size_t>(capacity));
 }
@@ -151,7 +144,7 @@ Gop::Gop(const Gop& other)
     const auto row = static_cast<std::size_t>(p.width) * static_cast<std::size_t>(format_.bytes_per_sample());
     p.row_stride = static_cast<std::ptrdiff_t>(row);
     const std::size_t frame = row * static_cast<std::size_t>(p.height);
-    p.memory = heap(frame * static_cast<std::size_t>(capacity_), false);
+    p.memory = allocate_zeros(frame * static_cast<std::size_t>(capacity_));
     if (from.memory) std::memcpy(p.memory.get(), from.memory.get(), frame * static_cast<std::size_t>(capacity_));
     std::byte* to = p.memory.get();
     for (const std::byte* first : from.frames)

@@ -1,8 +1,9 @@
-// Memory for the coefficients of whole GOPs, in huge pages where the system has them: a block's rows are far
+// Memory for the samples and coefficients of whole GOPs, in huge pages where the system has them: a block's rows are far
 // apart, so that in small pages each would cost a page walk, and every first touch of 4 KiB a fault.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -13,6 +14,10 @@ namespace trivelet {
 /// Aligned to cache lines, not initialised. Throws std::bad_alloc. `bytes` of both are the same.
 void* allocate_large(std::size_t bytes);
 void free_large(void* memory, std::size_t bytes) noexcept;
+
+/// Zeros, of which the system makes the huge pages when they are touched: room that is not used takes no memory, and who
+/// fills it first, with as many threads as that has, takes the faults. Throws std::bad_alloc.
+std::shared_ptr<std::byte> allocate_zeros(std::size_t bytes);
 
 /// For LargeVector: elements are left as they are unless a value is given.
 template <class T>
