@@ -141,7 +141,10 @@ Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& s
   (void)parse_stream_header(head.data(), head.size());  // what a decoder would refuse is refused here
   BackendOptions options{s.params.threads, s.params.simd, s.params.effort, s.params.workers, tells_ahead(s.params)};
   const bool has_target = s.params.has_byte_target() || s.params.psnr > 0;  // a GOP may be coded again
-  if (!has_target) options.lanes = lanes_for(s.header, options, encoding_memory(s.header));
+  const auto of_gop = static_cast<std::uint64_t>(s.header.gop_frames);
+  if (!has_target)
+    options.lanes =
+        lanes_for(s.header, options, encoding_memory(s.header), info.frames / of_gop + (info.frames % of_gop > 0));
   s.coder = s.backend.make_encoder(s.header, options);
   s.begin_finishing();
   if (s.params.has_byte_target()) s.spool = std::make_unique<Spool>(s.params.spool_path);

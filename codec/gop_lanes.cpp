@@ -377,13 +377,14 @@ class DecoderLanes final : public GopDecoder {
 
 }  // namespace
 
-int lanes_for(const StreamHeader& header, const BackendOptions& options, std::uint64_t bytes) {
+int lanes_for(const StreamHeader& header, const BackendOptions& options, std::uint64_t bytes, std::uint64_t gops) {
   if (!kThreadsAhead || header.motion || header.profile == Profile::kPredictive || options.workers.run) return 1;
   const int threads = threads_of(options);
   if (threads < 2 * kThreadsOfLane) return 1;
   const std::uint64_t by_memory = kLaneBytes * static_cast<std::uint64_t>(threads) / std::max<std::uint64_t>(1, bytes);
-  const int by_threads = threads / kThreadsOfLane + 1;
-  return static_cast<int>(std::clamp<std::uint64_t>(by_memory, 1, static_cast<std::uint64_t>(by_threads)));
+  const auto by_threads = static_cast<std::uint64_t>(threads / kThreadsOfLane + 1);
+  const std::uint64_t most = gops > 0 ? std::min(gops, by_threads) : by_threads;
+  return static_cast<int>(std::clamp<std::uint64_t>(by_memory, 1, most));
 }
 
 // Coefficients, the samples, and of what is coded about as much.

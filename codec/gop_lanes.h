@@ -11,9 +11,9 @@
 
 namespace trivelet {
 
-/// GOPs beside each other at most. Of memory they may take all together what `threads` times kLaneBytes is, of which each
-/// needs `bytes`. 1 where they would gain nothing.
-int lanes_for(const StreamHeader& header, const BackendOptions& options, std::uint64_t bytes);
+/// GOPs beside each other at most, of `gops` that there are (0: not known). Of memory they may take all together what
+/// `threads` times kLaneBytes is, of which each needs `bytes`. 1 where they would gain nothing.
+int lanes_for(const StreamHeader& header, const BackendOptions& options, std::uint64_t bytes, std::uint64_t gops);
 inline constexpr std::uint64_t kLaneBytes = std::uint64_t{160} << 20;
 
 /// What a GOP takes in an encoder, and in a decoder.

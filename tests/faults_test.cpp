@@ -228,11 +228,13 @@ class Faults : public ::testing::Test {
   std::vector<std::byte> voxels_;
 };
 
+// Eight threads are the least that have lanes.
 TEST_F(Faults, Encoding) {
-  for (const bool target : {false, true})
+  for (const auto& [threads, target] : {std::pair{3, false}, {3, true}, {8, false}})
     fail_everywhere(
-        [&] {
+        [&, threads = threads, target = target] {
           EncoderParams p = params();
+          p.threads = threads;
           if (target) p.target_bytes = 1500;
           FileSink sink(output_.string(), true);
           Encoder encoder(clip_.info, p, sink);
@@ -256,12 +258,12 @@ TEST_F(Faults, EncodingMotion) {
 }
 
 TEST_F(Faults, Decoding) {
-  for (const char* name : {"input", "motion"})
+  for (const auto& [name, threads] : {std::pair{"input", 3}, {"motion", 3}, {"input", 8}})
     fail_everywhere(
-        [&] {
+        [&, name = name, threads = threads] {
           FileSource source((folder_ / name).string());
           DecoderParams p;
-          p.threads = 3;
+          p.threads = threads;
           Decoder decoder(source, p);
           Gop gop = decoder.make_gop();
           int gops = 0;

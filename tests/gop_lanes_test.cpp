@@ -43,10 +43,10 @@ constexpr Case kCases[] = {
 TEST(GopLanes, AreWhereThreadsAreMany) {
   const VideoInfo info = clip_of().info;
   const StreamHeader h = make_header(info, resolve(info, params_of(Profile::kDense, false, 1)));
-  const auto lanes = [&h](int threads, std::uint64_t bytes) {
+  const auto lanes = [&h](int threads, std::uint64_t bytes, std::uint64_t gops = 0) {
     BackendOptions options;
     options.threads = threads;
-    return lanes_for(h, options, bytes);
+    return lanes_for(h, options, bytes, gops);
   };
   EXPECT_EQ(lanes(1, 1), 1);
   EXPECT_EQ(lanes(7, 1), 1);
@@ -54,10 +54,12 @@ TEST(GopLanes, AreWhereThreadsAreMany) {
   EXPECT_EQ(lanes(kMany, 1), 5);
   EXPECT_EQ(lanes(kMany, kMany * kLaneBytes / 3), 3) << "as many as the memory is for";
   EXPECT_EQ(lanes(kMany, kMany * kLaneBytes * 2), 1);
+  EXPECT_EQ(lanes(kMany, 1, 100), 5);
+  EXPECT_EQ(lanes(kMany, 1, 2), 2) << "as many as there are GOPs";
   BackendOptions given;
   given.threads = kMany;
   given.workers.run = [](int, const std::function<void(int)>&) {};
-  EXPECT_EQ(lanes_for(h, given, 1), 1) << "the library is to start no threads";
+  EXPECT_EQ(lanes_for(h, given, 1, 0), 1) << "the library is to start no threads";
 }
 
 TEST(GopLanes, WriteTheSameBytes) {
