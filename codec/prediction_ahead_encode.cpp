@@ -7,6 +7,7 @@
 #include "codec/bytes.h"
 #include "codec/prediction_ahead.h"
 #include "codec/prediction_model.h"
+#include "trivelet/large_memory.h"
 
 namespace trivelet::prediction {
 
@@ -86,7 +87,7 @@ struct AheadEncoder::State {
   Model model;
   History history;
   int width = 0;
-  std::vector<std::uint16_t> symbols;  // context and token
+  LargeVector<std::uint16_t> symbols;  // context and token
   std::size_t symbols_end = 0;
   std::vector<std::uint32_t> counts;
   std::vector<std::uint8_t> contexts;  // of a row, as those below
@@ -96,7 +97,7 @@ struct AheadEncoder::State {
   std::vector<Frequencies> tables;
   std::vector<PutSymbol> slots;
   std::vector<std::uint32_t> packed;  // the same, for Kernels::put
-  std::vector<std::uint16_t> words;
+  LargeVector<std::uint16_t> words;  // filled from the end on: most of it is never touched
 
   void start(const BlockSamples<VolumeView>& b);
   void encode_row(int frame, int y, int low, int high);
@@ -171,7 +172,8 @@ void AheadEncoder::State::count_tables() {
 }
 
 void AheadEncoder::State::write_states(std::vector<std::uint8_t>& out) {
-  words.resize(symbols_end + 1);  // one for each symbol at most, and one that is written and not kept
+  // One for each symbol at most, and one that is written and not kept.
+  if (words.size() < symbols_end + 1) words = LargeVector<std::uint16_t>(symbols_end + 1);
   std::uint16_t* const words_end = words.data() + words.size();
   std::uint16_t* word = words_end;
   std::array<std::uint32_t, kStates> states;
