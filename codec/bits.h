@@ -32,6 +32,8 @@ class BitWriter {
     put_unary(value >> k);
     put(value, k);
   }
+  /// That were put.
+  std::size_t bits() const { return 8 * bytes_.size() + static_cast<std::size_t>(fill_); }
   /// Pads with zeros to a byte and hands over the bytes.
   std::vector<std::uint8_t> take() {
     if (fill_ > 0) put(0, 8 - fill_);

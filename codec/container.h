@@ -109,6 +109,7 @@ struct StreamHeader {
   std::vector<std::uint8_t> room;  ///< fields of later versions; kept
   bool motion = false;             ///< GOPs may have motion; t+2D
   bool known_ahead = false;        ///< predictive profile: contexts do not look at the row itself
+  bool moved = false;              ///< predictive profile: heads of codewords say which frames move
   bool key_last = false;           ///< of of_gop(): frames have a place before them that is not theirs
 
   int block_size() const { return 1 << log2_block; }

@@ -212,6 +212,7 @@ StreamHeader make_header(const VideoInfo& video, const EncoderParams& p) {
   h.video = video;
   h.motion = p.motion != Motion::kOff && p.temporal_levels > 0;
   h.known_ahead = p.profile == Profile::kPredictive && p.effort == Effort::kFast;
+  h.moved = p.profile == Profile::kPredictive && !h.known_ahead && p.moved_frames && p.gop_frames > 1;
   if (rounds_by_cost(p)) h.centroid = kCostCentroid;
   h.writer = std::string("Trivelet ") + kLibraryVersion;
   h.settings = p.settings;

@@ -87,6 +87,7 @@ struct AheadEncoder::State {
   Model model;
   History history;
   int width = 0;
+  bool one_frame = false;
   LargeVector<std::uint16_t> symbols;  // context and token
   std::size_t symbols_end = 0;
   std::vector<std::uint32_t> counts;
@@ -102,7 +103,7 @@ struct AheadEncoder::State {
   void start(const BlockSamples<VolumeView>& b);
   void encode_row(int frame, int y, int low, int high);
   void count_tables();
-  void write(bool one_frame, std::vector<std::uint8_t>& out);
+  void write(std::vector<std::uint8_t>& out);
   void write_states(std::vector<std::uint8_t>& out);
 };
 
@@ -113,6 +114,7 @@ void AheadEncoder::State::start(const BlockSamples<VolumeView>& b) {
   model.map.assign(1, 0);
   ahead.start(model.head, Tiles(kWholeEdge, kWholeFrames, b.frames(), b.height, b.width), model.map.data(), b.width);
   width = b.width;
+  one_frame = b.frames() == 1;
   const std::size_t row = static_cast<std::size_t>(b.width) + kKernelPadding;
   contexts.resize(row);
   tokens.resize(row);
@@ -191,7 +193,7 @@ void AheadEncoder::State::write_states(std::vector<std::uint8_t>& out) {
   for (; word < words_end; ++word, at += 2) store_little_endian(*word, &out[at]);
 }
 
-void AheadEncoder::State::write(bool one_frame, std::vector<std::uint8_t>& out) {
+void AheadEncoder::State::write(std::vector<std::uint8_t>& out) {
   count_tables();
   BitWriter bits;
   write_ahead_head(model.head, one_frame, tables, bits);
@@ -204,14 +206,14 @@ void AheadEncoder::State::write(bool one_frame, std::vector<std::uint8_t>& out) 
   write_states(out);
 }
 
-bool AheadEncoder::says_what_was_coded(const std::uint8_t* codeword, std::size_t size, bool one_frame) const try {
+bool AheadEncoder::says_what_was_coded(const std::uint8_t* codeword, std::size_t size) const try {
   const State& s = *state_;
   BlockHead head;
   std::vector<Frequencies> tables;
   BitReader bits(codeword, size);
-  read_ahead_head(bits, one_frame, head, tables);
+  read_ahead_head(bits, s.one_frame, head, tables);
   if (bits.overrun() || !bits.padding_is_zero() || head.tap_set != s.model.head.tap_set ||
-      head.first != s.model.head.first || (!one_frame && head.classes != s.model.head.classes) || tables != s.tables)
+      head.first != s.model.head.first || (!s.one_frame && head.classes != s.model.head.classes) || tables != s.tables)
     return false;
   AheadParts parts = split_ahead(codeword + bits.bytes(), size - bits.bytes());
   if (parts.extra_bytes != s.extra.size() || !std::equal(parts.extra, parts.extra + parts.extra_bytes, s.extra.data()))
@@ -243,7 +245,7 @@ void AheadEncoder::encode(const BlockSamples<VolumeView>& b, std::vector<std::ui
   s.start(b);
   for (int z = 0; z < b.frames(); ++z)
     for (int y = 0; y < b.height; ++y) s.encode_row(z, y, b.low(), b.high());
-  s.write(b.frames() == 1, out);
+  s.write(out);
 }
 
 }  // namespace trivelet::prediction

@@ -21,17 +21,23 @@ using prediction::BlockSamples;
 
 /// With each of them a block is coded; the smallest codeword stays. Tiles that are fine in the frame suit volumes and
 /// what moves, those of one frame what stands still for a while; weights for them do not always pay.
-std::vector<prediction::Effort> efforts_of(Effort effort) {
+std::vector<prediction::Effort> efforts_of(Effort effort, bool moved) {
   std::vector<prediction::Effort> efforts(1);
+  efforts[0].moved = moved;
   if (effort == Effort::kSlow) {
     prediction::Effort e;
     e.classes = prediction::kMaxClasses;
     e.rounds = 6;
     e.tap_set = 3;
     e.frame_step = e.row_step = 1;
+    e.moved = moved;
+    e.same_motion = true;
     efforts.push_back(e);
     e.log2_edge = 3;
+    e.log2_cell = 3;
+    e.same_motion = false;
     efforts.push_back(e);
+    e.same_motion = true;
     e.log2_edge = 4;
     e.log2_frames = 0;
     efforts.push_back(e);
@@ -45,12 +51,12 @@ struct Coders {
   prediction::BlockDecoder usual;
   prediction::AheadDecoder ahead;
 
-  void decode(bool known_ahead, const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword,
+  void decode(const StreamHeader& header, const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword,
               std::size_t size) {
-    if (known_ahead)
+    if (header.known_ahead)
       ahead.decode(block, codeword, size);
     else
-      usual.decode(block, codeword, size);
+      usual.decode(block, codeword, size, header.moved);
   }
 };
 
@@ -82,7 +88,7 @@ class PredictiveEncoder final : public GopEncoder {
  public:
   PredictiveEncoder(const StreamHeader& header, const BackendOptions& options, bool checks)
       : header_(header),
-        efforts_(efforts_of(options.effort)),
+        efforts_(efforts_of(options.effort, header.moved)),
         checks_(checks),
         simd_(options.simd),
         pool_(options.threads, options.workers) {
@@ -149,23 +155,23 @@ class PredictiveEncoder final : public GopEncoder {
     out.clear();
     if (header_.known_ahead) {
       w.ahead.encode(block, out);
-      check(w.ahead, block, out);
+      check(w.ahead, out);
     } else {
       for (std::size_t i = 0; i < efforts_.size(); ++i) {
         w.other.clear();
         w.coder.encode(block, efforts_[i], w.other);
         if (i > 0 && w.other.size() >= out.size()) continue;
         out.swap(w.other);
-        check(w.coder, block, out);
+        check(w.coder, out);
       }
     }
     if (decodes) decode(block, out);
   }
 
   template <class Coder>
-  void check(const Coder& coder, const BlockSamples<VolumeView>& block, const std::vector<std::uint8_t>& out) const {
-    require(!checks_ || out.empty() || coder.says_what_was_coded(out.data(), out.size(), block.frames() == 1),
-            ErrorKind::kMismatch, "the codeword of a block does not say what was coded");
+  void check(const Coder& coder, const std::vector<std::uint8_t>& out) const {
+    require(!checks_ || out.empty() || coder.says_what_was_coded(out.data(), out.size()), ErrorKind::kMismatch,
+            "the codeword of a block does not say what was coded");
   }
 
   void decode(const BlockSamples<VolumeView>& block, const std::vector<std::uint8_t>& codeword) const {
@@ -180,7 +186,7 @@ class PredictiveEncoder final : public GopEncoder {
       if (codeword.empty())
         prediction::BlockDecoder::clear(back);
       else
-        Coders(simd_).decode(header_.known_ahead, back, codeword.data(), codeword.size());
+        Coders(simd_).decode(header_, back, codeword.data(), codeword.size());
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::kBadStream) fail(ErrorKind::kMismatch, e.what());  // of our own making
       throw;
@@ -254,7 +260,7 @@ class PredictiveDecoder final : public GopDecoder {
     if (segment.top > 1) bad("a block of " + std::to_string(segment.top) + " planes in the predictive profile");
     if (segment.parts.empty() || segment.top == 0) return prediction::BlockDecoder::clear(samples);
     if (segment.parts[0].low > 0) bad("a block without its codeword");
-    coders.decode(header_.known_ahead, samples, segment.parts[0].data, segment.parts[0].size);
+    coders.decode(header_, samples, segment.parts[0].data, segment.parts[0].size);
   }
 
   StreamHeader header_;

@@ -20,6 +20,9 @@ struct Effort {
   int log2_frames = 2;  ///< of tiles
   int frame_step = 2;   ///< of the frames and rows that weights are made from
   int row_step = 2;
+  bool moved = false;        ///< the stream has the feature: frames may move
+  int log2_cell = 4;         ///< of motion
+  bool same_motion = false;  ///< as in the call before, which was of the same block
 };
 
 /// Where the samples of a block are in those of a component.
@@ -51,7 +54,7 @@ class BlockEncoder {
   void encode(const BlockSamples<VolumeView>& block, const Effort& effort, std::vector<std::uint8_t>& out);
   /// Reads the codeword that was made last as a decoder does and compares: weights, frequencies, classes, every token with
   /// the one that was to be coded, extra bits. What it does not do is predict again.
-  bool says_what_was_coded(const std::uint8_t* codeword, std::size_t size, bool one_frame) const;
+  bool says_what_was_coded(const std::uint8_t* codeword, std::size_t size) const;
 
  private:
   struct State;
@@ -62,8 +65,8 @@ class BlockDecoder {
  public:
   explicit BlockDecoder(SimdLevel simd);
   ~BlockDecoder();
-  /// Throws BadStream when the codeword contradicts itself.
-  void decode(const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword, std::size_t size);
+  /// `moved`: the stream has the feature. Throws BadStream when the codeword contradicts itself.
+  void decode(const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword, std::size_t size, bool moved);
   /// All numbers 0.
   static void clear(const BlockSamples<MutableVolumeView>& block);
 
@@ -79,7 +82,7 @@ class AheadEncoder {
   explicit AheadEncoder(SimdLevel simd);
   ~AheadEncoder();
   void encode(const BlockSamples<VolumeView>& block, std::vector<std::uint8_t>& out);
-  bool says_what_was_coded(const std::uint8_t* codeword, std::size_t size, bool one_frame) const;
+  bool says_what_was_coded(const std::uint8_t* codeword, std::size_t size) const;
 
  private:
   struct State;

@@ -5,6 +5,7 @@
 #include "codec/bad_stream.h"
 #include "codec/bytes.h"
 #include "codec/prediction_block.h"
+#include "codec/prediction_compensation.h"
 #include "codec/prediction_head.h"
 
 namespace trivelet::prediction {
@@ -86,15 +87,19 @@ class Tokens {
 }  // namespace
 
 struct BlockDecoder::State {
-  explicit State(SimdLevel simd) : ahead(kernels(simd)), unknown(kFrequencySum, kUnknownEntry | 1u << 7) {}
+  explicit State(SimdLevel simd)
+      : ahead(kernels(simd)), compensator(between_kernels(simd)), unknown(kFrequencySum, kUnknownEntry | 1u << 7) {}
 
   RowAhead ahead;
+  Compensator compensator;
   Lookup unknown;
   History history;
   BlockHead head;
   FrequencyTables tables;
   std::vector<Lookup> lookups;
-  std::vector<const std::uint32_t*> lookup_of;  // by context
+  // By context, of the frame that is decoded.
+  std::vector<const std::uint32_t*> lookup_of;
+  std::array<std::uint32_t, kFlatContexts> zero{};
   std::vector<std::uint8_t> map;
   Tokens tokens;
 
@@ -125,9 +130,52 @@ struct BlockDecoder::State {
     }
   }
 
+  void make_lookups(const std::vector<Frequencies>& samples, const std::array<std::uint32_t, kFlatContexts>& zeros) {
+    lookups.resize(kContexts);
+    lookup_of.clear();
+    for (std::size_t c = 0; c < kContexts; ++c) lookup_of.push_back(make_lookup(samples[c], lookups[c]));
+    zero = zeros;
+  }
+
+  int read_difference(const std::uint32_t* lookup);
+  void read_vectors(int frames, int height, int width);
   template <bool kFirst>
   void decode_row(int frame, int y, int low, int high);
 };
+
+int BlockDecoder::State::read_difference(const std::uint32_t* lookup) {
+  const std::uint32_t entry = tokens.look(lookup);
+  if (entry & kUnknownEntry) bad("a vector that the head has no frequencies of");
+  tokens.pass(entry);
+  const auto token = static_cast<int>(entry & 127);
+  const std::uint32_t u = first_of(token) + (token >= kPlainTokens ? tokens.extra(extra_bits(token)) : 0);
+  const auto size = static_cast<int>((u + 1) >> 1);
+  return u & 1 ? size : -size;
+}
+
+void BlockDecoder::State::read_vectors(int frames, int height, int width) {
+  BlockMotion& motion = head.motion;
+  if (motion.moves.empty()) return;
+  motion.start(frames, height, width);
+  std::array<Lookup, kVectorContexts> memory;
+  std::array<const std::uint32_t*, kVectorContexts> of_context{};
+  for (std::size_t c = 0; c < kVectorContexts; ++c) of_context[c] = make_lookup(tables.vectors[c], memory[c]);
+  for (int z = 1; z < frames; ++z) {
+    if (!motion.moves_in(z)) continue;
+    MotionVector* v = motion.of(z);
+    for (int r = 0; r < motion.rows; ++r)
+      for (int c = 0; c < motion.columns; ++c, ++v) {
+        const BlockMotion::Guess g = motion.guess(z, r, c);
+        const int x = g.vector.x + read_difference(of_context[g.context]);
+        const int y = g.vector.y + read_difference(of_context[g.context + 1]);
+        if (std::max(std::abs(x), std::abs(y)) > kMaxVector)
+          bad("a vector of " + std::to_string(x) + ", " + std::to_string(y) + " quarters of a sample; the limit is " +
+              std::to_string(kMaxVector));
+        *v = {static_cast<std::int16_t>(x), static_cast<std::int16_t>(y)};
+      }
+  }
+  if (tokens.overrun()) bad("vectors end behind their codeword");
+}
 
 template <bool kFirst>
 void BlockDecoder::State::decode_row(int frame, int y, int low, int high) {
@@ -153,7 +201,7 @@ void BlockDecoder::State::decode_row(int frame, int y, int low, int high) {
       std::size_t context;
       if (flat[x] != 0 && left == above[x]) {
         context = flat[x] - 1u;
-        if (t.zero(tables.zero[context])) {
+        if (t.zero(zero[context])) {
           error2 = error;
           error = 0;
           left2 = left;
@@ -197,24 +245,37 @@ void BlockDecoder::State::decode_row(int frame, int y, int low, int high) {
 BlockDecoder::BlockDecoder(SimdLevel simd) : state_(std::make_unique<State>(simd)) {}
 BlockDecoder::~BlockDecoder() = default;
 
-void BlockDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::uint8_t* codeword, std::size_t size) {
+void BlockDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::uint8_t* codeword, std::size_t size,
+                          bool moved) {
   State& s = *state_;
   BitReader bits(codeword, size);
-  read_head(bits, b.frames() == 1, s.head, s.tables);
+  read_head(bits, {b.frames(), moved}, s.head, s.tables);
   if (bits.overrun() || !bits.padding_is_zero()) bad("the head of a codeword is cut or not padded with zeros");
   s.tokens.start(codeword + bits.bytes(), size - bits.bytes());
   const Tiles tiles(s.head.log2_edge, s.head.log2_frames, b.frames(), b.height, b.width);
   s.read_map(tiles);
-  s.lookups.resize(kContexts);
-  s.lookup_of.clear();
-  for (std::size_t c = 0; c < kContexts; ++c) s.lookup_of.push_back(s.make_lookup(s.tables.samples[c], s.lookups[c]));
+  s.read_vectors(b.frames(), b.height, b.width);
   s.history.start(std::min(b.frames(), 3), b.height, b.width);
+  const bool differs = !s.tables.first_samples.empty();
+  if (differs)
+    s.make_lookups(s.tables.first_samples, s.tables.first_zero);
+  else
+    s.make_lookups(s.tables.samples, s.tables.zero);
+  const BlockMotion& motion = s.head.motion;
+  const int moved_slot = motion.moves.empty() ? 0 : s.history.add_slot();
   s.ahead.start(s.head, tiles, s.map.data(), b.width);
-  for (int z = 0; z < b.frames(); ++z)
+  for (int z = 0; z < b.frames(); ++z) {
+    if (z == 1 && differs) s.make_lookups(s.tables.samples, s.tables.zero);
+    if (motion.moves_in(z)) {
+      s.compensator.make(s.history, motion, z, {b.low(), b.high()}, moved_slot);
+      s.compensator.move_errors(s.history, motion, z);
+      s.history.set_before(z, moved_slot);
+    }
     for (int y = 0; y < b.height; ++y) {
       z == 0 ? s.decode_row<true>(z, y, b.low(), b.high()) : s.decode_row<false>(z, y, b.low(), b.high());
       store_row(s.history, z, y, b);
     }
+  }
   if (!s.tokens.is_used_up()) bad("a codeword does not end where its block does");
 }
 

@@ -8,8 +8,10 @@
 
 #include "codec/bytes.h"
 #include "codec/prediction_block.h"
+#include "codec/prediction_compensation.h"
 #include "codec/prediction_head.h"
 #include "codec/prediction_model.h"
+#include "codec/prediction_motion_search.h"
 
 namespace trivelet::prediction {
 
@@ -75,27 +77,108 @@ class StateWriter {
   std::uint32_t state_ = kLowestState;
 };
 
+using Counts = std::vector<std::uint32_t>;
+
+/// To base 2, by a few additions and products, and so the same on every machine.
+double logarithm_of(std::uint32_t v) {
+  const int whole = static_cast<int>(std::bit_width(v)) - 1;
+  constexpr double kRoot = 1.4142135623730951, kPerNatural = 2.8853900817779268;
+  const double m = static_cast<double>(v) / static_cast<double>(std::uint64_t{1} << whole);
+  const double t = (m - kRoot) / (m + kRoot), t2 = t * t;
+  return whole + 0.5 + kPerNatural * t * (1 + t2 * (1.0 / 3 + t2 * (1.0 / 5 + t2 / 7)));
+}
+
+/// What coding all of it takes.
+double bits_of_all(const Counts& counts) {
+  double bits = 0;
+  std::uint32_t all = 0;
+  for (const std::uint32_t n : counts) {
+    if (n > 0) bits -= n * logarithm_of(n);
+    all += n;
+  }
+  return all > 0 ? bits + all * logarithm_of(all) : 0;
+}
+
+Counts sum_of(const Counts& a, const Counts& b) {
+  Counts sum = a;
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += b[i];
+  return sum;
+}
+
+std::uint32_t code_of(int difference) {
+  return static_cast<std::uint32_t>(difference > 0 ? 2 * difference - 1 : -2 * difference);
+}
+
 }  // namespace
 
 struct BlockEncoder::State {
-  explicit State(SimdLevel simd) : ahead(kernels(simd)), model(kernels(simd)) {}
+  explicit State(SimdLevel simd)
+      : ahead(kernels(simd)), model(kernels(simd)), search(between_kernels(simd)), compensator(between_kernels(simd)) {}
 
   RowAhead ahead;
   Model model;
+  MotionSearch search;
+  Compensator compensator;
   History history;
+  HeadKind kind;
+  // Of all samples in their order; contexts of the first frame are kContexts more where it may have frequencies of its own.
   std::vector<Symbol> symbols;
   std::size_t symbols_end = 0;
-  std::vector<std::vector<std::uint32_t>> counts;  // by context
+  std::vector<Symbol> vector_symbols;
+  std::vector<Counts> counts;  // by context
   std::vector<int> predictions;
   StateWriter states;
   std::vector<StateWriter::Slots> slots;
   FrequencyTables tables;
   std::vector<std::uint8_t> extra_bytes;
 
+  bool may_differ_first() const { return kind.moved && kind.frames > 1; }
+  void move(const Effort& effort, Limits limits);
+  void make_vector_symbols(BitWriter& extra);
   void encode_row(int frame, int y, int low, int high, BitWriter& extra);
-  void write(bool one_frame, BitWriter& extra, std::vector<std::uint8_t>& out);
+  bool first_differs() const;
+  void make_tables();
+  void write(BitWriter& extra, std::vector<std::uint8_t>& out);
+  void put_samples();
   std::size_t class_before(std::size_t tile) const;
 };
+
+/// Finds motion, and makes what frames that move see of those before them.
+void BlockEncoder::State::move(const Effort& effort, Limits limits) {
+  BlockMotion& motion = model.head.motion;
+  if (!effort.same_motion) {
+    motion.moves.clear();
+    motion.log2_cell = effort.log2_cell;
+    if (kind.moved && kind.frames > 1) search.find(history, kind.frames, limits, motion);
+  }
+  for (int z = 1; z < kind.frames; ++z) {
+    if (!motion.moves_in(z)) continue;
+    const int slot = history.add_slot();
+    compensator.make(history, motion, z, limits, slot);
+    history.set_before(z, slot);
+  }
+}
+
+void BlockEncoder::State::make_vector_symbols(BitWriter& extra) {
+  const BlockMotion& motion = model.head.motion;
+  vector_symbols.clear();
+  const auto put = [&](int difference, std::size_t context) {
+    const std::uint32_t u = code_of(difference);
+    const int token = token_of(u);
+    if (extra_bits(token) > 0) extra.put(u - first_of(token), extra_bits(token));
+    vector_symbols.push_back(symbol_of(context, token));
+  };
+  for (int z = 1; z < kind.frames; ++z) {
+    if (!motion.moves_in(z)) continue;
+    const MotionVector* v = motion.of(z);
+    for (int r = 0; r < motion.rows; ++r)
+      for (int c = 0; c < motion.columns; ++c, ++v) {
+        const BlockMotion::Guess g = motion.guess(z, r, c);
+        put(v->x - g.vector.x, g.context);
+        put(v->y - g.vector.y, g.context + 1);
+      }
+  }
+}
 
 void BlockEncoder::State::encode_row(int frame, int y, int low, int high, BitWriter& extra) {
   history.begin_row(frame, y);
@@ -116,6 +199,7 @@ void BlockEncoder::State::encode_row(int frame, int y, int low, int high, BitWri
     errors[x] = static_cast<std::uint16_t>(error_of_prediction(row[x], p[x]));
   }
   const LevelEntry* levels = level_table().data();
+  const std::size_t first_context = frame == 0 && may_differ_first() ? kContexts : 0;
   Symbol* to = &symbols[symbols_end];
   for (int x = 0; x < width; ++x) {
     const int rounded = (p[x] + 8) >> kFractionBits;
@@ -128,8 +212,8 @@ void BlockEncoder::State::encode_row(int frame, int y, int low, int high, BitWri
       if (frame == 0) sum = 7 * sum >> 2;
       context = context_of(levels[place_of(sum)], fraction);
     }
-    const int d = fraction < 0 ? rounded - row[x] : row[x] - rounded;
-    const auto u = static_cast<std::uint32_t>(d > 0 ? 2 * d - 1 : -2 * d);
+    context += first_context;
+    const std::uint32_t u = code_of(fraction < 0 ? rounded - row[x] : row[x] - rounded);
     int token = static_cast<int>(u);
     if (u >= kPlainTokens) {
       token = token_of(u);
@@ -147,25 +231,51 @@ std::size_t BlockEncoder::State::class_before(std::size_t tile) const {
   return tile >= group ? model.map[tile - group] : tile > 0 ? model.map[tile - 1] : 0;
 }
 
-void BlockEncoder::State::write(bool one_frame, BitWriter& extra, std::vector<std::uint8_t>& out) {
-  tables = {};
-  std::array<std::array<StateWriter::Slot, 2>, kFlatContexts> flat{};  // as predicted; not
-  for (std::size_t c = 0; c < kFlatContexts; ++c) {
-    const std::uint32_t zero = zero_frequency(counts[c][0], std::accumulate(counts[c].begin(), counts[c].end(), 0u));
-    counts[c][0] = 0;
-    tables.zero[c] = zero;
-    if (zero > 0) flat[c][0] = {StateWriter::inverse_of(zero), zero, 0};
-    if (zero < kZeroSum) flat[c][1] = {StateWriter::inverse_of(kZeroSum - zero), kZeroSum - zero, zero};
+/// Whether frequencies of its own are worth what they take in the head.
+bool BlockEncoder::State::first_differs() const {
+  if (!may_differ_first()) return false;
+  double gain = 0;
+  for (std::size_t c = 0; c < kContexts; ++c) {
+    const Counts& first = counts[kContexts + c];
+    gain += bits_of_all(sum_of(counts[c], first)) - bits_of_all(counts[c]) - bits_of_all(first);
+    gain -= static_cast<double>(frequency_bits(frequencies_of(first)));
   }
-  for (const auto& c : counts) tables.samples.push_back(frequencies_of(c));
+  return gain > kFlatContexts * (kZeroBits + 1);
+}
+
+void BlockEncoder::State::make_tables() {
+  tables = {};
+  const bool differs = first_differs();
+  if (may_differ_first() && !differs)
+    for (std::size_t c = 0; c < kContexts; ++c) counts[c] = sum_of(counts[c], counts[kContexts + c]);
+  const auto make = [&](std::size_t begin, std::vector<Frequencies>& samples,
+                        std::array<std::uint32_t, kFlatContexts>& zero) {
+    for (std::size_t c = 0; c < kFlatContexts; ++c) {
+      Counts& count = counts[begin + c];
+      zero[c] = zero_frequency(count[0], std::accumulate(count.begin(), count.end(), 0u));
+      count[0] = 0;
+    }
+    for (std::size_t c = 0; c < kContexts; ++c) samples.push_back(frequencies_of(counts[begin + c]));
+  };
+  make(0, tables.samples, tables.zero);
+  if (differs) make(kContexts, tables.first_samples, tables.first_zero);
   const std::size_t classes = model.head.classes.size();
   if (classes > 1) {
-    std::vector<std::vector<std::uint32_t>> of_class(classes, std::vector<std::uint32_t>(kTokens));
+    std::vector<Counts> of_class(classes, Counts(kTokens));
     for (std::size_t t = 0; t < model.map.size(); ++t) ++of_class[class_before(t)][model.map[t]];
-    for (const auto& c : of_class) tables.classes.push_back(frequencies_of(c));
+    for (const Counts& c : of_class) tables.classes.push_back(frequencies_of(c));
   }
+  if (!model.head.motion.moves.empty()) {
+    std::vector<Counts> of_vectors(kVectorContexts, Counts(kTokens));
+    for (const Symbol s : vector_symbols) ++of_vectors[s >> 7][s & 127];
+    for (const Counts& c : of_vectors) tables.vectors.push_back(frequencies_of(c));
+  }
+}
+
+void BlockEncoder::State::write(BitWriter& extra, std::vector<std::uint8_t>& out) {
+  make_tables();
   BitWriter bits;
-  write_head(model.head, one_frame, tables, bits);
+  write_head(model.head, kind, tables, bits);
   const std::vector<std::uint8_t> head = bits.take();
   extra_bytes = extra.take();
   ByteWriter size;
@@ -174,20 +284,48 @@ void BlockEncoder::State::write(bool one_frame, BitWriter& extra, std::vector<st
   out.insert(out.end(), size.bytes.begin(), size.bytes.end());
   out.insert(out.end(), extra_bytes.begin(), extra_bytes.end());
 
-  slots.resize(kContexts);
-  for (std::size_t c = 0; c < kContexts; ++c) StateWriter::fill(tables.samples[c], slots[c]);
+  put_samples();
+  slots.resize(kVectorContexts);
+  for (std::size_t c = 0; c < tables.vectors.size(); ++c) StateWriter::fill(tables.vectors[c], slots[c]);
+  for (std::size_t i = vector_symbols.size(); i-- > 0;)
+    states.put(slots[vector_symbols[i] >> 7][vector_symbols[i] & 127]);
+  const std::size_t classes = model.head.classes.size();
+  if (classes > 1) {
+    slots.resize(classes);
+    for (std::size_t c = 0; c < classes; ++c) StateWriter::fill(tables.classes[c], slots[c]);
+    for (std::size_t t = model.map.size(); t-- > 0;) states.put(slots[class_before(t)][model.map[t]]);
+  }
+  states.finish(out);
+}
+
+void BlockEncoder::State::put_samples() {
+  const bool differs = !tables.first_samples.empty();
+  std::array<std::array<StateWriter::Slot, 2>, 2 * kFlatContexts> flat{};  // as predicted; not
+  const auto fill_flat = [&flat](std::size_t begin, const std::array<std::uint32_t, kFlatContexts>& zeros) {
+    for (std::size_t c = 0; c < kFlatContexts; ++c) {
+      const std::uint32_t zero = zeros[c];
+      if (zero > 0) flat[begin + c][0] = {StateWriter::inverse_of(zero), zero, 0};
+      if (zero < kZeroSum) flat[begin + c][1] = {StateWriter::inverse_of(kZeroSum - zero), kZeroSum - zero, zero};
+    }
+  };
+  fill_flat(0, tables.zero);
+  fill_flat(kFlatContexts, differs ? tables.first_zero : tables.zero);
+  slots.resize(2 * kContexts);
+  for (std::size_t c = 0; c < kContexts; ++c) {
+    StateWriter::fill(tables.samples[c], slots[c]);
+    if (may_differ_first())
+      differs ? StateWriter::fill(tables.first_samples[c], slots[kContexts + c])
+              : static_cast<void>(slots[kContexts + c] = slots[c]);
+  }
   for (std::size_t i = symbols_end; i-- > 0;) {
     const std::size_t context = symbols[i] >> 7;
     const std::size_t token = symbols[i] & 127;
-    if (context >= kFlatContexts || token != 0) states.put(slots[context][token]);
-    if (context < kFlatContexts) states.put<kZeroBits>(flat[context][token != 0]);
+    const bool is_first = context >= kContexts;
+    const std::size_t of_frame = is_first ? context - kContexts : context;
+    const bool is_flat = of_frame < kFlatContexts;
+    if (!is_flat || token != 0) states.put(slots[context][token]);
+    if (is_flat) states.put<kZeroBits>(flat[of_frame + (is_first ? kFlatContexts : 0)][token != 0]);
   }
-  if (classes > 1) {
-    std::vector<StateWriter::Slots> of_class(classes);
-    for (std::size_t c = 0; c < classes; ++c) StateWriter::fill(tables.classes[c], of_class[c]);
-    for (std::size_t t = model.map.size(); t-- > 0;) states.put(of_class[class_before(t)][model.map[t]]);
-  }
-  states.finish(out);
 }
 
 namespace {
@@ -215,17 +353,20 @@ struct StateReader {
 
 }  // namespace
 
-bool BlockEncoder::says_what_was_coded(const std::uint8_t* codeword, std::size_t size, bool one_frame) const try {
+bool BlockEncoder::says_what_was_coded(const std::uint8_t* codeword, std::size_t size) const try {
   const State& s = *state_;
   const Model& model = s.model;
   BlockHead head;
   FrequencyTables tables;
   BitReader bits(codeword, size);
-  read_head(bits, one_frame, head, tables);
+  read_head(bits, s.kind, head, tables);
   if (bits.overrun() || !bits.padding_is_zero() || head.tap_set != model.head.tap_set ||
       head.log2_edge != model.head.log2_edge || head.log2_frames != model.head.log2_frames ||
       head.first != model.head.first || head.classes != model.head.classes || tables.classes != s.tables.classes ||
-      tables.samples != s.tables.samples || tables.zero != s.tables.zero)
+      tables.samples != s.tables.samples || tables.zero != s.tables.zero || tables.vectors != s.tables.vectors ||
+      tables.first_samples != s.tables.first_samples || tables.first_zero != s.tables.first_zero ||
+      head.motion.moves != model.head.motion.moves ||
+      (!head.motion.moves.empty() && head.motion.log2_cell != model.head.motion.log2_cell))
     return false;
   ByteReader rest(codeword + bits.bytes(), size - bits.bytes(), "codeword");
   std::uint64_t extra = 0;
@@ -258,12 +399,22 @@ bool BlockEncoder::says_what_was_coded(const std::uint8_t* codeword, std::size_t
     reader.expect(r.begin, r.frequency);
   }
   ranges.clear();
+  for (const Frequencies& f : tables.vectors) ranges.push_back(ranges_of(f));
+  for (const Symbol v : s.vector_symbols) {
+    const Range& r = ranges[v >> 7][v & 127];
+    reader.expect(r.begin, r.frequency);
+  }
+  ranges.clear();
+  const bool differs = !tables.first_samples.empty();
   for (const Frequencies& f : tables.samples) ranges.push_back(ranges_of(f));
+  for (const Frequencies& f : differs ? tables.first_samples : tables.samples) ranges.push_back(ranges_of(f));
+  const auto& first_zero = differs ? tables.first_zero : tables.zero;
   for (std::size_t i = 0; i < s.symbols_end; ++i) {
     const std::size_t context = s.symbols[i] >> 7;
     const std::size_t token = s.symbols[i] & 127;
-    if (context < kFlatContexts) {
-      const std::uint32_t zero = tables.zero[context];
+    const std::size_t of_frame = context % kContexts;
+    if (of_frame < kFlatContexts) {
+      const std::uint32_t zero = context < kContexts ? tables.zero[of_frame] : first_zero[of_frame];
       token == 0 ? reader.expect<kZeroBits>(0, zero) : reader.expect<kZeroBits>(zero, kZeroSum - zero);
       if (token == 0) continue;
     }
@@ -282,17 +433,22 @@ BlockEncoder::~BlockEncoder() = default;
 void BlockEncoder::encode(const BlockSamples<VolumeView>& b, const Effort& effort, std::vector<std::uint8_t>& out) {
   State& s = *state_;
   if (!load(b, s.history)) return;
+  s.kind = {b.frames(), effort.moved};
+  s.move(effort, {b.low(), b.high()});
   s.model.fit(s.history, b.frames(), effort);
   s.ahead.start(s.model.head, s.model.tiles, s.model.map.data(), b.width);
   s.predictions.resize(static_cast<std::size_t>(b.width));
   s.symbols.resize(static_cast<std::size_t>(b.frames()) * static_cast<std::size_t>(b.height) *
                    static_cast<std::size_t>(b.width));
   s.symbols_end = 0;
-  s.counts.assign(kContexts, std::vector<std::uint32_t>(kTokens));
+  s.counts.assign(2 * kContexts, Counts(kTokens));
   BitWriter extra;
-  for (int z = 0; z < b.frames(); ++z)
+  s.make_vector_symbols(extra);
+  for (int z = 0; z < b.frames(); ++z) {
+    if (s.model.head.motion.moves_in(z)) s.compensator.move_errors(s.history, s.model.head.motion, z);
     for (int y = 0; y < b.height; ++y) s.encode_row(z, y, b.low(), b.high(), extra);
-  s.write(b.frames() == 1, extra, out);
+  }
+  s.write(extra, out);
 }
 
 }  // namespace trivelet::prediction

@@ -89,7 +89,54 @@ void read_frequencies(BitReader& in, int tokens, Frequencies& f) {
     bad("frequencies add up to " + std::to_string(sum) + ", not " + std::to_string(kFrequencySum));
 }
 
+void write_zeros(const std::array<std::uint32_t, kFlatContexts>& zeros, BitWriter& out) {
+  for (const std::uint32_t zero : zeros) out.put(zero, kZeroBits + 1);
+}
+
+void read_zeros(BitReader& in, std::array<std::uint32_t, kFlatContexts>& zeros) {
+  for (std::uint32_t& zero : zeros) {
+    zero = in.get(kZeroBits + 1);
+    if (zero > kZeroSum)
+      bad("a frequency of zeros of " + std::to_string(zero) + "; the limit is " + std::to_string(kZeroSum));
+  }
+}
+
+constexpr int kCellBits = 2;
+
+void write_motion(const BlockMotion& motion, int frames, const FrequencyTables& tables, BitWriter& out) {
+  out.put(tables.first_samples.empty() ? 0 : 1, 1);
+  if (!tables.first_samples.empty()) {
+    write_zeros(tables.first_zero, out);
+    for (const Frequencies& f : tables.first_samples) write_frequencies(f, out);
+  }
+  out.put(motion.moves.empty() ? 0 : 1, 1);
+  if (motion.moves.empty()) return;
+  out.put(static_cast<std::uint32_t>(motion.log2_cell - kLeastCell), kCellBits);
+  for (int z = 1; z < frames; ++z) out.put(motion.moves_in(z) ? 1 : 0, 1);
+  for (const Frequencies& f : tables.vectors) write_frequencies(f, out);
+}
+
+void read_motion(BitReader& in, int frames, BlockMotion& motion, FrequencyTables& tables) {
+  if (in.get(1) != 0) {
+    read_zeros(in, tables.first_zero);
+    tables.first_samples.resize(kContexts);
+    for (Frequencies& f : tables.first_samples) read_frequencies(in, kTokens, f);
+  }
+  if (in.get(1) == 0) return;
+  motion.log2_cell = kLeastCell + static_cast<int>(in.get(kCellBits));
+  motion.moves.assign(static_cast<std::size_t>(frames), 0);
+  for (int z = 1; z < frames; ++z) motion.moves[static_cast<std::size_t>(z)] = static_cast<std::uint8_t>(in.get(1));
+  tables.vectors.resize(kVectorContexts);
+  for (Frequencies& f : tables.vectors) read_frequencies(in, kTokens, f);
+}
+
 }  // namespace
+
+std::size_t frequency_bits(const Frequencies& f) {
+  BitWriter w;
+  write_frequencies(f, w);
+  return w.bits();
+}
 
 Frequencies frequencies_of(const std::vector<std::uint32_t>& counts) {
   Frequencies f{};
@@ -120,18 +167,20 @@ std::uint32_t zero_frequency(std::uint32_t zeros, std::uint32_t all) {
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(f, 1, kZeroSum - 1));
 }
 
-void write_head(const BlockHead& head, bool one_frame, const FrequencyTables& tables, BitWriter& out) {
+void write_head(const BlockHead& head, HeadKind kind, const FrequencyTables& tables, BitWriter& out) {
   out.put(static_cast<std::uint32_t>(head.tap_set), 2);
   out.put(static_cast<std::uint32_t>(head.log2_edge), 4);
   out.put(static_cast<std::uint32_t>(head.log2_frames), 3);
   out.put(static_cast<std::uint32_t>(head.classes.size() - 1), 5);
-  write_weights(head, one_frame, out);
+  write_weights(head, kind.frames == 1, out);
   for (const Frequencies& f : tables.classes) write_frequencies(f, out);
-  for (const std::uint32_t zero : tables.zero) out.put(zero, kZeroBits + 1);
+  write_zeros(tables.zero, out);
   for (const Frequencies& f : tables.samples) write_frequencies(f, out);
+  if (kind.moved && kind.frames > 1) write_motion(head.motion, kind.frames, tables, out);
 }
 
-void read_head(BitReader& in, bool one_frame, BlockHead& head, FrequencyTables& tables) {
+void read_head(BitReader& in, HeadKind kind, BlockHead& head, FrequencyTables& tables) {
+  const bool one_frame = kind.frames == 1;
   head.tap_set = static_cast<int>(in.get(2));
   head.log2_edge = static_cast<int>(in.get(4));
   head.log2_frames = static_cast<int>(in.get(3));
@@ -146,13 +195,13 @@ void read_head(BitReader& in, bool one_frame, BlockHead& head, FrequencyTables& 
     for (Weights& w : head.classes) read_weights(in, k, kTapSets[static_cast<std::size_t>(head.tap_set)], w);
   tables.classes.resize(classes > 1 ? classes : 0);
   for (Frequencies& f : tables.classes) read_frequencies(in, static_cast<int>(classes), f);
-  for (std::uint32_t& zero : tables.zero) {
-    zero = in.get(kZeroBits + 1);
-    if (zero > kZeroSum)
-      bad("a frequency of zeros of " + std::to_string(zero) + "; the limit is " + std::to_string(kZeroSum));
-  }
+  read_zeros(in, tables.zero);
   tables.samples.resize(kContexts);
   for (Frequencies& f : tables.samples) read_frequencies(in, kTokens, f);
+  head.motion.moves.clear();
+  tables.vectors.clear();
+  tables.first_samples.clear();
+  if (kind.moved && !one_frame) read_motion(in, kind.frames, head.motion, tables);
 }
 
 void write_ahead_head(const BlockHead& head, bool one_frame, const std::vector<Frequencies>& tables, BitWriter& out) {

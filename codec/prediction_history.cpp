@@ -57,11 +57,11 @@ void RowAhead::prepare(History& history, int frame, int y) {
   ErrorRows errors{y > 0 ? history.errors(frame, y - 1) : history.no_errors(),
                    y > 1 ? history.errors(frame, y - 2) : history.no_errors()};
   if (frame > 0) {
-    numbers.before = history.row(frame - 1, y);
+    numbers.before = history.neighbour(frame, y, 1, 0);
     numbers.before_below = history.neighbour(frame, y, 1, 1);
-    errors.before = history.errors(frame - 1, y);
-    errors.before_above = y > 0 ? history.errors(frame - 1, y - 1) : history.no_errors();
-    errors.before_below = y + 1 < history.height() ? history.errors(frame - 1, y + 1) : history.no_errors();
+    errors.before = history.errors_before(frame, y);
+    errors.before_above = y > 0 ? history.errors_before(frame, y - 1) : history.no_errors();
+    errors.before_below = y + 1 < history.height() ? history.errors_before(frame, y + 1) : history.no_errors();
   }
   kernels_.around(errors, width, around.data());
   kernels_.flat(numbers, width, flat.data());

@@ -10,6 +10,7 @@
 #include "codec/prediction.h"
 #include "codec/prediction_block.h"
 #include "codec/prediction_kernels.h"
+#include "codec/prediction_motion.h"
 
 namespace trivelet::prediction {
 
@@ -22,10 +23,12 @@ class History {
     stride_ = static_cast<std::size_t>(width) + 2 * kMargin + 2 * kKernelPadding;
     for (std::size_t i = 0; i < slots_.size(); ++i)
       slots_[i] = static_cast<std::uint8_t>(i % static_cast<std::size_t>(kept));
-    const std::size_t size = (static_cast<std::size_t>(kept) * static_cast<std::size_t>(height) + 1) * stride_;
-    if (numbers_.size() < size) numbers_.resize(size);
+    for (std::size_t i = 0; i < slots_.size(); ++i) before_[i] = slots_[i > 1 ? i - 1 : 0];
+    moved_.fill(0);
+    used_ = kept - 1;
+    add_slot();
     std::fill_n(numbers_.begin(), stride_, std::int16_t{0});
-    const std::size_t errors = (2 * static_cast<std::size_t>(height) + 1) * stride_;
+    const std::size_t errors = (3 * static_cast<std::size_t>(height) + 1) * stride_;
     if (errors_.size() < errors) errors_.resize(errors);
     std::fill_n(errors_.begin(), stride_, std::uint16_t{0});
   }
@@ -36,11 +39,42 @@ class History {
   }
   std::uint16_t* errors(int frame, int y) { return &errors_[place(frame % 2, y)]; }
 
+  // Frames that see the one before as motion moves it: that is in a slot, its errors where there is room for one frame.
+  std::uint16_t* moved_errors(int y) { return &errors_[place(2, y)]; }
+  const std::uint16_t* errors_before(int frame, int y) {
+    return moved_[static_cast<std::size_t>(frame)] ? moved_errors(y) : errors(frame - 1, y);
+  }
+  /// Room for one more frame; pointers to rows are no longer good.
+  int add_slot() {
+    const std::size_t size = (static_cast<std::size_t>(used_ + 1) * static_cast<std::size_t>(height_) + 1) * stride_;
+    if (numbers_.size() < size) numbers_.resize(size);
+    return used_++;
+  }
+  std::int16_t* slot_row(int slot, int y) { return &numbers_[place(slot, y)]; }
+  void set_before(int frame, int slot) {
+    before_[static_cast<std::size_t>(frame)] = static_cast<std::uint8_t>(slot);
+    moved_[static_cast<std::size_t>(frame)] = 1;
+  }
+  std::ptrdiff_t stride() const { return static_cast<std::ptrdiff_t>(stride_); }
+  /// The sides of rows that are made.
+  void end_moved_row(std::int16_t* r) const {
+    std::fill_n(r - kMargin, kMargin, r[0]);
+    std::fill_n(r + width_, kMargin, r[width_ - 1]);
+  }
+  void end_moved_errors(int y) {
+    std::uint16_t* e = moved_errors(y);
+    std::fill_n(e - kMargin, kMargin, std::uint16_t{0});
+    e[width_] = 0;
+  }
+
   /// A row as a neighbour: see "Neighbours" for those that are not in the block.
   const std::int16_t* neighbour(int frame, int y, int frames_before, int rows_away) {
     const int to = y + rows_away;
-    if (frames_before == 0) return to >= 0 ? row(frame, to) : frame > 0 ? row(frame - 1, 0) : zeros();
-    return row(std::max(frame - frames_before, 0), std::clamp(to, 0, height_ - 1));
+    const auto f = static_cast<std::size_t>(frame);
+    if (frames_before == 0) return to >= 0 ? row(frame, to) : frame > 0 ? slot_row(before_[f], 0) : zeros();
+    const int slot =
+        frames_before == 1 ? before_[f] : slots_[static_cast<std::size_t>(std::max(frame - frames_before, 0))];
+    return slot_row(slot, std::clamp(to, 0, height_ - 1));
   }
   /// To be called before a row is coded or decoded, and behind.
   void begin_row(int frame, int y) {
@@ -68,12 +102,15 @@ class History {
            kBefore;
   }
 
-  std::array<std::uint8_t, kMostFrames> slots_{};  // of frames
+  std::array<std::uint8_t, kMostFrames> slots_{};   // of frames
+  std::array<std::uint8_t, kMostFrames> before_{};  // of what they see of the frame before
+  std::array<std::uint8_t, kMostFrames> moved_{};   // whether that is made
+  int used_ = 0;                                    // slots
   int height_ = 0;
   int width_ = 0;
   std::size_t stride_ = 0;
   std::vector<std::int16_t> numbers_;  // the first row is zeros
-  std::vector<std::uint16_t> errors_;  // of two frames, likewise
+  std::vector<std::uint16_t> errors_;  // of two frames and what is made of one, likewise
 };
 
 /// Of a class: weights of the taps in their order.
@@ -86,6 +123,7 @@ struct BlockHead {
   int log2_frames = 2;
   Weights first;                 ///< of the first frame
   std::vector<Weights> classes;  ///< of the others
+  BlockMotion motion;            ///< with the feature moved
 };
 
 /// What of a row is known before its first sample: sums of weighted neighbours above and in frames before, sums of

@@ -262,7 +262,7 @@ void Model::fit_classes(int rounds) {
 }
 
 /// Whether many tiles of single frames are what they were in the frame before while others of their group are not.
-bool Model::stands_still_at_times(const History& history, int frames) const {
+bool Model::stands_still_at_times(History& history, int frames) const {
   const Tiles single(head.log2_edge, 0, frames, history.height(), history.width());
   const int group = 1 << head.log2_frames;
   int mixed = 0;
@@ -279,7 +279,7 @@ bool Model::stands_still_at_times(const History& history, int frames) const {
       bool flat = true;  // such tiles cost nothing in any case
       for (; row < end; ++row) {
         const std::int16_t* r = history.row(z, row) + x;
-        if (std::memcmp(r, history.row(z - 1, row) + x, bytes) != 0) break;
+        if (std::memcmp(r, history.neighbour(z, row, 1, 0) + x, bytes) != 0) break;
         flat = flat && std::memcmp(r, r + 1, bytes - sizeof *r) == 0;
       }
       still += row == end && !flat;

@@ -26,7 +26,7 @@ class Model {
   std::vector<std::uint8_t> map;  ///< class of every tile
 
  private:
-  bool stands_still_at_times(const History& history, int frames) const;
+  bool stands_still_at_times(History& history, int frames) const;
   void choose_shift(History& history, int frames);
   void sum_tile(History& history, int frames, int tile, float* out);
   int gather(History& history, int frame, int y, int x, int width, int taps, int at);

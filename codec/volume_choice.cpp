@@ -73,6 +73,7 @@ void apply(const VolumeCandidate& c, int slab, EncoderParams& p) {
   p.gop_frames = slab;
   if (c.predictive) {
     p.profile = Profile::kPredictive;
+    p.moved_frames = false;
     p.layout = Layout::kT2d;
     p.spatial_levels = p.temporal_levels = 0;
     p.layers = 1;

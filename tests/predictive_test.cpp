@@ -68,7 +68,7 @@ Gop decode(const std::vector<std::uint8_t>& codeword, const VideoInfo& info, int
   // Nothing behind the codeword may be read.
   const auto exact = std::make_unique<std::uint8_t[]>(codeword.size());
   std::memcpy(exact.get(), codeword.data(), codeword.size());
-  coder.decode(block_of(gop, info), exact.get(), codeword.size());
+  coder.decode(block_of(gop, info), exact.get(), codeword.size(), false);
   return gop;
 }
 
@@ -464,16 +464,16 @@ TEST(Ahead, EncoderFindsEveryWrongBitInItsCodeword) {
     prediction::AheadEncoder coder(SimdLevel::kBest);
     std::vector<std::uint8_t> codeword;
     coder.encode(block_of(gop, info), codeword);
-    EXPECT_TRUE(coder.says_what_was_coded(codeword.data(), codeword.size(), false));
+    EXPECT_TRUE(coder.says_what_was_coded(codeword.data(), codeword.size()));
     test::OneOf some(7);
     for (std::size_t bit = 0; bit < 8 * codeword.size(); ++bit) {
       if (!some()) continue;
       codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
-      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size(), false)) << "bit " << bit;
+      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size())) << "bit " << bit;
       codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
     }
     for (std::size_t size = 0; size < codeword.size(); size += test::full() ? 1 : 5)
-      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size, false)) << size << " bytes";
+      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size)) << size << " bytes";
   }
 }
 
@@ -549,20 +549,20 @@ TEST(Predictive, EncoderFindsEveryWrongBitInItsCodeword) {
     prediction::BlockEncoder coder(SimdLevel::kBest);
     std::vector<std::uint8_t> codeword;
     coder.encode(block_of(gop, info), {}, codeword);
-    EXPECT_TRUE(coder.says_what_was_coded(codeword.data(), codeword.size(), false));
+    EXPECT_TRUE(coder.says_what_was_coded(codeword.data(), codeword.size()));
     test::OneOf some(7);
     for (std::size_t bit = 0; bit < 8 * codeword.size(); ++bit) {
       if (!some()) continue;
       codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
-      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size(), false)) << "bit " << bit;
+      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size())) << "bit " << bit;
       codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
     }
     for (std::size_t size = 0; size < codeword.size(); size += test::full() ? 1 : 5)
-      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size, false)) << size << " bytes";
+      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size)) << size << " bytes";
     const Gop other = picture(info, 3, pattern, 6);
     std::vector<std::uint8_t> of_other;
     coder.encode(block_of(other, info), {}, of_other);
-    EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size(), false));
+    EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size()));
   }
 }
 

@@ -106,6 +106,7 @@ class Head:
     components: list[ComponentInfo]
     motion: bool  # GOPs may have motion
     ahead: bool  # codewords of the predictive profile are known ahead
+    moved: bool  # they may have motion
 
     @property
     def bands(self) -> int:
@@ -121,8 +122,8 @@ class Head:
         return ("i" if self.signed else "u") + ("1" if self.bits <= 8 else "2")
 
 
-MOTION, AHEAD = 1, 2  # required features
-FEATURE_NAMES = {MOTION: "motion", AHEAD: "ahead"}
+MOTION, AHEAD, MOVED = 1, 2, 4  # required features
+FEATURE_NAMES = {MOTION: "motion", AHEAD: "ahead", MOVED: "moved"}
 
 
 def read_features(reader: ByteReader) -> int:
@@ -142,7 +143,7 @@ def read_head(payload: bytes) -> Head:
     major, minor = reader.unpack("2B")
     check((major == 0 and minor >= 9) or major == 1, f"version {major}.{minor}")
     features = read_features(reader)
-    motion, ahead = bool(features & MOTION), bool(features & AHEAD)
+    motion, ahead, moved = (bool(features & feature) for feature in (MOTION, AHEAD, MOVED))
     profile, mode, lossless, layout = reader.unpack("4B")
     check(profile <= PREDICTIVE and mode <= STAGED and lossless <= 1 and layout <= 1, "unknown profile, mode or layout")
     wavelet_t, wavelet_s, lt, ls, log2_block, layers, centroid, colour = reader.unpack("8B")
@@ -183,11 +184,12 @@ def read_head(payload: bytes) -> Head:
     reader.text()  # writer
     reader.text()  # settings
     check(not ahead or profile == PREDICTIVE, "contexts known ahead in another profile")
+    check(not moved or (profile == PREDICTIVE and not ahead), "moved frames in another profile")
     check(not motion or (layout == T_PLUS_2D and profile != PREDICTIVE), "motion")
     reader.last_crc()
     return Head(profile, mode, bool(lossless), layout, wavelet_t, wavelet_s, lt, ls, 1 << log2_block, layers, centroid,
                 bool(colour), dropped, temporal_dropped, gop_frames, width, height, frames, bits, bool(signed),
-                components, motion, ahead)
+                components, motion, ahead, moved)
 
 
 @dataclass
@@ -787,8 +789,9 @@ def predictive_samples(component: Component, gop: Gop) -> np.ndarray:
         check(segment.top <= 1 and segment.low == 0, "planes of a block")
         part = numbers[:, i // columns * side:, i % columns * side:][:, :side, :side]
         if segment.top > 0:
-            decode = decode_block_ahead if head.ahead else decode_block
-            part[...] = decode(bytes(segment.codeword), part.shape, head.bits)
+            codeword = bytes(segment.codeword)
+            part[...] = (decode_block_ahead(codeword, part.shape, head.bits) if head.ahead else
+                         decode_block(codeword, part.shape, head.bits, head.moved))
     return numbers
 
 

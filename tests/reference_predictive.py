@@ -1,14 +1,15 @@
 """The predictive profile for reference_decoder.py, written from the text of codec/FORMAT.md alone, section "Predictive
 profile".
 
-decode_block() turns the codeword of a block into its numbers, an array of frames, rows and columns.
+decode_block() turns the codeword of a block into its numbers, an array of frames, rows and columns; with moved it is one of a
+stream with that feature, section "Moved frames".
 
 decode_block_ahead() does so with codewords whose contexts are known ahead, section "Known ahead".
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,6 +27,7 @@ LEVELS = [0, 1, 3, 6, 10, 15, 22, 32, 45, 64, 89, 124, 171, 236, 325, 447, 614, 
 TOKENS, CONTEXTS = 76, 75
 AHEAD_CONTEXTS, AHEAD_STATES = 32, 16
 LARGEST_WEIGHT, LARGEST_SUM = 32767, 65535
+LARGEST_VECTOR, VECTOR_CONTEXTS = 4095, 4
 LOWEST_STATE = 1 << 16
 
 
@@ -65,18 +67,38 @@ class Head:
     class_frequencies: list[list[int]]
     zero: list[int]
     frequencies: list[list[int]]
+    first_zero: list[int]  # of frame 0
+    first_frequencies: list[list[int]]
+    cell: int = 0  # C
+    moves: list[bool] = field(default_factory=list)
+    vector_frequencies: list[list[int]] = field(default_factory=list)
 
 
-def read_head(bits: BitReader, frames: int) -> Head:
+def read_zeros(bits: BitReader) -> list[int]:
+    zero = [bits.bits(17) for _ in range(2)]
+    check(max(zero) <= 65536, "frequency of zeros out of range")
+    return zero
+
+
+def read_head(bits: BitReader, frames: int, moved: bool) -> Head:
     taps, edge, group, classes, k = TAP_SETS[bits.bits(2)], bits.bits(4), bits.bits(3), bits.bits(5) + 1, bits.bits(4)
     check(3 <= edge <= 8 and (frames > 1 or classes == 1), "tiles or classes out of range")
     first = read_weights(bits, k, FIRST_FRAME_TAPS)
     weights = [read_weights(bits, k, taps) for _ in range(classes if frames > 1 else 0)]
     class_frequencies = [read_frequencies(bits, classes) for _ in range(classes if classes > 1 else 0)]
-    zero = [bits.bits(17) for _ in range(2)]
-    check(max(zero) <= 65536, "frequency of zeros out of range")
-    return Head(edge, group, first, weights, class_frequencies, zero,
-                [read_frequencies(bits, TOKENS) for _ in range(CONTEXTS)])
+    zero = read_zeros(bits)
+    frequencies = [read_frequencies(bits, TOKENS) for _ in range(CONTEXTS)]
+    head = Head(edge, group, first, weights, class_frequencies, zero, frequencies, zero, frequencies)
+    if not moved or frames == 1:
+        return head
+    if bits.bits(1):
+        head.first_zero = read_zeros(bits)
+        head.first_frequencies = [read_frequencies(bits, TOKENS) for _ in range(CONTEXTS)]
+    if bits.bits(1):
+        head.cell = 3 + bits.bits(2)
+        head.moves = [False] + [bits.bits(1) == 1 for _ in range(frames - 1)]
+        head.vector_frequencies = [read_frequencies(bits, TOKENS) for _ in range(VECTOR_CONTEXTS)]
+    return head
 
 
 class Codeword:
@@ -126,23 +148,127 @@ def read_tiles(codeword: Codeword, head: Head, shape: tuple[int, int, int]) -> n
     return np.array(classes).reshape(size)
 
 
+def code_of_token(codeword: Codeword, token: int) -> int:
+    if token < 24:
+        return token
+    e = 2 + (token - 24) // 4
+    return (4 + (token - 24) % 4 << e) + 8 + codeword.extra.bits(e)
+
+
+Vector = tuple[int, int]  # x, y
+
+
+def read_vectors(codeword: Codeword, head: Head, shape: tuple[int, int, int]) -> dict[int, list[list[Vector]]]:
+    """The vectors of the frames that move, by row and column of cells."""
+    side = 1 << head.cell
+    rows, columns = -(-shape[1] // side), -(-shape[2] // side)
+    result: dict[int, list[list[Vector]]] = {}
+    for z in [z for z, moves in enumerate(head.moves) if moves]:
+        field_of_frame: list[list[Vector]] = []
+        for r in range(rows):
+            row: list[Vector] = []
+            field_of_frame.append(row)
+            for c in range(columns):
+                left = row[c - 1] if c > 0 else None
+                above = field_of_frame[r - 1][c] if r > 0 else None
+                beside = field_of_frame[r - 1][c + 1] if r > 0 and c + 1 < columns else None
+                neighbours = [left or above or (0, 0), above or left or (0, 0), beside or above or left or (0, 0)]
+                context = 0 if len(set(neighbours)) == 1 else 2
+                vector = []
+                for axis in range(2):
+                    token = codeword.take(head.vector_frequencies[context + axis], 11)
+                    guess = sorted(n[axis] for n in neighbours)[1]
+                    vector.append(guess + unzigzag(code_of_token(codeword, token)))
+                check(max(map(abs, vector)) <= LARGEST_VECTOR, "a vector out of range")
+                row.append((vector[0], vector[1]))
+        result[z] = field_of_frame
+    return result
+
+
+class Between:
+    """A frame at quarters of samples."""
+
+    def __init__(self, frame: np.ndarray, low: int, high: int) -> None:
+        self.frame, self.low, self.high = frame, low, high
+
+    def whole(self, y: int, x: int) -> int:
+        rows, columns = self.frame.shape
+        return int(self.frame[min(max(y, 0), rows - 1), min(max(x, 0), columns - 1)])
+
+    @staticmethod
+    def six(v: list[int]) -> int:
+        return v[0] - 5 * v[1] + 20 * v[2] + 20 * v[3] - 5 * v[4] + v[5]
+
+    def limited(self, v: int) -> int:
+        return min(max(v, self.low), self.high)
+
+    def half(self, y2: int, x2: int) -> int:
+        y, x, around = y2 // 2, x2 // 2, range(-2, 4)
+        if y2 % 2 == 0 and x2 % 2 == 0:
+            return self.whole(y, x)
+        if y2 % 2 == 0:
+            return self.limited(self.six([self.whole(y, x + i) for i in around]) + 16 >> 5)
+        if x2 % 2 == 0:
+            return self.limited(self.six([self.whole(y + i, x) for i in around]) + 16 >> 5)
+        sums = [self.six([self.whole(y + j, x + i) for i in around]) for j in around]
+        return self.limited(self.six(sums) + 512 >> 10)
+
+    def quarter(self, y4: int, x4: int) -> int:
+        if y4 % 2 == 0 and x4 % 2 == 0:
+            return self.half(y4 // 2, x4 // 2)
+        if y4 % 2 == 0:
+            places = [(y4 // 2, (x4 - 1) // 2), (y4 // 2, (x4 + 1) // 2)]
+        elif x4 % 2 == 0:
+            places = [((y4 - 1) // 2, x4 // 2), ((y4 + 1) // 2, x4 // 2)]
+        else:
+            even_y, odd_y = sorted([(y4 - 1) // 2, (y4 + 1) // 2], key=lambda y2: y2 % 2)
+            even_x, odd_x = sorted([(x4 - 1) // 2, (x4 + 1) // 2], key=lambda x2: x2 % 2)
+            places = [(even_y, odd_x), (odd_y, even_x)]
+        return sum(self.half(*place) for place in places) + 1 >> 1
+
+
+def moved_frame(frame: np.ndarray, vectors: list[list[Vector]], cell: int, low: int, high: int) -> np.ndarray:
+    between = Between(frame, low, high)
+    result = np.zeros(frame.shape, np.int64)
+    for y, x in np.ndindex(*frame.shape):
+        vx, vy = vectors[y >> cell][x >> cell]
+        result[y, x] = between.quarter(4 * y + vy, 4 * x + vx)
+    return result
+
+
+def moved_errors(errors: np.ndarray, vectors: list[list[Vector]], cell: int) -> np.ndarray:
+    rows, columns = errors.shape
+    result = np.zeros(errors.shape, np.int64)
+    for y, x in np.ndindex(rows, columns):
+        vx, vy = vectors[y >> cell][x >> cell]
+        result[y, x] = errors[min(max(y + (vy + 2 >> 2), 0), rows - 1), min(max(x + (vx + 2 >> 2), 0), columns - 1)]
+    return result
+
+
 class Numbers:
     """The numbers of a block with what stands for those outside it."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         self.frames, self.rows, self.columns = shape
         self.values = np.zeros(shape, np.int64)
+        self.moved: dict[int, np.ndarray] = {}  # what stands before frames that move
+
+    def before(self, z: int) -> int:
+        """The frame before; of one that moves the number -z."""
+        return -z if z in self.moved else max(z - 1, 0)
 
     def row(self, z: int, y: int) -> tuple[int, int] | None:
         """What a row stands for; None: zeros."""
         if y >= 0:
             return z, y
-        return (z - 1, 0) if z > 0 else None
+        return (self.before(z), 0) if z > 0 else None
 
     def at(self, where: tuple[int, int] | None, x: int) -> int:
         if where is None:
             return 0
         z, y = where
+        if z < 0:
+            return int(self.moved[-z][y, min(max(x, 0), self.columns - 1)])
         if x < 0:
             return self.at(self.row(z, y - 1), 0)
         return int(self.values[z, y, min(x, self.columns - 1)])
@@ -151,18 +277,19 @@ class Numbers:
         before, rows, columns = tap
         if before == 0:
             return self.at(self.row(z, y + rows), x + columns)
-        return self.at((max(z - before, 0), min(max(y + rows, 0), self.rows - 1)), x + columns)
+        frame = self.before(z) if before == 1 else max(z - before, 0)
+        return self.at((frame, min(max(y + rows, 0), self.rows - 1)), x + columns)
 
 
 def level_of(s: int) -> int:
     return max(level for level, begin in enumerate(LEVELS) if begin <= s)
 
 
-def errors_around(errors: np.ndarray, z: int, y: int, x: int) -> int:
+def errors_around(errors: np.ndarray, errors_before: np.ndarray, z: int, y: int, x: int) -> int:
     def a(before: int, rows: int, columns: int) -> int:
         row, column = y + rows, x + columns
         inside = 0 <= row < errors.shape[1] and 0 <= column < errors.shape[2]
-        return int(errors[z - before, row, column]) if inside else 0
+        return int(errors_before[row, column] if before else errors[z, row, column]) if inside else 0
 
     s = 2 * a(0, 0, -1) + a(0, 0, -2) + 2 * a(0, -1, 0) + a(0, -1, -1) + a(0, -1, 1) + a(0, -2, 0)
     if z == 0:
@@ -170,15 +297,23 @@ def errors_around(errors: np.ndarray, z: int, y: int, x: int) -> int:
     return s + 2 * a(1, 0, 0) + a(1, 0, -1) + a(1, 0, 1) + a(1, -1, 0) + a(1, 1, 0)
 
 
-def decode_block(data: bytes, shape: tuple[int, int, int], bits: int) -> np.ndarray:
+def decode_block(data: bytes, shape: tuple[int, int, int], bits: int, moved: bool) -> np.ndarray:
     head_bits = BitReader(data)
-    head = read_head(head_bits, shape[0])
+    head = read_head(head_bits, shape[0], moved)
     codeword = Codeword(data[head_bits.bytes_used():])
     tiles = read_tiles(codeword, head, shape)
+    vectors = read_vectors(codeword, head, shape)
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
     numbers = Numbers(shape)
     errors = np.zeros(shape, np.int64)
+    errors_before = errors[0]
     for z, y, x in np.ndindex(*shape):
+        if y == x == 0:
+            errors_before = errors[z - 1]
+            if z in vectors:
+                numbers.moved[z] = moved_frame(numbers.values[z - 1], vectors[z], head.cell, low, high)
+                errors_before = moved_errors(errors[z - 1], vectors[z], head.cell)
+
         def tap(place: tuple[int, int, int]) -> int:
             return numbers.tap(z, y, x, place)
 
@@ -194,17 +329,14 @@ def decode_block(data: bytes, shape: tuple[int, int, int], bits: int) -> np.ndar
         r = p + 8 >> 4
         f = p - 16 * r
         if not flat:
-            s = errors_around(errors, z, y, x)
+            s = errors_around(errors, errors_before, z, y, x)
             q = level_of(s)
             context = 2 + 4 * q + min(abs(f) >> 1, 3) if q < 14 else 58 + q - 14
-        if flat and codeword.take([head.zero[context], 65536 - head.zero[context]], 16) == 0:
+        zero, frequencies = (head.first_zero, head.first_frequencies) if z == 0 else (head.zero, head.frequencies)
+        if flat and codeword.take([zero[context], 65536 - zero[context]], 16) == 0:
             u = 0
         else:
-            token = codeword.take(head.frequencies[context], 11)
-            u = token
-            if token >= 24:
-                e = 2 + (token - 24) // 4
-                u = (4 + (token - 24) % 4 << e) + 8 + codeword.extra.bits(e)
+            u = code_of_token(codeword, codeword.take(frequencies[context], 11))
         d = unzigzag(u)
         v = r + (-d if f < 0 else d)
         check(low <= v <= high, "a number out of range")

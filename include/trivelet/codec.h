@@ -75,7 +75,7 @@ struct EncoderParams {
   double psnr = 0;                 ///< of all samples, in dB with the peak 2^bits - 1; every GOP is brought to it
 
   int gop_frames = 33;  ///< 1..128; one more than a multiple of 2^temporal_levels gives even quality at both ends
-  // The predictive profile has no levels, no wavelets, no motion and one layer.
+  // The predictive profile has no levels, no wavelets, no `motion` and one layer.
   int temporal_levels = -1;  ///< 0..8, -1 = 4 (fewer for short GOPs), with motion up to 5: one key frame a GOP
   int spatial_levels = -1;   ///< 0..8, -1 = by size: 5 from 720 rows or columns up, else 4, fewer for tiny pictures
   Wavelet spatial = Wavelet::kCdf97;   ///< kCdf97 means "default" when lossless: kCdf53
@@ -88,6 +88,9 @@ struct EncoderParams {
   /// most so many, if they are more than those of a GOP; else none does. 0 = four seconds, 100 frames without a rate.
   int key_interval = 0;
   Profile profile = Profile::kDense;
+  /// Predictive profile, but for Effort::kFast: frames are predicted from where things were in the frame before. For
+  /// videos; slices of volumes do not move.
+  bool moved_frames = true;
   FastMode fast_mode = FastMode::kStaged;
   Effort effort = Effort::kMedium;  ///< of the predictive profile, and of the search for motion
   /// Code blocks cover block_size^2 samples of a component: 32, 64, 128, 256; 0 = 128, but 256 with motion, which leaves

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write a synthetic clip of raw samples to standard output: clip.py WIDTHxHEIGHT FORMAT FRAMES CONTENT
 
-FORMAT: gray, gray10, gray16, yuv420p, yuv422p10, yuva420p, gbrp, gbrp10. CONTENT: moving, noise or still. Integers only, so
+FORMAT: gray, gray10, gray16, yuv420p, yuv422p10, yuva420p, gbrp, gbrp10. CONTENT: moving, noise, still or page, which stands still without noise. Integers only, so
 that every machine gives the same bytes.
 """
 
@@ -44,6 +44,9 @@ def main() -> None:
                     random = state >> 16 & 1023
                     if content == "noise":
                         value = random * peak // 1023
+                    elif content == "page":
+                        spot = (x * 73856093 ^ y * 19349663) * 1103515245 >> 12 & 31
+                        value = (700 - 300 * (spot == 0)) * peak // 1023
                     else:
                         px, py = x << shift_x, y << shift_y
                         value = 512 + wave(3 * px + 5 * time + 11 * component) * 5 // 8 + wave(4 * py - 3 * time) // 2

@@ -326,7 +326,15 @@ bool write_predictive_seeds(const std::filesystem::path& folder) {
       const std::string name = "seed" + std::to_string(s[1]) + (pattern == test::Pattern::kSmooth ? "s" : "t");
       ok &= write(folder / name, bytes);
       bytes.resize(4);
+      bytes[2] |= 128;
+      effort.moved = true;
+      effort.log2_cell = 3;
+      prediction::BlockEncoder(SimdLevel::kScalar)
+          .encode({std::as_const(gop).plane(0), 0, 0, s[1], s[2], s[3]}, effort, bytes);
+      ok &= write(folder / (name + "_moved"), bytes);
+      bytes.resize(4);
       bytes[1] |= 128;
+      bytes[2] &= 127;
       prediction::AheadEncoder(SimdLevel::kScalar).encode({std::as_const(gop).plane(0), 0, 0, s[1], s[2], s[3]}, bytes);
       ok &= write(folder / (name + "_ahead"), bytes);
     }

@@ -1,4 +1,4 @@
-// Codewords of the predictive profile, of both kinds. The first bytes choose shape, bits and kind of a block; the others
+// Codewords of the predictive profile, of all kinds. The first bytes choose shape, bits and kind of a block; the others
 // are its codeword, given to the decoder without a byte behind them.
 //
 // It is refused as BadStream, or it decodes: to the same with every instruction set, and to what comes back when it is
@@ -36,11 +36,13 @@ struct Input {
 
 using Samples = std::vector<std::byte>;
 
-template <class Decoder>
-std::optional<Samples> decode(Decoder& decoder, const Input& in, const std::uint8_t* codeword, std::size_t size) {
+/// options: whether frames may move, but for those known ahead.
+template <class Decoder, class... Options>
+std::optional<Samples> decode(Decoder& decoder, const Input& in, const std::uint8_t* codeword, std::size_t size,
+                              Options... options) {
   Samples out(in.shape.samples() * static_cast<std::size_t>(in.bytes_per_sample()));
   try {
-    decoder.decode(in.block<MutableVolumeView>(out.data()), codeword, size);
+    decoder.decode(in.block<MutableVolumeView>(out.data()), codeword, size, options...);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kBadStream) std::abort();
     return std::nullopt;
@@ -53,7 +55,8 @@ std::optional<Samples> decode(Decoder& decoder, const Input& in, const std::uint
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kOptions = 4;
   if (size < kOptions) return 0;
-  const Input in{{1 + data[0] % 5, 1 + (data[1] & 127) % 48, 1 + data[2] % 48}, 1 + data[3] % 16, (data[3] & 128) != 0};
+  const Input in{
+      {1 + data[0] % 5, 1 + (data[1] & 127) % 48, 1 + (data[2] & 127) % 48}, 1 + data[3] % 16, (data[3] & 128) != 0};
   static BlockDecoder scalar(SimdLevel::kScalar);  // what one block leaves behind must not matter to the next
   static BlockDecoder best(SimdLevel::kBest);
   static BlockEncoder encoder(SimdLevel::kBest);
@@ -71,15 +74,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!again.empty() && decode(ahead_scalar, in, again.data(), again.size()) != samples) std::abort();
     return 0;
   }
-  const std::optional<Samples> samples = decode(scalar, in, codeword.get(), size - kOptions);
-  if (samples != decode(best, in, codeword.get(), size - kOptions)) std::abort();
+  const bool moved = (data[2] & 128) != 0;
+  const std::optional<Samples> samples = decode(scalar, in, codeword.get(), size - kOptions, moved);
+  if (samples != decode(best, in, codeword.get(), size - kOptions, moved)) std::abort();
   if (!samples) return 0;
   prediction::Effort effort;
   effort.tap_set = data[0] >> 6;
   effort.log2_edge = 3;
+  effort.moved = moved;
+  effort.log2_cell = 3 + data[0] % 2;
   std::vector<std::uint8_t> again;
   encoder.encode(in.block<VolumeView>(samples->data()), effort, again);
   if (again.empty()) return 0;  // all zeros
-  if (decode(scalar, in, again.data(), again.size()) != samples) std::abort();
+  if (decode(scalar, in, again.data(), again.size(), moved) != samples) std::abort();
   return 0;
 }
