@@ -9,10 +9,6 @@
 // the runtime handed out is counted. Not emulated: weak memory order, the speed.
 #pragma once
 
-#if !defined(__x86_64__)
-#include <ucontext.h>
-#endif
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -26,18 +22,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <type_traits>
 #include <vector>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define TRIVELET_EMU_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TRIVELET_EMU_ASAN 1
-#endif
-#endif
-#if defined(TRIVELET_EMU_ASAN)
-#include <sanitizer/common_interface_defs.h>
-#endif
 
 #define __global__
 #define __device__
@@ -81,261 +67,57 @@ namespace trivelet::emu {
   std::abort();
 }
 
-/// Where a thread of execution goes on: its registers are on its stack, or in a ucontext_t where nothing shorter is known.
-#if defined(__x86_64__)
-struct Context {
-  void* stack_pointer = nullptr;
-
-  /// Makes it begin with a call of `entry`, which never returns.
-  void begin(std::byte* stack, std::size_t bytes, void (*entry)()) {
-    auto top = reinterpret_cast<std::uintptr_t>(stack + bytes) & ~std::uintptr_t{15};
-    const std::uintptr_t frame[8] = {0, 0, 0, 0, 0, 0, reinterpret_cast<std::uintptr_t>(entry), 0};
-    top -= sizeof frame;
-    std::memcpy(reinterpret_cast<void*>(top), frame, sizeof frame);
-    stack_pointer = reinterpret_cast<void*>(top);
-  }
-  static void change(Context& from, const Context& to) { change_stack(&from.stack_pointer, to.stack_pointer); }
-
- private:
-  // What a call must leave as it was, by the System V ABI, but for the control words of floating point, which nobody
-  // changes. swapcontext() asks the kernel each time, and under ASan forgets what it knows of the whole stack: together
-  // that is ten times as long as the kernels themselves take.
-  [[gnu::naked, gnu::noinline]] static void change_stack(void**, void*) {
-    asm("pushq %rbp\n\tpushq %rbx\n\tpushq %r12\n\tpushq %r13\n\tpushq %r14\n\tpushq %r15\n\t"
-        "movq %rsp, (%rdi)\n\tmovq %rsi, %rsp\n\t"
-        "popq %r15\n\tpopq %r14\n\tpopq %r13\n\tpopq %r12\n\tpopq %rbx\n\tpopq %rbp\n\tret");
-  }
-};
-#else
-struct Context {
-  ucontext_t context{};
-
-  void begin(std::byte* stack, std::size_t bytes, void (*entry)()) {
-    getcontext(&context);
-    context.uc_stack.ss_sp = stack;
-    context.uc_stack.ss_size = bytes;
-    context.uc_link = nullptr;
-    makecontext(&context, entry, 0);
-  }
-  static void change(Context& from, const Context& to) { swapcontext(&from.context, &to.context); }
-};
-#endif
-
+/// What runs the threads of a block by turns (cuda_emu.cpp).
 class Block {
  public:
-  static constexpr std::size_t kStackBytes = 128 << 10;
   static constexpr unsigned kLanes = 32;
 
+  Block();
+  ~Block();
+
   /// Runs body once per thread of every block of the grid.
-  void launch(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& body) {
-    gridDim = grid;
-    blockDim = block;
-    body_ = &body;
-    const std::size_t threads = static_cast<std::size_t>(block.x) * block.y * block.z;
-    if (threads == 0 || threads > 1024) wrong("a block has 1 to 1024 threads");
-    while (fibres_.size() < threads) fibres_.push_back(std::make_unique<Fibre>());
-    backwards_ = false;
-    for (unsigned z = 0; z < grid.z; ++z)
-      for (unsigned y = 0; y < grid.y; ++y)
-        for (unsigned x = 0; x < grid.x; ++x) {
-          blockIdx = dim3(x, y, z);
-          shared_ = std::make_unique<Shared[]>((shared_bytes + sizeof(Shared) - 1) / sizeof(Shared));
-          run(threads);
-          backwards_ = !backwards_;
-        }
-  }
+  void launch(dim3 grid, dim3 shape, std::size_t shared_bytes, const std::function<void()>& body);
+  void* dynamic_shared() const;
 
-  void* dynamic_shared() const { return shared_.get(); }
-
-  void barrier() {
-    ++progress_;
-    const unsigned long mine = barrier_generation_;
-    ++at_barrier_;
-    release_barrier();
-    while (barrier_generation_ == mine) yield();
-  }
-
+  void barrier();
   /// Of one of the barriers with a number, for so many threads.
-  void arrive(unsigned number, unsigned threads) {
-    NamedBarrier& b = named_.at(number);
-    if (b.arrived > 0 && b.threads != threads) wrong("threads meet at a barrier for different numbers of them");
-    b.threads = threads;
-    ++progress_;
-    if (++b.arrived < threads) return;
-    b.arrived = 0;
-    ++b.generation;
-  }
-  void arrive_and_wait(unsigned number, unsigned threads) {
-    const unsigned long mine = named_.at(number).generation;
-    arrive(number, threads);
-    while (named_[number].generation == mine) yield();
-  }
+  void arrive(unsigned number, unsigned threads);
+  void arrive_and_wait(unsigned number, unsigned threads);
 
   /// Gives every lane of the mask the values of all; returns them by lane.
-  template <class T>
-  const std::uint64_t* exchange(unsigned mask, T value) {
-    static_assert(sizeof(T) <= sizeof(std::uint64_t));
-    Warp& w = warps_[current_ / kLanes];
-    const unsigned lane = this->lane(), bit = 1u << lane;
-    if (!(mask & bit)) wrong("a lane calls a collective whose mask leaves it out");
-    if (w.left & mask) wrong("a collective's mask names a lane that has left");
-    if (w.arrived && w.mask != mask) wrong("lanes of a warp meet in collectives of different masks");
-    w.mask = mask;
-    const unsigned long mine = w.generation;
-    std::uint64_t* slots = w.slot[mine & 1];
-    slots[lane] = 0;
-    std::memcpy(&slots[lane], &value, sizeof(T));
-    w.arrived |= bit;
-    ++progress_;
-    if (w.arrived == mask) {
-      w.arrived = 0;
-      ++w.generation;
-    }
-    while (w.generation == mine) yield();
-    return slots;
-  }
-  unsigned lane() const { return static_cast<unsigned>(current_ % kLanes); }
+  const std::uint64_t* exchange(unsigned mask, std::uint64_t value);
+  /// The lanes of the mask whose predicate holds.
+  unsigned ballot(unsigned mask, bool predicate);
+  unsigned lane() const;
 
  private:
-  struct alignas(128) Shared {
-    std::byte bytes[128];
-  };
-  struct Fibre {
-    Context context;
-    std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
-    dim3 thread;
-    bool done = false;
-    void* fake_stack = nullptr;
-  };
-  struct Warp {
-    std::uint64_t slot[2][kLanes];
-    unsigned long generation;
-    unsigned mask, arrived, left;
-  };
+  struct State;
 
-  struct NamedBarrier {
-    unsigned long generation = 0;
-    unsigned arrived = 0, threads = 0;
-  };
-
-  void run(std::size_t threads) {
-    warps_.assign((threads + kLanes - 1) / kLanes, Warp{});
-    named_ = {};
-    alive_ = threads_ = threads;
-    at_barrier_ = 0;
-    for (std::size_t i = 0; i < threads; ++i) {
-      Fibre& f = *fibres_[i];
-      const auto n = static_cast<unsigned>(i);
-      f.thread = dim3(n % blockDim.x, n / blockDim.x % blockDim.y, n / blockDim.x / blockDim.y);
-      f.done = false;
-      f.context.begin(f.stack.get(), kStackBytes, &Block::entry);
-    }
-    if (threads % kLanes != 0) warps_.back().left = ~0u << threads % kLanes;
-    while (alive_ > 0) {
-      const unsigned long before = progress_;
-      seen_ = 0;
-      resume(*next_of_round());
-      if (progress_ == before) wrong("deadlock: threads wait for others that never come");
-    }
-  }
-
-  /// The thread that is next in this round, made the current one; nullptr behind the last.
-  Fibre* next_of_round() {
-    while (seen_ < threads_) {
-      current_ = backwards_ ? threads_ - 1 - seen_ : seen_;
-      ++seen_;
-      Fibre& f = *fibres_[current_];
-      if (f.done) continue;
-      threadIdx = f.thread;
-      return &f;
-    }
-    return nullptr;
-  }
-
-  /// Returns at the end of the round: threads go on with the next one by themselves, as to come back here in between
-  /// would be as many changes again.
-  void resume(Fibre& f) {
-    from_main_ = true;
-#if defined(TRIVELET_EMU_ASAN)
-    void* fake = nullptr;
-    __sanitizer_start_switch_fiber(&fake, f.stack.get(), kStackBytes);
-    Context::change(main_, f.context);
-    __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
-#else
-    Context::change(main_, f.context);
-#endif
-  }
-
-  void yield() {
-    Fibre& f = *fibres_[current_];
-    Fibre* const next = next_of_round();
-#if defined(TRIVELET_EMU_ASAN)
-    from_main_ = false;
-    next ? __sanitizer_start_switch_fiber(&f.fake_stack, next->stack.get(), kStackBytes)
-         : __sanitizer_start_switch_fiber(&f.fake_stack, main_stack_, main_stack_bytes_);
-    Context::change(f.context, next ? next->context : main_);
-    __sanitizer_finish_switch_fiber(f.fake_stack, nullptr, nullptr);
-#else
-    Context::change(f.context, next ? next->context : main_);
-#endif
-  }
-
-  // Neither returns, so ASan must not mark their frames: the next thread on this stack would stumble over the marks.
-  [[gnu::no_sanitize_address]] static void entry();
-
-  [[gnu::no_sanitize_address]] void finish() {
-    Fibre& f = *fibres_[current_];
-    f.done = true;
-    warps_[current_ / kLanes].left |= 1u << lane();
-    --alive_;
-    ++progress_;
-    release_barrier();
-    Fibre* const next = next_of_round();
-#if defined(TRIVELET_EMU_ASAN)
-    from_main_ = false;
-    next ? __sanitizer_start_switch_fiber(nullptr, next->stack.get(), kStackBytes)
-         : __sanitizer_start_switch_fiber(nullptr, main_stack_, main_stack_bytes_);
-#endif
-    Context::change(f.context, next ? next->context : main_);
-  }
-
-  void release_barrier() {
-    if (at_barrier_ == 0 || at_barrier_ != alive_) return;
-    at_barrier_ = 0;
-    ++barrier_generation_;
-  }
-
-  std::vector<std::unique_ptr<Fibre>> fibres_;
-  std::vector<Warp> warps_;
-  std::array<NamedBarrier, 16> named_;
-  std::unique_ptr<Shared[]> shared_;
-  const std::function<void()>* body_ = nullptr;
-  Context main_;
-  const void* main_stack_ = nullptr;
-  std::size_t main_stack_bytes_ = 0;
-  std::size_t threads_ = 0, seen_ = 0;  // those of the block, and how many of them this round has come to
-  std::size_t current_ = 0, alive_ = 0, at_barrier_ = 0;
-  unsigned long barrier_generation_ = 0, progress_ = 0;
-  bool backwards_ = false, from_main_ = false;
+  std::unique_ptr<State> state_;
 };
 
 inline Block block;
 
-inline void Block::entry() {
-#if defined(TRIVELET_EMU_ASAN)
-  const bool first = block.from_main_;  // the only one that sees the stack of who launched
-  __sanitizer_finish_switch_fiber(nullptr, first ? &block.main_stack_ : nullptr,
-                                  first ? &block.main_stack_bytes_ : nullptr);
-#endif
-  (*block.body_)();
-  block.finish();
-}
-
+// Values of lanes, by their bits: nothing on the stack whose address ASan would have to guard.
 template <class T>
-T lane_value(const std::uint64_t* slots, unsigned lane) {
-  T v;
-  std::memcpy(&v, &slots[lane], sizeof(T));
-  return v;
+std::uint64_t bits_of(T value) {
+  if constexpr (sizeof(T) == 8) {
+    return __builtin_bit_cast(std::uint64_t, value);
+  } else if constexpr (sizeof(T) == 4) {
+    return __builtin_bit_cast(std::uint32_t, value);
+  } else {
+    return static_cast<std::make_unsigned_t<T>>(value);
+  }
+}
+template <class T>
+T of_bits(std::uint64_t bits) {
+  if constexpr (sizeof(T) == 8) {
+    return __builtin_bit_cast(T, bits);
+  } else if constexpr (sizeof(T) == 4) {
+    return __builtin_bit_cast(T, static_cast<std::uint32_t>(bits));
+  } else {
+    return static_cast<T>(bits);
+  }
 }
 
 }  // namespace trivelet::emu
@@ -351,7 +133,8 @@ inline void __nanosleep(unsigned) { trivelet::emu::wrong("a thread waits for a b
 
 template <class T>
 T __shfl_sync(unsigned mask, T v, int from) {
-  return trivelet::emu::lane_value<T>(trivelet::emu::block.exchange(mask, v), static_cast<unsigned>(from) % 32);
+  using namespace trivelet::emu;
+  return of_bits<T>(block.exchange(mask, bits_of(v))[static_cast<unsigned>(from) % 32]);
 }
 template <class T>
 T __shfl_up_sync(unsigned mask, T v, unsigned delta) {
@@ -368,11 +151,7 @@ T __shfl_xor_sync(unsigned mask, T v, unsigned flip) {
   return __shfl_sync(mask, v, static_cast<int>(trivelet::emu::block.lane() ^ flip));
 }
 inline unsigned __ballot_sync(unsigned mask, int predicate) {
-  const std::uint64_t* slots = trivelet::emu::block.exchange(mask, predicate != 0);
-  unsigned votes = 0;
-  for (unsigned i = 0; i < 32; ++i)
-    if (mask >> i & 1 && slots[i]) votes |= 1u << i;
-  return votes;
+  return trivelet::emu::block.ballot(mask, predicate != 0);
 }
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) == mask; }
