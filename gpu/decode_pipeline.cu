@@ -179,9 +179,17 @@ struct DecodePipeline::State {
     slot.coefficients = DeviceBuffer<std::byte>(bytes);
   }
 
+  /// The longest seen of GOPs like this one: a slot that is made for a shorter one is made anew for the next.
+  const GopShape& longest_shape_of(const LayeredGop& in) {
+    const GopShape* longest = &shape_of(in);
+    for (const auto& [key, shape] : shapes)
+      if (shape->moves() == longest->moves() && shape->frames > longest->frames) longest = shape.get();
+    return *longest;
+  }
+
   // As EncodePipeline's.
   void add_slot(const LayeredGop& in, int planes) {
-    const GopShape& shape = shape_of(in);
+    const GopShape& shape = longest_shape_of(in);
     if (slots.empty()) memory = options.max_memory > 0 ? options.max_memory : usable_memory();
     if (header.motion && !motion) motion = std::make_unique<DeviceMotion>(header, reduction, false);
     auto slot = std::make_unique<DecodeSlot>();

@@ -132,11 +132,16 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
-// device_memory.cu
+// host_memory.cu
+cudaError_t lock_new_pages(void** p, std::size_t bytes);
+void unlock_pages(void* p);
+// idle_memory.cu
 cudaError_t allocate_on_device(void** p, std::size_t bytes);
 void release_on_device(void* p);
-/// What this thread releases while there is one is used by nothing any more: the memory is kept for what is allocated next
-/// on the same device, and nothing waits.
+cudaError_t allocate_page_locked(void** p, std::size_t bytes);
+void release_page_locked(void* p);
+/// What this thread releases while there is one is used by nothing any more: memory of the device is kept for what is
+/// allocated next on it, page-locked memory for what is locked next, and nothing waits.
 class IdleMemory {
  public:
   IdleMemory();
@@ -144,7 +149,7 @@ class IdleMemory {
   IdleMemory(const IdleMemory&) = delete;
   IdleMemory& operator=(const IdleMemory&) = delete;
 };
-/// Gives back what is kept of the current device; false: nothing was.
+/// Gives back what is kept of the current device and of page-locked memory; false: nothing was.
 bool free_idle_memory() noexcept;
 
 struct DeviceSpace {
@@ -152,9 +157,6 @@ struct DeviceSpace {
   static cudaError_t allocate(void** p, std::size_t bytes) { return allocate_on_device(p, bytes); }
   static void release(void* p) { release_on_device(p); }
 };
-// host_memory.cu
-cudaError_t allocate_page_locked(void** p, std::size_t bytes);
-void release_page_locked(void* p);
 struct PinnedSpace {
   static constexpr const char* kName = "cudaHostAlloc";
   static cudaError_t allocate(void** p, std::size_t bytes) { return allocate_page_locked(p, bytes); }

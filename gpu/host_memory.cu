@@ -75,14 +75,14 @@ bool allocate_huge(void** p, std::size_t bytes) {
 
 }  // namespace
 
-cudaError_t allocate_page_locked(void** p, std::size_t bytes) {
+cudaError_t lock_new_pages(void** p, std::size_t bytes) {
 #if !defined(TRIVELET_CUDA_EMULATION)
   if (bytes >= kLeast && allocate_huge(p, bytes)) return cudaSuccess;
 #endif
   return cudaHostAlloc(p, bytes, cudaHostAllocDefault);
 }
 
-void release_page_locked(void* p) {
+void unlock_pages(void* p) {
 #if !defined(TRIVELET_CUDA_EMULATION)
   {
     std::unique_lock lock(registered().mutex);

@@ -407,8 +407,10 @@ inline cudaError_t allocate(void** p, std::size_t bytes) {
   ++handed_out;
   return cudaSuccess;
 }
+/// Pieces of memory given back: on a device each waits for all that it does.
+inline std::atomic<int> given_back = 0;
 inline cudaError_t give_back(void* p) {
-  if (p) --handed_out;
+  if (p) --handed_out, ++given_back;
   std::free(p);
   return cudaSuccess;
 }
