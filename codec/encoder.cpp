@@ -15,6 +15,7 @@
 #include "codec/metadata.h"
 #include "codec/motion_gop.h"
 #include "codec/stopwatch.h"
+#include "codec/trace.h"
 
 namespace trivelet {
 
@@ -193,6 +194,7 @@ void Encoder::State::push(const Gop& gop, Pending p) {
   struct Reading {
     const State& state;
     ~Reading() {
+      const trace::Span span("wait for samples");
       state.timed(&EncoderStages::wait, true, [this] { state.coder->wait_for_samples(); });
     }
   } const reading{*this};
@@ -226,7 +228,10 @@ void Encoder::State::push(const Gop& gop, Pending p) {
   if (spool) return push_to_spool(gop, std::move(p));
   const GopChoices chosen = choices(p);
   p.rounding_step = chosen.rounding_step;
-  code([&] { coder->push(gop, chosen); });
+  {
+    const trace::Span span("submit");
+    code([&] { coder->push(gop, chosen); });
+  }
   if (tells_ahead(params)) {  // as if it moved
     const MotionPlaces places(p.frames, p.wanted_key);
     pass_on(may_move(header, p.frames, chosen) ? &places : nullptr);
