@@ -3,7 +3,8 @@
 #   tests/run.sh [--full]
 # Installs what is missing (apt-get, as root or through sudo; no network is needed when nothing is) and builds twice with
 # warnings as errors: under AddressSanitizer and UBSan for the unit tests, and as a release for the program, its tests and
-# those that hold instruction sets against each other. Grids of cases are sampled; --full tries all of them and builds
+# those that hold instruction sets against each other, as far as cores are idle while the others are built and run. Grids
+# of cases are sampled; --full tries all of them and builds
 # CUDA, what ITK loads and the benchmarks too. BUILD_DIR (default build/test), JOBS (default: one per core) and
 # CCACHE_DISABLE=1 (no compiler's cache) can be set in the environment.
 set -euo pipefail
@@ -36,15 +37,15 @@ fi
 
 # configure FOLDER OPTIONS...
 configure() {
-  cmake -S . -B "$@" "${common[@]}" >"$build.log" || { cat "$build.log"; exit 1; }
+  cmake -S . -B "$@" "${common[@]}" >"$1.log" || { cat "$1.log"; exit 1; }
 }
 
 # build FOLDER TARGETS...
 build() {
   local folder=$1
   shift
-  cmake --build "$folder" -j "$jobs" --target "$@" >"$build.log" ||
-    { grep -vE '^\[[0-9]+/[0-9]+\]' "$build.log" | head -n 200; exit 1; }
+  cmake --build "$folder" -j "$jobs" --target "$@" >"$folder.log" ||
+    { grep -vE '^\[[0-9]+/[0-9]+\]' "$folder.log" | head -n 200; exit 1; }
 }
 
 # run_tests FOLDER OPTIONS...: remembers a failure, for the other tests are to run all the same
@@ -55,6 +56,31 @@ run_tests() {
   shift
   ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$jobs" "$@" | tee -a "$build.tests" || failed=1
 }
+
+# What is built as a release.
+release_targets=(trivelet identity_tests measuring_tests)
+release_labels='cli|identity|measuring'
+# CUDA where a GPU is. Elsewhere its kernels are tested as C++ below, and only --full sees whether nvcc takes them too:
+# not optimised, for they are not run.
+cuda=(-DTRIVELET_CUDA=OFF)
+if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then
+  cuda=(-DCMAKE_CUDA_ARCHITECTURES=native -DCMAKE_CUDA_FLAGS_RELEASE=-O3)
+  release_targets+=(gpu_tests)
+  release_labels+='|gpu'
+elif [ "$full" ]; then
+  cuda=(-DCMAKE_CUDA_ARCHITECTURES=75-real "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -Xcicc=-O0 -Xptxas=-O0")
+fi
+[ -z "$full" ] || release_targets+=(all)
+build_release() {
+  renice -n 19 "$BASHPID" >/dev/null
+  configure "$build" -DCMAKE_BUILD_TYPE=Release -DTRIVELET_EMULATION=OFF -DTRIVELET_REPLAY=OFF "${cuda[@]}"
+  build "$build" "${release_targets[@]}"
+}
+set -m  # a group of processes, which ends with this script
+build_release >"$build.release" 2>&1 &
+release=$!
+set +m
+trap 'kill -- "-$release" 2>/dev/null || true' EXIT
 
 echo "== AddressSanitizer and UBSan: unit tests, the GPU's kernels emulated"
 # Less optimised, which compiles in half the time, and without the program, whose tests are those of the release build.
@@ -75,22 +101,9 @@ build "$build-asan" "${targets[@]}"
 run_tests "$build-asan" -L "$labels"
 
 echo "== Release: the program, and instruction sets against each other"
-targets=(trivelet identity_tests measuring_tests)
-labels='cli|identity|measuring'
-# CUDA where a GPU is. Elsewhere its kernels were tested above as C++, and only --full sees whether nvcc takes them too:
-# not optimised, for they are not run.
-cuda=(-DTRIVELET_CUDA=OFF)
-if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then
-  cuda=(-DCMAKE_CUDA_ARCHITECTURES=native -DCMAKE_CUDA_FLAGS_RELEASE=-O3)
-  targets+=(gpu_tests)
-  labels+='|gpu'
-elif [ "$full" ]; then
-  cuda=(-DCMAKE_CUDA_ARCHITECTURES=75-real "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -Xcicc=-O0 -Xptxas=-O0")
-fi
-[ -z "$full" ] || targets+=(all)
-configure "$build" -DCMAKE_BUILD_TYPE=Release -DTRIVELET_EMULATION=OFF -DTRIVELET_REPLAY=OFF "${cuda[@]}"
-build "$build" "${targets[@]}"
-run_tests "$build" -L "$labels"
+wait "$release" || { cat "$build.release"; exit 1; }
+trap - EXIT
+run_tests "$build" -L "$release_labels"
 
 echo "== The slowest tests, in seconds"
 awk '/ Test +#[0-9]+: .* sec/ { print $(NF - 1), $4 }' "$build.tests" | sort -rn | head

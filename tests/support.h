@@ -27,14 +27,18 @@ inline void fill(Gop& gop, int frames, const PixelFormat& format, Pattern patter
   const double range = high - low;
   for (int c = 0; c < gop.components(); ++c) {
     const MutableVolumeView v = gop.plane(c);
-    for (int f = 0; f < frames; ++f)
-      for (int y = 0; y < v.shape.height; ++y)
+    for (int f = 0; f < frames; ++f) {
+      std::vector<double> along;  // the waves of a texture, once for all rows
+      if (pattern == Pattern::kTexture)
+        for (int x = 0; x < v.shape.width; ++x) along.push_back(std::sin(0.9 * x + 0.3 * f));
+      for (int y = 0; y < v.shape.height; ++y) {
+        const double down = std::cos(0.7 * y - 0.1 * f);
         for (int x = 0; x < v.shape.width; ++x) {
           double value = middle;
           switch (pattern) {
             case Pattern::kSmooth: value += range * 0.4 * std::sin(0.07 * (x + f) + 0.05 * y + c); break;
             case Pattern::kTexture:
-              value += range * (0.3 * std::sin(0.9 * x + 0.3 * f) * std::cos(0.7 * y - 0.1 * f) +
+              value += range * (0.3 * along[static_cast<std::size_t>(x)] * down +
                                 0.02 * (static_cast<double>(random() & 255) / 128.0 - 1));
               break;
             case Pattern::kNoise: value = low + range * (static_cast<double>(random()) / 4294967295.0); break;
@@ -51,6 +55,8 @@ inline void fill(Gop& gop, int frames, const PixelFormat& format, Pattern patter
             std::memcpy(p, &w, 2);
           }
         }
+      }
+    }
   }
   for (int f = 0; f < frames; ++f) gop.times()[static_cast<std::size_t>(f)] = {f, 1};
 }
@@ -76,13 +82,19 @@ inline Difference compare(const Gop& a, const Gop& b) {
     const VolumeView va = a.plane(c);
     const VolumeView vb = b.plane(c);
     for (int f = 0; f < va.shape.frames; ++f)
-      for (int y = 0; y < va.shape.height; ++y)
+      for (int y = 0; y < va.shape.height; ++y) {
+        if (va.bytes_per_sample == vb.bytes_per_sample && va.is_signed == vb.is_signed &&
+            std::memcmp(va.row(f, y), vb.row(f, y), va.row_bytes()) == 0) {
+          d.samples += static_cast<std::size_t>(va.shape.width);
+          continue;
+        }
         for (int x = 0; x < va.shape.width; ++x) {
           const int e = sample(va, f, y, x) - sample(vb, f, y, x);
           d.squared += static_cast<double>(e) * e;
           d.largest = std::max(d.largest, std::abs(e));
           ++d.samples;
         }
+      }
   }
   return d;
 }
