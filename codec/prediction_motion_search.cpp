@@ -11,12 +11,13 @@ namespace trivelet::prediction {
 
 namespace {
 
-constexpr int kSmall = 4;        // samples along a side of what is one in the smaller picture
-constexpr int kRegion = 16;      // samples of that along a side of what moves as a whole there
-constexpr int kSmallReach = 8;   // of vectors there
-constexpr int kPad = 24;         // samples around a frame: a vector to what is only edge is no use
-constexpr int kFilterReach = 4;  // of what is between samples
-constexpr int kSteps = 16;       // of a whole sample, at most
+constexpr int kSmall = 4;           // samples along a side of what is one in the smaller picture
+constexpr int kRegion = 16;         // samples of that along a side of what moves as a whole there
+constexpr int kSmallReach = 8;      // of vectors there
+constexpr int kPad = 24;            // samples around a frame: a vector to what is only edge is no use
+constexpr int kFilterReach = 4;     // of what is between samples
+constexpr int kSteps = 16;          // of a whole sample, at most
+constexpr int kRangeOfShifts = 64;  // when samples change by more than this part of their range, it is worth a look
 
 struct WholePlace {
   int y = 0;
@@ -37,6 +38,25 @@ float bits_of(std::uint32_t distance, int n) {
   const float v = static_cast<float>(distance) / static_cast<float>(n) + kNoise;
   // The logarithm by a straight line between powers, and so the same on every machine.
   return kPart * static_cast<float>(n) * (static_cast<float>(std::bit_cast<std::uint32_t>(v)) * 0x1p-23f - 127);
+}
+
+/// Where in `before` what is in `now` stands with the least difference, n means each.
+int shift_of(const std::int32_t* now, const std::int32_t* before, int n) {
+  const int least_overlap = std::max(n / 4, 1);
+  float least = 0;
+  int best = 0;
+  for (int shift = 0; shift <= n - least_overlap; shift = shift > 0 ? -shift : 1 - shift) {  // 0, 1, -1, 2 …
+    const int overlap = n - std::abs(shift);
+    const std::int32_t* a = now + std::max(0, -shift);
+    const std::int32_t* b = before + std::max(0, shift);
+    std::int32_t sum = 0;
+    for (int i = 0; i < overlap; ++i) sum += std::abs(a[i] - b[i]);
+    const float mean = static_cast<float>(sum) / static_cast<float>(overlap);
+    if (shift != 0 && mean >= least) continue;
+    least = mean;
+    best = shift;
+  }
+  return best;
 }
 
 }  // namespace
@@ -87,6 +107,31 @@ void MotionSearch::search_small() {
   of_region_.clear();
   for (int r = 0; r * kRegion < small_height_; ++r)
     for (int c = 0; c < regions_; ++c) of_region_.push_back(search_small(r, c));
+}
+
+/// Where whole rows and columns go: by their means alone, so that pages that are scrolled far are found.
+void MotionSearch::find_shifts(const History& history, int frame) {
+  constexpr int kFine = 16;  // parts of a number
+  const auto height = static_cast<std::size_t>(height_), width = static_cast<std::size_t>(width_);
+  means_.assign(2 * (height + width), 0);
+  for (int f = 0; f < 2; ++f) {
+    std::int32_t* rows = &means_[f == 0 ? 0 : height];
+    std::int32_t* columns = &means_[2 * height + (f == 0 ? 0 : width)];
+    for (int y = 0; y < height_; ++y) {
+      const std::int16_t* from = history.row(frame - f, y);
+      std::int32_t sum = 0;
+      for (int x = 0; x < width_; ++x) {
+        sum += from[x];
+        columns[x] += from[x];
+      }
+      rows[y] = kFine * sum / width_;
+    }
+    for (int x = 0; x < width_; ++x) columns[x] = kFine * columns[x] / height_;
+  }
+  const std::int32_t* rows = means_.data();
+  const std::int32_t* columns = &means_[2 * height];
+  shifts_[0].y = static_cast<std::int16_t>(4 * shift_of(rows, rows + height, height_));
+  shifts_[1].x = static_cast<std::int16_t>(4 * shift_of(columns, columns + width, width_));
 }
 
 void MotionSearch::pad(const History& history, int frame) {
@@ -159,7 +204,7 @@ void MotionSearch::refine(const Cell& c, MotionVector guess, Found& best) {
 MotionSearch::Found MotionSearch::search(int frame, const Cell& c, const BlockMotion& motion) {
   const MotionVector guess = motion.guess(frame, c.row, c.column).vector;
   Found best{{}, std::numeric_limits<float>::max()};
-  std::array<WholePlace, 9> tried;  // whole places: most of them are often the same
+  std::array<WholePlace, 11> tried;  // whole places: most of them are often the same
   std::size_t tried_end = 0;
   const auto try_rounded = [&](MotionVector v) {
     const WholePlace p{(v.y + 2) >> 2, (v.x + 2) >> 2};
@@ -187,6 +232,7 @@ MotionSearch::Found MotionSearch::search(int frame, const Cell& c, const BlockMo
     const int row = std::min(c.y / kEdge, (small_height_ - 1) / kRegion), column = std::min(c.x / kEdge, regions_ - 1);
     try_rounded(of_region_[static_cast<std::size_t>(row * regions_ + column)]);
   }
+  for (const MotionVector shift : shifts_) try_rounded(shift);
   for (int step = 0; step < kSteps; ++step) {
     const int x = best.vector.x >> 2, y = best.vector.y >> 2;
     bool any = false;
@@ -203,16 +249,20 @@ bool MotionSearch::search_frame(const History& history, int frame, BlockMotion& 
   now_ = {history.row(frame, 0), history.stride()};
   const Patch same{history.row(frame - 1, 0), history.stride()};
   still_.clear();
-  std::uint32_t any = 0;
+  std::uint64_t all_still = 0;
   for (int r = 0; r < motion.rows; ++r)
     for (int i = 0; i < motion.columns; ++i) {
       const Cell c = cell(motion, r, i);
       still_.push_back(kernels_.distance(now_.moved(c.y, c.x), same.moved(c.y, c.x), c.width, c.height));
-      any |= still_.back();
+      all_still += still_.back();
     }
-  if (any == 0) return false;
+  if (all_still == 0) return false;
   pad(history, frame - 1);
   search_small();
+  shifts_ = {};
+  const auto samples = static_cast<std::uint64_t>(height_) * static_cast<std::uint64_t>(width_);
+  if (all_still > samples * static_cast<std::uint64_t>(limits_.high - limits_.low) / kRangeOfShifts)
+    find_shifts(history, frame);
   float gain = 0;
   const std::uint32_t* still = still_.data();
   MotionVector* v = motion.of(frame);

@@ -34,6 +34,7 @@ class MotionSearch {
   void shrink(const History& history, int frame, std::vector<std::int16_t>& out) const;
   MotionVector search_small(int region_row, int region_column) const;
   void search_small();
+  void find_shifts(const History& history, int frame);
   void pad(const History& history, int frame);
   bool search_frame(const History& history, int frame, BlockMotion& motion);
   Found search(int frame, const Cell& c, const BlockMotion& motion);
@@ -51,6 +52,8 @@ class MotionSearch {
   std::vector<std::int16_t> small_;
   std::vector<std::int16_t> small_before_;
   std::vector<MotionVector> of_region_;
+  std::array<MotionVector, 2> shifts_;  // of the whole block, down and across
+  std::vector<std::int32_t> means_;
   std::vector<std::int16_t> padded_;  // the frame before, its edges repeated
   Patch now_;
   Patch before_;

@@ -293,6 +293,22 @@ TEST(PredictiveMotion, IsWorthWhatItShouldBe) {
   EXPECT_LT(part(0, 0), 1.01);
 }
 
+// Further than vectors are looked for otherwise.
+TEST(PredictiveMotion, PagesThatAreScrolled) {
+  const VideoInfo info = video(120, 250, 8);
+  for (const int rows : {70, -110}) {
+    Gop gop(info, 2);
+    gop.set_frames(2);
+    for (int f = 0; f < 2; ++f)
+      for (int y = 0; y < info.height; ++y)
+        for (int x = 0; x < info.width; ++x)
+          gop.plane(0).row(f, y)[x] = static_cast<std::byte>(texture(x, y + f * rows) < 0.2 ? 20 : 230);
+    const double first = 0.5 * static_cast<double>(encode(gop, info, {}).size());
+    const double moved = static_cast<double>(encode(gop, info, moving()).size()) - first;
+    EXPECT_LT(moved, (static_cast<double>(std::abs(rows)) / info.height + 0.15) * first) << rows;
+  }
+}
+
 // Where the first frame needs all and the others nothing, frequencies of both together suit neither.
 TEST(PredictiveMotion, FirstFrameMayHaveItsOwnFrequencies) {
   const VideoInfo info = video(200, 120, 8);
