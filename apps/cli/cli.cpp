@@ -257,7 +257,9 @@ void add_coding_options(Command& app, CodingOptions& options) {
       .show_default()
       .group(kQualityGroup);
 
-  app.add_option("--gop", options.gop, "Frames transformed together, 1..128; each such group decodes alone")
+  app.add_option("--gop", options.gop,
+                 "Frames coded together, 1..128; each such group decodes alone. Small pictures that are predicted have "
+                 "up to 66")
       .range(1, 128)
       .type_name("N")
       .show_default()
