@@ -650,7 +650,8 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   if (!opened) open_input();
   VideoInput& input = *opened;
   if (params.profile == Profile::kPredictive) {
-    if (!app.typed("--gop") && !options.joinable && !pin)
+    // The fast form has one set of weights a GOP, for what moves and what stands still.
+    if (!app.typed("--gop") && !options.joinable && !pin && params.effort != Effort::kFast)
       params.gop_frames = gop_for_prediction(input.info(), params.gop_frames);
     starting = start_backend("cpu", 0, 0);
     if (const DeviceChoice choice = choose_device(given.device); choice.gpu >= 0)
