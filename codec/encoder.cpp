@@ -91,12 +91,18 @@ void Encoder::State::take_motion(const CodedGop& coded, Pending& p) {
   if (p.motion) p.frame_gains.clear();
 }
 
-// GOPs of whole pyramids have their key last, so that others can follow; and where one cannot, of all GOPs the same
-// frames are left when the frame rate is halved.
+// A GOP that is closed whatever stands before it has its key last where it may: others can follow then, and one that is
+// longer has its key in the middle, with frames on both sides, instead of a second one at its beginning. Only with a frame
+// more than whole pyramids it has both, so that others can follow.
 GopKey Encoder::State::next_key(int gop_frames, bool anew) const {
   if (!header.motion) return GopKey::kFirst;
-  return has_key && coder_has_key && !anew ? GopKey::kOpen : closed_key(gop_frames);
+  if (has_key && coder_has_key && !anew) return GopKey::kOpen;
+  const bool may_be_last = gop_frames >= (1 << header.temporal_levels);
+  const bool has_both = MotionPlaces(gop_frames, GopKey::kFirst).ends_with_key(header.temporal_levels);
+  return may_be_last && !has_both ? GopKey::kLast : GopKey::kFirst;
 }
+
+// Of a GOP that was searched to be open: what was found for a closed one is found for whole pyramids.
 
 GopKey Encoder::State::closed_key(int gop_frames) const {
   const bool whole = MotionPlaces(gop_frames, GopKey::kLast).ends_with_key(header.temporal_levels);

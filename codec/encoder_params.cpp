@@ -42,10 +42,11 @@ void check_video(const VideoInfo& v) {
 // and GPUs.
 constexpr double kSmallPicture = 720 * 576;
 
+bool is_small(const VideoInfo& video) { return static_cast<double>(video.width) * video.height <= kSmallPicture; }
+
 int fitting_blocks(const VideoInfo& video, const EncoderParams& p) {
   if (p.motion == Motion::kOff) return 128;
-  const bool small = static_cast<double>(video.width) * video.height <= kSmallPicture;
-  return p.effort == Effort::kSlow || (small && p.profile == Profile::kDense) ? 256 : 128;
+  return p.effort == Effort::kSlow || (is_small(video) && p.profile == Profile::kDense) ? 256 : 128;
 }
 
 // Empty chunks still take a byte each: as many layers as cost about a hundredth, with motion, where few GOPs have bytes
@@ -93,6 +94,10 @@ double bytes_wanted(const VideoInfo& video, const EncoderParams& p, double frame
   if (p.target_bytes > 0) return static_cast<double>(p.target_bytes);
   if (p.bit_rate > 0) return p.bit_rate / 8 * seconds_lasting(video, first, last, frames);
   return target_share(video, p, frames);
+}
+
+int moving_gop_frames(const VideoInfo& video, Effort effort) {
+  return is_small(video) || effort == Effort::kSlow ? 64 : 32;
 }
 
 EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
@@ -145,9 +150,8 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
     refuse("a transform along motion is asked for by EncoderParams::motion, not as a wavelet");
   if (p.motion != Motion::kOff && p.layout == Layout::kDyadic) refuse("a dyadic layout cannot follow motion; use t+2D");
   if (p.temporal_levels < 0) {
-    // With motion a GOP has one key frame alone, as long as five levels are enough for it.
-    p.temporal_levels = p.motion == Motion::kOff ? std::min(4, log2_floor(p.gop_frames))
-                                                 : std::min(5, log2_floor(2 * p.gop_frames - 1));
+    // With motion a GOP has one key frame alone, in its second half, as long as five levels are enough for it.
+    p.temporal_levels = std::min(p.motion == Motion::kOff ? 4 : 5, log2_floor(p.gop_frames));
     if (p.layout == Layout::kDyadic) p.temporal_levels = std::min(p.temporal_levels, p.spatial_levels);
   }
   if (p.temporal_levels > 8 || p.spatial_levels > 8)
@@ -164,6 +168,8 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   if (p.key_interval == 0) {
     const double rate = video.frame_rate.num > 0 ? video.frame_rate.value() : 25;
     p.key_interval = static_cast<int>(std::clamp(std::lround(4 * rate), 1L, 1000000L));
+    // To the nearest whole GOP: less would be a good deal less where they are long.
+    p.key_interval = std::max(1, (p.key_interval + p.gop_frames / 2) / p.gop_frames) * p.gop_frames;
   }
   return p;
 }

@@ -9,6 +9,10 @@ namespace trivelet {
 /// Parameters with every default resolved, checked against each other and the video. Throws BadArgument.
 EncoderParams resolve(const VideoInfo& video, EncoderParams params);
 
+/// Frames of a GOP with motion, where nobody says how many: whole pyramids, each of which can be halved evenly. Two of them
+/// learn more and have fewer heads; in large pictures, where that is little, they take much memory.
+int moving_gop_frames(const VideoInfo& video, Effort effort);
+
 /// Whether coefficients are rounded by what they cost (rounding.h): at constant quality, in streams that may have motion.
 bool rounds_by_cost(const EncoderParams& resolved);
 

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kCommonGroup = "Common";
 constexpr const char* kInputGroup = "Raw input and pipes";
 constexpr const char* kQualityGroup = "Quality";
-constexpr int kMotionGop = 32;      // frames: every one can be halved evenly
+constexpr int kMotionGop = 32;      // frames, until the pictures are known
 constexpr int kMotionGopSlow = 64;  // of --preset slow
 constexpr const char* kStructureGroup = "Structure of the stream";
 
@@ -278,8 +278,8 @@ void add_coding_options(Command& app, CodingOptions& options) {
       .one_of(kWavelets)
       .group(kStructureGroup);
   app.add_option("--motion", options.motion,
-                 "Transform along the motion: off, on, auto = in the groups where it pays; in groups of 32 frames, "
-                 "--preset slow 64, unless --gop says otherwise")
+                 "Transform along the motion: off, on, auto = in the groups where it pays; in groups of 64 frames, "
+                 "or 32 above 720x576 unless --preset slow, or as --gop says")
       .one_of({"off", "on", "auto"})
       .show_default()
       .group(kStructureGroup);

@@ -20,6 +20,7 @@
 #include "apps/volume/volume.h"
 #include "codec/bytes.h"
 #include "codec/container.h"
+#include "codec/encoder_params.h"
 #include "codec/join.h"
 #include "codec/stream_layout.h"
 #include "codec/trace.h"
@@ -649,6 +650,8 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   if (few_gops && options.hwaccel != "none") gpu::expect_gops(static_cast<int>(kFastGops) + kHardwareDecoders);
   if (!opened) open_input();
   VideoInput& input = *opened;
+  if (params.motion != Motion::kOff && !app.typed("--gop") && !pin)
+    params.gop_frames = moving_gop_frames(input.info(), params.effort);
   if (params.profile == Profile::kPredictive) {
     // The fast form has one set of weights a GOP, for what moves and what stands still.
     if (!app.typed("--gop") && !options.joinable && !pin && params.effort != Effort::kFast)
