@@ -15,6 +15,7 @@
 #include "codec/prefetch.h"
 #include "codec/stage_queue.h"
 #include "codec/trace.h"
+#include "tests/one_of.h"
 #include "tests/support.h"
 
 namespace trivelet {
@@ -196,6 +197,12 @@ class FullSink final : public ByteSink {
   std::size_t most_;
 };
 
+/// Blocks whole and cut either way, in more GOPs than all stages hold.
+Clip clip_of_20_gops() {
+  const int width = test::full() ? 70 : 38, height = test::full() ? 50 : 34;
+  return test::make_clip(test::video(width, height, "yuv420p", 79), 79, 4, Pattern::kTexture, 3);
+}
+
 EncoderParams params_of(Profile profile, bool lossless) {
   EncoderParams p;
   p.profile = profile;
@@ -215,7 +222,7 @@ void encode_to(ByteSink& sink, const Clip& clip, const EncoderParams& params, co
 }
 
 TEST(Stages, DividingBesideCodingWritesTheSameBytes) {
-  const Clip clip = test::make_clip(test::video(70, 50, "yuv420p", 79), 79, 4, Pattern::kTexture, 3);
+  const Clip clip = clip_of_20_gops();
   const Backend deep = deep_backend();
   for (const Profile profile : {Profile::kFast, Profile::kDense})
     for (const bool lossless : {false, true}) {
@@ -228,7 +235,7 @@ TEST(Stages, DividingBesideCodingWritesTheSameBytes) {
 
 // Several GOPs are measured at once, each of which may lean on the one before.
 TEST(Stages, ErrorsAlongMotionAreTheSameBesideEachOther) {
-  const Clip clip = test::make_clip(test::video(70, 50, "yuv420p", 79), 79, 4, Pattern::kTexture, 3);
+  const Clip clip = clip_of_20_gops();
   const Backend deep = deep_backend();
   for (const bool lossless : {false, true}) {
     EncoderParams p = params_of(Profile::kDense, lossless);
@@ -244,7 +251,7 @@ TEST(Stages, ErrorsAlongMotionAreTheSameBesideEachOther) {
 
 TEST(Stages, AFullDiskEndsThemOnce) {
   const int before = threads_of_process();
-  const Clip clip = test::make_clip(test::video(70, 50, "yuv420p", 79), 79, 4, Pattern::kTexture, 3);
+  const Clip clip = clip_of_20_gops();
   const Backend deep = deep_backend();
   for (const Profile profile : {Profile::kFast, Profile::kDense}) {
     MemorySink whole;
@@ -291,7 +298,7 @@ class FailingSource final : public ByteSource {
 
 TEST(Stages, AFailingReaderEndsADecoderBehindWhatItRead) {
   const int before = threads_of_process();
-  const Clip clip = test::make_clip(test::video(70, 50, "yuv420p", 79), 79, 4, Pattern::kTexture, 3);
+  const Clip clip = clip_of_20_gops();
   const std::vector<std::byte> stream = test::encode(clip, params_of(Profile::kFast, false));
   const std::vector<Gop> whole = test::decode(stream, {});
   ASSERT_EQ(whole.size(), clip.gops.size());
