@@ -334,6 +334,7 @@ void make_joinable(const Command& app, const Options& options, const std::option
   params.temporal_levels = first->header.temporal_levels;
   params.spatial_levels = first->header.spatial_levels;
   params.gop_frames = first->header.gop_frames;
+  params.moved_frames = first->header.moved;
 }
 
 // What prediction does not have.
@@ -511,6 +512,7 @@ Share share_of(const Options& options, const Common& common, const Command& app,
   params.temporal_levels = header.temporal_levels;
   params.spatial_levels = header.spatial_levels;
   params.gop_frames = header.gop_frames;
+  params.moved_frames = header.moved;
   Share share;
   if (params.profile != Profile::kPredictive) share.backend = starting.get();
   share.encoder = std::make_unique<PartEncoder>(header.video, params, share.backend.get());
