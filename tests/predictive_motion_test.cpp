@@ -41,7 +41,7 @@ TEST(PredictiveMotion, KernelsAgreeAtTheirLimits) {
   constexpr int kStride = 90, kRows = 60;
   std::vector<std::int16_t> memory[3];
   const prediction::BetweenKernels& scalar = prediction::between_kernels(SimdLevel::kScalar);
-  for (const int bits : {1, 8, 16}) {
+  for (const int bits : {1, 8, 10, 11, 16}) {
     const Limits limits = limits_of(bits);
     for (auto& m : memory) {
       m.resize(kStride * kRows);
@@ -131,7 +131,7 @@ TEST(PredictiveMotion, MovedFramesAreWhatIsDefined) {
     prediction::Compensator compensator(prediction::between_kernels(level));
     prediction::History history;
     for (const auto& [height, width] : {std::pair{1, 1}, {5, 40}, {33, 17}, {64, 70}})
-      for (const int bits : {1, 8, 16})
+      for (const int bits : {1, 8, 10, 16})
         for (const int cell : {3, 4, 6}) {
           const Limits limits = limits_of(bits);
           history.start(2, height, width);
