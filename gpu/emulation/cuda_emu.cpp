@@ -68,6 +68,8 @@ struct Fibre {
   std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
   dim3 thread;
   bool begun = false, done = false;
+  std::vector<PendingCopy> copies;
+  std::size_t committed = 0;  // of them
   void* fake_stack = nullptr;
 };
 
@@ -94,7 +96,11 @@ struct Block::State {
     named_ = {};
     alive_ = threads_ = threads;
     at_barrier_ = 0;
-    for (std::size_t i = 0; i < threads; ++i) fibres_[i]->begun = fibres_[i]->done = false;
+    for (std::size_t i = 0; i < threads; ++i) {
+      fibres_[i]->begun = fibres_[i]->done = false;
+      fibres_[i]->copies.clear();
+      fibres_[i]->committed = 0;
+    }
     if (threads % kLanes != 0) warps_.back().left = ~0u << threads % kLanes;
     while (alive_ > 0) {
       const unsigned long before = progress_;
@@ -288,5 +294,20 @@ unsigned Block::ballot(unsigned mask, bool predicate) {
 }
 
 unsigned Block::lane() const { return static_cast<unsigned>(state_->current_ % kLanes); }
+
+void Block::begin(const PendingCopy& copy) { state_->fibres_[state_->current_]->copies.push_back(copy); }
+
+void Block::commit_copies() {
+  Fibre& f = *state_->fibres_[state_->current_];
+  f.committed = f.copies.size();
+}
+
+void Block::finish_copies() {
+  Fibre& f = *state_->fibres_[state_->current_];
+  const auto end = f.copies.begin() + static_cast<std::ptrdiff_t>(f.committed);
+  for (auto copy = f.copies.begin(); copy != end; ++copy) std::memcpy(copy->to, copy->value, copy->bytes);
+  f.copies.erase(f.copies.begin(), end);
+  f.committed = 0;
+}
 
 }  // namespace trivelet::emu

@@ -1,12 +1,12 @@
 // CUDA on the CPU, as far as Trivelet's kernels use it: one fibre per thread, one block after the other.
 //
 // Compile a .cu file as C++ with -DTRIVELET_CUDA_EMULATION (gpu/device.h then includes this file instead of CUDA's):
-// barriers, warp shuffles and votes, shared memory, atomics and vector types behave as on a device, so that the logic
-// of kernels is tested, under ASan and UBSan too, where there is no GPU. Memory of the "device" is the heap; streams
-// execute at once. What is wrong on a device stops the program here: a collective whose lanes disagree about the mask
-// or have left, and barriers that not all threads reach. Blocks run their threads forwards and backwards in turn, which
-// shows most missing barriers. Calls of the runtime and launches fail where a test asks for it (emu::failing), and what
-// the runtime handed out is counted. Not emulated: weak memory order, the speed.
+// barriers, warp shuffles and votes, shared memory and copies to it, atomics and vector types behave as on a device, so
+// that the logic of kernels is tested, under ASan and UBSan too, where there is no GPU. Memory of the "device" is the
+// heap; streams execute at once. What is wrong on a device stops the program here: a collective whose lanes disagree
+// about the mask or have left, and barriers that not all threads reach. Blocks run their threads forwards and backwards
+// in turn, which shows most missing barriers. Calls of the runtime and launches fail where a test asks for it
+// (emu::failing), and what the runtime handed out is counted. Not emulated: weak memory order, the speed.
 #pragma once
 
 #include <algorithm>
@@ -67,6 +67,13 @@ namespace trivelet::emu {
   std::abort();
 }
 
+/// On its way to shared memory: there when its thread has waited for it, so that who reads before finds what was there.
+struct PendingCopy {
+  void* to;
+  std::size_t bytes;
+  std::byte value[16];
+};
+
 /// What runs the threads of a block by turns (cuda_emu.cpp).
 class Block {
  public:
@@ -89,6 +96,11 @@ class Block {
   /// The lanes of the mask whose predicate holds.
   unsigned ballot(unsigned mask, bool predicate);
   unsigned lane() const;
+
+  /// Copies of the thread.
+  void begin(const PendingCopy& copy);
+  void commit_copies();
+  void finish_copies();
 
  private:
   struct State;
@@ -126,6 +138,19 @@ T of_bits(std::uint64_t bits) {
 
 inline void __syncthreads() { trivelet::emu::block.barrier(); }
 inline void __syncwarp(unsigned mask = ~0u) { trivelet::emu::block.exchange(mask, 0); }
+inline void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes) {
+  const auto aligned = [bytes](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % bytes == 0; };
+  if ((bytes != 4 && bytes != 8 && bytes != 16) || !aligned(to) || !aligned(from))
+    trivelet::emu::wrong("a copy to shared memory is not of 4, 8 or 16 bytes at multiples of them");
+  trivelet::emu::PendingCopy copy{to, bytes, {}};
+  std::memcpy(copy.value, from, bytes);
+  trivelet::emu::block.begin(copy);
+}
+inline void __pipeline_commit() { trivelet::emu::block.commit_copies(); }
+inline void __pipeline_wait_prior(std::size_t under_way) {
+  if (under_way != 0) trivelet::emu::wrong("only waiting for all copies is emulated");
+  trivelet::emu::block.finish_copies();
+}
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 /// Blocks run one after the other: what a thread waits for here never comes.
