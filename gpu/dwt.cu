@@ -1,11 +1,13 @@
-// Geometry and order of the passes; the kernels are in dwt2d.cu and dwt3d.cu.
+// Geometry and order of the passes; the kernels are in dwt2d.cu, dwt3d.cu and dwt_joint.cu.
 #include "gpu/dwt.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <type_traits>
 
 #include "gpu/dwt.cuh"
+#include "gpu/dwt_joint.cuh"
 
 namespace trivelet::gpu {
 namespace {
@@ -88,12 +90,15 @@ std::vector<float> CoefficientLayout::spread(const SubbandTable& table, const st
 // ----------------------------------------------------------------------------------------------------------- transform
 
 template <class T>
-DeviceTransform<T>::DeviceTransform(const Shape& shape, const Decomposition& d) : layout_(shape, d) {
+DeviceTransform<T>::DeviceTransform(const Shape& shape, const Decomposition& d, JointLevels joint)
+    : layout_(shape, d), joint_(joint) {
   check_axis<T>("temporal", d.temporal_levels, d.temporal);
   check_axis<T>("spatial", d.spatial_levels, d.spatial);
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  check(cudaDeviceGetAttribute(&shared_bytes_, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+        "cudaDeviceGetAttribute");
   // Low bands of levels 1, 3, ... share memory, those of 2, 4, ... too: only neighbours are alive at the same time.
   low_.resize(static_cast<std::size_t>(std::max(d.spatial_levels, 1)));
   for (std::size_t l = 0; l < low_.size(); ++l) {
@@ -132,6 +137,17 @@ int DeviceTransform<T>::time_levels(int level) const {
   return d.layout == Layout::kDyadic ? (splits_time(level) ? 1 : 0) : level == 0 ? d.temporal_levels : 0;
 }
 
+/// At level 0 the samples are the plane, where they are values in rows that begin at multiples of 16 bytes.
+template <class T>
+template <class Byte>
+bool DeviceTransform<T>::may_be_joint(int level, const BasicDeviceSamples<Byte>& samples,
+                                      const float* frame_gains) const {
+  const Decomposition& d = layout_.decomposition();
+  if (!splits_time(level) || d.temporal != Wavelet::kCdf97 || d.spatial != Wavelet::kCdf97) return false;
+  return level > 0 || (samples.format == SampleFormat::kValues && !frame_gains && samples.row_stride % 16 == 0 &&
+                       samples.frame_stride % 16 == 0 && samples.row_stride < std::numeric_limits<std::int32_t>::max());
+}
+
 namespace {
 
 template <class T, class Q, class Transform, class Planes, class Frames, class Splits>
@@ -164,12 +180,26 @@ PlaneArgs<T, Q> plane_args(const Transform& layout, const Planes& low, int level
   return a;
 }
 
+/// Coefficients and samples are of one type, so that levels can be joint.
+template <class T, class Q>
+constexpr bool kAllFloat = std::is_same_v<T, float>&& std::is_same_v<Q, float>;
+
+/// The plane of level `level` with all frames: at level 0 that of the samples. The forward transform only reads it.
+template <class Byte>
+PlaneArgs<float, float> joint_args(PlaneArgs<float, float> a, int level, const BasicDeviceSamples<Byte>& samples) {
+  if (level > 0) return a;
+  a.plane = const_cast<float*>(reinterpret_cast<const float*>(samples.data));
+  a.plane_pitch = static_cast<int>(samples.row_stride / 4);
+  a.plane_frame = samples.frame_stride / 4;
+  return a;
+}
+
 }  // namespace
 
 template <class T>
 template <class Q>
-void DeviceTransform<T>::forward(const DeviceSamples& samples, std::int32_t offset, Q* coefficients,
-                                 const float* inverse_steps, const Stream& stream, const float* frame_gains) {
+int DeviceTransform<T>::forward(const DeviceSamples& samples, std::int32_t offset, Q* coefficients,
+                                const float* inverse_steps, const Stream& stream, const float* frame_gains) {
   const Decomposition& d = layout_.decomposition();
   require(inverse_steps || std::is_same_v<T, Q> || std::is_same_v<T, std::int32_t>, ErrorKind::kBadArgument,
           "quantised coefficients need steps");
@@ -202,17 +232,26 @@ void DeviceTransform<T>::forward(const DeviceSamples& samples, std::int32_t offs
     forward_time(time_args(0, time_levels(0), true), d.temporal, stream);
     copy_plane(plane(0), false, stream);
   }
+  int joint = 0;
   for (int l = 0; l < d.spatial_levels; ++l) {
+    if constexpr (kAllFloat<T, Q>) {
+      if (may_be_joint(l, samples, frame_gains) &&
+          forward_joint(joint_args(plane(l), l, samples), {joint_, processors_, shared_bytes_}, stream)) {
+        ++joint;
+        continue;
+      }
+    }
     const int levels = time_levels(l);
     if (l == 0 || levels > 0) forward_time(time_args(l, levels, l == 0), d.temporal, stream);
     forward_plane(plane(l), d.spatial, processors_, stream);
   }
+  return joint;
 }
 
 template <class T>
 template <class Q>
-void DeviceTransform<T>::inverse(const Q* coefficients, const float* steps, float centroid, const SampleRange& range,
-                                 const MutableDeviceSamples& samples, const Stream& stream, const float* frame_gains) {
+int DeviceTransform<T>::inverse(const Q* coefficients, const float* steps, float centroid, const SampleRange& range,
+                                const MutableDeviceSamples& samples, const Stream& stream, const float* frame_gains) {
   const Decomposition& d = layout_.decomposition();
   require(steps || std::is_same_v<T, Q> || std::is_same_v<T, std::int32_t>, ErrorKind::kBadArgument,
           "quantised coefficients need steps");
@@ -244,7 +283,15 @@ void DeviceTransform<T>::inverse(const Q* coefficients, const float* steps, floa
     return a;
   };
 
+  int joint = 0;
   for (int l = d.spatial_levels - 1; l >= 0; --l) {
+    if constexpr (kAllFloat<T, Q>) {
+      if (may_be_joint(l, samples, frame_gains) &&
+          inverse_joint(joint_args(plane(l), l, samples), {joint_, processors_, shared_bytes_}, stream)) {
+        ++joint;
+        continue;
+      }
+    }
     const int levels = time_levels(l);
     inverse_plane(plane(l), d.spatial, processors_, stream);
     if (l == 0 || levels > 0) inverse_time(time_args(l, levels, l == 0), d.temporal, stream);
@@ -253,16 +300,17 @@ void DeviceTransform<T>::inverse(const Q* coefficients, const float* steps, floa
     copy_plane(plane(0), true, stream);
     inverse_time(time_args(0, time_levels(0), true), d.temporal, stream);
   }
+  return joint;
 }
 
 template class DeviceTransform<float>;
 template class DeviceTransform<std::int32_t>;
 
-#define TRIVELET_INSTANTIATE(T, Q)                                                                               \
-  template void DeviceTransform<T>::forward(const DeviceSamples&, std::int32_t, Q*, const float*, const Stream&, \
-                                            const float*);                                                       \
-  template void DeviceTransform<T>::inverse(const Q*, const float*, float, const SampleRange&,                   \
-                                            const MutableDeviceSamples&, const Stream&, const float*);
+#define TRIVELET_INSTANTIATE(T, Q)                                                                              \
+  template int DeviceTransform<T>::forward(const DeviceSamples&, std::int32_t, Q*, const float*, const Stream&, \
+                                           const float*);                                                       \
+  template int DeviceTransform<T>::inverse(const Q*, const float*, float, const SampleRange&,                   \
+                                           const MutableDeviceSamples&, const Stream&, const float*);
 TRIVELET_INSTANTIATE(float, float)
 TRIVELET_INSTANTIATE(float, std::int16_t)
 TRIVELET_INSTANTIATE(float, std::int32_t)

@@ -82,6 +82,14 @@ class CoefficientLayout {
   std::array<int, 9> high_column_{};
 };
 
+/// Which of the levels that split time, of a dyadic transform of floats by CDF 9/7, one kernel does instead of two; the
+/// bits are the same. Others than kWhereFaster are for tests and measurements.
+enum class JointLevels : std::uint8_t {
+  kWhereFaster,
+  kWherePossible,  ///< small ones, too
+  kNone
+};
+
 /// How samples are rounded at the end of the inverse transform; see codec/dwt.h.
 struct SampleRange {
   float gain = 1;
@@ -94,12 +102,13 @@ struct SampleRange {
 ///   T              as they are;
 ///   std::int32_t   from float: int(|c| * inverse_step) with c's sign, limited to 2^30 as in codec/zerotree.h;
 ///   std::int16_t   the same limited to +-32767; integers are limited, not divided.
-/// Calls only give work to the stream; one call at a time per object and stream.
+/// Calls only give work to the stream; one call at a time per object and stream. Samples and coefficients do not overlap.
+/// They say how many levels one kernel did (JointLevels).
 template <class T>
 class DeviceTransform {
  public:
   /// Throws BadArgument like codec/dwt.h, Unsupported when the device has too little memory.
-  DeviceTransform(const Shape& shape, const Decomposition& d);
+  DeviceTransform(const Shape& shape, const Decomposition& d, JointLevels joint = JointLevels::kWhereFaster);
 
   const CoefficientLayout& layout() const { return layout_; }
   std::size_t scratch_bytes() const;
@@ -107,14 +116,14 @@ class DeviceTransform {
   /// out = T(sample - offset), then the decomposition. `inverse_steps` (device, CoefficientLayout::spread) is read when
   /// Q is an integer and T is not. `frame_gains` (device, one per frame, or none): codec/dwt.h; float and t+2D only.
   template <class Q>
-  void forward(const DeviceSamples& samples, std::int32_t offset, Q* coefficients, const float* inverse_steps,
-               const Stream& stream, const float* frame_gains = nullptr);
+  int forward(const DeviceSamples& samples, std::int32_t offset, Q* coefficients, const float* inverse_steps,
+              const Stream& stream, const float* frame_gains = nullptr);
 
   /// Undoes forward. Quantised floats are restored as (|q| + centroid) * step with q's sign, 0 as 0. `coefficients` are
   /// not changed. When samples.format is kValues, `range` is not used.
   template <class Q>
-  void inverse(const Q* coefficients, const float* steps, float centroid, const SampleRange& range,
-               const MutableDeviceSamples& samples, const Stream& stream, const float* frame_gains = nullptr);
+  int inverse(const Q* coefficients, const float* steps, float centroid, const SampleRange& range,
+              const MutableDeviceSamples& samples, const Stream& stream, const float* frame_gains = nullptr);
 
  private:
   struct Plane {  ///< low band of a level: the input of the next
@@ -126,10 +135,14 @@ class DeviceTransform {
   int frames(int level) const;  ///< of the low band of a level
   bool splits_time(int level) const;
   int time_levels(int level) const;  ///< temporal levels done before the level in space
+  template <class Byte>
+  bool may_be_joint(int level, const BasicDeviceSamples<Byte>& samples, const float* frame_gains) const;
 
   CoefficientLayout layout_;
   std::vector<Plane> low_;  ///< [level], level 0: all frames after the temporal transform
+  JointLevels joint_;
   int processors_ = 1;
+  int shared_bytes_ = 0;  ///< that a block may have
 };
 
 }  // namespace trivelet::gpu

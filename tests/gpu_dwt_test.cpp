@@ -294,6 +294,153 @@ TEST_F(GpuDwt, ReversibleBits) {
   }
 }
 
+/// Values in rows that begin at multiples of 16 bytes, there and back, as many levels as possible by one kernel each.
+void run_jointly(const Case& c, unsigned seed) {
+  SCOPED_TRACE(describe(c) + ", jointly");
+  const Shape& shape = c.shape;
+  const std::size_t width = static_cast<std::size_t>(shape.width), height = static_cast<std::size_t>(shape.height);
+  const std::size_t pitch = (width + 3) / 4 * 4 + (seed % 2) * 4, frame = pitch * height + (seed % 3) * 4;
+  const std::size_t n = frame * static_cast<std::size_t>(shape.frames);
+  std::vector<float> values(n);
+  std::mt19937 random(seed);
+  for (float& v : values) v = static_cast<float>(static_cast<int>(random() % 200001) - 100000) / 97.0f;
+  std::vector<float> reference = values;
+  const Field<float> field{reference.data(), shape, static_cast<std::ptrdiff_t>(pitch),
+                           static_cast<std::ptrdiff_t>(frame)};
+  ThreadPool pool(1);
+  forward_transform<float>(field, c.d, pool, SimdLevel::kScalar);
+
+  int possible = 0;
+  for (int l = 0; l < c.d.temporal_levels; ++l)
+    possible += low_length(shape.frames, l) > 1 && low_length(shape.height, l) > 1 && low_length(shape.width, l) > 1;
+  ASSERT_GT(possible, 0);
+  const Stream stream;
+  DeviceTransform<float> transform(shape, c.d, JointLevels::kWherePossible);
+  const CoefficientLayout& layout = transform.layout();
+  const auto device_values = upload(values, stream);
+  const auto coefficients = poisoned<float>(layout.size(), stream);
+  DeviceSamples in{reinterpret_cast<const std::byte*>(device_values.data()), SampleFormat::kValues,
+                   static_cast<std::ptrdiff_t>(4 * pitch), static_cast<std::ptrdiff_t>(4 * frame)};
+  ASSERT_EQ(transform.forward(in, 0, coefficients.data(), nullptr, stream), possible);
+  const std::vector<float> got = download(coefficients, stream);
+  const SubbandTable table(shape, c.d, false);
+  for (const Subband& s : table.all()) {
+    const Field<float> want = subband_view(field, s);
+    const CoefficientLayout::Band band = layout.band(s);
+    for (int f = 0; f < s.shape.frames; ++f)
+      for (int y = 0; y < s.shape.height; ++y)
+        ASSERT_EQ(std::memcmp(want.row(f, y),
+                              &got[band.origin + static_cast<std::size_t>(f) * band.frame_stride +
+                                   static_cast<std::size_t>(y) * band.row_stride],
+                              static_cast<std::size_t>(s.shape.width) * sizeof(float)),
+                  0)
+            << "band " << s.temporal_band << " resolution " << s.resolution << " orientation " << s.orientation
+            << " frame " << f << " row " << y;
+  }
+
+  inverse_transform<float>(field, c.d, pool, SimdLevel::kScalar);
+  const auto restored = poisoned<float>(n, stream);
+  const MutableDeviceSamples out{reinterpret_cast<std::byte*>(restored.data()), in.format, in.row_stride,
+                                 in.frame_stride};
+  ASSERT_EQ(transform.inverse(coefficients.data(), nullptr, 0, {}, out, stream), possible);
+  const std::vector<float> back = download(restored, stream);
+  const std::vector<float> untouched = download(poisoned<float>(1, stream), stream);
+  for (std::size_t i = 0; i < n; ++i) {
+    const bool sample = i % frame < pitch * height && i % frame % pitch < width;
+    ASSERT_EQ(std::memcmp(&back[i], sample ? &reference[i] : untouched.data(), sizeof(float)), 0)
+        << "frame " << i / frame << " row " << i % frame / pitch << " column " << i % frame % pitch;
+  }
+}
+
+/// What a block may have of shared memory on the device that is emulated, as on those that these kernels are for.
+class SharedMemory {
+ public:
+  SharedMemory() {
+#if defined(TRIVELET_CUDA_EMULATION)
+    emulated_shared_memory = 227 << 10;
+#else
+    int bytes = 0;
+    check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0), "cudaDeviceGetAttribute");
+    enough_ = bytes >= 227 << 10;
+#endif
+  }
+  ~SharedMemory() {
+#if defined(TRIVELET_CUDA_EMULATION)
+    emulated_shared_memory = before_;
+#endif
+  }
+  bool enough() const { return enough_; }
+
+ private:
+  bool enough_ = true;
+#if defined(TRIVELET_CUDA_EMULATION)
+  int before_ = emulated_shared_memory;
+#endif
+};
+
+TEST_F(GpuDwt, LevelsInOneKernel) {
+  const SharedMemory memory;
+  if (!memory.enough()) GTEST_SKIP() << "no GPU with 227 KB of shared memory a block";
+  // One tile and several, cut off in either direction; levels with one row, column or frame, which have no choice; segments of all lengths: forward 4 pairs of frames, inverse 8,
+  // and what is left of them.
+  std::vector<Shape> shapes = {{2, 2, 2},    {3, 5, 3},   {5, 9, 17},  {9, 66, 122}, {16, 33, 21},   {17, 12, 40},
+                               {18, 40, 24}, {37, 10, 9}, {4, 130, 9}, {6, 31, 250}, {20, 148, 248}, {13, 71, 125}};
+  if (!kEmulated || test::full())
+    for (const Shape& s : {Shape{64, 256, 333}, Shape{41, 98, 391}, Shape{130, 40, 60}}) shapes.push_back(s);
+  unsigned seed = 4000;
+  for (const Shape& s : shapes) {
+    run_jointly({s, {Layout::kDyadic, 3, 3, Wavelet::kCdf97, Wavelet::kCdf97}}, seed++);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(GpuDwt, LevelsInOneKernelOnlyWhereTheyCanBe) {
+  const SharedMemory memory;
+  const Shape s{6, 20, 20};
+  const Decomposition best{Layout::kDyadic, 2, 2, Wavelet::kCdf97, Wavelet::kCdf97};
+  const Stream stream;
+  const DeviceBuffer<float> values(24 * 20 * 6), gains(6);
+  const std::size_t bytes = values.size() * sizeof(float);
+  check(cudaMemsetAsync(values.data(), 0, bytes, stream.get()), "cudaMemsetAsync");
+  check(cudaMemsetAsync(gains.data(), 0, 6 * sizeof(float), stream.get()), "cudaMemsetAsync");
+  const auto levels = [&](const Decomposition& d, JointLevels joint, SampleFormat format, std::ptrdiff_t pitch,
+                          bool with_gains) {
+    DeviceTransform<float> transform(s, d, joint);
+    const DeviceBuffer<float> coefficients(transform.layout().size());
+    const int n = transform.forward({reinterpret_cast<const std::byte*>(values.data()), format, 4 * pitch, 80 * pitch},
+                                    0, coefficients.data(), nullptr, stream, with_gains ? gains.data() : nullptr);
+    stream.synchronize();
+    return n;
+  };
+  const auto possible = JointLevels::kWherePossible;
+  EXPECT_EQ(levels(best, possible, SampleFormat::kValues, 20, false), memory.enough() ? 2 : 0);
+  EXPECT_EQ(levels(best, possible, SampleFormat::kValues, 20, true), memory.enough() ? 1 : 0);
+  EXPECT_EQ(levels(best, possible, SampleFormat::kU8, 20, false), memory.enough() ? 1 : 0);
+  EXPECT_EQ(levels(best, possible, SampleFormat::kValues, 21, false), memory.enough() ? 1 : 0);
+  EXPECT_EQ(levels(best, JointLevels::kNone, SampleFormat::kValues, 20, false), 0);
+  EXPECT_EQ(levels(best, JointLevels::kWhereFaster, SampleFormat::kValues, 20, false), 0) << "so small a level";
+  EXPECT_EQ(levels({Layout::kT2d, 1, 2, Wavelet::kCdf97, Wavelet::kCdf97}, possible, SampleFormat::kValues, 20, false),
+            0);
+  EXPECT_EQ(
+      levels({Layout::kDyadic, 2, 2, Wavelet::kCdf53, Wavelet::kCdf97}, possible, SampleFormat::kValues, 20, false), 0);
+  EXPECT_EQ(
+      levels({Layout::kDyadic, 2, 2, Wavelet::kCdf97, Wavelet::kHaar}, possible, SampleFormat::kValues, 20, false), 0);
+#if defined(TRIVELET_CUDA_EMULATION)
+  const Shape large{20, 128, 124};  // for two multiprocessors; its second level is small
+  DeviceTransform<float> chosen(large, best);
+  const DeviceBuffer<float> in(large.samples()), coefficients(chosen.layout().size());
+  check(cudaMemsetAsync(in.data(), 0, in.size() * sizeof(float), stream.get()), "cudaMemsetAsync");
+  const MutableDeviceSamples samples{reinterpret_cast<std::byte*>(in.data()), SampleFormat::kValues, 4 * 124,
+                                     4 * 124 * 128};
+  EXPECT_EQ(chosen.forward({samples.data, samples.format, samples.row_stride, samples.frame_stride}, 0,
+                           coefficients.data(), nullptr, stream),
+            1);
+  EXPECT_EQ(chosen.inverse(coefficients.data(), nullptr, 0, {}, samples, stream), 1);
+  emulated_shared_memory = 99 << 10;
+  EXPECT_EQ(levels(best, possible, SampleFormat::kValues, 20, false), 0) << "a device with too little shared memory";
+#endif
+}
+
 TEST_F(GpuDwt, RejectsWhatTheCpuRejects) {
   const Shape s{4, 8, 8};
   EXPECT_THROW(DeviceTransform<float>({0, 8, 8}, {}), Error);

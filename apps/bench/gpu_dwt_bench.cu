@@ -14,10 +14,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "codec/dwt.h"
 #include "apps/bench/gpu_dwt_bench.h"
-#include "gpu/clock.h"
 #include "apps/bench/papers_convolution.cuh"
+#include "codec/dwt.h"
+#include "gpu/clock.h"
 #include "gpu/dwt.h"
 
 namespace trivelet::gpu {
@@ -84,17 +84,29 @@ void verify(const Stream& stream) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(samples[i]) - 128.0f;
   DeviceBuffer<std::uint8_t> in(s.samples());
   copy(in.data(), samples.data(), samples.size(), cudaMemcpyHostToDevice, stream);
+  DeviceBuffer<float> from(s.samples()), to(s.samples()), scratch(s.samples());
+  copy(from.data(), values.data(), values.size(), cudaMemcpyHostToDevice, stream);
   ThreadPool pool(0);
-  for (const Layout layout : {Layout::kT2d, Layout::kDyadic}) {
-    const Decomposition d{layout, kLevels, kLevels, Wavelet::kCdf97, Wavelet::kCdf97};
+  const std::ptrdiff_t width = s.width, frame = width * s.height;
+  struct Way {
+    const char* name;
+    Layout layout;
+    JointLevels joint;
+    DeviceSamples samples;
+  };
+  const DeviceSamples bytes{reinterpret_cast<const std::byte*>(in.data()), SampleFormat::kU8, width, frame};
+  const DeviceSamples floats{reinterpret_cast<const std::byte*>(from.data()), SampleFormat::kValues, 4 * width,
+                             4 * frame};
+  for (const Way& way :
+       {Way{"t+2D", Layout::kT2d, JointLevels::kNone, bytes}, Way{"dyadic", Layout::kDyadic, JointLevels::kNone, bytes},
+        Way{"dyadic, levels in one kernel", Layout::kDyadic, JointLevels::kWherePossible, floats}}) {
+    const Decomposition d{way.layout, kLevels, kLevels, Wavelet::kCdf97, Wavelet::kCdf97};
     std::vector<float> reference = values;
     const Field<float> field{reference.data(), s, s.width, static_cast<std::ptrdiff_t>(s.width) * s.height};
     forward_transform<float>(field, d, pool, SimdLevel::kBest);
-    DeviceTransform<float> transform(s, d);
+    DeviceTransform<float> transform(s, d, way.joint);
     DeviceBuffer<float> out(transform.layout().size());
-    transform.forward({reinterpret_cast<const std::byte*>(in.data()), SampleFormat::kU8, s.width,
-                       static_cast<std::ptrdiff_t>(s.width) * s.height},
-                      128, out.data(), nullptr, stream);
+    const int joint = transform.forward(way.samples, 128, out.data(), nullptr, stream);
     std::vector<float> result(out.size());
     copy(result.data(), out.data(), out.size(), cudaMemcpyDeviceToHost, stream);
     stream.synchronize();
@@ -110,12 +122,19 @@ void verify(const Stream& stream) {
                                       static_cast<std::size_t>(y) * at.row_stride],
                               static_cast<std::size_t>(band.shape.width) * sizeof(float)) == 0;
     }
-    expect(same, layout == Layout::kT2d ? "t+2D" : "dyadic");
+    expect(same, std::string(way.name) + ", forward");
+    inverse_transform<float>(field, d, pool, SimdLevel::kBest);
+    transform.inverse(out.data(), nullptr, 0, {},
+                      {reinterpret_cast<std::byte*>(to.data()), SampleFormat::kValues, 4 * width, 4 * frame}, stream);
+    std::vector<float> back(s.samples());
+    copy(back.data(), to.data(), back.size(), cudaMemcpyDeviceToHost, stream);
+    stream.synchronize();
+    expect(std::memcmp(back.data(), reference.data(), back.size() * sizeof(float)) == 0,
+           std::string(way.name) + ", inverse");
+    if (joint > 0) std::printf("%s: %d of %d\n", way.name, joint, kLevels);
   }
   std::vector<float> a = values, b(values.size());
   convolve_sequential(a, b, s, kLevels, true);
-  DeviceBuffer<float> from(s.samples()), to(s.samples()), scratch(s.samples());
-  copy(from.data(), values.data(), values.size(), cudaMemcpyHostToDevice, stream);
   for (const bool shared : {false, true}) {
     convolve(shared, from.data(), to.data(), scratch.data(), s, kLevels, stream);
     copy(b.data(), to.data(), b.size(), cudaMemcpyDeviceToHost, stream);
@@ -177,8 +196,9 @@ struct Times {
 
 template <class Q>
 void time_transform(const char* what, const Shape& s, const Decomposition& d, bool bytes_in,
-                    const std::vector<std::uint8_t>& samples, const Stream& stream, double* forward_ms) {
-  DeviceTransform<float> transform(s, d);
+                    const std::vector<std::uint8_t>& samples, const Stream& stream, double* forward_ms,
+                    JointLevels joint = JointLevels::kWhereFaster) {
+  DeviceTransform<float> transform(s, d, joint);
   const CoefficientLayout& layout = transform.layout();
   const SubbandTable table(s, d, false);
   std::vector<float> step;
@@ -306,6 +326,9 @@ void measure(const Shape& s, bool sequential, const Stream& stream) {
   const Decomposition dyadic{Layout::kDyadic, kLevels, kLevels, Wavelet::kCdf97, Wavelet::kCdf97};
   const Decomposition t2d{Layout::kT2d, kLevels, kLevels, Wavelet::kCdf97, Wavelet::kCdf97};
   time_transform<float>("dyadic f32 -> f32", s, dyadic, false, samples, stream, &t.ours);
+  if (!record)
+    time_transform<float>("dyadic f32 -> f32 by two kernels", s, dyadic, false, samples, stream, nullptr,
+                          JointLevels::kNone);
   time_transform<float>("t+2D f32 -> f32", s, t2d, false, samples, stream, nullptr);
   time_transform<std::int16_t>("dyadic u8 -> i16", s, dyadic, true, samples, stream, nullptr);
   time_transform<std::int16_t>("t+2D u8 -> i16", s, t2d, true, samples, stream, nullptr);
