@@ -1,6 +1,9 @@
 // A codeword of the predictive profile -> a block of samples.
 
-#include <cstring>
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string>
 
 #include "codec/bad_stream.h"
 #include "codec/bytes.h"
