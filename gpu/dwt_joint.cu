@@ -254,7 +254,12 @@ struct CoefficientColumn {
 
   __device__ __forceinline__ CoefficientColumn(const PlaneArgs<float, float>& a, const JointPlace& p, int column,
                                                int of_pair, float* memory)
-      : high_time(of_pair), y(p.top), high(column >= kTileHalfWide), raw(memory) {
+      : high_time(of_pair),
+        // The tile's first row: warp / kWarps is 0, but the compiler does not know that all threads have the same. Where
+        // it does, it keeps what begin() mirrors in registers that there are not: 284 bytes spilt instead of 4.
+        y(p.top + p.warp / InverseTile::kWarps * InverseTile::kHigh),
+        high(column >= kTileHalfWide),
+        raw(memory) {
     const int x = 2 * (p.tile * (kTileOwnWide / 2) + column % kTileHalfWide - kBorder / 2) + (high ? 1 : 0);
     at = x < a.width + kBorder ? mirror(x, a.width) / 2 : 0;
     inside = y >= kBorder && y + InverseTile::kHigh + kBorder + 2 <= a.height;
@@ -278,10 +283,12 @@ struct CoefficientColumn {
         fetch(2 * j + 2, highs + rows(j, a.pitch));
       }
     } else {
-      TRIVELET_UNROLL_BY(1)  // or what is mirrored stays in registers that there are not
-      for (int i = 0; i < InverseTile::kRaw; ++i) {
-        const int row = mirror_near(y - 3 + i, a.height) / 2;
-        fetch(i, i % 2 ? lows + rows(row, low_pitch) : highs + rows(row, a.pitch));
+      const auto row = [&](int i) { return mirror_near(y - 3 + i, a.height) / 2; };
+      fetch(0, highs + rows(row(0), a.pitch));
+      TRIVELET_UNROLL
+      for (int j = 0; j < InverseTile::kPairs; ++j) {
+        fetch(2 * j + 1, lows + rows(row(2 * j + 1), low_pitch));
+        fetch(2 * j + 2, highs + rows(row(2 * j + 2), a.pitch));
       }
     }
     __pipeline_commit();
