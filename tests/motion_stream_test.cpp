@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "codec/backend.h"
 #include "codec/container.h"
@@ -158,6 +162,39 @@ std::string keys_of(const std::vector<std::byte>& stream) {
   std::string keys;
   for (const GopInfo& g : info_of(stream).gops) keys += "FLO"[static_cast<int>(g.key)];
   return keys;
+}
+
+// One that is longer than a pyramid has its key in the middle, unless a frame more lets others follow.
+TEST(MotionStream, ClosedGopsHaveOneKey) {
+  const std::vector<std::pair<int, std::string>> wanted = {{3, "F"}, {4, "L"}, {5, "F"}, {6, "L"}, {7, "L"}};
+  for (const auto& [frames, keys] : wanted) {
+    const Clip clip = moving_clip(40, 24, "gray", frames, frames);
+    EncoderParams p = with_motion(frames);
+    p.temporal_levels = 2;
+    const auto stream = encode(clip, p);
+    EXPECT_EQ(keys_of(stream), keys) << frames;
+    for (const int reduce : {1, 2}) {
+      const std::vector<Gop> decoded = decode(stream, {.temporal_reduce = reduce, .threads = 2});
+      const int kept = keys == "L" ? frames >> reduce : ((frames - 1) >> reduce) + 1;
+      ASSERT_EQ(decoded.size(), 1u);
+      EXPECT_EQ(decoded[0].frames(), kept) << frames << " " << reduce;
+    }
+  }
+}
+
+TEST(MotionStream, GopsAndWhatIsBetweenClosedOnesFitThePictures) {
+  const VideoInfo small = video(720, 576, "yuv420p", 0), large = video(722, 576, "yuv420p", 0);
+  EXPECT_EQ(moving_gop_frames(small, Effort::kMedium), 64);
+  EXPECT_EQ(moving_gop_frames(large, Effort::kMedium), 32);
+  EXPECT_EQ(moving_gop_frames(large, Effort::kSlow), 64);
+  for (const auto& [rate, frames, interval] : {std::tuple{25, 64, 128}, {25, 32, 96}, {30, 32, 128}, {12, 64, 64}}) {
+    VideoInfo info = small;
+    info.frame_rate = {rate, 1};
+    EXPECT_EQ(resolve(info, with_motion(frames)).key_interval, interval) << rate << " " << frames;
+  }
+  EncoderParams typed = with_motion(64);
+  typed.key_interval = 100;
+  EXPECT_EQ(resolve(small, typed).key_interval, 100);
 }
 
 // Every coefficient that is moved ends in the interval next to its own, nothing else is touched, and the same is done
