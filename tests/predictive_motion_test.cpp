@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <random>
 #include <tuple>
 
@@ -15,17 +13,18 @@
 #include "codec/prediction_block.h"
 #include "codec/prediction_compensation.h"
 #include "codec/prediction_motion_kernels.h"
-#include "tests/one_of.h"
-#include "tests/support.h"
+#include "tests/predictive_support.h"
 
 namespace trivelet {
 namespace {
 
 using prediction::BlockMotion;
-using prediction::BlockSamples;
 using prediction::Limits;
 using prediction::MotionVector;
 using prediction::Patch;
+using test::block_of;
+using test::block_video;
+using test::encode_block;
 
 std::vector<SimdLevel> all_levels() {
   std::vector<SimdLevel> levels{SimdLevel::kScalar};
@@ -181,17 +180,6 @@ TEST(PredictiveMotion, MovedFramesAreWhatIsDefined) {
 
 // ------------------------------------------------------------------------------------------------------------- blocks
 
-VideoInfo video(int width, int height, int bits) {
-  VideoInfo v;
-  v.width = width;
-  v.height = height;
-  v.format = {ColourModel::kGrey, bits, 0, 0, false, false};
-  v.frame_rate = {0, 1};
-  v.sample_aspect = {0, 1};
-  v.time_base = {1, 1};
-  return v;
-}
-
 /// Numbers that nothing tells, 0..1, a unit apart; between them smooth.
 double texture(double x, double y) {
   const double x0 = std::floor(x), y0 = std::floor(y);
@@ -229,13 +217,6 @@ Gop drifting(const VideoInfo& info, int frames, int dx, int dy) {
   return gop;
 }
 
-template <class G>
-auto block_of(G& gop, const VideoInfo& info) {
-  auto plane = gop.plane(0);
-  plane.shape.frames = gop.frames();
-  return BlockSamples<decltype(plane)>{plane, 0, 0, info.height, info.width, info.format.bits};
-}
-
 prediction::Effort moving(int log2_cell = 4) {
   prediction::Effort e;
   e.moved = true;
@@ -243,23 +224,8 @@ prediction::Effort moving(int log2_cell = 4) {
   return e;
 }
 
-std::vector<std::uint8_t> encode(const Gop& gop, const VideoInfo& info, const prediction::Effort& effort,
-                                 SimdLevel simd = SimdLevel::kBest) {
-  prediction::BlockEncoder coder(simd);
-  std::vector<std::uint8_t> out;
-  coder.encode(block_of(gop, info), effort, out);
-  return out;
-}
-
 Gop decode(const std::vector<std::uint8_t>& codeword, const VideoInfo& info, int frames, SimdLevel simd) {
-  Gop gop(info, frames);
-  gop.set_frames(frames);
-  prediction::BlockDecoder coder(simd);
-  // Nothing behind the codeword may be read.
-  const auto exact = std::make_unique<std::uint8_t[]>(codeword.size());
-  std::memcpy(exact.get(), codeword.data(), codeword.size());
-  coder.decode(block_of(gop, info), exact.get(), codeword.size(), true);
-  return gop;
+  return test::decode_block(codeword, info, frames, simd, true);
 }
 
 TEST(PredictiveMotion, BlocksComeBack) {
@@ -269,12 +235,12 @@ TEST(PredictiveMotion, BlocksComeBack) {
   for (const auto& [frames, height, width] : shapes)
     for (const int bits : {1, 8, 12, 16})
       for (const int cell : {3, 4, 5, 6}) {
-        const VideoInfo info = video(width, height, bits);
+        const VideoInfo info = block_video(width, height, bits);
         ++step;
         const Gop gop = drifting(info, frames, step % 23 - 11, step % 17 - 8);
-        const std::vector<std::uint8_t> codeword = encode(gop, info, moving(cell), SimdLevel::kScalar);
+        const std::vector<std::uint8_t> codeword = encode_block(gop, info, moving(cell), SimdLevel::kScalar);
         for (const SimdLevel simd : all_levels()) {
-          EXPECT_EQ(codeword, encode(gop, info, moving(cell), simd)) << to_string(simd);
+          EXPECT_EQ(codeword, encode_block(gop, info, moving(cell), simd)) << to_string(simd);
           EXPECT_EQ(test::compare(gop, decode(codeword, info, frames, simd)).largest, 0)
               << frames << "x" << height << "x" << width << ", " << bits << " bits, cells of 2^" << cell;
         }
@@ -282,10 +248,11 @@ TEST(PredictiveMotion, BlocksComeBack) {
 }
 
 TEST(PredictiveMotion, IsWorthWhatItShouldBe) {
-  const VideoInfo info = video(160, 128, 8);
+  const VideoInfo info = block_video(160, 128, 8);
   const auto part = [&](int dx, int dy) {
     const Gop gop = drifting(info, 6, dx, dy);
-    return static_cast<double>(encode(gop, info, moving()).size()) / static_cast<double>(encode(gop, info, {}).size());
+    return static_cast<double>(encode_block(gop, info, moving()).size()) /
+           static_cast<double>(encode_block(gop, info, {}).size());
   };
   EXPECT_LT(part(20, -8), 0.75);  // whole samples
   EXPECT_LT(part(21, 7), 0.8);
@@ -295,7 +262,7 @@ TEST(PredictiveMotion, IsWorthWhatItShouldBe) {
 
 // Further than vectors are looked for otherwise.
 TEST(PredictiveMotion, PagesThatAreScrolled) {
-  const VideoInfo info = video(120, 250, 8);
+  const VideoInfo info = block_video(120, 250, 8);
   for (const int rows : {70, -110}) {
     Gop gop(info, 2);
     gop.set_frames(2);
@@ -303,15 +270,15 @@ TEST(PredictiveMotion, PagesThatAreScrolled) {
       for (int y = 0; y < info.height; ++y)
         for (int x = 0; x < info.width; ++x)
           gop.plane(0).row(f, y)[x] = static_cast<std::byte>(texture(x, y + f * rows) < 0.2 ? 20 : 230);
-    const double first = 0.5 * static_cast<double>(encode(gop, info, {}).size());
-    const double moved = static_cast<double>(encode(gop, info, moving()).size()) - first;
+    const double first = 0.5 * static_cast<double>(encode_block(gop, info, {}).size());
+    const double moved = static_cast<double>(encode_block(gop, info, moving()).size()) - first;
     EXPECT_LT(moved, (static_cast<double>(std::abs(rows)) / info.height + 0.15) * first) << rows;
   }
 }
 
 // Where the first frame needs all and the others nothing, frequencies of both together suit neither.
 TEST(PredictiveMotion, FirstFrameMayHaveItsOwnFrequencies) {
-  const VideoInfo info = video(200, 120, 8);
+  const VideoInfo info = block_video(200, 120, 8);
   Gop gop(info, 3);
   gop.set_frames(3);
   std::mt19937 random(4);
@@ -320,13 +287,13 @@ TEST(PredictiveMotion, FirstFrameMayHaveItsOwnFrequencies) {
       const auto ink = static_cast<std::byte>(random() % 32 ? 170 : 95);
       for (int f = 0; f < 3; ++f) gop.plane(0).row(f, y)[x] = ink;
     }
-  const std::vector<std::uint8_t> codeword = encode(gop, info, moving());
-  EXPECT_LT(codeword.size(), encode(gop, info, {}).size());
+  const std::vector<std::uint8_t> codeword = encode_block(gop, info, moving());
+  EXPECT_LT(codeword.size(), encode_block(gop, info, {}).size());
   for (const SimdLevel simd : all_levels()) EXPECT_EQ(test::compare(gop, decode(codeword, info, 3, simd)).largest, 0);
 }
 
 TEST(PredictiveMotion, MotionIsUsedAgain) {
-  const VideoInfo info = video(90, 70, 8);
+  const VideoInfo info = block_video(90, 70, 8);
   const Gop gop = drifting(info, 4, 9, 5);
   prediction::BlockEncoder coder(SimdLevel::kBest);
   std::vector<std::uint8_t> first, again;
@@ -338,7 +305,7 @@ TEST(PredictiveMotion, MotionIsUsedAgain) {
 }
 
 TEST(PredictiveMotion, EncoderFindsEveryWrongBitInItsCodeword) {
-  const VideoInfo info = video(40, 33, 10);
+  const VideoInfo info = block_video(40, 33, 10);
   const Gop gop = drifting(info, 3, 5, 6);
   prediction::BlockEncoder coder(SimdLevel::kBest);
   std::vector<std::uint8_t> codeword;
@@ -355,41 +322,13 @@ TEST(PredictiveMotion, EncoderFindsEveryWrongBitInItsCodeword) {
     EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size)) << size << " bytes";
 }
 
-// Every cut codeword is refused; changed ones are refused or give samples, the same for every instruction set.
 TEST(PredictiveMotion, DamagedCodewords) {
   for (const int bits : {3, 8, 16}) {
-    const VideoInfo info = video(37, 29, bits);
-    const Gop gop = drifting(info, 3, 7, -5);
-    const std::vector<std::uint8_t> whole = encode(gop, info, moving(3));
-    test::OneOf some(5);
-    for (std::size_t size = 1; size < whole.size(); ++size) {
-      if (!some()) continue;
-      const std::vector<std::uint8_t> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
-      EXPECT_THROW((void)decode(cut, info, 3, SimdLevel::kBest), Error) << size;
-    }
-    std::mt19937 random(static_cast<unsigned>(bits));
-    int refused = 0;
-    const int tries = test::full() ? 1500 : 400;
-    for (int i = 0; i < tries; ++i) {
-      std::vector<std::uint8_t> changed = whole;
-      changed[random() % changed.size()] ^= static_cast<std::uint8_t>(1 + random() % 255);
-      std::array<bool, 2> bad{};
-      std::array<Gop, 2> decoded;
-      for (std::size_t k = 0; k < 2; ++k) {
-        try {
-          decoded[k] = decode(changed, info, 3, k == 0 ? SimdLevel::kScalar : SimdLevel::kBest);
-        } catch (const Error& e) {
-          EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << e.what();
-          bad[k] = true;
-        }
-      }
-      EXPECT_EQ(bad[0], bad[1]);
-      if (!bad[0] && !bad[1]) {
-        EXPECT_EQ(test::compare(decoded[0], decoded[1]).largest, 0);
-      }
-      refused += bad[0];
-    }
-    EXPECT_GT(refused, tries / 2);
+    const VideoInfo info = block_video(37, 29, bits);
+    const std::vector<std::uint8_t> whole = encode_block(drifting(info, 3, 7, -5), info, moving(3));
+    test::expect_damage_is_found(
+        whole, static_cast<std::uint32_t>(bits), whole.size(),
+        [&](const std::vector<std::uint8_t>& codeword, SimdLevel simd) { return decode(codeword, info, 3, simd); });
   }
 }
 
@@ -425,7 +364,7 @@ StreamHeader header_of(const std::vector<std::byte>& stream) {
 }
 
 TEST(PredictiveMotion, Streams) {
-  VideoInfo info = video(150, 90, 8);
+  VideoInfo info = block_video(150, 90, 8);
   info.format = {ColourModel::kYuv, 8, 1, 1, false, false};
   EncoderParams p = predictive(1);
   const std::vector<std::byte> one = stream_of(info, p, 3);

@@ -4,71 +4,30 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <functional>
 #include <random>
 #include <tuple>
 
 #include "codec/prediction_ahead.h"
 #include "codec/prediction_block.h"
 #include "codec/prediction_kernels.h"
-#include "tests/one_of.h"
-#include "tests/support.h"
+#include "tests/predictive_support.h"
 
 namespace trivelet {
 namespace {
 
 using prediction::BlockSamples;
+using test::block_of;
+using test::block_video;
+using test::encode_block;
 using test::Pattern;
 
 constexpr Pattern kPatterns[] = {Pattern::kSmooth, Pattern::kTexture, Pattern::kNoise, Pattern::kZero,
                                  Pattern::kExtremes};
 
-VideoInfo video(int width, int height, int bits, bool is_signed) {
-  VideoInfo v;
-  v.width = width;
-  v.height = height;
-  v.format = {ColourModel::kGrey, bits, 0, 0, false, is_signed};
-  v.frame_rate = {0, 1};
-  v.sample_aspect = {0, 1};
-  v.time_base = {1, 1};
-  return v;
-}
-
 Gop picture(const VideoInfo& info, int frames, Pattern pattern, std::uint32_t seed) {
   Gop gop(info, frames);
   test::fill(gop, frames, info.format, pattern, seed);
-  return gop;
-}
-
-template <class G>
-auto block_of(G& gop, const VideoInfo& info) {
-  auto plane = gop.plane(0);
-  plane.shape.frames = gop.frames();
-  return BlockSamples<decltype(plane)>{plane, 0, 0, info.height, info.width, info.format.bits};
-}
-
-std::vector<std::uint8_t> encode(const Gop& gop, const VideoInfo& info, const prediction::Effort& effort,
-                                 SimdLevel simd) {
-  prediction::BlockEncoder coder(simd);
-  std::vector<std::uint8_t> out;
-  coder.encode(block_of(gop, info), effort, out);
-  return out;
-}
-
-Gop decode(const std::vector<std::uint8_t>& codeword, const VideoInfo& info, int frames, SimdLevel simd) {
-  Gop gop(info, frames);
-  gop.set_frames(frames);
-  if (codeword.empty()) {
-    prediction::BlockDecoder::clear(block_of(gop, info));
-    return gop;
-  }
-  prediction::BlockDecoder coder(simd);
-  // Nothing behind the codeword may be read.
-  const auto exact = std::make_unique<std::uint8_t[]>(codeword.size());
-  std::memcpy(exact.get(), codeword.data(), codeword.size());
-  coder.decode(block_of(gop, info), exact.get(), codeword.size(), false);
   return gop;
 }
 
@@ -80,17 +39,14 @@ std::vector<std::uint8_t> encode_ahead(const Gop& gop, const VideoInfo& info, Si
 }
 
 Gop decode_ahead(const std::vector<std::uint8_t>& codeword, const VideoInfo& info, int frames, SimdLevel simd) {
-  Gop gop(info, frames);
-  gop.set_frames(frames);
-  if (codeword.empty()) {
-    prediction::BlockDecoder::clear(block_of(gop, info));
-    return gop;
-  }
-  prediction::AheadDecoder coder(simd);
-  const auto exact = std::make_unique<std::uint8_t[]>(codeword.size());
-  std::memcpy(exact.get(), codeword.data(), codeword.size());
-  coder.decode(block_of(gop, info), exact.get(), codeword.size());
-  return gop;
+  return test::decoded_block(codeword, info, frames,
+                             [&](const auto& block, const std::uint8_t* bytes, std::size_t size) {
+                               prediction::AheadDecoder(simd).decode(block, bytes, size);
+                             });
+}
+
+Gop decode(const std::vector<std::uint8_t>& codeword, const VideoInfo& info, int frames, SimdLevel simd) {
+  return test::decode_block(codeword, info, frames, simd, false);
 }
 
 prediction::Effort effort(int tap_set, int edge, int classes) {
@@ -121,11 +77,11 @@ TEST(Predictive, BlocksComeBack) {
   for (const auto& [frames, height, width] : shapes)
     for (const int bits : {1, 2, 8, 9, 13, 16})
       for (const Pattern pattern : kPatterns) {
-        const VideoInfo info = video(width, height, bits, seed % 3 == 0);
+        const VideoInfo info = block_video(width, height, bits, seed % 3 == 0);
         const Gop gop = picture(info, frames, pattern, ++seed);
         const prediction::Effort e = effort(static_cast<int>(seed % 4), 3 + static_cast<int>(seed % 3), 4);
-        const std::vector<std::uint8_t> codeword = encode(gop, info, e, SimdLevel::kScalar);
-        for (const SimdLevel simd : vector_levels()) EXPECT_EQ(codeword, encode(gop, info, e, simd));
+        const std::vector<std::uint8_t> codeword = encode_block(gop, info, e, SimdLevel::kScalar);
+        for (const SimdLevel simd : vector_levels()) EXPECT_EQ(codeword, encode_block(gop, info, e, simd));
         for (const SimdLevel simd : all_levels())
           EXPECT_EQ(test::compare(gop, decode(codeword, info, frames, simd)).largest, 0)
               << frames << "x" << height << "x" << width << ", " << bits << " bits, seed " << seed;
@@ -140,7 +96,7 @@ TEST(Ahead, BlocksComeBack) {
   for (const auto& [frames, height, width] : shapes)
     for (const int bits : {1, 2, 8, 9, 13, 16})
       for (const Pattern pattern : kPatterns) {
-        const VideoInfo info = video(width, height, bits, seed % 3 == 0);
+        const VideoInfo info = block_video(width, height, bits, seed % 3 == 0);
         const Gop gop = picture(info, frames, pattern, ++seed);
         const std::vector<std::uint8_t> codeword = encode_ahead(gop, info, SimdLevel::kScalar);
         for (const SimdLevel simd : vector_levels()) EXPECT_EQ(codeword, encode_ahead(gop, info, simd));
@@ -157,7 +113,7 @@ TEST(Ahead, CodersAreUsedAgain) {
   std::uint32_t seed = 0;
   for (const auto& [frames, height, width] :
        {std::tuple{5, 40, 70}, std::tuple{2, 7, 9}, std::tuple{1, 3, 33}, std::tuple{7, 20, 64}}) {
-    const VideoInfo info = video(width, height, 12, false);
+    const VideoInfo info = block_video(width, height, 12, false);
     const Gop gop = picture(info, frames, kPatterns[seed % 3], seed);
     ++seed;
     std::vector<std::uint8_t> codeword;
@@ -171,17 +127,17 @@ TEST(Ahead, CodersAreUsedAgain) {
 }
 
 TEST(Predictive, EmptyBlocksTakeNothing) {
-  const VideoInfo info = video(9, 7, 8, true);
+  const VideoInfo info = block_video(9, 7, 8, true);
   EXPECT_TRUE(encode_ahead(picture(info, 3, Pattern::kZero, 1), info, SimdLevel::kBest).empty());
-  EXPECT_TRUE(encode(picture(info, 3, Pattern::kZero, 1), info, {}, SimdLevel::kBest).empty());
+  EXPECT_TRUE(encode_block(picture(info, 3, Pattern::kZero, 1), info, {}, SimdLevel::kBest).empty());
 }
 
 // What is predicted must cost less than the samples, and what is not must cost hardly more.
 TEST(Predictive, SizesAreSensible) {
-  const VideoInfo info = video(120, 100, 12, false);
+  const VideoInfo info = block_video(120, 100, 12, false);
   const double voxels = 120.0 * 100 * 12;
   const auto bits = [&](Pattern p) {
-    return 8.0 * static_cast<double>(encode(picture(info, 12, p, 7), info, {}, SimdLevel::kBest).size()) / voxels;
+    return 8.0 * static_cast<double>(encode_block(picture(info, 12, p, 7), info, {}, SimdLevel::kBest).size()) / voxels;
   };
   EXPECT_LT(bits(Pattern::kSmooth), 1.5);
   EXPECT_LT(bits(Pattern::kTexture), 8.5);
@@ -418,47 +374,20 @@ TEST(Ahead, StatesAgreeAtTheirLimits) {
     }
 }
 
-// Every cut codeword is refused; changed ones are refused or give samples, the same for every instruction set.
 TEST(Ahead, DamagedCodewords) {
   for (const int bits : {3, 8, 16}) {
-    const VideoInfo info = video(37, 19, bits, false);
+    const VideoInfo info = block_video(37, 19, bits, false);
     const Gop gop = picture(info, 3, bits == 3 ? Pattern::kSmooth : Pattern::kTexture, 5);
     const std::vector<std::uint8_t> whole = encode_ahead(gop, info, SimdLevel::kBest);
-    test::OneOf some(5);
-    for (std::size_t size = 1; size < whole.size(); ++size) {
-      if (!some()) continue;
-      const std::vector<std::uint8_t> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
-      EXPECT_THROW((void)decode_ahead(cut, info, 3, SimdLevel::kBest), Error) << size;
-    }
-    std::mt19937 random(static_cast<unsigned>(bits));
-    int refused = 0;
-    const int tries = test::full() ? 1500 : 400;
-    for (int i = 0; i < tries; ++i) {
-      std::vector<std::uint8_t> changed = whole;
-      const std::size_t most = i % 2 ? changed.size() : std::min<std::size_t>(changed.size(), 100);
-      changed[random() % most] ^= static_cast<std::uint8_t>(1 + random() % 255);
-      std::array<bool, 2> bad{};
-      std::array<Gop, 2> decoded;
-      for (std::size_t k = 0; k < 2; ++k) {
-        try {
-          decoded[k] = decode_ahead(changed, info, 3, k == 0 ? SimdLevel::kScalar : SimdLevel::kBest);
-        } catch (const Error& e) {
-          EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << e.what();
-          bad[k] = true;
-        }
-      }
-      EXPECT_EQ(bad[0], bad[1]);
-      if (!bad[0] && !bad[1]) {
-        EXPECT_EQ(test::compare(decoded[0], decoded[1]).largest, 0);
-      }
-      refused += bad[0];
-    }
-    EXPECT_GT(refused, tries / 2);
+    test::expect_damage_is_found(whole, static_cast<std::uint32_t>(bits), 100,
+                                 [&](const std::vector<std::uint8_t>& codeword, SimdLevel simd) {
+                                   return decode_ahead(codeword, info, 3, simd);
+                                 });
   }
 }
 
 TEST(Ahead, EncoderFindsEveryWrongBitInItsCodeword) {
-  const VideoInfo info = video(19, 17, 10, false);
+  const VideoInfo info = block_video(19, 17, 10, false);
   for (const Pattern pattern : {Pattern::kTexture, Pattern::kExtremes}) {
     const Gop gop = picture(info, 3, pattern, 5);
     prediction::AheadEncoder coder(SimdLevel::kBest);
@@ -477,43 +406,15 @@ TEST(Ahead, EncoderFindsEveryWrongBitInItsCodeword) {
   }
 }
 
-// Every cut codeword is refused; changed ones are refused or give samples, the same for every instruction set.
+// Half of the changes are in the head.
 TEST(Predictive, DamagedCodewords) {
   for (const int bits : {3, 8, 16}) {
-    const VideoInfo info = video(21, 19, bits, false);
+    const VideoInfo info = block_video(21, 19, bits, false);
     const Gop gop = picture(info, 3, bits == 3 ? Pattern::kSmooth : Pattern::kTexture, 5);
-    const std::vector<std::uint8_t> whole = encode(gop, info, effort(1, 3, 3), SimdLevel::kBest);
-    test::OneOf some(5);
-    for (std::size_t size = 1; size < whole.size(); ++size) {
-      if (!some()) continue;
-      const std::vector<std::uint8_t> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
-      EXPECT_THROW((void)decode(cut, info, 3, SimdLevel::kBest), Error) << size;
-    }
-    std::mt19937 random(static_cast<unsigned>(bits));
-    int refused = 0;
-    const int tries = test::full() ? 1500 : 400;
-    for (int i = 0; i < tries; ++i) {
-      std::vector<std::uint8_t> changed = whole;
-      // Half of them in the head.
-      const std::size_t most = i % 2 ? changed.size() : std::min<std::size_t>(changed.size(), 60);
-      changed[random() % most] ^= static_cast<std::uint8_t>(1 + random() % 255);
-      std::array<bool, 2> bad{};
-      std::array<Gop, 2> decoded;
-      for (std::size_t k = 0; k < 2; ++k) {
-        try {
-          decoded[k] = decode(changed, info, 3, k == 0 ? SimdLevel::kScalar : SimdLevel::kBest);
-        } catch (const Error& e) {
-          EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << e.what();
-          bad[k] = true;
-        }
-      }
-      EXPECT_EQ(bad[0], bad[1]);
-      if (!bad[0] && !bad[1]) {
-        EXPECT_EQ(test::compare(decoded[0], decoded[1]).largest, 0);
-      }
-      refused += bad[0];
-    }
-    EXPECT_GT(refused, tries / 2);  // the state's end tells, but of extra bits only what follows from them
+    const std::vector<std::uint8_t> whole = encode_block(gop, info, effort(1, 3, 3), SimdLevel::kBest);
+    test::expect_damage_is_found(
+        whole, static_cast<std::uint32_t>(bits), 60,
+        [&](const std::vector<std::uint8_t>& codeword, SimdLevel simd) { return decode(codeword, info, 3, simd); });
   }
 }
 
@@ -543,7 +444,7 @@ std::vector<std::byte> stream_of(const VideoInfo& info, const EncoderParams& p, 
 }
 
 TEST(Predictive, EncoderFindsEveryWrongBitInItsCodeword) {
-  const VideoInfo info = video(19, 17, 10, false);
+  const VideoInfo info = block_video(19, 17, 10, false);
   for (const Pattern pattern : {Pattern::kTexture, Pattern::kExtremes}) {
     const Gop gop = picture(info, 3, pattern, 5);
     prediction::BlockEncoder coder(SimdLevel::kBest);
@@ -576,7 +477,7 @@ TEST(Predictive, SlowIsNeverLarger) {
       params.temporal_levels = params.spatial_levels = 0;
       params.gop_frames = frames;
       params.threads = 1;
-      const VideoInfo info = video(70, 50, 12, false);
+      const VideoInfo info = block_video(70, 50, 12, false);
       const Gop gop = picture(info, frames, pattern, 3);
       std::size_t size[2];
       for (int slow = 0; slow < 2; ++slow) {
@@ -607,15 +508,15 @@ Gop page(const VideoInfo& info, int frames, int width, int height, int period) {
 
 // Least squares go by the part that changes, and would let the rest blur.
 TEST(Predictive, WhatStandsStillCostsNearlyNothing) {
-  const VideoInfo info = video(160, 128, 8, false);
+  const VideoInfo info = block_video(160, 128, 8, false);
   const auto size = [&](int frames) {
-    return encode(page(info, frames, 64, 64, 6), info, {}, SimdLevel::kScalar).size();
+    return encode_block(page(info, frames, 64, 64, 6), info, {}, SimdLevel::kScalar).size();
   };
   EXPECT_LT(size(32), 6 * size(1));
 }
 
 TEST(Ahead, WhatStandsStillCostsNearlyNothing) {
-  const VideoInfo info = video(160, 128, 8, false);
+  const VideoInfo info = block_video(160, 128, 8, false);
   const auto size = [&](int frames) {
     return encode_ahead(page(info, frames, 48, 32, 2), info, SimdLevel::kScalar).size();
   };
@@ -627,7 +528,7 @@ TEST(Predictive, StreamsOfAllFormats) {
        {PixelFormat{ColourModel::kYuv, 8, 1, 1, false, false}, PixelFormat{ColourModel::kYuv, 10, 1, 0, true, false},
         PixelFormat{ColourModel::kRgb, 8, 0, 0, false, false}, PixelFormat{ColourModel::kRgb, 16, 0, 0, true, false},
         PixelFormat{ColourModel::kGrey, 16, 0, 0, false, true}}) {
-    VideoInfo info = video(150, 70, format.bits, false);
+    VideoInfo info = block_video(150, 70, format.bits, false);
     info.format = format;
     for (const Effort effort : {Effort::kFast, Effort::kMedium}) {
       EncoderParams p = predictive(1);
@@ -650,7 +551,7 @@ TEST(Predictive, StreamsOfAllFormats) {
 }
 
 TEST(Predictive, RegionsNeedTheirBlocksOnly) {
-  const VideoInfo info = video(300, 200, 12, false);
+  const VideoInfo info = block_video(300, 200, 12, false);
   const std::vector<std::byte> stream = stream_of(info, predictive(), 1, Pattern::kTexture);
   MemorySource source(stream.data(), stream.size());
   DecoderParams params;
@@ -669,7 +570,7 @@ TEST(Predictive, RegionsNeedTheirBlocksOnly) {
 }
 
 TEST(Predictive, DamageStaysInItsGop) {
-  const VideoInfo info = video(150, 70, 8, false);
+  const VideoInfo info = block_video(150, 70, 8, false);
   std::vector<std::byte> stream = stream_of(info, predictive(), 3, Pattern::kTexture);
   MemorySource intact(stream.data(), stream.size());
   const StreamInfo found = probe(intact);
@@ -691,7 +592,7 @@ TEST(Predictive, DamageStaysInItsGop) {
 }
 
 TEST(Predictive, RefusesWhatItHasNot) {
-  const VideoInfo info = video(40, 30, 8, false);
+  const VideoInfo info = block_video(40, 30, 8, false);
   const auto refused = [&](const std::function<void(EncoderParams&)>& change) {
     EncoderParams p = predictive();
     change(p);
