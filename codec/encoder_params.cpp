@@ -100,6 +100,17 @@ int moving_gop_frames(const VideoInfo& video, Effort effort) {
   return is_small(video) || effort == Effort::kSlow ? 64 : 32;
 }
 
+int predicted_gop_frames(const VideoInfo& video, Effort effort) {
+  const int usual = EncoderParams{}.gop_frames;
+  constexpr double kBytes = 100e6;
+  if (effort == Effort::kFast) return usual;
+  double frame = 0;
+  for (int c = 0; c < video.format.components(); ++c)
+    frame +=
+        static_cast<double>(video.component_width(c)) * video.component_height(c) * video.format.bytes_per_sample();
+  return std::clamp(static_cast<int>(kBytes / frame), usual, 2 * usual);
+}
+
 EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   check_video(video);
   if (p.gop_frames < 1 || p.gop_frames > kMaxGopFrames)

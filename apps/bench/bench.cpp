@@ -125,7 +125,8 @@ void draw_plane(const MutableVolumeView& plane, const VideoInfo& info, int compo
   }
 }
 
-Clip synthesise(const Options& options, const Common& common, int gop_frames, ThreadPool& pool) {
+Clip synthesise(const Options& options, const Common& common, const Command& app, EncoderParams& params,
+                ThreadPool& pool) {
   Clip clip;
   clip.info.width = 1920;
   clip.info.height = 1080;
@@ -139,6 +140,8 @@ Clip synthesise(const Options& options, const Common& common, int gop_frames, Th
     clip.info.frame_rate = parse_frame_rate(options.reading.frame_rate);
     clip.info.time_base = {clip.info.frame_rate.den, clip.info.frame_rate.num};
   }
+  choose_gop_frames(app, clip.info, params);
+  const int gop_frames = params.gop_frames;
   const Texture back(1);
   const Texture front(2);
   for (int first = 0; first < options.frames; first += gop_frames) {
@@ -153,14 +156,15 @@ Clip synthesise(const Options& options, const Common& common, int gop_frames, Th
   return clip;
 }
 
-Clip load(const Options& options, const Common& common, int gop_frames) {
+Clip load(const Options& options, const Common& common, const Command& app, EncoderParams& params) {
   FrameRange range;
   range.end = static_cast<std::uint64_t>(options.frames);
   VideoInput input(options.input, reader_options(options.reading, common), common, range);
   Clip clip;
   clip.info = input.info();
+  choose_gop_frames(app, clip.info, params);
   for (;;) {
-    Gop gop(clip.info, gop_frames);
+    Gop gop(clip.info, params.gop_frames);
     if (!input.read(gop)) break;
     clip.gops.push_back(std::move(gop));
   }
@@ -380,12 +384,12 @@ void print_json(const Result& r) {
 }
 
 int run(const Options& options, const Common& common, const Command& app, bool on_gpu) {
-  const EncoderParams params = encoder_params(app, options.coding, options.reading, common);
+  EncoderParams params = encoder_params(app, options.coding, options.reading, common);
   require(!options.input.empty() || options.reading.format.empty(), ErrorKind::kBadArgument,
           "--format describes an input file, and the clip is synthesised");
   ThreadPool pool(common.threads);
-  const Clip clip = options.input.empty() ? synthesise(options, common, params.gop_frames, pool)
-                                          : load(options, common, params.gop_frames);
+  const Clip clip =
+      options.input.empty() ? synthesise(options, common, app, params, pool) : load(options, common, app, params);
 
   if (on_gpu) {
     require(options.plot.empty() || !options.csv.empty(), ErrorKind::kBadArgument,

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "codec/encoder_params.h"
+
 namespace trivelet::cli {
 
 namespace {
@@ -14,8 +16,6 @@ namespace {
 constexpr const char* kCommonGroup = "Common";
 constexpr const char* kInputGroup = "Raw input and pipes";
 constexpr const char* kQualityGroup = "Quality";
-constexpr int kMotionGop = 32;      // frames, until the pictures are known
-constexpr int kMotionGopSlow = 64;  // of --preset slow
 constexpr const char* kStructureGroup = "Structure of the stream";
 
 const std::vector<std::string> kWavelets = {"9/7", "5/3", "13/7", "haar"};
@@ -357,12 +357,10 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   params.spatial = parse_wavelet(options.spatial_wavelet);
   params.temporal = parse_wavelet(options.temporal_wavelet);
   params.motion = options.motion == "on" ? Motion::kOn : options.motion == "auto" ? Motion::kAuto : Motion::kOff;
-  if (params.motion != Motion::kOff) {
+  if (params.motion != Motion::kOff)
     params.effort = options.preset == "fast"   ? Effort::kFast
                     : options.preset == "slow" ? Effort::kSlow
                                                : Effort::kMedium;
-    if (!app.typed("--gop")) params.gop_frames = params.effort == Effort::kSlow ? kMotionGopSlow : kMotionGop;
-  }
   require(params.motion != Motion::kOff || !app.typed("--keyint"), ErrorKind::kBadArgument,
           "--keyint is for groups that refer to each other; add --motion on or auto");
   params.key_interval = options.key_interval;
@@ -389,6 +387,12 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   if (options.tune != "psnr") params.settings += " --tune " + options.tune;
   for (const auto& [name, value] : app.typed_under(kStructureGroup)) params.settings += " " + name + " " + value;
   return params;
+}
+
+void choose_gop_frames(const Command& app, const VideoInfo& video, EncoderParams& params) {
+  if (app.typed("--gop")) return;
+  if (params.motion != Motion::kOff) params.gop_frames = moving_gop_frames(video, params.effort);
+  if (params.profile == Profile::kPredictive) params.gop_frames = predicted_gop_frames(video, params.effort);
 }
 
 std::size_t parse_size(const std::string& text) {

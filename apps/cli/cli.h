@@ -137,6 +137,8 @@ void add_coding_options(Command& app, CodingOptions& options);
 /// `app` tells which options were typed; they are noted in EncoderParams::settings.
 EncoderParams encoder_params(const Command& app, const CodingOptions& options, const InputOptions& input,
                              const Common& common);
+/// GOPs along motion and of prediction, whose length depends on the pictures, unless --gop was typed.
+void choose_gop_frames(const Command& app, const VideoInfo& video, EncoderParams& params);
 
 // Values.
 

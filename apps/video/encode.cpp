@@ -20,7 +20,6 @@
 #include "apps/volume/volume.h"
 #include "codec/bytes.h"
 #include "codec/container.h"
-#include "codec/encoder_params.h"
 #include "codec/join.h"
 #include "codec/stream_layout.h"
 #include "codec/trace.h"
@@ -375,17 +374,6 @@ bool may_predict(const Command& app, const Options& options) {
                       [&app](const char* option) { return app.typed(option); });
 }
 
-/// Frames of a GOP for prediction. Every first one costs several times what others do, so that twice as many frames as a
-/// wavelet's GOPs have save up to a fifth of the bytes of what moves little, and 2 % of others; large pictures have as many as
-/// memory is to be had for.
-int gop_for_prediction(const VideoInfo& info, int usual) {
-  constexpr double kBytes = 100e6;
-  double frame = 0;
-  for (int c = 0; c < info.format.components(); ++c)
-    frame += static_cast<double>(info.component_width(c)) * info.component_height(c) * info.format.bytes_per_sample();
-  return std::clamp(static_cast<int>(kBytes / frame), usual, 2 * usual);
-}
-
 /// The stream of --pin-from.
 std::optional<StreamLayout> pinned(const Options& options) {
   if (options.pin_from.empty()) return std::nullopt;
@@ -652,12 +640,9 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   if (few_gops && options.hwaccel != "none") gpu::expect_gops(static_cast<int>(kFastGops) + kHardwareDecoders);
   if (!opened) open_input();
   VideoInput& input = *opened;
-  if (params.motion != Motion::kOff && !app.typed("--gop") && !pin)
-    params.gop_frames = moving_gop_frames(input.info(), params.effort);
-  if (params.profile == Profile::kPredictive) {
-    // The fast form has one set of weights a GOP, for what moves and what stands still.
-    if (!app.typed("--gop") && !options.joinable && !pin && params.effort != Effort::kFast)
-      params.gop_frames = gop_for_prediction(input.info(), params.gop_frames);
+  const bool predicts = params.profile == Profile::kPredictive;
+  if (!pin && !(predicts && options.joinable)) choose_gop_frames(app, input.info(), params);
+  if (predicts) {
     starting = start_backend("cpu", 0, 0);
     if (const DeviceChoice choice = choose_device(given.device); choice.gpu >= 0)
       log::info("prediction is coded on the CPU; GPU {}, {}, takes --transform wavelet", choice.gpu, choice.name);
