@@ -39,6 +39,7 @@ inline constexpr std::array<int, 4> kTapSets{10, 19, 24, 28};
 inline constexpr int kFirstFrameTaps = kTapSets[0];
 
 inline constexpr int kWeightBits = 13;    ///< 2^13 is 1
+inline constexpr int kMaxWeight = 32767;  ///< magnitude
 inline constexpr int kWeightSum = 65535;  ///< of magnitudes at most: sums stay within 32 bits
 inline constexpr int kFractionBits = 4;   ///< of a prediction
 inline constexpr int kMaxClasses = 32;

@@ -12,7 +12,6 @@ namespace trivelet::prediction {
 namespace {
 
 constexpr int kRiceBits = 4;
-constexpr int kMaxWeight = 32767;
 
 std::uint32_t zigzag(int v) {
   return v > 0 ? 2 * static_cast<std::uint32_t>(v) - 1 : 2 * static_cast<std::uint32_t>(-v);

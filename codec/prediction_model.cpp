@@ -167,6 +167,7 @@ Weights Model::solve(const std::vector<double>& sums, int taps) const {
       w[i + 1] = static_cast<std::int16_t>(std::lround(b[i] * (1 << kWeightBits)));
       rest -= w[i + 1];
     }
+    if (rest > kMaxWeight) continue;  // all others add up to -3, rounded
     w[0] = static_cast<std::int16_t>(rest);
     return w;
   }
