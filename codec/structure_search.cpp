@@ -1,6 +1,7 @@
 #include "trivelet/structure_search.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -15,11 +16,15 @@ namespace trivelet {
 
 namespace {
 
-constexpr int kFrames = 65;  // of the beginning that are coded: two GOPs of 33 and 32, or one
-constexpr int kWidth = 960;  // and of them the middle: a quarter of 1080p tells as much in a quarter of the time
+constexpr int kFrames = 65;        // of the beginning that are coded: two GOPs of 33 and 32, or one
+constexpr int kMovingFrames = 64;  // with motion: a GOP as long as they are by themselves
+constexpr int kWidth = 960;        // and of them the middle: a quarter of 1080p tells as much in a quarter of the time
 constexpr int kHeight = 544;
+constexpr int kMovingWidth = 480;  // with motion, where coding takes several times as long
+constexpr int kMovingHeight = 288;
 // What bytes are worth in quality is read off between the step in use and this many times it: about half a bit plane.
 constexpr double kCoarser = 1.4;
+constexpr double kNear = 0.1;            // of a target, in octaves: the step is right
 constexpr double kOctavesPerStep = 1.5;  // of squared error, when the step doubles; of bytes it is about -1
 
 using Structure = StructureTrial;  // its cost left open
@@ -53,13 +58,16 @@ class Trials {
   Trials(EncoderParams params, const Gop& frames, const VideoInfo& info,
          const std::function<void(const StructureTrial&)>& on_trial)
       : params_(std::move(params)), frames_(frames), info_(info), target_(params_), on_trial_(on_trial) {
-    info_.width = std::min(info.width, kWidth);
-    info_.height = std::min(info.height, kHeight);
+    const bool moving = params_.motion != Motion::kOff;
+    if (moving) params_.effort = Effort::kMedium;  // what more of it brings, it brings to all
+    info_.width = std::min(info.width, moving ? kMovingWidth : kWidth);
+    info_.height = std::min(info.height, moving ? kMovingHeight : kHeight);
     info_.frames = static_cast<std::uint64_t>(frames.frames());
     // At constant quality, whatever the target: structures are compared at one step.
     params_.target_bytes = 0;
     params_.bits_per_pixel = params_.bit_rate = params_.psnr = 0;
     params_.layers = 1;
+    params_.measure_errors = false;
     if (params_.lossless) return;
     if (params_.step == 0) params_.step = std::exp2((100 - params_.quality) / 12 - 1 + (info.format.bits - 8));
   }
@@ -85,8 +93,11 @@ class Trials {
     };
     if (wanted) {
       const double octave = target_.psnr > 0 ? kOctavesPerStep : -1;
-      for (int i = 0; i < 3; ++i)
-        params_.step = std::clamp(params_.step * std::exp2((*wanted - amount()) / octave), 0.05, 1e6);
+      for (int i = 0; i < 3; ++i) {
+        const double off = *wanted - amount();
+        params_.step = std::clamp(params_.step * std::exp2(off / octave), 0.05, 1e6);
+        if (std::abs(off) < kNear) break;
+      }
     }
     const Outcome here = code(structure);
     params_.step *= kCoarser;
@@ -95,21 +106,13 @@ class Trials {
     const double exchange =
         (here.log2_bytes - coarser.log2_bytes) / std::max(0.05, coarser.log2_error - here.log2_error);
     bytes_per_error_ = std::clamp(exchange, 0.2, 3.0);
+    keep(structure, here);
   }
 
   /// log2 of the bytes for a picture of the same quality; lower is better.
   double cost(const Structure& s) {
-    const auto [known, is_new] = costs_.try_emplace(s, 0);
-    if (is_new) {
-      const Outcome o = code(s);
-      known->second = o.log2_bytes + bytes_per_error_ * o.log2_error;
-      if (on_trial_) {
-        Structure tried = s;
-        tried.cost = known->second;
-        on_trial_(tried);
-      }
-    }
-    return known->second;
+    const auto known = costs_.find(s);
+    return known != costs_.end() ? known->second : keep(s, code(s));
   }
 
  private:
@@ -117,6 +120,13 @@ class Trials {
     double log2_bytes = 0;
     double log2_error = 0;  // of the mean squared error
   };
+
+  double keep(Structure s, const Outcome& o) {
+    s.cost = o.log2_bytes + bytes_per_error_ * o.log2_error;
+    costs_[s] = s.cost;
+    if (on_trial_) on_trial_(s);
+    return s.cost;
+  }
 
   Outcome code(const Structure& s) {
     EncoderParams p = params_;
@@ -160,47 +170,17 @@ class Trials {
   const std::function<void(const StructureTrial&)>& on_trial_;
 };
 
-}  // namespace
+/// What is tried after what: the cheapest so far, which others are compared with.
+class Search {
+ public:
+  Search(Trials& trials, const Structure& first) : best(first), trials_(trials) {}
 
-EncoderParams search_structure(const VideoInfo& info, const FrameInput& input, EncoderParams params,
-                               const FixedStructure& fixed,
-                               const std::function<void(const StructureTrial&)>& on_trial) {
-  if (params.motion != Motion::kOff) return params;
-  Gop frames(info, kFrames);
-  frames.set_frames(kFrames);
-  int count = 0;
-  while (count < kFrames && input(frames, count)) ++count;
-  if (count == 0) return params;
-  frames.set_frames(count);
-  EncoderParams resolved;
-  {
-    MemorySink nowhere;
-    resolved = Encoder(info, params, nowhere).params();
-  }
-  const bool fixed_levels = fixed.levels || params.layout == Layout::kDyadic;
-  Structure best{resolved.temporal,       resolved.spatial,    resolved.temporal_levels,
-                 resolved.spatial_levels, resolved.gop_frames, 0};
-  Trials trials(params, frames, info, on_trial);
-  trials.aim(best, info);
-  const auto better = [&](const Structure& s) {
-    if (!(trials.cost(s) < trials.cost(best))) return false;
+  bool better(const Structure& s) {
+    if (!(trials_.cost(s) < trials_.cost(best))) return false;
     best = s;
     return true;
-  };
-  // One thing after the other; what is worth trying next follows from what was best before.
-  if (!fixed.temporal_wavelet)
-    for (const Wavelet w : {Wavelet::kHaar, Wavelet::kCdf53, Wavelet::kRev137}) {
-      if (w == Wavelet::kRev137 && !params.lossless) continue;
-      Structure s = best;
-      s.temporal = w;
-      better(s);
-    }
-  if (!fixed.spatial_wavelet && params.lossless) {
-    Structure s = best;
-    s.spatial = Wavelet::kRev137;
-    better(s);
   }
-  const auto climb = [&](int Structure::*levels, int by, int least, int most) {
+  bool climb(int Structure::*levels, int by, int least, int most) {
     bool any = false;
     for (;;) {
       Structure s = best;
@@ -208,24 +188,90 @@ EncoderParams search_structure(const VideoInfo& info, const FrameInput& input, E
       if (s.*levels < least || s.*levels > most || !better(s)) return any;
       any = true;
     }
-  };
+  }
+
+  Structure best;
+
+ private:
+  Trials& trials_;
+};
+
+constexpr int kMostLevels = 8;
+
+void search_still(Search& search, const EncoderParams& params, const FixedStructure& fixed, int frames) {
+  Structure& best = search.best;
+  const bool fixed_levels = fixed.levels || params.layout == Layout::kDyadic;
+  const int levels = best.temporal_levels;
+  // One thing after the other; what is worth trying next follows from what was best before.
+  if (!fixed.temporal_wavelet)
+    for (const Wavelet w : {Wavelet::kHaar, Wavelet::kCdf53, Wavelet::kRev137}) {
+      if (w == Wavelet::kRev137 && !params.lossless) continue;
+      Structure s = best;
+      s.temporal = w;
+      search.better(s);
+    }
+  if (!fixed.spatial_wavelet && params.lossless) {
+    Structure s = best;
+    s.spatial = Wavelet::kRev137;
+    search.better(s);
+  }
   if (!fixed_levels) {
     const int most = static_cast<int>(std::log2(std::max(1, best.gop_frames)));
-    if (!climb(&Structure::temporal_levels, -1, 0, most)) climb(&Structure::temporal_levels, 1, 0, most);
-    if (best.temporal != Wavelet::kHaar && best.temporal_levels < resolved.temporal_levels && !fixed.temporal_wavelet) {
+    if (!search.climb(&Structure::temporal_levels, -1, 0, most)) search.climb(&Structure::temporal_levels, 1, 0, most);
+    if (best.temporal != Wavelet::kHaar && best.temporal_levels < levels && !fixed.temporal_wavelet) {
       Structure s = best;  // with fewer levels it may pay
       s.temporal = Wavelet::kHaar;
-      if (better(s)) climb(&Structure::temporal_levels, -1, 0, most);
+      if (search.better(s)) search.climb(&Structure::temporal_levels, -1, 0, most);
     }
   }
-  if (!fixed.gop_frames && best.temporal_levels > 0 && frames.frames() > best.gop_frames) {
+  if (!fixed.gop_frames && best.temporal_levels > 0 && frames > best.gop_frames) {
     Structure s = best;
-    s.gop_frames = frames.frames();
-    better(s);
+    s.gop_frames = frames;
+    search.better(s);
     ++s.temporal_levels;
-    if (!fixed_levels) better(s);
+    if (!fixed_levels) search.better(s);
   }
-  if (!fixed_levels && !climb(&Structure::spatial_levels, -1, 1, 8)) climb(&Structure::spatial_levels, 1, 1, 8);
+  if (!fixed_levels && !search.climb(&Structure::spatial_levels, -1, 1, kMostLevels))
+    search.climb(&Structure::spatial_levels, 1, 1, kMostLevels);
+}
+
+// Along motion: fewer temporal levels suit what moves fast, and one more than whole pyramids have leaves a short GOP one
+// key instead of two; what is likelier is tried first. More spatial levels, other wavelets there and other lengths of
+// GOPs brought nothing on any clip (tests/bench/RESULTS.md).
+void search_moving(Search& search) {
+  const auto gop = static_cast<unsigned>(std::max(1, search.best.gop_frames));
+  const int most = std::bit_width(gop - 1);
+  const int likelier = std::has_single_bit(gop) ? -1 : 1;
+  if (!search.climb(&Structure::temporal_levels, likelier, 1, most))
+    search.climb(&Structure::temporal_levels, -likelier, 1, most);
+  search.climb(&Structure::spatial_levels, -1, 1, kMostLevels);
+}
+
+}  // namespace
+
+EncoderParams search_structure(const VideoInfo& info, const FrameInput& input, EncoderParams params,
+                               const FixedStructure& fixed,
+                               const std::function<void(const StructureTrial&)>& on_trial) {
+  const bool moving = params.motion != Motion::kOff;
+  if (moving && fixed.levels) return params;
+  const int most = moving ? kMovingFrames : kFrames;
+  Gop frames(info, most);
+  frames.set_frames(most);
+  int count = 0;
+  while (count < most && input(frames, count)) ++count;
+  if (count == 0) return params;
+  frames.set_frames(count);
+  EncoderParams resolved;
+  {
+    MemorySink nowhere;
+    resolved = Encoder(info, params, nowhere).params();
+  }
+  Trials trials(params, frames, info, on_trial);
+  Search search(trials, {resolved.temporal, resolved.spatial, resolved.temporal_levels, resolved.spatial_levels,
+                         resolved.gop_frames, 0});
+  trials.aim(search.best, info);
+  moving ? search_moving(search) : search_still(search, params, fixed, count);
+  const Structure& best = search.best;
   params.temporal = best.temporal;
   params.spatial = best.spatial;
   params.temporal_levels = best.temporal_levels;

@@ -226,6 +226,15 @@ expect 0 compare slow.tvl clip.y4m --min-psnr 49.9
 expect 0 encode clip.y4m slow.tvl -y --preset slow --size 20000
 check "--preset slow with a size is larger than it" test "$(size_of slow.tvl)" -le 20000
 
+expect 0 encode clip.y4m slow.tvl -y --preset slow --motion on -t 1
+expect_text err.txt 'preset slow: along motion, [0-9]x[0-9] levels'
+expect 0 encode clip.y4m slow4.tvl -y --preset slow --motion on -t 4
+check "--preset slow along motion depends on threads" cmp slow.tvl slow4.tvl
+expect 0 compare slow.tvl clip.y4m --min-psnr 30
+expect 0 encode clip.y4m slow.tvl -y --preset slow --motion auto --levels 2x1
+expect 0 info slow.tvl
+expect_text out.txt '2 temporal levels'
+
 section "pipes"
 cat clip.y4m | "$trivelet" encode - piped.tvl --lossless --verify 2>err.txt
 check "encode from a pipe" test $? -eq 0
@@ -290,6 +299,9 @@ expect 5 truncate lossless.tvl s.tvl -y --size 1000
 expect_text err.txt 'predictive profile'
 "$trivelet" encode - s.tvl -y --lossless --preset slow <clip.y4m 2>err.txt
 check "slow from a pipe, which prediction reads once" test $? -eq 0
+"$trivelet" encode - s.tvl -y --motion on --preset slow <clip.y4m 2>err.txt
+check "slow along motion from a pipe, which is read once" test $? -eq 0
+expect_text err.txt 'of a pipe is not read twice'
 # Parts take what the first one took.
 expect 0 encode clip.y4m first.tvl -y --lossless --joinable --gop 4 --frames :4
 expect 0 encode clip.y4m second.tvl -y --lossless --joinable --gop 4 --frames 4: --pin-from first.tvl

@@ -304,8 +304,11 @@ EncoderParams best_structure(const Command& app, EncoderParams params, VideoInpu
         log::debug("temporal {} x{}, spatial {} x{}, GOPs of {}: cost {:.4f}", to_string(t.temporal), t.temporal_levels,
                    to_string(t.spatial), t.spatial_levels, t.gop_frames, t.cost);
       });
-  log::info("--preset slow: temporal wavelet {}, spatial {}, {}x{} levels, GOPs of {}", to_string(params.temporal),
-            to_string(params.spatial), params.temporal_levels, params.spatial_levels, params.gop_frames);
+  if (params.motion == Motion::kOff)
+    log::info("--preset slow: temporal wavelet {}, spatial {}, {}x{} levels, GOPs of {}", to_string(params.temporal),
+              to_string(params.spatial), params.temporal_levels, params.spatial_levels, params.gop_frames);
+  else if (!fixed.levels)
+    log::info("--preset slow: along motion, {}x{} levels", params.temporal_levels, params.spatial_levels);
   return params;
 }
 
@@ -622,14 +625,17 @@ int run(const Options& given, const Common& given_common, const Command& app) {
       choose_prediction(app, options, params);
   }
   if (options.joinable) make_joinable(app, options, pin, params);
-  if (options.coding.preset == "slow" && params.motion == Motion::kOff && !pin &&
-      params.profile != Profile::kPredictive) {
+  const bool searches = options.coding.preset == "slow" && !pin && params.profile != Profile::kPredictive;
+  if (searches && params.motion != Motion::kOff && !can_read_again(options.input)) {
+    log::info("--preset slow: the beginning of a pipe is not read twice, so that levels are those of --preset medium");
+  } else if (searches) {
     require(can_read_again(options.input), ErrorKind::kBadArgument,
             "--preset slow reads the beginning of the input twice, which a pipe does not allow; use a file or another "
             "preset");
     // Of a first part what the whole would show: the search looks as far as it likes.
     const FrameRange shown = options.joinable ? FrameRange{range.first} : range;
     VideoInput beginning(options.input, reader_options(options.reading, common), common, shown);
+    choose_gop_frames(app, beginning.info(), params);
     params = best_structure(app, params, beginning);
   }
   const Stopwatch clock;

@@ -388,5 +388,58 @@ TEST(Structure, SearchFindsWhatIsCheaperAndLeavesWhatIsFixed) {
             8);
 }
 
+TEST(Structure, SearchAlongMotionTriesLevelsWhateverTheThreads) {
+  const VideoInfo info = test::video(48, 32, "yuv420p", 16);
+  Gop noise(info, 16), slow(info, 16);
+  test::fill(noise, 16, info.format, Pattern::kNoise, 5);
+  test::fill(slow, 16, info.format, Pattern::kSmooth, 5);
+  std::vector<StructureTrial> trials;
+  const auto search = [&](const Gop& gop, const EncoderParams& params, const FixedStructure& fixed) {
+    trials.clear();
+    const auto input = [&](Gop& to, int index) {
+      if (index == gop.frames()) return false;
+      for (int c = 0; c < 3; ++c)
+        for (int y = 0; y < gop.plane(c).shape.height; ++y)
+          std::memcpy(to.plane(c).row(index, y), gop.plane(c).row(index, y), gop.plane(c).row_bytes());
+      return true;
+    };
+    return search_structure(info, input, params, fixed, [&](const StructureTrial& t) { trials.push_back(t); });
+  };
+  EncoderParams params;
+  params.motion = Motion::kOn;
+  params.effort = Effort::kSlow;
+  params.threads = 1;
+  const EncoderParams of_noise = search(noise, params, {});
+  ASSERT_GE(trials.size(), 3U);
+  EXPECT_EQ(of_noise.temporal_levels, 1);  // each frame is another one: nothing is to be had from others
+  EXPECT_EQ(of_noise.motion, Motion::kOn);
+  const EncoderParams of_slow = search(slow, params, {});
+  EXPECT_GT(of_slow.temporal_levels, of_noise.temporal_levels);
+  const auto best =
+      std::min_element(trials.begin(), trials.end(), [](const auto& a, const auto& b) { return a.cost < b.cost; });
+  EXPECT_EQ(of_slow.temporal_levels, best->temporal_levels);
+  EXPECT_EQ(of_slow.spatial_levels, best->spatial_levels);
+  const auto costs_of = [](const std::vector<StructureTrial>& all) {
+    std::vector<double> costs;
+    for (const StructureTrial& t : all) costs.push_back(t.cost);
+    return costs;
+  };
+  const std::vector<double> costs = costs_of(trials);
+  params.threads = 4;
+  (void)search(slow, params, {});
+  EXPECT_EQ(costs_of(trials), costs);
+  // Towards a target, structures are compared near it.
+  params.psnr = 35;
+  EXPECT_EQ(search(noise, params, {}).temporal_levels, 1);
+  params.psnr = 0;
+
+  params.temporal_levels = 2;
+  params.spatial_levels = 1;
+  const EncoderParams kept = search(noise, params, {false, false, true, false});
+  EXPECT_EQ(kept.temporal_levels, 2);
+  EXPECT_EQ(kept.spatial_levels, 1);
+  EXPECT_TRUE(trials.empty());
+}
+
 }  // namespace
 }  // namespace trivelet
