@@ -104,6 +104,8 @@ class GopEncoder {
   virtual double squared_error(const Gop&, const GopChoices&, const std::vector<std::uint8_t>& /*cuts*/) { return -1; }
   /// False when nothing is pending. Grids in `out` stay valid as long as the encoder.
   virtual bool pull(CodedGop& out) = 0;
+  /// Whether the next pull() has nothing to wait for; false where that is not known.
+  virtual bool is_ready() const { return false; }
   /// Returns when no sample of any GOP pushed is going to be read any more.
   virtual void wait_for_samples() noexcept {}
   virtual double seconds_transform() const = 0;
@@ -128,6 +130,8 @@ class GopDecoder {
   /// The same; `gop` may come back with other memory of the kind that Backend::allocate makes.
   virtual bool exchange(Gop& gop) { return pull(gop); }
   virtual bool pull(CoefficientGop& coefficients) = 0;
+  /// As GopEncoder has it.
+  virtual bool is_ready() const { return false; }
   virtual void inverse(CoefficientGop& coefficients, Gop& gop) = 0;
   virtual double seconds_transform() const = 0;
   virtual double seconds_coder() const = 0;

@@ -4,6 +4,8 @@
 // BitReader are for headers; the coder's inner loops have their own 64-bit forms (zerotree_kernels.inc).
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -49,17 +51,9 @@ class BitWriter {
 class BitReader {
  public:
   BitReader(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  /// The next `count` bits, 0..32.
   std::uint32_t get(int count) {
-    while (fill_ < count) {
-      std::uint64_t byte = 0;
-      if (at_ < size_)
-        byte = data_[at_];
-      else
-        overrun_ = true;
-      ++at_;
-      acc_ |= byte << fill_;
-      fill_ += 8;
-    }
+    if (fill_ < count) refill(count);
     const auto value = static_cast<std::uint32_t>(acc_ & ((std::uint64_t{1} << count) - 1));
     acc_ >>= count;
     fill_ -= count;
@@ -68,13 +62,23 @@ class BitReader {
   /// Ones before the next zero; gives up (overrun) above `limit`.
   unsigned get_unary(unsigned limit) {
     unsigned n = 0;
-    while (get(1)) {
-      if (++n > limit || overrun_) {
+    for (;;) {
+      if (fill_ == 0) refill(1);
+      const int ones = std::min(std::countr_one(acc_), fill_);
+      n += static_cast<unsigned>(ones);
+      if (n > limit || overrun_) {
         overrun_ = true;
         return 0;
       }
+      if (ones == fill_) {
+        acc_ = 0;
+        fill_ = 0;
+        continue;
+      }
+      acc_ >>= ones + 1;
+      fill_ -= ones + 1;
+      return n;
     }
-    return n;
   }
   std::uint32_t get_rice(int k, std::uint32_t limit) {
     const std::uint32_t high = get_unary((limit >> k) + 1);
@@ -87,6 +91,14 @@ class BitReader {
   bool padding_is_zero() const { return (acc_ & ((std::uint64_t{1} << (fill_ % 8)) - 1)) == 0; }
 
  private:
+  void refill(int count) {
+    for (; fill_ < 56 && at_ < size_; fill_ += 8) acc_ |= std::uint64_t{data_[at_++]} << fill_;
+    for (; fill_ < count; fill_ += 8) {
+      overrun_ = true;
+      ++at_;
+    }
+  }
+
   const std::uint8_t* data_;
   std::size_t size_;
   std::size_t at_ = 0;

@@ -266,6 +266,7 @@ void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size
         }
         if (head.overrun() || top < 0 || top > 30) bad(where + ": a segment of " + std::to_string(top) + " bit planes");
         seg.top = static_cast<std::uint8_t>(top);
+        seg.parts.reserve(stream.layers);
       }
       const int low = seg.parts.empty() ? unit * seg.top : seg.parts.back().low;
       int to = std::min(low, nominal);

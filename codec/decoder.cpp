@@ -284,7 +284,7 @@ auto Decoder::State::in_stages(const F& f) {
 
 void Decoder::State::read_ahead() {
   begin_reading();
-  while (!later && !all_read && static_cast<int>(flying.size()) < backend->depth()) {
+  for (bool ready = false; !later && !all_read && !ready && static_cast<int>(flying.size()) < backend->depth();) {
     std::optional<ReadPacket> read =
         timed(reader ? &DecoderStages::wait : &DecoderStages::read,
               [&]() -> std::optional<ReadPacket> { return reader ? reader->packets.pop() : read_next(); });
@@ -302,6 +302,7 @@ void Decoder::State::read_ahead() {
       in_backend([&] { backend->push(read->packet->received, params.keep_partial ? &read->packet->damage : nullptr); });
     });
     flying.push_back(std::move(read->packet));
+    ready = in_backend([&] { return backend->is_ready(); });  // what is done can be written beside what is begun
   }
 }
 

@@ -350,6 +350,16 @@ bool Decoder::State::follow_key(Packet& packet, bool intact, const std::string& 
   return false;
 }
 
+// Scene cuts make GOPs shorter, so that lengths alternate.
+void Decoder::State::find_geometry(const GopKind& kind, const StreamHeader& of_gop) {
+  if (geometry && kind == geometry_kind) return;
+  std::swap(geometry, geometry_before);
+  std::swap(geometry_kind, kind_before);
+  if (geometry && kind == geometry_kind) return;
+  geometry = make_geometry ? make_geometry(of_gop, kind.frames) : std::make_shared<StreamGeometry>(of_gop, kind.frames);
+  geometry_kind = kind;
+}
+
 bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_t offset) {
   GopHeader& g = packet.head;
   LayeredGop& received = packet.received;
@@ -367,10 +377,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   if (planned && checks.empty()) return true;
 
   const StreamHeader of_gop = header.of_gop(moves, g.key);
-  if (!geometry || geometry->frames() != g.frames || geometry_moves != moves || geometry_key_last != of_gop.key_last)
-    geometry = make_geometry ? make_geometry(of_gop, g.frames) : std::make_shared<StreamGeometry>(of_gop, g.frames);
-  geometry_moves = moves;
-  geometry_key_last = of_gop.key_last;
+  find_geometry({g.frames, moves, of_gop.key_last}, of_gop);
   packet.geometry = geometry;
   received.frames = g.frames;
   received.step = g.step;

@@ -82,9 +82,15 @@ struct Decoder::State : StreamLayout {
   std::uint64_t bytes_read = 0;
   StreamInput in;
   std::vector<std::string> found;  ///< damage, since the last packet
-  std::shared_ptr<const StreamGeometry> geometry;
-  bool geometry_moves = false;                    ///< it is that of GOPs with motion
-  bool geometry_key_last = false;                 ///< … whose key is their last frame
+  struct GopKind {
+    int frames = 0;
+    bool moves = false;
+    bool key_last = false;  ///< StreamHeader::key_last
+    bool operator==(const GopKind&) const = default;
+  };
+  void find_geometry(const GopKind& kind, const StreamHeader& of_gop);
+  std::shared_ptr<const StreamGeometry> geometry, geometry_before;  ///< of the GOP read last, and another
+  GopKind geometry_kind, kind_before;
   KeyLeft key_left;                               ///< by the GOP received last
   std::unique_ptr<ThreadPool> motion_pool;        ///< reads it; made for the first GOP that has some
   std::size_t next_gop = 0;                       ///< with an index

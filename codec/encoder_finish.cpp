@@ -70,7 +70,8 @@ void Encoder::State::write_gop(Work& work) {
   finisher ? finisher->judge_later(std::move(j)) : judge(j, pool);
 }
 
-// Memory for so many frames at the end of a GOP, which are measured, or a key.
+// Memory for so many frames at the end of a GOP, which are measured, or a key. `spare`: it is one of spare_samples, or, of
+// GOPs without motion, is to be.
 Gop Encoder::State::samples_of(int frames_of, bool& spare) {
   std::optional<Gop> samples;
   const std::lock_guard lock(spare_mutex);
@@ -80,8 +81,11 @@ Gop Encoder::State::samples_of(int frames_of, bool& spare) {
   if (spare) {
     samples = std::move(*found);
     spare_samples.erase(found);
+  } else if (header.motion) {
+    samples.emplace(header.video, frames_of);
   } else {
-    samples.emplace(header.video, frames_of, header.motion ? SampleAllocator() : backend.allocate);
+    samples.emplace(header.video, header.gop_frames, backend.allocate);
+    spare = true;
   }
   samples->set_frames(frames_of);
   return std::move(*samples);
@@ -90,7 +94,7 @@ Gop Encoder::State::samples_of(int frames_of, bool& spare) {
 void Encoder::State::let_go(Judgement& j) {
   if (j.samples && j.spare) {
     const std::lock_guard lock(spare_mutex);
-    spare_samples.push_back(std::move(*j.samples));
+    if (spare_samples.size() <= kSpareSamples) spare_samples.push_back(std::move(*j.samples));
   }
   j.samples.reset();
 }
@@ -267,8 +271,13 @@ int Encoder::State::lent() const { return finisher ? std::min(coder->lends(), co
 
 int Encoder::State::in_backend() const { return std::max(0, coder->depth() - 1 - lent()); }
 
+// What the backend has done already is divided and written beside what it still does.
+bool Encoder::State::can_take_early() const {
+  return finisher && !pending.empty() && finisher->unfinished() < static_cast<std::size_t>(lent()) && coder->is_ready();
+}
+
 void Encoder::State::drain(int in_flight) {
-  while (static_cast<int>(pending.size()) > in_flight) {
+  while (static_cast<int>(pending.size()) > in_flight || can_take_early()) {
     if (finisher) {
       timed(&EncoderStages::wait, true, [&] { finisher->wait(static_cast<std::size_t>(std::max(0, lent() - 1))); });
       current = finisher->used();

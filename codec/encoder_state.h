@@ -120,6 +120,8 @@ struct Encoder::State {
     void hand_over(Work work);
     /// Waits until so many GOPs at most are not written yet. Throws what went wrong.
     void wait(std::size_t unfinished);
+    /// GOPs handed over of which wait() does not know yet that they are written.
+    std::size_t unfinished() const { return unfinished_; }
     /// A GOP that was written, for its memory.
     Work used();
     /// Waits until nothing is left to do. Throws what went wrong.
@@ -267,6 +269,7 @@ struct Encoder::State {
   /// GOPs that may stay in the backend when another one is to be pushed.
   int in_backend() const;
   /// Writes GOPs that the backend has done, or has them written, until so many are left in it.
+  bool can_take_early() const;
   void drain(int in_flight);
   /// What can be done to a GOP before those before it are written. `with` null: alone.
   void divide_gop(Work& done, ThreadPool* with) const;

@@ -87,6 +87,7 @@ class LentDecoder final : public GopDecoder {
   LentDecoder& operator=(const LentDecoder&) = delete;
 
   int depth() const override { return decoder_->depth(); }
+  bool is_ready() const override { return decoder_->is_ready(); }
   void push(const LayeredGop& received, std::vector<std::string>* damage) override {
     or_fail([&] {
       decoder_->push(received, damage);

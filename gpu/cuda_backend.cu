@@ -179,6 +179,7 @@ class CudaEncoder final : public GopEncoder {
     out.samples = [this, r](Gop& gop, int first) { pipeline_.fetch_samples(r, gop, first); };
     return true;
   }
+  bool is_ready() const override { return pipeline_.is_ready(); }
   double seconds_transform() const override { return 0; }
   double seconds_coder() const override { return seconds_coder_; }
 
@@ -349,6 +350,7 @@ class CudaDecoder final : public GopDecoder {
   bool pull(Gop& gop) override { return pull(gop, false); }
   bool exchange(Gop& gop) override { return pull(gop, true); }
   bool pull(CoefficientGop&) override { no_coefficients(); }
+  bool is_ready() const override { return pipeline_.is_ready(); }
   void inverse(CoefficientGop&, Gop&) override { no_coefficients(); }
   double seconds_transform() const override { return 0; }
   double seconds_coder() const override { return seconds_coder_; }

@@ -578,6 +578,13 @@ SampleAllocator frame_memory(const PipelineOptions& options) {
 
 void DecodePipeline::give_back(std::unique_ptr<Gop> frames) { state_->unused.push_back(std::move(frames)); }
 
+bool DecodePipeline::is_ready() const {
+  if (state_->flying == 0) return false;
+  check(cudaSetDevice(state_->options.device), "cudaSetDevice");
+  const DecodeSlot& slot = state_->flying_slot(0);
+  return slot.frames && slot.done.is_reached();
+}
+
 bool DecodePipeline::collect(Result& result) {
   State& s = *state_;
   if (s.flying == 0) return false;

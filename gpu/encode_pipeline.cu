@@ -249,6 +249,8 @@ struct EncodePipeline::State {
     return slot;
   }
 
+  EncodeSlot& oldest() { return *slots[(next + slots.size() - flying) % slots.size()]; }
+
   // Slots are made when they are needed, but one ahead, so that slots() is right about the next push.
   void make_room(int frames, const GopChoices& choices, const GopMotion* of) {
     const std::size_t used = flying + static_cast<std::size_t>(options.lent);
@@ -482,11 +484,17 @@ void EncodePipeline::State::code(EncodeSlot& slot, const GopMotion* of, bool lif
   ++flying;
 }
 
+bool EncodePipeline::is_ready() const {
+  if (state_->flying == 0) return false;
+  check(cudaSetDevice(state_->options.device), "cudaSetDevice");
+  return state_->oldest().done.is_reached();
+}
+
 bool EncodePipeline::collect(Result& result) {
   State& s = *state_;
   if (s.flying == 0) return false;
   check(cudaSetDevice(s.options.device), "cudaSetDevice");
-  EncodeSlot& slot = *s.slots[(s.next + s.slots.size() - s.flying) % s.slots.size()];
+  EncodeSlot& slot = s.oldest();
   --s.flying;
   slot.done.synchronize();
   check(cudaGetLastError(), "a kernel of the encoder");

@@ -103,6 +103,8 @@ class EncodePipeline {
   /// Waits for the oldest GOP; false when none is in flight. The result is valid until PipelineOptions::lent more are
   /// collected and another GOP is submitted.
   bool collect(Result& result);
+  /// Whether collect() has one and nothing to wait for.
+  bool is_ready() const;
   /// Copies the samples of a result that is still valid, from frame `first` on, from the device; any thread may.
   void fetch_samples(const Result& result, Gop& gop, int first) const;
   std::size_t device_bytes() const;
@@ -145,6 +147,8 @@ class DecodePipeline {
   };
   /// Waits for the oldest GOP; false when none is in flight.
   bool collect(Result& result);
+  /// Whether collect() has one and nothing to wait for.
+  bool is_ready() const;
   /// Result::frames, or others of the same kind: before the next collect().
   void give_back(std::unique_ptr<Gop> frames);
   std::size_t device_bytes() const;

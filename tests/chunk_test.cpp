@@ -136,6 +136,69 @@ TEST(Container, ChunkRoundTrip) {
   }
 }
 
+TEST(Bits, ComeBackInAnyMixture) {
+  std::mt19937 engine(5);
+  const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
+  for (int round = 0; round < 200; ++round) {
+    struct Value {
+      int kind;
+      std::uint32_t value;
+      int k;
+    };
+    std::vector<Value> values;
+    BitWriter w;
+    std::size_t bits = 0;
+    for (int i = 0; i < 60; ++i) {
+      Value v{static_cast<int>(random() % 3), 0, static_cast<int>(random() % 33)};
+      if (v.kind == 0) {
+        v.value = v.k < 32 ? random() & ((1u << v.k) - 1) : random();
+        w.put(v.value, v.k);
+        bits += static_cast<std::size_t>(v.k);
+      } else {  // ones over several words of the reader, too
+        if (v.kind == 1) v.k = 0;
+        v.k = v.k % 20;
+        v.value = (random() % (random() % 8 ? 9u : 200u) << v.k) | (random() & ((1u << v.k) - 1));
+        v.kind == 1 ? w.put_unary(v.value) : w.put_rice(v.value, v.k);
+        bits += (v.value >> v.k) + 1 + static_cast<unsigned>(v.k);
+      }
+      values.push_back(v);
+    }
+    EXPECT_EQ(w.bits(), bits);
+    const Bytes bytes = w.take();
+    BitReader r(bytes.data(), bytes.size());
+    for (const Value& v : values)
+      ASSERT_EQ(v.kind == 0 ? r.get(v.k) : v.kind == 1 ? r.get_unary(v.value) : r.get_rice(v.k, v.value), v.value);
+    EXPECT_FALSE(r.overrun());
+    EXPECT_EQ(r.bytes(), bytes.size());
+    EXPECT_TRUE(r.padding_is_zero());
+    (void)r.get(8);
+    EXPECT_TRUE(r.overrun());
+  }
+}
+
+TEST(Bits, OnesHaveALimitAndAnEnd) {
+  const Bytes ones(20, 0xff);
+  for (const unsigned limit : {0u, 7u, 62u, 63u, 64u, 100u, 158u}) {
+    BitReader r(ones.data(), ones.size());
+    (void)r.get_unary(limit);
+    EXPECT_TRUE(r.overrun()) << limit;
+  }
+  BitReader r(ones.data(), ones.size());
+  (void)r.get_unary(1000);  // no zero before the end
+  EXPECT_TRUE(r.overrun());
+  for (const unsigned n : {0u, 1u, 55u, 62u, 63u, 64u, 120u}) {
+    BitWriter w;
+    w.put_unary(n);
+    const Bytes bytes = w.take();
+    BitReader enough(bytes.data(), bytes.size()), less(bytes.data(), bytes.size());
+    EXPECT_EQ(enough.get_unary(n), n);
+    EXPECT_FALSE(enough.overrun()) << n;
+    if (n == 0) continue;
+    (void)less.get_unary(n - 1);
+    EXPECT_TRUE(less.overrun()) << n;
+  }
+}
+
 TEST(Container, ChunkWithItsOwnCuts) {
   StreamHeader h = grey_header();  // 40x30 in blocks of 32: two blocks
   h.temporal_levels = 0;
