@@ -15,6 +15,7 @@
 #include "codec/fast_pass_table.h"
 #include "codec/motion_decisions.h"
 #include "codec/motion_gop.h"
+#include "codec/motion_rounding.h"
 #include "codec/parallel.h"
 #include "codec/rate_control.h"
 #include "codec/rounding.h"
@@ -33,6 +34,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
       : header_(header),
         headers_(header),
         simd_(resolve_simd(options.simd)),
+        effort_(options.effort),
         pool_(options.threads, options.workers),
         motion_(header_, pool_, simd_, options.effort),
         searcher_(searcher) {
@@ -184,7 +186,11 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     rounding_step_ = choices.rounding_step;
     if (rounding_step_ == 0) return;
     const StageTimer timer(coder_time_, pool_times());
-    round_by_cost(headers_.of(coefficients_.motion.get()), coefficients_, rounding_step_, pool_);
+    const StreamHeader& header = headers_.of(coefficients_.motion.get());
+    if (effort_ == Effort::kSlow && coefficients_.motion)
+      round_along_motion(header, motion_, coefficients_, rounding_step_, pool_, simd_);
+    else
+      round_by_cost(header, coefficients_, rounding_step_, pool_);
   }
 
   // The coefficients kept were rounded for another step: they are made again, along the same motion.
@@ -553,6 +559,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   StreamHeader header_;
   GopHeaders headers_;
   SimdLevel simd_;
+  Effort effort_;
   ThreadPool pool_;
   MotionTransform motion_;
   MotionSearcher* searcher_;                // null: motion_ searches

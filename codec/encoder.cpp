@@ -132,10 +132,10 @@ int Encoder::State::layers_for(const RateControl& control, const Cuts& final, do
 
 namespace {
 
-/// The predictive profile is the CPU's, whatever other backend there is.
+/// The predictive profile and rounding along motion are the CPU's, whatever other backend there is.
 const Backend& backend_for(const EncoderParams& params, const Backend* backend) {
-  const bool fits =
-      backend && (params.profile != Profile::kPredictive || std::strcmp(backend->name, cpu_backend().name) == 0);
+  const bool needs_cpu = params.profile == Profile::kPredictive || rounds_along_motion(params);
+  const bool fits = backend && (!needs_cpu || std::strcmp(backend->name, cpu_backend().name) == 0);
   return fits ? *backend : cpu_backend();
 }
 

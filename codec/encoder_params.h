@@ -20,6 +20,9 @@ int predicted_gop_frames(const VideoInfo& video, Effort effort);
 /// Whether coefficients are rounded by what they cost (rounding.h): at constant quality, in streams that may have motion.
 bool rounds_by_cost(const EncoderParams& resolved);
 
+/// Whether that is done to GOPs with motion by what decoding leaves (motion_rounding.h), which the CPU alone does.
+bool rounds_along_motion(const EncoderParams& params);
+
 /// Whether GOPs may have motion and each is coded once: backends may then begin with the next ones (GopChoices::key).
 bool tells_ahead(const EncoderParams& resolved);
 

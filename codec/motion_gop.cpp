@@ -166,6 +166,19 @@ void MotionTransform::forward(const GopMotion& motion, int component, const Moti
   if (real) for_rows([&](std::int32_t* x) { kernels.to_real(x, width); });
 }
 
+void MotionTransform::correlate(const Field<float>& field, const GopMotion& motion, int component) const {
+  const MotionKernels& kernels = motion_kernels(resolve_simd(simd_));
+  const Field<std::int32_t> integers = as_integers(field);
+  const int width = field.shape.width, height = field.shape.height;
+  const auto for_rows = [&](const auto& body) {
+    pool_.parallel_for(field.shape.frames * height, [&](int i, int) { body(integers.row(i / height, i % height)); });
+  };
+  for_rows([&](std::int32_t* x) { kernels.from_real(x, width, 1 << kMotionFraction); });
+  correlate_motion(integers, motion, {component, scale_of(component, 0), kMotionFraction, header_.video.format.bits},
+                   pool_, simd_);
+  for_rows([&](std::int32_t* x) { kernels.to_real(x, width); });
+}
+
 template <class T>
 Field<std::int32_t> MotionTransform::inverse_time(const Field<T>& from, float gain, int component,
                                                   const GopMotion& motion, const Reduction& reduction,

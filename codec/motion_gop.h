@@ -72,6 +72,8 @@ class MotionTransform {
   template <class T>
   double inverse_error(const std::vector<Field<T>>& fields, int first, const GopMotion& motion, const MotionKeys& keys,
                        const Gop& gop, double sum);
+  /// correlate_motion() of a component's floats, in place.
+  void correlate(const Field<float>& field, const GopMotion& motion, int component) const;
 
  private:
   /// Samples minus offset of a component, from its first frame on, in the same memory.

@@ -26,6 +26,7 @@ constexpr int kBehind = kTaps - kBefore - 1;
 constexpr int kMostRun =
     64;  // samples of a row predicted in one go through memory of our own, where neighbours move alike
 static_assert(kMotionPartColumns == kMotionCell);
+constexpr std::int32_t kNoLimit = 1 << 30;  // of an update
 constexpr int kBandTiles = 4;  // rows of tiles that are predicted in one go where that saves filtering rows twice
 
 /// Samples of a prediction, wherever they lie.
@@ -103,6 +104,18 @@ class MotionLift {
       update_level(l, false);
     }
   }
+  // Of differences, both times.
+  void inverse_and_transposed() {
+    differences_ = true;
+    limit_ = kNoLimit;
+    inverse();
+    for (int l = 0; l < motion_.levels; ++l) {
+      scale_high(l, [](std::int32_t v) { return wrap_add(v, v); });
+      update_level(l, false);
+      predict_level(l, false);
+      scale_high(l, [](std::int32_t v) { return v / 2; });
+    }
+  }
   void inverse() {
     for (int l = motion_.levels - 1; l >= dropped_; --l) {
       update_level(l, true);
@@ -112,6 +125,17 @@ class MotionLift {
   }
 
  private:
+  template <class F>
+  void scale_high(int level, const F& scaled) {
+    const std::vector<int> frames = motion_frames(level, motion_.places);
+    pool_.parallel_for(static_cast<int>(frames.size()), [&](int i, int) {
+      for (int y = 0; y < height(); ++y) {
+        std::int32_t* x = row(frames[static_cast<std::size_t>(i)], y);
+        std::transform(x, x + width(), x, scaled);
+      }
+    });
+  }
+
   // Keeps the own key frame as level l predicts from it, and brings that of the GOP before to place 0.
   void pass_keys(int l) {
     const auto i = static_cast<std::size_t>(l);
@@ -130,7 +154,7 @@ class MotionLift {
       const std::size_t at = static_cast<std::size_t>(y) * row_samples;
       if (borders_.before)
         std::copy_n((*borders_.before)[i].data() + at, row_samples, row(0, y));
-      else if (substitute <= last)
+      else if (substitute <= last && !differences_)
         std::copy_n(row(substitute, y), row_samples, row(0, y));
       else
         std::fill_n(row(0, y), row_samples, 0);
@@ -301,7 +325,8 @@ class MotionLift {
   int predict_cell(const MotionCell& c, const MotionReferences& references, int y0, int x0, int rows, int columns,
                    Scratch& s, std::int32_t* out, Samples p[2]) {
     if (c.mode == MotionMode::kPlain) {
-      const std::int32_t value = motion_plain(c.plain[static_cast<std::size_t>(component_.index)], component_.bits);
+      const std::int32_t value =
+          differences_ ? 0 : motion_plain(c.plain[static_cast<std::size_t>(component_.index)], component_.bits);
       std::fill_n(out, columns, value);
       p[0] = {out, 0};
       return 1;
@@ -484,8 +509,9 @@ class MotionLift {
   MotionBorders borders_;
   ThreadPool& pool_;
   const MotionKernels& kernels_;
-  int up_;              // places by which the field's integers lack those of a prediction
-  std::int32_t limit_;  // of an update
+  int up_;                    // places by which the field's integers lack those of a prediction
+  std::int32_t limit_;        // of an update
+  bool differences_ = false;  // of coefficients are lifted: constants cancel out
   int cell_x_;
   int cell_y_;
   std::int32_t weights_[1 << 4][kMotionCell * kMotionCell] = {};  // of a tile's samples, by the set of its cells
@@ -502,6 +528,11 @@ void forward_motion(const Field<std::int32_t>& field, const GopMotion& motion, c
 void inverse_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
                     int dropped, const MotionBorders& borders, ThreadPool& pool, SimdLevel simd) {
   MotionLift(field, motion, component, dropped, borders, pool, simd).inverse();
+}
+
+void correlate_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
+                      ThreadPool& pool, SimdLevel simd) {
+  MotionLift(field, motion, component, 0, {}, pool, simd).inverse_and_transposed();
 }
 
 }  // namespace trivelet

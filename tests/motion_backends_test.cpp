@@ -44,10 +44,15 @@ std::vector<MotionCase> motion_cases() {
     p.temporal_levels = -1;
     return p;
   };
+  const auto slow = [](EncoderParams p) {
+    p.effort = Effort::kSlow;
+    return p;
+  };
   const EncoderParams exact = lossless(2, 3, 32), coarse = lossy(60, 2, 3, 32), fine = lossy(85, 2, 3, 32);
   return {
       {"open", 40, 24, 12, 4, "yuv420p", with(coarse, Profile::kFast), "d"},
       {"open dense", 40, 24, 12, 4, "yuv420p", with(coarse, Profile::kDense), "s"},
+      {"slow dense", 40, 24, 8, 4, "yuv420p", slow(with(coarse, Profile::kDense)), "s"},
       {"rows between", 37, 29, 9, 8, "yuv422p", with(fine, Profile::kFast), "s"},
       {"whole colours", 33, 18, 6, 4, "gbrp", with(fine, Profile::kDense), "s"},
       {"alpha", 26, 22, 5, 4, "yuva420p", with(coarse, Profile::kFast), "d"},

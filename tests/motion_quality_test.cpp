@@ -236,6 +236,32 @@ TEST(MotionQuality, RoundingByCostSavesBytes) {
   EXPECT_GT(psnr(clip, decode(at_size, {.threads = 2})), reached - 0.36) << "0.44 less if all are rounded down";
 }
 
+// What rounding along motion is for: fewer bytes at the same error, whatever the threads and instructions, in closed and
+// open GOPs; with targets, too.
+TEST(MotionQuality, RoundingAlongMotionSavesBytes) {
+  const Clip clip = moving_clip(144, 96, "yuv420p", 24, 16);
+  EncoderParams p = with_motion(16);
+  p.block_size = 128;
+  p.layers = 1;
+  const auto curve = [&](Effort effort, double quality) {
+    p.effort = effort;
+    p.quality = quality;
+    const auto stream = encode(clip, p);
+    return std::pair(std::log2(static_cast<double>(stream.size())), psnr(clip, decode(stream, {.threads = 2})));
+  };
+  const auto [fine_bytes, fine] = curve(Effort::kMedium, 50);
+  const auto [coarse_bytes, coarse] = curve(Effort::kMedium, 38);
+  const auto [bytes, reached] = curve(Effort::kSlow, 44);
+  const double as_good = coarse_bytes + (fine_bytes - coarse_bytes) * (reached - coarse) / (fine - coarse);
+  EXPECT_LT(bytes, as_good - 0.015);
+  const auto reference = encode(clip, p);
+  p.threads = 1;
+  p.simd = SimdLevel::kScalar;
+  EXPECT_EQ(encode(clip, p), reference);
+  p.psnr = 38;
+  EXPECT_NEAR(psnr(clip, decode(encode(clip, p), {.threads = 2})), 38, 0.2);
+}
+
 // Errors that the index states hold for open GOPs, too.
 TEST(MotionQuality, OpenGopsKnowTheirErrors) {
   const Clip clip = moving_clip(160, 96, "yuv420p", 28, 8);

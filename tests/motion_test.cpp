@@ -248,6 +248,44 @@ TEST(MotionLift, WithoutMovementItIsTheFiveThree) {
       }
 }
 
+// Blocks that stand still and are predicted from both sides give back half of what they take: then the product is exact,
+// and the scalar product of two volumes as they come out of the inverse is that of one and the product of the other.
+TEST(MotionLift, ProductIsThatOfTheInverseAndItsTranspose) {
+  std::mt19937 random(8);
+  ThreadPool one(1), three(3);
+  constexpr int kLevels = 2;
+  for (const GopKey key : {GopKey::kFirst, GopKey::kOpen}) {
+    const MotionPlaces places(key == GopKey::kFirst ? 9 : 8, key);
+    GopMotion m(places, kLevels, 40, 24);
+    for (int l = 0; l < kLevels; ++l)
+      for (const int t : motion_frames(l, places))
+        for (MotionCell& c : m.fields[static_cast<std::size_t>(t)]) c.mode = MotionMode::kBoth;
+    const MotionComponent component{0, {0, 0}, kMotionFraction, 8};
+    const Shape shape{places.count, 24, 40};
+    Volume a(shape, 8, kMotionFraction, random), b(shape, 8, kMotionFraction, random);
+    KeyStates none(kLevels, std::vector<std::int32_t>(40 * 24));
+    if (key != GopKey::kFirst)
+      for (Volume* v : {&a, &b}) std::fill_n(v->samples.begin(), 40 * 24, 0);
+    Volume product = b, other = b;
+    correlate_motion(product.field(), m, component, one, SimdLevel::kScalar);
+    correlate_motion(other.field(), m, component, three, SimdLevel::kBest);
+    EXPECT_EQ(product.samples, other.samples);
+    const auto dot = [](const Volume& x, const Volume& y) {
+      double sum = 0;
+      for (std::size_t i = 0; i < x.samples.size(); ++i) sum += static_cast<double>(x.samples[i]) * y.samples[i];
+      return sum;
+    };
+    const double wanted = dot(a, product), scale = dot(b, product);
+    // Updates of the inverse are clipped, those of the product are not.
+    for (Volume* v : {&a, &b}) {
+      for (auto& x : v->samples) x /= 8;
+      inverse_motion(v->field(), m, component, 0, {&none, nullptr, nullptr}, one, SimdLevel::kBest);
+    }
+    EXPECT_NEAR(dot(a, b) * 8 * 8, wanted, 0.01 * scale);
+    EXPECT_NEAR(dot(b, b) * 8 * 8, scale, 0.01 * scale);
+  }
+}
+
 // A picture that moves by whole samples is predicted without a rest where nothing comes in from outside.
 TEST(MotionLift, FollowsMovement) {
   std::mt19937 random(5);

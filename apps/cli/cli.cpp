@@ -248,7 +248,9 @@ void add_coding_options(Command& app, CodingOptions& options) {
          "fast: the fast profile, nine tenths of the time saved for a fifth more bytes (volumes without loss: the fast "
          "form of prediction); medium: the dense one; "
          "slow: also tries temporal wavelets, levels and GOP lengths on the first frames and takes the best; with "
-         "--motion levels alone, in groups of 64 frames and blocks of 256, and fast also searches less")
+         "--motion levels alone, rounds by what decoding leaves, on the CPU, and takes groups of 64 frames and blocks "
+         "of 256, "
+         "and fast also searches less")
       .one_of({"fast", "medium", "slow"})
       .show_default()
       .group(kQualityGroup);

@@ -20,6 +20,7 @@
 #include "apps/volume/volume.h"
 #include "codec/bytes.h"
 #include "codec/container.h"
+#include "codec/encoder_params.h"
 #include "codec/join.h"
 #include "codec/stream_layout.h"
 #include "codec/trace.h"
@@ -652,6 +653,11 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     starting = start_backend("cpu", 0, 0);
     if (const DeviceChoice choice = choose_device(given.device); choice.gpu >= 0)
       log::info("prediction is coded on the CPU; GPU {}, {}, takes --transform wavelet", choice.gpu, choice.name);
+  } else if (rounds_along_motion(params)) {
+    starting = start_backend("cpu", 0, 0);
+    if (const DeviceChoice choice = choose_device(given.device); choice.gpu >= 0)
+      log::info("--preset slow with --motion is coded on the CPU; GPU {}, {}, takes other presets", choice.gpu,
+                choice.name);
   } else if (!few_gops) {
     const std::uint64_t gops = gops_of(input.info(), params.gop_frames);
     // Each is searched, and coded behind that.
