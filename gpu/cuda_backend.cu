@@ -28,7 +28,12 @@ namespace {
 constexpr int kMostQueues = 32;
 constexpr int kPipelineStreams = 2;  // beside those of its slots
 
-void ask_for_queues(int count) { (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(count).c_str(), 0); }
+// With all of them kernels are loaded at the start, too: one that is loaded when it is first launched waits for those that
+// run, and a search for motion runs for long.
+void ask_for_queues(int count) {
+  (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(count).c_str(), 0);
+  if (count == kMostQueues) (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+}
 
 }  // namespace
 

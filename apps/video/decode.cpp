@@ -44,7 +44,11 @@ std::uint64_t gops_in_flight(ByteSource& source, const std::string& device, cons
   source.seek(0);
   require(info.profile != Profile::kPredictive || device.rfind("gpu", 0) != 0, ErrorKind::kUnsupported,
           "--device " + device + ": streams of the predictive profile are decoded on the CPU; leave the option out");
-  return info.profile == Profile::kFast ? kFastGops : info.gops.size();
+  if (info.profile == Profile::kFast) return kFastGops;
+  // Queues for all that a device can have in flight are worth their start, 0.25 s, where this many GOPs follow.
+  constexpr std::size_t kMany = 150;
+  constexpr std::size_t kSome = 15;
+  return info.gops.size() < kMany ? std::min(info.gops.size(), kSome) : info.gops.size();
 }
 
 /// How long the frames last by their own times, and by their number.

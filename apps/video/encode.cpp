@@ -548,14 +548,17 @@ io::ReaderOptions hardware_reader(const Options& options, const Common& common) 
   return reader;
 }
 
-/// Whether a GPU has few of them at once: not where they are searched for motion beside each other.
-bool has_few_gops(const EncoderParams& params) {
-  return params.profile == Profile::kFast && params.motion == Motion::kOff;
+/// For how many of them at once a GPU is to start, where that is known before the input is: not where they are searched
+/// for motion beside each other (0).
+std::uint64_t few_gops_of(const EncoderParams& params) {
+  if (params.motion != Motion::kOff || params.profile == Profile::kPredictive) return 0;
+  return params.profile == Profile::kFast ? kFastGops : kDenseGops;
 }
 
 /// To be called before anything asks for GPUs, for that starts them as they are expected to be used.
 void expect_gops(const Options& options, const Common& common, const Command& app) try {
-  if (has_few_gops(typed_params(options, common, app))) gpu::expect_gops(static_cast<int>(kFastGops));
+  const std::uint64_t few = few_gops_of(typed_params(options, common, app));
+  if (few > 0) gpu::expect_gops(static_cast<int>(few));
 } catch (const Error&) {  // it is said where the options are needed
 }
 
@@ -642,9 +645,9 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   const Stopwatch clock;
   const std::size_t gpu_memory = options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory);
   std::future<std::shared_ptr<const Backend>> starting;
-  const bool few_gops = has_few_gops(params);
-  if (few_gops) starting = start_backend(options.device, gpu_memory, kFastGops);
-  if (few_gops && options.hwaccel != "none") gpu::expect_gops(static_cast<int>(kFastGops) + kHardwareDecoders);
+  const std::uint64_t few_gops = few_gops_of(params);
+  if (few_gops > 0 && options.hwaccel != "none") gpu::expect_gops(static_cast<int>(few_gops) + kHardwareDecoders);
+  if (few_gops > 0) starting = start_backend(options.device, gpu_memory, few_gops);
   if (!opened) open_input();
   VideoInput& input = *opened;
   const bool predicts = params.profile == Profile::kPredictive;
@@ -658,7 +661,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     if (const DeviceChoice choice = choose_device(given.device); choice.gpu >= 0)
       log::info("--preset slow with --motion is coded on the CPU; GPU {}, {}, takes other presets", choice.gpu,
                 choice.name);
-  } else if (!few_gops) {
+  } else if (few_gops == 0) {
     const std::uint64_t gops = gops_of(input.info(), params.gop_frames);
     // Each is searched, and coded behind that.
     starting = start_backend(options.device, gpu_memory, params.motion != Motion::kOff ? 2 * gops : gops);

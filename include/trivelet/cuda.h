@@ -28,9 +28,10 @@ struct DeviceInfo {
 bool is_built();
 
 /// How many GOPs are going to be in flight at a time; `fast` has 3, `dense`, or `fast` with Motion::kOn, up to 32 if
-/// there are so many. To be said before anything else is asked of a GPU, once in a process, for the driver makes as many
-/// work queues when it starts: 4 of them in 0.1 s on an H200, 32 in 0.6, and 0.3 to give them back at the end. Else there
-/// are 32, or what CUDA_DEVICE_MAX_CONNECTIONS says.
+/// there are so many; fewer may share work queues, which costs `dense` little where the host has more to do. To be said
+/// before anything else is asked of a GPU, once in a process, for the driver makes as many queues when it starts: 4 of them
+/// in 0.1 s on an H200, 32 in 0.6, and 0.3 to give them back at the end. Else there are 32, or what
+/// CUDA_DEVICE_MAX_CONNECTIONS says.
 void expect_gops(int in_flight);
 
 /// Usable devices; none without a driver or CUDA. Never throws.
