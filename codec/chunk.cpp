@@ -1,6 +1,8 @@
 #include "codec/chunk.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -15,47 +17,88 @@ constexpr unsigned kUnaryLimit = 128;
 unsigned zigzag(int v) { return v > 0 ? 2 * static_cast<unsigned>(v) - 1 : 2 * static_cast<unsigned>(-v); }
 int unzigzag(unsigned v) { return v & 1 ? static_cast<int>(v / 2) + 1 : -static_cast<int>(v / 2); }
 
-// Rice parameter that codes the sizes of the parts in the fewest bits.
+// Rice parameter that codes the sizes of the parts in the fewest bits, the smallest of those. A larger one takes a bit more
+// for each part and halves what is left of it, so that bits fall and then rise: the search begins near the mean.
 int best_rice(const HeadRows& rows, std::uint64_t& fewest) {
   constexpr int kParameters = 24;
-  std::uint64_t bits[kParameters] = {};
+  std::vector<std::uint32_t> sizes;
+  sizes.reserve(rows.low.size());
+  std::uint64_t sum = 0;
   for (std::size_t i = 0; i < rows.low.size(); ++i)
-    if (rows.low[i] < rows.before[i])
-      for (unsigned k = 0; k < kParameters; ++k) bits[k] += (rows.size[i] >> k) + 1u + k;
-  const std::uint64_t* best = std::min_element(bits, bits + kParameters);
-  fewest = *best;
-  return static_cast<int>(best - bits);
+    if (rows.low[i] < rows.before[i]) {
+      sizes.push_back(rows.size[i]);
+      sum += rows.size[i];
+    }
+  fewest = 0;
+  if (sizes.empty()) return 0;
+  const auto bits_with = [&](int k) {
+    std::uint64_t bits = sizes.size() * static_cast<std::uint64_t>(k + 1);
+    for (const std::uint32_t size : sizes) bits += size >> k;
+    return bits;
+  };
+  int best = std::min<int>(static_cast<int>(std::bit_width(sum / sizes.size())), kParameters - 1);
+  fewest = bits_with(best);
+  while (best > 0) {
+    const std::uint64_t bits = bits_with(best - 1);
+    if (bits > fewest) break;
+    fewest = bits;
+    --best;
+  }
+  while (best + 1 < kParameters) {
+    const std::uint64_t bits = bits_with(best + 1);
+    if (bits >= fewest) break;
+    fewest = bits;
+    ++best;
+  }
+  return best;
 }
 
 // The plane or pass most segments end at, as the unary codes of the others are short, and whether all do. Segments that
-// are at the bottom already do not count.
+// are at the bottom already do not count. With p a segment takes 2 (low - p) bits if p < low, else
+// 2 (min(p, before) - low) + 1, so that how many have which low and which before says what all take.
 int best_nominal(const HeadRows& rows, bool& uniform, std::uint64_t& fewest) {
+  constexpr int kCuts = 256;
+  std::array<std::uint32_t, kCuts> lows{}, befores{}, both{};
   int least = 60;
   int most = 0;
-  uniform = true;
+  std::uint64_t count = 0;
+  std::uint64_t sum = 0;
   for (std::size_t i = 0; i < rows.low.size(); ++i) {
-    if (rows.before[i] == 0) continue;
-    uniform = false;
-    least = std::min<int>(least, rows.low[i]);
-    most = std::max<int>(most, rows.low[i]);
+    const std::uint8_t low = rows.low[i];
+    const std::uint8_t before = rows.before[i];
+    if (before == 0) continue;
+    least = std::min<int>(least, low);
+    most = std::max<int>(most, low);
+    ++lows[low];
+    ++befores[before];
+    if (low == before) ++both[low];
+    ++count;
+    sum += low;
   }
-  int best = std::min(least, most);
+  uniform = count == 0;
   fewest = uniform ? 0 : ~std::uint64_t{0};
-  for (int p = least; p <= most; ++p) {
-    std::uint64_t bits = 0;
-    bool same = true;
-    for (std::size_t i = 0; i < rows.low.size(); ++i) {
-      if (rows.before[i] == 0) continue;
-      const int n = std::min<int>(rows.before[i], p);
-      bits += zigzag(rows.low[i] - n) + 1;
-      same = same && rows.low[i] == n;
+  int best = std::min(least, most);
+  // Of the segments with low, or before, up to p: how many, and the sum of it; and how many with both the same, below p.
+  std::uint64_t n_low = 0, sum_low = 0, n_before = 0, sum_before = 0, n_both = 0;
+  for (int p = 0; p <= most; ++p) {
+    const auto v = static_cast<std::uint64_t>(p);
+    const auto at = static_cast<std::size_t>(p);
+    n_low += lows[at];
+    sum_low += v * lows[at];
+    n_before += befores[at];
+    sum_before += v * befores[at];
+    if (p >= least) {
+      const bool same = lows[at] + n_both == count;
+      const std::uint64_t above = 2 * (sum - sum_low - v * (count - n_low));
+      const std::uint64_t others = 2 * (v * (n_low - n_before) + sum_before - sum_low) + n_low;
+      const std::uint64_t bits = same ? 0 : above + others;
+      if (bits < fewest) {
+        fewest = bits;
+        best = p;
+        uniform = same;
+      }
     }
-    if (same) bits = 0;
-    if (bits < fewest) {
-      fewest = bits;
-      best = p;
-      uniform = same;
-    }
+    n_both += both[at];
   }
   return best;
 }

@@ -512,6 +512,8 @@ std::vector<std::uint32_t> RateControl::part_sizes(const std::vector<Cuts>& laye
 
 std::uint64_t RateControl::chunk_bytes(const std::vector<Cuts>& layers) const {
   const std::vector<std::uint32_t> sizes = part_sizes(layers);
+  std::vector<bool> adds(layers.size(), true);
+  for (std::size_t l = 1; l < layers.size(); ++l) adds[l] = layers[l] != layers[l - 1];
   const int bands = header_.temporal_bands();
   const int distances = header_.spatial_levels + 1;
   std::atomic<std::uint64_t> sum = 0;
@@ -520,7 +522,7 @@ std::uint64_t RateControl::chunk_bytes(const std::vector<Cuts>& layers) const {
     const int b = chunk / distances % bands;
     ChunkSize size;
     HeadRows rows;
-    for (std::size_t c = 0; c < components_.size(); ++c) {
+    for (std::size_t c = 0; c < components_.size() && adds[l]; ++c) {
       const Component& component = components_[c];
       const int k = header_.components[c].spatial_levels - chunk % distances;
       if (k < 0 || component.grid->families()[static_cast<std::size_t>(b)].frames == 0) continue;

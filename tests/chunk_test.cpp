@@ -199,6 +199,65 @@ TEST(Bits, OnesHaveALimitAndAnEnd) {
   }
 }
 
+// Every cut and every parameter tried.
+HeadCodes tried_codes(const HeadRows& rows) {
+  const auto zigzag = [](int v) { return v > 0 ? 2 * v - 1 : -2 * v; };
+  HeadCodes best;
+  std::uint64_t sizes = ~std::uint64_t{0}, cuts = ~std::uint64_t{0};
+  for (int k = 0; k < 24; ++k) {
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < rows.low.size(); ++i)
+      if (rows.low[i] < rows.before[i]) bits += (rows.size[i] >> k) + 1u + static_cast<unsigned>(k);
+    if (bits < sizes) sizes = bits, best.rice = k;
+  }
+  int least = 60, most = 0;
+  bool some = false;
+  for (std::size_t i = 0; i < rows.low.size(); ++i) {
+    if (rows.before[i] == 0) continue;
+    some = true;
+    least = std::min<int>(least, rows.low[i]);
+    most = std::max<int>(most, rows.low[i]);
+  }
+  best.uniform = !some;
+  best.nominal = 0;
+  for (int p = least; p <= most; ++p) {
+    std::uint64_t bits = 0;
+    bool same = true;
+    for (std::size_t i = 0; i < rows.low.size(); ++i) {
+      if (rows.before[i] == 0) continue;
+      const int n = std::min<int>(rows.before[i], p);
+      bits += static_cast<unsigned>(zigzag(rows.low[i] - n)) + 1u;
+      same = same && rows.low[i] == n;
+    }
+    if (same) bits = 0;
+    if (bits < cuts) cuts = bits, best.nominal = p, best.uniform = same;
+  }
+  best.bits = 12 + sizes + (some ? cuts : 0);
+  return best;
+}
+
+TEST(Container, HeadsAreTheShortest) {
+  std::mt19937 engine(11);
+  const auto below = [&](unsigned n) { return static_cast<unsigned>(engine() % n); };
+  for (int round = 0; round < 3000; ++round) {
+    HeadRows rows;
+    rows.resize(1 + below(round % 3 ? 40 : 4));
+    const unsigned planes = 1 + below(60), zeros = below(4), spread = 1 + below(planes);
+    const int shift = static_cast<int>(below(22));
+    for (std::size_t i = 0; i < rows.low.size(); ++i) {
+      rows.before[i] = static_cast<std::uint8_t>(zeros && below(4) < zeros ? 0 : below(planes + 1));
+      rows.low[i] = static_cast<std::uint8_t>(rows.before[i] - std::min<unsigned>(rows.before[i], below(spread)));
+      rows.top[i] = rows.limit[i] = 0;
+      rows.size[i] = below(1u << shift) << below(2);
+    }
+    const HeadCodes found = head_codes(rows, false, false), tried = tried_codes(rows);
+    ASSERT_EQ(found.rice, tried.rice) << round;
+    ASSERT_EQ(found.nominal, tried.nominal) << round;
+    ASSERT_EQ(found.uniform, tried.uniform) << round;
+    ASSERT_EQ(found.bits, tried.bits) << round;
+  }
+}
+
 TEST(Container, ChunkWithItsOwnCuts) {
   StreamHeader h = grey_header();  // 40x30 in blocks of 32: two blocks
   h.temporal_levels = 0;
