@@ -47,10 +47,10 @@ void forward_motion(const Field<std::int32_t>& field, const GopMotion& motion, c
 void inverse_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
                     int dropped, const MotionBorders& borders, ThreadPool& pool, SimdLevel simd);
 
-/// S^T S of differences of coefficients, in place, S being the inverse as the linear part of it is: no constants of blocks, no
-/// limits of updates, and the key frame of the GOP before without a difference. S^T is about what lifting makes of samples
-/// if its steps change places, with twice the update and half the prediction: an update gives back half of what the
-/// prediction takes.
+/// S^T S of differences of coefficients, in place, S being the inverse as the linear part of it is: no constants of
+/// blocks, no limits of updates, and the key frame of the GOP before without a difference. S^T is about what lifting
+/// makes of samples if its steps change places, with twice the update and half the prediction: an update gives back
+/// half of what the prediction takes.
 void correlate_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
                       ThreadPool& pool, SimdLevel simd);
 

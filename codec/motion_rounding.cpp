@@ -16,10 +16,10 @@ namespace trivelet {
 
 namespace {
 
-// Chosen on foreman QCIF, foreman CIF, park_joy and mobile (-q 15, 35, 55): BD-rate against rounding by cost alone -3.0 % on
-// average. What else costs: a way of 0.5 0.4, 0.33 0.0, of the key alone 0.6 0.5 and 0.25 0.0, of what is rounded to nothing
-// three quarters of it 0.0; cells of 4 0.4; usual entries a fourth smaller 0.7, a tenth larger 0.1; kPrice 0.9 0.4, 1 0.2,
-// of the key alone 1.3 0.4; once more from what is found 0.8.
+// Chosen on foreman QCIF, foreman CIF, park_joy and mobile (-q 15, 35, 55): BD-rate against rounding by cost alone -3.0
+// % on average. What else costs: a way of 0.5 0.4, 0.33 0.0, of the key alone 0.6 0.5 and 0.25 0.0, of what is rounded
+// to nothing three quarters of it 0.0; cells of 4 0.4; usual entries a fourth smaller 0.7, a tenth larger 0.1; kPrice
+// 0.9 0.4, 1 0.2, of the key alone 1.3 0.4; all of it once more 0.6.
 constexpr float kWay = 0.4f;
 constexpr int kCell = 8;  // coefficients a side of what shares an entry of the diagonal
 // Errors of so many cells with the mean of the frame are taken to have the usual entry, beside those of a cell.
@@ -27,10 +27,10 @@ constexpr double kUsualWeight = 0.25;
 constexpr double kLeastShare = 0.2;  // of the usual entry
 constexpr float kPrice = 1.15f;      // of a bit, against rounding_lambda()
 
-/// The usual entry of the diagonal over the square of the norm, from the finest temporal level on; the last is that of the key.
-/// Norms are those that share out bits best, not those of the motion at hand.
+/// The usual entry of the diagonal over the square of the norm. Norms are those that share out bits best, not those of
+/// the motion at hand.
 double usual_entry(const Subband& band, int levels) {
-  constexpr double kOfLevel[] = {1.15, 0.92, 0.78, 0.6, 0.46};
+  constexpr double kOfLevel[] = {1.15, 0.92, 0.78, 0.6, 0.46};  // from the finest on
   constexpr double kKey = 0.8;
   if (band.temporal_band == 0) return kKey;
   return kOfLevel[std::min(levels - band.temporal_band, 4)];

@@ -235,9 +235,9 @@ void search_still(Search& search, const EncoderParams& params, const FixedStruct
     search.climb(&Structure::spatial_levels, 1, 1, kMostLevels);
 }
 
-// Along motion: fewer temporal levels suit what moves fast, and one more than whole pyramids have leaves a short GOP one
-// key instead of two; what is likelier is tried first. More spatial levels, other wavelets there and other lengths of
-// GOPs brought nothing on any clip (tests/bench/RESULTS.md).
+// Along motion: fewer temporal levels suit what moves fast, and one more than whole pyramids have leaves a short GOP
+// one key instead of two; what is likelier is tried first. More spatial levels, other wavelets there and other lengths
+// of GOPs brought nothing on any clip (tests/bench/RESULTS.md).
 void search_moving(Search& search) {
   const auto gop = static_cast<unsigned>(std::max(1, search.best.gop_frames));
   const int most = std::bit_width(gop - 1);
