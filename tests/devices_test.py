@@ -113,6 +113,10 @@ def main():
             refused = run(["encode", "in.y4m", "no.tvl", "--device", device])
             if refused.returncode == 0 or why not in refused.stderr.decode() or Path("no.tvl").exists():
                 complain(f"--device {device} is not refused", refused)
+        for device in ("gpu", "gpu:all"):
+            refused = run(["encode", "in.y4m", "no.tvl", "--motion", "on", "--preset", "slow", "--device", device])
+            if refused.returncode == 0 or b"another preset" not in refused.stderr or Path("no.tvl").exists():
+                complain(f"--preset slow along motion on {device} is not refused", refused)
         refused = run(["play", "fast.tvl", "--device", "gpu:0,1"])
         if refused.returncode == 0 or b"one GPU" not in refused.stderr:
             complain("play on two GPUs is not refused", refused)

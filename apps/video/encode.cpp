@@ -610,6 +610,9 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   require(!options.verify || options.coding.lossless || can_read_again(options.input), ErrorKind::kBadArgument,
           "--verify of a lossy stream reads the input twice, which a pipe does not allow; use a file or --lossless");
   EncoderParams params = typed_params(options, common, app);
+  require(!rounds_along_motion(params) || !asks_for_gpu(app), ErrorKind::kUnsupported,
+          "--device " + given.device +
+              ": --preset slow with --motion is coded on the CPU; leave the option out, or take another preset");
   require(!options.resume || (options.output != "-" && !params.has_byte_target()), ErrorKind::kBadArgument,
           options.output == "-"
               ? "--resume keeps what is coded beside the output, and standard output has no place; write to a file"
