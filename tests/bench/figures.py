@@ -73,6 +73,12 @@ def best_gpu(profile: str, setting: str, way: str) -> str:
     return number(max(found), 4) if found else "–"
 
 
+def gpu_of(name: str) -> str:
+    """The GPU that was measured."""
+    found = re.search(r"NVIDIA (\w+)", "".join(load(name)[0][:1]))
+    return found.group(1) if found else "GPU"
+
+
 def block_summary() -> str:
     names = {"fast": "`--preset fast`", "dense": "default"}
     rows = []
@@ -106,8 +112,8 @@ def block_summary() -> str:
             "bits/pixel",
             "PSNR",
             "one CPU core",
-            "H200",
-            "H200, program and files",
+            gpu_of("gpu_codec"),
+            f"{gpu_of('gpu_files')}, program and files",
         ],
         rows,
     )
