@@ -406,7 +406,7 @@ TEST(Backends, volumes) {
   for (const Way& way : ways) {
     SCOPED_TRACE(way.name);
     const VolumeDescription volume{.voxel = {way.type}, .width = 29, .height = 18, .slices = 5};
-    const test::Bytes voxels = test::make_scalars(test::Content::kEvery, volume.voxel, volume.voxels(), 1);
+    const test::VolumeBytes voxels = test::make_scalars(test::Content::kEvery, volume.voxel, volume.voxels(), 1);
     VolumeEncoderParams params;
     params.profile = Profile::kFast;
     params.transform = VolumeTransform::kWavelet;
@@ -434,11 +434,11 @@ TEST(Backends, volumes) {
     VolumeDecoderParams reduced;
     reduced.reduce = 1;
     for (const VolumeDecoderParams& decoding : {VolumeDecoderParams{}, part, reduced}) {
-      test::Bytes decoded[2];
+      test::VolumeBytes decoded[2];
       for (int on_gpu = 0; on_gpu < 2; ++on_gpu) {
         MemorySource source(streams[0].bytes.data(), streams[0].bytes.size());
         VolumeDecoder decoder(source, decoding, on_gpu ? cuda.get() : nullptr);
-        test::Bytes slice(decoder.output().slice_bytes());
+        test::VolumeBytes slice(decoder.output().slice_bytes());
         while (decoder.read(slice.data())) decoded[on_gpu].insert(decoded[on_gpu].end(), slice.begin(), slice.end());
       }
       EXPECT_FALSE(decoded[0].empty());
@@ -477,19 +477,19 @@ TEST(Backends, batches_of_volumes) {
   gpu::VolumeBatch batch(0, 0);
   const std::shared_ptr<const Backend> device = gpu::cuda_backend(0, 0, true);  // whose memory is the device's
   const auto copied = [](const std::shared_ptr<std::byte>& from, std::size_t bytes) {
-    test::Bytes to(bytes);
+    test::VolumeBytes to(bytes);
     const auto pitch = static_cast<std::ptrdiff_t>(bytes);
     gpu::copy_from_device(0, {to.data(), pitch}, {from.get(), pitch}, bytes, 1, nullptr);
     gpu::wait_for(0, nullptr);
     return to;
   };
   std::vector<std::shared_ptr<std::byte>> kept;  // until the batch ends
-  test::Bytes voxels;
+  test::VolumeBytes voxels;
   for (std::size_t job = 0; job < ways.size(); ++job) {
     const Way& way = ways[job];
     SCOPED_TRACE(way.name);
     const VolumeDescription volume{.voxel = way.voxel, .width = 29, .height = 18, .slices = 5};
-    const test::Bytes original = test::make_scalars(test::Content::kEvery, volume.voxel, volume.voxels(), 1);
+    const test::VolumeBytes original = test::make_scalars(test::Content::kEvery, volume.voxel, volume.voxels(), 1);
     VolumeEncoderParams params;
     params.profile = Profile::kFast;
     params.transform = VolumeTransform::kWavelet;
@@ -499,7 +499,7 @@ TEST(Backends, batches_of_volumes) {
     MemorySlices slices(volume, original.data());
     encode_volume(slices, params, stream, nullptr);
     MemorySource source(stream.bytes.data(), stream.bytes.size());
-    test::Bytes wanted(volume.bytes());
+    test::VolumeBytes wanted(volume.bytes());
     const std::shared_ptr<std::byte> whole = device->allocate(volume.bytes());
     kept.push_back(whole);
     {
@@ -533,7 +533,7 @@ TEST(Backends, batches_of_volumes) {
                                      second = device->allocate(volume.bytes());
     ASSERT_NE(batch.decode(4, source, {}, first.get(), volume.bytes()), 0U);
     ASSERT_NE(batch.decode(9, source, {}, second.get(), volume.bytes()), 0U);
-    test::Bytes one = copied(second, volume.bytes());
+    test::VolumeBytes one = copied(second, volume.bytes());
     one[volume.bytes() - 7] ^= std::byte{1};
     const auto pitch = static_cast<std::ptrdiff_t>(one.size());
     gpu::copy_to_device(0, {second.get(), pitch}, {one.data(), pitch}, one.size(), 1, nullptr);
@@ -541,7 +541,7 @@ TEST(Backends, batches_of_volumes) {
     EXPECT_EQ(batch.finish(), changed == 0 ? std::vector<std::size_t>{9} : std::vector<std::size_t>{});
   }
   // Streams that are damaged are VolumeDecoder's.
-  const test::Bytes nothing(100);
+  const test::VolumeBytes nothing(100);
   MemorySource source(nothing.data(), nothing.size());
   EXPECT_EQ(batch.decode(0, source, {}, device->allocate(100).get(), 100), 0U);
   EXPECT_TRUE(batch.finish().empty());

@@ -9,9 +9,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::bytes;
-using test::Bytes;
 using test::Content;
 using test::make_scalars;
+using test::VolumeBytes;
 using test::VolumeFiles;
 using test::operator+;
 
@@ -31,18 +31,19 @@ struct DicomMaker {
   unsigned samples = 1;
   unsigned bits = 16;
   bool planar = false;
-  bool placed = true;  // says at the top where it lies and what its values mean
-  Bytes groups{};      // functional groups
+  bool placed = true;    // says at the top where it lies and what its values mean
+  VolumeBytes groups{};  // functional groups
 
-  void u16(Bytes& out, unsigned v, bool big) const {
+  void u16(VolumeBytes& out, unsigned v, bool big) const {
     out.push_back(static_cast<std::byte>(big ? v >> 8 : v));
     out.push_back(static_cast<std::byte>(big ? v : v >> 8));
   }
-  void u32(Bytes& out, unsigned v, bool big) const {
+  void u32(VolumeBytes& out, unsigned v, bool big) const {
     u16(out, big ? v >> 16 : v & 0xFFFF, big);
     u16(out, big ? v & 0xFFFF : v >> 16, big);
   }
-  void element(Bytes& out, unsigned group, unsigned number_, const char* vr, Bytes value, bool is_meta = false) const {
+  void element(VolumeBytes& out, unsigned group, unsigned number_, const char* vr, VolumeBytes value,
+               bool is_meta = false) const {
     if (value.size() % 2) value.push_back(std::byte{' '});
     const bool big = big_endian && !is_meta;
     u16(out, group, big);
@@ -62,39 +63,39 @@ struct DicomMaker {
     out = out + value;
   }
   /// A sequence of items.
-  Bytes sequence(unsigned group, unsigned number_, const std::vector<Bytes>& items) const {
+  VolumeBytes sequence(unsigned group, unsigned number_, const std::vector<VolumeBytes>& items) const {
     constexpr unsigned kUndefined = 0xFFFFFFFF;
-    const auto delimiter = [&](Bytes& out, unsigned e, unsigned length) {
+    const auto delimiter = [&](VolumeBytes& out, unsigned e, unsigned length) {
       u16(out, 0xFFFE, big_endian);
       u16(out, e, big_endian);
       u32(out, length, big_endian);
     };
-    Bytes inside;
-    for (const Bytes& item : items) {
+    VolumeBytes inside;
+    for (const VolumeBytes& item : items) {
       delimiter(inside, 0xE000, undefined_lengths ? kUndefined : static_cast<unsigned>(item.size()));
       inside = inside + item;
       if (undefined_lengths) delimiter(inside, 0xE00D, 0);
     }
     if (undefined_lengths) delimiter(inside, 0xE0DD, 0);
-    Bytes out;
+    VolumeBytes out;
     u16(out, group, big_endian);
     u16(out, number_, big_endian);
-    if (explicit_vr) out = out + bytes("SQ") + Bytes(2);
+    if (explicit_vr) out = out + bytes("SQ") + VolumeBytes(2);
     u32(out, undefined_lengths ? kUndefined : static_cast<unsigned>(inside.size()), big_endian);
     return out + inside;
   }
-  Bytes word(unsigned v) const {
-    Bytes b;
+  VolumeBytes word(unsigned v) const {
+    VolumeBytes b;
     u16(b, v, big_endian);
     return b;
   }
-  Bytes text(unsigned group, unsigned number_, const char* vr, const std::string& value) const {
-    Bytes out;
+  VolumeBytes text(unsigned group, unsigned number_, const char* vr, const std::string& value) const {
+    VolumeBytes out;
     element(out, group, number_, vr, bytes(value));
     return out;
   }
-  Bytes make(const Bytes& pixels) const {
-    Bytes out(128);
+  VolumeBytes make(const VolumeBytes& pixels) const {
+    VolumeBytes out(128);
     out = out + bytes("DICM");
     const std::string said = !syntax.empty() ? syntax
                              : !explicit_vr  ? "1.2.840.10008.1.2"
@@ -103,7 +104,7 @@ struct DicomMaker {
     element(out, 2, 0x10, "UI", bytes(said), true);
     if (!description.empty()) element(out, 0x08, 0x103E, "LO", bytes(description));
     // a private sequence
-    Bytes rows;
+    VolumeBytes rows;
     element(rows, 0x0028, 0x0010, "US", word(9999));  // not the rows of the picture
     out = out + sequence(0x0009, 0x1001, {rows});
     element(out, 0x10, 0x10, "PN", bytes("Doe^Jane"));
@@ -144,7 +145,7 @@ Error error_of(const std::function<void()>& f) {
 
 // Pixels were uncompressed before their header came into a stream: what says otherwise is not handed to a decompressor.
 TEST_F(VolumeFiles, a_stored_dicom_header_is_uncompressed) {
-  const Bytes whole = DicomMaker{}.make(Bytes(24));
+  const VolumeBytes whole = DicomMaker{}.make(VolumeBytes(24));
   std::string text(reinterpret_cast<const char*>(whole.data()), whole.size());
   io::Envelope stored;
   stored.format = "dicom";
@@ -170,7 +171,7 @@ TEST_F(VolumeFiles, one_series) {
     const std::string in = std::string("series") + std::to_string(kind);
     fs::create_directories(path(in));
     const double z[5] = {10, 0, 5, 25, 15};  // 20 is missing
-    std::vector<Bytes> pixels;
+    std::vector<VolumeBytes> pixels;
     for (int i = 0; i < 5; ++i) {
       maker.z = z[i];
       maker.number = i;
@@ -195,7 +196,7 @@ TEST_F(VolumeFiles, one_series) {
 
 TEST_F(VolumeFiles, tilt_several_volumes_and_frames) {
   DicomMaker maker;
-  const Bytes pixels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, 1);
+  const VolumeBytes pixels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, 1);
   fs::create_directories(path("tilted"));
   for (int i = 0; i < 4; ++i) {
     maker.z = 5 * i;
@@ -219,7 +220,7 @@ TEST_F(VolumeFiles, tilt_several_volumes_and_frames) {
   EXPECT_EQ(times.info.volumes, 3u);
 
   maker.frames = 6;
-  const Bytes many = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 72, 1);
+  const VolumeBytes many = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 72, 1);
   save("frames.dcm", maker.make(many));
   const Passed frames = pass("frames.dcm", "frames.dcm");
   expect_same("frames.dcm");
@@ -233,7 +234,7 @@ TEST_F(VolumeFiles, tilt_several_volumes_and_frames) {
 TEST_F(VolumeFiles, several_series) {
   DicomMaker maker;
   fs::create_directories(path("folder"));
-  std::vector<Bytes> pixels;
+  std::vector<VolumeBytes> pixels;
   const auto add = [&](const std::string& name, int z, std::uint32_t seed) {
     maker.z = z;
     maker.number = 100 - z;
@@ -310,14 +311,14 @@ TEST_F(VolumeFiles, several_series) {
   for (const char* series : {"1.2.3", "1.2.4"}) {
     maker.series = series;
     stored.files.emplace_back();
-    stored.files.back().head = maker.make(Bytes(24));
+    stored.files.back().head = maker.make(VolumeBytes(24));
   }
   EXPECT_EQ(error_of([&] { (void)io::volume_info(stored); }).kind(), ErrorKind::kBadStream);
 }
 
 // Enhanced files: every frame says where it lies, and what its values mean, in functional groups.
 TEST_F(VolumeFiles, frames_of_an_enhanced_file) {
-  const Bytes pixels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12 * 6, 1);
+  const VolumeBytes pixels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12 * 6, 1);
   int n = 0;
   for (const bool explicit_vr : {true, false})
     for (const bool undefined : {true, false}) {
@@ -326,10 +327,10 @@ TEST_F(VolumeFiles, frames_of_an_enhanced_file) {
       m.undefined_lengths = undefined;
       m.placed = false;
       m.frames = 6;
-      const auto group = [&m](unsigned number, unsigned e, const Bytes& inside) {
+      const auto group = [&m](unsigned number, unsigned e, const VolumeBytes& inside) {
         return m.sequence(number, e, {inside});
       };
-      const Bytes shared =
+      const VolumeBytes shared =
           group(0x0020, 0x9116, m.text(0x20, 0x37, "DS", "0\\1\\0\\0\\0\\-1")) +
           group(0x0028, 0x9110, m.text(0x18, 0x50, "DS", "9") + m.text(0x28, 0x30, "DS", "0.5\\0.25")) +
           group(0x0020, 0x9999, m.text(0x28, 0x30, "DS", "8\\8"));
@@ -338,7 +339,7 @@ TEST_F(VolumeFiles, frames_of_an_enhanced_file) {
                group(0x0028, 0x9145, m.text(0x28, 0x1052, "DS", "-7") + m.text(0x28, 0x1053, "DS", slope));
       };
       const auto file = [&](const std::vector<double>& x, const char* last_slope = "2") {
-        std::vector<Bytes> frames;
+        std::vector<VolumeBytes> frames;
         for (std::size_t i = 0; i < x.size(); ++i) frames.push_back(frame(x[i], i + 1 == x.size() ? last_slope : "2"));
         m.groups = m.sequence(0x5200, 0x9229, {shared}) + m.sequence(0x5200, 0x9230, frames);
         const std::string name = std::string("enhanced") + std::to_string(n++) + ".dcm";
@@ -377,14 +378,14 @@ TEST_F(VolumeFiles, frames_of_an_enhanced_file) {
       }
 
       // Lengths that lie, and files that end in a group.
-      Bytes whole = m.make(pixels);
+      VolumeBytes whole = m.make(pixels);
       for (std::size_t size = 200; size + pixels.size() < whole.size(); ++size)
         EXPECT_EQ(error_of([&] { io::open_volume(whole.data(), size, "dicom"); }).kind(), ErrorKind::kBadStream)
             << size;
       if (undefined) continue;
       const auto at = std::search(whole.begin(), whole.end(), m.groups.begin(), m.groups.begin() + 4) - whole.begin();
       for (std::ptrdiff_t i = at; i < at + static_cast<std::ptrdiff_t>(m.groups.size()); ++i) {
-        Bytes changed = whole;
+        VolumeBytes changed = whole;
         changed[static_cast<std::size_t>(i)] ^= std::byte{0x81};
         try {
           const auto reader = io::open_volume(changed.data(), changed.size(), "dicom");
@@ -405,7 +406,7 @@ TEST_F(VolumeFiles, colours) {
     for (const bool planar : {false, true}) {
       m.frames = frames;
       m.planar = planar;
-      const Bytes pixels =
+      const VolumeBytes pixels =
           make_scalars(Content::kRandom, {VoxelType::kU8, false, 3}, static_cast<std::size_t>(12 * frames), 2);
       const std::string name = std::string("rgb") + std::to_string(frames) + (planar ? "p" : "i") + ".dcm";
       save(name, m.make(pixels));

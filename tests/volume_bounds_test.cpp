@@ -16,7 +16,6 @@
 namespace trivelet {
 namespace {
 
-using test::Bytes;
 using test::Coded;
 using test::Content;
 using test::decode;
@@ -25,12 +24,13 @@ using test::distance;
 using test::encode;
 using test::make_body;
 using test::make_scalars;
+using test::VolumeBytes;
 
 TEST(VolumeBounds, errors_stay_within_the_bound) {
   for (int t = 0; t < kVoxelTypes; ++t)
     for (const double bound : {1.0, 7.0}) {
       const VolumeDescription v{{static_cast<VoxelType>(t), t % 2 == 0, 1}, 24, 20, 6, 1};
-      const Bytes voxels = make_body(v, is_signed(v.voxel.type) ? -100 : 3, 110);
+      const VolumeBytes voxels = make_body(v, is_signed(v.voxel.type) ? -100 : 3, 110);
       for (const VolumeTransform transform : {VolumeTransform::kWavelet, VolumeTransform::kPrediction}) {
         VolumeEncoderParams params;
         params.max_error = bound;
@@ -92,7 +92,7 @@ TEST(VolumeBounds, bounds_hold_in_random_volumes_with_hostile_ranges) {
     v.slices = 1 + random() % 6;
     const bool narrow = random() % 3 == 0;  // few values, near each other
     const std::uint64_t middle = hostile_bits(v.voxel.type, random);
-    Bytes voxels;
+    VolumeBytes voxels;
     for (std::uint64_t n = 0; n < v.voxels(); ++n)
       test::put_scalar(voxels, narrow ? middle ^ random() % 8 : hostile_bits(v.voxel.type, random), v.voxel);
     double largest = 0;
@@ -130,7 +130,7 @@ TEST(VolumeBounds, lossy_targets_are_kept) {
   for (const VoxelType type : {VoxelType::kU8, VoxelType::kI32, VoxelType::kF32}) {
     const VolumeDescription v{{type, true, 1}, 50, 40, 10, 1};
     const double low = is_signed(type) ? -50 : 5;
-    const Bytes voxels = make_body(v, low, type == VoxelType::kI32 ? 2e9 : 200);
+    const VolumeBytes voxels = make_body(v, low, type == VoxelType::kI32 ? 2e9 : 200);
     const auto with = [&](const auto& set) {
       VolumeEncoderParams params;
       params.threads = 1;
@@ -159,7 +159,7 @@ TEST(VolumeBounds, lossy_targets_are_kept) {
 TEST(VolumeBounds, lossy_floats_and_multiples_of_any_range_have_one_plane) {
   for (const double low : {-50.0, 300.0, 100000.0}) {
     const VolumeDescription v{{VoxelType::kF32, false, 1}, 40, 30, 4, 1};
-    Bytes voxels = make_body(v, low, 40);
+    VolumeBytes voxels = make_body(v, low, 40);
     VolumeEncoderParams params;
     params.threads = 1;
     params.quality = 90;
@@ -168,7 +168,7 @@ TEST(VolumeBounds, lossy_floats_and_multiples_of_any_range_have_one_plane) {
     EXPECT_GT(distance(v, voxels, d.voxels).psnr(), 50) << low;
   }
   const VolumeDescription v{{VoxelType::kI32, false, 1}, 400, 300, 1, 1};
-  Bytes tens;
+  VolumeBytes tens;
   for (std::uint64_t i = 0; i < v.voxels(); ++i) test::put_scalar(tens, i * 10, v.voxel);
   VolumeEncoderParams params;
   params.threads = 1;
@@ -182,8 +182,8 @@ TEST(VolumeBounds, distances_are_those_of_the_values) {
     for (const bool big : {false, true})
       for (const std::size_t n : {1, 7, 4096, 10001}) {
         const VoxelFormat format{type, big, 1};
-        const Bytes a = make_scalars(Content::kRandom, format, n, 1);
-        Bytes b = make_scalars(Content::kRandom, format, n, 2);
+        const VolumeBytes a = make_scalars(Content::kRandom, format, n, 1);
+        VolumeBytes b = make_scalars(Content::kRandom, format, n, 2);
         const auto step = static_cast<std::size_t>(bytes_of(type));
         std::copy(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n / 3 * step), b.begin());
         VolumeError wanted;
@@ -204,7 +204,7 @@ TEST(VolumeBounds, distances_are_those_of_the_values) {
 
 TEST(VolumeBounds, layers_are_worth_what_the_stream_says) {
   const VolumeDescription v{{VoxelType::kI16, false, 2}, 40, 30, 9, 1};
-  const Bytes voxels = make_body(v, -200, 2000);
+  const VolumeBytes voxels = make_body(v, -200, 2000);
   for (const Profile profile : {Profile::kDense, Profile::kFast}) {
     VolumeEncoderParams params;
     params.profile = profile;

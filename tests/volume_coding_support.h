@@ -18,9 +18,9 @@
 namespace trivelet::test {
 
 /// Waves and a little noise, air at the sides: what volumes are like. Values from `low` up.
-inline Bytes make_body(const VolumeDescription& v, double low, double range) {
+inline VolumeBytes make_body(const VolumeDescription& v, double low, double range) {
   std::mt19937 random(3);
-  Bytes out;
+  VolumeBytes out;
   for (std::uint64_t s = 0; s < v.all_slices(); ++s)
     for (int y = 0; y < v.height; ++y)
       for (int x = 0; x < v.width; ++x)
@@ -49,7 +49,7 @@ struct Coded {
   std::vector<std::byte> bytes;
 };
 
-inline Coded encode(const VolumeDescription& v, const Bytes& voxels, const VolumeEncoderParams& params,
+inline Coded encode(const VolumeDescription& v, const VolumeBytes& voxels, const VolumeEncoderParams& params,
                     bool verified = true) {
   MemorySlices slices(v, voxels.data());
   MemorySink sink;
@@ -66,7 +66,7 @@ struct Decoded {
   VoxelRegion selection;
   std::array<std::uint64_t, 3> step;
   std::uint64_t bytes_read = 0;
-  Bytes voxels{};
+  VolumeBytes voxels{};
 };
 
 inline Decoded decode(const std::vector<std::byte>& stream, VolumeDecoderParams params = {}) {
@@ -74,7 +74,7 @@ inline Decoded decode(const std::vector<std::byte>& stream, VolumeDecoderParams 
   MemorySource source(stream.data(), stream.size());
   VolumeDecoder decoder(source, params);
   Decoded d{decoder.info(), decoder.output(), decoder.selection(), decoder.step()};
-  Bytes slice(d.output.slice_bytes());
+  VolumeBytes slice(d.output.slice_bytes());
   while (decoder.read(slice.data())) d.voxels.insert(d.voxels.end(), slice.begin(), slice.end());
   EXPECT_EQ(d.voxels.size(), d.output.bytes());
   d.bytes_read = decoder.stats().stream_bytes;
@@ -82,8 +82,8 @@ inline Decoded decode(const std::vector<std::byte>& stream, VolumeDecoderParams 
 }
 
 /// A box of a volume in memory.
-inline Bytes cut(const VolumeDescription& v, const Bytes& voxels, const VoxelRegion& r) {
-  Bytes out;
+inline VolumeBytes cut(const VolumeDescription& v, const VolumeBytes& voxels, const VoxelRegion& r) {
+  VolumeBytes out;
   const std::size_t voxel = v.voxel.bytes();
   for (std::uint64_t t = 0; t < v.volumes; ++t)
     for (std::uint64_t z = r.z; z < r.z + r.depth; ++z)
@@ -97,7 +97,7 @@ inline Bytes cut(const VolumeDescription& v, const Bytes& voxels, const VoxelReg
   return out;
 }
 
-inline VolumeError distance(const VolumeDescription& v, const Bytes& a, const Bytes& b) {
+inline VolumeError distance(const VolumeDescription& v, const VolumeBytes& a, const VolumeBytes& b) {
   return compare_scalars(a.data(), v.voxel, b.data(), v.voxel,
                          a.size() / static_cast<std::size_t>(bytes_of(v.voxel.type)));
 }

@@ -16,11 +16,11 @@ namespace trivelet::test {
 
 namespace fs = std::filesystem;
 
-inline Bytes operator+(Bytes a, const Bytes& b) {
+inline VolumeBytes operator+(VolumeBytes a, const VolumeBytes& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
-inline Bytes bytes(const std::string& text) {
+inline VolumeBytes bytes(const std::string& text) {
   const auto* p = reinterpret_cast<const std::byte*>(text.data());
   return {p, p + text.size()};
 }
@@ -34,25 +34,25 @@ class VolumeFiles : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  void save(const std::string& name, const Bytes& bytes) const {
+  void save(const std::string& name, const VolumeBytes& bytes) const {
     std::ofstream(path(name), std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   }
   void save(const std::string& name, const std::string& text) const {
-    save(name, Bytes(reinterpret_cast<const std::byte*>(text.data()),
-                     reinterpret_cast<const std::byte*>(text.data()) + text.size()));
+    save(name, VolumeBytes(reinterpret_cast<const std::byte*>(text.data()),
+                           reinterpret_cast<const std::byte*>(text.data()) + text.size()));
   }
-  Bytes load(const std::string& name) const {
+  VolumeBytes load(const std::string& name) const {
     std::ifstream in(path(name), std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    return Bytes(reinterpret_cast<const std::byte*>(text.data()),
-                 reinterpret_cast<const std::byte*>(text.data()) + text.size());
+    return VolumeBytes(reinterpret_cast<const std::byte*>(text.data()),
+                       reinterpret_cast<const std::byte*>(text.data()) + text.size());
   }
 
   /// Reads a volume, twice, and writes its files again from what the stream would hold.
   struct Passed {
     io::VolumeInfo info;
-    Bytes voxels;
+    VolumeBytes voxels;
     std::vector<std::string> remarks;
   };
   Passed pass(const std::string& name, const std::string& again, const io::VolumeOptions& options = {}) const {

@@ -8,9 +8,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::bytes;
-using test::Bytes;
 using test::Content;
 using test::make_scalars;
+using test::VolumeBytes;
 using test::VolumeFiles;
 using test::operator+;
 
@@ -36,7 +36,7 @@ TEST_F(VolumeFiles, nifti_with_extensions_and_a_tail) {
                               VoxelFormat{VoxelType::kF32, false, 2}, VoxelFormat{VoxelType::kI64, true, 1}}) {
     const io::VolumeInfo info = small_volume(f, n % 2 ? 3 : 1);
     io::Envelope e = io::make_envelope(info, "nii");
-    Bytes head = e.files[0].head;
+    VolumeBytes head = e.files[0].head;
     // an extension of 32 bytes between header and voxels
     const float offset = 384;
     std::uint32_t bits;
@@ -45,7 +45,7 @@ TEST_F(VolumeFiles, nifti_with_extensions_and_a_tail) {
       head[108 + i] = static_cast<std::byte>(bits >> (8 * (f.big_endian ? 3 - i : i)));
     head[348] = std::byte{1};
     head = head + bytes(std::string(32, 'x'));
-    const Bytes voxels = make_scalars(Content::kRandom, f, static_cast<std::size_t>(info.voxels()), 4);
+    const VolumeBytes voxels = make_scalars(Content::kRandom, f, static_cast<std::size_t>(info.voxels()), 4);
     const std::string name = std::string("v") + std::to_string(n++) + ".nii";
     save(name, head + voxels + bytes("and a tail"));
     const Passed p = pass(name, name);
@@ -73,18 +73,18 @@ TEST_F(VolumeFiles, nifti_2_and_pairs) {
   info.width = 40000;  // more than NIfTI-1 can hold
   info.height = 1;
   info.slices = 2;
-  const Bytes voxels = make_scalars(Content::kEvery, f, 80000, 1);
+  const VolumeBytes voxels = make_scalars(Content::kEvery, f, 80000, 1);
   save("long.nii", io::make_envelope(info, "nii").files[0].head + voxels);
   const Passed p = pass("long.nii", "long.nii");
   expect_same("long.nii");
   EXPECT_EQ(p.info.format, "nifti-2");
   EXPECT_EQ(p.info.width, 40000);
 
-  Bytes head = io::make_envelope(small_volume(f), "nii").files[0].head;
+  VolumeBytes head = io::make_envelope(small_volume(f), "nii").files[0].head;
   head[344] = std::byte{'n'};
   head[345] = std::byte{'i'};
   for (std::size_t i = 108; i < 112; ++i) head[i] = std::byte{0};
-  const Bytes small = make_scalars(Content::kRandom, f, 13 * 9 * 7, 2);
+  const VolumeBytes small = make_scalars(Content::kRandom, f, 13 * 9 * 7, 2);
   save("pair.hdr", head);
   save("pair.img", small);
   EXPECT_EQ(pass("pair.hdr", "pair.hdr").voxels, small);
@@ -94,7 +94,7 @@ TEST_F(VolumeFiles, nifti_2_and_pairs) {
 
 TEST_F(VolumeFiles, nrrd) {
   const VoxelFormat f{VoxelType::kI16, true, 1};
-  const Bytes voxels = make_scalars(Content::kRandom, f, 4 * 3 * 6, 2);
+  const VolumeBytes voxels = make_scalars(Content::kRandom, f, 4 * 3 * 6, 2);
   const std::string head =
       "NRRD0005\n# comment\ntype: short\ndimension: 3\nsizes: 4 3 6\nspace: left-posterior-superior\n"
       "space directions: (1,0,0) (0,2,0) (0,0,3)\nspace origin: (5,6,7)\nendian: big\nkey:=a value: with colons\n";
@@ -112,15 +112,15 @@ TEST_F(VolumeFiles, nrrd) {
   expect_same("b.bin");
 
   save("c.nhdr", head + "line skip: 2\nencoding: raw\ndata file: LIST\nc1.bin\nc2.bin\n");
-  save("c1.bin", bytes("one\ntwo\n") + Bytes(voxels.begin(), voxels.begin() + 72));
-  save("c2.bin", bytes("three\nfour\n") + Bytes(voxels.begin() + 72, voxels.end()));
+  save("c1.bin", bytes("one\ntwo\n") + VolumeBytes(voxels.begin(), voxels.begin() + 72));
+  save("c2.bin", bytes("three\nfour\n") + VolumeBytes(voxels.begin() + 72, voxels.end()));
   EXPECT_EQ(pass("c.nhdr", "c.nhdr").voxels, voxels);
   expect_same("c1.bin");
   expect_same("c2.bin");
 
   save("d.nhdr", head + "byteskip: -1\nencoding: raw\ndatafile: d%02d.bin 8 10 2\n");
-  save("d08.bin", bytes("any length of header") + Bytes(voxels.begin(), voxels.begin() + 72));
-  save("d10.bin", Bytes(voxels.begin() + 72, voxels.end()));
+  save("d08.bin", bytes("any length of header") + VolumeBytes(voxels.begin(), voxels.begin() + 72));
+  save("d10.bin", VolumeBytes(voxels.begin() + 72, voxels.end()));
   EXPECT_EQ(pass("d.nhdr", "d.nhdr").voxels, voxels);
   expect_same("d08.bin");
   expect_same("d10.bin");
@@ -130,7 +130,7 @@ TEST_F(VolumeFiles, nrrd) {
   if (!io::have_zlib()) return;
   // what make_envelope() writes is packed inside
   const io::VolumeInfo info = small_volume(f);
-  const Bytes more = make_scalars(Content::kEvery, f, static_cast<std::size_t>(info.voxels()), 2);
+  const VolumeBytes more = make_scalars(Content::kEvery, f, static_cast<std::size_t>(info.voxels()), 2);
   io::VolumeWriter writer(io::make_envelope(info, "nrrd"), path("e.nrrd"), false);
   writer.write(more.data(), more.size());
   writer.finish();
@@ -144,7 +144,7 @@ TEST_F(VolumeFiles, nrrd) {
 TEST_F(VolumeFiles, metaimage) {
   const VoxelFormat f{VoxelType::kI16, true, 1};
   const io::VolumeInfo info = small_volume(f);
-  const Bytes voxels = make_scalars(Content::kEvery, f, static_cast<std::size_t>(info.voxels()), 2);
+  const VolumeBytes voxels = make_scalars(Content::kEvery, f, static_cast<std::size_t>(info.voxels()), 2);
   {
     io::VolumeWriter writer(io::make_envelope(info, "mha"), path("a.mha"), false);
     writer.write(voxels.data(), voxels.size());
@@ -180,7 +180,7 @@ TEST_F(VolumeFiles, metaimage) {
     writer.write(voxels.data(), voxels.size());
     writer.finish();
   }
-  const Bytes header = load("c.mhd");
+  const VolumeBytes header = load("c.mhd");
   const std::string text(reinterpret_cast<const char*>(header.data()), header.size());
   EXPECT_NE(text.find("CompressedDataSize = " + std::to_string(fs::file_size(path("c.zraw")))), std::string::npos);
   EXPECT_EQ(pass("c.mhd", "c.mhd").voxels, voxels);
@@ -189,7 +189,7 @@ TEST_F(VolumeFiles, metaimage) {
 }
 
 TEST_F(VolumeFiles, raw_needs_size_and_type) {
-  const Bytes voxels = make_scalars(Content::kRandom, {VoxelType::kU16, true, 1}, 24, 2);
+  const VolumeBytes voxels = make_scalars(Content::kRandom, {VoxelType::kU16, true, 1}, 24, 2);
   save("v.raw", voxels);
   EXPECT_THROW(io::open_volume(path("v.raw"), {}), Error);
   io::VolumeOptions options;
@@ -203,7 +203,7 @@ TEST_F(VolumeFiles, raw_needs_size_and_type) {
 }
 
 TEST_F(VolumeFiles, files_are_not_replaced_and_not_written_elsewhere) {
-  const Bytes voxels(8);
+  const VolumeBytes voxels(8);
   io::Envelope e;
   e.format = "nrrd";
   e.files.resize(2);
@@ -261,14 +261,14 @@ TEST_F(VolumeFiles, inconsistent_headers_are_refused) {
     }
   }
   // NIfTI: every field that matters, out of range
-  const Bytes good = io::make_envelope(small_volume({VoxelType::kI16, false, 1}), "nii").files[0].head;
-  const auto broken = [&](std::size_t at, const Bytes& with) {
-    Bytes b = good;
+  const VolumeBytes good = io::make_envelope(small_volume({VoxelType::kI16, false, 1}), "nii").files[0].head;
+  const auto broken = [&](std::size_t at, const VolumeBytes& with) {
+    VolumeBytes b = good;
     std::copy(with.begin(), with.end(), b.begin() + static_cast<std::ptrdiff_t>(at));
-    save("broken.nii", b + Bytes(13 * 9 * 7 * 2));
+    save("broken.nii", b + VolumeBytes(13 * 9 * 7 * 2));
     EXPECT_THROW(pass("broken.nii", "broken.nii"), Error) << "byte " << at;
   };
-  const auto two = [](int v) { return Bytes{static_cast<std::byte>(v), static_cast<std::byte>(v >> 8)}; };
+  const auto two = [](int v) { return VolumeBytes{static_cast<std::byte>(v), static_cast<std::byte>(v >> 8)}; };
   broken(40, two(0));
   broken(40, two(8));
   broken(42, two(0));
@@ -278,7 +278,7 @@ TEST_F(VolumeFiles, inconsistent_headers_are_refused) {
   broken(46, two(32767));
   broken(108, bytes(std::string("\0\0\xC0\xFF", 4)));  // NaN
   broken(108, bytes(std::string("\0\0\x80\x3F", 4)));  // 1
-  save("cut.nii", Bytes(good.begin(), good.begin() + 200));
+  save("cut.nii", VolumeBytes(good.begin(), good.begin() + 200));
   EXPECT_THROW(io::open_volume(path("cut.nii"), {}), Error);
 }
 
@@ -315,7 +315,7 @@ TEST_F(VolumeFiles, data_files_lie_beside_their_header) {
 TEST_F(VolumeFiles, short_files_take_little_memory_and_time) {
   io::VolumeInfo large = small_volume({VoxelType::kF64, false, 1});
   large.width = large.height = 20000;
-  save("large.nii", io::make_envelope(large, "nii").files[0].head + Bytes(100));
+  save("large.nii", io::make_envelope(large, "nii").files[0].head + VolumeBytes(100));
   EXPECT_NE(refusal(path("large.nii")).find("are promised"), std::string::npos);
 
   const std::string nrrd = "NRRD0004\ntype: uchar\ndimension: 3\nsizes: 2 2 4\nencoding: raw\n";

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::bytes;
-using test::Bytes;
+using test::VolumeBytes;
 using test::VolumeFiles;
 using test::operator+;
 
@@ -20,11 +20,12 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 class LargeVolumes : public VolumeFiles {
  protected:
   /// Head, `voxels` bytes of nothing that end with `last`, and a tail.
-  void save_holes(const std::string& name, const Bytes& head, std::uint64_t voxels, const Bytes& last) const {
+  void save_holes(const std::string& name, const VolumeBytes& head, std::uint64_t voxels,
+                  const VolumeBytes& last) const {
     save(name, head);
     fs::resize_file(path(name), head.size() + voxels - last.size());
     std::ofstream out(path(name), std::ios::binary | std::ios::app);
-    const Bytes end = last + bytes("and a tail");
+    const VolumeBytes end = last + bytes("and a tail");
     out.write(reinterpret_cast<const char*>(end.data()), static_cast<std::streamsize>(end.size()));
   }
 };
@@ -38,7 +39,7 @@ TEST_F(LargeVolumes, last_voxels_and_tail) {
   info.slices = kSlices;
   ASSERT_GT(info.voxels(), 4 * kGiB);
   EXPECT_EQ(info.bytes(), 2 * info.voxels());
-  const Bytes last = bytes("the last twelve bytes of a volume.");
+  const VolumeBytes last = bytes("the last twelve bytes of a volume.");
   const std::string nrrd =
       "NRRD0004\ntype: uint16\nendian: little\ndimension: 3\nsizes: 2048 2048 1050\nencoding: raw\n\n";
   const std::string meta =
@@ -49,7 +50,7 @@ TEST_F(LargeVolumes, last_voxels_and_tail) {
   raw.type = "u16";
   struct File {
     std::string name;
-    Bytes head;
+    VolumeBytes head;
     io::VolumeOptions options;
   };
   for (const File& f : {File{"v.nii", io::make_envelope(info, "nii").files[0].head, {}},
@@ -58,11 +59,11 @@ TEST_F(LargeVolumes, last_voxels_and_tail) {
     const auto reader = io::open_volume(path(f.name), f.options);
     EXPECT_EQ(static_cast<const VolumeDescription&>(reader->info()), static_cast<const VolumeDescription&>(info));
     ASSERT_TRUE(reader->reads_anywhere());
-    Bytes found(last.size());
+    VolumeBytes found(last.size());
     reader->read_at(info.bytes() - last.size(), found.data(), found.size());
     EXPECT_EQ(found, last) << f.name;
     reader->read_at(2 * kGiB - 1, found.data(), found.size());
-    EXPECT_EQ(found, Bytes(found.size())) << f.name;
+    EXPECT_EQ(found, VolumeBytes(found.size())) << f.name;
     EXPECT_THROW(reader->read_at(info.bytes() - last.size() + 1, found.data(), found.size()), Error);
     EXPECT_THROW(reader->read_at(~std::uint64_t{0} - 3, found.data(), 8), Error);
     const io::Envelope envelope = reader->envelope();

@@ -12,13 +12,13 @@
 namespace trivelet {
 namespace {
 
-using test::Bytes;
 using test::Content;
 using test::make_scalars;
 using test::put_scalar;
+using test::VolumeBytes;
 
 /// Through the samples of a picture and back.
-Bytes through(const VolumeMap& map, const Bytes& stored, int width, int height) {
+VolumeBytes through(const VolumeMap& map, const VolumeBytes& stored, int width, int height) {
   VideoInfo info;
   info.width = width;
   info.height = height;
@@ -32,7 +32,7 @@ Bytes through(const VolumeMap& map, const Bytes& stored, int width, int height) 
     for (int y = 0; y < height; ++y)
       for (int x = 0; x < width; ++x) EXPECT_LT(test::sample(v, 0, y, x), 1 << info.format.bits);
   }
-  Bytes back(stored.size());
+  VolumeBytes back(stored.size());
   mapper.to_stored(gop, 0, back.data());
   return back;
 }
@@ -47,7 +47,7 @@ TEST(VolumeMap, exact_for_every_type) {
         for (const Content content :
              {Content::kConstant, Content::kEvery, Content::kMultiples, Content::kSparse, Content::kRandom}) {
           const VoxelFormat f{static_cast<VoxelType>(t), big, channels};
-          const Bytes stored = make_scalars(content, f, kWidth * kHeight, 5u + static_cast<std::uint32_t>(t));
+          const VolumeBytes stored = make_scalars(content, f, kWidth * kHeight, 5u + static_cast<std::uint32_t>(t));
           VolumeAnalysis analysis(f);
           analysis.add(stored.data(), kWidth * 10);
           analysis.add(stored.data() + f.bytes() * kWidth * 10, kWidth * (kHeight - 10));
@@ -82,13 +82,13 @@ TEST(VolumeMap, exact_for_every_type) {
 TEST(VolumeMap, unused_bits_cost_nothing) {
   const VoxelFormat f{VoxelType::kI16, false, 1};
   // 12 bits in 16, shifted up, with padding far below
-  Bytes stored;
+  VolumeBytes stored;
   for (int i = 0; i < 4096; ++i) put_scalar(stored, static_cast<std::uint16_t>(i * 16 - 32768), f);
   VolumeAnalysis a(f);
   a.add(stored.data(), 4096);
   EXPECT_EQ(exact_map(a, false).bits(), 12);
   EXPECT_FALSE(palette_may_pay(a));
-  Bytes padded;
+  VolumeBytes padded;
   for (int i = 0; i < 100; ++i) put_scalar(padded, static_cast<std::uint16_t>(i == 0 ? -2000 : i + 30), f);
   VolumeAnalysis b(f);
   b.add(padded.data(), 100);
@@ -105,14 +105,14 @@ TEST(VolumeMap, no_value_errs_by_more_than_the_bound) {
         const VoxelFormat f{static_cast<VoxelType>(t), t % 3 == 0, 1};
         if (is_real(f.type) && content == Content::kRandom) continue;  // NaNs, see below
         if (bytes_of(f.type) > 4 && content == Content::kRandom) continue;
-        const Bytes stored = make_scalars(content, f, kSide * kSide, 3);
+        const VolumeBytes stored = make_scalars(content, f, kSide * kSide, 3);
         VolumeAnalysis a(f);
         a.add(stored.data(), kSide * kSide);
         const VolumeMap map = bounded_map(a, bound);
         EXPECT_LE(map.max_error, bound);
         const auto packed = serialise(map);
         EXPECT_EQ(parse_volume_map(packed.data(), packed.size()), map);
-        const Bytes back = through(map, stored, kSide, kSide);
+        const VolumeBytes back = through(map, stored, kSide, kSide);
         double worst = 0;
         for (std::size_t i = 0; i < stored.size(); i += f.bytes())
           worst = std::max(worst, std::fabs(scalar_value(stored.data() + i, f.type, f.big_endian) -
@@ -126,7 +126,7 @@ TEST(VolumeMap, no_value_errs_by_more_than_the_bound) {
 
 TEST(VolumeMap, refuses_bounds_that_mean_nothing) {
   const VoxelFormat f{VoxelType::kF32, false, 1};
-  Bytes nan;
+  VolumeBytes nan;
   put_scalar(nan, 0x7FC00000, f);
   put_scalar(nan, 0x3F800000, f);
   VolumeAnalysis a(f);
@@ -134,7 +134,7 @@ TEST(VolumeMap, refuses_bounds_that_mean_nothing) {
   EXPECT_EQ(a.not_finite(), 1u);
   EXPECT_THROW(bounded_map(a, 1), Error);
   EXPECT_EQ(through(exact_map(a, true), nan, 2, 1), nan);
-  Bytes large;
+  VolumeBytes large;
   put_scalar(large, 0x4B800000, f);  // 2^24: neighbours are 2 apart
   put_scalar(large, 0, f);
   VolumeAnalysis b(f);
@@ -192,7 +192,7 @@ TEST(VolumePrediction, the_definition) {
 
 TEST(VolumeMap, damaged_maps_are_refused) {
   const VoxelFormat f{VoxelType::kU16, false, 1};
-  const Bytes stored = make_scalars(Content::kSparse, f, 100, 1);
+  const VolumeBytes stored = make_scalars(Content::kSparse, f, 100, 1);
   VolumeAnalysis a(f);
   a.add(stored.data(), 100);
   for (const bool palette : {false, true}) {

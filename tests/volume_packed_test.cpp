@@ -10,7 +10,7 @@ namespace trivelet {
 namespace {
 
 using test::bytes;
-using test::Bytes;
+using test::VolumeBytes;
 using test::VolumeFiles;
 using test::operator+;
 
@@ -32,8 +32,8 @@ class PackedVolumes : public VolumeFiles {
     info_.slices = kSlices;
   }
 
-  static Bytes packed(const Bytes& plain, bool zlib_format = false) {
-    Bytes out;
+  static VolumeBytes packed(const VolumeBytes& plain, bool zlib_format = false) {
+    VolumeBytes out;
     io::Deflater deflater(
         [&out](const void* data, std::size_t size) {
           const auto* p = static_cast<const std::byte*>(data);
@@ -46,9 +46,10 @@ class PackedVolumes : public VolumeFiles {
   }
   /// The same volume, packed in all ways.
   std::vector<std::string> save_all() {
-    const Bytes nii = io::make_envelope(info_, "nii").files[0].head + voxels_ + bytes("and a tail");
+    const VolumeBytes nii = io::make_envelope(info_, "nii").files[0].head + voxels_ + bytes("and a tail");
     const auto middle = nii.begin() + 2'500'000;
-    save("members.nii.gz", packed(Bytes(nii.begin(), middle)) + packed({}) + packed(Bytes(middle, nii.end())));
+    save("members.nii.gz",
+         packed(VolumeBytes(nii.begin(), middle)) + packed({}) + packed(VolumeBytes(middle, nii.end())));
     save("whole.nii.gz", packed(nii));
     save("v.nrrd",
          bytes("NRRD0004\ntype: uint8\ndimension: 3\nsizes: 256 256 72\nencoding: gzip\n\n") + packed(voxels_));
@@ -72,7 +73,7 @@ class PackedVolumes : public VolumeFiles {
     return done;
   }
 
-  Bytes voxels_;
+  VolumeBytes voxels_;
   io::VolumeInfo info_;
 };
 
@@ -80,7 +81,7 @@ TEST_F(PackedVolumes, come_back_however_they_are_read) {
   for (const std::string& name : save_all()) {
     const auto reader = io::open_volume(path(name), {});
     EXPECT_FALSE(reader->reads_anywhere());
-    Bytes found(voxels_.size());
+    VolumeBytes found(voxels_.size());
     // Left behind at every stage: before there is a thread, while it is ahead, at the end.
     for (const std::size_t stop : {std::size_t{1000}, std::size_t{1'500'000}, std::size_t{4'000'000}, found.size()}) {
       std::fill(found.begin(), found.end(), std::byte{0xEE});
@@ -94,9 +95,9 @@ TEST_F(PackedVolumes, come_back_however_they_are_read) {
           << name << " up to " << stop;
       if (stop == found.size()) {
         const io::Envelope envelope = reader->envelope();
-        const Bytes tail = name.ends_with(".nii.gz") ? bytes("and a tail")
-                           : name == "v.mha"         ? bytes("behind")
-                                                     : Bytes{};
+        const VolumeBytes tail = name.ends_with(".nii.gz") ? bytes("and a tail")
+                                 : name == "v.mha"         ? bytes("behind")
+                                                           : VolumeBytes{};
         EXPECT_EQ(envelope.files[0].tail, tail) << name;
       }
       reader->rewind();
@@ -131,7 +132,7 @@ TEST_F(PackedVolumes, are_written_at_once_and_by_threads) {
       writer.finish();
       EXPECT_LT(load(name).size(), info.bytes() / 2) << name;
       const auto reader = io::open_volume(path(name), {});
-      Bytes found(std::size_t{kWidth} * kHeight);
+      VolumeBytes found(std::size_t{kWidth} * kHeight);
       for (int z = 0; z < slices; ++z) {
         reader->read(found.data(), found.size());
         const auto wanted = voxels_.begin() + static_cast<std::ptrdiff_t>(z % kSlices) * kWidth * kHeight;
@@ -153,7 +154,7 @@ TEST_F(PackedVolumes, errors_of_the_sink_arrive) {
         },
         false, std::uint64_t{1} << 40);
     std::mt19937 random(5);
-    Bytes noise(100'000);
+    VolumeBytes noise(100'000);
     EXPECT_THROW(
         {
           for (int i = 0; i < 100; ++i) {
@@ -180,7 +181,7 @@ TEST_F(PackedVolumes, two_at_once) {
   const std::vector<std::string> names = save_all();
   std::vector<std::unique_ptr<io::VolumeReader>> readers;
   for (const std::string& name : names) readers.push_back(io::open_volume(path(name), {}));
-  Bytes slice(std::size_t{kWidth} * kHeight);
+  VolumeBytes slice(std::size_t{kWidth} * kHeight);
   for (std::size_t z = 0; z < kSlices; ++z)
     for (std::size_t i = 0; i < readers.size(); ++i) {
       readers[i]->read(slice.data(), slice.size());
@@ -192,9 +193,9 @@ TEST_F(PackedVolumes, two_at_once) {
 
 TEST_F(PackedVolumes, damage_ends_and_limits) {
   for (const std::string& name : save_all()) {
-    const Bytes good = load(name);
+    const VolumeBytes good = load(name);
     // A changed byte in the middle: found there or by the checksum in the end, never passed over.
-    Bytes changed = good;
+    VolumeBytes changed = good;
     changed[changed.size() / 2] ^= std::byte{0x10};
     save("x" + name, changed);
     auto reader = io::open_volume(path("x" + name), {});
@@ -202,7 +203,7 @@ TEST_F(PackedVolumes, damage_ends_and_limits) {
     reader->rewind();
     EXPECT_GT(read_until_wrong(*reader, voxels_.size(), ErrorKind::kBadStream), voxels_.size() / 4) << name;
     // Cut off.
-    save("x" + name, Bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(good.size() * 3 / 4)));
+    save("x" + name, VolumeBytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(good.size() * 3 / 4)));
     reader = io::open_volume(path("x" + name), {});
     const std::uint64_t read = read_until_wrong(*reader, voxels_.size(), ErrorKind::kBadStream);
     EXPECT_GT(read, voxels_.size() / 2) << name;
@@ -217,7 +218,7 @@ TEST_F(PackedVolumes, damage_ends_and_limits) {
     EXPECT_GT(allowed, kMost / 2) << name;
     options.limits.unpacked = voxels_.size() + 1000;
     reader = io::open_volume(path(name), options);
-    Bytes all(voxels_.size());
+    VolumeBytes all(voxels_.size());
     reader->read(all.data(), all.size());
     EXPECT_EQ(all, voxels_) << name;
   }

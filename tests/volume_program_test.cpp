@@ -16,8 +16,8 @@ namespace trivelet {
 namespace {
 
 namespace fs = std::filesystem;
-using test::Bytes;
 using test::Content;
+using test::VolumeBytes;
 
 /// What is typed, and the same in the library's words.
 struct Options {
@@ -84,8 +84,8 @@ class VolumeProgram : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  Bytes load(const std::string& name) const {
-    Bytes bytes(fs::file_size(path(name)));
+  VolumeBytes load(const std::string& name) const {
+    VolumeBytes bytes(fs::file_size(path(name)));
     std::ifstream(path(name), std::ios::binary)
         .read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return bytes;
@@ -98,11 +98,11 @@ class VolumeProgram : public testing::Test {
   fs::path folder_;
 };
 
-Bytes decode(const Bytes& stream, const VolumeDecoderParams& params) {
+VolumeBytes decode(const VolumeBytes& stream, const VolumeDecoderParams& params) {
   MemorySource source(stream.data(), stream.size());
   VolumeDecoder decoder(source, params);
-  Bytes slice(decoder.output().slice_bytes());
-  Bytes voxels;
+  VolumeBytes slice(decoder.output().slice_bytes());
+  VolumeBytes voxels;
   while (decoder.read(slice.data())) voxels.insert(voxels.end(), slice.begin(), slice.end());
   return voxels;
 }
@@ -119,7 +119,8 @@ TEST_F(VolumeProgram, gives_the_same_streams_and_voxels) {
     const bool predicted = std::string(options.typed).find("prediction") != std::string::npos;
     if (predicted) info.voxel.channels = 2;
     SCOPED_TRACE(to_string(info.voxel.type) + " x" + std::to_string(info.voxel.channels) + ", " + options.typed);
-    const Bytes voxels = make_scalars(Content::kMultiples, info.voxel, static_cast<std::size_t>(info.voxels()), 1);
+    const VolumeBytes voxels =
+        make_scalars(Content::kMultiples, info.voxel, static_cast<std::size_t>(info.voxels()), 1);
     io::VolumeWriter writer(io::make_envelope(info, "nrrd"), path("in.nrrd"), true);
     writer.write(voxels.data(), voxels.size());
     writer.finish();
@@ -128,7 +129,7 @@ TEST_F(VolumeProgram, gives_the_same_streams_and_voxels) {
     run("decode " + path("out.tvl") + " " + path("part.raw") + " --region 3,5,1,17,9,4");
     if (HasFatalFailure()) return;
 
-    const Bytes stream = load("out.tvl");
+    const VolumeBytes stream = load("out.tvl");
     VolumeEncoderParams params;
     params.threads = 1;
     options.set(params);

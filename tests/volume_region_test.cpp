@@ -13,7 +13,6 @@
 namespace trivelet {
 namespace {
 
-using test::Bytes;
 using test::Coded;
 using test::Content;
 using test::cut;
@@ -25,12 +24,13 @@ using test::kWays;
 using test::make_body;
 using test::make_scalars;
 using test::params_of;
+using test::VolumeBytes;
 using test::Way;
 
 TEST(VolumeRegions, a_region_is_a_part_of_the_whole) {
   for (const std::uint64_t volumes : {1u, 3u}) {
     const VolumeDescription v{{VoxelType::kI16, false, 1}, 80, 70, 8, volumes};
-    const Bytes voxels = make_body(v, -1000, 3000);
+    const VolumeBytes voxels = make_body(v, -1000, 3000);
     for (std::size_t w = 0; w < std::size(kWays); ++w) {
       if (!test::full() && (w % 2 == 0) != (volumes == 3)) continue;  // a fourth axis for half of the ways
       const Way& way = kWays[w];
@@ -59,7 +59,7 @@ TEST(VolumeRegions, a_region_is_a_part_of_the_whole) {
           const auto first = static_cast<std::ptrdiff_t>(d.voxels.size() / 3);
           EXPECT_EQ(some.output.volumes, n == 0 ? 2U : 1U);
           EXPECT_EQ(some.voxels,
-                    Bytes(d.voxels.begin() + first, n == 0 ? d.voxels.end() : d.voxels.begin() + 2 * first));
+                    VolumeBytes(d.voxels.begin() + first, n == 0 ? d.voxels.end() : d.voxels.begin() + 2 * first));
           EXPECT_LE(some.bytes_read, d.bytes_read);
         }
         part.volumes = 3;
@@ -72,7 +72,7 @@ TEST(VolumeRegions, a_region_is_a_part_of_the_whole) {
 TEST(VolumeRegions, a_reduced_region_is_a_part_of_the_reduced_whole) {
   for (const std::uint64_t volumes : {1u, 2u}) {
     const VolumeDescription v{{VoxelType::kU16, true, 1}, 70, 61, 16, volumes};
-    const Bytes voxels = make_body(v, 10, 900);
+    const VolumeBytes voxels = make_body(v, 10, 900);
     for (const bool lossy : {false, true}) {
       VolumeEncoderParams params;
       if (lossy) params.quality = 60;
@@ -100,8 +100,8 @@ TEST(VolumeRegions, a_reduced_region_is_a_part_of_the_reduced_whole) {
         if (volumes == 2) {
           small.first_volume = 1;
           const Decoded second = decode(coded.bytes, small);
-          EXPECT_EQ(second.voxels,
-                    Bytes(part.voxels.end() - static_cast<std::ptrdiff_t>(part.voxels.size() / 2), part.voxels.end()));
+          EXPECT_EQ(second.voxels, VolumeBytes(part.voxels.end() - static_cast<std::ptrdiff_t>(part.voxels.size() / 2),
+                                               part.voxels.end()));
           EXPECT_LT(second.bytes_read, part.bytes_read);
         }
         // It looks like the volume.
@@ -117,7 +117,7 @@ TEST(VolumeRegions, a_reduced_region_is_a_part_of_the_reduced_whole) {
 
 TEST(VolumeRegions, several_slices_at_once_are_those_one_by_one) {
   const VolumeDescription v{{VoxelType::kI16, true, 1}, 21, 13, 30, 2};
-  const Bytes voxels = make_scalars(Content::kEvery, v.voxel, static_cast<std::size_t>(v.voxels()), 3);
+  const VolumeBytes voxels = make_scalars(Content::kEvery, v.voxel, static_cast<std::size_t>(v.voxels()), 3);
   for (const bool fourth_first : {false, true}) {
     VolumeEncoderParams params;
     params.transform = VolumeTransform::kWavelet;
@@ -135,7 +135,7 @@ TEST(VolumeRegions, several_slices_at_once_are_those_one_by_one) {
         if (part == 3) reading.max_layers = 1;
         MemorySource one(sink.bytes.data(), sink.bytes.size()), several(sink.bytes.data(), sink.bytes.size());
         VolumeDecoder a(one, reading), b(several, reading);
-        Bytes wanted(a.output().slice_bytes()), given(wanted.size() * most);
+        VolumeBytes wanted(a.output().slice_bytes()), given(wanted.size() * most);
         std::uint64_t count = 0;
         while (const std::uint64_t n = b.read(given.data(), most)) {
           ASSERT_LE(n, most);

@@ -12,9 +12,9 @@
 
 namespace trivelet::test {
 
-using Bytes = std::vector<std::byte>;
+using VolumeBytes = std::vector<std::byte>;
 
-inline void put_scalar(Bytes& out, std::uint64_t bits, const VoxelFormat& f) {
+inline void put_scalar(VolumeBytes& out, std::uint64_t bits, const VoxelFormat& f) {
   const int n = bytes_of(f.type);
   for (int i = 0; i < n; ++i) out.push_back(static_cast<std::byte>(bits >> (8 * (f.big_endian ? n - 1 - i : i))));
 }
@@ -47,9 +47,9 @@ inline std::uint64_t scalar_bits(Content content, VoxelType type, std::uint64_t 
   return bits == 64 ? random() : random() & ((std::uint64_t{1} << bits) - 1);
 }
 
-inline Bytes make_scalars(Content content, const VoxelFormat& f, std::size_t voxels, std::uint32_t seed) {
+inline VolumeBytes make_scalars(Content content, const VoxelFormat& f, std::size_t voxels, std::uint32_t seed) {
   std::mt19937_64 random(seed);
-  Bytes out;
+  VolumeBytes out;
   for (std::size_t i = 0; i < voxels * static_cast<std::size_t>(f.channels); ++i)
     put_scalar(out, scalar_bits(content, f.type, i, random), f);
   return out;

@@ -15,7 +15,6 @@
 namespace trivelet {
 namespace {
 
-using test::Bytes;
 using test::Coded;
 using test::Content;
 using test::decode;
@@ -26,6 +25,7 @@ using test::kWays;
 using test::make_body;
 using test::make_scalars;
 using test::params_of;
+using test::VolumeBytes;
 using test::Way;
 
 TEST(Volume, every_kind_comes_back) {
@@ -37,7 +37,7 @@ TEST(Volume, every_kind_comes_back) {
       for (const int channels : {1, 2, 3, 4})
         for (const Content content : {Content::kSparse, Content::kRandom}) {
           const VolumeDescription v{{static_cast<VoxelType>(t), big, channels}, 19, 13, 4, 3};
-          const Bytes voxels = make_scalars(content, v.voxel, static_cast<std::size_t>(v.voxels()), 7);
+          const VolumeBytes voxels = make_scalars(content, v.voxel, static_cast<std::size_t>(v.voxels()), 7);
           // So that every type meets every way, and every way both contents.
           const std::size_t first = static_cast<std::size_t>(turn + turn / 6) % std::size(kWays);
           ++turn;
@@ -78,11 +78,11 @@ TEST(Volume, every_kind_comes_back) {
 TEST(Volume, trials_choose_what_is_smaller) {
   // Sharp steps between few values: nothing for a wavelet, and a table pays.
   const VolumeDescription steps{{VoxelType::kI16, false, 1}, 48, 48, 8, 1};
-  Bytes labels;
+  VolumeBytes labels;
   for (std::uint64_t i = 0; i < steps.voxels(); ++i)
     test::put_scalar(labels, static_cast<std::uint64_t>((i / 8 * 7 + i / (48 * 12)) % 5 * 977), steps.voxel);
   const VolumeDescription waves{{VoxelType::kI16, false, 1}, 40, 32, 4, 12};
-  const Bytes body = make_body(waves, 0, 3000);
+  const VolumeBytes body = make_body(waves, 0, 3000);
   VolumeEncoderParams params;
   params.threads = 1;
   std::vector<std::string> remarks;
@@ -108,7 +108,7 @@ TEST(Volume, trials_choose_what_is_smaller) {
 
 TEST(Volume, bytes_do_not_depend_on_threads_or_reading_back) {
   const VolumeDescription v{{VoxelType::kU16, false, 1}, 60, 50, 10, 2};
-  const Bytes voxels = make_body(v, 0, 5000);
+  const VolumeBytes voxels = make_body(v, 0, 5000);
   VolumeEncoderParams params;
   params.effort = VolumeEffort::kFast;
   params.slab = 5;
@@ -133,7 +133,7 @@ TEST(Volume, bytes_do_not_depend_on_threads_or_reading_back) {
 
 class SlicesInOrder final : public SliceSource {
  public:
-  SlicesInOrder(const VolumeDescription& v, const Bytes& voxels) : slices_(v, voxels.data()) {}
+  SlicesInOrder(const VolumeDescription& v, const VolumeBytes& voxels) : slices_(v, voxels.data()) {}
   const VolumeDescription& description() const override { return slices_.description(); }
   void read(std::byte* slice) override { slices_.read(slice); }
   void rewind() override { slices_.rewind(); }
@@ -146,7 +146,7 @@ TEST(Volume, slices_in_their_order_and_from_anywhere_give_the_same_stream) {
   for (const VoxelType type : {VoxelType::kU8, VoxelType::kI16, VoxelType::kF32})
     for (const bool fourth_axis_first : {false, true}) {
       const VolumeDescription v{{type, true, 1}, 20, 20, 5, 3};
-      const Bytes voxels = make_body(v, 0, 200);
+      const VolumeBytes voxels = make_body(v, 0, 200);
       VolumeEncoderParams params;
       params.threads = 3;
       params.fourth_axis_first = fourth_axis_first;
@@ -163,7 +163,7 @@ TEST(Volume, slices_in_their_order_and_from_anywhere_give_the_same_stream) {
 
 TEST(Volume, pictures_are_numbers_unless_they_are_differences) {
   const VolumeDescription v{{VoxelType::kI16, true, 1}, 21, 17, 5, 1};
-  Bytes voxels;  // steps of 4 from -100 on
+  VolumeBytes voxels;  // steps of 4 from -100 on
   for (std::uint64_t i = 0; i < v.voxels(); ++i) test::put_scalar(voxels, (i * i % 50) * 4 - 100, v.voxel);
   for (const Way& way : {kWays[0], kWays[1], kWays[2]}) {
     const Coded coded = encode(v, voxels, params_of(way));
@@ -195,7 +195,7 @@ TEST(Volume, pictures_are_numbers_unless_they_are_differences) {
 
 TEST(Volume, requests_without_meaning_are_refused) {
   const VolumeDescription v{{VoxelType::kI16, false, 1}, 20, 20, 5, 1};
-  const Bytes voxels = make_body(v, 0, 900);
+  const VolumeBytes voxels = make_body(v, 0, 900);
   const auto refuse = [&](const std::string& why, const auto& set, const VolumeDescription& volume) {
     VolumeEncoderParams params;
     params.threads = 1;

@@ -12,17 +12,17 @@
 namespace trivelet {
 namespace {
 
-using test::Bytes;
 using test::Coded;
 using test::decode;
 using test::encode;
 using test::expect_error;
 using test::make_body;
+using test::VolumeBytes;
 
 /// Has something to keep, and may say something else when it is read again.
 class OtherSlices final : public SliceSource {
  public:
-  OtherSlices(const VolumeDescription& v, const Bytes& voxels) : slices_(v, voxels.data()) {}
+  OtherSlices(const VolumeDescription& v, const VolumeBytes& voxels) : slices_(v, voxels.data()) {}
   const VolumeDescription& description() const override { return slices_.description(); }
   void read(std::byte* slice) override {
     slices_.read(slice);
@@ -45,7 +45,7 @@ class OtherSlices final : public SliceSource {
 
 TEST(VolumeVerification, the_envelope_passes_through_and_a_wrong_stream_does_not) {
   const VolumeDescription v{{VoxelType::kU8, false, 1}, 20, 20, 3, 1};
-  const Bytes voxels = make_body(v, 0, 200);
+  const VolumeBytes voxels = make_body(v, 0, 200);
   for (const int bad : {100, 2}) {
     OtherSlices slices(v, voxels);
     slices.bad_pass = bad;
@@ -88,7 +88,7 @@ class FaultyEncoder final : public GopEncoder {
 
 TEST(VolumeVerification, verifying_in_full_finds_a_wrong_coder) {
   const VolumeDescription v{{VoxelType::kI16, false, 1}, 40, 30, 8, 1};
-  const Bytes voxels = make_body(v, -100, 900);
+  const VolumeBytes voxels = make_body(v, -100, 900);
   Backend faulty = cpu_backend();
   faulty.make_encoder = [](const StreamHeader& header, const BackendOptions& options) -> std::unique_ptr<GopEncoder> {
     return std::make_unique<FaultyEncoder>(cpu_backend().make_encoder(header, options));
@@ -125,7 +125,7 @@ class WrongReadBack final : public ReadBack {
 TEST(VolumeVerification, verifying_while_coding_finds_what_it_says) {
   for (const double max_error : {0.0, 3.0}) {
     const VolumeDescription v{{VoxelType::kI16, true, 1}, 40, 30, 8, 3};
-    const Bytes voxels = make_body(v, -100, 900);
+    const VolumeBytes voxels = make_body(v, -100, 900);
     VolumeEncoderParams params;
     params.threads = 1;
     params.max_error = max_error;
