@@ -8,14 +8,14 @@ namespace trivelet {
 
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kCheckVersion = 1;
 
 }  // namespace
 
 std::vector<std::uint8_t> serialise_checks(const StreamHeader& stream, std::uint64_t gop, const LayeredGop& layers,
                                            const std::vector<std::vector<std::uint8_t>>& chunks) {
   ByteWriter out;
-  out.fixed(kVersion);
+  out.fixed(kCheckVersion);
   out.varint(gop);
   std::size_t i = 0;
   for (int l = 0; l < stream.layers; ++l)
@@ -49,7 +49,7 @@ std::optional<std::vector<ChunkChecks>> parse_checks(const GopHeader& gop, const
   std::uint8_t version = 0;
   std::uint64_t index = 0;
   in.fixed(version);
-  if (version != kVersion) return std::nullopt;
+  if (version != kCheckVersion) return std::nullopt;
   in.varint(index);
   if (index != gop.index) return std::nullopt;
   std::vector<ChunkChecks> checks(gop.chunks.size());

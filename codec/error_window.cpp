@@ -16,7 +16,7 @@ namespace trivelet {
 
 namespace {
 
-constexpr std::size_t kLanes = 8;  // partial sums of a row, in the order of columns
+constexpr std::size_t kPartialSums = 8;  // partial sums of a row, in the order of columns
 
 // Squared differences of two rows, and the same weighed by each of two rows of numbers.
 struct RowSums {
@@ -27,9 +27,9 @@ struct RowSums {
 
 template <class T>
 RowSums squared_differences(const T* a, const T* b, const double* first, const double* second, int n) {
-  double plain[kLanes] = {};
-  double by_first[kLanes] = {};
-  double by_second[kLanes] = {};
+  double plain[kPartialSums] = {};
+  double by_first[kPartialSums] = {};
+  double by_second[kPartialSums] = {};
   const auto add = [&](int x, std::size_t lane) {
     const double d = static_cast<double>(a[x]) - static_cast<double>(b[x]);
     plain[lane] += d * d;
@@ -37,11 +37,11 @@ RowSums squared_differences(const T* a, const T* b, const double* first, const d
     by_second[lane] += d * d * second[x];
   };
   int x = 0;
-  for (; x + static_cast<int>(kLanes) <= n; x += static_cast<int>(kLanes))
-    for (std::size_t i = 0; i < kLanes; ++i) add(x + static_cast<int>(i), i);
+  for (; x + static_cast<int>(kPartialSums) <= n; x += static_cast<int>(kPartialSums))
+    for (std::size_t i = 0; i < kPartialSums; ++i) add(x + static_cast<int>(i), i);
   for (std::size_t i = 0; x < n; ++x, ++i) add(x, i);
   RowSums out;
-  for (std::size_t i = 0; i < kLanes; ++i) {
+  for (std::size_t i = 0; i < kPartialSums; ++i) {
     out.plain += plain[i];
     out.first += by_first[i];
     out.second += by_second[i];

@@ -10,7 +10,7 @@ namespace trivelet {
 
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kCutsVersion = 1;
 constexpr std::size_t kMaxCuts = 16;
 
 std::size_t size_of(std::size_t cuts) { return 2 + 8 + 16 * cuts; }
@@ -19,7 +19,7 @@ std::size_t size_of(std::size_t cuts) { return 2 + 8 + 16 * cuts; }
 
 std::vector<std::uint8_t> serialise(const VolumeCuts& c) {
   ByteWriter w;
-  w.fixed(kVersion);
+  w.fixed(kCutsVersion);
   w.fixed(static_cast<std::uint8_t>(c.cuts.size()));
   w.real(c.peak);
   for (const VolumeCuts::Cut& cut : c.cuts) {
@@ -31,7 +31,7 @@ std::vector<std::uint8_t> serialise(const VolumeCuts& c) {
 
 VolumeCuts parse_volume_cuts(const std::uint8_t* bytes, std::size_t size) {
   VolumeCuts c;
-  if (size < size_of(1) || bytes[0] != kVersion || bytes[1] < 1 || bytes[1] > kMaxCuts || size < size_of(bytes[1]))
+  if (size < size_of(1) || bytes[0] != kCutsVersion || bytes[1] < 1 || bytes[1] > kMaxCuts || size < size_of(bytes[1]))
     return c;
   ByteReader r(bytes + 2, size - 2, "errors of the cuts");
   r.real(c.peak);

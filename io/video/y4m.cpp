@@ -23,7 +23,7 @@ constexpr std::string_view kSignature = "YUV4MPEG2";
 constexpr std::size_t kLongestLine = 4096;
 constexpr std::string_view kFrameLine = "FRAME\n";
 
-struct Header {
+struct Y4mHeader {
   VideoInfo info;
   std::size_t bytes = 0;  ///< with the line feed
 };
@@ -105,14 +105,14 @@ void parse_chroma(std::string_view text, const std::string& name, VideoInfo& inf
   if (f.bits < 0) fail(ErrorKind::kUnsupported, name + ": unknown Y4M chroma format " + quoted(text));
 }
 
-Header parse_header(std::string_view text, const std::string& name) {
+Y4mHeader parse_header(std::string_view text, const std::string& name) {
   if (text.substr(0, kSignature.size()) != kSignature) bad(name, "no Y4M signature (YUV4MPEG2)");
   const std::size_t end = text.find('\n');
   if (end == std::string_view::npos) {
     bad(name, text.size() < kLongestLine ? "the input ends inside the Y4M header"
                                          : "the Y4M header has no end within 4096 bytes");
   }
-  Header header;
+  Y4mHeader header;
   VideoInfo& info = header.info;
   header.bytes = end + 1;
   info.format.log2_chroma_w = info.format.log2_chroma_h = 1;
@@ -157,7 +157,7 @@ Header parse_header(std::string_view text, const std::string& name) {
 class Y4mReader final : public FrameReader {
  public:
   Y4mReader(Source source, const ReaderOptions& options) : source_(std::move(source)) {
-    const Header header = parse_header(source_->peek(kLongestLine), source_->name());
+    const Y4mHeader header = parse_header(source_->peek(kLongestLine), source_->name());
     source_->skip(header.bytes);
     info_ = header.info;
     if (options.frame_rate.num > 0) set_constant_rate(info_, options.frame_rate);

@@ -10,7 +10,7 @@ namespace trivelet::io {
 
 namespace {
 
-struct Piece {
+struct DicomElement {
   std::uint32_t tag = 0;
   std::vector<std::byte> bytes;  // of the whole element
   std::string value;             // of short ones
@@ -90,14 +90,14 @@ void mark(VolumeFile& file, double ratio) {
   std::vector<std::byte> out;
   in.append(out, 132, "preamble");
   const auto elements = [&](const Encoding& encoding, bool is_meta) {
-    std::vector<Piece> pieces;
+    std::vector<DicomElement> pieces;
     DicomWalker walker(in, encoding.explicit_vr, encoding.big_endian);
     while (in.position() < head->size()) {
       if (is_meta) {
         const std::string_view next = in.ahead(2);
         if (next.size() < 2 || next[0] != 2 || next[1] != 0) break;
       }
-      Piece p;
+      DicomElement p;
       const auto start = static_cast<std::ptrdiff_t>(in.position());
       DicomWalker::Element e;
       if (!walker.next(e)) break;
@@ -115,9 +115,9 @@ void mark(VolumeFile& file, double ratio) {
     }
     return pieces;
   };
-  const auto replace = [](std::vector<Piece>& pieces, const Encoding& encoding, std::uint32_t tag, const char* vr,
-                          const std::string& value) {
-    Piece p;
+  const auto replace = [](std::vector<DicomElement>& pieces, const Encoding& encoding, std::uint32_t tag,
+                          const char* vr, const std::string& value) {
+    DicomElement p;
     p.tag = tag;
     p.bytes = encoding.element(tag, vr, value);
     std::size_t at = 0;
@@ -127,18 +127,18 @@ void mark(VolumeFile& file, double ratio) {
     else
       pieces.insert(pieces.begin() + static_cast<std::ptrdiff_t>(at), std::move(p));
   };
-  const auto value_of = [](const std::vector<Piece>& pieces, std::uint32_t tag) {
-    for (const Piece& p : pieces)
+  const auto value_of = [](const std::vector<DicomElement>& pieces, std::uint32_t tag) {
+    for (const DicomElement& p : pieces)
       if (p.tag == tag) return padless(p.value);
     return std::string();
   };
 
-  std::vector<Piece> first = elements(meta, true);
-  std::vector<Piece> rest = elements(data, false);
+  std::vector<DicomElement> first = elements(meta, true);
+  std::vector<DicomElement> rest = elements(data, false);
   const std::string uid = new_uid(value_of(rest, dicom_tag(0x0008, 0x0018)) + " at ratio " + number_text(ratio));
   replace(first, meta, dicom_tag(0x0002, 0x0003), "UI", uid);
   std::size_t length = 0;
-  for (const Piece& p : first)
+  for (const DicomElement& p : first)
     if (p.tag != dicom_tag(0x0002, 0x0000)) length += p.bytes.size();
   std::string number;
   for (int i = 0; i < 4; ++i) number += static_cast<char>(length >> (8 * i));
@@ -156,7 +156,7 @@ void mark(VolumeFile& file, double ratio) {
           behind(dicom_tag(0x0028, 0x2112), number_text(std::round(100 * ratio) / 100)));
   replace(rest, data, dicom_tag(0x0028, 0x2114), "CS", behind(dicom_tag(0x0028, 0x2114), "TRIVELET_3DDWT"));
   for (const auto* pieces : {&first, &rest})
-    for (const Piece& p : *pieces) out.insert(out.end(), p.bytes.begin(), p.bytes.end());
+    for (const DicomElement& p : *pieces) out.insert(out.end(), p.bytes.begin(), p.bytes.end());
   file.head = std::move(out);
 }
 

@@ -22,9 +22,9 @@ struct FieldPlaces {
 constexpr FieldPlaces kPlaces1 = {40, 70, 76, 108, 112, 116, 252, 254, 256, 268, 280};
 constexpr FieldPlaces kPlaces2 = {16, 12, 104, 168, 176, 184, 344, 348, 352, 376, 400};
 
-class Header {
+class NiftiHeader {
  public:
-  Header(const std::byte* bytes, bool second, bool big_endian)
+  NiftiHeader(const std::byte* bytes, bool second, bool big_endian)
       : bytes_(bytes), second_(second), swap_(big_endian != (std::endian::native == std::endian::big)) {}
   const FieldPlaces& at() const { return second_ ? kPlaces2 : kPlaces1; }
   std::int64_t short_at(std::size_t offset) const { return static_cast<std::int16_t>(load<std::uint16_t>(offset)); }
@@ -86,7 +86,7 @@ Kind recognise(std::string_view b) {
       k.known = k.single || magic == std::string_view("ni1\0", 4);
       // Analyze has no magic; a number of axes and a size that make sense must do.
       if (!k.known && magic == std::string_view("\0\0\0\0", 4)) {
-        const Header h(reinterpret_cast<const std::byte*>(b.data()), false, big);
+        const NiftiHeader h(reinterpret_cast<const std::byte*>(b.data()), false, big);
         k.known = h.dim(0) >= 1 && h.dim(0) <= 7 && h.dim(1) >= 1 && h.short_at(72) > 0;
       }
     } else if (u32(big) == kHeader2 && b.size() >= kHeader2) {
@@ -123,7 +123,7 @@ VoxelFormat voxel_format(std::int64_t datatype, const std::string& name) {
   }
 }
 
-void set_affine(VolumeInfo& info, const Header& h) {
+void set_affine(VolumeInfo& info, const NiftiHeader& h) {
   const FieldPlaces& at = h.at();
   for (int i = 0; i < 4; ++i) {
     const double d = std::fabs(h.real(at.pixdim, static_cast<std::size_t>(i) + 1));
@@ -176,7 +176,7 @@ VolumeLayout nifti_layout(const FileToRead& file) {
   const Kind kind = recognise(begin);
   require(kind.known, ErrorKind::kBadStream, file.path + ": is no NIfTI file");
   const std::size_t header_bytes = kind.second ? kHeader2 : kHeader1;
-  const Header h(reinterpret_cast<const std::byte*>(begin.data()), kind.second, kind.big_endian);
+  const NiftiHeader h(reinterpret_cast<const std::byte*>(begin.data()), kind.second, kind.big_endian);
 
   VolumeLayout layout;
   VolumeInfo& info = layout.info;
