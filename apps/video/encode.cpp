@@ -14,6 +14,7 @@
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/trace_file.h"
+#include "apps/video/encode_options.h"
 #include "apps/video/encode_together.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
@@ -77,33 +78,6 @@ class HeadSink final : public ByteSink {
   std::vector<std::uint8_t> head_;
 };
 
-struct Options {
-  std::string device = "auto";
-  std::string gpu_memory;
-  std::string input;
-  std::string output;
-  std::string frames;
-  bool joinable = false;
-  std::string pin_from;
-  bool resume = false;
-  bool verify = false;
-  std::string hwaccel = "none";
-  InputOptions reading;
-  CodingOptions coding;
-  FilmOptions film;
-  std::string voxel_type;
-  std::string series;
-  std::string transform = "auto";
-  // Of volumes, as all below.
-  double max_error = -1;  // < 0 = not asked for
-  double max_error_hu = -1;
-  std::string fill_values;  // "-9999,1e20"
-  double ratio = 0;         // 0 = not asked for
-  int slab = 0;
-  bool no_verify = false;
-  bool verify_full = false;
-};
-
 double bits_per_pixel(const VideoInfo& info, std::uint64_t frames, std::uint64_t bytes) {
   return 8.0 * static_cast<double>(bytes) /
          (static_cast<double>(info.width) * static_cast<double>(info.height) * static_cast<double>(frames));
@@ -158,7 +132,7 @@ bool can_read_again(const std::string& path) {
 }
 
 /// Decodes `path` and measures its distance from the input, which is read again. Returns what to say.
-std::string verify_lossy(const std::string& path, const Options& options, const Common& common) {
+std::string verify_lossy(const std::string& path, const EncodeOptions& options, const Common& common) {
   VideoInput original(options.input, reader_options(options.reading, common), common,
                       frame_range(options.frames, options.input));
   VideoInput coded(path, {}, common);
@@ -183,15 +157,9 @@ std::string verify_lossy(const std::string& path, const Options& options, const 
   return "PSNR " + format_psnr(error.psnr()) + ", verified";
 }
 
-VolumeTyped typed_volume(const Options& options) {
+VolumeTyped typed_volume(const EncodeOptions& options) {
   return {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside,
           options.series};
-}
-
-Effort effort_of(const Options& options) {
-  return options.coding.preset == "fast"   ? Effort::kFast
-         : options.coding.preset == "slow" ? Effort::kSlow
-                                           : Effort::kMedium;
 }
 
 /// "-9999,1e20"
@@ -210,7 +178,7 @@ std::vector<double> parse_fill_values(const std::string& text) {
 }
 
 /// What was typed of a volume's structure is fixed, all else is left to trials. `p`: of all options.
-VolumeEncoderParams volume_params(const Options& options, const EncoderParams& p, const Command& app) {
+VolumeEncoderParams volume_params(const EncodeOptions& options, const EncoderParams& p, const Command& app) {
   VolumeEncoderParams v;
   v.max_error = std::max(0.0, options.max_error);
   v.fill_values = parse_fill_values(options.fill_values);
@@ -257,7 +225,7 @@ VolumeEncoderParams volume_params(const Options& options, const EncoderParams& p
   return v;
 }
 
-int run_volume(const Options& options, const Common& common, const Command& app) {
+int run_volume(const EncodeOptions& options, const Common& common, const Command& app) {
   for (const char* option : {"--recover", "--stream", "--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts",
                              "--plain-ends", "--joinable", "--pin-from", "--resume", "--hwaccel"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
@@ -314,7 +282,7 @@ EncoderParams best_structure(const Command& app, EncoderParams params, VideoInpu
 }
 
 /// --joinable: no GOP depends on those before it, so that parts are what the whole would be. `first`: of --pin-from.
-void make_joinable(const Command& app, const Options& options, const std::optional<StreamLayout>& first,
+void make_joinable(const Command& app, const EncodeOptions& options, const std::optional<StreamLayout>& first,
                    EncoderParams& params) {
   for (const char* option : {"--bpp", "--bitrate", "--psnr"})
     require(!app.typed(option), ErrorKind::kBadArgument,
@@ -344,14 +312,14 @@ void make_joinable(const Command& app, const Options& options, const std::option
 constexpr const char* kWaveletOptions[] = {"--levels",  "--wavelet", "--temporal-wavelet", "--layout",
                                            "--profile", "--mode",    "--layers",           "--motion"};
 
-/// By --device as it was typed: what Options say is of this process.
+/// By --device as it was typed: what options say is of this process.
 bool asks_for_gpu(const Command& app) {
   for (const auto& [name, value] : app.typed_under("Common"))
     if (name == "--device" && value.starts_with("gpu")) return true;
   return false;
 }
 
-void choose_prediction(const Command& app, const Options& options, EncoderParams& params) {
+void choose_prediction(const Command& app, const EncodeOptions& options, EncoderParams& params) {
   params.profile = Profile::kPredictive;
   params.effort = effort_of(options);
   if (!app.typed("--block-size")) params.block_size = 256;
@@ -359,7 +327,7 @@ void choose_prediction(const Command& app, const Options& options, EncoderParams
 }
 
 /// --transform prediction, of a video.
-void take_prediction(const Command& app, const Options& options, EncoderParams& params) {
+void take_prediction(const Command& app, const EncodeOptions& options, EncoderParams& params) {
   require(params.lossless, ErrorKind::kBadArgument, "--transform prediction is lossless; add --lossless");
   for (const char* option : kWaveletOptions)
     require(!app.typed(option), ErrorKind::kBadArgument,
@@ -371,7 +339,7 @@ void take_prediction(const Command& app, const Options& options, EncoderParams& 
 
 /// --transform auto: whether prediction may be chosen. It is smaller and faster, but for colours, which it takes one by
 /// one, and for --preset fast, whose wavelet takes half the time. The rest is wishes that only a wavelet grants.
-bool may_predict(const Command& app, const Options& options) {
+bool may_predict(const Command& app, const EncodeOptions& options) {
   return options.transform == "auto" && options.coding.lossless && options.coding.preset != "fast" &&
          options.hwaccel == "none" && !asks_for_gpu(app) &&
          std::none_of(std::begin(kWaveletOptions), std::end(kWaveletOptions),
@@ -379,7 +347,7 @@ bool may_predict(const Command& app, const Options& options) {
 }
 
 /// The stream of --pin-from.
-std::optional<StreamLayout> pinned(const Options& options) {
+std::optional<StreamLayout> pinned(const EncodeOptions& options) {
   if (options.pin_from.empty()) return std::nullopt;
   require_tvl_file(options.pin_from);
   const StreamFile file = open_stream_file(options.pin_from);
@@ -399,7 +367,7 @@ std::uint64_t gops_of(const VideoInfo& info, int gop_frames) {
   return (info.frames + length - 1) / length;
 }
 
-EncoderParams typed_params(const Options& options, const Common& common, const Command& app) {
+EncoderParams typed_params(const EncodeOptions& options, const Common& common, const Command& app) {
   EncoderParams params = encoder_params(app, options.coding, options.reading, common);
   if (options.transform == "prediction") take_prediction(app, options, params);
   return params;
@@ -471,7 +439,7 @@ Coded encode_alone(Encoder& encoder, VideoInput& input, const AloneOptions& o, c
 }
 
 /// Has a film decoded by all processes, where it has key frames for them.
-void keep_frames(Share& share, Processes& processes, const Options& options, const Common& common) {
+void keep_frames(Share& share, Processes& processes, const EncodeOptions& options, const Common& common) {
   std::unique_ptr<io::FrameReader> reader = io::open_reader(options.input, reader_options(options.reading, common));
   require(reader->stretches() > 1, ErrorKind::kBadStream,
           "'" + options.input + "' has other key frames for each process");
@@ -482,7 +450,8 @@ void keep_frames(Share& share, Processes& processes, const Options& options, con
 }
 
 /// How the processes that `mpirun` started get frames. Threads of one process hand them over in memory.
-Reading how_to_read(const Options& options, const Common& common, const Processes& processes, const VideoInput& input) {
+Reading how_to_read(const EncodeOptions& options, const Common& common, const Processes& processes,
+                    const VideoInput& input) {
   if (options.input == "-") return Reading::kSent;
   if (input.can_look()) return Reading::kDirect;
   if (input.is_tvl() || input.on_device() || options.resume || !options.frames.empty() || processes.size() < 2 ||
@@ -493,7 +462,7 @@ Reading how_to_read(const Options& options, const Common& common, const Processe
 }
 
 /// What one of several processes, but the first, codes with: what the first one found out is in the header.
-Share share_of(const Options& options, const Common& common, const Command& app, const StreamHeader& header,
+Share share_of(const EncodeOptions& options, const Common& common, const Command& app, const StreamHeader& header,
                Reading reading, Processes& processes, std::shared_future<std::shared_ptr<const Backend>> starting) {
   EncoderParams params = typed_params(options, common, app);
   if (header.profile == Profile::kPredictive && params.profile != header.profile)
@@ -516,7 +485,7 @@ Share share_of(const Options& options, const Common& common, const Command& app,
 }
 
 /// What a run is known by that is to be taken up by another one: what it makes, of what.
-std::vector<std::uint8_t> identity_of(const Options& options, const std::vector<std::uint8_t>& head) {
+std::vector<std::uint8_t> identity_of(const EncodeOptions& options, const std::vector<std::uint8_t>& head) {
   ByteWriter out;
   out.text(options.frames, kMaxTextBytes);
   out.text(options.input, kMaxTextBytes);
@@ -534,7 +503,7 @@ std::vector<std::uint8_t> identity_of(const Options& options, const std::vector<
 constexpr int kHardwareDecoders = 7;
 
 /// Where --hwaccel lets a GPU decode the input: on the one that encodes.
-io::ReaderOptions hardware_reader(const Options& options, const Common& common) {
+io::ReaderOptions hardware_reader(const EncodeOptions& options, const Common& common) {
   io::ReaderOptions reader = reader_options(options.reading, common);
   if (options.hwaccel == "none") return reader;
   const bool must = options.hwaccel == "cuda";
@@ -556,20 +525,20 @@ std::uint64_t few_gops_of(const EncoderParams& params) {
 }
 
 /// To be called before anything asks for GPUs, for that starts them as they are expected to be used.
-void expect_gops(const Options& options, const Common& common, const Command& app) try {
+void expect_gops(const EncodeOptions& options, const Common& common, const Command& app) try {
   const std::uint64_t few = few_gops_of(typed_params(options, common, app));
   if (few > 0) gpu::expect_gops(static_cast<int>(few));
 } catch (const Error&) {  // it is said where the options are needed
 }
 
-int run(const Options& given, const Common& given_common, const Command& app) {
-  Options options = given;
+int run(const EncodeOptions& given, const Common& given_common, const Command& app) {
+  EncodeOptions options = given;
   Common common = given_common;
   const std::string job = options.input + "\n" + options.output + "\n" + options.frames + "\n" + options.reading.stream;
   if (options.hwaccel == "none") expect_gops(options, common, app);
   Crew crew("encode", options.device, common,
             [&given, &app, job](Processes& end, const std::string& device, const Common& own) {
-              Options mine = given;
+              EncodeOptions mine = given;
               mine.device = device;
               // A GPU starts while the first process looks at the input.
               const bool wavelet = given.transform != "prediction" && !may_predict(app, given);
@@ -808,7 +777,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
 }  // namespace
 
 Action define_encode(Command& app, Common& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EncodeOptions>();
   app.add_option("IN", options->input, "Video to encode; - = standard input (Y4M, or raw with --size and --pix-fmt)")
       .required();
   app.add_option("OUT", options->output,
