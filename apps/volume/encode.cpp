@@ -1,0 +1,167 @@
+#include "apps/volume/encode.h"
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+
+namespace trivelet::cli {
+
+namespace {
+
+// Of dense volumes without loss for a GPU: 16 slabs of 256 blocks in a volume of 512^3, for 1 to 3 % more bytes than blocks of
+// 128 and slabs of 64 take.
+constexpr int kDeviceBlock = 32, kDeviceSlab = 32;
+
+/// "-9999,1e20"
+std::vector<double> parse_fill_values(const std::string& text) {
+  std::vector<double> values;
+  std::istringstream in(text);
+  for (std::string one; std::getline(in, one, ',');) {
+    double value = 0;
+    const char* end = one.data() + one.size();
+    const auto [stop, error] = std::from_chars(one.data(), end, value);
+    require(error == std::errc() && stop == end, ErrorKind::kBadArgument,
+            "--fill-value '" + text + "': '" + one + "' is no number; write some, as in -9999,1e20");
+    values.push_back(value);
+  }
+  return values;
+}
+
+/// What was typed of a volume's structure is fixed, all else is left to trials. `p`: of all options.
+VolumeEncoderParams volume_params(const EncodeOptions& options, const EncoderParams& p, const Command& app) {
+  VolumeEncoderParams v;
+  v.max_error = std::max(0.0, options.max_error);
+  v.fill_values = parse_fill_values(options.fill_values);
+  if (app.typed("-q")) v.quality = p.quality;
+  if (app.typed("--step")) v.step = p.step;
+  if (app.typed("--psnr")) v.psnr = p.psnr;
+  if (app.typed("--bpp")) v.bits_per_voxel = p.bits_per_pixel;
+  if (options.ratio > 0) v.ratio = options.ratio;
+  if (p.target_bytes > 0) v.total_bytes = p.target_bytes;
+  v.effort = effort_of(options);
+  if (options.transform == "wavelet") v.transform = VolumeTransform::kWavelet;
+  if (options.transform == "prediction") v.transform = VolumeTransform::kPrediction;
+  if (options.slab > 0) v.slab = options.slab;
+  if (app.typed("--gop")) v.slab = p.gop_frames;
+  if (app.typed("--levels")) v.depth_levels = p.temporal_levels;
+  if (app.typed("--levels")) v.slice_levels = p.spatial_levels;
+  if (app.typed("--wavelet")) v.slice_wavelet = p.spatial;
+  if (app.typed("--temporal-wavelet")) v.depth_wavelet = p.temporal;
+  if (app.typed("--layout")) v.layout = p.layout;
+  if (app.typed("--gop") && !v.layout && options.transform != "prediction") v.layout = Layout::kDyadic;
+  v.profile = p.profile;
+  // The fast preset has a transform for a GPU, too.
+  const bool is_for_gpu = options.device.rfind("gpu", 0) == 0;
+  v.predictive = !app.typed("--profile") && !(v.effort == Effort::kFast && is_for_gpu);
+  if (v.transform == VolumeTransform::kPrediction) {
+    require(!app.typed("--profile"), ErrorKind::kBadArgument,
+            "--profile is for wavelets; drop it or --transform prediction");
+    v.profile = Profile::kDense;  // whatever the preset says of wavelets
+  }
+  v.fast_mode = p.fast_mode;
+  v.block_size = options.coding.block_size;
+  // A segment of a block is coded by one thread of a device, decision after decision: there must be thousands of them, and
+  // short ones. With loss there are few decisions.
+  const bool may_predict = v.predictive && v.transform != VolumeTransform::kWavelet;
+  if (is_for_gpu && p.lossless && v.profile == Profile::kDense && !may_predict) {
+    if (!app.typed("--block-size")) v.block_size = kDeviceBlock;
+    if (!v.slab) v.slab = kDeviceSlab;
+  }
+  v.layers = p.layers;
+  v.visual = p.visual;
+  v.threads = p.threads;
+  v.simd = p.simd;
+  v.settings = p.settings;
+  return v;
+}
+
+}  // namespace
+
+void add_volume_encode_options(Command& app, EncodeOptions& options, Option verify) {
+  constexpr const char* kVolumes = "Volumes (lossless unless told otherwise; not a medical device)";
+  auto error = app.add_option("--max-error", options.max_error,
+                              "No voxel errs by more, in stored units; holds for every voxel by construction")
+                   .non_negative()
+                   .type_name("E")
+                   .group(kVolumes);
+  app.add_option("--max-error-hu", options.max_error_hu, "The same in scaled units (Hounsfield, ...)")
+      .non_negative()
+      .type_name("E")
+      .group(kVolumes)
+      .excludes(error);
+  app.add_option(
+         "--fill-value", options.fill_values,
+         "With loss: such values, as -9999 or 1e20, mean that nothing is there; they come back exactly, and NaN does "
+         "without being named")
+      .type_name("V,...")
+      .group(kVolumes);
+  app.add_option("--ratio", options.ratio, "Lossy: a file so many times smaller than the voxels, never larger")
+      .range(1.0, 1e9)
+      .type_name("R")
+      .group(kVolumes);
+  app.add_option("--slab", options.slab, "Slices transformed together, 1..128 [parts of about 64, lossy 128]")
+      .range(1, 128)
+      .type_name("N")
+      .group(kVolumes);
+  auto no_verify = app.add_flag("--no-verify", options.no_verify,
+                                "Do not check what is coded, nor decode and compare the finished file")
+                       .group(kVolumes)
+                       .excludes(verify);
+  app.add_flag("--verify-full", options.verify_full,
+               "Of volumes by prediction: decode the finished file and compare, instead of checking while coding")
+      .group(kVolumes)
+      .excludes(no_verify);
+  app.add_option("--type", options.voxel_type,
+                 "Raw volumes (--size WxHxD): u8 s8 u16 s16 u32 s32 f32 f64 ..., be behind for big-endian")
+      .type_name("T")
+      .group(kVolumes);
+  add_series_option(app, options.series).group(kVolumes);
+}
+
+void refuse_volume_options(const Command& app) {
+  for (const char* option : {"--max-error", "--max-error-hu", "--fill-value", "--slab", "--ratio", "--no-verify",
+                             "--verify-full", "--type", "--series"})
+    require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
+}
+
+VolumeTyped typed_volume(const EncodeOptions& options) {
+  return {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside,
+          options.series};
+}
+
+int run_volume(const EncodeOptions& options, const Common& common, const Command& app) {
+  for (const char* option : {"--recover", "--stream", "--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts",
+                             "--plain-ends", "--joinable", "--pin-from", "--resume", "--hwaccel"})
+    require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
+  refuse_film_options(options.output, app);
+  require(!is_matroska_name(options.output), ErrorKind::kBadArgument,
+          "'" + options.output + "': volumes have no place in Matroska; write a .tvl file");
+  CodingOptions coding = options.coding;
+  coding.lossless = false;
+  EncoderParams params = encoder_params(app, coding, options.reading, common);
+  const bool bounded = options.max_error >= 0 || options.max_error_hu >= 0;
+  const bool other_target =
+      params.target_bytes > 0 || app.typed("-q") || app.typed("--step") || app.typed("--bpp") || app.typed("--psnr");
+  const bool lossy = other_target || options.ratio > 0;
+  require(
+      !(lossy && (bounded || options.coding.lossless)), ErrorKind::kBadArgument,
+      "--max-error and --lossless say how good every voxel is, and take no other target (-q, --step, --bpp, --psnr, "
+      "--size, --ratio)");
+  require(options.ratio == 0 || !other_target, ErrorKind::kBadArgument,
+          "--ratio excludes the other targets: a file has one");
+  if (!lossy) {
+    coding.lossless = true;
+    params = encoder_params(app, coding, options.reading, common);
+  }
+  VolumeCoding volume;
+  volume.params = volume_params(options, params, app);
+  volume.max_error_hu = options.max_error_hu;
+  volume.verify = !options.no_verify;
+  volume.must_verify = options.verify || options.verify_full;
+  if (!options.verify_full) volume.params.verification = VolumeVerify::kRunning;
+  volume.device = options.device;
+  volume.gpu_memory = options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory);
+  return encode_volume_to(options.input, options.output, typed_volume(options), volume, common);
+}
+
+}  // namespace trivelet::cli
