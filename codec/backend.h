@@ -156,4 +156,16 @@ struct Backend {
 
 const Backend& cpu_backend();
 
+/// Whether `a` can take the place of `b`: room for as many frames of the same size, not lying anywhere.
+inline bool are_alike(const Gop& a, const Gop& b) {
+  if (a.capacity() != b.capacity() || a.components() != b.components()) return false;
+  for (int c = 0; c < a.components(); ++c) {
+    const VolumeView v = a.plane(c), w = b.plane(c);
+    if (v.frames || v.shape.height != w.shape.height || v.shape.width != w.shape.width ||
+        v.bytes_per_sample != w.bytes_per_sample)
+      return false;
+  }
+  return true;
+}
+
 }  // namespace trivelet

@@ -174,17 +174,6 @@ BackendOptions with_threads(BackendOptions options, int threads) {
   return options;
 }
 
-bool are_alike(const Gop& a, const Gop& b) {
-  if (a.capacity() != b.capacity() || a.components() != b.components()) return false;
-  for (int c = 0; c < a.components(); ++c) {
-    const VolumeView v = a.plane(c), w = b.plane(c);
-    if (v.frames || v.shape.height != w.shape.height || v.shape.width != w.shape.width ||
-        v.bytes_per_sample != w.bytes_per_sample)
-      return false;
-  }
-  return true;
-}
-
 /// The frames of `from`; `to` has room for them.
 void copy_frames(const Gop& from, Gop& to, ThreadPool& pool) {
   to.set_frames(from.frames());

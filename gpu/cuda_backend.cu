@@ -366,7 +366,7 @@ class CudaDecoder final : public GopDecoder {
     bool leans = false;  ///< on the key frame of the GOP before
   };
   bool pull(Gop& gop, bool may_exchange);
-  bool are_alike(const Gop& a, const Gop& b) const;
+  bool may_stay_in(const Gop& a, const Gop& b) const;
   void copy_out(const Gop& from, Gop& to);
 
   StreamHeader header_;
@@ -379,16 +379,8 @@ class CudaDecoder final : public GopDecoder {
 };
 
 // Whether frames can be left in `a` as well as in `b`, which is of frame_memory().
-bool CudaDecoder::are_alike(const Gop& a, const Gop& b) const {
-  if (a.capacity() != b.capacity() || a.components() != b.components()) return false;
-  if (!options_.frames_stay && !is_page_locked(a)) return false;
-  for (int c = 0; c < a.components(); ++c) {
-    const VolumeView v = a.plane(c), w = b.plane(c);
-    if (v.frames || v.shape.height != w.shape.height || v.shape.width != w.shape.width ||
-        v.bytes_per_sample != w.bytes_per_sample)
-      return false;
-  }
-  return true;
+bool CudaDecoder::may_stay_in(const Gop& a, const Gop& b) const {
+  return are_alike(a, b) && (options_.frames_stay || is_page_locked(a));
 }
 
 void CudaDecoder::copy_out(const Gop& from, Gop& to) {
@@ -415,7 +407,7 @@ bool CudaDecoder::pull(Gop& gop, bool may_exchange) {
   seconds_coder_ += r.times.kernels / 1e3;
   const int frames = r.frames->frames();
   gop.set_frames(gop.capacity());
-  if (may_exchange && are_alike(gop, *r.frames)) {
+  if (may_exchange && may_stay_in(gop, *r.frames)) {
     std::swap(gop, *r.frames);
   } else {
     gop.set_frames(frames);
