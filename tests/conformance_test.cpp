@@ -52,8 +52,9 @@ std::vector<Way> ways() {
 std::filesystem::path folder() { return std::filesystem::path(__FILE__).parent_path() / "conformance"; }
 
 std::string bytes_of(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::string bytes(std::filesystem::file_size(path), 0);
+  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
 }
 
 struct Line {

@@ -133,8 +133,9 @@ namespace fs = std::filesystem;
 using namespace test;
 
 std::string content_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::string bytes(fs::exists(path) ? static_cast<std::size_t>(fs::file_size(path)) : 0, 0);
+  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
 }
 
 void put(const fs::path& path, const void* data, std::size_t size) {

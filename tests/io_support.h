@@ -84,8 +84,9 @@ ErrorKind error_of(Body body, std::string* message = nullptr) {
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 inline std::string read_file(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::string bytes(fs::exists(path) ? static_cast<std::size_t>(fs::file_size(path)) : 0, 0);
+  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
 }
 
 inline void write_file(const fs::path& path, const std::string& bytes) {

@@ -192,7 +192,7 @@ void for_each_pair(const SubbandTable& ta, const Field<A>& a, const SubbandTable
 
 TEST(Zerotree, EveryLevelAndInstructionSetIsExact) {
   std::mt19937 random(1);
-  for (const Case& c : cases(test::full() ? 24 : 9)) {
+  for (const Case& c : cases(test::full() ? 24 : 6)) {
     SCOPED_TRACE(testing::Message() << c);
     const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
     const auto in = random_field(c.shape, random);
@@ -235,7 +235,7 @@ TEST(Zerotree, AllSmallDecompositions) {
 
 TEST(Zerotree, EveryStopPlaneIsExact) {
   std::mt19937 random(3);
-  for (const Case& c : cases(4)) {
+  for (const Case& c : cases(test::full() ? 4 : 2)) {
     SCOPED_TRACE(testing::Message() << c);
     const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
     const auto in = random_field(c.shape, random);
@@ -255,7 +255,7 @@ TEST(Zerotree, EveryStopPlaneIsExact) {
 
 TEST(Zerotree, EveryNumberOfLayersIsExact) {
   std::mt19937 random(4);
-  for (const Case& c : cases(test::full() ? 6 : 3)) {
+  for (const Case& c : cases(test::full() ? 6 : 2)) {
     SCOPED_TRACE(testing::Message() << c);
     const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
     const auto in = random_field(c.shape, random);
@@ -278,7 +278,7 @@ TEST(Zerotree, EveryNumberOfLayersIsExact) {
 
 TEST(Zerotree, LowerResolutionsAreTheCoarseSubbands) {
   std::mt19937 random(5);
-  for (const Case& c : cases(4)) {
+  for (const Case& c : cases(test::full() ? 4 : 2)) {
     SCOPED_TRACE(testing::Message() << c);
     const Decomposition d = decomposition(c);
     const BlockGrid grid(c.shape, d, true, c.block_size);
@@ -308,7 +308,7 @@ TEST(Zerotree, LowerResolutionsAreTheCoarseSubbands) {
 
 TEST(Zerotree, FloatsAreQuantisedTowardsZero) {
   std::mt19937 random(6);
-  for (const Case& c : cases(test::full() ? 6 : 3)) {
+  for (const Case& c : cases(test::full() ? 6 : 2)) {
     SCOPED_TRACE(testing::Message() << c);
     const BlockGrid grid(c.shape, decomposition(c), false, c.block_size);
     const StepTable steps(grid.table(), 0.75f, ComponentHeader{0, 1.5f, 0, {}});
@@ -406,7 +406,7 @@ TEST(Zerotree, DamagedBits) {
   std::mt19937 random(8);
   int refused = 0;
   int accepted = 0;
-  for (const Case& c : cases(test::full() ? 10 : 5)) {
+  for (const Case& c : cases(test::full() ? 10 : 3)) {
     SCOPED_TRACE(testing::Message() << c);
     const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
     const auto in = random_field(c.shape, random);

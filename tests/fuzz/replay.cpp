@@ -1,4 +1,5 @@
-// Runs a fuzz target over files and folders, without libFuzzer: fuzz_replay TARGET PATH...
+// Runs a fuzz target over files and folders, without libFuzzer: fuzz_replay TARGET PATH..., or all of them, each over the
+// folder of its name: fuzz_replay --all FOLDER
 
 #include <cstdint>
 #include <cstdio>
@@ -53,13 +54,18 @@ bool run(const Target& target, const char* path) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--all") == 0) {
+    for (const Target& target : kTargets)
+      if (!run(target, (std::filesystem::path(argv[2]) / target.name).c_str())) return 1;
+    return 0;
+  }
   for (const Target& target : kTargets) {
     if (argc < 3 || std::strcmp(argv[1], target.name) != 0) continue;
     for (int i = 2; i < argc; ++i)
       if (!run(target, argv[i])) return 1;
     return 0;
   }
-  std::fprintf(stderr, "usage: fuzz_replay TARGET PATH...\ntargets:");
+  std::fprintf(stderr, "usage: fuzz_replay TARGET PATH... | --all FOLDER\ntargets:");
   for (const Target& target : kTargets) std::fprintf(stderr, " %s", target.name);
   std::fprintf(stderr, "\n");
   return 2;
