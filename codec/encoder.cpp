@@ -93,12 +93,14 @@ void Encoder::State::take_motion(const CodedGop& coded, Pending& p) {
 
 // A GOP that is closed whatever stands before it has its key last where it may: others can follow then, and one that is
 // longer has its key in the middle, with frames on both sides, instead of a second one at its beginning. Only with a frame
-// more than whole pyramids it has both, so that others can follow.
+// more than whole pyramids it has both, so that others can follow, if it is not the whole stream: a second key costs a clip
+// of 3, 5, 9, 17 or 33 frames 5 to 40 % of its bytes.
 GopKey Encoder::State::next_key(int gop_frames, bool anew) const {
   if (!header.motion) return GopKey::kFirst;
   if (has_key && coder_has_key && !anew) return GopKey::kOpen;
   const bool may_be_last = gop_frames >= (1 << header.temporal_levels);
-  const bool has_both = MotionPlaces(gop_frames, GopKey::kFirst).ends_with_key(header.temporal_levels);
+  const bool is_all = header.video.frames == static_cast<std::uint64_t>(gop_frames);
+  const bool has_both = MotionPlaces(gop_frames, GopKey::kFirst).ends_with_key(header.temporal_levels) && !is_all;
   return may_be_last && !has_both ? GopKey::kLast : GopKey::kFirst;
 }
 
