@@ -105,7 +105,7 @@ class GopEncoder {
   /// False when nothing is pending. Grids in `out` stay valid as long as the encoder.
   virtual bool pull(CodedGop& out) = 0;
   /// Whether the next pull() has nothing to wait for; false where that is not known.
-  virtual bool is_ready() const { return false; }
+  virtual bool is_ready() { return false; }
   /// Returns when no sample of any GOP pushed is going to be read any more.
   virtual void wait_for_samples() noexcept {}
   virtual double seconds_transform() const = 0;
@@ -131,7 +131,7 @@ class GopDecoder {
   virtual bool exchange(Gop& gop) { return pull(gop); }
   virtual bool pull(CoefficientGop& coefficients) = 0;
   /// As GopEncoder has it.
-  virtual bool is_ready() const { return false; }
+  virtual bool is_ready() { return false; }
   virtual void inverse(CoefficientGop& coefficients, Gop& gop) = 0;
   virtual double seconds_transform() const = 0;
   virtual double seconds_coder() const = 0;

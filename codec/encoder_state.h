@@ -268,8 +268,9 @@ struct Encoder::State {
   int lent() const;
   /// GOPs that may stay in the backend when another one is to be pushed.
   int in_backend() const;
-  /// Writes GOPs that the backend has done, or has them written, until so many are left in it.
+  /// Whether the backend has done a GOP, and there are threads that write it.
   bool can_take_early() const;
+  /// Writes GOPs that the backend has done, or has them written, until so many are left in it at most.
   void drain(int in_flight);
   /// What can be done to a GOP before those before it are written. `with` null: alone.
   void divide_gop(Work& done, ThreadPool* with) const;

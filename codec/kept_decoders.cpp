@@ -87,7 +87,9 @@ class LentDecoder final : public GopDecoder {
   LentDecoder& operator=(const LentDecoder&) = delete;
 
   int depth() const override { return decoder_->depth(); }
-  bool is_ready() const override { return decoder_->is_ready(); }
+  bool is_ready() override {
+    return or_fail([&] { return decoder_->is_ready(); });
+  }
   void push(const LayeredGop& received, std::vector<std::string>* damage) override {
     or_fail([&] {
       decoder_->push(received, damage);

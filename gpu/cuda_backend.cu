@@ -184,7 +184,9 @@ class CudaEncoder final : public GopEncoder {
     out.samples = [this, r](Gop& gop, int first) { pipeline_.fetch_samples(r, gop, first); };
     return true;
   }
-  bool is_ready() const override { return pipeline_.is_ready(); }
+  bool is_ready() override {
+    return error_.guard([&] { return pipeline_.is_ready(); });
+  }
   double seconds_transform() const override { return 0; }
   double seconds_coder() const override { return seconds_coder_; }
 
@@ -355,7 +357,7 @@ class CudaDecoder final : public GopDecoder {
   bool pull(Gop& gop) override { return pull(gop, false); }
   bool exchange(Gop& gop) override { return pull(gop, true); }
   bool pull(CoefficientGop&) override { no_coefficients(); }
-  bool is_ready() const override { return pipeline_.is_ready(); }
+  bool is_ready() override { return pipeline_.is_ready(); }
   void inverse(CoefficientGop&, Gop&) override { no_coefficients(); }
   double seconds_transform() const override { return 0; }
   double seconds_coder() const override { return seconds_coder_; }

@@ -144,7 +144,7 @@ class DeepEncoder final : public GopEncoder {
  public:
   DeepEncoder(const StreamHeader& header, const BackendOptions& options, bool silent)
       : coder_(cpu_backend().make_encoder(header, options)), silent_(silent) {}
-  bool is_ready() const override { return !silent_ && !done_.empty(); }
+  bool is_ready() override { return !silent_ && !done_.empty(); }
   int depth() const override { return 6; }
   int lends() const override { return 3; }
   void push(const Gop& gop, const GopChoices& choices) override {

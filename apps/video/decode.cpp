@@ -37,7 +37,7 @@ struct Options {
   io::WriterOptions writer;
 };
 
-/// How many GOPs of the stream will be on a device at once; 0 if it cannot be told before reading.
+/// For how many GOPs at once a device is to start; 0 if it cannot be told before reading.
 std::uint64_t gops_in_flight(ByteSource& source, const std::string& device, const Limits& limits) {
   if (!source.seekable()) return 0;
   const StreamInfo info = probe(source, limits);
