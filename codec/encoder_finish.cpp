@@ -48,14 +48,14 @@ void Encoder::State::divide_gop(Work& work, ThreadPool* with) const {
 void Encoder::State::write_gop(Work& work) {
   const trace::Span span("write");
   write_chunks(work.gop, work.layers, work.chunks, {});
-  if (hand_over) return hand_over(work);
-  if (!work.control) return;
+  if (!work.control) return hand_over ? hand_over(work, std::nullopt) : void();
   Judgement j;
-  j.number = judgements++;
   j.predicted = predicted_errors(*work.control, work.cuts);
-  if (work.gop.measures) j.measured_at = measuring_points(work.gop, j.predicted);
+  // With motion GOPs that begin anew begin anew for every encoder of a stream's GOPs.
+  const bool may_be_measured = hand_over && !header.motion && work.gop.measures;
+  if (work.gop.measures && !may_be_measured) j.measured_at = measuring_points(work.gop, j.predicted);
   j.before = key_before;
-  const bool whole = !j.measured_at.empty(), key = leaves_key(work.gop);
+  const bool whole = !j.measured_at.empty() || may_be_measured, key = leaves_key(work.gop);
   if ((whole || key) && !work.gop.samples) {
     const trace::Span fetching("fetch samples");
     j.samples = samples_of(whole ? work.gop.frames : 1, j.spare);
@@ -67,8 +67,10 @@ void Encoder::State::write_gop(Work& work) {
   j.gop = std::move(work.gop);
   j.control = std::move(work.control);
   j.cuts = std::move(work.cuts);
-  finisher ? finisher->judge_later(std::move(j)) : judge(j, pool);
+  hand_over ? hand_over(work, std::move(j)) : begin_judging(std::move(j));
 }
+
+void Encoder::State::begin_judging(Judgement j) { finisher ? finisher->judge_later(std::move(j)) : judge(j, pool); }
 
 // Memory for so many frames at the end of a GOP, which are measured, or a key. `spare`: it is one of spare_samples, or, of
 // GOPs without motion, is to be.
@@ -103,7 +105,7 @@ void Encoder::State::let_go(Judgement& j) {
 // many times as long.
 void Encoder::State::make_spare_samples() try {
   const bool measures = header.profile == Profile::kDense && params.measure_errors;
-  if (std::exchange(has_spare_samples, true) || !finisher || hand_over || !header.motion || !measures) return;
+  if (std::exchange(has_spare_samples, true) || !finisher || !header.motion || !measures) return;
   const auto of_gop = static_cast<std::uint64_t>(header.gop_frames);
   const std::uint64_t gops = header.video.frames == 0 ? kSpareSamples : (header.video.frames + of_gop - 1) / of_gop;
   spare_samples.reserve(kSpareSamples + 1);
@@ -116,16 +118,18 @@ void Encoder::State::make_spare_samples() try {
 
 // The errors of a GOP's layers: by what is measured of it, or of one before.
 void Encoder::State::judge(Judgement& j, ThreadPool& with) {
-  Judged judgement{std::move(j.predicted), std::nullopt};
+  std::vector<double> errors;
   if (!j.measured_at.empty())
-    judgement.measured = measured_model(j.measured_at, j.samples ? *j.samples : *j.gop.samples, j.gop, *j.control,
-                                        j.cuts, j.before.get(), with);
-  else if (header.motion && j.gop.anew)
-    judgement.measured = SampleErrorModel(header.lossless);
+    errors = measured_errors(j.measured_at, j.samples ? *j.samples : *j.gop.samples, j.gop, *j.control, j.cuts,
+                             j.before.get(), with);
   let_go(j);
+  if (hand_over_errors) return hand_over_errors(j.gop.number, std::move(errors));
+  Judged judgement{{}, measured_model(header, j.predicted, j.measured_at, errors, j.gop.anew)};
+  judgement.predicted = std::move(j.predicted);
   const std::lock_guard lock(judged_mutex);
-  if (judged.size() <= j.number) judged.resize(j.number + 1);
-  judged[j.number] = std::move(judgement);
+  const auto number = static_cast<std::size_t>(j.gop.number);
+  if (judged.size() <= number) judged.resize(number + 1);
+  judged[number] = std::move(judgement);
 }
 
 void Encoder::State::write_judged() {
@@ -293,7 +297,7 @@ void Encoder::State::drain(int in_flight) {
     current.gop = std::move(pending.front());
     pending.erase(pending.begin());
     take_motion(current.coded, current.gop);
-    if (current.coded.held && !finisher) current.gop.samples = current.coded.held;
+    if (current.coded.held && !finisher && !current.gop.samples) current.gop.samples = current.coded.held;
     if (!current.gop.passed_on) pass_on(current.gop);
     left_key = current.gop.motion && current.gop.motion->places.ends_with_key(header.temporal_levels);
     if (finisher) {
@@ -378,6 +382,11 @@ void Encoder::State::Finisher::judge(State& s, int threads) try {
   judgements_.stop();
 }
 
+void Encoder::State::Finisher::check_judges() {
+  const std::lock_guard lock(misjudged_mutex_);
+  if (misjudged_) std::rethrow_exception(misjudged_);
+}
+
 void Encoder::State::Finisher::finish() {
   wait(0);
   judgements_.close();
@@ -387,7 +396,7 @@ void Encoder::State::Finisher::finish() {
   divided_.stop();
   for (std::thread& t : threads_) t.join();
   threads_.clear();
-  if (misjudged_) std::rethrow_exception(misjudged_);
+  check_judges();
 }
 
 void Encoder::State::Finisher::hand_over(Work work) {

@@ -56,9 +56,12 @@ void visit(IO& io, GopRecord& r) {
     number(io, l.bytes);
     number(io, l.error);
   }
+  std::uint64_t points = r.measured_at.size();
   numbers(io, r.predicted);
   number(io, r.asks);
-  numbers(io, r.errors);
+  number(io, points);
+  if constexpr (IO::kReading) r.measured_at.resize(static_cast<std::size_t>(points));
+  for (std::size_t& l : r.measured_at) number(io, l);
   octets(io, r.seed);
   number(io, r.size);
   number(io, r.waits);
@@ -105,17 +108,22 @@ class PartEncoder::Bytes final : public ByteSink {
 /// A GOP that may still have to be measured.
 struct PartEncoder::Kept {
   Gop samples;
-  bool free = false;  ///< and the samples were given back
-  Encoder::State::Pending gop;
-  std::unique_ptr<RateControl> control;
-  std::vector<Cuts> cuts;
+  bool free = false;                                     ///< and the samples were given back
+  std::optional<Encoder::State::Judgement> judgement{};  ///< where it is to be said whether it is
 };
 
 PartEncoder::PartEncoder(const VideoInfo& info, const EncoderParams& params, const Backend* backend)
     : sink_(std::make_unique<Bytes>()) {
   encoder_ = std::make_unique<Encoder>(info, params, *sink_, backend);
   head_ = sink_->take();
-  encoder_->state_->hand_over = [this](Encoder::State::Work& work) { take(&work); };
+  encoder_->state_->hand_over = [this](Encoder::State::Work& work, std::optional<Encoder::State::Judgement> judgement) {
+    take(&work, judgement ? &*judgement : nullptr);
+  };
+  encoder_->state_->hand_over_errors = [this](std::uint64_t number, std::vector<double> errors) {
+    const std::lock_guard lock(mutex_);
+    measured_.push_back({number, std::move(errors)});
+    --measuring_;
+  };
   encoder_->state_->hand_over_written = [this](const Encoder::State::Pending& p) { take_written(&p); };
 }
 
@@ -156,11 +164,13 @@ void PartEncoder::push(Gop gop, const GopTask& task) {
     s.seed->visit(in);
   }
   const std::uint64_t number = p.number;
+  // A device still has those that are measured, for the finisher to fetch.
+  const bool needed = s.header.profile == Profile::kDense && s.params.measure_errors && !s.finisher;
+  if (needed) p.samples = &samples;
   s.push(samples, std::move(p));
   if (s.spool) take_waiting();
-  // Where a device has them, and they are not measured, they are free: there is no more page-locked memory than is read into.
-  const bool measured = s.header.profile == Profile::kDense && s.params.measure_errors;
-  if (measured || s.coder->depth() == 1 || s.params.psnr > 0 || s.spool) return;
+  // Others are free where a device has them: there is no more page-locked memory than is read into.
+  if (needed || s.coder->depth() == 1 || s.params.psnr > 0 || s.spool) return;
   const std::lock_guard lock(mutex_);
   const auto found = kept_.find(number);
   if (found == kept_.end()) return;
@@ -169,40 +179,32 @@ void PartEncoder::push(Gop gop, const GopTask& task) {
 }
 
 // Where nothing but its own samples is needed to measure a GOP, that waits until those before are known; with motion the
-// coder has to have them at hand, and GOPs that begin anew begin anew here, too.
-void PartEncoder::take(void* done) {
+// key frame before has to be at hand, and GOPs that begin anew begin anew here, too.
+void PartEncoder::take(void* done, void* how) {
   auto& work = *static_cast<Encoder::State::Work*>(done);
+  auto* judgement = static_cast<Encoder::State::Judgement*>(how);
   Encoder::State& s = *encoder_->state_;
+  const Encoder::State::Pending& gop = judgement ? judgement->gop : work.gop;
   GopRecord r;
-  r.number = work.gop.number;
-  r.anew = work.gop.anew;
+  r.number = gop.number;
+  r.anew = gop.anew;
   r.info = s.index.back();
   s.index.clear();
   r.bytes = sink_->take();
   r.size = r.bytes.size();
-  Gop* samples = nullptr;
+  r.asks = judgement && !s.header.motion && gop.measures;
+  if (judgement) {
+    r.predicted = judgement->predicted;
+    r.measured_at = judgement->measured_at;
+  }
+  const bool measured = !r.measured_at.empty();
   {
     const std::lock_guard lock(mutex_);
-    samples = &kept_.at(r.number)->samples;
+    if (r.asks) kept_.at(r.number)->judgement = std::move(*judgement);
+    if (measured) ++measuring_;
+    done_.push_back(std::move(r));
   }
-  if (work.control) r.predicted = s.predicted_errors(*work.control, work.cuts);
-  if (work.control && s.header.motion) {
-    std::vector<std::size_t> points;
-    if (work.gop.measures) points = s.measuring_points(work.gop, r.predicted);
-    if (work.gop.anew) s.measured = MeasuredErrors(s.header.lossless);
-    if (!points.empty()) s.measure_at(points, *samples, work.gop, *work.control, work.cuts);
-    if (s.leaves_key(work.gop)) s.keep_key(*samples, work.gop, *work.control, work.cuts);
-    r.errors = layer_errors(r.predicted, s.measured);
-  }
-  r.asks = work.control && !s.header.motion && work.gop.measures;
-  const std::lock_guard lock(mutex_);
-  if (r.asks) {
-    Kept& kept = *kept_.at(r.number);
-    kept.gop = std::move(work.gop);
-    kept.control = std::move(work.control);
-    kept.cuts = std::move(work.cuts);
-  }
-  done_.push_back(std::move(r));
+  if (measured) s.begin_judging(std::move(*judgement));
 }
 
 namespace {
@@ -256,6 +258,11 @@ void PartEncoder::fit(std::uint64_t number, std::uint64_t bytes, double slope) {
   waiting_.erase(found);
 }
 
+void PartEncoder::advance() {
+  Encoder::State& s = *encoder_->state_;
+  s.drain(s.coder->depth());
+}
+
 void PartEncoder::flush() {
   Encoder::State& s = *encoder_->state_;
   s.drain(0);
@@ -270,7 +277,7 @@ std::optional<GopRecord> PartEncoder::next() {
     r = std::move(done_.front());
     done_.erase(done_.begin());
   }
-  if (!r.asks && kept(r.number)) (void)settle(r.number, {});
+  if (!r.asks && kept(r.number)) settle(r.number, {});
   return r;
 }
 
@@ -279,12 +286,18 @@ bool PartEncoder::kept(std::uint64_t number) const {
   return kept_.count(number) > 0;
 }
 
-std::size_t PartEncoder::unsettled() const {
+std::vector<GopErrors> PartEncoder::take_errors() {
+  if (encoder_->state_->finisher) encoder_->state_->finisher->check_judges();
   const std::lock_guard lock(mutex_);
-  return kept_.size();
+  return std::exchange(measured_, {});
 }
 
-std::vector<double> PartEncoder::settle(std::uint64_t number, const std::vector<std::size_t>& layers) {
+std::size_t PartEncoder::unsettled() const {
+  const std::lock_guard lock(mutex_);
+  return kept_.size() + measuring_;
+}
+
+void PartEncoder::settle(std::uint64_t number, const std::vector<std::size_t>& layers) {
   Encoder::State& s = *encoder_->state_;
   std::unique_ptr<Kept> kept;
   {
@@ -293,18 +306,18 @@ std::vector<double> PartEncoder::settle(std::uint64_t number, const std::vector<
     require(found != kept_.end(), ErrorKind::kInternal, "a GOP is settled that was not coded here");
     kept = std::move(found->second);
     kept_.erase(found);
+    if (!layers.empty()) ++measuring_;
   }
-  std::vector<double> errors;
   if (!layers.empty()) {
-    require(*std::max_element(layers.begin(), layers.end()) < kept->cuts.size(), ErrorKind::kInternal,
-            "a GOP is settled at layers that it does not have");
-    for (const SampledError& e :
-         s.sampled_errors(kept->samples, kept->gop, *kept->control, kept->cuts, layers, nullptr, s.pool))
-      errors.push_back(e.error / static_cast<double>(kept->control->samples()));
+    require(kept->judgement && *std::max_element(layers.begin(), layers.end()) < kept->judgement->cuts.size(),
+            ErrorKind::kInternal, "a GOP is settled at layers that it does not have");
+    kept->judgement->measured_at = layers;
+    s.begin_judging(std::move(*kept->judgement));
+  } else if (kept->judgement) {
+    s.let_go(*kept->judgement);
   }
   const std::lock_guard lock(mutex_);
   if (!kept->free) free_.push_back(std::move(kept->samples));
-  return errors;
 }
 
 // ------------------------------------------------------------------------------------------------------------ all GOPs
@@ -331,8 +344,9 @@ std::vector<std::size_t> StreamAssembly::add(const GopRecord& record) {
   frames_ += static_cast<std::uint64_t>(record.info.frames);
   Errors& e = errors_.emplace_back();
   e.predicted = record.predicted;
-  e.final = record.errors;
-  if (record.asks) e.layers = plan_.layers(record.predicted, record.info.key == GopKey::kOpen, record.anew);
+  e.anew = record.anew;
+  e.layers =
+      record.asks ? plan_.layers(record.predicted, record.info.key == GopKey::kOpen, record.anew) : record.measured_at;
   if (!e.layers.empty()) ++missing_;
   return e.layers;
 }
@@ -349,12 +363,11 @@ void StreamAssembly::finish() {
   require(missing_ == 0, ErrorKind::kInternal, "the stream ends before all its errors are known");
   MeasuredErrors measured(header_.lossless);
   for (std::size_t g = 0; g < index_.size(); ++g) {
-    Errors& e = errors_[g];
-    SampleErrorModel model(header_.lossless);
-    for (std::size_t i = 0; i < e.layers.size(); ++i) model.add(e.predicted[e.layers[i]], e.measured[i]);
-    if (!model.empty()) measured.add(std::move(model));
-    if (e.final.empty()) e.final = layer_errors(e.predicted, measured);
-    for (std::size_t l = 0; l < e.final.size(); ++l) index_[g].layers[l].error = error_code(e.final[l]);
+    const Errors& e = errors_[g];
+    if (std::optional<SampleErrorModel> model = measured_model(header_, e.predicted, e.layers, e.measured, e.anew))
+      measured.add(std::move(*model));
+    const std::vector<double> errors = layer_errors(e.predicted, measured);
+    for (std::size_t l = 0; l < errors.size(); ++l) index_[g].layers[l].error = error_code(errors[l]);
   }
   out_.write_end(frames_, index_);
 }

@@ -1,7 +1,8 @@
 // One stream from several encoders, each of which makes some of its GOPs, anywhere: byte for byte that of one Encoder.
 //
 //   who has the frames     deals out GOPs with their numbers (KeySchedule of encoder_params.h tells which begin anew)
-//   PartEncoder            makes a GopRecord of each; keeps its samples until it is told whether to measure errors
+//   PartEncoder            makes a GopRecord of each; keeps its samples until it is told whether to measure errors, which it
+//                          does beside coding others where a device codes
 //   BytePlan               with a target for bytes: divides them when all records are there; fit() then makes packets
 //   StreamAssembly         takes records in their order, writes them, plans which are measured, and ends the stream
 //
@@ -38,18 +39,24 @@ struct GopTask {
 struct GopRecord {
   std::uint64_t number = 0;
   bool anew = true;
-  GopInfo info;                    ///< of its packet; offset, and errors of layers, are not known yet
-  std::vector<double> predicted;   ///< errors of its layers (measuring_plan.h); none: nobody knows them
-  bool asks = false;               ///< waits to be told whether it is measured
-  std::vector<double> errors;      ///< of its layers, where that was decided at once
-  std::vector<std::uint8_t> seed;  ///< of GOP 0, with a target
-  bool waits = false;              ///< for its bytes, by `waiting`; the packet comes later, by PartEncoder::fit()
+  GopInfo info;                          ///< of its packet; offset, and errors of layers, are not known yet
+  std::vector<double> predicted;         ///< errors of its layers (measuring_plan.h); none: nobody knows them
+  bool asks = false;                     ///< waits to be told whether it is measured
+  std::vector<std::size_t> measured_at;  ///< layers, of which GopErrors come, where that was decided at once
+  std::vector<std::uint8_t> seed;        ///< of GOP 0, with a target
+  bool waits = false;                    ///< for its bytes, by `waiting`; the packet comes later, by PartEncoder::fit()
   WaitingGop waiting;
   std::uint64_t size = 0;           ///< of `bytes`
   std::vector<std::uint8_t> bytes;  ///< the packet, and boxes behind it; empty where who made it writes it
 
   std::vector<std::uint8_t> serialise() const;
   static GopRecord parse(const std::vector<std::uint8_t>& bytes);
+};
+
+/// Of a GOP that was measured: mean squared errors of the layers that GopRecord or MeasuringPlan named.
+struct GopErrors {
+  std::uint64_t number = 0;
+  std::vector<double> errors;
 };
 
 class PartEncoder {
@@ -67,21 +74,25 @@ class PartEncoder {
   /// For push(); any thread may ask.
   Gop make_gop();
   void push(Gop gop, const GopTask& task);
-  /// Waits until all that was pushed is done.
+  /// Takes what is done without waiting for it.
+  void advance();
+  /// Waits until all that was pushed is done; errors may still be measured.
   void flush();
   /// A GOP that is done, in the order of pushes.
   std::optional<GopRecord> next();
-  /// GOPs that were pushed and not settled.
+  /// Errors of GOPs that next() gives before them. Throws what went wrong.
+  std::vector<GopErrors> take_errors();
+  /// GOPs that were pushed and not settled, or are measured still.
   std::size_t unsettled() const;
   /// Of a record that asks: measures the errors of these layers, as MeasuringPlan chose them; or nothing, if none.
-  std::vector<double> settle(std::uint64_t number, const std::vector<std::size_t>& layers);
+  void settle(std::uint64_t number, const std::vector<std::size_t>& layers);
   /// Makes the packet of a GOP that waits, of so many bytes; `slope` as BytePlan says. next() gives it.
   void fit(std::uint64_t number, std::uint64_t bytes, double slope);
 
  private:
   struct Kept;
   class Bytes;
-  void take(void* work);
+  void take(void* work, void* judgement);
   void take_written(const void* pending);
   void take_waiting();
   bool kept(std::uint64_t number) const;
@@ -91,6 +102,8 @@ class PartEncoder {
   mutable std::mutex mutex_;  ///< of what follows
   std::map<std::uint64_t, std::unique_ptr<Kept>> kept_;
   std::vector<GopRecord> done_;
+  std::vector<GopErrors> measured_;
+  std::size_t measuring_ = 0;                     ///< GOPs
   std::map<std::uint64_t, std::size_t> waiting_;  ///< where they are among those spooled
   std::vector<Gop> free_;
   std::unique_ptr<Encoder> encoder_;  ///< last: its threads use the others
@@ -105,9 +118,9 @@ class StreamAssembly {
                  std::function<void(std::uint64_t bytes)> skip = nullptr);
   /// The number of the next GOP.
   std::uint64_t next() const { return index_.size(); }
-  /// Writes it. The layers at which it is to be measured, if it asks.
+  /// Writes it. The layers at which it is measured, if any: is to be, if it asks.
   std::vector<std::size_t> add(const GopRecord& record);
-  /// What settle() measured there.
+  /// What was measured there.
   void measured(std::uint64_t number, std::vector<double> errors);
   /// Whether all that was to be measured is.
   bool settled() const { return missing_ == 0; }
@@ -125,7 +138,7 @@ class StreamAssembly {
     std::vector<double> predicted;
     std::vector<std::size_t> layers;  ///< measured
     std::vector<double> measured;
-    std::vector<double> final;
+    bool anew = true;
   };
   StreamHeader header_;
   MeasuringPlan plan_;

@@ -96,7 +96,6 @@ struct Encoder::State {
   };
   /// A GOP that is written but for its errors in the index, which is written last.
   struct Judgement {
-    std::size_t number = 0;
     Pending gop;
     std::unique_ptr<RateControl> control;
     std::vector<Cuts> cuts;
@@ -127,6 +126,8 @@ struct Encoder::State {
     /// Waits until nothing is left to do. Throws what went wrong.
     void finish();
     void judge_later(Judgement judgement) { (void)judgements_.push(std::move(judgement)); }
+    /// Throws what went wrong in judging, if anything did.
+    void check_judges();
 
    private:
     void stop();
@@ -154,7 +155,6 @@ struct Encoder::State {
   ThreadPool pool;                      ///< of rate control and chunks
   ErrorSample sample;
   MotionErrorSample moving_sample;
-  std::unique_ptr<ThreadPool> sampling_pool;  ///< of measure_at() in a thread of the finisher; else null
   CodecStats stats;
   CodecStats written;           ///< what is counted where it is written; in `stats` by add_written()
   mutable EncoderStages times;  ///< likewise, by timed()
@@ -168,18 +168,19 @@ struct Encoder::State {
   std::shared_ptr<const CodedKey> key_before;  ///< of the GOP before, if it left one
   bool fewer_layers;                           ///< layers of GOPs that are too small for so many may be empty
   std::vector<Pending> pending;
-  Work current;                ///< for its memory
-  std::size_t judgements = 0;  ///< begun
+  Work current;  ///< for its memory
   std::mutex spare_mutex;
   std::vector<Gop> spare_samples;  ///< for judgements, of GOPs and of key frames
   bool has_spare_samples = false;
   std::mutex judged_mutex;
   std::vector<Judged> judged;  ///< GOP by GOP, where errors come after the GOP
 
-  /// Of an encoder that makes some GOPs of a stream (encoder_part.h): takes what was written of one.
-  std::function<void(Work&)> hand_over;
-  std::function<void(const Pending&)> hand_over_written;  ///< likewise, with a target
-  std::uint64_t pushed = 0;                               ///< GOPs
+  /// Of an encoder that makes some GOPs of a stream (encoder_part.h): takes what was written of one. Dense profile: and
+  /// how its errors are found. Without motion it has its samples, but not where it is measured, which those tell who have all GOPs.
+  std::function<void(Work&, std::optional<Judgement>)> hand_over;
+  std::function<void(std::uint64_t number, std::vector<double> errors)> hand_over_errors;  ///< what was measured
+  std::function<void(const Pending&)> hand_over_written;                                   ///< likewise, with a target
+  std::uint64_t pushed = 0;                                                                ///< GOPs
 
   // With motion
   KeySchedule schedule;
@@ -275,6 +276,8 @@ struct Encoder::State {
   /// What can be done to a GOP before those before it are written. `with` null: alone.
   void divide_gop(Work& done, ThreadPool* with) const;
   void write_gop(Work& done);
+  /// Now, or in a thread of the finisher's.
+  void begin_judging(Judgement judgement);
   void judge(Judgement& judgement, ThreadPool& with);
   Gop samples_of(int frames_of, bool& spare);
   void let_go(Judgement& judgement);
@@ -294,8 +297,6 @@ struct Encoder::State {
   void measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers);
   /// Where a GOP is to be measured; nowhere if one before is like it.
   std::vector<std::size_t> measuring_points(const Pending& p, const std::vector<double>& predicted);
-  void measure_at(const std::vector<std::size_t>& points, const Gop& gop, const Pending& p, const RateControl& control,
-                  const std::vector<Cuts>& layers);
   bool leaves_key(const Pending& p) const {
     return p.measures && p.motion && p.motion->places.ends_with_key(header.temporal_levels);
   }
@@ -305,9 +306,10 @@ struct Encoder::State {
   std::vector<SampledError> sampled_errors(const Gop& gop, const Pending& p, const RateControl& control,
                                            const std::vector<Cuts>& layers, const std::vector<std::size_t>& points,
                                            const CodedKey* before, ThreadPool& with);
-  SampleErrorModel measured_model(const std::vector<std::size_t>& points, const Gop& gop, const Pending& p,
-                                  const RateControl& control, const std::vector<Cuts>& layers, const CodedKey* before,
-                                  ThreadPool& with);
+  /// The errors of decoded samples there, mean squared.
+  std::vector<double> measured_errors(const std::vector<std::size_t>& points, const Gop& gop, const Pending& p,
+                                      const RateControl& control, const std::vector<Cuts>& layers,
+                                      const CodedKey* before, ThreadPool& with);
   /// The error of a GOP of large pictures without motion, by a sample where that tells it.
   double likely_error(const Gop& gop, const Pending& p, RateControl& control, const Cuts& cuts);
   /// Smaller blocks are mostly border.

@@ -109,10 +109,10 @@ double Encoder::State::likely_error(const Gop& gop, const Pending& p, RateContro
 void Encoder::State::measure(const Gop& gop, const Pending& p, RateControl& control, const std::vector<Cuts>& layers) {
   const std::vector<double> predicted = predicted_errors(control, layers);
   const std::vector<std::size_t> points = measuring_points(p, predicted);
-  if (!points.empty())
-    measure_at(points, gop, p, control, layers);
-  else if (header.motion && p.anew)
-    measured.add(SampleErrorModel(header.lossless));
+  std::vector<double> errors;
+  if (!points.empty()) errors = measured_errors(points, gop, p, control, layers, key_before.get(), pool);
+  if (std::optional<SampleErrorModel> model = measured_model(header, predicted, points, errors, p.anew))
+    measured.add(std::move(*model));
   if (leaves_key(p)) keep_key(gop, p, control, layers);
 }
 
@@ -138,23 +138,15 @@ std::vector<SampledError> Encoder::State::sampled_errors(const Gop& gop, const P
   });
 }
 
-void Encoder::State::measure_at(const std::vector<std::size_t>& points, const Gop& gop, const Pending& p,
-                                const RateControl& control, const std::vector<Cuts>& layers) {
-  // In a thread of the finisher, beside which the other pool is in use.
-  if (finisher && !sampling_pool) sampling_pool = std::make_unique<ThreadPool>(params.threads, params.workers);
-  measured.add(measured_model(points, gop, p, control, layers, key_before.get(), finisher ? *sampling_pool : pool));
-}
-
-SampleErrorModel Encoder::State::measured_model(const std::vector<std::size_t>& points, const Gop& gop,
-                                                const Pending& p, const RateControl& control,
-                                                const std::vector<Cuts>& layers, const CodedKey* before,
-                                                ThreadPool& with) {
+std::vector<double> Encoder::State::measured_errors(const std::vector<std::size_t>& points, const Gop& gop,
+                                                    const Pending& p, const RateControl& control,
+                                                    const std::vector<Cuts>& layers, const CodedKey* before,
+                                                    ThreadPool& with) {
   const trace::Span span("measure errors");
-  SampleErrorModel model(header.lossless);
-  const std::vector<SampledError> errors = sampled_errors(gop, p, control, layers, points, before, with);
-  for (std::size_t i = 0; i < points.size(); ++i)
-    model.add(control.mean_error(layers[points[i]]), errors[i].error / static_cast<double>(control.samples()));
-  return model;
+  std::vector<double> errors;
+  for (const SampledError& e : sampled_errors(gop, p, control, layers, points, before, with))
+    errors.push_back(e.error / static_cast<double>(control.samples()));
+  return errors;
 }
 
 void Encoder::State::keep_key(const Gop& gop, const Pending& p, const RateControl& control,

@@ -53,6 +53,15 @@ std::vector<std::size_t> MeasuringPlan::layers(const std::vector<double>& predic
   return chosen;
 }
 
+std::optional<SampleErrorModel> measured_model(const StreamHeader& header, const std::vector<double>& predicted,
+                                               const std::vector<std::size_t>& layers,
+                                               const std::vector<double>& errors, bool anew) {
+  if (layers.empty() && !(header.motion && anew)) return std::nullopt;
+  SampleErrorModel model(header.lossless);
+  for (std::size_t i = 0; i < layers.size(); ++i) model.add(predicted[layers[i]], errors[i]);
+  return model;
+}
+
 std::vector<double> layer_errors(const std::vector<double>& predicted, const MeasuredErrors& measured) {
   const auto finest = std::find_if(predicted.rbegin(), predicted.rend(), [](double p) { return p != kExactLayer; });
   const SampleErrorModel& model = measured.like(finest == predicted.rend() ? 0 : *finest);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "codec/container.h"
@@ -35,6 +36,12 @@ class MeasuringPlan {
   int opened_ = 0;                ///< open GOPs measured since the last closed one
   bool open_ = false;             ///< it was an open one
 };
+
+/// What a GOP tells of itself and those like it: the errors of these of its layers, if it was measured. Empty: that nothing is
+/// known any more, where with motion things begin `anew`. None: nothing.
+std::optional<SampleErrorModel> measured_model(const StreamHeader& header, const std::vector<double>& predicted,
+                                               const std::vector<std::size_t>& layers,
+                                               const std::vector<double>& errors, bool anew);
 
 /// What the index says of layers with these predictions. `measured`: of the GOPs before, and of this one if it was.
 std::vector<double> layer_errors(const std::vector<double>& predicted, const MeasuredErrors& measured);

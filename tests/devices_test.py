@@ -55,9 +55,15 @@ def main():
         texture = bytes((x * x * 7 + (x >> 5) * 13 + (x % 91)) & 255 for x in range(size + 8 * FRAMES))
         frames = b"".join(b"FRAME\n" + texture[8 * f:8 * f + size] for f in range(FRAMES))
         Path("in.y4m").write_bytes(f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F25:1 Ip C420jpeg\n".encode() + frames)
+        noise = bytes((x * x >> 3 ^ x * 1103515245 >> 16) & 255 for x in range(size))
+        still = b"".join(b"FRAME\n" + (noise if f // 8 % 2 else frames[6:6 + size]) for f in range(FRAMES))
+        Path("scenes.y4m").write_bytes(Path("in.y4m").read_bytes().split(b"\n", 1)[0] + b"\n" + still)
         fast = ["--preset", "fast", "--gop", "4"]
         encoded("fast, all GPUs", fast, "gpu:all", 3)
         encoded("fast along motion", [*fast, "--motion", "on", "--keyint", "9"], "gpu:0,1", 2)
+        encoded("dense along motion", ["--gop", "4", "--motion", "on", "--keyint", "9"], "gpu:0,1", 2)
+        # Each scene is measured by who codes it, and GOPs like it by nobody.
+        encoded("dense, scenes", ["--gop", "4"], "gpu:all", 3, "scenes.y4m")
         encoded("dense, lossless, two of three", ["--lossless", "--transform", "wavelet", "--gop", "6"], "gpu:2,0", 2)
         encoded("a size", ["--gop", "2", "--size", "20k"], "gpu:all", 3)  # three runs of 8 GOPs
         encoded("a pipe", fast, "gpu:0,1", 2, "-", input=Path("in.y4m").read_bytes())

@@ -36,9 +36,10 @@ std::vector<std::byte> by_parts(const Clip& clip, const EncoderParams& params, i
   const auto answer = [&](std::size_t left) {
     for (; asked.size() > left; asked.pop_front()) {
       const Asked& a = asked.front();
-      const std::vector<double> errors = a.by->settle(a.number, a.layers);
-      if (!a.layers.empty()) assembly.measured(a.number, errors);
+      a.by->settle(a.number, a.layers);
     }
+    for (const auto& p : parts)
+      for (const GopErrors& measured : p->take_errors()) assembly.measured(measured.number, measured.errors);
   };
   std::size_t turn = 0;
   GopTask task;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kHead = sizeof(std::uint64_t) + sizeof(std::uint32_t);
 // The last byte is the version of what entries look like.
-constexpr std::array<std::uint8_t, 8> kJournalSignature = {0x89, 'T', 'V', 'L', 'J', '\n', 0x1a, 1};
+constexpr std::array<std::uint8_t, 8> kJournalSignature = {0x89, 'T', 'V', 'L', 'J', '\n', 0x1a, 2};
 constexpr std::uint8_t kIdentity = 0, kRecord = 1, kErrors = 2;  // first byte of an entry
 
 // Another build may code otherwise, or write GOPs that mean something else here.

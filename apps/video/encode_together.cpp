@@ -255,7 +255,7 @@ class Worker {
   }
 
   void work() {
-    constexpr std::size_t kMostAsked = 3;  // GOPs that are kept until it is known whether they are measured
+    constexpr std::size_t kMostAsked = 4;  // GOPs that are kept until it is known whether they are measured
     // To wait until a device has nothing left to do takes several times as long as to read the next GOP.
     constexpr std::chrono::milliseconds kReading{50};
     PartEncoder& encoder = *share_.encoder;
@@ -277,21 +277,25 @@ class Worker {
       deliver();
       if (placing_) (void)placing_->done();
       while (std::optional<Processes::Message> m = processes_.try_receive(kAnswers)) answer(*m);
-      while (asked_ > kMostAsked) {
-        encoder.flush();
+      // Those before that others code are known some time, for none waits for one behind it.
+      for (Patience patience; asked_ > kMostAsked; patience.wait()) {
+        encoder.advance();
         deliver();
-        answer(processes_.receive(kAnswers));
+        while (std::optional<Processes::Message> m = processes_.try_receive(kAnswers)) answer(*m);
       }
     }
     encoder.flush();
     deliver();
-    while (asked_ > 0) answer(processes_.receive(kAnswers));
-    for (Patience patience; placing_ && !placing_->done(); patience.wait())
+    for (Patience patience; encoder.unsettled() > 0 || (placing_ && !placing_->done()); patience.wait()) {
       while (std::optional<Processes::Message> m = processes_.try_receive(kAnswers)) answer(*m);
+      deliver();
+    }
+    deliver();
     if (share_.output) share_.output->finish();
   }
 
   void deliver() {
+    const std::vector<GopErrors> measured = share_.encoder->take_errors();  // of records that are there by now
     while (std::optional<GopRecord> record = share_.encoder->next()) {
       if (record->asks) ++asked_;
       if (placing_ && !record->waits) placing_->add(record->number, std::exchange(record->bytes, {}));
@@ -305,6 +309,12 @@ class Worker {
       }
       processes_.send(0, kResults, std::move(m.bytes), std::move(object));
     }
+    for (const GopErrors& of_gop : measured) {
+      ByteWriter m = message(What::kErrors);
+      m.varint(of_gop.number);
+      for (const double e : of_gop.errors) m.real(e);
+      send(m);
+    }
   }
 
   void answer(const Processes::Message& m) {
@@ -313,13 +323,8 @@ class Worker {
     const std::uint64_t number = r.number();
     std::vector<std::size_t> layers(static_cast<std::size_t>(r.number()));
     for (std::size_t& l : layers) l = static_cast<std::size_t>(r.number());
-    const std::vector<double> errors = share_.encoder->settle(number, layers);
+    share_.encoder->settle(number, layers);
     --asked_;
-    if (errors.empty()) return;
-    ByteWriter out = message(What::kErrors);
-    out.varint(number);
-    for (const double e : errors) out.real(e);
-    send(out);
   }
 
   Processes& processes_;
@@ -428,7 +433,9 @@ class Leader {
       // Not measured: it is coded again, and those behind it, too, of which it is not known whether they are to be.
       MeasuringPlan plan = assembly_->plan();
       const bool open = record.info.key == GopKey::kOpen;
-      if (record.asks && !plan.layers(record.predicted, open, record.anew).empty() && errors.empty()) return;
+      const bool measured =
+          record.asks ? !plan.layers(record.predicted, open, record.anew).empty() : !record.measured_at.empty();
+      if (measured && errors.empty()) return;
       if (taken_ == 0) seed_ = record.seed;
       if (!assembly_->add(record).empty()) assembly_->measured(taken_, errors);
     }
@@ -445,8 +452,10 @@ class Leader {
       const std::uint64_t number = r.number();
       std::vector<double> errors(r.in.left() / sizeof(double));
       for (double& e : errors) r.in.real(e);
+      if (number < taken_) return;  // as dismiss() has it
       if (dealing_.journal) dealing_.journal->add_errors(number, errors);
-      assembly_->measured(number, std::move(errors));
+      errors_.emplace(number, std::move(errors));
+      take_errors();
     }
     if (r.what == What::kRecord) {
       GopRecord record =
@@ -464,6 +473,14 @@ class Leader {
       if (dealing_.journal) dealing_.journal->add(record);
       waiting_.emplace(number, std::pair(m.from, std::move(record)));
       write();
+    }
+  }
+
+  // What was measured of GOPs that are written.
+  void take_errors() {
+    while (!errors_.empty() && errors_.begin()->first < assembly_->next()) {
+      assembly_->measured(errors_.begin()->first, std::move(errors_.begin()->second));
+      errors_.erase(errors_.begin());
     }
   }
 
@@ -499,6 +516,7 @@ class Leader {
       }
       waiting_.erase(first);
     }
+    take_errors();
     if (dealing_.written && coded_ == 0) dealing_.written(assembly_->frames());
   }
 
@@ -642,6 +660,7 @@ class Leader {
   std::size_t not_sent_ = 0;
   std::size_t done_ = 0;
   std::map<std::uint64_t, std::pair<int, GopRecord>> waiting_;  ///< for those before them
+  std::map<std::uint64_t, std::vector<double>> errors_;         ///< that were measured of some of them
   std::vector<std::uint8_t> seed_;                              ///< with a target: of GOP 0
   // With a target for bytes.
   std::uint64_t coded_ = 0;                                        ///< frames
