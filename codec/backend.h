@@ -28,6 +28,9 @@ struct BackendOptions {
   bool tells_ahead = false;
   /// GOPs that the CPU may have in work beside each other (gop_lanes.h): they are pushed one after the other, each once.
   int lanes = 1;
+  /// CodedGop::samples are wanted of GOPs that were pulled long ago, of as many as GopEncoder::depth() says; else only until
+  /// the GOP is given back.
+  bool keeps_samples = false;
 };
 
 /// Geometry of the components of a GOP of some length: shared by coder and container.

@@ -26,7 +26,8 @@ struct CodedGop {
     std::vector<PassTable> passes;   ///< per block, where rate control decides: dense always; fast when asked for
   };
   std::vector<Component> components;
-  /// Fetches what was coded into a Gop, from a frame on, where the backend has it still; else null.
+  /// Fetches what was coded into a Gop, from a frame on, where the backend has it still; else null. For how long it does:
+  /// BackendOptions::keeps_samples.
   std::function<void(Gop& gop, int first)> samples;
   /// What was coded, where it lies until the encoder is asked for anything else; null: nowhere.
   const Gop* held = nullptr;

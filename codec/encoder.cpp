@@ -19,11 +19,12 @@
 
 namespace trivelet {
 
-Encoder::State::State(const VideoInfo& video, const EncoderParams& p, ByteSink& s, const Backend& b)
+Encoder::State::State(const VideoInfo& video, const EncoderParams& p, ByteSink& s, const Backend& b, bool parts)
     : params(resolve(video, p)),
       header(make_header(video, params)),
       sink(s),
       backend(b),
+      of_parts(parts),
       pool(params.threads, params.workers),
       sample(header, params.simd),
       moving_sample(header, params.simd),
@@ -144,11 +145,17 @@ const Backend& backend_for(const EncoderParams& params, const Backend* backend) 
 }  // namespace
 
 Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend)
-    : state_(std::make_unique<State>(info, params, sink, backend_for(params, backend))) {
+    : Encoder(info, params, sink, backend, false) {}
+
+Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend,
+                 bool of_parts)
+    : state_(std::make_unique<State>(info, params, sink, backend_for(params, backend), of_parts)) {
   State& s = *state_;
   const std::vector<std::uint8_t> head = serialise(s.header);
   (void)parse_stream_header(head.data(), head.size());  // what a decoder would refuse is refused here
   BackendOptions options{s.params.threads, s.params.simd, s.params.effort, s.params.workers, tells_ahead(s.params)};
+  const bool measures = s.header.profile == Profile::kDense && s.params.measure_errors;
+  options.keeps_samples = of_parts && measures && !s.header.motion;
   const bool has_target = s.params.has_byte_target() || s.params.psnr > 0;  // a GOP may be coded again
   const auto of_gop = static_cast<std::uint64_t>(s.header.gop_frames);
   if (!has_target)

@@ -48,19 +48,20 @@ void Encoder::State::divide_gop(Work& work, ThreadPool* with) const {
 void Encoder::State::write_gop(Work& work) {
   const trace::Span span("write");
   write_chunks(work.gop, work.layers, work.chunks, {});
+  auto samples = std::exchange(work.coded.samples, nullptr);
   if (!work.control) return hand_over ? hand_over(work, std::nullopt) : void();
   Judgement j;
   j.predicted = predicted_errors(*work.control, work.cuts);
-  // With motion GOPs that begin anew begin anew for every encoder of a stream's GOPs.
-  const bool may_be_measured = hand_over && !header.motion && work.gop.measures;
-  if (work.gop.measures && !may_be_measured) j.measured_at = measuring_points(work.gop, j.predicted);
+  const bool later = is_told_later(work.gop);
+  if (work.gop.measures && !later) j.measured_at = measuring_points(work.gop, j.predicted);
   j.before = key_before;
-  const bool whole = !j.measured_at.empty() || may_be_measured, key = leaves_key(work.gop);
+  const bool whole = !j.measured_at.empty(), key = leaves_key(work.gop);
   if ((whole || key) && !work.gop.samples) {
     const trace::Span fetching("fetch samples");
     j.samples = samples_of(whole ? work.gop.frames : 1, j.spare);
-    work.coded.samples(*j.samples, work.gop.frames - j.samples->frames());
+    samples(*j.samples, work.gop.frames - j.samples->frames());
   }
+  if (later && !work.gop.samples) j.fetch = std::move(samples);
   const trace::Span keeping("keep a key");
   if (key) keep_key(j.samples ? *j.samples : *work.gop.samples, work.gop, *work.control, work.cuts);
   if (!whole) let_go(j);
@@ -118,6 +119,11 @@ void Encoder::State::make_spare_samples() try {
 
 // The errors of a GOP's layers: by what is measured of it, or of one before.
 void Encoder::State::judge(Judgement& j, ThreadPool& with) {
+  if (j.fetch) {
+    const trace::Span span("fetch samples");
+    j.samples = samples_of(j.gop.frames, j.spare);
+    std::exchange(j.fetch, nullptr)(*j.samples, 0);
+  }
   std::vector<double> errors;
   if (!j.measured_at.empty())
     errors = measured_errors(j.measured_at, j.samples ? *j.samples : *j.gop.samples, j.gop, *j.control, j.cuts,

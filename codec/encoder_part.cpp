@@ -114,7 +114,7 @@ struct PartEncoder::Kept {
 
 PartEncoder::PartEncoder(const VideoInfo& info, const EncoderParams& params, const Backend* backend)
     : sink_(std::make_unique<Bytes>()) {
-  encoder_ = std::make_unique<Encoder>(info, params, *sink_, backend);
+  encoder_.reset(new Encoder(info, params, *sink_, backend, true));
   head_ = sink_->take();
   encoder_->state_->hand_over = [this](Encoder::State::Work& work, std::optional<Encoder::State::Judgement> judgement) {
     take(&work, judgement ? &*judgement : nullptr);
@@ -192,7 +192,7 @@ void PartEncoder::take(void* done, void* how) {
   s.index.clear();
   r.bytes = sink_->take();
   r.size = r.bytes.size();
-  r.asks = judgement && !s.header.motion && gop.measures;
+  r.asks = judgement && s.is_told_later(gop);
   if (judgement) {
     r.predicted = judgement->predicted;
     r.measured_at = judgement->measured_at;
@@ -258,6 +258,11 @@ void PartEncoder::fit(std::uint64_t number, std::uint64_t bytes, double slope) {
   waiting_.erase(found);
 }
 
+std::size_t PartEncoder::most_asked() const {
+  const Encoder::State& s = *encoder_->state_;
+  return s.finisher ? static_cast<std::size_t>(std::max(4, s.coder->depth() / 2)) : 3;
+}
+
 void PartEncoder::advance() {
   Encoder::State& s = *encoder_->state_;
   s.drain(s.coder->depth());
@@ -313,8 +318,6 @@ void PartEncoder::settle(std::uint64_t number, const std::vector<std::size_t>& l
             ErrorKind::kInternal, "a GOP is settled at layers that it does not have");
     kept->judgement->measured_at = layers;
     s.begin_judging(std::move(*kept->judgement));
-  } else if (kept->judgement) {
-    s.let_go(*kept->judgement);
   }
   const std::lock_guard lock(mutex_);
   if (!kept->free) free_.push_back(std::move(kept->samples));

@@ -74,6 +74,8 @@ class PartEncoder {
   /// For push(); any thread may ask.
   Gop make_gop();
   void push(Gop gop, const GopTask& task);
+  /// Records that ask and are not settled, at most: their samples are kept.
+  std::size_t most_asked() const;
   /// Takes what is done without waiting for it.
   void advance();
   /// Waits until all that was pushed is done; errors may still be measured.

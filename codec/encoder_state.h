@@ -99,11 +99,12 @@ struct Encoder::State {
     Pending gop;
     std::unique_ptr<RateControl> control;
     std::vector<Cuts> cuts;
-    std::vector<double> predicted;           ///< their errors
-    std::vector<std::size_t> measured_at;    ///< some of the layers; none: as GOPs before
-    std::optional<Gop> samples;              ///< for that, else gop.samples
-    bool spare = false;                      ///< they go back to spare_samples
-    std::shared_ptr<const CodedKey> before;  ///< as sampled_errors() has it
+    std::vector<double> predicted;                     ///< their errors
+    std::vector<std::size_t> measured_at;              ///< some of the layers; none: as GOPs before
+    std::optional<Gop> samples;                        ///< for that, else gop.samples
+    std::function<void(Gop& gop, int first)> fetch{};  ///< else they come from there, as from CodedGop::samples
+    bool spare = false;                                ///< they go back to spare_samples
+    std::shared_ptr<const CodedKey> before;            ///< as sampled_errors() has it
   };
   /// What the index says of a GOP, once all before it are judged.
   struct Judged {
@@ -150,6 +151,7 @@ struct Encoder::State {
   StreamHeader header;
   ByteSink& sink;
   const Backend& backend;
+  const bool of_parts;  ///< it makes some GOPs of a stream
   std::unique_ptr<GopEncoder> coder;
   std::unique_ptr<GopDecoder> decoder;  ///< measures errors, where the backend does not
   ThreadPool pool;                      ///< of rate control and chunks
@@ -175,8 +177,8 @@ struct Encoder::State {
   std::mutex judged_mutex;
   std::vector<Judged> judged;  ///< GOP by GOP, where errors come after the GOP
 
-  /// Of an encoder that makes some GOPs of a stream (encoder_part.h): takes what was written of one. Dense profile: and
-  /// how its errors are found. Without motion it has its samples, but not where it is measured, which those tell who have all GOPs.
+  /// Of an encoder that makes some GOPs of a stream (encoder_part.h): takes what was written of one, and in the dense
+  /// profile how its errors are found.
   std::function<void(Work&, std::optional<Judgement>)> hand_over;
   std::function<void(std::uint64_t number, std::vector<double> errors)> hand_over_errors;  ///< what was measured
   std::function<void(const Pending&)> hand_over_written;                                   ///< likewise, with a target
@@ -205,7 +207,7 @@ struct Encoder::State {
   std::optional<Seed> seed;
   std::map<std::tuple<int, bool, GopKey>, std::unique_ptr<StreamGeometry>> geometries;
 
-  State(const VideoInfo& video, const EncoderParams& p, ByteSink& s, const Backend& b);
+  State(const VideoInfo& video, const EncoderParams& p, ByteSink& s, const Backend& b, bool parts);
 
   /// f(), and its time to a stage. `alone`: by the calling thread without a pool.
   template <class F>
@@ -278,6 +280,9 @@ struct Encoder::State {
   void write_gop(Work& done);
   /// Now, or in a thread of the finisher's.
   void begin_judging(Judgement judgement);
+  /// Whether it is said later, by who has all GOPs, where this one is measured. With motion GOPs that begin anew do so for
+  /// every encoder of some.
+  bool is_told_later(const Pending& p) const { return of_parts && !header.motion && p.measures; }
   void judge(Judgement& judgement, ThreadPool& with);
   Gop samples_of(int frames_of, bool& spare);
   void let_go(Judgement& judgement);

@@ -494,7 +494,9 @@ std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory, 
   return std::make_shared<const Backend>(
       Backend{"cuda",
               [=](const StreamHeader& h, const BackendOptions& o) -> std::unique_ptr<GopEncoder> {
-                return std::make_unique<CudaEncoder>(h, o, options_for_encoder(h, number, max_memory));
+                PipelineOptions pipeline = options_for_encoder(h, number, max_memory);
+                pipeline.keeps_samples = o.keeps_samples;
+                return std::make_unique<CudaEncoder>(h, o, pipeline);
               },
               [=](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {
                 return std::make_unique<CudaDecoder>(h, r, o, options_for_decoder(h, number, max_memory, frames_stay));

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -27,7 +28,8 @@ struct EncodeSlot {
   bool wide = false;
   int planes = 0;
   PinnedBuffer<std::byte> staging;
-  DeviceBuffer<std::byte> samples, coefficients;
+  std::shared_ptr<DeviceBuffer<std::byte>> samples;  // results may still have those of GOPs before
+  DeviceBuffer<std::byte> coefficients;
   std::unique_ptr<GopTransforms<float>> real;
   std::unique_ptr<GopTransforms<std::int32_t>> integer;
   std::unique_ptr<ZerotreeEncoder> fast;
@@ -50,10 +52,11 @@ struct EncodeSlot {
   DeviceBuffer<double> weights;
 
   std::size_t device_bytes() const {
-    return samples.size() + coefficients.size() + steps.size() * sizeof(float) + (real ? real->device_bytes() : 0) +
-           (integer ? integer->device_bytes() : 0) + (fast ? fast->device_bytes() : 0) +
-           (dense ? dense->device_bytes() : 0) + (gains ? gains->device_bytes() : 0) + exact.size() * sizeof(float) +
-           weights.size() * sizeof(double) + motion.device_bytes();
+    return (samples ? samples->size() : 0) + coefficients.size() + steps.size() * sizeof(float) +
+           (real ? real->device_bytes() : 0) + (integer ? integer->device_bytes() : 0) +
+           (fast ? fast->device_bytes() : 0) + (dense ? dense->device_bytes() : 0) +
+           (gains ? gains->device_bytes() : 0) + exact.size() * sizeof(float) + weights.size() * sizeof(double) +
+           motion.device_bytes();
   }
   const std::byte* coder_meta() const {
     return dense ? dense->meta() : reinterpret_cast<const std::byte*>(fast->meta());
@@ -80,6 +83,8 @@ struct EncodePipeline::State {
   std::size_t memory = 0;               // for them
   std::size_t expected = 0;             // bytes of a coded GOP
   const EncodeSlot* reading = nullptr;  // it uploads from memory of the caller
+  std::vector<std::shared_ptr<DeviceBuffer<std::byte>>>
+      held;  // samples that results had when their slots were used again
 
   State(const StreamHeader& h, const PipelineOptions& o, ThreadPool* p)
       : header(h), options(o), pool(p), most_slots(static_cast<std::size_t>(std::max(1, o.slots))) {}
@@ -123,7 +128,7 @@ struct EncodePipeline::State {
       slot.integer.reset();
       slot.samples = {};
       slot.coefficients = {};
-      slot.samples = DeviceBuffer<std::byte>(shape.sample_bytes());
+      slot.samples = std::make_shared<DeviceBuffer<std::byte>>(shape.sample_bytes());
       // The dense coder quantises for itself: what it gains by a bit depends on what lies behind it.
       const bool four_bytes = wide || (dense && !header.lossless);
       slot.coefficients = DeviceBuffer<std::byte>(shape.coefficient_origin.back() * (four_bytes ? 4 : 2));
@@ -230,7 +235,8 @@ struct EncodePipeline::State {
       most_slots = slots.size();
       return;
     }
-    const std::size_t bytes = slot->device_bytes() + shape_of(frames, choices, of).device_bytes();
+    const std::size_t bytes = slot->device_bytes() + shape_of(frames, choices, of).device_bytes() +
+                              (options.keeps_samples ? slot->samples->size() : 0);
     const std::size_t of_all = (motion ? motion->device_bytes() : 0) + (weighing ? weighing->device_bytes() : 0);
     const bool fits = of_all + bytes * (slots.size() + 1) <= memory;
     require(fits || !slots.empty() || options.max_memory == 0, ErrorKind::kUnsupported,
@@ -246,7 +252,24 @@ struct EncodePipeline::State {
     require(flying < slots.size(), ErrorKind::kInternal, "no free slot: collect a GOP first");
     EncodeSlot& slot = *slots[next];
     prepare(slot, frames, choices, of);
+    leave_held(slot);
     return slot;
+  }
+
+  // Samples that somebody holds are left to him, and those taken that nobody holds any more.
+  void leave_held(EncodeSlot& slot) {
+    if (slot.samples.use_count() == 1) return;
+    held.push_back(std::move(slot.samples));
+    const std::size_t bytes = slot.shape->sample_bytes();
+    const auto free =
+        std::find_if(held.begin(), held.end(), [&](const auto& b) { return b.use_count() == 1 && b->size() == bytes; });
+    if (free == held.end()) {
+      slot.samples = std::make_shared<DeviceBuffer<std::byte>>(bytes);
+      return;
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);  // behind what he did with them
+    slot.samples = std::move(*free);
+    held.erase(free);
   }
 
   EncodeSlot& oldest() { return *slots[(next + slots.size() - flying) % slots.size()]; }
@@ -265,7 +288,7 @@ struct EncodePipeline::State {
     const float* gains =
         slot.frame_gains.empty() || header.lossless ? nullptr : slot.steps.data() + shape.step_origin.back();
     if (!shape.moves())
-      return transforms.forward(slot.samples.data(), coefficients, slot.steps.data(), gains, slot.stream);
+      return transforms.forward(slot.samples->data(), coefficients, slot.steps.data(), gains, slot.stream);
     for (int c = 0; c < static_cast<int>(shape.shapes.size()); ++c)
       transforms.forward(motion->values<T>(shape, c), c, coefficients, slot.steps.data(), slot.stream);
   }
@@ -275,7 +298,7 @@ struct EncodePipeline::State {
     const bool moves = slot.shape->moves();
     if (moves) motion->begin(slot.stream);
     if (moves && !lifted) {
-      motion->from_samples<T>(*slot.shape, slot.of_gop, slot.samples.data(), slot.stream);
+      motion->from_samples<T>(*slot.shape, slot.of_gop, slot.samples->data(), slot.stream);
     }
     if constexpr (std::is_same_v<Q, float>) {
       transform(slot, transforms, slot.rounding_step > 0 ? slot.exact.data() : coefficients);
@@ -404,7 +427,7 @@ void EncodePipeline::submit(int frames, const GopChoices& choices, const std::by
                             const Event* read, bool weighed) {
   EncodeSlot& slot = state_->next_slot(frames, choices, motion);
   slot.begun.record(slot.stream);
-  copy(slot.samples.data(), samples ? samples : slot.staging.data(), slot.shape->sample_bytes(), cudaMemcpyDefault,
+  copy(slot.samples->data(), samples ? samples : slot.staging.data(), slot.shape->sample_bytes(), cudaMemcpyDefault,
        slot.stream);
   if (read) read->record(slot.stream);
   state_->code(slot, motion, weighed && motion != nullptr);
@@ -416,7 +439,7 @@ void EncodePipeline::submit(const Gop& gop, const GopChoices& choices, const Gop
   EncodeSlot& slot = state_->next_slot(gop.frames(), choices, motion);
   slot.begun.record(slot.stream);
   state_->reading = &slot;
-  upload(gop, slot.shape->sample_origin, slot.samples.data(), slot.stream);
+  upload(gop, slot.shape->sample_origin, slot.samples->data(), slot.stream);
   state_->code(slot, motion);
   state_->make_room(gop.frames(), choices, motion);
 }
@@ -535,7 +558,7 @@ bool EncodePipeline::collect(Result& result) {
   }
   result.bytes = slot.bytes.data();
   result.spares = slot.spares;
-  result.device_samples = slot.samples.data();
+  result.samples = slot.samples;
   result.total = total;
   result.times = {slot.uploaded.since(slot.begun), slot.coded.since(slot.uploaded), slot.done.since(slot.coded)};
   return true;
@@ -550,7 +573,7 @@ void EncodePipeline::fetch_samples(const Result& result, Gop& gop, int first) co
     const MutableVolumeView to = gop.plane(c);
     const std::size_t bytes = to.shape.samples() * static_cast<std::size_t>(to.bytes_per_sample);
     const std::size_t frame = bytes / static_cast<std::size_t>(to.shape.frames);
-    copy(to.data, result.device_samples + shape.sample_origin[n] + static_cast<std::size_t>(first) * frame, bytes,
+    copy(to.data, result.samples->data() + shape.sample_origin[n] + static_cast<std::size_t>(first) * frame, bytes,
          cudaMemcpyDeviceToHost, stream);
   }
   stream.synchronize();

@@ -29,6 +29,7 @@ struct PipelineOptions {
   std::size_t max_memory = 0;  ///< device memory in all; 0: three quarters of what is free
   int lent = 0;                ///< results of an encoder that are still used when the next is collected
   bool frames_stay = false;    ///< a decoder leaves them in memory of the device
+  bool keeps_samples = false;  ///< as BackendOptions has it, of as many GOPs as there are slots
 };
 
 /// Everything about GOPs of one length: geometry, memory layout, tables on the device.
@@ -98,14 +99,14 @@ class EncodePipeline {
     int planes = 0;                       ///< of those
     std::uint64_t total = 0;
     StageTimes times;
-    const std::byte* device_samples = nullptr;
+    std::shared_ptr<const DeviceBuffer<std::byte>> samples{};  ///< on the device, as long as this is held
   };
-  /// Waits for the oldest GOP; false when none is in flight. The result is valid until PipelineOptions::lent more are
-  /// collected and another GOP is submitted.
+  /// Waits for the oldest GOP; false when none is in flight. The result but for its samples is valid until
+  /// PipelineOptions::lent more are collected and another GOP is submitted.
   bool collect(Result& result);
   /// Whether collect() has one and nothing to wait for.
   bool is_ready() const;
-  /// Copies the samples of a result that is still valid, from frame `first` on, from the device; any thread may.
+  /// Copies the samples of a result, from frame `first` on, from the device; any thread may.
   void fetch_samples(const Result& result, Gop& gop, int first) const;
   std::size_t device_bytes() const;
 

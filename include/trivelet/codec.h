@@ -203,6 +203,7 @@ class Encoder {
 
  private:
   friend class PartEncoder;
+  Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend, bool of_parts);
   struct State;
   std::unique_ptr<State> state_;
 };
