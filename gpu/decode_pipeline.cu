@@ -484,6 +484,7 @@ void DecodePipeline::submit(const LayeredGop& in) {
   const int top = s.list_segments(in, shape);
   if (s.slots.empty()) s.add_slot(in, top);
   require(s.flying < s.slots.size(), ErrorKind::kInternal, "no free slot: collect a GOP first");
+  choose_slot(s.slots, s.next, s.slots.size() - s.flying, shape, s.header.gop_frames);
   DecodeSlot& slot = *s.slots[s.next];
   const IdleMemory idle;  // the GOP that was here before is collected
   s.prepare(slot, shape, top);

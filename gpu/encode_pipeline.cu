@@ -250,6 +250,9 @@ struct EncodePipeline::State {
     check(cudaSetDevice(options.device), "cudaSetDevice");
     if (slots.empty()) add_slot(frames, choices, of);
     require(flying < slots.size(), ErrorKind::kInternal, "no free slot: collect a GOP first");
+    const std::size_t used = flying + static_cast<std::size_t>(options.lent);
+    choose_slot(slots, next, slots.size() > used ? slots.size() - used : 1, shape_of(frames, choices, of),
+                header.gop_frames);
     EncodeSlot& slot = *slots[next];
     prepare(slot, frames, choices, of);
     leave_held(slot);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codec/backend.h"
@@ -54,6 +55,22 @@ struct GopShape {
   std::size_t sample_bytes() const { return sample_origin.back(); }
   std::size_t device_bytes() const { return plan->device_bytes() + (dense ? dense->device_bytes() : 0); }
 };
+
+/// Of `free` slots, which begin at `next`, puts one there that was made for GOPs of this shape, for to make it anew takes
+/// milliseconds; else one for GOPs shorter than most, as scene cuts and ends of films leave them.
+template <class Slot>
+void choose_slot(std::vector<std::unique_ptr<Slot>>& slots, std::size_t next, std::size_t free, const GopShape& shape,
+                 int usual_frames) {
+  const auto place = [&](std::size_t i) -> std::unique_ptr<Slot>& { return slots[(next + i) % slots.size()]; };
+  const auto rank = [&](std::size_t i) {
+    const GopShape* made_for = place(i)->shape;
+    return made_for == &shape ? 0 : made_for == nullptr || made_for->frames < usual_frames ? 1 : 2;
+  };
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < free; ++i)
+    if (rank(i) < rank(best)) best = i;
+  if (best > 0) std::swap(place(0), place(best));
+}
 
 class EncodePipeline {
  public:
