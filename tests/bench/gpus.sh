@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
 # One GPU of a host beside all of them, and one core beside many:
 #   tests/bench/gpus.sh TRIVELET VIDEO.y4m|STREAM.tvl [--seconds 290] [--one gpu:0] [--all gpu:all] [--each gpu]
-#                       [--ranks N] [--cores "1 2 4 8 16"] [--frames N] [--clip-frames N] [--encode "OPTIONS"]
-#                       [--parts "memory files cores"]
+#                       [--ranks N] [--cores "1 2 4 8 16"] [--frames N | --longer TIMES] [--clip-frames N] [--rounds N]
+#                       [--encode "OPTIONS"] [--parts "memory files cores"] [--films "fast dense-motion dense fast-motion"]
 # Frames a second, `fast` and `dense`, without motion and with it: from memory to memory (`trivelet bench gpu`), from a Y4M
 # file to a stream and back to a file and to nowhere, all in a memory file system, by one process on --one, by one process
 # on --all, and by mpirun with --ranks processes (as many as there are GPUs) on --each, which take the GPUs in turn. Runs
-# alternate, the best of two counts. "Whole" is the process from its start to its end, "work" what the program says itself.
+# alternate, the best of two (--rounds) counts. A film has to be long (--longer): to start and end a GPU takes 0.5 to 1 s.
+# "Whole" is the process from its start to its end, "work" what the program says itself.
 # All streams and all decoded files are compared. Then `dense` on the CPU by processes of one thread each.
 # The video is looped. What is left when --seconds are over is not begun. Needs neither FFmpeg nor Python.
 set -uo pipefail
 export LC_ALL=C OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-[ $# -ge 2 ] || { sed -n '2,4s/^# *//p' "$0"; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,5s/^# *//p' "$0"; exit 2; }
 trivelet=$(realpath "$1") input=$(realpath "$2")
 shift 2
-seconds=290 one=gpu:0 all=gpu:all each=gpu ranks="" cores="1 2 4 8 16" frames="" clip_frames=200 coding="--gop 32" parts="memory files cores"
+seconds=290 one=gpu:0 all=gpu:all each=gpu ranks="" cores="1 2 4 8 16" frames="" longer=1 clip_frames=200 rounds=2
+coding="--gop 32" parts="memory files cores" films="fast dense-motion dense fast-motion"
 while [ $# -gt 0 ]; do
   case $1 in
     --seconds) seconds=$2 ;;
@@ -24,7 +26,10 @@ while [ $# -gt 0 ]; do
     --ranks) ranks=$2 ;;
     --cores) cores=$2 ;;
     --frames) frames=$2 ;;
+    --longer) longer=$2 ;;
     --clip-frames) clip_frames=$2 ;;
+    --rounds) rounds=$2 ;;
+    --films) films=$2 ;;
     --encode) coding=$2 ;;
     --parts) parts=$2 ;;
     *) echo "$1: not an option; see the head of $0" >&2; exit 2 ;;
@@ -60,10 +65,10 @@ have=$("$trivelet" info clip.y4m --json | sed -n 's/.*"frames": *\([0-9]*\).*/\1
 frame_bytes=$((($(stat -c %s clip.y4m) - header) / have))
 tail -c "+$((header + 1))" clip.y4m > frames.raw
 free=$(df -B1 --output=avail . | tail -n 1)
-# Two files of raw frames and one that is kept to be compared lie there at once; half of what is free is left alone.
-most=$((free / 2 / 3 / frame_bytes))
+# A third of what is free is left to two decoded files, of fewer frames, and to three streams.
+most=$((free * 2 / 3 / frame_bytes))
 scaled() { # $1 frames of 1080p
-  local n=${frames:-$(($1 * 1920 * 1080 / width / height))}
+  local n=${frames:-$(($1 * longer * 1920 * 1080 / width / height))}
   echo $((n > most ? most : n))
 }
 long=0
@@ -146,8 +151,8 @@ measure() { # NAME FRAMES OPTIONS...
 files() { # NAME FRAMES OPTIONS...
   local name=$1 count=$2 w decoded
   shift 2
-  decoded=$((count / 4))
-  for _ in 1 2; do
+  decoded=$((count / 4 > 1500 ? 1500 : count / 4))
+  for _ in $(seq "$rounds"); do
     for w in $ways; do
       # shellcheck disable=SC2046,SC2086
       timed "$name encode $w" "$count" $(by $w) encode in.y4m $w.tvl --frames ":$count" $coding "$@" --device "$(device $w)" ||
@@ -156,7 +161,7 @@ files() { # NAME FRAMES OPTIONS...
     done
   done
   [ -e one.tvl ] || { echo "  $name: no stream to decode"; return; }
-  for _ in 1 2; do
+  for _ in $(seq "$rounds"); do
     for w in $ways; do
       # shellcheck disable=SC2046,SC2086
       timed "$name decode $w" "$decoded" $(by $w) decode one.tvl $w.y4m --frames ":$decoded" --device "$(device $w)" || continue
@@ -188,7 +193,7 @@ table() { # NAME
 # Processes of one thread each on cores, and one process with as many threads.
 on_cores() {
   local n count first a t
-  count=$(scaled 160)
+  count=$(scaled 512)
   lengthen "$count"
   first=${cores%% *}
   echo "cores: dense on the CPU, $count frames in GOPs of 8"
@@ -212,10 +217,15 @@ on_cores() {
   rm -f ./*.tvl
 }
 
-measure "fast" 6000 --profile fast -q 60
-measure "dense motion" 2000 --profile dense -q 60 --motion on
+for film in $films; do
+  case $film in
+    fast) measure "fast" 6000 --profile fast -q 60 ;;
+    dense-motion) measure "dense motion" 2000 --profile dense -q 60 --motion on ;;
+    dense) measure "dense" 3000 --profile dense -q 60 ;;
+    fast-motion) measure "fast motion" 3000 --profile fast -q 60 --motion on ;;
+    *) fault "$film: none of the films" ;;
+  esac
+done
 [[ $parts != *cores* ]] || on_cores
-measure "dense" 3000 --profile dense -q 60
-measure "fast motion" 3000 --profile fast -q 60 --motion on
 echo "$(($(date +%s) - begun)) s in all; $failures failures"
 [ "$failures" -eq 0 ]
