@@ -209,6 +209,7 @@ void Encoder::State::push(const Gop& gop, Pending p) {
   struct Reading {
     const State& state;
     ~Reading() {
+      if (state.leaves_early) return;
       const trace::Span span("wait for samples");
       state.timed(&EncoderStages::wait, true, [this] { state.coder->wait_for_samples(); });
     }

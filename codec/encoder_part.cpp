@@ -5,6 +5,7 @@
 
 #include "codec/bytes.h"
 #include "codec/encoder_state.h"
+#include "codec/trace.h"
 
 namespace trivelet {
 
@@ -124,6 +125,7 @@ PartEncoder::PartEncoder(const VideoInfo& info, const EncoderParams& params, con
     measured_.push_back({number, std::move(errors)});
     --measuring_;
   };
+  encoder_->state_->leaves_early = encoder_->state_->finisher.has_value();
   encoder_->state_->hand_over_written = [this](const Encoder::State::Pending& p) { take_written(&p); };
 }
 
@@ -164,6 +166,7 @@ void PartEncoder::push(Gop gop, const GopTask& task) {
     s.seed->visit(in);
   }
   const std::uint64_t number = p.number;
+  free_uploaded();
   // A device still has those that are measured, for the finisher to fetch.
   const bool needed = s.header.profile == Profile::kDense && s.params.measure_errors && !s.finisher;
   if (needed) p.samples = &samples;
@@ -174,8 +177,15 @@ void PartEncoder::push(Gop gop, const GopTask& task) {
   const std::lock_guard lock(mutex_);
   const auto found = kept_.find(number);
   if (found == kept_.end()) return;
-  free_.push_back(std::move(found->second->samples));
+  uploading_ = std::move(found->second->samples);
   found->second->free = true;
+}
+
+void PartEncoder::free_uploaded() {
+  const trace::Span span("wait for samples");
+  encoder_->state_->coder->wait_for_samples();
+  const std::lock_guard lock(mutex_);
+  if (uploading_) free_.push_back(*std::exchange(uploading_, std::nullopt));
 }
 
 // Where nothing but its own samples is needed to measure a GOP, that waits until those before are known; with motion the
@@ -270,6 +280,7 @@ void PartEncoder::advance() {
 
 void PartEncoder::flush() {
   Encoder::State& s = *encoder_->state_;
+  free_uploaded();
   s.drain(0);
   if (s.finisher) s.finisher->wait(0);
 }

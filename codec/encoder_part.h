@@ -97,6 +97,7 @@ class PartEncoder {
   void take(void* work, void* judgement);
   void take_written(const void* pending);
   void take_waiting();
+  void free_uploaded();
   bool kept(std::uint64_t number) const;
 
   std::vector<std::uint8_t> head_;
@@ -108,6 +109,7 @@ class PartEncoder {
   std::size_t measuring_ = 0;                     ///< GOPs
   std::map<std::uint64_t, std::size_t> waiting_;  ///< where they are among those spooled
   std::vector<Gop> free_;
+  std::optional<Gop> uploading_;      ///< on its way to a device
   std::unique_ptr<Encoder> encoder_;  ///< last: its threads use the others
 };
 

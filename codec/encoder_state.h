@@ -151,7 +151,8 @@ struct Encoder::State {
   StreamHeader header;
   ByteSink& sink;
   const Backend& backend;
-  const bool of_parts;  ///< it makes some GOPs of a stream
+  const bool of_parts;        ///< it makes some GOPs of a stream
+  bool leaves_early = false;  ///< push() does while samples are read, and who wants them back waits for the coder
   std::unique_ptr<GopEncoder> coder;
   std::unique_ptr<GopDecoder> decoder;  ///< measures errors, where the backend does not
   ThreadPool pool;                      ///< of rate control and chunks
