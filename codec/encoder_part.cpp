@@ -361,13 +361,19 @@ std::vector<std::size_t> StreamAssembly::add(const GopRecord& record) {
   e.anew = record.anew;
   e.layers =
       record.asks ? plan_.layers(record.predicted, record.info.key == GopKey::kOpen, record.anew) : record.measured_at;
-  if (!e.layers.empty()) ++missing_;
-  return e.layers;
+  if (e.layers.empty()) return {};
+  ++missing_;
+  std::vector<std::size_t> layers = e.layers;
+  if (auto early = early_.extract(record.number); !early.empty()) measured(record.number, std::move(early.mapped()));
+  return layers;
 }
 
 void StreamAssembly::measured(std::uint64_t number, std::vector<double> errors) {
-  require(number < errors_.size() && errors_[number].measured.empty() &&
-              errors_[number].layers.size() == errors.size() && !errors.empty(),
+  if (number >= errors_.size()) {
+    require(early_.emplace(number, std::move(errors)).second, ErrorKind::kInternal, "a GOP was measured twice");
+    return;
+  }
+  require(errors_[number].measured.empty() && errors_[number].layers.size() == errors.size() && !errors.empty(),
           ErrorKind::kInternal, "errors of a GOP that was not to be measured");
   errors_[number].measured = std::move(errors);
   --missing_;

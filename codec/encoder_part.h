@@ -124,7 +124,7 @@ class StreamAssembly {
   std::uint64_t next() const { return index_.size(); }
   /// Writes it. The layers at which it is measured, if any: is to be, if it asks.
   std::vector<std::size_t> add(const GopRecord& record);
-  /// What was measured there.
+  /// What was measured there; of a GOP that comes later, too.
   void measured(std::uint64_t number, std::vector<double> errors);
   /// Whether all that was to be measured is.
   bool settled() const { return missing_ == 0; }
@@ -150,6 +150,7 @@ class StreamAssembly {
   std::function<void(std::uint64_t)> skip_;
   std::vector<GopInfo> index_;
   std::vector<Errors> errors_;
+  std::map<std::uint64_t, std::vector<double>> early_;  ///< measured, of GOPs that were not added yet
   std::uint64_t frames_ = 0;
   std::size_t missing_ = 0;
 };

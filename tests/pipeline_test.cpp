@@ -7,11 +7,13 @@
 #include <chrono>
 #include <deque>
 #include <filesystem>
+#include <map>
 #include <numeric>
 #include <thread>
 #include <vector>
 
 #include "codec/backend.h"
+#include "codec/encoder_part.h"
 #include "codec/prefetch.h"
 #include "codec/stage_queue.h"
 #include "codec/trace.h"
@@ -255,6 +257,111 @@ TEST(Stages, ErrorsAlongMotionAreTheSameBesideEachOther) {
     encode_to(sink, clip, p, &deep);
     EXPECT_TRUE(expected.bytes == sink.bytes) << lossless;
   }
+}
+
+/// One stream by encoders that have the runs in turn, each in a thread of its own and ahead of the others by as much as it
+/// may be; whether a GOP is measured they are told as soon as those before it are known.
+std::vector<std::byte> by_parts(const Clip& clip, const EncoderParams& params, const Backend& backend, int count) {
+  struct Said {
+    std::size_t from;
+    std::optional<GopRecord> record{};
+    GopErrors errors{};
+  };
+  using Answer = std::pair<std::uint64_t, std::vector<std::size_t>>;
+  struct Part {
+    explicit Part(std::unique_ptr<PartEncoder> e) : encoder(std::move(e)) {}
+    std::unique_ptr<PartEncoder> encoder;
+    std::vector<std::pair<const Gop*, GopTask>> tasks{};
+    StageQueue<Answer> answers{100};
+    std::size_t asked = 0;
+  };
+  std::vector<std::unique_ptr<Part>> parts;
+  for (int i = 0; i < count; ++i)
+    parts.push_back(std::make_unique<Part>(std::make_unique<PartEncoder>(clip.info, params, &backend)));
+  KeySchedule schedule = parts[0]->encoder->schedule();
+  GopTask task;
+  std::size_t turn = 0;
+  for (const Gop& gop : clip.gops) {
+    const KeySchedule::Begins begins = schedule.next(gop.frames(), gop.begins_scene());
+    task.anew = begins.anew;
+    task.run = begins.run;
+    if (task.run) turn = (turn + 1) % parts.size();
+    parts[turn]->tasks.emplace_back(&gop, task);
+    ++task.number;
+    task.first_frame += static_cast<std::uint64_t>(gop.frames());
+  }
+  StageQueue<Said> said(100);
+  const auto code = [&said](Part& part, std::size_t from) {
+    const auto exchange = [&] {
+      const std::vector<GopErrors> measured = part.encoder->take_errors();
+      while (std::optional<GopRecord> record = part.encoder->next()) {
+        if (record->asks) ++part.asked;
+        EXPECT_TRUE(said.push({from, std::move(record)}));
+      }
+      for (const GopErrors& e : measured) EXPECT_TRUE(said.push({from, std::nullopt, e}));
+      while (std::optional<Answer> answer = part.answers.try_pop()) {
+        part.encoder->settle(answer->first, answer->second);
+        --part.asked;
+      }
+    };
+    for (const auto& [gop, of_gop] : part.tasks) {
+      Gop copy = part.encoder->make_gop();
+      copy = *gop;
+      part.encoder->push(std::move(copy), of_gop);
+      for (exchange(); part.asked > part.encoder->most_asked(); exchange()) part.encoder->advance();
+    }
+    part.encoder->flush();
+    do exchange();
+    while (part.encoder->unsettled() > 0);
+    exchange();
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < parts.size(); ++i) threads.emplace_back([&, i] { code(*parts[i], i); });
+  MemorySink sink;
+  StreamAssembly assembly(parts[0]->encoder->header(), parts[0]->encoder->head(), sink);
+  std::map<std::uint64_t, Said> waiting;
+  while (assembly.next() < clip.gops.size() || !assembly.settled()) {
+    std::optional<Said> one = said.pop();
+    if (!one) break;
+    if (!one->record) {
+      assembly.measured(one->errors.number, one->errors.errors);
+      continue;
+    }
+    const std::uint64_t number = one->record->number;
+    waiting.emplace(number, std::move(*one));
+    for (auto first = waiting.begin(); first != waiting.end() && first->first == assembly.next();
+         first = waiting.erase(first)) {
+      const GopRecord& record = *first->second.record;
+      const std::vector<std::size_t> layers = assembly.add(record);
+      if (!record.asks) continue;
+      EXPECT_TRUE(parts[first->second.from]->answers.push({record.number, layers}));
+    }
+  }
+  for (std::thread& t : threads) t.join();
+  assembly.finish();
+  return std::move(sink.bytes);
+}
+
+TEST(Stages, PartsThatAreMeasuredBesideCodingMakeTheWhole) {
+  Clip clip = clip_of_20_gops();
+  const Clip other = test::make_clip(clip.info, 79, 4, Pattern::kNoise, 5);  // measured anew
+  for (std::size_t g = 6; g < 12; ++g) {
+    Gop gop = other.gops[g];
+    std::copy(clip.gops[g].times().begin(), clip.gops[g].times().end(), gop.times().begin());
+    clip.gops[g] = std::move(gop);
+  }
+  for (const Motion motion : {Motion::kOff, Motion::kOn})
+    for (const bool lossless : {false, true}) {
+      EncoderParams p = params_of(Profile::kDense, lossless);
+      p.motion = motion;
+      p.key_interval = 9;
+      p.threads = 12;
+      MemorySink expected;
+      encode_to(expected, clip, p, nullptr);
+      for (const bool silent : {false, true})
+        EXPECT_TRUE(expected.bytes == by_parts(clip, p, deep_backend(silent), 3))
+            << static_cast<int>(motion) << lossless << silent;
+    }
 }
 
 TEST(Stages, AFullDiskEndsThemOnce) {

@@ -186,11 +186,12 @@ class Worker {
     std::optional<Fit> fit{};
   };
 
-  // GOPs that are sent come in runs, of which each goes to one process: room for one.
+  // GOPs that are sent come in runs, of which each goes to one process: room for one. Of those that it reads the CPU, which codes
+  // one for far longer, has one ahead: what lies ahead of it at the end others could code.
   static std::size_t slots_of(const Share& share) {
     const EncoderParams& p = share.encoder->params();
     const bool target = p.has_byte_target() || p.psnr > 0;
-    return share.read ? 2 : target ? kRunGops + 2 : share.encoder->header().motion ? 6 : 2;
+    return share.read ? (share.backend ? 2 : 1) : target ? kRunGops + 2 : share.encoder->header().motion ? 6 : 2;
   }
 
   void send(const ByteWriter& m) { processes_.send(0, kResults, m.bytes); }
@@ -454,8 +455,7 @@ class Leader {
       for (double& e : errors) r.in.real(e);
       if (number < taken_) return;  // as dismiss() has it
       if (dealing_.journal) dealing_.journal->add_errors(number, errors);
-      errors_.emplace(number, std::move(errors));
-      take_errors();
+      assembly_->measured(number, std::move(errors));
     }
     if (r.what == What::kRecord) {
       GopRecord record =
@@ -473,14 +473,6 @@ class Leader {
       if (dealing_.journal) dealing_.journal->add(record);
       waiting_.emplace(number, std::pair(m.from, std::move(record)));
       write();
-    }
-  }
-
-  // What was measured of GOPs that are written.
-  void take_errors() {
-    while (!errors_.empty() && errors_.begin()->first < assembly_->next()) {
-      assembly_->measured(errors_.begin()->first, std::move(errors_.begin()->second));
-      errors_.erase(errors_.begin());
     }
   }
 
@@ -516,7 +508,6 @@ class Leader {
       }
       waiting_.erase(first);
     }
-    take_errors();
     if (dealing_.written && coded_ == 0) dealing_.written(assembly_->frames());
   }
 
@@ -660,7 +651,6 @@ class Leader {
   std::size_t not_sent_ = 0;
   std::size_t done_ = 0;
   std::map<std::uint64_t, std::pair<int, GopRecord>> waiting_;  ///< for those before them
-  std::map<std::uint64_t, std::vector<double>> errors_;         ///< that were measured of some of them
   std::vector<std::uint8_t> seed_;                              ///< with a target: of GOP 0
   // With a target for bytes.
   std::uint64_t coded_ = 0;                                        ///< frames
