@@ -259,7 +259,6 @@ class Worker {
     // To wait until a device has nothing left to do takes several times as long as to read the next GOP.
     constexpr std::chrono::milliseconds kReading{50};
     PartEncoder& encoder = *share_.encoder;
-    const std::size_t most_asked = encoder.most_asked();
     for (;;) {
       std::optional<Arrived> next = tasks_.pop_within(kReading);
       if (!next) {  // what a device still has is not waited for by others in vain
@@ -279,7 +278,7 @@ class Worker {
       if (placing_) (void)placing_->done();
       while (std::optional<Processes::Message> m = processes_.try_receive(kAnswers)) answer(*m);
       // Those before that others code are known some time, for none waits for one behind it.
-      for (Patience patience; asked_ > most_asked; patience.wait()) {
+      for (Patience patience; asked_ > encoder.most_asked(); patience.wait()) {
         encoder.advance();
         deliver();
         while (std::optional<Processes::Message> m = processes_.try_receive(kAnswers)) answer(*m);
