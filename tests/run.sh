@@ -31,6 +31,8 @@ common=(-G Ninja -DTRIVELET_WERROR=ON)
 # Without a compiler's cache the standard headers are read once; --full lets every file read what it includes itself.
 if command -v ccache >/dev/null && [ -z "${CCACHE_DISABLE:-}" ]; then
   common+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+  # What was compiled in another checkout is found, too.
+  export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
 elif [ -z "$full" ]; then
   common+=(-DTRIVELET_PRECOMPILE=ON)
 fi
