@@ -323,27 +323,43 @@ def children(pid):
 
 def killed_encoding():
     """Each process in turn, in the middle: of a pipe, which the first one reads, and all write."""
-    head, whole = f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F25:1 Ip C420jpeg\n".encode(), list(frames())
     for rank in (0, 1, 2):
         what = f"rank {rank} killed"
-        start = subprocess.Popen(together(3, program, "encode", "-", "x.tvl", "--gop", "2", "--quiet"),
-                                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                 env=environment)
-        begun = time.monotonic()
-        start.stdin.write(head)
-        for f in whole:
-            start.stdin.write(b"FRAME\n" + f)
-        start.stdin.flush()  # not closed: it waits for more
-        part = Path("x.tvl.part")
-        while (not part.exists() or part.stat().st_size < 4096) and time.monotonic() - begun < IN_TIME:
-            time.sleep(0.01)
+        for _ in range(3):
+            with open("said", "wb+") as said:
+                start = subprocess.Popen(together(3, program, "encode", "-", "x.tvl", "--gop", "2", "--quiet"),
+                                         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said, env=environment)
+                if encodes_from_pipe(start):
+                    break
+                said.seek(0)
+                ended = subprocess.CompletedProcess(start.args, start.wait(IN_TIME), b"", said.read())
+            if not launcher_crashed(ended):
+                return complain(f"{what}: ended before", ended)
         kill_one(start, rank, what)
         start.stdin.close()
         # The first one has no time to tidy up when it is killed, and 2 ms when mpirun ends it.
-        part.unlink(missing_ok=True)
+        Path("x.tvl.part").unlink(missing_ok=True)
         left = [p.name for p in Path(".").iterdir() if p.name.startswith("x.tvl")]
         if left:
             complain(f"{what}: left {left}")
+
+
+def encodes_from_pipe(start):
+    """Whether it has written something of what it is sent, and waits for more."""
+    try:
+        start.stdin.write(f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F25:1 Ip C420jpeg\n".encode())
+        for f in frames():
+            start.stdin.write(b"FRAME\n" + f)
+        start.stdin.flush()
+    except BrokenPipeError:
+        return False
+    begun = time.monotonic()
+    part = Path("x.tvl.part")
+    while (not part.exists() or part.stat().st_size < 4096) and time.monotonic() - begun < IN_TIME:
+        if start.poll() is not None:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def alive(pid):
