@@ -126,7 +126,7 @@ struct EncodePipeline::State {
       slot.exact = {};
       slot.real.reset();
       slot.integer.reset();
-      slot.samples = {};
+      leave_held(slot);
       slot.coefficients = {};
       slot.samples = std::make_shared<DeviceBuffer<std::byte>>(shape.sample_bytes());
       // The dense coder quantises for itself: what it gains by a bit depends on what lies behind it.
@@ -255,24 +255,25 @@ struct EncodePipeline::State {
                 header.gop_frames);
     EncodeSlot& slot = *slots[next];
     prepare(slot, frames, choices, of);
-    leave_held(slot);
+    replace_held(slot);
     return slot;
   }
 
-  // Samples that somebody holds are left to him, and those taken that nobody holds any more.
+  // Samples that somebody holds are left to him. They are released here when nobody does any more, for where he would, the
+  // device might be waited for.
   void leave_held(EncodeSlot& slot) {
+    if (slot.samples && slot.samples.use_count() > 1) held.push_back(std::move(slot.samples));
+    slot.samples.reset();
+  }
+
+  // Others instead of those that somebody holds: such as nobody does, or new ones.
+  void replace_held(EncodeSlot& slot) {
     if (slot.samples.use_count() == 1) return;
-    held.push_back(std::move(slot.samples));
-    const std::size_t bytes = slot.shape->sample_bytes();
-    const auto free =
-        std::find_if(held.begin(), held.end(), [&](const auto& b) { return b.use_count() == 1 && b->size() == bytes; });
-    if (free == held.end()) {
-      slot.samples = std::make_shared<DeviceBuffer<std::byte>>(bytes);
-      return;
-    }
-    std::atomic_thread_fence(std::memory_order_acquire);  // behind what he did with them
-    slot.samples = std::move(*free);
-    held.erase(free);
+    const IdleMemory idle;
+    leave_held(slot);
+    const auto released = std::erase_if(held, [](const auto& samples) { return samples.use_count() == 1; });
+    if (released > 0) std::atomic_thread_fence(std::memory_order_acquire);  // behind what was done with them
+    slot.samples = std::make_shared<DeviceBuffer<std::byte>>(slot.shape->sample_bytes());
   }
 
   EncodeSlot& oldest() { return *slots[(next + slots.size() - flying) % slots.size()]; }
