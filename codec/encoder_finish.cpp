@@ -331,7 +331,7 @@ Encoder::State::Finisher::Finisher(State& s, int threads)
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this, &s] { divide(s); });
     threads_.emplace_back([this, &s] { write(s); });
     if (s.header.profile != Profile::kDense) return;
-    // The windows of a GOP with motion, of which most are measured, are fewer than cores; of others every fourth is, of films.
+    // With motion most GOPs are measured, in fewer windows than there are cores; without, about every fourth of a film.
     const int judges = std::clamp(s.pool.threads() / kThreadsOfJudge, 1, s.header.motion ? kMostJudges : 2);
     for (int i = 0; i < judges; ++i)
       threads_.emplace_back([this, &s, judges] { judge(s, std::max(1, s.pool.threads() / judges)); });

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <random>
@@ -17,6 +18,7 @@
 #include "codec/backend.h"
 #include "codec/chunk.h"
 #include "codec/encoder_params.h"
+#include "codec/gop_hash.h"
 #include "codec/rate_control.h"
 #include "gpu/device.h"
 #include "tests/backends_support.h"
@@ -181,6 +183,43 @@ TEST(Lengths, CostThoseInFlightNothing) {
   }
 }
 #endif
+
+// Samples that are fetched when their slot has coded others meanwhile, of any length.
+TEST(Lengths, SamplesThatAreHeldStayAsTheyWere) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
+  const Clip clip = test::make_clip(test::video(20, 12, "yuv420p"), 160, 4, Pattern::kNoise, 9);
+  EncoderParams p = lossy(70, 2, 2, 32);
+  p.gop_frames = 4;
+  const StreamHeader header = make_header(clip.info, resolve(clip.info, p));
+  const auto encoder = cuda->make_encoder(header, {.keeps_samples = true});
+  const auto most_held = static_cast<std::size_t>(encoder->depth()) + 2;
+  ASSERT_LT(2 * most_held, clip.gops.size());
+  GopChoices choices;
+  choices.step = 3;
+  std::deque<std::function<void(Gop&, int)>> held;
+  std::size_t fetched = 0;
+  const auto frames_of = [](std::size_t gop) { return gop % 5 == 0 ? 1 : gop % 3 == 0 ? 3 : 4; };
+  const auto fetch = [&] {
+    Gop expected = clip.gops[fetched], got(clip.info, 4);
+    expected.set_frames(frames_of(fetched));
+    got.set_frames(frames_of(fetched));
+    held.front()(got, 0);
+    held.pop_front();
+    EXPECT_EQ(hash_samples(got), hash_samples(expected)) << "GOP " << fetched;
+    ++fetched;
+  };
+  for (std::size_t g = 0; g < clip.gops.size(); ++g) {
+    Gop gop = clip.gops[g];
+    gop.set_frames(frames_of(g));
+    encoder->push(gop, choices);
+    CodedGop coded;
+    ASSERT_TRUE(encoder->pull(coded));
+    held.push_back(std::move(coded.samples));
+    if (held.size() > most_held) fetch();
+  }
+  while (!held.empty()) fetch();
+}
 
 // Towards a size or a PSNR: gains, bytes of every cut and what is measured on the way.
 TEST(Targets, StreamsAreTheSame) {
