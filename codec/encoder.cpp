@@ -209,7 +209,7 @@ void Encoder::State::push(const Gop& gop, Pending p) {
   struct Reading {
     const State& state;
     ~Reading() {
-      if (state.leaves_early) return;
+      if (state.of_parts && state.finisher) return;  // PartEncoder waits, before the next one
       const trace::Span span("wait for samples");
       state.timed(&EncoderStages::wait, true, [this] { state.coder->wait_for_samples(); });
     }

@@ -49,7 +49,7 @@ void Encoder::State::write_gop(Work& work) {
   const trace::Span span("write");
   write_chunks(work.gop, work.layers, work.chunks, {});
   auto samples = std::exchange(work.coded.samples, nullptr);
-  if (!work.control) return hand_over ? hand_over(work, std::nullopt) : void();
+  if (!work.control) return hand_over ? hand_over(work, nullptr) : void();
   Judgement j;
   j.predicted = predicted_errors(*work.control, work.cuts);
   const bool later = is_told_later(work.gop);
@@ -68,7 +68,7 @@ void Encoder::State::write_gop(Work& work) {
   j.gop = std::move(work.gop);
   j.control = std::move(work.control);
   j.cuts = std::move(work.cuts);
-  hand_over ? hand_over(work, std::move(j)) : begin_judging(std::move(j));
+  hand_over ? hand_over(work, &j) : begin_judging(std::move(j));
 }
 
 void Encoder::State::begin_judging(Judgement j) { finisher ? finisher->judge_later(std::move(j)) : judge(j, pool); }

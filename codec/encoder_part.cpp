@@ -117,15 +117,14 @@ PartEncoder::PartEncoder(const VideoInfo& info, const EncoderParams& params, con
     : sink_(std::make_unique<Bytes>()) {
   encoder_.reset(new Encoder(info, params, *sink_, backend, true));
   head_ = sink_->take();
-  encoder_->state_->hand_over = [this](Encoder::State::Work& work, std::optional<Encoder::State::Judgement> judgement) {
-    take(&work, judgement ? &*judgement : nullptr);
+  encoder_->state_->hand_over = [this](Encoder::State::Work& work, Encoder::State::Judgement* judgement) {
+    take(&work, judgement);
   };
   encoder_->state_->hand_over_errors = [this](std::uint64_t number, std::vector<double> errors) {
     const std::lock_guard lock(mutex_);
     measured_.push_back({number, std::move(errors)});
     --measuring_;
   };
-  encoder_->state_->leaves_early = encoder_->state_->finisher.has_value();
   encoder_->state_->hand_over_written = [this](const Encoder::State::Pending& p) { take_written(&p); };
 }
 

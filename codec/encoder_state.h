@@ -151,8 +151,7 @@ struct Encoder::State {
   StreamHeader header;
   ByteSink& sink;
   const Backend& backend;
-  const bool of_parts;        ///< it makes some GOPs of a stream
-  bool leaves_early = false;  ///< push() does while samples are read, and who wants them back waits for the coder
+  const bool of_parts;  ///< it makes some GOPs of a stream
   std::unique_ptr<GopEncoder> coder;
   std::unique_ptr<GopDecoder> decoder;  ///< measures errors, where the backend does not
   ThreadPool pool;                      ///< of rate control and chunks
@@ -180,7 +179,7 @@ struct Encoder::State {
 
   /// Of an encoder that makes some GOPs of a stream (encoder_part.h): takes what was written of one, and in the dense
   /// profile how its errors are found.
-  std::function<void(Work&, std::optional<Judgement>)> hand_over;
+  std::function<void(Work&, Judgement*)> hand_over;
   std::function<void(std::uint64_t number, std::vector<double> errors)> hand_over_errors;  ///< what was measured
   std::function<void(const Pending&)> hand_over_written;                                   ///< likewise, with a target
   std::uint64_t pushed = 0;                                                                ///< GOPs

@@ -75,8 +75,8 @@ def simulate(o, ranks, frames, width, height, bytes_per_sample, coder_rate, bits
         end = max(end, writers[r].serve(coded, packet), back[r // o.per_node].serve(coded, packet),
                   shared.serve(coded, packet))
     shares = {"GPUs": sum(c.busy for c in coders) / (end * ranks), "first: finding": look.busy / end,
-              "writing": max(w.busy for w in writers) / end, "storage": max(storage.busy, shared.busy) / end, "node link": max(l.busy for l in links) / end,
-              "host": max(h.busy for h in hosts) / end}
+              "writing": max(w.busy for w in writers) / end, "storage": max(storage.busy, shared.busy) / end,
+              "node link": max(l.busy for l in links) / end, "host": max(h.busy for h in hosts) / end}
     return end, shares
 
 
