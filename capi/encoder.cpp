@@ -8,8 +8,8 @@
 
 #include "capi/metadata.h"
 #include "capi/video.h"
-#include "codec/container.h"
-#include "codec/metadata.h"
+#include "codec/base/container.h"
+#include "codec/format/metadata.h"
 
 namespace trivelet::capi {
 

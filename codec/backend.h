@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "codec/chunk.h"
-#include "codec/container.h"
-#include "codec/parallel.h"
+#include "codec/base/container.h"
+#include "codec/format/chunk.h"
+#include "codec/threads/parallel.h"
 #include "trivelet/coefficients.h"
 
 namespace trivelet {

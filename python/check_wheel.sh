@@ -38,18 +38,18 @@ fi
 "$work/fresh/bin/pip" install --quiet "$wheel"
 "$work/fresh/bin/pip" check
 cd "$work"
-env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" "$root/tests/python_test.py"
+env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" "$root/tests/python/python_test.py"
 "$work/fresh/bin/pip" install --quiet 'zarr>=3.1' h5py hypothesis jsonschema
-env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" "$root/tests/python_zarr_test.py"
+env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" "$root/tests/python/python_zarr_test.py"
 if [ -d "$work/unpacked/trivelet/hdf5_plugin" ]; then
-  env -u TRIVELET_LIBRARY -u PYTHONPATH -u HDF5_PLUGIN_PATH "$work/fresh/bin/python" "$root/tests/python_hdf5_test.py"
+  env -u TRIVELET_LIBRARY -u PYTHONPATH -u HDF5_PLUGIN_PATH "$work/fresh/bin/python" "$root/tests/python/python_hdf5_test.py"
 else
   echo "no filter for HDF5 in the wheel: its headers (libhdf5-dev) were not found"
 fi
 if [ $most -gt 10000000 ] && nvidia-smi -L >/dev/null 2>&1 && "$work/fresh/bin/pip" install --quiet cupy-cuda13x; then
-  env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" "$root/tests/python_gpu_test.py"
+  env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" "$root/tests/gpu/python_gpu_test.py"
 fi
 "$work/fresh/bin/pip" install --quiet distributed
-env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" -W ignore "$root/tests/dask_test.py"
+env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" -W ignore "$root/tests/python/dask_test.py"
 "$work/fresh/bin/python" -c 'import zarr.registry; zarr.registry.get_codec_class("trivelet")'
 (cd "$root/python" && "$work/tools/bin/mypy" --strict trivelet)

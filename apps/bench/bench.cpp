@@ -14,7 +14,7 @@
 #include "apps/cli/progress.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
-#include "codec/simd.h"
+#include "codec/base/simd.h"
 
 namespace trivelet::cli {
 

@@ -13,8 +13,8 @@
 #include "apps/bench/papers_dwt2d_gpu.h"
 #include "apps/cli/backends.h"
 #include "apps/still/ccsds_image.h"
-#include "codec/dwt.h"
-#include "codec/lifting.h"
+#include "codec/transform/dwt.h"
+#include "codec/transform/lifting.h"
 
 namespace trivelet::cli {
 

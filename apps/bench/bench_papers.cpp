@@ -10,11 +10,11 @@
 
 #include "apps/bench/bench_still.h"
 #include "apps/bench/papers_dwt2d.h"
+#include "apps/bench/papers_dwt2d_gpu.h"
 #include "apps/cli/backends.h"
-#include "codec/dwt.h"
 #include "codec/still/dct/dct.h"
 #include "codec/still/vstc/vstc_wave.h"
-#include "apps/bench/papers_dwt2d_gpu.h"
+#include "codec/transform/dwt.h"
 #include "gpu/still/dct.h"
 #include "gpu/still/real_fft.h"
 #include "gpu/still/vstc.h"

@@ -12,7 +12,7 @@
 #include "apps/cli/json.h"
 #include "apps/still/ccsds.h"
 #include "apps/still/ccsds_image.h"
-#include "codec/simd.h"
+#include "codec/base/simd.h"
 #include "codec/still/ccsds122/ccsds122.h"
 #include "codec/still/ccsds122/ccsds122_dwt.h"
 #include "gpu/still/ccsds122.h"

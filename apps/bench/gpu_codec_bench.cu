@@ -8,11 +8,11 @@
 #include <memory>
 #include <utility>
 
-#include "codec/hash.h"
-#include "codec/motion_field.h"
-#include "codec/parallel.h"
-#include "codec/rate_control.h"
-#include "gpu/pipeline.h"
+#include "codec/base/hash.h"
+#include "codec/motion/motion_field.h"
+#include "codec/rate/rate_control.h"
+#include "codec/threads/parallel.h"
+#include "gpu/pipeline/pipeline.h"
 #include "trivelet/cuda.h"
 
 namespace trivelet::gpu {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/stage_times.h"
+#include "gpu/pipeline/stage_times.h"
 #include "trivelet/codec.h"
 
 namespace trivelet::gpu {

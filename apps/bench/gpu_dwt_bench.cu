@@ -16,9 +16,9 @@
 
 #include "apps/bench/gpu_dwt_bench.h"
 #include "apps/bench/papers_convolution.cuh"
-#include "codec/dwt.h"
-#include "gpu/clock.h"
-#include "gpu/dwt.h"
+#include "codec/transform/dwt.h"
+#include "gpu/device/clock.h"
+#include "gpu/transform/dwt.h"
 
 namespace trivelet::gpu {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <utility>
 
-#include "gpu/dwt.cuh"
+#include "gpu/transform/dwt.cuh"
 
 namespace trivelet::gpu {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "codec/lifting.h"
+#include "codec/transform/lifting.h"
 #include "trivelet/error.h"
 
 namespace trivelet::papers_dwt2d {

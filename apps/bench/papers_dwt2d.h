@@ -1,5 +1,5 @@
 // The 2D Daubechies 9/7 transform in the ways of "2D-DWT from multicore to GPU" (Galiano, Lopez, Malumbres, Migallon
-// 2011), on cores. For comparison only: the codecs have their own transforms (codec/dwt.h, ccsds122_dwt.h).
+// 2011), on cores. For comparison only: the codecs have their own transforms (codec/transform/dwt.h, ccsds122_dwt.h).
 //
 // Float, any number of levels, Mallat layout (low quadrant top left), whole-sample symmetric extension; low
 // coefficients are those of the lifting steps divided by zeta, high ones multiplied by it. Sides must be divisible by
@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "codec/parallel.h"
+#include "codec/threads/parallel.h"
 
 namespace trivelet::papers_dwt2d {
 

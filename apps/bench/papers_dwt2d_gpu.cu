@@ -7,11 +7,11 @@
 #include <cstring>
 #include <string>
 
-#include "gpu/clock.h"
 #include "apps/bench/papers_convolution.cuh"
 #include "apps/bench/papers_dwt2d.h"
-#include "codec/lifting.h"
-#include "gpu/dwt.h"
+#include "codec/transform/lifting.h"
+#include "gpu/device/clock.h"
+#include "gpu/transform/dwt.h"
 
 namespace trivelet::gpu {
 

@@ -8,14 +8,14 @@
 
 namespace trivelet::gpu {
 
-class Stream;  // gpu/device.h
+class Stream;  // gpu/device/device.h
 
 enum class Dwt2dMethod {
   kConv,  ///< CUDA-Conv: a row or column per block, in a buffer in shared memory; the result in place
   kMem,   ///< CUDA-Mem: straight from global memory into a second picture
   kText,  ///< CUDA-Text: the same through textures
   kSep,   ///< CUDA-Sep: blocks of rows and of columns in shared memory, into a second picture
-  kOwn,   ///< the codec's lifting: both axes in one kernel (gpu/dwt.h)
+  kOwn,   ///< the codec's lifting: both axes in one kernel (gpu/transform/dwt.h)
 };
 const char* name_of(Dwt2dMethod method);
 

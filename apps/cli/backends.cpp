@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "codec/backend.h"
-#include "codec/trace.h"
+#include "codec/threads/trace.h"
 #include "trivelet/cuda.h"
 
 namespace trivelet::cli {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "apps/cli/cli.h"
-#include "apps/cli/processes.h"
+#include "apps/cluster/processes.h"
 #include "trivelet/codec.h"
 
 namespace trivelet::cli {

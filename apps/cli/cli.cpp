@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "codec/encoder_params.h"
+#include "codec/encoder/encoder_params.h"
 
 namespace trivelet::cli {
 

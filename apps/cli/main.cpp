@@ -21,7 +21,7 @@
 #include "apps/cli/cli.h"
 #include "apps/cli/log.h"
 #include "apps/cli/modules.h"
-#include "apps/cli/processes.h"
+#include "apps/cluster/processes.h"
 #include "apps/still/ccsds.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "apps/cli/cli.h"
-#include "codec/stopwatch.h"
+#include "codec/threads/stopwatch.h"
 
 namespace trivelet::cli {
 

@@ -1,6 +1,6 @@
 #include "apps/cli/trace_file.h"
 
-#include "codec/trace.h"
+#include "codec/threads/trace.h"
 
 namespace trivelet::cli {
 

@@ -11,7 +11,7 @@
 
 #include "apps/gst/formats.h"
 #include "apps/players/packet_run.h"
-#include "codec/container.h"
+#include "codec/base/container.h"
 
 namespace {
 

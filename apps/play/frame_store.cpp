@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "codec/bytes.h"
-#include "codec/container.h"
-#include "codec/stream_layout.h"
+#include "codec/base/bytes.h"
+#include "codec/base/container.h"
+#include "codec/format/stream_layout.h"
 
 namespace trivelet::play {
 

@@ -17,8 +17,8 @@
 #include "apps/play/player.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
-#include "codec/spool.h"
-#include "codec/stream_layout.h"
+#include "codec/format/stream_layout.h"
+#include "codec/rate/spool.h"
 
 namespace trivelet::cli {
 

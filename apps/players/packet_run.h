@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "codec/container.h"
+#include "codec/base/container.h"
 #include "trivelet/codec.h"
 
 namespace trivelet {

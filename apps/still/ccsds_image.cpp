@@ -11,7 +11,7 @@
 #include <memory>
 #include <utility>
 
-#include "codec/limits.h"
+#include "codec/base/limits.h"
 
 namespace trivelet::cli {
 

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <thread>
 
-#include "trivelet/error.h"
 #include "gpu/still/ccsds122.h"
+#include "trivelet/error.h"
 
 namespace trivelet::cli {
 

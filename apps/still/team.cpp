@@ -1,6 +1,6 @@
 #include "apps/still/team.h"
 
-#include "apps/cli/processes.h"
+#include "apps/cluster/processes.h"
 
 namespace trivelet::cli {
 

@@ -5,7 +5,7 @@
 #include <exception>
 #include <list>
 
-#include "apps/cli/processes.h"
+#include "apps/cluster/processes.h"
 #include "apps/still/team.h"
 #include "trivelet/error.h"
 

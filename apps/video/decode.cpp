@@ -11,16 +11,16 @@
 #include <utility>
 
 #include "apps/cli/backends.h"
-#include "apps/cli/crew.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/trace_file.h"
-#include "apps/video/gather.h"
-#include "apps/video/parts.h"
+#include "apps/cluster/crew.h"
+#include "apps/cluster/gather.h"
+#include "apps/cluster/parts.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
-#include "codec/stopwatch.h"
-#include "codec/trace.h"
+#include "codec/threads/stopwatch.h"
+#include "codec/threads/trace.h"
 #include "io/video/part_writer.h"
 #include "trivelet/cuda.h"
 

@@ -10,8 +10,8 @@
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
-#include "codec/container.h"
-#include "codec/stream_layout.h"
+#include "codec/base/container.h"
+#include "codec/format/stream_layout.h"
 
 namespace trivelet::cli {
 

@@ -7,7 +7,7 @@
 
 #include "apps/cli/log.h"
 #include "apps/video/video.h"
-#include "codec/join.h"
+#include "codec/edit/join.h"
 
 namespace trivelet::cli {
 

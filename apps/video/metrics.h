@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "codec/bytes.h"
-#include "codec/parallel.h"
+#include "codec/base/bytes.h"
+#include "codec/threads/parallel.h"
 #include "trivelet/types.h"
 
 namespace trivelet::cli {

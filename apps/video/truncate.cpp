@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "apps/cli/log.h"
-#include "apps/cli/summons.h"
+#include "apps/cluster/summons.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
-#include "codec/rewrite.h"
+#include "codec/edit/rewrite.h"
 
 namespace trivelet::cli {
 

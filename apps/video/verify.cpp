@@ -8,15 +8,15 @@
 #include <utility>
 
 #include "apps/cli/backends.h"
-#include "apps/cli/crew.h"
 #include "apps/cli/json.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
+#include "apps/cluster/crew.h"
+#include "apps/cluster/parts.h"
 #include "apps/video/metrics.h"
-#include "apps/video/parts.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
-#include "codec/verify.h"
+#include "codec/edit/verify.h"
 
 namespace trivelet::cli {
 

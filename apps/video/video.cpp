@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "apps/cli/log.h"
-#include "codec/bytes.h"
-#include "codec/stream_layout.h"
+#include "codec/base/bytes.h"
+#include "codec/format/stream_layout.h"
 #include "trivelet/scene_cuts.h"
 
 namespace trivelet::cli {

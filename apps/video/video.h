@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "apps/cli/cli.h"
-#include "codec/container.h"
-#include "codec/prefetch.h"
-#include "codec/stream_input.h"
+#include "codec/base/container.h"
+#include "codec/format/stream_input.h"
+#include "codec/threads/prefetch.h"
 #include "io/video/matroska.h"
 #include "io/video/video_io.h"
 #include "trivelet/codec.h"

@@ -11,7 +11,7 @@
 
 #include "apps/cli/cli.h"
 #include "apps/cli/json.h"
-#include "apps/cli/processes.h"
+#include "apps/cluster/processes.h"
 #include "apps/video/video.h"
 #include "io/volume/volume_io.h"
 #include "trivelet/volume.h"

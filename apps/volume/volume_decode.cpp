@@ -11,10 +11,10 @@
 #include "apps/cli/json.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
+#include "apps/cluster/volume_share.h"
 #include "apps/video/metrics.h"
 #include "apps/volume/volume.h"
-#include "apps/volume/volume_share.h"
-#include "codec/verify.h"
+#include "codec/edit/verify.h"
 #include "io/md5.h"
 
 namespace trivelet::cli {

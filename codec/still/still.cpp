@@ -3,8 +3,8 @@
 #include <cstring>
 #include <string>
 
-#include "codec/hash.h"
-#include "codec/limits.h"
+#include "codec/base/hash.h"
+#include "codec/base/limits.h"
 
 namespace trivelet::still {
 

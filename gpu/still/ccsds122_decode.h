@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "codec/still/ccsds122/ccsds122_device.h"
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 #include "gpu/still/ccsds122_dwt.h"
 
 namespace trivelet::gpu {

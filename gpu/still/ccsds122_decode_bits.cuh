@@ -2,8 +2,8 @@
 // ccsds122_decode.cu.
 #pragma once
 
-#include "gpu/dwt.cuh"
 #include "gpu/still/ccsds122_decode_args.cuh"
+#include "gpu/transform/dwt.cuh"
 
 namespace trivelet::gpu {
 

@@ -1,8 +1,8 @@
 // Second pass of the CCSDS 122.0 decoder: bit planes to coefficients in their subbands. Part of ccsds122_decode.cu.
 #pragma once
 
-#include "gpu/dwt.cuh"
 #include "gpu/still/ccsds122_decode_args.cuh"
+#include "gpu/transform/dwt.cuh"
 
 namespace trivelet::gpu {
 

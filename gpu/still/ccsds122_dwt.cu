@@ -11,7 +11,7 @@
 #include <algorithm>
 
 #include "codec/still/ccsds122/ccsds122_lifting.h"
-#include "gpu/dwt.cuh"
+#include "gpu/transform/dwt.cuh"
 
 namespace trivelet::gpu {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "codec/still/ccsds122/ccsds122.h"
 #include "codec/still/ccsds122/ccsds122_kernels.h"
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 
 namespace trivelet::gpu {
 

@@ -12,7 +12,7 @@
 
 #include "codec/still/ccsds122/ccsds122.h"
 #include "codec/still/ccsds122/ccsds122_plan.h"
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 #include "gpu/still/ccsds122_dwt.h"
 
 namespace trivelet::gpu {

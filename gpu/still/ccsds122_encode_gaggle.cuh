@@ -2,8 +2,8 @@
 // DC values and AC depths. Part of ccsds122_encode.cu.
 #pragma once
 
-#include "gpu/dwt.cuh"
 #include "gpu/still/ccsds122_encode_args.cuh"
+#include "gpu/transform/dwt.cuh"
 
 namespace trivelet::gpu {
 

@@ -1,8 +1,8 @@
 // First pass of the CCSDS 122.0 encoder: coefficients of blocks to sign words and bit planes. Part of ccsds122_encode.cu.
 #pragma once
 
-#include "gpu/dwt.cuh"
 #include "gpu/still/ccsds122_encode_args.cuh"
+#include "gpu/transform/dwt.cuh"
 
 namespace trivelet::gpu {
 

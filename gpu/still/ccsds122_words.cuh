@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "codec/still/ccsds122/ccsds122_codes.h"
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 
 namespace trivelet::gpu {
 

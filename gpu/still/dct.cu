@@ -11,8 +11,8 @@
 #include <string>
 
 #include "codec/still/dct/dct_scan.h"
-#include "gpu/clock.h"
-#include "gpu/device.h"
+#include "gpu/device/clock.h"
+#include "gpu/device/device.h"
 #include "gpu/still/real_fft.h"
 
 namespace trivelet::gpu {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 
 #if defined(TRIVELET_HAVE_CUFFT) && !defined(TRIVELET_CUDA_EMULATION)
 #include <cufft.h>

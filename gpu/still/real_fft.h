@@ -4,7 +4,7 @@
 
 namespace trivelet::gpu {
 
-class Stream;  // gpu/device.h
+class Stream;  // gpu/device/device.h
 
 struct alignas(16) Complex {
   double re, im;

@@ -23,7 +23,7 @@
 #include <cstring>
 #include <string>
 
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 #include "gpu/still/vstc_leaf.cuh"
 
 namespace trivelet::gpu {

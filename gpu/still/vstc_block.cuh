@@ -3,8 +3,8 @@
 #pragma once
 
 #include "codec/still/vstc/vstc_syntax.h"
-#include "gpu/dwt.cuh"
 #include "gpu/still/vstc_args.h"
+#include "gpu/transform/dwt.cuh"
 
 namespace trivelet::gpu::vstc_search {
 

@@ -13,8 +13,8 @@
 #include <optional>
 #include <utility>
 
-#include "codec/bytes.h"
-#include "codec/container.h"
+#include "codec/base/bytes.h"
+#include "codec/base/container.h"
 #include "io/adapters.h"
 #include "trivelet/error.h"
 

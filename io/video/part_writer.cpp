@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "codec/bytes.h"
-#include "codec/container.h"
+#include "codec/base/bytes.h"
+#include "codec/base/container.h"
 #include "io/video/planes.h"
 
 namespace trivelet::io {

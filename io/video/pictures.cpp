@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "codec/parallel.h"
+#include "codec/threads/parallel.h"
 #include "io/video/planes.h"
 
 namespace trivelet::io {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "codec/parallel.h"
+#include "codec/threads/parallel.h"
 #include "io/source.h"
 #include "trivelet/types.h"
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "codec/limits.h"
+#include "codec/base/limits.h"
 #include "io/adapters.h"
 #include "io/video/pictures.h"
 #include "io/video/video_format_table.h"

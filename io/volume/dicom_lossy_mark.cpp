@@ -2,7 +2,7 @@
 // those they come from (new SOP Instance UIDs). All other attributes stay as they are.
 #include <cmath>
 
-#include "codec/hash.h"
+#include "codec/base/hash.h"
 #include "io/volume/dicom.h"
 #include "io/volume/dicom_elements.h"
 

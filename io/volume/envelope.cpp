@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "codec/bytes.h"
+#include "codec/base/bytes.h"
 #include "io/volume/volume_input.h"
 
 namespace trivelet::io {

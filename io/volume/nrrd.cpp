@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "codec/limits.h"
+#include "codec/base/limits.h"
 #include "io/volume/volume_input.h"
 
 namespace trivelet::io {

@@ -12,10 +12,10 @@
 #include <thread>
 #include <utility>
 
-#include "codec/fuzzing.h"
-#include "codec/limits.h"
-#include "codec/stage_queue.h"
-#include "codec/trace.h"
+#include "codec/base/fuzzing.h"
+#include "codec/base/limits.h"
+#include "codec/threads/stage_queue.h"
+#include "codec/threads/trace.h"
 #include "io/volume/volume_input.h"
 #ifdef TRIVELET_HAVE_ZLIB
 #include <zlib.h>

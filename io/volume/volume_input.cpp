@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "codec/limits.h"
+#include "codec/base/limits.h"
 #include "io/source.h"
 
 namespace trivelet::io {

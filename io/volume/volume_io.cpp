@@ -11,8 +11,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "codec/limits.h"
-#include "codec/spool.h"
+#include "codec/base/limits.h"
+#include "codec/rate/spool.h"
 #include "io/source.h"
 #include "io/video/pictures.h"
 #include "io/volume/volume_input.h"

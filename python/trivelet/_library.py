@@ -1,6 +1,6 @@
 """libtrivelet and what trivelet.h declares, as far as this package uses it, in the order of that header.
 
-Written by hand; tests/python_test.py compares names, types and order of everything here with the header.
+Written by hand; tests/python/python_test.py compares names, types and order of everything here with the header.
 """
 
 from __future__ import annotations

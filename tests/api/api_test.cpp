@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support.h"
+#include "tests/support/support.h"
 #include "trivelet/codec.h"
 #include "trivelet/scene_cuts.h"
 #include "trivelet/structure_search.h"

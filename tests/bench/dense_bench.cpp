@@ -9,9 +9,9 @@
 #include <cstring>
 #include <ctime>
 
-#include "codec/container.h"
-#include "codec/dense.h"
-#include "codec/dense_model.h"
+#include "codec/base/container.h"
+#include "codec/entropy/dense/dense.h"
+#include "codec/entropy/dense/dense_model.h"
 #include "tests/bench/dense_clips.h"
 
 using namespace trivelet;

@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "codec/dwt.h"
-#include "codec/tree.h"
+#include "codec/transform/dwt.h"
+#include "codec/transform/tree.h"
 #include "trivelet/types.h"
 
 namespace trivelet::bench {

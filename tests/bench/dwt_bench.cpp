@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "codec/dwt.h"
+#include "codec/transform/dwt.h"
 #include "trivelet/error.h"
 
 namespace {

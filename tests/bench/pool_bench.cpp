@@ -11,8 +11,8 @@
 #include <fstream>
 #include <vector>
 
-#include "codec/parallel.h"
-#include "codec/stopwatch.h"
+#include "codec/threads/parallel.h"
+#include "codec/threads/stopwatch.h"
 #include "trivelet/codec.h"
 
 using namespace trivelet;

@@ -12,10 +12,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "codec/container.h"
-#include "codec/dense_model.h"
-#include "codec/dense_passes.h"
-#include "codec/zerotree.h"
+#include "codec/base/container.h"
+#include "codec/entropy/dense/dense_model.h"
+#include "codec/entropy/dense/dense_passes.h"
+#include "codec/entropy/fast/zerotree.h"
 #include "tests/bench/dense_clips.h"
 
 using namespace trivelet;

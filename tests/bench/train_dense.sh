@@ -1,5 +1,5 @@
 #!/bin/bash
-# Trains the four sets of start tables and writes codec/dense_tables.inc. Needs ffmpeg and python3 (to unpack NIfTI).
+# Trains the four sets of start tables and writes codec/entropy/dense/dense_tables.inc. Needs ffmpeg and python3 (to unpack NIfTI).
 #   tests/bench/train_dense.sh BUILD_FOLDER DATA_FOLDER
 # Trained on: trees, foreman, flower, park_joy; volumes CT_pitch, engine, mr_brain. Everything else is for testing.
 set -e

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/volume_map.h"
+#include "codec/volume/volume_map.h"
 #include "io/volume/volume_io.h"
 #ifdef TRIVELET_HAVE_CHARLS
 #include <charls/charls.h>

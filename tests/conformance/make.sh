@@ -2,7 +2,7 @@
 # Makes the conformance streams and the list of their MD5s:
 #   tests/conformance/make.sh [--anew] path/to/trivelet
 # Streams that are there stay: they bind the decoder. With --anew, when the format changes on purpose, all are made again.
-# The MD5s are those of the reference decoder (tests/reference_decoder.py), which is written from FORMAT.md alone;
+# The MD5s are those of the reference decoder (tests/reference/reference_decoder.py), which is written from FORMAT.md alone;
 # conformance_test compares the library with them.
 set -euo pipefail
 anew=

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "trivelet/error.h"
 #include "tests/fuzz/block_support.h"
+#include "trivelet/error.h"
 
 using namespace trivelet;
 using namespace trivelet::fuzz;

@@ -10,8 +10,8 @@
 #include <tuple>
 #include <vector>
 
-#include "codec/container.h"
-#include "codec/zerotree.h"
+#include "codec/base/container.h"
+#include "codec/entropy/fast/zerotree.h"
 
 namespace trivelet::fuzz {
 

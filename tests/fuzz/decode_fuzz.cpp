@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "codec/gop_hash.h"
+#include "codec/base/gop_hash.h"
 #include "tests/fuzz/stream_support.h"
 
 using namespace trivelet;

@@ -11,9 +11,9 @@
 #include <memory>
 #include <vector>
 
-#include "codec/dense.h"
-#include "trivelet/error.h"
+#include "codec/entropy/dense/dense.h"
 #include "tests/fuzz/block_support.h"
+#include "trivelet/error.h"
 
 using namespace trivelet;
 using namespace trivelet::fuzz;

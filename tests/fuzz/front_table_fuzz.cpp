@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "codec/front_table.h"
+#include "codec/format/front_table.h"
 
 using namespace trivelet;
 

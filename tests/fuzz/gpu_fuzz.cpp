@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "codec/gop_hash.h"
+#include "codec/base/gop_hash.h"
 #include "tests/fuzz/stream_support.h"
 #include "trivelet/cuda.h"
 #include "trivelet/kept_decoders.h"

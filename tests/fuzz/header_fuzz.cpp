@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "codec/backend.h"
-#include "codec/chunk.h"
-#include "codec/container.h"
-#include "codec/hash.h"
-#include "tests/support.h"
+#include "codec/base/container.h"
+#include "codec/base/hash.h"
+#include "codec/format/chunk.h"
+#include "tests/support/support.h"
 
 namespace {
 

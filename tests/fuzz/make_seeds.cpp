@@ -6,13 +6,13 @@
 #include <fstream>
 #include <random>
 
-#include "codec/motion_field.h"
-#include "codec/prediction_block.h"
+#include "codec/motion/motion_field.h"
+#include "codec/predict/prediction_block.h"
 #include "codec/still/ccsds122/ccsds122.h"
 #include "codec/still/dct/dct.h"
 #include "codec/still/vstc/vstc.h"
-#include "tests/boxes.h"
-#include "tests/support.h"
+#include "tests/support/boxes.h"
+#include "tests/support/support.h"
 #include "trivelet/volume.h"
 
 using namespace trivelet;

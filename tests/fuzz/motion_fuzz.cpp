@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "codec/motion_field.h"
-#include "codec/motion_lift.h"
+#include "codec/motion/motion_field.h"
+#include "codec/motion/motion_lift.h"
 #include "trivelet/error.h"
 
 using namespace trivelet;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "codec/join.h"
+#include "codec/edit/join.h"
 #include "tests/fuzz/stream_support.h"
 #include "trivelet/plan.h"
 #include "trivelet/volume.h"

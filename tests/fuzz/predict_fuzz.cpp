@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "codec/volume_predict.h"
+#include "codec/volume/volume_predict.h"
 
 using namespace trivelet;
 

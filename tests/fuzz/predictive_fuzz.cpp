@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "codec/prediction_block.h"
+#include "codec/predict/prediction_block.h"
 #include "trivelet/error.h"
 
 using namespace trivelet;

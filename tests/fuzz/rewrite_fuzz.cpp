@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "codec/rewrite.h"
-#include "codec/verify.h"
+#include "codec/edit/rewrite.h"
+#include "codec/edit/verify.h"
 #include "tests/fuzz/stream_support.h"
 #include "trivelet/volume.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <random>
 
-#include "tests/boxes.h"
+#include "tests/support/boxes.h"
 
 using namespace trivelet;
 using namespace trivelet::test;

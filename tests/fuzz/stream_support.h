@@ -1,5 +1,5 @@
 // What the fuzzers of whole streams share: option bytes, then a .tvl stream. Its checks are right unless an option says
-// otherwise: put right, or, in programs for fuzzing, believed (codec/fuzzing.h).
+// otherwise: put right, or, in programs for fuzzing, believed (codec/base/fuzzing.h).
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "codec/backend.h"
-#include "codec/fuzzing.h"
-#include "tests/boxes.h"
+#include "codec/base/fuzzing.h"
+#include "tests/support/boxes.h"
 #include "trivelet/codec.h"
 
 namespace trivelet::fuzz {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "codec/verify.h"
+#include "codec/edit/verify.h"
 #include "tests/fuzz/stream_support.h"
 
 using namespace trivelet;

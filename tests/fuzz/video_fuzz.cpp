@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "codec/gop_hash.h"
+#include "codec/base/gop_hash.h"
 #include "io/video/video_io.h"
 
 namespace {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "codec/bytes.h"
-#include "codec/hash.h"
-#include "codec/volume_cuts.h"
-#include "codec/volume_map.h"
-#include "codec/volume_mask.h"
+#include "codec/base/bytes.h"
+#include "codec/base/hash.h"
+#include "codec/volume/volume_cuts.h"
+#include "codec/volume/volume_map.h"
+#include "codec/volume/volume_mask.h"
 #include "io/volume/volume_io.h"
 
 namespace {

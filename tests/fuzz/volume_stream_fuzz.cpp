@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "codec/volume_map.h"
+#include "codec/volume/volume_map.h"
 #include "tests/fuzz/stream_support.h"
 #include "trivelet/volume.h"
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "codec/hash.h"
+#include "codec/base/hash.h"
 #include "codec/still/vstc/vstc.h"
 #include "tests/fuzz/draw.h"
 

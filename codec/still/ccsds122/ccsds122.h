@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "codec/parallel.h"
-#include "codec/simd.h"
+#include "codec/base/simd.h"
+#include "codec/threads/parallel.h"
 #include "trivelet/limits.h"
 #include "trivelet/types.h"
 

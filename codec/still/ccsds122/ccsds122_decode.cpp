@@ -6,12 +6,12 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "codec/limits.h"
+#include "codec/base/limits.h"
 #include "codec/still/ccsds122/ccsds122_device.h"
 #include "codec/still/ccsds122/ccsds122_dwt.h"
 #include "codec/still/ccsds122/ccsds122_parse.h"
 #include "codec/still/ccsds122/ccsds122_segment.h"
-#include "codec/stopwatch.h"
+#include "codec/threads/stopwatch.h"
 
 namespace trivelet::ccsds122 {
 namespace {

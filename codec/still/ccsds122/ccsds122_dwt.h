@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "codec/parallel.h"
 #include "codec/still/ccsds122/ccsds122.h"
 #include "codec/still/ccsds122/ccsds122_kernels.h"
+#include "codec/threads/parallel.h"
 #include "trivelet/types.h"
 
 namespace trivelet::ccsds122 {

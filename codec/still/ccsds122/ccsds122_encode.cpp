@@ -9,7 +9,7 @@
 #include "codec/still/ccsds122/ccsds122_rate.h"
 #include "codec/still/ccsds122/ccsds122_segment.h"
 #include "codec/still/ccsds122/ccsds122_sequence.h"
-#include "codec/stopwatch.h"
+#include "codec/threads/stopwatch.h"
 
 namespace trivelet::ccsds122 {
 namespace {

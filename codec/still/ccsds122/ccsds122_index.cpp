@@ -1,7 +1,7 @@
 // The side index: our own optional companion file of a stream (layout in CCSDS122.md).
 #include <cstring>
 
-#include "codec/fuzzing.h"
+#include "codec/base/fuzzing.h"
 #include "codec/still/ccsds122/ccsds122.h"
 
 namespace trivelet::ccsds122 {

@@ -1,6 +1,6 @@
 #include "codec/still/ccsds122/ccsds122_kernels.h"
 
-#include "codec/simd.h"
+#include "codec/base/simd.h"
 
 namespace trivelet::ccsds122 {
 

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "codec/simd.h"
+#include "codec/base/simd.h"
 #include "codec/still/ccsds122/ccsds122_bits.h"
 
 namespace trivelet::ccsds122 {

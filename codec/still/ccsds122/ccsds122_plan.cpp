@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "trivelet/error.h"
 #include "codec/still/ccsds122/ccsds122_kernels.h"
+#include "trivelet/error.h"
 
 namespace trivelet::ccsds122 {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "codec/range_coder.h"
+#include "codec/entropy/dense/range_coder.h"
 #include "codec/still/dct/dct_scan.h"
 #include "codec/still/vstc/vstc_model.h"
 

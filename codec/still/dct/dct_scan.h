@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "codec/lifting.h"
+#include "codec/transform/lifting.h"
 
 namespace trivelet::dct {
 

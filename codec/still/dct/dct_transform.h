@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "codec/parallel.h"
+#include "codec/threads/parallel.h"
 #include "trivelet/still.h"
 
 namespace trivelet::dct {

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "codec/parallel.h"
-#include "codec/simd.h"
+#include "codec/base/simd.h"
+#include "codec/threads/parallel.h"
 #include "trivelet/limits.h"
 #include "trivelet/still.h"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "codec/range_coder.h"
+#include "codec/entropy/dense/range_coder.h"
 #include "codec/still/vstc/vstc_model.h"
 
 namespace trivelet::vstc {

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <vector>
 
-#include "codec/simd.h"
+#include "codec/base/simd.h"
 
 namespace trivelet::vstc {
 

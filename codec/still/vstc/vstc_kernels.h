@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "codec/lifting.h"
-#include "codec/simd.h"
+#include "codec/base/simd.h"
+#include "codec/transform/lifting.h"
 
 namespace trivelet::vstc {
 

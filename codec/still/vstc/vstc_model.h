@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "codec/lifting.h"
+#include "codec/transform/lifting.h"
 
 namespace trivelet::vstc {
 

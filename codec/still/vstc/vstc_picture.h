@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "trivelet/still.h"
 #include "codec/still/vstc/vstc_kernels.h"
+#include "trivelet/still.h"
 
 namespace trivelet::vstc {
 

@@ -1,0 +1,51 @@
+#include "apps/cluster/crew.h"
+
+#include <algorithm>
+
+#include "apps/cli/backends.h"
+#include "apps/cli/log.h"
+#include "trivelet/error.h"
+
+namespace trivelet::cli {
+
+Crew::Crew(const std::string& command, std::string& device, Common& common, const Help& help)
+    : processes_(start_processes(command)) {
+  if (processes_) {
+    const Place place = place_of_process();
+    common.threads = threads_of_process(place, common.threads);
+    helped_ = processes_->rank() > 0;
+    if (!helped_) summons_ = std::make_unique<Summons>(processes_.get());
+    try {
+      device = device_of_process(place, device);
+    } catch (const Error&) {  // the first process says it
+      if (!helped_) throw;
+    }
+    log::debug("process {} of {}, number {} of its host: --device {}, {}", place.rank, place.size, place.local_rank,
+               device, count_of(static_cast<std::uint64_t>(common.threads), "thread"));
+    if (!helped_) return;
+    log::set_level(log::Level::kError);
+    help(*processes_, device, common);
+  } else if (const std::vector<std::string> devices = devices_named(device); devices.size() > 1) {
+    const int threads = common.threads > 0 ? common.threads : static_cast<int>(std::thread::hardware_concurrency());
+    common.threads = std::max(1, threads / static_cast<int>(devices.size()));
+    device = devices.front();
+    ends_ = team_of_threads(static_cast<int>(devices.size()));
+    for (std::size_t i = 0; i < ends_.size(); ++i) ends_[i]->at_work = [name = devices[i]] { stay_near(name); };
+    processes_ = std::move(ends_.front());
+    for (std::size_t i = 1; i < devices.size(); ++i)
+      threads_.emplace_back([end = ends_[i].get(), name = devices[i], common, help] {
+        end->at_work();
+        help(*end, name, common);
+      });
+    summons_ = std::make_unique<Summons>(processes_.get());
+  } else {
+    device = devices.front();
+  }
+}
+
+Crew::~Crew() {
+  summons_.reset();
+  for (std::thread& t : threads_) t.join();
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,735 @@
+#include "apps/cluster/encode_together.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <exception>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "apps/cluster/sent_frames.h"
+#include "apps/cluster/summons.h"
+#include "codec/base/bytes.h"
+#include "codec/threads/stopwatch.h"
+#include "codec/threads/trace.h"
+#include "trivelet/scene_cuts.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+// Channels: to the first one; GOPs to code; what of their errors is to be measured; where they are written.
+constexpr int kResults = 1;
+constexpr int kTasks = 2;
+constexpr int kAnswers = 3;
+constexpr int kPlaces = 4;
+
+// What a message is, its first byte.
+enum class What : std::uint8_t {
+  kWant,  // kResults
+  kRecord,
+  kErrors,
+  kFailed,
+  kDone,
+  kGop,  // kTasks; frames that are sent come behind it
+  kFit,
+  kEnd,
+  kAnswer,  // kAnswers
+  kStop,
+  kPlace,  // kPlaces, and kEnd
+};
+
+ByteWriter message(What what) {
+  ByteWriter out;
+  out.fixed(static_cast<std::uint8_t>(what));
+  return out;
+}
+
+class Told {
+ public:
+  explicit Told(const Processes::Message& m) : message(m.bytes), in(m.bytes.data(), m.bytes.size(), "a message") {
+    std::uint8_t first = 0;
+    in.fixed(first);
+    what = static_cast<What>(first);
+  }
+  std::uint64_t number() {
+    std::uint64_t v = 0;
+    in.varint(v);
+    return v;
+  }
+  /// What was not read yet.
+  std::vector<std::uint8_t> rest() const {
+    return {message.end() - static_cast<std::ptrdiff_t>(in.left()), message.end()};
+  }
+  const std::vector<std::uint8_t>& message;
+  ByteReader in;
+  What what;
+};
+
+/// A GOP on its way to who codes it.
+struct Task {
+  GopTask task;
+  int frames = 0;
+  bool begins_scene = false;
+  std::optional<Gop> samples;  ///< where they are sent
+  bool end = false;            ///< none comes behind
+};
+
+/// Of the calling thread.
+double cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// ------------------------------------------------------------------------------------------------------- who codes GOPs
+
+/// Writes GOPs into the output when it is told where they begin, in a thread of its own.
+class Placing {
+ public:
+  Placing(Processes& processes, io::SharedFile& output) : processes_(processes), output_(output) {
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Placing() {
+    processes_.send(processes_.rank(), kPlaces, message(What::kEnd).bytes);
+    thread_.join();
+  }
+  Placing(const Placing&) = delete;
+  Placing& operator=(const Placing&) = delete;
+
+  /// To be called before the first process hears of it.
+  void add(std::uint64_t number, std::vector<std::uint8_t> bytes) {
+    const std::lock_guard lock(mutex_);
+    waiting_.emplace(number, std::move(bytes));
+  }
+  /// Whether all are written. Throws what went wrong.
+  bool done() {
+    const std::lock_guard lock(mutex_);
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    return waiting_.empty();
+  }
+
+ private:
+  void run() {
+    trace::name_thread("write");
+    for (bool good = true;;) {
+      const Processes::Message m = processes_.receive(kPlaces);
+      Told r(m);
+      if (r.what == What::kEnd) return;
+      if (good) good = write(r);
+    }
+  }
+  bool write(Told& r) try {
+    const trace::Span span("write");
+    const std::uint64_t number = r.number();
+    std::vector<std::uint8_t>* bytes = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      bytes = &waiting_.at(number);
+    }
+    output_.write_at(r.number(), bytes->data(), bytes->size());
+    const std::lock_guard lock(mutex_);
+    waiting_.erase(number);
+    return true;
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
+    return false;
+  }
+
+  Processes& processes_;
+  io::SharedFile& output_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::vector<std::uint8_t>> waiting_;  ///< by their numbers
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
+
+class Worker {
+ public:
+  Worker(Processes& processes, Share& share)
+      : processes_(processes), share_(share), slots_(slots_of(share)), tasks_(slots_) {}
+
+  /// Codes what is dealt out until there is no more. What goes wrong is told to the first process.
+  void run() {
+    if (processes_.at_work) processes_.at_work();
+    std::thread reader([this] { read(); });
+    try {
+      if (share_.output) placing_.emplace(processes_, *share_.output);
+      work();
+    } catch (const Stopped&) {
+    } catch (...) {
+      complain(std::current_exception());
+    }
+    tasks_.stop();
+    reader.join();
+    placing_.reset();
+    send(message(What::kDone));
+  }
+
+ private:
+  /// Bytes for a GOP that waits for them.
+  struct Fit {
+    std::uint64_t number = 0;
+    std::uint64_t bytes = 0;
+    double slope = 0;
+  };
+  struct Arrived {
+    Gop gop{};
+    GopTask task{};
+    std::optional<Fit> fit{};
+  };
+
+  // GOPs that are sent come in runs, of which each goes to one process: room for one. Of those that it reads the CPU, which codes
+  // one for far longer, has one ahead: what lies ahead of it at the end others could code.
+  static std::size_t slots_of(const Share& share) {
+    const EncoderParams& p = share.encoder->params();
+    const bool target = p.has_byte_target() || p.psnr > 0;
+    return share.read ? (share.backend ? 2 : 1) : target ? kRunGops + 2 : share.encoder->header().motion ? 6 : 2;
+  }
+
+  void send(const ByteWriter& m) { processes_.send(0, kResults, m.bytes); }
+
+  void complain(const std::exception_ptr& error) {
+    ByteWriter m = message(What::kFailed);
+    put_error(m, error);
+    send(m);
+  }
+
+  void want(std::size_t gops) {
+    ByteWriter m = message(What::kWant);
+    m.varint(gops);
+    send(m);
+  }
+
+  // GOPs are read, or received, while others are coded.
+  void read() {
+    trace::name_thread("read");
+    want(slots_);
+    bool reading = true;
+    bool failed = false;
+    for (;;) {
+      const Processes::Message m = processes_.receive(kTasks);
+      Told r(m);
+      if (r.what == What::kEnd) break;
+      if (!reading) continue;  // what is on its way when something went wrong
+      try {
+        Arrived a;
+        if (r.what == What::kFit) {
+          Fit& fit = a.fit.emplace();
+          fit.number = r.number();
+          fit.bytes = r.number();
+          r.in.real(fit.slope);
+          reading = tasks_.push(std::move(a));
+          continue;
+        }
+        a.gop = share_.encoder->make_gop();
+        a.task.number = r.number();
+        a.task.first_frame = r.number();
+        a.task.anew = r.number() != 0;
+        a.task.run = r.number() != 0;
+        a.gop.set_begins_scene(r.number() != 0);
+        a.gop.set_frames(static_cast<int>(r.number()));
+        a.task.seed = r.rest();
+        if (m.object) {
+          copy_frames(*std::static_pointer_cast<Gop>(m.object), a.gop);
+        } else if (share_.read) {
+          const trace::Span span("read frames");
+          share_.read(a.gop, a.task.first_frame);
+        } else {
+          for (int f = 0; f < a.gop.frames(); ++f) unpack_frame(processes_.receive(kTasks), a.gop, f);
+        }
+        reading = tasks_.push(std::move(a));
+      } catch (...) {
+        reading = false;
+        failed = true;
+        tasks_.close(std::current_exception());
+      }
+    }
+    if (!failed) tasks_.close();
+  }
+
+  void work() {
+    // To wait until a device has nothing left to do takes several times as long as to read the next GOP.
+    constexpr std::chrono::milliseconds kReading{50};
+    PartEncoder& encoder = *share_.encoder;
+    for (;;) {
+      std::optional<Arrived> next = tasks_.pop_within(kReading);
+      if (!next) {  // what a device still has is not waited for by others in vain
+        encoder.flush();
+        deliver();
+        next = tasks_.pop();
+      }
+      if (!next) break;
+      if (next->fit) {
+        encoder.fit(next->fit->number, next->fit->bytes, next->fit->slope);
+        deliver();
+        continue;
+      }
+      want(1);
+      encoder.push(std::move(next->gop), next->task);
+      deliver();
+      if (placing_) (void)placing_->done();
+      while (std::optional<Processes::Message> m = processes_.try_receive(kAnswers)) answer(*m);
+      // Those before that others code are known some time, for none waits for one behind it.
+      for (Patience patience; asked_ > encoder.most_asked(); patience.wait()) {
+        encoder.advance();
+        deliver();
+        while (std::optional<Processes::Message> m = processes_.try_receive(kAnswers)) answer(*m);
+      }
+    }
+    encoder.flush();
+    deliver();
+    for (Patience patience; encoder.unsettled() > 0 || (placing_ && !placing_->done()); patience.wait()) {
+      while (std::optional<Processes::Message> m = processes_.try_receive(kAnswers)) answer(*m);
+      deliver();
+    }
+    deliver();
+    if (share_.output) share_.output->finish();
+  }
+
+  void deliver() {
+    const std::vector<GopErrors> measured = share_.encoder->take_errors();  // of records that are there by now
+    while (std::optional<GopRecord> record = share_.encoder->next()) {
+      if (record->asks) ++asked_;
+      if (placing_ && !record->waits) placing_->add(record->number, std::exchange(record->bytes, {}));
+      ByteWriter m = message(What::kRecord);
+      std::shared_ptr<GopRecord> object;
+      if (processes_.shares_memory(0)) {
+        object = std::make_shared<GopRecord>(std::move(*record));
+      } else {
+        const std::vector<std::uint8_t> bytes = record->serialise();
+        m.bytes.insert(m.bytes.end(), bytes.begin(), bytes.end());
+      }
+      processes_.send(0, kResults, std::move(m.bytes), std::move(object));
+    }
+    for (const GopErrors& of_gop : measured) {
+      ByteWriter m = message(What::kErrors);
+      m.varint(of_gop.number);
+      for (const double e : of_gop.errors) m.real(e);
+      send(m);
+    }
+  }
+
+  void answer(const Processes::Message& m) {
+    Told r(m);
+    if (r.what == What::kStop) throw Stopped();
+    const std::uint64_t number = r.number();
+    std::vector<std::size_t> layers(static_cast<std::size_t>(r.number()));
+    for (std::size_t& l : layers) l = static_cast<std::size_t>(r.number());
+    share_.encoder->settle(number, layers);
+    --asked_;
+  }
+
+  Processes& processes_;
+  Share& share_;
+  const std::size_t slots_;
+  StageQueue<Arrived> tasks_;
+  std::size_t asked_ = 0;
+  std::optional<Placing> placing_;  ///< last: its thread ends first
+};
+
+// ------------------------------------------------------------------------------------------------- who deals and writes
+
+class Leader {
+ public:
+  Leader(Processes& processes, Share& own, Dealing& dealing, ByteSink& sink)
+      : processes_(processes),
+        own_(*own.encoder),
+        dealing_(dealing),
+        sink_(sink),
+        found_(dealing.reading == Reading::kSent ? 2 : 64),
+        workers_(static_cast<std::size_t>(processes.size())) {}
+
+  Together run() {
+    std::thread finding([this] { find(); });
+    Patience patience;
+    while (done_ < workers_.size()) {
+      bool busy = false;
+      try {
+        if (!assembly_ && !stopped_) {
+          assembly_.emplace(own_.header(), own_.head(), sink_, dealing_.skip);
+          take_up();
+        }
+        while (std::optional<Processes::Message> m = processes_.try_receive(kResults)) {
+          take(*m);
+          busy = true;
+        }
+        busy = deal() || busy;
+      } catch (...) {
+        stop(std::current_exception());
+      }
+      busy ? patience.reset() : patience.wait();
+    }
+    found_.stop();
+    finding.join();
+    if (failure_) std::rethrow_exception(failure_);
+    assembly_->finish();
+    Together all{finding_, writing_, taken_, placed_, assembly_->frames(), assembly_->bytes()};
+    for (const WorkerState& w : workers_) all.coded.push_back(w.coded);
+    return all;
+  }
+
+ private:
+  struct WorkerState {
+    std::uint64_t wants = 0;
+    std::uint64_t coded = 0;  ///< GOPs
+    std::deque<Task> tasks;   ///< that are its own, not sent yet
+  };
+
+  // Where GOPs end, in a thread of its own.
+  void find() try {
+    trace::name_thread("read");
+    VideoInput& input = dealing_.input;
+    const bool direct = dealing_.reading == Reading::kDirect;
+    const FramesInput frames = dealing_.kept
+                                   ? dealing_.kept->looks()
+                                   : FramesInput{[&](Gop& gop, int first, int count) {
+                                                   return direct ? input.look(gop, first, count, !dealing_.plain_gops)
+                                                                 : input.read_frames(gop, first, count);
+                                                 },
+                                                 [&](int count) { return input.unread(count); }};
+    SceneReader scenes(input.info(), frames, dealing_.threads);
+    KeySchedule schedule = own_.schedule();
+    std::optional<Gop> gop;
+    Task next;
+    for (;;) {
+      const trace::Span span("read frames");
+      if (!gop) gop.emplace(input.info(), own_.header().gop_frames);
+      if (dealing_.plain_gops) {
+        gop->set_frames(gop->capacity());
+        gop->set_frames(frames.read(*gop, 0, gop->capacity()));
+      }
+      if (dealing_.plain_gops ? gop->frames() == 0 : !scenes.read(*gop)) break;
+      Task task = next;
+      task.frames = gop->frames();
+      task.begins_scene = gop->begins_scene();
+      const KeySchedule::Begins begins = schedule.next(task.frames, task.begins_scene);
+      task.task.anew = begins.anew;
+      task.task.run = begins.run;
+      next.task.number += 1;
+      next.task.first_frame += static_cast<std::uint64_t>(task.frames);
+      if (dealing_.reading == Reading::kSent) task.samples = std::exchange(gop, std::nullopt);
+      if (!found_.push(std::move(task))) return;
+    }
+    next.end = true;
+    finding_ = cpu_seconds();
+    (void)found_.push(std::move(next));
+  } catch (...) {
+    found_.close(std::current_exception());
+  }
+
+  // What a run that was stopped left of the first GOPs.
+  void take_up() {
+    GopRecord record;
+    std::vector<double> errors;
+    for (; dealing_.journal && dealing_.journal->take(taken_, record, errors); ++taken_) {
+      // Not measured: it is coded again, and those behind it, too, of which it is not known whether they are to be.
+      MeasuringPlan plan = assembly_->plan();
+      const bool open = record.info.key == GopKey::kOpen;
+      const bool measured =
+          record.asks ? !plan.layers(record.predicted, open, record.anew).empty() : !record.measured_at.empty();
+      if (measured && errors.empty()) return;
+      if (taken_ == 0) seed_ = record.seed;
+      if (!assembly_->add(record).empty()) assembly_->measured(taken_, errors);
+    }
+  }
+
+  void take(const Processes::Message& m) {
+    Told r(m);
+    WorkerState& worker = workers_.at(static_cast<std::size_t>(m.from));
+    if (r.what == What::kDone) ++done_;
+    if (stopped_) return;
+    if (r.what == What::kWant) worker.wants += r.number();
+    if (r.what == What::kFailed) throw_error(r.in, processes_, m.from);
+    if (r.what == What::kErrors) {
+      const std::uint64_t number = r.number();
+      std::vector<double> errors(r.in.left() / sizeof(double));
+      for (double& e : errors) r.in.real(e);
+      if (number < taken_) return;  // as dismiss() has it
+      if (dealing_.journal) dealing_.journal->add_errors(number, errors);
+      assembly_->measured(number, std::move(errors));
+    }
+    if (r.what == What::kRecord) {
+      GopRecord record =
+          m.object ? std::move(*std::static_pointer_cast<GopRecord>(m.object)) : GopRecord::parse(r.rest());
+      if (!record.waits) ++worker.coded;
+      const std::uint64_t number = record.number;
+      if (number == 0 && !record.seed.empty()) seed_ = record.seed;
+      if (record.waits) {
+        coded_ += static_cast<std::uint64_t>(record.info.frames);
+        for_bytes_.emplace(number, std::pair(m.from, std::move(record.waiting)));
+        if (dealing_.written) dealing_.written(coded_);
+        return;
+      }
+      if (number < assembly_->next()) return dismiss(m.from, record);  // of a run that was taken up within
+      if (dealing_.journal) dealing_.journal->add(record);
+      waiting_.emplace(number, std::pair(m.from, std::move(record)));
+      write();
+    }
+  }
+
+  // Is not to be measured.
+  void dismiss(int from, const GopRecord& record) {
+    if (!record.asks) return;
+    ByteWriter m = message(What::kAnswer);
+    m.varint(record.number);
+    m.varint(0);
+    processes_.send(from, kAnswers, m.bytes);
+  }
+
+  void write() {
+    const trace::Span span("write");
+    const ScopeTimer timer(writing_);
+    for (auto first = waiting_.begin(); first != waiting_.end() && first->first == assembly_->next();
+         first = waiting_.begin()) {
+      const auto& [from, record] = first->second;
+      const std::vector<std::size_t> layers = assembly_->add(record);
+      if (record.bytes.empty()) {
+        ++placed_;
+        ByteWriter m = message(What::kPlace);
+        m.varint(record.number);
+        m.varint(assembly_->position_of(record.number));
+        processes_.send(from, kPlaces, m.bytes);
+      }
+      if (record.asks) {
+        ByteWriter m = message(What::kAnswer);
+        m.varint(record.number);
+        m.varint(layers.size());
+        for (const std::size_t l : layers) m.varint(l);
+        processes_.send(from, kAnswers, m.bytes);
+      }
+      waiting_.erase(first);
+    }
+    if (dealing_.written && coded_ == 0) dealing_.written(assembly_->frames());
+  }
+
+  // With a target for bytes: divides them when all GOPs are coded, some at once. Whether all have theirs.
+  bool divide_bytes() {
+    if (for_bytes_.empty()) return true;
+    if (!bytes_) {
+      std::vector<WaitingGop> all;
+      for (auto& [number, w] : for_bytes_) {
+        fitters_.push_back(w.first);
+        all.push_back(std::move(w.second));
+      }
+      const StreamHeader& header = own_.header();
+      const FrameTime begin{all.front().info.begin_pts, 0}, end{all.back().info.end_pts, 0};
+      const double wanted = bytes_wanted(header.video, own_.params(), static_cast<double>(coded_), begin, end);
+      bytes_.emplace(header, std::move(all), static_cast<std::uint64_t>(wanted));
+    }
+    if (assembly_->next() < given_) return false;
+    const std::vector<std::uint64_t> bytes = bytes_->next(assembly_->index(), assembly_->bytes());
+    for (const std::uint64_t b : bytes) {
+      ByteWriter m = message(What::kFit);
+      m.varint(given_);
+      m.varint(b);
+      m.real(bytes_->slope());
+      processes_.send(fitters_[given_++], kTasks, m.bytes);
+    }
+    return bytes.empty();
+  }
+
+  bool with_target() const { return own_.params().has_byte_target() || own_.params().psnr > 0; }
+
+  // Finds the next GOP to deal out, passing those that were taken up; but a run is coded as a whole.
+  void hold() {
+    const std::size_t most_not_sent = dealing_.reading == Reading::kSent ? 1 : 4096;
+    while (!held_) {
+      if (!again_.empty()) {
+        held_ = std::move(again_.front());
+        again_.pop_front();
+        return;
+      }
+      std::optional<Task> t = not_sent_ < most_not_sent ? found_.try_pop() : std::nullopt;
+      if (!t) return;
+      const bool taken = !t->end && t->task.number < taken_;
+      if (t->end || t->task.run) passed_.clear();
+      (taken ? passed_ : again_).push_back(std::move(*t));
+      if (!taken)
+        again_.insert(again_.begin(), std::make_move_iterator(passed_.begin()), std::make_move_iterator(passed_.end()));
+      if (!taken) passed_.clear();
+    }
+  }
+
+  // Deals out what can be; false if nothing could.
+  bool deal() {
+    if (stopped_) return false;
+    // Far ahead of what is written nothing is coded: it waits in memory.
+    const std::uint64_t most_ahead = 64 * (workers_.size() + 1);
+    bool dealt = false;
+    for (;;) {
+      for (std::size_t w = 0; w < workers_.size(); ++w)
+        for (WorkerState& s = workers_[w]; s.wants > 0 && !s.tasks.empty(); s.tasks.pop_front()) {
+          send(static_cast<int>(w), s.tasks.front());
+          --s.wants;
+          --not_sent_;
+          dealt = true;
+        }
+      hold();
+      if (!held_) return dealt;
+      if (held_->end) {
+        if (ended_ || not_sent_ > 0) return dealt;
+        if (own_.params().has_byte_target() && (for_bytes_.size() < held_->task.number || !divide_bytes()))
+          return dealt;
+        end_tasks();
+        return true;
+      }
+      if (!own_.params().has_byte_target() && held_->task.number > assembly_->next() + most_ahead) return dealt;
+      if (held_->task.run) {
+        if (held_->task.number > 0 && with_target() && seed_.empty()) return dealt;
+        held_->task.seed = seed_;
+        const auto room = [](const WorkerState& s) {
+          return static_cast<std::int64_t>(s.wants) - static_cast<std::int64_t>(s.tasks.size());
+        };
+        const auto best = std::max_element(workers_.begin(), workers_.end(),
+                                           [&](const auto& a, const auto& b) { return room(a) < room(b); });
+        if (room(*best) < 1) return dealt;
+        current_ = static_cast<std::size_t>(best - workers_.begin());
+      }
+      workers_[current_].tasks.push_back(std::move(*held_));
+      held_.reset();
+      ++not_sent_;
+      dealt = true;
+    }
+  }
+
+  void send(int to, Task& t) {
+    ByteWriter m = message(What::kGop);
+    m.varint(t.task.number);
+    m.varint(t.task.first_frame);
+    m.varint(t.task.anew);
+    m.varint(t.task.run);
+    m.varint(t.begins_scene);
+    m.varint(static_cast<std::uint64_t>(t.frames));
+    m.bytes.insert(m.bytes.end(), t.task.seed.begin(), t.task.seed.end());
+    if (t.samples && processes_.shares_memory(to))
+      return processes_.send(to, kTasks, std::move(m.bytes), std::make_shared<Gop>(std::move(*t.samples)));
+    processes_.send(to, kTasks, std::move(m.bytes));
+    for (int f = 0; t.samples && f < t.frames; ++f) processes_.send(to, kTasks, pack_frame(*t.samples, f));
+  }
+
+  void end_tasks() {
+    if (std::exchange(ended_, true)) return;
+    for (std::size_t w = 0; w < workers_.size(); ++w)
+      processes_.send(static_cast<int>(w), kTasks, message(What::kEnd).bytes);
+  }
+
+  // The others finish the GOP they are at; nothing that still comes counts.
+  void stop(std::exception_ptr failure) {
+    if (std::exchange(stopped_, true)) return;
+    failure_ = std::move(failure);
+    found_.stop();
+    if (dealing_.kept) dealing_.kept->stop_looking();
+    for (std::size_t w = 0; w < workers_.size(); ++w)
+      processes_.send(static_cast<int>(w), kAnswers, message(What::kStop).bytes);
+    end_tasks();
+  }
+
+  Processes& processes_;
+  const PartEncoder& own_;
+  Dealing& dealing_;
+  ByteSink& sink_;
+  std::optional<StreamAssembly> assembly_;
+  StageQueue<Task> found_;
+  std::optional<Task> held_;  ///< found, and nobody has room for it
+  double finding_ = 0;
+  double writing_ = 0;
+  std::uint64_t placed_ = 0;
+  std::uint64_t taken_ = 0;  ///< GOPs that were taken up
+  std::deque<Task> passed_;  ///< of them, those of the run that is found now
+  std::deque<Task> again_;   ///< to deal out before others
+  std::vector<WorkerState> workers_;
+  std::size_t current_ = 0;  ///< who codes the GOPs of this run
+  std::size_t not_sent_ = 0;
+  std::size_t done_ = 0;
+  std::map<std::uint64_t, std::pair<int, GopRecord>> waiting_;  ///< for those before them
+  std::vector<std::uint8_t> seed_;                              ///< with a target: of GOP 0
+  // With a target for bytes.
+  std::uint64_t coded_ = 0;                                        ///< frames
+  std::map<std::uint64_t, std::pair<int, WaitingGop>> for_bytes_;  ///< GOPs that wait for their bytes
+  std::optional<BytePlan> bytes_;
+  std::vector<int> fitters_;  ///< of all GOPs: who has coded them
+  std::uint64_t given_ = 0;   ///< GOPs that have theirs
+  bool ended_ = false;
+  bool stopped_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+std::function<void(Gop& gop, std::uint64_t first_frame)> read_from(std::shared_ptr<VideoInput> input) {
+  return [input, at = std::uint64_t{0}](Gop& gop, std::uint64_t first_frame) mutable {
+    input->skip(first_frame - at);
+    const int got = input->read_frames(gop, 0, gop.frames());
+    require(got == gop.frames(), ErrorKind::kBadStream, "the input became shorter while it was read");
+    at = first_frame + static_cast<std::uint64_t>(got);
+  };
+}
+
+std::vector<std::uint8_t> pack_call(const StreamHeader& header, Reading reading, const io::SharedOutput& output) {
+  ByteWriter m;
+  m.fixed(static_cast<std::uint8_t>(reading));
+  const std::vector<std::uint8_t> place = io::serialise(output);
+  m.varint(place.size());
+  m.bytes.insert(m.bytes.end(), place.begin(), place.end());
+  const std::vector<std::uint8_t> head = serialise(header);
+  m.bytes.insert(m.bytes.end(), head.begin(), head.end());
+  return std::move(m.bytes);
+}
+
+void help_encode(Processes& processes, const std::string& job,
+                 const std::function<Share(const StreamHeader&, Reading)>& prepare) {
+  const std::optional<Call> call = wait_for_call(processes);
+  if (!call) return;
+  ByteReader in(call->along.data(), call->along.size(), "a call");
+  std::uint8_t reading = 0;
+  std::uint64_t place_bytes = 0;
+  in.fixed(reading);
+  in.varint(place_bytes);
+  const auto place = call->along.end() - static_cast<std::ptrdiff_t>(in.left());
+  const std::vector<std::uint8_t> head(place + static_cast<std::ptrdiff_t>(place_bytes), call->along.end());
+  Share share;
+  std::exception_ptr unprepared;
+  try {
+    call->check(job);
+    share = prepare(parse_stream_header(head.data(), head.size()), static_cast<Reading>(reading));
+    const io::SharedOutput output = io::parse_shared_output(&*place, static_cast<std::size_t>(place_bytes));
+    if (!output.path.empty()) share.output = io::SharedFile::open(output);
+    require(serialise(share.encoder->header()) == head, ErrorKind::kInternal,
+            "makes another header of the same options; all processes need the same program");
+  } catch (...) {
+    unprepared = std::current_exception();
+  }
+  if (unprepared) {
+    ByteWriter failed = message(What::kFailed);
+    put_error(failed, unprepared);
+    processes.send(0, kResults, failed.bytes);
+    while (Told(processes.receive(kTasks)).what != What::kEnd) {
+    }
+    processes.send(0, kResults, message(What::kDone).bytes);
+    if (static_cast<Reading>(reading) == Reading::kKept) KeptFrames::stand_aside(processes);
+  } else {
+    if (share.kept) share.kept->start();
+    Worker(processes, share).run();
+    share.kept.reset();
+  }
+  wait_for_farewell(processes);
+}
+
+Together encode_together(Processes& processes, Share& own, Dealing& dealing, ByteSink& sink) {
+  std::thread worker([&] { Worker(processes, own).run(); });
+  struct Join {
+    std::thread& thread;
+    ~Join() { thread.join(); }
+  } const join{worker};
+  return Leader(processes, own, dealing, sink).run();
+}
+
+}  // namespace trivelet::cli

@@ -1,0 +1,116 @@
+#include "apps/cluster/processes.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
+#include <thread>
+#include <utility>
+
+#include "apps/cli/modules.h"
+#include "trivelet/error.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+/// The first of these that the environment has.
+int number_in(std::initializer_list<const char*> names, int otherwise) {
+  for (const char* name : names)
+    if (const char* text = std::getenv(name); text && *text) return std::atoi(text);
+  return otherwise;
+}
+
+class ThreadOfTeam final : public Processes {
+ public:
+  using Team = std::vector<ThreadOfTeam*>;
+  ThreadOfTeam(int rank, std::shared_ptr<Team> team) : rank_(rank), team_(std::move(team)) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(team_->size()); }
+  bool shares_memory(int) const override { return true; }
+
+ private:
+  void send_away(int to, int channel, Message message) override {
+    (*team_)[static_cast<std::size_t>(to)]->keep(channel, std::move(message));
+  }
+  std::optional<Message> receive_from_others(int) override { return std::nullopt; }
+
+  int rank_;
+  std::shared_ptr<Team> team_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Processes>> team_of_threads(int count) {
+  const auto team = std::make_shared<ThreadOfTeam::Team>();
+  std::vector<std::unique_ptr<Processes>> all;
+  for (int i = 0; i < count; ++i) {
+    auto one = std::make_unique<ThreadOfTeam>(i, team);
+    team->push_back(one.get());
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+void Processes::keep(int channel, Message message) {
+  const std::lock_guard lock(mutex_);
+  kept_[channel].push_back(std::move(message));
+}
+
+void Processes::send(int to, int channel, std::vector<std::uint8_t> bytes, std::shared_ptr<void> object) {
+  Message message{rank(), std::move(bytes), std::move(object)};
+  if (to == rank()) return keep(channel, std::move(message));
+  send_away(to, channel, std::move(message));
+}
+
+std::optional<Processes::Message> Processes::try_receive(int channel) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::deque<Message>& messages = kept_[channel]; !messages.empty()) {
+      Message first = std::move(messages.front());
+      messages.pop_front();
+      return first;
+    }
+  }
+  return receive_from_others(channel);
+}
+
+Processes::Message Processes::receive(int channel) {
+  Patience patience;
+  for (;;) {
+    if (std::optional<Message> message = try_receive(channel)) return std::move(*message);
+    patience.wait();
+  }
+}
+
+void Patience::wait() {
+  std::this_thread::sleep_for(pause_);
+  pause_ = std::min(2 * pause_, kLongest);
+}
+
+// Open MPI, then those of MPICH and of Slurm. A batch script of Slurm is one process, whatever SLURM_NTASKS says.
+Place place_of_process() {
+  Place p;
+  p.size =
+      number_in({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}, std::getenv("PMIX_RANK") ? number_in({"SLURM_NTASKS"}, 2) : 1);
+  if (p.size < 2) return {};
+  p.rank = number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}, 0);
+  p.local_rank = number_in({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}, 0);
+  p.local_size = std::max(1, number_in({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}, 1));
+  return p;
+}
+
+const MpiAdapter* mpi_adapter(const std::string& user) {
+  if (place_of_process().size < 2) return nullptr;
+  const auto* mpi = static_cast<const MpiAdapter*>(load_module("mpi", user));
+  require(mpi, ErrorKind::kUnsupported,
+          user + ": started by mpirun, but this build has no MPI; configure with TRIVELET_MPI=ON");
+  return mpi;
+}
+
+std::unique_ptr<Processes> start_processes(const std::string& user) {
+  const MpiAdapter* mpi = mpi_adapter(user);
+  return mpi ? mpi->start_processes() : nullptr;
+}
+
+}  // namespace trivelet::cli

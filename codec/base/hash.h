@@ -1,0 +1,35 @@
+// Checks of bytes: CRC-32C (Castagnoli, RFC 3720) for chunks and headers, XXH64 for decoded samples.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "codec/base/fuzzing.h"
+
+namespace trivelet {
+
+/// CRC-32C of `size` bytes, continuing from `crc` (0 to begin). Uses the processor's instruction when there is one.
+std::uint32_t crc32c(const void* data, std::size_t size, std::uint32_t crc = 0);
+
+/// The same on processors that have no such instruction.
+std::uint32_t crc32c_portable(const void* data, std::size_t size, std::uint32_t crc = 0);
+
+/// Whether bytes of a stream have the CRC-32C that stands there.
+inline bool has_crc32c(const void* data, std::size_t size, std::uint32_t crc) {
+  return checks_are_believed || crc32c(data, size) == crc;
+}
+
+/// XXH64 with seed 0, as specified by the xxHash project, fed piece by piece.
+class XxHash64 {
+ public:
+  void update(const void* data, std::size_t size);
+  std::uint64_t digest() const;
+
+ private:
+  std::uint64_t lane_[4] = {0x60EA27EEADC0B5D6ull, 0xC2B2AE3D27D4EB4Full, 0, 0x61C8864E7A143579ull};
+  std::uint8_t buffer_[32] = {};
+  std::size_t buffered_ = 0;
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace trivelet

@@ -1,0 +1,28 @@
+// The backend on the CPU: transform, then all code blocks of all components in parallel; several GOPs beside each other
+// where there are many threads.
+#include "codec/cpu/cpu_backend.h"
+
+#include "codec/cpu/gop_lanes.h"
+#include "codec/cpu/prediction_backend.h"
+
+namespace trivelet {
+
+namespace {
+
+std::unique_ptr<GopEncoder> make_cpu_encoder(const StreamHeader& h, const BackendOptions& o) {
+  if (h.profile == Profile::kPredictive) return make_predictive_encoder(h, o);
+  return o.lanes > 1 ? make_encoder_lanes(h, o) : make_transform_encoder(h, o);
+}
+std::unique_ptr<GopDecoder> make_cpu_decoder(const StreamHeader& h, const Reduction& r, const BackendOptions& o) {
+  if (h.profile == Profile::kPredictive) return make_predictive_decoder(h, o);
+  return o.lanes > 1 ? make_decoder_lanes(h, r, o) : make_transform_decoder(h, r, o);
+}
+
+}  // namespace
+
+const Backend& cpu_backend() {
+  static const Backend backend{"cpu", make_cpu_encoder, make_cpu_decoder};
+  return backend;
+}
+
+}  // namespace trivelet

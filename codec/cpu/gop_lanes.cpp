@@ -1,0 +1,399 @@
+#include "codec/cpu/gop_lanes.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "codec/base/fuzzing.h"
+#include "codec/cpu/cpu_backend.h"
+#include "codec/format/stream_layout.h"
+#include "codec/threads/parallel.h"
+#include "codec/threads/trace.h"
+
+namespace trivelet {
+
+namespace {
+
+constexpr int kThreadsOfLane = 4;    // do the work of 3.6
+constexpr int kThreadsThatCopy = 4;  // bring memory to its limit
+
+int threads_of(const BackendOptions& options) {
+  return options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// A thread that does one thing at a time for its owner; the owner's where the system starts no more.
+class Errand {
+ public:
+  explicit Errand(const char* name) {
+    try {
+      thread_ = std::thread([this, name] { run(name); });
+    } catch (const std::system_error&) {
+    }
+  }
+  ~Errand() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  Errand(const Errand&) = delete;
+  Errand& operator=(const Errand&) = delete;
+
+  /// Only when the one before was waited for.
+  void begin(std::function<void()> what) {
+    if (!thread_.joinable()) {
+      error_ = done(what);
+      return;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      what_ = std::move(what);
+    }
+    changed_.notify_all();
+  }
+  /// Returns when it is done. Throws what it threw, once.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !what_; });
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+
+ private:
+  static std::exception_ptr done(const std::function<void()>& what) {
+    try {
+      what();
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+  void run(const char* name) {
+    trace::name_thread(name);
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return stop_ || what_; });
+      if (!what_) return;
+      lock.unlock();
+      const std::exception_ptr error = done(what_);
+      lock.lock();
+      error_ = error;
+      what_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void()> what_;
+  std::exception_ptr error_;
+  bool stop_ = false;
+  std::thread thread_;  ///< last: it uses the others
+};
+
+/// What stages took, of the GOPs that were pulled.
+struct LaneTimes {
+  double transform = 0, busy_transform = 0, coder = 0, busy_coder = 0;
+
+  template <class Coder>
+  static LaneTimes of(const Coder& c) {
+    return {c.seconds_transform(), c.busy_transform(), c.seconds_coder(), c.busy_coder()};
+  }
+  void add(const LaneTimes& from, const LaneTimes& to) {
+    transform += to.transform - from.transform;
+    busy_transform += to.busy_transform - from.busy_transform;
+    coder += to.coder - from.coder;
+    busy_coder += to.busy_coder - from.busy_coder;
+  }
+};
+
+/// Lanes, of which some are on their way, in the order in which they were sent.
+template <class Lane>
+class Lanes {
+ public:
+  using Make = std::function<std::unique_ptr<Lane>(int threads)>;
+  Lanes(int threads, int most, Make make) : threads_(threads), most_(most), make_(std::move(make)) {
+    all_.push_back(make_(threads));
+    idle_.push_back(all_.back().get());
+  }
+
+  int most() const { return most_; }
+  int count() const { return static_cast<int>(all_.size()); }
+  bool empty() const { return flying_.empty(); }
+  const std::deque<Lane*>& flying() const { return flying_; }
+
+  /// One that is idle: of those with more threads the first.
+  Lane& idle() {
+    if (idle_.empty()) {
+      require(count() < most_, ErrorKind::kInternal, "more GOPs beside each other than lanes");
+      all_.push_back(make_(std::max(1, threads_ / (most_ - 1))));
+      idle_.push_back(all_.back().get());
+    }
+    return *idle_.back();
+  }
+  /// It is on its way from now on.
+  void send(Lane& lane) {
+    flying_.push_back(&lane);
+    idle_.erase(std::find(idle_.begin(), idle_.end(), &lane));
+  }
+  /// The one sent first is idle again, once it is waited for.
+  Lane& take() {
+    Lane& lane = *flying_.front();
+    idle_.push_back(&lane);
+    flying_.pop_front();
+    const auto before = [this](const Lane* a, const Lane* b) { return number(a) > number(b); };
+    std::sort(idle_.begin(), idle_.end(), before);
+    return lane;
+  }
+
+ private:
+  std::size_t number(const Lane* lane) const {
+    return static_cast<std::size_t>(
+        std::find_if(all_.begin(), all_.end(), [lane](const auto& l) { return l.get() == lane; }) - all_.begin());
+  }
+
+  int threads_;
+  int most_;
+  Make make_;
+  std::vector<std::unique_ptr<Lane>> all_;
+  std::vector<Lane*> idle_;
+  std::deque<Lane*> flying_;
+};
+
+BackendOptions with_threads(BackendOptions options, int threads) {
+  options.threads = threads;
+  return options;
+}
+
+/// The frames of `from`; `to` has room for them.
+void copy_frames(const Gop& from, Gop& to, ThreadPool& pool) {
+  to.set_frames(from.frames());
+  for (int c = 0; c < from.components(); ++c) {
+    const VolumeView v = from.plane(c);
+    const MutableVolumeView w = to.plane(c);
+    pool.parallel_for(from.frames(), [&](int f, int) {
+      for (int y = 0; y < v.shape.height; ++y) std::memcpy(w.row(f, y), v.row(f, y), v.row_bytes());
+    });
+  }
+}
+
+// ----------------------------------------------------------------------------------------------------------- encoding
+
+class EncoderLanes final : public GopEncoder {
+ public:
+  EncoderLanes(const StreamHeader& header, const BackendOptions& options, int most)
+      : header_(header),
+        copying_(std::min(kThreadsThatCopy, threads_of(options))),
+        lanes_(threads_of(options), most, [this, options](int threads) {
+          return std::make_unique<Lane>(header_, with_threads(options, threads));
+        }) {}
+
+  int depth() const override { return lanes_.most(); }
+
+  void push(const Gop& gop, const GopChoices& choices) override {
+    Lane& lane = lanes_.idle();
+    copy_frames(gop, lane.gop, copying_);
+    lanes_.send(lane);
+    lane.errand.begin([&lane, choices] {
+      const trace::Span span("code a GOP");
+      lane.encoder->push(lane.gop, choices);
+      (void)lane.encoder->pull(lane.coded);
+    });
+  }
+  void push(CoefficientGop& coefficients, const GopChoices& choices) override {
+    Lane& lane = lanes_.idle();
+    lane.encoder->push(coefficients, choices);
+    (void)lane.encoder->pull(lane.coded);
+    lanes_.send(lane);
+  }
+  void transform(const Gop& gop, const GopChoices& choices, CoefficientGop& out) override {
+    lanes_.idle().encoder->transform(gop, choices, out);
+  }
+
+  bool pull(CodedGop& out) override {
+    if (lanes_.empty()) return false;
+    Lane& lane = lanes_.take();
+    lane.errand.wait();
+    const LaneTimes now = LaneTimes::of(*lane.encoder);
+    times_.add(std::exchange(lane.times, now), now);
+    out = std::exchange(lane.coded, {});
+    out.held = &lane.gop;
+    return true;
+  }
+
+  bool has_lanes() const override { return true; }
+  double seconds_transform() const override { return times_.transform / lanes_.count(); }
+  double seconds_coder() const override { return times_.coder / lanes_.count(); }
+  double busy_transform() const override { return times_.busy_transform; }
+  double busy_coder() const override { return times_.busy_coder; }
+
+ private:
+  struct Lane {
+    Lane(const StreamHeader& header, const BackendOptions& options)
+        : encoder(make_transform_encoder(header, options)), gop(header.video, header.gop_frames), errand("lane") {}
+    std::unique_ptr<GopEncoder> encoder;
+    Gop gop;
+    CodedGop coded;
+    LaneTimes times;
+    Errand errand;  ///< last: it ends first
+  };
+
+  StreamHeader header_;
+  ThreadPool copying_;
+  LaneTimes times_;
+  Lanes<Lane> lanes_;
+};
+
+// ----------------------------------------------------------------------------------------------------------- decoding
+
+class DecoderLanes final : public GopDecoder {
+ public:
+  DecoderLanes(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options, int most)
+      : header_(header),
+        reduction_(reduction),
+        copying_(std::min(kThreadsThatCopy, threads_of(options))),
+        lanes_(threads_of(options), most, [this, options](int threads) {
+          return std::make_unique<Lane>(header_, reduction_, with_threads(options, threads));
+        }) {}
+
+  int depth() const override { return lanes_.most(); }
+
+  // What is to become of it is known when one is pulled.
+  void push(const LayeredGop& received, std::vector<std::string>* damage) override {
+    Lane& lane = lanes_.idle();
+    lane.received = &received;
+    lane.damage = damage;
+    lane.begun = false;
+    lanes_.send(lane);
+    if (to_samples_) begin(lane);
+  }
+
+  bool pull(Gop& gop) override { return pull(gop, false); }
+  bool exchange(Gop& gop) override { return pull(gop, true); }
+
+  bool pull(CoefficientGop& out) override {
+    to_samples_ = false;
+    if (lanes_.empty()) return false;
+    Lane& lane = lanes_.take();
+    if (lane.begun) {  // and done for nothing
+      try {
+        lane.errand.wait();
+      } catch (const Error&) {  // which comes again
+      }
+      if (lane.damage) lane.damage->clear();
+    }
+    lane.decoder->push(*lane.received, lane.damage);
+    (void)lane.decoder->pull(out);
+    count(lane);
+    return true;
+  }
+  void inverse(CoefficientGop& coefficients, Gop& gop) override {
+    Lane& lane = lanes_.idle();
+    lane.decoder->inverse(coefficients, gop);
+    count(lane);
+  }
+
+  bool has_lanes() const override { return true; }
+  double seconds_transform() const override { return times_.transform / lanes_.count(); }
+  double seconds_coder() const override { return times_.coder / lanes_.count(); }
+  double busy_transform() const override { return times_.busy_transform; }
+  double busy_coder() const override { return times_.busy_coder; }
+
+ private:
+  struct Lane {
+    Lane(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options)
+        : decoder(make_transform_decoder(header, reduction, options)), errand("lane") {}
+    std::unique_ptr<GopDecoder> decoder;
+    Gop gop;
+    const LayeredGop* received = nullptr;
+    std::vector<std::string>* damage = nullptr;
+    bool begun = false;
+    LaneTimes times;
+    Errand errand;  ///< last: it ends first
+  };
+
+  void begin(Lane& lane) {
+    if (std::exchange(lane.begun, true)) return;
+    lane.errand.begin([this, &lane] {
+      const trace::Span span("decode a GOP");
+      if (lane.gop.capacity() == 0)
+        lane.gop = Gop(reduced_video(header_.video, reduction_), low_length(header_.gop_frames, reduction_.temporal));
+      lane.decoder->push(*lane.received, lane.damage);
+      (void)lane.decoder->pull(lane.gop);
+    });
+  }
+
+  bool pull(Gop& gop, bool may_exchange) {
+    to_samples_ = true;
+    if (lanes_.empty()) return false;
+    for (Lane* lane : lanes_.flying()) begin(*lane);
+    Lane& lane = lanes_.take();
+    lane.errand.wait();
+    count(lane);
+    const int frames = lane.gop.frames();
+    gop.set_frames(gop.capacity());
+    lane.gop.set_frames(lane.gop.capacity());
+    const bool swaps = may_exchange && are_alike(gop, lane.gop);
+    lane.gop.set_frames(frames);
+    if (swaps)
+      std::swap(gop, lane.gop);
+    else
+      copy_frames(lane.gop, gop, copying_);
+    return true;
+  }
+
+  void count(Lane& lane) {
+    const LaneTimes now = LaneTimes::of(*lane.decoder);
+    times_.add(std::exchange(lane.times, now), now);
+  }
+
+  StreamHeader header_;
+  Reduction reduction_;
+  ThreadPool copying_;
+  LaneTimes times_;
+  bool to_samples_ = false;  ///< what is pushed can be begun
+  Lanes<Lane> lanes_;
+};
+
+}  // namespace
+
+int lanes_for(const StreamHeader& header, const BackendOptions& options, std::uint64_t bytes, std::uint64_t gops) {
+  if (!kThreadsAhead || header.motion || header.profile == Profile::kPredictive || options.workers.run) return 1;
+  const int threads = threads_of(options);
+  if (threads < 2 * kThreadsOfLane) return 1;
+  const std::uint64_t by_memory = kLaneBytes * static_cast<std::uint64_t>(threads) / std::max<std::uint64_t>(1, bytes);
+  const auto by_threads = static_cast<std::uint64_t>(threads / kThreadsOfLane + 1);
+  const std::uint64_t most = gops > 0 ? std::min(gops, by_threads) : by_threads;
+  return static_cast<int>(std::clamp<std::uint64_t>(by_memory, 1, most));
+}
+
+// Coefficients, the samples, and of what is coded about as much.
+std::uint64_t encoding_memory(const StreamHeader& header) {
+  return header.samples(header.gop_frames) *
+         (sizeof(float) + 2 * static_cast<unsigned>(header.video.format.bytes_per_sample()));
+}
+
+std::uint64_t decoding_memory(const StreamHeader& header, const Reduction& reduction) {
+  const std::uint64_t samples = header.samples(header.gop_frames) >> (2 * reduction.spatial + reduction.temporal);
+  return samples * (sizeof(float) + static_cast<unsigned>(header.video.format.bytes_per_sample()));
+}
+
+std::unique_ptr<GopEncoder> make_encoder_lanes(const StreamHeader& header, const BackendOptions& options) {
+  return std::make_unique<EncoderLanes>(header, options, options.lanes);
+}
+
+std::unique_ptr<GopDecoder> make_decoder_lanes(const StreamHeader& header, const Reduction& reduction,
+                                               const BackendOptions& options) {
+  return std::make_unique<DecoderLanes>(header, reduction, options, options.lanes);
+}
+
+}  // namespace trivelet

@@ -1,0 +1,276 @@
+#include "codec/cpu/motion_gop.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "codec/base/squared_error.h"
+#include "codec/motion/motion_field.h"
+#include "codec/motion/motion_kernels.h"
+#include "codec/motion/motion_lift.h"
+#include "codec/motion/motion_search.h"
+#include "codec/rate/rate_control.h"
+#include "codec/transform/colour.h"
+#include "codec/transform/dwt_kernels.h"
+#include "codec/transform/lifting.h"
+
+namespace trivelet {
+
+namespace {
+
+constexpr Decomposition kNoTransform{Layout::kT2d, 0, 0, Wavelet::kHaar, Wavelet::kHaar};
+
+// Lossless streams have no step; noise of a grey level or two is what motion has to beat there.
+constexpr double kLosslessStep = 3;
+
+// A field without its first frames.
+Field<std::int32_t> frames_from(Field<std::int32_t> field, int first) {
+  field.data += first * field.frame_stride;
+  field.shape.frames -= first;
+  return field;
+}
+
+}  // namespace
+
+bool may_move(const StreamHeader& header, int frames, const GopChoices& choices) {
+  return header.motion && choices.motion != Motion::kOff && (frames > 1 || choices.key == GopKey::kOpen);
+}
+
+MotionScale MotionTransform::scale_of(int component, int reduced) const {
+  const PixelFormat& f = header_.video.format;
+  const bool chroma = f.is_chroma(component);
+  return {(chroma ? f.log2_chroma_w : 0) + reduced, (chroma ? f.log2_chroma_h : 0) + reduced};
+}
+
+MotionBorders MotionTransform::borders(const MotionKeys& keys, const GopMotion& motion, int component) const {
+  const auto c = static_cast<std::size_t>(component);
+  MotionBorders b;
+  if (keys.before && !keys.before->empty()) b.before = &keys.before->components[c];
+  if (keys.own_exact && !keys.own_exact->empty()) b.own_exact = &keys.own_exact->components[c];
+  if (keys.own && motion.places.ends_with_key(motion.levels)) {
+    keys.own->components.resize(header_.components.size());
+    keys.own->components[c].resize(static_cast<std::size_t>(motion.levels));
+    b.own = &keys.own->components[c];
+  }
+  return b;
+}
+
+void MotionTransform::load(const Gop& gop, GopKey key, const MotionKey& before,
+                           const std::vector<Field<std::int32_t>>& memory) {
+  places_ = {gop.frames(), key};
+  loaded_ = memory;
+  const auto frames_at = [&](int c) { return frames_from(loaded_[static_cast<std::size_t>(c)], first_place(key)); };
+  int c = 0;
+  if (header_.colour_transform) {
+    forward_colour<std::int32_t>(gop, header_.components[0].offset, frames_at(0), frames_at(1), frames_at(2), pool_);
+    c = 3;
+  }
+  for (; c < gop.components(); ++c)
+    forward_transform<std::int32_t>(gop.plane(c), header_.components[static_cast<std::size_t>(c)].offset, frames_at(c),
+                                    kNoTransform, pool_, simd_);
+  if (key == GopKey::kFirst) return;
+  const int fraction = header_.lossless ? 0 : kMotionFraction;
+  for (c = 0; c < gop.components(); ++c) {
+    const Field<std::int32_t> field = loaded_[static_cast<std::size_t>(c)];
+    const std::size_t samples = static_cast<std::size_t>(field.frame_stride);
+    if (before.empty())
+      std::fill_n(field.data, samples, 0);
+    else  // nothing was added to it at the finest level
+      std::transform(before.components[static_cast<std::size_t>(c)][0].begin(),
+                     before.components[static_cast<std::size_t>(c)][0].end(), field.data,
+                     [fraction](std::int32_t x) { return x >> fraction; });
+  }
+}
+
+MotionKey MotionTransform::last_frame() {
+  MotionKey key;
+  if (!places_.ends_with_key(header_.temporal_levels)) return key;
+  const int fraction = header_.lossless ? 0 : kMotionFraction;
+  for (int c = 0; c < static_cast<int>(header_.components.size()); ++c) {
+    const Field<std::int32_t> field = loaded_[static_cast<std::size_t>(c)];
+    const std::int32_t* last = field.row(places_.count - 1, 0);
+    std::vector<std::int32_t> samples(last, last + field.frame_stride);
+    for (std::int32_t& x : samples) x *= 1 << fraction;
+    key.components.push_back({std::move(samples)});
+  }
+  return key;
+}
+
+MotionKey MotionTransform::last_frame_of(const Gop& gop, GopKey key) {
+  if (!MotionPlaces(gop.frames(), key).ends_with_key(header_.temporal_levels)) return {};
+  Gop last(header_.video, 1);
+  last.set_frames(1);
+  std::vector<std::vector<std::int32_t>> memory;
+  std::vector<Field<std::int32_t>> fields;
+  for (int c = 0; c < gop.components(); ++c) {
+    const VolumeView from = gop.plane(c);
+    const MutableVolumeView to = last.plane(c);
+    for (int y = 0; y < from.shape.height; ++y)
+      std::memcpy(to.row(0, y), from.row(gop.frames() - 1, y), from.row_bytes());
+    memory.emplace_back(to.shape.samples());
+    fields.push_back({memory.back().data(), to.shape, to.shape.width,
+                      static_cast<std::ptrdiff_t>(to.shape.width) * to.shape.height});
+  }
+  load(last, GopKey::kFirst, {}, fields);
+  MotionKey of_last = last_frame();
+  loaded_.clear();
+  return of_last;
+}
+
+MotionSearchParams MotionTransform::search_params(float step, bool may_close) const {
+  MotionSearchParams params;
+  params.may_close = may_close;
+  params.bits = header_.video.format.bits;
+  params.effort = effort_;
+  params.step = header_.lossless ? kLosslessStep : static_cast<double>(step);
+  return params;
+}
+
+std::shared_ptr<const GopMotion> MotionTransform::with_sections(GopMotion&& found, float step) const {
+  auto motion = std::make_shared<GopMotion>(std::move(found));
+  motion->step = step;
+  for (int level = header_.temporal_levels - 1; level >= 0; --level)
+    motion->sections.push_back(encode_motion(*motion, level, static_cast<int>(header_.components.size()), &pool_));
+  return motion;
+}
+
+std::shared_ptr<const GopMotion> MotionTransform::search(float step, bool closes) {
+  std::vector<MotionPlane> planes;
+  const int components = static_cast<int>(header_.components.size());
+  for (int c = 0; c < components; ++c) planes.push_back({loaded_[static_cast<std::size_t>(c)], scale_of(c, 0)});
+  GopMotion found =
+      search_motion(planes, search_params(step, closes), places_.key, header_.temporal_levels, pool_, simd_);
+  return with_sections(closes ? without_before(std::move(found)) : std::move(found), step);
+}
+
+std::shared_ptr<const GopMotion> MotionTransform::search(const Gop& gop, GopKey key, const MotionKey& before,
+                                                         float step, bool closes, MotionSearcher& searcher) const {
+  const std::int32_t* luma = key == GopKey::kOpen ? before.components[0][0].data() : nullptr;
+  GopMotion found = searcher.search(gop, key, luma, search_params(step, closes));
+  return with_sections(closes ? without_before(std::move(found)) : std::move(found), step);
+}
+
+void MotionTransform::forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real) {
+  const Field<std::int32_t> field = loaded_[static_cast<std::size_t>(component)];
+  const MotionKernels& kernels = motion_kernels(resolve_simd(simd_));
+  const int width = field.shape.width, height = field.shape.height;
+  const auto for_rows = [&](const auto& body) {
+    pool_.parallel_for(field.shape.frames * height, [&](int i, int) { body(field.row(i / height, i % height)); });
+  };
+  if (real) for_rows([&](std::int32_t* x) { kernels.widen(x, width); });
+  forward_motion(field, motion,
+                 {component, scale_of(component, 0), real ? kMotionFraction : 0, header_.video.format.bits},
+                 borders(keys, motion, component), pool_, simd_);
+  if (motion.places.key != GopKey::kFirst)
+    std::fill_n(field.data, static_cast<std::size_t>(field.frame_stride), 0);  // what is not coded
+  if (real) for_rows([&](std::int32_t* x) { kernels.to_real(x, width); });
+}
+
+void MotionTransform::correlate(const Field<float>& field, const GopMotion& motion, int component) const {
+  const MotionKernels& kernels = motion_kernels(resolve_simd(simd_));
+  const Field<std::int32_t> integers = as_integers(field);
+  const int width = field.shape.width, height = field.shape.height;
+  const auto for_rows = [&](const auto& body) {
+    pool_.parallel_for(field.shape.frames * height, [&](int i, int) { body(integers.row(i / height, i % height)); });
+  };
+  for_rows([&](std::int32_t* x) { kernels.from_real(x, width, 1 << kMotionFraction); });
+  correlate_motion(integers, motion, {component, scale_of(component, 0), kMotionFraction, header_.video.format.bits},
+                   pool_, simd_);
+  for_rows([&](std::int32_t* x) { kernels.to_real(x, width); });
+}
+
+template <class T>
+Field<std::int32_t> MotionTransform::inverse_time(const Field<T>& from, float gain, int component,
+                                                  const GopMotion& motion, const Reduction& reduction,
+                                                  const MotionKeys& keys) {
+  constexpr bool kReal = std::is_floating_point_v<T>;
+  const Field<std::int32_t> field = as_integers(from);
+  if constexpr (kReal) {
+    const MotionKernels& kernels = motion_kernels(resolve_simd(simd_));
+    const int height = field.shape.height;
+    pool_.parallel_for(field.shape.frames * height, [&](int i, int) {
+      kernels.from_real(field.row(i / height, i % height), field.shape.width, gain * (1 << kMotionFraction));
+    });
+  }
+  inverse_motion(
+      field, motion,
+      {component, scale_of(component, reduction.spatial), kReal ? kMotionFraction : 0, header_.video.format.bits},
+      reduction.temporal, borders(keys, motion, component), pool_, simd_);
+  return frames_from(field, first_place(motion.places.key));
+}
+
+template <class T>
+void MotionTransform::inverse(const std::vector<Field<T>>& fields, const std::vector<float>& gains,
+                              const GopMotion& motion, const Reduction& reduction, const MotionKeys& keys, Gop& gop) {
+  const SimdLevel simd = resolve_simd(simd_);
+  const PixelFormat& f = header_.video.format;
+  // Rows of whole grey levels, just before they are used.
+  const auto for_rows = [&](const Field<std::int32_t>& field, const auto& body) {
+    const int height = field.shape.height;
+    pool_.parallel_for(field.shape.frames * height, [&](int i, int) {
+      std::int32_t* x = field.row(i / height, i % height);
+      if constexpr (std::is_floating_point_v<T>) motion_kernels(simd).round(x, field.shape.width);
+      body(x, i / height, i % height);
+    });
+  };
+  const auto field_of = [&](int c) {
+    const auto i = static_cast<std::size_t>(c);
+    return inverse_time(fields[i], gains[i], c, motion, reduction, keys);
+  };
+  int c = 0;
+  if (header_.colour_transform) {
+    Field<std::int32_t> colour[3];
+    for (; c < 3; ++c) {
+      colour[c] = field_of(c);
+      for_rows(colour[c], [](std::int32_t*, int, int) {});
+    }
+    inverse_colour<std::int32_t>(colour[0], colour[1], colour[2], 1.0f, header_.components[0].offset, highest_sample(f),
+                                 gop, pool_);
+  }
+  for (; c < static_cast<int>(fields.size()); ++c) {
+    const Field<std::int32_t> field = field_of(c);
+    const MutableVolumeView samples = gop.plane(c);
+    const StoreKernel<std::int32_t> store = dwt_kernels<std::int32_t>(simd).store[format_index(samples)];
+    const std::int32_t offset = header_.components[static_cast<std::size_t>(c)].offset;
+    for_rows(field, [&](const std::int32_t* x, int t, int y) {
+      store(x, 1.0f, offset, lowest_sample(f), highest_sample(f), samples.row(t, y), field.shape.width);
+    });
+  }
+}
+
+template <class T>
+double MotionTransform::inverse_error(const std::vector<Field<T>>& fields, int first, const GopMotion& motion,
+                                      const MotionKeys& keys, const Gop& gop, double sum) {
+  if (first == 0 && header_.colour_transform) {
+    Gop decoded(header_.video, gop.frames());
+    decoded.set_frames(gop.frames());
+    inverse(fields, std::vector<float>(fields.size(), 1.0f), motion, {}, keys, decoded);
+    for (int c = 0; c < 3; ++c) sum += squared_error(gop.plane(c), std::as_const(decoded).plane(c));
+    return sum;
+  }
+  const PixelFormat& f = header_.video.format;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const int c = first + static_cast<int>(i);
+    const Field<std::int32_t> field = inverse_time(fields[i], 1.0f, c, motion, {}, keys);
+    if constexpr (std::is_floating_point_v<T>)
+      pool_.parallel_for(field.shape.frames * field.shape.height, [&](int k, int) {
+        motion_kernels(resolve_simd(simd_))
+            .round(field.row(k / field.shape.height, k % field.shape.height), field.shape.width);
+      });
+    sum += inverse_transform_error<std::int32_t>(field, kNoTransform, 1.0f,
+                                                 header_.components[static_cast<std::size_t>(c)].offset,
+                                                 lowest_sample(f), highest_sample(f), gop.plane(c), pool_, simd_);
+  }
+  return sum;
+}
+
+template void MotionTransform::inverse(const std::vector<Field<float>>&, const std::vector<float>&, const GopMotion&,
+                                       const Reduction&, const MotionKeys&, Gop&);
+template void MotionTransform::inverse(const std::vector<Field<std::int32_t>>&, const std::vector<float>&,
+                                       const GopMotion&, const Reduction&, const MotionKeys&, Gop&);
+template double MotionTransform::inverse_error(const std::vector<Field<float>>&, int, const GopMotion&,
+                                               const MotionKeys&, const Gop&, double);
+template double MotionTransform::inverse_error(const std::vector<Field<std::int32_t>>&, int, const GopMotion&,
+                                               const MotionKeys&, const Gop&, double);
+
+}  // namespace trivelet

@@ -1,0 +1,296 @@
+#include "codec/cpu/prediction_backend.h"
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "codec/base/bad_stream.h"
+#include "codec/predict/prediction.h"
+#include "codec/predict/prediction_block.h"
+#include "codec/threads/stage_timer.h"
+#include "codec/threads/stopwatch.h"
+
+namespace trivelet {
+
+namespace {
+
+using prediction::BlockSamples;
+
+/// With each of them a block is coded; the smallest codeword stays. Tiles that are fine in the frame suit volumes and
+/// what moves, those of one frame what stands still for a while; weights for them do not always pay.
+std::vector<prediction::Effort> efforts_of(Effort effort, bool moved) {
+  std::vector<prediction::Effort> efforts(1);
+  efforts[0].moved = moved;
+  if (effort == Effort::kSlow) {
+    prediction::Effort e;
+    e.classes = prediction::kMaxClasses;
+    e.rounds = 6;
+    e.tap_set = 3;
+    e.frame_step = e.row_step = 1;
+    e.moved = moved;
+    e.same_motion = true;
+    efforts.push_back(e);
+    e.log2_edge = 3;
+    e.log2_cell = 3;
+    e.same_motion = false;
+    efforts.push_back(e);
+    e.same_motion = true;
+    e.log2_edge = 4;
+    e.log2_frames = 0;
+    efforts.push_back(e);
+  }
+  return efforts;
+}
+
+/// Both decoders of blocks, for a thread.
+struct Coders {
+  explicit Coders(SimdLevel simd) : usual(simd), ahead(simd) {}
+  prediction::BlockDecoder usual;
+  prediction::AheadDecoder ahead;
+
+  void decode(const StreamHeader& header, const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword,
+              std::size_t size) {
+    if (header.known_ahead)
+      ahead.decode(block, codeword, size);
+    else
+      usual.decode(block, codeword, size, header.moved);
+  }
+};
+
+[[noreturn]] void refuse_coefficients() {
+  fail(ErrorKind::kUnsupported, "the predictive profile has no coefficients; use the dense or the fast one");
+}
+
+template <class View>
+BlockSamples<View> block_of(const View& plane, int bits, const BlockGrid& grid, int block) {
+  const BlockGrid::Patch p = grid.patch(grid.table().lowest(0), block / grid.columns(), block % grid.columns());
+  return {plane, p.y, p.x, p.height, p.width, bits};
+}
+
+struct BlockTask {
+  int component;
+  int block;
+};
+
+/// Whether two blocks of a component have the same samples.
+bool are_equal(const BlockSamples<VolumeView>& a, const BlockSamples<MutableVolumeView>& b) {
+  const std::size_t row = static_cast<std::size_t>(a.width) * static_cast<std::size_t>(a.plane.bytes_per_sample);
+  for (int z = 0; z < a.frames(); ++z)
+    for (int y = 0; y < a.height; ++y)
+      if (std::memcmp(a.row(z, y), b.row(z, y), row) != 0) return false;
+  return true;
+}
+
+class PredictiveEncoder final : public GopEncoder {
+ public:
+  PredictiveEncoder(const StreamHeader& header, const BackendOptions& options, bool checks)
+      : header_(header),
+        efforts_(efforts_of(options.effort, header.moved)),
+        checks_(checks),
+        simd_(options.simd),
+        pool_(options.threads, options.workers) {
+    for (int i = 0; i < pool_.threads(); ++i) workers_.emplace_back(options.simd);
+  }
+
+  int depth() const override { return 1; }
+
+  void push(const Gop& gop, const GopChoices&) override {
+    const StageTimer timer(time_, [this] { return pool_.times(); });
+    auto& geometry = geometries_[gop.frames()];
+    if (!geometry) geometry = std::make_unique<StreamGeometry>(header_, gop.frames());
+    coded_.components.resize(header_.components.size());
+    std::vector<BlockTask> tasks;
+    for (int c = 0; c < geometry->components(); ++c) {
+      auto& component = coded_.components[static_cast<std::size_t>(c)];
+      component.grid = &geometry->grid(c);
+      component.plan = layer_plan(header_, *component.grid);
+      component.blocks.resize(static_cast<std::size_t>(component.grid->blocks()));
+      for (int b = 0; b < component.grid->blocks(); ++b) tasks.push_back({c, b});
+    }
+    pool_.parallel_for(static_cast<int>(tasks.size()), [&](int i, int worker) {
+      const BlockTask& t = tasks[static_cast<std::size_t>(i)];
+      auto& component = coded_.components[static_cast<std::size_t>(t.component)];
+      CodedBlock& out = component.blocks[static_cast<std::size_t>(t.block)];
+      code(block_of(gop.plane(t.component), header_.video.format.bits, *component.grid, t.block),
+           checks_ && (coded_blocks_ + static_cast<std::uint64_t>(i)) % kBlocksForDecoded == 0,
+           workers_[static_cast<std::size_t>(worker)], out.bytes);
+      out.top.assign(1, out.bytes.empty() ? 0 : 1);
+      out.offset.assign(1, 0);
+      out.size.assign(1, static_cast<std::uint32_t>(out.bytes.size()));
+      out.bits.assign(1, 0);
+    });
+    coded_blocks_ += tasks.size();
+    pending_ = true;
+  }
+
+  void push(CoefficientGop&, const GopChoices&) override { refuse_coefficients(); }
+  void transform(const Gop&, const GopChoices&, CoefficientGop&) override { refuse_coefficients(); }
+
+  bool pull(CodedGop& out) override {
+    if (!std::exchange(pending_, false)) return false;
+    out = std::exchange(coded_, {});
+    return true;
+  }
+
+  double seconds_transform() const override { return 0; }
+  double seconds_coder() const override { return time_.seconds; }
+  const ThreadPool* pool() const override { return &pool_; }
+
+ private:
+  // With checks, of so many blocks one is decoded, which costs as much as it takes to code two thirds of it.
+  static constexpr std::uint64_t kBlocksForDecoded = 16;
+
+  /// What a thread needs.
+  struct Worker {
+    explicit Worker(SimdLevel simd) : coder(simd), ahead(simd) {}
+    prediction::BlockEncoder coder;
+    prediction::AheadEncoder ahead;  // where contexts are known ahead
+    std::vector<std::uint8_t> other;
+  };
+
+  void code(const BlockSamples<VolumeView>& block, bool decodes, Worker& w, std::vector<std::uint8_t>& out) const {
+    out.clear();
+    if (header_.known_ahead) {
+      w.ahead.encode(block, out);
+      check(w.ahead, out);
+    } else {
+      for (std::size_t i = 0; i < efforts_.size(); ++i) {
+        w.other.clear();
+        w.coder.encode(block, efforts_[i], w.other);
+        if (i > 0 && w.other.size() >= out.size()) continue;
+        out.swap(w.other);
+        check(w.coder, out);
+      }
+    }
+    if (decodes) decode(block, out);
+  }
+
+  template <class Coder>
+  void check(const Coder& coder, const std::vector<std::uint8_t>& out) const {
+    require(!checks_ || out.empty() || coder.says_what_was_coded(out.data(), out.size()), ErrorKind::kMismatch,
+            "the codeword of a block does not say what was coded");
+  }
+
+  void decode(const BlockSamples<VolumeView>& block, const std::vector<std::uint8_t>& codeword) const {
+    VideoInfo video = header_.video;
+    video.width = block.width;
+    video.height = block.height;
+    video.format = {ColourModel::kGrey, block.bits, 0, 0, false, header_.video.format.is_signed};
+    Gop gop(video, block.frames());
+    gop.set_frames(block.frames());
+    const BlockSamples<MutableVolumeView> back{gop.plane(0), 0, 0, block.height, block.width, block.bits};
+    try {
+      if (codeword.empty())
+        prediction::BlockDecoder::clear(back);
+      else
+        Coders(simd_).decode(header_, back, codeword.data(), codeword.size());
+    } catch (const Error& e) {
+      if (e.kind() == ErrorKind::kBadStream) fail(ErrorKind::kMismatch, e.what());  // of our own making
+      throw;
+    }
+    require(are_equal(block, back), ErrorKind::kMismatch, "a block decodes to other samples than were coded");
+  }
+
+  StreamHeader header_;
+  std::vector<prediction::Effort> efforts_;
+  bool checks_;
+  SimdLevel simd_;
+  ThreadPool pool_;
+  std::deque<Worker> workers_;  // of a thread each
+  std::uint64_t coded_blocks_ = 0;
+  std::map<int, std::unique_ptr<StreamGeometry>> geometries_;  // by frames; results refer to them
+  CodedGop coded_;
+  bool pending_ = false;
+  StageTime time_;
+};
+
+class PredictiveDecoder final : public GopDecoder {
+ public:
+  PredictiveDecoder(const StreamHeader& header, const BackendOptions& options)
+      : header_(header), pool_(options.threads, options.workers) {
+    for (int i = 0; i < pool_.threads(); ++i) coders_.emplace_back(options.simd);
+  }
+
+  int depth() const override { return 1; }
+
+  void push(const LayeredGop& received, std::vector<std::string>* damage) override {
+    received_ = &received;
+    damage_ = damage;
+  }
+
+  bool pull(Gop& gop) override {
+    if (!received_) return false;
+    const ScopeTimer timer(seconds_);
+    const LayeredGop& in = *std::exchange(received_, nullptr);
+    gop.set_frames(in.frames);
+    std::vector<BlockTask> tasks;
+    for (std::size_t c = 0; c < in.components.size(); ++c)
+      for (int b = 0; b < in.components[c].grid->blocks(); ++b) tasks.push_back({static_cast<int>(c), b});
+    std::mutex mutex;
+    pool_.parallel_for(static_cast<int>(tasks.size()), [&](int i, int worker) {
+      const BlockTask& t = tasks[static_cast<std::size_t>(i)];
+      const auto& component = in.components[static_cast<std::size_t>(t.component)];
+      const BlockSamples<MutableVolumeView> samples =
+          block_of(gop.plane(t.component), header_.video.format.bits, *component.grid, t.block);
+      try {
+        decode(samples, component.blocks[static_cast<std::size_t>(t.block)][0],
+               coders_[static_cast<std::size_t>(worker)]);
+      } catch (const Error& e) {
+        if (e.kind() != ErrorKind::kBadStream || !damage_) throw;
+        prediction::BlockDecoder::clear(samples);
+        const std::lock_guard lock(mutex);
+        damage_->push_back("component " + std::to_string(t.component) + ", block " + std::to_string(t.block) + ": " +
+                           e.what());
+      }
+    });
+    return true;
+  }
+
+  bool pull(CoefficientGop&) override { refuse_coefficients(); }
+  void inverse(CoefficientGop&, Gop&) override { refuse_coefficients(); }
+  double seconds_transform() const override { return 0; }
+  double seconds_coder() const override { return seconds_; }
+  const ThreadPool* pool() const override { return &pool_; }
+
+ private:
+  void decode(const BlockSamples<MutableVolumeView>& samples, const LayeredSegment& segment, Coders& coders) const {
+    if (segment.top > 1) bad("a block of " + std::to_string(segment.top) + " planes in the predictive profile");
+    if (segment.parts.empty() || segment.top == 0) return prediction::BlockDecoder::clear(samples);
+    if (segment.parts[0].low > 0) bad("a block without its codeword");
+    coders.decode(header_, samples, segment.parts[0].data, segment.parts[0].size);
+  }
+
+  StreamHeader header_;
+  ThreadPool pool_;
+  std::deque<Coders> coders_;  // of a thread each
+  const LayeredGop* received_ = nullptr;
+  std::vector<std::string>* damage_ = nullptr;
+  double seconds_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<GopEncoder> make_predictive_encoder(const StreamHeader& header, const BackendOptions& options) {
+  return std::make_unique<PredictiveEncoder>(header, options, false);
+}
+
+std::unique_ptr<GopDecoder> make_predictive_decoder(const StreamHeader& header, const BackendOptions& options) {
+  return std::make_unique<PredictiveDecoder>(header, options);
+}
+
+const Backend& checked_prediction() {
+  static const Backend backend{
+      cpu_backend().name,
+      [](const StreamHeader& header, const BackendOptions& options) -> std::unique_ptr<GopEncoder> {
+        return std::make_unique<PredictiveEncoder>(header, options, true);
+      },
+      [](const StreamHeader& header, const Reduction&, const BackendOptions& options) {
+        return make_predictive_decoder(header, options);
+      }};
+  return backend;
+}
+
+}  // namespace trivelet

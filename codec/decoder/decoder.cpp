@@ -1,0 +1,483 @@
+// Decoder of codec.h: checks what is asked for, keeps the backend busy with GOPs and delivers frames.
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "codec/base/fuzzing.h"
+#include "codec/base/gop_hash.h"
+#include "codec/base/limits.h"
+#include "codec/cpu/gop_lanes.h"
+#include "codec/decoder/decoder_state.h"
+#include "codec/threads/stopwatch.h"
+#include "codec/threads/trace.h"
+#include "codec/volume/volume_map.h"
+
+namespace trivelet {
+
+namespace {
+
+// The first frame of a GOP that remains after a temporal reduction.
+std::uint64_t first_kept(GopKey key, int levels) {
+  return key == GopKey::kFirst ? 0 : (std::uint64_t{1} << levels) - 1;
+}
+
+// Of each GOP: the run it belongs to.
+std::vector<std::uint64_t> runs_of(const std::vector<GopInfo>& gops, std::uint64_t first_frame) {
+  std::vector<std::uint64_t> runs;
+  std::uint64_t run = 0;
+  for (const GopInfo& g : gops) {
+    if (g.key != GopKey::kOpen && g.first_frame > first_frame) ++run;
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+}  // namespace
+
+bool is_tvl(const void* data, std::size_t size) {
+  return size >= sizeof kSignature && std::memcmp(data, kSignature, sizeof kSignature) == 0;
+}
+
+void Decoder::State::report(const std::string& what) {
+  if (!params.keep_partial) fail(ErrorKind::kBadStream, what);
+  if (stats.damage.size() < kMostDamage) stats.damage.push_back(what);
+}
+
+void Decoder::State::count_damaged(Packet& packet) {
+  if (!packet.counted_damaged) ++stats.damaged_gops;
+  packet.counted_damaged = true;
+}
+
+std::uint64_t Decoder::State::memory_needed() const {
+  // Per sample of a GOP at the decoded size: 4 bytes of coefficient, the sample itself twice (a GOP in work, one being
+  // written), and as much again for the compressed bytes. The coder works on whole blocks, however little of them lies
+  // inside the picture: the state of decoding for each thread.
+  const bool predictive =
+      header.profile == Profile::kPredictive;  // three frames of a block, tables, and no coefficients
+  const std::uint64_t state_bytes = predictive                          ? 64
+                                    : header.profile == Profile::kDense ? 640
+                                                                        : 30 * 8 + 3 * 8 + 6 * 2 + 4;
+  const auto threads = static_cast<std::uint64_t>(
+      params.threads > 0 ? params.threads : std::max(1u, std::thread::hardware_concurrency()));
+  std::uint64_t largest_block = 0;
+  std::uint64_t samples = 0;
+  for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
+    const Shape s = header.component_shape(c, header.gop_frames + (header.motion ? 1 : 0));
+    samples += static_cast<std::uint64_t>(low_length(s.frames, reduction.temporal)) *
+               static_cast<std::uint64_t>(low_length(s.height, reduction.spatial)) *
+               static_cast<std::uint64_t>(low_length(s.width, reduction.spatial));
+    largest_block = std::max(largest_block, grid_size(s, header.decomposition(c), header.block_size()).words);
+  }
+  // Motion: the integers that are lifted, what every cell does, and the key frames of two GOPs at each level.
+  const auto places = static_cast<std::uint64_t>(low_length(header.gop_frames + 1, reduction.temporal));
+  const std::uint64_t motion = header.motion ? 4 * samples +
+                                                   MotionGrid(header.video.width, header.video.height).cells() *
+                                                       sizeof(MotionCell) * header.gop_frames +
+                                                   2 * 4 * header.temporal_levels * (samples / places)
+                                             : 0;
+  return geometry_memory(header) + largest_block * state_bytes * threads + motion +
+         samples * ((predictive ? 0u : 4u) + 2 * static_cast<unsigned>(header.video.format.bytes_per_sample()) + 2);
+}
+
+void Decoder::State::check_request() {
+  const DecoderParams& p = params;
+  const int most = header.max_reduce() - header.dropped_spatial;
+  require(p.reduce >= 0 && p.reduce <= most, ErrorKind::kBadArgument,
+          "this stream can be reduced 0.." + std::to_string(most) + " times, not " + std::to_string(p.reduce) +
+              no_smaller(header.profile));
+  if (header.layout == Layout::kDyadic) {
+    require(p.temporal_reduce == 0, ErrorKind::kBadArgument,
+            "in a dyadic stream time is reduced together with the picture; use a spatial reduction alone");
+    const int total = p.reduce + header.dropped_spatial;
+    reduction = {total, std::min<int>(total, header.temporal_levels)};
+  } else {
+    const int levels = header.temporal_levels - header.dropped_temporal;
+    require(p.temporal_reduce >= 0 && p.temporal_reduce <= levels, ErrorKind::kBadArgument,
+            "this stream's frame rate can be halved 0.." + std::to_string(levels) + " times, not " +
+                std::to_string(p.temporal_reduce) + no_smaller(header.profile));
+    reduction = {p.reduce + header.dropped_spatial, p.temporal_reduce + header.dropped_temporal};
+  }
+  require(p.max_bytes == 0 || p.max_bits_per_pixel == 0, ErrorKind::kBadArgument,
+          "one limit at a time: bytes or bits per pixel");
+  require(p.max_bytes == 0 || in.seekable(), ErrorKind::kBadArgument,
+          "a limit for all bytes needs to know the size of the stream, which a pipe does not tell; limit the bits per "
+          "pixel instead");
+  require(p.max_planes >= 0 && p.max_planes <= 30, ErrorKind::kBadArgument,
+          "planes must be 1..30 (0 = all), not " + std::to_string(p.max_planes));
+  require(p.max_layers >= 0 && p.max_layers <= header.layers, ErrorKind::kBadArgument,
+          "this stream has " + std::to_string(header.layers) + " layers, not " + std::to_string(p.max_layers));
+  require(
+      header.profile != Profile::kPredictive || (p.max_bytes == 0 && p.max_bits_per_pixel == 0 && p.max_planes == 0),
+      ErrorKind::kUnsupported, "this stream is of the predictive profile, which has no lower quality in it");
+  require(p.first_frame < p.end_frame, ErrorKind::kBadArgument, "an empty range of frames");
+  require(p.turn < p.turns, ErrorKind::kBadArgument,
+          "turn " + std::to_string(p.turn) + " of " + std::to_string(p.turns));
+  require(p.turns == 1 || info.has_index, ErrorKind::kBadArgument,
+          "runs of a stream without an index cannot be shared");
+  if (has_region()) {
+    const PictureRegion& r = p.region;
+    const int width = low_length(header.video.width, reduction.spatial);
+    const int height = low_length(header.video.height, reduction.spatial);
+    require(r.x >= 0 && r.y >= 0 && r.height > 0 && r.x < width && r.width <= width - r.x && r.y < height &&
+                r.height <= height - r.y,
+            ErrorKind::kBadArgument,
+            "a region of " + std::to_string(r.width) + "x" + std::to_string(r.height) + " at " + std::to_string(r.x) +
+                "," + std::to_string(r.y) + " leaves the pictures of " + std::to_string(width) + "x" +
+                std::to_string(height));
+    require(p.max_bytes == 0 && p.max_bits_per_pixel == 0, ErrorKind::kBadArgument,
+            "a region excludes limits of bytes: these count whole pictures");
+  }
+  check_memory(p.limits, memory_needed(), "decoding", ", or decode at a lower resolution");
+  const std::uint64_t samples = header.samples(header.gop_frames);
+  check_limit(samples, p.limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
+}
+
+Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend* backend)
+    : state_(std::make_unique<State>(source, params)) {
+  State& s = *state_;
+  s.read(s.in);
+  s.check_request();
+  if (!s.info.header_damage.empty()) s.report(s.info.header_damage);
+  s.output = reduced_video(s.header.video, s.reduction);
+  VideoInfo& o = s.output;
+  if (params.turns > 1) s.runs = runs_of(s.info.gops, params.first_frame);
+  const int t = s.reduction.temporal;
+  // Frames that pull() will deliver, where it can be known.
+  std::uint64_t frames = 0;
+  auto count = [&](std::uint64_t first, std::uint64_t n, GopKey key) {
+    for (std::uint64_t f = first_kept(key, t); f < n; f += std::uint64_t{1} << t)
+      if (first + f >= params.first_frame && first + f < params.end_frame) ++frames;
+  };
+  if (s.info.has_index) {
+    for (std::size_t i = 0; i < s.info.gops.size(); ++i) {
+      const GopInfo& g = s.info.gops[i];
+      if (s.in_turn(i)) count(g.first_frame, static_cast<std::uint64_t>(g.frames), g.key);
+    }
+  } else {
+    // Kept frames before frame x of a stream whose GOPs are all full.
+    auto kept_before = [&](std::uint64_t x) {
+      const std::uint64_t length = s.header.gop_frames;
+      const bool key_last = s.header.motion && length % (std::uint64_t{1} << s.header.temporal_levels) == 0;
+      const std::uint64_t round = key_last ? 0 : (std::uint64_t{1} << t) - 1;
+      return x / length * ((length + round) >> t) + ((x % length + round) >> t);
+    };
+    const std::uint64_t all = s.header.video.frames;
+    frames = kept_before(std::min(all, params.end_frame)) - kept_before(std::min(all, params.first_frame));
+  }
+  o.frames = frames;
+  if (s.info.has_index) {
+    check_limit(frames, params.limits.frames, "frames", "a stream of " + std::to_string(frames) + " frames");
+    std::uint64_t samples = 0;  // of a frame
+    for (int c = 0; c < o.format.components(); ++c)
+      samples += static_cast<std::uint64_t>(o.component_width(c)) * static_cast<std::uint64_t>(o.component_height(c));
+    constexpr std::uint64_t kEmpty = 1024;  // samples that are left out, in the time of one that is coded
+    check_work(params.limits, checked_mul(frames, samples), s.info.file_bytes, kEmpty);
+  }
+
+  const Backend& b = backend && s.header.profile != Profile::kPredictive ? *backend : cpu_backend();
+  BackendOptions options{params.threads, params.simd, Effort::kMedium, params.workers};
+  const std::uint64_t of_gop = s.memory_needed();
+  options.lanes = lanes_for(s.header, options, decoding_memory(s.header, s.reduction), s.info.gops.size());
+  if (params.limits.memory > 0)  // of which one has its share, as was checked
+    options.lanes = static_cast<int>(
+        std::clamp<std::uint64_t>(params.limits.memory / of_gop, 1, static_cast<std::uint64_t>(options.lanes)));
+  s.backend = b.make_decoder(s.header, s.reduction, options);
+  s.allocate = b.allocate;
+  s.make_geometry = b.geometry;
+  s.stats.damage = std::exchange(s.found, {});
+  s.stats.stream_bytes = s.bytes_read;
+}
+
+Decoder::~Decoder() = default;
+
+const StreamInfo& Decoder::info() const { return state_->info; }
+const VideoInfo& Decoder::output() const { return state_->output; }
+const CodecStats& Decoder::stats() const { return state_->stats; }
+
+int Decoder::gop_frames() const { return state_->capacity(); }
+
+std::uint64_t Decoder::first_frame_of_gop() const { return state_->delivered_first; }
+
+Gop Decoder::make_gop() const { return Gop(state_->output, state_->capacity(), state_->allocate); }
+
+Decoder::State::ReadPacket Decoder::State::read_next() {
+  ReadPacket read;
+  const Stopwatch watch;
+  try {
+    const trace::Span span("read packet");
+    read.packet = spare.try_pop().value_or(nullptr);
+    if (!read.packet) read.packet = std::make_unique<Packet>();
+    if (!next(*read.packet)) read.packet.reset();
+  } catch (...) {
+    read.error = std::current_exception();
+    read.packet.reset();
+  }
+  read.damage = std::exchange(found, {});
+  read.bytes = bytes_read;
+  read.seconds = watch.seconds();
+  return read;
+}
+
+Decoder::State::Reader::Reader(State& s, std::size_t ahead) : packets(ahead) {
+  thread = std::thread([this, &s] {
+    trace::name_thread("read packets");
+    for (bool more = true; more;) {
+      ReadPacket read = s.read_next();
+      more = read.packet || read.error;
+      if (!packets.push(std::move(read))) return;
+    }
+  });
+}
+
+Decoder::State::Reader::~Reader() {
+  packets.stop();
+  if (thread.joinable()) thread.join();
+}
+
+// Pipes are read by whoever asks for frames: nobody knows when more will come, and a thread that waits for it cannot be
+// ended. Without an index, what reading finds out is said by info().
+void Decoder::State::begin_reading() {
+  if (std::exchange(reading_begun, true) || !in.seekable() || !info.has_index || !kThreadsAhead || params.workers.run)
+    return;
+  constexpr int kMostAhead = 4;
+  try {
+    reader.emplace(*this, static_cast<std::size_t>(std::clamp(backend->depth(), 1, kMostAhead)));
+  } catch (const std::system_error&) {  // the system starts no more threads
+  }
+}
+
+template <class F>
+auto Decoder::State::in_stages(const F& f) {
+  struct Add {
+    State& s;
+    StageTime before{s.backend->seconds_transform(), s.backend->busy_transform()};
+    double busy_coder = s.backend->busy_coder();
+    StageTime all{};
+    ~Add() {
+      DecoderStages& to = s.stats.decoding;
+      const auto add = [](StageTime& stage, double seconds, double busy) {
+        stage.seconds += seconds;
+        stage.busy += busy;
+      };
+      if (s.backend->pool()) {
+        const double seconds = s.backend->seconds_transform() - before.seconds;
+        const double busy = s.backend->busy_transform() - before.busy;
+        add(to.transform, seconds, busy);
+        add(to.coder, all.seconds - seconds, all.busy - busy);
+      } else if (s.backend->has_lanes()) {
+        const auto [transform, coder] =
+            shared_out(all.seconds, s.backend->busy_transform() - before.busy, s.backend->busy_coder() - busy_coder);
+        add(to.transform, transform.seconds, transform.busy);
+        add(to.coder, coder.seconds, coder.busy);
+      } else {
+        add(to.wait, all.seconds, all.busy);
+      }
+    }
+  } add{*this};
+  const StageTimer timer(add.all, [this] { return backend->pool() ? backend->pool()->times() : ThreadPool::Times(); });
+  return f();
+}
+
+void Decoder::State::read_ahead() {
+  begin_reading();
+  for (bool ready = false; !later && !all_read && !ready && static_cast<int>(flying.size()) < backend->depth();) {
+    std::optional<ReadPacket> read =
+        timed(reader ? &DecoderStages::wait : &DecoderStages::read,
+              [&]() -> std::optional<ReadPacket> { return reader ? reader->packets.pop() : read_next(); });
+    stats.stream_bytes = read->bytes;
+    stats.seconds_container += read->seconds;
+    for (std::string& line : read->damage)
+      if (stats.damage.size() < kMostDamage) stats.damage.push_back(std::move(line));
+    later = read->error;
+    all_read = !read->packet && !later;
+    if (!read->packet) return;
+    if (read->packet->counted_damaged) ++stats.damaged_gops;
+    read->packet->damage.clear();
+    const trace::Span span("submit");
+    in_stages([&] {
+      in_backend([&] { backend->push(read->packet->received, params.keep_partial ? &read->packet->damage : nullptr); });
+    });
+    flying.push_back(std::move(read->packet));
+    ready = in_backend([&] { return backend->is_ready(); });  // what is done can be written beside what is begun
+  }
+}
+
+void Decoder::State::refuse_differences() {
+  if (params.differences || looked_for_volume) return;
+  const std::optional<VolumeMap> map = volume_map_of(info.boxes);
+  require(!map || map->prediction == VolumePrediction::kNone, ErrorKind::kUnsupported,
+          "this stream holds a volume coded by prediction: its samples are differences, not pictures; decode it as a "
+          "volume (VolumeDecoder)");
+  looked_for_volume = true;
+}
+
+template <class Take>
+std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(const Take& take) {
+  if (lost) std::rethrow_exception(lost);
+  refuse_differences();
+  read_ahead();
+  if (flying.empty()) {
+    if (later) std::rethrow_exception(std::exchange(later, nullptr));
+    return nullptr;
+  }
+  std::unique_ptr<Packet> packet = std::move(flying.front());
+  flying.pop_front();
+  {
+    const trace::Span span("decode");
+    const bool taken = in_stages([&] { return in_backend([&] { return take(*backend); }); });
+    require(taken, ErrorKind::kInternal, "the backend lost a GOP");
+  }
+  stats.seconds_transform = backend->seconds_transform();
+  stats.seconds_coder = backend->seconds_coder();
+  if (std::exchange(key_damaged, !packet->damage.empty()) && packet->head.key == GopKey::kOpen)
+    packet->damage.push_back("the key frame before them is damaged");
+  std::sort(packet->damage.begin(), packet->damage.end());  // threads find it in any order
+  for (const std::string& d : packet->damage) {
+    report("frames from " + std::to_string(packet->head.first_frame) + ": " + d);
+    count_damaged(*packet);
+    packet->whole = false;
+  }
+  return packet;
+}
+
+bool Decoder::State::next(Packet& packet) {
+  while (!at_end) {
+    if (!info.has_index && expected_frame >= params.end_frame) return false;  // a pipe need not be read to its end
+    Box box;
+    std::uint64_t offset = 0;
+    if (open_next_packet(box, offset) && receive(packet, box.length, offset)) return true;
+  }
+  return false;
+}
+
+void Decoder::State::verify(const Gop& gop, Packet& packet) {
+  const GopHeader& g = packet.head;
+  if (!(packet.whole && g.has_hash && params.verify_hash)) return;
+  const Stopwatch watch;
+  const bool same = timed(&DecoderStages::hash, [&] { return checks_are_believed || hash_samples(gop) == g.hash; });
+  stats.seconds_container += watch.seconds();
+  if (!same) {
+    report("frames " + std::to_string(g.first_frame) + ".." +
+           std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) +
+           ": the decoded samples do not have the hash of the originals");
+    count_damaged(packet);
+  }
+}
+
+namespace {
+
+// Times of the frames that remain after a temporal reduction. A last one lasts into the GOP behind, whose frames are
+// taken to be as long as its own.
+std::vector<FrameTime> reduced_times(const std::vector<FrameTime>& times, GopKey key, int levels) {
+  std::vector<FrameTime> out;
+  const std::size_t step = std::size_t{1} << levels;
+  const std::size_t end = times.size() + first_kept(key, levels);
+  for (std::size_t i = first_kept(key, levels); i < times.size(); i += step) {
+    FrameTime t = times[i];
+    for (std::size_t j = i + 1; j < std::min(i + step, end); ++j)
+      t.duration = static_cast<std::int64_t>(static_cast<std::uint64_t>(t.duration) +
+                                             static_cast<std::uint64_t>(times[std::min(j, times.size() - 1)].duration));
+    out.push_back(t);
+  }
+  return out;
+}
+
+// Moves frames [from, to) of a GOP to its beginning.
+void keep_frames(Gop& gop, int from, int to) {
+  if (from > 0)
+    for (int c = 0; c < gop.components(); ++c) {
+      const MutableVolumeView v = gop.plane(c);
+      for (int f = from; f < to; ++f)
+        for (int y = 0; y < v.shape.height; ++y) std::memcpy(v.row(f - from, y), v.row(f, y), v.row_bytes());
+    }
+  for (int f = from; f < to; ++f)
+    gop.times()[static_cast<std::size_t>(f - from)] = gop.times()[static_cast<std::size_t>(f)];
+  gop.set_frames(to - from);
+}
+
+}  // namespace
+
+bool Decoder::State::pull(Gop& gop, bool may_exchange) {
+  for (;;) {
+    std::unique_ptr<Packet> packet =
+        decode([&](GopDecoder& from) { return may_exchange ? from.exchange(gop) : from.pull(gop); });
+    if (!packet) return false;
+    const GopHeader& g = packet->head;
+    verify(gop, *packet);
+    const std::vector<FrameTime> times = reduced_times(g.times, g.key, reduction.temporal);
+    std::copy(times.begin(), times.end(), gop.times().begin());
+
+    // Drop what lies outside the wanted range.
+    const std::uint64_t step = std::uint64_t{1} << reduction.temporal;
+    const std::uint64_t first = g.first_frame + first_kept(g.key, reduction.temporal);
+    int from = 0;
+    int to = gop.frames();
+    while (from < to && first + static_cast<std::uint64_t>(from) * step < params.first_frame) ++from;
+    while (to > from && first + static_cast<std::uint64_t>(to - 1) * step >= params.end_frame) --to;
+    if (from < to && (from > 0 || to < gop.frames())) keep_frames(gop, from, to);
+    delivered_first = g.first_frame;
+    (void)spare.push(std::move(packet));
+    if (from == to) {
+      ++stats.passed_gops;
+      continue;
+    }
+
+    ++stats.gops;
+    stats.frames += static_cast<std::uint64_t>(gop.frames());
+    check_limit(stats.frames, params.limits.frames, "frames",
+                "a stream of " + std::to_string(stats.frames) + " frames or more");
+    for (int c = 0; c < gop.components(); ++c) stats.samples += gop.plane(c).shape.samples();
+    return true;
+  }
+}
+
+bool Decoder::pull(Gop& gop) { return state_->pull(gop, false); }
+
+bool Decoder::exchange(Gop& gop) { return state_->pull(gop, true); }
+
+int Decoder::pull(std::span<MutableFrameView> frames) {
+  const auto needed = static_cast<std::size_t>(state_->capacity());
+  require(
+      frames.size() >= needed, ErrorKind::kBadArgument,
+      "room for " + std::to_string(frames.size()) + " frames; a GOP of this stream needs " + std::to_string(needed));
+  Gop gop(state_->output, std::span<const MutableFrameView>(frames));
+  if (!pull(gop)) return 0;
+  for (int f = 0; f < gop.frames(); ++f)
+    frames[static_cast<std::size_t>(f)].time = gop.times()[static_cast<std::size_t>(f)];
+  return gop.frames();
+}
+
+bool Decoder::pull_coefficients(CoefficientGop& coefficients) {
+  State& s = *state_;
+  std::unique_ptr<State::Packet> packet;
+  bool passed = false;  // over a GOP before the selected ones, for its key frame
+  do {
+    passed = passed || packet;
+    packet = s.decode([&](GopDecoder& from) { return from.pull(coefficients); });
+    if (!packet) return false;
+  } while (packet->head.first_frame + static_cast<std::uint64_t>(packet->head.frames) <= s.params.first_frame);
+  const GopHeader& g = packet->head;
+  require(!passed || g.key != GopKey::kOpen, ErrorKind::kBadArgument,
+          "the selected frames begin with a GOP that is predicted from the one before, of which its coefficients alone "
+          "do not tell; select from an earlier frame than " +
+              std::to_string(g.first_frame));
+  require(g.first_frame >= s.params.first_frame &&
+              g.first_frame + static_cast<std::uint64_t>(g.frames) <= s.params.end_frame,
+          ErrorKind::kBadArgument, "coefficients come in whole GOPs; the selected frames begin or end inside one");
+  coefficients.times = reduced_times(g.times, g.key, s.reduction.temporal);
+  ++s.stats.gops;
+  s.stats.frames += static_cast<std::uint64_t>(coefficients.frames);
+  return true;
+}
+
+void Decoder::inverse(CoefficientGop& coefficients, Gop& gop) {
+  state_->in_stages([&] { state_->backend->inverse(coefficients, gop); });
+  std::copy(coefficients.times.begin(), coefficients.times.end(), gop.times().begin());
+  state_->stats.seconds_transform = state_->backend->seconds_transform();
+}
+
+}  // namespace trivelet

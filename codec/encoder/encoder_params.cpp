@@ -1,0 +1,256 @@
+#include "codec/encoder/encoder_params.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "codec/base/frame_times.h"
+#include "codec/entropy/dense/rounding.h"
+#include "codec/motion/motion.h"
+#include "codec/transform/colour.h"
+
+namespace trivelet {
+
+namespace {
+
+int log2_floor(int v) {
+  int n = 0;
+  while (v > 1) {
+    v >>= 1;
+    ++n;
+  }
+  return n;
+}
+
+[[noreturn]] void refuse(const std::string& message) { fail(ErrorKind::kBadArgument, message); }
+
+void check_video(const VideoInfo& v) {
+  const PixelFormat& f = v.format;
+  if (v.width < 1 || v.height < 1 || v.width > kMaxDimension || v.height > kMaxDimension)
+    refuse("pictures of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "; sizes must be 1.." +
+           std::to_string(kMaxDimension));
+  if (f.bits < 1 || f.bits > 16) refuse(std::to_string(f.bits) + " bits per sample; must be 1..16");
+  if (f.log2_chroma_w < 0 || f.log2_chroma_w > 2 || f.log2_chroma_h < 0 || f.log2_chroma_h > 2)
+    refuse("chroma subsampling above 4");
+  if (f.model == ColourModel::kRgb && f.is_signed) refuse("signed RGB samples are not supported");
+  if (v.time_base.num < 1 || v.time_base.den < 1)
+    refuse("time base " + std::to_string(v.time_base.num) + "/" + std::to_string(v.time_base.den) + " is not positive");
+}
+
+// With motion a block of 128 of a small picture holds some dozens of bytes: a larger one learns more and has fewer heads.
+// (Eight clips of 176x144 to 720x576, -q 26 and 38: 0.8 to 2.1 % of bytes.) Larger pictures keep more blocks for threads
+// and GPUs.
+constexpr double kSmallPicture = 720 * 576;
+
+bool is_small(const VideoInfo& video) { return static_cast<double>(video.width) * video.height <= kSmallPicture; }
+
+int fitting_blocks(const VideoInfo& video, const EncoderParams& p) {
+  if (p.motion == Motion::kOff) return 128;
+  return p.effort == Effort::kSlow || (is_small(video) && p.profile == Profile::kDense) ? 256 : 128;
+}
+
+// Empty chunks still take a byte each: as many layers as cost about a hundredth, with motion, where few GOPs have bytes
+// for more than four, a quarter of that.
+int affordable_layers(const VideoInfo& video, const EncoderParams& p) {
+  if (p.profile == Profile::kFast && !p.has_byte_target() && p.psnr == 0) return 4;
+  const double pixels = static_cast<double>(video.width) * video.height * p.gop_frames;
+  double bytes = target_share(video, p, p.gop_frames);
+  if (p.target_bytes > 0 && bytes == 0) bytes = static_cast<double>(p.target_bytes) / 4;  // frames unknown: a few GOPs
+  // What motion leaves is about 2 bits per pixel for a step of 1 at 8 bits, and the fewer for larger steps.
+  if (bytes == 0 && p.motion != Motion::kOff && !p.lossless)
+    bytes = pixels / 8 * 2 * std::exp2(video.format.bits - 8) / p.step;
+  if (bytes > 0) {
+    const int chunks = (p.temporal_levels + 1) * (p.spatial_levels + 1);
+    const double share = p.motion != Motion::kOff ? 0.0025 : 0.01;
+    return static_cast<int>(std::clamp(share * bytes / chunks, 1.0, static_cast<double>(kMaxLayers)));
+  }
+  return pixels < 3e5 ? 4 : pixels < 1e6 ? 6 : pixels < 2e6 ? 12 : kMaxLayers;
+}
+
+// Contrast sensitivity falls towards fine detail, and more so in chroma: steps grow accordingly. A stand-in for viewing
+// at about three picture heights; the coarse levels keep what PSNR would give them.
+std::vector<std::uint8_t> visual_scales(const PixelFormat& format, int component, int levels) {
+  static constexpr std::uint8_t kLuma[] = {36, 52, 64};  // finest, next, others
+  static constexpr std::uint8_t kChroma[] = {28, 40, 54};
+  std::vector<std::uint8_t> scales;
+  for (int k = 0; k <= levels; ++k) {
+    const bool chroma = format.model != ColourModel::kGrey && (component == 1 || component == 2);
+    const int distance = std::min(2, k == 0 ? 2 : levels - k);
+    scales.push_back((chroma ? kChroma : kLuma)[distance]);
+  }
+  return scales;
+}
+
+}  // namespace
+
+double target_share(const VideoInfo& video, const EncoderParams& p, double frames) {
+  if (p.target_bytes > 0)
+    return video.frames > 0 ? static_cast<double>(p.target_bytes) * frames / static_cast<double>(video.frames) : 0;
+  if (p.bits_per_pixel > 0) return p.bits_per_pixel * static_cast<double>(video.width) * video.height * frames / 8;
+  return p.bit_rate > 0 ? p.bit_rate / 8 * frames / video.frame_rate.value() : 0;
+}
+
+double bytes_wanted(const VideoInfo& video, const EncoderParams& p, double frames, FrameTime first, FrameTime last) {
+  if (p.target_bytes > 0) return static_cast<double>(p.target_bytes);
+  if (p.bit_rate > 0) return p.bit_rate / 8 * seconds_lasting(video, first, last, frames);
+  return target_share(video, p, frames);
+}
+
+int moving_gop_frames(const VideoInfo& video, Effort effort) {
+  return is_small(video) || effort == Effort::kSlow ? 64 : 32;
+}
+
+int predicted_gop_frames(const VideoInfo& video, Effort effort) {
+  const int usual = EncoderParams{}.gop_frames;
+  constexpr double kBytes = 100e6;
+  if (effort == Effort::kFast) return usual;
+  double frame = 0;
+  for (int c = 0; c < video.format.components(); ++c)
+    frame +=
+        static_cast<double>(video.component_width(c)) * video.component_height(c) * video.format.bytes_per_sample();
+  return std::clamp(static_cast<int>(kBytes / frame), usual, 2 * usual);
+}
+
+EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
+  check_video(video);
+  if (p.gop_frames < 1 || p.gop_frames > kMaxGopFrames)
+    refuse("GOPs hold 1.." + std::to_string(kMaxGopFrames) + " frames, not " + std::to_string(p.gop_frames));
+  if (video.frames > 0)
+    p.gop_frames = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(p.gop_frames), video.frames));
+  const int targets = (p.target_bytes > 0) + (p.bits_per_pixel > 0) + (p.bit_rate > 0) + (p.psnr > 0);
+  if (targets > 1) refuse("a stream has one target: a size, bits per pixel, a bit rate or a PSNR");
+  if (targets > 0 && p.lossless) refuse("a lossless stream has no target for its size or PSNR");
+  if (p.part_checks && p.has_byte_target())
+    refuse("checks of parts are not written into streams with a target for their bytes: they are not known in advance");
+  if (p.bits_per_pixel < 0 || p.bit_rate < 0 || p.psnr < 0) refuse("a target must be positive");
+  if (p.bit_rate > 0 && video.frame_rate.num == 0) refuse("a bit rate needs a frame rate, and the input has none");
+  if (p.psnr > 120) refuse("a PSNR of " + std::to_string(p.psnr) + " dB; the limit is 120, lossless is beyond it");
+  if (p.profile == Profile::kPredictive) {
+    if (!p.lossless) refuse("the predictive profile is lossless");
+    if (p.layers > 1) refuse("the predictive profile has one layer, not " + std::to_string(p.layers));
+    if (p.temporal_levels > 0 || p.spatial_levels > 0) refuse("the predictive profile has no levels");
+    if (p.layout != Layout::kT2d) refuse("the predictive profile has no layout");
+    if (p.motion == Motion::kOn) refuse("the predictive profile does not follow motion");
+    p.motion = Motion::kOff;
+    p.layers = 1;
+    p.temporal_levels = p.spatial_levels = 0;
+  }
+  const bool default_layers = p.layers == 0;
+  if (default_layers) p.layers = kMaxLayers;
+  if (p.layers < 1 || p.layers > kMaxLayers)
+    refuse("layers must be 1.." + std::to_string(kMaxLayers) + ", not " + std::to_string(p.layers));
+  if (p.lossless) {
+    if (p.step != 0) refuse("a quantiser step means nothing in a lossless stream");
+    if (p.spatial == Wavelet::kCdf97) p.spatial = Wavelet::kCdf53;
+    if (p.temporal == Wavelet::kCdf97) p.temporal = Wavelet::kCdf53;
+  } else {
+    if (p.spatial == Wavelet::kRev137 || p.temporal == Wavelet::kRev137)
+      refuse("the 13/7 wavelet is for lossless streams; lossy ones use 9/7, 5/3 or haar");
+    if (!(p.quality >= 0 && p.quality <= 100)) refuse("quality must be 0..100");
+    if (p.step == 0) p.step = std::exp2((100 - p.quality) / 12 - 1 + (video.format.bits - 8));
+    if (!(p.step >= 1e-4 && p.step <= 1e7))
+      refuse("quantiser step " + std::to_string(p.step) + " is outside 0.0001..10000000");
+  }
+  const bool auto_spatial = p.spatial_levels < 0;
+  if (auto_spatial) {
+    p.spatial_levels = video.height >= 720 || video.width >= 1280 ? 5 : 4;
+    const int smallest = std::min(video.width, video.height);
+    p.spatial_levels = std::clamp(p.spatial_levels, 0, std::max(0, log2_floor(smallest) - 1));
+  }
+  if (p.spatial == Wavelet::kMotion || p.temporal == Wavelet::kMotion)
+    refuse("a transform along motion is asked for by EncoderParams::motion, not as a wavelet");
+  if (p.motion != Motion::kOff && p.layout == Layout::kDyadic) refuse("a dyadic layout cannot follow motion; use t+2D");
+  if (p.temporal_levels < 0) {
+    // With motion a GOP has one key frame alone, in its second half, as long as five levels are enough for it.
+    p.temporal_levels = std::min(p.motion == Motion::kOff ? 4 : 5, log2_floor(p.gop_frames));
+    if (p.layout == Layout::kDyadic) p.temporal_levels = std::min(p.temporal_levels, p.spatial_levels);
+  }
+  if (p.temporal_levels > 8 || p.spatial_levels > 8)
+    refuse("levels must be 0..8, not " + std::to_string(p.temporal_levels) + "x" + std::to_string(p.spatial_levels));
+  if (p.layout == Layout::kDyadic && p.temporal_levels > p.spatial_levels)
+    refuse("a dyadic layout needs at least as many spatial as temporal levels, not " +
+           std::to_string(p.temporal_levels) + "x" + std::to_string(p.spatial_levels));
+  if (p.temporal_levels == 0) p.motion = Motion::kOff;  // nothing to do along time
+  if (p.block_size == 0) p.block_size = fitting_blocks(video, p);
+  if (p.block_size != 32 && p.block_size != 64 && p.block_size != 128 && p.block_size != 256)
+    refuse("block size must be 32, 64, 128 or 256, not " + std::to_string(p.block_size));
+  if (default_layers) p.layers = affordable_layers(video, p);
+  if (p.key_interval < 0) refuse("a key interval of " + std::to_string(p.key_interval) + " frames; 0 = four seconds");
+  if (p.key_interval == 0) {
+    const double rate = video.frame_rate.num > 0 ? video.frame_rate.value() : 25;
+    p.key_interval = static_cast<int>(std::clamp(std::lround(4 * rate), 1L, 1000000L));
+    // To the nearest whole GOP: less would be a good deal less where they are long.
+    p.key_interval = std::max(1, (p.key_interval + p.gop_frames / 2) / p.gop_frames) * p.gop_frames;
+  }
+  return p;
+}
+
+bool rounds_by_cost(const EncoderParams& p) {
+  return p.motion != Motion::kOff && !p.lossless && p.profile == Profile::kDense;
+}
+
+bool rounds_along_motion(const EncoderParams& p) { return p.effort == Effort::kSlow && rounds_by_cost(p); }
+
+bool tells_ahead(const EncoderParams& p) { return p.motion != Motion::kOff && !p.has_byte_target() && p.psnr <= 0; }
+
+KeySchedule::Begins KeySchedule::next(int frames, bool begins_scene) {
+  const bool first = first_;
+  Begins b;
+  b.anew = begins_anew(frames, begins_scene);
+  b.run = first || (b.anew && (!target_ || run_ >= kRunGops));
+  run_ = b.run ? 1 : run_ + 1;
+  return b;
+}
+
+bool KeySchedule::begins_anew(int frames, bool begins_scene) {
+  const bool first = std::exchange(first_, false);
+  if (!motion_) return true;
+  const auto length = static_cast<std::uint64_t>(frames);
+  // A short GOP at the end goes with the one before, unless none does.
+  const bool due = interval_ <= gop_frames_ || (MotionPlaces(frames, GopKey::kLast).ends_with_key(levels_) &&
+                                                since_ + length > static_cast<std::uint64_t>(interval_));
+  const bool anew = first || begins_scene || due;
+  since_ = anew ? length : since_ + length;
+  return anew;
+}
+
+StreamHeader make_header(const VideoInfo& video, const EncoderParams& p) {
+  StreamHeader h;
+  h.profile = p.profile;
+  h.fast_mode = p.fast_mode;
+  h.lossless = p.lossless;
+  h.layout = p.layout;
+  h.temporal = p.temporal;
+  h.spatial = p.spatial;
+  h.temporal_levels = static_cast<std::uint8_t>(p.temporal_levels);
+  h.spatial_levels = static_cast<std::uint8_t>(p.spatial_levels);
+  h.log2_block = static_cast<std::uint8_t>(log2_floor(p.block_size));
+  h.layers = static_cast<std::uint8_t>(p.layers);
+  h.gop_frames = static_cast<std::uint16_t>(p.gop_frames);
+  h.colour_transform = video.format.model == ColourModel::kRgb && p.profile != Profile::kPredictive ? 1 : 0;
+  h.video = video;
+  h.motion = p.motion != Motion::kOff && p.temporal_levels > 0;
+  h.known_ahead = p.profile == Profile::kPredictive && p.effort == Effort::kFast;
+  h.moved = p.profile == Profile::kPredictive && !h.known_ahead && p.moved_frames && p.gop_frames > 1;
+  if (rounds_by_cost(p)) h.centroid = kCostCentroid;
+  h.writer = std::string("Trivelet ") + kLibraryVersion;
+  h.settings = p.settings;
+  const PixelFormat& f = video.format;
+  for (int c = 0; c < f.components(); ++c) {
+    ComponentHeader ch;
+    const bool difference = h.colour_transform && (c == 1 || c == 2);
+    ch.offset = f.is_signed || difference ? 0 : 1 << (f.bits - 1);
+    if (h.colour_transform && c < 3) ch.weight = static_cast<float>(1 / kColourNorm[c]);
+    int levels = p.spatial_levels;
+    if (f.is_chroma(c) && (f.log2_chroma_w > 0 || f.log2_chroma_h > 0))
+      levels -= std::max(f.log2_chroma_w, f.log2_chroma_h);
+    if (p.layout == Layout::kDyadic) levels = std::max(levels, p.temporal_levels);
+    ch.spatial_levels = static_cast<std::uint8_t>(std::max(0, levels));
+    ch.scale.assign(ch.spatial_levels + std::size_t{1}, 64);
+    if (p.visual && !p.lossless) ch.scale = visual_scales(f, c, ch.spatial_levels);
+    h.components.push_back(ch);
+  }
+  return h;
+}
+
+}  // namespace trivelet

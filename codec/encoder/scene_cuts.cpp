@@ -1,0 +1,204 @@
+#include "trivelet/scene_cuts.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "codec/threads/parallel.h"
+#include "codec/threads/stopwatch.h"
+#include "codec/threads/trace.h"
+
+namespace trivelet {
+
+namespace {
+
+// Bins of the histogram: as wide as noise and slow changes of light, so that only another picture fills others.
+constexpr int kBins = 32;
+// Samples along each side that are looked at, at most: some thousands are enough for a histogram, and take no time
+// beside the coding of the frame.
+constexpr int kGrid = 96;
+// A cut has all of these. One that is missed costs bytes in one GOP, one found in vain the heads of one GOP more.
+constexpr double kLeastDifference = 0.05;  // mean, of the full range: below it even a cut has little to smear
+constexpr double kLeastMoved = 0.2;     // share of samples in other bins: a pan moves them about, but not out of bins
+constexpr double kMoreThanUsual = 2.5;  // times the mean difference in this scene: fast motion differs every time
+constexpr int kUsualFrames = 12;        // over which that mean is taken: half a second
+// Frames that are read before they are looked at: more than any GOP has.
+constexpr int kMostAtOnce = 128;
+
+void copy_frame(const Gop& from, int a, Gop& to, int b) {
+  for (int c = 0; c < from.components(); ++c) {
+    const VolumeView in = from.plane(c);
+    const MutableVolumeView out = to.plane(c);
+    const std::size_t bytes = static_cast<std::size_t>(in.shape.width) * static_cast<std::size_t>(in.bytes_per_sample);
+    for (int y = 0; y < in.shape.height; ++y) std::memcpy(out.row(b, y), in.row(a, y), bytes);
+  }
+  to.times()[static_cast<std::size_t>(b)] = from.times()[static_cast<std::size_t>(a)];
+}
+
+template <class T>
+void look(const VolumeView& v, int index, int offset, std::vector<int>& out) {
+  const auto [first_y, step_y] = SceneCuts::rows(v.shape.height);
+  const int step_x = std::max(1, v.shape.width / kGrid);
+  for (int y = first_y; y < v.shape.height; y += step_y) {
+    const T* row = reinterpret_cast<const T*>(v.row(index, y));
+    for (int x = step_x / 2; x < v.shape.width; x += step_x) out.push_back(row[x] + offset);
+  }
+}
+
+}  // namespace
+
+SceneCuts::Rows SceneCuts::rows(int height) {
+  const int step = std::max(1, height / kGrid);
+  return {step / 2, step};
+}
+
+std::vector<int> SceneCuts::look_at(const Gop& gop, int index) const {
+  const VolumeView v = gop.plane(0);
+  const int offset = format_.is_signed ? 1 << (format_.bits - 1) : 0;
+  std::vector<int> samples;
+  if (v.bytes_per_sample == 1)
+    v.is_signed ? look<std::int8_t>(v, index, offset, samples) : look<std::uint8_t>(v, index, offset, samples);
+  else
+    v.is_signed ? look<std::int16_t>(v, index, offset, samples) : look<std::uint16_t>(v, index, offset, samples);
+  return samples;
+}
+
+SceneCuts::Change SceneCuts::compare(const Gop& gop, int index) const {
+  return compare(look_at(gop, index - 1), look_at(gop, index));
+}
+
+SceneCuts::Change SceneCuts::compare(const std::vector<int>& before, const std::vector<int>& after) const {
+  const int shift = std::max(0, format_.bits - 5);
+  const auto bin = [shift](int s) { return static_cast<std::size_t>(std::clamp(s >> shift, 0, kBins - 1)); };
+  std::array<int, kBins> more{};
+  std::int64_t difference = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    --more[bin(before[i])];
+    ++more[bin(after[i])];
+    difference += std::abs(before[i] - after[i]);
+  }
+  const auto samples = static_cast<double>(before.size());
+  Change change;
+  for (const int n : more) change.moved += std::abs(n);
+  change.moved /= 2.0 * samples;
+  change.difference = static_cast<double>(difference) / (samples * ((1 << format_.bits) - 1));
+  return change;
+}
+
+bool SceneCuts::is_cut(const Change& change) const {
+  return change.difference > kLeastDifference && change.moved > kLeastMoved &&
+         change.difference > kMoreThanUsual * usual_;
+}
+
+bool SceneCuts::judge(const Change& change) {
+  if (is_cut(change)) {
+    usual_ = 0;
+    known_ = 0;
+    return true;
+  }
+  ++known_;
+  usual_ += (change.difference - usual_) / std::min(known_, kUsualFrames);
+  return false;
+}
+
+struct SceneReader::Threads {
+  explicit Threads(int threads) : pool(threads) {}
+  ThreadPool pool;
+};
+
+SceneReader::SceneReader(const VideoInfo& info, FramesInput input, int threads)
+    : input_(std::move(input)), info_(info), detector_(info.format), threads_(std::make_unique<Threads>(threads)) {
+  if (input_.unread) batch_ = kMostAtOnce;
+}
+
+SceneReader::SceneReader(const VideoInfo& info, FrameInput input)
+    : SceneReader(info,
+                  FramesInput{[one = std::move(input)](Gop& gop, int first, int count) {
+                                int n = 0;
+                                while (n < count && one(gop, first + n)) ++n;
+                                return n;
+                              },
+                              nullptr},
+                  1) {}
+
+SceneReader::~SceneReader() = default;
+
+// Frames that were held, at the front of `gop`; those that find no room stay.
+int SceneReader::take_held(Gop& gop) {
+  if (!held_) return 0;
+  const Gop held = std::move(*held_);
+  held_.reset();
+  const int n = std::min(held.frames(), gop.capacity());
+  for (int f = 0; f < n; ++f) copy_frame(held, f, gop, f);
+  if (n < held.frames()) give_back(held, n, held.frames());
+  return n;
+}
+
+void SceneReader::give_back(const Gop& gop, int first, int end) {
+  if (input_.unread && input_.unread(end - first)) return;
+  Gop rest(info_, end - first);
+  rest.set_frames(end - first);
+  for (int f = first; f < end; ++f) copy_frame(gop, f, rest, f - first);
+  held_ = std::move(rest);
+}
+
+// The first frame among [first, end) with which a scene begins; `end` if there is none.
+int SceneReader::find_cut(const Gop& gop, int first, int end) {
+  first = std::max(first, 1);
+  if (first >= end) return end;
+  const trace::Span span("scene cuts");
+  const ScopeTimer timer(seconds_);
+  std::vector<SceneCuts::Change> changes(static_cast<std::size_t>(end - first));
+  threads_->pool.parallel_for(
+      end - first, [&](int i, int) { changes[static_cast<std::size_t>(i)] = detector_.compare(gop, first + i); });
+  for (int f = first; f < end; ++f)
+    if (detector_.judge(changes[static_cast<std::size_t>(f - first)])) return f;
+  return end;
+}
+
+// A GOP that was filled may have ended with its scene. What is usual is not changed by that: nothing but the GOP's key
+// frame depends on it.
+bool SceneReader::begins_behind_last(const Gop& gop) {
+  if (last_.empty() || !detector_.is_cut(detector_.compare(last_, detector_.look_at(gop, 0)))) return false;
+  ++cuts_;
+  return true;
+}
+
+bool SceneReader::read(Gop& gop) {
+  gop.set_frames(gop.capacity());
+  gop.set_begins_scene(std::exchange(cut_before_, false));
+  int n = take_held(gop);
+  int looked_at = 0;
+  bool more = !held_;
+  for (;;) {
+    if (looked_at == 0 && n > 0 && !gop.begins_scene()) gop.set_begins_scene(begins_behind_last(gop));
+    const int cut = find_cut(gop, looked_at, n);
+    if (cut < n) {
+      give_back(gop, cut, n);
+      ++cuts_;
+      cut_before_ = true;
+      // Where scenes are short, what is read ahead would be read again and again.
+      if (input_.unread) batch_ = std::clamp(2 * cut, 4, kMostAtOnce);
+      n = cut;
+      break;
+    }
+    looked_at = n;
+    if (!more || n == gop.capacity()) break;
+    const int wanted = std::min(batch_, gop.capacity() - n);
+    const int got = input_.read(gop, n, wanted);
+    more = got == wanted;
+    n += got;
+    if (input_.unread) batch_ = std::min(2 * batch_, kMostAtOnce);
+  }
+  gop.set_frames(n);
+  if (n == 0) return false;
+  last_ = detector_.look_at(gop, n - 1);
+  return true;
+}
+
+}  // namespace trivelet

@@ -1,0 +1,418 @@
+#include "codec/entropy/dense/dense.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+#include "codec/base/lane_sums.h"
+#include "codec/entropy/dense/dense_passes.h"
+#include "codec/entropy/dense/range_coder.h"
+#include "codec/transform/zero_patches.h"
+
+namespace trivelet {
+
+using namespace dense;
+
+namespace {
+
+TableSet table_set(const BlockGrid& grid, bool integer) {
+  const bool dyadic = grid.table().decomposition().layout == Layout::kDyadic;
+  return dyadic ? integer ? kDyadicInteger : kDyadicReal : integer ? kT2dInteger : kT2dReal;
+}
+
+// The states of one segment: a run of kContexts per orientation, fresh from the tables.
+struct SegmentStates {
+  std::vector<dense::State> memory;
+  dense::State* of[kMaxOrientations] = {};
+  void start(const StartTables& tables, const BlockGrid& grid, int b, int k) {
+    const int n = k == 0 ? 1 : grid.table().orientations();
+    // Never smaller: room that is made again would be filled before it is written.
+    const std::size_t needed = static_cast<std::size_t>(n) * kContexts;
+    if (memory.size() < needed) memory.resize(needed);
+    const int rc = resolution_class(k, grid.resolutions());
+    for (int i = 0; i < n; ++i) {
+      const int c = rc * kOrientationClasses + orientation_class(b, BlockGrid::orientation(k, i));
+      of[i] = memory.data() + static_cast<std::size_t>(i) * kContexts;
+      std::copy_n(tables.data() + static_cast<std::size_t>(c) * kContexts, kContexts, of[i]);
+    }
+  }
+};
+
+// ------------------------------------------------------------------------------------------------------------ encoder
+
+template <class T>
+struct EncodingCoder {
+  static constexpr bool kDecoding = false;
+  RangeEncoder* range;
+  const BlockGrid* grid;
+  const Field<T>* field;
+  const float* inverse_steps;
+  const ErrorWeights* weights;
+  double offset[kMaxPlanes + 1];
+  int by, bx, b, k;
+  Field<T> source;
+  float inverse_step = 1;
+  double weight = 1;
+  const double* frame_weight = nullptr;
+  LaneSums sums;  // of the frame `frame` of a subband
+  int frame = -1;
+  double gain = 0;  // of the frames before it
+  // Changes of coefficients of a row. What a float one was before it was rounded down lies far away in memory: it is
+  // fetched now and looked at when the row is done.
+  struct Change {
+    const T* at;
+    int x;
+    double old, now;
+  };
+  static constexpr int kMostChanges = 512;
+  Change changes[kMostChanges];
+  int waiting = 0;
+
+  bool code(dense::State& s, bool truth) {
+    range->put(truth, probability(s));
+    update(s, truth);
+    return truth;
+  }
+  void row() {
+    add_changes();
+    range->reserve(2048);
+  }
+  void orientation(int i) {
+    join();
+    source = patch_view(*grid, by, bx, *field, grid->table().at(b, k, BlockGrid::orientation(k, i)));
+    const std::size_t slot = subband_slot(*grid, b, k, i);
+    if (inverse_steps) inverse_step = inverse_steps[slot];
+    if (weights) {
+      weight = weights->subband[slot];
+      if (!weights->frame.empty()) frame_weight = weights->frame[static_cast<std::size_t>(b)].data();
+    }
+  }
+  double weight_of(int t) const { return frame_weight ? weight * frame_weight[t] : weight; }
+  void add_changes() {
+    for (const Change* c = changes; c < changes + waiting; ++c)
+      add(c->x, c->old, c->now, static_cast<double>(limited_magnitude(*c->at, inverse_step)));
+    waiting = 0;
+  }
+  void join() {
+    add_changes();
+    if (frame >= 0) gain += weight_of(frame) * sums.take();
+    frame = -1;
+  }
+  double take_gain() {
+    join();
+    const double all = gain;
+    gain = 0;
+    return all;
+  }
+  void add(int x, double old, double now, double exact) { sums.add(x, (now - old) * (2 * exact - old - now)); }
+  void changed(int t, int y, int x, double old, double now, [[maybe_unused]] std::uint32_t magnitude) {
+    if (t != frame) join();
+    frame = t;
+    if constexpr (std::is_same_v<T, float>) {
+      if (waiting == kMostChanges) add_changes();
+      const T* at = source.row(t, y) + x;
+      __builtin_prefetch(at);
+      changes[waiting++] = {at, x, old, now};
+    } else {
+      add(x, old, now, magnitude);
+    }
+  }
+  void became_significant(int t, int y, int x, int plane, std::uint32_t magnitude) {
+    changed(t, y, x, 0, static_cast<double>(std::uint32_t{1} << plane) + offset[plane], magnitude);
+  }
+  void refined(int t, int y, int x, int plane, std::uint32_t before, std::uint32_t known, std::uint32_t magnitude) {
+    changed(t, y, x, static_cast<double>(before) + offset[plane + 1], static_cast<double>(known) + offset[plane],
+            magnitude);
+  }
+};
+
+}  // namespace
+
+struct DenseEncoder::State {
+  const StartTables* tables;
+  SimdLevel simd;
+  bool spares = false;
+  Block block;
+  SegmentStates states;
+  RangeEncoder range;
+  std::vector<RangeEncoder::Mark> marks;
+
+  template <class T>
+  void encode(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps, int centroid,
+              const ErrorWeights* weights, CodedBlock& out, PassTable& table);
+};
+
+DenseEncoder::DenseEncoder(const StartTables* tables, SimdLevel simd) : state_(std::make_unique<State>()) {
+  state_->tables = tables;
+  state_->simd = simd;
+}
+DenseEncoder::~DenseEncoder() = default;
+void DenseEncoder::spare_last_pass(bool spare) { state_->spares = spare; }
+
+void DenseEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<float>& field, const StepTable& steps,
+                          int centroid, const ErrorWeights* weights, CodedBlock& out, PassTable& table) {
+  state_->encode(grid, by, bx, field, steps.inverse.data(), centroid, weights, out, table);
+}
+void DenseEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<std::int32_t>& field, int centroid,
+                          const ErrorWeights* weights, CodedBlock& out, PassTable& table) {
+  state_->encode(grid, by, bx, field, nullptr, centroid, weights, out, table);
+}
+
+template <class T>
+void DenseEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Field<T>& field,
+                                 const float* inverse_steps, int centroid, const ErrorWeights* weights, CodedBlock& out,
+                                 PassTable& table) {
+  const StartTables& start = tables ? *tables : start_tables(table_set(grid, std::is_same_v<T, std::int32_t>));
+  block.lay_out(grid, by, bx);
+  block.load(grid, by, bx, field, inverse_steps, weights, simd, out.top, table.energy);
+  const std::size_t segments = out.top.size();
+  out.size.assign(segments, 0);
+  out.offset.assign(segments, 0);
+  out.bytes.clear();
+  table.first.assign(segments, 0);
+  table.passes.clear();
+  table.spared = spares ? 1 : 0;
+
+  EncodingCoder<T> coder;
+  coder.range = &range;
+  coder.grid = &grid;
+  coder.field = &field;
+  coder.inverse_steps = inverse_steps;
+  coder.weights = weights;
+  coder.by = by;
+  coder.bx = bx;
+  for (int p = 0; p <= kMaxPlanes; ++p) coder.offset[p] = static_cast<double>(reconstruction_offset_of<T>(centroid, p));
+
+  for (int b = 0; b < static_cast<int>(block.families.size()); ++b)
+    for (int k = 0; k < grid.resolutions(); ++k) {
+      const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+      const int top = out.top[s];
+      out.offset[s] = out.bytes.size();
+      table.first[s] = static_cast<std::uint32_t>(table.passes.size());
+      if (!block.families[static_cast<std::size_t>(b)].used) continue;
+      Level& level = block.families[static_cast<std::size_t>(b)].levels[static_cast<std::size_t>(k)];
+      level.top = 0;
+      coder.b = b;
+      coder.k = k;
+      if (top == 0) continue;
+      level.reset(top);
+      states.start(start, grid, b, k);
+      range.start();
+      marks.clear();
+      SegmentCoder<EncodingCoder<T>> segment(block, b, k, states.of, coder);
+      for (int p = top - 1; p >= 0; --p) {
+        segment.significance_pass(p);
+        marks.push_back(range.mark());
+        table.passes.push_back({0, coder.take_gain()});
+        if (p == 0 && spares) break;
+        segment.refinement_pass(p);
+        marks.push_back(range.mark());
+        table.passes.push_back({0, coder.take_gain()});
+      }
+      range.finish();
+      std::size_t bytes = 0;
+      for (std::size_t i = 0; i < marks.size(); ++i) {
+        bytes = std::max(bytes, range.bytes_until(marks[i]));
+        table.passes[table.first[s] + i].bytes = static_cast<std::uint32_t>(bytes);
+      }
+      out.size[s] = static_cast<std::uint32_t>(range.size());
+      out.bytes.insert(out.bytes.end(), range.data(), range.data() + range.size());
+    }
+}
+
+// ------------------------------------------------------------------------------------------------------------ decoder
+
+namespace {
+
+struct DecodingCoder {
+  static constexpr bool kDecoding = true;
+  RangeDecoder range;
+  std::atomic<std::int64_t>* allowance = nullptr;
+  std::int64_t charged = 0;  // bits of this codeword
+
+  bool code(dense::State& s, bool) {
+    const bool bit = range.get(probability(s));
+    update(s, bit);
+    return bit;
+  }
+  void row() {
+    const std::int64_t beyond = range.beyond_end();
+    if (beyond > charged) charge(beyond);
+  }
+  void charge(std::int64_t beyond) {
+    if (!allowance) return;
+    if (allowance->fetch_sub(beyond - charged) < beyond - charged)
+      fail(ErrorKind::kUnsupported,
+           "code blocks hold far more than their few bytes could say; such a stream is made to "
+           "take time, and is not decoded");
+    charged = beyond;
+  }
+  void orientation(int) {}
+  void became_significant(int, int, int, int, std::uint32_t) {}
+  void refined(int, int, int, int, std::uint32_t, std::uint32_t, std::uint32_t) {}
+};
+
+}  // namespace
+
+namespace {
+
+// Where it is noted which patches of a block are zero and not written; or null.
+struct LeaveOut {
+  ZeroPatches* here;
+  int by, bx;
+};
+
+}  // namespace
+
+struct DenseDecoder::State {
+  const StartTables* tables;
+  Block block;
+  SegmentStates states;
+  DecodingCoder coder;
+  std::vector<int> cut;  // per segment, kNone when not decoded
+  std::vector<std::uint8_t> joined;
+
+  static constexpr int kNone = 2 * kMaxPlanes + 2;
+  // Behind the end of a codeword: an encoder leaves trailing zeros out.
+  static constexpr std::int64_t kFreeBits = 16;
+  void plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<LayeredSegment>& segments,
+            int stop_plane);
+  void start(const LayeredSegment& segment, int last_cut);
+  template <class T>
+  void restore(const BlockGrid& grid, const Subband& band, int centroid, const float* steps, Field<T> out,
+               const LeaveOut& leave_out);
+};
+
+DenseDecoder::DenseDecoder(const StartTables* tables) : state_(std::make_unique<State>()) { state_->tables = tables; }
+DenseDecoder::~DenseDecoder() = default;
+void DenseDecoder::set_allowance(std::atomic<std::int64_t>* bits) { state_->coder.allowance = bits; }
+
+// The cut of every segment: where its own parts end, what those it depends on allow, or where the caller wants to stop.
+void DenseDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target,
+                               const std::vector<LayeredSegment>& segments, int stop_plane) {
+  cut.assign(segments.size(), kNone);
+  for (int b = 0; b < target.temporal_bands(); ++b)
+    for (int k = 0; k < target.resolutions(); ++k) {
+      const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+      const LayeredSegment& r = segments[s];
+      require(r.top <= kMaxPlanes, ErrorKind::kBadStream,
+              "a segment of " + std::to_string(r.top) + " planes, at most 30 are possible");
+      int own = r.parts.empty() ? 2 * r.top : r.parts.back().low;
+      const int parent = grid.families()[static_cast<std::size_t>(b)].parent;
+      const auto depend = [&](std::size_t on) {
+        require(r.top <= segments[on].top, ErrorKind::kBadStream,
+                "a segment has more planes than the one it depends on");
+        own = std::max(own, lowest_dense_cut(cut[on]));
+      };
+      if (k > 0) depend(s - 1);
+      if (k == 0 && parent >= 0) depend(static_cast<std::size_t>(segment_index(grid, parent, 0)));
+      cut[s] = std::max(own, 2 * stop_plane);
+    }
+}
+
+// Puts the parts that a cut needs one behind the other.
+void DenseDecoder::State::start(const LayeredSegment& segment, int last_cut) {
+  coder.charged = kFreeBits;
+  std::size_t n = 0;
+  while (n + 1 < segment.parts.size() && segment.parts[n].low > last_cut) ++n;
+  if (n == 0) {
+    coder.range.start(segment.parts[0].data, segment.parts[0].size);
+    return;
+  }
+  joined.clear();
+  for (std::size_t i = 0; i <= n; ++i)
+    joined.insert(joined.end(), segment.parts[i].data, segment.parts[i].data + segment.parts[i].size);
+  coder.range.start(joined.data(), joined.size());
+}
+
+template <class T>
+void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, int centroid, const float* steps,
+                                  Field<T> out, const LeaveOut& leave_out) {
+  const auto clear = [&](int t, int y) {
+    std::memset(out.row(t, y), 0, sizeof(T) * static_cast<std::size_t>(out.shape.width));
+  };
+  const int b = band.temporal_band;
+  const int k = band.resolution;
+  const BlockFamily& family = block.families[static_cast<std::size_t>(b)];
+  const Level* level = family.used ? &family.levels[static_cast<std::size_t>(k)] : nullptr;
+  const int last = cut[static_cast<std::size_t>(segment_index(grid, b, k))];
+  const int low = last >> 1;
+  const bool coded = level && low < level->top;
+  const int o = std::max(0, band.orientation - 1);
+  // After a first pass alone, coefficients that are older than it still have an interval twice as wide.
+  const std::uint32_t older = coded && (last & 1) ? std::uint32_t{2} << low : 0xffffffffu;
+  const T offset[2] = {coded ? reconstruction_offset_of<T>(centroid, low) : 0,
+                       coded ? reconstruction_offset_of<T>(centroid, low + 1) : 0};
+  T step = 1;
+  if (steps) step = static_cast<T>(steps[subband_slot(grid, b, k, o)]);
+  const auto is_used = [&](int t, int y) {
+    bool any = false;
+    if (coded)
+      for (int w = 0; w < level->words; ++w)
+        any |= level->some[level->quad_row(o, t, y / 2) + static_cast<std::size_t>(w)] != 0;
+    return any;
+  };
+  for (int t = 0; t < out.shape.frames; ++t) {
+    if (leave_out.here && k > 0) {
+      bool any = false;
+      for (int y = 0; y < out.shape.height && !any; y += 2) any = is_used(t, y);
+      leave_out.here->set(band, t, leave_out.by, leave_out.bx, !any);
+      if (!any) continue;
+    }
+    for (int y = 0; y < out.shape.height; ++y) {
+      if (!is_used(t, y)) {
+        clear(t, y);
+        continue;
+      }
+      const std::ptrdiff_t at = level->at(o, t, y, 0);
+      const std::uint32_t* m = level->known.data() + at;
+      const std::int8_t* s = level->sign.data() + at;
+      T* to = out.row(t, y);
+      for (int x = 0; x < out.shape.width; ++x) {
+        const T v = (static_cast<T>(static_cast<std::int32_t>(m[x])) + offset[m[x] >= older]) * step;
+        to[x] = s[x] == 0 ? T{0} : s[x] < 0 ? -v : v;
+      }
+    }
+  }
+}
+
+template <class T>
+void DenseDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
+                          const std::vector<LayeredSegment>& segments, int stop_plane, int centroid,
+                          const StepTable* steps, const Field<T>& field, ZeroPatches* left_out) {
+  State& st = *state_;
+  const StartTables& start = st.tables ? *st.tables : start_tables(table_set(grid, std::is_same_v<T, std::int32_t>));
+  st.plan(grid, target, segments, stop_plane);
+  st.block.lay_out(grid, by, bx);
+  for (int b = 0; b < static_cast<int>(st.block.families.size()); ++b)
+    for (int k = 0; k < grid.resolutions(); ++k) {
+      const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+      BlockFamily& family = st.block.families[static_cast<std::size_t>(b)];
+      if (!family.used) continue;
+      Level& level = family.levels[static_cast<std::size_t>(k)];
+      level.top = 0;
+      const int top = segments[s].top;
+      if (top == 0 || st.cut[s] >= 2 * top || segments[s].parts.empty()) continue;
+      level.reset(top);
+      st.states.start(start, grid, b, k);
+      st.start(segments[s], st.cut[s]);
+      SegmentCoder<DecodingCoder> segment(st.block, b, k, st.states.of, st.coder);
+      for (int p = top - 1; 2 * p + 1 >= st.cut[s]; --p) {
+        segment.significance_pass(p);
+        if (2 * p >= st.cut[s]) segment.refinement_pass(p);
+        if (p == 0) break;
+      }
+    }
+  for (const Subband& band : target.all())
+    st.restore(grid, band, centroid, steps ? steps->step.data() : nullptr, patch_view(grid, by, bx, field, band),
+               {left_out, by, bx});
+}
+
+template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
+                                   int, int, const StepTable*, const Field<float>&, ZeroPatches*);
+template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
+                                   int, int, const StepTable*, const Field<std::int32_t>&, ZeroPatches*);
+
+}  // namespace trivelet

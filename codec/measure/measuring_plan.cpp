@@ -1,0 +1,73 @@
+#include "codec/measure/measuring_plan.h"
+
+#include <algorithm>
+
+#include "codec/measure/motion_error.h"
+
+namespace trivelet {
+
+MeasuringPlan::MeasuringPlan(const StreamHeader& header)
+    : motion_(header.motion), whole_(header.motion && MotionErrorSample::looks_at_all(header)) {}
+
+std::vector<std::size_t> MeasuringPlan::layers(const std::vector<double>& predicted, bool open, bool anew) {
+  // Each costs a decoding of a few windows; pictures that are looked at as a whole have few.
+  const std::size_t most = whole_ ? 6 : 4;
+  constexpr int kMostAge = 16;  // GOPs
+  constexpr int kOpenOnes = 2;  // the first leans on a closed one, as no other does
+  if (motion_ && anew) {
+    planned_.clear();
+    opened_ = 0;
+  }
+  std::vector<std::size_t> chosen;  // from the finest
+  double last = 0;
+  for (std::size_t l = predicted.size(); l-- > 0;) {
+    const double error = predicted[l];
+    if (error == kExactLayer) continue;
+    // Rounding changes small errors most. Motion follows what was decoded and changes all, and of an open GOP even layers
+    // that add little differ by what the key frame before has lost, which is known where that GOP was measured.
+    const double apart = motion_ ? 1.001 : last < 0.5 ? 3 : last < 8 ? 4 : 8;
+    if (!chosen.empty() && error < apart * last) continue;
+    chosen.push_back(l);
+    last = error;
+  }
+  // Both ends, the finest two, and of those between as many as may be.
+  if (chosen.size() > most) {
+    const std::size_t others = most - 2;
+    for (std::size_t i = 1; i <= others; ++i) chosen[1 + i] = chosen[1 + i * (chosen.size() - 2) / others];
+    chosen.resize(most);
+  }
+  if (chosen.empty()) return {};
+  for (Planned& p : planned_) ++p.age;
+  std::erase_if(planned_, [](const Planned& p) { return p.age >= kMostAge; });
+  const double finest = predicted[chosen.front()];
+  const bool known =
+      std::any_of(planned_.begin(), planned_.end(), [&](const Planned& p) { return p.at.covers(finest); });
+  if (known && open == open_ && (!open || opened_ >= kOpenOnes)) return {};
+  if (open) ++opened_;
+  open_ = open;
+  if (motion_) planned_.clear();
+  std::reverse(chosen.begin(), chosen.end());
+  SampleErrorModel at;
+  for (const std::size_t l : chosen) at.add(predicted[l], predicted[l]);
+  planned_.push_back({std::move(at), 0});
+  return chosen;
+}
+
+std::optional<SampleErrorModel> measured_model(const StreamHeader& header, const std::vector<double>& predicted,
+                                               const std::vector<std::size_t>& layers,
+                                               const std::vector<double>& errors, bool anew) {
+  if (layers.empty() && !(header.motion && anew)) return std::nullopt;
+  SampleErrorModel model(header.lossless);
+  for (std::size_t i = 0; i < layers.size(); ++i) model.add(predicted[layers[i]], errors[i]);
+  return model;
+}
+
+std::vector<double> layer_errors(const std::vector<double>& predicted, const MeasuredErrors& measured) {
+  const auto finest = std::find_if(predicted.rbegin(), predicted.rend(), [](double p) { return p != kExactLayer; });
+  const SampleErrorModel& model = measured.like(finest == predicted.rend() ? 0 : *finest);
+  std::vector<double> errors;
+  for (const double p : predicted) errors.push_back(p == kExactLayer ? 0 : model.actual(p));
+  return errors;
+}
+
+}  // namespace trivelet

@@ -1,0 +1,180 @@
+#include "codec/measure/step_sample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+#include "codec/base/draw.h"
+
+namespace trivelet {
+
+namespace {
+
+constexpr int kWindowDraws = 6;  // of a code block each: a twentieth of 1080p, but about a seventh of its bytes
+constexpr int kLeastOf = 24;     // windows; of fewer those drawn would be more than a quarter
+constexpr double kByActivity = 0.85;
+constexpr int kLeastSide = 64;  // borders cost, and the smaller a window the more
+
+int sample_at(const VolumeView& v, int frame, int y, int x) {
+  const std::byte* row = v.row(frame, y);
+  if (v.bytes_per_sample == 1)
+    return v.is_signed ? reinterpret_cast<const std::int8_t*>(row)[x] : reinterpret_cast<const std::uint8_t*>(row)[x];
+  return v.is_signed ? reinterpret_cast<const std::int16_t*>(row)[x] : reinterpret_cast<const std::uint16_t*>(row)[x];
+}
+
+// About what the samples take, from differences along rows and time at once: bits of them, in some rows of some frames.
+double window_activity(const VolumeView& v, int bits, int y0, int x0, int height, int width) {
+  constexpr int kFrames = 4;
+  constexpr int kRows = 8;
+  const double unit = std::exp2(bits - 7);
+  double sum = 0;
+  for (int t = 0; t < v.shape.frames; t += kFrames)
+    for (int y = y0; y < y0 + height; y += kRows)
+      for (int x = x0; x + 1 < x0 + width; ++x) {
+        const int next = std::min(t + 1, v.shape.frames - 1);
+        int d = sample_at(v, t, y, x) - sample_at(v, t, y, x + 1);
+        if (next > t) d -= sample_at(v, next, y, x) - sample_at(v, next, y, x + 1);
+        sum += std::log2(1 + std::abs(d) / unit);
+      }
+  return sum;
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------------------------------ amounts
+
+StepAmounts::StepAmounts(const RateControl& control, double coded_with, int finest)
+    : step(std::ldexp(coded_with, finest)) {
+  for (int i = 0; i < kSteps; ++i) {
+    const Cuts cuts = control.planes(finest + i);
+    bytes[static_cast<std::size_t>(i)] = static_cast<double>(control.body_bytes(cuts));
+    errors[static_cast<std::size_t>(i)] = control.error(cuts);
+  }
+}
+
+void StepAmounts::add(const StepAmounts& others, double weight) {
+  step = others.step;
+  for (std::size_t i = 0; i < kSteps; ++i) {
+    bytes[i] += weight * others.bytes[i];
+    errors[i] += weight * others.errors[i];
+  }
+}
+
+double StepAmounts::at(const std::vector<double>& amounts, double wanted) const {
+  constexpr double kNothing = 1e-9;
+  const double octaves = std::log2(wanted / step);
+  const auto i = static_cast<std::size_t>(std::clamp(static_cast<int>(std::floor(octaves)), 0, kSteps - 2));
+  const double low = std::log2(std::max(amounts[i], kNothing));
+  const double high = std::log2(std::max(amounts[i + 1], kNothing));
+  return std::exp2(low + (octaves - static_cast<double>(i)) * (high - low));
+}
+
+double StepAmounts::step_for(const std::vector<double>& amounts, double wanted) const {
+  const bool grows = amounts[kSteps - 1] > amounts[0];
+  double low = -kSteps;
+  double high = kSteps - 1;
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    ((at(amounts, step * std::exp2(middle)) < wanted) == grows ? low : high) = middle;
+  }
+  return step * std::exp2(low);
+}
+
+// ------------------------------------------------------------------------------------------------------------- sample
+
+struct StepSample::Window {
+  StreamHeader header;
+  Gop samples;
+  std::unique_ptr<GopEncoder> coder;
+  double weight = 0;
+  bool coded = false;
+  CodedGop result;
+  std::optional<RateControl> control;
+};
+
+StepSample::StepSample(const StreamHeader& header, const Gop& gop, SimdLevel simd) {
+  const int side = std::max(kLeastSide, header.block_size());
+  const VideoInfo& video = header.video;
+  const int columns = (video.width + side - 1) / side;
+  const int rows = (video.height + side - 1) / side;
+  if (columns * rows < kLeastOf) return;
+  std::vector<double> activities;
+  std::vector<double> sizes;
+  const auto extent = [side](int i, int length) { return std::min(side, length - i * side); };
+  for (int i = 0; i < rows * columns; ++i) {
+    const int height = extent(i / columns, video.height);
+    const int width = extent(i % columns, video.width);
+    activities.push_back(
+        window_activity(gop.plane(0), video.format.bits, i / columns * side, i % columns * side, height, width));
+    sizes.push_back(static_cast<double>(height) * width);
+  }
+  double all = 0;
+  for (const double a : activities) all += a;
+  activity_ = all / static_cast<double>(header.samples(gop.frames()));
+  for (const Drawn& d : draw(activities, sizes, kByActivity, kWindowDraws)) {
+    const int row = static_cast<int>(d.which) / columns;
+    const int column = static_cast<int>(d.which) % columns;
+    auto w = std::make_unique<Window>();
+    w->header = header;
+    w->header.video.width = extent(column, video.width);
+    w->header.video.height = extent(row, video.height);
+    w->weight = d.weight;
+    std::vector<FrameView> frames(static_cast<std::size_t>(gop.frames()));
+    for (int f = 0; f < gop.frames(); ++f)
+      for (int c = 0; c < gop.components(); ++c) {
+        const VolumeView v = gop.plane(c);
+        const bool chroma = video.format.is_chroma(c);
+        const int y = row * side >> (chroma ? video.format.log2_chroma_h : 0);
+        const int x = column * side >> (chroma ? video.format.log2_chroma_w : 0);
+        frames[static_cast<std::size_t>(f)].planes[static_cast<std::size_t>(c)] = {
+            v.row(f, y) + static_cast<std::ptrdiff_t>(x) * v.bytes_per_sample, v.row_stride};
+      }
+    w->samples = Gop(w->header.video, frames);
+    w->coder = cpu_backend().make_encoder(w->header, {1, simd});
+    windows_.push_back(std::move(w));
+  }
+}
+
+StepSample::~StepSample() = default;
+
+StepAmounts StepSample::at(const GopChoices& choices, ThreadPool& pool) {
+  std::vector<StepAmounts> of_windows(windows_.size());
+  GopChoices choice = choices;
+  choice.passes = true;
+  choice.spare_last_pass = false;
+  pool.parallel_for(static_cast<int>(windows_.size()), [&](int i, int) {
+    Window& w = *windows_[static_cast<std::size_t>(i)];
+    w.coded ? w.coder->push_again(w.samples, choice) : w.coder->push(w.samples, choice);
+    w.coded = true;
+    require(w.coder->pull(w.result), ErrorKind::kInternal, "the backend lost a GOP");
+    w.control.emplace(w.header, w.result);
+    of_windows[static_cast<std::size_t>(i)] = StepAmounts(*w.control, static_cast<double>(choice.step));
+  });
+  StepAmounts sum;
+  for (std::size_t i = 0; i < windows_.size(); ++i) sum.add(of_windows[i], windows_[i]->weight);
+  return sum;
+}
+
+double StepSample::excess(const GopChoices& coded_with, double step, ThreadPool& pool) const {
+  const int planes = std::max(0, static_cast<int>(std::lround(std::log2(step / static_cast<double>(coded_with.step)))));
+  std::vector<double> actual(windows_.size());
+  std::vector<double> predicted(windows_.size());
+  pool.parallel_for(static_cast<int>(windows_.size()), [&](int i, int) {
+    const auto n = static_cast<std::size_t>(i);
+    const Window& w = *windows_[n];
+    const Cuts cuts = w.control->planes(planes);
+    const double error = w.coder->squared_error(w.samples, coded_with, cuts);
+    actual[n] = w.weight * error * static_cast<double>(w.control->samples());
+    predicted[n] = w.weight * w.control->error(cuts);
+  });
+  double all = 0;
+  double of_these = 0;
+  for (std::size_t i = 0; i < windows_.size(); ++i) {
+    all += actual[i];
+    of_these += predicted[i];
+  }
+  return of_these > 0 && all > 0 ? all / of_these : 1;
+}
+
+}  // namespace trivelet

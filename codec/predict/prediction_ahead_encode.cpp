@@ -1,0 +1,251 @@
+// A block of samples -> a codeword whose contexts are known ahead: rows of predictions, contexts and tokens, each in a
+// loop of its own that vectors take, then rANS backwards with sixteen states in turn.
+
+#include <algorithm>
+#include <cstring>
+
+#include "codec/base/bytes.h"
+#include "codec/predict/prediction_ahead.h"
+#include "codec/predict/prediction_model.h"
+#include "trivelet/large_memory.h"
+
+namespace trivelet::prediction {
+
+namespace {
+
+constexpr std::size_t kTokenSpace = 128;  // of a context's symbols
+constexpr std::size_t kSymbols = kAheadContexts * kTokenSpace;
+constexpr int kHistograms = 4;  // of every fourth sample: a count does not wait for the one before it
+
+/// What weights are made from: a sixteenth of the frames is enough for one class.
+Effort effort_ahead() {
+  Effort e;
+  e.classes = 1;
+  e.rounds = 0;
+  e.log2_frames = 5;
+  e.frame_step = 16;
+  e.row_step = 2;
+  return e;
+}
+
+/// Extra bits of rows.
+class ExtraBits {
+ public:
+  void start() {
+    at_ = 0;
+    acc_ = 0;
+    fill_ = 0;
+  }
+  void put(const std::uint32_t* codes, const std::uint8_t* tokens, int n) {
+    if (const std::size_t room = at_ + 2 * static_cast<std::size_t>(n) + 8; bytes_.size() < room)
+      bytes_.resize(2 * room);
+    // In registers: bytes that are stored may be any member's.
+    std::uint8_t* to = bytes_.data() + at_;
+    std::uint64_t acc = acc_;
+    int fill = fill_;
+    for (int x = 0; x < n; x += kStates) {
+      const int end = std::min(x + kStates, n);
+      if (!any_extra(tokens + x, end - x)) continue;
+      for (int i = x; i < end; ++i) {
+        const int bits = kBits[tokens[i]];
+        acc |= ((std::uint64_t{codes[i]} - 8) & ((std::uint64_t{1} << bits) - 1)) << fill;
+        fill += bits;
+        store_little_endian(acc, to);
+        to += fill >> 3;
+        acc >>= fill & ~7;
+        fill &= 7;
+      }
+    }
+    at_ = static_cast<std::size_t>(to - bytes_.data());
+    acc_ = acc;
+    fill_ = fill;
+  }
+  /// Bytes that are used.
+  std::size_t size() const { return at_ + (fill_ > 0 ? 1 : 0); }
+  const std::uint8_t* data() const { return bytes_.data(); }
+
+ private:
+  static constexpr std::array<std::uint8_t, kTokens> kBits = [] {
+    std::array<std::uint8_t, kTokens> b{};
+    for (int t = 0; t < kTokens; ++t) b[static_cast<std::size_t>(t)] = static_cast<std::uint8_t>(extra_bits(t));
+    return b;
+  }();
+
+  std::vector<std::uint8_t> bytes_;
+  std::size_t at_ = 0;
+  std::uint64_t acc_ = 0;
+  int fill_ = 0;
+};
+
+}  // namespace
+
+struct AheadEncoder::State {
+  explicit State(SimdLevel simd) : kernel(kernels(simd)), ahead(kernel), model(kernel) {}
+
+  const Kernels& kernel;
+  RowAhead ahead;
+  Model model;
+  History history;
+  int width = 0;
+  bool one_frame = false;
+  LargeVector<std::uint16_t> symbols;  // context and token
+  std::size_t symbols_end = 0;
+  std::vector<std::uint32_t> counts;
+  std::vector<std::uint8_t> contexts;  // of a row, as those below
+  std::vector<std::uint8_t> tokens;
+  std::vector<std::uint32_t> codes;
+  ExtraBits extra;
+  std::vector<Frequencies> tables;
+  std::vector<PutSymbol> slots;
+  std::vector<std::uint32_t> packed;  // the same, for Kernels::put
+  LargeVector<std::uint16_t> words;  // filled from the end on: most of it is never touched
+
+  void start(const BlockSamples<VolumeView>& b);
+  void encode_row(int frame, int y, int low, int high);
+  void count_tables();
+  void write(std::vector<std::uint8_t>& out);
+  void write_states(std::vector<std::uint8_t>& out);
+};
+
+void AheadEncoder::State::start(const BlockSamples<VolumeView>& b) {
+  model.fit(history, b.frames(), effort_ahead());
+  model.head.log2_edge = kWholeEdge;
+  model.head.log2_frames = kWholeFrames;
+  model.map.assign(1, 0);
+  ahead.start(model.head, Tiles(kWholeEdge, kWholeFrames, b.frames(), b.height, b.width), model.map.data(), b.width);
+  width = b.width;
+  one_frame = b.frames() == 1;
+  const std::size_t row = static_cast<std::size_t>(b.width) + kKernelPadding;
+  contexts.resize(row);
+  tokens.resize(row);
+  codes.resize(row);
+  symbols.resize(static_cast<std::size_t>(b.frames()) * static_cast<std::size_t>(b.height) *
+                 static_cast<std::size_t>(b.width));
+  symbols_end = 0;
+  counts.assign(kHistograms * kSymbols, 0);
+  extra.start();
+}
+
+void AheadEncoder::State::encode_row(int frame, int y, int low, int high) {
+  history.begin_row(frame, y);
+  ahead.prepare(history, frame, y);
+  const std::int16_t* row = history.row(frame, y);
+  const Weights& weights = frame == 0 ? model.head.first : model.head.classes[0];
+  std::int32_t* sums = ahead.sums.data();
+  kernel.weigh_left(row, weights[0], weights[1], width, sums);
+  ahead.contexts(frame == 0, width, contexts.data());
+  if (kernel.tokens(row, sums, low, high, width, codes.data(), tokens.data()))
+    extra.put(codes.data(), tokens.data(), width);
+  kernel.errors(row, sums, low, high, width, history.errors(frame, y));
+  std::uint16_t* to = &symbols[symbols_end];
+  const std::uint8_t* context = contexts.data();
+  const std::uint8_t* token = tokens.data();
+  for (int x = 0; x < width; ++x) to[x] = static_cast<std::uint16_t>(context[x] * kTokenSpace + token[x]);
+  std::uint32_t* count = counts.data();
+  const int n = width;  // which a count could be
+  int x = 0;
+  for (; x + kHistograms <= n; x += kHistograms)
+    for (std::size_t i = 0; i < kHistograms; ++i) ++count[i * kSymbols + to[static_cast<std::size_t>(x) + i]];
+  for (; x < n; ++x) ++count[to[x]];
+  symbols_end += static_cast<std::size_t>(width);
+  history.end_row(frame, y);
+}
+
+void AheadEncoder::State::count_tables() {
+  tables.clear();
+  slots.assign(kSymbols, {});
+  packed.assign(kSymbols, 0);
+  std::vector<std::uint32_t> sum(kTokens);
+  for (std::size_t c = 0; c < kAheadContexts; ++c) {
+    const std::uint32_t* from = &counts[c * kTokenSpace];
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      sum[t] = 0;
+      for (std::size_t i = 0; i < kHistograms; ++i) sum[t] += from[i * kSymbols + t];
+    }
+    tables.push_back(frequencies_of(sum));
+    std::uint32_t begin = 0;
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      const std::uint32_t f = tables.back()[t];
+      if (f > 0) slots[c * kTokenSpace + t] = {((std::uint64_t{1} << kInverseBits) + f - 1) / f, f, begin};
+      packed[c * kTokenSpace + t] = f << 16 | begin;
+      begin += f;
+    }
+  }
+}
+
+void AheadEncoder::State::write_states(std::vector<std::uint8_t>& out) {
+  // One for each symbol at most, and one that is written and not kept.
+  if (words.size() < symbols_end + 1) words = LargeVector<std::uint16_t>(symbols_end + 1);
+  std::uint16_t* const words_end = words.data() + words.size();
+  std::uint16_t* word = words_end;
+  std::array<std::uint32_t, kStates> states;
+  states.fill(kLowestState);
+  for (std::size_t row = symbols_end; row > 0;) {
+    row -= static_cast<std::size_t>(width);
+    word = kernel.put(slots.data(), packed.data(), &symbols[row], width, states.data(), word);
+  }
+  std::size_t at = out.size();
+  out.resize(at + 4 * kStates + 2 * static_cast<std::size_t>(words_end - word));
+  for (const std::uint32_t s : states) {
+    store_little_endian(s, &out[at]);
+    at += 4;
+  }
+  for (; word < words_end; ++word, at += 2) store_little_endian(*word, &out[at]);
+}
+
+void AheadEncoder::State::write(std::vector<std::uint8_t>& out) {
+  count_tables();
+  BitWriter bits;
+  write_ahead_head(model.head, one_frame, tables, bits);
+  const std::vector<std::uint8_t> head = bits.take();
+  ByteWriter size;
+  size.varint(extra.size());
+  out.insert(out.end(), head.begin(), head.end());
+  out.insert(out.end(), size.bytes.begin(), size.bytes.end());
+  out.insert(out.end(), extra.data(), extra.data() + extra.size());
+  write_states(out);
+}
+
+bool AheadEncoder::says_what_was_coded(const std::uint8_t* codeword, std::size_t size) const try {
+  const State& s = *state_;
+  BlockHead head;
+  std::vector<Frequencies> tables;
+  BitReader bits(codeword, size);
+  read_ahead_head(bits, s.one_frame, head, tables);
+  if (bits.overrun() || !bits.padding_is_zero() || head.tap_set != s.model.head.tap_set ||
+      head.first != s.model.head.first || (!s.one_frame && head.classes != s.model.head.classes) || tables != s.tables)
+    return false;
+  AheadParts parts = split_ahead(codeword + bits.bytes(), size - bits.bytes());
+  if (parts.extra_bytes != s.extra.size() || !std::equal(parts.extra, parts.extra + parts.extra_bytes, s.extra.data()))
+    return false;
+  std::vector<std::uint32_t> lookups;
+  make_lookups(tables, lookups);
+  std::vector<std::uint8_t> contexts(static_cast<std::size_t>(s.width) + kKernelPadding);
+  std::vector<std::uint8_t> tokens(contexts.size());
+  bool right = true;
+  for (std::size_t row = 0; row < s.symbols_end; row += static_cast<std::size_t>(s.width)) {
+    const std::uint16_t* wanted = &s.symbols[row];
+    for (int x = 0; x < s.width; ++x)
+      contexts[static_cast<std::size_t>(x)] = static_cast<std::uint8_t>(wanted[x] / kTokenSpace);
+    s.kernel.take(lookups.data(), contexts.data(), s.width, parts.lanes, tokens.data());
+    for (int x = 0; x < s.width; ++x) right &= tokens[static_cast<std::size_t>(x)] == wanted[x] % kTokenSpace;
+  }
+  return right && is_used_up(parts.lanes);
+} catch (const Error& e) {
+  if (e.kind() != ErrorKind::kBadStream) throw;
+  return false;
+}
+
+AheadEncoder::AheadEncoder(SimdLevel simd) : state_(std::make_unique<State>(simd)) {}
+AheadEncoder::~AheadEncoder() = default;
+
+void AheadEncoder::encode(const BlockSamples<VolumeView>& b, std::vector<std::uint8_t>& out) {
+  State& s = *state_;
+  if (!load(b, s.history)) return;
+  s.start(b);
+  for (int z = 0; z < b.frames(); ++z)
+    for (int y = 0; y < b.height; ++y) s.encode_row(z, y, b.low(), b.high());
+  s.write(out);
+}
+
+}  // namespace trivelet::prediction

@@ -1,0 +1,33 @@
+// The frame before, as a frame that moves sees it (FORMAT.md "Moved frames"): made cell by cell before a row of the frame
+// is coded or decoded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "codec/predict/prediction_history.h"
+#include "codec/predict/prediction_motion.h"
+#include "codec/predict/prediction_motion_kernels.h"
+
+namespace trivelet::prediction {
+
+class Compensator {
+ public:
+  explicit Compensator(const BetweenKernels& k) : kernels_(k) {}
+  /// Makes what `frame` sees of the frame before in a slot of the history.
+  void make(History& history, const BlockMotion& motion, int frame, Limits limits, int slot);
+  /// Makes the errors that `frame` sees, of those of the frame before.
+  void move_errors(History& history, const BlockMotion& motion, int frame);
+
+ private:
+  Patch between(Patch from, int quarter_y, int quarter_x, int w, int h, Limits limits);
+
+  const BetweenKernels& kernels_;
+  std::vector<std::int16_t> edge_;
+  std::vector<std::int16_t> first_;
+  std::vector<std::int16_t> second_;
+  std::vector<std::int32_t> scratch_;
+};
+
+}  // namespace trivelet::prediction

@@ -1,0 +1,454 @@
+// A block of samples -> a codeword of the predictive profile: weights and classes are fitted, samples become tokens,
+// which are counted and then coded backwards, so that a decoder goes forwards.
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <numeric>
+
+#include "codec/base/bytes.h"
+#include "codec/predict/prediction_block.h"
+#include "codec/predict/prediction_compensation.h"
+#include "codec/predict/prediction_head.h"
+#include "codec/predict/prediction_model.h"
+#include "codec/predict/prediction_motion_search.h"
+
+namespace trivelet::prediction {
+
+namespace {
+
+/// A token of a context.
+using Symbol = std::uint16_t;
+Symbol symbol_of(std::size_t context, int token) {
+  return static_cast<Symbol>(context << 7 | static_cast<unsigned>(token));
+}
+
+/// rANS: symbols in reverse, words from the last to the first.
+class StateWriter {
+ public:
+  struct Slot {
+    std::uint64_t inverse = 0;  ///< of the frequency, rounded up to 2^-48
+    std::uint32_t frequency = 0;
+    std::uint32_t begin = 0;
+  };
+  using Slots = std::array<Slot, kTokens>;
+
+  static void fill(const Frequencies& f, Slots& slots) {
+    std::uint32_t begin = 0;
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      slots[t].frequency = f[t];
+      slots[t].begin = begin;
+      if (f[t] > 0) slots[t].inverse = inverse_of(f[t]);
+      begin += f[t];
+    }
+  }
+  static std::uint64_t inverse_of(std::uint32_t frequency) { return (std::uint64_t{1} << 48) / frequency + 1; }
+  /// `bits`: frequencies add up to 2^bits.
+  template <int bits = kFrequencyBits>
+  void put(const Slot& s) {
+    if (std::uint64_t{state_} >= std::uint64_t{s.frequency} << (32 - bits)) {
+      words_.push_back(static_cast<std::uint16_t>(state_));
+      state_ >>= 16;
+    }
+    const std::uint32_t whole = quotient(state_, s);
+    state_ += whole * ((1u << bits) - s.frequency) + s.begin;
+  }
+  void finish(std::vector<std::uint8_t>& out) {
+    ByteWriter w;
+    w.fixed(state_);
+    out.insert(out.end(), w.bytes.begin(), w.bytes.end());
+    const std::size_t at = out.size();
+    out.resize(at + 2 * words_.size());
+    for (std::size_t i = 0; i < words_.size(); ++i)
+      store_little_endian(words_[words_.size() - 1 - i], &out[at + 2 * i]);
+    words_.clear();
+    state_ = kLowestState;
+  }
+
+ private:
+  // Exact: state < 2^32 and frequency <= 2^16, so the error, state / 2^48 at most, is less than 1 / frequency.
+  static std::uint32_t quotient(std::uint32_t state, const Slot& s) {
+    const std::uint64_t low = (s.inverse & 0xffffffff) * state;
+    const std::uint64_t high = (s.inverse >> 32) * state;
+    return static_cast<std::uint32_t>((high + (low >> 32)) >> 16);
+  }
+
+  std::vector<std::uint16_t> words_;
+  std::uint32_t state_ = kLowestState;
+};
+
+using Counts = std::vector<std::uint32_t>;
+
+/// To base 2, by a few additions and products, and so the same on every machine.
+double logarithm_of(std::uint32_t v) {
+  const int whole = static_cast<int>(std::bit_width(v)) - 1;
+  constexpr double kRoot = 1.4142135623730951, kPerNatural = 2.8853900817779268;
+  const double m = static_cast<double>(v) / static_cast<double>(std::uint64_t{1} << whole);
+  const double t = (m - kRoot) / (m + kRoot), t2 = t * t;
+  return whole + 0.5 + kPerNatural * t * (1 + t2 * (1.0 / 3 + t2 * (1.0 / 5 + t2 / 7)));
+}
+
+/// What coding all of it takes.
+double bits_of_all(const Counts& counts) {
+  double bits = 0;
+  std::uint32_t all = 0;
+  for (const std::uint32_t n : counts) {
+    if (n > 0) bits -= n * logarithm_of(n);
+    all += n;
+  }
+  return all > 0 ? bits + all * logarithm_of(all) : 0;
+}
+
+Counts sum_of(const Counts& a, const Counts& b) {
+  Counts sum = a;
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += b[i];
+  return sum;
+}
+
+std::uint32_t code_of(int difference) {
+  return static_cast<std::uint32_t>(difference > 0 ? 2 * difference - 1 : -2 * difference);
+}
+
+}  // namespace
+
+struct BlockEncoder::State {
+  explicit State(SimdLevel simd)
+      : ahead(kernels(simd)), model(kernels(simd)), search(between_kernels(simd)), compensator(between_kernels(simd)) {}
+
+  RowAhead ahead;
+  Model model;
+  MotionSearch search;
+  Compensator compensator;
+  History history;
+  HeadKind kind;
+  // Of all samples in their order; contexts of the first frame are kContexts more where it may have frequencies of its own.
+  std::vector<Symbol> symbols;
+  std::size_t symbols_end = 0;
+  std::vector<Symbol> vector_symbols;
+  std::vector<Counts> counts;  // by context
+  std::vector<int> predictions;
+  StateWriter states;
+  std::vector<StateWriter::Slots> slots;
+  FrequencyTables tables;
+  std::vector<std::uint8_t> extra_bytes;
+
+  bool may_differ_first() const { return kind.moved && kind.frames > 1; }
+  void move(const Effort& effort, Limits limits);
+  void make_vector_symbols(BitWriter& extra);
+  void encode_row(int frame, int y, int low, int high, BitWriter& extra);
+  bool first_differs() const;
+  void make_tables();
+  void write(BitWriter& extra, std::vector<std::uint8_t>& out);
+  void put_samples();
+  std::size_t class_before(std::size_t tile) const;
+};
+
+/// Finds motion, and makes what frames that move see of those before them.
+void BlockEncoder::State::move(const Effort& effort, Limits limits) {
+  BlockMotion& motion = model.head.motion;
+  if (!effort.same_motion) {
+    motion.moves.clear();
+    motion.log2_cell = effort.log2_cell;
+    if (kind.moved && kind.frames > 1) search.find(history, kind.frames, limits, motion);
+  }
+  for (int z = 1; z < kind.frames; ++z) {
+    if (!motion.moves_in(z)) continue;
+    const int slot = history.add_slot();
+    compensator.make(history, motion, z, limits, slot);
+    history.set_before(z, slot);
+  }
+}
+
+void BlockEncoder::State::make_vector_symbols(BitWriter& extra) {
+  const BlockMotion& motion = model.head.motion;
+  vector_symbols.clear();
+  const auto put = [&](int difference, std::size_t context) {
+    const std::uint32_t u = code_of(difference);
+    const int token = token_of(u);
+    if (extra_bits(token) > 0) extra.put(u - first_of(token), extra_bits(token));
+    vector_symbols.push_back(symbol_of(context, token));
+  };
+  for (int z = 1; z < kind.frames; ++z) {
+    if (!motion.moves_in(z)) continue;
+    const MotionVector* v = motion.of(z);
+    for (int r = 0; r < motion.rows; ++r)
+      for (int c = 0; c < motion.columns; ++c, ++v) {
+        const BlockMotion::Guess g = motion.guess(z, r, c);
+        put(v->x - g.vector.x, g.context);
+        put(v->y - g.vector.y, g.context + 1);
+      }
+  }
+}
+
+void BlockEncoder::State::encode_row(int frame, int y, int low, int high, BitWriter& extra) {
+  history.begin_row(frame, y);
+  ahead.prepare(history, frame, y);
+  const std::int16_t* row = history.row(frame, y);
+  const std::int16_t* above = history.neighbour(frame, y, 0, -1);
+  std::uint16_t* errors = history.errors(frame, y);
+  const int width = history.width();
+  int* p = predictions.data();
+  ahead.for_runs(frame, y, width, [&](int begin, int end, const Weights& weights) {
+    const int w0 = weights[0], w1 = weights[1];
+    for (int x = begin; x < end; ++x)
+      p[x] = prediction_of(ahead.sums[static_cast<std::size_t>(x)] + w0 * row[x - 1] + w1 * row[x - 2], low, high);
+  });
+  for (int x = 0; x < width; ++x) {
+    const bool same = ahead.flat[static_cast<std::size_t>(x)] != 0 && row[x - 1] == above[x];
+    p[x] = same ? row[x - 1] * (1 << kFractionBits) : p[x];
+    errors[x] = static_cast<std::uint16_t>(error_of_prediction(row[x], p[x]));
+  }
+  const LevelEntry* levels = level_table().data();
+  const std::size_t first_context = frame == 0 && may_differ_first() ? kContexts : 0;
+  Symbol* to = &symbols[symbols_end];
+  for (int x = 0; x < width; ++x) {
+    const int rounded = (p[x] + 8) >> kFractionBits;
+    const int fraction = p[x] - rounded * (1 << kFractionBits);
+    std::size_t context;
+    if (const int flat = ahead.flat[static_cast<std::size_t>(x)]; flat != 0 && row[x - 1] == above[x]) {
+      context = static_cast<std::size_t>(flat - 1);
+    } else {
+      int sum = ahead.around[static_cast<std::size_t>(x)] + 2 * errors[x - 1] + errors[x - 2];
+      if (frame == 0) sum = 7 * sum >> 2;
+      context = context_of(levels[place_of(sum)], fraction);
+    }
+    context += first_context;
+    const std::uint32_t u = code_of(fraction < 0 ? rounded - row[x] : row[x] - rounded);
+    int token = static_cast<int>(u);
+    if (u >= kPlainTokens) {
+      token = token_of(u);
+      extra.put(u - first_of(token), extra_bits(token));
+    }
+    ++counts[context][static_cast<std::size_t>(token)];
+    to[x] = symbol_of(context, token);
+  }
+  symbols_end += static_cast<std::size_t>(width);
+  history.end_row(frame, y);
+}
+
+std::size_t BlockEncoder::State::class_before(std::size_t tile) const {
+  const auto group = static_cast<std::size_t>(model.tiles.of_group());
+  return tile >= group ? model.map[tile - group] : tile > 0 ? model.map[tile - 1] : 0;
+}
+
+/// Whether frequencies of its own are worth what they take in the head.
+bool BlockEncoder::State::first_differs() const {
+  if (!may_differ_first()) return false;
+  double gain = 0;
+  for (std::size_t c = 0; c < kContexts; ++c) {
+    const Counts& first = counts[kContexts + c];
+    gain += bits_of_all(sum_of(counts[c], first)) - bits_of_all(counts[c]) - bits_of_all(first);
+    gain -= static_cast<double>(frequency_bits(frequencies_of(first)));
+  }
+  return gain > kFlatContexts * (kZeroBits + 1);
+}
+
+void BlockEncoder::State::make_tables() {
+  tables = {};
+  const bool differs = first_differs();
+  if (may_differ_first() && !differs)
+    for (std::size_t c = 0; c < kContexts; ++c) counts[c] = sum_of(counts[c], counts[kContexts + c]);
+  const auto make = [&](std::size_t begin, std::vector<Frequencies>& samples,
+                        std::array<std::uint32_t, kFlatContexts>& zero) {
+    for (std::size_t c = 0; c < kFlatContexts; ++c) {
+      Counts& count = counts[begin + c];
+      zero[c] = zero_frequency(count[0], std::accumulate(count.begin(), count.end(), 0u));
+      count[0] = 0;
+    }
+    for (std::size_t c = 0; c < kContexts; ++c) samples.push_back(frequencies_of(counts[begin + c]));
+  };
+  make(0, tables.samples, tables.zero);
+  if (differs) make(kContexts, tables.first_samples, tables.first_zero);
+  const std::size_t classes = model.head.classes.size();
+  if (classes > 1) {
+    std::vector<Counts> of_class(classes, Counts(kTokens));
+    for (std::size_t t = 0; t < model.map.size(); ++t) ++of_class[class_before(t)][model.map[t]];
+    for (const Counts& c : of_class) tables.classes.push_back(frequencies_of(c));
+  }
+  if (!model.head.motion.moves.empty()) {
+    std::vector<Counts> of_vectors(kVectorContexts, Counts(kTokens));
+    for (const Symbol s : vector_symbols) ++of_vectors[s >> 7][s & 127];
+    for (const Counts& c : of_vectors) tables.vectors.push_back(frequencies_of(c));
+  }
+}
+
+void BlockEncoder::State::write(BitWriter& extra, std::vector<std::uint8_t>& out) {
+  make_tables();
+  BitWriter bits;
+  write_head(model.head, kind, tables, bits);
+  const std::vector<std::uint8_t> head = bits.take();
+  extra_bytes = extra.take();
+  ByteWriter size;
+  size.varint(extra_bytes.size());
+  out.insert(out.end(), head.begin(), head.end());
+  out.insert(out.end(), size.bytes.begin(), size.bytes.end());
+  out.insert(out.end(), extra_bytes.begin(), extra_bytes.end());
+
+  put_samples();
+  slots.resize(kVectorContexts);
+  for (std::size_t c = 0; c < tables.vectors.size(); ++c) StateWriter::fill(tables.vectors[c], slots[c]);
+  for (std::size_t i = vector_symbols.size(); i-- > 0;)
+    states.put(slots[vector_symbols[i] >> 7][vector_symbols[i] & 127]);
+  const std::size_t classes = model.head.classes.size();
+  if (classes > 1) {
+    slots.resize(classes);
+    for (std::size_t c = 0; c < classes; ++c) StateWriter::fill(tables.classes[c], slots[c]);
+    for (std::size_t t = model.map.size(); t-- > 0;) states.put(slots[class_before(t)][model.map[t]]);
+  }
+  states.finish(out);
+}
+
+void BlockEncoder::State::put_samples() {
+  const bool differs = !tables.first_samples.empty();
+  std::array<std::array<StateWriter::Slot, 2>, 2 * kFlatContexts> flat{};  // as predicted; not
+  const auto fill_flat = [&flat](std::size_t begin, const std::array<std::uint32_t, kFlatContexts>& zeros) {
+    for (std::size_t c = 0; c < kFlatContexts; ++c) {
+      const std::uint32_t zero = zeros[c];
+      if (zero > 0) flat[begin + c][0] = {StateWriter::inverse_of(zero), zero, 0};
+      if (zero < kZeroSum) flat[begin + c][1] = {StateWriter::inverse_of(kZeroSum - zero), kZeroSum - zero, zero};
+    }
+  };
+  fill_flat(0, tables.zero);
+  fill_flat(kFlatContexts, differs ? tables.first_zero : tables.zero);
+  slots.resize(2 * kContexts);
+  for (std::size_t c = 0; c < kContexts; ++c) {
+    StateWriter::fill(tables.samples[c], slots[c]);
+    if (may_differ_first())
+      differs ? StateWriter::fill(tables.first_samples[c], slots[kContexts + c])
+              : static_cast<void>(slots[kContexts + c] = slots[c]);
+  }
+  for (std::size_t i = symbols_end; i-- > 0;) {
+    const std::size_t context = symbols[i] >> 7;
+    const std::size_t token = symbols[i] & 127;
+    const bool is_first = context >= kContexts;
+    const std::size_t of_frame = is_first ? context - kContexts : context;
+    const bool is_flat = of_frame < kFlatContexts;
+    if (!is_flat || token != 0) states.put(slots[context][token]);
+    if (is_flat) states.put<kZeroBits>(flat[of_frame + (is_first ? kFlatContexts : 0)][token != 0]);
+  }
+}
+
+namespace {
+
+/// The state as a decoder sees it, of which the next symbol is known.
+struct StateReader {
+  const std::uint8_t* words = nullptr;
+  std::size_t left = 0;
+  std::uint32_t state = 0;
+  bool right = true;
+
+  template <int bits = kFrequencyBits>
+  void expect(std::uint32_t begin, std::uint32_t frequency) {
+    const std::uint32_t place = (state & ((1u << bits) - 1)) - begin;
+    right &= place < frequency;
+    state = frequency * (state >> bits) + place;
+    if (state >= kLowestState) return;
+    right &= left > 0;
+    if (left == 0) return;
+    state = state << 16 | load_little_endian<std::uint16_t>(words);
+    words += 2;
+    --left;
+  }
+};
+
+}  // namespace
+
+bool BlockEncoder::says_what_was_coded(const std::uint8_t* codeword, std::size_t size) const try {
+  const State& s = *state_;
+  const Model& model = s.model;
+  BlockHead head;
+  FrequencyTables tables;
+  BitReader bits(codeword, size);
+  read_head(bits, s.kind, head, tables);
+  if (bits.overrun() || !bits.padding_is_zero() || head.tap_set != model.head.tap_set ||
+      head.log2_edge != model.head.log2_edge || head.log2_frames != model.head.log2_frames ||
+      head.first != model.head.first || head.classes != model.head.classes || tables.classes != s.tables.classes ||
+      tables.samples != s.tables.samples || tables.zero != s.tables.zero || tables.vectors != s.tables.vectors ||
+      tables.first_samples != s.tables.first_samples || tables.first_zero != s.tables.first_zero ||
+      head.motion.moves != model.head.motion.moves ||
+      (!head.motion.moves.empty() && head.motion.log2_cell != model.head.motion.log2_cell))
+    return false;
+  ByteReader rest(codeword + bits.bytes(), size - bits.bytes(), "codeword");
+  std::uint64_t extra = 0;
+  rest.varint(extra);
+  const std::uint8_t* at = codeword + (size - rest.left());
+  if (extra != s.extra_bytes.size() || rest.left() < extra + 4 || (rest.left() - extra) % 2 != 0 ||
+      !std::equal(s.extra_bytes.begin(), s.extra_bytes.end(), at))
+    return false;
+  StateReader reader{at + extra + 4, (rest.left() - static_cast<std::size_t>(extra) - 4) / 2,
+                     load_little_endian<std::uint32_t>(at + extra)};
+  if (reader.state < kLowestState) return false;
+  struct Range {
+    std::uint16_t begin = 0;
+    std::uint16_t frequency = 0;
+  };
+  using Ranges = std::array<Range, kTokens>;
+  const auto ranges_of = [](const Frequencies& f) {
+    Ranges r;
+    std::uint16_t begin = 0;
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      r[t] = {begin, f[t]};
+      begin = static_cast<std::uint16_t>(begin + f[t]);
+    }
+    return r;
+  };
+  std::vector<Ranges> ranges;
+  for (const Frequencies& f : tables.classes) ranges.push_back(ranges_of(f));
+  for (std::size_t t = 0; !ranges.empty() && t < model.map.size(); ++t) {
+    const Range& r = ranges[s.class_before(t)][model.map[t]];
+    reader.expect(r.begin, r.frequency);
+  }
+  ranges.clear();
+  for (const Frequencies& f : tables.vectors) ranges.push_back(ranges_of(f));
+  for (const Symbol v : s.vector_symbols) {
+    const Range& r = ranges[v >> 7][v & 127];
+    reader.expect(r.begin, r.frequency);
+  }
+  ranges.clear();
+  const bool differs = !tables.first_samples.empty();
+  for (const Frequencies& f : tables.samples) ranges.push_back(ranges_of(f));
+  for (const Frequencies& f : differs ? tables.first_samples : tables.samples) ranges.push_back(ranges_of(f));
+  const auto& first_zero = differs ? tables.first_zero : tables.zero;
+  for (std::size_t i = 0; i < s.symbols_end; ++i) {
+    const std::size_t context = s.symbols[i] >> 7;
+    const std::size_t token = s.symbols[i] & 127;
+    const std::size_t of_frame = context % kContexts;
+    if (of_frame < kFlatContexts) {
+      const std::uint32_t zero = context < kContexts ? tables.zero[of_frame] : first_zero[of_frame];
+      token == 0 ? reader.expect<kZeroBits>(0, zero) : reader.expect<kZeroBits>(zero, kZeroSum - zero);
+      if (token == 0) continue;
+    }
+    const Range& r = ranges[context][token];
+    reader.expect(r.begin, r.frequency);
+  }
+  return reader.right && reader.left == 0 && reader.state == kLowestState;
+} catch (const Error& e) {
+  if (e.kind() != ErrorKind::kBadStream) throw;
+  return false;
+}
+
+BlockEncoder::BlockEncoder(SimdLevel simd) : state_(std::make_unique<State>(simd)) {}
+BlockEncoder::~BlockEncoder() = default;
+
+void BlockEncoder::encode(const BlockSamples<VolumeView>& b, const Effort& effort, std::vector<std::uint8_t>& out) {
+  State& s = *state_;
+  if (!load(b, s.history)) return;
+  s.kind = {b.frames(), effort.moved};
+  s.move(effort, {b.low(), b.high()});
+  s.model.fit(s.history, b.frames(), effort);
+  s.ahead.start(s.model.head, s.model.tiles, s.model.map.data(), b.width);
+  s.predictions.resize(static_cast<std::size_t>(b.width));
+  s.symbols.resize(static_cast<std::size_t>(b.frames()) * static_cast<std::size_t>(b.height) *
+                   static_cast<std::size_t>(b.width));
+  s.symbols_end = 0;
+  s.counts.assign(2 * kContexts, Counts(kTokens));
+  BitWriter extra;
+  s.make_vector_symbols(extra);
+  for (int z = 0; z < b.frames(); ++z) {
+    if (s.model.head.motion.moves_in(z)) s.compensator.move_errors(s.history, s.model.head.motion, z);
+    for (int y = 0; y < b.height; ++y) s.encode_row(z, y, b.low(), b.high(), extra);
+  }
+  s.write(extra, out);
+}
+
+}  // namespace trivelet::prediction

@@ -1,0 +1,194 @@
+// What has been coded of a block: the numbers and the errors that the next row is predicted from (FORMAT.md
+// "Neighbours"), and what is the same for coder and decoder of a row.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "codec/predict/prediction.h"
+#include "codec/predict/prediction_block.h"
+#include "codec/predict/prediction_kernels.h"
+#include "codec/predict/prediction_motion.h"
+
+namespace trivelet::prediction {
+
+/// Rows of some frames, the last `kept` ones at least.
+class History {
+ public:
+  void start(int kept, int height, int width) {
+    height_ = height;
+    width_ = width;
+    stride_ = static_cast<std::size_t>(width) + 2 * kMargin + 2 * kKernelPadding;
+    for (std::size_t i = 0; i < slots_.size(); ++i)
+      slots_[i] = static_cast<std::uint8_t>(i % static_cast<std::size_t>(kept));
+    for (std::size_t i = 0; i < slots_.size(); ++i) before_[i] = slots_[i > 1 ? i - 1 : 0];
+    moved_.fill(0);
+    used_ = kept - 1;
+    add_slot();
+    std::fill_n(numbers_.begin(), stride_, std::int16_t{0});
+    const std::size_t errors = (3 * static_cast<std::size_t>(height) + 1) * stride_;
+    if (errors_.size() < errors) errors_.resize(errors);
+    std::fill_n(errors_.begin(), stride_, std::uint16_t{0});
+  }
+
+  std::int16_t* row(int frame, int y) { return &numbers_[place(slots_[static_cast<std::size_t>(frame)], y)]; }
+  const std::int16_t* row(int frame, int y) const {
+    return &numbers_[place(slots_[static_cast<std::size_t>(frame)], y)];
+  }
+  std::uint16_t* errors(int frame, int y) { return &errors_[place(frame % 2, y)]; }
+
+  // Frames that see the one before as motion moves it: that is in a slot, its errors where there is room for one frame.
+  std::uint16_t* moved_errors(int y) { return &errors_[place(2, y)]; }
+  const std::uint16_t* errors_before(int frame, int y) {
+    return moved_[static_cast<std::size_t>(frame)] ? moved_errors(y) : errors(frame - 1, y);
+  }
+  /// Room for one more frame; pointers to rows are no longer good.
+  int add_slot() {
+    const std::size_t size = (static_cast<std::size_t>(used_ + 1) * static_cast<std::size_t>(height_) + 1) * stride_;
+    if (numbers_.size() < size) numbers_.resize(size);
+    return used_++;
+  }
+  std::int16_t* slot_row(int slot, int y) { return &numbers_[place(slot, y)]; }
+  void set_before(int frame, int slot) {
+    before_[static_cast<std::size_t>(frame)] = static_cast<std::uint8_t>(slot);
+    moved_[static_cast<std::size_t>(frame)] = 1;
+  }
+  std::ptrdiff_t stride() const { return static_cast<std::ptrdiff_t>(stride_); }
+  /// The sides of rows that are made.
+  void end_moved_row(std::int16_t* r) const {
+    std::fill_n(r - kMargin, kMargin, r[0]);
+    std::fill_n(r + width_, kMargin, r[width_ - 1]);
+  }
+  void end_moved_errors(int y) {
+    std::uint16_t* e = moved_errors(y);
+    std::fill_n(e - kMargin, kMargin, std::uint16_t{0});
+    e[width_] = 0;
+  }
+
+  /// A row as a neighbour: see "Neighbours" for those that are not in the block.
+  const std::int16_t* neighbour(int frame, int y, int frames_before, int rows_away) {
+    const int to = y + rows_away;
+    const auto f = static_cast<std::size_t>(frame);
+    if (frames_before == 0) return to >= 0 ? row(frame, to) : frame > 0 ? slot_row(before_[f], 0) : zeros();
+    const int slot =
+        frames_before == 1 ? before_[f] : slots_[static_cast<std::size_t>(std::max(frame - frames_before, 0))];
+    return slot_row(slot, std::clamp(to, 0, height_ - 1));
+  }
+  /// To be called before a row is coded or decoded, and behind.
+  void begin_row(int frame, int y) {
+    std::int16_t* r = row(frame, y);
+    std::fill_n(r - kMargin, kMargin, neighbour(frame, y, 0, -1)[0]);
+    std::uint16_t* e = errors(frame, y);
+    std::fill_n(e - kMargin, kMargin, std::uint16_t{0});
+  }
+  void end_row(int frame, int y) {
+    std::int16_t* r = row(frame, y);
+    std::fill_n(r + width_, kMargin, r[width_ - 1]);
+    errors(frame, y)[width_] = 0;
+  }
+
+  const std::int16_t* zeros() const { return &numbers_[kBefore]; }
+  const std::uint16_t* no_errors() const { return &errors_[kBefore]; }
+  int height() const { return height_; }
+  int width() const { return width_; }
+
+ private:
+  static constexpr std::size_t kBefore = kMargin + kKernelPadding;
+  std::size_t place(int slot, int y) const {
+    return (static_cast<std::size_t>(slot) * static_cast<std::size_t>(height_) + static_cast<std::size_t>(y) + 1) *
+               stride_ +
+           kBefore;
+  }
+
+  std::array<std::uint8_t, kMostFrames> slots_{};   // of frames
+  std::array<std::uint8_t, kMostFrames> before_{};  // of what they see of the frame before
+  std::array<std::uint8_t, kMostFrames> moved_{};   // whether that is made
+  int used_ = 0;                                    // slots
+  int height_ = 0;
+  int width_ = 0;
+  std::size_t stride_ = 0;
+  std::vector<std::int16_t> numbers_;  // the first row is zeros
+  std::vector<std::uint16_t> errors_;  // of two frames and what is made of one, likewise
+};
+
+/// Of a class: weights of the taps in their order.
+using Weights = std::vector<std::int16_t>;
+
+/// What a block's head says.
+struct BlockHead {
+  int tap_set = 0;
+  int log2_edge = 4;
+  int log2_frames = 2;
+  Weights first;                 ///< of the first frame
+  std::vector<Weights> classes;  ///< of the others
+  BlockMotion motion;            ///< with the feature moved
+};
+
+/// What of a row is known before its first sample: sums of weighted neighbours above and in frames before, sums of
+/// errors, and where neighbours are all the same.
+class RowAhead {
+ public:
+  explicit RowAhead(const Kernels& k) : kernels_(k) {}
+
+  void start(const BlockHead& head, const Tiles& tiles, const std::uint8_t* map, int width) {
+    head_ = &head;
+    tiles_ = tiles;
+    map_ = map;
+    const std::size_t size = static_cast<std::size_t>(width) + kKernelPadding;
+    sums.resize(size);
+    around.resize(size);
+    flat.resize(size);
+  }
+
+  void prepare(History& history, int frame, int y);
+  /// Contexts that are known ahead (FORMAT.md "Known ahead"), of a row that is prepared.
+  void contexts(bool first_frame, int width, std::uint8_t* out) const;
+
+  /// Calls f(from, to, weights) for stretches of the row with one class.
+  template <class F>
+  void for_runs(int frame, int y, int width, const F& f) const {
+    if (frame == 0) return f(0, width, head_->first);
+    const std::uint8_t* map =
+        map_ + (frame >> tiles_.log2_frames) * tiles_.of_group() + (y >> tiles_.log2_edge) * tiles_.columns;
+    for (int t = 0; t < tiles_.columns;) {
+      int end = t + 1;
+      while (end < tiles_.columns && map[end] == map[t]) ++end;
+      f(t << tiles_.log2_edge, std::min(end << tiles_.log2_edge, width), head_->classes[map[t]]);
+      t = end;
+    }
+  }
+
+  std::vector<std::int32_t> sums;     ///< of all taps but those in the row
+  std::vector<std::uint16_t> around;  ///< errors above and in the frame before
+  std::vector<std::uint8_t> flat;     ///< 0 no; else 1 + context if the sample to the left is the same, too
+
+ private:
+  const Kernels& kernels_;
+  const BlockHead* head_ = nullptr;
+  Tiles tiles_;
+  const std::uint8_t* map_ = nullptr;
+};
+
+/// Numbers of all frames of a block; false when they are all 0.
+bool load(const BlockSamples<VolumeView>& block, History& history);
+/// Numbers of a row -> samples.
+void store_row(const History& history, int frame, int y, const BlockSamples<MutableVolumeView>& block);
+
+/// Prediction in sixteenths of a sample.
+inline int prediction_of(std::int32_t sum, int low, int high) {
+  constexpr int kShift = kWeightBits - kFractionBits;
+  return std::clamp((sum + (1 << (kShift - 1))) >> kShift, low << kFractionBits, high << kFractionBits);
+}
+inline int error_of_prediction(int number, int prediction) {
+  const int d = (number << kFractionBits) - prediction;
+  return std::min((d < 0 ? -d : d) >> (kFractionBits - 2), kMaxError);
+}
+/// Context of a sample that is not flat; `fraction`: of the prediction, -8..7.
+inline std::size_t context_of(const LevelEntry& level, int fraction) {
+  const int f = std::min((fraction < 0 ? -fraction : fraction) >> 1, 3);
+  return level.context + static_cast<std::size_t>(f & level.fractions);
+}
+
+}  // namespace trivelet::prediction

@@ -1,0 +1,120 @@
+// Loops of the predictive profile over rows: the reference.
+#include "codec/predict/prediction_kernels.h"
+
+#include <algorithm>
+
+#include "codec/base/bytes.h"
+
+namespace trivelet::prediction {
+
+namespace {
+
+void weigh(const std::int16_t* const* taps, const std::int16_t* weights, int count, int n, std::int32_t* sums) {
+  std::fill_n(sums, n, 0);
+  for (int i = 0; i < count; ++i) {
+    const std::int32_t weight = weights[i];
+    const std::int16_t* from = taps[i];
+    for (int x = 0; x < n; ++x) sums[x] += weight * from[x];
+  }
+}
+
+void differences(const std::int16_t* from, const std::int16_t* base, int shift, int n, std::int16_t* out) {
+  for (int x = 0; x < n; ++x) {
+    const int d = std::clamp(from[x] - base[x], -32768, 32767) >> shift;
+    out[x] = static_cast<std::int16_t>(std::clamp(d, -2047, 2047));
+  }
+}
+
+void products(const std::int16_t* rows, std::size_t stride, int count, int n, std::int32_t* out) {
+  for (int i = 0; i < count; ++i)
+    for (int j = 0; j <= i; ++j) {
+      const std::int16_t* a = rows + static_cast<std::size_t>(i) * stride;
+      const std::int16_t* b = rows + static_cast<std::size_t>(j) * stride;
+      std::int32_t sum = 0;
+      for (int x = 0; x < n; ++x) sum += a[x] * b[x];
+      *out++ = sum;
+    }
+}
+
+bool tokens(const std::int16_t* row, const std::int32_t* sums, int low, int high, int n, std::uint32_t* codes,
+            std::uint8_t* tokens) {
+  bool any = false;
+  for (int x = 0; x < n; ++x) {
+    const int d = row[x] - std::clamp((sums[x] + (1 << (kWeightBits - 1))) >> kWeightBits, low, high);
+    codes[x] = static_cast<std::uint32_t>(d > 0 ? 2 * d - 1 : -2 * d);
+    tokens[x] = static_cast<std::uint8_t>(token_of(codes[x]));
+    any |= tokens[x] >= kPlainTokens;
+  }
+  return any;
+}
+
+void contexts(const std::uint16_t* around, const std::uint8_t* flat, bool first, int n, std::uint8_t* out) {
+  const std::uint8_t* of_place = contexts_by_place().data();
+  for (int x = 0; x < n; ++x) {
+    const std::uint8_t level = of_place[place_of(first ? 9 * around[x] >> 2 : around[x])];
+    out[x] = flat[x] != 0 ? static_cast<std::uint8_t>(flat[x] - 1) : level;
+  }
+}
+
+#include "codec/predict/prediction_kernels.inc"
+
+}  // namespace
+
+void take_tokens(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, StateLanes& lanes,
+                 std::uint8_t* tokens) {
+  for (int x = 0; x < n; ++x) {
+    std::uint32_t state = lanes.state[static_cast<std::size_t>(x) % kStates];
+    const std::uint32_t entry = lookups[contexts[x] * std::size_t{kFrequencySum} + (state & (kFrequencySum - 1))];
+    tokens[x] = entry & 127;
+    lanes.seen |= entry;
+    state = (entry >> 7 & 0xfff) * (state >> kFrequencyBits) + (entry >> 19 & 0x7ff);
+    if (state < kLowestState) {
+      std::uint32_t word = 0;
+      if (lanes.left > 0) {
+        word = load_little_endian<std::uint16_t>(lanes.words);
+        lanes.words += 2;
+        --lanes.left;
+      } else {
+        lanes.overrun = true;
+      }
+      state = state << 16 | word;
+    }
+    lanes.state[static_cast<std::size_t>(x) % kStates] = state;
+  }
+}
+
+std::uint16_t* put_symbols(const PutSymbol* table, const std::uint32_t*, const std::uint16_t* symbols, int n,
+                           std::uint32_t* states, std::uint16_t* word) {
+  for (int x = n - 1; x >= 0; --x) {
+    const PutSymbol& s = table[symbols[x]];
+    std::uint32_t state = states[x % kStates];
+    word[-1] = static_cast<std::uint16_t>(state);
+    const bool full = state >> (32 - kFrequencyBits) >= s.frequency;
+    word -= full;
+    state >>= full ? 16 : 0;
+    // Exact, and within 64 bits: with 2^n = kFrequencySum the state is below F * 2^(32 - n), and the error of the
+    // inverse, times that, below 1 / F.
+    const auto whole = static_cast<std::uint32_t>((s.inverse * state) >> kInverseBits);
+    states[x % kStates] = state + whole * (kFrequencySum - s.frequency) + s.begin;
+  }
+  return word;
+}
+
+const Kernels kKernelsScalar{weigh,  differences, around,         flat,        contexts,    weigh_left,
+                             errors, tokens,      differences_of, take_tokens, put_symbols, products};
+
+const Kernels& kernels(SimdLevel simd) {
+#if defined(TRIVELET_HAVE_X86_KERNELS)
+  const SimdLevel level = resolve_simd(simd);
+  if (level == SimdLevel::kAvx512) {
+    // Not made anywhere else: what makes it is compiled for AVX-512, too.
+    static const Kernels avx512 = with_avx512(kKernelsAvx2);
+    return avx512;
+  }
+  if (level == SimdLevel::kAvx2) return kKernelsAvx2;
+#endif
+  (void)resolve_simd(simd);
+  return kKernelsScalar;
+}
+
+}  // namespace trivelet::prediction

@@ -1,0 +1,62 @@
+// Loops of motion in the predictive profile, once per instruction set: samples between samples, and how far two blocks are
+// apart.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "codec/base/simd.h"
+
+namespace trivelet::prediction {
+
+/// Numbers that lie in rows, `stride` apart.
+struct Patch {
+  const std::int16_t* at = nullptr;
+  std::ptrdiff_t stride = 0;
+  Patch moved(int y, int x) const { return {at + y * stride + x, stride}; }
+};
+/// Of numbers.
+struct Limits {
+  int low = 0;
+  int high = 0;
+};
+
+/// A place in halves of a sample.
+struct HalfPlace {
+  int y = 0;
+  int x = 0;
+};
+/// Of which two the average is at a place in quarters that are not both even.
+struct HalfPlaces {
+  HalfPlace first;
+  HalfPlace second;
+};
+inline HalfPlaces halves_around(int y, int x) {
+  const int y0 = y >> 1, y1 = (y + 1) >> 1, x0 = x >> 1, x1 = (x + 1) >> 1;
+  if ((y & 1) == 0 || (x & 1) == 0) return {{y0, x0}, {y1, x1}};
+  const bool odd_y = (y0 & 1) != 0, odd_x = (x0 & 1) != 0;
+  return {{odd_y ? y1 : y0, odd_x ? x0 : x1}, {odd_y ? y0 : y1, odd_x ? x1 : x0}};  // a whole row, a whole column
+}
+
+/// Of FORMAT.md "Moved frames": w x h numbers, next to each other, from around `from`: of rows and columns -2..3 more.
+struct BetweenKernels {
+  void (*half_x)(Patch from, int w, int h, Limits limits, std::int16_t* out);
+  void (*half_y)(Patch from, int w, int h, Limits limits, std::int16_t* out);
+  /// scratch: w * (h + 5).
+  void (*half_xy)(Patch from, int w, int h, Limits limits, std::int32_t* scratch, std::int16_t* out);
+  void (*average)(Patch a, Patch b, int w, int h, std::int16_t* out);
+  /// Sum of absolute differences.
+  std::uint32_t (*distance)(Patch a, Patch b, int w, int h);
+  /// The same to the average of b and c.
+  std::uint32_t (*distance_to_average)(Patch a, Patch b, Patch c, int w, int h);
+};
+
+const BetweenKernels& between_kernels(SimdLevel simd);
+
+extern const BetweenKernels kBetweenKernelsScalar;
+#if defined(TRIVELET_HAVE_X86_KERNELS)
+extern const BetweenKernels kBetweenKernelsAvx2;
+extern const BetweenKernels kBetweenKernelsAvx512;
+#endif
+
+}  // namespace trivelet::prediction

@@ -1,0 +1,68 @@
+#include "codec/rate/byte_plan.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "trivelet/error.h"
+
+namespace trivelet {
+
+namespace {
+
+// A layer of a GOP, as long as it is not known: the entry in the index has room for twice as much.
+constexpr std::uint64_t kLayerBytes = std::uint64_t{1} << 20;
+
+// GOPs left for each that is cut at once with others: enough behind them to take what these leave.
+constexpr std::size_t kLeftForEach = 3;
+
+}  // namespace
+
+BytePlan::BytePlan(const StreamHeader& header, std::vector<WaitingGop> gops, std::uint64_t total)
+    : layers_(header.layers), gops_(std::move(gops)), total_(total) {
+  std::vector<RateCurve> curves;
+  for (const WaitingGop& g : gops_) curves.push_back(g.curve);
+  slope_ = slope_for(curves, static_cast<double>(total) * kBodyShare);
+}
+
+// What the end of the stream and the entries of the GOPs to come will take.
+std::uint64_t BytePlan::tail(const std::vector<GopInfo>& index, std::uint64_t position) const {
+  std::vector<GopInfo> so_far = index;
+  so_far.push_back(gops_[index.size()].info);
+  GopInfo& worst = so_far.back();
+  worst.offset = position;
+  worst.bytes = std::uint64_t{1} << 40;
+  worst.layers.assign(static_cast<std::size_t>(layers_), {kLayerBytes, 0});
+  std::uint64_t bytes = serialise_index(so_far).size() + 2 * kBoxHeaderBytes + kEndPayloadBytes;
+  for (std::size_t j = index.size() + 1; j < gops_.size(); ++j)
+    bytes += index_entry_bound(layers_, kLayerBytes, gops_[j - 1].info.end_pts, gops_[j].info.begin_pts,
+                               gops_[j].info.end_pts);
+  return bytes;
+}
+
+std::vector<std::uint64_t> BytePlan::next(const std::vector<GopInfo>& index, std::uint64_t position) const {
+  const std::size_t first = index.size();
+  const std::size_t left = gops_.size() - first;
+  if (left == 0) return {};
+  double wanted = 0;
+  std::uint64_t needed = position + tail(index, position);
+  for (std::size_t i = first; i < gops_.size(); ++i) {
+    wanted += gops_[i].curve.body_bytes(slope_);
+    needed += gops_[i].head + gops_[i].least;
+  }
+  require(total_ >= needed, ErrorKind::kBadArgument,
+          "a target of " + std::to_string(total_) + " bytes is too small: " + std::to_string(needed) +
+              " are needed for heads, motion and index alone; raise the target, lower EncoderParams::layers or do "
+              "without EncoderParams::motion");
+  const auto room = static_cast<double>(total_ - needed);
+  std::vector<std::uint64_t> bytes;
+  for (std::size_t i = first; i < first + std::max<std::size_t>(1, left / kLeftForEach); ++i) {
+    const double share = left == 1    ? 1.0
+                         : wanted > 0 ? gops_[i].curve.body_bytes(slope_) / wanted
+                                      : 1.0 / static_cast<double>(left);
+    bytes.push_back(gops_[i].least + static_cast<std::uint64_t>(room * share));
+  }
+  return bytes;
+}
+
+}  // namespace trivelet

@@ -1,0 +1,106 @@
+#include "codec/rate/coding_cost.h"
+
+#include <algorithm>
+
+#include "codec/rate/rate_control.h"
+
+namespace trivelet {
+
+namespace {
+
+// The squared error that a bit is worth, for a step of 1: between what theory says for fine steps, 2 ln 2 / 12, and what
+// the rate control chooses at coarse ones.
+constexpr double kErrorPerBit = 0.13;
+
+double error_per_bit(const StreamHeader& header, float step) {
+  return header.lossless ? 1.0 : kErrorPerBit * static_cast<double>(step) * static_cast<double>(step);
+}
+
+template <class T>
+void add_row(const T* row, int n, float inverse_step, CodingSums& sums) {
+  for (int first = 0; first < n; first += kCodingTerms) {
+    const int end = std::min(n, first + kCodingTerms);
+    std::uint32_t bits = 0, error = 0;
+    for (int x = first; x < end; ++x) {
+      const float q = coding_steps(row[x], inverse_step);
+      bits += coding_bits(q);
+      error += coding_error(q);
+    }
+    sums.bits += bits;
+    sums.error += error;
+  }
+}
+
+template <class T>
+CodingSums sums_of(const T* frame, const SubbandView& v, float inverse_step) {
+  CodingSums sums;
+  for (int y = 0; y < v.shape.height; y += kCodingRows)
+    add_row(frame + y * v.row_stride, v.shape.width, inverse_step, sums);
+  return sums;
+}
+
+}  // namespace
+
+double coding_cost(const StreamHeader& header, int frames, const std::vector<std::uint8_t>& frame_gains, float step,
+                   const std::vector<CodingSums>& sums) {
+  const double per_bit = error_per_bit(header, step) / 2 / (1 << kBitsFraction);
+  constexpr double kPerError = 1.0 / (1 << kErrorFraction);
+  double cost = 0;
+  std::size_t at = 0;
+  int component = -1;
+  ErrorWeights weights;
+  for_coding_bands(header, frames, [&](int c, const SubbandTable& table, std::size_t i) {
+    if (c != component) weights = error_weights(header, c, table, step, frame_gains);
+    component = c;
+    const Subband& band = table.all()[i];
+    double sum = 0;
+    for (int t = 0; t < band.shape.frames; ++t) {
+      const CodingSums& s = sums[at++];
+      const double weight =
+          weights.subband[i] *
+          (weights.frame.empty()
+               ? 1.0
+               : weights.frame[static_cast<std::size_t>(band.temporal_band)][static_cast<std::size_t>(t)]);
+      sum += per_bit * static_cast<double>(s.bits);
+      if (!header.lossless) sum += weight * kPerError * static_cast<double>(s.error);
+    }
+    cost += sum * band.shape.height / coding_rows(band.shape.height);
+  });
+  return cost;
+}
+
+double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float step, ThreadPool& pool) {
+  struct Task {
+    const SubbandView* view;
+    int frame;
+    float inverse_step;
+  };
+  std::vector<Task> tasks;
+  std::size_t view = 0;
+  int component = -1;
+  std::vector<float> inverse;
+  for_coding_bands(header, gop.frames, [&](int c, const SubbandTable& table, std::size_t i) {
+    if (c != component)
+      inverse = StepTable(table, header.lossless ? 1.0f : step, header.components[static_cast<std::size_t>(c)]).inverse;
+    component = c;
+    const SubbandView& v = gop.subbands[view++];
+    for (int t = 0; t < v.shape.frames; ++t) tasks.push_back({&v, t, inverse[i]});
+  });
+  std::vector<CodingSums> sums(tasks.size());
+  pool.parallel_for(static_cast<int>(tasks.size()), [&](int n, int) {
+    const Task& task = tasks[static_cast<std::size_t>(n)];
+    const SubbandView& v = *task.view;
+    const std::ptrdiff_t frame = task.frame * v.frame_stride;
+    sums[static_cast<std::size_t>(n)] =
+        v.real ? sums_of(v.real + frame, v, task.inverse_step) : sums_of(v.integer + frame, v, task.inverse_step);
+  });
+  return coding_cost(header, gop.frames, gop.frame_gains, step, sums);
+}
+
+double motion_cost(const StreamHeader& header, const GopMotion& motion, float step) {
+  double bytes = 0;
+  for (const auto& section : motion.sections) bytes += static_cast<double>(section.size());
+  return 8 * bytes * error_per_bit(header, step);
+}
+
+}  // namespace trivelet

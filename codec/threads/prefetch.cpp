@@ -1,0 +1,65 @@
+#include "codec/threads/prefetch.h"
+
+#include <exception>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "codec/base/fuzzing.h"
+#include "codec/threads/stopwatch.h"
+#include "codec/threads/trace.h"
+
+namespace trivelet {
+
+Prefetch::Prefetch(Make make, int most, Fill fill, bool alone)
+    : make_(std::move(make)),
+      fill_(std::move(fill)),
+      most_(most),
+      filled_(static_cast<std::size_t>(most)),
+      free_(static_cast<std::size_t>(most)) {
+  if (!kThreadsAhead || alone) return;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {  // the system starts no more threads: next() fills
+  }
+}
+
+Prefetch::~Prefetch() {
+  filled_.stop();
+  free_.stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Prefetch::run() try {
+  trace::name_thread("read ahead");
+  for (int made = 0;;) {
+    std::optional<std::unique_ptr<Gop>> gop = made < most_ ? free_.try_pop() : free_.pop();
+    if (!gop && made == most_) return;
+    if (!gop) {
+      gop = std::make_unique<Gop>(make_());
+      ++made;
+    }
+    if (!fill_(**gop)) {
+      (void)free_.push(std::move(*gop));  // giving memory back that a device reads from waits for all it does
+      break;
+    }
+    if (!filled_.push(std::move(*gop))) return;
+  }
+  filled_.close();
+} catch (...) {
+  filled_.close(std::current_exception());
+}
+
+Gop* Prefetch::next() {
+  if (!thread_.joinable()) {
+    if (!used_) used_ = std::make_unique<Gop>(make_());
+    return fill_(*used_) ? used_.get() : nullptr;
+  }
+  if (used_) (void)free_.push(std::move(used_));
+  const ScopeTimer timer(waited_);
+  const trace::Span span("wait");
+  if (auto gop = filled_.pop()) used_ = std::move(*gop);
+  return used_.get();
+}
+
+}  // namespace trivelet

@@ -1,0 +1,32 @@
+#include "codec/transform/zero_patches.h"
+
+#include <algorithm>
+
+namespace trivelet {
+
+ZeroPatches::ZeroPatches(const BlockGrid& grid, const SubbandTable& target)
+    : levels_(target.decomposition().spatial_levels), rows_(grid.rows()), columns_(grid.columns()) {
+  for (int level = 0; level < levels_; ++level) sides_.push_back(grid.side(levels_ - level));
+  flags_.resize(row(target.shape().frames, 0, 1, 0));
+}
+
+template <class T>
+void ZeroPatches::clear_row(int frame, int level, int y, int width, T* values) const {
+  const int side = sides_[static_cast<std::size_t>(level)];
+  const int by = y / 2 / side;
+  const auto clear = [&](int orientation, T* part, int columns) {
+    const std::uint8_t* left_out = &flags_[row(frame, level, orientation, by)];
+    for (int bx = 0, end; bx * side < columns; bx = end) {
+      for (end = bx + 1; end * side < columns && left_out[end] == left_out[bx];) ++end;
+      if (left_out[bx]) std::fill(part + bx * side, part + std::min(end * side, columns), T{});
+    }
+  };
+  const int low = (width + 1) / 2;
+  if (y % 2 != 0) clear(2, values, low);
+  clear(y % 2 != 0 ? 3 : 1, values + low, width - low);
+}
+
+template void ZeroPatches::clear_row(int, int, int, int, float*) const;
+template void ZeroPatches::clear_row(int, int, int, int, std::int32_t*) const;
+
+}  // namespace trivelet

@@ -1,0 +1,636 @@
+// encode_volume() of volume.h: look at all voxels, choose the map and the structure, code slab by slab, decode again and
+// compare.
+//
+// The source is read anew for each of these rather than held: memory stays at a few slabs. Only a volume whose fourth
+// axis is coded first is held as a whole, because its slices are wanted in another order.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "codec/backend.h"
+#include "codec/base/bytes.h"
+#include "codec/base/container.h"
+#include "codec/base/hash.h"
+#include "codec/cpu/prediction_backend.h"
+#include "codec/encoder/encoder_params.h"
+#include "codec/format/front_table.h"
+#include "codec/threads/parallel.h"
+#include "codec/threads/prefetch.h"
+#include "codec/threads/stopwatch.h"
+#include "codec/volume/volume_choice.h"
+#include "codec/volume/volume_cuts.h"
+#include "codec/volume/volume_fill.h"
+#include "codec/volume/volume_mask.h"
+#include "codec/volume/volume_predict.h"
+#include "trivelet/volume.h"
+
+namespace trivelet {
+
+void MemorySlices::read(std::byte* slice) { read_at(next_++, slice); }
+
+void MemorySlices::read_at(std::uint64_t number, std::byte* slice) const {
+  require(number < description_.all_slices(), ErrorKind::kBadArgument, "more slices are wanted than the volume has");
+  const std::size_t bytes = description_.slice_bytes();
+  std::memcpy(slice, voxels_ + static_cast<std::size_t>(number) * bytes, bytes);
+}
+
+std::unique_ptr<ByteSource> MemoryReadBack::open() {
+  return std::make_unique<MemorySource>(sink_.bytes.data(), sink_.bytes.size());
+}
+
+void MemoryReadBack::replace(std::uint64_t position, const void* data, std::size_t size) {
+  require(position <= sink_.bytes.size() && size <= sink_.bytes.size() - position, ErrorKind::kBadArgument,
+          "only bytes that were written can be written over");
+  std::memcpy(sink_.bytes.data() + position, data, size);
+}
+
+std::unique_ptr<FileReadBack> FileReadBack::of(FileSink& sink) {
+  if (!sink.seekable() || sink.temporary_path().empty()) return nullptr;
+  return std::unique_ptr<FileReadBack>(new FileReadBack(sink));
+}
+
+std::unique_ptr<ByteSource> FileReadBack::open() {
+  sink_.seek(sink_.position());  // writes out what is buffered
+  return std::make_unique<FileSource>(sink_.temporary_path());
+}
+
+void FileReadBack::replace(std::uint64_t position, const void* data, std::size_t size) {
+  const std::uint64_t end = sink_.position();
+  sink_.seek(position);
+  sink_.write(data, size);
+  sink_.seek(end);
+}
+
+namespace {
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+void remark(const VolumeEncoderParams& params, const std::string& text) {
+  if (params.on_remark) params.on_remark(text);
+}
+
+bool has_fixed_wavelet(const VolumeEncoderParams& p) {
+  return p.slice_levels || p.depth_levels || p.slice_wavelet || p.depth_wavelet || p.layout;
+}
+
+void check_request(const VolumeDescription& v, const VolumeEncoderParams& p) {
+  const auto refuse = [](const std::string& why) { fail(ErrorKind::kBadArgument, why); };
+  if (v.width < 1 || v.height < 1 || v.slices < 1 || v.volumes < 1)
+    refuse("a volume of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "x" + std::to_string(v.slices) +
+           "x" + std::to_string(v.volumes) + " voxels");
+  if (v.width > kMaxDimension || v.height > kMaxDimension)
+    refuse("pictures of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "; sizes must be 1.." +
+           std::to_string(kMaxDimension));
+  if (static_cast<int>(v.voxel.type) >= kVoxelTypes || v.voxel.channels < 1 || v.voxel.channels > kMaxChannels)
+    refuse("voxels of " + std::to_string(v.voxel.channels) + " channels; must be 1.." + std::to_string(kMaxChannels));
+  const int targets = (p.max_error > 0 ? 1 : 0) + (p.quality ? 1 : 0) + (p.step ? 1 : 0) + (p.psnr ? 1 : 0) +
+                      (p.bits_per_voxel ? 1 : 0) + (p.ratio ? 1 : 0) + (p.total_bytes ? 1 : 0);
+  if (targets > 1)
+    refuse("a volume has one target: a largest error, a quality, step or PSNR, bits per voxel, a ratio or a size");
+  if (p.psnr && !(*p.psnr > 0)) refuse("a PSNR of " + number_text(*p.psnr) + " dB; must be positive");
+  if (p.ratio && !(*p.ratio > 0)) refuse("a ratio of " + number_text(*p.ratio) + "; must be positive");
+  if (p.bits_per_voxel && !(*p.bits_per_voxel > 0)) refuse("a target of no bits");
+  if (p.total_bytes && *p.total_bytes == 0) refuse("a target of no bytes");
+  if (!p.fill_values.empty() && !p.is_lossy() && p.max_error == 0)
+    refuse("fill values are for coding with loss; without, every value comes back as it is");
+  if (p.slab && (*p.slab < 1 || *p.slab > 128)) refuse("slabs hold 1..128 slices, not " + std::to_string(*p.slab));
+  if (has_fixed_wavelet(p) && p.transform && *p.transform != VolumeTransform::kWavelet)
+    refuse("prediction has neither levels nor wavelets nor a layout");
+}
+
+/// What a lossy stream is made of: numbers in proportion to the values (those of floats stand for their exponents), and
+/// a single plane of them, because an error in the upper of two would be a large one.
+VolumeMap lossy_map(const VolumeAnalysis& analysis, VolumeMap exact) {
+  const bool real = is_real(exact.format.type);
+  const double range = analysis.max_value() - analysis.min_value();
+  if ((!real && exact.planes() == 1) || exact.last == 0 || range == 0) return exact;
+  constexpr double kSteps = 65000;  // of 16 bits; the rest is room for rounding
+  double bound = range / (2 * kSteps);
+  bound = real ? std::max(bound, least_bound(analysis)) : std::ceil(bound);
+  // More, where the resolution of a float or what all integers are multiples of takes more room than that.
+  for (;; bound *= 2)
+    if (VolumeMap map = bounded_map(analysis, bound); map.planes() == 1) return map;
+}
+
+VolumeMap map_without_palette(const VolumeDescription& volume, const VolumeAnalysis& analysis,
+                              const VolumeEncoderParams& params) {
+  VolumeMap map = params.max_error != 0 ? bounded_map(analysis, params.max_error) : exact_map(analysis, false);
+  if (params.is_lossy()) map = lossy_map(analysis, std::move(map));
+  map.slices = volume.slices;
+  map.volumes = volume.volumes;
+  (void)map.pixel_format();  // that there is one
+  return map;
+}
+
+/// All but the structure.
+EncoderParams coding_params(const VolumeDescription& volume, const VolumeMap& map, const VolumeEncoderParams& v) {
+  EncoderParams p;
+  p.lossless = !v.is_lossy();
+  p.quality = v.quality.value_or(p.quality);
+  p.step = v.step.value_or(0);
+  p.target_bytes = v.total_bytes.value_or(0);
+  p.bits_per_pixel = v.bits_per_voxel.value_or(0);
+  if (v.ratio) p.bits_per_pixel = 8.0 * static_cast<double>(volume.voxel.bytes()) / *v.ratio;
+  p.psnr = v.psnr.value_or(0);
+  if (p.psnr > 0 && map.last > 0)  // the peak is what occurs, not what the bits could hold
+    p.psnr += 20 * std::log10(std::exp2(map.plane_bits()) - 1) - 20 * std::log10(static_cast<double>(map.last));
+  p.profile = v.profile;
+  p.fast_mode = v.fast_mode;
+  p.effort = v.effort;
+  p.block_size = v.block_size;
+  p.visual = v.visual;
+  p.threads = v.threads;
+  p.workers = v.workers;
+  p.simd = v.simd;
+  p.settings = v.settings;
+  p.spool_path = v.spool_path;
+  p.even_ends = false;
+  // The number of layers is known before the stream begins, because what they are worth stands before them.
+  p.layers = v.layers != 0 ? v.layers : p.profile == Profile::kDense || v.is_lossy() ? 9 : 4;
+  p.measure_errors = false;              // verify() measures every cut
+  p.part_checks = !p.has_byte_target();  // for regions
+  return p;
+}
+
+/// With what candidates are tried: lossy ones with the same quantiser, so that bytes can be compared.
+EncoderParams trial_params(const VolumeMap& map, const EncoderParams& coding) {
+  if (coding.lossless) return coding;
+  EncoderParams p;
+  p.profile = coding.profile;
+  p.step = std::exp2(map.plane_bits() - 8);
+  p.threads = coding.threads;
+  p.workers = coding.workers;
+  p.simd = coding.simd;
+  p.even_ends = false;
+  p.layers = coding.layers;
+  p.measure_errors = false;
+  return p;
+}
+
+/// Everything that is settled before the first slice is coded.
+struct Plan {
+  VolumeMap map;
+  EncoderParams coding;
+  std::string text;
+  double peak = 0;                     ///< largest minus least value
+  std::optional<VolumeMarker> marker;  ///< finds what is no number of the map
+  double usual = 0;                    ///< for slices of nothing else
+  std::uint64_t hash = 0;              ///< of all slices, for VolumeVerify::kRunning
+};
+
+VolumeCandidate fixed_candidate(const VolumeEncoderParams& params, EncoderParams& coding) {
+  VolumeCandidate c;
+  c.palette = params.palette.value_or(false);
+  c.order = params.fourth_axis_first.value_or(false) ? VolumeOrder::kFourthAxis : VolumeOrder::kFile;
+  coding.layout = params.layout.value_or(Layout::kDyadic);
+  coding.spatial = params.slice_wavelet.value_or(coding.spatial);
+  coding.temporal = params.depth_wavelet.value_or(coding.temporal);
+  coding.spatial_levels = params.slice_levels.value_or(-1);
+  coding.temporal_levels = params.depth_levels.value_or(-1);
+  return c;
+}
+
+/// One number for all slices, whoever hashed which and when.
+class SliceHash {
+ public:
+  explicit SliceHash(std::uint64_t slices) : of_slices_(static_cast<std::size_t>(slices)) {}
+  void set(std::uint64_t slice, const std::byte* voxels, std::size_t bytes) {
+    XxHash64 h;
+    h.update(voxels, bytes);
+    of_slices_[static_cast<std::size_t>(slice)] = h.digest();
+  }
+  std::uint64_t digest() const {
+    XxHash64 all;
+    all.update(of_slices_.data(), of_slices_.size() * sizeof(std::uint64_t));
+    return all.digest();
+  }
+
+ private:
+  std::vector<std::uint64_t> of_slices_;
+};
+
+// Slices that threads have in their hands at once, in bytes.
+constexpr std::size_t kMostInHands = std::size_t{32} << 20;
+
+/// As many threads as were asked for, fewer where slices are large.
+std::unique_ptr<ThreadPool> pool_for_slices(const SliceSource& source, const VolumeEncoderParams& params) {
+  const std::size_t most = std::max<std::size_t>(1, kMostInHands / source.description().slice_bytes());
+  if (!source.reads_anywhere() || most == 1 || params.workers.run) return std::make_unique<ThreadPool>(1);
+  auto pool = std::make_unique<ThreadPool>(params.threads);
+  if (static_cast<std::size_t>(pool->threads()) > most) pool = std::make_unique<ThreadPool>(static_cast<int>(most));
+  return pool;
+}
+
+/// All voxels, looked at once.
+struct Survey {
+  explicit Survey(const VolumeDescription& volume) : analysis(volume.voxel), trial(volume), hash(volume.all_slices()) {}
+  VolumeAnalysis analysis;  ///< of scalars without a mark
+  VolumeTrial trial;        ///< of slices with these filled
+  std::optional<VolumeMarker> marker;
+  std::vector<std::uint8_t> mask;  ///< content of its box; empty: no scalar has a mark
+  SliceHash hash;                  ///< if that is asked for
+};
+
+/// Of scalars that all are numbers: in pieces, several at once where slices can be read so.
+void look_at_slices(SliceSource& source, const VolumeEncoderParams& params, bool hashes, Survey& survey) {
+  const VolumeDescription& volume = source.description();
+  const bool tries = params.effort != VolumeEffort::kFast;
+  const bool anywhere = source.reads_anywhere();
+  const std::unique_ptr<ThreadPool> pool = pool_for_slices(source, params);
+  const std::uint64_t slices = volume.all_slices();
+  const int pieces = static_cast<int>(std::min<std::uint64_t>(slices, static_cast<std::uint64_t>(pool->threads())));
+  const std::size_t scalars = volume.slice_bytes() / static_cast<std::size_t>(bytes_of(volume.voxel.type));
+  std::vector<VolumeAnalysis> seen(static_cast<std::size_t>(pieces), VolumeAnalysis(volume.voxel));
+  pool->parallel_for(pieces, [&](int piece, int) {
+    const auto n = static_cast<std::uint64_t>(pieces);
+    const auto p = static_cast<std::uint64_t>(piece);
+    const auto begin_of = [&](std::uint64_t i) { return slices / n * i + std::min(slices % n, i); };
+    std::vector<std::byte> slice(volume.slice_bytes());
+    for (std::uint64_t s = begin_of(p); s < begin_of(p + 1); ++s) {
+      anywhere ? source.read_at(s, slice.data()) : source.read(slice.data());
+      if (hashes) survey.hash.set(s, slice.data(), slice.size());
+      seen[static_cast<std::size_t>(piece)].add_scalars(slice.data(), scalars);
+      if (tries) survey.trial.add(s, slice.data());
+    }
+  });
+  for (const VolumeAnalysis& a : seen) survey.analysis.add(a);
+}
+
+Survey survey_of(SliceSource& source, const VolumeEncoderParams& params) {
+  const VolumeDescription volume = source.description();
+  Survey survey(volume);
+  const auto scalar = static_cast<std::size_t>(bytes_of(volume.voxel.type));
+  const std::size_t scalars = volume.slice_bytes() / scalar;
+  const bool lossy = params.is_lossy() || params.max_error > 0;
+  const bool hashes = params.verify && params.verification == VolumeVerify::kRunning;
+  if (lossy && (is_real(volume.voxel.type) || !params.fill_values.empty()))
+    survey.marker.emplace(volume.voxel, params.fill_values);
+  if (!survey.marker) {
+    look_at_slices(source, params, hashes, survey);
+    return survey;
+  }
+  MaskEncoder mask(volume);
+  SliceFiller filler(volume, 0);
+  std::vector<std::byte> slice(volume.slice_bytes());
+  std::vector<std::byte> kept;
+  std::vector<std::uint8_t> marks(scalars);
+  for (std::uint64_t s = 0; s < volume.all_slices(); ++s) {
+    source.read(slice.data());
+    if (hashes) survey.hash.set(s, slice.data(), slice.size());
+    const bool marked = survey.marker->find(slice.data(), marks);
+    mask.add(marks);
+    if (marked) {
+      kept.clear();
+      for (std::size_t i = 0; i < scalars; ++i)
+        if (marks[i] == 0)
+          kept.insert(kept.end(), slice.begin() + static_cast<std::ptrdiff_t>(i * scalar),
+                      slice.begin() + static_cast<std::ptrdiff_t>((i + 1) * scalar));
+      survey.analysis.add_scalars(kept.data(), kept.size() / scalar);
+      filler.fill(marks, slice.data());
+    } else {
+      survey.analysis.add_scalars(slice.data(), scalars);
+    }
+    survey.trial.add(s, slice.data());
+  }
+  if (mask.any()) survey.mask = mask.finish(survey.marker->values());
+  require(survey.analysis.scalars() > 0, ErrorKind::kBadArgument,
+          "no voxel has a value of its own, all are fill values or not finite; code this volume losslessly");
+  return survey;
+}
+
+/// Reads the volume for the first time. Throws what is wrong with the request before any byte is written.
+Plan make_plan(SliceSource& source, const VolumeEncoderParams& params) {
+  const VolumeDescription volume = source.description();
+  check_request(volume, params);
+  Survey survey = survey_of(source, params);
+  const VolumeAnalysis& analysis = survey.analysis;
+  const VolumeTrial& trial = survey.trial;
+  const std::vector<std::uint8_t> envelope = source.envelope();
+  const std::size_t values = analysis.distinct();
+  remark(params, "values " + number_text(analysis.min_value()) + ".." + number_text(analysis.max_value()) + ", " +
+                     (values > 0 ? std::to_string(values) : "many") + " different");
+
+  Plan plan;
+  plan.hash = survey.hash.digest();
+  if (!survey.mask.empty()) {
+    plan.marker = std::move(survey.marker);
+    plan.usual = analysis.min_value() + (analysis.max_value() - analysis.min_value()) / 2;
+    remark(params, std::to_string(plan.marker->values().size()) + " values are marked, in " +
+                       std::to_string(survey.mask.size()) + " bytes");
+  }
+  plan.peak = analysis.max_value() - analysis.min_value();
+  plan.map = map_without_palette(volume, analysis, params);
+  plan.coding = coding_params(volume, plan.map, params);
+  const VolumeChoice choice{volume, analysis, plan.map, params};
+  choice.check();
+  VolumeCandidate c;
+  if (has_fixed_wavelet(params)) {
+    c = fixed_candidate(params, plan.coding);
+    plan.coding.gop_frames = slab_frames(volume, c, plan.coding.lossless, params.slab.value_or(0));
+    plan.text = "as asked for";
+  } else {
+    c = choose_candidate(choice, trial, trial_params(plan.map, plan.coding));
+    apply(c, slab_frames(volume, c, plan.coding.lossless, params.slab.value_or(0)), plan.coding);
+    plan.text = c.text();
+  }
+  plan.text += ", slabs of " + std::to_string(plan.coding.gop_frames) + " slices";
+  remark(params, "chosen: " + plan.text);
+  if (c.palette) {
+    plan.map = exact_map(analysis, true);
+    plan.map.slices = volume.slices;
+    plan.map.volumes = volume.volumes;
+  }
+  plan.map.order = c.order;
+  plan.map.prediction = c.prediction;
+  plan.coding.boxes.push_back({kMapBox, serialise(plan.map)});
+  if (plan.marker) plan.coding.boxes.push_back({kMaskBox, std::move(survey.mask)});
+  if (!envelope.empty()) plan.coding.boxes.push_back({kEnvelopeBox, envelope});
+  return plan;
+}
+
+/// What is known of a volume's coding while it goes on (VolumeVerify::kRunning).
+struct Running {
+  Running(std::uint64_t slices, ByteSink& s) : source(slices), sink(s) {}
+
+  /// Hashes what is written.
+  class Sink final : public ByteSink {
+   public:
+    explicit Sink(ByteSink& to) : to_(to) {}
+    void write(const void* data, std::size_t size) override {
+      hash_.update(data, size);
+      to_.write(data, size);
+    }
+    std::uint64_t digest() const { return hash_.digest(); }
+
+   private:
+    ByteSink& to_;
+    XxHash64 hash_;
+  };
+
+  SliceHash source;
+  VolumeError error;  ///< of what the map makes of them and back
+  Sink sink;
+};
+
+/// The slices as samples, in the order they are coded.
+class SliceFeed {
+ public:
+  SliceFeed(SliceSource& source, const VolumeMap& map, const VolumeEncoderParams& params, Running* running)
+      : source_(source),
+        volume_(source.description()),
+        mapper_(map),
+        running_(running),
+        anywhere_(source.reads_anywhere()),
+        pool_(pool_for_slices(source, params)),
+        hands_(static_cast<std::size_t>(pool_->threads())) {
+    for (Hands& h : hands_) {
+      h.slice.resize(volume_.slice_bytes());
+      if (running) h.back.resize(volume_.slice_bytes());
+    }
+    source.rewind();
+    if (map.order == VolumeOrder::kFile || anywhere_) return;
+    held_.resize(static_cast<std::size_t>(volume_.bytes()));
+    for (std::uint64_t s = 0; s < volume_.all_slices(); ++s)
+      read(s, held_.data() + static_cast<std::size_t>(s) * volume_.slice_bytes());
+  }
+
+  /// As many as go in; false when there are none left.
+  bool fill(Gop& gop) {
+    const int n = static_cast<int>(
+        std::min<std::uint64_t>(volume_.all_slices() - next_, static_cast<std::uint64_t>(gop.capacity())));
+    gop.set_frames(n);
+    std::vector<VolumeError> errors(running_ ? static_cast<std::size_t>(n) : 0);
+    pool_->parallel_for(n, [&](int i, int worker) {
+      Hands& hands = hands_[static_cast<std::size_t>(worker)];
+      const std::byte* slice = slice_of(next_ + static_cast<std::uint64_t>(i), hands);
+      mapper_.to_samples(slice, gop, i);
+      if (running_) errors[static_cast<std::size_t>(i)] = compare(slice, gop, i, hands);
+    });
+    for (const VolumeError& e : errors) running_->error.add(e);
+    for (int i = 0; i < n; ++i, ++next_)
+      gop.times()[static_cast<std::size_t>(i)] = {static_cast<std::int64_t>(next_), 1};
+    predict(mapper_.map().prediction, mapper_.map().plane_bits(), gop);
+    return n > 0;
+  }
+
+ private:
+  /// What a thread works with.
+  struct Hands {
+    std::vector<std::byte> slice;
+    std::vector<std::byte> back;
+  };
+
+  void read(std::uint64_t number, std::byte* slice) {
+    anywhere_ ? source_.read_at(number, slice) : source_.read(slice);
+    if (running_) running_->source.set(number, slice, volume_.slice_bytes());
+  }
+
+  /// Of the slice, what the samples stand for.
+  VolumeError compare(const std::byte* slice, const Gop& gop, int frame, Hands& hands) const {
+    mapper_.to_stored(gop, frame, hands.back.data());
+    const std::size_t scalars = hands.back.size() / static_cast<std::size_t>(bytes_of(volume_.voxel.type));
+    if (std::memcmp(slice, hands.back.data(), hands.back.size()) != 0)
+      return compare_scalars(slice, volume_.voxel, hands.back.data(), volume_.voxel, scalars);
+    VolumeError none;
+    none.scalars = scalars;
+    return none;
+  }
+
+  const std::byte* slice_of(std::uint64_t frame, Hands& hands) {
+    const bool in_order = mapper_.map().order == VolumeOrder::kFile;
+    const std::uint64_t s = in_order ? frame : frame % volume_.volumes * volume_.slices + frame / volume_.volumes;
+    if (!held_.empty()) return held_.data() + static_cast<std::size_t>(s) * volume_.slice_bytes();
+    read(s, hands.slice.data());
+    return hands.slice.data();
+  }
+
+  SliceSource& source_;
+  VolumeDescription volume_;
+  VolumeMapper mapper_;
+  Running* running_;  ///< may be null
+  bool anywhere_;     ///< else by one thread
+  std::unique_ptr<ThreadPool> pool_;
+  std::vector<Hands> hands_;
+  std::vector<std::byte> held_;  ///< all slices, where they are wanted in another order and come in theirs
+  std::uint64_t next_ = 0;       ///< frame
+};
+
+// Slabs that are read ahead of a device: one goes up while the next is read, and one is to spare.
+constexpr int kGopsForDevice = 3;
+
+/// Reads the volume for the second time. Returns the position of the last box's payload.
+std::uint64_t code(SliceSource& original, const Plan& plan, const VolumeEncoderParams& params, const Backend* backend,
+                   Running* running, ByteSink& sink, CodecStats& stats) {
+  const VolumeDescription volume = original.description();
+  std::optional<FilledSlices> filled;
+  if (plan.marker) filled.emplace(original, *plan.marker, plan.usual);
+  SliceSource& source = filled ? *filled : original;
+  const VideoInfo video = slice_video(plan.map, volume.width, volume.height, volume.all_slices());
+  Encoder encoder(video, plan.coding, sink, backend);
+  const std::uint64_t last_box = encoder.stats().stream_bytes - kBoxCrcBytes - plan.coding.boxes.back().payload.size();
+  SliceFeed feed(source, plan.map, params, running);
+  {
+    Prefetch gops([&] { return encoder.make_gop(); }, backend && backend->allocate ? kGopsForDevice : 2,
+                  [&feed](Gop& gop) { return feed.fill(gop); }, params.workers.run != nullptr);
+    while (const Gop* gop = gops.next()) {
+      encoder.push(*gop);
+      if (params.progress) params.progress(encoder.stats().frames);
+    }
+  }
+  encoder.finish();
+  stats = encoder.stats();
+  return last_box;
+}
+
+// Slices that are compared at once, in bytes of either volume.
+constexpr std::size_t kMostCompared = std::size_t{16} << 20;
+
+/// Distance of the volume from what so many layers of its stream give. Reads the volume again.
+VolumeError measure(SliceSource& source, ByteSource& coded, int layers, const VolumeEncoderParams& params,
+                    const Backend* backend) {
+  VolumeDecoderParams decoding;
+  decoding.max_layers = layers;
+  decoding.threads = params.threads;
+  decoding.workers = params.workers;
+  decoding.simd = params.simd;
+  decoding.limits = kNoLimits;  // what could be encoded may be decoded
+  VolumeDecoder decoder(coded, decoding, backend);
+  const VolumeDescription& volume = decoder.output();
+  const std::size_t bytes = volume.slice_bytes();
+  const std::size_t scalars = bytes / static_cast<std::size_t>(bytes_of(volume.voxel.type));
+  const bool anywhere = source.reads_anywhere();
+  ThreadPool pool(params.threads, params.workers);
+  const std::size_t most =
+      std::clamp<std::size_t>(kMostCompared / bytes, 1, 4 * static_cast<std::size_t>(pool.threads()));
+  std::vector<std::byte> given(most * bytes);
+  std::vector<std::byte> wanted(most * bytes);
+  std::vector<VolumeError> errors(most);
+  source.rewind();
+  VolumeError error;
+  for (std::uint64_t z = 0; z < volume.all_slices();) {
+    const std::uint64_t n = decoder.read(given.data(), std::min<std::uint64_t>(most, volume.all_slices() - z));
+    require(n > 0, ErrorKind::kMismatch, "slices are missing");
+    for (std::size_t i = 0; i < n && !anywhere; ++i) source.read(&wanted[i * bytes]);
+    pool.parallel_for(static_cast<int>(n), [&](int index, int) {
+      const auto i = static_cast<std::size_t>(index);
+      std::byte* original = &wanted[i * bytes];
+      if (anywhere) source.read_at(z + i, original);
+      errors[i] = {};
+      if (std::memcmp(&given[i * bytes], original, bytes) == 0)
+        errors[i].scalars = scalars;
+      else
+        errors[i] = compare_scalars(original, volume.voxel, &given[i * bytes], volume.voxel, scalars);
+    });
+    for (std::size_t i = 0; i < n; ++i) error.add(errors[i]);  // in their order, whoever compared them
+    z += n;
+  }
+  return error;
+}
+
+/// Throws Mismatch when the stream gives less than it promises.
+void check_promise(const VolumeError& error, const VolumeMap& map) {
+  require(!map.exact() || error.different == 0, ErrorKind::kMismatch,
+          std::to_string(error.different) + " values differ from the input");
+  require(error.max <= map.max_error, ErrorKind::kMismatch,
+          "an error of " + number_text(error.max) + " where at most " + number_text(map.max_error) + " was promised");
+}
+
+/// What is left to do when all was checked while it was coded.
+VolumeCuts conclude(const Running& running, ReadBack& again, const Plan& plan) {
+  require(running.source.digest() == plan.hash, ErrorKind::kMismatch,
+          "the input gave other values when it was read again");
+  check_promise(running.error, plan.map);
+  const std::unique_ptr<ByteSource> coded = again.open();
+  coded->seek(0);
+  XxHash64 hash;
+  std::vector<std::byte> piece(std::size_t{1} << 16);
+  while (const std::size_t n = coded->read(piece.data(), piece.size())) hash.update(piece.data(), n);
+  require(hash.digest() == running.sink.digest(), ErrorKind::kMismatch,
+          "what was written reads back as something else");
+  VolumeCuts result;
+  result.peak = plan.peak;
+  result.cuts.push_back({running.error.max, running.error.squared / static_cast<double>(running.error.scalars)});
+  return result;
+}
+
+/// Decodes every cut of the finished stream, checks the whole, and says what each layer is worth.
+VolumeCuts verify(SliceSource& source, ReadBack& again, const Plan& plan, const VolumeEncoderParams& params,
+                  const Backend* backend) {
+  VolumeCuts result;
+  result.peak = plan.peak;
+  const int layers = plan.coding.layers;
+  for (int l = 1; l <= layers; ++l) {
+    const std::unique_ptr<ByteSource> coded = again.open();
+    const VolumeError error = measure(source, *coded, l < layers ? l : 0, params, backend);
+    result.cuts.push_back({error.max, error.squared / static_cast<double>(error.scalars)});
+    if (l == layers && !params.is_lossy()) check_promise(error, plan.map);
+  }
+  return result;
+}
+
+/// Bytes of voxels from which on a table is worth its place.
+constexpr std::uint64_t kWorthFrontTable = std::uint64_t{1} << 20;
+
+std::size_t room_for_front_table(const VolumeDescription& volume, const Plan& plan) {
+  const VideoInfo video = slice_video(plan.map, volume.width, volume.height, volume.all_slices());
+  const StreamHeader header = make_header(video, resolve(video, plan.coding));
+  return front_table_room(header, (volume.all_slices() + header.gop_frames - 1u) / header.gop_frames,
+                          plan.coding.part_checks);
+}
+
+}  // namespace
+
+VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& params, ByteSink& sink, ReadBack* again) {
+  const Stopwatch watch;
+  Plan plan = make_plan(source, params);
+  const VolumeDescription volume = source.description();
+  std::size_t room = 0;
+  if (again && params.front_table.value_or(volume.bytes() >= kWorthFrontTable)) {
+    room = room_for_front_table(volume, plan);
+    plan.coding.boxes.insert(plan.coding.boxes.begin(), empty_front_table(room));
+  }
+  const bool verifies = again && params.verify;
+  if (verifies) {  // room for what the layers are worth, which is written when it is known
+    VolumeCuts unknown;
+    unknown.cuts.resize(static_cast<std::size_t>(plan.coding.layers));
+    plan.coding.boxes.push_back({kCutsBox, serialise(unknown)});
+  }
+  const Backend* backend = params.backend ? params.backend(plan.coding.profile) : nullptr;
+  std::optional<Running> running;
+  if (verifies && params.verification == VolumeVerify::kRunning && plan.coding.profile == Profile::kPredictive &&
+      !plan.marker) {
+    running.emplace(volume.all_slices(), sink);
+    if (!backend) backend = &checked_prediction();
+  }
+  VolumeResult result;
+  ByteSink& to = running ? static_cast<ByteSink&>(running->sink) : sink;
+  const std::uint64_t cuts_at = code(source, plan, params, backend, running ? &*running : nullptr, to, result.stats);
+  result.seconds = watch.seconds();
+  result.transform = plan.text;
+  result.promised_error = params.is_lossy() ? std::numeric_limits<double>::infinity() : plan.map.max_error;
+  if (running) result.cuts = conclude(*running, *again, plan);  // before anything is written over
+  if (room > 0) write_front_table(*again, room);
+  if (!verifies) return result;
+  try {
+    if (!running) result.cuts = verify(source, *again, plan, params, backend);
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::kBadStream) fail(ErrorKind::kMismatch, e.what());  // of our own making
+    throw;
+  }
+  std::vector<std::uint8_t> cuts = serialise(result.cuts);
+  append_crc(cuts);
+  again->replace(cuts_at, cuts.data(), cuts.size());
+  result.cuts = parse_volume_cuts(cuts.data(), cuts.size());  // errors without a number are not known
+  result.verified = true;
+  return result;
+}
+
+}  // namespace trivelet

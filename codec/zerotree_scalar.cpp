@@ -1,2 +1,0 @@
-#define TRIVELET_KERNELS scalar
-#include "codec/zerotree_kernels.inc"

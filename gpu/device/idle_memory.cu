@@ -1,0 +1,121 @@
+// Memory of devices, and page-locked memory. cudaFree and cudaFreeHost wait for all that the device does; what is released as
+// idle is kept for the next piece that is not much smaller, so that GOPs of other lengths cost the GOPs in flight nothing.
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "gpu/device/device.h"
+
+namespace trivelet::gpu {
+
+namespace {
+
+// A piece serves for one so many times smaller; what is smaller still is small beside all others of its owner.
+constexpr std::size_t kWaste = 4;
+constexpr int kHost = -1;  // in the place of a device's number
+
+int current_device() {
+  int device = 0;
+  forget(cudaGetDevice(&device));
+  return device;
+}
+
+thread_local int scopes_of_idle = 0;
+
+class Pieces {
+ public:
+  using Make = cudaError_t (*)(void**, std::size_t);
+  using End = void (*)(void*);
+
+  cudaError_t allocate(int place, void** p, std::size_t bytes, Make make, End end) try {
+    if (take(place, bytes, p)) return cudaSuccess;
+    cudaError_t result = make(p, bytes);
+    if (result == cudaErrorMemoryAllocation && free_idle_memory()) {
+      forget(result);
+      result = make(p, bytes);
+    }
+    if (result != cudaSuccess) return result;
+    try {
+      const std::lock_guard lock(mutex_);
+      bytes_[*p] = bytes;
+    } catch (...) {
+      end(*p);
+      throw;
+    }
+    return cudaSuccess;
+  } catch (const std::bad_alloc&) {
+    return cudaErrorMemoryAllocation;
+  }
+
+  void release(int place, void* p, End end) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto piece = bytes_.find(p);
+      if (scopes_of_idle > 0) try {
+          idle_[place].emplace(piece->second, p);
+          return;
+        } catch (const std::bad_alloc&) {  // then it is given back
+        }
+      bytes_.erase(piece);
+    }
+    end(p);
+  }
+
+  bool free_idle(int place, End end) {
+    std::multimap<std::size_t, void*> idle;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto of_place = idle_.find(place);
+      if (of_place == idle_.end() || of_place->second.empty()) return false;
+      idle.swap(of_place->second);
+      for (const auto& [bytes, p] : idle) bytes_.erase(p);
+    }
+    for (const auto& [bytes, p] : idle) end(p);
+    return true;
+  }
+
+ private:
+  bool take(int place, std::size_t wanted, void** p) {
+    const std::lock_guard lock(mutex_);
+    auto& of_place = idle_[place];
+    const auto found = of_place.lower_bound(wanted);
+    if (found == of_place.end() || found->first / kWaste > wanted) return false;
+    *p = found->second;
+    of_place.erase(found);
+    return true;
+  }
+
+  std::mutex mutex_;
+  std::map<void*, std::size_t> bytes_;                     // of all
+  std::map<int, std::multimap<std::size_t, void*>> idle_;  // by device, or kHost, and size
+};
+// Never ended: memory may be released when the program ends.
+Pieces& pieces() {
+  static Pieces& all = *new Pieces;
+  return all;
+}
+
+cudaError_t make_on_device(void** p, std::size_t bytes) { return cudaMalloc(p, bytes); }
+void end_on_device(void* p) { forget(cudaFree(p)); }
+
+}  // namespace
+
+IdleMemory::IdleMemory() { ++scopes_of_idle; }
+IdleMemory::~IdleMemory() { --scopes_of_idle; }
+
+bool free_idle_memory() noexcept {
+  const bool of_device = pieces().free_idle(current_device(), end_on_device);
+  return pieces().free_idle(kHost, unlock_pages) || of_device;
+}
+
+cudaError_t allocate_on_device(void** p, std::size_t bytes) {
+  return pieces().allocate(current_device(), p, bytes, make_on_device, end_on_device);
+}
+void release_on_device(void* p) { pieces().release(current_device(), p, end_on_device); }
+
+cudaError_t allocate_page_locked(void** p, std::size_t bytes) {
+  return pieces().allocate(kHost, p, bytes, lock_new_pages, unlock_pages);
+}
+void release_page_locked(void* p) { pieces().release(kHost, p, unlock_pages); }
+
+}  // namespace trivelet::gpu

@@ -1,0 +1,101 @@
+// Motion on the device: the integers of a GOP lifted along its motion and back (codec/motion/motion_lift.h), the same bits.
+//
+// A pipeline has one of these for all its GOPs, which take turns: what they work in is large, and an open GOP needs the
+// key frame of the one before anyway.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "codec/motion/motion.h"
+#include "gpu/pipeline/pipeline.h"
+
+namespace trivelet::gpu {
+
+/// A MotionCell as kernels read it, 16 bytes at once.
+struct alignas(16) DeviceMotionCell {
+  std::int16_t x[2];
+  std::int16_t y[2];
+  std::int8_t plain[4];
+  MotionMode mode;
+};
+
+/// The motion of a GOP on its way to the device: each slot has one.
+class MotionUpload {
+ public:
+  /// Makes room for a GOP, so that submit() takes no memory.
+  void reserve(const GopMotion& motion);
+  /// Copies the levels from `first_level` on; `motion` is not needed afterwards. `pool` null: alone.
+  void submit(const GopMotion& motion, int first_level, ThreadPool* pool, const Stream& stream);
+  /// [place][cell]; nothing at places whose level was left out.
+  const DeviceMotionCell* cells() const { return cells_.data(); }
+  std::size_t device_bytes() const { return cells_.size() * sizeof(DeviceMotionCell); }
+
+ private:
+  PinnedBuffer<DeviceMotionCell> host_;
+  DeviceBuffer<DeviceMotionCell> cells_;
+};
+
+/// What kernels are told of the motion of a GOP.
+struct MotionOfGop {
+  MotionPlaces places;
+  const DeviceMotionCell* cells = nullptr;
+  bool follows = false;  ///< an open GOP, and the key frame before it was lifted last
+};
+
+/// Samples minus offset, after the colour transform, with so many binary places. Each component has a pointer and a
+/// number of samples, which of those of a colour transform are equal.
+void integers_from_samples(const StreamHeader& header, const std::vector<const std::byte*>& samples,
+                           const std::vector<std::size_t>& counts, int fraction,
+                           const std::vector<std::int32_t*>& integers, const Stream& stream);
+
+struct DeviceMotionComponent;
+
+class DeviceMotion {
+ public:
+  /// `header`: of the stream; for GOPs of all lengths it allows. `reduction`: what decoding leaves out.
+  /// `again`: a GOP may be lifted more than once, before next_gop().
+  DeviceMotion(const StreamHeader& header, const Reduction& reduction, bool again);
+  std::size_t device_bytes() const;
+
+  /// The stream waits until the GOP before is done with all this.
+  void begin(const Stream& stream);
+  /// Where values of a component stand: floats before to_samples(), place by place without gaps.
+  template <class T>
+  T* values(const GopShape& shape, int component) {
+    return reinterpret_cast<T*>(values_.data() + value_origin(shape, component));
+  }
+  /// Samples from values as the inverse transform in space leaves them: T is float or std::int32_t. `gain` per component
+  /// for floats.
+  template <class T>
+  void to_samples(const GopShape& shape, const MotionOfGop& motion, const float* gain, std::byte* samples,
+                  const Stream& stream);
+  /// Values for the transform in space from samples.
+  template <class T>
+  void from_samples(const GopShape& shape, const MotionOfGop& motion, const std::byte* samples, const Stream& stream);
+  void end(const Stream& stream);
+  /// What is lifted from now on follows what was lifted last.
+  void next_gop() { keys_own_ = keys_own_ == 0 ? key_sets_ - 1 : 0; }
+
+ private:
+  std::size_t value_origin(const GopShape& shape, int component) const;
+  DeviceMotionComponent component(const GopShape& shape, const MotionOfGop& motion, int c) const;
+  void predict(const DeviceMotionComponent& c, int level, bool inverse, const Stream& stream);
+  void update(const DeviceMotionComponent& c, int level, bool inverse, const Stream& stream);
+  void pass_keys(const DeviceMotionComponent& c, int level, bool follows, const Stream& stream);
+
+  StreamHeader header_;
+  Reduction reduction_;
+  MotionGrid grid_;
+  DeviceBuffer<std::int32_t> values_;
+  DeviceBuffer<unsigned long long> sums_;  // of an update of a component: see scatter_kernel
+  int key_sets_;
+  int keys_own_ = 0;                 // of the sets that which the GOP lifted now fills; the other is of the one before
+  DeviceBuffer<std::int32_t> keys_;  // [set][level][component]
+  std::vector<std::size_t> key_origin_;  // per component; one more at the end
+  Event done_;
+};
+
+}  // namespace trivelet::gpu

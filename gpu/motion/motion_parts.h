@@ -1,0 +1,91 @@
+// The parts that the search for motion on the device is made of: pictures (motion_pictures.cu) and regions
+// (motion_regions.cu), of which motion_search.cu makes that of a GOP.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "codec/motion/motion_choice.h"
+#include "codec/motion/motion_syntax.h"
+#include "gpu/transform/dwt.cuh"
+
+namespace trivelet::gpu::motion_parts {
+
+using namespace motion_choice;
+
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kEachThreads = 256;
+inline constexpr int kPlanes = kQuarters * kQuarters;  // of a picture
+inline constexpr int kMostPlaces = 129;
+
+/// Added to the samples of all pictures: with it they, and what is interpolated between them, are positive and less than
+/// 2^14, so that two of them are added and subtracted in a word.
+inline constexpr int kBias = 1 << 13;
+inline constexpr std::uint32_t both_halves(int v) { return static_cast<std::uint32_t>(v) * 0x10001u; }
+
+/// A picture with a frame around it.
+struct Padded {
+  int height = 0, width = 0;
+  std::ptrdiff_t stride = 0;
+  std::ptrdiff_t plane = 0;
+  __host__ __device__ int rows() const { return height + 2 * kPad; }
+  __host__ __device__ int columns() const { return width + 2 * kPad; }
+};
+
+/// The blocks of smaller pictures that vectors were looked for first.
+struct CoarseBlocks {
+  int height = 0, width = 0;  // of the smaller pictures
+  int factor = 1;
+  int of_root = 1;  // along a side of a root block
+  int rows = 0, columns = 0;
+};
+
+/// What the search of a level works with.
+struct SearchOfLevel {
+  MotionPlaces places;
+  MotionGrid grid;
+  int levels = 0, level = 0;
+  int first = 0;  // number of the high frame that blockIdx.y counts from
+  int count = 0;  // of high frames; behind them, if there is one more, that of a GOP that may close
+  Padded picture;
+  const std::int16_t* whole = nullptr;
+  const std::int16_t* quarters = nullptr;
+  std::int16_t held[kMostPlaces] = {};  // which of these are of a place
+  CoarseBlocks blocks;
+  const MotionVector* coarse = nullptr;
+  const std::int32_t* sums = nullptr;
+  int sums_places = 0;
+  int components = 1, bits = 8;
+  int component_height[4] = {}, component_width[4] = {};
+  MotionScale scale[4] = {};
+  MotionCell* cells = nullptr;
+  float lambda = 0, enough_per_cell = 0;
+  const float* prices = nullptr;
+  MotionContexts* contexts = nullptr;  // never changed
+  // As MotionSearchParams::may_close says: its places, and what is found for them.
+  MotionPlaces closed;
+  const MotionVector* closed_coarse = nullptr;
+  MotionCell* closed_cells = nullptr;
+};
+
+/// A picture of the first of these integers.
+void load_picture(const std::int32_t* from, int down, int bits, const Padded& p, std::int16_t* to,
+                  const Stream& stream);
+/// Sums of the samples of each cell; `cell_y` and `cell_x` are its size.
+void sum_cells(const std::int32_t* from, int height, int width, int cell_y, int cell_x, const MotionGrid& grid,
+               std::int32_t* sums, const Stream& stream);
+/// A picture at all quarters of a sample: columns_kernel() says where.
+void interpolate(const std::int16_t* whole, const Padded& p, std::int16_t* planes, const Stream& stream);
+/// `count` pictures, one behind the other.
+void shrink(const std::int16_t* whole, int count, const Padded& p, int factor, int height, int width,
+            std::int16_t* small, const Stream& stream);
+/// The vectors of all blocks among smaller pictures, of all high frames; `first`: of the first one of each level.
+void search_coarsely(const std::int16_t* small, const MotionPlaces& places, int levels, const CoarseBlocks& blocks,
+                     bool first, MotionVector* coarse, const Stream& stream);
+/// The cells of so many frames of a level, from s.first on; `closed`: and of the first one as a GOP that closes has it.
+void search_regions(const SearchOfLevel& s, bool closed, const Stream& stream);
+/// To be called before, once on each device.
+void prepare_regions();
+
+}  // namespace trivelet::gpu::motion_parts

@@ -1,0 +1,184 @@
+// Pictures that the search for motion on the device looks at, of all frames at once.
+//
+//   load         samples to pictures of 16 bits with a frame around them, and sums of each cell
+//   interpolate  pictures at all quarters of a sample
+//   coarse       blocks among smaller pictures, a warp each
+#include "gpu/motion/motion_parts.h"
+
+namespace trivelet::gpu::motion_parts {
+namespace {
+
+__global__ void load_kernel(const std::int32_t* from, int down, int bits, Padded p, std::int16_t* to) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int y = i / p.columns(), x = i % p.columns();
+  if (y >= p.rows()) return;
+  const int from_y = std::clamp(y - kPad, 0, p.height - 1), from_x = std::clamp(x - kPad, 0, p.width - 1);
+  to[y * p.stride + x] = static_cast<std::int16_t>(
+      kBias + searched(from[from_y * static_cast<std::ptrdiff_t>(p.width) + from_x] >> down, bits));
+}
+
+/// Sums of the samples of each cell; `cell_y` and `cell_x` are its size.
+__global__ void sums_kernel(const std::int32_t* from, int height, int width, int cell_y, int cell_x, MotionGrid grid,
+                            std::int32_t* sums) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int cy = i / grid.columns, cx = i % grid.columns;
+  if (cy >= grid.rows) return;
+  std::int32_t sum = 0;
+  for (int y = cy * cell_y; y < std::min(height, (cy + 1) * cell_y); ++y)
+    for (int x = cx * cell_x; x < std::min(width, (cx + 1) * cell_x); ++x)
+      sum += from[y * static_cast<std::ptrdiff_t>(width) + x];
+  sums[i] = sum;
+}
+
+__device__ __forceinline__ std::int16_t filtered(const std::int16_t* in, std::ptrdiff_t stride, int phase) {
+  std::int32_t sum = 32;
+  TRIVELET_UNROLL
+  for (int i = 0; i < kMotionTaps; ++i) sum += motion_tap(phase, i) * in[(i - kMotionTapsBefore) * stride];
+  return static_cast<std::int16_t>(sum >> 6);
+}
+
+/// A picture at all quarters of a sample: the row of each of its planes, [y quarter * 4 + x quarter], before the next row
+/// of any, so that what a region looks at lies in few pages of memory. Here those of blockIdx.y quarters between columns.
+__global__ void columns_kernel(const std::int16_t* whole, Padded p, std::int16_t* planes) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int y = i / p.columns(), x = i % p.columns();
+  if (y >= p.rows()) return;
+  const auto quarter = static_cast<int>(blockIdx.y);
+  const std::int16_t* in = whole + y * p.stride + x;
+  planes[(y * kPlanes + quarter) * p.stride + x] =
+      quarter == 0 || x < kWhole || x >= p.columns() - kWhole ? *in : filtered(in, 1, 2 * quarter);
+}
+
+/// Those of blockIdx.y + 1 quarters between rows and blockIdx.z between columns.
+__global__ void rows_kernel(Padded p, std::int16_t* planes) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int y = i / p.columns(), x = i % p.columns();
+  if (y >= p.rows()) return;
+  const auto quarter = static_cast<int>(blockIdx.y) + 1, column = static_cast<int>(blockIdx.z);
+  const std::int16_t* in = planes + (y * kPlanes + column) * p.stride + x;
+  planes[(y * kPlanes + quarter * kQuarters + column) * p.stride + x] =
+      y < kWhole || y >= p.rows() - kWhole ? *in : filtered(in, kPlanes * p.stride, 2 * quarter);
+}
+
+__global__ void shrink_kernel(const std::int16_t* whole, Padded p, int factor, int height, int width,
+                              std::int16_t* small) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int y = i / width, x = i % width;
+  if (y >= height) return;
+  const std::int16_t* picture = whole + blockIdx.y * p.plane + kPad * p.stride + kPad;
+  int sum = 0, count = 0;
+  for (int j = y * factor; j < std::min(p.height, (y + 1) * factor); ++j)
+    for (int k = x * factor; k < std::min(p.width, (x + 1) * factor); ++k, ++count)
+      sum += picture[j * p.stride + k] - kBias;
+  small[blockIdx.y * (static_cast<std::ptrdiff_t>(height) * width) + i] = static_cast<std::int16_t>(sum / count);
+}
+
+// -------------------------------------------------------------------------------------------------------------- coarse
+
+__device__ __forceinline__ int small_difference(const std::int16_t* a, const std::int16_t* b, int stride) {
+  int sum = 0;
+  for (int y = 0; y < kSmallSide; ++y) {
+    TRIVELET_UNROLL
+    for (int x = 0; x < kSmallSide; ++x) sum += abs(a[y * stride + x] - b[y * stride + x]);
+  }
+  return sum;
+}
+
+/// The least of all lanes' costs, and of equal ones the first place.
+__device__ __forceinline__ void least_of_warp(int& cost, int& place) {
+  for (unsigned d = kWarp / 2; d > 0; d /= 2) {
+    const int other = __shfl_xor_sync(kAllLanes, cost, d), other_place = __shfl_xor_sync(kAllLanes, place, d);
+    if (other < cost || (other == cost && other_place < place)) {
+      cost = other;
+      place = other_place;
+    }
+  }
+}
+
+/// A warp for each block: blockIdx.x is its number, y the reference, z the place of the frame.
+__global__ void __launch_bounds__(kWarp) coarse_kernel(const std::int16_t* small, MotionPlaces places, int levels,
+                                                       CoarseBlocks blocks, bool first, MotionVector* coarse) {
+  const int t = static_cast<int>(blockIdx.z);
+  int level = 0;
+  while (level < levels && (t >> level & 1) == 0) ++level;
+  if (level == levels || t == 0 || (first && t != 1 << level)) return;
+  const MotionReferences references = motion_references(t, level, places);
+  const int from = blockIdx.y == 0 ? references.past : references.other;
+  if (from < 0) return;
+  const int y = static_cast<int>(blockIdx.x) / blocks.columns * kSmallSide,
+            x = static_cast<int>(blockIdx.x) % blocks.columns * kSmallSide;
+  MotionVector best;
+  if (y + kSmallSide <= blocks.height && x + kSmallSide <= blocks.width) {
+    const std::ptrdiff_t samples = static_cast<std::ptrdiff_t>(blocks.height) * blocks.width;
+    const std::int16_t* current = small + t * samples + y * static_cast<std::ptrdiff_t>(blocks.width) + x;
+    const std::int16_t* reference = small + from * samples;
+    constexpr int kNowhere = 1 << 30;
+    const auto cost_at = [&](int dy, int dx) {
+      const int j = y + dy, i = x + dx;
+      if (j < 0 || i < 0 || j + kSmallSide > blocks.height || i + kSmallSide > blocks.width) return kNowhere;
+      return small_difference(current, reference + j * static_cast<std::ptrdiff_t>(blocks.width) + i, blocks.width) +
+             small_penalty(dy, dx);
+    };
+    const auto lane = static_cast<int>(threadIdx.x);
+    constexpr int kAcross = kSmallReach + 1;  // every other place
+    int least = kNowhere, place = 1 << 20;
+    for (int n = lane; n < kAcross * kAcross; n += kWarp) {
+      const int cost = cost_at(n / kAcross * 2 - kSmallReach, n % kAcross * 2 - kSmallReach);
+      if (cost < least) {
+        least = cost;
+        place = n;
+      }
+    }
+    least_of_warp(least, place);
+    const int by = place / kAcross * 2 - kSmallReach, bx = place % kAcross * 2 - kSmallReach;
+    int near = lane < 9 ? cost_at(by + lane / 3 - 1, bx + lane % 3 - 1) : kNowhere, near_place = lane;
+    least_of_warp(near, near_place);
+    const bool nearer = near < least;
+    best = limited_vector(kQuarters * blocks.factor * (bx + (nearer ? near_place % 3 - 1 : 0)),
+                          kQuarters * blocks.factor * (by + (nearer ? near_place / 3 - 1 : 0)));
+  }
+  if (threadIdx.x == 0)
+    coarse[(t * 2 + static_cast<int>(blockIdx.y)) * static_cast<std::ptrdiff_t>(blocks.rows * blocks.columns) +
+           blockIdx.x] = best;
+}
+
+unsigned blocks_of(std::size_t count) { return static_cast<unsigned>((count + kEachThreads - 1) / kEachThreads); }
+unsigned blocks_of(const Padded& p) {
+  return blocks_of(static_cast<std::size_t>(p.rows()) * static_cast<std::size_t>(p.columns()));
+}
+
+}  // namespace
+
+void load_picture(const std::int32_t* from, int down, int bits, const Padded& p, std::int16_t* to,
+                  const Stream& stream) {
+  launch("load_kernel", load_kernel, dim3(blocks_of(p)), dim3(kEachThreads), 0, stream.get(), from, down, bits, p, to);
+}
+
+void sum_cells(const std::int32_t* from, int height, int width, int cell_y, int cell_x, const MotionGrid& grid,
+               std::int32_t* sums, const Stream& stream) {
+  launch("sums_kernel", sums_kernel, dim3(blocks_of(grid.cells())), dim3(kEachThreads), 0, stream.get(), from, height,
+         width, cell_y, cell_x, grid, sums);
+}
+
+void interpolate(const std::int16_t* whole, const Padded& p, std::int16_t* planes, const Stream& stream) {
+  launch("columns_kernel", columns_kernel, dim3(blocks_of(p), kQuarters), dim3(kEachThreads), 0, stream.get(), whole, p,
+         planes);
+  launch("rows_kernel", rows_kernel, dim3(blocks_of(p), kQuarters - 1, kQuarters), dim3(kEachThreads), 0, stream.get(),
+         p, planes);
+}
+
+void shrink(const std::int16_t* whole, int count, const Padded& p, int factor, int height, int width,
+            std::int16_t* small, const Stream& stream) {
+  const std::size_t samples = static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
+  launch("shrink_kernel", shrink_kernel, dim3(blocks_of(samples), static_cast<unsigned>(count)), dim3(kEachThreads), 0,
+         stream.get(), whole, p, factor, height, width, small);
+}
+
+void search_coarsely(const std::int16_t* small, const MotionPlaces& places, int levels, const CoarseBlocks& blocks,
+                     bool first, MotionVector* coarse, const Stream& stream) {
+  launch("coarse_kernel", coarse_kernel,
+         dim3(static_cast<unsigned>(blocks.rows * blocks.columns), 2, static_cast<unsigned>(places.count)), dim3(kWarp),
+         0, stream.get(), small, places, levels, blocks, first, coarse);
+}
+
+}  // namespace trivelet::gpu::motion_parts

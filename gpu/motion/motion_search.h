@@ -1,0 +1,91 @@
+// The search for motion on the device (codec/motion/motion_search.h): what the CPU would choose, to the last bit of its costs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "codec/motion/motion_search.h"
+#include "codec/motion/motion_syntax.h"
+#include "gpu/device/device.h"
+#include "gpu/pipeline/pipeline.h"
+
+namespace trivelet::gpu {
+
+class DeviceMotionSearch final : public MotionSearcher {
+ public:
+  /// `memory`: that all of it should find room in; see has_room().
+  DeviceMotionSearch(const StreamHeader& header, int device, std::size_t memory);
+  ~DeviceMotionSearch() override { forget(cudaStreamSynchronize(stream_.get())); }
+  /// Whether it does. Without room nothing is allocated, and nothing can be searched.
+  bool has_room() const { return pictures_ >= kFewestPictures; }
+  std::size_t device_bytes() const;
+
+  GopMotion search(const Gop& gop, GopKey key, const std::int32_t* before, const MotionSearchParams& params) override;
+
+  /// The same in two steps: begin() returns at once, end() waits. `gop` is read until wait_uploaded() returns. `before`:
+  /// the search of the GOP before, which must begin no other one in between; null but for open GOPs.
+  void begin(const Gop& gop, GopKey key, DeviceMotionSearch* before, const MotionSearchParams& params);
+  /// Takes a GOP's samples and finds nothing; there is no end().
+  void keep(const Gop& gop) {
+    upload_samples(gop);
+    done_.record(stream_);
+  }
+  /// Begins the search once more, behind its end(), of a GOP that turns out not to be open.
+  void again(GopKey key);
+  void wait_uploaded() const noexcept { forget(cudaEventSynchronize(uploaded_.get())); }
+  bool is_done() const { return done_.is_reached(); }
+  GopMotion end(ThreadPool* pool = nullptr);
+  /// The samples of the GOP, as GopShape has them. The next begin() waits until what is recorded in samples_read() is
+  /// over.
+  const std::byte* samples() const { return samples_.data(); }
+  const Event& samples_read() const { return samples_read_; }
+
+ private:
+  static constexpr std::size_t kFewestPictures = 2;  // the references of a frame
+
+  std::size_t samples_of(int component) const;
+  void upload_samples(const Gop& gop);
+  void load(GopKey key, bool with_before, int bits);
+  void load_picture(int place, int down, int bits);
+  std::vector<std::int32_t*> integers_of(const DeviceMotionSearch& from, int frame);
+  void find(GopKey key, bool with_before, const MotionSearchParams& params);
+  /// Which of the interpolated pictures are of which place, -1: of none.
+  std::vector<int> hold(const std::vector<int>& wanted);
+  void search_level(int level, const MotionSearchParams& params);
+
+  StreamHeader header_;
+  int device_;
+  MotionGrid grid_;
+  int height_, width_, factor_, small_height_, small_width_, coarse_blocks_;
+  std::size_t places_;                  // at most
+  std::size_t stride_ = 0, plane_ = 0;  // samples of a picture with the frame around it
+  std::size_t pictures_ = 0;            // interpolated ones at a time
+  std::vector<int> held_;               // the places of these, -1: none
+  Stream stream_;
+  Event uploaded_, samples_read_, read_by_next_;
+  Event done_{false, true};
+  int frames_ = 0;  // of the GOP
+  MotionPlaces of_gop_;
+  MotionSearchParams params_;               // of the search begun last
+  std::vector<std::size_t> high_;           // the places of its high frames
+  std::vector<std::size_t> sample_origin_;  // bytes of the GOP, per component; one more at the end
+  DeviceBuffer<std::byte> samples_;
+  DeviceBuffer<std::int32_t> integers_;  // a frame of all components
+  DeviceBuffer<std::int16_t> whole_;     // [place]
+  DeviceBuffer<std::int16_t> quarters_;  // [picture][15 planes]
+  DeviceBuffer<std::int16_t> small_;     // [place]
+  DeviceBuffer<std::int32_t> sums_;      // [component][place][cell]
+  DeviceBuffer<MotionVector> coarse_;    // [place][reference][block]
+  DeviceBuffer<MotionCell> cells_;       // [place][cell]
+  // The same as MotionSearchParams::may_close says, of which places at powers of two are used; on the host behind the
+  // others, by level.
+  DeviceBuffer<MotionVector> closed_coarse_;
+  DeviceBuffer<MotionCell> closed_cells_;
+  int closed_levels_ = 0;
+  PinnedBuffer<MotionCell> host_cells_;
+  DeviceBuffer<float> prices_;
+  DeviceBuffer<MotionContexts> contexts_;
+};
+
+}  // namespace trivelet::gpu

@@ -1,0 +1,106 @@
+// A block for a tile of some rows of a subband, a warp for a row at a time. Bound: memory, 4 bytes in for each coefficient
+// of every other row.
+#include "gpu/pipeline/coding_cost.h"
+
+#include <algorithm>
+
+namespace trivelet::gpu {
+namespace {
+
+constexpr unsigned kCodingThreads = 256;
+constexpr unsigned kWarp = 32;
+// Coefficients of a tile, of which a thread adds up kTile / kCodingThreads; a row is not divided.
+constexpr std::size_t kTile = 32768;
+static_assert(kTile / kCodingThreads <= kCodingTerms);
+
+template <class T>
+__global__ void coding_cost_kernel(const CodingTile* tiles, const T* coefficients, unsigned long long* sums) {
+  const CodingTile tile = tiles[blockIdx.x];
+  const unsigned lane = threadIdx.x % kWarp;
+  std::uint32_t bits = 0, error = 0;
+  for (unsigned y = threadIdx.x / kWarp; y < tile.rows; y += kCodingThreads / kWarp) {
+    const T* row = coefficients + tile.origin + static_cast<std::uint64_t>(y) * tile.row_stride;
+    for (unsigned x = lane; x < tile.width; x += kWarp) {
+      const float q = coding_steps(row[x], tile.inverse_step);
+      bits += coding_bits(q);
+      error += coding_error(q);
+    }
+  }
+  unsigned long long all_bits = bits, all_error = error;
+  for (unsigned d = kWarp / 2; d; d >>= 1) {
+    all_bits += __shfl_down_sync(0xffffffffu, all_bits, d);
+    all_error += __shfl_down_sync(0xffffffffu, all_error, d);
+  }
+  if (lane != 0) return;
+  atomicAdd(sums + 2 * static_cast<std::size_t>(tile.sum), all_bits);
+  atomicAdd(sums + 2 * static_cast<std::size_t>(tile.sum) + 1, all_error);
+}
+
+}  // namespace
+
+void DeviceCodingCost::prepare(const GopShape& shape, float step, const Stream& stream) {
+  if (shape_ == &shape && step_ == step) return;
+  shape_ = nullptr;
+  std::vector<CodingTile> tiles;
+  count_ = 0;
+  int component = -1;
+  std::vector<float> inverse;
+  for_coding_bands(shape.header, shape.frames, [&](int c, const SubbandTable& table, std::size_t i) {
+    const auto n = static_cast<std::size_t>(c);
+    if (c != component)
+      inverse = StepTable(table, shape.header.lossless ? 1.0f : step, shape.header.components[n]).inverse;
+    component = c;
+    const CoefficientLayout::Band band = shape.layouts[n].band(table.all()[i]);
+    const auto width = static_cast<std::size_t>(band.shape.width);
+    const auto rows = static_cast<std::size_t>(coding_rows(band.shape.height));
+    const std::size_t together = std::max<std::size_t>(1, kTile / width);
+    for (int t = 0; t < band.shape.frames; ++t, ++count_)
+      for (std::size_t y = 0; y < rows; y += together)
+        tiles.push_back({shape.coefficient_origin[n] + band.origin + static_cast<std::size_t>(t) * band.frame_stride +
+                             kCodingRows * y * band.row_stride,
+                         static_cast<std::uint32_t>(kCodingRows * band.row_stride),
+                         static_cast<std::uint32_t>(std::min(together, rows - y)), static_cast<std::uint32_t>(width),
+                         inverse[i], static_cast<std::uint32_t>(count_)});
+  });
+  tile_count_ = tiles.size();
+  if (tiles_.size() < tiles.size()) {
+    const IdleMemory idle;
+    tiles_ = {};
+    tiles_ = DeviceBuffer<CodingTile>(tiles.size());
+    host_tiles_ = PinnedBuffer<CodingTile>(tiles.size());
+  }
+  if (sums_.size() < 2 * count_) {
+    const IdleMemory idle;
+    sums_ = {};
+    sums_ = DeviceBuffer<unsigned long long>(2 * count_);
+    host_sums_ = PinnedBuffer<unsigned long long>(2 * count_);
+  }
+  std::copy(tiles.begin(), tiles.end(), host_tiles_.data());
+  copy(tiles_.data(), host_tiles_.data(), tile_count_, cudaMemcpyHostToDevice, stream);
+  shape_ = &shape;
+  step_ = step;
+}
+
+template <class T>
+void DeviceCodingCost::begin(const T* coefficients, const Stream& stream) {
+  check(cudaMemsetAsync(sums_.data(), 0, 2 * count_ * sizeof *sums_.data(), stream.get()), "cudaMemsetAsync");
+  if (tile_count_ > 0)
+    launch("coding_cost_kernel", coding_cost_kernel<T>, dim3(static_cast<unsigned>(tile_count_)), dim3(kCodingThreads),
+           0, stream.get(), tiles_.data(), coefficients, sums_.data());
+  copy(host_sums_.data(), sums_.data(), 2 * count_, cudaMemcpyDeviceToHost, stream);
+}
+
+double DeviceCodingCost::cost(const std::vector<std::uint8_t>& frame_gains) const {
+  std::vector<CodingSums> sums(count_);
+  for (std::size_t i = 0; i < count_; ++i) sums[i] = {host_sums_.data()[2 * i], host_sums_.data()[2 * i + 1]};
+  return coding_cost(shape_->header, shape_->frames, frame_gains, step_, sums);
+}
+
+std::size_t DeviceCodingCost::device_bytes() const {
+  return tiles_.size() * sizeof(CodingTile) + sums_.size() * sizeof(unsigned long long);
+}
+
+template void DeviceCodingCost::begin(const float*, const Stream&);
+template void DeviceCodingCost::begin(const std::int32_t*, const Stream&);
+
+}  // namespace trivelet::gpu

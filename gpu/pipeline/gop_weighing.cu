@@ -1,0 +1,91 @@
+#include "gpu/pipeline/gop_weighing.h"
+
+#include <algorithm>
+
+namespace trivelet::gpu {
+
+void GopWeighing::prepare(Side& side, const GopShape& shape, const GopChoices& choices) {
+  if (side.shape != &shape) {
+    const IdleMemory idle;  // the GOP before has ended
+    side.shape = nullptr;
+    side.real.reset();
+    side.integer.reset();
+    if (header_.lossless)
+      side.integer = std::make_unique<GopTransforms<std::int32_t>>(Reduction{}, shape);
+    else
+      side.real = std::make_unique<GopTransforms<float>>(Reduction{}, shape);
+    const std::size_t bytes = checked_mul(shape.coefficient_origin.back(), sizeof(float));
+    if (coefficients_.size() < bytes) {
+      coefficients_ = {};
+      coefficients_ = DeviceBuffer<std::byte>(bytes);
+    }
+    const std::size_t steps = shape.step_origin.back() + static_cast<std::size_t>(shape.frames);
+    if (steps_.size() < steps) {
+      steps_ = {};
+      steps_ = DeviceBuffer<float>(steps);
+    }
+    side.shape = &shape;
+  }
+  side.cost.prepare(shape, choices.step, stream_);
+}
+
+void GopWeighing::reserve(const GopShape& still, const GopShape& moving, const GopChoices& choices,
+                          const GopMotion& motion) {
+  prepare(still_, still, choices);
+  prepare(moving_, moving, choices);
+  upload_.reserve(motion);
+  stream_.synchronize();
+}
+
+void GopWeighing::begin(const GopShape& still, const GopShape& moving, const GopChoices& choices,
+                        const std::byte* samples, const GopMotion& motion, DeviceMotion& lifting, ThreadPool* pool) {
+  prepare(still_, still, choices);
+  prepare(moving_, moving, choices);
+  frame_gains_ = choices.frame_gains;
+  if (!frame_gains_.empty() && !header_.lossless) {
+    if (host_gains_.size() < frame_gains_.size()) host_gains_ = PinnedBuffer<float>(frame_gains_.size());
+    std::transform(frame_gains_.begin(), frame_gains_.end(), host_gains_.data(),
+                   [](std::uint8_t g) { return static_cast<float>(g) / 64.0f; });
+    copy(steps_.data() + still.step_origin.back(), host_gains_.data(), frame_gains_.size(), cudaMemcpyHostToDevice,
+         stream_);
+  }
+  upload_.submit(motion, 0, pool, stream_);
+  const MotionOfGop of_gop{motion.places, upload_.cells(), motion.places.key == GopKey::kOpen};
+  header_.lossless ? run(*still_.integer, *moving_.integer, samples, of_gop, lifting)
+                   : run(*still_.real, *moving_.real, samples, of_gop, lifting);
+  done_.record(stream_);
+}
+
+template <class T>
+void GopWeighing::run(GopTransforms<T>& still, GopTransforms<T>& moving, const std::byte* samples,
+                      const MotionOfGop& of_gop, DeviceMotion& lifting) {
+  auto* coefficients = reinterpret_cast<T*>(coefficients_.data());
+  const bool gains = !frame_gains_.empty() && !header_.lossless;
+  still.forward(samples, coefficients, steps_.data(),
+                gains ? steps_.data() + still_.shape->step_origin.back() : nullptr, stream_);
+  still_.cost.begin(coefficients, stream_);
+  const GopShape& shape = *moving_.shape;
+  lifting.begin(stream_);
+  lifting.from_samples<T>(shape, of_gop, samples, stream_);
+  for (int c = 0; c < static_cast<int>(shape.shapes.size()); ++c)
+    moving.forward(lifting.values<T>(shape, c), c, coefficients, steps_.data(), stream_);
+  lifting.end(stream_);
+  moving_.cost.begin(coefficients, stream_);
+}
+
+GopWeighing::Costs GopWeighing::end() const {
+  done_.synchronize();
+  check(cudaGetLastError(), "a kernel that weighs a GOP");
+  return {still_.cost.cost(frame_gains_), moving_.cost.cost({})};
+}
+
+std::size_t GopWeighing::device_bytes() const {
+  const auto of_side = [](const Side& side) {
+    return (side.real ? side.real->device_bytes() : 0) + (side.integer ? side.integer->device_bytes() : 0) +
+           side.cost.device_bytes();
+  };
+  return of_side(still_) + of_side(moving_) + coefficients_.size() + steps_.size() * sizeof(float) +
+         upload_.device_bytes();
+}
+
+}  // namespace trivelet::gpu

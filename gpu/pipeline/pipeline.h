@@ -1,0 +1,179 @@
+// GOPs through the device: several in flight, each in a slot of its own with a stream, page-locked and device memory.
+// Upload, kernels and download of different slots overlap; nothing is allocated per GOP.
+//
+// A slot is filled by the caller (staging), submitted, and collected in the order of submission. Slots are made when
+// all others are in flight, until there are as many as are wanted or fit into `max_memory` and into the device; none is an
+// error. A shorter last GOP changes its slot only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codec/backend.h"
+#include "gpu/entropy/dense.h"
+#include "gpu/entropy/zerotree.h"
+#include "gpu/pipeline/stage_times.h"
+
+namespace trivelet {
+class ThreadPool;
+}
+
+namespace trivelet::gpu {
+
+struct PipelineOptions {
+  int device = 0;
+  int slots = 3;
+  std::size_t max_memory = 0;  ///< device memory in all; 0: three quarters of what is free
+  int lent = 0;                ///< results of an encoder that are still used when the next is collected
+  bool frames_stay = false;    ///< a decoder leaves them in memory of the device
+  bool keeps_samples = false;  ///< as BackendOptions has it, of as many GOPs as there are slots
+};
+
+/// Everything about GOPs of one length: geometry, memory layout, tables on the device.
+struct GopShape {
+  StreamHeader header;        ///< as it describes these GOPs: StreamHeader::of_gop()
+  int frames = 0;             ///< of the GOP
+  std::vector<Shape> shapes;  ///< of the components on this side of the reduction, with what stands before the frames
+  std::vector<Decomposition> decompositions;
+  std::unique_ptr<StreamGeometry> geometry;
+  std::vector<CoefficientLayout> layouts;
+  std::vector<std::size_t> coefficient_origin;  ///< elements; one more at the end
+  std::vector<std::size_t> sample_origin;       ///< bytes; one more at the end
+  std::vector<std::size_t> step_origin;         ///< of CoefficientLayout::spread; one more at the end
+  std::unique_ptr<TreePlan> plan;
+  std::unique_ptr<DensePlan> dense;  ///< dense profile, or by plane
+
+  /// `header`: of_gop(). `by_plane`: as GopChoices::passes asks of the fast profile.
+  GopShape(const StreamHeader& header, const Reduction& reduction, int frames, bool by_plane, const Stream& stream);
+  bool moves() const { return header.temporal == Wavelet::kMotion; }
+  /// Frames on this side of the reduction.
+  int frames_left() const { return shapes[0].frames - (header.key_last ? 1 : 0); }
+  std::size_t sample_bytes() const { return sample_origin.back(); }
+  std::size_t device_bytes() const { return plan->device_bytes() + (dense ? dense->device_bytes() : 0); }
+};
+
+/// Of `free` slots, which begin at `next`, puts one there that was made for GOPs of this shape, for to make it anew takes
+/// milliseconds; else one for GOPs shorter than most, as scene cuts and ends of films leave them.
+template <class Slot>
+void choose_slot(std::vector<std::unique_ptr<Slot>>& slots, std::size_t next, std::size_t free, const GopShape& shape,
+                 int usual_frames) {
+  const auto place = [&](std::size_t i) -> std::unique_ptr<Slot>& { return slots[(next + i) % slots.size()]; };
+  const auto rank = [&](std::size_t i) {
+    const GopShape* made_for = place(i)->shape;
+    return made_for == &shape ? 0 : made_for == nullptr || made_for->frames < usual_frames ? 1 : 2;
+  };
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < free; ++i)
+    if (rank(i) < rank(best)) best = i;
+  if (best > 0) std::swap(place(0), place(best));
+}
+
+class EncodePipeline {
+ public:
+  /// `pool`, if there is one, puts together what the device gets of motion; it is used by submit() only and must outlive
+  /// the pipeline.
+  EncodePipeline(const StreamHeader& header, const PipelineOptions& options, ThreadPool* pool = nullptr);
+  ~EncodePipeline();
+
+  /// GOPs that may be in flight: as many as are wanted, until it turns out that fewer find room.
+  int slots() const;
+  /// Page-locked memory for the samples of the next GOP: components one after the other, frames and rows without gaps.
+  /// Waits for nothing; all slots but one may be in flight.
+  std::byte* staging(int frames, const GopChoices& choices, const GopMotion* motion = nullptr);
+  /// Codes the GOP in staging(), or in `samples`, which must be page-locked or of the device and stay as it is until
+  /// `read`, which is recorded behind that, is over; along `motion`, if there is one, which is not needed afterwards.
+  /// `weighed`: it is the GOP weighed last, along that motion.
+  void submit(int frames, const GopChoices& choices, const std::byte* samples = nullptr,
+              const GopMotion* motion = nullptr, const Event* read = nullptr, bool weighed = false);
+  /// Codes frames where they are: is_page_locked(gop). They are read until wait_uploaded() returns.
+  void submit(const Gop& gop, const GopChoices& choices, const GopMotion* motion = nullptr);
+  /// Takes the memory of all slots that so many GOPs like this one can have at once.
+  void reserve(std::uint64_t gops, int frames, const GopChoices& choices, const GopMotion* motion = nullptr);
+  /// The GOPs from here on are those behind the one submitted last, which may have been submitted several times.
+  void next_gop();
+  /// Begins to find what a GOP would take without this motion and with it. It is the next to be submitted, `samples` are
+  /// those, of the device.
+  void weigh(int frames, const GopChoices& choices, const std::byte* samples, const GopMotion& motion);
+  /// Whether pays() has nothing to wait for.
+  bool is_weighed() const;
+  /// Whether it takes less with the motion that it was weighed with.
+  bool pays(const GopChoices& choices, const GopMotion& motion) const;
+  void wait_uploaded() noexcept;
+  int in_flight() const;
+
+  struct Result {
+    const GopShape* shape = nullptr;
+    const std::uint32_t* tops = nullptr;  ///< [segment]
+    const std::uint32_t* bits = nullptr;  ///< fast: [segment * layers + layer]
+    const std::uint8_t* bytes = nullptr;  ///< parts in the order of TreePlan::part_order(); dense: segments in order
+    DenseGopEncoder::Meta dense{};        ///< dense profile only
+    bool spares = false;                  ///< its last passes are not coded
+    const double* gains = nullptr;        ///< fast by plane: as FastPassTable::gains()
+    int planes = 0;                       ///< of those
+    std::uint64_t total = 0;
+    StageTimes times;
+    std::shared_ptr<const DeviceBuffer<std::byte>> samples{};  ///< on the device, as long as this is held
+  };
+  /// Waits for the oldest GOP; false when none is in flight. The result but for its samples is valid until
+  /// PipelineOptions::lent more are collected and another GOP is submitted.
+  bool collect(Result& result);
+  /// Whether collect() has one and nothing to wait for.
+  bool is_ready() const;
+  /// Copies the samples of a result, from frame `first` on, from the device; any thread may.
+  void fetch_samples(const Result& result, Gop& gop, int first) const;
+  std::size_t device_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Copies the samples of a GOP to the device, of each component without gaps from its place of `sample_origin` on.
+void upload(const Gop& gop, const std::vector<std::size_t>& sample_origin, std::byte* samples, const Stream& stream);
+
+/// What a decoder leaves frames in: page-locked memory, or the device's.
+SampleAllocator frame_memory(const PipelineOptions& options);
+
+/// Whether the device can read all samples of the GOP where they are.
+bool is_page_locked(const Gop& gop);
+
+/// Where every part of a result begins; scratch memory of unpack().
+using PartPlaces = std::vector<std::size_t>;
+/// A result as the container wants it. Bytes are not copied: `out` is valid as long as the result.
+void unpack(const StreamHeader& header, const EncodePipeline::Result& result, PartPlaces& places, CodedGop& out);
+
+class DecodePipeline {
+ public:
+  /// `pool` puts together what the device gets; it is used by submit() only and must outlive the pipeline.
+  DecodePipeline(const StreamHeader& header, const Reduction& reduction, const PipelineOptions& options,
+                 ThreadPool& pool);
+  ~DecodePipeline();
+  int slots() const;
+  int in_flight() const;
+  /// Copies what was received and decodes it.
+  void submit(const LayeredGop& received);
+
+  struct Result {
+    const GopShape* shape = nullptr;
+    std::unique_ptr<Gop> frames;      ///< as frame_memory() makes it, for the longest GOP; times are not set
+    std::vector<std::string> damage;  ///< blocks that contradict themselves; they are zero
+    StageTimes times;
+  };
+  /// Waits for the oldest GOP; false when none is in flight.
+  bool collect(Result& result);
+  /// Whether collect() has one and nothing to wait for.
+  bool is_ready() const;
+  /// Result::frames, or others of the same kind: before the next collect().
+  void give_back(std::unique_ptr<Gop> frames);
+  std::size_t device_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trivelet::gpu

@@ -1,0 +1,83 @@
+// What the dense coder's kernels know of a block beyond the tree's tables: where the known magnitudes, groups and rows
+// of a segment lie in device memory, and how far they reach in blocks at the borders (codec/entropy/dense/dense_block.h).
+//
+// A level of a block holds, without gaps, per orientation and frame `side` rows of `side` coefficients, a byte per
+// group of siblings, and a byte per row of groups. A byte is the number of planes in which the group, or any of the
+// row's, is active, so that "active at plane p" is byte > p in the encoder, which knows all, and in the decoder, which
+// writes p + 1 when it learns so.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "codec/entropy/dense/dense_model.h"
+#include "gpu/plan/tree_plan.h"
+
+namespace trivelet::gpu {
+
+inline constexpr int kDenseOrientations = 7;
+
+struct DenseBox {
+  int t, y, x;
+};
+
+/// Parallel to DeviceLevel. Places are those of block 0; spans lead to the next block.
+struct DenseLevel {
+  int groups_t, groups,
+      frames;  ///< groups: along rows and columns of a frame, a power of two
+  int log2_groups;
+  int depth;   ///< frames of a group
+  int finest;  ///< detail bands without children
+  std::uint64_t value, group, quad, frame_sum;
+  std::uint32_t value_span, group_span, quad_span,
+      frame_sum_span;                       ///< bytes begin at multiples of 4
+  std::uint32_t table[kDenseOrientations];  ///< start states, in contexts
+  std::uint32_t slot;                       ///< of the first orientation among all subbands of all components
+  std::int32_t frame_weight;                ///< of frame 0 of the band; -1: all 1
+  DenseBox valid[4][kDenseOrientations],
+      exists[4][kDenseOrientations];  ///< by block class
+};
+
+/// What kernels get beside TreeTables.
+struct DenseTables {
+  const DenseLevel* levels;
+  const std::uint32_t* start;  ///< states: probability, and decisions seen in the upper half
+  const std::uint16_t* rates;
+  const std::uint8_t* energy_class;    ///< [256]
+  const std::uint32_t* parents_first;  ///< segments, each behind the one it depends on
+  const std::uint32_t* order;          ///< segments, the largest first
+  const std::uint32_t* of_resolution;  ///< levels, by k
+};
+
+class DensePlan {
+ public:
+  DensePlan(const StreamHeader& header, const StreamGeometry& geometry, const TreePlan& tree, const Stream& stream);
+
+  DenseTables tables() const;
+  const std::vector<DenseLevel>& levels() const { return levels_; }
+  std::uint64_t values() const { return values_; }
+  std::uint64_t groups() const { return groups_; }
+  std::uint64_t quads() const { return quads_; }
+  std::uint64_t frame_sums() const { return frame_sums_; }
+  std::uint32_t subbands() const { return subbands_; }
+  std::uint32_t frame_weights() const { return frame_weights_; }
+  /// Levels of resolution k in DenseTables::of_resolution: [first, end).
+  std::uint32_t first_level(int k) const { return first_level_[static_cast<std::size_t>(k)]; }
+  /// The most (block, orientation, frame of groups or of coefficients) triples of a level of resolution k.
+  std::uint32_t most_frames(int k, bool of_groups) const;
+  int orientations(int k) const;
+  std::size_t device_bytes() const;
+
+ private:
+  const TreePlan* tree_;
+  std::vector<DenseLevel> levels_;
+  std::uint64_t values_ = 0, groups_ = 0, quads_ = 0, frame_sums_ = 0;
+  std::uint32_t subbands_ = 0, frame_weights_ = 0;
+  std::vector<std::uint32_t> first_level_;
+  DeviceBuffer<DenseLevel> d_levels_;
+  DeviceBuffer<std::uint32_t> d_start_, d_order_, d_parents_first_, d_of_resolution_;
+  DeviceBuffer<std::uint16_t> d_rates_;
+  DeviceBuffer<std::uint8_t> d_energy_class_;
+};
+
+}  // namespace trivelet::gpu

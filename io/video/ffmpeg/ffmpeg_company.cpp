@@ -1,0 +1,660 @@
+#include "io/video/ffmpeg/ffmpeg_company.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "io/video/ffmpeg/ffmpeg_sound.h"
+
+namespace trivelet::io {
+
+namespace {
+
+constexpr AVRational kMicroseconds = {1, 1'000'000};
+
+const char* kind_of(const AVStream& stream) {
+  if (stream.disposition & AV_DISPOSITION_ATTACHED_PIC) return "cover";
+  switch (stream.codecpar->codec_type) {
+    case AVMEDIA_TYPE_VIDEO: return "video";
+    case AVMEDIA_TYPE_AUDIO: return "sound";
+    case AVMEDIA_TYPE_SUBTITLE: return "subtitles";
+    default: return "other";
+  }
+}
+
+std::string tag_of(const AVDictionary* tags, const char* key) {
+  const AVDictionaryEntry* entry = av_dict_get(tags, key, nullptr, 0);
+  return entry != nullptr ? entry->value : "";
+}
+
+/// The form that text subtitles have in a container; NONE where they have no single one.
+AVCodecID text_subtitles_of(std::string_view muxer) {
+  if (muxer == "matroska") return AV_CODEC_ID_SUBRIP;
+  if (muxer == "mp4" || muxer == "mov") return AV_CODEC_ID_MOV_TEXT;
+  return AV_CODEC_ID_NONE;
+}
+
+bool holds_chapters(std::string_view muxer) {
+  return muxer == "matroska" || muxer == "webm" || muxer == "mp4" || muxer == "mov" || muxer == "nut";
+}
+
+/// MP4 has its chapters as a track of text, too.
+bool is_track_of_chapters(const AVFormatContext& input, const AVStream& stream) {
+  return input.nb_chapters > 0 && stream.codecpar->codec_type == AVMEDIA_TYPE_DATA &&
+         stream.codecpar->codec_tag == MKTAG('t', 'e', 'x', 't');
+}
+
+/// "sound (aac, 48000 Hz, 2 channels)".
+std::string describe(const AVStream& stream) {
+  const AVCodecParameters& codec = *stream.codecpar;
+  std::string text = std::string(kind_of(stream)) + " (" + avcodec_get_name(codec.codec_id);
+  if (codec.codec_type == AVMEDIA_TYPE_AUDIO)
+    text += ", " + std::to_string(codec.sample_rate) + " Hz, " + std::to_string(codec.ch_layout.nb_channels) +
+            (codec.ch_layout.nb_channels == 1 ? " channel" : " channels");
+  if (codec.codec_type == AVMEDIA_TYPE_VIDEO)
+    text += ", " + std::to_string(codec.width) + "x" + std::to_string(codec.height);
+  return text + ")";
+}
+
+/// Whether a decoder of the one decodes the packets of the other.
+bool is_alike(const AVCodecParameters& a, const AVCodecParameters& b) {
+  if (a.codec_id != b.codec_id || a.width != b.width || a.height != b.height || a.sample_rate != b.sample_rate ||
+      a.ch_layout.nb_channels != b.ch_layout.nb_channels)
+    return false;
+  // FLAC's says how long the whole is and what its MD5 is, which no decoder needs.
+  if (a.codec_id == AV_CODEC_ID_FLAC) return true;
+  return a.extradata_size == b.extradata_size &&
+         (a.extradata_size == 0 ||
+          std::memcmp(a.extradata, b.extradata, static_cast<std::size_t>(a.extradata_size)) == 0);
+}
+
+/// "0 video (h264), 1 sound (aac, eng)".
+std::string list_tracks(const AVFormatContext& input) {
+  std::string all;
+  for (unsigned i = 0; i < input.nb_streams; ++i) {
+    const AVStream& stream = *input.streams[i];
+    const std::string language = tag_of(stream.metadata, "language");
+    all += (all.empty() ? "" : ", ") + std::to_string(i) + " " + kind_of(stream) + " (" +
+           avcodec_get_name(stream.codecpar->codec_id) + (language.empty() ? "" : ", " + language) + ")";
+  }
+  return all;
+}
+
+/// Whether a specifier of FFmpeg's means the stream; "0:" before it is the file.
+bool matches(AVFormatContext& input, AVStream& stream, const std::string& specifier, const std::string& name) {
+  const bool with_file = specifier.substr(0, 2) == "0:" && specifier.size() > 2;
+  const int found = avformat_match_stream_specifier(&input, &stream, specifier.c_str() + (with_file ? 2 : 0));
+  require(found >= 0, ErrorKind::kBadArgument,
+          name + ": '" + specifier + "' is no specifier of tracks; write a:0, s, v:1, 3, m:language:eng as for ffmpeg");
+  return found > 0;
+}
+
+/// Tags that describe the container they are in.
+bool is_of_container(std::string_view key) {
+  for (const std::string_view own : {"major_brand", "minor_version", "compatible_brands", "encoder", "creation_time"})
+    if (key == own) return true;
+  return false;
+}
+
+}  // namespace
+
+int main_video(AVFormatContext& input, const std::string& specifier, const std::string& name) {
+  for (unsigned i = 0; i < input.nb_streams; ++i) {
+    AVStream* stream = input.streams[i];
+    if (specifier.empty() && stream->codecpar->codec_tag == MKTAG('T', 'R', 'V', 'L')) return static_cast<int>(i);
+    if (!specifier.empty() && stream->codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
+        matches(input, *stream, specifier, name))
+      return static_cast<int>(i);
+  }
+  require(specifier.empty(), ErrorKind::kBadArgument,
+          name + " has no video " + specifier + "; its tracks: " + list_tracks(input));
+  return av_find_best_stream(&input, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+}
+
+Company company_of(AVFormatContext& input, int video) {
+  Company company;
+  for (unsigned i = 0; i < input.nb_streams; ++i) {
+    const AVStream& stream = *input.streams[i];
+    if (static_cast<int>(i) == video || is_track_of_chapters(input, stream)) continue;
+    if (stream.codecpar->codec_type == AVMEDIA_TYPE_ATTACHMENT)
+      company.attachments = true;
+    else
+      company.tracks.push_back({kind_of(stream), avcodec_get_name(stream.codecpar->codec_id),
+                                tag_of(stream.metadata, "language"), tag_of(stream.metadata, "title")});
+  }
+  company.chapters = input.nb_chapters > 0;
+  const AVDictionaryEntry* tag = nullptr;
+  while ((tag = av_dict_get(input.metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
+    company.tags = company.tags || !is_of_container(tag->key);
+  return company;
+}
+
+namespace {
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto first = static_cast<unsigned char>(text[i]);
+    const int more = first < 0x80                    ? 0
+                     : first >= 0xC2 && first < 0xE0 ? 1
+                     : first >= 0xE0 && first < 0xF0 ? 2
+                     : first >= 0xF0 && first < 0xF5 ? 3
+                                                     : -1;
+    if (more < 0 || text.size() - i <= static_cast<std::size_t>(more)) return false;
+    for (int k = 1; k <= more; ++k)
+      if ((static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]) & 0xC0) != 0x80) return false;
+    i += static_cast<std::size_t>(more) + 1;
+  }
+  return true;
+}
+
+AVChapter* new_chapter(AVFormatContext& output) {
+  void* grown = av_realloc_array(output.chapters, output.nb_chapters + std::size_t{1}, sizeof *output.chapters);
+  if (grown == nullptr) throw std::bad_alloc();
+  output.chapters = static_cast<AVChapter**>(grown);
+  auto* chapter = static_cast<AVChapter*>(av_mallocz(sizeof(AVChapter)));
+  if (chapter == nullptr) throw std::bad_alloc();
+  output.chapters[output.nb_chapters++] = chapter;
+  return chapter;
+}
+
+}  // namespace
+
+void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& metadata) {
+  constexpr std::size_t kMostTitle = 4096;  // FORMAT.md
+  constexpr std::size_t kMostValue = 65536;
+  constexpr std::size_t kMost = 1000;
+  for (unsigned i = 0; i < input.nb_chapters && metadata.chapters.size() < kMost; ++i) {
+    const AVChapter& from = *input.chapters[i];
+    if (from.time_base.num <= 0 || from.time_base.den <= 0 || from.start == AV_NOPTS_VALUE) continue;
+    if (metadata.chapters.empty()) metadata.chapter_time_base = from_av(from.time_base);
+    const AVRational unit = to_av(metadata.chapter_time_base);
+    Chapter chapter;
+    chapter.begin = av_rescale_q(from.start, from.time_base, unit);
+    chapter.end = std::max(chapter.begin, av_rescale_q(from.end, from.time_base, unit));
+    const std::string title = tag_of(from.metadata, "title");
+    if (title.size() <= kMostTitle && is_utf8(title)) chapter.title = title;
+    metadata.chapters.push_back(chapter);
+  }
+  std::stable_sort(metadata.chapters.begin(), metadata.chapters.end(),
+                   [](const Chapter& a, const Chapter& b) { return a.begin < b.begin; });
+  const auto add = [&](std::string key, const std::string& value) {
+    for (char& c : key)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (!key.empty() && key.size() <= kMostTitle && value.size() <= kMostValue && is_utf8(key) && is_utf8(value) &&
+        metadata.entries.size() < kMost)
+      metadata.entries.emplace_back(std::move(key), value);
+  };
+  const AVDictionaryEntry* tag = nullptr;
+  while ((tag = av_dict_get(input.metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
+    if (!is_of_container(tag->key) || std::string_view(tag->key) == "creation_time") add(tag->key, tag->value);
+  if (video < 0) return;
+  const AVDictionary* own = input.streams[video]->metadata;
+  if (const std::string language = tag_of(own, "language"); !language.empty() && language != "und")
+    add("language", language);
+  if (const std::string code = tag_of(own, "timecode"); !code.empty() && tag_of(input.metadata, "timecode").empty())
+    add("timecode", code);
+}
+
+void add_chapters_and_tags(AVFormatContext& output, const Metadata& metadata) {
+  if (output.nb_chapters == 0 && holds_chapters(output.oformat->name))
+    for (std::size_t i = 0; i < metadata.chapters.size(); ++i) {
+      const Chapter& from = metadata.chapters[i];
+      AVChapter* to = new_chapter(output);
+      to->id = static_cast<std::int64_t>(i + 1);
+      to->time_base = to_av(metadata.chapter_time_base);
+      to->start = from.begin;
+      to->end = from.end;
+      if (!from.title.empty()) av_dict_set(&to->metadata, "title", from.title.c_str(), 0);
+    }
+  for (const auto& [key, value] : metadata.entries) {
+    AVDictionary** tags = key == "language" && output.nb_streams > 0 ? &output.streams[0]->metadata : &output.metadata;
+    av_dict_set(tags, key.c_str(), value.c_str(), AV_DICT_DONT_OVERWRITE);
+  }
+}
+
+struct CompanyCopy::Target {
+  AVStream* from = nullptr;
+  AVStream* to = nullptr;
+  CodecPtr decoder;  ///< of subtitles that change their form
+  CodecPtr encoder;
+  std::unique_ptr<SoundCoder> sound;  ///< that is coded anew
+  std::int64_t last_dts = AV_NOPTS_VALUE;
+  // Of a file in parts, in microseconds: when the last packet began and ended, of this part and those before, and of
+  // those before alone.
+  std::int64_t begin_us = INT64_MIN;
+  std::int64_t end_us = INT64_MIN;
+  std::int64_t covered_begin_us = INT64_MIN;
+  std::int64_t covered_end_us = INT64_MIN;
+
+  /// Parts of one film both have what lies across the cut between them.
+  bool is_covered(std::int64_t us, std::int64_t duration_us) const {
+    if (from->codecpar->codec_type == AVMEDIA_TYPE_AUDIO && duration_us > 0)
+      return us + duration_us / 2 < covered_end_us;
+    return us <= covered_begin_us;
+  }
+};
+
+CompanyCopy::CompanyCopy(const CompanyOptions& options) : options_(options), offset_us_(options.clock_offset_us) {
+  open(options.from);
+  if (options_.parts.empty()) return;
+  offset_us_ += options_.parts[0].shift_us;
+  begin_us_ = options_.parts[0].begin_us;
+  end_us_ = options_.parts[0].end_us;
+}
+CompanyCopy::~CompanyCopy() = default;
+
+void CompanyCopy::close() {
+  input_.reset();
+  io_.reset();
+  source_.reset();
+}
+
+void CompanyCopy::open(const std::string& path) {
+  source_.emplace(path);
+  AVFormatContext* context = avformat_alloc_context();
+  if (context == nullptr) throw std::bad_alloc();
+  context->opaque = &log_;
+  io_ = std::make_unique<SourceIo>(*source_);
+  context->pb = io_->context();
+  AVDictionary* settings = nullptr;
+  av_dict_set(&settings, "protocol_whitelist", "data", 0);
+  int code = avformat_open_input(&context, path.c_str(), nullptr, &settings);
+  av_dict_free(&settings);
+  io_->rethrow();
+  if (code < 0)
+    av_fail(code, source_->name() + ": no sound, subtitles or chapters can be read from it", ErrorKind::kBadStream,
+            log_.take());
+  input_.reset(context);
+  code = avformat_find_stream_info(input_.get(), nullptr);
+  io_->rethrow();
+  if (code < 0) av_fail(code, source_->name() + ": FFmpeg finds no stream parameters", ErrorKind::kBadStream);
+  log_.take();  // of our own video it knows nothing, and says so
+  video_ = main_video(*input_, options_.stream, source_->name());
+  packet_ = make_packet();
+}
+
+// What --map asks for; all that is not there is left out.
+std::vector<bool> CompanyCopy::mapped(AVFormatContext& input, int video) const {
+  bool only_without = true;
+  for (const std::string& specifier : options_.map) only_without = only_without && specifier[0] == '-';
+  std::vector<bool> taken(input.nb_streams, only_without);
+  for (const std::string& specifier : options_.map) {
+    const bool without = specifier[0] == '-';
+    bool found = false;
+    for (unsigned i = 0; i < input.nb_streams; ++i)
+      if (matches(input, *input.streams[i], specifier.substr(without ? 1 : 0), source_->name())) {
+        found = true;
+        taken[i] = !without;
+      }
+    require(found || &input != input_.get() || part_ > 0, ErrorKind::kBadArgument,
+            source_->name() + " has no track " + specifier + "; its tracks: " + list_tracks(input));
+  }
+  if (video >= 0) taken[static_cast<std::size_t>(video)] = false;
+  return taken;
+}
+
+void CompanyCopy::add_to(AVFormatContext& output) {
+  output_ = &output;
+  const int video = video_;
+  const std::vector<bool> taken = mapped(*input_, video);
+  for (unsigned i = 0; i < input_->nb_streams; ++i) {
+    AVStream& from = *input_->streams[i];
+    from.discard = AVDISCARD_ALL;
+    if (static_cast<int>(i) == video) {
+      if (video >= 0) av_dict_copy(&output.streams[0]->metadata, from.metadata, AV_DICT_DONT_OVERWRITE);
+      av_dict_set(&output.streams[0]->metadata, "encoder", nullptr, 0);
+    } else if (is_wanted(*input_, i, taken)) {
+      add_track(from);
+      first_tracks_.emplace_back(from.codecpar->codec_type, static_cast<int>(i));
+    }
+  }
+  const AVDictionaryEntry* tag = nullptr;
+  while ((tag = av_dict_get(input_->metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
+    if (!is_of_container(tag->key)) av_dict_set(&output.metadata, tag->key, tag->value, AV_DICT_DONT_OVERWRITE);
+  if (options_.parts.empty()) return add_chapters();
+  const bool has_chapters = output.nb_chapters > 0;  // of the joined stream
+  for (std::size_t i = 0; i < options_.parts.size(); ++i) {
+    CompanyOptions alone = options_;
+    alone.from = options_.parts[i].from;
+    alone.parts.clear();
+    const CompanyCopy other(alone);
+    if (i > 0) check_part(*other.input_, other.video_, alone.from);
+    if (!has_chapters && holds_chapters(output.oformat->name)) add_chapters_of(options_.parts[i], *other.input_);
+  }
+}
+
+bool CompanyCopy::is_wanted(const AVFormatContext& input, unsigned index, const std::vector<bool>& taken) const {
+  const AVStream& stream = *input.streams[index];
+  return taken[index] && !is_track_of_chapters(input, stream) &&
+         (stream.codecpar->codec_type != AVMEDIA_TYPE_AUDIO || options_.sound);
+}
+
+// Which track of the first part those of a later one go on: the n-th of a kind that of the same number; -1: none.
+std::map<int, int> CompanyCopy::follow(AVFormatContext& input, int video) const {
+  const std::vector<bool> taken = mapped(input, video);
+  std::map<int, int> all;
+  std::map<AVMediaType, std::size_t> seen;
+  for (unsigned i = 0; i < input.nb_streams; ++i) {
+    if (static_cast<int>(i) == video || !is_wanted(input, i, taken)) continue;
+    const AVMediaType kind = input.streams[i]->codecpar->codec_type;
+    std::size_t left = seen[kind]++;
+    const auto same = std::find_if(first_tracks_.begin(), first_tracks_.end(),
+                                   [&](const auto& first) { return first.first == kind && left-- == 0; });
+    all[static_cast<int>(i)] = same != first_tracks_.end() ? same->second : -1;
+  }
+  return all;
+}
+
+void CompanyCopy::check_part(AVFormatContext& input, int video, const std::string& name) {
+  const std::map<int, int> followed = follow(input, video);
+  std::map<int, bool> goes_on;
+  for (const auto& [index, first] : followed) {
+    const AVStream& stream = *input.streams[index];
+    const auto target = targets_.find(first);
+    goes_on[first] = true;
+    if (first < 0 && stream.codecpar->codec_type != AVMEDIA_TYPE_ATTACHMENT)
+      remarks_.push_back(describe(stream) + " of '" + name + "', for '" + options_.from + "' has no such track");
+    if (first < 0 || target == targets_.end()) continue;
+    require(is_alike(*input_->streams[first]->codecpar, *stream.codecpar), ErrorKind::kBadArgument,
+            "'" + name + "' does not fit '" + options_.from + "': " + describe(stream) + " and " +
+                describe(*input_->streams[first]) + "; --only-video or --map leaves tracks out");
+  }
+  for (const auto& [first, target] : targets_)
+    if (!goes_on[first])
+      remarks_.push_back(describe(*input_->streams[first]) + " in the time of '" + name + "', which has none");
+}
+
+void CompanyCopy::add_track(AVStream& from) {
+  const AVCodecParameters& codec = *from.codecpar;
+  const std::string_view muxer = output_->oformat->name;
+  const bool attachment = codec.codec_type == AVMEDIA_TYPE_ATTACHMENT;
+  if (from.disposition & AV_DISPOSITION_ATTACHED_PIC) return add_cover(from);
+  if (codec.codec_type == AVMEDIA_TYPE_AUDIO && !options_.sound_codec.empty()) return add_recoded(from);
+  const bool held = attachment ? muxer == "matroska"
+                               : avformat_query_codec(output_->oformat, codec.codec_id, FF_COMPLIANCE_NORMAL) == 1;
+  if (!held && add_converted(from)) return;
+  if (!held || codec.codec_type == AVMEDIA_TYPE_DATA) {
+    remarks_.push_back(std::string(kind_of(from)) + " (" + avcodec_get_name(codec.codec_id) + ", track " +
+                       std::to_string(from.index) + "): " + std::string(muxer) + " cannot hold it");
+    return;
+  }
+  auto target = std::make_unique<Target>();
+  target->from = &from;
+  target->to = avformat_new_stream(output_, nullptr);
+  if (target->to == nullptr || avcodec_parameters_copy(target->to->codecpar, &codec) < 0) throw std::bad_alloc();
+  target->to->codecpar->codec_tag = 0;
+  target->to->time_base = from.time_base;
+  target->to->avg_frame_rate = from.avg_frame_rate;
+  target->to->sample_aspect_ratio = from.sample_aspect_ratio;
+  target->to->disposition = from.disposition;
+  av_dict_copy(&target->to->metadata, from.metadata, 0);
+  if (attachment) return;
+  from.discard = AVDISCARD_DEFAULT;
+  targets_[from.index] = std::move(target);
+}
+
+// Matroska has covers as attachments, MP4 as a track of one packet.
+void CompanyCopy::add_cover(AVStream& from) {
+  const AVPacket& picture = from.attached_pic;
+  AVStream* to = nullptr;
+  if (std::string_view(output_->oformat->name) == "matroska" && picture.size > 0 &&
+      (from.codecpar->codec_id == AV_CODEC_ID_MJPEG || from.codecpar->codec_id == AV_CODEC_ID_PNG)) {
+    to = avformat_new_stream(output_, nullptr);
+    if (to == nullptr) throw std::bad_alloc();
+    const bool png = from.codecpar->codec_id == AV_CODEC_ID_PNG;
+    to->codecpar->codec_type = AVMEDIA_TYPE_ATTACHMENT;
+    to->codecpar->codec_id = from.codecpar->codec_id;
+    const auto size = static_cast<std::size_t>(picture.size);
+    to->codecpar->extradata = static_cast<std::uint8_t*>(av_mallocz(size + AV_INPUT_BUFFER_PADDING_SIZE));
+    if (to->codecpar->extradata == nullptr) throw std::bad_alloc();
+    std::memcpy(to->codecpar->extradata, picture.data, size);
+    to->codecpar->extradata_size = picture.size;
+    av_dict_set(&to->metadata, "filename", png ? "cover.png" : "cover.jpg", 0);
+    av_dict_set(&to->metadata, "mimetype", png ? "image/png" : "image/jpeg", 0);
+  } else {
+    remarks_.push_back("the cover (track " + std::to_string(from.index) + "): " + output_->oformat->name +
+                       " files get none here");
+  }
+}
+
+void CompanyCopy::add_recoded(AVStream& from) {
+  const AVCodecID id = options_.sound_codec == "opus" ? AV_CODEC_ID_OPUS : AV_CODEC_ID_FLAC;
+  require(avformat_query_codec(output_->oformat, id, FF_COMPLIANCE_EXPERIMENTAL) == 1, ErrorKind::kUnsupported,
+          std::string(output_->oformat->name) + " cannot hold sound coded by " + options_.sound_codec);
+  auto target = std::make_unique<Target>();
+  target->from = &from;
+  target->sound = std::make_unique<SoundCoder>(from, options_.sound_codec,
+                                               (output_->oformat->flags & AVFMT_GLOBALHEADER) != 0, source_->name());
+  const AVCodecContext& encoder = target->sound->encoder();
+  target->to = avformat_new_stream(output_, nullptr);
+  if (target->to == nullptr || avcodec_parameters_from_context(target->to->codecpar, &encoder) < 0)
+    throw std::bad_alloc();
+  target->to->time_base = encoder.time_base;
+  target->to->disposition = from.disposition;
+  av_dict_copy(&target->to->metadata, from.metadata, 0);
+  av_dict_set(&target->to->metadata, "encoder", nullptr, 0);
+  from.discard = AVDISCARD_DEFAULT;
+  targets_[from.index] = std::move(target);
+}
+
+bool CompanyCopy::add_converted(AVStream& from) {
+  const AVCodecID form = text_subtitles_of(output_->oformat->name);
+  const AVCodecDescriptor* described = avcodec_descriptor_get(from.codecpar->codec_id);
+  if (from.codecpar->codec_type != AVMEDIA_TYPE_SUBTITLE || form == AV_CODEC_ID_NONE || described == nullptr ||
+      (described->props & AV_CODEC_PROP_TEXT_SUB) == 0)
+    return false;
+  const AVCodec* decoder = avcodec_find_decoder(from.codecpar->codec_id);
+  const AVCodec* encoder = avcodec_find_encoder(form);
+  if (decoder == nullptr || encoder == nullptr) return false;
+  auto target = std::make_unique<Target>();
+  target->from = &from;
+  target->decoder.reset(avcodec_alloc_context3(decoder));
+  target->encoder.reset(avcodec_alloc_context3(encoder));
+  if (!target->decoder || !target->encoder) throw std::bad_alloc();
+  AVCodecContext& in = *target->decoder;
+  AVCodecContext& out = *target->encoder;
+  in.opaque = &log_;
+  out.opaque = &log_;
+  in.pkt_timebase = from.time_base;
+  if (avcodec_parameters_to_context(&in, from.codecpar) < 0 || avcodec_open2(&in, decoder, nullptr) < 0) return false;
+  if (in.subtitle_header != nullptr) {
+    out.subtitle_header = static_cast<std::uint8_t*>(av_mallocz(static_cast<std::size_t>(in.subtitle_header_size) + 1));
+    if (out.subtitle_header == nullptr) throw std::bad_alloc();
+    std::memcpy(out.subtitle_header, in.subtitle_header, static_cast<std::size_t>(in.subtitle_header_size));
+    out.subtitle_header_size = in.subtitle_header_size;
+  }
+  out.time_base = {1, 1000};
+  if (avcodec_open2(&out, encoder, nullptr) < 0) return false;
+  target->to = avformat_new_stream(output_, nullptr);
+  if (target->to == nullptr || avcodec_parameters_from_context(target->to->codecpar, &out) < 0) throw std::bad_alloc();
+  target->to->time_base = {1, 1000};
+  target->to->disposition = from.disposition;
+  av_dict_copy(&target->to->metadata, from.metadata, 0);
+  from.discard = AVDISCARD_DEFAULT;
+  targets_[from.index] = std::move(target);
+  return true;
+}
+
+void CompanyCopy::add_chapters_of(const CompanyPart& part, const AVFormatContext& input) {
+  for (unsigned i = 0; i < input.nb_chapters; ++i) {
+    const AVChapter& from = *input.chapters[i];
+    if (from.start == AV_NOPTS_VALUE || from.time_base.num <= 0 || from.time_base.den <= 0) continue;
+    const std::int64_t begin = av_rescale_q(from.start, from.time_base, kMicroseconds) + part.shift_us;
+    const std::int64_t end = av_rescale_q(from.end, from.time_base, kMicroseconds) + part.shift_us;
+    // Parts of one film both have those across the cut, or all of them.
+    const auto is_same = [&](const AVChapter* c) {
+      return c->start == begin && tag_of(c->metadata, "title") == tag_of(from.metadata, "title");
+    };
+    if (end <= part.begin_us || begin >= part.end_us ||
+        std::any_of(output_->chapters, output_->chapters + output_->nb_chapters, is_same))
+      continue;
+    AVChapter* to = new_chapter(*output_);
+    to->id = static_cast<std::int64_t>(output_->nb_chapters);
+    to->time_base = kMicroseconds;
+    to->start = begin;
+    to->end = end;
+    av_dict_copy(&to->metadata, from.metadata, 0);
+  }
+}
+
+void CompanyCopy::add_chapters() {
+  if (input_->nb_chapters == 0) return;
+  if (!holds_chapters(output_->oformat->name)) {
+    remarks_.push_back(std::string("chapters: ") + output_->oformat->name + " cannot hold them");
+    return;
+  }
+  for (unsigned i = 0; i < input_->nb_chapters; ++i) {
+    const AVChapter& from = *input_->chapters[i];
+    AVChapter* to = new_chapter(*output_);
+    to->id = from.id;
+    to->time_base = from.time_base;
+    to->start = from.start;  // muxers that shift tracks leave chapters where they are
+    to->end = from.end;
+    av_dict_copy(&to->metadata, from.metadata, 0);
+  }
+}
+
+void CompanyCopy::begin(std::int64_t us) {
+  if (options_.after_first_frame) begin_us_ = us;
+}
+
+bool CompanyCopy::next_part() {
+  if (part_ + 1 >= options_.parts.size()) return false;
+  const CompanyPart& part = options_.parts[++part_];
+  close();
+  open(part.from);
+  offset_us_ = part.clock_offset_us + part.shift_us;
+  begin_us_ = part.begin_us;
+  end_us_ = part.end_us;
+  followed_ = follow(*input_, video_);
+  for (auto& [first, target] : targets_) {
+    target->from = nullptr;
+    target->covered_begin_us = target->begin_us;
+    target->covered_end_us = target->end_us;
+  }
+  for (unsigned i = 0; i < input_->nb_streams; ++i) {
+    AVStream& stream = *input_->streams[i];
+    const auto follows = followed_.find(static_cast<int>(i));
+    const auto target = follows != followed_.end() ? targets_.find(follows->second) : targets_.end();
+    stream.discard = target != targets_.end() ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+    if (target != targets_.end()) target->second->from = &stream;
+  }
+  return true;
+}
+
+CompanyCopy::Target* CompanyCopy::target_of(const AVPacket& packet) {
+  int first = packet.stream_index;
+  if (part_ > 0) {
+    const auto follows = followed_.find(first);
+    first = follows != followed_.end() ? follows->second : -1;
+  }
+  const auto found = targets_.find(first);
+  return found != targets_.end() ? found->second.get() : nullptr;
+}
+
+void CompanyCopy::write_until(std::int64_t us) {
+  while (!ended_ && !targets_.empty()) {
+    if (!pending_) {
+      av_packet_unref(packet_.get());
+      const int code = av_read_frame(input_.get(), packet_.get());
+      io_->rethrow();
+      if (code == AVERROR_EOF) {
+        if (next_part()) continue;
+        ended_ = true;
+        return;
+      }
+      if (code < 0)
+        av_fail(code, source_->name() + ": its sound or subtitles are damaged", ErrorKind::kBadStream, log_.take());
+      pending_ = true;
+    }
+    const AVPacket& p = *packet_;
+    const std::int64_t time = p.dts != AV_NOPTS_VALUE ? p.dts : p.pts;
+    const AVRational base = input_->streams[p.stream_index]->time_base;
+    const std::int64_t at = time == AV_NOPTS_VALUE ? INT64_MIN : av_rescale_q(time, base, kMicroseconds) + offset_us_;
+    if (at >= us && at < end_us_) return;
+    pending_ = false;
+    Target* const target = target_of(p);
+    const std::int64_t duration = av_rescale_q(p.duration, base, kMicroseconds);
+    const bool passed = at != INT64_MIN && (at + duration <= begin_us_ || (target && target->is_covered(at, duration)));
+    if (target == nullptr || passed || at >= end_us_) continue;
+    if (at != INT64_MIN) {
+      target->begin_us = std::max(target->begin_us, at);
+      target->end_us = std::max(target->end_us, at + duration);
+    }
+    write(*target, *packet_);
+  }
+}
+
+void CompanyCopy::finish(std::int64_t us) {
+  if (options_.before_last_frame) end_us_ = us;
+  write_until(options_.before_last_frame ? us : INT64_MAX);
+  for (const auto& [index, target] : targets_)
+    if (target->sound) target->sound->finish([&t = *target, this](AVPacket& coded) { send_recoded(t, coded); });
+  for (const auto& [index, target] : targets_)
+    if (target->last_dts == AV_NOPTS_VALUE && begin_us_ == INT64_MIN && !target->encoder && target->from)
+      remarks_.push_back(std::string(kind_of(*target->from)) + " (track " + std::to_string(index) + "): it is empty");
+}
+
+void CompanyCopy::write(Target& target, AVPacket& packet) {
+  if (target.encoder) return write_converted(target, packet);
+  const AVRational base = target.from->time_base;
+  const std::int64_t offset = av_rescale_q(offset_us_, kMicroseconds, base);
+  if (packet.pts != AV_NOPTS_VALUE) packet.pts += offset;
+  if (packet.dts != AV_NOPTS_VALUE) packet.dts += offset;
+  if (target.sound) return target.sound->add(&packet, [&](AVPacket& coded) { send_recoded(target, coded); });
+  av_packet_rescale_ts(&packet, base, target.to->time_base);
+  send(target, packet);
+}
+
+void CompanyCopy::send_recoded(Target& target, AVPacket& packet) {
+  av_packet_rescale_ts(&packet, target.sound->encoder().time_base, target.to->time_base);
+  send(target, packet);
+}
+
+void CompanyCopy::write_converted(Target& target, AVPacket& packet) {
+  AVSubtitle subtitle = {};
+  int there = 0;
+  if (avcodec_decode_subtitle2(target.decoder.get(), &subtitle, &there, &packet) < 0 || there == 0) {
+    log_.take();
+    return;
+  }
+  const std::unique_ptr<AVSubtitle, void (*)(AVSubtitle*)> owner(&subtitle, avsubtitle_free);
+  if (subtitle.num_rects == 0) return;
+  std::array<std::uint8_t, 1 << 16> text;
+  const int size = avcodec_encode_subtitle(target.encoder.get(), text.data(), static_cast<int>(text.size()), &subtitle);
+  if (size <= 0) {
+    log_.take();
+    return;
+  }
+  const PacketPtr out = make_packet();
+  if (av_new_packet(out.get(), size) < 0) throw std::bad_alloc();
+  std::memcpy(out->data, text.data(), static_cast<std::size_t>(size));
+  const std::int64_t offset = av_rescale_q(offset_us_, kMicroseconds, target.from->time_base);
+  out->pts = packet.pts + offset;
+  out->dts = out->pts;
+  out->duration = packet.duration;
+  av_packet_rescale_ts(out.get(), target.from->time_base, target.to->time_base);
+  send(target, *out);
+}
+
+void CompanyCopy::send(Target& target, AVPacket& packet) {
+  packet.stream_index = target.to->index;
+  packet.pos = -1;
+  if (packet.dts == AV_NOPTS_VALUE) packet.dts = packet.pts;
+  // Rounded to a coarser clock two times may fall together.
+  if (target.last_dts != AV_NOPTS_VALUE && packet.dts <= target.last_dts &&
+      !(output_->oformat->flags & AVFMT_TS_NONSTRICT))
+    packet.dts = target.last_dts + 1;
+  if (packet.pts != AV_NOPTS_VALUE && packet.pts < packet.dts) packet.pts = packet.dts;
+  target.last_dts = packet.dts;
+  const int code = av_interleaved_write_frame(output_, &packet);
+  if (code < 0)
+    av_fail(code,
+            std::string("cannot write ") + (target.from ? kind_of(*target.from) : "sound") + " of " + source_->name() +
+                " into " + output_->oformat->name,
+            ErrorKind::kUnsupported);
+}
+
+}  // namespace trivelet::io

@@ -1,0 +1,92 @@
+// Takes over what a film has beside its pictures: other tracks without coding them again, chapters, attachments, tags.
+// Internal to io.
+//
+// Text subtitles change their form where the two containers have different ones (SubRip in Matroska, mov_text in MP4).
+// What the output cannot hold is left out and named in remarks().
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/video/ffmpeg/ffmpeg_bytes.h"
+#include "io/video/ffmpeg/ffmpeg_common.h"
+
+namespace trivelet::io {
+
+/// The stream that is the video of the file: by a specifier of FFmpeg's ("v:1", "3"), which must name one, or without it
+/// one of ours, else the best; -1 if there is none. `name`: of the file, for messages.
+int main_video(AVFormatContext& input, const std::string& specifier, const std::string& name);
+/// What else is in it.
+Company company_of(AVFormatContext& input, int video);
+
+/// Chapters and tags of a file into the metadata of a stream; what that cannot hold is left out. And back, where the
+/// output has none from elsewhere; before its header is written.
+void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& metadata);
+void add_chapters_and_tags(AVFormatContext& output, const Metadata& metadata);
+
+class CompanyCopy {
+ public:
+  explicit CompanyCopy(const CompanyOptions& options);
+  ~CompanyCopy();
+  CompanyCopy(const CompanyCopy&) = delete;
+  CompanyCopy& operator=(const CompanyCopy&) = delete;
+
+  /// Adds tracks, chapters and tags to `output`, which has its video and lives longer, before its header is written.
+  void add_to(AVFormatContext& output);
+  /// The video shows its first frame then; nothing was written yet.
+  void begin(std::int64_t us);
+  /// Writes what comes before `us` in the time of the video. Throws what reading throws, and av_fail's errors.
+  void write_until(std::int64_t us);
+  /// The last frame ends then: writes the rest.
+  void finish(std::int64_t us);
+
+  const std::vector<std::string>& remarks() const { return remarks_; }
+
+ private:
+  struct Target;
+
+  void open(const std::string& path);
+  void close();
+  bool next_part();
+  void check_part(AVFormatContext& input, int video, const std::string& name);
+  void add_chapters_of(const CompanyPart& part, const AVFormatContext& input);
+  bool is_wanted(const AVFormatContext& input, unsigned index, const std::vector<bool>& taken) const;
+  std::map<int, int> follow(AVFormatContext& input, int video) const;
+  Target* target_of(const AVPacket& packet);
+  void add_track(AVStream& from);
+  void add_cover(AVStream& from);
+  std::vector<bool> mapped(AVFormatContext& input, int video) const;
+  bool add_converted(AVStream& from);
+  void add_recoded(AVStream& from);
+  void add_chapters();
+  void write(Target& target, AVPacket& packet);
+  void write_converted(Target& target, AVPacket& packet);
+  void send_recoded(Target& target, AVPacket& packet);
+  void send(Target& target, AVPacket& packet);
+
+  CompanyOptions options_;
+  std::size_t part_ = 0;  ///< of options_.parts, that is read
+  std::optional<InputBytes> source_;
+  ErrorLog log_;
+  std::unique_ptr<SourceIo> io_;
+  InputPtr input_;
+  AVFormatContext* output_ = nullptr;
+  std::map<int, std::unique_ptr<Target>>
+      targets_;  ///< by the index of the stream of the first part that they come from
+  std::vector<std::pair<AVMediaType, int>> first_tracks_;  ///< what is wanted of it
+  std::map<int, int> followed_;                            ///< in later parts: an index, and that of the first part
+  PacketPtr packet_;
+  bool pending_ = false;  ///< packet_ is read and not yet written
+  bool ended_ = false;
+  std::int64_t offset_us_ = 0;  ///< added to the times of what is read
+  std::int64_t begin_us_ = INT64_MIN;
+  std::int64_t end_us_ = INT64_MAX;
+  int video_ = -1;
+  std::vector<std::string> remarks_;
+};
+
+}  // namespace trivelet::io

@@ -1,0 +1,334 @@
+// What is decoded on a GPU comes in the layout of its video engine: two components that take turns in one plane, samples
+// of more than 8 bits at the upper end of 16.
+#include "io/video/ffmpeg/ffmpeg_decoder.h"
+
+#include <algorithm>
+#include <utility>
+
+extern "C" {
+#include <libavutil/hwcontext.h>
+// Of CUDA's header FFmpeg's wants two names alone.
+#if !defined(CUDA_VERSION)
+#define CUDA_VERSION 0
+typedef struct CUctx_st* CUcontext;
+typedef struct CUstream_st* CUstream;
+#endif
+#include <libavutil/hwcontext_cuda.h>
+}
+
+#include "io/video/ffmpeg/ffmpeg_company.h"
+
+namespace trivelet::io {
+
+namespace {
+
+bool is_on_device(int format) {
+  const AVPixFmtDescriptor* desc = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(format));
+  return desc != nullptr && (desc->flags & AV_PIX_FMT_FLAG_HWACCEL) != 0;
+}
+
+// The device, where it takes such a stream; else the CPU.
+AVPixelFormat prefer_cuda(AVCodecContext*, const AVPixelFormat* formats) {
+  const AVPixelFormat* other = nullptr;
+  for (; *formats != AV_PIX_FMT_NONE; ++formats) {
+    if (*formats == AV_PIX_FMT_CUDA) return *formats;
+    if (other == nullptr && !is_on_device(*formats)) other = formats;
+  }
+  return other != nullptr ? *other : AV_PIX_FMT_NONE;
+}
+
+bool helped_by_cuda(const AVCodec& codec) {
+  for (int i = 0; const AVCodecHWConfig* way = avcodec_get_hw_config(&codec, i); ++i)
+    if (way->pix_fmt == AV_PIX_FMT_CUDA && (way->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) != 0) return true;
+  return false;
+}
+
+// FFmpeg may prefer decoders of other libraries, which no device helps; its own, that one helps, know of damage in the
+// structure of a stream, which decoders that are all the device's do not tell.
+const AVCodec* helped_decoder(AVCodecID id, const AVCodec* preferred) {
+  if (preferred != nullptr && helped_by_cuda(*preferred)) return preferred;
+  void* at = nullptr;
+  while (const AVCodec* codec = av_codec_iterate(&at))
+    if (codec->id == id && av_codec_is_decoder(codec) && (codec->capabilities & AV_CODEC_CAP_HARDWARE) == 0 &&
+        helped_by_cuda(*codec))
+      return codec;
+  return preferred;
+}
+
+// Whether a packet of H.264 is an IDR picture, behind which no other is referred to (ITU-T H.264, 7.4.1.2.4). Units are
+// behind their lengths, as in MP4 and Matroska, or not looked at.
+bool begins_anew(const AVPacket& packet, const AVCodecParameters& coded) {
+  constexpr int kIdr = 5;
+  if (coded.codec_id != AV_CODEC_ID_H264 || coded.extradata_size < 5 || coded.extradata[0] != 1) return false;
+  const std::size_t head = (coded.extradata[4] & 3u) + 1;
+  const auto size = static_cast<std::size_t>(packet.size);
+  for (std::size_t at = 0; at + head < size;) {
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < head; ++i) length = length << 8 | packet.data[at + i];
+    at += head;
+    if ((packet.data[at] & 31) == kIdr) return true;
+    if (length > size - at) return false;
+    at += length;
+  }
+  return false;
+}
+
+std::int64_t shown_at(const AVFrame& frame) { return frame.best_effort_timestamp; }
+
+}  // namespace
+
+BufferPtr open_cuda_device(int number) {
+  AVBufferRef* device = nullptr;
+  const int code = av_hwdevice_ctx_create(&device, AV_HWDEVICE_TYPE_CUDA, std::to_string(number).c_str(), nullptr, 0);
+  if (code < 0)
+    av_fail(AVERROR(ENOSYS), "GPU " + std::to_string(number) + " does not decode video", ErrorKind::kUnsupported,
+            code == AVERROR(ENOMEM) ? "this FFmpeg was built without CUDA" : "FFmpeg cannot use its driver");
+  return BufferPtr(device);
+}
+
+PictureDecoder::PictureDecoder(const std::string& path, Source source, const std::string& demuxer,
+                               const ReaderOptions& options, int threads, AVBufferRef* device)
+    : name_(source ? source->name() : path), source_(std::move(source)), recover_(options.recover) {
+  if (source_) missing_bytes_ = bytes_missing_at_end(*source_);
+  require(recover_ || missing_bytes_ == 0, ErrorKind::kBadStream,
+          name_ + " " + cut_short() + " (ReaderOptions::recover takes what is there)");
+  open_input(path, demuxer, options);
+  open_decoder(threads, device);
+  frame_ = make_frame();
+  packet_ = make_packet();
+}
+
+void PictureDecoder::open_input(const std::string& path, const std::string& demuxer, const ReaderOptions& options) {
+  const AVInputFormat* format = nullptr;
+  if (!demuxer.empty()) {
+    format = av_find_input_format(demuxer.c_str());
+    require(format != nullptr, ErrorKind::kBadArgument,
+            "unknown input format '" + demuxer + "'; known: y4m, pnm, raw, ffmpeg, and the demuxers of FFmpeg");
+  }
+  AVFormatContext* context = avformat_alloc_context();
+  if (context == nullptr) throw std::bad_alloc();
+  context->opaque = &log_;
+  if (source_) {
+    io_ = std::make_unique<SourceIo>(*source_);
+    context->pb = io_->context();
+  }
+  AVDictionary* settings = nullptr;
+  // What we read ourselves may lead to no other file, a playlist to some if allowed; nothing leads to the network.
+  av_dict_set(&settings, "protocol_whitelist", source_ && !options.allow_outside ? "data" : "file,crypto,data", 0);
+  if (options.frame_rate.num > 0 && demuxer == "image2") {
+    const std::string rate = std::to_string(options.frame_rate.num) + "/" + std::to_string(options.frame_rate.den);
+    av_dict_set(&settings, "framerate", rate.c_str(), 0);
+  }
+  const std::string url = path == "-" ? "" : path;
+  int code = avformat_open_input(&context, url.c_str(), format, &settings);  // frees the context when it fails
+  av_dict_free(&settings);
+  if (io_) io_->rethrow();
+  if (code < 0)
+    av_fail(code, name_ + " is not a video that FFmpeg reads (raw samples need a size and a pixel format)",
+            ErrorKind::kBadStream, log_.take());
+  input_.reset(context);
+  code = avformat_find_stream_info(input_.get(), nullptr);
+  if (io_) io_->rethrow();
+  if (code < 0) av_fail(code, name_ + ": FFmpeg finds no stream parameters", ErrorKind::kBadStream, log_.take());
+  const int index = main_video(*input_, options.stream, name_);
+  if (index < 0) fail(ErrorKind::kBadStream, name_ + ": no video stream in this " + input_->iformat->name + " file");
+  for (unsigned i = 0; i < input_->nb_streams; ++i)
+    if (static_cast<int>(i) != index) input_->streams[i]->discard = AVDISCARD_ALL;
+  stream_ = input_->streams[index];
+}
+
+void PictureDecoder::open_decoder(int threads, AVBufferRef* device) {
+  const AVCodecID id = stream_->codecpar->codec_id;
+  const AVCodec* codec = avcodec_find_decoder(id);
+  if (device != nullptr) codec = helped_decoder(id, codec);
+  require(codec != nullptr, ErrorKind::kUnsupported,
+          name_ + ": this FFmpeg has no decoder for " + avcodec_get_name(id));
+  codec_.reset(avcodec_alloc_context3(codec));
+  if (!codec_) throw std::bad_alloc();
+  int code = avcodec_parameters_to_context(codec_.get(), stream_->codecpar);
+  if (code < 0) av_fail(code, name_ + ": wrong codec parameters", ErrorKind::kBadStream);
+  codec_->pkt_timebase = stream_->time_base;
+  codec_->thread_count = std::max(threads, 0);
+  codec_->thread_type = FF_THREAD_FRAME | FF_THREAD_SLICE;
+  codec_->err_recognition = AV_EF_CRCCHECK;
+  codec_->opaque = &log_;
+  if (device != nullptr) {
+    codec_->hw_device_ctx = av_buffer_ref(device);
+    if (codec_->hw_device_ctx == nullptr) throw std::bad_alloc();
+    codec_->get_format = prefer_cuda;
+  }
+  log_.take();  // what happened while looking for streams
+  code = avcodec_open2(codec_.get(), codec, nullptr);
+  if (code < 0)
+    av_fail(code, name_ + ": the " + codec->name + " decoder does not open", ErrorKind::kBadStream, log_.take());
+}
+
+AVFrame* PictureDecoder::next() {
+  if (recovered_) return nullptr;
+  for (;;) {
+    const int code = avcodec_receive_frame(codec_.get(), frame_.get());
+    if (code != AVERROR(EAGAIN)) check_damage(code == AVERROR_EOF ? 0 : code);
+    if (code == AVERROR_EOF) {
+      if (missing_bytes_ > 0 && damage_.empty()) damage_ = cut_short();
+      return nullptr;
+    }
+    if (code == AVERROR(EAGAIN)) {
+      send_packet();
+      continue;
+    }
+    if (code != 0) {  // only with recover_: what the decoder says is beyond repair
+      recovered_ = true;
+      return nullptr;
+    }
+    // What is shown before a seek's place needs pictures that are not there.
+    if (before_begin_ && shown_at(*frame_) < begin_->pts) continue;
+    before_begin_ = false;
+    if ((frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame_->decode_error_flags != 0) {
+      check_damage(AVERROR_INVALIDDATA);
+      recovered_ = true;  // this picture is one of the damaged
+      return nullptr;
+    }
+    ++frames_;
+    return frame_.get();
+  }
+}
+
+/// The next packet of our stream. False at the end.
+bool PictureDecoder::read_packet() {
+  int code = 0;
+  do {
+    av_packet_unref(packet_.get());
+    code = av_read_frame(input_.get(), packet_.get());
+  } while (code == 0 && packet_->stream_index != stream_->index);
+  if (io_) io_->rethrow();
+  if (code != AVERROR_EOF) check_damage(code);
+  return code == 0;
+}
+
+/// Gives the decoder one packet of our stream, or tells it that there are no more.
+void PictureDecoder::send_packet() {
+  if (std::exchange(has_packet_, false)) return check_damage(avcodec_send_packet(codec_.get(), packet_.get()));
+  if (!damage_.empty()) {  // what the decoder holds is still to come
+    avcodec_send_packet(codec_.get(), nullptr);
+    return;
+  }
+  int code = 0;
+  if (!read_packet()) {
+    if (!damage_.empty()) return;
+    code = avcodec_send_packet(codec_.get(), nullptr);
+    if (code == AVERROR_EOF) code = 0;
+  } else {
+    const bool whole = (packet_->flags & AV_PKT_FLAG_CORRUPT) == 0;
+    code = whole ? avcodec_send_packet(codec_.get(), packet_.get()) : AVERROR_INVALIDDATA;
+  }
+  check_damage(code);
+}
+
+/// Throws when FFmpeg failed or told of damage. Decoder threads work ahead, so it may lie in one of the next frames.
+void PictureDecoder::check_damage(int code) {
+  const std::string reason = log_.take();
+  if (code >= 0 && (reason.empty() || before_begin_)) return;
+  if (code == AVERROR_INVALIDDATA && before_begin_) return;
+  if (recover_) {
+    if (damage_.empty()) damage_ = reason.empty() ? "a packet is damaged" : reason;
+    return;
+  }
+  av_fail(code < 0 ? code : AVERROR_INVALIDDATA,
+          name_ + ": " + place() + " or one soon after is damaged or missing (" + input_->iformat->name + ", " +
+              codec_->codec->name + ")",
+          ErrorKind::kBadStream, reason);
+}
+
+std::string PictureDecoder::place() const {
+  const std::string frame = "frame " + std::to_string(frames_);
+  if (!begin_) return frame;
+  return frame + " behind " + std::to_string(static_cast<double>(begin_->pts) * av_q2d(stream_->time_base)) + " s";
+}
+
+std::string PictureDecoder::cut_short() const {
+  return "is cut short: " + std::to_string(missing_bytes_) + " bytes are missing at its end";
+}
+
+std::vector<PictureDecoder::Entry> PictureDecoder::entries(std::int64_t ticks) {
+  std::vector<Entry> found;
+  if (!reads_file() || recover_) return found;
+  // Some containers read their index when it is first needed.
+  const std::int64_t start = stream_->start_time != AV_NOPTS_VALUE ? stream_->start_time : 0;
+  if (av_seek_frame(input_.get(), stream_->index, start, AVSEEK_FLAG_BACKWARD) < 0) {
+    io_->rethrow();
+    log_.take();
+    return found;
+  }
+  std::vector<std::int64_t> stamps;
+  const int count = avformat_index_get_entries_count(stream_);
+  for (int i = 0; i < count; ++i) {
+    const AVIndexEntry* e = avformat_index_get_entry(stream_, i);
+    if (e == nullptr || (e->flags & AVINDEX_KEYFRAME) == 0) continue;
+    if (stamps.empty() || e->timestamp - stamps.back() >= ticks) stamps.push_back(e->timestamp);
+  }
+  for (const std::int64_t stamp : stamps) {
+    if (av_seek_frame(input_.get(), stream_->index, stamp, AVSEEK_FLAG_BACKWARD) < 0 || !read_packet()) continue;
+    if ((packet_->flags & AV_PKT_FLAG_KEY) == 0 || packet_->pts == AV_NOPTS_VALUE) continue;
+    if (found.empty() || packet_->pts > found.back().pts) found.push_back({stamp, packet_->pts});
+  }
+  io_->rethrow();
+  log_.take();
+  av_seek_frame(input_.get(), stream_->index, start, AVSEEK_FLAG_BACKWARD);
+  if (found.size() < 2) found.clear();
+  return found;
+}
+
+void PictureDecoder::seek(const Entry& entry) {
+  const int code = av_seek_frame(input_.get(), stream_->index, entry.timestamp, AVSEEK_FLAG_BACKWARD);
+  io_->rethrow();
+  if (code < 0) av_fail(code, name_ + ": a place of its index is not found", ErrorKind::kBadStream, log_.take());
+  log_.take();
+  has_packet_ = read_packet();
+  // FFmpeg's decoder of H.264 forgets all when it is flushed, and to start that of a GPU takes a tenth of a second. Behind a
+  // picture that refers to nothing before it, what is left of another place comes out first and is passed over.
+  if (!has_packet_ || !begins_anew(*packet_, *stream_->codecpar)) avcodec_flush_buffers(codec_.get());
+  begin_ = entry;
+  before_begin_ = true;
+  frames_ = 0;
+}
+
+AVPixelFormat PictureDecoder::sample_format(const AVFrame& frame) const {
+  return on_device(frame) ? codec_->sw_pix_fmt : static_cast<AVPixelFormat>(frame.format);
+}
+
+bool PictureDecoder::on_device(const AVFrame& frame) { return is_on_device(frame.format); }
+
+DevicePicture device_picture(const AVFrame& frame, const PixelFormat& format, const std::string& name) {
+  const auto* frames = reinterpret_cast<const AVHWFramesContext*>(frame.hw_frames_ctx->data);
+  const AVPixFmtDescriptor* desc = av_pix_fmt_desc_get(frames->sw_format);
+  const int bytes = format.bits > 8 ? 2 : 1;
+  const bool known = desc != nullptr && desc->nb_components >= format.components() &&
+                     (desc->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_BE)) == 0;
+  DevicePicture picture;
+  picture.context = static_cast<const AVCUDADeviceContext*>(frames->device_ctx->hwctx)->cuda_ctx;
+  picture.components = format.components();
+  picture.bytes_per_sample = bytes;
+  picture.shift = bytes == 2 ? 16 - format.bits : 0;
+  for (int c = 0; known && c < picture.components; ++c) {
+    const AVComponentDescriptor& part = desc->comp[c];
+    const bool chroma = c == 1 || c == 2;
+    const int right = chroma ? desc->log2_chroma_w : 0;
+    const int down = chroma ? desc->log2_chroma_h : 0;
+    DevicePlane& plane = picture.planes[static_cast<std::size_t>(c)];
+    // Engines write samples at the upper end of 16 bits, whatever the layout's name says of their depth.
+    if (part.step % bytes != 0 || part.step > 2 * bytes || part.depth < format.bits) break;
+    plane.step = part.step / bytes;
+    plane.pitch = frame.linesize[part.plane];
+    plane.width = AV_CEIL_RSHIFT(frame.width, right);
+    plane.height = AV_CEIL_RSHIFT(frame.height, down);
+    const auto left = static_cast<std::ptrdiff_t>(frame.crop_left >> right);
+    const auto top = static_cast<std::ptrdiff_t>(frame.crop_top >> down);
+    plane.data = frame.data[part.plane] + part.offset + top * plane.pitch + left * part.step;
+  }
+  require(picture.planes[static_cast<std::size_t>(picture.components - 1)].data != nullptr, ErrorKind::kUnsupported,
+          name + ": the GPU decodes to " + (desc != nullptr ? desc->name : "a layout") +
+              ", which is not taken from it for " + to_string(format) + "; decode on the CPU");
+  return picture;
+}
+
+}  // namespace trivelet::io

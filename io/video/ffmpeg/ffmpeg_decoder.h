@@ -1,0 +1,91 @@
+// The pictures of one video stream, as FFmpeg decodes them: on the CPU, or on a GPU whose addresses they then are.
+// Internal to io.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/video/ffmpeg/ffmpeg_bytes.h"
+#include "io/video/ffmpeg/ffmpeg_common.h"
+#include "trivelet/device_pictures.h"
+
+namespace trivelet::io {
+
+struct FreeBuffer {
+  void operator()(AVBufferRef* p) const { av_buffer_unref(&p); }
+};
+using BufferPtr = std::unique_ptr<AVBufferRef, FreeBuffer>;
+
+/// A device for FFmpeg to decode on, in a context of its own: with decoders in the CUDA runtime's there are too few queues
+/// left for streams, which then wait for each other. Throws Unsupported where there is none.
+BufferPtr open_cuda_device(int number);
+
+class PictureDecoder {
+ public:
+  /// `threads` decode, on `device` if there is one; the other arguments as FfmpegAdapter::make_reader() has them.
+  PictureDecoder(const std::string& path, Source source, const std::string& demuxer, const ReaderOptions& options,
+                 int threads, AVBufferRef* device = nullptr);
+
+  AVFormatContext& input() const { return *input_; }
+  AVStream& stream() const { return *stream_; }
+  const std::string& name() const { return name_; }
+  bool reads_file() const { return source_ != nullptr && source_->size().has_value(); }
+  /// "" is as all of it; else FFmpeg reads the file itself.
+  bool has_source() const { return io_ != nullptr; }
+
+  /// The next picture, until the call after this; null at the end. Throws for damage, unless it is to be recovered from.
+  AVFrame* next();
+  /// Where decoding can begin anew: time stamps of the container's index, and when the first picture there is shown.
+  struct Entry {
+    std::int64_t timestamp = 0;
+    std::int64_t pts = 0;
+  };
+  /// In order, at least `ticks` of the time base apart; the first is the beginning. Leaves the input there. None: where
+  /// there is no index, or not two of them.
+  std::vector<Entry> entries(std::int64_t ticks);
+  /// The next picture is the first that is shown at `entry` or later.
+  void seek(const Entry& entry);
+
+  /// With ReaderOptions::recover.
+  const std::string& damage() const { return damage_; }
+  std::uint64_t missing_bytes() const { return missing_bytes_; }
+
+  static bool on_device(const AVFrame& frame);
+  /// The format of the samples, whatever memory they are in.
+  AVPixelFormat sample_format(const AVFrame& frame) const;
+
+ private:
+  void open_input(const std::string& path, const std::string& demuxer, const ReaderOptions& options);
+  void open_decoder(int threads, AVBufferRef* device);
+  void send_packet();
+  bool read_packet();
+  void check_damage(int code);
+  std::string cut_short() const;
+  std::string place() const;
+
+  std::string name_;
+  Source source_;
+  ErrorLog log_;
+  std::unique_ptr<SourceIo> io_;
+  InputPtr input_;
+  AVStream* stream_ = nullptr;
+  CodecPtr codec_;
+  FramePtr frame_;
+  PacketPtr packet_;
+  bool has_packet_ = false;  ///< packet_ is still to be sent
+  bool recover_ = false;
+  bool recovered_ = false;  ///< and nothing intact is left
+  std::uint64_t missing_bytes_ = 0;
+  std::string damage_;
+  std::uint64_t frames_ = 0;    ///< that were delivered, since `begin_`
+  std::optional<Entry> begin_;  ///< of a seek
+  bool before_begin_ = false;   ///< pictures that need others before `begin_` are still to be passed over
+};
+
+/// A picture on a device as it lies there, for frames of `format`. Throws Unsupported for layouts that hold another.
+DevicePicture device_picture(const AVFrame& frame, const PixelFormat& format, const std::string& name);
+
+}  // namespace trivelet::io

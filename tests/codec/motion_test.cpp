@@ -1,0 +1,455 @@
+// Motion: lifting along it and back, and its bytes. motion_stream_test.cpp has the streams.
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include "codec/base/simd.h"
+#include "codec/motion/motion_field.h"
+#include "codec/motion/motion_kernels.h"
+#include "codec/motion/motion_lift.h"
+
+namespace trivelet {
+namespace {
+
+enum class Vectors { kStill, kSmall, kAny, kFar };
+
+MotionVector vector_of(Vectors kind, std::mt19937& random) {
+  const int reach = kind == Vectors::kStill   ? 0
+                    : kind == Vectors::kSmall ? 40
+                    : kind == Vectors::kAny   ? 400
+                                              : kMotionReach;
+  std::uniform_int_distribution<int> q(-reach, reach);
+  return {static_cast<std::int16_t>(q(random)), static_cast<std::int16_t>(q(random))};
+}
+
+// Every cell with motion of its own, or in runs of equal cells.
+GopMotion random_motion(const MotionPlaces& places, int levels, int width, int height, Vectors kind,
+                        std::mt19937& random) {
+  GopMotion m(places, levels, width, height);
+  for (int l = 0; l < levels; ++l)
+    for (const int t : motion_frames(l, places)) {
+      MotionField& f = m.fields[static_cast<std::size_t>(t)];
+      for (std::size_t i = 0; i < f.size(); ++i) {
+        if (i > 0 && random() % 2 == 0) {
+          f[i] = f[i - 1];
+          continue;
+        }
+        MotionCell& c = f[i];
+        const auto mode = random() % 8;
+        c.mode = mode == 0  ? MotionMode::kPlain
+                 : mode < 4 ? MotionMode::kBoth
+                 : mode < 6 ? MotionMode::kPast
+                            : MotionMode::kOther;
+        if (motion_references(t, l, places).other < 0 && c.mode != MotionMode::kPlain) c.mode = MotionMode::kPast;
+        for (MotionVector& v : c.vector) v = vector_of(kind, random);
+        for (std::int8_t& p : c.plain) p = static_cast<std::int8_t>(static_cast<int>(random() % 64) - 32);
+      }
+    }
+  return m;
+}
+
+MotionPlaces key_first(int frames) { return {frames, GopKey::kFirst}; }
+
+// The keys that a GOP of so many frames can have.
+std::vector<GopKey> keys_of(int frames, int levels) {
+  if (frames < 1 << levels) return {GopKey::kFirst, GopKey::kOpen};
+  return {GopKey::kFirst, GopKey::kLast, GopKey::kOpen};
+}
+
+struct Volume {
+  Shape shape;
+  std::vector<std::int32_t> samples;
+  Volume(Shape s, int bits, int fraction, std::mt19937& random) : shape(s), samples(s.samples()) {
+    std::uniform_int_distribution<std::int32_t> value(-(1 << (bits - 1)), (1 << (bits - 1)) - 1);
+    for (auto& v : samples) v = value(random) * (1 << fraction);
+  }
+  Field<std::int32_t> field() {
+    return {samples.data(), shape, shape.width, static_cast<std::ptrdiff_t>(shape.width) * shape.height};
+  }
+};
+
+// Sizes smaller than a cell, odd, of several regions; components of every scale.
+TEST(MotionLift, InverseOfForwardIsExact) {
+  std::mt19937 random(1);
+  ThreadPool pool(3);
+  const int sizes[][2] = {{1, 1}, {3, 5}, {17, 9}, {64, 48}, {71, 33}, {300, 20}};
+  for (const auto& [width, height] : sizes)
+    for (const int frames : {1, 2, 3, 5, 8, 9})
+      for (const Vectors kind : {Vectors::kStill, Vectors::kSmall, Vectors::kAny, Vectors::kFar})
+        for (const int bits : {1, 8, 16})
+          for (const int fraction : {0, kMotionFraction}) {
+            const int sx = static_cast<int>(random() % 3), sy = static_cast<int>(random() % 3);
+            const std::vector<GopKey> keys = keys_of(frames, 3);
+            const MotionPlaces places(frames, keys[random() % keys.size()]);
+            const GopMotion m = random_motion(places, 3, width, height, kind, random);
+            const Shape s{places.count, (height + (1 << sy) - 1) >> sy, (width + (1 << sx) - 1) >> sx};
+            Volume v(s, bits, fraction, random);
+            KeyStates before;
+            for (int l = 0; l < 3; ++l)
+              before.push_back(Volume({1, s.height, s.width}, bits, fraction, random).samples);
+            if (places.key == GopKey::kLast) std::fill_n(v.samples.begin(), s.height * s.width, 0);
+            if (places.key == GopKey::kOpen) std::copy(before[0].begin(), before[0].end(), v.samples.begin());
+            const Volume original = v;
+            const MotionComponent c{static_cast<int>(random() % 4), {sx, sy}, fraction, bits};
+            KeyStates left(3), found(3);
+            forward_motion(v.field(), m, c, {&before, &left, nullptr}, pool, SimdLevel::kBest);
+            if (frames > 1 && kind == Vectors::kAny && bits > 1) {
+              EXPECT_NE(v.samples, original.samples);
+            }
+            inverse_motion(v.field(), m, c, 0, {&before, &found, nullptr}, pool, SimdLevel::kBest);
+            ASSERT_EQ(v.samples, original.samples)
+                << width << "x" << height << "x" << frames << ", " << bits << " bits, scale " << sx << "," << sy;
+            ASSERT_EQ(left, found);
+            ASSERT_EQ(left[0].empty(), !places.ends_with_key(3));
+          }
+}
+
+// Coefficients that no encoder makes, at any scale: the inverse does as it is told, and forward undoes that.
+TEST(MotionLift, TakesAnyIntegers) {
+  std::mt19937 random(2);
+  ThreadPool pool(1);
+  for (int round = 0; round < 40; ++round) {
+    const int shift = round % 7;
+    const GopMotion m = random_motion(key_first(8), 3, 90, 50, Vectors::kFar, random);
+    Volume v({8, (50 + (1 << shift) - 1) >> shift, (90 + (1 << shift) - 1) >> shift}, 8, 0, random);
+    for (auto& x : v.samples) x = static_cast<std::int32_t>(random());
+    const Volume original = v;
+    const MotionComponent c{0, {shift, shift}, kMotionFraction, 8};
+    inverse_motion(v.field(), m, c, 0, {}, pool, SimdLevel::kBest);
+    forward_motion(v.field(), m, c, {}, pool, SimdLevel::kBest);
+    ASSERT_EQ(v.samples, original.samples) << "scale " << shift;
+  }
+}
+
+// Regions that move alike, with whole samples and quarters, and cells of their own among them.
+GopMotion patchy_motion(const MotionPlaces& places, int levels, int width, int height, std::mt19937& random) {
+  GopMotion m = random_motion(places, levels, width, height, Vectors::kAny, random);
+  for (MotionField& f : m.fields) {
+    if (f.empty()) continue;
+    for (int n = 0; n < 6; ++n) {
+      MotionCell c = f[random() % f.size()];
+      if (n % 2 == 0)
+        for (MotionVector& v : c.vector) v = {static_cast<std::int16_t>(v.x & ~3), static_cast<std::int16_t>(v.y & ~3)};
+      if (n % 3 == 0) c.vector = {};
+      const int rows = m.grid.rows, columns = m.grid.columns;
+      const int y0 = static_cast<int>(random()) & 0x7fff, x0 = static_cast<int>(random()) & 0x7fff;
+      for (int y = y0 % rows; y < std::min(rows, y0 % rows + 7); ++y)
+        for (int x = x0 % columns; x < std::min(columns, x0 % columns + 14); ++x) f[m.grid.index(y, x)] = c;
+    }
+  }
+  return m;
+}
+
+TEST(MotionLift, DependsNeitherOnThreadsNorOnInstructions) {
+  std::mt19937 random(3);
+  ThreadPool one(1), four(4);
+  for (const int fraction : {0, kMotionFraction})
+    for (const int shift : {0, 1, 2, 4})
+      for (const int width : {200, 333}) {
+        const GopMotion m = patchy_motion(key_first(9), 4, width, 70, random);
+        const Shape shape{9, (70 + (1 << shift) - 1) >> shift, (width + (1 << shift) - 1) >> shift};
+        const MotionComponent c{1, {shift, shift}, fraction, 10};
+        Volume v(shape, 10, fraction, random);
+        if (shift == 2)
+          for (auto& x : v.samples) x = static_cast<std::int32_t>(random());
+        Volume reference = v;
+        forward_motion(reference.field(), m, c, {}, one, SimdLevel::kScalar);
+        for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512})
+          for (ThreadPool* pool : {&one, &four}) {
+            if (simd > detected_simd()) continue;
+            Volume other = v;
+            forward_motion(other.field(), m, c, {}, *pool, simd);
+            ASSERT_EQ(other.samples, reference.samples)
+                << to_string(simd) << ", " << pool->threads() << " threads, width " << width << ", scale " << shift;
+            inverse_motion(other.field(), m, c, 0, {}, *pool, simd);
+            ASSERT_EQ(other.samples, v.samples) << to_string(simd) << ", width " << width << ", scale " << shift;
+          }
+      }
+}
+
+// What blocks overlap to is what FORMAT.md says, sample by sample.
+TEST(MotionLift, PredictsAsItIsDefined) {
+  std::mt19937 random(7);
+  ThreadPool pool(1);
+  for (const int shift : {0, 1, 3})
+    for (const int width : {75, 170}) {
+      const int height = 41;
+      const GopMotion m = patchy_motion(key_first(3), 1, width, height, random);
+      Volume v({3, (height + (1 << shift) - 1) >> shift, (width + (1 << shift) - 1) >> shift}, 8, kMotionFraction,
+               random);
+      Volume lifted = v;
+      forward_motion(lifted.field(), m, {2, {shift, shift}, kMotionFraction, 8}, {}, pool, SimdLevel::kBest);
+      const int size = cell_size(shift);
+      const auto sample = [&](int t, int y, int x) {
+        return v.field().row(t, std::clamp(y, 0, v.shape.height - 1))[std::clamp(x, 0, v.shape.width - 1)];
+      };
+      const auto along_row = [&](int t, int y, int x, int phase) {
+        std::int32_t sum = 32;
+        for (int i = 0; i < 8; ++i) sum += motion_tap(phase, i) * sample(t, y, x + i - 3);
+        return sum >> 6;
+      };
+      const auto look_up = [&](int t, MotionVector q, int y, int x) {
+        const int ey = eighths(q.y, shift), ex = eighths(q.x, shift);
+        std::int32_t sum = 32;
+        for (int i = 0; i < 8; ++i) {
+          const int j = y + (ey >> 3) + i - 3;
+          sum += motion_tap(ey & 7, i) * along_row(t, std::clamp(j, 0, v.shape.height - 1), x + (ex >> 3), ex & 7);
+        }
+        return sum >> 6;
+      };
+      const auto predict = [&](const MotionCell& c, int y, int x) {
+        if (c.mode == MotionMode::kPlain) return motion_plain(c.plain[2], 8);
+        if (c.mode == MotionMode::kPast) return look_up(0, c.vector[0], y, x);
+        if (c.mode == MotionMode::kOther) return look_up(2, c.vector[1], y, x);
+        return motion_mean_of(look_up(0, c.vector[0], y, x), look_up(2, c.vector[1], y, x));
+      };
+      for (int y = 0; y < v.shape.height; ++y)
+        for (int x = 0; x < v.shape.width; ++x) {
+          const int corner_y = (y + size / 2) / size, corner_x = (x + size / 2) / size;
+          const int wy = motion_weight(size, (y + size / 2) % size), wx = motion_weight(size, (x + size / 2) % size);
+          std::int32_t sum = 0;
+          for (int k = 0; k < 4; ++k) {
+            const int cy = cell_at(corner_y - 1 + (k >> 1), shift, m.grid.rows);
+            const int cx = cell_at(corner_x - 1 + (k & 1), shift, m.grid.columns);
+            sum += (k >> 1 ? wy : kMotionWeight - wy) * (k & 1 ? wx : kMotionWeight - wx) *
+                   predict(m.fields[1][m.grid.index(cy, cx)], y, x);
+          }
+          ASSERT_EQ(lifted.field().row(1, y)[x], sample(1, y, x) - motion_mean(sum)) << y << " " << x;
+        }
+    }
+}
+
+// Blocks that stand still and are predicted from both sides: inside a GOP, where no update is clipped, these are the
+// steps of the reversible 5/3.
+TEST(MotionLift, WithoutMovementItIsTheFiveThree) {
+  std::mt19937 random(4);
+  ThreadPool pool(1);
+  GopMotion m(key_first(9), 1, 40, 24);
+  for (const int t : motion_frames(0, key_first(9)))
+    for (MotionCell& c : m.fields[static_cast<std::size_t>(t)]) c.mode = MotionMode::kBoth;
+  Volume v({9, 24, 40}, 5, 0, random);  // small differences
+  Volume old = v;
+  forward_motion(v.field(), m, {0, {0, 0}, 0, 8}, {}, pool, SimdLevel::kBest);
+  forward_transform<std::int32_t>(old.field(), {Layout::kT2d, 1, 0, Wavelet::kCdf53, Wavelet::kCdf53}, pool,
+                                  SimdLevel::kBest);
+  for (int t = 1; t < 8; ++t)
+    for (int y = 0; y < 24; ++y)
+      for (int x = 0; x < 40; ++x) {
+        const std::int32_t wanted = old.field().row(t, y)[x];
+        if (t % 2 == 0 && std::abs(wanted - v.field().row(t, y)[x]) > 0) {
+          // Only by the clip: 12 grey levels.
+          ASSERT_LE(std::abs(v.field().row(t, y)[x]), 16 + 12);
+          continue;
+        }
+        ASSERT_EQ(v.field().row(t, y)[x], wanted) << t << " " << y << " " << x;
+      }
+}
+
+// Blocks that stand still and are predicted from both sides give back half of what they take: then the product is exact,
+// and the scalar product of two volumes as they come out of the inverse is that of one and the product of the other.
+TEST(MotionLift, ProductIsThatOfTheInverseAndItsTranspose) {
+  std::mt19937 random(8);
+  ThreadPool one(1), three(3);
+  constexpr int kLevels = 2;
+  for (const GopKey key : {GopKey::kFirst, GopKey::kOpen}) {
+    const MotionPlaces places(key == GopKey::kFirst ? 9 : 8, key);
+    GopMotion m(places, kLevels, 40, 24);
+    for (int l = 0; l < kLevels; ++l)
+      for (const int t : motion_frames(l, places))
+        for (MotionCell& c : m.fields[static_cast<std::size_t>(t)]) c.mode = MotionMode::kBoth;
+    const MotionComponent component{0, {0, 0}, kMotionFraction, 8};
+    const Shape shape{places.count, 24, 40};
+    Volume a(shape, 8, kMotionFraction, random), b(shape, 8, kMotionFraction, random);
+    KeyStates none(kLevels, std::vector<std::int32_t>(40 * 24));
+    if (key != GopKey::kFirst)
+      for (Volume* v : {&a, &b}) std::fill_n(v->samples.begin(), 40 * 24, 0);
+    Volume product = b, other = b;
+    correlate_motion(product.field(), m, component, one, SimdLevel::kScalar);
+    correlate_motion(other.field(), m, component, three, SimdLevel::kBest);
+    EXPECT_EQ(product.samples, other.samples);
+    const auto dot = [](const Volume& x, const Volume& y) {
+      double sum = 0;
+      for (std::size_t i = 0; i < x.samples.size(); ++i) sum += static_cast<double>(x.samples[i]) * y.samples[i];
+      return sum;
+    };
+    const double wanted = dot(a, product), scale = dot(b, product);
+    // Updates of the inverse are clipped, those of the product are not.
+    for (Volume* v : {&a, &b}) {
+      for (auto& x : v->samples) x /= 8;
+      inverse_motion(v->field(), m, component, 0, {&none, nullptr, nullptr}, one, SimdLevel::kBest);
+    }
+    EXPECT_NEAR(dot(a, b) * 8 * 8, wanted, 0.01 * scale);
+    EXPECT_NEAR(dot(b, b) * 8 * 8, scale, 0.01 * scale);
+  }
+}
+
+// A picture that moves by whole samples is predicted without a rest where nothing comes in from outside.
+TEST(MotionLift, FollowsMovement) {
+  std::mt19937 random(5);
+  ThreadPool pool(2);
+  constexpr int kWidth = 96, kHeight = 64;
+  Volume big({1, 200, 200}, 8, 0, random);
+  Volume v({2, kHeight, kWidth}, 8, 0, random);
+  for (int t = 0; t < 2; ++t)
+    for (int y = 0; y < kHeight; ++y)
+      for (int x = 0; x < kWidth; ++x) v.field().row(t, y)[x] = big.field().row(0, 50 + y - 3 * t)[50 + x + 5 * t];
+  GopMotion m(key_first(2), 1, kWidth, kHeight);
+  for (MotionCell& c : m.fields[1]) c.vector[0] = {20, -12};
+  forward_motion(v.field(), m, {0, {0, 0}, 0, 8}, {}, pool, SimdLevel::kBest);
+  for (int y = 8; y < kHeight - 8; ++y)
+    for (int x = 8; x < kWidth - 8; ++x) ASSERT_EQ(v.field().row(1, y)[x], 0);
+}
+
+// A level less: low frames alone come back to what they were as low frames of the finer level.
+TEST(MotionLift, LeavesOutFineLevels) {
+  std::mt19937 random(6);
+  ThreadPool pool(1);
+  const GopMotion m = random_motion(key_first(8), 3, 40, 40, Vectors::kSmall, random);
+  Volume v({8, 40, 40}, 8, 0, random);
+  const MotionComponent c{0, {0, 0}, 0, 8};
+  Volume one = v;
+  GopMotion finest = m;
+  finest.levels = 1;
+  forward_motion(one.field(), finest, c, {}, pool, SimdLevel::kBest);
+  forward_motion(v.field(), m, c, {}, pool, SimdLevel::kBest);
+  Volume half({4, 40, 40}, 8, 0, random);
+  for (int t = 0; t < 4; ++t) std::copy_n(v.field().row(2 * t, 0), 1600, half.field().row(t, 0));
+  inverse_motion(half.field(), m, c, 1, {}, pool, SimdLevel::kBest);
+  for (int t = 0; t < 4; ++t)
+    for (int i = 0; i < 1600; ++i) ASSERT_EQ(half.field().row(t, 0)[i], one.field().row(2 * t, 0)[i]);
+}
+
+// ------------------------------------------------------------------------------------------------------------- search
+
+// Hadamard transforms of 8x8 differences, without any trick.
+int plain_hadamard(const std::int16_t* a, const std::int16_t* b, int stride, int rows, int columns) {
+  int total = 0;
+  for (int y = 0; y < rows; y += 8)
+    for (int x = 0; x < columns; x += 8)
+      for (int v = 0; v < 8; ++v)
+        for (int u = 0; u < 8; ++u) {
+          int sum = 0;
+          for (int j = 0; j < 8; ++j)
+            for (int i = 0; i < 8; ++i) {
+              const int at = (y + j) * stride + x + i;
+              const bool odd = std::popcount(static_cast<unsigned>(u & i)) % 2 != std::popcount(unsigned(v & j)) % 2;
+              sum += ((a[at] - b[at]) >> 3) * (odd ? -1 : 1);
+            }
+          total += std::abs(sum);
+        }
+  return total * 8 / 5;
+}
+
+TEST(MotionSearch, DistancesAreTheSameInAllKernels) {
+  std::mt19937 random(8);
+  constexpr int kStride = 70;
+  std::vector<std::int16_t> a(kStride * 65), b(a.size()), c(a.size()), mean(a.size());
+  for (const int range : {1, 300, 2047}) {
+    for (auto* v : {&a, &b, &c})
+      for (auto& x : *v) x = static_cast<std::int16_t>(static_cast<int>(random() % (2 * range + 1)) - range);
+    if (range == 2047) std::fill_n(a.begin(), a.size() / 2, std::int16_t{2047});
+    for (std::size_t i = 0; i < a.size(); ++i) mean[i] = static_cast<std::int16_t>((b[i] + c[i] + 1) >> 1);
+    for (const int size : {8, 16, 32, 64}) {
+      int difference = 0;
+      for (int y = 0; y < size; ++y)
+        for (int x = 0; x < size; ++x)
+          difference +=
+              std::abs(a[static_cast<std::size_t>(y * kStride + x)] - b[static_cast<std::size_t>(y * kStride + x)]);
+      const int transformed = plain_hadamard(a.data(), b.data(), kStride, size, size);
+      for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512}) {
+        if (simd > detected_simd()) continue;
+        const MotionKernels& k = motion_kernels(simd);
+        EXPECT_EQ(k.difference(a.data(), kStride, b.data(), kStride, size, size, 1 << 30), difference) << size;
+        EXPECT_EQ(k.hadamard(a.data(), kStride, b.data(), kStride, size, size, 1 << 30), transformed) << size;
+        // With a limit: that of so many rows of blocks as reach it.
+        for (const int rows : {8, size / 2}) {
+          if (rows < 8) continue;
+          const int of_rows = k.difference(a.data(), kStride, b.data(), kStride, rows, size, 1 << 30);
+          EXPECT_EQ(k.difference(a.data(), kStride, b.data(), kStride, size, size, of_rows), of_rows) << size;
+          const int of_blocks = plain_hadamard(a.data(), b.data(), kStride, rows, size);
+          EXPECT_EQ(k.hadamard(a.data(), kStride, b.data(), kStride, size, size, of_blocks), of_blocks) << size;
+        }
+        EXPECT_EQ(k.hadamard_mean(a.data(), kStride, b.data(), c.data(), kStride, size, size, 1 << 30),
+                  plain_hadamard(a.data(), mean.data(), kStride, size, size))
+            << size;
+        const std::int16_t* const two[2] = {b.data(), c.data() + size};
+        int of_two[2];
+        k.hadamard_pair(a.data(), kStride, two, kStride, of_two);
+        for (int i = 0; i < 2; ++i) EXPECT_EQ(of_two[i], plain_hadamard(a.data(), two[i], kStride, 8, 8));
+        std::vector<std::int16_t> rest(a.size(), 0);
+        k.remainder(a.data(), kStride, b.data(), kStride, rest.data(), kStride, size, size);
+        for (std::size_t i = 0; i < rest.size(); ++i) {
+          const bool inside = static_cast<int>(i) % kStride < size && static_cast<int>(i) / kStride < size;
+          ASSERT_EQ(rest[i], inside ? 2 * a[i] - b[i] : 0) << i;
+        }
+      }
+    }
+  }
+}
+
+// --------------------------------------------------------------------------------------------------------------- bytes
+
+bool same_prediction(const GopMotion& a, const GopMotion& b) {
+  for (std::size_t t = 0; t < a.fields.size(); ++t) {
+    if (a.fields[t].size() != b.fields[t].size()) return false;
+    for (std::size_t i = 0; i < a.fields[t].size(); ++i)
+      if (!a.fields[t][i].predicts_as(b.fields[t][i])) return false;
+  }
+  return true;
+}
+
+TEST(MotionBytes, ComeBack) {
+  std::mt19937 random(7);
+  for (const auto& [width, height] : {std::pair{1, 1}, {40, 24}, {263, 31}, {300, 530}})
+    for (const int frames : {2, 3, 5, 8, 13})
+      for (const Vectors kind : {Vectors::kStill, Vectors::kSmall, Vectors::kFar}) {
+        const std::vector<GopKey> keys = keys_of(frames, 3);
+        const MotionPlaces places(frames, keys[random() % keys.size()]);
+        GopMotion m = random_motion(places, 3, width, height, kind, random);
+        GopMotion back(places, 3, width, height);
+        for (int level = 2; level >= 0; --level) {
+          const std::vector<std::uint8_t> bytes = encode_motion(m, level, 4);
+          decode_motion(bytes.data(), bytes.size(), level, 4, back);
+        }
+        ASSERT_TRUE(same_prediction(m, back)) << width << "x" << height << "x" << frames;
+      }
+}
+
+TEST(MotionBytes, LargeBlocksAreCheap) {
+  GopMotion m(key_first(2), 1, 256, 256);
+  for (MotionCell& c : m.fields[1]) {
+    c.vector[0] = {5, -9};
+    c.log2_cells = 3;
+  }
+  EXPECT_LT(encode_motion(m, 0, 1).size(), 16u);
+}
+
+TEST(MotionBytes, DamageIsAnErrorOrOtherMotion) {
+  std::mt19937 random(8);
+  int errors = 0;
+  for (int round = 0; round < 400; ++round) {
+    GopMotion m = random_motion(key_first(5), 2, 300, 80, Vectors::kFar, random);
+    std::vector<std::uint8_t> bytes = encode_motion(m, 1, 3);
+    if (round % 3 == 0)
+      bytes.resize(random() % bytes.size());
+    else
+      bytes[random() % bytes.size()] ^= static_cast<std::uint8_t>(1 + random() % 255);
+    GopMotion back(key_first(5), 2, 300, 80);
+    try {
+      decode_motion(bytes.data(), bytes.size(), 1, 3, back);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kBadStream);
+      ++errors;
+    }
+    for (const MotionField& f : back.fields)
+      for (const MotionCell& c : f)
+        for (const MotionVector& v : c.vector) ASSERT_LE(std::max(std::abs(v.x), std::abs(v.y)), kMotionReach);
+  }
+  EXPECT_GT(errors, 50);
+}
+
+}  // namespace
+}  // namespace trivelet

@@ -1,0 +1,306 @@
+// Rate control: targets are kept, by any number of threads and any instruction set, and layers are what they say.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "codec/backend.h"
+#include "codec/base/container.h"
+#include "codec/encoder/encoder_params.h"
+#include "codec/measure/measuring_plan.h"
+#include "codec/measure/sample_error.h"
+#include "codec/rate/rate_control.h"
+#include "tests/support/one_of.h"
+#include "tests/support/rate_support.h"
+
+namespace trivelet {
+namespace {
+
+using namespace test;
+
+class Rate : public testing::TestWithParam<Profile> {};
+INSTANTIATE_TEST_SUITE_P(Profiles, Rate, testing::Values(Profile::kFast, Profile::kDense),
+                         [](const auto& i) { return i.param == Profile::kFast ? "fast" : "dense"; });
+
+TEST_P(Rate, SizesAreKept) {
+  test::OneOf chosen(2);
+  for (const char* format : {"yuv420p", "gray12", "gbrp"}) {
+    if (!chosen()) continue;
+    const Clip clip = clip_of(format);
+    double before = 1e18;
+    for (const std::uint64_t target : {6000u, 12000u, 24000u}) {
+      EncoderParams p = params_of(GetParam());
+      p.target_bytes = target;
+      const Stream s = encode(clip, p);
+      EXPECT_LE(s.size(), target) << format;
+      EXPECT_GE(static_cast<double>(s.size()), static_cast<double>(target) * 0.99 - 20) << format;
+      const double mse = mse_of(clip, s);
+      EXPECT_LT(mse, before) << format;
+      before = mse;
+    }
+  }
+}
+
+TEST_P(Rate, OtherTargetsForBytes) {
+  const Clip clip = clip_of("yuv420p");
+  EncoderParams p = params_of(GetParam());
+  p.bits_per_pixel = 1;
+  const auto limit = static_cast<std::size_t>(70 * 50 * 20 / 8);
+  Stream s = encode(clip, p);
+  EXPECT_LE(s.size(), limit);
+  EXPECT_GE(s.size(), limit * 98 / 100);
+  p.bits_per_pixel = 0;
+  Clip timed = clip;
+  timed.info.frame_rate = {10, 1};
+  timed.info.time_base = {1, 10};
+  p.bit_rate = 8.0 * static_cast<double>(limit) / 2;  // two seconds
+  const Stream t = encode(timed, p);
+  EXPECT_LE(t.size(), limit);
+  EXPECT_GE(t.size(), limit * 98 / 100);
+  // Seconds are those of the frames, whatever their rate is said to be: here every other one lasts three ticks.
+  EncoderParams half = p;
+  half.bit_rate /= 2;
+  std::int64_t now = 0;
+  for (Gop& gop : timed.gops)
+    for (FrameTime& time : gop.times()) {
+      time = {now, now % 4 == 0 ? 1 : 3};
+      now += time.duration;
+    }
+  const Stream uneven = encode(timed, half);
+  EXPECT_LE(uneven.size(), limit);
+  EXPECT_GE(uneven.size(), limit * 98 / 100);
+  EXPECT_EQ(kind_of([&] {
+              Clip untimed = clip;
+              untimed.info.frame_rate = {0, 1};
+              encode(untimed, p);
+            }),
+            ErrorKind::kBadArgument);
+}
+
+TEST_P(Rate, PsnrIsReached) {
+  for (const char* format : {"yuv420p", "gray12"}) {
+    const Clip clip = clip_of(format);
+    const double peak = (1 << clip.info.format.bits) - 1;
+    for (const double wanted : {30.0, 40.0}) {
+      EncoderParams p = params_of(GetParam());
+      p.psnr = wanted;
+      EXPECT_NEAR(decibels(peak * peak / mse_of(clip, encode(clip, p))), wanted,
+                  GetParam() == Profile::kFast ? 0.3 : 0.15)
+          << format;  // few planes of few blocks
+    }
+  }
+}
+
+// Pictures of so many blocks that targets begin with a sample of them; sampled_errors_test says how near that comes.
+TEST_P(Rate, PicturesOfManyBlocks) {
+  const Clip clip = make_clip(video(400, 260, "gray", 4), 4, 4, Pattern::kTexture, 5);
+  EncoderParams p = params_of(GetParam(), 4);
+  p.psnr = 36;
+  EXPECT_NEAR(decibels(255 * 255 / mse_of(clip, encode(clip, p))), 36, 0.3);
+}
+
+TEST_P(Rate, TargetsThatCannotBe) {
+  const Clip clip = clip_of("gray");
+  EncoderParams p = params_of(GetParam());
+  p.target_bytes = 100;
+  EXPECT_EQ(kind_of([&] { encode(clip, p); }), ErrorKind::kBadArgument);
+  p.target_bytes = 5000;
+  p.psnr = 40;
+  EXPECT_EQ(kind_of([&] { encode(clip, p); }), ErrorKind::kBadArgument);
+  p.psnr = 0;
+  p.lossless = true;
+  EXPECT_EQ(kind_of([&] { encode(clip, p); }), ErrorKind::kBadArgument);
+}
+
+// What a GOP takes whatever its quality is set aside before the others are given theirs: a target is refused when it is
+// too small for that, and met when it is one byte larger, however short the last GOP is.
+TEST_P(Rate, TheLeastTargetIsMet) {
+  const Clip known = make_clip(video(48, 40, "yuv420p", 0), 10, 4, Pattern::kTexture, 3);
+  for (const bool moves : {false, true}) {
+    EncoderParams p = params_of(GetParam());
+    p.gop_frames = 4;
+    p.temporal_levels = 2;
+    if (moves) p.motion = Motion::kOn;
+    for (const bool is_known : {false, true}) {
+      SCOPED_TRACE(moves * 2 + is_known);
+      Clip clip = known;
+      clip.info.frames = is_known ? 10 : 0;
+      const auto needed = [&](std::uint64_t target) -> std::uint64_t {
+        p.target_bytes = target;
+        try {
+          const Stream s = encode(clip, p);
+          EXPECT_LE(s.size(), target);
+          return 0;
+        } catch (const Error& e) {
+          const std::string what = e.what();
+          const std::size_t at = what.find("too small: ");
+          EXPECT_NE(at, std::string::npos) << what;
+          return at == std::string::npos ? 1 : std::stoull(what.substr(at + 11));
+        }
+      };
+      const std::uint64_t least = needed(300);
+      ASSERT_GT(least, 300u);
+      // With another target another step is tried first, and along with it another motion.
+      std::uint64_t target = least;
+      for (std::uint64_t more = needed(target); more > target; more = needed(target)) target = more;
+      EXPECT_LE(target, least * 3 / 2);
+      EXPECT_EQ(needed(target * 3 / 2), 0u);
+    }
+  }
+}
+
+TEST_P(Rate, ThreadsAndInstructionSetsDoNotMatter) {
+  const Clip clip = clip_of("yuv420p");
+  for (const bool psnr : {false, true}) {
+    EncoderParams p = params_of(GetParam());
+    (psnr ? p.psnr : p.bits_per_pixel) = psnr ? 36 : 0.8;
+    p.threads = 1;
+    p.simd = SimdLevel::kScalar;
+    const Stream one = encode(clip, p);
+    p.threads = 3;
+    p.simd = SimdLevel::kBest;
+    EXPECT_TRUE(encode(clip, p) == one);
+  }
+}
+
+TEST(RateControl, KnowsTheSizeOfChunks) {
+  for (const Profile profile : {Profile::kDense, Profile::kFast})
+    for (const char* format : {"yuv420p", "gray"}) {
+      const Clip clip = clip_of(format, 9);
+      EncoderParams p = params_of(profile);
+      p.layers = 5;
+      p = resolve(clip.info, p);
+      const StreamHeader header = make_header(clip.info, p);
+      const auto encoder = cpu_backend().make_encoder(header, {});
+      GopChoices choices;
+      choices.step = 2;
+      choices.passes = true;
+      encoder->push(clip.gops[0], choices);
+      CodedGop coded;
+      ASSERT_TRUE(encoder->pull(coded));
+      ThreadPool pool(3);
+      RateControl control(header, coded);
+      RateControl shared(header, coded, &pool);
+      for (const int layers : {1, 3, 5}) {
+        const std::vector<Cuts> cuts = control.layers(control.complete(), 4, layers);
+        EXPECT_EQ(cuts, shared.layers(shared.complete(), 4, layers));
+        // One layer is not divided: its heads are there once.
+        EXPECT_EQ(cuts.front() == control.complete(), layers == 1);
+        LayeredGop divided;
+        control.divide(cuts, divided);
+        std::uint64_t expected = 0;
+        for (int l = 0; l < header.layers; ++l)
+          for (int b = 0; b < header.temporal_bands(); ++b)
+            for (int d = header.spatial_levels; d >= 0; --d) {
+              const std::size_t size = write_chunk(header, divided, l, b, d).size();
+              expected += size + 1 + (size >= 128) + (size >= 16384) + (size > 0 ? 4 : 0);
+            }
+        EXPECT_EQ(control.chunk_bytes(cuts), expected);
+        EXPECT_EQ(shared.chunk_bytes(cuts), expected);
+      }
+      const std::vector<double> slopes = {0.5, 4, 100, 1e5};
+      const std::vector<std::uint64_t> bytes = shared.body_bytes_at(slopes);
+      for (std::size_t i = 0; i < slopes.size(); ++i) EXPECT_EQ(bytes[i], control.body_bytes(control.at(slopes[i])));
+    }
+}
+
+TEST(SampleErrorModel, PassesThroughWhatWasMeasured) {
+  SampleErrorModel curve;
+  // Large errors grow by a twelfth, small ones vanish in rounding.
+  EXPECT_NEAR(curve.actual(100), 104, 0.2);
+  EXPECT_LT(curve.actual(0.01), 0.001);
+  EXPECT_FALSE(curve.covers(2));
+  curve.add(32, 40);
+  curve.add(8, 9);
+  curve.add(2, 1.5);
+  EXPECT_NEAR(curve.actual(8), 9, 1e-9);
+  EXPECT_NEAR(curve.actual(16), std::sqrt(40.0 * 9.0), 0.1);
+  EXPECT_NEAR(curve.actual(64) / curve.actual(32), 2, 0.01);
+  EXPECT_LT(curve.actual(1), 1.5);
+  EXPECT_TRUE(curve.covers(2.2));
+  EXPECT_FALSE(curve.covers(4));
+}
+
+TEST(Layers, FewInSmallGops) {
+  const Clip clip = clip_of("yuv420p", 27);
+  EncoderParams p = params_of(Profile::kDense);
+  p.step = 8;
+  const auto with_layers = [&](int layers) {
+    p.layers = layers;
+    return encode(clip, p);
+  };
+  const Stream chosen = with_layers(0);
+  const Stream one = with_layers(1);
+  const Stream all = with_layers(16);
+  EXPECT_EQ(mse_of(clip, chosen), mse_of(clip, one));
+  EXPECT_LT(static_cast<double>(chosen.size()), 1.03 * static_cast<double>(one.size()) + 60);
+  EXPECT_GT(static_cast<double>(all.size()), 1.06 * static_cast<double>(one.size()));
+}
+
+TEST(Decoder, ReadsNoMoreThanItMay) {
+  const Clip clip = clip_of("yuv420p", 27);
+  const Stream whole = encode(clip, params_of(Profile::kDense));
+  double before = 1e18;
+  for (const double share : {0.2, 0.4, 0.7, 1.0}) {
+    DecoderParams p;
+    p.max_bytes = static_cast<std::uint64_t>(share * static_cast<double>(whole.size()));
+    CodecStats stats;
+    const std::vector<Gop> decoded = decode(whole, p, &stats);
+    double sum = 0;
+    for (std::size_t i = 0; i < decoded.size(); ++i) sum += compare(clip.gops[i], decoded[i]).squared;
+    EXPECT_LE(sum, before);
+    before = sum;
+    EXPECT_LT(static_cast<double>(stats.stream_bytes), static_cast<double>(p.max_bytes) + 3000);
+  }
+}
+
+// GOPs of any length: scene cuts.
+TEST(Encoder, ShortGopsAnywhere) {
+  Clip clip;
+  clip.info = video(40, 30, "yuv420p", 0);
+  int at = 0;
+  for (const int n : {9, 2, 5, 1, 9}) {
+    clip.gops.emplace_back(clip.info, 9);
+    fill(clip.gops.back(), n, clip.info.format, Pattern::kTexture, static_cast<std::uint32_t>(at));
+    for (auto& t : clip.gops.back().times()) t.pts += at;
+    at += n;
+  }
+  for (const bool target : {false, true}) {
+    EncoderParams p = params_of(Profile::kDense);
+    if (target) p.target_bytes = 9000;
+    const Stream s = encode(clip, p);
+    const std::vector<Gop> got = decode(s, {});
+    ASSERT_EQ(got.size(), 5u);
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(got[i].frames(), clip.gops[i].frames());
+    EXPECT_LT(mse_of(clip, s), 60);
+  }
+}
+// A film that goes to and fro between scenes has each of them measured, not every GOP; and what a GOP is said to be like is
+// the scene that it belongs to.
+TEST(Measuring, RemembersScenes) {
+  const VideoInfo info = test::video(64, 64, "gray");
+  MeasuringPlan plan(make_header(info, resolve(info, params_of(Profile::kDense))));
+  MeasuredErrors measured;
+  const std::vector<double> scenes[] = {{400, 100, 20}, {90, 25, 5}, {30, 4, 1.5}};
+  int asked = 0;
+  for (int g = 0; g < 96; ++g) {
+    const auto scene = static_cast<std::size_t>(g % 3);
+    const std::vector<double>& predicted = scenes[scene];
+    const double factor = 1.1 + 0.1 * static_cast<double>(scene);  // what decoding brings, scene by scene
+    const std::vector<std::size_t> points = plan.layers(predicted, false, false);
+    if (!points.empty()) {
+      ++asked;
+      SampleErrorModel model;
+      for (const std::size_t l : points) model.add(predicted[l], factor * predicted[l]);
+      measured.add(model);
+    }
+    const std::vector<double> errors = layer_errors(predicted, measured);
+    EXPECT_NEAR(errors.back(), factor * predicted.back(), 1e-3) << g;
+  }
+  EXPECT_GE(asked, 3 * 96 / 16) << "what is long ago is measured again";
+  EXPECT_LE(asked, 3 * (96 / 15 + 1));
+}
+
+}  // namespace
+}  // namespace trivelet

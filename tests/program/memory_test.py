@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""What encoding 1080p with the defaults takes of memory: no more than docs/RESULTS.md says, however long the video is.
+
+    tests/program/memory_test.py path/to/trivelet
+"""
+
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+MEGABYTES = 620
+WIDTH, HEIGHT, FRAMES = 1920, 1080, 36  # more than a group of frames: the next one is read meanwhile
+
+
+def texture(width: int, seed: int) -> bytes:
+    return bytes(128 + round(50 * math.sin((x + seed) / 90) + 40 * math.sin((x + seed) / 23)) for x in range(width))
+
+
+def write_clip(path: Path) -> None:
+    """Stripes that move, so that there is something to code."""
+    with open(path, "wb") as f:
+        f.write(f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F25:1 Ip A1:1 C420jpeg\n".encode())
+        rows = [texture(WIDTH, 0) * 2, texture(WIDTH // 2, 1) * 2, texture(WIDTH // 2, 2) * 2]
+        for t in range(FRAMES):
+            f.write(b"FRAME\n")
+            for row, half in zip(rows, (0, 1, 1)):
+                width = WIDTH >> half
+                for y in range(HEIGHT >> half):
+                    at = (3 * y + 2 * t) % width
+                    f.write(row[at : at + width])
+
+
+def main() -> int:
+    program = sys.argv[1]
+    with tempfile.TemporaryDirectory() as folder:
+        clip = Path(folder) / "clip.y4m"
+        write_clip(clip)
+        command = [program, "encode", clip, Path(folder) / "clip.tvl", "--quiet", "--threads", "2"]
+        process = subprocess.Popen(command)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    peak = usage.ru_maxrss * 1024 / 1e6
+    print(f"exit {process.returncode}, {peak:.0f} MB, {usage.ru_utime + usage.ru_stime:.2f} s of the processor")
+    return 0 if process.returncode == 0 and peak <= MEGABYTES else 1
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    sys.exit(main())

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Pixel formats of outputs, sequences and folders of pictures.
+
+    tests/program/pictures_test.py path/to/trivelet
+
+FFmpeg makes the clips and judges what comes out. Skipped without ffmpeg.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import program  # noqa: E402
+from program import check, failures, ffmpeg, run  # noqa: E402
+
+FRAMES = 5
+def probe(file: Path, entries: str) -> str:
+    command = ["ffprobe", "-v", "error", "-count_frames", "-show_entries", f"stream={entries}", "-of", "csv=p=0", str(file)]
+    return subprocess.run(command, check=True, capture_output=True).stdout.decode().strip()
+
+
+def psnr(a: Path, b: Path, pixel_format: str) -> float:
+    filters = f"[0]format={pixel_format}[x];[1]format={pixel_format}[y];[x][y]psnr"
+    said = ffmpeg("-i", a, "-i", b, "-lavfi", filters, "-f", "null", "-").stderr.decode(errors="replace")
+    return float(re.search(r"average:(\S+)", said).group(1))
+
+
+def test_formats(folder: Path, clips: dict) -> None:
+    # Output, codec, what FFmpeg must call the samples, least PSNR as RGB. Alpha survives where it can.
+    cases = {
+        ("yuv", "p%02d.png"): ("rgb24", 99),
+        ("yuv", "p%d.jpg"): ("yuvj420p", 35),
+        ("yuv", "t%d.tif"): ("yuv420p", 99),
+        ("yuv", "a.gif"): ("bgra", 20),
+        ("yuv", "a.ppm"): ("rgb24", 99),
+        ("rgba", "p%02d.png"): ("rgba", 99),
+        ("rgba", "p%d.jpg"): ("yuvj444p", 32),
+        ("rgba", "a.y4m"): ("yuva444p", 40),
+        ("rgba", "a.mov"): ("yuva444p12le", 40),
+        ("deep", "p%02d.png"): ("rgb48be", 55),
+        ("deep", "p%d.jpg"): ("yuvj444p", 35),
+    }
+    for (clip, name), (pixels, least) in cases.items():
+        out = folder / clip / name
+        out.parent.mkdir(exist_ok=True)
+        codec = ["--codec", "prores_ks"] if name.endswith(".mov") else []
+        run("decode", folder / f"{clip}.tvl", out, "--pix-fmt", "auto", "--quiet", *codec)
+        if name == "a.ppm":
+            check(out.read_bytes().count(b"P6\n") == FRAMES, "pictures one after the other in one file")
+            continue
+        found = probe(out, "pix_fmt,nb_read_frames").split(",")
+        check(found == [pixels, str(FRAMES)], f"{clip} to {name}: {found}")
+        got = psnr(out, clips[clip], "gbrp")
+        check(got >= least, f"{clip} to {name}: {got} dB, at least {least} expected")
+    # A format by name, also where the output would hold the samples as they are.
+    run("decode", folder / "rgba.tvl", folder / "n.y4m", "--pix-fmt", "yuv420p")
+    check(probe(folder / "n.y4m", "pix_fmt") == "yuv420p", "rgba to yuv420p by name")
+    run("decode", folder / "yuv.tvl", folder / "n.mkv", "--pix-fmt", "rgb24")
+    check(psnr(folder / "n.mkv", clips["yuv"], "gbrp") > 99, "yuv420p to rgb24 is what swscale makes")
+    check("YUV4MPEG2 W98 H66 F25:1 Ip A1:1 Cmono" in run("decode", folder / "yuv.tvl", "-", "--pix-fmt", "gray"),
+          "a pipe gets the format, too")
+    # What an output does not hold is refused with the way out, and leaves no file.
+    for clip, name in (("rgba", "x.y4m"), ("yuv", "x.png"), ("yuv", "x.jpg"), ("yuv", "x.gif"), ("yuv", "x%d.pgm")):
+        out = folder / "refused" / name
+        out.parent.mkdir(exist_ok=True)
+        check("--pix-fmt" in run("decode", folder / f"{clip}.tvl", out, code=5) or name == "x.y4m",
+              f"{clip} to {name}: the option is named")
+        check(not list(out.parent.iterdir()), f"{clip} to {name}: nothing is left")
+    check("rgb25" in run("decode", folder / "yuv.tvl", folder / "x.y4m", "--pix-fmt", "rgb25", code=2), "a wrong name")
+
+
+def test_sequences(folder: Path, clips: dict) -> None:
+    made = folder / "made"
+    made.mkdir()
+    ffmpeg("-i", clips["rgba"], "-start_number", 8, made / "shot%d.png")
+    back = folder / "back.tvl"
+    for source in (made, made / "shot%d.png"):
+        run("encode", source, back, "--lossless", "--verify", "--fps", 24, "-y")
+        run("decode", back, folder / "back.mkv", "-y")
+        check(psnr(folder / "back.mkv", clips["rgba"], "gbrap") > 99, f"{source}: in the order of the numbers")
+        said = run("info", source)
+        check("5 frames" in said and "gbrap" in said, f"info {source}: {said}")
+    check("24 frames/s" in run("info", back), "--fps of pictures")
+    ffmpeg("-f", "lavfi", "-i", "sine=duration=0.2", "-c:a", "flac", folder / "tone.mka")
+    said = run("encode", made, folder / "sound.mkv", "--fps", 25, "--tracks-from", folder / "tone.mka")
+    check("flac" in run("info", folder / "sound.mkv").lower() and "warning" not in said, "pictures with sound")
+    run("encode", made, folder / "part.tvl", "--frames", "2:4", "--lossless")
+    check("2 frames" in run("info", folder / "part.tvl"), "--frames of pictures")
+    # Written and read again, with other numbers; nothing is replaced, and then nothing is left half done.
+    run("decode", back, folder / "out%03d.png")
+    check(len(list(folder.glob("out*.png"))) == FRAMES, "a file a frame")
+    (folder / "out001.png").unlink()
+    check("out002.png exists" in run("decode", back, folder / "out%03d.png", code=2), "an existing picture is named")
+    check(not (folder / "out001.png").exists() and not list(folder.glob("*.part")), "and none is written")
+    run("decode", back, folder / "out%03d.png", "-y")
+    run("compare", folder / "out%03d.png", made, "--min-psnr", 99)
+    # A gap, several kinds, another size, nothing at all.
+    shutil.copy(made / "shot9.png", made / "shot20.png")
+    check("shot13.png is missing" in run("encode", made / "shot%d.png", back, "-y", code=4), "a gap is named")
+    (made / "shot20.png").unlink()
+    ffmpeg("-i", clips["rgba"], "-vf", "scale=50:40", "-frames:v", 1, made / "shot13.png")
+    check("shot13.png is 50x40" in run("encode", made, back, "-y", code=5), "another size is named")
+    (made / "shot13.png").write_bytes((made / "shot9.png").read_bytes()[:300])
+    check("shot13.png" in run("encode", made, back, "-y", code=4), "a cut picture is named")
+    (made / "shot13.png").rename(made / "shot13.tif")
+    check("several kinds" in run("encode", made, back, "-y", code=5), "pictures of several kinds")
+    empty = folder / "empty"
+    empty.mkdir()
+    check("without" in run("encode", empty, back, "-y", code=3), "an empty folder")
+
+
+def main() -> int:
+    program.path = os.path.abspath(sys.argv[1])
+    if not shutil.which("ffmpeg") or "FFmpeg no" in run("--version"):
+        print("skipped: no ffmpeg")
+        return 77
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        clips = {}
+        for clip, pixels in (("yuv", "yuv420p"), ("rgba", "gbrap"), ("deep", "yuv444p10le")):
+            clips[clip] = folder / f"{clip}.mkv"
+            ffmpeg("-f", "lavfi", "-i", f"testsrc2=size=98x66:rate=25:duration={FRAMES / 25}", "-pix_fmt", pixels,
+                   "-c:v", "ffv1", clips[clip])  # fmt: skip
+            run("encode", clips[clip], folder / f"{clip}.tvl", "--lossless")
+        test_formats(folder, clips)
+        test_sequences(folder, clips)
+    print("failed" if failures else "passed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

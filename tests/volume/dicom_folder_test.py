@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""A folder of 5,000 DICOM files of several series: which there are is said, each is coded, verified and decoded byte for
+byte with few open files. Where pydicom is, it makes an enhanced file with many frames and one with colours and reads
+them again.
+
+    dicom_folder_test.py TRIVELET
+"""
+import os
+import resource
+import struct
+import subprocess
+import sys
+from pathlib import Path
+import tempfile
+import time
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import program  # noqa: E402
+from program import check, run  # noqa: E402
+
+program.path = sys.argv[1]
+DESCRIPTORS = 64  # for the program
+
+
+def element(group, number, vr, value):
+    value = value.encode() if isinstance(value, str) else value
+    value += (b"\0" if vr == "UI" else b" ") * (len(value) % 2)
+    head = struct.pack("<HH2s", group, number, vr.encode())
+    return head + (struct.pack("<HI", 0, len(value)) if vr == "OW" else struct.pack("<H", len(value))) + value
+
+
+def dicom(series, number, description, instance, z, size, pixels):
+    short = lambda group, e, value: element(group, e, "US", struct.pack("<H", value))
+    return b"".join([
+        bytes(128), b"DICM", element(2, 0x10, "UI", "1.2.840.10008.1.2.1"),
+        element(8, 0x18, "UI", f"{series}.{instance}"), element(8, 0x103E, "LO", description),
+        element(0x20, 0x0E, "UI", series), element(0x20, 0x11, "IS", str(number)), element(0x20, 0x13, "IS", str(instance)),
+        element(0x20, 0x32, "DS", f"0\\0\\{z}"), element(0x20, 0x37, "DS", "1\\0\\0\\0\\1\\0"),
+        short(0x28, 2, 1), short(0x28, 0x10, size), short(0x28, 0x11, size), element(0x28, 0x30, "DS", "1\\1"),
+        short(0x28, 0x100, 16), short(0x28, 0x103, 0), element(0x7FE0, 0x10, "OW", pixels)])
+
+
+# UID, number, description, side of a picture, places, points in time
+SERIES = [("1.2.826.0.1.1", 2, "T1", 12, 1700, 1), ("1.2.826.0.1.2", 3, "T2 AX", 10, 1300, 1),
+          ("1.2.826.0.1.3", 4, "BOLD", 8, 20, 90), ("1.2.826.0.1.10", 5, "LOC", 16, 200, 1)]
+
+
+def make_folder(folder):
+    """File name -> bytes, the series mixed among each other."""
+    content = {}
+    for uid, number, description, size, places, times in SERIES:
+        names = {}
+        for t in range(times):
+            for z in range(places):
+                ramp = [(x * (7 + z % 5) + y * 13 + 3 * t + (x * y * z) % 4) % 4096 for y in range(size) for x in range(size)]
+                instance = t * places + z + 1
+                names[f"IM{instance * 37 % 10007:05}_{number}"] = dicom(
+                    uid, number, description, instance, 0.5 * z, size, struct.pack(f"<{size * size}H", *ramp))
+        content[uid] = names
+        for name, data in names.items():
+            with open(os.path.join(folder, name), "wb") as f:
+                f.write(data)
+    return content
+
+
+def few(*arguments, code=0):
+    """The program with few descriptors."""
+    r = subprocess.run([program.path, *map(str, arguments)], capture_output=True, text=True,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS)))
+    check(r.returncode == code, f"{' '.join(map(str, arguments))}: exit code {r.returncode}: {r.stderr[:2000]}")
+    return r.stderr + r.stdout
+
+
+def test_5000_files(folder):
+    many, coded = os.path.join(folder, "many"), os.path.join(folder, "many.tvl")
+    os.mkdir(many)
+    content = make_folder(many)
+    check(sum(map(len, content.values())) == 5000, "5,000 files were to be made")
+    open(os.path.join(many, "readme.txt"), "w").write("no DICOM")
+
+    # Which there are is said, whoever asks.
+    for command in (("encode", many, coded), ("info", many), ("view", many, "-o", os.path.join(folder, "v.pgm"))):
+        said = few(*command, code=2)
+        for uid, number, description, _, places, times in SERIES:
+            check(f"number {number}, {places * times} slices, '{description}', UID {uid}\n" in said + "\n",
+                  f"{command[0]}: {description} is not told: {said}")
+        check("--series" in said, f"{command[0]} does not say what to do: {said}")
+    check("hold no series '9'" in few("encode", many, coded, "--series", "9", code=2), "a number that no series has")
+    check(not os.path.exists(coded), "the output of a refused encode")
+
+    for (uid, number, _, size, places, times), chosen in zip(SERIES, ("2", "1.2.826.0.1.2", "4", "1.2.826.0.1.10")):
+        few("encode", many, coded, "-y", "--series", chosen, "--preset", "fast" if number == 5 else "medium")
+        check("identical" in few("verify", coded, "--against", many, "--series", chosen), f"{chosen}: verify")
+        check("identical" in few("compare", many, coded, "--series", chosen), f"{chosen}: compare")
+        said = few("info", coded)
+        check(f"{size}x{size}x{places}" + (f"x{times}" if times > 1 else "") in said, f"{chosen}: {said}")
+        again = os.path.join(folder, "again" + chosen)
+        few("decode", coded, again)
+        found = {name: open(os.path.join(again, name), "rb").read() for name in os.listdir(again)}
+        check(found == content[uid], f"{chosen}: other files came back")
+    few("verify", coded, "--against", many, code=2)
+    few("verify", coded, "--against", many, "--series", "2", code=6)
+    run("verify", coded, "--series", "2", code=2)
+    run("info", coded, "--series", "2", code=2)
+    y4m = os.path.join(folder, "v.y4m")
+    open(y4m, "wb").write(b"YUV4MPEG2 W2 H2 F25:1 Cmono\nFRAME\n1234")
+    run("encode", y4m, coded, "-y", "--series", "2", code=2)
+
+
+def test_with_pydicom(folder):
+    try:
+        import numpy as np
+        import pydicom
+        from pydicom.dataset import Dataset, FileMetaDataset
+        from pydicom.sequence import Sequence
+    except ImportError as e:
+        print(f"without pydicom: {e}")
+        return
+
+    def write(path, ds, uid):
+        ds.file_meta = FileMetaDataset()
+        ds.file_meta.MediaStorageSOPClassUID, ds.file_meta.MediaStorageSOPInstanceUID = uid, "1.2.3.9"
+        ds.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+        ds.is_little_endian, ds.is_implicit_VR = True, False
+        ds.SOPClassUID, ds.SOPInstanceUID, ds.SeriesInstanceUID = uid, "1.2.3.9", "1.2.3"
+        ds.save_as(path, write_like_original=False)
+
+    def item(**values):
+        ds = Dataset()
+        for name, value in values.items():
+            setattr(ds, name, value)
+        return ds
+
+    random = np.random.default_rng(1)
+    coded, path = os.path.join(folder, "e.tvl"), os.path.join(folder, "enhanced.dcm")
+    frames = (400 + np.cumsum(random.integers(-3, 4, (12, 20, 24)), axis=0)).astype("<i2")
+    ds = Dataset()
+    ds.NumberOfFrames, ds.Rows, ds.Columns, ds.SamplesPerPixel, ds.PhotometricInterpretation = 12, 20, 24, 1, "MONOCHROME2"
+    ds.BitsAllocated, ds.BitsStored, ds.HighBit, ds.PixelRepresentation = 16, 16, 15, 1
+    ds.SharedFunctionalGroupsSequence = Sequence([item(
+        PixelMeasuresSequence=Sequence([item(PixelSpacing=[0.7, 0.6], SliceThickness=2)]),
+        PlaneOrientationSequence=Sequence([item(ImageOrientationPatient=[1, 0, 0, 0, 1, 0])]),
+        PixelValueTransformationSequence=Sequence([item(RescaleIntercept=-1000, RescaleSlope=4, RescaleType="HU")]))])
+    ds.PerFrameFunctionalGroupsSequence = Sequence(
+        [item(PlanePositionSequence=Sequence([item(ImagePositionPatient=[1, 2, 1.5 * z])])) for z in range(12)])
+    ds.PixelData = frames.tobytes()
+    write(path, ds, pydicom.uid.EnhancedCTImageStorage)
+    run("encode", path, coded, "-y")
+    check("identical" in run("verify", coded, "--against", path), "enhanced: verify")
+    said = run("info", coded)
+    check("24x20x12" in said and "0.6 x 0.7 x 1.5" in said and "4 * stored + -1000" in said, f"enhanced: {said}")
+    again = os.path.join(folder, "enhanced_again.dcm")
+    run("decode", coded, again)
+    check(open(again, "rb").read() == open(path, "rb").read(), "enhanced: another file came back")
+    # The bound is of scaled values: 4 of them are 1 of the stored ones.
+    run("encode", path, coded, "-y", "--max-error-hu", 4)
+    run("decode", coded, again, "-y")
+    worst = int(np.abs(pydicom.dcmread(again).pixel_array.astype(int) - frames).max())
+    check(worst == 1, f"enhanced: the largest error is {worst} steps of 4 HU where 4 HU were allowed")
+
+    ds = Dataset()
+    ds.NumberOfFrames, ds.Rows, ds.Columns, ds.SamplesPerPixel, ds.PhotometricInterpretation = 5, 14, 18, 3, "RGB"
+    ds.BitsAllocated, ds.BitsStored, ds.HighBit, ds.PixelRepresentation, ds.PlanarConfiguration = 8, 8, 7, 0, 0
+    colours = random.integers(0, 256, (5, 14, 18, 3)).astype("u1")
+    ds.PixelData = colours.tobytes()
+    for planar in (0, 1):
+        ds.PlanarConfiguration = planar
+        ds.PixelData = (colours.transpose(0, 3, 1, 2) if planar else colours).tobytes()
+        path = os.path.join(folder, f"rgb{planar}.dcm")
+        write(path, ds, pydicom.uid.UltrasoundMultiFrameImageStorage)
+        run("encode", path, coded, "-y")
+        check("identical" in run("verify", coded, "--against", path), f"colours {planar}: verify")
+        run("decode", coded, again, "-y")
+        check(open(again, "rb").read() == open(path, "rb").read(), f"colours {planar}: another file came back")
+        check(np.array_equal(pydicom.dcmread(again).pixel_array, colours), f"colours {planar}: pydicom sees others")
+
+
+start = time.monotonic()
+with tempfile.TemporaryDirectory() as folder:
+    test_5000_files(folder)
+    test_with_pydicom(folder)
+if program.failures:
+    sys.exit(1)
+print(f"all series came back, in {time.monotonic() - start:.1f} s")

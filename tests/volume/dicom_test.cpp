@@ -1,0 +1,422 @@
+// DICOM: folders of one series and of several, frames, colours, and headers that lie.
+#include <algorithm>
+#include <functional>
+
+#include "tests/support/volume_files_support.h"
+
+namespace trivelet {
+namespace {
+
+namespace fs = std::filesystem;
+using test::bytes;
+using test::Content;
+using test::make_scalars;
+using test::VolumeBytes;
+using test::VolumeFiles;
+using test::operator+;
+
+/// Just enough of a DICOM file, 4 x 3 pixels.
+struct DicomMaker {
+  bool explicit_vr = true;
+  bool big_endian = false;
+  bool undefined_lengths = true;  // of sequences and items
+  std::string syntax{};           // "" = as the two above say
+  std::string series = "1.2.3";
+  std::string series_number{};
+  std::string description{};
+  double z = 0;
+  double shift = 0;  // along y: tilt
+  int frames = 1;
+  int number = 1;
+  unsigned samples = 1;
+  unsigned bits = 16;
+  bool planar = false;
+  bool placed = true;    // says at the top where it lies and what its values mean
+  VolumeBytes groups{};  // functional groups
+
+  void u16(VolumeBytes& out, unsigned v, bool big) const {
+    out.push_back(static_cast<std::byte>(big ? v >> 8 : v));
+    out.push_back(static_cast<std::byte>(big ? v : v >> 8));
+  }
+  void u32(VolumeBytes& out, unsigned v, bool big) const {
+    u16(out, big ? v >> 16 : v & 0xFFFF, big);
+    u16(out, big ? v & 0xFFFF : v >> 16, big);
+  }
+  void element(VolumeBytes& out, unsigned group, unsigned number_, const char* vr, VolumeBytes value,
+               bool is_meta = false) const {
+    if (value.size() % 2) value.push_back(std::byte{' '});
+    const bool big = big_endian && !is_meta;
+    u16(out, group, big);
+    u16(out, number_, big);
+    const auto length = static_cast<unsigned>(value.size());
+    const bool long_form = std::string(vr) == "OW" || std::string(vr) == "UN";
+    if (explicit_vr || is_meta) {
+      out = out + bytes(vr);
+      if (long_form) u16(out, 0, big);
+      if (!long_form) {
+        u16(out, length, big);
+        out = out + value;
+        return;
+      }
+    }
+    u32(out, length, big);
+    out = out + value;
+  }
+  /// A sequence of items.
+  VolumeBytes sequence(unsigned group, unsigned number_, const std::vector<VolumeBytes>& items) const {
+    constexpr unsigned kUndefined = 0xFFFFFFFF;
+    const auto delimiter = [&](VolumeBytes& out, unsigned e, unsigned length) {
+      u16(out, 0xFFFE, big_endian);
+      u16(out, e, big_endian);
+      u32(out, length, big_endian);
+    };
+    VolumeBytes inside;
+    for (const VolumeBytes& item : items) {
+      delimiter(inside, 0xE000, undefined_lengths ? kUndefined : static_cast<unsigned>(item.size()));
+      inside = inside + item;
+      if (undefined_lengths) delimiter(inside, 0xE00D, 0);
+    }
+    if (undefined_lengths) delimiter(inside, 0xE0DD, 0);
+    VolumeBytes out;
+    u16(out, group, big_endian);
+    u16(out, number_, big_endian);
+    if (explicit_vr) out = out + bytes("SQ") + VolumeBytes(2);
+    u32(out, undefined_lengths ? kUndefined : static_cast<unsigned>(inside.size()), big_endian);
+    return out + inside;
+  }
+  VolumeBytes word(unsigned v) const {
+    VolumeBytes b;
+    u16(b, v, big_endian);
+    return b;
+  }
+  VolumeBytes text(unsigned group, unsigned number_, const char* vr, const std::string& value) const {
+    VolumeBytes out;
+    element(out, group, number_, vr, bytes(value));
+    return out;
+  }
+  VolumeBytes make(const VolumeBytes& pixels) const {
+    VolumeBytes out(128);
+    out = out + bytes("DICM");
+    const std::string said = !syntax.empty() ? syntax
+                             : !explicit_vr  ? "1.2.840.10008.1.2"
+                             : big_endian    ? "1.2.840.10008.1.2.2"
+                                             : "1.2.840.10008.1.2.1";
+    element(out, 2, 0x10, "UI", bytes(said), true);
+    if (!description.empty()) element(out, 0x08, 0x103E, "LO", bytes(description));
+    // a private sequence
+    VolumeBytes rows;
+    element(rows, 0x0028, 0x0010, "US", word(9999));  // not the rows of the picture
+    out = out + sequence(0x0009, 0x1001, {rows});
+    element(out, 0x10, 0x10, "PN", bytes("Doe^Jane"));
+    element(out, 0x20, 0x0E, "UI", bytes(series));
+    if (!series_number.empty()) element(out, 0x20, 0x11, "IS", bytes(series_number));
+    element(out, 0x20, 0x13, "IS", bytes(std::to_string(number)));
+    if (placed) {
+      element(out, 0x20, 0x32, "DS", bytes(std::string("0\\") + std::to_string(shift) + "\\" + std::to_string(z)));
+      element(out, 0x20, 0x37, "DS", bytes("1\\0\\0\\0\\1\\0"));
+    }
+    element(out, 0x28, 0x02, "US", word(samples));
+    if (samples > 1) element(out, 0x28, 0x06, "US", word(planar ? 1 : 0));
+    if (frames > 1) element(out, 0x28, 0x08, "IS", bytes(std::to_string(frames)));
+    element(out, 0x28, 0x10, "US", word(3));
+    element(out, 0x28, 0x11, "US", word(4));
+    if (placed) element(out, 0x28, 0x30, "DS", bytes("0.5\\0.25"));
+    element(out, 0x28, 0x100, "US", word(bits));
+    element(out, 0x28, 0x103, "US", word(bits > 8 ? 1 : 0));
+    if (placed) {
+      element(out, 0x28, 0x1052, "DS", bytes("-1024"));
+      element(out, 0x28, 0x1053, "DS", bytes("1"));
+    }
+    out = out + groups;
+    element(out, 0x7FE0, 0x10, "OW", pixels);
+    element(out, 0xFFFC, 0xFFFC, "UN", bytes("trailing"));
+    return out;
+  }
+};
+
+Error error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e;
+  }
+  return {ErrorKind::kInternal, "nothing was wrong"};
+}
+
+// Pixels were uncompressed before their header came into a stream: what says otherwise is not handed to a decompressor.
+TEST_F(VolumeFiles, a_stored_dicom_header_is_uncompressed) {
+  const VolumeBytes whole = DicomMaker{}.make(VolumeBytes(24));
+  std::string text(reinterpret_cast<const char*>(whole.data()), whole.size());
+  io::Envelope stored;
+  stored.format = "dicom";
+  stored.files.resize(1);
+  stored.files[0].name = "a.dcm";
+  stored.files[0].head = bytes(text);
+  EXPECT_EQ(io::volume_info(stored).width, 4);
+  text.replace(text.find("1.2.840.10008.1.2.1"), 19, "1.2.840.10008.1.2.5");
+  stored.files[0].head = bytes(text);
+  try {
+    (void)io::volume_info(stored);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << e.what();
+  }
+}
+
+TEST_F(VolumeFiles, one_series) {
+  for (int kind = 0; kind < 3; ++kind) {
+    DicomMaker maker;
+    maker.explicit_vr = kind > 0;
+    maker.big_endian = kind == 2;
+    const std::string in = std::string("series") + std::to_string(kind);
+    fs::create_directories(path(in));
+    const double z[5] = {10, 0, 5, 25, 15};  // 20 is missing
+    std::vector<VolumeBytes> pixels;
+    for (int i = 0; i < 5; ++i) {
+      maker.z = z[i];
+      maker.number = i;
+      pixels.push_back(
+          make_scalars(Content::kRandom, {VoxelType::kI16, maker.big_endian, 1}, 12, static_cast<std::uint32_t>(i)));
+      save(in + "/" + std::to_string(i) + ".dcm", maker.make(pixels.back()));
+    }
+    save(in + "/notes.txt", "not DICOM");
+    const Passed p = pass(in, in);
+    EXPECT_EQ(p.voxels, pixels[1] + pixels[2] + pixels[0] + pixels[4] + pixels[3]);
+    EXPECT_EQ(p.info.slices, 5u);
+    EXPECT_EQ(p.info.intercept, -1024);
+    EXPECT_EQ(p.info.spacing, (std::array<double, 4>{0.25, 0.5, 5, 1}));
+    std::string remarks;
+    for (const std::string& r : p.remarks) remarks += r + "\n";
+    EXPECT_NE(remarks.find("1 slices seem to be missing between 4.dcm and 3.dcm"), std::string::npos) << remarks;
+    EXPECT_EQ(remarks.find("tilted"), std::string::npos) << remarks;
+    for (int i = 0; i < 5; ++i) expect_same(in + "/" + std::to_string(i) + ".dcm");
+    EXPECT_FALSE(fs::exists(path("again/" + in + "/notes.txt")));
+  }
+}
+
+TEST_F(VolumeFiles, tilt_several_volumes_and_frames) {
+  DicomMaker maker;
+  const VolumeBytes pixels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, 1);
+  fs::create_directories(path("tilted"));
+  for (int i = 0; i < 4; ++i) {
+    maker.z = 5 * i;
+    maker.shift = 1.0 * i;
+    save(std::string("tilted/") + std::to_string(i), maker.make(pixels));
+  }
+  const Passed tilted = pass("tilted", "tilted");
+  ASSERT_EQ(tilted.remarks.size(), 1u);
+  EXPECT_NE(tilted.remarks[0].find("tilted by 11.3 degrees"), std::string::npos);
+
+  maker.shift = 0;
+  fs::create_directories(path("times"));
+  for (int t = 0; t < 3; ++t)
+    for (int i = 0; i < 2; ++i) {
+      maker.z = i;
+      maker.number = 10 * t + i;
+      save(std::string("times/") + std::to_string(t) + std::to_string(i), maker.make(pixels));
+    }
+  const Passed times = pass("times", "times");
+  EXPECT_EQ(times.info.slices, 2u);
+  EXPECT_EQ(times.info.volumes, 3u);
+
+  maker.frames = 6;
+  const VolumeBytes many = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 72, 1);
+  save("frames.dcm", maker.make(many));
+  const Passed frames = pass("frames.dcm", "frames.dcm");
+  expect_same("frames.dcm");
+  EXPECT_EQ(frames.info.slices, 6u);
+  EXPECT_EQ(frames.voxels, many);
+  maker.frames = 7;
+  save("few.dcm", maker.make(many));
+  EXPECT_THROW(io::open_volume(path("few.dcm"), {}), Error);
+}
+
+TEST_F(VolumeFiles, several_series) {
+  DicomMaker maker;
+  fs::create_directories(path("folder"));
+  std::vector<VolumeBytes> pixels;
+  const auto add = [&](const std::string& name, int z, std::uint32_t seed) {
+    maker.z = z;
+    maker.number = 100 - z;
+    pixels.push_back(make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, seed));
+    save("folder/" + name, maker.make(pixels.back()));
+  };
+  maker.series = "1.2.30";
+  maker.series_number = "7";
+  maker.description = "AX\x01T1";
+  add("a", 1, 1);
+  add("d", 0, 2);
+  maker.series = "1.2.4";
+  maker.series_number = "11";
+  maker.description = "";
+  maker.frames = 5;
+  save("folder/b", maker.make(make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 60, 3)));
+  maker.frames = 1;
+  // Pixels of a series that is not chosen are not uncompressed.
+  maker.series = "1.2.5";
+  maker.series_number = "";
+  maker.syntax = "1.2.840.10008.1.2.4.70";
+  add("c", 3, 4);
+  maker.syntax.clear();
+
+  const auto open = [&](const std::string& series) {
+    io::VolumeOptions options;
+    options.series = series;
+    return io::open_volume(path("folder"), options);
+  };
+  Error e = error_of([&] { open(""); });
+  EXPECT_EQ(e.kind(), ErrorKind::kBadArgument);
+  const std::string said = e.what();
+  for (const char* wanted : {"3 series; VolumeOptions::series", "\n  number 7, 2 slices, 'AX?T1', UID 1.2.30\n",
+                             "\n  number 11, 5 slices in 1 file, UID 1.2.4\n", "\n  no number, 1 slice, UID 1.2.5"})
+    EXPECT_NE(said.find(wanted), std::string::npos) << wanted << "\n" << said;
+  EXPECT_LT(said.find("number 7"), said.find("number 11"));
+
+  for (const char* series : {"7", "07", "1.2.30"}) {
+    io::VolumeOptions options;
+    options.series = series;
+    const Passed p = pass("folder", std::string("folder") + series, options);
+    EXPECT_EQ(p.voxels, pixels[1] + pixels[0]);
+    EXPECT_TRUE(p.remarks.empty());  // "files had compressed pixels"
+    for (const char* name : {"a", "d"})
+      EXPECT_EQ(load(std::string("folder/") + name), load(std::string("again/folder") + series + "/" + name));
+    EXPECT_FALSE(fs::exists(path(std::string("again/folder") + series + "/b")));
+  }
+  EXPECT_EQ(open("11")->info().slices, 5u);
+  for (const char* series : {"1.2.3", "8", "seven", "1.2.300"}) {
+    e = error_of([&] { open(series); });
+    EXPECT_EQ(e.kind(), ErrorKind::kBadArgument) << series;
+    EXPECT_NE(std::string(e.what()).find("hold no series '"), std::string::npos) << e.what();
+  }
+  // A number that two series have says nothing.
+  maker.series = "1.2.6";
+  maker.series_number = "11";
+  add("e", 3, 5);
+  e = error_of([&] { open("11"); });
+  EXPECT_EQ(e.kind(), ErrorKind::kBadArgument);
+  EXPECT_NE(std::string(e.what()).find("hold 2 series with the number 11"), std::string::npos) << e.what();
+  EXPECT_EQ(open("1.2.6")->info().slices, 1u);
+
+  // What is no DICOM is of no series; a single file is of one.
+  io::VolumeOptions options;
+  options.series = "7";
+  EXPECT_EQ(io::open_volume(path("folder/a"), options)->info().slices, 1u);
+  EXPECT_EQ(error_of([&] { io::open_volume(path("folder/b"), options); }).kind(), ErrorKind::kBadArgument);
+  save("v.nrrd", std::string("NRRD0004\ntype: uint8\ndimension: 3\nsizes: 1 1 1\nencoding: raw\n\nx"));
+  EXPECT_EQ(error_of([&] { io::open_volume(path("v.nrrd"), options); }).kind(), ErrorKind::kBadArgument);
+
+  // A stream that claims to hold two is damaged.
+  io::Envelope stored;
+  stored.format = "dicom";
+  for (const char* series : {"1.2.3", "1.2.4"}) {
+    maker.series = series;
+    stored.files.emplace_back();
+    stored.files.back().head = maker.make(VolumeBytes(24));
+  }
+  EXPECT_EQ(error_of([&] { (void)io::volume_info(stored); }).kind(), ErrorKind::kBadStream);
+}
+
+// Enhanced files: every frame says where it lies, and what its values mean, in functional groups.
+TEST_F(VolumeFiles, frames_of_an_enhanced_file) {
+  const VolumeBytes pixels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12 * 6, 1);
+  int n = 0;
+  for (const bool explicit_vr : {true, false})
+    for (const bool undefined : {true, false}) {
+      DicomMaker m;
+      m.explicit_vr = explicit_vr;
+      m.undefined_lengths = undefined;
+      m.placed = false;
+      m.frames = 6;
+      const auto group = [&m](unsigned number, unsigned e, const VolumeBytes& inside) {
+        return m.sequence(number, e, {inside});
+      };
+      const VolumeBytes shared =
+          group(0x0020, 0x9116, m.text(0x20, 0x37, "DS", "0\\1\\0\\0\\0\\-1")) +
+          group(0x0028, 0x9110, m.text(0x18, 0x50, "DS", "9") + m.text(0x28, 0x30, "DS", "0.5\\0.25")) +
+          group(0x0020, 0x9999, m.text(0x28, 0x30, "DS", "8\\8"));
+      const auto frame = [&](double x, const char* slope) {
+        return group(0x0020, 0x9113, m.text(0x20, 0x32, "DS", std::to_string(x) + "\\-20\\30")) +
+               group(0x0028, 0x9145, m.text(0x28, 0x1052, "DS", "-7") + m.text(0x28, 0x1053, "DS", slope));
+      };
+      const auto file = [&](const std::vector<double>& x, const char* last_slope = "2") {
+        std::vector<VolumeBytes> frames;
+        for (std::size_t i = 0; i < x.size(); ++i) frames.push_back(frame(x[i], i + 1 == x.size() ? last_slope : "2"));
+        m.groups = m.sequence(0x5200, 0x9229, {shared}) + m.sequence(0x5200, 0x9230, frames);
+        const std::string name = std::string("enhanced") + std::to_string(n++) + ".dcm";
+        save(name, m.make(pixels));
+        const Passed p = pass(name, name);
+        expect_same(name);
+        EXPECT_EQ(p.voxels, pixels);
+        return p;
+      };
+      const Passed line = file({10, 7, 4, 1, -2, -5});
+      EXPECT_EQ(line.info.slices, 6u);
+      EXPECT_EQ(line.info.volumes, 1u);
+      EXPECT_EQ(line.info.spacing, (std::array<double, 4>{0.25, 0.5, 3, 1}));
+      EXPECT_EQ(line.info.slope, 2);
+      EXPECT_EQ(line.info.intercept, -7);
+      EXPECT_EQ(line.info.largest_slope, 2);
+      EXPECT_TRUE(line.info.has_affine);
+      EXPECT_EQ(line.info.affine, (std::array<double, 12>{0, 0, 3, -10, -0.25, 0, 0, 20, 0, -0.5, 0, 30}));
+      EXPECT_TRUE(line.remarks.empty());
+
+      // Places that come again: volumes one after the other.
+      const Passed again = file({10, 7.5, 5, 10, 7.5, 5}, "-3");
+      EXPECT_EQ(again.info.slices, 3u);
+      EXPECT_EQ(again.info.volumes, 2u);
+      EXPECT_EQ(again.info.spacing[2], 2.5);
+      EXPECT_EQ(again.info.largest_slope, 3);
+      ASSERT_EQ(again.remarks.size(), 1u);
+      EXPECT_NE(again.remarks[0].find("slope"), std::string::npos);
+
+      // Places on no line, and too few of them: no matrix.
+      for (const std::vector<double>& x : {std::vector<double>{10, 7, 4, 1, -5, -8}, std::vector<double>{10, 7, 4}}) {
+        const Passed p = file(x);
+        EXPECT_EQ(p.info.slices, 6u);
+        EXPECT_FALSE(p.info.has_affine);
+        EXPECT_EQ(p.info.spacing[2], 9);
+      }
+
+      // Lengths that lie, and files that end in a group.
+      VolumeBytes whole = m.make(pixels);
+      for (std::size_t size = 200; size + pixels.size() < whole.size(); ++size)
+        EXPECT_EQ(error_of([&] { io::open_volume(whole.data(), size, "dicom"); }).kind(), ErrorKind::kBadStream)
+            << size;
+      if (undefined) continue;
+      const auto at = std::search(whole.begin(), whole.end(), m.groups.begin(), m.groups.begin() + 4) - whole.begin();
+      for (std::ptrdiff_t i = at; i < at + static_cast<std::ptrdiff_t>(m.groups.size()); ++i) {
+        VolumeBytes changed = whole;
+        changed[static_cast<std::size_t>(i)] ^= std::byte{0x81};
+        try {
+          const auto reader = io::open_volume(changed.data(), changed.size(), "dicom");
+          EXPECT_EQ(reader->info().all_slices(), 6u) << i;
+        } catch (const Error& e) {
+          EXPECT_TRUE(e.kind() == ErrorKind::kBadStream || e.kind() == ErrorKind::kUnsupported)
+              << i << ": " << e.what();
+        }
+      }
+    }
+}
+
+TEST_F(VolumeFiles, colours) {
+  DicomMaker m;
+  m.samples = 3;
+  m.bits = 8;
+  for (const int frames : {1, 4})
+    for (const bool planar : {false, true}) {
+      m.frames = frames;
+      m.planar = planar;
+      const VolumeBytes pixels =
+          make_scalars(Content::kRandom, {VoxelType::kU8, false, 3}, static_cast<std::size_t>(12 * frames), 2);
+      const std::string name = std::string("rgb") + std::to_string(frames) + (planar ? "p" : "i") + ".dcm";
+      save(name, m.make(pixels));
+      const Passed p = pass(name, name);
+      expect_same(name);
+      EXPECT_EQ(p.voxels, pixels);
+      EXPECT_EQ(p.info.voxel.channels, planar ? 1 : 3);
+      EXPECT_EQ(p.info.all_slices(), static_cast<std::uint64_t>(planar ? 3 * frames : frames));
+    }
+}
+
+}  // namespace
+}  // namespace trivelet

@@ -1,0 +1,348 @@
+// Volumes: the readers of headers, and files that come back byte for byte.
+#include <cstring>
+
+#include "tests/support/volume_files_support.h"
+
+namespace trivelet {
+namespace {
+
+namespace fs = std::filesystem;
+using test::bytes;
+using test::Content;
+using test::make_scalars;
+using test::VolumeBytes;
+using test::VolumeFiles;
+using test::operator+;
+
+io::VolumeInfo small_volume(const VoxelFormat& f, std::uint64_t volumes = 1) {
+  io::VolumeInfo info;
+  info.voxel = f;
+  info.width = 13;
+  info.height = 9;
+  info.slices = 7;
+  info.volumes = volumes;
+  info.has_affine = true;
+  info.affine = {-2, 0, 0, 10, 0, 1.5, 0.25, -20, 0, -0.25, 3, 30};
+  info.spacing = {2, 1.5206906325745548, 3.0103986446980739, 2.5};
+  info.slope = 2;
+  info.intercept = -1024;
+  return info;
+}
+
+TEST_F(VolumeFiles, nifti_with_extensions_and_a_tail) {
+  int n = 0;
+  for (const VoxelFormat f : {VoxelFormat{VoxelType::kU8, false, 1}, VoxelFormat{VoxelType::kI16, true, 1},
+                              VoxelFormat{VoxelType::kF32, true, 1}, VoxelFormat{VoxelType::kU8, false, 3},
+                              VoxelFormat{VoxelType::kF32, false, 2}, VoxelFormat{VoxelType::kI64, true, 1}}) {
+    const io::VolumeInfo info = small_volume(f, n % 2 ? 3 : 1);
+    io::Envelope e = io::make_envelope(info, "nii");
+    VolumeBytes head = e.files[0].head;
+    // an extension of 32 bytes between header and voxels
+    const float offset = 384;
+    std::uint32_t bits;
+    std::memcpy(&bits, &offset, 4);
+    for (std::size_t i = 0; i < 4; ++i)
+      head[108 + i] = static_cast<std::byte>(bits >> (8 * (f.big_endian ? 3 - i : i)));
+    head[348] = std::byte{1};
+    head = head + bytes(std::string(32, 'x'));
+    const VolumeBytes voxels = make_scalars(Content::kRandom, f, static_cast<std::size_t>(info.voxels()), 4);
+    const std::string name = std::string("v") + std::to_string(n++) + ".nii";
+    save(name, head + voxels + bytes("and a tail"));
+    const Passed p = pass(name, name);
+    expect_same(name);
+    EXPECT_EQ(p.voxels, voxels);
+    EXPECT_EQ(p.info.voxel, f);
+    EXPECT_EQ(p.info.slope, 2);
+    EXPECT_EQ(p.info.intercept, -1024);
+    EXPECT_EQ(p.info.affine, info.affine);
+    EXPECT_EQ(p.info.volumes, info.volumes);
+    if (!io::have_zlib()) continue;
+    // packed on the way out, and read again from there
+    pass(name, "packed.nii.gz");
+    fs::rename(path("again/packed.nii.gz"), path("packed.nii.gz"));
+    EXPECT_LT(fs::file_size(path("packed.nii.gz")), fs::file_size(path(name)) + 200);
+    EXPECT_EQ(pass("packed.nii.gz", "unpacked.nii").voxels, voxels);
+    EXPECT_EQ(load("again/unpacked.nii"), load(name));
+    fs::remove(path("again/unpacked.nii"));
+  }
+}
+
+TEST_F(VolumeFiles, nifti_2_and_pairs) {
+  const VoxelFormat f{VoxelType::kU16, false, 1};
+  io::VolumeInfo info = small_volume(f);
+  info.width = 40000;  // more than NIfTI-1 can hold
+  info.height = 1;
+  info.slices = 2;
+  const VolumeBytes voxels = make_scalars(Content::kEvery, f, 80000, 1);
+  save("long.nii", io::make_envelope(info, "nii").files[0].head + voxels);
+  const Passed p = pass("long.nii", "long.nii");
+  expect_same("long.nii");
+  EXPECT_EQ(p.info.format, "nifti-2");
+  EXPECT_EQ(p.info.width, 40000);
+
+  VolumeBytes head = io::make_envelope(small_volume(f), "nii").files[0].head;
+  head[344] = std::byte{'n'};
+  head[345] = std::byte{'i'};
+  for (std::size_t i = 108; i < 112; ++i) head[i] = std::byte{0};
+  const VolumeBytes small = make_scalars(Content::kRandom, f, 13 * 9 * 7, 2);
+  save("pair.hdr", head);
+  save("pair.img", small);
+  EXPECT_EQ(pass("pair.hdr", "pair.hdr").voxels, small);
+  expect_same("pair.hdr");
+  expect_same("pair.img");
+}
+
+TEST_F(VolumeFiles, nrrd) {
+  const VoxelFormat f{VoxelType::kI16, true, 1};
+  const VolumeBytes voxels = make_scalars(Content::kRandom, f, 4 * 3 * 6, 2);
+  const std::string head =
+      "NRRD0005\n# comment\ntype: short\ndimension: 3\nsizes: 4 3 6\nspace: left-posterior-superior\n"
+      "space directions: (1,0,0) (0,2,0) (0,0,3)\nspace origin: (5,6,7)\nendian: big\nkey:=a value: with colons\n";
+  save("a.nrrd", bytes(head + "encoding: raw\n\n") + voxels);
+  const Passed a = pass("a.nrrd", "a.nrrd");
+  expect_same("a.nrrd");
+  EXPECT_EQ(a.voxels, voxels);
+  EXPECT_EQ(a.info.spacing, (std::array<double, 4>{1, 2, 3, 1}));
+  EXPECT_EQ(a.info.affine, (std::array<double, 12>{-1, 0, 0, -5, 0, -2, 0, -6, 0, 0, 3, 7}));
+
+  save("b.nhdr", head + "byte skip: 5\nencoding: raw\ndata file: b.bin\n");
+  save("b.bin", bytes("12345") + voxels + bytes("!"));
+  EXPECT_EQ(pass("b.nhdr", "b.nhdr").voxels, voxels);
+  expect_same("b.nhdr");
+  expect_same("b.bin");
+
+  save("c.nhdr", head + "line skip: 2\nencoding: raw\ndata file: LIST\nc1.bin\nc2.bin\n");
+  save("c1.bin", bytes("one\ntwo\n") + VolumeBytes(voxels.begin(), voxels.begin() + 72));
+  save("c2.bin", bytes("three\nfour\n") + VolumeBytes(voxels.begin() + 72, voxels.end()));
+  EXPECT_EQ(pass("c.nhdr", "c.nhdr").voxels, voxels);
+  expect_same("c1.bin");
+  expect_same("c2.bin");
+
+  save("d.nhdr", head + "byteskip: -1\nencoding: raw\ndatafile: d%02d.bin 8 10 2\n");
+  save("d08.bin", bytes("any length of header") + VolumeBytes(voxels.begin(), voxels.begin() + 72));
+  save("d10.bin", VolumeBytes(voxels.begin() + 72, voxels.end()));
+  EXPECT_EQ(pass("d.nhdr", "d.nhdr").voxels, voxels);
+  expect_same("d08.bin");
+  expect_same("d10.bin");
+  fs::remove(path("d10.bin"));
+  EXPECT_THROW(io::open_volume(path("d.nhdr"), {}), Error);
+
+  if (!io::have_zlib()) return;
+  // what make_envelope() writes is packed inside
+  const io::VolumeInfo info = small_volume(f);
+  const VolumeBytes more = make_scalars(Content::kEvery, f, static_cast<std::size_t>(info.voxels()), 2);
+  io::VolumeWriter writer(io::make_envelope(info, "nrrd"), path("e.nrrd"), false);
+  writer.write(more.data(), more.size());
+  writer.finish();
+  EXPECT_LT(fs::file_size(path("e.nrrd")), more.size());
+  const Passed e = pass("e.nrrd", "e.nrrd");
+  expect_same("e.nrrd");
+  EXPECT_EQ(e.voxels, more);
+  EXPECT_EQ(e.info.affine, info.affine);
+}
+
+TEST_F(VolumeFiles, metaimage) {
+  const VoxelFormat f{VoxelType::kI16, true, 1};
+  const io::VolumeInfo info = small_volume(f);
+  const VolumeBytes voxels = make_scalars(Content::kEvery, f, static_cast<std::size_t>(info.voxels()), 2);
+  {
+    io::VolumeWriter writer(io::make_envelope(info, "mha"), path("a.mha"), false);
+    writer.write(voxels.data(), voxels.size());
+    writer.finish();
+  }
+  const Passed a = pass("a.mha", "a.mha");
+  expect_same("a.mha");
+  EXPECT_EQ(a.voxels, voxels);
+  EXPECT_EQ(a.info.voxel, f);
+  for (std::size_t i = 0; i < 12; ++i) EXPECT_NEAR(a.info.affine[i], info.affine[i], 1e-9);
+
+  const std::string head =
+      "NDims = 3\nDimSize = 13 9 7\nUnknownField = kept as it is  \nElementType = MET_SHORT\n"
+      "ElementByteOrderMSB = True\n";
+  save("b.mhd", head + "HeaderSize = 3\nElementDataFile = b.raw\n");
+  save("b.raw", bytes("abc") + voxels);
+  EXPECT_EQ(pass("b.mhd", "b.mhd").voxels, voxels);
+  expect_same("b.mhd");
+  expect_same("b.raw");
+  if (!io::have_zlib()) return;
+
+  // data packed beside the header, which tells its size
+  {
+    io::Envelope e;
+    e.format = "metaimage";
+    e.files.resize(2);
+    e.files[0].name = "c.mhd";
+    e.files[0].head = bytes(head + "CompressedData = True\nCompressedDataSize = 1   \nElementDataFile = c.zraw\n");
+    e.files[1].name = "c.zraw";
+    e.files[1].packing = io::Packing::kZlib;
+    e.files[1].voxel_bytes = voxels.size();
+    io::VolumeWriter writer(e, path("c.mhd"), false);
+    writer.write(voxels.data(), voxels.size());
+    writer.finish();
+  }
+  const VolumeBytes header = load("c.mhd");
+  const std::string text(reinterpret_cast<const char*>(header.data()), header.size());
+  EXPECT_NE(text.find("CompressedDataSize = " + std::to_string(fs::file_size(path("c.zraw")))), std::string::npos);
+  EXPECT_EQ(pass("c.mhd", "c.mhd").voxels, voxels);
+  expect_same("c.mhd");
+  expect_same("c.zraw");
+}
+
+TEST_F(VolumeFiles, raw_needs_size_and_type) {
+  const VolumeBytes voxels = make_scalars(Content::kRandom, {VoxelType::kU16, true, 1}, 24, 2);
+  save("v.raw", voxels);
+  EXPECT_THROW(io::open_volume(path("v.raw"), {}), Error);
+  io::VolumeOptions options;
+  options.size = {2, 3, 4};
+  EXPECT_THROW(io::open_volume(path("v.raw"), options), Error);
+  options.type = "u16be";
+  EXPECT_EQ(pass("v.raw", "v.raw", options).voxels, voxels);
+  expect_same("v.raw");
+  options.size = {2, 3, 5};
+  EXPECT_THROW(pass("v.raw", "w.raw", options), Error);
+}
+
+TEST_F(VolumeFiles, files_are_not_replaced_and_not_written_elsewhere) {
+  const VolumeBytes voxels(8);
+  io::Envelope e;
+  e.format = "nrrd";
+  e.files.resize(2);
+  e.files[1].voxel_bytes = 8;
+  for (const std::string bad : {"../evil", "/evil", "", ".hidden", "a/b"}) {
+    e.files[1].name = bad;
+    EXPECT_THROW(io::VolumeWriter(e, path("x.nhdr"), false), Error) << bad;
+  }
+  e.files[1].name = "fine.raw";
+  save("fine.raw", "here already");
+  // The user named x.nhdr only: an older x.raw beside it may go, a file of another name may not.
+  for (const bool overwrite : {false, true})
+    EXPECT_THROW(io::VolumeWriter(e, path("x.nhdr"), overwrite), Error) << overwrite;
+  e.files[1].name = "x.raw";
+  save("x.raw", "here already");
+  EXPECT_THROW(io::VolumeWriter(e, path("x.nhdr"), false), Error);
+  {
+    io::VolumeWriter writer(e, path("x.nhdr"), true);
+    writer.write(voxels.data(), 4);
+    EXPECT_THROW(writer.finish(), Error);
+  }
+  EXPECT_EQ(load("fine.raw"), bytes("here already"));
+  EXPECT_EQ(load("x.raw"), bytes("here already"));
+  EXPECT_FALSE(fs::exists(path("x.nhdr")));
+}
+
+TEST_F(VolumeFiles, inconsistent_headers_are_refused) {
+  const std::string nrrd = "NRRD0004\ntype: short\ndimension: 3\nencoding: raw\nendian: little\n";
+  const std::string meta = "ObjectType = Image\nNDims = 3\nElementType = MET_SHORT\n";
+  const std::vector<std::pair<std::string, std::string>> table = {
+      {"sizes.nrrd", nrrd + "sizes: 4 4\n\n"},
+      {"zero.nrrd", nrrd + "sizes: 4 0 4\n\n"},
+      {"huge.nrrd", nrrd + "sizes: 4000000000 4000000000 4000000000\n\n"},
+      {"wide.nrrd", nrrd + "sizes: 70000 1 1\n\n"},
+      {"short.nrrd", nrrd + "sizes: 4 4 4\n\n12345"},
+      {"open.nrrd", nrrd + "sizes: 4 4 4\n"},
+      {"type.nrrd", "NRRD0004\ntype: block\ndimension: 1\nsizes: 4\nencoding: raw\n\n"},
+      {"endian.nrrd", "NRRD0004\ntype: short\ndimension: 1\nsizes: 4\nencoding: raw\n\n12345678"},
+      {"bzip.nrrd", "NRRD0004\ntype: uchar\ndimension: 1\nsizes: 4\nencoding: bzip2\n\n"},
+      {"gzip.nrrd", "NRRD0004\ntype: uchar\ndimension: 1\nsizes: 4\nencoding: gzip\n\nno gzip at all"},
+      {"axes.mha", meta + "DimSize = 4 4\nElementDataFile = LOCAL\n"},
+      {"zero.mha", meta + "DimSize = 4 4 0\nElementDataFile = LOCAL\n"},
+      {"none.mha", meta + "DimSize = 4 4 4\n"},
+      {"ascii.mha", meta + "DimSize = 4 4 4\nBinaryData = False\nElementDataFile = LOCAL\n"},
+      {"short.mha", meta + "DimSize = 4 4 4\nElementDataFile = LOCAL\nfew"},
+      {"missing.mhd", meta + "DimSize = 4 4 4\nElementDataFile = nowhere.raw\n"},
+  };
+  for (const auto& [name, text] : table) {
+    save(name, text);
+    try {
+      pass(name, name);
+      ADD_FAILURE() << name << " was accepted";
+    } catch (const Error& e) {
+      EXPECT_NE(e.kind(), ErrorKind::kInternal) << name << ": " << e.what();
+    }
+  }
+  // NIfTI: every field that matters, out of range
+  const VolumeBytes good = io::make_envelope(small_volume({VoxelType::kI16, false, 1}), "nii").files[0].head;
+  const auto broken = [&](std::size_t at, const VolumeBytes& with) {
+    VolumeBytes b = good;
+    std::copy(with.begin(), with.end(), b.begin() + static_cast<std::ptrdiff_t>(at));
+    save("broken.nii", b + VolumeBytes(13 * 9 * 7 * 2));
+    EXPECT_THROW(pass("broken.nii", "broken.nii"), Error) << "byte " << at;
+  };
+  const auto two = [](int v) { return VolumeBytes{static_cast<std::byte>(v), static_cast<std::byte>(v >> 8)}; };
+  broken(40, two(0));
+  broken(40, two(8));
+  broken(42, two(0));
+  broken(44, two(-5));
+  broken(70, two(1));
+  broken(70, two(1536));
+  broken(46, two(32767));
+  broken(108, bytes(std::string("\0\0\xC0\xFF", 4)));  // NaN
+  broken(108, bytes(std::string("\0\0\x80\x3F", 4)));  // 1
+  save("cut.nii", VolumeBytes(good.begin(), good.begin() + 200));
+  EXPECT_THROW(io::open_volume(path("cut.nii"), {}), Error);
+}
+
+/// What open_volume() says of a file, "" if it takes it.
+std::string refusal(const std::string& path, const io::VolumeOptions& options = {}) {
+  try {
+    (void)io::open_volume(path, options);
+    return {};
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+// A header from elsewhere cannot have any file of the user's coded, unless that is asked for.
+TEST_F(VolumeFiles, data_files_lie_beside_their_header) {
+  const std::string nrrd = "NRRD0004\ntype: uchar\ndimension: 3\nsizes: 2 2 2\nencoding: raw\n";
+  const std::string meta = "ObjectType = Image\nNDims = 3\nElementType = MET_UCHAR\nDimSize = 2 2 2\n";
+  save("secret.raw", std::string("12345678"));
+  fs::create_directories(folder_ / "in");
+  save("in/beside.raw", std::string("abcdefgh"));
+  for (const std::string& name : {std::string("../secret.raw"), path("secret.raw"), std::string("./beside.raw")}) {
+    save("in/a.nhdr", nrrd + "data file: " + name + "\n");
+    save("in/a.mhd", meta + "ElementDataFile = " + name + "\n");
+    for (const char* header : {"in/a.nhdr", "in/a.mhd"}) {
+      EXPECT_NE(refusal(path(header)).find("VolumeOptions::allow_outside"), std::string::npos) << name;
+      EXPECT_EQ(refusal(path(header), {.allow_outside = true}), "") << name;
+    }
+  }
+  save("in/a.nhdr", nrrd + "data file: beside.raw\n");
+  EXPECT_EQ(refusal(path("in/a.nhdr")), "");
+}
+
+// Headers that promise much more than there is, or ask for much more work than they are long.
+TEST_F(VolumeFiles, short_files_take_little_memory_and_time) {
+  io::VolumeInfo large = small_volume({VoxelType::kF64, false, 1});
+  large.width = large.height = 20000;
+  save("large.nii", io::make_envelope(large, "nii").files[0].head + VolumeBytes(100));
+  EXPECT_NE(refusal(path("large.nii")).find("are promised"), std::string::npos);
+
+  const std::string nrrd = "NRRD0004\ntype: uchar\ndimension: 3\nsizes: 2 2 4\nencoding: raw\n";
+  save("x.raw", std::string("12345678"));
+  save("twice.nhdr", nrrd + "data file: LIST\nx.raw\nx.raw\n");
+  EXPECT_NE(refusal(path("twice.nhdr")).find("twice"), std::string::npos);
+  std::string many = nrrd + "data file: LIST\n";
+  for (int i = 0; i < 300; ++i) many += std::string(60000, 'n') + std::to_string(i) + "\n";
+  save("many.nhdr", many);
+  EXPECT_NE(refusal(path("many.nhdr")).find("bytes of their names"), std::string::npos);
+
+  // Lines to skip, again and again, in a header that a stream holds.
+  io::Envelope lines;
+  lines.format = "nrrd";
+  lines.files.resize(401);
+  lines.files[0].name = "lines.nhdr";
+  lines.files[0].head = bytes(
+      "NRRD0004\ntype: uchar\ndimension: 3\nsizes: 2 2 400\nencoding: raw\nline skip: 600\n"
+      "data file: x%d.raw 1 400 1\n");
+  for (std::size_t i = 1; i < lines.files.size(); ++i) {
+    lines.files[i].name = "x" + std::to_string(i) + ".raw";
+    lines.files[i].voxel_bytes = 4;
+    lines.files[i].head.assign(60000, std::byte{'n'});
+    for (std::size_t end = 99; end < 60000; end += 100) lines.files[i].head[end] = std::byte{'\n'};
+  }
+  EXPECT_THROW(io::volume_info(lines), Error);
+}
+
+}  // namespace
+}  // namespace trivelet
