@@ -270,6 +270,9 @@ VolumeWriter::VolumeWriter(Envelope envelope, const std::string& path, bool over
   State& s = *state_;
   s.envelope = std::move(envelope);
   s.path = path;
+  // The voxels of a pair were named; the header is beside them.
+  const bool pair = s.envelope.files.size() == 2 && s.envelope.format.rfind("nifti", 0) == 0;
+  if (const std::vector<std::string> headers = pair_header_names(path); pair && !headers.empty()) s.path = headers[0];
   s.overwrite = overwrite;
   require(!s.envelope.files.empty(), ErrorKind::kBadStream, "a volume without files");
   require(s.envelope.files.size() == 1 || path != "-", ErrorKind::kBadArgument,
@@ -288,7 +291,7 @@ VolumeWriter::VolumeWriter(Envelope envelope, const std::string& path, bool over
             "cannot make the folder " + path + (error ? ": " + error.message() : ""));
   }
   // Files that are there are found before any work is done.
-  for (std::size_t i = 0; i < s.envelope.files.size() && path != "-"; ++i)
+  for (std::size_t i = 0; i < s.envelope.files.size() && s.path != "-"; ++i)
     require(!fs::is_regular_file(s.path_of(i)) || s.replaceable(i), ErrorKind::kBadArgument,
             s.path_of(i) + (overwrite ? " exists, and its name comes from the stream; remove it if it is not needed"
                                       : " exists; -y replaces it"));

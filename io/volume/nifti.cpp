@@ -13,7 +13,7 @@ namespace trivelet::io {
 namespace {
 
 constexpr std::size_t kHeader1 = 348;
-constexpr std::size_t kHeader2 = 540;
+constexpr std::size_t kHeader2 = kLongestNiftiHeader;
 
 /// Places of the fields in the two headers.
 struct FieldPlaces {
@@ -168,6 +168,19 @@ std::vector<std::string> image_names(const std::string& header) {
 }  // namespace
 
 bool is_nifti(std::string_view begin) { return recognise(begin).known; }
+
+bool is_nifti_pair(std::string_view begin) {
+  const Kind kind = recognise(begin);
+  return kind.known && !kind.single;
+}
+
+std::vector<std::string> pair_header_names(const std::string& image) {
+  const bool gz = lower(image).ends_with(".gz");
+  const std::string stem = gz ? image.substr(0, image.size() - 3) : image;
+  if (!lower(stem).ends_with(".img")) return {};
+  const std::string header = stem.substr(0, stem.size() - 4) + (stem.ends_with(".IMG") ? ".HDR" : ".hdr");
+  return {header + (gz ? ".gz" : ""), header + (gz ? "" : ".gz")};
+}
 
 VolumeLayout nifti_layout(const FileToRead& file) {
   bool gzip = false;

@@ -138,6 +138,11 @@ struct FileToRead {
 };
 
 bool is_nifti(std::string_view begin);
+/// A header whose voxels are in an .img file beside it, of NIfTI or Analyze; in a look at kLongestNiftiHeader bytes.
+bool is_nifti_pair(std::string_view begin);
+inline constexpr std::size_t kLongestNiftiHeader = 540;
+/// Names that the header of an .img or .img.gz file may have; none for other names.
+std::vector<std::string> pair_header_names(const std::string& image);
 bool is_nrrd(std::string_view begin);
 bool is_metaimage(std::string_view begin);
 bool is_dicom(std::string_view begin);

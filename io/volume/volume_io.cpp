@@ -165,20 +165,38 @@ class LayoutReader final : public VolumeReader {
   std::unique_ptr<Feed> anywhere_;  // null: read in order
 };
 
+/// A data file that the header `header` names. Empty when there is none of that name. Outside of the header's folder, by
+/// its name or by a link, it is refused: it may be any file of the user's.
+Opener open_beside(const std::string& header, const std::string& name, bool allow_outside) {
+  std::error_code error;
+  const fs::path folder = fs::path(header).parent_path();
+  const fs::path beside = folder / name;
+  const auto refuse = [&](const char* where) {
+    fail(ErrorKind::kUnsupported,
+         header + ": its data file '" + printable(name.substr(0, 200)) + "' is " + where +
+             " another folder, so it may be any file of yours; VolumeOptions::allow_outside lets it be read");
+  };
+  if (!allow_outside) {
+    const fs::path named = fs::absolute(beside, error).lexically_normal();
+    const bool inside = !error && named.has_filename() && name.find('\\') == std::string::npos &&
+                        named.parent_path() == fs::absolute(folder / "x", error).lexically_normal().parent_path();
+    if (!inside) refuse("in");
+  }
+  const fs::path real = fs::canonical(beside, error);
+  if (error || !fs::is_regular_file(real, error)) return {};
+  if (!allow_outside) {
+    const fs::path own = fs::canonical(folder.empty() ? fs::path(".") : folder, error);
+    if (error || real.parent_path() != own) refuse("a link to");
+  }
+  return file_opener(real.string());
+}
+
 FileToRead file_to_read(const std::string& path, bool allow_outside = false) {
   FileToRead f;
   f.path = path;
   f.name = base_name(path);
   f.open = file_opener(path);
-  f.neighbour = [path, allow_outside](const std::string& name) -> Opener {
-    require(allow_outside || (base_name(name) == name && name != ".."), ErrorKind::kUnsupported,
-            path + ": its data file '" + printable(name.substr(0, 200)) +
-                "' is in another folder, so it may be any file of yours; VolumeOptions::allow_outside lets it be read");
-    const fs::path beside = fs::path(path).parent_path() / name;
-    std::error_code ignored;
-    if (!fs::is_regular_file(beside, ignored)) return {};
-    return file_opener(beside.string());
-  };
+  f.neighbour = [path, allow_outside](const std::string& name) { return open_beside(path, name, allow_outside); };
   return f;
 }
 
@@ -293,12 +311,28 @@ bool is_folder_of_slices(const std::string& folder) {
 
 }  // namespace
 
+namespace {
+
+/// The name of the header beside a file that is the .img of a pair; "" for every other file.
+std::string header_of_image(const std::string& path) {
+  for (const std::string& header : pair_header_names(path)) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(header, ignored)) continue;
+    bool gzip = false;
+    if (is_nifti_pair(open_input(file_opener(header), header, gzip, {})->ahead(kLongestNiftiHeader))) return header;
+  }
+  return {};
+}
+
+}  // namespace
+
 bool is_volume(const std::string& path) {
   if (path == "-") return false;
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return is_folder_of_slices(path);
   if (!fs::is_regular_file(path, ignored)) return false;
   try {
+    if (!header_of_image(path).empty()) return true;
     return !volume_format_by_content(file_to_read(path)).empty();
   } catch (const Error&) {
     return false;
@@ -314,6 +348,12 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
     require(options.format.empty() || options.format == "dicom", ErrorKind::kBadArgument,
             path + ": a folder can only hold DICOM files, not " + options.format);
     return limited(dicom_layout(dicom_files(path, options.limits), options.series), options.limits);
+  }
+  if (path != "-" && (options.format.empty() || options.format == "nifti") && !raw) {
+    if (const std::string header = header_of_image(path); !header.empty()) {
+      (void)open_beside(path, base_name(header), options.allow_outside);  // the user named the voxels, not the header
+      return open_volume(header, options);
+    }
   }
   FileToRead file = path == "-" ? standard_input(options.limits) : file_to_read(path, options.allow_outside);
   file.limits = options.limits;
@@ -561,14 +601,14 @@ void add_data_files(VolumeLayout& layout, const FileToRead& file, const std::vec
   require(!names.empty() && bytes % names.size() == 0, ErrorKind::kBadStream,
           file.path + ": " + std::to_string(bytes) + " bytes of voxels cannot be divided among " +
               std::to_string(names.size()) + " files");
-  std::unordered_set<std::string_view> seen;
+  std::unordered_set<std::string> seen;
   for (const std::string& name : names) {
-    // A short header could make much of a small file otherwise, and decoding could not put it back.
-    require(seen.insert(name).second, ErrorKind::kUnsupported,
+    // A short header could make much of a small file otherwise; and decoding puts all files into one folder.
+    require(seen.insert(base_name(name)).second, ErrorKind::kUnsupported,
             file.path + ": names its data file '" + printable(name.substr(0, 200)) + "' twice");
     const Opener open = file.neighbour(name);
     require(static_cast<bool>(open), ErrorKind::kIo, file.path + ": its data file '" + name + "' is missing");
-    if (base_name(name) != name)
+    if (fs::path(name).lexically_normal() != base_name(name))
       layout.remarks.push_back("its data file '" + name + "' is in another folder; decoding puts it beside the header");
     add(name, open, 0, bytes / names.size());
   }

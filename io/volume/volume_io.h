@@ -114,7 +114,7 @@ VoxelFormat parse_voxel_format(const std::string& name);
 bool have_zlib();
 
 /// Writes the files of an envelope with scalars in between. One file: `path`, packed by gzip if it ends in .gz. A
-/// header and its data: `path` is the header's name; data that NIfTI finds by its name is called alike, other data as
+/// header and its data: `path` is the header's name, or of NIfTI the .img file's; data that NIfTI finds by its name is called alike, other data as
 /// the header calls it, beside the header. DICOM: `path` is a folder, made if need be.
 class VolumeWriter {
  public:

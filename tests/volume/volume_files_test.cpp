@@ -90,6 +90,15 @@ TEST_F(VolumeFiles, nifti_2_and_pairs) {
   EXPECT_EQ(pass("pair.hdr", "pair.hdr").voxels, small);
   expect_same("pair.hdr");
   expect_same("pair.img");
+  // Either half may be named.
+  fs::remove(path("again/pair.hdr"));
+  fs::remove(path("again/pair.img"));
+  EXPECT_TRUE(io::is_volume(path("pair.img")));
+  EXPECT_EQ(pass("pair.img", "pair.img").voxels, small);
+  expect_same("pair.hdr");
+  expect_same("pair.img");
+  save("alone.img", small);
+  EXPECT_FALSE(io::is_volume(path("alone.img")));
 }
 
 TEST_F(VolumeFiles, nrrd) {
@@ -299,16 +308,27 @@ TEST_F(VolumeFiles, data_files_lie_beside_their_header) {
   save("secret.raw", std::string("12345678"));
   fs::create_directories(folder_ / "in");
   save("in/beside.raw", std::string("abcdefgh"));
-  for (const std::string& name : {std::string("../secret.raw"), path("secret.raw"), std::string("./beside.raw")}) {
+  fs::create_symlink(path("secret.raw"), path("in/link.raw"));
+  const auto save_headers = [&](const std::string& name) {
     save("in/a.nhdr", nrrd + "data file: " + name + "\n");
     save("in/a.mhd", meta + "ElementDataFile = " + name + "\n");
+  };
+  for (const std::string& name :
+       {std::string("../secret.raw"), path("secret.raw"), std::string("link.raw"), std::string("..")}) {
+    save_headers(name);
     for (const char* header : {"in/a.nhdr", "in/a.mhd"}) {
       EXPECT_NE(refusal(path(header)).find("VolumeOptions::allow_outside"), std::string::npos) << name;
-      EXPECT_EQ(refusal(path(header), {.allow_outside = true}), "") << name;
+      EXPECT_EQ(refusal(path(header), {.allow_outside = true}).empty(), name != "..") << name;
     }
   }
-  save("in/a.nhdr", nrrd + "data file: beside.raw\n");
-  EXPECT_EQ(refusal(path("in/a.nhdr")), "");
+  fs::create_symlink("beside.raw", path("in/own.raw"));
+  for (const std::string& name : {std::string("beside.raw"), std::string("./beside.raw"),
+                                  std::string("../in/beside.raw"), path("in/beside.raw"), std::string("own.raw")}) {
+    save_headers(name);
+    for (const char* header : {"in/a.nhdr", "in/a.mhd"}) EXPECT_EQ(refusal(path(header)), "") << name;
+  }
+  save("in/a.nhdr", nrrd + "data file: LIST\nbeside.raw\n./beside.raw\n");
+  EXPECT_NE(refusal(path("in/a.nhdr")).find("twice"), std::string::npos);
 }
 
 // Headers that promise much more than there is, or ask for much more work than they are long.
