@@ -2,6 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iomanip>
 #include <sstream>
 
 #include "trivelet/error.h"
@@ -84,24 +87,54 @@ Option Option::show_default() {
   return *this;
 }
 
+namespace {
+
+/// What is wrong with `text` where a number of which `holds` is wanted; `wanted` says which those are.
+std::string number_complaint(const std::string& text, bool whole, const std::function<bool(double)>& holds,
+                             const std::string& wanted) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || end != text.c_str() + text.size())
+    return "'" + text + "' is not a number" +
+           (text.find(',') != std::string::npos ? "; write decimals with a point, as 0.5" : "");
+  if (whole && value != std::floor(value)) return text + " is not a whole number";
+  return holds(value) ? "" : text + " is not " + wanted;
+}
+
+std::string between(double least, double most) {
+  std::ostringstream text;
+  text << std::setprecision(10) << "in " << least << " to " << most;
+  return text.str();
+}
+
+}  // namespace
+
 Option Option::range(int least, int most) {
-  option_->check(CLI::Range(least, most));
-  return *this;
+  return check([=](const std::string& text) {
+    return number_complaint(
+        text, true, [=](double v) { return v >= least && v <= most; }, between(least, most));
+  });
 }
 
 Option Option::range(double least, double most) {
-  option_->check(CLI::Range(least, most));
-  return *this;
+  return check([=](const std::string& text) {
+    return number_complaint(
+        text, false, [=](double v) { return v >= least && v <= most; }, between(least, most));
+  });
 }
 
 Option Option::positive() {
-  option_->check(CLI::PositiveNumber);
-  return *this;
+  return check([](const std::string& text) {
+    return number_complaint(
+        text, false, [](double v) { return v > 0 && std::isfinite(v); }, "above 0 and finite");
+  });
 }
 
 Option Option::non_negative() {
-  option_->check(CLI::NonNegativeNumber);
-  return *this;
+  return check([](const std::string& text) {
+    return number_complaint(
+        text, false, [](double v) { return v >= 0 && std::isfinite(v); }, "0 or above, and finite");
+  });
 }
 
 Option Option::one_of(std::vector<std::string> values) {

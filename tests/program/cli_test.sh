@@ -82,6 +82,11 @@ expect 2 encode clip.y4m a.tvl --no-such-flag
 expect 2 encode clip.y4m a.tvl -q 101
 expect 2 encode clip.y4m a.tvl -q fine
 expect 2 encode clip.y4m a.tvl -q nan
+expect 2 encode clip.y4m a.tvl --bpp 0,5
+expect_text err.txt "'0,5' is not a number; write decimals with a point"
+expect 2 encode clip.y4m a.tvl --bpp 0
+expect_text err.txt '0 is not above 0'
+check "a refusal of more than 200 characters" test "$(wc -c <err.txt)" -lt 200
 expect 2 encode clip.y4m a.tvl --step nan
 expect 2 encode clip.y4m a.tvl --step inf
 expect 2 encode clip.y4m a.tvl -q 50 --lossless
