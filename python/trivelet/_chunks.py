@@ -46,8 +46,10 @@ class ChunkCoding:
         """`fill_value`: what stands for "nothing here" in arrays of floats, and comes back with loss, too; 0 is a number."""
         fills = [float(fill_value)] if self.value is not None and array.dtype.kind == "f" and fill_value != 0 else []
         wants = {} if self.value is None else {self.mode: self.value}
+        shape = long_axes(array.shape)
         return encode(
-            array.reshape(long_axes(array.shape)),
+            array.reshape(shape),
+            axes="tzyx"[4 - len(shape) :],
             transform=self.transform,
             effort=self.effort,
             profile=self.profile,

@@ -70,6 +70,9 @@ def _free(free: Any, pointer: int, _kept: list[Any]) -> None:
     free(pointer)
 
 
+_handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+
+
 class Handle:
     """An encoder or a decoder of the library, and what it uses while it is open."""
 
@@ -80,11 +83,16 @@ class Handle:
         self.pointer = getattr(library, f"tvl_{kind}_new")()
         if not self.pointer:
             raise error_of(7, "")
-        self._lock = threading.Lock()  # the library wants one thread at a time
+        # The library wants one thread at a time. A signal's handler runs in the thread that it interrupts.
+        self._lock = threading.RLock()
+        self._running = False
+        self._close_after = False  # a handler closed what its thread was using
+        self._why_closed = "is closed"
         self.kept: list[Any] = []  # memory and callbacks
         self.raised: list[BaseException] = []  # by callbacks; these know this list and not the handle, which may go
         self._finalizer = weakref.finalize(self, _free, getattr(library, f"tvl_{kind}_free"), self.pointer, self.kept)
         getattr(library, f"tvl_{kind}_set_log")(self.pointer, _LOG, None)
+        _handles.add(self)
 
     def try_call(self, function: Any, *arguments: Any) -> Optional[BaseException]:
         """Calls function(handle, ...); what is to be raised, if anything."""
@@ -93,17 +101,27 @@ class Handle:
             return int(function(self.pointer, *arguments))
 
         with self._lock:
-            if self.closed:
-                raise ValueError("what reads or writes this stream is closed")
-            if threading.get_ident() == threading.main_thread().ident:
-                result = _in_other_thread(work, lambda: self._cancel(self.pointer))
-            else:
-                result = work()
-            raised = self.raised[0] if self.raised else None
-            self.raised.clear()
-            if result == 0:
-                return None
-            return raised or error_of(result, self._error(self.pointer).decode(errors="replace"))
+            if self._running:
+                raise RuntimeError("a signal's handler uses a stream while the call that it interrupted uses it")
+            self._running = True
+            try:
+                if self.closed:
+                    raise ValueError(f"what reads or writes this stream {self._why_closed}")
+                if threading.get_ident() == threading.main_thread().ident:
+                    result = _in_other_thread(work, lambda: self._cancel(self.pointer))
+                else:
+                    result = work()
+                raised = self.raised[0] if self.raised else None
+                self.raised.clear()
+                if self._close_after:
+                    return ValueError("what reads or writes this stream was closed by a signal's handler")
+                if result == 0:
+                    return None
+                return raised or error_of(result, self._error(self.pointer).decode(errors="replace"))
+            finally:
+                self._running = False
+                if self._close_after:
+                    self._finalizer()
 
     def call(self, function: Any, *arguments: Any) -> None:
         failed = self.try_call(function, *arguments)
@@ -111,8 +129,19 @@ class Handle:
             raise failed
 
     def close(self) -> None:
+        """At once; but in a signal's handler that interrupted a call, when this has ended, which it is told to."""
         with self._lock:
-            self._finalizer()
+            if not self._running:
+                self._finalizer()
+                return
+            self._close_after = True
+            self._cancel(self.pointer)
+
+    def _leave_to_parent(self) -> None:
+        """In a process that was forked: the threads behind the handle are not in it, and would be waited for."""
+        self._finalizer.detach()
+        self._lock, self._running, self._close_after = threading.RLock(), False, False
+        self._why_closed = "was opened before this process was forked, and belongs to the one before"
 
     def __enter__(self) -> Handle:
         return self
@@ -153,11 +182,10 @@ def release_gpus() -> None:
             _kept.popitem()[1].close()
 
 
-def _forget_gpus() -> None:
-    """In a process that was forked, where nothing of CUDA's may be touched."""
-    for decoder in _kept.values():
-        decoder._finalizer.detach()
+def _after_fork() -> None:
+    for handle in list(_handles):
+        handle._leave_to_parent()
     _kept.clear()
 
 
-os.register_at_fork(after_in_child=_forget_gpus)
+os.register_at_fork(after_in_child=_after_fork)

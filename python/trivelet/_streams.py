@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import io
 import os
+import selectors
 import threading
+import weakref
 from typing import Any, Union
 
 import numpy as np
@@ -27,6 +30,36 @@ def is_path(given: Any) -> bool:
     return isinstance(given, (str, os.PathLike))
 
 
+def _wait(file: Any, event: int) -> None:
+    """Until a file that does not block can be read or written. One that has no descriptor raises."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(file, event)
+        selector.select()
+
+
+def _write_all(file: Any, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        try:
+            taken = file.write(rest)
+        except BlockingIOError as full:
+            taken = full.characters_written  # of a buffer before a file that does not block
+            if not taken:
+                _wait(file, selectors.EVENT_WRITE)
+        else:
+            if taken is None and isinstance(file, io.RawIOBase):
+                _wait(file, selectors.EVENT_WRITE)
+                taken = 0
+            elif taken is None:  # a file by its methods alone, which may return nothing
+                taken = len(rest)
+            elif not 0 < taken <= len(rest):
+                raise OSError(f"{file!r} took {taken} of {len(rest)} bytes")
+        rest = rest[taken:]
+
+
+_sources: weakref.WeakSet[Source] = weakref.WeakSet()
+
+
 class Source:
     """A stream that can be opened any number of times: of a file in turns."""
 
@@ -39,6 +72,7 @@ class Source:
         self.lock: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if hasattr(given, "read"):
             self.lock = threading.Lock()
+            _sources.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"given": bytes(self.given) if isinstance(self.given, memoryview) else self.given}
@@ -69,6 +103,9 @@ class Source:
                 done = 0
                 while done < size:
                     part = file.read(size - done)
+                    if part is None:
+                        _wait(file, selectors.EVENT_READ)
+                        continue
                     if not part:
                         break
                     if len(part) > size - done:
@@ -108,10 +145,7 @@ def sink_for(target: Writable, overwrite: bool, handle: Handle) -> Any:
 
     def write(_user: Any, data: int, size: int) -> int:
         try:
-            rest = memoryview(ctypes.string_at(data, size))
-            while rest:
-                taken = file.write(rest)
-                rest = rest[len(rest) if taken is None else taken :]
+            _write_all(file, ctypes.string_at(data, size))
             return 0
         except BaseException as error:
             raised.append(error)
@@ -119,3 +153,12 @@ def sink_for(target: Writable, overwrite: bool, handle: Handle) -> Any:
 
     sink.write = _library.WRITE(write)
     return sink
+
+
+def _new_locks() -> None:
+    """In a process that was forked, in which no thread gives back what another one held."""
+    for source in list(_sources):
+        source.lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_new_locks)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from . import _library
 from ._arrays import OnDevice, on_device, on_host
-from ._handles import Handle, decoder_of_batches, error_of
+from ._handles import Handle, decoder_of_batches, error_of, log
 from ._streams import Readable, Source
 from .errors import ArgumentError, Error, StreamError
 
@@ -77,11 +77,38 @@ def at_most_one(**wants: Any) -> None:
 # ------------------------------------------------------------------------------------------------------------- encode
 
 
+_said_colour = False
+
+
+def _is_colour(array: Array) -> bool:
+    """Whether a last axis is rather one of colours than of columns: there are three or four of them behind pictures."""
+    whole = array.dtype.kind == "u" and array.dtype.itemsize <= 2
+    return whole and array.ndim >= 3 and array.shape[-1] in (3, 4) and min(array.shape[-3:-1]) > 4
+
+
+def _say_colour(array: Array, axes: str) -> None:
+    global _said_colour
+    if _said_colour:
+        return
+    _said_colour = True
+    log.warning(
+        "the last axis of an array of %s of shape %s is taken for colour: axes=%r; pass axes to say what it is",
+        array.dtype,
+        array.shape,
+        axes,
+    )
+
+
 def _axes_of(array: Array, axes: Optional[str]) -> str:
     if axes is None:
         if not 1 <= array.ndim <= 5:
             raise ArgumentError(f"an array of {array.ndim} dimensions; volumes have 1 to 5: {AXES}")
-        return AXES if array.ndim == 5 else AXES[4 - array.ndim : 4]
+        if array.ndim == 5:
+            return AXES
+        if _is_colour(array):
+            _say_colour(array, AXES[5 - array.ndim :])
+            return AXES[5 - array.ndim :]
+        return AXES[4 - array.ndim : 4]
     if len(axes) != array.ndim:
         raise ArgumentError(f"axes {axes!r} of an array of {array.ndim} dimensions")
     if "x" not in axes or [a for a in AXES if a in axes] != list(axes):
@@ -168,7 +195,9 @@ def encode(
     quality: 0..100. psnr: dB, with the largest minus the least value as the peak.
     bpp, size, ratio: bits a voxel and bytes of the stream that are never exceeded; bytes of the array over those of the
       stream.
-    axes: what the axes are, some of "tzyxc" in this order; by their number, and the first four, when not given.
+    axes: what the axes are, some of "tzyxc" in this order. When not given, by their number, and the first four; but a
+      last axis of 3 or 4 behind pictures of 8 or 16 bits without sign is taken for colour, of which the log "trivelet"
+      warns once.
     transform: "wavelet" has smaller sizes and lower qualities in it, "prediction" has not and is often smaller; "auto"
       is what is smaller.
     effort: "fast", "medium" or "slow": how much is tried on a piece of the array first. profile: "fast" or "dense".

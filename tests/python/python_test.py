@@ -39,7 +39,7 @@ if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
     os.environ["TRIVELET_LIBRARY"] = str(library)
     sys.path.insert(0, str(ROOT / "python"))
 import trivelet
-from trivelet import _library
+from trivelet import _library, volume
 
 logging.getLogger("trivelet").addHandler(logging.NullHandler())
 
@@ -389,6 +389,23 @@ class Elsewhere(unittest.TestCase):
             trivelet.decode_many(streams)
 
 
+    def test_colour(self) -> None:
+        grey = blob((4, 40, 50, 1), np.uint8, 200)
+        rgb = np.concatenate([grey, grey + 5, 255 - grey], -1)
+        volume._said_colour = False
+        with self.assertLogs("trivelet", "WARNING") as said:
+            streams = {n: trivelet.encode(rgb[0] if n == 3 else rgb.astype(t)) for n, t in ((4, "u1"), (2, ">u2"), (3, "u1"))}
+        self.assertEqual(len(said.output), 1)
+        self.assertIn("axes='zyxc'", said.output[0])
+        self.assertEqual(streams[4], trivelet.encode(rgb, axes="zyxc"))
+        self.assertEqual(trivelet.open(streams[3]).axes, "yxc")
+        self.assertLess(len(streams[4]), 0.9 * len(trivelet.encode(rgb, axes="tzyx")))
+        for stream in streams.values():
+            np.testing.assert_array_equal(trivelet.decode(stream), rgb if trivelet.open(stream).ndim == 4 else rgb[0])
+        for other in (rgb.astype(np.int16), rgb[:, :4], rgb[..., :2]):
+            self.assertNotIn("c", trivelet.open(trivelet.encode(other)).axes)
+
+
 class Parts(unittest.TestCase):
     """Regions, sizes and layers against the whole."""
 
@@ -670,6 +687,43 @@ class Files(unittest.TestCase):
         with self.assertRaisesRegex(ZeroDivisionError, "disk"):
             with trivelet.VideoWriter(Broken(), 16, 16, "gray") as writer:
                 writer.write(np.zeros((16, 16), np.uint8))
+
+    def test_files_that_do_not_block(self) -> None:
+        noise = RANDOM.integers(0, 255, (8, 100, 200), np.uint8)  # more than a pipe holds
+
+        def write(target) -> None:
+            with trivelet.VideoWriter(target, 200, 100, "gray", gop=2, lossless=True) as writer:
+                for plane in noise:
+                    writer.write(plane)
+
+        whole = io.BytesIO()
+        write(whole)
+        for buffering in (0, -1):
+            end, begin = os.pipe()
+            for descriptor in (end, begin):
+                os.set_blocking(descriptor, False)
+            with open(end, "rb", buffering=0) as reads, ThreadPoolExecutor(1) as pool:
+                with open(begin, "wb", buffering=buffering) as writes:
+                    back = pool.submit(lambda: [frame.planes[0] for frame in trivelet.VideoReader(reads)])
+                    write(writes)
+                np.testing.assert_array_equal(back.result(), noise)
+
+        class Sized(io.RawIOBase):
+            def __init__(self, takes) -> None:
+                self.takes, self.got = takes, b""
+
+            def write(self, data):
+                self.got += bytes(data[: self.takes])
+                return min(self.takes, len(data)) if self.takes < 1000 else self.takes
+
+        few = Sized(7)
+        with trivelet.VideoWriter(few, 16, 16, "gray") as writer:
+            writer.write(np.zeros((16, 16), np.uint8))
+        self.assertEqual(len(list(trivelet.VideoReader(few.got))), 1)
+        for takes in (0, -1, 1 << 40):
+            with self.assertRaisesRegex(OSError, "took"):
+                with trivelet.VideoWriter(Sized(takes), 16, 16, "gray") as writer:
+                    writer.write(np.zeros((16, 16), np.uint8))
 
     def test_damage(self) -> None:
         array = blob((6, 40, 50))
@@ -990,6 +1044,57 @@ class Together(unittest.TestCase):
             ok = np.array_equal(trivelet.decode(trivelet.encode(small)), small)
             os._exit(0 if ok else 1)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_closed_by_a_signal(self) -> None:
+        plane = RANDOM.integers(0, 255, (400, 400), np.uint8)
+        file = io.BytesIO()
+        with trivelet.VideoWriter(file, 400, 400, "gray", gop=32, lossless=True) as writer:
+            for _ in range(32):
+                writer.write(plane)
+        reader = trivelet.VideoReader(file.getvalue(), threads=1)
+
+        def write() -> None:
+            with trivelet.VideoWriter(io.BytesIO(), 400, 400, "gray", gop=32, lossless=True, threads=1) as writer:
+                users.append(writer)
+                while True:
+                    writer.write(plane)
+
+        def read() -> None:
+            users.append(reader)
+            list(reader)
+
+        users: list = []
+        before = signal.signal(signal.SIGALRM, lambda *_: users[-1].close())
+        try:
+            for use, raised in ((read, ValueError), (write, (RuntimeError, ValueError))):
+                signal.setitimer(signal.ITIMER_REAL, 0.04)
+                with self.assertRaises(raised):
+                    use()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        with self.assertRaisesRegex(ValueError, "closed"):
+            next(reader)
+
+    def test_open_when_forked(self) -> None:
+        file = io.BytesIO()
+        with trivelet.VideoWriter(file, 64, 48, "gray", gop=2) as writer:
+            for t in range(12):
+                writer.write(np.full((48, 64), t, np.uint8))
+        reader = trivelet.VideoReader(file.getvalue())
+        next(reader)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # which ends it
+            try:
+                list(reader)
+            except ValueError as error:
+                reader.close()
+                del reader
+                os._exit(0 if "forked" in str(error) else 1)
+            os._exit(2)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(len(list(reader)), 11)
 
     def test_nothing_is_left(self) -> None:
         import gc
