@@ -131,6 +131,16 @@ class StreamVolume final : public VolumeSource {
   std::unique_ptr<GatheredSlices> gathered_;  ///< null: this process decodes all
 };
 
+/// A new header tells what VolumeInfo does, as far as its format has a place for it.
+void warn_of_new_header(const std::string& output, const std::string& extension, const io::VolumeInfo& info) {
+  if ((extension == "nrrd" || extension == "raw") && (info.slope != 1 || info.intercept != 0))
+    log::warn("'{}' has no place for the scale of the values: {:g} * stored + {:g}", output, info.slope,
+              info.intercept);
+  if (!info.format.empty() && info.format != "raw")
+    log::info("'{}' has a new header; of that of the {} file it keeps what places the voxels and scales them", output,
+              info.format);
+}
+
 /// The formats of an envelope by the extensions of its files.
 bool belongs_to(const io::Envelope& envelope, const std::string& extension) {
   const std::string& f = envelope.format;
@@ -186,6 +196,7 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
               "'" + output + "': " + (whole ? "a volume" : "a part of a volume") +
                   " can be written as .nii, .nii.gz, .nrrd, .mha or .raw");
       envelope = io::make_envelope(info, extension);
+      warn_of_new_header(output, extension, info);
     } else if (envelope.format == "dicom" && lossy) {
       envelope = io::mark_lossy(std::move(envelope),
                                 static_cast<double>(info.bytes()) /

@@ -27,6 +27,8 @@ struct MetaHeader {
   std::uint64_t axes = 0;
   std::uint64_t channels = 1;
   double header_size = 0;
+  double slope = 1, intercept = 0;
+  double millimetres = 1;  ///< in a unit of its distances
   bool big_endian = false;
   bool compressed = false;
   bool binary = true;
@@ -42,7 +44,7 @@ MetaHeader read_meta_header(VolumeInput& in, const Limits& limits) {
   for (;;) {
     require(in.line(line), ErrorKind::kBadStream, in.name() + ": the header ends without ElementDataFile");
     require(in.position() <= kMaxHeadBytes, ErrorKind::kBadStream, in.name() + ": a header without end");
-    const std::size_t equals = line.find('=');
+    const std::size_t equals = line.find_first_of("=:");  // MetaIO takes either
     if (trim(line).empty()) continue;
     require(equals != std::string::npos, ErrorKind::kBadStream,
             in.name() + ": header line '" + printable(trim(line).substr(0, 60)) + "' is no 'Key = Value'");
@@ -87,6 +89,12 @@ MetaHeader read_meta_header(VolumeInput& in, const Limits& limits) {
       h.offset = numbers();
     } else if (key == "TransformMatrix" || key == "Rotation" || key == "Orientation") {
       h.matrix = numbers();
+    } else if (key == "ElementToIntensityFunctionSlope" || key == "ElementToIntensityFunctionOffset") {
+      const std::vector<double> n = numbers();
+      if (n.size() != 1 || !std::isfinite(n[0])) bad_value();
+      (key.ends_with("Slope") ? h.slope : h.intercept) = n[0];
+    } else if (key == "DistanceUnits") {
+      h.millimetres = millimetres_in(value).value_or(1);
     } else if (key == "HeaderSize") {
       const std::vector<double> n = numbers();
       if (n.size() != 1 || !(n[0] >= -1 && n[0] <= 1e15) || n[0] != std::floor(n[0])) bad_value();
@@ -155,6 +163,10 @@ VolumeLayout metaimage_layout(const FileToRead& file) {
   info.voxel.type = known->type;
   info.voxel.channels = static_cast<int>(h.channels);
   info.voxel.big_endian = h.big_endian && bytes_of(info.voxel.type) > 1;
+  if (h.slope != 0) {
+    info.slope = h.slope;
+    info.intercept = h.intercept;
+  }
   set_extents(info, h.size, file.path);
   for (std::size_t i = 0; i < std::min<std::size_t>(4, h.spacing.size()); ++i)
     if (std::fabs(h.spacing[i]) > 0 && std::isfinite(h.spacing[i])) info.spacing[i] = std::fabs(h.spacing[i]);
@@ -170,6 +182,7 @@ VolumeLayout metaimage_layout(const FileToRead& file) {
     info.has_affine = true;
     drop_bad_affine(info);
   }
+  scale_distances(info, h.millimetres);
 
   const std::uint64_t bytes = info.bytes();
   const auto add = [&](const std::string& name, const Opener& open, std::uint64_t start, std::uint64_t share) {
@@ -225,6 +238,9 @@ Envelope make_metaimage(const VolumeInfo& info) {
   for (std::size_t i = 0; i < n; ++i) text += std::string(" ") + number_text(info.spacing[i]);
   text += "\nDimSize = " + std::to_string(info.width) + std::string(" ") + std::to_string(info.height) + " " +
           std::to_string(info.slices) + (fourth ? std::string(" ") + std::to_string(info.volumes) : "");
+  if (info.slope != 1 || info.intercept != 0)
+    text += "\nElementToIntensityFunctionSlope = " + number_text(info.slope) +
+            "\nElementToIntensityFunctionOffset = " + number_text(info.intercept);
   if (info.voxel.channels > 1) text += "\nElementNumberOfChannels = " + std::to_string(info.voxel.channels);
   text += std::string("\nElementType = ") + type->name + "\nElementDataFile = LOCAL\n";
   Envelope e;

@@ -17,10 +17,10 @@ constexpr std::size_t kHeader2 = kLongestNiftiHeader;
 
 /// Places of the fields in the two headers.
 struct FieldPlaces {
-  std::size_t dim, datatype, pixdim, vox_offset, slope, intercept, qform, sform, quatern, qoffset, srow;
+  std::size_t dim, datatype, pixdim, vox_offset, slope, intercept, qform, sform, quatern, qoffset, srow, units;
 };
-constexpr FieldPlaces kPlaces1 = {40, 70, 76, 108, 112, 116, 252, 254, 256, 268, 280};
-constexpr FieldPlaces kPlaces2 = {16, 12, 104, 168, 176, 184, 344, 348, 352, 376, 400};
+constexpr FieldPlaces kPlaces1 = {40, 70, 76, 108, 112, 116, 252, 254, 256, 268, 280, 123};
+constexpr FieldPlaces kPlaces2 = {16, 12, 104, 168, 176, 184, 344, 348, 352, 376, 400, 500};
 
 class NiftiHeader {
  public:
@@ -40,6 +40,10 @@ class NiftiHeader {
   double real(std::size_t offset, std::size_t i) const {
     return second_ ? std::bit_cast<double>(load<std::uint64_t>(offset + 8 * i))
                    : static_cast<double>(std::bit_cast<float>(load<std::uint32_t>(offset + 4 * i)));
+  }
+  /// xyzt_units: of distances in the lowest three bits, of times in the three above.
+  int units() const {
+    return second_ ? static_cast<int>(load<std::uint32_t>(at().units)) : std::to_integer<int>(bytes_[at().units]);
   }
   double vox_offset() const {
     return second_ ? static_cast<double>(static_cast<std::int64_t>(load<std::uint64_t>(at().vox_offset)))
@@ -151,6 +155,9 @@ void set_affine(VolumeInfo& info, const NiftiHeader& h) {
     info.has_affine = true;
   }
   drop_bad_affine(info);
+  const int distances = h.units() & 7, times = h.units() & 0x38;
+  scale_distances(info, distances == 1 ? 1000 : distances == 3 ? 0.001 : 1);
+  info.spacing[3] *= times == 16 ? 0.001 : times == 24 ? 0.000001 : 1;
 }
 
 /// Names the .img of a .hdr may have.
@@ -297,8 +304,7 @@ Envelope make_nifti(const VolumeInfo& info) {
     put(at.sform, 1, second ? 4 : 2);
     for (std::size_t i = 0; i < 12; ++i) put_real(at.srow, i, info.affine[i]);
   }
-  b[second ? 500 : 123] = std::byte{10};  // millimetres and seconds
-  if (second) put(500, 10, 4);
+  put(at.units, 10, second ? 4 : 1);  // millimetres and seconds
   const std::string_view magic = second ? std::string_view("n+2\0\r\n\032\n", 8) : std::string_view("n+1\0", 4);
   std::memcpy(b.data() + (second ? 4 : 344), magic.data(), magic.size());
   Envelope e;

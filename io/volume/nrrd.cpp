@@ -61,6 +61,7 @@ struct NrrdHeader {
   std::vector<std::vector<double>> directions;
   std::vector<double> origin;
   std::vector<std::string> kinds;
+  double millimetres = 1;  ///< in a unit of its space
   std::uint64_t dimension = 0;
   bool big_endian = false;
   bool has_endian = false;
@@ -143,6 +144,8 @@ NrrdHeader read_header(VolumeInput& in, const Limits& limits) {
       h.spacings = parse_numbers(value).value_or(std::vector<double>{});
     } else if (field == "space") {
       h.space = lower(value);
+    } else if (field_is(field, "space units")) {
+      h.millimetres = millimetres_in(value).value_or(1);
     } else if (field_is(field, "space directions")) {
       h.directions = parse_vectors(value);
     } else if (field_is(field, "space origin")) {
@@ -162,17 +165,7 @@ NrrdHeader read_header(VolumeInput& in, const Limits& limits) {
   return h;
 }
 
-void set_geometry(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis) {
-  for (std::size_t i = 0; i < 4 && first_axis + i < h.sizes.size(); ++i) {
-    const std::size_t axis = first_axis + i;
-    double d = axis < h.spacings.size() ? std::fabs(h.spacings[axis]) : 0;
-    if (axis < h.directions.size()) {
-      double sum = 0;
-      for (const double v : h.directions[axis]) sum += v * v;
-      if (sum > 0) d = std::sqrt(sum);
-    }
-    if (d > 0 && std::isfinite(d)) info.spacing[i] = d;
-  }
+void set_affine(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis) {
   // The three spatial axes must be the first three for a matrix from our coordinates.
   if (h.directions.size() < first_axis + 3 || h.origin.size() != 3) return;
   for (std::size_t i = 0; i < 3; ++i)
@@ -188,6 +181,21 @@ void set_geometry(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis)
   }
   info.has_affine = true;
   drop_bad_affine(info);
+}
+
+void set_geometry(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis) {
+  for (std::size_t i = 0; i < 4 && first_axis + i < h.sizes.size(); ++i) {
+    const std::size_t axis = first_axis + i;
+    double d = axis < h.spacings.size() ? std::fabs(h.spacings[axis]) : 0;
+    if (axis < h.directions.size()) {
+      double sum = 0;
+      for (const double v : h.directions[axis]) sum += v * v;
+      if (sum > 0) d = std::sqrt(sum);
+    }
+    if (d > 0 && std::isfinite(d)) info.spacing[i] = d;
+  }
+  set_affine(info, h, first_axis);
+  scale_distances(info, h.millimetres);
 }
 
 /// Names of the data files, in order.

@@ -170,6 +170,10 @@ void set_extents(VolumeInfo& info, const std::vector<std::uint64_t>& size, const
 using AddDataFile = std::function<void(const std::string&, const Opener&, std::uint64_t, std::uint64_t)>;
 void add_data_files(VolumeLayout& layout, const FileToRead& file, const std::vector<std::string>& names,
                     std::uint64_t bytes, const AddDataFile& add);
+/// The millimetres in a unit that a header names, the first of `text`; nothing for a name that is not known.
+std::optional<double> millimetres_in(std::string_view text);
+/// Spacing along x, y, z and matrix of a header whose unit of distance has so many millimetres.
+void scale_distances(VolumeInfo& info, double millimetres);
 /// A matrix with infinities or NaN is none.
 void drop_bad_affine(VolumeInfo& info);
 /// Numbers between spaces, tabs or any of `also`; nothing when something else stands there.

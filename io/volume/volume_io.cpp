@@ -498,6 +498,27 @@ void set_extents(VolumeInfo& info, const std::vector<std::uint64_t>& size, const
   for (std::size_t i = 3; i < size.size(); ++i) info.volumes *= size[i];
 }
 
+std::optional<double> millimetres_in(std::string_view text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"m", 1000},        {"meter", 1000},         {"meters", 1000},
+      {"cm", 10},         {"centimeter", 10},      {"centimeters", 10},
+      {"mm", 1},          {"millimeter", 1},       {"millimeters", 1},
+      {"um", 0.001},      {"µm", 0.001},           {"micron", 0.001},
+      {"microns", 0.001}, {"micrometer", 0.001},   {"micrometers", 0.001},
+      {"nm", 0.000001},   {"nanometer", 0.000001}, {"nanometers", 0.000001}};
+  text = trim(text);
+  if (!text.empty() && text.front() == '"') text.remove_prefix(1);
+  const std::string unit = lower(text.substr(0, text.find_first_of("\" \t")));
+  for (const auto& [name, millimetres] : kUnits)
+    if (unit == name) return millimetres;
+  return std::nullopt;
+}
+
+void scale_distances(VolumeInfo& info, double millimetres) {
+  for (std::size_t i = 0; i < 3; ++i) info.spacing[i] *= millimetres;
+  for (double& v : info.affine) v *= millimetres;
+}
+
 void drop_bad_affine(VolumeInfo& info) {
   for (const double v : info.affine)
     if (!std::isfinite(v)) info.has_affine = false;

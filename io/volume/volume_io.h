@@ -34,7 +34,8 @@ struct VolumeInfo : VolumeDescription {
   bool has_affine = false;
   /// Rows of the matrix from (x, y, z, 1) to millimetres to the right, front and top of the patient.
   std::array<double, 12> affine{};
-  std::array<double, 4> spacing = {1, 1, 1, 1};  ///< between voxels along x, y, z, t; 1 when unknown
+  /// Between voxels along x, y, z, t, in millimetres and seconds; 1 when unknown, as it stands where no unit is named.
+  std::array<double, 4> spacing = {1, 1, 1, 1};
 };
 
 /// How the scalars lie in a file.

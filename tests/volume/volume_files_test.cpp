@@ -331,6 +331,35 @@ TEST_F(VolumeFiles, data_files_lie_beside_their_header) {
   EXPECT_NE(refusal(path("in/a.nhdr")).find("twice"), std::string::npos);
 }
 
+// Distances are told in millimetres and times in seconds, whatever a header counts in.
+TEST_F(VolumeFiles, units_of_headers) {
+  io::VolumeInfo info = small_volume({VoxelType::kU8, false, 1});
+  info.width = info.height = 2;
+  info.slices = info.volumes = 2;
+  info.spacing = {2, 3, 4, 500};
+  info.has_affine = true;
+  info.affine = {2, 0, 0, 10, 0, 3, 0, 20, 0, 0, 4, 30};
+  const VolumeBytes voxels(16);
+  const auto text = [](const io::Envelope& e) {
+    return std::string(reinterpret_cast<const char*>(e.files[0].head.data()), e.files[0].head.size());
+  };
+  std::string nifti = text(io::make_envelope(info, "nii"));
+  nifti[123] = 3 + 16;  // micrometres and milliseconds
+  std::string nrrd = text(io::make_envelope(info, "nrrd"));
+  nrrd.replace(nrrd.find("gzip"), 4, "raw");
+  nrrd.insert(nrrd.find("kinds:"), "space units: \"um\" \"um\" \"um\"\n");
+  std::string meta = text(io::make_envelope(info, "mha"));
+  meta.replace(meta.find("CompressedData = True"), 21, "DistanceUnits = um");
+  for (const auto& [name, head] : {std::pair("a.nii", nifti), std::pair("a.nrrd", nrrd), std::pair("a.mha", meta)}) {
+    save(name, bytes(head) + voxels);
+    const io::VolumeInfo read = pass(name, name).info;
+    EXPECT_NEAR(read.spacing[1], 0.003, 1e-9) << name;
+    EXPECT_NEAR(read.affine[5], 0.003, 1e-9) << name;
+    EXPECT_NEAR(read.affine[11], 0.03, 1e-9) << name;
+    EXPECT_NEAR(read.spacing[3], std::string(name) == "a.nii" ? 0.5 : std::string(name) == "a.mha" ? 500 : 1, 1e-9);
+  }
+}
+
 // Headers that promise much more than there is, or ask for much more work than they are long.
 TEST_F(VolumeFiles, short_files_take_little_memory_and_time) {
   io::VolumeInfo large = small_volume({VoxelType::kF64, false, 1});
