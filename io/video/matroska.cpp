@@ -62,6 +62,9 @@ struct Element {
   bool open_ended = false;    ///< its size is not known
   bool cut = false;           ///< it would go on behind the end of the file
   std::uint64_t missing = 0;  ///< bytes, then
+
+  /// Where it ends by what it says of itself.
+  std::uint64_t whole_end() const { return open_ended ? UINT64_MAX : end + missing; }
 };
 
 /// Elements of a file, or of what is in memory, one after the other.
@@ -185,7 +188,7 @@ struct Track {
   // The BITMAPINFOHEADER: its compression is the FourCC.
   static constexpr std::size_t kBitmapHeader = 40;
   bool is_ours() const {
-    return codec == "V_MS/VFW/FOURCC" && codec_private.size() >= kBitmapHeader &&
+    return number > 0 && codec == "V_MS/VFW/FOURCC" && codec_private.size() >= kBitmapHeader &&
            std::memcmp(codec_private.data() + 16, "TRVL", 4) == 0;
   }
 };
@@ -195,7 +198,7 @@ Track parse_track(Elements& elements, const Element& entry) {
   Track track;
   for (std::uint64_t at = entry.begin; at < entry.end;) {
     const std::optional<Element> e = elements.element(at);
-    if (!e || e->end > entry.end) break;
+    if (!e || e->whole_end() > entry.whole_end()) break;
     switch (e->id) {
       case id::kTrackNumber: track.number = elements.number(*e); break;
       case id::kTrackType: track.type = elements.number(*e); break;
@@ -218,7 +221,7 @@ std::vector<Track> parse_tracks(Elements& elements, const Element& tracks) {
   std::vector<Track> all;
   for (std::uint64_t at = tracks.begin; at < tracks.end && all.size() < kMost;) {
     const std::optional<Element> e = elements.element(at);
-    if (!e) break;
+    if (!e || e->whole_end() > tracks.whole_end()) break;
     if (e->id == id::kTrackEntry) all.push_back(parse_track(elements, *e));
     at = e->end;
   }
@@ -247,6 +250,57 @@ std::size_t head_bytes(const std::vector<std::uint8_t>& data) {
     at += kBoxHeaderBytes + static_cast<std::size_t>(box.length);
   return at;
 }
+
+/// What to do with one element after the other of a segment. Files and pipes are walked alike, so that both find the same
+/// packets. No element goes on behind the one it is in: what lies in a packet lies in no other, and all packets together
+/// are never larger than the file.
+class Walk {
+ public:
+  enum class Step : std::uint8_t {
+    kEnter,      ///< a cluster or block group: go on with its content
+    kPart,       ///< another part of the segment
+    kTimestamp,  ///< of the cluster
+    kBlock,      ///< a packet of some track
+    kPass,       ///< nothing of interest
+    kLost,       ///< it cannot be there: go on with the next cluster
+    kEnd,        ///< the segment is over
+  };
+
+  explicit Walk(const Element& segment) : segment_end_(segment.whole_end()) {}
+
+  /// `e`: the element that begins at `at`, if there is one.
+  Step step(const std::optional<Element>& e, std::uint64_t at) {
+    if (at >= group_end_) group_end_ = 0;
+    if (at >= cluster_end_) cluster_end_ = group_end_ = 0;
+    if (at >= segment_end_) return Step::kEnd;
+    if (!e) return lost();
+    if (is_part_of_segment(e->id)) {  // clusters of unknown size end there, and damaged ones
+      cluster_end_ = group_end_ = 0;
+      if (e->id != id::kCluster) return e->open_ended ? lost() : Step::kPart;
+      cluster_end_ = e->whole_end();
+      return Step::kEnter;
+    }
+    const std::uint64_t limit = group_end_ > 0 ? group_end_ : cluster_end_ > 0 ? cluster_end_ : segment_end_;
+    if (e->open_ended || e->whole_end() > limit) return lost();
+    if (group_end_ > 0) return e->id == id::kBlock ? Step::kBlock : Step::kPass;
+    if (cluster_end_ == 0) return Step::kPass;
+    if (e->id == id::kTimestamp) return Step::kTimestamp;
+    if (e->id == id::kSimpleBlock) return Step::kBlock;
+    if (e->id != id::kBlockGroup) return Step::kPass;
+    group_end_ = e->whole_end();
+    return Step::kEnter;
+  }
+
+ private:
+  Step lost() {
+    cluster_end_ = group_end_ = 0;
+    return Step::kLost;
+  }
+
+  std::uint64_t segment_end_;
+  std::uint64_t cluster_end_ = 0;  ///< 0 = not in a cluster
+  std::uint64_t group_end_ = 0;    ///< of a block group; 0 = not in one
+};
 
 }  // namespace
 
@@ -360,14 +414,21 @@ class MatroskaSource::Parser {
   void parse() {
     const std::optional<Element> segment = find_segment(elements_);
     require(segment.has_value(), ErrorKind::kBadStream, source_.file_.name() + " is no Matroska file");
-    for (std::uint64_t at = segment->begin; at < segment->end;) {
+    Walk walk(*segment);
+    std::uint64_t timestamp = 0;
+    for (std::uint64_t at = segment->begin; at < elements_.size();) {
       const std::optional<Element> e = elements_.element(at);
-      if (!e || (e->cut && !is_part_of_segment(e->id)))
+      const Walk::Step step = walk.step(e, at);
+      if (step == Walk::Step::kEnd) break;
+      if (step == Walk::Step::kLost) {
         at = elements_.next_cluster(at + 1);
-      else if (e->id == id::kCluster)
-        at = cluster(*e);
-      else
-        at = part(*e);
+        continue;
+      }
+      if (step == Walk::Step::kEnter && e->id == id::kCluster) timestamp = 0;
+      if (step == Walk::Step::kTimestamp) timestamp = elements_.number(*e);
+      if (step == Walk::Step::kBlock) block(*e, timestamp);
+      if (step == Walk::Step::kPart) part(*e);
+      at = step == Walk::Step::kEnter ? e->begin : e->end;
     }
     require(track_.has_value(), ErrorKind::kBadStream, source_.file_.name() + " has no track of a Trivelet stream");
     require(!source_.head_.empty(), ErrorKind::kBadStream,
@@ -376,7 +437,7 @@ class MatroskaSource::Parser {
   }
 
  private:
-  std::uint64_t part(const Element& e) {
+  void part(const Element& e) {
     if (e.id == id::kChapters) source_.company_.chapters = true;
     if (e.id == id::kAttachments) source_.company_.attachments = true;
     if (e.id == id::kTracks && !track_) tracks(e);
@@ -388,7 +449,6 @@ class MatroskaSource::Parser {
         source_.tick_ns_ = scale_ns_;
         at = field->end;
       }
-    return e.end;
   }
 
   void tracks(const Element& e) {
@@ -404,29 +464,6 @@ class MatroskaSource::Parser {
       source_.size_ = source_.head_.size();
       track_ = std::move(track);
     }
-  }
-
-  // Where it ends: open-ended ones end where something begins that is no part of clusters.
-  std::uint64_t cluster(const Element& c) {
-    std::uint64_t timestamp = 0;
-    std::uint64_t at = c.begin;
-    while (at < c.end) {
-      const std::optional<Element> e = elements_.element(at);
-      if (!e || e->end > c.end) return elements_.next_cluster(at + 1);
-      if (is_part_of_segment(e->id)) return at;
-      if (e->id == id::kTimestamp) timestamp = elements_.number(*e);
-      if (e->id == id::kSimpleBlock) block(*e, timestamp);
-      if (e->id == id::kBlockGroup) {
-        for (std::uint64_t inner = e->begin; inner < e->end;) {
-          const std::optional<Element> b = elements_.element(inner);
-          if (!b) break;
-          if (b->id == id::kBlock) block(*b, timestamp);
-          inner = b->end;
-        }
-      }
-      at = e->end;
-    }
-    return c.end;
   }
 
   void block(const Element& e, std::uint64_t timestamp) {
@@ -448,11 +485,11 @@ class MatroskaSource::Parser {
       if (scale_ns_ > 0 && ticks < kMost / scale_ns_)
         source_.first_block_ns_ = static_cast<std::int64_t>(ticks * scale_ns_);
     }
-    packet(payload, e.end - payload);
+    packet(payload, e.end - payload, e.cut);
   }
 
-  // Without the repetition of the stream's header.
-  void packet(std::uint64_t at, std::uint64_t bytes) {
+  // Without the repetition of the stream's header. `is_cut`: more of it is missing at the end of the file.
+  void packet(std::uint64_t at, std::uint64_t bytes, bool is_cut) {
     const std::uint8_t* p = elements_.bytes(at, sizeof trivelet::kSignature);
     if (p != nullptr && bytes >= sizeof trivelet::kSignature &&
         std::memcmp(p, trivelet::kSignature, sizeof trivelet::kSignature) == 0) {
@@ -468,7 +505,7 @@ class MatroskaSource::Parser {
       elements_.note(at, std::min<std::uint64_t>(bytes, head.size()));
       const bool same = start.size() >= head.size() && std::equal(head.begin(), head.end(), start.begin());
       // Cut off within it: what is there is passed over.
-      const bool cut = bytes < head.size() && at + bytes == elements_.size();
+      const bool cut = is_cut && bytes < head.size();
       require(same || cut, ErrorKind::kBadStream,
               source_.file_.name() + ": the packet at byte " + std::to_string(at) +
                   " belongs to another stream than those before; files can only be joined by 'join'");
@@ -530,8 +567,44 @@ std::vector<ByteRange> MatroskaSource::places(std::uint64_t begin, std::uint64_t
   return found;
 }
 
-// Masters that hold packets are entered, their ends are not looked for: what follows says itself what it is.
-MatroskaPipe::MatroskaPipe(const std::string& path) : file_(path) {
+namespace {
+
+/// The element that comes next in a pipe, its places counted from the beginning; nothing where there is none.
+std::optional<Element> next_element(InputBytes& pipe) {
+  const std::string_view ahead = pipe.peek(12);
+  std::array<std::uint8_t, 12> bytes{};
+  std::memcpy(bytes.data(), ahead.data(), ahead.size());
+  Elements elements(bytes.data(), bytes.size());
+  std::optional<Element> e = elements.element(0);
+  if (!e || e->begin > ahead.size()) return std::nullopt;
+  // Elements ended it with the bytes that they know.
+  e->begin += pipe.position();
+  e->end += pipe.position() + e->missing;
+  e->cut = false;
+  e->missing = 0;
+  return e;
+}
+
+/// Passes over what is before the content of the segment.
+Element enter_segment(InputBytes& pipe) {
+  const std::optional<Element> ebml = next_element(pipe);
+  const bool known = ebml && ebml->id == id::kEbml && !ebml->open_ended;
+  if (known) pipe.skip(ebml->end - pipe.position());
+  const std::optional<Element> segment = known ? next_element(pipe) : std::nullopt;
+  require(segment && segment->id == id::kSegment, ErrorKind::kBadStream, pipe.name() + " is no Matroska file");
+  pipe.skip(segment->begin - pipe.position());
+  return *segment;
+}
+
+}  // namespace
+
+class MatroskaPipe::State : public Walk {
+ public:
+  using Walk::Walk;
+};
+
+MatroskaPipe::MatroskaPipe(const std::string& path)
+    : file_(path), walk_(std::make_unique<State>(enter_segment(file_))) {
   while (head_.empty() && next_packet()) {
   }
   require(track_ != 0, ErrorKind::kBadStream, file_.name() + " has no track of a Trivelet stream before its packets");
@@ -539,40 +612,31 @@ MatroskaPipe::MatroskaPipe(const std::string& path) : file_(path) {
           file_.name() + ": its Trivelet track has no header, neither in CodecPrivate nor before a GOP");
 }
 
+MatroskaPipe::~MatroskaPipe() = default;
+
 bool MatroskaPipe::next_packet() {
-  for (;;) {
-    const std::string_view ahead = file_.peek(12);
-    if (ahead.empty()) return false;
-    std::array<std::uint8_t, 12> bytes{};
-    std::memcpy(bytes.data(), ahead.data(), ahead.size());
-    Elements elements(bytes.data(), bytes.size());
-    const std::optional<Element> e = elements.element(0);
-    const std::uint64_t position = file_.position();
-    if (!e || e->begin > ahead.size()) {
+  while (!file_.peek(1).empty()) {
+    const std::optional<Element> e = next_element(file_);
+    const Walk::Step step = walk_->step(e, file_.position());
+    if (step == Walk::Step::kEnd) return false;
+    if (step == Walk::Step::kLost) {
       find_cluster();
       continue;
     }
-    // Elements::element() ends them with the bytes it knows.
-    const std::uint64_t length = e->cut ? e->end - e->begin + e->missing : e->end - e->begin;
-    const bool entered = e->id == id::kSegment || e->id == id::kCluster || e->id == id::kBlockGroup;
-    if (!entered && e->open_ended) {
-      find_cluster();
-      continue;
-    }
-    file_.skip(e->begin);
-    if (entered) continue;
-    if (e->id == id::kTracks && track_ == 0) {
-      tracks(length);
-      if (!head_.empty()) return true;
-    } else if ((e->id == id::kSimpleBlock || e->id == id::kBlock) && block(length)) {
-      return true;
-    } else {
+    file_.skip(e->begin - file_.position());
+    if (step == Walk::Step::kEnter) continue;
+    if (step == Walk::Step::kBlock && block(e->end - e->begin)) return true;
+    if (step == Walk::Step::kPart) {
+      if (e->id == id::kTracks && track_ == 0) {
+        tracks(e->end - e->begin);
+        if (!head_.empty()) return true;
+      }
       if (e->id == id::kChapters) company_.chapters = true;
       if (e->id == id::kAttachments) company_.attachments = true;
-      const std::uint64_t done = file_.position() - position - e->begin;
-      if (length > done) file_.skip(length - done);
     }
+    if (e->end > file_.position()) file_.skip(e->end - file_.position());
   }
+  return false;
 }
 
 void MatroskaPipe::find_cluster() {
@@ -604,7 +668,8 @@ void MatroskaPipe::tracks(std::uint64_t length) {
     if (got == 0) break;
   }
   Elements elements(data.data(), data.size());
-  for (Track& track : parse_tracks(elements, {id::kTracks, 0, data.size(), false, false, 0})) {
+  const std::uint64_t missing = length - data.size();
+  for (Track& track : parse_tracks(elements, {id::kTracks, 0, data.size(), false, missing > 0, missing})) {
     if (track_ != 0 || !track.is_ours()) {
       company_.tracks.push_back(track.shown);
       continue;
@@ -643,7 +708,7 @@ bool MatroskaPipe::block(std::uint64_t length) {
     repeated.resize(head_bytes(repeated));
     head_ = repeated;
   }
-  const bool cut = start.size() < head_.size();
+  const bool cut = start.size() < head_.size() && left_ > start.size();
   require(cut || std::equal(head_.begin(), head_.end(), repeated.begin()), ErrorKind::kBadStream,
           file_.name() + ": the packet at byte " + std::to_string(file_.position()) +
               " belongs to another stream than those before; files can only be joined by 'join'");

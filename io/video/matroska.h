@@ -84,6 +84,7 @@ class MatroskaPipe final : public ByteSource {
  public:
   /// Waits for the description of the tracks. Throws as MatroskaSource does; read() does, too.
   explicit MatroskaPipe(const std::string& path);
+  ~MatroskaPipe() override;
   std::size_t read(void* data, std::size_t size) override;
   bool seekable() const override { return false; }
   void seek(std::uint64_t position) override;
@@ -92,12 +93,15 @@ class MatroskaPipe final : public ByteSource {
   const Company& company() const { return company_; }
 
  private:
+  class State;
+
   bool next_packet();
   void find_cluster();
   void tracks(std::uint64_t length);
   bool block(std::uint64_t length);
 
   InputBytes file_;
+  std::unique_ptr<State> walk_;  ///< where it is
   std::vector<std::uint8_t> head_;
   std::size_t head_read_ = 0;
   std::uint64_t track_ = 0;  ///< its number; 0: not yet seen
