@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "codec/base/wait_until_ready.h"
 #include "trivelet/error.h"
 
 namespace trivelet::io {
@@ -45,7 +46,8 @@ std::size_t InputBytes::read_file(void* data, std::size_t size) {
   for (;;) {
     const ssize_t got = ::read(file_, data, std::min(size, kMost));
     if (got >= 0) return static_cast<std::size_t>(got);
-    if (errno != EINTR) fail(ErrorKind::kIo, "cannot read " + name_ + ": " + std::strerror(errno));
+    if (errno != EINTR && !wait_until_ready(file_, POLLIN))
+      fail(ErrorKind::kIo, "cannot read " + name_ + ": " + std::strerror(errno));
   }
 }
 

@@ -1,7 +1,9 @@
 // trivelet: the command line program. A table of subcommands; everything else is in their files.
 
+#include <fcntl.h>
 #include <signal.h>
 #include <spdlog/fmt/fmt.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -102,6 +104,19 @@ void set_up_signals() {
   }
 }
 
+/// A pipe or terminal that somebody set O_NONBLOCK for is opened again: the flag is of all that have it, and neither stdio
+/// nor a look ahead knows what to do with it. What cannot be opened again (a socket) is waited for where it is read.
+void make_blocking(int standard, int access) {
+  struct stat status {};
+  const int flags = fcntl(standard, F_GETFL);
+  if (flags < 0 || (flags & O_NONBLOCK) == 0 || fstat(standard, &status) != 0) return;
+  if (!S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode)) return;
+  const int again = open(fmt::format("/dev/fd/{}", standard).c_str(), access | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (again < 0) return;
+  if (fcntl(again, F_SETFL, fcntl(again, F_GETFL) & ~O_NONBLOCK) == 0) dup2(again, standard);
+  close(again);
+}
+
 /// Runs `action` and turns what it throws into a message and an exit code.
 int run(const cli::Action& action) {
   try {
@@ -139,6 +154,8 @@ int usage_error(const cli::CommandLine& line, const std::string& what) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  make_blocking(STDIN_FILENO, O_RDONLY);
+  make_blocking(STDOUT_FILENO, O_WRONLY);
   cli::log::set_up();
   set_up_signals();
 

@@ -25,6 +25,7 @@
 #include <mutex>
 #include <vector>
 
+#include "codec/base/wait_until_ready.h"
 #include "trivelet/error.h"
 #include "trivelet/streams.h"
 
@@ -130,7 +131,7 @@ struct FileSink::State {
   void write_out(const char* data, std::size_t size) const {
     while (size > 0) {
       const ssize_t written = ::write(file, data, std::min(size, std::size_t{1} << 30));
-      if (written < 0 && errno == EINTR) continue;
+      if (written < 0 && (errno == EINTR || wait_until_ready(file, POLLOUT))) continue;
       if (written < 0) give_up(errno);
       data += written;
       size -= static_cast<std::size_t>(written);

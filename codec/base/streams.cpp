@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "codec/base/wait_until_ready.h"
 #include "trivelet/error.h"
 
 namespace trivelet {
@@ -59,7 +60,7 @@ std::size_t FileSource::read(void* data, std::size_t size) {
   std::size_t done = 0;
   while (done < size) {
     const ssize_t n = ::read(fd_, static_cast<std::byte*>(data) + done, size - done);
-    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EINTR || wait_until_ready(fd_, POLLIN))) continue;
     if (n < 0) fail_errno("cannot read " + name_of(path_));
     if (n == 0) break;
     done += static_cast<std::size_t>(n);
