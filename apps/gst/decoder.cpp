@@ -11,6 +11,7 @@
 
 #include "apps/gst/formats.h"
 #include "apps/players/packet_run.h"
+#include "apps/players/player_times.h"
 #include "codec/base/container.h"
 
 namespace {
@@ -179,7 +180,9 @@ bool announce(TvlDec* self, const VideoInfo& info) {
   gst_video_info_init(&wanted);
   require(gst::format_for(info.format) != GST_VIDEO_FORMAT_UNKNOWN, ErrorKind::kUnsupported,
           "GStreamer has no name for " + trivelet::to_string(info.format));
-  gst::describe(info, wanted);
+  require(gst::describe(info, wanted), ErrorKind::kUnsupported,
+          "GStreamer takes no pictures of " + std::to_string(info.width) + "x" + std::to_string(info.height) +
+              ": their bytes do not fit into its numbers");
   if (!self->has_caps || !gst_video_info_is_equal(&wanted, &self->shown)) {
     GstCaps* caps = gst_video_info_to_caps(&wanted);
     const bool taken = gst_pad_push_event(self->src, gst_event_new_caps(caps)) != FALSE;
@@ -201,9 +204,9 @@ bool announce(TvlDec* self, const VideoInfo& info) {
 GstFlowReturn push_frame(TvlDec* self, const VideoInfo& info, const Gop& gop, int index, GstClockTime time) {
   const FrameTime& at = gop.times()[static_cast<std::size_t>(index)];
   const double tick = info.time_base.value() * static_cast<double>(GST_SECOND);
-  const double since = static_cast<double>(at.pts - gop.times()[0].pts) * tick;
-  const GstClockTime begin = time + static_cast<GstClockTime>(std::max(0.0, since + 0.5));
-  const auto duration = static_cast<GstClockTime>(std::max(0.0, static_cast<double>(at.duration) * tick + 0.5));
+  const std::int64_t since = player_time(ticks_between(gop.times()[0], at), tick);
+  const GstClockTime begin = std::min<GstClockTime>(time, kMostPlayerTime) + static_cast<GstClockTime>(since);
+  const auto duration = static_cast<GstClockTime>(player_time(static_cast<double>(at.duration), tick));
   // After a jump into the middle of a GOP: what is before the place.
   if (gst_segment_clip(&self->segment, GST_FORMAT_TIME, begin, begin + duration, nullptr, nullptr) == FALSE)
     return GST_FLOW_OK;
@@ -231,8 +234,8 @@ GstFlowReturn push_frames(TvlDec* self, const Ahead::Frames& frames) {
   if (!announce(self, info)) return GST_FLOW_NOT_NEGOTIATED;
   GstClockTime begin = frames.time;
   if (!GST_CLOCK_TIME_IS_VALID(begin))
-    begin = static_cast<GstClockTime>(std::max(
-        0.0, static_cast<double>(gop.times()[0].pts) * info.time_base.value() * static_cast<double>(GST_SECOND) + 0.5));
+    begin = static_cast<GstClockTime>(
+        player_time(static_cast<double>(gop.times()[0].pts), info.time_base.value() * static_cast<double>(GST_SECOND)));
   GstFlowReturn flow = GST_FLOW_OK;
   for (int i = 0; i < gop.frames() && flow == GST_FLOW_OK; ++i) flow = push_frame(self, info, gop, i, begin);
   return flow;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apps/gst/formats.h"
+#include "apps/players/player_times.h"
 #include "trivelet/codec.h"
 
 namespace {
@@ -140,9 +141,9 @@ bool set_caps(TvlEnc* self, GstCaps* caps) {
 FrameTime time_of(Session& s, const GstBuffer* buffer) {
   const double ticks = 1 / (s.info.time_base.value() * static_cast<double>(GST_SECOND));
   FrameTime time{s.last_pts == INT64_MIN ? 0 : s.last_pts + kTicksPerFrame, kTicksPerFrame};
-  if (GST_BUFFER_PTS_IS_VALID(buffer)) time.pts = std::llround(static_cast<double>(GST_BUFFER_PTS(buffer)) * ticks);
+  if (GST_BUFFER_PTS_IS_VALID(buffer)) time.pts = player_time(static_cast<double>(GST_BUFFER_PTS(buffer)), ticks);
   if (GST_BUFFER_DURATION_IS_VALID(buffer))
-    time.duration = std::llround(static_cast<double>(GST_BUFFER_DURATION(buffer)) * ticks);
+    time.duration = player_time(static_cast<double>(GST_BUFFER_DURATION(buffer)), ticks);
   // A thousandth of a frame beside is rounding to nanoseconds.
   if (time.duration == kTicksPerFrame - 1 || time.duration == kTicksPerFrame + 1) time.duration = kTicksPerFrame;
   if (s.last_pts != INT64_MIN && time.pts <= s.last_pts) time.pts = s.last_pts + 1;

@@ -116,9 +116,10 @@ void copy_in(const GstVideoFrame& frame, Gop& gop, int index) {
   }
 }
 
-void describe(const VideoInfo& from, GstVideoInfo& to) {
-  gst_video_info_set_format(&to, format_for(from.format), static_cast<guint>(from.width),
-                            static_cast<guint>(from.height));
+bool describe(const VideoInfo& from, GstVideoInfo& to) {
+  if (!gst_video_info_set_format(&to, format_for(from.format), static_cast<guint>(from.width),
+                                 static_cast<guint>(from.height)))
+    return false;
   if (from.frame_rate.num > 0) {
     to.fps_n = from.frame_rate.num;
     to.fps_d = from.frame_rate.den;
@@ -139,6 +140,7 @@ void describe(const VideoInfo& from, GstVideoInfo& to) {
     colour.matrix = gst_video_color_matrix_from_iso(from.colour.matrix);
   if (from.colour.transfer != 2) colour.transfer = gst_video_transfer_function_from_iso(from.colour.transfer);
   if (from.colour.primaries != 2) colour.primaries = gst_video_color_primaries_from_iso(from.colour.primaries);
+  return true;
 }
 
 VideoInfo describe(const GstVideoInfo& from) {

@@ -20,6 +20,7 @@
 #include <vlc_plugin.h>
 
 #include "apps/players/packet_run.h"
+#include "apps/players/player_times.h"
 
 namespace {
 
@@ -113,9 +114,8 @@ void show(decoder_t* vlc, const VideoInfo& info, const Gop& gop, mtime_t time) {
     const int planes = std::min(picture->i_planes, gop.components());
     for (int c = 0; c < planes; ++c)
       copy_plane(gop.plane(c), f, info.format.bits - chroma->bits, chroma->bits == 8, picture->p[c]);
-    const double since =
-        static_cast<double>(gop.times()[static_cast<std::size_t>(f)].pts - gop.times()[0].pts) * info.time_base.value();
-    picture->date = time + static_cast<mtime_t>(since * CLOCK_FREQ);
+    const double since = ticks_between(gop.times()[0], gop.times()[static_cast<std::size_t>(f)]);
+    picture->date = std::min<mtime_t>(time, kMostPlayerTime) + player_time(since, info.time_base.value() * CLOCK_FREQ);
     picture->b_progressive = info.field_order == 0;
     decoder_QueueVideo(vlc, picture);
   }

@@ -1,12 +1,23 @@
-// How long frames last by their own times, which their number and a frame rate tell only where both are constant.
+// Times of frames, which a file may make anything, and how long frames last by them, which their number and a frame rate
+// tell only where both are constant.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "trivelet/types.h"
 
 namespace trivelet {
+
+/// The sum of times that a file says, which may be anything: the end of the range where it would be beyond.
+inline std::int64_t add_times(std::int64_t a, std::int64_t b) {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  if (b > 0 && a > kMost - b) return kMost;
+  if (b < 0 && a < kLeast - b) return kLeast;
+  return a + b;
+}
 
 /// Seconds from the beginning of `first` to the end of `last`, which are `frames` frames. Where their times say the same
 /// as the frame rate to half a frame, or nothing, exactly what the rate says; 0 without a rate.
