@@ -209,8 +209,10 @@ io::ReaderOptions reader_options(const InputOptions& options, const Common& comm
     require(reader.width == 0, ErrorKind::kBadArgument, "--size is given twice: " + size);
     std::tie(reader.width, reader.height) = parse_pair(size, "--size", "width x height, e.g. 1920x1080");
   }
-  if (!options.pixel_format.empty())
-    reader.pixel_format = trivelet::to_string(parse_pixel_format(options.pixel_format));
+  if (!options.pixel_format.empty()) {
+    (void)io::samples_of(options.pixel_format);  // which refuses names that it does not know
+    reader.pixel_format = options.pixel_format;
+  }
   if (!options.frame_rate.empty()) reader.frame_rate = parse_frame_rate(options.frame_rate);
   reader.threads = common.threads;
   return reader;

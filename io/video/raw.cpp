@@ -1,8 +1,11 @@
 // Raw video: the samples of frame after frame, planar, rows without padding, 16-bit samples little-endian. Nothing in
 // the file says what it is, so size and pixel format come from the caller. Planes lie in the order of types.h: Y U V,
-// G B R, or grey, then alpha.
+// G B R, or grey, then alpha. The formats of packed.h have pixel after pixel instead.
+#include <cstddef>
 #include <optional>
+#include <vector>
 
+#include "io/video/packed.h"
 #include "io/video/part_writer.h"
 #include "io/video/planes.h"
 #include "io/video/video_format_table.h"
@@ -23,7 +26,8 @@ class RawReader final : public FrameReader {
     check_dimensions(options.width, options.height, ErrorKind::kBadArgument, name);
     info_.width = options.width;
     info_.height = options.height;
-    info_.format = parse_pixel_format(options.pixel_format);
+    packed_ = packed_format(options.pixel_format);
+    info_.format = samples_of(options.pixel_format);
     set_constant_rate(info_, options.frame_rate.num > 0 ? options.frame_rate : Rational{25, 1});
     frame_bytes_ = frame_bytes(info_);
     if (source_->size()) info_.frames = *source_->size() / frame_bytes_;
@@ -34,9 +38,10 @@ class RawReader final : public FrameReader {
 
   bool read(Gop& gop, int index) override {
     check_gop(gop, index, info_);
-    const std::size_t got = read_planes(*source_, gop, index);
+    const std::size_t got = packed_ ? read_pixels() : read_planes(*source_, gop, index);
     if (got == 0) return false;
     check_whole(got);
+    if (packed_) unpack_pixels(pixels_, *packed_, gop, index);
     check_samples(gop, index, info_.format, source_->name(), frame_);
     gop.times()[static_cast<std::size_t>(index)] = {static_cast<std::int64_t>(frame_), 1};
     ++frame_;
@@ -45,9 +50,10 @@ class RawReader final : public FrameReader {
   }
 
   int read_frames(Gop& gop, int first, int count) override {
-    return read_from_file(*this, *file_, gop, first, count, frame_);
+    return packed_ ? FrameReader::read_frames(gop, first, count)
+                   : read_from_file(*this, *file_, gop, first, count, frame_);
   }
-  bool can_look() const override { return source_->size().has_value(); }
+  bool can_look() const override { return source_->size().has_value() && packed_ == nullptr; }
   int look(Gop& gop, int first, int count, int row, int step) override {
     return look_at_file(*this, *file_, gop, first, count, row, step, frame_);
   }
@@ -69,6 +75,11 @@ class RawReader final : public FrameReader {
   }
 
  private:
+  std::size_t read_pixels() {
+    pixels_.resize(frame_bytes_);
+    return source_->read(pixels_.data(), pixels_.size());
+  }
+
   void check_whole(std::uint64_t got) const {
     require(got == frame_bytes_, ErrorKind::kBadStream,
             source_->name() + ": " + std::to_string(got) + " bytes are left after " + std::to_string(frame_) +
@@ -81,23 +92,32 @@ class RawReader final : public FrameReader {
   std::size_t frame_bytes_ = 0;
   std::uint64_t frame_ = 0;
   std::optional<FrameFile> file_;
+  const PackedFormat* packed_ = nullptr;  ///< null: planes
+  std::vector<std::byte> pixels_;         ///< of a frame, if it is packed
 };
 
 class RawWriter final : public FrameWriter, public SharedWriter {
  public:
   RawWriter(const std::string& path, const VideoInfo& info, const WriterOptions& options)
-      : info_(info), file_(path, options.overwrite) {}
+      : info_(info), file_(path, options.overwrite), packed_(packed_format(options.pixel_format)) {}
 
   void write(const Gop& gop, int index) override {
     check_gop(gop, index, info_);
-    write_planes(gop, index, [&](const void* data, std::size_t size) { file_.write(data, size); });
+    if (packed_) {
+      pack_pixels(gop, index, *packed_, pixels_);
+      file_.write(pixels_.data(), pixels_.size());
+    } else {
+      write_planes(gop, index, [&](const void* data, std::size_t size) { file_.write(data, size); });
+    }
   }
-  SharedOutput shared() override { return shared_file(file_, false); }
+  SharedOutput shared() override { return packed_ ? SharedOutput{} : shared_file(file_, false); }
   void finish() override { file_.commit(); }
 
  private:
   VideoInfo info_;
   FileSink file_;
+  const PackedFormat* packed_;  ///< null: planes
+  std::vector<std::byte> pixels_;
 };
 
 }  // namespace

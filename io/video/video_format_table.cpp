@@ -8,7 +8,7 @@ constexpr std::string_view kRawExtensions = "yuv raw rgb gray";
 
 bool any_pixel_format(InputBytes&, const ReaderOptions&) { return true; }
 bool y4m_as_it_is(InputBytes& source, const ReaderOptions& options) {
-  return options.pixel_format.empty() || parse_pixel_format(options.pixel_format) == peek_y4m_format(source);
+  return options.pixel_format.empty() || samples_of(options.pixel_format) == peek_y4m_format(source);
 }
 bool pnm_as_it_is(InputBytes&, const ReaderOptions& options) { return options.pixel_format.empty(); }
 

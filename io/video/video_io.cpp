@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <optional>
 
+#include "codec/base/frame_times.h"
 #include "codec/base/limits.h"
 #include "io/adapters.h"
+#include "io/video/packed.h"
 #include "io/video/pictures.h"
 #include "io/video/video_format_table.h"
 
@@ -172,7 +174,7 @@ class ConstantRateWriter final : public FrameWriter {
       const MutableVolumeView out = kept_.plane(c);
       for (int y = 0; y < in.shape.height; ++y) std::memcpy(out.row(0, y), in.row(index, y), in.row_bytes());
     }
-    end_ = std::max(place + 1, place_of(time.pts + std::max<std::int64_t>(0, time.duration)));
+    end_ = std::max(place + 1, place_of(add_times(time.pts, std::max<std::int64_t>(0, time.duration))));
   }
   void complete() override {
     if (begun_) fill(end_);
@@ -239,7 +241,7 @@ VideoInfo converted_info(const std::string& path, const VideoInfo& info, const W
     return *nearest;
   }
   VideoInfo to = info;
-  to.format = parse_pixel_format(options.pixel_format);
+  to.format = samples_of(options.pixel_format);
   VideoInfo full = to;
   full.colour.range = 2;
   return !holds(to) && holds(full) ? full : to;
@@ -289,6 +291,11 @@ bool holds_times(const std::string& path, const std::string& format) {
 bool holds_rotation(const std::string& path, const std::string& format) {
   const std::string name = format.empty() ? extension_of(path) : format;
   return name == "mp4" || name == "mov" || name == "m4v";
+}
+
+PixelFormat samples_of(const std::string& pixel_format) {
+  const PackedFormat* packed = packed_format(pixel_format);
+  return packed ? packed->samples : parse_pixel_format(pixel_format);
 }
 
 std::string pipe_format(const VideoInfo& info) { return y4m_holds(info) ? "y4m" : "matroska"; }

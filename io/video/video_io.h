@@ -57,6 +57,8 @@ class FrameReader {
   virtual Metadata metadata() const { return {}; }
   /// With ReaderOptions::recover: why it ended before its end; "" if it did not.
   virtual std::string damage() const { return {}; }
+  /// What was found in what was read until now that the user should know, a sentence each.
+  virtual std::vector<std::string> remarks() const { return {}; }
   /// With ReaderOptions::recover: how many bytes the input lacks at its end by what it says of itself.
   virtual std::uint64_t missing_bytes() const { return 0; }
   /// How long it lasts, where the input says so; 0 = not known.
@@ -120,8 +122,8 @@ class FrameWriter {
 struct WriterOptions {
   std::string format{};  ///< "" = by extension; "y4m", "pnm", "raw", "null", "md5", or FFmpeg's name
   std::string
-      pixel_format{};      ///< convert to it (swscale); "auto": what the output holds with the least loss; "" = never
-  bool overwrite = false;  ///< replace an existing file
+      pixel_format{};  ///< samples_of() it, by swscale; "auto": what the output holds with the least loss; "" = never
+  bool overwrite = false;     ///< replace an existing file
   std::string video_codec{};  ///< FFmpeg only: "" = ffv1 for .mkv/.avi/.nut, libx264 for .mp4/.mov
   int crf = -1;  ///< constant rate factor of codecs that have one; -1 = 18 for libx264, else the codec's own
   int threads = 0;
@@ -135,6 +137,10 @@ struct WriterOptions {
 /// name writes the digest there). A number pattern in the name of a picture ("out/%04d.png") gets a file a frame, from 1
 /// on. Unsupported when the format cannot hold such frames; the message says what can.
 std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
+
+/// What samples a pixel format has: parse_pixel_format(), or of one whose samples lie one behind the other (rgb24, bgra,
+/// rgb48 …). Raw bytes have their order, and only those; frames have planes.
+PixelFormat samples_of(const std::string& pixel_format);
 
 /// The format for standard output where none is named: "y4m", or "matroska" where Y4M has no name for the samples.
 std::string pipe_format(const VideoInfo& info);
