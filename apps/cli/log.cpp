@@ -4,10 +4,13 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
 namespace trivelet::cli::log {
 
@@ -55,6 +58,27 @@ bool is_said(Level level) { return spdlog::should_log(to_spdlog(level)); }
 
 void say(Level level, std::string_view text) {
   spdlog::default_logger_raw()->log(to_spdlog(level), printable(text, true));
+}
+
+namespace {
+
+std::mutex warnings_mutex;
+std::vector<std::string> all_warnings;
+
+}  // namespace
+
+void say_warning(std::string text) {
+  {
+    const std::lock_guard lock(warnings_mutex);
+    if (std::find(all_warnings.begin(), all_warnings.end(), text) != all_warnings.end()) return;
+    all_warnings.push_back(text);
+  }
+  if (is_said(Level::kWarn)) say(Level::kWarn, text);
+}
+
+std::vector<std::string> warnings() {
+  const std::lock_guard lock(warnings_mutex);
+  return all_warnings;
 }
 
 std::string printable(std::string_view text, bool keep_lines) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace trivelet::cli::log {
 
@@ -24,6 +25,10 @@ std::string printable(std::string_view text, bool keep_lines = false);
 bool is_said(Level level);
 /// `text` may have lines, but does nothing else to a terminal: see printable().
 void say(Level level, std::string_view text);
+/// Says a warning, the same one but once, and keeps it for warnings(), also where it is not said.
+void say_warning(std::string text);
+/// All of this run until now, for `info --json`.
+std::vector<std::string> warnings();
 
 template <class... Args>
 void say_formatted(Level level, fmt::format_string<Args...> format, Args&&... args) {
@@ -40,7 +45,7 @@ void info(fmt::format_string<Args...> format, Args&&... args) {
 }
 template <class... Args>
 void warn(fmt::format_string<Args...> format, Args&&... args) {
-  say_formatted<Args...>(Level::kWarn, format, std::forward<Args>(args)...);
+  say_warning(fmt::vformat(format, fmt::make_format_args(args...)));
 }
 template <class... Args>
 void error(fmt::format_string<Args...> format, Args&&... args) {

@@ -150,6 +150,7 @@ int run(Options options, const Common& common, const Command& app) {
   play::Options& player = options.player;
   const Kept kept(player.input);
   require_tvl_file(player.input, "is not a Trivelet stream, nor Matroska with one; other videos are for other players");
+  if (!player.compare.empty()) require_tvl_file(player.compare, "is not a Trivelet stream, nor Matroska with one");
   if (const std::optional<VolumeInStream> volume = volume_in(player.input, common))
     return show_volume(options, *volume, common, app);
   for (const char* option : {"--at", "--window"})
@@ -226,7 +227,7 @@ Action define_play(Command& app, Common& common) {
   app.add_footer(
       "Keys: space pause; left, right 5 s; down, up 60 s; . and , a frame on and back; [ ] slower, faster, backspace\n"
       "normal speed; m mute; s screenshot; f or double click whole screen; o controls; q end.");
-  return [options, &common, app] { return run(*options, common, app); };
+  return [options, &common, app] { return naming(options->player.input, [&] { return run(*options, common, app); }); };
 }
 
 }  // namespace trivelet::cli

@@ -6,6 +6,7 @@
 #include <backends/imgui_impl_sdl.h>
 #include <imgui.h>
 
+#include <cstdlib>
 #include <string_view>
 
 #include "io/video/video_io.h"
@@ -20,6 +21,13 @@ namespace {
 
 Window::Window(const std::string& title, int width, int height, bool hidden, bool full_screen) {
   if (SDL_Init(SDL_INIT_VIDEO | SDL_INIT_EVENTS) != 0) fail_sdl("no display to play on");
+  // Without a display SDL takes drivers that draw into memory.
+  const char* const driver = SDL_GetCurrentVideoDriver();
+  const std::string_view name = driver != nullptr ? driver : "";
+  if (!hidden && std::getenv("SDL_VIDEODRIVER") == nullptr && (name == "offscreen" || name == "dummy")) {
+    close();
+    fail(ErrorKind::kUnsupported, "no display to play on; --headless --screenshot draws a frame into a file");
+  }
   SDL_InitSubSystem(SDL_INIT_AUDIO);  // where there is none, films are silent
   SDL_GL_SetAttribute(SDL_GL_CONTEXT_MAJOR_VERSION, 3);
   SDL_GL_SetAttribute(SDL_GL_CONTEXT_MINOR_VERSION, 3);

@@ -90,16 +90,12 @@ class Clock {
   std::int64_t frames_ = 0;
 };
 
-/// --pix-fmt of an output: names that FFmpeg has for packed pixels mean planes of the same samples.
+/// --pix-fmt of an output. FFmpeg's names that say a range, too, mean the same samples.
 std::string output_pixel_format(const std::string& typed) {
-  constexpr std::pair<std::string_view, const char*> kPacked[] = {
-      {"rgb", "gbrp"},         {"rgb24", "gbrp"},      {"bgr24", "gbrp"},     {"rgba", "gbrap"},
-      {"bgra", "gbrap"},       {"rgb48", "gbrp16"},    {"rgba64", "gbrap16"}, {"yuvj420p", "yuv420p"},
-      {"yuvj422p", "yuv422p"}, {"yuvj444p", "yuv444p"}};
   if (typed.empty() || typed == "auto") return typed;
-  for (const auto& [packed, planes] : kPacked)
-    if (typed == packed) return trivelet::to_string(parse_pixel_format(planes));
-  return trivelet::to_string(parse_pixel_format(typed));
+  const std::string name = typed == "rgb" ? "rgb24" : typed.starts_with("yuvj") ? "yuv" + typed.substr(4) : typed;
+  (void)io::samples_of(name);  // which refuses names that it does not know
+  return name;
 }
 
 /// What the output cannot be of what the stream is.
@@ -556,7 +552,7 @@ Action define_decode(Command& app, Common& common) {
   add_progress_option(app, common);
   add_log_options(app, common);
   app.add_footer("Output formats: " + io::supported_writers() + ".");
-  return [options, &common, app] { return run(*options, common, app); };
+  return [options, &common, app] { return naming(options->input, [&] { return run(*options, common, app); }); };
 }
 
 }  // namespace trivelet::cli

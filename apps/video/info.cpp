@@ -148,6 +148,13 @@ void print_video(const VideoInfo& video, const Length& length) {
                                     range_name(video.colour), video.colour.chroma_location));
 }
 
+/// What was said on standard error, for programs. Last, when all is looked at.
+void put_warnings(Json& json) {
+  json.begin_array("warnings");
+  for (const std::string& warning : log::warnings()) json.value(warning);
+  json.end_array();
+}
+
 void put_company(Json& json, const io::Company& company) {
   json.begin_array("other_tracks");
   for (const io::OtherTrack& track : company.tracks) {
@@ -190,6 +197,8 @@ int info_of_volume(const Options& options, const Common& common) {
     json.member("file", options.input);
     json.member("type", "volume");
     put_volume(json, reader->info(), nullptr, envelope, options.show_private);
+    for (const std::string& remark : reader->remarks()) log::warn("'{}': {}", options.input, remark);
+    put_warnings(json);
     json.end_object();
     fmt::print("{}", json.text());
   } else {
@@ -204,6 +213,7 @@ int info_of_volume(const Options& options, const Common& common) {
 int info_of_video(const Options& options, const Common& common) {
   const auto reader = io::open_reader(options.input, {.recover = true, .limits = limits(common)});
   const VideoInfo& video = reader->info();
+  for (const std::string& remark : reader->remarks()) log::warn("'{}': {}", options.input, remark);
   if (options.json) {
     Json json;
     json.begin_object();
@@ -212,6 +222,7 @@ int info_of_video(const Options& options, const Common& common) {
     put_video(json, video, {video.frames, reader->seconds()});
     put_company(json, reader->company());
     json.member("missing_bytes", reader->missing_bytes());
+    put_warnings(json);
     json.end_object();
     fmt::print("{}", json.text());
   } else {
@@ -396,6 +407,7 @@ void print_stream_json(const Options& options, const StreamInfo& stream, const L
     json.end_object();
   }
   json.end_array();
+  put_warnings(json);
   json.end_object();
   fmt::print("{}", json.text());
 }
@@ -493,7 +505,7 @@ Action define_info(Command& app, Common& common) {
   add_limit_options(app, common);
   add_log_options(app, common);
   app.add_footer("With -v every GOP gets a line: offset, bytes, first frame, frames, bits per pixel.");
-  return [options, &common] { return run(*options, common); };
+  return [options, &common] { return naming(options->input, [&] { return run(*options, common); }); };
 }
 
 }  // namespace trivelet::cli

@@ -37,6 +37,15 @@ void require_whole(const StreamFile& file, const std::string& input, const Limit
   file.source->seek(0);
 }
 
+/// Throws where the stream would cost more than the limits. Damage is copied as it is.
+void refuse_costly(ByteSource& source, const Limits& limits) try {
+  (void)probe(source, limits);
+  source.seek(0);
+} catch (const Error& e) {
+  if (e.kind() != ErrorKind::kBadStream) throw;
+  source.seek(0);
+}
+
 int run_mux(const Options& options, const Common& common) {
   check_output(options.input, options.output, true);
   require(is_matroska_name(options.output), ErrorKind::kBadArgument, "'" + options.output + "' does not end in .mkv");
@@ -58,6 +67,7 @@ int run_demux(const Options& options, const Common& common) {
   require(io::holds_stream(options.input), ErrorKind::kBadStream,
           "'" + options.input + "' is not a Matroska file with a Trivelet stream");
   const StreamFile file = open_stream_file(options.input);
+  refuse_costly(*file.source, limits(common));
   const auto output = open_stream_output(options.output, common, {});
   log::info("{} bytes", copy(file, *output));
   return kExitDone;
@@ -77,16 +87,17 @@ Action define_mux(Command& app, Common& common) {
       "'--tracks-from in.mp4' adds the sound, subtitles, chapters, attachments and tags of the file that the stream "
       "was\n"
       "encoded from. 'trivelet demux' gives the stream back as it was.");
-  return [options, &common] { return run_mux(*options, common); };
+  return [options, &common] { return naming(options->input, [&] { return run_mux(*options, common); }); };
 }
 
 Action define_demux(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->input, "Matroska file with a Trivelet stream").required();
   app.add_option("OUT", options->output, "Stream to write, e.g. out.tvl; - = standard output").required();
+  add_limit_options(app, common);
   add_overwrite_option(app, common);
   add_log_options(app, common);
-  return [options, &common] { return run_demux(*options, common); };
+  return [options, &common] { return naming(options->input, [&] { return run_demux(*options, common); }); };
 }
 
 }  // namespace trivelet::cli

@@ -110,7 +110,7 @@ Action define_plan(Command& app, Common& common) {
       "the same options. Of a film in Matroska that is what its pictures are decoded from, and the heads of all "
       "packets,\n"
       "which tell where those of the pictures are.");
-  return [options, &common] { return run(*options, common); };
+  return [options, &common] { return naming(options->input, [&] { return run(*options, common); }); };
 }
 
 }  // namespace trivelet::cli

@@ -170,7 +170,7 @@ Action define_thumbnail(Command& app, Common& common) {
   add_limit_options(app, common);
   add_work_options(app, common);
   add_log_options(app, common);
-  return [options, &common] { return run(*options, common); };
+  return [options, &common] { return naming(options->input, [&] { return run(*options, common); }); };
 }
 
 }  // namespace trivelet::cli

@@ -148,7 +148,9 @@ Action define_truncate(Command& app, Common& common) {
       "sizes and the quality of the layers; of volumes what was measured, in PSNR and largest error. The result can "
       "be\n"
       "truncated again.");
-  return [options, &common, app] { return run("truncate", *options, common, app); };
+  return [options, &common, app] {
+    return naming(options->input, [&] { return run("truncate", *options, common, app); });
+  };
 }
 
 Action define_extract(Command& app, Common& common) {
@@ -172,7 +174,8 @@ Action define_extract(Command& app, Common& common) {
       .group(kPart);
   add_targets(app, *options, false);
   add_common(app, *options, common);
-  return [options, &common, app] { return run("extract", *options, common, app); };
+  return
+      [options, &common, app] { return naming(options->input, [&] { return run("extract", *options, common, app); }); };
 }
 
 }  // namespace trivelet::cli

@@ -314,7 +314,7 @@ Action define_verify(Command& app, Common& common) {
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);
-  return [options, &common, app] { return run(*options, common, app); };
+  return [options, &common, app] { return naming(options->input, [&] { return run(*options, common, app); }); };
 }
 
 }  // namespace trivelet::cli

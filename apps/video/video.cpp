@@ -22,8 +22,6 @@ namespace trivelet::cli {
 
 namespace {
 
-std::string name_of(const std::string& path) { return path == "-" ? "standard input" : "'" + path + "'"; }
-
 /// The first bytes a pipe will deliver, left in it. Waits up to a second after the first one came, until all are there or
 /// enough(count) of them.
 template <class Enough>
@@ -59,7 +57,10 @@ Piped piped_stream() {
 class TvlReader final : public io::FrameReader {
  public:
   TvlReader(const std::string& path, const Common& common, const FrameRange& range)
-      : file_(open_stream_file(path)), decoder_(*file_.source, params(common, range)), gop_(decoder_.make_gop()) {
+      : path_(path),
+        file_(open_stream_file(path)),
+        decoder_(*file_.source, params(common, range)),
+        gop_(decoder_.make_gop()) {
     warn_of_lost_index(path, decoder_.info().index_damage);
   }
 
@@ -69,7 +70,7 @@ class TvlReader final : public io::FrameReader {
 
   bool read(Gop& gop, int index) override {
     if (next_ >= gop_.frames()) {
-      if (!decoder_.pull(gop_)) return false;
+      if (!naming(path_, [this] { return decoder_.pull(gop_); })) return false;
       next_ = 0;
     }
     const Gop& from = gop_;
@@ -93,6 +94,7 @@ class TvlReader final : public io::FrameReader {
     return p;
   }
 
+  std::string path_;
   StreamFile file_;
   Decoder decoder_;
   Gop gop_;
@@ -100,6 +102,8 @@ class TvlReader final : public io::FrameReader {
 };
 
 }  // namespace
+
+std::string name_of_input(const std::string& path) { return path == "-" ? "standard input" : "'" + path + "'"; }
 
 bool is_tvl_file(const std::string& path) {
   std::array<std::byte, 8> head{};
@@ -129,16 +133,16 @@ void require_tvl_file(const std::string& path, const std::string& is_not) {
 
 VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options, const Common& common,
                        const FrameRange& range)
-    : left_(range.first_seconds ? range.end : range.count()) {
+    : path_(path), left_(range.first_seconds ? range.end : range.count()) {
   require(path != "-" || isatty(STDIN_FILENO) == 0, ErrorKind::kBadArgument,
           "standard input is a terminal, not a video");
   is_tvl_ = options.format.empty() && is_tvl_file(path);
-  require(
-      !is_tvl_ || options.stream.empty(), ErrorKind::kBadArgument,
-      "--stream " + options.stream + ": " + name_of(path) + " is a Trivelet stream; others may hold several videos");
+  require(!is_tvl_ || options.stream.empty(), ErrorKind::kBadArgument,
+          "--stream " + options.stream + ": " + name_of_input(path) +
+              " is a Trivelet stream; others may hold several videos");
   if (is_tvl_) {
     require(!range.has_times(), ErrorKind::kInternal, "times are numbers of frames where a stream is read");
-    reader_ = std::make_unique<TvlReader>(path, common, range);
+    reader_ = naming(path, [&] { return std::make_unique<TvlReader>(path, common, range); });
     info_ = reader_->info();
     company_ = reader_->company();
   } else {
@@ -152,7 +156,7 @@ VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options
     } else if (first > 0) {
       const std::uint64_t skipped = reader_->skip(first);
       require(skipped == first, ErrorKind::kBadArgument,
-              "--frames starts at " + std::to_string(first) + ", but " + name_of(path) + " holds only " +
+              "--frames starts at " + std::to_string(first) + ", but " + name_of_input(path) + " holds only " +
                   count_of(skipped, "frame"));
     }
     if (range.end_seconds) {
@@ -164,18 +168,23 @@ VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options
   }
   require(options.width == 0 || (options.width == info_.width && options.height == info_.height),
           ErrorKind::kBadArgument,
-          "--size " + std::to_string(options.width) + "x" + std::to_string(options.height) + ": " + name_of(path) +
-              " is " + describe(info_) + "; --size is for raw video");
-  require(options.pixel_format.empty() || parse_pixel_format(options.pixel_format) == info_.format,
-          ErrorKind::kBadArgument,
-          "--pix-fmt " + options.pixel_format + ": " + name_of(path) + " is " + describe(info_) +
+          "--size " + std::to_string(options.width) + "x" + std::to_string(options.height) + ": " +
+              name_of_input(path) + " is " + describe(info_) + "; --size is for raw video");
+  require(options.pixel_format.empty() || io::samples_of(options.pixel_format) == info_.format, ErrorKind::kBadArgument,
+          "--pix-fmt " + options.pixel_format + ": " + name_of_input(path) + " is " + describe(info_) +
               " and is not converted; --format ffmpeg or a file that FFmpeg reads would be");
   require(options.frame_rate.num == 0 || options.frame_rate == info_.frame_rate, ErrorKind::kBadArgument,
           "--fps " + std::to_string(options.frame_rate.num) + "/" + std::to_string(options.frame_rate.den) + ": " +
-              name_of(path) + " is " + describe(info_) + " and keeps it");
+              name_of_input(path) + " is " + describe(info_) + " and keeps it");
 }
 
-VideoInput::~VideoInput() = default;
+VideoInput::~VideoInput() {
+  if (!reader_) return;
+  try {
+    for (const std::string& remark : reader_->remarks()) log::warn("{}: {}", name_of_input(path_), remark);
+  } catch (const std::exception&) {  // no memory for the words
+  }
+}
 
 bool VideoInput::read(Gop& gop) {
   gop.set_frames(gop.capacity());
@@ -306,10 +315,33 @@ io::CompanyOptions company_for(const std::string& input, const io::Company& comp
   return taken;
 }
 
+bool names_other_file(const std::string& output) {
+  constexpr std::string_view kOther[] = {"3gp",  "avi", "bmp",  "dcm",  "dpx", "exr", "flv",  "gif", "gray", "gz",
+                                         "h264", "hdr", "hevc", "img",  "j2k", "jp2", "jpeg", "jpg", "m4v",  "mha",
+                                         "mhd",  "mov", "mp4",  "mpeg", "mpg", "mxf", "nhdr", "nii", "nrrd", "nut",
+                                         "ogv",  "pbm", "pgm",  "png",  "pnm", "ppm", "raw",  "rgb", "tga",  "tif",
+                                         "tiff", "ts",  "webm", "webp", "wmv", "y4m", "yuv"};
+  std::string extension = std::filesystem::path(output).extension().string();
+  if (extension.empty()) return false;
+  extension.erase(0, 1);
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return std::find(std::begin(kOther), std::end(kOther), extension) != std::end(kOther);
+}
+
+void require_stream_name(const std::string& output) {
+  require(
+      !names_other_file(output), ErrorKind::kBadArgument,
+      "'" + output +
+          "' is the name of another kind of file, and a Trivelet stream is to be written; name it .tvl, or .mkv for "
+          "a film with sound ('trivelet decode' writes other kinds)");
+}
+
 bool is_matroska_name(const std::string& output) { return std::filesystem::path(output).extension() == ".mkv"; }
 
 std::unique_ptr<io::StreamOutput> open_stream_output(const std::string& output, const Common& common,
                                                      const io::CompanyOptions& company) {
+  require_stream_name(output);
   if (is_matroska_name(output)) return io::make_matroska_output(output, common.overwrite, company);
   return std::make_unique<PlainOutput>(output, common.overwrite);
 }
@@ -416,7 +448,8 @@ int buffer_frames(const VideoInfo& info) {
 }
 
 void warn_of_lost_index(const std::string& path, const std::string& index_damage) {
-  if (!index_damage.empty()) log::warn("{}: {}; the GOPs were found by their packets", name_of(path), index_damage);
+  if (!index_damage.empty())
+    log::warn("{}: {}; the GOPs were found by their packets", name_of_input(path), index_damage);
 }
 
 void check_output(const std::string& input, const std::string& output, bool binary) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/cli/cli.h"
@@ -23,12 +24,27 @@ bool is_tvl_file(const std::string& path);
 /// Throws BadStream, which says what it is not, for other files, and Io for what cannot be opened.
 void require_tvl_file(const std::string& path, const std::string& is_not = "is not a .tvl stream");
 
+/// For messages: the path in quotes, or "standard input".
+std::string name_of_input(const std::string& path);
+/// What `work` returns, which reads a stream. Errors of damage and limits get the name of the file, if they have none.
+template <class Work>
+auto naming(const std::string& path, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& e) {
+    const std::string_view said = e.what();
+    const bool of_input = e.kind() == ErrorKind::kBadStream || said.find("Limits::") != std::string_view::npos;
+    if (!of_input || said.find(path == "-" ? "standard input" : path) != std::string_view::npos) throw;
+    fail(e.kind(), name_of_input(path) + ": " + e.what());
+  }
+}
 /// Opens any video, .tvl included. `range` selects frames; frames before it are skipped here.
 /// Refuses options that the input contradicts: what was typed is obeyed or refused.
 class VideoInput {
  public:
   VideoInput(const std::string& path, const io::ReaderOptions& options, const Common& common,
              const FrameRange& range = {});
+  /// Warns of what was found in what was read.
   ~VideoInput();
 
   /// Of the selected frames; `frames` is 0 when the count is not known.
@@ -57,6 +73,7 @@ class VideoInput {
   template <class Read>
   int take(const Gop& gop, int first, int count, const Read& read);
 
+  std::string path_;
   std::unique_ptr<io::FrameReader> reader_;
   VideoInfo info_;
   io::Company company_;
@@ -107,6 +124,10 @@ io::CompanyOptions company_for(const std::string& input, const io::Company& comp
 /// Options that an output of pictures alone cannot obey.
 void refuse_film_options(const std::string& output, const Command& app);
 
+/// Whether the extension is that of another film, picture or volume: a stream of that name would be taken for one.
+bool names_other_file(const std::string& output);
+/// Refuses such names.
+void require_stream_name(const std::string& output);
 /// Where a stream goes: a file of its own, or Matroska if `output` ends in .mkv.
 bool is_matroska_name(const std::string& output);
 std::unique_ptr<io::StreamOutput> open_stream_output(const std::string& output, const Common& common,

@@ -136,6 +136,7 @@ int run_volume(const EncodeOptions& options, const Common& common, const Command
   refuse_film_options(options.output, app);
   require(!is_matroska_name(options.output), ErrorKind::kBadArgument,
           "'" + options.output + "': volumes have no place in Matroska; write a .tvl file");
+  require_stream_name(options.output);
   CodingOptions coding = options.coding;
   coding.lossless = false;
   EncoderParams params = encoder_params(app, coding, options.reading, common);

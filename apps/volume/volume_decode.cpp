@@ -13,6 +13,7 @@
 #include "apps/cli/progress.h"
 #include "apps/cluster/volume_share.h"
 #include "apps/video/metrics.h"
+#include "apps/video/video.h"
 #include "apps/volume/volume.h"
 #include "codec/edit/verify.h"
 #include "io/md5.h"
@@ -191,6 +192,15 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
   if (!text) {
     io::Envelope envelope = volume.in_stream().envelope;
     const bool other = io::can_make(extension) && !belongs_to(envelope, extension);
+    const bool as_it_was = std::any_of(envelope.files.begin(), envelope.files.end(), [&](const io::VolumeFile& f) {
+      return io::volume_extension(f.name) == extension;
+    });
+    // Folders of DICOM files are named as one likes.
+    const bool folder = envelope.format == "dicom" && !names_other_file(output);
+    require(extension.empty() || other || as_it_was || folder || belongs_to(envelope, extension),
+            ErrorKind::kBadArgument,
+            "'" + output + "': a volume is not written as ." + extension +
+                "; .nii, .nii.gz, .nrrd, .mha and .raw can be, and the name of the files that were encoded");
     if (!whole || other || envelope.files.empty()) {
       require(io::can_make(extension), ErrorKind::kUnsupported,
               "'" + output + "': " + (whole ? "a volume" : "a part of a volume") +

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -43,7 +44,9 @@ void* opaque_of(void* context) {
 }
 
 void on_message(void* context, int level, const char* format, va_list arguments) {
-  if (level > AV_LOG_ERROR) return;
+  // libavcodec's part that conceals says so as information.
+  const bool concealed = level <= AV_LOG_INFO && std::strncmp(format, "concealing ", 11) == 0;
+  if (level > AV_LOG_ERROR && !concealed) return;
   void* const opaque = opaque_of(context);
   const std::lock_guard lock(logs_mutex);
   // Contexts of others may have an opaque of another kind: only logs that we know are used.
@@ -53,7 +56,7 @@ void on_message(void* context, int level, const char* format, va_list arguments)
   std::vsnprintf(text.data(), text.size(), format, arguments);
   std::string message = text.data();
   while (!message.empty() && (message.back() == '\n' || message.back() == ' ')) message.pop_back();
-  (*log)->add(std::move(message));
+  (*log)->add(std::move(message), concealed);
 }
 
 std::string av_text(int code) {
@@ -81,8 +84,14 @@ std::string ErrorLog::take() {
   return std::exchange(first_, {});
 }
 
-void ErrorLog::add(std::string message) {
+bool ErrorLog::take_concealed() {
+  const std::lock_guard lock(logs_mutex);
+  return std::exchange(concealed_, false);
+}
+
+void ErrorLog::add(std::string message, bool concealed) {
   if (first_.empty()) first_ = std::move(message);
+  concealed_ = concealed_ || concealed;
 }
 
 void av_fail(int code, const std::string& what, ErrorKind kind, const std::string& reason) {

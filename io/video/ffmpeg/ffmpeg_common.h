@@ -54,9 +54,8 @@ PacketPtr make_packet();
 /// The text ends with FFmpeg's words for the code, or with `reason` when there is one.
 [[noreturn]] void av_fail(int code, const std::string& what, ErrorKind kind, const std::string& reason = {});
 
-/// What the libraries report at level "error" about one coder or container, which by FFmpeg's definition means
-/// "something went wrong and cannot losslessly be recovered". Many decoders only say so and go on with a concealed or
-/// dropped picture, so this is how damage is seen. While a log exists nothing is printed.
+/// What the libraries report at level "error" about one coder or container: they go on all the same, so that it is the
+/// reason where a call fails, and else something to pass on. While a log exists nothing is printed.
 ///
 /// Set the `opaque` of the AVCodecContext or AVFormatContext to the log, and let the log live longer.
 class ErrorLog {
@@ -67,10 +66,14 @@ class ErrorLog {
   ErrorLog& operator=(const ErrorLog&) = delete;
   /// The first message since the last call, "" when there was none.
   std::string take();
-  void add(std::string message);
+  /// Whether a decoder has replaced samples that it did not have by others, since the last call. Frames are not always
+  /// marked: with several threads the mark of one that is shown later is lost.
+  bool take_concealed();
+  void add(std::string message, bool concealed);
 
  private:
   std::string first_;
+  bool concealed_ = false;
 };
 
 /// The format of types.h that holds the same samples without loss; nothing for floating point, Bayer, hardware

@@ -6,6 +6,8 @@
 #include <new>
 #include <string_view>
 
+#include "codec/base/frame_times.h"
+#include "io/video/ffmpeg/ffmpeg_fields.h"
 #include "io/video/ffmpeg/ffmpeg_sound.h"
 
 namespace trivelet::io {
@@ -20,13 +22,9 @@ const char* kind_of(const AVStream& stream) {
     case AVMEDIA_TYPE_VIDEO: return "video";
     case AVMEDIA_TYPE_AUDIO: return "sound";
     case AVMEDIA_TYPE_SUBTITLE: return "subtitles";
+    case AVMEDIA_TYPE_ATTACHMENT: return "attachment";
     default: return "other";
   }
-}
-
-std::string tag_of(const AVDictionary* tags, const char* key) {
-  const AVDictionaryEntry* entry = av_dict_get(tags, key, nullptr, 0);
-  return entry != nullptr ? entry->value : "";
 }
 
 /// The form that text subtitles have in a container; NONE where they have no single one.
@@ -91,13 +89,6 @@ bool matches(AVFormatContext& input, AVStream& stream, const std::string& specif
   return found > 0;
 }
 
-/// Tags that describe the container they are in.
-bool is_of_container(std::string_view key) {
-  for (const std::string_view own : {"major_brand", "minor_version", "compatible_brands", "encoder", "creation_time"})
-    if (key == own) return true;
-  return false;
-}
-
 }  // namespace
 
 int main_video(AVFormatContext& input, const std::string& specifier, const std::string& name) {
@@ -127,11 +118,14 @@ Company company_of(AVFormatContext& input, int video) {
   company.chapters = input.nb_chapters > 0;
   const AVDictionaryEntry* tag = nullptr;
   while ((tag = av_dict_get(input.metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
-    company.tags = company.tags || !is_of_container(tag->key);
+    company.tags = company.tags || (!is_of_container(tag->key) && std::string_view(tag->key) != "creation_time");
   return company;
 }
 
 namespace {
+
+/// Begins the key of a tag of the video track, where the stream has those of the film, too.
+constexpr std::string_view kOfTrack = "track_";
 
 bool is_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
@@ -188,9 +182,18 @@ void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& m
   };
   const AVDictionaryEntry* tag = nullptr;
   while ((tag = av_dict_get(input.metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
-    if (!is_of_container(tag->key) || std::string_view(tag->key) == "creation_time") add(tag->key, tag->value);
+    if (!is_of_container(tag->key)) add(tag->key, tag->value);
   if (video < 0) return;
   const AVDictionary* own = input.streams[video]->metadata;
+  while ((tag = av_dict_get(own, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
+    const std::string_view key = tag->key;
+    if (!is_of_coding(key) && key != "language" && key != "timecode" && key != "creation_time")
+      add(std::string(kOfTrack) + tag->key, tag->value);
+  }
+  const std::string flags = flags_to_text(input.streams[video]->disposition);
+  const std::string_view container = input.iformat->name;
+  const bool has_flags = container.starts_with("matroska") || container.starts_with("mov");
+  if (flags != "default" && (has_flags || !flags.empty())) add("disposition", flags.empty() ? "none" : flags);
   if (const std::string language = tag_of(own, "language"); !language.empty() && language != "und")
     add("language", language);
   if (const std::string code = tag_of(own, "timecode"); !code.empty() && tag_of(input.metadata, "timecode").empty())
@@ -209,8 +212,14 @@ void add_chapters_and_tags(AVFormatContext& output, const Metadata& metadata) {
       if (!from.title.empty()) av_dict_set(&to->metadata, "title", from.title.c_str(), 0);
     }
   for (const auto& [key, value] : metadata.entries) {
-    AVDictionary** tags = key == "language" && output.nb_streams > 0 ? &output.streams[0]->metadata : &output.metadata;
-    av_dict_set(tags, key.c_str(), value.c_str(), AV_DICT_DONT_OVERWRITE);
+    AVStream* const video = output.nb_streams > 0 ? output.streams[0] : nullptr;
+    if (video != nullptr && key == "disposition")
+      video->disposition = flags_of_text(value);
+    else if (video != nullptr && (key == "language" || key.starts_with(kOfTrack)))
+      av_dict_set(&video->metadata, key.c_str() + (key == "language" ? 0 : kOfTrack.size()), value.c_str(),
+                  AV_DICT_DONT_OVERWRITE);
+    else
+      av_dict_set(&output.metadata, key.c_str(), value.c_str(), AV_DICT_DONT_OVERWRITE);
   }
 }
 
@@ -221,6 +230,7 @@ struct CompanyCopy::Target {
   CodecPtr encoder;
   std::unique_ptr<SoundCoder> sound;  ///< that is coded anew
   std::int64_t last_dts = AV_NOPTS_VALUE;
+  std::optional<std::int64_t> delay;  ///< added to times, which a reader takes off again; null: not yet looked for
   // Of a file in parts, in microseconds: when the last packet began and ended, of this part and those before, and of
   // those before alone.
   std::int64_t begin_us = INT64_MIN;
@@ -231,7 +241,7 @@ struct CompanyCopy::Target {
   /// Parts of one film both have what lies across the cut between them.
   bool is_covered(std::int64_t us, std::int64_t duration_us) const {
     if (from->codecpar->codec_type == AVMEDIA_TYPE_AUDIO && duration_us > 0)
-      return us + duration_us / 2 < covered_end_us;
+      return add_times(us, duration_us / 2) < covered_end_us;
     return us <= covered_begin_us;
   }
 };
@@ -303,7 +313,8 @@ void CompanyCopy::add_to(AVFormatContext& output) {
     AVStream& from = *input_->streams[i];
     from.discard = AVDISCARD_ALL;
     if (static_cast<int>(i) == video) {
-      if (video >= 0) av_dict_copy(&output.streams[0]->metadata, from.metadata, AV_DICT_DONT_OVERWRITE);
+      av_dict_copy(&output.streams[0]->metadata, from.metadata, AV_DICT_DONT_OVERWRITE);
+      output.streams[0]->disposition = flags_of_text(flags_to_text(from.disposition));
       av_dict_set(&output.streams[0]->metadata, "encoder", nullptr, 0);
     } else if (is_wanted(*input_, i, taken)) {
       add_track(from);
@@ -376,8 +387,13 @@ void CompanyCopy::add_track(AVStream& from) {
                                : avformat_query_codec(output_->oformat, codec.codec_id, FF_COMPLIANCE_NORMAL) == 1;
   if (!held && add_converted(from)) return;
   if (!held || codec.codec_type == AVMEDIA_TYPE_DATA) {
-    remarks_.push_back(std::string(kind_of(from)) + " (" + avcodec_get_name(codec.codec_id) + ", track " +
-                       std::to_string(from.index) + "): " + std::string(muxer) + " cannot hold it");
+    const bool known = codec.codec_id != AV_CODEC_ID_NONE || attachment;
+    remarks_.push_back(std::string(kind_of(from)) + " (" +
+                       (attachment ? tag_of(from.metadata, "filename") + ", "
+                        : known    ? std::string(avcodec_get_name(codec.codec_id)) + ", "
+                                   : "") +
+                       "track " + std::to_string(from.index) + "): " +
+                       (known ? std::string(muxer) + " cannot hold it" : "this FFmpeg does not know how it is coded"));
     return;
   }
   auto target = std::make_unique<Target>();
@@ -572,16 +588,18 @@ void CompanyCopy::write_until(std::int64_t us) {
     const AVPacket& p = *packet_;
     const std::int64_t time = p.dts != AV_NOPTS_VALUE ? p.dts : p.pts;
     const AVRational base = input_->streams[p.stream_index]->time_base;
-    const std::int64_t at = time == AV_NOPTS_VALUE ? INT64_MIN : av_rescale_q(time, base, kMicroseconds) + offset_us_;
+    const std::int64_t at =
+        time == AV_NOPTS_VALUE ? INT64_MIN : add_times(av_rescale_q(time, base, kMicroseconds), offset_us_);
     if (at >= us && at < end_us_) return;
     pending_ = false;
     Target* const target = target_of(p);
     const std::int64_t duration = av_rescale_q(p.duration, base, kMicroseconds);
-    const bool passed = at != INT64_MIN && (at + duration <= begin_us_ || (target && target->is_covered(at, duration)));
+    const bool passed =
+        at != INT64_MIN && (add_times(at, duration) <= begin_us_ || (target && target->is_covered(at, duration)));
     if (target == nullptr || passed || at >= end_us_) continue;
     if (at != INT64_MIN) {
       target->begin_us = std::max(target->begin_us, at);
-      target->end_us = std::max(target->end_us, at + duration);
+      target->end_us = std::max(target->end_us, add_times(at, duration));
     }
     write(*target, *packet_);
   }
@@ -601,8 +619,8 @@ void CompanyCopy::write(Target& target, AVPacket& packet) {
   if (target.encoder) return write_converted(target, packet);
   const AVRational base = target.from->time_base;
   const std::int64_t offset = av_rescale_q(offset_us_, kMicroseconds, base);
-  if (packet.pts != AV_NOPTS_VALUE) packet.pts += offset;
-  if (packet.dts != AV_NOPTS_VALUE) packet.dts += offset;
+  if (packet.pts != AV_NOPTS_VALUE) packet.pts = add_times(packet.pts, offset);
+  if (packet.dts != AV_NOPTS_VALUE) packet.dts = add_times(packet.dts, offset);
   if (target.sound) return target.sound->add(&packet, [&](AVPacket& coded) { send_recoded(target, coded); });
   av_packet_rescale_ts(&packet, base, target.to->time_base);
   send(target, packet);
@@ -632,7 +650,7 @@ void CompanyCopy::write_converted(Target& target, AVPacket& packet) {
   if (av_new_packet(out.get(), size) < 0) throw std::bad_alloc();
   std::memcpy(out->data, text.data(), static_cast<std::size_t>(size));
   const std::int64_t offset = av_rescale_q(offset_us_, kMicroseconds, target.from->time_base);
-  out->pts = packet.pts + offset;
+  out->pts = add_times(packet.pts, offset);
   out->dts = out->pts;
   out->duration = packet.duration;
   av_packet_rescale_ts(out.get(), target.from->time_base, target.to->time_base);
@@ -642,11 +660,14 @@ void CompanyCopy::write_converted(Target& target, AVPacket& packet) {
 void CompanyCopy::send(Target& target, AVPacket& packet) {
   packet.stream_index = target.to->index;
   packet.pos = -1;
+  if (!target.delay) target.delay = delay_to_add(*output_, *target.to);
+  if (packet.pts != AV_NOPTS_VALUE) packet.pts = add_times(packet.pts, *target.delay);
+  if (packet.dts != AV_NOPTS_VALUE) packet.dts = add_times(packet.dts, *target.delay);
   if (packet.dts == AV_NOPTS_VALUE) packet.dts = packet.pts;
   // Rounded to a coarser clock two times may fall together.
   if (target.last_dts != AV_NOPTS_VALUE && packet.dts <= target.last_dts &&
       !(output_->oformat->flags & AVFMT_TS_NONSTRICT))
-    packet.dts = target.last_dts + 1;
+    packet.dts = add_times(target.last_dts, 1);
   if (packet.pts != AV_NOPTS_VALUE && packet.pts < packet.dts) packet.pts = packet.dts;
   target.last_dts = packet.dts;
   const int code = av_interleaved_write_frame(output_, &packet);

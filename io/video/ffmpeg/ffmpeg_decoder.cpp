@@ -86,9 +86,25 @@ BufferPtr open_cuda_device(int number) {
   return BufferPtr(device);
 }
 
+void Complaints::add(const std::string& place, const std::string& message) {
+  const std::lock_guard lock(mutex_);
+  if (count_++ == 0) first_ = "near " + place + ": " + message;
+}
+
+std::string Complaints::summary() const {
+  const std::lock_guard lock(mutex_);
+  if (count_ == 0) return {};
+  return "FFmpeg complained " + (count_ == 1 ? "once, " : std::to_string(count_) + " times, first ") + first_ +
+         "; it decoded what it read all the same";
+}
+
 PictureDecoder::PictureDecoder(const std::string& path, Source source, const std::string& demuxer,
-                               const ReaderOptions& options, int threads, AVBufferRef* device)
-    : name_(source ? source->name() : path), source_(std::move(source)), recover_(options.recover) {
+                               const ReaderOptions& options, int threads, AVBufferRef* device,
+                               std::shared_ptr<Complaints> complaints)
+    : name_(source ? source->name() : path),
+      source_(std::move(source)),
+      recover_(options.recover),
+      complaints_(std::move(complaints)) {
   if (source_) missing_bytes_ = bytes_missing_at_end(*source_);
   require(recover_ || missing_bytes_ == 0, ErrorKind::kBadStream,
           name_ + " " + cut_short() + " (ReaderOptions::recover takes what is there)");
@@ -131,7 +147,7 @@ void PictureDecoder::open_input(const std::string& path, const std::string& demu
   if (io_) io_->rethrow();
   if (code < 0) av_fail(code, name_ + ": FFmpeg finds no stream parameters", ErrorKind::kBadStream, log_.take());
   const int index = main_video(*input_, options.stream, name_);
-  if (index < 0) fail(ErrorKind::kBadStream, name_ + ": no video stream in this " + input_->iformat->name + " file");
+  if (index < 0) fail(ErrorKind::kUnsupported, name_ + ": no video stream in this " + input_->iformat->name + " file");
   for (unsigned i = 0; i < input_->nb_streams; ++i)
     if (static_cast<int>(i) != index) input_->streams[i]->discard = AVDISCARD_ALL;
   stream_ = input_->streams[index];
@@ -158,6 +174,7 @@ void PictureDecoder::open_decoder(int threads, AVBufferRef* device) {
     codec_->get_format = prefer_cuda;
   }
   log_.take();  // what happened while looking for streams
+  log_.take_concealed();
   code = avcodec_open2(codec_.get(), codec, nullptr);
   if (code < 0)
     av_fail(code, name_ + ": the " + codec->name + " decoder does not open", ErrorKind::kBadStream, log_.take());
@@ -169,7 +186,8 @@ AVFrame* PictureDecoder::next() {
     const int code = avcodec_receive_frame(codec_.get(), frame_.get());
     if (code != AVERROR(EAGAIN)) check_damage(code == AVERROR_EOF ? 0 : code);
     if (code == AVERROR_EOF) {
-      if (missing_bytes_ > 0 && damage_.empty()) damage_ = cut_short();
+      const bool all_there = stream_->nb_frames > 0 && frames_ >= static_cast<std::uint64_t>(stream_->nb_frames);
+      if (missing_bytes_ > 0 && !all_there && damage_.empty()) damage_ = cut_short();
       return nullptr;
     }
     if (code == AVERROR(EAGAIN)) {
@@ -193,13 +211,27 @@ AVFrame* PictureDecoder::next() {
   }
 }
 
-/// The next packet of our stream. False at the end.
+/// av_read_frame(), until there is something. Demuxers answer "again" where they have passed over something that is no
+/// packet.
+int PictureDecoder::read_any_packet() {
+  // So many in a row come of nothing that goes on: a packet has at least a byte, and no file would be read like that.
+  constexpr int kMost = 1'000'000;
+  int code = AVERROR(EAGAIN);
+  for (int i = 0; i < kMost && code == AVERROR(EAGAIN); ++i) {
+    av_packet_unref(packet_.get());
+    code = av_read_frame(input_.get(), packet_.get());
+    if (io_) io_->rethrow();
+  }
+  return code;
+}
+
+/// The next packet of our stream. False at the end. Those without bytes say that the picture before stays (AVI), and a
+/// decoder would take them for the end.
 bool PictureDecoder::read_packet() {
   int code = 0;
   do {
-    av_packet_unref(packet_.get());
-    code = av_read_frame(input_.get(), packet_.get());
-  } while (code == 0 && packet_->stream_index != stream_->index);
+    code = read_any_packet();
+  } while (code == 0 && (packet_->stream_index != stream_->index || packet_->size == 0));
   if (io_) io_->rethrow();
   if (code != AVERROR_EOF) check_damage(code);
   return code == 0;
@@ -224,10 +256,15 @@ void PictureDecoder::send_packet() {
   check_damage(code);
 }
 
-/// Throws when FFmpeg failed or told of damage. Decoder threads work ahead, so it may lie in one of the next frames.
+/// Throws when FFmpeg failed or made up samples. Decoder threads work ahead, so it may lie in one of the next frames.
 void PictureDecoder::check_damage(int code) {
   const std::string reason = log_.take();
-  if (code >= 0 && (reason.empty() || before_begin_)) return;
+  const bool concealed = log_.take_concealed();
+  if (code >= 0 && before_begin_) return;
+  if (code >= 0 && !concealed) {
+    if (complaints_ && !reason.empty()) complaints_->add(place(), reason);
+    return;
+  }
   if (code == AVERROR_INVALIDDATA && before_begin_) return;
   if (recover_) {
     if (damage_.empty()) damage_ = reason.empty() ? "a packet is damaged" : reason;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,11 +24,25 @@ using BufferPtr = std::unique_ptr<AVBufferRef, FreeBuffer>;
 /// left for streams, which then wait for each other. Throws Unsupported where there is none.
 BufferPtr open_cuda_device(int number);
 
+/// What decoders complained of and decoded all the same. Any thread may use it.
+class Complaints {
+ public:
+  /// `place`: of the frame near which it was.
+  void add(const std::string& place, const std::string& message);
+  /// One sentence; "" if there was nothing.
+  std::string summary() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::string first_;
+  std::uint64_t count_ = 0;
+};
+
 class PictureDecoder {
  public:
   /// `threads` decode, on `device` if there is one; the other arguments as FfmpegAdapter::make_reader() has them.
   PictureDecoder(const std::string& path, Source source, const std::string& demuxer, const ReaderOptions& options,
-                 int threads, AVBufferRef* device = nullptr);
+                 int threads, AVBufferRef* device = nullptr, std::shared_ptr<Complaints> complaints = nullptr);
 
   AVFormatContext& input() const { return *input_; }
   AVStream& stream() const { return *stream_; }
@@ -36,7 +51,9 @@ class PictureDecoder {
   /// "" is as all of it; else FFmpeg reads the file itself.
   bool has_source() const { return io_ != nullptr; }
 
-  /// The next picture, until the call after this; null at the end. Throws for damage, unless it is to be recovered from.
+  /// The next picture, until the call after this; null at the end. Throws for damage, unless it is to be recovered from:
+  /// what cannot be read or decoded, and pictures of which FFmpeg knows or says that samples are not those that were
+  /// coded. Whatever else its decoders complain of is left to `complaints`.
   AVFrame* next();
   /// Where decoding can begin anew: time stamps of the container's index, and when the first picture there is shown.
   struct Entry {
@@ -62,6 +79,7 @@ class PictureDecoder {
   void open_decoder(int threads, AVBufferRef* device);
   void send_packet();
   bool read_packet();
+  int read_any_packet();
   void check_damage(int code);
   std::string cut_short() const;
   std::string place() const;
@@ -80,6 +98,7 @@ class PictureDecoder {
   bool recovered_ = false;  ///< and nothing intact is left
   std::uint64_t missing_bytes_ = 0;
   std::string damage_;
+  std::shared_ptr<Complaints> complaints_;
   std::uint64_t frames_ = 0;    ///< that were delivered, since `begin_`
   std::optional<Entry> begin_;  ///< of a seek
   bool before_begin_ = false;   ///< pictures that need others before `begin_` are still to be passed over

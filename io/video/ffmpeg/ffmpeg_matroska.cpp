@@ -13,6 +13,7 @@
 #include "io/video/ffmpeg/ffmpeg_bytes.h"
 #include "io/video/ffmpeg/ffmpeg_common.h"
 #include "io/video/ffmpeg/ffmpeg_company.h"
+#include "io/video/ffmpeg/ffmpeg_fields.h"
 #include "io/video/matroska.h"
 
 namespace trivelet::io {
@@ -41,11 +42,12 @@ class MatroskaOutput final : public StreamOutput {
 
   void finish() override {
     if (finished_) return;
-    require(ended_ && buffer_.empty(), ErrorKind::kInternal, "the stream for " + name_ + " has no end");
+    require(ended_ && buffer_.empty(), ErrorKind::kBadStream, "the stream for " + name_ + " has no end");
     check(av_write_trailer(format_.get()));
     avio_flush(io_->context());
     io_->rethrow();
     file_.seek(file_.position());  // writes out what is buffered
+    if (!file_.temporary_path().empty()) lost_ = lost_fields(*format_, file_.temporary_path());
     finished_ = true;
   }
 
@@ -56,7 +58,9 @@ class MatroskaOutput final : public StreamOutput {
 
   const std::string& temporary_path() const override { return file_.temporary_path(); }
   std::vector<std::string> remarks() const override {
-    return company_ ? company_->remarks() : std::vector<std::string>();
+    std::vector<std::string> all = company_ ? company_->remarks() : std::vector<std::string>();
+    if (!lost_.empty()) all.push_back(lost_);
+    return all;
   }
 
  private:
@@ -65,7 +69,7 @@ class MatroskaOutput final : public StreamOutput {
     if (!signature_seen_) return sizeof kSignature;
     if (buffer_.size() < kBoxHeaderBytes) return kBoxHeaderBytes;
     Box box;
-    require(parse_box_header(buffer_.data(), box), ErrorKind::kInternal, "the stream for " + name_ + " is damaged");
+    require(parse_box_header(buffer_.data(), box), ErrorKind::kBadStream, "the stream for " + name_ + " is damaged");
     constexpr std::uint64_t kMost = INT_MAX / 2;  // libavformat counts with int
     require(box.length < kMost, ErrorKind::kUnsupported,
             name_ + ": a GOP of " + std::to_string(box.length) + " bytes is too large for a packet; the limit is " +
@@ -112,7 +116,8 @@ class MatroskaOutput final : public StreamOutput {
     if (!format_) open();
     write_held();
     const auto bytes = load_little_endian<std::uint32_t>(buffer_.data() + kBoxHeaderBytes);
-    require(bytes >= 8 && bytes <= buffer_.size() - kBoxHeaderBytes, ErrorKind::kInternal, "a GOP without a header");
+    require(bytes >= 8 && bytes <= buffer_.size() - kBoxHeaderBytes, ErrorKind::kBadStream,
+            "the stream for " + name_ + " has a GOP without a header");
     const GopHeader gop = parse_gop_header(header_, buffer_.data() + kBoxHeaderBytes, bytes);
     const std::int64_t first = microseconds(gop.times.front().pts);
     end_us_ = microseconds(gop.times.back().pts) + microseconds(gop.times.back().duration);
@@ -138,7 +143,9 @@ class MatroskaOutput final : public StreamOutput {
     if (!format_) open();
     if (company_) company_->finish(end_us_);
     held_.insert(held_.end(), buffer_.begin(), buffer_.end());
-    write_packet(end_us_, 0, false, held_);
+    // Within the last frame: libavformat would give a packet behind it the length of a frame, and the file with it.
+    const std::int64_t at = std::max(held_us_, end_us_ - 1000);
+    write_packet(at, end_us_ - at, false, held_);
     ended_ = true;
   }
 
@@ -208,6 +215,8 @@ class MatroskaOutput final : public StreamOutput {
     std::copy(head_.begin(), head_.end(), codec.extradata);
     codec.extradata_size = static_cast<int>(head_.size());
     stream->time_base = {1, 1000};
+    stream->disposition = AV_DISPOSITION_DEFAULT;
+    if (video.field_order != 0) codec.field_order = video.field_order == 1 ? AV_FIELD_TT : AV_FIELD_BB;
   }
 
   void check(int code) {
@@ -235,6 +244,7 @@ class MatroskaOutput final : public StreamOutput {
   bool ended_ = false;
   bool finished_ = false;
   std::int64_t end_us_ = 0;
+  std::string lost_;  ///< what Matroska does not hold of tags and the like
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 // picture is decoded at opening: only then are size, pixel layout and colour tags certain. Pictures go into planes by
 // unpack(), exactly, or from a GPU's memory by DevicePictures; swscale is used only when the caller asks for another pixel
 // format. Damage is an error and names the frame; nothing is skipped or concealed in silence, but what the video engine of
-// a GPU conceals and tells nobody.
+// a GPU conceals and tells nobody. What decoders only complain of is coded, and said.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "codec/base/frame_times.h"
 #include "io/video/ffmpeg/ffmpeg_company.h"
 #include "io/video/ffmpeg/ffmpeg_convert.h"
 #include "io/video/ffmpeg/ffmpeg_decoder.h"
@@ -76,6 +77,14 @@ constexpr double kLeastSegment = 1.5;  // seconds
 // Of which all decoders make the same samples.
 constexpr std::array kExactCodecs = {AV_CODEC_ID_H264, AV_CODEC_ID_HEVC, AV_CODEC_ID_AV1, AV_CODEC_ID_VP9,
                                      AV_CODEC_ID_VP8};
+
+/// The format of 16 bits with the same components.
+std::string integers_for(AVPixelFormat format) {
+  const AVPixFmtDescriptor* desc = av_pix_fmt_desc_get(format);
+  const bool alpha = desc != nullptr && (desc->flags & AV_PIX_FMT_FLAG_ALPHA) != 0;
+  const bool grey = desc != nullptr && desc->nb_components <= 2 && (desc->flags & AV_PIX_FMT_FLAG_RGB) == 0;
+  return grey ? (alpha ? "ya16" : "gray16") : alpha ? "gbrap16" : "gbrp16";
+}
 
 class FfmpegReader final : public FrameReader {
  public:
@@ -165,6 +174,10 @@ class FfmpegReader final : public FrameReader {
 
   Metadata metadata() const override { return metadata_; }
   std::string damage() const override { return decoder_->damage(); }
+  std::vector<std::string> remarks() const override {
+    const std::string complaints = complaints_->summary();
+    return complaints.empty() ? std::vector<std::string>() : std::vector{complaints};
+  }
   std::uint64_t missing_bytes() const override { return decoder_->missing_bytes(); }
   double seconds() const override {
     if (own_rate_ || !decoder_->has_source()) return 0;  // of pictures in a row nothing is known
@@ -185,7 +198,7 @@ class FfmpegReader final : public FrameReader {
 
  private:
   std::unique_ptr<PictureDecoder> open(Source source, AVBufferRef* device, int threads) const {
-    return std::make_unique<PictureDecoder>(path_, std::move(source), demuxer_, options_, threads, device);
+    return std::make_unique<PictureDecoder>(path_, std::move(source), demuxer_, options_, threads, device, complaints_);
   }
   Source open_file() const { return std::make_unique<InputBytes>(path_); }
   /// Whether the file can be opened as often as it takes.
@@ -229,7 +242,7 @@ class FfmpegReader final : public FrameReader {
       const AVPixelFormat samples = decoder_->sample_format(*frame_);
       const std::optional<PixelFormat> format = same_samples(samples);
       if (!format || format->model == ColourModel::kGrey) return av_get_pix_fmt_name(samples);
-      if (!options_.pixel_format.empty() && parse_pixel_format(options_.pixel_format) != *format)
+      if (!options_.pixel_format.empty() && samples_of(options_.pixel_format) != *format)
         return "converting to " + options_.pixel_format + " is the CPU's";
       return makes_same(*frame_, *format) ? "" : "its first picture is not the one that the CPU decodes";
     } catch (const Error& e) {  // what is wrong with the file itself the CPU finds again
@@ -369,7 +382,7 @@ class FfmpegReader final : public FrameReader {
     if (own_rate_) return {static_cast<std::int64_t>(frames_), 1};
     FrameTime time{frame_->best_effort_timestamp, duration_of(*frame_)};
     if (time.duration <= 0) time.duration = frame_ticks_;
-    if (time.pts == AV_NOPTS_VALUE) time.pts = frames_ == 0 ? 0 : last_time_.pts + last_time_.duration;
+    if (time.pts == AV_NOPTS_VALUE) time.pts = frames_ == 0 ? 0 : add_times(last_time_.pts, last_time_.duration);
     return time;
   }
   FrameTime next_time() { return last_time_ = time_of_frame(); }
@@ -399,14 +412,15 @@ class FfmpegReader final : public FrameReader {
       info_.rotation = rotation_of(data->data);
 
     const std::optional<PixelFormat> exact = device_ ? same_samples(first_format_) : unpack_format(*frame_);
-    if (!options.pixel_format.empty()) info_.format = parse_pixel_format(options.pixel_format);
+    if (!options.pixel_format.empty()) info_.format = samples_of(options.pixel_format);
     if (exact && (options.pixel_format.empty() || info_.format == *exact)) {
       info_.format = *exact;
       return;
     }
     require(!options.pixel_format.empty(), ErrorKind::kUnsupported,
             name_ + ": the pixel format " + size_and_format(first_width_, first_height_, first_format_) +
-                " has no planes of integers; ask for a conversion (ReaderOptions::pixel_format gbrp16)");
+                " has no planes of integers; ask for a conversion (ReaderOptions::pixel_format " +
+                integers_for(first_format_) + ")");
     const AVPixelFormat to = planar_av_format(info_.format);
     require(to != AV_PIX_FMT_NONE, ErrorKind::kUnsupported,
             name_ + ": FFmpeg cannot convert " + av_get_pix_fmt_name(first_format_) + " to " + to_string(info_.format));
@@ -429,6 +443,7 @@ class FfmpegReader final : public FrameReader {
   std::string name_;
   const std::string path_, demuxer_;
   const ReaderOptions options_;
+  const std::shared_ptr<Complaints> complaints_ = std::make_shared<Complaints>();
   BufferPtr device_;  ///< null: the CPU decodes
   std::unique_ptr<PictureDecoder> decoder_;
   DecodedPicture picture_;    ///< of segments_

@@ -1,14 +1,90 @@
 #include "io/video/ffmpeg/ffmpeg_sound.h"
 
+#include "io/video/ffmpeg/ffmpeg_bytes.h"
+
 #include <algorithm>
 #include <iterator>
 #include <new>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace trivelet::io {
 
 namespace {
+
+/// Bytes that libavformat reads again.
+class MemoryIo final : public CustomIo {
+ public:
+  MemoryIo(const std::uint8_t* data, std::size_t size)
+      : CustomIo(this, read, nullptr, nullptr), data_(data), left_(size) {}
+
+ private:
+  static int read(void* opaque, std::uint8_t* data, int size) {
+    auto& self = *static_cast<MemoryIo*>(opaque);
+    const std::size_t n = std::min(self.left_, static_cast<std::size_t>(size));
+    std::copy_n(self.data_, n, data);
+    self.data_ += n;
+    self.left_ -= n;
+    return n == 0 ? AVERROR_EOF : static_cast<int>(n);
+  }
+
+  const std::uint8_t* data_;
+  std::size_t left_;
+};
+
+struct FreeBytes {
+  void operator()(std::uint8_t* p) const { av_free(p); }
+};
+using Bytes = std::unique_ptr<std::uint8_t, FreeBytes>;
+
+constexpr std::int64_t kTestTime = 1000;  // milliseconds
+
+/// A file of one packet of Opus at kTestTime, with 10 ms of codec delay. Null if it cannot be written.
+Bytes write_test_file(int& size) {
+  constexpr std::uint8_t kHead[] = {'O', 'p', 'u', 's', 'H', 'e', 'a', 'd', 1, 1, 0xE0, 1, 0x80, 0xBB, 0, 0, 0, 0, 0};
+  AVFormatContext* context = nullptr;
+  if (avformat_alloc_output_context2(&context, nullptr, "matroska", nullptr) < 0) return nullptr;
+  const FormatPtr format(context);
+  AVStream* const track = avformat_new_stream(context, nullptr);
+  const PacketPtr packet = make_packet();
+  if (track == nullptr || av_new_packet(packet.get(), 1) < 0) throw std::bad_alloc();
+  AVCodecParameters& codec = *track->codecpar;
+  codec.codec_type = AVMEDIA_TYPE_AUDIO;
+  codec.codec_id = AV_CODEC_ID_OPUS;
+  codec.sample_rate = 48000;
+  codec.initial_padding = 480;
+  av_channel_layout_default(&codec.ch_layout, 1);
+  codec.extradata = static_cast<std::uint8_t*>(av_mallocz(sizeof kHead + AV_INPUT_BUFFER_PADDING_SIZE));
+  if (codec.extradata == nullptr || avio_open_dyn_buf(&context->pb) < 0) throw std::bad_alloc();
+  std::copy(std::begin(kHead), std::end(kHead), codec.extradata);
+  codec.extradata_size = sizeof kHead;
+  track->time_base = {1, 1000};
+  packet->data[0] = 0;
+  packet->pts = packet->dts = kTestTime;
+  packet->duration = 20;
+  const bool written = avformat_write_header(context, nullptr) >= 0 && av_write_frame(context, packet.get()) >= 0 &&
+                       av_write_trailer(context) >= 0;
+  std::uint8_t* data = nullptr;
+  size = avio_close_dyn_buf(context->pb, &data);
+  context->pb = nullptr;
+  return Bytes(written ? data : (av_free(data), nullptr));
+}
+
+/// Whether FFmpeg's reader of Matroska gives the time that its writer got.
+bool matroska_keeps_times() {
+  int size = 0;
+  const Bytes file = write_test_file(size);
+  if (!file) return true;
+  MemoryIo io(file.get(), static_cast<std::size_t>(size));
+  AVFormatContext* context = avformat_alloc_context();
+  if (context == nullptr) throw std::bad_alloc();
+  context->pb = io.context();
+  if (avformat_open_input(&context, "", av_find_input_format("matroska"), nullptr) < 0) return true;
+  const InputPtr input(context);
+  const PacketPtr packet = make_packet();
+  return av_read_frame(context, packet.get()) < 0 || packet->pts == kTestTime;
+}
 
 /// One to eight channels of Opus. What is placed otherwise, as 5.1 with channels at the side, is mixed into these.
 constexpr std::uint64_t kOpusLayouts[] = {AV_CH_LAYOUT_MONO,    AV_CH_LAYOUT_STEREO,       AV_CH_LAYOUT_SURROUND,
@@ -39,6 +115,15 @@ AVSampleFormat format_for(const AVCodec& codec, AVSampleFormat from, int raw_bit
 }
 
 }  // namespace
+
+std::int64_t delay_to_add(const AVFormatContext& output, const AVStream& track) {
+  const AVCodecParameters& codec = *track.codecpar;
+  const std::string_view muxer = output.oformat->name;
+  if ((muxer != "matroska" && muxer != "webm") || codec.codec_id != AV_CODEC_ID_OPUS || codec.initial_padding <= 0)
+    return 0;
+  static const bool keeps = matroska_keeps_times();
+  return keeps ? 0 : av_rescale_q(codec.initial_padding, {1, 48000}, track.time_base);
+}
 
 SoundCoder::SoundCoder(const AVStream& from, const std::string& codec, bool global_header, std::string name)
     : name_(std::move(name)), base_(from.time_base) {

@@ -15,6 +15,11 @@ extern "C" {
 
 namespace trivelet::io {
 
+/// What to add to the times of a track that is written, in its time base. Opus is decoded with samples before its first
+/// one, the codec delay, which readers of Matroska take off the times of packets. FFmpeg's muxer adds it first in some
+/// versions and does not in others (5.1): each copy of a track would be shifted by it.
+std::int64_t delay_to_add(const AVFormatContext& output, const AVStream& track);
+
 class SoundCoder {
  public:
   /// Gets encoded packets, with times in units of encoder().time_base.

@@ -13,10 +13,12 @@
 #include <type_traits>
 #include <utility>
 
+#include "codec/base/frame_times.h"
 #include "io/video/ffmpeg/ffmpeg_bytes.h"
 #include "io/video/ffmpeg/ffmpeg_common.h"
 #include "io/video/ffmpeg/ffmpeg_company.h"
 #include "io/video/ffmpeg/ffmpeg_convert.h"
+#include "io/video/ffmpeg/ffmpeg_fields.h"
 #include "io/video/planes.h"
 #include "io/video/video_format_table.h"
 
@@ -194,7 +196,8 @@ class FfmpegWriter final : public FrameWriter {
   void write(const Gop& gop, int index) override {
     check_gop(gop, index, info_);
     require(!choice_.one_picture || frames_ == 0, ErrorKind::kUnsupported,
-            name_ + ": " + choice_.codec->name + " files hold one picture; write numbered ones (img%04d.png) or a video file (.mkv)");
+            name_ + ": " + choice_.codec->name +
+                " files hold one picture; write numbered ones (img%04d.png) or a video file (.mkv)");
     if (av_frame_make_writable(frame_.get()) < 0) throw std::bad_alloc();
     if (choice_.few_colours)
       pack_few_colours(gop, index);
@@ -215,10 +218,14 @@ class FfmpegWriter final : public FrameWriter {
     int code = avcodec_send_frame(codec_.get(), nullptr);
     if (code < 0) av_fail(code, name_ + ": the encoder does not finish", ErrorKind::kInternal, log_.take());
     drain();
-    if (company_) company_->finish(microseconds(last_pts_ + last_duration_));
+    if (company_) company_->finish(microseconds(add_times(last_pts_, last_duration_)));
     code = av_write_trailer(format_.get());
     avio_flush(io_->context());
     check_written(code);
+    if (!choice_.one_picture && !file_.temporary_path().empty()) {
+      file_.seek(file_.position());  // writes out what is buffered
+      lost_ = lost_fields(*format_, file_.temporary_path());
+    }
     codec_.reset();
     frame_.reset();
     packet_.reset();
@@ -234,7 +241,9 @@ class FfmpegWriter final : public FrameWriter {
   }
 
   std::vector<std::string> remarks() const override {
-    return company_ ? company_->remarks() : std::vector<std::string>();
+    std::vector<std::string> all = company_ ? company_->remarks() : std::vector<std::string>();
+    if (!lost_.empty()) all.push_back(lost_);
+    return all;
   }
 
  private:
@@ -334,6 +343,7 @@ class FfmpegWriter final : public FrameWriter {
     stream_->avg_frame_rate = rate_;
     stream_->r_frame_rate = rate_;
     stream_->sample_aspect_ratio = codec_->sample_aspect_ratio;
+    stream_->disposition = AV_DISPOSITION_DEFAULT;
     if (info_.rotation != 0) {
       std::uint8_t* matrix = av_stream_new_side_data(stream_, AV_PKT_DATA_DISPLAYMATRIX, 9 * sizeof(std::int32_t));
       if (matrix == nullptr) throw std::bad_alloc();
@@ -354,8 +364,9 @@ class FfmpegWriter final : public FrameWriter {
     }
     if (frames_ == 0) first_pts_ = time.pts;
     if (frames_ > 0 && time.pts <= last_pts_)
-      time.pts = std::max(last_pts_ + 1, first_pts_ + av_rescale_q(static_cast<std::int64_t>(frames_), av_inv_q(rate_),
-                                                                   codec_->time_base));
+      time.pts = std::max(
+          add_times(last_pts_, 1),
+          add_times(first_pts_, av_rescale_q(static_cast<std::int64_t>(frames_), av_inv_q(rate_), codec_->time_base)));
     if (time.duration <= 0) time.duration = one;
     last_pts_ = time.pts;
     last_duration_ = time.duration;
@@ -412,6 +423,7 @@ class FfmpegWriter final : public FrameWriter {
   std::int64_t first_pts_ = 0;
   std::int64_t last_pts_ = 0;
   std::int64_t last_duration_ = 0;
+  std::string lost_;                                ///< what the container does not hold of tags and the like
   std::map<std::int64_t, std::int64_t> durations_;  ///< of frames in the encoder, by time
 };
 

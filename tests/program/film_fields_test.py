@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Every field that ffprobe knows of a film, through .mkv and .tvl and out again: the same, or named in a warning.
+
+    tests/program/film_fields_test.py path/to/trivelet
+
+Films of several containers, with flags, languages, titles, dates, chapters, attachments and colours; a sample of the pairs
+of containers, all with TRIVELET_FULL=1. Skipped without ffmpeg.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import program  # noqa: E402
+from program import check, failures, ffmpeg, run  # noqa: E402
+
+FULL = os.environ.get("TRIVELET_FULL", "0") not in ("", "0")
+FAST = ["--preset", "fast", "-q", "40", "--gop", "10", "-y"]
+DATE = "2020-01-02T03:04:05.000000Z"
+
+# What ffprobe says of a file and of a codec, and not of the film: another codec and container have other ones.
+OF_FILE = {"filename", "size", "bit_rate", "probe_score", "format_name", "format_long_name", "nb_streams"}
+OF_CODING = {
+    "codec_name", "codec_long_name", "profile", "level", "codec_tag", "codec_tag_string", "coded_width", "coded_height", "refs",
+    "has_b_frames", "is_avc", "nal_length_size", "extradata_size", "closed_captions", "film_grain", "id", "time_base", "start_pts",
+    "duration_ts", "nb_frames", "bit_rate", "max_bit_rate", "bits_per_raw_sample", "quarter_sample", "divx_packed",
+}  # fmt: skip
+# ffprobe cannot know these of a stream of ours in Matroska. `info` does, and what is decoded has them again.
+OF_DECODER = {"pix_fmt", "field_order"}
+# Tags that muxers write of themselves.
+OF_MUXER = {"encoder", "duration", "handler_name", "vendor_id", "major_brand", "minor_version", "compatible_brands"}
+# To a millisecond of Matroska's, and a packet of sound, of which MP4 hides what is before the beginning and behind the end.
+NEARLY = {"start_time": 0.0251, "duration": 0.0261, "start": 0.0011, "end": 0.0011}
+
+
+def fields(file: Path) -> dict:
+    """Where, what: value."""
+    command = ["ffprobe", "-v", "error", "-show_format", "-show_streams", "-show_chapters", "-of", "json", str(file)]
+    told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    found = {}
+
+    def add(where: str, what: dict, ignored: set) -> None:
+        for name, value in what.items():
+            if isinstance(value, dict):
+                kind = {"disposition": "flag ", "tags": "tag "}[name]
+                add(where, {kind + k.lower(): v for k, v in value.items()}, {"tag " + n for n in OF_MUXER})
+            elif name not in ignored and not isinstance(value, list):
+                found[where, name] = value
+
+    add("film", told["format"], OF_FILE)
+    streams = [s for s in told["streams"] if s.get("codec_tag_string") != "text"]  # MP4's track of chapters
+    for i, stream in enumerate(streams):
+        # How long a track lasts Matroska says of the film; when subtitles begin MP4 does not say.
+        add(f"track {i}", stream, OF_CODING | {"duration"} | ({"start_time"} if stream["codec_type"] != "audio" else set()))
+        if ("film", "tag creation_time") in found:
+            found.pop((f"track {i}", "tag creation_time"), None)
+    for i, chapter in enumerate(told["chapters"]):
+        add(f"chapter {i + 1}", {"start": chapter["start_time"], "end": chapter["end_time"], "tags": chapter["tags"]}, set())
+    return found
+
+
+def compare(what: str, wanted: dict, found: dict, said: str, ignored=frozenset()) -> None:
+    for (where, name), value in wanted.items():
+        if name in ignored:
+            continue
+        got = found.get((where, name))
+        if name in NEARLY and value != "N/A":
+            same = got is not None and abs(float(got) - float(value)) <= NEARLY[name]
+        elif name.startswith("flag "):
+            same = got == value or value == 0  # MP4 cannot say that a first track is not the default
+        else:
+            same = got == value or value in ("N/A", "und")
+        if same:
+            continue
+        # A warning names what is lost and where it was.
+        key = name.split(" ", 1)[1] if " " in name else name
+        named = key in said and (where == "film" or where in said)
+        check(named or f"{where}): " in said,  # the track as a whole
+              f"{what}: {where}, {name}: {value} became {got}; it said: {said}")
+
+
+def make(folder: Path, container: str) -> Path:
+    (folder / "meta").write_text(
+        f";FFMETADATA1\ntitle=A film\nartist=Someone\ncomment=Words; more = words\ncreation_time={DATE}\n"
+        "[CHAPTER]\nTIMEBASE=1/1000\nSTART=0\nEND=400\ntitle=One\n[CHAPTER]\nTIMEBASE=1/1000\nSTART=400\nEND=800\ntitle=Zwei\n")
+    (folder / "s.srt").write_text("1\n00:00:00,100 --> 00:00:00,500\nline\n")
+    (folder / "note.txt").write_text("attached")
+    film = folder / f"film.{container}"
+    subtitles = {"mkv": "srt", "mp4": "mov_text", "mov": "mov_text"}.get(container)
+    flags = ["-disposition:v:0", "forced+original" if container == "mkv" else "default", "-disposition:a:0", "default+dub",
+             "-disposition:a:1", "hearing_impaired"]  # fmt: skip
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=98x66:rate=25:duration=0.8", "-f", "lavfi", "-i", "sine=duration=0.8:sample_rate=48000",
+           "-i", folder / "s.srt", "-i", folder / "meta", "-map", "0:v", "-map", "1:a", "-map", "1:a",
+           *(["-map", "2:s", "-c:s", subtitles, "-metadata:s:s:0", "language=fre"] if subtitles else []),
+           *(["-attach", folder / "note.txt", "-metadata:s:t", "mimetype=text/plain"] if container == "mkv" else []),
+           "-map_metadata", 3, "-map_chapters", 3, "-pix_fmt", "yuv420p", "-c:v", "mpeg4", "-q:v", 2, "-bf", 0, "-c:a",
+           "mp2" if container in ("avi", "ts") else "aac", *flags, "-aspect", "16:9", "-color_primaries", "bt470bg", "-color_trc",
+           "smpte170m", "-colorspace", "bt470bg", "-color_range", "tv", "-chroma_sample_location", "left", "-metadata:s:v:0",
+           "language=eng", "-metadata:s:v:0", "title=The picture", "-metadata:s:v:0", "shot_by=A camera", "-metadata:s:a:0",
+           "language=ger", "-metadata:s:a:0", "title=Ton", "-metadata:s:a:1", "language=eng", film)  # fmt: skip
+    return film
+
+
+def test_container(folder: Path, container: str, outputs) -> None:
+    film = make(folder, container)
+    wanted = fields(film)
+    mkv, tvl = folder / "film_t.mkv", folder / "film.tvl"
+    said = run("encode", film, mkv, *FAST)
+    compare(f"{container} to .mkv", wanted, fields(mkv), said, OF_DECODER)
+    check("flag default" not in said, f"{container} to .mkv: {said}")
+    stream_said = run("encode", film, tvl, *FAST)
+    of_mkv, lacking = fields(mkv), {}
+    for suffix in outputs:
+        out = folder / f"out.{suffix}"
+        codec = ["--codec", "mpeg4"] if suffix in ("mp4", "mov") else []
+        said = run("decode", mkv, out, "-y", *codec)
+        wanted_here = {**wanted, **{k: v for k, v in of_mkv.items() if k in wanted and k[1] not in OF_DECODER}}
+        compare(f"{container}, .mkv to .{suffix}", wanted_here, fields(out), said, OF_DECODER - {"pix_fmt"})
+        said = run("decode", tvl, out, "-y", *codec)
+        video = {k: v for k, v in wanted.items() if k[0] in ("film", "track 0") or k[0].startswith("chapter")}
+        # Without sound nothing begins before the pictures do.
+        lacking = {("film", "start_time"), ("film", "duration"), ("track 0", "start_time")}
+        compare(f"{container}, .tvl to .{suffix}", {k: v for k, v in video.items() if k not in lacking}, fields(out),
+                said + stream_said, OF_DECODER - {"pix_fmt"})  # fmt: skip
+    told = json.loads(run("info", tvl, "--json", "--quiet"))
+    check(told["warnings"] == [], f"{container}: warnings of a whole stream: {told['warnings']}")
+
+
+def main() -> int:
+    program.path = os.path.abspath(sys.argv[1])
+    if not shutil.which("ffmpeg") or "FFmpeg no" in run("--version"):
+        print("skipped: no ffmpeg")
+        return 77
+    containers = ("mkv", "mp4", "mov", "avi", "ts", "nut")
+    with tempfile.TemporaryDirectory() as name:
+        for i, container in enumerate(containers if FULL else containers[:2]):
+            test_container(Path(name), container, ("mkv", "mp4", "mov", "nut") if FULL else ("mkv", "mp4")[i:])
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
