@@ -11,9 +11,12 @@ import json
 import os
 import random
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
@@ -331,6 +334,151 @@ def test_cut(folder: Path, film: Path) -> None:
         run("encode", folder / name, tvl, *FAST)
 
 
+def without_last_sample(film: bytes) -> bytes:
+    """An MP4 of one track whose last sample has no bytes."""
+    data = bytearray(film)
+    at = data.index(b"stsz") + 4
+    count = int.from_bytes(data[at + 8 : at + 12], "big")
+    assert int.from_bytes(data[at + 4 : at + 8], "big") == 0  # sizes of their own
+    data[at + 8 + 4 * count : at + 12 + 4 * count] = bytes(4)
+    return bytes(data)
+
+
+def test_findings(folder: Path, film: Path) -> None:
+    """Packets of no bytes and what decoders only complain of are no damage; --recover ends with 4 where frames are missing."""
+    plain, empty, tvl = folder / "plain.mp4", folder / "empty.mp4", folder / "found.tvl"
+    ffmpeg("-i", film, "-map", "0:v", "-c", "copy", plain)
+    empty.write_bytes(without_last_sample(plain.read_bytes()))
+    said = run("encode", empty, tvl, *FAST)
+    check(json.loads(run("info", tvl, "--json"))["video"]["frames"] == 49, f"a packet of no bytes is no frame: {said}")
+
+    encoders = subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout
+    if b" libx264 " in encoders:  # whose first packet has a message of the encoder: it becomes longer than its unit
+        coded = folder / "coded.mp4"
+        ffmpeg("-i", film, "-map", "0:v", "-c:v", "libx264", coded)
+        data = bytearray(coded.read_bytes())
+        size = data.rindex(b"\x06\x05", 0, data.index(b"x264 - core")) + 2
+        while data[size] == 255:
+            size += 1
+        data[size] = 254
+        coded.write_bytes(data)
+        for command in (["encode", coded, tvl, *FAST], ["encode", coded, tvl, *FAST, "--recover"]):
+            said = run(*command)
+            check(said.count("warning") == 1 and "SEI" in said and "complained" in said, f"a complaint is a warning: {said}")
+        told = json.loads(run("info", coded, "--json", "--quiet"))
+        check(len(told["warnings"]) == 1 and "SEI" in told["warnings"][0], f"info --json: {told['warnings']}")
+        check(json.loads(run("info", tvl, "--json"))["video"]["frames"] == 50, "all frames are there")
+
+    # Sound goes on behind the pictures, and its end is missing.
+    longer = folder / "longer.mp4"
+    ffmpeg("-i", film, "-f", "lavfi", "-i", "sine=duration=4", "-map", "0:v", "-map", "1:a", "-c:v", "copy", "-c:a", "aac",
+           "-movflags", "faststart", longer)  # fmt: skip
+    longer.write_bytes(longer.read_bytes()[:-500])
+    run("encode", longer, tvl, *FAST, code=4)
+    run("encode", longer, tvl, *FAST, "--recover")
+    check(json.loads(run("info", tvl, "--json"))["video"]["frames"] == 50, "--recover: no frame is missing")
+
+    # An audio file is whole, but no video.
+    ffmpeg("-f", "lavfi", "-i", "sine=duration=1", folder / "sound.wav")
+    run("encode", folder / "sound.wav", tvl, *FAST, code=5)
+
+
+def test_words(folder: Path, film: Path) -> None:
+    """Errors name the file and say what can be done; names say what is written."""
+    tvl = folder / "named.tvl"
+    run("encode", film, tvl, *FAST, "--only-video")
+    for command in (["verify", film], ["decode", film, "null"], ["thumbnail", film, folder / "t.png"], ["mux", film, folder / "t.mkv"],
+                    ["truncate", film, folder / "t.tvl", "--layers", "1"], ["plan", film], ["play", tvl, "--compare", film]):  # fmt: skip
+        check(str(film) in run(*command, code=4), f"{command[0]} names the file")
+    for command in (["encode", film, "q.mp4"], ["encode", film, "q.png"], ["truncate", tvl, "q.avi", "--layers", "1"],
+                    ["demux", folder / "film.mkv", "q.mov"]):  # fmt: skip
+        target = folder / command[2]
+        said = run(*command[:2], target, *command[3:], code=2)
+        check("another kind of file" in said and not target.exists(), f"{command[0]} to {command[2]}: {said}")
+    (folder / "v.nrrd").write_bytes(b"NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 4 4\nencoding: raw\n\n" + bytes(64))
+    run("encode", folder / "v.nrrd", folder / "v.tvl", "-y")
+    for name in ("b.png", "b.mp4", "b.foo"):
+        said = run("decode", folder / "v.tvl", folder / name, code=2)
+        check(".nii" in said and not (folder / name).exists(), f"a volume as {name}: {said}")
+    run("decode", folder / "v.tvl", folder / "b.nii", "-y")
+
+    for pixels, wanted in (("gbrapf32le", "gbrap16"), ("grayf32le", "gray16"), ("gbrpf32le", "gbrp16")):
+        source = folder / f"{pixels}.exr"
+        ffmpeg("-f", "lavfi", "-i", "testsrc2=size=32x32", "-frames:v", 1, "-pix_fmt", pixels, source)
+        said = run("encode", source, tvl, "--lossless", "-y", code=5)
+        check(f"--pix-fmt {wanted})" in said, f"{pixels}: {said}")
+        run("encode", source, tvl, "--lossless", "-y", "--pix-fmt", wanted)
+
+    webm, known = folder / "text.webm", b"D_WEBVTT/SUBTITLES"
+    (folder / "s.vtt").write_text("WEBVTT\n\n00:00.100 --> 00:00.300\nline\n")
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=32x32:duration=0.4", "-i", folder / "s.vtt", "-c:v", "libvpx", "-c:s", "webvtt", webm)
+    data = webm.read_bytes()
+    check(data.count(known) == 1, "a WebM with text")
+    said = run("encode", webm, folder / "text.mkv", *FAST)
+    check("warning" not in said, f"WebVTT of WebM is kept: {said}")
+    webm.write_bytes(data.replace(known, b"S_TEXT/WHATEVER".ljust(len(known), b"\0")))
+    said = run("encode", webm, folder / "text.mkv", *FAST)
+    check("does not know how it is coded" in said and "cannot hold" not in said, f"text of an unknown kind: {said}")
+
+    # A window cannot be shown here.
+    environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")}
+    run("encode", film, tvl, *FAST, "--only-video")
+    result = subprocess.run([program.path, "play", tvl, "--quit-after", "1"], capture_output=True, env=environment, timeout=60)
+    check(result.returncode in (3, 5), f"play without a display: {result.returncode} {result.stderr.decode()}")
+
+
+def test_copies(folder: Path, film: Path) -> None:
+    """Sound stays where it is, whatever its codec has before the first sample, and however often it is copied."""
+    encoders = subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout
+    if b" libopus " not in encoders:
+        return
+    first, last = folder / "opus.mkv", folder / "copied.mkv"
+    ffmpeg("-i", film, "-map", "0:v", "-map", "0:a", "-c:v", "copy", "-c:a", "libopus", first)
+    run("encode", first, last, *FAST)
+    for i in range(3):
+        between = folder / f"between{i}.mkv"
+        run(("decode", "encode", "mux")[i], last, between, "-y", *(FAST if i == 1 else []))
+        shutil.move(between, last)
+        if i == 0:
+            run("encode", last, folder / "again.mkv", *FAST)
+            shutil.move(folder / "again.mkv", last)
+    check(abs(lag(last) - lag(first)) < 0.0015, f"Opus stays in place: {lag(first)} became {lag(last)}")
+    check(abs(duration(last) - duration(first)) < 0.01, f"as long as before: {duration(first)} became {duration(last)}")
+    run("encode", film, last, *FAST, "--only-video")
+    check(abs(duration(last) - 2 - first_times(last)["video"]) < 0.0015, f"pictures of 2 s last {duration(last)} s")
+
+
+def test_waiting(folder: Path) -> None:
+    """Standard input and output that do not block: a pipe of which little comes at a time, and that takes little."""
+    tvl = folder / "found.tvl"
+    whole = subprocess.run([program.path, "decode", tvl, "-"], capture_output=True).stdout
+    stream = tvl.read_bytes()
+    for kind in ("pipe", "socket"):
+        pipes = [os.pipe(), os.pipe()] if kind == "pipe" else [tuple(s.detach() for s in socket.socketpair()) for _ in range(2)]
+        (their_in, our_out), (our_in, their_out) = pipes
+        os.set_blocking(their_in, False)
+        os.set_blocking(their_out, False)
+        process = subprocess.Popen([program.path, "decode", "-", "-", "--quiet"], stdin=their_in, stdout=their_out, stderr=subprocess.PIPE)
+        os.close(their_in)
+        os.close(their_out)
+
+        def feed() -> None:
+            for at in range(0, len(stream), 4000):
+                os.write(our_out, stream[at : at + 4000])
+                time.sleep(0.01)
+            os.close(our_out)
+
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        got = b""
+        while piece := os.read(our_in, 20000):
+            got += piece
+        feeder.join()
+        os.close(our_in)
+        said = process.stderr.read().decode()
+        check(process.wait() == 0 and got == whole, f"a {kind} that does not block: {len(got)} of {len(whole)} bytes, {said}")
+
+
 def test_times(folder: Path, film: Path) -> None:
     """Frames by their times, and targets by the time that they last."""
     uneven = folder / "uneven.mkv"
@@ -607,6 +755,10 @@ def main() -> int:
         test_pipe_and_plan(folder)
         test_losses(folder, film)
         test_cut(folder, film)
+        test_findings(folder, film)
+        test_words(folder, film)
+        test_copies(folder, film)
+        test_waiting(folder)
         test_times(folder, film)
         test_choice(folder, film)
         test_boxes(folder, film)

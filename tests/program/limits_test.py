@@ -312,6 +312,15 @@ def main() -> int:
         escape.write_bytes(data)
         if "\x1b" in run("14 escapes in texts", len(data), ["info", escape], [0], folder):
             failures.append("14: an escape was printed")
+        # 15: blocks of Matroska that each claim all that follows, in groups that end before.
+        known = (CORRUPT / "matroska" / "blocks_beyond_their_group").read_bytes()[1:]
+        tracks = known[known.index(b"\x16\x54\xae\x6b") : known.index(b"\x1f\x43\xb6\x75")]
+        unknown = b"\x01" + b"\xff" * 7
+        groups = b"".join(b"\xa0\x89\xa1" + (0x10000000 | 4 + 11 * i).to_bytes(4, "big") + b"\x81\0\0\x80" for i in range(12000, -1, -1))
+        film = put("bomb.mkv", b"\x1a\x45\xdf\xa3\x80\x18\x53\x80\x67" + unknown + tracks + b"\x1f\x43\xb6\x75" + unknown + groups)
+        run("15 blocks beyond their group", film.stat().st_size, ["demux", film, folder / "b.tvl", "-y"], [0, 4, 5], folder)
+        if (folder / "b.tvl").exists() and (folder / "b.tvl").stat().st_size > film.stat().st_size:
+            failures.append(f"15: {film.stat().st_size} bytes become {(folder / 'b.tvl').stat().st_size}")
     for line in failures:
         print("FAILED:", line)
     return 1 if failures else 0

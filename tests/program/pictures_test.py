@@ -6,6 +6,7 @@
 FFmpeg makes the clips and judges what comes out. Skipped without ffmpeg.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -71,6 +72,17 @@ def test_formats(folder: Path, clips: dict) -> None:
         check("--pix-fmt" in run("decode", folder / f"{clip}.tvl", out, code=5) or name == "x.y4m",
               f"{clip} to {name}: the option is named")
         check(not list(out.parent.iterdir()), f"{clip} to {name}: nothing is left")
+    # Raw bytes have the order that the name says.
+    for name in ("rgb24", "bgra", "rgb48le", "gbrp"):
+        raw = folder / "raw.rgb"
+        run("decode", folder / "rgba.tvl", raw, "--pix-fmt", name, "-y")
+        wanted = ffmpeg("-i", clips["rgba"], "-pix_fmt", name, "-f", "rawvideo", "-").stdout
+        check(raw.read_bytes() == wanted, f"raw {name} is that of ffmpeg")
+        told = run("decode", folder / "rgba.tvl", "md5", "--pix-fmt", name, "--quiet").split("MD5=")[1][:32]
+        check(told == hashlib.md5(wanted).hexdigest(), f"the MD5 of {name}")
+        run("encode", raw, folder / "raw.tvl", "--size", "98x66", "--pix-fmt", name, "--lossless", "-y")
+        run("decode", folder / "raw.tvl", folder / "again.rgb", "--pix-fmt", name, "-y")
+        check((folder / "again.rgb").read_bytes() == wanted, f"{name} is read as it is written")
     check("rgb25" in run("decode", folder / "yuv.tvl", folder / "x.y4m", "--pix-fmt", "rgb25", code=2), "a wrong name")
 
 
