@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
 #include <random>
 
+#include "apps/players/player_times.h"
+#include "codec/base/frame_times.h"
 #include "tests/support/one_of.h"
 #include "tests/support/support.h"
 
@@ -131,6 +135,21 @@ TEST(PacketRun, GoesOnBehindDamage) {
   }
   EXPECT_GT(gave, rounds / 2);
   EXPECT_LT(gave, rounds * 5 / 2);
+}
+
+// Streams may say any times: sums of three are still times of a player, and none is before its beginning.
+TEST(PlayerTimes, KeepToTheirRange) {
+  constexpr std::int64_t kLeast = INT64_MIN, kMost = INT64_MAX;
+  EXPECT_EQ(player_time(3, 0.04e9), 120'000'000);
+  EXPECT_EQ(player_time(-3, 0.04e9), 0);
+  EXPECT_EQ(player_time(ticks_between({kLeast, 1}, {kMost, 1}), 1e9), kMostPlayerTime);
+  EXPECT_EQ(player_time(ticks_between({kMost, 1}, {kLeast, 1}), 1e9), 0);
+  EXPECT_EQ(player_time(0, HUGE_VAL), 0);
+  EXPECT_LT(kMostPlayerTime, kMost / 3);
+  EXPECT_EQ(add_times(kMost, 1), kMost);
+  EXPECT_EQ(add_times(kLeast, -1), kLeast);
+  EXPECT_EQ(add_times(kMost, kLeast), -1);
+  EXPECT_EQ(add_times(40, 2), 42);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ play_test.py, Matroska in film_test.py, every single byte in damage_test.cpp.
 
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -130,6 +131,11 @@ def main() -> int:
             (["ccsds", "compare", picture, bad], False),
         ]  # fmt: skip
         of_still = [(["still", "decode", bad, folder / "out.pgm", "-y"], True), (["still", "info", bad, "--json"], False)]
+        told = run(["--help"]).stdout.decode()
+        tested = {c[0][0] for c in [*of_video, *of_volume, *of_ccsds, *of_still]} | {"play", "help"}
+        for command in re.findall(r"^  ([a-z]+) {2,}", told, re.M):
+            if command not in tested:
+                complain(f"'{command}' reads no damaged file here")
         commands = {"volume": of_volume, "ccsds": of_ccsds, "vstc": of_still, "dct": of_still}
         runs = 0
         for kind, source in kinds.items():

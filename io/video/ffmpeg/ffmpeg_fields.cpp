@@ -46,27 +46,6 @@ bool is_same_value(std::string_view key, std::string_view a, std::string_view b)
   return a == b;
 }
 
-class Lost {
- public:
-  void add(const std::string& what) { text_ += (text_.empty() ? "" : ", ") + what; }
-  void compare_tags(const AVDictionary* wanted, const AVDictionary* found, const std::string& where,
-                    const std::string& known_time) {
-    const AVDictionaryEntry* tag = nullptr;
-    while ((tag = av_dict_get(wanted, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
-      const std::string key = lower(tag->key);
-      if (is_of_container(key) || is_of_coding(key) || (key == "language" && std::string_view(tag->value) == "und"))
-        continue;
-      if (key == "creation_time" && is_same_value(key, tag->value, known_time)) continue;  // the file's says it
-      if (!is_same_value(key, tag->value, tag_of(found, tag->key)))
-        add(key + " '" + std::string(tag->value).substr(0, 40) + "'" + where);
-    }
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
 InputPtr open_again(InputBytes& file, SourceIo& io, ErrorLog& log) {
   AVFormatContext* context = avformat_alloc_context();
   if (context == nullptr) throw std::bad_alloc();
@@ -117,28 +96,88 @@ int flags_of_text(std::string_view text) {
   return disposition;
 }
 
-std::string lost_fields(const AVFormatContext& wanted, const std::string& path) {
+WantedFields::Tags WantedFields::tags_of(const AVDictionary* tags) {
+  Tags all;
+  const AVDictionaryEntry* tag = nullptr;
+  while ((tag = av_dict_get(tags, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
+    const std::string key = lower(tag->key);
+    const std::string_view value = tag->value;
+    if (!is_of_container(key) && !is_of_coding(key) && !(key == "language" && value == "und"))
+      all.emplace_back(key, value);
+  }
+  return all;
+}
+
+WantedFields::Tags WantedFields::colour_of(const AVCodecParameters& codec) {
+  Tags all;
+  if (codec.codec_type != AVMEDIA_TYPE_VIDEO) return all;
+  const auto add = [&all](const char* name, bool is_known, const char* value) {
+    if (is_known && value != nullptr) all.emplace_back(name, value);
+  };
+  add("color_range", codec.color_range != AVCOL_RANGE_UNSPECIFIED, av_color_range_name(codec.color_range));
+  add("color_space", codec.color_space != AVCOL_SPC_UNSPECIFIED, av_color_space_name(codec.color_space));
+  add("color_transfer", codec.color_trc != AVCOL_TRC_UNSPECIFIED, av_color_transfer_name(codec.color_trc));
+  add("color_primaries", codec.color_primaries != AVCOL_PRI_UNSPECIFIED,
+      av_color_primaries_name(codec.color_primaries));
+  add("chroma_location", codec.chroma_location != AVCHROMA_LOC_UNSPECIFIED,
+      av_chroma_location_name(codec.chroma_location));
+  return all;
+}
+
+WantedFields::WantedFields(const AVFormatContext& output)
+    : muxer_(output.oformat->name), tags_(tags_of(output.metadata)) {
+  for (unsigned i = 0; i < output.nb_streams; ++i) {
+    const AVStream& stream = *output.streams[i];
+    tracks_.push_back({tags_of(stream.metadata), stream.disposition, colour_of(*stream.codecpar)});
+  }
+  for (unsigned i = 0; i < output.nb_chapters; ++i) chapters_.push_back(tag_of(output.chapters[i]->metadata, "title"));
+}
+
+std::string WantedFields::not_in(const Tags& wanted, const Tags& found, const std::string& where,
+                                 const std::string& date) {
+  constexpr std::size_t kShown = 40;  // characters of a value
+  std::string text;
+  for (const auto& [key, value] : wanted) {
+    const auto same = [&](const auto& other) { return other.first == key && is_same_value(key, value, other.second); };
+    // A track's date is the film's where only that has one.
+    if ((key == "creation_time" && is_same_value(key, value, date)) || std::any_of(found.begin(), found.end(), same))
+      continue;
+    text += (text.empty() ? "" : ", ") + key + " '" + value.substr(0, kShown) + "'" + where;
+  }
+  return text;
+}
+
+std::string WantedFields::lost(const std::string& path) const {
   ErrorLog log;
   InputBytes file(path);
   SourceIo io(file);
   const InputPtr found = open_again(file, io, log);
-  if (!found || found->nb_streams < wanted.nb_streams) return {};
-  Lost lost;
-  const std::string time = tag_of(wanted.metadata, "creation_time");
-  lost.compare_tags(wanted.metadata, found->metadata, "", "");
-  for (unsigned i = 0; i < wanted.nb_streams; ++i) {
-    const AVStream& from = *wanted.streams[i];
-    const AVStream& to = *found->streams[i];
+  if (!found || found->nb_streams < tracks_.size()) return {};
+  std::string text;
+  const auto add = [&text](const std::string& what) {
+    if (!what.empty()) text += (text.empty() ? "" : ", ") + what;
+  };
+  const auto date = std::find_if(tags_.begin(), tags_.end(), [](const auto& t) { return t.first == "creation_time"; });
+  add(not_in(tags_, tags_of(found->metadata), "", ""));
+  bool looked = false;
+  for (std::size_t i = 0; i < tracks_.size(); ++i) {
+    const Track& track = tracks_[i];
+    const AVStream& stream = *found->streams[i];
     const std::string where = " of track " + std::to_string(i);
-    lost.compare_tags(from.metadata, to.metadata, where, time);
-    const std::string flags = flags_to_text(from.disposition & ~to.disposition);
-    if (!flags.empty()) lost.add((flags.find('+') == std::string::npos ? "flag " : "flags ") + flags + where);
+    add(not_in(track.tags, tags_of(stream.metadata), where, date != tags_.end() ? date->second : ""));
+    const std::string flags = flags_to_text(track.disposition & ~stream.disposition);
+    if (!flags.empty()) add((flags.find('+') == std::string::npos ? "flag " : "flags ") + flags + where);
+    // What the container does not say of colours, the codec may.
+    std::string colours = not_in(track.colour, colour_of(*stream.codecpar), where, "");
+    if (!colours.empty() && !std::exchange(looked, true)) avformat_find_stream_info(found.get(), nullptr);
+    if (!colours.empty()) colours = not_in(track.colour, colour_of(*stream.codecpar), where, "");
+    add(colours);
   }
-  for (unsigned i = 0; i < wanted.nb_chapters; ++i)
-    if (i >= found->nb_chapters ||
-        tag_of(wanted.chapters[i]->metadata, "title") != tag_of(found->chapters[i]->metadata, "title"))
-      lost.add("chapter " + std::to_string(i + 1));
-  return lost.text().empty() ? "" : std::string(wanted.oformat->name) + " has no place for " + lost.text();
+  io.rethrow();
+  for (std::size_t i = 0; i < chapters_.size(); ++i)
+    if (i >= found->nb_chapters || tag_of(found->chapters[i]->metadata, "title") != chapters_[i])
+      add("chapter " + std::to_string(i + 1));
+  return text.empty() ? "" : muxer_ + " has no place for " + text;
 }
 
 }  // namespace trivelet::io

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/video/ffmpeg/ffmpeg_common.h"
@@ -20,8 +21,32 @@ bool is_of_coding(std::string_view key);
 std::string flags_to_text(int disposition);
 int flags_of_text(std::string_view text);
 
-/// What `wanted`, which was written, has and the file at `path` has not: its container has no place for it. A sentence, or
-/// "" if nothing is lost, or if the file cannot be read again.
-std::string lost_fields(const AVFormatContext& wanted, const std::string& path);
+/// What a file is to say, to find out what its container has no place for.
+class WantedFields {
+ public:
+  WantedFields() = default;
+  /// Of `output`, before its header is written: muxers change tags as they go.
+  explicit WantedFields(const AVFormatContext& output);
+
+  /// What the finished file at `path` does not have of it, a sentence; "" if nothing is lost, or if the file cannot be read
+  /// again.
+  std::string lost(const std::string& path) const;
+
+ private:
+  using Tags = std::vector<std::pair<std::string, std::string>>;
+  struct Track {
+    Tags tags;
+    int disposition = 0;
+    std::vector<std::pair<std::string, std::string>> colour;  ///< of a video: ffprobe's name of a field, its value
+  };
+  static Tags tags_of(const AVDictionary* tags);
+  static Tags colour_of(const AVCodecParameters& codec);
+  static std::string not_in(const Tags& wanted, const Tags& found, const std::string& where, const std::string& date);
+
+  std::string muxer_;
+  Tags tags_;
+  std::vector<Track> tracks_;
+  std::vector<std::string> chapters_;  ///< their titles
+};
 
 }  // namespace trivelet::io

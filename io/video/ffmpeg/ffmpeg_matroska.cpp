@@ -47,7 +47,7 @@ class MatroskaOutput final : public StreamOutput {
     avio_flush(io_->context());
     io_->rethrow();
     file_.seek(file_.position());  // writes out what is buffered
-    if (!file_.temporary_path().empty()) lost_ = lost_fields(*format_, file_.temporary_path());
+    if (!file_.temporary_path().empty()) lost_ = wanted_.lost(file_.temporary_path());
     finished_ = true;
   }
 
@@ -189,6 +189,7 @@ class MatroskaOutput final : public StreamOutput {
     if (joins_) add_chapters_and_tags(*context, layout.info.metadata);  // chapters of all parts; each has its own
     if (company_) company_->add_to(*context);
     add_chapters_and_tags(*context, layout.info.metadata);
+    wanted_ = WantedFields(*context);
     check(avformat_write_header(context, nullptr));
     log_.take();
   }
@@ -244,6 +245,7 @@ class MatroskaOutput final : public StreamOutput {
   bool ended_ = false;
   bool finished_ = false;
   std::int64_t end_us_ = 0;
+  WantedFields wanted_;
   std::string lost_;  ///< what Matroska does not hold of tags and the like
 };
 

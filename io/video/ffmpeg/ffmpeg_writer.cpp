@@ -224,7 +224,7 @@ class FfmpegWriter final : public FrameWriter {
     check_written(code);
     if (!choice_.one_picture && !file_.temporary_path().empty()) {
       file_.seek(file_.position());  // writes out what is buffered
-      lost_ = lost_fields(*format_, file_.temporary_path());
+      lost_ = wanted_.lost(file_.temporary_path());
     }
     codec_.reset();
     frame_.reset();
@@ -352,6 +352,7 @@ class FfmpegWriter final : public FrameWriter {
     add_hdr(*stream_, metadata_);
     if (company_) company_->add_to(*context);
     if (!choice_.one_picture) add_chapters_and_tags(*context, metadata_);
+    wanted_ = WantedFields(*context);
     check_written(avformat_write_header(context, nullptr));
   }
 
@@ -423,6 +424,7 @@ class FfmpegWriter final : public FrameWriter {
   std::int64_t first_pts_ = 0;
   std::int64_t last_pts_ = 0;
   std::int64_t last_duration_ = 0;
+  WantedFields wanted_;
   std::string lost_;                                ///< what the container does not hold of tags and the like
   std::map<std::int64_t, std::int64_t> durations_;  ///< of frames in the encoder, by time
 };
