@@ -110,6 +110,8 @@ def make(folder: Path, container: str) -> Path:
 def test_container(folder: Path, container: str, outputs) -> None:
     film = make(folder, container)
     wanted = fields(film)
+    if container == "ts":  # which begins late, and Matroska counts from 0
+        wanted.pop(("film", "duration"))
     mkv, tvl = folder / "film_t.mkv", folder / "film.tvl"
     said = run("encode", film, mkv, *FAST)
     compare(f"{container} to .mkv", wanted, fields(mkv), said, OF_DECODER)

@@ -378,7 +378,10 @@ def test_findings(folder: Path, film: Path) -> None:
     run("encode", longer, tvl, *FAST, "--recover")
     check(json.loads(run("info", tvl, "--json"))["video"]["frames"] == 50, "--recover: no frame is missing")
 
-    # An audio file is whole, but no video.
+    # What is encrypted is not damaged, and an audio file is whole, but no video.
+    ffmpeg("-i", film, "-map", "0:v", "-c", "copy", "-encryption_scheme", "cenc-aes-ctr", "-encryption_key", "00" * 16,
+           "-encryption_kid", "11" * 16, folder / "secret.mp4")  # fmt: skip
+    check("is encrypted" in run("encode", folder / "secret.mp4", tvl, *FAST, code=5), "an encrypted film")
     ffmpeg("-f", "lavfi", "-i", "sine=duration=1", folder / "sound.wav")
     run("encode", folder / "sound.wav", tvl, *FAST, code=5)
 

@@ -151,6 +151,8 @@ void PictureDecoder::open_input(const std::string& path, const std::string& demu
   for (unsigned i = 0; i < input_->nb_streams; ++i)
     if (static_cast<int>(i) != index) input_->streams[i]->discard = AVDISCARD_ALL;
   stream_ = input_->streams[index];
+  require(av_dict_get(input_->metadata, "ASF_Protection_Type", nullptr, 0) == nullptr, ErrorKind::kUnsupported,
+          name_ + " is encrypted; decrypt it first");
 }
 
 void PictureDecoder::open_decoder(int threads, AVBufferRef* device) {
@@ -234,6 +236,8 @@ bool PictureDecoder::read_packet() {
   } while (code == 0 && (packet_->stream_index != stream_->index || packet_->size == 0));
   if (io_) io_->rethrow();
   if (code != AVERROR_EOF) check_damage(code);
+  require(code != 0 || av_packet_get_side_data(packet_.get(), AV_PKT_DATA_ENCRYPTION_INFO, nullptr) == nullptr,
+          ErrorKind::kUnsupported, name_ + " is encrypted; decrypt it first");
   return code == 0;
 }
 
