@@ -378,6 +378,15 @@ def test_findings(folder: Path, film: Path) -> None:
     run("encode", longer, tvl, *FAST, "--recover")
     check(json.loads(run("info", tvl, "--json"))["video"]["frames"] == 50, "--recover: no frame is missing")
 
+    # Damage between the GOPs of a stream, of which its index knows nothing.
+    whole = tvl.read_bytes()
+    places = [i for i in range(len(whole)) if whole.startswith(b"Gop ", i)]
+    check(len(places) == 5, f"GOPs: {places}")
+    for place in (places[1], places[2] + 5, places[4] + 13):
+        (folder / "torn.tvl").write_bytes(whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :])
+        said = run("mux", folder / "torn.tvl", folder / "torn.mkv", "-y", code=4)
+        check(str(folder / "torn.tvl") in said, f"mux of damaged GOPs: {said}")
+
     # What is encrypted is not damaged, and an audio file is whole, but no video.
     ffmpeg("-i", film, "-map", "0:v", "-c", "copy", "-encryption_scheme", "cenc-aes-ctr", "-encryption_key", "00" * 16,
            "-encryption_kid", "11" * 16, folder / "secret.mp4")  # fmt: skip

@@ -312,6 +312,14 @@ def main() -> int:
         escape.write_bytes(data)
         if "\x1b" in run("14 escapes in texts", len(data), ["info", escape], [0], folder):
             failures.append("14: an escape was printed")
+        # 16: a folder that is looked at has its files shown, unasked.
+        entry = (Path(__file__).resolve().parents[2] / "packaging" / "trivelet.thumbnailer").read_text()
+        bounds = re.search(r"^Exec=trivelet (thumbnail .*)$", entry, re.M).group(1).split()
+        for name, codes in (("large.tvl", [4, 5]), ("promised.tvl", [4, 5]), ("stream.tvl", [0, 4])):
+            shown = [{"%i": folder / name, "%o": folder / "t.png", "%s": "128"}.get(word, word) for word in bounds]
+            run(f"16 a thumbnail of {name}", len(stream), shown, codes, folder)
+        if not {"--max-memory", "--max-samples"} <= set(bounds):
+            failures.append("16: thumbnails have no limits of their own")
         # 15: blocks of Matroska that each claim all that follows, in groups that end before.
         known = (CORRUPT / "matroska" / "blocks_beyond_their_group").read_bytes()[1:]
         tracks = known[known.index(b"\x16\x54\xae\x6b") : known.index(b"\x1f\x43\xb6\x75")]
