@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <system_error>
 
 #include "apps/cli/json.h"
 
@@ -20,11 +19,8 @@ Progress::Progress(const Common& common, std::string task, std::uint64_t total)
     mode_ = terminal ? Mode::kTerminal : Mode::kLines;
   }
   if (mode_ == Mode::kNone) return;
-  try {
-    thread_ = std::thread(&Progress::draw_on, this);
-  } catch (const std::system_error&) {
-    // Where no thread can be had there is no progress to be seen; the work goes on.
-  }
+  // Where no thread can be had there is no progress to be seen; the work goes on.
+  (void)worker_.try_begin([this] { draw_on(); });
 }
 
 Progress::~Progress() {
@@ -55,13 +51,12 @@ void Progress::draw_on() {
 }
 
 void Progress::stop() {
-  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     done_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  worker_.wait();
 }
 
 void Progress::erase() {

@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
-#include <thread>
 
 #include "apps/cli/cli.h"
 #include "codec/threads/stopwatch.h"
+#include "codec/threads/worker.h"
 
 namespace trivelet::cli {
 
@@ -50,7 +50,7 @@ class Progress {
   Stopwatch clock_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::thread thread_;
+  Worker worker_{"progress"};  ///< last: it ends first
 };
 
 }  // namespace trivelet::cli

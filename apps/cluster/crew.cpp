@@ -1,6 +1,7 @@
 #include "apps/cluster/crew.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "apps/cli/backends.h"
 #include "apps/cli/log.h"
@@ -33,7 +34,7 @@ Crew::Crew(const std::string& command, std::string& device, Common& common, cons
     for (std::size_t i = 0; i < ends_.size(); ++i) ends_[i]->at_work = [name = devices[i]] { stay_near(name); };
     processes_ = std::move(ends_.front());
     for (std::size_t i = 1; i < devices.size(); ++i)
-      threads_.emplace_back([end = ends_[i].get(), name = devices[i], common, help] {
+      threads_.emplace_back("process").begin([end = ends_[i].get(), name = devices[i], common, help] {
         end->at_work();
         help(*end, name, common);
       });
@@ -45,7 +46,7 @@ Crew::Crew(const std::string& command, std::string& device, Common& common, cons
 
 Crew::~Crew() {
   summons_.reset();
-  for (std::thread& t : threads_) t.join();
+  threads_.clear();
 }
 
 }  // namespace trivelet::cli

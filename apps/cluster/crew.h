@@ -3,14 +3,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "apps/cli/cli.h"
 #include "apps/cluster/processes.h"
 #include "apps/cluster/summons.h"
+#include "codec/threads/worker.h"
 
 namespace trivelet::cli {
 
@@ -40,7 +41,7 @@ class Crew {
   bool helped_ = false;
   std::unique_ptr<Processes> processes_;
   std::vector<std::unique_ptr<Processes>> ends_;  ///< of the threads
-  std::vector<std::thread> threads_;
+  std::list<Worker> threads_;
   std::unique_ptr<Summons> summons_;
 };
 

@@ -10,7 +10,6 @@
 #include <iterator>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "apps/cluster/sent_frames.h"
@@ -18,6 +17,7 @@
 #include "codec/base/bytes.h"
 #include "codec/threads/stopwatch.h"
 #include "codec/threads/trace.h"
+#include "codec/threads/worker.h"
 #include "trivelet/scene_cuts.h"
 
 namespace trivelet::cli {
@@ -94,12 +94,9 @@ double cpu_seconds() {
 class Placing {
  public:
   Placing(Processes& processes, io::SharedFile& output) : processes_(processes), output_(output) {
-    thread_ = std::thread([this] { run(); });
+    worker_.begin([this] { run(); });
   }
-  ~Placing() {
-    processes_.send(processes_.rank(), kPlaces, message(What::kEnd).bytes);
-    thread_.join();
-  }
+  ~Placing() { processes_.send(processes_.rank(), kPlaces, message(What::kEnd).bytes); }
   Placing(const Placing&) = delete;
   Placing& operator=(const Placing&) = delete;
 
@@ -117,7 +114,6 @@ class Placing {
 
  private:
   void run() {
-    trace::name_thread("write");
     for (bool good = true;;) {
       const Processes::Message m = processes_.receive(kPlaces);
       Told r(m);
@@ -148,18 +144,19 @@ class Placing {
   std::mutex mutex_;
   std::map<std::uint64_t, std::vector<std::uint8_t>> waiting_;  ///< by their numbers
   std::exception_ptr failure_;
-  std::thread thread_;
+  Worker worker_{"write"};  ///< last: it ends first
 };
 
-class Worker {
+class GopCoder {
  public:
-  Worker(Processes& processes, Share& share)
+  GopCoder(Processes& processes, Share& share)
       : processes_(processes), share_(share), slots_(slots_of(share)), tasks_(slots_) {}
 
   /// Codes what is dealt out until there is no more. What goes wrong is told to the first process.
   void run() {
     if (processes_.at_work) processes_.at_work();
-    std::thread reader([this] { read(); });
+    Worker reader("read");
+    reader.begin([this] { read(); });
     try {
       if (share_.output) placing_.emplace(processes_, *share_.output);
       work();
@@ -168,7 +165,7 @@ class Worker {
       complain(std::current_exception());
     }
     tasks_.stop();
-    reader.join();
+    reader.wait();
     placing_.reset();
     send(message(What::kDone));
   }
@@ -210,7 +207,6 @@ class Worker {
 
   // GOPs are read, or received, while others are coded.
   void read() {
-    trace::name_thread("read");
     want(slots_);
     bool reading = true;
     bool failed = false;
@@ -348,7 +344,8 @@ class Leader {
         workers_(static_cast<std::size_t>(processes.size())) {}
 
   Together run() {
-    std::thread finding([this] { find(); });
+    Worker finding("read");
+    finding.begin([this] { find(); });
     Patience patience;
     while (done_ < workers_.size()) {
       bool busy = false;
@@ -368,7 +365,7 @@ class Leader {
       busy ? patience.reset() : patience.wait();
     }
     found_.stop();
-    finding.join();
+    finding.wait();
     if (failure_) std::rethrow_exception(failure_);
     assembly_->finish();
     Together all{finding_, writing_, taken_, placed_, assembly_->frames(), assembly_->bytes()};
@@ -385,7 +382,6 @@ class Leader {
 
   // Where GOPs end, in a thread of its own.
   void find() try {
-    trace::name_thread("read");
     VideoInput& input = dealing_.input;
     const bool direct = dealing_.reading == Reading::kDirect;
     const FramesInput frames = dealing_.kept
@@ -717,18 +713,15 @@ void help_encode(Processes& processes, const std::string& job,
     if (static_cast<Reading>(reading) == Reading::kKept) KeptFrames::stand_aside(processes);
   } else {
     if (share.kept) share.kept->start();
-    Worker(processes, share).run();
+    GopCoder(processes, share).run();
     share.kept.reset();
   }
   wait_for_farewell(processes);
 }
 
 Together encode_together(Processes& processes, Share& own, Dealing& dealing, ByteSink& sink) {
-  std::thread worker([&] { Worker(processes, own).run(); });
-  struct Join {
-    std::thread& thread;
-    ~Join() { thread.join(); }
-  } const join{worker};
+  Worker coder("code");
+  coder.begin([&] { GopCoder(processes, own).run(); });
   return Leader(processes, own, dealing, sink).run();
 }
 

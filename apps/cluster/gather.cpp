@@ -4,13 +4,12 @@
 #include <deque>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "apps/cluster/sent_frames.h"
 #include "codec/base/container.h"
 #include "codec/threads/stage_queue.h"
-#include "codec/threads/trace.h"
+#include "codec/threads/worker.h"
 
 namespace trivelet::cli {
 
@@ -62,7 +61,8 @@ class Turns {
 
   void run() {
     if (processes_.at_work) processes_.at_work();
-    std::thread decoding([this] { decode(); });
+    Worker decoding("decode");
+    decoding.begin([this] { decode(); });
     ByteWriter end = sent(Sent::kEnded);
     try {
       while (std::optional<Decoded> d = decoded_.pop()) {
@@ -77,7 +77,7 @@ class Turns {
       processes_.send(0, kToFirst, std::move(m.bytes));
     }
     decoded_.stop();
-    decoding.join();
+    decoding.wait();
     end.varint(damaged_gops_);
     end.varint(damage_.size());
     for (const std::string& line : damage_) end.text(line.substr(0, kMaxTextBytes), kMaxTextBytes);
@@ -91,7 +91,6 @@ class Turns {
   };
 
   void decode() try {
-    trace::name_thread("decode");
     const auto pool = std::make_shared<Pool>();
     const auto turn = static_cast<std::uint64_t>(processes_.rank());
     if (turn + 1 < runs_.borders.size()) {
@@ -163,12 +162,12 @@ struct Gathering::State {
   std::uint64_t run = 0;  ///< whose GOPs come next
   bool stopped = false;
   Gathered found;
-  std::thread own;
+  Worker own{"gather"};  ///< last: it ends first
 
   State(Processes& p, RunDecoding runs, const Decoder& d)
       : processes(p), whole(d), pool(std::make_shared<Pool>()), senders(static_cast<std::size_t>(p.size())) {
     found.gops.resize(senders.size());
-    own = std::thread([this, r = std::move(runs)] { Turns(processes, r).run(); });
+    own.begin([this, r = std::move(runs)] { Turns(processes, r).run(); });
   }
 
   bool hear() {
@@ -264,7 +263,6 @@ Gathering::~Gathering() {
     state_->stop();
   } catch (const std::exception&) {  // what is said now was not asked for
   }
-  state_->own.join();
 }
 
 std::shared_ptr<const Gop> Gathering::next() { return state_->next(); }

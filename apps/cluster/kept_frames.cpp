@@ -6,7 +6,6 @@
 #include "apps/cluster/sent_frames.h"
 #include "apps/cluster/summons.h"
 #include "codec/base/bytes.h"
-#include "codec/threads/trace.h"
 
 namespace trivelet::cli {
 
@@ -68,15 +67,12 @@ KeptFrames::KeptFrames(Processes& processes, std::unique_ptr<io::FrameReader> re
       decoded_(static_cast<std::size_t>(processes.size())) {}
 
 KeptFrames::~KeptFrames() {
-  if (!server_.joinable()) return;
-  if (processes_.rank() == 0) end();
-  server_.join();
-  decoder_.join();
+  if (server_.has_thread() && processes_.rank() == 0) end();
 }
 
 void KeptFrames::start() {
-  decoder_ = std::thread([this] { decode(); });
-  server_ = std::thread([this] { serve(); });
+  decoder_.begin([this] { decode(); });
+  server_.begin([this] { serve(); });
 }
 
 void KeptFrames::stand_aside(Processes& processes) {
@@ -90,7 +86,6 @@ void KeptFrames::stand_aside(Processes& processes) {
 // ------------------------------------------------------------------------------------------------- who decodes and keeps
 
 void KeptFrames::decode() {
-  trace::name_thread("read");
   std::uint64_t decoded = 0;
   try {
     const auto step = static_cast<std::size_t>(processes_.size());
@@ -137,7 +132,6 @@ bool KeptFrames::keep(const Place& place) {
 
 // Answers until the end. Only frames that the first process has seen are asked for: they are all there.
 void KeptFrames::serve() {
-  trace::name_thread("hand over");
   for (;;) {
     const Processes::Message m = processes_.receive(kAsked);
     ByteReader in(m.bytes.data(), m.bytes.size(), "a message");

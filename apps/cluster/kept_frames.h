@@ -9,11 +9,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "apps/cluster/processes.h"
+#include "codec/threads/worker.h"
 #include "io/video/video_io.h"
 #include "trivelet/scene_cuts.h"
 
@@ -76,7 +76,7 @@ class KeptFrames {
   std::deque<Look> delivered_, again_;
   std::size_t gone_ = 0;  ///< processes that decode no more
   std::vector<std::uint64_t> decoded_;
-  std::thread decoder_, server_;
+  Worker decoder_{"read"}, server_{"hand over"};  ///< last: they end first
 };
 
 }  // namespace trivelet::cli

@@ -4,11 +4,10 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "codec/threads/stage_queue.h"
-#include "codec/threads/trace.h"
+#include "codec/threads/worker.h"
 
 namespace trivelet::cli {
 
@@ -109,8 +108,7 @@ struct GatheredSlices::State {
   State(Processes& p, std::vector<VolumePiece> all, VolumeDecoderParams params, PieceDecoder open_one)
       : processes(p), pieces(std::move(all)), open(std::move(open_one)), ended(static_cast<std::size_t>(p.size())) {
     ended[0] = true;
-    decoding = std::thread([this, params = std::move(params)] {
-      trace::name_thread("decode");
+    decoding.begin([this, params = std::move(params)] {
       if (processes.at_work) processes.at_work();
       try {
         decode_share(pieces, 0, processes.size(), params, open,
@@ -124,7 +122,7 @@ struct GatheredSlices::State {
 
   ~State() {
     own.stop();
-    decoding.join();
+    decoding.wait();
     for (int i = 1; i < processes.size(); ++i) processes.send(i, kToOthers, note(Note::kStop).bytes);
     while (!std::all_of(ended.begin(), ended.end(), [](bool e) { return e; })) {
       const Processes::Message m = processes.receive(kToFirst);
@@ -173,7 +171,7 @@ struct GatheredSlices::State {
   std::size_t next = 0;             ///< piece
   std::vector<std::uint8_t> piece;  ///< that is handed out
   std::size_t at = 0;               ///< in it
-  std::thread decoding;
+  Worker decoding{"decode"};        ///< last: it ends first
 };
 
 GatheredSlices::GatheredSlices(Processes& processes, std::vector<VolumePiece> pieces, const VolumeDecoderParams& params,

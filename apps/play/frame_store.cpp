@@ -43,7 +43,7 @@ FrameStore::FrameStore(const std::string& path, const DecoderParams& params, std
   require(file_.source->seekable(), ErrorKind::kUnsupported, "a pipe cannot be played, for it cannot be sought in");
   read_times();
   budget_ = Budget(budget, stream_.layers, most_reduce_, most_temporal_);
-  thread_ = std::thread([this] { run(); });
+  worker_.begin([this] { run(); });
 }
 
 FrameStore::~FrameStore() {
@@ -52,7 +52,6 @@ FrameStore::~FrameStore() {
     stopping_ = true;
   }
   changed_.notify_all();
-  thread_.join();
 }
 
 void FrameStore::read_times() {

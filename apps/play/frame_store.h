@@ -11,12 +11,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "apps/play/budget.h"
 #include "apps/play/player.h"
 #include "apps/video/video.h"
+#include "codec/threads/worker.h"
 
 namespace trivelet::play {
 
@@ -128,7 +128,7 @@ class FrameStore {
   std::vector<std::string> damage_;
   bool stopping_ = false;
   std::exception_ptr error_;
-  std::thread thread_;
+  Worker worker_{"decode"};  ///< last: it ends first
 };
 
 }  // namespace trivelet::play

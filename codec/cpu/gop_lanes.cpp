@@ -1,13 +1,9 @@
 #include "codec/cpu/gop_lanes.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
 #include <deque>
-#include <exception>
 #include <functional>
-#include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,6 +13,7 @@
 #include "codec/format/stream_layout.h"
 #include "codec/threads/parallel.h"
 #include "codec/threads/trace.h"
+#include "codec/threads/worker.h"
 
 namespace trivelet {
 
@@ -28,77 +25,6 @@ constexpr int kThreadsThatCopy = 4;  // bring memory to its limit
 int threads_of(const BackendOptions& options) {
   return options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
-
-/// A thread that does one thing at a time for its owner; the owner's where the system starts no more.
-class Errand {
- public:
-  explicit Errand(const char* name) {
-    try {
-      thread_ = std::thread([this, name] { run(name); });
-    } catch (const std::system_error&) {
-    }
-  }
-  ~Errand() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
-  Errand(const Errand&) = delete;
-  Errand& operator=(const Errand&) = delete;
-
-  /// Only when the one before was waited for.
-  void begin(std::function<void()> what) {
-    if (!thread_.joinable()) {
-      error_ = done(what);
-      return;
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      what_ = std::move(what);
-    }
-    changed_.notify_all();
-  }
-  /// Returns when it is done. Throws what it threw, once.
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !what_; });
-    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-  }
-
- private:
-  static std::exception_ptr done(const std::function<void()>& what) {
-    try {
-      what();
-    } catch (...) {
-      return std::current_exception();
-    }
-    return nullptr;
-  }
-  void run(const char* name) {
-    trace::name_thread(name);
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [this] { return stop_ || what_; });
-      if (!what_) return;
-      lock.unlock();
-      const std::exception_ptr error = done(what_);
-      lock.lock();
-      error_ = error;
-      what_ = nullptr;
-      changed_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::function<void()> what_;
-  std::exception_ptr error_;
-  bool stop_ = false;
-  std::thread thread_;  ///< last: it uses the others
-};
 
 /// What stages took, of the GOPs that were pulled.
 struct LaneTimes {
@@ -203,7 +129,7 @@ class EncoderLanes final : public GopEncoder {
     Lane& lane = lanes_.idle();
     copy_frames(gop, lane.gop, copying_);
     lanes_.send(lane);
-    lane.errand.begin([&lane, choices] {
+    lane.worker.begin_or_run([&lane, choices] {
       const trace::Span span("code a GOP");
       lane.encoder->push(lane.gop, choices);
       (void)lane.encoder->pull(lane.coded);
@@ -222,7 +148,7 @@ class EncoderLanes final : public GopEncoder {
   bool pull(CodedGop& out) override {
     if (lanes_.empty()) return false;
     Lane& lane = lanes_.take();
-    lane.errand.wait();
+    lane.worker.wait();
     const LaneTimes now = LaneTimes::of(*lane.encoder);
     times_.add(std::exchange(lane.times, now), now);
     out = std::exchange(lane.coded, {});
@@ -239,12 +165,12 @@ class EncoderLanes final : public GopEncoder {
  private:
   struct Lane {
     Lane(const StreamHeader& header, const BackendOptions& options)
-        : encoder(make_transform_encoder(header, options)), gop(header.video, header.gop_frames), errand("lane") {}
+        : encoder(make_transform_encoder(header, options)), gop(header.video, header.gop_frames), worker("lane") {}
     std::unique_ptr<GopEncoder> encoder;
     Gop gop;
     CodedGop coded;
     LaneTimes times;
-    Errand errand;  ///< last: it ends first
+    Worker worker;  ///< last: it ends first
   };
 
   StreamHeader header_;
@@ -286,7 +212,7 @@ class DecoderLanes final : public GopDecoder {
     Lane& lane = lanes_.take();
     if (lane.begun) {  // and done for nothing
       try {
-        lane.errand.wait();
+        lane.worker.wait();
       } catch (const Error&) {  // which comes again
       }
       if (lane.damage) lane.damage->clear();
@@ -311,19 +237,19 @@ class DecoderLanes final : public GopDecoder {
  private:
   struct Lane {
     Lane(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options)
-        : decoder(make_transform_decoder(header, reduction, options)), errand("lane") {}
+        : decoder(make_transform_decoder(header, reduction, options)), worker("lane") {}
     std::unique_ptr<GopDecoder> decoder;
     Gop gop;
     const LayeredGop* received = nullptr;
     std::vector<std::string>* damage = nullptr;
     bool begun = false;
     LaneTimes times;
-    Errand errand;  ///< last: it ends first
+    Worker worker;  ///< last: it ends first
   };
 
   void begin(Lane& lane) {
     if (std::exchange(lane.begun, true)) return;
-    lane.errand.begin([this, &lane] {
+    lane.worker.begin_or_run([this, &lane] {
       const trace::Span span("decode a GOP");
       if (lane.gop.capacity() == 0)
         lane.gop = Gop(reduced_video(header_.video, reduction_), low_length(header_.gop_frames, reduction_.temporal));
@@ -337,7 +263,7 @@ class DecoderLanes final : public GopDecoder {
     if (lanes_.empty()) return false;
     for (Lane* lane : lanes_.flying()) begin(*lane);
     Lane& lane = lanes_.take();
-    lane.errand.wait();
+    lane.worker.wait();
     count(lane);
     const int frames = lane.gop.frames();
     gop.set_frames(gop.capacity());

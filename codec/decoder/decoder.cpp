@@ -223,8 +223,7 @@ Decoder::State::ReadPacket Decoder::State::read_next() {
 }
 
 Decoder::State::Reader::Reader(State& s, std::size_t ahead) : packets(ahead) {
-  thread = std::thread([this, &s] {
-    trace::name_thread("read packets");
+  worker.begin([this, &s] {
     for (bool more = true; more;) {
       ReadPacket read = s.read_next();
       more = read.packet || read.error;
@@ -233,10 +232,7 @@ Decoder::State::Reader::Reader(State& s, std::size_t ahead) : packets(ahead) {
   });
 }
 
-Decoder::State::Reader::~Reader() {
-  packets.stop();
-  if (thread.joinable()) thread.join();
-}
+Decoder::State::Reader::~Reader() { packets.stop(); }
 
 // Pipes are read by whoever asks for frames: nobody knows when more will come, and a thread that waits for it cannot be
 // ended. Without an index, what reading finds out is said by info().

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "codec/backend.h"
@@ -20,6 +19,7 @@
 #include "codec/format/stream_layout.h"
 #include "codec/threads/stage_queue.h"
 #include "codec/threads/stage_timer.h"
+#include "codec/threads/worker.h"
 #include "trivelet/codec.h"
 
 namespace trivelet {
@@ -59,7 +59,7 @@ struct Decoder::State : StreamLayout {
     Reader(State& s, std::size_t ahead);
     ~Reader();
     StageQueue<ReadPacket> packets;
-    std::thread thread;
+    Worker worker{"read packets"};  ///< last: it ends first
   };
 
   DecoderParams params;

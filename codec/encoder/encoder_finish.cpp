@@ -328,13 +328,13 @@ Encoder::State::Finisher::Finisher(State& s, int threads)
       judgements_(kMostJudgements) {
   // They end by themselves when the queues do; what could not be started is done by those that were.
   try {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this, &s] { divide(s); });
-    threads_.emplace_back([this, &s] { write(s); });
+    for (int i = 0; i < threads; ++i) workers_.emplace_back("layers and chunks").begin([this, &s] { divide(s); });
+    workers_.emplace_back("write").begin([this, &s] { write(s); });
     if (s.header.profile != Profile::kDense) return;
     // With motion most GOPs are measured, in fewer windows than there are cores; without, about every fourth of a film.
     const int judges = std::clamp(s.pool.threads() / kThreadsOfJudge, 1, s.header.motion ? kMostJudges : 2);
     for (int i = 0; i < judges; ++i)
-      threads_.emplace_back([this, &s, judges] { judge(s, std::max(1, s.pool.threads() / judges)); });
+      workers_.emplace_back("errors").begin([this, &s, judges] { judge(s, std::max(1, s.pool.threads() / judges)); });
   } catch (...) {
     stop();
     throw;
@@ -348,12 +348,10 @@ void Encoder::State::Finisher::stop() {
   done_.stop();
   divided_.stop();
   judgements_.stop();
-  for (std::thread& t : threads_) t.join();
-  threads_.clear();
+  workers_.clear();
 }
 
 void Encoder::State::Finisher::divide(State& s) {
-  trace::name_thread("layers and chunks");
   while (std::optional<Work> work = work_.pop()) {
     try {
       s.divide_gop(*work, nullptr);
@@ -366,7 +364,6 @@ void Encoder::State::Finisher::divide(State& s) {
 }
 
 void Encoder::State::Finisher::write(State& s) try {
-  trace::name_thread("write");
   for (std::uint64_t next = 0; std::optional<Work> work = divided_.take(next); ++next) {
     if (work->error) std::rethrow_exception(work->error);
     s.write_gop(*work);
@@ -379,7 +376,6 @@ void Encoder::State::Finisher::write(State& s) try {
 }
 
 void Encoder::State::Finisher::judge(State& s, int threads) try {
-  trace::name_thread("errors");
   ThreadPool with(threads, s.params.workers);
   while (std::optional<Judgement> judgement = judgements_.pop()) s.judge(*judgement, with);
 } catch (...) {
@@ -400,8 +396,7 @@ void Encoder::State::Finisher::finish() {
   // All have nothing left to do, but for the errors.
   work_.stop();
   divided_.stop();
-  for (std::thread& t : threads_) t.join();
-  threads_.clear();
+  workers_.clear();
   check_judges();
 }
 

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -28,6 +28,7 @@
 #include "codec/threads/parallel.h"
 #include "codec/threads/stage_queue.h"
 #include "codec/threads/stage_timer.h"
+#include "codec/threads/worker.h"
 #include "trivelet/codec.h"
 
 namespace trivelet {
@@ -144,7 +145,7 @@ struct Encoder::State {
     StageQueue<Judgement> judgements_;
     std::mutex misjudged_mutex_;
     std::exception_ptr misjudged_;
-    std::vector<std::thread> threads_;
+    std::list<Worker> workers_;
   };
 
   EncoderParams params;

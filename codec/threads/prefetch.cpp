@@ -2,7 +2,6 @@
 
 #include <exception>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "codec/base/fuzzing.h"
@@ -18,20 +17,15 @@ Prefetch::Prefetch(Make make, int most, Fill fill, bool alone)
       filled_(static_cast<std::size_t>(most)),
       free_(static_cast<std::size_t>(most)) {
   if (!kThreadsAhead || alone) return;
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error&) {  // the system starts no more threads: next() fills
-  }
+  (void)worker_.try_begin([this] { run(); });  // where the system starts no more threads, next() fills
 }
 
 Prefetch::~Prefetch() {
   filled_.stop();
   free_.stop();
-  if (thread_.joinable()) thread_.join();
 }
 
 void Prefetch::run() try {
-  trace::name_thread("read ahead");
   for (int made = 0;;) {
     std::optional<std::unique_ptr<Gop>> gop = made < most_ ? free_.try_pop() : free_.pop();
     if (!gop && made == most_) return;
@@ -51,7 +45,7 @@ void Prefetch::run() try {
 }
 
 Gop* Prefetch::next() {
-  if (!thread_.joinable()) {
+  if (!worker_.has_thread()) {
     if (!used_) used_ = std::make_unique<Gop>(make_());
     return fill_(*used_) ? used_.get() : nullptr;
   }

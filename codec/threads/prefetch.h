@@ -3,9 +3,9 @@
 
 #include <functional>
 #include <memory>
-#include <thread>
 
 #include "codec/threads/stage_queue.h"
+#include "codec/threads/worker.h"
 #include "trivelet/types.h"
 
 namespace trivelet {
@@ -36,7 +36,7 @@ class Prefetch {
   StageQueue<std::unique_ptr<Gop>> free_;
   std::unique_ptr<Gop> used_;
   double waited_ = 0;
-  std::thread thread_;
+  Worker worker_{"read ahead"};  ///< last: it ends first
 };
 
 }  // namespace trivelet

@@ -1,7 +1,6 @@
 #include "gpu/motion/motion_ahead.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "codec/threads/trace.h"
@@ -32,16 +31,12 @@ MotionAhead::MotionAhead(const StreamHeader& header, const BackendOptions& optio
   const auto most = static_cast<std::size_t>(std::clamp(wanted, static_cast<int>(kFewestSearches), kMostSearches));
   most_ = std::clamp(memory / bytes_of_one(), kFewestSearches, most);
   if (options.workers.run) return;
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error&) {  // the system starts no more threads
-  }
+  (void)worker_.try_begin([this] { run(); });
 }
 
 MotionAhead::~MotionAhead() {
   begun_.stop();
   found_.stop();
-  if (thread_.joinable()) thread_.join();
 }
 
 // Before the first of them runs: what takes memory of the device or locks pages later waits until those that run are over.
@@ -119,7 +114,6 @@ void MotionAhead::close_end(Found& found, ThreadPool& pool) {
 }
 
 void MotionAhead::run() try {
-  trace::name_thread("vectors");
   while (std::optional<Found> found = begun_.pop()) {
     find(*found, transform_, pool_);
     if (!found_.push(std::move(*found))) return;
@@ -129,16 +123,16 @@ void MotionAhead::run() try {
 }
 
 bool MotionAhead::is_found() {
-  if (!thread_.joinable() || in_flight_ == 0) return false;
+  if (!worker_.has_thread() || in_flight_ == 0) return false;
   if (!ready_) ready_ = found_.try_pop();
   return ready_.has_value();
 }
 
 MotionAhead::Found MotionAhead::end() {
-  if (!ready_) ready_ = thread_.joinable() ? found_.pop() : begun_.pop();
+  if (!ready_) ready_ = worker_.has_thread() ? found_.pop() : begun_.pop();
   require(ready_.has_value(), ErrorKind::kInternal, "no search for motion was begun");
   Found found = *std::exchange(ready_, std::nullopt);
-  if (!thread_.joinable()) find(found, transform_, pool_);
+  if (!worker_.has_thread()) find(found, transform_, pool_);
   return found;
 }
 

@@ -8,11 +8,11 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "codec/cpu/motion_gop.h"
 #include "codec/threads/stage_queue.h"
+#include "codec/threads/worker.h"
 #include "gpu/motion/motion_search.h"
 
 namespace trivelet::gpu {
@@ -78,7 +78,7 @@ class MotionAhead {
   // What was begun, and what the thread has found; without a thread, end() finds it.
   StageQueue<Found> begun_, found_;
   std::optional<Found> ready_;
-  std::thread thread_;
+  Worker worker_{"vectors"};  // last: it ends first
 };
 
 }  // namespace trivelet::gpu

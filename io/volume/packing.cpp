@@ -8,14 +8,12 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "codec/base/fuzzing.h"
 #include "codec/base/limits.h"
 #include "codec/threads/stage_queue.h"
-#include "codec/threads/trace.h"
+#include "codec/threads/worker.h"
 #include "io/volume/volume_input.h"
 #ifdef TRIVELET_HAVE_ZLIB
 #include <zlib.h>
@@ -166,7 +164,6 @@ class FeedAhead final : public Feed {
   ~FeedAhead() override {
     full_.stop();
     free_.stop();
-    if (thread_.joinable()) thread_.join();
   }
   FeedAhead(const FeedAhead&) = delete;
   FeedAhead& operator=(const FeedAhead&) = delete;
@@ -180,7 +177,7 @@ class FeedAhead final : public Feed {
         is_whole_ = true;
       }
     }
-    if (!is_whole_ && !thread_.joinable() && !start()) {
+    if (!is_whole_ && !worker_.has_thread() && !start()) {
       const std::size_t n = feed_->read(data, size);
       read_ += n;
       return n;
@@ -200,17 +197,11 @@ class FeedAhead final : public Feed {
  private:
   bool start() {
     if (!kThreadsAhead || alone_ || read_ < kWorthThread) return false;
-    try {
-      thread_ = std::thread([this] { run(); });
-      return true;
-    } catch (const std::system_error&) {  // the system starts no more threads
-      alone_ = true;
-      return false;
-    }
+    alone_ = !worker_.try_begin([this] { run(); });
+    return !alone_;
   }
 
   void run() try {
-    trace::name_thread("unpack");
     for (std::size_t made = 0;;) {
       std::optional<std::vector<std::byte>> piece;
       if (made == kPieces) {
@@ -240,7 +231,7 @@ class FeedAhead final : public Feed {
   std::size_t at_ = 0;            ///< of it
   StageQueue<std::vector<std::byte>> full_{kPieces};
   StageQueue<std::vector<std::byte>> free_{kPieces + 1};
-  std::thread thread_;
+  Worker worker_{"unpack"};  ///< last: it ends first
 };
 
 /// Owns the packed input too.
@@ -339,15 +330,12 @@ namespace {
 class PackerAhead final : public Packer {
  public:
   PackerAhead(Sink sink, bool zlib_format) : deflater_(std::move(sink), zlib_format) {}
-  ~PackerAhead() override {
-    full_.stop();
-    if (thread_.joinable()) thread_.join();
-  }
+  ~PackerAhead() override { full_.stop(); }
   PackerAhead(const PackerAhead&) = delete;
   PackerAhead& operator=(const PackerAhead&) = delete;
 
   void write(const std::byte* data, std::size_t size) override {
-    if (!thread_.joinable() && !start()) {
+    if (!worker_.has_thread() && !start()) {
       deflater_.write(data, size);
       written_ += size;
       return;
@@ -361,11 +349,10 @@ class PackerAhead final : public Packer {
     }
   }
   void finish() override {
-    if (thread_.joinable()) {
+    if (worker_.has_thread()) {
       if (!piece_.empty()) push();
       full_.close();
-      thread_.join();
-      if (error_) std::rethrow_exception(error_);
+      worker_.wait();
     }
     deflater_.finish();
   }
@@ -373,13 +360,8 @@ class PackerAhead final : public Packer {
  private:
   bool start() {
     if (!kThreadsAhead || alone_ || written_ < kWorthThread) return false;
-    try {
-      thread_ = std::thread([this] { run(); });
-      return true;
-    } catch (const std::system_error&) {  // the system starts no more threads
-      alone_ = true;
-      return false;
-    }
+    alone_ = !worker_.try_begin([this] { run(); });
+    return !alone_;
   }
   void push() {
     if (full_.push(std::move(piece_))) {
@@ -387,29 +369,26 @@ class PackerAhead final : public Packer {
       piece_.clear();
       return;
     }
-    thread_.join();
-    alone_ = true;
-    std::rethrow_exception(error_);
+    worker_.wait();  // throws what went wrong
+    fail(ErrorKind::kInternal, "packing goes on although it has failed");
   }
   void run() try {
-    trace::name_thread("pack");
     while (auto piece = full_.pop()) {
       deflater_.write(piece->data(), piece->size());
       (void)free_.push(std::move(*piece));
     }
   } catch (...) {
-    error_ = std::current_exception();
     full_.stop();
+    throw;
   }
 
   Deflater deflater_;  ///< the thread's, while there is one
   std::uint64_t written_ = 0;
   bool alone_ = false;
   std::vector<std::byte> piece_;
-  std::exception_ptr error_;  ///< of the thread, once it has ended
   StageQueue<std::vector<std::byte>> full_{kPieces};
   StageQueue<std::vector<std::byte>> free_{kPieces + 2};
-  std::thread thread_;
+  Worker worker_{"pack"};  ///< last: it ends first
 };
 
 }  // namespace

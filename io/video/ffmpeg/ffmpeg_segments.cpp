@@ -1,7 +1,6 @@
 #include "io/video/ffmpeg/ffmpeg_segments.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 namespace trivelet::io {
@@ -22,10 +21,10 @@ SegmentDecoders::SegmentDecoders(std::vector<PictureDecoder::Entry> entries, Ope
       segments_(entries_.size()) {
   const int decoders = std::clamp(options_.decoders, 1, static_cast<int>(entries_.size()));
   for (int i = 0; i < decoders; ++i) {
-    try {
-      threads_.emplace_back([this] { work(); });
-    } catch (const std::system_error&) {
-      if (threads_.empty()) throw;
+    Worker& worker = workers_.emplace_back("decode");
+    if (i == 0) {
+      worker.begin([this] { work(); });
+    } else if (!worker.try_begin([this] { work(); })) {
       break;  // the threads there are do it all
     }
   }
@@ -37,7 +36,6 @@ SegmentDecoders::~SegmentDecoders() {
     stopped_ = true;
   }
   changed_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
 }
 
 std::optional<DecodedPicture> SegmentDecoders::next() {

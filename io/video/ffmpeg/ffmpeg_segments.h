@@ -6,12 +6,13 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
+#include "codec/threads/worker.h"
 #include "io/video/ffmpeg/ffmpeg_decoder.h"
 
 namespace trivelet::io {
@@ -62,7 +63,7 @@ class SegmentDecoders {
   std::size_t begun_ = 0;    ///< segments that have a decoder
   std::size_t current_ = 0;  ///< the one that is delivered
   bool stopped_ = false;
-  std::vector<std::thread> threads_;
+  std::list<Worker> workers_;  ///< last: they end first
 };
 
 }  // namespace trivelet::io
