@@ -3,9 +3,11 @@
 // a hundred shared libraries, which take the loader longer than many a run.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "io/video/convert.h"
 #include "io/video/matroska.h"
@@ -35,9 +37,19 @@ struct FfmpegAdapter {
   bool (*writes_picture)(const std::string& path, const std::string& muxer);
 };
 
+/// A picture of a DICOM file, as its codestream describes it.
+struct DicomFrame {
+  std::string coding;  ///< UID of the transfer syntax
+  unsigned columns = 0, rows = 0, samples = 1;
+  unsigned bits = 8;  ///< 1..32 of a sample
+  bool is_signed = false;
+  bool is_ybr = false;  ///< the header says that its colours are; they are not converted
+};
+
 struct GdcmAdapter {
-  /// A DICOM file with its pixels uncompressed, explicit little-endian; false for what GDCM cannot read.
-  bool (*decompress)(const std::string& file, std::string& plain);
+  /// Samples of the frame into `pixels`, which has their size: 1, 2 or 4 bytes each, little-endian, those of a pixel
+  /// together. False for what GDCM cannot read. It may crash: see io/volume/child_process.h.
+  bool (*decode)(const DicomFrame& frame, const std::byte* data, std::size_t size, std::vector<std::byte>& pixels);
 };
 
 /// Null in builds without the library. `user`: the file it is wanted for, which begins the message of the Error when it

@@ -2,7 +2,7 @@
 // head and tail, kept byte for byte.
 //
 // Uncompressed transfer syntaxes (implicit and explicit little-endian, explicit big-endian) are read here; a file in
-// another one is first turned into explicit little-endian by GDCM, if the build has it (gdcm.cpp).
+// another one is first turned into explicit little-endian (dicom_pixels.cpp).
 // Slices are sorted along the normal of their plane. Of a folder with several series one is taken, which has to be named.
 // Source: DICOM PS3.5 7 (data set encoding), PS3.3 C.7.6.2 (image plane), C.7.6.16 (frames with geometry of their own).
 #include <algorithm>
@@ -10,9 +10,9 @@
 #include <cstring>
 #include <map>
 
-#include "io/adapters.h"
 #include "io/volume/dicom.h"
 #include "io/volume/dicom_elements.h"
+#include "io/volume/dicom_pixels.h"
 
 namespace trivelet::io {
 
@@ -56,7 +56,7 @@ bool has_place(const DicomGeometry& g) { return g.orientation.size() == 6 && g.p
 class DataSet {
  public:
   DataSet(VolumeInput& in, DicomFile& d)
-      : in_(in), d_(d), walker_(in, d.transfer_syntax != "1.2.840.10008.1.2", d.big_endian) {}
+      : in_(in), d_(d), walker_(in, d.transfer_syntax != kImplicitLittleEndian, d.big_endian) {}
 
   void read() {
     DicomWalker::Element e;
@@ -79,6 +79,7 @@ class DataSet {
       case dicom_tag(0x0020, 0x0011): d_.series_number = text(e); break;
       case dicom_tag(0x0020, 0x0013): d_.number = real(e, 0); break;
       case dicom_tag(0x0028, 0x0002): d_.samples = integer(e); break;
+      case dicom_tag(0x0028, 0x0004): d_.photometric = text(e); break;
       case dicom_tag(0x0028, 0x0006): d_.planar = integer(e) == 1; break;
       case dicom_tag(0x0028, 0x0008): {
         const double frames = real(e, 1);
@@ -293,22 +294,25 @@ DicomFile read_dicom(VolumeInput& in) {
       const std::string_view next = in.ahead(2);
       if (next.size() < 2 || next[0] != 2 || next[1] != 0) break;  // group 0002 alone
       require(meta.next(e), ErrorKind::kBadStream, in.name() + ": ends inside its meta information");
-      const std::string_view type(e.vr, 2);
-      constexpr std::string_view kTypes[] = {"AE", "OB", "SH", "UI", "UL", "UR"};
-      if (d.strange_type.empty() && std::find(std::begin(kTypes), std::end(kTypes), type) == std::end(kTypes))
-        d.strange_type = type;
       if (e.tag == dicom_tag(0x0002, 0x0010))
         d.transfer_syntax = text_of(meta.value(e));
       else
         meta.skip(e);
     }
   }
-  const std::string& syntax = d.transfer_syntax;
-  d.big_endian = syntax == "1.2.840.10008.1.2.2";
-  d.plain = syntax == "1.2.840.10008.1.2" || d.big_endian || syntax == "1.2.840.10008.1.2.1";
-  // JPEG and its relatives, and run lengths: the pixels alone are compressed.
-  d.readable = d.plain || syntax.rfind("1.2.840.10008.1.2.4.", 0) == 0 || syntax == "1.2.840.10008.1.2.5";
-  if (syntax == "1.2.840.10008.1.2.4.95") d.readable = false;  // all of it is
+  d.data_at = in.position();
+  if (d.transfer_syntax.empty()) {  // not said: explicit where the first element has a type
+    const std::string_view first = in.ahead(6);
+    const auto is_letter = [](char c) { return c >= 'A' && c <= 'Z'; };
+    const bool typed = first.size() == 6 && is_letter(first[4]) && is_letter(first[5]);
+    d.transfer_syntax = typed ? kExplicitLittleEndian : kImplicitLittleEndian;
+  }
+  const DicomSyntax* syntax = dicom_syntax(d.transfer_syntax);
+  require(syntax != nullptr, ErrorKind::kUnsupported,
+          in.name() + ": unknown " + syntax_text(d.transfer_syntax) + "; convert the file to one of the standard's");
+  d.big_endian = d.transfer_syntax == kExplicitBigEndian;
+  d.plain = syntax->coding == DicomCoding::kPlain;
+  d.readable = syntax->coding != DicomCoding::kDeflated && !syntax->name.ends_with("deflated");
   if (d.readable) DataSet(in, d).read();
   return d;
 }
@@ -324,11 +328,7 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const std::strin
     require(s.file.may_unpack, ErrorKind::kBadStream,
             s.file.path + ": a stored header of compressed pixels (transfer syntax " +
                 printable(s.found.transfer_syntax.substr(0, 64)) + ")");
-    // GDCM reads another length behind a type that it does not know, and ends the program where the file is not so long.
-    require(s.found.strange_type.empty(), ErrorKind::kBadStream,
-            s.file.path + ": an element of type '" + printable(s.found.strange_type) +
-                "' in its meta information, which has none of them");
-    s.file.open = decompressed_dicom(s.file, s.found.transfer_syntax);
+    s.file.open = decompressed_dicom(s.file, s.found);
     find(s);
     s.converted = true;
   };
@@ -482,26 +482,6 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const std::strin
     layout.files.push_back(std::move(f));
   }
   return layout;
-}
-
-Opener decompressed_dicom(const FileToRead& file, const std::string& transfer_syntax) {
-  const GdcmAdapter* gdcm = gdcm_adapter(file.path);
-  require(gdcm != nullptr, ErrorKind::kUnsupported,
-          file.path + ": its pixels are compressed (transfer syntax " + transfer_syntax +
-              "), and this build has no GDCM to decompress them");
-  return [gdcm, file, transfer_syntax]() -> std::unique_ptr<Feed> {
-    std::string bytes;
-    {
-      const std::unique_ptr<Feed> feed = file.open();
-      std::vector<std::byte> piece(std::size_t{1} << 20);
-      while (const std::size_t n = feed->read(piece.data(), piece.size()))
-        bytes.append(reinterpret_cast<const char*>(piece.data()), n);
-    }
-    std::string plain;
-    require(gdcm->decompress(bytes, plain), ErrorKind::kUnsupported,
-            file.path + ": GDCM cannot decompress its pixels (transfer syntax " + transfer_syntax + ")");
-    return memory_opener(std::make_shared<const std::vector<std::byte>>(to_bytes(plain)))();
-  };
 }
 
 }  // namespace trivelet::io

@@ -17,9 +17,14 @@ struct DicomGeometry {
   std::vector<double> position, orientation, spacing;  ///< as the attributes have them
 };
 
+inline constexpr char kImplicitLittleEndian[] = "1.2.840.10008.1.2";
+inline constexpr char kExplicitLittleEndian[] = "1.2.840.10008.1.2.1";
+inline constexpr char kDeflatedLittleEndian[] = "1.2.840.10008.1.2.1.99";
+inline constexpr char kExplicitBigEndian[] = "1.2.840.10008.1.2.2";
+
 struct DicomFile {
-  std::string transfer_syntax;
-  std::string strange_type;  ///< of an element of the meta information that none may have, or empty
+  std::string transfer_syntax;  ///< one of dicom_syntax(); guessed where the file does not say it
+  std::string photometric;      ///< RGB, YBR_FULL_422, …
   bool plain = false;     ///< pixels are not compressed; else they are known to be there, and what is said before them
   bool readable = false;  ///< the data set is not compressed as a whole; else nothing below is known
   bool big_endian = false;
@@ -34,14 +39,12 @@ struct DicomFile {
   bool one_orientation = true;                ///< of all frames
   bool one_scale = true;
   double largest_slope = 0;     ///< of all frames, without its sign
+  std::uint64_t data_at = 0;    ///< place of the data set behind the meta information
   std::uint64_t pixels_at = 0;  ///< place of the pixels in the file, 0 = none
   std::uint64_t pixel_bytes = 0;
 };
 
 /// Reads up to the pixels.
 DicomFile read_dicom(VolumeInput& in);
-
-/// The file with its pixels uncompressed, by GDCM. Unsupported without it, or for what GDCM cannot read.
-Opener decompressed_dicom(const FileToRead& file, const std::string& transfer_syntax);
 
 }  // namespace trivelet::io

@@ -96,12 +96,13 @@ namespace {
 constexpr std::size_t kPackedBuffer = std::size_t{64} << 10;  // of packed bytes
 constexpr int kGzipWindow = 15 + 16;                          // zlib's way to ask for the gzip format
 constexpr int kZlibWindow = 15;
+constexpr int kBareWindow = -15;  // deflate without a frame
 
 class InflateFeed final : public Feed {
  public:
-  InflateFeed(VolumeInput& input, bool zlib_format, const Limits& limits)
-      : input_(input), zlib_format_(zlib_format), most_(limits.unpacked) {
-    const int result = inflateInit2(&stream_, zlib_format ? kZlibWindow : kGzipWindow);
+  InflateFeed(VolumeInput& input, int window, const Limits& limits)
+      : input_(input), window_(window), most_(limits.unpacked) {
+    const int result = inflateInit2(&stream_, window);
     require(result == Z_OK, ErrorKind::kInternal, "zlib: cannot begin");
   }
   ~InflateFeed() override { inflateEnd(&stream_); }
@@ -123,7 +124,7 @@ class InflateFeed final : public Feed {
       if (result == Z_STREAM_END) {
         // A .gz may have several members, one after the other.
         const std::string_view next = input_.ahead(2);
-        if (!zlib_format_ && next.size() >= 2 && next[0] == '\x1f' && next[1] == '\x8b')
+        if (window_ == kGzipWindow && next.size() >= 2 && next[0] == '\x1f' && next[1] == '\x8b')
           inflateReset(&stream_);
         else
           ended_ = true;
@@ -141,7 +142,7 @@ class InflateFeed final : public Feed {
 
  private:
   VolumeInput& input_;
-  bool zlib_format_;
+  int window_;
   std::uint64_t most_;
   std::uint64_t unpacked_ = 0;
   bool ended_ = false;
@@ -238,7 +239,7 @@ class FeedAhead final : public Feed {
 class GzipFile final : public Feed {
  public:
   GzipFile(std::unique_ptr<VolumeInput> packed, const Limits& limits)
-      : packed_(std::move(packed)), inflate_(*packed_, false, limits) {}
+      : packed_(std::move(packed)), inflate_(*packed_, kGzipWindow, limits) {}
   std::size_t read(std::byte* data, std::size_t size) override { return inflate_.read(data, size); }
 
  private:
@@ -250,8 +251,12 @@ class GzipFile final : public Feed {
 
 std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool zlib_format, std::uint64_t bytes, const Limits& limits) {
   return std::make_unique<FeedAhead>(
-      std::make_unique<InflateFeed>(input, zlib_format, limits),
+      std::make_unique<InflateFeed>(input, zlib_format ? kZlibWindow : kGzipWindow, limits),
       [&input, zlib_format, bytes, limits] { return unpack_whole(input, zlib_format, bytes, limits); }, true);
+}
+
+std::unique_ptr<Feed> make_deflate_reader(VolumeInput& input, const Limits& limits) {
+  return std::make_unique<InflateFeed>(input, kBareWindow, limits);
 }
 
 struct Deflater::State {
@@ -427,6 +432,7 @@ namespace {
 }  // namespace
 
 std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool, std::uint64_t, const Limits&) { refuse(input.name()); }
+std::unique_ptr<Feed> make_deflate_reader(VolumeInput& input, const Limits&) { refuse(input.name()); }
 std::unique_ptr<Packer> make_packer(Packer::Sink, bool, std::uint64_t) { refuse("the output"); }
 struct Deflater::State {};
 Deflater::Deflater(Sink, bool) { refuse("the output"); }

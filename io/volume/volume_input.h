@@ -72,6 +72,8 @@ std::unique_ptr<VolumeInput> open_input(const Opener& opener, const std::string&
 /// that is worth it: the input is the feed's until this has come to its end or is gone. `bytes`: that there should be in it.
 /// Unsupported without zlib, and for more bytes than Limits::unpacked.
 std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool zlib_format, std::uint64_t bytes, const Limits& limits);
+/// The same of a bare deflate stream (RFC 1951), without a thread.
+std::unique_ptr<Feed> make_deflate_reader(VolumeInput& input, const Limits& limits);
 /// Packed and unpacked bytes together that are held in memory to be unpacked, or packed, at once.
 inline constexpr std::uint64_t kWholeBytes = std::uint64_t{48} << 20;
 bool have_libdeflate();
