@@ -393,6 +393,10 @@ def test_findings(folder: Path, film: Path) -> None:
     check("is encrypted" in run("encode", folder / "secret.mp4", tvl, *FAST, code=5), "an encrypted film")
     ffmpeg("-f", "lavfi", "-i", "sine=duration=1", folder / "sound.wav")
     run("encode", folder / "sound.wav", tvl, *FAST, code=5)
+    (folder / "other").write_bytes(random.Random(3).randbytes(9000))
+    run("encode", folder / "other", tvl, *FAST, code=5)
+    (folder / "other").write_bytes(b"")
+    check("is empty" in run("encode", folder / "other", tvl, *FAST, code=4), "an empty file")
 
 
 def test_words(folder: Path, film: Path) -> None:

@@ -44,8 +44,9 @@ void* opaque_of(void* context) {
 }
 
 void on_message(void* context, int level, const char* format, va_list arguments) {
-  // libavcodec's part that conceals says so as information.
-  const bool concealed = level <= AV_LOG_INFO && std::strncmp(format, "concealing ", 11) == 0;
+  // libavcodec's part that conceals says so as information. Where a checksum is wrong, FFV1 takes the picture before.
+  const bool concealed = level <= AV_LOG_INFO && (std::strncmp(format, "concealing ", 11) == 0 ||
+                                                  std::strstr(format, "CRC mismatch") != nullptr);
   if (level > AV_LOG_ERROR && !concealed) return;
   void* const opaque = opaque_of(context);
   const std::lock_guard lock(logs_mutex);
@@ -87,6 +88,11 @@ std::string ErrorLog::take() {
 bool ErrorLog::take_concealed() {
   const std::lock_guard lock(logs_mutex);
   return std::exchange(concealed_, false);
+}
+
+void ErrorLog::forget() {
+  take();
+  take_concealed();
 }
 
 void ErrorLog::add(std::string message, bool concealed) {

@@ -69,6 +69,8 @@ class ErrorLog {
   /// Whether a decoder has replaced samples that it did not have by others, since the last call. Frames are not always
   /// marked: with several threads the mark of one that is shown later is lost.
   bool take_concealed();
+  /// What was until now is of no interest.
+  void forget();
   void add(std::string message, bool concealed);
 
  private:

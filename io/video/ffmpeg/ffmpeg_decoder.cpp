@@ -114,6 +114,17 @@ PictureDecoder::PictureDecoder(const std::string& path, Source source, const std
   packet_ = make_packet();
 }
 
+/// The demuxer for what the file contains.
+const AVInputFormat* PictureDecoder::probe_format(const std::string& url) {
+  const AVInputFormat* format = nullptr;
+  const int code = av_probe_input_buffer2(io_->context(), &format, url.c_str(), nullptr, 0, 0);
+  io_->rethrow();
+  require(code >= 0 || source_->position() > 0, ErrorKind::kBadStream, name_ + " is empty");
+  require(code >= 0, ErrorKind::kUnsupported,
+          name_ + " is no video that FFmpeg knows (raw samples need a size and a pixel format)");
+  return format;
+}
+
 void PictureDecoder::open_input(const std::string& path, const std::string& demuxer, const ReaderOptions& options) {
   const AVInputFormat* format = nullptr;
   if (!demuxer.empty()) {
@@ -121,13 +132,15 @@ void PictureDecoder::open_input(const std::string& path, const std::string& demu
     require(format != nullptr, ErrorKind::kBadArgument,
             "unknown input format '" + demuxer + "'; known: y4m, pnm, raw, ffmpeg, and the demuxers of FFmpeg");
   }
+  const std::string url = path == "-" ? "" : path;
+  if (source_) {
+    io_ = std::make_unique<SourceIo>(*source_);
+    if (format == nullptr) format = probe_format(url);
+  }
   AVFormatContext* context = avformat_alloc_context();
   if (context == nullptr) throw std::bad_alloc();
   context->opaque = &log_;
-  if (source_) {
-    io_ = std::make_unique<SourceIo>(*source_);
-    context->pb = io_->context();
-  }
+  if (io_) context->pb = io_->context();
   AVDictionary* settings = nullptr;
   // What we read ourselves may lead to no other file, a playlist to some if allowed; nothing leads to the network.
   av_dict_set(&settings, "protocol_whitelist", source_ && !options.allow_outside ? "data" : "file,crypto,data", 0);
@@ -135,13 +148,10 @@ void PictureDecoder::open_input(const std::string& path, const std::string& demu
     const std::string rate = std::to_string(options.frame_rate.num) + "/" + std::to_string(options.frame_rate.den);
     av_dict_set(&settings, "framerate", rate.c_str(), 0);
   }
-  const std::string url = path == "-" ? "" : path;
   int code = avformat_open_input(&context, url.c_str(), format, &settings);  // frees the context when it fails
   av_dict_free(&settings);
   if (io_) io_->rethrow();
-  if (code < 0)
-    av_fail(code, name_ + " is not a video that FFmpeg reads (raw samples need a size and a pixel format)",
-            ErrorKind::kBadStream, log_.take());
+  if (code < 0) av_fail(code, name_ + " is not a video that FFmpeg can read", ErrorKind::kBadStream, log_.take());
   input_.reset(context);
   code = avformat_find_stream_info(input_.get(), nullptr);
   if (io_) io_->rethrow();
@@ -175,8 +185,7 @@ void PictureDecoder::open_decoder(int threads, AVBufferRef* device) {
     if (codec_->hw_device_ctx == nullptr) throw std::bad_alloc();
     codec_->get_format = prefer_cuda;
   }
-  log_.take();  // what happened while looking for streams
-  log_.take_concealed();
+  log_.forget();  // what happened while looking for streams
   code = avcodec_open2(codec_.get(), codec, nullptr);
   if (code < 0)
     av_fail(code, name_ + ": the " + codec->name + " decoder does not open", ErrorKind::kBadStream, log_.take());
@@ -238,6 +247,7 @@ bool PictureDecoder::read_packet() {
   if (code != AVERROR_EOF) check_damage(code);
   require(code != 0 || av_packet_get_side_data(packet_.get(), AV_PKT_DATA_ENCRYPTION_INFO, nullptr) == nullptr,
           ErrorKind::kUnsupported, name_ + " is encrypted; decrypt it first");
+  if (code == 0 && packet_->pts != AV_NOPTS_VALUE) latest_ = std::max(latest_, packet_->pts);
   return code == 0;
 }
 
@@ -297,7 +307,7 @@ std::vector<PictureDecoder::Entry> PictureDecoder::entries(std::int64_t ticks) {
   const std::int64_t start = stream_->start_time != AV_NOPTS_VALUE ? stream_->start_time : 0;
   if (av_seek_frame(input_.get(), stream_->index, start, AVSEEK_FLAG_BACKWARD) < 0) {
     io_->rethrow();
-    log_.take();
+    log_.forget();
     return found;
   }
   std::vector<std::int64_t> stamps;
@@ -313,7 +323,7 @@ std::vector<PictureDecoder::Entry> PictureDecoder::entries(std::int64_t ticks) {
     if (found.empty() || packet_->pts > found.back().pts) found.push_back({stamp, packet_->pts});
   }
   io_->rethrow();
-  log_.take();
+  log_.forget();
   av_seek_frame(input_.get(), stream_->index, start, AVSEEK_FLAG_BACKWARD);
   if (found.size() < 2) found.clear();
   return found;
@@ -323,11 +333,16 @@ void PictureDecoder::seek(const Entry& entry) {
   const int code = av_seek_frame(input_.get(), stream_->index, entry.timestamp, AVSEEK_FLAG_BACKWARD);
   io_->rethrow();
   if (code < 0) av_fail(code, name_ + ": a place of its index is not found", ErrorKind::kBadStream, log_.take());
-  log_.take();
+  log_.forget();
+  // What is left of this place is passed over, if all of it is shown before the new one.
+  const bool all_before = latest_ < entry.pts;
   has_packet_ = read_packet();
   // FFmpeg's decoder of H.264 forgets all when it is flushed, and to start that of a GPU takes a tenth of a second. Behind a
   // picture that refers to nothing before it, what is left of another place comes out first and is passed over.
-  if (!has_packet_ || !begins_anew(*packet_, *stream_->codecpar)) avcodec_flush_buffers(codec_.get());
+  if (!has_packet_ || !all_before || !begins_anew(*packet_, *stream_->codecpar)) {
+    avcodec_flush_buffers(codec_.get());
+    latest_ = has_packet_ && packet_->pts != AV_NOPTS_VALUE ? packet_->pts : INT64_MIN;
+  }
   begin_ = entry;
   before_begin_ = true;
   frames_ = 0;

@@ -75,6 +75,7 @@ class PictureDecoder {
   AVPixelFormat sample_format(const AVFrame& frame) const;
 
  private:
+  const AVInputFormat* probe_format(const std::string& url);
   void open_input(const std::string& path, const std::string& demuxer, const ReaderOptions& options);
   void open_decoder(int threads, AVBufferRef* device);
   void send_packet();
@@ -99,9 +100,10 @@ class PictureDecoder {
   std::uint64_t missing_bytes_ = 0;
   std::string damage_;
   std::shared_ptr<Complaints> complaints_;
-  std::uint64_t frames_ = 0;    ///< that were delivered, since `begin_`
-  std::optional<Entry> begin_;  ///< of a seek
-  bool before_begin_ = false;   ///< pictures that need others before `begin_` are still to be passed over
+  std::uint64_t frames_ = 0;         ///< that were delivered, since `begin_`
+  std::optional<Entry> begin_;       ///< of a seek
+  std::int64_t latest_ = INT64_MIN;  ///< when the last picture is shown of the packets that the decoder may hold
+  bool before_begin_ = false;        ///< pictures that need others before `begin_` are still to be passed over
 };
 
 /// A picture on a device as it lies there, for frames of `format`. Throws Unsupported for layouts that hold another.
