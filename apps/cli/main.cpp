@@ -104,8 +104,9 @@ void set_up_signals() {
   }
 }
 
-/// A pipe or terminal that somebody set O_NONBLOCK for is opened again: the flag is of all that have it, and neither stdio
-/// nor a look ahead knows what to do with it. What cannot be opened again (a socket) is waited for where it is read.
+/// A pipe or terminal that somebody set O_NONBLOCK for is opened again: the flag is of all that have it, and neither
+/// stdio nor a look ahead knows what to do with it. What cannot be opened again (a socket) is waited for where it is
+/// read.
 void make_blocking(int standard, int access) {
   struct stat status {};
   const int flags = fcntl(standard, F_GETFL);

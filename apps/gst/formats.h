@@ -22,8 +22,8 @@ void copy_out(const Gop& gop, int index, const PixelFormat& format, GstVideoFram
 /// `frame` into frame `index` of `gop`, exactly.
 void copy_in(const GstVideoFrame& frame, Gop& gop, int index);
 
-/// What GStreamer knows of a video, and back. False where it has no numbers for the bytes of such pictures: `to` is then
-/// nothing that may be used.
+/// What GStreamer knows of a video, and back. False where it has no numbers for the bytes of such pictures: `to` is
+/// then nothing that may be used.
 bool describe(const VideoInfo& from, GstVideoInfo& to);
 VideoInfo describe(const GstVideoInfo& from);
 

@@ -1,5 +1,5 @@
-// Times of frames, which a file may make anything, and how long frames last by them, which their number and a frame rate
-// tell only where both are constant.
+// Times of frames, which a file may make anything, and how long frames last by them, which their number and a frame
+// rate tell only where both are constant.
 #pragma once
 
 #include <cmath>

@@ -251,9 +251,9 @@ std::size_t head_bytes(const std::vector<std::uint8_t>& data) {
   return at;
 }
 
-/// What to do with one element after the other of a segment. Files and pipes are walked alike, so that both find the same
-/// packets. No element goes on behind the one it is in: what lies in a packet lies in no other, and all packets together
-/// are never larger than the file.
+/// What to do with one element after the other of a segment. Files and pipes are walked alike, so that both find the
+/// same packets. No element goes on behind the one it is in: what lies in a packet lies in no other, and all packets
+/// together are never larger than the file.
 class Walk {
  public:
   enum class Step : std::uint8_t {

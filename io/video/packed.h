@@ -1,5 +1,5 @@
-// Layouts of raw pixels whose samples lie one behind the other: rgb24, bgra, rgb48 … by FFmpeg's names. Frames have planes
-// (types.h), so that only the readers and writers of raw bytes know these. Internal to io.
+// Layouts of raw pixels whose samples lie one behind the other: rgb24, bgra, rgb48 … by FFmpeg's names. Frames have
+// planes (types.h), so that only the readers and writers of raw bytes know these. Internal to io.
 #pragma once
 
 #include <array>

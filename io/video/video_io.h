@@ -138,8 +138,8 @@ struct WriterOptions {
 /// on. Unsupported when the format cannot hold such frames; the message says what can.
 std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 
-/// What samples a pixel format has: parse_pixel_format(), or of one whose samples lie one behind the other (rgb24, bgra,
-/// rgb48 …). Raw bytes have their order, and only those; frames have planes.
+/// What samples a pixel format has: parse_pixel_format(), or of one whose samples lie one behind the other (rgb24,
+/// bgra, rgb48 …). Raw bytes have their order, and only those; frames have planes.
 PixelFormat samples_of(const std::string& pixel_format);
 
 /// The format for standard output where none is named: "y4m", or "matroska" where Y4M has no name for the samples.

@@ -51,9 +51,9 @@ class PictureDecoder {
   /// "" is as all of it; else FFmpeg reads the file itself.
   bool has_source() const { return io_ != nullptr; }
 
-  /// The next picture, until the call after this; null at the end. Throws for damage, unless it is to be recovered from:
-  /// what cannot be read or decoded, and pictures of which FFmpeg knows or says that samples are not those that were
-  /// coded. Whatever else its decoders complain of is left to `complaints`.
+  /// The next picture, until the call after this; null at the end. Throws for damage, unless it is to be recovered
+  /// from: what cannot be read or decoded, and pictures of which FFmpeg knows or says that samples are not those that
+  /// were coded. Whatever else its decoders complain of is left to `complaints`.
   AVFrame* next();
   /// Where decoding can begin anew: time stamps of the container's index, and when the first picture there is shown.
   struct Entry {

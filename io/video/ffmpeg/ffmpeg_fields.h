@@ -28,8 +28,8 @@ class WantedFields {
   /// Of `output`, before its header is written: muxers change tags as they go.
   explicit WantedFields(const AVFormatContext& output);
 
-  /// What the finished file at `path` does not have of it, a sentence; "" if nothing is lost, or if the file cannot be read
-  /// again.
+  /// What the finished file at `path` does not have of it, a sentence; "" if nothing is lost, or if the file cannot be
+  /// read again.
   std::string lost(const std::string& path) const;
 
  private:
