@@ -696,8 +696,9 @@ Action define_encode(Command& app, Common& common) {
              "Decode the finished file and compare: lossless must be identical (else exit code 6), lossy says its PSNR")
           .group("Selection and checks");
   add_coding_options(app, options->coding);
-  app.add_flag("--recover", options->reading.recover,
-               "Of a damaged or cut input encode the frames before the damage; the exit code is 4 all the same")
+  app.add_flag(
+         "--recover", options->reading.recover,
+         "Of a damaged or cut input encode the frames before the damage; the exit code is 4 where frames are missing")
       .group("Selection and checks");
   app.add_option("--stream", options->reading.stream,
                  "Which video of a file with several, named as for ffmpeg: v:1, 3 [the best]")
