@@ -1,7 +1,7 @@
 // Bits in little-endian order: the first bit of a byte is its least significant one.
 //
 // Past its end a reader gives zeros and remembers it in overrun(), which is checked once per chunk. BitWriter and
-// BitReader are for headers; the coder's inner loops have their own 64-bit forms (zerotree_kernels.inc).
+// BitReader are for headers; the coder's inner loops have their own 64-bit forms (zerotree_kernels.cpp).
 #pragma once
 
 #include <algorithm>

@@ -1,11 +1,43 @@
-// The instruction set that kernels are chosen by (trivelet/parameters.h names them).
+// The instruction sets that loops are compiled for, and the choice among them (trivelet/parameters.h names them).
+//
+// A family of such loops ("kernels") is one source file, X_kernels.cpp. CMake compiles it once for each instruction set,
+// with TRIVELET_ISA as its name (codec/CMakeLists.txt, kernels()). The file defines a table of functions in the
+// namespace of that name; X_kernels.h declares the tables of all three namespaces, and pick() chooses one at run time.
+//
+// Everything else in such a file has internal linkage, and no template or inline function of others is instantiated
+// there: the linker keeps one copy of those, which may be the one that a lesser machine cannot run.
 #pragma once
 
 #include "trivelet/parameters.h"
+
+#ifndef TRIVELET_ISA
+#define TRIVELET_ISA scalar
+#endif
 
 namespace trivelet {
 
 /// `wanted` when the machine has it (kBest = detected). Throws Unsupported otherwise.
 SimdLevel resolve_simd(SimdLevel wanted);
+
+// TRIVELET_TABLES(name): the tables of that name, for pick().
+#if defined(TRIVELET_HAVE_X86_KERNELS)
+#define TRIVELET_TABLES(name) scalar::name, avx2::name, avx512::name
+/// The table for `wanted`. Throws Unsupported when the machine does not have that instruction set.
+template <class Table>
+const Table& pick(SimdLevel wanted, const Table& scalar, const Table& avx2, const Table& avx512) {
+  switch (resolve_simd(wanted)) {
+    case SimdLevel::kAvx512: return avx512;
+    case SimdLevel::kAvx2: return avx2;
+    default: return scalar;
+  }
+}
+#else
+#define TRIVELET_TABLES(name) scalar::name
+template <class Table>
+const Table& pick(SimdLevel wanted, const Table& scalar) {
+  (void)resolve_simd(wanted);
+  return scalar;
+}
+#endif
 
 }  // namespace trivelet

@@ -60,18 +60,18 @@ struct MotionKernels {
   // Search: pictures of 16-bit samples with a frame around them.
   /// Sum of absolute differences; rows and columns are multiples of 8. Where that of the first rows, so many times 8,
   /// is `limit` or more, the rest is left out.
-  int (*difference)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride,
-                    int rows, int columns, int limit);
+  int (*sad)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride, int rows,
+             int columns, int limit);
   /// Sum of absolute values of the Hadamard transforms of the 8x8 blocks of the difference, divided by 5; the limit
   /// likewise.
-  int (*hadamard)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride,
-                  int rows, int columns, int limit);
-  /// hadamard() of one block of 8x8 and each of two others.
-  void (*hadamard_pair)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* const b[2],
-                        std::ptrdiff_t b_stride, int out[2]);
-  /// hadamard() of a block and the mean of two, (b + c + 1) >> 1.
-  int (*hadamard_mean)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, const std::int16_t* c,
-                       std::ptrdiff_t stride, int rows, int columns, int limit);
+  int (*satd)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride, int rows,
+              int columns, int limit);
+  /// satd() of one block of 8x8 and each of two others.
+  void (*satd_pair)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* const b[2],
+                    std::ptrdiff_t b_stride, int out[2]);
+  /// satd() of a block and the mean of two, (b + c + 1) >> 1.
+  int (*satd_mean)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, const std::int16_t* c,
+                   std::ptrdiff_t stride, int rows, int columns, int limit);
   /// out[x] = (sum of motion_tap(phase, i) * in[x + i - 3], + 32) >> 6, its lower 16 bits.
   void (*filter_rows16)(const std::int16_t* in, std::int16_t* out, int n, int phase);
   /// The same along columns, for the phases of all three quarters: 2, 4 and 6. Nothing of `out` overlaps `in`.
@@ -81,13 +81,16 @@ struct MotionKernels {
                     std::int16_t* out, std::ptrdiff_t out_stride, int rows, int columns);
 };
 
-/// Of a resolved level.
-const MotionKernels& motion_kernels(SimdLevel simd);
+namespace scalar {
+extern const MotionKernels kMotionKernels;
+}  // namespace scalar
+namespace avx2 {
+extern const MotionKernels kMotionKernels;
+}  // namespace avx2
+namespace avx512 {
+extern const MotionKernels kMotionKernels;
+}  // namespace avx512
 
-extern const MotionKernels kMotionKernelsScalar;
-#if defined(TRIVELET_HAVE_X86_KERNELS)
-extern const MotionKernels kMotionKernelsAvx2;
-extern const MotionKernels kMotionKernelsAvx512;
-#endif
+inline const MotionKernels& motion_kernels(SimdLevel simd) { return pick(simd, TRIVELET_TABLES(kMotionKernels)); }
 
 }  // namespace trivelet

@@ -10,14 +10,6 @@
 
 namespace trivelet {
 
-const MotionKernels& motion_kernels([[maybe_unused]] SimdLevel simd) {
-#if defined(TRIVELET_HAVE_X86_KERNELS)
-  if (simd == SimdLevel::kAvx512) return kMotionKernelsAvx512;
-  if (simd == SimdLevel::kAvx2) return kMotionKernelsAvx2;
-#endif
-  return kMotionKernelsScalar;
-}
-
 namespace {
 
 constexpr int kTaps = kMotionTaps;

@@ -20,7 +20,7 @@ using namespace motion_choice;
 constexpr std::size_t kPictureMemory = std::size_t{168} << 20;  // for interpolated pictures, at least two of them
 constexpr int kNoLimit = 1 << 30;
 
-// What a bit counts, in the units of MotionKernels::hadamard, for a quantiser step of one grey level of 8 bits: the
+// What a bit counts, in the units of MotionKernels::satd, for a quantiser step of one grey level of 8 bits: the
 // optimum over CIF clips at steps of 12 to 72 is flat.
 constexpr double kLambda = 0.35 * 1.5 * 16;
 // The same in levels, from the finest on; further ones have the last. Measured, BD-rate against 1 everywhere (-q 5, 25, 45,
@@ -202,8 +202,8 @@ class RegionSearch {
           const int j = y + dy;
           const int i = x + dx;
           if (j < 0 || i < 0 || j + kSide > reference.height || i + kSide > reference.width) return;
-          const int d = kernels_.difference(from, current.width, reference.samples.data() + j * reference.width + i,
-                                            reference.width, kSide, kSide, kNoLimit) +
+          const int d = kernels_.sad(from, current.width, reference.samples.data() + j * reference.width + i,
+                                     reference.width, kSide, kSide, kNoLimit) +
                         small_penalty(dy, dx);
           if (d >= least) return;
           least = d;
@@ -229,17 +229,17 @@ class RegionSearch {
   }
 
   // Of large blocks every other row of transforms stands for all. `limit`: more need not be known exactly.
-  int distance(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride, int size,
-               bool hadamard, int limit) const {
-    if (!hadamard) return kernels_.difference(a, a_stride, b, b_stride, size, size, limit);
-    if (size < 32) return kernels_.hadamard(a, a_stride, b, b_stride, size, size, limit);
+  int distortion(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride,
+                 int size, bool transform, int limit) const {
+    if (!transform) return kernels_.sad(a, a_stride, b, b_stride, size, size, limit);
+    if (size < 32) return kernels_.satd(a, a_stride, b, b_stride, size, size, limit);
     int sum = 0;
     for (int y = 0; y < size && sum < limit; y += 2 * kMotionCell)
-      sum += 2 * kernels_.hadamard(a + y * a_stride, a_stride, b + y * b_stride, b_stride, kMotionCell, size, limit);
+      sum += 2 * kernels_.satd(a + y * a_stride, a_stride, b + y * b_stride, b_stride, kMotionCell, size, limit);
     return sum;
   }
 
-  // A distance from which on costs of `bits` more are not below `least`, whatever is lost in rounding.
+  // A distortion from which on costs of `bits` more are not below `least`, whatever is lost in rounding.
   static int limit_of(float least, float bits) {
     const double limit = (static_cast<double>(least) - static_cast<double>(bits)) * (1 + 1e-6) + 2;
     return limit < kNoLimit ? static_cast<int>(limit) : kNoLimit;
@@ -263,7 +263,7 @@ class RegionSearch {
       const MotionVector v = inside(limited_vector(vx, vy), y, x, size);
       const float bits = lambda * vector_bits(v, expected);
       if (!(bits < least)) return false;
-      return is_better(v, distance(target, target_stride, p.at(y, x, v), p.stride, size, fine, limit_of(least, bits)),
+      return is_better(v, distortion(target, target_stride, p.at(y, x, v), p.stride, size, fine, limit_of(least, bits)),
                        bits);
     };
     // The smallest blocks are looked at in pairs.
@@ -275,7 +275,7 @@ class RegionSearch {
         const MotionVector v[2] = {waiting[i], waiting[std::min(i + 1, waits - 1)]};
         const std::int16_t* from[2] = {p.at(y, x, v[0]), p.at(y, x, v[1])};
         int d[2];
-        kernels_.hadamard_pair(target, target_stride, from, p.stride, d);
+        kernels_.satd_pair(target, target_stride, from, p.stride, d);
         for (int k = 0; k < 2; ++k) moved = is_better(v[k], d[k], lambda * vector_bits(v[k], expected)) || moved;
       }
       waits = 0;
@@ -327,14 +327,14 @@ class RegionSearch {
     if (c.mode == MotionMode::kPlain) {
       std::int16_t* row = rest_.get();
       std::fill_n(row, size, static_cast<std::int16_t>(c.plain[0] * (1 << (kSearchBits - kMotionPlainBits))));
-      return kernels_.hadamard(target, stride, row, 0, size, size, limit);
+      return kernels_.satd(target, stride, row, 0, size, size, limit);
     }
     const std::ptrdiff_t of_reference = pictures_[0]->stride;
     if (c.mode == MotionMode::kBoth)
-      return kernels_.hadamard_mean(target, stride, predicted(0, c, y, x, size), predicted(1, c, y, x, size),
-                                    of_reference, size, size, limit);
-    return kernels_.hadamard(target, stride, predicted(c.mode == MotionMode::kPast ? 0 : 1, c, y, x, size),
-                             of_reference, size, size, limit);
+      return kernels_.satd_mean(target, stride, predicted(0, c, y, x, size), predicted(1, c, y, x, size), of_reference,
+                                size, size, limit);
+    return kernels_.satd(target, stride, predicted(c.mode == MotionMode::kPast ? 0 : 1, c, y, x, size), of_reference,
+                         size, size, limit);
   }
 
   void plain_of(int cy, int cx, int log2, MotionCell& c) const {

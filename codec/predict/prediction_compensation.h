@@ -14,7 +14,7 @@ namespace trivelet::prediction {
 
 class Compensator {
  public:
-  explicit Compensator(const BetweenKernels& k) : kernels_(k) {}
+  explicit Compensator(const SubpelKernels& k) : kernels_(k) {}
   /// Makes what `frame` sees of the frame before in a slot of the history.
   void make(History& history, const BlockMotion& motion, int frame, Limits limits, int slot);
   /// Makes the errors that `frame` sees, of those of the frame before.
@@ -23,7 +23,7 @@ class Compensator {
  private:
   Patch between(Patch from, int quarter_y, int quarter_x, int w, int h, Limits limits);
 
-  const BetweenKernels& kernels_;
+  const SubpelKernels& kernels_;
   std::vector<std::int16_t> edge_;
   std::vector<std::int16_t> first_;
   std::vector<std::int16_t> second_;

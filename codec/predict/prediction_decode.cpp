@@ -91,7 +91,7 @@ class Tokens {
 
 struct BlockDecoder::State {
   explicit State(SimdLevel simd)
-      : ahead(kernels(simd)), compensator(between_kernels(simd)), unknown(kFrequencySum, kUnknownEntry | 1u << 7) {}
+      : ahead(kernels(simd)), compensator(subpel_kernels(simd)), unknown(kFrequencySum, kUnknownEntry | 1u << 7) {}
 
   RowAhead ahead;
   Compensator compensator;

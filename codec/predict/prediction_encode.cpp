@@ -113,7 +113,7 @@ std::uint32_t code_of(int difference) {
 
 struct BlockEncoder::State {
   explicit State(SimdLevel simd)
-      : ahead(kernels(simd)), model(kernels(simd)), search(between_kernels(simd)), compensator(between_kernels(simd)) {}
+      : ahead(kernels(simd)), model(kernels(simd)), search(subpel_kernels(simd)), compensator(subpel_kernels(simd)) {}
 
   RowAhead ahead;
   Model model;

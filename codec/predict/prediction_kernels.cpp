@@ -1,16 +1,110 @@
-// Loops of the predictive profile over rows: the reference.
+// Loops of the predictive profile over rows, compiled once per instruction set (codec/base/simd.h). What compilers do not
+// turn into good vectors by themselves is written in intrinsics in the two headers included below.
 #include "codec/predict/prediction_kernels.h"
 
 #include <algorithm>
 
-#include "codec/base/bytes.h"
-
-namespace trivelet::prediction {
+namespace trivelet::prediction::TRIVELET_ISA {
 
 namespace {
 
+void around(const ErrorRows& r, int n, std::uint16_t* out) {
+  const std::uint16_t* a = r.above;
+  const std::uint16_t* a2 = r.above2;
+  if (!r.before) {
+    for (int x = 0; x < n; ++x) out[x] = static_cast<std::uint16_t>(2 * a[x] + a[x - 1] + a[x + 1] + a2[x]);
+    return;
+  }
+  const std::uint16_t* b = r.before;
+  const std::uint16_t* ba = r.before_above;
+  const std::uint16_t* bb = r.before_below;
+  for (int x = 0; x < n; ++x)
+    out[x] = static_cast<std::uint16_t>(2 * a[x] + a[x - 1] + a[x + 1] + a2[x] + 2 * b[x] + b[x - 1] + b[x + 1] +
+                                        ba[x] + bb[x]);
+}
+
+void flat(const NumberRows& r, int n, std::uint8_t* out) {
+  const std::int16_t* a = r.above;
+  if (!r.before) {
+    for (int x = 0; x < n; ++x) out[x] = static_cast<std::uint8_t>(((a[x] == a[x - 1]) & (a[x] == a[x + 1])) * 2);
+    return;
+  }
+  const std::int16_t* b = r.before;
+  const std::int16_t* bb = r.before_below;
+  for (int x = 0; x < n; ++x) {
+    const int same = (a[x] == a[x - 1]) & (a[x] == a[x + 1]) & (a[x] == b[x]);
+    const int beyond = (a[x] == b[x + 1]) & (a[x] == bb[x]);
+    out[x] = static_cast<std::uint8_t>(same * (2 - beyond));
+  }
+}
+
+void weigh_left(const std::int16_t* row, int w0, int w1, int n, std::int32_t* sums) {
+  for (int x = 0; x < n; ++x) sums[x] += w0 * row[x - 1] + w1 * row[x - 2];
+}
+
+void errors(const std::int16_t* row, const std::int32_t* sums, int low, int high, int n, std::uint16_t* out) {
+  const int least = low * (1 << kFractionBits);
+  const int most = high * (1 << kFractionBits);
+  constexpr int kShift = kWeightBits - kFractionBits;
+  for (int x = 0; x < n; ++x) {
+    int p = (sums[x] + (1 << (kShift - 1))) >> kShift;
+    p = p < least ? least : p;
+    p = p > most ? most : p;
+    const int d = row[x] * (1 << kFractionBits) - p;
+    const int a = (d < 0 ? -d : d) >> (kFractionBits - 2);
+    out[x] = static_cast<std::uint16_t>(a > kMaxError ? kMaxError : a);
+  }
+}
+
+void differences_of(const std::uint32_t* codes, int n, std::int32_t* out) {
+  for (int x = 0; x < n; ++x) {
+    const auto half = static_cast<std::int32_t>((codes[x] + 1) >> 1);
+    out[x] = codes[x] & 1 ? half : -half;
+  }
+}
+
+/// Kernels::take, one sample after the other.
+void take_tokens(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, StateLanes& lanes,
+                 std::uint8_t* tokens) {
+  for (int x = 0; x < n; ++x) {
+    std::uint32_t state = lanes.state[static_cast<std::size_t>(x) % kStates];
+    const std::uint32_t entry = lookups[contexts[x] * std::size_t{kFrequencySum} + (state & (kFrequencySum - 1))];
+    tokens[x] = entry & 127;
+    lanes.seen |= entry;
+    state = (entry >> 7 & 0xfff) * (state >> kFrequencyBits) + (entry >> 19 & 0x7ff);
+    if (state < kLowestState) {
+      std::uint32_t word = 0;
+      if (lanes.left > 0) {
+        word = static_cast<std::uint32_t>(lanes.words[0] | lanes.words[1] << 8);
+        lanes.words += 2;
+        --lanes.left;
+      } else {
+        lanes.overrun = true;
+      }
+      state = state << 16 | word;
+    }
+    lanes.state[static_cast<std::size_t>(x) % kStates] = state;
+  }
+}
+
+}  // namespace
+
+}  // namespace trivelet::prediction::TRIVELET_ISA
+
+#if defined(__AVX2__)
+#include "codec/predict/prediction_kernels_avx2.h"
+#endif
+#if defined(__AVX512BW__)
+#include "codec/predict/prediction_kernels_avx512.h"
+#endif
+
+namespace trivelet::prediction::TRIVELET_ISA {
+
+namespace {
+
+#if !defined(__AVX2__)
 void weigh(const std::int16_t* const* taps, const std::int16_t* weights, int count, int n, std::int32_t* sums) {
-  std::fill_n(sums, n, 0);
+  for (int x = 0; x < n; ++x) sums[x] = 0;
   for (int i = 0; i < count; ++i) {
     const std::int32_t weight = weights[i];
     const std::int16_t* from = taps[i];
@@ -56,35 +150,12 @@ void contexts(const std::uint16_t* around, const std::uint8_t* flat, bool first,
   }
 }
 
-#include "codec/predict/prediction_kernels.inc"
+constexpr auto take = take_tokens;
+#endif
 
-}  // namespace
-
-void take_tokens(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, StateLanes& lanes,
-                 std::uint8_t* tokens) {
-  for (int x = 0; x < n; ++x) {
-    std::uint32_t state = lanes.state[static_cast<std::size_t>(x) % kStates];
-    const std::uint32_t entry = lookups[contexts[x] * std::size_t{kFrequencySum} + (state & (kFrequencySum - 1))];
-    tokens[x] = entry & 127;
-    lanes.seen |= entry;
-    state = (entry >> 7 & 0xfff) * (state >> kFrequencyBits) + (entry >> 19 & 0x7ff);
-    if (state < kLowestState) {
-      std::uint32_t word = 0;
-      if (lanes.left > 0) {
-        word = load_little_endian<std::uint16_t>(lanes.words);
-        lanes.words += 2;
-        --lanes.left;
-      } else {
-        lanes.overrun = true;
-      }
-      state = state << 16 | word;
-    }
-    lanes.state[static_cast<std::size_t>(x) % kStates] = state;
-  }
-}
-
-std::uint16_t* put_symbols(const PutSymbol* table, const std::uint32_t*, const std::uint16_t* symbols, int n,
-                           std::uint32_t* states, std::uint16_t* word) {
+#if !defined(__AVX512BW__)
+std::uint16_t* put(const PutSymbol* table, const std::uint32_t*, const std::uint16_t* symbols, int n,
+                   std::uint32_t* states, std::uint16_t* word) {
   for (int x = n - 1; x >= 0; --x) {
     const PutSymbol& s = table[symbols[x]];
     std::uint32_t state = states[x % kStates];
@@ -99,22 +170,11 @@ std::uint16_t* put_symbols(const PutSymbol* table, const std::uint32_t*, const s
   }
   return word;
 }
-
-const Kernels kKernelsScalar{weigh,  differences, around,         flat,        contexts,    weigh_left,
-                             errors, tokens,      differences_of, take_tokens, put_symbols, products};
-
-const Kernels& kernels(SimdLevel simd) {
-#if defined(TRIVELET_HAVE_X86_KERNELS)
-  const SimdLevel level = resolve_simd(simd);
-  if (level == SimdLevel::kAvx512) {
-    // Not made anywhere else: what makes it is compiled for AVX-512, too.
-    static const Kernels avx512 = with_avx512(kKernelsAvx2);
-    return avx512;
-  }
-  if (level == SimdLevel::kAvx2) return kKernelsAvx2;
 #endif
-  (void)resolve_simd(simd);
-  return kKernelsScalar;
-}
 
-}  // namespace trivelet::prediction
+}  // namespace
+
+const Kernels kKernels{weigh,  differences, around,         flat, contexts, weigh_left,
+                       errors, tokens,      differences_of, take, put,      products};
+
+}  // namespace trivelet::prediction::TRIVELET_ISA

@@ -80,24 +80,19 @@ struct Kernels {
   void (*products)(const std::int16_t* rows, std::size_t stride, int count, int n, std::int32_t* out);
 };
 
-const Kernels& kernels(SimdLevel simd);
+namespace scalar {
+extern const Kernels kKernels;
+}  // namespace scalar
+namespace avx2 {
+extern const Kernels kKernels;
+}  // namespace avx2
+namespace avx512 {
+extern const Kernels kKernels;
+}  // namespace avx512
+
+inline const Kernels& kernels(SimdLevel simd) { return pick(simd, TRIVELET_TABLES(kKernels)); }
 
 /// The context that is known ahead of a sum's place; 3 bytes behind the last one may be read.
 const std::array<std::uint8_t, kLevelEntries + 3>& contexts_by_place();
-
-/// Kernels::take, one sample after the other.
-void take_tokens(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, StateLanes& lanes,
-                 std::uint8_t* tokens);
-
-/// Kernels::put, one after the other.
-std::uint16_t* put_symbols(const PutSymbol* table, const std::uint32_t* packed, const std::uint16_t* symbols, int n,
-                           std::uint32_t* states, std::uint16_t* words);
-
-extern const Kernels kKernelsScalar;
-#if defined(TRIVELET_HAVE_X86_KERNELS)
-extern const Kernels kKernelsAvx2;
-/// With what there is for AVX-512 instead.
-Kernels with_avx512(Kernels kernels);
-#endif
 
 }  // namespace trivelet::prediction

@@ -1,5 +1,4 @@
-// Loops of motion in the predictive profile, once per instruction set: samples between samples, and how far two blocks are
-// apart.
+// Loops of motion in the predictive profile, once per instruction set: sub-pel interpolation and block distortion (SAD).
 #pragma once
 
 #include <cstddef>
@@ -39,24 +38,28 @@ inline HalfPlaces halves_around(int y, int x) {
 }
 
 /// Of FORMAT.md "Moved frames": w x h numbers, next to each other, from around `from`: of rows and columns -2..3 more.
-struct BetweenKernels {
+struct SubpelKernels {
   void (*half_x)(Patch from, int w, int h, Limits limits, std::int16_t* out);
   void (*half_y)(Patch from, int w, int h, Limits limits, std::int16_t* out);
   /// scratch: w * (h + 5).
   void (*half_xy)(Patch from, int w, int h, Limits limits, std::int32_t* scratch, std::int16_t* out);
   void (*average)(Patch a, Patch b, int w, int h, std::int16_t* out);
   /// Sum of absolute differences.
-  std::uint32_t (*distance)(Patch a, Patch b, int w, int h);
+  std::uint32_t (*sad)(Patch a, Patch b, int w, int h);
   /// The same to the average of b and c.
-  std::uint32_t (*distance_to_average)(Patch a, Patch b, Patch c, int w, int h);
+  std::uint32_t (*sad_to_average)(Patch a, Patch b, Patch c, int w, int h);
 };
 
-const BetweenKernels& between_kernels(SimdLevel simd);
+namespace scalar {
+extern const SubpelKernels kSubpelKernels;
+}  // namespace scalar
+namespace avx2 {
+extern const SubpelKernels kSubpelKernels;
+}  // namespace avx2
+namespace avx512 {
+extern const SubpelKernels kSubpelKernels;
+}  // namespace avx512
 
-extern const BetweenKernels kBetweenKernelsScalar;
-#if defined(TRIVELET_HAVE_X86_KERNELS)
-extern const BetweenKernels kBetweenKernelsAvx2;
-extern const BetweenKernels kBetweenKernelsAvx512;
-#endif
+inline const SubpelKernels& subpel_kernels(SimdLevel simd) { return pick(simd, TRIVELET_TABLES(kSubpelKernels)); }
 
 }  // namespace trivelet::prediction

@@ -32,10 +32,10 @@ float bits_of(MotionVector v, MotionVector guess) {
 
 /// Bits that go with differences of this sum, of n samples. Most of what is left by the frame before others around
 /// predict as well: what is won there counts less than a third.
-float bits_of(std::uint32_t distance, int n) {
+float bits_of(std::uint32_t sad, int n) {
   constexpr float kPart = 0.3f;
   constexpr float kNoise = 0.2f;  // no code is shorter for less
-  const float v = static_cast<float>(distance) / static_cast<float>(n) + kNoise;
+  const float v = static_cast<float>(sad) / static_cast<float>(n) + kNoise;
   // The logarithm by a straight line between powers, and so the same on every machine.
   return kPart * static_cast<float>(n) * (static_cast<float>(std::bit_cast<std::uint32_t>(v)) * 0x1p-23f - 127);
 }
@@ -89,13 +89,13 @@ MotionVector MotionSearch::search_small(int region_row, int region_column) const
   const int h = std::min(kRegion, small_height_ - y), w = std::min(kRegion, small_width_ - x);
   const Patch now = Patch{small_.data(), small_width_}.moved(y, x);
   const Patch before = Patch{small_before_.data(), small_width_}.moved(y, x);
-  std::uint32_t least = kernels_.distance(now, before, w, h);
+  std::uint32_t least = kernels_.sad(now, before, w, h);
   MotionVector best;
   if (least == 0) return best;
   for (int dy = std::max(-kSmallReach, -y); dy <= std::min(kSmallReach, small_height_ - h - y); ++dy)
     for (int dx = std::max(-kSmallReach, -x); dx <= std::min(kSmallReach, small_width_ - w - x); ++dx) {
       const std::uint32_t d =
-          kernels_.distance(now, before.moved(dy, dx), w, h) + static_cast<std::uint32_t>(std::abs(dx) + std::abs(dy));
+          kernels_.sad(now, before.moved(dy, dx), w, h) + static_cast<std::uint32_t>(std::abs(dx) + std::abs(dy));
       if (d >= least) continue;
       least = d;
       best = {static_cast<std::int16_t>(4 * kSmall * dx), static_cast<std::int16_t>(4 * kSmall * dy)};
@@ -157,7 +157,7 @@ bool MotionSearch::is_inside(const Cell& c, int dy, int dx) const {
 bool MotionSearch::try_whole(const Cell& c, MotionVector guess, int dy, int dx, Found& best) const {
   if (!is_inside(c, dy, dx)) return false;
   const MotionVector v{static_cast<std::int16_t>(4 * dx), static_cast<std::int16_t>(4 * dy)};
-  const std::uint32_t d = kernels_.distance(now_.moved(c.y, c.x), before_.moved(c.y + dy, c.x + dx), c.width, c.height);
+  const std::uint32_t d = kernels_.sad(now_.moved(c.y, c.x), before_.moved(c.y + dy, c.x + dx), c.width, c.height);
   const float bits = bits_of(d, c.width * c.height) + bits_of(v, guess);
   if (bits >= best.bits) return false;
   best = {v, bits};
@@ -185,10 +185,10 @@ void MotionSearch::refine(const Cell& c, MotionVector guess, Found& best) {
     const MotionVector v{static_cast<std::int16_t>(4 * whole_x + x), static_cast<std::int16_t>(4 * whole_y + y)};
     std::uint32_t d = 0;
     if ((y & 1) == 0 && (x & 1) == 0) {
-      d = kernels_.distance(now, at({y / 2, x / 2}), c.width, c.height);
+      d = kernels_.sad(now, at({y / 2, x / 2}), c.width, c.height);
     } else {
       const HalfPlaces p = halves_around(y, x);
-      d = kernels_.distance_to_average(now, at(p.first), at(p.second), c.width, c.height);
+      d = kernels_.sad_to_average(now, at(p.first), at(p.second), c.width, c.height);
     }
     const float bits = bits_of(d, c.width * c.height) + bits_of(v, guess);
     if (bits < best.bits) best = {v, bits};
@@ -253,7 +253,7 @@ bool MotionSearch::search_frame(const History& history, int frame, BlockMotion& 
   for (int r = 0; r < motion.rows; ++r)
     for (int i = 0; i < motion.columns; ++i) {
       const Cell c = cell(motion, r, i);
-      still_.push_back(kernels_.distance(now_.moved(c.y, c.x), same.moved(c.y, c.x), c.width, c.height));
+      still_.push_back(kernels_.sad(now_.moved(c.y, c.x), same.moved(c.y, c.x), c.width, c.height));
       all_still += still_.back();
     }
   if (all_still == 0) return false;

@@ -16,7 +16,7 @@ namespace trivelet::prediction {
 
 class MotionSearch {
  public:
-  explicit MotionSearch(const BetweenKernels& k) : kernels_(k) {}
+  explicit MotionSearch(const SubpelKernels& k) : kernels_(k) {}
   /// Of all frames of `history`, with cells of motion.log2_cell.
   void find(const History& history, int frames, Limits limits, BlockMotion& motion);
 
@@ -42,7 +42,7 @@ class MotionSearch {
   bool try_whole(const Cell& c, MotionVector guess, int dy, int dx, Found& best) const;
   void refine(const Cell& c, MotionVector guess, Found& best);
 
-  const BetweenKernels& kernels_;
+  const SubpelKernels& kernels_;
   Limits limits_;
   int height_ = 0;
   int width_ = 0;

@@ -1,9 +1,9 @@
-// Tiles, passes and threads of the wavelet transform; the arithmetic is in lifting.h, the loops in dwt_kernels.inc.
+// Tiles, passes and threads of the wavelet transform; the arithmetic is in lifting.h, the loops in dwt_kernels.cpp.
 //
 // Time: a tile is a few hundred columns of one row in all frames. It is gathered into a small buffer (frames are often
 // a multiple of 4096 bytes apart and would fall into the same cache sets), converted from samples on the way, passes
 // through all temporal levels there and is written out once; the inverse mirrors this and ends with rounding.
-// Space: one sweep per frame and level (dwt_kernels.inc). Threads take rows and tiles in time, frames in space; when
+// Space: one sweep per frame and level (dwt_kernels.cpp). Threads take rows and tiles in time, frames in space; when
 // there are fewer frames than threads, each sweep is split into rows, then into strips of columns.
 #include "codec/transform/dwt.h"
 
@@ -21,25 +21,6 @@
 #include "trivelet/error.h"
 
 namespace trivelet {
-template <>
-const DwtKernels<float>& dwt_kernels<float>(SimdLevel simd) {
-#if defined(TRIVELET_HAVE_X86_KERNELS)
-  if (simd == SimdLevel::kAvx512) return kDwtFloatAvx512;
-  if (simd == SimdLevel::kAvx2) return kDwtFloatAvx2;
-#endif
-  (void)simd;
-  return kDwtFloatScalar;
-}
-
-template <>
-const DwtKernels<std::int32_t>& dwt_kernels<std::int32_t>(SimdLevel simd) {
-#if defined(TRIVELET_HAVE_X86_KERNELS)
-  if (simd == SimdLevel::kAvx512) return kDwtIntAvx512;
-  if (simd == SimdLevel::kAvx2) return kDwtIntAvx2;
-#endif
-  (void)simd;
-  return kDwtIntScalar;
-}
 
 namespace {
 
@@ -124,12 +105,7 @@ class Transform {
  public:
   Transform(const Field<T>& field, const Decomposition& d, ThreadPool& pool, SimdLevel simd,
             const std::vector<float>& frame_gains, const ZeroPatches* left_out = nullptr)
-      : field_(field),
-        d_(d),
-        pool_(pool),
-        kernels_(dwt_kernels<T>(resolve_simd(simd))),
-        gains_(frame_gains),
-        left_out_(left_out) {
+      : field_(field), d_(d), pool_(pool), kernels_(dwt_kernels<T>(simd)), gains_(frame_gains), left_out_(left_out) {
     const Shape& s = field.shape;
     require(!left_out || d.layout == Layout::kT2d, ErrorKind::kBadArgument, "zeros left out of the dyadic layout");
     require(gains_.empty() || (std::is_floating_point_v<T> && d.layout == Layout::kT2d &&

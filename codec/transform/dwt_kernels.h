@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "codec/base/simd.h"
 
@@ -49,13 +50,27 @@ struct DwtKernels {
   void (*stream_end)();
 };
 
-/// Of a resolved level; of float and int32.
+namespace scalar {
+extern const DwtKernels<float> kDwtFloat;
+extern const DwtKernels<std::int32_t> kDwtInt;
+}  // namespace scalar
+namespace avx2 {
+extern const DwtKernels<float> kDwtFloat;
+extern const DwtKernels<std::int32_t> kDwtInt;
+}  // namespace avx2
+namespace avx512 {
+extern const DwtKernels<float> kDwtFloat;
+extern const DwtKernels<std::int32_t> kDwtInt;
+}  // namespace avx512
+
+/// Of float and int32.
 template <class T>
-const DwtKernels<T>& dwt_kernels(SimdLevel simd);
-template <>
-const DwtKernels<float>& dwt_kernels<float>(SimdLevel simd);
-template <>
-const DwtKernels<std::int32_t>& dwt_kernels<std::int32_t>(SimdLevel simd);
+const DwtKernels<T>& dwt_kernels(SimdLevel simd) {
+  if constexpr (std::is_same_v<T, float>)
+    return pick(simd, TRIVELET_TABLES(kDwtFloat));
+  else
+    return pick(simd, TRIVELET_TABLES(kDwtInt));
+}
 
 /// Of the conversions above, those of a view's samples.
 template <class View>
@@ -66,14 +81,5 @@ int format_index(const View& v) {
 /// Values that a plane kernel needs as scratch: even and odd samples of a row with room for their extension.
 inline constexpr int kRowPad = 16;
 inline std::size_t plane_scratch(int columns) { return static_cast<std::size_t>(columns) + 6 * kRowPad; }
-
-extern const DwtKernels<float> kDwtFloatScalar;
-extern const DwtKernels<std::int32_t> kDwtIntScalar;
-#if defined(TRIVELET_HAVE_X86_KERNELS)
-extern const DwtKernels<float> kDwtFloatAvx2;
-extern const DwtKernels<std::int32_t> kDwtIntAvx2;
-extern const DwtKernels<float> kDwtFloatAvx512;
-extern const DwtKernels<std::int32_t> kDwtIntAvx512;
-#endif
 
 }  // namespace trivelet

@@ -1,6 +1,6 @@
 // Building blocks of the zerotree kernels: bit primitives on words of 64 slots, sums and prefix sums over a warp, and
 // the way to a word's place in the tables. FORMAT.md "Fast profile" tells which bits go where, and
-// codec/entropy/fast/zerotree_kernels.inc is the reference.
+// codec/entropy/fast/zerotree_kernels.cpp is the reference.
 #pragma once
 
 #include <cstdint>

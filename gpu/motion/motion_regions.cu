@@ -260,9 +260,9 @@ class RegionSearch {
   }
 
   // Half the sum of magnitudes of a transform, of which this lane has a share of two rows, four apart;
-  // MotionKernels::hadamard with its 16 bits. Rows first, as its last stage, along rows, is the maximum. Two numbers in a
+  // MotionKernels::satd with its 16 bits. Rows first, as its last stage, along rows, is the maximum. Two numbers in a
   // word are added and subtracted as if it were one: what the low one carries is taken off at the end.
-  __device__ __forceinline__ unsigned hadamard_share(Row p, Row q) const {
+  __device__ __forceinline__ unsigned satd_share(Row p, Row q) const {
     constexpr int kEighth = kZero >> 3, kSafe = 1 << 9;  // so many on either side of 0: no sum of 64 is too large
     std::uint32_t beyond = 0;
     TRIVELET_UNROLL
@@ -374,7 +374,7 @@ class RegionSearch {
             (b >> log2_columns) * (few ? 1 : kMotionCell) + strip * 2 * kMotionCell + lane() % kLanesOfBlock;
         const int column = (b & ((1 << log2_columns) - 1)) * kMotionCell;
         const Row p = difference(block, c, row, column), q = difference(block, c, row + kMotionCell / 2, column);
-        sum += transforms ? hadamard_share(p, q) : sum_of_magnitudes(p) + sum_of_magnitudes(q);
+        sum += transforms ? satd_share(p, q) : sum_of_magnitudes(p) + sum_of_magnitudes(q);
       }
       TRIVELET_UNROLL
       for (int d = 1; d < kWarp; d *= 2) {
@@ -387,7 +387,7 @@ class RegionSearch {
     __syncwarp();
   }
   // Of a candidate, once they are measured.
-  __device__ int distance(int i, int size, bool strips) const {
+  __device__ int distortion(int i, int size, bool strips) const {
     if (!strips || size < 32) return w_.partial[i][0];
     int sum = 0;
     for (int s = 0; s < size / (2 * kMotionCell); ++s) sum += w_.partial[i][s];
@@ -414,7 +414,7 @@ class RegionSearch {
     }
     measure(__popc(looking), l.y, l.x, l.size, l.fine, true);
     if (mine)
-      w_.cost[number] = static_cast<float>(distance(number, l.size, l.fine)) + l.lambda * vector_bits(v, expected);
+      w_.cost[number] = static_cast<float>(distortion(number, l.size, l.fine)) + l.lambda * vector_bits(v, expected);
     __syncwarp();
     constexpr unsigned kFirstHalf = (1u << kHalf) - 1;
     const int of_first = __popc(looking & kFirstHalf);
@@ -503,7 +503,7 @@ class RegionSearch {
       MotionCell coded = w_.considered[lane()];
       code_motion_block(counter, *s_.contexts, r_, cy, cx, log2, w_.guesses, lane() < guesses ? lane() : -1, coded);
       w_.considered[lane()] = coded;
-      w_.cost[lane()] = static_cast<float>(distance(lane(), size, false)) + s_.lambda * counter.bits;
+      w_.cost[lane()] = static_cast<float>(distortion(lane(), size, false)) + s_.lambda * counter.bits;
     }
     __syncwarp();
     for (int i = 0; i < n; ++i)

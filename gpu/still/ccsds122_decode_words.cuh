@@ -23,7 +23,7 @@ __device__ __forceinline__ unsigned decode_base(int kind, unsigned length) {
 
 constexpr std::uint32_t kUnreadOptions = 0xFFFFFFU;  ///< a byte per length 2, 3, 4
 
-/// The words of one block; see WordReader in codec/still/ccsds122/ccsds122_bitplane.inc.
+/// The words of one block; see WordReader in codec/still/ccsds122/ccsds122_bitplane.h.
 template <bool Checked>
 struct WordsIn {
   BitsIn& bits;

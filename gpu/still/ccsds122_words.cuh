@@ -1,5 +1,5 @@
 // Words of the bit planes of CCSDS 122.0 on the device: tables in shared memory, the order in which a block's words
-// come (as in codec/still/ccsds122/ccsds122_bitplane.inc, where it is explained), and a writer of bits at any place.
+// come (as in codec/still/ccsds122/ccsds122_bitplane.h, where it is explained), and a writer of bits at any place.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // Pieces of VSTC's search on a device: where a node of the prediction tree lies and where its neighbours' samples are,
-// references, prediction, forward transforms, costs of levels. Arithmetic as in vstc_search.cpp and vstc_kernels.inc.
+// references, prediction, forward transforms, costs of levels. Arithmetic as in vstc_search.cpp and vstc_kernels.cpp.
 #pragma once
 
 #include "codec/still/vstc/vstc_syntax.h"

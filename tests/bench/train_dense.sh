@@ -1,5 +1,6 @@
 #!/bin/bash
-# Trains the four sets of start tables and writes codec/entropy/dense/dense_tables.inc. Needs ffmpeg and python3 (to unpack NIfTI).
+# Trains the four sets of start tables and writes codec/entropy/dense/dense_tables.h. Needs ffmpeg and python3 (to
+# unpack NIfTI).
 #   tests/bench/train_dense.sh BUILD_FOLDER DATA_FOLDER
 # Trained on: trees, foreman, flower, park_joy; volumes CT_pitch, engine, mr_brain. Everything else is for testing.
 set -e
@@ -24,7 +25,20 @@ $train --out "$work/0" --steps 6,12,24,44 $videos
 $train --out "$work/1" --lossless $videos
 $train --out "$work/2" --dyadic --steps 3,8,24 $videos $volumes
 $train --out "$work/3" --dyadic --lossless --gop 64 $volumes
-for set in 0 1 2 3; do
-  cat "$work/$set"
-  echo ","
-done > "$(dirname "$0")/../../codec/dense_tables.inc"
+{
+  cat <<'H'
+// The trained start tables, Annex A of codec/FORMAT.md. Written by tests/bench/train_dense.sh.
+#pragma once
+
+#include <string_view>
+
+namespace trivelet::dense {
+
+inline constexpr std::string_view kTableText[] = {
+H
+  for set in 0 1 2 3; do
+    cat "$work/$set"
+    echo ","
+  done
+  printf '};\n\n}  // namespace trivelet::dense\n'
+} > "$(dirname "$0")/../../codec/entropy/dense/dense_tables.h"

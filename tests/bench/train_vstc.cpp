@@ -1,6 +1,6 @@
-// Trains the start values of VSTC's contexts: codec/still/vstc/vstc_tables.inc.
+// Trains the start values of VSTC's contexts: codec/still/vstc/vstc_tables.h.
 //
-//   train_vstc PICTURE... > codec/still/vstc/vstc_tables.inc
+//   train_vstc PICTURE... > codec/still/vstc/vstc_tables.h
 //
 // Codes the middle (up to 320x320 luma samples) of the first frame of every picture at QP 22, 27, 32 and 37 and counts
 // the decisions of every context; start value = (ones + 1/2) / (all + 1), pictures weighing by what they code. Pictures
@@ -44,8 +44,9 @@ still::Image middle_of(const char* path) {
 int run(int count, char** paths) {
   ThreadPool pool(0);
   std::printf(
-      "// Start values of the contexts: QP 22, 27, 32, 37; luma, chroma. Made by tests/bench/train_vstc.cpp.\n");
-  std::printf("constexpr std::uint16_t kStart[4][2][%d] = {\n", vstc::kContexts);
+      "// Start values of the contexts, for QP 22, 27, 32 and 37, of luma and chroma. Written by "
+      "tests/bench/train_vstc.cpp.\n#pragma once\n\n#include <cstdint>\n\nnamespace trivelet::vstc {\n\n");
+  std::printf("inline constexpr std::uint16_t kStart[4][2][%d] = {\n", vstc::kContexts);
   for (const int qp : {22, 27, 32, 37}) {
     std::vector<double> counts[2];
     for (auto& c : counts) c.assign(2 * vstc::kContexts, 0.0);
@@ -67,7 +68,7 @@ int run(int count, char** paths) {
         const double p = (ones + 0.5) / (zeros + ones + 1);
         std::printf("%s%d",
                     k == 0        ? ""
-                    : k % 20 == 0 ? ",\n      "
+                    : k % 16 == 0 ? ",\n      "
                                   : ", ",
                     std::clamp(static_cast<int>(p * 65536), 256, 65280));
       }
@@ -75,7 +76,7 @@ int run(int count, char** paths) {
     }
     std::printf("},\n");
   }
-  std::printf("};\n");
+  std::printf("};\n\n}  // namespace trivelet::vstc\n");
   return 0;
 }
 

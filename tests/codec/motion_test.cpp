@@ -325,7 +325,7 @@ TEST(MotionLift, LeavesOutFineLevels) {
 // ------------------------------------------------------------------------------------------------------------- search
 
 // Hadamard transforms of 8x8 differences, without any trick.
-int plain_hadamard(const std::int16_t* a, const std::int16_t* b, int stride, int rows, int columns) {
+int plain_satd(const std::int16_t* a, const std::int16_t* b, int stride, int rows, int columns) {
   int total = 0;
   for (int y = 0; y < rows; y += 8)
     for (int x = 0; x < columns; x += 8)
@@ -358,27 +358,27 @@ TEST(MotionSearch, DistancesAreTheSameInAllKernels) {
         for (int x = 0; x < size; ++x)
           difference +=
               std::abs(a[static_cast<std::size_t>(y * kStride + x)] - b[static_cast<std::size_t>(y * kStride + x)]);
-      const int transformed = plain_hadamard(a.data(), b.data(), kStride, size, size);
+      const int transformed = plain_satd(a.data(), b.data(), kStride, size, size);
       for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512}) {
         if (simd > detected_simd()) continue;
         const MotionKernels& k = motion_kernels(simd);
-        EXPECT_EQ(k.difference(a.data(), kStride, b.data(), kStride, size, size, 1 << 30), difference) << size;
-        EXPECT_EQ(k.hadamard(a.data(), kStride, b.data(), kStride, size, size, 1 << 30), transformed) << size;
+        EXPECT_EQ(k.sad(a.data(), kStride, b.data(), kStride, size, size, 1 << 30), difference) << size;
+        EXPECT_EQ(k.satd(a.data(), kStride, b.data(), kStride, size, size, 1 << 30), transformed) << size;
         // With a limit: that of so many rows of blocks as reach it.
         for (const int rows : {8, size / 2}) {
           if (rows < 8) continue;
-          const int of_rows = k.difference(a.data(), kStride, b.data(), kStride, rows, size, 1 << 30);
-          EXPECT_EQ(k.difference(a.data(), kStride, b.data(), kStride, size, size, of_rows), of_rows) << size;
-          const int of_blocks = plain_hadamard(a.data(), b.data(), kStride, rows, size);
-          EXPECT_EQ(k.hadamard(a.data(), kStride, b.data(), kStride, size, size, of_blocks), of_blocks) << size;
+          const int of_rows = k.sad(a.data(), kStride, b.data(), kStride, rows, size, 1 << 30);
+          EXPECT_EQ(k.sad(a.data(), kStride, b.data(), kStride, size, size, of_rows), of_rows) << size;
+          const int of_blocks = plain_satd(a.data(), b.data(), kStride, rows, size);
+          EXPECT_EQ(k.satd(a.data(), kStride, b.data(), kStride, size, size, of_blocks), of_blocks) << size;
         }
-        EXPECT_EQ(k.hadamard_mean(a.data(), kStride, b.data(), c.data(), kStride, size, size, 1 << 30),
-                  plain_hadamard(a.data(), mean.data(), kStride, size, size))
+        EXPECT_EQ(k.satd_mean(a.data(), kStride, b.data(), c.data(), kStride, size, size, 1 << 30),
+                  plain_satd(a.data(), mean.data(), kStride, size, size))
             << size;
         const std::int16_t* const two[2] = {b.data(), c.data() + size};
         int of_two[2];
-        k.hadamard_pair(a.data(), kStride, two, kStride, of_two);
-        for (int i = 0; i < 2; ++i) EXPECT_EQ(of_two[i], plain_hadamard(a.data(), two[i], kStride, 8, 8));
+        k.satd_pair(a.data(), kStride, two, kStride, of_two);
+        for (int i = 0; i < 2; ++i) EXPECT_EQ(of_two[i], plain_satd(a.data(), two[i], kStride, 8, 8));
         std::vector<std::int16_t> rest(a.size(), 0);
         k.remainder(a.data(), kStride, b.data(), kStride, rest.data(), kStride, size, size);
         for (std::size_t i = 0; i < rest.size(); ++i) {

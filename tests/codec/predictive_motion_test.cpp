@@ -39,7 +39,7 @@ TEST(PredictiveMotion, KernelsAgreeAtTheirLimits) {
   std::mt19937 random(1);
   constexpr int kStride = 90, kRows = 60;
   std::vector<std::int16_t> memory[3];
-  const prediction::BetweenKernels& scalar = prediction::between_kernels(SimdLevel::kScalar);
+  const prediction::SubpelKernels& scalar = prediction::subpel_kernels(SimdLevel::kScalar);
   for (const int bits : {1, 8, 10, 11, 16}) {
     const Limits limits = limits_of(bits);
     for (auto& m : memory) {
@@ -50,7 +50,7 @@ TEST(PredictiveMotion, KernelsAgreeAtTheirLimits) {
     }
     const auto at = [&](std::size_t i) { return Patch{memory[i].data(), kStride}.moved(3, 5); };
     for (const SimdLevel level : all_levels()) {
-      const prediction::BetweenKernels& k = prediction::between_kernels(level);
+      const prediction::SubpelKernels& k = prediction::subpel_kernels(level);
       for (const int w : {1, 7, 8, 16, 17, 33, 64})
         for (const int h : {1, 8, 16, 50}) {
           std::vector<std::int16_t> a(static_cast<std::size_t>(w * h)), b(a.size());
@@ -68,9 +68,8 @@ TEST(PredictiveMotion, KernelsAgreeAtTheirLimits) {
           scalar.average(at(0), at(1), w, h, a.data());
           k.average(at(0), at(1), w, h, b.data());
           same("average");
-          EXPECT_EQ(scalar.distance(at(0), at(1), w, h), k.distance(at(0), at(1), w, h)) << w << "x" << h;
-          EXPECT_EQ(scalar.distance_to_average(at(0), at(1), at(2), w, h),
-                    k.distance_to_average(at(0), at(1), at(2), w, h))
+          EXPECT_EQ(scalar.sad(at(0), at(1), w, h), k.sad(at(0), at(1), w, h)) << w << "x" << h;
+          EXPECT_EQ(scalar.sad_to_average(at(0), at(1), at(2), w, h), k.sad_to_average(at(0), at(1), at(2), w, h))
               << w << "x" << h;
         }
     }
@@ -127,7 +126,7 @@ TEST(PredictiveMotion, MovedFramesAreWhatIsDefined) {
     return low + static_cast<int>(static_cast<std::uint32_t>(random()) % static_cast<std::uint32_t>(high - low + 1));
   };
   for (const SimdLevel level : all_levels()) {
-    prediction::Compensator compensator(prediction::between_kernels(level));
+    prediction::Compensator compensator(prediction::subpel_kernels(level));
     prediction::History history;
     for (const auto& [height, width] : {std::pair{1, 1}, {5, 40}, {33, 17}, {64, 70}})
       for (const int bits : {1, 8, 10, 16})

@@ -13,8 +13,8 @@ mkdir -p "$folder"
 # No threads: those that the codec would start do not start, and their work is done by the one there is.
 flags=(-std=c++20 -O2 -fexceptions -msimd128 -ffp-contract=off -Iinclude -I. -include codec/base/older_libcxx.h)
 sources=(samples/roundtrip.cpp)
-for file in codec/*.cpp; do
-  case "$file" in *_avx2.cpp | *_avx512.cpp) ;; *) sources+=("$file") ;; esac
+for file in codec/*/*.cpp codec/entropy/*/*.cpp; do
+  case "$file" in codec/still/*) ;; *) sources+=("$file") ;; esac
 done
 export flags_text="${flags[*]}" folder
 compile() {

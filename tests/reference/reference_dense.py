@@ -1,6 +1,6 @@
 """The dense profile for reference_decoder.py, written from the text of codec/FORMAT.md alone, section "Dense profile".
 
-The only other source is codec/entropy/dense/dense_tables.inc, the start states that the text refers to.
+The only other source is codec/entropy/dense/dense_tables.h, the start states that the text refers to.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ TABLE_CRCS = (0x54A8FB6C, 0x68C5C1C5, 0x73B79484, 0x6FEDBA43)
 
 def read_tables() -> list[dict[tuple[int, int], str]]:
     """The four sets of tables, each by class (r, c)."""
-    path = Path(__file__).resolve().parents[2] / "codec/entropy/dense/dense_tables.inc"
+    path = Path(__file__).resolve().parents[2] / "codec/entropy/dense/dense_tables.h"
     sets, text = [], ""
     for line in path.read_text(encoding="ascii").splitlines():
         if line == ",":
@@ -89,8 +89,8 @@ def read_tables() -> list[dict[tuple[int, int], str]]:
             assert len(text) == size * len(classes) and crc32c(text.encode("ascii")) == TABLE_CRCS[len(sets)]
             sets.append({name: text[i * size:(i + 1) * size] for i, name in enumerate(classes)})
             text = ""
-        else:
-            assert line[0] == line[-1] == '"'
+        elif line.startswith('"'):
+            assert line[-1] == '"'
             text += line[1:-1]
     assert len(sets) == 4 and not text
     return sets

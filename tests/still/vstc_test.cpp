@@ -143,7 +143,7 @@ TEST(VstcKernels, EveryInstructionSetComputesTheSame) {
     return static_cast<int>((state >> 8) % static_cast<unsigned>(2 * range + 1)) - range;
   };
   constexpr int kLanes = 128, kStride = kLanes + vstc::kSheetPad;
-  const vstc::Kernels& scalar = vstc::scalar_kernels();
+  const vstc::Kernels& scalar = vstc::kernels(SimdLevel::kScalar);
   for (const SimdLevel level : levels()) {
     const vstc::Kernels& other = vstc::kernels(level);
     for (int k = 0; k <= 6; ++k)
@@ -181,7 +181,7 @@ TEST(VstcKernels, EveryInstructionSetComputesTheSame) {
 }
 
 TEST(VstcKernels, InverseUndoesForward) {
-  const vstc::Kernels& k = vstc::scalar_kernels();
+  const vstc::Kernels& k = vstc::kernels(SimdLevel::kScalar);
   std::uint32_t state = 9;
   for (int kw = 2; kw <= 6; ++kw)
     for (int kh = 2; kh <= 6; ++kh)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "codec/base/simd.h"
 
@@ -28,16 +29,26 @@ struct CoefficientKernels {
   void (*cut)(const CutRow<T>& cut, const T* from, T* to, int n);
 };
 
-template <class T>
-const CoefficientKernels<T>& coefficient_kernels(SimdLevel simd);
+namespace scalar {
+extern const CoefficientKernels<float> kCoefficientFloat;
+extern const CoefficientKernels<std::int32_t> kCoefficientInt;
+}  // namespace scalar
+namespace avx2 {
+extern const CoefficientKernels<float> kCoefficientFloat;
+extern const CoefficientKernels<std::int32_t> kCoefficientInt;
+}  // namespace avx2
+namespace avx512 {
+extern const CoefficientKernels<float> kCoefficientFloat;
+extern const CoefficientKernels<std::int32_t> kCoefficientInt;
+}  // namespace avx512
 
-extern const CoefficientKernels<float> kCoefficientFloatScalar;
-extern const CoefficientKernels<std::int32_t> kCoefficientIntScalar;
-#if defined(TRIVELET_HAVE_X86_KERNELS)
-extern const CoefficientKernels<float> kCoefficientFloatAvx2;
-extern const CoefficientKernels<std::int32_t> kCoefficientIntAvx2;
-extern const CoefficientKernels<float> kCoefficientFloatAvx512;
-extern const CoefficientKernels<std::int32_t> kCoefficientIntAvx512;
-#endif
+/// Of float and int32.
+template <class T>
+const CoefficientKernels<T>& coefficient_kernels(SimdLevel simd) {
+  if constexpr (std::is_same_v<T, float>)
+    return pick(simd, TRIVELET_TABLES(kCoefficientFloat));
+  else
+    return pick(simd, TRIVELET_TABLES(kCoefficientInt));
+}
 
 }  // namespace trivelet

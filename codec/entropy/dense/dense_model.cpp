@@ -1,19 +1,12 @@
 #include "codec/entropy/dense/dense_model.h"
 
+#include <iterator>
 #include <string>
 
+#include "codec/entropy/dense/dense_tables.h"
 #include "trivelet/error.h"
 
 namespace trivelet::dense {
-
-namespace {
-
-// Written by tests/bench/train_dense.sh.
-constexpr std::string_view kTableText[kTableSets] = {
-#include "codec/entropy/dense/dense_tables.inc"
-};
-
-}  // namespace
 
 // round(65536 / (1 + exp(-0.45 * (i - 14.5))))
 const std::array<std::uint16_t, kStartProbabilityCount> kStartProbabilities = {
@@ -61,6 +54,7 @@ StartTables parse_tables(std::string_view text, bool dyadic) {
 }
 
 const StartTables& start_tables(TableSet set) {
+  static_assert(std::size(kTableText) == kTableSets);
   static const std::array<StartTables, kTableSets> tables = {
       parse_tables(kTableText[kT2dReal], false), parse_tables(kTableText[kT2dInteger], false),
       parse_tables(kTableText[kDyadicReal], true), parse_tables(kTableText[kDyadicInteger], true)};

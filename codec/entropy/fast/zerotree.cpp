@@ -12,20 +12,6 @@
 
 namespace trivelet {
 
-namespace zerotree {
-
-const Kernels& kernels(SimdLevel level) {
-  switch (resolve_simd(level)) {
-#ifdef TRIVELET_HAVE_X86_KERNELS
-    case SimdLevel::kAvx512: return avx512::kKernels;
-    case SimdLevel::kAvx2: return avx2::kKernels;
-#endif
-    default: return scalar::kKernels;
-  }
-}
-
-}  // namespace zerotree
-
 using namespace zerotree;
 
 namespace {

@@ -1,8 +1,6 @@
 // The inner loops of the zerotree coder, once per instruction set: plain pointers in, plain pointers out.
 //
-// zerotree_kernels.inc is compiled for each level (scalar, AVX2 + BMI2, AVX-512) into a namespace of its own; nothing
-// in it may instantiate a shared template or inline function, or code for a newer processor could be linked into the
-// baseline. zerotree.cpp owns all memory.
+// zerotree.cpp owns all memory.
 #pragma once
 
 #include <cstddef>
@@ -153,16 +151,16 @@ struct Kernels {
   void (*restore_integer)(const RestoreArgs<std::int32_t>&);
 };
 
-const Kernels& kernels(SimdLevel level);
-
 namespace scalar {
 extern const Kernels kKernels;
-}
+}  // namespace scalar
 namespace avx2 {
 extern const Kernels kKernels;
-}
+}  // namespace avx2
 namespace avx512 {
 extern const Kernels kKernels;
-}
+}  // namespace avx512
+
+inline const Kernels& kernels(SimdLevel simd) { return pick(simd, TRIVELET_TABLES(kKernels)); }
 
 }  // namespace trivelet::zerotree

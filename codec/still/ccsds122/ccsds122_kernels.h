@@ -118,12 +118,17 @@ struct Kernels {
                   const BandView& bands);
 };
 
-const Kernels& kernels(SimdLevel level);
+namespace scalar {
+extern const Kernels kKernels;
+}  // namespace scalar
+namespace avx2 {
+extern const Kernels kKernels;
+}  // namespace avx2
+namespace avx512 {
+extern const Kernels kKernels;
+}  // namespace avx512
 
-// The tables, one per source file compiled with its own flags.
-const Kernels& scalar_kernels();
-const Kernels& avx2_kernels();
-const Kernels& avx512_kernels();
+inline const Kernels& kernels(SimdLevel simd) { return pick(simd, TRIVELET_TABLES(kKernels)); }
 
 /// Coefficients whose band's shift is at most `bit`; shift is indexed by Band.
 std::uint64_t eligible_mask(const int* shift, int bit);

@@ -119,4 +119,14 @@ double stage_gain(int stage, int bit, std::uint64_t count) {
   return (stage == 0 ? 0.25 : stage < 4 ? 2.25 : 0.257) * (step * step) * static_cast<double>(count);
 }
 
+std::uint64_t eligible_mask(const int* shift, int bit) {
+  std::uint64_t mask = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (shift[kHL3 + i] <= bit) mask |= std::uint64_t{1} << (62 - i);
+    if (shift[kHL2 + i] <= bit) mask |= std::uint64_t{0xF} << (56 - 4 * i);
+    if (shift[kHL1 + i] <= bit) mask |= std::uint64_t{0xFFFF} << (32 - 16 * i);
+  }
+  return mask;
+}
+
 }  // namespace trivelet::ccsds122

@@ -45,10 +45,17 @@ struct Kernels {
                   const Coefficient* vertical, int bits, std::int16_t* out, std::ptrdiff_t stride);
 };
 
-const Kernels& kernels(SimdLevel level);
-const Kernels& scalar_kernels();
-const Kernels& avx2_kernels();
-const Kernels& avx512_kernels();
+namespace scalar {
+extern const Kernels kKernels;
+}  // namespace scalar
+namespace avx2 {
+extern const Kernels kKernels;
+}  // namespace avx2
+namespace avx512 {
+extern const Kernels kKernels;
+}  // namespace avx512
+
+inline const Kernels& kernels(SimdLevel simd) { return pick(simd, TRIVELET_TABLES(kKernels)); }
 
 /// Matrix of 2^log2_n rows: `sine` the DST-VII, else the DCT.
 const Coefficient* matrix_of(int log2_n, bool sine);

@@ -1,6 +1,12 @@
-// Wavelet loops over lines; included by one source file per instruction set, inside an unnamed namespace. The compiler
-// vectorises them; every loop is a plain map of the functions in ccsds122_lifting.h, so the instruction set never
+// Wavelet loops over lines; a part of ccsds122_kernels.cpp. The compiler vectorises them; every loop is a plain map of the functions in ccsds122_lifting.h, so the instruction set never
 // changes a result.
+#pragma once
+
+#include "codec/still/ccsds122/ccsds122_kernels.h"
+#include "codec/still/ccsds122/ccsds122_lifting.h"
+
+namespace trivelet::ccsds122::TRIVELET_ISA {
+namespace {
 
 #define CCSDS_RESTRICT __restrict
 
@@ -217,3 +223,6 @@ constexpr LineKernels<float> real_lines() {
   return {forward_row_real,  inverse_row_real, forward_high_real, forward_low_real,
           inverse_even_real, inverse_odd_real, load_row<float>,   store_row<float>};
 }
+
+}  // namespace
+}  // namespace trivelet::ccsds122::TRIVELET_ISA

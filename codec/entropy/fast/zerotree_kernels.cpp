@@ -1,17 +1,17 @@
-// Kernels of the fast zerotree coder. Included once per instruction set with TRIVELET_KERNELS naming the namespace.
-// Masks are 64-bit words of slots; FORMAT.md "Fast profile" tells which bits go where. The scalar forms of the bit
-// primitives define what the instructions (PEXT, PDEP, masked compares) must give.
+// Loops of the fast zerotree coder, compiled once per instruction set (codec/base/simd.h). Masks are 64-bit words of
+// slots; FORMAT.md "Fast profile" says which bits go where. The scalar forms of the bit primitives define what the
+// instructions (PEXT, PDEP, masked compares) must give.
+#include "codec/entropy/fast/zerotree_kernels.h"
 
 #include <cstring>
 
-#include "codec/entropy/fast/zerotree_kernels.h"
 #include "codec/transform/quantiser.h"
 
 #if defined(__BMI2__)
 #include <immintrin.h>
 #endif
 
-namespace trivelet::zerotree::TRIVELET_KERNELS {
+namespace trivelet::zerotree::TRIVELET_ISA {
 namespace {
 
 using u8 = std::uint8_t;
@@ -775,4 +775,4 @@ void restore(const RestoreArgs<T>& a) {
 
 const Kernels kKernels = {slice<float>, slice<i32>, encode_segment, append, decode_plane, restore<float>, restore<i32>};
 
-}  // namespace trivelet::zerotree::TRIVELET_KERNELS
+}  // namespace trivelet::zerotree::TRIVELET_ISA

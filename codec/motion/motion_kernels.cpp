@@ -1,9 +1,7 @@
-// Loops of motion compensation, included by one source file per instruction set (motion_kernels_*.cpp) that defines
-// TRIVELET_MOTION_TABLE to name the table at the end. They are left to the compiler's vectoriser, but where blocks are so
-// small that its care for what is left over would take more time than the rest: those are written in vectors.
-//
-// Everything has internal linkage and no std:: template is used: code compiled here for a larger instruction set must
-// not be merged with the baseline's. Sums wrap around at 32 bits, hence the detour over uint32.
+// Loops of motion compensation and of the search for motion, compiled once per instruction set (codec/base/simd.h). The
+// compiler vectorises most of them. Blocks are small: where handling the remainder of a row would take longer than the
+// row, the loop is written in vectors. Sums wrap around at 32 bits, hence the detour over uint32.
+#include "codec/motion/motion_kernels.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -11,7 +9,7 @@
 
 #define TRIVELET_RESTRICT __restrict__
 
-namespace trivelet {
+namespace trivelet::TRIVELET_ISA {
 namespace {
 
 using Index = std::ptrdiff_t;
@@ -303,8 +301,8 @@ inline int total_of(P p) {
 }
 
 template <class V, class P>
-inline int difference_in(const std::int16_t* a, Index a_stride, const std::int16_t* b, Index b_stride, int rows,
-                         int columns, int limit) {
+inline int sad_in(const std::int16_t* a, Index a_stride, const std::int16_t* b, Index b_stride, int rows, int columns,
+                  int limit) {
   constexpr int kAtOnce = sizeof(V) / 2;
   int sum = 0;
   for (int y = 0; y < rows && sum < limit; y += 8) {
@@ -317,15 +315,15 @@ inline int difference_in(const std::int16_t* a, Index a_stride, const std::int16
   return sum;
 }
 
-int difference(const std::int16_t* a, Index a_stride, const std::int16_t* b, Index b_stride, int rows, int columns,
-               int limit) {
+int sad(const std::int16_t* a, Index a_stride, const std::int16_t* b, Index b_stride, int rows, int columns,
+        int limit) {
 #if defined(__AVX512BW__)
-  if (columns % 32 == 0) return difference_in<Lanes32, Pairs32>(a, a_stride, b, b_stride, rows, columns, limit);
+  if (columns % 32 == 0) return sad_in<Lanes32, Pairs32>(a, a_stride, b, b_stride, rows, columns, limit);
 #endif
 #if defined(__AVX2__)
-  if (columns % 16 == 0) return difference_in<Lanes16, Pairs16>(a, a_stride, b, b_stride, rows, columns, limit);
+  if (columns % 16 == 0) return sad_in<Lanes16, Pairs16>(a, a_stride, b, b_stride, rows, columns, limit);
 #endif
-  return difference_in<Lanes8, Pairs8>(a, a_stride, b, b_stride, rows, columns, limit);
+  return sad_in<Lanes8, Pairs8>(a, a_stride, b, b_stride, rows, columns, limit);
 }
 
 // Samples have 12 bits and a sign, so that the transform, of differences in eighths of a step of theirs, stays in 16.
@@ -394,14 +392,14 @@ inline P transformed(V m[8]) {
   return sum;
 }
 
-inline int hadamard_of(int half) { return 2 * 8 * half / 5; }
+inline int satd_of(int half) { return 2 * 8 * half / 5; }
 
 // `at(x, j)`: what lanes of the second picture stand at a place.
 template <class V, class P, class At>
-inline int hadamard_in(const std::int16_t* a, Index a_stride, int rows, int columns, int limit, const At& at) {
+inline int satd_in(const std::int16_t* a, Index a_stride, int rows, int columns, int limit, const At& at) {
   constexpr int kAtOnce = sizeof(V) / 2;
   int half = 0;
-  for (int y = 0; y < rows && hadamard_of(half) < limit; y += 8) {
+  for (int y = 0; y < rows && satd_of(half) < limit; y += 8) {
     P sum = {};
     for (int x = 0; x < columns; x += kAtOnce) {
       V m[8];
@@ -410,28 +408,28 @@ inline int hadamard_in(const std::int16_t* a, Index a_stride, int rows, int colu
     }
     half += total_of(sum);
   }
-  return hadamard_of(half);
+  return satd_of(half);
 }
 
 template <class V, class P>
-inline int hadamard_as(const std::int16_t* a, Index a_stride, const std::int16_t* b, Index b_stride, int rows,
-                       int columns, int limit) {
-  return hadamard_in<V, P>(a, a_stride, rows, columns, limit,
-                           [=](int y, int x) { return load_lanes<V>(b + y * b_stride + x); });
+inline int satd_as(const std::int16_t* a, Index a_stride, const std::int16_t* b, Index b_stride, int rows, int columns,
+                   int limit) {
+  return satd_in<V, P>(a, a_stride, rows, columns, limit,
+                       [=](int y, int x) { return load_lanes<V>(b + y * b_stride + x); });
 }
 
-int hadamard(const std::int16_t* a, Index a_stride, const std::int16_t* b, Index b_stride, int rows, int columns,
-             int limit) {
+int satd(const std::int16_t* a, Index a_stride, const std::int16_t* b, Index b_stride, int rows, int columns,
+         int limit) {
 #if defined(__AVX512BW__)
-  if (columns % 32 == 0) return hadamard_as<Lanes32, Pairs32>(a, a_stride, b, b_stride, rows, columns, limit);
+  if (columns % 32 == 0) return satd_as<Lanes32, Pairs32>(a, a_stride, b, b_stride, rows, columns, limit);
 #endif
 #if defined(__AVX2__)
-  if (columns % 16 == 0) return hadamard_as<Lanes16, Pairs16>(a, a_stride, b, b_stride, rows, columns, limit);
+  if (columns % 16 == 0) return satd_as<Lanes16, Pairs16>(a, a_stride, b, b_stride, rows, columns, limit);
 #endif
-  return hadamard_as<Lanes8, Pairs8>(a, a_stride, b, b_stride, rows, columns, limit);
+  return satd_as<Lanes8, Pairs8>(a, a_stride, b, b_stride, rows, columns, limit);
 }
 
-void hadamard_pair(const std::int16_t* a, Index a_stride, const std::int16_t* const b[2], Index b_stride, int out[2]) {
+void satd_pair(const std::int16_t* a, Index a_stride, const std::int16_t* const b[2], Index b_stride, int out[2]) {
 #if defined(__AVX2__)
   Lanes16 m[8];
   for (int j = 0; j < 8; ++j) {
@@ -444,10 +442,10 @@ void hadamard_pair(const std::int16_t* a, Index a_stride, const std::int16_t* co
   for (int k = 0; k < 2; ++k) {
     Pairs8 half;
     __builtin_memcpy(&half, reinterpret_cast<const char*>(&sums) + k * static_cast<Index>(sizeof half), sizeof half);
-    out[k] = hadamard_of(total_of(half));
+    out[k] = satd_of(total_of(half));
   }
 #else
-  for (int k = 0; k < 2; ++k) out[k] = hadamard(a, a_stride, b[k], b_stride, 8, 8, 1);
+  for (int k = 0; k < 2; ++k) out[k] = satd(a, a_stride, b[k], b_stride, 8, 8, 1);
 #endif
 }
 
@@ -458,22 +456,22 @@ inline V mean_of(V a, V b) {
 }
 
 template <class V, class P>
-inline int hadamard_mean_as(const std::int16_t* a, Index a_stride, const std::int16_t* b, const std::int16_t* c,
-                            Index stride, int rows, int columns, int limit) {
-  return hadamard_in<V, P>(a, a_stride, rows, columns, limit, [=](int y, int x) {
+inline int satd_mean_as(const std::int16_t* a, Index a_stride, const std::int16_t* b, const std::int16_t* c,
+                        Index stride, int rows, int columns, int limit) {
+  return satd_in<V, P>(a, a_stride, rows, columns, limit, [=](int y, int x) {
     return mean_of(load_lanes<V>(b + y * stride + x), load_lanes<V>(c + y * stride + x));
   });
 }
 
-int hadamard_mean(const std::int16_t* a, Index a_stride, const std::int16_t* b, const std::int16_t* c, Index stride,
-                  int rows, int columns, int limit) {
+int satd_mean(const std::int16_t* a, Index a_stride, const std::int16_t* b, const std::int16_t* c, Index stride,
+              int rows, int columns, int limit) {
 #if defined(__AVX512BW__)
-  if (columns % 32 == 0) return hadamard_mean_as<Lanes32, Pairs32>(a, a_stride, b, c, stride, rows, columns, limit);
+  if (columns % 32 == 0) return satd_mean_as<Lanes32, Pairs32>(a, a_stride, b, c, stride, rows, columns, limit);
 #endif
 #if defined(__AVX2__)
-  if (columns % 16 == 0) return hadamard_mean_as<Lanes16, Pairs16>(a, a_stride, b, c, stride, rows, columns, limit);
+  if (columns % 16 == 0) return satd_mean_as<Lanes16, Pairs16>(a, a_stride, b, c, stride, rows, columns, limit);
 #endif
-  return hadamard_mean_as<Lanes8, Pairs8>(a, a_stride, b, c, stride, rows, columns, limit);
+  return satd_mean_as<Lanes8, Pairs8>(a, a_stride, b, c, stride, rows, columns, limit);
 }
 
 // Three phases of the interpolation at once, or one, between samples that lie `step` apart: those of a column, or of a
@@ -571,10 +569,10 @@ void remainder_of(const std::int16_t* a, Index a_stride, const std::int16_t* b, 
 
 }  // namespace
 
-const MotionKernels TRIVELET_MOTION_TABLE = {
-    interpolate, average,       lift_by,       lift_mean,     lift_blended,     scatter,
-    update,      from_real,     to_real,       widen,         round_places,     difference,
-    hadamard,    hadamard_pair, hadamard_mean, filter_rows16, filter_columns16, remainder_of,
+const MotionKernels kMotionKernels = {
+    interpolate, average,   lift_by,   lift_mean,     lift_blended,     scatter,
+    update,      from_real, to_real,   widen,         round_places,     sad,
+    satd,        satd_pair, satd_mean, filter_rows16, filter_columns16, remainder_of,
 };
 
-}  // namespace trivelet
+}  // namespace trivelet::TRIVELET_ISA

@@ -1,5 +1,4 @@
-// Loops of the lifting transform, included by one source file per instruction set (dwt_kernels_*.cpp) that defines
-// TRIVELET_DWT_TABLE(name) to name the two tables at the end.
+// Loops of the lifting transform, compiled once per instruction set (codec/base/simd.h).
 //
 // A filter is a list of kSteps lifting steps; the first of the forward transform changes odd samples, the next even
 // ones, and so on; the inverse runs them backwards. A step looks at neighbours up to kReach away.
@@ -12,9 +11,9 @@
 //
 // Rows: even and odd samples are separated into two arrays with a little room on both sides for the extension; then
 // every step is a loop over shifted arrays.
-//
-// Everything has internal linkage and no std:: template is used: code compiled here for a larger instruction set must
-// not be merged with the baseline's.
+#include "codec/transform/dwt_kernels.h"
+
+#include "codec/transform/lifting.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -27,7 +26,7 @@
 #endif
 #define TRIVELET_INLINE inline __attribute__((always_inline))
 
-namespace trivelet {
+namespace trivelet::TRIVELET_ISA {
 namespace {
 
 using Index = std::ptrdiff_t;
@@ -66,8 +65,10 @@ struct Haar {
   static constexpr bool kPairs = true;
   template <int J, bool kInverse, class Near>
   static TRIVELET_INLINE float step(float x, Near near) {
-    if constexpr (kInverse) return J == 0 ? lift_haar(x, near(1), -0.5f) : lift_haar(x, near(-1), 1.0f);
-    else return J == 0 ? lift_haar(x, near(-1), -1.0f) : lift_haar(x, near(1), 0.5f);
+    if constexpr (kInverse)
+      return J == 0 ? lift_haar(x, near(1), -0.5f) : lift_haar(x, near(-1), 1.0f);
+    else
+      return J == 0 ? lift_haar(x, near(-1), -1.0f) : lift_haar(x, near(1), 0.5f);
   }
 };
 
@@ -77,8 +78,10 @@ struct STransform {
   static constexpr bool kPairs = true;
   template <int J, bool kInverse, class Near>
   static TRIVELET_INLINE std::int32_t step(std::int32_t x, Near near) {
-    if constexpr (kInverse) return J == 0 ? wrap_sub(x, near(1) >> 1) : wrap_add(x, near(-1));
-    else return J == 0 ? wrap_sub(x, near(-1)) : wrap_add(x, near(1) >> 1);
+    if constexpr (kInverse)
+      return J == 0 ? wrap_sub(x, near(1) >> 1) : wrap_add(x, near(-1));
+    else
+      return J == 0 ? wrap_sub(x, near(-1)) : wrap_add(x, near(1) >> 1);
   }
 };
 
@@ -116,8 +119,9 @@ template <class F, int J, bool kInverse, class T = typename F::Value>
 void step_row(T* x, const T* left3, const T* left1, const T* right1, const T* right3, int n) {
   TRIVELET_VECTOR_LOOP
   for (Index i = 0; i < n; ++i)
-    x[i] = F::template step<J, kInverse>(
-        x[i], [=](int d) { return d == -1 ? left1[i] : d == 1 ? right1[i] : d == -3 ? left3[i] : right3[i]; });
+    x[i] = F::template step<J, kInverse>(x[i], [=](int d) {
+      return d == -1 ? left1[i] : d == 1 ? right1[i] : d == -3 ? left3[i] : right3[i];
+    });
 }
 
 /// Steps J.. at `base`, one by one, where they exist.
@@ -192,7 +196,10 @@ struct SplitRow {
   T* even;
   T* odd;
   SplitRow(T* scratch, int length)
-      : n(length), lows((length + 1) / 2), highs(length / 2), even(scratch + kRowPad),
+      : n(length),
+        lows((length + 1) / 2),
+        highs(length / 2),
+        even(scratch + kRowPad),
         odd(scratch + (lows + 3 * kRowPad - 1) / kRowPad * kRowPad) {}
   /// Writes the extension on both sides of the even or odd samples.
   TRIVELET_INLINE void extend(int parity) const {
@@ -214,8 +221,8 @@ TRIVELET_INLINE void step_samples(const SplitRow<T>& r, const T* x, T* out) {
   const int count = kOdd || F::kPairs ? r.highs : r.lows;
   TRIVELET_VECTOR_LOOP
   for (Index i = 0; i < count; ++i)
-    out[i] = F::template step<J, kInverse>(
-        x[i], [=](int d) { return other[i + (kOdd ? (d + 1) / 2 : (d + 3) / 2 - 2)]; });
+    out[i] =
+        F::template step<J, kInverse>(x[i], [=](int d) { return other[i + (kOdd ? (d + 1) / 2 : (d + 3) / 2 - 2)]; });
   if (F::kPairs && !kOdd && r.lows > r.highs) out[r.lows - 1] = x[r.lows - 1];
 }
 
@@ -339,8 +346,8 @@ void store_samples(const float* in, float gain, std::int32_t offset, std::int32_
 }
 
 template <class Sample>
-void store_samples(const std::int32_t* in, float, std::int32_t offset, std::int32_t min_sample,
-                   std::int32_t max_sample, std::byte* samples, int n) {
+void store_samples(const std::int32_t* in, float, std::int32_t offset, std::int32_t min_sample, std::int32_t max_sample,
+                   std::byte* samples, int n) {
   const std::int32_t low = min_sample - offset, high = max_sample - offset;
   TRIVELET_VECTOR_LOOP
   for (Index i = 0; i < n; ++i) {
@@ -381,7 +388,7 @@ void stream_end() {
 
 }  // namespace
 
-constinit const DwtKernels<float> TRIVELET_DWT_TABLE(Float) = {
+constinit const DwtKernels<float> kDwtFloat = {
     {forward_plane<Haar>, forward_plane<Cdf53>, forward_plane<Cdf97>, nullptr},
     {inverse_plane<Haar>, inverse_plane<Cdf53>, inverse_plane<Cdf97>, nullptr},
     {inverse_prepared<Haar>, inverse_prepared<Cdf53>, inverse_prepared<Cdf97>, nullptr},
@@ -393,7 +400,7 @@ constinit const DwtKernels<float> TRIVELET_DWT_TABLE(Float) = {
     stream_end,
 };
 
-constinit const DwtKernels<std::int32_t> TRIVELET_DWT_TABLE(Int) = {
+constinit const DwtKernels<std::int32_t> kDwtInt = {
     {forward_plane<STransform>, forward_plane<Rev53>, nullptr, forward_plane<Rev137>},
     {inverse_plane<STransform>, inverse_plane<Rev53>, nullptr, inverse_plane<Rev137>},
     {inverse_prepared<STransform>, inverse_prepared<Rev53>, nullptr, inverse_prepared<Rev137>},
@@ -405,4 +412,4 @@ constinit const DwtKernels<std::int32_t> TRIVELET_DWT_TABLE(Int) = {
     stream_end,
 };
 
-}  // namespace trivelet
+}  // namespace trivelet::TRIVELET_ISA

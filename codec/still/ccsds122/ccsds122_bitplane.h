@@ -1,9 +1,20 @@
-// Stages 1 to 4 of one bit plane (CCSDS 122.0-B-2 §4.5), both directions; included once per instruction set.
+// Stages 1 to 4 of one bit plane (CCSDS 122.0-B-2 §4.5), both directions; a part of ccsds122_kernels.cpp.
 //
 // With the block layout of ccsds122_kernels.h everything the standard calls tmax is a nibble being zero or not:
 // `nibbles` folds a 64-bit plane into one bit per nibble, and once more into one bit per family. For a block and plane
 //   S = already significant, A = eligible and not yet significant, N = plane & A = becomes significant here,
 // the words are nibbles of N compressed to the places of A, and stage 4 is the plane compressed to the places of S.
+#pragma once
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "codec/still/ccsds122/ccsds122_codes.h"
+#include "codec/still/ccsds122/ccsds122_kernels.h"
+
+namespace trivelet::ccsds122::TRIVELET_ISA {
+namespace {
 
 #if defined(__BMI2__)
 inline std::uint64_t compress_bits(std::uint64_t value, std::uint64_t mask) { return _pext_u64(value, mask); }
@@ -484,3 +495,6 @@ PlaneEnd decode_plane(BitCursor& bits, PlaneDecoder& d) {
   }
   return end;
 }
+
+}  // namespace
+}  // namespace trivelet::ccsds122::TRIVELET_ISA

@@ -1,5 +1,7 @@
-// Loops of the predictive profile over rows for AVX-512: those of AVX2 twice as wide where compilers write them, and
-// what AVX2 has no operations for: levels found in a register, and all sixteen states at once.
+// Loops of the predictive profile over rows for AVX-512 (prediction_kernels.cpp), where AVX2 has no such operations:
+// levels found in a register, and all sixteen states at once.
+#pragma once
+
 #include <immintrin.h>
 
 #include <array>
@@ -7,11 +9,9 @@
 
 #include "codec/predict/prediction_kernels.h"
 
-namespace trivelet::prediction {
+namespace trivelet::prediction::TRIVELET_ISA {
 
 namespace {
-
-#include "codec/predict/prediction_kernels.inc"
 
 // Of the first n lanes.
 constexpr std::uint32_t mask_of(int n) { return n >= 32 ? ~0u : (1u << n) - 1; }
@@ -126,16 +126,4 @@ void take(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, Sta
 
 }  // namespace
 
-Kernels with_avx512(Kernels k) {
-  k.around = around;
-  k.flat = flat;
-  k.weigh_left = weigh_left;
-  k.errors = errors;
-  k.differences_of = differences_of;
-  k.contexts = contexts;
-  k.put = put;
-  k.take = take;
-  return k;
-}
-
-}  // namespace trivelet::prediction
+}  // namespace trivelet::prediction::TRIVELET_ISA

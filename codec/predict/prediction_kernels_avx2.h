@@ -1,4 +1,6 @@
-// Loops of the predictive profile over rows for AVX2: two taps or samples to a multiplication.
+// Loops of the predictive profile over rows for AVX2 (prediction_kernels.cpp): two taps or samples to a multiplication.
+#pragma once
+
 #include <immintrin.h>
 
 #include <array>
@@ -7,7 +9,7 @@
 
 #include "codec/predict/prediction_kernels.h"
 
-namespace trivelet::prediction {
+namespace trivelet::prediction::TRIVELET_ISA {
 
 namespace {
 
@@ -77,8 +79,6 @@ void products(const std::int16_t* rows, std::size_t stride, int count, int n, st
   }
 }
 
-#include "codec/predict/prediction_kernels.inc"
-
 /// 16 numbers below 256 as bytes.
 __m128i bytes_of(__m256i low, __m256i high) {
   // 0..3 8..11 4..7 12..15 -> in order
@@ -124,6 +124,7 @@ bool tokens(const std::int16_t* row, const std::int32_t* sums, int low, int high
   return _mm_movemask_epi8(_mm_cmpgt_epi8(any, _mm_set1_epi8(kPlainTokens - 1))) != 0;
 }
 
+#if !defined(__AVX512BW__)  // which has better ways for what follows
 /// Of eight sums.
 inline __m256i levels_of(const std::uint8_t* of_place, __m256i sums) {
   const __m256i shared = _mm256_add_epi32(_mm256_srli_epi32(sums, 5), _mm256_set1_epi32(kSumsLooked));
@@ -210,10 +211,8 @@ void take(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, Sta
   for (const std::uint32_t e : entries) lanes.seen |= e;
   if (x < n) take_tokens(lookups, contexts + x, n - x, lanes, tokens + x);
 }
+#endif
 
 }  // namespace
 
-const Kernels kKernelsAvx2{weigh,  differences, around,         flat, contexts,    weigh_left,
-                           errors, tokens,      differences_of, take, put_symbols, products};
-
-}  // namespace trivelet::prediction
+}  // namespace trivelet::prediction::TRIVELET_ISA

@@ -1,10 +1,11 @@
-// Loops of prediction_motion_kernels.h, which compilers turn into vectors.
+// Loops of motion in the predictive profile, compiled once per instruction set (codec/base/simd.h).
+#include "codec/predict/prediction_motion_kernels.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
-namespace trivelet::prediction {
+namespace trivelet::prediction::TRIVELET_ISA {
 
 namespace {
 
@@ -128,7 +129,7 @@ void average(Patch a, Patch b, int w, int h, std::int16_t* out) {
 
 /// Their sum over a row from x on.
 template <class From>
-std::uint32_t row_distance(const std::int16_t* p, const From& from, int x, int w) {
+std::uint32_t row_sad(const std::int16_t* p, const From& from, int x, int w) {
   std::uint32_t sum = 0;
   for (; x < w; ++x) {
     const int d = p[x] - from.number(x);
@@ -162,7 +163,7 @@ struct AverageOfRows {
 #if defined(__AVX2__)
 /// Of 16 numbers a row; their largest difference is below 2^16.
 template <class RowOf>
-std::uint32_t distance_by_16(Patch a, int w, int h, const RowOf& row_of) {
+std::uint32_t sad_by_16(Patch a, int w, int h, const RowOf& row_of) {
   const __m256i low = _mm256_set1_epi32(0xffff);
   __m256i sums = _mm256_setzero_si256();
   std::uint32_t rest = 0;
@@ -175,7 +176,7 @@ std::uint32_t distance_by_16(Patch a, int w, int h, const RowOf& row_of) {
       const __m256i d = _mm256_sub_epi16(_mm256_max_epi16(v, q), _mm256_min_epi16(v, q));  // unsigned
       sums = _mm256_add_epi32(sums, _mm256_add_epi32(_mm256_and_si256(d, low), _mm256_srli_epi32(d, 16)));
     }
-    rest += row_distance(p, from, x, w);
+    rest += row_sad(p, from, x, w);
   }
   const __m128i half = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
   const __m128i quarter = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4e));
@@ -183,23 +184,23 @@ std::uint32_t distance_by_16(Patch a, int w, int h, const RowOf& row_of) {
 }
 #else
 template <class RowOf>
-std::uint32_t distance_by_16(Patch a, int w, int h, const RowOf& row_of) {
+std::uint32_t sad_by_16(Patch a, int w, int h, const RowOf& row_of) {
   std::uint32_t sum = 0;
-  for (int y = 0; y < h; ++y) sum += row_distance(a.at + y * a.stride, row_of(y), 0, w);
+  for (int y = 0; y < h; ++y) sum += row_sad(a.at + y * a.stride, row_of(y), 0, w);
   return sum;
 }
 #endif
 
-std::uint32_t distance(Patch a, Patch b, int w, int h) {
-  return distance_by_16(a, w, h, [b](int y) { return OneRow{b.at + y * b.stride}; });
+std::uint32_t sad(Patch a, Patch b, int w, int h) {
+  return sad_by_16(a, w, h, [b](int y) { return OneRow{b.at + y * b.stride}; });
 }
 
-std::uint32_t distance_to_average(Patch a, Patch b, Patch c, int w, int h) {
-  return distance_by_16(a, w, h, [b, c](int y) { return AverageOfRows{b.at + y * b.stride, c.at + y * c.stride}; });
+std::uint32_t sad_to_average(Patch a, Patch b, Patch c, int w, int h) {
+  return sad_by_16(a, w, h, [b, c](int y) { return AverageOfRows{b.at + y * b.stride, c.at + y * c.stride}; });
 }
 
 }  // namespace
 
-const BetweenKernels TRIVELET_BETWEEN_TABLE = {half_x, half_y, half_xy, average, distance, distance_to_average};
+const SubpelKernels kSubpelKernels = {half_x, half_y, half_xy, average, sad, sad_to_average};
 
-}  // namespace trivelet::prediction
+}  // namespace trivelet::prediction::TRIVELET_ISA

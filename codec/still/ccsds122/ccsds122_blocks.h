@@ -1,6 +1,16 @@
 // Between subbands and bit planes: gather() reads the 63 AC coefficients of a block and turns them into planes,
-// scatter() goes back. Lane 63 - i of a block is coefficient i (see ccsds122_kernels.h); included once per instruction
-// set.
+// scatter() goes back. Lane 63 - i of a block is coefficient i (see ccsds122_kernels.h). A part of
+// ccsds122_kernels.cpp.
+#pragma once
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "codec/still/ccsds122/ccsds122_kernels.h"
+
+namespace trivelet::ccsds122::TRIVELET_ISA {
+namespace {
 
 struct BlockPlace {
   std::ptrdiff_t at[3];  ///< offset of the block's first sample in the bands of level 3, 2, 1
@@ -299,3 +309,6 @@ void scatter(const BlockPlanes& in, std::uint32_t from, int count, std::uint64_t
     }
   }
 }
+
+}  // namespace
+}  // namespace trivelet::ccsds122::TRIVELET_ISA

@@ -1,2 +1,0 @@
-#define TRIVELET_KERNELS scalar
-#include "codec/entropy/fast/zerotree_kernels.inc"

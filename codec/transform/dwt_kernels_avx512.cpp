@@ -1,6 +1,0 @@
-// Lifting loops for AVX-512.
-#include "codec/transform/dwt_kernels.h"
-#include "codec/transform/lifting.h"
-
-#define TRIVELET_DWT_TABLE(type) kDwt##type##Avx512
-#include "codec/transform/dwt_kernels.inc"
