@@ -294,11 +294,9 @@ void Decoder::State::read_ahead() {
     if (read->packet->counted_damaged) ++stats.damaged_gops;
     read->packet->damage.clear();
     const trace::Span span("submit");
-    in_stages([&] {
-      in_backend([&] { backend->push(read->packet->received, params.keep_partial ? &read->packet->damage : nullptr); });
-    });
+    in_stages([&] { backend->push(read->packet->received, params.keep_partial ? &read->packet->damage : nullptr); });
     flying.push_back(std::move(read->packet));
-    ready = in_backend([&] { return backend->is_ready(); });  // what is done can be written beside what is begun
+    ready = backend->is_ready();  // what is done can be written beside what is begun
   }
 }
 
@@ -313,7 +311,6 @@ void Decoder::State::refuse_differences() {
 
 template <class Take>
 std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(const Take& take) {
-  if (lost) std::rethrow_exception(lost);
   refuse_differences();
   read_ahead();
   if (flying.empty()) {
@@ -324,7 +321,7 @@ std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(const Take& take)
   flying.pop_front();
   {
     const trace::Span span("decode");
-    const bool taken = in_stages([&] { return in_backend([&] { return take(*backend); }); });
+    const bool taken = in_stages([&] { return take(*backend); });
     require(taken, ErrorKind::kInternal, "the backend lost a GOP");
   }
   stats.seconds_transform = backend->seconds_transform();
@@ -431,9 +428,13 @@ bool Decoder::State::pull(Gop& gop, bool may_exchange) {
   }
 }
 
-bool Decoder::pull(Gop& gop) { return state_->pull(gop, false); }
+bool Decoder::pull(Gop& gop) {
+  return state_->failure.over([&] { return state_->pull(gop, false); });
+}
 
-bool Decoder::exchange(Gop& gop) { return state_->pull(gop, true); }
+bool Decoder::exchange(Gop& gop) {
+  return state_->failure.over([&] { return state_->pull(gop, true); });
+}
 
 int Decoder::pull(std::span<MutableFrameView> frames) {
   const auto needed = static_cast<std::size_t>(state_->capacity());
@@ -448,25 +449,28 @@ int Decoder::pull(std::span<MutableFrameView> frames) {
 }
 
 bool Decoder::pull_coefficients(CoefficientGop& coefficients) {
-  State& s = *state_;
-  std::unique_ptr<State::Packet> packet;
+  return state_->failure.over([&] { return state_->pull(coefficients); });
+}
+
+bool Decoder::State::pull(CoefficientGop& coefficients) {
+  std::unique_ptr<Packet> packet;
   bool passed = false;  // over a GOP before the selected ones, for its key frame
   do {
     passed = passed || packet;
-    packet = s.decode([&](GopDecoder& from) { return from.pull(coefficients); });
+    packet = decode([&](GopDecoder& from) { return from.pull(coefficients); });
     if (!packet) return false;
-  } while (packet->head.first_frame + static_cast<std::uint64_t>(packet->head.frames) <= s.params.first_frame);
+  } while (packet->head.first_frame + static_cast<std::uint64_t>(packet->head.frames) <= params.first_frame);
   const GopHeader& g = packet->head;
   require(!passed || g.key != GopKey::kOpen, ErrorKind::kBadArgument,
           "the selected frames begin with a GOP that is predicted from the one before, of which its coefficients alone "
           "do not tell; select from an earlier frame than " +
               std::to_string(g.first_frame));
-  require(g.first_frame >= s.params.first_frame &&
-              g.first_frame + static_cast<std::uint64_t>(g.frames) <= s.params.end_frame,
-          ErrorKind::kBadArgument, "coefficients come in whole GOPs; the selected frames begin or end inside one");
-  coefficients.times = reduced_times(g.times, g.key, s.reduction.temporal);
-  ++s.stats.gops;
-  s.stats.frames += static_cast<std::uint64_t>(coefficients.frames);
+  require(
+      g.first_frame >= params.first_frame && g.first_frame + static_cast<std::uint64_t>(g.frames) <= params.end_frame,
+      ErrorKind::kBadArgument, "coefficients come in whole GOPs; the selected frames begin or end inside one");
+  coefficients.times = reduced_times(g.times, g.key, reduction.temporal);
+  ++stats.gops;
+  stats.frames += static_cast<std::uint64_t>(coefficients.frames);
   return true;
 }
 

@@ -12,6 +12,7 @@
 
 #include "codec/backend.h"
 #include "codec/base/container.h"
+#include "codec/base/lasting_failure.h"
 #include "codec/decoder/region.h"
 #include "codec/format/chunk_check.h"
 #include "codec/format/given_bytes.h"
@@ -71,7 +72,7 @@ struct Decoder::State : StreamLayout {
   decltype(Backend::geometry) make_geometry;
   std::deque<std::unique_ptr<Packet>> flying;  ///< in the order of the stream
   std::exception_ptr later;                    ///< from reading ahead: comes after the GOPs before it
-  std::exception_ptr lost;                     ///< what the backend failed with, and fails with from then on
+  LastingFailure failure;                      ///< of pull() and exchange()
   bool key_damaged = false;                    ///< the GOP decoded last, as the backend found out
   std::uint64_t delivered_first = 0;           ///< frame of the GOP delivered last
   bool looked_for_volume = false;              ///< and found none, or one whose samples are numbers
@@ -131,20 +132,6 @@ struct Decoder::State : StreamLayout {
     const std::uint64_t room = header.motion ? header.gop_frames : 0u;
     return first_frame < params.end_frame &&
            first_frame + static_cast<std::uint64_t>(frames) + room > params.first_frame;
-  }
-  /// Has the backend do something. If it fails, and not by what is in the stream or was asked for, it is not known any more
-  /// which GOPs it holds: every pull from then on fails likewise.
-  template <class Call>
-  auto in_backend(const Call& call) {
-    try {
-      return call();
-    } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kBadStream && e.kind() != ErrorKind::kBadArgument) lost = std::current_exception();
-      throw;
-    } catch (...) {
-      lost = std::current_exception();
-      throw;
-    }
   }
   /// f(), and its time to a stage.
   template <class F>
@@ -215,6 +202,7 @@ struct Decoder::State : StreamLayout {
   template <class Take>
   std::unique_ptr<Packet> decode(const Take& take);
   bool pull(Gop& gop, bool may_exchange);
+  bool pull(CoefficientGop& coefficients);
   void verify(const Gop& gop, Packet& packet);
 };
 

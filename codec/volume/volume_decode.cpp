@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codec/base/bytes.h"
+#include "codec/base/lasting_failure.h"
 #include "codec/base/limits.h"
 #include "codec/format/stream_layout.h"
 #include "codec/threads/parallel.h"
@@ -91,6 +92,8 @@ struct VolumeDecoder::State {
 
   bool is_predicted() const { return map.prediction != VolumePrediction::kNone; }
   bool is_predictive = false;  // the profile
+
+  LastingFailure failure;  // of read()
 
   void read_header();
   void select();
@@ -425,10 +428,12 @@ const StreamInfo& VolumeDecoder::stream() const { return state_->decoder->info()
 const VolumeDescription& VolumeDecoder::output() const { return state_->output; }
 const VoxelRegion& VolumeDecoder::selection() const { return state_->selection; }
 std::array<std::uint64_t, 3> VolumeDecoder::step() const { return state_->step; }
-bool VolumeDecoder::read(std::byte* slice) { return state_->read(slice); }
+bool VolumeDecoder::read(std::byte* slice) {
+  return state_->failure.over([&] { return state_->read(slice); });
+}
 std::uint64_t VolumeDecoder::read(std::byte* slices, std::uint64_t most) {
   require(most > 0, ErrorKind::kBadArgument, "no slices are wanted");
-  return state_->read(slices, most);
+  return state_->failure.over([&] { return state_->read(slices, most); });
 }
 const CodecStats& VolumeDecoder::stats() const { return state_->decoder->stats(); }
 

@@ -274,6 +274,65 @@ TEST_F(Faults, Decoding) {
         false);
 }
 
+// Who asks again after there was no memory is told so again, not that a good stream is damaged.
+template <class Open>
+void fail_again(const Open& open) {
+  int failed = 0;
+  for (long n = 1; n < 1'000'000; n += 1 + n / 8) {
+    const auto reader = open();
+    fired = false;
+    countdown = n;
+    armed = kAllocation;
+    bool threw = false;
+    try {
+      while (reader->read()) {
+      }
+    } catch (const std::bad_alloc&) {
+      threw = true;
+    }
+    armed = -1;
+    if (!fired) break;
+    if (!threw) continue;  // it could do without
+    ++failed;
+    EXPECT_THROW(reader->read(), std::bad_alloc) << "allocation " << n;
+  }
+  EXPECT_GT(failed, 3);
+}
+
+struct OpenFilm {
+  OpenFilm(const std::string& path, const DecoderParams& p)
+      : source(path), decoder(source, p), gop(decoder.make_gop()) {}
+  bool read() { return decoder.pull(gop); }
+  FileSource source;
+  Decoder decoder;
+  Gop gop;
+};
+
+struct OpenVolume {
+  OpenVolume(const std::vector<std::byte>& stream, const VolumeDecoderParams& p)
+      : source(stream.data(), stream.size()), decoder(source, p), slice(decoder.output().slice_bytes()) {}
+  bool read() { return decoder.read(slice.data()); }
+  MemorySource source;
+  VolumeDecoder decoder;
+  std::vector<std::byte> slice;
+};
+
+TEST_F(Faults, WhatFailedFailsAgain) {
+  MemorySlices slices(shape_, voxels_.data());
+  MemorySink stream;
+  VolumeEncoderParams p;
+  p.slab = 2;
+  p.verify = false;
+  encode_volume(slices, p, stream, nullptr);
+  for (const int threads : {1, 3}) {
+    DecoderParams of_films;
+    VolumeDecoderParams of_volumes;
+    of_films.threads = of_volumes.threads = threads;
+    fail_again([&] { return std::make_unique<OpenFilm>((folder_ / "input").string(), of_films); });
+    fail_again([&] { return std::make_unique<OpenVolume>(stream.bytes, of_volumes); });
+  }
+}
+
 TEST_F(Faults, Truncating) {
   const auto size = fs::file_size(folder_ / "input");
   RewriteParams smaller, extracted;
