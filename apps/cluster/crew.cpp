@@ -5,9 +5,14 @@
 
 #include "apps/cli/backends.h"
 #include "apps/cli/log.h"
+#include "codec/base/temporaries.h"
 #include "trivelet/error.h"
 
 namespace trivelet::cli {
+
+void remove_when_first_dies(Processes& helping, const std::string& output) {
+  if (helping.rank() > 0 && place_of_process().rank > 0 && output != "-") remove_with_temporaries(output);
+}
 
 Crew::Crew(const std::string& command, std::string& device, Common& common, const Help& help)
     : processes_(start_processes(command)) {

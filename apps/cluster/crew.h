@@ -15,6 +15,9 @@
 
 namespace trivelet::cli {
 
+/// Of a process that helps: what the first one was writing to `output` goes with this one if the first one was killed.
+void remove_when_first_dies(Processes& helping, const std::string& output);
+
 /// The processes that mpirun started, or, where --device names several GPUs, threads with one
 /// each; or this process alone. `device` and `common` become what is this one's.
 class Crew {

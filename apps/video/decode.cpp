@@ -292,6 +292,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   expect_gops(options, common);
   Crew crew("decode", options.device, common,
             [&given, &app](Processes& end, const std::string& device, const Common& own) {
+              remove_when_first_dies(end, given.output);
               help_decode(end, given, own, app, device);
             });
   if (crew.helped()) return kExitDone;

@@ -422,6 +422,24 @@ void expect_gops(const EncodeOptions& options, const Common& common, const Comma
 } catch (const Error&) {  // it is said where the options are needed
 }
 
+/// What is done can be opened: header, boxes and index are read again, which takes no time to speak of.
+void check_written(const std::string& path, const std::string& output, std::uint64_t frames) {
+  std::string wrong;
+  try {
+    const StreamInfo stream = probe(*open_stream_file(path).source, kNoLimits);
+    std::uint64_t found = 0;
+    for (const GopInfo& gop : stream.gops) found += static_cast<std::uint64_t>(gop.frames);
+    wrong = !stream.header_damage.empty() ? stream.header_damage : stream.index_damage;
+    if (!stream.damaged_boxes.empty()) wrong = "the box '" + stream.damaged_boxes.front().type + "' is damaged";
+    if (wrong.empty() && stream.has_index && found != frames)
+      wrong = fmt::format("its index has {} frames, {} were coded", found, frames);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kBadStream && e.kind() != ErrorKind::kUnsupported) throw;
+    wrong = e.what();
+  }
+  require(wrong.empty(), ErrorKind::kMismatch, "'" + output + "' cannot be read again, nothing is kept: " + wrong);
+}
+
 int run(const EncodeOptions& given, const Common& given_common, const Command& app) {
   EncodeOptions options = given;
   Common common = given_common;
@@ -429,6 +447,7 @@ int run(const EncodeOptions& given, const Common& given_common, const Command& a
   if (options.hwaccel == "none") expect_gops(options, common, app);
   Crew crew("encode", options.device, common,
             [&given, &app, job](Processes& end, const std::string& device, const Common& own) {
+              remove_when_first_dies(end, given.output);
               EncodeOptions mine = given;
               mine.device = device;
               // A GPU starts while the first process looks at the input.
@@ -634,10 +653,11 @@ int run(const EncodeOptions& given, const Common& given_common, const Command& a
   if (options.joinable || input.info().frames > coded.frames) stream.set_frames(coded.frames);
   const double seconds = clock.seconds();
   std::string verified;
+  // Before the rename: a file that fails never gets its name.
+  sink->finish();
+  const std::string& path = sink->temporary_path();
+  if (!path.empty()) check_written(path, options.output, coded.frames);
   if (options.verify) {
-    // Before the rename: a file that fails never gets its name.
-    sink->finish();
-    const std::string& path = sink->temporary_path();
     Common unlimited = common;
     unlimited.limitless = true;  // what could be encoded may be decoded
     try {

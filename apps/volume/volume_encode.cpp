@@ -19,6 +19,23 @@ namespace {
 
 constexpr std::uint64_t kUsualSlab = 64;  // slices; of lossy volumes up to twice as many
 
+/// What the stream is to hold beside its voxels must be what decoding can make the files of.
+void check_envelope(const std::vector<std::uint8_t>& bytes, const io::VolumeInfo& info) {
+  try {
+    const io::Envelope envelope = io::parse_envelope(bytes.data(), bytes.size());
+    std::uint64_t voxel_bytes = 0;
+    for (const io::VolumeFile& f : envelope.files) voxel_bytes += f.voxel_bytes;
+    require(voxel_bytes == info.bytes(), ErrorKind::kMismatch,
+            fmt::format("it is one of {} bytes of voxels, where {} were read", voxel_bytes, info.bytes()));
+    if (envelope.format == "raw") return;
+    const io::VolumeInfo said = io::volume_info(envelope);
+    require(said.width == info.width && said.height == info.height && said.all_slices() == info.all_slices(),
+            ErrorKind::kMismatch, "it tells another size than was read");
+  } catch (const Error& e) {
+    fail(ErrorKind::kMismatch, std::string("the header that the stream would hold cannot be read again: ") + e.what());
+  }
+}
+
 class FileSlices final : public SliceSource {
  public:
   explicit FileSlices(io::VolumeReader& reader) : reader_(reader) {}
@@ -29,7 +46,11 @@ class FileSlices final : public SliceSource {
   void read_at(std::uint64_t number, std::byte* slice) const override {
     reader_.read_at(number * description().slice_bytes(), slice, description().slice_bytes());
   }
-  std::vector<std::uint8_t> envelope() override { return serialise(reader_.envelope()); }
+  std::vector<std::uint8_t> envelope() override {
+    std::vector<std::uint8_t> bytes = serialise(reader_.envelope());
+    check_envelope(bytes, reader_.info());
+    return bytes;
+  }
 
  private:
   io::VolumeReader& reader_;

@@ -1,10 +1,11 @@
 // FileSink: complete or absent. Data goes to PATH.part, which commit() renames to PATH.
 //
-// The temporary is locked (flock) while it is written, so a second process that wants the same name is told so instead
-// of mixing its bytes in; a temporary left by a crash is not locked and is reused. After the lock the name is looked up
-// again: the other process may have renamed the file between our open and our lock. Without permission to overwrite,
-// the rename itself refuses an existing name, so a file that appeared meanwhile survives. What stands at the temporary's
-// name must be a file with no other name: a link or a pipe put there would send the bytes elsewhere.
+// The temporary is made anew (O_EXCL) and locked (flock) while it is written, so a second process that wants the same name
+// is told so instead of mixing its bytes in. What a crash left is not locked and is removed, if it is a file of ours with
+// no other name: a link or a pipe put there would send the bytes elsewhere, and another user could change a file of his
+// own until it has its name. After the lock the name is looked up again: another process may have renamed or removed the
+// file between our open and our lock. Without permission to overwrite, the rename itself refuses an existing name, so a
+// file that appeared meanwhile survives.
 //
 // Data reaches the disk before the name does (fsync of the file, the rename, fsync of the folder), so that after a crash
 // of the system there is the old file or the new one. A file that is replaced hands its permissions down.
@@ -26,6 +27,7 @@
 #include <vector>
 
 #include "codec/base/wait_until_ready.h"
+#include "codec/base/temporaries.h"
 #include "trivelet/error.h"
 #include "trivelet/streams.h"
 
@@ -35,6 +37,7 @@ namespace {
 
 struct Temporary {
   std::atomic<bool> active{false};
+  std::atomic<bool> of_another{false};  ///< of a process that writes it: removed once that has ended
   char path[PATH_MAX] = {};
   Temporary* next = nullptr;
 };
@@ -59,6 +62,7 @@ Temporary* remember(const std::string& path) {
 void forget(Temporary* node) {
   const std::lock_guard lock(temporaries_mutex);
   node->active.store(false);
+  node->of_another.store(false);
   node->path[0] = '\0';
 }
 
@@ -66,6 +70,33 @@ void forget(Temporary* node) {
 std::string resolve(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
   return real ? real.get() : path;
+}
+
+constexpr const char* kPart = ".part";
+
+/// Opens what stands at a temporary's name; calls nothing but the system, for signal handlers.
+int open_existing(const char* path) {
+  // Not to wait for the reader of a pipe; files do not know the difference.
+  return ::open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+/// Whether `path` still is the name of `file`.
+bool is_named(int file, const char* path) {
+  struct stat opened = {};
+  struct stat named = {};
+  return ::fstat(file, &opened) == 0 && ::lstat(path, &named) == 0 && opened.st_ino == named.st_ino &&
+         opened.st_dev == named.st_dev;
+}
+
+/// A file system without locks is used without.
+bool is_locked_by_another(int file) { return ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; }
+
+/// Removes the temporary of a process that has ended: nobody holds its lock.
+void remove_if_abandoned(const char* path) noexcept {
+  const int file = open_existing(path);
+  if (file < 0) return;
+  if (::flock(file, LOCK_EX | LOCK_NB) == 0 && is_named(file, path)) ::unlink(path);
+  ::close(file);
 }
 
 constexpr std::size_t kBufferSize = std::size_t{1} << 18;
@@ -91,32 +122,46 @@ struct FileSink::State {
     fail(ErrorKind::kIo, "cannot write " + name + ": " + std::strerror(reason));
   }
 
+  [[noreturn]] void cannot_create(const std::string& why) const {
+    fail(ErrorKind::kIo, "cannot create " + temporary + ": " + why);
+  }
+  [[noreturn]] void is_being_written() const { fail(ErrorKind::kIo, "another process is writing " + temporary); }
+
+  /// What a process that did not end well left at the temporary's name.
+  void remove_left() {
+    const int left = open_existing(temporary.c_str());
+    if (left < 0 && errno == ENOENT) return;
+    if (left < 0) cannot_create(std::string("what has that name cannot be written to: ") + std::strerror(errno));
+    const struct Closer {
+      int file;
+      ~Closer() { ::close(file); }
+    } closer{left};
+    struct stat there = {};
+    if (::fstat(left, &there) != 0) give_up(errno);
+    if (!S_ISREG(there.st_mode) || there.st_nlink > 1)
+      cannot_create("what has that name is a pipe, or a file with other names; remove it");
+    if (there.st_uid != ::geteuid()) cannot_create("a file of that name belongs to another user; remove it");
+    if (is_locked_by_another(left)) is_being_written();
+    if (is_named(left, temporary.c_str()) && ::unlink(temporary.c_str()) != 0) give_up(errno);
+  }
+
   // `replaced`: the file whose place it will take, or null.
   void open_temporary(const struct stat* replaced) {
-    temporary = path + ".part";
+    temporary = path + kPart;
     node = remember(temporary);
+    const mode_t mode = replaced != nullptr ? replaced->st_mode & 0777 : 0666;
     for (int attempt = 0;; ++attempt) {
-      const mode_t mode = replaced != nullptr ? replaced->st_mode & 0777 : 0666;
-      // Not to wait for the reader of a pipe; files do not know the difference.
-      file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
-      if (file < 0) fail(ErrorKind::kIo, "cannot create " + temporary + ": " + std::strerror(errno));
-      struct stat there = {};
-      if (::fstat(file, &there) != 0) give_up(errno);
-      // No memory is taken, for messages neither, until the file is known to be ours: who would remove it?
-      if (!S_ISREG(there.st_mode) || there.st_nlink > 1)
-        fail(ErrorKind::kIo,
-             "cannot create " + temporary + ": what has that name is a pipe, or a file with other names; remove it");
-      // A file system without locks is used without.
-      if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        fail(ErrorKind::kIo, "another process is writing " + temporary);
-      struct stat opened = {};
-      struct stat named = {};
-      if (::fstat(file, &opened) == 0 && ::stat(temporary.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
-          opened.st_dev == named.st_dev)
-        break;
+      if (attempt >= 100) is_being_written();
+      file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+      if (file < 0 && errno == EEXIST) {
+        remove_left();
+        continue;
+      }
+      if (file < 0) cannot_create(std::strerror(errno));
+      if (is_locked_by_another(file)) is_being_written();
+      if (is_named(file, temporary.c_str())) break;
       ::close(file);
       file = -1;
-      if (attempt >= 100) fail(ErrorKind::kIo, "another process is writing " + temporary);
     }
     node->active.store(true);
     if (replaced != nullptr) {
@@ -124,7 +169,6 @@ struct FileSink::State {
       if (::fchown(file, replaced->st_uid, replaced->st_gid) != 0 && errno != EPERM) give_up(errno);
       if (::fchmod(file, replaced->st_mode & 0777) != 0 && errno != EPERM) give_up(errno);
     }
-    if (::ftruncate(file, 0) != 0) give_up(errno);
     seekable = true;
   }
 
@@ -149,11 +193,10 @@ struct FileSink::State {
 
   // The lock was given up with the descriptor: the file must be what it was.
   void resume() {
-    file = ::open(temporary.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    file = open_existing(temporary.c_str());
     if (file < 0) give_up(errno);
     struct stat there = {};
-    const bool locked = ::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-    require(locked && ::fstat(file, &there) == 0 && there.st_ino == suspended.st_ino &&
+    require(!is_locked_by_another(file) && ::fstat(file, &there) == 0 && there.st_ino == suspended.st_ino &&
                 there.st_dev == suspended.st_dev && there.st_size == suspended.st_size,
             ErrorKind::kIo, "another process has changed " + temporary);
   }
@@ -309,9 +352,15 @@ const std::string& FileSink::temporary_path() const { return state_->temporary; 
 
 void remove_temporaries() noexcept {
   const int saved = errno;
-  for (const Temporary* node = first_temporary.load(); node != nullptr; node = node->next)
-    if (node->active.load()) ::unlink(node->path);
+  for (const Temporary* node = first_temporary.load(); node != nullptr; node = node->next) {
+    if (node->of_another.load())
+      remove_if_abandoned(node->path);
+    else if (node->active.load())
+      ::unlink(node->path);
+  }
   errno = saved;
 }
+
+void remove_with_temporaries(const std::string& path) { remember(resolve(path) + kPart)->of_another.store(true); }
 
 }  // namespace trivelet

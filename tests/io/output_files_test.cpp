@@ -8,6 +8,7 @@
 
 #include <csignal>
 
+#include "codec/base/temporaries.h"
 #include "io/video/part_writer.h"
 #include "io/volume/volume_io.h"
 #include "tests/support/io_support.h"
@@ -110,6 +111,49 @@ Envelope series(int files, const std::string& format) {
     e.files.push_back(f);
   }
   return e;
+}
+
+// What a process that works with this one leaves goes with this one's own; not what one that lives is writing.
+TEST_F(Io, TheTemporaryOfAProcessThatWasKilled) {
+  int begun[2];
+  ASSERT_EQ(pipe(begun), 0);
+  const pid_t first = fork();
+  if (first == 0) {
+    FileSink file(path("a"), false);
+    file.write("begun", 5);
+    (void)!::write(begun[1], "b", 1);
+    for (;;) pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(begun[0], &byte, 1), 1);
+  remove_with_temporaries(path("a"));
+  remove_temporaries();
+  EXPECT_TRUE(fs::exists(path("a.part")));
+  ::kill(first, SIGKILL);
+  ASSERT_EQ(waitpid(first, nullptr, 0), first);
+  EXPECT_TRUE(fs::exists(path("a.part")));
+  remove_temporaries();
+  EXPECT_FALSE(fs::exists(path("a.part")));
+  ::close(begun[0]);
+  ::close(begun[1]);
+}
+
+// Who made a file beforehand could change it while it is written, and after.
+TEST_F(Io, TheTemporaryIsMadeAnew) {
+  write_file(path("a.part"), "left by a crash");
+  const int before = ::open(path("a.part").c_str(), O_RDWR);
+  {
+    FileSink file(path("a"), false);
+    EXPECT_EQ(::write(before, "changed", 7), 7);
+    file.write("new", 3);
+    file.commit();
+  }
+  ::close(before);
+  EXPECT_EQ(read_file(path("a")), "new");
+  write_file(path("b.part"), "of another");
+  if (::geteuid() != 0 || ::chown(path("b.part").c_str(), 12345, 12345) != 0) GTEST_SKIP() << "root alone gives away";
+  EXPECT_EQ(error_of([&] { FileSink(path("b"), false); }), ErrorKind::kIo);
+  EXPECT_EQ(read_file(path("b.part")), "of another");
 }
 
 // A series has more files than a process may have open.

@@ -338,7 +338,8 @@ def killed_encoding():
                 return complain(f"{what}: ended before", ended)
         kill_one(start, rank, what)
         start.stdin.close()
-        # The first one has no time to tidy up when it is killed, and 2 ms when mpirun ends it.
+        # The first one has no time to tidy up when it is killed; the others do it for it, if the 2 ms that mpirun gives
+        # them are enough.
         Path("x.tvl.part").unlink(missing_ok=True)
         left = [p.name for p in Path(".").iterdir() if p.name.startswith("x.tvl")]
         if left:

@@ -62,8 +62,7 @@ def expect_nothing_left(what: str, folder: Path) -> None:
 
 
 def small_files() -> None:
-    """As on a disk with room for 100 kB: a write beyond fails instead of ending the process."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    """A write beyond 100 kB fails as on a full disk; the program does not let it end the process."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
 
@@ -87,6 +86,34 @@ def interrupted(arguments, folder: Path, what: str) -> None:
         process.wait()
         process.stderr.close()
     expect_nothing_left(what, folder)
+
+
+def changed_meanwhile(arguments, target: Path, what: str) -> None:
+    """A byte of the header changes on the disk while the rest is written: what is done is read again before it has its name."""
+    process = subprocess.Popen([program, *map(str, arguments), target], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    part = target.with_name(target.name + ".part")
+    try:
+        source = open(target.parent.parent / "clip.y4m", "rb").read()
+        process.stdin.write(source[: len(source) * 2 // 3])
+        process.stdin.flush()
+        begun = time.monotonic()
+        while (not part.exists() or part.stat().st_size < 1000) and time.monotonic() - begun < IN_TIME:
+            time.sleep(0.01)
+        with open(part, "r+b") as file:
+            file.seek(60)
+            byte = file.read(1)[0]
+            file.seek(60)
+            file.write(bytes([byte ^ 1]))
+        process.stdin.write(source[len(source) * 2 // 3 :])
+        process.stdin.close()
+        said = process.stderr.read().decode(errors="replace")
+        if process.wait(IN_TIME) != 6 or "cannot be read again, nothing is kept" not in said:
+            complain(f"{what}: exit code {process.returncode}, said: {said[:300]}")
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+    expect_nothing_left(what, target.parent)
 
 
 def closed_pipe(arguments, what: str, folder: Path) -> None:
@@ -196,6 +223,7 @@ def main() -> int:
                 cut = ["truncate", "--quiet", stream, "--layers", "2"]
                 killed(cut, out / "a.tvl", f"{profile}: killed while truncating")
             interrupted([*encode, "-", out / "a.tvl"], out, f"{profile}: an interrupt while encoding")
+            changed_meanwhile([*encode, "-"], out / "a.tvl", f"{profile}: a disk that errs while encoding")
             bad = damaged(stream, base / "bad.tvl", 0.6, False)
             result = run(["decode", "--quiet", bad, out / "a.y4m"])
             expect_error(f"{profile}: a damaged stream", result, 4, "wrong checksum", out)
