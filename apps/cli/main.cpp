@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <iterator>
 #include <new>
@@ -59,6 +60,8 @@ constexpr std::array<Entry, 17> kCommands = {{
     {"still", "Still images in .tvs files, codecs vstc and dct: encode, decode, info", cli::define_still},
 }};
 
+constexpr int kExitNoMemory = 7;  // the system had none; what would take more than --max-memory is unsupported
+
 constexpr const char* kDescription =
     "trivelet: a 3D wavelet video codec, lossy to lossless\n"
     "\n"
@@ -71,7 +74,7 @@ constexpr const char* kNotMedical = "Volumes: not for primary diagnosis; not a m
 
 constexpr const char* kFooter =
     "Exit codes: 0 done, 1 internal error, 2 usage, 3 input/output, 4 corrupt input, 5 unsupported,\n"
-    "6 verification or comparison failed, 130 interrupted.\n"
+    "6 verification or comparison failed, 7 out of memory, 130 interrupted.\n"
     "'trivelet help COMMAND' lists the options of a command, 'trivelet --help-all' those of all.";
 
 std::string version() {
@@ -102,6 +105,8 @@ void set_up_signals() {
     // What the parent told us to ignore (nohup, background jobs) stays ignored.
     if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
+  // A file may become larger than ulimit allows: writing fails then, is told, and nothing is left.
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 /// A pipe or terminal that somebody set O_NONBLOCK for is opened again: the flag is of all that have it, and neither
@@ -129,7 +134,7 @@ int run(const cli::Action& action) {
     return cli::exit_code(e.kind());
   } catch (const std::bad_alloc&) {
     cli::log::error("out of memory");
-    return cli::kExitInternal;
+    return kExitNoMemory;
   } catch (const std::system_error& e) {
     cli::log::error("{}", e.what());
     return cli::kExitIo;

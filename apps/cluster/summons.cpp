@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kCalls = 0;  // the channel
 constexpr std::uint8_t kBegin = 1, kFarewell = 0;
+constexpr std::uint64_t kNoMemory = 255;  // in the place of an ErrorKind
 
 }  // namespace
 
@@ -49,19 +50,19 @@ std::optional<Call> wait_for_call(Processes& processes) {
 void wait_for_farewell(Processes& processes) { (void)processes.receive(kCalls); }
 
 void put_error(ByteWriter& out, const std::exception_ptr& error) {
-  ErrorKind kind = ErrorKind::kInternal;
+  auto kind = static_cast<std::uint64_t>(ErrorKind::kInternal);
   std::string text;
   try {
     std::rethrow_exception(error);
   } catch (const Error& e) {
-    kind = e.kind();
+    kind = static_cast<std::uint64_t>(e.kind());
     text = e.what();
   } catch (const std::bad_alloc&) {
-    text = "out of memory";
+    kind = kNoMemory;
   } catch (const std::exception& e) {
     text = e.what();
   }
-  out.varint(static_cast<std::uint64_t>(kind));
+  out.varint(kind);
   if (text.size() > kMaxTextBytes) text.resize(kMaxTextBytes);
   out.text(text, kMaxTextBytes);
 }
@@ -71,6 +72,7 @@ void throw_error(ByteReader& in, const Processes& processes, int from) {
   std::string text;
   in.varint(kind);
   in.text(text, kMaxTextBytes);
+  if (kind == kNoMemory) throw std::bad_alloc();
   fail(static_cast<ErrorKind>(kind), processes.shares_memory(from) ? text : fmt::format("process {}: {}", from, text));
 }
 

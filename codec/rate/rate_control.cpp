@@ -666,10 +666,12 @@ namespace {
 
 template <class T>
 void put(std::FILE* f, const T* data, std::size_t n) {
+  if (n == 0) return;  // of which there may be no address, as of a flat picture
   require(std::fwrite(data, sizeof(T), n, f) == n, ErrorKind::kIo, "cannot write to the temporary file of the encoder");
 }
 template <class T>
 void take(std::FILE* f, T* data, std::size_t n) {
+  if (n == 0) return;
   require(std::fread(data, sizeof(T), n, f) == n, ErrorKind::kIo, "cannot read the temporary file of the encoder");
 }
 

@@ -675,6 +675,33 @@ else
   skip "memory: no python3, or sanitizers"
 fi
 
+# A system without memory: an exit code of its own, and nothing is left.
+cat >no_memory.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+void* malloc(size_t size) {
+  static void* (*next)(size_t);
+  if (!next) next = (void* (*)(size_t))dlsym(RTLD_NEXT, "malloc");
+  return size > 1000000 ? NULL : next(size);
+}
+END
+if cc -shared -fPIC no_memory.c -o no_memory.so -ldl 2>/dev/null; then
+  printf 'YUV4MPEG2 W640 H360 F25:1 Ip A1:1 C420jpeg\n' >vast.y4m
+  for _ in 1 2 3 4; do
+    printf 'FRAME\n' >>vast.y4m
+    head -c $((640 * 360 * 3 / 2)) /dev/zero >>vast.y4m
+  done
+  LD_PRELOAD=./no_memory.so "$trivelet" encode vast.y4m no_memory.tvl >out.txt 2>err.txt
+  code=$?
+  check "no memory: exit code $code" test $code -eq 7
+  expect_text err.txt 'out of memory'
+  check "no memory: a file is left" test ! -e no_memory.tvl -a ! -e no_memory.tvl.part
+  rm -f vast.y4m
+else
+  skip "no memory: no compiler"
+fi
+
 # Where to code. Without a GPU asking for one fails; with one the bytes are the same.
 expect 0 encode clip.y4m device_cpu.tvl -y --profile fast --device cpu
 expect 2 encode clip.y4m device.tvl -y --device tpu
