@@ -250,6 +250,12 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
       h.dimension >= 1 && h.sizes.size() == h.dimension, ErrorKind::kBadStream,
       file.path + ": " + std::to_string(h.sizes.size()) + " sizes for " + std::to_string(h.dimension) + " dimensions");
   require(!h.type.empty() && !h.encoding.empty(), ErrorKind::kBadStream, file.path + ": type or encoding is missing");
+  Packing packing = Packing::kNone;
+  if (h.encoding == "gzip" || h.encoding == "gz")
+    packing = Packing::kGzip;
+  else
+    require(h.encoding == "raw", ErrorKind::kUnsupported,
+            file.path + ": NRRD encoding '" + h.encoding + "'; only raw and gzip are read");
   VolumeLayout layout;
   VolumeInfo& info = layout.info;
   info.format = "nrrd";
@@ -271,14 +277,8 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
   set_extents(info, {h.sizes.begin() + static_cast<std::ptrdiff_t>(first_axis), h.sizes.end()}, file.path);
   set_geometry(info, h, first_axis);
 
-  Packing packing = Packing::kNone;
-  if (h.encoding == "gzip" || h.encoding == "gz")
-    packing = Packing::kGzip;
-  else
-    require(h.encoding == "raw", ErrorKind::kUnsupported,
-            file.path + ": NRRD encoding '" + h.encoding + "'; only raw and gzip are read");
-  require(h.byte_skip >= 0 || packing == Packing::kNone, ErrorKind::kBadStream,
-          file.path + ": byte skip -1 does not go with compressed data");
+  require(h.byte_skip >= 0 || packing == Packing::kNone, ErrorKind::kUnsupported,
+          file.path + ": byte skip -1 in compressed data");
   const std::uint64_t bytes = info.bytes();
   std::uint64_t lines_bytes = 0;  // of all files
   const auto add = [&](const std::string& name, const Opener& open, std::uint64_t start, std::uint64_t share) {
