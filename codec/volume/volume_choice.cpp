@@ -166,14 +166,16 @@ bool VolumeChoice::predictive_is_possible() const {
   // The profile is of wavelets; who wants the fast one may have prediction only where that is as fast.
   const bool fast_enough =
       wanted.profile != Profile::kFast || (wanted.effort == VolumeEffort::kFast && !wanted.transform);
-  return wanted_so && !wanted.is_lossy() && fast_enough && wanted.layers <= 1 && volume.voxel.channels < 3;
+  return wanted_so && !wanted.is_lossy() && fast_enough && wanted.layers <= 1;
 }
 
 void VolumeChoice::check() const {
   const bool possible =
       wanted.transform == VolumeTransform::kPrediction ? predictive_is_possible() : prediction_is_possible();
   require(!wants_prediction(wanted.transform) || possible, ErrorKind::kBadArgument,
-          "prediction needs lossless coding, not in the fast profile, and voxels that are not colours");
+          wanted.transform == VolumeTransform::kPrediction
+              ? "prediction needs lossless coding, not in the fast profile, and one layer"
+              : "prediction needs lossless coding, not in the fast profile, and voxels that are not colours");
   require(!wanted.palette.value_or(false) || palette_is_possible(), ErrorKind::kBadArgument,
           "a palette needs lossless coding, and at most " + std::to_string(kMaxPalette) + " different values");
   require(!wanted.fourth_axis_first.value_or(false) || can_be_held(volume), ErrorKind::kUnsupported,
@@ -201,15 +203,16 @@ class Chooser {
     if (wanted_.effort == VolumeEffort::kFast) {
       if (palette_is_open_) best_.palette = has_holes(0.5);  // worth a table without looking
       // Lower planes of large numbers follow no prediction.
-      if (choice_.predictive_is_possible() && choice_.plain.planes() == 1) best_.predictive = true;
+      if (choice_.predictive_is_possible() && choice_.plain.planes() == 1 && !is_colour()) best_.predictive = true;
       return best_;
     }
     if (choice_.predictive_is_possible()) {
       const VolumeCandidate usual = best_;
       try_predictive();
       // Whole volumes were smaller so by 2 to 8 % even where a piece of them was not: more is there to be fitted to. But
-      // lower planes of large numbers follow no prediction (a volume of floats: 8 % more bytes).
-      if (choice_.plain.planes() == 1 || wanted_.transform) return best_;
+      // lower planes of large numbers follow no prediction (a volume of floats: 8 % more bytes), and colours that resemble
+      // each other are predicted each on its own, which pays where they do not (probabilities of four labels).
+      if ((choice_.plain.planes() == 1 && !is_colour()) || wanted_.transform) return best_;
       consider(best_);
       consider(usual);
     } else {
@@ -247,6 +250,8 @@ class Chooser {
     if (palette) vary([](VolumeCandidate& c) { c.palette = true; });
     if (along_fourth) vary([](VolumeCandidate& c) { c.order = VolumeOrder::kFourthAxis; });
   }
+
+  bool is_colour() const { return choice_.volume.voxel.channels >= 3; }
 
   /// Fewer values occur than this share of those in the range.
   bool has_holes(double share) const {

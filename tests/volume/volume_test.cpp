@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,8 +28,50 @@ using test::kWays;
 using test::make_body;
 using test::make_scalars;
 using test::params_of;
+using test::put_scalar;
 using test::VolumeBytes;
 using test::Way;
+
+/// Of four labels, each a ball: 255 where it is sure, in between at its skin. A voxel's values sum up to 255.
+VolumeBytes make_probabilities(const VolumeDescription& v) {
+  VolumeBytes out;
+  for (std::uint64_t z = 0; z < v.slices; ++z)
+    for (int y = 0; y < v.height; ++y)
+      for (int x = 0; x < v.width; ++x) {
+        int left = 255;
+        for (int c = 0; c < 3; ++c) {
+          const double far = std::hypot(x - 20 - 15 * c, y - 25 - 5 * c, static_cast<double>(z) - 8);
+          const int part = std::clamp(static_cast<int>(40 * (14 - far)), 0, left);
+          put_scalar(out, static_cast<std::uint64_t>(part), v.voxel);
+          left -= part;
+        }
+        put_scalar(out, static_cast<std::uint64_t>(left), v.voxel);
+      }
+  return out;
+}
+
+// Colours that do not resemble each other are predicted, where the colour transform of the wavelet only mixes them.
+TEST(Volume, colours_are_coded_as_is_smaller) {
+  const auto bytes_of_way = [](const VolumeDescription& v, const VolumeBytes& voxels, auto transform) {
+    VolumeEncoderParams params;
+    params.transform = transform;
+    const Coded coded = encode(v, voxels, params);
+    EXPECT_EQ(decode(coded.bytes).voxels, voxels);
+    EXPECT_TRUE(coded.result.verified);
+    return coded.bytes.size();
+  };
+  const VolumeDescription labels{{VoxelType::kU8, false, 4}, 70, 60, 17, 1};
+  const VolumeBytes probabilities = make_probabilities(labels);
+  const std::size_t by_trial = bytes_of_way(labels, probabilities, std::nullopt);
+  EXPECT_EQ(by_trial, bytes_of_way(labels, probabilities, std::optional(VolumeTransform::kPrediction)));
+  EXPECT_LT(3 * by_trial, 2 * bytes_of_way(labels, probabilities, std::optional(VolumeTransform::kWavelet)));
+  const VolumeDescription photo{{VoxelType::kU8, false, 3}, 64, 60, 16, 1};
+  VolumeBytes grey = make_body({{VoxelType::kU8, false, 1}, 64, 60, 16, 1}, 0, 250);
+  VolumeBytes colours;
+  for (const std::byte b : grey) colours.insert(colours.end(), 3, b);
+  EXPECT_EQ(bytes_of_way(photo, colours, std::nullopt),
+            bytes_of_way(photo, colours, std::optional(VolumeTransform::kWavelet)));
+}
 
 TEST(Volume, every_kind_comes_back) {
   int kinds = 0;
