@@ -683,7 +683,7 @@ cat >no_memory.c <<'END'
 void* malloc(size_t size) {
   static void* (*next)(size_t);
   if (!next) next = (void* (*)(size_t))dlsym(RTLD_NEXT, "malloc");
-  return size > 1000000 ? NULL : next(size);
+  return size > 300000 ? NULL : next(size);
 }
 END
 if cc -shared -fPIC no_memory.c -o no_memory.so -ldl 2>/dev/null; then
