@@ -49,6 +49,7 @@ std::string in_options(std::string message) {
       {"VolumeOptions::size", "--size WxHxD"},
       {"VolumeOptions::type", "--type"},
       {"VolumeOptions::series", "--series"},
+      {"VolumeOptions::only_matching", "--only-matching"},
       {"VolumeOptions::allow_outside", "--allow-outside"},
       {"ReaderOptions::recover takes", "encode --recover takes"},
       {"WriterOptions::format", "--format"},

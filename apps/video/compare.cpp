@@ -33,7 +33,7 @@ struct Options {
   double min_psnr = -std::numeric_limits<double>::infinity();
   InputOptions reading;
   std::string voxel_type;
-  std::string series;
+  SeriesChoice series;
 };
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
@@ -331,7 +331,7 @@ Action define_compare(Command& app, Common& common) {
   app.add_option("--type", options->voxel_type, "Type of a raw volume, as for encode")
       .type_name("T")
       .group("Raw input and pipes");
-  add_series_option(app, options->series).group("Raw input and pipes");
+  add_series_options(app, options->series, "Raw input and pipes");
   add_limit_options(app, common);
   add_work_options(app, common);
   add_progress_option(app, common);

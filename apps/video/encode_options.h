@@ -4,6 +4,7 @@
 #include <string>
 
 #include "apps/video/video.h"
+#include "apps/volume/volume.h"
 #include "trivelet/parameters.h"
 
 namespace trivelet::cli {
@@ -23,7 +24,7 @@ struct EncodeOptions {
   CodingOptions coding;
   FilmOptions film;
   std::string voxel_type;
-  std::string series;
+  SeriesChoice series;
   std::string transform = "auto";
   // Of volumes, as all below.
   double max_error = -1;  // < 0 = not asked for

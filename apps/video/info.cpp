@@ -21,7 +21,7 @@ struct Options {
   std::string input;
   bool json = false;
   bool show_private = false;
-  std::string series;
+  SeriesChoice series;
 };
 
 std::string ratio(const Rational& r) { return r.num == 0 ? "unknown" : fmt::format("{}/{}", r.num, r.den); }
@@ -182,7 +182,8 @@ void print_company(const io::Company& company) {
 int info_of_volume(const Options& options, const Common& common) {
   io::VolumeOptions reading;
   reading.limits = limits(common);
-  reading.series = options.series;
+  reading.series = options.series.name;
+  reading.only_matching = options.series.only_matching;
   reading.allow_outside = true;  // nothing of what data files hold is shown
   const auto reader = io::open_volume(options.input, reading);
   io::Envelope envelope;
@@ -478,8 +479,8 @@ void print_stream(const Options& options, const StreamInfo& stream, const Length
 
 int run(const Options& options, const Common& common) {
   const bool is_stream = is_tvl_file(options.input);
-  require(options.series.empty() || (!is_stream && io::is_volume(options.input)), ErrorKind::kBadArgument,
-          "--series: '" + options.input + "' is no folder of DICOM files");
+  require(!options.series.is_typed() || (!is_stream && io::is_volume(options.input)), ErrorKind::kBadArgument,
+          "--series, --only-matching: '" + options.input + "' is no folder of DICOM files");
   if (!is_stream)
     return io::is_volume(options.input) ? info_of_volume(options, common) : info_of_video(options, common);
   const StreamFile file = open_stream_file(options.input);
@@ -487,6 +488,8 @@ int run(const Options& options, const Common& common) {
   warn_of_lost_index(options.input, stream.index_damage);
   if (!stream.header_damage.empty()) log::warn("'{}': {}", options.input, stream.header_damage);
   for (const ExtraBox& box : stream.damaged_boxes) log::warn("'{}': the box '{}' is damaged", options.input, box.type);
+  if (const auto volume = volume_in(stream))
+    for (const std::string& remark : volume->remarks) log::warn("'{}': {}", options.input, remark);
   const Length length = length_of(*file.source, stream);
   options.json ? print_stream_json(options, stream, length, file.company)
                : print_stream(options, stream, length, file.company, common.verbose);
@@ -499,7 +502,7 @@ Action define_info(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->input, "Stream or any other video; - = standard input").required();
   app.add_flag("--json", options->json, "Print JSON, with every GOP");
-  add_series_option(app, options->series);
+  add_series_options(app, options->series);
   app.add_flag("--show-private", options->show_private,
                "Volumes: also print the texts of the original header, which may name the patient");
   add_limit_options(app, common);

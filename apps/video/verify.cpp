@@ -28,7 +28,7 @@ struct Options {
   std::string against;
   InputOptions reading;
   std::string voxel_type;
-  std::string series;
+  SeriesChoice series;
   bool json = false;
 };
 
@@ -308,7 +308,7 @@ Action define_verify(Command& app, Common& common) {
   app.add_option("--type", options->voxel_type, "Type of a raw volume, as for encode")
       .type_name("T")
       .group("Raw input and pipes");
-  add_series_option(app, options->series).group("Raw input and pipes");
+  add_series_options(app, options->series, "Raw input and pipes");
   add_limit_options(app, common);
   add_device_option(app, options->device, true);
   add_work_options(app, common);

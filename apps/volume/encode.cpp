@@ -115,12 +115,12 @@ void add_volume_encode_options(Command& app, EncodeOptions& options, Option veri
                  "Raw volumes (--size WxHxD): u8 s8 u16 s16 u32 s32 f32 f64 ..., be behind for big-endian")
       .type_name("T")
       .group(kVolumes);
-  add_series_option(app, options.series).group(kVolumes);
+  add_series_options(app, options.series, kVolumes);
 }
 
 void refuse_volume_options(const Command& app) {
   for (const char* option : {"--max-error", "--max-error-hu", "--fill-value", "--slab", "--ratio", "--no-verify",
-                             "--verify-full", "--type", "--series"})
+                             "--verify-full", "--type", "--series", "--only-matching"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
 }
 

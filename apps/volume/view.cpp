@@ -195,7 +195,7 @@ Action define_view(Command& app, Common& common) {
       .type_name("LOW:HIGH");
   app.add_option("--size", options->typed.size, "Of a raw volume").type_name("WxHxD");
   app.add_option("--type", options->typed.type, "Of a raw volume, as for encode").type_name("T");
-  add_series_option(app, options->typed.series);
+  add_series_options(app, options->typed.series);
   app.add_flag("--allow-outside", options->typed.allow_outside, "Read data files in other folders than the header's");
   add_overwrite_option(app, common);
   add_limit_options(app, common);

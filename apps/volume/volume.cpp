@@ -16,7 +16,7 @@ std::optional<VolumeInStream> volume_in(const StreamInfo& stream) {
   VolumeInStream found;
   if (!coded->envelope.empty()) {
     found.envelope = io::parse_envelope(coded->envelope.data(), coded->envelope.size());
-    found.info = io::volume_info(found.envelope);
+    found.info = io::volume_info(found.envelope, &found.remarks);
   }
   // Sizes come from the pictures, which are there; the header only adds what they do not know.
   static_cast<VolumeDescription&>(found.info) = coded->volume;
@@ -108,16 +108,23 @@ std::string volume_size(const InputOptions& input) {
   return {};
 }
 
-Option add_series_option(Command& app, std::string& series) {
-  return app
-      .add_option("--series", series, "DICOM folders with several series: the one to read, by its UID or its number")
-      .type_name("UID|N");
+void add_series_options(Command& app, SeriesChoice& series, const char* group) {
+  auto name = app.add_option("--series", series.name,
+                             "DICOM folders with several series: the one to read, by its UID or its number")
+                  .type_name("UID|N");
+  auto only =
+      app.add_flag("--only-matching", series.only_matching,
+                   "DICOM folders: leave out files of another orientation, spacing, size or type than most, and "
+                   "those that are there twice");
+  if (!group) return;
+  name.group(group);
+  only.group(group);
 }
 
 bool wants_volume(const std::string& path, const VolumeTyped& typed) {
   for (const char* format : {"nifti", "nrrd", "metaimage", "dicom"})
     if (typed.format == format) return true;
-  if (names_voxels(typed.size) || !typed.type.empty() || !typed.series.empty()) return true;
+  if (names_voxels(typed.size) || !typed.type.empty() || typed.series.is_typed()) return true;
   if (!typed.format.empty() || !typed.size.empty()) return false;
   // By name, too, so that a damaged one is called a damaged volume.
   const std::string extension = io::volume_extension(path);
@@ -130,7 +137,8 @@ io::VolumeOptions volume_options(const VolumeTyped& typed, const Common& common)
   io::VolumeOptions options;
   options.format = typed.format;
   options.type = typed.type;
-  options.series = typed.series;
+  options.series = typed.series.name;
+  options.only_matching = typed.series.only_matching;
   options.allow_outside = typed.allow_outside;
   options.limits = limits(common);
   if (!typed.size.empty())

@@ -23,6 +23,7 @@ struct VolumeInStream {
   VolumeStreamInfo coded;
   io::Envelope envelope;
   io::VolumeInfo info;
+  std::vector<std::string> remarks;  ///< on the files (io::VolumeReader::remarks)
 };
 /// Nothing for a stream that holds a video.
 std::optional<VolumeInStream> volume_in(const StreamInfo& stream);
@@ -66,17 +67,24 @@ VolumeDecoderParams volume_decoder_params(const VolumeDecoding& decoding, const 
 std::unique_ptr<VolumeSource> decode_volume(const std::string& path, const VolumeDecoding& decoding,
                                             const Common& common, std::shared_ptr<const Backend> backend = nullptr);
 
+/// What of a folder of DICOM files is read.
+struct SeriesChoice {
+  std::string name;            ///< --series
+  bool only_matching = false;  ///< --only-matching
+  bool is_typed() const { return !name.empty() || only_matching; }
+};
+void add_series_options(Command& app, SeriesChoice& series, const char* group = nullptr);
+
 /// True when encode, compare and so on shall take the input for a volume: a file or folder of one, or typed so.
 struct VolumeTyped {
   std::string size;    ///< --size
   std::string type;    ///< --type
   std::string format;  ///< --format
   bool allow_outside = false;
-  std::string series{};  ///< --series
+  SeriesChoice series{};
 };
 /// The --size that has three numbers or more; empty when there is none.
 std::string volume_size(const InputOptions& input);
-Option add_series_option(Command& app, std::string& series);
 bool wants_volume(const std::string& path, const VolumeTyped& input);
 io::VolumeOptions volume_options(const VolumeTyped& input, const Common& common);
 

@@ -133,7 +133,9 @@ class StreamVolume final : public VolumeSource {
 };
 
 /// A new header tells what VolumeInfo does, as far as its format has a place for it.
-void warn_of_new_header(const std::string& output, const std::string& extension, const io::VolumeInfo& info) {
+void warn_of_new_header(const std::string& output, const std::string& extension, const io::VolumeInfo& info,
+                        const std::vector<std::string>& remarks) {
+  for (const std::string& remark : remarks) log::warn("'{}': {}", output, remark);
   if ((extension == "nrrd" || extension == "raw") && (info.slope != 1 || info.intercept != 0))
     log::warn("'{}' has no place for the scale of the values: {:g} * stored + {:g}", output, info.slope,
               info.intercept);
@@ -206,7 +208,7 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
               "'" + output + "': " + (whole ? "a volume" : "a part of a volume") +
                   " can be written as .nii, .nii.gz, .nrrd, .mha or .raw");
       envelope = io::make_envelope(info, extension);
-      warn_of_new_header(output, extension, info);
+      warn_of_new_header(output, extension, info, volume.in_stream().remarks);
     } else if (envelope.format == "dicom" && lossy) {
       envelope = io::mark_lossy(std::move(envelope),
                                 static_cast<double>(info.bytes()) /
@@ -287,7 +289,8 @@ int verify_volume(const std::string& input, const std::string& against, const Vo
     const io::Envelope& mine = volume.in_stream().envelope;
     bool same_header = other.files.size() == mine.files.size();
     for (std::size_t i = 0; same_header && i < mine.files.size(); ++i)
-      same_header = mine.files[i].head == other.files[i].head && mine.files[i].tail == other.files[i].tail;
+      same_header = mine.files[i].head == other.files[i].head && mine.files[i].tail == other.files[i].tail &&
+                    mine.files[i].order == other.files[i].order && mine.files[i].unused == other.files[i].unused;
     require(same_header, ErrorKind::kMismatch, "the header differs from that of '" + against + "'");
     result += error.different == 0 ? ", identical to " + against
                                    : fmt::format(", largest error {:g}, PSNR {} against {}", error.max,
@@ -303,7 +306,10 @@ int compare_volumes(const std::string& a, const std::string& b, const VolumeType
     io::VolumeOptions options = volume_options(wants_volume(path, {}) ? VolumeTyped{} : typed, common);
     options.allow_outside = typed.allow_outside;
     std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) options.series = typed.series;
+    if (std::filesystem::is_directory(path, ignored)) {
+      options.series = typed.series.name;
+      options.only_matching = typed.series.only_matching;
+    }
     return open_volume_source(path, options, common);
   };
   const auto left = open(a);

@@ -13,6 +13,8 @@
 #include "io/volume/dicom.h"
 #include "io/volume/dicom_elements.h"
 #include "io/volume/dicom_pixels.h"
+#include "io/volume/dicom_samples.h"
+#include "io/volume/dicom_series.h"
 
 namespace trivelet::io {
 
@@ -34,23 +36,6 @@ double real_of(const std::string& value, double otherwise) {
   const auto n = parse_numbers(text_of(value), "\\");
   return n && !n->empty() && std::isfinite((*n)[0]) ? (*n)[0] : otherwise;
 }
-
-struct Slice {
-  FileToRead file;
-  DicomFile found;
-  double position = 0;
-  bool converted = false;  ///< from compressed pixels
-};
-
-double dot(const std::vector<double>& a, const std::vector<double>& b) {
-  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-std::vector<double> normal_of(const std::vector<double>& o) {
-  return {o[1] * o[5] - o[2] * o[4], o[2] * o[3] - o[0] * o[5], o[0] * o[4] - o[1] * o[3]};
-}
-
-bool has_place(const DicomGeometry& g) { return g.orientation.size() == 6 && g.position.size() == 3; }
 
 /// The elements of a data set up to its pixels.
 class DataSet {
@@ -74,11 +59,16 @@ class DataSet {
 
   void attribute(const Element& e) {
     switch (e.tag) {
+      case dicom_tag(0x0008, 0x0018): d_.instance = text(e); break;
       case dicom_tag(0x0008, 0x103E): d_.series_description = text(e); break;
       case dicom_tag(0x0020, 0x000E): d_.series = text(e); break;
       case dicom_tag(0x0020, 0x0011): d_.series_number = text(e); break;
       case dicom_tag(0x0020, 0x0013): d_.number = real(e, 0); break;
       case dicom_tag(0x0028, 0x0002): d_.samples = integer(e); break;
+      case dicom_tag(0x0028, 0x3000):
+        d_.has_lut = true;
+        walker_.skip(e);
+        break;
       case dicom_tag(0x0028, 0x0004): d_.photometric = text(e); break;
       case dicom_tag(0x0028, 0x0006): d_.planar = integer(e) == 1; break;
       case dicom_tag(0x0028, 0x0008): {
@@ -91,7 +81,10 @@ class DataSet {
       case dicom_tag(0x0028, 0x0010): d_.rows = integer(e); break;
       case dicom_tag(0x0028, 0x0011): d_.columns = integer(e); break;
       case dicom_tag(0x0028, 0x0100): d_.bits = integer(e); break;
+      case dicom_tag(0x0028, 0x0101): d_.stored_bits = integer(e); break;
+      case dicom_tag(0x0028, 0x0102): d_.high_bit = integer(e); break;
       case dicom_tag(0x0028, 0x0103): d_.is_signed = integer(e) == 1; break;
+      case dicom_tag(0x3004, 0x000C): d_.frame_offsets = numbers(e); break;
       case dicom_tag(0x5200, 0x9229):
       case dicom_tag(0x5200, 0x9230): functional_groups(e); break;
       case dicom_tag(0x7FE0, 0x0008):
@@ -99,6 +92,7 @@ class DataSet {
       case dicom_tag(0x7FE0, 0x0010):
         require(!d_.plain || e.length != kUndefined, ErrorKind::kBadStream,
                 in_.name() + ": compressed pixels in an uncompressed transfer syntax");
+        d_.in_words = e.vr[0] == 'O' && e.vr[1] == 'W';
         d_.pixels_at = in_.position();
         d_.pixel_bytes = e.length;
         break;
@@ -189,9 +183,9 @@ std::string text_of(const Series& s) {
   return text + ", UID " + short_text(s.uid);
 }
 
-std::vector<Series> series_of(const std::vector<Slice>& slices) {
+std::vector<Series> series_of(const std::vector<DicomSlice>& slices) {
   std::map<std::string, Series> found;
-  for (const Slice& slice : slices) {
+  for (const DicomSlice& slice : slices) {
     Series& s = found[slice.found.series];
     if (s.files++ == 0) {
       s.uid = slice.found.series;
@@ -208,7 +202,7 @@ std::vector<Series> series_of(const std::vector<Slice>& slices) {
 }
 
 /// Leaves the slices of the series with this UID or number; of a single series if it is "".
-void choose_series(std::vector<Slice>& slices, const std::string& wanted, const FileToRead& first) {
+void choose_series(std::vector<DicomSlice>& slices, const std::string& wanted, const FileToRead& first) {
   const std::vector<Series> all = series_of(slices);
   std::vector<const Series*> chosen;
   const auto number = parse_whole(wanted);
@@ -218,7 +212,7 @@ void choose_series(std::vector<Slice>& slices, const std::string& wanted, const 
     for (const Series& s : all)
       if (wanted.empty() || (number && parse_whole(s.number) == number)) chosen.push_back(&s);
   if (chosen.size() == 1) {
-    std::erase_if(slices, [uid = chosen[0]->uid](const Slice& s) { return s.found.series != uid; });
+    std::erase_if(slices, [uid = chosen[0]->uid](const DicomSlice& s) { return s.found.series != uid; });
     return;
   }
   constexpr std::size_t kMostListed = 100;
@@ -235,48 +229,87 @@ void choose_series(std::vector<Slice>& slices, const std::string& wanted, const 
        here + " hold " + std::to_string(chosen.size()) + " series with the number " + std::to_string(*number) + how);
 }
 
-/// The matrix from the first slice's corner, `step` from each slice to the next.
-void set_affine(VolumeInfo& info, const DicomGeometry& g, const std::vector<double>& corner,
-                const std::vector<double>& step) {
-  const double sign[3] = {-1, -1, 1};
-  for (std::size_t row = 0; row < 3; ++row) {
-    info.affine[4 * row] = sign[row] * g.orientation[row] * info.spacing[0];
-    info.affine[4 * row + 1] = sign[row] * g.orientation[row + 3] * info.spacing[1];
-    info.affine[4 * row + 2] = sign[row] * step[row];
-    info.affine[4 * row + 3] = sign[row] * corner[row];
-  }
-  info.has_affine = true;
-  drop_bad_affine(info);
+/// Colours that came from a stream in planes of their own, as streams before had them.
+bool has_old_planes(const DicomSlice& s) {
+  return !s.file.may_unpack && s.found.planar && s.found.samples > 1 && !(s.file.order & kOrderPlanes);
 }
 
-/// Frames of one file, in their order: volumes if their places come again and again, and the matrix if these are on a
-/// line. Returns how many volumes.
-std::uint64_t place_frames(VolumeInfo& info, const DicomFile& d) {
-  constexpr double kSame = 1e-3;
-  const auto& places = d.places;
-  const std::size_t n = places.size();
-  if (n != d.frames || n < 2 || !d.one_orientation || d.geometry.orientation.size() != 6) return 1;
-  const auto apart = [](const std::array<double, 3>& a, const std::array<double, 3>& b) {
-    return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
-  };
-  std::size_t slices = 1;
-  while (slices < n && !(apart(places[slices], places[0]) <= kSame)) ++slices;
-  for (std::size_t i = slices; i < n; ++i)
-    if (n % slices != 0 || !(apart(places[i], places[i % slices]) <= kSame)) return 1;
-  if (slices < 2) return 1;
-  const auto& a = places[0];
-  std::vector<double> step(3);
-  for (std::size_t i = 0; i < 3; ++i) step[i] = (places[slices - 1][i] - a[i]) / static_cast<double>(slices - 1);
-  const double length = std::sqrt(dot(step, step));
-  for (std::size_t i = 0; i < slices; ++i) {
-    const auto t = static_cast<double>(i);
-    const std::array<double, 3> due = {a[0] + t * step[0], a[1] + t * step[1], a[2] + t * step[2]};
-    if (!(apart(places[i], due) <= kSame + 0.01 * length)) return n / slices;
+void set_type(VolumeInfo& info, const DicomSlice& s) {
+  const DicomFile& d = s.found;
+  require(d.samples >= 1 && d.samples <= 4, ErrorKind::kUnsupported,
+          s.file.path + ": " + std::to_string(d.samples) + " samples per pixel");
+  info.format = "dicom";
+  if (d.real && (d.bits == 32 || d.bits == 64)) {
+    info.voxel.type = d.bits == 32 ? VoxelType::kF32 : VoxelType::kF64;
+  } else {
+    require(d.bits == 8 || d.bits == 16 || d.bits == 32, ErrorKind::kUnsupported,
+            s.file.path + ": " + std::to_string(d.bits) + " bits allocated per sample; 8, 16 and 32 can be coded");
+    info.voxel.type = static_cast<VoxelType>((d.bits == 8 ? 0 : d.bits == 16 ? 2 : 4) + (d.is_signed ? 1 : 0));
   }
-  info.spacing[2] = std::fabs(dot(normal_of(d.geometry.orientation), step));
-  if (!(info.spacing[2] > kSame)) info.spacing[2] = length;
-  set_affine(info, d.geometry, {a[0], a[1], a[2]}, step);
-  return n / slices;
+  info.voxel.big_endian = d.big_endian && d.bits > 8;
+  info.voxel.channels = has_old_planes(s) ? 1 : static_cast<int>(d.samples);
+  info.slope = d.geometry.slope;
+  info.intercept = d.geometry.intercept;
+  const std::vector<double>& spacing = d.geometry.spacing;
+  if (spacing.size() == 2 && spacing[0] > 0 && spacing[1] > 0) {
+    info.spacing[0] = spacing[1];
+    info.spacing[1] = spacing[0];
+  }
+  if (d.geometry.thickness > 0) info.spacing[2] = d.geometry.thickness;
+  if (d.geometry.between > 0) info.spacing[2] = d.geometry.between;
+}
+
+/// What the values mean, where files of other formats do not say it.
+void remark_on_values(const std::vector<DicomSlice>& slices, VolumeInfo& info, std::vector<std::string>& remarks) {
+  bool same_scale = true;
+  for (const DicomSlice& s : slices) {
+    const DicomFile& d = s.found;
+    same_scale = same_scale && d.one_scale && d.geometry.slope == info.slope && d.geometry.intercept == info.intercept;
+    info.largest_slope = std::max(info.largest_slope, d.largest_slope);
+  }
+  if (!same_scale) remarks.push_back("the rescale slope differs from slice to slice (kept with every file)");
+  const std::string& colours = slices.front().found.photometric;
+  if (colours.rfind("YBR", 0) == 0)
+    remarks.push_back("colours are " + printable(colours) + ", luminance and two differences, not red, green and blue");
+  if (colours == "PALETTE COLOR")
+    remarks.push_back("values are indices into the palette in the header, not brightness");
+  if (slices.front().found.has_lut)
+    remarks.push_back("a table in the header (Modality LUT Sequence) says what values mean; other formats have none");
+}
+
+FileLayout file_layout(const DicomSlice& s) {
+  const DicomFile& d = s.found;
+  FileLayout f;
+  f.name = s.file.name;
+  f.open = s.file.open;
+  f.head_bytes = d.pixels_at;
+  f.converted = s.converted;
+  const bool from_stream = !s.file.may_unpack;
+  const DicomSamples samples = dicom_samples(d, from_stream ? s.file.order : dicom_order(d, s.file.path));
+  f.voxel_bytes = samples.frame_bytes() * samples.frames;
+  const std::uint64_t due = samples.file_frame_bytes() * samples.frames;
+  require(due <= d.pixel_bytes, ErrorKind::kBadStream,
+          s.file.path + ": " + std::to_string(d.pixel_bytes) + " bytes of pixels where " + std::to_string(due) +
+              " are due");
+  if (!from_stream && (samples.order != 0 || samples.has_unused())) f.samples = std::make_shared<DicomSamples>(samples);
+  return f;
+}
+
+/// The volume that the slices are, the first `matching` of which belong together.
+void lay_out(std::vector<DicomSlice> slices, std::size_t matching, bool only_matching, VolumeLayout& layout) {
+  VolumeInfo& info = layout.info;
+  set_type(info, slices.front());
+  std::uint64_t volumes = 1;
+  if (slices.size() > 1)
+    volumes = place_slices(slices, matching, only_matching, info, layout.remarks);
+  else if (!has_old_planes(slices.front()))
+    volumes = place_frames(info, slices.front().found, layout.remarks);
+  remark_on_values(slices, info, layout.remarks);
+  const DicomFile& first = slices.front().found;
+  std::uint64_t frames = 0;
+  for (const DicomSlice& s : slices) frames += s.found.frames * (has_old_planes(s) ? first.samples : 1);
+  set_extents(info, {first.columns, first.rows, frames / volumes, volumes}, slices.front().file.path);
+  for (const DicomSlice& s : slices) layout.files.push_back(file_layout(s));
 }
 
 }  // namespace
@@ -317,14 +350,14 @@ DicomFile read_dicom(VolumeInput& in) {
   return d;
 }
 
-VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const std::string& series) {
+VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOptions& options) {
   VolumeLayout layout;
-  std::vector<Slice> slices;
-  const auto find = [](Slice& s) {
+  std::vector<DicomSlice> slices;
+  const auto find = [](DicomSlice& s) {
     VolumeInput in(s.file.open(), s.file.path);
     s.found = read_dicom(in);
   };
-  const auto convert = [&find](Slice& s) {
+  const auto convert = [&find](DicomSlice& s) {
     require(s.file.may_unpack, ErrorKind::kBadStream,
             s.file.path + ": a stored header of compressed pixels (transfer syntax " +
                 printable(s.found.transfer_syntax.substr(0, 64)) + ")");
@@ -333,7 +366,7 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const std::strin
     s.converted = true;
   };
   for (const FileToRead& file : files) {
-    Slice s;
+    DicomSlice s;
     s.file = file;
     find(s);
     if (!s.found.readable) convert(s);
@@ -345,9 +378,9 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const std::strin
     slices.push_back(std::move(s));
   }
   require(!slices.empty(), ErrorKind::kBadStream, files.front().path + ": no file holds pixels");
-  choose_series(slices, series, files.front());
+  choose_series(slices, options.series, files.front());
   std::uint64_t converted = 0;
-  for (Slice& s : slices) {
+  for (DicomSlice& s : slices) {
     if (!s.found.plain) convert(s);
     require(s.found.pixels_at > 0, ErrorKind::kBadStream, s.file.path + ": holds no pixels once they are uncompressed");
     if (s.converted) ++converted;
@@ -356,131 +389,8 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const std::strin
     layout.remarks.push_back(std::to_string(converted) +
                              " files had compressed pixels; they come back uncompressed (explicit little-endian)");
 
-  const DicomFile first = slices.front().found;
-  VolumeInfo& info = layout.info;
-  info.format = "dicom";
-  require(first.samples >= 1 && first.samples <= 4, ErrorKind::kUnsupported,
-          slices.front().file.path + ": " + std::to_string(first.samples) + " samples per pixel");
-  if (first.real && (first.bits == 32 || first.bits == 64)) {
-    info.voxel.type = first.bits == 32 ? VoxelType::kF32 : VoxelType::kF64;
-  } else {
-    require(first.bits == 8 || first.bits == 16 || first.bits == 32, ErrorKind::kUnsupported,
-            slices.front().file.path + ": " + std::to_string(first.bits) +
-                " bits allocated per sample; 8, 16 and 32 can be coded");
-    info.voxel.type = static_cast<VoxelType>((first.bits == 8    ? 0
-                                              : first.bits == 16 ? 2
-                                                                 : 4) +
-                                             (first.is_signed ? 1 : 0));
-  }
-  info.voxel.big_endian = first.big_endian && first.bits > 8;
-  const bool planar = first.planar && first.samples > 1;
-  info.voxel.channels = planar ? 1 : static_cast<int>(first.samples);
-  const DicomGeometry& geometry = first.geometry;
-  info.slope = geometry.slope;
-  info.intercept = geometry.intercept;
-  if (geometry.spacing.size() == 2 && geometry.spacing[0] > 0 && geometry.spacing[1] > 0) {
-    info.spacing[0] = geometry.spacing[1];
-    info.spacing[1] = geometry.spacing[0];
-  }
-  std::uint64_t frames = 0;
-  bool same_scale = true;
-  for (const Slice& s : slices) {
-    const DicomFile& d = s.found;
-    require(d.rows == first.rows && d.columns == first.columns && d.bits == first.bits &&
-                d.is_signed == first.is_signed && d.samples == first.samples && d.planar == first.planar &&
-                d.big_endian == first.big_endian && d.real == first.real,
-            ErrorKind::kBadStream,
-            s.file.path + ": " + std::to_string(d.columns) + " x " + std::to_string(d.rows) + " pixels of " +
-                std::to_string(d.bits) + " bits, others of the series have " + std::to_string(first.columns) + " x " +
-                std::to_string(first.rows) + " of " + std::to_string(first.bits) + ", or another sign or byte order");
-    frames += d.frames * (planar ? d.samples : 1);
-    same_scale =
-        same_scale && d.one_scale && d.geometry.slope == geometry.slope && d.geometry.intercept == geometry.intercept;
-    info.largest_slope = std::max(info.largest_slope, d.largest_slope);
-  }
-  if (!same_scale) layout.remarks.push_back("the rescale slope differs from slice to slice (kept with every file)");
-
-  // Along the normal of the slices if all say where they are, else by number.
-  const bool placed = slices.size() > 1 && std::all_of(slices.begin(), slices.end(), [&](const Slice& s) {
-                        return has_place(s.found.geometry) && s.found.frames == 1;
-                      });
-  std::uint64_t volumes = 1;
-  if (placed) {
-    const std::vector<double> normal = normal_of(geometry.orientation);
-    for (Slice& s : slices) s.position = dot(normal, s.found.geometry.position);
-    std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
-      return a.position != b.position ? a.position < b.position : a.found.number < b.found.number;
-    });
-    // Several volumes: every position as many times.
-    constexpr double kSame = 1e-3;
-    std::size_t positions = 1;
-    for (std::size_t i = 1; i < slices.size(); ++i)
-      if (slices[i].position - slices[i - 1].position > kSame) ++positions;
-    if (positions < slices.size() && slices.size() % positions == 0) {
-      volumes = slices.size() / positions;
-      bool regular = true;
-      for (std::size_t i = 0; i < slices.size(); ++i)
-        if (i % volumes != 0 && slices[i].position - slices[i - 1].position > kSame) regular = false;
-      if (regular) {
-        std::vector<Slice> sorted;
-        for (std::uint64_t v = 0; v < volumes; ++v)
-          for (std::size_t z = 0; z < positions; ++z) sorted.push_back(slices[z * volumes + v]);
-        slices = std::move(sorted);
-      } else {
-        volumes = 1;
-        layout.remarks.push_back("some positions have more slices than others");
-      }
-    }
-    const std::size_t n = slices.size() / volumes;
-    std::vector<double> gaps;
-    for (std::size_t i = 1; i < n; ++i) gaps.push_back(slices[i].position - slices[i - 1].position);
-    if (!gaps.empty()) {
-      std::vector<double> sorted = gaps;
-      std::sort(sorted.begin(), sorted.end());
-      const double usual = sorted[sorted.size() / 2];
-      if (usual > kSame) info.spacing[2] = usual;
-      if (sorted.back() - sorted.front() > 0.01 * usual)
-        layout.remarks.push_back("the distance between slices is not the same everywhere: " +
-                                 number_text(std::round(1000 * sorted.front()) / 1000) + " to " +
-                                 number_text(std::round(1000 * sorted.back()) / 1000) + " mm");
-      for (std::size_t i = 0; i < gaps.size(); ++i)
-        if (const double times = gaps[i] / usual; times > 1.9 && std::fabs(times - std::round(times)) < 0.05)
-          layout.remarks.push_back(std::to_string(static_cast<int>(std::round(times)) - 1) +
-                                   " slices seem to be missing between " + slices[i].file.name + " and " +
-                                   slices[i + 1].file.name);
-      // The line through the corners of the slices leaves the normal when the gantry was tilted.
-      const std::vector<double>& a = slices[0].found.geometry.position;
-      const std::vector<double>& b = slices[n - 1].found.geometry.position;
-      const std::vector<double> way = {b[0] - a[0], b[1] - a[1], b[2] - a[2]};
-      const double length = std::sqrt(dot(way, way));
-      const double along = length > 0 ? std::min(1.0, dot(way, normal) / length) : 1;
-      const double degrees = std::acos(std::clamp(along, -1.0, 1.0)) * 180 / 3.14159265358979323846;
-      if (degrees > 0.1)
-        layout.remarks.push_back("the slices are shifted against each other: the volume is tilted by " +
-                                 number_text(std::round(10 * degrees) / 10) + " degrees");
-      const auto gaps_between = static_cast<double>(n - 1);
-      set_affine(info, geometry, a, {way[0] / gaps_between, way[1] / gaps_between, way[2] / gaps_between});
-    }
-  } else {
-    std::stable_sort(slices.begin(), slices.end(),
-                     [](const Slice& a, const Slice& b) { return a.found.number < b.found.number; });
-    if (geometry.thickness > 0) info.spacing[2] = geometry.thickness;
-    if (geometry.between > 0) info.spacing[2] = geometry.between;
-    if (slices.size() == 1 && !planar) volumes = place_frames(info, first);
-  }
-  set_extents(info, {first.columns, first.rows, frames / volumes, volumes}, slices.front().file.path);
-  for (const Slice& s : slices) {
-    FileLayout f;
-    f.name = s.file.name;
-    f.open = s.file.open;
-    f.head_bytes = s.found.pixels_at;
-    f.converted = s.converted;
-    f.voxel_bytes = static_cast<std::uint64_t>(info.slice_bytes()) * s.found.frames * (planar ? first.samples : 1);
-    require(f.voxel_bytes <= s.found.pixel_bytes, ErrorKind::kBadStream,
-            s.file.path + ": " + std::to_string(s.found.pixel_bytes) + " bytes of pixels where " +
-                std::to_string(f.voxel_bytes) + " are due");
-    layout.files.push_back(std::move(f));
-  }
+  const std::size_t matching = match_slices(slices, options.only_matching, layout.remarks);
+  lay_out(std::move(slices), matching, options.only_matching, layout);
   return layout;
 }
 

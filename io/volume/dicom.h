@@ -29,8 +29,13 @@ struct DicomFile {
   bool readable = false;  ///< the data set is not compressed as a whole; else nothing below is known
   bool big_endian = false;
   bool is_signed = false;
-  bool planar = false;  ///< colours one after the other, not interleaved
-  bool real = false;    ///< Float or Double Float Pixel Data
+  bool planar = false;                          ///< colours one after the other, not interleaved
+  bool real = false;                            ///< Float or Double Float Pixel Data
+  bool in_words = false;                        ///< pixels are of type OW: 8-bit samples two to a word
+  bool has_lut = false;                         ///< a table that says what values mean
+  std::string instance;                         ///< SOP Instance UID
+  std::uint64_t stored_bits = 0, high_bit = 0;  ///< of a sample, 0 = not said
+  std::vector<double> frame_offsets;            ///< of a dose, along the normal
   std::uint64_t samples = 1, frames = 1, rows = 0, columns = 0, bits = 0;
   double number = 0;
   std::string series, series_number, series_description;

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "codec/base/bytes.h"
+#include "io/volume/dicom_samples.h"
 #include "io/volume/volume_input.h"
 
 namespace trivelet::io {
@@ -15,6 +16,9 @@ namespace {
 
 constexpr std::uint8_t kEnvelopeVersion = 1;
 constexpr std::size_t kMaxFiles = 1000000;
+constexpr int kOrderBit = 3;  // of a file's flags, where those of its samples' order begin
+
+bool has_unused(std::uint8_t order) { return (order & (kOrderValues | kOrderSigns)) != 0; }
 
 [[noreturn]] void bad(const std::string& what) { fail(ErrorKind::kBadStream, "header of the volume's file: " + what); }
 
@@ -66,10 +70,12 @@ std::vector<std::uint8_t> serialise(const Envelope& envelope) {
   put_varint(plain, envelope.files.size());
   for (const VolumeFile& f : envelope.files) {
     put_text(plain, f.name);
-    put_varint(plain, (f.gzip ? 1u : 0u) | static_cast<unsigned>(f.packing) << 1);
+    put_varint(plain, (f.gzip ? 1u : 0u) | static_cast<unsigned>(f.packing) << 1 |
+                          static_cast<unsigned>(f.order) << kOrderBit);
     put_varint(plain, f.voxel_bytes);
     put_bytes(plain, f.head.data(), f.head.size());
     put_bytes(plain, f.tail.data(), f.tail.size());
+    if (has_unused(f.order)) put_bytes(plain, f.unused.data(), f.unused.size());
   }
   require(plain.size() <= kMaxHeadBytes, ErrorKind::kUnsupported,
           "headers of " + std::to_string(plain.size()) + " bytes; the limit is " + std::to_string(kMaxHeadBytes));
@@ -113,12 +119,19 @@ Envelope parse_envelope(const std::uint8_t* bytes, std::size_t size) {
     VolumeFile f;
     f.name = fields.text();
     const std::uint64_t flags = fields.varint();
-    if (flags > 5) bad("flags " + std::to_string(flags));
+    const std::uint64_t packing = flags >> 1 & 3;
+    if (flags >= 256 || packing > 2) bad("flags " + std::to_string(flags));
     f.gzip = (flags & 1) != 0;
-    f.packing = static_cast<Packing>(flags >> 1);
+    f.packing = static_cast<Packing>(packing);
+    f.order = static_cast<std::uint8_t>(flags >> kOrderBit);
+    constexpr unsigned kColours = kOrderPlanes | kOrderHalfChroma, kBits = kOrderValues | kOrderSigns;
+    if ((f.order != 0 && (e.format != "dicom" || packing != 0)) || (f.order & kColours) == kColours ||
+        (f.order & kBits) == kBits)
+      bad("flags " + std::to_string(flags));
     f.voxel_bytes = fields.varint();
     f.head = fields.bytes();
     f.tail = fields.bytes();
+    if (has_unused(f.order)) f.unused = fields.bytes();
     e.files.push_back(std::move(f));
   }
   if (!in.ahead(1).empty()) bad("bytes behind its end");
@@ -233,6 +246,8 @@ struct VolumeWriter::State {
                           current().head.size() + current().voxel_bytes + current().tail.size());
     left = current().voxel_bytes;
     if (!size_in_head()) put(current().head.data(), current().head.size());
+    if (current().order != 0)
+      inner = make_sample_writer([this](const void* d, std::size_t n) { put(d, n); }, current());
     if (current().packing == Packing::kNone || left == 0) return;
     inner = make_packer(
         [this](const void* d, std::size_t n) {

@@ -8,7 +8,7 @@ namespace trivelet::io {
 namespace {
 
 VolumeLayout one_dicom_file(const FileToRead& file, const VolumeOptions& options) {
-  return dicom_layout({file}, options.series);
+  return dicom_layout({file}, options);
 }
 template <VolumeLayout (*kLayout)(const FileToRead&)>
 VolumeLayout without_options(const FileToRead& file, const VolumeOptions&) {

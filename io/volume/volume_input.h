@@ -105,6 +105,8 @@ class Deflater final : public Packer {
   std::unique_ptr<State> state_;
 };
 
+struct DicomSamples;  // dicom_samples.h
+
 /// One file of a volume: where it is and where its scalars are.
 struct FileLayout {
   std::string name;
@@ -112,7 +114,8 @@ struct FileLayout {
   Packing packing = Packing::kNone;
   std::uint64_t head_bytes = 0;  ///< bytes of the file before the scalars; a file without scalars is all head
   std::uint64_t voxel_bytes = 0;
-  bool converted = false;  ///< opening it is the work of reading it
+  bool converted = false;                         ///< opening it is the work of reading it
+  std::shared_ptr<const DicomSamples> samples{};  ///< null: scalars lie in the file as they are
 };
 
 struct VolumeLayout {
@@ -137,6 +140,7 @@ struct FileToRead {
   Neighbour neighbour;
   Limits limits{};
   bool may_unpack = true;  ///< false: a header from a stream, in which pixels are never compressed
+  std::uint8_t order = 0;  ///< of samples (VolumeFile), if it is one from a stream
 };
 
 bool is_nifti(std::string_view begin);
@@ -152,8 +156,8 @@ VolumeLayout nifti_layout(const FileToRead& file);
 VolumeLayout nrrd_layout(const FileToRead& file);
 VolumeLayout metaimage_layout(const FileToRead& file);
 VolumeLayout raw_layout(const FileToRead& file, const VolumeOptions& options);
-/// Files in any order, of one series or of several, of which `series` (VolumeOptions) names one.
-VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const std::string& series = {});
+/// Files in any order, of one series or of several, of which VolumeOptions::series names one.
+VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOptions& options = {});
 
 /// The name of the format in the table of formats (volume_format_table.cpp); "" when the file begins like none.
 std::string volume_format_by_content(const FileToRead& file);

@@ -15,6 +15,7 @@
 #include "codec/rate/spool.h"
 #include "io/source.h"
 #include "io/video/pictures.h"
+#include "io/volume/dicom_samples.h"
 #include "io/volume/volume_input.h"
 
 namespace trivelet::io {
@@ -88,7 +89,8 @@ class LayoutReader final : public VolumeReader {
     const auto size = feed ? feed->size() : std::nullopt;
     if (!size) return;
     const bool packed = begins_like_gzip(*feed) || f.packing != Packing::kNone;
-    const std::uint64_t wanted = (packed ? 0 : f.head_bytes) + f.voxel_bytes;
+    const std::uint64_t voxels = f.samples ? f.samples->file_frame_bytes() * f.samples->frames : f.voxel_bytes;
+    const std::uint64_t wanted = (packed ? 0 : f.head_bytes) + voxels;
     require(wanted / (packed ? kMostDeflated : 1) <= *size, ErrorKind::kBadStream,
             f.name + ": ends at byte " + std::to_string(*size) + (packed ? ", compressed" : "") + ", where " +
                 std::to_string(wanted) + " are promised");
@@ -103,7 +105,7 @@ class LayoutReader final : public VolumeReader {
     const auto has_voxels = [](const FileLayout& f) { return f.voxel_bytes > 0; };
     if (std::count_if(layout_.files.begin(), layout_.files.end(), has_voxels) != 1) return;
     const FileLayout& f = *std::find_if(layout_.files.begin(), layout_.files.end(), has_voxels);
-    if (f.converted || f.packing != Packing::kNone) return;
+    if (f.converted || f.samples || f.packing != Packing::kNone) return;
     std::unique_ptr<Feed> feed = f.open();
     if (!feed->seekable() || begins_like_gzip(*feed)) return;
     with_voxels_ = &f;
@@ -125,6 +127,8 @@ class LayoutReader final : public VolumeReader {
     current_.voxel_bytes = f.voxel_bytes;
     current_.head.clear();
     current_.tail.clear();
+    current_.order = 0;
+    current_.unused.clear();
     if (f.voxel_bytes == 0)
       current_.head = input_->rest("header", kMaxHeadBytes);
     else
@@ -132,6 +136,12 @@ class LayoutReader final : public VolumeReader {
     if (f.packing != Packing::kNone && f.voxel_bytes > 0)
       unpacked_ = std::make_unique<VolumeInput>(
           make_inflater(*input_, f.packing == Packing::kZlib, f.voxel_bytes, layout_.limits), f.name);
+    samples_ = nullptr;
+    if (f.samples) {
+      auto feed = std::make_unique<SampleFeed>(*input_, *f.samples);
+      samples_ = feed.get();
+      unpacked_ = std::make_unique<VolumeInput>(std::move(feed), f.name);
+    }
     left_ = f.voxel_bytes;
   }
 
@@ -140,11 +150,12 @@ class LayoutReader final : public VolumeReader {
     if (unpacked_) {
       require(unpacked_->ahead(1).empty(), ErrorKind::kBadStream,
               input_->name() + ": holds more compressed voxels than its header says");
+      if (samples_) samples_->finish(current_);
       unpacked_.reset();
     }
     current_.tail = input_->rest("data behind the voxels", kMaxTailBytes - tail_bytes_);
     tail_bytes_ += current_.tail.size();
-    head_bytes_ += current_.head.size();
+    head_bytes_ += current_.head.size() + current_.unused.size();
     require(head_bytes_ <= kMaxHeadBytes, ErrorKind::kUnsupported,
             input_->name() + ": with it headers of more than " + std::to_string(kMaxHeadBytes) + " bytes");
     envelope_.files.push_back(std::move(current_));
@@ -160,7 +171,8 @@ class LayoutReader final : public VolumeReader {
   std::size_t at_ = 0;  // the file that is open
   std::unique_ptr<VolumeInput> input_;
   std::unique_ptr<VolumeInput> unpacked_;
-  std::uint64_t left_ = 0;  // bytes of voxels in the current file
+  SampleFeed* samples_ = nullptr;  // what unpacked_ reads, if that is one
+  std::uint64_t left_ = 0;         // bytes of voxels in the current file
   const FileLayout* with_voxels_ = nullptr;
   std::unique_ptr<Feed> anywhere_;  // null: read in order
 };
@@ -347,7 +359,7 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
   if (path != "-" && fs::is_directory(path, ignored)) {
     require(options.format.empty() || options.format == "dicom", ErrorKind::kBadArgument,
             path + ": a folder can only hold DICOM files, not " + options.format);
-    return limited(dicom_layout(dicom_files(path, options.limits), options.series), options.limits);
+    return limited(dicom_layout(dicom_files(path, options.limits), options), options.limits);
   }
   if (path != "-" && (options.format.empty() || options.format == "nifti") && !raw) {
     if (const std::string header = header_of_image(path); !header.empty()) {
@@ -406,7 +418,7 @@ Opener head_opener(const VolumeFile& file) {
 
 }  // namespace
 
-VolumeInfo volume_info(const Envelope& envelope) {
+VolumeInfo volume_info(const Envelope& envelope, std::vector<std::string>* remarks) {
   if (envelope.format == "raw") return {};
   // The heads alone, in memory; files are found by their names.
   std::unordered_map<std::string_view, const VolumeFile*> by_name;
@@ -421,10 +433,15 @@ VolumeInfo volume_info(const Envelope& envelope) {
       return other == by_name.end() ? Opener{} : head_opener(*other->second);
     };
     f.may_unpack = false;
+    f.order = file.order;
     files.push_back(std::move(f));
   }
   require(!files.empty(), ErrorKind::kBadStream, "a volume without files");
-  if (envelope.format == "dicom") return dicom_layout(files).info;
+  if (envelope.format == "dicom") {
+    VolumeLayout layout = dicom_layout(files);
+    if (remarks) *remarks = std::move(layout.remarks);
+    return layout.info;
+  }
   const std::string format = envelope.format.rfind("nifti", 0) == 0 ? "nifti" : envelope.format;
   require(format == "nifti" || format == "nrrd" || format == "metaimage", ErrorKind::kBadStream,
           "the header of a volume in an unknown format, '" + format.substr(0, 40) + "'");

@@ -41,6 +41,13 @@ struct VolumeInfo : VolumeDescription {
 /// How the scalars lie in a file.
 enum class Packing : std::uint8_t { kNone = 0, kGzip = 1, kZlib = 2 };
 
+/// How samples lie in a DICOM file where that is not how the stream has their values: flags (dicom_samples.h).
+inline constexpr std::uint8_t kOrderPlanes = 1;      ///< colours in planes
+inline constexpr std::uint8_t kOrderHalfChroma = 2;  ///< Y Y Cb Cr for two pixels
+inline constexpr std::uint8_t kOrderSwapped = 4;     ///< 8-bit samples in big-endian words
+inline constexpr std::uint8_t kOrderValues = 8;      ///< values are in Bits Stored; the other bits are 0, or `unused`
+inline constexpr std::uint8_t kOrderSigns = 16;      ///< the same, but those above are copies of the sign
+
 /// One file: head, scalars, tail.
 struct VolumeFile {
   std::string name;                  ///< as it was found, without its folder
@@ -49,6 +56,8 @@ struct VolumeFile {
   std::uint64_t voxel_bytes = 0;     ///< unpacked, 0 = a header of its own
   std::vector<std::byte> head;
   std::vector<std::byte> tail;
+  std::uint8_t order = 0;         ///< flags kOrder...
+  std::vector<std::byte> unused;  ///< bits of samples that are no part of their values (codec/FORMAT.md, volh)
 };
 
 /// Everything of a volume but its scalars.
@@ -73,6 +82,9 @@ struct VolumeOptions {
   std::string type{};                 ///< raw: "u8", "s16", "u16be", "f32", …; little-endian unless "be" follows
   /// DICOM: the series to read, where there are several: its UID or its number.
   std::string series{};
+  /// DICOM: leave out files of the folder that do not belong to the volume of the others: another orientation, spacing,
+  /// size or type, and files that are there twice. Each is named in the remarks. Without it they are behind the others.
+  bool only_matching = false;
   /// Headers may name data files in other folders than their own. Without it whoever made the header cannot have any
   /// file of the user's coded into the stream.
   bool allow_outside = false;
@@ -106,8 +118,8 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
 std::unique_ptr<VolumeReader> open_volume(const std::byte* data, std::size_t size, const std::string& format,
                                           const Limits& limits = {});
 
-/// What the files of an envelope say about the volume.
-VolumeInfo volume_info(const Envelope& envelope);
+/// What the files of an envelope say about the volume, and VolumeReader::remarks() of it if `remarks` is not null.
+VolumeInfo volume_info(const Envelope& envelope, std::vector<std::string>* remarks = nullptr);
 
 /// "u8", "int16", "s16be", "float32", …
 VoxelFormat parse_voxel_format(const std::string& name);

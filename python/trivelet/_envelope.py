@@ -66,9 +66,11 @@ def parse(data: bytes) -> Optional[Envelope]:
     files = []
     for _ in range(fields.varint()):
         file = fields.bytes().decode(errors="replace")
-        fields.varint()  # how it was packed
+        flags = fields.varint()  # how it was packed, and how samples lie in it
         fields.varint()  # scalars in it
         files.append(File(file, fields.bytes(), fields.bytes()))
+        if flags & 0xC0:
+            fields.bytes()  # bits of samples that are no part of their values
     return Envelope(name, files)
 
 

@@ -30,6 +30,10 @@ struct DicomMaker {
   int number = 1;
   unsigned samples = 1;
   unsigned bits = 16;
+  unsigned stored = 0, high_bit = 0;  // 0 = not said
+  std::string photometric{};
+  std::string instance{};
+  std::string orientation = "1\\0\\0\\0\\1\\0";
   bool planar = false;
   bool placed = true;    // says at the top where it lies and what its values mean
   VolumeBytes groups{};  // functional groups
@@ -102,6 +106,7 @@ struct DicomMaker {
                              : big_endian    ? "1.2.840.10008.1.2.2"
                                              : "1.2.840.10008.1.2.1";
     element(out, 2, 0x10, "UI", bytes(said), true);
+    if (!instance.empty()) element(out, 0x08, 0x18, "UI", bytes(instance));
     if (!description.empty()) element(out, 0x08, 0x103E, "LO", bytes(description));
     // a private sequence
     VolumeBytes rows;
@@ -113,15 +118,18 @@ struct DicomMaker {
     element(out, 0x20, 0x13, "IS", bytes(std::to_string(number)));
     if (placed) {
       element(out, 0x20, 0x32, "DS", bytes(std::string("0\\") + std::to_string(shift) + "\\" + std::to_string(z)));
-      element(out, 0x20, 0x37, "DS", bytes("1\\0\\0\\0\\1\\0"));
+      element(out, 0x20, 0x37, "DS", bytes(orientation));
     }
     element(out, 0x28, 0x02, "US", word(samples));
+    if (!photometric.empty()) element(out, 0x28, 0x04, "CS", bytes(photometric));
     if (samples > 1) element(out, 0x28, 0x06, "US", word(planar ? 1 : 0));
     if (frames > 1) element(out, 0x28, 0x08, "IS", bytes(std::to_string(frames)));
     element(out, 0x28, 0x10, "US", word(3));
     element(out, 0x28, 0x11, "US", word(4));
     if (placed) element(out, 0x28, 0x30, "DS", bytes("0.5\\0.25"));
     element(out, 0x28, 0x100, "US", word(bits));
+    if (stored > 0) element(out, 0x28, 0x101, "US", word(stored));
+    if (stored > 0) element(out, 0x28, 0x102, "US", word(high_bit));
     element(out, 0x28, 0x103, "US", word(bits > 8 ? 1 : 0));
     if (placed) {
       element(out, 0x28, 0x1052, "DS", bytes("-1024"));
@@ -412,10 +420,138 @@ TEST_F(VolumeFiles, colours) {
       save(name, m.make(pixels));
       const Passed p = pass(name, name);
       expect_same(name);
-      EXPECT_EQ(p.voxels, pixels);
-      EXPECT_EQ(p.info.voxel.channels, planar ? 1 : 3);
-      EXPECT_EQ(p.info.all_slices(), static_cast<std::uint64_t>(planar ? 3 * frames : frames));
+      VolumeBytes interleaved(pixels.size());
+      for (std::size_t i = 0; i < pixels.size(); ++i) {
+        const std::size_t frame = i / 36, plane = i % 36 / 12, pixel = i % 12;
+        interleaved[planar ? 36 * frame + 3 * pixel + plane : i] = pixels[i];
+      }
+      EXPECT_EQ(p.voxels, interleaved);
+      EXPECT_EQ(p.info.voxel.channels, 3);
+      EXPECT_EQ(p.info.all_slices(), static_cast<std::uint64_t>(frames));
     }
+}
+
+/// Words of 16 bits.
+VolumeBytes words(const std::vector<unsigned>& values, bool big_endian) {
+  VolumeBytes out;
+  for (const unsigned v : values) {
+    out.push_back(static_cast<std::byte>(big_endian ? v >> 8 : v));
+    out.push_back(static_cast<std::byte>(big_endian ? v : v >> 8));
+  }
+  return out;
+}
+
+// Values are what Bits Stored holds; all else of a word comes back as it was.
+TEST_F(VolumeFiles, bits_beside_the_values) {
+  const std::vector<unsigned> value = {0, 1, 0x7FF, 0xF800, 0xFFFF, 0xFD44, 5, 0xFFFF, 7, 8, 9, 0xF801};
+  struct Case {
+    const char* name;
+    std::function<unsigned(unsigned, unsigned)> word;  // of a value and its number
+    unsigned high_bit;
+  };
+  const Case cases[] = {
+      {"zeros", [](unsigned v, unsigned) { return v & 0xFFF; }, 11},
+      {"signs", [](unsigned v, unsigned) { return v; }, 11},
+      {"overlay", [](unsigned v, unsigned i) { return (v & 0xFFF) | (i % 3 == 0 ? 0x1000
+                                                                     : i == 7   ? 0xA000
+                                                                                : 0); }, 11},
+      {"signs and a bit", [](unsigned v, unsigned i) { return v ^ (i == 4 ? 0x4000 : 0); }, 11},
+      {"above", [](unsigned v, unsigned i) { return (v & 0xFFF) << 4 | (i % 2 ? 3 : 0); }, 15},
+  };
+  for (const bool big_endian : {false, true})
+    for (const Case& c : cases) {
+      DicomMaker m;
+      m.big_endian = big_endian;
+      m.stored = 12;
+      m.high_bit = c.high_bit;
+      std::vector<unsigned> stored;
+      for (unsigned i = 0; i < value.size(); ++i) stored.push_back(c.word(value[i], i));
+      const std::string name = std::string(c.name) + (big_endian ? " be" : "") + ".dcm";
+      save(name, m.make(words(stored, big_endian)));
+      const Passed p = pass(name, name);
+      expect_same(name);
+      EXPECT_EQ(p.voxels, words(value, big_endian)) << name;
+    }
+}
+
+// Colours of two pixels each, and 8-bit samples in big-endian words.
+TEST_F(VolumeFiles, orders_of_samples) {
+  DicomMaker m;
+  m.samples = 3;
+  m.bits = 8;
+  m.photometric = "YBR_FULL_422";
+  VolumeBytes halved, whole;
+  for (int i = 0; i < 6; ++i) {
+    const auto b = [i](int k) { return static_cast<std::byte>(16 * i + k); };
+    for (const int k : {0, 1, 2, 3}) halved.push_back(b(k));
+    for (const int k : {0, 2, 3, 1, 2, 3}) whole.push_back(b(k));
+  }
+  save("halved.dcm", m.make(halved));
+  EXPECT_EQ(pass("halved.dcm", "halved.dcm").voxels, whole);
+  expect_same("halved.dcm");
+
+  m = {};
+  m.bits = 8;
+  m.big_endian = true;
+  VolumeBytes ordered, swapped;
+  for (unsigned i = 0; i < 12; ++i) {
+    ordered.push_back(static_cast<std::byte>(i));
+    swapped.push_back(static_cast<std::byte>(i ^ 1));
+  }
+  save("swapped.dcm", m.make(swapped));  // of type OW
+  EXPECT_EQ(pass("swapped.dcm", "swapped.dcm").voxels, ordered);
+  expect_same("swapped.dcm");
+}
+
+// What does not belong to the volume is named, stands behind it, and moves nothing; or is left out.
+TEST_F(VolumeFiles, misfits_of_a_series) {
+  DicomMaker m;
+  fs::create_directories(path("ct"));
+  std::vector<VolumeBytes> pixels;
+  const auto add = [&](const std::string& name) {
+    pixels.push_back(
+        make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, static_cast<std::uint32_t>(pixels.size())));
+    save("ct/" + name, m.make(pixels.back()));
+  };
+  for (int i = 0; i < 5; ++i) {
+    m.z = 4.22 * i;
+    m.number = i;
+    m.instance = "1.2.9." + std::to_string(i);
+    add(std::to_string(i) + ".dcm");
+  }
+  m.instance = "1.2.9.2";
+  m.z = 8.44;
+  add("again.dcm");
+  m.instance = "1.2.9.77";
+  m.orientation = "0\\1\\0\\0\\0\\-1";
+  m.z = 1;
+  add("localizer.dcm");
+
+  const Passed stacked = pass("ct", "ct");
+  for (const char* name : {"0.dcm", "again.dcm", "localizer.dcm"}) expect_same(std::string("ct/") + name);
+  EXPECT_EQ(stacked.info.slices, 7u);
+  EXPECT_NEAR(stacked.info.spacing[2], 4.22, 1e-9);
+  EXPECT_NEAR(stacked.info.affine[10], 4.22, 1e-9);
+  VolumeBytes due;
+  for (const VolumeBytes& p : pixels) due = due + p;
+  EXPECT_EQ(stacked.voxels, due);
+  ASSERT_EQ(stacked.remarks.size(), 2u);
+  EXPECT_EQ(stacked.remarks[0].rfind("localizer.dcm: another orientation", 0), 0u) << stacked.remarks[0];
+  EXPECT_EQ(stacked.remarks[1].rfind("again.dcm: there twice", 0), 0u) << stacked.remarks[1];
+
+  m.bits = 8;  // and another type, which cannot be in the same volume
+  m.orientation = "1\\0\\0\\0\\1\\0";
+  m.instance = "1.2.9.78";
+  save("ct/other.dcm", m.make(VolumeBytes(12)));
+  const Error e = error_of([&] { io::open_volume(path("ct"), {}); });
+  EXPECT_EQ(e.kind(), ErrorKind::kUnsupported);
+  EXPECT_NE(std::string(e.what()).find("other.dcm: 4 x 3 pixels of 8 bits"), std::string::npos) << e.what();
+  io::VolumeOptions options;
+  options.only_matching = true;
+  const Passed alone = pass("ct", "alone", options);
+  EXPECT_EQ(alone.info.slices, 5u);
+  EXPECT_EQ(alone.remarks.size(), 3u);
+  EXPECT_NEAR(alone.info.spacing[2], 4.22, 1e-9);
 }
 
 }  // namespace

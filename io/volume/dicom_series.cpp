@@ -1,0 +1,328 @@
+// Nothing is averaged: a slice that stands askew, or is there twice, would move all others.
+// Source: DICOM PS3.3 C.7.6.2 (image plane), C.7.6.16 (frames with geometry of their own), C.8.8.3 (offsets of frames).
+#include "io/volume/dicom_series.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+namespace trivelet::io {
+
+namespace {
+
+constexpr double kSame = 1e-3;             // millimetres, and parts of a direction
+constexpr std::size_t kMostNamed = 8;      // files, in a remark
+constexpr std::size_t kMostGroups = 1000;  // of files that are alike
+
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+double length_of(const std::vector<double>& v) { return std::sqrt(dot(v, v)); }
+
+std::vector<double> normal_of(const std::vector<double>& o) {
+  return {o[1] * o[5] - o[2] * o[4], o[2] * o[3] - o[0] * o[5], o[0] * o[4] - o[1] * o[3]};
+}
+
+bool has_place(const DicomGeometry& g) { return g.orientation.size() == 6 && g.position.size() == 3; }
+
+bool near(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!(std::fabs(a[i] - b[i]) <= kSame)) return false;
+  return true;
+}
+
+bool same_samples(const DicomFile& a, const DicomFile& b) {
+  return a.rows == b.rows && a.columns == b.columns && a.bits == b.bits && a.is_signed == b.is_signed &&
+         a.samples == b.samples && a.big_endian == b.big_endian && a.real == b.real;
+}
+bool same_plane(const DicomFile& a, const DicomFile& b) {
+  return near(a.geometry.orientation, b.geometry.orientation) && has_place(a.geometry) == has_place(b.geometry) &&
+         near(a.geometry.spacing, b.geometry.spacing);
+}
+
+/// The slice that most others are like; of several the first.
+std::size_t usual_of(const std::vector<DicomSlice>& slices,
+                     const std::function<bool(const DicomFile&, const DicomFile&)>& alike) {
+  std::vector<std::pair<std::size_t, std::size_t>> groups;  // the first of each, and how many
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const auto group = std::find_if(groups.begin(), groups.end(),
+                                    [&](const auto& g) { return alike(slices[g.first].found, slices[i].found); });
+    if (group != groups.end())
+      ++group->second;
+    else if (groups.size() < kMostGroups)
+      groups.emplace_back(i, 1);
+  }
+  return std::max_element(groups.begin(), groups.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+/// "a.dcm, b.dcm and 3 more"
+std::string names_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i)
+    text += (i > 0 ? ", " : "") + printable(names[i]);
+  if (names.size() > kMostNamed) text += " and " + std::to_string(names.size() - kMostNamed) + " more";
+  return text;
+}
+
+/// Moves slices behind the others, or drops them, and says so once for each reason.
+class Misfits {
+ public:
+  Misfits(std::vector<DicomSlice>& slices, bool only_matching) : slices_(slices), drop_(only_matching) {}
+
+  void add(std::size_t slice, const std::string& reason) {
+    if (!odd_.insert(slice).second) return;
+    by_reason_[reason].push_back(slices_[slice].file.name);
+  }
+  /// How many are left in front.
+  std::size_t take_out(std::size_t matching, std::vector<std::string>& remarks) {
+    std::vector<DicomSlice> front, back;
+    for (std::size_t i = 0; i < slices_.size(); ++i) {
+      const bool odd = odd_.count(i) > 0;
+      if (odd && drop_) continue;
+      (odd || i >= matching ? back : front).push_back(std::move(slices_[i]));
+    }
+    const std::size_t n = front.size();
+    std::move(back.begin(), back.end(), std::back_inserter(front));
+    slices_ = std::move(front);
+    for (const auto& [reason, names] : by_reason_)
+      remarks.push_back(names_of(names) + ": " + reason +
+                        (drop_ ? "; left out"
+                               : std::string("; stacked behind the volume, where ") +
+                                     (names.size() == 1 ? "it has" : "they have") +
+                                     " no place in space (VolumeOptions::only_matching leaves such files out)"));
+    return n;
+  }
+
+ private:
+  std::vector<DicomSlice>& slices_;
+  bool drop_;
+  std::set<std::size_t> odd_;
+  std::map<std::string, std::vector<std::string>> by_reason_;
+};
+
+std::string samples_text(const DicomFile& d) {
+  return std::to_string(d.columns) + " x " + std::to_string(d.rows) + " pixels of " +
+         (d.samples > 1 ? std::to_string(d.samples) + " times " : "") + std::to_string(d.bits) + " bits" +
+         (d.is_signed ? ", signed" : "") + (d.big_endian ? ", big-endian" : "");
+}
+
+/// The matrix from the corner of the first slice, `step` from each slice to the next.
+void set_affine(VolumeInfo& info, const DicomGeometry& g, const std::vector<double>& corner,
+                const std::vector<double>& step) {
+  const double sign[3] = {-1, -1, 1};
+  for (std::size_t row = 0; row < 3; ++row) {
+    info.affine[4 * row] = sign[row] * g.orientation[row] * info.spacing[0];
+    info.affine[4 * row + 1] = sign[row] * g.orientation[row + 3] * info.spacing[1];
+    info.affine[4 * row + 2] = sign[row] * step[row];
+    info.affine[4 * row + 3] = sign[row] * corner[row];
+  }
+  info.has_affine = true;
+  drop_bad_affine(info);
+}
+
+std::string rounded(double v, double parts) { return number_text(std::round(parts * v) / parts); }
+
+/// By position, those of one position by their numbers.
+void sort_along_normal(std::vector<DicomSlice>& slices, std::size_t matching) {
+  std::vector<std::pair<std::size_t, DicomSlice>> sorted;  // with the number of the position
+  const auto end = slices.begin() + static_cast<std::ptrdiff_t>(matching);
+  std::stable_sort(slices.begin(), end,
+                   [](const DicomSlice& a, const DicomSlice& b) { return a.position < b.position; });
+  for (std::size_t i = 0; i < matching; ++i) {
+    const bool next = i > 0 && slices[i].position - sorted[i - 1].second.position > kSame;
+    const std::size_t number = i == 0 ? 0 : sorted[i - 1].first + (next ? 1 : 0);
+    sorted.emplace_back(number, std::move(slices[i]));
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second.found.number < b.second.found.number;
+  });
+  for (std::size_t i = 0; i < matching; ++i) slices[i] = std::move(sorted[i].second);
+}
+
+/// Several volumes: every position as many times. Sorts them one after the other, and returns how many they are. Else what
+/// is there more often than most is a misfit.
+std::size_t divide_volumes(std::vector<DicomSlice>& slices, std::size_t& matching, bool only_matching,
+                           std::vector<std::string>& remarks) {
+  std::vector<std::size_t> first;  // slice of each position
+  for (std::size_t i = 0; i < matching; ++i)
+    if (i == 0 || slices[i].position - slices[i - 1].position > kSame) first.push_back(i);
+  const std::size_t positions = first.size();
+  first.push_back(matching);
+  const std::size_t volumes = matching / positions;
+  bool regular = matching % positions == 0;
+  for (std::size_t p = 0; p < positions; ++p) regular = regular && first[p + 1] - first[p] == volumes;
+  if (!regular) {
+    Misfits misfits(slices, only_matching);
+    for (std::size_t p = 0; p < positions; ++p)
+      for (std::size_t i = first[p] + 1; i < first[p + 1]; ++i)
+        misfits.add(i, "at a position that another file has already, which not all have as often");
+    matching = misfits.take_out(matching, remarks);
+    return 1;
+  }
+  std::vector<DicomSlice> sorted;
+  for (std::size_t v = 0; v < volumes; ++v)
+    for (std::size_t p = 0; p < positions; ++p) sorted.push_back(std::move(slices[p * volumes + v]));
+  std::move(sorted.begin(), sorted.end(), slices.begin());
+  return volumes;
+}
+
+void remark_on_gaps(const std::vector<DicomSlice>& slices, const std::vector<double>& gaps, double usual,
+                    std::vector<std::string>& remarks) {
+  const auto [least, most] = std::minmax_element(gaps.begin(), gaps.end());
+  if (*most - *least > 0.01 * usual) {
+    const auto odd =
+        std::find_if(gaps.begin(), gaps.end(), [usual](double gap) { return std::fabs(gap - usual) > 0.01 * usual; });
+    const auto at = static_cast<std::size_t>(odd - gaps.begin());
+    remarks.push_back("the distance between slices is not the same everywhere: " + rounded(*least, 1000) + " to " +
+                      rounded(*most, 1000) + " mm, mostly " + rounded(usual, 1000) + ", first between " +
+                      printable(slices[at].file.name) + " and " + printable(slices[at + 1].file.name) +
+                      "; files of other formats have one distance for all");
+  }
+  for (std::size_t i = 0; i < gaps.size(); ++i)
+    if (const double times = gaps[i] / usual; times > 1.9 && std::fabs(times - std::round(times)) < 0.05)
+      remarks.push_back(rounded(times - 1, 1) + " slices seem to be missing between " + printable(slices[i].file.name) +
+                        " and " + printable(slices[i + 1].file.name));
+}
+
+/// From slice to slice: what it is where the distance is the usual one. The line through the corners of the slices leaves
+/// the normal when the gantry was tilted.
+std::vector<double> usual_step(const std::vector<DicomSlice>& slices, const std::vector<double>& gaps, double usual) {
+  std::vector<double> parts[3];
+  for (std::size_t i = 0; i < gaps.size(); ++i) {
+    if (std::fabs(gaps[i] - usual) > 0.01 * usual) continue;
+    const std::vector<double>& a = slices[i].found.geometry.position;
+    const std::vector<double>& b = slices[i + 1].found.geometry.position;
+    for (std::size_t axis = 0; axis < 3; ++axis) parts[axis].push_back(b[axis] - a[axis]);
+  }
+  std::vector<double> step(3);
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    std::sort(parts[axis].begin(), parts[axis].end());
+    step[axis] = parts[axis][parts[axis].size() / 2];
+  }
+  return step;
+}
+
+}  // namespace
+
+std::size_t match_slices(std::vector<DicomSlice>& slices, bool only_matching, std::vector<std::string>& remarks) {
+  if (slices.size() == 1) return 1;
+  const DicomSlice usual = slices[usual_of(slices, same_samples)];
+  {
+    Misfits misfits(slices, only_matching);
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      if (same_samples(slices[i].found, usual.found)) continue;
+      const std::string what =
+          samples_text(slices[i].found) + ", the others of the series have " + samples_text(usual.found);
+      require(only_matching, ErrorKind::kUnsupported,
+              slices[i].file.path + ": " + what + "; VolumeOptions::only_matching leaves such files out");
+      misfits.add(i, what);
+    }
+    misfits.take_out(slices.size(), remarks);
+  }
+  const DicomFile plane = slices[usual_of(slices, same_plane)].found;
+  std::set<std::string> instances;
+  Misfits misfits(slices, only_matching);
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const DicomFile& d = slices[i].found;
+    if (!d.instance.empty() && !instances.insert(d.instance).second)
+      misfits.add(i, "there twice, with the same SOP Instance UID as another file");
+    else if (has_place(plane.geometry) && !has_place(d.geometry))
+      misfits.add(i, "does not say where it lies, as most files of the series do");
+    else if (!near(d.geometry.orientation, plane.geometry.orientation))
+      misfits.add(i, "another orientation than most files of the series");
+    else if (!near(d.geometry.spacing, plane.geometry.spacing))
+      misfits.add(i, "another pixel spacing than most files of the series");
+  }
+  return misfits.take_out(slices.size(), remarks);
+}
+
+std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matching, bool only_matching, VolumeInfo& info,
+                           std::vector<std::string>& remarks) {
+  const auto end = [&] { return slices.begin() + static_cast<std::ptrdiff_t>(matching); };
+  const DicomGeometry geometry = slices.front().found.geometry;
+  // Along the normal of the slices if all say where they are, else by number.
+  const bool placed = matching > 1 && std::all_of(slices.begin(), end(), [](const DicomSlice& s) {
+                        return has_place(s.found.geometry) && s.found.frames == 1;
+                      });
+  if (!placed) {
+    std::stable_sort(slices.begin(), end(),
+                     [](const DicomSlice& a, const DicomSlice& b) { return a.found.number < b.found.number; });
+    return 1;
+  }
+  const std::vector<double> normal = normal_of(geometry.orientation);
+  for (DicomSlice& s : slices)
+    if (s.found.geometry.position.size() == 3) s.position = dot(normal, s.found.geometry.position);
+  sort_along_normal(slices, matching);
+  const std::size_t volumes = divide_volumes(slices, matching, only_matching, remarks);
+  const std::uint64_t axis = matching < slices.size() ? 1 : volumes;  // a fourth
+  std::vector<double> gaps;
+  for (std::size_t i = 1; i < matching / volumes; ++i) gaps.push_back(slices[i].position - slices[i - 1].position);
+  if (gaps.empty()) return axis;
+  std::vector<double> sorted = gaps;
+  std::sort(sorted.begin(), sorted.end());
+  const double usual = sorted[sorted.size() / 2];
+  if (!(usual > kSame)) return axis;
+  info.spacing[2] = usual;
+  remark_on_gaps(slices, gaps, usual, remarks);
+  const std::vector<double> step = usual_step(slices, gaps, usual);
+  const double along = std::clamp(dot(step, normal) / length_of(step), -1.0, 1.0);
+  const double degrees = std::acos(along) * 180 / 3.14159265358979323846;
+  if (degrees > 0.1)
+    remarks.push_back("the slices are shifted against each other: the volume is tilted by " + rounded(degrees, 10) +
+                      " degrees");
+  set_affine(info, geometry, slices[0].found.geometry.position, step);
+  return axis;
+}
+
+std::uint64_t place_frames(VolumeInfo& info, const DicomFile& d, std::vector<std::string>& remarks) {
+  const DicomGeometry& g = d.geometry;
+  if (d.frames > 1 && has_place(g) && d.frame_offsets.size() == d.frames) {  // of doses: along the normal
+    const double step = d.frame_offsets[1] - d.frame_offsets[0];
+    bool regular = std::fabs(step) > kSame;
+    for (std::size_t i = 1; i < d.frames; ++i)
+      regular =
+          regular && std::fabs(d.frame_offsets[i] - d.frame_offsets[i - 1] - step) <= kSame + 0.01 * std::fabs(step);
+    if (!regular) {
+      remarks.push_back("the distance between frames is not the same everywhere");
+      return 1;
+    }
+    const std::vector<double> normal = normal_of(g.orientation);
+    info.spacing[2] = std::fabs(step);
+    set_affine(info, g, g.position, {normal[0] * step, normal[1] * step, normal[2] * step});
+    return 1;
+  }
+  const auto& places = d.places;
+  const std::size_t n = places.size();
+  if (!d.one_orientation) remarks.push_back("the frames have several orientations: they are no volume in space");
+  if (n != d.frames || n < 2 || !d.one_orientation || g.orientation.size() != 6) return 1;
+  const auto apart = [](const std::array<double, 3>& a, const std::array<double, 3>& b) {
+    return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
+  };
+  std::size_t slices = 1;
+  while (slices < n && !(apart(places[slices], places[0]) <= kSame)) ++slices;
+  for (std::size_t i = slices; i < n; ++i)
+    if (n % slices != 0 || !(apart(places[i], places[i % slices]) <= kSame)) return 1;
+  if (slices < 2) return 1;
+  const auto& a = places[0];
+  std::vector<double> step(3);
+  for (std::size_t i = 0; i < 3; ++i) step[i] = (places[slices - 1][i] - a[i]) / static_cast<double>(slices - 1);
+  const double length = length_of(step);
+  for (std::size_t i = 0; i < slices; ++i) {
+    const auto t = static_cast<double>(i);
+    const std::array<double, 3> due = {a[0] + t * step[0], a[1] + t * step[1], a[2] + t * step[2]};
+    if (apart(places[i], due) <= kSame + 0.01 * length) continue;
+    remarks.push_back("the frames are not at equal distances on a line: they have no place in files of other formats");
+    return n / slices;
+  }
+  info.spacing[2] = std::fabs(dot(normal_of(g.orientation), step));
+  if (!(info.spacing[2] > kSame)) info.spacing[2] = length;
+  set_affine(info, g, {a[0], a[1], a[2]}, step);
+  return n / slices;
+}
+
+}  // namespace trivelet::io
