@@ -36,7 +36,6 @@ std::vector<std::size_t> VolumeBatch::finish() { without_cuda(); }
 std::unique_ptr<Textures> share_textures(int, std::span<const unsigned>) { without_cuda(); }
 
 int still_device_count() { return 0; }
-std::string still_device_name(int) { without_cuda(); }
 
 struct Ccsds122Codec::State {};
 Ccsds122Codec::Ccsds122Codec(int) { without_cuda(); }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "codec/base/container.h"
-#include "codec/entropy/fast/zerotree.h"
+#include "codec/entropy/coded_block.h"
 #include "codec/motion/motion.h"
 
 namespace trivelet {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "codec/entropy/dense/coefficient_kernels.h"
-#include "codec/entropy/fast/zerotree.h"
+#include "codec/entropy/coded_block.h"
 #include "codec/transform/dwt.h"
 #include "trivelet/parameters.h"
 

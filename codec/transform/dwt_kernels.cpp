@@ -1,8 +1,5 @@
 // Loops of the lifting transform, compiled once per instruction set (codec/base/simd.h).
 //
-// A filter is a list of kSteps lifting steps; the first of the forward transform changes odd samples, the next even
-// ones, and so on; the inverse runs them backwards. A step looks at neighbours up to kReach away.
-//
 // Columns (and time): lifting of whole rows in one sweep. When row `base` is there, step 0 can be done for row
 // base - reach, step 1 for row base - 2 reach, ...: all steps lag behind each other and every row is read and written
 // once while it is in the cache. Inside, one fused loop does all steps of a position; near the ends the steps are done
@@ -13,6 +10,7 @@
 // every step is a loop over shifted arrays.
 #include "codec/transform/dwt_kernels.h"
 
+#include "codec/transform/filters.h"
 #include "codec/transform/lifting.h"
 
 #if defined(__AVX2__)
@@ -24,7 +22,6 @@
 #else
 #define TRIVELET_VECTOR_LOOP _Pragma("GCC ivdep")
 #endif
-#define TRIVELET_INLINE inline __attribute__((always_inline))
 
 namespace trivelet::TRIVELET_ISA {
 namespace {
@@ -32,85 +29,6 @@ namespace {
 using Index = std::ptrdiff_t;
 
 constexpr int kPrefetchColumns = 128;  // fetched in one go; more would fill the queue of outstanding misses
-
-// ----------------------------------------------------------------------------------------------------------- filters
-// step<J, kInverse>(x, near): the J-th step applied to x; near(d) is the neighbour at distance d.
-
-struct Cdf97 {
-  using Value = float;
-  static constexpr int kSteps = 4, kReach = 1;
-  static constexpr bool kPairs = false;
-  template <int J, bool kInverse, class Near>
-  static TRIVELET_INLINE float step(float x, Near near) {
-    constexpr float c[] = {kLift97Alpha, kLift97Beta, kLift97Gamma, kLift97Delta};
-    return lift(x, near(-1), near(1), kInverse ? -c[3 - J] : c[J]);
-  }
-};
-
-struct Cdf53 {
-  using Value = float;
-  static constexpr int kSteps = 2, kReach = 1;
-  static constexpr bool kPairs = false;
-  template <int J, bool kInverse, class Near>
-  static TRIVELET_INLINE float step(float x, Near near) {
-    constexpr float c[] = {kLift53Predict, kLift53Update};
-    return lift(x, near(-1), near(1), kInverse ? -c[1 - J] : c[J]);
-  }
-};
-
-/// kPairs: steps stay inside a pair (even, odd); an even sample at the end without a partner is not changed.
-struct Haar {
-  using Value = float;
-  static constexpr int kSteps = 2, kReach = 1;
-  static constexpr bool kPairs = true;
-  template <int J, bool kInverse, class Near>
-  static TRIVELET_INLINE float step(float x, Near near) {
-    if constexpr (kInverse)
-      return J == 0 ? lift_haar(x, near(1), -0.5f) : lift_haar(x, near(-1), 1.0f);
-    else
-      return J == 0 ? lift_haar(x, near(-1), -1.0f) : lift_haar(x, near(1), 0.5f);
-  }
-};
-
-struct STransform {
-  using Value = std::int32_t;
-  static constexpr int kSteps = 2, kReach = 1;
-  static constexpr bool kPairs = true;
-  template <int J, bool kInverse, class Near>
-  static TRIVELET_INLINE std::int32_t step(std::int32_t x, Near near) {
-    if constexpr (kInverse)
-      return J == 0 ? wrap_sub(x, near(1) >> 1) : wrap_add(x, near(-1));
-    else
-      return J == 0 ? wrap_sub(x, near(-1)) : wrap_add(x, near(1) >> 1);
-  }
-};
-
-struct Rev53 {
-  using Value = std::int32_t;
-  static constexpr int kSteps = 2, kReach = 1;
-  static constexpr bool kPairs = false;
-  template <int J, bool kInverse, class Near>
-  static TRIVELET_INLINE std::int32_t step(std::int32_t x, Near near) {
-    if constexpr (kInverse)
-      return J == 0 ? wrap_sub(x, update53(near(-1), near(1))) : wrap_add(x, predict53(near(-1), near(1)));
-    else
-      return J == 0 ? wrap_sub(x, predict53(near(-1), near(1))) : wrap_add(x, update53(near(-1), near(1)));
-  }
-};
-
-struct Rev137 {
-  using Value = std::int32_t;
-  static constexpr int kSteps = 2, kReach = 3;
-  static constexpr bool kPairs = false;
-  template <int J, bool kInverse, class Near>
-  static TRIVELET_INLINE std::int32_t step(std::int32_t x, Near near) {
-    const std::int32_t a = near(-3), b = near(-1), c = near(1), d = near(3);
-    if constexpr (kInverse)
-      return J == 0 ? wrap_sub(x, update137(a, b, c, d)) : wrap_add(x, predict137(a, b, c, d));
-    else
-      return J == 0 ? wrap_sub(x, predict137(a, b, c, d)) : wrap_add(x, update137(a, b, c, d));
-  }
-};
 
 // -------------------------------------------------------------------------------------------------- columns and time
 
@@ -140,7 +58,7 @@ void steps_near_end(T* plane, Index stride, int rows, int columns, int base) {
 
 /// Steps J.. on the values v[m] of the rows base - m.
 template <class F, bool kInverse, int J = 0, class T = typename F::Value>
-TRIVELET_INLINE void fused_steps(T* v) {
+TRIVELET_ALWAYS_INLINE void fused_steps(T* v) {
   if constexpr (J < F::kSteps) {
     constexpr int m = F::kReach * (J + 1);
     v[m] = F::template step<J, kInverse>(v[m], [=](int d) { return v[m - d]; });
@@ -178,7 +96,7 @@ void steps_inside_prefetching(T* top, Index stride, int columns) {
 }
 
 template <class F, bool kInverse, class T = typename F::Value>
-TRIVELET_INLINE void steps_at(T* plane, Index stride, int rows, int columns, int base, bool cached) {
+TRIVELET_ALWAYS_INLINE void steps_at(T* plane, Index stride, int rows, int columns, int base, bool cached) {
   if (base >= rows || base < F::kReach * (F::kSteps + 1))
     steps_near_end<F, kInverse>(plane, stride, rows, columns, base);
   else if (cached || base + 2 >= rows)
@@ -202,7 +120,7 @@ struct SplitRow {
         even(scratch + kRowPad),
         odd(scratch + (lows + 3 * kRowPad - 1) / kRowPad * kRowPad) {}
   /// Writes the extension on both sides of the even or odd samples.
-  TRIVELET_INLINE void extend(int parity) const {
+  TRIVELET_ALWAYS_INLINE void extend(int parity) const {
     T* x = parity ? odd : even;
     const int count = parity ? highs : lows;
     x[-1] = x[mirror(parity - 2, n) / 2];
@@ -214,7 +132,7 @@ struct SplitRow {
 
 /// Step J on all samples of its parity, from x to out (which may be x).
 template <class F, int J, bool kInverse, class T = typename F::Value>
-TRIVELET_INLINE void step_samples(const SplitRow<T>& r, const T* x, T* out) {
+TRIVELET_ALWAYS_INLINE void step_samples(const SplitRow<T>& r, const T* x, T* out) {
   constexpr bool kOdd = (J % 2 == 0) != kInverse;
   const T* other = kOdd ? r.even : r.odd;
   if (!F::kPairs) r.extend(kOdd ? 0 : 1);
@@ -228,7 +146,7 @@ TRIVELET_INLINE void step_samples(const SplitRow<T>& r, const T* x, T* out) {
 
 /// Steps J .. kSteps-2 in scratch.
 template <class F, bool kInverse, int J, class T = typename F::Value>
-TRIVELET_INLINE void inner_steps(const SplitRow<T>& r) {
+TRIVELET_ALWAYS_INLINE void inner_steps(const SplitRow<T>& r) {
   if constexpr (J < F::kSteps - 1) {
     T* x = (J % 2 == 0) != kInverse ? r.odd : r.even;
     step_samples<F, J, kInverse>(r, x, x);
@@ -292,8 +210,8 @@ void forward_plane(T* plane, Index stride, int rows, int columns, PlaneAxes axes
 
 /// prepare(y) is called before row y is used.
 template <class F, class Prepare, class T = typename F::Value>
-TRIVELET_INLINE void inverse_plane_of(T* plane, Index stride, int rows, int columns, PlaneAxes axes, T* scratch,
-                                      Prepare prepare) {
+TRIVELET_ALWAYS_INLINE void inverse_plane_of(T* plane, Index stride, int rows, int columns, PlaneAxes axes, T* scratch,
+                                             Prepare prepare) {
   const bool along_rows = axes == PlaneAxes::kRows || axes == PlaneAxes::kRowsAndColumns;
   int ready = 0;  // rows [0, ready) are prepared
   int done = 0;   // rows [0, done) are finished

@@ -16,12 +16,10 @@ std::uint32_t any_in_group(std::uint64_t slots, int arity) {
   return groups;
 }
 
-std::uint64_t expand_groups(std::uint32_t groups, int arity) {
-  std::uint64_t slots = 0;
-  const std::uint64_t mask = (std::uint64_t{1} << arity) - 1;
-  for (int g = 0; g < 64 / arity; ++g)
-    if (groups >> g & 1) slots |= mask << (g * arity);
-  return slots;
+std::size_t subband_slot(const BlockGrid& grid, int b, int k, int orientation_index) {
+  const int n = grid.table().orientations();
+  const int per_band = 1 + (grid.resolutions() - 1) * n;
+  return static_cast<std::size_t>(b * per_band + (k == 0 ? 0 : 1 + (k - 1) * n + orientation_index));
 }
 
 std::size_t Family::total_words() const {

@@ -110,6 +110,20 @@ class BlockGrid {
   std::array<BlockMasks, 4> masks_;
 };
 
+/// Place of subband (b, k, orientation index) in SubbandTable::all().
+std::size_t subband_slot(const BlockGrid& grid, int b, int k, int orientation_index);
+
+/// The block's patch of a subband of `field`.
+template <class T>
+Field<T> patch_view(const BlockGrid& grid, int by, int bx, const Field<T>& field, const Subband& band) {
+  Field<T> v = subband_view(field, band);
+  const BlockGrid::Patch p = grid.patch(band, by, bx);
+  v.data += p.y * v.row_stride + p.x;
+  v.shape.height = p.height;
+  v.shape.width = p.width;
+  return v;
+}
+
 /// How large a grid and the coder's work on one of its blocks become, without building it.
 struct GridSize {
   std::uint64_t blocks = 0;
@@ -120,7 +134,5 @@ GridSize grid_size(const Shape& shape, const Decomposition& d, int block_size);
 
 /// For words of arity 4 or 8: one bit per group, set when any of the group's slots is set.
 std::uint32_t any_in_group(std::uint64_t slots, int arity);
-/// The inverse: all slots of the marked groups.
-std::uint64_t expand_groups(std::uint32_t groups, int arity);
 
 }  // namespace trivelet

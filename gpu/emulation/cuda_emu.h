@@ -180,7 +180,6 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 }
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) == mask; }
-inline unsigned __activemask() { return ~0u; }
 
 template <class T, class V>
 T atomicAdd(T* p, V v) {
@@ -230,7 +229,6 @@ inline int __clzll(long long v) { return v ? __builtin_clzll(static_cast<unsigne
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
 inline int __popcll(unsigned long long v) { return __builtin_popcountll(v); }
 inline int __ffs(int v) { return __builtin_ffs(v); }
-inline int __ffsll(long long v) { return __builtin_ffsll(v); }
 inline unsigned __brev(unsigned v) {
   unsigned r = 0;
   for (int i = 0; i < 32; ++i) r |= (v >> i & 1) << (31 - i);
@@ -247,26 +245,6 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
 }
 inline float __int_as_float(int v) { return __builtin_bit_cast(float, v); }
 inline int __float_as_int(float v) { return __builtin_bit_cast(int, v); }
-template <class T>
-T __ldg(const T* p) {
-  return *p;
-}
-template <class T>
-T __ldcs(const T* p) {
-  return *p;
-}
-template <class T>
-T __ldcg(const T* p) {
-  return *p;
-}
-template <class T>
-void __stcs(T* p, T v) {
-  *p = v;
-}
-template <class T>
-void __stcg(T* p, T v) {
-  *p = v;
-}
 
 // ---------------------------------------------------------------------------------------------------- runtime library
 
@@ -373,7 +351,6 @@ inline const char* cudaGetErrorString(cudaError_t e) {
   }
 }
 /// What the last call that failed in this thread said; forgotten, but where the device itself has failed.
-inline cudaError_t cudaPeekAtLastError() { return trivelet::emu::last_error; }
 inline cudaError_t cudaGetLastError() {
   const cudaError_t last = trivelet::emu::last_error;
   if (!trivelet::emu::failing.lost) trivelet::emu::last_error = cudaSuccess;
@@ -410,10 +387,6 @@ inline cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr attribute, int)
     case cudaDevAttrReservedSharedMemoryPerBlock: *v = 0; break;
     default: *v = emulated_shared_memory;
   }
-  return cudaSuccess;
-}
-inline cudaError_t cudaDeviceSynchronize() {
-  TRIVELET_EMU_MAY_FAIL();
   return cudaSuccess;
 }
 template <class K>

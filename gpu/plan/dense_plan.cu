@@ -66,7 +66,7 @@ DensePlan::DensePlan(const StreamHeader& header, const StreamGeometry& geometry,
           d.table[i] = static_cast<std::uint32_t>(
               (rc * dense::kOrientationClasses + dense::orientation_class(b, BlockGrid::orientation(k, i))) *
               dense::kContexts);
-        d.slot = subbands_ + static_cast<std::uint32_t>(dense::subband_slot(grid, b, k, 0));
+        d.slot = subbands_ + static_cast<std::uint32_t>(subband_slot(grid, b, k, 0));
         d.frame_weight = frame_weight;
         for (int cls = 0; cls < 4; ++cls) {
           const dense::Level& l = blocks[cls].families[family].levels[level];

@@ -41,12 +41,6 @@ double time_on(const Stream& stream, int repeat, const Work& work) {
 
 int still_device_count() { return device_count(); }
 
-std::string still_device_name(int device) {
-  cudaDeviceProp p;
-  check(cudaGetDeviceProperties(&p, device), "cudaGetDeviceProperties");
-  return p.name;
-}
-
 /// A picture's place in device memory, and page-locked memory beside it.
 struct PictureMemory {
   PinnedBuffer<std::byte> host;

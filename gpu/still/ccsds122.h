@@ -21,7 +21,6 @@ namespace trivelet::gpu {
 
 /// GPUs that can be used; 0 without a driver.
 int still_device_count();
-std::string still_device_name(int device);
 
 class Ccsds122Codec {
  public:

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "codec/entropy/fast/zerotree.h"
+#include "codec/entropy/coded_block.h"
 #include "codec/motion/motion_arithmetic.h"
 #include "codec/transform/lifting.h"
 

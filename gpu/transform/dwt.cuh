@@ -1,15 +1,14 @@
-// Building blocks of the transform kernels: filters, lifting along a warp's lanes, down its columns and along a line in
-// memory, conversion of samples, quantiser. Arithmetic is codec/transform/lifting.h's.
+// Building blocks of the transform kernels: lifting along a warp's lanes, down its columns and along a line in memory,
+// conversion of samples, quantiser. Filters are codec/transform/filters.h's.
 //
-// A filter is a list of kSteps lifting steps; the first of the forward transform changes odd samples, the next even
-// ones, and so on; the inverse runs them backwards. A step looks at neighbours up to kReach away. Steps at different
-// positions lag behind each other, so that one pass over a line does all of them: with values v[m] of the positions
-// base - m, step j is done at position base - kReach * (j + 1), and base advances by two.
+// Steps at different positions lag behind each other, so that one pass over a line does all of them: with values v[m] of
+// the positions base - m, step j is done at position base - kReach * (j + 1), and base advances by two.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
+#include "codec/transform/filters.h"
 #include "codec/transform/lifting.h"
 #include "gpu/transform/dwt.h"
 
@@ -25,86 +24,6 @@
 namespace trivelet::gpu {
 
 inline constexpr unsigned kAllLanes = 0xffffffffu;
-
-// ----------------------------------------------------------------------------------------------------------- filters
-// step<J, kInverse>(x, near): the J-th step applied to x; near(d) is the neighbour at distance d.
-
-struct Cdf97 {
-  using Value = float;
-  static constexpr int kSteps = 4, kReach = 1;
-  static constexpr bool kPairs = false;
-  template <int J, bool kInverse, class Near>
-  static __device__ __forceinline__ float step(float x, Near near) {
-    constexpr int j = kInverse ? 3 - J : J;
-    constexpr float c = j == 0 ? kLift97Alpha : j == 1 ? kLift97Beta : j == 2 ? kLift97Gamma : kLift97Delta;
-    return lift(x, near(-1), near(1), kInverse ? -c : c);
-  }
-};
-
-struct Cdf53 {
-  using Value = float;
-  static constexpr int kSteps = 2, kReach = 1;
-  static constexpr bool kPairs = false;
-  template <int J, bool kInverse, class Near>
-  static __device__ __forceinline__ float step(float x, Near near) {
-    constexpr float c = (kInverse ? 1 - J : J) == 0 ? kLift53Predict : kLift53Update;
-    return lift(x, near(-1), near(1), kInverse ? -c : c);
-  }
-};
-
-/// kPairs: steps stay inside a pair (even, odd); an even sample at the end without a partner is not changed.
-struct Haar {
-  using Value = float;
-  static constexpr int kSteps = 2, kReach = 1;
-  static constexpr bool kPairs = true;
-  template <int J, bool kInverse, class Near>
-  static __device__ __forceinline__ float step(float x, Near near) {
-    if constexpr (kInverse)
-      return J == 0 ? lift_haar(x, near(1), -0.5f) : lift_haar(x, near(-1), 1.0f);
-    else
-      return J == 0 ? lift_haar(x, near(-1), -1.0f) : lift_haar(x, near(1), 0.5f);
-  }
-};
-
-struct STransform {
-  using Value = std::int32_t;
-  static constexpr int kSteps = 2, kReach = 1;
-  static constexpr bool kPairs = true;
-  template <int J, bool kInverse, class Near>
-  static __device__ __forceinline__ std::int32_t step(std::int32_t x, Near near) {
-    if constexpr (kInverse)
-      return J == 0 ? wrap_sub(x, near(1) >> 1) : wrap_add(x, near(-1));
-    else
-      return J == 0 ? wrap_sub(x, near(-1)) : wrap_add(x, near(1) >> 1);
-  }
-};
-
-struct Rev53 {
-  using Value = std::int32_t;
-  static constexpr int kSteps = 2, kReach = 1;
-  static constexpr bool kPairs = false;
-  template <int J, bool kInverse, class Near>
-  static __device__ __forceinline__ std::int32_t step(std::int32_t x, Near near) {
-    if constexpr (kInverse)
-      return J == 0 ? wrap_sub(x, update53(near(-1), near(1))) : wrap_add(x, predict53(near(-1), near(1)));
-    else
-      return J == 0 ? wrap_sub(x, predict53(near(-1), near(1))) : wrap_add(x, update53(near(-1), near(1)));
-  }
-};
-
-struct Rev137 {
-  using Value = std::int32_t;
-  static constexpr int kSteps = 2, kReach = 3;
-  static constexpr bool kPairs = false;
-  template <int J, bool kInverse, class Near>
-  static __device__ __forceinline__ std::int32_t step(std::int32_t x, Near near) {
-    const std::int32_t a = near(-3), b = near(-1), c = near(1), d = near(3);
-    if constexpr (kInverse)
-      return J == 0 ? wrap_sub(x, update137(a, b, c, d)) : wrap_add(x, predict137(a, b, c, d));
-    else
-      return J == 0 ? wrap_sub(x, predict137(a, b, c, d)) : wrap_add(x, update137(a, b, c, d));
-  }
-};
 
 /// Positions that the steps of a filter need at once, and how far the last one lags behind.
 template <class F>

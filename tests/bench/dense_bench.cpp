@@ -12,6 +12,7 @@
 #include "codec/base/container.h"
 #include "codec/entropy/dense/dense.h"
 #include "codec/entropy/dense/dense_model.h"
+#include "codec/entropy/fast/zerotree.h"
 #include "tests/bench/dense_clips.h"
 
 using namespace trivelet;

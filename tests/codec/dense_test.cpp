@@ -12,6 +12,7 @@
 #include "codec/entropy/dense/dense.h"
 #include "codec/entropy/dense/dense_block.h"
 #include "codec/entropy/dense/range_coder.h"
+#include "codec/entropy/fast/zerotree.h"
 #include "tests/support/left_out_zeros.h"
 #include "tests/support/one_of.h"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "codec/entropy/dense/dense_model.h"
-#include "codec/entropy/fast/zerotree.h"
+#include "codec/entropy/coded_block.h"
 
 namespace trivelet {
 

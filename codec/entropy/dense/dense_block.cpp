@@ -12,16 +12,6 @@ namespace {
 
 int half(int n) { return (n + 1) / 2; }
 
-}  // namespace
-
-std::size_t subband_slot(const BlockGrid& grid, int b, int k, int orientation_index) {
-  const int n = grid.table().orientations();
-  const int per_band = 1 + (grid.resolutions() - 1) * n;
-  return static_cast<std::size_t>(b * per_band + (k == 0 ? 0 : 1 + (k - 1) * n + orientation_index));
-}
-
-namespace {
-
 // Zeros in `size` elements of `values`. The value is a constant, and not one that is passed on: it makes this a memset.
 template <class T>
 void clear(std::vector<T>& values, std::size_t at, std::size_t size) {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "codec/entropy/fast/zerotree.h"
+#include "codec/entropy/coded_block.h"
 #include "codec/transform/quantiser.h"
 #include "codec/transform/tree.h"
 
@@ -97,19 +97,5 @@ struct Block {
   void load(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps,
             const ErrorWeights* weights, SimdLevel simd, std::vector<std::uint8_t>& top, std::vector<double>& energy);
 };
-
-/// Place of subband (b, k, orientation index) in SubbandTable::all().
-std::size_t subband_slot(const BlockGrid& grid, int b, int k, int orientation_index);
-
-/// The block's patch of a subband of `field`.
-template <class T>
-Field<T> patch_view(const BlockGrid& grid, int by, int bx, const Field<T>& field, const Subband& band) {
-  Field<T> v = subband_view(field, band);
-  const BlockGrid::Patch p = grid.patch(band, by, bx);
-  v.data += p.y * v.row_stride + p.x;
-  v.shape.height = p.height;
-  v.shape.width = p.width;
-  return v;
-}
 
 }  // namespace trivelet::dense

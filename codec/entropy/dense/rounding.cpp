@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codec/base/container.h"
-#include "codec/entropy/fast/zerotree.h"
+#include "codec/entropy/coded_block.h"
 #include "codec/transform/dwt.h"
 #include "codec/transform/subband.h"
 

@@ -68,8 +68,8 @@ void fill_fast_pass_table(const BlockGrid& grid, int by, int bx, const Field<T>&
       Sums sums;
       for (int i = 0; i < (k == 0 ? 1 : grid.table().orientations()); ++i) {
         const Subband& band = grid.table().at(b, k, BlockGrid::orientation(k, i));
-        const std::size_t slot = dense::subband_slot(grid, b, k, i);
-        add(dense::patch_view(grid, by, bx, field, band), steps ? steps->inverse[slot] : 1.0f, offset,
+        const std::size_t slot = subband_slot(grid, b, k, i);
+        add(patch_view(grid, by, bx, field, band), steps ? steps->inverse[slot] : 1.0f, offset,
             weights.subband[slot], weights.frame.empty() ? nullptr : weights.frame[static_cast<std::size_t>(b)].data(),
             sums);
       }

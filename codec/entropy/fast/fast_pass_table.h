@@ -2,7 +2,7 @@
 // distortions.
 #pragma once
 
-#include "codec/entropy/fast/zerotree.h"
+#include "codec/entropy/coded_block.h"
 
 namespace trivelet {
 

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <string>
 
-#include "codec/base/container.h"
 #include "codec/base/simd.h"
 #include "codec/entropy/fast/zerotree_kernels.h"
 #include "codec/transform/quantiser.h"
@@ -32,23 +31,6 @@ LevelView view(const TreeLevel& l, const LevelMasks& m) {
 // Groups of the two finest levels name a single significant coefficient by its position.
 bool is_fine(int k, int resolutions) { return k >= resolutions - 2; }
 
-std::size_t subband_slot(const BlockGrid& grid, int b, int k, int orientation_index) {
-  const int n = grid.table().orientations();
-  const int per_band = 1 + (grid.resolutions() - 1) * n;
-  return static_cast<std::size_t>(b * per_band + (k == 0 ? 0 : 1 + (k - 1) * n + orientation_index));
-}
-
-template <class T>
-Field<T> patch_view(const BlockGrid& grid, int by, int bx, const Field<T>& field, const Subband& band,
-                    BlockGrid::Patch& patch) {
-  Field<T> v = subband_view(field, band);
-  patch = grid.patch(band, by, bx);
-  v.data += patch.y * v.row_stride + patch.x;
-  v.shape.height = patch.height;
-  v.shape.width = patch.width;
-  return v;
-}
-
 template <class T>
 void clear_frame(const Field<T>& v, int t) {
   for (int y = 0; y < v.shape.height; ++y)
@@ -56,19 +38,6 @@ void clear_frame(const Field<T>& v, int t) {
 }
 
 }  // namespace
-
-float subband_step(const ComponentHeader& component, float step, double norm, int resolution) {
-  return static_cast<float>(static_cast<double>(step) * static_cast<double>(component.weight) / norm *
-                            component.scale_of(resolution));
-}
-
-StepTable::StepTable(const SubbandTable& table, float base, const ComponentHeader& component) {
-  for (const Subband& s : table.all()) {
-    const float v = subband_step(component, base, s.norm, s.resolution);
-    step.push_back(v);
-    inverse.push_back(1.0f / v);
-  }
-}
 
 // ------------------------------------------------------------------------------------------------------------ encoder
 
@@ -169,8 +138,7 @@ void BlockEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
       for (int i = 0; i < l.orientations; ++i) {
         const Subband& band =
             grid.table().at(static_cast<int>(b), static_cast<int>(k), grid.orientation(static_cast<int>(k), i));
-        BlockGrid::Patch p;
-        const Field<T> v = patch_view(grid, by, bx, field, band, p);
+        const Field<T> v = patch_view(grid, by, bx, field, band);
         SliceArgs<T> a;
         a.origin = v.data;
         a.row_stride = v.row_stride;
@@ -445,8 +413,7 @@ template <class T>
 void BlockDecoder::clear(const BlockGrid& grid, const SubbandTable& target, int by, int bx, const Field<T>& field,
                          ZeroPatches* left_out) {
   for (const Subband& band : target.all()) {
-    BlockGrid::Patch p;
-    const Field<T> v = patch_view(grid, by, bx, field, band, p);
+    const Field<T> v = patch_view(grid, by, bx, field, band);
     for (int t = 0; t < v.shape.frames; ++t) {
       clear_frame(v, t);
       if (left_out && band.resolution > 0) left_out->set(band, t, by, bx, false);
@@ -601,8 +568,7 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
     }
 
   for (const Subband& band : target.all()) {
-    BlockGrid::Patch p;
-    const Field<T> v = patch_view(grid, by, bx, field, band, p);
+    const Field<T> v = patch_view(grid, by, bx, field, band);
     const auto b = static_cast<std::size_t>(band.temporal_band);
     const auto k = static_cast<std::size_t>(band.resolution);
     const auto s = static_cast<std::size_t>(segment_index(grid, band.temporal_band, band.resolution));

@@ -179,9 +179,6 @@ Decoded decode(std::span<const std::byte> stream, const DecodeParams& params, Th
 /// The segments of a stream without reconstructing samples: finds them by parsing, so it reads the whole stream.
 std::vector<SegmentReport> inspect(std::span<const std::byte> stream, const DecodeParams& params, ThreadPool& pool);
 
-/// True when the bytes can be the start of a stream: a first-segment header with all parts.
-bool is_ccsds122(std::span<const std::byte> stream);
-
 // ------------------------------------------------------------------------------------------------------ side index
 
 /// Our own optional companion of a stream: the segment lengths, which the standard leaves out (CCSDS122.md).

@@ -153,14 +153,4 @@ std::vector<std::byte> write_header(const SegmentHeader& header) {
   return writer.bytes;
 }
 
-bool is_ccsds122(std::span<const std::byte> stream) {
-  try {
-    const SegmentHeader h = read_header(stream, {});
-    // The reserved bits a conforming encoder leaves at 0, in parts 1A, 3 and 4.
-    return h.start && h.count == 0 && h.part2 && h.part3 && h.part4 && (std::to_integer<int>(stream[2]) & 8) == 0;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 }  // namespace trivelet::ccsds122

@@ -1,0 +1,92 @@
+// The wavelet filters as lifting steps, for the CPU's kernels and the GPU's; the arithmetic of a step is lifting.h's.
+//
+// A filter is a list of kSteps lifting steps; the first of the forward transform changes odd samples, the next even
+// ones, and so on; the inverse runs them backwards. A step looks at neighbours up to kReach away.
+// step<J, kInverse>(x, near) is the J-th step applied to x; near(d) is the neighbour at distance d.
+// kPairs: steps stay inside a pair (even, odd); an even sample at the end without a partner is not changed.
+#pragma once
+
+#include <cstdint>
+
+#include "codec/base/host_device.h"
+#include "codec/transform/lifting.h"
+
+namespace trivelet {
+
+struct Cdf97 {
+  using Value = float;
+  static constexpr int kSteps = 4, kReach = 1;
+  static constexpr bool kPairs = false;
+  template <int J, bool kInverse, class Near>
+  TRIVELET_HOST_DEVICE static TRIVELET_ALWAYS_INLINE float step(float x, Near near) {
+    constexpr int j = kInverse ? 3 - J : J;
+    constexpr float c = j == 0 ? kLift97Alpha : j == 1 ? kLift97Beta : j == 2 ? kLift97Gamma : kLift97Delta;
+    return lift(x, near(-1), near(1), kInverse ? -c : c);
+  }
+};
+
+struct Cdf53 {
+  using Value = float;
+  static constexpr int kSteps = 2, kReach = 1;
+  static constexpr bool kPairs = false;
+  template <int J, bool kInverse, class Near>
+  TRIVELET_HOST_DEVICE static TRIVELET_ALWAYS_INLINE float step(float x, Near near) {
+    constexpr float c = (kInverse ? 1 - J : J) == 0 ? kLift53Predict : kLift53Update;
+    return lift(x, near(-1), near(1), kInverse ? -c : c);
+  }
+};
+
+struct Haar {
+  using Value = float;
+  static constexpr int kSteps = 2, kReach = 1;
+  static constexpr bool kPairs = true;
+  template <int J, bool kInverse, class Near>
+  TRIVELET_HOST_DEVICE static TRIVELET_ALWAYS_INLINE float step(float x, Near near) {
+    if constexpr (kInverse)
+      return J == 0 ? lift_haar(x, near(1), -0.5f) : lift_haar(x, near(-1), 1.0f);
+    else
+      return J == 0 ? lift_haar(x, near(-1), -1.0f) : lift_haar(x, near(1), 0.5f);
+  }
+};
+
+struct STransform {
+  using Value = std::int32_t;
+  static constexpr int kSteps = 2, kReach = 1;
+  static constexpr bool kPairs = true;
+  template <int J, bool kInverse, class Near>
+  TRIVELET_HOST_DEVICE static TRIVELET_ALWAYS_INLINE std::int32_t step(std::int32_t x, Near near) {
+    if constexpr (kInverse)
+      return J == 0 ? wrap_sub(x, near(1) >> 1) : wrap_add(x, near(-1));
+    else
+      return J == 0 ? wrap_sub(x, near(-1)) : wrap_add(x, near(1) >> 1);
+  }
+};
+
+struct Rev53 {
+  using Value = std::int32_t;
+  static constexpr int kSteps = 2, kReach = 1;
+  static constexpr bool kPairs = false;
+  template <int J, bool kInverse, class Near>
+  TRIVELET_HOST_DEVICE static TRIVELET_ALWAYS_INLINE std::int32_t step(std::int32_t x, Near near) {
+    if constexpr (kInverse)
+      return J == 0 ? wrap_sub(x, update53(near(-1), near(1))) : wrap_add(x, predict53(near(-1), near(1)));
+    else
+      return J == 0 ? wrap_sub(x, predict53(near(-1), near(1))) : wrap_add(x, update53(near(-1), near(1)));
+  }
+};
+
+struct Rev137 {
+  using Value = std::int32_t;
+  static constexpr int kSteps = 2, kReach = 3;
+  static constexpr bool kPairs = false;
+  template <int J, bool kInverse, class Near>
+  TRIVELET_HOST_DEVICE static TRIVELET_ALWAYS_INLINE std::int32_t step(std::int32_t x, Near near) {
+    const std::int32_t a = near(-3), b = near(-1), c = near(1), d = near(3);
+    if constexpr (kInverse)
+      return J == 0 ? wrap_sub(x, update137(a, b, c, d)) : wrap_add(x, predict137(a, b, c, d));
+    else
+      return J == 0 ? wrap_sub(x, predict137(a, b, c, d)) : wrap_add(x, update137(a, b, c, d));
+  }
+};
+
+}  // namespace trivelet
