@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Every way that samples may lie in a DICOM file: transfer syntaxes, bits allocated and stored, signs, colours, planes, frames,
+bits beside the values. Files are made here; what decoding gives must be the values that went in, and the DICOM file the same
+again or, where pixels were compressed, one with the same attributes. A sample of all, or with TRIVELET_FULL=1 each.
+JPEG and JPEG-LS are coded by DCMTK's dcmcjpeg and dcmcjpls, where they are.
+
+    dicom_matrix_test.py TRIVELET
+"""
+import itertools
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+try:
+    import numpy as np
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import program  # noqa: E402
+from program import check, run  # noqa: E402
+
+program.path = sys.argv[1]
+ROWS, COLUMNS = 6, 10
+ROOT = "1.2.840.10008.1.2"
+IMPLICIT, EXPLICIT, BIG, DEFLATED, RUNS = ROOT, ROOT + ".1", ROOT + ".2", ROOT + ".1.99", ROOT + ".5"
+TOOLS = {"jpeg": ["dcmcjpeg", "+e1"], "jpeg-ls": ["dcmcjpls", "+el"]}  # lossless
+
+
+def element(group, number, vr, value, syntax):
+    order = ">" if syntax == BIG and group != 2 else "<"
+    value += (b"\0" if vr in ("UI", "OB", "OW") else b" ") * (len(value) % 2)
+    head = struct.pack(order + "HH", group, number)
+    if syntax == IMPLICIT and group != 2:
+        return head + struct.pack("<I", len(value)) + value
+    length = struct.pack(order + "HI", 0, len(value)) if vr in ("OB", "OW") else struct.pack(order + "H", len(value))
+    return head + vr.encode() + length + value
+
+
+def packed_runs(row):
+    """PS3.5 G.3: repeats and literals."""
+    out, at = b"", 0
+    while at < len(row):
+        run_ = 1
+        while at + run_ < len(row) and run_ < 128 and row[at + run_] == row[at]:
+            run_ += 1
+        if run_ > 1:
+            out += bytes([257 - run_, row[at]])
+            at += run_
+            continue
+        end = at + 1
+        while end < len(row) and end - at < 128 and (end + 1 >= len(row) or row[end] != row[end + 1]):
+            end += 1
+        out += bytes([end - at - 1]) + row[at:end]
+        at = end
+    return out + b"\0" * (len(out) % 2)
+
+
+def run_length_frame(words):
+    """`words`: unsigned, (pixels, samples)."""
+    size = words.dtype.itemsize
+    segments = [packed_runs(((words[:, c] >> (8 * b)) & 255).astype("u1").tobytes())
+                for c in range(words.shape[1]) for b in reversed(range(size))]
+    starts = [64 + sum(map(len, segments[:i])) for i in range(len(segments))]
+    return struct.pack("<16I", len(segments), *(starts + [0] * (15 - len(starts)))) + b"".join(segments)
+
+
+def encapsulated(frames):
+    item = lambda data: struct.pack("<HHI", 0xFFFE, 0xE000, len(data)) + data
+    return (struct.pack("<HH2sHI", 0x7FE0, 0x10, b"OB", 0, 0xFFFFFFFF) + item(b"") + b"".join(map(item, frames)) +
+            struct.pack("<HHI", 0xFFFE, 0xE0DD, 0))
+
+
+class Case:
+    def __init__(self, syntax, allocated, stored, top, signed, samples, planar, frames, beside):
+        self.__dict__.update({k: v for k, v in locals().items() if k != "self"})
+
+    def name(self):
+        return (f"{self.syntax} {self.stored} of {self.allocated} bits{' at the top' if self.top else ''}"
+                f"{' signed' if self.signed else ''}, {self.samples} samples{' in planes' if self.planar else ''}, "
+                f"{self.frames} frames, beside: {self.beside}")
+
+    def exists(self):
+        """Whether the standard, or the coder, has it."""
+        if self.planar and self.samples == 1:
+            return False
+        if self.stored == self.allocated and (self.top or self.beside != "zeros"):
+            return False
+        if self.beside == "signs" and (not self.signed or self.top):
+            return False
+        if self.samples == 3 and (self.signed or self.allocated == 32):
+            return False
+        if self.syntax in TOOLS:
+            # DCMTK codes what is there without bits beside it, 16 bits of a sample at most.
+            return (self.allocated < 32 and not self.top and self.beside == "zeros" and not self.signed and
+                    (self.samples == 1 or self.allocated == 8) and not self.planar)
+        return True
+
+    def make(self, seed):
+        """The values, (frames, rows, columns, samples), and the file."""
+        rng = np.random.default_rng(seed)
+        low = -(1 << (self.stored - 1)) if self.signed else 0
+        shape = (self.frames, ROWS, COLUMNS, self.samples)
+        values = rng.integers(low, low + (1 << self.stored), shape, dtype="i8")
+        values[:, 1:3] = values[:, :1]  # something to repeat
+        words = (values & ((1 << self.stored) - 1)) << (self.allocated - self.stored if self.top else 0)
+        if self.beside == "signs":
+            words = values & ((1 << self.allocated) - 1)
+        if self.beside == "overlay":
+            unused = ((1 << self.allocated) - 1) ^ (((1 << self.stored) - 1) << (self.allocated - self.stored if self.top else 0))
+            words = words | (rng.integers(0, 1 << self.allocated, shape, dtype="i8") & unused * (rng.random(shape) < 0.2))
+        uid = {IMPLICIT: IMPLICIT, BIG: BIG, DEFLATED: DEFLATED, RUNS: RUNS}.get(self.syntax, EXPLICIT)
+        return values, self.file(uid, words.astype(f"u{self.allocated // 8}"))
+
+    def file(self, syntax, words):
+        short = lambda e, v: element(0x28, e, "US", struct.pack((">" if syntax == BIG else "<") + "H", v), syntax)
+        text = lambda g, e, vr, v: element(g, e, vr, v.encode(), syntax)
+        meta = b"".join([text(2, 2, "UI", "1.2.840.10008.5.1.4.1.1.7"), text(2, 3, "UI", "1.2.3.4.5"), text(2, 0x10, "UI", syntax),
+                         text(2, 0x12, "UI", "1.2.3.4")])
+        version = struct.pack("<HH2sHI", 2, 1, b"OB", 0, 2) + b"\0\1"
+        meta = element(2, 0, "UL", struct.pack("<I", len(version + meta)), syntax) + version + meta
+        data = b"".join([
+            text(8, 0x16, "UI", "1.2.840.10008.5.1.4.1.1.7"), text(8, 0x18, "UI", "1.2.3.4.5"), text(0x10, 0x10, "PN", "Doe^Jane"),
+            text(0x20, 0xD, "UI", "1.2.3.6"), text(0x20, 0xE, "UI", "1.2.3.7"), short(2, self.samples),
+            text(0x28, 4, "CS", "RGB" if self.samples == 3 else "MONOCHROME2"), short(6, self.planar) if self.samples == 3 else b"",
+            text(0x28, 8, "IS", str(self.frames)), short(0x10, ROWS), short(0x11, COLUMNS), short(0x100, self.allocated),
+            short(0x101, self.stored), short(0x102, (self.allocated if self.top else self.stored) - 1),
+            short(0x103, int(self.signed))])
+        if syntax == RUNS:
+            data += encapsulated([run_length_frame(f.reshape(-1, self.samples)) for f in words])
+        else:
+            pixels = words.transpose(0, 3, 1, 2) if self.planar else words
+            raw = pixels.astype(pixels.dtype.newbyteorder(">" if syntax == BIG else "<")).tobytes()
+            if syntax == BIG and self.allocated == 8:  # OW: two samples to a word
+                raw = np.frombuffer(raw, "u2").byteswap().tobytes()
+            data += element(0x7FE0, 0x10, "OW", raw, syntax)
+        data += element(0xFFFC, 0xFFFC, "OB", b"end", syntax)
+        if syntax == DEFLATED:
+            packer = zlib.compressobj(wbits=-15)
+            data = packer.compress(data) + packer.flush()
+        return bytes(128) + b"DICM" + meta + data
+
+
+def all_cases():
+    syntaxes = [IMPLICIT, EXPLICIT, BIG, DEFLATED, RUNS] + [t for t, c in TOOLS.items() if shutil.which(c[0])]
+    for syntax, (allocated, stored), top, signed, samples, planar, frames, beside in itertools.product(
+            syntaxes, [(8, 8), (8, 6), (16, 16), (16, 12), (16, 9), (32, 32), (32, 20)], [False, True], [False, True], [1, 3],
+            [0, 1], [1, 3], ["zeros", "signs", "overlay"]):
+        case = Case(syntax, allocated, stored, top, signed, samples, planar, frames, beside)
+        if case.exists():
+            yield case
+
+
+def attributes(path):
+    import pydicom
+    ds = pydicom.dcmread(path)
+    return {e.tag: e.value for e in ds if e.tag not in (0x7FE00010, 0x00280006)}
+
+
+def try_case(folder, case, seed, with_pydicom):
+    values, data = case.make(seed)
+    path, coded, again, raw = (os.path.join(folder, n) for n in ("a.dcm", "a.tvl", "again.dcm", "a.raw"))
+    with open(path, "wb") as f:
+        f.write(data)
+    if case.syntax in TOOLS:
+        subprocess.run([*TOOLS[case.syntax], path, path + ".c"], check=True, capture_output=True)
+        os.replace(path + ".c", path)
+    run("encode", path, coded, "-y", "--quiet")
+    first = open(coded, "rb").read()
+    run("encode", path, coded, "-y", "--quiet")
+    check(first == open(coded, "rb").read(), f"{case.name()}: another stream the second time")
+    check("identical" in run("verify", coded, "--against", path), f"{case.name()}: verify")
+    run("decode", coded, raw, "-y", "--quiet")
+    run("decode", coded, again, "-y", "--quiet")
+    kind = f"{'>' if case.syntax == BIG else '<'}{'i' if case.signed else 'u'}{case.allocated // 8}"
+    found = np.frombuffer(open(raw, "rb").read(), kind)
+    good = found.size == values.size and np.array_equal(found.reshape(values.shape), values)
+    check(good, f"{case.name()}: other values")
+    if case.syntax in (IMPLICIT, EXPLICIT, BIG):
+        check(open(again, "rb").read() == data, f"{case.name()}: another file came back")
+    elif with_pydicom:
+        check(attributes(path) == attributes(again), f"{case.name()}: other attributes")
+        run("encode", again, coded, "-y", "--quiet")
+        run("decode", coded, raw, "-y", "--quiet")
+        check(np.array_equal(np.frombuffer(open(raw, "rb").read(), kind), found), f"{case.name()}: the file that came back")
+
+
+def test_unknown_syntaxes(folder):
+    """Nobody's decoder gets what the standard does not know, and no library's words are ours."""
+    path, coded = os.path.join(folder, "u.dcm"), os.path.join(folder, "u.tvl")
+    case = Case(EXPLICIT, 8, 8, False, False, 1, 0, 1, "zeros")
+    for uid, code in (("1.2.3.4.5.6", 5), (ROOT + ".4.100", 5), (ROOT + ".4.70", 4)):
+        data = case.file(EXPLICIT, np.zeros((1, ROWS, COLUMNS, 1), "u1"))
+        data = data.replace(element(2, 0x10, "UI", EXPLICIT.encode(), EXPLICIT), element(2, 0x10, "UI", uid.encode(), EXPLICIT))
+        for size in (len(data), 157, 158, 133):
+            with open(path, "wb") as f:
+                f.write(data[:size])
+            r = subprocess.run([program.path, "encode", path, coded, "-y", "--max-memory", "100M"], capture_output=True, text=True)
+            check(r.returncode in ((code,) if size == len(data) else (4, 5)), f"{uid}, {size} bytes: {r.returncode} {r.stderr}")
+            check(r.stderr.count("\n") == 1, f"{uid}, {size} bytes: {r.stderr}")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    try:
+        import pydicom  # noqa: F401
+        with_pydicom = True
+    except ImportError:
+        with_pydicom = False
+    cases = list(all_cases())
+    chosen = cases if os.environ.get("TRIVELET_FULL") else random.Random(1).sample(cases, 40)
+    for number, case in enumerate(chosen):
+        before = len(program.failures)
+        try_case(folder, case, number, with_pydicom)
+        if len(program.failures) > before:
+            print(f"  in the case {case.name()}")
+    test_unknown_syntaxes(folder)
+if program.failures:
+    sys.exit(1)
+print(f"{len(chosen)} of {len(cases)} cases came back")
