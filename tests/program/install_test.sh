@@ -33,6 +33,29 @@ check "exported functions" diff "$source/capi/exports.txt" "$work/exported"
 check "declared functions" diff "$source/capi/exports.txt" "$work/declared"
 check "name of the library" has <(objdump -p "$lib/libtrivelet.so.1") 'SONAME +libtrivelet\.so\.1$'
 
+# ---- what distributions ask of every file that is run: see TRIVELET_HARDEN
+check "versions agree" "$source/packaging/tag.sh" --check
+stack_guarded=0
+fortified=0
+hardened=
+if grep -q '^TRIVELET_HARDEN:BOOL=ON' "$build/CMakeCache.txt"; then hardened=1; fi
+while IFS= read -r file; do
+  [ "$hardened" ] || break
+  name=${file#"$stage"/}
+  readelf -W -l -d --dyn-syms "$file" >"$work/elf" 2>/dev/null || continue
+  check "$name: bound at once" has "$work/elf" 'FLAGS.*NOW'
+  check "$name: read-only after binding" has "$work/elf" 'GNU_RELRO'
+  check "$name: no code on the stack" has "$work/elf" 'GNU_STACK.* RW '
+  check "$name: at any address" has "$work/elf" 'Elf file type is DYN'
+  if has "$work/elf" __stack_chk_fail; then stack_guarded=$((stack_guarded + 1)); fi
+  if has "$work/elf" '__[a-z]+_chk'; then fortified=$((fortified + 1)); fi
+  check "$name: names no folder of the build" test -z "$(strings -a "$file" | grep -F -m 1 -e "$source/" -e "$build/")"
+done < <(find "$stage" -type f \( -name '*.so*' -o -path '*/bin/*' \))
+if [ "$hardened" ]; then
+  check "stacks are protected" test $stack_guarded -ge 2
+  check "calls of the C library are checked" test $fortified -ge 2
+fi
+
 # ---- the samples
 compiler=${CC:-cc}
 read -ra flags < <(pkg-config --cflags --libs trivelet)
