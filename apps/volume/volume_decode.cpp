@@ -153,6 +153,7 @@ bool belongs_to(const io::Envelope& envelope, const std::string& extension) {
                   : extension == "hdr" || extension == "hdr.gz" || extension == "img" || extension == "img.gz";
   if (f == "nrrd") return single ? extension == "nrrd" || extension == "nrrd.gz" : extension == "nhdr";
   if (f == "metaimage") return single ? extension == "mha" || extension == "mha.gz" : extension == "mhd";
+  if (f == "dicom" && extension == "dcm") return true;  // many DICOM files have no extension
   return extension == f;
 }
 

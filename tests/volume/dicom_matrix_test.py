@@ -166,7 +166,8 @@ def attributes(path):
 
 def try_case(folder, case, seed, with_pydicom):
     values, data = case.make(seed)
-    path, coded, again, raw = (os.path.join(folder, n) for n in ("a.dcm", "a.tvl", "again.dcm", "a.raw"))
+    path, coded, again, raw = (
+        os.path.join(folder, n) for n in ("a.dcm" if seed % 2 else "IM000001", "a.tvl", "again.dcm", "a.raw"))
     with open(path, "wb") as f:
         f.write(data)
     if case.syntax in TOOLS:
