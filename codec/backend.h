@@ -24,8 +24,8 @@ struct BackendOptions {
   SimdLevel simd = SimdLevel::kBest;
   Effort effort = Effort::kMedium;
   Workers workers{};
-  /// Every GOP is coded once, and how the next one begins is told before it is known whether this one moves.
-  bool tells_ahead = false;
+  /// Every GOP is coded once, and how the next one begins is decided before it is known whether this one moves.
+  bool lookahead = false;
   /// GOPs that the CPU may have in work beside each other (gop_lanes.h): they are pushed one after the other, each once.
   int lanes = 1;
   /// CodedGop::samples are wanted of GOPs that were pulled long ago, of as many as GopEncoder::depth() says; else only until
@@ -86,14 +86,29 @@ struct GopChoices {
   GopKey search_key(bool left_key) const { return key_behind(left_key) == GopKey::kFirst ? GopKey::kFirst : key; }
 };
 
-class GopEncoder {
+/// What the two directions of a backend share: GOPs in flight, and the time they take.
+class GopWorker {
  public:
-  virtual ~GopEncoder() = default;
+  virtual ~GopWorker() = default;
   /// GOPs it likes to have in flight before the first pull.
   virtual int depth() const = 0;
-  /// So many GOPs of them may have been pulled and still be used by other threads; 0: a pulled one is used before
-  /// anything else is asked.
-  virtual int lends() const { return 0; }
+  /// Whether the next pull() has nothing to wait for; false where that is not known.
+  virtual bool is_ready() { return false; }
+  virtual double seconds_transform() const = 0;
+  virtual double seconds_coder() const = 0;
+  /// The same of all threads together.
+  virtual double busy_transform() const { return seconds_transform(); }
+  virtual double busy_coder() const { return seconds_coder(); }
+  /// The threads of the host that do the work; null where a device does it, or lanes of such threads (gop_lanes.h).
+  virtual const ThreadPool* pool() const { return nullptr; }
+  virtual bool has_lanes() const { return false; }
+};
+
+class GopEncoder : public GopWorker {
+ public:
+  /// GOPs that may have been pulled and still be used by other threads; 0: a pulled one is used before anything else is
+  /// asked.
+  virtual int outstanding() const { return 0; }
   /// `gop` may be read until it is pulled, or until wait_for_samples() returns.
   virtual void push(const Gop& gop, const GopChoices& choices) = 0;
   /// Coefficients come with their frame gains and motion, whatever choices say.
@@ -107,24 +122,12 @@ class GopEncoder {
   virtual double squared_error(const Gop&, const GopChoices&, const std::vector<std::uint8_t>& /*cuts*/) { return -1; }
   /// False when nothing is pending. Grids in `out` stay valid as long as the encoder.
   virtual bool pull(CodedGop& out) = 0;
-  /// Whether the next pull() has nothing to wait for; false where that is not known.
-  virtual bool is_ready() { return false; }
   /// Returns when no sample of any GOP pushed is going to be read any more.
   virtual void wait_for_samples() noexcept {}
-  virtual double seconds_transform() const = 0;
-  virtual double seconds_coder() const = 0;
-  /// The same of all threads together.
-  virtual double busy_transform() const { return seconds_transform(); }
-  virtual double busy_coder() const { return seconds_coder(); }
-  /// The threads of the host that do the work; null where a device does it, or lanes of such threads (gop_lanes.h).
-  virtual const ThreadPool* pool() const { return nullptr; }
-  virtual bool has_lanes() const { return false; }
 };
 
-class GopDecoder {
+class GopDecoder : public GopWorker {
  public:
-  virtual ~GopDecoder() = default;
-  virtual int depth() const = 0;
   /// `received` and the bytes it points to must stay alive until pulled. With `damage` given, blocks that contradict
   /// themselves become zero and are named there; otherwise they throw BadStream.
   virtual void push(const LayeredGop& received, std::vector<std::string>* damage) = 0;
@@ -133,16 +136,7 @@ class GopDecoder {
   /// The same; `gop` may come back with other memory of the kind that Backend::allocate makes.
   virtual bool exchange(Gop& gop) { return pull(gop); }
   virtual bool pull(CoefficientGop& coefficients) = 0;
-  /// As GopEncoder has it.
-  virtual bool is_ready() { return false; }
   virtual void inverse(CoefficientGop& coefficients, Gop& gop) = 0;
-  virtual double seconds_transform() const = 0;
-  virtual double seconds_coder() const = 0;
-  /// As GopEncoder has them.
-  virtual double busy_transform() const { return seconds_transform(); }
-  virtual double busy_coder() const { return seconds_coder(); }
-  virtual const ThreadPool* pool() const { return nullptr; }
-  virtual bool has_lanes() const { return false; }
 };
 
 struct Backend {

@@ -211,9 +211,6 @@ struct Seconds {
   DecoderStages decoding{};
 };
 
-Seconds seconds_of(const CodecStats& stats, double all) {
-  return {all, stats.seconds_transform, stats.seconds_coder, stats.seconds_container, stats.stages, stats.decoding};
-}
 
 struct Run {
   Seconds encode;
@@ -230,7 +227,8 @@ Seconds encode(const Clip& clip, const EncoderParams& params, const Backend* bac
   encoder.finish();
   const double seconds = clock.seconds();
   used = encoder.params();
-  return seconds_of(encoder.stats(), seconds);
+  const EncoderStages& s = encoder.stats().stages;
+  return {seconds, s.transform.seconds, s.coder.seconds, s.hash.seconds + s.pack.seconds + s.write.seconds, s, {}};
 }
 
 /// Touches all of its memory, as frames have been that are used again: the first time is the system's.
@@ -260,7 +258,8 @@ Seconds decode(const Clip& clip, const Common& common, const Backend* backend, c
     if (!more) break;
     if (error) error->add(clip.gops[i], gop, *pool);
   }
-  return seconds_of(decoder.stats(), seconds);
+  const DecoderStages& s = decoder.stats().decoding;
+  return {seconds, s.transform.seconds, s.coder.seconds, s.read.seconds + s.hash.seconds, {}, s};
 }
 
 double median(std::vector<double> values) {

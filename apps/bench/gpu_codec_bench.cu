@@ -152,7 +152,7 @@ CodecFigure bench_with_search(const VideoInfo& info, const std::vector<Gop>& cli
   BackendOptions of_backend;
   of_backend.threads = options.threads;
   of_backend.effort = params.effort;
-  of_backend.tells_ahead = true;
+  of_backend.lookahead = true;
   const std::unique_ptr<GopEncoder> coder = backend.make_encoder(header, of_backend);
   CodedGop coded;
   LayeredGop layers;

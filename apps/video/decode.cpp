@@ -419,8 +419,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     log::debug("{} {} decoded {} GOPs, one process wrote them", processes->size(), crew.members(),
                fmt::join(gathered.gops, " + "));
   else
-    log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all",
-               stats.seconds_transform, stats.seconds_coder, stats.seconds_container, seconds);
+    log::debug("{:.3f} seconds in all", seconds);
   if (sharing == Sharing::kAlone) {
     log::debug("seconds in the decoder by stage: {}", describe(stages_by_name(stats.decoding), decoding));
     log::debug("{:.3f} to set up, {:.3f} waiting for the decoder, {:.3f} writing: {} is what limits", begun, waited,

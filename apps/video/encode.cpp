@@ -318,8 +318,7 @@ Coded encode_alone(Encoder& encoder, VideoInput& input, const AloneOptions& o, c
   }
   const CodecStats& stats = encoder.stats();
   const double seconds = clock.seconds() - o.begun;
-  log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
-             stats.seconds_coder, stats.seconds_container, o.begun + seconds);
+  log::debug("{:.3f} seconds in all", o.begun + seconds);
   log::debug("seconds in the encoder by stage: {}", describe(stages_by_name(stats.stages), seconds - waited));
   log::debug("{:.3f} looking for scene cuts, while reading", looking);
   log::debug("{:.3f} to set up, {:.3f} waiting for the input, {:.3f} in the encoder: {} is what limits", o.begun,

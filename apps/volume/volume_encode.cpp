@@ -116,8 +116,8 @@ int encode_volume_to(const std::string& input, const std::string& output, const 
   }
   sink.commit();
   const CodecStats& stats = result.stats;
-  log::debug("seconds in the transform {:.3f}, coder {:.3f}, container {:.3f}; {:.3f} in all", stats.seconds_transform,
-             stats.seconds_coder, stats.seconds_container, result.seconds);
+  log::debug("{:.3f} seconds in all, {:.3f} in the transform, {:.3f} in the coder", result.seconds,
+             stats.stages.transform.seconds, stats.stages.coder.seconds);
   const auto bytes = static_cast<double>(info.bytes());
   log::info("{}x{}x{}{} {}, {} bytes, {:.4g} bits per voxel, ratio {:.2f}, {:.1f} MB/s{}", info.width, info.height,
             info.slices, info.volumes > 1 ? fmt::format("x{}", info.volumes) : "", trivelet::to_string(info.voxel.type),

@@ -42,6 +42,28 @@ struct LaneTimes {
   }
 };
 
+/// The times of an encoder or decoder of lanes.
+template <class Base>
+class LaneCounter : public Base {
+ public:
+  bool has_lanes() const override { return true; }
+  double seconds_transform() const override { return times_.transform / lane_count(); }
+  double seconds_coder() const override { return times_.coder / lane_count(); }
+  double busy_transform() const override { return times_.busy_transform; }
+  double busy_coder() const override { return times_.busy_coder; }
+
+ protected:
+  virtual int lane_count() const = 0;
+  /// Adds what `coder` took since `before`, which becomes what it took in all.
+  void count(const Base& coder, LaneTimes& before) {
+    const LaneTimes now = LaneTimes::of(coder);
+    times_.add(std::exchange(before, now), now);
+  }
+
+ private:
+  LaneTimes times_;
+};
+
 /// Lanes, of which some are on their way, in the order in which they were sent.
 template <class Lane>
 class Lanes {
@@ -114,7 +136,7 @@ void copy_frames(const Gop& from, Gop& to, ThreadPool& pool) {
 
 // ----------------------------------------------------------------------------------------------------------- encoding
 
-class EncoderLanes final : public GopEncoder {
+class EncoderLanes final : public LaneCounter<GopEncoder> {
  public:
   EncoderLanes(const StreamHeader& header, const BackendOptions& options, int most)
       : header_(header),
@@ -149,18 +171,14 @@ class EncoderLanes final : public GopEncoder {
     if (lanes_.empty()) return false;
     Lane& lane = lanes_.take();
     lane.worker.wait();
-    const LaneTimes now = LaneTimes::of(*lane.encoder);
-    times_.add(std::exchange(lane.times, now), now);
+    count(*lane.encoder, lane.times);
     out = std::exchange(lane.coded, {});
     out.held = &lane.gop;
     return true;
   }
 
-  bool has_lanes() const override { return true; }
-  double seconds_transform() const override { return times_.transform / lanes_.count(); }
-  double seconds_coder() const override { return times_.coder / lanes_.count(); }
-  double busy_transform() const override { return times_.busy_transform; }
-  double busy_coder() const override { return times_.busy_coder; }
+ protected:
+  int lane_count() const override { return lanes_.count(); }
 
  private:
   struct Lane {
@@ -175,13 +193,12 @@ class EncoderLanes final : public GopEncoder {
 
   StreamHeader header_;
   ThreadPool copying_;
-  LaneTimes times_;
   Lanes<Lane> lanes_;
 };
 
 // ----------------------------------------------------------------------------------------------------------- decoding
 
-class DecoderLanes final : public GopDecoder {
+class DecoderLanes final : public LaneCounter<GopDecoder> {
  public:
   DecoderLanes(const StreamHeader& header, const Reduction& reduction, const BackendOptions& options, int most)
       : header_(header),
@@ -219,20 +236,17 @@ class DecoderLanes final : public GopDecoder {
     }
     lane.decoder->push(*lane.received, lane.damage);
     (void)lane.decoder->pull(out);
-    count(lane);
+    count(*lane.decoder, lane.times);
     return true;
   }
   void inverse(CoefficientGop& coefficients, Gop& gop) override {
     Lane& lane = lanes_.idle();
     lane.decoder->inverse(coefficients, gop);
-    count(lane);
+    count(*lane.decoder, lane.times);
   }
 
-  bool has_lanes() const override { return true; }
-  double seconds_transform() const override { return times_.transform / lanes_.count(); }
-  double seconds_coder() const override { return times_.coder / lanes_.count(); }
-  double busy_transform() const override { return times_.busy_transform; }
-  double busy_coder() const override { return times_.busy_coder; }
+ protected:
+  int lane_count() const override { return lanes_.count(); }
 
  private:
   struct Lane {
@@ -264,7 +278,7 @@ class DecoderLanes final : public GopDecoder {
     for (Lane* lane : lanes_.flying()) begin(*lane);
     Lane& lane = lanes_.take();
     lane.worker.wait();
-    count(lane);
+    count(*lane.decoder, lane.times);
     const int frames = lane.gop.frames();
     gop.set_frames(gop.capacity());
     lane.gop.set_frames(lane.gop.capacity());
@@ -277,15 +291,9 @@ class DecoderLanes final : public GopDecoder {
     return true;
   }
 
-  void count(Lane& lane) {
-    const LaneTimes now = LaneTimes::of(*lane.decoder);
-    times_.add(std::exchange(lane.times, now), now);
-  }
-
   StreamHeader header_;
   Reduction reduction_;
   ThreadPool copying_;
-  LaneTimes times_;
   bool to_samples_ = false;  ///< what is pushed can be begun
   Lanes<Lane> lanes_;
 };

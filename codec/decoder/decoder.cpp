@@ -12,7 +12,6 @@
 #include "codec/base/limits.h"
 #include "codec/cpu/gop_lanes.h"
 #include "codec/decoder/decoder_state.h"
-#include "codec/threads/stopwatch.h"
 #include "codec/threads/trace.h"
 #include "codec/volume/volume_map.h"
 
@@ -206,7 +205,6 @@ Gop Decoder::make_gop() const { return Gop(state_->output, state_->capacity(), s
 
 Decoder::State::ReadPacket Decoder::State::read_next() {
   ReadPacket read;
-  const Stopwatch watch;
   try {
     const trace::Span span("read packet");
     read.packet = spare.try_pop().value_or(nullptr);
@@ -218,7 +216,6 @@ Decoder::State::ReadPacket Decoder::State::read_next() {
   }
   read.damage = std::exchange(found, {});
   read.bytes = bytes_read;
-  read.seconds = watch.seconds();
   return read;
 }
 
@@ -285,7 +282,6 @@ void Decoder::State::read_ahead() {
         timed(reader ? &DecoderStages::wait : &DecoderStages::read,
               [&]() -> std::optional<ReadPacket> { return reader ? reader->packets.pop() : read_next(); });
     stats.stream_bytes = read->bytes;
-    stats.seconds_container += read->seconds;
     for (std::string& line : read->damage)
       if (stats.damage.size() < kMostDamage) stats.damage.push_back(std::move(line));
     later = read->error;
@@ -324,8 +320,6 @@ std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(const Take& take)
     const bool taken = in_stages([&] { return take(*backend); });
     require(taken, ErrorKind::kInternal, "the backend lost a GOP");
   }
-  stats.seconds_transform = backend->seconds_transform();
-  stats.seconds_coder = backend->seconds_coder();
   if (std::exchange(key_damaged, !packet->damage.empty()) && packet->head.key == GopKey::kOpen)
     packet->damage.push_back("the key frame before them is damaged");
   std::sort(packet->damage.begin(), packet->damage.end());  // threads find it in any order
@@ -350,9 +344,7 @@ bool Decoder::State::next(Packet& packet) {
 void Decoder::State::verify(const Gop& gop, Packet& packet) {
   const GopHeader& g = packet.head;
   if (!(packet.whole && g.has_hash && params.verify_hash)) return;
-  const Stopwatch watch;
   const bool same = timed(&DecoderStages::hash, [&] { return checks_are_believed || hash_samples(gop) == g.hash; });
-  stats.seconds_container += watch.seconds();
   if (!same) {
     report("frames " + std::to_string(g.first_frame) + ".." +
            std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) +
@@ -477,7 +469,6 @@ bool Decoder::State::pull(CoefficientGop& coefficients) {
 void Decoder::inverse(CoefficientGop& coefficients, Gop& gop) {
   state_->in_stages([&] { state_->backend->inverse(coefficients, gop); });
   std::copy(coefficients.times.begin(), coefficients.times.end(), gop.times().begin());
-  state_->stats.seconds_transform = state_->backend->seconds_transform();
 }
 
 }  // namespace trivelet

@@ -53,7 +53,6 @@ struct Decoder::State : StreamLayout {
     std::exception_ptr error;        ///< instead; what follows may be read all the same
     std::vector<std::string> damage;
     std::uint64_t bytes = 0;  ///< read so far
-    double seconds = 0;
   };
   /// A thread that reads packets while those before are decoded. Its thread alone then uses the reading half below.
   struct Reader {

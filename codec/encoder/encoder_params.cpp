@@ -191,7 +191,7 @@ bool rounds_by_cost(const EncoderParams& p) {
 
 bool rounds_along_motion(const EncoderParams& p) { return p.effort == Effort::kSlow && rounds_by_cost(p); }
 
-bool tells_ahead(const EncoderParams& p) { return p.motion != Motion::kOff && !p.has_byte_target() && p.psnr <= 0; }
+bool uses_lookahead(const EncoderParams& p) { return p.motion != Motion::kOff && !p.has_byte_target() && p.psnr <= 0; }
 
 KeySchedule::Begins KeySchedule::next(int frames, bool begins_scene) {
   const bool first = first_;

@@ -24,7 +24,7 @@ bool rounds_by_cost(const EncoderParams& resolved);
 bool rounds_along_motion(const EncoderParams& params);
 
 /// Whether GOPs may have motion and each is coded once: backends may then begin with the next ones (GopChoices::key).
-bool tells_ahead(const EncoderParams& resolved);
+bool uses_lookahead(const EncoderParams& resolved);
 
 /// The header of a stream with resolved parameters.
 StreamHeader make_header(const VideoInfo& video, const EncoderParams& params);

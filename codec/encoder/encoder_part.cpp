@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "codec/base/bytes.h"
-#include "codec/encoder/encoder_state.h"
+#include "codec/encoder/encoder_core.h"
 #include "codec/threads/trace.h"
 
 namespace trivelet {
@@ -109,28 +109,19 @@ class PartEncoder::Bytes final : public ByteSink {
 /// A GOP that may still have to be measured.
 struct PartEncoder::Kept {
   Gop samples;
-  bool free = false;                                     ///< and the samples were given back
-  std::optional<Encoder::State::Judgement> judgement{};  ///< where it is to be said whether it is
+  bool free = false;                  ///< and the samples were given back
+  std::optional<MeasureTask> task{};  ///< where settle() says whether it is
 };
 
 PartEncoder::PartEncoder(const VideoInfo& info, const EncoderParams& params, const Backend* backend)
-    : sink_(std::make_unique<Bytes>()) {
-  encoder_.reset(new Encoder(info, params, *sink_, backend, true));
+    : sink_(std::make_unique<Bytes>()), core_(std::make_unique<EncoderCore>(info, params, *sink_, backend, this)) {
   head_ = sink_->take();
-  encoder_->state_->hand_over = [this](Encoder::State::Work& work, Encoder::State::Judgement* judgement) {
-    take(&work, judgement);
-  };
-  encoder_->state_->hand_over_errors = [this](std::uint64_t number, std::vector<double> errors) {
-    const std::lock_guard lock(mutex_);
-    measured_.push_back({number, std::move(errors)});
-    --measuring_;
-  };
-  encoder_->state_->hand_over_written = [this](const Encoder::State::Pending& p) { take_written(&p); };
 }
 
 PartEncoder::~PartEncoder() = default;
 
-const StreamHeader& PartEncoder::header() const { return encoder_->state_->header; }
+const StreamHeader& PartEncoder::header() const { return core_->context().header; }
+const EncoderParams& PartEncoder::params() const { return core_->context().params; }
 KeySchedule PartEncoder::schedule() const { return {header(), params()}; }
 
 Gop PartEncoder::make_gop() {
@@ -142,11 +133,10 @@ Gop PartEncoder::make_gop() {
       return gop;
     }
   }
-  return encoder_->make_gop();
+  return Gop(header().video, header().gop_frames, core_->context().backend.allocate);
 }
 
 void PartEncoder::push(Gop gop, const GopTask& task) {
-  Encoder::State& s = *encoder_->state_;
   auto kept = std::make_unique<Kept>();
   kept->samples = std::move(gop);
   const Gop& samples = kept->samples;
@@ -154,27 +144,28 @@ void PartEncoder::push(Gop gop, const GopTask& task) {
     const std::lock_guard lock(mutex_);
     kept_[task.number] = std::move(kept);
   }
-  Encoder::State::Pending p = s.accept(samples.frames());
+  PendingGop p = core_->accept(samples.frames());
   p.number = task.number;
   p.first_frame = task.first_frame;
   p.anew = task.anew;
   p.run = task.run;
-  if (!task.seed.empty() && !s.seed) {
+  if (!task.seed.empty() && !core_->search().seed()) {
     ByteReader in(task.seed.data(), task.seed.size(), "what the first GOP told");
-    s.seed = Encoder::State::Seed();
-    s.seed->visit(in);
+    TargetSearch::Seed seed;
+    seed.visit(in);
+    core_->search().set_seed(std::move(seed));
   }
-  const std::uint64_t number = p.number;
   free_uploaded();
-  // A device still has those that are measured, for the finisher to fetch.
-  const bool needed = s.header.profile == Profile::kDense && s.params.measure_errors && !s.finisher;
+  // A device still has those that are measured, for its threads to fetch.
+  const EncoderContext& context = core_->context();
+  const bool needed = context.measures() && !core_->has_threads();
   if (needed) p.samples = &samples;
-  s.push(samples, std::move(p));
-  if (s.spool) take_waiting();
+  core_->push(samples, std::move(p));
+  if (core_->spooled()) take_waiting();
   // Others are free where a device has them: there is no more page-locked memory than is read into.
-  if (needed || s.coder->depth() == 1 || s.params.psnr > 0 || s.spool) return;
+  if (needed || context.coder->depth() == 1 || context.has_target()) return;
   const std::lock_guard lock(mutex_);
-  const auto found = kept_.find(number);
+  const auto found = kept_.find(task.number);
   if (found == kept_.end()) return;
   uploading_ = std::move(found->second->samples);
   found->second->free = true;
@@ -182,44 +173,14 @@ void PartEncoder::push(Gop gop, const GopTask& task) {
 
 void PartEncoder::free_uploaded() {
   const trace::Span span("wait for samples");
-  encoder_->state_->coder->wait_for_samples();
+  core_->wait_for_samples();
   const std::lock_guard lock(mutex_);
   if (uploading_) free_.push_back(*std::exchange(uploading_, std::nullopt));
 }
 
-// Where nothing but its own samples is needed to measure a GOP, that waits until those before are known; with motion the
-// key frame before has to be at hand, and GOPs that begin anew begin anew here, too.
-void PartEncoder::take(void* done, void* how) {
-  auto& work = *static_cast<Encoder::State::Work*>(done);
-  auto* judgement = static_cast<Encoder::State::Judgement*>(how);
-  Encoder::State& s = *encoder_->state_;
-  const Encoder::State::Pending& gop = judgement ? judgement->gop : work.gop;
-  GopRecord r;
-  r.number = gop.number;
-  r.anew = gop.anew;
-  r.info = s.index.back();
-  s.index.clear();
-  r.bytes = sink_->take();
-  r.size = r.bytes.size();
-  r.asks = judgement && s.is_told_later(gop);
-  if (judgement) {
-    r.predicted = judgement->predicted;
-    r.measured_at = judgement->measured_at;
-  }
-  const bool measured = !r.measured_at.empty();
-  {
-    const std::lock_guard lock(mutex_);
-    if (r.asks) kept_.at(r.number)->judgement = std::move(*judgement);
-    if (measured) ++measuring_;
-    done_.push_back(std::move(r));
-  }
-  if (measured) s.begin_judging(std::move(*judgement));
-}
-
 namespace {
 
-template <class Seed>
-std::vector<std::uint8_t> bytes_of(Seed seed) {
+std::vector<std::uint8_t> serialise(TargetSearch::Seed seed) {
   ByteWriter out;
   seed.visit(out);
   return std::move(out.bytes);
@@ -227,61 +188,62 @@ std::vector<std::uint8_t> bytes_of(Seed seed) {
 
 }  // namespace
 
-// With a target a GOP is measured when it is coded, as what runs learn from GOP to GOP is known here.
-void PartEncoder::take_written(const void* pending) {
-  const auto& p = *static_cast<const Encoder::State::Pending*>(pending);
-  Encoder::State& s = *encoder_->state_;
+// Where nothing but its own samples is needed to measure a GOP, it is measured once those before are known. With a target
+// it was measured when it was coded, as what runs learn from GOP to GOP is known here.
+void PartEncoder::gop_written(WrittenGop gop) {
   GopRecord r;
-  r.number = p.number;
-  r.anew = p.anew;
-  r.info = s.index.back();
-  s.index.clear();
+  r.number = gop.number;
+  r.anew = gop.anew;
+  r.info = std::move(gop.info);
+  r.predicted = std::move(gop.predicted);
+  r.measured_at = std::move(gop.measured_at);
+  r.asks = gop.undecided.has_value();
   r.bytes = sink_->take();
   r.size = r.bytes.size();
-  if (r.number == 0 && s.seed) r.seed = bytes_of(*s.seed);
+  if (r.number == 0 && core_->search().seed()) r.seed = serialise(*core_->search().seed());
   const std::lock_guard lock(mutex_);
+  if (r.asks) kept_.at(r.number)->task = std::move(*gop.undecided);
+  if (!r.measured_at.empty()) ++measuring_;
   done_.push_back(std::move(r));
 }
 
-void PartEncoder::take_waiting() {
-  Encoder::State& s = *encoder_->state_;
-  const Encoder::State::Spooled& spooled = s.spooled.back();
-  GopRecord r;
-  r.number = spooled.gop.number;
-  r.anew = spooled.gop.anew;
-  r.waits = true;
-  r.waiting = s.waiting(spooled);
-  r.info = r.waiting.info;
-  if (r.number == 0) r.seed = bytes_of(*s.seed);
+void PartEncoder::errors_measured(std::uint64_t number, std::vector<double> errors) {
   const std::lock_guard lock(mutex_);
-  waiting_[r.number] = s.spooled.size() - 1;
+  measured_.push_back({number, std::move(errors)});
+  --measuring_;
+}
+
+void PartEncoder::take_waiting() {
+  const SpooledGops& spooled = *core_->spooled();
+  const std::size_t last = spooled.size() - 1;
+  GopRecord r;
+  r.number = spooled.gop(last).number;
+  r.anew = spooled.gop(last).anew;
+  r.waits = true;
+  r.waiting = spooled.waiting(last);
+  r.info = r.waiting.info;
+  if (r.number == 0) r.seed = serialise(*core_->search().seed());
+  const std::lock_guard lock(mutex_);
+  waiting_[r.number] = last;
   done_.push_back(std::move(r));
 }
 
 void PartEncoder::fit(std::uint64_t number, std::uint64_t bytes, double slope) {
-  Encoder::State& s = *encoder_->state_;
   const auto found = waiting_.find(number);
   require(found != waiting_.end(), ErrorKind::kInternal, "bytes for a GOP that was not coded here");
-  s.spool->rewind();
-  s.write_fitted(s.spooled.at(found->second), bytes, slope);
+  core_->write_spooled(found->second, bytes, slope);
   waiting_.erase(found);
 }
 
 std::size_t PartEncoder::most_asked() const {
-  const Encoder::State& s = *encoder_->state_;
-  return s.finisher ? static_cast<std::size_t>(std::max(4, s.coder->depth() / 2)) : 3;
+  return core_->has_threads() ? static_cast<std::size_t>(std::max(4, core_->context().coder->depth() / 2)) : 3;
 }
 
-void PartEncoder::advance() {
-  Encoder::State& s = *encoder_->state_;
-  s.drain(s.coder->depth());
-}
+void PartEncoder::advance() { core_->drain(core_->context().coder->depth()); }
 
 void PartEncoder::flush() {
-  Encoder::State& s = *encoder_->state_;
   free_uploaded();
-  s.drain(0);
-  if (s.finisher) s.finisher->wait(0);
+  core_->flush();
 }
 
 std::optional<GopRecord> PartEncoder::next() {
@@ -302,7 +264,7 @@ bool PartEncoder::kept(std::uint64_t number) const {
 }
 
 std::vector<GopErrors> PartEncoder::take_errors() {
-  if (encoder_->state_->finisher) encoder_->state_->finisher->check_judges();
+  core_->check_measuring();
   const std::lock_guard lock(mutex_);
   return std::exchange(measured_, {});
 }
@@ -313,7 +275,6 @@ std::size_t PartEncoder::unsettled() const {
 }
 
 void PartEncoder::settle(std::uint64_t number, const std::vector<std::size_t>& layers) {
-  Encoder::State& s = *encoder_->state_;
   std::unique_ptr<Kept> kept;
   {
     const std::lock_guard lock(mutex_);
@@ -324,10 +285,10 @@ void PartEncoder::settle(std::uint64_t number, const std::vector<std::size_t>& l
     if (!layers.empty()) ++measuring_;
   }
   if (!layers.empty()) {
-    require(kept->judgement && *std::max_element(layers.begin(), layers.end()) < kept->judgement->cuts.size(),
+    require(kept->task && *std::max_element(layers.begin(), layers.end()) < kept->task->cuts.size(),
             ErrorKind::kInternal, "a GOP is settled at layers that it does not have");
-    kept->judgement->measured_at = layers;
-    s.begin_judging(std::move(*kept->judgement));
+    kept->task->layers = layers;
+    core_->begin_measuring(std::move(*kept->task));
   }
   const std::lock_guard lock(mutex_);
   if (!kept->free) free_.push_back(std::move(kept->samples));

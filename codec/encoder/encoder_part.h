@@ -18,6 +18,7 @@
 #include <optional>
 #include <vector>
 
+#include "codec/encoder/encoder_observer.h"
 #include "codec/encoder/encoder_params.h"
 #include "codec/format/stream_writer.h"
 #include "codec/measure/measuring_plan.h"
@@ -59,14 +60,17 @@ struct GopErrors {
   std::vector<double> errors;
 };
 
-class PartEncoder {
+class EncoderCore;
+
+/// Used by one thread, but for make_gop(), which any thread may call.
+class PartEncoder final : public EncoderObserver {
  public:
   /// As Encoder.
   PartEncoder(const VideoInfo& info, const EncoderParams& params, const Backend* backend = nullptr);
-  ~PartEncoder();
+  ~PartEncoder() override;
 
   const StreamHeader& header() const;
-  const EncoderParams& params() const { return encoder_->params(); }
+  const EncoderParams& params() const;
   /// For whoever deals out GOPs.
   KeySchedule schedule() const;
   /// What stands before the first GOP of the stream.
@@ -91,11 +95,13 @@ class PartEncoder {
   /// Makes the packet of a GOP that waits, of so many bytes; `slope` as BytePlan says. next() gives it.
   void fit(std::uint64_t number, std::uint64_t bytes, double slope);
 
+  // EncoderObserver: of its own encoder alone
+  void gop_written(WrittenGop gop) override;
+  void errors_measured(std::uint64_t number, std::vector<double> errors) override;
+
  private:
   struct Kept;
   class Bytes;
-  void take(void* work, void* judgement);
-  void take_written(const void* pending);
   void take_waiting();
   void free_uploaded();
   bool kept(std::uint64_t number) const;
@@ -109,8 +115,8 @@ class PartEncoder {
   std::size_t measuring_ = 0;                     ///< GOPs
   std::map<std::uint64_t, std::size_t> waiting_;  ///< where they are among those spooled
   std::vector<Gop> free_;
-  std::optional<Gop> uploading_;      ///< on its way to a device
-  std::unique_ptr<Encoder> encoder_;  ///< last: its threads use the others
+  std::optional<Gop> uploading_;       ///< on its way to a device
+  std::unique_ptr<EncoderCore> core_;  ///< last: its threads use the others
 };
 
 class StreamAssembly {

@@ -1,4 +1,4 @@
-// Searches for motion of several GOPs at once (BackendOptions::tells_ahead). A search is as long as its slowest region,
+// Searches for motion of several GOPs at once (BackendOptions::lookahead). A search is as long as its slowest region,
 // which takes a small part of the device; other GOPs fill it meanwhile.
 //
 // Whether the GOP before left a key may turn out when a GOP was searched (GopChoices::search_key): it is searched as if it

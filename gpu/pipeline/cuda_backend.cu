@@ -131,7 +131,7 @@ std::unique_ptr<DeviceMotionSearch> make_search(const StreamHeader& header, cons
 std::unique_ptr<MotionAhead> make_searches(const StreamHeader& header, const BackendOptions& options,
                                            const PipelineOptions& pipeline) {
   constexpr std::size_t kShare = 2;
-  if (!header.motion || !options.tells_ahead) return nullptr;
+  if (!header.motion || !options.lookahead) return nullptr;
   check(cudaSetDevice(pipeline.device), "cudaSetDevice");
   const std::size_t memory = pipeline.max_memory > 0 ? pipeline.max_memory : usable_memory();
   // What stands in a work queue behind a search waits for all of it: each stream shall have its own.
@@ -149,7 +149,7 @@ class CudaEncoder final : public GopEncoder {
         ahead_(make_searches(header, options, pipeline)),
         search_(ahead_ ? nullptr : make_search(header, pipeline)),
         slots_(header.motion && !ahead_ ? 1 : pipeline.slots),
-        lends_(header.motion && !ahead_ ? 0 : pipeline.lent),
+        outstanding_(header.motion && !ahead_ ? 0 : pipeline.lent),
         pipeline_(header, beside_searches(pipeline), &pool_) {
     if (header.motion && !ahead_) motion_ = make_motion_decisions(header, options, search_.get());
   }
@@ -159,7 +159,7 @@ class CudaEncoder final : public GopEncoder {
     const int slots = pipeline_.slots();
     return ahead_ && slots == slots_ ? slots + ahead_->most() : slots;
   }
-  int lends() const override { return lends_; }
+  int outstanding() const override { return outstanding_; }
 
   void push(const Gop& gop, const GopChoices& choices) override { push(gop, choices, false); }
   void push_again(const Gop& gop, const GopChoices& choices) override { push(gop, choices, true); }
@@ -193,7 +193,7 @@ class CudaEncoder final : public GopEncoder {
  private:
   PipelineOptions beside_searches(PipelineOptions options) const {
     options.slots = slots_;
-    options.lent = lends_;
+    options.lent = outstanding_;
     if (options.max_memory > 0)
       options.max_memory -= ahead_ ? ahead_->device_bytes() : search_ ? search_->device_bytes() : 0;
     return options;
@@ -213,7 +213,7 @@ class CudaEncoder final : public GopEncoder {
   ThreadPool pool_;
   std::unique_ptr<MotionAhead> ahead_;          // null: the GOPs of a stream with motion are in flight alone
   std::unique_ptr<DeviceMotionSearch> search_;  // for motion_
-  int slots_, lends_;                           // of the pipeline, as many as are wanted
+  int slots_, outstanding_;                           // of the pipeline, as many as are wanted
   EncodePipeline pipeline_;
   bool reserved_ = false;                    // memory for ahead_, and for what comes behind it
   std::optional<MotionAhead::Found> taken_;  // the GOP that is coded next
@@ -274,7 +274,7 @@ void CudaEncoder::search_ahead(const Gop& gop, const GopChoices& choices) {
 
 bool CudaEncoder::has_room() const {
   const int slots = pipeline_.slots();
-  return pipeline_.in_flight() < std::max(1, slots - std::min(lends_, slots / 2));
+  return pipeline_.in_flight() < std::max(1, slots - std::min(outstanding_, slots / 2));
 }
 
 // Codes what is found, but for what the pipeline has no room for; it waits until so many GOPs are in the pipeline. With

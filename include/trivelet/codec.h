@@ -30,7 +30,7 @@
 // functions return by reference lives as long as the object. Samples and coefficients are used during the call only.
 // Errors are trivelet::Error (include/trivelet/error.h): BadArgument for parameters, Gops and frames that do not fit;
 // Unsupported for what a device cannot do and, reading, for versions, features and limits; BadStream for damage; what a
-// sink or source throws, Io, passes through, as does std::bad_alloc. After one an Encoder is good for nothing but to be
+// sink or source throws, Io, passes through, as does std::bad_alloc. After an error an Encoder can only be
 // destroyed. A Decoder that threw BadStream in a pull goes on behind that GOP in the next one if its header is intact.
 // The stream format is described in codec/FORMAT.md.
 #pragma once
@@ -54,7 +54,7 @@
 
 namespace trivelet {
 
-class PartEncoder;  // makes some GOPs of a stream for another process to put together
+class EncoderCore;
 class GivenBytes;   // for ReadPlan (plan.h), which runs the half of a decoder that reads
 class RangeSet;
 
@@ -160,9 +160,6 @@ struct CodecStats {
   std::uint64_t frames = 0;
   std::uint64_t samples = 0;
   std::uint64_t stream_bytes = 0;  ///< written by the encoder, read by the decoder
-  double seconds_transform = 0;
-  double seconds_coder = 0;         ///< quantiser and zerotree coder
-  double seconds_container = 0;     ///< packing, CRC, hash, reading or writing
   EncoderStages stages;             ///< of an encoder
   DecoderStages decoding;           ///< the same of a decoder
   std::uint64_t damaged_gops = 0;   ///< decoder with keep_partial: GOPs with missing or damaged chunks
@@ -202,10 +199,7 @@ class Encoder {
   const EncoderParams& params() const;
 
  private:
-  friend class PartEncoder;
-  Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend, bool of_parts);
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<EncoderCore> core_;
 };
 
 // --------------------------------------------------------------------------------------------------------- decode

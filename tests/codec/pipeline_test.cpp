@@ -148,7 +148,7 @@ class DeepEncoder final : public GopEncoder {
       : coder_(cpu_backend().make_encoder(header, options)), silent_(silent) {}
   bool is_ready() override { return !silent_ && !done_.empty(); }
   int depth() const override { return 6; }
-  int lends() const override { return 3; }
+  int outstanding() const override { return 3; }
   void push(const Gop& gop, const GopChoices& choices) override {
     EXPECT_LT(static_cast<int>(done_.size()), depth());
     coder_->push(gop, choices);

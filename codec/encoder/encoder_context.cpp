@@ -1,0 +1,93 @@
+#include "codec/encoder/encoder_context.h"
+
+#include <cstring>
+
+#include "codec/cpu/gop_lanes.h"
+#include "codec/cpu/motion_gop.h"
+#include "codec/encoder/encoder_params.h"
+#include "codec/encoder/key_plan.h"
+#include "codec/transform/frame_gains.h"
+
+namespace trivelet {
+
+namespace {
+
+/// The predictive profile and rounding along motion are the CPU's, whatever other backend there is.
+const Backend& backend_for(const EncoderParams& params, const Backend* backend) {
+  const bool needs_cpu = params.profile == Profile::kPredictive || rounds_along_motion(params);
+  const bool fits = backend && (!needs_cpu || std::strcmp(backend->name, cpu_backend().name) == 0);
+  return fits ? *backend : cpu_backend();
+}
+
+}  // namespace
+
+EncoderContext::EncoderContext(const VideoInfo& video, const EncoderParams& asked, const Backend* given,
+                               bool keeps_samples)
+    : params(resolve(video, asked)),
+      header(make_header(video, params)),
+      fewer_layers(asked.layers == 0),
+      backend(backend_for(asked, given)),
+      pool(params.threads, params.workers) {
+  const std::vector<std::uint8_t> head = serialise(header);
+  (void)parse_stream_header(head.data(), head.size());  // what a decoder would refuse is refused here
+  BackendOptions options{params.threads, params.simd, params.effort, params.workers, uses_lookahead(params)};
+  options.keeps_samples = keeps_samples && measures() && !header.motion;
+  const auto gop_frames = static_cast<std::uint64_t>(header.gop_frames);
+  const std::uint64_t gops = video.frames / gop_frames + (video.frames % gop_frames > 0);
+  if (!has_target()) options.lanes = lanes_for(header, options, encoding_memory(header), gops);  // each is coded once
+  coder = backend.make_encoder(header, options);
+}
+
+std::vector<std::uint8_t> EncoderContext::gains(int gop_frames) const {
+  if (header.lossless || !params.even_ends || header.layout != Layout::kT2d) return {};
+  return even_frame_gains(gop_frames, header.temporal_levels, header.temporal);
+}
+
+GopChoices EncoderContext::choices(const PendingGop& p, double step) const {
+  GopChoices c;
+  c.step = static_cast<float>(step);
+  c.frame_gains = gains(p.frames);
+  c.motion = params.motion;
+  c.key = p.wanted_key;
+  c.key_if_closed = KeyPlan::closed(header, p.frames);
+  c.passes = has_target();
+  // Towards a target a plane more is coded than is sent, about (target_search.cpp).
+  if (rounds_by_cost(params)) c.rounding_step = c.passes ? 2 * c.step : c.step;
+  return c;
+}
+
+EncoderStages EncoderContext::stages() const {
+  const std::lock_guard lock(mutex_);
+  return stages_;
+}
+
+void EncoderContext::add_coded(const StageTime& transform_before, double busy_coder_before,
+                               const StageTime& all) const {
+  if (!coder->pool()) {
+    if (!coder->has_lanes()) return add_time(&EncoderStages::wait, all);
+    const auto [transform, code_blocks] = shared_out(all.seconds, coder->busy_transform() - transform_before.busy,
+                                                     coder->busy_coder() - busy_coder_before);
+    add_time(&EncoderStages::transform, transform);
+    return add_time(&EncoderStages::coder, code_blocks);
+  }
+  const StageTime transform{coder->seconds_transform() - transform_before.seconds,
+                            coder->busy_transform() - transform_before.busy};
+  add_time(&EncoderStages::transform, transform);
+  add_time(&EncoderStages::coder, {all.seconds - transform.seconds, all.busy - transform.busy});
+}
+
+void EncoderContext::add_time(StageTime EncoderStages::*stage, const StageTime& time) const {
+  const std::lock_guard lock(mutex_);
+  (stages_.*stage).seconds += time.seconds;
+  (stages_.*stage).busy += time.busy;
+}
+
+// Of the pools that the caller's thread uses.
+ThreadPool::Times EncoderContext::pool_times() const {
+  const ThreadPool::Times own = pool.times();
+  if (!coder->pool()) return own;
+  const ThreadPool::Times backends = coder->pool()->times();
+  return {own.seconds + backends.seconds, own.busy + backends.busy};
+}
+
+}  // namespace trivelet

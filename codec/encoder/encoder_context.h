@@ -1,0 +1,77 @@
+// What the parts of an encoder share: its parameters, the stream's header, the backend, and the time of its stages.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "codec/backend.h"
+#include "codec/base/container.h"
+#include "codec/encoder/gop_work.h"
+#include "codec/rate/rate_control.h"
+#include "codec/threads/parallel.h"
+#include "codec/threads/stage_timer.h"
+#include "trivelet/codec.h"
+
+namespace trivelet {
+
+/// Constant once it is made, but for `coder` and `pool`, which only the thread that calls the encoder uses, and for the
+/// times, which any thread may add to.
+class EncoderContext {
+ public:
+  /// A null backend means the CPU. `keeps_samples`: as BackendOptions has it, where errors are measured.
+  EncoderContext(const VideoInfo& video, const EncoderParams& asked, const Backend* given, bool keeps_samples);
+
+  const EncoderParams params;  ///< with every default resolved
+  const StreamHeader header;
+  const bool fewer_layers;  ///< layers of GOPs that are too small for so many may be empty
+  const Backend& backend;
+  std::unique_ptr<GopEncoder> coder;
+  ThreadPool pool;  ///< of rate control and chunks
+
+  bool has_target() const { return params.has_byte_target() || params.psnr > 0; }
+  /// Whether errors of layers are measured at constant quality.
+  bool measures() const { return header.profile == Profile::kDense && params.measure_errors; }
+  std::vector<std::uint8_t> gains(int gop_frames) const;
+  GopChoices choices(const PendingGop& p, double step) const;
+  int layers_for(const RateControl& control, const Cuts& final, double lambda) const {
+    return fewer_layers ? control.layers_worth(final, lambda) : header.layers;
+  }
+
+  /// f(), and its time to a stage. `alone`: by the calling thread without a pool. Any thread may call it with `alone`.
+  template <class F>
+  auto timed(StageTime EncoderStages::*stage, bool alone, const F& f) const {
+    struct Add {
+      const EncoderContext& context;
+      StageTime EncoderStages::*stage;
+      StageTime time{};
+      ~Add() { context.add_time(stage, time); }
+    } add{*this, stage};
+    const StageTimer timer(add.time, [this, alone] { return alone ? ThreadPool::Times() : pool_times(); });
+    return f();
+  }
+  /// What the backend does, f(), and its time to the stages that it is.
+  template <class F>
+  void code(const F& f) const {
+    const StageTime before{coder->seconds_transform(), coder->busy_transform()};
+    const double busy_coder_before = coder->busy_coder();
+    StageTime all;
+    {
+      const StageTimer timer(all, [this] { return pool_times(); });
+      f();
+    }
+    add_coded(before, busy_coder_before, all);
+  }
+  EncoderStages stages() const;
+
+ private:
+  void add_coded(const StageTime& transform_before, double busy_coder_before, const StageTime& all) const;
+  void add_time(StageTime EncoderStages::*stage, const StageTime& time) const;
+  ThreadPool::Times pool_times() const;
+
+  mutable std::mutex mutex_;
+  mutable EncoderStages stages_;
+};
+
+}  // namespace trivelet

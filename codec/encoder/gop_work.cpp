@@ -1,0 +1,66 @@
+#include "codec/encoder/gop_work.h"
+
+#include "codec/encoder/encoder_context.h"
+#include "codec/format/chunk_check.h"
+#include "codec/measure/measuring_plan.h"
+#include "codec/threads/trace.h"
+
+namespace trivelet {
+
+std::uint64_t PendingGop::motion_bytes() const {
+  std::uint64_t bytes = 0;
+  if (motion)
+    for (const auto& section : motion->sections) bytes += section.size();
+  return bytes;
+}
+
+void PendingGop::take_motion(const CodedGop& coded) {
+  motion = coded.motion;
+  if (motion) frame_gains.clear();
+}
+
+void make_chunks(const StreamHeader& header, const LayeredGop& layers, GopChunks& out, ThreadPool* with) {
+  const int distances = header.spatial_levels + 1;
+  const int per_layer = header.temporal_bands() * distances;
+  out.bytes.resize(static_cast<std::size_t>(header.layers * per_layer));
+  out.entries.resize(out.bytes.size());
+  const auto make = [&](int i) {
+    const auto n = static_cast<std::size_t>(i);
+    out.bytes[n] =
+        write_chunk(header, layers, i / per_layer, i % per_layer / distances, header.spatial_levels - i % distances);
+    out.entries[n] = chunk_entry(out.bytes[n]);
+  };
+  if (with) return with->parallel_for(header.layers * per_layer, [&](int i, int) { make(i); });
+  for (int i = 0; i < header.layers * per_layer; ++i) make(i);
+}
+
+void divide_gop(const EncoderContext& context, GopWork& work, ThreadPool* with) {
+  const trace::Span span("layers and chunks");
+  const StreamHeader& header = context.header;
+  work.layers.frames = work.gop.frames;
+  if (header.profile == Profile::kDense) {
+    context.timed(&EncoderStages::layers, !with, [&] {
+      work.control = std::make_unique<RateControl>(header, work.coded, with);
+      const RateControl& control = *work.control;
+      const double unit = header.lossless ? 1 : static_cast<double>(work.gop.step);
+      const Cuts final = control.complete();
+      work.cuts = control.layers(final, unit * unit, context.layers_for(control, final, unit * unit));
+    });
+  }
+  context.timed(&EncoderStages::pack, !with, [&] {
+    work.control ? work.control->divide(work.cuts, work.layers) : divide_by_plan(work.coded, work.layers);
+    make_chunks(header, work.layers, work.chunks, with);
+  });
+}
+
+std::vector<double> predicted_errors(const StreamHeader& header, const RateControl& control,
+                                     const std::vector<Cuts>& layers) {
+  std::vector<double> errors;
+  for (const Cuts& cuts : layers) {
+    const bool exact = header.lossless && cuts == control.complete();
+    errors.push_back(exact ? kExactLayer : control.mean_error(cuts));
+  }
+  return errors;
+}
+
+}  // namespace trivelet

@@ -1,0 +1,59 @@
+// Writes a stream: its boxes, the packets of its GOPs, and at the end the index.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "codec/encoder/encoder_context.h"
+#include "codec/encoder/gop_work.h"
+
+namespace trivelet {
+
+/// Knows the position in the stream and what was written. Used by one thread at a time: where an OutputStage runs, by its
+/// thread that writes, from the first GOP until that has ended; else by the thread that calls the encoder. Any thread may
+/// ask for counts().
+class PacketWriter {
+ public:
+  PacketWriter(EncoderContext& context, ByteSink& sink) : context_(context), sink_(sink) {}
+
+  /// The signature, the header and the boxes before the first GOP. Throws BadArgument for boxes that no stream has.
+  void write_head();
+  /// `errors`: of the layers, mean squared; none where they come later, in index().
+  void write_packet(const PendingGop& p, const LayeredGop& layers, const GopChunks& chunks,
+                    const std::vector<double>& errors);
+  /// A GOP with a target, divided at the cuts of its layers. `divided` has its frames, and is used for its memory.
+  void write_cut(const PendingGop& p, RateControl& control, const std::vector<Cuts>& layers,
+                 const std::vector<double>& errors, LayeredGop& divided);
+  /// Index and end.
+  void write_end();
+
+  /// What a packet begins with, but for what is known of its chunks.
+  static GopHeader packet_header(const PendingGop& p);
+
+  std::uint64_t position() const { return position_; }
+  std::vector<GopInfo>& index() { return index_; }
+  /// The entry of the packet written last, for an observer that keeps the index itself.
+  GopInfo take_entry();
+
+  struct Counts {
+    std::uint64_t gops = 0;
+    std::uint64_t bytes = 0;
+  };
+  Counts counts() const;
+
+ private:
+  void check_boxes(const std::vector<ExtraBox>& boxes) const;
+  void write(const void* data, std::size_t size);
+  void write_box(const char* type, const std::vector<std::uint8_t>& payload);
+
+  EncoderContext& context_;
+  ByteSink& sink_;
+  std::vector<GopInfo> index_;
+  std::uint64_t position_ = 0;
+  std::uint64_t frames_ = 0;
+  mutable std::mutex mutex_;
+  Counts counts_;
+};
+
+}  // namespace trivelet

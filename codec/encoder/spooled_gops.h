@@ -1,0 +1,57 @@
+// GOPs that are coded and wait in a temporary file until the bytes that each may take are known.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "codec/encoder/encoder_context.h"
+#include "codec/encoder/packet_writer.h"
+#include "codec/measure/sample_error.h"
+#include "codec/rate/byte_plan.h"
+#include "codec/rate/spool.h"
+
+namespace trivelet {
+
+/// Used by the thread that calls the encoder alone.
+class SpooledGops {
+ public:
+  /// `path`: as EncoderParams::spool_path.
+  SpooledGops(EncoderContext& context, PacketWriter& writer, const std::string& path)
+      : context_(context), writer_(writer), spool_(path) {}
+
+  std::size_t size() const { return gops_.size(); }
+  /// `measured`: errors as far as GOPs were measured.
+  void add(const PendingGop& p, RateControl& control, const RateCurve& curve, const MeasuredErrors& measured);
+  /// What BytePlan needs of a GOP.
+  WaitingGop waiting(std::size_t n) const;
+  const PendingGop& gop(std::size_t n) const { return gops_.at(n).gop; }
+  /// Writes all, within the target.
+  void write_all();
+  /// Writes one, of so many bytes; `slope` as BytePlan says.
+  void write(std::size_t n, std::uint64_t budget, double slope);
+  /// The file is read after what was written to it.
+  void rewind() { spool_.rewind(); }
+
+ private:
+  struct Spooled {
+    PendingGop gop;
+    long offset = 0;  ///< in the spool
+    RateCurve curve;
+    std::uint64_t least = 0;  ///< as WaitingGop has it
+    MeasuredErrors errors;
+  };
+
+  RateControl load(const Spooled& s);
+
+  EncoderContext& context_;
+  PacketWriter& writer_;
+  Spool spool_;
+  std::vector<Spooled> gops_;
+  std::map<std::tuple<int, bool, GopKey>, std::unique_ptr<StreamGeometry>> geometries_;
+};
+
+}  // namespace trivelet

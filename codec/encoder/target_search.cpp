@@ -1,0 +1,406 @@
+#include "codec/encoder/target_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "codec/base/frame_times.h"
+#include "codec/encoder/encoder_params.h"
+#include "codec/rate/byte_plan.h"
+
+namespace trivelet {
+
+namespace {
+
+// Cuts cost least where a plane ends everywhere: half a plane away the same bytes bring up to 0.4 dB less (luma of
+// mobile CIF at 1 bit per pixel). So with a target the step is chosen such that all planes but the last one just meet
+// it, this near, in octaves.
+constexpr double kAligned = 0.03;
+
+// The finest and coarsest step that a target is tried with. Samples are integers, so errors below those of a step of
+// 0.05 (a variance of 0.0002) vanish in rounding. With a target in bytes it may be finer still: what is coded too finely
+// is cut again, what is coded too coarsely takes fewer bytes than there are.
+constexpr double kFinestStep = 0.05;
+constexpr double kFinestStepForBytes = 0.02;
+constexpr double kCoarsestStep = 1e6;  // larger than any coefficient
+
+// By how many octaves the step should grow for `of_planes`, the amount with plane 1 as the last, to become `wanted`;
+// `of_all` is the amount with plane 0. Amounts are bytes or errors.
+double octaves_off(double of_planes, double of_all, double wanted) {
+  const double per_octave = std::log2(std::max(of_planes, 1e-9) / std::max(of_all, 1e-9));
+  // A plane that changes next to nothing tells nothing about the way to go: no slope is taken to be flatter than this,
+  // and no step is longer than two planes; the caller looks again after it.
+  constexpr double kLeastPerOctave = 0.25;
+  constexpr double kLongest = 2.0;
+  const double limited =
+      per_octave < 0 ? std::min(per_octave, -kLeastPerOctave) : std::max(per_octave, kLeastPerOctave);
+  return std::clamp(std::log2(wanted / std::max(of_planes, 1e-9)) / limited, -kLongest, kLongest);
+}
+
+}  // namespace
+
+TargetSearch::TargetSearch(EncoderContext& context, ErrorMeasurer& measurer, KeyPlan& keys)
+    : context_(context), measurer_(measurer), keys_(keys), step_(context.params.step) {
+  const int bits = context.header.video.format.bits;
+  if (context.params.psnr > 0) {
+    const double peak = (1 << bits) - 1;
+    target_error_ = peak * peak / std::pow(10.0, context.params.psnr / 10);
+    // Where to begin; code_to_psnr() finds the step. Uniform errors of a step have step^2 / 12; the dead zone, and planes
+    // that are left out behind it, allow a finer one.
+    step_ = std::clamp(std::sqrt(5 * target_error_), 0.05, 1e6);
+  }
+  if (context.params.has_byte_target()) step_ = std::exp2(bits - 4);  // 16 of 8 bits: halved until it is fine enough
+}
+
+// ---------------------------------------------------------------------------------------------------------------- runs
+
+void TargetSearch::begin_run(const PendingGop& p) {
+  if (!p.run || p.number == 0 || !context_.has_target()) return;
+  require(seed_.has_value(), ErrorKind::kInternal, "a run of GOPs begins before the first GOP told anything");
+  step_ = seed_->step;
+  correction_ = seed_->correction;
+  aligned_slope_ = seed_->aligned_slope;
+  run_.assign(1, seed_->curve);
+  needed_slope_ = seed_->needed_slope;
+  amounts_before_.reset();
+  measurer_.begin_run();
+}
+
+// ----------------------------------------------------------------------------------------------------- step of a GOP
+
+// A target finds the step before a GOP is coded: from what the GOP before took, if this one is like it, else from a
+// sample. Then next to nothing is coded that the target does not need. Only as long as the rest of the video may turn out
+// to be quite another is a plane coded in reserve, but for its refinement.
+
+// `needed_for` tells of amounts with which step all that is coded meets the target. `alike`: octaves between the
+// activities of GOPs of which one tells about the other. False where nothing is to be known before coding.
+template <class Needed>
+bool TargetSearch::find_step(const Gop& gop, double finest, double alike, const Needed& needed_for) {
+  constexpr int kMostRounds = 6;
+  constexpr double kFarthest = 2;    // octaves that a step is changed by at most
+  constexpr double kReliable = 0.5;  // octaves finer than what was coded that its amounts still tell about
+  constexpr double kFiner = 0.3;     // octaves that the next try is finer than it should be, for then it is reliable
+  like_before_ = false;
+  if (context_.header.motion) return false;  // the sample is of whole pictures
+  StepSample windows = context_.timed(&EncoderStages::coder, true,
+                                      [&] { return StepSample(context_.header, gop, context_.params.simd); });
+  if (!windows.worth_it()) return false;
+  constexpr double kNoActivity = 1e-4;  // as good as
+  const double activity = std::max(windows.activity(), kNoActivity);
+  const auto keep = [&](double wanted) { step_ = std::clamp(wanted, finest, kCoarsestStep); };
+  if (amounts_before_) {
+    const double more = activity / activity_before_;
+    StepAmounts likely;
+    likely.add(*amounts_before_, more * gop.frames() / frames_before_);
+    const double wanted = needed_for(likely);
+    keep(wanted);
+    like_before_ = std::abs(std::log2(more)) < alike;
+  }
+  activity_before_ = activity;
+  if (like_before_ && step_ > amounts_before_->step * std::exp2(-kReliable)) return true;
+  PendingGop p;
+  p.frames = gop.frames();
+  context_.timed(&EncoderStages::coder, false, [&] {
+    for (int round = 0; round < kMostRounds; ++round) {
+      const double tried = step_;
+      const StepAmounts amounts = windows.at(context_.choices(p, step_), context_.pool);
+      const double octaves = std::log2(needed_for(amounts) / tried);
+      keep(tried * std::exp2(std::max(octaves, -kFarthest) - (octaves < -kReliable ? kFiner : 0)));
+      if (octaves < -kReliable && step_ != tried) continue;
+      if (context_.params.psnr > 0 && measurer_.sample_tells_errors()) {
+        GopChoices coded_with = context_.choices(p, step_);
+        coded_with.step = static_cast<float>(tried);
+        correction_ = windows.excess(coded_with, step_, context_.pool);
+        keep(needed_for(amounts));
+      }
+      break;
+    }
+  });
+  return true;
+}
+
+// A GOP through the backend, with the step of now; `again`: the one before, with another step, its coefficients were kept.
+RateControl TargetSearch::coded_at_once(const Gop& gop, bool again, PendingGop& p) {
+  return coded_as(gop, context_.choices(p, step_), again, p);
+}
+
+// … once, as it seems.
+RateControl TargetSearch::coded_once(const Gop& gop, bool spare, bool measured_whole, PendingGop& p) {
+  GopChoices choice = context_.choices(p, step_);
+  if (context_.header.profile == Profile::kDense) {
+    choice.passes = measured_whole;  // else no coefficients need be kept
+    choice.spare_last_pass = spare;
+  }
+  return coded_as(gop, choice, false, p);
+}
+
+RateControl TargetSearch::coded_as(const Gop& gop, const GopChoices& choice, bool again, PendingGop& p) {
+  CodedGop coded;
+  context_.code([&] {
+    again ? context_.coder->push_again(gop, choice) : context_.coder->push(gop, choice);
+    require(context_.coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
+  });
+  p.step = choice.step;
+  p.rounding_step = choice.rounding_step;
+  p.frame_gains = choice.frame_gains;
+  p.take_motion(coded);
+  return context_.timed(&EncoderStages::layers, false,
+                        [&] { return RateControl(context_.header, coded, &context_.pool); });
+}
+
+// Of a GOP that was coded with the step of now and so many planes more than are needed.
+void TargetSearch::keep_amounts(const RateControl& control, int frames, int more_planes) {
+  amounts_before_ = StepAmounts(control, step_, more_planes);
+  frames_before_ = frames;
+}
+
+// ------------------------------------------------------------------------------------------------------- target: PSNR
+
+// The cuts with which the GOP has the error wanted, and their slope. The error predicted is that of coefficients; what
+// the samples really have is measured, and made good for. kNot: it is as that of the GOPs before. False: even all that
+// was coded errs more.
+bool TargetSearch::cut_to_error(const Gop& gop, const PendingGop& p, RateControl& control, Measured how, Cuts& best,
+                                double& best_slope) {
+  constexpr double kNear = 0.03;                                       // dB from the target that are good enough
+  const double surely_near = how == Measured::kBySample ? 0.1 : 0.25;  // dB that one correction makes good
+  constexpr int kMostAttempts = 8;                                     // each a decoding
+  constexpr double kFewer = 1.005;  // of the error wanted: above it the step is at fault
+  const auto samples = static_cast<double>(control.samples());
+  double best_distance = 1e9;
+  double before = -1;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    Cuts cuts;
+    double slope = 0;
+    context_.timed(&EncoderStages::layers, false,
+                   [&] { cuts = control.with_error(target_error_ / correction_ * samples, slope); });
+    const bool all = slope < RateControl::kEverything;
+    if (how == Measured::kNot || (attempt > 0 && before < surely_near && !all && !p.motion)) {
+      best = std::move(cuts);
+      best_slope = slope;
+      return !all || control.error(best) * correction_ <= target_error_ * kFewer * samples;
+    }
+    const double actual = std::max(1e-9, how == Measured::kBySample ? measurer_.likely_error(gop, p, control, cuts)
+                                                                    : measurer_.decoded_error(gop, p, control, cuts));
+    const double distance = std::abs(10 * std::log10(actual / target_error_));
+    const auto correct = [&] {
+      correction_ = std::clamp(actual / std::max(1e-9, control.error(cuts) / samples), 0.01, 1e6);
+    };
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = cuts;
+      best_slope = slope;
+    }
+    if (all && actual > target_error_ * kFewer) {
+      correct();
+      return false;
+    }
+    if (distance < kNear || distance == before) return true;
+    before = distance;
+    correct();
+  }
+  return true;
+}
+
+TargetSearch::Coded TargetSearch::code_to_psnr(const Gop& gop, PendingGop& p) {
+  constexpr double kAlike = 0.3;
+  constexpr int kMostAge = 8;         // GOPs
+  constexpr int kMostAlignments = 4;  // each a coding, of the first GOP
+  constexpr double kFarOff = 0.25;    // octaves that are worth a coding of the first GOP of another run
+  constexpr double kReserve = 0.12;   // octaves finer than needed, for what is not known exactly
+  const double all_samples = static_cast<double>(context_.header.samples(gop.frames()));
+  const auto needed_for = [&](const StepAmounts& a) {
+    return a.step_for(a.errors, target_error_ / correction_ * all_samples) * std::exp2(-kReserve);
+  };
+  const bool found = find_step(gop, kFinestStep, kAlike, needed_for);
+  const bool by_sample = found && measurer_.sample_tells_errors();
+  const bool first = p.number == 0;
+  const double near_enough = first ? 2 * kAligned : kFarOff;
+  const int most_alignments = first ? kMostAlignments : p.run ? 2 : 1;
+  for (int alignments = 0, codings = 0;; ++codings) {
+    // What the samples err more is much the same in all GOPs of a scene.
+    const bool measures = !found || !like_before_ || ++corrected_age_ >= kMostAge || codings > 0;
+    if (measures) corrected_age_ = 0;
+    const Measured how = !measures ? Measured::kNot : by_sample ? Measured::kBySample : Measured::kWhole;
+    RateControl control =
+        found ? coded_once(gop, false, how == Measured::kWhole, p) : coded_at_once(gop, codings > 0, p);
+    const auto samples = static_cast<double>(control.samples());
+    Cuts best;
+    double slope = 0;
+    if (!cut_to_error(gop, p, control, how, best, slope) && step_ > 1.2 * kFinestStep) {
+      if (!found) correction_ = 1;
+      const double finer = found ? std::min(needed_for({control, step_}), step_ * std::exp2(-kReserve)) : step_ / 2;
+      step_ = std::max(kFinestStep, finer);
+      continue;
+    }
+    const double octaves = octaves_off(control.error(control.planes(1)), control.error(control.complete()),
+                                       target_error_ / correction_ * samples);
+    const double aligned = std::clamp(step_ * std::exp2(octaves), kFinestStep, kCoarsestStep);
+    if (!found && std::abs(octaves) > near_enough && ++alignments < most_alignments) {
+      step_ = aligned;
+      continue;
+    }
+    std::vector<Cuts> layers = context_.timed(&EncoderStages::layers, false, [&] {
+      const double lambda = std::exp2(slope);
+      return control.layers(best, lambda, context_.layers_for(control, best, lambda));
+    });
+    measurer_.measure(gop, p, control, layers);
+    keep_amounts(control, p.frames, 0);
+    keys_.coded(p.places());
+    if (!found) step_ = aligned;  // the next one's
+    if (first) seed_ = {step_, correction_, aligned_slope_, needed_slope_, {}};
+    return {std::move(control), std::move(layers), {}};
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------ target: bytes
+
+// A slope for the whole video is found when all of it is known; until then what was coded, more finely than will be
+// needed, waits in a file.
+
+double TargetSearch::run_bytes(double log2_slope) const {
+  double sum = 0;
+  for (const RateCurve& c : run_) sum += c.bytes(log2_slope);
+  return sum;
+}
+
+// What the GOPs up to this one may take, while only part of the video is known.
+TargetSearch::Budget TargetSearch::budget_for(const PendingGop& p) const {
+  const std::uint64_t so_far = p.first_frame + static_cast<std::uint64_t>(p.frames);
+  const std::uint64_t all = context_.header.video.frames > 0 ? std::max(context_.header.video.frames, so_far) : 0;
+  const FrameTime first = p.times.front();
+  const FrameTime last{end_of(p.times), 0};
+  Budget b;
+  if (context_.params.target_bytes == 0)
+    b.share = bytes_wanted(context_.header.video, context_.params, p.frames, first, last);
+  else if (all > 0)
+    b.share = bytes_wanted(context_.header.video, context_.params, static_cast<double>(all), first, last) * p.frames /
+              static_cast<double>(all);
+  double known = p.frames;
+  for (const RateCurve& c : run_) known += c.frames();
+  b.known = b.share * known / p.frames;
+  b.may_be_last = all <= so_far;
+  const double rest = all == 0 ? 1 : 1 - static_cast<double>(so_far) / static_cast<double>(all);
+  b.unknown = rest / (1 + static_cast<double>(run_.size()));
+  return b;
+}
+
+// With which step a GOP would take these amounts such that it and those before, all at one slope, take what they may.
+double TargetSearch::step_within(const Budget& budget, const StepAmounts& amounts) const {
+  double low = std::log2(kFinestStepForBytes);
+  double high = std::log2(kCoarsestStep);
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    const double bytes = run_bytes(2 * middle + needed_slope_) + amounts.at(amounts.bytes, std::exp2(middle));
+    (bytes > kBodyShare * budget.known ? low : high) = middle;
+  }
+  if (budget.may_be_last) return std::exp2(high);
+  // Films begin with little to see, which would take all the bytes of its time: as long as next to nothing is known about
+  // the rest, steps that are finer than the eye needs are not believed in.
+  const double doubted = context_.header.video.format.bits - 7;
+  const double trust = (1 - budget.unknown) * (1 - budget.unknown);
+  return std::exp2(high < doubted ? doubted + trust * (high - doubted) : high);
+}
+
+TargetSearch::Coded TargetSearch::code_to_bytes(const Gop& gop, PendingGop& p) {
+  constexpr double kFirstTry = 4;  // of samples of 8 bits: coarser steps are known with it, finer ones are not
+  Budget budget = budget_for(p);
+  if (budget.share > 0) {
+    const double before = step_;
+    if (p.number == 0) step_ = kFirstTry * std::exp2(context_.header.video.format.bits - 8);
+    // What the last one takes wrongly no other makes good.
+    const double alike = budget.may_be_last ? 0.2 : 0.8;
+    if (find_step(gop, kFinestStepForBytes, alike, [&](const StepAmounts& a) { return step_within(budget, a); }))
+      return code_found(gop, p, budget);
+    step_ = before;
+  }
+  constexpr int kMostHalvings = 12;    // of the step, for a GOP: 72 dB
+  constexpr int kMostAlignments = 6;   // of the first GOP; the next ones follow it
+  constexpr double kFinerSlope = 0.3;  // octaves between the finest slope coded and the one needed: some cuts to choose
+  constexpr double kPlenty = 40;       // times the GOP's share: what takes more is fine enough for any slope
+  for (int attempt = 0;; ++attempt) {
+    RateControl control = coded_at_once(gop, attempt > 0, p);
+    add_to_run(control, p);
+    const double finest = run_.back().bytes(RateCurve::kLeast);
+    // Once there is something to compare with, what counts is the slope of the whole.
+    const double finest_slope = 2 * std::log2(step_);
+    double expected_slope = finest_slope;
+    if (budget.share == 0) {  // nothing is known about the rate: as fine as makes sense
+      if (step_ > 1 && attempt == 0) {
+        run_.pop_back();
+        step_ = 1;
+        continue;
+      }
+    } else {
+      const double slope = slope_for(run_, budget.known);
+      const bool too_coarse = slope < finest_slope + kFinerSlope && finest < kPlenty * budget.share;
+      const double octaves = octaves_off(static_cast<double>(control.body_bytes(control.planes(1)) + p.motion_bytes()),
+                                         finest, kBodyShare * budget.known);
+      if (too_coarse && attempt < kMostHalvings && step_ > kFinestStepForBytes) {
+        run_.pop_back();
+        step_ /= 2;
+        continue;
+      }
+      if (p.number == 0) {
+        if (std::abs(octaves) > kAligned && attempt < kMostAlignments) {
+          run_.pop_back();
+          step_ = std::clamp(step_ * std::exp2(octaves), kFinestStepForBytes, kCoarsestStep);
+          continue;
+        }
+        aligned_slope_ = slope - finest_slope;
+      }
+      expected_slope = slope;
+      step_ =
+          std::clamp(std::exp2((slope - aligned_slope_) / 2), kFinestStepForBytes, kCoarsestStep);  // the next one's
+    }
+    return held(gop, p, std::move(control), expected_slope);
+  }
+}
+
+// With the step that find_step() found.
+TargetSearch::Coded TargetSearch::code_found(const Gop& gop, PendingGop& p, const Budget& budget) {
+  constexpr double kUncertain = 0.5;  // above it a plane in reserve
+  constexpr double kReserve = 0.1;    // octaves finer than needed, for what is not known exactly
+  constexpr double kReserveOfUnknown = 0.4;
+  constexpr double kReserveOfLast = 0.15;  // what others would make good
+  constexpr int kMostCodings = 4;
+  const bool plane_more = budget.unknown > kUncertain;
+  const double reserve = kReserve + kReserveOfUnknown * budget.unknown;
+  step_ = plane_more ? step_ / 2 : step_ * std::exp2(budget.may_be_last ? -kReserveOfLast : -reserve);
+  for (int coding = 1;; ++coding) {
+    step_ = std::max(step_, kFinestStepForBytes);
+    RateControl control = coded_once(gop, plane_more, false, p);
+    add_to_run(control, p);
+    keep_amounts(control, p.frames, plane_more ? 1 : 0);
+    if (budget.may_be_last && coding < kMostCodings && run_bytes(RateCurve::kLeast) < budget.known &&
+        step_ > kFinestStepForBytes) {
+      run_.pop_back();
+      step_ = std::min(step_ / 1.2, step_within(budget, *amounts_before_) * std::exp2(-kReserveOfLast));
+      continue;
+    }
+    if (plane_more && p.number == 0)
+      needed_slope_ = slope_for(run_, amounts_before_->bytes[0]) - 2 * std::log2(amounts_before_->step);
+    const double expected_slope = std::max(slope_for(run_, budget.known), 2 * std::log2(step_));
+    step_ = amounts_before_->step;  // if nothing else is known about the next one
+    return held(gop, p, std::move(control), expected_slope);
+  }
+}
+
+void TargetSearch::add_to_run(const RateControl& control, const PendingGop& p) {
+  run_.push_back(
+      context_.timed(&EncoderStages::layers, false, [&] { return RateCurve(control, p.motion_bytes(), p.frames); }));
+}
+
+// The GOP waits for the others. Its errors are measured where it will probably be cut.
+TargetSearch::Coded TargetSearch::held(const Gop& gop, const PendingGop& p, RateControl control,
+                                       double expected_slope) {
+  const double lambda = std::exp2(expected_slope);
+  const std::vector<Cuts> layers = context_.timed(&EncoderStages::layers, false, [&] {
+    return control.layers(control.at(lambda), lambda, context_.header.layers);
+  });
+  measurer_.measure(gop, p, control, layers);
+  keys_.coded(p.places());
+  if (p.number == 0) seed_ = {step_, correction_, aligned_slope_, needed_slope_, run_.front()};
+  return {std::move(control), {}, run_.back()};
+}
+
+}  // namespace trivelet

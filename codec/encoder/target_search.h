@@ -1,0 +1,99 @@
+// Finds the steps and cuts with which GOPs meet a target: a PSNR, GOP by GOP, or bytes, of the whole video.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "codec/encoder/encoder_context.h"
+#include "codec/encoder/error_measurer.h"
+#include "codec/encoder/key_plan.h"
+#include "codec/measure/step_sample.h"
+#include "codec/rate/rate_control.h"
+#include "codec/rate/spool.h"
+
+namespace trivelet {
+
+/// Used by the thread that calls the encoder alone. Each GOP is coded once or more with the context's backend; what it
+/// took tells the step of the next one.
+class TargetSearch {
+ public:
+  TargetSearch(EncoderContext& context, ErrorMeasurer& measurer, KeyPlan& keys);
+
+  /// What the first GOP of a stream tells all runs.
+  struct Seed {
+    double step = 0;  ///< of the next GOP, as of all others here
+    double correction = 1;
+    double aligned_slope = 0;
+    double needed_slope = 0;
+    RateCurve curve;
+
+    template <class IO>
+    void visit(IO& io) {
+      io.real(step);
+      io.real(correction);
+      io.real(aligned_slope);
+      io.real(needed_slope);
+      curve.visit(io);
+    }
+  };
+  const std::optional<Seed>& seed() const { return seed_; }
+  void set_seed(Seed seed) { seed_ = std::move(seed); }
+
+  /// Forgets what was learnt from GOP to GOP, if this GOP begins a run.
+  void begin_run(const PendingGop& p);
+  /// The step with which the next GOP is coded; without a target that of all.
+  double step() const { return step_; }
+
+  /// A GOP that was coded.
+  struct Coded {
+    RateControl control;
+    std::vector<Cuts> layers;  ///< towards a PSNR
+    RateCurve curve;           ///< towards bytes
+  };
+  /// Codes a GOP that has the PSNR wanted at the last of its layers.
+  Coded code_to_psnr(const Gop& gop, PendingGop& p);
+  /// Codes a GOP more finely than the bytes of the whole will need.
+  Coded code_to_bytes(const Gop& gop, PendingGop& p);
+
+ private:
+  enum class Measured { kNot, kBySample, kWhole };
+  struct Budget {
+    double share = 0;    ///< of the GOP, in bytes; 0: nothing is known about the rate
+    double known = 0;    ///< of it and all before
+    double unknown = 0;  ///< how little they say about the rest of the video, from 1 down
+    bool may_be_last = false;
+  };
+
+  template <class Needed>
+  bool find_step(const Gop& gop, double finest, double alike, const Needed& needed_for);
+  RateControl coded_at_once(const Gop& gop, bool again, PendingGop& p);
+  RateControl coded_once(const Gop& gop, bool spare, bool measured_whole, PendingGop& p);
+  RateControl coded_as(const Gop& gop, const GopChoices& choice, bool again, PendingGop& p);
+  void keep_amounts(const RateControl& control, int frames, int more_planes);
+  bool cut_to_error(const Gop& gop, const PendingGop& p, RateControl& control, Measured how, Cuts& best,
+                    double& best_slope);
+  Budget budget_for(const PendingGop& p) const;
+  double run_bytes(double log2_slope) const;
+  double step_within(const Budget& budget, const StepAmounts& amounts) const;
+  Coded code_found(const Gop& gop, PendingGop& p, const Budget& budget);
+  void add_to_run(const RateControl& control, const PendingGop& p);
+  Coded held(const Gop& gop, const PendingGop& p, RateControl control, double expected_slope);
+
+  EncoderContext& context_;
+  ErrorMeasurer& measurer_;
+  KeyPlan& keys_;
+  double step_;                 ///< of the next GOP
+  double target_error_ = 0;     ///< mean squared
+  double aligned_slope_ = 2.7;  ///< log2 of the slope at which all planes but the last are sent, over that of the step
+  double needed_slope_ = 0.7;   ///< the same where all planes are sent
+  double correction_ = 1;       ///< target PSNR: measured error over the predicted one
+  int corrected_age_ = 0;       ///< GOPs since that was measured
+  std::optional<StepAmounts> amounts_before_;  ///< of the GOP before, in the same run
+  int frames_before_ = 0;                      ///< of the GOP before
+  double activity_before_ = 0;                 ///< of the GOP before
+  bool like_before_ = false;                   ///< the GOP pushed last is like that one
+  std::vector<RateCurve> run_;  ///< of the first GOP and those of this run, which the steps of the next ones follow
+  std::optional<Seed> seed_;
+};
+
+}  // namespace trivelet

@@ -1,0 +1,95 @@
+// Where key frames stand (key_plan.h): the states of the GOP before, and what each allows.
+
+#include "codec/encoder/key_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace trivelet {
+namespace {
+
+using KeyBefore = KeyPlan::KeyBefore;
+
+EncoderParams moving() {
+  EncoderParams p;
+  p.motion = Motion::kOn;
+  p.gop_frames = 16;
+  p.temporal_levels = 3;
+  return p;
+}
+
+VideoInfo video(std::uint64_t frames) {
+  VideoInfo v;
+  v.width = 64;
+  v.height = 48;
+  v.frames = frames;
+  return v;
+}
+
+struct Fixture {
+  explicit Fixture(EncoderParams asked = moving(), std::uint64_t frames = 160)
+      : params(resolve(video(frames), asked)), header(make_header(video(frames), params)), keys(header, params) {}
+  EncoderParams params;
+  StreamHeader header;
+  KeyPlan keys;
+  const MotionPlaces with_key{16, GopKey::kLast};
+  const MotionPlaces without{15, GopKey::kFirst};
+};
+
+TEST(KeyPlan, AGopIsOpenBehindAKeyFrameAlone) {
+  Fixture f;
+  ASSERT_TRUE(f.with_key.ends_with_key(f.header.temporal_levels));
+  ASSERT_FALSE(f.without.ends_with_key(f.header.temporal_levels));
+  EXPECT_EQ(f.keys.before(), KeyBefore::kNone);
+  EXPECT_EQ(f.keys.next(16, false), GopKey::kLast);
+  f.keys.coded(&f.with_key);
+  EXPECT_EQ(f.keys.before(), KeyBefore::kSamples);
+  EXPECT_EQ(f.keys.next(16, false), GopKey::kOpen);
+  EXPECT_EQ(f.keys.next(16, true), GopKey::kLast) << "the schedule closes it";
+  f.keys.coded(&f.without);
+  EXPECT_EQ(f.keys.before(), KeyBefore::kNone);
+  f.keys.coded(&f.with_key);
+  f.keys.coded(nullptr);
+  EXPECT_EQ(f.keys.before(), KeyBefore::kNone) << "it turned out not to move";
+}
+
+TEST(KeyPlan, CoefficientsLeaveNoSamples) {
+  Fixture f;
+  f.keys.coefficients_pushed();
+  EXPECT_EQ(f.keys.before(), KeyBefore::kNone);
+  f.keys.coded(&f.with_key);
+  f.keys.coefficients_pushed();
+  EXPECT_EQ(f.keys.before(), KeyBefore::kCoefficients);
+  EXPECT_NE(f.keys.next(16, false), GopKey::kOpen);
+  f.keys.coded(&f.with_key);
+  EXPECT_EQ(f.keys.next(16, false), GopKey::kOpen);
+}
+
+TEST(KeyPlan, WhatWasDrainedIsKnownApart) {
+  Fixture f;
+  f.keys.coded(&f.with_key);
+  EXPECT_FALSE(f.keys.drained_key());
+  f.keys.drained(&f.with_key);
+  EXPECT_TRUE(f.keys.drained_key());
+  f.keys.coded(nullptr);
+  EXPECT_TRUE(f.keys.drained_key());
+  f.keys.drained(nullptr);
+  EXPECT_FALSE(f.keys.drained_key());
+}
+
+TEST(KeyPlan, ShortGopsBeginWithTheirKey) {
+  Fixture f;
+  EXPECT_EQ(f.keys.next((1 << f.header.temporal_levels) - 1, true), GopKey::kFirst);
+  EXPECT_EQ(KeyPlan::closed(f.header, 16), GopKey::kLast);
+  EXPECT_EQ(KeyPlan::closed(f.header, 15), GopKey::kFirst);
+}
+
+TEST(KeyPlan, WithoutMotionNoGopIsOpen) {
+  EncoderParams p = moving();
+  p.motion = Motion::kOff;
+  Fixture f(p);
+  f.keys.coded(&f.with_key);
+  EXPECT_EQ(f.keys.next(16, false), GopKey::kFirst);
+}
+
+}  // namespace
+}  // namespace trivelet
