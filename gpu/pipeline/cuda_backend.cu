@@ -429,7 +429,7 @@ bool CudaDecoder::pull(Gop& gop, bool may_exchange) {
 // GOPs on the device at once. The dense profile's kernels wait for their longest segments, and other GOPs fill the
 // device meanwhile.
 constexpr int kFastSlots = 3, kDenseSlots = 32;
-// Results that are divided and written while the device codes others (encoder_finish.cpp). Rate control of the dense
+// Results that are divided and written while the device codes others (output_stage.h). Rate control of the dense
 // profile takes a thread of the host about ten times as long as a full device the GOP.
 constexpr int kFastLent = 3, kDenseLent = 12;
 // With motion an encoder lifts and searches, which the device is busier with: more in flight are no faster, and take the
