@@ -26,10 +26,11 @@ struct BackendOptions {
   Workers workers{};
   /// Every GOP is coded once, and how the next one begins is decided before it is known whether this one moves.
   bool lookahead = false;
-  /// GOPs that the CPU may have in work beside each other (gop_lanes.h): they are pushed one after the other, each once.
+  /// GOPs that the CPU may have in work beside each other (gop_lanes.h): they are pushed one after the other, each
+  /// once.
   int lanes = 1;
-  /// CodedGop::samples are wanted of GOPs that were pulled long ago, of as many as GopEncoder::depth() says; else only until
-  /// the GOP is given back.
+  /// CodedGop::samples are wanted of GOPs that were pulled long ago, of as many as GopEncoder::depth() says; else only
+  /// until the GOP is given back.
   bool keeps_samples = false;
 };
 
@@ -70,8 +71,8 @@ struct GopChoices {
   Motion motion = Motion::kOff;           ///< streams with motion only
   GopKey key = GopKey::kFirst;            ///< of a GOP with motion; open: that before has left a key frame, …
   GopKey key_if_closed = GopKey::kFirst;  ///< … or would if it moved, and this is the key if it turns out not to
-  /// There is a target, for which the GOP may be coded again. Fast profile: deliver PassTables, a part per plane, and no
-  /// layers.
+  /// There is a target, for which the GOP may be coded again. Fast profile: deliver PassTables, a part per plane, and
+  /// no layers.
   bool passes = false;
   /// Dense profile: the refinement of the last plane is not coded. It brings twice the square of the step a byte, less
   /// than a target asks for that is about met by the planes before.
@@ -81,8 +82,8 @@ struct GopChoices {
   /// The key, told whether the GOP before has left one.
   GopKey key_behind(bool left_key) const { return key == GopKey::kOpen && !left_key ? key_if_closed : key; }
   /// With which key its motion is searched then: what is open but for the GOP before is searched as open, which can be
-  /// done before that is known, and becomes a closed one (without_before() of motion_search.h) where frames have the same
-  /// places.
+  /// done before that is known, and becomes a closed one (without_before() of motion_search.h) where frames have the
+  /// same places.
   GopKey search_key(bool left_key) const { return key_behind(left_key) == GopKey::kFirst ? GopKey::kFirst : key; }
 };
 
@@ -117,8 +118,9 @@ class GopEncoder : public GopWorker {
   virtual void transform(const Gop& gop, const GopChoices& choices, CoefficientGop& out) = 0;
   /// Codes the samples of the last push once more: the same GOP and frame gains, with choices.passes both times.
   virtual void push_again(const Gop& gop, const GopChoices& choices) { push(gop, choices); }
-  /// The mean squared error of what a decoder makes of the GOP coded last, with choices.passes, rounding_step or motion,
-  /// when its segments end at these cuts (rate_control.h). Negative where there is no faster way than to decode it.
+  /// The mean squared error of what a decoder makes of the GOP coded last, with choices.passes, rounding_step or
+  /// motion, when its segments end at these cuts (rate_control.h). Negative where there is no faster way than to decode
+  /// it.
   virtual double squared_error(const Gop&, const GopChoices&, const std::vector<std::uint8_t>& /*cuts*/) { return -1; }
   /// False when nothing is pending. Grids in `out` stay valid as long as the encoder.
   virtual bool pull(CodedGop& out) = 0;
@@ -146,8 +148,8 @@ struct Backend {
   /// Memory from which an encoder takes samples, and in which a decoder leaves them, without a copy in between; null:
   /// any memory is as good.
   SampleAllocator allocate = nullptr;
-  /// The geometry of GOPs of so many frames, which takes milliseconds to make, where it is kept for more streams than one;
-  /// `header`: StreamHeader::of_gop(). Null: every stream makes its own. Any thread may ask.
+  /// The geometry of GOPs of so many frames, which takes milliseconds to make, where it is kept for more streams than
+  /// one; `header`: StreamHeader::of_gop(). Null: every stream makes its own. Any thread may ask.
   std::function<std::shared_ptr<const StreamGeometry>(const StreamHeader&, int frames)> geometry = nullptr;
 };
 

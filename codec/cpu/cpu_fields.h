@@ -1,5 +1,5 @@
-// Coefficients of a GOP in memory, as the CPU's encoder and decoder have them: a field per component, whose subbands are
-// views of it.
+// Coefficients of a GOP in memory, as the CPU's encoder and decoder have them: a field per component, whose subbands
+// are views of it.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,8 @@
-// Several GOPs beside each other on the CPU. Many threads with one GOP wait for each other at the end of every stage, and
-// in stages that divide badly: sixteen do the work of five to seven. So a few of them share a GOP, a lane; the first lane
-// has all threads, for a stream of one GOP and while others have nothing to do. What a GOP becomes is the same in every
-// lane. GOPs that lean on those before them, and whose bytes are aimed at, are coded one after the other.
+// Several GOPs beside each other on the CPU. Many threads with one GOP wait for each other at the end of every stage,
+// and in stages that divide badly: sixteen do the work of five to seven. So a few of them share a GOP, a lane; the
+// first lane has all threads, for a stream of one GOP and while others have nothing to do. What a GOP becomes is the
+// same in every lane. GOPs that depend on those before them, and whose bytes are aimed at, are coded one after the
+// other.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// What a backend that codes on a device leaves to the host where streams have motion, and a target or no room for searches
-// ahead (BackendOptions::lookahead): the search, the choice of the GOPs
-// that move, and the errors that a decoder makes of them. The backend on the CPU does it for itself.
+// What a backend that codes on a device leaves to the host where streams have motion, and a target or no room for
+// searches ahead (BackendOptions::lookahead): the search, the choice of the GOPs that move, and the errors that a
+// decoder makes of them. The backend on the CPU does it for itself.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a backend on the CPU does with GOPs that have motion: samples become integers, these are lifted along the motion,
-// and back. In between stands the transform in space, which does not know of it.
+// What a backend on the CPU does with GOPs that have motion: samples become integers, these are lifted along the
+// motion, and back. In between stands the transform in space, which does not know of it.
 #pragma once
 
 #include <memory>
@@ -42,11 +42,11 @@ class MotionTransform {
   MotionTransform(const StreamHeader& header, ThreadPool& pool, SimdLevel simd, Effort effort = Effort::kMedium)
       : header_(header), pool_(pool), simd_(simd), effort_(effort) {}
 
-  /// Samples minus offset, after the colour transform, into memory for all places, of each component. `before`: for open
-  /// GOPs.
+  /// Samples minus offset, after the colour transform, into memory for all places, of each component. `before`: for
+  /// open GOPs.
   void load(const Gop& gop, GopKey key, const MotionKey& before, const std::vector<Field<std::int32_t>>& memory);
-  /// Of what was loaded and not transformed, the last frame, as a MotionKey of which load() can make use; none where the
-  /// GOP leaves no key frame.
+  /// Of what was loaded and not transformed, the last frame, as a MotionKey of which load() can make use; none where
+  /// the GOP leaves no key frame.
   MotionKey last_frame();
   /// The same of a GOP that was not loaded.
   MotionKey last_frame_of(const Gop& gop, GopKey key);

@@ -6,9 +6,9 @@
 // rounded to one by one, and e = c - q, the error is least in a coefficient for
 //   q + (S^T S e) / d,
 // d being its entry on the diagonal of S^T S, if all others are left as they are. All move at once, so that each goes a
-// part of the way (kWay), and is rounded by what it costs (rounding.h) from there. S^T S needs one inverse lifting and a
-// transposed one; in space the transform counts as orthogonal. The diagonal depends on what leans on what, and is read
-// off the errors themselves, cell by cell: those of others have no part in their correlation on the whole.
+// part of the way (kWay), and is rounded by what it costs (rounding.h) from there. S^T S needs one inverse lifting and
+// a transposed one; in space the transform counts as orthogonal. The diagonal depends on what depends on what, and is
+// read off the errors themselves, cell by cell: those of others have no part in their correlation on the whole.
 //
 // Source: the descent of Landweber, one step of it, as iterated shrinkage makes it for transforms that are not
 // orthogonal (Daubechies, Defrise, De Mol 2004).

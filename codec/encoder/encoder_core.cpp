@@ -43,7 +43,8 @@ void EncoderCore::start_threads() {
   }
 }
 
-// GOPs of the backend's depth that may be with the output stage. A backend with little memory keeps half of what it has.
+// GOPs of the backend's depth that may be with the output stage. A backend with little memory keeps half of what it
+// has.
 int EncoderCore::outstanding() const {
   return output_ ? std::min(context_.coder->outstanding(), context_.coder->depth() / 2) : 0;
 }

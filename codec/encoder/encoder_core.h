@@ -21,7 +21,8 @@ namespace trivelet {
 class EncoderCore {
  public:
   /// Writes the stream's head. With an `observer`, who puts the stream together from the GOPs of several encoders, the
-  /// encoder makes packets alone: finish() is not called, and samples that are pushed live until they are settled there.
+  /// encoder makes packets alone: finish() is not called, and samples that are pushed live until they are settled
+  /// there.
   EncoderCore(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend,
               EncoderObserver* observer);
   ~EncoderCore();

@@ -37,9 +37,9 @@ void check_video(const VideoInfo& v) {
     refuse("time base " + std::to_string(v.time_base.num) + "/" + std::to_string(v.time_base.den) + " is not positive");
 }
 
-// With motion a block of 128 of a small picture holds some dozens of bytes: a larger one learns more and has fewer heads.
-// (Eight clips of 176x144 to 720x576, -q 26 and 38: 0.8 to 2.1 % of bytes.) Larger pictures keep more blocks for threads
-// and GPUs.
+// With motion a block of 128 of a small picture holds some dozens of bytes: a larger one learns more and has fewer
+// heads. (Eight clips of 176x144 to 720x576, -q 26 and 38: 0.8 to 2.1 % of bytes.) Larger pictures keep more blocks for
+// threads and GPUs.
 constexpr double kSmallPicture = 720 * 576;
 
 bool is_small(const VideoInfo& video) { return static_cast<double>(video.width) * video.height <= kSmallPicture; }

@@ -9,15 +9,17 @@ namespace trivelet {
 /// Parameters with every default resolved, checked against each other and the video. Throws BadArgument.
 EncoderParams resolve(const VideoInfo& video, EncoderParams params);
 
-/// Frames of a GOP with motion, where nobody says how many: whole pyramids, each of which can be halved evenly. Two of them
-/// learn more and have fewer heads; in large pictures, where that is little, they take much memory.
+/// Frames of a GOP with motion, where nobody says how many: whole pyramids, each of which can be halved evenly. Two of
+/// them learn more and have fewer heads; in large pictures, where that is little, they take much memory.
 int moving_gop_frames(const VideoInfo& video, Effort effort);
-/// The same of the predictive profile. Every first frame costs several times what others do, so that twice as many frames as usual save up to a
-/// fifth of the bytes of what moves little, and 2 % of others; large pictures have as many as memory is to be had for, the
-/// usual ones at least, and so has the fast form, whose one set of weights a GOP is for what moves and what stands still.
+/// The same of the predictive profile. Every first frame costs several times what others do, so that twice as many
+/// frames as usual save up to a fifth of the bytes of what moves little, and 2 % of others; large pictures have as many
+/// as memory is to be had for, the usual ones at least, and so has the fast form, whose one set of weights a GOP is for
+/// what moves and what stands still.
 int predicted_gop_frames(const VideoInfo& video, Effort effort);
 
-/// Whether coefficients are rounded by what they cost (rounding.h): at constant quality, in streams that may have motion.
+/// Whether coefficients are rounded by what they cost (rounding.h): at constant quality, in streams that may have
+/// motion.
 bool rounds_by_cost(const EncoderParams& resolved);
 
 /// Whether that is done to GOPs with motion by what decoding leaves (motion_rounding.h), which the CPU alone does.
@@ -36,13 +38,14 @@ double target_share(const VideoInfo& video, const EncoderParams& params, double 
 double bytes_wanted(const VideoInfo& video, const EncoderParams& params, double frames, FrameTime first,
                     FrameTime last);
 
-/// GOPs after which an encoder with a target begins a new run. What it learns about the steps from GOP to GOP is worth a
-/// coding of one of them; runs are coded side by side.
+/// GOPs after which an encoder with a target begins a new run. What it learns about the steps from GOP to GOP is worth
+/// a coding of one of them; runs are coded side by side.
 inline constexpr int kRunGops = 8;
 
-/// Where GOPs of a stream begin anew: such a GOP does not lean on the one before. And where runs begin: what is learnt from
-/// GOP to GOP is forgotten there, but for what the first GOP of all told. Only lengths and scenes decide, so that it is
-/// known before anything is coded. Without motion each GOP begins anew, and without a target each of these a run.
+/// Where GOPs of a stream begin anew: such a GOP does not depend on the one before. And where runs begin: what is
+/// learnt from GOP to GOP is forgotten there, but for what the first GOP of all told. Only lengths and scenes decide,
+/// so that it is known before anything is coded. Without motion each GOP begins anew, and without a target each of
+/// these a run.
 class KeySchedule {
  public:
   KeySchedule(const StreamHeader& header, const EncoderParams& resolved)

@@ -188,8 +188,8 @@ std::vector<std::uint8_t> serialise(TargetSearch::Seed seed) {
 
 }  // namespace
 
-// Where nothing but its own samples is needed to measure a GOP, it is measured once those before are known. With a target
-// it was measured when it was coded, as what runs learn from GOP to GOP is known here.
+// Where nothing but its own samples is needed to measure a GOP, it is measured once those before are known. With a
+// target it was measured when it was coded, as what runs learn from GOP to GOP is known here.
 void PartEncoder::gop_written(WrittenGop gop) {
   GopRecord r;
   r.number = gop.number;

@@ -6,8 +6,8 @@
 //   BytePlan               with a target for bytes: divides them when all records are there; fit() then makes packets
 //   StreamAssembly         takes records in their order, writes them, plans which are measured, and ends the stream
 //
-// Those who share a stream agree on its header: PartEncoder::head() of all are equal. The GOPs of a run, as KeySchedule has
-// it, go to one encoder, in their order.
+// Those who share a stream agree on its header: PartEncoder::head() of all are equal. The GOPs of a run, as KeySchedule
+// has it, go to one encoder, in their order.
 #pragma once
 
 #include <cstdint>
@@ -121,9 +121,8 @@ class PartEncoder final : public EncoderObserver {
 
 class StreamAssembly {
  public:
-  /// Writes the head. `head`: of a PartEncoder.
-  /// `skip`: told how many bytes are left out, of records without theirs, which go where `position_of()` says; null where
-  /// all have them.
+  /// Writes the head. `head`: of a PartEncoder. `skip`: told how many bytes are left out, of records without theirs,
+  /// which go where `position_of()` says; null where all have them.
   StreamAssembly(const StreamHeader& header, const std::vector<std::uint8_t>& head, ByteSink& sink,
                  std::function<void(std::uint64_t bytes)> skip = nullptr);
   /// The number of the next GOP.

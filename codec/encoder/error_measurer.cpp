@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t kMostTasks = 48;
 constexpr int kThreadsPerGop = 5;  // the windows of a GOP of 1080p
 constexpr int kMostGops = 6;       // measured at once
-// GOPs measured and waiting for that which have page-locked memory, where the backend makes such; others have their own.
+// GOPs measured and waiting for that which have page-locked memory, where the backend makes such; others have their
+// own.
 constexpr std::uint64_t kSpareSamples = kMostGops + 2;
 
 // The parts of a GOP, copied: decoders read a little behind every part.
@@ -98,8 +99,8 @@ void ErrorMeasurer::begin(MeasureTask task) {
 
 // ------------------------------------------------------------------------------------------------------------- samples
 
-// Memory for so many frames at the end of a GOP, which are measured, or a key. `spare`: it is one of the spare ones, or, of
-// GOPs without motion, is to be.
+// Memory for so many frames at the end of a GOP, which are measured, or a key. `spare`: it is one of the spare ones,
+// or, of GOPs without motion, is to be.
 Gop ErrorMeasurer::take_samples(int frames, bool& spare) {
   const StreamHeader& header = context_.header;
   std::optional<Gop> samples;

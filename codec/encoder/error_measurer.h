@@ -21,8 +21,8 @@
 
 namespace trivelet {
 
-/// Three kinds of threads use it, each its own functions: the thread that calls the encoder; the thread that writes, which
-/// is the same one where no OutputStage runs; and, after start_threads(), its own threads, which measure.
+/// Three kinds of threads use it, each its own functions: the thread that calls the encoder; the thread that writes,
+/// which is the same one where no OutputStage runs; and, after start_threads(), its own threads, which measure.
 class ErrorMeasurer {
  public:
   /// With an observer, that gets what was measured; else it is kept for write_errors().

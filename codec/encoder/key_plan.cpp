@@ -3,9 +3,9 @@
 namespace trivelet {
 
 // A GOP that is closed whatever stands before it has its key last where it may: others can follow then, and one that is
-// longer has its key in the middle, with frames on both sides, instead of a second one at its beginning. Only with a frame
-// more than whole pyramids it has both, so that others can follow, if it is not the whole stream: most clips of 3, 5, 9,
-// 17 or 33 frames take 5 to 40 % fewer bytes with one key (tests/bench/RESULTS.md).
+// longer has its key in the middle, with frames on both sides, instead of a second one at its beginning. Only with a
+// frame more than whole pyramids it has both, so that others can follow, if it is not the whole stream: most clips of
+// 3, 5, 9, 17 or 33 frames take 5 to 40 % fewer bytes with one key (tests/bench/RESULTS.md).
 GopKey KeyPlan::next(int gop_frames, bool anew) const {
   if (!header_.motion) return GopKey::kFirst;
   if (pushed_ == KeyBefore::kSamples && !anew) return GopKey::kOpen;

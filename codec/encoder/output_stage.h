@@ -1,5 +1,5 @@
-// The threads between a backend and the stream: some divide coded GOPs into layers and chunks, a GOP each, and one writes
-// them in order, while the backend codes others.
+// The threads between a backend and the stream: some divide coded GOPs into layers and chunks, a GOP each, and one
+// writes them in order, while the backend codes others.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace trivelet {
 
-/// Used by the thread that calls the encoder. `divide` is called by several threads at once, `write` by one thread, in the
-/// order of hand_over().
+/// Used by the thread that calls the encoder. `divide` is called by several threads at once, `write` by one thread, in
+/// the order of hand_over().
 class OutputStage {
  public:
   using Step = std::function<void(GopWork&)>;

@@ -10,9 +10,9 @@
 
 namespace trivelet {
 
-/// Knows the position in the stream and what was written. Used by one thread at a time: where an OutputStage runs, by its
-/// thread that writes, from the first GOP until that has ended; else by the thread that calls the encoder. Any thread may
-/// ask for counts().
+/// Knows the position in the stream and what was written. Used by one thread at a time: where an OutputStage runs, by
+/// its thread that writes, from the first GOP until that has ended; else by the thread that calls the encoder. Any
+/// thread may ask for counts().
 class PacketWriter {
  public:
   PacketWriter(EncoderContext& context, ByteSink& sink) : context_(context), sink_(sink) {}

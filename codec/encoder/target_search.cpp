@@ -18,8 +18,8 @@ namespace {
 constexpr double kAligned = 0.03;
 
 // The finest and coarsest step that a target is tried with. Samples are integers, so errors below those of a step of
-// 0.05 (a variance of 0.0002) vanish in rounding. With a target in bytes it may be finer still: what is coded too finely
-// is cut again, what is coded too coarsely takes fewer bytes than there are.
+// 0.05 (a variance of 0.0002) vanish in rounding. With a target in bytes it may be finer still: what is coded too
+// finely is cut again, what is coded too coarsely takes fewer bytes than there are.
 constexpr double kFinestStep = 0.05;
 constexpr double kFinestStepForBytes = 0.02;
 constexpr double kCoarsestStep = 1e6;  // larger than any coefficient
@@ -45,8 +45,8 @@ TargetSearch::TargetSearch(EncoderContext& context, ErrorMeasurer& measurer, Key
   if (context.params.psnr > 0) {
     const double peak = (1 << bits) - 1;
     target_error_ = peak * peak / std::pow(10.0, context.params.psnr / 10);
-    // Where to begin; code_to_psnr() finds the step. Uniform errors of a step have step^2 / 12; the dead zone, and planes
-    // that are left out behind it, allow a finer one.
+    // Where to begin; code_to_psnr() finds the step. Uniform errors of a step have step^2 / 12; the dead zone, and
+    // planes that are left out behind it, allow a finer one.
     step_ = std::clamp(std::sqrt(5 * target_error_), 0.05, 1e6);
   }
   if (context.params.has_byte_target()) step_ = std::exp2(bits - 4);  // 16 of 8 bits: halved until it is fine enough
@@ -69,8 +69,8 @@ void TargetSearch::begin_run(const PendingGop& p) {
 // ----------------------------------------------------------------------------------------------------- step of a GOP
 
 // A target finds the step before a GOP is coded: from what the GOP before took, if this one is like it, else from a
-// sample. Then next to nothing is coded that the target does not need. Only as long as the rest of the video may turn out
-// to be quite another is a plane coded in reserve, but for its refinement.
+// sample. Then next to nothing is coded that the target does not need. Only as long as the rest of the video may turn
+// out to be quite another is a plane coded in reserve, but for its refinement.
 
 // `needed_for` tells of amounts with which step all that is coded meets the target. `alike`: octaves between the
 // activities of GOPs of which one tells about the other. False where nothing is to be known before coding.
@@ -119,7 +119,8 @@ bool TargetSearch::find_step(const Gop& gop, double finest, double alike, const 
   return true;
 }
 
-// A GOP through the backend, with the step of now; `again`: the one before, with another step, its coefficients were kept.
+// A GOP through the backend, with the step of now; `again`: the one before, with another step, its coefficients were
+// kept.
 RateControl TargetSearch::coded_at_once(const Gop& gop, bool again, PendingGop& p) {
   return coded_as(gop, context_.choices(p, step_), again, p);
 }
@@ -294,8 +295,8 @@ double TargetSearch::step_within(const Budget& budget, const StepAmounts& amount
     (bytes > kBodyShare * budget.known ? low : high) = middle;
   }
   if (budget.may_be_last) return std::exp2(high);
-  // Films begin with little to see, which would take all the bytes of its time: as long as next to nothing is known about
-  // the rest, steps that are finer than the eye needs are not believed in.
+  // Films begin with little to see, which would take all the bytes of its time: as long as next to nothing is known
+  // about the rest, steps that are finer than the eye needs are not believed in.
   const double doubted = context_.header.video.format.bits - 7;
   const double trust = (1 - budget.unknown) * (1 - budget.unknown);
   return std::exp2(high < doubted ? doubted + trust * (high - doubted) : high);

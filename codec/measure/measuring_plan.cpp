@@ -13,7 +13,7 @@ std::vector<std::size_t> MeasuringPlan::layers(const std::vector<double>& predic
   // Each costs a decoding of a few windows; pictures that are looked at as a whole have few.
   const std::size_t most = whole_ ? 6 : 4;
   constexpr int kMostAge = 16;  // GOPs
-  constexpr int kOpenOnes = 2;  // the first leans on a closed one, as no other does
+  constexpr int kOpenOnes = 2;  // the first depends on a closed one, as no other does
   if (motion_ && anew) {
     planned_.clear();
     opened_ = 0;
@@ -23,8 +23,8 @@ std::vector<std::size_t> MeasuringPlan::layers(const std::vector<double>& predic
   for (std::size_t l = predicted.size(); l-- > 0;) {
     const double error = predicted[l];
     if (error == kExactLayer) continue;
-    // Rounding changes small errors most. Motion follows what was decoded and changes all, and of an open GOP even layers
-    // that add little differ by what the key frame before has lost, which is known where that GOP was measured.
+    // Rounding changes small errors most. Motion follows what was decoded and changes all, and of an open GOP even
+    // layers that add little differ by what the key frame before has lost, which is known where that GOP was measured.
     const double apart = motion_ ? 1.001 : last < 0.5 ? 3 : last < 8 ? 4 : 8;
     if (!chosen.empty() && error < apart * last) continue;
     chosen.push_back(l);

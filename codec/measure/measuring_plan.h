@@ -1,6 +1,7 @@
-// Which GOPs of a stream have the errors of their layers measured, the others being taken to be like one measured before.
-// A film cuts between scenes that differ, so without motion each of them is remembered for a while;
-// with motion GOPs lean on those before, and like them is the one measured last. It needs nothing but what coefficients predict, so that whoever has that of all GOPs, in their order, can plan.
+// Which GOPs of a stream have the errors of their layers measured, the others being taken to be like one measured
+// before. A film cuts between scenes that differ, so without motion each of them is remembered for a while; with motion
+// GOPs depend on those before, and like them is the one measured last. It needs nothing but what coefficients predict,
+// so that whoever has that of all GOPs, in their order, can plan.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,9 @@ class MeasuringPlan {
  public:
   explicit MeasuringPlan(const StreamHeader& header);
 
-  /// The layers at which the next GOP is to be measured, coarse to fine; none if one before is like it. `open`: it leans
-  /// on the one before. `anew`: it begins where KeySchedule says; with motion nothing is then taken from those before.
+  /// The layers at which the next GOP is to be measured, coarse to fine; none if one before is like it. `open`: it
+  /// leans on the one before. `anew`: it begins where KeySchedule says; with motion nothing is then taken from those
+  /// before.
   std::vector<std::size_t> layers(const std::vector<double>& predicted, bool open, bool anew);
 
  private:
@@ -37,8 +39,8 @@ class MeasuringPlan {
   bool open_ = false;             ///< it was an open one
 };
 
-/// What a GOP tells of itself and those like it: the errors of these of its layers, if it was measured. Empty: that nothing is
-/// known any more, where with motion things begin `anew`. None: nothing.
+/// What a GOP tells of itself and those like it: the errors of these of its layers, if it was measured. Empty: that
+/// nothing is known any more, where with motion things begin `anew`. None: nothing.
 std::optional<SampleErrorModel> measured_model(const StreamHeader& header, const std::vector<double>& predicted,
                                                const std::vector<std::size_t>& layers,
                                                const std::vector<double>& errors, bool anew);

@@ -19,11 +19,12 @@ namespace {
 
 // Windows of small and of large pictures have these sides, those with so many luma samples being large. The larger, the
 // more of what a window is predicted from is in it; the smaller, the more places are looked at for the same work.
-// Measured at -q 60, as what decoding leaves against the index: within 0.25 dB from 0.1 bits per pixel up, 0.7 below (six
-// clips of CIF to 1080p). Pages of text that scroll err in so few places that windows miss them by 1 to 1.5 dB.
-// Small pictures, -q 35 and 55, the largest difference of any layer with windows of 96 and of 64, dB: BasketballPass 0.13
-// and 1.35, mobile 0.13 and 0.49, foreman 0.27 and 0.96, walk 0.59 and 1.44, calendar 0.54 and 0.72, park_joy 0.37 and 0.60, trees
-// 1.10 and 1.05, for 7 to 10 % more CPU time of encoding; of 128 0.41, 0.19, 0.66, 0.50, 0.41, 0.25 and 0.85 for 20 %.
+// Measured at -q 60, as what decoding leaves against the index: within 0.25 dB from 0.1 bits per pixel up, 0.7 below
+// (six clips of CIF to 1080p). Pages of text that scroll err in so few places that windows miss them by 1 to 1.5 dB.
+// Small pictures, -q 35 and 55, the largest difference of any layer with windows of 96 and of 64, dB: BasketballPass
+// 0.13 and 1.35, mobile 0.13 and 0.49, foreman 0.27 and 0.96, walk 0.59 and 1.44, calendar 0.54 and 0.72, park_joy 0.37
+// and 0.60, trees 1.10 and 1.05, for 7 to 10 % more CPU time of encoding; of 128 0.41, 0.19, 0.66, 0.50, 0.41, 0.25 and
+// 0.85 for 20 %.
 constexpr int kSmallSide = 96;
 constexpr int kLargeSide = 128;
 constexpr int kLarge = 1 << 20;
@@ -32,8 +33,8 @@ constexpr double kShare = 0.04;  // of the samples
 constexpr int kFewest = 2;
 constexpr std::size_t kWhole = 4;  // where there are no more windows than these, all are looked at
 constexpr double kByError = 0.7;
-// Errors come into a window from beyond its margins, too. Calendar, walk, mobile, trees and a cartoon of 720p at -q 35 and
-// 50 have 0.2 dB less than was said without this (from -0.3 to 1.1, five layers), of all layers 0.06.
+// Errors come into a window from beyond its margins, too. Calendar, walk, mobile, trees and a cartoon of 720p at -q 35
+// and 50 have 0.2 dB less than was said without this (from -0.3 to 1.1, five layers), of all layers 0.06.
 constexpr double kUnseen = 1.03;
 
 // What a rectangle of luma samples is in a component.
@@ -160,8 +161,8 @@ std::int16_t around(int at, int vector, int n) {
   return static_cast<std::int16_t>((to < 0 ? to + n : to) - at);
 }
 
-// That of errors: these are lifted as pictures are, but for constants. What comes from outside the rectangle is taken from
-// its other side, as errors there are like those that are not known; at its border they would be one and the same.
+// That of errors: these are lifted as pictures are, but for constants. What comes from outside the rectangle is taken
+// from its other side, as errors there are like those that are not known; at its border they would be one and the same.
 GopMotion motion_of_errors(const GopMotion& motion, const BlockGrid::Patch& where, const Path& path) {
   GopMotion part = part_of(motion, where, path);
   constexpr int kQuarters = 4;
@@ -411,8 +412,8 @@ void MotionErrorSample::transform(const Job& job, const Unit& unit, ThreadPool& 
   }
 }
 
-// The squared error of samples, of which these are the errors in the units that they are lifted in; of the three components
-// that a colour transform made, together.
+// The squared error of samples, of which these are the errors in the units that they are lifted in; of the three
+// components that a colour transform made, together.
 double MotionErrorSample::squared_error(const Job& job, const Unit& unit, int c,
                                         const std::vector<Field<std::int32_t>>& errors,
                                         const std::vector<std::vector<std::int32_t>>& original,

@@ -1,10 +1,10 @@
-// The squared error of decoded samples of a GOP with motion, measured in a few windows of its pictures. Each is a video of
-// its own: it is transformed along its part of the motion, rounded and cut as the GOP was, and transformed back; where
-// that differs from what becomes of it among others, what is predicted from its coefficients differs, too. What the
-// windows have over the error that is predicted so, the whole GOP is taken to have.
+// The squared error of decoded samples of a GOP with motion, measured in a few windows of its pictures. Each is a video
+// of its own: it is transformed along its part of the motion, rounded and cut as the GOP was, and transformed back;
+// where that differs from what becomes of it among others, what is predicted from its coefficients differs, too. What
+// the windows have over the error that is predicted so, the whole GOP is taken to have.
 //
-// An open GOP leans on the key frame of the one before, whose error is found in the same way: from its samples, at the
-// cuts of that GOP.
+// An open GOP depends on the key frame of the one before, whose error is found in the same way: from its samples, at
+// the cuts of that GOP.
 #pragma once
 
 #include <vector>
@@ -50,8 +50,8 @@ class MotionErrorSample {
   /// Where pictures are so small that there is nothing to choose.
   static bool looks_at_all(const StreamHeader& header);
 
-  /// The squared error of all samples at some of the layers' cuts. `coded`: its step and rounding step; `before`: of open
-  /// GOPs. It is the same whatever the threads and the instruction set.
+  /// The squared error of all samples at some of the layers' cuts. `coded`: its step and rounding step; `before`: of
+  /// open GOPs. It is the same whatever the threads and the instruction set.
   std::vector<SampledError> errors(const Gop& gop, const GopChoices& coded, const GopMotion& motion,
                                    const CodedKey* before, const RateControl& control, const std::vector<Cuts>& layers,
                                    const std::vector<std::size_t>& points, ThreadPool& pool);

@@ -58,8 +58,8 @@ class EncoderCore;
 class GivenBytes;   // for ReadPlan (plan.h), which runs the half of a decoder that reads
 class RangeSet;
 
-/// What transforms and codes: the CPU unless told otherwise (trivelet/cuda.h makes one of a GPU), and always the CPU in the
-/// predictive profile.
+/// What transforms and codes: the CPU unless told otherwise (trivelet/cuda.h makes one of a GPU), and always the CPU in
+/// the predictive profile.
 struct Backend;
 
 // --------------------------------------------------------------------------------------------------------- encode
@@ -84,19 +84,20 @@ struct EncoderParams {
   /// With it choose GOPs of 2^n frames, of which every one can be halved evenly. On the CPU only, t+2D. `temporal` is
   /// the transform of GOPs that do without.
   Motion motion = Motion::kOff;
-  /// With motion GOPs may refer to the one before. Frames after which one does not, so that decoding can begin there: at
-  /// most so many, if they are more than those of a GOP; else none does. 0 = four seconds, 100 frames without a rate.
+  /// With motion GOPs may refer to the one before. Frames after which one does not, so that decoding can begin there:
+  /// at most so many, if they are more than those of a GOP; else none does. 0 = four seconds, 100 frames without a
+  /// rate.
   int key_interval = 0;
   Profile profile = Profile::kDense;
   /// Predictive profile, but for Effort::kFast: frames are predicted from where things were in the frame before. For
   /// videos; slices of volumes do not move.
   bool moved_frames = true;
   FastMode fast_mode = FastMode::kStaged;
-  /// Of the predictive profile, and with motion. kSlow then rounds lossy coefficients of the dense profile by what decoding
-  /// leaves of them: 2 to 5 % fewer bytes for half as much time again, and on the CPU whatever the backend.
+  /// Of the predictive profile, and with motion. kSlow then rounds lossy coefficients of the dense profile by what
+  /// decoding leaves of them: 2 to 5 % fewer bytes for half as much time again, and on the CPU whatever the backend.
   Effort effort = Effort::kMedium;
-  /// Code blocks cover block_size^2 samples of a component: 32, 64, 128, 256; 0 = 128, but 256 with motion, which leaves
-  /// few bits to a block, in pictures of at most 720x576 samples (dense profile) or with Effort::kSlow.
+  /// Code blocks cover block_size^2 samples of a component: 32, 64, 128, 256; 0 = 128, but 256 with motion, which
+  /// leaves few bits to a block, in pictures of at most 720x576 samples (dense profile) or with Effort::kSlow.
   int block_size = 0;
   /// Quality layers, 1..16; 0 = 16 (small pictures 4 to 12), fast profile without a target 4. Many are a third of a bit
   /// plane apart, few more; the first one holds what is above. With 0, GOPs so small that the heads of all layers would
@@ -104,8 +105,8 @@ struct EncoderParams {
   int layers = 0;
   bool even_ends = true;  ///< spend more on the frames at the ends of GOPs, which else come out worse. Lossy t+2D
   bool visual = false;    ///< weigh subbands by contrast sensitivity instead of for the best PSNR. Lossy
-  /// 0 = one per core. From 8 on several GOPs are in work at once where nothing is aimed at and none leans on another,
-  /// and take up to 160 MiB a thread.
+  /// 0 = one per core. From 8 on several GOPs are in work at once where nothing is aimed at and none depends on
+  /// another, and take up to 160 MiB a thread.
   int threads = 0;
   Workers workers{};
   SimdLevel simd = SimdLevel::kBest;
@@ -117,8 +118,8 @@ struct EncoderParams {
   std::vector<ExtraBox> boxes{};  ///< of applications; none of those that `metadata` makes
   /// Write checks of the parts of chunks, with which a region is read alone; not with a target for the bytes.
   bool part_checks = false;
-  /// Reconstruct some blocks of some GOPs at some layers, so that the errors in the index are those of samples; else they
-  /// are predicted from coefficients. At constant quality and lossless, dense profile; targets measure anyway.
+  /// Reconstruct some blocks of some GOPs at some layers, so that the errors in the index are those of samples; else
+  /// they are predicted from coefficients. At constant quality and lossless, dense profile; targets measure anyway.
   bool measure_errors = true;
 
   bool has_byte_target() const { return target_bytes > 0 || bits_per_pixel > 0 || bit_rate > 0; }
@@ -156,7 +157,7 @@ struct DecoderStages {
 /// Seconds of work by stage (summed over GOPs) and what came out.
 struct CodecStats {
   std::uint64_t gops = 0;
-  std::uint64_t passed_gops = 0;  ///< decoder: that were decoded and gave no frame; others lean on them
+  std::uint64_t passed_gops = 0;  ///< decoder: that were decoded and gave no frame; others depend on them
   std::uint64_t frames = 0;
   std::uint64_t samples = 0;
   std::uint64_t stream_bytes = 0;  ///< written by the encoder, read by the decoder
@@ -221,8 +222,8 @@ struct DecoderParams {
   double max_bits_per_pixel = 0;  ///< likewise, bits per pixel of the pictures that are decoded
   std::uint64_t first_frame = 0;  ///< frames [first_frame, end_frame) of the stream, before temporal reduction
   std::uint64_t end_frame = std::numeric_limits<std::uint64_t>::max();
-  /// Of several decoders that share a stream with an index this one delivers every `turns`-th run, from number `turn` on: a
-  /// run is a GOP that leans on none before it, and those behind that do; the first one is that of first_frame.
+  /// Of several decoders that share a stream with an index this one delivers every `turns`-th run, from number `turn`
+  /// on: a run is a GOP that depends on none before it, and those behind that do; the first one is that of first_frame.
   std::uint64_t turn = 0;
   std::uint64_t turns = 1;
   /// Of the pictures that pull() delivers: only these samples count. Pictures keep their size; what lies outside is not
