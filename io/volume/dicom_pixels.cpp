@@ -373,10 +373,16 @@ class DecodedFeed final : public Feed {
   }
 
   void next_frame() {
+    const auto [first, last] = frames_.parts[next_];
+    constexpr std::uint64_t kMostTimes = 64;  // two bytes of run lengths stand for 128
+    require(dicom_syntax(d_.transfer_syntax)->coding != DicomCoding::kRunLength ||
+                frame_bytes_ / kMostTimes <= last - first,
+            ErrorKind::kBadStream,
+            name_ + ": " + std::to_string(last - first) + " bytes of run lengths for a frame of " +
+                std::to_string(frame_bytes_));
     frame_.resize(static_cast<std::size_t>(frame_bytes_));
     if (dicom_syntax(d_.transfer_syntax)->coding == DicomCoding::kRunLength) {
-      const auto [begin, end] = frames_.parts[next_];
-      unpack_runs(frames_.data.data() + begin, end - begin, d_, name_, frame_.data());
+      unpack_runs(frames_.data.data() + first, last - first, d_, name_, frame_.data());
     } else {
       if (!decoder_) decoder_.emplace(*gdcm_, d_, frames_, name_, limits_);
       decoder_->read(frame_.data(), frame_.size());
