@@ -79,8 +79,8 @@ class StateWriter {
 
 using Counts = std::vector<std::uint32_t>;
 
-/// To base 2, by a few additions and products, and so the same on every machine.
-double logarithm_of(std::uint32_t v) {
+/// The logarithm to base 2 by additions, products and one quotient: the same bits on every machine.
+double portable_log2(std::uint32_t v) {
   const int whole = static_cast<int>(std::bit_width(v)) - 1;
   constexpr double kRoot = 1.4142135623730951, kPerNatural = 2.8853900817779268;
   const double m = static_cast<double>(v) / static_cast<double>(std::uint64_t{1} << whole);
@@ -88,15 +88,15 @@ double logarithm_of(std::uint32_t v) {
   return whole + 0.5 + kPerNatural * t * (1 + t2 * (1.0 / 3 + t2 * (1.0 / 5 + t2 / 7)));
 }
 
-/// What coding all of it takes.
-double bits_of_all(const Counts& counts) {
+/// The bits that symbols of these counts take.
+double entropy_bits(const Counts& counts) {
   double bits = 0;
   std::uint32_t all = 0;
   for (const std::uint32_t n : counts) {
-    if (n > 0) bits -= n * logarithm_of(n);
+    if (n > 0) bits -= n * portable_log2(n);
     all += n;
   }
-  return all > 0 ? bits + all * logarithm_of(all) : 0;
+  return all > 0 ? bits + all * portable_log2(all) : 0;
 }
 
 Counts sum_of(const Counts& a, const Counts& b) {
@@ -105,7 +105,7 @@ Counts sum_of(const Counts& a, const Counts& b) {
   return sum;
 }
 
-std::uint32_t code_of(int difference) {
+std::uint32_t zigzag_residual(int difference) {
   return static_cast<std::uint32_t>(difference > 0 ? 2 * difference - 1 : -2 * difference);
 }
 
@@ -163,7 +163,7 @@ void BlockEncoder::State::make_vector_symbols(BitWriter& extra) {
   const BlockMotion& motion = model.head.motion;
   vector_symbols.clear();
   const auto put = [&](int difference, std::size_t context) {
-    const std::uint32_t u = code_of(difference);
+    const std::uint32_t u = zigzag_residual(difference);
     const int token = token_of(u);
     if (extra_bits(token) > 0) extra.put(u - first_of(token), extra_bits(token));
     vector_symbols.push_back(symbol_of(context, token));
@@ -213,7 +213,7 @@ void BlockEncoder::State::encode_row(int frame, int y, int low, int high, BitWri
       context = context_of(levels[place_of(sum)], fraction);
     }
     context += first_context;
-    const std::uint32_t u = code_of(fraction < 0 ? rounded - row[x] : row[x] - rounded);
+    const std::uint32_t u = zigzag_residual(fraction < 0 ? rounded - row[x] : row[x] - rounded);
     int token = static_cast<int>(u);
     if (u >= kPlainTokens) {
       token = token_of(u);
@@ -237,7 +237,7 @@ bool BlockEncoder::State::first_differs() const {
   double gain = 0;
   for (std::size_t c = 0; c < kContexts; ++c) {
     const Counts& first = counts[kContexts + c];
-    gain += bits_of_all(sum_of(counts[c], first)) - bits_of_all(counts[c]) - bits_of_all(first);
+    gain += entropy_bits(sum_of(counts[c], first)) - entropy_bits(counts[c]) - entropy_bits(first);
     gain -= static_cast<double>(frequency_bits(frequencies_of(first)));
   }
   return gain > kFlatContexts * (kZeroBits + 1);

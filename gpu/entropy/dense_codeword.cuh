@@ -20,8 +20,8 @@ struct Pages {
   }
 };
 
-/// codec/entropy/dense/range_coder.h's encoder. The last unit of 16 bits that a carry can still change, and the run of ones behind
-/// it, are held back, so that nothing that was written changes.
+/// codec/entropy/dense/range_coder.h's encoder. The last unit of 16 bits that a carry can still change, and the run of
+/// ones behind it, are held back, so that nothing that was written changes.
 class RangeWriter {
  public:
   struct Mark {
@@ -50,15 +50,7 @@ class RangeWriter {
   }
   /// Writes the rest; returns the length in bytes.
   __device__ u32 finish() {
-    low_ = dense::shortest_fraction(low_, range_, 32 + 16);
-    low_ <<= 16 - pending_;
-    pending_ = 16;
-    emit();
-    for (int i = 0; i < 2; ++i) {
-      low_ <<= 16;
-      pending_ = 16;
-      emit();
-    }
+    dense::take_fraction(low_, range_, pending_, [this] { emit(); });
     flush(0);
     u32 size = written_ * 2;
     if (lost_) return size;
@@ -77,10 +69,7 @@ class RangeWriter {
  private:
   __device__ u32 units() const { return written_ + run_ + (cached_ ? 1 : 0); }
   __device__ void emit() {
-    const int keep = 32 + pending_ - 16;
-    const u32 out = static_cast<u32>(low_ >> keep);
-    low_ &= (u64{1} << keep) - 1;
-    pending_ -= 16;
+    const u32 out = dense::take_unit(low_, pending_);
     if (out >> 16)
       flush(1);
     else if (out == 0xffff && cached_) {

@@ -1,6 +1,7 @@
 // What the dense profile computes per decision (FORMAT.md "Dense profile"): the split of the range, the states of
-// contexts, the numbers of contexts, and where a codeword may be cut. Arithmetic only, shared by codec/entropy/dense/dense_passes.h
-// and gpu/entropy/dense.cuh, whose loops and memory have nothing in common; see host_device.h.
+// contexts, the numbers of contexts, and where a codeword may be cut. Arithmetic only, shared by
+// codec/entropy/dense/dense_passes.h and gpu/entropy/dense.cuh, whose loops and memory have nothing in common; see
+// host_device.h.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,30 @@ TRIVELET_HOST_DEVICE static inline std::uint64_t shortest_fraction(std::uint64_t
     if (value >= low) return value;
   }
   return low;
+}
+
+/// Takes the upper 16 of the bits that shifts moved out of the range, `pending` of them, off `low`. Bit 16 of the result
+/// is a carry into what was taken before.
+TRIVELET_HOST_DEVICE static inline std::uint32_t take_unit(std::uint64_t& low, int& pending) {
+  const int keep = 32 + pending - 16;
+  const auto unit = static_cast<std::uint32_t>(low >> keep);
+  low &= (std::uint64_t{1} << keep) - 1;
+  pending -= 16;
+  return unit;
+}
+
+/// Ends a codeword: calls emit(), which takes a unit off `low`, until the shortest fraction of the last interval is out.
+template <class Emit>
+TRIVELET_HOST_DEVICE static inline void take_fraction(std::uint64_t& low, std::uint32_t range, int& pending,
+                                                      const Emit& emit) {
+  low = shortest_fraction(low, range, 32 + 16) << (16 - pending);
+  pending = 16;
+  emit();
+  for (int i = 0; i < 2; ++i) {
+    low <<= 16;
+    pending = 16;
+    emit();
+  }
 }
 
 /// How many bytes of a finished codeword decode everything before a mark: `low` are the 48 bits of the interval's lower

@@ -67,16 +67,8 @@ class RangeEncoder {
   }
   /// Chooses the fraction of the final interval with the fewest bytes; data() and size() are the codeword afterwards.
   void finish() {
-    low_ = shortest_fraction(low_, range_, 32 + 16);
     reserve(16);
-    low_ <<= 16 - pending_;
-    pending_ = 16;
-    emit();
-    for (int i = 0; i < 2; ++i) {
-      low_ <<= 16;
-      pending_ = 16;
-      emit();
-    }
+    take_fraction(low_, range_, pending_, [this] { emit(); });
     while (size_ > 0 && bytes_[size_ - 1] == 0) --size_;
   }
   const std::uint8_t* data() const { return bytes_.get(); }
@@ -90,10 +82,7 @@ class RangeEncoder {
 
  private:
   void emit() {
-    const int keep = 32 + pending_ - 16;
-    const std::uint64_t out = low_ >> keep;
-    low_ &= (std::uint64_t{1} << keep) - 1;
-    pending_ -= 16;
+    const std::uint32_t out = take_unit(low_, pending_);
     if (out >> 16)
       for (std::size_t i = size_; i-- > 0 && ++bytes_[i] == 0;) {
       }
