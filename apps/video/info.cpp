@@ -198,7 +198,7 @@ int info_of_volume(const Options& options, const Common& common) {
     json.member("file", options.input);
     json.member("type", "volume");
     put_volume(json, reader->info(), nullptr, envelope, options.show_private);
-    for (const std::string& remark : reader->remarks()) log::warn("'{}': {}", options.input, remark);
+    for (const std::string& remark : reader->remarks()) log::warn("'{}': {}", options.input, in_options(remark));
     put_warnings(json);
     json.end_object();
     fmt::print("{}", json.text());
@@ -206,7 +206,7 @@ int info_of_volume(const Options& options, const Common& common) {
     print_row("file", options.input);
     for (const auto& [name, value] : volume_rows(reader->info(), nullptr, envelope, options.show_private))
       print_row(name, value);
-    for (const std::string& remark : reader->remarks()) print_row("remark", remark);
+    for (const std::string& remark : reader->remarks()) print_row("remark", in_options(remark));
   }
   return kExitDone;
 }
@@ -489,7 +489,7 @@ int run(const Options& options, const Common& common) {
   if (!stream.header_damage.empty()) log::warn("'{}': {}", options.input, stream.header_damage);
   for (const ExtraBox& box : stream.damaged_boxes) log::warn("'{}': the box '{}' is damaged", options.input, box.type);
   if (const auto volume = volume_in(stream))
-    for (const std::string& remark : volume->remarks) log::warn("'{}': {}", options.input, remark);
+    for (const std::string& remark : volume->remarks) log::warn("'{}': {}", options.input, in_options(remark));
   const Length length = length_of(*file.source, stream);
   options.json ? print_stream_json(options, stream, length, file.company)
                : print_stream(options, stream, length, file.company, common.verbose);

@@ -135,7 +135,7 @@ class StreamVolume final : public VolumeSource {
 /// A new header tells what VolumeInfo does, as far as its format has a place for it.
 void warn_of_new_header(const std::string& output, const std::string& extension, const io::VolumeInfo& info,
                         const std::vector<std::string>& remarks) {
-  for (const std::string& remark : remarks) log::warn("'{}': {}", output, remark);
+  for (const std::string& remark : remarks) log::warn("'{}': {}", output, in_options(remark));
   if ((extension == "nrrd" || extension == "raw") && (info.slope != 1 || info.intercept != 0))
     log::warn("'{}' has no place for the scale of the values: {:g} * stored + {:g}", output, info.slope,
               info.intercept);

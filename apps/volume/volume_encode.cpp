@@ -76,7 +76,7 @@ int encode_volume_to(const std::string& input, const std::string& output, const 
   check_output("", output, true);
   const auto reader = io::open_volume(input, volume_options(typed, common));
   const io::VolumeInfo& info = reader->info();
-  for (const std::string& remark : reader->remarks()) log::warn("{}: {}", input, remark);
+  for (const std::string& remark : reader->remarks()) log::warn("{}: {}", input, in_options(remark));
 
   FileSink sink(output, common.overwrite);
   const std::unique_ptr<FileReadBack> again = FileReadBack::of(sink);
