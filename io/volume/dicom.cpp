@@ -40,8 +40,7 @@ double real_of(const std::string& value, double otherwise) {
 /// The elements of a data set up to its pixels.
 class DataSet {
  public:
-  DataSet(VolumeInput& in, DicomFile& d)
-      : in_(in), d_(d), walker_(in, d.transfer_syntax != kImplicitLittleEndian, d.big_endian) {}
+  DataSet(VolumeInput& in, DicomFile& d) : in_(in), d_(d), walker_(in, d.explicit_vr, d.big_endian) {}
 
   void read() {
     DicomWalker::Element e;
@@ -334,12 +333,11 @@ DicomFile read_dicom(VolumeInput& in) {
     }
   }
   d.data_at = in.position();
-  if (d.transfer_syntax.empty()) {  // not said: explicit where the first element has a type
-    const std::string_view first = in.ahead(6);
-    const auto is_letter = [](char c) { return c >= 'A' && c <= 'Z'; };
-    const bool typed = first.size() == 6 && is_letter(first[4]) && is_letter(first[5]);
-    d.transfer_syntax = typed ? kExplicitLittleEndian : kImplicitLittleEndian;
-  }
+  // Explicit where the first element has a type: some files lie.
+  const std::string_view first = in.ahead(6);
+  const auto is_letter = [](char c) { return c >= 'A' && c <= 'Z'; };
+  d.explicit_vr = first.size() >= 6 && is_letter(first[4]) && is_letter(first[5]);
+  if (d.transfer_syntax.empty()) d.transfer_syntax = d.explicit_vr ? kExplicitLittleEndian : kImplicitLittleEndian;
   const DicomSyntax* syntax = dicom_syntax(d.transfer_syntax);
   require(syntax != nullptr, ErrorKind::kUnsupported,
           in.name() + ": unknown " + syntax_text(d.transfer_syntax) + "; convert the file to one of the standard's");

@@ -27,6 +27,7 @@ struct DicomFile {
   std::string photometric;      ///< RGB, YBR_FULL_422, …
   bool plain = false;     ///< pixels are not compressed; else they are known to be there, and what is said before them
   bool readable = false;  ///< the data set is not compressed as a whole; else nothing below is known
+  bool explicit_vr = true;  ///< elements of the data set have types, whatever the syntax says
   bool big_endian = false;
   bool is_signed = false;
   bool planar = false;                          ///< colours one after the other, not interleaved

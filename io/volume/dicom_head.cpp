@@ -46,7 +46,7 @@ std::string padless(const std::string& value) {
 }  // namespace
 
 DicomHead::DicomHead(std::vector<std::byte> bytes, const DicomFile& found)
-    : explicit_vr_(found.transfer_syntax != kImplicitLittleEndian), big_endian_(found.big_endian) {
+    : explicit_vr_(found.explicit_vr), big_endian_(found.big_endian) {
   const auto head = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   VolumeInput in(memory_opener(head)(), "DICOM header");
   in.append(preamble_, 132, "preamble");
@@ -112,10 +112,10 @@ void DicomHead::remove(std::uint32_t tag) {
 
 void DicomHead::replace_pixels(const char* vr, std::uint32_t length) {
   require(!data_.empty(), ErrorKind::kInternal, "a DICOM header without pixels");
-  const Encoding encoding;
+  const Encoding encoding{explicit_vr_, false};
   std::vector<std::byte> out;
   encoding.begin(out, data_.back().tag, vr);
-  encoding.integer(out, 0, 2);
+  if (explicit_vr_) encoding.integer(out, 0, 2);
   encoding.integer(out, length, 4);
   data_.back().bytes = std::move(out);
 }

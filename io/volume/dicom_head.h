@@ -19,7 +19,7 @@ class DicomHead {
   /// In place of the old one, or where it belongs.
   void replace(std::uint32_t tag, const char* vr, const std::string& value);
   void remove(std::uint32_t tag);
-  /// The header of the last element, the pixels: explicit little-endian.
+  /// The header of the last element, the pixels; little-endian.
   void replace_pixels(const char* vr, std::uint32_t length);
   /// With the right length of group 0002 where that is said.
   std::vector<std::byte> bytes();

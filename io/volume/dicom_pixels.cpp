@@ -394,7 +394,7 @@ class DecodedFeed final : public Feed {
   /// The head of the file that is explicit little-endian. What says how samples were compressed goes.
   Bytes plain(Bytes from, std::uint32_t pixel_bytes) const {
     DicomHead head(std::move(from), d_);
-    head.replace(dicom_tag(0x0002, 0x0010), "UI", kExplicitLittleEndian);
+    head.replace(dicom_tag(0x0002, 0x0010), "UI", d_.explicit_vr ? kExplicitLittleEndian : kImplicitLittleEndian);
     if (!head.value(kPlanarConfiguration).empty() || d_.planar)
       head.replace(kPlanarConfiguration, "US", std::string(2, '\0'));
     const DicomCoding coding = dicom_syntax(d_.transfer_syntax)->coding;

@@ -294,6 +294,7 @@ std::vector<FileToRead> dicom_files(const std::string& folder, const Limits& lim
   std::vector<FileToRead> files;
   for (const std::string& path : paths) {
     FileToRead f = file_to_read(path);
+    f.limits = limits;
     VolumeInput input(f.open(), path);
     if (is_dicom(input.ahead(4096))) files.push_back(std::move(f));
   }

@@ -554,5 +554,28 @@ TEST_F(VolumeFiles, misfits_of_a_series) {
   EXPECT_NEAR(alone.info.spacing[2], 4.22, 1e-9);
 }
 
+// Syntaxes that the standard does not know, or that nothing decodes, go to no library.
+TEST_F(VolumeFiles, unknown_syntaxes) {
+  DicomMaker m;
+  for (const char* syntax : {"1.2.3", "1.2.840.10008.1.2.4.999", "1.2.840.10008.1.2.4.102"}) {
+    m.syntax = syntax;
+    save("strange.dcm", m.make(VolumeBytes(24)));
+    const Error e = error_of([&] { io::open_volume(path("strange.dcm"), {}); });
+    EXPECT_EQ(e.kind(), ErrorKind::kUnsupported) << e.what();
+    EXPECT_NE(std::string(e.what()).find(syntax), std::string::npos) << e.what();
+  }
+}
+
+// A syntax that says elements have types, and a data set whose elements have none.
+TEST_F(VolumeFiles, types_that_are_not_there) {
+  DicomMaker m;
+  m.explicit_vr = false;
+  m.syntax = "1.2.840.10008.1.2.1";
+  const VolumeBytes pixels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, 1);
+  save("lies.dcm", m.make(pixels));
+  EXPECT_EQ(pass("lies.dcm", "lies.dcm").voxels, pixels);
+  expect_same("lies.dcm");
+}
+
 }  // namespace
 }  // namespace trivelet
