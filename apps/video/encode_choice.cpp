@@ -1,0 +1,176 @@
+#include "apps/video/encode_choice.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "apps/cli/backends.h"
+#include "apps/cli/log.h"
+#include "apps/video/encode_job.h"
+#include "codec/encoder/encoder_params.h"
+#include "trivelet/cuda.h"
+#include "trivelet/structure_search.h"
+
+namespace trivelet::cli {
+
+namespace {
+
+/// --preset slow: what was typed stays.
+EncoderParams best_structure(const Command& app, EncoderParams params, VideoInput& beginning) {
+  FixedStructure fixed;
+  fixed.temporal_wavelet = app.typed("--temporal-wavelet");
+  fixed.spatial_wavelet = app.typed("--wavelet");
+  fixed.levels = app.typed("--levels");
+  fixed.gop_frames = app.typed("--gop");
+  params = search_structure(
+      beginning.info(), [&](Gop& gop, int index) { return beginning.read_frames(gop, index, 1) == 1; }, params, fixed,
+      [](const StructureTrial& t) {
+        log::debug("temporal {} x{}, spatial {} x{}, GOPs of {}: cost {:.4f}", to_string(t.temporal), t.temporal_levels,
+                   to_string(t.spatial), t.spatial_levels, t.gop_frames, t.cost);
+      });
+  if (params.motion == Motion::kOff)
+    log::info("--preset slow: temporal wavelet {}, spatial {}, {}x{} levels, GOPs of {}", to_string(params.temporal),
+              to_string(params.spatial), params.temporal_levels, params.spatial_levels, params.gop_frames);
+  else if (!fixed.levels)
+    log::info("--preset slow: along motion, {}x{} levels", params.temporal_levels, params.spatial_levels);
+  return params;
+}
+
+// What prediction does not have.
+constexpr const char* kWaveletOptions[] = {"--levels",  "--wavelet", "--temporal-wavelet", "--layout",
+                                           "--profile", "--mode",    "--layers",           "--motion"};
+
+/// What the first part has chosen.
+void take_pinned(const EncodeOptions& options, const StreamLayout& first, EncoderParams& params) {
+  const std::string name = "--pin-from '" + options.pin_from + "'";
+  require(first.info.settings == params.settings, ErrorKind::kBadArgument,
+          name + ": it was encoded with '" + first.info.settings + "', this part with '" + params.settings + "'");
+  params.temporal = first.header.temporal;
+  params.spatial = first.header.spatial;
+  params.temporal_levels = first.header.temporal_levels;
+  params.spatial_levels = first.header.spatial_levels;
+  params.gop_frames = first.header.gop_frames;
+  params.moved_frames = first.header.moved;
+}
+
+/// The stream of --pin-from.
+std::optional<StreamLayout> pinned(const EncodeOptions& options) {
+  if (options.pin_from.empty()) return std::nullopt;
+  require_tvl_file(options.pin_from);
+  const StreamFile file = open_stream_file(options.pin_from);
+  std::uint64_t bytes_read = 0;
+  StreamInput in(*file.source, bytes_read);
+  StreamLayout layout;
+  layout.read(in);
+  return layout;
+}
+
+/// --transform prediction, of a video.
+void take_prediction(const Command& app, const EncodeOptions& options, EncoderParams& params) {
+  require(params.lossless, ErrorKind::kBadArgument, "--transform prediction is lossless; add --lossless");
+  for (const char* option : kWaveletOptions)
+    require(!app.typed(option), ErrorKind::kBadArgument,
+            std::string(option) + " is for wavelets; drop it or --transform prediction");
+  require(!asks_for_gpu(app), ErrorKind::kUnsupported,
+          "--device " + options.device + ": prediction is coded on the CPU; leave the option out");
+  choose_prediction(app, options, params);
+}
+
+/// --preset slow: the best structure for the beginning of the input.
+void choose_structure(EncodeJob& job) {
+  const EncodeOptions& options = job.options;
+  if (options.coding.preset != "slow" || job.pin || job.params.profile == Profile::kPredictive) return;
+  if (!can_read_again(options.input)) {
+    require(job.params.motion != Motion::kOff, ErrorKind::kBadArgument,
+            "--preset slow reads the beginning of the input twice, which a pipe does not allow; use a file or another "
+            "preset");
+    log::info("--preset slow: the beginning of a pipe is not read twice, so that levels are those of --preset medium");
+    return;
+  }
+  // Of a first part what the whole would show: the search looks as far as it likes.
+  const FrameRange shown = options.joinable ? FrameRange{job.range.first} : job.range;
+  VideoInput beginning(options.input, reader_options(options.reading, job.common), job.common, shown);
+  choose_gop_frames(job.app, beginning.info(), job.params);
+  job.params = best_structure(job.app, job.params, beginning);
+}
+
+}  // namespace
+
+bool asks_for_gpu(const Command& app) {
+  for (const auto& [name, value] : app.typed_under("Common"))
+    if (name == "--device" && value.starts_with("gpu")) return true;
+  return false;
+}
+
+void choose_prediction(const Command& app, const EncodeOptions& options, EncoderParams& params) {
+  params.profile = Profile::kPredictive;
+  params.effort = effort_of(options);
+  if (!app.typed("--block-size")) params.block_size = 256;
+  if (options.transform != "prediction") params.settings += " --transform prediction";  // else it says so
+}
+
+bool may_predict(const Command& app, const EncodeOptions& options) {
+  return options.transform == "auto" && options.coding.lossless && options.coding.preset != "fast" &&
+         options.hwaccel == "none" && !asks_for_gpu(app) &&
+         std::none_of(std::begin(kWaveletOptions), std::end(kWaveletOptions),
+                      [&app](const char* option) { return app.typed(option); });
+}
+
+void make_joinable(const Command& app, const EncodeOptions& options, const std::optional<StreamLayout>& first,
+                   EncoderParams& params) {
+  for (const char* option : {"--bpp", "--bitrate", "--psnr"})
+    require(!app.typed(option), ErrorKind::kBadArgument,
+            std::string(option) +
+                " decides by what came before, which --joinable excludes; join first, then "
+                "'trivelet truncate' to a size or PSNR");
+  require(params.target_bytes == 0, ErrorKind::kBadArgument,
+          "--size looks at the whole, which --joinable excludes; join first, then 'trivelet truncate --size'");
+  require(!app.typed("--keyint"), ErrorKind::kBadArgument,
+          "--keyint says where groups may refer to others, which --joinable excludes");
+  if (params.motion != Motion::kOff) params.key_interval = 1;
+  params.measure_errors = false;
+  params.settings += " --joinable";
+  if (first) take_pinned(options, *first, params);
+}
+
+EncoderParams typed_params(const EncodeOptions& options, const Common& common, const Command& app) {
+  EncoderParams params = encoder_params(app, options.coding, options.reading, common);
+  if (options.transform == "prediction") take_prediction(app, options, params);
+  return params;
+}
+
+std::uint64_t few_gops_of(const EncoderParams& params) {
+  if (params.motion != Motion::kOff || params.profile == Profile::kPredictive) return 0;
+  return params.profile == Profile::kFast ? kFastGops : kDenseGops;
+}
+
+void expect_gops(const EncodeOptions& options, const Common& common, const Command& app) try {
+  const std::uint64_t few = few_gops_of(typed_params(options, common, app));
+  if (few > 0) gpu::expect_gops(static_cast<int>(few));
+} catch (const Error&) {  // it is said where the options are needed
+}
+
+void choose_params(EncodeJob& job) {
+  const EncodeOptions& options = job.options;
+  job.params = typed_params(options, job.common, job.app);
+  require(!rounds_along_motion(job.params) || !asks_for_gpu(job.app), ErrorKind::kUnsupported,
+          "--device " + job.given.device +
+              ": --preset slow with --motion is coded on the CPU; leave the option out, or take another preset");
+  require(!options.resume || (options.output != "-" && !job.params.has_byte_target()), ErrorKind::kBadArgument,
+          options.output == "-"
+              ? "--resume keeps what is coded beside the output, and standard output has no place; write to a file"
+              : "--resume: with a target for bytes nothing is finished before the end; use -q or --psnr");
+  job.range = frame_range(options.frames, options.input);
+  job.pin = pinned(options);
+  require(!options.joinable || !job.range.has_times(), ErrorKind::kBadArgument,
+          "--frames " + options.frames + ": joinable parts begin where a GOP does; give numbers of frames");
+  job.trace.emplace(job.common);
+  if (may_predict(job.app, options)) {
+    if (!job.pin) open_input(job);
+    if (job.pin ? job.pin->header.profile == Profile::kPredictive : job.input->info().format.model != ColourModel::kRgb)
+      choose_prediction(job.app, options, job.params);
+  }
+  if (options.joinable) make_joinable(job.app, options, job.pin, job.params);
+  choose_structure(job);
+}
+
+}  // namespace trivelet::cli
