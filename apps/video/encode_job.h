@@ -1,4 +1,5 @@
-// trivelet encode of a video, from the command line to the finished file: one EncodeJob, on which the stages work in turn.
+// trivelet encode of a video, from the command line to the finished file: one EncodeJob, on which the stages work in
+// turn.
 #pragma once
 
 #include <algorithm>
@@ -131,7 +132,7 @@ void encode_with_others(EncodeJob& job);
 /// What all processes but the first do.
 void help_with_encoding(const EncodeOptions& given, const Command& app, const std::string& name, Processes& processes,
                         const std::string& device, const Common& common);
-/// encode_verify.cpp: what is done can be opened. Header, boxes and index are read again, which takes no time to speak of.
+/// encode_verify.cpp: what is done can be opened. Header, boxes and index are read again, which takes almost no time.
 void check_written(const std::string& path, const std::string& output, std::uint64_t frames);
 /// Decodes the finished file again. Returns what to say; throws Mismatch.
 std::string verify(EncodeJob& job);

@@ -20,8 +20,8 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// Begins to run `work` in the thread; the work before it has been waited for. Throws std::system_error where the system
-  /// starts no more threads.
+  /// Begins to run `work` in the thread; the work before it has been waited for. Throws std::system_error where the
+  /// system starts no more threads.
   void begin(std::function<void()> work);
   /// The same, but false where the system starts no more threads; `work` is dropped then.
   [[nodiscard]] bool try_begin(std::function<void()> work);
