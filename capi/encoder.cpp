@@ -8,8 +8,6 @@
 
 #include "capi/metadata.h"
 #include "capi/video.h"
-#include "codec/base/container.h"
-#include "codec/format/metadata.h"
 
 namespace trivelet::capi {
 
@@ -277,8 +275,7 @@ uint64_t tvl_encode_bound(const tvl_video* video, const tvl_encode_params* param
       samples += Shape{1, info.component_height(c), info.component_width(c)}.samples();
     const auto length = static_cast<std::uint64_t>(p.gop_frames);
     bound = stream_bound(checked_mul(samples, count), (count + length - 1) / length);
-    for (const ExtraBox& box : metadata_boxes(to_metadata(p.metadata)))
-      bound += box.payload.size() + kBoxHeaderBytes + kBoxCrcBytes;
+    bound += metadata_bytes(to_metadata(p.metadata));
   });
   return bound;
 }

@@ -319,11 +319,12 @@ tvl_volume_job default_job() {
   return j;
 }
 
-// On a GPU so many streams are in flight: some are read by the host, and mapped if their voxels go there, while others are
-// decoded.
+// On a GPU so many streams are in flight: some are read by the host, and mapped if their voxels go there, while others
+// are decoded.
 constexpr int kStreamsOfGpu = 4, kStreamsInGpu = 16;
 
-// Where streams become voxels in memory of the GPU that decodes them; null elsewhere, and with threads of the caller's own.
+// Where streams become voxels in memory of the GPU that decodes them; null elsewhere, and with threads of the caller's
+// own.
 gpu::VolumeBatch* batch_in_gpu(tvl_decoder& d, const tvl_batch_params& p, int at_once) {
   if (p.device == TVL_CPU || d.memory != p.device || d.runner) return nullptr;
   gpu::wait_for(d.memory, d.cuda_stream);  // whatever was done with that memory so far

@@ -12,8 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/format/chunk.h"
+#include "codec/format/stream_geometry.h"
 #include "codec/threads/parallel.h"
 #include "trivelet/coefficients.h"
 
@@ -32,36 +33,6 @@ struct BackendOptions {
   /// CodedGop::samples are wanted of GOPs that were pulled long ago, of as many as GopEncoder::depth() says; else only
   /// until the GOP is given back.
   bool keeps_samples = false;
-};
-
-/// Geometry of the components of a GOP of some length: shared by coder and container.
-class StreamGeometry {
- public:
-  StreamGeometry(const StreamHeader& header, int frames);
-  int frames() const { return frames_; }
-  const BlockGrid& grid(int component) const { return grids_[grid_of_[static_cast<std::size_t>(component)]]; }
-  int components() const { return static_cast<int>(grid_of_.size()); }
-  /// Makes `gop` what it is before its first chunk: all blocks of the grids, without parts. Its memory is used again.
-  void clear(LayeredGop& gop) const;
-
- private:
-  int frames_;
-  std::vector<BlockGrid> grids_;  // components of equal shape share one
-  std::vector<std::size_t> grid_of_;
-};
-
-/// Bytes that the geometry of a stream's full GOPs and what is received of one take, without the parts' own.
-std::uint64_t geometry_memory(const StreamHeader& header);
-
-/// Where the layers cut the segments of a component (encoder's choice; FORMAT.md "Layers").
-LayerPlan layer_plan(const StreamHeader& header, const BlockGrid& grid);
-/// Every plane a layer of its own: what GopChoices::passes asks for.
-LayerPlan plane_plan(const BlockGrid& grid);
-
-/// Decoding less than everything.
-struct Reduction {
-  int spatial = 0;
-  int temporal = 0;
 };
 
 /// What an encoder decides about a GOP before it is coded.

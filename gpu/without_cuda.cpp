@@ -1,5 +1,5 @@
-// What the host calls of this library, in a build without CUDA: there are no devices, and all else says why it cannot be.
-// The one file that is compiled instead of the others; nobody but the build system asks which it was.
+// What the host calls of this library, in a build without CUDA: there are no devices, and all else says why it cannot
+// be. The one file that is compiled instead of the others; nobody but the build system asks which it was.
 #include "codec/backend.h"
 #include "gpu/still/ccsds122.h"
 #include "gpu/still/dct.h"

@@ -1,6 +1,6 @@
 // What the libraries of other projects do for io. Each is reached through a table of functions, so that a program can
-// have it linked (io/adapters.cpp) or load it when it is first needed, as apps/cli/modules.cpp does: FFmpeg alone brings
-// a hundred shared libraries, which take the loader longer than many a run.
+// have it linked (io/adapters.cpp) or load it when it is first needed, as apps/cli/modules.cpp does: FFmpeg alone
+// brings a hundred shared libraries, which take the loader longer than many a run.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
 // ImageIO of ITK: programs over ITK read and write .tvl volumes when ITK_AUTOLOAD_PATH names the folder of this file.
 //
 // Volumes of 2 to 4 axes, of 1 to 4 scalars a voxel. A part that ITK asks for is decoded from its own part of the file.
-// Values are those that the header of the file means which the stream was made of: where it has a slope or an intercept,
-// floats. What is written is lossless unless SetCompressor says "MAX_ERROR=2", "QUALITY=70", "PSNR=50", "BPP=1" or
-// "RATIO=10"; it keeps the header of a NIfTI file (or of NRRD, where NIfTI has no such voxels), so that the program gives
-// it back.
+// Values are those that the header of the file means which the stream was made of: where it has a slope or an
+// intercept, floats. What is written is lossless unless SetCompressor says "MAX_ERROR=2", "QUALITY=70", "PSNR=50",
+// "BPP=1" or "RATIO=10"; it keeps the header of a NIfTI file (or of NRRD, where NIfTI has no such voxels), so that the
+// program gives it back.
 
 #include <itkImageIOBase.h>
 #include <itkObjectFactoryBase.h>

@@ -51,7 +51,8 @@ plot "<grep ^codec,encode '{0}'" using 9:xtic(6) title "encode", "<grep ^codec,d
 set ylabel "Gsamples/s"
 set xlabel "width x height x frames"
 set xtics rotate by 20 right
-plot "<grep '^transform,papers: convolution; global' '{0}'" using 8:xtic(sprintf("%sx%sx%s", strcol(3), strcol(4), strcol(5))) title "convolution, global memory", \
+plot "<grep '^transform,papers: convolution; global' '{0}'" \
+         using 8:xtic(sprintf("%sx%sx%s", strcol(3), strcol(4), strcol(5))) title "convolution, global memory", \
      "<grep '^transform,papers: convolution; shared' '{0}'" using 8 title "convolution, shared memory", \
      "<grep '^transform,dyadic f32 -> f32 forward' '{0}'" using 8 title "Trivelet, float", \
      "<grep '^transform,t+2D u8 -> i16 forward' '{0}'" using 8 title "Trivelet, 8 bit to 16 bit"

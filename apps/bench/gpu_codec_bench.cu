@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "codec/base/hash.h"
+#include "codec/format/container.h"
 #include "codec/motion/motion_field.h"
 #include "codec/rate/rate_control.h"
 #include "codec/threads/parallel.h"

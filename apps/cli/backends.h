@@ -15,8 +15,8 @@ namespace trivelet::cli {
 
 /// Adds --device auto|cpu|gpu|gpu:N, where `several` can be used also gpu:N,M and gpu:all.
 void add_device_option(Command& app, std::string& device, bool several = false);
-/// What --device names, a device each: of several GPUs gpu:N for each of them, else the option itself. Throws Unsupported
-/// for GPUs that are not there.
+/// What --device names, a device each: of several GPUs gpu:N for each of them, else the option itself. Throws
+/// Unsupported for GPUs that are not there.
 std::vector<std::string> devices_named(const std::string& device);
 
 /// What the option asks for.
@@ -42,19 +42,19 @@ std::shared_ptr<const Backend> choose_player_backend(const std::string& device, 
 /// The same in a thread of its own: a GPU takes some tenths of a second to start, in which other things can be done.
 std::future<std::shared_ptr<const Backend>> start_backend(const std::string& device, std::size_t max_memory,
                                                           std::uint64_t gops);
-/// What --device and --threads mean for one of several processes: those of a host take its GPUs, or those that are named,
-/// in turn, and share its cores unless each is bound to some.
+/// What --device and --threads mean for one of several processes: those of a host take its GPUs, or those that are
+/// named, in turn, and share its cores unless each is bound to some.
 std::string device_of_process(const Place& place, const std::string& device);
 int threads_of_process(const Place& place, int threads);
 
-/// The calling thread, and those that it starts, stay where the GPU of gpu:N is near. Does nothing for other devices, nor
-/// where the system does not tell.
+/// The calling thread, and those that it starts, stay where the GPU of gpu:N is near. Does nothing for other devices,
+/// nor where the system does not tell.
 void stay_near(const std::string& device);
 
 /// What `fast` has in flight: it gains nothing by more.
 inline constexpr std::uint64_t kFastGops = 3;
-/// Work queues for as many GOPs of `dense` are as good as 32 of them where files are encoded: the host is busier than the
-/// device then, and they start in 0.25 s instead of 0.6.
+/// Work queues for as many GOPs of `dense` are as good as 32 of them where files are encoded: the host is busier than
+/// the device then, and they start in 0.25 s instead of 0.6.
 inline constexpr std::uint64_t kDenseGops = 7;
 
 }  // namespace trivelet::cli

@@ -437,7 +437,8 @@ double parse_bit_rate(const std::string& text) {
 
 namespace {
 
-/// An end of a range: nothing, a number of a frame, "1.5s", or hours, minutes and seconds, "00:01:10.5". False for else.
+/// An end of a range: nothing, a number of a frame, "1.5s", or hours, minutes and seconds, "00:01:10.5". False for
+/// else.
 bool parse_frame_place(std::string_view text, std::uint64_t& frame, std::optional<double>& seconds) {
   std::uint64_t number = 0;
   if (text.empty()) return true;

@@ -146,8 +146,8 @@ int run(const cli::Action& action) {
 
 int usage_error(const cli::CommandLine& line, const std::string& what) {
   if (cli::place_of_process().rank > 0) {
-    // The first of several says it. A launcher ends all when one has failed: whoever fails before the first one has said
-    // why would end it unheard, so the others wait to be ended.
+    // The first of several says it. A launcher ends all when one has failed: whoever fails before the first one has
+    // said why would end it unheard, so the others wait to be ended.
     std::this_thread::sleep_for(std::chrono::seconds(5));
     return cli::kExitUsage;
   }

@@ -35,7 +35,8 @@ void Progress::finish() {
   erase();
 }
 
-// A few times a second on a terminal. Lines and objects come when something changed, and once before the first second is over.
+// A few times a second on a terminal. Lines and objects come when something changed, and once before the first second
+// is over.
 void Progress::draw_on() {
   const std::chrono::milliseconds pause(mode_ == Mode::kTerminal ? 100 : 500);
   std::uint64_t seen = ~std::uint64_t{0};

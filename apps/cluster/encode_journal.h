@@ -1,7 +1,7 @@
 // What encode --resume keeps beside its output until that is finished: every GOP that was coded, so that a run that was
-// stopped need not code it again. OUT.resume is a signature and a row of entries: length, CRC-32C, content; what stands behind
-// the first that is not whole was on its way when the run was stopped. The first entry says of which program, input and
-// options the others are.
+// stopped need not code it again. OUT.resume is a signature and a row of entries: length, CRC-32C, content; what stands
+// behind the first that is not whole was on its way when the run was stopped. The first entry says of which program,
+// input and options the others are.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class EncodeJournal {
   EncodeJournal(const EncodeJournal&) = delete;
   EncodeJournal& operator=(const EncodeJournal&) = delete;
 
-  /// Takes up what a run of this very program left whose `identity` was the same; throws BadArgument, and leaves the file
-  /// as it is, if it was another one, or if the file is no such journal.
+  /// Takes up what a run of this very program left whose `identity` was the same; throws BadArgument, and leaves the
+  /// file as it is, if it was another one, or if the file is no such journal.
   void begin(const std::vector<std::uint8_t>& identity);
   /// A GOP that is there, and the errors that were measured of it; false if there is none.
   bool take(std::uint64_t number, GopRecord& record, std::vector<double>& errors);

@@ -15,6 +15,7 @@
 #include "apps/cluster/sent_frames.h"
 #include "apps/cluster/summons.h"
 #include "codec/base/bytes.h"
+#include "codec/format/container.h"
 #include "codec/threads/stopwatch.h"
 #include "codec/threads/trace.h"
 #include "codec/threads/worker.h"
@@ -88,7 +89,8 @@ double cpu_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// ------------------------------------------------------------------------------------------------------- who codes GOPs
+// ------------------------------------------------------------------------------------------------------- who codes
+// GOPs
 
 /// Writes GOPs into the output when it is told where they begin, in a thread of its own.
 class Placing {
@@ -183,8 +185,8 @@ class GopCoder {
     std::optional<Fit> fit{};
   };
 
-  // GOPs that are sent come in runs, of which each goes to one process: room for one. Of those that it reads the CPU, which codes
-  // one for far longer, has one ahead: what lies ahead of it at the end others could code.
+  // GOPs that are sent come in runs, of which each goes to one process: room for one. Of those that it reads the CPU,
+  // which codes one for far longer, has one ahead: what lies ahead of it at the end others could code.
   static std::size_t slots_of(const Share& share) {
     const EncoderParams& p = share.encoder->params();
     const bool target = p.has_byte_target() || p.psnr > 0;
@@ -331,7 +333,8 @@ class GopCoder {
   std::optional<Placing> placing_;  ///< last: its thread ends first
 };
 
-// ------------------------------------------------------------------------------------------------- who deals and writes
+// ------------------------------------------------------------------------------------------------- who deals and
+// writes
 
 class Leader {
  public:

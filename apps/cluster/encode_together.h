@@ -1,9 +1,10 @@
-// Encoding by the processes that mpirun started: the first one deals out GOPs, all code them and tell it how long they have
-// become, and it tells where they begin in the file, into which each writes its own. What is no file that all see the first
-// one writes, in order, from what it is sent. The stream is byte for byte that of one process (codec/encoder/encoder_part.h).
+// Encoding by the processes that mpirun started: the first one deals out GOPs, all code them and tell it how long they
+// have become, and it tells where they begin in the file, into which each writes its own. What is no file that all see
+// the first one writes, in order, from what it is sent. The stream is byte for byte that of one process
+// (codec/encoder/encoder_part.h).
 //
-// Of files of raw frames the first process looks only where GOPs end, and who codes a GOP reads it; films with key frames all
-// decode (kept_frames.h); the frames of other inputs are read by the first process, once, and sent.
+// Of files of raw frames the first process looks only where GOPs end, and who codes a GOP reads it; films with key
+// frames all decode (kept_frames.h); the frames of other inputs are read by the first process, once, and sent.
 #pragma once
 
 #include <functional>

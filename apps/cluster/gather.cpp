@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "apps/cluster/sent_frames.h"
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/threads/stage_queue.h"
 #include "codec/threads/worker.h"
 

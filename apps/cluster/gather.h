@@ -1,5 +1,5 @@
-// GOPs of one stream that several processes decode in turns, in their order in the first one. A turn is a run: a GOP that leans
-// on none before it, and those behind that do.
+// GOPs of one stream that several processes decode in turns, in their order in the first one. A turn is a run: a GOP
+// that leans on none before it, and those behind that do.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,8 @@ class Gathering {
   ~Gathering();
   Gathering(const Gathering&) = delete;
   Gathering& operator=(const Gathering&) = delete;
-  /// The next GOP, given back when nobody points to it any more; null at the end. Throws what went wrong in any of them.
+  /// The next GOP, given back when nobody points to it any more; null at the end. Throws what went wrong in any of
+  /// them.
   std::shared_ptr<const Gop> next();
   /// At the end.
   const Gathered& found() const;
@@ -48,8 +49,8 @@ class Gathering {
   std::unique_ptr<State> state_;
 };
 
-/// In the others: decodes until there is no more, or the first one stops. What goes wrong, in `prepare` too, is told to the
-/// first one.
+/// In the others: decodes until there is no more, or the first one stops. What goes wrong, in `prepare` too, is told to
+/// the first one.
 void decode_for_others(Processes& processes, const std::function<RunDecoding()>& prepare);
 
 }  // namespace trivelet::cli

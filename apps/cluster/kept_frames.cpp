@@ -83,7 +83,8 @@ void KeptFrames::stand_aside(Processes& processes) {
   }
 }
 
-// ------------------------------------------------------------------------------------------------- who decodes and keeps
+// ------------------------------------------------------------------------------------------------- who decodes and
+// keeps
 
 void KeptFrames::decode() {
   std::uint64_t decoded = 0;
@@ -217,7 +218,8 @@ void KeptFrames::read(Gop& gop, std::uint64_t first_frame) {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------- who looks at them
+// ---------------------------------------------------------------------------------------------------- who looks at
+// them
 
 FramesInput KeptFrames::looks() {
   return {[this](Gop& gop, int first, int count) { return read_looks(gop, first, count); },

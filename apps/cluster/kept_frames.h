@@ -1,6 +1,7 @@
-// Films between key frames, decoded by several processes: each decodes every n-th stretch and keeps its frames until somebody
-// codes them, who gets them from there. The first process sees, in order, of each frame the rows that tell where scenes change,
-// and which stretch it is of; every frame is decoded once and goes from one process to another at most once.
+// Films between key frames, decoded by several processes: each decodes every n-th stretch and keeps its frames until
+// somebody codes them, who gets them from there. The first process sees, in order, of each frame the rows that tell
+// where scenes change, and which stretch it is of; every frame is decoded once and goes from one process to another at
+// most once.
 #pragma once
 
 #include <condition_variable>
@@ -21,8 +22,8 @@ namespace trivelet::cli {
 
 class KeptFrames {
  public:
-  /// `reader` has stretches (FrameReader::stretches()). `most_frames` are kept: more than a GOP and what is read ahead to find
-  /// its end.
+  /// `reader` has stretches (FrameReader::stretches()). `most_frames` are kept: more than a GOP and what is read ahead
+  /// to find its end.
   KeptFrames(Processes& processes, std::unique_ptr<io::FrameReader> reader, std::size_t most_frames);
   /// Waits until the first process says that no frames are wanted any more; in the first one says so.
   ~KeptFrames();

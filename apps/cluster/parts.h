@@ -1,5 +1,5 @@
-// Work on one stream in as many parts as there are processes, each of frames that follow one another, and what comes of all
-// of them in the first one: in their order, whoever ends first.
+// Work on one stream in as many parts as there are processes, each of frames that follow one another, and what comes of
+// all of them in the first one: in their order, whoever ends first.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ std::vector<std::vector<std::uint8_t>> do_parts(Processes& processes, const Part
 /// In the others.
 void do_part(Processes& processes, const PartWork& work);
 
-/// Where the parts of frames `first` to `end` begin, and where the last one ends: of a stream with GOPs that lean on none
-/// before, as even as that allows; some may be empty.
+/// Where the parts of frames `first` to `end` begin, and where the last one ends: of a stream with GOPs that lean on
+/// none before, as even as that allows; some may be empty.
 std::vector<std::uint64_t> part_borders(const std::vector<GopInfo>& gops, std::uint64_t first, std::uint64_t end,
                                         int parts);
 

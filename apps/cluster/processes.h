@@ -1,6 +1,6 @@
-// The processes that mpirun or srun started, and messages between them. MPI is in a module of the program's own, which is
-// loaded only then: starting it costs a second, and a plain run needs none of it. Threads of one process, each with a
-// device of its own, work together by the same messages.
+// The processes that mpirun or srun started, and messages between them. MPI is in a module of the program's own, which
+// is loaded only then: starting it costs a second, and a plain run needs none of it. Threads of one process, each with
+// a device of its own, work together by the same messages.
 #pragma once
 
 #include <chrono>
@@ -65,7 +65,8 @@ class Patience {
   std::chrono::microseconds pause_ = kShortest;
 };
 
-/// This process among those that were started together, and among those of its host, as the launcher tells; alone: 0 of 1.
+/// This process among those that were started together, and among those of its host, as the launcher tells; alone: 0 of
+/// 1.
 struct Place {
   int rank = 0;
   int size = 1;

@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "trivelet/error.h"
 
 namespace trivelet::cli {

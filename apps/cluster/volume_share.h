@@ -1,5 +1,5 @@
-// A volume's stream decoded by several processes: each takes every n-th piece of slices, and the first one gets them in their
-// order, two pieces of each ahead.
+// A volume's stream decoded by several processes: each takes every n-th piece of slices, and the first one gets them in
+// their order, two pieces of each ahead.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ struct VolumePiece {
   std::uint64_t volume = 0;
   VoxelRegion region;
 };
-/// What the decoder delivers, cut where its slabs end, or between its volumes. Nothing where pieces would need each other's
-/// slabs: of reduced sizes, and where the slabs go along the fourth axis.
+/// What the decoder delivers, cut where its slabs end, or between its volumes. Nothing where pieces would need each
+/// other's slabs: of reduced sizes, and where the slabs go along the fourth axis.
 std::vector<VolumePiece> volume_pieces(const VolumeDecoder& decoder, const VolumeDecoderParams& params);
 
 /// Opens a decoder of some piece.

@@ -1,6 +1,6 @@
-// tvldec: Trivelet streams to raw video. It takes the packets of matroskademux and qtdemux, whose times it keeps, or the
-// bytes of a .tvl file. A packet is decoded (apps/players/packet_run.h) by a thread while the frames of the one before are
-// shown.
+// tvldec: Trivelet streams to raw video. It takes the packets of matroskademux and qtdemux, whose times it keeps, or
+// the bytes of a .tvl file. A packet is decoded (apps/players/packet_run.h) by a thread while the frames of the one
+// before are shown.
 #include "apps/gst/elements.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include "apps/gst/formats.h"
 #include "apps/players/packet_run.h"
 #include "apps/players/player_times.h"
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "apps/gst/elements.h"
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 
 namespace {
 

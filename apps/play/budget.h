@@ -26,7 +26,8 @@ class Budget {
     return q;
   }
 
-  /// A GOP that is shown for `length` seconds took so long; `ahead`: as much was decoded beforehand as there is room for.
+  /// A GOP that is shown for `length` seconds took so long; `ahead`: as much was decoded beforehand as there is room
+  /// for.
   void decoded(double seconds, double length, bool ahead) {
     if (!on_ || length <= 0) return;
     if (seconds > kMost * length) {

@@ -9,7 +9,7 @@
 #include <chrono>
 
 #include "codec/base/bytes.h"
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/format/stream_layout.h"
 
 namespace trivelet::play {

@@ -1,8 +1,8 @@
-// Decoded GOPs of a stream around the place that is shown, made by a thread: what is shown next is decoded first, what was
-// shown stays for steps back. A request for another place or quality takes effect with the next GOP.
+// Decoded GOPs of a stream around the place that is shown, made by a thread: what is shown next is decoded first, what
+// was shown stays for steps back. A request for another place or quality takes effect with the next GOP.
 //
-// The thread goes on from GOP to GOP, so that each is decoded once, also where one leans on the one before. Only where it
-// would come too late it begins anew further on, at the first GOP that it can have in time.
+// The thread goes on from GOP to GOP, so that each is decoded once, also where one leans on the one before. Only where
+// it would come too late it begins anew further on, at the first GOP that it can have in time.
 #pragma once
 
 #include <condition_variable>

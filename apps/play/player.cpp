@@ -1,5 +1,5 @@
-// The module that shows pictures and plays sound: SDL for the window, keys and the sound card, OpenGL for pictures, Dear
-// ImGui for what is drawn over them.
+// The module that shows pictures and plays sound: SDL for the window, keys and the sound card, OpenGL for pictures,
+// Dear ImGui for what is drawn over them.
 //
 // One loop: what was pressed, the time, the frame of that time if it is decoded, the overlay. The sound is the clock;
 // without it (none in the file, muted by another speed, paused) the computer's. The clock waits for pictures where it

@@ -28,8 +28,8 @@ void main() {
 }
 )";
 
-// Planes are luma, two of chroma, alpha; or G, B, R, alpha. A texture's 1 is the largest value of its type, `scale` makes
-// it that of the sample.
+// Planes are luma, two of chroma, alpha; or G, B, R, alpha. A texture's 1 is the largest value of its type, `scale`
+// makes it that of the sample.
 // What differs between formats is chosen before it is compiled: OpenGL on a processor goes through all branches.
 //   MODEL     0 grey, 1 YUV, 2 RGB
 //   ALPHA     1: there is such a plane

@@ -1,5 +1,5 @@
-// Pictures on an OpenGL 3.3 context: planes of 1 to 16 bits become textures, and a shader makes RGB of them as their colour
-// tags say; HDR is mapped to what an ordinary screen shows.
+// Pictures on an OpenGL 3.3 context: planes of 1 to 16 bits become textures, and a shader makes RGB of them as their
+// colour tags say; HDR is mapped to what an ordinary screen shows.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Three planes of a volume, as 'view --montage' lays them out: along z, y and x, the vertical axis of the last two being
-// z, drawn upwards. The mouse puts the voxel where they meet, the wheel leafs through a plane, the right button changes
-// the window of values. Sliders for quality layers and halvings decode the volume anew beside what is shown.
+// Three planes of a volume, as 'view --montage' lays them out: along z, y and x, the vertical axis of the last two
+// being z, drawn upwards. The mouse puts the voxel where they meet, the wheel leafs through a plane, the right button
+// changes the window of values. Sliders for quality layers and halvings decode the volume anew beside what is shown.
 #define GL_GLEXT_PROTOTYPES
 #include "apps/play/volume_player.h"
 

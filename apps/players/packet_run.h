@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 #include "trivelet/codec.h"
 
 namespace trivelet {

@@ -16,7 +16,7 @@
 #include "apps/video/encode_options.h"
 #include "apps/video/video.h"
 #include "codec/base/bytes.h"
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 #include "codec/format/stream_layout.h"
 #include "codec/threads/stopwatch.h"
 

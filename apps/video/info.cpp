@@ -10,7 +10,7 @@
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 #include "codec/format/stream_layout.h"
 
 namespace trivelet::cli {

@@ -15,6 +15,7 @@
 
 #include "apps/cli/log.h"
 #include "codec/base/bytes.h"
+#include "codec/format/container.h"
 #include "codec/format/stream_layout.h"
 #include "trivelet/scene_cuts.h"
 
@@ -22,8 +23,8 @@ namespace trivelet::cli {
 
 namespace {
 
-/// The first bytes a pipe will deliver, left in it. Waits up to a second after the first one came, until all are there or
-/// enough(count) of them.
+/// The first bytes a pipe will deliver, left in it. Waits up to a second after the first one came, until all are there
+/// or enough(count) of them.
 template <class Enough>
 std::size_t peek_pipe(int fd, std::byte* data, std::size_t size, const Enough& enough) {
   std::size_t seen = 0;

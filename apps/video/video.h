@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "apps/cli/cli.h"
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/format/stream_input.h"
 #include "codec/threads/prefetch.h"
 #include "io/video/matroska.h"
@@ -117,8 +117,9 @@ FrameRange frame_range(const std::string& text, const std::string& input);
 /// The head of a GOP's packet, with the times of its frames. Throws BadStream.
 GopHeader read_gop_header(StreamInput& in, const StreamHeader& stream, const GopInfo& gop);
 
-/// What to take over for an output that can hold it: of `input`, which has `company`, unless --tracks-from names another
-/// file. Of `frames` only what is heard and read meanwhile, and where an end is open, what lies before or behind it.
+/// What to take over for an output that can hold it: of `input`, which has `company`, unless --tracks-from names
+/// another file. Of `frames` only what is heard and read meanwhile, and where an end is open, what lies before or
+/// behind it.
 io::CompanyOptions company_for(const std::string& input, const io::Company& company, const FilmOptions& options,
                                const FrameRange& frames);
 /// Options that an output of pictures alone cannot obey.

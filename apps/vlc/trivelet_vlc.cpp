@@ -1,7 +1,7 @@
 // A module for VLC 3: decodes Trivelet streams in Matroska. VLC does the rest: sound, subtitles, seeking.
 //
-// A packet is a GOP and is decoded where it arrives (apps/players/packet_run.h); VLC gets room for the pictures of one, so
-// that the next is decoded while they are shown. Samples that VLC has no name for lose their lowest bits.
+// A packet is a GOP and is decoded where it arrives (apps/players/packet_run.h); VLC gets room for the pictures of one,
+// so that the next is decoded while they are shown. Samples that VLC has no name for lose their lowest bits.
 //
 // --trivelet-layers and --trivelet-reduce decode less.
 

@@ -8,8 +8,8 @@ namespace trivelet::cli {
 
 namespace {
 
-// Of dense volumes without loss for a GPU: 16 slabs of 256 blocks in a volume of 512^3, for 1 to 3 % more bytes than blocks of
-// 128 and slabs of 64 take.
+// Of dense volumes without loss for a GPU: 16 slabs of 256 blocks in a volume of 512^3, for 1 to 3 % more bytes than
+// blocks of 128 and slabs of 64 take.
 constexpr int kDeviceBlock = 32, kDeviceSlab = 32;
 
 /// "-9999,1e20"
@@ -60,8 +60,8 @@ VolumeEncoderParams volume_params(const EncodeOptions& options, const EncoderPar
   }
   v.fast_mode = p.fast_mode;
   v.block_size = options.coding.block_size;
-  // A segment of a block is coded by one thread of a device, decision after decision: there must be thousands of them, and
-  // short ones. With loss there are few decisions.
+  // A segment of a block is coded by one thread of a device, decision after decision: there must be thousands of them,
+  // and short ones. With loss there are few decisions.
   const bool may_predict = v.predictive && v.transform != VolumeTransform::kWavelet;
   if (is_for_gpu && p.lossless && v.profile == Profile::kDense && !may_predict) {
     if (!app.typed("--block-size")) v.block_size = kDeviceBlock;

@@ -31,8 +31,8 @@ std::optional<VolumeInStream> volume_in(const StreamInfo& stream);
 std::optional<VolumeInStream> volume_in(const std::string& path, const Common& common);
 
 /// Who codes volumes of this profile by --device; null: the CPU. Unsupported when a GPU is asked for and the profile is
-/// the predictive one, or there is none. `auto` says what it takes. `max_memory`: of the GPU, bytes; 0 = all. `slabs`: about
-/// how many there are, 0 = not known.
+/// the predictive one, or there is none. `auto` says what it takes. `max_memory`: of the GPU, bytes; 0 = all. `slabs`:
+/// about how many there are, 0 = not known.
 std::shared_ptr<const Backend> volume_backend(const std::string& device, std::size_t max_memory, Profile profile,
                                               std::uint64_t slabs);
 /// The same to decode a file that holds a volume.

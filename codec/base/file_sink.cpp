@@ -1,14 +1,14 @@
 // FileSink: complete or absent. Data goes to PATH.part, which commit() renames to PATH.
 //
-// The temporary is made anew (O_EXCL) and locked (flock) while it is written, so a second process that wants the same name
-// is told so instead of mixing its bytes in. What a crash left is not locked and is removed, if it is a file of ours with
-// no other name: a link or a pipe put there would send the bytes elsewhere, and another user could change a file of his
-// own until it has its name. After the lock the name is looked up again: another process may have renamed or removed the
-// file between our open and our lock. Without permission to overwrite, the rename itself refuses an existing name, so a
-// file that appeared meanwhile survives.
+// The temporary is made anew (O_EXCL) and locked (flock) while it is written, so a second process that wants the same
+// name is told so instead of mixing its bytes in. What a crash left is not locked and is removed, if it is a file of
+// ours with no other name: a link or a pipe put there would send the bytes elsewhere, and another user could change a
+// file of his own until it has its name. After the lock the name is looked up again: another process may have renamed
+// or removed the file between our open and our lock. Without permission to overwrite, the rename itself refuses an
+// existing name, so a file that appeared meanwhile survives.
 //
-// Data reaches the disk before the name does (fsync of the file, the rename, fsync of the folder), so that after a crash
-// of the system there is the old file or the new one. A file that is replaced hands its permissions down.
+// Data reaches the disk before the name does (fsync of the file, the rename, fsync of the folder), so that after a
+// crash of the system there is the old file or the new one. A file that is replaced hands its permissions down.
 //
 // Names of temporaries are kept in a list of nodes that are never freed, which a signal handler may walk at any time.
 #include <fcntl.h>
@@ -26,8 +26,8 @@
 #include <mutex>
 #include <vector>
 
-#include "codec/base/wait_until_ready.h"
 #include "codec/base/temporaries.h"
+#include "codec/base/wait_until_ready.h"
 #include "trivelet/error.h"
 #include "trivelet/streams.h"
 

@@ -19,8 +19,8 @@ inline std::int64_t add_times(std::int64_t a, std::int64_t b) {
   return a + b;
 }
 
-/// Seconds from the beginning of `first` to the end of `last`, which are `frames` frames. Where their times say the same
-/// as the frame rate to half a frame, or nothing, exactly what the rate says; 0 without a rate.
+/// Seconds from the beginning of `first` to the end of `last`, which are `frames` frames. Where their times say the
+/// same as the frame rate to half a frame, or nothing, exactly what the rate says; 0 without a rate.
 inline double seconds_lasting(const VideoInfo& video, FrameTime first, FrameTime last, double frames) {
   if (video.frame_rate.num <= 0 || video.frame_rate.den <= 0) return 0;
   const double by_rate = frames / video.frame_rate.value();

@@ -1,5 +1,6 @@
-// A failure that lasts. What failed in the middle of its work, for want of memory or because the system refused to read,
-// no longer knows where it stands: what it would say next would be wrong, for instance that a good stream is damaged.
+// A failure that lasts. What failed in the middle of its work, for want of memory or because the system refused to
+// read, no longer knows where it stands: what it would say next would be wrong, for instance that a good stream is
+// damaged.
 #pragma once
 
 #include <exception>

@@ -23,7 +23,8 @@ SimdLevel resolve_simd(SimdLevel wanted) {
   const SimdLevel best = detected_simd();
   if (wanted == SimdLevel::kBest) return best;
   require(wanted <= best, ErrorKind::kUnsupported,
-          "this machine or build has no " + to_string(wanted) + " (best: " + to_string(best) + "); use SimdLevel::kBest");
+          "this machine or build has no " + to_string(wanted) + " (best: " + to_string(best) +
+              "); use SimdLevel::kBest");
   return wanted;
 }
 

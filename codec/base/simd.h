@@ -1,7 +1,7 @@
 // The instruction sets that loops are compiled for, and the choice among them (trivelet/parameters.h names them).
 //
-// A family of such loops ("kernels") is one source file, X_kernels.cpp. CMake compiles it once for each instruction set,
-// with TRIVELET_ISA as its name (codec/CMakeLists.txt, kernels()). The file defines a table of functions in the
+// A family of such loops ("kernels") is one source file, X_kernels.cpp. CMake compiles it once for each instruction
+// set, with TRIVELET_ISA as its name (codec/CMakeLists.txt, kernels()). The file defines a table of functions in the
 // namespace of that name; X_kernels.h declares the tables of all three namespaces, and pick() chooses one at run time.
 //
 // Everything else in such a file has internal linkage, and no template or inline function of others is instantiated

@@ -1,5 +1,5 @@
-// The arithmetic of XXH64 with seed 0, as specified by the xxHash project: four lanes, each of which takes every fourth eight
-// bytes, and what becomes of them and of the bytes behind.
+// The arithmetic of XXH64 with seed 0, as specified by the xxHash project: four lanes, each of which takes every fourth
+// eight bytes, and what becomes of them and of the bytes behind.
 #pragma once
 
 #include <cstddef>

@@ -12,6 +12,7 @@
 #include "codec/base/limits.h"
 #include "codec/cpu/gop_lanes.h"
 #include "codec/decoder/decoder_state.h"
+#include "codec/format/container.h"
 #include "codec/threads/trace.h"
 #include "codec/volume/volume_map.h"
 

@@ -9,6 +9,7 @@
 #include "codec/base/bytes.h"
 #include "codec/base/hash.h"
 #include "codec/decoder/decoder_state.h"
+#include "codec/format/container.h"
 #include "codec/motion/motion_field.h"
 
 namespace trivelet {
@@ -330,8 +331,8 @@ bool Decoder::State::join_chunks(Packet& packet, const std::vector<ChunkChecks>&
   return intact;
 }
 
-// A GOP of which all that is wanted was received, `intact` or not: looks whether the key frame of the one before is there
-// if it is open, and keeps what there is to know of its own. False when it is damaged by what it leans on.
+// A GOP of which all that is wanted was received, `intact` or not: looks whether the key frame of the one before is
+// there if it is open, and keeps what there is to know of its own. False when it is damaged by what it leans on.
 bool Decoder::State::follow_key(Packet& packet, bool intact, const std::string& where) {
   const GopHeader& g = packet.head;
   KeyLeft own;
@@ -397,8 +398,8 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   return true;
 }
 
-// What goes for the checks behind a packet in a plan for which they are not there yet: the heads of chunks as far as they
-// are known, from copies in the front table. None where there is no byte of one.
+// What goes for the checks behind a packet in a plan for which they are not there yet: the heads of chunks as far as
+// they are known, from copies in the front table. None where there is no byte of one.
 std::vector<ChunkChecks> Decoder::State::expected_checks(const GopHeader& g, std::uint64_t body) const {
   const auto& given = static_cast<const GivenBytes&>(in.source());
   std::vector<ChunkChecks> checks(g.chunks.size());

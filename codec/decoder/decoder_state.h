@@ -1,5 +1,5 @@
-// What a Decoder holds beside what the stream says about itself: shared by decoder_packets.cpp, which reads the chunks of
-// GOPs, and decoder.cpp, which has them decoded.
+// What a Decoder holds beside what the stream says about itself: shared by decoder_packets.cpp, which reads the chunks
+// of GOPs, and decoder.cpp, which has them decoded.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "codec/backend.h"
-#include "codec/base/container.h"
 #include "codec/base/lasting_failure.h"
 #include "codec/decoder/region.h"
 #include "codec/format/chunk_check.h"
+#include "codec/format/container.h"
 #include "codec/format/given_bytes.h"
 #include "codec/format/stream_input.h"
 #include "codec/format/stream_layout.h"

@@ -10,6 +10,7 @@
 
 #include "codec/base/bytes.h"
 #include "codec/decoder/decoder_state.h"
+#include "codec/format/container.h"
 #include "codec/format/given_bytes.h"
 #include "codec/volume/volume_request.h"
 
@@ -114,8 +115,8 @@ struct ReadPlan::State {
 
 namespace {
 
-// Header, boxes of volumes with the front table, and an index of some GOPs; what does not fit is asked for when its size
-// is known. Of the whole stream it is little: tables of volumes are 0.05 to 0.3 % of theirs.
+// Header, boxes of volumes with the front table, and an index of some GOPs; what does not fit is asked for when its
+// size is known. Of the whole stream it is little: tables of volumes are 0.05 to 0.3 % of theirs.
 constexpr std::uint64_t kLeastBegin = 1024;
 constexpr std::uint64_t kMostBegin = 1 << 16;
 constexpr std::uint64_t kShareOfBegin = 400;
@@ -146,8 +147,8 @@ void ReadPlan::State::want_end(RangeSet& wanted) const {
   wanted.add(size - std::min(kEnd, size), std::min(kEnd, size));
 }
 
-// A GOP's head, and with a region the box behind the packet, in which checks may be. The head is what the index does not
-// count as layers; where motion may stand between the two, it says itself how long it is.
+// A GOP's head, and with a region the box behind the packet, in which checks may be. The head is what the index does
+// not count as layers; where motion may stand between the two, it says itself how long it is.
 void Decoder::State::plan_heads(std::size_t gop, RangeSet& wanted) {
   const GopInfo& g = info.gops[gop];
   std::uint64_t chunks = 0;
@@ -172,8 +173,8 @@ void Decoder::State::plan_heads(std::size_t gop, RangeSet& wanted) {
   wanted.add(end, std::min(behind, in.size() - end));
 }
 
-// Header, boxes and index, which are read before anything is chosen. False: they are not all there, and what is missing is
-// wanted; all of the stream where its index is lost, for every packet would be looked at.
+// Header, boxes and index, which are read before anything is chosen. False: they are not all there, and what is missing
+// is wanted; all of the stream where its index is lost, for every packet would be looked at.
 bool plan_layout(StreamLayout& layout, StreamInput& in, RangeSet& wanted) {
   try {
     layout.read(in);

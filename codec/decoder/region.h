@@ -1,5 +1,5 @@
-// A region of the pictures from a part of the bytes: which segments it needs. Their parts are read alone with the checks
-// of chunk_check.h.
+// A region of the pictures from a part of the bytes: which segments it needs. Their parts are read alone with the
+// checks of chunk_check.h.
 //
 // A code block is decoded without any other, but a sample depends on coefficients as far away as the filters reach: at
 // every level of the transform the needed range grows by the filter's reach, then halves. So a region needs its own

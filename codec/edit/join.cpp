@@ -12,6 +12,7 @@
 #include "codec/base/bytes.h"
 #include "codec/base/limits.h"
 #include "codec/format/chunk_check.h"
+#include "codec/format/container.h"
 #include "codec/format/front_table.h"
 #include "codec/format/metadata.h"
 #include "codec/format/stream_input.h"

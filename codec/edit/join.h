@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "trivelet/limits.h"
 #include "trivelet/streams.h"
 
@@ -31,9 +31,10 @@ struct JoinResult {
 
 /// Header, boxes behind it and settings are those of the first stream. Times of a stream that does not begin where the
 /// one before ends, or later, are shifted to that. All that is copied is checked: BadStream for damaged and unfinished
-/// streams (a lost index is rebuilt), BadArgument for streams that differ in more than their length (the message names it),
-/// Unsupported for volumes and for more frames than the limits allow in all, or samples in a GOP. Sources must be seekable; they are read one after the other, a chunk at a time.
-/// With `again`, what went into the sink, the whole gets a front table (front_table.h) if the first one has one.
+/// streams (a lost index is rebuilt), BadArgument for streams that differ in more than their length (the message names
+/// it), Unsupported for volumes and for more frames than the limits allow in all, or samples in a GOP. Sources must be
+/// seekable; they are read one after the other, a chunk at a time. With `again`, what went into the sink, the whole
+/// gets a front table (front_table.h) if the first one has one.
 JoinResult join(std::span<const JoinInput> inputs, ByteSink& sink, const Limits& limits = {},
                 ReadBack* again = nullptr);
 
@@ -50,7 +51,8 @@ struct JoinPlaces {
   Rational time_base;
 };
 
-/// What join() will do to times. Throws what it throws for streams that do not fit. Sources are left at their beginnings.
+/// What join() will do to times. Throws what it throws for streams that do not fit. Sources are left at their
+/// beginnings.
 JoinPlaces join_places(std::span<const JoinInput> inputs, const Limits& limits = {});
 
 /// The first thing that two streams' headers say differently about how they are coded, "GOPs of 33 frames and of 17";

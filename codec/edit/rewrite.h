@@ -50,10 +50,10 @@ struct RewriteResult {
 };
 
 /// Throws BadArgument when the target is smaller than the heads of the stream or, for a PSNR, the index tells no
-/// errors; BadStream when the source is damaged where it is needed: an unfinished one lacks whatever comes after its last
-/// frame, so that only ranges of frames before that are intact. A lost index is rebuilt. `source` must be seekable. A front
-/// table (front_table.h) is made anew with `again`, what went into the sink, and left out without, or where it would take
-/// more than 1/16 of the bytes that there may be, or of those of the whole layers.
+/// errors; BadStream when the source is damaged where it is needed: an unfinished one lacks whatever comes after its
+/// last frame, so that only ranges of frames before that are intact. A lost index is rebuilt. `source` must be
+/// seekable. A front table (front_table.h) is made anew with `again`, what went into the sink, and left out without, or
+/// where it would take more than 1/16 of the bytes that there may be, or of those of the whole layers.
 RewriteResult rewrite(ByteSource& source, const RewriteParams& params, ByteSink& sink, ReadBack* again = nullptr);
 
 }  // namespace trivelet

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "codec/base/bytes.h"
-#include "codec/base/container.h"
 #include "codec/base/hash.h"
 #include "codec/format/chunk_check.h"
+#include "codec/format/container.h"
 #include "codec/format/front_table.h"
 #include "codec/format/stream_input.h"
 #include "codec/format/stream_layout.h"
@@ -19,8 +19,8 @@ namespace trivelet {
 
 namespace {
 
-/// Looks at the boxes of a stream as its bytes go by, so that a pipe is checked while it is decoded. Of a file the chunks
-/// need not be read again: skippable().
+/// Looks at the boxes of a stream as its bytes go by, so that a pipe is checked while it is decoded. Of a file the
+/// chunks need not be read again: skippable().
 class BoxChecker {
  public:
   std::vector<std::string> damage;

@@ -6,6 +6,7 @@
 #include "codec/cpu/motion_gop.h"
 #include "codec/encoder/encoder_params.h"
 #include "codec/encoder/key_plan.h"
+#include "codec/format/container.h"
 #include "codec/transform/frame_gains.h"
 
 namespace trivelet {

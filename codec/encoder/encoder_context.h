@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codec/backend.h"
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/encoder/gop_work.h"
 #include "codec/rate/rate_control.h"
 #include "codec/threads/parallel.h"

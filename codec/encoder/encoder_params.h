@@ -1,7 +1,7 @@
 // From what a caller asks of an encoder to the header of its stream.
 #pragma once
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "trivelet/codec.h"
 
 namespace trivelet {

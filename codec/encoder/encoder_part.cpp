@@ -5,6 +5,7 @@
 
 #include "codec/base/bytes.h"
 #include "codec/encoder/encoder_core.h"
+#include "codec/format/container.h"
 #include "codec/threads/trace.h"
 
 namespace trivelet {

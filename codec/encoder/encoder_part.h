@@ -1,7 +1,8 @@
 // One stream from several encoders, each of which makes some of its GOPs, anywhere: byte for byte that of one Encoder.
 //
 //   who has the frames     deals out GOPs with their numbers (KeySchedule of encoder_params.h tells which begin anew)
-//   PartEncoder            makes a GopRecord of each; keeps its samples until it is told whether to measure errors, which it
+//   PartEncoder            makes a GopRecord of each; keeps its samples until it is told whether to measure errors,
+//   which it
 //                          does beside coding others where a device codes
 //   BytePlan               with a target for bytes: divides them when all records are there; fit() then makes packets
 //   StreamAssembly         takes records in their order, writes them, plans which are measured, and ends the stream

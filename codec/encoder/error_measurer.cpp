@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "codec/base/squared_error.h"
+#include "codec/format/container.h"
 #include "codec/threads/trace.h"
 
 namespace trivelet {
@@ -143,7 +144,8 @@ void ErrorMeasurer::make_spare_samples() try {
   if (e.kind() != ErrorKind::kUnsupported) throw;  // there is no more such memory
 }
 
-// --------------------------------------------------------------------------------------- errors that come after the GOP
+// --------------------------------------------------------------------------------------- errors that come after the
+// GOP
 
 MeasureTask ErrorMeasurer::task_for(GopWork& work, bool& later) {
   auto fetch = std::exchange(work.coded.samples, nullptr);

@@ -6,6 +6,7 @@
 #include "codec/base/frame_times.h"
 #include "codec/base/hash.h"
 #include "codec/format/chunk_check.h"
+#include "codec/format/container.h"
 #include "codec/format/metadata.h"
 
 namespace trivelet {

@@ -5,6 +5,7 @@
 
 #include "codec/base/frame_times.h"
 #include "codec/encoder/encoder_params.h"
+#include "codec/format/container.h"
 #include "codec/measure/measuring_plan.h"
 
 namespace trivelet {

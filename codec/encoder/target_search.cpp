@@ -6,6 +6,7 @@
 
 #include "codec/base/frame_times.h"
 #include "codec/encoder/encoder_params.h"
+#include "codec/format/container.h"
 #include "codec/rate/byte_plan.h"
 
 namespace trivelet {

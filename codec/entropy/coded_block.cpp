@@ -1,6 +1,6 @@
 #include "codec/entropy/coded_block.h"
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 
 namespace trivelet {
 

@@ -17,8 +17,8 @@ constexpr unsigned kUnaryLimit = 128;
 unsigned zigzag(int v) { return v > 0 ? 2 * static_cast<unsigned>(v) - 1 : 2 * static_cast<unsigned>(-v); }
 int unzigzag(unsigned v) { return v & 1 ? static_cast<int>(v / 2) + 1 : -static_cast<int>(v / 2); }
 
-// Rice parameter that codes the sizes of the parts in the fewest bits, the smallest of those. A larger one takes a bit more
-// for each part and halves what is left of it, so that bits fall and then rise: the search begins near the mean.
+// Rice parameter that codes the sizes of the parts in the fewest bits, the smallest of those. A larger one takes a bit
+// more for each part and halves what is left of it, so that bits fall and then rise: the search begins near the mean.
 int best_rice(const HeadRows& rows, std::uint64_t& fewest) {
   constexpr int kParameters = 24;
   std::vector<std::uint32_t> sizes;
@@ -78,7 +78,8 @@ int best_nominal(const HeadRows& rows, bool& uniform, std::uint64_t& fewest) {
   uniform = count == 0;
   fewest = uniform ? 0 : ~std::uint64_t{0};
   int best = std::min(least, most);
-  // Of the segments with low, or before, up to p: how many, and the sum of it; and how many with both the same, below p.
+  // Of the segments with low, or before, up to p: how many, and the sum of it; and how many with both the same, below
+  // p.
   std::uint64_t n_low = 0, sum_low = 0, n_before = 0, sum_before = 0, n_both = 0;
   for (int p = 0; p <= most; ++p) {
     const auto v = static_cast<std::uint64_t>(p);

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/entropy/coded_block.h"
 #include "codec/motion/motion.h"
 
@@ -26,7 +26,8 @@ struct CodedGop {
     std::vector<PassTable> passes;   ///< per block, where rate control decides: dense always; fast when asked for
   };
   std::vector<Component> components;
-  /// Fetches what was coded into a Gop, from a frame on, where the backend has it still; else null. For how long it does:
+  /// Fetches what was coded into a Gop, from a frame on, where the backend has it still; else null. For how long it
+  /// does:
   /// BackendOptions::keeps_samples.
   std::function<void(Gop& gop, int first)> samples;
   /// What was coded, where it lies until the encoder is asked for anything else; null: nowhere.

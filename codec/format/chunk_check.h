@@ -1,5 +1,5 @@
-// Whether the bytes of a chunk are those that were written: its CRC in the GOP's header, and the CRCs of its single parts
-// that let a decoder read some of them alone (FORMAT.md "part").
+// Whether the bytes of a chunk are those that were written: its CRC in the GOP's header, and the CRCs of its single
+// parts that let a decoder read some of them alone (FORMAT.md "part").
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 
 #include <algorithm>
 #include <bit>
@@ -211,12 +211,6 @@ bool parse_box_header(const std::uint8_t* bytes, Box& box) {
 }
 
 // ------------------------------------------------------------------------------------------------------ stream header
-
-int StreamHeader::max_reduce() const {
-  int n = spatial_levels;
-  for (const auto& c : components) n = std::min<int>(n, c.spatial_levels);
-  return n;
-}
 
 std::vector<std::uint8_t> serialise(const StreamHeader& header) {
   ByteWriter w;
@@ -501,9 +495,9 @@ std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops) {
   return std::move(w.bytes);
 }
 
-// Offset and frame follow those of the entry before (a byte each, or little more behind a "part" box); size of the entry,
-// bytes of the packet and frames as varints of at most 2, 6 and 2 bytes; key; per layer its bytes and the code of its
-// error.
+// Offset and frame follow those of the entry before (a byte each, or little more behind a "part" box); size of the
+// entry, bytes of the packet and frames as varints of at most 2, 6 and 2 bytes; key; per layer its bytes and the code
+// of its error.
 std::uint64_t index_entry_bound(int layers, std::uint64_t layer_bytes, std::int64_t before_pts, std::int64_t begin_pts,
                                 std::int64_t end_pts) {
   ByteWriter numbers;

@@ -5,6 +5,7 @@
 
 #include "codec/base/bytes.h"
 #include "codec/format/chunk_check.h"
+#include "codec/format/container.h"
 #include "codec/format/stream_layout.h"
 #include "trivelet/volume.h"
 
@@ -56,8 +57,8 @@ bool are_apart(const std::vector<FrontCopy>& copies, const std::vector<std::uint
                             [](const auto& a, const auto& b) { return b.first < a.second; }) == places.end();
 }
 
-// The heads of a GOP's chunks, of which `header` is a copy of box and header, if there are checks behind it that tell how
-// long they are.
+// The heads of a GOP's chunks, of which `header` is a copy of box and header, if there are checks behind it that tell
+// how long they are.
 void gather_heads(StreamInput& in, const StreamHeader& stream, const GopInfo& gop, const FrontCopy& header,
                   std::vector<FrontCopy>& copies) {
   const GopHeader head =
@@ -89,10 +90,10 @@ std::uint64_t place_of_front_table(ByteSource& stream) {
 
 }  // namespace
 
-// Per GOP: its entry of the index, with sizes of layers of 3 bytes; the header's fields; sizes and checks of chunks, of 2
-// and 4 bytes; the place of the copy. Then the boxes of index and end. For heads per chunk the place of the copy and a
-// component's share; per segment what suffices for MR, CT and noise of 16 bits: 1.2 bytes and a quarter of one for each
-// layer; with loss, and where floats take several components, 1.5 and a half.
+// Per GOP: its entry of the index, with sizes of layers of 3 bytes; the header's fields; sizes and checks of chunks, of
+// 2 and 4 bytes; the place of the copy. Then the boxes of index and end. For heads per chunk the place of the copy and
+// a component's share; per segment what suffices for MR, CT and noise of 16 bits: 1.2 bytes and a quarter of one for
+// each layer; with loss, and where floats take several components, 1.5 and a half.
 std::size_t front_table_room(const StreamHeader& header, std::uint64_t gops, bool heads) {
   const std::uint64_t bands = static_cast<std::uint64_t>(header.temporal_bands());
   const std::uint64_t chunks = header.layers * bands * (header.spatial_levels + std::uint64_t{1});

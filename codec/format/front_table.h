@@ -1,5 +1,6 @@
-// The front table of a stream (FORMAT.md "tocF"): copies of what a reader needs first, behind the header, so that whoever
-// fetches ranges over a network knows after one answer where everything is: GOPs, their chunks, and the parts of these.
+// The front table of a stream (FORMAT.md "tocF"): copies of what a reader needs first, behind the header, so that
+// whoever fetches ranges over a network knows after one answer where everything is: GOPs, their chunks, and the parts
+// of these.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 #include "trivelet/streams.h"
 
 namespace trivelet {
@@ -29,15 +30,15 @@ struct FrontTable {
   std::vector<FrontCopy> copies;  ///< what is wanted most first
 };
 
-/// Bytes that suffice for the table of a stream of so many GOPs but in rare cases, in which the last of its copies are not
-/// in it. `heads`: also for those of chunks, if they do not take much.
+/// Bytes that suffice for the table of a stream of so many GOPs but in rare cases, in which the last of its copies are
+/// not in it. `heads`: also for those of chunks, if they do not take much.
 std::size_t front_table_room(const StreamHeader& header, std::uint64_t gops, bool heads);
 /// The content of the box, of exactly `room` bytes, with as many copies from the first on as these hold.
 std::vector<std::uint8_t> serialise(const FrontTable& table, std::size_t room);
 /// Nothing when it contradicts itself, has two copies of the same byte, or is of another version.
 std::optional<FrontTable> parse_front_table(const std::uint8_t* bytes, std::size_t size);
-/// Of a finished stream: its index and end, the headers of its GOPs, and, where parts of chunks can be read, the heads of
-/// these.
+/// Of a finished stream: its index and end, the headers of its GOPs, and, where parts of chunks can be read, the heads
+/// of these.
 FrontTable gather_front_table(ByteSource& stream);
 
 /// What leaves so much room behind Head for a table that is written when the stream is.

@@ -5,7 +5,7 @@
 
 #include "codec/base/bad_stream.h"
 #include "codec/base/bytes.h"
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 
 namespace trivelet {
 
@@ -149,6 +149,12 @@ Metadata read_metadata(const std::vector<ExtraBox>& boxes) {
       if (e.kind() != ErrorKind::kBadStream) throw;
     }
   return m;
+}
+
+std::uint64_t metadata_bytes(const Metadata& metadata) {
+  std::uint64_t bytes = 0;
+  for (const ExtraBox& box : metadata_boxes(metadata)) bytes += kBoxHeaderBytes + box.payload.size() + kBoxCrcBytes;
+  return bytes;
 }
 
 }  // namespace trivelet

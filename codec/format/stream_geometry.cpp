@@ -1,10 +1,9 @@
-// The geometry of a stream's GOPs, whatever backend codes them.
+#include "codec/format/stream_geometry.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "codec/backend.h"
 #include "codec/entropy/dense/dense_block.h"
 
 namespace trivelet {

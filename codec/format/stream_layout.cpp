@@ -4,12 +4,13 @@
 #include <cstring>
 #include <utility>
 
-#include "codec/backend.h"
 #include "codec/base/bad_stream.h"
 #include "codec/base/bytes.h"
 #include "codec/base/limits.h"
+#include "codec/format/container.h"
 #include "codec/format/front_table.h"
 #include "codec/format/metadata.h"
+#include "codec/format/stream_geometry.h"
 #include "trivelet/codec.h"
 
 namespace trivelet {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 #include "codec/format/stream_input.h"
 #include "trivelet/limits.h"
 #include "trivelet/stream_info.h"
@@ -21,7 +21,8 @@ struct StreamLayout {
   std::uint64_t promised_frames = 0;  ///< what the end of the stream says, once it is known
   std::uint64_t index_offset = 0;     ///< of its box; 0 unless `info.gops` came from it
   bool has_front_table = false;       ///< a box of that name stands where it counts, whatever is in it
-  /// Whether the front table (front_table.h) may stand for what it has copies of. Not for those who change or check all.
+  /// Whether the front table (front_table.h) may stand for what it has copies of. Not for those who change or check
+  /// all.
   bool uses_front_table = false;
   std::optional<std::array<std::uint8_t, kBoxHeaderBytes>> pending_box;  ///< read from a pipe, not yet looked at
 
@@ -42,8 +43,8 @@ struct StreamLayout {
 /// As probe() of codec.h.
 StreamInfo probe(ByteSource& source, const Limits& limits, bool uses_front_table);
 
-/// What the header of a GOP packet tells of what stands in the index. The errors of layers are known to the index alone,
-/// but a hash says that nothing was taken from a lossless GOP.
+/// What the header of a GOP packet tells of what stands in the index. The errors of layers are known to the index
+/// alone, but a hash says that nothing was taken from a lossless GOP.
 GopInfo describe_gop(const StreamHeader& stream, const GopHeader& gop, std::uint64_t offset, std::uint64_t bytes);
 
 /// Moves to the next intact header of a GOP packet, index or end. Only for seekable sources.

@@ -1,11 +1,12 @@
-// Writes a stream box by box and knows where it is: what those have in common that make a stream of others (rewrite, join).
+// Writes a stream box by box and knows where it is: what those have in common that make a stream of others (rewrite,
+// join).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 #include "trivelet/codec.h"
 
 namespace trivelet {

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/rate/block_cut.h"
 #include "codec/rate/rate_control.h"
 

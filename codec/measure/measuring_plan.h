@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/measure/sample_error.h"
 
 namespace trivelet {

@@ -1,6 +1,7 @@
 // What lifting along the motion does to one value (FORMAT.md "Motion"), shared by the CPU, its tests and CUDA.
 //
-// Loops live elsewhere, as with lifting.h. Integers wrap around at 32 bits, and nothing here is undefined for any input.
+// Loops live elsewhere, as with lifting.h. Integers wrap around at 32 bits, and nothing here is undefined for any
+// input.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the search for motion weighs (motion_search.h), shared by the CPU and GPUs, which must choose the same: constants
-// of the pictures that are searched, bits, limits. Loops live elsewhere.
+// What the search for motion weighs (motion_search.h), shared by the CPU and GPUs, which must choose the same:
+// constants of the pictures that are searched, bits, limits. Loops live elsewhere.
 #pragma once
 
 #include <algorithm>
@@ -52,8 +52,8 @@ TRIVELET_HOST_DEVICE static inline MotionVector inside(MotionVector v, int y, in
 
 // A block that costs no more bits than these, little more than the least motion does, and so many more for each of its
 // cells, is not searched: what is left of it is noise to the quantiser. Measured as BD-rate and CPU seconds of encoding
-// (five clips, -q 38 and 50): with 0 for each cell 0 %, 6 -3.3 % and 0.85 of the time (a still cartoon -15.5 %, the four
-// others 0.0), 12 +0.3 % for those four, 16 +0.9 % and 0.96 of the time of 6.
+// (five clips, -q 38 and 50): with 0 for each cell 0 %, 6 -3.3 % and 0.85 of the time (a still cartoon -15.5 %, the
+// four others 0.0), 12 +0.3 % for those four, 16 +0.9 % and 0.96 of the time of 6.
 inline constexpr float kEnoughBits = 12;
 inline float enough_per_cell(Effort effort) { return effort == Effort::kFast ? 16 : 6; }
 

@@ -154,8 +154,8 @@ class MotionLift {
     if (borders_.own_exact && has_key) add_error((*borders_.own_exact)[i], row(last, 0));
   }
 
-  // The error of one key frame for that of another, with alternating signs in a chessboard: as it stands it would add up
-  // with itself where a frame is predicted from both.
+  // The error of one key frame for that of another, with alternating signs in a chessboard: as it stands it would add
+  // up with itself where a frame is predicted from both.
   void add_error(const std::vector<std::int32_t>& exact, const std::int32_t* decoded) {
     constexpr int kSquare = 5;  // log2
     for (int y = 0; y < height(); ++y)
@@ -312,8 +312,8 @@ class MotionLift {
                           component_.fraction == 0 ? up_ : 0, add);
   }
 
-  // What a cell's motion makes of some samples, in sixteenths of a grey level: the first prediction, or the mean of two.
-  // `out` is where the first one may be put.
+  // What a cell's motion makes of some samples, in sixteenths of a grey level: the first prediction, or the mean of
+  // two. `out` is where the first one may be put.
   int predict_cell(const MotionCell& c, const MotionReferences& references, int y0, int x0, int rows, int columns,
                    Scratch& s, std::int32_t* out, Samples p[2]) {
     if (c.mode == MotionMode::kPlain) {

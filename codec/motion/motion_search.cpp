@@ -23,8 +23,8 @@ constexpr int kNoLimit = 1 << 30;
 // What a bit counts, in the units of MotionKernels::satd, for a quantiser step of one grey level of 8 bits: the
 // optimum over CIF clips at steps of 12 to 72 is flat.
 constexpr double kLambda = 0.35 * 1.5 * 16;
-// The same in levels, from the finest on; further ones have the last. Measured, BD-rate against 1 everywhere (-q 5, 25, 45,
-// 60): -0.3 % on the five clips that chose them, -0.6 % on five others (worst 0.0); twice as far from 1 -0.2 %.
+// The same in levels, from the finest on; further ones have the last. Measured, BD-rate against 1 everywhere (-q 5, 25,
+// 45, 60): -0.3 % on the five clips that chose them, -0.6 % on five others (worst 0.0); twice as far from 1 -0.2 %.
 constexpr double kOfLevel[] = {0.85, 1, 1.1, 1.4, 1.6};
 
 /// A picture at all quarters of a sample, with a frame around it.
@@ -81,7 +81,8 @@ void load_picture(const Field<std::int32_t>& f, int t, int bits, SearchPicture& 
   }
 }
 
-// Planes of one quarter along x, all along y. Next to the outer edge, where no block is looked for, whole samples stand.
+// Planes of one quarter along x, all along y. Next to the outer edge, where no block is looked for, whole samples
+// stand.
 void interpolate_columns(SearchPicture& p, int x_quarter, const MotionKernels& kernels) {
   const int rows = p.height + 2 * kPad;
   const auto n = static_cast<int>(p.stride);

@@ -1,6 +1,6 @@
-// The encoder's search for motion (FORMAT.md says nothing of it): vectors, modes and block sizes for every high frame of
-// a GOP, chosen on original samples of the first component for the least sum of distortion (of Hadamard transforms) and
-// weighted bits.
+// The encoder's search for motion (FORMAT.md says nothing of it): vectors, modes and block sizes for every high frame
+// of a GOP, chosen on original samples of the first component for the least sum of distortion (of Hadamard transforms)
+// and weighted bits.
 //
 // Regions decide by themselves, as they are coded, and frames of a level know only the coarser levels: what is found
 // depends neither on threads nor on the instruction set, and all regions of many frames are searched at once.
@@ -31,8 +31,8 @@ inline bool finds_closed(const MotionSearchParams& params, const MotionPlaces& p
 /// A closed GOP instead of an open one that was searched so.
 GopMotion without_before(GopMotion open);
 
-/// Samples minus offset of a component, all places. Those of further ones than the first are for the constants of blocks
-/// that nothing predicts.
+/// Samples minus offset of a component, all places. Those of further ones than the first are for the constants of
+/// blocks that nothing predicts.
 struct MotionPlane {
   Field<std::int32_t> samples;  ///< in whole grey levels
   MotionScale scale;

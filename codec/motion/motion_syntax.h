@@ -1,5 +1,5 @@
-// The decisions that the motion of a frame is coded by, in their order (FORMAT.md "Motion", "Regions"): written once for
-// the encoder, the decoder, and the search, which only wants to know what they cost.
+// The decisions that the motion of a frame is coded by, in their order (FORMAT.md "Motion", "Regions"): written once
+// for the encoder, the decoder, and the search, which only wants to know what they cost.
 //
 // Devices run it, too; what throws is for reading only, which they do not do.
 //
@@ -31,8 +31,8 @@ struct MotionContexts {
   MotionContexts();
 };
 
-/// The states in the order of MotionContexts, each as its chance of 1 in 1/256: measured over the motion of foreman (CIF
-/// and QCIF), trees and calendar at qualities of 30, 45 and 60.
+/// The states in the order of MotionContexts, each as its chance of 1 in 1/256: measured over the motion of foreman
+/// (CIF and QCIF), trees and calendar at qualities of 30, 45 and 60.
 inline MotionContexts::MotionContexts() {
   static constexpr std::uint8_t kStart[] = {
       46,  129, 198, 73,  166, 223, 123, 212, 228,                                    // split

@@ -1,5 +1,5 @@
-// A codeword whose contexts are known ahead -> a block of samples: the tokens of a row all at once, then its numbers, each
-// of which waits for the one before only for a product and a few additions.
+// A codeword whose contexts are known ahead -> a block of samples: the tokens of a row all at once, then its numbers,
+// each of which waits for the one before only for a product and a few additions.
 
 #include <algorithm>
 #include <string>

@@ -52,8 +52,8 @@ class BlockEncoder {
   ~BlockEncoder();
   /// Appends the codeword to `out`; nothing when all numbers are 0.
   void encode(const BlockSamples<VolumeView>& block, const Effort& effort, std::vector<std::uint8_t>& out);
-  /// Reads the codeword that was made last as a decoder does and compares: weights, frequencies, classes, every token with
-  /// the one that was to be coded, extra bits. What it does not do is predict again.
+  /// Reads the codeword that was made last as a decoder does and compares: weights, frequencies, classes, every token
+  /// with the one that was to be coded, extra bits. What it does not do is predict again.
   bool says_what_was_coded(const std::uint8_t* codeword, std::size_t size) const;
 
  private:

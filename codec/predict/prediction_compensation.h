@@ -1,5 +1,5 @@
-// The frame before, as a frame that moves sees it (FORMAT.md "Moved frames"): made cell by cell before a row of the frame
-// is coded or decoded.
+// The frame before, as a frame that moves sees it (FORMAT.md "Moved frames"): made cell by cell before a row of the
+// frame is coded or decoded.
 #pragma once
 
 #include <cstddef>

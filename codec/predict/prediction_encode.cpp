@@ -121,7 +121,8 @@ struct BlockEncoder::State {
   Compensator compensator;
   History history;
   HeadKind kind;
-  // Of all samples in their order; contexts of the first frame are kContexts more where it may have frequencies of its own.
+  // Of all samples in their order; contexts of the first frame are kContexts more where it may have frequencies of its
+  // own.
   std::vector<Symbol> symbols;
   std::size_t symbols_end = 0;
   std::vector<Symbol> vector_symbols;

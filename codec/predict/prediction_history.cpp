@@ -8,8 +8,8 @@ int level_of(int sum) {
   return static_cast<int>(std::upper_bound(kLevelBegins.begin(), kLevelBegins.end(), sum) - kLevelBegins.begin()) - 1;
 }
 
-// The tables are made where they are first used: a lambda, which is constexpr unasked, would have the compiler run through
-// all sums for a quarter of a minute.
+// The tables are made where they are first used: a lambda, which is constexpr unasked, would have the compiler run
+// through all sums for a quarter of a minute.
 std::array<LevelEntry, kLevelEntries> make_level_table() {
   std::array<LevelEntry, kLevelEntries> t;
   for (int sum = 0; sum <= kMaxSum; ++sum) {

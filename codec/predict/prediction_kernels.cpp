@@ -1,5 +1,5 @@
-// Loops of the predictive profile over rows, compiled once per instruction set (codec/base/simd.h). What compilers do not
-// turn into good vectors by themselves is written in intrinsics in the two headers included below.
+// Loops of the predictive profile over rows, compiled once per instruction set (codec/base/simd.h). What compilers do
+// not turn into good vectors by themselves is written in intrinsics in the two headers included below.
 #include "codec/predict/prediction_kernels.h"
 
 #include <algorithm>

@@ -28,8 +28,8 @@ struct NumberRows {
   const std::int16_t* before_below = nullptr;
 };
 
-/// Of a token and a context, by the lowest bits of a state: token, frequency and place in it, 7, 12 and 11 bits. The bit
-/// above them: it says nothing, for the context is one that the head has no frequencies of.
+/// Of a token and a context, by the lowest bits of a state: token, frequency and place in it, 7, 12 and 11 bits. The
+/// bit above them: it says nothing, for the context is one that the head has no frequencies of.
 inline constexpr std::uint32_t kUnknownEntry = 1u << 30;
 
 /// The states of a codeword whose contexts are known ahead, and the words that follow them.

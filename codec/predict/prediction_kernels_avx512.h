@@ -55,8 +55,8 @@ alignas(64) constexpr auto kInverses = [] {
   return inverse;
 }();
 
-/// Quotients of 16 states: exact, since what is added is less than 2^-18 of 1 / f, by which quotients that are not whole are
-/// below the next integer at least. What waits for a state is a product; inverses are there before.
+/// Quotients of 16 states: exact, since what is added is less than 2^-18 of 1 / f, by which quotients that are not
+/// whole are below the next integer at least. What waits for a state is a product; inverses are there before.
 inline __m512i divide(__m512i states, __m512i frequencies) {
   const auto half = [](__m256i a, __m256i f) {
     const __m512d inverse = _mm512_i32gather_pd(f, kInverses.data(), sizeof(double));

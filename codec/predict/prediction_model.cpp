@@ -95,7 +95,8 @@ void Model::choose_shift(History& history, int frames) {
   while ((sum / count >> shift_) >= 256) ++shift_;
 }
 
-/// Differences of the neighbours 1.. and of the samples to the left neighbour, at `at` of rows_. Returns where they end.
+/// Differences of the neighbours 1.. and of the samples to the left neighbour, at `at` of rows_. Returns where they
+/// end.
 int Model::gather(History& history, int frame, int y, int x, int width, int taps, int at) {
   const std::int16_t* left = history.row(frame, y) + x - 1;
   for (int i = 1; i <= taps; ++i) {

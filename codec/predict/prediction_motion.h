@@ -1,5 +1,5 @@
-// The motion of a block of the predictive profile (FORMAT.md "Moved frames"): a vector for every cell of the frames that
-// move.
+// The motion of a block of the predictive profile (FORMAT.md "Moved frames"): a vector for every cell of the frames
+// that move.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Loops of motion in the predictive profile, once per instruction set: sub-pel interpolation and block distortion (SAD).
+// Loops of motion in the predictive profile, once per instruction set: sub-pel interpolation and block distortion
+// (SAD).
 #pragma once
 
 #include <cstddef>

@@ -9,8 +9,8 @@ namespace trivelet {
 
 namespace {
 
-// `cut` in half planes: 2p = down to plane p, 2p + 1 = only the first pass of plane p, after which coefficients that are
-// older than it still have an interval twice as wide.
+// `cut` in half planes: 2p = down to plane p, 2p + 1 = only the first pass of plane p, after which coefficients that
+// are older than it still have an interval twice as wide.
 template <class T>
 CutRow<T> row_cut_at(int cut, int centroid) {
   const int low = std::min(cut >> 1, dense::kMaxPlanes);

@@ -1,14 +1,14 @@
 // What a decoder makes of segments that end at some cuts, straight from the coefficients: a codeword says nothing about
-// a coefficient but its sign and its magnitude down to the cut, so an encoder that wants to know the error of a cut need
-// not decode.
+// a coefficient but its sign and its magnitude down to the cut, so an encoder that wants to know the error of a cut
+// need not decode.
 #pragma once
 
 #include <cstdint>
 
 #include <vector>
 
-#include "codec/entropy/dense/coefficient_kernels.h"
 #include "codec/entropy/coded_block.h"
+#include "codec/entropy/dense/coefficient_kernels.h"
 #include "codec/transform/dwt.h"
 #include "trivelet/parameters.h"
 

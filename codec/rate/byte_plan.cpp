@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "codec/format/container.h"
 #include "trivelet/error.h"
 
 namespace trivelet {

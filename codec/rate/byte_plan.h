@@ -1,12 +1,12 @@
 // How the bytes of a target are divided among the GOPs of a video, all of which are coded: every GOP has what it takes
-// however coarse it is (heads, motion), the rest is divided by one slope for all, and what some did not take goes to those
-// behind them.
+// however coarse it is (heads, motion), the rest is divided by one slope for all, and what some did not take goes to
+// those behind them.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/rate/spool.h"
 
 namespace trivelet {

@@ -8,8 +8,8 @@ namespace trivelet {
 
 namespace {
 
-// The squared error that a bit is worth, for a step of 1: between what theory says for fine steps, 2 ln 2 / 12, and what
-// the rate control chooses at coarse ones.
+// The squared error that a bit is worth, for a step of 1: between what theory says for fine steps, 2 ln 2 / 12, and
+// what the rate control chooses at coarse ones.
 constexpr double kErrorPerBit = 0.13;
 
 double error_per_bit(const StreamHeader& header, float step) {

@@ -1,14 +1,14 @@
 // What it takes to code a GOP, about: with Motion::kAuto this is found for a GOP with its motion and without. It is a
-// measure for this choice alone. What is added up over coefficients is whole numbers, which come to the same in any order,
-// on a device as in a loop of the host.
+// measure for this choice alone. What is added up over coefficients is whole numbers, which come to the same in any
+// order, on a device as in a loop of the host.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
-#include "codec/base/container.h"
 #include "codec/base/host_device.h"
+#include "codec/base/stream_header.h"
 #include "codec/motion/motion.h"
 #include "codec/threads/parallel.h"
 #include "codec/transform/subband.h"
@@ -59,8 +59,8 @@ TRIVELET_HOST_DEVICE static inline float coding_steps(std::int32_t c, float) {
   return x < 0 ? -x : x;
 }
 
-/// Calls f(component, its table, the number of a subband in that) for those that have coefficients, of which the frames,
-/// one after the other, have the sums. `header`: as of_gop() describes the GOP.
+/// Calls f(component, its table, the number of a subband in that) for those that have coefficients, of which the
+/// frames, one after the other, have the sums. `header`: as of_gop() describes the GOP.
 template <class F>
 void for_coding_bands(const StreamHeader& header, int frames, const F& f) {
   for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {

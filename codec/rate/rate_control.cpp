@@ -321,7 +321,8 @@ Cuts RateControl::with_error(double wanted, double& log2_lambda) const {
   log2_lambda = low;
   if (low < kEverything) return complete();
   // Between the slopes on both sides of it lie segments that change at once: as many of them as are needed. In small
-  // pictures the last of them may be too much by far. Then it is another one instead, whatever is too much by the least.
+  // pictures the last of them may be too much by far. Then it is another one instead, whatever is too much by the
+  // least.
   constexpr float kHardlyFlatter = 0.5f;  // its slope, over that of the others
   const Cuts finer = at(std::exp2(low));
   Cuts cuts = at(std::exp2(high));
@@ -606,8 +607,8 @@ void RateControl::fill(std::uint64_t budget, int layers, double lambda, Cuts& fi
 }
 
 // The slope at which the chunks take `budget` bytes, or a little less that fill() makes use of. Logarithms of both go
-// along straight lines, nearly: a bracket is narrowed by the secant through its ends, a few times, for every look divides
-// all layers.
+// along straight lines, nearly: a bracket is narrowed by the secant through its ends, a few times, for every look
+// divides all layers.
 bool RateControl::fit(std::uint64_t budget, int layers, double& lambda, LayeredGop& out, Cuts& final) {
   const auto bytes_of = [&](const Cuts& cuts, double at) { return chunk_bytes(this->layers(cuts, at, layers)); };
   // All of it?

@@ -35,8 +35,8 @@ class RateControl {
   /// Everything that was coded down to a plane; 0 = all of it.
   Cuts planes(int lowest) const;
   Cuts complete() const { return planes(0); }
-  /// The cuts with about this predicted error, not more, and the slope they are at. Everything if that is not enough; the
-  /// slope is then below kEverything.
+  /// The cuts with about this predicted error, not more, and the slope they are at. Everything if that is not enough;
+  /// the slope is then below kEverything.
   static constexpr double kEverything = -39;
   Cuts with_error(double wanted, double& log2_lambda) const;
   /// Bytes of the segments up to these cuts, without heads.

@@ -9,8 +9,8 @@
 
 namespace trivelet {
 
-/// Adds a scope to a stage. `times()` are those of the pools that the scope uses; what it does outside of them is done by
-/// one thread.
+/// Adds a scope to a stage. `times()` are those of the pools that the scope uses; what it does outside of them is done
+/// by one thread.
 template <class PoolTimes>
 class StageTimer {
  public:

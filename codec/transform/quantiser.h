@@ -21,8 +21,8 @@ TRIVELET_HOST_DEVICE static inline std::int32_t limited_magnitude(std::int32_t c
   return c > kLimit || c < -kLimit ? kLimit : c < 0 ? -c : c;
 }
 
-/// How far behind its known bits a magnitude is put whose last known bit plane is `plane`, in steps: `centroid` / 256 of
-/// the interval that is left.
+/// How far behind its known bits a magnitude is put whose last known bit plane is `plane`, in steps: `centroid` / 256
+/// of the interval that is left.
 TRIVELET_HOST_DEVICE static inline float reconstruction_offset(int centroid, int plane) {
   return static_cast<float>(centroid) / 256.0f * static_cast<float>(std::int64_t{1} << plane);
 }

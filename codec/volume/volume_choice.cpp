@@ -209,9 +209,9 @@ class Chooser {
     if (choice_.predictive_is_possible()) {
       const VolumeCandidate usual = best_;
       try_predictive();
-      // Whole volumes were smaller so by 2 to 8 % even where a piece of them was not: more is there to be fitted to. But
-      // lower planes of large numbers follow no prediction (a volume of floats: 8 % more bytes), and colours that resemble
-      // each other are predicted each on its own, which pays where they do not (probabilities of four labels).
+      // Whole volumes were smaller so by 2 to 8 % even where a piece of them was not: more is there to be fitted to.
+      // But lower planes of large numbers follow no prediction (a volume of floats: 8 % more bytes), and colours that
+      // resemble each other are predicted each on its own, which pays where they do not (probabilities of four labels).
       if ((choice_.plain.planes() == 1 && !is_colour()) || wanted_.transform) return best_;
       consider(best_);
       consider(usual);

@@ -38,7 +38,8 @@ class VolumeTrial {
   explicit VolumeTrial(const VolumeDescription& volume);
   /// Keeps what belongs to the piece. All slices, in any order, several at once.
   void add(std::uint64_t slice, const std::byte* voxels);
-  /// Bytes of the piece's stream under a candidate. `params`: all but the structure; `map` but for prediction and order.
+  /// Bytes of the piece's stream under a candidate. `params`: all but the structure; `map` but for prediction and
+  /// order.
   std::uint64_t code(VolumeMap map, const VolumeCandidate& candidate, EncoderParams params, int slab) const;
 
  private:

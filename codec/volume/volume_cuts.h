@@ -1,5 +1,5 @@
-// What each quality layer of a volume's stream is worth as bytes: the stream's `volq` box (FORMAT.md "volq"). Nothing is
-// decoded by it; it tells what a cut costs.
+// What each quality layer of a volume's stream is worth as bytes: the stream's `volq` box (FORMAT.md "volq"). Nothing
+// is decoded by it; it tells what a cut costs.
 #pragma once
 
 #include <cstddef>

@@ -8,6 +8,7 @@
 #include "codec/base/bytes.h"
 #include "codec/base/lasting_failure.h"
 #include "codec/base/limits.h"
+#include "codec/format/container.h"
 #include "codec/format/stream_layout.h"
 #include "codec/threads/parallel.h"
 #include "codec/threads/prefetch.h"
@@ -200,8 +201,8 @@ void VolumeDecoder::State::reduce() {
   whole.slices = z_place(whole.slices - 1) + 1;
 }
 
-/// From the first slice wanted to the last one, where they stand in the stream: whole groups of them where differences begin
-/// with the first of a group, or where groups were reduced.
+/// From the first slice wanted to the last one, where they stand in the stream: whole groups of them where differences
+/// begin with the first of a group, or where groups were reduced.
 void VolumeDecoder::State::select_frames(DecoderParams& decoding) {
   const std::uint64_t left = (slab + step[2] - 1) / step[2];  // of a group
   std::uint64_t first = selection.z;

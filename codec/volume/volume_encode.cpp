@@ -1,5 +1,5 @@
-// encode_volume() of volume.h: look at all voxels, choose the map and the structure, code slab by slab, decode again and
-// compare.
+// encode_volume() of volume.h: look at all voxels, choose the map and the structure, code slab by slab, decode again
+// and compare.
 //
 // The source is read anew for each of these rather than held: memory stays at a few slabs. Only a volume whose fourth
 // axis is coded first is held as a whole, because its slices are wanted in another order.
@@ -13,10 +13,10 @@
 
 #include "codec/backend.h"
 #include "codec/base/bytes.h"
-#include "codec/base/container.h"
 #include "codec/base/hash.h"
 #include "codec/cpu/prediction_backend.h"
 #include "codec/encoder/encoder_params.h"
+#include "codec/format/container.h"
 #include "codec/format/front_table.h"
 #include "codec/threads/parallel.h"
 #include "codec/threads/prefetch.h"

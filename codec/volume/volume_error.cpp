@@ -41,7 +41,8 @@ double distance_of_wide(const std::byte* a, bool big_a, const std::byte* b, bool
   return static_cast<double>(x > y ? x - y : y - x);
 }
 
-/// Of integers of 8 or 16 bits, T, in the same format: all sums of a piece are exact in integers, and vectors take them.
+/// Of integers of 8 or 16 bits, T, in the same format: all sums of a piece are exact in integers, and vectors take
+/// them.
 template <class T>
 VolumeError compare_small(const std::byte* a, const std::byte* b, bool swap, std::size_t scalars) {
   constexpr std::size_t kPiece = 4096;

@@ -585,8 +585,8 @@ void store_sample(std::byte* row, int x, std::uint64_t v) {
   std::memcpy(row + static_cast<std::size_t>(x) * sizeof s, &s, sizeof s);
 }
 
-/// A row of narrow scalars by a table. Steps from one to the next, and whether its bytes are swapped, of what is looked up
-/// and of what is found.
+/// A row of narrow scalars by a table. Steps from one to the next, and whether its bytes are swapped, of what is looked
+/// up and of what is found.
 template <class From, class To>
 void look_up(const std::byte* from, std::size_t from_step, bool swap_from, const std::vector<std::uint16_t>& table,
              std::byte* to, std::size_t to_step, bool swap_to, int n) {

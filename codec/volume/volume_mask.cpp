@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "codec/base/bytes.h"
-#include "codec/base/container.h"
 #include "codec/entropy/dense/dense_model.h"
 #include "codec/entropy/dense/range_coder.h"
+#include "codec/format/container.h"
 
 namespace trivelet {
 
@@ -40,8 +40,8 @@ struct MaskContexts {
   dense::State like;
 };
 
-/// The decisions of a slice in their order, for a coder that writes or one that reads: decide(state, value) asks value()
-/// or the codeword, plain(value) gives the number of kMarkBits.
+/// The decisions of a slice in their order, for a coder that writes or one that reads: decide(state, value) asks
+/// value() or the codeword, plain(value) gives the number of kMarkBits.
 template <class Bits>
 void code_slice(const VolumeDescription& v, std::vector<MaskContexts>& contexts, std::span<const std::uint8_t> before,
                 std::span<std::uint8_t> marks, Bits& bits) {

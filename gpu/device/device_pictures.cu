@@ -1,5 +1,6 @@
-// Pictures off a video engine: its surfaces are few and interleave chroma; planes of a Gop are what goes on. A kernel copies
-// one into the other, for as long as a picture is kept both are memory of the device, and read() is a copy without gaps.
+// Pictures off a video engine: its surfaces are few and interleave chroma; planes of a Gop are what goes on. A kernel
+// copies one into the other, for as long as a picture is kept both are memory of the device, and read() is a copy
+// without gaps.
 #include <dlfcn.h>
 
 #include <algorithm>

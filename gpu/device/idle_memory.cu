@@ -1,5 +1,6 @@
-// Memory of devices, and page-locked memory. cudaFree and cudaFreeHost wait for all that the device does; what is released as
-// idle is kept for the next piece that is not much smaller, so that GOPs of other lengths cost the GOPs in flight nothing.
+// Memory of devices, and page-locked memory. cudaFree and cudaFreeHost wait for all that the device does; what is
+// released as idle is kept for the next piece that is not much smaller, so that GOPs of other lengths cost the GOPs in
+// flight nothing.
 #include <map>
 #include <mutex>
 #include <new>

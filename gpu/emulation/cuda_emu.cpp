@@ -1,8 +1,8 @@
-// The threads of the emulated blocks: a fibre each, which runs until it waits for others. A thread that none has waited for
-// yet begins on the stack of one that has ended, so that kernels without barriers never change stacks.
+// The threads of the emulated blocks: a fibre each, which runs until it waits for others. A thread that none has waited
+// for yet begins on the stack of one that has ended, so that kernels without barriers never change stacks.
 //
-// No part of what is tested, and half of the time that emulated kernels take: compiled without sanitizers and optimised,
-// where the kernels are not (CMakeLists.txt). ASan is told of every change of stacks all the same.
+// No part of what is tested, and half of the time that emulated kernels take: compiled without sanitizers and
+// optimised, where the kernels are not (CMakeLists.txt). ASan is told of every change of stacks all the same.
 
 #include "gpu/emulation/cuda_emu.h"
 
@@ -23,7 +23,8 @@ namespace {
 constexpr std::size_t kStackBytes = 128 << 10;
 constexpr unsigned kLanes = Block::kLanes;
 
-/// Where a thread of execution goes on: its registers are on its stack, or in a ucontext_t where nothing shorter is known.
+/// Where a thread of execution goes on: its registers are on its stack, or in a ucontext_t where nothing shorter is
+/// known.
 #if defined(__x86_64__)
 struct Context {
   void* stack_pointer = nullptr;

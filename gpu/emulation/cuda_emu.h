@@ -1,6 +1,7 @@
 // CUDA on the CPU, as far as Trivelet's kernels use it: one fibre per thread, one block after the other.
 //
-// Compile a .cu file as C++ with -DTRIVELET_CUDA_EMULATION (gpu/device/device.h then includes this file instead of CUDA's):
+// Compile a .cu file as C++ with -DTRIVELET_CUDA_EMULATION (gpu/device/device.h then includes this file instead of
+// CUDA's):
 // barriers, warp shuffles and votes, shared memory and copies to it, atomics and vector types behave as on a device, so
 // that the logic of kernels is tested, under ASan and UBSan too, where there is no GPU. Memory of the "device" is the
 // heap; streams execute at once. What is wrong on a device stops the program here: a collective whose lanes disagree

@@ -1,4 +1,5 @@
-// The dense profile's decisions on the device (FORMAT.md "Dense profile"; codec/entropy/dense/dense_passes.h is the reference).
+// The dense profile's decisions on the device (FORMAT.md "Dense profile"; codec/entropy/dense/dense_passes.h is the
+// reference).
 //
 // Both directions go through a segment in batches of up to 32 quads of coefficients, or groups, that have something to
 // decide. First every lane gathers what is known about its quad before the batch and packs it into three words; that is

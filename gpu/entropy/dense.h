@@ -1,5 +1,5 @@
-// The dense coder of codec/entropy/dense/dense.h on the device: all code blocks of all components of a GOP at once, the same bytes
-// and the same record of distortions.
+// The dense coder of codec/entropy/dense/dense.h on the device: all code blocks of all components of a GOP at once, the
+// same bytes and the same record of distortions.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A codeword of the dense profile as it is written on the device: codec/entropy/dense/range_coder.h's encoder, and the pages from a
-// pool that it grows in, 512, 1024, 2048 ... bytes long, so that nothing need be known of its length.
+// A codeword of the dense profile as it is written on the device: codec/entropy/dense/range_coder.h's encoder, and the
+// pages from a pool that it grows in, 512, 1024, 2048 ... bytes long, so that nothing need be known of its length.
 #pragma once
 
 #include "codec/entropy/dense/dense_arithmetic.h"

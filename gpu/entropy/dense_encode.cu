@@ -60,7 +60,8 @@ __device__ __forceinline__ double* frame_sums(const Args& a, const DenseLevel& d
                            static_cast<u64>(2 * a.planes + 1);
 }
 
-/// A warp per frame of groups of an orientation of a block. Sums are those of codec/base/lane_sums.h: lanes are columns.
+/// A warp per frame of groups of an orientation of a block. Sums are those of codec/base/lane_sums.h: lanes are
+/// columns.
 template <class C, class V>
 __global__ void __launch_bounds__(kLoadWarps * 32)
     load_kernel(Args a, const C* coefficients, V* values, u32 first_level) {

@@ -1,4 +1,5 @@
-// What every bit plane of a segment costs and gains in the fast profile (codec/entropy/fast/fast_pass_table.h), on the device.
+// What every bit plane of a segment costs and gains in the fast profile (codec/entropy/fast/fast_pass_table.h), on the
+// device.
 #pragma once
 
 #include "gpu/entropy/dense.h"

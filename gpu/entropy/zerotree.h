@@ -1,5 +1,6 @@
-// The fast zerotree coder of codec/entropy/fast/zerotree.h on the device: all code blocks of all components of a GOP at once, the
-// same bytes. A TreePlan holds the geometry; coefficients are quantised integers where DeviceTransform leaves them.
+// The fast zerotree coder of codec/entropy/fast/zerotree.h on the device: all code blocks of all components of a GOP at
+// once, the same bytes. A TreePlan holds the geometry; coefficients are quantised integers where DeviceTransform leaves
+// them.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +68,8 @@ struct PartInput {
   std::uint32_t size = 0;
   std::uint32_t low = 0;
 };
-/// What is wrong with a code block: `used` bytes were needed at `plane` of `segment`, the part has another size; or it has
-/// the same, and bits behind its end.
+/// What is wrong with a code block: `used` bytes were needed at `plane` of `segment`, the part has another size; or it
+/// has the same, and bits behind its end.
 struct BlockError {
   std::uint32_t segment_and_one = 0;  ///< 0: nothing
   std::uint32_t plane = 0;

@@ -1,6 +1,7 @@
 // The encoder of the fast zerotree coder. Every kernel works on tiles: a warp has 32 words of one level of one block.
 //
-//   slice    per resolution, fine to coarse: coefficients -> bit planes of words; which groups are active at which plane
+//   slice    per resolution, fine to coarse: coefficients -> bit planes of words; which groups are active at which
+//   plane
 //   join     per block: root groups take over their temporal children's planes; tops of the lowest bands
 //   streams  bits that every tile sends per plane and sub-stream: counted
 //   place    per segment: prefix sums over planes, sub-streams and tiles; bytes of the parts

@@ -1,7 +1,8 @@
 // Motion on the device. Bound: what is read and written of values, 4 bytes each, but for blocks at places between
 // samples, where the filters' arithmetic counts as much.
 //
-//   predict   a group of lanes per tile, the samples around a corner of four cells; a warp where cells have 8x8 samples.
+//   predict   a group of lanes per tile, the samples around a corner of four cells; a warp where cells have 8x8
+//   samples.
 //             Rows are filtered into shared memory, columns from there; cells that move alike are looked up once.
 //   scatter   a group of lanes per cell and reference: each place it gives something back to gets one atomic addition.
 //   update    a thread per sample: what arrived, limited.
@@ -218,8 +219,8 @@ __global__ void __launch_bounds__(kMotionThreads)
 }
 
 /// Adds what the cells of the high frames of a level give back, each place in one number: the weights below, the sum
-/// above, where it wraps around. At most 2^18 cells reach a place, each with weights of 128, so no sum of weights leaves
-/// its 32 bits.
+/// above, where it wraps around. At most 2^18 cells reach a place, each with weights of 128, so no sum of weights
+/// leaves its 32 bits.
 template <unsigned kLanes>
 __global__ void __launch_bounds__(kMotionThreads)
     scatter_kernel(DeviceMotionComponent c, int level, int cell_columns, int cell_rows) {

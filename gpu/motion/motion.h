@@ -1,4 +1,5 @@
-// Motion on the device: the integers of a GOP lifted along its motion and back (codec/motion/motion_lift.h), the same bits.
+// Motion on the device: the integers of a GOP lifted along its motion and back (codec/motion/motion_lift.h), the same
+// bits.
 //
 // A pipeline has one of these for all its GOPs, which take turns: what they work in is large, and an open GOP needs the
 // key frame of the one before anyway.
@@ -10,7 +11,8 @@
 #include <vector>
 
 #include "codec/motion/motion.h"
-#include "gpu/pipeline/pipeline.h"
+#include "gpu/device/device.h"
+#include "gpu/plan/gop_shape.h"
 
 namespace trivelet::gpu {
 
@@ -67,8 +69,8 @@ class DeviceMotion {
   T* values(const GopShape& shape, int component) {
     return reinterpret_cast<T*>(values_.data() + value_origin(shape, component));
   }
-  /// Samples from values as the inverse transform in space leaves them: T is float or std::int32_t. `gain` per component
-  /// for floats.
+  /// Samples from values as the inverse transform in space leaves them: T is float or std::int32_t. `gain` per
+  /// component for floats.
   template <class T>
   void to_samples(const GopShape& shape, const MotionOfGop& motion, const float* gain, std::byte* samples,
                   const Stream& stream);

@@ -1,8 +1,8 @@
 // Searches for motion of several GOPs at once (BackendOptions::lookahead). A search is as long as its slowest region,
 // which takes a small part of the device; other GOPs fill it meanwhile.
 //
-// Whether the GOP before left a key may turn out when a GOP was searched (GopChoices::search_key): it is searched as if it
-// had.
+// Whether the GOP before left a key may turn out when a GOP was searched (GopChoices::search_key): it is searched as if
+// it had.
 #pragma once
 
 #include <cstddef>
@@ -55,7 +55,8 @@ class MotionAhead {
   /// The GOP before has left no key. True where that took another search, which was begun: close_end() waits for it.
   bool close(Found& found, ThreadPool& pool);
   void close_end(Found& found, ThreadPool& pool);
-  /// The GOP that ended last is done with. Its samples stay where they are until samples_read() was recorded and is over.
+  /// The GOP that ended last is done with. Its samples stay where they are until samples_read() was recorded and is
+  /// over.
   void let_go() { --in_flight_; }
 
  private:

@@ -19,8 +19,8 @@ inline constexpr unsigned kEachThreads = 256;
 inline constexpr int kPlanes = kQuarters * kQuarters;  // of a picture
 inline constexpr int kMostPlaces = 129;
 
-/// Added to the samples of all pictures: with it they, and what is interpolated between them, are positive and less than
-/// 2^14, so that two of them are added and subtracted in a word.
+/// Added to the samples of all pictures: with it they, and what is interpolated between them, are positive and less
+/// than 2^14, so that two of them are added and subtracted in a word.
 inline constexpr int kBias = 1 << 13;
 inline constexpr std::uint32_t both_halves(int v) { return static_cast<std::uint32_t>(v) * 0x10001u; }
 

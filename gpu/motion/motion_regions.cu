@@ -1,6 +1,6 @@
-// The search for motion in the regions of frames on the device. Inside one every choice leans on those before it, so its
-// blocks come one after the other, and a warp measures what there is to choose from at a time. Its lanes all follow the
-// same decisions; choices are made from the same integers and floats in the same order as on the CPU
+// The search for motion in the regions of frames on the device. Inside one every choice leans on those before it, so
+// its blocks come one after the other, and a warp measures what there is to choose from at a time. Its lanes all follow
+// the same decisions; choices are made from the same integers and floats in the same order as on the CPU
 // (codec/motion/motion_search.cpp), so they are the same.
 #include <cstring>
 #include <new>
@@ -60,9 +60,9 @@ struct VectorPair {
   MotionVector v[2];
 };
 
-/// Of a block, for two warps: the one arrives, the other one waits for it. What was written before is seen behind. Numbers
-/// of barriers are written into instructions: where they come from registers, a block is given all 16 of the 64 that a
-/// multiprocessor has, and no more than four blocks find room on it.
+/// Of a block, for two warps: the one arrives, the other one waits for it. What was written before is seen behind.
+/// Numbers of barriers are written into instructions: where they come from registers, a block is given all 16 of the 64
+/// that a multiprocessor has, and no more than four blocks find room on it.
 constexpr unsigned kThreadsAtBarrier = 2 * kWarp;
 constexpr int kBarriersOfRow = kMotionRegion / kMotionRoot - 1;
 template <unsigned kBarrier = 1>
@@ -88,8 +88,8 @@ __device__ __forceinline__ void arrive_at(unsigned barrier) {
   at_barrier(barrier, false);
 }
 __device__ __forceinline__ void wait_at(unsigned barrier) { at_barrier(barrier, true); }
-/// Behind a root block: never the first of several in a row. Rows of the same warp share theirs: before it arrives at one
-/// again it has waited for what the other warp did behind it.
+/// Behind a root block: never the first of several in a row. Rows of the same warp share theirs: before it arrives at
+/// one again it has waited for what the other warp did behind it.
 __device__ __forceinline__ unsigned done_barrier(int row, int column) {
   return static_cast<unsigned>(1 + row % kSearchWarps * kBarriersOfRow + std::max(0, column - 1));
 }
@@ -136,8 +136,8 @@ __device__ __forceinline__ Row load_any_row8(const std::int16_t* p) {
 }
 
 /// The search of a region, in shared memory: all members are called by all lanes together, with the same arguments.
-/// Those that are long and used in several places are functions of their own: a copy of them at each place would be more
-/// than the caches of instructions hold, of which every region is somewhere else.
+/// Those that are long and used in several places are functions of their own: a copy of them at each place would be
+/// more than the caches of instructions hold, of which every region is somewhere else.
 class RegionSearch {
  public:
   __device__ RegionSearch(const SearchOfLevel& s, MotionRegion& region, int t, const MotionReferences& references)
@@ -288,7 +288,8 @@ class RegionSearch {
         q.of[i] = __shfl_xor_sync(kAllLanes, q.of[i], d) + sign * q.of[i];
       }
     }
-    // The sum of all rows has 2^12 in each of its samples, 32 of them in a number: 2^17, which of the low one is carried.
+    // The sum of all rows has 2^12 in each of its samples, 32 of them in a number: 2^17, which of the low one is
+    // carried.
     const std::uint32_t carried = lane() % kLanesOfBlock == 0 ? 1u << 17 : 0;
     return of_row(p, carried) + of_row(q, 0);
   }
@@ -394,8 +395,8 @@ class RegionSearch {
     return 2 * sum;
   }
 
-  // What each half of the lanes looks at around a place, as w_.looking says: the vectors for lanes that have one, in their
-  // order. Whether one of them is better than `best`, which costs `least`.
+  // What each half of the lanes looks at around a place, as w_.looking says: the vectors for lanes that have one, in
+  // their order. Whether one of them is better than `best`, which costs `least`.
   struct Looked {
     float least;
     MotionVector best;
@@ -430,8 +431,8 @@ class RegionSearch {
     return {least, best, chosen >= 0};
   }
 
-  // The vector of a block in one reference, of each half of the lanes that searches: from the best of some guesses, one a
-  // lane, downhill in steps that become smaller. Both halves take the same steps, or wait.
+  // The vector of a block in one reference, of each half of the lanes that searches: from the best of some guesses, one
+  // a lane, downhill in steps that become smaller. Both halves take the same steps, or wait.
   struct Vector {
     float least;
     MotionVector best;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "gpu/device/sample_upload.h"
 #include "gpu/motion/motion.h"
 #include "gpu/motion/motion_parts.h"
 

@@ -1,4 +1,5 @@
-// The search for motion on the device (codec/motion/motion_search.h): what the CPU would choose, to the last bit of its costs.
+// The search for motion on the device (codec/motion/motion_search.h): what the CPU would choose, to the last bit of its
+// costs.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,6 @@
 #include "codec/motion/motion_search.h"
 #include "codec/motion/motion_syntax.h"
 #include "gpu/device/device.h"
-#include "gpu/pipeline/pipeline.h"
 
 namespace trivelet::gpu {
 
@@ -23,7 +23,8 @@ class DeviceMotionSearch final : public MotionSearcher {
 
   GopMotion search(const Gop& gop, GopKey key, const std::int32_t* before, const MotionSearchParams& params) override;
 
-  /// The same in two steps: begin() returns at once, end() waits. `gop` is read until wait_uploaded() returns. `before`:
+  /// The same in two steps: begin() returns at once, end() waits. `gop` is read until wait_uploaded() returns.
+  /// `before`:
   /// the search of the GOP before, which must begin no other one in between; null but for open GOPs.
   void begin(const Gop& gop, GopKey key, DeviceMotionSearch* before, const MotionSearchParams& params);
   /// Takes a GOP's samples and finds nothing; there is no end().

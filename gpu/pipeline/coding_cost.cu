@@ -1,5 +1,5 @@
-// A block for a tile of some rows of a subband, a warp for a row at a time. Bound: memory, 4 bytes in for each coefficient
-// of every other row.
+// A block for a tile of some rows of a subband, a warp for a row at a time. Bound: memory, 4 bytes in for each
+// coefficient of every other row.
 #include "gpu/pipeline/coding_cost.h"
 
 #include <algorithm>

@@ -15,6 +15,7 @@
 #include "codec/cpu/motion_gop.h"
 #include "codec/threads/parallel.h"
 #include "codec/threads/trace.h"
+#include "gpu/device/sample_upload.h"
 #include "gpu/motion/motion_ahead.h"
 #include "gpu/motion/motion_search.h"
 #include "gpu/pipeline/pipeline.h"
@@ -28,8 +29,8 @@ namespace {
 constexpr int kMostQueues = 32;
 constexpr int kPipelineStreams = 2;  // beside those of its slots
 
-// With all of them kernels are loaded at the start, too: one that is loaded when it is first launched waits for those that
-// run, and a search for motion runs for long.
+// With all of them kernels are loaded at the start, too: one that is loaded when it is first launched waits for those
+// that run, and a search for motion runs for long.
 void ask_for_queues(int count) {
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(count).c_str(), 0);
   if (count == kMostQueues) (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
@@ -432,8 +433,8 @@ constexpr int kFastSlots = 3, kDenseSlots = 32;
 // Results that are divided and written while the device codes others (output_stage.h). Rate control of the dense
 // profile takes a thread of the host about ten times as long as a full device the GOP.
 constexpr int kFastLent = 3, kDenseLent = 12;
-// With motion an encoder lifts and searches, which the device is busier with: more in flight are no faster, and take the
-// memory and work queues of searches.
+// With motion an encoder lifts and searches, which the device is busier with: more in flight are no faster, and take
+// the memory and work queues of searches.
 constexpr int kMovingDenseSlots = 8, kMovingDenseLent = 6;
 
 PipelineOptions options_for_encoder(const StreamHeader& h, int device, std::size_t max_memory) {

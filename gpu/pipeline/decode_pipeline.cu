@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kPadding = 16;  // readable bytes behind the parts
 constexpr int kMostShares = 4;        // of the host's work on a GOP; more wait for memory, and for being woken
-// GOPs whose frames have a place on the host, or one of their own on the device: one is taken while the next one comes. Others wait on the device.
+// GOPs whose frames have a place on the host, or one of their own on the device: one is taken while the next one comes.
+// Others wait on the device.
 constexpr std::size_t kDownloads = 2;
 
 /// How coefficients are stored between coder and transform: quantised, or restored.
@@ -324,8 +325,8 @@ bool DecodePipeline::State::plan_segments(const LayeredGop& in, DecodeSlot& slot
   return whole;
 }
 
-// The same for the dense profile (codec/entropy/dense/dense.cpp): cuts instead of planes. A block that contradicts itself is left
-// out.
+// The same for the dense profile (codec/entropy/dense/dense.cpp): cuts instead of planes. A block that contradicts
+// itself is left out.
 bool DecodePipeline::State::plan_dense(const LayeredGop& in, DecodeSlot& slot) {
   constexpr std::uint8_t kNotDecoded = 255;
   const GopShape& shape = *slot.shape;

@@ -1,5 +1,5 @@
-// What a GOP would take with its motion and without, found on the device: for Motion::kAuto (codec/rate/coding_cost.h). One GOP
-// at a time, which is lifted for it; where it turns out to move, a slot of the pipeline goes on from there.
+// What a GOP would take with its motion and without, found on the device: for Motion::kAuto (codec/rate/coding_cost.h).
+// One GOP at a time, which is lifted for it; where it turns out to move, a slot of the pipeline goes on from there.
 #pragma once
 
 #include <memory>

@@ -2,8 +2,8 @@
 // Upload, kernels and download of different slots overlap; nothing is allocated per GOP.
 //
 // A slot is filled by the caller (staging), submitted, and collected in the order of submission. Slots are made when
-// all others are in flight, until there are as many as are wanted or fit into `max_memory` and into the device; none is an
-// error. A shorter last GOP changes its slot only.
+// all others are in flight, until there are as many as are wanted or fit into `max_memory` and into the device; none is
+// an error. A shorter last GOP changes its slot only.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@
 #include "gpu/entropy/dense.h"
 #include "gpu/entropy/zerotree.h"
 #include "gpu/pipeline/stage_times.h"
+#include "gpu/plan/gop_shape.h"
 
 namespace trivelet {
 class ThreadPool;
@@ -33,31 +34,8 @@ struct PipelineOptions {
   bool keeps_samples = false;  ///< as BackendOptions has it, of as many GOPs as there are slots
 };
 
-/// Everything about GOPs of one length: geometry, memory layout, tables on the device.
-struct GopShape {
-  StreamHeader header;        ///< as it describes these GOPs: StreamHeader::of_gop()
-  int frames = 0;             ///< of the GOP
-  std::vector<Shape> shapes;  ///< of the components on this side of the reduction, with what stands before the frames
-  std::vector<Decomposition> decompositions;
-  std::unique_ptr<StreamGeometry> geometry;
-  std::vector<CoefficientLayout> layouts;
-  std::vector<std::size_t> coefficient_origin;  ///< elements; one more at the end
-  std::vector<std::size_t> sample_origin;       ///< bytes; one more at the end
-  std::vector<std::size_t> step_origin;         ///< of CoefficientLayout::spread; one more at the end
-  std::unique_ptr<TreePlan> plan;
-  std::unique_ptr<DensePlan> dense;  ///< dense profile, or by plane
-
-  /// `header`: of_gop(). `by_plane`: as GopChoices::passes asks of the fast profile.
-  GopShape(const StreamHeader& header, const Reduction& reduction, int frames, bool by_plane, const Stream& stream);
-  bool moves() const { return header.temporal == Wavelet::kMotion; }
-  /// Frames on this side of the reduction.
-  int frames_left() const { return shapes[0].frames - (header.key_last ? 1 : 0); }
-  std::size_t sample_bytes() const { return sample_origin.back(); }
-  std::size_t device_bytes() const { return plan->device_bytes() + (dense ? dense->device_bytes() : 0); }
-};
-
-/// Of `free` slots, which begin at `next`, puts one there that was made for GOPs of this shape, for to make it anew takes
-/// milliseconds; else one for GOPs shorter than most, as scene cuts and ends of films leave them.
+/// Of `free` slots, which begin at `next`, puts one there that was made for GOPs of this shape, for to make it anew
+/// takes milliseconds; else one for GOPs shorter than most, as scene cuts and ends of films leave them.
 template <class Slot>
 void choose_slot(std::vector<std::unique_ptr<Slot>>& slots, std::size_t next, std::size_t free, const GopShape& shape,
                  int usual_frames) {
@@ -74,8 +52,8 @@ void choose_slot(std::vector<std::unique_ptr<Slot>>& slots, std::size_t next, st
 
 class EncodePipeline {
  public:
-  /// `pool`, if there is one, puts together what the device gets of motion; it is used by submit() only and must outlive
-  /// the pipeline.
+  /// `pool`, if there is one, puts together what the device gets of motion; it is used by submit() only and must
+  /// outlive the pipeline.
   EncodePipeline(const StreamHeader& header, const PipelineOptions& options, ThreadPool* pool = nullptr);
   ~EncodePipeline();
 
@@ -95,8 +73,8 @@ class EncodePipeline {
   void reserve(std::uint64_t gops, int frames, const GopChoices& choices, const GopMotion* motion = nullptr);
   /// The GOPs from here on are those behind the one submitted last, which may have been submitted several times.
   void next_gop();
-  /// Begins to find what a GOP would take without this motion and with it. It is the next to be submitted, `samples` are
-  /// those, of the device.
+  /// Begins to find what a GOP would take without this motion and with it. It is the next to be submitted, `samples`
+  /// are those, of the device.
   void weigh(int frames, const GopChoices& choices, const std::byte* samples, const GopMotion& motion);
   /// Whether pays() has nothing to wait for.
   bool is_weighed() const;
@@ -132,14 +110,8 @@ class EncodePipeline {
   std::unique_ptr<State> state_;
 };
 
-/// Copies the samples of a GOP to the device, of each component without gaps from its place of `sample_origin` on.
-void upload(const Gop& gop, const std::vector<std::size_t>& sample_origin, std::byte* samples, const Stream& stream);
-
 /// What a decoder leaves frames in: page-locked memory, or the device's.
 SampleAllocator frame_memory(const PipelineOptions& options);
-
-/// Whether the device can read all samples of the GOP where they are.
-bool is_page_locked(const Gop& gop);
 
 /// Where every part of a result begins; scratch memory of unpack().
 using PartPlaces = std::vector<std::size_t>;

@@ -8,8 +8,8 @@
 
 namespace trivelet::gpu {
 
-/// T as DeviceTransform has it. Components of equal shape share scratch memory. Of GOPs with motion only the transform in
-/// space is done here, between coefficients and values (gpu/motion/motion.h).
+/// T as DeviceTransform has it. Components of equal shape share scratch memory. Of GOPs with motion only the transform
+/// in space is done here, between coefficients and values (gpu/motion/motion.h).
 template <class T>
 class GopTransforms {
  public:

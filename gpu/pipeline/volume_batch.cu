@@ -1,10 +1,10 @@
-// Batches of volumes: GOPs stay on the device, a kernel looks up which voxel each of their numbers stands for, and when all
-// are there another one finds the hashes of what was decoded.
+// Batches of volumes: GOPs stay on the device, a kernel looks up which voxel each of their numbers stands for, and when
+// all are there another one finds the hashes of what was decoded.
 //
-// XXH64 is a chain of dependent multiplications, 30 cycles for 32 bytes, so that a GOP of 8 MB takes 4 ms however few there
-// are; a block has one each, and those of 64 streams go side by side. It reads voxels and looks up the numbers again, so that
-// no samples need be kept until then, and the map is checked with them. One warp has the chain, the others look up what it
-// needs next.
+// XXH64 is a chain of dependent multiplications, 30 cycles for 32 bytes, so that a GOP of 8 MB takes 4 ms however few
+// there are; a block has one each, and those of 64 streams go side by side. It reads voxels and looks up the numbers
+// again, so that no samples need be kept until then, and the map is checked with them. One warp has the chain, the
+// others look up what it needs next.
 #include <algorithm>
 #include <cstring>
 #include <iterator>

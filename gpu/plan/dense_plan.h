@@ -1,5 +1,6 @@
 // What the dense coder's kernels know of a block beyond the tree's tables: where the known magnitudes, groups and rows
-// of a segment lie in device memory, and how far they reach in blocks at the borders (codec/entropy/dense/dense_block.h).
+// of a segment lie in device memory, and how far they reach in blocks at the borders
+// (codec/entropy/dense/dense_block.h).
 //
 // A level of a block holds, without gaps, per orientation and frame `side` rows of `side` coefficients, a byte per
 // group of siblings, and a byte per row of groups. A byte is the number of planes in which the group, or any of the

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "gpu/plan/gop_shape.h"
 
-#include "gpu/pipeline/pipeline.h"
+#include <algorithm>
 
 namespace trivelet::gpu {
 namespace {

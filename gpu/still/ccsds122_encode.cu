@@ -2,7 +2,8 @@
 //
 //   transpose, check samples      only when asked for
 //   transform                     ccsds122_dwt.cu
-//   gather_kernel                 ccsds122_encode_gather.cuh: a thread per block: 64 coefficients to sign word and bit planes; depths per segment
+//   gather_kernel                 ccsds122_encode_gather.cuh: a thread per block: 64 coefficients to sign word and bit
+//   planes; depths per segment
 //   measure_kernel                16 lanes per gaggle: code parameters, options, and the length of every piece
 //   layout_kernel                 a block per segment: prefix sums over the pieces in the order of the stream
 //   offsets_kernel                prefix sum over the segments

@@ -1,4 +1,5 @@
-// First pass of the CCSDS 122.0 encoder: coefficients of blocks to sign words and bit planes. Part of ccsds122_encode.cu.
+// First pass of the CCSDS 122.0 encoder: coefficients of blocks to sign words and bit planes. Part of
+// ccsds122_encode.cu.
 #pragma once
 
 #include "gpu/still/ccsds122_encode_args.cuh"

@@ -11,7 +11,8 @@
 //   cost_residual  the costs of all sub-blocks of all sizes for the best few modes, from the smallest to the whole; one
 //                  per node, mode and plane
 //   finish_leaves  the best mode, its levels, tokens, samples and true cost; one per node
-//   merge_nodes    nodes that end with the slot choose between whole and both halvings; the result goes to the canvas of
+//   merge_nodes    nodes that end with the slot choose between whole and both halvings; the result goes to the canvas
+//   of
 //                  the path, where the second half finds the first, or into the picture
 //
 // What the recursion would prune is tried too; every cost is computed once.

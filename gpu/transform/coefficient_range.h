@@ -1,7 +1,7 @@
 // How large coefficients can become: whether 16 bits hold them, and how many bit planes they have.
 #pragma once
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/transform/subband.h"
 
 namespace trivelet::gpu {

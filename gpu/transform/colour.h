@@ -1,4 +1,5 @@
-// YCoCg-R on the device (codec/transform/colour.h): samples of planes G, B, R to the values of three components and back.
+// YCoCg-R on the device (codec/transform/colour.h): samples of planes G, B, R to the values of three components and
+// back.
 #pragma once
 
 #include "gpu/transform/dwt.h"

@@ -1,8 +1,8 @@
 // Building blocks of the transform kernels: lifting along a warp's lanes, down its columns and along a line in memory,
 // conversion of samples, quantiser. Filters are codec/transform/filters.h's.
 //
-// Steps at different positions lag behind each other, so that one pass over a line does all of them: with values v[m] of
-// the positions base - m, step j is done at position base - kReach * (j + 1), and base advances by two.
+// Steps at different positions lag behind each other, so that one pass over a line does all of them: with values v[m]
+// of the positions base - m, step j is done at position base - kReach * (j + 1), and base advances by two.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The wavelet transform of codec/transform/dwt.h on the device: the same bits, another arrangement in memory.
 //
-// Coefficients lie frame by frame in the order of codec/transform/dwt.h (temporal splits interleave), but inside a frame the
-// subbands are separated along rows and columns, every one starting at a column that is a multiple of kAlign:
+// Coefficients lie frame by frame in the order of codec/transform/dwt.h (temporal splits interleave), but inside a
+// frame the subbands are separated along rows and columns, every one starting at a column that is a multiple of kAlign:
 //
 //     LL2 | HL2 |       pad      a subband of level l and orientation o (bit 0: high along x, bit 1: high along y) has
 //     ----+-----+ HL1            its first column at 0 or high_column(l), its first row at 0 or low_rows(l), and rows
@@ -98,12 +98,14 @@ struct SampleRange {
   std::int32_t max_sample = 255;
 };
 
-/// A transform of one shape with its scratch memory. T is float or std::int32_t as in codec/transform/dwt.h. Coefficients Q:
+/// A transform of one shape with its scratch memory. T is float or std::int32_t as in codec/transform/dwt.h.
+/// Coefficients Q:
 ///   T              as they are;
-///   std::int32_t   from float: int(|c| * inverse_step) with c's sign, limited to 2^30 as in codec/entropy/fast/zerotree.h;
+///   std::int32_t   from float: int(|c| * inverse_step) with c's sign, limited to 2^30 as in
+///   codec/entropy/fast/zerotree.h;
 ///   std::int16_t   the same limited to +-32767; integers are limited, not divided.
-/// Calls only give work to the stream; one call at a time per object and stream. Samples and coefficients do not overlap.
-/// They say how many levels one kernel did (JointLevels).
+/// Calls only give work to the stream; one call at a time per object and stream. Samples and coefficients do not
+/// overlap. They say how many levels one kernel did (JointLevels).
 template <class T>
 class DeviceTransform {
  public:
@@ -114,7 +116,8 @@ class DeviceTransform {
   std::size_t scratch_bytes() const;
 
   /// out = T(sample - offset), then the decomposition. `inverse_steps` (device, CoefficientLayout::spread) is read when
-  /// Q is an integer and T is not. `frame_gains` (device, one per frame, or none): codec/transform/dwt.h; float and t+2D only.
+  /// Q is an integer and T is not. `frame_gains` (device, one per frame, or none): codec/transform/dwt.h; float and
+  /// t+2D only.
   template <class Q>
   int forward(const DeviceSamples& samples, std::int32_t offset, Q* coefficients, const float* inverse_steps,
               const Stream& stream, const float* frame_gains = nullptr);

@@ -1,14 +1,14 @@
 // One level of the dyadic transform, time and both axes of the frames in one kernel: CDF 9/7, floats in and out.
 //
-// A block owns a tile of 128 columns (of which the outer ones belong to its neighbours) and streams through a segment of
-// the frames, a pair a step. Four values are all that lifting needs of a line that streams past, so lines in time are in
-// registers, four columns a lane. Along rows lanes exchange values by shuffles; between rows and columns frames go
-// through shared memory, where a thread streams down one column. What comes next is on its way to shared memory
+// A block owns a tile of 128 columns (of which the outer ones belong to its neighbours) and streams through a segment
+// of the frames, a pair a step. Four values are all that lifting needs of a line that streams past, so lines in time
+// are in registers, four columns a lane. Along rows lanes exchange values by shuffles; between rows and columns frames
+// go through shared memory, where a thread streams down one column. What comes next is on its way to shared memory
 // meanwhile: as many loads in registers spill. At the borders of the volume mirrored samples are loaded, at those of
 // tiles and segments neighbouring ones are lifted again.
 //
-// Bytes a sample: 8, of which an eighth is read again by the next level; the two kernels move 16. Bound: memory at last;
-// measured, waiting for loads and for shared memory (gpu/BENCHMARKS.md, "A level in one kernel").
+// Bytes a sample: 8, of which an eighth is read again by the next level; the two kernels move 16. Bound: memory at
+// last; measured, waiting for loads and for shared memory (gpu/BENCHMARKS.md, "A level in one kernel").
 #include "gpu/transform/dwt_joint.cuh"
 
 #include <algorithm>
@@ -66,8 +66,8 @@ struct ForwardTile {
   static_assert(kRun % 2 == 0 && kRun * kRuns == kOwnHigh);
 };
 
-/// With the samples (2k - 1, 2k) come the coefficients (2k - 3, 2k - 4), high and low. Fields: what became of the samples
-/// 2k .. 2k - 3.
+/// With the samples (2k - 1, 2k) come the coefficients (2k - 3, 2k - 4), high and low. Fields: what became of the
+/// samples 2k .. 2k - 3.
 struct ForwardLine {
   float even, high1, low1, high2;
   __device__ __forceinline__ void push(float& odd, float& next_even) {
@@ -255,8 +255,8 @@ struct CoefficientColumn {
   __device__ __forceinline__ CoefficientColumn(const PlaneArgs<float, float>& a, const JointPlace& p, int column,
                                                int of_pair, float* memory)
       : high_time(of_pair),
-        // The tile's first row: warp / kWarps is 0, but the compiler does not know that all threads have the same. Where
-        // it does, it keeps what begin() mirrors in registers that there are not: 284 bytes spilt instead of 4.
+        // The tile's first row: warp / kWarps is 0, but the compiler does not know that all threads have the same.
+        // Where it does, it keeps what begin() mirrors in registers that there are not: 284 bytes spilt instead of 4.
         y(p.top + p.warp / InverseTile::kWarps * InverseTile::kHigh),
         high(column >= kTileHalfWide),
         raw(memory) {
@@ -327,8 +327,8 @@ __device__ __forceinline__ void store_columns(float* to, int x, int width, const
   }
 }
 
-/// The last two pairs of an even number of frames, whose lines mirror their own values behind `last`. `only`: there is no
-/// pair before. `to`: of the pair before the last.
+/// The last two pairs of an even number of frames, whose lines mirror their own values behind `last`. `only`: there is
+/// no pair before. `to`: of the pair before the last.
 __device__ __forceinline__ void finish_row(const PlaneArgs<float, float>& a, const InverseLine (&line)[4], int x,
                                            bool only, bool both, float* to) {
   float even[4], odd[4], last_even[4], last_odd[4];

@@ -30,15 +30,15 @@ struct DevicePicture {
   int shift = 0;             ///< samples of two bytes stand so many bits too high
 };
 
-/// Takes pictures off a decoder, which has room for few, and keeps them on the device until they are wanted. Members may
-/// be called by several threads but for read() and wait(), which are one thread's.
+/// Takes pictures off a decoder, which has room for few, and keeps them on the device until they are wanted. Members
+/// may be called by several threads but for read() and wait(), which are one thread's.
 class DevicePictures {
  public:
   virtual ~DevicePictures() = default;
   /// The number of the device that all pictures are on.
   virtual int device() const = 0;
-  /// Copies a picture, behind what was given to the default stream of its context before; it may be overwritten when this
-  /// returns.
+  /// Copies a picture, behind what was given to the default stream of its context before; it may be overwritten when
+  /// this returns.
   /// Throws Unsupported when the device has no memory left.
   virtual std::shared_ptr<const void> keep(const DevicePicture& picture) = 0;
   /// Whether as much is kept as should be: who may wait before keep() had better.

@@ -1,5 +1,5 @@
-// Memory for the samples and coefficients of whole GOPs, in huge pages where the system has them: a block's rows are far
-// apart, so that in small pages each would cost a page walk, and every first touch of 4 KiB a fault.
+// Memory for the samples and coefficients of whole GOPs, in huge pages where the system has them: a block's rows are
+// far apart, so that in small pages each would cost a page walk, and every first touch of 4 KiB a fault.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace trivelet {
 void* allocate_large(std::size_t bytes);
 void free_large(void* memory, std::size_t bytes) noexcept;
 
-/// Zeros, of which the system makes the huge pages when they are touched: room that is not used takes no memory, and who
-/// fills it first, with as many threads as that has, takes the faults. Throws std::bad_alloc.
+/// Zeros, of which the system makes the huge pages when they are touched: room that is not used takes no memory, and
+/// who fills it first, with as many threads as that has, takes the faults. Throws std::bad_alloc.
 std::shared_ptr<std::byte> allocate_zeros(std::size_t bytes);
 
 /// For LargeVector: elements are left as they are unless a value is given.

@@ -48,4 +48,7 @@ struct Metadata {
   bool operator==(const Metadata&) const = default;
 };
 
+/// Bytes that metadata takes in a stream. Throws BadArgument for what the format cannot hold.
+std::uint64_t metadata_bytes(const Metadata& metadata);
+
 }  // namespace trivelet

@@ -7,9 +7,9 @@
 //   Decoder decoder(plan.source(), DecoderParams{.reduce = 2});        // reads nothing else
 //
 // Nothing is read here: what is asked for depends on what was given alone. A stream with an index needs three rounds,
-// two more for a region: beginning and end; heads of the GOPs; chunks, or their heads and then the parts that the region
-// needs. With a front table (volumes of 2^20 bytes and more) there are two, of a region, too, for it has the heads of GOPs
-// and, unless they are many, of chunks. Where the index is lost, all of the stream is asked for.
+// two more for a region: beginning and end; heads of the GOPs; chunks, or their heads and then the parts that the
+// region needs. With a front table (volumes of 2^20 bytes and more) there are two, of a region, too, for it has the
+// heads of GOPs and, unless they are many, of chunks. Where the index is lost, all of the stream is asked for.
 #pragma once
 
 #include <cstddef>

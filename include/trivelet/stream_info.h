@@ -12,8 +12,8 @@
 namespace trivelet {
 
 /// A box of the stream beside the pictures, between its header and the first GOP: FORMAT.md "Volumes", or of an
-/// application's own (then its type begins with a small letter; its fourth character is a capital letter if it no longer
-/// holds when something of the coded pictures is left out).
+/// application's own (then its type begins with a small letter; its fourth character is a capital letter if it no
+/// longer holds when something of the coded pictures is left out).
 struct ExtraBox {
   std::string type;                   ///< 4 characters of ASCII
   std::vector<std::uint8_t> payload;  ///< without the checksum behind it

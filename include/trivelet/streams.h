@@ -51,8 +51,8 @@ class MemorySink final : public ByteSink {
   std::vector<std::byte> bytes;
 };
 
-/// A file, or "-" for standard input. Regular files can seek, pipes cannot. Nothing is read but what is asked for: parts of
-/// a file are to cost no more than these, and what stands behind them in a pipe may not have been written yet.
+/// A file, or "-" for standard input. Regular files can seek, pipes cannot. Nothing is read but what is asked for:
+/// parts of a file are to cost no more than these, and what stands behind them in a pipe may not have been written yet.
 class FileSource final : public ByteSource {
  public:
   explicit FileSource(const std::string& path);

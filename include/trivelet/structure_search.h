@@ -28,8 +28,8 @@ struct StructureTrial {
 
 /// Codes the first frames of `input` (65 at most) with one structure after another, on the CPU, and returns `params`
 /// with the one that needs the fewest bytes for what it brings. `on_trial` sees them as they are tried. Takes as long
-/// as coding about fifteen times those frames, of large pictures their middle; with motion, where levels alone are tried,
-/// five times. Without a frame `params` come back as they are.
+/// as coding about fifteen times those frames, of large pictures their middle; with motion, where levels alone are
+/// tried, five times. Without a frame `params` come back as they are.
 EncoderParams search_structure(const VideoInfo& info, const FrameInput& input, EncoderParams params,
                                const FixedStructure& fixed = {},
                                const std::function<void(const StructureTrial&)>& on_trial = nullptr);

@@ -223,7 +223,7 @@ typedef struct tvl_metadata {
 } tvl_metadata;
 TVL_API void tvl_metadata_init(tvl_metadata* metadata, uint64_t struct_size);
 
-/* ---------------------------------------------------------------------------------------------------- bytes of streams */
+/* ------------------------------------------------------------------------------------------------- bytes of streams */
 
 /* Where a stream goes: one of path, data, write, else TVL_BAD_ARGUMENT; nothing = memory of the encoder
  * (tvl_encoder_stream). */
@@ -253,7 +253,7 @@ typedef struct tvl_source {
 } tvl_source;
 TVL_API void tvl_source_init(tvl_source* source, uint64_t struct_size);
 
-/* ---------------------------------------------------------------------------------------------------------- encoding */
+/* --------------------------------------------------------------------------------------------------------- encoding */
 
 typedef struct tvl_encoder tvl_encoder;
 
@@ -353,12 +353,12 @@ TVL_API tvl_result tvl_encoder_stats(tvl_encoder* encoder, tvl_encode_stats* sta
  * TVL_BUFFER_TOO_SMALL, where coding goes on to the end to know it; 0 with other errors. Nothing is open afterwards. */
 TVL_API tvl_result tvl_encode(tvl_encoder* encoder, const tvl_video* video, const tvl_encode_params* params,
                               const tvl_frame* frames, uint64_t count, void* stream, uint64_t capacity, uint64_t* size);
-/* Bytes that no stream of tvl_encode with the same arguments exceeds: 9 a sample and 16 KiB a GOP, and more for settings
- * and metadata. Real streams are much smaller: memory of the size of the
- * samples and 64 KiB suffices but for noise. params: NULL = defaults. 0 where video or params are impossible. */
+/* An upper bound of the bytes of a stream of tvl_encode with the same arguments: 9 a sample, 16 KiB a GOP, and what
+ * settings and metadata take. Real streams are much smaller: memory of the size of the samples and 64 KiB suffices for
+ * everything but noise. params: NULL = defaults. 0 where video or params are impossible. */
 TVL_API uint64_t tvl_encode_bound(const tvl_video* video, const tvl_encode_params* params, uint64_t count);
 
-/* ---------------------------------------------------------------------------------------------------------- decoding */
+/* --------------------------------------------------------------------------------------------------------- decoding */
 
 typedef struct tvl_decoder tvl_decoder;
 
@@ -463,9 +463,9 @@ TVL_API int32_t tvl_decoder_gop_frames(const tvl_decoder* decoder);
  * components of tvl_decoder_video in memory of the caller. *count: how many, also with an error; 0 with TVL_OK is the
  * end. TVL_BAD_STREAM for a damaged GOP, of which no frame is given without keep_partial; the stream stays open. If the
  * GOP's header is intact the next call goes on behind it (of motion the one behind it may fail, too, for want of it);
- * else the next calls fail as well, and only keep_partial finds what is left. TVL_BAD_ARGUMENT for what tvl_decoder_open
- * did not open, for a component that is missing or has samples of two bytes at odd addresses. Streams of volumes give
- * the numbers that stand for their voxels, unless these are coded by prediction (TVL_UNSUPPORTED). */
+ * else the next calls fail as well, and only keep_partial finds what is left. TVL_BAD_ARGUMENT for what
+ * tvl_decoder_open did not open, for a component that is missing or has samples of two bytes at odd addresses. Streams
+ * of volumes give the numbers that stand for their voxels, unless these are coded by prediction (TVL_UNSUPPORTED). */
 TVL_API tvl_result tvl_decoder_read(tvl_decoder* decoder, tvl_frame* frames, uint64_t capacity, uint64_t* count);
 
 typedef struct tvl_decode_stats {
@@ -485,7 +485,7 @@ TVL_API tvl_result tvl_decoder_stats(tvl_decoder* decoder, tvl_decode_stats* sta
 TVL_API tvl_result tvl_decode(tvl_decoder* decoder, const void* stream, uint64_t size, const tvl_decode_params* params,
                               tvl_frame* frames, uint64_t capacity, uint64_t* count);
 
-/* ----------------------------------------------------------------------------------------------------------- volumes */
+/* ---------------------------------------------------------------------------------------------------------- volumes */
 
 enum { /* types of scalars */
        TVL_U8 = 0,
@@ -637,7 +637,7 @@ TVL_API tvl_result tvl_decode_volume(tvl_decoder* decoder, const void* stream, u
                                      const tvl_volume_decode_params* params, void* voxels, uint64_t capacity,
                                      uint64_t* needed);
 
-/* ------------------------------------------------------------------------------------------- batches, memory of GPUs */
+/* ------------------------------------------------------------------------------------------ batches, memory of GPUs */
 
 /* Where the samples of frames and the voxels are that later calls on this handle are given: memory of the host
  * (TVL_CPU, as at first), or of GPU `device`, of which pointers are then device pointers. Streams, slices of a
@@ -679,17 +679,18 @@ typedef struct tvl_batch_params {
 } tvl_batch_params;
 TVL_API void tvl_batch_params_init(tvl_batch_params* params, uint64_t struct_size);
 
-/* Decodes `count` volumes, each as tvl_decode_volume does. On the CPU as many at a time as there are threads; on a GPU
- * four, each with kernels of its own, and sixteen where their voxels stay there, one for which memory does not suffice
- * beside the others alone after them: what is made on a GPU the handle keeps for the next batch. One that fails does not
- * stop the others: the call returns the result of the first that did, and its text says which. params: NULL = defaults. What is open is closed. Jobs are looked at and set by several threads
- * during the call and must not share memory that is written. TVL_BAD_ARGUMENT for parameters outside their ranges and
+/* Decodes `count` volumes, each as tvl_decode_volume does. On the CPU as many run at a time as there are threads. On a
+ * GPU four do, each with kernels of its own, and sixteen where their voxels stay there; a volume for which memory does
+ * not suffice beside the others runs alone after them. The handle keeps what is made on a GPU for the next batch. A job
+ * that fails does not stop the others: the call returns the result of the first that failed, and its text says which.
+ * params: NULL = defaults. An open stream is closed. Several threads read and set the jobs during the call, which must
+ * not share memory that is written. TVL_BAD_ARGUMENT for parameters outside their ranges and
  * TVL_UNSUPPORTED for jobs of another size or a GPU that is not there: no job is touched then. When the call is
  * cancelled the jobs that were not done say so, too. */
 TVL_API tvl_result tvl_decode_volumes(tvl_decoder* decoder, tvl_volume_job* jobs, uint64_t count,
                                       const tvl_batch_params* params);
 
-/* ------------------------------------------------------------------------------------------------------------- plans */
+/* ------------------------------------------------------------------------------------------------------------ plans */
 
 /* Which bytes of a stream a decoder is going to read, for those who fetch them in their own way (over a network, from a
  * store of objects). Nothing is read here: what is asked for depends on what was given alone.

@@ -22,8 +22,8 @@
 // a source of slices from one of them. The bytes written depend neither on the number of threads nor on the instruction
 // set. Ownership: sources, sinks and backends stay the caller's and must outlive what uses them; what functions return
 // by reference lives as long as the object. Errors are trivelet::Error: BadArgument for requests that mean nothing,
-// Unsupported for what the format cannot hold, BadStream for damaged streams, Mismatch for a failed verification; what a
-// source or sink throws passes through.
+// Unsupported for what the format cannot hold, BadStream for damaged streams, Mismatch for a failed verification; what
+// a source or sink throws passes through.
 #pragma once
 
 #include <array>
@@ -145,8 +145,8 @@ class SliceSource {
   virtual void read(std::byte* slice) = 0;
   /// Back to the first slice. Volumes are read two times, once more for each layer when they are verified in full.
   virtual void rewind() = 0;
-  /// Whether read_at() may be called instead, for any slice and by several threads at once. Which of the two is called does
-  /// not change from the first slice of the volume to the last one.
+  /// Whether read_at() may be called instead, for any slice and by several threads at once. Which of the two is called
+  /// does not change from the first slice of the volume to the last one.
   virtual bool reads_anywhere() const { return false; }
   virtual void read_at(std::uint64_t number, std::byte* slice) const {
     (void)number, (void)slice;
@@ -216,17 +216,17 @@ enum class VolumeTransform {
   kPredictionAcross,   ///< and from those of the slice before; likewise
 };
 
-/// How much is tried on a piece of the volume before it is coded. kFast: nothing; without loss, of numbers of at most 16
-/// bits, the predictive profile with contexts that are known ahead, which is several times as fast as that of kMedium and
-/// a twentieth larger, else the usual wavelet. kMedium: the most promising; without loss that is the predictive profile.
-/// kSlow: more of it, or more weights of that profile.
+/// How much is tried on a piece of the volume before it is coded. kFast: nothing; without loss, of numbers of at most
+/// 16 bits, the predictive profile with contexts that are known ahead, which is several times as fast as that of
+/// kMedium and a twentieth larger, else the usual wavelet. kMedium: the most promising; without loss that is the
+/// predictive profile. kSlow: more of it, or more weights of that profile.
 using VolumeEffort = Effort;
 
 /// How a stream is verified (with ReadBack).
 enum class VolumeVerify {
   kFull,  ///< when it is finished it is decoded and compared with the source, at every quality layer
-  /// While it is coded, in a sixth of the time: every slice goes through the map and back, every codeword is read again for
-  /// the tokens that it was made of, one in 16 is decoded; the source is hashed both times it is read, the stream
+  /// While it is coded, in a sixth of the time: every slice goes through the map and back, every codeword is read again
+  /// for the tokens that it was made of, one in 16 is decoded; the source is hashed both times it is read, the stream
   /// when it is written and when it is read back. Of most blocks it is not tried whether a decoder predicts the same
   /// as the encoder did. Only by the predictive profile and where nothing is marked; else as kFull.
   kRunning,
@@ -241,8 +241,9 @@ struct VolumeEncoderParams {
   std::optional<double> bits_per_voxel;      ///< of the stream, never exceeded
   std::optional<double> ratio;               ///< bytes of the voxels over those of the stream, at least
   std::optional<std::uint64_t> total_bytes;  ///< of the stream, never exceeded
-  /// Values that stand for "nothing here" (as in NetCDF's _FillValue): they come back exactly, wherever they are, and cost
-  /// nothing else. Of floats NaN and infinities are so without being named. Not lossless, where every value comes back.
+  /// Values that stand for "nothing here" (as in NetCDF's _FillValue): they come back exactly, wherever they are, and
+  /// cost nothing else. Of floats NaN and infinities are so without being named. Not lossless, where every value comes
+  /// back.
   std::vector<double> fill_values;
 
   // Fixed choices; what is not set is chosen by trying.
@@ -259,8 +260,8 @@ struct VolumeEncoderParams {
   std::optional<Wavelet> depth_wavelet;
   std::optional<Layout> layout;  ///< kDyadic
 
-  /// Whether copies of index and headers stand at the front, with which a reader over a network needs fewer answers. Only
-  /// where what is written can be read back. Not set: for volumes of 2^20 bytes and more.
+  /// Whether copies of index and headers stand at the front, with which a reader over a network needs fewer answers.
+  /// Only where what is written can be read back. Not set: for volumes of 2^20 bytes and more.
   std::optional<bool> front_table;
   bool verify = true;                               ///< where what is written can be read back
   VolumeVerify verification = VolumeVerify::kFull;  ///< how
@@ -277,9 +278,9 @@ struct VolumeEncoderParams {
   std::string settings;
   std::string spool_path;
 
-  /// Who codes, asked when all is chosen and nothing is written yet, with the profile that was chosen; it must outlive the
-  /// call. Null, or when it gives null: the CPU. The predictive profile takes the CPU in any case. Pieces that are tried
-  /// are the CPU's.
+  /// Who codes, asked when all is chosen and nothing is written yet, with the profile that was chosen; it must outlive
+  /// the call. Null, or when it gives null: the CPU. The predictive profile takes the CPU in any case. Pieces that are
+  /// tried are the CPU's.
   std::function<const Backend*(Profile profile)> backend;
 
   std::function<void(std::uint64_t slices)> progress;      ///< called after every GOP: slices coded so far
@@ -298,8 +299,8 @@ struct VolumeResult {
   bool exact() const { return promised_error == 0; }
 };
 
-/// Codes a volume. With `again` and params.verify, the stream is verified as params.verification says, and what was measured
-/// of its quality layers is written into it (VolumeStreamInfo::cuts); Mismatch when a promise is not kept.
+/// Codes a volume. With `again` and params.verify, the stream is verified as params.verification says, and what was
+/// measured of its quality layers is written into it (VolumeStreamInfo::cuts); Mismatch when a promise is not kept.
 VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& params, ByteSink& sink,
                            ReadBack* again = nullptr);
 
@@ -350,8 +351,8 @@ struct VolumeDecoderParams {
 
 class VolumeDecoder {
  public:
-  /// Reads the header. `source` must be seekable and outlive the decoder, and so must `backend` (null: the CPU), on which
-  /// wavelets are decoded. BadArgument when the stream holds no volume or the region leaves it.
+  /// Reads the header. `source` must be seekable and outlive the decoder, and so must `backend` (null: the CPU), on
+  /// which wavelets are decoded. BadArgument when the stream holds no volume or the region leaves it.
   VolumeDecoder(ByteSource& source, const VolumeDecoderParams& params, const Backend* backend = nullptr);
   ~VolumeDecoder();
   VolumeDecoder(const VolumeDecoder&) = delete;
@@ -366,11 +367,11 @@ class VolumeDecoder {
   const VoxelRegion& selection() const;
   std::array<std::uint64_t, 3> step() const;
 
-  /// The next slice, output().slice_bytes() of it; false at the end. A stream that was cut short ends early. BadStream for
-  /// damage, after which no slice follows.
+  /// The next slice, output().slice_bytes() of it; false at the end. A stream that was cut short ends early. BadStream
+  /// for damage, after which no slice follows.
   bool read(std::byte* slice);
-  /// Up to `most` slices, 1 or more, one behind the other, by several threads: those of one coded group of them at most.
-  /// Returns how many, 0 at the end.
+  /// Up to `most` slices, 1 or more, one behind the other, by several threads: those of one coded group of them at
+  /// most. Returns how many, 0 at the end.
   std::uint64_t read(std::byte* slices, std::uint64_t most);
 
   const CodecStats& stats() const;

@@ -44,8 +44,8 @@ struct CompanyOptions {
   std::string sound_codec{};       ///< "opus", "flac"; "" = as it is
   bool after_first_frame = false;  ///< leave out what comes before it
   bool before_last_frame = false;  ///< leave out what comes after it
-  /// If not empty, `from` and `clock_offset_us` are those of the first of these, and the others have the same tracks, as
-  /// far as they have any.
+  /// If not empty, `from` and `clock_offset_us` are those of the first of these, and the others have the same tracks,
+  /// as far as they have any.
   std::vector<CompanyPart> parts{};
 };
 

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "codec/base/bytes.h"
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 #include "io/adapters.h"
 #include "trivelet/error.h"
 
@@ -237,8 +237,8 @@ std::optional<Element> find_segment(Elements& elements) {
   return segment;
 }
 
-/// How many bytes of a packet or CodecPrivate come before the first GOP or index: signature and boxes. Nothing if it does
-/// not begin with a signature.
+/// How many bytes of a packet or CodecPrivate come before the first GOP or index: signature and boxes. Nothing if it
+/// does not begin with a signature.
 std::size_t head_bytes(const std::vector<std::uint8_t>& data) {
   if (data.size() < sizeof trivelet::kSignature ||
       std::memcmp(data.data(), trivelet::kSignature, sizeof trivelet::kSignature) != 0)

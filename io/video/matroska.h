@@ -1,11 +1,11 @@
 // Trivelet streams in Matroska, which has room for sound, subtitles and chapters beside them.
 //
-// The video track is V_MS/VFW/FOURCC with the FourCC "TRVL". Its CodecPrivate holds, behind the BITMAPINFOHEADER of that
-// codec, the stream up to the first GOP: signature, header and the boxes behind it. A packet holds the box of a GOP, and
-// before the box, where the GOP decodes alone (then it is a key packet), the same bytes as CodecPrivate once more, so that
-// players can begin there. The last packet holds index and end. So the packets in their order, without these repetitions
-// and behind CodecPrivate, are the stream byte for byte: putting a stream into Matroska and taking it out again loses
-// nothing.
+// The video track is V_MS/VFW/FOURCC with the FourCC "TRVL". Its CodecPrivate holds, behind the BITMAPINFOHEADER of
+// that codec, the stream up to the first GOP: signature, header and the boxes behind it. A packet holds the box of a
+// GOP, and before the box, where the GOP decodes alone (then it is a key packet), the same bytes as CodecPrivate once
+// more, so that players can begin there. The last packet holds index and end. So the packets in their order, without
+// these repetitions and behind CodecPrivate, are the stream byte for byte: putting a stream into Matroska and taking it
+// out again loses nothing.
 //
 // Reading needs nothing but this file: positions of packets are found by their headers, and the stream is read where it
 // lies. Writing is libavformat's (ffmpeg_matroska.cpp).
@@ -31,8 +31,8 @@ bool holds_stream(const std::string& path);
 /// The same of the beginning of a file; nothing where more of it would tell.
 std::optional<bool> begins_with_stream(const std::uint8_t* data, std::size_t size);
 
-/// How many bytes a regular file lacks at its end by what it says of itself; 0 for whole ones, and for those that do not
-/// say. Known are Matroska, MP4 and MOV, AVI.
+/// How many bytes a regular file lacks at its end by what it says of itself; 0 for whole ones, and for those that do
+/// not say. Known are Matroska, MP4 and MOV, AVI.
 std::uint64_t bytes_missing_at_end(const InputBytes& file);
 
 /// The stream of the first such track, as if it lay in a file of its own. Of a damaged file what can be found; what is
@@ -78,8 +78,8 @@ class MatroskaSource final : public ByteSource {
   std::uint64_t position_ = 0;
 };
 
-/// The same from a pipe, in order: of a file whose tracks are described before their packets. Behind damaged elements the
-/// next cluster is looked for.
+/// The same from a pipe, in order: of a file whose tracks are described before their packets. Behind damaged elements
+/// the next cluster is looked for.
 class MatroskaPipe final : public ByteSource {
  public:
   /// Waits for the description of the tracks. Throws as MatroskaSource does; read() does, too.

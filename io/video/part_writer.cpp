@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "codec/base/bytes.h"
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 #include "io/video/planes.h"
 
 namespace trivelet::io {

@@ -50,8 +50,8 @@ class SharedFile {
 class SharedWriter {
  public:
   virtual ~SharedWriter() = default;
-  /// To be asked before a frame is written: where others may write them instead of this one, which gives the file its name
-  /// when all are there.
+  /// To be asked before a frame is written: where others may write them instead of this one, which gives the file its
+  /// name when all are there.
   virtual SharedOutput shared() = 0;
 };
 

@@ -21,7 +21,8 @@ struct InputFormat {
   std::string_view extensions;  ///< where content cannot tell
   bool takes_size;              ///< ReaderOptions::width and height
   bool (*begins_like)(InputBytes&);
-  /// False: FFmpeg reads it, by this demuxer ("" = it looks for itself), since the options ask for another pixel format.
+  /// False: FFmpeg reads it, by this demuxer ("" = it looks for itself), since the options ask for another pixel
+  /// format.
   bool (*can_read)(InputBytes&, const ReaderOptions&);
   std::string_view demuxer;
   Reader (*open)(Source, const ReaderOptions&);

@@ -41,9 +41,11 @@ class FrameReader {
   virtual std::int64_t begin_pts() const { return 0; }
   /// Whether any frame can be found without reading those before it: files of raw frames.
   virtual bool can_look() const { return false; }
-  /// As read_frames(), but of the samples only rows `row`, `row + step`, … of the first component; where can_look() says so.
+  /// As read_frames(), but of the samples only rows `row`, `row + step`, … of the first component; where can_look()
+  /// says so.
   virtual int look(Gop& gop, int first, int count, int row, int step);
-  /// Stretches that decode on their own, each begun by a key frame: of files in which FFmpeg finds their places. 0: none known.
+  /// Stretches that decode on their own, each begun by a key frame: of files in which FFmpeg finds their places. 0:
+  /// none known.
   virtual std::size_t stretches() { return 0; }
   /// The next frame is the first one of a stretch, the end is that of the stretch.
   virtual void go_to(std::size_t stretch);
@@ -52,8 +54,8 @@ class FrameReader {
   virtual bool unread(int count);
   /// Skips `count` frames without delivering them; returns how many there were. The default reads and drops.
   virtual std::uint64_t skip(std::uint64_t count);
-  /// What FORMAT.md has boxes for: of HDR pictures the display they were mastered on, and their light level; chapters and
-  /// tags.
+  /// What FORMAT.md has boxes for: of HDR pictures the display they were mastered on, and their light level; chapters
+  /// and tags.
   virtual Metadata metadata() const { return {}; }
   /// With ReaderOptions::recover: why it ended before its end; "" if it did not.
   virtual std::string damage() const { return {}; }
@@ -127,15 +129,16 @@ struct WriterOptions {
   std::string video_codec{};  ///< FFmpeg only: "" = ffv1 for .mkv/.avi/.nut, libx264 for .mp4/.mov
   int crf = -1;  ///< constant rate factor of codecs that have one; -1 = 18 for libx264, else the codec's own
   int threads = 0;
-  /// Write frames at the frame rate, each as often as it lasts, so that formats without times last as long as the video.
+  /// Write frames at the frame rate, each as often as it lasts, so that formats without times last as long as the
+  /// video.
   bool constant_rate = false;
   Metadata metadata{};       ///< FFmpeg only, and only what is said of HDR
   CompanyOptions company{};  ///< FFmpeg only; other formats hold nothing but pictures
 };
 
 /// Opens a destination for frames of `info`. `path` may be "-", "null" and "md5" (also as `format`; md5 with a file
-/// name writes the digest there). A number pattern in the name of a picture ("out/%04d.png") gets a file a frame, from 1
-/// on. Unsupported when the format cannot hold such frames; the message says what can.
+/// name writes the digest there). A number pattern in the name of a picture ("out/%04d.png") gets a file a frame, from
+/// 1 on. Unsupported when the format cannot hold such frames; the message says what can.
 std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 
 /// What samples a pixel format has: parse_pixel_format(), or of one whose samples lie one behind the other (rgb24,
@@ -144,7 +147,8 @@ PixelFormat samples_of(const std::string& pixel_format);
 
 /// The format for standard output where none is named: "y4m", or "matroska" where Y4M has no name for the samples.
 std::string pipe_format(const VideoInfo& info);
-/// Whether a format keeps the times of frames, and how pictures are to be turned, as far as its name or extension tells.
+/// Whether a format keeps the times of frames, and how pictures are to be turned, as far as its name or extension
+/// tells.
 bool holds_times(const std::string& path, const std::string& format);
 bool holds_rotation(const std::string& path, const std::string& format);
 /// Whether files of the format can hold more than pictures, as far as its name or extension tells.

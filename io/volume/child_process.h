@@ -15,8 +15,8 @@ namespace trivelet::io {
 class ChildProcess {
  public:
   using Write = std::function<void(const std::byte*, std::size_t)>;
-  /// `work` runs in the child, which has a copy of this process's memory, and says whether it succeeded. `memory`: bytes
-  /// that it may take beyond that copy. `seconds`: of processor time. `work` starts no threads.
+  /// `work` runs in the child, which has a copy of this process's memory, and says whether it succeeded. `memory`:
+  /// bytes that it may take beyond that copy. `seconds`: of processor time. `work` starts no threads.
   ChildProcess(const std::function<bool(const Write&)>& work, std::uint64_t memory, std::uint64_t seconds);
   /// Ends the child.
   ~ChildProcess();

@@ -3,8 +3,9 @@
 //
 // Uncompressed transfer syntaxes (implicit and explicit little-endian, explicit big-endian) are read here; a file in
 // another one is first turned into explicit little-endian (dicom_pixels.cpp).
-// Slices are sorted along the normal of their plane. Of a folder with several series one is taken, which has to be named.
-// Source: DICOM PS3.5 7 (data set encoding), PS3.3 C.7.6.2 (image plane), C.7.6.16 (frames with geometry of their own).
+// Slices are sorted along the normal of their plane. Of a folder with several series one is taken, which has to be
+// named. Source: DICOM PS3.5 7 (data set encoding), PS3.3 C.7.6.2 (image plane), C.7.6.16 (frames with geometry of
+// their own).
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,8 +1,8 @@
 // Compressed pixels of DICOM files. Headers, items and run lengths are read here; the decoders of JPEG, JPEG-LS and
-// JPEG 2000 are GDCM's, which gets one codestream at a time, after its size was checked against the header, in a process
-// of its own: nothing that a file holds can end this one, or take more memory than the limits say.
-// Source: DICOM PS3.5 A.4 (encapsulated pixels), G (run lengths), PS3.6 A (syntaxes); ISO 10918-1 B.2.2, ISO 14495-1 C.2.2,
-// ISO 15444-1 A.5.1 (sizes in codestreams).
+// JPEG 2000 are GDCM's, which gets one codestream at a time, after its size was checked against the header, in a
+// process of its own: nothing that a file holds can end this one, or take more memory than the limits say.
+// Source: DICOM PS3.5 A.4 (encapsulated pixels), G (run lengths), PS3.6 A (syntaxes); ISO 10918-1 B.2.2, ISO 14495-1
+// C.2.2, ISO 15444-1 A.5.1 (sizes in codestreams).
 #include "io/volume/dicom_pixels.h"
 
 #include <algorithm>
@@ -218,7 +218,8 @@ class Fragments {
   std::vector<std::uint64_t> places_;
 };
 
-/// A frame of run lengths (PS3.5 G): a segment for each byte of a sample, the highest first, of one colour after the other.
+/// A frame of run lengths (PS3.5 G): a segment for each byte of a sample, the highest first, of one colour after the
+/// other.
 void unpack_runs(const std::byte* data, std::size_t size, const DicomFile& d, const std::string& name, std::byte* out) {
   const std::size_t width = d.bits / 8;
   const std::size_t pixels = d.rows * d.columns;

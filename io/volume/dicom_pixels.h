@@ -1,4 +1,5 @@
-// How a DICOM file's pixels are coded: the transfer syntaxes, and files of compressed ones made uncompressed. Internal to io.
+// How a DICOM file's pixels are coded: the transfer syntaxes, and files of compressed ones made uncompressed. Internal
+// to io.
 #pragma once
 
 #include <string>
@@ -27,8 +28,8 @@ const DicomSyntax* dicom_syntax(std::string_view uid);
 std::string syntax_text(const std::string& uid);
 
 /// The same file in explicit little-endian with its pixels uncompressed, colours of a pixel together. Of its attributes
-/// those alone differ that say how the pixels are coded. Pixels are decoded when they are read. Unsupported for syntaxes
-/// that nothing here decodes.
+/// those alone differ that say how the pixels are coded. Pixels are decoded when they are read. Unsupported for
+/// syntaxes that nothing here decodes.
 Opener decompressed_dicom(const FileToRead& file, const DicomFile& found);
 
 }  // namespace trivelet::io

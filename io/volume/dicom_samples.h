@@ -1,8 +1,8 @@
 // How the samples of a DICOM file lie in it, and the way from there to scalars and back. Internal to io.
 //
-// The stream has the values of the samples, those of a pixel together. The standard allows more: colours in planes, 8-bit
-// samples in big-endian words, a colour for two pixels, values in some bits of a word with anything in the others. What is
-// taken apart on reading is put together again on writing, bit by bit.
+// The stream has the values of the samples, those of a pixel together. The standard allows more: colours in planes,
+// 8-bit samples in big-endian words, a colour for two pixels, values in some bits of a word with anything in the
+// others. What is taken apart on reading is put together again on writing, bit by bit.
 // Source: DICOM PS3.5 8.1 (Bits Stored, High Bit), D (byte order), PS3.3 C.7.6.3.1.2 and .3 (colours, planes).
 #pragma once
 

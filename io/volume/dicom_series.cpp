@@ -144,8 +144,8 @@ void sort_along_normal(std::vector<DicomSlice>& slices, std::size_t matching) {
   for (std::size_t i = 0; i < matching; ++i) slices[i] = std::move(sorted[i].second);
 }
 
-/// Several volumes: every position as many times. Sorts them one after the other, and returns how many they are. Else what
-/// is there more often than most is a misfit.
+/// Several volumes: every position as many times. Sorts them one after the other, and returns how many they are. Else
+/// what is there more often than most is a misfit.
 std::size_t divide_volumes(std::vector<DicomSlice>& slices, std::size_t& matching, bool only_matching,
                            std::vector<std::string>& remarks) {
   std::vector<std::size_t> first;  // slice of each position
@@ -189,8 +189,8 @@ void remark_on_gaps(const std::vector<DicomSlice>& slices, const std::vector<dou
                         " and " + printable(slices[i + 1].file.name));
 }
 
-/// From slice to slice: what it is where the distance is the usual one. The line through the corners of the slices leaves
-/// the normal when the gantry was tilted.
+/// From slice to slice: what it is where the distance is the usual one. The line through the corners of the slices
+/// leaves the normal when the gantry was tilted.
 std::vector<double> usual_step(const std::vector<DicomSlice>& slices, const std::vector<double>& gaps, double usual) {
   std::vector<double> parts[3];
   for (std::size_t i = 0; i < gaps.size(); ++i) {

@@ -1,4 +1,5 @@
-// The files of a DICOM series as slices of one volume: which belong to it, in what order, and how far apart. Internal to io.
+// The files of a DICOM series as slices of one volume: which belong to it, in what order, and how far apart. Internal
+// to io.
 #pragma once
 
 #include <string>
@@ -15,13 +16,13 @@ struct DicomSlice {
   bool converted = false;  ///< from compressed pixels
 };
 
-/// Those that are like most of the others come first: size, type, orientation, spacing, and each instance once. The others
-/// are named in the remarks and stand behind, or, with `only_matching`, are left out. Unsupported where their samples
-/// cannot be in one volume. Returns how many belong together.
+/// Those that are like most of the others come first: size, type, orientation, spacing, and each instance once. The
+/// others are named in the remarks and stand behind, or, with `only_matching`, are left out. Unsupported where their
+/// samples cannot be in one volume. Returns how many belong together.
 std::size_t match_slices(std::vector<DicomSlice>& slices, bool only_matching, std::vector<std::string>& remarks);
 
-/// Sorts the first `matching` slices of a series of several files, finds the distance and the matrix, and remarks on gaps.
-/// Returns how many volumes they are.
+/// Sorts the first `matching` slices of a series of several files, finds the distance and the matrix, and remarks on
+/// gaps. Returns how many volumes they are.
 std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matching, bool only_matching, VolumeInfo& info,
                            std::vector<std::string>& remarks);
 

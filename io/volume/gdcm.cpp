@@ -1,5 +1,5 @@
-// Codestreams of JPEG, JPEG-LS and JPEG 2000 decoded by GDCM. Compiled when GDCM is found; called in a process of its own
-// (dicom_pixels.cpp), which may crash.
+// Codestreams of JPEG, JPEG-LS and JPEG 2000 decoded by GDCM. Compiled when GDCM is found; called in a process of its
+// own (dicom_pixels.cpp), which may crash.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"

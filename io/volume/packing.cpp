@@ -1,6 +1,6 @@
-// gzip and zlib: what is packed in files of volumes. Members that fit into memory with what is in them are unpacked and packed
-// at once by libdeflate, where it is there, which takes half to a third of zlib's time; all others by zlib, in threads of
-// their own.
+// gzip and zlib: what is packed in files of volumes. Members that fit into memory with what is in them are unpacked and
+// packed at once by libdeflate, where it is there, which takes half to a third of zlib's time; all others by zlib, in
+// threads of their own.
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -30,9 +30,9 @@ bool have_libdeflate() { return true; }
 
 namespace {
 
-/// What is packed at `input`'s position, to the end of the file, and is `unpacked` bytes or fewer: all of it, behind which the
-/// input is left. Nothing, and the input as it was, where that needs more memory than kWholeBytes, or it is damaged or
-/// several members: then zlib says so, or goes on.
+/// What is packed at `input`'s position, to the end of the file, and is `unpacked` bytes or fewer: all of it, behind
+/// which the input is left. Nothing, and the input as it was, where that needs more memory than kWholeBytes, or it is
+/// damaged or several members: then zlib says so, or goes on.
 std::optional<std::vector<std::byte>> unpack_whole(VolumeInput& input, bool zlib_format, std::uint64_t unpacked,
                                                    const Limits& limits) {
   const std::optional<std::uint64_t> size = input.feed().size();
@@ -155,8 +155,8 @@ constexpr std::size_t kPiece = std::size_t{512} << 10;
 constexpr std::size_t kPieces = 4;
 constexpr std::uint64_t kWorthThread = std::uint64_t{1} << 20;
 
-/// Reads another feed ahead, in a thread of its own once enough was read. Instead it may get all of it at once: `whole` is
-/// asked before a thread is, or, where `at_first`, before the first byte.
+/// Reads another feed ahead, in a thread of its own once enough was read. Instead it may get all of it at once: `whole`
+/// is asked before a thread is, or, where `at_first`, before the first byte.
 class FeedAhead final : public Feed {
  public:
   using Whole = std::function<std::optional<std::vector<std::byte>>()>;

@@ -68,9 +68,9 @@ class VolumeInput {
 /// Opens a file; unpacks it when it is a .gz, and says so.
 std::unique_ptr<VolumeInput> open_input(const Opener& opener, const std::string& name, bool& gzip,
                                         const Limits& limits);
-/// Unpacks a gzip or zlib stream that begins at the input's position and is left behind its end, in a thread of its own where
-/// that is worth it: the input is the feed's until this has come to its end or is gone. `bytes`: that there should be in it.
-/// Unsupported without zlib, and for more bytes than Limits::unpacked.
+/// Unpacks a gzip or zlib stream that begins at the input's position and is left behind its end, in a thread of its own
+/// where that is worth it: the input is the feed's until this has come to its end or is gone. `bytes`: that there
+/// should be in it. Unsupported without zlib, and for more bytes than Limits::unpacked.
 std::unique_ptr<Feed> make_inflater(VolumeInput& input, bool zlib_format, std::uint64_t bytes, const Limits& limits);
 /// The same of a bare deflate stream (RFC 1951), without a thread.
 std::unique_ptr<Feed> make_deflate_reader(VolumeInput& input, const Limits& limits);
@@ -78,8 +78,8 @@ std::unique_ptr<Feed> make_deflate_reader(VolumeInput& input, const Limits& limi
 inline constexpr std::uint64_t kWholeBytes = std::uint64_t{48} << 20;
 bool have_libdeflate();
 
-/// Packs into `sink`, which is called in a thread of its own where that is worth it. finish() waits for it and says what went
-/// wrong there; without it nothing is complete.
+/// Packs into `sink`, which is called in a thread of its own where that is worth it. finish() waits for it and says
+/// what went wrong there; without it nothing is complete.
 class Packer {
  public:
   using Sink = std::function<void(const void*, std::size_t)>;

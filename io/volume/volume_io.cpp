@@ -177,8 +177,8 @@ class LayoutReader final : public VolumeReader {
   std::unique_ptr<Feed> anywhere_;  // null: read in order
 };
 
-/// A data file that the header `header` names. Empty when there is none of that name. Outside of the header's folder, by
-/// its name or by a link, it is refused: it may be any file of the user's.
+/// A data file that the header `header` names. Empty when there is none of that name. Outside of the header's folder,
+/// by its name or by a link, it is refused: it may be any file of the user's.
 Opener open_beside(const std::string& header, const std::string& name, bool allow_outside) {
   std::error_code error;
   const fs::path folder = fs::path(header).parent_path();

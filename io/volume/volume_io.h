@@ -72,8 +72,8 @@ Envelope parse_envelope(const std::uint8_t* bytes, std::size_t size);
 
 /// Header files, folders, and how many bytes of them are taken into memory.
 inline constexpr std::size_t kMaxHeadBytes = std::size_t{256} << 20;
-/// Likewise of what stands behind the voxels of all files of a volume: packed, or one file named again and again, it is a
-/// few bytes that cost thousands of times as many.
+/// Likewise of what stands behind the voxels of all files of a volume: packed, or one file named again and again, it is
+/// a few bytes that cost thousands of times as many.
 inline constexpr std::size_t kMaxTailBytes = std::size_t{64} << 20;
 
 struct VolumeOptions {
@@ -99,7 +99,8 @@ class VolumeReader {
   virtual void read(std::byte* data, std::size_t bytes) = 0;
   /// Back to the first scalar.
   virtual void rewind() = 0;
-  /// Whether scalars may be read by read_at() instead, by several threads at once: those of one file that is not packed.
+  /// Whether scalars may be read by read_at() instead, by several threads at once: those of one file that is not
+  /// packed.
   virtual bool reads_anywhere() const = 0;
   /// Scalars from a byte of the volume on.
   virtual void read_at(std::uint64_t position, std::byte* data, std::size_t bytes) const = 0;
@@ -127,8 +128,8 @@ VoxelFormat parse_voxel_format(const std::string& name);
 bool have_zlib();
 
 /// Writes the files of an envelope with scalars in between. One file: `path`, packed by gzip if it ends in .gz. A
-/// header and its data: `path` is the header's name, or of NIfTI the .img file's; data that NIfTI finds by its name is called alike, other data as
-/// the header calls it, beside the header. DICOM: `path` is a folder, made if need be.
+/// header and its data: `path` is the header's name, or of NIfTI the .img file's; data that NIfTI finds by its name is
+/// called alike, other data as the header calls it, beside the header. DICOM: `path` is a folder, made if need be.
 class VolumeWriter {
  public:
   VolumeWriter(Envelope envelope, const std::string& path, bool overwrite);

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/entropy/dense/dense.h"
 #include "codec/entropy/dense/dense_model.h"
 #include "codec/entropy/fast/zerotree.h"

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/entropy/dense/dense_model.h"
 #include "codec/entropy/dense/dense_passes.h"
 #include "codec/entropy/fast/zerotree.h"

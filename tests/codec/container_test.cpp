@@ -1,6 +1,6 @@
 // The parts of the container: what is written is read back, and every field is checked against its range.
 
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 
 #include <gtest/gtest.h>
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "codec/format/container.h"
 #include "tests/support/boxes.h"
 #include "tests/support/one_of.h"
 #include "tests/support/support.h"

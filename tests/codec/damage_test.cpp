@@ -18,6 +18,7 @@
 #include "codec/edit/join.h"
 #include "codec/edit/rewrite.h"
 #include "codec/edit/verify.h"
+#include "codec/format/container.h"
 #include "codec/volume/volume_cuts.h"
 #include "codec/volume/volume_map.h"
 #include "tests/support/boxes.h"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <random>
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/entropy/dense/dense.h"
 #include "codec/entropy/dense/dense_block.h"
 #include "codec/entropy/dense/range_coder.h"

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "codec/base/container.h"
 #include "codec/edit/rewrite.h"
+#include "codec/format/container.h"
 #include "tests/support/motion_support.h"
 #include "tests/support/one_of.h"
 

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "codec/backend.h"
-#include "codec/base/container.h"
 #include "codec/base/simd.h"
 #include "codec/edit/rewrite.h"
 #include "codec/edit/verify.h"
 #include "codec/encoder/encoder_params.h"
 #include "codec/entropy/dense/rounding.h"
+#include "codec/format/container.h"
 #include "codec/motion/motion.h"
 #include "tests/support/motion_support.h"
 #include "tests/support/one_of.h"

@@ -1,5 +1,6 @@
 // One stream from several encoders that make some of its GOPs each: the bytes of one encoder that makes them all.
 #include "codec/encoder/encoder_part.h"
+#include "codec/format/container.h"
 
 #include <gtest/gtest.h>
 

@@ -14,6 +14,7 @@
 
 #include "codec/backend.h"
 #include "codec/encoder/encoder_part.h"
+#include "codec/format/container.h"
 #include "codec/threads/prefetch.h"
 #include "codec/threads/stage_queue.h"
 #include "codec/threads/trace.h"

@@ -12,6 +12,7 @@
 
 #include "codec/edit/rewrite.h"
 #include "codec/edit/verify.h"
+#include "codec/format/container.h"
 #include "codec/format/front_table.h"
 #include "codec/format/stream_layout.h"
 #include "tests/support/boxes.h"

@@ -9,7 +9,7 @@
 #include <random>
 #include <tuple>
 
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 #include "codec/predict/prediction_block.h"
 #include "codec/predict/prediction_compensation.h"
 #include "codec/predict/prediction_motion_kernels.h"

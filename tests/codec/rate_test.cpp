@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "codec/backend.h"
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/encoder/encoder_params.h"
 #include "codec/measure/measuring_plan.h"
 #include "codec/measure/sample_error.h"

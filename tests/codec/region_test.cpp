@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "codec/base/container.h"
 #include "codec/edit/rewrite.h"
+#include "codec/format/container.h"
 #include "codec/transform/dwt.h"
 #include "codec/volume/volume_cuts.h"
 #include "tests/support/one_of.h"

@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "codec/backend.h"
-#include "codec/base/container.h"
 #include "codec/encoder/encoder_params.h"
+#include "codec/format/container.h"
 #include "codec/measure/step_sample.h"
 #include "codec/rate/rate_control.h"
 #include "codec/transform/frame_gains.h"

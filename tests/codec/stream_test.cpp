@@ -8,6 +8,7 @@
 #include "codec/edit/join.h"
 #include "codec/edit/rewrite.h"
 #include "codec/edit/verify.h"
+#include "codec/format/container.h"
 #include "codec/format/front_table.h"
 #include "codec/format/metadata.h"
 #include "tests/support/boxes.h"

@@ -2,7 +2,7 @@
 // and to every lower resolution, one stream of bytes for all instruction sets.
 
 #include "codec/entropy/fast/zerotree.h"
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/entropy/fast/zerotree.h"
 
 namespace trivelet::fuzz {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "codec/backend.h"
-#include "codec/base/container.h"
 #include "codec/base/hash.h"
 #include "codec/format/chunk.h"
+#include "codec/format/container.h"
 #include "tests/support/support.h"
 
 namespace {

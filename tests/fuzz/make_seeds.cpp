@@ -6,6 +6,7 @@
 #include <fstream>
 #include <random>
 
+#include "codec/format/container.h"
 #include "codec/motion/motion_field.h"
 #include "codec/predict/prediction_block.h"
 #include "codec/still/ccsds122/ccsds122.h"

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <random>
 
+#include "codec/format/container.h"
 #include "tests/support/boxes.h"
 
 using namespace trivelet;

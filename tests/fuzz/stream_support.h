@@ -9,6 +9,7 @@
 
 #include "codec/backend.h"
 #include "codec/base/fuzzing.h"
+#include "codec/format/container.h"
 #include "tests/support/boxes.h"
 #include "trivelet/codec.h"
 

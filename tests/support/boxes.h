@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "codec/base/container.h"
 #include "codec/base/hash.h"
+#include "codec/format/container.h"
 #include "trivelet/codec.h"
 
 namespace trivelet::test {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "tests/support/support.h"
 
 namespace trivelet::test {

@@ -1,6 +1,7 @@
 // Values that are no numbers: NaN, infinities and fill values come back exactly and where they were, whatever is lost of
 // the others, in regions, reduced sizes and layers; a mask costs nothing where there is none, and a damaged one is found.
 #include "codec/volume/volume_mask.h"
+#include "codec/format/container.h"
 
 #include <gtest/gtest.h>
 

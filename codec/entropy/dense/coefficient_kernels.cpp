@@ -71,8 +71,8 @@ std::uint32_t quantise(const T* upper, const T* lower, int n, float inverse_step
   return any;
 }
 
-/// `magnitude` with the sign of `c`, 0 where `mask` is. Bits instead of branches, behind which a compiler would hide the
-/// arithmetic from the vectors.
+/// `magnitude` with the sign of `c`, 0 where `mask` is. Bits instead of branches, behind which a compiler would hide
+/// the arithmetic from the vectors.
 inline float signed_where(std::int32_t mask, float c, float magnitude) {
   std::int32_t sign;
   std::int32_t bits;

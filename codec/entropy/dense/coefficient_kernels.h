@@ -21,9 +21,9 @@ struct CutRow {
 
 template <class T>
 struct CoefficientKernels {
-  /// Magnitudes of one or two rows (`lower` may be null) of n coefficients, with the sign in the highest bit. Their bits,
-  /// without it, are joined into joined[0..n), the squares of what was not yet rounded down are added to lanes[32] as
-  /// LaneSums does, quad after quad. Returns all bits.
+  /// Magnitudes of one or two rows (`lower` may be null) of n coefficients, with the sign in the highest bit. Their
+  /// bits, without it, are joined into joined[0..n), the squares of what was not yet rounded down are added to
+  /// lanes[32] as LaneSums does, quad after quad. Returns all bits.
   std::uint32_t (*quantise)(const T* upper, const T* lower, int n, float inverse_step, std::uint32_t* upper_out,
                             std::uint32_t* lower_out, std::uint32_t* joined, double* lanes);
   void (*cut)(const CutRow<T>& cut, const T* from, T* to, int n);

@@ -13,8 +13,8 @@
 #include <memory>
 #include <vector>
 
-#include "codec/entropy/dense/dense_model.h"
 #include "codec/entropy/coded_block.h"
+#include "codec/entropy/dense/dense_model.h"
 
 namespace trivelet {
 

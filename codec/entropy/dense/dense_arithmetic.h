@@ -29,8 +29,8 @@ TRIVELET_HOST_DEVICE static inline std::uint64_t shortest_fraction(std::uint64_t
   return low;
 }
 
-/// Takes the upper 16 of the bits that shifts moved out of the range, `pending` of them, off `low`. Bit 16 of the result
-/// is a carry into what was taken before.
+/// Takes the upper 16 of the bits that shifts moved out of the range, `pending` of them, off `low`. Bit 16 of the
+/// result is a carry into what was taken before.
 TRIVELET_HOST_DEVICE static inline std::uint32_t take_unit(std::uint64_t& low, int& pending) {
   const int keep = 32 + pending - 16;
   const auto unit = static_cast<std::uint32_t>(low >> keep);
@@ -39,7 +39,8 @@ TRIVELET_HOST_DEVICE static inline std::uint32_t take_unit(std::uint64_t& low, i
   return unit;
 }
 
-/// Ends a codeword: calls emit(), which takes a unit off `low`, until the shortest fraction of the last interval is out.
+/// Ends a codeword: calls emit(), which takes a unit off `low`, until the shortest fraction of the last interval is
+/// out.
 template <class Emit>
 TRIVELET_HOST_DEVICE static inline void take_fraction(std::uint64_t& low, std::uint32_t range, int& pending,
                                                       const Emit& emit) {
@@ -111,8 +112,8 @@ TRIVELET_HOST_DEVICE static inline NeighbourWeights neighbour_weights(int k, int
   return {direction == 2 ? 3u : 2u, direction == 1 ? 3u : 2u};
 }
 
-/// Where in its group a coefficient is asked: in a group that was active before, or in a new one as coefficient j of its
-/// quad, after a significant one or not.
+/// Where in its group a coefficient is asked: in a group that was active before, or in a new one as coefficient j of
+/// its quad, after a significant one or not.
 TRIVELET_HOST_DEVICE static inline std::uint32_t place_class(bool fresh, bool found, int j) {
   return !fresh ? 0 : found ? 3 : j == 3 ? 2 : 1;
 }

@@ -38,8 +38,8 @@ void clear_padded(std::vector<T>& values, std::size_t at, std::ptrdiff_t frame, 
 }  // namespace
 
 // At the borders of a picture, and where it is smaller than a block, only a part of a block exists. What is beyond is
-// never read but for the groups and coefficients next to it: around a group, also those of other orientations are looked
-// at, and of coefficients those that existing groups have.
+// never read but for the groups and coefficients next to it: around a group, also those of other orientations are
+// looked at, and of coefficients those that existing groups have.
 void Level::reset(int planes_needed) {
   top = planes_needed;
   const auto coefficients = static_cast<std::size_t>(orientations * span);

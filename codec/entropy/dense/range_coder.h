@@ -124,7 +124,8 @@ class RangeDecoder {
     if (spare_ < 0) fill();
     return bit;
   }
-  /// Bits that the decisions so far have used up behind the end of the codeword; hardly any, unless it was made for that:
+  /// Bits that the decisions so far have used up behind the end of the codeword; hardly any, unless it was made for
+  /// that:
   /// decisions that always take the lower part need no bytes at all. Negative inside the codeword.
   std::int64_t beyond_end() const { return beyond_ - spare_ - 32; }
 

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <vector>
 
-#include "codec/base/container.h"
+#include "codec/base/stream_header.h"
 #include "codec/entropy/coded_block.h"
 #include "codec/transform/dwt.h"
 #include "codec/transform/subband.h"

@@ -1,13 +1,13 @@
 // Which whole number of steps a coefficient is coded as, where the encoder weighs the error against the bits: the
 // quantiser (quantiser.h) rounds down, and a coefficient is first moved into the interval of the number it is worth.
 //
-// What a number costs is taken from a model: magnitudes around a coefficient tell the mean `m` of a Laplacian that it is
-// drawn from, so that one step more costs log2(e) / m bits, and the first one a sign besides. A bit is worth `lambda`
-// squared steps (rounding_lambda()). Decoders put a number n at n + kCostCentroid / 256.
+// What a number costs is taken from a model: magnitudes around a coefficient tell the mean `m` of a Laplacian that it
+// is drawn from, so that one step more costs log2(e) / m bits, and the first one a sign besides. A bit is worth
+// `lambda` squared steps (rounding_lambda()). Decoders put a number n at n + kCostCentroid / 256.
 //
-// Measured as BD-rate (foreman QCIF, mobile; -q 24..62, along motion, one layer) against rounding down, and 102: -3.8 %;
-// lambda 0.2 everywhere instead of 0.25 -3.3, 0.4 -2.2; kCostCentroid 51 0.0, 77 +0.3; kLeastMean 0.05 -0.1, 0.15 +0.2;
-// neighbours in time added to those in the frame +0.3. The optimum is flat, and it is that of other clips, too.
+// Measured as BD-rate (foreman QCIF, mobile; -q 24..62, along motion, one layer) against rounding down, and 102: -3.8
+// %; lambda 0.2 everywhere instead of 0.25 -3.3, 0.4 -2.2; kCostCentroid 51 0.0, 77 +0.3; kLeastMean 0.05 -0.1, 0.15
+// +0.2; neighbours in time added to those in the frame +0.3. The optimum is flat, and it is that of other clips, too.
 #pragma once
 
 #include <vector>
@@ -35,10 +35,10 @@ TRIVELET_HOST_DEVICE static inline float counted_magnitude(float c, float invers
   return x < 4.0f ? x : 4.0f;
 }
 
-/// What a bit is worth in a subband of a GOP. Along motion other frames lean on the key, most of all where many do, and the
-/// finest levels are rounded less than their large steps would have it, which helps the worst frames most. BD-rate against
-/// 0.25 everywhere (-q 5, 25, 45, 60): -1.2 % on the four clips that chose these, -0.9 % on six others, and -0.1 dB
-/// from the mean to the worst frame of a GOP. Other spatial levels or components differ by nothing.
+/// What a bit is worth in a subband of a GOP. Along motion other frames lean on the key, most of all where many do, and
+/// the finest levels are rounded less than their large steps would have it, which helps the worst frames most. BD-rate
+/// against 0.25 everywhere (-q 5, 25, 45, 60): -1.2 % on the four clips that chose these, -0.9 % on six others, and
+/// -0.1 dB from the mean to the worst frame of a GOP. Other spatial levels or components differ by nothing.
 float rounding_lambda(const Subband& band, const Decomposition& decomposition);
 
 /// The coefficient to be rounded down instead of `c`; `around`: the weighted sum of the neighbours' magnitudes. What is

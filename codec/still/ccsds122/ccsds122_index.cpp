@@ -46,8 +46,8 @@ std::vector<std::uint32_t> read_index(std::span<const std::byte> bytes) {
   require(
       (bytes.size() - 16) / 4 == count && bytes.size() % 4 == 0, ErrorKind::kBadStream,
       "segment index of " + std::to_string(bytes.size()) + " bytes cannot hold " + std::to_string(count) + " segments");
-  require(checks_are_believed || get32(bytes, bytes.size() - 4) == crc32(bytes.first(bytes.size() - 4)), ErrorKind::kBadStream,
-          "segment index is damaged: its checksum differs");
+  require(checks_are_believed || get32(bytes, bytes.size() - 4) == crc32(bytes.first(bytes.size() - 4)),
+          ErrorKind::kBadStream, "segment index is damaged: its checksum differs");
   std::vector<std::uint32_t> lengths(count);
   for (std::size_t i = 0; i < count; ++i) lengths[i] = get32(bytes, 12 + 4 * i);
   return lengths;

@@ -1,5 +1,5 @@
-// Wavelet loops over lines; a part of ccsds122_kernels.cpp. The compiler vectorises them; every loop is a plain map of the functions in ccsds122_lifting.h, so the instruction set never
-// changes a result.
+// Wavelet loops over lines; a part of ccsds122_kernels.cpp. The compiler vectorises them; every loop is a plain map of
+// the functions in ccsds122_lifting.h, so the instruction set never changes a result.
 #pragma once
 
 #include "codec/still/ccsds122/ccsds122_kernels.h"

@@ -17,8 +17,8 @@
 
 namespace trivelet::io {
 
-/// The stream that is the video of the file: by a specifier of FFmpeg's ("v:1", "3"), which must name one, or without it
-/// one of ours, else the best; -1 if there is none. `name`: of the file, for messages.
+/// The stream that is the video of the file: by a specifier of FFmpeg's ("v:1", "3"), which must name one, or without
+/// it one of ours, else the best; -1 if there is none. `name`: of the file, for messages.
 int main_video(AVFormatContext& input, const std::string& specifier, const std::string& name);
 /// What else is in it.
 Company company_of(AVFormatContext& input, int video);

@@ -1,5 +1,5 @@
-// What is decoded on a GPU comes in the layout of its video engine: two components that take turns in one plane, samples
-// of more than 8 bits at the upper end of 16.
+// What is decoded on a GPU comes in the layout of its video engine: two components that take turns in one plane,
+// samples of more than 8 bits at the upper end of 16.
 #include "io/video/ffmpeg/ffmpeg_decoder.h"
 
 #include <algorithm>
@@ -337,8 +337,9 @@ void PictureDecoder::seek(const Entry& entry) {
   // What is left of this place is passed over, if all of it is shown before the new one.
   const bool all_before = latest_ < entry.pts;
   has_packet_ = read_packet();
-  // FFmpeg's decoder of H.264 forgets all when it is flushed, and to start that of a GPU takes a tenth of a second. Behind a
-  // picture that refers to nothing before it, what is left of another place comes out first and is passed over.
+  // FFmpeg's decoder of H.264 forgets all when it is flushed, and to start that of a GPU takes a tenth of a second.
+  // Behind a picture that refers to nothing before it, what is left of another place comes out first and is passed
+  // over.
   if (!has_packet_ || !all_before || !begins_anew(*packet_, *stream_->codecpar)) {
     avcodec_flush_buffers(codec_.get());
     latest_ = has_packet_ && packet_->pts != AV_NOPTS_VALUE ? packet_->pts : INT64_MIN;

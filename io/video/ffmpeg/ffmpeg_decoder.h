@@ -20,8 +20,8 @@ struct FreeBuffer {
 };
 using BufferPtr = std::unique_ptr<AVBufferRef, FreeBuffer>;
 
-/// A device for FFmpeg to decode on, in a context of its own: with decoders in the CUDA runtime's there are too few queues
-/// left for streams, which then wait for each other. Throws Unsupported where there is none.
+/// A device for FFmpeg to decode on, in a context of its own: with decoders in the CUDA runtime's there are too few
+/// queues left for streams, which then wait for each other. Throws Unsupported where there is none.
 BufferPtr open_cuda_device(int number);
 
 /// What decoders complained of and decoded all the same. Any thread may use it.

@@ -1,5 +1,5 @@
-// Writes a stream into Matroska: a packet per GOP, with the company of another file. What the track looks like is said in
-// matroska.h. The stream is cut into boxes as it arrives, and their times are in the headers of the GOPs.
+// Writes a stream into Matroska: a packet per GOP, with the company of another file. What the track looks like is said
+// in matroska.h. The stream is cut into boxes as it arrives, and their times are in the headers of the GOPs.
 #include <climits>
 #include <cmath>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "codec/base/bytes.h"
-#include "codec/base/container.h"
+#include "codec/format/container.h"
 #include "codec/format/stream_layout.h"
 #include "io/video/ffmpeg/ffmpeg_bytes.h"
 #include "io/video/ffmpeg/ffmpeg_common.h"

@@ -2,9 +2,9 @@
 //
 // Bytes come from a InputBytes, so a pipe can be looked at before and errors of the system keep their words. The first
 // picture is decoded at opening: only then are size, pixel layout and colour tags certain. Pictures go into planes by
-// unpack(), exactly, or from a GPU's memory by DevicePictures; swscale is used only when the caller asks for another pixel
-// format. Damage is an error and names the frame; nothing is skipped or concealed in silence, but what the video engine of
-// a GPU conceals and tells nobody. What decoders only complain of is coded, and said.
+// unpack(), exactly, or from a GPU's memory by DevicePictures; swscale is used only when the caller asks for another
+// pixel format. Damage is an error and names the frame; nothing is skipped or concealed in silence, but what the video
+// engine of a GPU conceals and tells nobody. What decoders only complain of is coded, and said.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,9 +1,10 @@
 // Video files through FFmpeg: lossless FFV1 in Matroska, AVI or NUT, H.264 in MP4 and MOV, other formats by name.
 //
 // The encoder gets a pixel layout that holds exactly our samples, or the format is refused: nothing is converted on the
-// way out but to the colours of a GIF. All choices are made before the file is created. Bytes go through a FileSink, so the file appears under
-// its name only when complete. Times are kept where the container has them (Matroska rounds to milliseconds, AVI counts
-// frames); a time that does not increase is replaced by frame number / frame rate. Rotation is kept by MP4 and MOV.
+// way out but to the colours of a GIF. All choices are made before the file is created. Bytes go through a FileSink, so
+// the file appears under its name only when complete. Times are kept where the container has them (Matroska rounds to
+// milliseconds, AVI counts frames); a time that does not increase is replaced by frame number / frame rate. Rotation is
+// kept by MP4 and MOV.
 #include <algorithm>
 #include <exception>
 #include <map>

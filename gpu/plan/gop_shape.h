@@ -1,0 +1,38 @@
+// Everything about GOPs of one length on the device: geometry, where coefficients and samples lie, tables of the
+// coders.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "codec/format/stream_geometry.h"
+#include "gpu/plan/dense_plan.h"
+#include "gpu/plan/tree_plan.h"
+
+namespace trivelet::gpu {
+
+/// Everything about GOPs of one length: geometry, memory layout, tables on the device.
+struct GopShape {
+  StreamHeader header;        ///< as it describes these GOPs: StreamHeader::of_gop()
+  int frames = 0;             ///< of the GOP
+  std::vector<Shape> shapes;  ///< of the components on this side of the reduction, with what stands before the frames
+  std::vector<Decomposition> decompositions;
+  std::unique_ptr<StreamGeometry> geometry;
+  std::vector<CoefficientLayout> layouts;
+  std::vector<std::size_t> coefficient_origin;  ///< elements; one more at the end
+  std::vector<std::size_t> sample_origin;       ///< bytes; one more at the end
+  std::vector<std::size_t> step_origin;         ///< of CoefficientLayout::spread; one more at the end
+  std::unique_ptr<TreePlan> plan;
+  std::unique_ptr<DensePlan> dense;  ///< dense profile, or by plane
+
+  /// `header`: of_gop(). `by_plane`: as GopChoices::passes asks of the fast profile.
+  GopShape(const StreamHeader& header, const Reduction& reduction, int frames, bool by_plane, const Stream& stream);
+  bool moves() const { return header.temporal == Wavelet::kMotion; }
+  /// Frames on this side of the reduction.
+  int frames_left() const { return shapes[0].frames - (header.key_last ? 1 : 0); }
+  std::size_t sample_bytes() const { return sample_origin.back(); }
+  std::size_t device_bytes() const { return plan->device_bytes() + (dense ? dense->device_bytes() : 0); }
+};
+
+}  // namespace trivelet::gpu

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""The rules of CONTRIBUTING.md ("Style") that a program can check: includes go one way, lines and folders are small.
+
+    layers_test.py
+"""
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = {".h", ".cpp", ".cu", ".cuh", ".c"}
+# A folder of codec/ sees itself and what stands before it.
+CODEC = "base threads predict transform entropy motion format backend.h rate cpu measure encoder volume decoder edit".split()
+GPU = "device transform plan entropy motion pipeline".split()
+# What a top folder may include beside itself and include/trivelet.
+TOP = {
+    "include": set(),
+    "codec": set(),
+    "gpu": {"codec"},
+    "io": {"codec"},
+    "capi": set(),
+    "plugins": {"io", "codec"},
+    "apps": {"codec", "gpu", "io", "apps"},
+}
+# Only kernels and the seam know the processor that runs them.
+NOT_CPU = {"predict", "motion", "rate", "edit"}
+MAX_COLUMNS = 120
+MAX_FILES = 32
+
+
+def sources(top):
+    return sorted(p for p in (ROOT / top).rglob("*") if p.suffix in SOURCES)
+
+
+def includes(path):
+    return re.findall(r'^#include "([^"]+)"', path.read_text(), re.M)
+
+
+def layer(parts):
+    """The floor of codec/ that a path below codec/ belongs to; None for still/, which has rules of its own."""
+    return None if parts[0] == "still" else CODEC.index(parts[0])
+
+
+def codec_complaints(path, shown, inc):
+    own, other = shown.parts[1:], inc.split("/")[1:]
+    if own[0] == "still":
+        if other[0] not in {"still", "base", "threads", "transform", "entropy"}:
+            yield f"{shown} includes {inc}; still pictures know base, threads, transforms and entropy coders alone"
+    elif other[0] == "still":
+        yield f"{shown} includes {inc}; the video codec does not know still pictures"
+    elif other[0] not in CODEC:
+        yield f"{shown} includes {inc}, of a folder without a floor"
+    elif layer(other) > layer(own):
+        yield f"{shown} includes {inc}, which stands above it"
+    elif own[0] in NOT_CPU and other[0] == "cpu":
+        yield f"{shown} includes {inc}; {own[0]}/ does not know the backend"
+
+
+def gpu_complaints(shown, inc):
+    own, other = shown.parts[1:], inc.split("/")[1:]
+    if own[0] in GPU and other[0] in GPU and GPU.index(other[0]) > GPU.index(own[0]):
+        yield f"{shown} includes {inc}, which stands above it"
+
+
+def include_complaints():
+    for top, allowed in TOP.items():
+        for path in sources(top):
+            shown = path.relative_to(ROOT)
+            for inc in includes(path):
+                other = inc.split("/")[0]
+                if other not in TOP or other == "include":
+                    continue
+                if other != top and other not in allowed:
+                    yield f"{shown} includes {inc}; {top}/ may include {sorted(allowed) or 'include/trivelet'} alone"
+                elif top == other == "codec":
+                    yield from codec_complaints(path, shown, inc)
+                elif top == other == "gpu":
+                    yield from gpu_complaints(shown, inc)
+                elif top == "gpu" and re.match(r"codec/(encoder|decoder|measure)/", inc):
+                    yield f"{shown} includes {inc}; a backend stands below encoder, decoder and measuring"
+
+
+def size_complaints():
+    for top in TOP:
+        for path in sources(top):
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if len(line) > MAX_COLUMNS:
+                    yield f"{path.relative_to(ROOT)}:{number}: {len(line)} columns, of {MAX_COLUMNS} at most"
+        folders = Counter(path.parent.relative_to(ROOT) for path in sources(top))
+        for folder, files in folders.items():
+            if files > MAX_FILES:
+                yield f"{folder}: {files} sources, of {MAX_FILES} at most"
+
+
+def main():
+    complaints = [*include_complaints(), *size_complaints()]
+    for complaint in complaints:
+        print(complaint)
+    print(f"{len(complaints)} complaints")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
