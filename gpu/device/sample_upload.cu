@@ -15,7 +15,7 @@ void for_runs(const VolumeView& v, const F& f) {
   for (int i = 0; i < v.shape.frames; i += frames) f(v.row(i, 0), frames);
 }
 
-bool is_page_locked(const void* p) {
+bool is_locked_at(const void* p) {
   cudaPointerAttributes attributes{};
   const cudaError_t result = cudaPointerGetAttributes(&attributes, p);
   forget(result);
@@ -53,7 +53,7 @@ bool is_page_locked(const Gop& gop) {
     for_runs(v, [&](const std::byte* first, int frames) {
       const std::ptrdiff_t rows = static_cast<std::ptrdiff_t>(v.shape.height) * frames;
       const std::byte* last = first + (rows - 1) * v.row_stride + static_cast<std::ptrdiff_t>(v.row_bytes()) - 1;
-      all = all && is_page_locked(first) && is_page_locked(last);
+      all = all && is_locked_at(first) && is_locked_at(last);
     });
   }
   return all;
