@@ -1,0 +1,28 @@
+// Which layers of a stream a smaller one keeps: whole ones, and a part of the next.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "codec/edit/rewrite_source.h"
+
+namespace trivelet {
+
+struct LayerChoice {
+  int whole = 0;                ///< layers that stay whole
+  double fraction = 0;          ///< the part of the next layer that may stay, in bytes
+  std::uint64_t limit = 0;      ///< bytes that the new stream must not exceed; 0: none
+  std::size_t table_bytes = 0;  ///< reserved for the content of a front table; 0: there is none
+};
+
+/// `with_table`: the new stream may have a front table. Throws BadArgument for a target that cannot be met.
+LayerChoice choose_layers(const RewriteSource& source, const RewriteResult& result, bool with_table);
+
+/// Bytes of the box, the header and the motion of a GOP that keeps the chunks of `layers` layers.
+std::uint64_t header_bytes(const RewriteSource& source, const SourceGop& g, int layers);
+/// Upper bound of the bytes of the boxes behind GOP `i` and of its entry in the index.
+double end_bytes(const RewriteSource& source, std::size_t i);
+/// Bytes of the motion sections of a GOP.
+std::uint64_t motion_bytes(const SourceGop& g);
+
+}  // namespace trivelet
