@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codec/backend.h"
+#include "codec/format/container.h"
 #include "trivelet/kept_decoders.h"
 
 namespace trivelet {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "codec/base/stream_header.h"
 #include "codec/motion/motion_search.h"
 #include "codec/motion/motion_syntax.h"
 #include "gpu/device/device.h"
