@@ -12,8 +12,8 @@
 #include <mutex>
 #include <utility>
 
+#include "apps/cluster/messages.h"
 #include "apps/cluster/sent_frames.h"
-#include "apps/cluster/summons.h"
 #include "codec/base/bytes.h"
 #include "codec/format/container.h"
 #include "codec/threads/stopwatch.h"
@@ -24,54 +24,6 @@
 namespace trivelet::cli {
 
 namespace {
-
-// Channels: to the first one; GOPs to code; what of their errors is to be measured; where they are written.
-constexpr int kResults = 1;
-constexpr int kTasks = 2;
-constexpr int kAnswers = 3;
-constexpr int kPlaces = 4;
-
-// What a message is, its first byte.
-enum class What : std::uint8_t {
-  kWant,  // kResults
-  kRecord,
-  kErrors,
-  kFailed,
-  kDone,
-  kGop,  // kTasks; frames that are sent come behind it
-  kFit,
-  kEnd,
-  kAnswer,  // kAnswers
-  kStop,
-  kPlace,  // kPlaces, and kEnd
-};
-
-ByteWriter message(What what) {
-  ByteWriter out;
-  out.fixed(static_cast<std::uint8_t>(what));
-  return out;
-}
-
-class Told {
- public:
-  explicit Told(const Processes::Message& m) : message(m.bytes), in(m.bytes.data(), m.bytes.size(), "a message") {
-    std::uint8_t first = 0;
-    in.fixed(first);
-    what = static_cast<What>(first);
-  }
-  std::uint64_t number() {
-    std::uint64_t v = 0;
-    in.varint(v);
-    return v;
-  }
-  /// What was not read yet.
-  std::vector<std::uint8_t> rest() const {
-    return {message.end() - static_cast<std::ptrdiff_t>(in.left()), message.end()};
-  }
-  const std::vector<std::uint8_t>& message;
-  ByteReader in;
-  What what;
-};
 
 /// A GOP on its way to who codes it.
 struct Task {
@@ -98,7 +50,7 @@ class Placing {
   Placing(Processes& processes, io::SharedFile& output) : processes_(processes), output_(output) {
     worker_.begin([this] { run(); });
   }
-  ~Placing() { processes_.send(processes_.rank(), kPlaces, message(What::kEnd).bytes); }
+  ~Placing() { MessageWriter(MessageKind::kFinish).send(processes_, processes_.rank(), Channel::kPositions); }
   Placing(const Placing&) = delete;
   Placing& operator=(const Placing&) = delete;
 
@@ -117,21 +69,20 @@ class Placing {
  private:
   void run() {
     for (bool good = true;;) {
-      const Processes::Message m = processes_.receive(kPlaces);
-      Told r(m);
-      if (r.what == What::kEnd) return;
-      if (good) good = write(r);
+      MessageReader position(processes_.receive(Channel::kPositions));
+      if (position.kind() == MessageKind::kFinish) return;
+      if (good) good = write(position);
     }
   }
-  bool write(Told& r) try {
+  bool write(MessageReader& position) try {
     const trace::Span span("write");
-    const std::uint64_t number = r.number();
+    const std::uint64_t number = position.number();
     std::vector<std::uint8_t>* bytes = nullptr;
     {
       const std::lock_guard lock(mutex_);
       bytes = &waiting_.at(number);
     }
-    output_.write_at(r.number(), bytes->data(), bytes->size());
+    output_.write_at(position.number(), bytes->data(), bytes->size());
     const std::lock_guard lock(mutex_);
     waiting_.erase(number);
     return true;
@@ -159,22 +110,19 @@ class GopCoder {
     if (processes_.at_work) processes_.at_work();
     Worker reader("read");
     reader.begin([this] { read(); });
-    try {
+    run_and_report(processes_, Channel::kResults, [this] {
       if (share_.output) placing_.emplace(processes_, *share_.output);
       work();
-    } catch (const Stopped&) {
-    } catch (...) {
-      complain(std::current_exception());
-    }
+    });
     tasks_.stop();
     reader.wait();
     placing_.reset();
-    send(message(What::kDone));
+    MessageWriter(MessageKind::kEnded).send(processes_, 0, Channel::kResults);
   }
 
  private:
   /// Bytes for a GOP that waits for them.
-  struct Fit {
+  struct Budget {
     std::uint64_t number = 0;
     std::uint64_t bytes = 0;
     double slope = 0;
@@ -182,7 +130,7 @@ class GopCoder {
   struct Arrived {
     Gop gop{};
     GopTask task{};
-    std::optional<Fit> fit{};
+    std::optional<Budget> budget{};
   };
 
   // GOPs that are sent come in runs, of which each goes to one process: room for one. Of those that it reads the CPU,
@@ -193,19 +141,7 @@ class GopCoder {
     return share.read ? (share.backend ? 2 : 1) : target ? kRunGops + 2 : share.encoder->header().motion ? 6 : 2;
   }
 
-  void send(const ByteWriter& m) { processes_.send(0, kResults, m.bytes); }
-
-  void complain(const std::exception_ptr& error) {
-    ByteWriter m = message(What::kFailed);
-    put_error(m, error);
-    send(m);
-  }
-
-  void want(std::size_t gops) {
-    ByteWriter m = message(What::kWant);
-    m.varint(gops);
-    send(m);
-  }
+  void want(std::size_t gops) { MessageWriter(MessageKind::kWant).number(gops).send(processes_, 0, Channel::kResults); }
 
   // GOPs are read, or received, while others are coded.
   void read() {
@@ -213,35 +149,37 @@ class GopCoder {
     bool reading = true;
     bool failed = false;
     for (;;) {
-      const Processes::Message m = processes_.receive(kTasks);
-      Told r(m);
-      if (r.what == What::kEnd) break;
+      MessageReader task(processes_.receive(Channel::kTasks));
+      if (task.kind() == MessageKind::kFinish) break;
       if (!reading) continue;  // what is on its way when something went wrong
       try {
         Arrived a;
-        if (r.what == What::kFit) {
-          Fit& fit = a.fit.emplace();
-          fit.number = r.number();
-          fit.bytes = r.number();
-          r.in.real(fit.slope);
+        if (task.kind() == MessageKind::kBudget) {
+          Budget& budget = a.budget.emplace();
+          budget.number = task.number();
+          budget.bytes = task.number();
+          budget.slope = task.real();
           reading = tasks_.push(std::move(a));
           continue;
         }
         a.gop = share_.encoder->make_gop();
-        a.task.number = r.number();
-        a.task.first_frame = r.number();
-        a.task.anew = r.number() != 0;
-        a.task.run = r.number() != 0;
-        a.gop.set_begins_scene(r.number() != 0);
-        a.gop.set_frames(static_cast<int>(r.number()));
-        a.task.seed = r.rest();
-        if (m.object) {
-          copy_frames(*std::static_pointer_cast<Gop>(m.object), a.gop);
+        a.task.number = task.number();
+        a.task.first_frame = task.number();
+        a.task.anew = task.number() != 0;
+        a.task.run = task.number() != 0;
+        a.gop.set_begins_scene(task.number() != 0);
+        a.gop.set_frames(static_cast<int>(task.number()));
+        a.task.seed = task.rest();
+        if (const std::shared_ptr<Gop> samples = task.object<Gop>()) {
+          copy_frames(*samples, a.gop);
         } else if (share_.read) {
           const trace::Span span("read frames");
           share_.read(a.gop, a.task.first_frame);
         } else {
-          for (int f = 0; f < a.gop.frames(); ++f) unpack_frame(processes_.receive(kTasks), a.gop, f);
+          for (int f = 0; f < a.gop.frames(); ++f) {
+            MessageReader frame(processes_.receive(Channel::kTasks));
+            unpack_frame(frame, a.gop, f);
+          }
         }
         reading = tasks_.push(std::move(a));
       } catch (...) {
@@ -265,8 +203,8 @@ class GopCoder {
         next = tasks_.pop();
       }
       if (!next) break;
-      if (next->fit) {
-        encoder.fit(next->fit->number, next->fit->bytes, next->fit->slope);
+      if (next->budget) {
+        encoder.fit(next->budget->number, next->budget->bytes, next->budget->slope);
         deliver();
         continue;
       }
@@ -274,18 +212,18 @@ class GopCoder {
       encoder.push(std::move(next->gop), next->task);
       deliver();
       if (placing_) (void)placing_->done();
-      while (std::optional<Processes::Message> m = processes_.try_receive(kAnswers)) answer(*m);
+      take_answers();
       // Those before that others code are known some time, for none waits for one behind it.
-      for (Patience patience; asked_ > encoder.most_asked(); patience.wait()) {
+      for (Backoff backoff; asked_ > encoder.most_asked(); backoff.wait()) {
         encoder.advance();
         deliver();
-        while (std::optional<Processes::Message> m = processes_.try_receive(kAnswers)) answer(*m);
+        take_answers();
       }
     }
     encoder.flush();
     deliver();
-    for (Patience patience; encoder.unsettled() > 0 || (placing_ && !placing_->done()); patience.wait()) {
-      while (std::optional<Processes::Message> m = processes_.try_receive(kAnswers)) answer(*m);
+    for (Backoff backoff; encoder.unsettled() > 0 || (placing_ && !placing_->done()); backoff.wait()) {
+      take_answers();
       deliver();
     }
     deliver();
@@ -297,32 +235,32 @@ class GopCoder {
     while (std::optional<GopRecord> record = share_.encoder->next()) {
       if (record->asks) ++asked_;
       if (placing_ && !record->waits) placing_->add(record->number, std::exchange(record->bytes, {}));
-      ByteWriter m = message(What::kRecord);
+      MessageWriter m(MessageKind::kRecord);
       std::shared_ptr<GopRecord> object;
-      if (processes_.shares_memory(0)) {
+      if (processes_.shares_memory(0))
         object = std::make_shared<GopRecord>(std::move(*record));
-      } else {
-        const std::vector<std::uint8_t> bytes = record->serialise();
-        m.bytes.insert(m.bytes.end(), bytes.begin(), bytes.end());
-      }
-      processes_.send(0, kResults, std::move(m.bytes), std::move(object));
+      else
+        m.append(record->serialise());
+      m.send(processes_, 0, Channel::kResults, std::move(object));
     }
-    for (const GopErrors& of_gop : measured) {
-      ByteWriter m = message(What::kErrors);
-      m.varint(of_gop.number);
-      for (const double e : of_gop.errors) m.real(e);
-      send(m);
+    for (const GopErrors& gop : measured) {
+      MessageWriter m(MessageKind::kErrors);
+      m.number(gop.number);
+      for (const double e : gop.errors) m.real(e);
+      m.send(processes_, 0, Channel::kResults);
     }
   }
 
-  void answer(const Processes::Message& m) {
-    Told r(m);
-    if (r.what == What::kStop) throw Stopped();
-    const std::uint64_t number = r.number();
-    std::vector<std::size_t> layers(static_cast<std::size_t>(r.number()));
-    for (std::size_t& l : layers) l = static_cast<std::size_t>(r.number());
-    share_.encoder->settle(number, layers);
-    --asked_;
+  void take_answers() {
+    while (std::optional<Processes::Message> m = processes_.try_receive(Channel::kAnswers)) {
+      MessageReader answer(std::move(*m));
+      if (answer.kind() == MessageKind::kStop) throw Stopped();
+      const std::uint64_t number = answer.number();
+      std::vector<std::size_t> layers(static_cast<std::size_t>(answer.number()));
+      for (std::size_t& l : layers) l = static_cast<std::size_t>(answer.number());
+      share_.encoder->settle(number, layers);
+      --asked_;
+    }
   }
 
   Processes& processes_;
@@ -344,28 +282,30 @@ class Leader {
         dealing_(dealing),
         sink_(sink),
         found_(dealing.reading == Reading::kSent ? 2 : 64),
-        workers_(static_cast<std::size_t>(processes.size())) {}
+        workers_(static_cast<std::size_t>(processes.size())),
+        states_(processes) {}
 
   Together run() {
     Worker finding("read");
     finding.begin([this] { find(); });
-    Patience patience;
-    while (done_ < workers_.size()) {
+    Backoff backoff;
+    while (!states_.all_ended()) {
       bool busy = false;
       try {
-        if (!assembly_ && !stopped_) {
+        if (!assembly_ && !states_.stopped()) {
           assembly_.emplace(own_.header(), own_.head(), sink_, dealing_.skip);
           take_up();
         }
-        while (std::optional<Processes::Message> m = processes_.try_receive(kResults)) {
-          take(*m);
+        while (std::optional<Processes::Message> m = processes_.try_receive(Channel::kResults)) {
           busy = true;
+          MessageReader message(std::move(*m));
+          if (states_.take(message)) take(message);
         }
         busy = deal() || busy;
       } catch (...) {
         stop(std::current_exception());
       }
-      busy ? patience.reset() : patience.wait();
+      busy ? backoff.reset() : backoff.wait();
     }
     found_.stop();
     finding.wait();
@@ -440,47 +380,45 @@ class Leader {
     }
   }
 
-  void take(const Processes::Message& m) {
-    Told r(m);
-    WorkerState& worker = workers_.at(static_cast<std::size_t>(m.from));
-    if (r.what == What::kDone) ++done_;
-    if (stopped_) return;
-    if (r.what == What::kWant) worker.wants += r.number();
-    if (r.what == What::kFailed) throw_error(r.in, processes_, m.from);
-    if (r.what == What::kErrors) {
-      const std::uint64_t number = r.number();
-      std::vector<double> errors(r.in.left() / sizeof(double));
-      for (double& e : errors) r.in.real(e);
-      if (number < taken_) return;  // as dismiss() has it
-      if (dealing_.journal) dealing_.journal->add_errors(number, errors);
-      assembly_->measured(number, std::move(errors));
+  void take(MessageReader& message) {
+    WorkerState& worker = workers_.at(static_cast<std::size_t>(message.from()));
+    if (message.kind() == MessageKind::kWant) worker.wants += message.number();
+    if (message.kind() == MessageKind::kErrors) take_errors(message);
+    if (message.kind() != MessageKind::kRecord) return;
+    const std::shared_ptr<GopRecord> object = message.object<GopRecord>();
+    GopRecord record = object ? std::move(*object) : GopRecord::parse(message.rest());
+    if (!record.waits) ++worker.coded;
+    take(message.from(), std::move(record));
+  }
+
+  void take_errors(MessageReader& message) {
+    const std::uint64_t number = message.number();
+    std::vector<double> errors(message.left() / sizeof(double));
+    for (double& e : errors) e = message.real();
+    if (number < taken_) return;  // as dismiss() has it
+    if (dealing_.journal) dealing_.journal->add_errors(number, errors);
+    assembly_->measured(number, std::move(errors));
+  }
+
+  void take(int from, GopRecord record) {
+    const std::uint64_t number = record.number;
+    if (number == 0 && !record.seed.empty()) seed_ = record.seed;
+    if (record.waits) {
+      coded_ += static_cast<std::uint64_t>(record.info.frames);
+      for_bytes_.emplace(number, std::pair(from, std::move(record.waiting)));
+      if (dealing_.written) dealing_.written(coded_);
+      return;
     }
-    if (r.what == What::kRecord) {
-      GopRecord record =
-          m.object ? std::move(*std::static_pointer_cast<GopRecord>(m.object)) : GopRecord::parse(r.rest());
-      if (!record.waits) ++worker.coded;
-      const std::uint64_t number = record.number;
-      if (number == 0 && !record.seed.empty()) seed_ = record.seed;
-      if (record.waits) {
-        coded_ += static_cast<std::uint64_t>(record.info.frames);
-        for_bytes_.emplace(number, std::pair(m.from, std::move(record.waiting)));
-        if (dealing_.written) dealing_.written(coded_);
-        return;
-      }
-      if (number < assembly_->next()) return dismiss(m.from, record);  // of a run that was taken up within
-      if (dealing_.journal) dealing_.journal->add(record);
-      waiting_.emplace(number, std::pair(m.from, std::move(record)));
-      write();
-    }
+    if (number < assembly_->next()) return dismiss(from, record);  // of a run that was taken up within
+    if (dealing_.journal) dealing_.journal->add(record);
+    waiting_.emplace(number, std::pair(from, std::move(record)));
+    write();
   }
 
   // Is not to be measured.
   void dismiss(int from, const GopRecord& record) {
-    if (!record.asks) return;
-    ByteWriter m = message(What::kAnswer);
-    m.varint(record.number);
-    m.varint(0);
-    processes_.send(from, kAnswers, m.bytes);
+    if (record.asks)
+      MessageWriter(MessageKind::kMeasure).number(record.number).number(0).send(processes_, from, Channel::kAnswers);
   }
 
   void write() {
@@ -492,17 +430,16 @@ class Leader {
       const std::vector<std::size_t> layers = assembly_->add(record);
       if (record.bytes.empty()) {
         ++placed_;
-        ByteWriter m = message(What::kPlace);
-        m.varint(record.number);
-        m.varint(assembly_->position_of(record.number));
-        processes_.send(from, kPlaces, m.bytes);
+        MessageWriter(MessageKind::kPosition)
+            .number(record.number)
+            .number(assembly_->position_of(record.number))
+            .send(processes_, from, Channel::kPositions);
       }
       if (record.asks) {
-        ByteWriter m = message(What::kAnswer);
-        m.varint(record.number);
-        m.varint(layers.size());
-        for (const std::size_t l : layers) m.varint(l);
-        processes_.send(from, kAnswers, m.bytes);
+        MessageWriter m(MessageKind::kMeasure);
+        m.number(record.number).number(layers.size());
+        for (const std::size_t l : layers) m.number(l);
+        m.send(processes_, from, Channel::kAnswers);
       }
       waiting_.erase(first);
     }
@@ -526,11 +463,12 @@ class Leader {
     if (assembly_->next() < given_) return false;
     const std::vector<std::uint64_t> bytes = bytes_->next(assembly_->index(), assembly_->bytes());
     for (const std::uint64_t b : bytes) {
-      ByteWriter m = message(What::kFit);
-      m.varint(given_);
-      m.varint(b);
-      m.real(bytes_->slope());
-      processes_.send(fitters_[given_++], kTasks, m.bytes);
+      const int to = fitters_[given_];
+      MessageWriter(MessageKind::kBudget)
+          .number(given_++)
+          .number(b)
+          .real(bytes_->slope())
+          .send(processes_, to, Channel::kTasks);
     }
     return bytes.empty();
   }
@@ -559,7 +497,7 @@ class Leader {
 
   // Deals out what can be; false if nothing could.
   bool deal() {
-    if (stopped_) return false;
+    if (states_.stopped()) return false;
     // Far ahead of what is written nothing is coded: it waits in memory.
     const std::uint64_t most_ahead = 64 * (workers_.size() + 1);
     bool dealt = false;
@@ -600,34 +538,26 @@ class Leader {
   }
 
   void send(int to, Task& t) {
-    ByteWriter m = message(What::kGop);
-    m.varint(t.task.number);
-    m.varint(t.task.first_frame);
-    m.varint(t.task.anew);
-    m.varint(t.task.run);
-    m.varint(t.begins_scene);
-    m.varint(static_cast<std::uint64_t>(t.frames));
-    m.bytes.insert(m.bytes.end(), t.task.seed.begin(), t.task.seed.end());
+    MessageWriter m(MessageKind::kGop);
+    m.number(t.task.number).number(t.task.first_frame).number(t.task.anew).number(t.task.run);
+    m.number(t.begins_scene).number(static_cast<std::uint64_t>(t.frames)).append(t.task.seed);
     if (t.samples && processes_.shares_memory(to))
-      return processes_.send(to, kTasks, std::move(m.bytes), std::make_shared<Gop>(std::move(*t.samples)));
-    processes_.send(to, kTasks, std::move(m.bytes));
-    for (int f = 0; t.samples && f < t.frames; ++f) processes_.send(to, kTasks, pack_frame(*t.samples, f));
+      return m.send(processes_, to, Channel::kTasks, std::make_shared<Gop>(std::move(*t.samples)));
+    m.send(processes_, to, Channel::kTasks);
+    if (t.samples) send_frames(processes_, to, Channel::kTasks, *t.samples);
   }
 
   void end_tasks() {
-    if (std::exchange(ended_, true)) return;
-    for (std::size_t w = 0; w < workers_.size(); ++w)
-      processes_.send(static_cast<int>(w), kTasks, message(What::kEnd).bytes);
+    if (!std::exchange(ended_, true)) MessageWriter(MessageKind::kFinish).send_to_all(processes_, Channel::kTasks);
   }
 
   // The others finish the GOP they are at; nothing that still comes counts.
   void stop(std::exception_ptr failure) {
-    if (std::exchange(stopped_, true)) return;
+    if (states_.stopped()) return;
     failure_ = std::move(failure);
     found_.stop();
     if (dealing_.kept) dealing_.kept->stop_looking();
-    for (std::size_t w = 0; w < workers_.size(); ++w)
-      processes_.send(static_cast<int>(w), kAnswers, message(What::kStop).bytes);
+    states_.stop(Channel::kAnswers);
     end_tasks();
   }
 
@@ -645,9 +575,9 @@ class Leader {
   std::deque<Task> passed_;  ///< of them, those of the run that is found now
   std::deque<Task> again_;   ///< to deal out before others
   std::vector<WorkerState> workers_;
+  WorkerStates states_;
   std::size_t current_ = 0;  ///< who codes the GOPs of this run
   std::size_t not_sent_ = 0;
-  std::size_t done_ = 0;
   std::map<std::uint64_t, std::pair<int, GopRecord>> waiting_;  ///< for those before them
   std::vector<std::uint8_t> seed_;                              ///< with a target: of GOP 0
   // With a target for bytes.
@@ -657,7 +587,6 @@ class Leader {
   std::vector<int> fitters_;  ///< of all GOPs: who has coded them
   std::uint64_t given_ = 0;   ///< GOPs that have theirs
   bool ended_ = false;
-  bool stopped_ = false;
   std::exception_ptr failure_;
 };
 
@@ -707,12 +636,10 @@ void help_encode(Processes& processes, const std::string& job,
     unprepared = std::current_exception();
   }
   if (unprepared) {
-    ByteWriter failed = message(What::kFailed);
-    put_error(failed, unprepared);
-    processes.send(0, kResults, failed.bytes);
-    while (Told(processes.receive(kTasks)).what != What::kEnd) {
+    report_failure(processes, Channel::kResults, unprepared);
+    while (MessageReader(processes.receive(Channel::kTasks)).kind() != MessageKind::kFinish) {
     }
-    processes.send(0, kResults, message(What::kDone).bytes);
+    MessageWriter(MessageKind::kEnded).send(processes, 0, Channel::kResults);
     if (static_cast<Reading>(reading) == Reading::kKept) KeptFrames::stand_aside(processes);
   } else {
     if (share.kept) share.kept->start();

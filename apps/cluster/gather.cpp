@@ -6,8 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "apps/cluster/messages.h"
 #include "apps/cluster/sent_frames.h"
-#include "codec/base/stream_header.h"
 #include "codec/threads/stage_queue.h"
 #include "codec/threads/worker.h"
 
@@ -15,20 +15,8 @@ namespace trivelet::cli {
 
 namespace {
 
-// Channels.
-constexpr int kToFirst = 1;
-constexpr int kToDecoders = 2;
-
-enum class Sent : std::uint8_t { kGop, kFrame, kFailed, kEnded, kRoom, kStop };
-
 // GOPs that are on their way to the first process from each of the others, or wait there.
 constexpr int kMostWaiting = 2;
-
-ByteWriter sent(Sent what) {
-  ByteWriter out;
-  out.fixed(static_cast<std::uint8_t>(what));
-  return out;
-}
 
 /// Gops whose memory is used again.
 class Pool : public std::enable_shared_from_this<Pool> {
@@ -63,25 +51,19 @@ class Turns {
     if (processes_.at_work) processes_.at_work();
     Worker decoding("decode");
     decoding.begin([this] { decode(); });
-    ByteWriter end = sent(Sent::kEnded);
-    try {
+    run_and_report(processes_, Channel::kResults, [this] {
       while (std::optional<Decoded> d = decoded_.pop()) {
-        while (room_ == 0) obey(processes_.receive(kToDecoders));
-        while (std::optional<Processes::Message> m = processes_.try_receive(kToDecoders)) obey(*m);
+        while (room_ == 0) obey(processes_.receive(Channel::kTasks));
+        while (std::optional<Processes::Message> m = processes_.try_receive(Channel::kTasks)) obey(*m);
         deliver(*d);
       }
-    } catch (const Stopped&) {
-    } catch (...) {
-      ByteWriter m = sent(Sent::kFailed);
-      put_error(m, std::current_exception());
-      processes_.send(0, kToFirst, std::move(m.bytes));
-    }
+    });
     decoded_.stop();
     decoding.wait();
-    end.varint(damaged_gops_);
-    end.varint(damage_.size());
-    for (const std::string& line : damage_) end.text(line.substr(0, kMaxTextBytes), kMaxTextBytes);
-    processes_.send(0, kToFirst, std::move(end.bytes));
+    MessageWriter end(MessageKind::kEnded);
+    end.number(damaged_gops_).number(damage_.size());
+    for (const std::string& line : damage_) end.text(line);
+    end.send(processes_, 0, Channel::kResults);
   }
 
  private:
@@ -112,18 +94,18 @@ class Turns {
   }
 
   void obey(const Processes::Message& m) {
-    if (static_cast<Sent>(m.bytes.at(0)) == Sent::kStop) throw Stopped();
+    if (MessageReader(m).kind() == MessageKind::kStop) throw Stopped();
     ++room_;
   }
 
   void deliver(const Decoded& d) {
     --room_;
-    ByteWriter m = sent(Sent::kGop);
-    m.varint(d.run);
-    m.varint(static_cast<std::uint64_t>(d.gop->frames()));
-    if (processes_.shares_memory(0)) return processes_.send(0, kToFirst, std::move(m.bytes), d.gop);
-    processes_.send(0, kToFirst, std::move(m.bytes));
-    for (int f = 0; f < d.gop->frames(); ++f) processes_.send(0, kToFirst, pack_frame(*d.gop, f));
+    const bool handed = processes_.shares_memory(0);
+    MessageWriter(MessageKind::kDecoded)
+        .number(d.run)
+        .number(static_cast<std::uint64_t>(d.gop->frames()))
+        .send(processes_, 0, Channel::kResults, handed ? d.gop : nullptr);
+    if (!handed) send_frames(processes_, 0, Channel::kResults, *d.gop);
   }
 
   Processes& processes_;
@@ -150,108 +132,94 @@ struct Gathering::State {
     std::shared_ptr<Gop> gop;
     int frames = 0;  ///< that are there
   };
-  struct Sender {
-    std::deque<Waiting> gops;
-    bool ended = false;
-  };
 
   Processes& processes;
   const Decoder& whole;
   std::shared_ptr<Pool> pool;
-  std::vector<Sender> senders;
-  std::uint64_t run = 0;  ///< whose GOPs come next
-  bool stopped = false;
+  std::vector<std::deque<Waiting>> arrived;  ///< of each process
+  std::uint64_t run = 0;                     ///< whose GOPs come next
+  WorkerStates workers;
   Gathered found;
   Worker own{"gather"};  ///< last: it ends first
 
   State(Processes& p, RunDecoding runs, const Decoder& d)
-      : processes(p), whole(d), pool(std::make_shared<Pool>()), senders(static_cast<std::size_t>(p.size())) {
-    found.gops.resize(senders.size());
+      : processes(p),
+        whole(d),
+        pool(std::make_shared<Pool>()),
+        arrived(static_cast<std::size_t>(p.size())),
+        workers(p) {
+    found.gops.resize(arrived.size());
     own.begin([this, r = std::move(runs)] { Turns(processes, r).run(); });
   }
 
   bool hear() {
     bool heard = false;
-    while (std::optional<Processes::Message> m = processes.try_receive(kToFirst)) {
+    while (std::optional<Processes::Message> m = processes.try_receive(Channel::kResults)) {
       heard = true;
-      take(*m);
+      MessageReader message(std::move(*m));
+      if (workers.take(message)) take(message);
     }
     return heard;
   }
 
-  void take(Processes::Message& m) {
-    Sender& sender = senders.at(static_cast<std::size_t>(m.from));
-    if (!sender.gops.empty() && sender.gops.back().frames < sender.gops.back().gop->frames()) {
-      Waiting& w = sender.gops.back();
-      unpack_frame(m, *w.gop, w.frames);
+  void take(MessageReader& message) {
+    std::deque<Waiting>& gops = arrived.at(static_cast<std::size_t>(message.from()));
+    if (message.kind() == MessageKind::kFrame) {
+      Waiting& w = gops.back();
+      unpack_frame(message, *w.gop, w.frames);
       ++w.frames;
-      return;
-    }
-    ByteReader in(m.bytes.data(), m.bytes.size(), "a message of another process");
-    std::uint8_t what = 0;
-    in.fixed(what);
-    if (static_cast<Sent>(what) == Sent::kGop) {
-      std::uint64_t frames = 0;
+    } else if (message.kind() == MessageKind::kDecoded) {
       Waiting w;
-      in.varint(w.run);
-      in.varint(frames);
-      w.gop = m.object ? std::static_pointer_cast<Gop>(m.object) : pool->take(whole);
-      if (m.object) w.frames = static_cast<int>(frames);
-      w.gop->set_frames(static_cast<int>(frames));
-      sender.gops.push_back(std::move(w));
-    } else if (static_cast<Sent>(what) == Sent::kEnded) {
-      sender.ended = true;
-      std::uint64_t damaged = 0, lines = 0;
-      in.varint(damaged);
-      in.varint(lines);
-      found.damaged_gops += damaged;
-      for (std::string line; lines > 0; --lines) {
-        in.text(line, kMaxTextBytes);
+      w.run = message.number();
+      const int frames = static_cast<int>(message.number());
+      w.gop = message.object<Gop>();
+      if (w.gop)
+        w.frames = frames;
+      else
+        w.gop = pool->take(whole);
+      w.gop->set_frames(frames);
+      gops.push_back(std::move(w));
+    } else if (message.kind() == MessageKind::kEnded) {
+      found.damaged_gops += message.number();
+      for (std::uint64_t lines = message.number(); lines > 0; --lines) {
+        std::string line = message.text();
         if (std::find(found.damage.begin(), found.damage.end(), line) == found.damage.end())
-          found.damage.push_back(line);
+          found.damage.push_back(std::move(line));
       }
-    } else if (!stopped) {
-      throw_error(in, processes, m.from);
     }
   }
 
-  bool all_ended() const {
-    return std::all_of(senders.begin(), senders.end(), [](const Sender& s) { return s.ended; });
+  bool no_more() const {
+    return workers.all_ended() &&
+           std::all_of(arrived.begin(), arrived.end(), [](const auto& gops) { return gops.empty(); });
   }
 
   std::shared_ptr<const Gop> next() {
-    Patience patience;
+    Backoff backoff;
     for (;;) {
-      const std::size_t whose = static_cast<std::size_t>(run % senders.size());
-      Sender& sender = senders[whose];
-      Waiting* w = sender.gops.empty() ? nullptr : &sender.gops.front();
+      const auto owner = static_cast<int>(run % arrived.size());
+      std::deque<Waiting>& gops = arrived[static_cast<std::size_t>(owner)];
+      const Waiting* w = gops.empty() ? nullptr : &gops.front();
       if (w && w->run == run && w->frames == w->gop->frames()) {
-        std::shared_ptr<const Gop> gop = std::move(w->gop);
-        sender.gops.pop_front();
-        ++found.gops[whose];
-        if (!sender.ended) processes.send(static_cast<int>(whose), kToDecoders, sent(Sent::kRoom).bytes);
+        std::shared_ptr<const Gop> gop = w->gop;
+        gops.pop_front();
+        ++found.gops[static_cast<std::size_t>(owner)];
+        if (!workers.ended(owner)) MessageWriter(MessageKind::kRoom).send(processes, owner, Channel::kTasks);
         return gop;
       }
-      if ((w && w->run > run) || (!w && sender.ended)) {
-        const bool no_more =
-            all_ended() && std::all_of(senders.begin(), senders.end(), [](const Sender& s) { return s.gops.empty(); });
-        if (no_more) return nullptr;
+      if (w ? w->run > run : workers.ended(owner)) {
+        if (no_more()) return nullptr;
         ++run;
         continue;
       }
-      hear() ? patience.reset() : patience.wait();
+      hear() ? backoff.reset() : backoff.wait();
     }
   }
 
   void stop() {
-    stopped = true;
-    for (int i = 0; i < processes.size(); ++i) processes.send(i, kToDecoders, sent(Sent::kStop).bytes);
-    Patience patience;
-    while (!all_ended()) {
-      for (Sender& s : senders)
-        while (!s.gops.empty() && s.gops.front().frames == s.gops.front().gop->frames()) s.gops.pop_front();
-      hear() ? patience.reset() : patience.wait();
-    }
+    workers.stop(Channel::kTasks);
+    Backoff backoff;
+    while (!workers.all_ended()) hear() ? backoff.reset() : backoff.wait();
   }
 };
 
@@ -274,9 +242,7 @@ void decode_for_others(Processes& processes, const std::function<RunDecoding()>&
   try {
     runs = prepare();
   } catch (...) {
-    ByteWriter m = sent(Sent::kFailed);
-    put_error(m, std::current_exception());
-    processes.send(0, kToFirst, std::move(m.bytes));
+    report_failure(processes, Channel::kResults, std::current_exception());
     runs = {};  // there is nothing to decode
   }
   Turns(processes, std::move(runs)).run();

@@ -1,60 +1,28 @@
 #include "apps/cluster/kept_frames.h"
 
 #include <algorithm>
-#include <exception>
 
 #include "apps/cluster/sent_frames.h"
-#include "apps/cluster/summons.h"
-#include "codec/base/bytes.h"
 
 namespace trivelet::cli {
 
 namespace {
 
-// Channels beside those of encode_together.cpp: to the first process; to who has frames; frames.
-constexpr int kLooks = 5;
-constexpr int kAsked = 6;
-constexpr int kFrames = 7;
-
-enum class What : std::uint8_t { kLook, kStretchEnds, kFailed, kGone, kStop, kLocate, kHandOver, kEnd };
-
-ByteWriter message(What what) {
-  ByteWriter out;
-  out.fixed(static_cast<std::uint8_t>(what));
-  return out;
-}
-
-std::uint64_t number(ByteReader& in) {
-  std::uint64_t v = 0;
-  in.varint(v);
-  return v;
-}
-
 /// The time of the only frame, and of its first component the rows that are compared.
-void pack_look(const Gop& gop, const SceneCuts::Rows& rows, ByteWriter& out) {
-  out.signed_varint(gop.times()[0].pts);
-  out.signed_varint(gop.times()[0].duration);
+void pack_look(const Gop& gop, const SceneCuts::Rows& rows, MessageWriter& message) {
+  message.signed_number(gop.times()[0].pts).signed_number(gop.times()[0].duration);
   const VolumeView v = gop.plane(0);
-  for (int y = rows.first; y < v.shape.height; y += rows.step) {
-    const auto* from = reinterpret_cast<const std::uint8_t*>(v.row(0, y));
-    out.bytes.insert(out.bytes.end(), from, from + v.row_bytes());
-  }
+  for (int y = rows.first; y < v.shape.height; y += rows.step) message.append(v.row(0, y), v.row_bytes());
 }
 
-void unpack_look(const std::vector<std::uint8_t>& bytes, const SceneCuts::Rows& rows, Gop& gop, int frame) {
-  ByteReader in(bytes.data(), bytes.size(), "what was seen of a frame");
+void unpack_look(MessageReader& message, const SceneCuts::Rows& rows, Gop& gop, int frame) {
+  message.restart();
+  (void)message.number();  // its stretch
   FrameTime& time = gop.times()[static_cast<std::size_t>(frame)];
-  in.signed_varint(time.pts);
-  in.signed_varint(time.duration);
+  time.pts = message.signed_number();
+  time.duration = message.signed_number();
   const MutableVolumeView v = gop.plane(0);
-  const std::uint8_t* at = bytes.data() + (bytes.size() - in.left());
-  std::size_t left = in.left();
-  for (int y = rows.first; y < v.shape.height; y += rows.step) {
-    require(left >= v.row_bytes(), ErrorKind::kInternal, "rows of a frame were sent in part");
-    std::copy_n(at, v.row_bytes(), reinterpret_cast<std::uint8_t*>(v.row(frame, y)));
-    at += v.row_bytes();
-    left -= v.row_bytes();
-  }
+  for (int y = rows.first; y < v.shape.height; y += rows.step) message.read(v.row(frame, y), v.row_bytes());
 }
 
 }  // namespace
@@ -64,6 +32,7 @@ KeptFrames::KeptFrames(Processes& processes, std::unique_ptr<io::FrameReader> re
       reader_(std::move(reader)),
       most_frames_(most_frames),
       rows_(SceneCuts::rows(reader_->info().height)),
+      workers_(processes),
       decoded_(static_cast<std::size_t>(processes.size())) {}
 
 KeptFrames::~KeptFrames() {
@@ -76,10 +45,8 @@ void KeptFrames::start() {
 }
 
 void KeptFrames::stand_aside(Processes& processes) {
-  ByteWriter gone = message(What::kGone);
-  gone.varint(0);
-  processes.send(0, kLooks, std::move(gone.bytes));
-  while (processes.receive(kAsked).bytes.at(0) != static_cast<std::uint8_t>(What::kEnd)) {
+  MessageWriter(MessageKind::kEnded).number(0).send(processes, 0, Channel::kLooks);
+  while (MessageReader(processes.receive(Channel::kRequests)).kind() != MessageKind::kFinish) {
   }
 }
 
@@ -88,26 +55,17 @@ void KeptFrames::stand_aside(Processes& processes) {
 
 void KeptFrames::decode() {
   std::uint64_t decoded = 0;
-  try {
+  run_and_report(processes_, Channel::kLooks, [&] {
     const auto step = static_cast<std::size_t>(processes_.size());
     for (auto s = static_cast<std::size_t>(processes_.rank()); s < reader_->stretches(); s += step) {
       reader_->go_to(s);
       std::uint64_t frames = 0;
       while (keep({s, frames})) ++frames;
       decoded += frames;
-      ByteWriter m = message(What::kStretchEnds);
-      m.varint(s);
-      processes_.send(0, kLooks, std::move(m.bytes));
+      MessageWriter(MessageKind::kStretchEnd).number(s).send(processes_, 0, Channel::kLooks);
     }
-  } catch (const Stopped&) {
-  } catch (...) {
-    ByteWriter m = message(What::kFailed);
-    put_error(m, std::current_exception());
-    processes_.send(0, kLooks, std::move(m.bytes));
-  }
-  ByteWriter gone = message(What::kGone);
-  gone.varint(decoded);
-  processes_.send(0, kLooks, std::move(gone.bytes));
+  });
+  MessageWriter(MessageKind::kEnded).number(decoded).send(processes_, 0, Channel::kLooks);
 }
 
 // Decodes the next frame. False at the end of the stretch.
@@ -120,34 +78,31 @@ bool KeptFrames::keep(const Place& place) {
   const auto frame = std::make_shared<Gop>(reader_->info(), 1);
   if (!reader_->read(*frame, 0)) return false;
   frame->set_frames(1);
-  ByteWriter m = message(What::kLook);
-  m.varint(place.first);
-  pack_look(*frame, rows_, m);
+  MessageWriter look(MessageKind::kLook);
+  look.number(place.first);
+  pack_look(*frame, rows_, look);
   {
     const std::lock_guard lock(mutex_);
     kept_.emplace(place, frame);
   }
-  processes_.send(0, kLooks, std::move(m.bytes));
+  look.send(processes_, 0, Channel::kLooks);
   return true;
 }
 
 // Answers until the end. Only frames that the first process has seen are asked for: they are all there.
 void KeptFrames::serve() {
   for (;;) {
-    const Processes::Message m = processes_.receive(kAsked);
-    ByteReader in(m.bytes.data(), m.bytes.size(), "a message");
-    std::uint8_t what = 0;
-    in.fixed(what);
-    if (static_cast<What>(what) == What::kEnd) break;
-    if (static_cast<What>(what) == What::kLocate) {
-      const std::uint64_t first = number(in);
-      locate(m.from, first, number(in));
+    MessageReader request(processes_.receive(Channel::kRequests));
+    if (request.kind() == MessageKind::kFinish) break;
+    if (request.kind() == MessageKind::kLocate) {
+      const std::uint64_t first = request.number();
+      locate(request.from(), first, request.number());
     } else {
-      const int asker = static_cast<int>(number(in));
-      const std::uint64_t at = number(in);
-      const std::uint64_t stretch = number(in);
-      const std::uint64_t first = number(in);
-      hand_over(asker, at, {stretch, first}, number(in));
+      const int asker = static_cast<int>(request.number());
+      const std::uint64_t at = request.number();
+      const std::uint64_t stretch = request.number();
+      const std::uint64_t first = request.number();
+      hand_over(asker, at, {stretch, first}, request.number());
     }
   }
   {
@@ -160,22 +115,19 @@ void KeptFrames::serve() {
 void KeptFrames::locate(int asker, std::uint64_t first, std::uint64_t count) {
   for (std::uint64_t done = 0; done < count;) {
     std::uint64_t stretch = 0;
-    ByteWriter m = message(What::kHandOver);
-    m.varint(static_cast<std::uint64_t>(asker));
-    m.varint(done);
+    MessageWriter request(MessageKind::kHandOver);
+    request.number(static_cast<std::uint64_t>(asker)).number(done);
     {
       const std::lock_guard lock(mutex_);
       const auto behind = std::upper_bound(begins_.begin(), begins_.end(), first + done);
       stretch = static_cast<std::uint64_t>(behind - begins_.begin()) - 1;
       const std::uint64_t here =
           behind == begins_.end() ? count - done : std::min(count - done, *behind - first - done);
-      m.varint(stretch);
-      m.varint(first + done - begins_[static_cast<std::size_t>(stretch)]);
-      m.varint(here);
+      request.number(stretch).number(first + done - begins_[static_cast<std::size_t>(stretch)]).number(here);
       done += here;
     }
-    processes_.send(static_cast<int>(stretch % static_cast<std::uint64_t>(processes_.size())), kAsked,
-                    std::move(m.bytes));
+    request.send(processes_, static_cast<int>(stretch % static_cast<std::uint64_t>(processes_.size())),
+                 Channel::kRequests);
   }
 }
 
@@ -191,30 +143,26 @@ void KeptFrames::hand_over(int asker, std::uint64_t at, Place place, std::uint64
       }
     }
     changed_.notify_all();
-    ByteWriter m;
-    m.fixed(static_cast<std::uint32_t>(at + i));
+    MessageWriter m(MessageKind::kFrame);
+    m.number(at + i);
     const bool handed = frame && processes_.shares_memory(asker);
-    if (frame && !handed) {
-      const std::vector<std::uint8_t> samples = pack_frame(*frame, 0);
-      m.bytes.insert(m.bytes.begin(), samples.begin(), samples.end());
-    }
-    processes_.send(asker, kFrames, std::move(m.bytes), handed ? std::move(frame) : nullptr);
+    if (frame && !handed) pack_frame(*frame, 0, m);
+    m.send(processes_, asker, Channel::kFrames, handed ? std::move(frame) : nullptr);
   }
 }
 
 void KeptFrames::read(Gop& gop, std::uint64_t first_frame) {
-  ByteWriter ask = message(What::kLocate);
-  ask.varint(first_frame);
-  ask.varint(static_cast<std::uint64_t>(gop.frames()));
-  processes_.send(0, kAsked, std::move(ask.bytes));
+  MessageWriter(MessageKind::kLocate)
+      .number(first_frame)
+      .number(static_cast<std::uint64_t>(gop.frames()))
+      .send(processes_, 0, Channel::kRequests);
   for (int f = 0; f < gop.frames(); ++f) {
-    Processes::Message m = processes_.receive(kFrames);
-    ByteReader in(m.bytes.data() + (m.bytes.size() - sizeof(std::uint32_t)), sizeof(std::uint32_t), "a frame");
-    std::uint32_t at = 0;
-    in.fixed(at);
-    m.bytes.resize(m.bytes.size() - sizeof at);
-    if (m.object) m.bytes = pack_frame(*std::static_pointer_cast<Gop>(m.object), 0);
-    unpack_frame(m, gop, static_cast<int>(at));
+    MessageReader frame(processes_.receive(Channel::kFrames));
+    const int at = static_cast<int>(frame.number());
+    if (const std::shared_ptr<Gop> handed = frame.object<Gop>())
+      copy_frame(*handed, 0, gop, at);
+    else
+      unpack_frame(frame, gop, at);
   }
 }
 
@@ -226,12 +174,14 @@ FramesInput KeptFrames::looks() {
           [this](int count) { return unread_looks(count); }};
 }
 
-void KeptFrames::stop_looking() { processes_.send(processes_.rank(), kLooks, message(What::kStop).bytes); }
+void KeptFrames::stop_looking() {
+  MessageWriter(MessageKind::kStop).send(processes_, processes_.rank(), Channel::kLooks);
+}
 
 const std::vector<std::uint64_t>& KeptFrames::end() {
-  if (gone_ == decoded_.size()) return decoded_;
-  for (int p = 0; p < processes_.size(); ++p) processes_.send(p, kAsked, message(What::kEnd).bytes);
-  while (gone_ < decoded_.size()) try {
+  if (workers_.all_ended()) return decoded_;
+  MessageWriter(MessageKind::kFinish).send_to_all(processes_, Channel::kRequests);
+  while (!workers_.all_ended()) try {
       receive_look();
       arrived_.clear();
     } catch (...) {  // it was said already, or comes too late
@@ -240,23 +190,16 @@ const std::vector<std::uint64_t>& KeptFrames::end() {
 }
 
 void KeptFrames::receive_look() {
-  const Processes::Message m = processes_.receive(kLooks);
-  ByteReader in(m.bytes.data(), m.bytes.size(), "a message");
-  std::uint8_t first = 0;
-  in.fixed(first);
-  const auto what = static_cast<What>(first);
-  if (what == What::kStop) throw Stopped();
-  if (what == What::kFailed) throw_error(in, processes_, m.from);
-  if (what == What::kGone) {
-    decoded_[static_cast<std::size_t>(m.from)] = number(in);
-    ++gone_;
+  auto message = std::make_unique<MessageReader>(processes_.receive(Channel::kLooks));
+  if (message->kind() == MessageKind::kStop) throw Stopped();
+  if (!workers_.take(*message)) return;
+  if (message->kind() == MessageKind::kEnded) {
+    decoded_[static_cast<std::size_t>(message->from())] = message->number();
     return;
   }
-  const std::uint64_t stretch = number(in);
-  Look look;
-  look.frame = what == What::kLook;
-  look.bytes.assign(m.bytes.end() - static_cast<std::ptrdiff_t>(in.left()), m.bytes.end());
-  arrived_[stretch].push_back(std::move(look));
+  const std::uint64_t stretch = message->number();
+  if (message->kind() == MessageKind::kStretchEnd) message.reset();
+  arrived_[stretch].push_back(std::move(message));
 }
 
 bool KeptFrames::next_look(Look& look) {
@@ -273,7 +216,7 @@ bool KeptFrames::next_look(Look& look) {
     }
     look = std::move(here.front());
     here.pop_front();
-    if (look.frame) {
+    if (look) {
       ++seen_;
       return true;
     }
@@ -288,7 +231,7 @@ int KeptFrames::read_looks(Gop& gop, int first, int count) {
   delivered_.clear();
   int done = 0;
   for (Look look; done < count && next_look(look); ++done) {
-    unpack_look(look.bytes, rows_, gop, first + done);
+    unpack_look(*look, rows_, gop, first + done);
     delivered_.push_back(std::move(look));
   }
   return done;

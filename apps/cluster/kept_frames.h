@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/cluster/processes.h"
+#include "apps/cluster/messages.h"
 #include "codec/threads/worker.h"
 #include "io/video/video_io.h"
 #include "trivelet/scene_cuts.h"
@@ -47,10 +47,7 @@ class KeptFrames {
 
  private:
   using Place = std::pair<std::uint64_t, std::uint64_t>;  // stretch, and frame in it
-  struct Look {
-    bool frame = false;  ///< or the end of a stretch
-    std::vector<std::uint8_t> bytes{};
-  };
+  using Look = std::unique_ptr<MessageReader>;            ///< of a frame; null: the end of a stretch
   void decode();
   bool keep(const Place& place);
   void serve();
@@ -75,7 +72,7 @@ class KeptFrames {
   std::uint64_t stretch_ = 0;
   std::uint64_t seen_ = 0;  ///< frames of it
   std::deque<Look> delivered_, again_;
-  std::size_t gone_ = 0;  ///< processes that decode no more
+  WorkerStates workers_;  ///< that decode
   std::vector<std::uint64_t> decoded_;
   Worker decoder_{"read"}, server_{"hand over"};  ///< last: they end first
 };

@@ -30,10 +30,10 @@ class ThreadOfTeam final : public Processes {
   bool shares_memory(int) const override { return true; }
 
  private:
-  void send_away(int to, int channel, Message message) override {
+  void send_away(int to, Channel channel, Message message) override {
     (*team_)[static_cast<std::size_t>(to)]->keep(channel, std::move(message));
   }
-  std::optional<Message> receive_from_others(int) override { return std::nullopt; }
+  std::optional<Message> receive_from_others(Channel) override { return std::nullopt; }
 
   int rank_;
   std::shared_ptr<Team> team_;
@@ -52,18 +52,18 @@ std::vector<std::unique_ptr<Processes>> team_of_threads(int count) {
   return all;
 }
 
-void Processes::keep(int channel, Message message) {
+void Processes::keep(Channel channel, Message message) {
   const std::lock_guard lock(mutex_);
   kept_[channel].push_back(std::move(message));
 }
 
-void Processes::send(int to, int channel, std::vector<std::uint8_t> bytes, std::shared_ptr<void> object) {
+void Processes::send(int to, Channel channel, std::vector<std::uint8_t> bytes, std::shared_ptr<void> object) {
   Message message{rank(), std::move(bytes), std::move(object)};
   if (to == rank()) return keep(channel, std::move(message));
   send_away(to, channel, std::move(message));
 }
 
-std::optional<Processes::Message> Processes::try_receive(int channel) {
+std::optional<Processes::Message> Processes::try_receive(Channel channel) {
   {
     const std::lock_guard lock(mutex_);
     if (std::deque<Message>& messages = kept_[channel]; !messages.empty()) {
@@ -75,15 +75,19 @@ std::optional<Processes::Message> Processes::try_receive(int channel) {
   return receive_from_others(channel);
 }
 
-Processes::Message Processes::receive(int channel) {
-  Patience patience;
+Processes::Message Processes::receive(Channel channel) {
+  Backoff backoff;
   for (;;) {
     if (std::optional<Message> message = try_receive(channel)) return std::move(*message);
-    patience.wait();
+    backoff.wait();
   }
 }
 
-void Patience::wait() {
+void Backoff::wait() {
+  if (left_ > 0) {
+    --left_;
+    return std::this_thread::yield();
+  }
   std::this_thread::sleep_for(pause_);
   pause_ = std::min(2 * pause_, kLongest);
 }
@@ -100,17 +104,12 @@ Place place_of_process() {
   return p;
 }
 
-const MpiAdapter* mpi_adapter(const std::string& user) {
+std::unique_ptr<Processes> start_processes(const std::string& user) {
   if (place_of_process().size < 2) return nullptr;
   const auto* mpi = static_cast<const MpiAdapter*>(load_module("mpi", user));
   require(mpi, ErrorKind::kUnsupported,
           user + ": started by mpirun, but this build has no MPI; configure with TRIVELET_MPI=ON");
-  return mpi;
-}
-
-std::unique_ptr<Processes> start_processes(const std::string& user) {
-  const MpiAdapter* mpi = mpi_adapter(user);
-  return mpi ? mpi->start_processes() : nullptr;
+  return mpi->start_processes();
 }
 
 }  // namespace trivelet::cli

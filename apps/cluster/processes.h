@@ -14,11 +14,21 @@
 #include <string>
 #include <vector>
 
-namespace trivelet::vstc {
-class Team;
-}
-
 namespace trivelet::cli {
+
+/// A queue of messages from one process to another: those of a channel arrive in their order, and one thread at a time
+/// receives them. Commands that never run at the same time use the same ones.
+enum class Channel : std::uint8_t {
+  kCalls,      ///< to the others: what to do
+  kResults,    ///< to the leader: what a worker did
+  kTasks,      ///< to a worker: what to do next
+  kAnswers,    ///< to a worker: what its results were asked for
+  kPositions,  ///< to a worker: where it writes
+  kLooks,      ///< to the leader: rows of decoded frames
+  kRequests,   ///< to who has frames
+  kFrames,     ///< to who asked for frames
+};
+inline constexpr std::size_t kChannels = 8;
 
 class Processes {
  public:
@@ -27,42 +37,50 @@ class Processes {
     std::vector<std::uint8_t> bytes;
     std::shared_ptr<void> object{};  ///< of who shares memory with the sender
   };
+  static constexpr std::size_t kMostTakenOver = 1 << 16;
   virtual ~Processes() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
   /// Whether messages to it may have an object, which is handed over and not copied.
   virtual bool shares_memory(int with) const { return with == rank(); }
-  /// Any thread, to any process, this one too. Returns when the message is taken over or received. Those of one channel
-  /// arrive in their order.
-  void send(int to, int channel, std::vector<std::uint8_t> bytes, std::shared_ptr<void> object = nullptr);
+  /// Any thread, to any process, this one too. Returns at once when the message has at most kMostTakenOver bytes, or
+  /// goes to a thread of this process; else when it is received.
+  void send(int to, Channel channel, std::vector<std::uint8_t> bytes, std::shared_ptr<void> object = nullptr);
   /// What came in, if anything did; one thread asks for a channel at a time.
-  std::optional<Message> try_receive(int channel);
+  std::optional<Message> try_receive(Channel channel);
 
-  Message receive(int channel);
+  Message receive(Channel channel);
 
   /// What a thread does first that works for this one, if anything: it goes where its device is near.
   std::function<void()> at_work;
 
  protected:
-  virtual void send_away(int to, int channel, Message message) = 0;
-  virtual std::optional<Message> receive_from_others(int channel) = 0;
+  virtual void send_away(int to, Channel channel, Message message) = 0;
+  virtual std::optional<Message> receive_from_others(Channel channel) = 0;
   /// A message that is there already.
-  void keep(int channel, Message message);
+  void keep(Channel channel, Message message);
 
  private:
   std::mutex mutex_;
-  std::map<int, std::deque<Message>> kept_;  ///< by channel
+  std::map<Channel, std::deque<Message>> kept_;  ///< by channel
 };
 
-/// Sleeps while there is nothing to do, the longer the longer: processes share cores, and MPI itself would spin.
-class Patience {
+/// Waits while there is nothing to do, the longer it lasts the longer: processes share cores, and MPI itself would
+/// spin.
+class Backoff {
  public:
+  /// `yields`: so many times wait() only lets others run, for answers that come within microseconds.
+  explicit Backoff(int yields = 0) : yields_(yields), left_(yields) {}
   void wait();
-  void reset() { pause_ = kShortest; }
+  void reset() {
+    pause_ = kShortest;
+    left_ = yields_;
+  }
 
  private:
   static constexpr std::chrono::microseconds kShortest{20}, kLongest{500};
   std::chrono::microseconds pause_ = kShortest;
+  int yields_, left_;
 };
 
 /// This process among those that were started together, and among those of its host, as the launcher tells; alone: 0 of
@@ -84,11 +102,8 @@ std::vector<std::unique_ptr<Processes>> team_of_threads(int count);
 
 /// What the module with MPI gives; MPI is started once.
 struct MpiAdapter {
-  std::unique_ptr<vstc::Team> (*start_team)();
   std::unique_ptr<Processes> (*start_processes)();
 };
 extern "C" const MpiAdapter trivelet_mpi;
-/// Null when there is one process only. Throws like start_processes().
-const MpiAdapter* mpi_adapter(const std::string& user);
 
 }  // namespace trivelet::cli

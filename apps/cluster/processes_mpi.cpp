@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <list>
 #include <mutex>
 
 #include "apps/cluster/processes.h"
@@ -11,13 +12,10 @@
 
 namespace trivelet::cli {
 
-std::unique_ptr<vstc::Team> start_mpi_team();
-
 namespace {
 
 // MPI counts in int: longer messages go in pieces, the first of which says how long all are.
 constexpr std::size_t kPiece = std::size_t{1} << 30;
-constexpr std::size_t kChannels = 8;
 
 class MpiProcesses final : public Processes {
  public:
@@ -25,7 +23,10 @@ class MpiProcesses final : public Processes {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
   }
-  ~MpiProcesses() override { MPI_Finalize(); }
+  ~MpiProcesses() override {
+    for (Sent& s : taken_over_) MPI_Wait(&s.request, MPI_STATUS_IGNORE);
+    MPI_Finalize();
+  }
   MpiProcesses(const MpiProcesses&) = delete;
   MpiProcesses& operator=(const MpiProcesses&) = delete;
 
@@ -33,7 +34,8 @@ class MpiProcesses final : public Processes {
   int size() const override { return size_; }
 
  private:
-  void send_away(int to, int channel, Message message) override {
+  void send_away(int to, Channel channel, Message message) override {
+    const int tag = static_cast<int>(channel);
     require(!message.object, ErrorKind::kInternal, "an object cannot be sent to another process");
     const std::vector<std::uint8_t>& bytes = message.bytes;
     std::vector<std::uint8_t> first(sizeof(std::uint64_t) + std::min(bytes.size(), kPiece));
@@ -41,16 +43,18 @@ class MpiProcesses final : public Processes {
     std::memcpy(first.data(), &length, sizeof length);
     std::copy_n(bytes.begin(), first.size() - sizeof length, first.begin() + sizeof length);
     const std::lock_guard lock(sending_.at(static_cast<std::size_t>(channel)));
-    send_piece(first.data(), first.size(), to, channel);
+    if (bytes.size() <= kMostTakenOver) return take_over(std::move(first), to, tag);
+    send_piece(first.data(), first.size(), to, tag);
     for (std::size_t at = kPiece; at < bytes.size(); at += kPiece)
-      send_piece(bytes.data() + at, std::min(kPiece, bytes.size() - at), to, channel);
+      send_piece(bytes.data() + at, std::min(kPiece, bytes.size() - at), to, tag);
   }
 
-  std::optional<Message> receive_from_others(int channel) override {
+  std::optional<Message> receive_from_others(Channel channel) override {
+    const int tag = static_cast<int>(channel);
     int there = 0;
     MPI_Message handle;
     MPI_Status status;
-    MPI_Improbe(MPI_ANY_SOURCE, channel, MPI_COMM_WORLD, &there, &handle, &status);
+    MPI_Improbe(MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &there, &handle, &status);
     if (!there) return std::nullopt;
     Message message;
     message.from = status.MPI_SOURCE;
@@ -67,29 +71,48 @@ class MpiProcesses final : public Processes {
     message.bytes.resize(static_cast<std::size_t>(length));
     for (std::size_t at = kPiece; at < message.bytes.size(); at += kPiece) {
       const std::size_t size = std::min(kPiece, message.bytes.size() - at);
-      MPI_Irecv(message.bytes.data() + at, static_cast<int>(size), MPI_BYTE, message.from, channel, MPI_COMM_WORLD,
+      MPI_Irecv(message.bytes.data() + at, static_cast<int>(size), MPI_BYTE, message.from, tag, MPI_COMM_WORLD,
                 &request);
       wait(request);
     }
     return message;
   }
 
-  static void send_piece(const std::uint8_t* data, std::size_t size, int to, int channel) {
+  // MPI itself takes over short messages only.
+  void take_over(std::vector<std::uint8_t> bytes, int to, int tag) {
+    const std::lock_guard lock(taking_over_);
+    taken_over_.remove_if([](Sent& s) {
+      int done = 0;
+      MPI_Test(&s.request, &done, MPI_STATUS_IGNORE);
+      return done != 0;
+    });
+    Sent& s = taken_over_.emplace_back();
+    s.bytes = std::move(bytes);
+    MPI_Isend(s.bytes.data(), static_cast<int>(s.bytes.size()), MPI_BYTE, to, tag, MPI_COMM_WORLD, &s.request);
+  }
+  static void send_piece(const std::uint8_t* data, std::size_t size, int to, int tag) {
     MPI_Request request;
-    MPI_Isend(data, static_cast<int>(size), MPI_BYTE, to, channel, MPI_COMM_WORLD, &request);
+    MPI_Isend(data, static_cast<int>(size), MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
     wait(request);
   }
   static void wait(MPI_Request& request) {
-    Patience patience;
+    Backoff backoff;
     for (int done = 0;;) {
       MPI_Test(&request, &done, MPI_STATUS_IGNORE);
       if (done) return;
-      patience.wait();
+      backoff.wait();
     }
   }
 
+  struct Sent {
+    std::vector<std::uint8_t> bytes;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
   int rank_ = 0, size_ = 1;
-  std::array<std::mutex, kChannels> sending_;
+  std::array<std::mutex, kChannels> sending_;  ///< pieces of a message follow one another
+  std::mutex taking_over_;
+  std::list<Sent> taken_over_;  ///< and not received yet
 };
 
 std::unique_ptr<Processes> start() {
@@ -103,6 +126,6 @@ std::unique_ptr<Processes> start() {
 
 }  // namespace
 
-const MpiAdapter trivelet_mpi = {start_mpi_team, start};
+const MpiAdapter trivelet_mpi = {start};
 
 }  // namespace trivelet::cli

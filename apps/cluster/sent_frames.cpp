@@ -1,55 +1,47 @@
 #include "apps/cluster/sent_frames.h"
 
-#include <algorithm>
 #include <cstring>
-#include <utility>
-
-#include "codec/base/bytes.h"
 
 namespace trivelet::cli {
 
-std::vector<std::uint8_t> pack_frame(const Gop& gop, int frame) {
-  ByteWriter out;
+void pack_frame(const Gop& gop, int frame, MessageWriter& message) {
   const FrameTime& time = gop.times()[static_cast<std::size_t>(frame)];
-  out.signed_varint(time.pts);
-  out.signed_varint(time.duration);
+  message.signed_number(time.pts).signed_number(time.duration);
   for (int c = 0; c < gop.components(); ++c) {
     const VolumeView v = gop.plane(c);
-    const std::size_t row = static_cast<std::size_t>(v.shape.width) * static_cast<std::size_t>(v.bytes_per_sample);
-    for (int y = 0; y < v.shape.height; ++y) {
-      const auto* from = reinterpret_cast<const std::uint8_t*>(v.row(frame, y));
-      out.bytes.insert(out.bytes.end(), from, from + row);
-    }
+    for (int y = 0; y < v.shape.height; ++y) message.append(v.row(frame, y), v.row_bytes());
   }
-  return std::move(out.bytes);
 }
 
-void unpack_frame(const Processes::Message& m, Gop& gop, int frame) {
-  ByteReader in(m.bytes.data(), m.bytes.size(), "a frame that was sent");
+void unpack_frame(MessageReader& message, Gop& gop, int frame) {
   FrameTime& time = gop.times()[static_cast<std::size_t>(frame)];
-  in.signed_varint(time.pts);
-  in.signed_varint(time.duration);
-  const std::uint8_t* at = m.bytes.data() + (m.bytes.size() - in.left());
-  std::size_t left = in.left();
+  time.pts = message.signed_number();
+  time.duration = message.signed_number();
   for (int c = 0; c < gop.components(); ++c) {
     const MutableVolumeView v = gop.plane(c);
-    for (int y = 0; y < v.shape.height; ++y) {
-      require(left >= v.row_bytes(), ErrorKind::kInternal, "a frame was sent in part");
-      std::copy_n(at, v.row_bytes(), reinterpret_cast<std::uint8_t*>(v.row(frame, y)));
-      at += v.row_bytes();
-      left -= v.row_bytes();
-    }
+    for (int y = 0; y < v.shape.height; ++y) message.read(v.row(frame, y), v.row_bytes());
+  }
+}
+
+void send_frames(Processes& processes, int to, Channel channel, const Gop& gop) {
+  for (int f = 0; f < gop.frames(); ++f) {
+    MessageWriter message(MessageKind::kFrame);
+    pack_frame(gop, f, message);
+    message.send(processes, to, channel);
+  }
+}
+
+void copy_frame(const Gop& from, int frame, Gop& to, int at) {
+  to.times()[static_cast<std::size_t>(at)] = from.times()[static_cast<std::size_t>(frame)];
+  for (int c = 0; c < to.components(); ++c) {
+    const VolumeView in = from.plane(c);
+    const MutableVolumeView out = to.plane(c);
+    for (int y = 0; y < out.shape.height; ++y) std::memcpy(out.row(at, y), in.row(frame, y), out.row_bytes());
   }
 }
 
 void copy_frames(const Gop& from, Gop& to) {
-  std::copy_n(from.times().begin(), to.frames(), to.times().begin());
-  for (int c = 0; c < to.components(); ++c) {
-    const VolumeView in = from.plane(c);
-    const MutableVolumeView out = to.plane(c);
-    for (int f = 0; f < to.frames(); ++f)
-      for (int y = 0; y < out.shape.height; ++y) std::memcpy(out.row(f, y), in.row(f, y), out.row_bytes());
-  }
+  for (int f = 0; f < to.frames(); ++f) copy_frame(from, f, to, f);
 }
 
 }  // namespace trivelet::cli

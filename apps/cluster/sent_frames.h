@@ -1,19 +1,20 @@
 // Frames on their way from one process to another, a message each.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
-#include "apps/cluster/processes.h"
+#include "apps/cluster/messages.h"
 #include "trivelet/types.h"
 
 namespace trivelet::cli {
 
-/// The samples and times of a frame.
-std::vector<std::uint8_t> pack_frame(const Gop& gop, int frame);
+/// Appends the samples and times of a frame.
+void pack_frame(const Gop& gop, int frame, MessageWriter& message);
 /// Puts them into another Gop of the same video.
-void unpack_frame(const Processes::Message& m, Gop& gop, int frame);
-/// Where memory is shared: all frames of `to` from those of another Gop of the same video.
+void unpack_frame(MessageReader& message, Gop& gop, int frame);
+/// All frames of a GOP, a kFrame each.
+void send_frames(Processes& processes, int to, Channel channel, const Gop& gop);
+/// Where memory is shared: a frame of another Gop of the same video into frame `at` of `to`.
+void copy_frame(const Gop& from, int frame, Gop& to, int at);
+/// All frames of `to`.
 void copy_frames(const Gop& from, Gop& to);
 
 }  // namespace trivelet::cli

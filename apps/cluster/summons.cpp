@@ -1,32 +1,18 @@
 #include "apps/cluster/summons.h"
 
-#include <spdlog/fmt/fmt.h>
-
-#include <new>
-
+#include "apps/cluster/messages.h"
 #include "codec/base/stream_header.h"
 #include "trivelet/error.h"
 
 namespace trivelet::cli {
 
-namespace {
-
-constexpr int kCalls = 0;  // the channel
-constexpr std::uint8_t kBegin = 1, kFarewell = 0;
-constexpr std::uint64_t kNoMemory = 255;  // in the place of an ErrorKind
-
-}  // namespace
-
 Summons::~Summons() {
-  for (int i = 1; processes_ && i < processes_->size(); ++i) processes_->send(i, kCalls, {kFarewell});
+  if (processes_) MessageWriter(MessageKind::kFarewell).send_to_all(*processes_, Channel::kCalls, 1);
 }
 
 void Summons::call(const std::string& job, const std::vector<std::uint8_t>& along) {
-  ByteWriter m;
-  m.fixed(kBegin);
-  m.text(job, kMaxTextBytes);
-  m.bytes.insert(m.bytes.end(), along.begin(), along.end());
-  for (int i = 1; processes_ && i < processes_->size(); ++i) processes_->send(i, kCalls, m.bytes);
+  if (processes_)
+    MessageWriter(MessageKind::kCall).text(job).append(along).send_to_all(*processes_, Channel::kCalls, 1);
 }
 
 void Call::check(const std::string& own_job) const {
@@ -36,44 +22,14 @@ void Call::check(const std::string& own_job) const {
 }
 
 std::optional<Call> wait_for_call(Processes& processes) {
-  const Processes::Message m = processes.receive(kCalls);
-  ByteReader in(m.bytes.data(), m.bytes.size(), "a call");
-  std::uint8_t what = kFarewell;
-  in.fixed(what);
-  if (what == kFarewell) return std::nullopt;
+  MessageReader message(processes.receive(Channel::kCalls));
+  if (message.kind() == MessageKind::kFarewell) return std::nullopt;
   Call call;
-  in.text(call.job, kMaxTextBytes);
-  call.along.assign(m.bytes.end() - static_cast<std::ptrdiff_t>(in.left()), m.bytes.end());
+  call.job = message.text();
+  call.along = message.rest();
   return call;
 }
 
-void wait_for_farewell(Processes& processes) { (void)processes.receive(kCalls); }
-
-void put_error(ByteWriter& out, const std::exception_ptr& error) {
-  auto kind = static_cast<std::uint64_t>(ErrorKind::kInternal);
-  std::string text;
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& e) {
-    kind = static_cast<std::uint64_t>(e.kind());
-    text = e.what();
-  } catch (const std::bad_alloc&) {
-    kind = kNoMemory;
-  } catch (const std::exception& e) {
-    text = e.what();
-  }
-  out.varint(kind);
-  if (text.size() > kMaxTextBytes) text.resize(kMaxTextBytes);
-  out.text(text, kMaxTextBytes);
-}
-
-void throw_error(ByteReader& in, const Processes& processes, int from) {
-  std::uint64_t kind = 0;
-  std::string text;
-  in.varint(kind);
-  in.text(text, kMaxTextBytes);
-  if (kind == kNoMemory) throw std::bad_alloc();
-  fail(static_cast<ErrorKind>(kind), processes.shares_memory(from) ? text : fmt::format("process {}: {}", from, text));
-}
+void wait_for_farewell(Processes& processes) { (void)processes.receive(Channel::kCalls); }
 
 }  // namespace trivelet::cli

@@ -3,13 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/cluster/processes.h"
-#include "codec/base/bytes.h"
 
 namespace trivelet::cli {
 
@@ -38,13 +36,5 @@ struct Call {
 /// Nothing when the first process has nothing to do.
 std::optional<Call> wait_for_call(Processes& processes);
 void wait_for_farewell(Processes& processes);
-
-/// What went wrong in one process as another one is told.
-void put_error(ByteWriter& out, const std::exception_ptr& error);
-/// Throws it; `from`: who said it, `processes`: whether that is another process.
-[[noreturn]] void throw_error(ByteReader& in, const Processes& processes, int from);
-
-/// Told to stop, because of another process.
-struct Stopped {};
 
 }  // namespace trivelet::cli

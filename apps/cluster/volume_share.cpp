@@ -6,23 +6,13 @@
 #include <optional>
 #include <utility>
 
+#include "apps/cluster/messages.h"
 #include "codec/threads/stage_queue.h"
 #include "codec/threads/worker.h"
 
 namespace trivelet::cli {
 
 namespace {
-
-constexpr int kToFirst = 1;  // channels
-constexpr int kToOthers = 2;
-
-enum class Note : std::uint8_t { kPiece, kFailed, kEnded, kRoom, kStop };
-
-ByteWriter note(Note what) {
-  ByteWriter out;
-  out.fixed(static_cast<std::uint8_t>(what));
-  return out;
-}
 
 // Pieces of each process that are decoded before they are wanted.
 constexpr int kMostAhead = 2;
@@ -69,10 +59,8 @@ std::vector<VolumePiece> volume_pieces(const VolumeDecoder& decoder, const Volum
 }
 
 void decode_no_pieces(Processes& processes, const std::exception_ptr& error) {
-  ByteWriter m = note(Note::kFailed);
-  put_error(m, error);
-  processes.send(0, kToFirst, std::move(m.bytes));
-  processes.send(0, kToFirst, note(Note::kEnded).bytes);
+  report_failure(processes, Channel::kResults, error);
+  MessageWriter(MessageKind::kEnded).send(processes, 0, Channel::kResults);
 }
 
 void decode_pieces_for_others(Processes& processes, const std::vector<VolumePiece>& pieces,
@@ -80,34 +68,26 @@ void decode_pieces_for_others(Processes& processes, const std::vector<VolumePiec
   if (processes.at_work) processes.at_work();
   int room = kMostAhead;
   const auto obey = [&](const Processes::Message& m) {
-    if (static_cast<Note>(m.bytes.at(0)) == Note::kStop) throw Stopped();
+    if (MessageReader(m).kind() == MessageKind::kStop) throw Stopped();
     ++room;
   };
-  try {
+  run_and_report(processes, Channel::kResults, [&] {
     decode_share(pieces, processes.rank(), processes.size(), params, open,
                  [&](std::size_t p, const std::vector<std::uint8_t>& slices) {
-                   while (std::optional<Processes::Message> m = processes.try_receive(kToOthers)) obey(*m);
-                   while (room == 0) obey(processes.receive(kToOthers));
+                   while (std::optional<Processes::Message> m = processes.try_receive(Channel::kTasks)) obey(*m);
+                   while (room == 0) obey(processes.receive(Channel::kTasks));
                    --room;
-                   ByteWriter m = note(Note::kPiece);
-                   m.varint(p);
-                   m.bytes.insert(m.bytes.end(), slices.begin(), slices.end());
-                   processes.send(0, kToFirst, std::move(m.bytes));
+                   MessageWriter(MessageKind::kPiece).number(p).append(slices).send(processes, 0, Channel::kResults);
                    return true;
                  });
-  } catch (const Stopped&) {
-  } catch (...) {
-    ByteWriter m = note(Note::kFailed);
-    put_error(m, std::current_exception());
-    processes.send(0, kToFirst, std::move(m.bytes));
-  }
-  processes.send(0, kToFirst, note(Note::kEnded).bytes);
+  });
+  MessageWriter(MessageKind::kEnded).send(processes, 0, Channel::kResults);
 }
 
 struct GatheredSlices::State {
   State(Processes& p, std::vector<VolumePiece> all, VolumeDecoderParams params, PieceDecoder open_one)
-      : processes(p), pieces(std::move(all)), open(std::move(open_one)), ended(static_cast<std::size_t>(p.size())) {
-    ended[0] = true;
+      : processes(p), pieces(std::move(all)), open(std::move(open_one)), workers(p) {
+    workers.set_ended(0);
     decoding.begin([this, params = std::move(params)] {
       if (processes.at_work) processes.at_work();
       try {
@@ -123,41 +103,33 @@ struct GatheredSlices::State {
   ~State() {
     own.stop();
     decoding.wait();
-    for (int i = 1; i < processes.size(); ++i) processes.send(i, kToOthers, note(Note::kStop).bytes);
-    while (!std::all_of(ended.begin(), ended.end(), [](bool e) { return e; })) {
-      const Processes::Message m = processes.receive(kToFirst);
-      if (static_cast<Note>(m.bytes.at(0)) == Note::kEnded) ended.at(static_cast<std::size_t>(m.from)) = true;
-    }
+    workers.stop(Channel::kTasks, 1);
+    while (!workers.all_ended()) hear(processes.receive(Channel::kResults));
   }
 
-  void hear(const Processes::Message& m) {
-    ByteReader in(m.bytes.data(), m.bytes.size(), "a message of another process");
-    std::uint8_t what = 0;
-    in.fixed(what);
-    if (static_cast<Note>(what) == Note::kEnded) ended.at(static_cast<std::size_t>(m.from)) = true;
-    if (static_cast<Note>(what) == Note::kFailed) throw_error(in, processes, m.from);
-    if (static_cast<Note>(what) != Note::kPiece) return;
-    std::uint64_t number = 0;
-    in.varint(number);
-    waiting[number].assign(m.bytes.end() - static_cast<std::ptrdiff_t>(in.left()), m.bytes.end());
+  void hear(Processes::Message m) {
+    MessageReader message(std::move(m));
+    if (!workers.take(message) || message.kind() != MessageKind::kPiece) return;
+    const std::uint64_t number = message.number();
+    waiting[number] = message.rest();
   }
 
   /// The piece that comes next into `piece`.
   void fetch() {
     const std::size_t n = next++;
     const int owner = static_cast<int>(n % static_cast<std::size_t>(processes.size()));
-    while (std::optional<Processes::Message> m = processes.try_receive(kToFirst)) hear(*m);
+    while (std::optional<Processes::Message> m = processes.try_receive(Channel::kResults)) hear(std::move(*m));
     if (owner == 0) {
       std::optional<std::vector<std::uint8_t>> slices = own.pop();
       require(slices.has_value(), ErrorKind::kInternal, "a piece of the volume is missing");
       piece = std::move(*slices);
     } else {
       while (!waiting.contains(n)) {
-        require(!ended[static_cast<std::size_t>(owner)], ErrorKind::kInternal, "a piece of the volume is missing");
-        hear(processes.receive(kToFirst));
+        require(!workers.ended(owner), ErrorKind::kInternal, "a piece of the volume is missing");
+        hear(processes.receive(Channel::kResults));
       }
       piece = std::move(waiting.extract(n).mapped());
-      processes.send(owner, kToOthers, note(Note::kRoom).bytes);
+      MessageWriter(MessageKind::kRoom).send(processes, owner, Channel::kTasks);
     }
     at = 0;
   }
@@ -167,7 +139,7 @@ struct GatheredSlices::State {
   PieceDecoder open;
   StageQueue<std::vector<std::uint8_t>> own{kMostAhead};
   std::map<std::size_t, std::vector<std::uint8_t>> waiting;
-  std::vector<bool> ended;
+  WorkerStates workers;
   std::size_t next = 0;             ///< piece
   std::vector<std::uint8_t> piece;  ///< that is handed out
   std::size_t at = 0;               ///< in it

@@ -2,7 +2,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <chrono>
 #include <cstring>
 #include <memory>
 
@@ -14,6 +13,7 @@
 #include "apps/still/team.h"
 #include "codec/still/dct/dct.h"
 #include "codec/still/vstc/vstc_wave.h"
+#include "codec/threads/stopwatch.h"
 #include "gpu/still/ccsds122.h"
 #include "gpu/still/dct.h"
 #include "gpu/still/vstc.h"
@@ -157,10 +157,44 @@ void report(const StillEncodeOptions& o, const FileJob& job, const still::Image&
             trivelet::to_string(image.format), size, bpp, seconds, outcome.by);
 }
 
+struct Encoding {
+  const StillEncodeOptions& options;
+  const Common& common;
+  vstc::Params params;
+  DeviceChoice device;
+  int processes = 1;
+  ThreadPool pool{common.threads};
+  std::unique_ptr<dct::Transform> transform{};  ///< of dct
+};
+
+void encode_picture(Encoding& encoding, const FileJob& job, int rank) {
+  const StillEncodeOptions& o = encoding.options;
+  const still::Image image = read_picture(job.input, o.reading, o.frame, encoding.common);
+  const Stopwatch clock;
+  Outcome outcome;
+  vstc::Encoded e;
+  if (encoding.transform) {
+    outcome = {dct::encode(image, {.qp = o.qp, .keep = o.keep}, *encoding.transform), encoding.transform->name()};
+  } else if (encoding.device.gpu >= 0 && encoding.params.remember) {
+    e = vstc::encode_waves(image, encoding.params, gpu::make_vstc_search(encoding.device.gpu));
+    outcome = {std::move(e.bytes), fmt::format("GPU {}", encoding.device.gpu)};
+  } else {
+    e = vstc::encode(image, encoding.params, encoding.pool);
+    outcome = {std::move(e.bytes), "CPU", &e.statistics};
+  }
+  const double seconds = clock.seconds();
+  if (encoding.params.team && rank != 0) return;
+  FileSink file(job.output, encoding.common.overwrite);
+  file.write(outcome.bytes.data(), outcome.bytes.size());
+  file.commit();
+  report(o, job, image, outcome, seconds, encoding.pool.threads(), encoding.processes);
+}
+
 /// Several pictures are dealt out to the processes, and these use the GPUs in turn; one is searched by all together.
 int run_encode(const StillEncodeOptions& o, const Common& common) {
-  const std::unique_ptr<vstc::Team> team = make_team();
-  const int rank = team ? team->rank() : 0, processes = team ? team->size() : 1;
+  std::unique_ptr<Processes> all = start_processes("still encode");
+  if (!all) all = std::move(team_of_threads(1).front());
+  const int rank = all->rank(), processes = all->size();
   const std::vector<FileJob> jobs = make_file_jobs(o.files, ".tvs");
   const bool together = jobs.size() == 1;
   const bool is_dct = o.codec == "dct";
@@ -170,33 +204,17 @@ int run_encode(const StillEncodeOptions& o, const Common& common) {
           fmt::format("{} processes share one picture only with vstc on the CPU; give several pictures and a folder",
                       processes));
   if (together && processes > 1) device.gpu = -1;
-  vstc::Params params = vstc_params(o, common);
-  params.team = together ? team.get() : nullptr;
-  ThreadPool pool(common.threads);
-  std::unique_ptr<dct::Transform> transform;
-  if (is_dct) transform = make_transform(device, pool);
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (!together && static_cast<int>(i) % processes != rank) continue;
-    const still::Image image = read_picture(jobs[i].input, o.reading, o.frame, common);
-    const auto start = std::chrono::steady_clock::now();
-    Outcome outcome;
-    vstc::Encoded e;
-    if (is_dct) {
-      outcome = {dct::encode(image, {.qp = o.qp, .keep = o.keep}, *transform), transform->name()};
-    } else if (device.gpu >= 0 && params.remember) {
-      e = vstc::encode_waves(image, params, gpu::make_vstc_search(device.gpu));
-      outcome = {std::move(e.bytes), fmt::format("GPU {}", device.gpu)};
-    } else {
-      e = vstc::encode(image, params, pool);
-      outcome = {std::move(e.bytes), "CPU", &e.statistics};
-    }
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (params.team && rank != 0) continue;
-    FileSink file(jobs[i].output, common.overwrite);
-    file.write(outcome.bytes.data(), outcome.bytes.size());
-    file.commit();
-    report(o, jobs[i], image, outcome, seconds, pool.threads(), processes);
+  Encoding encoding{o, common, vstc_params(o, common), device, processes};
+  if (is_dct) encoding.transform = make_transform(device, encoding.pool);
+  if (!together) {
+    for (auto i = static_cast<std::size_t>(rank); i < jobs.size(); i += static_cast<std::size_t>(processes))
+      encode_picture(encoding, jobs[i], rank);
+    return kExitDone;
   }
+  TeamMessages messages(*all);
+  ProcessTeam team(*all, messages);
+  encoding.params.team = &team;
+  messages.run([&] { encode_picture(encoding, jobs.front(), rank); });
   return kExitDone;
 }
 
@@ -206,14 +224,14 @@ int run_decode(const StillDecodeOptions& o, const Common& common) {
   vstc::DecodeParams params;
   params.simd = parse_simd(common.simd);
   params.limits = limits(common);
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch clock;
   const bool is_dct = still::read_file(bytes).header.codec == still::Codec::kDct;
   require(is_dct || o.device == "cpu" || o.device == "auto", ErrorKind::kUnsupported,
           "--device " + o.device + ": pictures of vstc are decoded on the CPU only");
   const still::Image image =
       is_dct ? dct::decode(bytes, {.limits = params.limits}, *make_transform(choose_device(o.device), pool))
              : vstc::decode(bytes, params, pool);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = clock.seconds();
   write_picture(o.output, image, common.overwrite);
   log::info("{}x{} {}: {:.3f} s", image.width, image.height, trivelet::to_string(image.format), seconds);
   return kExitDone;

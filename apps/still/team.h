@@ -1,14 +1,60 @@
-// The processes that mpirun started, as a vstc::Team.
+// Processes that search one picture together: a vstc::Team by the messages of apps/cluster.
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
+#include "apps/cluster/messages.h"
 #include "codec/still/vstc/vstc.h"
 
 namespace trivelet::cli {
 
-/// Null when the program was not started by mpirun. Throws Unsupported when it was but this build has no MPI: every
-/// process would do the whole work and write the same file.
-std::unique_ptr<vstc::Team> make_team();
+/// The messages of a team, which its halves share: by their senders, for they arrive in the order of all.
+class TeamMessages {
+ public:
+  explicit TeamMessages(Processes& processes)
+      : processes_(processes), workers_(processes), arrived_(static_cast<std::size_t>(processes.size())) {}
+
+  void send(int to, MessageWriter& message) { message.send(processes_, to, Channel::kResults); }
+  /// The next one of this process. Throws what went wrong in any of them in the first process, Stopped in the others.
+  std::unique_ptr<MessageReader> receive(int from);
+  /// Runs what all members do. In the first process it throws what went wrong in any of them, when all have stopped; in
+  /// the others nothing.
+  void run(const std::function<void()>& work);
+
+ private:
+  bool take_arrived();
+
+  Processes& processes_;
+  WorkerStates workers_;
+  std::vector<std::deque<std::unique_ptr<MessageReader>>> arrived_;
+};
+
+/// Some processes that follow one another.
+class ProcessTeam final : public vstc::Team {
+ public:
+  /// Of all processes.
+  ProcessTeam(const Processes& processes, TeamMessages& messages)
+      : ProcessTeam(messages, 0, processes.size(), processes.rank()) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  Team& half() override { return *half_; }
+  std::pair<std::int64_t, int> minimum(std::int64_t value, int index) override;
+  void broadcast(std::vector<std::int16_t>& data, int root) override;
+  void send(std::vector<std::int16_t> data, int to) override;
+  std::vector<std::int16_t> receive(int from) override;
+
+ private:
+  ProcessTeam(TeamMessages& messages, int first, int size, int rank);
+
+  TeamMessages& messages_;
+  int first_;  ///< process
+  int size_, rank_;
+  std::unique_ptr<ProcessTeam> half_;  ///< null in a team of one
+};
 
 }  // namespace trivelet::cli

@@ -19,6 +19,7 @@
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
+#include "codec/base/bytes.h"
 
 namespace trivelet::cli {
 

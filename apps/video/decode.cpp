@@ -19,6 +19,7 @@
 #include "apps/cluster/parts.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
+#include "codec/base/bytes.h"
 #include "codec/format/container.h"
 #include "codec/threads/stopwatch.h"
 #include "codec/threads/trace.h"

@@ -9,6 +9,7 @@
 #include "apps/cluster/encode_together.h"
 #include "apps/video/encode_choice.h"
 #include "apps/video/encode_job.h"
+#include "codec/base/bytes.h"
 
 namespace trivelet::cli {
 

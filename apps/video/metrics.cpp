@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "apps/cli/cli.h"
+#include "codec/base/bytes.h"
 
 namespace trivelet::cli {
 

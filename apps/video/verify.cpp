@@ -16,6 +16,7 @@
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
+#include "codec/base/bytes.h"
 #include "codec/edit/verify.h"
 
 namespace trivelet::cli {
