@@ -11,9 +11,11 @@
 #include <cuda_runtime.h>
 #endif
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "trivelet/error.h"
 #include "trivelet/types.h"
@@ -215,5 +217,13 @@ __device__ T* dynamic_shared() {
   return reinterpret_cast<T*>(trivelet_dynamic_shared);
 }
 #endif
+
+/// A copy of `v` on the device; at least one element. `v` must stay until the stream has read it.
+template <class T>
+DeviceBuffer<T> to_device(const std::vector<T>& v, const Stream& stream) {
+  DeviceBuffer<T> b(std::max<std::size_t>(v.size(), 1));
+  if (!v.empty()) copy(b.data(), v.data(), v.size(), cudaMemcpyHostToDevice, stream);
+  return b;
+}
 
 }  // namespace trivelet::gpu

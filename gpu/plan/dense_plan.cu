@@ -9,16 +9,9 @@
 namespace trivelet::gpu {
 namespace {
 
-constexpr std::uint64_t kAlign = 64;  // values of a level begin at multiples of this
-std::uint64_t align(std::uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+constexpr std::uint64_t kValueAlignment = 64;  // values of a level begin at multiples of this
+std::uint64_t aligned_values(std::uint64_t n) { return (n + kValueAlignment - 1) / kValueAlignment * kValueAlignment; }
 std::uint32_t multiple_of_4(std::uint32_t n) { return (n + 3) / 4 * 4; }
-
-template <class T>
-DeviceBuffer<T> to_device(const std::vector<T>& v, const Stream& stream) {
-  DeviceBuffer<T> b(std::max<std::size_t>(v.size(), 1));
-  if (!v.empty()) copy(b.data(), v.data(), v.size(), cudaMemcpyHostToDevice, stream);
-  return b;
-}
 
 }  // namespace
 
@@ -57,9 +50,9 @@ DensePlan::DensePlan(const StreamHeader& header, const StreamGeometry& geometry,
         d.quad_span = multiple_of_4(n * frames * groups * groups);
         d.frame_sum_span = n * frames;
         const auto count = static_cast<std::uint64_t>(grid.blocks());
-        values_ += align(d.value_span * count);
-        groups_ += align(d.group_span * count);
-        quads_ += align(d.quad_span * count);
+        values_ += aligned_values(d.value_span * count);
+        groups_ += aligned_values(d.group_span * count);
+        quads_ += aligned_values(d.quad_span * count);
         frame_sums_ += d.frame_sum_span * count;
         const int rc = dense::resolution_class(k, grid.resolutions());
         for (int i = 0; i < from.orientations; ++i)

@@ -6,8 +6,8 @@ namespace trivelet::gpu {
 namespace {
 
 // Tables that are read 16 bytes at a time, and planes of samples, begin at multiples of this.
-constexpr std::size_t kAlign = 256;
-std::size_t align(std::size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+constexpr std::size_t kSampleAlignment = 256;
+std::size_t aligned(std::size_t n) { return (n + kSampleAlignment - 1) / kSampleAlignment * kSampleAlignment; }
 
 }  // namespace
 
@@ -27,11 +27,11 @@ GopShape::GopShape(const StreamHeader& h, const Reduction& reduction, int gop_fr
                       low_length(full.width, reduction.spatial)});
     decompositions.push_back(d);
     layouts.emplace_back(shapes.back(), d);
-    coefficient_origin.push_back(coefficient_origin.back() + align(layouts.back().size()));
+    coefficient_origin.push_back(coefficient_origin.back() + aligned(layouts.back().size()));
     Shape samples = shapes.back();
     samples.frames = frames_left();
     sample_origin.push_back(sample_origin.back() + samples.samples() * bytes);
-    step_origin.push_back(step_origin.back() + align(layouts.back().steps()));
+    step_origin.push_back(step_origin.back() + aligned(layouts.back().steps()));
   }
   plan = std::make_unique<TreePlan>(header, *geometry, layouts, coefficient_origin, by_plane, stream);
   if (header.profile == Profile::kDense || by_plane)

@@ -7,13 +7,6 @@ namespace trivelet::gpu {
 namespace {
 
 template <class T>
-DeviceBuffer<T> to_device(const std::vector<T>& v, const Stream& stream) {
-  DeviceBuffer<T> b(std::max<std::size_t>(v.size(), 1));
-  if (!v.empty()) copy(b.data(), v.data(), v.size(), cudaMemcpyHostToDevice, stream);
-  return b;
-}
-
-template <class T>
 std::uint32_t append(std::vector<T>& to, const std::vector<T>& from) {
   const std::size_t at = to.size();
   to.insert(to.end(), from.begin(), from.end());
