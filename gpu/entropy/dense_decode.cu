@@ -32,10 +32,10 @@ struct DenseDecodeArgs {
 
 namespace {
 
-using Args = DenseDecodeArgs;
+using DecodeArgs = DenseDecodeArgs;
 
 template <class V>
-__device__ __forceinline__ DenseArrays<V> arrays(const Args& a, V* values) {
+__device__ __forceinline__ DenseArrays<V> arrays(const DecodeArgs& a, V* values) {
   return {values, a.group, a.open, a.closed, a.any, a.all};
 }
 
@@ -375,7 +375,7 @@ constexpr int kWarpsAtATime = 24;
 
 /// Blocks of threads take segments in an order in which those depended on come first, so that they are at work already.
 template <class V>
-__global__ void __launch_bounds__(32, kWarpsAtATime) decode_kernel(Args a, V* values) {
+__global__ void __launch_bounds__(32, kWarpsAtATime) decode_kernel(DecodeArgs a, V* values) {
   __shared__ DecodeShared shared;
   const int lane = static_cast<int>(threadIdx.x);
   u32 ticket = lane == 0 ? atomicAdd(&a.progress[a.t.segment_count], 1u) + 1 : 0;
@@ -437,7 +437,7 @@ __device__ __forceinline__ C restored(u32 m, bool negative, float, float, i32 of
 /// A warp per frame of an orientation of a block; writes what is not zero.
 template <class C, class V>
 __global__ void __launch_bounds__(kRestoreWarps * 32)
-    restore_kernel(Args a, V* values, C* coefficients, const float* steps, int centroid, u32 first_level) {
+    restore_kernel(DecodeArgs a, V* values, C* coefficients, const float* steps, int centroid, u32 first_level) {
   const u32 level = a.dense.of_resolution[first_level + blockIdx.y];
   const DeviceLevel& l = a.t.levels[level];
   const DenseLevel& d = a.dense.levels[level];
@@ -497,7 +497,7 @@ std::size_t DenseGopDecoder::device_bytes() const {
 }
 
 DenseDecodeArgs DenseGopDecoder::args() const {
-  Args a{};
+  DecodeArgs a{};
   a.t = tree_->tables();
   a.dense = plan_->tables();
   a.group = bytes_.data();

@@ -43,19 +43,19 @@ struct DenseEncodeArgs {
 
 namespace {
 
-using Args = DenseEncodeArgs;
+using EncodeArgs = DenseEncodeArgs;
 constexpr int kLoadWarps = 4;
 constexpr int kRing = 1024, kMostDecisions = 9;  // of a lane in a row
 enum RingEnd : u32 { kGoesOn, kPass, kLast };    // what a buffer of decisions ends with
 
 template <class V>
-__device__ __forceinline__ DenseArrays<V> arrays(const Args& a, V* values) {
+__device__ __forceinline__ DenseArrays<V> arrays(const EncodeArgs& a, V* values) {
   return {values, a.group, a.open, a.closed, a.any, a.all};
 }
 
 // ---------------------------------------------------------------------------------------------------------------- load
 
-__device__ __forceinline__ double* frame_sums(const Args& a, const DenseLevel& d, u32 block, int frame) {
+__device__ __forceinline__ double* frame_sums(const EncodeArgs& a, const DenseLevel& d, u32 block, int frame) {
   return a.frame_sum + (d.frame_sum + static_cast<u64>(block) * d.frame_sum_span + static_cast<u64>(frame)) *
                            static_cast<u64>(2 * a.planes + 1);
 }
@@ -64,7 +64,7 @@ __device__ __forceinline__ double* frame_sums(const Args& a, const DenseLevel& d
 /// columns.
 template <class C, class V>
 __global__ void __launch_bounds__(kLoadWarps * 32)
-    load_kernel(Args a, const C* coefficients, V* values, u32 first_level) {
+    load_kernel(EncodeArgs a, const C* coefficients, V* values, u32 first_level) {
   const u32 level = a.dense.of_resolution[first_level + blockIdx.y];
   const DeviceLevel& l = a.t.levels[level];
   const DenseLevel& d = a.dense.levels[level];
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(kLoadWarps * 32)
 constexpr unsigned kJoinThreads = 128;
 
 /// A block of threads per code block.
-__global__ void join_kernel(Args a) {
+__global__ void join_kernel(EncodeArgs a) {
   u32 c = 0;
   while (blockIdx.x >= a.t.root_block[c + 1]) ++c;
   const u32 block = blockIdx.x - a.t.root_block[c];
@@ -235,7 +235,7 @@ __global__ void join_kernel(Args a) {
 constexpr u32 kWeighWarps = 4;
 
 /// A warp per segment.
-__global__ void __launch_bounds__(kWeighWarps * 32) weigh_kernel(Args a) {
+__global__ void __launch_bounds__(kWeighWarps * 32) weigh_kernel(EncodeArgs a) {
   const u32 segment = blockIdx.x * kWeighWarps + threadIdx.x / 32;
   if (segment >= a.t.segment_count) return;
   const DeviceSegment at = a.t.segments[segment];
@@ -389,7 +389,7 @@ __device__ __forceinline__ void code_decisions(RangeWriter& range, const u16* de
 }
 
 template <class V>
-__global__ void __launch_bounds__(64) code_kernel(Args a, V* values) {
+__global__ void __launch_bounds__(64) code_kernel(EncodeArgs a, V* values) {
   __shared__ CodeShared shared;
   u32* states = dynamic_shared<u32>();
   const u32 segment = a.dense.order[blockIdx.x];
@@ -455,7 +455,7 @@ constexpr u32 kPlaceThreads = 1024;
 
 /// One block of threads: words of output before every segment, into pages[segment][kPages - 1], which no codeword of
 /// less than 256 MiB needs.
-__global__ void place_kernel(Args a) {
+__global__ void place_kernel(EncodeArgs a) {
   __shared__ u64 sums[kPlaceThreads / 32];
   __shared__ u64 before;
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
@@ -478,7 +478,7 @@ __global__ void place_kernel(Args a) {
 
 constexpr u32 kGatherWarps = 4;
 
-__global__ void __launch_bounds__(kGatherWarps * 32) gather_kernel(Args a) {
+__global__ void __launch_bounds__(kGatherWarps * 32) gather_kernel(EncodeArgs a) {
   const u32 segment = blockIdx.x * kGatherWarps + threadIdx.x / 32;
   if (segment >= a.t.segment_count || *a.total > a.capacity || *a.pool_used > a.pool_size) return;
   const Pages pages{a.pages + static_cast<u64>(segment) * kPages, a.pool};

@@ -5,9 +5,9 @@
 namespace trivelet::gpu {
 namespace {
 
-constexpr u32 kWarps = 4;
+constexpr u32 kSumWarps = 4;
 
-struct Args {
+struct SumArgs {
   TreeTables t;
   DenseTables dense;
   DenseMeasure measure;
@@ -19,11 +19,11 @@ struct Args {
 
 /// A warp per frame of an orientation of a block.
 template <class C>
-__global__ void __launch_bounds__(kWarps * 32) sum_kernel(Args a, const C* coefficients, u32 first_level) {
+__global__ void __launch_bounds__(kSumWarps * 32) sum_kernel(SumArgs a, const C* coefficients, u32 first_level) {
   const u32 level = a.dense.of_resolution[first_level + blockIdx.y];
   const DeviceLevel& l = a.t.levels[level];
   const DenseLevel& d = a.dense.levels[level];
-  const u32 task = blockIdx.x * kWarps + threadIdx.x / 32, per_block = static_cast<u32>(l.orientations * d.frames);
+  const u32 task = blockIdx.x * kSumWarps + threadIdx.x / 32, per_block = static_cast<u32>(l.orientations * d.frames);
   if (per_block == 0 || task >= per_block * static_cast<u32>(l.rows * l.columns)) return;
   const u32 block = task / per_block;
   const int o = static_cast<int>(task % per_block) / d.frames, t = static_cast<int>(task % per_block) % d.frames;
@@ -64,8 +64,8 @@ __global__ void __launch_bounds__(kWarps * 32) sum_kernel(Args a, const C* coeff
 }
 
 /// A warp per segment, a lane per plane and one for the energy.
-__global__ void __launch_bounds__(kWarps * 32) weigh_kernel(Args a) {
-  const u32 segment = blockIdx.x * kWarps + threadIdx.x / 32;
+__global__ void __launch_bounds__(kSumWarps * 32) weigh_kernel(SumArgs a) {
+  const u32 segment = blockIdx.x * kSumWarps + threadIdx.x / 32;
   const int i = static_cast<int>(threadIdx.x % 32);
   if (segment >= a.t.segment_count || i > a.planes) return;
   a.gain[static_cast<u64>(segment) * static_cast<u64>(a.planes + 1) + static_cast<u64>(i)] =
@@ -84,7 +84,7 @@ FastPassTable::FastPassTable(const TreePlan& tree, const DensePlan& plan, int pl
 
 template <class C>
 void FastPassTable::measure(const C* coefficients, const DenseMeasure& measure, const Stream& stream) {
-  Args a{};
+  SumArgs a{};
   a.t = tree_->tables();
   a.dense = plan_->tables();
   a.measure = measure;
@@ -94,16 +94,16 @@ void FastPassTable::measure(const C* coefficients, const DenseMeasure& measure, 
                                         : static_cast<double>(integer_reconstruction_offset(centroid_, p));
   a.frame_sum = frame_sums_.data();
   a.gain = gains_.data();
-  const auto shared = static_cast<std::size_t>(planes_) * kWarps * 32 * sizeof(double);
+  const auto shared = static_cast<std::size_t>(planes_) * kSumWarps * 32 * sizeof(double);
   check(cudaFuncSetAttribute(sum_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
         "cudaFuncSetAttribute");
   for (int k = 0; k < tree_->resolutions(); ++k) {
     const u32 levels = plan_->first_level(k + 1) - plan_->first_level(k), frames = plan_->most_frames(k, false);
     if (levels == 0 || frames == 0) continue;
-    launch("sum_kernel", sum_kernel<C>, dim3((frames + kWarps - 1) / kWarps, levels), dim3(kWarps * 32), shared,
-           stream.get(), a, coefficients, plan_->first_level(k));
+    launch("sum_kernel", sum_kernel<C>, dim3((frames + kSumWarps - 1) / kSumWarps, levels), dim3(kSumWarps * 32),
+           shared, stream.get(), a, coefficients, plan_->first_level(k));
   }
-  launch("weigh_kernel", weigh_kernel, dim3((tree_->segments() + kWarps - 1) / kWarps), dim3(kWarps * 32), 0,
+  launch("weigh_kernel", weigh_kernel, dim3((tree_->segments() + kSumWarps - 1) / kSumWarps), dim3(kSumWarps * 32), 0,
          stream.get(), a);
 }
 

@@ -37,20 +37,20 @@ struct ZerotreeDecodeArgs {
 
 namespace {
 
-using Args = ZerotreeDecodeArgs;
+using DecodeArgs = ZerotreeDecodeArgs;
 constexpr int kMostWarps = 16, kTilesPerWarp = 2;
 constexpr u8 kNever = 255;
 
 /// Planes of a root group, and planes from which it can be asked.
-__device__ __forceinline__ u8* root_planes(const Args& a, u32 word, u32 group) {
+__device__ __forceinline__ u8* root_planes(const DecodeArgs& a, u32 word, u32 group) {
   return a.root_planes + static_cast<std::size_t>(word - a.first_root_word) * 16 + group;
 }
-__device__ __forceinline__ u8* asked_from(const Args& a, u32 word, u32 group) {
+__device__ __forceinline__ u8* asked_from(const DecodeArgs& a, u32 word, u32 group) {
   return a.asked_from + static_cast<std::size_t>(word - a.first_root_word) * 16 + group;
 }
 
 /// Bits of the input from a position on.
-__device__ __forceinline__ u64 peek(const Args& a, u64 at) {
+__device__ __forceinline__ u64 peek(const DecodeArgs& a, u64 at) {
   u64 w = at >> 5;
   w = w < a.last_word ? w : a.last_word;
   const u32 shift = static_cast<u32>(at & 31);
@@ -122,7 +122,7 @@ __device__ __forceinline__ void finish(const Team& team, int tiles, const Work& 
 /// A segment while it is decoded: where its words lie in the tables, what is kept of them, and the place in its bits.
 /// All threads of the team have one each and call the same functions; a step's name is that of FORMAT.md.
 struct SegmentDecoder {
-  const Args& a;
+  const DecodeArgs& a;
   const Sums& sums;
   const Team& team;
   const DeviceLevel& l;
@@ -138,7 +138,7 @@ struct SegmentDecoder {
   u64 from = 0;      ///< the first bit of the part
   u32 position = 0;  ///< bits of the part that are taken
 
-  __device__ __forceinline__ SegmentDecoder(const Args& args, u32 number, const DeviceSegment& at, const Sums& s,
+  __device__ __forceinline__ SegmentDecoder(const DecodeArgs& args, u32 number, const DeviceSegment& at, const Sums& s,
                                             u64* shared, const Team& t)
       : a(args),
         sums(s),
@@ -487,7 +487,7 @@ struct SegmentDecoder {
 };
 
 /// Decodes a segment. All threads of the team call it with the same arguments. `shared`: memory for its words, or null.
-__device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, u64* shared, const Team& team) {
+__device__ void decode_segment(const DecodeArgs& a, u32 segment, const Sums& sums, u64* shared, const Team& team) {
   const DeviceSegment at = a.t.segments[segment];
   const SegmentInput input = a.segment[segment];
   if (input.low >= input.top) return;
@@ -510,7 +510,7 @@ __device__ void decode_segment(const Args& a, u32 segment, const Sums& sums, u64
 }
 
 /// The lowest bands of a code block, family by family.
-__global__ void __launch_bounds__(32 * kMostWarps) root_kernel(Args a, int most_tiles, bool in_shared) {
+__global__ void __launch_bounds__(32 * kMostWarps) root_kernel(DecodeArgs a, int most_tiles, bool in_shared) {
   const Sums sums{dynamic_shared<u64>()};
   u64* const words = in_shared ? sums.memory + sums_bytes(most_tiles) / 8 : nullptr;
   const Team team{static_cast<int>(blockDim.x / 32), static_cast<int>(threadIdx.x / 32),
@@ -530,7 +530,8 @@ __host__ __device__ inline int warps_for(int tiles) {
   return warps < kMostWarps ? warps : kMostWarps;
 }
 
-__global__ void __launch_bounds__(32 * kMostWarps) segment_kernel(Args a, u32 first, int most_tiles, bool in_shared) {
+__global__ void __launch_bounds__(32 * kMostWarps)
+    segment_kernel(DecodeArgs a, u32 first, int most_tiles, bool in_shared) {
   const DeviceLevel& l = a.t.levels[a.t.segments[first + blockIdx.x].level];
   const int parent_tiles = a.t.levels[l.up].tiles;
   int warps = warps_for(l.tiles > parent_tiles ? l.tiles : parent_tiles);
@@ -557,7 +558,7 @@ __device__ __forceinline__ V restored(u32 m, bool negative, float, float, i32 of
 
 template <class V>
 __global__ void __launch_bounds__(kRestoreWarps * 32)
-    restore_kernel(Args a, V* coefficients, const float* steps, int centroid) {
+    restore_kernel(DecodeArgs a, V* coefficients, const float* steps, int centroid) {
   const u32 tile = blockIdx.x * kRestoreWarps + threadIdx.x / 32;
   if (tile >= a.t.tile_count) return;
   const int first = a.first[tile];

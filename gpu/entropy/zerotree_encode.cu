@@ -46,15 +46,15 @@ struct ZerotreeEncodeArgs {
 namespace {
 
 constexpr unsigned kWarps = 4;
-using Args = ZerotreeEncodeArgs;
+using EncodeArgs = ZerotreeEncodeArgs;
 
 /// Planes for which a tile has a row of counts: its own, or where it can be asked in vain, its segment's.
-__device__ __forceinline__ int tile_rows(const Args& a, const DeviceLevel& l, u32 tile, u32 block) {
+__device__ __forceinline__ int tile_rows(const EncodeArgs& a, const DeviceLevel& l, u32 tile, u32 block) {
   return l.k <= 1 ? static_cast<int>(a.segment_top[l.first_segment + block]) : a.tile_top[tile];
 }
 
 /// Planes of a root group's whole set.
-__device__ __forceinline__ u8* root_group(const Args& a, u32 word, int group) {
+__device__ __forceinline__ u8* root_group(const EncodeArgs& a, u32 word, int group) {
   return a.root_planes + static_cast<std::size_t>(word - a.first_root_word) * 16 + group;
 }
 
@@ -90,7 +90,7 @@ __device__ __forceinline__ bool square_has_any(const Q* p, std::ptrdiff_t row) {
 
 template <class Q>
 __global__ void __launch_bounds__(kWarps * 32)
-    slice_kernel(Args a, const Q* coefficients, u32 first_tile, u32 end_tile) {
+    slice_kernel(EncodeArgs a, const Q* coefficients, u32 first_tile, u32 end_tile) {
   u32 tile;
   if (!find_tile(first_tile, end_tile, tile)) return;
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(kWarps * 32)
 
 constexpr unsigned kJoinThreads = 128;
 
-__global__ void join_kernel(Args a) {
+__global__ void join_kernel(EncodeArgs a) {
   u32 c = 0;
   while (blockIdx.x >= a.t.root_block[c + 1]) ++c;
   const u32 block = blockIdx.x - a.t.root_block[c];
@@ -303,7 +303,7 @@ struct PlaneWord {
 
 /// A word on its way through the planes: what is known above the plane, and the words its sets are in.
 struct WordCoder {
-  const Args& a;
+  const EncodeArgs& a;
   const DeviceLevel& l;
   const DeviceLevel& cl;  ///< of the children; of level 0 where there are none
   int lane, arity, j;     ///< j: number of the word in its level
@@ -323,7 +323,7 @@ struct WordCoder {
   u64 sig = 0, found = 0;    ///< significant so far; child groups active so far
   u32 before = 0, open = 0;  ///< groups active, groups open so far
 
-  __device__ __forceinline__ WordCoder(const Args& args, const DeviceTile& at, const DeviceLevel& level, u32 tile)
+  __device__ __forceinline__ WordCoder(const EncodeArgs& args, const DeviceTile& at, const DeviceLevel& level, u32 tile)
       : a(args),
         l(level),
         cl(args.t.levels[level.child >= 0 ? level.child : 0]),
@@ -449,13 +449,13 @@ struct WordCoder {
 
 /// The parts that a segment's planes go to: its layer, and where the part begins.
 struct PartCursor {
-  const Args& a;
+  const EncodeArgs& a;
   const u8* low;  ///< by layer
   u32 first;      ///< part of layer 0
   int layer = 0;
   u64 begin = 0;
 
-  __device__ __forceinline__ PartCursor(const Args& args, u32 level, u32 segment, bool there)
+  __device__ __forceinline__ PartCursor(const EncodeArgs& args, u32 level, u32 segment, bool there)
       : a(args),
         low(args.t.low + level * static_cast<u32>(args.t.layers)),
         first(segment * static_cast<u32>(args.t.layers)) {
@@ -470,7 +470,7 @@ struct PartCursor {
 
 /// kWrite false: counts the bits of every sub-stream per plane. True: writes them.
 template <bool kWrite>
-__global__ void __launch_bounds__(kWarps * 32) streams_kernel(Args a) {
+__global__ void __launch_bounds__(kWarps * 32) streams_kernel(EncodeArgs a) {
   if (kWrite && *reinterpret_cast<const u64*>(a.total) > a.capacity) return;
   u32 tile;
   if (!find_tile(0, a.t.tile_count, tile)) return;
@@ -545,7 +545,7 @@ __global__ void __launch_bounds__(kWarps * 32) streams_kernel(Args a) {
 // ------------------------------------------------------------------------------------------------------------- place
 
 /// A warp per segment.
-__global__ void __launch_bounds__(kWarps * 32) place_kernel(Args a) {
+__global__ void __launch_bounds__(kWarps * 32) place_kernel(EncodeArgs a) {
   const u32 s = blockIdx.x * kWarps + threadIdx.x / 32;
   if (s >= a.t.segment_count) return;
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -604,7 +604,7 @@ __global__ void __launch_bounds__(kWarps * 32) place_kernel(Args a) {
 constexpr unsigned kOrderThreads = 1024;
 
 /// One block: where every part begins.
-__global__ void __launch_bounds__(kOrderThreads) order_kernel(Args a) {
+__global__ void __launch_bounds__(kOrderThreads) order_kernel(EncodeArgs a) {
   u64* sums = dynamic_shared<u64>();  // of the warps
   const u32 parts = a.t.segment_count * static_cast<u32>(a.t.layers);
   const u32 thread = threadIdx.x;
@@ -635,7 +635,7 @@ __global__ void __launch_bounds__(kOrderThreads) order_kernel(Args a) {
 }
 
 /// Zeroes the output as far as it is used (and 16 bytes more).
-__global__ void clear_kernel(Args a) {
+__global__ void clear_kernel(EncodeArgs a) {
   const u64 total = *reinterpret_cast<const u64*>(a.total);
   if (total > a.capacity) return;
   const u64 words = (total + 15) / 16 + 1;
@@ -676,7 +676,7 @@ std::size_t ZerotreeEncoder::device_bytes(const TreePlan& plan, int planes, std:
 std::size_t ZerotreeEncoder::device_bytes() const { return device_bytes(*plan_, planes_, capacity_); }
 
 ZerotreeEncodeArgs ZerotreeEncoder::args() const {
-  Args a{};
+  EncodeArgs a{};
   a.t = plan_->tables();
   a.planes = planes_;
   a.staged = staged_;
@@ -700,7 +700,7 @@ ZerotreeEncodeArgs ZerotreeEncoder::args() const {
 
 template <class Q>
 void ZerotreeEncoder::encode(const Q* coefficients, const Stream& stream) {
-  const Args a = args();
+  const EncodeArgs a = args();
   check(cudaMemsetAsync(meta_.data(), 0, meta_.size() * sizeof(u32), stream.get()), "cudaMemsetAsync");
   const std::size_t shared = kWarps * static_cast<std::size_t>(planes_) * 32 * sizeof(u64);
   for (int d = 0; d < plan_->distances(); ++d) {
@@ -719,7 +719,7 @@ void ZerotreeEncoder::encode(const Q* coefficients, const Stream& stream) {
 }
 
 void ZerotreeEncoder::write(const Stream& stream) {
-  const Args a = args();
+  const EncodeArgs a = args();
   launch("clear_kernel", clear_kernel, dim3(256), dim3(256), 0, stream.get(), a);
   launch("streams_kernel", streams_kernel<true>, dim3((plan_->tiles() + kWarps - 1) / kWarps), dim3(kWarps * 32), 0,
          stream.get(), a);
