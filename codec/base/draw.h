@@ -36,4 +36,24 @@ inline std::vector<Drawn> draw(const std::vector<double>& values, const std::vec
   return drawn;
 }
 
+/// Draws units (samples, weight, predicted: an error for each cut), `by_error` of the chances by their shares of the
+/// predicted errors, the others by samples. All cuts count alike. Weights are set.
+template <class Unit>
+std::vector<Unit> draw_units(std::vector<Unit> units, double by_error, int draws) {
+  std::vector<double> errors(units.size(), 0);
+  std::vector<double> samples;
+  for (std::size_t p = 0; p < units[0].predicted.size(); ++p) {
+    double all = 0;
+    for (const Unit& unit : units) all += unit.predicted[p];
+    for (std::size_t i = 0; i < units.size() && all > 0; ++i) errors[i] += units[i].predicted[p] / all;
+  }
+  for (const Unit& unit : units) samples.push_back(unit.samples);
+  std::vector<Unit> drawn;
+  for (const Drawn& d : draw(errors, samples, by_error, draws)) {
+    drawn.push_back(std::move(units[d.which]));
+    drawn.back().weight = d.weight;
+  }
+  return drawn;
+}
+
 }  // namespace trivelet

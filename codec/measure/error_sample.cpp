@@ -93,21 +93,8 @@ std::vector<ErrorSample::Unit> ErrorSample::draw(std::vector<Unit> units) {
         ++whole.back().blocks;
     return whole;
   }
-  // All cuts count alike.
-  std::vector<double> counts(units.size(), 0);
-  std::vector<double> samples;
-  for (std::size_t p = 0; p < units[0].predicted.size(); ++p) {
-    double all = 0;
-    for (const Unit& unit : units) all += unit.predicted[p];
-    for (std::size_t i = 0; i < units.size() && all > 0; ++i) counts[i] += units[i].predicted[p] / all;
-  }
-  for (const Unit& unit : units) samples.push_back(unit.samples);
-  std::vector<Unit> drawn;
-  for (const Drawn& d : trivelet::draw(counts, samples, 1 - kBySamples, units.size() < kFew ? kDrawsOfFew : kDraws)) {
-    drawn.push_back(std::move(units[d.which]));
-    drawn.back().weight = d.weight;
-  }
-  return drawn;
+  const int draws = units.size() < kFew ? kDrawsOfFew : kDraws;
+  return draw_units(std::move(units), 1 - kBySamples, draws);
 }
 
 // Where it is in a component.

@@ -339,21 +339,7 @@ std::vector<MotionErrorSample::Unit> MotionErrorSample::draw(std::vector<Unit> u
     whole.where = {0, 0, whole.where.y + whole.where.height, whole.where.x + whole.where.width};
     return {whole};
   }
-  // All cuts count alike.
-  std::vector<double> counts(units.size(), 0);
-  std::vector<double> samples;
-  for (std::size_t p = 0; p < units[0].predicted.size(); ++p) {
-    double all = 0;
-    for (const Unit& unit : units) all += unit.predicted[p];
-    for (std::size_t i = 0; i < units.size() && all > 0; ++i) counts[i] += units[i].predicted[p] / all;
-  }
-  for (const Unit& unit : units) samples.push_back(unit.samples);
-  std::vector<Unit> drawn;
-  for (const Drawn& d : trivelet::draw(counts, samples, kByError, draws)) {
-    drawn.push_back(std::move(units[d.which]));
-    drawn.back().weight = d.weight;
-  }
-  return drawn;
+  return draw_units(std::move(units), kByError, draws);
 }
 
 // A rectangle of luma samples with those around it that it is likely to be predicted from.
