@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "apps/cluster/encode_journal.h"
+#include "apps/cluster/job_call.h"
 #include "apps/cluster/kept_frames.h"
-#include "apps/cluster/summons.h"
 #include "apps/video/video.h"
 #include "codec/encoder/encoder_part.h"
 #include "io/video/part_writer.h"
@@ -37,7 +37,7 @@ struct Share {
 /// Reads GOPs of which each begins behind the one before.
 std::function<void(Gop& gop, std::uint64_t first_frame)> read_from(std::shared_ptr<VideoInput> input);
 
-/// What the others are called with (crew.h). `output`: who sees it writes what it
+/// What the others are called with (worker_group.h). `output`: who sees it writes what it
 /// codes where it belongs; without a path nobody does.
 std::vector<std::uint8_t> pack_call(const StreamHeader& header, Reading reading, const io::SharedOutput& output);
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/cluster/summons.h"
+#include "apps/cluster/job_call.h"
 #include "trivelet/codec.h"
 
 namespace trivelet::cli {

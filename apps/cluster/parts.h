@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "apps/cluster/summons.h"
+#include "apps/cluster/job_call.h"
 #include "trivelet/stream_info.h"
 
 namespace trivelet::cli {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/cluster/summons.h"
+#include "apps/cluster/job_call.h"
 #include "trivelet/volume.h"
 
 namespace trivelet::cli {

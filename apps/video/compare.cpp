@@ -14,8 +14,8 @@
 #include "apps/cli/json.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
-#include "apps/cluster/crew.h"
 #include "apps/cluster/parts.h"
+#include "apps/cluster/worker_group.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
@@ -244,7 +244,7 @@ int run(const Options& options, const Common& given_common) {
   std::string device = "cpu";
   Crew crew("compare", device, common,
             [&options](Processes& end, const std::string&, const Common& own) { help_compare(end, options, own); });
-  if (crew.helped()) return kExitDone;
+  if (worker_group.helped()) return kExitDone;
   Processes* const processes = crew.processes();
   require(!(options.a == "-" && options.b == "-"), ErrorKind::kBadArgument, "standard input cannot be both videos");
   require(!common.overwrite || !options.frames_csv.empty(), ErrorKind::kBadArgument,

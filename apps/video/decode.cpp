@@ -14,9 +14,9 @@
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/trace_file.h"
-#include "apps/cluster/crew.h"
 #include "apps/cluster/gather.h"
 #include "apps/cluster/parts.h"
+#include "apps/cluster/worker_group.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
 #include "codec/base/bytes.h"
@@ -297,7 +297,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
               remove_when_first_dies(end, given.output);
               help_decode(end, given, own, app, device);
             });
-  if (crew.helped()) return kExitDone;
+  if (worker_group.helped()) return kExitDone;
   Processes* const processes = crew.processes();
   const DecodingOptions& part = options.part;
   if (volume_in(options.input, common)) {

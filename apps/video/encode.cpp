@@ -4,7 +4,7 @@
 
 #include "apps/cli/backends.h"
 #include "apps/cli/log.h"
-#include "apps/cluster/crew.h"
+#include "apps/cluster/worker_group.h"
 #include "apps/video/encode_choice.h"
 #include "apps/video/encode_job.h"
 #include "apps/volume/encode.h"
@@ -185,7 +185,7 @@ int run(const EncodeOptions& given, const Common& given_common, const Command& a
             [&given, &app, name = job.name()](Processes& end, const std::string& device, const Common& own) {
               help_with_encoding(given, app, name, end, device, own);
             });
-  if (crew.helped()) return kExitDone;
+  if (worker_group.helped()) return kExitDone;
   job.processes = crew.processes();
   job.members = crew.members();
   job.call = [&](const std::vector<std::uint8_t>& along) { crew.call(job.name(), along); };

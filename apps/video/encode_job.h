@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "apps/cli/trace_file.h"
-#include "apps/cluster/crew.h"
 #include "apps/cluster/encode_journal.h"
+#include "apps/cluster/worker_group.h"
 #include "apps/video/encode_options.h"
 #include "apps/video/video.h"
 #include "codec/base/bytes.h"

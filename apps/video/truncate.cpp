@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "apps/cli/log.h"
-#include "apps/cluster/summons.h"
+#include "apps/cluster/job_call.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "codec/edit/rewrite.h"

@@ -11,8 +11,8 @@
 #include "apps/cli/json.h"
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
-#include "apps/cluster/crew.h"
 #include "apps/cluster/parts.h"
+#include "apps/cluster/worker_group.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
@@ -228,7 +228,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   Crew crew("verify", options.device, common, [&given](Processes& end, const std::string& device, const Common& own) {
     help_verify(end, given, own, device);
   });
-  if (crew.helped()) return kExitDone;
+  if (worker_group.helped()) return kExitDone;
   Processes* const processes = crew.processes();
   for (const char* option : {"--size", "--pix-fmt", "--fps", "--format", "--series"})
     require(!app.typed(option) || !options.against.empty(), ErrorKind::kBadArgument,

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "io/source.h"
-#include "io/video/company.h"
+#include "io/video/side_streams.h"
 #include "trivelet/plan.h"
 #include "trivelet/streams.h"
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "io/video/company.h"
+#include "io/video/side_streams.h"
 #include "trivelet/device_pictures.h"
 #include "trivelet/limits.h"
 #include "trivelet/metadata.h"

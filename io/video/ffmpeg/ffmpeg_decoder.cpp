@@ -16,7 +16,7 @@ typedef struct CUstream_st* CUstream;
 #include <libavutil/hwcontext_cuda.h>
 }
 
-#include "io/video/ffmpeg/ffmpeg_company.h"
+#include "io/video/ffmpeg/ffmpeg_side_streams.h"
 
 namespace trivelet::io {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "codec/base/frame_times.h"
-#include "io/video/ffmpeg/ffmpeg_company.h"
+#include "io/video/ffmpeg/ffmpeg_side_streams.h"
 #include "io/video/ffmpeg/ffmpeg_convert.h"
 #include "io/video/ffmpeg/ffmpeg_decoder.h"
 #include "io/video/ffmpeg/ffmpeg_segments.h"

@@ -17,7 +17,7 @@
 #include "codec/base/frame_times.h"
 #include "io/video/ffmpeg/ffmpeg_bytes.h"
 #include "io/video/ffmpeg/ffmpeg_common.h"
-#include "io/video/ffmpeg/ffmpeg_company.h"
+#include "io/video/ffmpeg/ffmpeg_side_streams.h"
 #include "io/video/ffmpeg/ffmpeg_convert.h"
 #include "io/video/ffmpeg/ffmpeg_fields.h"
 #include "io/video/planes.h"

@@ -1,4 +1,4 @@
-#include "apps/cluster/summons.h"
+#include "apps/cluster/job_call.h"
 
 #include "apps/cluster/messages.h"
 #include "codec/base/stream_header.h"

@@ -1,4 +1,4 @@
-#include "apps/cluster/crew.h"
+#include "apps/cluster/worker_group.h"
 
 #include <algorithm>
 #include <thread>

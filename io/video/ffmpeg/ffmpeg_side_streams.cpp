@@ -1,4 +1,4 @@
-#include "io/video/ffmpeg/ffmpeg_company.h"
+#include "io/video/ffmpeg/ffmpeg_side_streams.h"
 
 #include <algorithm>
 #include <array>

@@ -10,7 +10,7 @@
 
 #include "apps/cli/cli.h"
 #include "apps/cluster/processes.h"
-#include "apps/cluster/summons.h"
+#include "apps/cluster/job_call.h"
 #include "codec/threads/worker.h"
 
 namespace trivelet::cli {
