@@ -24,7 +24,7 @@ struct FfmpegAdapter {
                         const WriterOptions& options);
   /// io/video/matroska.h
   std::unique_ptr<StreamOutput> (*make_matroska_output)(const std::string& path, bool overwrite,
-                                                        const CompanyOptions& company);
+                                                        const SideStreamOptions& side_streams);
   /// To the pixel format of `to`, and to full range if that has it. `user` begins messages.
   std::unique_ptr<FrameConverter> (*make_converter)(const std::string& user, const VideoInfo& from,
                                                     const VideoInfo& to);

@@ -6,27 +6,27 @@
 
 namespace trivelet::cli {
 
-Summons::~Summons() {
+JobCall::~JobCall() {
   if (processes_) MessageWriter(MessageKind::kFarewell).send_to_all(*processes_, Channel::kCalls, 1);
 }
 
-void Summons::call(const std::string& job, const std::vector<std::uint8_t>& along) {
+void JobCall::call(const std::string& job, const std::vector<std::uint8_t>& details) {
   if (processes_)
-    MessageWriter(MessageKind::kCall).text(job).append(along).send_to_all(*processes_, Channel::kCalls, 1);
+    MessageWriter(MessageKind::kCall).text(job).append(details).send_to_all(*processes_, Channel::kCalls, 1);
 }
 
-void Call::check(const std::string& own_job) const {
+void CalledJob::check(const std::string& own_job) const {
   require(own_job.substr(0, kMaxTextBytes) == job, ErrorKind::kBadArgument,
           "was started with another input or output, and all make one stream; for streams of their own start them "
           "without MPI");
 }
 
-std::optional<Call> wait_for_call(Processes& processes) {
+std::optional<CalledJob> wait_for_call(Processes& processes) {
   MessageReader message(processes.receive(Channel::kCalls));
   if (message.kind() == MessageKind::kFarewell) return std::nullopt;
-  Call call;
+  CalledJob call;
   call.job = message.text();
-  call.along = message.rest();
+  call.details = message.rest();
   return call;
 }
 

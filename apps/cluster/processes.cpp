@@ -20,33 +20,33 @@ int number_in(std::initializer_list<const char*> names, int otherwise) {
   return otherwise;
 }
 
-class ThreadOfTeam final : public Processes {
+class ThreadProcess final : public Processes {
  public:
-  using Team = std::vector<ThreadOfTeam*>;
-  ThreadOfTeam(int rank, std::shared_ptr<Team> team) : rank_(rank), team_(std::move(team)) {}
+  using Group = std::vector<ThreadProcess*>;
+  ThreadProcess(int rank, std::shared_ptr<Group> group) : rank_(rank), group_(std::move(group)) {}
 
   int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(team_->size()); }
+  int size() const override { return static_cast<int>(group_->size()); }
   bool shares_memory(int) const override { return true; }
 
  private:
   void send_away(int to, Channel channel, Message message) override {
-    (*team_)[static_cast<std::size_t>(to)]->keep(channel, std::move(message));
+    (*group_)[static_cast<std::size_t>(to)]->keep(channel, std::move(message));
   }
   std::optional<Message> receive_from_others(Channel) override { return std::nullopt; }
 
   int rank_;
-  std::shared_ptr<Team> team_;
+  std::shared_ptr<Group> group_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<Processes>> team_of_threads(int count) {
-  const auto team = std::make_shared<ThreadOfTeam::Team>();
+std::vector<std::unique_ptr<Processes>> thread_processes(int count) {
+  const auto group = std::make_shared<ThreadProcess::Group>();
   std::vector<std::unique_ptr<Processes>> all;
   for (int i = 0; i < count; ++i) {
-    auto one = std::make_unique<ThreadOfTeam>(i, team);
-    team->push_back(one.get());
+    auto one = std::make_unique<ThreadProcess>(i, group);
+    group->push_back(one.get());
     all.push_back(std::move(one));
   }
   return all;

@@ -97,8 +97,8 @@ Place place_of_process();
 /// process would do the whole work and write the same file. `user`: who wants it.
 std::unique_ptr<Processes> start_processes(const std::string& user);
 
-/// This process alone, so many of whose threads send each other messages, each by its own one of these.
-std::vector<std::unique_ptr<Processes>> team_of_threads(int count);
+/// So many threads of this process that work as processes do; each uses one of these.
+std::vector<std::unique_ptr<Processes>> thread_processes(int count);
 
 /// What the module with MPI gives; MPI is started once.
 struct MpiAdapter {

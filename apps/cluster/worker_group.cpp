@@ -14,13 +14,13 @@ void remove_when_first_dies(Processes& helping, const std::string& output) {
   if (helping.rank() > 0 && place_of_process().rank > 0 && output != "-") remove_with_temporaries(output);
 }
 
-Crew::Crew(const std::string& command, std::string& device, Common& common, const Help& help)
+WorkerGroup::WorkerGroup(const std::string& command, std::string& device, Common& common, const Help& help)
     : processes_(start_processes(command)) {
   if (processes_) {
     const Place place = place_of_process();
     common.threads = threads_of_process(place, common.threads);
     helped_ = processes_->rank() > 0;
-    if (!helped_) summons_ = std::make_unique<Summons>(processes_.get());
+    if (!helped_) job_call_ = std::make_unique<JobCall>(processes_.get());
     try {
       device = device_of_process(place, device);
     } catch (const Error&) {  // the first process says it
@@ -35,7 +35,7 @@ Crew::Crew(const std::string& command, std::string& device, Common& common, cons
     const int threads = common.threads > 0 ? common.threads : static_cast<int>(std::thread::hardware_concurrency());
     common.threads = std::max(1, threads / static_cast<int>(devices.size()));
     device = devices.front();
-    ends_ = team_of_threads(static_cast<int>(devices.size()));
+    ends_ = thread_processes(static_cast<int>(devices.size()));
     for (std::size_t i = 0; i < ends_.size(); ++i) ends_[i]->at_work = [name = devices[i]] { stay_near(name); };
     processes_ = std::move(ends_.front());
     for (std::size_t i = 1; i < devices.size(); ++i)
@@ -43,14 +43,14 @@ Crew::Crew(const std::string& command, std::string& device, Common& common, cons
         end->at_work();
         help(*end, name, common);
       });
-    summons_ = std::make_unique<Summons>(processes_.get());
+    job_call_ = std::make_unique<JobCall>(processes_.get());
   } else {
     device = devices.front();
   }
 }
 
-Crew::~Crew() {
-  summons_.reset();
+WorkerGroup::~WorkerGroup() {
+  job_call_.reset();
   threads_.clear();
 }
 

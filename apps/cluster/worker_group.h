@@ -1,4 +1,4 @@
-// Who does a command together.
+// The processes, or the threads with a GPU each, that run one command together.
 #pragma once
 
 #include <cstdint>
@@ -9,35 +9,35 @@
 #include <vector>
 
 #include "apps/cli/cli.h"
-#include "apps/cluster/processes.h"
 #include "apps/cluster/job_call.h"
+#include "apps/cluster/processes.h"
 #include "codec/threads/worker.h"
 
 namespace trivelet::cli {
 
-/// Of a process that helps: what the first one was writing to `output` goes with this one if the first one was killed.
+/// For all processes but the first: removes what the first one was writing to `output` if that one is killed.
 void remove_when_first_dies(Processes& helping, const std::string& output);
 
-/// The processes that mpirun started, or, where --device names several GPUs, threads with one
-/// each; or this process alone. `device` and `common` become what is this one's.
-class Crew {
+/// The processes that mpirun started; or threads with a GPU each, where --device names several; or this process alone.
+/// `device` and `common` become those of this process.
+class WorkerGroup {
  public:
-  /// What all do but the first, with their end of the messages.
+  /// What all but the first do. `processes`: their end of the messages.
   using Help = std::function<void(Processes& processes, const std::string& device, const Common& common)>;
-  Crew(const std::string& command, std::string& device, Common& common, const Help& help);
-  /// The others may end, and threads are waited for.
-  ~Crew();
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  WorkerGroup(const std::string& command, std::string& device, Common& common, const Help& help);
+  /// Sends the farewell, and waits for threads.
+  ~WorkerGroup();
+  WorkerGroup(const WorkerGroup&) = delete;
+  WorkerGroup& operator=(const WorkerGroup&) = delete;
 
-  bool helped() const { return helped_; }              ///< this process was not the first, and is done
-  Processes* processes() { return processes_.get(); }  ///< null: there are no others
+  bool helped() const { return helped_; }              ///< this process is not the first, and has done its work
+  Processes* processes() { return processes_.get(); }  ///< null: this process is alone
   bool threads() const { return !threads_.empty(); }
-  /// What the others are: "processes", "GPUs".
+  /// What it consists of: "processes", "GPUs".
   const char* members() const { return threads() ? "GPUs" : "processes"; }
-  /// Begins what they help with, if there are any.
-  void call(const std::string& job, const std::vector<std::uint8_t>& along = {}) {
-    if (summons_) summons_->call(job, along);
+  /// Calls the others, if there are any.
+  void call(const std::string& job, const std::vector<std::uint8_t>& details = {}) {
+    if (job_call_) job_call_->call(job, details);
   }
 
  private:
@@ -45,7 +45,7 @@ class Crew {
   std::unique_ptr<Processes> processes_;
   std::vector<std::unique_ptr<Processes>> ends_;  ///< of the threads
   std::list<Worker> threads_;
-  std::unique_ptr<Summons> summons_;
+  std::unique_ptr<JobCall> job_call_;
 };
 
 }  // namespace trivelet::cli

@@ -44,7 +44,7 @@ class FrameStore {
   FrameStore& operator=(const FrameStore&) = delete;
 
   const StreamInfo& stream() const { return stream_; }
-  const io::Company& company() const { return file_.company; }
+  const io::SideStreams& side_streams() const { return file_.side_streams; }
   int most_reduce() const { return most_reduce_; }
   int most_temporal() const { return most_temporal_; }
 

@@ -96,7 +96,7 @@ class Session {
   // ------------------------------------------------------------------------------------------------------- the clock
 
   void open_sound() {
-    if (options_.mute || store_.company().tracks.empty()) return;
+    if (options_.mute || store_.side_streams().tracks.empty()) return;
     const io::MatroskaSource film(options_.input);
     sound_ = Sound::open(options_.input, static_cast<double>(film.clock_offset_us()) * 1e-6);
     if (!sound_) cli::log::warn("'{}': its sound cannot be played here", options_.input);

@@ -193,7 +193,7 @@ void encode_picture(Encoding& encoding, const FileJob& job, int rank) {
 /// Several pictures are dealt out to the processes, and these use the GPUs in turn; one is searched by all together.
 int run_encode(const StillEncodeOptions& o, const Common& common) {
   std::unique_ptr<Processes> all = start_processes("still encode");
-  if (!all) all = std::move(team_of_threads(1).front());
+  if (!all) all = std::move(thread_processes(1).front());
   const int rank = all->rank(), processes = all->size();
   const std::vector<FileJob> jobs = make_file_jobs(o.files, ".tvs");
   const bool together = jobs.size() == 1;

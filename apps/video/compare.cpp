@@ -230,7 +230,7 @@ std::optional<Shorter> compare_parts(Processes& processes, const PartWork& own, 
 std::string job_of(const Options& o) { return fmt::format("{}\n{}\n{}", o.a, o.b, o.frames); }
 
 void help_compare(Processes& processes, const Options& options, const Common& common) {
-  const std::optional<Call> call = wait_for_call(processes);
+  const std::optional<CalledJob> call = wait_for_call(processes);
   if (!call) return;
   do_part(processes, [&](Pace& pace) {
     call->check(job_of(options));
@@ -242,10 +242,11 @@ void help_compare(Processes& processes, const Options& options, const Common& co
 int run(const Options& options, const Common& given_common) {
   Common common = given_common;
   std::string device = "cpu";
-  Crew crew("compare", device, common,
-            [&options](Processes& end, const std::string&, const Common& own) { help_compare(end, options, own); });
-  if (worker_group.helped()) return kExitDone;
-  Processes* const processes = crew.processes();
+  WorkerGroup workers("compare", device, common, [&options](Processes& end, const std::string&, const Common& own) {
+    help_compare(end, options, own);
+  });
+  if (workers.helped()) return kExitDone;
+  Processes* const processes = workers.processes();
   require(!(options.a == "-" && options.b == "-"), ErrorKind::kBadArgument, "standard input cannot be both videos");
   require(!common.overwrite || !options.frames_csv.empty(), ErrorKind::kBadArgument,
           "-y allows to replace the file of --frames-csv, which is missing");
@@ -287,7 +288,7 @@ int run(const Options& options, const Common& given_common) {
     std::optional<Shorter> shorter;
     if (processes && !common_gops(options, common).empty()) {
       pair = {};
-      crew.call(job_of(options));
+      workers.call(job_of(options));
       shorter = compare_parts(*processes, compare_part(options, common, 0, processes->size()), progress, add);
     } else {
       if (processes) log::info("one process compares them alone: others find parts of streams in files only");

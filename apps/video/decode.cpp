@@ -245,10 +245,10 @@ void help_decode(Processes& processes, const Options& options, const Common& com
       gops = gops_in_flight(*open_stream_file(options.input).source, device, most);
     return choose_backend(device, app.typed("--max-memory") ? most.memory : 0, gops);
   });
-  const std::optional<Call> call = wait_for_call(processes);
+  const std::optional<CalledJob> call = wait_for_call(processes);
   if (!call) return;
-  const std::uint8_t sharing = call->along.at(0);
-  const io::SharedOutput output = io::parse_shared_output(call->along.data() + 1, call->along.size() - 1);
+  const std::uint8_t sharing = call->details.at(0);
+  const io::SharedOutput output = io::parse_shared_output(call->details.data() + 1, call->details.size() - 1);
   std::shared_ptr<const Backend> backend;
   const auto prepare = [&] {
     call->check(job_of(options));
@@ -292,13 +292,13 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   Options options = given;
   Common common = given_common;
   expect_gops(options, common);
-  Crew crew("decode", options.device, common,
-            [&given, &app](Processes& end, const std::string& device, const Common& own) {
-              remove_when_first_dies(end, given.output);
-              help_decode(end, given, own, app, device);
-            });
-  if (worker_group.helped()) return kExitDone;
-  Processes* const processes = crew.processes();
+  WorkerGroup workers("decode", options.device, common,
+                      [&given, &app](Processes& end, const std::string& device, const Common& own) {
+                        remove_when_first_dies(end, given.output);
+                        help_decode(end, given, own, app, device);
+                      });
+  if (workers.helped()) return kExitDone;
+  Processes* const processes = workers.processes();
   const DecodingOptions& part = options.part;
   if (volume_in(options.input, common)) {
     refuse_video_parts(options.input, part);
@@ -308,9 +308,11 @@ int run(const Options& given, const Common& given_common, const Command& app) {
             !app.typed("--pix-fmt") && !app.typed("--fill-cfr"),
         ErrorKind::kUnsupported,
         "'" + options.input + "' holds a volume: --format, --pix-fmt, --fill-cfr, --codec and --crf are for videos");
-    const VolumeTeam team{processes, [&] { crew.call(job_of(options), pack_call(Sharing::kVolume, {})); }};
+    const VolumeWorkers volume_workers{processes,
+                                       [&] { workers.call(job_of(options), pack_call(Sharing::kVolume, {})); }};
     return decode_volume_to(options.input, options.output, volume_decoding(part), common,
-                            backend_of_volume(given.device, options.device, options.input, app, common), team);
+                            backend_of_volume(given.device, options.device, options.input, app, common),
+                            volume_workers);
   }
   const DecoderParams params = part_params(options.input, part, common);
   const std::string& kind = options.writer.format.empty() ? options.output : options.writer.format;
@@ -337,7 +339,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   const VideoInfo& info = decoder.output();
   if (options.output == "-" && writing.format.empty())
     writing.format = writing.pixel_format.empty() ? io::pipe_format(info) : "y4m";
-  require(writing.crf < 0 || io::holds_company(options.output, writing.format), ErrorKind::kBadArgument,
+  require(writing.crf < 0 || io::holds_side_streams(options.output, writing.format), ErrorKind::kBadArgument,
           "--crf is for codecs of FFmpeg, and '" + options.output + "' takes samples as they are");
   writing.metadata = decoder.info().metadata;
   if (options.film.only_video) {
@@ -345,11 +347,11 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     writing.metadata.entries.clear();
   }
   if (!is_text) warn_of_output(options, decoder.info(), info);
-  if (io::holds_company(options.output, writing.format)) {
-    writing.company = company_for(options.input, file.company, options.film, range);
+  if (io::holds_side_streams(options.output, writing.format)) {
+    writing.side_streams = side_streams_for(options.input, file.side_streams, options.film, range);
   } else {
     refuse_film_options(options.output, app);
-    io::Company lost = file.company;
+    io::SideStreams lost = file.side_streams;
     lost.chapters = lost.chapters || !writing.metadata.chapters.empty();
     lost.tags = lost.tags || !writing.metadata.entries.empty();
     if (!is_text) warn_of_loss(options.output, lost, options.film);
@@ -361,7 +363,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   const bool nowhere = sharing == Sharing::kInTurns && !part.keep_partial &&
                        (writing.format.empty() ? options.output : writing.format) == "null";
   if (!shared.path.empty() || nowhere) sharing = Sharing::kInParts;
-  if (sharing != Sharing::kAlone) crew.call(job_of(options), pack_call(sharing, shared));
+  if (sharing != Sharing::kAlone) workers.call(job_of(options), pack_call(sharing, shared));
   std::uint64_t frames = 0;
   Clock times(info);
   Gathered gathered;
@@ -416,9 +418,9 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   if (range.has_end() && params.temporal_reduce == 0 && frames < range.count() && !damaged)
     log::warn("--frames {}: the stream ends before", part.frames);
   if (sharing == Sharing::kInParts)
-    log::debug("{} {}, each {} what it decoded", processes->size(), crew.members(), nowhere ? "dropped" : "wrote");
+    log::debug("{} {}, each {} what it decoded", processes->size(), workers.members(), nowhere ? "dropped" : "wrote");
   else if (sharing == Sharing::kInTurns)
-    log::debug("{} {} decoded {} GOPs, one process wrote them", processes->size(), crew.members(),
+    log::debug("{} {} decoded {} GOPs, one process wrote them", processes->size(), workers.members(),
                fmt::join(gathered.gops, " + "));
   else
     log::debug("{:.3f} seconds in all", seconds);

@@ -53,7 +53,7 @@ void check(EncodeJob& job) {
           "--hwaccel cuda is for one GPU and one process; leave it out, or --device at gpu:N");
   if (job.processes) job.options.hwaccel = "none";
   if (options.resume && !job.processes) {
-    job.alone = std::move(team_of_threads(1).front());
+    job.alone = std::move(thread_processes(1).front());
     job.processes = job.alone.get();
   }
   refuse_volume_options(job.app);
@@ -109,18 +109,18 @@ void describe_stream(EncodeJob& job) {
     job.video.frames = 0;  // its header cannot be corrected afterwards
     const bool other_clock = job.app.typed("--fps") && options.film.tracks_from.empty();
     if (!other_clock)
-      job.company = company_for(options.input, input.company(), options.film, job.range);
-    else if (!input.company().empty())
+      job.side_streams = side_streams_for(options.input, input.side_streams(), options.film, job.range);
+    else if (!input.side_streams().empty())
       log::warn("--fps changes how fast the pictures pass: '{}' gets neither sound nor subtitles", options.output);
-    if (job.company.from == options.input) job.company.stream = options.reading.stream;
+    if (job.side_streams.from == options.input) job.side_streams.stream = options.reading.stream;
   } else {
     refuse_film_options(options.output, job.app);
-    io::Company lost = input.company();
+    io::SideStreams lost = input.side_streams();
     lost.chapters = lost.tags = false;  // the stream has places for them
     warn_of_loss(options.output, lost, options.film);
   }
   // In Matroska they are where others look for them. Of parts that are to be joined the first one has them.
-  if (options.film.only_video || job.company.from == options.input || (options.joinable && job.range.first > 0)) {
+  if (options.film.only_video || job.side_streams.from == options.input || (options.joinable && job.range.first > 0)) {
     job.params.metadata.chapters.clear();
     job.params.metadata.entries.clear();
   }
@@ -130,7 +130,7 @@ void describe_stream(EncodeJob& job) {
 
 void open_output(EncodeJob& job) {
   const EncodeOptions& options = job.options;
-  job.sink = open_stream_output(options.output, job.common, job.company);
+  job.sink = open_stream_output(options.output, job.common, job.side_streams);
   require(!options.verify || !job.sink->temporary_path().empty(), ErrorKind::kBadArgument,
           "--verify decodes the finished file again and '" + options.output + "' cannot be read back");
   job.backend = job.starting.get();
@@ -181,18 +181,18 @@ int run(const EncodeOptions& given, const Common& given_common, const Command& a
   EncodeJob job{.given = given, .app = app, .options = given, .common = given_common};
   EncodeOptions& options = job.options;
   if (options.hwaccel == "none") expect_gops(options, job.common, app);
-  Crew crew("encode", options.device, job.common,
-            [&given, &app, name = job.name()](Processes& end, const std::string& device, const Common& own) {
-              help_with_encoding(given, app, name, end, device, own);
-            });
-  if (worker_group.helped()) return kExitDone;
-  job.processes = crew.processes();
-  job.members = crew.members();
-  job.call = [&](const std::vector<std::uint8_t>& along) { crew.call(job.name(), along); };
+  WorkerGroup workers("encode", options.device, job.common,
+                      [&given, &app, name = job.name()](Processes& end, const std::string& device, const Common& own) {
+                        help_with_encoding(given, app, name, end, device, own);
+                      });
+  if (workers.helped()) return kExitDone;
+  job.processes = workers.processes();
+  job.members = workers.members();
+  job.call = [&](const std::vector<std::uint8_t>& details) { workers.call(job.name(), details); };
   if (wants_volume(options.input, typed_volume(options))) {
     if (job.processes) {
       log::info("'{}' is a volume, which one of {} {} encodes alone", options.input, job.processes->size(),
-                crew.members());
+                workers.members());
       if (given.device == "auto") options.device = given.device;
     }
     return run_volume(options, given_common, app);

@@ -99,7 +99,7 @@ struct EncodeJob {
   Processes* processes = nullptr;      ///< null: this one encodes alone
   const char* members = "";            ///< what they are: "processes", "GPUs"
   /// Calls the others, if there are any.
-  std::function<void(const std::vector<std::uint8_t>& along)> call{};
+  std::function<void(const std::vector<std::uint8_t>& details)> call{};
 
   EncoderParams params{};
   FrameRange range{};
@@ -109,7 +109,7 @@ struct EncodeJob {
   Stopwatch clock{};  ///< from the moment on when all is chosen that does not need the input
   std::future<std::shared_ptr<const Backend>> starting{};
   VideoInfo video{};  ///< of the stream
-  io::CompanyOptions company{};
+  io::SideStreamOptions side_streams{};
   std::unique_ptr<io::StreamOutput> sink{};
   std::shared_ptr<const Backend> backend{};  ///< null: the CPU
   std::optional<HeadSink> stream{};          ///< into `sink`

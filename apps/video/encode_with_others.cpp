@@ -16,14 +16,14 @@ namespace trivelet::cli {
 namespace {
 
 /// Has a film decoded by all processes, where it has key frames for them.
-void keep_frames(Share& share, Processes& processes, const EncodeOptions& options, const Common& common) {
+void keep_frames(WorkerSetup& setup, Processes& processes, const EncodeOptions& options, const Common& common) {
   std::unique_ptr<io::FrameReader> reader = io::open_reader(options.input, reader_options(options.reading, common));
   require(reader->stretches() > 1, ErrorKind::kBadStream,
           "'" + options.input + "' has other key frames for each process");
   // More than what is read ahead to find the end of a GOP; then as many frames again that others decode meanwhile.
-  share.kept = std::make_unique<KeptFrames>(processes, std::move(reader),
-                                            4 * static_cast<std::size_t>(share.encoder->header().gop_frames));
-  share.read = [&kept = *share.kept](Gop& gop, std::uint64_t first) { kept.read(gop, first); };
+  setup.kept = std::make_unique<KeptFrames>(processes, std::move(reader),
+                                            4 * static_cast<std::size_t>(setup.encoder->header().gop_frames));
+  setup.read = [&kept = *setup.kept](Gop& gop, std::uint64_t first) { kept.read(gop, first); };
 }
 
 /// How the processes that `mpirun` started get frames. Threads of one process hand them over in memory.
@@ -39,8 +39,9 @@ Reading how_to_read(const EncodeOptions& options, const Common& common, const Pr
 }
 
 /// What one of several processes, but the first, codes with: what the first one found out is in the header.
-Share share_of(const EncodeOptions& options, const Common& common, const Command& app, const StreamHeader& header,
-               Reading reading, Processes& processes, std::shared_future<std::shared_ptr<const Backend>> starting) {
+WorkerSetup worker_setup(const EncodeOptions& options, const Common& common, const Command& app,
+                         const StreamHeader& header, Reading reading, Processes& processes,
+                         std::shared_future<std::shared_ptr<const Backend>> starting) {
   EncoderParams params = typed_params(options, common, app);
   if (header.profile == Profile::kPredictive && params.profile != header.profile)
     choose_prediction(app, options, params);
@@ -51,14 +52,14 @@ Share share_of(const EncodeOptions& options, const Common& common, const Command
   params.spatial_levels = header.spatial_levels;
   params.gop_frames = header.gop_frames;
   params.moved_frames = header.moved;
-  Share share;
-  if (params.profile != Profile::kPredictive) share.backend = starting.get();
-  share.encoder = std::make_unique<PartEncoder>(header.video, params, share.backend.get());
+  WorkerSetup setup;
+  if (params.profile != Profile::kPredictive) setup.backend = starting.get();
+  setup.encoder = std::make_unique<PartEncoder>(header.video, params, setup.backend.get());
   if (reading == Reading::kDirect)
-    share.read = read_from(std::make_shared<VideoInput>(options.input, reader_options(options.reading, common), common,
+    setup.read = read_from(std::make_shared<VideoInput>(options.input, reader_options(options.reading, common), common,
                                                         frame_range(options.frames, options.input)));
-  if (reading == Reading::kKept) keep_frames(share, processes, options, common);
-  return share;
+  if (reading == Reading::kKept) keep_frames(setup, processes, options, common);
+  return setup;
 }
 
 /// What a run is known by that is to be taken up by another one: what it makes, of what.
@@ -77,61 +78,62 @@ std::vector<std::uint8_t> identity_of(const EncodeOptions& options, const std::v
 }
 
 /// What this process, the first one, codes with, and where all GOPs come from.
-void take_part(EncodeJob& job, Share& own, Dealing& dealing) {
+void take_part(EncodeJob& job, WorkerSetup& own, Distribution& distribution) {
   own.backend = job.backend;
   own.encoder = std::make_unique<PartEncoder>(job.video, job.params, job.backend.get());
   job.check_pin(own.encoder->header());
-  dealing.reading = how_to_read(job.options, job.common, *job.processes, *job.input);
-  if (dealing.reading == Reading::kKept) {
+  distribution.reading = how_to_read(job.options, job.common, *job.processes, *job.input);
+  if (distribution.reading == Reading::kKept) {
     keep_frames(own, *job.processes, job.options, job.common);
-    dealing.kept = own.kept.get();
+    distribution.kept = own.kept.get();
   }
-  if (dealing.reading == Reading::kDirect)
+  if (distribution.reading == Reading::kDirect)
     own.read = read_from(std::make_shared<VideoInput>(
         job.options.input, reader_options(job.options.reading, job.common), job.common, job.range));
   if (!job.options.resume) return;
   job.journal = std::make_unique<EncodeJournal>(job.options.output + ".resume");
   job.journal->begin(identity_of(job.options, own.encoder->head()));
-  dealing.journal = job.journal.get();
+  distribution.journal = job.journal.get();
 }
 
-void log_work(const EncodeJob& job, const Share& own, const Dealing& dealing, const Together& all) {
+void log_work(const EncodeJob& job, const WorkerSetup& own, const Distribution& distribution, const EncodeTotals& all) {
   if (all.coded.size() > 1)
     log::debug("{} {} coded {} GOPs", job.processes->size(), job.members, fmt::join(all.coded, " + "));
-  log::debug(
-      "{} {}; {}, {}; the first one took {:.3f} CPU s to find where GOPs end, {:.3f} s to write", job.processes->size(),
-      job.members,
-      dealing.reading == Reading::kDirect ? "each read its own frames"
-      : own.kept ? fmt::format("each frame was decoded once, {} of {}", fmt::join(own.kept->end(), " + "), all.frames)
+  log::debug("{} {}; {}, {}; the first one took {:.3f} CPU s to find where GOPs end, {:.3f} s to write",
+             job.processes->size(), job.members,
+             distribution.reading == Reading::kDirect ? "each read its own frames"
+             : own.kept
+                 ? fmt::format("each frame was decoded once, {} of {}", fmt::join(own.kept->end(), " + "), all.frames)
                  : fmt::format("one read {} frames and sent them", all.frames),
-      all.placed > 0 ? fmt::format("{} were written by who coded them", count_of(all.placed, "GOP")) : "one wrote all",
-      all.finding, all.writing);
+             all.positioned > 0 ? fmt::format("{} were written by who coded them", count_of(all.positioned, "GOP"))
+                                : "one wrote all",
+             all.finding, all.writing);
 }
 
 }  // namespace
 
 void encode_with_others(EncodeJob& job) {
-  Share own;
+  WorkerSetup own;
   Progress progress(job.common, "encode", job.input->info().frames);
-  Dealing dealing{.input = *job.input,
-                  .plain_gops = job.plain_gops(),
-                  .threads = job.common.threads,
-                  .written = [&progress](std::uint64_t frames) { progress.update(frames); }};
-  take_part(job, own, dealing);
+  Distribution distribution{.input = *job.input,
+                            .plain_gops = job.plain_gops(),
+                            .threads = job.common.threads,
+                            .written = [&progress](std::uint64_t frames) { progress.update(frames); }};
+  take_part(job, own, distribution);
   // A journal gets all that is coded; one process alone writes as it comes.
   const bool all_write = !job.journal && job.processes->size() > 1 && job.sink->file() != nullptr;
   const io::SharedOutput shared = all_write ? io::shared_file(*job.sink->file(), false) : io::SharedOutput{};
   if (!shared.path.empty()) {
     own.output = io::SharedFile::open(shared);
-    dealing.skip = [&job](std::uint64_t bytes) { job.stream->skip(bytes); };
+    distribution.skip = [&job](std::uint64_t bytes) { job.stream->skip(bytes); };
   }
-  if (job.call) job.call(pack_call(own.encoder->header(), dealing.reading, shared));
+  if (job.call) job.call(pack_call(own.encoder->header(), distribution.reading, shared));
   if (own.kept) own.kept->start();
-  const Together all = encode_together(*job.processes, own, dealing, *job.stream);
+  const EncodeTotals all = encode_together(*job.processes, own, distribution, *job.stream);
   job.coded = {all.frames, all.bytes};
   if (all.taken > 0) log::info("{} of '{}' were not coded again", count_of(all.taken, "GOP"), job.journal->path());
   progress.finish();
-  log_work(job, own, dealing, all);
+  log_work(job, own, distribution, all);
 }
 
 void help_with_encoding(const EncodeOptions& given, const Command& app, const std::string& name, Processes& processes,
@@ -148,7 +150,7 @@ void help_with_encoding(const EncodeOptions& given, const Command& app, const st
                                         return choose_backend(mine.device, gpu_memory, kFastGops);
                                       }).share();
   help_encode(processes, name, [&](const StreamHeader& header, Reading reading) {
-    return share_of(mine, common, app, header, reading, processes, starting);
+    return worker_setup(mine, common, app, header, reading, processes, starting);
   });
 }
 

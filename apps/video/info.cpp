@@ -155,9 +155,9 @@ void put_warnings(Json& json) {
   json.end_array();
 }
 
-void put_company(Json& json, const io::Company& company) {
+void put_side_streams(Json& json, const io::SideStreams& side_streams) {
   json.begin_array("other_tracks");
-  for (const io::OtherTrack& track : company.tracks) {
+  for (const io::OtherTrack& track : side_streams.tracks) {
     json.begin_object();
     json.member("kind", track.kind);
     json.member("codec", track.codec);
@@ -166,16 +166,16 @@ void put_company(Json& json, const io::Company& company) {
     json.end_object();
   }
   json.end_array();
-  json.member("chapters", company.chapters);
-  json.member("attachments", company.attachments);
+  json.member("chapters", side_streams.chapters);
+  json.member("attachments", side_streams.attachments);
 }
 
-void print_company(const io::Company& company) {
-  for (const io::OtherTrack& track : company.tracks)
+void print_side_streams(const io::SideStreams& side_streams) {
+  for (const io::OtherTrack& track : side_streams.tracks)
     print_row(track.kind, track.codec + (track.language.empty() ? "" : ", " + track.language) +
                               (track.name.empty() ? "" : ", " + track.name));
-  std::string more = company.chapters ? "chapters" : "";
-  if (company.attachments) more += more.empty() ? "attachments" : ", attachments";
+  std::string more = side_streams.chapters ? "chapters" : "";
+  if (side_streams.attachments) more += more.empty() ? "attachments" : ", attachments";
   if (!more.empty()) print_row("also", more);
 }
 
@@ -221,7 +221,7 @@ int info_of_video(const Options& options, const Common& common) {
     json.member("file", options.input);
     json.member("type", "video");
     put_video(json, video, {video.frames, reader->seconds()});
-    put_company(json, reader->company());
+    put_side_streams(json, reader->side_streams());
     json.member("missing_bytes", reader->missing_bytes());
     put_warnings(json);
     json.end_object();
@@ -229,7 +229,7 @@ int info_of_video(const Options& options, const Common& common) {
   } else {
     print_row("file", options.input);
     print_video(video, {video.frames, reader->seconds()});
-    print_company(reader->company());
+    print_side_streams(reader->side_streams());
     if (reader->missing_bytes() > 0)
       print_row("damage", fmt::format("cut short: {} bytes are missing at its end", reader->missing_bytes()));
   }
@@ -341,7 +341,7 @@ void print_metadata(const Metadata& m) {
 }
 
 void print_stream_json(const Options& options, const StreamInfo& stream, const Length& length,
-                       const io::Company& company) {
+                       const io::SideStreams& side_streams) {
   const Decomposition& d = stream.decomposition;
   const Figures f = figures(stream.video, length, stream.file_bytes);
   Json json;
@@ -356,7 +356,7 @@ void print_stream_json(const Options& options, const StreamInfo& stream, const L
   put_known(json, "bits_per_second", f.seconds > 0 && stream.file_bytes > 0,
             8.0 * static_cast<double>(stream.file_bytes) / f.seconds);
   put_video(json, stream.video, length);
-  put_company(json, company);
+  put_side_streams(json, side_streams);
   if (!stream.metadata.empty()) put_metadata(json, stream.metadata);
   json.begin_object("coding");
   json.member("lossless", stream.lossless);
@@ -413,8 +413,8 @@ void print_stream_json(const Options& options, const StreamInfo& stream, const L
   fmt::print("{}", json.text());
 }
 
-void print_stream(const Options& options, const StreamInfo& stream, const Length& length, const io::Company& company,
-                  bool verbose) {
+void print_stream(const Options& options, const StreamInfo& stream, const Length& length,
+                  const io::SideStreams& side_streams, bool verbose) {
   const Decomposition& d = stream.decomposition;
   const Figures f = figures(stream.video, length, stream.file_bytes);
   print_row("file", options.input);
@@ -426,7 +426,7 @@ void print_stream(const Options& options, const StreamInfo& stream, const Length
       print_row(name, value);
   else
     print_video(stream.video, length);
-  print_company(company);
+  print_side_streams(side_streams);
   print_metadata(stream.metadata);
   if (stream.file_bytes > 0) {
     std::string size = fmt::format("{} bytes", stream.file_bytes);
@@ -491,8 +491,8 @@ int run(const Options& options, const Common& common) {
   if (const auto volume = volume_in(stream))
     for (const std::string& remark : volume->remarks) log::warn("'{}': {}", options.input, in_options(remark));
   const Length length = length_of(*file.source, stream);
-  options.json ? print_stream_json(options, stream, length, file.company)
-               : print_stream(options, stream, length, file.company, common.verbose);
+  options.json ? print_stream_json(options, stream, length, file.side_streams)
+               : print_stream(options, stream, length, file.side_streams, common.verbose);
   return kExitDone;
 }
 

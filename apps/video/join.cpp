@@ -26,10 +26,10 @@ struct Part {
 };
 
 /// Sound and so on of all files, each in the time of its own frames.
-io::CompanyOptions company_of(const std::vector<Part>& parts, const std::vector<JoinInput>& inputs,
-                              const FilmOptions& film, const Limits& limits) {
-  if (film.only_video || !film.tracks_from.empty()) return company_for("-", {}, film, {});
-  io::CompanyOptions taken;
+io::SideStreamOptions side_streams_of(const std::vector<Part>& parts, const std::vector<JoinInput>& inputs,
+                                      const FilmOptions& film, const Limits& limits) {
+  if (film.only_video || !film.tracks_from.empty()) return side_streams_for("-", {}, film, {});
+  io::SideStreamOptions taken;
   const JoinPlaces places = join_places(inputs, limits);
   const auto microseconds = [&](std::int64_t pts) {
     return std::llround(static_cast<double>(pts) * places.time_base.value() * 1e6);
@@ -41,7 +41,7 @@ io::CompanyOptions company_of(const std::vector<Part>& parts, const std::vector<
     // What a part has behind its last frame gives way to the next part.
     if (!taken.parts.empty() && taken.parts.back().end_us == INT64_MAX)
       taken.parts.back().end_us = microseconds(place.begin_pts);
-    const io::CompanyOptions own = company_for(parts[i].name, parts[i].file.company, film, {});
+    const io::SideStreamOptions own = side_streams_for(parts[i].name, parts[i].file.side_streams, film, {});
     if (!own.from.empty()) {
       taken.parts.push_back({own.from, own.clock_offset_us, microseconds(place.shift_pts)});
       if (begun) taken.parts.back().begin_us = microseconds(place.begin_pts);
@@ -63,23 +63,23 @@ io::CompanyOptions company_of(const std::vector<Part>& parts, const std::vector<
 
 int run(const Options& options, const Common& common, const Command& app) {
   std::vector<Part> parts;
-  io::Company lost;
+  io::SideStreams lost;
   std::vector<JoinInput> inputs;
   for (const std::string& input : options.inputs) {
     check_output(input, options.output, true);
     require_tvl_file(input);
     parts.push_back({input, open_stream_file(input)});
-    if (lost.empty()) lost = parts.back().file.company;
+    if (lost.empty()) lost = parts.back().file.side_streams;
     inputs.push_back({input, parts.back().file.source.get()});
   }
-  io::CompanyOptions company;
+  io::SideStreamOptions side_streams;
   if (is_matroska_name(options.output)) {
-    company = company_of(parts, inputs, options.film, limits(common));
+    side_streams = side_streams_of(parts, inputs, options.film, limits(common));
   } else {
     refuse_film_options(options.output, app);
     warn_of_loss(options.output, lost, options.film);
   }
-  const auto sink = open_stream_output(options.output, common, company);
+  const auto sink = open_stream_output(options.output, common, side_streams);
   const std::unique_ptr<ReadBack> again = read_back_of(*sink);
   const JoinResult result = join(inputs, *sink, limits(common), again.get());
   sink->commit();

@@ -53,7 +53,7 @@ int run_mux(const Options& options, const Common& common) {
   const StreamFile file = open_stream_file(options.input);
   require_whole(file, options.input, limits(common));
   const auto output =
-      open_stream_output(options.output, common, company_for(options.input, file.company, options.film, {}));
+      open_stream_output(options.output, common, side_streams_for(options.input, file.side_streams, options.film, {}));
   const std::uint64_t bytes = copy(file, *output);
   warn_of_remarks(options.output, output->remarks());
   log::info("{} bytes of pictures", bytes);

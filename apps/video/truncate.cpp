@@ -48,7 +48,7 @@ int run(const std::string& command, const Options& options, const Common& common
     (void)wait_for_call(*processes);
     return kExitDone;
   }
-  const Summons others(processes.get());
+  const JobCall others(processes.get());
   check_output(options.input, options.output, true);
   RewriteParams params;
   if (!options.size.empty()) {
@@ -70,7 +70,7 @@ int run(const std::string& command, const Options& options, const Common& common
   require_tvl_file(options.input);
   const StreamFile file = open_stream_file(options.input);
   ByteSource& source = *file.source;
-  io::CompanyOptions company;
+  io::SideStreamOptions side_streams;
   if (is_matroska_name(options.output)) {
     FrameRange kept = range;
     if (range.has_end()) {
@@ -78,12 +78,12 @@ int run(const std::string& command, const Options& options, const Common& common
       if (frames > 0 && range.end >= frames) kept.end = FrameRange().end;
       source.seek(0);
     }
-    company = company_for(options.input, file.company, options.film, kept);
+    side_streams = side_streams_for(options.input, file.side_streams, options.film, kept);
   } else {
     refuse_film_options(options.output, app);
-    warn_of_loss(options.output, file.company, options.film);
+    warn_of_loss(options.output, file.side_streams, options.film);
   }
-  const auto sink = open_stream_output(options.output, common, company);
+  const auto sink = open_stream_output(options.output, common, side_streams);
   const std::unique_ptr<ReadBack> again = read_back_of(*sink);
   const RewriteResult result = rewrite(source, params, *sink, again.get());
   sink->commit();

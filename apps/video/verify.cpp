@@ -205,9 +205,9 @@ enum class Wanted : std::uint8_t { kVideo, kVolume };
 
 /// In all processes but the first.
 void help_verify(Processes& processes, const Options& options, const Common& common, const std::string& device) {
-  const std::optional<Call> call = wait_for_call(processes);
+  const std::optional<CalledJob> call = wait_for_call(processes);
   if (!call) return;
-  if (static_cast<Wanted>(call->along.at(0)) == Wanted::kVolume) {
+  if (static_cast<Wanted>(call->details.at(0)) == Wanted::kVolume) {
     help_decode_volume(processes, options.input, {}, common, [&] {
       call->check(job_of(options));
       return backend_of_volume(options, device, common);
@@ -225,11 +225,11 @@ void help_verify(Processes& processes, const Options& options, const Common& com
 int run(const Options& given, const Common& given_common, const Command& app) {
   Options options = given;
   Common common = given_common;
-  Crew crew("verify", options.device, common, [&given](Processes& end, const std::string& device, const Common& own) {
-    help_verify(end, given, own, device);
-  });
-  if (worker_group.helped()) return kExitDone;
-  Processes* const processes = crew.processes();
+  WorkerGroup workers(
+      "verify", options.device, common,
+      [&given](Processes& end, const std::string& device, const Common& own) { help_verify(end, given, own, device); });
+  if (workers.helped()) return kExitDone;
+  Processes* const processes = workers.processes();
   for (const char* option : {"--size", "--pix-fmt", "--fps", "--format", "--series"})
     require(!app.typed(option) || !options.against.empty(), ErrorKind::kBadArgument,
             std::string(option) + " describes the file of --against, which is missing");
@@ -240,7 +240,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
         {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside,
          options.series},
         common, backend_of_volume(given, options.device, common),
-        {processes, [&] { crew.call(job_of(options), {static_cast<std::uint8_t>(Wanted::kVolume)}); }});
+        {processes, [&] { workers.call(job_of(options), {static_cast<std::uint8_t>(Wanted::kVolume)}); }});
   }
   const DecoderParams params = decoder_params(common);
   const StreamFile file = open_stream_file(options.input);
@@ -260,7 +260,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   {
     Progress progress(common, "verify", info.frames);
     if (together) {
-      crew.call(job_of(options), {static_cast<std::uint8_t>(Wanted::kVideo)});
+      workers.call(job_of(options), {static_cast<std::uint8_t>(Wanted::kVideo)});
       checked = check_parts(*processes, check_part(options, common, backend, 0, processes->size()), *file.source,
                             progress, error);
     } else {

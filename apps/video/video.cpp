@@ -66,7 +66,7 @@ class TvlReader final : public io::FrameReader {
   }
 
   const VideoInfo& info() const override { return decoder_.output(); }
-  io::Company company() const override { return file_.company; }
+  io::SideStreams side_streams() const override { return file_.side_streams; }
   Metadata metadata() const override { return decoder_.info().metadata; }
 
   bool read(Gop& gop, int index) override {
@@ -145,11 +145,11 @@ VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options
     require(!range.has_times(), ErrorKind::kInternal, "times are numbers of frames where a stream is read");
     reader_ = naming(path, [&] { return std::make_unique<TvlReader>(path, common, range); });
     info_ = reader_->info();
-    company_ = reader_->company();
+    side_streams_ = reader_->side_streams();
   } else {
     reader_ = io::open_reader(path, options);
     info_ = reader_->info();
-    company_ = reader_->company();
+    side_streams_ = reader_->side_streams();
     std::uint64_t first = range.first;
     if (range.first_seconds) {
       first = reader_->skip_before(*range.first_seconds);
@@ -288,18 +288,18 @@ StreamFile open_stream_file(const std::string& path) {
   if (path == "-" && fstat(STDIN_FILENO, &status) == 0 && S_ISFIFO(status.st_mode) &&
       piped_stream() == Piped::kMatroska) {
     auto pipe = std::make_unique<io::MatroskaPipe>(path);
-    io::Company company = pipe->company();
-    return {std::move(pipe), std::move(company)};
+    io::SideStreams side_streams = pipe->side_streams();
+    return {std::move(pipe), std::move(side_streams)};
   }
   if (!io::holds_stream(path)) return {std::make_unique<FileSource>(path)};
   auto matroska = std::make_unique<io::MatroskaSource>(path);
-  io::Company company = matroska->company();
-  return {std::move(matroska), std::move(company)};
+  io::SideStreams side_streams = matroska->side_streams();
+  return {std::move(matroska), std::move(side_streams)};
 }
 
-io::CompanyOptions company_for(const std::string& input, const io::Company& company, const FilmOptions& options,
-                               const FrameRange& frames) {
-  io::CompanyOptions taken;
+io::SideStreamOptions side_streams_for(const std::string& input, const io::SideStreams& side_streams,
+                                       const FilmOptions& options, const FrameRange& frames) {
+  io::SideStreamOptions taken;
   if (options.only_video) return taken;
   taken.sound = options.audio != "none";
   if (options.audio == "opus" || options.audio == "flac") taken.sound_codec = options.audio;
@@ -307,10 +307,10 @@ io::CompanyOptions company_for(const std::string& input, const io::Company& comp
   taken.after_first_frame = frames.first > 0 || frames.first_seconds.value_or(0) > 0;
   taken.before_last_frame = frames.has_end() || frames.end_seconds;
   taken.from = options.tracks_from;
-  if (taken.from.empty() && input == "-" && !company.empty())
+  if (taken.from.empty() && input == "-" && !side_streams.empty())
     log::warn("{} of standard input are left out, for a pipe is read but once; --tracks-from FILE takes them of a file",
-              io::to_string(company));
-  if (taken.from.empty() && input != "-" && (!company.empty() || io::holds_stream(input))) taken.from = input;
+              io::to_string(side_streams));
+  if (taken.from.empty() && input != "-" && (!side_streams.empty() || io::holds_stream(input))) taken.from = input;
   if (!taken.from.empty() && io::holds_stream(taken.from))
     taken.clock_offset_us = io::MatroskaSource(taken.from).clock_offset_us();
   return taken;
@@ -341,9 +341,9 @@ void require_stream_name(const std::string& output) {
 bool is_matroska_name(const std::string& output) { return std::filesystem::path(output).extension() == ".mkv"; }
 
 std::unique_ptr<io::StreamOutput> open_stream_output(const std::string& output, const Common& common,
-                                                     const io::CompanyOptions& company) {
+                                                     const io::SideStreamOptions& side_streams) {
   require_stream_name(output);
-  if (is_matroska_name(output)) return io::make_matroska_output(output, common.overwrite, company);
+  if (is_matroska_name(output)) return io::make_matroska_output(output, common.overwrite, side_streams);
   return std::make_unique<PlainOutput>(output, common.overwrite);
 }
 
@@ -352,7 +352,7 @@ std::unique_ptr<ReadBack> read_back_of(io::StreamOutput& output) {
   return file ? FileReadBack::of(*file) : nullptr;
 }
 
-void warn_of_loss(const std::string& output, const io::Company& input, const FilmOptions& options) {
+void warn_of_loss(const std::string& output, const io::SideStreams& input, const FilmOptions& options) {
   if (!input.empty() && !options.only_video)
     log::warn("'{}' holds pictures only: {} of the input are left out; .mkv holds them", output, io::to_string(input));
 }

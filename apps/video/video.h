@@ -50,7 +50,7 @@ class VideoInput {
   /// Of the selected frames; `frames` is 0 when the count is not known.
   const VideoInfo& info() const { return info_; }
   bool is_tvl() const { return is_tvl_; }
-  const io::Company& company() const { return company_; }
+  const io::SideStreams& side_streams() const { return side_streams_; }
   /// Whether a GPU decodes it.
   bool on_device() const { return reader_->on_device(); }
   Metadata metadata() const { return reader_->metadata(); }
@@ -76,7 +76,7 @@ class VideoInput {
   std::string path_;
   std::unique_ptr<io::FrameReader> reader_;
   VideoInfo info_;
-  io::Company company_;
+  io::SideStreams side_streams_;
   std::uint64_t left_;               ///< frames that may still be read
   std::optional<double> end_ticks_;  ///< frames that begin then or later are not read
   int passed_ = 0;                   ///< of those the last ones that were read all the same
@@ -107,7 +107,7 @@ void add_film_options(Command& app, FilmOptions& options);
 /// A stream to read, from a file of its own, a pipe or Matroska, and what else is there.
 struct StreamFile {
   std::unique_ptr<ByteSource> source;
-  io::Company company{};
+  io::SideStreams side_streams{};
 };
 StreamFile open_stream_file(const std::string& path);
 
@@ -117,11 +117,11 @@ FrameRange frame_range(const std::string& text, const std::string& input);
 /// The head of a GOP's packet, with the times of its frames. Throws BadStream.
 GopHeader read_gop_header(StreamInput& in, const StreamHeader& stream, const GopInfo& gop);
 
-/// What to take over for an output that can hold it: of `input`, which has `company`, unless --tracks-from names
+/// What to take over for an output that can hold it: of `input`, which has `side_streams`, unless --tracks-from names
 /// another file. Of `frames` only what is heard and read meanwhile, and where an end is open, what lies before or
 /// behind it.
-io::CompanyOptions company_for(const std::string& input, const io::Company& company, const FilmOptions& options,
-                               const FrameRange& frames);
+io::SideStreamOptions side_streams_for(const std::string& input, const io::SideStreams& side_streams,
+                                       const FilmOptions& options, const FrameRange& frames);
 /// Options that an output of pictures alone cannot obey.
 void refuse_film_options(const std::string& output, const Command& app);
 
@@ -132,11 +132,11 @@ void require_stream_name(const std::string& output);
 /// Where a stream goes: a file of its own, or Matroska if `output` ends in .mkv.
 bool is_matroska_name(const std::string& output);
 std::unique_ptr<io::StreamOutput> open_stream_output(const std::string& output, const Common& common,
-                                                     const io::CompanyOptions& company);
+                                                     const io::SideStreamOptions& side_streams);
 /// A way back to what is written to it; null where there is none.
 std::unique_ptr<ReadBack> read_back_of(io::StreamOutput& output);
 /// Says, once, what `output` lacks of what the input has.
-void warn_of_loss(const std::string& output, const io::Company& input, const FilmOptions& options);
+void warn_of_loss(const std::string& output, const io::SideStreams& input, const FilmOptions& options);
 void warn_of_remarks(const std::string& output, const std::vector<std::string>& remarks);
 
 /// What of a stream to decode, as it is typed.

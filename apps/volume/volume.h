@@ -99,7 +99,7 @@ struct VolumeCoding {
 int encode_volume_to(const std::string& input, const std::string& output, const VolumeTyped& typed,
                      const VolumeCoding& coding, const Common& common);
 /// Who decodes it, where that are several.
-struct VolumeTeam {
+struct VolumeWorkers {
   Processes* processes = nullptr;
   std::function<void()> call;  ///< the others, to help_decode_volume()
 };
@@ -107,10 +107,10 @@ struct VolumeTeam {
 void help_decode_volume(Processes& processes, const std::string& input, const VolumeDecoding& decoding,
                         const Common& common, const std::function<std::shared_ptr<const Backend>()>& prepare);
 int decode_volume_to(const std::string& input, const std::string& output, const VolumeDecoding& decoding,
-                     const Common& common, std::shared_ptr<const Backend> backend, const VolumeTeam& team = {});
-/// The others of `team` decode pieces, as by help_decode_volume(); this process compares.
+                     const Common& common, std::shared_ptr<const Backend> backend, const VolumeWorkers& workers = {});
+/// The others of `workers` decode pieces, as by help_decode_volume(); this process compares.
 int verify_volume(const std::string& input, const std::string& against, const VolumeTyped& typed, const Common& common,
-                  std::shared_ptr<const Backend> backend, const VolumeTeam& team = {});
+                  std::shared_ptr<const Backend> backend, const VolumeWorkers& workers = {});
 
 /// What `info` says about a volume: names and values. `coded`: of a stream, else null. `show_private` adds the texts of
 /// its header, which may name the patient.

@@ -75,7 +75,7 @@ class OpenVolume {
 class StreamVolume final : public VolumeSource {
  public:
   StreamVolume(const std::string& path, const VolumeDecoding& decoding, const Common& common,
-               std::shared_ptr<const Backend> backend, const VolumeTeam& team = {})
+               std::shared_ptr<const Backend> backend, const VolumeWorkers& workers = {})
       : source_(path), backend_(std::move(backend)) {
     const VolumeDecoderParams params = volume_decoder_params(decoding, path, common);
     try {
@@ -87,15 +87,15 @@ class StreamVolume final : public VolumeSource {
     info_ = in_stream_.info;
     static_cast<VolumeDescription&>(info_) = decoder_->output();
     place();
-    if (!team.processes) return;
+    if (!workers.processes) return;
     std::vector<VolumePiece> pieces = volume_pieces(*decoder_, params);
     if (pieces.size() < 2) {
       log::info("one process decodes '{}' alone: it has no parts for others", path);
       return;
     }
-    team.call();
+    workers.call();
     gathered_ =
-        std::make_unique<GatheredSlices>(*team.processes, std::move(pieces), params, OpenVolume(path, backend_));
+        std::make_unique<GatheredSlices>(*workers.processes, std::move(pieces), params, OpenVolume(path, backend_));
   }
 
   const io::VolumeInfo& info() const override { return info_; }
@@ -180,9 +180,9 @@ void help_decode_volume(Processes& processes, const std::string& input, const Vo
 }
 
 int decode_volume_to(const std::string& input, const std::string& output, const VolumeDecoding& decoding,
-                     const Common& common, std::shared_ptr<const Backend> backend, const VolumeTeam& team) {
+                     const Common& common, std::shared_ptr<const Backend> backend, const VolumeWorkers& workers) {
   const Stopwatch clock;
-  StreamVolume volume(input, decoding, common, std::move(backend), team);
+  StreamVolume volume(input, decoding, common, std::move(backend), workers);
   warn_of_lost_index(input, volume.stream().index_damage);
   const io::VolumeInfo& info = volume.info();
   const bool lossy = !volume.in_stream().coded.exact() || decoding.max_layers > 0 || decoding.max_planes > 0;
@@ -243,11 +243,11 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
 }
 
 int verify_volume(const std::string& input, const std::string& against, const VolumeTyped& typed, const Common& common,
-                  std::shared_ptr<const Backend> backend, const VolumeTeam& team) {
+                  std::shared_ptr<const Backend> backend, const VolumeWorkers& workers) {
   FileSource source(input);
   const std::vector<std::string> damage = check_boxes(source);
   for (const std::string& line : damage) fmt::print("{}: {}\n", input, log::printable(line));
-  StreamVolume volume(input, {}, common, std::move(backend), team);
+  StreamVolume volume(input, {}, common, std::move(backend), workers);
   const VolumeStreamInfo& coded = volume.in_stream().coded;
   const io::VolumeInfo& info = volume.info();
   std::unique_ptr<io::VolumeReader> original;

@@ -438,8 +438,8 @@ class MatroskaSource::Parser {
 
  private:
   void part(const Element& e) {
-    if (e.id == id::kChapters) source_.company_.chapters = true;
-    if (e.id == id::kAttachments) source_.company_.attachments = true;
+    if (e.id == id::kChapters) source_.side_streams_.chapters = true;
+    if (e.id == id::kAttachments) source_.side_streams_.attachments = true;
     if (e.id == id::kTracks && !track_) tracks(e);
     if (e.id == id::kInfo)
       for (std::uint64_t at = e.begin; at < e.end;) {
@@ -454,7 +454,7 @@ class MatroskaSource::Parser {
   void tracks(const Element& e) {
     for (Track& track : parse_tracks(elements_, e)) {
       if (track_ || !track.is_ours()) {
-        source_.company_.tracks.push_back(track.shown);
+        source_.side_streams_.tracks.push_back(track.shown);
         continue;
       }
       require(!track.encoded, ErrorKind::kUnsupported,
@@ -631,8 +631,8 @@ bool MatroskaPipe::next_packet() {
         tracks(e->end - e->begin);
         if (!head_.empty()) return true;
       }
-      if (e->id == id::kChapters) company_.chapters = true;
-      if (e->id == id::kAttachments) company_.attachments = true;
+      if (e->id == id::kChapters) side_streams_.chapters = true;
+      if (e->id == id::kAttachments) side_streams_.attachments = true;
     }
     if (e->end > file_.position()) file_.skip(e->end - file_.position());
   }
@@ -671,7 +671,7 @@ void MatroskaPipe::tracks(std::uint64_t length) {
   const std::uint64_t missing = length - data.size();
   for (Track& track : parse_tracks(elements, {id::kTracks, 0, data.size(), false, missing > 0, missing})) {
     if (track_ != 0 || !track.is_ours()) {
-      company_.tracks.push_back(track.shown);
+      side_streams_.tracks.push_back(track.shown);
       continue;
     }
     require(!track.encoded, ErrorKind::kUnsupported,
@@ -765,10 +765,10 @@ std::int64_t MatroskaSource::clock_offset_us() const {
 }
 
 std::unique_ptr<StreamOutput> make_matroska_output(const std::string& path, bool overwrite,
-                                                   const CompanyOptions& company) {
+                                                   const SideStreamOptions& side_streams) {
   const FfmpegAdapter* ffmpeg = ffmpeg_adapter(path);
   require(ffmpeg != nullptr, ErrorKind::kUnsupported, path + ": this build has no FFmpeg, which writes Matroska");
-  return ffmpeg->make_matroska_output(path, overwrite, company);
+  return ffmpeg->make_matroska_output(path, overwrite, side_streams);
 }
 
 }  // namespace trivelet::io

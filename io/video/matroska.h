@@ -50,7 +50,7 @@ class MatroskaSource final : public ByteSource {
   /// What to add to times of the file to come to those of the frames in the stream, in microseconds. Muxers shift all
   /// tracks together, of which the frames know nothing.
   std::int64_t clock_offset_us() const;
-  const Company& company() const { return company_; }
+  const SideStreams& side_streams() const { return side_streams_; }
 
   /// Where bytes of the stream are in the file; those before the first GOP are where its tracks are described.
   std::vector<ByteRange> places(std::uint64_t begin, std::uint64_t bytes) const;
@@ -73,7 +73,7 @@ class MatroskaSource final : public ByteSource {
   std::vector<ByteRange> structure_;
   std::int64_t first_block_ns_ = 0;
   std::uint64_t tick_ns_ = 1'000'000;
-  Company company_;
+  SideStreams side_streams_;
   std::uint64_t size_ = 0;
   std::uint64_t position_ = 0;
 };
@@ -90,7 +90,7 @@ class MatroskaPipe final : public ByteSource {
   void seek(std::uint64_t position) override;
   std::uint64_t size() const override { return 0; }
   /// What was there until now.
-  const Company& company() const { return company_; }
+  const SideStreams& side_streams() const { return side_streams_; }
 
  private:
   class State;
@@ -106,7 +106,7 @@ class MatroskaPipe final : public ByteSource {
   std::size_t head_read_ = 0;
   std::uint64_t track_ = 0;  ///< its number; 0: not yet seen
   std::uint64_t left_ = 0;   ///< of the packet that is being read
-  Company company_;
+  SideStreams side_streams_;
 };
 
 /// Where a stream is written to.
@@ -126,6 +126,6 @@ class StreamOutput : public ByteSink {
 
 /// Writes a stream into Matroska. Its header must not promise a number of frames that it does not have.
 std::unique_ptr<StreamOutput> make_matroska_output(const std::string& path, bool overwrite,
-                                                   const CompanyOptions& company);
+                                                   const SideStreamOptions& side_streams);
 
 }  // namespace trivelet::io

@@ -168,7 +168,7 @@ class PicturesWriter final : public FrameWriter {
   PicturesWriter(const NumberedName& names, const VideoInfo& info, const WriterOptions& options)
       : names_(names), info_(info), options_(options), pool_(options.threads) {
     options_.threads = 1;
-    options_.company = {};
+    options_.side_streams = {};
     for (std::uint64_t n = 1; n <= info.frames && !options.overwrite; ++n)
       require(::access(names.name(n).c_str(), F_OK) != 0, ErrorKind::kBadArgument,
               names.name(n) + " exists and is not to be overwritten");

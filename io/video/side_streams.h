@@ -14,7 +14,7 @@ struct OtherTrack {
   std::string name;
 };
 
-struct Company {
+struct SideStreams {
   std::vector<OtherTrack> tracks;
   bool chapters = false;
   bool attachments = false;
@@ -23,19 +23,19 @@ struct Company {
   bool empty() const { return tracks.empty() && !chapters && !attachments && !tags; }
 };
 /// "sound (aac), subtitles (subrip), chapters"; "" when there is nothing.
-std::string to_string(const Company& company);
+std::string to_string(const SideStreams& side_streams);
 
 /// A file whose tracks go on where those of another one end.
-struct CompanyPart {
+struct SideStreamPart {
   std::string from;
-  std::int64_t clock_offset_us = 0;   ///< added to its times, as CompanyOptions has it, and
+  std::int64_t clock_offset_us = 0;   ///< added to its times, as SideStreamOptions has it, and
   std::int64_t shift_us = 0;          ///< this, by which its pictures are shifted, too
   std::int64_t begin_us = INT64_MIN;  ///< what ends before, or
   std::int64_t end_us = INT64_MAX;    ///< begins then or later in the output, is left out
 };
 
 /// What to take over from another file, beside its video.
-struct CompanyOptions {
+struct SideStreamOptions {
   std::string from{};                ///< the file; "" = nothing
   std::int64_t clock_offset_us = 0;  ///< added to its times
   std::string stream{};              ///< its video, in FFmpeg's words ("v:1", "3"); "" = the best
@@ -46,7 +46,7 @@ struct CompanyOptions {
   bool before_last_frame = false;  ///< leave out what comes after it
   /// If not empty, `from` and `clock_offset_us` are those of the first of these, and the others have the same tracks,
   /// as far as they have any.
-  std::vector<CompanyPart> parts{};
+  std::vector<SideStreamPart> parts{};
 };
 
 }  // namespace trivelet::io

@@ -280,12 +280,12 @@ std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInf
   return known->open(path, info, options);
 }
 
-bool holds_company(const std::string& path, const std::string& format) {
+bool holds_side_streams(const std::string& path, const std::string& format) {
   return known_format(path, format) == nullptr && !writes_picture(path, format);
 }
 
 bool holds_times(const std::string& path, const std::string& format) {
-  return holds_company(path, format) && (format.empty() ? extension_of(path) : format) != "avi";
+  return holds_side_streams(path, format) && (format.empty() ? extension_of(path) : format) != "avi";
 }
 
 bool holds_rotation(const std::string& path, const std::string& format) {
@@ -300,13 +300,13 @@ PixelFormat samples_of(const std::string& pixel_format) {
 
 std::string pipe_format(const VideoInfo& info) { return y4m_holds(info) ? "y4m" : "matroska"; }
 
-std::string to_string(const Company& company) {
+std::string to_string(const SideStreams& side_streams) {
   std::string text;
   const auto add = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
-  for (const OtherTrack& track : company.tracks) add(track.kind + " (" + track.codec + ")");
-  if (company.chapters) add("chapters");
-  if (company.attachments) add("attachments");
-  if (company.tags) add("tags");
+  for (const OtherTrack& track : side_streams.tracks) add(track.kind + " (" + track.codec + ")");
+  if (side_streams.chapters) add("chapters");
+  if (side_streams.attachments) add("attachments");
+  if (side_streams.tags) add("tags");
   return text;
 }
 

@@ -66,7 +66,7 @@ class FrameReader {
   /// How long it lasts, where the input says so; 0 = not known.
   virtual double seconds() const { return 0; }
   /// What else is in the input.
-  virtual Company company() const { return {}; }
+  virtual SideStreams side_streams() const { return {}; }
   /// Whether a GPU decodes it.
   virtual bool on_device() const { return false; }
 };
@@ -132,8 +132,8 @@ struct WriterOptions {
   /// Write frames at the frame rate, each as often as it lasts, so that formats without times last as long as the
   /// video.
   bool constant_rate = false;
-  Metadata metadata{};       ///< FFmpeg only, and only what is said of HDR
-  CompanyOptions company{};  ///< FFmpeg only; other formats hold nothing but pictures
+  Metadata metadata{};               ///< FFmpeg only, and only what is said of HDR
+  SideStreamOptions side_streams{};  ///< FFmpeg only; other formats hold nothing but pictures
 };
 
 /// Opens a destination for frames of `info`. `path` may be "-", "null" and "md5" (also as `format`; md5 with a file
@@ -152,7 +152,7 @@ std::string pipe_format(const VideoInfo& info);
 bool holds_times(const std::string& path, const std::string& format);
 bool holds_rotation(const std::string& path, const std::string& format);
 /// Whether files of the format can hold more than pictures, as far as its name or extension tells.
-bool holds_company(const std::string& path, const std::string& format);
+bool holds_side_streams(const std::string& path, const std::string& format);
 
 /// Extensions and formats this build can write, for messages and --help.
 std::string supported_writers();

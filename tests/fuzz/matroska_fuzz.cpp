@@ -1,6 +1,6 @@
-// The stream in a Matroska file: the bytes are the file, behind an option byte. Every outcome but a stream or an Error of a
-// damaged or unsupported file is a finding. What is found is never longer than the file, is the same read at once, in
-// pieces, backwards and in order as from a pipe, and is taken or refused as a stream like any other.
+// The stream in a Matroska file: the bytes are the file, behind an option byte. Every outcome but a stream or an Error
+// of a damaged or unsupported file is a finding. What is found is never longer than the file, is the same read at once,
+// in pieces, backwards and in order as from a pipe, and is taken or refused as a stream like any other.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ std::optional<std::vector<std::byte>> read_file(const std::string& path, std::si
     io::MatroskaSource source(path);
     must(source.size() <= file_size);
     (void)source.clock_offset_us();
-    must(io::to_string(source.company()).size() < 1000 * file_size);
+    must(io::to_string(source.side_streams()).size() < 1000 * file_size);
     std::vector<std::byte> whole(static_cast<std::size_t>(source.size()));
     must(source.read(whole.data(), whole.size()) == whole.size());
     std::byte more;

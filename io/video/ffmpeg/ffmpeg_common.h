@@ -111,7 +111,7 @@ bool ffmpeg_writes_picture(const std::string& path, const std::string& muxer);
 bool ffmpeg_output_holds(const std::string& path, const VideoInfo& info, const std::string& muxer,
                          const WriterOptions& options);
 std::unique_ptr<StreamOutput> make_ffmpeg_matroska_output(const std::string& path, bool overwrite,
-                                                          const CompanyOptions& company);
+                                                          const SideStreamOptions& side_streams);
 
 inline AVRational to_av(Rational r) { return {r.num, r.den}; }
 inline Rational from_av(AVRational r) { return {r.num, r.den}; }

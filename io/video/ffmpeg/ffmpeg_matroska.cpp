@@ -1,5 +1,5 @@
-// Writes a stream into Matroska: a packet per GOP, with the company of another file. What the track looks like is said
-// in matroska.h. The stream is cut into boxes as it arrives, and their times are in the headers of the GOPs.
+// Writes a stream into Matroska: a packet per GOP, with the side streams of another file. What the track looks like is
+// said in matroska.h. The stream is cut into boxes as it arrives, and their times are in the headers of the GOPs.
 #include <climits>
 #include <cmath>
 #include <cstring>
@@ -12,8 +12,8 @@
 #include "codec/format/stream_layout.h"
 #include "io/video/ffmpeg/ffmpeg_bytes.h"
 #include "io/video/ffmpeg/ffmpeg_common.h"
-#include "io/video/ffmpeg/ffmpeg_side_streams.h"
 #include "io/video/ffmpeg/ffmpeg_fields.h"
+#include "io/video/ffmpeg/ffmpeg_side_streams.h"
 #include "io/video/matroska.h"
 
 namespace trivelet::io {
@@ -22,10 +22,10 @@ namespace {
 
 class MatroskaOutput final : public StreamOutput {
  public:
-  MatroskaOutput(const std::string& path, bool overwrite, const CompanyOptions& company)
+  MatroskaOutput(const std::string& path, bool overwrite, const SideStreamOptions& side_streams)
       : name_(path), file_(path, overwrite) {
-    if (!company.from.empty()) company_.emplace(company);
-    joins_ = !company.parts.empty();
+    if (!side_streams.from.empty()) side_streams_.emplace(side_streams);
+    joins_ = !side_streams.parts.empty();
   }
 
   void write(const void* data, std::size_t size) override {
@@ -58,7 +58,7 @@ class MatroskaOutput final : public StreamOutput {
 
   const std::string& temporary_path() const override { return file_.temporary_path(); }
   std::vector<std::string> remarks() const override {
-    std::vector<std::string> all = company_ ? company_->remarks() : std::vector<std::string>();
+    std::vector<std::string> all = side_streams_ ? side_streams_->remarks() : std::vector<std::string>();
     if (!lost_.empty()) all.push_back(lost_);
     return all;
   }
@@ -121,9 +121,9 @@ class MatroskaOutput final : public StreamOutput {
     const GopHeader gop = parse_gop_header(header_, buffer_.data() + kBoxHeaderBytes, bytes);
     const std::int64_t first = microseconds(gop.times.front().pts);
     end_us_ = microseconds(gop.times.back().pts) + microseconds(gop.times.back().duration);
-    if (company_) {
-      if (!begun_) company_->begin(first);
-      company_->write_until(first);
+    if (side_streams_) {
+      if (!begun_) side_streams_->begin(first);
+      side_streams_->write_until(first);
     }
     begun_ = true;
     held_ = buffer_;
@@ -141,7 +141,7 @@ class MatroskaOutput final : public StreamOutput {
 
   void take_end() {
     if (!format_) open();
-    if (company_) company_->finish(end_us_);
+    if (side_streams_) side_streams_->finish(end_us_);
     held_.insert(held_.end(), buffer_.begin(), buffer_.end());
     // Within the last frame: libavformat would give a packet behind it the length of a frame, and the file with it.
     const std::int64_t at = std::max(held_us_, end_us_ - 1000);
@@ -187,7 +187,7 @@ class MatroskaOutput final : public StreamOutput {
     add_video(video);
     add_hdr(*format_->streams[0], layout.info.metadata);
     if (joins_) add_chapters_and_tags(*context, layout.info.metadata);  // chapters of all parts; each has its own
-    if (company_) company_->add_to(*context);
+    if (side_streams_) side_streams_->add_to(*context);
     add_chapters_and_tags(*context, layout.info.metadata);
     wanted_ = WantedFields(*context);
     check(avformat_write_header(context, nullptr));
@@ -228,7 +228,7 @@ class MatroskaOutput final : public StreamOutput {
   std::string name_;
   FileSink file_;
   ErrorLog log_;
-  std::optional<CompanyCopy> company_;
+  std::optional<SideStreamCopy> side_streams_;
   bool joins_ = false;  ///< the tracks of several files
   std::unique_ptr<FileIo> io_;
   FormatPtr format_;
@@ -252,8 +252,8 @@ class MatroskaOutput final : public StreamOutput {
 }  // namespace
 
 std::unique_ptr<StreamOutput> make_ffmpeg_matroska_output(const std::string& path, bool overwrite,
-                                                          const CompanyOptions& company) {
-  return std::make_unique<MatroskaOutput>(path, overwrite, company);
+                                                          const SideStreamOptions& side_streams) {
+  return std::make_unique<MatroskaOutput>(path, overwrite, side_streams);
 }
 
 }  // namespace trivelet::io

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "codec/base/frame_times.h"
-#include "io/video/ffmpeg/ffmpeg_side_streams.h"
 #include "io/video/ffmpeg/ffmpeg_convert.h"
 #include "io/video/ffmpeg/ffmpeg_decoder.h"
 #include "io/video/ffmpeg/ffmpeg_segments.h"
+#include "io/video/ffmpeg/ffmpeg_side_streams.h"
 #include "io/video/matroska.h"
 #include "io/video/planes.h"
 #include "io/video/video_format_table.h"
@@ -193,7 +193,7 @@ class FfmpegReader final : public FrameReader {
       return 3600.0 * hours + 60.0 * minutes + rest;
     return input.duration > 0 && input.nb_streams == 1 ? static_cast<double>(input.duration) / AV_TIME_BASE : 0;
   }
-  Company company() const override { return company_of(decoder_->input(), decoder_->stream().index); }
+  SideStreams side_streams() const override { return side_streams_of(decoder_->input(), decoder_->stream().index); }
   bool on_device() const override { return device_ != nullptr; }
 
  private:

@@ -104,22 +104,23 @@ int main_video(AVFormatContext& input, const std::string& specifier, const std::
   return av_find_best_stream(&input, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
 }
 
-Company company_of(AVFormatContext& input, int video) {
-  Company company;
+SideStreams side_streams_of(AVFormatContext& input, int video) {
+  SideStreams side_streams;
   for (unsigned i = 0; i < input.nb_streams; ++i) {
     const AVStream& stream = *input.streams[i];
     if (static_cast<int>(i) == video || is_track_of_chapters(input, stream)) continue;
     if (stream.codecpar->codec_type == AVMEDIA_TYPE_ATTACHMENT)
-      company.attachments = true;
+      side_streams.attachments = true;
     else
-      company.tracks.push_back({kind_of(stream), avcodec_get_name(stream.codecpar->codec_id),
-                                tag_of(stream.metadata, "language"), tag_of(stream.metadata, "title")});
+      side_streams.tracks.push_back({kind_of(stream), avcodec_get_name(stream.codecpar->codec_id),
+                                     tag_of(stream.metadata, "language"), tag_of(stream.metadata, "title")});
   }
-  company.chapters = input.nb_chapters > 0;
+  side_streams.chapters = input.nb_chapters > 0;
   const AVDictionaryEntry* tag = nullptr;
   while ((tag = av_dict_get(input.metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
-    company.tags = company.tags || (!is_of_container(tag->key) && std::string_view(tag->key) != "creation_time");
-  return company;
+    side_streams.tags =
+        side_streams.tags || (!is_of_container(tag->key) && std::string_view(tag->key) != "creation_time");
+  return side_streams;
 }
 
 namespace {
@@ -223,7 +224,7 @@ void add_chapters_and_tags(AVFormatContext& output, const Metadata& metadata) {
   }
 }
 
-struct CompanyCopy::Target {
+struct SideStreamCopy::Target {
   AVStream* from = nullptr;
   AVStream* to = nullptr;
   CodecPtr decoder;  ///< of subtitles that change their form
@@ -246,22 +247,23 @@ struct CompanyCopy::Target {
   }
 };
 
-CompanyCopy::CompanyCopy(const CompanyOptions& options) : options_(options), offset_us_(options.clock_offset_us) {
+SideStreamCopy::SideStreamCopy(const SideStreamOptions& options)
+    : options_(options), offset_us_(options.clock_offset_us) {
   open(options.from);
   if (options_.parts.empty()) return;
   offset_us_ += options_.parts[0].shift_us;
   begin_us_ = options_.parts[0].begin_us;
   end_us_ = options_.parts[0].end_us;
 }
-CompanyCopy::~CompanyCopy() = default;
+SideStreamCopy::~SideStreamCopy() = default;
 
-void CompanyCopy::close() {
+void SideStreamCopy::close() {
   input_.reset();
   io_.reset();
   source_.reset();
 }
 
-void CompanyCopy::open(const std::string& path) {
+void SideStreamCopy::open(const std::string& path) {
   source_.emplace(path);
   AVFormatContext* context = avformat_alloc_context();
   if (context == nullptr) throw std::bad_alloc();
@@ -286,7 +288,7 @@ void CompanyCopy::open(const std::string& path) {
 }
 
 // What --map asks for; all that is not there is left out.
-std::vector<bool> CompanyCopy::mapped(AVFormatContext& input, int video) const {
+std::vector<bool> SideStreamCopy::mapped(AVFormatContext& input, int video) const {
   bool only_without = true;
   for (const std::string& specifier : options_.map) only_without = only_without && specifier[0] == '-';
   std::vector<bool> taken(input.nb_streams, only_without);
@@ -305,7 +307,7 @@ std::vector<bool> CompanyCopy::mapped(AVFormatContext& input, int video) const {
   return taken;
 }
 
-void CompanyCopy::add_to(AVFormatContext& output) {
+void SideStreamCopy::add_to(AVFormatContext& output) {
   output_ = &output;
   const int video = video_;
   const std::vector<bool> taken = mapped(*input_, video);
@@ -327,23 +329,23 @@ void CompanyCopy::add_to(AVFormatContext& output) {
   if (options_.parts.empty()) return add_chapters();
   const bool has_chapters = output.nb_chapters > 0;  // of the joined stream
   for (std::size_t i = 0; i < options_.parts.size(); ++i) {
-    CompanyOptions alone = options_;
+    SideStreamOptions alone = options_;
     alone.from = options_.parts[i].from;
     alone.parts.clear();
-    const CompanyCopy other(alone);
+    const SideStreamCopy other(alone);
     if (i > 0) check_part(*other.input_, other.video_, alone.from);
     if (!has_chapters && holds_chapters(output.oformat->name)) add_chapters_of(options_.parts[i], *other.input_);
   }
 }
 
-bool CompanyCopy::is_wanted(const AVFormatContext& input, unsigned index, const std::vector<bool>& taken) const {
+bool SideStreamCopy::is_wanted(const AVFormatContext& input, unsigned index, const std::vector<bool>& taken) const {
   const AVStream& stream = *input.streams[index];
   return taken[index] && !is_track_of_chapters(input, stream) &&
          (stream.codecpar->codec_type != AVMEDIA_TYPE_AUDIO || options_.sound);
 }
 
 // Which track of the first part those of a later one go on: the n-th of a kind that of the same number; -1: none.
-std::map<int, int> CompanyCopy::follow(AVFormatContext& input, int video) const {
+std::map<int, int> SideStreamCopy::follow(AVFormatContext& input, int video) const {
   const std::vector<bool> taken = mapped(input, video);
   std::map<int, int> all;
   std::map<AVMediaType, std::size_t> seen;
@@ -358,7 +360,7 @@ std::map<int, int> CompanyCopy::follow(AVFormatContext& input, int video) const 
   return all;
 }
 
-void CompanyCopy::check_part(AVFormatContext& input, int video, const std::string& name) {
+void SideStreamCopy::check_part(AVFormatContext& input, int video, const std::string& name) {
   const std::map<int, int> followed = follow(input, video);
   std::map<int, bool> goes_on;
   for (const auto& [index, first] : followed) {
@@ -377,7 +379,7 @@ void CompanyCopy::check_part(AVFormatContext& input, int video, const std::strin
       remarks_.push_back(describe(*input_->streams[first]) + " in the time of '" + name + "', which has none");
 }
 
-void CompanyCopy::add_track(AVStream& from) {
+void SideStreamCopy::add_track(AVStream& from) {
   const AVCodecParameters& codec = *from.codecpar;
   const std::string_view muxer = output_->oformat->name;
   const bool attachment = codec.codec_type == AVMEDIA_TYPE_ATTACHMENT;
@@ -412,7 +414,7 @@ void CompanyCopy::add_track(AVStream& from) {
 }
 
 // Matroska has covers as attachments, MP4 as a track of one packet.
-void CompanyCopy::add_cover(AVStream& from) {
+void SideStreamCopy::add_cover(AVStream& from) {
   const AVPacket& picture = from.attached_pic;
   AVStream* to = nullptr;
   if (std::string_view(output_->oformat->name) == "matroska" && picture.size > 0 &&
@@ -435,7 +437,7 @@ void CompanyCopy::add_cover(AVStream& from) {
   }
 }
 
-void CompanyCopy::add_recoded(AVStream& from) {
+void SideStreamCopy::add_recoded(AVStream& from) {
   const AVCodecID id = options_.sound_codec == "opus" ? AV_CODEC_ID_OPUS : AV_CODEC_ID_FLAC;
   require(avformat_query_codec(output_->oformat, id, FF_COMPLIANCE_EXPERIMENTAL) == 1, ErrorKind::kUnsupported,
           std::string(output_->oformat->name) + " cannot hold sound coded by " + options_.sound_codec);
@@ -455,7 +457,7 @@ void CompanyCopy::add_recoded(AVStream& from) {
   targets_[from.index] = std::move(target);
 }
 
-bool CompanyCopy::add_converted(AVStream& from) {
+bool SideStreamCopy::add_converted(AVStream& from) {
   const AVCodecID form = text_subtitles_of(output_->oformat->name);
   const AVCodecDescriptor* described = avcodec_descriptor_get(from.codecpar->codec_id);
   if (from.codecpar->codec_type != AVMEDIA_TYPE_SUBTITLE || form == AV_CODEC_ID_NONE || described == nullptr ||
@@ -493,7 +495,7 @@ bool CompanyCopy::add_converted(AVStream& from) {
   return true;
 }
 
-void CompanyCopy::add_chapters_of(const CompanyPart& part, const AVFormatContext& input) {
+void SideStreamCopy::add_chapters_of(const SideStreamPart& part, const AVFormatContext& input) {
   for (unsigned i = 0; i < input.nb_chapters; ++i) {
     const AVChapter& from = *input.chapters[i];
     if (from.start == AV_NOPTS_VALUE || from.time_base.num <= 0 || from.time_base.den <= 0) continue;
@@ -515,7 +517,7 @@ void CompanyCopy::add_chapters_of(const CompanyPart& part, const AVFormatContext
   }
 }
 
-void CompanyCopy::add_chapters() {
+void SideStreamCopy::add_chapters() {
   if (input_->nb_chapters == 0) return;
   if (!holds_chapters(output_->oformat->name)) {
     remarks_.push_back(std::string("chapters: ") + output_->oformat->name + " cannot hold them");
@@ -532,13 +534,13 @@ void CompanyCopy::add_chapters() {
   }
 }
 
-void CompanyCopy::begin(std::int64_t us) {
+void SideStreamCopy::begin(std::int64_t us) {
   if (options_.after_first_frame) begin_us_ = us;
 }
 
-bool CompanyCopy::next_part() {
+bool SideStreamCopy::next_part() {
   if (part_ + 1 >= options_.parts.size()) return false;
-  const CompanyPart& part = options_.parts[++part_];
+  const SideStreamPart& part = options_.parts[++part_];
   close();
   open(part.from);
   offset_us_ = part.clock_offset_us + part.shift_us;
@@ -560,7 +562,7 @@ bool CompanyCopy::next_part() {
   return true;
 }
 
-CompanyCopy::Target* CompanyCopy::target_of(const AVPacket& packet) {
+SideStreamCopy::Target* SideStreamCopy::target_of(const AVPacket& packet) {
   int first = packet.stream_index;
   if (part_ > 0) {
     const auto follows = followed_.find(first);
@@ -570,7 +572,7 @@ CompanyCopy::Target* CompanyCopy::target_of(const AVPacket& packet) {
   return found != targets_.end() ? found->second.get() : nullptr;
 }
 
-void CompanyCopy::write_until(std::int64_t us) {
+void SideStreamCopy::write_until(std::int64_t us) {
   while (!ended_ && !targets_.empty()) {
     if (!pending_) {
       av_packet_unref(packet_.get());
@@ -605,7 +607,7 @@ void CompanyCopy::write_until(std::int64_t us) {
   }
 }
 
-void CompanyCopy::finish(std::int64_t us) {
+void SideStreamCopy::finish(std::int64_t us) {
   if (options_.before_last_frame) end_us_ = us;
   write_until(options_.before_last_frame ? us : INT64_MAX);
   for (const auto& [index, target] : targets_)
@@ -615,7 +617,7 @@ void CompanyCopy::finish(std::int64_t us) {
       remarks_.push_back(std::string(kind_of(*target->from)) + " (track " + std::to_string(index) + "): it is empty");
 }
 
-void CompanyCopy::write(Target& target, AVPacket& packet) {
+void SideStreamCopy::write(Target& target, AVPacket& packet) {
   if (target.encoder) return write_converted(target, packet);
   const AVRational base = target.from->time_base;
   const std::int64_t offset = av_rescale_q(offset_us_, kMicroseconds, base);
@@ -626,12 +628,12 @@ void CompanyCopy::write(Target& target, AVPacket& packet) {
   send(target, packet);
 }
 
-void CompanyCopy::send_recoded(Target& target, AVPacket& packet) {
+void SideStreamCopy::send_recoded(Target& target, AVPacket& packet) {
   av_packet_rescale_ts(&packet, target.sound->encoder().time_base, target.to->time_base);
   send(target, packet);
 }
 
-void CompanyCopy::write_converted(Target& target, AVPacket& packet) {
+void SideStreamCopy::write_converted(Target& target, AVPacket& packet) {
   AVSubtitle subtitle = {};
   int there = 0;
   if (avcodec_decode_subtitle2(target.decoder.get(), &subtitle, &there, &packet) < 0 || there == 0) {
@@ -657,7 +659,7 @@ void CompanyCopy::write_converted(Target& target, AVPacket& packet) {
   send(target, *out);
 }
 
-void CompanyCopy::send(Target& target, AVPacket& packet) {
+void SideStreamCopy::send(Target& target, AVPacket& packet) {
   packet.stream_index = target.to->index;
   packet.pos = -1;
   if (!target.delay) target.delay = delay_to_add(*output_, *target.to);

@@ -21,19 +21,19 @@ namespace trivelet::io {
 /// it one of ours, else the best; -1 if there is none. `name`: of the file, for messages.
 int main_video(AVFormatContext& input, const std::string& specifier, const std::string& name);
 /// What else is in it.
-Company company_of(AVFormatContext& input, int video);
+SideStreams side_streams_of(AVFormatContext& input, int video);
 
 /// Chapters and tags of a file into the metadata of a stream; what that cannot hold is left out. And back, where the
 /// output has none from elsewhere; before its header is written.
 void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& metadata);
 void add_chapters_and_tags(AVFormatContext& output, const Metadata& metadata);
 
-class CompanyCopy {
+class SideStreamCopy {
  public:
-  explicit CompanyCopy(const CompanyOptions& options);
-  ~CompanyCopy();
-  CompanyCopy(const CompanyCopy&) = delete;
-  CompanyCopy& operator=(const CompanyCopy&) = delete;
+  explicit SideStreamCopy(const SideStreamOptions& options);
+  ~SideStreamCopy();
+  SideStreamCopy(const SideStreamCopy&) = delete;
+  SideStreamCopy& operator=(const SideStreamCopy&) = delete;
 
   /// Adds tracks, chapters and tags to `output`, which has its video and lives longer, before its header is written.
   void add_to(AVFormatContext& output);
@@ -53,7 +53,7 @@ class CompanyCopy {
   void close();
   bool next_part();
   void check_part(AVFormatContext& input, int video, const std::string& name);
-  void add_chapters_of(const CompanyPart& part, const AVFormatContext& input);
+  void add_chapters_of(const SideStreamPart& part, const AVFormatContext& input);
   bool is_wanted(const AVFormatContext& input, unsigned index, const std::vector<bool>& taken) const;
   std::map<int, int> follow(AVFormatContext& input, int video) const;
   Target* target_of(const AVPacket& packet);
@@ -68,7 +68,7 @@ class CompanyCopy {
   void send_recoded(Target& target, AVPacket& packet);
   void send(Target& target, AVPacket& packet);
 
-  CompanyOptions options_;
+  SideStreamOptions options_;
   std::size_t part_ = 0;  ///< of options_.parts, that is read
   std::optional<InputBytes> source_;
   ErrorLog log_;

@@ -17,9 +17,9 @@
 #include "codec/base/frame_times.h"
 #include "io/video/ffmpeg/ffmpeg_bytes.h"
 #include "io/video/ffmpeg/ffmpeg_common.h"
-#include "io/video/ffmpeg/ffmpeg_side_streams.h"
 #include "io/video/ffmpeg/ffmpeg_convert.h"
 #include "io/video/ffmpeg/ffmpeg_fields.h"
+#include "io/video/ffmpeg/ffmpeg_side_streams.h"
 #include "io/video/planes.h"
 #include "io/video/video_format_table.h"
 
@@ -190,7 +190,7 @@ class FfmpegWriter final : public FrameWriter {
             format + " needs an output that can seek, which " + name_ + " cannot; use matroska or nut");
     metadata_ = options.metadata;
     open_encoder(options.threads, options.crf);
-    if (!options.company.from.empty() && !choice_.one_picture) company_.emplace(options.company);
+    if (!options.side_streams.from.empty() && !choice_.one_picture) side_streams_.emplace(options.side_streams);
     open_muxer();
   }
 
@@ -207,7 +207,7 @@ class FfmpegWriter final : public FrameWriter {
     const FrameTime time = next_time(gop.times()[static_cast<std::size_t>(index)]);
     frame_->pts = time.pts;
     durations_[time.pts] = time.duration;
-    if (company_ && frames_ == 0) company_->begin(microseconds(time.pts));
+    if (side_streams_ && frames_ == 0) side_streams_->begin(microseconds(time.pts));
     const int code = avcodec_send_frame(codec_.get(), frame_.get());
     if (code < 0) av_fail(code, at_frame() + " does not encode", ErrorKind::kUnsupported, log_.take());
     drain();
@@ -219,7 +219,7 @@ class FfmpegWriter final : public FrameWriter {
     int code = avcodec_send_frame(codec_.get(), nullptr);
     if (code < 0) av_fail(code, name_ + ": the encoder does not finish", ErrorKind::kInternal, log_.take());
     drain();
-    if (company_) company_->finish(microseconds(add_times(last_pts_, last_duration_)));
+    if (side_streams_) side_streams_->finish(microseconds(add_times(last_pts_, last_duration_)));
     code = av_write_trailer(format_.get());
     avio_flush(io_->context());
     check_written(code);
@@ -242,7 +242,7 @@ class FfmpegWriter final : public FrameWriter {
   }
 
   std::vector<std::string> remarks() const override {
-    std::vector<std::string> all = company_ ? company_->remarks() : std::vector<std::string>();
+    std::vector<std::string> all = side_streams_ ? side_streams_->remarks() : std::vector<std::string>();
     if (!lost_.empty()) all.push_back(lost_);
     return all;
   }
@@ -351,7 +351,7 @@ class FfmpegWriter final : public FrameWriter {
       av_display_rotation_set(reinterpret_cast<std::int32_t*>(matrix), info_.rotation);
     }
     add_hdr(*stream_, metadata_);
-    if (company_) company_->add_to(*context);
+    if (side_streams_) side_streams_->add_to(*context);
     if (!choice_.one_picture) add_chapters_and_tags(*context, metadata_);
     wanted_ = WantedFields(*context);
     check_written(avformat_write_header(context, nullptr));
@@ -384,7 +384,7 @@ class FfmpegWriter final : public FrameWriter {
       if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) return;
       if (code < 0) av_fail(code, at_frame() + " does not encode", ErrorKind::kUnsupported, log_.take());
       packet_->stream_index = stream_->index;
-      if (company_) company_->write_until(microseconds(packet_->dts));
+      if (side_streams_) side_streams_->write_until(microseconds(packet_->dts));
       if (const auto known = durations_.find(packet_->pts); known != durations_.end()) {
         packet_->duration = known->second;
         durations_.erase(known);
@@ -412,7 +412,7 @@ class FfmpegWriter final : public FrameWriter {
   bool keep_times_ = true;
   bool completed_ = false;
   ErrorLog log_;
-  std::optional<CompanyCopy> company_;
+  std::optional<SideStreamCopy> side_streams_;
   std::unique_ptr<FileIo> io_;
   FormatPtr format_;
   CodecPtr codec_;
