@@ -1,4 +1,4 @@
-// What the readers of a stream say when it does not keep to FORMAT.md.
+// The error of readers for a stream that violates FORMAT.md.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // Bits in little-endian order: the first bit of a byte is its least significant one.
 //
-// Past its end a reader gives zeros and remembers it in overrun(), which is checked once per chunk. BitWriter and
+// Past the end a reader returns zeros and sets overrun(), which is checked once per chunk. BitWriter and
 // BitReader are for headers; the coder's inner loops have their own 64-bit forms (zerotree_kernels.cpp).
 #pragma once
 
@@ -34,7 +34,7 @@ class BitWriter {
     put_unary(value >> k);
     put(value, k);
   }
-  /// That were put.
+  /// Bits written so far.
   std::size_t bits() const { return 8 * bytes_.size() + static_cast<std::size_t>(fill_); }
   /// Pads with zeros to a byte and hands over the bytes.
   std::vector<std::uint8_t> take() {
@@ -87,7 +87,7 @@ class BitReader {
   bool overrun() const { return overrun_; }
   /// Bytes begun so far.
   std::size_t bytes() const { return at_ - static_cast<std::size_t>(fill_ / 8); }
-  /// True when what is left of the current byte is zero (padding).
+  /// Whether the rest of the current byte is zero (padding).
   bool padding_is_zero() const { return (acc_ & ((std::uint64_t{1} << (fill_ % 8)) - 1)) == 0; }
 
  private:

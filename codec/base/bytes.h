@@ -1,8 +1,8 @@
 // Numbers in bytes as the boxes of a stream hold them (FORMAT.md "Conventions"): little-endian, or a varint of 7 bits a
 // byte.
 //
-// ByteWriter and ByteReader have the same calls, so a header's fields are one visit(io, header) for both directions and
-// cannot drift apart. What a reader misses is an Error that says where. Single numbers have functions of their own.
+// ByteWriter and ByteReader have the same calls. One visit(io, header) lists a header's fields for both directions, so
+// they cannot drift apart. A reader that runs out of bytes throws an Error that says where.
 #pragma once
 
 #include <bit>
@@ -37,8 +37,7 @@ void put_varint(std::vector<Byte>& out, std::uint64_t v) {
   for (; v >= 128; v >>= 7) out.push_back(static_cast<Byte>(v | 128));
   out.push_back(static_cast<Byte>(v));
 }
-/// The varint whose bytes next() returns one by one, as numbers; nothing when it does not fit 64 bits or is longer than
-/// it need be.
+/// The varint whose bytes next() returns one by one. Nothing if it does not fit 64 bits or is longer than necessary.
 template <class Next>
 std::optional<std::uint64_t> take_varint(const Next& next) {
   std::uint64_t v = 0;
@@ -50,7 +49,7 @@ std::optional<std::uint64_t> take_varint(const Next& next) {
   }
 }
 
-/// Appends the CRC-32C of `bytes` to them, as headers end.
+/// Appends the CRC-32C of `bytes`, with which headers end.
 inline void append_crc(std::vector<std::uint8_t>& bytes) {
   const std::uint32_t crc = crc32c(bytes.data(), bytes.size());
   bytes.resize(bytes.size() + sizeof crc);
@@ -74,7 +73,7 @@ class ByteWriter {
   void real(double v) { fixed(std::bit_cast<std::uint64_t>(v)); }
   void varint(std::uint64_t v) { put_varint(bytes, v); }
   void signed_varint(std::int64_t v) { varint(static_cast<std::uint64_t>(v) << 1 ^ (v < 0 ? ~std::uint64_t{0} : 0)); }
-  /// At most `most` bytes of the text, behind their number.
+  /// The length and at most `most` bytes of the text.
   void text(const std::string& s, std::size_t most) {
     const std::size_t n = s.size() < most ? s.size() : most;
     varint(n);
@@ -83,7 +82,8 @@ class ByteWriter {
   std::vector<std::uint8_t> bytes;
 };
 
-/// Reads fields of `size` bytes that stay where they are. Throws BadStream past their end; messages begin with `where`.
+/// Reads fields from `size` bytes, which it does not copy. Throws BadStream past their end; messages begin with
+/// `where`.
 class ByteReader {
  public:
   static constexpr bool kReading = true;
@@ -118,12 +118,12 @@ class ByteReader {
     if (left() > 0) bad(": " + std::to_string(left()) + " bytes too many");
   }
   std::size_t left() const { return size_ - at_; }
-  /// All that is left.
+  /// The remaining bytes.
   std::vector<std::uint8_t> rest() {
     const std::size_t from = std::exchange(at_, size_);
     return {data_ + from, data_ + size_};
   }
-  /// A reader of the next `n` bytes alone, which this one passes over.
+  /// A reader of the next `n` bytes, which this reader skips.
   ByteReader piece(std::uint64_t n) {
     if (n > left()) bad(": " + std::to_string(n) + " bytes of it, " + std::to_string(left()) + " are left");
     const std::size_t from = std::exchange(at_, at_ + static_cast<std::size_t>(n));

@@ -1,5 +1,5 @@
-// Draws a few of many by chances of their own, at equal distances of the sum of all chances: the same few on every
-// machine, spread over all that is alike.
+// Systematic sampling with unequal probabilities: draws at equal distances of the cumulated probabilities. The draw is
+// the same on every machine and spreads evenly over items that are alike.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@ namespace trivelet {
 
 struct Drawn {
   std::size_t which = 0;
-  double weight = 0;  ///< for how many it speaks
+  double weight = 0;  ///< the number of items that it represents
 };
 
-/// `by_value` of the chances go by values, the others by sizes; without values all. What is drawn more than once comes
-/// once.
+/// A share `by_value` of the probability is proportional to values, the rest to sizes; without values, all of it. An
+/// item that is drawn several times is returned once.
 inline std::vector<Drawn> draw(const std::vector<double>& values, const std::vector<double>& sizes, double by_value,
                                int draws) {
   double all_values = 0;
@@ -36,8 +36,9 @@ inline std::vector<Drawn> draw(const std::vector<double>& values, const std::vec
   return drawn;
 }
 
-/// Draws units (samples, weight, predicted: an error for each cut), `by_error` of the chances by their shares of the
-/// predicted errors, the others by samples. All cuts count alike. Weights are set.
+/// Draws units that have samples, a weight and predicted errors, one for each truncation point. A share `by_error` of
+/// the probability is proportional to the predicted errors, all truncation points counting alike, the rest to the
+/// samples. Sets the weights.
 template <class Unit>
 std::vector<Unit> draw_units(std::vector<Unit> units, double by_error, int draws) {
   std::vector<double> errors(units.size(), 0);

@@ -1,5 +1,5 @@
-// Times of frames, which a file may make anything, and how long frames last by them, which their number and a frame
-// rate tell only where both are constant.
+// Arithmetic of frame times. A file may contain any time, so sums saturate. Durations come from the times; a frame
+// count and a rate give them only if the rate is constant.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace trivelet {
 
-/// The sum of times that a file says, which may be anything: the end of the range where it would be beyond.
+/// The saturating sum of two times.
 inline std::int64_t add_times(std::int64_t a, std::int64_t b) {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
@@ -19,8 +19,8 @@ inline std::int64_t add_times(std::int64_t a, std::int64_t b) {
   return a + b;
 }
 
-/// Seconds from the beginning of `first` to the end of `last`, which are `frames` frames. Where their times say the
-/// same as the frame rate to half a frame, or nothing, exactly what the rate says; 0 without a rate.
+/// Seconds from the beginning of `first` to the end of `last`, which span `frames` frames. If the times agree with the
+/// frame rate to half a frame, or are unknown, the result is exactly that of the rate; 0 without a rate.
 inline double seconds_lasting(const VideoInfo& video, FrameTime first, FrameTime last, double frames) {
   if (video.frame_rate.num <= 0 || video.frame_rate.den <= 0) return 0;
   const double by_rate = frames / video.frame_rate.value();

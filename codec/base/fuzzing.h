@@ -1,13 +1,13 @@
-// What is different in programs for fuzzing, which run thousands of tiny inputs a second.
+// Differences in fuzzers, which run thousands of tiny inputs a second.
 #pragma once
 
 namespace trivelet {
 
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-/// Every check of a stream is taken for right, so that what was changed reaches the code behind it. A target that wants
-/// to see damage says false.
+/// All checksums count as correct, so that changed bytes reach the code behind them. A fuzzer of damage sets it to
+/// false.
 inline bool checks_are_believed = true;
-/// Threads that work ahead, where a decoder can do without: to start one takes longer than to decode such a stream.
+/// Whether decoders start threads that work ahead. Starting one takes longer than decoding a tiny stream.
 inline constexpr bool kThreadsAhead = false;
 #else
 inline constexpr bool checks_are_believed = false;

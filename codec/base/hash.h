@@ -11,10 +11,10 @@ namespace trivelet {
 /// CRC-32C of `size` bytes, continuing from `crc` (0 to begin). Uses the processor's instruction when there is one.
 std::uint32_t crc32c(const void* data, std::size_t size, std::uint32_t crc = 0);
 
-/// The same on processors that have no such instruction.
+/// The same without that instruction.
 std::uint32_t crc32c_portable(const void* data, std::size_t size, std::uint32_t crc = 0);
 
-/// Whether bytes of a stream have the CRC-32C that stands there.
+/// Whether bytes of a stream match the CRC-32C stored there.
 inline bool has_crc32c(const void* data, std::size_t size, std::uint32_t crc) {
   return checks_are_believed || crc32c(data, size) == crc;
 }

@@ -1,8 +1,8 @@
-// TRIVELET_NOINLINE: for functions of a device of which there is to be one copy.
-// TRIVELET_HOST_DEVICE: for arithmetic that runs on the host and, when nvcc compiles it, on a device. Functions so
-// marked are `static inline` on purpose: the headers are compiled with several instruction sets, and a merged copy of
-// one of them must never end up in code that runs on a lesser machine.
-// TRIVELET_ALWAYS_INLINE: for the innermost of them, of which no compiler is to make a function of its own.
+// TRIVELET_HOST_DEVICE marks arithmetic that runs on the host and, compiled by nvcc, on a device. Such functions are
+// `static inline` on purpose: headers are compiled for several instruction sets, and the linker must not merge a copy
+// that a lesser machine cannot run.
+// TRIVELET_ALWAYS_INLINE marks the innermost of them, which must be inlined.
+// TRIVELET_NOINLINE marks device functions of which there shall be one copy.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -1,6 +1,6 @@
-// A sum of doubles that comes out the same on every backend: terms are added to one of 32 partial sums each, in an
-// order that is fixed within a partial sum only, and these are joined as a tree. A warp of a GPU adds like this with a
-// partial sum per lane, a CPU with a vector of them.
+// A sum of doubles that is the same on every backend. Each term is added to one of 32 partial sums; the order is fixed
+// within a partial sum only. The partial sums are added as a tree. A warp of a GPU keeps one partial sum per lane, a
+// CPU a vector of them.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ class LaneSums {
  public:
   static constexpr std::size_t kLanes = 32;
 
-  /// `column`: of a coefficient in its patch. Two neighbours, the columns of a 2x2 group, share a lane.
+  /// `column`: the column of a coefficient in its patch. The two columns of a 2x2 group share a lane.
   void add(int column, double term) { of_[static_cast<std::size_t>(column >> 1) % kLanes] += term; }
 
   /// For loops that add many terms at once: kLanes partial sums.

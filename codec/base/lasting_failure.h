@@ -11,7 +11,8 @@ namespace trivelet {
 
 class LastingFailure {
  public:
-  /// call(), unless one before failed for another reason than the stream's or the caller's: then it fails likewise.
+  /// Runs call(). If an earlier call failed for a reason other than the stream or the caller, it throws that error
+  /// again.
   template <class Call>
   auto over(const Call& call) {
     if (failed_) std::rethrow_exception(failed_);

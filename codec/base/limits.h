@@ -1,4 +1,4 @@
-// The checks of include/trivelet/limits.h, with one wording.
+// Checks the limits of include/trivelet/limits.h; all errors have the same wording.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace trivelet {
 
-/// `what` is a sentence's beginning with the value in it; `member` what the limit is called in Limits.
+/// `what`: the beginning of the message, with the value in it. `member`: the limit's name in Limits.
 inline void check_limit(std::uint64_t value, std::uint64_t limit, const char* member, const std::string& what) {
   if (value > limit)
     fail(ErrorKind::kUnsupported,

@@ -1,4 +1,4 @@
-// The squared error of samples, by which encoders judge what they made.
+// The squared error of samples, with which encoders measure their output.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace trivelet {
 
-/// Of `n` samples of a row; `like` says what they are.
+/// The squared error of `n` samples of a row; `like` gives their type.
 std::uint64_t squared_row_error(const VolumeView& like, const std::byte* a, const std::byte* b, int n);
 
 /// The sum over all samples of a component; both views of one shape and sample type.

@@ -1,4 +1,4 @@
-// What a stream says of itself and of each GOP (FORMAT.md "Stream header", "GOP packet"), as every stage sees it, and
+// The headers of a stream and of a GOP (FORMAT.md "Stream header", "GOP packet") as structs that every stage uses, and
 // the limits that a decoder imposes. format/container.h reads and writes them.
 #pragma once
 
@@ -39,7 +39,7 @@ struct ComponentHeader {
 struct StreamHeader {
   std::uint8_t major = kFormatMajor;
   std::uint8_t minor = kFormatMinor;
-  std::uint64_t optional_features = 0;  ///< nobody here knows any; kept
+  std::uint64_t optional_features = 0;  ///< unknown to this version; kept
   Profile profile = Profile::kFast;
   FastMode fast_mode = FastMode::kStaged;
   bool lossless = false;
@@ -53,7 +53,7 @@ struct StreamHeader {
   std::uint8_t centroid = 102;        ///< of 256: place of the reconstruction point in its interval
   std::uint8_t colour_transform = 0;  ///< 0 none, 1 YCoCg-R of planes G, B, R
   std::uint8_t dropped_spatial = 0;   ///< finest spatial levels that were left out of the stream (trivelet extract)
-  std::uint8_t dropped_temporal = 0;  ///< likewise; t+2D
+  std::uint8_t dropped_temporal = 0;  ///< finest temporal levels that were left out; t+2D only
   std::uint16_t gop_frames = 1;
   VideoInfo video;  ///< frames = 0 when unknown
   std::vector<ComponentHeader> components;
@@ -62,15 +62,15 @@ struct StreamHeader {
   std::vector<std::uint8_t> room;  ///< fields of later versions; kept
   bool motion = false;             ///< GOPs may have motion; t+2D
   bool known_ahead = false;        ///< predictive profile: contexts do not look at the row itself
-  bool moved = false;              ///< predictive profile: heads of codewords say which frames move
+  bool moved = false;              ///< predictive profile: codewords' headers tell which frames are inter frames
   bool key_last = false;           ///< of of_gop(): frames have a place before them that is not theirs
 
   int block_size() const { return 1 << log2_block; }
-  /// Of a GOP of so many frames, with that place.
+  /// The shape of a component in a GOP of `frames` frames, including the place of key_last.
   Shape component_shape(int c, int frames) const {
     return {frames + (key_last ? 1 : 0), video.component_height(c), video.component_width(c)};
   }
-  /// Of all components.
+  /// The samples of all components.
   std::uint64_t samples(int frames) const {
     std::uint64_t sum = 0;
     for (int c = 0; c < video.format.components(); ++c) sum += component_shape(c, frames).samples();
@@ -80,7 +80,7 @@ struct StreamHeader {
     return {layout,   temporal_levels, components[static_cast<std::size_t>(c)].spatial_levels,
             temporal, spatial,         key_last};
   }
-  /// As it describes a GOP: what those with motion have along time is not what the header says.
+  /// The header as it describes a GOP: with motion, the temporal transform differs from that of the stream.
   StreamHeader of_gop(bool with_motion, GopKey key) const {
     StreamHeader h = *this;
     if (with_motion) h.temporal = Wavelet::kMotion;
@@ -96,13 +96,13 @@ struct StreamHeader {
   }
 };
 
-/// Behind an error that asks for less than all of a stream.
+/// The end of an error message for a request of a part of a stream.
 inline const char* no_smaller(Profile profile) {
   return profile == Profile::kPredictive ? "; it is of the predictive profile, which has no parts, as wavelets have"
                                          : "";
 }
 
-/// What samples may be.
+/// The range of samples.
 inline std::int32_t lowest_sample(const PixelFormat& f) { return f.is_signed ? -(1 << (f.bits - 1)) : 0; }
 inline std::int32_t highest_sample(const PixelFormat& f) {
   return f.is_signed ? (1 << (f.bits - 1)) - 1 : (1 << f.bits) - 1;
@@ -114,7 +114,7 @@ struct ChunkEntry {
   std::uint64_t offset = 0;  ///< from the first byte behind the GOP header
 };
 
-/// The head of a "Gop " box.
+/// The header of a "Gop " box.
 struct GopHeader {
   std::uint64_t index = 0;
   std::uint64_t first_frame = 0;

@@ -1,5 +1,5 @@
-// Reading and writing where somebody set O_NONBLOCK: standard input and output share that flag with the other programs
-// that have them, so that it cannot simply be taken away.
+// Reading and writing files that have O_NONBLOCK set. Standard input and output share that flag with other programs, so
+// it must not be cleared.
 #pragma once
 
 #include <poll.h>
@@ -8,8 +8,8 @@
 
 namespace trivelet {
 
-/// To be asked with errno as read() or write() left it: false unless that says "later"; else waits until `file` has
-/// what `events` (POLLIN, POLLOUT) asks for, and says true: to be tried again.
+/// Call it with errno as read() or write() left it. If errno means "try later", waits until `file` is ready for
+/// `events` (POLLIN, POLLOUT) and returns true: try again. Otherwise returns false.
 inline bool wait_until_ready(int file, short events) {
   if (errno != EAGAIN) return false;
   pollfd wanted{file, events, 0};

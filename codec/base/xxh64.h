@@ -1,5 +1,5 @@
 // The arithmetic of XXH64 with seed 0, as specified by the xxHash project: four lanes, each of which takes every fourth
-// eight bytes, and what becomes of them and of the bytes behind.
+// group of eight bytes, and the joining of the lanes with the remaining bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ inline constexpr std::uint64_t kPrime3 = 0x165667B19E3779F9ull;
 inline constexpr std::uint64_t kPrime4 = 0x85EBCA77C2B2AE63ull;
 inline constexpr std::uint64_t kPrime5 = 0x27D4EB2F165667C5ull;
 
-/// What a lane begins with.
+/// The initial value of a lane.
 TRIVELET_HOST_DEVICE static inline constexpr std::uint64_t start(int lane) {
   return lane == 0 ? kPrime1 + kPrime2 : lane == 1 ? kPrime2 : lane == 2 ? 0 : 0 - kPrime1;
 }
@@ -32,14 +32,14 @@ TRIVELET_HOST_DEVICE static inline std::uint64_t mix(std::uint64_t lane, std::ui
   return mix_product(lane, input * kPrime2);
 }
 
-/// `n` bytes at p, the first the least significant.
+/// `n` bytes at p, little-endian.
 TRIVELET_HOST_DEVICE static inline std::uint64_t little_endian(const std::uint8_t* p, int n) {
   std::uint64_t v = 0;
   for (int i = 0; i < n; ++i) v |= static_cast<std::uint64_t>(p[i]) << (8 * i);
   return v;
 }
 
-/// Of `total` bytes, the last total % 32 of which are at `rest` and in no lane.
+/// The hash of `total` bytes. The last total % 32 bytes are at `rest` and in no lane.
 TRIVELET_HOST_DEVICE static inline std::uint64_t digest(const std::uint64_t* lane, std::uint64_t total,
                                                         const std::uint8_t* rest) {
   std::uint64_t h = kPrime5;

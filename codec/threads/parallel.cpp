@@ -17,7 +17,7 @@ namespace trivelet {
 
 struct ThreadPool::State {
   Workers given;
-  int tasks = 0;  // of the runner that was given
+  int tasks = 0;  // given to the runner
   std::vector<std::thread> workers;
   std::mutex mutex;
   std::condition_variable wake;
@@ -26,12 +26,12 @@ struct ThreadPool::State {
   std::atomic<int> next{0};
   int count = 0;
   int running = 0;    // workers that took part in this call and have not returned
-  bool open = false;  // whether more may: nobody waits for those that are still on their way
+  bool open = false;  // workers may join; the call does not wait for those that have not joined
   unsigned long long generation = 0;
   bool stop = false;
   std::exception_ptr error;
-  double seconds = 0;  // of calls, by the clock
-  double busy = 0;     // of all threads
+  double seconds = 0;  // wall clock
+  double busy = 0;     // sum over all threads
 
   void drain(int worker) {
     const Stopwatch watch;

@@ -13,7 +13,7 @@ class ThreadPool {
  public:
   /// `threads` in all, the caller included; 0 = one per core of the machine; fewer where the system starts no more.
   /// Throws BadArgument above 1024 or below 0.
-  /// With a runner in `workers` none are started, and it is given so many tasks.
+  /// With a runner in `workers` the pool starts no threads and gives the runner that many tasks.
   explicit ThreadPool(int threads, const Workers& workers = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -21,7 +21,7 @@ class ThreadPool {
 
   int threads() const;
 
-  /// What parallel_for took so far: by the clock, and of all threads together.
+  /// The time that parallel_for took so far: wall clock, and the sum over all threads.
   struct Times {
     double seconds = 0;
     double busy = 0;

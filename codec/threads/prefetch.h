@@ -1,4 +1,4 @@
-// A thread that reads or decodes the next GOPs while the one before is used.
+// Reads or decodes the next GOPs in a thread while the caller uses the current one.
 #pragma once
 
 #include <functional>
@@ -10,21 +10,20 @@
 
 namespace trivelet {
 
-/// Fills Gops in a thread of its own while another one is used; where the system starts no more threads, in next().
+/// Fills Gops in a thread of its own. If the system starts no more threads, next() fills them.
 class Prefetch {
  public:
   using Make = std::function<Gop()>;
   using Fill = std::function<bool(Gop&)>;  ///< false = nothing left
-  /// At most `most` Gops, 2 or more, are made: each in the thread, when all others are filled or in use.
-  /// Not in a thread of its own with `alone`.
+  /// Makes at most `most` Gops (2 or more), each when all others are filled or in use. With `alone` there is no thread.
   Prefetch(Make make, int most, Fill fill, bool alone = false);
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
-  /// The next filled Gop, the caller's until the call after this; null at the end. Rethrows what `fill` threw.
+  /// The next filled Gop, which the caller owns until the next call; null at the end. Rethrows what `fill` threw.
   Gop* next();
-  double seconds_waited() const { return waited_; }  ///< of next(), for Gops that were not there yet
+  double seconds_waited() const { return waited_; }  ///< in next(), for Gops that were not filled yet
 
  private:
   void run();

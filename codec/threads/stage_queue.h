@@ -1,5 +1,5 @@
-// What stands between two stages of a pipeline, each a thread of its own: a queue of few values in their order, with an
-// end that may be an error. Whoever reads may stop early; whoever writes then hears that nobody wants more.
+// The queue between two stages of a pipeline, each in a thread of its own: a few values in order, and an end, which may
+// be an error. The reader may stop early; the writer is then told to stop.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class StageQueue {
   /// Holds at most `most` values.
   explicit StageQueue(std::size_t most) : most_(most) { values_.reserve(most); }
 
-  /// Waits for room. False when the reader has stopped; the value is gone then.
+  /// Waits for space. False if the reader has stopped; the value is then dropped.
   bool push(T value) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return stopped_ || values_.size() < most_; });
@@ -31,7 +31,7 @@ class StageQueue {
     changed_.notify_all();
     return true;
   }
-  /// Nothing comes behind what was pushed; with `error`, pop() throws it there.
+  /// Ends the queue behind the last value; pop() throws `error` there, if it is set.
   void close(std::exception_ptr error = nullptr) {
     {
       const std::lock_guard lock(mutex_);
@@ -47,9 +47,9 @@ class StageQueue {
     changed_.wait(lock, [this] { return stopped_ || closed_ || !values_.empty(); });
     return take();
   }
-  /// Nothing when there is none yet, too.
+  /// Returns at once; nothing if there is no value yet.
   std::optional<T> try_pop() { return pop_within(std::chrono::seconds(0)); }
-  /// Nothing when there is none after so long, too.
+  /// Waits at most `patience`.
   std::optional<T> pop_within(std::chrono::microseconds patience) {
     std::unique_lock lock(mutex_);
     if (patience.count() > 0)  // else even a wait that is over would ask the system
@@ -57,7 +57,7 @@ class StageQueue {
     if (values_.empty() && !error_) return std::nullopt;
     return take();
   }
-  /// Wakes both sides: push() returns false, pop() nothing, and what waits here is dropped.
+  /// Wakes both sides: push() returns false, pop() nothing. Values in the queue are dropped.
   void stop() {
     std::vector<T> dropped;
     {
@@ -84,20 +84,20 @@ class StageQueue {
   const std::size_t most_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<T> values_;  // few; room for all is taken at first, so that no thread lacks the memory to say its end
+  std::vector<T> values_;  // reserved at first, so that ending the queue never needs memory
   std::exception_ptr error_;
   bool closed_ = false;
   bool stopped_ = false;
 };
 
-/// Between several threads, each with a value of a number, and one that takes them by their numbers.
+/// A queue that several threads fill with numbered values, and one thread empties in the order of the numbers.
 template <class T>
 class OrderedQueue {
  public:
-  /// Values that are ahead of the next wait for room, so that those who put them do not run ahead.
+  /// A value that is far ahead of the next number waits for space, so that no writer runs ahead.
   explicit OrderedQueue(std::size_t most) : most_(most) {}
 
-  /// False when nobody wants more.
+  /// False if the reader has stopped.
   bool put(std::uint64_t number, T value) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || number == next_ || values_.size() < most_; });
@@ -107,7 +107,7 @@ class OrderedQueue {
     changed_.notify_all();
     return true;
   }
-  /// Waits for the value of this number; numbers are asked for in order. Nothing after stop().
+  /// Waits for the value of this number. The reader asks for numbers in order. Nothing after stop().
   std::optional<T> take(std::uint64_t number) {
     std::unique_lock lock(mutex_);
     next_ = number;

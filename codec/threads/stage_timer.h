@@ -1,4 +1,4 @@
-// What a stage of the work takes: by the clock, and of all threads together.
+// The time that a stage takes: wall clock, and the sum over all threads.
 #pragma once
 
 #include <utility>
@@ -9,8 +9,8 @@
 
 namespace trivelet {
 
-/// Adds a scope to a stage. `times()` are those of the pools that the scope uses; what it does outside of them is done
-/// by one thread.
+/// Adds the time of a scope to a stage. `times()` are the times of the pools that the scope uses; outside of them one
+/// thread works.
 template <class PoolTimes>
 class StageTimer {
  public:
@@ -31,7 +31,8 @@ class StageTimer {
   Stopwatch watch_;
 };
 
-/// Time that was waited for GOPs in lanes (gop_lanes.h), to their two stages in proportion to what threads did in each.
+/// Divides the time spent waiting for GOPs in lanes (gop_lanes.h) between their two stages, in proportion to the work
+/// of their threads.
 inline std::pair<StageTime, StageTime> shared_out(double seconds, double busy_transform, double busy_coder) {
   const double busy = busy_transform + busy_coder;
   const double part = busy > 0 ? busy_transform / busy : 0;

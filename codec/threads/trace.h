@@ -1,5 +1,5 @@
-// What which thread does when, for a picture of the pipeline: spans of time with a name, in the format of Chrome's
-// about:tracing (Perfetto reads it, too). Costs a look at a flag per span unless it is switched on.
+// Records which thread does what and when: named spans of time in the format of Chrome's about:tracing, which Perfetto
+// reads as well. While it is off, a span costs one look at a flag.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,17 @@
 
 namespace trivelet::trace {
 
-/// From now on spans are kept, until the process ends. Before the threads that are to be seen begin.
+/// Records spans from now until the process ends. Call it before the threads begin that shall be seen.
 void start();
 bool is_on();
 
-/// What the thread that calls is called in the picture.
+/// Names the calling thread in the trace.
 void name_thread(const char* name);
 
-/// Keeps when its scope was entered and left. `name` must live as long as the process: a literal.
+/// Records when its scope was entered and left. `name` is a literal: it must live as long as the process.
 class Span {
  public:
-  /// `number`: of the GOP, to tell spans apart; -1 = none.
+  /// `number`: the GOP, to tell spans apart; -1 = none.
   explicit Span(const char* name, std::int64_t number = -1);
   ~Span();
   Span(const Span&) = delete;
@@ -26,10 +26,10 @@ class Span {
  private:
   const char* name_;
   std::int64_t number_;
-  double begin_;  ///< < 0 = not kept
+  double begin_;  ///< < 0 = not recorded
 };
 
-/// All spans that ended so far, as the text of a JSON file.
+/// All spans that have ended so far, as the text of a JSON file.
 std::string json();
 
 }  // namespace trivelet::trace

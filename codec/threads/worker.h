@@ -1,5 +1,4 @@
-// A thread that runs one thing after another, or one thing once, for its owner. What is thrown there is thrown again
-// where the owner waits.
+// A thread that runs one job after another for its owner. An exception of a job is thrown again where the owner waits.
 #pragma once
 
 #include <condition_variable>
@@ -10,27 +9,27 @@
 
 namespace trivelet {
 
-/// One thread uses it, its owner. The thread is started with the first work.
+/// Only its owner's thread uses it. The thread starts with the first job.
 class Worker {
  public:
-  /// `name`: of the thread, in traces; a literal.
+  /// `name`: the thread's name in traces; a literal.
   explicit Worker(const char* name) : name_(name) {}
-  /// Waits until the work that was begun is done, and drops what it throws.
+  /// Waits for the job that runs, and drops what it throws.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// Begins to run `work` in the thread; the work before it has been waited for. Throws std::system_error where the
-  /// system starts no more threads.
+  /// Starts `work` in the thread. The owner has waited for the job before it. Throws std::system_error if the system
+  /// starts no more threads.
   void begin(std::function<void()> work);
-  /// The same, but false where the system starts no more threads; `work` is dropped then.
+  /// The same, but returns false if the system starts no more threads; `work` is then dropped.
   [[nodiscard]] bool try_begin(std::function<void()> work);
-  /// The same, but the calling thread runs `work` where the system starts no more threads.
+  /// The same, but the calling thread runs `work` if the system starts no more threads.
   void begin_or_run(std::function<void()> work);
-  /// Whether there is a thread: some work was begun in it.
+  /// Whether the thread was started.
   bool has_thread() const { return thread_.joinable(); }
 
-  /// Returns when the work that was begun is done, at once if there is none. Throws what it threw, once.
+  /// Waits for the job that runs, if there is one. Throws what the job threw, once.
   void wait();
 
  private:
@@ -41,10 +40,10 @@ class Worker {
   const char* name_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::function<void()> work_;  ///< that was begun; taken by the thread
-  bool busy_ = false;           ///< from its beginning to its end
+  std::function<void()> work_;  ///< the next job, which the thread takes
+  bool busy_ = false;           ///< a job was started and has not ended
   bool stop_ = false;
-  std::exception_ptr error_;  ///< of the work that is done
+  std::exception_ptr error_;  ///< thrown by the last job
   std::thread thread_;        ///< last: it uses the others
 };
 
