@@ -8,7 +8,7 @@
 #include "apps/video/encode_choice.h"
 #include "apps/video/encode_job.h"
 #include "apps/volume/encode.h"
-#include "codec/edit/join.h"
+#include "codec/edit/header_difference.h"
 #include "codec/encoder/encoder_params.h"
 #include "trivelet/cuda.h"
 #include "trivelet/device_pictures.h"

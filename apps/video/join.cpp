@@ -7,7 +7,7 @@
 
 #include "apps/cli/log.h"
 #include "apps/video/video.h"
-#include "codec/edit/join.h"
+#include "trivelet/edit.h"
 
 namespace trivelet::cli {
 

@@ -8,7 +8,7 @@
 #include "apps/cluster/job_call.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
-#include "codec/edit/rewrite.h"
+#include "trivelet/edit.h"
 
 namespace trivelet::cli {
 

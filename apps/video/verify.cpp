@@ -17,7 +17,7 @@
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
 #include "codec/base/bytes.h"
-#include "codec/edit/verify.h"
+#include "trivelet/edit.h"
 
 namespace trivelet::cli {
 

@@ -15,8 +15,8 @@
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
-#include "codec/edit/verify.h"
 #include "io/md5.h"
+#include "trivelet/edit.h"
 
 namespace trivelet::cli {
 

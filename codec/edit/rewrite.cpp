@@ -1,4 +1,4 @@
-#include "codec/edit/rewrite.h"
+#include "trivelet/edit.h"
 
 #include <algorithm>
 #include <memory>
@@ -14,6 +14,7 @@
 #include "codec/format/stream_geometry.h"
 #include "codec/format/stream_writer.h"
 #include "codec/rate/layer_cut.h"
+#include "codec/volume/volume_cuts.h"
 
 namespace trivelet {
 

@@ -1,4 +1,5 @@
 #include "codec/edit/rewrite_choice.h"
+#include "codec/volume/volume_cuts.h"
 
 #include <algorithm>
 #include <cmath>

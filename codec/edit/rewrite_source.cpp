@@ -11,6 +11,7 @@
 #include "codec/format/chunk_check.h"
 #include "codec/format/front_table.h"
 #include "codec/format/stream_layout.h"
+#include "codec/volume/volume_cuts.h"
 #include "codec/volume/volume_map.h"
 
 namespace trivelet {

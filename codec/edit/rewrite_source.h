@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "codec/edit/rewrite.h"
 #include "codec/format/container.h"
 #include "codec/format/stream_input.h"
+#include "trivelet/edit.h"
 
 namespace trivelet {
 

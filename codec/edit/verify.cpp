@@ -1,4 +1,4 @@
-#include "codec/edit/verify.h"
+#include "trivelet/edit.h"
 
 #include <algorithm>
 #include <cstring>

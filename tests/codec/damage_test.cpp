@@ -15,15 +15,13 @@
 #include <set>
 
 #include "codec/backend.h"
-#include "codec/edit/join.h"
-#include "codec/edit/rewrite.h"
-#include "codec/edit/verify.h"
 #include "codec/format/container.h"
 #include "codec/volume/volume_cuts.h"
 #include "codec/volume/volume_map.h"
 #include "tests/support/boxes.h"
 #include "tests/support/one_of.h"
 #include "tests/support/support.h"
+#include "trivelet/edit.h"
 #include "trivelet/volume.h"
 
 // What is held at once: no damage may make these tiny streams take much.

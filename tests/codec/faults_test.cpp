@@ -16,10 +16,10 @@
 #include <iterator>
 #include <new>
 
-#include "codec/edit/rewrite.h"
 #include "io/volume/volume_io.h"
 #include "tests/support/one_of.h"
 #include "tests/support/support.h"
+#include "trivelet/edit.h"
 #include "trivelet/volume.h"
 
 namespace {

@@ -1,12 +1,11 @@
 // Streams joined: parts that were encoded alike give the bytes of the whole; what does not fit is refused by name.
-#include "codec/edit/join.h"
+#include "trivelet/edit.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "codec/edit/verify.h"
 #include "codec/format/front_table.h"
 #include "tests/support/boxes.h"
 #include "tests/support/support.h"

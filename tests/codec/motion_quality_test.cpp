@@ -5,10 +5,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "codec/edit/rewrite.h"
 #include "codec/format/container.h"
 #include "tests/support/motion_support.h"
 #include "tests/support/one_of.h"
+#include "trivelet/edit.h"
 
 namespace trivelet {
 namespace {

@@ -11,14 +11,13 @@
 
 #include "codec/backend.h"
 #include "codec/base/simd.h"
-#include "codec/edit/rewrite.h"
-#include "codec/edit/verify.h"
 #include "codec/encoder/encoder_params.h"
 #include "codec/entropy/dense/rounding.h"
 #include "codec/format/container.h"
 #include "codec/motion/motion.h"
 #include "tests/support/motion_support.h"
 #include "tests/support/one_of.h"
+#include "trivelet/edit.h"
 #include "trivelet/scene_cuts.h"
 
 namespace trivelet {

@@ -10,14 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "codec/edit/rewrite.h"
-#include "codec/edit/verify.h"
 #include "codec/format/container.h"
 #include "codec/format/front_table.h"
 #include "codec/format/stream_layout.h"
 #include "tests/support/boxes.h"
 #include "tests/support/one_of.h"
 #include "tests/support/support.h"
+#include "trivelet/edit.h"
 
 namespace trivelet {
 namespace {

@@ -4,12 +4,12 @@
 
 #include <random>
 
-#include "codec/edit/rewrite.h"
 #include "codec/format/container.h"
 #include "codec/transform/dwt.h"
 #include "codec/volume/volume_cuts.h"
 #include "tests/support/one_of.h"
 #include "tests/support/support.h"
+#include "trivelet/edit.h"
 
 namespace trivelet {
 namespace {

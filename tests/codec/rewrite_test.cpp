@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "codec/edit/rewrite.h"
 #include "codec/transform/dwt.h"
 #include "tests/support/one_of.h"
 #include "tests/support/rate_support.h"
+#include "trivelet/edit.h"
 
 namespace trivelet {
 namespace {

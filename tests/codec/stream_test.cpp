@@ -5,14 +5,12 @@
 #include <limits>
 
 #include "codec/base/bad_stream.h"
-#include "codec/edit/join.h"
-#include "codec/edit/rewrite.h"
-#include "codec/edit/verify.h"
 #include "codec/format/container.h"
 #include "codec/format/front_table.h"
 #include "codec/format/metadata.h"
 #include "tests/support/boxes.h"
 #include "tests/support/container_support.h"
+#include "trivelet/edit.h"
 
 namespace trivelet {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "codec/edit/join.h"
 #include "tests/fuzz/stream_support.h"
+#include "trivelet/edit.h"
 #include "trivelet/plan.h"
 #include "trivelet/volume.h"
 

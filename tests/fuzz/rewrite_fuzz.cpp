@@ -3,9 +3,8 @@
 
 #include <cstdint>
 
-#include "codec/edit/rewrite.h"
-#include "codec/edit/verify.h"
 #include "tests/fuzz/stream_support.h"
+#include "trivelet/edit.h"
 #include "trivelet/volume.h"
 
 using namespace trivelet;

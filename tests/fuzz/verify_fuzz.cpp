@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "codec/edit/verify.h"
 #include "tests/fuzz/stream_support.h"
+#include "trivelet/edit.h"
 
 using namespace trivelet;
 using namespace trivelet::fuzz;

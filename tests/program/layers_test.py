@@ -25,6 +25,18 @@ TOP = {
 }
 # Only kernels and the seam know the processor that runs them.
 NOT_CPU = {"predict", "motion", "rate", "edit"}
+# The private headers of the codec that the program uses, but for apps/bench, which measures single stages. What the
+# program needs beside them belongs into include/trivelet; docs/ARCHITECTURE.md names them.
+PROGRAM = {
+    "base": {"bytes", "limits", "stream_header", "temporaries"},
+    "threads": {"parallel", "prefetch", "stage_queue", "stopwatch", "trace", "worker"},
+    "format": {"container", "stream_input", "stream_layout"},
+    "backend.h": {""},
+    "rate": {"spool"},
+    "encoder": {"encoder_params", "encoder_part"},
+    "edit": {"header_difference"},
+    "still": {"ccsds122/ccsds122", "dct/dct", "vstc/vstc", "vstc/vstc_wave"},
+}
 MAX_COLUMNS = 120
 MAX_FILES = 32
 
@@ -81,6 +93,25 @@ def include_complaints():
                     yield f"{shown} includes {inc}; a backend stands below encoder, decoder and measuring"
 
 
+def program_complaints():
+    allowed = {f"codec/{folder}" + (f"/{name}.h" if name else "") for folder, names in PROGRAM.items() for name in names}
+    used = set()
+    for path in sources("apps"):
+        shown = path.relative_to(ROOT)
+        if shown.parts[1] == "bench":
+            continue
+        used |= {inc for inc in includes(path) if inc.startswith("codec/")}
+        for inc in includes(path):
+            if inc.startswith("codec/") and inc not in allowed:
+                yield f"{shown} includes {inc}, a private header of the codec that the program has done without"
+    for inc in sorted(allowed - used):
+        yield f"no program includes {inc}: take it from the list in this test and in docs/ARCHITECTURE.md"
+    named = (ROOT / "docs/ARCHITECTURE.md").read_text()
+    for inc in sorted(allowed):
+        if f"`{Path(inc).name}`" not in named:
+            yield f"docs/ARCHITECTURE.md does not name {Path(inc).name}, which the program includes"
+
+
 def size_complaints():
     for top in TOP:
         for path in sources(top):
@@ -94,7 +125,7 @@ def size_complaints():
 
 
 def main():
-    complaints = [*include_complaints(), *size_complaints()]
+    complaints = [*include_complaints(), *program_complaints(), *size_complaints()]
     for complaint in complaints:
         print(complaint)
     print(f"{len(complaints)} complaints")

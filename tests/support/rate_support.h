@@ -6,8 +6,8 @@
 #include <cmath>
 #include <functional>
 
-#include "codec/edit/rewrite.h"
 #include "tests/support/support.h"
+#include "trivelet/edit.h"
 
 namespace trivelet::test {
 

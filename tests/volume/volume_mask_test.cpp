@@ -13,11 +13,11 @@
 #include <limits>
 #include <random>
 
-#include "codec/edit/verify.h"
 #include "codec/volume/volume_fill.h"
 #include "codec/volume/volume_map.h"
 #include "tests/support/boxes.h"
 #include "tests/support/one_of.h"
+#include "trivelet/edit.h"
 
 namespace trivelet {
 namespace {
