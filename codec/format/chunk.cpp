@@ -17,8 +17,8 @@ constexpr unsigned kUnaryLimit = 128;
 unsigned zigzag(int v) { return v > 0 ? 2 * static_cast<unsigned>(v) - 1 : 2 * static_cast<unsigned>(-v); }
 int unzigzag(unsigned v) { return v & 1 ? static_cast<int>(v / 2) + 1 : -static_cast<int>(v / 2); }
 
-// Rice parameter that codes the sizes of the parts in the fewest bits, the smallest of those. A larger one takes a bit
-// more for each part and halves what is left of it, so that bits fall and then rise: the search begins near the mean.
+// The smallest Rice parameter that codes the sizes of the parts in the fewest bits. A larger parameter takes one bit
+// more for each part and halves the unary codes, so the bits fall and then rise: the search begins near the mean.
 int best_rice(const HeadRows& rows, std::uint64_t& fewest) {
   constexpr int kParameters = 24;
   std::vector<std::uint32_t> sizes;
@@ -104,7 +104,7 @@ int best_nominal(const HeadRows& rows, bool& uniform, std::uint64_t& fewest) {
   return best;
 }
 
-// Calls f(rows, has a segment to hang on) for the components that have a share in a chunk.
+// Calls f(rows, has a parent) for the components that have parts in a chunk.
 template <class F>
 void for_head_rows(const StreamHeader& stream, const LayeredGop& gop, int layer, int band, int distance, const F& f) {
   const auto l = static_cast<std::size_t>(layer);
@@ -145,7 +145,7 @@ void write_rows(const HeadRows& rows, const HeadCodes& codes, bool first_layer, 
   }
 }
 
-// The head of a chunk; `body` gets the bytes of its parts. Empty when the chunk says nothing.
+// The header of a chunk; `body` gets the bytes of its parts. Empty if no part has bytes.
 std::vector<std::uint8_t> write_head(const StreamHeader& stream, const LayeredGop& gop, int layer, int band,
                                      int distance, std::size_t& body) {
   BitWriter head;

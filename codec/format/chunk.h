@@ -1,8 +1,7 @@
-// What a GOP says, and how it is divided into chunks (FORMAT.md "Chunk"): the parts of one layer, temporal band and
-// distance of all components, behind a head that tells their planes and sizes.
+// The coded form of a GOP and its division into chunks (FORMAT.md "Chunk"). A chunk holds the parts of one layer,
+// temporal band and distance of all components, behind a header with their planes and sizes.
 //
-// Pure byte work on parts: nothing here knows the coders' bits, so chunks are cut and put together again (truncation)
-// without decoding a coefficient.
+// This code works on bytes and does not know the coders' bits. Truncation therefore needs no decoding.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +16,7 @@
 
 namespace trivelet {
 
-/// What a backend made of a GOP, not yet divided into chunks.
+/// A GOP as a backend coded it, not yet divided into chunks.
 struct CodedGop {
   struct Component {
     const BlockGrid* grid = nullptr;
@@ -26,23 +25,22 @@ struct CodedGop {
     std::vector<PassTable> passes;   ///< per block, where rate control decides: dense always; fast when asked for
   };
   std::vector<Component> components;
-  /// Fetches what was coded into a Gop, from a frame on, where the backend has it still; else null. For how long it
-  /// does:
+  /// Copies the coded samples into a Gop, from a frame on. Null if the backend no longer has them; see
   /// BackendOptions::keeps_samples.
   std::function<void(Gop& gop, int first)> samples;
-  /// What was coded, where it lies until the encoder is asked for anything else; null: nowhere.
+  /// The coded samples in the backend's memory, valid until the next call of the encoder. Null: not available.
   const Gop* held = nullptr;
   std::shared_ptr<const GopMotion> motion;  ///< with its sections; null: none
 };
 
-/// A GOP in layers: what an encoder sends or a decoder received. Parts point into memory of others.
+/// A GOP in layers, as an encoder sends it or a decoder received it. Parts point into memory of others.
 struct LayeredGop {
   int frames = 0;
   float step = 0;
   int stop_plane = 0;                       ///< planes below are not wanted
   std::vector<std::uint8_t> frame_gains;    ///< GopHeader::frame_gains
   std::shared_ptr<const GopMotion> motion;  ///< null: none
-  bool follows = false;                     ///< the GOP before was delivered just before; what an open one asks for
+  bool follows = false;                     ///< the GOP before was delivered just before, which open GOPs need
   struct Component {
     const BlockGrid* grid = nullptr;
     std::vector<std::vector<LayeredSegment>> blocks;  ///< [block][segment]
@@ -50,21 +48,21 @@ struct LayeredGop {
   std::vector<Component> components;
 };
 
-/// Cuts are counted in these: bit planes (fast) or passes, two to a plane (dense).
+/// The unit of truncation points: bit planes (fast) or passes, two to a plane (dense).
 inline int cuts_per_plane(Profile profile) { return profile == Profile::kDense ? 2 : 1; }
 
-/// The lowest cut of a segment when the one it hangs on ends at `parent_cut`.
+/// The lowest truncation point of a segment whose parent ends at `parent_cut`.
 inline int lowest_cut(Profile profile, int parent_cut) {
   return profile == Profile::kDense ? parent_cut & ~1 : parent_cut;
 }
 
-/// The inverse: how far the one it hangs on may be from its bottom if a segment is to end at `cut`.
+/// The inverse: the highest truncation point of the parent of a segment that ends at `cut`.
 inline int highest_parent_cut(Profile profile, int cut) { return profile == Profile::kDense ? cut | 1 : cut; }
 
-/// The segment that (b, k) of the same block hangs on: its spatial parent, for k = 0 the temporal one; -1 for none.
+/// The parent of segment (b, k) of a block: its spatial parent, for k = 0 the temporal one; -1 for none.
 int parent_segment(const BlockGrid& grid, int b, int k);
 
-/// Calls f(component, resolution) for the components that have a share in the chunks of this band and distance; the
+/// Calls f(component, resolution) for the components that have parts in the chunks of this band and distance. The
 /// others are too small for the distance, or have no frames in the band.
 template <class F>
 void for_shares(const StreamHeader& stream, const LayeredGop& gop, int band, int distance, const F& f) {
@@ -92,23 +90,23 @@ void set_planes(const StreamHeader& stream, const LayeredGop& gop, GopHeader& he
 /// Readable bytes behind what a coder decodes, for its 64-bit loads.
 inline constexpr std::size_t kChunkPadding = 16;
 
-/// Chunk (layer, band, distance). Every segment must have a part in every layer up to this one. Empty when it says
-/// nothing.
+/// Writes chunk (layer, band, distance). Every segment must have a part in every layer up to this one. Empty if no part
+/// has bytes.
 std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const LayeredGop& gop, int layer, int band,
                                       int distance);
 /// Its size.
 std::size_t chunk_size(const StreamHeader& stream, const LayeredGop& gop, int layer, int band, int distance);
 
-/// What the head of a chunk tells of one component: a row per code block, in raster order.
+/// The fields of a chunk's header for one component, one entry per code block in raster order.
 struct HeadRows {
   std::vector<std::uint8_t> top;     ///< planes of the segment
-  std::vector<std::uint8_t> limit;   ///< of the one it hangs on, if it does
-  std::vector<std::uint8_t> before;  ///< cut of the layers before
-  std::vector<std::uint8_t> low;     ///< and with this one
+  std::vector<std::uint8_t> limit;   ///< truncation point of the parent, if there is one
+  std::vector<std::uint8_t> before;  ///< truncation point of the layers before
+  std::vector<std::uint8_t> low;     ///< truncation point including this layer
   std::vector<std::uint32_t> size;   ///< bytes of the part
   void resize(std::size_t blocks);
 };
-/// How its numbers are written, and how many bits they take.
+/// The codes of these fields, and the bits they take.
 struct HeadCodes {
   int nominal = 0;
   int rice = 0;
@@ -117,7 +115,7 @@ struct HeadCodes {
   std::uint64_t bits = 0;
   std::uint64_t body = 0;  ///< bytes of the parts
 };
-/// `first_layer`: tops are told; `root`: the segments hang on no other.
+/// `first_layer`: tops are coded. `root`: the segments have no parents.
 HeadCodes head_codes(const HeadRows& rows, bool first_layer, bool root);
 
 /// The bytes of a chunk from the codes of its components.
@@ -136,7 +134,7 @@ class ChunkSize {
   bool says_something_ = false;
 };
 
-/// Adds a chunk to what was received. `bytes` must stay alive and have kChunkPadding readable bytes behind `size`;
+/// Adds a chunk to the received GOP. `bytes` must stay alive and have kChunkPadding readable bytes behind `size`;
 /// layer 0 of a band and distance comes before its later layers, and coarser ones come first. An empty chunk is size 0.
 /// Throws BadStream.
 void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size, int layer, int band,

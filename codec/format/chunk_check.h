@@ -1,5 +1,5 @@
-// Whether the bytes of a chunk are those that were written: its CRC in the GOP's header, and the CRCs of its single
-// parts that let a decoder read some of them alone (FORMAT.md "part").
+// Checks the bytes of a chunk: by its CRC in the GOP's header, or by the CRCs of single parts, with which a decoder
+// reads some parts alone (FORMAT.md "part").
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,24 @@
 
 namespace trivelet {
 
-/// What a GOP's header says about a chunk with these bytes.
+/// The entry of these bytes in a GOP's header.
 inline ChunkEntry chunk_entry(const std::vector<std::uint8_t>& bytes) {
   ChunkEntry e;
   e.size = bytes.size();
   e.crc = crc32c(bytes.data(), bytes.size());
   return e;
 }
-/// `bytes`: as many as the header says.
+/// `bytes` has the size that the header gives.
 inline bool is_intact(const ChunkEntry& chunk, const std::uint8_t* bytes) {
   return has_crc32c(bytes, static_cast<std::size_t>(chunk.size), chunk.crc);
 }
 
-/// What lets a part of a chunk be read alone.
+/// The checks with which parts of a chunk are read alone.
 struct ChunkChecks {
   std::uint64_t head_bytes = 0;
   std::uint32_t head_crc = 0;
   std::vector<std::uint32_t> parts;  ///< CRCs of the parts that have bytes, in their order
-  /// These are not known yet, and the head may be longer: what a plan goes by until they are.
+  /// The checks are not known yet, and the header may be longer: the state of a plan that has not read them.
   bool expected = false;
 };
 

@@ -1,8 +1,8 @@
 // The .tvl container: reads and writes boxes, stream header, GOP packets with their chunk tables, index and end.
 // FORMAT.md is normative; section names there are the names here.
 //
-// Pure byte work: nothing here reads files or knows the coder's bits. Every length that comes from a stream is checked
-// against a limit before memory is taken for it.
+// This code works on bytes; it reads no files and does not know the coder's bits. Every length that comes from a stream
+// is checked against a limit before memory is taken for it.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ inline constexpr std::uint8_t kSignature[8] = {0x89, 'T', 'V', 'L', 0x0D, 0x0A, 
 
 /// Every element of a stream after the signature is a box: type, payload length, CRC-32C of both, payload.
 /// Types beginning with a capital letter are critical: a reader that does not know one must refuse the stream. Those
-/// whose fourth character is one are bound to what is coded.
+/// whose fourth letter is a capital depend on the coded data.
 struct Box {
   char type[5] = {};
   std::uint64_t length = 0;
@@ -29,12 +29,11 @@ struct Box {
   bool critical() const { return type[0] >= 'A' && type[0] <= 'Z'; }
 };
 inline constexpr std::size_t kBoxHeaderBytes = 16;
-/// Behind the payload of every box but "Gop ", and part of it.
+/// The CRC at the end of the payload of every box but "Gop ".
 inline constexpr std::size_t kBoxCrcBytes = 4;
 /// Extra boxes (codec.h): the largest a decoder takes in.
 inline constexpr std::size_t kMaxExtraBytes = std::size_t{1} << 28;
-/// A box of type `type` with this content: its header, the payload but the crc, and the crc, to be written one after
-/// the other.
+/// Header and CRC of a box with this content. The box is header, content and CRC, one after the other.
 struct BoxEnds {
   std::uint8_t header[kBoxHeaderBytes];
   std::uint8_t crc[kBoxCrcBytes];
@@ -45,9 +44,9 @@ inline bool is_stream_box(const std::string& type) {
   return type == "Head" || type == "Gop " || type == "Indx" || type == "Done";
 }
 
-/// Whether a box of this type depends on what is coded.
+/// Whether a box of this type depends on the coded data.
 inline bool is_bound(const std::string& type) { return type[3] >= 'A' && type[3] <= 'Z'; }
-/// Of those between header and first GOP: there is one at most.
+/// Boxes between header and first GOP of which there is at most one.
 inline bool is_known_extra_box(const std::string& type) {
   for (const char* known : {"Volm", "Mask", "volh", "volq", "mdcv", "clli", "chap", "meta"})
     if (type == known) return true;
@@ -55,7 +54,7 @@ inline bool is_known_extra_box(const std::string& type) {
 }
 
 void write_box_header(const char* type, std::uint64_t length, std::uint8_t* out);
-/// False when the CRC does not match, or the type is none.
+/// False if the CRC does not match or the type is invalid.
 bool parse_box_header(const std::uint8_t* bytes, Box& box);
 
 // ------------------------------------------------------------------------------------------------------ stream header
@@ -66,7 +65,7 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size);
 
 // --------------------------------------------------------------------------------------------------------- GOP packet
 
-/// Where the last of these frames ends.
+/// The end of the last of these frames.
 std::int64_t end_of(const std::vector<FrameTime>& times);
 
 std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader& gop);
@@ -76,13 +75,13 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
 
 /// `gops` have `layers` entries each.
 std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops);
-/// Bytes that the entry of a GOP takes at most when none of its layers has more than `layer_bytes`. It begins at
-/// `begin_pts`, where the GOP before ends at `before_pts`.
+/// Upper bound of the bytes of a GOP's entry, if none of its layers has more than `layer_bytes`. The GOP begins at
+/// `begin_pts`, the GOP before it ends at `before_pts`.
 std::uint64_t index_entry_bound(int layers, std::uint64_t layer_bytes, std::int64_t before_pts, std::int64_t begin_pts,
                                 std::int64_t end_pts);
 std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size, int layers);
 
-/// Mean squared errors as the index keeps them: 512 * log2, 1/512 of an octave fine.
+/// Codes of mean squared errors in the index: 512 * log2, in steps of 1/512 of an octave.
 std::uint16_t error_code(double mean_squared_error);
 double error_of(std::uint16_t code);
 inline constexpr std::uint16_t kErrorUnknown = 65535;

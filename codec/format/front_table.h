@@ -1,6 +1,5 @@
-// The front table of a stream (FORMAT.md "tocF"): copies of what a reader needs first, behind the header, so that
-// whoever fetches ranges over a network knows after one answer where everything is: GOPs, their chunks, and the parts
-// of these.
+// The front table of a stream (FORMAT.md "tocF"): copies of the bytes that a reader needs first, placed behind the
+// header. A reader that fetches ranges over a network knows after one answer where GOPs, chunks and parts are.
 #pragma once
 
 #include <cstddef>
@@ -27,23 +26,23 @@ struct FrontCopy {
 
 struct FrontTable {
   std::uint64_t stream_bytes = 0;
-  std::vector<FrontCopy> copies;  ///< what is wanted most first
+  std::vector<FrontCopy> copies;  ///< the most important first
 };
 
-/// Bytes that suffice for the table of a stream of so many GOPs but in rare cases, in which the last of its copies are
-/// not in it. `heads`: also for those of chunks, if they do not take much.
+/// Bytes that nearly always suffice for the table of a stream of `gops` GOPs; in rare cases its last copies are left
+/// out. `heads`: includes the headers of chunks, if they are small.
 std::size_t front_table_room(const StreamHeader& header, std::uint64_t gops, bool heads);
-/// The content of the box, of exactly `room` bytes, with as many copies from the first on as these hold.
+/// The content of the box: exactly `room` bytes, with as many copies as fit, from the first on.
 std::vector<std::uint8_t> serialise(const FrontTable& table, std::size_t room);
-/// Nothing when it contradicts itself, has two copies of the same byte, or is of another version.
+/// Nothing if the table contradicts itself, has two copies of one byte, or has another version.
 std::optional<FrontTable> parse_front_table(const std::uint8_t* bytes, std::size_t size);
-/// Of a finished stream: its index and end, the headers of its GOPs, and, where parts of chunks can be read, the heads
-/// of these.
+/// The table of a finished stream: its index and end, the headers of its GOPs, and the headers of chunks whose parts
+/// can be read alone.
 FrontTable gather_front_table(ByteSource& stream);
 
-/// What leaves so much room behind Head for a table that is written when the stream is.
+/// A box that reserves `room` bytes behind Head for a table that is written at the end.
 ExtraBox empty_front_table(std::size_t room);
-/// Puts the table of the finished stream where that room was left.
+/// Writes the table of the finished stream into the reserved bytes.
 void write_front_table(ReadBack& again, std::size_t room);
 
 }  // namespace trivelet

@@ -1,4 +1,4 @@
-// A stream of which some ranges are known (trivelet/plan.h).
+// A stream of which only some ranges are known (trivelet/plan.h).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace trivelet {
 
-/// Thrown by GivenBytes: the first bytes that were to be read and are not known.
+/// Thrown by GivenBytes: the first bytes that a read needs and that are not known.
 class NotGiven final : public Error {
  public:
   explicit NotGiven(const ByteRange& range)
@@ -26,11 +26,11 @@ class NotGiven final : public Error {
   ByteRange range_;
 };
 
-/// Ranges that are put in order and joined.
+/// A set of ranges, ordered and joined.
 class RangeSet {
  public:
   void add(std::uint64_t offset, std::uint64_t size);
-  /// What of the range is not in the set.
+  /// The parts of the range that are not in the set.
   std::vector<ByteRange> missing(const ByteRange& range) const;
   std::vector<ByteRange> all() const;
 
@@ -43,9 +43,9 @@ class GivenBytes final : public ByteSource {
   explicit GivenBytes(std::uint64_t size) : size_(size) {}
   void give(std::uint64_t offset, const void* data, std::size_t size);
   bool has(const ByteRange& range) const { return known_.missing(range).empty(); }
-  /// How many bytes from `offset` on are known without a gap.
+  /// The number of bytes known from `offset` on without a gap.
   std::uint64_t known_from(std::uint64_t offset) const;
-  /// Of these what is not known, ascending and apart.
+  /// The unknown parts of these ranges, ascending and disjoint.
   std::vector<ByteRange> missing(const RangeSet& wanted) const;
 
   std::size_t read(void* data, std::size_t size) override;

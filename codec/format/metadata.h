@@ -1,4 +1,4 @@
-// The boxes of metadata (FORMAT.md "Metadata"), as a stream holds them.
+// Converts metadata to and from the boxes of a stream (FORMAT.md "Metadata").
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace trivelet {
 
 /// A box for each kind that there is. Throws BadArgument for what the format cannot hold.
 std::vector<ExtraBox> metadata_boxes(const Metadata& metadata);
-/// What they say; a box that does not keep to the format is as if it were not there. Other boxes are passed over.
+/// The metadata in these boxes. Boxes that violate the format, and other boxes, are ignored.
 Metadata read_metadata(const std::vector<ExtraBox>& boxes);
 
 }  // namespace trivelet

@@ -11,14 +11,14 @@
 
 namespace trivelet {
 
-/// Geometry of the components of a GOP of some length: shared by coder and container.
+/// The grids of all components of a GOP of one length.
 class StreamGeometry {
  public:
   StreamGeometry(const StreamHeader& header, int frames);
   int frames() const { return frames_; }
   const BlockGrid& grid(int component) const { return grids_[grid_of_[static_cast<std::size_t>(component)]]; }
   int components() const { return static_cast<int>(grid_of_.size()); }
-  /// Makes `gop` what it is before its first chunk: all blocks of the grids, without parts. Its memory is used again.
+  /// Resets `gop` to all blocks of the grids, without parts. Reuses its memory.
   void clear(LayeredGop& gop) const;
 
  private:
@@ -27,12 +27,12 @@ class StreamGeometry {
   std::vector<std::size_t> grid_of_;
 };
 
-/// Bytes that the geometry of a stream's full GOPs and what is received of one take, without the parts' own.
+/// Memory in bytes of the geometry of a stream's full GOPs and of one received GOP, without the bytes of its parts.
 std::uint64_t geometry_memory(const StreamHeader& header);
 
-/// Where the layers cut the segments of a component (encoder's choice; FORMAT.md "Layers").
+/// The truncation points of a component's segments for all layers (the encoder's choice; FORMAT.md "Layers").
 LayerPlan layer_plan(const StreamHeader& header, const BlockGrid& grid);
-/// Every plane a layer of its own: what GopChoices::passes asks for.
+/// One layer per bit plane, for GopChoices::passes.
 LayerPlan plane_plan(const BlockGrid& grid);
 
 }  // namespace trivelet

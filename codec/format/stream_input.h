@@ -1,4 +1,4 @@
-// Access to the bytes of a stream for the decoder: the same calls for files, where skipping is a seek, and for pipes.
+// Reads the bytes of a stream: the same calls for files, where skipping is a seek, and for pipes.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace trivelet {
 
-/// Keeps the position and counts what was read; skips by seeking where the source can. Begins where the source stands,
-/// at its first byte.
+/// Keeps the position and counts the bytes read. Skips by seeking if the source can seek. Begins at the source's first
+/// byte.
 class StreamInput {
  public:
   using Known = std::map<std::uint64_t, std::vector<std::uint8_t>>;
@@ -50,9 +50,9 @@ class StreamInput {
     return done;
   }
   const Known& known() const { return known_; }
-  // What stands at `offset` of a source that can seek: the source is not asked for it.
+  // These bytes are at `offset` of a source that can seek: they are not read from the source.
   void know(std::uint64_t offset, std::vector<std::uint8_t> bytes) { known_[offset] = std::move(bytes); }
-  // Appends `size` bytes to `out`, growing it only as data arrives. False when the source ends before.
+  // Appends `size` bytes to `out`, which grows only as data arrives. False if the source ends before.
   bool append(std::vector<std::uint8_t>& out, std::uint64_t size) {
     constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;
     while (size > 0) {
@@ -72,7 +72,7 @@ class StreamInput {
     position_ = position;
     if (known_.empty()) move_source();
   }
-  // False when the source ends before.
+  // False if the source ends before.
   bool skip(std::uint64_t n) {
     if (seekable_) {
       if (n > size_ - position_) return false;
@@ -94,7 +94,7 @@ class StreamInput {
     source_.seek(position_);
     source_at_ = position_;
   }
-  // Up to `size` bytes from the position on, of what is known before `next`; 0 when that ends before.
+  // Up to `size` known bytes from the position on, but not beyond `next`; 0 if there are none.
   std::size_t copy_known(Known::const_iterator next, std::byte* out, std::size_t size) const {
     if (next == known_.begin()) return 0;
     const auto& [offset, bytes] = *std::prev(next);
@@ -110,7 +110,7 @@ class StreamInput {
   bool seekable_;
   std::uint64_t size_ = 0;
   std::uint64_t position_ = 0;
-  std::uint64_t source_at_ = 0;  ///< of a source that can seek, where it stands
+  std::uint64_t source_at_ = 0;  ///< the position of a source that can seek
   Known known_;
 };
 

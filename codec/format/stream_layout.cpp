@@ -143,7 +143,7 @@ void StreamLayout::read_extra_boxes(StreamInput& in) {
     }
     if (!sound) {
       info.damaged_boxes.push_back(std::move(extra));
-    } else if (box.is(kFrontTableBox)) {  // of this stream alone: whoever makes another one of it has no use for it
+    } else if (box.is(kFrontTableBox)) {  // it describes this stream alone
       extra.payload.resize(extra.payload.size() - kBoxCrcBytes);
       if (at == begin) use_front_table(in, extra);
     } else if (!is_known_extra_box(extra.type) || !has_box(info, extra.type)) {
@@ -228,8 +228,8 @@ GopInfo describe_gop(const StreamHeader& stream, const GopHeader& g, std::uint64
   return info;
 }
 
-// Rebuilds the index from the packets' own headers, as far as they are intact. A damaged packet is left out; its frames
-// are then missing, which whoever wants them finds out.
+// Rebuilds the index from the packets' own headers, as far as they are intact. Damaged packets are left out; a reader
+// of their frames finds them missing.
 void StreamLayout::scan(StreamInput& in) {
   for (;;) {
     const std::uint64_t at = in.position();

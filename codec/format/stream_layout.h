@@ -1,6 +1,6 @@
-// What a stream says about itself: its header, the boxes behind it, and where its GOPs are, from the index at its end
-// or, where that is lost, from what is intact of the packets. Everything that reads streams begins with it: decoding,
-// truncation, `info`, `verify`.
+// The layout of a stream: its header, the boxes behind it, and the places of its GOPs, read from the index at its end
+// or, if the index is lost, from the intact packets. All readers of streams begin here: decoding, truncation, `info`,
+// `verify`.
 #pragma once
 
 #include <array>
@@ -18,16 +18,17 @@ struct StreamLayout {
   Limits limits{};  ///< memory: of the list of GOPs
   StreamHeader header;
   StreamInfo info;
-  std::uint64_t promised_frames = 0;  ///< what the end of the stream says, once it is known
+  std::uint64_t promised_frames = 0;  ///< given by the end of the stream, once it is known
   std::uint64_t index_offset = 0;     ///< of its box; 0 unless `info.gops` came from it
-  bool has_front_table = false;       ///< a box of that name stands where it counts, whatever is in it
-  /// Whether the front table (front_table.h) may stand for what it has copies of. Not for those who change or check
-  /// all.
+  bool has_front_table = false;       ///< there is a box of that name in its place, whatever its content
+  /// Whether copies in the front table (front_table.h) may replace the original bytes. Not for readers that change or
+  /// check everything.
   bool uses_front_table = false;
   std::optional<std::array<std::uint8_t, kBoxHeaderBytes>> pending_box;  ///< read from a pipe, not yet looked at
 
-  /// Header, boxes up to the first GOP and, from a seekable source, the index. Stands at the first GOP afterwards, of a
-  /// pipe behind its box header, which is `pending_box`. Throws BadStream or Unsupported; a lost index is no error.
+  /// Reads header, boxes up to the first GOP and, from a seekable source, the index. Afterwards the input is at the
+  /// first GOP; a pipe is behind that GOP's box header, which is `pending_box`. Throws BadStream or Unsupported; a lost
+  /// index is no error.
   void read(StreamInput& in);
 
  private:
@@ -43,8 +44,8 @@ struct StreamLayout {
 /// As probe() of codec.h.
 StreamInfo probe(ByteSource& source, const Limits& limits, bool uses_front_table);
 
-/// What the header of a GOP packet tells of what stands in the index. The errors of layers are known to the index
-/// alone, but a hash says that nothing was taken from a lossless GOP.
+/// The index entry that the header of a GOP packet gives. Only the index knows the errors of layers, but a hash means
+/// that a lossless GOP is complete.
 GopInfo describe_gop(const StreamHeader& stream, const GopHeader& gop, std::uint64_t offset, std::uint64_t bytes);
 
 /// Moves to the next intact header of a GOP packet, index or end. Only for seekable sources.

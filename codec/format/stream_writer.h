@@ -1,5 +1,4 @@
-// Writes a stream box by box and knows where it is: what those have in common that make a stream of others (rewrite,
-// join).
+// Writes a stream box by box and counts its bytes. Shared by the edits that make a stream of others (rewrite, join).
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@ class StreamWriter {
     sink_.write(data, size);
     position_ += size;
   }
-  /// Somebody else writes them.
+  /// Counts bytes that other code writes.
   void skip(std::uint64_t size) { position_ += size; }
   /// `payload` with its crc.
   void write_box(const char* type, const std::vector<std::uint8_t>& payload) {
@@ -36,7 +35,7 @@ class StreamWriter {
     write(kSignature, sizeof kSignature);
     write_box("Head", serialise(header));
   }
-  /// The packet of a GOP but its body, of h.body_bytes, which follows. Where it begins.
+  /// Writes the packet of a GOP without its body, which has h.body_bytes and follows. Returns where the packet begins.
   std::uint64_t begin_gop(const StreamHeader& header, const GopHeader& h) {
     const std::uint64_t offset = position_;
     const std::vector<std::uint8_t> head = serialise(header, h);

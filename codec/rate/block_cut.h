@@ -1,6 +1,5 @@
-// What a decoder makes of segments that end at some cuts, straight from the coefficients: a codeword says nothing about
-// a coefficient but its sign and its magnitude down to the cut, so an encoder that wants to know the error of a cut
-// need not decode.
+// Computes what a decoder makes of truncated segments, directly from the coefficients. A codeword holds the sign of a
+// coefficient and its magnitude down to the truncation point, so an encoder finds the error without decoding.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +13,13 @@
 
 namespace trivelet {
 
-/// One block: `cuts` of its segments, as in LayerPart::low; those that a segment hangs on limit it, as they do in the
-/// decoders. `steps` is null for integers.
+/// One block with the truncation points `cuts` of its segments, as in LayerPart::low. Parents limit their segments, as
+/// in decoders. `steps` is null for integers.
 template <class T>
 class BlockCut {
  public:
   BlockCut(Profile profile, const BlockGrid& grid, const std::uint8_t* cuts, int centroid, const StepTable* steps);
-  /// For CoefficientKernels::cut, of subband i of SubbandTable::all().
+  /// Arguments of CoefficientKernels::cut for subband i of SubbandTable::all().
   CutRow<T> row(std::size_t i) const;
 
  private:
@@ -30,7 +29,7 @@ class BlockCut {
   std::vector<int> cuts_;  // in half planes
 };
 
-/// Writes into `to` what is decoded of a component; both may be the same field. `cuts`: block by block.
+/// Writes the decoded coefficients of a component into `to`, which may be `from`. `cuts`: block by block.
 template <class T>
 void cut_coefficients(Profile profile, const BlockGrid& grid, const std::uint8_t* cuts, int centroid,
                       const StepTable* steps, const Field<T>& from, const Field<T>& to, ThreadPool& pool,

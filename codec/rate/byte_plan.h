@@ -1,6 +1,5 @@
-// How the bytes of a target are divided among the GOPs of a video, all of which are coded: every GOP has what it takes
-// however coarse it is (heads, motion), the rest is divided by one slope for all, and what some did not take goes to
-// those behind them.
+// Divides the bytes of a target among the coded GOPs of a video. Every GOP gets its fixed bytes (headers, motion). The
+// rest is divided by one slope for all GOPs, and bytes that a GOP does not use go to the GOPs behind it.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +10,13 @@
 
 namespace trivelet {
 
-/// Of the bytes aimed at, what is left for chunks when heads and index are not known yet.
+/// The share of the target that is left for chunks while headers and index are not known.
 inline constexpr double kBodyShare = 0.97;
 
 /// A coded GOP that waits for its bytes.
 struct WaitingGop {
   RateCurve curve;
-  std::uint64_t head = 0;   ///< bytes that its packet takes before the chunks
+  std::uint64_t head = 0;   ///< bytes of its packet before the chunks
   std::uint64_t least = 0;  ///< bytes of its chunks with nothing in them
   GopInfo info;             ///< frames and times
 };
@@ -27,10 +26,11 @@ class BytePlan {
   /// `total`: bytes of the stream.
   BytePlan(const StreamHeader& header, std::vector<WaitingGop> gops, std::uint64_t total);
 
-  /// log2 of the slope at which all take about what there is.
+  /// log2 of the slope at which all GOPs together take about the available bytes.
   double slope() const { return slope_; }
-  /// Bytes for the chunks of the GOPs behind those of `index`, which end at `position`: as many of them as can be cut
-  /// without knowing what the first of them takes. None: all have theirs. Throws BadArgument when there are too few.
+  /// Bytes for the chunks of the GOPs behind those in `index`, which end at `position`: for as many GOPs as can be
+  /// truncated without knowing the bytes of the first of them. Empty: all GOPs have theirs. Throws BadArgument if there
+  /// are too few.
   std::vector<std::uint64_t> next(const std::vector<GopInfo>& index, std::uint64_t position) const;
 
  private:

@@ -1,6 +1,5 @@
-// What it takes to code a GOP, about: with Motion::kAuto this is found for a GOP with its motion and without. It is a
-// measure for this choice alone. What is added up over coefficients is whole numbers, which come to the same in any
-// order, on a device as in a loop of the host.
+// Estimates the cost of coding a GOP. Motion::kAuto compares the cost with motion and without; the estimate serves this
+// choice alone. Sums over coefficients are integers, so host and device get the same result in any order.
 #pragma once
 
 #include <cstdint>
@@ -16,34 +15,34 @@
 
 namespace trivelet {
 
-/// Of a frame of a subband, in these fractions.
+/// The cost of a frame of a subband.
 struct CodingSums {
-  std::uint64_t bits = 0;   ///< of rows that are looked at, twice, with kBitsFraction binary places
-  std::uint64_t error = 0;  ///< that remains, in squared steps with kErrorFraction of them; of floats only
+  std::uint64_t bits = 0;   ///< twice the bits of the sampled rows, with kBitsFraction binary places
+  std::uint64_t error = 0;  ///< squared steps with kErrorFraction binary places; of floats only
 };
 inline constexpr int kBitsFraction = 12;
 inline constexpr int kErrorFraction = 16;
 
-/// Of so many rows of a subband one is looked at, from the first on: this is for a choice between two.
+/// One row of a subband in this many is sampled, from the first on; that is enough for a choice between two.
 inline constexpr int kCodingRows = 2;
 inline int coding_rows(int height) { return (height + kCodingRows - 1) / kCodingRows; }
 
-/// So many numbers of either kind can be added up in 32 bits.
+/// This many numbers of either kind can be added in 32 bits.
 inline constexpr int kCodingTerms = 4096;
 
-/// log2(1 + 12 q^2), for a coefficient of so many steps: to less than 0.01.
+/// log2(1 + 12 q^2) of a coefficient of q steps, with an error below 0.01.
 TRIVELET_HOST_DEVICE static inline std::uint32_t coding_bits(float q) {
   constexpr int kMantissa = 23, kBias = 127;
   const float x = 1.0f + 12.0f * (q * q);
   std::uint32_t bits = 0;
   memcpy(&bits, &x, sizeof bits);
-  // Of 1 + m the logarithm is m and a little more: 0.337 m (1 - m).
+  // log2(1 + m) is about m + 0.337 m (1 - m).
   const std::uint32_t log2 = (bits - (static_cast<std::uint32_t>(kBias) << kMantissa)) >> (kMantissa - kBitsFraction);
   const std::uint32_t m = log2 & ((1u << kBitsFraction) - 1);
   return log2 + (((m * ((1u << kBitsFraction) - m) >> 6) * 1381u) >> 18);
 }
 
-/// What is lost of it: itself, or by rounding what is uniform.
+/// The error of a coefficient: itself if it becomes 0, else that of rounding a uniform value.
 TRIVELET_HOST_DEVICE static inline std::uint32_t coding_error(float q) {
   constexpr std::uint32_t kUniform = (1u << kErrorFraction) / 12;
   const auto square = static_cast<float>(1 << kErrorFraction) * (q * q);
@@ -70,13 +69,14 @@ void for_coding_bands(const StreamHeader& header, int frames, const F& f) {
   }
 }
 
-/// Of a GOP, in squared errors of samples: its bits at the slope that goes with the step, and the errors that remain.
+/// The cost of a GOP in squared errors of samples: its bits at the slope that belongs to the step, plus the remaining
+/// errors.
 double coding_cost(const StreamHeader& header, int frames, const std::vector<std::uint8_t>& frame_gains, float step,
                    const std::vector<CodingSums>& sums);
-/// The same from its coefficients.
+/// The same, computed from the coefficients.
 double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float step, ThreadPool& pool);
 
-/// The bits of motion in the same measure.
+/// The cost of the bits of motion, in the same unit.
 double motion_cost(const StreamHeader& header, const GopMotion& motion, float step);
 
 }  // namespace trivelet

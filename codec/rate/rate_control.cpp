@@ -188,7 +188,7 @@ void RateControl::for_blocks(const F& f) const {
   in_parallel(pool_, static_cast<int>(blocks.size()), body);
 }
 
-// The last hull point that a cut includes, null for none.
+// The last hull point that a truncation point includes, null for none.
 const RateControl::Point* RateControl::point_at(const Run& run, int cut) const {
   const Point* begin = points_.data() + run.first;
   const Point* end = begin + run.count;
@@ -202,7 +202,7 @@ Cuts RateControl::at(double lambda) const {
   return cuts;
 }
 
-// The cuts of one block.
+// The truncation points of one block.
 void RateControl::at(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const {
   bool allowed = true;
   for (std::size_t s = 0; s < static_cast<std::size_t>(c.segments); ++s) {
@@ -373,7 +373,7 @@ Cuts RateControl::with_error(double wanted, double& log2_lambda) const {
 
 namespace {
 
-// log2 of the slopes of so many layers over that of the last, descending. Planes are 2 apart. A layer that is cut is
+// log2 of the slopes of `layers` layers over that of the last, descending. Planes are 2 apart. A layer that is cut is
 // sent from coarse to fine, which is not quite the order of its slopes, so that many layers, up to three a plane, make
 // better cuts: up to 1.4 dB on mobile at a third of its bytes. Those of few are also among those of many.
 std::vector<double> layer_slopes(int layers) {
@@ -548,7 +548,7 @@ std::uint64_t RateControl::chunk_bytes(const std::vector<Cuts>& layers) const {
   return sum;
 }
 
-// What is left of the budget goes to the cuts that come next by slope, whichever still fit.
+// Gives the rest of the budget to the truncation points that are next by slope and still fit.
 void RateControl::fill(std::uint64_t budget, int layers, double lambda, Cuts& final, LayeredGop& out) {
   const auto bytes_of = [&](const Cuts& cuts) { return chunk_bytes(this->layers(cuts, lambda, layers)); };
   struct Candidate {

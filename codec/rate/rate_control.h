@@ -1,9 +1,9 @@
-// Rate control of one GOP: which passes of which segments are worth their bytes, and how they are divided into layers.
+// Rate control of one GOP: chooses the truncation point of every segment and divides the passes into layers.
 //
-// Every pass of every segment is a possible cut with known bytes and known gain (PassTable). On the convex hull of a
-// segment's cuts gain per byte falls from cut to cut, so one number, the slope lambda, gives the best cut of every
-// segment at once (Shoham and Gersho 1988; Taubman 2000, "PCRD-opt"). A rate is reached by bisecting lambda; layers are
-// the cuts of a descending row of slopes.
+// Every pass of every segment is a possible truncation point with known bytes and gain (PassTable). On the convex hull
+// of a segment's truncation points the gain per byte falls, so one number, the slope lambda, gives the best point of
+// every segment (Shoham and Gersho 1988; Taubman 2000, "PCRD-opt"). A rate is met by bisecting lambda; layers are the
+// points at descending slopes.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace trivelet {
 
-/// A cut of every segment of a GOP: component by component, block by block, segment by segment.
+/// The truncation points of all segments of a GOP: component by component, block by block, segment by segment.
 using Cuts = std::vector<std::uint8_t>;
 
 /// How the squared error of a component's samples depends on its quantised coefficients, for a GOP of `frames` frames.
@@ -26,52 +26,52 @@ ErrorWeights error_weights(const StreamHeader& header, int component, const Subb
 
 class RateControl {
  public:
-  /// Copies the codewords and tables of `gop`; grids and pool must outlive this object. Work on blocks is dealt out to
-  /// the pool, null = the caller does it; results are the same.
+  /// Copies the codewords and tables of `gop`; grids and pool must outlive this object. The pool works on the blocks;
+  /// null = the calling thread. Results are the same.
   RateControl(const StreamHeader& header, const CodedGop& gop, ThreadPool* pool = nullptr);
 
-  /// The cuts at which another byte gains less than `lambda` squared error; what a segment hangs on is respected.
+  /// The truncation points at which another byte gains less than `lambda` squared error. Parents limit their segments.
   Cuts at(double lambda) const;
-  /// Everything that was coded down to a plane; 0 = all of it.
+  /// All passes down to a plane; 0 = all.
   Cuts planes(int lowest) const;
   Cuts complete() const { return planes(0); }
-  /// The cuts with about this predicted error, not more, and the slope they are at. Everything if that is not enough;
-  /// the slope is then below kEverything.
+  /// The truncation points with about this predicted error, not more, and their slope. All passes if that is not
+  /// enough; the slope is then below kEverything.
   static constexpr double kEverything = -39;
   Cuts with_error(double wanted, double& log2_lambda) const;
-  /// Bytes of the segments up to these cuts, without heads.
+  /// Bytes of the segments up to these points, without headers.
   std::uint64_t body_bytes(const Cuts& cuts) const;
   /// The same of at(lambda), for each lambda.
   std::vector<std::uint64_t> body_bytes_at(const std::vector<double>& lambdas) const;
-  /// Squared error of all samples with these cuts, as predicted.
+  /// Predicted squared error of all samples with these points.
   double error(const Cuts& cuts) const;
   double mean_error(const Cuts& cuts) const { return error(cuts) / static_cast<double>(samples_); }
-  /// The share of a block in it.
+  /// The part of a block in that error.
   double block_error(int component, int block, const Cuts& cuts) const;
   /// Samples of the GOP, all components.
   std::uint64_t samples() const { return samples_; }
   int components() const { return static_cast<int>(components_.size()); }
   const BlockGrid& grid(int component) const { return *components_[static_cast<std::size_t>(component)].grid; }
-  /// Where the segments of a block begin among the cuts.
+  /// The index of a block's first segment.
   std::size_t first_cut(int component, int block) const {
     const Component& c = components_[static_cast<std::size_t>(component)];
     return c.first + static_cast<std::size_t>(block) * static_cast<std::size_t>(c.segments);
   }
 
-  /// As many rows of cuts as the stream has layers, of which the last is `final` and only `layers` differ from the one
-  /// before: the rest of the layers are empty. A row is at the same slope whatever their number, so that layers of
-  /// different GOPs go together. With one of `layers` all is in the first.
+  /// The truncation points of every layer of the stream; the last are `final`. Only `layers` layers differ from the one
+  /// before, the others are empty. The slope of a layer does not depend on `layers`, so that layers of different GOPs
+  /// match. With one of `layers` everything is in the first.
   std::vector<Cuts> layers(const Cuts& final, double lambda, int layers) const;
   /// The largest number of layers with which a GOP takes at most a fiftieth more bytes than with one, undivided; in
   /// streams with motion, which are small, a hundredth.
   int layers_worth(const Cuts& final, double lambda) const;
   /// Divides the GOP. Parts point into this object; `out` is reused.
   void divide(const std::vector<Cuts>& layers, LayeredGop& out);
-  /// Of all chunks of a GOP that is divided so, and what their entries in the table take.
+  /// Bytes of all chunks of a GOP divided so, and of their entries in the table.
   std::uint64_t chunk_bytes(const std::vector<Cuts>& layers) const;
 
-  /// Finds the cuts whose chunks take at most `budget` bytes, using nearly all of it. `lambda` is a first guess and
-  /// then the slope reached. False when not even the first layer's heads fit.
+  /// Finds the truncation points whose chunks take at most `budget` bytes and nearly all of it. `lambda` is a first
+  /// guess and becomes the slope reached. False if not even the headers of the first layer fit.
   bool fit(std::uint64_t budget, int layers, double& lambda, LayeredGop& out, Cuts& final);
 
   /// To and from a temporary file. Throws Error(kIo).
@@ -81,10 +81,10 @@ class RateControl {
               ThreadPool* pool = nullptr);
 
  private:
-  struct Point {        // of a segment's hull, from its top down
+  struct Point {        // a corner of a segment's hull, from its top down
     std::uint32_t end;  // bits of the codeword that belong to it
     float slope;        // gain per byte on the way here, emphasised
-    double gain;        // of this and all before it, true
+    double gain;        // of this and all before it, not emphasised
     std::uint8_t cut;
   };
   struct Run {                // a segment

@@ -1,4 +1,4 @@
-// Where coded GOPs wait until rate control knows the whole video: a temporary file, and of each GOP a small curve.
+// Keeps coded GOPs in a temporary file until rate control knows the whole video, and a small rate curve of each.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace trivelet {
 /// An unnamed temporary file for reading and writing. Gone when closed.
 class Spool {
  public:
-  /// `path` is created anew and unlinked at once; empty: in the folder TMPDIR, else
-  /// wherever the system keeps temporary files. Throws Error(kIo).
+  /// Creates `path` and unlinks it at once. Empty: in the folder TMPDIR, or where the system keeps temporary files.
+  /// Throws Error(kIo).
   explicit Spool(const std::string& path);
   ~Spool();
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
   std::FILE* file() { return file_; }
-  /// To read what was written.
+  /// Rewinds, to read what was written.
   void rewind();
   void seek(long offset);
 
@@ -28,17 +28,17 @@ class Spool {
   std::FILE* file_ = nullptr;
 };
 
-/// Bytes of a GOP by the slope it is cut at.
+/// The bytes of a GOP as a function of the slope.
 class RateCurve {
  public:
   static constexpr double kLeast = -30;  ///< log2 of slopes
   static constexpr double kMost = 50;
   RateCurve() = default;
-  /// Of so many frames; `fixed`: bytes that it takes whatever the slope, for its motion.
+  /// `frames`: of the GOP. `fixed`: bytes that do not depend on the slope, as those of motion.
   RateCurve(const RateControl& control, std::uint64_t fixed, int frames);
   /// Interpolated between slopes an eighth of an octave apart.
   double bytes(double log2_slope) const;
-  /// Without what it takes whatever the slope.
+  /// Without the fixed bytes.
   double body_bytes(double log2_slope) const { return bytes(log2_slope) - static_cast<double>(fixed_); }
   int frames() const { return frames_; }
 
@@ -51,7 +51,7 @@ class RateCurve {
   int frames_ = 0;
 };
 
-/// log2 of the slope at which all of them together take so many bytes.
+/// log2 of the slope at which all GOPs together take that many bytes.
 double slope_for(const std::vector<RateCurve>& curves, double bytes);
 
 template <class IO>
