@@ -175,8 +175,8 @@ VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options
           "--pix-fmt " + options.pixel_format + ": " + name_of_input(path) + " is " + describe(info_) +
               " and is not converted; --format ffmpeg or a file that FFmpeg reads would be");
   require(options.frame_rate.num == 0 || options.frame_rate == info_.frame_rate, ErrorKind::kBadArgument,
-          "--fps " + std::to_string(options.frame_rate.num) + "/" + std::to_string(options.frame_rate.den) + ": " +
-              name_of_input(path) + " is " + describe(info_) + " and keeps it");
+          "--fps " + to_string(options.frame_rate) + ": " + name_of_input(path) + " is " + describe(info_) +
+              " and keeps it");
 }
 
 VideoInput::~VideoInput() {

@@ -6,7 +6,7 @@ namespace trivelet {
 
 namespace {
 
-std::string text_of(const Rational& r) { return std::to_string(r.num) + "/" + std::to_string(r.den); }
+std::string text_of(const Rational& r) { return to_string(r); }
 std::string text_of(const std::string& s) { return s; }
 template <class T>
 std::string text_of(const T& v) {

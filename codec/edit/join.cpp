@@ -25,8 +25,6 @@ namespace trivelet {
 
 namespace {
 
-std::string text_of(const Rational& r) { return std::to_string(r.num) + "/" + std::to_string(r.den); }
-
 // A stream of those to join: what it says about itself, and access to its bytes.
 struct Part {
   Part(const JoinInput& input, const Limits& limits) : name("'" + input.name + "'"), in(*input.source, bytes_read) {
@@ -142,8 +140,8 @@ class Joiner {
       if (info.metadata.chapters.empty()) continue;
       const Rational& unit = info.metadata.chapter_time_base;
       require(all.chapters.empty() || unit == all.chapter_time_base, ErrorKind::kBadArgument,
-              part->name + " does not fit " + parts_[0]->name + ": time base of chapters " + text_of(unit) + " and " +
-                  text_of(all.chapter_time_base));
+              part->name + " does not fit " + parts_[0]->name + ": time base of chapters " + to_string(unit) + " and " +
+                  to_string(all.chapter_time_base));
       all.chapter_time_base = unit;
       const auto units = static_cast<std::int64_t>(
           std::llround(static_cast<double>(shift) * header_.video.time_base.value() / unit.value()));

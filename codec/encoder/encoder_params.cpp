@@ -33,8 +33,7 @@ void check_video(const VideoInfo& v) {
   if (f.log2_chroma_w < 0 || f.log2_chroma_w > 2 || f.log2_chroma_h < 0 || f.log2_chroma_h > 2)
     refuse("chroma subsampling above 4");
   if (f.model == ColourModel::kRgb && f.is_signed) refuse("signed RGB samples are not supported");
-  if (v.time_base.num < 1 || v.time_base.den < 1)
-    refuse("time base " + std::to_string(v.time_base.num) + "/" + std::to_string(v.time_base.den) + " is not positive");
+  if (v.time_base.num < 1 || v.time_base.den < 1) refuse("time base " + to_string(v.time_base) + " is not positive");
 }
 
 // With motion a block of 128 of a small picture holds some dozens of bytes: a larger one learns more and has fewer

@@ -51,8 +51,7 @@ void fraction(IO& io, Rational& r, bool positive, const char* name) {
   io.fixed(r.num);
   io.fixed(r.den);
   if constexpr (IO::kReading)
-    if (r.num < (positive ? 1 : 0) || r.den <= 0)
-      bad(std::string("stream header: ") + name + " is " + std::to_string(r.num) + "/" + std::to_string(r.den));
+    if (r.num < (positive ? 1 : 0) || r.den <= 0) bad(std::string("stream header: ") + name + " is " + to_string(r));
 }
 
 // Required features that are known, by their bits.

@@ -29,8 +29,7 @@ void visit_content_light(IO& io, Light& l) {
 
 std::vector<std::uint8_t> chapters_of(const Metadata& m) {
   require(m.chapter_time_base.num > 0 && m.chapter_time_base.den > 0, ErrorKind::kBadArgument,
-          "chapters with a time base of " + std::to_string(m.chapter_time_base.num) + "/" +
-              std::to_string(m.chapter_time_base.den));
+          "chapters with a time base of " + to_string(m.chapter_time_base));
   ByteWriter w;
   w.fixed(m.chapter_time_base.num);
   w.fixed(m.chapter_time_base.den);

@@ -32,6 +32,9 @@ struct Rational {
   bool operator==(const Rational&) const = default;
 };
 
+/// "30000/1001".
+inline std::string to_string(const Rational& r) { return std::to_string(r.num) + "/" + std::to_string(r.den); }
+
 /// Samples along time (or z), rows and columns.
 struct Shape {
   int frames = 0;

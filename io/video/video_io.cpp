@@ -98,8 +98,7 @@ namespace {
 
 std::unique_ptr<FrameReader> open_any(const std::string& path, const ReaderOptions& options) {
   require(options.frame_rate.num >= 0 && options.frame_rate.den > 0, ErrorKind::kBadArgument,
-          "the frame rate " + std::to_string(options.frame_rate.num) + "/" + std::to_string(options.frame_rate.den) +
-              " is not positive");
+          "the frame rate " + to_string(options.frame_rate) + " is not positive");
   if (is_sequence(path)) {
     require(options.width == 0 && options.height == 0 && options.format.empty(), ErrorKind::kBadArgument,
             path + ": pictures say themselves what they are and take neither ReaderOptions::format nor a frame size");

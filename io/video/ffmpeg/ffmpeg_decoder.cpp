@@ -145,7 +145,7 @@ void PictureDecoder::open_input(const std::string& path, const std::string& demu
   // What we read ourselves may lead to no other file, a playlist to some if allowed; nothing leads to the network.
   av_dict_set(&settings, "protocol_whitelist", source_ && !options.allow_outside ? "data" : "file,crypto,data", 0);
   if (options.frame_rate.num > 0 && demuxer == "image2") {
-    const std::string rate = std::to_string(options.frame_rate.num) + "/" + std::to_string(options.frame_rate.den);
+    const std::string rate = to_string(options.frame_rate);
     av_dict_set(&settings, "framerate", rate.c_str(), 0);
   }
   int code = avformat_open_input(&context, url.c_str(), format, &settings);  // frees the context when it fails
