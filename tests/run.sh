@@ -90,7 +90,7 @@ echo "== AddressSanitizer and UBSan: unit tests, the GPU's kernels emulated"
 less=()
 [ "$full" ] || less=(-DTRIVELET_NO_SANITIZE=null,vptr,object-size,pointer-overflow,alignment)
 configure "$build-asan" "${less[@]}" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" \
-  -DTRIVELET_SANITIZE=address,undefined -DTRIVELET_PROGRAM=OFF -DTRIVELET_CUDA=OFF -DTRIVELET_FFTW=OFF
+  -DTRIVELET_SANITIZE=address,undefined,float-cast-overflow -DTRIVELET_PROGRAM=OFF -DTRIVELET_CUDA=OFF -DTRIVELET_FFTW=OFF
 # Shorter stacks of where memory was taken, and less of it kept apart once it is free: a sixth of the time.
 [ "$full" ] || export ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=4:quarantine_size_mb=16}
 targets=(unit_tests)

@@ -42,6 +42,10 @@ void* operator new(std::size_t size, std::align_val_t a) {
   const auto unit = static_cast<std::size_t>(a);
   return counted(std::aligned_alloc(unit, (size + unit - 1) / unit * unit));
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  void* const p = std::malloc(size);
+  return p == nullptr ? p : counted(p);
+}
 void operator delete(void* p) noexcept {
   if (p != nullptr) held -= malloc_usable_size(p);
   std::free(p);
