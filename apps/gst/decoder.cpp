@@ -92,6 +92,18 @@ class Splitter {
   std::vector<std::uint8_t> bytes_;
 };
 
+/// What GStreamer is told of the pictures. Unsupported for those that it cannot count.
+GstVideoInfo video_info_of(const VideoInfo& info) {
+  GstVideoInfo wanted;
+  gst_video_info_init(&wanted);
+  require(gst::format_for(info.format) != GST_VIDEO_FORMAT_UNKNOWN, ErrorKind::kUnsupported,
+          "GStreamer has no name for " + trivelet::to_string(info.format));
+  require(gst::describe(info, wanted), ErrorKind::kUnsupported,
+          "GStreamer takes no pictures of " + std::to_string(info.width) + "x" + std::to_string(info.height) +
+              ": their bytes do not fit into its numbers");
+  return wanted;
+}
+
 /// Decodes a packet while the frames of the one before are in use.
 class Ahead {
  public:
@@ -132,7 +144,7 @@ class Ahead {
     if (working_.valid()) working_.wait();
   }
 
-  PacketRun run_;
+  PacketRun run_{[](const VideoInfo& info) { (void)video_info_of(info); }};
   std::array<Frames, 2> frames_;
   std::size_t next_ = 0;
   std::future<bool> working_;
@@ -176,13 +188,7 @@ void reset(TvlDec* self) {
 
 /// Caps, then the segment: nothing may come before them.
 bool announce(TvlDec* self, const VideoInfo& info) {
-  GstVideoInfo wanted;
-  gst_video_info_init(&wanted);
-  require(gst::format_for(info.format) != GST_VIDEO_FORMAT_UNKNOWN, ErrorKind::kUnsupported,
-          "GStreamer has no name for " + trivelet::to_string(info.format));
-  require(gst::describe(info, wanted), ErrorKind::kUnsupported,
-          "GStreamer takes no pictures of " + std::to_string(info.width) + "x" + std::to_string(info.height) +
-              ": their bytes do not fit into its numbers");
+  const GstVideoInfo wanted = video_info_of(info);
   if (!self->has_caps || !gst_video_info_is_equal(&wanted, &self->shown)) {
     GstCaps* caps = gst_video_info_to_caps(&wanted);
     const bool taken = gst_pad_push_event(self->src, gst_event_new_caps(caps)) != FALSE;

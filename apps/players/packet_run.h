@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "codec/format/container.h"
@@ -32,6 +34,9 @@ class PacketRun {
     Gop gop;
     std::uint64_t decoder = 0;  ///< that made it
   };
+
+  /// `check` throws for pictures that the player cannot take: it is called before memory is taken for them.
+  explicit PacketRun(std::function<void(const VideoInfo&)> check = {}) : check_(std::move(check)) {}
 
   /// After a jump: nothing that came before is needed.
   void clear() {
@@ -66,7 +71,10 @@ class PacketRun {
         begin(choice);
       else
         source_.add(gop_);
-      if (into.decoder != decoders_) into.gop = decoder_->make_gop();
+      if (into.decoder != decoders_) {
+        if (check_) check_(decoder_->output());
+        into.gop = decoder_->make_gop();
+      }
       into.decoder = decoders_;
       into.info = decoder_->output();
       if (decoder_->pull(into.gop)) return true;
@@ -135,6 +143,7 @@ class PacketRun {
     params.max_layers = std::min(choice.layers, info.layers);
     params.reduce = choice.reduce;
     params.threads = choice.threads;
+    params.reads_ahead = false;
     source_.clear();
     source_.add(stream);
     decoder_ = std::make_unique<Decoder>(source_, params);
@@ -147,6 +156,7 @@ class PacketRun {
     decoder_.reset();
   }
 
+  std::function<void(const VideoInfo&)> check_;
   std::vector<std::uint8_t> head_;    ///< of the stream, up to its first GOP
   std::vector<std::uint8_t> before_;  ///< the packet before the last one, without head_; empty after a jump
   std::vector<std::uint8_t> gop_;     ///< the last one

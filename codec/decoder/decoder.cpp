@@ -181,7 +181,8 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
   const Backend& b = backend && s.header.profile != Profile::kPredictive ? *backend : cpu_backend();
   BackendOptions options{params.threads, params.simd, Effort::kMedium, params.workers};
   const std::uint64_t of_gop = s.memory_needed();
-  options.lanes = lanes_for(s.header, options, decoding_memory(s.header, s.reduction), s.info.gops.size());
+  if (params.reads_ahead)
+    options.lanes = lanes_for(s.header, options, decoding_memory(s.header, s.reduction), s.info.gops.size());
   if (params.limits.memory > 0)  // of which one has its share, as was checked
     options.lanes = static_cast<int>(
         std::clamp<std::uint64_t>(params.limits.memory / of_gop, 1, static_cast<std::uint64_t>(options.lanes)));

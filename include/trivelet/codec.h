@@ -234,6 +234,8 @@ struct DecoderParams {
   bool verify_hash = true;    ///< check the content hash of lossless GOPs that are decoded whole
   /// Deliver the samples of a volume coded by prediction, which are differences of numbers; else pull() refuses them.
   bool differences = false;
+  /// Packets may be read ahead of the one that pull() delivers. False for a source to which they are added one by one.
+  bool reads_ahead = true;
   int threads = 0;
   Workers workers{};
   Limits limits{};  ///< refuse what would cost more; throws Unsupported

@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from boxes import with_size  # noqa: E402
 from program import check, failures, ffmpeg  # noqa: E402
 
 SIZE = "96x64"  # without padding of rows in what filesink writes
@@ -122,6 +123,11 @@ def main() -> int:
             broken = folder / "broken.tvl"
             broken.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
             failure("filesrc", f"location={broken}", "!", "tvldec", "!", "fakesink")
+        # A picture of more bytes than GStreamer counts is refused before it is decoded.
+        large = folder / "large.tvl"
+        large.write_bytes(with_size(whole, 65536, 21846))
+        said = failure("filesrc", f"location={large}", "!", "tvldec", "!", "fakesink")
+        check("takes no pictures of 65536x21846" in said, f"a picture that GStreamer cannot count: {said}")
         check("not a Trivelet stream" in failure("filesrc", f"location={source}", "!", "tvldec", "!", "fakesink"),
               "another file is refused")
     print(f"{len(failures)} failures")
