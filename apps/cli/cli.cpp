@@ -186,7 +186,7 @@ void add_input_options(Command& app, InputOptions& options, bool with_target) {
       .type_name("F")
       .group(kInputGroup);
   app.add_flag("--allow-outside", options.allow_outside,
-               "Read files that the input names: of playlists, and data files in other folders than a volume's header")
+               "Read files that the input names: of playlists, and of volumes in other folders, by name or link")
       .group(kInputGroup);
 }
 

@@ -3,7 +3,7 @@
 // A subcommand is a function define_NAME(app, common): it adds its options to `app` and returns the action to run once
 // the command line is parsed. An action returns an exit code or throws Error, which main() maps:
 //   0 done   1 internal error   2 usage   3 input/output   4 corrupt or truncated input   5 unsupported
-//   6 a verification or comparison failed   130 interrupted
+//   6 a verification or comparison failed   7 out of memory   130 interrupted
 // Standard output carries data only; everything else goes to standard error.
 #pragma once
 
@@ -27,6 +27,7 @@ inline constexpr int kExitIo = 3;
 inline constexpr int kExitBadStream = 4;
 inline constexpr int kExitUnsupported = 5;
 inline constexpr int kExitMismatch = 6;
+inline constexpr int kExitNoMemory = 7;  // the system had none; what would take more than --max-memory is unsupported
 
 int exit_code(ErrorKind kind);
 

@@ -60,8 +60,6 @@ constexpr std::array<Entry, 17> kCommands = {{
     {"still", "Still images in .tvs files, codecs vstc and dct: encode, decode, info", cli::define_still},
 }};
 
-constexpr int kExitNoMemory = 7;  // the system had none; what would take more than --max-memory is unsupported
-
 constexpr const char* kDescription =
     "trivelet: a 3D wavelet video codec, lossy to lossless\n"
     "\n"
@@ -134,7 +132,7 @@ int run(const cli::Action& action) {
     return cli::exit_code(e.kind());
   } catch (const std::bad_alloc&) {
     cli::log::error("out of memory");
-    return kExitNoMemory;
+    return cli::kExitNoMemory;
   } catch (const std::system_error& e) {
     cli::log::error("{}", e.what());
     return cli::kExitIo;

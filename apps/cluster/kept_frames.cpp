@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/cli/log.h"
 #include "apps/cluster/sent_frames.h"
 
 namespace trivelet::cli {
@@ -27,8 +28,10 @@ void unpack_look(MessageReader& message, const SceneCuts::Rows& rows, Gop& gop, 
 
 }  // namespace
 
-KeptFrames::KeptFrames(Processes& processes, std::unique_ptr<io::FrameReader> reader, std::size_t most_frames)
+KeptFrames::KeptFrames(Processes& processes, std::string name, std::unique_ptr<io::FrameReader> reader,
+                       std::size_t most_frames)
     : processes_(processes),
+      name_(std::move(name)),
       reader_(std::move(reader)),
       most_frames_(most_frames),
       rows_(SceneCuts::rows(reader_->info().height)),
@@ -64,6 +67,7 @@ void KeptFrames::decode() {
       decoded += frames;
       MessageWriter(MessageKind::kStretchEnd).number(s).send(processes_, 0, Channel::kLooks);
     }
+    for (const std::string& remark : reader_->remarks()) log::warn("{}: {}", name_, remark);
   });
   MessageWriter(MessageKind::kEnded).number(decoded).send(processes_, 0, Channel::kLooks);
 }

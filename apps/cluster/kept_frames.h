@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,9 +23,9 @@ namespace trivelet::cli {
 
 class KeptFrames {
  public:
-  /// `reader` has stretches (FrameReader::stretches()). `most_frames` are kept: more than a GOP and what is read ahead
-  /// to find its end.
-  KeptFrames(Processes& processes, std::unique_ptr<io::FrameReader> reader, std::size_t most_frames);
+  /// `name`: of the film, for warnings. `reader` has stretches (FrameReader::stretches()). `most_frames` are kept: more
+  /// than a GOP and what is read ahead to find its end.
+  KeptFrames(Processes& processes, std::string name, std::unique_ptr<io::FrameReader> reader, std::size_t most_frames);
   /// Waits until the first process says that no frames are wanted any more; in the first one says so.
   ~KeptFrames();
   KeptFrames(const KeptFrames&) = delete;
@@ -59,6 +60,7 @@ class KeptFrames {
   bool unread_looks(int count);
 
   Processes& processes_;
+  const std::string name_;
   const std::unique_ptr<io::FrameReader> reader_;
   const std::size_t most_frames_;
   const SceneCuts::Rows rows_;

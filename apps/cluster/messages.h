@@ -30,6 +30,7 @@ enum class MessageKind : std::uint8_t {
   // A job (job_call.h).
   kCall,      ///< begin [job, bytes]
   kFarewell,  ///< the leader has ended, or there is nothing to do
+  kWarnings,  ///< of a process that ends [count, texts]
   // Frames and GOPs.
   kFrame,  ///< [bytes: sent_frames.h]
   kGop,    ///< to encode, frames behind it unless the worker reads them [number, first frame, closed, run, scene,

@@ -27,8 +27,9 @@ enum class Channel : std::uint8_t {
   kLooks,      ///< to the leader: rows of decoded frames
   kRequests,   ///< to who has frames
   kFrames,     ///< to who asked for frames
+  kWarnings,   ///< to the leader, at the end: what a worker had to warn of
 };
-inline constexpr std::size_t kChannels = 8;
+inline constexpr std::size_t kChannels = 9;
 
 class Processes {
  public:

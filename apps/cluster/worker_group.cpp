@@ -5,6 +5,7 @@
 
 #include "apps/cli/backends.h"
 #include "apps/cli/log.h"
+#include "apps/cluster/messages.h"
 #include "codec/base/temporaries.h"
 #include "trivelet/error.h"
 
@@ -13,6 +14,29 @@ namespace trivelet::cli {
 void remove_when_first_dies(Processes& helping, const std::string& output) {
   if (helping.rank() > 0 && place_of_process().rank > 0 && output != "-") remove_with_temporaries(output);
 }
+
+namespace {
+
+/// MPI takes over a message of so many warnings at once, so that a process can end whether or not it is received.
+constexpr std::size_t kMostWarnings = 16;
+
+void send_warnings(Processes& processes) {
+  std::vector<std::string> warnings = log::warnings();
+  warnings.resize(std::min(warnings.size(), kMostWarnings));
+  MessageWriter message(MessageKind::kWarnings);
+  message.number(warnings.size());
+  for (const std::string& warning : warnings) message.text(warning);
+  message.send(processes, 0, Channel::kWarnings);
+}
+
+void say_warnings_of_others(Processes& processes) {
+  for (int i = 1; i < processes.size(); ++i) {
+    MessageReader message(processes.receive(Channel::kWarnings));
+    for (std::uint64_t left = message.number(); left > 0; --left) log::warn("{}", message.text());
+  }
+}
+
+}  // namespace
 
 WorkerGroup::WorkerGroup(const std::string& command, std::string& device, Common& common, const Help& help)
     : processes_(start_processes(command)) {
@@ -30,7 +54,13 @@ WorkerGroup::WorkerGroup(const std::string& command, std::string& device, Common
                device, count_of(static_cast<std::uint64_t>(common.threads), "thread"));
     if (!helped_) return;
     log::set_level(log::Level::kError);
-    help(*processes_, device, common);
+    try {
+      help(*processes_, device, common);
+    } catch (...) {
+      send_warnings(*processes_);
+      throw;
+    }
+    send_warnings(*processes_);
   } else if (const std::vector<std::string> devices = devices_named(device); devices.size() > 1) {
     const int threads = common.threads > 0 ? common.threads : static_cast<int>(std::thread::hardware_concurrency());
     common.threads = std::max(1, threads / static_cast<int>(devices.size()));
@@ -50,8 +80,14 @@ WorkerGroup::WorkerGroup(const std::string& command, std::string& device, Common
 }
 
 WorkerGroup::~WorkerGroup() {
+  const bool leads_processes = job_call_ && !threads() && processes_;
   job_call_.reset();
   threads_.clear();
+  if (!leads_processes) return;
+  try {
+    say_warnings_of_others(*processes_);
+  } catch (const std::exception&) {  // no memory for the words
+  }
 }
 
 }  // namespace trivelet::cli

@@ -25,7 +25,7 @@ class WorkerGroup {
   /// What all but the first do. `processes`: their end of the messages.
   using Help = std::function<void(Processes& processes, const std::string& device, const Common& common)>;
   WorkerGroup(const std::string& command, std::string& device, Common& common, const Help& help);
-  /// Sends the farewell, and waits for threads.
+  /// Sends the farewell, and waits for threads. Says what other processes had to warn of, each warning once.
   ~WorkerGroup();
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;

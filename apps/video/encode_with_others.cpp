@@ -21,7 +21,7 @@ void keep_frames(WorkerSetup& setup, Processes& processes, const EncodeOptions& 
   require(reader->stretches() > 1, ErrorKind::kBadStream,
           "'" + options.input + "' has other key frames for each process");
   // More than what is read ahead to find the end of a GOP; then as many frames again that others decode meanwhile.
-  setup.kept = std::make_unique<KeptFrames>(processes, std::move(reader),
+  setup.kept = std::make_unique<KeptFrames>(processes, name_of_input(options.input), std::move(reader),
                                             4 * static_cast<std::size_t>(setup.encoder->header().gop_frames));
   setup.read = [&kept = *setup.kept](Gop& gop, std::uint64_t first) { kept.read(gop, first); };
 }
@@ -86,6 +86,7 @@ void take_part(EncodeJob& job, WorkerSetup& own, Distribution& distribution) {
   if (distribution.reading == Reading::kKept) {
     keep_frames(own, *job.processes, job.options, job.common);
     distribution.kept = own.kept.get();
+    job.input->leave_remarks_to_others();
   }
   if (distribution.reading == Reading::kDirect)
     own.read = read_from(std::make_shared<VideoInput>(

@@ -180,7 +180,7 @@ VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options
 }
 
 VideoInput::~VideoInput() {
-  if (!reader_) return;
+  if (!reader_ || !says_remarks_) return;
   try {
     for (const std::string& remark : reader_->remarks()) log::warn("{}: {}", name_of_input(path_), remark);
   } catch (const std::exception&) {  // no memory for the words

@@ -68,6 +68,8 @@ class VideoInput {
   void skip(std::uint64_t count);
   /// Gives back the last `count` frames; false if that cannot be.
   bool unread(int count);
+  /// Who decodes the film again says what was found.
+  void leave_remarks_to_others() { says_remarks_ = false; }
 
  private:
   template <class Read>
@@ -81,6 +83,7 @@ class VideoInput {
   std::optional<double> end_ticks_;  ///< frames that begin then or later are not read
   int passed_ = 0;                   ///< of those the last ones that were read all the same
   bool is_tvl_;
+  bool says_remarks_ = true;
 };
 
 /// Raw planes say nothing about themselves: where `path` is raw video, fills what was not typed from `like`.

@@ -181,11 +181,28 @@ def films():
             same(f"a film damaged at {part}", ["encode", "bad.mp4", "--gop", "8"], (3,))
     if len(found) < 3:
         complain(f"films: damage was found in {found} of three stretches only")
+    complaints()
     os.makedirs("elsewhere", exist_ok=True)
     wrap = ["sh", "-c", f'[ "$OMPI_COMM_WORLD_RANK" != 1 ] || cd elsewhere; exec "{program}" encode film.mp4 '
             f'"{os.getcwd()}/x.tvl" --gop 8 --quiet']
     nothing_left("a film that one does not see", subprocess.run(together(3, *wrap), capture_output=True, timeout=IN_TIME,
                                                                 env=environment, stdin=subprocess.DEVNULL), "film.mp4")
+
+
+def complaints():
+    """What a decoder of the last stretch alone complains of, without damage: said once, whoever decodes it."""
+    subprocess.run(["ffmpeg", "-v", "error", "-i", "film.mp4", "-c", "copy", "film.264"], check=True)
+    stream = Path("film.264").read_bytes()
+    key = [m.start() for m in re.finditer(b"\0\0\1[\x65\x25\x45]", stream)][-1]
+    too_long = b"\0\0\1\6\5\xff\1" + bytes(range(33, 60)) + b"\x80"  # SEI, which says that it has 256 bytes
+    Path("film.264").write_bytes(stream[:key] + too_long + stream[key:])
+    subprocess.run(["ffmpeg", "-v", "error", "-r", "25", "-i", "film.264", "-c", "copy", "complaint.mkv", "-y"],
+                   stderr=subprocess.DEVNULL, check=True)  # fmt: skip
+    for n in (0, 2, 3):
+        result = run(["encode", "complaint.mkv", "x.tvl", "--gop", "8", "-y"], n, talk="--log-level=warn")
+        said = result.stderr.decode(errors="replace").count("FFmpeg complained")
+        if result.returncode or said != 1:
+            complain(f"a complaint of a decoder was said {said} times by {max(n, 1)} processes", result)
 
 
 def decoded(name, arguments, output, n):
