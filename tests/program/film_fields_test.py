@@ -134,6 +134,22 @@ def test_container(folder: Path, container: str, outputs) -> None:
     check(told["warnings"] == [], f"{container}: warnings of a whole stream: {told['warnings']}")
 
 
+def test_programs(folder: Path) -> None:
+    """A transport stream's names of its programs: that of the picture is kept, others are named."""
+    film = folder / "programs.ts"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=98x66:rate=25:duration=0.4", "-f", "lavfi", "-i", "testsrc=size=64x48:rate=25:duration=0.4",
+           "-map", "0:v", "-map", "1:v", "-c:v", "mpeg2video", "-q:v", 2, "-program", "title=First:st=0",
+           "-program", "title=Second:st=1", film)  # fmt: skip
+    stream, again, mp4 = folder / "programs.tvl", folder / "again.ts", folder / "programs.mp4"
+    said = run("encode", film, stream, *FAST)
+    check("service_name 'Second' of program" in said and "'First'" not in said, f"programs, encode: {said}")
+    run("decode", stream, again, "-y", "--codec", "mpeg2video")
+    told = subprocess.run(["ffprobe", "-v", "error", "-show_programs", again], check=True, capture_output=True).stdout.decode()
+    check("TAG:service_name=First\n" in told, f"programs, decoded: {told}")
+    said = run("decode", stream, mp4, "-y", "--codec", "mpeg4")
+    check("no place for service_name 'First'" in said, f"programs, to .mp4: {said}")
+
+
 def main() -> int:
     program.path = os.path.abspath(sys.argv[1])
     if not shutil.which("ffmpeg") or "FFmpeg no" in run("--version"):
@@ -145,6 +161,7 @@ def main() -> int:
             # FFmpeg's encoder of MPEG-4 does not take the clock of a transport stream.
             outputs = ("mkv", "nut") if container == "ts" else ("mkv", "mp4", "mov", "nut")
             test_container(Path(name), container, outputs if FULL else ("mkv", "mp4")[i:])
+        test_programs(Path(name))
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

@@ -66,6 +66,23 @@ std::string tag_of(const AVDictionary* tags, const char* key) {
   return entry != nullptr ? entry->value : "";
 }
 
+const AVDictionary* program_tags(const AVFormatContext& input, int track) {
+  const AVProgram* program = av_find_program_from_stream(const_cast<AVFormatContext*>(&input), nullptr, track);
+  return program != nullptr ? program->metadata : nullptr;
+}
+
+std::string names_of_other_programs(const AVFormatContext& input, int track) {
+  const AVDictionary* const own = program_tags(input, track);
+  std::string names;
+  for (unsigned i = 0; i < input.nb_programs; ++i) {
+    const AVProgram& program = *input.programs[i];
+    const std::string name = tag_of(program.metadata, "service_name");
+    if (program.metadata == own || name.empty()) continue;
+    names += (names.empty() ? "" : ", ") + ("'" + name + "' of program " + std::to_string(program.id));
+  }
+  return names;
+}
+
 bool is_of_container(std::string_view key) {
   constexpr std::array<std::string_view, 4> kOwn = {"major_brand", "minor_version", "compatible_brands", "encoder"};
   return std::find(kOwn.begin(), kOwn.end(), lower(key)) != kOwn.end();

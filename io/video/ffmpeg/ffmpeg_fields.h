@@ -12,6 +12,12 @@ namespace trivelet::io {
 
 std::string tag_of(const AVDictionary* tags, const char* key);
 
+/// A transport stream's name of the program that has this track, its provider: tags that no file of one program has
+/// elsewhere. Null if there are none, or no program.
+const AVDictionary* program_tags(const AVFormatContext& input, int track);
+/// Names of the other programs; "" if they have none.
+std::string names_of_other_programs(const AVFormatContext& input, int track);
+
 /// Tags that describe the file they are in, and are not taken into another: brands, programs that wrote it.
 bool is_of_container(std::string_view key);
 /// The same of a track: who wrote it, how many bytes it has.

@@ -19,6 +19,7 @@
 #include "codec/base/frame_times.h"
 #include "io/video/ffmpeg/ffmpeg_convert.h"
 #include "io/video/ffmpeg/ffmpeg_decoder.h"
+#include "io/video/ffmpeg/ffmpeg_fields.h"
 #include "io/video/ffmpeg/ffmpeg_segments.h"
 #include "io/video/ffmpeg/ffmpeg_side_streams.h"
 #include "io/video/matroska.h"
@@ -175,8 +176,12 @@ class FfmpegReader final : public FrameReader {
   Metadata metadata() const override { return metadata_; }
   std::string damage() const override { return decoder_->damage(); }
   std::vector<std::string> remarks() const override {
-    const std::string complaints = complaints_->summary();
-    return complaints.empty() ? std::vector<std::string>() : std::vector{complaints};
+    std::vector<std::string> all;
+    if (const std::string complaints = complaints_->summary(); !complaints.empty()) all.push_back(complaints);
+    const std::string others = names_of_other_programs(decoder_->input(), decoder_->stream().index);
+    if (!others.empty())
+      all.push_back("one program is encoded, and the names of others are not kept: service_name " + others);
+    return all;
   }
   std::uint64_t missing_bytes() const override { return decoder_->missing_bytes(); }
   double seconds() const override {

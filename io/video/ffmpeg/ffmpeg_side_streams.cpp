@@ -185,6 +185,9 @@ void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& m
   while ((tag = av_dict_get(input.metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
     if (!is_of_container(tag->key)) add(tag->key, tag->value);
   if (video < 0) return;
+  const AVDictionary* program = program_tags(input, video);
+  while ((tag = av_dict_get(program, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
+    if (tag_of(input.metadata, tag->key).empty()) add(tag->key, tag->value);
   const AVDictionary* own = input.streams[video]->metadata;
   while ((tag = av_dict_get(own, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
     const std::string_view key = tag->key;
@@ -326,6 +329,7 @@ void SideStreamCopy::add_to(AVFormatContext& output) {
   const AVDictionaryEntry* tag = nullptr;
   while ((tag = av_dict_get(input_->metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
     if (!is_of_container(tag->key)) av_dict_set(&output.metadata, tag->key, tag->value, AV_DICT_DONT_OVERWRITE);
+  av_dict_copy(&output.metadata, video >= 0 ? program_tags(*input_, video) : nullptr, AV_DICT_DONT_OVERWRITE);
   if (options_.parts.empty()) return add_chapters();
   const bool has_chapters = output.nb_chapters > 0;  // of the joined stream
   for (std::size_t i = 0; i < options_.parts.size(); ++i) {
