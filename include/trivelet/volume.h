@@ -211,7 +211,7 @@ class FileReadBack final : public ReadBack {
 /// What takes the redundancy out of the numbers.
 enum class VolumeTransform {
   kWavelet,            ///< has reduced sizes and lower qualities in it
-  kPrediction,         ///< the predictive profile (parameters.h): lossless, 1 or 2 channels
+  kPrediction,         ///< the predictive profile (parameters.h): lossless, 1 to 4 channels
   kPredictionInSlice,  ///< of every voxel from those to the left and above; lossless, dense profile, 1 or 2 channels
   kPredictionAcross,   ///< and from those of the slice before; likewise
 };

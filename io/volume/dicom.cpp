@@ -46,6 +46,7 @@ class DataSet {
   void read() {
     DicomWalker::Element e;
     while (d_.pixels_at == 0 && walker_.next(e)) attribute(e);
+    d_.is_cut = d_.pixels_at == 0 && !in_.ahead(1).empty();
     d_.largest_slope = std::max(d_.largest_slope, std::fabs(d_.geometry.slope));
   }
 
@@ -242,8 +243,7 @@ void set_type(VolumeInfo& info, const DicomSlice& s) {
   if (d.real && (d.bits == 32 || d.bits == 64)) {
     info.voxel.type = d.bits == 32 ? VoxelType::kF32 : VoxelType::kF64;
   } else {
-    require(d.bits == 8 || d.bits == 16 || d.bits == 32, ErrorKind::kUnsupported,
-            s.file.path + ": " + std::to_string(d.bits) + " bits allocated per sample; 8, 16 and 32 can be coded");
+    check_bits(d, s.file.path);
     info.voxel.type = static_cast<VoxelType>((d.bits == 8 ? 0 : d.bits == 16 ? 2 : 4) + (d.is_signed ? 1 : 0));
   }
   info.voxel.big_endian = d.big_endian && d.bits > 8;
@@ -314,12 +314,31 @@ void lay_out(std::vector<DicomSlice> slices, std::size_t matching, bool only_mat
 
 }  // namespace
 
-bool is_dicom(std::string_view begin) { return begin.size() >= 132 && begin.substr(128, 4) == "DICM"; }
+namespace {
+
+constexpr std::size_t kPreambleBytes = 132;
+
+bool has_preamble(std::string_view begin) {
+  return begin.size() >= kPreambleBytes && begin.substr(kPreambleBytes - 4, 4) == "DICM";
+}
+
+/// An element of group 0002 of a type that the group has.
+bool begins_with_meta_information(std::string_view begin) {
+  if (begin.size() < 8 || begin[0] != 2 || begin[1] != 0 || begin[3] != 0) return false;
+  const std::string_view type = begin.substr(4, 2);
+  return type == "UL" || type == "OB" || type == "UI";
+}
+
+}  // namespace
+
+bool is_dicom(std::string_view begin) { return has_preamble(begin) || begins_with_meta_information(begin); }
 
 DicomFile read_dicom(VolumeInput& in) {
   DicomFile d;
-  require(is_dicom(in.ahead(132)), ErrorKind::kBadStream, in.name() + ": is no DICOM file ('DICM' at byte 128)");
-  in.skip(132, "preamble");
+  const std::string_view begin = in.ahead(kPreambleBytes);
+  require(is_dicom(begin), ErrorKind::kBadStream, in.name() + ": is no DICOM file ('DICM' at byte 128)");
+  if (has_preamble(begin)) d.meta_at = kPreambleBytes;
+  in.skip(d.meta_at, "preamble");
   DicomWalker::Element e;
   {
     DicomWalker meta(in, true, false);
@@ -349,6 +368,20 @@ DicomFile read_dicom(VolumeInput& in) {
   return d;
 }
 
+namespace {
+
+[[noreturn]] void fail_without_pixels(const DicomSlice& s) {
+  const DicomFile& d = s.found;
+  require(!d.is_cut, ErrorKind::kBadStream, s.file.path + ": ends inside an element, before its pixels");
+  require(d.rows == 0 || d.columns == 0, ErrorKind::kBadStream,
+          s.file.path + ": ends before the pixels of the " + std::to_string(d.columns) + "x" + std::to_string(d.rows) +
+              " pictures that its header describes");
+  fail(s.file.may_unpack ? ErrorKind::kUnsupported : ErrorKind::kBadStream,
+       s.file.path + ": holds no pixels; it may be a report, a plan or a DICOMDIR");
+}
+
+}  // namespace
+
 VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOptions& options) {
   VolumeLayout layout;
   std::vector<DicomSlice> slices;
@@ -370,13 +403,14 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOpti
     find(s);
     if (!s.found.readable) convert(s);
     if (s.found.pixels_at == 0) {
-      require(files.size() > 1, ErrorKind::kBadStream, file.path + ": holds no pixels");
+      if (files.size() == 1) fail_without_pixels(s);
       layout.remarks.push_back(file.name + ": holds no pixels and is left out");
       continue;
     }
     slices.push_back(std::move(s));
   }
-  require(!slices.empty(), ErrorKind::kBadStream, files.front().path + ": no file holds pixels");
+  require(!slices.empty(), files.front().may_unpack ? ErrorKind::kUnsupported : ErrorKind::kBadStream,
+          files.front().path + " and the files beside it hold no pixels");
   choose_series(slices, options.series, files.front());
   std::uint64_t converted = 0;
   for (DicomSlice& s : slices) {
@@ -385,8 +419,8 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOpti
     if (s.converted) ++converted;
   }
   if (converted > 0)
-    layout.remarks.push_back(std::to_string(converted) +
-                             " files had compressed pixels; they come back uncompressed (explicit little-endian)");
+    layout.remarks.push_back((converted == 1 ? "a file" : std::to_string(converted) + " files") +
+                             " had compressed pixels, which come back uncompressed (explicit little-endian)");
 
   const std::size_t matching = match_slices(slices, options.only_matching, layout.remarks);
   lay_out(std::move(slices), matching, options.only_matching, layout);

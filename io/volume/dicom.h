@@ -45,7 +45,9 @@ struct DicomFile {
   bool one_orientation = true;                ///< of all frames
   bool one_scale = true;
   double largest_slope = 0;     ///< of all frames, without its sign
+  std::uint64_t meta_at = 0;    ///< place of the meta information: 132, or 0 in files without a preamble
   std::uint64_t data_at = 0;    ///< place of the data set behind the meta information
+  bool is_cut = false;          ///< ends inside an element before the pixels
   std::uint64_t pixels_at = 0;  ///< place of the pixels in the file, 0 = none
   std::uint64_t pixel_bytes = 0;
 };

@@ -49,7 +49,7 @@ DicomHead::DicomHead(std::vector<std::byte> bytes, const DicomFile& found)
     : explicit_vr_(found.explicit_vr), big_endian_(found.big_endian) {
   const auto head = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   VolumeInput in(memory_opener(head)(), "DICOM header");
-  in.append(preamble_, 132, "preamble");
+  in.append(preamble_, found.meta_at, "preamble");
   const auto elements = [&](bool is_meta) {
     std::vector<Element> pieces;
     DicomWalker walker(in, is_meta || explicit_vr_, !is_meta && big_endian_);

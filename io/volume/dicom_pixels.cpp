@@ -31,6 +31,11 @@ constexpr DicomSyntax kSyntaxes[] = {
     {kExplicitBigEndian, "explicit big-endian", DicomCoding::kPlain},
     {"1.2.840.10008.1.2.4.50", "JPEG baseline", DicomCoding::kJpeg},
     {"1.2.840.10008.1.2.4.51", "JPEG extended", DicomCoding::kJpeg},
+    {"1.2.840.10008.1.2.4.52", "JPEG extended, arithmetic (retired)", DicomCoding::kUnknown},
+    {"1.2.840.10008.1.2.4.53", "JPEG spectral selection (retired)", DicomCoding::kJpeg},
+    {"1.2.840.10008.1.2.4.54", "JPEG spectral selection, arithmetic (retired)", DicomCoding::kUnknown},
+    {"1.2.840.10008.1.2.4.55", "JPEG full progression (retired)", DicomCoding::kJpeg},
+    {"1.2.840.10008.1.2.4.56", "JPEG full progression, arithmetic (retired)", DicomCoding::kUnknown},
     {"1.2.840.10008.1.2.4.57", "JPEG lossless", DicomCoding::kJpeg},
     {"1.2.840.10008.1.2.4.70", "JPEG lossless, first-order prediction", DicomCoding::kJpeg},
     {"1.2.840.10008.1.2.4.80", "JPEG-LS lossless", DicomCoding::kJpegLs},
@@ -56,7 +61,10 @@ constexpr DicomSyntax kSyntaxes[] = {
     {"1.2.840.10008.1.2.4.201", "High-Throughput JPEG 2000 lossless", DicomCoding::kJpeg2000},
     {"1.2.840.10008.1.2.4.202", "High-Throughput JPEG 2000 with RPCL lossless", DicomCoding::kJpeg2000},
     {"1.2.840.10008.1.2.4.203", "High-Throughput JPEG 2000", DicomCoding::kJpeg2000},
+    {"1.2.840.10008.1.2.4.204", "JPIP High-Throughput JPEG 2000 referenced", DicomCoding::kUnknown},
+    {"1.2.840.10008.1.2.4.205", "JPIP High-Throughput JPEG 2000 referenced deflated", DicomCoding::kUnknown},
     {"1.2.840.10008.1.2.5", "run lengths (RLE)", DicomCoding::kRunLength},
+    {"1.2.840.10008.1.2.8.1", "deflated image frames", DicomCoding::kUnknown},
 };
 
 constexpr std::uint32_t kPlanarConfiguration = dicom_tag(0x0028, 0x0006);
@@ -460,14 +468,23 @@ std::string syntax_text(const std::string& uid) {
   return "transfer syntax " + printable(uid.substr(0, 64)) + (s ? ", " + std::string(s->name) : "");
 }
 
+void check_bits(const DicomFile& found, const std::string& name) {
+  if (found.bits == 8 || found.bits == 16 || found.bits == 32) return;
+  const std::string packed = found.bits == 1    ? ", which are packed, eight to a byte,"
+                             : found.bits == 12 ? ", which are packed, two to three bytes,"
+                                                : "";
+  fail(ErrorKind::kUnsupported,
+       name + ": samples of " + std::to_string(found.bits) + (found.bits == 1 ? " bit" : " bits") + packed +
+           " are not read; those of 8, 16 and 32 bits are (Bits Allocated): convert the file first");
+}
+
 Opener decompressed_dicom(const FileToRead& file, const DicomFile& found) {
   const DicomCoding coding = dicom_syntax(found.transfer_syntax)->coding;
   require(
       coding != DicomCoding::kUnknown, ErrorKind::kUnsupported,
       file.path + ": pixels in " + syntax_text(found.transfer_syntax) + ", cannot be decoded; convert the file first");
   if (coding == DicomCoding::kDeflated) return [file, found] { return std::make_unique<InflatedFeed>(file, found); };
-  require(found.bits == 8 || found.bits == 16 || found.bits == 32, ErrorKind::kUnsupported,
-          file.path + ": " + std::to_string(found.bits) + " bits allocated per sample; 8, 16 and 32 can be coded");
+  check_bits(found, file.path);
   require(found.rows > 0 && found.columns > 0 && found.samples >= 1 && found.samples <= 4, ErrorKind::kBadStream,
           file.path + ": pictures of " + std::to_string(found.columns) + " x " + std::to_string(found.rows) + ", " +
               std::to_string(found.samples) + " samples per pixel");

@@ -26,6 +26,8 @@ struct DicomSyntax {
 const DicomSyntax* dicom_syntax(std::string_view uid);
 /// The syntax with its name, for messages.
 std::string syntax_text(const std::string& uid);
+/// Throws Unsupported unless samples have 8, 16 or 32 bits.
+void check_bits(const DicomFile& found, const std::string& name);
 
 /// The same file in explicit little-endian with its pixels uncompressed, colours of a pixel together. Of its attributes
 /// those alone differ that say how the pixels are coded. Pixels are decoded when they are read. Unsupported for

@@ -198,9 +198,8 @@ std::uint8_t dicom_order(const DicomFile& d, const std::string& name) {
   if (d.planar && d.samples > 1) order |= kOrderPlanes;
   if (d.big_endian && d.bits == 8 && d.in_words) {
     const DicomSamples s = dicom_samples(d, order);
-    require(s.file_frame_bytes() * s.frames % 2 == 0 && (s.file_frame_bytes() % 2 == 0 || s.frames == 1),
-            ErrorKind::kUnsupported,
-            name + ": an odd number of 8-bit samples in big-endian words; convert the file first");
+    require(s.file_frame_bytes() % 2 == 0 || s.frames == 1, ErrorKind::kUnsupported,
+            name + ": several frames of an odd number of 8-bit samples in big-endian words; convert the file first");
     order |= kOrderSwapped;
   }
   return order;
@@ -218,6 +217,7 @@ struct SampleFeed::State {
     stored.resize(static_cast<std::size_t>(samples.file_frame_bytes()));
     in.read_exactly(stored.data(), stored.size(), "voxels");
     if (samples.order & kOrderSwapped) swap_pairs(stored);
+    const auto last = std::to_integer<std::uint32_t>(stored.back());
     if (samples.order & (kOrderPlanes | kOrderHalfChroma)) {
       frame.resize(static_cast<std::size_t>(samples.frame_bytes()));
       if (samples.order & kOrderPlanes)
@@ -226,8 +226,13 @@ struct SampleFeed::State {
         copy_half_chroma(samples, stored.data(), frame.data(), false);
     } else {
       frame.swap(stored);
+      frame.resize(static_cast<std::size_t>(samples.frame_bytes()));
     }
     if (samples.has_unused()) with_word(samples.bytes, [this](auto word) { split<decltype(word)>(); });
+    if (samples.has_pad()) {  // as if it were the bits of one more sample
+      beside_zeros.add(last);
+      beside_signs.add(last);
+    }
     at = 0;
     ++done;
   }
@@ -292,6 +297,7 @@ class SampleWriter final : public Packer {
     const unsigned words = d.bits == 8 || d.bits == 16 || d.bits == 32;
     require(words && d.samples >= 1 && d.samples <= 4 && samples_.frame_bytes() > 0 &&
                 samples_.frame_bytes() * samples_.frames == file.voxel_bytes &&
+                (!samples_.has_pad() || samples_.frames == 1) &&
                 (!(file.order & kOrderHalfChroma) || (d.samples == 3 && d.columns % 2 == 0)),
             ErrorKind::kBadStream, file.name + ": its header in the stream promises other voxels");
   }
@@ -312,13 +318,18 @@ class SampleWriter final : public Packer {
   void put() {
     if (samples_.order & (kOrderValues | kOrderSigns))
       with_word(samples_.bytes, [this](auto word) { join<decltype(word)>(); });
-    stored_.resize(static_cast<std::size_t>(samples_.file_frame_bytes()));
+    const auto file_bytes = static_cast<std::size_t>(samples_.file_frame_bytes());
+    stored_.resize(file_bytes);
     if (samples_.order & kOrderPlanes)
       copy_planes(samples_, stored_.data(), frame_.data(), true);
     else if (samples_.order & kOrderHalfChroma)
       copy_half_chroma(samples_, stored_.data(), frame_.data(), true);
     else
       stored_.swap(frame_);
+    stored_.resize(file_bytes);
+    if (samples_.has_pad())
+      stored_.back() =
+          samples_.order & (kOrderValues | kOrderSigns) ? static_cast<std::byte>(runs_.next()) : std::byte{0};
     if (samples_.order & kOrderSwapped) swap_pairs(stored_);
     sink_(stored_.data(), stored_.size());
     frame_.clear();

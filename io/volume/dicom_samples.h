@@ -27,9 +27,13 @@ struct DicomSamples {
 
   std::uint64_t frame_bytes() const { return pixels * samples * bytes; }
   /// Of a frame in the file.
-  std::uint64_t file_frame_bytes() const { return order & kOrderHalfChroma ? pixels / 2 * 4 * bytes : frame_bytes(); }
+  std::uint64_t file_frame_bytes() const {
+    return order & kOrderHalfChroma ? pixels / 2 * 4 * bytes : frame_bytes() + (has_pad() ? 1 : 0);
+  }
+  /// Whether the last word of the only frame has a byte behind the last sample.
+  bool has_pad() const { return (order & kOrderSwapped) != 0 && frame_bytes() % 2 != 0; }
   /// Whether words have bits that are no part of a value.
-  bool has_unused() const { return stored < 8 * bytes; }
+  bool has_unused() const { return stored < 8 * bytes || has_pad(); }
 };
 
 /// `order`: of what the stream says of the file, or dicom_order().

@@ -219,9 +219,9 @@ struct VolumeWriter::State {
     if (name == path || (!folder() && envelope.format.rfind("nifti", 0) == 0)) return true;
     if (folder()) {  // another file of a series
       std::ifstream in(name, std::ios::binary);
-      char mark[4] = {};
-      in.seekg(128);
-      return in.read(mark, sizeof mark) && std::memcmp(mark, "DICM", sizeof mark) == 0;
+      char begin[132] = {};
+      in.read(begin, sizeof begin);
+      return is_dicom({begin, static_cast<std::size_t>(in.gcount())});
     }
     const std::string there = fs::path(name).filename().string();
     return there.rfind(fs::path(path).stem().string() + ".", 0) == 0;

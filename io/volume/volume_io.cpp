@@ -283,20 +283,33 @@ std::unique_ptr<VolumeReader> limited(VolumeLayout layout, const Limits& limits)
   return std::make_unique<LayoutReader>(std::move(layout));
 }
 
-std::vector<FileToRead> dicom_files(const std::string& folder, const Limits& limits) {
-  std::vector<std::string> paths;
+/// Whether `path` is a link out of its folder, or to what cannot be found.
+bool leads_out(const std::string& path, const fs::path& folder) {
   std::error_code error;
+  return fs::is_symlink(path, error) && (fs::canonical(path, error).parent_path() != folder || error);
+}
+
+std::vector<FileToRead> dicom_files(const std::string& folder, const VolumeOptions& options) {
+  const Limits& limits = options.limits;
+  std::vector<std::string> paths;
+  std::error_code error, ignored;
   for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error))
-    if (i->is_regular_file() && i->path().filename().string()[0] != '.') paths.push_back(i->path().string());
+    if (i->is_regular_file(ignored) && i->path().filename().string()[0] != '.') paths.push_back(i->path().string());
   require(!error, ErrorKind::kIo, "cannot read " + folder + ": " + error.message());
   check_limit(paths.size(), limits.files, "files", folder + ": " + std::to_string(paths.size()) + " files");
   std::sort(paths.begin(), paths.end());
+  const fs::path real_folder = fs::canonical(folder, ignored);
   std::vector<FileToRead> files;
   for (const std::string& path : paths) {
     FileToRead f = file_to_read(path);
     f.limits = limits;
     VolumeInput input(f.open(), path);
-    if (is_dicom(input.ahead(4096))) files.push_back(std::move(f));
+    if (!is_dicom(input.ahead(4096))) continue;
+    require(options.allow_outside || !leads_out(path, real_folder), ErrorKind::kUnsupported,
+            path +
+                ": is a link to another folder, so it may be any file of yours; VolumeOptions::allow_outside lets "
+                "it be read");
+    files.push_back(std::move(f));
   }
   require(!files.empty(), ErrorKind::kIo,
           "cannot read " + folder + ": it is a directory without DICOM files or pictures");
@@ -360,7 +373,7 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
   if (path != "-" && fs::is_directory(path, ignored)) {
     require(options.format.empty() || options.format == "dicom", ErrorKind::kBadArgument,
             path + ": a folder can only hold DICOM files, not " + options.format);
-    return limited(dicom_layout(dicom_files(path, options.limits), options), options.limits);
+    return limited(dicom_layout(dicom_files(path, options), options), options.limits);
   }
   if (path != "-" && (options.format.empty() || options.format == "nifti") && !raw) {
     if (const std::string header = header_of_image(path); !header.empty()) {
@@ -374,7 +387,8 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
   if (format.empty()) format = volume_format_by_content(file);
   require(options.series.empty() || format == "dicom", ErrorKind::kBadArgument,
           file.path + ": only DICOM files are of series (VolumeOptions::series)");
-  require(!format.empty(), ErrorKind::kBadStream,
+  const bool is_empty = format.empty() && VolumeInput(file.open(), file.path).ahead(1).empty();
+  require(!format.empty(), is_empty ? ErrorKind::kBadStream : ErrorKind::kUnsupported,
           file.path +
               ": is neither NIfTI, NRRD, MetaImage nor DICOM; raw scalars need VolumeOptions::size and "
               "VolumeOptions::type");

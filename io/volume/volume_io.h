@@ -85,8 +85,8 @@ struct VolumeOptions {
   /// DICOM: leave out files of the folder that do not belong to the volume of the others: another orientation, spacing,
   /// size or type, and files that are there twice. Each is named in the remarks. Without it they are behind the others.
   bool only_matching = false;
-  /// Headers may name data files in other folders than their own. Without it whoever made the header cannot have any
-  /// file of the user's coded into the stream.
+  /// Headers may name data files in other folders than their own, and folders of DICOM files may hold links to other
+  /// folders. Without it whoever made these cannot have any file of the user's coded into the stream.
   bool allow_outside = false;
   Limits limits{};  ///< all of them; throws Unsupported
 };

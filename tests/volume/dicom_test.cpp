@@ -29,6 +29,7 @@ struct DicomMaker {
   int frames = 1;
   int number = 1;
   unsigned samples = 1;
+  unsigned columns = 4;
   unsigned bits = 16;
   unsigned stored = 0, high_bit = 0;  // 0 = not said
   std::string photometric{};
@@ -125,7 +126,7 @@ struct DicomMaker {
     if (samples > 1) element(out, 0x28, 0x06, "US", word(planar ? 1 : 0));
     if (frames > 1) element(out, 0x28, 0x08, "IS", bytes(std::to_string(frames)));
     element(out, 0x28, 0x10, "US", word(3));
-    element(out, 0x28, 0x11, "US", word(4));
+    element(out, 0x28, 0x11, "US", word(columns));
     if (placed) element(out, 0x28, 0x30, "DS", bytes("0.5\\0.25"));
     element(out, 0x28, 0x100, "US", word(bits));
     if (stored > 0) element(out, 0x28, 0x101, "US", word(stored));
@@ -387,9 +388,15 @@ TEST_F(VolumeFiles, frames_of_an_enhanced_file) {
 
       // Lengths that lie, and files that end in a group.
       VolumeBytes whole = m.make(pixels);
-      for (std::size_t size = 200; size + pixels.size() < whole.size(); ++size)
-        EXPECT_EQ(error_of([&] { io::open_volume(whole.data(), size, "dicom"); }).kind(), ErrorKind::kBadStream)
-            << size;
+      int like_a_report = 0;  // behind an element, before any of a picture
+      for (std::size_t size = 200; size + pixels.size() < whole.size(); ++size) {
+        const Error e = error_of([&] { io::open_volume(whole.data(), size, "dicom"); });
+        if (e.kind() == ErrorKind::kUnsupported)
+          ++like_a_report;
+        else
+          EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << size << ": " << e.what();
+      }
+      EXPECT_LT(like_a_report, 12);
       if (undefined) continue;
       const auto at = std::search(whole.begin(), whole.end(), m.groups.begin(), m.groups.begin() + 4) - whole.begin();
       for (std::ptrdiff_t i = at; i < at + static_cast<std::ptrdiff_t>(m.groups.size()); ++i) {
@@ -501,6 +508,76 @@ TEST_F(VolumeFiles, orders_of_samples) {
   save("swapped.dcm", m.make(swapped));  // of type OW
   EXPECT_EQ(pass("swapped.dcm", "swapped.dcm").voxels, ordered);
   expect_same("swapped.dcm");
+
+  // The last of an odd number shares its word with a byte that means nothing, and comes back as it was.
+  m.columns = 3;
+  for (const unsigned stored : {0u, 7u}) {
+    m.stored = stored;
+    m.high_bit = stored > 0 ? stored - 1 : 0;
+    for (const unsigned pad : {0u, 7u, 255u}) {
+      VolumeBytes words;
+      for (unsigned i = 0; i < 10; ++i) words.push_back(static_cast<std::byte>(i == 8 ? pad : i ^ 1));
+      const std::string name = "odd" + std::to_string(stored) + "_" + std::to_string(pad) + ".dcm";
+      save(name, m.make(words));
+      EXPECT_EQ(pass(name, name).voxels, VolumeBytes(ordered.begin(), ordered.begin() + 9));
+      expect_same(name);
+    }
+  }
+  m.frames = 2;
+  save("odd.dcm", m.make(VolumeBytes(18)));
+  EXPECT_EQ(error_of([&] { io::open_volume(path("odd.dcm"), {}); }).kind(), ErrorKind::kUnsupported);
+}
+
+// Packed samples are named, not called damaged.
+TEST_F(VolumeFiles, packed_samples) {
+  DicomMaker m;
+  for (const auto& [bits, name] : {std::pair{1u, " samples of 1 bit, which are packed"},
+                                   std::pair{12u, " samples of 12 bits, which are packed"}}) {
+    m.bits = bits;
+    save("packed.dcm", m.make(VolumeBytes(24)));
+    const Error e = error_of([&] { io::open_volume(path("packed.dcm"), {}); });
+    EXPECT_EQ(e.kind(), ErrorKind::kUnsupported);
+    EXPECT_NE(std::string(e.what()).find(name), std::string::npos) << e.what();
+  }
+}
+
+// Files that begin with their meta information, and files of other things than pictures.
+TEST_F(VolumeFiles, no_preamble_and_no_pixels) {
+  DicomMaker m;
+  const VolumeBytes pixels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, 1);
+  const VolumeBytes whole = m.make(pixels);
+  save("bare.dcm", VolumeBytes(whole.begin() + 132, whole.end()));
+  EXPECT_EQ(pass("bare.dcm", "bare.dcm").voxels, pixels);
+  expect_same("bare.dcm");
+
+  const auto pixels_at = std::search(whole.begin(), whole.end(), pixels.begin(), pixels.end()) - 12;
+  save("cut.dcm", VolumeBytes(whole.begin(), pixels_at));
+  const Error cut = error_of([&] { io::open_volume(path("cut.dcm"), {}); });
+  EXPECT_EQ(cut.kind(), ErrorKind::kBadStream) << cut.what();
+  const VolumeBytes name = m.text(0x10, 0x10, "PN", "Doe^Jane");
+  const auto name_at = std::search(whole.begin(), whole.end(), name.begin(), name.end());
+  save("report.dcm", VolumeBytes(whole.begin(), name_at) + name);
+  const Error report = error_of([&] { io::open_volume(path("report.dcm"), {}); });
+  EXPECT_EQ(report.kind(), ErrorKind::kUnsupported) << report.what();
+}
+
+// A folder from elsewhere cannot have any file of the user's coded by a link.
+TEST_F(VolumeFiles, links_in_a_folder_of_slices) {
+  DicomMaker m;
+  fs::create_directories(path("in"));
+  const VolumeBytes pixels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, 1);
+  save("in/a.dcm", m.make(pixels));
+  save("notes.txt", std::string("no slice"));
+  fs::create_symlink("../notes.txt", path("in/notes.txt"));
+  fs::create_symlink("nowhere", path("in/nowhere"));
+  EXPECT_EQ(io::open_volume(path("in"), {})->info().slices, 1u);
+  m.z = 1;
+  save("b.dcm", m.make(pixels));
+  fs::create_symlink("../b.dcm", path("in/b.dcm"));
+  const Error e = error_of([&] { io::open_volume(path("in"), {}); });
+  EXPECT_EQ(e.kind(), ErrorKind::kUnsupported);
+  EXPECT_NE(std::string(e.what()).find("VolumeOptions::allow_outside"), std::string::npos) << e.what();
+  EXPECT_EQ(io::open_volume(path("in"), {.allow_outside = true})->info().slices, 2u);
 }
 
 // What does not belong to the volume is named, stands behind it, and moves nothing; or is left out.
