@@ -312,10 +312,6 @@ void lay_out(std::vector<DicomSlice> slices, std::size_t matching, bool only_mat
   for (const DicomSlice& s : slices) layout.files.push_back(file_layout(s));
 }
 
-}  // namespace
-
-namespace {
-
 constexpr std::size_t kPreambleBytes = 132;
 
 bool has_preamble(std::string_view begin) {
