@@ -143,10 +143,10 @@ def test_programs(folder: Path) -> None:
     stream, again, mp4 = folder / "programs.tvl", folder / "again.ts", folder / "programs.mp4"
     said = run("encode", film, stream, *FAST)
     check("service_name 'Second' of program" in said and "'First'" not in said, f"programs, encode: {said}")
-    run("decode", stream, again, "-y", "--codec", "mpeg2video")
+    run("decode", stream, again, "-y", "--codec", "libx264")
     told = subprocess.run(["ffprobe", "-v", "error", "-show_programs", again], check=True, capture_output=True).stdout.decode()
     check("TAG:service_name=First\n" in told, f"programs, decoded: {told}")
-    said = run("decode", stream, mp4, "-y", "--codec", "mpeg4")
+    said = run("decode", stream, mp4, "-y", "--codec", "libx264")
     check("no place for service_name 'First'" in said, f"programs, to .mp4: {said}")
 
 
@@ -161,7 +161,8 @@ def main() -> int:
             # FFmpeg's encoder of MPEG-4 does not take the clock of a transport stream.
             outputs = ("mkv", "nut") if container == "ts" else ("mkv", "mp4", "mov", "nut")
             test_container(Path(name), container, outputs if FULL else ("mkv", "mp4")[i:])
-        test_programs(Path(name))
+        if b" libx264 " in subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout:
+            test_programs(Path(name))
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

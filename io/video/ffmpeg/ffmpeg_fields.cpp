@@ -78,7 +78,7 @@ std::string names_of_other_programs(const AVFormatContext& input, int track) {
     const AVProgram& program = *input.programs[i];
     const std::string name = tag_of(program.metadata, "service_name");
     if (program.metadata == own || name.empty()) continue;
-    names += (names.empty() ? "" : ", ") + ("'" + name + "' of program " + std::to_string(program.id));
+    names += (names.empty() ? "'" : ", '") + name + "' of program " + std::to_string(program.id);
   }
   return names;
 }
@@ -175,7 +175,10 @@ std::string WantedFields::lost(const std::string& path) const {
     if (!what.empty()) text += (text.empty() ? "" : ", ") + what;
   };
   const auto date = std::find_if(tags_.begin(), tags_.end(), [](const auto& t) { return t.first == "creation_time"; });
-  add(not_in(tags_, tags_of(found->metadata), "", ""));
+  Tags of_film = tags_of(found->metadata);
+  for (unsigned i = 0; i < found->nb_programs; ++i)
+    for (auto& tag : tags_of(found->programs[i]->metadata)) of_film.push_back(std::move(tag));
+  add(not_in(tags_, of_film, "", ""));
   bool looked = false;
   for (std::size_t i = 0; i < tracks_.size(); ++i) {
     const Track& track = tracks_[i];

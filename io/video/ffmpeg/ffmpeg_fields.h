@@ -12,10 +12,10 @@ namespace trivelet::io {
 
 std::string tag_of(const AVDictionary* tags, const char* key);
 
-/// A transport stream's name of the program that has this track, its provider: tags that no file of one program has
-/// elsewhere. Null if there are none, or no program.
+/// Of the program of a transport stream that has this track: its name and its provider, which other containers have as
+/// tags of the file. Null if there are none, or no program.
 const AVDictionary* program_tags(const AVFormatContext& input, int track);
-/// Names of the other programs; "" if they have none.
+/// Names of the programs that do not have this track; "" if they have none.
 std::string names_of_other_programs(const AVFormatContext& input, int track);
 
 /// Tags that describe the file they are in, and are not taken into another: brands, programs that wrote it.
