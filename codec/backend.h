@@ -42,6 +42,7 @@ struct GopChoices {
   Motion motion = Motion::kOff;           ///< streams with motion only
   GopKey key = GopKey::kFirst;            ///< of a GOP with motion; open: that before has left a key frame, …
   GopKey key_if_closed = GopKey::kFirst;  ///< … or would if it moved, and this is the key if it turns out not to
+  int levels = 0;                         ///< temporal ones of a GOP with motion
   /// There is a target, for which the GOP may be coded again. Fast profile: deliver PassTables, a part per plane, and
   /// no layers.
   bool passes = false;

@@ -59,27 +59,27 @@ Parsed parse(const std::vector<std::byte>& stream) {
   return p;
 }
 
-// The geometry of the GOPs that packets hold: those with motion have one by the place of their key.
+// The geometries of the GOPs that packets hold.
 class Geometries {
  public:
   explicit Geometries(const StreamHeader& header) : header_(header) {}
   const StreamGeometry& of(const GopHeader& gop) {
-    const bool moves = !gop.motion.empty();
-    auto& geometry = made_[{gop.frames, moves ? 1 + (gop.key != GopKey::kFirst) : 0}];
-    if (!geometry) geometry = std::make_unique<StreamGeometry>(header_.of_gop(moves, gop.key), gop.frames);
+    auto& geometry = made_[GopKind(gop.frames, gop.motion_levels(), gop.key)];
+    if (!geometry)
+      geometry = std::make_unique<StreamGeometry>(header_.of_gop(gop.motion_levels(), gop.key), gop.frames);
     return *geometry;
   }
 
  private:
   StreamHeader header_;
-  std::map<std::pair<int, int>, std::unique_ptr<StreamGeometry>> made_;
+  std::map<GopKind, std::unique_ptr<StreamGeometry>> made_;
 };
 
 std::shared_ptr<const GopMotion> read_motion(const StreamHeader& header, const Packet& packet) {
   if (packet.header.motion.empty()) return nullptr;
-  const auto motion = std::make_shared<GopMotion>(MotionPlaces(packet.header.frames, packet.header.key),
-                                                  header.temporal_levels, header.video.width, header.video.height);
-  int level = header.temporal_levels;
+  int level = packet.header.motion_levels();
+  const auto motion = std::make_shared<GopMotion>(MotionPlaces(packet.header.frames, packet.header.key, level),
+                                                  header.video.width, header.video.height);
   for (const ChunkEntry& e : packet.header.motion)
     decode_motion(packet.body.data() + e.offset, static_cast<std::size_t>(e.size), --level,
                   static_cast<int>(header.components.size()), *motion);
@@ -106,7 +106,7 @@ void read_packet(const StreamHeader& header, const Packet& packet, const StreamG
     }
   }
   for (int l = 0; l < header.layers; ++l)
-    for (int b = 0; b < header.temporal_bands(); ++b)
+    for (int b = 0; b < out.temporal_bands(); ++b)
       for (int d = header.spatial_levels; d >= 0; --d) {
         const ChunkEntry& e = packet.header.chunk(header, l, b, d);
         read_chunk(header, packet.body.data() + e.offset, static_cast<std::size_t>(e.size), l, b, d, out);
@@ -115,7 +115,7 @@ void read_packet(const StreamHeader& header, const Packet& packet, const StreamG
 
 std::size_t write_chunks(const StreamHeader& header, const LayeredGop& layers, ThreadPool& pool,
                          std::vector<std::vector<std::uint8_t>>& chunks, std::vector<std::uint32_t>& sums) {
-  const int distances = header.spatial_levels + 1, bands = header.temporal_bands();
+  const int distances = header.spatial_levels + 1, bands = layers.temporal_bands();
   chunks.resize(static_cast<std::size_t>(header.layers * bands * distances));
   sums.resize(chunks.size());
   pool.parallel_for(static_cast<int>(chunks.size()), [&](int i, int) {

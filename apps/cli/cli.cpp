@@ -271,7 +271,7 @@ void add_coding_options(Command& app, CodingOptions& options) {
       .group(kStructureGroup);
   app.add_option("--levels", options.levels,
                  "Wavelet levels, temporal x spatial [4x5 from 720 rows or columns up, else 4x4; fewer for short GOPs "
-                 "and tiny pictures]")
+                 "and tiny pictures. With --motion up to 5 temporal ones, as suits each GOP]")
       .type_name("TxS")
       .group(kStructureGroup);
   app.add_option(

@@ -47,6 +47,7 @@ void take_pinned(const EncodeOptions& options, const StreamLayout& first, Encode
   params.temporal = first.header.temporal;
   params.spatial = first.header.spatial;
   params.temporal_levels = first.header.temporal_levels;
+  params.levels_by_gop = first.header.levels_by_gop;
   params.spatial_levels = first.header.spatial_levels;
   params.gop_frames = first.header.gop_frames;
   params.moved_frames = first.header.moved;

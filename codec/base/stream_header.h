@@ -61,9 +61,10 @@ struct StreamHeader {
   std::string settings;
   std::vector<std::uint8_t> room;  ///< fields of later versions; kept
   bool motion = false;             ///< GOPs may have motion; t+2D
-  bool known_ahead = false;        ///< predictive profile: contexts do not look at the row itself
-  bool moved = false;              ///< predictive profile: codewords' headers tell which frames are inter frames
-  bool key_last = false;           ///< of of_gop(): frames have a place before them that is not theirs
+  bool levels_by_gop = false;  ///< GOPs with motion tell how many temporal levels they have, temporal_levels at most
+  bool known_ahead = false;    ///< predictive profile: contexts do not look at the row itself
+  bool moved = false;          ///< predictive profile: codewords' headers tell which frames are inter frames
+  bool key_last = false;       ///< of of_gop(): frames have a place before them that is not theirs
 
   int block_size() const { return 1 << log2_block; }
   /// The shape of a component in a GOP of `frames` frames, including the place of key_last.
@@ -81,11 +82,21 @@ struct StreamHeader {
             temporal, spatial,         key_last};
   }
   /// The header as it describes a GOP: with motion, the temporal transform differs from that of the stream.
-  StreamHeader of_gop(bool with_motion, GopKey key) const {
+  /// `motion_levels`: temporal levels of a GOP with motion; 0: it has none.
+  StreamHeader of_gop(int motion_levels, GopKey key) const {
     StreamHeader h = *this;
-    if (with_motion) h.temporal = Wavelet::kMotion;
-    h.key_last = with_motion && key != GopKey::kFirst;
+    if (motion_levels == 0) return h;
+    h.temporal = Wavelet::kMotion;
+    h.temporal_levels = static_cast<std::uint8_t>(motion_levels);
+    h.key_last = key != GopKey::kFirst;
     return h;
+  }
+  /// The fewest temporal levels that a GOP can have.
+  int least_levels() const { return levels_by_gop ? std::min<int>(1, temporal_levels) : temporal_levels; }
+  /// Frames of a decoded GOP at most, of which so many levels are dropped where it has them.
+  int most_frames(int dropped) const {
+    const int n = std::min(dropped, least_levels());
+    return (gop_frames + (1 << n) - 1) >> n;
   }
   int temporal_bands() const { return layout == Layout::kDyadic ? 1 : temporal_levels + 1; }
   /// How often all components can be halved, from the full size.
@@ -130,14 +141,19 @@ struct GopHeader {
   std::vector<std::uint8_t> frame_gains;
   /// Empty, or the sections of motion, from the coarsest temporal level on; they stand before the chunks.
   std::vector<ChunkEntry> motion;
-  GopKey key = GopKey::kFirst;     ///< with motion
+  GopKey key = GopKey::kFirst;  ///< with motion
+  /// Temporal levels of a GOP with motion, each of which has a section; 0: it has none.
+  int motion_levels() const { return static_cast<int>(motion.size()); }
   std::vector<ChunkEntry> chunks;  ///< [(layer * bands + band) * distances + i], i = 0 for the coarsest
   std::uint64_t body_bytes = 0;    ///< sum of the sizes of sections and chunks
   std::vector<std::uint8_t> room;  ///< fields of later versions; kept
 
+  int temporal_bands(const StreamHeader& stream) const {
+    return motion.empty() ? stream.temporal_bands() : motion_levels() + 1;
+  }
   const ChunkEntry& chunk(const StreamHeader& h, int layer, int band, int distance) const {
     const int n = h.spatial_levels + 1;
-    return chunks[static_cast<std::size_t>((layer * h.temporal_bands() + band) * n + (h.spatial_levels - distance))];
+    return chunks[static_cast<std::size_t>((layer * temporal_bands(h) + band) * n + (h.spatial_levels - distance))];
   }
 };
 
@@ -145,6 +161,8 @@ struct GopHeader {
 struct Reduction {
   int spatial = 0;
   int temporal = 0;
+  /// The same for a GOP of so many temporal levels.
+  Reduction of_levels(int levels) const { return {spatial, std::min(temporal, levels)}; }
 };
 
 }  // namespace trivelet

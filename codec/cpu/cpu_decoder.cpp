@@ -216,7 +216,7 @@ class CpuDecoder final : public GopDecoder {
               "a GOP is predicted from the one before, of which no samples were made");
       const MotionKey before = open ? std::exchange(key_, {}) : MotionKey();
       key_number_ = in.number;
-      return motion_.inverse<T>(fields, field_gains, *in.motion, reduction_, {&before, &key_, nullptr}, gop);
+      return motion_.inverse<T>(fields, field_gains, *in.motion, r.reduction, {&before, &key_, nullptr}, gop);
     }
     const std::vector<float> gains = inverse_gains(in.frame_gains, reduction_.temporal);
     int c = 0;

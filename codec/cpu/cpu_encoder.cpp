@@ -80,7 +80,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
       prepare(gop, choices);
     } else if (searcher_) {
       coefficients_.motion = search_elsewhere(gop, choices);
-      key_ = motion_.last_frame_of(gop, choices.key);
+      key_ = motion_.last_frame_of(gop, places_of(gop, choices));
     } else {
       search(gop, choices, coefficients_);
       key_ = motion_.last_frame();
@@ -137,9 +137,9 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   int components() const { return static_cast<int>(header_.components.size()); }
 
   const StreamGeometry& geometry_of(int frames, const GopMotion* motion) {
-    const StreamHeader& header = headers_.of(motion);
-    auto& geometry = geometries_[{frames, &header}];
-    if (!geometry) geometry = std::make_unique<StreamGeometry>(header, frames);
+    const int levels = motion ? motion->places.levels : 0;
+    auto& geometry = geometries_[GopKind(frames, levels, motion ? motion->places.key : GopKey::kFirst)];
+    if (!geometry) geometry = std::make_unique<StreamGeometry>(headers_.of(motion), frames);
     return *geometry;
   }
 
@@ -161,6 +161,10 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     return choices;
   }
 
+  static MotionPlaces places_of(const Gop& gop, const GopChoices& choices) {
+    return {gop.frames(), choices.key, choices.levels};
+  }
+
   // Motion that was chosen for a much finer or coarser step would not be chosen for this one.
   bool moves_otherwise(const Gop& gop, const GopChoices& choices) const {
     constexpr float kMuch = 1.5f;
@@ -176,7 +180,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     if (!choices.passes && choices.rounding_step == 0 && !may_move(header_, gop.frames(), choices)) return false;
     transform(gop, choices, {&key_before_, &key_, nullptr}, coefficients_);
     if (!coefficients_.motion && may_move(header_, gop.frames(), choices))
-      last_ = motion_.last_frame_of(gop, choices.key);
+      last_ = motion_.last_frame_of(gop, places_of(gop, choices));
     motion_step_ = choices.step;
     round(choices);
     return true;
@@ -257,7 +261,8 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     out.motion = searcher_ ? search_elsewhere(gop, choices) : motion_.search(choices.step, search_key_ != choices.key);
   }
   std::shared_ptr<const GopMotion> search_elsewhere(const Gop& gop, const GopChoices& choices) const {
-    return motion_.search(gop, search_key_, searched_behind(), choices.step, search_key_ != choices.key, *searcher_);
+    const MotionPlaces places(gop.frames(), search_key_, choices.levels);
+    return motion_.search(gop, places, searched_behind(), choices.step, search_key_ != choices.key, *searcher_);
   }
   // The frame before an open GOP, or one that is searched as such.
   const MotionKey& searched_behind() const {
@@ -269,12 +274,13 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
 
   template <class T>
   void load_as(const Gop& gop, const GopChoices& choices, const MotionKey& before, CoefficientGop& out) {
-    const Reduced r(headers_.of(choices.key), {}, gop.frames());
+    const MotionPlaces places = places_of(gop, choices);
+    const Reduced r(headers_.of(places), {}, gop.frames());
     lay_out<T>(r, gop.frames(), 0, out);
     set_times(gop, out);
     std::vector<Field<std::int32_t>> integers;
     for (const Field<T>& field : fields_of<T>(out, r)) integers.push_back(as_integers(field));
-    motion_.load(gop, choices.key, before, integers);
+    motion_.load(gop, places, before, integers);
   }
 
   // What was loaded and searched.
@@ -569,8 +575,8 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   GopKey search_key_ = GopKey::kFirst;      // of the GOP pushed last
   std::vector<std::unique_ptr<BlockEncoder>> fast_;
   std::vector<std::unique_ptr<DenseEncoder>> dense_;
-  // By frames, and motion: few lengths occur, results refer to them.
-  std::map<std::pair<int, const StreamHeader*>, std::unique_ptr<StreamGeometry>> geometries_;
+  // Few kinds occur, results refer to them.
+  std::map<GopKind, std::unique_ptr<StreamGeometry>> geometries_;
   LargeVector<float> real_;  // of a group of components
   LargeVector<std::int32_t> integer_;
   CoefficientGop coefficients_;  // of the last GOP, all components, if it may be coded again or has motion

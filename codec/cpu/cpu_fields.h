@@ -48,15 +48,13 @@ inline void set_pointer(SubbandView& v, std::int32_t* p) { v.integer = p; }
 // Shapes and decompositions of the components after a reduction.
 struct Reduced {
   VideoInfo video;
-  int frames;  // of the GOP itself
+  int frames = 0;  // of the GOP itself
   const StreamHeader& header;
   Reduction reduction;
 
   Reduced(const StreamHeader& h, const Reduction& r, int full_frames)
-      : video(h.video),
-        frames(low_length(h.component_shape(0, full_frames).frames, r.temporal) - (h.key_last ? 1 : 0)),
-        header(h),
-        reduction(r) {
+      : video(h.video), header(h), reduction(r.of_levels(h.temporal_levels)) {
+    frames = low_length(h.component_shape(0, full_frames).frames, reduction.temporal) - (h.key_last ? 1 : 0);
     video.width = low_length(h.video.width, r.spatial);
     video.height = low_length(h.video.height, r.spatial);
   }
@@ -67,7 +65,7 @@ struct Reduced {
   Decomposition decomposition(int c) const {
     Decomposition d = header.decomposition(c);
     d.spatial_levels -= reduction.spatial;
-    d.temporal_levels = std::max(0, d.temporal_levels - reduction.temporal);
+    d.temporal_levels -= reduction.temporal;
     return d;
   }
 };
@@ -134,18 +132,20 @@ inline std::vector<float> inverse_gains(const std::vector<std::uint8_t>& frame_g
   return gains;
 }
 
-// Headers that describe the GOPs of a stream: without motion, and with it by the place of their key.
+// Headers that describe the GOPs of a stream: without motion, and with it by their levels and the place of their key.
 class GopHeaders {
  public:
-  explicit GopHeaders(const StreamHeader& header)
-      : still_(header),
-        key_first_(header.of_gop(true, GopKey::kFirst)),
-        key_last_(header.of_gop(true, GopKey::kLast)) {}
-  const StreamHeader& of(const GopMotion* motion) const { return motion ? of(motion->places.key) : still_; }
-  const StreamHeader& of(GopKey key) const { return key == GopKey::kFirst ? key_first_ : key_last_; }
+  explicit GopHeaders(const StreamHeader& header) {
+    for (int levels = 0; levels <= header.temporal_levels; ++levels)
+      for (const GopKey key : {GopKey::kFirst, GopKey::kLast}) headers_.push_back(header.of_gop(levels, key));
+  }
+  const StreamHeader& of(const GopMotion* motion) const { return motion ? of(motion->places) : headers_[0]; }
+  const StreamHeader& of(const MotionPlaces& places) const {
+    return headers_[2 * static_cast<std::size_t>(places.levels) + (places.key == GopKey::kFirst ? 0 : 1)];
+  }
 
  private:
-  StreamHeader still_, key_first_, key_last_;
+  std::vector<StreamHeader> headers_;
 };
 
 }  // namespace trivelet

@@ -266,7 +266,7 @@ class DecoderLanes final : public LaneCounter<GopDecoder> {
     lane.worker.begin_or_run([this, &lane] {
       const trace::Span span("decode a GOP");
       if (lane.gop.capacity() == 0)
-        lane.gop = Gop(reduced_video(header_.video, reduction_), low_length(header_.gop_frames, reduction_.temporal));
+        lane.gop = Gop(reduced_video(header_.video, reduction_), header_.most_frames(reduction_.temporal));
       lane.decoder->push(*lane.received, lane.damage);
       (void)lane.decoder->pull(lane.gop);
     });

@@ -47,17 +47,18 @@ MotionBorders MotionTransform::borders(const MotionKeys& keys, const GopMotion& 
   MotionBorders b;
   if (keys.before && !keys.before->empty()) b.before = &keys.before->components[c];
   if (keys.own_exact && !keys.own_exact->empty()) b.own_exact = &keys.own_exact->components[c];
-  if (keys.own && motion.places.ends_with_key(motion.levels)) {
+  if (keys.own && motion.places.ends_with_key()) {
     keys.own->components.resize(header_.components.size());
-    keys.own->components[c].resize(static_cast<std::size_t>(motion.levels));
+    keys.own->components[c].resize(header_.temporal_levels);
     b.own = &keys.own->components[c];
   }
   return b;
 }
 
-void MotionTransform::load(const Gop& gop, GopKey key, const MotionKey& before,
+void MotionTransform::load(const Gop& gop, const MotionPlaces& places, const MotionKey& before,
                            const std::vector<Field<std::int32_t>>& memory) {
-  places_ = {gop.frames(), key};
+  places_ = places;
+  const GopKey key = places.key;
   loaded_ = memory;
   const auto frames_at = [&](int c) { return frames_from(loaded_[static_cast<std::size_t>(c)], first_place(key)); };
   int c = 0;
@@ -84,7 +85,7 @@ void MotionTransform::load(const Gop& gop, GopKey key, const MotionKey& before,
 
 MotionKey MotionTransform::last_frame() {
   MotionKey key;
-  if (!places_.ends_with_key(header_.temporal_levels)) return key;
+  if (!places_.ends_with_key()) return key;
   const int fraction = header_.lossless ? 0 : kMotionFraction;
   for (int c = 0; c < static_cast<int>(header_.components.size()); ++c) {
     const Field<std::int32_t> field = loaded_[static_cast<std::size_t>(c)];
@@ -96,8 +97,8 @@ MotionKey MotionTransform::last_frame() {
   return key;
 }
 
-MotionKey MotionTransform::last_frame_of(const Gop& gop, GopKey key) {
-  if (!MotionPlaces(gop.frames(), key).ends_with_key(header_.temporal_levels)) return {};
+MotionKey MotionTransform::last_frame_of(const Gop& gop, const MotionPlaces& places) {
+  if (!places.ends_with_key()) return {};
   Gop last(header_.video, 1);
   last.set_frames(1);
   std::vector<std::vector<std::int32_t>> memory;
@@ -111,14 +112,15 @@ MotionKey MotionTransform::last_frame_of(const Gop& gop, GopKey key) {
     fields.push_back({memory.back().data(), to.shape, to.shape.width,
                       static_cast<std::ptrdiff_t>(to.shape.width) * to.shape.height});
   }
-  load(last, GopKey::kFirst, {}, fields);
+  load(last, {1, GopKey::kFirst, places.levels}, {}, fields);
   MotionKey of_last = last_frame();
   loaded_.clear();
   return of_last;
 }
 
-MotionSearchParams MotionTransform::search_params(float step, bool may_close) const {
+MotionSearchParams MotionTransform::search_params(float step, int levels, bool may_close) const {
   MotionSearchParams params;
+  params.levels = levels;
   params.may_close = may_close;
   params.bits = header_.video.format.bits;
   params.effort = effort_;
@@ -129,7 +131,7 @@ MotionSearchParams MotionTransform::search_params(float step, bool may_close) co
 std::shared_ptr<const GopMotion> MotionTransform::with_sections(GopMotion&& found, float step) const {
   auto motion = std::make_shared<GopMotion>(std::move(found));
   motion->step = step;
-  for (int level = header_.temporal_levels - 1; level >= 0; --level)
+  for (int level = motion->places.levels - 1; level >= 0; --level)
     motion->sections.push_back(encode_motion(*motion, level, static_cast<int>(header_.components.size()), &pool_));
   return motion;
 }
@@ -138,15 +140,15 @@ std::shared_ptr<const GopMotion> MotionTransform::search(float step, bool closes
   std::vector<MotionPlane> planes;
   const int components = static_cast<int>(header_.components.size());
   for (int c = 0; c < components; ++c) planes.push_back({loaded_[static_cast<std::size_t>(c)], scale_of(c, 0)});
-  GopMotion found =
-      search_motion(planes, search_params(step, closes), places_.key, header_.temporal_levels, pool_, simd_);
+  GopMotion found = search_motion(planes, search_params(step, places_.levels, closes), places_.key, pool_, simd_);
   return with_sections(closes ? without_before(std::move(found)) : std::move(found), step);
 }
 
-std::shared_ptr<const GopMotion> MotionTransform::search(const Gop& gop, GopKey key, const MotionKey& before,
-                                                         float step, bool closes, MotionSearcher& searcher) const {
-  const std::int32_t* luma = key == GopKey::kOpen ? before.components[0][0].data() : nullptr;
-  GopMotion found = searcher.search(gop, key, luma, search_params(step, closes));
+std::shared_ptr<const GopMotion> MotionTransform::search(const Gop& gop, const MotionPlaces& places,
+                                                         const MotionKey& before, float step, bool closes,
+                                                         MotionSearcher& searcher) const {
+  const std::int32_t* luma = places.key == GopKey::kOpen ? before.components[0][0].data() : nullptr;
+  GopMotion found = searcher.search(gop, places.key, luma, search_params(step, places.levels, closes));
   return with_sections(closes ? without_before(std::move(found)) : std::move(found), step);
 }
 

@@ -44,19 +44,20 @@ class MotionTransform {
 
   /// Samples minus offset, after the colour transform, into memory for all places, of each component. `before`: for
   /// open GOPs.
-  void load(const Gop& gop, GopKey key, const MotionKey& before, const std::vector<Field<std::int32_t>>& memory);
+  void load(const Gop& gop, const MotionPlaces& places, const MotionKey& before,
+            const std::vector<Field<std::int32_t>>& memory);
   /// Of what was loaded and not transformed, the last frame, as a MotionKey of which load() can make use; none where
   /// the GOP leaves no key frame.
   MotionKey last_frame();
   /// The same of a GOP that was not loaded.
-  MotionKey last_frame_of(const Gop& gop, GopKey key);
+  MotionKey last_frame_of(const Gop& gop, const MotionPlaces& places);
   /// The motion of what was loaded, with its sections. `closes`: as without_before() leaves it.
   std::shared_ptr<const GopMotion> search(float step, bool closes);
   /// The same by another searcher, of a GOP that need not be loaded. `before`: for open GOPs.
-  std::shared_ptr<const GopMotion> search(const Gop& gop, GopKey key, const MotionKey& before, float step, bool closes,
-                                          MotionSearcher& searcher) const;
+  std::shared_ptr<const GopMotion> search(const Gop& gop, const MotionPlaces& places, const MotionKey& before,
+                                          float step, bool closes, MotionSearcher& searcher) const;
   /// What to search with for this quantiser step.
-  MotionSearchParams search_params(float step, bool may_close = false) const;
+  MotionSearchParams search_params(float step, int levels, bool may_close = false) const;
   /// What was found with them, and its sections.
   std::shared_ptr<const GopMotion> with_sections(GopMotion&& found, float step) const;
   /// A component of what was loaded as the transform along time leaves it, in the same memory: of floats if `real`.

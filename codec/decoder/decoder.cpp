@@ -65,15 +65,16 @@ std::uint64_t Decoder::State::memory_needed() const {
       params.threads > 0 ? params.threads : std::max(1u, std::thread::hardware_concurrency()));
   std::uint64_t largest_block = 0;
   std::uint64_t samples = 0;
+  const int least = std::min(reduction.temporal, header.least_levels());  // that are dropped
   for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
     const Shape s = header.component_shape(c, header.gop_frames + (header.motion ? 1 : 0));
-    samples += static_cast<std::uint64_t>(low_length(s.frames, reduction.temporal)) *
+    samples += static_cast<std::uint64_t>(low_length(s.frames, least)) *
                static_cast<std::uint64_t>(low_length(s.height, reduction.spatial)) *
                static_cast<std::uint64_t>(low_length(s.width, reduction.spatial));
     largest_block = std::max(largest_block, grid_size(s, header.decomposition(c), header.block_size()).words);
   }
   // Motion: the integers that are lifted, what every cell does, and the key frames of two GOPs at each level.
-  const auto places = static_cast<std::uint64_t>(low_length(header.gop_frames + 1, reduction.temporal));
+  const auto places = static_cast<std::uint64_t>(low_length(header.gop_frames + 1, least));
   const std::uint64_t motion = header.motion ? 4 * samples +
                                                    MotionGrid(header.video.width, header.video.height).cells() *
                                                        sizeof(MotionCell) * header.gop_frames +
@@ -373,14 +374,27 @@ std::vector<FrameTime> reduced_times(const std::vector<FrameTime>& times, GopKey
   return out;
 }
 
+// Moves every step-th frame from `first` on to the front of a GOP.
+void move_frames(Gop& gop, int first, int step) {
+  for (int c = 0; c < gop.components(); ++c) {
+    const MutableVolumeView v = gop.plane(c);
+    for (int from = first, to = 0; from < gop.frames(); from += step, ++to)
+      for (int y = 0; y < v.shape.height && from > to; ++y) std::memcpy(v.row(to, y), v.row(from, y), v.row_bytes());
+  }
+}
+
+// A GOP with fewer levels than are dropped was decoded with more frames than are wanted.
+void drop_more(Gop& gop, const GopHeader& g, int dropped) {
+  const int more = dropped - g.motion_levels();
+  if (g.motion.empty() || more <= 0) return;
+  const int first = static_cast<int>(first_kept(g.key, more));
+  move_frames(gop, first, 1 << more);
+  gop.set_frames((gop.frames() - first + (1 << more) - 1) >> more);
+}
+
 // Moves frames [from, to) of a GOP to its beginning.
 void keep_frames(Gop& gop, int from, int to) {
-  if (from > 0)
-    for (int c = 0; c < gop.components(); ++c) {
-      const MutableVolumeView v = gop.plane(c);
-      for (int f = from; f < to; ++f)
-        for (int y = 0; y < v.shape.height; ++y) std::memcpy(v.row(f - from, y), v.row(f, y), v.row_bytes());
-    }
+  if (from > 0) move_frames(gop, from, 1);
   for (int f = from; f < to; ++f)
     gop.times()[static_cast<std::size_t>(f - from)] = gop.times()[static_cast<std::size_t>(f)];
   gop.set_frames(to - from);
@@ -395,6 +409,7 @@ bool Decoder::State::pull(Gop& gop, bool may_exchange) {
     if (!packet) return false;
     const GopHeader& g = packet->head;
     verify(gop, *packet);
+    drop_more(gop, g, reduction.temporal);
     const std::vector<FrameTime> times = reduced_times(g.times, g.key, reduction.temporal);
     std::copy(times.begin(), times.end(), gop.times().begin());
 
@@ -462,7 +477,8 @@ bool Decoder::State::pull(CoefficientGop& coefficients) {
   require(
       g.first_frame >= params.first_frame && g.first_frame + static_cast<std::uint64_t>(g.frames) <= params.end_frame,
       ErrorKind::kBadArgument, "coefficients come in whole GOPs; the selected frames begin or end inside one");
-  coefficients.times = reduced_times(g.times, g.key, reduction.temporal);
+  const int levels = g.motion.empty() ? reduction.temporal : std::min(reduction.temporal, g.motion_levels());
+  coefficients.times = reduced_times(g.times, g.key, levels);
   ++stats.gops;
   stats.frames += static_cast<std::uint64_t>(coefficients.frames);
   return true;

@@ -163,7 +163,8 @@ Decoder::State::Share Decoder::State::wanted_share(const GopHeader& g, std::uint
                 reduction.temporal == 0 && !has_region();
   while (share.layers > 1 && g.layer_top[static_cast<std::size_t>(share.layers) - 1] <= share.stop_plane)
     --share.layers;  // nothing wanted in them
-  share.bands = header.temporal_bands() - (header.layout == Layout::kDyadic ? 0 : reduction.temporal);
+  const int levels = g.temporal_bands(header) - 1;
+  share.bands = 1 + levels - (header.layout == Layout::kDyadic ? 0 : std::min(levels, reduction.temporal));
   share.budget = ~std::uint64_t{0};
   if (params.max_bytes > 0)
     share.budget = static_cast<std::uint64_t>(static_cast<double>(params.max_bytes) * static_cast<double>(payload) /
@@ -180,12 +181,12 @@ Decoder::State::Share Decoder::State::wanted_share(const GopHeader& g, std::uint
 // movement then. False when some is damaged.
 bool Decoder::State::fetch_motion(Packet& packet, const std::string& where) {
   const GopHeader& g = packet.head;
-  const int levels = header.temporal_levels;
-  const auto motion = std::make_shared<GopMotion>(MotionPlaces(g.frames, g.key), levels, header.video.width,
-                                                  header.video.height, reduction.temporal);
+  const int levels = g.motion_levels(), dropped = std::min(levels, reduction.temporal);
+  const MotionPlaces places(g.frames, g.key, levels);
+  const auto motion = std::make_shared<GopMotion>(places, header.video.width, header.video.height, dropped);
   motion->sections.resize(g.motion.size());
   packet.received.motion = motion;
-  for (int level = levels - 1; level >= reduction.temporal; --level) {
+  for (int level = levels - 1; level >= dropped; --level) {
     const auto i = static_cast<std::size_t>(levels - 1 - level);
     if (planned) {
       planned->add(in.position() + g.motion[i].offset, g.motion[i].size);
@@ -201,8 +202,8 @@ bool Decoder::State::fetch_motion(Packet& packet, const std::string& where) {
                     motion_pool.get());
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kBadStream) throw;
-      const GopMotion still(motion->places, levels, header.video.width, header.video.height);
-      for (int l = level; l >= reduction.temporal; --l)
+      const GopMotion still(places, header.video.width, header.video.height);
+      for (int l = level; l >= dropped; --l)
         for (const int t : motion_frames(l, motion->places))
           motion->fields[static_cast<std::size_t>(t)] = still.fields[static_cast<std::size_t>(t)];
       report_read(where + ", frames " + std::to_string(g.first_frame) + ".." +
@@ -231,7 +232,7 @@ bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std:
   std::uint64_t budget = share.budget;
   std::size_t i = 0;
   for (int l = 0; l < header.layers && !at_end; ++l)
-    for (int b = 0; b < header.temporal_bands() && !at_end; ++b)
+    for (int b = 0; b < g.temporal_bands(header) && !at_end; ++b)
       for (int d = header.spatial_levels; d >= 0 && !at_end; --d, ++i) {
         const ChunkEntry& c = g.chunks[i];
         if (l >= share.layers || b >= share.bands || d < reduction.spatial) continue;
@@ -295,11 +296,11 @@ bool Decoder::State::join_chunks(Packet& packet, const std::vector<ChunkChecks>&
                                  const std::string& where, std::vector<FetchedChunk>& fetched) {
   LayeredGop& received = packet.received;
   const auto distances = static_cast<std::size_t>(header.spatial_levels) + 1;
-  const auto bands = static_cast<std::size_t>(header.temporal_bands());
+  const auto bands = static_cast<std::size_t>(packet.head.temporal_bands(header));
   bool intact = true;
   std::size_t i = 0;
   for (int l = 0; l < header.layers; ++l)
-    for (int b = 0; b < header.temporal_bands(); ++b)
+    for (int b = 0; b < packet.head.temporal_bands(header); ++b)
       for (int d = header.spatial_levels; d >= 0; --d, ++i) {
         FetchedChunk& chunk = fetched[i];
         if (!chunk.ok) continue;
@@ -336,7 +337,7 @@ bool Decoder::State::join_chunks(Packet& packet, const std::vector<ChunkChecks>&
 bool Decoder::State::follow_key(Packet& packet, bool intact, const std::string& where) {
   const GopHeader& g = packet.head;
   KeyLeft own;
-  if (!g.motion.empty() && MotionPlaces(g.frames, g.key).ends_with_key(header.temporal_levels))
+  if (!g.motion.empty() && MotionPlaces(g.frames, g.key, g.motion_levels()).ends_with_key())
     own = {g.first_frame + static_cast<std::uint64_t>(g.frames), intact, intact && packet.whole};
   const KeyLeft before = std::exchange(key_left, own);
   const bool follows = before.end == g.first_frame && g.first_frame > 0;
@@ -377,8 +378,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   intact = fetch_chunks(packet, share, checks, body, where, fetched) && intact;
   if (planned && checks.empty()) return true;
 
-  const StreamHeader of_gop = header.of_gop(moves, g.key);
-  find_geometry({g.frames, moves, of_gop.key_last}, of_gop);
+  find_geometry({g.frames, g.motion_levels(), g.key}, header.of_gop(g.motion_levels(), g.key));
   packet.geometry = geometry;
   received.frames = g.frames;
   received.step = g.step;

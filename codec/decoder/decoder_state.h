@@ -82,12 +82,6 @@ struct Decoder::State : StreamLayout {
   std::uint64_t bytes_read = 0;
   StreamInput in;
   std::vector<std::string> found;  ///< damage, since the last packet
-  struct GopKind {
-    int frames = 0;
-    bool moves = false;
-    bool key_last = false;  ///< StreamHeader::key_last
-    bool operator==(const GopKind&) const = default;
-  };
   void find_geometry(const GopKind& kind, const StreamHeader& of_gop);
   std::shared_ptr<const StreamGeometry> geometry, geometry_before;  ///< of the GOP read last, and another
   GopKind geometry_kind, kind_before;
@@ -110,7 +104,7 @@ struct Decoder::State : StreamLayout {
   ~State() { backend.reset(); }  // it may be reading what flies
 
   /// Frames a decoded GOP has at most.
-  int capacity() const { return low_length(header.gop_frames, reduction.temporal); }
+  int capacity() const { return header.most_frames(reduction.temporal); }
   bool has_region() const { return params.region.width > 0; }
   /// Whether only a part of the GOP is decoded: motion may lead anywhere.
   bool has_region(const GopHeader& g) const { return has_region() && g.motion.empty(); }

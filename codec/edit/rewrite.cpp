@@ -78,7 +78,7 @@ class Rewriter {
   void read_chunks(const SourceGop& g, Chunks& chunks) {
     const int layers = std::min<int>(header_.layers, choice_.whole + (choice_.fraction > 0 ? 1 : 0));
     chunks.at.assign(g.header.chunks.size(), 0);
-    source_.for_chunks([&](int l, int, int, std::size_t i) {
+    source_.for_chunks(g.header, [&](int l, int, int, std::size_t i) {
       if (l >= layers || g.header.chunks[i].size == 0) return;
       chunks.at[i] = chunks.bytes.size();
       source_.read_chunk_bytes(g, i, chunks.bytes);
@@ -108,14 +108,14 @@ class Rewriter {
   // The part of the layer behind the whole ones.
   std::vector<std::vector<std::uint8_t>> part_of_layer(const SourceGop& g, const Chunks& chunks, std::uint64_t budget) {
     if (!geometry_) source_.check_memory(geometry_memory(header_) + chunks.bytes.size());
-    const StreamHeader header = header_.of_gop(!g.header.motion.empty(), g.header.key);
-    if (!geometry_ || geometry_->frames() != g.header.frames || geometry_key_last_ != header.key_last)
-      geometry_ = std::make_unique<StreamGeometry>(header, g.header.frames);
-    geometry_key_last_ = header.key_last;
+    const StreamHeader header = header_.of_gop(g.header.motion_levels(), g.header.key);
+    const GopKind kind(g.header.frames, g.header.motion_levels(), g.header.key);
+    if (!geometry_ || geometry_kind_ != kind) geometry_ = std::make_unique<StreamGeometry>(header, g.header.frames);
+    geometry_kind_ = kind;
     LayeredGop full;
     full.frames = g.header.frames;
     geometry_->clear(full);
-    source_.for_chunks([&](int l, int b, int d, std::size_t i) {
+    source_.for_chunks(g.header, [&](int l, int b, int d, std::size_t i) {
       if (l > choice_.whole) return;
       const ChunkEntry& c = g.header.chunks[i];
       read_chunk(header_, chunks.bytes.data() + chunks.at[i], static_cast<std::size_t>(c.size), l, b, d, full);
@@ -127,7 +127,7 @@ class Rewriter {
   bool place_chunks(Chunks& chunks, GopHeader& h, GopInfo& info) const {
     bool same = !source_.drops_levels();
     const std::size_t per_layer = h.chunks.size() / header_.layers;
-    source_.for_chunks([&](int l, int, int, std::size_t i) {
+    source_.for_chunks(h, [&](int l, int, int, std::size_t i) {
       ChunkEntry& c = h.chunks[i];
       const std::uint8_t* data = chunks.bytes.data() + chunks.at[i];
       if (l >= choice_.whole) {
@@ -200,7 +200,7 @@ class Rewriter {
   RewriteResult& result_;
   bool errors_hold_ = false;  // the errors of all layers are known
   std::unique_ptr<StreamGeometry> geometry_;
-  bool geometry_key_last_ = false;
+  GopKind geometry_kind_;
   std::vector<GopInfo> index_;
   std::uint64_t written_frames_ = 0;
   double squared_error_ = 0;

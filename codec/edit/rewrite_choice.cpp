@@ -129,7 +129,7 @@ std::uint64_t motion_bytes(const SourceGop& g) {
 
 std::uint64_t header_bytes(const RewriteSource& source, const SourceGop& g, int layers) {
   GopHeader h = g.header;
-  source.for_chunks([&](int l, int, int, std::size_t i) {
+  source.for_chunks(h, [&](int l, int, int, std::size_t i) {
     if (l >= layers) h.chunks[i].size = 0;
   });
   return serialise(source.header(), h).size() + kBoxHeaderBytes + motion_bytes(g);

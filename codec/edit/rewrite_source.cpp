@@ -112,14 +112,16 @@ void RewriteSource::check_volume(const VolumeMap& map) {
           "a volume's stream is not cut into smaller volumes; decoding gives a region, some slices or a smaller one");
 }
 
-bool RewriteSource::keeps(int band, int distance) const {
-  return distance >= header_.dropped_spatial &&
-         (header_.layout == Layout::kDyadic || band < header_.temporal_bands() - header_.dropped_temporal);
+bool RewriteSource::keeps(const GopHeader& g, int band, int distance) const {
+  if (distance < header_.dropped_spatial) return false;
+  if (header_.layout == Layout::kDyadic) return true;
+  const int levels = g.temporal_bands(header_) - 1;
+  return band <= levels - std::min<int>(levels, header_.dropped_temporal);
 }
 
 // Sections stand from the coarsest temporal level on.
-bool RewriteSource::keeps_motion(std::size_t section) const {
-  return section < static_cast<std::size_t>(header_.temporal_levels - header_.dropped_temporal);
+bool RewriteSource::keeps_motion(const GopHeader& g, std::size_t section) const {
+  return section + header_.dropped_temporal < g.motion.size();
 }
 
 bool RewriteSource::is_wanted(const GopInfo& info) const {
@@ -197,7 +199,7 @@ void RewriteSource::read_chunk_bytes(const SourceGop& g, std::size_t i, std::vec
   if (!in_.append(bytes, c.size)) bad("the stream ends inside a GOP");
   if (is_intact(c, bytes.data() + at)) return;
   const std::size_t distances = header_.spatial_levels + std::size_t{1};
-  const std::size_t bands = static_cast<std::size_t>(header_.temporal_bands());
+  const std::size_t bands = static_cast<std::size_t>(g.header.temporal_bands(header_));
   bad(place_of(g.info) + ": the chunk of layer " + std::to_string(i / distances / bands) + ", temporal band " +
       std::to_string(i / distances % bands) + ", distance " + std::to_string(header_.spatial_levels - i % distances) +
       " has a wrong checksum");
@@ -236,9 +238,9 @@ SourceGop RewriteSource::read_gop(std::size_t number, const GopInfo* last) {
     bad(place_of(info) + ": it is predicted from the GOP before, which is missing");
   g.layers.assign(header_.layers, 0);
   std::vector<std::uint8_t> bytes;
-  for_chunks([&](int l, int b, int d, std::size_t i) {
+  for_chunks(g.header, [&](int l, int b, int d, std::size_t i) {
     ChunkEntry& c = g.header.chunks[i];
-    if (keeps(b, d)) {
+    if (keeps(g.header, b, d)) {
       g.layers[static_cast<std::size_t>(l)] += c.size;
       // What is to be left out must be known before the first byte is written.
       bytes.clear();
@@ -250,7 +252,7 @@ SourceGop RewriteSource::read_gop(std::size_t number, const GopInfo* last) {
   });
   for (std::size_t i = 0; i < g.header.motion.size(); ++i) {
     ChunkEntry& section = g.header.motion[i];
-    if (section.size > 0 && !keeps_motion(i)) {
+    if (section.size > 0 && !keeps_motion(g.header, i)) {
       section.size = 0;
       drops_levels_ = true;
     }

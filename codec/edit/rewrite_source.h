@@ -48,10 +48,10 @@ class RewriteSource {
 
   /// Calls f(layer, temporal band, distance, index of the chunk) for all chunks of a GOP in their order.
   template <class F>
-  void for_chunks(const F& f) const {
+  void for_chunks(const GopHeader& g, const F& f) const {
     std::size_t i = 0;
     for (int l = 0; l < header_.layers; ++l)
-      for (int b = 0; b < header_.temporal_bands(); ++b)
+      for (int b = 0; b < g.temporal_bands(header_); ++b)
         for (int d = header_.spatial_levels; d >= 0; --d, ++i) f(l, b, d, i);
   }
   /// Appends chunk `i` of a GOP to `bytes`. Throws BadStream when its checksum is wrong.
@@ -66,8 +66,8 @@ class RewriteSource {
   void take_boxes();
   void check_levels();
   void check_volume(const VolumeMap& map);
-  bool keeps(int band, int distance) const;
-  bool keeps_motion(std::size_t section) const;
+  bool keeps(const GopHeader& g, int band, int distance) const;
+  bool keeps_motion(const GopHeader& g, std::size_t section) const;
   bool is_wanted(const GopInfo& info) const;
   void report(const std::string& what);
   std::size_t first_gop() const;

@@ -7,6 +7,7 @@
 #include "codec/encoder/encoder_params.h"
 #include "codec/encoder/key_plan.h"
 #include "codec/format/container.h"
+#include "codec/motion/level_choice.h"
 #include "codec/transform/frame_gains.h"
 
 namespace trivelet {
@@ -48,13 +49,24 @@ GopChoices EncoderContext::choices(const PendingGop& p, double step) const {
   GopChoices c;
   c.step = static_cast<float>(step);
   c.frame_gains = gains(p.frames);
-  c.motion = params.motion;
+  c.motion = params.motion == Motion::kAuto && p.moves ? Motion::kOn : params.motion;
   c.key = p.wanted_key;
-  c.key_if_closed = KeyPlan::closed(header, p.frames);
+  c.levels = p.levels;
+  c.key_if_closed = KeyPlan::closed(p.frames, p.levels);
   c.passes = has_target();
   // Towards a target a plane more is coded than is sent, about (target_search.cpp).
   if (rounds_by_cost(params)) c.rounding_step = c.passes ? 2 * c.step : c.step;
   return c;
+}
+
+void EncoderContext::look_at_motion(const Gop& gop, PendingGop& p) {
+  p.levels = header.temporal_levels;
+  if (!header.levels_by_gop && params.motion != Motion::kAuto) return;
+  const LevelChoice choice = timed(&EncoderStages::transform, false, [&] {
+    return choose_levels(gop, header.video.format.bits, header.temporal_levels, pool, params.simd);
+  });
+  if (header.levels_by_gop) p.levels = choice.levels;
+  p.moves = choice.moves;
 }
 
 EncoderStages EncoderContext::stages() const {

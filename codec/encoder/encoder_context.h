@@ -35,6 +35,8 @@ class EncoderContext {
   bool measures() const { return header.profile == Profile::kDense && params.measure_errors; }
   std::vector<std::uint8_t> gains(int gop_frames) const;
   GopChoices choices(const PendingGop& p, double step) const;
+  /// Sets what `gop` itself tells about its motion: PendingGop::levels and moves.
+  void look_at_motion(const Gop& gop, PendingGop& p);
   int layers_for(const RateControl& control, const Cuts& final, double lambda) const {
     return fewer_layers ? control.layers_worth(final, lambda) : header.layers;
   }

@@ -97,7 +97,8 @@ void EncoderCore::prepare(const Gop& gop, PendingGop& p) {
   p.step = static_cast<float>(search_.step());
   p.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
   p.frame_gains = context_.gains(p.frames);
-  p.wanted_key = keys_.next(p.frames, p.anew);
+  if (context_.header.motion) context_.look_at_motion(gop, p);
+  p.wanted_key = keys_.next(p.frames, p.anew, p.levels);
   p.has_hash = context_.header.lossless;
   p.measures = context_.measures() || context_.has_target();
   hash(gop, p);
@@ -156,7 +157,7 @@ void EncoderCore::push_at_step(const Gop& gop, PendingGop p) {
     context_.code([&] { context_.coder->push(gop, chosen); });
   }
   if (uses_lookahead(context_.params)) {  // as if it moved
-    const MotionPlaces places(p.frames, p.wanted_key);
+    const MotionPlaces places(p.frames, p.wanted_key, p.levels);
     keys_.coded(may_move(context_.header, p.frames, chosen) ? &places : nullptr);
     p.key_is_planned = true;
   }
@@ -177,6 +178,12 @@ void EncoderCore::push(CoefficientGop& coefficients) {
   p.frame_gains = coefficients.frame_gains;
   require(!coefficients.motion || header.motion, ErrorKind::kBadArgument,
           "coefficients along a motion in a stream without: encode with EncoderParams::motion");
+  const int levels = coefficients.motion ? coefficients.motion->places.levels : header.temporal_levels;
+  require(levels == header.temporal_levels || (header.levels_by_gop && levels < header.temporal_levels),
+          ErrorKind::kBadArgument,
+          "coefficients of " + std::to_string(levels) + " temporal levels; this stream's have " +
+              std::to_string(header.temporal_levels));
+  p.levels = levels;
   const bool open = coefficients.motion && coefficients.motion->places.key == GopKey::kOpen;
   require(!open || keys_.drained_key(), ErrorKind::kBadArgument,
           "coefficients of a GOP that depends on the one before, which was not pushed");
@@ -191,7 +198,8 @@ CoefficientGop EncoderCore::transform(const Gop& gop) {
   CoefficientGop out;
   PendingGop p;
   p.frames = gop.frames();
-  p.wanted_key = keys_.next(p.frames, true);  // of this GOP alone
+  if (context_.header.motion) context_.look_at_motion(gop, p);
+  p.wanted_key = keys_.next(p.frames, true, p.levels);  // of this GOP alone
   context_.coder->transform(gop, context_.choices(p, search_.step()), out);
   if (context_.header.lossless) return out;
   for (SubbandView& v : out.subbands) {

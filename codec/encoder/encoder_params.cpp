@@ -162,6 +162,7 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   if (p.temporal_levels < 0) {
     // With motion a GOP has one key frame alone, in its second half, as long as five levels are enough for it.
     p.temporal_levels = std::min(p.motion == Motion::kOff ? 4 : 5, log2_floor(p.gop_frames));
+    p.levels_by_gop = true;
     if (p.layout == Layout::kDyadic) p.temporal_levels = std::min(p.temporal_levels, p.spatial_levels);
   }
   if (p.temporal_levels > 8 || p.spatial_levels > 8)
@@ -206,7 +207,7 @@ bool KeySchedule::begins_anew(int frames, bool begins_scene) {
   if (!motion_) return true;
   const auto length = static_cast<std::uint64_t>(frames);
   // A short GOP at the end goes with the one before, unless none does.
-  const bool due = interval_ <= gop_frames_ || (MotionPlaces(frames, GopKey::kLast).ends_with_key(levels_) &&
+  const bool due = interval_ <= gop_frames_ || (MotionPlaces(frames, GopKey::kLast, levels_).ends_with_key() &&
                                                 since_ + length > static_cast<std::uint64_t>(interval_));
   const bool anew = first || begins_scene || due;
   since_ = anew ? length : since_ + length;
@@ -229,6 +230,7 @@ StreamHeader make_header(const VideoInfo& video, const EncoderParams& p) {
   h.colour_transform = video.format.model == ColourModel::kRgb && p.profile != Profile::kPredictive ? 1 : 0;
   h.video = video;
   h.motion = p.motion != Motion::kOff && p.temporal_levels > 0;
+  h.levels_by_gop = h.motion && p.levels_by_gop;
   h.known_ahead = p.profile == Profile::kPredictive && p.effort == Effort::kFast;
   h.moved = p.profile == Profile::kPredictive && !h.known_ahead && p.moved_frames && p.gop_frames > 1;
   if (rounds_by_cost(p)) h.centroid = kCostCentroid;

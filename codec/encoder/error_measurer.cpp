@@ -293,6 +293,7 @@ void ErrorMeasurer::keep_key(const Gop& gop, const PendingGop& p, const RateCont
   GopChoices coded;
   coded.step = p.step;
   coded.rounding_step = p.rounding_step;
+  coded.levels = p.motion->places.levels;
   context_.timed(&EncoderStages::measure, true,
                  [&] { key_before_ = std::make_shared<CodedKey>(context_.header, gop, coded, control, layers); });
 }

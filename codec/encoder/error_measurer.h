@@ -72,9 +72,7 @@ class ErrorMeasurer {
     std::optional<SampleErrorModel> measured;  ///< of this GOP; none: as of those before
   };
 
-  bool leaves_key(const PendingGop& p) const {
-    return p.measures && p.motion && p.motion->places.ends_with_key(context_.header.temporal_levels);
-  }
+  bool leaves_key(const PendingGop& p) const { return p.measures && p.motion && p.motion->places.ends_with_key(); }
   void run(int threads);
   void measure(MeasureTask& task, ThreadPool& with);
   double error_of_decoder(const Gop& gop, const PendingGop& p, RateControl& control, const Cuts& cuts);

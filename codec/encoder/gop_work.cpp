@@ -21,7 +21,7 @@ void PendingGop::take_motion(const CodedGop& coded) {
 
 void make_chunks(const StreamHeader& header, const LayeredGop& layers, GopChunks& out, ThreadPool* with) {
   const int distances = header.spatial_levels + 1;
-  const int per_layer = header.temporal_bands() * distances;
+  const int per_layer = layers.temporal_bands() * distances;
   out.bytes.resize(static_cast<std::size_t>(header.layers * per_layer));
   out.entries.resize(out.bytes.size());
   const auto make = [&](int i) {

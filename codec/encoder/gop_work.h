@@ -30,6 +30,8 @@ struct PendingGop {
   float rounding_step = 0;
   std::vector<std::uint8_t> frame_gains;
   GopKey wanted_key = GopKey::kFirst;  ///< if it has motion
+  int levels = 0;                      ///< temporal ones, if it has motion
+  bool moves = false;                  ///< it need not be tried without motion
   std::shared_ptr<const GopMotion> motion;
   bool key_is_planned = false;   ///< KeyPlan was told of its key before the GOP was coded
   const Gop* samples = nullptr;  ///< where they are still there when it is drained

@@ -26,10 +26,11 @@ class KeyPlan {
   /// What the next GOP begins; to be asked of each in order.
   KeySchedule::Begins begins(int gop_frames, bool begins_scene) { return schedule_.next(gop_frames, begins_scene); }
   /// Where the key frame of the next GOP is to stand.
-  GopKey next(int gop_frames, bool anew) const;
+  /// `levels`: temporal ones, if it has motion.
+  GopKey next(int gop_frames, bool anew, int levels) const;
   /// The key of a GOP that was searched to be open, but is closed: what was found for a closed one is found for whole
   /// pyramids.
-  static GopKey closed(const StreamHeader& header, int gop_frames);
+  static GopKey closed(int gop_frames, int levels);
 
   /// It is known, or with lookahead assumed, whether a GOP has motion. `places`: those of the motion; null without.
   void coded(const MotionPlaces* places) { pushed_ = left_by(places); }
@@ -43,7 +44,7 @@ class KeyPlan {
   bool drained_key() const { return drained_ != KeyBefore::kNone; }
 
  private:
-  KeyBefore left_by(const MotionPlaces* places) const;
+  static KeyBefore left_by(const MotionPlaces* places);
 
   const StreamHeader& header_;
   KeySchedule schedule_;

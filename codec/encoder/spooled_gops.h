@@ -51,7 +51,7 @@ class SpooledGops {
   PacketWriter& writer_;
   Spool spool_;
   std::vector<Spooled> gops_;
-  std::map<std::tuple<int, bool, GopKey>, std::unique_ptr<StreamGeometry>> geometries_;
+  std::map<GopKind, std::unique_ptr<StreamGeometry>> geometries_;
 };
 
 }  // namespace trivelet

@@ -46,6 +46,7 @@ struct LayeredGop {
     std::vector<std::vector<LayeredSegment>> blocks;  ///< [block][segment]
   };
   std::vector<Component> components;
+  int temporal_bands() const { return components[0].grid->table().temporal_bands(); }
 };
 
 /// The unit of truncation points: bit planes (fast) or passes, two to a plane (dense).

@@ -19,7 +19,7 @@ std::vector<std::uint8_t> serialise_checks(const StreamHeader& stream, std::uint
   out.varint(gop);
   std::size_t i = 0;
   for (int l = 0; l < stream.layers; ++l)
-    for (int b = 0; b < stream.temporal_bands(); ++b)
+    for (int b = 0; b < layers.temporal_bands(); ++b)
       for (int d = stream.spatial_levels; d >= 0; --d, ++i) {
         const std::vector<std::uint8_t>& chunk = chunks[i];
         if (chunk.empty()) continue;

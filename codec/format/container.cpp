@@ -55,10 +55,11 @@ void fraction(IO& io, Rational& r, bool positive, const char* name) {
 }
 
 // Required features that are known, by their bits.
-constexpr const char* kFeatureNames[] = {"motion", "ahead", "moved"};
+constexpr const char* kFeatureNames[] = {"motion", "ahead", "moved", "levels"};
 constexpr std::uint64_t kFeatureMotion = 1;
 constexpr std::uint64_t kFeatureAhead = 2;
 constexpr std::uint64_t kFeatureMoved = 4;
+constexpr std::uint64_t kFeatureLevels = 8;
 
 std::string name_of_features(std::uint64_t features) {
   std::string names;
@@ -79,8 +80,8 @@ std::string name_of_feature(std::uint64_t features, int bit, const std::string& 
 }
 
 void write_features(ByteWriter& w, const StreamHeader& h) {
-  const std::uint64_t required =
-      (h.motion ? kFeatureMotion : 0) | (h.known_ahead ? kFeatureAhead : 0) | (h.moved ? kFeatureMoved : 0);
+  const std::uint64_t required = (h.motion ? kFeatureMotion : 0) | (h.known_ahead ? kFeatureAhead : 0) |
+                                 (h.moved ? kFeatureMoved : 0) | (h.levels_by_gop ? kFeatureLevels : 0);
   w.fixed(required);
   w.fixed(h.optional_features);
   w.text(name_of_features(required), kMaxTextBytes);
@@ -103,6 +104,7 @@ void read_features(ByteReader& r, StreamHeader& h) {
   h.motion = (required & kFeatureMotion) != 0;
   h.known_ahead = (required & kFeatureAhead) != 0;
   h.moved = (required & kFeatureMoved) != 0;
+  h.levels_by_gop = (required & kFeatureLevels) != 0;
 }
 
 // Straight or multiplied by it, where there is one.
@@ -244,6 +246,8 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
     bad("stream header: dyadic layout with " + std::to_string(h.temporal_levels) + " temporal and " +
         std::to_string(h.spatial_levels) + " spatial levels");
   if (h.motion && h.layout != Layout::kT2d) bad("stream header: motion in a dyadic layout");
+  if (h.levels_by_gop && (!h.motion || h.temporal_levels == 0))
+    bad("stream header: temporal levels by GOP in a stream without motion or temporal levels");
   for (const Wavelet w : {h.temporal, h.spatial})
     if (h.lossless ? !reversible_wavelet(w) : !real_wavelet(w))
       bad(std::string("stream header: wavelet ") + std::to_string(static_cast<int>(w)) + " in a " +
@@ -326,6 +330,7 @@ std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader&
   w.varint((g.has_hash ? kGopHasHash : 0u) | (irregular ? kGopIrregularTimes : 0u) |
            (g.frame_gains.empty() ? 0u : kGopHasGains) | (g.motion.empty() ? 0u : kGopHasMotion) |
            (g.key == GopKey::kFirst ? 0u : kGopKeyLast) | (g.key == GopKey::kOpen ? kGopOpen : 0u));
+  if (stream.levels_by_gop && !g.motion.empty()) w.fixed(static_cast<std::uint8_t>(g.motion.size()));
   w.signed_varint(first.pts);
   w.signed_varint(first.duration);
   if (irregular) {
@@ -385,7 +390,16 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   if (flags & kGopKeyLast) g.key = flags & kGopOpen ? GopKey::kOpen : GopKey::kLast;
   if ((flags & (kGopKeyLast | kGopOpen)) && !((flags & kGopHasMotion) && (flags & kGopKeyLast)))
     bad("GOP header: flags " + std::to_string(flags) + " contradict each other");
-  if (g.key == GopKey::kLast && g.frames < 1 << stream.temporal_levels)
+  std::uint8_t levels = 0;  // of a GOP with motion
+  if (flags & kGopHasMotion) {
+    levels = stream.temporal_levels;
+    if (levels == 0) bad("GOP header: motion without temporal levels");
+    if (stream.levels_by_gop) r.fixed(levels);
+    if (levels < 1 || levels > stream.temporal_levels)
+      bad("GOP header: " + std::to_string(levels) + " temporal levels, must be 1.." +
+          std::to_string(stream.temporal_levels));
+  }
+  if (g.key == GopKey::kLast && g.frames < 1 << levels)
     bad("GOP header: " + std::to_string(g.frames) + " frames are too few to have their key frame last");
   FrameTime t;
   r.signed_varint(t.pts);
@@ -440,10 +454,7 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
       g.body_bytes += c.size;
     }
   };
-  if (flags & kGopHasMotion) {
-    if (stream.temporal_levels == 0) bad("GOP header: motion without temporal levels");
-    table(g.motion, stream.temporal_levels);
-  }
+  if (flags & kGopHasMotion) table(g.motion, levels);
   r.fixed(g.planes);
   if (g.planes > 30) bad("GOP header: " + std::to_string(g.planes) + " bit planes, the limit is 30");
   g.layer_top.resize(stream.layers);
@@ -452,7 +463,7 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
     if (l > g.planes)
       bad("GOP header: a layer begins at plane " + std::to_string(l) + " of " + std::to_string(g.planes));
   }
-  table(g.chunks, static_cast<std::size_t>(stream.layers) * static_cast<std::size_t>(stream.temporal_bands()) *
+  table(g.chunks, static_cast<std::size_t>(stream.layers) * static_cast<std::size_t>(g.temporal_bands(stream)) *
                       (stream.spatial_levels + 1u));
   g.room = r.rest();
   return g;

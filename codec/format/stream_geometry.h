@@ -11,9 +11,22 @@
 
 namespace trivelet {
 
-/// The grids of all components of a GOP of one length.
+/// What GOPs of a stream have in common that have the same geometry.
+struct GopKind {
+  int frames = 0;
+  int motion_levels = 0;  ///< temporal levels of a GOP with motion; 0: it has none
+  bool key_last = false;  ///< StreamHeader::key_last
+
+  GopKind() = default;
+  GopKind(int frame_count, int levels, GopKey key)
+      : frames(frame_count), motion_levels(levels), key_last(levels > 0 && key != GopKey::kFirst) {}
+  auto operator<=>(const GopKind&) const = default;
+};
+
+/// The grids of all components of GOPs of one kind.
 class StreamGeometry {
  public:
+  /// `header`: as StreamHeader::of_gop() describes the GOPs.
   StreamGeometry(const StreamHeader& header, int frames);
   int frames() const { return frames_; }
   const BlockGrid& grid(int component) const { return grids_[grid_of_[static_cast<std::size_t>(component)]]; }

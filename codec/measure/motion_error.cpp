@@ -85,8 +85,8 @@ Gop last_frame(const VideoInfo& info, const Gop& gop) {
 // The part of a GOP's motion that belongs to a rectangle of luma samples.
 GopMotion part_of(const GopMotion& motion, const BlockGrid::Patch& where, const Path& path) {
   constexpr int kQuarters = 4;
-  GopMotion part(motion.places, motion.levels, where.width, where.height);
-  for (int level = 0; level < motion.levels; ++level)
+  GopMotion part(motion.places, where.width, where.height);
+  for (int level = 0; level < motion.places.levels; ++level)
     for (const int place : motion_frames(level, motion.places)) {
       const auto t = static_cast<std::size_t>(place);
       const int top = (where.y + path[t].y) / kMotionCell, left = (where.x + path[t].x) / kMotionCell;
@@ -185,11 +185,10 @@ GopMotion motion_of_errors(const GopMotion& motion, const BlockGrid::Patch& wher
 CodedKey::CodedKey(const StreamHeader& header, const Gop& gop, const GopChoices& coded, const RateControl& control,
                    const std::vector<Cuts>& layers)
     : header_(header), frame_(last_frame(header.video, gop)), coded_(coded) {
-  const Decomposition along = header.of_gop(true, GopKey::kLast).decomposition(0);
   header_.motion = false;
   header_.temporal_levels = 0;
   // Its coefficients are those of the lowest band along time.
-  const auto norm = static_cast<float>(synthesis_norm(along.temporal, header.lossless, false, header.temporal_levels));
+  const auto norm = static_cast<float>(synthesis_norm(Wavelet::kMotion, header.lossless, false, coded.levels));
   coded_.step /= norm;
   coded_.rounding_step /= norm;
   cuts_.resize(layers.size());
@@ -209,7 +208,8 @@ CodedKey::CodedKey(const StreamHeader& header, const Gop& gop, const GopChoices&
 
 MotionKey CodedKey::exact(const StreamHeader& window, int y, int x, ThreadPool& pool, SimdLevel simd) const {
   MotionTransform transform(window, pool, simd);
-  MotionKey key = transform.last_frame_of(part_of(frame_, window.video, y, x, Path(1), 0), GopKey::kFirst);
+  const Gop last = part_of(frame_, window.video, y, x, Path(1), 0);
+  MotionKey key = transform.last_frame_of(last, {1, GopKey::kFirst, window.temporal_levels});
   for (KeyStates& states : key.components) states.resize(static_cast<std::size_t>(window.temporal_levels), states[0]);
   return key;
 }
@@ -376,7 +376,7 @@ void MotionErrorSample::transform(const Job& job, const Unit& unit, ThreadPool& 
     const Shape shape = header.component_shape(c, job.gop.frames());
     loaded.push_back(packed_field(memory.emplace_back(shape.samples()).data(), shape));
   }
-  transform.load(samples, motion.places.key, before, loaded);
+  transform.load(samples, motion.places, before, loaded);
   const BlockGrid::Patch inside{unit.where.y - outer.y, unit.where.x - outer.x, unit.where.height, unit.where.width};
   const auto copy = [&](int c, void* to) {
     const BlockGrid::Patch at = in_component(header.video.format, inside, c);
@@ -522,7 +522,8 @@ std::vector<SampledError> MotionErrorSample::errors(const Gop& gop, const GopCho
                                                     const CodedKey* before, const RateControl& control,
                                                     const std::vector<Cuts>& layers,
                                                     const std::vector<std::size_t>& points, ThreadPool& pool) {
-  const Job job{gop, coded, motion, before, control, layers, points, header_.of_gop(true, motion.places.key)};
+  const Job job{gop,     coded,  motion, before,
+                control, layers, points, header_.of_gop(motion.places.levels, motion.places.key)};
   std::vector<Unit> units = draw(all_units(job));
   for (Unit& unit : units)
     unit.path = path_of(motion, unit.where, step_of(header_), header_.video.height, header_.video.width);

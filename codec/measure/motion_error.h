@@ -21,7 +21,7 @@ namespace trivelet {
 /// The key frame at the end of a GOP, and how that was coded.
 class CodedKey {
  public:
-  /// `coded`: step and rounding step; `layers`: the cuts of the GOP's layers.
+  /// `coded`: step, rounding step and temporal levels; `layers`: the cuts of the GOP's layers.
   CodedKey(const StreamHeader& header, const Gop& gop, const GopChoices& coded, const RateControl& control,
            const std::vector<Cuts>& layers);
 

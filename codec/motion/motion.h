@@ -58,18 +58,20 @@ struct MotionCell {
 /// The place of a GOP's first frame.
 TRIVELET_HOST_DEVICE static inline int first_place(GopKey key) { return key == GopKey::kFirst ? 0 : 1; }
 
-/// The places of a GOP's frames.
+/// The places of a GOP's frames, and the levels between them.
 struct MotionPlaces {
   int count = 0;  ///< with place 0, whatever stands there
   GopKey key = GopKey::kFirst;
+  int levels = 0;  ///< temporal ones, of this GOP
 
   MotionPlaces() = default;
-  MotionPlaces(int frames, GopKey k) : count(frames + first_place(k)), key(k) {}
+  MotionPlaces(int frames, GopKey k, int temporal_levels)
+      : count(frames + first_place(k)), key(k), levels(temporal_levels) {}
   int frames() const { return count - first_place(key); }
   /// Whether a frame of this GOP, or one to refer to, stands at place t.
   TRIVELET_HOST_DEVICE bool has(int t) const { return t < count && t >= (key == GopKey::kLast ? 1 : 0); }
   /// Whether the frame at the last place is a low one of all levels: then a GOP that follows may be open.
-  bool ends_with_key(int levels) const { return count > 0 && (count - 1) % (1 << levels) == 0; }
+  bool ends_with_key() const { return count > 0 && (count - 1) % (1 << levels) == 0; }
 };
 
 /// Where the low frames that predict a high frame stand.
@@ -122,7 +124,6 @@ using MotionField = std::vector<MotionCell>;  ///< of a frame, cell by cell
 /// All motion of a GOP.
 struct GopMotion {
   MotionPlaces places;
-  int levels = 0;
   MotionGrid grid;
   std::vector<MotionField> fields;  ///< by place; those of low frames, and of levels left out, are empty
   float step = 0;                   ///< encoder: the quantiser step it was chosen for
@@ -131,9 +132,9 @@ struct GopMotion {
 
   GopMotion() = default;
   /// Without any movement, in the levels from `first_level` on.
-  GopMotion(const MotionPlaces& p, int temporal_levels, int width, int height, int first_level = 0)
-      : places(p), levels(temporal_levels), grid(width, height), fields(static_cast<std::size_t>(p.count)) {
-    for (int l = first_level; l < levels; ++l)
+  GopMotion(const MotionPlaces& p, int width, int height, int first_level = 0)
+      : places(p), grid(width, height), fields(static_cast<std::size_t>(p.count)) {
+    for (int l = first_level; l < places.levels; ++l)
       for (const int t : motion_frames(l, places)) fields[static_cast<std::size_t>(t)].resize(grid.cells());
   }
 };

@@ -23,6 +23,14 @@ inline constexpr int kBlock = kMotionCell * kMotionRoot;
 inline constexpr int kSmallSide = 8;    ///< of a block among smaller pictures
 inline constexpr int kSmallReach = 16;  ///< of the search there
 
+/// Rounds of a search downhill, of steps of whole samples and of finer ones. A second fine round and
+/// vectors of smaller blocks improved, too, took an eighth of the time of encoding for 0 to 0.4 % fewer bytes (seven
+/// clips).
+inline constexpr int kRounds = 6;
+inline constexpr int kFineRounds = 1;
+/// Samples along a side from which on the two vectors of a block are improved, each against what the other leaves.
+inline constexpr int kLeastRefined = 16;
+
 /// A sample minus offset as it is searched.
 TRIVELET_HOST_DEVICE static inline std::int16_t searched(std::int32_t v, int bits) {
   return static_cast<std::int16_t>(bits <= kSearchBits ? v * (1 << (kSearchBits - bits)) : v >> (bits - kSearchBits));

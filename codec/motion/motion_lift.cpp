@@ -90,18 +90,19 @@ class MotionLift {
   }
 
   void forward() {
-    for (int l = dropped_; l < motion_.levels; ++l) {
+    for (int l = dropped_; l < motion_.places.levels; ++l) {
       pass_keys(l);
       predict_level(l, false);
       update_level(l, false);
     }
+    keep_coarser_keys();
   }
   // Of differences, both times.
   void inverse_and_transposed() {
     differences_ = true;
     limit_ = kNoLimit;
     inverse();
-    for (int l = 0; l < motion_.levels; ++l) {
+    for (int l = 0; l < motion_.places.levels; ++l) {
       scale_high(l, [](std::int32_t v) { return wrap_add(v, v); });
       update_level(l, false);
       predict_level(l, false);
@@ -109,7 +110,8 @@ class MotionLift {
     }
   }
   void inverse() {
-    for (int l = motion_.levels - 1; l >= dropped_; --l) {
+    keep_coarser_keys();
+    for (int l = motion_.places.levels - 1; l >= dropped_; --l) {
       update_level(l, true);
       pass_keys(l);
       predict_level(l, true);
@@ -128,20 +130,31 @@ class MotionLift {
     });
   }
 
-  // Keeps the own key frame as level l predicts from it, and brings that of the GOP before to place 0.
+  bool leaves_key() const { return borders_.own && motion_.places.ends_with_key(); }
+
+  // Keeps the own key frame as level l predicts from it.
+  void keep_key(std::size_t l) {
+    const auto row_samples = static_cast<std::size_t>(width());
+    std::vector<std::int32_t>& to = (*borders_.own)[l];
+    to.resize(row_samples * static_cast<std::size_t>(height()));
+    for (int y = 0; y < height(); ++y)
+      std::copy_n(row(motion_.places.count - 1, y), row_samples, to.data() + static_cast<std::size_t>(y) * row_samples);
+  }
+
+  // The GOP behind may have more levels, which see the key frame as the coarsest one leaves it.
+  void keep_coarser_keys() {
+    if (!leaves_key()) return;
+    for (auto l = static_cast<std::size_t>(motion_.places.levels); l < borders_.own->size(); ++l) keep_key(l);
+  }
+
+  // Keeps the own key frame, and brings that of the GOP before to place 0, both as level l predicts from them.
   void pass_keys(int l) {
     const auto i = static_cast<std::size_t>(l);
     const auto row_samples = static_cast<std::size_t>(width());
     const int last = motion_.places.count - 1;
-    const bool has_key = motion_.places.ends_with_key(motion_.levels);
-    if (borders_.own && has_key) {
-      std::vector<std::int32_t>& to = (*borders_.own)[i];
-      to.resize(row_samples * static_cast<std::size_t>(height()));
-      for (int y = 0; y < height(); ++y)
-        std::copy_n(row(last, y), row_samples, to.data() + static_cast<std::size_t>(y) * row_samples);
-    }
+    if (leaves_key()) keep_key(i);
     if (motion_.places.key != GopKey::kOpen) return;
-    const int substitute = 1 << motion_.levels;
+    const int substitute = 1 << motion_.places.levels;
     for (int y = 0; y < height(); ++y) {
       const std::size_t at = static_cast<std::size_t>(y) * row_samples;
       if (borders_.before)
@@ -151,7 +164,7 @@ class MotionLift {
       else
         std::fill_n(row(0, y), row_samples, 0);
     }
-    if (borders_.own_exact && has_key) add_error((*borders_.own_exact)[i], row(last, 0));
+    if (borders_.own_exact && motion_.places.ends_with_key()) add_error((*borders_.own_exact)[i], row(last, 0));
   }
 
   // The error of one key frame for that of another, with alternating signs in a chessboard: as it stands it would add

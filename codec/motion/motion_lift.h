@@ -32,7 +32,9 @@ using KeyStates = std::vector<std::vector<std::int32_t>>;
 /// The key frames that pass from GOP to GOP.
 struct MotionBorders {
   const KeyStates* before = nullptr;  ///< of an open GOP: the key frame of the GOP before. Null: it is not there
-  KeyStates* own = nullptr;           ///< where the last frame goes, as the GOP behind refers to it. Null: nowhere
+  /// Where the last frame goes, as each level of the GOP behind refers to it, of which there are so many. Null:
+  /// nowhere.
+  KeyStates* own = nullptr;
   /// With `before` as it was before coding: the own key as it was then. Its error is taken for that of `before`.
   const KeyStates* own_exact = nullptr;
 };

@@ -297,7 +297,7 @@ class RegionSearch {
       }
       // What the round before has looked at is not looked at again.
       MotionVector before;
-      for (int round = 0; round < (s < kQuarters ? 2 : 6); ++round) {
+      for (int round = 0; round < (s < kQuarters ? kFineRounds : kRounds); ++round) {
         const MotionVector from = best;
         bool moved = false;
         for (int i = 0; i < (s < kQuarters ? 8 : 4); ++i) {
@@ -412,6 +412,7 @@ class RegionSearch {
     c.mode = MotionMode::kBoth;
     c.vector = found;
     consider(c, -1);
+    if (size < kLeastRefined) return;
     for (const int k : {1 - better, better}) {
       const auto kk = static_cast<std::size_t>(k);
       std::int16_t* rest = rest_.get();
@@ -565,11 +566,12 @@ std::vector<int> references_of(const std::vector<int>& high, int level, const Mo
 int small_factor(int height, int width) { return height >= 720 || width >= 1280 ? 8 : 4; }
 
 GopMotion search_motion(const std::vector<MotionPlane>& components, const MotionSearchParams& params, GopKey key,
-                        int levels, ThreadPool& pool, SimdLevel simd) {
+                        ThreadPool& pool, SimdLevel simd) {
   const Field<std::int32_t>& luma = components[0].samples;
   const MotionKernels& kernels = motion_kernels(resolve_simd(simd));
   const int count = luma.shape.frames;
-  GopMotion motion(MotionPlaces(count - first_place(key), key), levels, luma.shape.width, luma.shape.height);
+  const int levels = params.levels;
+  GopMotion motion(MotionPlaces(count - first_place(key), key, levels), luma.shape.width, luma.shape.height);
   motion.step = static_cast<float>(params.step);
   const int factor = small_factor(luma.shape.height, luma.shape.width);
   std::vector<SmallPicture> small(static_cast<std::size_t>(count));
@@ -602,8 +604,8 @@ GopMotion search_motion(const std::vector<MotionPlane>& components, const Motion
     }
   };
   for (int level = levels - 1; level >= 0; --level) search_frames(motion, level, motion_frames(level, motion.places));
-  if (!finds_closed(params, motion.places, levels)) return motion;
-  GopMotion closed(MotionPlaces(motion.places.frames(), GopKey::kLast), levels, luma.shape.width, luma.shape.height);
+  if (!finds_closed(params, motion.places)) return motion;
+  GopMotion closed(MotionPlaces(motion.places.frames(), GopKey::kLast, levels), luma.shape.width, luma.shape.height);
   for (int level = levels - 1; level >= 0; --level) search_frames(closed, level, {1 << level});
   for (int level = 0; level < levels; ++level)
     motion.closed.push_back(std::move(closed.fields[std::size_t{1} << level]));
@@ -611,9 +613,9 @@ GopMotion search_motion(const std::vector<MotionPlane>& components, const Motion
 }
 
 GopMotion without_before(GopMotion open) {
-  require(open.closed.size() == static_cast<std::size_t>(open.levels), ErrorKind::kInternal,
+  require(open.closed.size() == static_cast<std::size_t>(open.places.levels), ErrorKind::kInternal,
           "an open GOP that was not searched to become a closed one");
-  open.places = {open.places.frames(), GopKey::kLast};
+  open.places = {open.places.frames(), GopKey::kLast, open.places.levels};
   for (std::size_t level = 0; level < open.closed.size(); ++level)
     open.fields[std::size_t{1} << level] = std::move(open.closed[level]);
   open.closed.clear();

@@ -16,6 +16,7 @@ namespace trivelet {
 /// How much a bit of motion counts, from the quantiser step of the GOP.
 struct MotionSearchParams {
   int components = 1;
+  int levels = 0;   ///< temporal ones
   int bits = 8;     ///< of samples
   double step = 8;  ///< quantiser step; lossless: about what noise has
   Effort effort = Effort::kMedium;
@@ -25,8 +26,8 @@ struct MotionSearchParams {
   bool may_close = false;
 };
 /// Whether that can be.
-inline bool finds_closed(const MotionSearchParams& params, const MotionPlaces& places, int levels) {
-  return params.may_close && places.key == GopKey::kOpen && places.ends_with_key(levels);
+inline bool finds_closed(const MotionSearchParams& params, const MotionPlaces& places) {
+  return params.may_close && places.key == GopKey::kOpen && places.ends_with_key();
 }
 /// A closed GOP instead of an open one that was searched so.
 GopMotion without_before(GopMotion open);
@@ -61,6 +62,6 @@ class MotionSearcher {
 };
 
 GopMotion search_motion(const std::vector<MotionPlane>& components, const MotionSearchParams& params, GopKey key,
-                        int levels, ThreadPool& pool, SimdLevel simd);
+                        ThreadPool& pool, SimdLevel simd);
 
 }  // namespace trivelet

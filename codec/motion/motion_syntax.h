@@ -60,12 +60,12 @@ struct MotionParent {
   int reference = 0;    ///< of its references the one on this frame's other side
 };
 
-/// Of the frame at place t of a level, of so many.
-TRIVELET_HOST_DEVICE inline MotionParent motion_parent(int t, int level, int levels, const MotionPlaces& places) {
+/// Of the frame at place t of a level.
+TRIVELET_HOST_DEVICE inline MotionParent motion_parent(int t, int level, const MotionPlaces& places) {
   const int s = 1 << level;
   const bool behind = (t / s / 2) % 2 == 0;
   const int beside = behind ? t + s : t - s;
-  if (level + 1 >= levels || beside >= places.count) return {};
+  if (level + 1 >= places.levels || beside >= places.count) return {};
   const int reference = motion_references(beside, level + 1, places).number_of(2 * t - beside);
   if (reference < 0) return {};
   return {beside, behind, reference};
@@ -105,8 +105,7 @@ struct MotionRegion {
   }
   /// The same in `motion`.
   MotionRegion(GopMotion& motion, int t, int level, int region, int component_count)
-      : MotionRegion(motion, t, level, region, component_count, motion_parent(t, level, motion.levels, motion.places)) {
-  }
+      : MotionRegion(motion, t, level, region, component_count, motion_parent(t, level, motion.places)) {}
 
   TRIVELET_HOST_DEVICE bool inside(int y, int x) const { return y >= y0 && x >= x0 && y < y1 && x < x1; }
   TRIVELET_HOST_DEVICE bool known(int y, int x) const {

@@ -10,7 +10,7 @@ std::vector<std::vector<std::uint8_t>> cut_layer(const StreamHeader& stream, Lay
   std::vector<LayerPart> all;
   std::vector<std::uint8_t> before;  // where the segment stood without the part
   for (int d = stream.spatial_levels; d >= 0; --d)
-    for (int b = 0; b < stream.temporal_bands(); ++b)
+    for (int b = 0; b < gop.temporal_bands(); ++b)
       for_parts(stream, gop, b, d, [&](std::size_t c, std::size_t block, std::size_t s) {
         LayeredSegment& segment = gop.components[c].blocks[block][s];
         const std::size_t n = segment.parts.size();
@@ -21,7 +21,7 @@ std::vector<std::vector<std::uint8_t>> cut_layer(const StreamHeader& stream, Lay
   const auto keep = [&](std::size_t n) {
     for (std::size_t i = 0; i < parts.size(); ++i) *parts[i] = i < n ? all[i] : LayerPart{all[i].data, 0, before[i]};
     std::uint64_t sum = 0;
-    for (int b = 0; b < stream.temporal_bands(); ++b)
+    for (int b = 0; b < gop.temporal_bands(); ++b)
       for (int d = stream.spatial_levels; d >= 0; --d) {
         const std::uint64_t size = chunk_size(stream, gop, layer, b, d);
         sum += size + (size > 0 ? 4 : 0);
@@ -39,7 +39,7 @@ std::vector<std::vector<std::uint8_t>> cut_layer(const StreamHeader& stream, Lay
     }
   }
   if (keep(low) > budget && layer > 0) return out;
-  for (int b = 0; b < stream.temporal_bands(); ++b)
+  for (int b = 0; b < gop.temporal_bands(); ++b)
     for (int d = stream.spatial_levels; d >= 0; --d) out.push_back(write_chunk(stream, gop, layer, b, d));
   return out;
 }

@@ -515,7 +515,7 @@ std::uint64_t RateControl::chunk_bytes(const std::vector<Cuts>& layers) const {
   const std::vector<std::uint32_t> sizes = part_sizes(layers);
   std::vector<bool> adds(layers.size(), true);
   for (std::size_t l = 1; l < layers.size(); ++l) adds[l] = layers[l] != layers[l - 1];
-  const int bands = header_.temporal_bands();
+  const int bands = components_[0].grid->table().temporal_bands();
   const int distances = header_.spatial_levels + 1;
   std::atomic<std::uint64_t> sum = 0;
   in_parallel(pool_, header_.layers * bands * distances, [&](int chunk, int) {

@@ -36,7 +36,6 @@ struct DeviceMotionComponent {
   std::ptrdiff_t frame = 0;  // samples of a frame
   const DeviceMotionCell* cells = nullptr;
   MotionPlaces places;
-  int levels = 0;
   int height = 0, width = 0;
   int rows = 0, columns = 0;  // of the grid of cells
   MotionScale scale;
@@ -382,12 +381,12 @@ void MotionUpload::submit(const GopMotion& motion, int first_level, ThreadPool* 
 
 DeviceMotion::DeviceMotion(const StreamHeader& header, const Reduction& reduction, bool again)
     : header_(header), reduction_(reduction), grid_(header.video.width, header.video.height), key_sets_(again ? 2 : 1) {
-  const auto places = static_cast<std::size_t>(low_length(header.gop_frames + 1, reduction.temporal));
-  const StreamHeader of_gop = header.of_gop(true, GopKey::kLast);
+  const int least = reduction.of_levels(header.least_levels()).temporal;
+  const auto places = static_cast<std::size_t>(low_length(header.gop_frames + 1, least));
   std::size_t most = 0;
   key_origin_.push_back(0);
   for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
-    const Shape s = of_gop.component_shape(c, 1);
+    const Shape s = header.component_shape(c, 1);
     const std::size_t samples = checked_mul(static_cast<std::size_t>(low_length(s.height, reduction.spatial)),
                                             static_cast<std::size_t>(low_length(s.width, reduction.spatial)));
     most = std::max(most, samples);
@@ -424,7 +423,6 @@ DeviceMotionComponent DeviceMotion::component(const GopShape& shape, const Motio
   d.frame = static_cast<std::ptrdiff_t>(key_origin_[n + 1] - key_origin_[n]);
   d.cells = motion.cells;
   d.places = motion.places;
-  d.levels = header_.temporal_levels;
   d.height = shape.shapes[n].height;
   d.width = shape.shapes[n].width;
   d.rows = grid_.rows;
@@ -432,7 +430,7 @@ DeviceMotionComponent DeviceMotion::component(const GopShape& shape, const Motio
   d.scale = {(chroma ? f.log2_chroma_w : 0) + reduction_.spatial, (chroma ? f.log2_chroma_h : 0) + reduction_.spatial};
   d.cell_y = cell_size(d.scale.shift_y);
   d.cell_x = cell_size(d.scale.shift_x);
-  d.dropped = reduction_.temporal;
+  d.dropped = reduction_.of_levels(d.places.levels).temporal;
   d.index = c;
   d.fraction = header_.lossless ? 0 : kMotionFraction;
   d.bits = f.bits;
@@ -479,7 +477,7 @@ void DeviceMotion::pass_keys(const DeviceMotionComponent& c, int level, bool fol
     copy(to, from, samples, cudaMemcpyDeviceToDevice, stream);
   };
   const int last = c.places.count - 1;
-  const int substitute = 1 << c.levels;
+  const int substitute = 1 << c.places.levels;
   if (c.places.key == GopKey::kOpen) {
     if (follows)
       move(c.values, c.before + level * c.key_stride);
@@ -488,7 +486,14 @@ void DeviceMotion::pass_keys(const DeviceMotionComponent& c, int level, bool fol
     else
       check(cudaMemsetAsync(c.values, 0, samples * sizeof *c.values, stream.get()), "cudaMemsetAsync");
   }
-  if (c.places.ends_with_key(c.levels)) move(c.keys + level * c.key_stride, c.values + c.frame_at(last));
+  if (c.places.ends_with_key()) move(c.keys + level * c.key_stride, c.values + c.frame_at(last));
+}
+
+// This GOP's own key frame as levels of the GOP behind predict from it that this one does not have.
+void DeviceMotion::keep_coarser_keys(const DeviceMotionComponent& c, const Stream& stream) {
+  for (int level = c.places.levels; level < header_.temporal_levels && c.places.ends_with_key(); ++level)
+    copy(c.keys + level * c.key_stride, c.values + c.frame_at(c.places.count - 1), static_cast<std::size_t>(c.frame),
+         cudaMemcpyDeviceToDevice, stream);
 }
 
 // ------------------------------------------------------------------------------------------------------------- samples
@@ -509,7 +514,8 @@ void DeviceMotion::to_samples(const GopShape& shape, const MotionOfGop& motion, 
     if constexpr (std::is_same_v<T, float>)
       launch_each("to_integers_kernel", to_integers_kernel, shape.shapes[n].samples(), stream, d.values,
                   shape.shapes[n].samples(), gain[n] * (1 << kMotionFraction));
-    for (int level = d.levels - 1; level >= d.dropped; --level) {
+    keep_coarser_keys(d, stream);
+    for (int level = d.places.levels - 1; level >= d.dropped; --level) {
       update(d, level, true, stream);
       pass_keys(d, level, motion.follows, stream);
       predict(d, level, true, stream);
@@ -592,11 +598,12 @@ void DeviceMotion::from_samples(const GopShape& shape, const MotionOfGop& motion
   integers_from_samples(header_, from, counts, header_.lossless ? 0 : kMotionFraction, to, stream);
   for (const DeviceMotionComponent& d : all) {
     const auto n = static_cast<std::size_t>(d.index);
-    for (int level = 0; level < d.levels; ++level) {
+    for (int level = 0; level < d.places.levels; ++level) {
       pass_keys(d, level, motion.follows, stream);
       predict(d, level, false, stream);
       update(d, level, false, stream);
     }
+    keep_coarser_keys(d, stream);
     if (first > 0)  // what is not coded
       check(cudaMemsetAsync(d.values, 0, static_cast<std::size_t>(d.frame) * sizeof *d.values, stream.get()),
             "cudaMemsetAsync");

@@ -87,6 +87,7 @@ class DeviceMotion {
   void predict(const DeviceMotionComponent& c, int level, bool inverse, const Stream& stream);
   void update(const DeviceMotionComponent& c, int level, bool inverse, const Stream& stream);
   void pass_keys(const DeviceMotionComponent& c, int level, bool follows, const Stream& stream);
+  void keep_coarser_keys(const DeviceMotionComponent& c, const Stream& stream);
 
   StreamHeader header_;
   Reduction reduction_;

@@ -71,9 +71,10 @@ void MotionAhead::begin(const Gop& gop, const GopChoices& choices) {
   const bool moves = may_move(header_, gop.frames(), choices);
   if (moves)
     search->begin(gop, choices.key, choices.key == GopKey::kOpen ? last_ : nullptr,
-                  transform_.search_params(choices.step, choices.motion == Motion::kAuto));
+                  transform_.search_params(choices.step, choices.levels, before_may_stay_));
   else
     search->keep(gop);
+  before_may_stay_ = choices.motion == Motion::kAuto;
   next_ = (next_ + 1) % searches_.size();
   last_ = search;
   ++in_flight_;

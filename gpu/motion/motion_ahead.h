@@ -76,6 +76,7 @@ class MotionAhead {
   std::vector<std::unique_ptr<DeviceMotionSearch>> searches_;  // taken in turn
   std::size_t next_ = 0, in_flight_ = 0;
   DeviceMotionSearch* last_ = nullptr;  // of the GOP begun last
+  bool before_may_stay_ = false;        // that GOP may turn out to be without motion
   // What was begun, and what the thread has found; without a thread, end() finds it.
   StageQueue<Found> begun_, found_;
   std::optional<Found> ready_;

@@ -45,7 +45,7 @@ struct CoarseBlocks {
 struct SearchOfLevel {
   MotionPlaces places;
   MotionGrid grid;
-  int levels = 0, level = 0;
+  int level = 0;
   int first = 0;  // number of the high frame that blockIdx.y counts from
   int count = 0;  // of high frames; behind them, if there is one more, that of a GOP that may close
   Padded picture;
@@ -81,8 +81,8 @@ void interpolate(const std::int16_t* whole, const Padded& p, std::int16_t* plane
 void shrink(const std::int16_t* whole, int count, const Padded& p, int factor, int height, int width,
             std::int16_t* small, const Stream& stream);
 /// The vectors of all blocks among smaller pictures, of all high frames; `first`: of the first one of each level.
-void search_coarsely(const std::int16_t* small, const MotionPlaces& places, int levels, const CoarseBlocks& blocks,
-                     bool first, MotionVector* coarse, const Stream& stream);
+void search_coarsely(const std::int16_t* small, const MotionPlaces& places, const CoarseBlocks& blocks, bool first,
+                     MotionVector* coarse, const Stream& stream);
 /// The cells of so many frames of a level, from s.first on; `closed`: and of the first one as a GOP that closes has it.
 void search_regions(const SearchOfLevel& s, bool closed, const Stream& stream);
 /// To be called before, once on each device.

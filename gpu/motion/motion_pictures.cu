@@ -97,12 +97,12 @@ __device__ __forceinline__ void least_of_warp(int& cost, int& place) {
 }
 
 /// A warp for each block: blockIdx.x is its number, y the reference, z the place of the frame.
-__global__ void __launch_bounds__(kWarp) coarse_kernel(const std::int16_t* small, MotionPlaces places, int levels,
+__global__ void __launch_bounds__(kWarp) coarse_kernel(const std::int16_t* small, MotionPlaces places,
                                                        CoarseBlocks blocks, bool first, MotionVector* coarse) {
   const int t = static_cast<int>(blockIdx.z);
   int level = 0;
-  while (level < levels && (t >> level & 1) == 0) ++level;
-  if (level == levels || t == 0 || (first && t != 1 << level)) return;
+  while (level < places.levels && (t >> level & 1) == 0) ++level;
+  if (level == places.levels || t == 0 || (first && t != 1 << level)) return;
   const MotionReferences references = motion_references(t, level, places);
   const int from = blockIdx.y == 0 ? references.past : references.other;
   if (from < 0) return;
@@ -175,11 +175,11 @@ void shrink(const std::int16_t* whole, int count, const Padded& p, int factor, i
          stream.get(), whole, p, factor, height, width, small);
 }
 
-void search_coarsely(const std::int16_t* small, const MotionPlaces& places, int levels, const CoarseBlocks& blocks,
-                     bool first, MotionVector* coarse, const Stream& stream) {
+void search_coarsely(const std::int16_t* small, const MotionPlaces& places, const CoarseBlocks& blocks, bool first,
+                     MotionVector* coarse, const Stream& stream) {
   launch("coarse_kernel", coarse_kernel,
          dim3(static_cast<unsigned>(blocks.rows * blocks.columns), 2, static_cast<unsigned>(places.count)), dim3(kWarp),
-         0, stream.get(), small, places, levels, blocks, first, coarse);
+         0, stream.get(), small, places, blocks, first, coarse);
 }
 
 }  // namespace trivelet::gpu::motion_parts

@@ -462,7 +462,7 @@ class RegionSearch {
       // What the round before has looked at is not looked at again.
       MotionVector before;
       bool moves = searches;
-      for (int round = 0; round < (s < kQuarters ? 2 : 6) && __any_sync(kAllLanes, moves); ++round) {
+      for (int round = 0; round < (s < kQuarters ? kFineRounds : kRounds) && __any_sync(kAllLanes, moves); ++round) {
         const MotionVector from = at.best;
         // Left, right, up, down, and the corners.
         const int to_x = place == 0 || place == 4 || place == 6 ? -1 : place == 2 || place == 3 ? 0 : 1;
@@ -602,9 +602,9 @@ class RegionSearch {
       }
     if (r_.has_other) {
       if (lane() == 0) w_.considered[2] = last;
-      refine_both(y, x, size, expected, better, last);
+      if (size >= kLeastRefined) refine_both(y, x, size, expected, better, last);
     }
-    const int n = r_.has_other ? 6 : 2;
+    const int n = !r_.has_other ? 2 : size < kLeastRefined ? 4 : 6;
     if (lane() == 0) w_.considered[n - 1] = constant;
     consider(n, 0, cy, cx, log2, best);
     return best;
@@ -659,7 +659,7 @@ __global__ void __launch_bounds__(kSearchWarps* kWarp, kRegionsAtOnce)
     MotionCell* const of_places = closed ? s.closed_cells : s.cells;
     const int t = (closed ? 1 : 2 * (number + s.first) + 1) << s.level;
     const std::ptrdiff_t cells = static_cast<std::ptrdiff_t>(s.grid.rows) * s.grid.columns;
-    const MotionParent parent = motion_parent(t, s.level, s.levels, places);
+    const MotionParent parent = motion_parent(t, s.level, places);
     const MotionRegion region(s.grid, places, t, s.level, static_cast<int>(blockIdx.x), s.components,
                               of_places + t * cells, parent,
                               parent.place < 0 ? nullptr : of_places + parent.place * cells);

@@ -174,7 +174,6 @@ void DeviceMotionSearch::search_level(int level, const MotionSearchParams& param
   SearchOfLevel s;
   s.places = of_gop_;
   s.grid = grid_;
-  s.levels = header_.temporal_levels;
   s.level = level;
   s.picture = {height_, width_, static_cast<std::ptrdiff_t>(stride_), static_cast<std::ptrdiff_t>(plane_)};
   s.whole = whole_.data();
@@ -202,14 +201,13 @@ void DeviceMotionSearch::search_level(int level, const MotionSearchParams& param
   s.enough_per_cell = enough_per_cell(params.effort);
   s.prices = prices_.data();
   s.contexts = contexts_.data();
-  const bool closes = finds_closed(params, of_gop_, header_.temporal_levels);
-  s.closed = MotionPlaces(of_gop_.frames(), GopKey::kLast);
+  const bool closes = finds_closed(params, of_gop_);
+  s.closed = MotionPlaces(of_gop_.frames(), GopKey::kLast, of_gop_.levels);
   s.closed_coarse = closed_coarse_.data();
   s.closed_cells = closed_cells_.data();
-  if (level == header_.temporal_levels - 1) {
-    search_coarsely(small_.data(), of_gop_, header_.temporal_levels, s.blocks, false, coarse_.data(), stream_);
-    if (closes)
-      search_coarsely(small_.data(), s.closed, header_.temporal_levels, s.blocks, true, closed_coarse_.data(), stream_);
+  if (level == of_gop_.levels - 1) {
+    search_coarsely(small_.data(), of_gop_, s.blocks, false, coarse_.data(), stream_);
+    if (closes) search_coarsely(small_.data(), s.closed, s.blocks, true, closed_coarse_.data(), stream_);
   }
   const auto hold_for = [&](const std::vector<int>& wanted) {
     const std::vector<int> held = hold(wanted);
@@ -265,18 +263,18 @@ void DeviceMotionSearch::again(GopKey key) {
 }
 
 void DeviceMotionSearch::find(GopKey key, bool with_before, const MotionSearchParams& params) {
-  of_gop_ = MotionPlaces(frames_, key);
+  of_gop_ = MotionPlaces(frames_, key, params.levels);
   params_ = params;
   load(key, with_before, params.bits);
   high_.clear();
   const std::size_t cells = grid_.cells();
-  for (int level = header_.temporal_levels - 1; level >= 0; --level) {
+  for (int level = params.levels - 1; level >= 0; --level) {
     search_level(level, params);
     for (const int t : motion_frames(level, of_gop_)) high_.push_back(static_cast<std::size_t>(t));
   }
   for (const std::size_t t : high_)
     copy(host_cells_.data() + t * cells, cells_.data() + t * cells, cells, cudaMemcpyDeviceToHost, stream_);
-  closed_levels_ = finds_closed(params, of_gop_, header_.temporal_levels) ? header_.temporal_levels : 0;
+  closed_levels_ = finds_closed(params, of_gop_) ? params.levels : 0;
   for (std::size_t level = 0; level < static_cast<std::size_t>(closed_levels_); ++level)
     copy(host_cells_.data() + (places_ + level) * cells, closed_cells_.data() + (cells << level), cells,
          cudaMemcpyDeviceToHost, stream_);
@@ -288,7 +286,6 @@ GopMotion DeviceMotionSearch::end(ThreadPool* pool) {
   done_.synchronize();
   GopMotion motion;
   motion.places = of_gop_;
-  motion.levels = header_.temporal_levels;
   motion.grid = grid_;
   motion.fields.resize(static_cast<std::size_t>(of_gop_.count));
   motion.closed.resize(static_cast<std::size_t>(closed_levels_));

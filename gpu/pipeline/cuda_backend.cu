@@ -214,7 +214,7 @@ class CudaEncoder final : public GopEncoder {
   ThreadPool pool_;
   std::unique_ptr<MotionAhead> ahead_;          // null: the GOPs of a stream with motion are in flight alone
   std::unique_ptr<DeviceMotionSearch> search_;  // for motion_
-  int slots_, outstanding_;                           // of the pipeline, as many as are wanted
+  int slots_, outstanding_;                     // of the pipeline, as many as are wanted
   EncodePipeline pipeline_;
   bool reserved_ = false;                    // memory for ahead_, and for what comes behind it
   std::optional<MotionAhead::Found> taken_;  // the GOP that is coded next
@@ -253,8 +253,7 @@ void CudaEncoder::reserve(int frames, GopChoices choices) {
   ahead_->reserve(gops);
   if (!may_move(header_, frames, choices)) return pipeline_.reserve(gops, frames, choices);
   choices.frame_gains.clear();
-  const GopMotion like(MotionPlaces(frames, choices.key), header_.temporal_levels, header_.video.width,
-                       header_.video.height);
+  const GopMotion like(MotionPlaces(frames, choices.key, choices.levels), header_.video.width, header_.video.height);
   pipeline_.reserve(gops, frames, choices, &like);
 }
 
@@ -315,7 +314,7 @@ void CudaEncoder::code_taken() {
   const trace::Span span(weighed_ ? "weigh and code" : "code");
   MotionAhead::Found& found = *taken_;
   if (weighed_ && !pipeline_.pays(found.choices, *found.motion)) found.motion = nullptr;
-  left_key_ = found.motion && found.motion->places.ends_with_key(header_.temporal_levels);
+  left_key_ = found.motion && found.motion->places.ends_with_key();
   if (found.motion) found.choices.frame_gains.clear();
   pipeline_.submit(found.frames, found.choices, found.search->samples(), found.motion.get(),
                    &found.search->samples_read(), weighed_);

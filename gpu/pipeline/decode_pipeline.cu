@@ -66,9 +66,7 @@ struct DecodePipeline::State {
   ThreadPool& pool;
   Stream setup;
   Stream download;  // of all slots: one after the other, and no upload waits behind them
-  // By frames, and where the key of those with motion stands: 0 without, else a GopKey and 1. What a shape holds of the
-  // key is the same for kLast and kOpen.
-  std::map<std::pair<int, int>, std::unique_ptr<GopShape>> shapes;
+  std::map<GopKind, std::unique_ptr<GopShape>> shapes;
   std::unique_ptr<DeviceMotion> motion;
   std::vector<std::unique_ptr<DecodeSlot>> slots;
   std::size_t next = 0, flying = 0;
@@ -117,9 +115,9 @@ struct DecodePipeline::State {
 
   const GopShape& shape_of(const LayeredGop& in) {
     const GopKey key = in.motion ? in.motion->places.key : GopKey::kFirst;
-    auto& s = shapes[{in.frames, !in.motion ? 0 : key == GopKey::kFirst ? 1 : 2}];
-    if (!s)
-      s = std::make_unique<GopShape>(header.of_gop(in.motion != nullptr, key), reduction, in.frames, false, setup);
+    const int levels = in.motion ? in.motion->places.levels : 0;
+    auto& s = shapes[GopKind(in.frames, levels, key)];
+    if (!s) s = std::make_unique<GopShape>(header.of_gop(levels, key), reduction, in.frames, false, setup);
     return *s;
   }
 
@@ -137,9 +135,9 @@ struct DecodePipeline::State {
       slot.coefficients = {};
       slot.samples = DeviceBuffer<std::byte>(shape.sample_bytes());
       if (header.lossless)
-        slot.integer = std::make_unique<GopTransforms<std::int32_t>>(reduction, shape);
+        slot.integer = std::make_unique<GopTransforms<std::int32_t>>(shape);
       else
-        slot.real = std::make_unique<GopTransforms<float>>(reduction, shape);
+        slot.real = std::make_unique<GopTransforms<float>>(shape);
       const auto grow = [](auto& buffer, std::size_t size) {
         using B = std::remove_reference_t<decltype(buffer)>;
         if (buffer.size() < size) {
@@ -506,7 +504,7 @@ void DecodePipeline::submit(const LayeredGop& in) {
 
   slot.begun.record(slot.stream);
   s.set_steps(slot, in.step, in.frame_gains);
-  if (in.motion) slot.motion.submit(*in.motion, s.reduction.temporal, &s.pool, slot.stream);
+  if (in.motion) slot.motion.submit(*in.motion, slot.shape->reduction.temporal, &s.pool, slot.stream);
   copy(slot.bytes.data(), slot.host_bytes.data(), bytes + kPadding, cudaMemcpyHostToDevice, slot.stream);
   if (s.dense()) {
     copy(slot.dense->segments(), slot.dense_segments.data(), shape.plan->segments(), cudaMemcpyHostToDevice,
@@ -547,8 +545,7 @@ void DecodePipeline::State::start_downloads() {
     DecodeSlot& slot = flying_slot(i);
     if (slot.frames) continue;
     if (unused.empty() && places < kDownloads) {
-      unused.push_back(
-          std::make_unique<Gop>(output, low_length(header.gop_frames, reduction.temporal), frame_memory(options)));
+      unused.push_back(std::make_unique<Gop>(output, header.most_frames(reduction.temporal), frame_memory(options)));
       ++places;
     }
     if (unused.empty()) return;

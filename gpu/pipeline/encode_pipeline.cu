@@ -73,8 +73,8 @@ struct EncodePipeline::State {
   PipelineOptions options;
   ThreadPool* pool;
   Stream setup;
-  // By frames, whether by plane, and as DecodePipeline has it by motion.
-  std::map<std::tuple<int, bool, int>, std::unique_ptr<GopShape>> shapes;
+  // And whether by plane.
+  std::map<std::pair<GopKind, bool>, std::unique_ptr<GopShape>> shapes;
   std::unique_ptr<DeviceMotion> motion;
   std::unique_ptr<GopWeighing> weighing;
   Stream fetching;  // in a work queue of its own, not behind a search
@@ -93,9 +93,9 @@ struct EncodePipeline::State {
   bool by_plane(const GopChoices& choices) const { return choices.passes && header.profile == Profile::kFast; }
   const GopShape& shape_of(int frames, const GopChoices& choices, const GopMotion* of) {
     const GopKey key = of ? of->places.key : GopKey::kFirst;
-    auto& s = shapes[{frames, by_plane(choices), !of ? 0 : key == GopKey::kFirst ? 1 : 2}];
-    if (!s)
-      s = std::make_unique<GopShape>(header.of_gop(of != nullptr, key), Reduction{}, frames, by_plane(choices), setup);
+    const int levels = of ? of->places.levels : 0;
+    auto& s = shapes[{GopKind(frames, levels, key), by_plane(choices)}];
+    if (!s) s = std::make_unique<GopShape>(header.of_gop(levels, key), Reduction{}, frames, by_plane(choices), setup);
     return *s;
   }
 
@@ -137,9 +137,9 @@ struct EncodePipeline::State {
       check(cudaMemsetAsync(slot.coefficients.data(), 0, slot.coefficients.size(), slot.stream.get()),
             "cudaMemsetAsync");
       if (header.lossless)
-        slot.integer = std::make_unique<GopTransforms<std::int32_t>>(Reduction{}, shape);
+        slot.integer = std::make_unique<GopTransforms<std::int32_t>>(shape);
       else
-        slot.real = std::make_unique<GopTransforms<float>>(Reduction{}, shape);
+        slot.real = std::make_unique<GopTransforms<float>>(shape);
       const std::size_t capacity = shape.sample_bytes() / (header.lossless ? 1 : 2) + 4096;
       if (dense)
         slot.dense = std::make_unique<DenseGopEncoder>(*shape.plan, *shape.dense, planes, header.centroid, capacity);

@@ -11,9 +11,9 @@ void GopWeighing::prepare(Side& side, const GopShape& shape, const GopChoices& c
     side.real.reset();
     side.integer.reset();
     if (header_.lossless)
-      side.integer = std::make_unique<GopTransforms<std::int32_t>>(Reduction{}, shape);
+      side.integer = std::make_unique<GopTransforms<std::int32_t>>(shape);
     else
-      side.real = std::make_unique<GopTransforms<float>>(Reduction{}, shape);
+      side.real = std::make_unique<GopTransforms<float>>(shape);
     const std::size_t bytes = checked_mul(shape.coefficient_origin.back(), sizeof(float));
     if (coefficients_.size() < bytes) {
       coefficients_ = {};

@@ -7,8 +7,7 @@
 namespace trivelet::gpu {
 
 template <class T>
-GopTransforms<T>::GopTransforms(const Reduction& reduction, const GopShape& shape)
-    : reduction_(reduction), shape_(&shape) {
+GopTransforms<T>::GopTransforms(const GopShape& shape) : shape_(&shape) {
   for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
     std::size_t same = 0;
     while (same < c && !(shape.shapes[same] == shape.shapes[c] &&
@@ -82,11 +81,11 @@ float GopTransforms<T>::gain_of(int c) const {
   if (shape_->header.lossless) return 1.0f;
   const Shape full = shape_->header.component_shape(c, shape_->frames);
   double amplified = 1;
-  for (int i = 0; i < effective_levels(full.frames, std::min<int>(reduction_.temporal, shape_->header.temporal_levels));
-       ++i)
+  for (int i = 0; i < effective_levels(full.frames, shape_->reduction.temporal); ++i)
     amplified *= dc_gain(shape_->header.temporal);
-  for (int i = 0;
-       i < effective_levels(full.width, reduction_.spatial) + effective_levels(full.height, reduction_.spatial); ++i)
+  for (int i = 0; i < effective_levels(full.width, shape_->reduction.spatial) +
+                          effective_levels(full.height, shape_->reduction.spatial);
+       ++i)
     amplified *= dc_gain(shape_->header.spatial);
   return static_cast<float>(1.0 / amplified);
 }

@@ -13,7 +13,7 @@ namespace trivelet::gpu {
 template <class T>
 class GopTransforms {
  public:
-  GopTransforms(const Reduction& reduction, const GopShape& shape);
+  explicit GopTransforms(const GopShape& shape);
   /// Q: see DeviceTransform. `steps`: at GopShape::step_origin, inverse ones. `frame_gains`: see DeviceTransform.
   /// Samples and coefficients lie as the shape says.
   template <class Q>
@@ -32,7 +32,6 @@ class GopTransforms {
   std::size_t device_bytes() const;
 
  private:
-  Reduction reduction_;
   const GopShape* shape_;
   std::vector<std::unique_ptr<DeviceTransform<T>>> transforms_;
   std::vector<std::size_t> of_component_;

@@ -1,7 +1,5 @@
 #include "gpu/plan/gop_shape.h"
 
-#include <algorithm>
-
 namespace trivelet::gpu {
 namespace {
 
@@ -11,9 +9,11 @@ std::size_t aligned(std::size_t n) { return (n + kSampleAlignment - 1) / kSample
 
 }  // namespace
 
-GopShape::GopShape(const StreamHeader& h, const Reduction& reduction, int gop_frames, bool by_plane,
-                   const Stream& stream)
-    : header(h), frames(gop_frames), geometry(std::make_unique<StreamGeometry>(header, gop_frames)) {
+GopShape::GopShape(const StreamHeader& h, const Reduction& wanted, int gop_frames, bool by_plane, const Stream& stream)
+    : header(h),
+      reduction(wanted.of_levels(h.temporal_levels)),
+      frames(gop_frames),
+      geometry(std::make_unique<StreamGeometry>(header, gop_frames)) {
   coefficient_origin.push_back(0);
   sample_origin.push_back(0);
   step_origin.push_back(0);
@@ -22,7 +22,7 @@ GopShape::GopShape(const StreamHeader& h, const Reduction& reduction, int gop_fr
     const Shape full = header.component_shape(c, gop_frames);
     Decomposition d = header.decomposition(c);
     d.spatial_levels -= reduction.spatial;
-    d.temporal_levels = std::max(0, d.temporal_levels - reduction.temporal);
+    d.temporal_levels -= reduction.temporal;
     shapes.push_back({low_length(full.frames, reduction.temporal), low_length(full.height, reduction.spatial),
                       low_length(full.width, reduction.spatial)});
     decompositions.push_back(d);

@@ -15,6 +15,7 @@ namespace trivelet::gpu {
 /// Everything about GOPs of one length: geometry, memory layout, tables on the device.
 struct GopShape {
   StreamHeader header;        ///< as it describes these GOPs: StreamHeader::of_gop()
+  Reduction reduction;        ///< as far as these GOPs have levels for it
   int frames = 0;             ///< of the GOP
   std::vector<Shape> shapes;  ///< of the components on this side of the reduction, with what stands before the frames
   std::vector<Decomposition> decompositions;

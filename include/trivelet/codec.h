@@ -55,7 +55,7 @@
 namespace trivelet {
 
 class EncoderCore;
-class GivenBytes;   // for ReadPlan (plan.h), which runs the half of a decoder that reads
+class GivenBytes;  // for ReadPlan (plan.h), which runs the half of a decoder that reads
 class RangeSet;
 
 /// What transforms and codes: the CPU unless told otherwise (trivelet/cuda.h makes one of a GPU), and always the CPU in
@@ -76,8 +76,11 @@ struct EncoderParams {
 
   int gop_frames = 33;  ///< 1..128; one more than a multiple of 2^temporal_levels gives even quality at both ends
   // The predictive profile has no levels, no wavelets, no `motion` and one layer.
-  int temporal_levels = -1;  ///< 0..8, -1 = 4 (fewer for short GOPs), with motion up to 5: one key frame a GOP
-  int spatial_levels = -1;   ///< 0..8, -1 = by size: 5 from 720 rows or columns up, else 4, fewer for tiny pictures
+  /// 0..8, -1 = 4 (fewer for short GOPs), with motion 5, and then `levels_by_gop`
+  int temporal_levels = -1;
+  /// GOPs with motion have at most `temporal_levels`, and fewer where nothing predicts from so many frames away.
+  bool levels_by_gop = false;
+  int spatial_levels = -1;  ///< 0..8, -1 = by size: 5 from 720 rows or columns up, else 4, fewer for tiny pictures
   Wavelet spatial = Wavelet::kCdf97;   ///< kCdf97 means "default" when lossless: kCdf53
   Wavelet temporal = Wavelet::kCdf97;  ///< likewise: kCdf53 … the reversible default
   Layout layout = Layout::kT2d;
@@ -160,7 +163,7 @@ struct CodecStats {
   std::uint64_t passed_gops = 0;  ///< decoder: that were decoded and gave no frame; others depend on them
   std::uint64_t frames = 0;
   std::uint64_t samples = 0;
-  std::uint64_t stream_bytes = 0;  ///< written by the encoder, read by the decoder
+  std::uint64_t stream_bytes = 0;   ///< written by the encoder, read by the decoder
   EncoderStages stages;             ///< of an encoder
   DecoderStages decoding;           ///< the same of a decoder
   std::uint64_t damaged_gops = 0;   ///< decoder with keep_partial: GOPs with missing or damaged chunks

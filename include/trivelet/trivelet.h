@@ -277,7 +277,7 @@ typedef struct tvl_encode_params {
   double bit_rate;         /* likewise, bits per second of video */
   double psnr;             /* dB over all samples, peak 2^bits - 1 */
   int32_t gop_frames;      /* 33: frames that are transformed together, 1..128 */
-  int32_t temporal_levels; /* -1 = by the GOP, 0..8 */
+  int32_t temporal_levels; /* -1 = by the GOP, 0..8; with motion as suits each GOP, or 0..8 for all */
   int32_t spatial_levels;  /* -1 = by size, 0..8 */
   int32_t temporal_wavelet, spatial_wavelet; /* TVL_CDF97; which lossless means TVL_CDF53 */
   int32_t layout;                            /* TVL_T2D */

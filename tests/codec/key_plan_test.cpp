@@ -31,20 +31,20 @@ struct Fixture {
   EncoderParams params;
   StreamHeader header;
   KeyPlan keys;
-  const MotionPlaces with_key{16, GopKey::kLast};
-  const MotionPlaces without{15, GopKey::kFirst};
+  const MotionPlaces with_key{16, GopKey::kLast, 3};
+  const MotionPlaces without{15, GopKey::kFirst, 3};
 };
 
 TEST(KeyPlan, AGopIsOpenBehindAKeyFrameAlone) {
   Fixture f;
-  ASSERT_TRUE(f.with_key.ends_with_key(f.header.temporal_levels));
-  ASSERT_FALSE(f.without.ends_with_key(f.header.temporal_levels));
+  ASSERT_TRUE(f.with_key.ends_with_key());
+  ASSERT_FALSE(f.without.ends_with_key());
   EXPECT_EQ(f.keys.before(), KeyBefore::kNone);
-  EXPECT_EQ(f.keys.next(16, false), GopKey::kLast);
+  EXPECT_EQ(f.keys.next(16, false, 3), GopKey::kLast);
   f.keys.coded(&f.with_key);
   EXPECT_EQ(f.keys.before(), KeyBefore::kSamples);
-  EXPECT_EQ(f.keys.next(16, false), GopKey::kOpen);
-  EXPECT_EQ(f.keys.next(16, true), GopKey::kLast) << "the schedule closes it";
+  EXPECT_EQ(f.keys.next(16, false, 3), GopKey::kOpen);
+  EXPECT_EQ(f.keys.next(16, true, 3), GopKey::kLast) << "the schedule closes it";
   f.keys.coded(&f.without);
   EXPECT_EQ(f.keys.before(), KeyBefore::kNone);
   f.keys.coded(&f.with_key);
@@ -59,9 +59,9 @@ TEST(KeyPlan, CoefficientsLeaveNoSamples) {
   f.keys.coded(&f.with_key);
   f.keys.coefficients_pushed();
   EXPECT_EQ(f.keys.before(), KeyBefore::kCoefficients);
-  EXPECT_NE(f.keys.next(16, false), GopKey::kOpen);
+  EXPECT_NE(f.keys.next(16, false, 3), GopKey::kOpen);
   f.keys.coded(&f.with_key);
-  EXPECT_EQ(f.keys.next(16, false), GopKey::kOpen);
+  EXPECT_EQ(f.keys.next(16, false, 3), GopKey::kOpen);
 }
 
 TEST(KeyPlan, WhatWasDrainedIsKnownApart) {
@@ -78,9 +78,11 @@ TEST(KeyPlan, WhatWasDrainedIsKnownApart) {
 
 TEST(KeyPlan, ShortGopsBeginWithTheirKey) {
   Fixture f;
-  EXPECT_EQ(f.keys.next((1 << f.header.temporal_levels) - 1, true), GopKey::kFirst);
-  EXPECT_EQ(KeyPlan::closed(f.header, 16), GopKey::kLast);
-  EXPECT_EQ(KeyPlan::closed(f.header, 15), GopKey::kFirst);
+  EXPECT_EQ(f.keys.next(7, true, 3), GopKey::kFirst);
+  EXPECT_EQ(KeyPlan::closed(16, 3), GopKey::kLast);
+  EXPECT_EQ(KeyPlan::closed(15, 3), GopKey::kFirst);
+  EXPECT_EQ(f.keys.next(7, true, 2), GopKey::kLast) << "of fewer levels";
+  EXPECT_EQ(KeyPlan::closed(8, 2), GopKey::kLast);
 }
 
 TEST(KeyPlan, WithoutMotionNoGopIsOpen) {
@@ -88,7 +90,7 @@ TEST(KeyPlan, WithoutMotionNoGopIsOpen) {
   p.motion = Motion::kOff;
   Fixture f(p);
   f.keys.coded(&f.with_key);
-  EXPECT_EQ(f.keys.next(16, false), GopKey::kFirst);
+  EXPECT_EQ(f.keys.next(16, false, 3), GopKey::kFirst);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ TEST(MotionQuality, IsBetterThanWithoutInEveryFormat) {
     p.motion = Motion::kOff;
     const auto still = encode(clip, p);
     EXPECT_LT(moving.size() * 10, still.size() * 9) << format;
-    EXPECT_NEAR(psnr(clip, decode(moving, {.threads = 2})), 38, 0.1) << format;
+    EXPECT_NEAR(psnr(clip, decode(moving, {.threads = 2})), 38, 0.15) << format;
   }
 }
 

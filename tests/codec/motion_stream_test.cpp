@@ -106,8 +106,11 @@ std::uint8_t required(const std::vector<std::byte>& stream) {
 
 TEST(MotionStream, OnlyStreamsWithMotionNeedTheFeature) {
   const Clip clip = moving_clip(40, 24, "gray", 4, 4);
-  EXPECT_EQ(required(encode(clip, with_motion(4))), 1);
-  EXPECT_EQ(required(encode(clip, with_motion(4, Motion::kAuto))), 1);
+  EncoderParams p = with_motion(4);
+  p.temporal_levels = 2;
+  EXPECT_EQ(required(encode(clip, p)), 1);
+  EXPECT_EQ(required(encode(clip, with_motion(4))), 1 | 8) << "levels by GOP";
+  EXPECT_EQ(required(encode(clip, with_motion(4, Motion::kAuto))), 1 | 8);
   EXPECT_EQ(required(encode(clip, with_motion(4, Motion::kOff))), 0);
 }
 
@@ -207,7 +210,8 @@ TEST(MotionStream, RoundsByCostToTheNextInterval) {
   MemorySink unused;
   Encoder encoder(clip.info, p, unused);
   const CoefficientGop exact = encoder.transform(clip.gops[0]);
-  const StreamHeader header = make_header(clip.info, resolve(clip.info, p)).of_gop(true, exact.motion->places.key);
+  const StreamHeader header =
+      make_header(clip.info, resolve(clip.info, p)).of_gop(exact.motion->places.levels, exact.motion->places.key);
   EXPECT_EQ(header.centroid, kCostCentroid);
   std::vector<std::vector<LargeVector<float>>> results;
   int up = 0, down = 0;
@@ -350,7 +354,7 @@ TEST(MotionStream, ScenesMayBeginWithAGop) {
   }
 }
 
-// GOPs lean on the one before, but where a scene begins, after so many frames, and behind one that is cut short.
+// GOPs refer to the one before, except where a scene begins, after so many frames, and behind one that is cut short.
 TEST(MotionStream, GopsAreOpenWhereTheyMayBe) {
   Clip clip = moving_clip(32, 24, "yuv420p", 52, 8);
   EncoderParams p = with_motion(8);
@@ -360,17 +364,17 @@ TEST(MotionStream, GopsAreOpenWhereTheyMayBe) {
   EXPECT_EQ(keys_of(encode(clip, p)), "LOOLOOO");  // the last is too short to have its key alone
   p.key_interval = 1;
   const auto closed = encode(clip, p);
-  EXPECT_EQ(keys_of(closed), "LLLLLLF");
+  EXPECT_EQ(keys_of(closed), "LLLLLLL");
   EXPECT_LT(open.size(), closed.size());
   p.key_interval = 0;
   clip.gops[2].set_begins_scene(true);
   clip.gops[6].set_begins_scene(true);
-  EXPECT_EQ(keys_of(encode(clip, p)), "LOLOOOF");
+  EXPECT_EQ(keys_of(encode(clip, p)), "LOLOOOL");
   clip.gops[4].set_frames(5);
-  EXPECT_EQ(keys_of(encode(clip, p)), "LOLOOLF");
+  EXPECT_EQ(keys_of(encode(clip, p)), "LOLOOLL");
   clip.gops[1].set_frames(1);
   const auto cut = encode(clip, p);
-  EXPECT_EQ(keys_of(cut), "LOLOOLF");
+  EXPECT_EQ(keys_of(cut), "LOLOOLL");
   for (const int reduce : {0, 1, 3}) {
     std::size_t kept = 0;
     for (const Gop& g : decode(cut, {.temporal_reduce = reduce, .threads = 2}))

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Write a synthetic clip of raw samples to standard output: clip.py WIDTHxHEIGHT FORMAT FRAMES CONTENT
 
-FORMAT: gray, gray10, gray16, yuv420p, yuv422p10, yuva420p, gbrp, gbrp10. CONTENT: moving, noise, still or page, which stands still without noise. Integers only, so
-that every machine gives the same bytes.
+FORMAT: gray, gray10, gray16, yuv420p, yuv422p10, yuva420p, gbrp, gbrp10. CONTENT: moving, noise, still, page, which stands
+still without noise, or mixed: eight frames that move, eight of noise, and so on. Integers only, so that every machine
+gives the same bytes.
 """
 
 import sys
@@ -42,7 +43,7 @@ def main() -> None:
                 for x in range(-(-width >> shift_x)):
                     state = (state * 1103515245 + 12345) & 0x7FFFFFFF
                     random = state >> 16 & 1023
-                    if content == "noise":
+                    if content == "noise" or (content == "mixed" and frame // 8 % 2 == 1):
                         value = random * peak // 1023
                     elif content == "page":
                         spot = (x * 73856093 ^ y * 19349663) * 1103515245 >> 12 & 31

@@ -45,7 +45,7 @@ volume() {
 other() {
   local name=$1 program=$2
   shift 2
-  [ -e "$name.tvl" ] || PYTHONPATH=.. "$python" -B "../$program.py" "$@"
+  [ -e "$name.tvl" ] || PYTHONPATH=../reference "$python" -B "../reference/$program.py" "$@"
 }
 pin() { # pin NAME "DECODER OPTIONS"...
   local name=$1
@@ -102,6 +102,8 @@ stream motion_regions 300x20 gray 3 moving "--motion on -q 35 --gop 3 --levels 1
 stream motion_tiny 5x3 gray 6 moving "--motion on -q 60 --gop 6 --levels 2x2" "$t1"
 stream motion_open 40x24 yuv420p 21 moving "--motion on -q 45 --gop 4 --levels 2x3 --layers 3 --keyint 12" "$r1" "$t1" "$r1t1" "$l1" "$p4" "$all"
 stream motion_open_lossless 24x16 gbrp 11 moving "--motion on --lossless --gop 4 --levels 2x2" "$t1"
+stream motion_levels 40x32 yuv420p 29 mixed "--motion on -q 45 --gop 8 --layers 3" "$r1" "$t1" "--temporal-reduce 2" "--temporal-reduce 3" "$l1" "$all"
+stream motion_levels_lossless 25x18 gbrp 21 mixed "--motion on --lossless --gop 8" "$t1" "--temporal-reduce 2"
 # Predictive
 stream predictive_yuv420p 70x44 yuv420p 6 moving "--lossless --gop 5 --transform prediction"
 stream predictive_slow 72x64 gray10 9 moving "--lossless --gop 9 --transform prediction --preset slow"
@@ -186,5 +188,5 @@ pin volume_palette "$l2"
 pin volume_time "--region 1,1,1,3,4,2"
 pin volume_times "--region 1,1,1,3,4,2"
 
-"$python" -B ../conformance_reference_test.py --write "$work/list"
+"$python" -B ../reference/conformance_reference_test.py --write "$work/list"
 du -bc ./*.tvl refused/*.tvl | tail -n 1

@@ -132,7 +132,7 @@ bool write_motion_seeds(const std::filesystem::path& folder) {
     const auto h = static_cast<std::uint8_t>(5 + 4 * i);
     const int levels = 1 + i % 3, frames = 1 + (i * 2 + 3) % 7, components = 1 + i % 4;
     const int which_key = i % 4 == 3 ? 2 : 0;  // open, or first
-    GopMotion m({frames, static_cast<GopKey>(which_key)}, levels, 1 + w * (large ? 3 : 1) / 2, 1 + h % 48);
+    GopMotion m({frames, static_cast<GopKey>(which_key), levels}, 1 + w * (large ? 3 : 1) / 2, 1 + h % 48);
     for (MotionField& f : m.fields)
       for (MotionCell& c : f) {
         c.mode = static_cast<MotionMode>(random() % 4);

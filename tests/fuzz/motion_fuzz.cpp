@@ -35,7 +35,7 @@ void check_coding(const GopMotion& m, int components) {
   GopMotion original = m;
   GopMotion again = m;
   for (MotionField& f : again.fields) f.assign(f.size(), {});
-  for (int level = m.levels - 1; level >= 0; --level) {
+  for (int level = m.places.levels - 1; level >= 0; --level) {
     const std::vector<std::uint8_t> bytes = encode_motion(original, level, components);
     decode_motion(bytes.data(), bytes.size(), level, components, again);
   }
@@ -60,7 +60,7 @@ void check_lifting(const GopMotion& m, int width, int height, int shift, std::ui
   // The key frame before is the same at all levels; it comes back as the finest has it.
   const auto frame = static_cast<std::ptrdiff_t>(s.width) * s.height;
   if (m.places.key == GopKey::kLast) std::fill_n(x.begin(), frame, 0);
-  const KeyStates before(static_cast<std::size_t>(m.levels), {x.begin(), x.begin() + frame});
+  const KeyStates before(static_cast<std::size_t>(m.places.levels) + 1, {x.begin(), x.begin() + frame});
   KeyStates left(before.size()), found(before.size());
   std::vector<std::int32_t> y = x;
   forward_motion(field(y), m, c, {&before, &left, nullptr}, pool, SimdLevel::kScalar);
@@ -88,7 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const GopKey key = which_key == 0                            ? GopKey::kFirst
                      : which_key == 1 && frames >= 1 << levels ? GopKey::kLast
                                                                : GopKey::kOpen;
-  GopMotion m({frames, key}, levels, width, height);
+  GopMotion m({frames, key, levels}, width, height);
   const std::uint8_t* at = data + kHead;
   const std::uint8_t* end = data + size;
   try {

@@ -163,7 +163,7 @@ TEST_P(MotionBackends, AnyMotionIsFollowedTheSameWay) {
   while (taken.pull_coefficients(gop)) {
     const auto motion = std::make_shared<GopMotion>(*gop.motion);
     motion->sections.clear();
-    for (int level = motion->levels - 1; level >= 0; --level) {
+    for (int level = motion->places.levels - 1; level >= 0; --level) {
       for (const int t : motion_frames(level, motion->places)) {
         const bool other = motion_references(t, level, motion->places).other >= 0;
         for (MotionCell& cell : motion->fields[static_cast<std::size_t>(t)]) {
@@ -277,7 +277,7 @@ TEST_P(MotionSearches, ChooseTheSame) {
   fill_moving(before, info, c.frames, c.extreme, 0);
   fill_moving(gop, info, c.frames, c.extreme, c.frames);
   MotionKey key;
-  if (c.key == GopKey::kOpen) key = transform.last_frame_of(before, GopKey::kLast);
+  if (c.key == GopKey::kOpen) key = transform.last_frame_of(before, {c.frames, GopKey::kLast, c.levels});
   ASSERT_EQ(key.empty(), c.key != GopKey::kOpen);
   std::vector<std::vector<std::int32_t>> memory;
   std::vector<Field<std::int32_t>> fields;
@@ -287,10 +287,11 @@ TEST_P(MotionSearches, ChooseTheSame) {
     memory.emplace_back(s.samples());
     fields.push_back({memory.back().data(), s, s.width, static_cast<std::ptrdiff_t>(s.width) * s.height});
   }
-  transform.load(gop, c.key, key, fields);
+  const MotionPlaces places(c.frames, c.key, c.levels);
+  transform.load(gop, places, key, fields);
   const float step = c.quality > 60 ? 2 : 12;
   // An open GOP may turn out to be a closed one.
-  const bool closes = !key.empty() && MotionPlaces(c.frames, c.key).ends_with_key(header.temporal_levels);
+  const bool closes = !key.empty() && places.ends_with_key();
   std::vector<std::shared_ptr<const GopMotion>> all{transform.search(step, false)};
   if (closes) all.push_back(transform.search(step, true));
 
@@ -304,7 +305,7 @@ TEST_P(MotionSearches, ChooseTheSame) {
   ASSERT_TRUE(searcher.has_room());
   for (std::size_t again = 0; again < (c.tight ? 2 : 1) * all.size(); ++again) {
     const auto& expected = all[again % all.size()];
-    const auto got = transform.search(gop, c.key, key, step, expected != all[0], searcher);
+    const auto got = transform.search(gop, places, key, step, expected != all[0], searcher);
     EXPECT_EQ(expected->places.key, got->places.key);
     EXPECT_EQ(expected->step, got->step);
     for (int t = 0; t < expected->places.count; ++t) {

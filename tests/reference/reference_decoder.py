@@ -22,7 +22,7 @@ import numpy as np
 from reference_conventions import MASK64, BitReader, ByteReader, FormatError, check, crc32c, xxh64
 from reference_dense import Known, PassDecoder
 from reference_predictive import decode_block, decode_block_ahead
-from reference_motion import (CELL, KEY_FIRST, KEY_LAST, KEY_OPEN, LOSSY_PLACES, HighFrame, Plane, inverse_motion,
+from reference_motion import (CELL, KEY_FIRST, KEY_LAST, KEY_OPEN, LOSSY_PLACES, HighFrame, Keys, Plane, inverse_motion,
                               places_of, read_level, to_integers, to_samples)
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -107,11 +107,16 @@ class Head:
     motion: bool  # GOPs may have motion
     ahead: bool  # codewords of the predictive profile are known ahead
     moved: bool  # they may have motion
+    levels_by_gop: bool  # GOPs with motion say how many temporal levels they have
 
     @property
     def bands(self) -> int:
-        """B, the temporal bands."""
+        """B, the temporal bands; of a GOP with motion those of of_gop()."""
         return self.temporal_levels + 1 if self.layout == T_PLUS_2D else 1
+
+    def of_gop(self, gop: Gop) -> Head:
+        """The same with the temporal levels of a GOP."""
+        return replace(self, temporal_levels=gop.levels)
 
     @property
     def sample_range(self) -> tuple[int, int]:
@@ -122,8 +127,8 @@ class Head:
         return ("i" if self.signed else "u") + ("1" if self.bits <= 8 else "2")
 
 
-MOTION, AHEAD, MOVED = 1, 2, 4  # required features
-FEATURE_NAMES = {MOTION: "motion", AHEAD: "ahead", MOVED: "moved"}
+MOTION, AHEAD, MOVED, LEVELS = 1, 2, 4, 8  # required features
+FEATURE_NAMES = {MOTION: "motion", AHEAD: "ahead", MOVED: "moved", LEVELS: "levels"}
 
 
 def read_features(reader: ByteReader) -> int:
@@ -143,7 +148,7 @@ def read_head(payload: bytes) -> Head:
     major, minor = reader.unpack("2B")
     check((major == 0 and minor >= 9) or major == 1, f"version {major}.{minor}")
     features = read_features(reader)
-    motion, ahead, moved = (bool(features & feature) for feature in (MOTION, AHEAD, MOVED))
+    motion, ahead, moved, levels_by_gop = (bool(features & feature) for feature in (MOTION, AHEAD, MOVED, LEVELS))
     profile, mode, lossless, layout = reader.unpack("4B")
     check(profile <= PREDICTIVE and mode <= STAGED and lossless <= 1 and layout <= 1, "unknown profile, mode or layout")
     wavelet_t, wavelet_s, lt, ls, log2_block, layers, centroid, colour = reader.unpack("8B")
@@ -186,10 +191,11 @@ def read_head(payload: bytes) -> Head:
     check(not ahead or profile == PREDICTIVE, "contexts known ahead in another profile")
     check(not moved or (profile == PREDICTIVE and not ahead), "moved frames in another profile")
     check(not motion or (layout == T_PLUS_2D and profile != PREDICTIVE), "motion")
+    check(not levels_by_gop or (motion and lt > 0), "levels by GOP without motion or levels")
     reader.last_crc()
     return Head(profile, mode, bool(lossless), layout, wavelet_t, wavelet_s, lt, ls, 1 << log2_block, layers, centroid,
                 bool(colour), dropped, temporal_dropped, gop_frames, width, height, frames, bits, bool(signed),
-                components, motion, ahead, moved)
+                components, motion, ahead, moved, levels_by_gop)
 
 
 @dataclass
@@ -207,6 +213,7 @@ class Gop:
     key: int = KEY_FIRST  # where its key frame stands
     begin: int = 0        # pts of the first frame
     end: int = 0          # pts + duration of the last one
+    levels: int = 0       # temporal ones
 
     @property
     def places(self) -> int:
@@ -225,7 +232,11 @@ def read_gop(payload: bytes, head: Head) -> Gop:
     check(not flags & 16 or flags & 8, "a last key without motion")
     check(not flags & 32 or flags & 16, "an open GOP whose key is not last")
     place = KEY_OPEN if flags & 32 else KEY_LAST if flags & 16 else KEY_FIRST
-    check(place != KEY_LAST or frames >= 1 << head.temporal_levels, "too few frames for a last key")
+    levels = head.temporal_levels
+    if flags & 8 and head.levels_by_gop:
+        levels = reader.number("B")
+        check(1 <= levels <= head.temporal_levels, "temporal levels of the GOP")
+    check(place != KEY_LAST or frames >= 1 << levels, "too few frames for a last key")
     check(not flags & 4 or not (head.lossless or head.layout == DYADIC or flags & 8), "frame gains out of place")
     check(not flags & 8 or head.temporal_levels > 0, "motion without temporal levels")
     pts, duration = reader.svarint(), reader.svarint()
@@ -246,7 +257,7 @@ def read_gop(payload: bytes, head: Head) -> Gop:
         gains[frame] = reader.number("B")
         check(frame < frames and gains[frame] > 0, "frame gain")
     motion_table = []
-    for level in range(head.temporal_levels, 0, -1) if flags & 8 else []:
+    for level in range(levels, 0, -1) if flags & 8 else []:
         size = reader.varint()
         motion_table.append((level, size, reader.number("I") if size else 0))
     planes = reader.number("B")
@@ -255,7 +266,7 @@ def read_gop(payload: bytes, head: Head) -> Gop:
     check(max(layer_tops) <= planes, "top of a layer")
     table = []
     for layer in range(head.layers):
-        for band in range(head.bands):
+        for band in range(levels + 1 if flags & 8 else head.bands):
             for distance in range(head.spatial_levels, -1, -1):
                 size = reader.varint()
                 table.append(((layer, band, distance), size, reader.number("I") if size else 0))
@@ -271,7 +282,8 @@ def read_gop(payload: bytes, head: Head) -> Gop:
             chunks[key] = reader.take(size)
             check(crc32c(chunks[key]) == crc, f"crc of chunk {key}")
     check(reader.position == len(payload), "size of the GOP")
-    return Gop(index, first_frame, frames, digest, step, gains, motion, planes, layer_tops, chunks, place, pts, end)
+    return Gop(index, first_frame, frames, digest, step, gains, motion, planes, layer_tops, chunks, place, pts, end,
+               levels)
 
 
 def check_index(index: Box, gops: list[tuple[Box, Gop]], layers: int) -> None:
@@ -962,8 +974,8 @@ def read_motion(gop: Gop, head: Head, temporal_reduce: int) -> list[list[HighFra
 
 
 def component_samples_with_motion(component: Component, gop: Gop, motion: list[list[HighFrame]], options: Options,
-                                  before: list[np.ndarray] | None) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The same for a GOP with motion, and the key frame that it leaves, by level. before: that of the GOP before."""
+                                  before: Keys | None) -> tuple[np.ndarray, Keys]:
+    """The same for a GOP with motion, and the key frame that it leaves. before: that of the GOP before."""
     head, info = component.head, component.info
     bands = component.subbands(gop.step)
     frames: dict[int, np.ndarray] = {}  # by place
@@ -979,7 +991,7 @@ def component_samples_with_motion(component: Component, gop: Gop, motion: list[l
     scale = info.chroma_x + options.reduce, info.chroma_y + options.reduce
     size = low(info.height, options.reduce), low(info.width, options.reduce)
     plane = Plane(info.index, scale, size, cells_of(head), head.bits, 0 if head.lossless else LOSSY_PLACES)
-    keys = inverse_motion(frames, motion, plane, gop.key, before)
+    keys = inverse_motion(frames, motion, plane, gop.levels, gop.key, before)
     if gop.key == KEY_OPEN:
         frames.pop(0, None)
     volume = np.stack([frames[t] for t in sorted(frames)]) if frames else np.zeros((0, *size), np.int32)
@@ -1013,9 +1025,14 @@ def read_components(gop: Gop, head: Head, options: Options) -> list[Component]:
 
 
 def decode_gop(gop: Gop, head: Head, options: Options,
-               keys: list[list[np.ndarray]] | None = None) -> tuple[list[np.ndarray], list[list[np.ndarray]] | None]:
-    """The components, each an array of frames, rows and columns; and of each its key frame by level, if an open GOP may
-    follow. keys: those of the GOP before."""
+               keys: list[Keys] | None = None) -> tuple[list[np.ndarray], list[Keys] | None]:
+    """The components, each an array of frames, rows and columns; and of each its key frame, if an open GOP may follow.
+    keys: those of the GOP before."""
+    more = 0  # halvings of the frame rate for which the GOP has no levels
+    if gop.motion is not None:
+        head = head.of_gop(gop)
+        more = max(0, options.temporal_reduce - gop.levels)
+        options = replace(options, temporal_reduce=options.temporal_reduce - more)
     components = read_components(gop, head, options)
     left = None
     if head.profile == PREDICTIVE:
@@ -1028,7 +1045,9 @@ def decode_gop(gop: Gop, head: Head, options: Options,
         both = [component_samples_with_motion(component, gop, motion, options, keys[c] if keys else None)
                 for c, component in enumerate(components)]
         samples = [volume for volume, _ in both]
-        if (gop.places - 1) % (1 << head.temporal_levels) == 0:
+        first = 0 if gop.key == KEY_FIRST else (1 << more) - 1
+        samples = [volume[first::1 << more] for volume in samples]
+        if (gop.places - 1) % (1 << gop.levels) == 0:
             left = [key for _, key in both]
     if head.ycocg:
         samples[:3] = inverse_ycocg(samples[0] + head.components[0].offset, samples[1], samples[2])
@@ -1038,7 +1057,7 @@ def decode_gop(gop: Gop, head: Head, options: Options,
         samples[c] = np.clip(samples[c], *head.sample_range).astype("<" + head.sample_type)
 
     all_layers = options.layers == 0 or options.layers >= head.layers
-    complete = all_layers and not (options.first_plane(gop) or options.reduce or options.temporal_reduce)
+    complete = all_layers and not (options.first_plane(gop) or options.reduce or options.temporal_reduce or more)
     if gop.hash is not None and complete:
         check(xxh64(b"".join(component.tobytes() for component in samples)) == gop.hash, "samples do not have the hash")
     return samples, left
@@ -1063,7 +1082,7 @@ def decode_gops(data: bytes, options: Options, use: Callable[[Head, list[np.ndar
     gops: list[tuple[Box, Gop]] = []
     index: Box | None = None
     next_frame = 0
-    keys: list[list[np.ndarray]] | None = None  # by component and level, of the GOP before
+    keys: list[Keys] | None = None  # by component, of the GOP before
     for box in read_boxes(data, known):
         if head is None:
             check(box.kind == b"Head", "Head is not first")

@@ -41,6 +41,7 @@ def change_gop(payload: bytes, head: reference.Head, change: Change) -> tuple[re
     flags = reader.varint()
     fields = payload[4:reader.position - 1] + bytes([flags & ~1])
     start = reader.position
+    reader.take(1 if flags & 8 and head.levels_by_gop else 0)
     for _ in range(2 * gop.frames if flags & 2 else 2):
         reader.varint()
     fields += payload[start:reader.position]
@@ -63,11 +64,11 @@ def change_gop(payload: bytes, head: reference.Head, change: Change) -> tuple[re
         fields += varint(len(part)) + (reference.crc32c(part).to_bytes(4, "little") if part else b"")
         body += part
 
-    for level in range(head.temporal_levels, 0, -1) if gop.motion is not None else []:
+    for level in range(gop.levels, 0, -1) if gop.motion is not None else []:
         add(gop.motion[level])
     fields += tops
     for layer in range(head.layers):
-        for band in range(head.bands):
+        for band in range(head.bands if gop.motion is None else gop.levels + 1):
             for distance in range(head.spatial_levels, -1, -1):
                 add(gop.chunks.get((layer, band, distance), b""))
     return gop, with_crc((len(fields) + 8).to_bytes(4, "little") + fields) + body
@@ -114,8 +115,9 @@ def change_stream(data: bytes, change: Change, dropped: int = 0, temporal_droppe
 def extract(data: bytes, dropped: int, temporal_dropped: int, layers: int) -> bytes:
     """The stream without its finest levels and with the last layers empty, see "Extracts" in FORMAT.md."""
     def change(head: reference.Head, gop: reference.Gop) -> None:
+        bands = head.bands - temporal_dropped if gop.motion is None else max(1, gop.levels + 1 - temporal_dropped)
         gop.chunks = {(layer, band, distance): chunk for (layer, band, distance), chunk in gop.chunks.items()
-                      if layer < layers and distance >= dropped and band < head.bands - temporal_dropped}
+                      if layer < layers and distance >= dropped and band < bands}
         if gop.motion is not None:
             gop.motion = {level: b"" if level <= temporal_dropped else section for level, section in gop.motion.items()}
 

@@ -449,12 +449,19 @@ def update(a: np.ndarray, s: np.ndarray, plane: Plane) -> np.ndarray:
     return np.clip((a + np.int32(128)) >> 8, -clip, clip)
 
 
-def inverse_motion(frames: dict[int, np.ndarray], levels: list[list[HighFrame]], plane: Plane, key: int = KEY_FIRST,
-                   before: list[np.ndarray] | None = None) -> list[np.ndarray]:
-    """Undo the transform along motion, in place. frames: by place; levels: high frames, the coarsest level first;
-    before: of an open GOP, what this returned for the GOP before: the last frame at every level."""
-    keys = []
+Keys = dict[int, np.ndarray]  # key(l) of a component, by level
+MOST_LEVELS = 8
+
+
+def inverse_motion(frames: dict[int, np.ndarray], levels: list[list[HighFrame]], plane: Plane, coarsest: int,
+                   key: int = KEY_FIRST, before: Keys | None = None) -> Keys:
+    """Undo the transform along motion, in place. frames: by place; levels: high frames, from level `coarsest` on down;
+    before: of an open GOP, what this returned for the GOP before."""
+    keys: Keys = {}
+    if frames:
+        keys = {level: frames[max(frames)].copy() for level in range(coarsest + 1, MOST_LEVELS + 1)}
     for number, highs in enumerate(levels):
+        level = coarsest - number
         fields = [Field(frame, plane) for frame in highs]
         low_frames = {frame.past for frame in highs} | {frame.other for frame in highs if frame.other is not None}
         for t in sorted(low_frames - ({0} if key != KEY_FIRST else set())):
@@ -464,9 +471,9 @@ def inverse_motion(frames: dict[int, np.ndarray], levels: list[list[HighFrame]],
                     spread(frames[frame.t], motion, plane, frame.past == t, a, s)
             frames[t] -= update(a, s, plane)
         if frames:
-            keys.append(frames[max(frames)].copy())
+            keys[level] = frames[max(frames)].copy()
         if key == KEY_OPEN:
-            frames[0] = before[number]
+            frames[0] = before[level]
         references = {}
         for frame, motion in zip(highs, fields):
             for t in (frame.past, frame.other):

@@ -93,7 +93,7 @@ def invent_motion(data: bytes, seed: int, wildness: float, damaged: bool = False
             return
         size = reference.cells_of(head)
         highs: list[motion.HighFrame] = []
-        for level in range(head.temporal_levels, 0, -1):
+        for level in range(gop.levels, 0, -1):
             done = False
             while not done:
                 try:
