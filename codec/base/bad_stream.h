@@ -1,4 +1,4 @@
-// The error of readers for a stream that violates FORMAT.md.
+// The error that readers throw for a stream that violates FORMAT.md.
 #pragma once
 
 #include <string>

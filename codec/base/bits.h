@@ -1,7 +1,7 @@
-// Bits in little-endian order: the first bit of a byte is its least significant one.
+// Bit strings (FORMAT.md "Conventions"): the first bit of a byte is its least significant one.
 //
-// Past the end a reader returns zeros and sets overrun(), which is checked once per chunk. BitWriter and
-// BitReader are for headers; the coder's inner loops have their own 64-bit forms (zerotree_kernels.cpp).
+// Past the end a reader returns zeros and sets overrun(), which is checked once per chunk. BitWriter and BitReader
+// serve headers; the coder's inner loops have their own 64-bit forms (zerotree_kernels.cpp).
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class BitReader {
     fill_ -= count;
     return value;
   }
-  /// Ones before the next zero; gives up (overrun) above `limit`.
+  /// Counts the ones before the next zero. More than `limit` of them set overrun().
   unsigned get_unary(unsigned limit) {
     unsigned n = 0;
     for (;;) {
@@ -85,7 +85,7 @@ class BitReader {
     return (high << k) | get(k);
   }
   bool overrun() const { return overrun_; }
-  /// Bytes begun so far.
+  /// Bytes of which at least one bit was read.
   std::size_t bytes() const { return at_ - static_cast<std::size_t>(fill_ / 8); }
   /// Whether the rest of the current byte is zero (padding).
   bool padding_is_zero() const { return (acc_ & ((std::uint64_t{1} << (fill_ % 8)) - 1)) == 0; }

@@ -1,8 +1,8 @@
-// Numbers in bytes as the boxes of a stream hold them (FORMAT.md "Conventions"): little-endian, or a varint of 7 bits a
-// byte.
+// Numbers in the boxes of a stream (FORMAT.md "Conventions"): little-endian, or a varint of 7 bits a byte.
 //
-// ByteWriter and ByteReader have the same calls. One visit(io, header) lists a header's fields for both directions, so
-// they cannot drift apart. A reader that runs out of bytes throws an Error that says where.
+// ByteWriter and ByteReader have the same calls. One visit(io, header) lists the fields of a header for both
+// directions, so that writer and reader cannot differ. A reader that runs out of bytes throws an Error that names the
+// place.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@
 
 namespace trivelet {
 
-/// sizeof(T) bytes at `p`, and back.
+/// Reads a number of sizeof(T) bytes at `p`; store_little_endian() writes one.
 template <class T>
 T load_little_endian(const std::uint8_t* p) {
   std::uint64_t v = 0;
@@ -37,7 +37,8 @@ void put_varint(std::vector<Byte>& out, std::uint64_t v) {
   for (; v >= 128; v >>= 7) out.push_back(static_cast<Byte>(v | 128));
   out.push_back(static_cast<Byte>(v));
 }
-/// The varint whose bytes next() returns one by one. Nothing if it does not fit 64 bits or is longer than necessary.
+/// Reads a varint, whose bytes next() returns one by one. Returns nothing if the number does not fit 64 bits or takes
+/// more bytes than necessary.
 template <class Next>
 std::optional<std::uint64_t> take_varint(const Next& next) {
   std::uint64_t v = 0;
@@ -49,13 +50,13 @@ std::optional<std::uint64_t> take_varint(const Next& next) {
   }
 }
 
-/// Appends the CRC-32C of `bytes`, with which headers end.
+/// Appends the CRC-32C of `bytes`. Headers end with it.
 inline void append_crc(std::vector<std::uint8_t>& bytes) {
   const std::uint32_t crc = crc32c(bytes.data(), bytes.size());
   bytes.resize(bytes.size() + sizeof crc);
   store_little_endian(crc, bytes.data() + bytes.size() - sizeof crc);
 }
-/// Whether the last four bytes are the CRC-32C of those before.
+/// Whether the last four bytes are the CRC-32C of the bytes before them.
 inline bool crc_matches(const std::uint8_t* bytes, std::size_t size) {
   return size >= 4 && has_crc32c(bytes, size - 4, load_little_endian<std::uint32_t>(bytes + size - 4));
 }
@@ -73,7 +74,7 @@ class ByteWriter {
   void real(double v) { fixed(std::bit_cast<std::uint64_t>(v)); }
   void varint(std::uint64_t v) { put_varint(bytes, v); }
   void signed_varint(std::int64_t v) { varint(static_cast<std::uint64_t>(v) << 1 ^ (v < 0 ? ~std::uint64_t{0} : 0)); }
-  /// The length and at most `most` bytes of the text.
+  /// Writes the length and the bytes of a text; bytes behind the first `most` are dropped.
   void text(const std::string& s, std::size_t most) {
     const std::size_t n = s.size() < most ? s.size() : most;
     varint(n);

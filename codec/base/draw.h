@@ -1,5 +1,6 @@
 // Systematic sampling with unequal probabilities: draws at equal distances of the cumulated probabilities. The draw is
-// the same on every machine and spreads evenly over items that are alike.
+// the same on every machine, and it spreads evenly over items that are alike. The error measurement uses it to decode a
+// few units of a GOP instead of all.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,8 @@ struct Drawn {
   double weight = 0;  ///< the number of items that it represents
 };
 
-/// A share `by_value` of the probability is proportional to values, the rest to sizes; without values, all of it. An
-/// item that is drawn several times is returned once.
+/// A share `by_value` of the probability is proportional to the values and the rest to the sizes. If no value is
+/// positive, all of the probability is proportional to the sizes. An item that is drawn several times is returned once.
 inline std::vector<Drawn> draw(const std::vector<double>& values, const std::vector<double>& sizes, double by_value,
                                int draws) {
   double all_values = 0;

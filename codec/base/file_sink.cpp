@@ -1,16 +1,17 @@
-// FileSink: complete or absent. Data goes to PATH.part, which commit() renames to PATH.
+// FileSink writes a file that is complete or absent. Data goes to PATH.part, and commit() renames it to PATH.
 //
-// The temporary is made anew (O_EXCL) and locked (flock) while it is written, so a second process that wants the same
-// name is told so instead of mixing its bytes in. What a crash left is not locked and is removed, if it is a file of
-// ours with no other name: a link or a pipe put there would send the bytes elsewhere, and another user could change a
-// file of his own until it has its name. After the lock the name is looked up again: another process may have renamed
-// or removed the file between our open and our lock. Without permission to overwrite, the rename itself refuses an
-// existing name, so a file that appeared meanwhile survives.
+// The temporary file is created exclusively (O_EXCL) and stays locked (flock) while it is written, so that a second
+// process that wants the same name gets an error. A file that a crashed process left is not locked. It is removed if it
+// is a regular file of the same user with no other name. (A link or a pipe would send the bytes elsewhere. A file of
+// another user could be changed by that user until the rename.) After the lock the name is looked up again, because
+// another process may have renamed or removed the file between the open and the lock. Without permission to overwrite,
+// the rename itself refuses an existing name, so that a file that appeared meanwhile survives.
 //
-// Data reaches the disk before the name does (fsync of the file, the rename, fsync of the folder), so that after a
-// crash of the system there is the old file or the new one. A file that is replaced hands its permissions down.
+// Data reaches the disk before the name does: fsync of the file, the rename, fsync of the folder. After a crash of the
+// system either the old file or the new one exists. The new file gets the permissions of the file that it replaces.
 //
-// Names of temporaries are kept in a list of nodes that are never freed, which a signal handler may walk at any time.
+// The names of temporaries stand in a list of nodes that are never freed, so that a signal handler may walk it at any
+// time.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -37,7 +38,7 @@ namespace {
 
 struct Temporary {
   std::atomic<bool> active{false};
-  std::atomic<bool> of_another{false};  ///< of a process that writes it: removed once that has ended
+  std::atomic<bool> of_another{false};  ///< another process writes it; it is removed once that process has ended
   char path[PATH_MAX] = {};
   Temporary* next = nullptr;
 };
@@ -66,7 +67,7 @@ void forget(Temporary* node) {
   node->path[0] = '\0';
 }
 
-/// The file a symbolic link leads to, so that the rename replaces the file and not the link.
+/// The file that a symbolic link leads to. The rename then replaces the file, not the link.
 std::string resolve(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
   return real ? real.get() : path;
@@ -74,13 +75,13 @@ std::string resolve(const std::string& path) {
 
 constexpr const char* kPart = ".part";
 
-/// Opens what stands at a temporary's name; calls nothing but the system, for signal handlers.
+/// Opens the file that has a temporary's name. It uses system calls only, so that signal handlers may call it.
 int open_existing(const char* path) {
-  // Not to wait for the reader of a pipe; files do not know the difference.
+  // O_NONBLOCK: opening a pipe must not wait for its reader. Regular files ignore it.
   return ::open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 }
 
-/// Whether `path` still is the name of `file`.
+/// Whether `path` is still a name of `file`.
 bool is_named(int file, const char* path) {
   struct stat opened = {};
   struct stat named = {};
@@ -88,10 +89,10 @@ bool is_named(int file, const char* path) {
          opened.st_dev == named.st_dev;
 }
 
-/// A file system without locks is used without.
+/// On a file system without locks the answer is no.
 bool is_locked_by_another(int file) { return ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; }
 
-/// Removes the temporary of a process that has ended: nobody holds its lock.
+/// Removes the temporary of a process that has ended, which is one that is not locked.
 void remove_if_abandoned(const char* path) noexcept {
   const int file = open_existing(path);
   if (file < 0) return;
@@ -113,10 +114,10 @@ struct FileSink::State {
   bool done = false;
   int file = -1;
   Temporary* node = nullptr;
-  std::uint64_t start = 0;     // file offset of our position 0
-  std::uint64_t position = 0;  // with the buffer
+  std::uint64_t start = 0;     // the file offset of position 0 of this sink
+  std::uint64_t position = 0;  // the bytes in the buffer included
   std::vector<char> buffer;
-  struct stat suspended = {};  // what the file was when its descriptor was handed back
+  struct stat suspended = {};  // the file's status when its descriptor was closed by suspend()
 
   [[noreturn]] void give_up(int reason) const {
     fail(ErrorKind::kIo, "cannot write " + name + ": " + std::strerror(reason));
@@ -127,7 +128,7 @@ struct FileSink::State {
   }
   [[noreturn]] void is_being_written() const { fail(ErrorKind::kIo, "another process is writing " + temporary); }
 
-  /// What a process that did not end well left at the temporary's name.
+  /// Removes what a process that crashed left at the temporary's name.
   void remove_left() {
     const int left = open_existing(temporary.c_str());
     if (left < 0 && errno == ENOENT) return;
@@ -165,7 +166,8 @@ struct FileSink::State {
     }
     node->active.store(true);
     if (replaced != nullptr) {
-      // Another owner's file can be replaced but not made theirs by everybody; the permissions count.
+      // A file of another owner can be replaced, but only root can give the new file to that owner. The permissions are
+      // what matters.
       if (::fchown(file, replaced->st_uid, replaced->st_gid) != 0 && errno != EPERM) give_up(errno);
       if (::fchmod(file, replaced->st_mode & 0777) != 0 && errno != EPERM) give_up(errno);
     }
@@ -183,7 +185,7 @@ struct FileSink::State {
   }
 
   void flush() {
-    // Emptied first: what failed once is not tried again.
+    // The buffer is emptied first, so that a write that failed is not tried again.
     std::vector<char> full;
     full.swap(buffer);
     write_out(full.data(), full.size());
@@ -191,7 +193,7 @@ struct FileSink::State {
     buffer.swap(full);
   }
 
-  // The lock was given up with the descriptor: the file must be what it was.
+  // Closing the descriptor gave up the lock, so the file must prove to be unchanged.
   void resume() {
     file = open_existing(temporary.c_str());
     if (file < 0) give_up(errno);
@@ -201,7 +203,7 @@ struct FileSink::State {
             ErrorKind::kIo, "another process has changed " + temporary);
   }
 
-  // Some file systems, and files that are none, cannot be told to.
+  // Some file systems and special files do not support fsync.
   static bool synced(int descriptor) {
     return ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP || errno == ENOSYS || errno == EROFS;
   }
@@ -213,7 +215,7 @@ struct FileSink::State {
 
   void sync_folder(const std::string& folder) const {
     const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0) return;  // a folder one may write to but not read
+    if (descriptor < 0) return;  // the folder may be written to but not read
     const bool done_so = synced(descriptor);
     const int reason = errno;
     ::close(descriptor);
@@ -306,7 +308,8 @@ void FileSink::suspend() {
 
 namespace {
 
-/// 0, or else errno is set. Without `overwrite` an existing file stays, unless neither system nor file system can tell.
+/// Returns 0, or sets errno. Without `overwrite` an existing file stays, unless neither the system nor the file system
+/// supports such a rename.
 int give_name(const char* temporary, const char* path, bool overwrite) {
 #if defined(RENAME_NOREPLACE)
   const int failed = ::renameat2(AT_FDCWD, temporary, AT_FDCWD, path, overwrite ? 0 : RENAME_NOREPLACE);
@@ -330,8 +333,8 @@ void FileSink::commit() {
   if (s.is_stdout) return;
   if (!s.temporary.empty()) {
     if (!State::synced(s.file)) s.give_up(errno);
-    const std::string folder = s.folder();  // nothing may fail for want of memory once the file has its name
-    // Renamed before it is closed: closing gives up the lock.
+    const std::string folder = s.folder();  // nothing may fail for lack of memory once the file has its name
+    // The rename comes before the close, because closing gives up the lock.
     const int failed = give_name(s.temporary.c_str(), s.path.c_str(), s.overwrite);
     if (failed != 0 && errno == EEXIST)
       fail(ErrorKind::kBadArgument, s.name + " appeared while it was being written and is not to be overwritten");

@@ -1,5 +1,5 @@
-// Arithmetic of frame times. A file may contain any time, so sums saturate. Durations come from the times; a frame
-// count and a rate give them only if the rate is constant.
+// Arithmetic of frame times. A file may contain any time, so sums saturate. Durations come from the times. A frame
+// count and a rate give a duration only if the rate is constant.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,8 @@ inline std::int64_t add_times(std::int64_t a, std::int64_t b) {
 }
 
 /// Seconds from the beginning of `first` to the end of `last`, which span `frames` frames. If the times agree with the
-/// frame rate to half a frame, or are unknown, the result is exactly that of the rate; 0 without a rate.
+/// frame rate to half a frame, or are unknown, the result is exactly `frames` divided by the rate. Without a rate it is
+/// 0.
 inline double seconds_lasting(const VideoInfo& video, FrameTime first, FrameTime last, double frames) {
   if (video.frame_rate.num <= 0 || video.frame_rate.den <= 0) return 0;
   const double by_rate = frames / video.frame_rate.value();

@@ -1,3 +1,4 @@
+// The hash and the check run over rows, so that both take views with any strides.
 #include "codec/base/gop_hash.h"
 
 #include <string>
@@ -25,7 +26,8 @@ void check(const VolumeView& v, int component, int low, int high) {
   for (int f = 0; f < v.shape.frames; ++f)
     for (int y = 0; y < v.shape.height; ++y) {
       const T* row = reinterpret_cast<const T*>(v.row(f, y));
-      // Bits above those of `high`, of a negative number all turned over: one pass without a branch.
+      // The bits of a sample that lie above those of `high` (all bits of a negative sample are inverted): one pass
+      // without a branch.
       T used = 0;
       for (int x = 0; x < v.shape.width; ++x)
         used = static_cast<T>(used | (row[x] ^ (std::is_signed_v<T> ? row[x] >> (8 * sizeof(T) - 1) : 0)));

@@ -1,3 +1,4 @@
+// CRC-32C by the processor's instruction or by tables, and XXH64 in four lanes of 64 bits.
 #include "codec/base/hash.h"
 
 #include <array>
@@ -13,7 +14,7 @@ namespace trivelet {
 
 namespace {
 
-// Slicing-by-eight tables of the reflected polynomial 0x82F63B78.
+// Slicing-by-eight tables of the reflected polynomial 0x82F63B78: table k advances a byte past k further bytes.
 constexpr auto kTables = [] {
   std::array<std::array<std::uint32_t, 256>, 8> t{};
   for (std::uint32_t i = 0; i < 256; ++i) {
@@ -89,7 +90,7 @@ void XxHash64::update(const void* data, std::size_t size) {
     for (int i = 0; i < 4; ++i) lane_[i] = mix(lane_[i], load<std::uint64_t>(buffer_ + 8 * i));
     buffered_ = 0;
   }
-  // In registers: lanes in memory would go through it for every step.
+  // Local variables stay in registers; lane_ would go through memory at every step.
   std::uint64_t a = lane_[0], b = lane_[1], c = lane_[2], d = lane_[3];
   for (; size >= 32; p += 32, size -= 32) {
     a = mix(a, load<std::uint64_t>(p));

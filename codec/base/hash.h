@@ -8,10 +8,10 @@
 
 namespace trivelet {
 
-/// CRC-32C of `size` bytes, continuing from `crc` (0 to begin). Uses the processor's instruction when there is one.
+/// The CRC-32C of `size` bytes, continued from `crc` (0 to begin). It uses the processor's instruction if there is one.
 std::uint32_t crc32c(const void* data, std::size_t size, std::uint32_t crc = 0);
 
-/// The same without that instruction.
+/// The same value without the processor's instruction.
 std::uint32_t crc32c_portable(const void* data, std::size_t size, std::uint32_t crc = 0);
 
 /// Whether bytes of a stream match the CRC-32C stored there.
@@ -19,7 +19,7 @@ inline bool has_crc32c(const void* data, std::size_t size, std::uint32_t crc) {
   return checks_are_believed || crc32c(data, size) == crc;
 }
 
-/// XXH64 with seed 0, as specified by the xxHash project, fed piece by piece.
+/// XXH64 with seed 0, as specified by the xxHash project. The data may come in pieces.
 class XxHash64 {
  public:
   void update(const void* data, std::size_t size);

@@ -1,8 +1,9 @@
 // TRIVELET_HOST_DEVICE marks arithmetic that runs on the host and, compiled by nvcc, on a device. Such functions are
-// `static inline` on purpose: headers are compiled for several instruction sets, and the linker must not merge a copy
-// that a lesser machine cannot run.
-// TRIVELET_ALWAYS_INLINE marks the innermost of them, which must be inlined.
-// TRIVELET_NOINLINE marks device functions of which there shall be one copy.
+// `static inline` on purpose: headers are compiled for several instruction sets, and the linker must not merge copies,
+// because the copy that it keeps may not run on an older machine.
+//
+// TRIVELET_ALWAYS_INLINE marks the innermost functions, which must be inlined. TRIVELET_NOINLINE marks device functions
+// that are compiled once and called.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -1,6 +1,6 @@
-// A sum of doubles that is the same on every backend. Each term is added to one of 32 partial sums; the order is fixed
-// within a partial sum only. The partial sums are added as a tree. A warp of a GPU keeps one partial sum per lane, a
-// CPU a vector of them.
+// A sum of doubles that is the same on every backend. Each term is added to one of 32 partial sums, and the order of
+// additions is fixed within a partial sum only. The partial sums are added as a tree. A warp of a GPU keeps one partial
+// sum per lane, a CPU keeps a vector of them.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ class LaneSums {
  public:
   static constexpr std::size_t kLanes = 32;
 
-  /// `column`: the column of a coefficient in its patch. The two columns of a 2x2 group share a lane.
+  /// `column`: the column of a coefficient in its patch. The two columns of a 2x2 group share a partial sum.
   void add(int column, double term) { of_[static_cast<std::size_t>(column >> 1) % kLanes] += term; }
 
-  /// For loops that add many terms at once: kLanes partial sums.
+  /// The kLanes partial sums, for loops that add many terms at once.
   double* lanes() { return of_; }
 
-  /// The sum of everything added since the last call.
+  /// Returns the sum of all terms since the last call, and starts a new sum.
   double take() {
     for (std::size_t d = kLanes / 2; d > 0; d /= 2)
       for (std::size_t i = 0; i < d; ++i) of_[i] += of_[i + d];

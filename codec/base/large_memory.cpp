@@ -1,3 +1,4 @@
+// Memory for volumes and coefficients, aligned to cache lines, or to huge pages if it is two of them or more.
 #include "trivelet/large_memory.h"
 
 #include <cstdint>
@@ -14,17 +15,17 @@ namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kLine = 64;
 
-// Memory of one huge page or less would mostly lie beside it.
+// A block shorter than two huge pages might contain none of them whole.
 bool is_huge(std::size_t bytes) { return bytes >= 2 * kHugePage; }
 std::align_val_t alignment(std::size_t bytes) { return std::align_val_t{is_huge(bytes) ? kHugePage : kLine}; }
 
-// Of memory that nobody has touched yet.
+// `memory` must be untouched: the kernel chooses the size of a page when the page is first touched.
 void prefer_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   const std::uintptr_t begin = (address + kHugePage - 1) / kHugePage * kHugePage;
   const std::uintptr_t end = (address + bytes) / kHugePage * kHugePage;
-  // Where the kernel has none it says no, and that is all.
+  // A kernel without huge pages refuses, which does no harm.
   if (begin < end) (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 #endif
 }

@@ -1,6 +1,6 @@
-// A failure that lasts. What failed in the middle of its work, for want of memory or because the system refused to
-// read, no longer knows where it stands: what it would say next would be wrong, for instance that a good stream is
-// damaged.
+// A failure that lasts. A call that failed in the middle of its work (no memory, a read that the system refused) leaves
+// its object in an unknown state. A later call could be wrong, for instance report a good stream as damaged, so it
+// throws the first error again.
 #pragma once
 
 #include <exception>
@@ -11,8 +11,8 @@ namespace trivelet {
 
 class LastingFailure {
  public:
-  /// Runs call(). If an earlier call failed for a reason other than the stream or the caller, it throws that error
-  /// again.
+  /// Runs call(). If an earlier call failed for a reason other than the stream or the arguments, throws that earlier
+  /// error instead.
   template <class Call>
   auto over(const Call& call) {
     if (failed_) std::rethrow_exception(failed_);

@@ -1,4 +1,4 @@
-// Checks the limits of include/trivelet/limits.h; all errors have the same wording.
+// Checks values against the limits of include/trivelet/limits.h. All errors have the same wording.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace trivelet {
 
-/// `what`: the beginning of the message, with the value in it. `member`: the limit's name in Limits.
+/// `what`: the beginning of the message, with the value in it. `member`: the name of the limit in Limits.
 inline void check_limit(std::uint64_t value, std::uint64_t limit, const char* member, const std::string& what) {
   if (value > limit)
     fail(ErrorKind::kUnsupported,
@@ -24,7 +24,8 @@ inline void check_memory(const Limits& limits, std::uint64_t bytes, const std::s
                                       " MiB, raise it" + otherwise);
 }
 
-/// Samples that `bytes` may stand for; `cheapness`: how many of them cost as much as one of a still picture.
+/// Checks the number of samples that `bytes` bytes of a stream may stand for. `cheapness`: how many of these samples
+/// cost as much as one sample of a still picture.
 inline void check_work(const Limits& limits, std::uint64_t samples, std::uint64_t bytes, std::uint64_t cheapness = 1) {
   constexpr std::uint64_t kFree = std::uint64_t{1} << 24;
   const std::uint64_t beyond = samples / cheapness > kFree ? samples / cheapness - kFree : 0;

@@ -1,5 +1,5 @@
-// Parts of C++20 that the standard library of Emscripten 3.1.6 (libc++ 13) lacks. No file includes this header: that
-// compiler gets it with `-include`, see tests/program/wasm_test.sh.
+// Parts of C++20 that the standard library of Emscripten 3.1.6 (libc++ 13) lacks. No file includes this header; that
+// compiler gets it with `-include` (see tests/program/wasm_test.sh).
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Detects the instruction sets of the processor. A set counts only if the operating system saves its registers.
 #include "codec/base/simd.h"
 
 #include "trivelet/error.h"

@@ -1,11 +1,12 @@
 // The instruction sets that loops are compiled for, and the choice among them (trivelet/parameters.h names them).
 //
 // A family of such loops ("kernels") is one source file, X_kernels.cpp. CMake compiles it once for each instruction
-// set, with TRIVELET_ISA as its name (codec/CMakeLists.txt, kernels()). The file defines a table of functions in the
-// namespace of that name; X_kernels.h declares the tables of all three namespaces, and pick() chooses one at run time.
+// set, with TRIVELET_ISA as the name of the set (codec/CMakeLists.txt, kernels()). The file defines a table of
+// functions in the namespace of that name. X_kernels.h declares the tables of all three namespaces, and pick() chooses
+// one at run time.
 //
-// Everything else in such a file has internal linkage, and no template or inline function of others is instantiated
-// there: the linker keeps one copy of those, which may be the one that a lesser machine cannot run.
+// Everything else in such a file has internal linkage. The file instantiates no template and no inline function that
+// other files use, because the linker keeps one copy of each, which may need an instruction set that the machine lacks.
 #pragma once
 
 #include "trivelet/parameters.h"
@@ -16,13 +17,13 @@
 
 namespace trivelet {
 
-/// `wanted` when the machine has it (kBest = detected). Throws Unsupported otherwise.
+/// Returns `wanted` if the machine supports it (kBest: the best set that it supports). Throws Unsupported otherwise.
 SimdLevel resolve_simd(SimdLevel wanted);
 
-// TRIVELET_TABLES(name): the tables of that name, for pick().
+// TRIVELET_TABLES(name): the tables of that name in all namespaces, as arguments of pick().
 #if defined(TRIVELET_HAVE_X86_KERNELS)
 #define TRIVELET_TABLES(name) scalar::name, avx2::name, avx512::name
-/// The table for `wanted`. Throws Unsupported when the machine does not have that instruction set.
+/// The table for `wanted`. Throws Unsupported if the machine lacks that instruction set.
 template <class Table>
 const Table& pick(SimdLevel wanted, const Table& scalar, const Table& avx2, const Table& avx512) {
   switch (resolve_simd(wanted)) {

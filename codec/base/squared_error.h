@@ -1,4 +1,4 @@
-// The squared error of samples, with which encoders measure their output.
+// The squared error of decoded samples, from which encoders compute the quality that they report.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace trivelet {
 /// The squared error of `n` samples of a row; `like` gives their type.
 std::uint64_t squared_row_error(const VolumeView& like, const std::byte* a, const std::byte* b, int n);
 
-/// The sum over all samples of a component; both views of one shape and sample type.
+/// The sum over all samples of a component. Both views have the same shape and sample type.
 double squared_error(const VolumeView& a, const VolumeView& b);
 
 }  // namespace trivelet

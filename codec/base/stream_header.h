@@ -1,5 +1,5 @@
-// The headers of a stream and of a GOP (FORMAT.md "Stream header", "GOP packet") as structs that every stage uses, and
-// the limits that a decoder imposes. format/container.h reads and writes them.
+// The headers of a stream and of a GOP (FORMAT.md "Head", "Gop") as structs that every stage uses, and the limits of
+// the format. format/container.h reads and writes them.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace trivelet {
 
-/// Limits a decoder imposes (FORMAT.md "Limits").
+/// Limits of the format (FORMAT.md "Limits").
 inline constexpr int kMaxDimension = 65536;
 inline constexpr int kMaxGopFrames = 128;
 inline constexpr int kMaxLayers = 16;
@@ -26,7 +26,7 @@ struct ComponentHeader {
   std::int32_t offset = 0;  ///< subtracted from samples before the transform
   float weight = 1;         ///< factor of the quantiser step
   std::uint8_t spatial_levels = 0;
-  /// [k], 64 = 1: subbands of resolution k are quantised by a step 64 / scale as large. Lossless: 64.
+  /// [k]: subbands of resolution k have a quantiser step 64 / scale times as large; 64 = 1. Lossless streams have 64.
   std::vector<std::uint8_t> scale;
 
   double scale_of(int k) const {
@@ -50,28 +50,28 @@ struct StreamHeader {
   std::uint8_t spatial_levels = 0;
   std::uint8_t log2_block = 7;
   std::uint8_t layers = 1;
-  std::uint8_t centroid = 102;        ///< of 256: place of the reconstruction point in its interval
+  std::uint8_t centroid = 102;        ///< position of the reconstruction point in its interval, in 1/256
   std::uint8_t colour_transform = 0;  ///< 0 none, 1 YCoCg-R of planes G, B, R
-  std::uint8_t dropped_spatial = 0;   ///< finest spatial levels that were left out of the stream (trivelet extract)
-  std::uint8_t dropped_temporal = 0;  ///< finest temporal levels that were left out; t+2D only
+  std::uint8_t dropped_spatial = 0;   ///< finest spatial levels that the stream lacks (trivelet extract)
+  std::uint8_t dropped_temporal = 0;  ///< finest temporal levels that the stream lacks; t+2D only
   std::uint16_t gop_frames = 1;
   VideoInfo video;  ///< frames = 0 when unknown
   std::vector<ComponentHeader> components;
   std::string writer;
   std::string settings;
-  std::vector<std::uint8_t> room;  ///< fields of later versions; kept
+  std::vector<std::uint8_t> room;  ///< reserved bytes that hold fields of later versions; kept
   bool motion = false;             ///< GOPs may have motion; t+2D
-  bool levels_by_gop = false;  ///< GOPs with motion tell how many temporal levels they have, temporal_levels at most
-  bool known_ahead = false;    ///< predictive profile: contexts do not look at the row itself
-  bool moved = false;          ///< predictive profile: codewords' headers tell which frames are inter frames
-  bool key_last = false;       ///< of of_gop(): frames have a place before them that is not theirs
+  bool levels_by_gop = false;  ///< GOPs with motion tell how many temporal levels they have, at most temporal_levels
+  bool known_ahead = false;    ///< predictive profile, static contexts: no context depends on the row of its sample
+  bool moved = false;     ///< predictive profile, inter frames: the header of a codeword tells which frames they are
+  bool key_last = false;  ///< set by of_gop(): place 0 holds no frame of this GOP
 
   int block_size() const { return 1 << log2_block; }
-  /// The shape of a component in a GOP of `frames` frames, including the place of key_last.
+  /// The shape of a component in a GOP of `frames` frames. With key_last it includes place 0.
   Shape component_shape(int c, int frames) const {
     return {frames + (key_last ? 1 : 0), video.component_height(c), video.component_width(c)};
   }
-  /// The samples of all components.
+  /// The number of samples of all components.
   std::uint64_t samples(int frames) const {
     std::uint64_t sum = 0;
     for (int c = 0; c < video.format.components(); ++c) sum += component_shape(c, frames).samples();
@@ -81,7 +81,7 @@ struct StreamHeader {
     return {layout,   temporal_levels, components[static_cast<std::size_t>(c)].spatial_levels,
             temporal, spatial,         key_last};
   }
-  /// The header as it describes a GOP: with motion, the temporal transform differs from that of the stream.
+  /// The header for the coding of one GOP: with motion, its temporal transform differs from that of the stream.
   /// `motion_levels`: temporal levels of a GOP with motion; 0: it has none.
   StreamHeader of_gop(int motion_levels, GopKey key) const {
     StreamHeader h = *this;
@@ -99,7 +99,7 @@ struct StreamHeader {
     return (gop_frames + (1 << n) - 1) >> n;
   }
   int temporal_bands() const { return layout == Layout::kDyadic ? 1 : temporal_levels + 1; }
-  /// How often all components can be halved, from the full size.
+  /// How often every component can be halved, counted from the full size.
   int max_reduce() const {
     int n = spatial_levels;
     for (const auto& c : components) n = std::min<int>(n, c.spatial_levels);
@@ -107,13 +107,13 @@ struct StreamHeader {
   }
 };
 
-/// The end of an error message for a request of a part of a stream.
+/// The end of an error message for a request of less than the whole stream.
 inline const char* no_smaller(Profile profile) {
   return profile == Profile::kPredictive ? "; it is of the predictive profile, which has no parts, as wavelets have"
                                          : "";
 }
 
-/// The range of samples.
+/// The lowest and the highest value of a sample.
 inline std::int32_t lowest_sample(const PixelFormat& f) { return f.is_signed ? -(1 << (f.bits - 1)) : 0; }
 inline std::int32_t highest_sample(const PixelFormat& f) {
   return f.is_signed ? (1 << (f.bits - 1)) - 1 : (1 << f.bits) - 1;
@@ -134,19 +134,19 @@ struct GopHeader {
   bool has_hash = false;
   std::uint64_t hash = 0;
   std::uint8_t planes = 0;              ///< the largest top of any segment
-  std::vector<std::uint8_t> layer_top;  ///< planes of layer l are all below layer_top[l]
+  std::vector<std::uint8_t> layer_top;  ///< all planes of layer l are below layer_top[l]
   std::vector<FrameTime> times;
-  /// Empty, or per frame of the GOP's field: the coefficients of that frame after the temporal transform were
-  /// multiplied by this / 64 before the spatial one.
+  /// Empty, or a gain for each frame of the GOP. The coefficients of that frame were multiplied by gain / 64 after the
+  /// temporal transform and before the spatial one.
   std::vector<std::uint8_t> frame_gains;
-  /// Empty, or the sections of motion, from the coarsest temporal level on; they stand before the chunks.
+  /// Empty, or the sections of motion, from the coarsest temporal level on. They stand before the chunks.
   std::vector<ChunkEntry> motion;
   GopKey key = GopKey::kFirst;  ///< with motion
   /// Temporal levels of a GOP with motion, each of which has a section; 0: it has none.
   int motion_levels() const { return static_cast<int>(motion.size()); }
   std::vector<ChunkEntry> chunks;  ///< [(layer * bands + band) * distances + i], i = 0 for the coarsest
   std::uint64_t body_bytes = 0;    ///< sum of the sizes of sections and chunks
-  std::vector<std::uint8_t> room;  ///< fields of later versions; kept
+  std::vector<std::uint8_t> room;  ///< reserved bytes that hold fields of later versions; kept
 
   int temporal_bands(const StreamHeader& stream) const {
     return motion.empty() ? stream.temporal_bands() : motion_levels() + 1;
@@ -157,7 +157,7 @@ struct GopHeader {
   }
 };
 
-/// Decoding less than everything: how often pictures and the frame rate are halved.
+/// How often the pictures and the frame rate are halved in decoding.
 struct Reduction {
   int spatial = 0;
   int temporal = 0;

@@ -1,4 +1,4 @@
-// Sources and sinks of bytes but FileSink, which is more than a few calls (file_sink.cpp).
+// Sources and sinks of bytes, except FileSink (file_sink.cpp).
 #include "trivelet/streams.h"
 
 #include <fcntl.h>

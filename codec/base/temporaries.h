@@ -6,7 +6,7 @@
 namespace trivelet {
 
 /// Makes remove_temporaries() also remove the temporary file of `path` that another process wrote with a FileSink and
-/// left behind. Nothing is removed while that process lives.
+/// left behind. The file is not removed while that process runs.
 void remove_with_temporaries(const std::string& path);
 
 }  // namespace trivelet

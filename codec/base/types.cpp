@@ -1,3 +1,4 @@
+// Pixel formats by FFmpeg's names, and the memory of GOPs: frames that a GOP owns, or frames borrowed from a caller.
 #include "trivelet/types.h"
 
 #include <array>

@@ -1,5 +1,5 @@
-// Reading and writing files that have O_NONBLOCK set. Standard input and output share that flag with other programs, so
-// it must not be cleared.
+// Waiting on files that have O_NONBLOCK set. Standard input and output share that flag with other programs, so it must
+// not be cleared.
 #pragma once
 
 #include <poll.h>
@@ -8,8 +8,8 @@
 
 namespace trivelet {
 
-/// Call it with errno as read() or write() left it. If errno means "try later", waits until `file` is ready for
-/// `events` (POLLIN, POLLOUT) and returns true: try again. Otherwise returns false.
+/// Call it with errno as read() or write() left it. If errno is EAGAIN, waits until `file` is ready for `events`
+/// (POLLIN, POLLOUT) and returns true; the call can then be repeated. Otherwise returns false.
 inline bool wait_until_ready(int file, short events) {
   if (errno != EAGAIN) return false;
   pollfd wanted{file, events, 0};

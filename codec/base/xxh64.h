@@ -1,5 +1,5 @@
-// The arithmetic of XXH64 with seed 0, as specified by the xxHash project: four lanes, each of which takes every fourth
-// group of eight bytes, and the joining of the lanes with the remaining bytes.
+// The arithmetic of XXH64 with seed 0, as the xxHash project specifies it. Each of four lanes takes every fourth group
+// of eight bytes. The digest joins the lanes with the remaining bytes.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ TRIVELET_HOST_DEVICE static inline std::uint64_t rotated(std::uint64_t v, int bi
   return v << bits | v >> (64 - bits);
 }
 
-/// mix() of an input times kPrime2.
+/// The same as mix(), for an input that is already multiplied by kPrime2.
 TRIVELET_HOST_DEVICE static inline std::uint64_t mix_product(std::uint64_t lane, std::uint64_t product) {
   return rotated(lane + product, 31) * kPrime1;
 }
@@ -39,7 +39,7 @@ TRIVELET_HOST_DEVICE static inline std::uint64_t little_endian(const std::uint8_
   return v;
 }
 
-/// The hash of `total` bytes. The last total % 32 bytes are at `rest` and in no lane.
+/// The hash of `total` bytes. The last total % 32 bytes stand at `rest` and are in no lane.
 TRIVELET_HOST_DEVICE static inline std::uint64_t digest(const std::uint64_t* lane, std::uint64_t total,
                                                         const std::uint8_t* rest) {
   std::uint64_t h = kPrime5;

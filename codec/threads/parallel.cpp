@@ -1,3 +1,5 @@
+// The threads of a pool sleep on one condition variable. A call raises `generation`, and every thread that wakes takes
+// indices from one atomic counter, so that long and short bodies balance by themselves.
 #include "codec/threads/parallel.h"
 
 #include <algorithm>
@@ -17,7 +19,7 @@ namespace trivelet {
 
 struct ThreadPool::State {
   Workers given;
-  int tasks = 0;  // given to the runner
+  int tasks = 0;  // for the runner of `given`
   std::vector<std::thread> workers;
   std::mutex mutex;
   std::condition_variable wake;
@@ -25,10 +27,11 @@ struct ThreadPool::State {
   const std::function<void(int, int)>* body = nullptr;
   std::atomic<int> next{0};
   int count = 0;
-  int running = 0;    // workers that took part in this call and have not returned
-  bool open = false;  // workers may join; the call does not wait for those that have not joined
+  int running = 0;    // workers that take part in this call and have not returned
+  bool open = false;  // workers may join; the call does not wait for workers that have not joined
   unsigned long long generation = 0;
   bool stop = false;
+  // The first exception that a body or a check threw.
   std::exception_ptr error;
   double seconds = 0;  // wall clock
   double busy = 0;     // sum over all threads

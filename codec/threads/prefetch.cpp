@@ -1,3 +1,4 @@
+// The thread fills GOPs from `free_` and pushes them to `filled_`. The caller gives a GOP back with its next call.
 #include "codec/threads/prefetch.h"
 
 #include <exception>
@@ -17,7 +18,7 @@ Prefetch::Prefetch(Make make, int most, Fill fill, bool alone)
       filled_(static_cast<std::size_t>(most)),
       free_(static_cast<std::size_t>(most)) {
   if (!kThreadsAhead || alone) return;
-  (void)worker_.try_begin([this] { run(); });  // where the system starts no more threads, next() fills
+  (void)worker_.try_begin([this] { run(); });  // if the system starts no more threads, next() fills
 }
 
 Prefetch::~Prefetch() {
@@ -34,7 +35,7 @@ void Prefetch::run() try {
       ++made;
     }
     if (!fill_(**gop)) {
-      (void)free_.push(std::move(*gop));  // giving memory back that a device reads from waits for all it does
+      (void)free_.push(std::move(*gop));  // freeing memory that a device reads would wait for all of the device's work
       break;
     }
     if (!filled_.push(std::move(*gop))) return;

@@ -14,16 +14,17 @@ namespace trivelet {
 class Prefetch {
  public:
   using Make = std::function<Gop()>;
-  using Fill = std::function<bool(Gop&)>;  ///< false = nothing left
-  /// Makes at most `most` Gops (2 or more), each when all others are filled or in use. With `alone` there is no thread.
+  using Fill = std::function<bool(Gop&)>;  ///< returns false at the end of the data
+  /// Makes at most `most` Gops (2 or more). A Gop is made when all others are filled or in use. With `alone` no thread
+  /// is started.
   Prefetch(Make make, int most, Fill fill, bool alone = false);
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
-  /// The next filled Gop, which the caller owns until the next call; null at the end. Rethrows what `fill` threw.
+  /// The next filled Gop, valid until the next call; null at the end. Rethrows what `fill` threw.
   Gop* next();
-  double seconds_waited() const { return waited_; }  ///< in next(), for Gops that were not filled yet
+  double seconds_waited() const { return waited_; }  ///< time that next() waited for Gops that were not filled yet
 
  private:
   void run();
@@ -35,7 +36,7 @@ class Prefetch {
   StageQueue<std::unique_ptr<Gop>> free_;
   std::unique_ptr<Gop> used_;
   double waited_ = 0;
-  Worker worker_{"read ahead"};  ///< last: it ends first
+  Worker worker_{"read ahead"};  ///< last: it is destroyed before the members that it uses
 };
 
 }  // namespace trivelet

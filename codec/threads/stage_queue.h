@@ -1,5 +1,5 @@
-// The queue between two stages of a pipeline, each in a thread of its own: a few values in order, and an end, which may
-// be an error. The reader may stop early; the writer is then told to stop.
+// Queues between the stages of a pipeline, each of which runs in a thread of its own. A queue holds a few values in
+// order and an end, which may be an error. The reader may stop early; push() then returns false.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class StageQueue {
   /// Holds at most `most` values.
   explicit StageQueue(std::size_t most) : most_(most) { values_.reserve(most); }
 
-  /// Waits for space. False if the reader has stopped; the value is then dropped.
+  /// Waits for space. Returns false if the reader has stopped; the value is then dropped.
   bool push(T value) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return stopped_ || values_.size() < most_; });
@@ -31,7 +31,7 @@ class StageQueue {
     changed_.notify_all();
     return true;
   }
-  /// Ends the queue behind the last value; pop() throws `error` there, if it is set.
+  /// Ends the queue behind the last value. If `error` is set, pop() throws it there.
   void close(std::exception_ptr error = nullptr) {
     {
       const std::lock_guard lock(mutex_);
@@ -41,23 +41,23 @@ class StageQueue {
     changed_.notify_all();
   }
 
-  /// Waits for a value; nothing at the end, or after stop().
+  /// Waits for a value. Returns nothing at the end of the queue and after stop().
   std::optional<T> pop() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return stopped_ || closed_ || !values_.empty(); });
     return take();
   }
-  /// Returns at once; nothing if there is no value yet.
+  /// Returns at once: the next value, or nothing if there is none yet.
   std::optional<T> try_pop() { return pop_within(std::chrono::seconds(0)); }
-  /// Waits at most `patience`.
+  /// Like pop(), but waits for at most `patience`.
   std::optional<T> pop_within(std::chrono::microseconds patience) {
     std::unique_lock lock(mutex_);
-    if (patience.count() > 0)  // else even a wait that is over would ask the system
+    if (patience.count() > 0)  // otherwise even an expired wait would cost a system call
       changed_.wait_for(lock, patience, [this] { return stopped_ || closed_ || !values_.empty(); });
     if (values_.empty() && !error_) return std::nullopt;
     return take();
   }
-  /// Wakes both sides: push() returns false, pop() nothing. Values in the queue are dropped.
+  /// Wakes both sides: push() returns false and pop() returns nothing. Values in the queue are dropped.
   void stop() {
     std::vector<T> dropped;
     {
@@ -84,20 +84,20 @@ class StageQueue {
   const std::size_t most_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<T> values_;  // reserved at first, so that ending the queue never needs memory
+  std::vector<T> values_;  // reserved in the constructor: the queue can then end without allocating
   std::exception_ptr error_;
   bool closed_ = false;
   bool stopped_ = false;
 };
 
-/// A queue that several threads fill with numbered values, and one thread empties in the order of the numbers.
+/// A queue that several threads fill with numbered values. One thread takes the values in the order of the numbers.
 template <class T>
 class OrderedQueue {
  public:
-  /// A value that is far ahead of the next number waits for space, so that no writer runs ahead.
+  /// put() waits while the queue holds `most` values, except for the number that the reader waits for.
   explicit OrderedQueue(std::size_t most) : most_(most) {}
 
-  /// False if the reader has stopped.
+  /// Returns false if the reader has stopped.
   bool put(std::uint64_t number, T value) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || number == next_ || values_.size() < most_; });
@@ -107,7 +107,7 @@ class OrderedQueue {
     changed_.notify_all();
     return true;
   }
-  /// Waits for the value of this number. The reader asks for numbers in order. Nothing after stop().
+  /// Waits for the value with this number. The reader asks for the numbers in order. Returns nothing after stop().
   std::optional<T> take(std::uint64_t number) {
     std::unique_lock lock(mutex_);
     next_ = number;

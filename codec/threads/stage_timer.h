@@ -1,4 +1,4 @@
-// The time that a stage takes: wall clock, and the sum over all threads.
+// Measures the time of a stage: wall clock, and the sum over all threads.
 #pragma once
 
 #include <utility>
@@ -9,8 +9,8 @@
 
 namespace trivelet {
 
-/// Adds the time of a scope to a stage. `times()` are the times of the pools that the scope uses; outside of them one
-/// thread works.
+/// Adds the time of a scope to a stage. `times()` returns the times of the pools that the scope uses. Outside of the
+/// pools one thread works.
 template <class PoolTimes>
 class StageTimer {
  public:

@@ -1,4 +1,4 @@
-// Wall-clock seconds since a moment, or added to the total of a stage.
+// Measures wall-clock seconds since a moment, or adds the seconds of a scope to a total.
 #pragma once
 
 #include <chrono>

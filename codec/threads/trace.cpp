@@ -1,3 +1,4 @@
+// Spans of all threads go to one list under a mutex. A span is recorded when it ends, a few times per GOP and stage.
 #include "codec/threads/trace.h"
 
 #include <atomic>
@@ -69,7 +70,7 @@ Span::~Span() {
   const std::lock_guard lock(r.mutex);
   try {
     r.spans.push_back(kept);
-  } catch (...) {  // no memory for a picture: the work goes on without
+  } catch (...) {  // a span that does not fit in memory is dropped, and the work goes on
   }
 }
 

@@ -1,3 +1,5 @@
+// The thread sleeps on one condition variable between jobs. `busy_` is true from begin() until the job has ended, with
+// or without an error.
 #include "codec/threads/worker.h"
 
 #include <system_error>
@@ -9,7 +11,7 @@ namespace trivelet {
 
 namespace {
 
-/// What `work` throws; null if it returns. It is destroyed here, with all that it holds.
+/// Runs `work` and returns what it throws, or null. `work` and all that it holds are destroyed here.
 std::exception_ptr error_of(std::function<void()> work) {
   try {
     work();

@@ -1,4 +1,4 @@
-// A thread that runs one job after another for its owner. An exception of a job is thrown again where the owner waits.
+// A thread that runs one job after another for its owner. wait() rethrows the exception of a job.
 #pragma once
 
 #include <condition_variable>
@@ -9,18 +9,18 @@
 
 namespace trivelet {
 
-/// Only its owner's thread uses it. The thread starts with the first job.
+/// Only the owner's thread may call it. The thread starts with the first job.
 class Worker {
  public:
-  /// `name`: the thread's name in traces; a literal.
+  /// `name`: the name of the thread in traces; a literal.
   explicit Worker(const char* name) : name_(name) {}
-  /// Waits for the job that runs, and drops what it throws.
+  /// Waits for the running job, and drops what it throws.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// Starts `work` in the thread. The owner has waited for the job before it. Throws std::system_error if the system
-  /// starts no more threads.
+  /// Starts `work` in the thread. The owner must have waited for the previous job. Throws std::system_error if the
+  /// system starts no more threads.
   void begin(std::function<void()> work);
   /// The same, but returns false if the system starts no more threads; `work` is then dropped.
   [[nodiscard]] bool try_begin(std::function<void()> work);
@@ -29,7 +29,7 @@ class Worker {
   /// Whether the thread was started.
   bool has_thread() const { return thread_.joinable(); }
 
-  /// Waits for the job that runs, if there is one. Throws what the job threw, once.
+  /// Waits for the running job, if there is one. Throws what the job threw, once.
   void wait();
 
  private:
@@ -44,7 +44,7 @@ class Worker {
   bool busy_ = false;           ///< a job was started and has not ended
   bool stop_ = false;
   std::exception_ptr error_;  ///< thrown by the last job
-  std::thread thread_;        ///< last: it uses the others
+  std::thread thread_;        ///< last: it uses the other members
 };
 
 }  // namespace trivelet
