@@ -1,4 +1,4 @@
-// What coder and decoder of codewords known ahead have in common (FORMAT.md "Known ahead").
+// What encoder and decoder of codewords with static contexts share (FORMAT.md "Known ahead").
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace trivelet::prediction {
 
-/// Of every context kFrequencySum entries, by the lowest bits of a state.
+/// Makes kFrequencySum entries for every context, indexed by the lowest bits of a state.
 void make_lookups(const std::vector<Frequencies>& tables, std::vector<std::uint32_t>& out);
 
-/// Whether one of 16 tokens, or of fewer, has extra bits.
+/// Whether any of n tokens, at most 16, has extra bits.
 bool any_extra(const std::uint8_t* tokens, int n);
 
-/// The parts of a codeword behind its head.
+/// The parts of a codeword behind its header.
 struct AheadParts {
   const std::uint8_t* extra = nullptr;
   std::size_t extra_bytes = 0;
@@ -23,7 +23,7 @@ struct AheadParts {
 /// Throws BadStream.
 AheadParts split_ahead(const std::uint8_t* data, std::size_t size);
 
-/// All states are back where a coder began, and no word is left.
+/// Whether every state has its initial value and no word is left, as at the end of a valid codeword.
 bool is_used_up(const StateLanes& lanes);
 
 }  // namespace trivelet::prediction

@@ -1,5 +1,5 @@
-// A codeword whose contexts are known ahead -> a block of samples: the tokens of a row all at once, then its numbers,
-// each of which waits for the one before only for a product and a few additions.
+// Decodes a codeword with static contexts to a block of samples. It takes the tokens of a row at once, and then
+// computes the numbers of the row. A number depends on the one before it only through a product and a few additions.
 
 #include <algorithm>
 #include <string>
@@ -24,7 +24,8 @@ void make_lookups(const std::vector<Frequencies>& tables, std::vector<std::uint3
 
 bool any_extra(const std::uint8_t* tokens, int n) {
   if (n < kStates) return std::any_of(tokens, tokens + n, [](std::uint8_t t) { return t >= kPlainTokens; });
-  // Tokens are below 128: the highest bit of a byte is set by what is not below 24, and none goes over.
+  // Tokens are below 128. Adding 128 - 24 sets the highest bit of each byte that is 24 or more, and carries into no
+  // other byte.
   constexpr std::uint64_t kRest = 0x0101010101010101u * (128 - kPlainTokens);
   const std::uint64_t a = load_little_endian<std::uint64_t>(tokens) + kRest;
   const std::uint64_t b = load_little_endian<std::uint64_t>(tokens + 8) + kRest;
@@ -64,7 +65,7 @@ class ExtraReader {
   ExtraReader() = default;
   ExtraReader(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
 
-  /// At most 15.
+  /// Takes `bits` bits, at most 15.
   std::uint32_t take(int bits) {
     std::uint64_t window = 0;
     const std::size_t byte = at_ >> 3;
@@ -79,7 +80,7 @@ class ExtraReader {
   }
   bool overrun() const { return at_ > 8 * size_; }
   bool is_used_up() const {
-    return (at_ + 7) / 8 == size_ && (at_ % 8 == 0 || data_[size_ - 1] >> (at_ % 8) == 0);  // padding
+    return (at_ + 7) / 8 == size_ && (at_ % 8 == 0 || data_[size_ - 1] >> (at_ % 8) == 0);  // padding must be zero
   }
 
  private:
@@ -88,7 +89,7 @@ class ExtraReader {
   std::size_t at_ = 0;  // in bits
 };
 
-/// By token.
+/// The codes that a token stands for, indexed by the token.
 struct TokenEntry {
   std::uint32_t first = 0;
   int bits = 0;
@@ -113,7 +114,7 @@ struct AheadDecoder::State {
   std::vector<std::uint8_t> map{0};
   StateLanes lanes;
   ExtraReader extra;
-  std::vector<std::uint8_t> contexts;  // of a row, as those below
+  std::vector<std::uint8_t> contexts;  // of one row, as the arrays below
   std::vector<std::uint8_t> tokens;
   std::vector<std::uint32_t> codes;
   std::vector<std::int32_t> differences;
@@ -150,12 +151,12 @@ void AheadDecoder::State::decode_row(int frame, int y, int low, int high) {
   std::int16_t* row = history.row(frame, y);
   std::int32_t* sums = ahead.sums.data();
   const std::int32_t* d = differences.data();
-  // Unsigned, for what contradicts itself is found when the row is done, and until then may be any number.
+  // Unsigned, because damaged data may produce any number; the damage is detected at the end of the row.
   const auto w0 = static_cast<std::uint32_t>(static_cast<std::int32_t>(weights[0]));
   const auto w1 = static_cast<std::uint32_t>(static_cast<std::int32_t>(weights[1]));
   int left = row[-1];
   std::uint32_t of_left2 = w1 * static_cast<std::uint32_t>(static_cast<std::int32_t>(row[-2]));
-  int outside = 0;  // negative when a number was
+  int outside = 0;  // negative if a number was out of range
   for (int x = 0; x < width; ++x) {
     const auto known = static_cast<std::uint32_t>(sums[x]) + of_left2;
     const auto l = static_cast<std::uint32_t>(left);

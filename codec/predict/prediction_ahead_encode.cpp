@@ -1,5 +1,5 @@
-// A block of samples -> a codeword whose contexts are known ahead: rows of predictions, contexts and tokens, each in a
-// loop of its own that vectors take, then rANS backwards with sixteen states in turn.
+// Encodes a block of samples as a codeword with static contexts. Predictions, contexts and tokens of a row are made in
+// loops of their own, which are vectorised. rANS then codes backwards, with sixteen states in turn.
 
 #include <algorithm>
 #include <cstring>
@@ -13,11 +13,11 @@ namespace trivelet::prediction {
 
 namespace {
 
-constexpr std::size_t kTokenSpace = 128;  // of a context's symbols
+constexpr std::size_t kTokenSpace = 128;  // entries per context in the table of symbols
 constexpr std::size_t kSymbols = kAheadContexts * kTokenSpace;
-constexpr int kHistograms = 4;  // of every fourth sample: a count does not wait for the one before it
+constexpr int kHistograms = 4;  // one for each fourth sample, so that an increment does not wait for the previous one
 
-/// What weights are made from: a sixteenth of the frames is enough for one class.
+/// Weights are fitted to a sixteenth of the frames, which is enough for one class.
 Effort effort_ahead() {
   Effort e;
   e.classes = 1;
@@ -28,7 +28,7 @@ Effort effort_ahead() {
   return e;
 }
 
-/// Extra bits of rows.
+/// Collects the extra bits of rows.
 class ExtraBits {
  public:
   void start() {
@@ -39,7 +39,7 @@ class ExtraBits {
   void put(const std::uint32_t* codes, const std::uint8_t* tokens, int n) {
     if (const std::size_t room = at_ + 2 * static_cast<std::size_t>(n) + 8; bytes_.size() < room)
       bytes_.resize(2 * room);
-    // In registers: bytes that are stored may be any member's.
+    // Local copies stay in registers: the bytes stored below might alias any member.
     std::uint8_t* to = bytes_.data() + at_;
     std::uint64_t acc = acc_;
     int fill = fill_;
@@ -60,7 +60,7 @@ class ExtraBits {
     acc_ = acc;
     fill_ = fill;
   }
-  /// Bytes that are used.
+  /// Bytes in use.
   std::size_t size() const { return at_ + (fill_ > 0 ? 1 : 0); }
   const std::uint8_t* data() const { return bytes_.data(); }
 
@@ -91,14 +91,14 @@ struct AheadEncoder::State {
   LargeVector<std::uint16_t> symbols;  // context and token
   std::size_t symbols_end = 0;
   std::vector<std::uint32_t> counts;
-  std::vector<std::uint8_t> contexts;  // of a row, as those below
+  std::vector<std::uint8_t> contexts;  // of one row, as the arrays below
   std::vector<std::uint8_t> tokens;
   std::vector<std::uint32_t> codes;
   ExtraBits extra;
   std::vector<Frequencies> tables;
   std::vector<PutSymbol> slots;
-  std::vector<std::uint32_t> packed;  // the same, for Kernels::put
-  LargeVector<std::uint16_t> words;  // filled from the end on: most of it is never touched
+  std::vector<std::uint32_t> packed;  // the frequency and begin of slots, packed for Kernels::put
+  LargeVector<std::uint16_t> words;  // filled from the end; most of it is never touched
 
   void start(const BlockSamples<VolumeView>& b);
   void encode_row(int frame, int y, int low, int high);
@@ -142,7 +142,7 @@ void AheadEncoder::State::encode_row(int frame, int y, int low, int high) {
   const std::uint8_t* token = tokens.data();
   for (int x = 0; x < width; ++x) to[x] = static_cast<std::uint16_t>(context[x] * kTokenSpace + token[x]);
   std::uint32_t* count = counts.data();
-  const int n = width;  // which a count could be
+  const int n = width;  // a local copy, because a store to a count might alias it
   int x = 0;
   for (; x + kHistograms <= n; x += kHistograms)
     for (std::size_t i = 0; i < kHistograms; ++i) ++count[i * kSymbols + to[static_cast<std::size_t>(x) + i]];
@@ -174,7 +174,7 @@ void AheadEncoder::State::count_tables() {
 }
 
 void AheadEncoder::State::write_states(std::vector<std::uint8_t>& out) {
-  // One for each symbol at most, and one that is written and not kept.
+  // At most one word for each symbol, and one that is written but not kept.
   if (words.size() < symbols_end + 1) words = LargeVector<std::uint16_t>(symbols_end + 1);
   std::uint16_t* const words_end = words.data() + words.size();
   std::uint16_t* word = words_end;

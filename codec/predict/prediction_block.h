@@ -1,4 +1,5 @@
-// One block of the predictive profile (FORMAT.md "Predictive profile"): numbers <-> a codeword.
+// Encoders and decoders of one block of the predictive profile (FORMAT.md "Predictive profile"): numbers <-> a
+// codeword.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +12,22 @@
 
 namespace trivelet::prediction {
 
-/// How much an encoder looks for.
+/// How thoroughly an encoder searches.
 struct Effort {
   int classes = 8;      ///< at most
-  int rounds = 2;       ///< of choosing classes for tiles
+  int rounds = 2;       ///< of assigning classes to tiles
   int tap_set = 1;      ///< index of kTapSets
-  int log2_edge = 4;    ///< of tiles
-  int log2_frames = 2;  ///< of tiles
-  int frame_step = 2;   ///< of the frames and rows that weights are made from
+  int log2_edge = 4;    ///< log2 of the edge of tiles
+  int log2_frames = 2;  ///< log2 of the frames of tiles
+  int frame_step = 2;   ///< every n-th frame serves to fit the weights
+  // Every n-th row serves to fit the weights.
   int row_step = 2;
-  bool moved = false;        ///< the stream has the feature: frames may move
-  int log2_cell = 4;         ///< of motion
-  bool same_motion = false;  ///< as in the call before, which was of the same block
+  bool moved = false;        ///< the stream may have inter frames
+  int log2_cell = 4;         ///< log2 of the edge of motion cells
+  bool same_motion = false;  ///< reuse the motion of the previous call, which was of the same block
 };
 
-/// Where the samples of a block are in those of a component.
+/// Where the samples of a block lie in a component.
 template <class View>
 struct BlockSamples {
   View plane;
@@ -38,22 +40,22 @@ struct BlockSamples {
   int frames() const { return plane.shape.frames; }
   int low() const { return -(1 << (bits - 1)); }
   int high() const { return (1 << (bits - 1)) - 1; }
-  /// A number is a sample minus this.
+  /// The difference between a sample and its number.
   int offset() const { return plane.is_signed ? 0 : 1 << (bits - 1); }
   auto* row(int frame, int row) const {
     return plane.row(frame, y + row) + static_cast<std::ptrdiff_t>(x) * plane.bytes_per_sample;
   }
 };
 
-/// Codes blocks. Holds scratch memory; one object per thread.
+/// Encodes blocks. It holds scratch memory; each thread has an encoder of its own.
 class BlockEncoder {
  public:
   explicit BlockEncoder(SimdLevel simd);
   ~BlockEncoder();
-  /// Appends the codeword to `out`; nothing when all numbers are 0.
+  /// Appends the codeword to `out`. Appends nothing if all numbers are 0.
   void encode(const BlockSamples<VolumeView>& block, const Effort& effort, std::vector<std::uint8_t>& out);
-  /// Reads the codeword that was made last as a decoder does and compares: weights, frequencies, classes, every token
-  /// with the one that was to be coded, extra bits. What it does not do is predict again.
+  /// Checks the codeword of the last call by reading it as a decoder does. Compares weights, frequencies, classes,
+  /// every token and the extra bits. It does not repeat the prediction.
   bool says_what_was_coded(const std::uint8_t* codeword, std::size_t size) const;
 
  private:
@@ -65,9 +67,9 @@ class BlockDecoder {
  public:
   explicit BlockDecoder(SimdLevel simd);
   ~BlockDecoder();
-  /// `moved`: the stream has the feature. Throws BadStream when the codeword contradicts itself.
+  /// `moved`: the stream may have inter frames. Throws BadStream if the codeword contradicts itself.
   void decode(const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword, std::size_t size, bool moved);
-  /// All numbers 0.
+  /// Sets all numbers of the block to 0.
   static void clear(const BlockSamples<MutableVolumeView>& block);
 
  private:
@@ -75,8 +77,8 @@ class BlockDecoder {
   std::unique_ptr<State> state_;
 };
 
-/// Likewise, codewords whose contexts are known ahead (FORMAT.md "Known ahead"): several times as fast both ways, and a
-/// twentieth longer.
+/// Encodes blocks as codewords with static contexts (FORMAT.md "Known ahead"). They are several times as fast to encode
+/// and decode, and a twentieth longer.
 class AheadEncoder {
  public:
   explicit AheadEncoder(SimdLevel simd);
@@ -93,7 +95,7 @@ class AheadDecoder {
  public:
   explicit AheadDecoder(SimdLevel simd);
   ~AheadDecoder();
-  /// Throws BadStream when the codeword contradicts itself.
+  /// Throws BadStream if the codeword contradicts itself.
   void decode(const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword, std::size_t size);
 
  private:

@@ -1,3 +1,5 @@
+// Interpolates cells from the previous frame. A cell whose filter reaches outside the block reads a copy with repeated
+// edges. Neighbouring cells with the same vector are interpolated at once.
 #include "codec/predict/prediction_compensation.h"
 
 #include <algorithm>
@@ -7,10 +9,10 @@ namespace trivelet::prediction {
 
 namespace {
 
-constexpr int kBefore = 2;  // samples that the filters reach in front of a cell
-constexpr int kReach = 5;   // and on both sides
+constexpr int kBefore = 2;  // samples that the filters read before a cell, along an axis
+constexpr int kReach = 5;   // samples that they read beside a cell, both sides together
 
-/// Grown as it is needed.
+/// The memory of `v` for rows x columns elements. It only grows.
 template <class T>
 T* room(std::vector<T>& v, int rows, int columns) {
   const std::size_t size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
@@ -34,7 +36,7 @@ void for_runs(const BlockMotion& motion, int frame, int height, int width, const
 
 }  // namespace
 
-/// Numbers so many quarters (0..3) behind `from`.
+/// Interpolates w x h numbers at 0..3 quarters of a sample below and to the right of `from`.
 Patch Compensator::between(Patch from, int qy, int qx, int w, int h, Limits limits) {
   const auto at_halves = [&](int y, int x, std::vector<std::int16_t>& memory) {
     const Patch p = from.moved(y >> 1, x >> 1);

@@ -1,5 +1,5 @@
-// The frame before, as a frame that moves sees it (FORMAT.md "Moved frames"): made cell by cell before a row of the
-// frame is coded or decoded.
+// Motion compensation of inter frames (FORMAT.md "Moved frames"): makes the compensated previous frame, cell by cell,
+// before a row of the inter frame is coded or decoded.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace trivelet::prediction {
 class Compensator {
  public:
   explicit Compensator(const SubpelKernels& k) : kernels_(k) {}
-  /// Makes what `frame` sees of the frame before in a slot of the history.
+  /// Makes the compensated previous frame of `frame` in a slot of the history.
   void make(History& history, const BlockMotion& motion, int frame, Limits limits, int slot);
-  /// Makes the errors that `frame` sees, of those of the frame before.
+  /// Makes the errors of the previous frame, shifted by the whole samples of the vectors of `frame`.
   void move_errors(History& history, const BlockMotion& motion, int frame);
 
  private:

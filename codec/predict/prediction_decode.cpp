@@ -1,4 +1,4 @@
-// A codeword of the predictive profile -> a block of samples.
+// Decodes a codeword of the predictive profile to a block of samples, one sample after the other.
 
 #include <algorithm>
 #include <array>
@@ -15,10 +15,10 @@ namespace trivelet::prediction {
 
 namespace {
 
-// What a state says, by its lowest bits: see kUnknownEntry.
+// Entries of one context, indexed by the lowest bits of the state (see kUnknownEntry).
 using Lookup = std::vector<std::uint32_t>;
 
-/// Codeword bytes behind the head: extra bits forward, and the words of the state.
+/// The bytes of a codeword behind its header: the extra bits, and the words of the rANS state.
 class Tokens {
  public:
   void start(const std::uint8_t* data, std::size_t size) {
@@ -43,7 +43,7 @@ class Tokens {
     state = (entry >> 7 & 0xfff) * (state >> kFrequencyBits) + (entry >> 19 & 0x7ff);
     fill();
   }
-  /// Whether a flat sample is as predicted.
+  /// Decodes whether a flat sample is as predicted.
   bool zero(std::uint32_t frequency) {
     const std::uint32_t slot = state & (kZeroSum - 1);
     const bool is_zero = slot < frequency;
@@ -51,7 +51,7 @@ class Tokens {
     fill();
     return is_zero;
   }
-  /// At most 15.
+  /// Takes `bits` extra bits, at most 15.
   std::uint32_t extra(int bits) {
     std::uint32_t window = 0;
     const std::size_t byte = extra_at_ >> 3;
@@ -63,9 +63,9 @@ class Tokens {
   }
   bool is_used_up() const {
     if (state != kLowestState || words_at_ != words_end_ || (extra_at_ + 7) / 8 != extra_end_) return false;
-    return extra_at_ % 8 == 0 || extra_[extra_end_ - 1] >> (extra_at_ % 8) == 0;  // padding
+    return extra_at_ % 8 == 0 || extra_[extra_end_ - 1] >> (extra_at_ % 8) == 0;  // padding must be zero
   }
-  /// More was wanted than there is.
+  /// Whether a read went past the end of the words or of the extra bits.
   bool overrun() const { return words_at_ > words_end_ || extra_at_ > 8 * extra_end_; }
 
   std::uint32_t state = 0;
@@ -100,7 +100,7 @@ struct BlockDecoder::State {
   BlockHead head;
   FrequencyTables tables;
   std::vector<Lookup> lookups;
-  // By context, of the frame that is decoded.
+  // The lookup of each context, for the current frame.
   std::vector<const std::uint32_t*> lookup_of;
   std::array<std::uint32_t, kFlatContexts> zero{};
   std::vector<std::uint8_t> map;
@@ -194,7 +194,7 @@ void BlockDecoder::State::decode_row(int frame, int y, int low, int high) {
   const std::uint32_t* const* of_context = lookup_of.data();
   Tokens t = tokens;
   std::uint32_t seen = 0;
-  int outside = 0;  // negative when a number was
+  int outside = 0;  // negative if a number was out of range
   int left = row[-1], left2 = row[-2];
   int error = 0, error2 = 0;
   ahead.for_runs(frame, y, history.width(), [&](int begin, int end, const Weights& weights) {

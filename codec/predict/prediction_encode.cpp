@@ -1,5 +1,5 @@
-// A block of samples -> a codeword of the predictive profile: weights and classes are fitted, samples become tokens,
-// which are counted and then coded backwards, so that a decoder goes forwards.
+// Encodes a block of samples as a codeword of the predictive profile. Weights and classes are fitted, and samples
+// become tokens, which are counted. rANS then codes the tokens backwards, so that a decoder reads them forwards.
 
 #include <algorithm>
 #include <bit>
@@ -17,17 +17,17 @@ namespace trivelet::prediction {
 
 namespace {
 
-/// A token of a context.
+/// A context and a token in one number.
 using Symbol = std::uint16_t;
 Symbol symbol_of(std::size_t context, int token) {
   return static_cast<Symbol>(context << 7 | static_cast<unsigned>(token));
 }
 
-/// rANS: symbols in reverse, words from the last to the first.
+/// A rANS encoder. It takes the symbols in reverse order and writes the words from the last one to the first.
 class StateWriter {
  public:
   struct Slot {
-    std::uint64_t inverse = 0;  ///< of the frequency, rounded up to 2^-48
+    std::uint64_t inverse = 0;  ///< of the frequency, in units of 2^-48, rounded up
     std::uint32_t frequency = 0;
     std::uint32_t begin = 0;
   };
@@ -43,7 +43,7 @@ class StateWriter {
     }
   }
   static std::uint64_t inverse_of(std::uint32_t frequency) { return (std::uint64_t{1} << 48) / frequency + 1; }
-  /// `bits`: frequencies add up to 2^bits.
+  /// Codes a symbol. The frequencies of its alphabet add up to 2^bits.
   template <int bits = kFrequencyBits>
   void put(const Slot& s) {
     if (std::uint64_t{state_} >= std::uint64_t{s.frequency} << (32 - bits)) {
@@ -66,7 +66,8 @@ class StateWriter {
   }
 
  private:
-  // Exact: state < 2^32 and frequency <= 2^16, so the error, state / 2^48 at most, is less than 1 / frequency.
+  // The quotient is exact: state < 2^32 and frequency <= 2^16, so its error, at most state / 2^48, is below 1 /
+  // frequency.
   static std::uint32_t quotient(std::uint32_t state, const Slot& s) {
     const std::uint64_t low = (s.inverse & 0xffffffff) * state;
     const std::uint64_t high = (s.inverse >> 32) * state;
@@ -79,7 +80,7 @@ class StateWriter {
 
 using Counts = std::vector<std::uint32_t>;
 
-/// The logarithm to base 2 by additions, products and one quotient: the same bits on every machine.
+/// The logarithm to base 2, from additions, products and one quotient only: the same bits on every machine.
 double portable_log2(std::uint32_t v) {
   const int whole = static_cast<int>(std::bit_width(v)) - 1;
   constexpr double kRoot = 1.4142135623730951, kPerNatural = 2.8853900817779268;
@@ -88,7 +89,7 @@ double portable_log2(std::uint32_t v) {
   return whole + 0.5 + kPerNatural * t * (1 + t2 * (1.0 / 3 + t2 * (1.0 / 5 + t2 / 7)));
 }
 
-/// The bits that symbols of these counts take.
+/// The number of bits of an ideal code for symbols with these counts.
 double entropy_bits(const Counts& counts) {
   double bits = 0;
   std::uint32_t all = 0;
@@ -121,8 +122,8 @@ struct BlockEncoder::State {
   Compensator compensator;
   History history;
   HeadKind kind;
-  // Of all samples in their order; contexts of the first frame are kContexts more where it may have frequencies of its
-  // own.
+  // The symbols of all samples in order. Contexts of the first frame are kContexts higher if that frame may have
+  // frequencies of its own.
   std::vector<Symbol> symbols;
   std::size_t symbols_end = 0;
   std::vector<Symbol> vector_symbols;
@@ -144,7 +145,7 @@ struct BlockEncoder::State {
   std::size_t class_before(std::size_t tile) const;
 };
 
-/// Finds motion, and makes what frames that move see of those before them.
+/// Finds the motion, and makes the compensated previous frames of all inter frames.
 void BlockEncoder::State::move(const Effort& effort, Limits limits) {
   BlockMotion& motion = model.head.motion;
   if (!effort.same_motion) {
@@ -232,7 +233,7 @@ std::size_t BlockEncoder::State::class_before(std::size_t tile) const {
   return tile >= group ? model.map[tile - group] : tile > 0 ? model.map[tile - 1] : 0;
 }
 
-/// Whether frequencies of its own are worth what they take in the head.
+/// Whether separate frequencies for the first frame save more bits than they take in the header.
 bool BlockEncoder::State::first_differs() const {
   if (!may_differ_first()) return false;
   double gain = 0;
@@ -301,7 +302,7 @@ void BlockEncoder::State::write(BitWriter& extra, std::vector<std::uint8_t>& out
 
 void BlockEncoder::State::put_samples() {
   const bool differs = !tables.first_samples.empty();
-  std::array<std::array<StateWriter::Slot, 2>, 2 * kFlatContexts> flat{};  // as predicted; not
+  std::array<std::array<StateWriter::Slot, 2>, 2 * kFlatContexts> flat{};  // as predicted, and not as predicted
   const auto fill_flat = [&flat](std::size_t begin, const std::array<std::uint32_t, kFlatContexts>& zeros) {
     for (std::size_t c = 0; c < kFlatContexts; ++c) {
       const std::uint32_t zero = zeros[c];
@@ -331,7 +332,7 @@ void BlockEncoder::State::put_samples() {
 
 namespace {
 
-/// The state as a decoder sees it, of which the next symbol is known.
+/// A rANS decoder for the check: it compares each symbol with the one that was coded.
 struct StateReader {
   const std::uint8_t* words = nullptr;
   std::size_t left = 0;

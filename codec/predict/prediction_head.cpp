@@ -1,3 +1,4 @@
+// Writes and reads the header of a codeword, and turns counts of tokens into frequencies.
 #include "codec/predict/prediction_head.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ std::uint64_t rice_bits(const std::vector<const Weights*>& all, int k) {
   return bits;
 }
 
-/// All of a head, with the k that makes them short.
+/// Writes the weights of all classes with the Rice parameter k that makes them shortest.
 void write_weights(const BlockHead& head, bool one_frame, BitWriter& out) {
   std::vector<const Weights*> all{&head.first};
   if (!one_frame)
@@ -149,7 +150,7 @@ Frequencies frequencies_of(const std::vector<std::uint32_t>& counts) {
         std::max<std::uint64_t>(1, (counts[t] * std::uint64_t{kFrequencySum} + all / 2) / all));
     sum += f[t];
   }
-  // What is too much or too little is spread over the largest, of which it is the smallest part.
+  // The remainder changes the largest frequencies, where it is the smallest relative change.
   while (sum != kFrequencySum) {
     auto& most = *std::max_element(f.begin(), f.end());
     const int change = std::clamp(kFrequencySum - sum, -(most + 1) / 2, kFrequencySum - sum > 0 ? kFrequencySum : 0);

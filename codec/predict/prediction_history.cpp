@@ -1,3 +1,4 @@
+// Tables of levels, and what a row needs before its first sample: kernels compute it from whole rows of the history.
 #include "codec/predict/prediction_history.h"
 
 namespace trivelet::prediction {
@@ -8,8 +9,8 @@ int level_of(int sum) {
   return static_cast<int>(std::upper_bound(kLevelBegins.begin(), kLevelBegins.end(), sum) - kLevelBegins.begin()) - 1;
 }
 
-// The tables are made where they are first used: a lambda, which is constexpr unasked, would have the compiler run
-// through all sums for a quarter of a minute.
+// The tables are made at run time, when they are first used. A lambda would be constexpr implicitly, and compilers then
+// spend a quarter of a minute on evaluating all sums.
 std::array<LevelEntry, kLevelEntries> make_level_table() {
   std::array<LevelEntry, kLevelEntries> t;
   for (int sum = 0; sum <= kMaxSum; ++sum) {

@@ -1,5 +1,5 @@
-// What has been coded of a block: the numbers and the errors that the next row is predicted from (FORMAT.md
-// "Neighbours"), and what is the same for coder and decoder of a row.
+// The coded part of a block: the numbers and errors from which the next row is predicted (FORMAT.md "Neighbours"), and
+// the work per row that encoder and decoder share.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace trivelet::prediction {
 
-/// Rows of some frames, the last `kept` ones at least.
+/// Rows of numbers and errors. Numbers of at least the last `kept` frames are available.
 class History {
  public:
   void start(int kept, int height, int width) {
@@ -39,12 +39,12 @@ class History {
   }
   std::uint16_t* errors(int frame, int y) { return &errors_[place(frame % 2, y)]; }
 
-  // Frames that see the one before as motion moves it: that is in a slot, its errors where there is room for one frame.
+  // An inter frame sees a compensated previous frame. Its numbers lie in a slot; there is memory for the errors of one.
   std::uint16_t* moved_errors(int y) { return &errors_[place(2, y)]; }
   const std::uint16_t* errors_before(int frame, int y) {
     return moved_[static_cast<std::size_t>(frame)] ? moved_errors(y) : errors(frame - 1, y);
   }
-  /// Room for one more frame; pointers to rows are no longer good.
+  /// Adds memory for one more frame. Invalidates pointers to rows.
   int add_slot() {
     const std::size_t size = (static_cast<std::size_t>(used_ + 1) * static_cast<std::size_t>(height_) + 1) * stride_;
     if (numbers_.size() < size) numbers_.resize(size);
@@ -56,7 +56,7 @@ class History {
     moved_[static_cast<std::size_t>(frame)] = 1;
   }
   std::ptrdiff_t stride() const { return static_cast<std::ptrdiff_t>(stride_); }
-  /// The sides of rows that are made.
+  /// Sets the margins of a row of a compensated frame.
   void end_moved_row(std::int16_t* r) const {
     std::fill_n(r - kMargin, kMargin, r[0]);
     std::fill_n(r + width_, kMargin, r[width_ - 1]);
@@ -67,7 +67,7 @@ class History {
     e[width_] = 0;
   }
 
-  /// A row as a neighbour: see "Neighbours" for those that are not in the block.
+  /// A row that taps read. FORMAT.md "Neighbours" defines the rows outside the block.
   const std::int16_t* neighbour(int frame, int y, int frames_before, int rows_away) {
     const int to = y + rows_away;
     const auto f = static_cast<std::size_t>(frame);
@@ -76,7 +76,7 @@ class History {
         frames_before == 1 ? before_[f] : slots_[static_cast<std::size_t>(std::max(frame - frames_before, 0))];
     return slot_row(slot, std::clamp(to, 0, height_ - 1));
   }
-  /// To be called before a row is coded or decoded, and behind.
+  /// Call begin_row() before a row is coded or decoded, and end_row() after it.
   void begin_row(int frame, int y) {
     std::int16_t* r = row(frame, y);
     std::fill_n(r - kMargin, kMargin, neighbour(frame, y, 0, -1)[0]);
@@ -102,32 +102,32 @@ class History {
            kBefore;
   }
 
-  std::array<std::uint8_t, kMostFrames> slots_{};   // of frames
-  std::array<std::uint8_t, kMostFrames> before_{};  // of what they see of the frame before
-  std::array<std::uint8_t, kMostFrames> moved_{};   // whether that is made
-  int used_ = 0;                                    // slots
+  std::array<std::uint8_t, kMostFrames> slots_{};   // slot of each frame
+  std::array<std::uint8_t, kMostFrames> before_{};  // slot of the previous frame as each frame sees it
+  std::array<std::uint8_t, kMostFrames> moved_{};   // whether that slot holds a compensated frame
+  int used_ = 0;                                    // slots in use
   int height_ = 0;
   int width_ = 0;
   std::size_t stride_ = 0;
   std::vector<std::int16_t> numbers_;  // the first row is zeros
-  std::vector<std::uint16_t> errors_;  // of two frames and what is made of one, likewise
+  std::vector<std::uint16_t> errors_;  // of two frames and one compensated frame; the first row is zeros
 };
 
-/// Of a class: weights of the taps in their order.
+/// The weights of a class, in the order of kTaps.
 using Weights = std::vector<std::int16_t>;
 
-/// What a block's head says.
+/// The fields of a block's header.
 struct BlockHead {
   int tap_set = 0;
   int log2_edge = 4;
   int log2_frames = 2;
   Weights first;                 ///< of the first frame
-  std::vector<Weights> classes;  ///< of the others
-  BlockMotion motion;            ///< with the feature moved
+  std::vector<Weights> classes;  ///< of the other frames
+  BlockMotion motion;            ///< only in streams with inter frames
 };
 
-/// What of a row is known before its first sample: sums of weighted neighbours above and in frames before, sums of
-/// errors, and where neighbours are all the same.
+/// What a row needs before its first sample: weighted sums of the taps above and in previous frames, sums of errors,
+/// and where all of these neighbours are equal.
 class RowAhead {
  public:
   explicit RowAhead(const Kernels& k) : kernels_(k) {}
@@ -143,10 +143,10 @@ class RowAhead {
   }
 
   void prepare(History& history, int frame, int y);
-  /// Contexts that are known ahead (FORMAT.md "Known ahead"), of a row that is prepared.
+  /// The static contexts of a prepared row (FORMAT.md "Known ahead").
   void contexts(bool first_frame, int width, std::uint8_t* out) const;
 
-  /// Calls f(from, to, weights) for stretches of the row with one class.
+  /// Calls f(from, to, weights) for each stretch of the row that has one class.
   template <class F>
   void for_runs(int frame, int y, int width, const F& f) const {
     if (frame == 0) return f(0, width, head_->first);
@@ -160,9 +160,9 @@ class RowAhead {
     }
   }
 
-  std::vector<std::int32_t> sums;     ///< of all taps but those in the row
-  std::vector<std::uint16_t> around;  ///< errors above and in the frame before
-  std::vector<std::uint8_t> flat;     ///< 0 no; else 1 + context if the sample to the left is the same, too
+  std::vector<std::int32_t> sums;     ///< of all taps except those in the row
+  std::vector<std::uint16_t> around;  ///< sums of the errors above and in the previous frame
+  std::vector<std::uint8_t> flat;  ///< 0 = not flat, else 1 + context; flat also requires an equal sample to the left
 
  private:
   const Kernels& kernels_;
@@ -171,12 +171,12 @@ class RowAhead {
   const std::uint8_t* map_ = nullptr;
 };
 
-/// Numbers of all frames of a block; false when they are all 0.
+/// Loads the numbers of all frames of a block. Returns false if all are 0.
 bool load(const BlockSamples<VolumeView>& block, History& history);
-/// Numbers of a row -> samples.
+/// Turns the numbers of a row into samples.
 void store_row(const History& history, int frame, int y, const BlockSamples<MutableVolumeView>& block);
 
-/// Prediction in sixteenths of a sample.
+/// The prediction in sixteenths of a sample.
 inline int prediction_of(std::int32_t sum, int low, int high) {
   constexpr int kShift = kWeightBits - kFractionBits;
   return std::clamp((sum + (1 << (kShift - 1))) >> kShift, low << kFractionBits, high << kFractionBits);
@@ -185,7 +185,7 @@ inline int error_of_prediction(int number, int prediction) {
   const int d = (number << kFractionBits) - prediction;
   return std::min((d < 0 ? -d : d) >> (kFractionBits - 2), kMaxError);
 }
-/// Context of a sample that is not flat; `fraction`: of the prediction, -8..7.
+/// The context of a sample that is not flat. `fraction`: of the prediction, -8..7.
 inline std::size_t context_of(const LevelEntry& level, int fraction) {
   const int f = std::min((fraction < 0 ? -fraction : fraction) >> 1, 3);
   return level.context + static_cast<std::size_t>(f & level.fractions);

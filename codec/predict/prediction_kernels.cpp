@@ -1,5 +1,5 @@
-// Loops of the predictive profile over rows, compiled once per instruction set (codec/base/simd.h). What compilers do
-// not turn into good vectors by themselves is written in intrinsics in the two headers included below.
+// Loops of the predictive profile over rows, compiled once per instruction set (codec/base/simd.h). Loops that
+// compilers do not vectorise well are written with intrinsics in the two headers included below.
 #include "codec/predict/prediction_kernels.h"
 
 #include <algorithm>
@@ -163,8 +163,8 @@ std::uint16_t* put(const PutSymbol* table, const std::uint32_t*, const std::uint
     const bool full = state >> (32 - kFrequencyBits) >= s.frequency;
     word -= full;
     state >>= full ? 16 : 0;
-    // Exact, and within 64 bits: with 2^n = kFrequencySum the state is below F * 2^(32 - n), and the error of the
-    // inverse, times that, below 1 / F.
+    // The quotient is exact, and the product fits 64 bits. With 2^n = kFrequencySum, the state is below F * 2^(32 - n).
+    // The error of the inverse times that is below 1 / F.
     const auto whole = static_cast<std::uint32_t>((s.inverse * state) >> kInverseBits);
     states[x % kStates] = state + whole * (kFrequencySum - s.frequency) + s.begin;
   }

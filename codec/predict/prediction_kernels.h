@@ -1,4 +1,4 @@
-// Loops of the predictive profile over rows, once per instruction set.
+// Loops of the predictive profile over rows, compiled once per instruction set (prediction_kernels.cpp).
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 
 namespace trivelet::prediction {
 
-/// Readable elements behind what a kernel is given, and writable ones behind what it makes.
+/// Elements that a kernel may read behind its inputs, and write behind its outputs.
 inline constexpr std::size_t kKernelPadding = 16;
 
-/// Rows of errors around one that is coded; `before`: of the frame before, null in the first one.
+/// Rows of errors around the current one. `before`: rows of the previous frame, null in the first frame.
 struct ErrorRows {
   const std::uint16_t* above = nullptr;
   const std::uint16_t* above2 = nullptr;
@@ -21,62 +21,65 @@ struct ErrorRows {
   const std::uint16_t* before_above = nullptr;
   const std::uint16_t* before_below = nullptr;
 };
-/// Rows of numbers likewise.
+/// Rows of numbers around the current one.
 struct NumberRows {
   const std::int16_t* above = nullptr;
   const std::int16_t* before = nullptr;
   const std::int16_t* before_below = nullptr;
 };
 
-/// Of a token and a context, by the lowest bits of a state: token, frequency and place in it, 7, 12 and 11 bits. The
-/// bit above them: it says nothing, for the context is one that the head has no frequencies of.
+/// An entry for a context and the lowest bits of a state holds the token (7 bits), its frequency (12 bits) and the
+/// position in its range (11 bits). The bit above them marks a context for which the header has no frequencies.
 inline constexpr std::uint32_t kUnknownEntry = 1u << 30;
 
-/// The states of a codeword whose contexts are known ahead, and the words that follow them.
+/// The states of a codeword with static contexts, and the words behind them.
 struct StateLanes {
   std::array<std::uint32_t, kStates> state{};
   const std::uint8_t* words = nullptr;
-  std::size_t left = 0;    ///< words
-  std::uint32_t seen = 0;  ///< all entries
-  bool overrun = false;    ///< more words were wanted than there are
+  std::size_t left = 0;    ///< remaining words
+  std::uint32_t seen = 0;  ///< the union (bitwise or) of all entries that were used
+  bool overrun = false;    ///< more words were needed than there are
 };
 
-/// A symbol for the states: a token of a context.
+/// A symbol for the rANS encoder: a token of a context.
 struct PutSymbol {
-  std::uint64_t inverse = 0;  ///< of the frequency, rounded up to 2^-kInverseBits
+  std::uint64_t inverse = 0;  ///< of the frequency, in units of 2^-kInverseBits, rounded up
   std::uint32_t frequency = 0;
   std::uint32_t begin = 0;
 };
 inline constexpr int kInverseBits = 32 + kFrequencyBits;
 
 struct Kernels {
-  /// sums[x] = sum over i of weights[i] * taps[i][x], x < n. Magnitudes of weights add up to kWeightSum at most.
+  /// sums[x] = sum over i of weights[i] * taps[i][x], x < n. The magnitudes of the weights add up to kWeightSum at
+  /// most.
   void (*weigh)(const std::int16_t* const* taps, const std::int16_t* weights, int count, int n, std::int32_t* sums);
-  /// out[x] = (from[x] - base[x], within 16 bits) >> shift, within -2047..2047.
+  /// out[x] = (from[x] - base[x], saturated to 16 bits) >> shift, clamped to -2047..2047.
   void (*differences)(const std::int16_t* from, const std::int16_t* base, int shift, int n, std::int16_t* out);
-  /// Sums of errors, and where neighbours are the same (see RowAhead).
+  /// The sums of errors, and where neighbours are equal (RowAhead::around, RowAhead::flat).
   void (*around)(const ErrorRows& rows, int n, std::uint16_t* out);
   void (*flat)(const NumberRows& rows, int n, std::uint8_t* out);
-  /// Contexts that are known ahead, of both.
+  /// The static contexts from the results of around() and flat().
   void (*contexts)(const std::uint16_t* around, const std::uint8_t* flat, bool first, int n, std::uint8_t* out);
   /// sums[x] += w0 * row[x - 1] + w1 * row[x - 2].
   void (*weigh_left)(const std::int16_t* row, int w0, int w1, int n, std::int32_t* sums);
-  /// Errors of what `sums` predict, all taps in them.
+  /// The errors of the predictions by `sums`, which include all taps.
   void (*errors)(const std::int16_t* row, const std::int32_t* sums, int low, int high, int n, std::uint16_t* out);
-  /// Codes and tokens of what `sums` leave, all taps in them. True if a token has extra bits.
+  /// The codes and tokens of the residuals of the predictions by `sums`, which include all taps. Returns whether a
+  /// token has extra bits.
   bool (*tokens)(const std::int16_t* row, const std::int32_t* sums, int low, int high, int n, std::uint32_t* codes,
                  std::uint8_t* tokens);
-  /// Codes -> differences.
+  /// Turns codes into differences.
   void (*differences_of)(const std::uint32_t* codes, int n, std::int32_t* out);
-  /// Takes a token for each sample of a row; lookups: kFrequencySum entries of every context.
+  /// Takes a token for each sample of a row. `lookups`: kFrequencySum entries for every context.
   void (*take)(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, StateLanes& lanes,
                std::uint8_t* tokens);
-  /// Puts the symbols of a row into the states, the last one first, and the words that they no longer hold in front of
-  /// `words`; returns the first of these. `packed`: 2^16 times the frequency, plus the begin, of every symbol. There is
-  /// room for a word a symbol, and one.
+  /// Codes the symbols of a row with rANS, the last one first, and stores the words that leave the states in front of
+  /// `words`. Returns the position of the first of these words. `packed`: 2^16 times the frequency, plus the begin, of
+  /// every symbol. The memory in front of `words` holds one word per symbol, and one more.
   std::uint16_t* (*put)(const PutSymbol* table, const std::uint32_t* packed, const std::uint16_t* symbols, int n,
                         std::uint32_t* states, std::uint16_t* words);
-  /// Products of all pairs of `count` rows, `stride` apart: row i with rows 0..i. n is a multiple of 16, at most 256.
+  /// Sums of the products of all pairs of `count` rows, `stride` apart: row i with rows 0..i. n is a multiple of 16, at
+  /// most 256.
   void (*products)(const std::int16_t* rows, std::size_t stride, int count, int n, std::int32_t* out);
 };
 
@@ -92,7 +95,7 @@ extern const Kernels kKernels;
 
 inline const Kernels& kernels(SimdLevel simd) { return pick(simd, TRIVELET_TABLES(kKernels)); }
 
-/// The context that is known ahead of a sum's place; 3 bytes behind the last one may be read.
+/// The static context of place_of() a sum. 3 bytes behind the last entry may be read.
 const std::array<std::uint8_t, kLevelEntries + 3>& contexts_by_place();
 
 }  // namespace trivelet::prediction

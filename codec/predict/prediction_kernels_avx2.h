@@ -1,4 +1,5 @@
-// Loops of the predictive profile over rows for AVX2 (prediction_kernels.cpp): two taps or samples to a multiplication.
+// Loops of the predictive profile over rows for AVX2 (prediction_kernels.cpp). One multiply-add instruction handles two
+// taps or two samples.
 #pragma once
 
 #include <immintrin.h>
@@ -30,7 +31,7 @@ void weigh(const std::int16_t* const* taps, const std::int16_t* weights, int cou
       low = _mm256_add_epi32(low, _mm256_madd_epi16(_mm256_unpacklo_epi16(a, b), w));
       high = _mm256_add_epi32(high, _mm256_madd_epi16(_mm256_unpackhi_epi16(a, b), w));
     }
-    // Unpacking was within halves of a register.
+    // The unpack instructions work within halves of a register, so the halves are put in order here.
     auto* out = reinterpret_cast<__m256i*>(sums + x);
     _mm256_storeu_si256(out, _mm256_permute2x128_si256(low, high, 0x20));
     _mm256_storeu_si256(out + 1, _mm256_permute2x128_si256(low, high, 0x31));
@@ -53,7 +54,7 @@ std::int32_t sum_of(__m256i v) {
   return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
 
-// Four of row i with row j at once, so that a row is loaded once for them.
+// Four products of row i at once, with rows j..j+3, so that row i is loaded once for them.
 void products(const std::int16_t* rows, std::size_t stride, int count, int n, std::int32_t* out) {
   for (int i = 0; i < count; ++i) {
     const std::int16_t* a = rows + static_cast<std::size_t>(i) * stride;
@@ -79,9 +80,9 @@ void products(const std::int16_t* rows, std::size_t stride, int count, int n, st
   }
 }
 
-/// 16 numbers below 256 as bytes.
+/// Packs 16 numbers below 256 into bytes.
 __m128i bytes_of(__m256i low, __m256i high) {
-  // 0..3 8..11 4..7 12..15 -> in order
+  // The order 0..3 8..11 4..7 12..15 becomes 0..15.
   const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xd8);
   return _mm_packus_epi16(_mm256_castsi256_si128(packed), _mm256_extracti128_si256(packed, 1));
 }
@@ -94,10 +95,11 @@ inline Tokens tokens_of(__m128i numbers, __m256i sums, __m256i low, __m256i high
       _mm256_srai_epi32(_mm256_add_epi32(sums, _mm256_set1_epi32(1 << (kWeightBits - 1))), kWeightBits);
   const __m256i r = _mm256_min_epi32(_mm256_max_epi32(rounded, low), high);
   const __m256i d = _mm256_sub_epi32(_mm256_cvtepi16_epi32(numbers), r);
-  // 2d - 1 for d > 0, else -2d: twice the magnitude, less 1 for what is above 0.
+  // The code is 2d - 1 for d > 0, else -2d: twice the magnitude, less 1 for d > 0.
   const __m256i positive = _mm256_cmpgt_epi32(d, _mm256_setzero_si256());
   const __m256i code = _mm256_add_epi32(_mm256_slli_epi32(_mm256_abs_epi32(d), 1), positive);
-  // Exponent and two more bits of a code's distance from 8 as a float, from which tokens with extra bits count.
+  // Tokens with extra bits depend on the exponent and the two bits below the leading one of code - 8. The float of code
+  // - 8 holds them in adjacent bits.
   const __m256 distance = _mm256_cvtepi32_ps(_mm256_sub_epi32(code, _mm256_set1_epi32(8)));
   const __m256i large = _mm256_sub_epi32(_mm256_srli_epi32(_mm256_castps_si256(distance), 21), _mm256_set1_epi32(500));
   const __m256i has_extra = _mm256_cmpgt_epi32(code, _mm256_set1_epi32(kPlainTokens - 1));
@@ -119,13 +121,13 @@ bool tokens(const std::int16_t* row, const std::int32_t* sums, int low, int high
     _mm256_storeu_si256(c + 1, b.code);
     const __m128i t = bytes_of(a.token, b.token);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(tokens + x), t);
-    any = _mm_max_epu8(any, t);  // what is behind the row may be among them, which costs a look only
+    any = _mm_max_epu8(any, t);  // tokens behind the row may count here, which only costs a needless scan
   }
   return _mm_movemask_epi8(_mm_cmpgt_epi8(any, _mm_set1_epi8(kPlainTokens - 1))) != 0;
 }
 
-#if !defined(__AVX512BW__)  // which has better ways for what follows
-/// Of eight sums.
+#if !defined(__AVX512BW__)  // AVX-512 has better instructions for the following loops
+/// The contexts of eight sums.
 inline __m256i levels_of(const std::uint8_t* of_place, __m256i sums) {
   const __m256i shared = _mm256_add_epi32(_mm256_srli_epi32(sums, 5), _mm256_set1_epi32(kSumsLooked));
   const __m256i place = _mm256_blendv_epi8(shared, sums, _mm256_cmpgt_epi32(_mm256_set1_epi32(kSumsLooked), sums));
@@ -143,7 +145,7 @@ void contexts(const std::uint16_t* around, const std::uint8_t* flat, bool first,
       a = _mm256_srli_epi32(_mm256_mullo_epi32(a, _mm256_set1_epi32(9)), 2);
       b = _mm256_srli_epi32(_mm256_mullo_epi32(b, _mm256_set1_epi32(9)), 2);
     }
-    if (x + 16 > n) {  // behind the row is anything
+    if (x + 16 > n) {  // values behind the row are arbitrary, so indices are clamped
       const __m256i most = _mm256_set1_epi32(kMaxSum);
       a = _mm256_min_epi32(a, most);
       b = _mm256_min_epi32(b, most);
@@ -156,7 +158,7 @@ void contexts(const std::uint16_t* around, const std::uint8_t* flat, bool first,
   }
 }
 
-/// By which of eight states want a word: which word each of them gets.
+/// For each mask of the eight states that need a word: the index of the word that each state gets.
 constexpr std::array<std::array<std::uint8_t, 8>, 256> make_places() {
   std::array<std::array<std::uint8_t, 8>, 256> places{};
   for (std::size_t mask = 0; mask < 256; ++mask) {
@@ -168,7 +170,7 @@ constexpr std::array<std::array<std::uint8_t, 8>, 256> make_places() {
 }
 alignas(64) constexpr auto kPlaces = make_places();
 
-/// Eight samples; there are eight words to be read.
+/// Takes eight tokens. Eight words must be readable.
 inline __m256i take_eight(const std::uint32_t* lookups, const std::uint8_t* contexts, __m256i& state, StateLanes& lanes,
                           __m256i& seen) {
   const __m256i context = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(contexts)));

@@ -1,5 +1,5 @@
-// Loops of the predictive profile over rows for AVX-512 (prediction_kernels.cpp), where AVX2 has no such operations:
-// levels found in a register, and all sixteen states at once.
+// Loops of the predictive profile over rows for AVX-512 (prediction_kernels.cpp), where AVX2 has no such instructions:
+// levels are found in a register, and all sixteen states advance at once.
 #pragma once
 
 #include <immintrin.h>
@@ -13,10 +13,10 @@ namespace trivelet::prediction::TRIVELET_ISA {
 
 namespace {
 
-// Of the first n lanes.
+// The mask of the first n lanes.
 constexpr std::uint32_t mask_of(int n) { return n >= 32 ? ~0u : (1u << n) - 1; }
 
-/// Five steps of a search among the beginnings of levels, which are 32 numbers of 16 bits.
+/// Finds the levels by a binary search of five steps among 32 beginnings of levels, which are 16 bits each.
 __m512i levels_of(__m512i begins, __m512i sums) {
   __m512i level = _mm512_setzero_si512();
   for (int step = 16; step > 0; step /= 2) {
@@ -47,7 +47,7 @@ void contexts(const std::uint16_t* around, const std::uint8_t* flat, bool first,
   }
 }
 
-/// 1 / f, a little more.
+/// The reciprocal of f, rounded up.
 alignas(64) constexpr auto kInverses = [] {
   std::array<double, kFrequencySum + 1> inverse{};
   for (std::size_t f = 1; f < inverse.size(); ++f)
@@ -55,8 +55,9 @@ alignas(64) constexpr auto kInverses = [] {
   return inverse;
 }();
 
-/// Quotients of 16 states: exact, since what is added is less than 2^-18 of 1 / f, by which quotients that are not
-/// whole are below the next integer at least. What waits for a state is a product; inverses are there before.
+/// Quotients of 16 states. They are exact: the added part is less than 2^-18 of 1 / f, and a quotient that is not whole
+/// is at least 1 / f below the next integer. A state waits for one product only, because the reciprocals are loaded
+/// before.
 inline __m512i divide(__m512i states, __m512i frequencies) {
   const auto half = [](__m256i a, __m256i f) {
     const __m512d inverse = _mm512_i32gather_pd(f, kInverses.data(), sizeof(double));

@@ -1,3 +1,5 @@
+// Least squares over sums of products. All sums are added in a fixed order, so that every instruction set chooses the
+// same weights.
 #include "codec/predict/prediction_model.h"
 
 #include <algorithm>
@@ -11,20 +13,20 @@ namespace trivelet::prediction {
 
 namespace {
 
-constexpr int kRowSamples = 256;  // of a tile at a time: their products fit 32 bits
+constexpr int kRowSamples = 256;  // of a tile at a time, so that the sums of their products fit 32 bits
 constexpr int kRowStride = kRowSamples + static_cast<int>(kKernelPadding);
-constexpr float kLeastError = 0.05f;  // mean squared, of a tile: no code is shorter for less
-constexpr float kSwitch = 0.97f;      // a tile leaves the class before it for one that is so much better
+constexpr float kLeastError = 0.05f;  // mean squared error of a tile; below it no code gets shorter
+constexpr float kSwitch = 0.97f;      // a tile leaves the class before it for an error smaller by this factor
 constexpr std::size_t kLanes = 8;
-constexpr int kTilesForClass = 48;  // weights of a class cost what this many tiles may gain
-constexpr int kSamePlace = 14;      // the tap at the sample's place in the frame before
-constexpr int kPartForSingle = 16;  // of the tiles of a frame: when so many stand still, tiles have one frame
-constexpr double kStillGain = 0.1;  // in the logarithm of the error: so much better must a copy of the frame before be
-constexpr double kStillGainAlone = 4;  // the same of a class that is the only one, for tiles that it does not fit
+constexpr int kTilesForClass = 48;  // tiles per class at least, because the weights of a class take bits
+constexpr int kSamePlace = 14;      // index of the tap at the same position in the frame before
+constexpr int kPartForSingle = 16;  // tiles have one frame if more than 1/16 of the tiles are still at times
+constexpr double kStillGain = 0.1;  // by which the log2 of the error must fall before a class copies the frame before
+constexpr double kStillGainAlone = 4;  // the same for a single class, which also predicts tiles that it does not fit
 
 std::size_t pairs(int rows) { return static_cast<std::size_t>(rows * (rows + 1) / 2); }
 
-/// a * b summed in kLanes lanes, so that it is the same for every instruction set.
+/// The sum of a * b in kLanes lanes, which is the same for every instruction set.
 float dot(const float* a, const float* b, std::size_t n) {
   float lanes[kLanes] = {};
   for (std::size_t i = 0; i < n; i += kLanes)
@@ -32,7 +34,7 @@ float dot(const float* a, const float* b, std::size_t n) {
   return ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) + ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
 }
 
-/// Solves the symmetric system in place (Cholesky); false when it has no safe solution.
+/// Solves the symmetric system in place (Cholesky). Returns false if it is not safely positive definite.
 bool solve_symmetric(std::vector<double>& a, std::vector<double>& b, std::size_t n) {
   for (std::size_t j = 0; j < n; ++j) {
     double diagonal = a[j * n + j];
@@ -68,12 +70,12 @@ Weights frame_before(int taps) {
   return w;
 }
 
-/// Its logarithm to base 2, by a straight line between powers, and so the same on every machine.
+/// The logarithm to base 2, linear between powers of two, so that it is the same on every machine.
 double logarithm(float v) { return static_cast<double>(std::bit_cast<std::uint32_t>(v)) / (1 << 23) - 127; }
 
-/// The error of weights in a tile is linear in its products: their factors.
+/// The error of weights in a tile is a linear form of the tile's products. This writes the factors of the form.
 void error_form(const Weights& weights, float* form) {
-  const auto factor = [&weights](std::size_t i) {  // of tap 1 + i; behind them the sample
+  const auto factor = [&weights](std::size_t i) {  // of tap 1 + i; behind the taps, of the sample
     return i + 1 < weights.size() ? static_cast<float>(weights[i + 1]) / (1 << kWeightBits) : -1.0f;
   };
   for (std::size_t i = 0; i < weights.size(); ++i)
@@ -95,8 +97,8 @@ void Model::choose_shift(History& history, int frames) {
   while ((sum / count >> shift_) >= 256) ++shift_;
 }
 
-/// Differences of the neighbours 1.. and of the samples to the left neighbour, at `at` of rows_. Returns where they
-/// end.
+/// Stores the differences of taps 1.. and of the samples to the left neighbour in rows_, from `at` on. Returns the
+/// position behind them.
 int Model::gather(History& history, int frame, int y, int x, int width, int taps, int at) {
   const std::int16_t* left = history.row(frame, y) + x - 1;
   for (int i = 1; i <= taps; ++i) {
@@ -110,7 +112,7 @@ int Model::gather(History& history, int frame, int y, int x, int width, int taps
   return at + width;
 }
 
-/// Mean products of what is gathered in a tile; zeros when it is nothing.
+/// The mean products of the gathered samples of a tile. They are zeros if nothing was gathered.
 void Model::sum_tile(History& history, int frames, int tile, float* out) {
   const int group = tile / tiles.of_group();
   const int x = tile % tiles.columns << tiles.log2_edge;
@@ -145,7 +147,7 @@ void Model::sum_tile(History& history, int frames, int tile, float* out) {
   for (std::size_t i = 0; i < pairs(taps_); ++i) out[i] /= static_cast<float>(all);
 }
 
-/// Weights of taps from sums of products: rows 0.. are those of taps 1.., the last is the sample's.
+/// Solves for the weights of taps. Rows 0.. of the sums belong to taps 1.., and the last row to the sample.
 Weights Model::solve(const std::vector<double>& sums, int taps) const {
   const auto n = static_cast<std::size_t>(taps - 1);
   double trace = 0;
@@ -162,13 +164,13 @@ Weights Model::solve(const std::vector<double>& sums, int taps) const {
     Weights w(n + 1);
     double magnitude = 0;
     for (const double v : b) magnitude += std::fabs(v);
-    if (!(magnitude < 3)) continue;  // of which, with the left one, no sum leaves its bits
+    if (!(magnitude < 3)) continue;  // with this bound and the left tap, sums stay within 32 bits
     int rest = 1 << kWeightBits;
     for (std::size_t i = 0; i < n; ++i) {
       w[i + 1] = static_cast<std::int16_t>(std::lround(b[i] * (1 << kWeightBits)));
       rest -= w[i + 1];
     }
-    if (rest > kMaxWeight) continue;  // all others add up to -3, rounded
+    if (rest > kMaxWeight) continue;  // the other weights add up to -3, rounded
     w[0] = static_cast<std::int16_t>(rest);
     return w;
   }
@@ -190,7 +192,8 @@ void Model::fit_first(History& history) {
   head.first = solve(sums, taps);
 }
 
-/// Classes most of whose tiles do not change at all: there least squares go by the few that do.
+/// Sets classes whose tiles mostly do not change to copy the frame before. There least squares follow the few tiles
+/// that change.
 void Model::copy_where_still(std::vector<float>& forms) {
   if (taps_ <= kSamePlace) return;
   constexpr std::size_t kBefore = kSamePlace - 1;
@@ -217,7 +220,7 @@ void Model::copy_where_still(std::vector<float>& forms) {
 void Model::fit_classes(int rounds) {
   const auto count = static_cast<std::size_t>(tiles.count());
   const std::size_t n = pairs(taps_);
-  // Tiles by what a difference leaves of them, flat ones aside.
+  // Tiles are ordered by the error of a prediction from the left neighbour. Flat tiles are left out.
   std::vector<float> error(count);
   std::vector<std::uint32_t> order;
   for (std::size_t t = 0; t < count; ++t) {
@@ -263,7 +266,7 @@ void Model::fit_classes(int rounds) {
   }
 }
 
-/// Whether many tiles of single frames are what they were in the frame before while others of their group are not.
+/// Whether many tiles of one frame equal the frame before while other frames of their group differ.
 bool Model::stands_still_at_times(History& history, int frames) const {
   const Tiles single(head.log2_edge, 0, frames, history.height(), history.width());
   const int group = 1 << head.log2_frames;
@@ -278,7 +281,7 @@ bool Model::stands_still_at_times(History& history, int frames) const {
     int seen = 0;
     for (int z = 1; z < frames; ++z) {
       int row = y;
-      bool flat = true;  // such tiles cost nothing in any case
+      bool flat = true;  // flat tiles cost nothing in any case
       for (; row < end; ++row) {
         const std::int16_t* r = history.row(z, row) + x;
         if (std::memcmp(r, history.neighbour(z, row, 1, 0) + x, bytes) != 0) break;

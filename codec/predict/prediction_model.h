@@ -1,10 +1,10 @@
-// What an encoder of the predictive profile chooses for a block: weights, and which of them predict which tile.
+// The choices of an encoder of the predictive profile for a block: the weights, and the class of every tile.
 //
-// Of every tile the products of its neighbours are summed once (of some rows of some frames); from these sums follow
-// the best weights of any set of tiles (least squares) and the error of any weights in a tile, so tiles and classes
-// are fitted to each other without looking at a sample again. Tiles count in inverse proportion to their error, since
-// bits go with its logarithm. Classes may also copy the frame before, which least squares do not find when few tiles of
-// a still picture change by much.
+// The products of the neighbours of every tile are summed once, over some rows of some frames. These sums give the best
+// weights of any set of tiles (least squares) and the error of any weights in a tile. So tiles and classes are fitted
+// to each other without reading the samples again. A tile counts in inverse proportion to its error, because bits
+// depend on the logarithm of the error. A class may also copy the frame before. Least squares do not find that if few
+// tiles of a still picture change by much.
 #pragma once
 
 #include <cstdint>
@@ -39,11 +39,11 @@ class Model {
   Effort effort_;
   int shift_ = 0;
   int taps_ = 0;                    // of frames that have one before
-  std::size_t products_ = 0;        // floats of a tile, padded
-  std::vector<std::int16_t> rows_;  // differences to the left neighbour: of taps, of the sample
+  std::size_t products_ = 0;        // floats per tile, padded
+  std::vector<std::int16_t> rows_;  // differences to the left neighbour, of the taps and of the sample
   std::vector<std::int32_t> summed_;
   std::vector<float> of_tile_;  // mean products
-  std::vector<float> samples_;  // that went in
+  std::vector<float> samples_;  // number of gathered samples
 };
 
 }  // namespace trivelet::prediction

@@ -1,3 +1,4 @@
+// The guess of a vector is the median of three neighbours, as in H.264.
 #include "codec/predict/prediction_motion.h"
 
 #include <algorithm>

@@ -13,7 +13,7 @@ namespace {
 inline __m256i load16(const std::int16_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
 inline void store16(std::int16_t* p, __m256i v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
 
-/// Numbers of up to 10 bits, 16 to a register: their sums of six taps, at most 52 * 512, need no more bits.
+/// Numbers of up to 10 bits, 16 to a register. Their sums of six taps, at most 52 * 512, fit 16 bits.
 struct By16 {
   static bool suits(int w, Limits limits) { return w >= 16 && limits.high < 512; }
 
@@ -30,7 +30,7 @@ struct By16 {
                                            _mm256_mullo_epi16(next, _mm256_set1_epi16(5)));
     return _mm256_add_epi16(far, inner);
   }
-  /// Calls f(x) for stretches of 16, of which the last one may overlap the one before.
+  /// Calls f(x) for stretches of 16. The last stretch may overlap the one before.
   template <class F>
   static void for_row(int w, const F& f) {
     for (int x = 0; x + 16 < w; x += 16) f(x);
@@ -44,7 +44,7 @@ struct By16 {
         store16(out + x, limited(_mm256_srai_epi16(_mm256_add_epi16(sum, rounding), 5)));
       });
   }
-  /// Of unpacked pairs of rows.
+  /// The sum of six taps, from interleaved pairs of rows.
   static __m256i six_sums(__m256i first, __m256i middle, __m256i last) {
     const __m256i sum = _mm256_add_epi32(_mm256_madd_epi16(first, _mm256_set1_epi32(static_cast<int>(0xfffb0001))),
                                          _mm256_madd_epi16(middle, _mm256_set1_epi16(20)));
@@ -104,7 +104,8 @@ void half_y(Patch from, int w, int h, Limits limits, std::int16_t* out) {
 void half_xy(Patch from, int w, int h, Limits limits, std::int32_t* scratch, std::int16_t* out) {
 #if defined(__AVX2__)
   if (By16::suits(w, limits))
-    return By16(limits).half_xy(from, w, h, reinterpret_cast<std::int16_t*>(scratch), out);  // only by load16, store16
+    return By16(limits).half_xy(from, w, h, reinterpret_cast<std::int16_t*>(scratch),
+                                out);  // only by load16, store16
 #endif
   for (int y = 0; y < h + 5; ++y) {
     const std::int16_t* s = from.at + (y - 2) * from.stride;
@@ -127,7 +128,7 @@ void average(Patch a, Patch b, int w, int h, std::int16_t* out) {
   }
 }
 
-/// Their sum over a row from x on.
+/// The SAD of a row from column x on.
 template <class From>
 std::uint32_t row_sad(const std::int16_t* p, const From& from, int x, int w) {
   std::uint32_t sum = 0;
@@ -151,7 +152,7 @@ struct AverageOfRows {
   const std::int16_t* r;
   int number(int x) const { return (q[x] + r[x] + 1) >> 1; }
 #if defined(__AVX2__)
-  // Unsigned, that is with the highest bits turned around.
+  // The average instruction is unsigned, so the highest bits are inverted before and after it.
   __m256i numbers(int x) const {
     const __m256i turned = _mm256_set1_epi16(-32768);
     return _mm256_xor_si256(
@@ -161,7 +162,7 @@ struct AverageOfRows {
 };
 
 #if defined(__AVX2__)
-/// Of 16 numbers a row; their largest difference is below 2^16.
+/// The SAD with 16 numbers per step. The difference of two numbers is below 2^16.
 template <class RowOf>
 std::uint32_t sad_by_16(Patch a, int w, int h, const RowOf& row_of) {
   const __m256i low = _mm256_set1_epi32(0xffff);

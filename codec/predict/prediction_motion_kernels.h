@@ -9,24 +9,25 @@
 
 namespace trivelet::prediction {
 
-/// Numbers that lie in rows, `stride` apart.
+/// Numbers in rows that are `stride` apart.
 struct Patch {
   const std::int16_t* at = nullptr;
   std::ptrdiff_t stride = 0;
   Patch moved(int y, int x) const { return {at + y * stride + x, stride}; }
 };
-/// Of numbers.
+/// The range of numbers.
 struct Limits {
   int low = 0;
   int high = 0;
 };
 
-/// A place in halves of a sample.
+/// A position in halves of a sample.
 struct HalfPlace {
   int y = 0;
   int x = 0;
 };
-/// Of which two the average is at a place in quarters that are not both even.
+/// The two positions whose average is the number at a position in quarters (FORMAT.md "Moved frames"). They are used if
+/// a coordinate in quarters is odd.
 struct HalfPlaces {
   HalfPlace first;
   HalfPlace second;
@@ -38,16 +39,17 @@ inline HalfPlaces halves_around(int y, int x) {
   return {{odd_y ? y1 : y0, odd_x ? x0 : x1}, {odd_y ? y0 : y1, odd_x ? x1 : x0}};  // a whole row, a whole column
 }
 
-/// Of FORMAT.md "Moved frames": w x h numbers, next to each other, from around `from`: of rows and columns -2..3 more.
+/// The interpolation of FORMAT.md "Moved frames". Each function makes w x h numbers without gaps between rows. It reads
+/// two rows and columns before `from` and three behind it.
 struct SubpelKernels {
   void (*half_x)(Patch from, int w, int h, Limits limits, std::int16_t* out);
   void (*half_y)(Patch from, int w, int h, Limits limits, std::int16_t* out);
-  /// scratch: w * (h + 5).
+  /// scratch: w * (h + 5) elements.
   void (*half_xy)(Patch from, int w, int h, Limits limits, std::int32_t* scratch, std::int16_t* out);
   void (*average)(Patch a, Patch b, int w, int h, std::int16_t* out);
-  /// Sum of absolute differences.
+  /// The sum of absolute differences.
   std::uint32_t (*sad)(Patch a, Patch b, int w, int h);
-  /// The same to the average of b and c.
+  /// The SAD of a and the average of b and c.
   std::uint32_t (*sad_to_average)(Patch a, Patch b, Patch c, int w, int h);
 };
 

@@ -1,3 +1,6 @@
+// A cell tries vectors of its neighbours, of the frame before, of the reduced picture and of the whole block. It then
+// moves in steps of a sample, of a half and of a quarter while the estimated bits fall. Every estimate is exact or
+// linear between powers of two, so that all machines choose the same vectors.
 #include "codec/predict/prediction_motion_search.h"
 
 #include <algorithm>
@@ -11,36 +14,36 @@ namespace trivelet::prediction {
 
 namespace {
 
-constexpr int kSmall = 4;           // samples along a side of what is one in the smaller picture
-constexpr int kRegion = 16;         // samples of that along a side of what moves as a whole there
-constexpr int kSmallReach = 8;      // of vectors there
-constexpr int kPad = 24;            // samples around a frame: a vector to what is only edge is no use
-constexpr int kFilterReach = 4;     // of what is between samples
-constexpr int kSteps = 16;          // of a whole sample, at most
-constexpr int kRangeOfShifts = 64;  // when samples change by more than this part of their range, it is worth a look
+constexpr int kSmall = 4;           // edge of the square of samples that one sample of the reduced picture stands for
+constexpr int kRegion = 16;         // edge of a search region, in samples of the reduced picture
+constexpr int kSmallReach = 8;      // search range in the reduced picture
+constexpr int kPad = 24;            // margin around a frame; a vector further out would see repeated edge samples only
+constexpr int kFilterReach = 4;     // of the interpolation filter
+constexpr int kSteps = 16;          // whole-sample steps, at most
+constexpr int kRangeOfShifts = 64;  // shifts are searched if samples change by more than 1/64 of their range
 
 struct WholePlace {
   int y = 0;
   int x = 0;
 };
 
-/// About what a difference of a vector takes.
+/// An estimate of the bits of a vector, from its difference to the guess.
 float bits_of(MotionVector v, MotionVector guess) {
   const auto of = [](int d) { return d == 0 ? 1 : 2 * std::bit_width(static_cast<unsigned>(std::abs(d))) + 1; };
   return static_cast<float>(of(v.x - guess.x) + of(v.y - guess.y));
 }
 
-/// Bits that go with differences of this sum, of n samples. Most of what is left by the frame before others around
-/// predict as well: what is won there counts less than a third.
+/// An estimate of the bits of n samples with this SAD. Neighbours in the frame predict most of what the frame before
+/// leaves, so a gain here counts less than a third.
 float bits_of(std::uint32_t sad, int n) {
   constexpr float kPart = 0.3f;
-  constexpr float kNoise = 0.2f;  // no code is shorter for less
+  constexpr float kNoise = 0.2f;  // below it no code gets shorter
   const float v = static_cast<float>(sad) / static_cast<float>(n) + kNoise;
-  // The logarithm by a straight line between powers, and so the same on every machine.
+  // The logarithm is linear between powers of two, so that it is the same on every machine.
   return kPart * static_cast<float>(n) * (static_cast<float>(std::bit_cast<std::uint32_t>(v)) * 0x1p-23f - 127);
 }
 
-/// Where in `before` what is in `now` stands with the least difference, n means each.
+/// The shift with the smallest mean difference between the n means of `now` and of `before`.
 int shift_of(const std::int32_t* now, const std::int32_t* before, int n) {
   const int least_overlap = std::max(n / 4, 1);
   float least = 0;
@@ -83,7 +86,7 @@ void MotionSearch::shrink(const History& history, int frame, std::vector<std::in
     }
 }
 
-/// All vectors of a region.
+/// Full search of a region in the reduced picture.
 MotionVector MotionSearch::search_small(int region_row, int region_column) const {
   const int y = region_row * kRegion, x = region_column * kRegion;
   const int h = std::min(kRegion, small_height_ - y), w = std::min(kRegion, small_width_ - x);
@@ -109,9 +112,10 @@ void MotionSearch::search_small() {
     for (int c = 0; c < regions_; ++c) of_region_.push_back(search_small(r, c));
 }
 
-/// Where whole rows and columns go: by their means alone, so that pages that are scrolled far are found.
+/// Finds how far the whole block moved down and across, from the means of rows and columns. This finds pages that were
+/// scrolled far.
 void MotionSearch::find_shifts(const History& history, int frame) {
-  constexpr int kFine = 16;  // parts of a number
+  constexpr int kFine = 16;  // fixed point of the means
   const auto height = static_cast<std::size_t>(height_), width = static_cast<std::size_t>(width_);
   means_.assign(2 * (height + width), 0);
   for (int f = 0; f < 2; ++f) {
@@ -147,7 +151,7 @@ void MotionSearch::pad(const History& history, int frame) {
   before_ = Patch{padded_.data(), stride}.moved(kPad, kPad);
 }
 
-/// Whether all that refining looks at is in what is padded.
+/// Whether all samples that the refinement reads lie inside the padded frame.
 bool MotionSearch::is_inside(const Cell& c, int dy, int dx) const {
   constexpr int kRoom = kPad - kFilterReach;
   return c.x + dx >= -kRoom && c.y + dy >= -kRoom && c.x + dx + c.width <= width_ + kRoom &&
@@ -164,12 +168,12 @@ bool MotionSearch::try_whole(const Cell& c, MotionVector guess, int dy, int dx, 
   return true;
 }
 
-/// Halves and then quarters around the best whole vector.
+/// Searches half positions and then quarter positions around the best whole vector.
 void MotionSearch::refine(const Cell& c, MotionVector guess, Found& best) {
   const int whole_x = best.vector.x >> 2, whole_y = best.vector.y >> 2;
   const Patch whole = before_.moved(c.y + whole_y, c.x + whole_x);
   const Patch now = now_.moved(c.y, c.x);
-  // Of a row and a column more on all sides.
+  // One row and one column more than the cell, on all sides.
   const int w = c.width + 2, h = c.height + 2;
   for (auto& p : halves_) p.resize(std::max(p.size(), static_cast<std::size_t>(w * h)));
   scratch_.resize(std::max(scratch_.size(), static_cast<std::size_t>(w * (h + 5))));
@@ -204,7 +208,7 @@ void MotionSearch::refine(const Cell& c, MotionVector guess, Found& best) {
 MotionSearch::Found MotionSearch::search(int frame, const Cell& c, const BlockMotion& motion) {
   const MotionVector guess = motion.guess(frame, c.row, c.column).vector;
   Found best{{}, std::numeric_limits<float>::max()};
-  std::array<WholePlace, 11> tried;  // whole places: most of them are often the same
+  std::array<WholePlace, 11> tried;  // whole positions that were tried, because candidates often repeat
   std::size_t tried_end = 0;
   const auto try_rounded = [&](MotionVector v) {
     const WholePlace p{(v.y + 2) >> 2, (v.x + 2) >> 2};
@@ -244,7 +248,7 @@ MotionSearch::Found MotionSearch::search(int frame, const Cell& c, const BlockMo
   return best;
 }
 
-/// Whether vectors pay in it.
+/// Whether motion saves bits in this frame.
 bool MotionSearch::search_frame(const History& history, int frame, BlockMotion& motion) {
   now_ = {history.row(frame, 0), history.stride()};
   const Patch same{history.row(frame - 1, 0), history.stride()};

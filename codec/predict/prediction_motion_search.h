@@ -1,6 +1,6 @@
-// The encoder's search for motion in a block of the predictive profile (FORMAT.md says nothing of it): the vectors that
-// should take the fewest bits, from those of cells around and of a smaller picture, refined step by step to quarters of
-// a sample.
+// The encoder's motion search in a block of the predictive profile. (FORMAT.md does not prescribe a search.) It chooses
+// vectors for few bits, from those of neighbouring cells and of a reduced picture, and refines them to quarters of a
+// sample.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace trivelet::prediction {
 class MotionSearch {
  public:
   explicit MotionSearch(const SubpelKernels& k) : kernels_(k) {}
-  /// Of all frames of `history`, with cells of motion.log2_cell.
+  /// Searches all frames of `history`, with cells of motion.log2_cell.
   void find(const History& history, int frames, Limits limits, BlockMotion& motion);
 
  private:
@@ -48,16 +48,16 @@ class MotionSearch {
   int width_ = 0;
   int small_height_ = 0;
   int small_width_ = 0;
-  int regions_ = 0;  // in a row, of the smaller picture
+  int regions_ = 0;  // regions in a row of the reduced picture
   std::vector<std::int16_t> small_;
   std::vector<std::int16_t> small_before_;
   std::vector<MotionVector> of_region_;
   std::array<MotionVector, 2> shifts_;  // of the whole block, down and across
   std::vector<std::int32_t> means_;
-  std::vector<std::int16_t> padded_;  // the frame before, its edges repeated
+  std::vector<std::int16_t> padded_;  // the frame before, with repeated edges
   Patch now_;
   Patch before_;
-  std::vector<std::uint32_t> still_;                 // distances of cells to the same place
+  std::vector<std::uint32_t> still_;                 // SAD of each cell and the same position in the frame before
   std::array<std::vector<std::int16_t>, 3> halves_;  // around the best whole vector
   std::vector<std::int32_t> scratch_;
 };
