@@ -1,8 +1,8 @@
-// THE SEAM between the codec and what computes it: whole GOPs in, coded GOPs out, and back.
+// The seam between the codec and the hardware: whole GOPs go in, coded GOPs come out, and back.
 //
-// A backend transforms, quantises and codes. Everything else (files, rate decisions, container) exists once and never
-// asks which backend is at work; all backends give the same bytes. An encoder or decoder may work ahead: push() can
-// return before the work is done, pull() delivers in the order of the pushes.
+// A backend transforms, quantises and codes. Files, rate decisions and the container exist once, outside of the
+// backends, and do not depend on which backend runs. All backends give the same bytes. A backend may work ahead: push()
+// can return before the work is done, and pull() delivers in the order of the pushes.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +25,13 @@ struct BackendOptions {
   SimdLevel simd = SimdLevel::kBest;
   Effort effort = Effort::kMedium;
   Workers workers{};
-  /// Every GOP is coded once, and how the next one begins is decided before it is known whether this one moves.
+  /// Every GOP is coded once, and the encoder decides how the next GOP begins before it knows whether this one has
+  /// motion.
   bool lookahead = false;
-  /// GOPs that the CPU may have in work beside each other (gop_lanes.h): they are pushed one after the other, each
-  /// once.
+  /// The most GOPs that the CPU codes at the same time (gop_lanes.h). They are pushed one after the other, each once.
   int lanes = 1;
-  /// CodedGop::samples are wanted of GOPs that were pulled long ago, of as many as GopEncoder::depth() says; else only
-  /// until the GOP is given back.
+  /// True: CodedGop::samples works for the last GopEncoder::depth() GOPs that were pulled. False: only until the GOP is
+  /// given back.
   bool keeps_samples = false;
 };
 
@@ -40,74 +40,74 @@ struct GopChoices {
   float step = 1;                         ///< quantiser step; ignored for lossless streams
   std::vector<std::uint8_t> frame_gains;  ///< GopHeader::frame_gains
   Motion motion = Motion::kOff;           ///< streams with motion only
-  GopKey key = GopKey::kFirst;            ///< of a GOP with motion; open: that before has left a key frame, …
-  GopKey key_if_closed = GopKey::kFirst;  ///< … or would if it moved, and this is the key if it turns out not to
-  int levels = 0;                         ///< temporal ones of a GOP with motion
-  /// There is a target, for which the GOP may be coded again. Fast profile: deliver PassTables, a part per plane, and
-  /// no layers.
+  GopKey key = GopKey::kFirst;            ///< of a GOP with motion. kOpen: the GOP before has left a key frame, …
+  GopKey key_if_closed = GopKey::kFirst;  ///< … or leaves one if it has motion. This is the key to use if it has none
+  int levels = 0;                         ///< temporal levels of a GOP with motion
+  /// There is a target, so the GOP may be coded again. Fast profile: deliver PassTables and one part per plane, no
+  /// layers.
   bool passes = false;
-  /// Dense profile: the refinement of the last plane is not coded. It brings twice the square of the step a byte, less
-  /// than a target asks for that is about met by the planes before.
+  /// Dense profile: do not code the refinement of the last plane. It gains about 2 step^2 of squared error a byte,
+  /// which is too little for a target that the planes before nearly meet.
   bool spare_last_pass = false;
-  /// Lossy coefficients are rounded to what they are worth in steps like this one (rounding.h); 0: they are not.
+  /// Lossy coefficients are rounded by error and bits for a quantiser step of this size (rounding.h); 0: not rounded.
   float rounding_step = 0;
-  /// The key, told whether the GOP before has left one.
+  /// The key to use; `left_key`: the GOP before has left a key frame.
   GopKey key_behind(bool left_key) const { return key == GopKey::kOpen && !left_key ? key_if_closed : key; }
-  /// With which key its motion is searched then: what is open but for the GOP before is searched as open, which can be
-  /// done before that is known, and becomes a closed one (without_before() of motion_search.h) where frames have the
-  /// same places.
+  /// The key that the motion search uses. A GOP that is closed only because the GOP before left no key is searched as
+  /// an open one: the search can then start before that is known. without_before() of motion_search.h turns the result
+  /// into closed motion. This works where frames have the same places in both cases.
   GopKey search_key(bool left_key) const { return key_behind(left_key) == GopKey::kFirst ? GopKey::kFirst : key; }
 };
 
-/// What the two directions of a backend share: GOPs in flight, and the time they take.
+/// The common part of GopEncoder and GopDecoder: GOPs in flight, and times.
 class GopWorker {
  public:
   virtual ~GopWorker() = default;
-  /// GOPs it likes to have in flight before the first pull.
+  /// GOPs that the backend wants in flight before the first pull.
   virtual int depth() const = 0;
-  /// Whether the next pull() has nothing to wait for; false where that is not known.
+  /// Whether the next pull() returns without waiting; false where that is not known.
   virtual bool is_ready() { return false; }
   virtual double seconds_transform() const = 0;
   virtual double seconds_coder() const = 0;
-  /// The same of all threads together.
+  /// The same times, summed over all threads.
   virtual double busy_transform() const { return seconds_transform(); }
   virtual double busy_coder() const { return seconds_coder(); }
-  /// The threads of the host that do the work; null where a device does it, or lanes of such threads (gop_lanes.h).
+  /// The host threads that do the work; null where a device does it, or where lanes do (gop_lanes.h).
   virtual const ThreadPool* pool() const { return nullptr; }
   virtual bool has_lanes() const { return false; }
 };
 
 class GopEncoder : public GopWorker {
  public:
-  /// GOPs that may have been pulled and still be used by other threads; 0: a pulled one is used before anything else is
-  /// asked.
+  /// The most GOPs that were pulled and may still be in use by other threads. 0: the caller is done with a pulled GOP
+  /// before it calls the encoder again.
   virtual int outstanding() const { return 0; }
-  /// `gop` may be read until it is pulled, or until wait_for_samples() returns.
+  /// The encoder may read `gop` until it is pulled, or until wait_for_samples() returns.
   virtual void push(const Gop& gop, const GopChoices& choices) = 0;
-  /// Coefficients come with their frame gains and motion, whatever choices say.
+  /// Frame gains and motion are those of `coefficients`; those of `choices` are ignored.
   virtual void push(CoefficientGop& coefficients, const GopChoices& choices) = 0;
-  /// Coefficients of a GOP, not coded.
+  /// Makes the coefficients of a GOP without coding them.
   virtual void transform(const Gop& gop, const GopChoices& choices, CoefficientGop& out) = 0;
-  /// Codes the samples of the last push once more: the same GOP and frame gains, with choices.passes both times.
+  /// Codes the samples of the last push again. GOP and frame gains are the same, and choices.passes is set both times.
   virtual void push_again(const Gop& gop, const GopChoices& choices) { push(gop, choices); }
-  /// The mean squared error of what a decoder makes of the GOP coded last, with choices.passes, rounding_step or
-  /// motion, when its segments end at these cuts (rate_control.h). Negative where there is no faster way than to decode
-  /// it.
+  /// The mean squared error of the last coded GOP as a decoder reconstructs it when its segments end at these
+  /// truncation points (rate_control.h). The GOP was coded with choices.passes, rounding_step or motion. Negative where
+  /// decoding is the fastest way to find the error.
   virtual double squared_error(const Gop&, const GopChoices&, const std::vector<std::uint8_t>& /*cuts*/) { return -1; }
-  /// False when nothing is pending. Grids in `out` stay valid as long as the encoder.
+  /// False when no GOP is pending. Grids in `out` stay valid as long as the encoder.
   virtual bool pull(CodedGop& out) = 0;
-  /// Returns when no sample of any GOP pushed is going to be read any more.
+  /// Returns when the encoder will not read any pushed sample again.
   virtual void wait_for_samples() noexcept {}
 };
 
 class GopDecoder : public GopWorker {
  public:
-  /// `received` and the bytes it points to must stay alive until pulled. With `damage` given, blocks that contradict
-  /// themselves become zero and are named there; otherwise they throw BadStream.
+  /// `received` and the bytes it points to must stay alive until the GOP is pulled. With `damage`, a block with
+  /// contradictory data becomes zero and is named there; without it, such a block throws BadStream.
   virtual void push(const LayeredGop& received, std::vector<std::string>* damage) = 0;
-  /// Decodes into samples (of the reduced size); sets gop.frames().
+  /// Decodes into samples of the reduced size; sets gop.frames().
   virtual bool pull(Gop& gop) = 0;
-  /// The same; `gop` may come back with other memory of the kind that Backend::allocate makes.
+  /// Like pull(); `gop` may come back with other memory, of the kind that Backend::allocate makes.
   virtual bool exchange(Gop& gop) { return pull(gop); }
   virtual bool pull(CoefficientGop& coefficients) = 0;
   virtual void inverse(CoefficientGop& coefficients, Gop& gop) = 0;
@@ -117,17 +117,16 @@ struct Backend {
   const char* name;
   std::function<std::unique_ptr<GopEncoder>(const StreamHeader&, const BackendOptions&)> make_encoder;
   std::function<std::unique_ptr<GopDecoder>(const StreamHeader&, const Reduction&, const BackendOptions&)> make_decoder;
-  /// Memory from which an encoder takes samples, and in which a decoder leaves them, without a copy in between; null:
-  /// any memory is as good.
+  /// Makes memory that an encoder reads and a decoder writes without a copy in between; null: any memory is as good.
   SampleAllocator allocate = nullptr;
-  /// The geometry of GOPs of so many frames, which takes milliseconds to make, where it is kept for more streams than
-  /// one; `header`: StreamHeader::of_gop(). Null: every stream makes its own. Any thread may ask.
+  /// The geometry of GOPs of `frames` frames, kept for several streams, since it takes milliseconds to make. `header`
+  /// comes from StreamHeader::of_gop(). Null: every stream makes its own. Any thread may call it.
   std::function<std::shared_ptr<const StreamGeometry>(const StreamHeader&, int frames)> geometry = nullptr;
 };
 
 const Backend& cpu_backend();
 
-/// Whether `a` can take the place of `b`: room for as many frames of the same size, not lying anywhere.
+/// Whether `a` can take the place of `b`: capacity, components and sizes are equal, and neither has separate frames.
 inline bool are_alike(const Gop& a, const Gop& b) {
   if (a.capacity() != b.capacity() || a.components() != b.components()) return false;
   for (int c = 0; c < a.components(); ++c) {

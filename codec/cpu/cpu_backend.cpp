@@ -1,5 +1,5 @@
-// The backend on the CPU: transform, then all code blocks of all components in parallel; several GOPs beside each other
-// where there are many threads.
+// The CPU backend. It picks the predictive coder, one transform coder, or several of them side by side where there are
+// many threads (gop_lanes.h).
 #include "codec/cpu/cpu_backend.h"
 
 #include "codec/cpu/gop_lanes.h"

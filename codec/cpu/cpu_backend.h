@@ -1,4 +1,4 @@
-// The two halves of the backend on the CPU.
+// The transform coders of the CPU backend.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace trivelet {
 
-/// Of the profiles with a transform.
+/// For the profiles with a transform.
 std::unique_ptr<GopEncoder> make_transform_encoder(const StreamHeader& header, const BackendOptions& options);
 std::unique_ptr<GopDecoder> make_transform_decoder(const StreamHeader& header, const Reduction& reduction,
                                                    const BackendOptions& options);

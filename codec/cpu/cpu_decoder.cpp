@@ -1,4 +1,5 @@
-// Decoding on the CPU (cpu_backend.h): all code blocks of all components in parallel, then the transform back.
+// Decoding on the CPU: all code blocks of all components in parallel, then the inverse transform. Patches without any
+// coefficient are not written but noted (zero_patches.h), and the inverse transform skips them.
 
 #include <algorithm>
 #include <atomic>
@@ -55,7 +56,7 @@ class CpuDecoder final : public GopDecoder {
     }
     if (!received_) return false;
     const LayeredGop& in = *std::exchange(received_, nullptr);
-    // The dyadic layout comes to a row several times.
+    // The dyadic layout visits a row several times, so patches must be written.
     zeros_.clear();
     std::vector<ZeroPatches>* zeros = header_.layout == Layout::kT2d ? &zeros_ : nullptr;
     if (header_.lossless) {
@@ -92,7 +93,7 @@ class CpuDecoder final : public GopDecoder {
     return [this] { return pool_.times(); };
   }
 
-  // A GOP without a plane of any segment is of one colour, and costs no more than that.
+  // No segment has a plane: every component of the GOP is one constant, so a fill is enough.
   bool says_nothing(const LayeredGop& in) const {
     const int unit = cuts_per_plane(header_.profile);
     for (const auto& component : in.components)
@@ -122,7 +123,8 @@ class CpuDecoder final : public GopDecoder {
     }
   }
 
-  // What codewords may ask for behind their ends is what the stream itself holds, and a little more.
+  // Codewords may read as many bits past their ends as the stream itself has, and a little more. This bounds the work
+  // that a damaged stream can cause.
   void allow(const LayeredGop& in) {
     std::int64_t bytes = 0;
     for (const auto& component : in.components)
@@ -133,7 +135,7 @@ class CpuDecoder final : public GopDecoder {
     for (const auto& decoder : dense_) decoder->set_allowance(&allowance_);
   }
 
-  // With `zeros` patches that are zero are not written but noted there, component by component.
+  // With `zeros`, patches that are zero are not written but noted there, component by component.
   template <class T>
   void decode_as(const LayeredGop& in, CoefficientGop& out, std::vector<ZeroPatches>* zeros) {
     const StageTimer timer(coder_time_, pool_times());
@@ -192,7 +194,7 @@ class CpuDecoder final : public GopDecoder {
     const StreamHeader& header = headers_.of(in.motion.get());
     const Reduced r(header, reduction_, 1);
     gop.set_frames(in.frames);
-    if (in.frames == 0) return;  // of a few frames none is left when their rate is reduced
+    if (in.frames == 0) return;  // a reduced frame rate can leave no frame of a short GOP
     const PixelFormat& f = header_.video.format;
     const auto zeros_of = [&](int c) { return zeros ? &(*zeros)[static_cast<std::size_t>(c)] : nullptr; };
     const auto gain_of = [&](int c) { return synthesis_gain<T>(header, reduction_, c, in.source_frames); };
@@ -208,7 +210,7 @@ class CpuDecoder final : public GopDecoder {
       for (int k = 0; k < gop.components(); ++k) {
         fields.push_back(field_of<T>(in, k, shape(k)));
         field_gains.push_back(gain_of(k));
-        std::fill_n(fields.back().data, first * fields.back().frame_stride, T{});  // which is not coded
+        std::fill_n(fields.back().data, first * fields.back().frame_stride, T{});  // place 0 is not coded
         inverse_transform<T>(fields.back(), in_space(r.decomposition(k)), pool_, simd_, {}, zeros_of(k));
       }
       const bool open = in.motion->places.key == GopKey::kOpen && in.follows;
@@ -241,14 +243,14 @@ class CpuDecoder final : public GopDecoder {
   SimdLevel simd_;
   ThreadPool pool_;
   MotionTransform motion_;
-  MotionKey key_;  // of the GOP with motion whose samples were made last
+  MotionKey key_;  // of the last GOP with motion whose samples were made
   std::uint64_t key_number_ = 0;
-  std::uint64_t number_ = 0;  // of GOPs decoded
+  std::uint64_t number_ = 0;  // GOPs decoded so far
   std::vector<std::unique_ptr<BlockDecoder>> fast_;
   std::vector<std::unique_ptr<DenseDecoder>> dense_;
   std::atomic<std::int64_t> allowance_{8 * 4096};  // bits
   CoefficientGop coefficients_;
-  std::vector<ZeroPatches> zeros_;  // of its components
+  std::vector<ZeroPatches> zeros_;  // of coefficients_, per component
   const LayeredGop* received_ = nullptr;
   std::vector<std::string>* damage_ = nullptr;
   StageTime transform_time_;

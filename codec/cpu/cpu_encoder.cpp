@@ -1,4 +1,6 @@
-// Encoding on the CPU (cpu_backend.h): transform, then all code blocks of all components in parallel.
+// Encoding on the CPU: the transform, then all code blocks of all components in parallel. Where a GOP may be coded
+// again or has motion, the coefficients of all components are kept; otherwise components are transformed and coded in
+// groups, so that less memory is used.
 
 #include <algorithm>
 #include <map>
@@ -73,7 +75,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
       round_otherwise(gop, choices);
       return coefficients_.motion;
     }
-    // Where nothing else is asked, vectors are enough.
+    // Only motion is asked for, so the search alone is enough.
     const bool vectors_alone =
         !choices.passes && choices.motion == Motion::kOn && may_move(header_, gop.frames(), choices);
     if (!vectors_alone) {
@@ -122,7 +124,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   const ThreadPool* pool() const override { return &pool_; }
 
  private:
-  // How a GOP is coded, component by component.
+  // The coder's settings for a GOP, per component.
   struct Coding {
     const GopChoices& choices;
     bool dense;
@@ -144,7 +146,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   }
 
   void next_gop() {
-    // The search needs as much memory for its pictures as measuring errors did.
+    // Frees the memory of error measurements: the search needs as much for its pictures.
     if (header_.motion) LargeVector<float>().swap(real_);
     std::swap(key_before_, key_);
     std::swap(decoded_before_, decoded_key_);
@@ -153,7 +155,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     last_ = {};
   }
 
-  // Choices with the key that is possible.
+  // Replaces the key by one that is possible, given what the GOP before has left.
   GopChoices placed(GopChoices choices) {
     const bool left_key = !key_before_.empty();
     search_key_ = choices.search_key(left_key);
@@ -165,14 +167,15 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     return {gop.frames(), choices.key, choices.levels};
   }
 
-  // Motion that was chosen for a much finer or coarser step would not be chosen for this one.
+  // A much finer or coarser step would lead to other motion, so the search must be repeated.
   bool moves_otherwise(const Gop& gop, const GopChoices& choices) const {
     constexpr float kMuch = 1.5f;
     return may_move(header_, gop.frames(), choices) &&
            (choices.step > kMuch * motion_step_ || kMuch * choices.step < motion_step_);
   }
 
-  // The coefficients of all components, where more is done to them than to code them component by component.
+  // Makes the coefficients of all components, if they are needed at once: for coding them again, for rounding, or for
+  // motion.
   bool prepare(const Gop& gop, const GopChoices& choices) {
     key_ = {};
     last_ = {};
@@ -197,7 +200,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
       round_by_cost(header, coefficients_, rounding_step_, pool_);
   }
 
-  // The coefficients kept were rounded for another step: they are made again, along the same motion.
+  // The kept coefficients were rounded for another step. Makes them again, along the same motion.
   void round_otherwise(const Gop& gop, const GopChoices& choices) {
     if (choices.rounding_step == rounding_step_) return;
     if (coefficients_.motion) {
@@ -253,7 +256,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     header_.lossless ? move_as<std::int32_t>(keys, out) : move_as<float>(keys, out);
   }
 
-  // The motion of a GOP; its samples stand where its coefficients will.
+  // Finds the motion of a GOP. Its samples are in the memory of the coefficients.
   void search(const Gop& gop, const GopChoices& choices, CoefficientGop& out) {
     GopChoices searched = choices;
     searched.key = search_key_;
@@ -264,7 +267,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     const MotionPlaces places(gop.frames(), search_key_, choices.levels);
     return motion_.search(gop, places, searched_behind(), choices.step, search_key_ != choices.key, *searcher_);
   }
-  // The frame before an open GOP, or one that is searched as such.
+  // The frame before an open GOP, or before one that is searched as an open one.
   const MotionKey& searched_behind() const {
     const MotionKey& before = key_before_.empty() ? last_before_ : key_before_;
     require(search_key_ != GopKey::kOpen || !before.empty(), ErrorKind::kInternal,
@@ -283,7 +286,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     motion_.load(gop, places, before, integers);
   }
 
-  // What was loaded and searched.
+  // Transforms what was loaded, along the motion that was found.
   template <class T>
   void move_as(const MotionKeys& keys, CoefficientGop& out) {
     const Reduced r(headers_.of(out.motion.get()), {}, out.frames);
@@ -299,8 +302,8 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     out.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
   }
 
-  // Components whose coefficients are in memory at once: as many as find room in that of the largest, three of a colour
-  // transform. Returns the end of the group that begins with `first`.
+  // Returns the end of the group of components that begins with `first`. A group's coefficients are in memory at once:
+  // as many components as fit into the memory of the largest one, or the three of a colour transform.
   int group_end(int first, int frames) const {
     if (first == 0 && header_.colour_transform) return 3;
     std::size_t room = 0;
@@ -313,7 +316,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     return end;
   }
 
-  // Fields for the components [first, end), one behind the other in `memory`.
+  // Fields for the components [first, end), one after the other in `memory`.
   template <class T>
   std::vector<Field<T>> fields_in(LargeVector<T>& memory, int first, int end, int frames) const {
     std::size_t samples = 0;
@@ -336,7 +339,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
       return integer_;
   }
 
-  // The components from `first` on that `fields` are for.
+  // Transforms the components from `first` on, one for each field.
   template <class T>
   void transform_group(const Gop& gop, const std::vector<std::uint8_t>& frame_gains, int first,
                        const std::vector<Field<T>>& fields) {
@@ -419,7 +422,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     pending_ = true;
   }
 
-  // The blocks of the components from `first` on.
+  // Codes the blocks of the components from `first` on.
   template <class T>
   void code_group(const Coding& coding, int first, const std::vector<Field<T>>& fields) {
     const StageTimer timer(coder_time_, pool_times());
@@ -494,7 +497,8 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     return sum / samples;
   }
 
-  // The key frame of the GOP before is taken as it was measured last; else with about the error of that of this GOP.
+  // Uses the key frame of the GOP before as it was measured last. If it was not measured, its error is taken to be that
+  // of this GOP's key frame.
   MotionKeys measuring_keys() {
     MotionKeys keys;
     const bool has_key = !key_.empty();
@@ -504,7 +508,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     return keys;
   }
 
-  // The same of a GOP with motion, whose coefficients are kept.
+  // The same for a GOP with motion, whose coefficients are kept.
   template <class T>
   double moving_error_as(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) {
     const int frames = gop.frames();
@@ -534,7 +538,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     return sum / samples;
   }
 
-  // `sum` and the squared errors of the components from `first` on, one after the other.
+  // Adds the squared errors of the components from `first` on to `sum`, one after the other.
   template <class T>
   double add_group_error(const Gop& gop, const std::vector<std::uint8_t>& frame_gains, int first,
                          const std::vector<Field<T>>& fields, double sum) {
@@ -569,19 +573,19 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   ThreadPool pool_;
   MotionTransform motion_;
   MotionSearcher* searcher_;                // null: motion_ searches
-  MotionKey key_, key_before_;              // of the GOP pushed last, and the one before, not quantised
-  MotionKey decoded_key_, decoded_before_;  // as they were when errors were measured last
-  MotionKey last_, last_before_;            // the last frames of GOPs that could move and do not
+  MotionKey key_, key_before_;              // of the GOP pushed last and of the one before; not quantised
+  MotionKey decoded_key_, decoded_before_;  // the same as measured last
+  MotionKey last_, last_before_;            // the last frames of GOPs that could have motion and have none
   GopKey search_key_ = GopKey::kFirst;      // of the GOP pushed last
   std::vector<std::unique_ptr<BlockEncoder>> fast_;
   std::vector<std::unique_ptr<DenseEncoder>> dense_;
-  // Few kinds occur, results refer to them.
+  // Few kinds occur. Results refer to them.
   std::map<GopKind, std::unique_ptr<StreamGeometry>> geometries_;
-  LargeVector<float> real_;  // of a group of components
+  LargeVector<float> real_;  // a group of components
   LargeVector<std::int32_t> integer_;
   CoefficientGop coefficients_;  // of the last GOP, all components, if it may be coded again or has motion
-  float motion_step_ = 0;        // for which their motion was chosen
-  float rounding_step_ = 0;      // for which they were rounded; 0: they were not
+  float motion_step_ = 0;        // for which the motion was chosen
+  float rounding_step_ = 0;      // for which coefficients_ were rounded; 0: they were not
   CodedGop coded_;
   bool pending_ = false;
   StageTime transform_time_;

@@ -1,5 +1,5 @@
-// Coefficients of a GOP in memory, as the CPU's encoder and decoder have them: a field per component, whose subbands
-// are views of it.
+// The coefficients of a GOP in memory, for the encoder and the decoder on the CPU: one field per component, whose
+// subbands are views into it.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ inline void set_pointer(SubbandView& v, std::int32_t* p) { v.integer = p; }
 // Shapes and decompositions of the components after a reduction.
 struct Reduced {
   VideoInfo video;
-  int frames = 0;  // of the GOP itself
+  int frames = 0;  // of the GOP, without place 0
   const StreamHeader& header;
   Reduction reduction;
 
@@ -105,7 +105,8 @@ void lay_out(const Reduced& r, int full_frames, float step, CoefficientGop& out)
   }
 }
 
-// Low bands of the unscaled 9/7 are amplified by dc_gain once per split and axis that has more than one sample.
+// The gain that the inverse transform applies at the end. The unscaled 9/7 amplifies low bands by dc_gain once per
+// split, on each axis with more than one sample; a decoder that leaves out levels must undo that.
 template <class T>
 float synthesis_gain(const StreamHeader& header, const Reduction& reduction, int c, int source_frames) {
   if (std::is_integral_v<T>) return 1.0f;
@@ -118,13 +119,13 @@ float synthesis_gain(const StreamHeader& header, const Reduction& reduction, int
   return static_cast<float>(1.0 / amplified);
 }
 
-// Without what happens along time.
+// The same decomposition without its temporal levels.
 inline Decomposition in_space(Decomposition d) {
   d.temporal_levels = 0;
   return d;
 }
 
-// The inverse ones, of the frames that are left.
+// The inverse frame gains of the frames that a temporal reduction keeps.
 inline std::vector<float> inverse_gains(const std::vector<std::uint8_t>& frame_gains, int temporal_reduction) {
   std::vector<float> gains;
   for (std::size_t t = 0; t < frame_gains.size(); t += std::size_t{1} << temporal_reduction)
@@ -132,7 +133,8 @@ inline std::vector<float> inverse_gains(const std::vector<std::uint8_t>& frame_g
   return gains;
 }
 
-// Headers that describe the GOPs of a stream: without motion, and with it by their levels and the place of their key.
+// The headers that describe the GOPs of a stream: one for GOPs without motion, and for GOPs with it one for each number
+// of levels and place of the key.
 class GopHeaders {
  public:
   explicit GopHeaders(const StreamHeader& header) {

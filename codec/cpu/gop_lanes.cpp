@@ -20,13 +20,13 @@ namespace trivelet {
 namespace {
 
 constexpr int kThreadsOfLane = 4;    // do the work of 3.6
-constexpr int kThreadsThatCopy = 4;  // bring memory to its limit
+constexpr int kThreadsThatCopy = 4;  // saturate the memory
 
 int threads_of(const BackendOptions& options) {
   return options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-/// What stages took, of the GOPs that were pulled.
+/// Times of the stages, over the GOPs that were pulled.
 struct LaneTimes {
   double transform = 0, busy_transform = 0, coder = 0, busy_coder = 0;
 
@@ -42,7 +42,7 @@ struct LaneTimes {
   }
 };
 
-/// The times of an encoder or decoder of lanes.
+/// Sums the times of an encoder or decoder with lanes.
 template <class Base>
 class LaneCounter : public Base {
  public:
@@ -54,7 +54,7 @@ class LaneCounter : public Base {
 
  protected:
   virtual int lane_count() const = 0;
-  /// Adds what `coder` took since `before`, which becomes what it took in all.
+  /// Adds the times of `coder` since `before`, and sets `before` to its times until now.
   void count(const Base& coder, LaneTimes& before) {
     const LaneTimes now = LaneTimes::of(coder);
     times_.add(std::exchange(before, now), now);
@@ -64,7 +64,7 @@ class LaneCounter : public Base {
   LaneTimes times_;
 };
 
-/// Lanes, of which some are on their way, in the order in which they were sent.
+/// All lanes: the idle ones, and the busy ones in the order in which they were sent.
 template <class Lane>
 class Lanes {
  public:
@@ -79,7 +79,7 @@ class Lanes {
   bool empty() const { return flying_.empty(); }
   const std::deque<Lane*>& flying() const { return flying_; }
 
-  /// One that is idle: of those with more threads the first.
+  /// An idle lane; the first one has the most threads and is preferred.
   Lane& idle() {
     if (idle_.empty()) {
       require(count() < most_, ErrorKind::kInternal, "more GOPs beside each other than lanes");
@@ -88,12 +88,12 @@ class Lanes {
     }
     return *idle_.back();
   }
-  /// It is on its way from now on.
+  /// Marks the lane as busy.
   void send(Lane& lane) {
     flying_.push_back(&lane);
     idle_.erase(std::find(idle_.begin(), idle_.end(), &lane));
   }
-  /// The one sent first is idle again, once it is waited for.
+  /// Returns the lane that was sent first and marks it as idle. The caller waits for its work.
   Lane& take() {
     Lane& lane = *flying_.front();
     idle_.push_back(&lane);
@@ -122,7 +122,7 @@ BackendOptions with_threads(BackendOptions options, int threads) {
   return options;
 }
 
-/// The frames of `from`; `to` has room for them.
+/// Copies the frames of `from`; `to` must have the capacity.
 void copy_frames(const Gop& from, Gop& to, ThreadPool& pool) {
   to.set_frames(from.frames());
   for (int c = 0; c < from.components(); ++c) {
@@ -210,7 +210,8 @@ class DecoderLanes final : public LaneCounter<GopDecoder> {
 
   int depth() const override { return lanes_.most(); }
 
-  // What is to become of it is known when one is pulled.
+  // Whether samples or coefficients are wanted is known only at a pull. Decoding starts here if the last pull took
+  // samples.
   void push(const LayeredGop& received, std::vector<std::string>* damage) override {
     Lane& lane = lanes_.idle();
     lane.received = &received;
@@ -227,10 +228,10 @@ class DecoderLanes final : public LaneCounter<GopDecoder> {
     to_samples_ = false;
     if (lanes_.empty()) return false;
     Lane& lane = lanes_.take();
-    if (lane.begun) {  // and done for nothing
+    if (lane.begun) {  // its work is useless: coefficients are wanted
       try {
         lane.worker.wait();
-      } catch (const Error&) {  // which comes again
+      } catch (const Error&) {  // the same error comes again below
       }
       if (lane.damage) lane.damage->clear();
     }
@@ -294,7 +295,7 @@ class DecoderLanes final : public LaneCounter<GopDecoder> {
   StreamHeader header_;
   Reduction reduction_;
   ThreadPool copying_;
-  bool to_samples_ = false;  ///< what is pushed can be begun
+  bool to_samples_ = false;  ///< the last pull took samples, so pushed GOPs are decoded at once
   Lanes<Lane> lanes_;
 };
 
@@ -310,7 +311,7 @@ int lanes_for(const StreamHeader& header, const BackendOptions& options, std::ui
   return static_cast<int>(std::clamp<std::uint64_t>(by_memory, 1, most));
 }
 
-// Coefficients, the samples, and of what is coded about as much.
+// Coefficients, samples, and coded bytes, which take about as much as the samples.
 std::uint64_t encoding_memory(const StreamHeader& header) {
   return header.samples(header.gop_frames) *
          (sizeof(float) + 2 * static_cast<unsigned>(header.video.format.bytes_per_sample()));

@@ -1,6 +1,6 @@
-// What a backend that codes on a device leaves to the host where streams have motion, and a target or no room for
-// searches ahead (BackendOptions::lookahead): the search, the choice of the GOPs that move, and the errors that a
-// decoder makes of them. The backend on the CPU does it for itself.
+// Decisions on motion that a GPU backend leaves to the host: the motion search, which GOPs have motion, and the errors
+// after decoding. A backend needs them for streams with motion that have a target, or where memory does not allow
+// BackendOptions::lookahead. The CPU backend makes these decisions itself.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,14 @@ namespace trivelet {
 class MotionDecisions {
  public:
   virtual ~MotionDecisions() = default;
-  /// The motion that a GOP is coded along; null: none. GOPs come in their order. `again`: the one before once more, as
-  /// GopEncoder::push_again() has it.
+  /// The motion of a GOP; null: none. GOPs come in order. `again`: the GOP of the last call once more, as in
+  /// GopEncoder::push_again().
   virtual std::shared_ptr<const GopMotion> decide(const Gop& gop, const GopChoices& choices, bool again) = 0;
-  /// GopEncoder::squared_error() of the GOP decided last.
+  /// GopEncoder::squared_error() of the GOP that was decided last.
   virtual double squared_error(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) = 0;
 };
 
-/// Of the scalar code or its equals: what the CPU would decide. `searcher`, if there is one, finds vectors instead, and
-/// is used as long as the decisions are.
+/// The decisions of the CPU backend. `searcher`, if not null, finds the vectors instead; it must outlive the decisions.
 std::unique_ptr<MotionDecisions> make_motion_decisions(const StreamHeader& header, const BackendOptions& options,
                                                        MotionSearcher* searcher);
 

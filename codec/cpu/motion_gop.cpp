@@ -1,3 +1,5 @@
+// The temporal transform of GOPs with motion (motion_gop.h). All of it works on integers: samples minus offset, with
+// kMotionFraction more bits in lossy streams.
 #include "codec/cpu/motion_gop.h"
 
 #include <algorithm>
@@ -20,10 +22,10 @@ namespace {
 
 constexpr Decomposition kNoTransform{Layout::kT2d, 0, 0, Wavelet::kHaar, Wavelet::kHaar};
 
-// Lossless streams have no step; noise of a grey level or two is what motion has to beat there.
+// Lossless streams have no quantiser step. There motion must beat noise of one or two grey levels.
 constexpr double kLosslessStep = 3;
 
-// A field without its first frames.
+// The field without its first frames.
 Field<std::int32_t> frames_from(Field<std::int32_t> field, int first) {
   field.data += first * field.frame_stride;
   field.shape.frames -= first;
@@ -76,7 +78,7 @@ void MotionTransform::load(const Gop& gop, const MotionPlaces& places, const Mot
     const std::size_t samples = static_cast<std::size_t>(field.frame_stride);
     if (before.empty())
       std::fill_n(field.data, samples, 0);
-    else  // nothing was added to it at the finest level
+    else  // at the finest level, lifting has not changed the key frame
       std::transform(before.components[static_cast<std::size_t>(c)][0].begin(),
                      before.components[static_cast<std::size_t>(c)][0].end(), field.data,
                      [fraction](std::int32_t x) { return x >> fraction; });
@@ -164,7 +166,7 @@ void MotionTransform::forward(const GopMotion& motion, int component, const Moti
                  {component, scale_of(component, 0), real ? kMotionFraction : 0, header_.video.format.bits},
                  borders(keys, motion, component), pool_, simd_);
   if (motion.places.key != GopKey::kFirst)
-    std::fill_n(field.data, static_cast<std::size_t>(field.frame_stride), 0);  // what is not coded
+    std::fill_n(field.data, static_cast<std::size_t>(field.frame_stride), 0);  // place 0 is not coded
   if (real) for_rows([&](std::int32_t* x) { kernels.to_real(x, width); });
 }
 
@@ -206,7 +208,7 @@ void MotionTransform::inverse(const std::vector<Field<T>>& fields, const std::ve
                               const GopMotion& motion, const Reduction& reduction, const MotionKeys& keys, Gop& gop) {
   const SimdLevel simd = resolve_simd(simd_);
   const PixelFormat& f = header_.video.format;
-  // Rows of whole grey levels, just before they are used.
+  // Rounds each row to whole grey levels just before it is used.
   const auto for_rows = [&](const Field<std::int32_t>& field, const auto& body) {
     const int height = field.shape.height;
     pool_.parallel_for(field.shape.frames * height, [&](int i, int) {

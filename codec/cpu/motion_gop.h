@@ -1,5 +1,5 @@
-// What a backend on the CPU does with GOPs that have motion: samples become integers, these are lifted along the
-// motion, and back. In between stands the transform in space, which does not know of it.
+// The temporal transform of GOPs with motion on the CPU: samples become integers, which are lifted along the motion
+// (motion_lift.h), and back. The spatial transform lies in between and does not depend on the motion.
 #pragma once
 
 #include <memory>
@@ -13,67 +13,68 @@
 
 namespace trivelet {
 
-/// The key frame that a GOP leaves to the one behind it: per component, its states; none where it has no such frame.
+/// The key frame that a GOP leaves for the next one: its states per component; empty where the GOP leaves none.
 struct MotionKey {
   std::vector<KeyStates> components;
   bool empty() const { return components.empty(); }
 };
 
-/// The keys of a GOP that is transformed, as MotionBorders has them for each component.
+/// The key frames that a GOP's transform uses and leaves, as MotionBorders has them for each component.
 struct MotionKeys {
   const MotionKey* before = nullptr;  ///< null or empty: there is none
-  MotionKey* own = nullptr;           ///< set to what this GOP leaves; null: not wanted
+  MotionKey* own = nullptr;           ///< receives the key frame that this GOP leaves; null: not wanted
   const MotionKey* own_exact = nullptr;
 };
 
-/// The memory of coefficients for integers: they are lifted where the coefficients stand before or after. What is in it
-/// is of one kind at a time, and MotionKernels turn it into the other.
+/// The memory of coefficients as integers: lifting works in place. The memory holds one kind of number at a time, and
+/// MotionKernels convert between them.
 inline Field<std::int32_t> as_integers(const Field<std::int32_t>& field) { return field; }
 inline Field<std::int32_t> as_integers(const Field<float>& field) {
   return {reinterpret_cast<std::int32_t*>(field.data), field.shape, field.row_stride, field.frame_stride};
 }
 
-/// Whether a GOP of so many frames can have motion; with Motion::kOn it then has.
+/// Whether a GOP of `frames` frames can have motion. With Motion::kOn it then has motion.
 bool may_move(const StreamHeader& header, int frames, const GopChoices& choices);
 
 class MotionTransform {
  public:
-  /// `effort`: of the search.
+  /// `effort`: of the motion search.
   MotionTransform(const StreamHeader& header, ThreadPool& pool, SimdLevel simd, Effort effort = Effort::kMedium)
       : header_(header), pool_(pool), simd_(simd), effort_(effort) {}
 
-  /// Samples minus offset, after the colour transform, into memory for all places, of each component. `before`: for
-  /// open GOPs.
+  /// Writes samples minus offset, after the colour transform, into the memory of each component, for all places.
+  /// `before`: for open GOPs.
   void load(const Gop& gop, const MotionPlaces& places, const MotionKey& before,
             const std::vector<Field<std::int32_t>>& memory);
-  /// Of what was loaded and not transformed, the last frame, as a MotionKey of which load() can make use; none where
-  /// the GOP leaves no key frame.
+  /// The last frame that was loaded, as a MotionKey for load(); empty where the GOP leaves no key frame. Call it before
+  /// forward().
   MotionKey last_frame();
-  /// The same of a GOP that was not loaded.
+  /// The same for a GOP that was not loaded.
   MotionKey last_frame_of(const Gop& gop, const MotionPlaces& places);
-  /// The motion of what was loaded, with its sections. `closes`: as without_before() leaves it.
+  /// Finds the motion of what was loaded, and codes its sections. `closes`: make it closed with without_before().
   std::shared_ptr<const GopMotion> search(float step, bool closes);
-  /// The same by another searcher, of a GOP that need not be loaded. `before`: for open GOPs.
+  /// The same with another searcher, for a GOP that need not be loaded. `before`: for open GOPs.
   std::shared_ptr<const GopMotion> search(const Gop& gop, const MotionPlaces& places, const MotionKey& before,
                                           float step, bool closes, MotionSearcher& searcher) const;
-  /// What to search with for this quantiser step.
+  /// The parameters of a search for this quantiser step and number of temporal levels.
   MotionSearchParams search_params(float step, int levels, bool may_close = false) const;
-  /// What was found with them, and its sections.
+  /// The motion that a search found, with its coded sections.
   std::shared_ptr<const GopMotion> with_sections(GopMotion&& found, float step) const;
-  /// A component of what was loaded as the transform along time leaves it, in the same memory: of floats if `real`.
+  /// The temporal transform of one loaded component, in the same memory; the result is floats if `real`.
   void forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real);
 
-  /// Samples from the components after the inverse transform in space, of a GOP decoded so much smaller; `gains` as for
-  /// inverse_transform(). The fields' memory is used up. Of the first components only, where there are fewer fields.
+  /// Makes samples of components after the inverse spatial transform, for a GOP that is decoded at a reduced size;
+  /// `gains` as for inverse_transform(). Overwrites the fields. Fewer fields than components: only the first
+  /// components.
   template <class T>
   void inverse(const std::vector<Field<T>>& fields, const std::vector<float>& gains, const GopMotion& motion,
                const Reduction& reduction, const MotionKeys& keys, Gop& gop);
-  /// The squared error of these samples, of the components from `first` on as `fields` has them, whose memory is used
-  /// up; of a colour transform all three. `sum` is what the components before have.
+  /// Adds to `sum` the squared error of these samples, for the components from `first` on, one per field. Components of
+  /// a colour transform come all three at once. Overwrites the fields. `sum` holds the errors of the components before.
   template <class T>
   double inverse_error(const std::vector<Field<T>>& fields, int first, const GopMotion& motion, const MotionKeys& keys,
                        const Gop& gop, double sum);
-  /// correlate_motion() of a component's floats, in place.
+  /// Applies correlate_motion() to a component's floats, in place.
   void correlate(const Field<float>& field, const GopMotion& motion, int component) const;
 
  private:
@@ -81,7 +82,7 @@ class MotionTransform {
   template <class T>
   Field<std::int32_t> inverse_time(const Field<T>& from, float gain, int component, const GopMotion& motion,
                                    const Reduction& reduction, const MotionKeys& keys);
-  /// What a component passes from GOP to GOP.
+  /// The key frames that a component takes over and passes on.
   MotionBorders borders(const MotionKeys& keys, const GopMotion& motion, int component) const;
   MotionScale scale_of(int component, int reduced) const;
 

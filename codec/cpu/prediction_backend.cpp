@@ -1,3 +1,4 @@
+// The predictive profile on the CPU (prediction_backend.h): codes and decodes blocks without a transform.
 #include "codec/cpu/prediction_backend.h"
 
 #include <cstring>
@@ -19,8 +20,9 @@ namespace {
 
 using prediction::BlockSamples;
 
-/// With each of them a block is coded; the smallest codeword stays. Tiles that are fine in the frame suit volumes and
-/// what moves, those of one frame what stands still for a while; weights for them do not always pay.
+/// The settings with which each block is coded; the smallest codeword wins. Tiles that are fine within the frame suit
+/// volumes and moving content. Tiles of one frame suit content that stands still for a while. Fitted weights for such
+/// tiles do not always pay.
 std::vector<prediction::Effort> efforts_of(Effort effort, bool moved) {
   std::vector<prediction::Effort> efforts(1);
   efforts[0].moved = moved;
@@ -45,7 +47,7 @@ std::vector<prediction::Effort> efforts_of(Effort effort, bool moved) {
   return efforts;
 }
 
-/// Both decoders of blocks, for a thread.
+/// Both block decoders, for one thread.
 struct Coders {
   explicit Coders(SimdLevel simd) : usual(simd), ahead(simd) {}
   prediction::BlockDecoder usual;
@@ -140,14 +142,14 @@ class PredictiveEncoder final : public GopEncoder {
   const ThreadPool* pool() const override { return &pool_; }
 
  private:
-  // With checks, of so many blocks one is decoded, which costs as much as it takes to code two thirds of it.
+  // With checks, one block in this many is decoded. Decoding costs two thirds of coding.
   static constexpr std::uint64_t kBlocksForDecoded = 16;
 
-  /// What a thread needs.
+  /// The coders of one thread.
   struct Worker {
     explicit Worker(SimdLevel simd) : coder(simd), ahead(simd) {}
     prediction::BlockEncoder coder;
-    prediction::AheadEncoder ahead;  // where contexts are known ahead
+    prediction::AheadEncoder ahead;  // with static contexts
     std::vector<std::uint8_t> other;
   };
 
@@ -188,7 +190,8 @@ class PredictiveEncoder final : public GopEncoder {
       else
         Coders(simd_).decode(header_, back, codeword.data(), codeword.size());
     } catch (const Error& e) {
-      if (e.kind() == ErrorKind::kBadStream) fail(ErrorKind::kMismatch, e.what());  // of our own making
+      // the encoder itself wrote the codeword
+      if (e.kind() == ErrorKind::kBadStream) fail(ErrorKind::kMismatch, e.what());
       throw;
     }
     require(are_equal(block, back), ErrorKind::kMismatch, "a block decodes to other samples than were coded");
@@ -199,9 +202,9 @@ class PredictiveEncoder final : public GopEncoder {
   bool checks_;
   SimdLevel simd_;
   ThreadPool pool_;
-  std::deque<Worker> workers_;  // of a thread each
+  std::deque<Worker> workers_;  // one per thread
   std::uint64_t coded_blocks_ = 0;
-  std::map<int, std::unique_ptr<StreamGeometry>> geometries_;  // by frames; results refer to them
+  std::map<int, std::unique_ptr<StreamGeometry>> geometries_;  // by number of frames; results refer to them
   CodedGop coded_;
   bool pending_ = false;
   StageTime time_;
@@ -265,7 +268,7 @@ class PredictiveDecoder final : public GopDecoder {
 
   StreamHeader header_;
   ThreadPool pool_;
-  std::deque<Coders> coders_;  // of a thread each
+  std::deque<Coders> coders_;  // one per thread
   const LayeredGop* received_ = nullptr;
   std::vector<std::string>* damage_ = nullptr;
   double seconds_ = 0;

@@ -1,4 +1,4 @@
-// The backend of the predictive profile on the CPU: the blocks of a GOP in parallel, one GOP at a time.
+// The CPU backend of the predictive profile: the blocks of a GOP are coded in parallel, one GOP at a time.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@ namespace trivelet {
 std::unique_ptr<GopEncoder> make_predictive_encoder(const StreamHeader& header, const BackendOptions& options);
 std::unique_ptr<GopDecoder> make_predictive_decoder(const StreamHeader& header, const BackendOptions& options);
 
-/// The same backend, which checks what it codes: every codeword is read again for the tokens that went in, and every
-/// 16th is decoded. Mismatch when that gives anything else.
+/// The same backend with checks: the encoder reads every codeword again and compares its tokens, and decodes every 16th
+/// block. Throws Mismatch where a result differs.
 const Backend& checked_prediction();
 
 }  // namespace trivelet
